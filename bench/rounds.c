@@ -1,9 +1,9 @@
 /* Sealing alone: what a round over many chains costs.
  *
- * usage: CONSTANCIA_RENDERER=PROGRAM bench-rounds CHAINS
- * Makes a store below /tmp with so many live chains of one event each, and seals them as the sealer
- * does. Tells the timestamps taken, the seconds, the longest transaction, and the resident memory
- * before and at most while it sealed. */
+ * usage: CONSTANCIA_RENDERER=PROGRAM bench-rounds CHAINS [ACCOUNTS]
+ * Makes a store below /tmp with so many live chains of one event each, of so many accounts (one for
+ * ten chains), and seals and counts them as the sealer does. Tells the timestamps taken, the
+ * seconds, the longest transactions, and the resident memory before and at most while it sealed. */
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,12 +17,15 @@
 #include "office.h"
 #include "service/seal_round.h"
 #include "store/internal.h"
+#include "store/usage/totals.h"
 
 #define BATCH 1000
+#define CHAINS_EACH 10
 
 static struct office office;
 static struct error error;
-static int64_t longest_us;
+static int64_t longest_us[3]; /* of staging a block, of writing a round, of counting a block */
+enum { STAGING, WRITING, COUNTING };
 
 int __real_store_stage_block(struct store *store, const struct round_block *block,
                              const struct segment_record *segments, size_t count,
@@ -34,11 +37,13 @@ int __real_store_write_round(struct store *store, const struct round_record *rou
                              struct error *why);
 int __wrap_store_write_round(struct store *store, const struct round_record *round,
                              struct error *why);
+int __real_store_count_sealed(struct store *store, bool *ret_more, struct error *why);
+int __wrap_store_count_sealed(struct store *store, bool *ret_more, struct error *why);
 
-static int note(int64_t begin_us, int result)
+static int note(int which, int64_t begin_us, int result)
 {
 	int64_t spent_us = clock_monotonic_us() - begin_us;
-	longest_us = spent_us > longest_us ? spent_us : longest_us;
+	longest_us[which] = spent_us > longest_us[which] ? spent_us : longest_us[which];
 	return result;
 }
 
@@ -47,14 +52,21 @@ int __wrap_store_stage_block(struct store *store, const struct round_block *bloc
                              size_t *ret_failed, struct error *why)
 {
 	int64_t begin_us = clock_monotonic_us();
-	return note(begin_us, __real_store_stage_block(store, block, segments, count, ret_failed, why));
+	return note(STAGING, begin_us,
+	            __real_store_stage_block(store, block, segments, count, ret_failed, why));
 }
 
 int __wrap_store_write_round(struct store *store, const struct round_record *round,
                              struct error *why)
 {
 	int64_t begin_us = clock_monotonic_us();
-	return note(begin_us, __real_store_write_round(store, round, why));
+	return note(WRITING, begin_us, __real_store_write_round(store, round, why));
+}
+
+int __wrap_store_count_sealed(struct store *store, bool *ret_more, struct error *why)
+{
+	int64_t begin_us = clock_monotonic_us();
+	return note(COUNTING, begin_us, __real_store_count_sealed(store, ret_more, why));
 }
 
 static void check(int result)
@@ -97,31 +109,34 @@ static void run(const char *sql)
 	db_give(writer);
 }
 
-/* Copies of the sample's channel: numbers behind its own. */
-static void add_channels(long count)
+/* Copies of the sample's account and channel: numbers behind their own. */
+static void add_channels(long count, long accounts)
 {
 	static const char *const copies[] = {
-		"INSERT INTO channels SELECT account, channel + n, substr(channel_id, 1, 8) || n, created_at, suspended,"
+		"INSERT INTO accounts (account, account_id, name, created_at, active_at, balance,"
+		" last_entry) SELECT account + n, substr(account_id, 1, 8) || n, name, created_at,"
+		" active_at, balance, last_entry FROM accounts, numbers WHERE n < each",
+		"INSERT INTO channels SELECT account + n % each, channel + n, substr(channel_id, 1, 8) || n, created_at, suspended,"
 		" config_version FROM channels, numbers",
-		"INSERT INTO channel_configs SELECT account, channel + n, version, sealed_at, modality,"
+		"INSERT INTO channel_configs SELECT account + n % each, channel + n, version, sealed_at, modality,"
 		" name, description, declarant, supplementary_info, config_hash"
 		" FROM channel_configs, numbers",
 		"INSERT INTO chains (account, chain, created_at, genesis_hash, last_chain_hash)"
-		" SELECT account, chain + 2 * n, created_at, genesis_hash, last_chain_hash"
+		" SELECT account + n % each, chain + 2 * n, created_at, genesis_hash, last_chain_hash"
 		" FROM chains, numbers",
 	};
 	char sql[1024];
 	snprintf(sql, sizeof sql,
 	         "CREATE TABLE numbers AS WITH RECURSIVE more(n) AS (SELECT 1 UNION ALL"
-	         " SELECT n + 1 FROM more WHERE n < %ld) SELECT n FROM more",
-	         count - 1);
+	         " SELECT n + 1 FROM more WHERE n < %ld) SELECT n, %ld AS each FROM more",
+	         count - 1, accounts);
 	run(sql);
 	for (size_t i = 0; i < sizeof copies / sizeof *copies && count > 1; i++)
 		run(copies[i]);
 	run("DROP TABLE numbers");
 }
 
-static void register_in_each(long count)
+static void register_in_each(long count, long accounts)
 {
 	static struct registration items[BATCH];
 	static struct registration *pointers[BATCH];
@@ -134,7 +149,7 @@ static void register_in_each(long count)
 			int64_t channel = office.sample.channel + done + (long)batch;
 			snprintf(refs[batch], sizeof refs[batch], "ref-%" PRId64, channel);
 			items[batch] = (struct registration){
-				.account = office.sample.account,
+				.account = office.sample.account + (done + (long)batch) % accounts,
 				.channel = channel,
 				.chain = channel * 2,
 				.key = channel,
@@ -180,20 +195,26 @@ static void seal_all(struct sealing *sealing)
 			check(seal_close(sealing, &error));
 	}
 	check(seal_close(sealing, &error));
+	for (bool more = true; more;)
+		check(store_count_sealed(office.service.store, &more, &error));
 }
 
 int main(int argc, char **argv)
 {
-	long count = argc == 2 ? strtol(argv[1], NULL, 10) : 0;
-	if (count < 1) {
-		fprintf(stderr, "usage: CONSTANCIA_RENDERER=PROGRAM bench-rounds CHAINS\n");
+	long count = argc == 2 || argc == 3 ? strtol(argv[1], NULL, 10) : 0;
+	long accounts = argc == 3 ? strtol(argv[2], NULL, 10) : (count + CHAINS_EACH - 1) / CHAINS_EACH;
+	if (count < 1 || accounts < 1 || accounts > count) {
+		fprintf(stderr,
+		        "usage: CONSTANCIA_RENDERER=PROGRAM bench-rounds CHAINS [ACCOUNTS]\n"
+		        "ACCOUNTS: 1 to CHAINS; one for %d chains when it is left out\n",
+		        CHAINS_EACH);
 		return 2;
 	}
 	if (office_start_signer(NULL) != 0)
 		return 2;
 	office_open(&office, MODALITY_HASH_ONLY, INT64_C(1) << 40);
-	add_channels(count);
-	register_in_each(count);
+	add_channels(count, accounts);
+	register_in_each(count, accounts);
 	struct sealing sealing;
 	check(sealing_init(&sealing, &office.service));
 	long before_kib = memory_kib("VmRSS:");
@@ -202,11 +223,13 @@ int main(int argc, char **argv)
 	seal_all(&sealing);
 	int64_t spent_us = clock_monotonic_us() - begin_us;
 	struct counters *counters = &office.service.counters;
-	printf("%" PRIdFAST64 " segments of %ld chains in %" PRIdFAST64
-	       " timestamps: %.1f s, longest transaction %.0f ms, resident %.1f MiB before, %.1f MiB"
-	       " at most\n",
-	       atomic_load(&counters->sealed_segments), count, atomic_load(&counters->seal_rounds),
-	       (double)spent_us / 1e6, (double)longest_us / 1e3, (double)before_kib / 1024,
+	printf("%" PRIdFAST64 " segments of %ld chains of %ld accounts in %" PRIdFAST64
+	       " timestamps: %.1f s, longest transactions %.0f ms (a block), %.0f ms (a round), %.0f ms"
+	       " (a block counted), resident %.1f MiB before, %.1f MiB at most\n",
+	       atomic_load(&counters->sealed_segments), count, accounts,
+	       atomic_load(&counters->seal_rounds), (double)spent_us / 1e6,
+	       (double)longest_us[STAGING] / 1e3, (double)longest_us[WRITING] / 1e3,
+	       (double)longest_us[COUNTING] / 1e3, (double)before_kib / 1024,
 	       (double)memory_kib("VmHWM:") / 1024);
 	sealing_free(&sealing);
 	office_close(&office);

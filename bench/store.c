@@ -11,7 +11,7 @@
 #include "sample.h"
 
 #define BATCH_MAX 1024
-#define CHAINS_MAX 4096
+#define CHAINS_MAX 16384
 
 static int64_t channels[CHAINS_MAX];
 static int64_t account_number;

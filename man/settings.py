@@ -1,6 +1,6 @@
 """Fills the list of settings into constancia.conf(5).
 
-usage: settings.py SETTINGS.DEF TEMPLATE OUTPUT
+usage: settings.py SETTINGS.DEF TEMPLATE SETTINGS_RELOAD.DEF OUTPUT
 """
 import re
 import sys
@@ -15,7 +15,11 @@ def escape(text):
     return "\\&" + text if text[:1] in (".", "'") else text
 
 
-def settings(path):
+def reloading(path):
+    return set(re.findall(r'^RELOADS\((\w+), (\w+)\)$', open(path, encoding="utf-8").read(), re.MULTILINE))
+
+
+def settings(path, reloads):
     section = None
     for line in open(path, encoding="utf-8"):
         match = ENTRY.match(line.strip())
@@ -34,13 +38,15 @@ def settings(path):
         yield f".It Li {key}"
         yield f"({KINDS[kind]}, {shown})"
         yield escape(comment)
+        if (name, key) not in reloads:
+            yield "A change needs a restart."
     yield ".El"
 
 
 def main():
-    definition, template, output = sys.argv[1:]
+    definition, template, reloads, output = sys.argv[1:]
     text = open(template, encoding="utf-8").read()
-    text = text.replace("@SETTINGS@", "\n".join(settings(definition)))
+    text = text.replace("@SETTINGS@", "\n".join(settings(definition, reloading(reloads))))
     with open(output, "w", encoding="utf-8") as out:
         out.write(text)
 

@@ -6,15 +6,17 @@ import pathlib
 import re
 import sys
 
-ENTRY = re.compile(r'^[A-Z_]+\([a-z_]+, "([a-z_]+)", "([a-z]+)",'
+ENTRY = re.compile(r'^([A-Z_]+)\([a-z_]+, "([a-z_]+)", "([a-z]+)",'
                    r'(?: (?:1|1e6),)? "([^"]+)"\)$', re.M)
-ROW = re.compile(r"^\| `constancia_([a-z_]+)` \| ([a-z]+) \| (.+) \|$", re.M)
-NAMED = re.compile(r"\bconstancia_([a-z_]+)")
+ROW = re.compile(r"^\| `((?:constancia|process)_[a-z_]+)` \| ([a-z]+) \| (.+) \|$", re.M)
+NAMED = re.compile(r"\bconstancia_[a-z_]+")
+SERIES_OF_A_HISTOGRAM = re.compile("_(bucket|count|sum)$")
 
 
 def faults(root):
     text = (root / "src/service/metrics.def").read_text(encoding="utf-8")
-    entries = ENTRY.findall(text)
+    entries = [(name if macro == "PROCESS" else f"constancia_{name}", kind, told)
+               for macro, name, kind, told in ENTRY.findall(text)]
     unread = len(re.findall(r"^[A-Z_]+\(", text, re.M)) - len(entries)
     if unread:
         yield f"{unread} entries of metrics.def cannot be read"
@@ -30,8 +32,8 @@ def faults(root):
                 if row not in entries)
     for path in sorted(root.glob("docs/*.md")):
         for name in NAMED.findall(path.read_text(encoding="utf-8")):
-            if name not in names and name.removesuffix("_bucket") not in names:
-                yield f"{path}: there is no constancia_{name}"
+            if SERIES_OF_A_HISTOGRAM.sub("", name) not in names and name not in names:
+                yield f"{path}: there is no {name}"
 
 
 def main():

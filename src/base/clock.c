@@ -123,6 +123,20 @@ void time_month_key(int64_t time_us, char key[8])
 	*put_month(key, day_of(day_number_at(time_us))) = '\0';
 }
 
+int64_t time_day(int64_t time_us)
+{
+	return day_number_at(time_us);
+}
+
+void time_month_days(int64_t time_us, int64_t *ret_first, int64_t *ret_last)
+{
+	struct day day = day_of(day_number_at(time_us));
+	*ret_first = day_number(day.year, day.month, 1);
+	*ret_last =
+		(day.month < 12 ? day_number(day.year, day.month + 1, 1) : day_number(day.year + 1, 1, 1)) -
+		1;
+}
+
 int64_t time_next_day(int64_t time_us)
 {
 	return (day_number_at(time_us) + 1) * US_PER_DAY;

@@ -36,6 +36,9 @@ bool duration_parse(struct slice text, int64_t *ret_us) MUST_CHECK;
 void time_day_key(int64_t time_us, char key[11]);
 void time_month_key(int64_t time_us, char key[8]);
 int64_t time_next_day(int64_t time_us);
+/* The UTC day, counted from 1970-01-01, and the first and the last one of its month. */
+int64_t time_day(int64_t time_us);
+void time_month_days(int64_t time_us, int64_t *ret_first, int64_t *ret_last);
 int time_year(int64_t time_us);
 
 #endif

@@ -22,6 +22,8 @@ static const struct {
 #undef ERROR_ENTRY
 };
 
+_Static_assert(sizeof errors / sizeof *errors <= ERROR_NUMBERS, "ERROR_NUMBERS is to be raised");
+
 static const char *const sentences[MSG_COUNT][2] = {
 #define MESSAGE_ENTRY(name, english, spanish) [MSG_##name] = {english, spanish},
 #include "base/message.def"
@@ -34,6 +36,11 @@ static size_t error_index(int code)
 	if (index >= sizeof errors / sizeof *errors || !errors[index].code)
 		return -ERR_INTERNAL;
 	return index;
+}
+
+bool error_is_known(int code)
+{
+	return code == ERR_INTERNAL || error_index(code) != -ERR_INTERNAL;
 }
 
 const char *error_code_text(int code)
@@ -73,6 +80,14 @@ void error_clear(struct error *error)
 	error->message = MSG_NONE;
 	error->english[0] = error->spanish[0] = error->cause[0] = '\0';
 	error->retry_after_seconds = 0;
+}
+
+void error_keep(struct error *error, int code)
+{
+	if (error->code == code)
+		return;
+	error_clear(error);
+	error->code = code;
 }
 
 static void fill(char text[ERROR_MESSAGE_MAX], const char *sentence,
@@ -134,6 +149,44 @@ int error_cause(struct error *error, int code, const char *format, ...)
 	/* Others' words, cut anywhere; the server's store takes valid text alone. */
 	utf8_mend(error->cause);
 	return code;
+}
+
+static void name_fields(char text[ERROR_MESSAGE_MAX], field_namer *namer, const void *context,
+                        enum language language)
+{
+	char named[ERROR_MESSAGE_MAX];
+	size_t size = 0;
+	for (const char *at = text; *at;) {
+		char name[FIELD_SIZE], word[FIELD_WORD_SIZE];
+		struct slice part = slice_make(at, strcspn(at, FIELD_OPENS));
+		at += part.size;
+		if (!part.size) {
+			size_t length = strcspn(++at, FIELD_CLOSES);
+			snprintf(name, sizeof name, "%.*s", (int)length, at);
+			namer(context, name, language, word);
+			part = slice_of(word);
+			at += length + (at[length] != '\0');
+		}
+		part = utf8_cut(part, sizeof named - 1 - size);
+		memcpy(named + size, part.data, part.size);
+		size += part.size;
+	}
+	memcpy(text, named, size);
+	text[size] = '\0';
+}
+
+void error_name_fields(struct error *error, field_namer *namer, const void *context)
+{
+	if (!error)
+		return;
+	name_fields(error->english, namer, context, LANGUAGE_ENGLISH);
+	name_fields(error->spanish, namer, context, LANGUAGE_SPANISH);
+}
+
+const char *error_field(const char *name, char marked[FIELD_SIZE])
+{
+	snprintf(marked, FIELD_SIZE, FIELD("%s"), name);
+	return marked;
 }
 
 const char *error_message(const struct error *error, enum language language)

@@ -21,6 +21,15 @@ enum {
 #undef ERROR_ENTRY
 };
 
+/* A field of an operation within a sentence, by the name of its parameter (service/admin.h): a
+ * command line and a form call it differently, and put their own word there (error_name_fields). */
+#define FIELD_OPENS "\x01"
+#define FIELD_CLOSES "\x02"
+#define FIELD(name) FIELD_OPENS name FIELD_CLOSES
+#define FIELD_SIZE 64 /* of its name, marked */
+
+#define ERROR_NUMBERS 64 /* ERR_* are larger than its negative */
+
 enum message {
 	MSG_NONE = 0,
 #define MESSAGE_ENTRY(name, english, spanish) MSG_##name,
@@ -43,11 +52,13 @@ struct error {
 	int retry_after_seconds; /* 0: the answer's own default */
 };
 
+/* Whether the table has it. */
+bool error_is_known(int code);
 /* The interface's code ("validation_error", …), never NULL. */
 const char *error_code_text(int code);
 /* 400, 401, …; 500 for what is no client's fault. */
 int error_http_status(int code);
-/* 1 refused, 2 wrong usage or could not be done. */
+/* 1 refused, 2 wrong usage or could not be done, 3 a PIN was refused. */
 int error_exit_code(int code);
 /* The first error with that code of the interface and that exit code; ERR_INTERNAL: there is
  * none. */
@@ -56,6 +67,8 @@ int error_find(const char *code_text, size_t size, int exit_code);
 const char *error_general_message(int code, enum language language);
 
 void error_clear(struct error *error);
+/* Of a code that came without a sentence: what an earlier fault left is taken away. */
+void error_keep(struct error *error, int code);
 /* Records code and sentence; the variadic part is `const char *` places, closed by NULL. Returns
  * code, so that `return error_set(…)` reads well. */
 int error_set(struct error *error, int code, enum message message, ...) __attribute__((sentinel));
@@ -63,6 +76,13 @@ int error_set(struct error *error, int code, enum message message, ...) __attrib
  * code. */
 int error_cause(struct error *error, int code, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
+/* Puts a word for each field that the sentences name, in the language of each. */
+#define FIELD_WORD_SIZE 128
+typedef void field_namer(const void *context, const char *name, enum language language,
+                         char word[FIELD_WORD_SIZE]);
+void error_name_fields(struct error *error, field_namer *namer, const void *context);
+/* FIELD(name) of a name that is not written out. */
+const char *error_field(const char *name, char marked[FIELD_SIZE]);
 /* The sentence to show: the exact one if set, else the general one. */
 const char *error_message(const struct error *error, enum language language);
 /* Why it failed with `code`, for the log: the cause, or the sentence, or the code's general one. */

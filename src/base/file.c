@@ -145,6 +145,20 @@ bool file_write_all(int file, struct slice content)
 	return true;
 }
 
+int file_replace(const char *path, struct slice content, struct error *error)
+{
+	char partial[PATH_MAX];
+	if (snprintf(partial, sizeof partial, "%s.partial", path) >= (int)sizeof partial) {
+		errno = ENAMETOOLONG;
+		return file_fail(error, "writing", path);
+	}
+	(void)unlink(partial);
+	DESCRIPTOR_AUTO int file = open(partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (file < 0 || !file_write_all(file, content) || rename(partial, path) != 0)
+		return file_fail(error, "writing", path);
+	return OK;
+}
+
 bool file_write_at(int file, struct slice content, uint64_t offset)
 {
 	while (content.size > 0) {
@@ -191,6 +205,13 @@ int file_lock(const char *path, int *ret_file, struct error *error)
 		return error_cause(error, ERR_UNAVAILABLE, "lock %s: %s", path, strerrordesc_np(errno));
 	*ret_file = descriptor_take(&file);
 	return OK;
+}
+
+bool file_is_locked(const char *path)
+{
+	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+	DESCRIPTOR_AUTO int file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	return file >= 0 && fcntl(file, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
 }
 
 /* ---- removal ---- */

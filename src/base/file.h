@@ -41,13 +41,18 @@ int file_digest_by(enum digest_algorithm algorithm, int file, const char *path,
 	MUST_CHECK;
 /* Writes where the file stands, however many pieces it takes. False and errno. */
 bool file_write_all(int file, struct slice content) MUST_CHECK;
-/* The same at an offset; the file stands where it stood. */
+/* Puts a whole file (0600) in place of `path`, by way of "PATH.partial" beside it. Whoever waits
+ * for it may take it away at once. */
+int file_replace(const char *path, struct slice content, struct error *error) MUST_CHECK;
+/* Writes at an offset; the file stands where it stood. */
 bool file_write_at(int file, struct slice content, uint64_t offset) MUST_CHECK;
 /* All of `size` bytes from an offset. False and errno, which is 0 when the file ends before. */
 bool file_read_at(int file, void *data, size_t size, uint64_t offset) MUST_CHECK;
 /* Opens a lock file (made 0600, never a symbolic link), locked as long as it stays open.
  * ERR_UNAVAILABLE: another has the lock. */
 int file_lock(const char *path, int *ret_file, struct error *error) MUST_CHECK;
+/* Whether somebody has the lock now; nothing is made or taken. */
+bool file_is_locked(const char *path);
 /* Removes a file, or a directory with all below it; one that is not there is removed. Follows no
  * symbolic link. Whoever writes below it meanwhile may make it fail. */
 int file_remove_tree(const char *path, struct error *error) MUST_CHECK;

@@ -1,7 +1,9 @@
 /* Where an operation is executed: in the running service, or here. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "cli/command.h"
@@ -9,6 +11,11 @@
 
 #define ANSWER_LIMIT ((size_t)16 << 20)
 #define LOCKED_PATIENCE_US (5 * US_PER_SECOND)
+
+const char *command_claims(void)
+{
+	return getenv("SUDO_USER");
+}
 
 /* The service's own error, as its answer tells it. */
 static int answered_error(const struct json *told, struct error *error)
@@ -53,6 +60,7 @@ static int ask_service(const struct settings *settings, const struct admin_opera
 	struct json_writer writer = {.out = &request};
 	json_begin_object(&writer, NULL);
 	json_raw(&writer, "arguments", arguments);
+	json_text(&writer, "claimed", command_claims());
 	json_text(&writer, "operation", operation->name);
 	json_end_object(&writer);
 	int code = buf_check(&request);
@@ -87,8 +95,11 @@ static int run_here(const struct settings *settings, const struct admin_operatio
 		return code;
 	if (wants_content(operation, json))
 		code = content_open_with(&content, &admin.content, error);
+	struct admin_caller caller = {0};
 	if (!code)
-		code = admin_run(&admin, operation, json, result, error);
+		code = admin_actor(getuid(), "command", command_claims(), &arena, &caller.actor);
+	if (!code)
+		code = admin_run(&admin, operation, json, &caller, result, error);
 	if (admin.content)
 		content_close(admin.content);
 	store_close(admin.store);

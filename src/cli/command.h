@@ -1,7 +1,8 @@
 /* Commands and their command lines.
  *
  * One table in main.c lists the commands of this folder; the operations of service/admin.h are
- * commands too. Exit codes: 0 done, 1 refused, 2 wrong usage or could not be done. */
+ * commands too. Exit codes: 0 done, 1 refused, 2 wrong usage or could not be done, 3 a token
+ * refused its PIN at a start. */
 #ifndef CLI_COMMAND_H
 #define CLI_COMMAND_H
 
@@ -53,6 +54,9 @@ const char *command_option(const struct command_line *line, const char *name);
 unsigned command_options(const struct command_line *line, const char *name,
                          const char *values[COMMAND_OPTIONS_MAX]);
 
+/* How a command takes a parameter of an operation: "ACCOUNT" or "--unpaid-limit". */
+void command_label(const struct admin_parameter *parameter, char label[ADMIN_LABEL_SIZE]);
+
 /* Tells an error on standard error, as text or as JSON, and gives the exit code. */
 int command_fail(const struct command_line *line, const struct error *error);
 /* Wrong usage: 2. */
@@ -69,9 +73,13 @@ void command_hide_progress(bool shown);
 int command_settings(const struct command_line *line, const struct config_sources *sources,
                      struct config *ret_config);
 
+/* What log.level says, from now on. */
+void serving_log_level(const struct settings *settings);
 /* For a process that serves: sets the log's level, and logs the settings' warnings. */
 void serving_log(const struct config *config);
 
+/* Who is said to be behind the user of this process (sudo says so); NULL: nothing is. */
+const char *command_claims(void);
 /* Runs an administration operation: in the running service, or with the store opened here. 0 with
  * the JSON document appended to `result`. */
 int administer(const struct settings *settings, const struct admin_operation *operation,
@@ -79,10 +87,15 @@ int administer(const struct settings *settings, const struct admin_operation *op
 
 int command_admin(const struct command_line *line, const struct admin_operation *operation);
 int command_accept_rollback(const struct command_line *line);
+int command_audit_export(const struct command_line *line);
 int command_bundle(const struct command_line *line);
+/* Prints the script for the shell that is named; `commands` is the table of all but operations. */
+int command_completion(const struct command_line *line, const struct command *commands,
+                       size_t count);
 int command_config_check(const struct command_line *line);
 int command_config_print(const struct command_line *line);
 int command_dev(const struct command_line *line);
+int command_distribute(const struct command_line *line);
 int command_init(const struct command_line *line);
 int command_migrate(const struct command_line *line);
 int command_proof(const struct command_line *line);
@@ -92,13 +105,20 @@ int command_verify(const struct command_line *line);
 int command_version(const struct command_line *line);
 
 extern const struct option accept_rollback_options[];
+extern const struct option audit_export_options[];
 extern const struct option bundle_options[];
+extern const struct option config_check_options[];
 extern const struct option dev_options[];
+extern const struct option distribute_options[];
 extern const struct option migrate_options[];
+extern const struct option restore_options[];
 extern const struct option proof_options[];
 extern const struct option verify_options[];
 
 /* Prints a JSON document for people: lists as tables of `columns` (NULL: no list). */
 void output_print(const struct json *json, const char *columns, struct buf *out);
+/* The members `columns` of rows (NULL: none) as comma-separated values, their names before them
+ * when `named`. */
+void output_csv(const struct json *rows, const char *columns, bool named, struct buf *out);
 
 #endif

@@ -1,13 +1,18 @@
 /* The operations of administration as commands: flags and words become their arguments. */
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/base64.h"
 #include "cli/command.h"
+#include "service/list.h"
 
 #define ARGUMENTS_LIMIT ((size_t)64 * 1024)
+#define PAGE_LIMIT "1000" /* the most that lists give at once */
+#define PLACE_SIZE 128
 #define RESULT_LIMIT ((size_t)16 << 20)
 
 static const char *absolute_path(const char *path, char whole[PATH_MAX])
@@ -37,22 +42,29 @@ static int add_argument(const struct admin_parameter *parameter, const char *val
 	return OK;
 }
 
-/* All that was given, in the order of the operation's parameters. */
+/* All that was given, in the order of the operation's parameters. `after` (NULL: as given) is where
+ * a page begins; pages that are asked for one after the other are large. */
 static int gather(const struct command_line *line, const struct admin_operation *operation,
-                  struct json_writer *writer, struct error *error)
+                  const char *after, struct json_writer *writer, struct error *error)
 {
 	unsigned used = 0;
 	json_begin_object(writer, NULL);
-	for (const struct admin_parameter *at = operation->parameters; at->name; at++) {
-		char label[ADMIN_LABEL_SIZE];
-		admin_label(at, label);
+	const struct admin_parameter *at;
+	for (size_t i = 0; (at = admin_parameter_at(operation, i)); i++) {
+		char label[ADMIN_LABEL_SIZE], field[FIELD_SIZE];
+		command_label(at, label);
 		const char *value = NULL;
 		if (!at->positional)
 			value = command_option(line, label + 2);
 		else if (used < line->argument_count)
 			value = line->arguments[used++];
+		if (after && *after && strcmp(at->name, "after") == 0)
+			value = after;
+		if (after && strcmp(at->name, "limit") == 0)
+			value = PAGE_LIMIT;
 		if (!value && at->required)
-			return error_set(error, ERR_USAGE, MSG_ADMIN_MISSING, label, NULL);
+			return error_set(error, ERR_USAGE, MSG_ADMIN_MISSING, error_field(at->name, field),
+			                 NULL);
 		int result = value ? add_argument(at, value, writer, error) : OK;
 		if (result)
 			return result;
@@ -93,6 +105,103 @@ static int print_result(const struct command_line *line, const struct admin_oper
 	return valid && valid->type == JSON_FALSE;
 }
 
+/* ---- comma-separated values ---- */
+
+/* A page, written out; its last row's place into `after`, empty when nothing follows. */
+static int print_page(const struct admin_operation *operation, struct slice result,
+                      char after[PLACE_SIZE], struct error *error)
+{
+	ARENA_AUTO struct arena arena;
+	BUF_AUTO struct buf text;
+	arena_init(&arena, (size_t)256 << 20);
+	buf_init(&text, (size_t)64 << 20);
+	struct json *json;
+	bool more = false;
+	int code = json_parse(&arena, result, NULL, &json, error);
+	if (code)
+		return code;
+	const struct json *rows = list_read(json, &more);
+	output_csv(rows, operation->csv, !*after, &text);
+	const struct json *last = rows ? rows->first : NULL;
+	while (last && last->next)
+		last = last->next;
+	struct slice place = more && last && last->first ? last->first->text : slice_of("");
+	snprintf(after, PLACE_SIZE, "%.*s", (int)place.size, place.data);
+	code = buf_check(&text);
+	if (!code && (fwrite(text.data, 1, text.size, stdout) != text.size || fflush(stdout) != 0))
+		code = error_cause(error, ERR_IO, "writing to standard output");
+	return code;
+}
+
+/* All pages, each with what it says when it is asked for. */
+static int print_csv(const struct command_line *line, const struct admin_operation *operation,
+                     const struct settings *settings, struct error *error)
+{
+	bool one_page = command_option(line, "limit") != NULL;
+	char after[PLACE_SIZE] = "";
+	int code = OK;
+	do {
+		BUF_AUTO struct buf arguments;
+		BUF_AUTO struct buf result;
+		buf_init(&arguments, ARGUMENTS_LIMIT);
+		buf_init(&result, RESULT_LIMIT);
+		struct json_writer writer = {.out = &arguments};
+		code = gather(line, operation, one_page ? NULL : after, &writer, error);
+		if (!code)
+			code = administer(settings, operation, buf_slice(&arguments), &result, error);
+		if (!code)
+			code = print_page(operation, buf_slice(&result), after, error);
+	} while (!code && *after && !one_page);
+	return code;
+}
+
+/* ---- a file ---- */
+
+/* Nothing is written over; what could not be written whole is removed. */
+static int write_file(const char *path, struct slice content, struct error *error)
+{
+	bool to_standard = strcmp(path, "-") == 0;
+	FILE *file = to_standard ? stdout : fopen(path, "wxe");
+	if (!file)
+		return error_cause(error, ERR_IO, "%s: %s", path, strerror(errno));
+	bool whole = fwrite(content.data, 1, content.size, file) == content.size && !fflush(file);
+	whole &= to_standard || fclose(file) == 0;
+	if (whole)
+		return OK;
+	int result = error_cause(error, ERR_IO, "writing %s: %s", path, strerror(errno));
+	if (!to_standard)
+		(void)remove(path);
+	return result;
+}
+
+/* Takes the file out of the document, which it leaves without it, and writes it to `path`. */
+static int take_file(const struct admin_operation *operation, const char *path,
+                     struct buf *document, struct error *error)
+{
+	ARENA_AUTO struct arena arena;
+	BUF_AUTO struct buf content;
+	struct json *json, **at;
+	size_t size = 0;
+	arena_init(&arena, RESULT_LIMIT);
+	buf_init(&content, RESULT_LIMIT);
+	int result = json_parse(&arena, buf_slice(document), NULL, &json, error);
+	if (result)
+		return result;
+	for (at = &json->first; *at && !slice_is((*at)->name, operation->file);)
+		at = &(*at)->next;
+	char *bytes = *at ? buf_extend(&content, (*at)->text.size + 1) : NULL;
+	if (!bytes || !base64_decode((*at)->text, bytes, (*at)->text.size, &size))
+		return error_cause(error, ERR_INTERNAL, "the service answered without the file");
+	*at = (*at)->next;
+	result = write_file(path, slice_make(bytes, size), error);
+	BUF_AUTO struct buf rest;
+	buf_init(&rest, RESULT_LIMIT);
+	json_canonical(json, &rest);
+	buf_clear(document);
+	buf_add_slice(document, buf_slice(&rest));
+	return result ? result : buf_check(document);
+}
+
 int command_admin(const struct command_line *line, const struct admin_operation *operation)
 {
 	CONFIG_AUTO struct config config = {0};
@@ -102,7 +211,12 @@ int command_admin(const struct command_line *line, const struct admin_operation 
 	buf_init(&result, RESULT_LIMIT);
 	struct error error = {0};
 	struct json_writer writer = {.out = &arguments};
-	int code = gather(line, operation, &writer, &error);
+	int code = gather(line, operation, NULL, &writer, &error);
+	if (!code && line->json && operation->csv && command_option(line, "csv"))
+		code = error_set(&error, ERR_USAGE, MSG_ADMIN_CSV_OR_JSON, NULL);
+	const char *output = operation->file ? command_option(line, "output") : NULL;
+	if (!code && operation->file && !output && !line->json)
+		code = error_set(&error, ERR_USAGE, MSG_ADMIN_FILE_WHERE, NULL);
 	if (code) {
 		error.code = code;
 		return command_fail(line, &error);
@@ -110,10 +224,17 @@ int command_admin(const struct command_line *line, const struct admin_operation 
 	int exit_code = command_settings(line, &line->sources, &config);
 	if (exit_code)
 		return exit_code;
-	code = administer(&config.settings, operation, buf_slice(&arguments), &result, &error);
+	bool csv = operation->csv && command_option(line, "csv");
+	if (csv)
+		code = print_csv(line, operation, &config.settings, &error);
+	else
+		code = administer(&config.settings, operation, buf_slice(&arguments), &result, &error);
+	if (!code && output)
+		code = take_file(operation, output, &result, &error);
 	if (code) {
 		error.code = code;
 		return command_fail(line, &error);
 	}
-	return print_result(line, operation, buf_slice(&result));
+	bool printed = csv || (output && strcmp(output, "-") == 0);
+	return printed ? 0 : print_result(line, operation, buf_slice(&result));
 }

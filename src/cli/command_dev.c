@@ -1,5 +1,6 @@
 /* A complete service for development: demo account, channels and keys, all in one directory. */
 #include <arpa/inet.h>
+#include <assert.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <netinet/in.h>
@@ -8,11 +9,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/durable.h"
 #include "base/file.h"
 #include "cli/command.h"
 #include "cli/demo.h"
 #include "cli/node.h"
+#include "http/server.h"
 
 const struct option dev_options[] = {
 	{"listen", "ADDR:PORT", "service.listen; port 0 takes a free one"},
@@ -67,7 +68,7 @@ static int settle_addresses(struct config *config, struct error *error)
 	bool bracketed = *listen == '[';
 	const char *host =
 		arena_copy(&config->arena, listen + bracketed, (size_t)(colon - listen) - 2 * bracketed);
-	int port = listen_port(listen);
+	int port = http_listen_port(listen);
 	if (!host)
 		return ERR_NO_MEMORY;
 	if (port == 0 && (port = free_port(host, error)) < 0)
@@ -86,7 +87,7 @@ static int settle_addresses(struct config *config, struct error *error)
 /* ---- telling ---- */
 
 static void ready_document(const struct settings *settings, struct node *node,
-                           const struct demo *demo, struct buf *out)
+                           const struct demo *demo, const char *console_url, struct buf *out)
 {
 	struct json_writer writer = {.out = out};
 	BUF_AUTO struct buf address;
@@ -100,7 +101,9 @@ static void ready_document(const struct settings *settings, struct node *node,
 	if (node_monitor_port(node)) {
 		buf_printf(&address, "http://127.0.0.1:%u", node_monitor_port(node));
 		json_slice(&writer, "operator_url", buf_slice(&address));
+		json_slice(&writer, "admin_url", buf_slice(&address));
 	}
+	json_text(&writer, "console_url", console_url);
 	json_text(&writer, "data_dir", settings->service_data_dir);
 	demo_members(demo, &writer);
 	json_end_object(&writer);
@@ -108,7 +111,7 @@ static void ready_document(const struct settings *settings, struct node *node,
 }
 
 static void print_welcome(const struct settings *settings, struct node *node,
-                          const struct demo *demo)
+                          const struct demo *demo, const char *console_url)
 {
 	printf("\nconstancia %s, for development, with its data in %s\n\n", CONSTANCIA_VERSION,
 	       settings->service_data_dir);
@@ -122,10 +125,23 @@ static void print_welcome(const struct settings *settings, struct node *node,
 		printf("    live key       %s\n", demo->channels[i].keys[MODE_LIVE]);
 		printf("    test key       %s\n", demo->channels[i].keys[MODE_TEST]);
 	}
-	printf("\n  administration   constancia account list --data %s\n", settings->service_data_dir);
+	printf("\n  console          %s\n", console_url);
+	printf("                   (opens once, within 15 minutes; another one: constancia user link "
+	       "%s --data %s)\n",
+	       DEMO_USER, settings->service_data_dir);
+	printf("  administration   constancia account list --data %s\n", settings->service_data_dir);
 	printf("  trust roots      %s/trust.pem\n\n", settings->service_data_dir);
 	printf("Nothing made here has probative value. Ctrl-C ends it.\n\n");
 	fflush(stdout);
+}
+
+/* Passkeys work at a name alone (console/webauthn.h), and this one leads to the same service. */
+static void name_loopback(struct buf *url)
+{
+	static const char address[] = "http://127.0.0.1", name[] = "http://localhost";
+	static_assert(sizeof address == sizeof name, "one takes the other's place");
+	if (strncmp(url->data, address, sizeof address - 1) == 0)
+		memcpy(url->data, name, sizeof name - 1);
 }
 
 /* ---- the command ---- */
@@ -134,18 +150,24 @@ static int tell_ready(const struct command_line *line, const struct settings *se
                       struct node *node, const struct demo *demo, struct error *error)
 {
 	BUF_AUTO struct buf text;
+	BUF_AUTO struct buf link;
 	buf_init(&text, (size_t)64 * 1024);
-	ready_document(settings, node, demo, &text);
-	int result = buf_check(&text);
+	buf_init(&link, 4096);
+	int result = demo_link(node_admin(node), &link, error);
+	if (result)
+		return result;
+	name_loopback(&link);
+	ready_document(settings, node, demo, link.data, &text);
+	result = buf_check(&text);
 	const char *path = command_option(line, "ready-file");
 	if (!result && path)
-		result = durable_replace(path, 0600, buf_slice(&text), error);
+		result = file_replace(path, buf_slice(&text), error);
 	if (result)
 		return result;
 	if (line->json)
 		fputs(text.data, stdout);
 	else
-		print_welcome(settings, node, demo);
+		print_welcome(settings, node, demo, link.data);
 	fflush(stdout);
 	return OK;
 }
@@ -172,7 +194,9 @@ int command_dev(const struct command_line *line)
 	serving_log(&config);
 	int result = settle_addresses(&config, &error);
 	if (!result)
-		result = node_open(&config.settings, true, &node, &error);
+		result = node_open(&config.settings, true, &node, NULL, &error);
+	if (!result)
+		node_service(node)->development = true;
 	if (!result)
 		result = node_check_history(node, &error);
 	if (!result)
@@ -183,7 +207,7 @@ int command_dev(const struct command_line *line)
 		result = node_listen(node, &error);
 	if (!result)
 		result = tell_ready(line, &config.settings, node, &demo, &error);
-	exit_code = result ? fail(line, result, &error) : node_wait(node);
+	exit_code = result ? fail(line, result, &error) : node_wait(node, NULL);
 	node_close(node);
 	explicit_bzero(&demo, sizeof demo);
 	return exit_code;

@@ -157,9 +157,37 @@ static void tell(const struct command_line *line, const char *code, const char *
 		fprintf(stderr, "%s\n", text.data);
 }
 
+void command_label(const struct admin_parameter *parameter, char label[ADMIN_LABEL_SIZE])
+{
+	if (parameter->positional) {
+		snprintf(label, ADMIN_LABEL_SIZE, "%s", parameter->place);
+		return;
+	}
+	snprintf(label, ADMIN_LABEL_SIZE, "--%s", parameter->name);
+	for (char *at = label; *at; at++)
+		if (*at == '_')
+			*at = '-';
+}
+
+static void name_field(const void *context, const char *name, enum language language,
+                       char word[FIELD_WORD_SIZE])
+{
+	const struct admin_operation *operation = context;
+	const struct admin_parameter *at, flag = {.name = name};
+	(void)language;
+	for (size_t i = 0; operation && (at = admin_parameter_at(operation, i)); i++)
+		if (strcmp(at->name, name) == 0) {
+			command_label(at, word);
+			return;
+		}
+	command_label(&flag, word);
+}
+
 int command_fail(const struct command_line *line, const struct error *error)
 {
-	tell(line, error_code_text(error->code), error_message(error, LANGUAGE_ENGLISH), error->cause);
+	struct error named = *error;
+	error_name_fields(&named, name_field, admin_find(slice_of(line->command)));
+	tell(line, error_code_text(error->code), error_message(&named, LANGUAGE_ENGLISH), error->cause);
 	return error_exit_code(error->code);
 }
 

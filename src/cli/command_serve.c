@@ -8,6 +8,8 @@
 #include "cli/node.h"
 #include "proof/renderer.h"
 #include "seal/authority.h"
+#include "service/webauthn_party.h"
+#include "store/accounts/accounts.h"
 
 static int fail(const struct command_line *line, int code, struct error *error)
 {
@@ -27,11 +29,13 @@ int command_init(const struct command_line *line)
 	int exit_code = command_settings(line, &sources, &config);
 	if (exit_code)
 		return exit_code;
-	int result = node_open(&config.settings, true, &node, &error);
+	int result = node_open(&config.settings, true, &node, NULL, &error);
 	if (!result)
 		result = node_check_history(node, &error);
 	if (!result)
 		result = node_write_trust(node, &error);
+	if (!result)
+		result = admin_record(node_service(node)->store, "init", slice_of("{}"), NULL, &error);
 	node_close(node);
 	if (result)
 		return fail(line, result, &error);
@@ -42,6 +46,26 @@ int command_init(const struct command_line *line)
 	else
 		printf("The store %s is ready. Next: constancia serve.\n", store);
 	return 0;
+}
+
+/* As after a change of service.public_url: nobody could say so in a console that lets nobody in. */
+static void warn_of_passkeys(const struct settings *settings, struct store *store)
+{
+	struct webauthn_party party;
+	struct error error = {0};
+	int64_t accounts = 0;
+	char number[24];
+	if (!webauthn_party_read(settings->service_public_url, &party, &error))
+		return;
+	int result = store_count_passkey_accounts(store, &accounts, &error);
+	snprintf(number, sizeof number, "%lld", (long long)accounts);
+	if (result)
+		log_warning("passkeys_not_looked_at", "cause", error_reason(&error, result));
+	else if (accounts)
+		log_warning("passkeys_do_not_work", "url", settings->service_public_url, "accounts", number,
+		            "meaning",
+		            "they need https and a name, and so many accounts ask for them: "
+		            "'account set ACCOUNT --passkeys optional' lets their users in again");
 }
 
 /* What an operator must know about this deployment's promises. */
@@ -72,15 +96,22 @@ static void warn_of_promises(const struct settings *settings, struct node *node)
 		            "them could read what this user may read");
 	if (strncmp(settings->service_public_url, "http://", 7) == 0)
 		log_warning("public_url_without_tls", "url", settings->service_public_url);
+	warn_of_passkeys(settings, service->store);
 }
 
-void serving_log(const struct config *config)
+void serving_log_level(const struct settings *settings)
 {
-	const char *level = config->settings.log_level;
+	const char *level = settings->log_level;
 	log_set_level(strcmp(level, "debug") == 0     ? LOG_DEBUG
 	              : strcmp(level, "warning") == 0 ? LOG_WARNING
 	              : strcmp(level, "error") == 0   ? LOG_ERROR
 	                                              : LOG_INFO);
+}
+
+void serving_log(const struct config *config)
+{
+	log_know_journal();
+	serving_log_level(&config->settings);
 	for (const char *at = config->warnings.data; at && *at;) {
 		char text[512];
 		size_t size = strcspn(at, "\n");
@@ -88,6 +119,33 @@ void serving_log(const struct config *config)
 		log_warning("setting", "message", text);
 		at += size + (at[size] == '\n');
 	}
+}
+
+/* What kept it from starting was told; this is what would be the next, and the one after that. */
+struct told {
+	const char *message;
+	const char *cause;
+};
+
+static void log_refusal(void *context, bool warning, const char *setting, const struct error *error)
+{
+	const struct told *told = context;
+	const char *message = error_message(error, LANGUAGE_ENGLISH);
+	if (!warning && (strcmp(message, told->message) != 0 || strcmp(error->cause, told->cause) != 0))
+		log_error("not_started_either", "setting", setting ? setting : "", "message", message,
+		          "cause", error->cause);
+}
+
+/* A token is logged in to once: wrong PINs lock it. */
+static int not_started(const struct settings *settings, struct node *node, bool keys_tried,
+                       int result, const struct error *error)
+{
+	struct told told = {error_message(error, LANGUAGE_ENGLISH), error->cause};
+	log_error("not_started", "message", told.message, "cause", told.cause);
+	node_close(node);
+	log_stop(); /* keys are tried in a child */
+	node_try(settings, !keys_tried, log_refusal, &told);
+	return error_exit_code(result);
 }
 
 int command_serve(const struct command_line *line)
@@ -100,20 +158,18 @@ int command_serve(const struct command_line *line)
 	int exit_code = command_settings(line, &sources, &config);
 	if (exit_code)
 		return exit_code;
+	bool keys_tried;
 	serving_log(&config);
-	int result = node_open(&config.settings, false, &node, &error);
+	log_take_words();
+	int result = node_open(&config.settings, false, &node, &keys_tried, &error);
 	if (!result)
 		result = node_check_history(node, &error);
 	if (!result)
 		result = node_write_trust(node, &error);
 	if (!result)
 		result = node_listen(node, &error);
-	if (result) {
-		log_error("not_started", "message", error_message(&error, LANGUAGE_ENGLISH), "cause",
-		          error.cause);
-		node_close(node);
-		return error_exit_code(result);
-	}
+	if (result)
+		return not_started(&config.settings, node, keys_tried, result, &error);
 	warn_of_promises(&config.settings, node);
 	char port[8], admin_port[8];
 	snprintf(port, sizeof port, "%u", node_port(node));
@@ -121,7 +177,7 @@ int command_serve(const struct command_line *line)
 	log_info("serving", "version", CONSTANCIA_VERSION, "listen", config.settings.service_listen,
 	         "port", port, "admin_port", admin_port, "public_url",
 	         config.settings.service_public_url);
-	exit_code = node_wait(node);
+	exit_code = node_wait(node, &sources);
 	node_close(node);
 	log_info("stopped");
 	return exit_code;

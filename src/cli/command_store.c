@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/durable.h"
 #include "cli/command.h"
@@ -14,6 +15,16 @@
 
 const struct option migrate_options[] = {
 	{"dry-run", NULL, "only tell which steps would be applied"},
+	{0},
+};
+
+const struct option distribute_options[] = {
+	{"dry-run", NULL, "only tell which tables would be distributed"},
+	{0},
+};
+
+const struct option restore_options[] = {
+	{"live", NULL, "go on at once as the one store; else the copy is quiet until store wake"},
 	{0},
 };
 
@@ -28,16 +39,26 @@ static int fail(const struct command_line *line, int code, struct error *error)
 	return command_fail(line, error);
 }
 
-/* One step per line in `steps`. */
-static void print_steps(const struct command_line *line, const struct buf *steps, bool applied)
+/* What moves a store on: what it goes through, and how people read of it. */
+struct moving {
+	int (*move)(const struct db_options *options, bool dry_run, struct act *act, struct buf *out,
+	            const struct schema_progress *progress, struct error *error);
+	const char *operation;
+	const char *what; /* in JSON */
+	const char *nothing, *done, *would;
+};
+
+/* One name per line in `names`. */
+static void print_moved(const struct command_line *line, const struct moving *moving,
+                        const struct buf *names, bool applied)
 {
 	BUF_AUTO struct buf text;
 	buf_init(&text, (size_t)1 << 20);
 	struct json_writer writer = {.out = &text};
 	json_begin_object(&writer, NULL);
 	json_boolean(&writer, "applied", applied);
-	json_begin_array(&writer, "steps");
-	for (const char *at = steps->data; at && *at;) {
+	json_begin_array(&writer, moving->what);
+	for (const char *at = names->data; at && *at;) {
 		size_t size = strcspn(at, "\n");
 		json_slice(&writer, NULL, slice_make(at, size));
 		at += size + (at[size] == '\n');
@@ -48,30 +69,92 @@ static void print_steps(const struct command_line *line, const struct buf *steps
 		return;
 	if (line->json)
 		puts(text.data);
-	else if (!steps->size)
-		puts("The schema is current.");
+	else if (!names->size)
+		puts(moving->nothing);
 	else
-		printf("%s\n%s", applied ? "Applied:" : "Would apply:", steps->data);
+		printf("%s\n%s", applied ? moving->done : moving->would, names->data);
 }
 
-int command_migrate(const struct command_line *line)
+/* On standard error, so that the result stays alone. */
+static void tell_progress(void *context, const char *what, int64_t done, int64_t total)
+{
+	const struct command_line *line = context;
+	if (line->json)
+		fprintf(stderr, "{\"progress\":\"%s\",\"done\":%lld,\"total\":%lld}\n", what,
+		        (long long)done, (long long)total);
+	else
+		fprintf(stderr, "%lld of %lld %s\n", (long long)done, (long long)total, what);
+}
+
+static int record_here(const struct settings *settings, const char *operation,
+                       const struct buf *arguments, struct error *error)
+{
+	struct db_options options = settings_store(settings, false);
+	struct store *store;
+	int result = buf_check(arguments);
+	if (!result)
+		result = store_open(&options, &store, error);
+	if (result)
+		return result;
+	result = admin_record(store, operation, buf_slice(arguments), NULL, error);
+	store_close(store);
+	return result;
+}
+
+static int record_restore(const struct settings *settings, const char *directory,
+                          const char *created_at, struct error *error)
+{
+	BUF_AUTO struct buf arguments;
+	buf_init(&arguments, (size_t)8 * 1024);
+	struct json_writer writer = {.out = &arguments};
+	json_begin_object(&writer, NULL);
+	json_text(&writer, "created_at", created_at);
+	json_text(&writer, "directory", directory);
+	json_end_object(&writer);
+	return record_here(settings, "store restore", &arguments, error);
+}
+
+static int move(const struct command_line *line, const struct moving *moving)
 {
 	CONFIG_AUTO struct config config = {0};
-	BUF_AUTO struct buf steps;
-	buf_init(&steps, (size_t)64 * 1024);
+	BUF_AUTO struct buf names;
+	buf_init(&names, (size_t)64 * 1024);
 	struct error error = {0};
 	bool dry_run = command_option(line, "dry-run") != NULL;
 	int exit_code = command_settings(line, &line->sources, &config);
 	if (exit_code)
 		return exit_code;
 	struct db_options options = settings_store(&config.settings, false);
-	int result = store_migrate(&options, dry_run, &steps, &error);
+	struct schema_progress progress = {tell_progress, (void *)line};
+	ARENA_AUTO struct arena arena;
+	arena_init(&arena, (size_t)4 << 20);
+	struct actor actor;
+	struct act act = {.by = &actor, .operation = moving->operation, .arena = &arena};
+	int result = admin_actor(getuid(), "command", command_claims(), &arena, &actor);
 	if (!result)
-		result = buf_check(&steps);
+		result = moving->move(&options, dry_run, &act, &names, &progress, &error);
+	if (!result)
+		result = buf_check(&names);
 	if (result)
 		return fail(line, result, &error);
-	print_steps(line, &steps, !dry_run && steps.size);
+	print_moved(line, moving, &names, !dry_run && names.size);
 	return 0;
+}
+
+int command_migrate(const struct command_line *line)
+{
+	static const struct moving steps = {store_migrate, "store migrate",
+	                                    "steps",       "The schema is current.",
+	                                    "Applied:",    "Would apply:"};
+	return move(line, &steps);
+}
+
+int command_distribute(const struct command_line *line)
+{
+	static const struct moving distribution = {store_distribute, "store distribute",
+	                                           "tables",         "All tables are distributed.",
+	                                           "Distributed:",   "Would distribute:"};
+	return move(line, &distribution);
 }
 
 int command_restore(const struct command_line *line)
@@ -79,6 +162,7 @@ int command_restore(const struct command_line *line)
 	CONFIG_AUTO struct config config = {0};
 	struct error error = {0};
 	struct backup_facts facts;
+	bool live = command_option(line, "live") != NULL;
 	char directory[PATH_MAX];
 	int exit_code = command_settings(line, &line->sources, &config);
 	if (exit_code)
@@ -90,16 +174,25 @@ int command_restore(const struct command_line *line)
 		return fail(line, result, &error);
 	struct content_options content = settings_content(&config.settings, true);
 	struct db_options store = settings_store(&config.settings, false);
-	result = backup_restore(directory, &store, &content, &facts, &error);
+	result = backup_restore(directory, &store, &content, live, &facts, &error);
 	if (result)
 		return fail(line, result, &error);
 	char time[TIME_TEXT_SIZE];
 	time_format(facts.created_at_us, time);
+	result = record_restore(&config.settings, directory, time, &error);
+	if (result)
+		return fail(line, result, &error);
 	if (line->json)
-		printf("{\"created_at\":\"%s\",\"store_bytes\":%lld,\"content_objects\":%lld}\n", time,
-		       (long long)facts.store_bytes, (long long)facts.content_objects);
+		printf(
+			"{\"created_at\":\"%s\",\"store_bytes\":%lld,\"content_objects\":%lld,\"quiet\":%s}\n",
+			time, (long long)facts.store_bytes, (long long)facts.content_objects,
+			live ? "false" : "true");
 	else
-		printf("Restored the backup of %s. Now run 'constancia store check'.\n", time);
+		printf(
+			"Restored the backup of %s. Now run 'constancia store check'.%s\n", time,
+			live ? ""
+				 : " The copy is quiet: it sends and acknowledges nothing until 'constancia store "
+				   "wake'.");
 	return 0;
 }
 

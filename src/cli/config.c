@@ -10,65 +10,14 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/json.h"
 #include "base/utf8.h"
+#include "cli/config_credential.h"
+#include "cli/config_table.h"
 
 #define MEMORY_MAX ((size_t)1 << 20)
 #define REPORT_MAX ((size_t)64 * 1024)
-#define ORIGIN_MAX 64
-
-enum setting_type { TEXT, SECRET, LIST, INTEGER, DURATION, BOOLEAN };
-
-struct setting {
-	const char *section;
-	const char *key;
-	enum setting_type type;
-	const char *otherwise;
-	const char *comment;
-	size_t offset;
-};
-
-static const struct setting known[] = {
-#define SETTING(section, key, type, default_text, comment)                                         \
-	{#section, #key, type, default_text, comment, offsetof(struct settings, section##_##key)},
-#include "service/settings.def"
-#undef SETTING
-};
-#define KNOWN_COUNT (sizeof known / sizeof *known)
-
-static const struct setting *find_setting(const char *section, size_t section_size, const char *key)
-{
-	for (size_t i = 0; i < KNOWN_COUNT; i++)
-		if (slice_is(slice_make(section, section_size), known[i].section) &&
-		    strcmp(known[i].key, key) == 0)
-			return &known[i];
-	return NULL;
-}
-
-static const struct setting *find_dotted(const char *name)
-{
-	const char *dot = strchr(name, '.');
-	return dot ? find_setting(name, (size_t)(dot - name), dot + 1) : NULL;
-}
 
 /* ---- values ---- */
-
-int listen_port(const char *text)
-{
-	const char *colon = strrchr(text, ':');
-	if (!colon || colon == text || !colon[1])
-		return -1;
-	bool bracketed = *text == '[' && colon[-1] == ']';
-	if (!bracketed && memchr(text, ':', (size_t)(colon - text)))
-		return -1;
-	long port = 0;
-	for (const char *at = colon + 1; *at; at++) {
-		if (*at < '0' || *at > '9' || port > 65535)
-			return -1;
-		port = port * 10 + (*at - '0');
-	}
-	return port <= 65535 ? (int)port : -1;
-}
 
 static bool read_integer(const char *text, int64_t *ret)
 {
@@ -102,15 +51,52 @@ static const char *put_value(const struct setting *setting, const char *text, vo
 
 /* ---- sources ---- */
 
+static void add_finding(struct config *config, bool warning, const char *setting,
+                        const char *origin, const char *what)
+{
+	struct config_finding *finding = arena_alloc(&config->arena, sizeof *finding);
+	if (!finding)
+		return; /* it stands in the text */
+	*finding = (struct config_finding){
+		.setting = setting ? arena_text(&config->arena, setting) : NULL,
+		.origin = origin ? arena_text(&config->arena, origin) : NULL,
+		.what = arena_text(&config->arena, what),
+		.warning = warning,
+	};
+	if (config->findings)
+		config->last_finding->next = finding;
+	else
+		config->findings = finding;
+	config->last_finding = finding;
+}
+
 static void add_problem(struct config *config, const char *origin, const char *name,
                         const char *what)
 {
 	config->problem_count++;
+	add_finding(config, false, name, origin, what);
 	if (origin)
 		buf_printf(&config->problems, "%s: ", origin);
 	if (name)
 		buf_printf(&config->problems, "%s: ", name);
 	buf_printf(&config->problems, "%s\n", what);
+}
+
+static void add_warning(struct config *config, const char *origin, const char *name,
+                        const char *what)
+{
+	add_finding(config, true, name, origin, what);
+	buf_printf(&config->warnings, "%s: %s\n", name ? name : origin ? origin : "", what);
+}
+
+void config_add(struct config *config, bool warning, const char *name, const char *what)
+{
+	const struct setting *setting = name ? setting_named(name) : NULL;
+	const char *origin = setting ? config->origins[setting - settings_table] : NULL;
+	if (warning)
+		add_warning(config, origin, name, what);
+	else
+		add_problem(config, origin, name, what);
 }
 
 static bool is_plain(const char *text)
@@ -124,7 +110,7 @@ static bool is_plain(const char *text)
 static void take(struct config *config, const struct setting *setting, const char *text,
                  const char *origin)
 {
-	size_t i = (size_t)(setting - known);
+	size_t i = (size_t)(setting - settings_table);
 	config->texts[i] = arena_text(&config->arena, text);
 	config->origins[i] = arena_text(&config->arena, origin);
 	if (!is_plain(text))
@@ -133,9 +119,13 @@ static void take(struct config *config, const struct setting *setting, const cha
 
 static void unknown_name(struct config *config, const char *origin, const char *name)
 {
-	char what[300];
-	snprintf(what, sizeof what, "there is no setting '%.100s'; 'constancia config print' lists all",
-	         name);
+	char what[400], other[SETTING_NAME_SIZE];
+	const struct setting *near = setting_near(name);
+	if (near)
+		setting_name(near, other);
+	snprintf(what, sizeof what,
+	         "there is no setting '%.100s'%s%s; 'constancia config print' lists all", name,
+	         near ? "; near it is " : "", near ? other : "");
 	add_problem(config, origin, NULL, what);
 }
 
@@ -146,9 +136,9 @@ static void take_assignment(struct config *config, const char *assignment, const
 		add_problem(config, origin, NULL, "write section.key=value");
 		return;
 	}
-	char name[ORIGIN_MAX];
+	char name[SETTING_NAME_SIZE];
 	snprintf(name, sizeof name, "%.*s", (int)(equals - assignment), assignment);
-	const struct setting *setting = find_dotted(name);
+	const struct setting *setting = setting_named(name);
 	if (setting)
 		take(config, setting, equals + 1, origin);
 	else
@@ -158,39 +148,58 @@ static void take_assignment(struct config *config, const char *assignment, const
 static void take_sets(struct config *config, const struct config_sources *sources)
 {
 	for (unsigned i = 0; i < sources->set_count; i++) {
-		char origin[ORIGIN_MAX];
+		char origin[SETTING_NAME_SIZE];
 		snprintf(origin, sizeof origin, "--set %.*s", (int)strcspn(sources->sets[i], "="),
 		         sources->sets[i]);
 		take_assignment(config, sources->sets[i], origin);
 	}
 }
 
-/* A platform may set variables of its own that begin alike: unknown ones are only warned of. */
-static void take_environment(struct config *config, char *const *environment)
+/* What container platforms set for a service that is called "constancia". */
+static bool is_of_platform(struct slice name)
+{
+	static const char *const starts[] = {"CONSTANCIA_PORT_", "CONSTANCIA_SERVICE_PORT_"};
+	for (size_t i = 0; i < sizeof starts / sizeof *starts; i++)
+		if (name.size > strlen(starts[i]) && memcmp(name.data, starts[i], strlen(starts[i])) == 0)
+			return true;
+	return slice_is(name, "CONSTANCIA_PORT") || slice_is(name, "CONSTANCIA_SERVICE_HOST") ||
+	       slice_is(name, "CONSTANCIA_SERVICE_PORT");
+}
+
+/* A service starts in spite of it: a platform may set variables of its own that begin alike.
+ * Whoever has the settings checked wants to hear of it. */
+static void unknown_variable(struct config *config, struct slice name, bool checking)
+{
+	char origin[SETTING_NAME_SIZE], what[200], other[SETTING_NAME_SIZE];
+	bool tolerated = is_of_platform(name);
+	const struct setting *near = tolerated ? NULL : setting_near_variable(name);
+	if (near)
+		setting_variable(near, other);
+	snprintf(origin, sizeof origin, "%.*s", (int)name.size, name.data);
+	snprintf(what, sizeof what, "no setting has this name; it is not used%s%s",
+	         near ? ". Near it is " : "", near ? other : "");
+	if (checking && !tolerated)
+		add_problem(config, origin, NULL, what);
+	else
+		add_warning(config, origin, NULL, what);
+}
+
+static void take_environment(struct config *config, const struct config_sources *sources)
 {
 	static const char prefix[] = "CONSTANCIA_";
+	char *const *environment = sources->environment;
 	for (; environment && *environment; environment++) {
 		const char *equals = strchr(*environment, '=');
 		if (!equals || strncmp(*environment, prefix, sizeof prefix - 1) != 0)
 			continue;
 		struct slice name = slice_make(*environment, (size_t)(equals - *environment));
-		const struct setting *found = NULL;
-		for (size_t i = 0; i < KNOWN_COUNT && !found; i++) {
-			char variable[ORIGIN_MAX];
-			snprintf(variable, sizeof variable, "%s%s_%s", prefix, known[i].section, known[i].key);
-			for (char *at = variable; *at; at++)
-				*at = (char)toupper((unsigned char)*at);
-			if (slice_is(name, variable))
-				found = &known[i];
-		}
-		if (slice_is(name, "CONSTANCIA_ADMIN_SOCKET"))
-			found = find_dotted("service.admin_socket");
-		char origin[ORIGIN_MAX];
+		const struct setting *found = setting_of_variable(name);
+		char origin[SETTING_NAME_SIZE];
 		snprintf(origin, sizeof origin, "%.*s", (int)name.size, name.data);
 		if (found)
 			take(config, found, equals + 1, origin);
 		else
-			buf_printf(&config->warnings, "%s: no setting has this name; it is not used\n", origin);
+			unknown_variable(config, name, sources->checking);
 	}
 }
 
@@ -201,14 +210,35 @@ struct ini_reading {
 	const char *path;
 	FILE *file;
 	unsigned line;
-	bool indented; /* the line begins with white space: it goes on the one before */
+	unsigned last_bad; /* line that was told of; 0: none */
+	bool in_pair;      /* an indented line may go on */
+	bool indented;     /* the line begins with white space: it goes on the one before */
 	const struct setting *last;
-	unsigned char taken[KNOWN_COUNT];
+	unsigned char taken[SETTINGS_COUNT];
 };
 
 static void line_origin(const struct ini_reading *reading, char origin[PATH_MAX])
 {
 	snprintf(origin, PATH_MAX, "%s:%u", reading->path, reading->line);
+}
+
+/* The library tells of the first bad line alone. */
+static void look_at_line(struct ini_reading *reading, const char *text)
+{
+	if (reading->line == 1 && strncmp(text, "\xef\xbb\xbf", 3) == 0)
+		text += 3;
+	const char *at = text + strspn(text, " \t\r\n\f\v");
+	if (!*at || *at == ';' || *at == '#' || (reading->indented && reading->in_pair))
+		return;
+	bool section = *at == '[' && strchr(at, ']');
+	reading->in_pair = *at != '[' && strpbrk(at, "=:");
+	if (section || reading->in_pair)
+		return;
+	char origin[PATH_MAX];
+	line_origin(reading, origin);
+	reading->last_bad = reading->line;
+	add_problem(reading->config, origin, NULL,
+	            "neither a [section], nor key = value, nor a comment");
 }
 
 static char *read_line(char *text, int size, void *context)
@@ -218,6 +248,7 @@ static char *read_line(char *text, int size, void *context)
 		return NULL;
 	reading->line++;
 	reading->indented = *text == ' ' || *text == '\t';
+	look_at_line(reading, text);
 	if (strchr(text, '\n') || feof(reading->file))
 		return text;
 	int c;
@@ -237,15 +268,15 @@ static int take_pair(void *context, const char *section, const char *key, const 
 {
 	struct ini_reading *reading = context;
 	struct config *config = reading->config;
-	char origin[PATH_MAX], name[2 * ORIGIN_MAX];
+	char origin[PATH_MAX], name[2 * SETTING_NAME_SIZE];
 	line_origin(reading, origin);
 	snprintf(name, sizeof name, "%.60s.%.60s", section, key);
-	const struct setting *setting = find_setting(section, strlen(section), key);
+	const struct setting *setting = setting_find(section, strlen(section), key);
 	if (!setting) {
 		unknown_name(config, origin, name);
 		return 1;
 	}
-	size_t i = (size_t)(setting - known);
+	size_t i = (size_t)(setting - settings_table);
 	bool continued = reading->indented && reading->last == setting && setting->type == LIST;
 	if (continued) {
 		const char *before = config->texts[i];
@@ -272,7 +303,7 @@ static void take_file(struct config *config, const char *path)
 	struct ini_reading reading = {.config = config, .path = path, .file = file};
 	int bad_line = ini_parse_stream(read_line, &reading, take_pair, &reading);
 	fclose(file);
-	if (bad_line == 0)
+	if (bad_line == 0 || reading.last_bad)
 		return;
 	char origin[PATH_MAX];
 	reading.line = bad_line > 0 ? (unsigned)bad_line : reading.line;
@@ -309,27 +340,48 @@ static void fill_paths(struct config *config)
 
 static void note_problem(void *context, const char *name, const char *what)
 {
-	struct config *config = context;
-	const struct setting *setting = find_dotted(name);
-	assert(setting);
-	add_problem(config, config->origins[setting - known], name, what);
+	assert(setting_named(name));
+	config_add(context, false, name, what);
 }
 
 static void note_warning(void *context, const char *name, const char *what)
 {
-	struct config *config = context;
-	buf_printf(&config->warnings, "%s: %s\n", name, what);
+	config_add(context, true, name, what);
 }
 
+/* A command that serves nothing is handed no credentials, and needs no secret. */
+static void take_credential(struct config *config, const struct config_sources *sources, size_t i)
+{
+	const char *text = config->texts[i];
+	size_t prefix = sizeof CREDENTIAL_PREFIX - 1;
+	if (settings_table[i].type != SECRET || strncmp(text, CREDENTIAL_PREFIX, prefix) != 0)
+		return;
+	char name[SETTING_NAME_SIZE];
+	setting_name(&settings_table[i], name);
+	config->texts[i] = "";
+	if (!sources->serving && !credentials_are_given(sources->environment))
+		return;
+	const char *found = "";
+	const char *what = credential_read(sources->environment, text + prefix, &config->arena, &found);
+	if (what)
+		add_problem(config, config->origins[i], name, what);
+	else
+		take(config, &settings_table[i], found, config->origins[i]);
+}
+
+/* In place of what cannot be read its default is looked at, so that all the rest is told, too. */
 static void put_values(struct config *config)
 {
-	for (size_t i = 0; i < KNOWN_COUNT; i++) {
-		char name[ORIGIN_MAX];
-		snprintf(name, sizeof name, "%s.%s", known[i].section, known[i].key);
-		const char *what =
-			put_value(&known[i], config->texts[i], (char *)&config->settings + known[i].offset);
-		if (what)
-			add_problem(config, config->origins[i], name, what);
+	for (size_t i = 0; i < SETTINGS_COUNT; i++) {
+		const struct setting *setting = &settings_table[i];
+		void *field = (char *)&config->settings + setting->offset;
+		char name[SETTING_NAME_SIZE];
+		setting_name(setting, name);
+		const char *what = put_value(setting, config->texts[i], field);
+		if (!what)
+			continue;
+		add_problem(config, config->origins[i], name, what);
+		(void)put_value(setting, setting->otherwise, field);
 	}
 }
 
@@ -340,26 +392,27 @@ int config_load(const struct config_sources *sources, struct config *ret_config)
 	arena_init(&config->arena, MEMORY_MAX);
 	buf_init(&config->problems, REPORT_MAX);
 	buf_init(&config->warnings, REPORT_MAX);
-	config->texts = arena_alloc(&config->arena, sizeof(char *) * KNOWN_COUNT);
-	config->origins = arena_alloc(&config->arena, sizeof(char *) * KNOWN_COUNT);
+	config->texts = arena_alloc(&config->arena, sizeof(char *) * SETTINGS_COUNT);
+	config->origins = arena_alloc(&config->arena, sizeof(char *) * SETTINGS_COUNT);
 	if (!config->texts || !config->origins)
 		return ERR_NO_MEMORY;
-	for (size_t i = 0; i < KNOWN_COUNT; i++)
-		config->texts[i] = known[i].otherwise;
+	for (size_t i = 0; i < SETTINGS_COUNT; i++)
+		config->texts[i] = settings_table[i].otherwise;
 	for (const char *const *preset = sources->presets; preset && *preset; preset++)
 		take_assignment(config, *preset, "preset");
 	if (sources->file)
 		take_file(config, sources->file);
-	take_environment(config, sources->environment);
+	take_environment(config, sources);
 	if (sources->data_dir)
-		take(config, find_dotted("service.data_dir"), sources->data_dir, "--data");
+		take(config, setting_named("service.data_dir"), sources->data_dir, "--data");
 	take_sets(config, sources);
-	for (size_t i = 0; i < KNOWN_COUNT; i++)
+	for (size_t i = 0; i < SETTINGS_COUNT; i++)
 		if (!config->texts[i])
 			return ERR_NO_MEMORY;
+	for (size_t i = 0; i < SETTINGS_COUNT; i++)
+		take_credential(config, sources, i);
 	put_values(config);
-	if (!config->problem_count)
-		config_check(&config->settings, sources->serving, note_problem, note_warning, config);
+	config_check(&config->settings, sources->serving, note_problem, note_warning, config);
 	fill_paths(config);
 	if (!config->settings.service_data_dir || !config->settings.service_admin_socket ||
 	    !config->settings.store_url || !config->settings.content_url ||
@@ -379,81 +432,8 @@ void config_free(struct config *config)
 
 bool config_is_given(const struct config *config, const char *name)
 {
-	const struct setting *setting = find_dotted(name);
+	const struct setting *setting = setting_named(name);
 	assert(setting);
-	const char *origin = config->origins[setting - known];
+	const char *origin = config->origins[setting - settings_table];
 	return origin && strcmp(origin, "preset") != 0;
-}
-
-/* ---- printing ---- */
-
-#define COMMENT_COLUMNS 96
-
-static void print_comment(const char *comment, struct buf *out)
-{
-	size_t column = 0;
-	while (*comment) {
-		size_t word = strcspn(comment, " ");
-		if (column + 1 + word > COMMENT_COLUMNS && column) {
-			buf_add_byte(out, '\n');
-			column = 0;
-		}
-		buf_add_text(out, column ? " " : "# ");
-		buf_add(out, comment, word);
-		column += word + (column ? 1 : 2);
-		comment += word;
-		while (*comment == ' ')
-			comment++;
-	}
-	buf_add_byte(out, '\n');
-}
-
-/* Secrets, and an address of the store that has a password in it. */
-static bool is_hidden(const struct config *config, size_t setting)
-{
-	char shown[4096];
-	const char *text = config->texts[setting];
-	if (known[setting].type == SECRET)
-		return *text != '\0';
-	if (strcmp(known[setting].section, "store") != 0 || strcmp(known[setting].key, "url") != 0)
-		return false;
-	db_shown_url(text, shown, sizeof shown);
-	return strcmp(shown, text) != 0;
-}
-
-void config_print(const struct config *config, struct buf *out)
-{
-	const char *section = "";
-	for (size_t i = 0; i < KNOWN_COUNT; i++) {
-		if (strcmp(section, known[i].section) != 0) {
-			buf_printf(out, "%s[%s]\n", *section ? "\n" : "", known[i].section);
-			section = known[i].section;
-		}
-		print_comment(known[i].comment, out);
-		if (is_hidden(config, i)) {
-			buf_printf(out, "#%s = (not shown; given by %s)\n", known[i].key, config->origins[i]);
-			continue;
-		}
-		bool given = config->origins[i] != NULL;
-		buf_printf(out, "%s%s = %s\n", given ? "" : "#", known[i].key, config->texts[i]);
-	}
-}
-
-void config_print_json(const struct config *config, struct buf *out)
-{
-	struct json_writer writer = {.out = out};
-	const char *section = "";
-	json_begin_object(&writer, NULL);
-	for (size_t i = 0; i < KNOWN_COUNT; i++) {
-		if (strcmp(section, known[i].section) != 0) {
-			if (*section)
-				json_end_object(&writer);
-			json_begin_object(&writer, known[i].section);
-			section = known[i].section;
-		}
-		json_text(&writer, known[i].key, is_hidden(config, i) ? "********" : config->texts[i]);
-	}
-	json_end_object(&writer);
-	json_end_object(&writer);
-	buf_add_byte(out, '\n');
 }

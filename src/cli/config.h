@@ -19,7 +19,17 @@ struct config_sources {
 	const char *data_dir;       /* --data; NULL: not given */
 	const char *sets[CONFIG_SETS_MAX]; /* "section.key=value" */
 	unsigned set_count;
-	bool serving; /* also check what only a serving process needs */
+	bool serving;  /* also check what only a serving process needs */
+	bool checking; /* variables that no setting has are problems, not only warned of */
+};
+
+/* Something that is wrong, or had better be otherwise. */
+struct config_finding {
+	struct config_finding *next;
+	const char *setting; /* "section.key"; NULL: none alone */
+	const char *origin;  /* file and line, variable or flag; NULL: the default */
+	const char *what;
+	bool warning; /* the settings are usable */
 };
 
 struct config {
@@ -28,6 +38,8 @@ struct config {
 	struct buf problems; /* one line each; empty: good */
 	struct buf warnings; /* likewise; the settings are usable */
 	unsigned problem_count;
+	struct config_finding *findings; /* problems and warnings, in order; NULL ends */
+	struct config_finding *last_finding;
 	const char **texts;   /* the value of each setting of settings.def, as written */
 	const char **origins; /* where it came from; NULL: the default */
 };
@@ -41,13 +53,13 @@ void config_free(struct config *config); /* NULL-safe */
 /* Whether a source gave the setting. `name` is "section.key" and must exist. */
 bool config_is_given(const struct config *config, const char *name);
 
+/* Adds what was found out about a setting; its origin is known. `name` may be NULL. */
+void config_add(struct config *config, bool warning, const char *name, const char *what);
+
 /* A complete INI file: every setting with its comment; those at their default commented out. */
 void config_print(const struct config *config, struct buf *out);
 /* The same as JSON: {"section":{"key":"value as written",…},…} and a line feed. */
 void config_print_json(const struct config *config, struct buf *out);
-
-/* "127.0.0.1:8080", "[::1]:0", "localhost:80": the port, -1 when it is not that. */
-int listen_port(const char *text) MUST_CHECK;
 
 /* config_check.c: looks at the meaning of the settings, telling `problem` of each fault, and
  * `warning` of what can be used but had better be otherwise. */

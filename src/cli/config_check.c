@@ -8,10 +8,13 @@
 #include "base/log.h"
 #include "base/schedule.h"
 #include "cli/config_check.h"
+#include "http/request_log.h"
+#include "http/server.h"
 #include "net/address.h"
 #include "net/mail.h"
 #include "payment/payment.h"
 #include "seal/level.h"
+#include "service/service.h"
 #include "service/webhook.h"
 
 void check_range(const struct check *check, const char *setting, int64_t value, int64_t least,
@@ -96,10 +99,10 @@ static void check_service(const struct check *check)
 			"must be an address such as https://register.example.org, without a slash at its end");
 	else if (url.size > 3 && strcmp(url.data + url.size - 3, "/v1") == 0)
 		fault(check, "service.public_url", "must be given without /v1");
-	if (listen_port(settings->service_listen) < 0)
+	if (http_listen_port(settings->service_listen) < 0)
 		fault(check, "service.listen",
 		      "must be address:port, such as 127.0.0.1:8080 or [::1]:8080");
-	if (*settings->service_admin_listen && listen_port(settings->service_admin_listen) < 0)
+	if (*settings->service_admin_listen && http_listen_port(settings->service_admin_listen) < 0)
 		fault(check, "service.admin_listen",
 		      "must be empty or address:port, such as 127.0.0.1:8081");
 	if (!*settings->service_data_dir)
@@ -155,6 +158,7 @@ static void check_numbers(const struct check *check)
 	            1000000);
 	check_range(check, "rate.live", settings->rate_live, 1, 1000000000);
 	check_range(check, "rate.test", settings->rate_test, 1, 1000000000);
+	check_range(check, "store.disk_warn", settings->store_disk_warn, 0, 90);
 	check_range(check, "certification.disk_reserve", settings->certification_disk_reserve, 0, 90);
 	check_range(check, "certification.open_per_account", settings->certification_open_per_account,
 	            0, 1000000000);
@@ -202,17 +206,9 @@ static void check_payment(const struct check *check)
 		fault(check, "payment.provider", "must be manual or stripe");
 		return;
 	}
-	struct payment_settings given = {
-		.provider = settings->payment_provider,
-		.stripe_url = settings->payment_stripe_url,
-		.stripe_key = settings->payment_stripe_key,
-		.stripe_webhook_secret = settings->payment_stripe_webhook_secret,
-		.allow_networks = settings->payment_allow_networks,
-		.return_url = settings->payment_return_url,
-	};
 	struct payment_provider *provider = NULL;
 	struct error error = {0};
-	if (payment_provider_open(&given, &provider, &error))
+	if (service_open_payments(settings, &provider, &error))
 		fault(check, "payment.provider", error_message(&error, LANGUAGE_ENGLISH));
 	payment_provider_close(provider);
 }
@@ -232,6 +228,21 @@ static void check_mail(const struct check *check, bool serving)
 		fault(check, "mail.roots", "cannot be read");
 }
 
+static void check_log(const struct check *check)
+{
+	const struct settings *settings = check->settings;
+	const char *level = settings->log_level;
+	enum request_log_which which;
+	enum request_log_addresses addresses;
+	if (strcmp(level, "debug") != 0 && strcmp(level, "info") != 0 &&
+	    strcmp(level, "warning") != 0 && strcmp(level, "error") != 0)
+		fault(check, "log.level", "must be debug, info, warning or error");
+	if (!request_log_which_parse(settings->log_requests, &which))
+		fault(check, "log.requests", "must be none, errors or all");
+	if (!request_log_addresses_parse(settings->log_addresses, &addresses))
+		fault(check, "log.addresses", "must be none, network or full");
+}
+
 void config_check(const struct settings *settings, bool serving, config_problem *problem,
                   config_problem *warning, void *context)
 {
@@ -248,8 +259,5 @@ void config_check(const struct settings *settings, bool serving, config_problem 
 		fault(&check, "webhook.roots", "cannot be read");
 	check_payment(&check);
 	check_mail(&check, serving);
-	const char *level = settings->log_level;
-	if (strcmp(level, "debug") != 0 && strcmp(level, "info") != 0 &&
-	    strcmp(level, "warning") != 0 && strcmp(level, "error") != 0)
-		fault(&check, "log.level", "must be debug, info, warning or error");
+	check_log(&check);
 }

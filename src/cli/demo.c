@@ -5,6 +5,7 @@
 
 #include "base/durable.h"
 #include "base/file.h"
+#include "service/people.h"
 #include "store/accounts/accounts.h"
 
 #define ACCOUNT_NAME "Demonstration"
@@ -106,7 +107,7 @@ static int run(struct admin *admin, const char *operation, struct arena *arena,
 	if (!result)
 		result = json_parse(arena, buf_slice(&given), NULL, &json, error);
 	if (!result)
-		result = admin_run(admin, admin_find(slice_of(operation)), json, &answer, error);
+		result = admin_run(admin, admin_find(slice_of(operation)), json, NULL, &answer, error);
 	/* The answer's tree may point into its text. */
 	const char *kept = result ? NULL : arena_copy(arena, answer.data, answer.size);
 	if (!result && !kept)
@@ -176,7 +177,8 @@ static int find_key(struct admin *admin, struct arena *arena, enum modality moda
 	struct key_identity identity;
 	struct sha256 digest = sha256_of(key, strlen(key));
 	int result = *key ? store_find_key(admin->store, &digest, &identity, error) : ERR_NOT_FOUND;
-	if (!result && !identity.revoked &&
+	bool ends = identity.expires_at_us && identity.expires_at_us <= clock_now_us();
+	if (!result && !identity.revoked && !ends &&
 	    strcmp(identity.channel_id, demo->channels[modality].channel_id) == 0)
 		return OK;
 	if (result && result != ERR_NOT_FOUND)
@@ -192,6 +194,26 @@ static int find_key(struct admin *admin, struct arena *arena, enum modality moda
 	return result;
 }
 
+/* He exists from the start on, and nobody mails him. */
+static int find_user(struct admin *admin, const struct demo *demo, struct error *error)
+{
+	char user_id[ID_SIZE];
+	const struct invitation invitation = {
+		.account_id = slice_of(demo->account_id), .email = DEMO_USER, .role = ROLE_OWNER};
+	int result = store_invite_user(admin->store, &invitation, clock_now_us(), user_id, error);
+	if (result != ERR_REFUSED)
+		return result;
+	error_clear(error);
+	return OK;
+}
+
+int demo_link(struct admin *admin, struct buf *url, struct error *error)
+{
+	int64_t expires_at_us;
+	return people_operator_link(admin->settings, admin->store, DEMO_USER, clock_now_us(), url,
+	                            &expires_at_us, error);
+}
+
 int demo_prepare(struct admin *admin, struct demo *ret_demo, struct error *error)
 {
 	ARENA_AUTO struct arena arena;
@@ -205,6 +227,8 @@ int demo_prepare(struct admin *admin, struct demo *ret_demo, struct error *error
 		for (int mode = MODE_LIVE; !result && mode <= MODE_TEST; mode++)
 			result = find_key(admin, &arena, modality, (enum mode)mode, &demo, error);
 	}
+	if (!result)
+		result = find_user(admin, &demo, error);
 	if (!result)
 		result = write_keys(admin, &demo, error);
 	if (!result)

@@ -12,6 +12,8 @@
 #define NAME_SIZE 64
 #define USAGE_COLUMN 34
 
+static int run_completion(const struct command_line *line);
+
 static const struct command commands[] = {
 	{.name = "dev",
      .summary = "start a complete service for development, with a demo account",
@@ -40,8 +42,13 @@ static const struct command commands[] = {
      .summary = "put files and the evidence record that covers them into one container, offline",
      .options = bundle_options,
      .run = command_bundle},
+	{.name = "audit export",
+     .summary = "write down what the administration did, as JSON lines or a table",
+     .options = audit_export_options,
+     .run = command_audit_export},
 	{.name = "config check",
-     .summary = "say what is wrong with the settings, with file and line",
+     .summary = "say what keeps a service from starting, with file and line",
+     .options = config_check_options,
      .run = command_config_check},
 	{.name = "config print",
      .summary = "print all settings as a commented file",
@@ -54,6 +61,10 @@ static const struct command commands[] = {
      .summary = "move the schema of a stopped service on",
      .options = migrate_options,
      .run = command_migrate},
+	{.name = "store distribute",
+     .summary = "have a server that distributes tables do so, by account",
+     .options = distribute_options,
+     .run = command_distribute},
 	{.name = "store accept-rollback",
      .summary = "confirm that a store which went back is meant to be served",
      .options = accept_rollback_options,
@@ -63,10 +74,22 @@ static const struct command commands[] = {
      .arguments_least = 1,
      .arguments_most = 1,
      .summary = "bring a backup back where no store is",
+     .options = restore_options,
      .run = command_restore},
+	{.name = "completion",
+     .arguments = "SHELL",
+     .arguments_least = 1,
+     .arguments_most = 1,
+     .summary = "print what makes a shell (bash, fish or zsh) complete these commands",
+     .run = run_completion},
 	{.name = "version", .summary = "print the version", .run = command_version},
 };
 #define COMMAND_COUNT (sizeof commands / sizeof *commands)
+
+static int run_completion(const struct command_line *line)
+{
+	return command_completion(line, commands, COMMAND_COUNT);
+}
 
 /* ---- help ---- */
 
@@ -99,11 +122,12 @@ static void help_of_operation(const struct admin_operation *operation)
 	printf("constancia %s", operation->name);
 	for (const struct admin_parameter *at = operation->parameters; at->name; at++)
 		if (at->positional)
-			printf(" %s", at->place);
+			printf(at->required ? " %s" : " [%s]", at->place);
 	printf(" [OPTIONS]\n\n%s\n\n", operation->summary);
-	for (const struct admin_parameter *at = operation->parameters; at->name; at++) {
+	const struct admin_parameter *at;
+	for (size_t i = 0; (at = admin_parameter_at(operation, i)); i++) {
 		char label[ADMIN_LABEL_SIZE], help[256];
-		admin_label(at, label);
+		command_label(at, label);
 		snprintf(help, sizeof help, "%s%s", at->help,
 		         at->required && !at->positional ? " (required)" : "");
 		print_option(label, at->positional ? NULL : at->place ? at->place : at->choices, help);
@@ -165,10 +189,11 @@ static int run_operation(struct command_line *line, const struct admin_operation
 	struct option options[ADMIN_PARAMETERS_MAX + 1] = {0};
 	char labels[ADMIN_PARAMETERS_MAX][ADMIN_LABEL_SIZE];
 	size_t used = 0;
-	for (const struct admin_parameter *at = operation->parameters; at->name; at++) {
+	const struct admin_parameter *at;
+	for (size_t i = 0; (at = admin_parameter_at(operation, i)); i++) {
 		if (at->positional)
 			continue;
-		admin_label(at, labels[used]);
+		command_label(at, labels[used]);
 		const char *place = at->place ? at->place : at->choices;
 		options[used] = (struct option){labels[used] + 2, place, at->help};
 		used++;

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <limits.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +12,9 @@
 #include "base/durable.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "cli/node_internal.h"
+#include "cli/node_parts.h"
+#include "cli/supervise.h"
 #include "http/server.h"
 #include "jobs/jobs.h"
 #include "proof/renderer.h"
@@ -28,107 +30,6 @@
 #define DRAIN_US (20 * US_PER_SECOND)
 #define END_BY_FORCE_S 29
 #define LOOK_AGAIN_NS 200000000
-#define LIST_MEMORY_MAX ((size_t)64 * 1024)
-
-struct node {
-	const struct settings *settings;
-	sigset_t signals;
-	int lock_file;
-	struct signer *signer;
-	struct authorities *authorities;
-	struct revocation_client *revocation;
-	struct renderer renderer;
-	struct service service;
-	bool service_open;
-	struct jobs *jobs;
-	struct admin admin;
-	struct admin_server *admin_server;
-	struct http_server *http;
-};
-
-/* ---- authorities from the settings ---- */
-
-/* The item of a list that stands for authority `index`: its own, or the only one. NULL: none. */
-static const char *list_item(struct arena *arena, const char *list, size_t index)
-{
-	bool single = !strchr(list, ',');
-	for (size_t i = 0; !single && i < index; i++) {
-		const char *comma = strchr(list, ',');
-		if (!comma)
-			return NULL;
-		list = comma + 1;
-	}
-	size_t size = strcspn(list, ",");
-	while (size && *list == ' ')
-		list++, size--;
-	while (size && list[size - 1] == ' ')
-		size--;
-	return size ? arena_copy(arena, list, size) : NULL;
-}
-
-/* A secret of one authority alone is no list. */
-static const char *secret_item(struct arena *arena, const char *list, size_t count, size_t index)
-{
-	return count == 1 && *list ? list : list_item(arena, list, index);
-}
-
-static size_t list_count(const char *list)
-{
-	size_t count = *list != '\0';
-	for (; *list; list++)
-		count += *list == ',';
-	return count;
-}
-
-static int create_authorities(struct node *node, struct error *error)
-{
-	const struct settings *settings = node->settings;
-	ARENA_AUTO struct arena arena;
-	arena_init(&arena, LIST_MEMORY_MAX);
-	struct authority_options items[AUTHORITIES_MAX] = {0};
-	struct authorities_options options = {
-		.authorities = items,
-		.count = list_count(settings->tsa_url),
-		.signer = node->signer,
-		.timeout_ms = (int)(settings->tsa_timeout / 1000),
-		.time_bound_us = settings->tsa_time_bound,
-	};
-	if (options.count == 0 || options.count > AUTHORITIES_MAX)
-		return error_cause(error, ERR_VALIDATION, "tsa.url names no authority, or too many");
-	for (size_t i = 0; i < options.count; i++) {
-		const char *kind = list_item(&arena, settings->tsa_kind, i);
-		items[i].url =
-			options.count == 1 ? settings->tsa_url : list_item(&arena, settings->tsa_url, i);
-		items[i].roots_path = list_item(&arena, settings->tsa_roots, i);
-		items[i].policy = list_item(&arena, settings->tsa_policy, i);
-		items[i].user = list_item(&arena, settings->tsa_user, i);
-		items[i].password = secret_item(&arena, settings->tsa_password, options.count, i);
-		items[i].bearer = secret_item(&arena, settings->tsa_token, options.count, i);
-		items[i].client_certificate = list_item(&arena, settings->tsa_client_certificate, i);
-		items[i].client_key = list_item(&arena, settings->tsa_client_key, i);
-		items[i].tls_roots_path = list_item(&arena, settings->tsa_tls_roots, i);
-		items[i].kind = AUTHORITY_NON_QUALIFIED;
-		if (!items[i].url || (kind && !authority_kind_parse(slice_of(kind), &items[i].kind)))
-			return error_cause(error, ERR_VALIDATION, "tsa.url or tsa.kind");
-	}
-	int result =
-		network_list_parse(slice_of(settings->tsa_allow_networks), &options.guard.allowed, error);
-	return result ? result : authorities_create(&options, &node->authorities, error);
-}
-
-static int create_revocation_client(struct node *node, struct error *error)
-{
-	struct revocation_client_options options = {
-		.signer = node->signer,
-		.timeout_ms = (int)(node->settings->revocation_timeout / 1000),
-	};
-	int result = network_list_parse(slice_of(node->settings->revocation_allow_networks),
-	                                &options.guard.allowed, error);
-	if (result)
-		return result;
-	node->revocation = revocation_client_create(&options);
-	return node->revocation ? OK : ERR_NO_MEMORY;
-}
 
 /* ---- starting ---- */
 
@@ -137,52 +38,11 @@ static void prepare_process(struct node *node)
 	sigemptyset(&node->signals);
 	sigaddset(&node->signals, SIGINT);
 	sigaddset(&node->signals, SIGTERM);
+	sigaddset(&node->signals, SIGHUP);
 	sigaddset(&node->signals, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &node->signals, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	file_allow_many();
-}
-
-static struct signer_options signer_options_of(const struct settings *settings)
-{
-	bool development = !*settings->signer_key;
-	bool next = *settings->signer_next_key != '\0';
-	return (struct signer_options){
-		.directory = settings->signer_directory,
-		.development = development,
-		.key = {.key = development ? NULL : settings->signer_key,
-	            .chain = settings->signer_chain,
-	            .passphrase = settings->signer_passphrase_file},
-		.next = {.key = next ? settings->signer_next_key : NULL,
-	             .chain = settings->signer_next_chain,
-	             .passphrase = *settings->signer_next_passphrase_file
-	                               ? settings->signer_next_passphrase_file
-	                               : settings->signer_passphrase_file},
-	};
-}
-
-/* The operator is to read it, not only the log. */
-static int signer_unusable(struct error *error)
-{
-	char cause[ERROR_CAUSE_MAX];
-	if (!error)
-		return ERR_REFUSED;
-	snprintf(cause, sizeof cause, "%s", error->cause);
-	return error_set(error, ERR_REFUSED, MSG_SIGNER_UNUSABLE, cause, NULL);
-}
-
-static int start_signer(struct node *node, struct error *error)
-{
-	struct signer_options options = signer_options_of(node->settings);
-	int result = signer_start(&options, &node->signer, error);
-	return result == ERR_REFUSED ? signer_unusable(error) : result;
-}
-
-int node_try_signer(const struct settings *settings, struct error *error)
-{
-	struct signer_options options = signer_options_of(settings);
-	int result = options.development ? OK : signer_try(&options, error);
-	return result == ERR_REFUSED ? signer_unusable(error) : result;
 }
 
 /* One service for a data directory; the store may be shared by many. */
@@ -196,34 +56,57 @@ static int lock_directory(struct node *node, struct error *error)
 	return result;
 }
 
+static void keep_first(void *context, bool warning, const char *setting, const struct error *error)
+{
+	struct error *first = context;
+	(void)setting;
+	if (!warning && !first->code)
+		*first = *error;
+}
+
+/* What `config check` looks at, too. */
+static int look_first(const struct settings *settings, bool create, struct error *error)
+{
+	struct error first = {0};
+	struct node_look look = {
+		.settings = settings, .create = create, .refused = keep_first, .context = &first};
+	node_look(&look);
+	if (first.code && error)
+		*error = first;
+	return first.code;
+}
+
 int node_open(const struct settings *settings, bool create, struct node **ret_node,
-              struct error *error)
+              bool *ret_keys_tried, struct error *error)
 {
 	struct node *node = calloc(1, sizeof *node);
+	if (ret_keys_tried)
+		*ret_keys_tried = false;
 	if (!node)
 		return ERR_NO_MEMORY;
 	node->settings = settings;
 	node->lock_file = -1;
 	node->renderer.program = -1;
 	prepare_process(node);
-	int result = OK;
-	if (!create && access(settings->service_data_dir, F_OK) != 0)
-		result =
-			error_set(error, ERR_NOT_FOUND, MSG_STORE_ABSENT, settings->service_data_dir, NULL);
+	int result = look_first(settings, create, error);
 	if (!result)
 		result = durable_make_directory(settings->service_data_dir, error);
 	if (!result)
 		result = lock_directory(node, error);
+	if (!result) {
+		if (ret_keys_tried)
+			*ret_keys_tried = true;
+		result = node_start_signer(node->settings, &node->signer, error);
+		log_start(); /* after it: a forked process has no such threads */
+	}
 	if (!result)
-		result = start_signer(node, error);
-	if (!result)
-		log_start(); /* after the signer: a forked process has no such thread */
+		node->supervision = supervise_start();
 	if (!result)
 		result = renderer_find(&node->renderer, error);
 	if (!result)
-		result = create_authorities(node, error);
+		result = node_create_authorities(settings, node->signer, &node->authorities, error);
 	if (!result)
-		result = create_revocation_client(node, error);
+		result = node_create_revocation_client(settings, node->signer, &node->revocation, error);
 	if (!result)
 		result = service_open(settings, create, &node->service, error);
 	node->service_open = !result;
@@ -263,6 +146,26 @@ int node_check_history(struct node *node, struct error *error)
 	return result == ERR_NO_SPACE || waits ? OK : result;
 }
 
+/* The store's record of it and the act are one transaction. */
+static int accept_rollback(struct node *node, struct store *store, struct slice reason,
+                           struct history *ret, struct error *error)
+{
+	ARENA_AUTO struct arena arena;
+	arena_init(&arena, (size_t)1 << 20);
+	struct actor actor;
+	struct act act = {.by = &actor, .operation = "store accept-rollback", .arena = &arena};
+	int result = admin_actor(getuid(), "command", getenv("SUDO_USER"), &arena, &actor);
+	act.reason = arena_copy(&arena, reason.data, reason.size);
+	struct store *acting = store_acting(store, &act);
+	if (!result && (!act.reason || !acting))
+		result = ERR_NO_MEMORY;
+	if (!result)
+		result = history_accept(acting, node->signer, node->settings->service_data_dir, reason, ret,
+		                        error);
+	store_acting_end(acting);
+	return result;
+}
+
 int node_accept_rollback(const struct settings *settings, struct slice reason,
                          struct history *ret_history, struct error *error)
 {
@@ -277,12 +180,11 @@ int node_accept_rollback(const struct settings *settings, struct slice reason,
 	struct db_options options = settings_store(settings, false);
 	int result = lock_directory(node, error);
 	if (!result)
-		result = start_signer(node, error);
+		result = node_start_signer(node->settings, &node->signer, error);
 	if (!result)
 		result = store_open(&options, &store, error);
 	if (!result)
-		result = history_accept(store, node->signer, settings->service_data_dir, reason,
-		                        ret_history, error);
+		result = accept_rollback(node, store, reason, ret_history, error);
 	store_close(store);
 	node_close(node);
 	return result;
@@ -294,7 +196,11 @@ int node_listen(struct node *node, struct error *error)
 	if (!result)
 		result = admin_server_start(&node->admin, node->settings->service_admin_socket,
 		                            &node->admin_server, error);
-	return result ? result : http_start(&node->service, &node->http, error);
+	if (!result)
+		result = http_start(&node->service, &node->admin, &node->http, error);
+	if (!result)
+		supervise_ready(node->supervision, node->settings->service_listen);
+	return result;
 }
 
 struct service *node_service(struct node *node)
@@ -319,14 +225,7 @@ uint16_t node_monitor_port(const struct node *node)
 
 int node_write_trust(struct node *node, struct error *error)
 {
-	BUF_AUTO struct buf roots;
-	buf_init(&roots, SERVICE_TRUST_MAX);
-	int result = service_trust(&node->service, &roots, error);
-	if (result)
-		return result;
-	char path[PATH_MAX];
-	snprintf(path, sizeof path, "%s/trust.pem", node->settings->service_data_dir);
-	return durable_replace(path, 0644, buf_slice(&roots), error);
+	return service_write_trust(&node->service, error);
 }
 
 bool node_knows_root(const struct node *node)
@@ -338,13 +237,20 @@ bool node_knows_root(const struct node *node)
 
 /* ---- running and ending ---- */
 
-int node_wait(struct node *node)
+int node_wait(struct node *node, const struct config_sources *sources)
 {
 	struct timespec look_again = {.tv_nsec = LOOK_AGAIN_NS};
 	for (;;) {
 		int signal_number = sigtimedwait(&node->signals, NULL, &look_again);
-		if (signal_number == SIGINT || signal_number == SIGTERM) {
-			log_info("stopping", "signal", signal_number == SIGINT ? "SIGINT" : "SIGTERM");
+		supervise_look(node->supervision, node->http);
+		node_forget_former(node);
+		if (signal_number == SIGHUP && sources)
+			node_reload(node, sources);
+		else if (signal_number == SIGINT || signal_number == SIGTERM || signal_number == SIGHUP) {
+			log_info("stopping", "signal",
+			         signal_number == SIGINT   ? "SIGINT"
+			         : signal_number == SIGHUP ? "SIGHUP"
+			                                   : "SIGTERM");
 			return 0;
 		}
 		/* A backup's pg_dump is a child, too. Threads exist by now: no new one can be forked. */
@@ -371,10 +277,7 @@ int node_wait(struct node *node)
 /* What is acknowledged is durable, so ending by force loses nothing. */
 static void end_by_force(int signal_number)
 {
-	static const char line[] = "{\"level\":\"warning\",\"event\":\"drain_cut_short\"}\n";
-	struct pollfd log = {.fd = STDERR_FILENO, .events = POLLOUT};
-	if (poll(&log, 1, 0) == 1 && log.revents & POLLOUT)
-		(void)!write(STDERR_FILENO, line, sizeof line - 1);
+	log_last(LOG_WARNING, "drain_cut_short");
 	_exit(0);
 }
 
@@ -384,6 +287,7 @@ void node_close(struct node *node)
 		return;
 	signal(SIGALRM, end_by_force);
 	alarm(END_BY_FORCE_S);
+	supervise_stop(node->supervision);
 	if (node->http)
 		http_drain(node->http, clock_monotonic_us() + DRAIN_US);
 	http_stop(node->http);
@@ -391,6 +295,8 @@ void node_close(struct node *node)
 	jobs_stop(node->jobs); /* which requests and commands wake */
 	if (node->service_open)
 		service_close(&node->service);
+	reloaded_free(node->in_force);
+	reloaded_free(node->former);
 	authorities_free(node->authorities);
 	revocation_client_free(node->revocation);
 	renderer_close(&node->renderer);
@@ -398,5 +304,6 @@ void node_close(struct node *node)
 	if (node->lock_file >= 0)
 		close(node->lock_file);
 	alarm(0);
+	supervise_free(node->supervision);
 	free(node);
 }

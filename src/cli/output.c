@@ -2,11 +2,12 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "base/csv.h"
 #include "base/utf8.h"
 #include "cli/command.h"
 #include "service/list.h"
 
-#define COLUMNS_MAX 16
+#define COLUMNS_MAX 24
 #define NAME_MAX_SIZE 64
 #define VALUE_LIMIT ((size_t)64 * 1024)
 
@@ -193,5 +194,26 @@ void output_print(const struct json *json, const char *columns, struct buf *out)
 		buf_add_text(out, numbered ? "More follow: --before " : "More follow: --after ");
 		add_scalar(out, last->first, 0);
 		buf_add_byte(out, '\n');
+	}
+}
+
+void output_csv(const struct json *rows, const char *columns, bool named, struct buf *out)
+{
+	struct table table;
+	struct csv_writer writer = {.out = out};
+	table_begin(&table, columns);
+	for (size_t i = 0; named && i < table.count; i++)
+		csv_plain(&writer, slice_of(table.names[i]));
+	if (named)
+		csv_end_row(&writer);
+	for (const struct json *row = rows ? rows->first : NULL; row; row = row->next) {
+		for (size_t i = 0; i < table.count; i++) {
+			const struct json *cell = json_member(row, table.names[i]);
+			if (cell && cell->type == JSON_STRING)
+				csv_text(&writer, cell->text);
+			else
+				csv_plain(&writer, cell && cell->type == JSON_NUMBER ? cell->text : slice_of(""));
+		}
+		csv_end_row(&writer);
 	}
 }

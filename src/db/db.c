@@ -119,8 +119,10 @@ int db_open(const struct db_options *options, const struct db_schemas *schemas, 
 		return result;
 	const struct db_driver *driver = driver_by_url(options->url);
 	result = driver->open(options, ret_db, error);
-	if (!result && schemas)
+	if (!result && schemas) {
 		(*ret_db)->schema = driver == &sqlite_driver ? &schemas->sqlite : &schemas->postgres;
+		(*ret_db)->fill = schemas->fill;
+	}
 	return result;
 }
 
@@ -133,6 +135,11 @@ void db_close(struct db *db)
 bool db_is_shared(const struct db *db)
 {
 	return db->driver->shared;
+}
+
+bool db_is_sharded(const struct db *db)
+{
+	return db->sharded;
 }
 
 unsigned db_registrar_count(const struct db *db)
@@ -163,6 +170,26 @@ int db_ready(struct db *db, struct error *error)
 	return db->driver->ready(db, error);
 }
 
+int db_count_replicas(struct db *db, struct db_replicas *ret, struct error *error)
+{
+	thread_may_wait();
+	struct db_replicas found = {0};
+	int result = db->driver->count_replicas ? db->driver->count_replicas(db, &found, error) : OK;
+	if (!result)
+		*ret = found;
+	return result;
+}
+
+int db_ask_shard_servers(struct db *db, struct db_shard_server *items, size_t max,
+                         size_t *ret_count, struct error *error)
+{
+	thread_may_wait();
+	*ret_count = 0;
+	return db->sharded && db->driver->ask_shard_servers
+	           ? db->driver->ask_shard_servers(db, items, max, ret_count, error)
+	           : OK;
+}
+
 int db_await_writes(struct db *db, struct error *error)
 {
 	int result = db_ready(db, error);
@@ -180,6 +207,12 @@ struct db_connection *db_take_writer(struct db *db)
 {
 	thread_may_wait();
 	return db->driver->take_writer(db);
+}
+
+struct db_connection *db_take_local(struct db *db)
+{
+	thread_may_wait();
+	return db->driver->take_local ? db->driver->take_local(db) : db->driver->take_writer(db);
 }
 
 struct db_connection *db_take_registrar(struct db *db, unsigned number)
@@ -200,7 +233,18 @@ void db_give(struct db_connection *connection)
 		return;
 	connection->db->driver->rollback(connection);
 	connection->failure = OK;
+	connection->kept = NULL;
 	connection->db->driver->give(connection);
+}
+
+void db_keep(struct db_connection *connection, void *kept)
+{
+	connection->kept = kept;
+}
+
+void *db_kept(const struct db_connection *connection)
+{
+	return connection->kept;
 }
 
 struct db *db_of(struct db_connection *connection)
@@ -215,6 +259,12 @@ int db_begin(struct db_connection *connection, struct error *error)
 	connection->may_retry = false;
 	error_clear(&connection->error);
 	return connection->db->driver->begin(connection, error);
+}
+
+void db_keep_to_shard(struct db_connection *connection, int64_t account)
+{
+	if (connection->db->sharded)
+		connection->db->driver->keep_to_shard(connection, account);
 }
 
 int db_commit(struct db_connection *connection, struct error *error)
@@ -425,8 +475,9 @@ int db_check_vacant(const struct db_options *options, struct error *error)
 	return result ? result : driver_by_url(options->url)->vacant(options, error);
 }
 
-int db_restore(const struct db_options *options, const char *path, struct error *error)
+int db_restore(const struct db_options *options, const char *path, const struct db_mark *mark,
+               struct error *error)
 {
 	int result = db_check_vacant(options, error);
-	return result ? result : driver_by_url(options->url)->restore(options, path, error);
+	return result ? result : driver_by_url(options->url)->restore(options, path, mark, error);
 }

@@ -37,6 +37,7 @@ struct db_options {
 	bool create;               /* SQLite: makes the file and its directory */
 	unsigned require_replicas; /* server: synchronous standbys without which nothing is written */
 	int64_t commit_timeout_us; /* server: longest wait for a commit; 0: 5 s */
+	bool sharded;              /* server: tables are distributed by account */
 };
 /* Whether an address can be one: OK, or ERR_VALIDATION with a sentence that shows no secret. */
 int db_check_url(const char *url, struct error *error) MUST_CHECK;
@@ -48,8 +49,13 @@ int db_open(const struct db_options *options, const struct db_schemas *schemas, 
             struct error *error) MUST_CHECK;
 void db_close(struct db *db); /* NULL-safe */
 
+/* By these rows, one or none, a server that distributes tables finds the shard of account $1. */
+#define DB_ROWS_OF_SHARD "accounts WHERE account = $1"
+
 /* Whether other processes write to it too. */
 bool db_is_shared(const struct db *db);
+/* db_options.sharded: a statement is planned anew for the account that it is bound to. */
+bool db_is_sharded(const struct db *db);
 /* How many registrars it serves at a time. */
 unsigned db_registrar_count(const struct db *db);
 /* "durable": on the disk of one machine; "replicated": on a standby, too, when a commit answers. */
@@ -63,6 +69,28 @@ int64_t db_latest_now_us(const struct db *db);
 /* ERR_UNAVAILABLE with the reason in its cause while commits could not be acknowledged. */
 int db_ready(struct db *db, struct error *error) MUST_CHECK;
 
+/* What holds copies as they are written; all 0 where nothing does. */
+struct db_replicas {
+	unsigned required;    /* db_options.require_replicas */
+	unsigned synchronous; /* standbys that stream and that commits may wait for */
+	int64_t lag_bytes;    /* of the log, that the furthest behind of them has not on its disk */
+	int64_t lag_us;       /* how long that takes it; 0: it has all, or was not measured */
+};
+int db_count_replicas(struct db *db, struct db_replicas *ret, struct error *error) MUST_CHECK;
+
+/* A server that has shards. */
+#define DB_SHARD_SERVERS_MAX 64
+struct db_shard_server {
+	char name[128];              /* host:port, as the others know it */
+	int result;                  /* as db_ready's, of this one; else */
+	char cause[ERROR_CAUSE_MAX]; /* the reason */
+};
+/* Asks each of them, all at once, what db_ready asks; at most `max`. There are none where tables
+ * are not distributed. Waits for none longer than a few seconds: one that does not answer goes on
+ * being asked the same. By one thread at a time. */
+int db_ask_shard_servers(struct db *db, struct db_shard_server *items, size_t max,
+                         size_t *ret_count, struct error *error) MUST_CHECK;
+
 /* OK once every transaction that wrote before the call is decided, and what it wrote is seen: a
  * commit that waits for its standby is not. Writes something of its own, replicated as a commit is.
  * ERR_UNAVAILABLE: some are not decided. */
@@ -70,6 +98,12 @@ int db_await_writes(struct db *db, struct error *error) MUST_CHECK;
 
 /* The writer: blocks, in order of arrival, until a connection is free. Never fails. */
 struct db_connection *db_take_writer(struct db *db);
+/* A writer whose commits are durable on the server alone when they return, whatever standbys are
+ * asked for; the server's log brings them to the standbys in its order. For what takes rights away,
+ * and for what may be lost; never for what acknowledges anything to others. It waits for no other
+ * writer: behind a commit that waits for its standby, a row that both change is ERR_UNAVAILABLE
+ * after a while. */
+struct db_connection *db_take_local(struct db *db);
 /* Registrar `number`, counted from 0. */
 struct db_connection *db_take_registrar(struct db *db, unsigned number);
 /* A read-only connection; blocks while all are taken, so nobody may take a second one while
@@ -78,8 +112,16 @@ struct db_connection *db_take_reader(struct db *db);
 /* Gives back; an open transaction is rolled back. NULL-safe. */
 void db_give(struct db_connection *connection);
 struct db *db_of(struct db_connection *connection);
+/* What its holder wants to find with it again, until it is given back; NULL: nothing. */
+void db_keep(struct db_connection *connection, void *kept);
+void *db_kept(const struct db_connection *connection);
 
 int db_begin(struct db_connection *connection, struct error *error) MUST_CHECK;
+/* In a transaction of the writer's or a registrar's: what its commit acknowledges is that
+ * account's, the same one at every call (0: what is on no account). Where tables are distributed,
+ * what the commit promises is then judged where the account's rows are, too, before and after, and
+ * the commit waits for that server's standbys whatever was written. Elsewhere: nothing. */
+void db_keep_to_shard(struct db_connection *connection, int64_t account);
 /* Durable on return, and replicated where asked for. ERR_UNKNOWN_OUTCOME: nobody knows. */
 int db_commit(struct db_connection *connection, struct error *error) MUST_CHECK;
 /* The first error since db_begin, 0 if none. */
@@ -94,10 +136,13 @@ bool db_may_retry(const struct db_connection *connection);
  * ERR_REFUSED names the step where it is. */
 int db_check_schema(struct db *db, bool create, struct error *error) MUST_CHECK;
 /* Applies the steps that are missing, in one transaction of the writer; an empty database is
- * refused. Their names go into `out`, one per line. */
-int db_migrate(struct db *db, bool dry_run, struct buf *out, struct error *error) MUST_CHECK;
+ * refused. Their names go into `out`, one per line; both `out` and `progress` may be NULL. `within`
+ * (NULL: nothing) is run behind them, in the same transaction, when there were any. */
+int db_migrate(struct db *db, bool dry_run, struct buf *out, const struct schema_progress *progress,
+               int (*within)(struct db_connection *connection, void *context, struct error *error),
+               void *context, struct error *error) MUST_CHECK;
 
-/* Several statements without parameters. */
+/* Several statements without parameters; what they answer is not looked at. */
 int db_run(struct db_connection *connection, const char *sql, struct error *error) MUST_CHECK;
 /* Whether the schema has a table. */
 int db_has_table(struct db_connection *connection, const char *name, bool *ret_present,
@@ -159,9 +204,19 @@ const char *db_backup_name(const struct db *db);
 const char *db_backup_name_of(const char *url); /* of a valid address's engine */
 /* OK when nothing is where the address says, so that a copy can be brought back; ERR_REFUSED. */
 int db_check_vacant(const struct db_options *options, struct error *error) MUST_CHECK;
-/* Brings a copy back, whole or not at all, into where nothing is. It is durable on return and
+/* A row of the table `settings`. */
+struct db_mark {
+	const char *name, *value;
+};
+/* While a server brings a copy back, and after a crash in the moment behind it, its mark is the one
+ * row (name, value) of this table; what is brought back has the mark at any time. Whoever goes by a
+ * mark looks here, too. The embedded store never has it. */
+#define DB_RESTORING "restoring"
+/* Brings a copy back, whole or not at all, into where nothing is, with `mark` in the place of the
+ * row of that name: nobody ever sees the copy without it. It is durable on return and
  * replicated as `options` ask for; ERR_UNKNOWN_OUTCOME: it is there, but no standby has said so. */
-int db_restore(const struct db_options *options, const char *path, struct error *error) MUST_CHECK;
+int db_restore(const struct db_options *options, const char *path, const struct db_mark *mark,
+               struct error *error) MUST_CHECK;
 /* After an I/O error in a commit nothing may be acknowledged any more: true once that happened. */
 bool db_is_poisoned(const struct db *db);
 

@@ -20,13 +20,22 @@ struct db_driver {
 	/* Optional: this machine's clock. */
 	int64_t (*latest_now_us)(const struct db *db);
 	int (*ready)(struct db *db, struct error *error);
+	/* Optional: there are none. */
+	int (*count_replicas)(struct db *db, struct db_replicas *ret, struct error *error);
+	/* Optional: there are none. */
+	int (*ask_shard_servers)(struct db *db, struct db_shard_server *items, size_t max,
+	                         size_t *ret_count, struct error *error);
 	/* Optional: commits are never in doubt. */
 	int (*await_writes)(struct db *db, struct error *error);
 	struct db_connection *(*take_writer)(struct db *db);
+	/* Optional: the writer. */
+	struct db_connection *(*take_local)(struct db *db);
 	struct db_connection *(*take_registrar)(struct db *db, unsigned number);
 	struct db_connection *(*take_reader)(struct db *db);
 	void (*give)(struct db_connection *connection);
 	int (*begin)(struct db_connection *connection, struct error *error);
+	/* Optional: tables are never distributed. */
+	void (*keep_to_shard)(struct db_connection *connection, int64_t account);
 	int (*commit)(struct db_connection *connection, struct error *error);
 	void (*rollback)(struct db_connection *connection);
 	int (*run)(struct db_connection *connection, const char *sql, struct error *error);
@@ -53,7 +62,8 @@ struct db_driver {
 	const char *backup_name;
 	int (*backup)(struct db *db, const char *path, struct error *error);
 	int (*vacant)(const struct db_options *options, struct error *error);
-	int (*restore)(const struct db_options *options, const char *path, struct error *error);
+	int (*restore)(const struct db_options *options, const char *path, const struct db_mark *mark,
+	               struct error *error);
 };
 
 extern const struct db_driver sqlite_driver;
@@ -62,12 +72,16 @@ extern const struct db_driver postgres_driver;
 struct db {
 	const struct db_driver *driver;
 	const struct schema *schema; /* of its engine */
+	int (*fill)(struct db_connection *connection, const char *step,
+	            const struct schema_progress *progress, struct error *error);
+	bool sharded;
 	atomic_bool poisoned;
 };
 struct db_connection {
 	struct db *db;
 	int failure; /* the first since the begin */
 	bool may_retry;
+	void *kept; /* db_keep */
 	struct error error;
 };
 struct db_query {

@@ -37,9 +37,13 @@ static int wrong_schema(const struct schema *schema, unsigned applied, const cha
 }
 
 static int apply_step(struct db_connection *connection, const struct schema_step *step,
-                      struct error *error)
+                      const struct schema_progress *progress, struct error *error)
 {
-	int result = db_run(connection, step->sql, error);
+	int result = OK;
+	for (const char *const *sql = step->statements; *sql && !result; sql++)
+		result = db_run(connection, *sql, error);
+	if (!result)
+		result = db_of(connection)->fill(connection, step->name, progress, error);
 	if (result)
 		return result;
 	struct db_query *query =
@@ -53,6 +57,8 @@ static int apply_step(struct db_connection *connection, const struct schema_step
  * writer, which excludes other nodes' writers: whoever comes second finds nothing left to do.
  * The names of the steps go into `out`, which may be NULL. */
 static int move_schema(struct db *db, bool create, bool dry_run, struct buf *out,
+                       const struct schema_progress *progress,
+                       int (*within)(struct db_connection *, void *, struct error *), void *context,
                        struct error *error)
 {
 	const struct schema *schema = db->schema;
@@ -68,9 +74,12 @@ static int move_schema(struct db *db, bool create, bool dry_run, struct buf *out
 		if (out)
 			buf_printf(out, "%s\n", schema->steps[i].name);
 		if (!dry_run)
-			result = apply_step(connection, &schema->steps[i], error);
+			result = apply_step(connection, &schema->steps[i], progress, error);
 	}
-	if (!result && !dry_run && applied < schema->count)
+	bool moved = !dry_run && applied < schema->count;
+	if (!result && moved && within)
+		result = within(connection, context, error);
+	if (!result && moved)
 		result = db_commit(connection, error);
 	db_give(connection);
 	return result;
@@ -86,11 +95,13 @@ int db_check_schema(struct db *db, bool create, struct error *error)
 	if (result || applied == db->schema->count)
 		return result;
 	if (create && applied == 0 && strcmp(name, "none") == 0)
-		return move_schema(db, true, false, NULL, error);
+		return move_schema(db, true, false, NULL, NULL, NULL, NULL, error);
 	return wrong_schema(db->schema, applied, name, error);
 }
 
-int db_migrate(struct db *db, bool dry_run, struct buf *out, struct error *error)
+int db_migrate(struct db *db, bool dry_run, struct buf *out, const struct schema_progress *progress,
+               int (*within)(struct db_connection *connection, void *context, struct error *error),
+               void *context, struct error *error)
 {
-	return move_schema(db, false, dry_run, out, error);
+	return move_schema(db, false, dry_run, out, progress, within, context, error);
 }

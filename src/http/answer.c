@@ -9,8 +9,6 @@
 #include "http/html.h"
 #include "http/object_stream.h"
 
-#define RETRY_AFTER_DEFAULT 2
-
 void answer_drop_object(struct exchange *exchange)
 {
 	reader_discard(exchange->server, exchange->answer.reader);
@@ -22,6 +20,8 @@ void answer_with(struct exchange *exchange, int status, const char *content_type
 	answer_drop_object(exchange);
 	exchange->answer =
 		(struct answer){.status = status, .content_type = content_type, .body = body};
+	exchange->error_code = 0;
+	*exchange->incident_id = '\0';
 	exchange->step = STEP_ANSWER;
 }
 
@@ -63,6 +63,12 @@ static void log_incident(const struct exchange *exchange, int code, const char *
 	          *cause ? cause : error_message(&exchange->error, LANGUAGE_ENGLISH), NULL);
 }
 
+void answer_incident(struct exchange *exchange, int code)
+{
+	incident_id_make(exchange->incident_id);
+	log_incident(exchange, code, exchange->incident_id);
+}
+
 void answer_error(struct exchange *exchange, int code)
 {
 	struct error *error = &exchange->error;
@@ -71,26 +77,20 @@ void answer_error(struct exchange *exchange, int code)
 		error->code = code;
 	}
 	int status = error_http_status(code);
-	char incident_id[24] = "";
-	if (status >= 500) {
-		uint8_t random[8];
-		random_bytes(random, sizeof random);
-		strcpy(incident_id, "inc_");
-		hex_encode(random, sizeof random, incident_id + 4);
-		log_incident(exchange, code, incident_id);
-	}
-	char doc_url[256];
-	snprintf(doc_url, sizeof doc_url, "%s/docs/errors#%s",
-	         exchange->service->settings->service_public_url, error_code_text(code));
+	if (status >= 500)
+		answer_incident(exchange, code);
+	char incident_id[sizeof exchange->incident_id];
+	memcpy(incident_id, exchange->incident_id, sizeof incident_id);
+	struct error_answer said = {
+		.code = code,
+		.error = error,
+		.language = exchange->language,
+		.public_url = exchange->service->settings->service_public_url,
+		.incident_id = incident_id,
+		.event_id = exchange->original_id,
+	};
 	buf_clear(&exchange->out);
-	struct json_writer writer = {.out = &exchange->out};
-	json_begin_object(&writer, NULL);
-	json_text(&writer, "code", error_code_text(code));
-	json_text(&writer, "message", error_message(error, exchange->language));
-	json_text(&writer, "doc_url", doc_url);
-	json_text(&writer, "incident_id", *incident_id ? incident_id : NULL);
-	json_text(&writer, "event_id", exchange->original_id);
-	json_end_object(&writer);
+	error_json(&said, &exchange->out);
 	bool as_page = is_page(exchange);
 	if (as_page && !buf_check(&exchange->out))
 		html_error(exchange, status);
@@ -102,18 +102,12 @@ void answer_error(struct exchange *exchange, int code)
 	else
 		answer_with(exchange, status, as_page ? HTML_TYPE : "application/json",
 		            buf_slice(&exchange->out));
+	exchange->error_code = code;
+	memcpy(exchange->incident_id, incident_id, sizeof exchange->incident_id);
 	if (as_page)
 		html_headers(exchange);
 	struct answer *answer = &exchange->answer;
-	if (error->retry_after_seconds > 0)
-		answer->retry_after_seconds = error->retry_after_seconds;
-	else if (code == ERR_TEST_QUOTA)
-		answer->retry_after_seconds =
-			(time_next_day(clock_now_us()) - clock_now_us()) / US_PER_SECOND + 1;
-	else if (status == 503)
-		answer->retry_after_seconds = RETRY_AFTER_DEFAULT;
-	else if (status == 429)
-		answer->retry_after_seconds = 1;
+	answer->retry_after_seconds = error_retry_after(code, error);
 	if (status == 401)
 		answer_header(exchange, "WWW-Authenticate", "Bearer");
 	if (code == ERR_METHOD && exchange->route)

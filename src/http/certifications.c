@@ -90,6 +90,12 @@ static int parse_range(struct exchange *exchange, struct certification_range *ra
 static int certify(struct exchange *exchange, struct error *error)
 {
 	struct certification_range range;
+	struct certification_order order = {
+		.key = &exchange->key,
+		.range = &range,
+		.idempotency_key = exchange->head.idempotency_key.data,
+		.language = exchange->language,
+	};
 	bool replayed = false;
 	int result = parse_range(exchange, &range, error);
 	if (!result)
@@ -97,9 +103,7 @@ static int certify(struct exchange *exchange, struct error *error)
 	if (!result)
 		result = guard_forced(exchange, error);
 	if (!result)
-		result = certification_request(exchange->service, &exchange->key, &range,
-		                               exchange->head.idempotency_key.data, exchange->language,
-		                               &exchange->out, &replayed, error);
+		result = certification_request(exchange->service, &order, &exchange->out, &replayed, error);
 	if (result)
 		return result;
 	answer_out(exchange, 202);

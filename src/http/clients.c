@@ -76,7 +76,7 @@ static bool find_address(struct client *client)
 		return false;
 	const struct http_server *server = client->loop->server;
 	client->address = guard_address_id(server, info->client_addr);
-	client->by_proxy = network_list_contains(&server->trusted_proxies, info->client_addr);
+	client->by_proxy = network_list_contains(&server->trusted_proxies->networks, info->client_addr);
 	return true;
 }
 
@@ -117,6 +117,12 @@ static void count(struct loop *loop, int by)
 		atomic_fetch_add_explicit(&loop->server->metrics.connections, by, memory_order_relaxed);
 }
 
+static void turn_away(struct client *client, const char *text, int status)
+{
+	cut_idle(client, text, client->since_us);
+	request_log_refused(client, status);
+}
+
 struct client *client_begin(struct loop *loop, struct MHD_Connection *connection)
 {
 	struct client *client = calloc(1, sizeof *client);
@@ -124,15 +130,16 @@ struct client *client_begin(struct loop *loop, struct MHD_Connection *connection
 		return NULL;
 	client->loop = loop;
 	client->connection = connection;
-	client->is_idle = true;
+	client->is_idle = client->is_fresh = true;
+	atomic_fetch_add_explicit(&loop->fresh, 1, memory_order_relaxed);
 	client->since_us = clock_monotonic_us();
 	count(loop, 1);
 	join(&loop->idle, client);
 	int counted = count_address(client);
 	if (counted == ERR_RATE_LIMITED)
-		cut_idle(client, too_many, client->since_us);
+		turn_away(client, too_many, 429);
 	else if (counted || !make_room(client))
-		cut_idle(client, full, client->since_us);
+		turn_away(client, full, 503);
 	return client;
 }
 
@@ -143,8 +150,16 @@ static void forget_forwarded(struct client *client)
 	client->forwarded = 0;
 }
 
+static void is_fresh_no_more(struct client *client)
+{
+	if (client->is_fresh)
+		atomic_fetch_sub_explicit(&client->loop->fresh, 1, memory_order_relaxed);
+	client->is_fresh = false;
+}
+
 void client_end(struct client *client)
 {
+	is_fresh_no_more(client);
 	forget_forwarded(client);
 	if (client->is_counted)
 		share_give(client->loop->addresses, client->address, 1);
@@ -156,6 +171,7 @@ void client_end(struct client *client)
 
 void client_begins_request(struct client *client, int64_t now_us)
 {
+	is_fresh_no_more(client);
 	become(client, false, now_us);
 }
 
@@ -215,7 +231,9 @@ void clients_look(struct loop *loop, int64_t now_us)
 	for (struct client *client = loop->busy.first; client; client = client->next) {
 		const struct exchange *exchange = client->exchange;
 		bool excused = client->is_cut || client->waits_us || !exchange;
-		if (!excused && patience_us(client) < now_us)
-			cut(client, client->answered_us || exchange->step == STEP_SAID ? "" : too_slow);
+		if (excused || patience_us(client) >= now_us)
+			continue;
+		client->is_late = !client->answered_us && exchange->step != STEP_SAID;
+		cut(client, client->is_late ? too_slow : "");
 	}
 }

@@ -26,7 +26,9 @@ struct client {
 	struct exchange *exchange;
 	struct client *previous, *next; /* in one of the loop's lists */
 	bool is_idle;
+	bool is_fresh; /* nothing has come from it yet */
 	bool is_cut;
+	bool is_late;    /* and was told so, with 408 */
 	bool by_proxy;   /* what it says of addresses is believed */
 	bool is_counted; /* its address */
 	uint64_t address;

@@ -30,7 +30,7 @@ static void hand_over(struct http_server *server, struct discard given)
 	*discard = given;
 	discard->task.run = run;
 	discard->store = server->service->content;
-	worker_clear_up(server->content_workers, &discard->task);
+	worker_clear_up(server->workers[LANE_CONTENT], &discard->task);
 }
 
 void writer_discard(struct http_server *server, struct content_writer *writer)

@@ -20,6 +20,7 @@ static int download(struct exchange *exchange, struct error *error)
 	int result = issued_file_find(exchange->service, arguments[0], arguments[1], &file, error);
 	if (result)
 		return result;
+	exchange->content_owner = file.account;
 	struct representation representation = {
 		.type = file.content_type,
 		.digest = file.sha256,
@@ -33,7 +34,7 @@ static int download(struct exchange *exchange, struct error *error)
 
 const struct operation operation_download = {
 	.open = true,
-	.content = true,
+	.lane = LANE_CONTENT,
 	.parameters = (const char *const[]){"expires", "mac", NULL},
 	.work = download,
 };

@@ -4,6 +4,9 @@
 
 #include "base/buf.h"
 
+/* What the console's pages are drawn with, beside the style of all pages. */
+extern const struct slice embedded_console_style, embedded_console_script, embedded_passkeys_script,
+	embedded_proof_script;
 extern const struct slice embedded_openapi, embedded_webhooks, embedded_style, embedded_script;
 /* The reference as a page and the style that it adds (reference/make.py); the icon (mark.py). */
 extern const struct slice embedded_reference, embedded_reference_style, embedded_mark,

@@ -2,10 +2,10 @@
 #include <assert.h>
 #include <stdio.h>
 
-#include "http/event_body.h"
 #include "http/internal.h"
 #include "http/page.h"
 #include "http/representation.h"
+#include "service/event_body.h"
 
 /* ---- the list ---- */
 
@@ -142,8 +142,8 @@ static int get_event(struct exchange *exchange, struct error *error)
 		return ERR_NO_MEMORY;
 	exchange->out.size--; /* the object goes on */
 	struct json_writer writer = {.out = &exchange->out, .comma = true};
-	result = event_proof_json(exchange->service, exchange->key.account, exchange->key.chain, &event,
-	                          &exchange->arena, &writer, error);
+	result = event_proof_json(exchange->service->store, exchange->key.account, exchange->key.chain,
+	                          &event, &exchange->arena, &writer, error);
 	if (result)
 		return result;
 	json_end_object(&writer);
@@ -158,9 +158,9 @@ static int get_evidence_record(struct exchange *exchange, struct error *error)
 	struct event event;
 	int result = find(exchange, &event, error);
 	if (!result)
-		result =
-			event_evidence_record(exchange->service, exchange->key.account, exchange->key.chain,
-		                          &event, &exchange->arena, &exchange->out, error);
+		result = event_evidence_record(exchange->service->store, exchange->key.account,
+		                               exchange->key.chain, &event, &exchange->arena,
+		                               &exchange->out, error);
 	if (result)
 		return result;
 	return answer_evidence_record(exchange, slice_of(event.event_id), error);
@@ -168,47 +168,15 @@ static int get_evidence_record(struct exchange *exchange, struct error *error)
 
 /* ---- its content ---- */
 
-#define DIGEST_PART_SIZE ((size_t)64 * 1024)
-
-static int digest_object(struct exchange *exchange, const char *object, struct sha256 *ret_digest,
-                         struct error *error)
-{
-	struct content_reader *reader;
-	uint64_t size;
-	char *part = arena_alloc(&exchange->arena, DIGEST_PART_SIZE);
-	struct digest_stream *digest = part ? digest_begin() : NULL;
-	if (!digest)
-		return error_set(error, ERR_NO_MEMORY, MSG_NONE, NULL);
-	int64_t got = content_read_begin(exchange->service->content, object, 0, &reader, &size, error);
-	if (got == 0) {
-		while ((got = content_read(reader, part, DIGEST_PART_SIZE, error)) > 0)
-			digest_add(digest, part, (size_t)got);
-		content_read_end(reader);
-	}
-	if (got < 0) {
-		digest_cancel(digest);
-		return error_cause(error, got == ERR_NOT_FOUND ? ERR_CORRUPT : (int)got,
-		                   "the content object %s cannot be read", object);
-	}
-	*ret_digest = digest_end(digest);
-	return 0;
-}
-
 /* The digest of what is served is the event's: what was altered where it is kept is not what was
  * declared. */
 static int check_content(struct exchange *exchange, const struct event *event, struct error *error)
 {
-	struct sha256 digest;
-	int result = 0;
-	if (event->content_object)
-		result = digest_object(exchange, event->content_object, &digest, error);
-	else
-		digest = sha256_of(event->content.data, event->content.size);
-	if (!result && memcmp(digest.bytes, event->declaration.hash, SHA256_SIZE) != 0)
-		result = error_cause(error, ERR_CORRUPT, "the content of %s (%s) does not have its hash",
-		                     event->event_id,
-		                     event->content_object ? event->content_object : "in the store");
-	return result;
+	int result = event_check_content(exchange->service->content, event, error);
+	return result == ERR_NOT_FOUND
+	           ? error_cause(error, ERR_CORRUPT, "the content object %s cannot be read",
+	                         event->content_object)
+	           : result;
 }
 
 static int get_content(struct exchange *exchange, struct error *error)
@@ -240,4 +208,4 @@ const struct operation operation_list_events = {
 };
 const struct operation operation_get_event = {.work = get_event};
 const struct operation operation_get_evidence_record = {.work = get_evidence_record};
-const struct operation operation_get_content = {.content = true, .work = get_content};
+const struct operation operation_get_content = {.lane = LANE_CONTENT, .work = get_content};

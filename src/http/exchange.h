@@ -10,14 +10,16 @@
 
 #include <microhttpd.h>
 #include <stdatomic.h>
+#include <sys/socket.h>
 
 #include "base/json.h"
+#include "base/rate.h"
 #include "http/clients.h"
-#include "http/event_body.h"
 #include "http/loop.h"
 #include "http/query.h"
-#include "http/rate.h"
 #include "http/worker.h"
+#include "service/event_body.h"
+#include "service/interface.h"
 #include "service/service.h"
 
 struct http_server;
@@ -26,9 +28,10 @@ struct route;
 struct operation;
 struct upload;
 struct checked_file;
+struct console_request;
 
 #define OUT_MAX ((size_t)4 * 1024 * 1024)
-#define EXTRA_HEADERS_MAX 8
+#define EXTRA_HEADERS_MAX 12
 #define NONE_MATCH_LINES_MAX 4 /* of If-None-Match; what more there are is not looked at */
 
 struct answer {
@@ -92,7 +95,12 @@ struct exchange {
 	_Atomic bool abandoned;
 
 	char request_id[24];
-	struct slice path; /* as sent */
+	/* For the log of requests, and what counts them. */
+	const char *method;              /* one of those with a name, "other", or NULL: no head came */
+	struct sockaddr_storage address; /* the client's, as trusted proxies tell; if it is logged */
+	int error_code;                  /* ERR_* of the answer; 0: it is none */
+	char incident_id[INCIDENT_ID_SIZE]; /* of the answer; "": it has none */
+	struct slice path;                  /* as sent */
 	struct slice query;
 	struct query parameters;
 	struct slice arguments[2]; /* what the route's places matched */
@@ -118,9 +126,11 @@ struct exchange {
 	uint64_t body_owner;  /* in whose share */
 	size_t body_limit;
 	uint64_t body_seen;
-	struct upload *upload;        /* a file that comes */
-	struct checked_file *checked; /* one that comes to be checked */
+	struct upload *upload;           /* a file that comes */
+	struct checked_file *checked;    /* one that comes to be checked */
+	struct console_request *console; /* of a page of the console, in the arena */
 
+	int64_t content_owner; /* the account whose content is sent; 0: the key's, or nobody's */
 	struct task task;
 	struct loop_item item;
 	struct pending_registration pending;
@@ -142,6 +152,9 @@ void answer_out(struct exchange *exchange, int status);
 /* The Error record; 5xx get an incident id, logged beside the cause. exchange->error tells more
  * when its code is `code`. */
 void answer_error(struct exchange *exchange, int code);
+/* Of a page that tells of a fault itself: logs it with an incident, which the request's line has.
+ */
+void answer_incident(struct exchange *exchange, int code);
 /* After answer_with: the body is a part of an object of the content store that must exist. */
 int answer_object(struct exchange *exchange, const char *object, uint64_t offset, uint64_t size,
                   struct error *error) MUST_CHECK;

@@ -124,7 +124,7 @@ static bool parse_address(struct slice text, struct sockaddr_storage *ret)
  * written. */
 static void forwarded(const struct exchange *exchange, struct sockaddr_storage *address)
 {
-	const struct network_list *trusted = &exchange->server->trusted_proxies;
+	const struct network_list *trusted = &exchange->server->trusted_proxies->networks;
 	struct slice rest = exchange->head.forwarded_for;
 	while (rest.size && network_list_contains(trusted, (const struct sockaddr *)address)) {
 		const char *comma = memrchr(rest.data, ',', rest.size);
@@ -151,23 +151,34 @@ uint64_t guard_address_id(const struct http_server *server, const struct sockadd
 	return mix(mix(number ^ salt[0]) ^ salt[1]);
 }
 
-static uint64_t address_id(const struct exchange *exchange)
+void guard_client_address(const struct exchange *exchange, struct sockaddr_storage *ret)
 {
 	const union MHD_ConnectionInfo *info =
 		MHD_get_connection_info(exchange->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
-	struct sockaddr_storage address = {0};
+	*ret = (struct sockaddr_storage){0};
 	if (info && info->client_addr)
-		memcpy(&address, info->client_addr,
+		memcpy(ret, info->client_addr,
 		       info->client_addr->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6)
 		                                                : sizeof(struct sockaddr_in));
-	if (exchange->head.forwarded_for.size && exchange->server->trusted_proxies.count)
-		forwarded(exchange, &address);
+	if (exchange->head.forwarded_for.size && exchange->server->trusted_proxies->networks.count)
+		forwarded(exchange, ret);
+}
+
+static uint64_t address_id(const struct exchange *exchange)
+{
+	struct sockaddr_storage address;
+	guard_client_address(exchange, &address);
 	return guard_address_id(exchange->server, (const struct sockaddr *)&address);
+}
+
+uint64_t guard_account_id(int64_t account)
+{
+	return mix((uint64_t)account);
 }
 
 uint64_t guard_owner_id(const struct exchange *exchange)
 {
-	return exchange->key_known ? mix((uint64_t)exchange->key.account) : address_id(exchange);
+	return exchange->key_known ? guard_account_id(exchange->key.account) : address_id(exchange);
 }
 
 static int rate_refusal(const struct exchange *exchange, struct error *error)
@@ -232,9 +243,8 @@ static int judge_key(struct exchange *exchange, int result, struct error *error)
 		return bad_key && !allowed ? rate_refusal(exchange, error) : result;
 	}
 	bool allowed = rate_by_key(exchange);
-	if (exchange->operation->writes &&
-	    (exchange->key.account_suspended || exchange->key.channel_suspended))
-		return error_set(error, ERR_SUSPENDED, MSG_NONE, NULL);
+	if (exchange->operation->writes && service_check_writes(&exchange->key, error))
+		return error->code;
 	return allowed ? 0 : rate_refusal(exchange, error);
 }
 
@@ -272,20 +282,10 @@ static int check_key(struct exchange *exchange, struct error *error)
 static int read_scenario(struct exchange *exchange, struct error *error)
 {
 	struct slice value = exchange->head.scenario;
-	enum scenario_effect effect = exchange->operation->scenario;
 	if (!value.data || exchange->key.mode != MODE_TEST)
 		return 0;
-	bool limit = slice_is(value, "unpaid_limit");
-	if (slice_is(value, "rate_limited"))
-		exchange->forced = ERR_RATE_LIMITED;
-	else if (!limit && !slice_is(value, "unpaid"))
-		return error_set(error, ERR_VALIDATION, MSG_HTTP_SCENARIO,
-		                 exchange->server->scenario_header, NULL);
-	else if (effect == SCENARIO_CERTIFICATION)
-		exchange->forced = ERR_NOT_OPERATIONAL;
-	else if (effect == SCENARIO_EVENT && limit)
-		exchange->forced = ERR_UNPAID_LIMIT;
-	return 0;
+	return scenario_read(value, exchange->operation->scenario, exchange->server->scenario_header,
+	                     &exchange->forced, error);
 }
 
 int guard_forced(const struct exchange *exchange, struct error *error)
@@ -308,7 +308,7 @@ static int check_rest(struct exchange *exchange, int result, struct error *error
 	const struct operation *operation = exchange->operation;
 	if (!result && !operation->open)
 		result = read_scenario(exchange, error);
-	if (!result)
+	if (!result && !operation->free_query)
 		result = query_parse(exchange->query, operation->parameters ? operation->parameters : none,
 		                     &exchange->arena, &exchange->parameters, error);
 	return result || operation->validates ? result : guard_forced(exchange, error);

@@ -113,6 +113,17 @@ static void how_to_begin(const struct exchange *exchange, struct buf *out)
 	buf_add_text(out, "</section>\n");
 }
 
+static void how_to_govern(struct buf *out, enum language language)
+{
+	heading(out, TEXT(language, "You have an account here", "Tiene una cuenta aquí"));
+	paragraph(out, TEXT(language,
+	                    "Its users, its balance and what was done to it are in the "
+	                    "<a href=\"/console/sign-in\">console</a>.",
+	                    "Sus usuarios, su saldo y lo que se ha hecho con ella están en la "
+	                    "<a href=\"/console/sign-in\">consola</a>."));
+	buf_add_text(out, "</section>\n");
+}
+
 static bool home(struct exchange *exchange)
 {
 	BUF_AUTO struct buf page;
@@ -122,6 +133,7 @@ static bool home(struct exchange *exchange)
 	what_this_is(&page, exchange->language);
 	how_to_verify(&page, exchange->language);
 	how_to_begin(exchange, &page);
+	how_to_govern(&page, exchange->language);
 	html_end(&page);
 	html_answer(exchange, 200, &page);
 	return true;

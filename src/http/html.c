@@ -185,7 +185,8 @@ void html_error(struct exchange *exchange, int status)
 	html_escape(out, slice_of(error_message(&exchange->error, language)));
 	buf_printf(out, "</p>\n<p class=\"note\">HTTP %d · %s</p>\n</section>\n", status,
 	           exchange->request_id);
-	html_forms(exchange, out);
+	if (!exchange->console)
+		html_forms(exchange, out);
 	html_end(out);
 }
 

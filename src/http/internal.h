@@ -6,19 +6,14 @@
 #include "http/guard.h"
 #include "http/loop.h"
 #include "http/metrics.h"
+#include "http/request_log.h"
 #include "http/route.h"
 #include "http/server.h"
 #include "http/shares.h"
 #include "net/address.h"
 
 #define LOOPS 1 /* polling threads; two gave the same on two cores */
-#define WORKERS 2
-#define KEY_WORKERS 2
-#define OPERATOR_WORKERS 2
-#define CONTENT_WORKERS 4         /* for what waits for the disk */
-#define REMOTE_CONTENT_WORKERS 16 /* for content across a network */
-#define CHECK_WORKERS 1           /* for what takes a processor for seconds */
-#define WORKER_QUEUE_MAX 512
+#define WORKER_QUEUE_MAX 1024
 #define RATE_BUCKETS 65536
 
 #define BUFFER_KEEP ((size_t)8 * 1024) /* of a buffer that serves one request after another */
@@ -32,8 +27,15 @@
 #define SWALLOW_MAX ((uint64_t)512 * 1024)       /* of a refused body, to keep the connection */
 #define DISCARD_MAX ((uint64_t)32 * 1024 * 1024) /* behind an answer that was given at once */
 
+struct proxies {
+	struct network_list networks;
+	struct proxies *former;
+	uint64_t number; /* reading_replaced, once it was */
+};
+
 struct http_server {
 	struct service *service;
+	struct admin *admin; /* that the console asks; NULL: there is no console */
 	struct metrics metrics;
 	struct rate_limiter *limiter;
 	struct shares *bodies; /* what is held of them, by whose they are */
@@ -41,16 +43,15 @@ struct http_server {
 	int check_count;
 	size_t check_bytes; /* that they hold; under bodies_lock */
 	pthread_mutex_t bodies_lock;
-	struct worker_pool *workers;
-	struct worker_pool *content_workers;
-	struct worker_pool *key_workers;
-	struct worker_pool *operator_workers;
-	struct worker_pool *check_workers;
-	struct network_list trusted_proxies;
+	struct worker_pool *workers[LANE_COUNT];
+	/* The one in force, and those before it that somebody may still look at. */
+	struct proxies *_Atomic trusted_proxies;
+	_Atomic int requests_logged;  /* enum request_log_which */
+	_Atomic int addresses_logged; /* enum request_log_addresses */
 	uint64_t address_salt[2];
 	/* Header names with the service's prefix, for keys and scenarios. */
 	char key_header[40];
-	char scenario_header[40];
+	char scenario_header[SCENARIO_HEADER_SIZE];
 	struct loop loops[LOOPS];
 	struct loop operators_loop;
 	int listen_descriptor;

@@ -96,7 +96,7 @@ static struct key_lookup *start(struct loop *loop, const struct key_question *qu
 	lookup->loop = loop;
 	lookup->started_us = now_us;
 	lookup->question = *question;
-	if (!worker_submit(loop->server->key_workers, &lookup->task)) {
+	if (!worker_submit(loop->server->workers[LANE_KEYS], &lookup->task)) {
 		free(lookup);
 		return NULL;
 	}

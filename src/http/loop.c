@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/reading.h"
 #include "base/thread.h"
 #include "http/shares.h"
 #include "http/internal.h"
@@ -129,6 +130,7 @@ static void check_deadlines(struct loop *loop)
 	int64_t now_us = clock_monotonic_us();
 	if (now_us >= loop->look_at_us) {
 		clients_look(loop, now_us);
+		request_log_tell_refused(loop, now_us);
 		loop->look_at_us = now_us + LOOK_EVERY_US;
 	}
 	while (loop->waiting_first && loop->waiting_first->deadline_us <= now_us) {
@@ -181,6 +183,7 @@ static void stop_daemon(struct loop *loop)
 static void end(struct loop *loop)
 {
 	loop->ending = true;
+	request_log_tell_refused(loop, INT64_MAX);
 	while (loop->waiting_first)
 		abandon_first(loop);
 	object_stream_end_all(loop);
@@ -199,23 +202,30 @@ static void end(struct loop *loop)
 static void *run(void *context)
 {
 	struct loop *loop = context;
-	bool quiet = false;
 	pthread_setname_np(pthread_self(), "http-loop");
 	thread_polls();
 	for (;;) {
 		int command = atomic_load(&loop->command);
 		if (command == COMMAND_STOP)
 			break;
-		if (command == COMMAND_DRAIN && !quiet) {
+		if (command == COMMAND_DRAIN && !loop->quiet) {
+			reading_begin();
+			MHD_run(loop->daemon); /* takes those who are connected already */
+			reading_end();
 			MHD_quiesce_daemon(loop->daemon);
-			quiet = true;
+			loop->quiet = true;
 		}
 		wait_events(loop, timeout_ms(loop));
+		reading_begin();
 		take_given(loop);
 		check_deadlines(loop);
 		MHD_run(loop->daemon);
+		reading_end();
+		atomic_fetch_add_explicit(&loop->turns, 1, memory_order_relaxed);
 	}
+	reading_begin();
 	end(loop);
+	reading_end();
 	return NULL;
 }
 

@@ -29,6 +29,15 @@ struct loop_item {
 	struct loop_item *next;
 };
 
+/* What anybody can have happen as often as he likes: one line a second tells how many. */
+#define REFUSED_CLIENT_SIZE 64
+struct refusals {
+	int64_t told_us; /* when the last line was written */
+	int64_t count;   /* since then */
+	int status;      /* of the last one, as the address is */
+	char client[REFUSED_CLIENT_SIZE];
+};
+
 struct loop {
 	struct http_server *server;
 	struct MHD_Daemon *daemon;
@@ -39,7 +48,11 @@ struct loop {
 	struct worker_pool *workers;
 	int64_t deadline_us; /* of a request that waits */
 	int64_t connections_max;
-	bool is_operators;             /* no rates, and not counted */
+	bool is_operators;        /* no rates, and not counted */
+	struct refusals refusals; /* of connections */
+	struct refusals unlisted; /* requests without a key that have no line */
+	int64_t listing_since_us; /* of such requests, and how many have a line since then */
+	int listed;
 	struct client_list idle, busy; /* the idle ones as they became so */
 	int64_t connections;
 	struct shares *addresses;
@@ -51,6 +64,10 @@ struct loop {
 	struct key_lookup *lookups;    /* under way */
 	unsigned lookup_count;
 	_Atomic int command;
+	_Atomic uint64_t turns;         /* it has gone round so often; at least twice a second */
+	uint64_t turns_seen;            /* by http_has_turned */
+	_Atomic bool quiet;             /* takes no more connections */
+	_Atomic int64_t fresh;          /* connections from which nothing has come yet */
 	_Atomic int64_t under_way;      /* requests begun and not yet answered */
 	int64_t out;                    /* things that loop_give is still to be called for */
 	struct exchange *waiting_first; /* in order of their deadlines */

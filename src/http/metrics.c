@@ -1,5 +1,11 @@
 #include "http/metrics.h"
 
+#include <string.h>
+
+#include "http/process.h"
+#include "http/route.h"
+#include "service/watch.h"
+
 static const struct {
 	int64_t us;
 	const char *text;
@@ -9,66 +15,215 @@ static const struct {
 	{1000000, "1"},   {2500000, "2.5"}, {10000000, "10"},
 };
 
+static const char *const methods[METRICS_METHODS] = {"GET", "HEAD", "POST", "other"};
+
 #define ADD(counter, value) atomic_fetch_add_explicit(&(counter), value, memory_order_relaxed)
 #define READ(counter) atomic_load_explicit(&(counter), memory_order_relaxed)
 
-void metrics_count(struct metrics *metrics, int status, int64_t duration_us)
+unsigned metrics_method(const char *text)
 {
+	unsigned method = 0;
+	while (method < METRICS_METHODS - 1 && (!text || strcmp(text, methods[method]) != 0))
+		method++;
+	return method;
+}
+
+void metrics_count(struct metrics *metrics, const struct answered *answered)
+{
+	size_t route = answered->route ? (size_t)(answered->route - public_routes) : METRICS_ROUTES_MAX;
 	int bucket = 0;
-	while (bucket < METRICS_BUCKETS && duration_us > bounds[bucket].us)
+	while (bucket < METRICS_BUCKETS && answered->duration_us > bounds[bucket].us)
 		bucket++;
-	if (status >= 100 && status < 600)
-		ADD(metrics->by_status[status], 1);
-	ADD(metrics->latency[bucket], 1);
-	ADD(metrics->latency_sum_us, (uint64_t)duration_us);
+	if (answered->status >= 100 && answered->status < 600)
+		ADD(metrics->answers[route][answered->method][answered->status - 100], 1);
+	ADD(metrics->latency[route].buckets[bucket], 1);
+	ADD(metrics->latency[route].sum_us, (uint64_t)answered->duration_us);
+	if (answered->registers && answered->code > -ERROR_NUMBERS && answered->code < 0)
+		ADD(metrics->refused[-answered->code], 1);
 }
 
 static void write_head(const char *name, const char *type, const char *help, struct buf *out)
 {
-	buf_printf(out, "# HELP constancia_%s %s\n# TYPE constancia_%s %s\n", name, help, name, type);
+	buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
 
 static void write_line(const char *name, const char *type, const char *help, double value,
                        struct buf *out)
 {
 	write_head(name, type, help, out);
-	buf_printf(out, "constancia_%s %.17g\n", name, value);
+	buf_printf(out, "%s %.17g\n", name, value);
 }
 
-static void write_by_status(const struct metrics *metrics, const char *name, struct buf *out)
+/* What is counted at `index` of the arrays; NULL: nothing is. */
+static const char *route_name(size_t index)
 {
-	for (int status = 100; status < 600; status++) {
-		uint64_t count = READ(metrics->by_status[status]);
-		if (count)
-			buf_printf(out, "constancia_%s{status=\"%d\"} %llu\n", name, status,
-			           (unsigned long long)count);
+	if (index == METRICS_ROUTES_MAX)
+		return "other";
+	return index < public_route_count ? public_routes[index].pattern : NULL;
+}
+
+static void write_answers(const struct metrics_page *page, const char *name, struct buf *out)
+{
+	for (size_t route = 0; route <= METRICS_ROUTES_MAX; route++)
+		for (size_t method = 0; method < METRICS_METHODS; method++)
+			for (int status = 100; status < 600; status++) {
+				uint64_t count = READ(page->metrics->answers[route][method][status - 100]);
+				if (count)
+					buf_printf(
+						out, "constancia_%s{route=\"%s\",method=\"%s\",status=\"%d\"} %llu\n", name,
+						route_name(route), methods[method], status, (unsigned long long)count);
+			}
+}
+
+/* Of those routes that were asked for. */
+static void write_latency(const struct metrics_page *page, const char *name, struct buf *out)
+{
+	for (size_t route = 0; route <= METRICS_ROUTES_MAX; route++) {
+		uint64_t counts[METRICS_BUCKETS + 1], sum = 0;
+		for (int i = 0; i <= METRICS_BUCKETS; i++)
+			sum += counts[i] = READ(page->metrics->latency[route].buckets[i]);
+		if (!sum)
+			continue;
+		const char *label = route_name(route);
+		sum = 0;
+		for (int i = 0; i <= METRICS_BUCKETS; i++) {
+			sum += counts[i];
+			buf_printf(out, "constancia_%s_bucket{route=\"%s\",le=\"%s\"} %llu\n", name, label,
+			           i < METRICS_BUCKETS ? bounds[i].text : "+Inf", (unsigned long long)sum);
+		}
+		buf_printf(out, "constancia_%s_sum{route=\"%s\"} %.6f\n", name, label,
+		           (double)READ(page->metrics->latency[route].sum_us) / 1e6);
+		buf_printf(out, "constancia_%s_count{route=\"%s\"} %llu\n", name, label,
+		           (unsigned long long)sum);
 	}
 }
 
-static void write_latency(const struct metrics *metrics, const char *name, struct buf *out)
+/* Several ERR_* have one code of the interface; a code that never came is told as 0. */
+static void write_refused(const struct metrics_page *page, const char *name, struct buf *out)
 {
-	uint64_t sum = 0;
-	for (int i = 0; i <= METRICS_BUCKETS; i++) {
-		sum += READ(metrics->latency[i]);
-		buf_printf(out, "constancia_%s_bucket{le=\"%s\"} %llu\n", name,
-		           i < METRICS_BUCKETS ? bounds[i].text : "+Inf", (unsigned long long)sum);
+	for (int first = 1; first < ERROR_NUMBERS; first++) {
+		const char *code = error_code_text(-first);
+		uint64_t sum = 0;
+		bool told = !error_is_known(-first);
+		for (int number = 1; number < ERROR_NUMBERS; number++) {
+			bool same = error_is_known(-number) && strcmp(error_code_text(-number), code) == 0;
+			told = told || (same && number < first);
+			sum += same ? READ(page->metrics->refused[number]) : 0;
+		}
+		if (!told)
+			buf_printf(out, "constancia_%s{code=\"%s\"} %llu\n", name, code,
+			           (unsigned long long)sum);
 	}
-	buf_printf(out, "constancia_%s_sum %.6f\n", name, (double)READ(metrics->latency_sum_us) / 1e6);
-	buf_printf(out, "constancia_%s_count %llu\n", name, (unsigned long long)sum);
 }
 
-void metrics_write(const struct metrics *metrics, const struct counters *counters,
-                   const struct gauges *gauges, struct buf *out)
+static void write_build(const struct metrics_page *page, const char *name, struct buf *out)
 {
+	const char *url = page->service->settings->store_url;
+	buf_printf(out, "constancia_%s{version=\"%s\",schema=\"%s\",store=\"%.*s\"} 1\n", name,
+	           CONSTANCIA_VERSION, store_schema_name(), (int)strcspn(url, ":"), url);
+}
+
+/* ---- what readiness goes by ---- */
+
+static void write_findings(const struct metrics_page *page, const char *name, struct buf *out)
+{
+	for (enum concern concern = 0; concern < CONCERN_COUNT; concern++)
+		buf_printf(out, "constancia_%s{kind=\"%s\"} %zu\n", name, concern_text(concern),
+		           readiness_count(page->readiness, concern));
+}
+
+/* Two may be at one host: the number is the place in tsa.url. */
+static void write_of_authority(const char *name, const struct watched_authority *watched,
+                               size_t number, const char *more, double value, struct buf *out)
+{
+	buf_printf(out, "constancia_%s{authority=\"%s\",number=\"%zu\"%s} %.17g\n", name, watched->host,
+	           number + 1, more, value);
+}
+
+static void write_authority_answers(const struct metrics_page *page, const char *name,
+                                    struct buf *out)
+{
+	struct watched_authority watched;
+	for (size_t i = 0; watch_get_authority(page->service, i, &watched); i++) {
+		write_of_authority(name, &watched, i, ",outcome=\"good\"", (double)watched.successes, out);
+		write_of_authority(name, &watched, i, ",outcome=\"failed\"", (double)watched.failures, out);
+	}
+}
+
+static void write_authority_success(const struct metrics_page *page, const char *name,
+                                    struct buf *out)
+{
+	struct watched_authority watched;
+	for (size_t i = 0; watch_get_authority(page->service, i, &watched); i++)
+		write_of_authority(name, &watched, i, "", (double)watched.last_success_us / 1e6, out);
+}
+
+static void write_authority_fails(const struct metrics_page *page, const char *name,
+                                  struct buf *out)
+{
+	struct watched_authority watched;
+	for (size_t i = 0; watch_get_authority(page->service, i, &watched); i++)
+		write_of_authority(name, &watched, i, "", watched.fails, out);
+}
+
+static void write_disks(const struct metrics_page *page, const char *name,
+                        double (*value)(const struct disk *disk), struct buf *out)
+{
+	struct observation seen = watch_seen(page->service);
+	for (enum place place = 0; place < PLACE_COUNT; place++)
+		if (seen.disks[place].known)
+			buf_printf(out, "constancia_%s{directory=\"%s\"} %.17g\n", name, place_text(place),
+			           value(&seen.disks[place]));
+}
+
+static double size_of(const struct disk *disk)
+{
+	return (double)disk->size_bytes;
+}
+
+static double free_of(const struct disk *disk)
+{
+	return (double)disk->free_bytes;
+}
+
+static double ratio_of(const struct disk *disk)
+{
+	return (double)disk->free_permille / 1000;
+}
+
+static void write_disk_size(const struct metrics_page *page, const char *name, struct buf *out)
+{
+	write_disks(page, name, size_of, out);
+}
+
+static void write_disk_free(const struct metrics_page *page, const char *name, struct buf *out)
+{
+	write_disks(page, name, free_of, out);
+}
+
+static void write_disk_ratio(const struct metrics_page *page, const char *name, struct buf *out)
+{
+	write_disks(page, name, ratio_of, out);
+}
+
+void metrics_write(const struct metrics_page *page, struct buf *out)
+{
+	const struct metrics *metrics = page->metrics;
+	const struct counters *counters = &page->service->counters;
+	const struct gauges *gauges = page->gauges;
+	const struct process_state process = process_read_state();
 #define SERIES(member, name, type, help)                                                           \
-	write_head(name, type, help, out);                                                             \
-	write_##member(metrics, name, out);
+	write_head("constancia_" name, type, help, out);                                               \
+	write_##member(page, name, out);
 #define HTTP_COUNTER(member, name, type, help)                                                     \
-	write_line(name, type, help, (double)READ(metrics->member), out);
+	write_line("constancia_" name, type, help, (double)READ(metrics->member), out);
 #define COUNTER(member, name, type, unit, help)                                                    \
-	write_line(name, type, help, (double)READ(counters->member) / unit, out);
+	write_line("constancia_" name, type, help, (double)READ(counters->member) / unit, out);
 #define GAUGE(member, name, type, unit, help)                                                      \
 	if (gauges->member != GAUGE_UNKNOWN)                                                           \
-		write_line(name, type, help, (double)gauges->member / unit, out);
+		write_line("constancia_" name, type, help, (double)gauges->member / unit, out);
+#define PROCESS(member, name, type, unit, help)                                                    \
+	if (process.member >= 0)                                                                       \
+		write_line(name, type, help, (double)process.member / unit, out);
 #include "service/metrics.def"
 }

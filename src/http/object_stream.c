@@ -55,7 +55,7 @@ static void fill(struct task *task)
 static void stream_free(struct object_stream *stream)
 {
 	stream->task.run = end;
-	worker_clear_up(stream->loop->server->content_workers, &stream->task);
+	worker_clear_up(stream->loop->server->workers[LANE_CONTENT], &stream->task);
 }
 
 static void resume(struct object_stream *stream)
@@ -96,7 +96,7 @@ static void start_filling(struct object_stream *stream)
 	MHD_suspend_connection(stream->connection);
 	stream->task.run = fill;
 	stream->item.take = take;
-	if (worker_submit(loop->server->content_workers, &stream->task))
+	if (worker_submit(loop->server->workers[LANE_CONTENT], &stream->task))
 		return;
 	stream->over = true;
 	stream->result = error_cause(&stream->error, ERR_UNAVAILABLE, "the work queue is full");
@@ -162,6 +162,8 @@ struct MHD_Response *object_stream_response(struct exchange *exchange,
 		stream->client = exchange->client;
 		stream->connection = exchange->connection;
 		stream->reader = reader;
+		stream->task.owner = exchange->content_owner ? guard_account_id(exchange->content_owner)
+		                                             : guard_owner_id(exchange);
 		response =
 			MHD_create_response_from_callback(size, BLOCK_SIZE, read_piece, stream, close_stream);
 	}

@@ -6,8 +6,8 @@
 #include "http/header.h"
 #include "http/internal.h"
 #include "http/multipart.h"
+#include "service/quiet.h"
 
-#define INLINE_MAX ((size_t)16 * 1024) /* canonical JSON up to it travels in the transaction */
 #define FORM_SLACK ((size_t)64 * 1024) /* what a form may have beside the file */
 #define OCCURRED_AT_MAX 64
 
@@ -147,7 +147,9 @@ static int begin(struct exchange *exchange, struct error *error)
 	struct slice type = exchange->head.content_type;
 	bool content = exchange->key.modality == MODALITY_CONTENT;
 	exchange->body_limit = event_body_limit(exchange->key.modality);
-	int result = body_check_encoding(exchange, error);
+	int result = quiet_refuse(exchange->service, error);
+	if (!result)
+		result = body_check_encoding(exchange, error);
 	if (result)
 		return result;
 	if (header_media_type_is(type, "multipart/form-data"))
@@ -202,7 +204,8 @@ static int submit_piece(struct exchange *exchange, struct error *error)
 	loop_wait(exchange);
 	exchange->item.take = piece_stored;
 	exchange->task.run = store_piece;
-	if (worker_submit(exchange->server->content_workers, &exchange->task))
+	exchange->task.owner = guard_owner_id(exchange);
+	if (worker_submit(exchange->server->workers[LANE_CONTENT], &exchange->task))
 		return 0;
 	exchange->upload->result = error_cause(error, ERR_UNAVAILABLE, "the work queue is full");
 	loop_complete(exchange);
@@ -317,7 +320,8 @@ static void submit_with_content(struct exchange *exchange)
 {
 	loop_wait(exchange);
 	exchange->task.run = store_content;
-	if (worker_submit(exchange->server->content_workers, &exchange->task))
+	exchange->task.owner = guard_owner_id(exchange);
+	if (worker_submit(exchange->server->workers[LANE_CONTENT], &exchange->task))
 		return;
 	fail(exchange, error_cause(&exchange->error, ERR_UNAVAILABLE, "the work queue is full"));
 }
@@ -394,7 +398,8 @@ static bool finish(struct exchange *exchange)
 		exchange->pending.registration.file_name =
 			exchange->upload->file_name ? exchange->upload->file_name : "file";
 		submit_with_content(exchange);
-	} else if (declaration.modality == MODALITY_CONTENT && exchange->canonical.size > INLINE_MAX) {
+	} else if (declaration.modality == MODALITY_CONTENT &&
+	           exchange->canonical.size > EVENT_INLINE_MAX) {
 		submit_with_content(exchange);
 	} else {
 		if (declaration.modality == MODALITY_CONTENT)

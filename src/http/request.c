@@ -58,6 +58,7 @@ static void exchange_reset(struct exchange *exchange)
 	exchange->upload = NULL;
 	checked_file_free(exchange->checked);
 	exchange->checked = NULL;
+	exchange->console = NULL;
 	answer_drop_object(exchange);
 	trim(&exchange->body);
 	trim(&exchange->canonical);
@@ -77,8 +78,11 @@ static void exchange_reset(struct exchange *exchange)
 	exchange->original_id = NULL;
 	exchange->key_known = exchange->content_stored = exchange->address_charged = false;
 	exchange->language = LANGUAGE_ENGLISH;
-	exchange->forced = 0;
+	exchange->forced = exchange->error_code = 0;
 	exchange->body_limit = exchange->body_seen = 0;
+	exchange->method = NULL;
+	exchange->address.ss_family = AF_UNSPEC;
+	*exchange->incident_id = '\0';
 }
 
 static void make_request_id(struct loop *loop, char id[24])
@@ -143,6 +147,25 @@ static void finished(struct exchange *exchange)
 	atomic_fetch_sub_explicit(&exchange->loop->under_way, 1, memory_order_relaxed);
 }
 
+/* The library never hears the end of an answer that went around it. */
+static bool is_whole(const struct exchange *exchange, enum MHD_RequestTerminationCode code)
+{
+	return code == MHD_REQUEST_TERMINATED_COMPLETED_OK || exchange->step == STEP_SAID;
+}
+
+static void count(const struct exchange *exchange, int64_t now_us)
+{
+	const struct answered answered = {
+		.route = exchange->route,
+		.method = metrics_method(exchange->method),
+		.status = exchange->answer.status,
+		.code = exchange->error_code,
+		.registers = exchange->operation == &operation_register,
+		.duration_us = now_us - exchange->started_us,
+	};
+	metrics_count(&exchange->server->metrics, &answered);
+}
+
 void request_completed(void *context, struct MHD_Connection *connection, void **client_context,
                        enum MHD_RequestTerminationCode code)
 {
@@ -154,8 +177,10 @@ void request_completed(void *context, struct MHD_Connection *connection, void **
 	bool answered = exchange->step == STEP_ANSWER || exchange->step == STEP_SAID;
 	int64_t now_us = clock_monotonic_us();
 	if (answered && !loop->is_operators)
-		metrics_count(&loop->server->metrics, exchange->answer.status,
-		              now_us - exchange->started_us);
+		count(exchange, now_us);
+	if (!loop->is_operators)
+		request_log_end(exchange, answered, client->is_cut || !is_whole(exchange, code),
+		                now_us - exchange->started_us);
 	client_ends_request(client, now_us);
 	finished(exchange);
 	exchange_reset(exchange);
@@ -171,6 +196,8 @@ static struct exchange *successor(const struct exchange *exchange)
 	fresh->connection = exchange->connection;
 	fresh->started_us = exchange->started_us;
 	memcpy(fresh->request_id, exchange->request_id, sizeof fresh->request_id);
+	fresh->method = exchange->method;
+	fresh->address = exchange->address;
 	fresh->route = exchange->route;
 	fresh->operation = exchange->operation;
 	fresh->head = exchange->head;
@@ -239,6 +266,7 @@ static int submit(struct exchange *exchange, struct worker_pool *workers)
 	if (!kept)
 		return ERR_NO_MEMORY;
 	exchange->task.run = run_work;
+	exchange->task.owner = guard_owner_id(exchange);
 	if (worker_submit(workers, &exchange->task))
 		return 0;
 	return error_cause(&exchange->error, ERR_UNAVAILABLE, "the work queue is full");
@@ -246,10 +274,8 @@ static int submit(struct exchange *exchange, struct worker_pool *workers)
 
 static struct worker_pool *workers_for(const struct exchange *exchange)
 {
-	const struct operation *operation = exchange->operation;
-	return operation->checks    ? exchange->server->check_workers
-	       : operation->content ? exchange->server->content_workers
-	                            : exchange->loop->workers;
+	enum lane lane = exchange->operation->lane;
+	return lane == LANE_OWN ? exchange->loop->workers : exchange->server->workers[lane];
 }
 
 void work_submit(struct exchange *exchange)
@@ -329,6 +355,7 @@ static enum MHD_Result head_step(struct exchange *exchange, const char *method)
 {
 	struct error *error = &exchange->error;
 	guard_read_head(exchange);
+	request_log_head(exchange, method);
 	int result = guard_check(exchange, method, error);
 	if (result != GUARD_LOOK_UP)
 		return head_checked(exchange, result);

@@ -1,22 +1,25 @@
 #include "http/route.h"
 
+#include <assert.h>
+
 #include "http/header.h"
+#include "http/metrics.h"
 
 #define GET_ONLY "GET, HEAD"
 
 const struct route public_routes[] = {
 	{"/v1/events", {&operation_list_events, &operation_register}, "GET, HEAD, POST"},
-	{"/v1/events/{}", {&operation_get_event}, GET_ONLY},
-	{"/v1/events/{}/content", {&operation_get_content}, GET_ONLY},
-	{"/v1/events/{}/evidence-record", {&operation_get_evidence_record}, GET_ONLY},
+	{"/v1/events/{event_id}", {&operation_get_event}, GET_ONLY},
+	{"/v1/events/{event_id}/content", {&operation_get_content}, GET_ONLY},
+	{"/v1/events/{event_id}/evidence-record", {&operation_get_evidence_record}, GET_ONLY},
 	{"/v1/channel", {&operation_get_channel}, GET_ONLY},
 	{"/v1/account/balance", {&operation_get_balance}, GET_ONLY},
 	{"/v1/certifications", {&operation_list_certifications, &operation_certify}, "GET, HEAD, POST"},
-	{"/v1/certifications/{}", {&operation_get_certification}, GET_ONLY},
-	{"/v1/certifications/{}/evidence-record",
+	{"/v1/certifications/{certification_id}", {&operation_get_certification}, GET_ONLY},
+	{"/v1/certifications/{certification_id}/evidence-record",
      {&operation_get_certification_evidence_record},
      GET_ONLY},
-	{"/v1/downloads/{}/{}", {&operation_download}, GET_ONLY},
+	{"/v1/downloads/{certification_id}/{name}", {&operation_download}, GET_ONLY},
 	{"/v1/signers", {&operation_get_signers}, GET_ONLY},
 	{"/v1/openapi.yaml", {&operation_openapi}, GET_ONLY},
 	{"/v1/webhooks.yaml", {&operation_webhooks}, GET_ONLY},
@@ -26,15 +29,36 @@ const struct route public_routes[] = {
 	{"/docs", {&operation_docs}, GET_ONLY},
 	{"/docs/reference", {&operation_reference}, GET_ONLY},
 	{"/verify", {&operation_verify, &operation_check_file}, "GET, HEAD, POST"},
-	{"/verify/{}", {&operation_verify_code}, GET_ONLY},
-	{"/assets/{}", {&operation_verify_asset}, GET_ONLY},
+	{"/verify/{code}", {&operation_verify_code}, GET_ONLY},
+	{"/assets/{name}", {&operation_verify_asset}, GET_ONLY},
 	{"/docs/errors", {&operation_error_docs}, GET_ONLY},
 	{"/.well-known/security.txt", {&operation_security}, GET_ONLY},
 	{"/robots.txt", {&operation_robots}, GET_ONLY},
 	{"/favicon.ico", {&operation_icon}, GET_ONLY},
-	{"/payments/{}/notices", {NULL, &operation_payment_notice}, "POST"},
+	{"/payments/{provider}/notices", {NULL, &operation_payment_notice}, "POST"},
+	{"/console", {&operation_console}, GET_ONLY},
+	{"/console/sign-in", {&operation_console, &operation_console_sign_in}, "GET, HEAD, POST"},
+	{"/console/enter", {&operation_console, &operation_console_sign_in}, "GET, HEAD, POST"},
+	{"/console/passkey", {NULL, &operation_console_sign_in}, "POST"},
+	{"/console/again", {&operation_console, &operation_console_sign_in}, "GET, HEAD, POST"},
+	{"/console/events/{event_id}/content",
+     {&operation_console_content, &operation_console_form},
+     "GET, HEAD, POST"},
+	{"/console/money/purchases/{sale}/receipt",
+     {&operation_console_receipt, &operation_console_form},
+     "GET, HEAD, POST"},
+	{"/console/webhooks/{endpoint}/test",
+     {&operation_console, &operation_console_call},
+     "GET, HEAD, POST"},
+	{"/console/money/buy", {&operation_console, &operation_console_call}, "GET, HEAD, POST"},
+	{"/console/try/send", {&operation_console, &operation_console_try}, "GET, HEAD, POST"},
+	{"/console/{*}", {&operation_console, &operation_console_form}, "GET, HEAD, POST"},
 	{NULL},
 };
+
+const size_t public_route_count = sizeof public_routes / sizeof *public_routes - 1;
+static_assert(sizeof public_routes / sizeof *public_routes - 1 <= METRICS_ROUTES_MAX,
+              "each is counted");
 
 const struct route operators_routes[] = {
 	{"/livez", {&operation_live}, GET_ONLY},
@@ -47,6 +71,8 @@ static bool match(const char *pattern, struct slice path, struct slice arguments
 {
 	int place = 0;
 	while (*pattern) {
+		if (strcmp(pattern, "{*}") == 0)
+			return true;
 		if (pattern[0] == '{') {
 			const char *end = path.size ? memchr(path.data, '/', path.size) : NULL;
 			size_t size = end ? (size_t)(end - path.data) : path.size;
@@ -54,7 +80,7 @@ static bool match(const char *pattern, struct slice path, struct slice arguments
 				return false;
 			arguments[place++] = slice_make(path.data, size);
 			path = slice_make(path.data + size, path.size - size);
-			pattern += 2;
+			pattern = strchr(pattern, '}') + 1;
 		} else {
 			if (!path.size || path.data[0] != *pattern)
 				return false;
@@ -85,6 +111,8 @@ int route_find(struct exchange *exchange)
 		if (!match(route->pattern, exchange->path, arguments))
 			continue;
 		int result = decode(exchange, arguments);
+		if (result == ERR_NOT_FOUND)
+			continue; /* one that takes the rest as it is may know more */
 		if (!result)
 			exchange->route = route;
 		return result;

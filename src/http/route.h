@@ -6,8 +6,19 @@
 
 enum method { METHOD_GET, METHOD_POST, METHOD_COUNT, METHOD_OTHER };
 
-/* What a forced scenario does to an operation (beside rate_limited, which stops any). */
-enum scenario_effect { SCENARIO_NONE, SCENARIO_EVENT, SCENARIO_CERTIFICATION };
+/* Workers of their own, so that nobody waits behind what takes longer. */
+enum lane {
+	LANE_OWN,     /* that of the loop: readers' or operators' */
+	LANE_READERS, /* what is read from the store, and the console's forms */
+	LANE_OPERATORS,
+	LANE_KEYS,     /* a key that is not known yet */
+	LANE_CONTENT,  /* declared content, which waits for the disk or is across a network */
+	LANE_CHECKS,   /* files that were handed in, which take a processor for seconds */
+	LANE_RECEIPTS, /* the same, and the signing process */
+	LANE_TRIES,    /* a registration that is waited for */
+	LANE_CALLS,    /* the answer of somebody else's server */
+	LANE_COUNT
+};
 
 struct operation {
 	bool open;       /* needs no key; counted by client address */
@@ -15,9 +26,9 @@ struct operation {
 	unsigned costs;  /* open: as many requests; 0: one */
 	bool page;       /* for people: errors are pages too, unless JSON is preferred */
 	bool listed;     /* a page that search engines may list */
-	bool checks;     /* its work checks a file that was handed in */
-	bool content;    /* its work reads content, which may be across a network */
+	enum lane lane;
 	bool writes;     /* refused while the channel or account is suspended */
+	bool free_query; /* its own affair; `parameters` says nothing */
 	bool validates;  /* finds more wrong with a request than guard_check: calls guard_forced */
 	enum scenario_effect scenario;
 	const char *const *parameters; /* of the query, closed by NULL */
@@ -38,13 +49,15 @@ struct operation {
 };
 
 struct route {
-	const char *pattern;                              /* "/v1/events/{}": a {} takes one segment */
+	const char *pattern; /* "/v1/events/{event_id}": braces take one segment; {*}: all the rest,
+	                      * which is no argument */
 	const struct operation *operations[METHOD_COUNT]; /* HEAD goes with GET */
 	const char *allow;
 };
 
 /* Closed by one without a pattern. */
 extern const struct route public_routes[], operators_routes[];
+extern const size_t public_route_count;
 /* Fills exchange->route, of the loop's, and `arguments` (percent-decoded, in the arena).
  * ERR_NOT_FOUND when no pattern fits, ERR_NO_MEMORY; the route is NULL then. */
 int route_find(struct exchange *exchange) MUST_CHECK;
@@ -57,7 +70,9 @@ extern const struct operation operation_register, operation_list_events, operati
 	operation_get_signers, operation_openapi, operation_webhooks, operation_verify,
 	operation_verify_code, operation_verify_asset, operation_check_file, operation_error_docs,
 	operation_home, operation_docs, operation_index, operation_reference, operation_security,
-	operation_robots, operation_icon, operation_payment_notice, operation_live, operation_ready,
-	operation_metrics;
+	operation_robots, operation_icon, operation_console, operation_console_content,
+	operation_console_form, operation_console_try, operation_console_call,
+	operation_console_receipt, operation_console_sign_in, operation_payment_notice, operation_live,
+	operation_ready, operation_metrics;
 
 #endif

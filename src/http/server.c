@@ -1,82 +1,29 @@
 #include "http/server.h"
 
-#include <arpa/inet.h>
 #include <ctype.h>
-#include <errno.h>
-#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/reading.h"
 #include "http/internal.h"
+#include "http/listen.h"
 
-#define BACKLOG 1024
 #define DRAIN_STEP_NS (5 * 1000 * 1000)
+#define DRAIN_FRESH_US US_PER_SECOND
 #define OPERATOR_CONNECTIONS 64
 #define OPERATOR_DEADLINE_US (3 * US_PER_SECOND) /* those who ask /readyz do not wait for long */
 
-/* ---- listening ---- */
-
-/* "127.0.0.1:8080", "[::1]:8080". */
-static bool parse_listen(const char *text, struct sockaddr_storage *ret, socklen_t *ret_size)
+int http_listen_port(const char *text)
 {
-	char host[64];
-	const char *colon = strrchr(text, ':');
-	if (!colon || !isdigit((unsigned char)colon[1]) || (size_t)(colon - text) >= sizeof host)
-		return false;
-	char *end;
-	unsigned long port = strtoul(colon + 1, &end, 10);
-	if (*end || port > 65535)
-		return false;
-	bool bracketed = text[0] == '[' && colon > text + 1 && colon[-1] == ']';
-	snprintf(host, sizeof host, "%.*s", (int)(colon - text) - (bracketed ? 2 : 0),
-	         text + bracketed);
-	memset(ret, 0, sizeof *ret);
-	struct sockaddr_in *four = (struct sockaddr_in *)ret;
-	struct sockaddr_in6 *six = (struct sockaddr_in6 *)ret;
-	if (!bracketed && inet_pton(AF_INET, host, &four->sin_addr) == 1) {
-		four->sin_family = AF_INET;
-		four->sin_port = htons((uint16_t)port);
-		*ret_size = sizeof *four;
-		return true;
-	}
-	if (!bracketed || inet_pton(AF_INET6, host, &six->sin6_addr) != 1)
-		return false;
-	six->sin6_family = AF_INET6;
-	six->sin6_port = htons((uint16_t)port);
-	*ret_size = sizeof *six;
-	return true;
+	return listen_port(text);
 }
 
-static uint16_t port_of(const struct sockaddr_storage *address)
+int http_check_listen(const char *setting, const char *text, struct error *error)
 {
-	return ntohs(address->ss_family == AF_INET6 ? ((const struct sockaddr_in6 *)address)->sin6_port
-	                                            : ((const struct sockaddr_in *)address)->sin_port);
-}
-
-static int listen_on(const char *setting, const char *text, int *ret_descriptor, uint16_t *ret_port,
-                     struct error *error)
-{
-	struct sockaddr_storage address;
-	socklen_t size;
-	if (!parse_listen(text, &address, &size))
-		return error_set(error, ERR_VALIDATION, MSG_HTTP_LISTEN, setting, NULL);
-	int descriptor = socket(address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	int on = 1;
-	if (descriptor < 0 || setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) < 0 ||
-	    setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) < 0 ||
-	    bind(descriptor, (struct sockaddr *)&address, size) < 0 ||
-	    listen(descriptor, BACKLOG) < 0 ||
-	    getsockname(descriptor, (struct sockaddr *)&address, &size) < 0) {
-		int number = errno;
-		if (descriptor >= 0)
-			close(descriptor);
-		return error_cause(error, ERR_IO, "listening on %s: %s", text, strerror(number));
-	}
-	*ret_descriptor = descriptor;
-	*ret_port = port_of(&address);
-	return 0;
+	const char *name = strcmp(setting, "service.listen") == 0 ? "public" : "admin";
+	return listen_is_handed_over(name) ? OK : listen_try(setting, text, error);
 }
 
 /* ---- start and stop ---- */
@@ -88,20 +35,29 @@ static void make_names(struct http_server *server)
 	for (char *c = prefix; *c; c++)
 		*c = (char)toupper((unsigned char)*c);
 	snprintf(server->key_header, sizeof server->key_header, "X-%s-Api-Key", prefix);
-	snprintf(server->scenario_header, sizeof server->scenario_header, "X-%s-Test-Scenario", prefix);
+	scenario_header(prefix, server->scenario_header);
 }
 
+/* Content across a network is waited for longer. Where one's own may hang as long as it likes, some
+ * workers are left to the others. */
 static bool start_workers(struct http_server *server)
 {
-	bool remote = content_is_remote(server->service->content);
-	server->workers = worker_pool_start(WORKERS, WORKER_QUEUE_MAX);
-	server->key_workers = worker_pool_start(KEY_WORKERS, WORKER_QUEUE_MAX);
-	server->operator_workers = worker_pool_start(OPERATOR_WORKERS, WORKER_QUEUE_MAX);
-	server->check_workers = worker_pool_start(CHECK_WORKERS, WORKER_QUEUE_MAX);
-	server->content_workers =
-		worker_pool_start(remote ? REMOTE_CONTENT_WORKERS : CONTENT_WORKERS, WORKER_QUEUE_MAX);
-	return server->workers && server->key_workers && server->operator_workers &&
-	       server->check_workers && server->content_workers;
+	size_t content = content_is_remote(server->service->content) ? 20 : 5;
+	const struct {
+		size_t workers, of_one;
+	} pools[LANE_COUNT] = {
+		[LANE_READERS] = {2, 2}, [LANE_OPERATORS] = {2, 2},
+		[LANE_KEYS] = {2, 2},    [LANE_CONTENT] = {content, content - content / 5},
+		[LANE_CHECKS] = {1, 1},  [LANE_RECEIPTS] = {1, 1},
+		[LANE_TRIES] = {1, 1},   [LANE_CALLS] = {4, 2},
+	};
+	bool started = true;
+	for (int lane = LANE_READERS; lane < LANE_COUNT; lane++) {
+		server->workers[lane] =
+			worker_pool_start(pools[lane].workers, pools[lane].of_one, WORKER_QUEUE_MAX);
+		started = started && server->workers[lane];
+	}
+	return started;
 }
 
 static int start_operators_loop(struct http_server *server, struct error *error)
@@ -109,11 +65,56 @@ static int start_operators_loop(struct http_server *server, struct error *error)
 	int64_t deadline_us = server->service->settings->http_deadline;
 	struct loop *loop = &server->operators_loop;
 	loop->routes = operators_routes;
-	loop->workers = server->operator_workers;
+	loop->workers = server->workers[LANE_OPERATORS];
 	loop->deadline_us = deadline_us < OPERATOR_DEADLINE_US ? deadline_us : OPERATOR_DEADLINE_US;
 	loop->connections_max = OPERATOR_CONNECTIONS;
 	loop->is_operators = true;
 	return loop_start(loop, server, server->monitor_descriptor, error);
+}
+
+/* Those that nobody looks at any more. */
+static void forget_proxies(struct proxies *in_force)
+{
+	struct proxies **at = &in_force->former;
+	while (*at) {
+		struct proxies *one = *at;
+		if (!reading_is_over(one->number)) {
+			at = &one->former;
+			continue;
+		}
+		*at = one->former;
+		free(one);
+	}
+}
+
+int http_reload(struct http_server *server, const struct settings *settings, struct error *error)
+{
+	struct proxies *fresh = calloc(1, sizeof *fresh);
+	if (!fresh)
+		return ERR_NO_MEMORY;
+	int result =
+		network_list_parse(slice_of(settings->service_trusted_proxies), &fresh->networks, error);
+	if (result) {
+		free(fresh);
+		return result;
+	}
+	struct proxies *former = server->trusted_proxies;
+	fresh->former = former;
+	server->trusted_proxies = fresh;
+	if (former)
+		former->number = reading_replaced();
+	forget_proxies(fresh);
+	request_log_configure(server, settings);
+	return OK;
+}
+
+static void free_proxies(struct http_server *server)
+{
+	struct proxies *former;
+	for (struct proxies *at = server->trusted_proxies; at; at = former) {
+		former = at->former;
+		free(at);
+	}
 }
 
 static int start(struct http_server *server, struct error *error)
@@ -121,8 +122,7 @@ static int start(struct http_server *server, struct error *error)
 	const struct settings *settings = server->service->settings;
 	make_names(server);
 	random_bytes(server->address_salt, sizeof server->address_salt);
-	int result = network_list_parse(slice_of(settings->service_trusted_proxies),
-	                                &server->trusted_proxies, error);
+	int result = http_reload(server, settings, error);
 	if (result)
 		return result;
 	server->limiter = rate_limiter_create(RATE_BUCKETS);
@@ -131,10 +131,11 @@ static int start(struct http_server *server, struct error *error)
 	if (!server->limiter || !server->bodies || !server->checks || !start_workers(server) ||
 	    error_docs_make(server))
 		return error_cause(error, ERR_NO_MEMORY, "no memory or threads for HTTP");
-	result = listen_on("service.listen", settings->service_listen, &server->listen_descriptor,
-	                   &server->port, error);
-	if (!result && settings->service_admin_listen && *settings->service_admin_listen) {
-		result = listen_on("service.admin_listen", settings->service_admin_listen,
+	result = listen_on("service.listen", settings->service_listen, "public",
+	                   &server->listen_descriptor, &server->port, error);
+	const char *admin_listen = settings->service_admin_listen;
+	if (!result && ((admin_listen && *admin_listen) || listen_is_handed_over("admin"))) {
+		result = listen_on("service.admin_listen", admin_listen, "admin",
 		                   &server->monitor_descriptor, &server->monitor_port, error);
 		if (!result)
 			result = start_operators_loop(server, error);
@@ -142,7 +143,7 @@ static int start(struct http_server *server, struct error *error)
 	for (int i = 0; i < LOOPS && !result; i++) {
 		struct loop *loop = &server->loops[i];
 		loop->routes = public_routes;
-		loop->workers = server->workers;
+		loop->workers = server->workers[LANE_READERS];
 		loop->deadline_us = settings->http_deadline;
 		loop->connections_max = settings->http_connections / LOOPS;
 		result = loop_start(loop, server, server->listen_descriptor, error);
@@ -150,12 +151,14 @@ static int start(struct http_server *server, struct error *error)
 	return result;
 }
 
-int http_start(struct service *service, struct http_server **ret_server, struct error *error)
+int http_start(struct service *service, struct admin *admin, struct http_server **ret_server,
+               struct error *error)
 {
 	struct http_server *server = calloc(1, sizeof *server);
 	if (!server)
 		return error_cause(error, ERR_NO_MEMORY, "no memory for HTTP");
 	server->service = service;
+	server->admin = admin;
 	pthread_mutex_init(&server->bodies_lock, NULL);
 	server->listen_descriptor = server->monitor_descriptor = -1;
 	int result = start(server, error);
@@ -177,20 +180,44 @@ uint16_t http_monitor_port(const struct http_server *server)
 	return server->monitor_port;
 }
 
-static int64_t under_way(struct http_server *server)
+static bool turned(const struct loop *loop)
 {
-	int64_t sum = 0;
+	return !loop->started || atomic_load(&loop->turns) != loop->turns_seen;
+}
+
+bool http_has_turned(struct http_server *server)
+{
+	bool all = turned(&server->operators_loop);
 	for (int i = 0; i < LOOPS; i++)
-		sum += atomic_load(&server->loops[i].under_way);
-	return sum;
+		all = all && turned(&server->loops[i]);
+	if (!all)
+		return false;
+	server->operators_loop.turns_seen = atomic_load(&server->operators_loop.turns);
+	for (int i = 0; i < LOOPS; i++)
+		server->loops[i].turns_seen = atomic_load(&server->loops[i].turns);
+	return true;
+}
+
+/* A connection that was taken a moment ago has a request on its way, most likely. */
+static bool is_busy(struct http_server *server, bool wait_for_fresh)
+{
+	bool busy = false;
+	for (int i = 0; i < LOOPS; i++) {
+		struct loop *loop = &server->loops[i];
+		busy = busy || !atomic_load(&loop->quiet) || atomic_load(&loop->under_way) > 0 ||
+		       (wait_for_fresh && atomic_load(&loop->fresh) > 0);
+	}
+	return busy;
 }
 
 void http_drain(struct http_server *server, int64_t deadline_us)
 {
+	int64_t fresh_until_us = clock_monotonic_us() + DRAIN_FRESH_US;
 	atomic_store(&server->draining, true);
 	for (int i = 0; i < LOOPS; i++)
 		loop_drain(&server->loops[i]);
-	while (under_way(server) > 0 && clock_monotonic_us() < deadline_us)
+	for (int64_t now_us = 0; is_busy(server, now_us < fresh_until_us) && now_us < deadline_us;
+	     now_us = clock_monotonic_us())
 		nanosleep(&(struct timespec){.tv_nsec = DRAIN_STEP_NS}, NULL);
 }
 
@@ -202,11 +229,10 @@ void http_stop(struct http_server *server)
 	for (int i = 0; i < LOOPS; i++)
 		loop_stop(&server->loops[i]);
 	loop_stop(&server->operators_loop);
-	worker_pool_stop(server->workers);
-	worker_pool_stop(server->key_workers);
-	worker_pool_stop(server->operator_workers);
-	worker_pool_stop(server->check_workers);
-	worker_pool_stop(server->content_workers); /* the last, for it clears up */
+	for (int lane = LANE_READERS; lane < LANE_COUNT; lane++)
+		if (lane != LANE_CONTENT)
+			worker_pool_stop(server->workers[lane]);
+	worker_pool_stop(server->workers[LANE_CONTENT]); /* the last, for it clears up */
 	if (server->listen_descriptor >= 0)
 		close(server->listen_descriptor);
 	if (server->monitor_descriptor >= 0)
@@ -216,5 +242,6 @@ void http_stop(struct http_server *server)
 	shares_free(server->checks);
 	pthread_mutex_destroy(&server->bodies_lock);
 	free(server->error_docs);
+	free_proxies(server);
 	free(server);
 }

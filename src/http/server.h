@@ -10,25 +10,47 @@
 #ifndef HTTP_SERVER_H
 #define HTTP_SERVER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/error.h"
 
 struct http_server;
+struct admin;
 struct service;
+struct settings;
 
 /* Listens on service.listen and service.admin_listen ("127.0.0.1:8080", "[::1]:8080"; port 0 takes
- * a free one; an empty admin_listen: none) and serves until http_stop. The service must live until
- * then. ERR_VALIDATION for a setting that cannot be used, ERR_IO when an address cannot be had. */
-int http_start(struct service *service, struct http_server **ret_server, struct error *error)
+ * a free one; an empty admin_listen: none) and serves until http_stop. The service, and what the
+ * console asks (NULL: there is no console), must live until then. ERR_VALIDATION for a setting that
+ * cannot be used, ERR_IO when an address cannot be had. */
+int http_start(struct service *service, struct admin *admin, struct http_server **ret_server,
+               struct error *error) MUST_CHECK;
+
+/* The port of an address that can be listened on, such as "127.0.0.1:8080" or "[::1]:0"; -1: it is
+ * not one. */
+int http_listen_port(const char *text) MUST_CHECK;
+/* Whether an address could be listened on now, which nobody then does; `setting` is its name.
+ * ERR_VALIDATION, ERR_IO with the cause. */
+int http_check_listen(const char *setting, const char *text, struct error *error) MUST_CHECK;
+
+/* Takes over service.trusted_proxies and what the log says of requests, while serving; connections
+ * that are open keep what they were counted by. ERR_VALIDATION, ERR_NO_MEMORY: nothing has changed.
+ */
+int http_reload(struct http_server *server, const struct settings *settings, struct error *error)
 	MUST_CHECK;
 
 /* The ports that are listened on; 0: none. */
 uint16_t http_port(const struct http_server *server);
 uint16_t http_monitor_port(const struct http_server *server);
 
+/* Whether every thread that polls sockets has gone round since it was last found so: one that
+ * hangs, or waits for what it must not wait for, does not. */
+bool http_has_turned(struct http_server *server);
+
 /* Takes no new connections, has /readyz answer 503, asks clients to close theirs, and waits until
- * no request is under way or the clock_monotonic_us time `deadline_us` has come. */
+ * no request is under way, or about to be on a connection just taken, or the clock_monotonic_us
+ * time `deadline_us` has come. */
 void http_drain(struct http_server *server, int64_t deadline_us);
 
 /* Ends threads and connections and frees everything. The service's registrar must still run: it is

@@ -7,6 +7,12 @@
 #define TEXT_TYPE "text/plain; charset=utf-8"
 #define CONTACT_DAYS 90
 
+static void answer_file(struct exchange *exchange, const char *type, struct slice content)
+{
+	answer_with(exchange, 200, type, content);
+	answer_header(exchange, "X-Content-Type-Options", "nosniff");
+}
+
 /* RFC 9116. Nobody has to keep its end ahead: a service that is not looked after any more does not
  * answer. */
 static bool security(struct exchange *exchange)
@@ -32,7 +38,7 @@ static bool security(struct exchange *exchange)
 	if (buf_check(out))
 		answer_error(exchange, ERR_NO_MEMORY);
 	else
-		answer_with(exchange, 200, TEXT_TYPE, buf_slice(out));
+		answer_file(exchange, TEXT_TYPE, buf_slice(out));
 	return true;
 }
 
@@ -40,15 +46,14 @@ static bool security(struct exchange *exchange)
  * not to be listed, which only those who read them see. */
 static bool robots(struct exchange *exchange)
 {
-	answer_with(exchange, 200, TEXT_TYPE,
+	answer_file(exchange, TEXT_TYPE,
 	            slice_of("User-agent: *\nDisallow: /v1\nDisallow: /payments/\n"));
 	return true;
 }
 
 static bool icon(struct exchange *exchange)
 {
-	answer_with(exchange, 200, "image/x-icon", embedded_icon);
-	answer_header(exchange, "X-Content-Type-Options", "nosniff");
+	answer_file(exchange, "image/x-icon", embedded_icon);
 	return true;
 }
 

@@ -4,17 +4,43 @@
 #include <signal.h>
 #include <stdlib.h>
 
+#include "base/reading.h"
+
 struct worker_pool {
 	pthread_mutex_t lock;
 	pthread_cond_t work;
-	struct task *first;
-	struct task **last;
-	size_t length;
+	struct turns waiting;
+	size_t owner_threads;
 	size_t queue_max;
 	bool stopping;
 	size_t thread_count;
 	pthread_t threads[];
 };
+
+struct choosing {
+	const struct worker_pool *pool;
+	struct task *task;
+};
+
+/* Whoever works for an owner that has enough threads looks again when he is done. */
+static enum turn_choice choose(void *context, struct turn *turn)
+{
+	struct choosing *choosing = context;
+	const struct worker_pool *pool = choosing->pool;
+	struct task *task = (struct task *)((char *)turn - offsetof(struct task, turn));
+	if (task->owner && turn->owner->busy >= pool->owner_threads && !pool->stopping)
+		return TURN_OWNER_LEFT;
+	turn->owner->busy++;
+	choosing->task = task;
+	return TURN_TAKEN;
+}
+
+static struct task *take(struct worker_pool *pool)
+{
+	struct choosing choosing = {.pool = pool};
+	(void)turns_take(&pool->waiting, 1, choose, &choosing);
+	return choosing.task;
+}
 
 static void *work(void *context)
 {
@@ -22,31 +48,32 @@ static void *work(void *context)
 	pthread_setname_np(pthread_self(), "http-worker");
 	pthread_mutex_lock(&pool->lock);
 	for (;;) {
-		while (!pool->first && !pool->stopping)
+		struct task *task;
+		while (!(task = take(pool)) && !pool->stopping)
 			pthread_cond_wait(&pool->work, &pool->lock);
-		struct task *task = pool->first;
 		if (!task)
 			break;
-		pool->first = task->next;
-		if (!pool->first)
-			pool->last = &pool->first;
-		pool->length--;
+		struct turns_owner *owner = task->turn.owner; /* the task may free itself */
 		pthread_mutex_unlock(&pool->lock);
+		reading_begin();
 		task->run(task);
+		reading_end();
 		pthread_mutex_lock(&pool->lock);
+		turns_end(&pool->waiting, owner);
 	}
 	pthread_mutex_unlock(&pool->lock);
 	return NULL;
 }
 
-struct worker_pool *worker_pool_start(size_t threads, size_t queue_max)
+struct worker_pool *worker_pool_start(size_t threads, size_t owner_threads, size_t queue_max)
 {
 	struct worker_pool *pool = calloc(1, sizeof *pool + threads * sizeof(pthread_t));
 	if (!pool)
 		return NULL;
 	pthread_mutex_init(&pool->lock, NULL);
 	pthread_cond_init(&pool->work, NULL);
-	pool->last = &pool->first;
+	turns_init(&pool->waiting);
+	pool->owner_threads = owner_threads;
 	pool->queue_max = queue_max;
 	sigset_t all, before;
 	sigfillset(&all);
@@ -63,17 +90,16 @@ struct worker_pool *worker_pool_start(size_t threads, size_t queue_max)
 
 static void append(struct worker_pool *pool, struct task *task)
 {
-	task->next = NULL;
-	*pool->last = task;
-	pool->last = &task->next;
-	pool->length++;
+	turns_add(&pool->waiting, &task->turn, task->owner);
 	pthread_cond_signal(&pool->work);
 }
 
 bool worker_submit(struct worker_pool *pool, struct task *task)
 {
 	pthread_mutex_lock(&pool->lock);
-	bool taken = pool->length < pool->queue_max && !pool->stopping;
+	bool room = task->owner ? turns_has_room(&pool->waiting, task->owner, pool->queue_max)
+	                        : pool->waiting.length < pool->queue_max;
+	bool taken = room && !pool->stopping;
 	if (taken)
 		append(pool, task);
 	pthread_mutex_unlock(&pool->lock);
@@ -90,7 +116,7 @@ void worker_clear_up(struct worker_pool *pool, struct task *task)
 size_t worker_queue_length(struct worker_pool *pool)
 {
 	pthread_mutex_lock(&pool->lock);
-	size_t length = pool->length;
+	size_t length = pool->waiting.length;
 	pthread_mutex_unlock(&pool->lock);
 	return length;
 }
@@ -107,5 +133,6 @@ void worker_pool_stop(struct worker_pool *pool)
 		pthread_join(pool->threads[i], NULL);
 	pthread_cond_destroy(&pool->work);
 	pthread_mutex_destroy(&pool->lock);
+	turns_free(&pool->waiting);
 	free(pool);
 }

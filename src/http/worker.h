@@ -1,4 +1,5 @@
-/* A few threads for what may wait: reads of the store, writes of content. The queue is bounded. */
+/* A few threads for what may wait: reads of the store, writes of content. The queue is bounded, and
+ * owners take turns in it (base/turns.h): one with many requests delays another's by one task. */
 #ifndef HTTP_WORKER_H
 #define HTTP_WORKER_H
 
@@ -6,17 +7,22 @@
 #include <stddef.h>
 
 #include "base/must_check.h"
+#include "base/turns.h"
 
 struct worker_pool;
 
 struct task {
 	void (*run)(struct task *task);
-	struct task *next; /* the queue's own */
+	uint64_t owner;   /* who takes turns with others; 0: nobody's, bounded by all there is alone */
+	struct turn turn; /* the queue's own */
 };
 
-/* NULL when threads cannot be had. */
-struct worker_pool *worker_pool_start(size_t threads, size_t queue_max) MUST_CHECK;
-/* False when the queue is full. The task must live until it has run. Thread safe. */
+/* At most `owner_threads` of the threads work for one owner at a time, so that tasks that hang
+ * leave some to the others. NULL when threads cannot be had. */
+struct worker_pool *worker_pool_start(size_t threads, size_t owner_threads, size_t queue_max)
+	MUST_CHECK;
+/* False when the queue has no room for the owner, who alone may fill half of it. The task must live
+ * until it has run. Thread safe. */
 bool worker_submit(struct worker_pool *pool, struct task *task) MUST_CHECK;
 /* For what has to be done behind something that was taken before, and is bounded by it: never
  * refused. Not after worker_pool_stop. */

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/utf8.h"
 #include "store/leases.h"
+#include "service/quiet.h"
 
 #define LEASE_BEYOND_US (10 * US_PER_SECOND) /* longer than an attempt by so much */
 #define RENEW_US (3 * US_PER_SECOND)
@@ -35,6 +36,27 @@ struct attempt {
 	char url[];
 };
 
+/* Whether the rules are those of former settings. */
+static bool is_reloaded(const struct deliverer *deliverer)
+{
+	return atomic_load(&deliverer->service->reloads) != deliverer->reloads;
+}
+
+/* Connections that are kept open were judged by the former rules: none of them is used again. */
+static int read_rules(struct deliverer *deliverer, struct error *error)
+{
+	struct webhook_rules rules;
+	uint64_t reloads = atomic_load(&deliverer->service->reloads);
+	int result = webhook_rules_read(deliverer->service->settings, &rules, error);
+	if (result)
+		return result;
+	(void)!http_many_stop(deliverer->many); /* nothing is under way */
+	deliverer->many = NULL;
+	deliverer->rules = rules;
+	deliverer->reloads = reloads;
+	return OK;
+}
+
 int deliverer_init(struct deliverer *deliverer, struct service *service, const char *node,
                    struct error *error)
 {
@@ -44,7 +66,7 @@ int deliverer_init(struct deliverer *deliverer, struct service *service, const c
 	deliverer->results = calloc(DELIVERER_RESULTS_MAX, sizeof *deliverer->results);
 	if (!deliverer->results)
 		return ERR_NO_MEMORY;
-	return webhook_rules_read(service->settings, &deliverer->rules, error);
+	return read_rules(deliverer, error);
 }
 
 static int64_t attempt_max_us(const struct deliverer *deliverer)
@@ -230,6 +252,7 @@ static void fill_result(const struct deliverer *deliverer, const struct attempt 
 	record->notice = delivery->notice;
 	record->attempts = delivery->attempts;
 	record->tries = delivery->tries;
+	record->since_us = delivery->since_us;
 	/* From when it really began: it may have waited for its thread. */
 	int64_t now_us = store_now_us(deliverer->service->store);
 	record->at_us = now_us - exchange->duration_us;
@@ -337,7 +360,7 @@ static bool lease_outlasts(const struct deliverer *deliverer, int64_t now_us)
 static void begin_all(struct deliverer *deliverer, struct queue_endpoint *endpoint)
 {
 	int64_t now_us = clock_monotonic_us();
-	while (lease_outlasts(deliverer, now_us) && has_room(deliverer) &&
+	while (lease_outlasts(deliverer, now_us) && has_room(deliverer) && !is_reloaded(deliverer) &&
 	       queue_may_begin(&deliverer->queue, endpoint, now_us)) {
 		if (endpoint->first && now_us - endpoint->loaded_at_us > LOADED_FRESH_US) {
 			queue_drop_loaded(endpoint); /* address, secret or state may be others now */
@@ -442,17 +465,18 @@ static int64_t time_left(const struct deliverer *deliverer)
 	return left_us > 0 ? left_us : 0;
 }
 
-static bool is_idle(const struct deliverer *deliverer)
+/* For now: what comes next is of another run, which reads a reload's rules. */
+static bool has_ended(const struct deliverer *deliverer)
 {
 	return deliverer->queue.under_way == 0 && deliverer->result_count == 0 &&
-	       clock_monotonic_us() - deliverer->busy_at_us > IDLE_US;
+	       (is_reloaded(deliverer) || clock_monotonic_us() - deliverer->busy_at_us > IDLE_US);
 }
 
 static void work(struct deliverer *deliverer, const atomic_bool *stopping)
 {
 	deliverer->busy_at_us = clock_monotonic_us();
 	deliverer->look_at_us = deliverer->round_at_us = 0;
-	while (!atomic_load(stopping) && !is_idle(deliverer)) {
+	while (!atomic_load(stopping) && !has_ended(deliverer) && !quiet_is(deliverer->service)) {
 		int64_t now_us = clock_monotonic_us();
 		if (now_us >= deliverer->renew_at_us && !hold_lease(deliverer))
 			break;
@@ -495,16 +519,19 @@ static void give_up(struct deliverer *deliverer)
 
 static int prepare(struct deliverer *deliverer, struct error *error)
 {
-	if (deliverer->many)
-		return OK;
-	int result = store_get_secret(deliverer->service->store, WEBHOOK_SECRET_NAME,
-	                              &deliverer->installation, error);
+	int result = is_reloaded(deliverer) ? read_rules(deliverer, error) : OK;
+	if (result || deliverer->many)
+		return result;
+	result = store_get_secret(deliverer->service->store, WEBHOOK_SECRET_NAME,
+	                          &deliverer->installation, error);
 	return result ? result : http_many_start(&deliverer->many, error);
 }
 
 int64_t deliverer_run(void *context, const atomic_bool *stopping)
 {
 	struct deliverer *deliverer = context;
+	if (quiet_is(deliverer->service))
+		return QUIET_REST_US;
 	struct error error = {0};
 	int64_t due_us = INT64_MAX;
 	int result = store_next_delivery(deliverer->service->store, &due_us, &error);

@@ -3,8 +3,9 @@
  * that no two nodes ever send the same notice at the same time.
  *
  * Requests run on a thread of their own (net/http_many.h); this one loads what is due, and records
- * what became of it, many results in one transaction. What was acknowledged in the moment of a
- * crash, before it was recorded, is delivered again with the same id. */
+ * what became of it, many results in one transaction. A reload's rules count once no request is
+ * under way: connections that are kept open were judged by the former. What was acknowledged in the
+ * moment of a crash, before it was recorded, is delivered again with the same id. */
 #ifndef JOBS_DELIVERER_H
 #define JOBS_DELIVERER_H
 
@@ -18,7 +19,8 @@
 struct deliverer {
 	struct service *service;
 	char holder[HOLDER_SIZE];
-	struct webhook_rules rules;
+	struct webhook_rules rules; /* of the settings as they were read last */
+	uint64_t reloads;           /* the service's, then */
 	struct sha256 installation; /* secret, once there was something to do */
 	struct http_many *many;     /* likewise */
 	struct delivery_queue queue;

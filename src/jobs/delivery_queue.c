@@ -11,6 +11,7 @@
 #define PAUSE_MAX_US US_PER_SECOND
 #define DOUBT_KEPT_US (60 * US_PER_SECOND)
 #define LOADED_IN_DOUBT_MAX 2
+#define ACCOUNT_SHARE 3 /* requests of an account for each place that is free */
 
 void queue_item_free(struct queue_item *item)
 {
@@ -42,6 +43,30 @@ struct queue_endpoint *queue_find(struct delivery_queue *queue, int64_t account,
 	return at;
 }
 
+/* One more endpoint of the account; NULL: no memory. */
+static struct queue_account *join_account(struct delivery_queue *queue, int64_t account)
+{
+	struct queue_account **at = &queue->accounts[bucket_of(account, 0)];
+	while (*at && (*at)->account != account)
+		at = &(*at)->chain;
+	if (!*at && (*at = calloc(1, sizeof **at)))
+		(*at)->account = account;
+	if (*at)
+		(*at)->endpoints++;
+	return *at;
+}
+
+static void leave_account(struct delivery_queue *queue, struct queue_account *account)
+{
+	if (--account->endpoints > 0)
+		return;
+	struct queue_account **link = &queue->accounts[bucket_of(account->account, 0)];
+	while (*link != account)
+		link = &(*link)->chain;
+	*link = account->chain;
+	free(account);
+}
+
 struct queue_endpoint *queue_endpoint(struct delivery_queue *queue, int64_t account,
                                       int64_t endpoint)
 {
@@ -51,6 +76,11 @@ struct queue_endpoint *queue_endpoint(struct delivery_queue *queue, int64_t acco
 	found = calloc(1, sizeof *found);
 	if (!found)
 		return NULL;
+	found->of = join_account(queue, account);
+	if (!found->of) {
+		free(found);
+		return NULL;
+	}
 	found->account = account;
 	found->endpoint = endpoint;
 	found->end = &found->first;
@@ -74,6 +104,7 @@ static void forget(struct delivery_queue *queue, struct queue_endpoint *endpoint
 	endpoint->previous->next = endpoint->next;
 	endpoint->next->previous = endpoint->previous;
 	queue_drop_loaded(endpoint);
+	leave_account(queue, endpoint->of);
 	free(endpoint->url);
 	free(endpoint);
 	queue->count--;
@@ -104,14 +135,22 @@ void queue_forget_idle(struct delivery_queue *queue, int64_t monotonic_us)
 
 /* ---- whose turn it is ---- */
 
+static bool has_place(unsigned max, unsigned all, unsigned own)
+{
+	return all < max && own < ACCOUNT_SHARE * (max - all);
+}
+
 bool queue_may_begin(const struct delivery_queue *queue, const struct queue_endpoint *endpoint,
                      int64_t monotonic_us)
 {
-	if (queue->under_way >= UNDER_WAY_MAX || endpoint->unrecorded_count == UNRECORDED_MAX)
+	if (!has_place(UNDER_WAY_MAX, queue->under_way, endpoint->of->under_way) ||
+	    endpoint->unrecorded_count == UNRECORDED_MAX)
 		return false;
 	if (!endpoint->in_doubt)
 		return endpoint->under_way < UNDER_WAY_ENDPOINT_MAX;
-	return endpoint->under_way == 0 && queue->in_doubt_under_way < UNDER_WAY_IN_DOUBT_MAX &&
+	return endpoint->under_way == 0 &&
+	       has_place(UNDER_WAY_IN_DOUBT_MAX, queue->in_doubt_under_way,
+	                 endpoint->of->in_doubt_under_way) &&
 	       monotonic_us >= endpoint->not_before_us;
 }
 
@@ -147,6 +186,12 @@ void queue_drop_loaded(struct queue_endpoint *endpoint)
 	endpoint->end = &endpoint->first;
 }
 
+static void count_in_doubt(struct delivery_queue *queue, struct queue_endpoint *endpoint, int more)
+{
+	queue->in_doubt_under_way += (unsigned)more;
+	endpoint->of->in_doubt_under_way += (unsigned)more;
+}
+
 struct queue_item *queue_begin(struct delivery_queue *queue, struct queue_endpoint *endpoint)
 {
 	struct queue_item *item = endpoint->first;
@@ -156,7 +201,8 @@ struct queue_item *queue_begin(struct delivery_queue *queue, struct queue_endpoi
 	endpoint->unrecorded[endpoint->unrecorded_count++] = item->delivery.notice;
 	endpoint->under_way++;
 	queue->under_way++;
-	queue->in_doubt_under_way += endpoint->in_doubt;
+	endpoint->of->under_way++;
+	count_in_doubt(queue, endpoint, endpoint->in_doubt);
 	return item;
 }
 
@@ -165,10 +211,8 @@ static void set_doubt(struct delivery_queue *queue, struct queue_endpoint *endpo
 	if (endpoint->in_doubt == in_doubt)
 		return;
 	endpoint->in_doubt = in_doubt;
-	if (in_doubt)
-		queue->in_doubt_under_way += endpoint->under_way;
-	else
-		queue->in_doubt_under_way -= endpoint->under_way;
+	count_in_doubt(queue, endpoint,
+	               in_doubt ? (int)endpoint->under_way : -(int)endpoint->under_way);
 }
 
 static int64_t pause_after(unsigned failures)
@@ -183,7 +227,8 @@ void queue_end(struct delivery_queue *queue, struct queue_endpoint *endpoint, bo
 {
 	endpoint->under_way--;
 	queue->under_way--;
-	queue->in_doubt_under_way -= endpoint->in_doubt;
+	endpoint->of->under_way--;
+	count_in_doubt(queue, endpoint, -(int)endpoint->in_doubt);
 	endpoint->failures = acknowledged ? 0 : endpoint->failures + 1;
 	endpoint->not_before_us = monotonic_us + pause_after(endpoint->failures);
 	set_doubt(queue, endpoint, !acknowledged || duration_us > SLOW_US);

@@ -3,7 +3,9 @@
  *
  * An endpoint that fails or is slow is in doubt until it acknowledges quickly: it then gets one
  * request at a time, pauses that grow with each failure, and a place among a part of all requests
- * under way only, so that however many are dead, the others go on. */
+ * under way only, so that however many are dead, the others go on. An account may have three
+ * requests under way for each place that is left to the others, so that however many endpoints one
+ * has, another's finds a place: one alone has three quarters of all. */
 #ifndef JOBS_DELIVERY_QUEUE_H
 #define JOBS_DELIVERY_QUEUE_H
 
@@ -26,8 +28,18 @@ struct queue_item {
 };
 void queue_item_free(struct queue_item *item); /* NULL-safe */
 
+/* What the endpoints of an account have under way. */
+struct queue_account {
+	int64_t account;
+	size_t endpoints; /* of the queue; without any it is freed */
+	unsigned under_way;
+	unsigned in_doubt_under_way;
+	struct queue_account *chain; /* of the table */
+};
+
 struct queue_endpoint {
 	int64_t account;
+	struct queue_account *of;
 	int64_t endpoint;
 	char endpoint_id[ID_SIZE];
 	char *url;
@@ -52,6 +64,7 @@ struct queue_endpoint {
 struct delivery_queue {
 	struct queue_endpoint ring; /* its anchor */
 	struct queue_endpoint *buckets[QUEUE_BUCKETS];
+	struct queue_account *accounts[QUEUE_BUCKETS];
 	size_t count;
 	unsigned under_way;
 	unsigned in_doubt_under_way;

@@ -10,6 +10,8 @@
 #include "store/events/segments.h"
 #include "store/notices/deliveries.h"
 #include "store/notices/mails.h"
+#include "service/people.h"
+#include "service/quiet.h"
 
 #define INTERVAL_US (6 * 3600 * US_PER_SECOND)
 #define TELL_INTERVAL_US (10 * US_PER_SECOND)
@@ -78,6 +80,14 @@ static void forget_mails(struct service *service)
 		log_warning("mails_not_forgotten", "cause", error_reason(&error, result));
 }
 
+static void forget_people(struct service *service)
+{
+	struct error error = {0};
+	int result = people_forget(service, &error);
+	if (result)
+		log_warning("sessions_not_forgotten", "cause", error_reason(&error, result));
+}
+
 static void forget_idempotency_keys(struct service *service)
 {
 	struct error error = {0};
@@ -119,6 +129,7 @@ static void keep_house(struct housekeeping *housekeeping, const atomic_bool *sto
 	disable_idle_accounts(housekeeping->service);
 	look_at_balances(housekeeping->service, stopping);
 	forget_notices(housekeeping->service);
+	forget_people(housekeeping->service);
 	forget_mails(housekeeping->service);
 	forget_idempotency_keys(housekeeping->service);
 	sweep(housekeeping, stopping); /* the longest: nothing else waits for it */
@@ -127,6 +138,8 @@ static void keep_house(struct housekeeping *housekeeping, const atomic_bool *sto
 int64_t housekeeping_run(void *context, const atomic_bool *stopping)
 {
 	struct housekeeping *housekeeping = context;
+	if (quiet_is(housekeeping->service))
+		return QUIET_REST_US;
 	int64_t now_us = clock_monotonic_us();
 	validation_tell(&housekeeping->teller, housekeeping->service, stopping);
 	if (now_us >= housekeeping->next_us) {

@@ -6,6 +6,7 @@
 #include "jobs/keeper.h"
 #include "jobs/job_thread.h"
 #include "seal/authority.h"
+#include "service/readiness.h"
 #include "service/seal_round.h"
 
 /* One account never holds all of them. */
@@ -83,6 +84,18 @@ struct validation_teller {
  * timestamp, when it is known and whenever it is not as before. Asks for what it has to know. */
 void validation_tell(struct validation_teller *teller, const struct service *service,
                      const atomic_bool *stopping);
+
+/* ---- watcher.c ---- */
+#define WATCHER_THREADS 5
+struct watcher {
+	struct service *service;
+	struct readiness told; /* by the last of them */
+	/* Two ask the store, one looks at mounts, since any may hang; one tells the log. */
+	struct job_thread *threads[WATCHER_THREADS];
+};
+int watcher_start(struct watcher *watcher, struct service *service, struct error *error) MUST_CHECK;
+/* Ends the threads; also where they were not started. */
+void watcher_stop(struct watcher *watcher);
 
 /* ---- housekeeping.c ---- */
 struct housekeeping {

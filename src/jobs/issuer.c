@@ -7,6 +7,7 @@
 #include "jobs/internal.h"
 #include "service/issue_attempt.h"
 #include "service/signers.h"
+#include "service/quiet.h"
 
 #define POLL_US US_PER_SECOND
 #define OVERDUE_INTERVAL_US (60 * US_PER_SECOND)
@@ -116,11 +117,14 @@ static void fail_overdue(struct issuer *issuer, const atomic_bool *stopping)
 int64_t issuer_run(void *context, const atomic_bool *stopping)
 {
 	struct issuer *issuer = context;
+	if (quiet_is(issuer->service))
+		return QUIET_REST_US;
 	fail_overdue(issuer, stopping);
 	ARENA_AUTO struct arena arena;
 	arena_init(&arena, JOB_MEMORY_MAX);
 	/* What this node cannot sign waits, or another node takes it. */
-	while (!atomic_load(stopping) && !signers_check(issuer->service, NULL)) {
+	while (!atomic_load(stopping) && !quiet_is(issuer->service) &&
+	       !signers_check(issuer->service, NULL)) {
 		arena_reset(&arena);
 		struct issuing job = {.issuer = issuer, .stopping = stopping};
 		struct error error = {0};

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/reading.h"
 
 /* Background work gives way to requests. */
 #define JOB_NICE 5
@@ -40,8 +41,12 @@ static void *work(void *argument)
 	struct job_thread *thread = argument;
 	/* On Linux a thread has a priority of its own, under its own number. */
 	setpriority(PRIO_PROCESS, (id_t)gettid(), JOB_NICE);
-	while (!atomic_load(&thread->stopping))
-		wait_for_call(thread, thread->run(thread->context, &thread->stopping));
+	while (!atomic_load(&thread->stopping)) {
+		reading_begin();
+		int64_t pause_us = thread->run(thread->context, &thread->stopping);
+		reading_end();
+		wait_for_call(thread, pause_us);
+	}
 	return NULL;
 }
 

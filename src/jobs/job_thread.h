@@ -11,7 +11,8 @@
 struct job_thread;
 
 /* Does what there is to do, on the thread's thread, and answers after how many microseconds to be
- * called again if nothing wakes it before. */
+ * called again if nothing wakes it before. Of the settings, and what is made of them, it keeps
+ * nothing from one call to the next (base/reading.h) but to see whether they are others. */
 typedef int64_t job_thread_run_function(void *context, const atomic_bool *stopping);
 
 /* `name` has at most 15 characters. Runs at once for the first time. */

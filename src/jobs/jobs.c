@@ -12,6 +12,7 @@
 #include "jobs/deliverer.h"
 #include "jobs/internal.h"
 #include "jobs/mailer.h"
+#include "service/quiet.h"
 #include "service/signers.h"
 
 struct jobs {
@@ -22,6 +23,7 @@ struct jobs {
 	struct renewer renewer;
 	struct topup topups[TOPUP_COUNT];
 	struct deliverer deliverer;
+	struct watcher watcher;
 	struct mailer mailer;
 	struct housekeeping housekeeping;
 	struct job_thread *sealer_thread;
@@ -32,6 +34,7 @@ struct jobs {
 	struct job_thread *mailer_thread;
 	struct job_thread *housekeeping_thread;
 	struct job_thread *look_around_thread;
+	struct job_thread *key_uses_thread;
 	int64_t clock_asked_us; /* monotonic: when it woke the sealer for the clock's sake; 0: never */
 };
 
@@ -69,6 +72,19 @@ static int make_directory(const struct settings *settings, char *path, size_t si
 	return result;
 }
 
+/* A reload leaves it to this thread, since the store may hang. What failed is tried again. */
+static void write_trust(struct service *service)
+{
+	struct error error = {0};
+	if (!atomic_exchange(&service->trust_is_old, false))
+		return;
+	int result = service_write_trust(service, &error);
+	if (!result)
+		return;
+	atomic_store(&service->trust_is_old, true);
+	log_warning("trust_not_written", "cause", error_reason(&error, result));
+}
+
 #define CLOCK_ASKED_EVERY_US (10 * US_PER_SECOND)
 
 /* What is looked at all the time. While our clock seems to be ahead the sealer asks for a
@@ -77,12 +93,16 @@ static int64_t look_around(void *context, const atomic_bool *stopping)
 {
 	struct jobs *jobs = context;
 	struct error error = {0};
-	int result = service_refresh_links(jobs->service, &error);
+	int result = quiet_look(jobs->service, &error);
+	if (result)
+		log_warning("quiet_not_read", "cause", error_reason(&error, result));
+	result = service_refresh_links(jobs->service, &error);
 	if (result)
 		log_warning("link_secrets_not_read", "cause", error_reason(&error, result));
 	result = signers_follow(jobs->service, &error);
 	if (result)
 		log_warning("signer_not_followed", "cause", error_reason(&error, result));
+	write_trust(jobs->service);
 	service_watch_expiry(jobs->service);
 	int64_t now_us = clock_monotonic_us();
 	if (service_watch_clock(jobs->service) &&
@@ -91,6 +111,18 @@ static int64_t look_around(void *context, const atomic_bool *stopping)
 		job_thread_wake(jobs->sealer_thread);
 	}
 	return LINKS_INTERVAL_US;
+}
+
+/* What a crash loses of it is a minute. */
+static int64_t write_key_uses(void *context, const atomic_bool *stopping)
+{
+	struct jobs *jobs = context;
+	struct error error = {0};
+	(void)stopping;
+	int result = service_write_key_uses(jobs->service, &error);
+	if (result)
+		log_warning("key_uses_not_written", "cause", error_reason(&error, result));
+	return KEY_USES_INTERVAL_US;
 }
 
 static int start_threads(struct jobs *jobs, struct error *error)
@@ -118,6 +150,8 @@ static int start_threads(struct jobs *jobs, struct error *error)
 	if (!result)
 		result =
 			job_thread_start("look-around", look_around, jobs, &jobs->look_around_thread, error);
+	if (!result)
+		result = job_thread_start("key-uses", write_key_uses, jobs, &jobs->key_uses_thread, error);
 	return result;
 }
 
@@ -152,6 +186,8 @@ int jobs_start(struct service *service, struct jobs **ret_jobs, struct error *er
 	service->wake = wake;
 	if (!result)
 		result = start_threads(jobs, error);
+	if (!result)
+		result = watcher_start(&jobs->watcher, service, error);
 	if (result) {
 		jobs_stop(jobs);
 		return result;
@@ -163,6 +199,7 @@ int jobs_start(struct service *service, struct jobs **ret_jobs, struct error *er
 static void each_thread(struct jobs *jobs, void (*call)(struct job_thread *thread))
 {
 	call(jobs->look_around_thread);
+	call(jobs->key_uses_thread);
 	call(jobs->housekeeping_thread);
 	call(jobs->mailer_thread);
 	call(jobs->deliverer_thread);
@@ -179,7 +216,9 @@ void jobs_stop(struct jobs *jobs)
 	if (!jobs)
 		return;
 	each_thread(jobs, job_thread_ask_to_stop);
+	watcher_stop(&jobs->watcher);
 	each_thread(jobs, job_thread_join); /* all of them first, for they wake each other */
+	(void)write_key_uses(jobs, NULL);
 	jobs->service->wake = NULL;
 	jobs->service->wake_context = NULL;
 	each_thread(jobs, job_thread_free);

@@ -1,5 +1,5 @@
 /* The background work of a node: sealing rounds, issuing certifications, delivering notices,
- * sending e-mails, automatic top-ups with their payments, housekeeping.
+ * sending e-mails, automatic top-ups with their payments, housekeeping, and looking at itself.
  *
  * Every job's state lives in the store; a crash at any point loses nothing and repeats nothing that
  * was completed. Several nodes may run the same jobs. Each kind has threads of its own. */

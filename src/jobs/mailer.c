@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "base/log.h"
+#include "service/quiet.h"
 
 #define POLL_US (2 * US_PER_SECOND)
 #define LEASE_US (30 * US_PER_SECOND)
@@ -12,22 +13,54 @@ int mailer_init(struct mailer *mailer, struct service *service, const char *node
                 struct error *error)
 {
 	mailer->service = service;
+	mailer->sign_in_turn = false;
 	snprintf(mailer->holder, sizeof mailer->holder, "%.*s#mail", HOLDER_SIZE - 16, node);
+	mailer->reloads = atomic_load(&service->reloads);
 	return mailing_init(&mailer->mailing, service, mailer->holder, error);
+}
+
+/* A reload's settings count from the next mail on. */
+static int read_settings(struct mailer *mailer, struct error *error)
+{
+	uint64_t reloads = atomic_load(&mailer->service->reloads);
+	if (reloads == mailer->reloads)
+		return OK;
+	int result = mailing_init(&mailer->mailing, mailer->service, mailer->holder, error);
+	if (!result)
+		mailer->reloads = reloads;
+	return result;
+}
+
+/* Somebody waits before his browser for a mail "sign_in": every second turn is theirs alone, so
+ * that one waits for one other mail at most, and however many are asked for hold up no other. */
+static int claim(struct mailer *mailer, struct arena *arena, struct mail *ret, struct error *error)
+{
+	struct store *store = mailer->service->store;
+	int result = ERR_NOT_FOUND;
+	mailer->sign_in_turn = !mailer->sign_in_turn;
+	if (mailer->sign_in_turn)
+		result = store_claim_mail(store, MAIL_SIGN_IN, mailer->holder, store_now_us(store),
+		                          LEASE_US, arena, ret, error);
+	if (result == ERR_NOT_FOUND)
+		result = store_claim_mail(store, NULL, mailer->holder, store_now_us(store), LEASE_US, arena,
+		                          ret, error);
+	return result;
 }
 
 int64_t mailer_run(void *context, const atomic_bool *stopping)
 {
 	struct mailer *mailer = context;
+	if (quiet_is(mailer->service))
+		return QUIET_REST_US;
 	ARENA_AUTO struct arena arena;
 	arena_init(&arena, JOB_MEMORY_MAX);
-	while (!atomic_load(stopping)) {
+	while (!atomic_load(stopping) && !quiet_is(mailer->service)) {
 		struct mail mail;
 		struct error error = {0};
 		arena_reset(&arena);
-		int result =
-			store_claim_mail(mailer->service->store, mailer->holder,
-		                     store_now_us(mailer->service->store), LEASE_US, &arena, &mail, &error);
+		int result = read_settings(mailer, &error);
+		if (!result)
+			result = claim(mailer, &arena, &mail, &error);
 		if (result == ERR_NOT_FOUND)
 			break;
 		if (result) {

@@ -9,6 +9,8 @@
 struct mailer {
 	struct service *service;
 	char holder[HOLDER_SIZE];
+	uint64_t reloads;  /* the service's, when it was made */
+	bool sign_in_turn; /* of which the last turn was */
 	struct mailing mailing;
 };
 /* ERR_VALIDATION as mailing_init. */

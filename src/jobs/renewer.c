@@ -5,6 +5,7 @@
 #include "jobs/internal.h"
 #include "service/renewal.h"
 #include "store/evidence/evidence.h"
+#include "service/quiet.h"
 
 #define PAUSE_FIRST_US US_PER_SECOND
 #define PAUSE_MAX_US (600 * US_PER_SECOND)
@@ -78,6 +79,8 @@ static int queue_forgotten(struct renewer *renewer, const struct renewal *renewa
 int64_t renewer_run(void *context, const atomic_bool *stopping)
 {
 	struct renewer *renewer = context;
+	if (quiet_is(renewer->service))
+		return QUIET_REST_US;
 	struct service *service = renewer->service;
 	const struct renewal renewal = {service, stopping, &renewer->lease.lost};
 	int64_t interval_us = service->settings->evidence_interval;

@@ -6,7 +6,10 @@
 #include "jobs/internal.h"
 #include "seal/authority.h"
 #include "service/history.h"
+#include "service/quiet.h"
+#include "store/usage/totals.h"
 
+#define COUNTED_AT_ONCE 64 /* blocks, before it looks what certifications wait for */
 #define PAUSE_FIRST_US US_PER_SECOND
 #define PAUSE_MAX_US (60 * US_PER_SECOND)
 
@@ -136,6 +139,33 @@ static int stage_next(struct pass *pass)
 	return result;
 }
 
+/* The record of acts, behind all events: what is wrong with it keeps none of them. */
+static int stage_acts(struct pass *pass, const atomic_bool *stopping)
+{
+	struct sealer *sealer = pass->sealer;
+	int64_t after_account = -1, after_chain = 0;
+	size_t count = 1;
+	int result = OK;
+	while (!result && count > 0 && !pass->lost && !atomic_load(stopping)) {
+		size_t taken = 0, segments = 0;
+		bool staged, full = false;
+		result = store_list_unsealed_acts(sealer->service->store, after_account, after_chain,
+		                                  sealer->sealing.block_segments, pass->chains, &count,
+		                                  pass->error);
+		if (!result && count > 0)
+			result = stage_chains(pass, count, &taken, &segments);
+		if (!result && taken > 0) {
+			after_account = pass->chains[taken - 1].account;
+			after_chain = pass->chains[taken - 1].chain;
+		}
+		if (!result && count > 0 && !pass->lost)
+			result = sealing_room(&sealer->sealing, &staged, &full, pass->error);
+		if (!result && full)
+			result = close_staged(pass);
+	}
+	return result;
+}
+
 /* A block of the other chains, and the round when it is time for it: one that certifications wait
  * for takes that block with it, so that beside few chains it is the only one, and waits for no
  * more of them, however many these are. */
@@ -171,6 +201,8 @@ static int go_through(struct pass *pass, const atomic_bool *stopping)
 		result = close_staged(pass);
 	if (!result)
 		result = stage_all(pass, stopping);
+	if (!result && !pass->lost)
+		result = stage_acts(pass, stopping);
 	if (pass->lost || pass->refused || atomic_load(stopping))
 		return result;
 	/* What is staged is good, whatever was met behind it. */
@@ -204,6 +236,27 @@ static int seal_pass(struct sealer *sealer, struct unsealed_chain *chains,
 	return result;
 }
 
+/* What was sealed goes into the daily totals behind its round, in short transactions; what is left
+ * when the service stops, the next pass finds. *ret_wanted: it broke off for a certification that
+ * waits for seals now. */
+static int count_sealed(struct sealer *sealer, struct unsealed_chain *chains,
+                        const atomic_bool *stopping, bool *ret_wanted, struct error *error)
+{
+	struct store *store = sealer->service->store;
+	bool more = true;
+	int result = OK;
+	*ret_wanted = false;
+	for (int blocks = 1; more && !result && !*ret_wanted && !atomic_load(stopping); blocks++) {
+		size_t count = 0;
+		result = store_count_sealed(store, &more, error);
+		if (result || !more || blocks % COUNTED_AT_ONCE)
+			continue;
+		result = store_list_wanted(store, 1, chains, &count, error);
+		*ret_wanted = count > 0;
+	}
+	return result;
+}
+
 static int seal_all(struct sealer *sealer, const atomic_bool *stopping, struct error *error)
 {
 	struct unsealed_chain *chains = malloc(sealer->sealing.block_segments * sizeof *chains);
@@ -215,6 +268,12 @@ static int seal_all(struct sealer *sealer, const atomic_bool *stopping, struct e
 		backlog = false;
 		result = seal_pass(sealer, chains, stopping, &backlog, error);
 		backlog = backlog && !atomic_load(stopping);
+		struct error met = *error;
+		int counted = backlog ? OK : count_sealed(sealer, chains, stopping, &backlog, error);
+		if (result)
+			*error = met;
+		else
+			result = counted;
 	}
 	free(chains);
 	return result;
@@ -244,6 +303,8 @@ static bool is_passing(struct sealer *sealer, int result)
 int64_t sealer_run(void *context, const atomic_bool *stopping)
 {
 	struct sealer *sealer = context;
+	if (quiet_is(sealer->service))
+		return QUIET_REST_US;
 	int64_t interval_us = sealer->service->settings->seal_interval;
 	watch_clock(sealer);
 	int64_t now_us = clock_monotonic_us();

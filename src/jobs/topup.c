@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "jobs/internal.h"
 #include "service/purchase.h"
+#include "service/quiet.h"
 
 #define POLL_US US_PER_SECOND
 #define TROUBLE_US (5 * US_PER_SECOND)
@@ -16,15 +17,26 @@ void topup_init(struct topup *topup, struct service *service, const char *node, 
 int64_t topup_run(void *context, const atomic_bool *stopping)
 {
 	struct topup *topup = context;
+	if (quiet_is(topup->service))
+		return QUIET_REST_US;
 	struct service *service = topup->service;
-	struct error error = {0};
+	struct error error = {0}, not_told = {0};
 	int result = OK;
 	if (topup->decides)
 		result = service_decide_topups(service, store_now_us(service->store), stopping, &error);
-	while (!result && !atomic_load(stopping))
+	/* Whose payments are not told yet keeps nobody else's from being tried. */
+	if (result == ERR_NETWORK) {
+		not_told = error;
+		result = OK;
+	}
+	while (!result && !atomic_load(stopping) && !quiet_is(service))
 		result = service_try_payment(service, topup->holder, &error);
-	if (!result || result == ERR_NOT_FOUND)
-		return POLL_US;
+	if (!result || result == ERR_NOT_FOUND) {
+		if (!not_told.code)
+			return POLL_US;
+		result = not_told.code;
+		error = not_told;
+	}
 	log_warning("topup_interrupted", "error", error_code_text(result), "cause",
 	            error_reason(&error, result));
 	return TROUBLE_US;

@@ -37,13 +37,13 @@ static void tell(struct sha256 *told, const char *of, const struct revocation_ve
 	if (!is_new(told, subject, outcome, reason))
 		return;
 	if (!lack)
-		log_info("validation_data", "of", of, "certificate", subject, "level", "LTA");
+		log_info("validation_data", "of", of, "certificate", subject, "signature_level", "LTA");
 	else if (lack->outcome == REVOCATION_REVOKED)
 		log_error("certificate_revoked", "of", of, "certificate", subject, "consequence",
 		          "nothing that is signed with it is valid");
 	else
 		log_warning("validation_data_missing", "of", of, "certificate", subject, "outcome", outcome,
-		            "reason", reason, "level", "T");
+		            "reason", reason, "signature_level", "T");
 }
 
 /* A path is looked at when it is another, and after a while. */

@@ -49,3 +49,14 @@ int ledger_move_credits(struct ledger_account *account, int64_t credits, const c
 	*ret_settled = settled;
 	return OK;
 }
+
+int64_t ledger_days_left(int64_t balance, int64_t used, int64_t days)
+{
+	__int128 left;
+	if (used <= 0 || days <= 0)
+		return -1;
+	if (balance <= 0)
+		return 0;
+	left = (__int128)balance * days / used;
+	return left > LEDGER_FORECAST_DAYS_MAX ? -1 : (int64_t)left;
+}

@@ -34,6 +34,8 @@ bool period_parse(struct slice text, enum period *ret) MUST_CHECK;
 /* "YYYY-MM-DD" or "YYYY-MM" of a time. */
 #define PERIOD_KEY_SIZE 11
 void period_key(enum period period, int64_t time_us, char key[PERIOD_KEY_SIZE]);
+/* The first and the last day of the period that a time lies in, counted from 1970-01-01. */
+void period_days(enum period period, int64_t time_us, int64_t *ret_first, int64_t *ret_last);
 
 enum event_status { STATUS_REGISTERED, STATUS_UNPAID, STATUS_TEST };
 const char *event_status_text(enum event_status status);
@@ -198,6 +200,9 @@ int ledger_move_credits(struct ledger_account *account, int64_t credits, const c
 void event_id_make(const char *channel_id, enum mode mode, int64_t sequence, char id[ID_SIZE]);
 /* The sequence when `id` is one of this chain, else 0. */
 int64_t event_id_sequence(struct slice id, const char *channel_id, enum mode mode);
+/* The chain and the sequence that an identifier names; false: it is none of an event. */
+bool event_id_read(struct slice id, char ret_channel_id[ID_SIZE], enum mode *ret_mode,
+                   int64_t *ret_sequence) MUST_CHECK;
 
 /* Certification ranges, frozen at acceptance. */
 struct certification_range {
@@ -212,5 +217,10 @@ int range_order_check(const struct certification_range *range, struct error *err
  * chain's last. */
 int certification_range_check(const struct certification_range *range, int64_t last_sequence,
                               struct error *error) MUST_CHECK;
+
+/* In how many whole days the balance is used up when it goes on as it did: `used` credits in `days`
+ * days. -1: nothing was used, or it lasts for longer than LEDGER_FORECAST_DAYS_MAX; 0: today. */
+#define LEDGER_FORECAST_DAYS_MAX 3650
+int64_t ledger_days_left(int64_t balance, int64_t used, int64_t days);
 
 #endif

@@ -22,6 +22,14 @@ void period_key(enum period period, int64_t time_us, char key[PERIOD_KEY_SIZE])
 		time_day_key(time_us, key);
 }
 
+void period_days(enum period period, int64_t time_us, int64_t *ret_first, int64_t *ret_last)
+{
+	if (period == PERIOD_MONTH)
+		time_month_days(time_us, ret_first, ret_last);
+	else
+		*ret_first = *ret_last = time_day(time_us);
+}
+
 const char *event_status_text(enum event_status status)
 {
 	static const char *const names[] = {"registered", "unpaid", "test"};

@@ -18,6 +18,7 @@
 #define AMOUNT_TEXT_SIZE 24
 /* Tax rates are in hundredths of a percent: 2100 is 21 %. */
 #define TAX_RATE_MAX 10000
+#define TAX_RATE_STEP 50
 
 /* "10", "10.5" or "10.50", from 0 to `most` minor units: digits, and at most one point with one or
  * two digits behind it; no sign, no space, no leading zero but a single one. */
@@ -26,6 +27,13 @@ bool amount_parse(struct slice text, int64_t most, int64_t *ret_minor) MUST_CHEC
 void amount_format(int64_t minor, char text[AMOUNT_TEXT_SIZE]);
 /* The tax on a net amount, a half cent rounded up. */
 int64_t amount_tax(int64_t net_minor, int64_t rate);
+/* Whether that is the tax; any numbers may be asked about. */
+bool amount_is_taxed(int64_t net_minor, int64_t rate, int64_t tax_minor);
+/* The one multiple of TAX_RATE_STEP that gives this tax on the net amount. -1: none does, or
+ * several do, so that nobody can say which it was. */
+int64_t amount_tax_rate(int64_t net_minor, int64_t tax_minor);
+/* The rate that a receipt names: the recorded one, or where none was (below 0) the one above. */
+int64_t amount_named_rate(int64_t recorded, int64_t net_minor, int64_t tax_minor);
 
 /* Of the credits that `total_minor` bought, those that a part of it bought, which was taken back:
  * rounded down, so that nobody loses more than was taken. All of them for the whole and above. */

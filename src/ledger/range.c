@@ -3,17 +3,18 @@
 #include "base/clock.h"
 #include "ledger/ledger.h"
 
-static int inverted(const char *first, const char *last, struct error *error)
+static int times_inverted(struct error *error)
 {
-	return error_set(error, ERR_VALIDATION, MSG_RANGE_INVERTED, first, last, NULL);
+	return error_set(error, ERR_VALIDATION, MSG_RANGE_INVERTED, "from", "to", NULL);
 }
 
 int range_order_check(const struct certification_range *range, struct error *error)
 {
 	if (range->from_us != TIME_NONE && range->to_us != TIME_NONE && range->from_us > range->to_us)
-		return inverted("from", "to", error);
+		return times_inverted(error);
 	if (range->seq_from && range->seq_to && range->seq_from > range->seq_to)
-		return inverted("seq_from", "seq_to", error);
+		return error_set(error, ERR_VALIDATION, MSG_RANGE_SEQUENCES_INVERTED, "seq_from", "seq_to",
+		                 NULL);
 	return OK;
 }
 
@@ -27,7 +28,7 @@ int certification_range_check(const struct certification_range *range, int64_t l
 	if (times == sequences || (times && !whole_times) || (sequences && !whole_sequences))
 		return error_set(error, ERR_VALIDATION, MSG_RANGE_PAIR, NULL);
 	if (times && range->from_us == range->to_us)
-		return inverted("from", "to", error);
+		return times_inverted(error);
 	if (sequences && range->seq_from < 1)
 		return error_set(error, ERR_VALIDATION, MSG_RANGE_SEQUENCE_MINIMUM, "seq_from", NULL);
 	int result = range_order_check(range, error);

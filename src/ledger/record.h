@@ -19,6 +19,7 @@
 #include "base/digest.h"
 
 #define ID_SIZE 40         /* any identifier and NUL; an identifier has at most 39 characters */
+#define ID_OWN_SIZE 16     /* of one made at random, behind its prefix */
 #define CLIENT_REF_MAX 255 /* bytes */
 #define EVENT_RECORD_MAX 4096
 #define CONFIG_TEXT_MAX 2000 /* characters of a configuration text, in bytes of UTF-8 */

@@ -95,7 +95,7 @@ static int watch(CURL *easy, curl_infotype type, char *data, size_t size, void *
 
 /* ---- sending ---- */
 
-static CURLcode set_options(struct mail_transfer *transfer, CURL *easy, const char *from)
+static CURLcode set_options(struct mail_transfer *transfer, CURL *easy)
 {
 	const struct mail_server *server = transfer->server;
 	long timeout_ms = server->timeout_ms > 0 ? server->timeout_ms : MAIL_TIMEOUT_MS;
@@ -107,12 +107,7 @@ static CURLcode set_options(struct mail_transfer *transfer, CURL *easy, const ch
 	                         (long)(server->require_tls ? CURLUSESSL_ALL : CURLUSESSL_TRY));
 	code |= curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, timeout_ms);
 	code |= curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_TIMEOUT_MS);
-	code |= curl_easy_setopt(easy, CURLOPT_READFUNCTION, give_text);
-	code |= curl_easy_setopt(easy, CURLOPT_READDATA, transfer);
 	code |= curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, pass_over);
-	code |= curl_easy_setopt(easy, CURLOPT_UPLOAD, 1L);
-	code |= curl_easy_setopt(easy, CURLOPT_MAIL_FROM, from);
-	code |= curl_easy_setopt(easy, CURLOPT_MAIL_RCPT, transfer->recipients);
 	code |= curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, transfer->reason);
 	code |= curl_easy_setopt(easy, CURLOPT_VERBOSE, 1L); /* for `watch`, which prints nothing */
 	code |= curl_easy_setopt(easy, CURLOPT_DEBUGFUNCTION, watch);
@@ -123,6 +118,21 @@ static CURLcode set_options(struct mail_transfer *transfer, CURL *easy, const ch
 	}
 	if (*or_empty(server->roots))
 		code |= curl_easy_setopt(easy, CURLOPT_CAINFO, server->roots);
+	return code;
+}
+
+/* Without a message nothing but NOOP follows the login. */
+static CURLcode set_message(struct mail_transfer *transfer, CURL *easy, const char *from)
+{
+	if (!transfer->recipients) {
+		CURLcode code = curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, "NOOP");
+		return code | curl_easy_setopt(easy, CURLOPT_NOBODY, 1L);
+	}
+	CURLcode code = curl_easy_setopt(easy, CURLOPT_UPLOAD, 1L);
+	code |= curl_easy_setopt(easy, CURLOPT_READFUNCTION, give_text);
+	code |= curl_easy_setopt(easy, CURLOPT_READDATA, transfer);
+	code |= curl_easy_setopt(easy, CURLOPT_MAIL_FROM, from);
+	code |= curl_easy_setopt(easy, CURLOPT_MAIL_RCPT, transfer->recipients);
 	return code;
 }
 
@@ -154,23 +164,27 @@ static int explain(const struct mail_transfer *transfer, CURL *easy, CURLcode co
 	return error_cause(error, ERR_NETWORK, "%s (status %ld)", reason, status);
 }
 
-static int perform(struct mail_transfer *transfer, const struct mail_message *message,
+/* `to` NULL: no message. */
+static int perform(struct mail_transfer *transfer, const char *from, const char *to,
                    struct error *error)
 {
-	char from[MAIL_ADDRESS_MAX + 3];
-	char to[MAIL_ADDRESS_MAX + 3];
-	snprintf(from, sizeof from, "<%s>", message->from);
-	snprintf(to, sizeof to, "<%s>", message->to);
+	char sender[MAIL_ADDRESS_MAX + 3];
+	char recipient[MAIL_ADDRESS_MAX + 3];
+	const char *domain = strchr(from, '@');
+	snprintf(sender, sizeof sender, "<%s>", from);
+	snprintf(recipient, sizeof recipient, "<%s>", or_empty(to));
 	size_t size = strlen(transfer->server->url);
 	while (size && transfer->server->url[size - 1] == '/')
 		size--;
 	/* The path is the name that is said in EHLO. */
 	snprintf(transfer->url, sizeof transfer->url, "%.*s/%s", (int)size, transfer->server->url,
-	         strchr(message->from, '@') + 1);
+	         domain ? domain + 1 : "");
 	CURL *easy = guarded_handle();
-	transfer->recipients = curl_slist_append(NULL, to);
-	int result = easy && transfer->recipients ? OK : ERR_NO_MEMORY;
-	if (!result && set_options(transfer, easy, from) != CURLE_OK)
+	if (to)
+		transfer->recipients = curl_slist_append(NULL, recipient);
+	int result = easy && !to == !transfer->recipients ? OK : ERR_NO_MEMORY;
+	if (!result && (set_options(transfer, easy) != CURLE_OK ||
+	                set_message(transfer, easy, sender) != CURLE_OK))
 		result = error_cause(error, ERR_NO_MEMORY, "libcurl does not take an option");
 	if (!result) {
 		thread_may_wait();
@@ -183,6 +197,15 @@ static int perform(struct mail_transfer *transfer, const struct mail_message *me
 	return result;
 }
 
+int mail_try(const struct mail_server *server, const char *from, struct error *error)
+{
+	struct mail_transfer transfer = {.server = server, .sockets.guard = server->guard};
+	int result = mail_url_check(server->url);
+	if (result)
+		return error_cause(error, result, "mail.url cannot be used: smtp://HOST or smtps://HOST");
+	return perform(&transfer, from, NULL, error);
+}
+
 int mail_send(const struct mail_server *server, const struct mail_message *message,
               struct error *error)
 {
@@ -193,7 +216,7 @@ int mail_send(const struct mail_server *server, const struct mail_message *messa
 	buf_init(&transfer.text, MAIL_MESSAGE_MAX);
 	result = mail_compose(message, &transfer.text, error);
 	if (!result)
-		result = perform(&transfer, message, error);
+		result = perform(&transfer, message->from, message->to, error);
 	buf_free(&transfer.text);
 	return result;
 }

@@ -48,6 +48,10 @@ struct mail_message {
 int mail_send(const struct mail_server *server, const struct mail_message *message,
               struct error *error) MUST_CHECK;
 
+/* Connects, encrypts and logs in as mail_send does, and sends no message. `from`: whose domain is
+ * said in EHLO. ERR_NETWORK with the cause, ERR_VALIDATION, ERR_NO_MEMORY. */
+int mail_try(const struct mail_server *server, const char *from, struct error *error) MUST_CHECK;
+
 /* local@domain in ASCII without quotes, comments or blanks, at most MAIL_ADDRESS_MAX bytes. */
 bool mail_address_usable(const char *address);
 /* Whether it is as in struct mail_server, without user, path or query. ERR_VALIDATION,

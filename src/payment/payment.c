@@ -115,6 +115,11 @@ static int check_order(const struct payment_order *order, struct payment_order *
 
 /* ---- calls ---- */
 
+int payment_provider_ask(struct payment_provider *provider, struct error *error)
+{
+	return provider->driver->ask ? provider->driver->ask(provider->state, error) : OK;
+}
+
 int payment_charge(struct payment_provider *provider, const struct payment_order *order,
                    struct payment_result *ret_result, struct error *error)
 {
@@ -143,6 +148,18 @@ int payment_look_up(struct payment_provider *provider, const struct payment_orde
 	if (!code)
 		*ret_result = result;
 	return code;
+}
+
+int payment_look_at_customer(struct payment_provider *provider, const char *customer,
+                             int64_t since_us, payment_made_function *function, void *context,
+                             struct error *error)
+{
+	if (!provider->driver->look_at_customer)
+		return OK;
+	if (!fits(customer, 1, PAYMENT_REFERENCE_SIZE - 1))
+		return error_cause(error, ERR_REFUSED, "the customer's name is not usable");
+	return provider->driver->look_at_customer(provider->state, customer, since_us, function,
+	                                          context, error);
 }
 
 int payment_page(struct payment_provider *provider, const struct payment_order *order,

@@ -56,6 +56,10 @@ const char *payment_provider_name(const struct payment_provider *provider);
 /* Whether payment_charge can take money by itself: false for manual. */
 bool payment_provider_charges(const struct payment_provider *provider);
 
+/* Asks the provider for something that changes nothing, with the key. OK: it answered as it should
+ * (manual: always); ERR_REFUSED: it does not take the key; ERR_NETWORK. */
+int payment_provider_ask(struct payment_provider *provider, struct error *error) MUST_CHECK;
+
 /* What is to be paid. Texts are printable UTF-8 without control characters. */
 struct payment_order {
 	const char *sale_code;       /* sal_… */
@@ -106,6 +110,22 @@ int payment_charge(struct payment_provider *provider, const struct payment_order
 int payment_look_up(struct payment_provider *provider, const struct payment_order *order,
                     const char *reference, int64_t since_us, struct payment_result *ret_result,
                     struct error *error) MUST_CHECK;
+
+/* A payment of a customer for a sale of ours, made or under way at the provider, whoever asked for
+ * it. */
+struct payment_made {
+	char sale_code[PAYMENT_SALE_SIZE];
+	char reference[PAYMENT_REFERENCE_SIZE];
+	bool paid; /* else under way */
+};
+typedef int payment_made_function(void *context, const struct payment_made *made,
+                                  struct error *error);
+/* Tells of those that a customer (not empty) made since `since_us`, or up to a day before it. 0, or
+ * what the function answered, which ends it. ERR_NETWORK: no answer that tells; ERR_REFUSED: the
+ * provider does not tell, or there are too many to look through. Changes nothing. manual: none. */
+int payment_look_at_customer(struct payment_provider *provider, const char *customer,
+                             int64_t since_us, payment_made_function *function, void *context,
+                             struct error *error) MUST_CHECK;
 
 /* Only a page on which the sale can be paid by hand, without charging anything: payment_url, or
  * empty where the provider has none (manual, no return_url, provider not reachable: reason). */

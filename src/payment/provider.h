@@ -18,10 +18,15 @@ struct payment_driver {
 	              struct error *error);
 	int (*look_up)(void *state, const struct payment_order *order, const char *reference,
 	               int64_t since_us, struct payment_result *result, struct error *error);
+	/* Optional: it makes no payments. */
+	int (*look_at_customer)(void *state, const char *customer, int64_t since_us,
+	                        payment_made_function *function, void *context, struct error *error);
 	int (*page)(void *state, const struct payment_order *order, struct payment_result *result,
 	            struct error *error);
 	int (*refund)(void *state, const char *reference, const char *idempotency_key,
 	              struct payment_result *result, struct error *error);
+	/* Optional: there is nobody to ask. */
+	int (*ask)(void *state, struct error *error);
 	/* Optional, with notice_header. */
 	int (*read_notice)(const void *state, struct slice signature, struct slice body, int64_t now_us,
 	                   struct payment_notice *notice, struct error *error);

@@ -240,19 +240,35 @@ static int retry_after(const struct http_answer *answer)
 	return seconds;
 }
 
+/* What looking up needs, too. */
+static int stripe_ask(void *state, struct error *error)
+{
+	HTTP_ANSWER_AUTO struct http_answer answer = {0};
+	int result = get(state, "/v1/payment_intents?limit=1", call_end(), &answer, error);
+	if (result || answer.status == 200)
+		return result;
+	bool refused = answer.status == 401 || answer.status == 403;
+	return error_cause(error, refused ? ERR_REFUSED : ERR_NETWORK, "list of payments: status %d%s",
+	                   answer.status, refused ? ", the key is not accepted" : "");
+}
+
 /* ---- looking up ---- */
 
+/* Reads a page of the list of a customer's PaymentIntents. `more`: there is a further one, behind
+ * the intent `last`. */
+typedef int page_function(void *context, const struct http_answer *answer, bool *ret_more,
+                          char last[PAYMENT_REFERENCE_SIZE], struct error *error);
+
 /* The list comes newest first and, unlike the search, has a payment as soon as it was made. */
-static int find_attempt(const struct stripe *stripe, const struct payment_order *order,
-                        int64_t since_us, int64_t until_us, struct payment_result *result,
-                        struct error *error)
+static int walk(const struct stripe *stripe, const char *customer, int64_t since_us,
+                int64_t until_us, page_function *function, void *context, struct error *error)
 {
 	char last[PAYMENT_REFERENCE_SIZE] = "";
 	bool more = true;
 	for (int page = 0; more && page < LIST_PAGES_MAX; page++) {
 		BUF_AUTO struct buf form;
 		buf_init(&form, 1024);
-		field(&form, "customer", order->customer);
+		field(&form, "customer", customer);
 		field_integer(&form, "created[gte]", (since_us - CLOCK_SKEW_US) / US_PER_SECOND);
 		field_integer(&form, "limit", LIST_PAGE);
 		if (*last)
@@ -263,22 +279,73 @@ static int find_attempt(const struct stripe *stripe, const struct payment_order 
 		HTTP_ANSWER_AUTO struct http_answer answer = {0};
 		snprintf(path, sizeof path, "/v1/payment_intents?%s", form.data);
 		int code = get(stripe, path, until_us, &answer, error);
+		if (!code)
+			code = function(context, &answer, &more, last, error);
 		if (code)
 			return code;
-		if (answer.status != 200)
-			return error_cause(error, ERR_NETWORK, "list of payments: status %d", answer.status);
-		bool found = false;
-		code =
-			stripe_find_intent(buf_slice(&answer.body), order, &found, &more, last, result, error);
-		if (code || found)
-			return code;
 	}
-	if (more)
-		return error_cause(error, ERR_NETWORK, "too many payments to look through");
+	return more ? error_cause(error, ERR_REFUSED, "too many payments to look through") : OK;
+}
+
+struct search {
+	const struct payment_order *order;
+	struct payment_result *result;
+	bool found;
+};
+
+static int search_page(void *context, const struct http_answer *answer, bool *ret_more,
+                       char last[PAYMENT_REFERENCE_SIZE], struct error *error)
+{
+	struct search *search = context;
+	if (answer->status != 200)
+		return error_cause(error, ERR_NETWORK, "list of payments: status %d", answer->status);
+	int code = stripe_find_intent(buf_slice(&answer->body), search->order, &search->found, ret_more,
+	                              last, search->result, error);
+	*ret_more &= !search->found;
+	return code;
+}
+
+static int find_attempt(const struct stripe *stripe, const struct payment_order *order,
+                        int64_t since_us, int64_t until_us, struct payment_result *result,
+                        struct error *error)
+{
+	struct search search = {.order = order, .result = result};
+	int code = walk(stripe, order->customer, since_us, until_us, search_page, &search, error);
+	if (code || search.found)
+		return code;
 	result->outcome = PAYMENT_NONE;
 	snprintf(result->reason, sizeof result->reason,
 	         "no such attempt among the customer's payments");
 	return OK;
+}
+
+struct look {
+	payment_made_function *function;
+	void *context;
+};
+
+static int look_at_page(void *context, const struct http_answer *answer, bool *ret_more,
+                        char last[PAYMENT_REFERENCE_SIZE], struct error *error)
+{
+	const struct look *look = context;
+	if (answer->status == 200)
+		return stripe_each_made(buf_slice(&answer->body), look->function, look->context, ret_more,
+		                        last, error);
+	struct payment_result told = {0};
+	stripe_read_charge(answer->status, buf_slice(&answer->body), NULL, &told);
+	*ret_more = false;
+	if (told.outcome == PAYMENT_METHOD_MISSING)
+		return OK; /* no such customer: nothing was ever paid */
+	return error_cause(error, told.outcome == PAYMENT_UNKNOWN ? ERR_NETWORK : ERR_REFUSED,
+	                   "list of payments: %.200s", told.reason);
+}
+
+static int stripe_look_at_customer(void *state, const char *customer, int64_t since_us,
+                                   payment_made_function *function, void *context,
+                                   struct error *error)
+{
+	struct look look = {function, context};
+	return walk(state, customer, since_us, call_end(), look_at_page, &look, error);
 }
 
 static int find_reference(const struct stripe *stripe, const struct payment_order *order,
@@ -492,7 +559,9 @@ const struct payment_driver payment_stripe = {
 	.close = stripe_close,
 	.charge = stripe_charge,
 	.look_up = stripe_look_up,
+	.look_at_customer = stripe_look_at_customer,
 	.page = stripe_page,
 	.refund = stripe_refund,
+	.ask = stripe_ask,
 	.read_notice = stripe_read_notice,
 };

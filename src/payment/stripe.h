@@ -35,6 +35,11 @@ int stripe_find_intent(struct slice body, const struct payment_order *order, boo
                        bool *ret_more, char last[PAYMENT_REFERENCE_SIZE],
                        struct payment_result *result, struct error *error) MUST_CHECK;
 
+/* The same page, told payment by payment; what the function answers ends it. */
+int stripe_each_made(struct slice body, payment_made_function *function, void *context,
+                     bool *ret_more, char last[PAYMENT_REFERENCE_SIZE], struct error *error)
+	MUST_CHECK;
+
 /* Stripe-Signature against `secrets` (separated by commas): t=SECONDS,v1=HEX,…; HMAC-SHA256 over
  * "SECONDS.BODY"; at most 300 s from now_us. 0 or ERR_VALIDATION. *ret_sent_us: that time. */
 int stripe_check_signature(const char *secrets, struct slice signature, struct slice body,

@@ -228,23 +228,40 @@ static bool is_attempt(const struct json *intent, const struct payment_order *or
 	       json_get_text(metadata, "sale_code", &sale) && slice_is(sale, order->sale_code);
 }
 
-int stripe_find_intent(struct slice body, const struct payment_order *order, bool *ret_found,
-                       bool *ret_more, char last[PAYMENT_REFERENCE_SIZE],
-                       struct payment_result *result, struct error *error)
+/* The payments of a page; the list is the arena's. */
+static int read_list(struct arena *arena, struct slice body, const struct json **ret_first,
+                     bool *ret_more, struct error *error)
 {
-	ARENA_AUTO struct arena arena;
 	struct json *json = NULL;
-	arena_init(&arena, STRIPE_JSON_MEMORY);
-	if (json_parse(&arena, body, &limits, &json, NULL))
+	if (json_parse(arena, body, &limits, &json, NULL))
 		return error_cause(error, ERR_NETWORK, "the list of payments is not JSON");
 	const struct json *data = json_member(json, "data");
 	const struct json *more = json_member(json, "has_more");
 	if (!data || data->type != JSON_ARRAY || !more ||
 	    (more->type != JSON_TRUE && more->type != JSON_FALSE))
 		return error_cause(error, ERR_NETWORK, "the answer is no list of payments");
-	*ret_found = false;
 	*ret_more = more->type == JSON_TRUE && data->count > 0;
-	for (const struct json *intent = data->first; intent; intent = intent->next) {
+	*ret_first = data->first;
+	return OK;
+}
+
+static int nothing_named(struct error *error)
+{
+	return error_cause(error, ERR_NETWORK, "the list of payments names none of them");
+}
+
+int stripe_find_intent(struct slice body, const struct payment_order *order, bool *ret_found,
+                       bool *ret_more, char last[PAYMENT_REFERENCE_SIZE],
+                       struct payment_result *result, struct error *error)
+{
+	ARENA_AUTO struct arena arena;
+	const struct json *intent = NULL;
+	arena_init(&arena, STRIPE_JSON_MEMORY);
+	int code = read_list(&arena, body, &intent, ret_more, error);
+	if (code)
+		return code;
+	*ret_found = false;
+	for (; intent; intent = intent->next) {
 		stripe_copy(intent, "id", last, PAYMENT_REFERENCE_SIZE);
 		if (is_attempt(intent, order)) {
 			stripe_read_intent(intent, order, true, result);
@@ -252,7 +269,33 @@ int stripe_find_intent(struct slice body, const struct payment_order *order, boo
 			return OK;
 		}
 	}
-	if (*ret_more && !*last)
-		return error_cause(error, ERR_NETWORK, "the list of payments names none of them");
-	return OK;
+	return *ret_more && !*last ? nothing_named(error) : OK;
+}
+
+/* Money that is held until it is captured is the customer's no more. */
+static bool is_made(const struct json *intent, struct payment_made *made)
+{
+	char status[PAYMENT_CODE_SIZE];
+	stripe_copy(intent, "status", status, sizeof status);
+	stripe_copy(intent, "id", made->reference, sizeof made->reference);
+	stripe_copy(json_member(intent, "metadata"), "sale_code", made->sale_code,
+	            sizeof made->sale_code);
+	made->paid = strcmp(status, "succeeded") == 0 || strcmp(status, "requires_capture") == 0;
+	return *made->sale_code && (made->paid || strcmp(status, "processing") == 0);
+}
+
+int stripe_each_made(struct slice body, payment_made_function *function, void *context,
+                     bool *ret_more, char last[PAYMENT_REFERENCE_SIZE], struct error *error)
+{
+	ARENA_AUTO struct arena arena;
+	const struct json *intent = NULL;
+	arena_init(&arena, STRIPE_JSON_MEMORY);
+	int code = read_list(&arena, body, &intent, ret_more, error);
+	for (; intent && !code; intent = intent->next) {
+		struct payment_made made = {0};
+		if (is_made(intent, &made))
+			code = function(context, &made, error);
+		stripe_copy(intent, "id", last, PAYMENT_REFERENCE_SIZE);
+	}
+	return !code && *ret_more && !*last ? nothing_named(error) : code;
 }

@@ -36,5 +36,9 @@ struct pdf_lasting {
 int pdf_sign(const char *base_path, const char *signed_path, int64_t time_us,
              const struct cms_signing *signing, const struct pdf_lasting *lasting,
              struct pdf_signed *ret_signed, struct error *error) MUST_CHECK;
+/* The same between open files: the whole base, and an empty one, useless after a failure.
+ * Without a timestamp nothing is waited for but the key. */
+int pdf_sign_open(int base, int file, int64_t time_us, const struct cms_signing *signing,
+                  struct error *error) MUST_CHECK;
 
 #endif

@@ -3,5 +3,5 @@
 
 int main(int argc, char **argv)
 {
-	renderer_run(argc == 2 ? argv[1] : "");
+	renderer_run(argc > 1 ? argv[1] : "", argc > 2 ? argv[2] : "");
 }

@@ -42,20 +42,25 @@ int renderer_confine(bool *ret_fenced, struct error *error)
 }
 
 /* Draws what the open facts say. */
-static int draw(size_t size, struct error *error)
+static int draw(bool receipt, size_t size, struct error *error)
 {
 	static struct report_facts facts;
+	static struct sale_facts sale;
 	enum language language;
 	ARENA_AUTO struct arena arena;
 	arena_init(&arena, 2 * REPORT_WIRE_MAX);
 	char *wire = arena_alloc(&arena, size + 1);
 	if (!wire || pread(STDIN_FILENO, wire, size, 0) != (ssize_t)size)
 		return error_cause(error, ERR_NO_MEMORY, "reading the facts");
-	int result = report_wire_read(slice_make(wire, size), &arena, &facts, &language, error);
+	struct slice in = slice_make(wire, size);
+	int result = receipt ? sale_wire_read(in, &arena, &sale, &language, error)
+	                     : report_wire_read(in, &arena, &facts, &language, error);
+	if (!result && receipt)
+		return sale_render(&sale, language, STDOUT_FILENO, error);
 	return result ? result : report_render(&facts, language, STDOUT_FILENO, error);
 }
 
-static int confine_and_draw(const char *version, struct error *error)
+static int confine_and_draw(const char *version, bool receipt, struct error *error)
 {
 	struct stat found;
 	bool fenced;
@@ -65,18 +70,26 @@ static int confine_and_draw(const char *version, struct error *error)
 	if (fstat(STDIN_FILENO, &found) != 0 || (size_t)found.st_size > REPORT_WIRE_MAX)
 		return error_cause(error, ERR_VALIDATION, "no facts");
 	int result = renderer_confine(&fenced, error);
-	return result || found.st_size == 0 ? result : draw((size_t)found.st_size, error);
+	if (result)
+		return result;
+	return found.st_size == 0 ? report_check_places(error)
+	                          : draw(receipt, (size_t)found.st_size, error);
 }
 
-void renderer_run(const char *version)
+void renderer_run(const char *version, const char *what)
 {
+	bool receipt = strcmp(what, RENDERER_RECEIPT) == 0;
 	struct error error = {0};
 	/* Neither a loop nor a report that grows without end gets far. */
 	int result = child_bound(
-		&(struct child_bounds){"renderer", RENDERER_TIMEOUT_S, FILE_MAX_BYTES, 0}, &error);
+		&(struct child_bounds){"renderer",
+	                           receipt ? RENDERER_RECEIPT_TIMEOUT_S : RENDERER_TIMEOUT_S,
+	                           FILE_MAX_BYTES, receipt ? RENDERER_RECEIPT_MEMORY : 0},
+		&error);
 	if (!result)
-		result = confine_and_draw(version, &error);
+		result = confine_and_draw(version, receipt, &error);
 	if (result)
-		(void)dprintf(STDERR_FILENO, "%d %s", result, error.cause);
-	_exit(result ? 1 : 0); /* the libraries' own ends are none of ours */
+		(void)dprintf(STDERR_FILENO, "\n%d %s", result,
+		              error.cause); /* behind the libraries' words */
+	_exit(result ? 1 : 0);          /* the libraries' own ends are none of ours */
 }

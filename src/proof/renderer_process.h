@@ -4,9 +4,9 @@
 
 #include "base/error.h"
 
-/* Reads the facts and draws the report; no facts, no report. `version` is that of the program which
- * asks, and must be this one's. Ends the process. */
-_Noreturn void renderer_run(const char *version);
+/* Reads the facts and draws the report, or of `what` RENDERER_RECEIPT the receipt; no facts, no
+ * report. `version` is that of the program which asks, and must be this one's. Ends the process. */
+_Noreturn void renderer_run(const char *version, const char *what);
 
 /* Gives up all that drawing does not need: for renderer_run, and for tests. *ret_fenced: the file
  * system is out of reach but for fonts and profile. */

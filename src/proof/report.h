@@ -123,4 +123,8 @@ struct report_facts {
 int report_render(const struct report_facts *facts, enum language language, int file,
                   struct error *error) MUST_CHECK;
 
+/* Whether fonts and colour profile are where a report needs them. ERR_IO with all that is missing
+ * and the packages that have it. */
+int report_check_places(struct error *error) MUST_CHECK;
+
 #endif

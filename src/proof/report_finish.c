@@ -74,7 +74,7 @@ static int add_document(qpdf_data pdf, const struct report_finishing *finishing,
 	set(pdf, root, "/ViewerPreferences", qpdf_oh_parse(pdf, "<< /DisplayDocTitle true >>"));
 	BUF_AUTO struct buf packet;
 	buf_init(&packet, 65536);
-	report_xmp(finishing->facts, finishing->language, finishing->title, &packet);
+	report_xmp(finishing, &packet);
 	int result = buf_check(&packet);
 	if (result)
 		return result;
@@ -85,10 +85,10 @@ static int add_document(qpdf_data pdf, const struct report_finishing *finishing,
 	set(pdf, root, "/Metadata", metadata);
 
 	char date[PDF_DATE_SIZE];
-	pdf_date(finishing->facts->issued_at_us, date);
+	pdf_date(finishing->made_at_us, date);
 	qpdf_oh info = qpdf_make_indirect_object(pdf, qpdf_oh_new_dictionary(pdf));
 	set(pdf, info, "/Title", qpdf_oh_new_unicode_string(pdf, finishing->title));
-	set(pdf, info, "/Author", qpdf_oh_new_unicode_string(pdf, finishing->facts->service_name));
+	set(pdf, info, "/Author", qpdf_oh_new_unicode_string(pdf, finishing->author));
 	set(pdf, info, "/Producer", qpdf_oh_new_string(pdf, "constancia " CONSTANCIA_VERSION));
 	set(pdf, info, "/CreationDate", qpdf_oh_new_string(pdf, date));
 	set(pdf, info, "/ModDate", qpdf_oh_new_string(pdf, date));

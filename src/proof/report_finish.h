@@ -15,17 +15,17 @@
 #define REPORT_XMP_BEGIN "<?xpacket begin=\"\xEF\xBB\xBF\" id=\"W5M0MpCehiHzreSzNTczkc9d\"?>\n"
 #define REPORT_XMP_END "<?xpacket end=\"r\"?>\n"
 
-/* Appends the XMP packet. */
-void report_xmp(const struct report_facts *facts, enum language language, const char *title,
-                struct buf *out);
-
 struct report_finishing {
-	const struct report_facts *facts;
+	const struct report_facts *facts; /* to bind a report to its archive; NULL: it is none */
 	enum language language;
-	const char *title;
+	const char *title, *author;
+	int64_t made_at_us;
 	const char *figure_text; /* the alternative text of the QR code */
 	const char *link_text;
 };
+
+/* Appends the XMP packet. */
+void report_xmp(const struct report_finishing *finishing, struct buf *out);
 
 /* The colour profile that reports embed. */
 #define REPORT_PROFILE_PATH "/usr/share/color/icc/sRGB.icc"

@@ -83,7 +83,7 @@ static const void *array(struct wire *wire, const void *items, size_t count, siz
 		return NULL;
 	}
 	size_t at = wire->out ? wire->out->size : 0;
-	if (wire->out)
+	if (wire->out && count)
 		memcpy(copy, items, count * size);
 	bytes(wire, copy, count * size);
 	for (size_t i = 0; i < count && !wire->failed; i++)
@@ -169,5 +169,44 @@ int report_wire_read(struct slice in, struct arena *arena, struct report_facts *
 	walk(&wire, ret_facts, ret_language);
 	if (wire.failed || wire.in.size > 0)
 		return error_cause(error, ERR_VALIDATION, "the facts of a report are cut short");
+	return OK;
+}
+
+/* ---- a purchase ---- */
+
+static void walk_sale(struct wire *wire, struct sale_facts *facts, enum language *language)
+{
+	bytes(wire, language, sizeof *language);
+	size_t at = wire->out ? wire->out->size : 0;
+	bytes(wire, facts, sizeof *facts);
+	text(wire, &facts->service_name);
+	text(wire, &facts->service_url);
+	text(wire, &facts->account_id);
+	text(wire, &facts->account_name);
+	text(wire, &facts->country);
+	text(wire, &facts->customer);
+	text(wire, &facts->sale_id);
+	text(wire, &facts->description);
+	text(wire, &facts->currency);
+	text(wire, &facts->provider);
+	text(wire, &facts->reference);
+	settle(wire, at, facts, sizeof *facts);
+}
+
+int sale_wire_write(const struct sale_facts *facts, enum language language, struct buf *out)
+{
+	struct sale_facts copy = *facts;
+	struct wire wire = {.out = out};
+	walk_sale(&wire, &copy, &language);
+	return buf_check(out);
+}
+
+int sale_wire_read(struct slice in, struct arena *arena, struct sale_facts *ret_facts,
+                   enum language *ret_language, struct error *error)
+{
+	struct wire wire = {.in = in, .arena = arena};
+	walk_sale(&wire, ret_facts, ret_language);
+	if (wire.failed || wire.in.size > 0)
+		return error_cause(error, ERR_VALIDATION, "the facts of a receipt are cut short");
 	return OK;
 }

@@ -45,7 +45,7 @@ static void add_schema(struct buf *out, const char *title, const char *namespace
 	buf_add_text(out, "     </rdf:Seq></pdfaSchema:property>\n    </rdf:li>\n");
 }
 
-static void add_schemas(struct buf *out)
+static void add_schemas(bool binds, struct buf *out)
 {
 	static const char *const accessibility[][3] = {{"part", "Integer", "Part of ISO 14289"}};
 	static const char *const binding[][3] = {
@@ -68,8 +68,9 @@ static void add_schemas(struct buf *out)
 	                  "    xmlns:pdfaProperty=\"http://www.aiim.org/pdfa/ns/property#\">\n"
 	                  "   <pdfaExtension:schemas><rdf:Bag>\n");
 	add_schema(out, "PDF/UA", "http://www.aiim.org/pdfua/ns/id/", "pdfuaid", accessibility, 1);
-	add_schema(out, "Certification report", REPORT_XMP_NAMESPACE, REPORT_XMP_PREFIX, binding,
-	           sizeof(binding) / sizeof(*binding));
+	if (binds)
+		add_schema(out, "Certification report", REPORT_XMP_NAMESPACE, REPORT_XMP_PREFIX, binding,
+		           sizeof(binding) / sizeof(*binding));
 	buf_add_text(out, "   </rdf:Bag></pdfaExtension:schemas>\n  </rdf:Description>\n");
 }
 
@@ -92,11 +93,10 @@ static void add_binding(const struct report_facts *facts, enum language language
 	buf_add_text(out, "  </rdf:Description>\n");
 }
 
-void report_xmp(const struct report_facts *facts, enum language language, const char *title,
-                struct buf *out)
+void report_xmp(const struct report_finishing *finishing, struct buf *out)
 {
 	char time[TIME_TEXT_SIZE];
-	time_format(facts->issued_at_us, time);
+	time_format(finishing->made_at_us, time);
 	buf_add_text(out, REPORT_XMP_BEGIN
 	             "<x:xmpmeta xmlns:x=\"adobe:ns:meta/\">\n"
 	             " <rdf:RDF xmlns:rdf=\"http://www.w3.org/1999/02/22-rdf-syntax-ns#\">\n"
@@ -111,9 +111,9 @@ void report_xmp(const struct report_facts *facts, enum language language, const 
 	             "   <pdfuaid:part>1</pdfuaid:part>\n"
 	             "   <dc:format>application/pdf</dc:format>\n"
 	             "   <dc:title><rdf:Alt><rdf:li xml:lang=\"x-default\">");
-	xml_add_text(out, title);
+	xml_add_text(out, finishing->title);
 	buf_add_text(out, "</rdf:li></rdf:Alt></dc:title>\n   <dc:creator><rdf:Seq><rdf:li>");
-	xml_add_text(out, facts->service_name);
+	xml_add_text(out, finishing->author);
 	buf_printf(out,
 	           "</rdf:li></rdf:Seq></dc:creator>\n"
 	           "   <dc:language><rdf:Bag><rdf:li>%s</rdf:li></rdf:Bag></dc:language>\n"
@@ -121,8 +121,9 @@ void report_xmp(const struct report_facts *facts, enum language language, const 
 	           "   <xmp:ModifyDate>%.19sZ</xmp:ModifyDate>\n"
 	           "   <pdf:Producer>constancia " CONSTANCIA_VERSION "</pdf:Producer>\n"
 	           "  </rdf:Description>\n",
-	           language == LANGUAGE_SPANISH ? "es-ES" : "en-GB", time, time);
-	add_schemas(out);
-	add_binding(facts, language, out);
+	           finishing->language == LANGUAGE_SPANISH ? "es-ES" : "en-GB", time, time);
+	add_schemas(finishing->facts, out);
+	if (finishing->facts)
+		add_binding(finishing->facts, finishing->language, out);
 	buf_add_text(out, " </rdf:RDF>\n</x:xmpmeta>\n" REPORT_XMP_END);
 }

@@ -48,6 +48,15 @@ static int open_files(struct files *files, const char *path, struct slice inquir
 	return OK;
 }
 
+int trusted_list_check(struct error *error)
+{
+	char path[CHILD_PATH_MAX];
+	int result = child_find(TRUSTED_LIST_NAME, TRUSTED_LIST_INSTALLED, path, error);
+	if (!result && access(path, X_OK) != 0)
+		result = error_cause(error, ERR_UNAVAILABLE, "%s: %s", path, strerror(errno));
+	return result;
+}
+
 static int run(const struct files *files, struct error *error)
 {
 	char *const words[] = {TRUSTED_LIST_NAME, NULL};

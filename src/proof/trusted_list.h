@@ -58,4 +58,7 @@ int trusted_list_ask(const char *path, struct slice roots_pem, int64_t at_us,
                      struct list_answer *ret_answers, struct list_facts *ret_facts,
                      struct error *error) MUST_CHECK;
 
+/* Whether the program that reads lists is there. ERR_UNAVAILABLE with its path. */
+int trusted_list_check(struct error *error) MUST_CHECK;
+
 #endif

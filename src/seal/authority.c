@@ -45,6 +45,7 @@ struct authority {
 	struct sha256 path;   /* of the last one's, in DER; zeros: there was none */
 	struct buf path_pem;
 	struct authority_seen seen;
+	struct authority_health health;
 };
 
 struct authorities {
@@ -120,6 +121,25 @@ static int load_roots(const struct authorities *authorities, struct authority *a
 	return certificates_read(buf_slice(&authority->roots), &certificates, error);
 }
 
+/* What is between "//" and the path, without a name or password before it. */
+static void name_host(const char *url, char host[AUTHORITY_NAME_SIZE])
+{
+	const char *begin = strstr(url, "//");
+	begin = begin ? begin + 2 : url;
+	size_t size = strcspn(begin, "/?#");
+	const char *at = memrchr(begin, '@', size);
+	if (at) {
+		size -= (size_t)(at + 1 - begin);
+		begin = at + 1;
+	}
+	if (strcmp(url, AUTHORITY_EMBEDDED_URL) == 0)
+		begin = "embedded", size = strlen(begin);
+	snprintf(host, AUTHORITY_NAME_SIZE, "%.*s", (int)size, begin);
+	for (char *character = host; *character; character++)
+		if (*character == '"' || *character == '\\' || (unsigned char)*character < 0x21)
+			*character = '_';
+}
+
 static bool has_credentials(const struct authority_options *options)
 {
 	return options->user || options->bearer || options->client_certificate;
@@ -140,6 +160,8 @@ static int add_authority(struct authorities *authorities, const struct authority
 	if (!keep_texts(&authorities->arena, &authority->options))
 		return ERR_NO_MEMORY;
 	authority->embedded = strcmp(options->url, AUTHORITY_EMBEDDED_URL) == 0;
+	name_host(options->url, authority->health.host);
+	authority->health.kind = authority->embedded ? AUTHORITY_DEVELOPMENT : options->kind;
 	if (authority->embedded)
 		authority->options.kind = AUTHORITY_DEVELOPMENT;
 	else if (http_url_check(slice_of(options->url), true, "tsa.url", error) != 0 ||
@@ -191,6 +213,35 @@ void authorities_free(struct authorities *authorities)
 	arena_free(&authorities->arena);
 	pthread_mutex_destroy(&authorities->mutex);
 	free(authorities);
+}
+
+static void inherit(struct authority *authority, const struct authority *former)
+{
+	authority->time = former->time;
+	authority->latest_us = former->latest_us;
+	authority->rejected = former->rejected;
+	authority->rejected_path = former->rejected_path;
+	authority->path = former->path;
+	authority->seen = former->seen;
+	/* How it did; what it is called is its own. */
+	struct authority_health own = authority->health;
+	authority->health = former->health;
+	memcpy(authority->health.host, own.host, sizeof own.host);
+	authority->health.kind = own.kind;
+	buf_add_slice(&authority->path_pem, buf_slice(&former->path_pem));
+}
+
+void authorities_inherit(struct authorities *authorities, struct authorities *former)
+{
+	pthread_mutex_lock(&former->mutex);
+	authorities->latest_us = former->latest_us;
+	for (size_t i = 0; i < authorities->count; i++)
+		for (size_t at = 0; at < former->count; at++)
+			if (strcmp(authorities->items[i].options.url, former->items[at].options.url) == 0) {
+				inherit(&authorities->items[i], &former->items[at]);
+				break;
+			}
+	pthread_mutex_unlock(&former->mutex);
 }
 
 void authority_result_free(struct authority_result *result)
@@ -410,6 +461,30 @@ static void leave_alone(struct standing *standing, int64_t first_us, int64_t lon
 	snprintf(standing->last_reason, sizeof standing->last_reason, "%s", reason);
 }
 
+static void note_health(struct authority_health *health, const char *reason)
+{
+	health->fails = reason;
+	if (!reason) {
+		health->successes++;
+		health->last_success_us = clock_now_us();
+		return;
+	}
+	health->failures++;
+	health->failed_boot_us = clock_boot_us();
+	snprintf(health->reason, sizeof health->reason, "%s", reason);
+}
+
+bool authorities_get_health(struct authorities *authorities, size_t index,
+                            struct authority_health *ret)
+{
+	if (index >= authorities->count)
+		return false;
+	pthread_mutex_lock(&authorities->mutex);
+	*ret = authorities->items[index].health;
+	pthread_mutex_unlock(&authorities->mutex);
+	return true;
+}
+
 /* reason NULL: its answer was good. A failure of a try that began before another's failure was
  * noted does not lengthen the wait again. */
 static void note_outcome(struct authorities *authorities, struct authority *authority,
@@ -417,6 +492,7 @@ static void note_outcome(struct authorities *authorities, struct authority *auth
 {
 	struct standing *standing = &authority->standings[algorithm];
 	pthread_mutex_lock(&authorities->mutex);
+	note_health(&authority->health, reason);
 	if (!reason) {
 		standing->failures = 0;
 		standing->next_try_us = 0;

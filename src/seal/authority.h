@@ -63,6 +63,10 @@ int authorities_create(const struct authorities_options *options,
                        struct authorities **ret_authorities, struct error *error) MUST_CHECK;
 void authorities_free(struct authorities *authorities); /* NULL-safe */
 
+/* What former ones have learnt of time and certificates, for the same addresses. Before the first
+ * use. */
+void authorities_inherit(struct authorities *authorities, struct authorities *former);
+
 struct authority_result {
 	char name[AUTHORITY_NAME_SIZE];
 	char url[AUTHORITY_REASON_SIZE];
@@ -132,6 +136,20 @@ struct authority_seen {
  * there is no such one. `path_pem` is NULL, or gets them appended. */
 bool authorities_get_seen(struct authorities *authorities, size_t index,
                           struct authority_seen *ret_seen, struct buf *path_pem);
+
+/* How one of them did since it was created. */
+struct authority_health {
+	char host[AUTHORITY_NAME_SIZE]; /* and port, of its address; "embedded" */
+	enum authority_kind kind;
+	int64_t successes, failures;
+	int64_t last_success_us;            /* by our clock; 0: none */
+	bool fails;                         /* its last answer was none, or not good */
+	int64_t failed_boot_us;             /* clock_boot_us of the last failure */
+	char reason[AUTHORITY_REASON_SIZE]; /* of it */
+};
+/* Of one after the other, `index` from 0; false: there is no such one. */
+bool authorities_get_health(struct authorities *authorities, size_t index,
+                            struct authority_health *ret);
 
 /* Appends what their roots_path hold, as PEM: the roots that a verifier has to trust. */
 void authorities_trust(const struct authorities *authorities, struct buf *out);

@@ -18,8 +18,8 @@
 struct key;
 
 /* Everything that needs a file, a module or a PIN happens here. ERR_REFUSED with the cause: it
- * cannot be used, or is not fit; ERR_IO, ERR_NO_MEMORY. Files of keys and passphrases must be
- * readable by their owner alone. */
+ * cannot be used, or is not fit; ERR_PIN: what holds it refuses the PIN; ERR_IO, ERR_NO_MEMORY.
+ * Files of keys and passphrases must be readable by their owner alone. */
 int key_open(const struct key_source *source, struct key **ret_key, struct error *error) MUST_CHECK;
 /* NULL-safe. */
 void key_close(struct key *key);

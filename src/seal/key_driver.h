@@ -17,7 +17,7 @@ struct key_driver {
 	bool (*takes)(const char *source);
 	/* `passphrase` is NULL when none was given. *ret_certificates is what the holder has of its own
 	 * accord, the key's first; it stays NULL where it has none, or `chain` of the source is given.
-	 * ERR_REFUSED, ERR_IO or ERR_NO_MEMORY, with nothing held. */
+	 * ERR_REFUSED, ERR_PIN, ERR_IO or ERR_NO_MEMORY, with nothing held. */
 	int (*open)(const struct key_source *source, const char *passphrase, void **ret_handle,
 	            STACK_OF(X509) * *ret_certificates, struct error *error);
 	/* As key_sign; nobody has looked at the signature yet. */

@@ -77,7 +77,7 @@ static int log_in(struct token_key *handle, PKCS11_SLOT *slot, struct error *err
 		return error_cause(error, ERR_REFUSED, "token %s wants a PIN: set signer.passphrase_file",
 		                   token->label);
 	if (token->userPinLocked || token->userPinFinalTry || handle->pin_refused)
-		return error_cause(error, ERR_REFUSED,
+		return error_cause(error, ERR_PIN,
 		                   "the PIN of token %s was refused before: it is not tried again%s",
 		                   token->label,
 		                   token->userPinLocked     ? "; the token is locked"
@@ -90,7 +90,7 @@ static int log_in(struct token_key *handle, PKCS11_SLOT *slot, struct error *err
 		return error_cause(error, ERR_UNAVAILABLE, "token %s lets nobody in: %s", token->label,
 		                   openssl_reason());
 	handle->pin_refused = true;
-	return error_cause(error, ERR_REFUSED, "token %s refuses the PIN: %s", token->label,
+	return error_cause(error, ERR_PIN, "token %s refuses the PIN: %s", token->label,
 	                   openssl_reason());
 }
 
@@ -237,7 +237,7 @@ static int sign(void *opened, struct slice bytes, struct buf *out, struct error 
 	if (!result && !key_sign_evp(handle->key, bytes, out))
 		result =
 			error_cause(error, ERR_UNAVAILABLE, "the token does not sign: %s", openssl_reason());
-	return result == ERR_REFUSED ? ERR_UNAVAILABLE : result;
+	return result == ERR_REFUSED || result == ERR_PIN ? ERR_UNAVAILABLE : result;
 }
 
 /* What modules do when they sign: they read and lock files of theirs (SoftHSM2), talk to a daemon

@@ -43,10 +43,13 @@ int segment_path(const struct sha256 *root, struct slice path, struct tree_proof
 
 /* ---- the seal document ---- */
 
+#define SEAL_CHAIN_ACTS "acts"
+#define SEAL_CHAIN_URGENT_ACTS "urgent acts"
+
 struct seal_document {
 	const char *segment_id;
 	const char *channel_id;
-	const char *chain; /* "live", "test" */
+	const char *chain; /* "live", "test", or one of acts: then channel_id names their account */
 	int64_t first_sequence;
 	int64_t last_sequence;           /* count is last - first + 1 */
 	struct sha256 chain_hash_before; /* of event first-1, or of the genesis document */

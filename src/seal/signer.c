@@ -70,6 +70,7 @@ static int declined(char outcome)
 {
 	switch (outcome) {
 	case SIGNER_HAS_NO_SPACE: return ERR_NO_SPACE;
+	case SIGNER_PIN_REFUSED: return ERR_PIN;
 	case SIGNER_ENDS:
 	case SIGNER_WAITS:
 	case SIGNER_KEY_FAILS: return ERR_UNAVAILABLE;
@@ -240,6 +241,8 @@ static int fork_child(struct signer *signer, const struct signer_options *option
 	signer->child = fork();
 	if (signer->child == 0) {
 		close(sockets[0]);
+		if (options->words > 0)
+			dup2(options->words, STDERR_FILENO);
 		_exit(signer_process_run(sockets[1], parent, options));
 	}
 	close(sockets[1]);

@@ -29,7 +29,7 @@
 struct signer;
 
 /* What a signature is for; goes into the log. */
-enum signer_purpose { SIGNER_REPORT, SIGNER_ARCHIVE };
+enum signer_purpose { SIGNER_REPORT, SIGNER_ARCHIVE, SIGNER_RECEIPT };
 
 /* The keys that it has. One of them is in force; it begins with the present one. */
 enum { SIGNER_NO_KEY = -1, SIGNER_PRESENT, SIGNER_NEXT, SIGNER_KEYS };
@@ -42,11 +42,12 @@ struct signer_options {
 	bool development;
 	/* A real deployment: the key that signs reports and archives, and the one to come. */
 	struct key_source key, next;
+	int words;  /* above 0: open to write, its standard error */
 	bool trial; /* signer_try's own */
 };
 
-/* 0 when the child answers; ERR_IO, ERR_REFUSED with the cause: a key that cannot be used, or is
- * not fit (seal/key.h), or of which neither's time is now. */
+/* 0 when the child answers; ERR_IO, ERR_PIN (seal/key.h), ERR_REFUSED with the cause: a key that
+ * cannot be used, or is not fit (seal/key.h), or of which neither's time is now. */
 int signer_start(const struct signer_options *options, struct signer **ret_signer,
                  struct error *error) MUST_CHECK;
 /* Whether it would start with these keys, in a child that ends at once: nothing is made or logged.

@@ -287,6 +287,7 @@ static struct answer answer_sign(struct process *process, uint8_t purpose, struc
 	static const char *const purposes[] = {
 		[SIGNER_REPORT] = "report",
 		[SIGNER_ARCHIVE] = "archive",
+		[SIGNER_RECEIPT] = "receipt",
 	};
 	/* Its text outlives the answer. */
 	static struct error why;
@@ -559,8 +560,10 @@ int signer_process_run(int socket, pid_t parent, const struct signer_options *op
 	if (!result)
 		result = prepare(&process, options, &error);
 	if (result) {
-		send_answer(socket, refusal(error.cause[0] ? error.cause : "out of memory"),
-		            slice_make(NULL, 0));
+		struct answer why = refusal(error.cause[0] ? error.cause : "out of memory");
+		if (result == ERR_PIN)
+			why.outcome = SIGNER_PIN_REFUSED;
+		send_answer(socket, why, slice_make(NULL, 0));
 		return 1;
 	}
 	if (!greet(&process, socket))

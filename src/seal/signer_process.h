@@ -29,9 +29,10 @@ enum signer_outcome {
 	SIGNER_DONE,
 	SIGNER_REFUSES,
 	SIGNER_HAS_NO_SPACE,
-	SIGNER_ENDS,      /* its log is in an unknown state */
-	SIGNER_WAITS,     /* it cannot sign now, and may later */
-	SIGNER_KEY_FAILS, /* the same: what holds the key does not sign */
+	SIGNER_ENDS,        /* its log is in an unknown state */
+	SIGNER_WAITS,       /* it cannot sign now, and may later */
+	SIGNER_KEY_FAILS,   /* the same: what holds the key does not sign */
+	SIGNER_PIN_REFUSED, /* at its start */
 };
 
 #define SIGNER_HEAD_SIZE 2

@@ -1,21 +1,29 @@
 #include "service/admin.h"
 
-#include <assert.h>
-#include <errno.h>
-#include <inttypes.h>
+#include <limits.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
-#include "base/utf8.h"
+#include "base/clock.h"
+#include "base/log.h"
 #include "service/admin_call.h"
+#include "service/people.h"
+#include "service/permit.h"
 
 #define CALL_MEMORY_MAX ((size_t)32 << 20)
-#define VALUE_SHOWN_MAX 60
+#define NAMES_MEMORY 16384 /* for an entry of the user database */
+#define CLAIMED_MAX 64
 
 static const struct admin_operation *const groups[] = {
-	admin_account_operations, admin_channel_operations,  admin_limit_operations,
-	admin_webhook_operations, admin_purchase_operations, admin_evidence_operations,
-	admin_signer_operations,  admin_store_operations,
+	admin_account_operations,  admin_channel_operations, admin_limit_operations,
+	admin_usage_operations,    admin_totals_operations,  admin_overview_operations,
+	admin_webhook_operations,  admin_notice_operations,  admin_pack_operations,
+	admin_purchase_operations, admin_receipt_operations, admin_topup_operations,
+	admin_event_operations,    admin_certify_operations, admin_evidence_operations,
+	admin_signer_operations,   admin_store_operations,   admin_quiet_operations,
+	admin_audit_operations,    admin_user_operations,
 };
 
 const struct admin_operation *admin_operation_at(size_t index)
@@ -36,236 +44,285 @@ const struct admin_operation *admin_find(struct slice name)
 	return NULL;
 }
 
-/* ---- values ---- */
+/* ---- parameters ---- */
 
-void admin_label(const struct admin_parameter *parameter, char label[ADMIN_LABEL_SIZE])
+static const struct admin_parameter reason_parameter =
+	ADMIN_FLAG_LINE("reason", false, 1, ADMIN_LINE_MAX, "why; kept with the record of the act");
+
+const struct admin_parameter *admin_parameter_at(const struct admin_operation *operation,
+                                                 size_t index)
 {
-	if (parameter->positional) {
-		snprintf(label, ADMIN_LABEL_SIZE, "%s", parameter->place);
-		return;
-	}
-	snprintf(label, ADMIN_LABEL_SIZE, "--%s", parameter->name);
-	for (char *at = label; *at; at++)
-		if (*at == '_')
-			*at = '-';
-}
-
-static bool is_identifier(struct slice text)
-{
-	if (text.size == 0 || text.size >= ID_SIZE)
-		return false;
-	for (size_t i = 0; i < text.size; i++) {
-		char c = text.data[i];
-		if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-		      c == '_' || c == '-'))
-			return false;
-	}
-	return true;
-}
-
-/* C0, DEL and C1 are controls. */
-static bool is_printable(struct slice text, bool line_feeds)
-{
-	for (size_t at = 0; at < text.size;) {
-		size_t size = utf8_character(slice_make(text.data + at, text.size - at));
-		const unsigned char *c = (const unsigned char *)text.data + at;
-		if (size == 0 || c[0] == 0x7f || (c[0] < 0x20 && !(line_feeds && c[0] == '\n')) ||
-		    (c[0] == 0xc2 && c[1] < 0xa0))
-			return false;
-		at += size;
-	}
-	return true;
-}
-
-static bool read_integer(struct slice text, int64_t *ret)
-{
-	char digits[24];
-	if (text.size == 0 || text.size >= sizeof digits)
-		return false;
-	memcpy(digits, text.data, text.size);
-	digits[text.size] = '\0';
-	const char *first = digits + (*digits == '-');
-	if (*first < '0' || *first > '9')
-		return false;
-	char *end;
-	errno = 0;
-	long long value = strtoll(digits, &end, 10);
-	if (errno || *end)
-		return false;
-	*ret = value;
-	return true;
-}
-
-static bool is_choice(const char *choices, struct slice value)
-{
-	while (*choices) {
-		size_t size = strcspn(choices, "|");
-		if (slice_equal(slice_make(choices, size), value))
-			return true;
-		choices += size + (choices[size] == '|');
-	}
-	return false;
-}
-
-static int bad_number(const char *label, const struct admin_parameter *parameter, const char *shown,
-                      struct error *error)
-{
-	char least[24], most[24];
-	snprintf(least, sizeof least, "%" PRId64, parameter->least);
-	snprintf(most, sizeof most, "%" PRId64, parameter->most);
-	if (parameter->kind == ADMIN_INTEGER)
-		return error_set(error, ERR_USAGE, MSG_ADMIN_BAD_INTEGER, label, least, most, shown, NULL);
-	const char *but = parameter->kind == ADMIN_TEXT ? " but line feeds" : "";
-	return error_set(error, ERR_USAGE, MSG_ADMIN_BAD_TEXT, label, least, most, but, NULL);
-}
-
-int admin_check_value(const struct admin_parameter *parameter, struct slice value,
-                      struct error *error)
-{
-	char label[ADMIN_LABEL_SIZE];
-	char shown[VALUE_SHOWN_MAX + 1];
-	admin_label(parameter, label);
-	struct slice cut =
-		is_printable(value, false) ? utf8_cut(value, VALUE_SHOWN_MAX) : slice_of("(not printable)");
-	snprintf(shown, sizeof shown, "%.*s", (int)cut.size, cut.data);
-	int64_t integer;
-	int64_t size = (int64_t)value.size;
-	switch (parameter->kind) {
-	case ADMIN_ID:
-		if (!is_identifier(value))
-			return error_set(error, ERR_USAGE, MSG_ADMIN_BAD_ID, label, NULL);
-		return OK;
-	case ADMIN_LINE:
-	case ADMIN_TEXT:
-	case ADMIN_PATH:
-		if (size < parameter->least || size > parameter->most ||
-		    !is_printable(value, parameter->kind == ADMIN_TEXT))
-			return bad_number(label, parameter, shown, error);
-		return OK;
-	case ADMIN_INTEGER:
-		if (!read_integer(value, &integer) || integer < parameter->least ||
-		    integer > parameter->most)
-			return bad_number(label, parameter, shown, error);
-		return OK;
-	case ADMIN_CHOICE:
-		if (!is_choice(parameter->choices, value))
-			return error_set(error, ERR_USAGE, MSG_ADMIN_BAD_CHOICE, label, parameter->choices,
-			                 shown, NULL);
-		return OK;
-	case ADMIN_SWITCH:
-		if (!slice_is(value, "true"))
-			return error_set(error, ERR_USAGE, MSG_ADMIN_BAD_SWITCH, label, NULL);
-		return OK;
-	}
-	return OK;
-}
-
-/* ---- arguments ---- */
-
-static struct slice value_text(const struct admin_parameter *parameter, const struct json *json)
-{
-	if (parameter->kind == ADMIN_SWITCH)
-		return slice_of(json->type == JSON_TRUE ? "true" : "false");
-	enum json_type wanted = parameter->kind == ADMIN_INTEGER ? JSON_NUMBER : JSON_STRING;
-	return json->type == wanted ? json->text : slice_of("");
-}
-
-static int read_argument(const struct admin_operation *operation, const struct json *json,
-                         struct arena *arena, struct admin_value *values, struct error *error)
-{
+	bool own_reason = false;
 	for (size_t i = 0; operation->parameters[i].name; i++) {
-		const struct admin_parameter *parameter = &operation->parameters[i];
-		if (!slice_is(json->name, parameter->name))
-			continue;
-		struct slice text = value_text(parameter, json);
-		int result = admin_check_value(parameter, text, error);
-		if (result)
-			return result;
-		values[i] = (struct admin_value){true, arena_copy(arena, text.data, text.size), 0};
-		if (!values[i].text)
-			return ERR_NO_MEMORY;
-		if (parameter->kind == ADMIN_INTEGER)
-			(void)read_integer(text, &values[i].integer);
-		return OK;
+		if (i == index)
+			return &operation->parameters[i];
+		own_reason |= strcmp(operation->parameters[i].name, "reason") == 0;
 	}
-	char name[ADMIN_LABEL_SIZE];
-	struct slice cut = utf8_cut(json->name, sizeof name - 1);
-	snprintf(name, sizeof name, "%.*s", (int)cut.size, cut.data);
-	return error_set(error, ERR_USAGE, MSG_ADMIN_UNKNOWN_ARGUMENT, name, operation->name, NULL);
-}
-
-static int read_arguments(const struct admin_operation *operation, const struct json *arguments,
-                          struct arena *arena, struct admin_value *values, struct error *error)
-{
-	if (arguments && arguments->type != JSON_OBJECT)
-		return error_set(error, ERR_USAGE, MSG_ADMIN_BAD_REQUEST, NULL);
-	for (const struct json *at = arguments ? arguments->first : NULL; at; at = at->next) {
-		int result = read_argument(operation, at, arena, values, error);
-		if (result)
-			return result;
-	}
-	for (size_t i = 0; operation->parameters[i].name; i++) {
-		if (!operation->parameters[i].required || values[i].given)
-			continue;
-		char label[ADMIN_LABEL_SIZE];
-		admin_label(&operation->parameters[i], label);
-		return error_set(error, ERR_USAGE, MSG_ADMIN_MISSING, label, NULL);
-	}
-	return OK;
-}
-
-static const struct admin_value *find_value(const struct admin_call *call, const char *name)
-{
-	for (size_t i = 0; call->operation->parameters[i].name; i++)
-		if (strcmp(call->operation->parameters[i].name, name) == 0)
-			return &call->values[i];
-	assert(!"an operation asked for a parameter that it does not have");
-	return NULL;
-}
-
-bool admin_given(const struct admin_call *call, const char *name)
-{
-	return find_value(call, name)->given;
-}
-
-const char *admin_text(const struct admin_call *call, const char *name)
-{
-	return find_value(call, name)->text;
-}
-
-struct slice admin_slice(const struct admin_call *call, const char *name)
-{
-	return slice_of(admin_text(call, name));
-}
-
-int64_t admin_integer(const struct admin_call *call, const char *name, int64_t otherwise)
-{
-	const struct admin_value *value = find_value(call, name);
-	return value->given ? value->integer : otherwise;
+	bool adds = admin_leaves_act(operation) && !own_reason;
+	bool is_next =
+		index == 0 || (index < ADMIN_PARAMETERS_MAX && operation->parameters[index - 1].name);
+	return adds && is_next ? &reason_parameter : NULL;
 }
 
 /* ---- running ---- */
 
+int admin_actor(uid_t uid, const char *via, const char *claimed, struct arena *arena,
+                struct actor *ret)
+{
+	char node[HOST_NAME_MAX + 1] = "";
+	char memory[NAMES_MEMORY];
+	struct passwd entry, *found = NULL;
+	(void)gethostname(node, sizeof node - 1);
+	*ret = (struct actor){.uid = (int64_t)uid, .via = via, .node = arena_text(arena, node)};
+	if (getpwuid_r(uid, &entry, memory, sizeof memory, &found) == 0 && found)
+		ret->user = arena_text(arena, entry.pw_name);
+	struct slice said = slice_of(claimed);
+	if (said.size && said.size <= CLAIMED_MAX && admin_is_printable(said, false))
+		ret->claimed = arena_text(arena, claimed);
+	bool whole = ret->node && (!found || ret->user);
+	return whole ? OK : ERR_NO_MEMORY;
+}
+
+static void log_act(const struct act *act, const struct actor *actor, int result)
+{
+	char uid[24] = "";
+	if (!actor->user_id)
+		snprintf(uid, sizeof uid, "%lld", (long long)actor->uid);
+	log_info("administration", "operation", act->operation, "uid", uid, "user",
+	         actor->user_id ? actor->user_id
+	         : actor->user  ? actor->user
+	                        : "",
+	         "claimed", actor->claimed ? actor->claimed : "", "account", act->account_id, "act",
+	         act->recorded ? act->act_id : "", "outcome",
+	         result ? error_code_text(result) : "done");
+}
+
+/* Outside of the store nothing can be undone when its record fails. A copy of a store that is full
+ * may be what saves it: so it is made all the same, and the log is the record. */
+int admin_record_outcome(const struct admin_call *call, enum act_outcome outcome, const char *name,
+                         const char *id, struct error *error)
+{
+	int result = store_record_act(call->admin->store, outcome, name, id, error);
+	bool refused = result == ERR_FORBIDDEN || result == ERR_PASSKEY;
+	if (result && !refused)
+		log_error("act_not_recorded", "operation", call->operation->name, "made", id ? id : "",
+		          "cause", error_reason(error, result));
+	if (result && !refused)
+		error_clear(error);
+	return refused ? result : OK;
+}
+
+static int run(struct admin_call *call, struct act *act, struct buf *answer, struct error *error)
+{
+	struct json_writer writer = {.out = answer};
+	const struct admin_operation *operation = call->operation;
+	if (!admin_leaves_act(operation))
+		return operation->run(call, &writer, error);
+	struct admin *const admin = call->admin;
+	struct admin acting = *admin;
+	acting.store = store_acting(admin->store, act);
+	if (!acting.store)
+		return ERR_NO_MEMORY;
+	call->admin = &acting;
+	int result = OK;
+	if (operation->outside)
+		result = admin_record_outcome(call, ACT_DONE, NULL, NULL, error);
+	else if (operation->behind)
+		result = store_permit_act(acting.store, error);
+	if (!result)
+		result = operation->run(call, &writer, error);
+	call->admin = admin;
+	store_acting_end(acting.store);
+	return result;
+}
+
+/* What gives rights waits for a standby, but before it has locked what it changes: else nobody
+ * could take them away while it waits. */
+static int confirm_first(struct store *store, struct error *error)
+{
+	int result = store_confirm(store, error);
+	return result == ERR_UNKNOWN_OUTCOME
+	           ? error_cause(error, ERR_UNAVAILABLE, "no standby has confirmed a commit")
+	           : result;
+}
+
+/* What was committed on the server alone is on the standbys with whatever is written after it. */
+static void tell_replicated(struct store *store, const struct act *act, struct buf *answer)
+{
+	struct error error = {0};
+	struct error note = {0};
+	if (strcmp(store_promise(store), "replicated") != 0 || !answer->size)
+		return;
+	int result = store_confirm_account(store, act->account, &error);
+	answer->size--; /* its last brace */
+	buf_printf(answer, ",\"replicated\":%s", result ? "false" : "true");
+	if (result) {
+		error_set(&note, OK, MSG_ADMIN_NOT_REPLICATED, NULL);
+		buf_printf(answer, ",\"note\":\"%s\"", error_message(&note, LANGUAGE_ENGLISH));
+		log_warning("act_not_replicated", "operation", act->operation, "account", act->account_id,
+		            "act", act->act_id, "cause", error_reason(&error, result));
+	}
+	buf_add_byte(answer, '}');
+}
+
+/* A copy of the arguments: an act puts them into canonical order. */
+static int copy_arguments(const struct json *arguments, struct arena *arena, struct json **ret)
+{
+	*ret = NULL;
+	if (!arguments)
+		return OK;
+	*ret = arena_alloc(arena, sizeof **ret);
+	if (!*ret)
+		return ERR_NO_MEMORY;
+	**ret = *arguments;
+	(*ret)->name = slice_of("");
+	struct json **at = &(*ret)->first;
+	for (const struct json *from = arguments->first; from; from = from->next) {
+		*at = arena_alloc(arena, sizeof **at);
+		if (!*at)
+			return ERR_NO_MEMORY;
+		**at = *from;
+		at = &(*at)->next;
+	}
+	return OK;
+}
+
+/* What is content, and not how something was asked for, the record does not keep. */
+static int digest_argument(const struct admin_operation *operation, const struct json *arguments,
+                           struct arena *arena)
+{
+	struct json *member = operation->digested ? json_member(arguments, operation->digested) : NULL;
+	if (!member)
+		return OK;
+	char hex[2 * SHA256_SIZE + 1];
+	struct sha256 digest = sha256_of(member->text.data, member->text.size);
+	hex_encode(digest.bytes, SHA256_SIZE, hex);
+	const char *text = arena_printf(arena, "sha-256:%s", hex);
+	if (!text)
+		return ERR_NO_MEMORY;
+	member->text = slice_of(text);
+	return OK;
+}
+
+static const char *reason_of(const struct admin_operation *operation,
+                             const struct admin_value *values)
+{
+	const struct admin_parameter *parameter;
+	for (size_t i = 0; (parameter = admin_parameter_at(operation, i)); i++)
+		if (strcmp(parameter->name, "reason") == 0)
+			return values[i].text;
+	return NULL;
+}
+
+int admin_record(struct store *store, const char *operation, struct slice arguments,
+                 const char *reason, struct error *error)
+{
+	ARENA_AUTO struct arena arena;
+	arena_init(&arena, CALL_MEMORY_MAX);
+	struct actor actor;
+	struct act act = {.by = &actor, .operation = operation, .reason = reason, .arena = &arena};
+	int result = admin_actor(getuid(), "command", getenv("SUDO_USER"), &arena, &actor);
+	if (!result)
+		result = json_parse(&arena, arguments, NULL, &act.arguments, error);
+	if (result)
+		return result;
+	struct store *acting = store_acting(store, &act);
+	result = acting ? store_record_act(acting, ACT_DONE, NULL, NULL, error) : ERR_NO_MEMORY;
+	store_acting_end(acting);
+	return result;
+}
+
+void admin_caller_user(const struct session_view *session, const char *address, const char *node,
+                       struct admin_caller *ret)
+{
+	*ret = (struct admin_caller){
+		.actor = {.via = "console",
+	              .node = node,
+	              .user_id = session->user_id,
+	              .email = session->email,
+	              .address = address},
+		.is_user = true,
+		.role = session->chosen->role,
+		.session_id = session->session_id,
+		.has_passkey = session->passkeys > 0,
+		.signed_in_at_us = session->signed_in_at_us,
+		.by_passkey = session->by_passkey,
+		.lacks_passkey = session->chosen->passkeys_required && !session->by_passkey,
+		.owes_passkey = people_owes_passkey(session),
+	};
+	memcpy(ret->account_id, session->chosen->account_id, ID_SIZE);
+}
+
+/* The arguments that are run and recorded, their values checked, and all that they name the
+ * caller's. */
+static int prepare(struct admin *admin, const struct admin_operation *operation,
+                   const struct json *given, const struct admin_caller *caller, struct act *act,
+                   struct admin_value *values, struct error *error)
+{
+	int result = OK;
+	if (caller->is_user)
+		result = permit_operation(caller, operation, store_now_us(admin->store), error);
+	if (!result)
+		result = copy_arguments(given, act->arena, &act->arguments);
+	if (!result && caller->is_user)
+		result = permit_arguments(caller, operation, &act->arguments, act->arena, error);
+	if (!result)
+		result = admin_read_arguments(operation, act->arguments, act->arena, values, error);
+	if (!result && caller->is_user)
+		result = permit_things(caller, operation, act->arguments, admin->store, error);
+	if (!result)
+		result = digest_argument(operation, act->arguments, act->arena);
+	if (!result)
+		act->reason = reason_of(operation, values);
+	return result;
+}
+
 int admin_run(struct admin *admin, const struct admin_operation *operation,
-              const struct json *arguments, struct buf *out, struct error *error)
+              const struct json *arguments, const struct admin_caller *caller, struct buf *out,
+              struct error *error)
 {
 	ARENA_AUTO struct arena arena;
 	BUF_AUTO struct buf answer;
 	arena_init(&arena, CALL_MEMORY_MAX);
 	buf_init(&answer, ADMIN_RESULT_MAX);
 	struct admin_value values[ADMIN_PARAMETERS_MAX] = {0};
-	int result = read_arguments(operation, arguments, &arena, values, error);
+	struct admin_caller here = {0};
+	int result = OK;
+	if (!caller)
+		result = admin_actor(getuid(), "command", NULL, &arena, &here.actor);
+	if (!caller)
+		caller = &here;
+	struct act_standing standing;
+	struct act act = {.by = &caller->actor, .operation = operation->name, .arena = &arena};
+	if (caller->is_user)
+		act.standing = permit_standing(caller, operation, &standing);
+	if (!result)
+		result = prepare(admin, operation, arguments, caller, &act, values, error);
 	if (result)
 		return result;
-	struct admin_call call = {admin, operation, values, &arena, store_now_us(admin->store)};
-	struct json_writer writer = {.out = &answer};
-	result = operation->run(&call, &writer, error);
-	if (operation->changes && admin->service)
+	struct admin_call call = {admin, operation, values, caller, &arena, store_now_us(admin->store)};
+	act.urgent = operation->urgent;
+	if (operation->takes && !operation->takes(&call))
+		result = confirm_first(admin->store, error);
+	if (!result)
+		result = run(&call, &act, &answer, error);
+	/* The general sentence would have it repeated, and credits be added twice. */
+	if (result == ERR_UNKNOWN_OUTCOME)
+		error_set(error, result, MSG_ADMIN_UNKNOWN_OUTCOME, NULL);
+	/* What left no act and did not fail changed nothing. */
+	bool may_have_changed = operation->changes && (act.recorded || result);
+	if (may_have_changed && admin->service)
 		service_forget_keys(admin->service);
+	if (admin->service)
+		log_act(&act, act.by, result);
+	if (!result && act.urgent)
+		tell_replicated(admin->store, &act, &answer);
 	if (!result)
 		result = buf_check(&answer);
 	if (result)
 		return result;
 	buf_add_slice(out, buf_slice(&answer));
+	if (answer.data)
+		explicit_bzero(answer.data, answer.size); /* it may hold a new key */
 	return buf_check(out);
 }

@@ -1,6 +1,7 @@
 /* Accounts, their credits and their alert thresholds. */
 #include "net/mail.h"
 #include "service/admin_call.h"
+#include "service/webauthn_party.h"
 #include "store/accounts/accounts.h"
 
 #define RATE_MAX 1000000000
@@ -22,6 +23,7 @@ static void account_members(struct json_writer *out, const struct account_record
 		json_integer(out, "rate_live", account->rate_live);
 	else
 		json_null(out, "rate_live");
+	json_boolean(out, "passkeys_required", account->passkeys_required);
 	json_integer(out, "test_events_today", account->test_events_today);
 	json_integer(out, "test_bytes_today", account->test_bytes_today);
 	json_integer(out, "test_certifications_today", account->test_certifications_today);
@@ -115,8 +117,17 @@ static int run_set(const struct admin_call *call, struct json_writer *out, struc
 		return result;
 	if (!admin_given(call, "name") && !admin_given(call, "email") &&
 	    !admin_given(call, "language") && !admin_given(call, "rate") &&
-	    !admin_given(call, "unpaid_limit"))
+	    !admin_given(call, "unpaid_limit") && !admin_given(call, "passkeys"))
 		return error_set(error, ERR_USAGE, MSG_ADMIN_NOTHING_TO_CHANGE, NULL);
+	bool required = slice_is(admin_slice(call, "passkeys"), "required");
+	struct webauthn_party party;
+	if (required)
+		result = webauthn_party_read(call->admin->settings->service_public_url, &party, error);
+	if (result)
+		return result;
+	/* Who has none would lock himself out with his next click. */
+	if (required && call->caller->is_user && !call->caller->by_passkey)
+		return error_set(error, ERR_PASSKEY, MSG_NONE, NULL);
 	struct account_change wanted = ACCOUNT_UNCHANGED;
 	wanted.name = admin_text(call, "name");
 	wanted.email = admin_text(call, "email");
@@ -124,6 +135,8 @@ static int run_set(const struct admin_call *call, struct json_writer *out, struc
 		wanted.language = language_of(admin_text(call, "language"));
 	wanted.rate_live = admin_integer(call, "rate", -1);
 	wanted.unpaid_limit = admin_integer(call, "unpaid_limit", -1);
+	if (admin_given(call, "passkeys"))
+		wanted.passkeys_required = required;
 	return change(call, &wanted, out, error);
 }
 
@@ -190,9 +203,17 @@ static int run_credits_list(const struct admin_call *call, struct json_writer *o
                             struct error *error)
 {
 	struct credit_list list;
-	int result = store_list_credits(
-		call->admin->store, admin_slice(call, "account"), admin_integer(call, "before", 0),
-		admin_integer(call, "limit", ADMIN_LIST_DEFAULT), call->arena, &list, error);
+	struct credit_filter filter = {
+		.account_id = admin_slice(call, "account"),
+		.kind = admin_slice(call, "kind"),
+		.before = admin_integer(call, "before", 0),
+		.limit = admin_integer(call, "limit", ADMIN_LIST_DEFAULT),
+	};
+	int result = admin_moment(call, "since", -1, TIME_NONE, &filter.since_us, error);
+	if (!result)
+		result = admin_moment(call, "until", -1, TIME_NONE, &filter.until_us, error);
+	if (!result)
+		result = store_list_credits(call->admin->store, &filter, call->arena, &list, error);
 	if (result)
 		return result;
 	list_begin(out);
@@ -273,6 +294,7 @@ static int run_threshold_delete(const struct admin_call *call, struct json_write
 	return OK;
 }
 
+#define CREDIT_KINDS "events|settlement|purchase|refund|revert|adjustment|fee|fee_refund"
 #define ACCOUNT ADMIN_POSITIONAL_ID("account", "ACCOUNT", "the account")
 #define ACCOUNT_DETAILS                                                                            \
 	ADMIN_FLAG_LINE("email", false, 0, ADMIN_LINE_MAX, "address for notices; \"\": none"),         \
@@ -304,10 +326,13 @@ const struct admin_operation admin_account_operations[] = {
      .summary = "change an account's details",
      .changes = true,
      .parameters = {ACCOUNT, ADMIN_FLAG_LINE("name", false, 1, ADMIN_LINE_MAX, "name of the owner"),
-                    ACCOUNT_DETAILS},
+                    ACCOUNT_DETAILS,
+                    ADMIN_FLAG_CHOICE("passkeys", false, "required|optional",
+                                      "whether everybody who uses its console needs a passkey")},
      .run = run_set},
 	{.name = "account suspend",
      .summary = "refuse registrations and certifications; reading goes on",
+     .urgent = true,
      .changes = true,
      .parameters = {ACCOUNT},
      .run = run_suspend},
@@ -318,6 +343,7 @@ const struct admin_operation admin_account_operations[] = {
      .run = run_resume},
 	{.name = "account disable",
      .summary = "refuse every call of the account",
+     .urgent = true,
      .changes = true,
      .parameters = {ACCOUNT},
      .run = run_disable},
@@ -345,7 +371,10 @@ const struct admin_operation admin_account_operations[] = {
 	{.name = "credits list",
      .summary = "list movements of credits, newest first",
      .columns = "number at kind credits balance channel_id first_sequence last_sequence reference",
-     .parameters = {ACCOUNT, ADMIN_LIST_LIMIT, ADMIN_LIST_BEFORE},
+     .parameters = {ACCOUNT, ADMIN_FLAG_CHOICE("kind", false, CREDIT_KINDS, "only these"),
+                    ADMIN_FLAG_MOMENT("since", false, "from this time on; a duration: before now"),
+                    ADMIN_FLAG_MOMENT("until", false, "before this time; a duration: before now"),
+                    ADMIN_LIST_LIMIT, ADMIN_LIST_BEFORE},
      .run = run_credits_list},
 	{.name = "threshold create",
      .summary = "have a notice sent when the balance falls to a number of credits",

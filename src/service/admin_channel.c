@@ -7,6 +7,7 @@
 #include "service/keys.h"
 
 #define DECLARANT_MAX 500
+#define VERSIONS_DEFAULT 50
 
 static void channel_members(struct json_writer *out, const struct channel_record *channel)
 {
@@ -38,15 +39,15 @@ static void config_object(struct json_writer *out, const struct channel_config *
 }
 
 /* `changed` -1: not a matter of change. */
-static int show_channel(const struct admin_call *call, struct slice channel_id, int changed,
-                        struct json_writer *out, struct error *error)
+static int put_channel(const struct admin_call *call, struct slice channel_id, int changed,
+                       int64_t before, int64_t limit, struct json_writer *out, struct error *error)
 {
 	struct channel_record record;
 	struct channel channel;
 	int result = store_find_channel(call->admin->store, channel_id, call->arena, &record, error);
 	if (!result)
-		result = store_get_channel(call->admin->store, record.account, record.channel, call->arena,
-		                           &channel, error);
+		result = store_get_channel_versions(call->admin->store, record.account, record.channel,
+		                                    before, limit, call->arena, &channel, error);
 	if (result)
 		return result;
 	json_begin_object(out, NULL);
@@ -57,8 +58,15 @@ static int show_channel(const struct admin_call *call, struct slice channel_id, 
 	for (size_t i = 0; i < channel.config_count; i++)
 		config_object(out, &channel.configs[i]);
 	json_end_array(out);
+	json_boolean(out, "has_more", channel.config_count && channel.configs[0].facts.version > 1);
 	json_end_object(out);
 	return OK;
+}
+
+static int show_channel(const struct admin_call *call, struct slice channel_id, int changed,
+                        struct json_writer *out, struct error *error)
+{
+	return put_channel(call, channel_id, changed, INT64_MAX, VERSIONS_DEFAULT, out, error);
 }
 
 static const char *text_or_null(const char *text)
@@ -103,7 +111,9 @@ static int run_list(const struct admin_call *call, struct json_writer *out, stru
 
 static int run_show(const struct admin_call *call, struct json_writer *out, struct error *error)
 {
-	return show_channel(call, admin_slice(call, "channel"), -1, out, error);
+	return put_channel(call, admin_slice(call, "channel"), -1,
+	                   admin_integer(call, "before", INT64_MAX),
+	                   admin_integer(call, "limit", VERSIONS_DEFAULT), out, error);
 }
 
 static int run_configure(const struct admin_call *call, struct json_writer *out,
@@ -158,11 +168,17 @@ static int run_key_create(const struct admin_call *call, struct json_writer *out
 	assert(known); /* one of the operation's choices */
 	const char *name = text_or_null(admin_text(call, "name"));
 	char key[KEY_TEXT_MAX], key_id[ID_SIZE], last_four[5];
+	int64_t expires_at_us;
+	int result = admin_moment(call, "expires", 1, TIME_NONE, &expires_at_us, error);
+	if (!result && expires_at_us != TIME_NONE && expires_at_us <= clock_now_us())
+		result = error_set(error, ERR_USAGE, MSG_ADMIN_PAST, FIELD("expires"), NULL);
+	if (result)
+		return result;
 	key_generate(call->admin->settings->service_prefix, mode, key);
 	struct sha256 hash = sha256_of(key, strlen(key));
 	memcpy(last_four, key + strlen(key) - 4, sizeof last_four);
-	int result = store_create_key(call->admin->store, admin_slice(call, "channel"), mode, name,
-	                              &hash, last_four, call->now_us, key_id, error);
+	result = store_create_key(call->admin->store, admin_slice(call, "channel"), mode, name,
+	                          expires_at_us, &hash, last_four, call->now_us, key_id, error);
 	if (!result) {
 		json_begin_object(out, NULL);
 		json_text(out, "key_id", key_id);
@@ -172,10 +188,18 @@ static int run_key_create(const struct admin_call *call, struct json_writer *out
 		json_text(out, "key", key);
 		json_text(out, "last_four", last_four);
 		json_time(out, "created_at", call->now_us);
+		json_time(out, "expires_at", expires_at_us);
 		json_end_object(out);
 	}
 	explicit_bzero(key, sizeof key);
 	return result;
+}
+
+static const char *key_state(const struct key_record *key, int64_t now_us)
+{
+	if (key->revoked_at_us != TIME_NONE)
+		return "revoked";
+	return key->expires_at_us != TIME_NONE && key->expires_at_us <= now_us ? "expired" : "valid";
 }
 
 static int run_key_list(const struct admin_call *call, struct json_writer *out, struct error *error)
@@ -193,15 +217,38 @@ static int run_key_list(const struct admin_call *call, struct json_writer *out, 
 		json_begin_object(out, NULL);
 		json_text(out, "key_id", item->key_id);
 		json_text(out, "channel_id", item->channel_id);
+		json_text(out, "channel_name", item->channel_name);
 		json_text(out, "account_id", item->account_id);
 		json_text(out, "mode", mode_text(item->mode));
 		json_text(out, "name", item->name);
 		json_text(out, "last_four", item->last_four);
+		json_text(out, "state", key_state(item, call->now_us));
 		json_time(out, "created_at", item->created_at_us);
+		json_time(out, "expires_at", item->expires_at_us);
 		json_time(out, "revoked_at", item->revoked_at_us);
+		json_time(out, "last_used_at", item->last_used_at_us);
+		json_text(out, "reason", item->reason);
 		json_end_object(out);
 	}
 	list_end(out, list.more);
+	return OK;
+}
+
+static int run_key_expire(const struct admin_call *call, struct json_writer *out,
+                          struct error *error)
+{
+	int64_t expires_at_us = TIME_NONE;
+	bool never = slice_is(admin_slice(call, "at"), "never");
+	int result = never ? OK : admin_moment(call, "at", 1, TIME_NONE, &expires_at_us, error);
+	if (!result)
+		result =
+			store_expire_key(call->admin->store, admin_slice(call, "key"), expires_at_us, error);
+	if (result)
+		return result;
+	json_begin_object(out, NULL);
+	json_text(out, "key_id", admin_text(call, "key"));
+	json_time(out, "expires_at", expires_at_us);
+	json_end_object(out);
 	return OK;
 }
 
@@ -209,8 +256,8 @@ static int run_key_revoke(const struct admin_call *call, struct json_writer *out
                           struct error *error)
 {
 	int64_t revoked_at_us;
-	int result = store_revoke_key(call->admin->store, admin_slice(call, "key"), call->now_us,
-	                              &revoked_at_us, error);
+	int result = store_revoke_key(call->admin->store, admin_slice(call, "key"),
+	                              admin_text(call, "reason"), call->now_us, &revoked_at_us, error);
 	if (result)
 		return result;
 	json_begin_object(out, NULL);
@@ -249,8 +296,14 @@ const struct admin_operation admin_channel_operations[] = {
                     ADMIN_LIST_LIMIT, ADMIN_LIST_AFTER},
      .run = run_list},
 	{.name = "channel show",
-     .summary = "show a channel with all sealed configuration versions",
-     .parameters = {CHANNEL},
+     .summary =
+         "show a channel with its sealed configuration versions, of which the last is in force",
+     .parameters = {CHANNEL,
+                    ADMIN_FLAG_INTEGER("limit", false, 1, ADMIN_LIST_MAX,
+                                       "at most so many versions, the newest (50 unless told)"),
+                    ADMIN_FLAG_INTEGER(
+						"before", false, 1, ADMIN_NUMBER_MAX,
+						"only versions below this one, the first of the page before")},
      .run = run_show},
 	{.name = "channel configure",
      .summary = "seal a new configuration version, if anything differs",
@@ -264,6 +317,7 @@ const struct admin_operation admin_channel_operations[] = {
      .run = run_configure},
 	{.name = "channel suspend",
      .summary = "refuse registrations and certifications; reading goes on",
+     .urgent = true,
      .changes = true,
      .parameters = {CHANNEL},
      .run = run_suspend},
@@ -277,19 +331,31 @@ const struct admin_operation admin_channel_operations[] = {
      .changes = true,
      .parameters = {ADMIN_FLAG_ID("channel", "CHANNEL", true, "the channel that it opens"),
                     ADMIN_FLAG_CHOICE("mode", true, "live|test", "which of the channel's chains"),
-                    ADMIN_FLAG_LINE("name", false, 0, ADMIN_LINE_MAX, "to tell keys apart")},
+                    ADMIN_FLAG_LINE("name", false, 0, ADMIN_LINE_MAX, "to tell keys apart"),
+                    ADMIN_FLAG_MOMENT("expires", false,
+                                      "when it ends: a time, or a duration such as 90d from now")},
      .run = run_key_create},
 	{.name = "key list",
      .summary = "list keys",
-     .columns = "key_id channel_id mode last_four name created_at revoked_at",
+     .columns =
+         "key_id channel_id mode last_four name created_at last_used_at expires_at revoked_at "
+         "reason",
      .parameters = {ADMIN_FLAG_ID("channel", "CHANNEL", false, "those of one channel"),
                     ADMIN_FLAG_ID("account", "ACCOUNT", false, "those of one account"),
                     ADMIN_LIST_LIMIT, ADMIN_LIST_AFTER},
      .run = run_key_list},
+	{.name = "key expire",
+     .summary = "set, move or take away the time at which a key ends",
+     .changes = true,
+     .parameters = {ADMIN_POSITIONAL_ID("key", "KEY_ID", "the key's identifier"),
+                    ADMIN_FLAG_MOMENT("at", true, "a time, a duration from now, or never")},
+     .run = run_key_expire},
 	{.name = "key revoke",
      .summary = "revoke a key for good, within 2 seconds",
+     .urgent = true,
      .changes = true,
-     .parameters = {ADMIN_POSITIONAL_ID("key", "KEY_ID", "the key's identifier")},
+     .parameters = {ADMIN_POSITIONAL_ID("key", "KEY_ID", "the key's identifier"),
+                    ADMIN_FLAG_LINE("reason", false, 1, ADMIN_LINE_MAX, "kept with the key")},
      .run = run_key_revoke},
 	{0},
 };

@@ -1,12 +1,38 @@
 /* Certifications and sealed segments. */
+#include <stdio.h>
+#include <stdlib.h>
+
 #include "service/admin_call.h"
 #include "store/accounts/accounts.h"
 #include "store/certifications/certifications.h"
+#include "service/signers.h"
+#include "service/watch.h"
 #include "store/inspect.h"
 
 /* ---- certifications ---- */
 
-static void certification_members(struct json_writer *out, const struct certification *item)
+/* What a failed attempt's words begin with (issue_attempt.c) says of what kind it was. */
+static const char *failure_kind(const char *last_error)
+{
+	if (!last_error)
+		return NULL;
+	switch (strtol(last_error, NULL, 10)) {
+	case ERR_AUTHORITY: return "authority";
+	case ERR_NOT_FOUND: return "content";
+	case ERR_INVALID_EVIDENCE: return "verification";
+	case ERR_NO_SPACE:
+	case ERR_NO_MEMORY:
+	case ERR_IO:
+	case ERR_NETWORK:
+	case ERR_UNAVAILABLE:
+	case ERR_UNKNOWN_OUTCOME: return "resources";
+	default: return "service";
+	}
+}
+
+/* The words are the operator's: they name places, hosts and programs. A user gets the kinds. */
+static void certification_members(const struct admin_call *call, struct json_writer *out,
+                                  const struct certification *item)
 {
 	json_integer(out, "number", item->certification);
 	json_text(out, "certification_id", item->certification_id);
@@ -14,6 +40,8 @@ static void certification_members(struct json_writer *out, const struct certific
 	json_text(out, "mode", mode_text(item->mode));
 	json_text(out, "status", certification_status_text(item->status));
 	json_number(out, "progress", (double)item->progress_permille / 1000);
+	json_time(out, "from", item->range.from_us);
+	json_time(out, "to", item->range.to_us);
 	json_integer(out, "first_sequence", item->first_sequence);
 	json_integer(out, "last_sequence", item->last_sequence);
 	json_time(out, "requested_at", item->requested_at_us);
@@ -23,7 +51,70 @@ static void certification_members(struct json_writer *out, const struct certific
 	bool completed = item->status == CERTIFICATION_COMPLETED;
 	json_text(out, "verification_code", completed ? item->verification_code : NULL);
 	json_text(out, "incident_id", *item->incident_id ? item->incident_id : NULL);
-	json_text(out, "last_error", item->last_error);
+	json_text(out, "failure", failure_kind(item->last_error));
+	json_text(out, "last_error", call->caller->is_user ? NULL : item->last_error);
+	bool waits = item->status == CERTIFICATION_PROCESSING && item->next_attempt_at_us > 0;
+	json_time(out, "next_attempt_at", waits ? item->next_attempt_at_us : TIME_NONE);
+}
+
+/* ---- what one that is processed waits for ---- */
+
+void admin_describe_authorities(const struct admin_call *call, char *text, size_t size)
+{
+	struct watched_authority watched;
+	const struct service *service = call->admin->service;
+	for (size_t i = 0; service && watch_get_authority(service, i, &watched); i++) {
+		size_t used = strlen(text);
+		if (watched.fails)
+			snprintf(text + used, size - used, "; the timestamp authority %s fails: %s",
+			         watched.host, watched.reason);
+	}
+}
+
+static void write_waits(const struct admin_call *call, const char *kind, const char *text,
+                        struct json_writer *out)
+{
+	json_text(out, "waiting_for", kind);
+	json_text(out, "waits_for", call->caller->is_user ? NULL : text);
+}
+
+static bool authority_fails(const struct service *service)
+{
+	struct watched_authority watched;
+	bool fails = false;
+	for (size_t i = 0; service && watch_get_authority(service, i, &watched); i++)
+		fails |= watched.fails;
+	return fails;
+}
+
+/* As far as the service that is asked knows. */
+static int write_waits_for(const struct admin_call *call, const struct certification *item,
+                           struct json_writer *out, struct error *error)
+{
+	const struct service *service = call->admin->service;
+	struct chain_head head;
+	char text[4096];
+	struct error why = {0};
+	if (item->status != CERTIFICATION_PROCESSING) {
+		write_waits(call, NULL, NULL, out);
+		return OK;
+	}
+	int result = store_get_chain(call->admin->store, item->account, item->chain, &head, error);
+	if (result)
+		return result;
+	if (item->mode == MODE_LIVE && head.sealed_sequence < item->last_sequence) {
+		snprintf(text, sizeof text, "the seal of event %lld of its channel",
+		         (long long)item->last_sequence);
+		admin_describe_authorities(call, text, sizeof text);
+		write_waits(call, authority_fails(service) ? "authority" : "seal", text, out);
+	} else if (service && signers_check(service, &why)) {
+		write_waits(call, "signature", error_reason(&why, why.code), out);
+	} else if (item->worked_on && item->next_attempt_at_us > store_now_us(call->admin->store)) {
+		write_waits(call, "work", "the node that is at it", out);
+	} else {
+		write_waits(call, "attempt", "its next attempt", out);
+	}
+	return OK;
 }
 
 static const char *document_kind_text(enum document_kind kind)
@@ -47,7 +138,8 @@ static int document_array(const struct admin_call *call, const struct certificat
 		json_text(out, "kind", document_kind_text(documents[i].kind));
 		json_integer(out, "bytes", documents[i].size_bytes);
 		json_hex(out, "sha256", documents[i].sha256.bytes, SHA256_SIZE);
-		json_text(out, "object", documents[i].object);
+		if (!call->caller->is_user)
+			json_text(out, "object", documents[i].object);
 		json_end_object(out);
 	}
 	json_end_array(out);
@@ -66,7 +158,10 @@ static int show_certification(const struct admin_call *call, struct slice id,
 	if (result)
 		return result;
 	json_begin_object(out, NULL);
-	certification_members(out, &item);
+	certification_members(call, out, &item);
+	result = write_waits_for(call, &item, out, error);
+	if (result)
+		return result;
 	result = document_array(call, &item, out, error);
 	json_end_object(out);
 	return result;
@@ -95,7 +190,7 @@ static int run_list(const struct admin_call *call, struct json_writer *out, stru
 	list_begin(out);
 	for (size_t i = 0; i < count; i++) {
 		json_begin_object(out, NULL);
-		certification_members(out, &items[i]);
+		certification_members(call, out, &items[i]);
 		json_end_object(out);
 	}
 	list_end(out, more);
@@ -174,7 +269,7 @@ const struct admin_operation admin_evidence_operations[] = {
 	{.name = "certification list",
      .summary = "list a channel's certifications, newest first",
      .columns = "number certification_id status first_sequence last_sequence requested_at "
-                "completed_at attempts",
+                "completed_at attempts next_attempt_at",
      .parameters = {OF_CHANNEL,
                     ADMIN_FLAG_CHOICE("mode", false, "live|test",
                                       "of which chain (live unless told)"),
@@ -190,6 +285,7 @@ const struct admin_operation admin_evidence_operations[] = {
      .run = run_show},
 	{.name = "certification retry",
      .summary = "try one that waits for its next attempt now",
+     .changes = true,
      .parameters = {CERTIFICATION},
      .run = run_retry},
 	{.name = "segment list",

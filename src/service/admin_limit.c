@@ -9,7 +9,7 @@
 static int run_create(const struct admin_call *call, struct json_writer *out, struct error *error)
 {
 	if (admin_given(call, "channel") == admin_given(call, "key"))
-		return error_set(error, ERR_USAGE, MSG_ADMIN_ONE_OF, "--channel", "--key", NULL);
+		return error_set(error, ERR_USAGE, MSG_ADMIN_ONE_OF, FIELD("channel"), FIELD("key"), NULL);
 	enum period period;
 	bool known = period_parse(admin_slice(call, "period"), &period);
 	assert(known); /* one of the operation's choices */
@@ -49,7 +49,10 @@ static int run_list(const struct admin_call *call, struct json_writer *out, stru
 		json_text(out, "account_id", item->account_id);
 		json_text(out, "scope", *item->key_id ? "key" : "channel");
 		json_text(out, "channel_id", item->channel_id);
+		json_text(out, "channel_name", item->channel_name);
 		json_text(out, "key_id", *item->key_id ? item->key_id : NULL);
+		json_text(out, "key_name", item->key_name);
+		json_text(out, "key_last_four", item->key_last_four);
 		json_text(out, "period", period_text(item->period));
 		json_integer(out, "max_events", item->max_events);
 		json_integer(out, "used", item->used);

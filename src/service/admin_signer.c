@@ -13,7 +13,7 @@ static int run_rotate(const struct admin_call *call, struct json_writer *out, st
 	struct slice reason = admin_slice(call, "reason");
 	if (!call->admin->service || !call->admin->service->signer)
 		return error_set(error, ERR_REFUSED, MSG_SIGNER_NO_SERVICE, NULL);
-	int result = signers_rotate(call->admin->service,
+	int result = signers_rotate(call->admin->service, call->admin->store,
 	                            reason.size ? reason : slice_of("replaced by the operator"), error);
 	return result ? result : run_list(call, out, error);
 }
@@ -37,11 +37,13 @@ const struct admin_operation admin_signer_operations[] = {
      .run = run_list},
 	{.name = "signer rotate",
      .summary = "bring the key of signer.next_key into force, at all nodes",
+     .changes = true,
      .columns = COLUMNS,
      .parameters = {REASON(false)},
      .run = run_rotate},
 	{.name = "signer end",
      .summary = "have the certificate in force sign nothing more; certifications wait for another",
+     .changes = true,
      .columns = COLUMNS,
      .parameters = {REASON(true)},
      .run = run_end},

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/reading.h"
 
 #define EXCHANGES_MAX 8
 #define REQUEST_TIME_MS 5000
@@ -141,19 +142,24 @@ static int execute(struct exchange *exchange, struct slice line, struct buf *ans
 		return result;
 	if (!json_get_text(request, "operation", &name))
 		return error_set(error, ERR_USAGE, MSG_ADMIN_BAD_REQUEST, NULL);
+	struct slice claimed = {0};
+	struct admin_caller caller = {0};
+	(void)json_get_text(request, "claimed", &claimed);
+	const char *said = claimed.size ? arena_copy(&arena, claimed.data, claimed.size) : NULL;
+	result = admin_actor(exchange->uid, "socket", said, &arena, &caller.actor);
+	if (result)
+		return result;
 	const struct admin_operation *operation = admin_find(name);
 	if (!operation) {
 		const char *text = arena_copy(&arena, name.data, name.size);
 		return error_set(error, ERR_USAGE, MSG_ADMIN_UNKNOWN_OPERATION, text ? text : "", NULL);
 	}
 	buf_add_text(answer, "{\"result\":");
+	reading_begin();
 	result = admin_run(exchange->server->admin, operation, json_member(request, "arguments"),
-	                   answer, error);
+	                   &caller, answer, error);
+	reading_end();
 	buf_add_byte(answer, '}');
-	char uid[24];
-	snprintf(uid, sizeof uid, "%lu", (unsigned long)exchange->uid);
-	log_info("administration", "operation", operation->name, "uid", uid, "outcome",
-	         result ? error_code_text(result) : "done");
 	return result ? result : buf_check(answer);
 }
 

@@ -2,7 +2,7 @@
  * root's.
  *
  * A connection carries one exchange: a request line
- *   {"arguments":{…},"operation":"account create"}
+ *   {"arguments":{…},"claimed":"alice","operation":"account create"}
  * of at most ADMIN_REQUEST_MAX bytes, and an answer line, either
  *   {"result":…} or {"error":{"code":…,"exit":…,"message":…,"cause":…}}
  * of at most ADMIN_RESULT_MAX bytes and some. */

@@ -10,6 +10,7 @@
 #include "service/check_stamp.h"
 #include "store/certifications/link_secrets.h"
 #include "store/inspect.h"
+#include "store/watch.h"
 
 #define PROBLEMS_SHOWN_MAX 1000
 #define PROBLEM_SIZE_MAX 600
@@ -218,6 +219,19 @@ static int run_backup(const struct admin_call *call, struct json_writer *out, st
 	return OK;
 }
 
+/* For whoever archives the database by its own means. */
+static int run_note_backup(const struct admin_call *call, struct json_writer *out,
+                           struct error *error)
+{
+	int result = store_note_backup(call->admin->store, call->now_us, error);
+	if (result)
+		return result;
+	json_begin_object(out, NULL);
+	json_time(out, "last_backup_at", call->now_us);
+	json_end_object(out);
+	return OK;
+}
+
 /* ---- links ---- */
 
 static int run_rotate_link_secret(const struct admin_call *call, struct json_writer *out,
@@ -247,6 +261,7 @@ const struct admin_operation admin_store_operations[] = {
      .run = run_check},
 	{.name = "store backup",
      .summary = "copy the store and what it names into a directory, while serving",
+     .outside = true,
      .parameters = {{.name = "directory",
                      .kind = ADMIN_PATH,
                      .required = true,
@@ -257,8 +272,13 @@ const struct admin_operation admin_store_operations[] = {
                      .help = "empty, or not there yet; the service must be able to write there"},
                     ADMIN_FLAG_SWITCH("no_content", "the database alone")},
      .run = run_backup},
+	{.name = "store backup-done",
+     .summary = "note that a backup was made by other means, as of now",
+     .changes = true,
+     .run = run_note_backup},
 	{.name = "store rotate-link-secret",
      .summary = "sign new download links with a new secret",
+     .changes = true,
      .parameters = {ADMIN_FLAG_SWITCH("now", "links already given out end at once")},
      .run = run_rotate_link_secret},
 	{0},

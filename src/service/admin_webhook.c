@@ -1,9 +1,10 @@
-/* Receivers of notices: endpoints, test deliveries, the delivery log, replays. */
+/* Receivers of notices: endpoints, test deliveries, the delivery log. */
 #include "base/utf8.h"
 #include "service/admin_call.h"
 #include "service/webhook.h"
 #include "store/accounts/accounts.h"
 #include "store/notices/webhooks.h"
+#include "store/quiet.h"
 
 #define TYPES_MAX 512
 #define BODY_MAX ((size_t)8 * 1024)
@@ -39,10 +40,7 @@ static void webhook_members(const struct admin_call *call, const struct webhook_
 	types_member(out, record->types);
 	json_boolean(out, "enabled", record->disabled_at_us == TIME_NONE);
 	json_time(out, "disabled_at", record->disabled_at_us);
-	json_text(out, "disabled_by",
-	          record->disabled_at_us == TIME_NONE ? NULL
-	          : record->disabled_by_failures      ? "failures"
-	                                              : "operator");
+	json_text(out, "disabled_by", record->disabled_by);
 	json_integer(out, "failures", record->failures);
 	json_integer(out, "waiting", record->waiting);
 	json_integer(out, "secret_version", record->secret_version);
@@ -176,14 +174,16 @@ static int run_rotate(const struct admin_call *call, struct json_writer *out, st
 static int run_enable(const struct admin_call *call, struct json_writer *out, struct error *error)
 {
 	struct slice endpoint_id = admin_slice(call, "endpoint");
-	int result = store_enable_webhook(call->admin->store, endpoint_id, true, call->now_us, error);
+	int result = store_switch_webhook(call->admin->store, endpoint_id, NULL, call->now_us, error);
 	return result ? result : show(call, endpoint_id, false, out, error);
 }
 
 static int run_disable(const struct admin_call *call, struct json_writer *out, struct error *error)
 {
 	struct slice endpoint_id = admin_slice(call, "endpoint");
-	int result = store_enable_webhook(call->admin->store, endpoint_id, false, call->now_us, error);
+	int result =
+		store_switch_webhook(call->admin->store, endpoint_id,
+	                         call->caller->is_user ? "user" : "operator", call->now_us, error);
 	return result ? result : show(call, endpoint_id, false, out, error);
 }
 
@@ -231,6 +231,7 @@ static void delivery_members(struct json_writer *out, const struct delivery_view
 	json_integer(out, "attempts", view->attempts);
 	json_time(out, "next_attempt_at", waiting ? view->due_at_us : TIME_NONE);
 	json_time(out, "ended_at", waiting ? TIME_NONE : view->due_at_us);
+	json_time(out, "replayed_at", view->replayed_at_us);
 	if (!view->last.attempt) {
 		json_null(out, "last_attempt");
 		return;
@@ -275,20 +276,6 @@ static int run_attempts(const struct admin_call *call, struct json_writer *out, 
 		json_end_object(out);
 	}
 	list_end(out, list.more);
-	return OK;
-}
-
-static int run_replay(const struct admin_call *call, struct json_writer *out, struct error *error)
-{
-	int result = store_replay_notice(call->admin->store, admin_slice(call, "notice"),
-	                                 admin_slice(call, "endpoint"), call->now_us, error);
-	if (result)
-		return result;
-	json_begin_object(out, NULL);
-	json_text(out, "notice_id", admin_text(call, "notice"));
-	json_text(out, "endpoint_id", admin_text(call, "endpoint"));
-	json_text(out, "status", "waiting");
-	json_end_object(out);
 	return OK;
 }
 
@@ -358,13 +345,24 @@ static int send_test(const struct admin_call *call, const struct webhook_record 
 	return OK;
 }
 
+static int refuse_quiet(const struct admin_call *call, struct error *error)
+{
+	struct quiet quiet;
+	int result = store_get_quiet(call->admin->store, &quiet, error);
+	if (!result && (quiet.is || call->admin->settings->service_quiet))
+		result = error_set(error, ERR_REFUSED, MSG_SERVICE_QUIET, NULL);
+	return result;
+}
+
 static int run_test(const struct admin_call *call, struct json_writer *out, struct error *error)
 {
 	struct webhook_record record;
 	char notice_id[ID_SIZE];
 	BUF_AUTO struct buf body;
 	buf_init(&body, BODY_MAX);
-	int result = find(call, admin_slice(call, "endpoint"), &record, error);
+	int result = refuse_quiet(call, error);
+	if (!result)
+		result = find(call, admin_slice(call, "endpoint"), &record, error);
 	webhook_test_id(notice_id);
 	if (!result)
 		result = test_body(call, &record, notice_id, &body, error);
@@ -395,6 +393,7 @@ static int run_test(const struct admin_call *call, struct json_writer *out, stru
 const struct admin_operation admin_webhook_operations[] = {
 	{.name = "webhook create",
      .summary = "have an account's notices delivered to an address; shows the secret this once",
+     .changes = true,
      .parameters = {ADMIN_FLAG_ID("account", "ACCOUNT", true, "the account"),
                     URL(true, "the receiver"), TYPES},
      .run = run_create},
@@ -410,26 +409,33 @@ const struct admin_operation admin_webhook_operations[] = {
      .run = run_show},
 	{.name = "webhook update",
      .summary = "change address or types of a webhook endpoint",
+     .changes = true,
      .parameters = {ENDPOINT, URL(false, "another receiver"), TYPES},
      .run = run_update},
 	{.name = "webhook delete",
      .summary = "delete a webhook endpoint with its delivery log",
+     .changes = true,
      .parameters = {ENDPOINT},
      .run = run_delete},
 	{.name = "webhook test",
      .summary = "make one test delivery and say how it went; it is never counted",
+     .outside = true,
      .parameters = {ENDPOINT},
      .run = run_test},
 	{.name = "webhook rotate",
      .summary = "make a new secret, shown this once; both sign for 24 hours",
+     .changes = true,
      .parameters = {ENDPOINT},
      .run = run_rotate},
 	{.name = "webhook enable",
      .summary = "enable an endpoint again and take up what waits for it",
+     .changes = true,
      .parameters = {ENDPOINT},
      .run = run_enable},
 	{.name = "webhook disable",
      .summary = "stop deliveries to an endpoint; what waits is kept",
+     .urgent = true,
+     .changes = true,
      .parameters = {ENDPOINT},
      .run = run_disable},
 	{.name = "webhook deliveries",
@@ -444,10 +450,5 @@ const struct admin_operation admin_webhook_operations[] = {
      .columns = "attempt at duration_ms http_status error answer",
      .parameters = {ENDPOINT, ADMIN_POSITIONAL_ID("notice", "NOTICE", "the notice (ntc_…)")},
      .run = run_attempts},
-	{.name = "webhook replay",
-     .summary = "have a notice delivered to an endpoint again, with a fresh schedule",
-     .parameters = {ADMIN_POSITIONAL_ID("notice", "NOTICE", "the notice (ntc_…)"),
-                    ADMIN_FLAG_ID("endpoint", "ENDPOINT", true, "the endpoint (whk_…)")},
-     .run = run_replay},
 	{0},
 };

@@ -16,6 +16,8 @@
 #include "base/log.h"
 #include "db/db.h"
 #include "store/inspect.h"
+#include "store/quiet.h"
+#include "store/watch.h"
 
 #define COPY_CHUNK ((size_t)256 * 1024)
 #define MANIFEST_MAX ((size_t)64 * 1024)
@@ -231,6 +233,15 @@ static int backup_content(struct store *store, struct content_store *content, co
 	return result;
 }
 
+/* The backup is whole, whatever comes of it. */
+static void note_backup(struct store *store, int64_t at_us)
+{
+	struct error error = {0};
+	int result = store_note_backup(store, at_us, &error);
+	if (result)
+		log_warning("backup_not_noted", "cause", error_reason(&error, result));
+}
+
 int backup_make(struct store *store, struct content_store *content, const char *directory,
                 int64_t now_us, struct backup_facts *ret, struct error *error)
 {
@@ -255,6 +266,8 @@ int backup_make(struct store *store, struct content_store *content, const char *
 		result = backup_content(store, content, directory, &facts, error);
 	if (!result)
 		result = write_manifest(directory, &facts, error);
+	if (!result)
+		note_backup(store, facts.created_at_us);
 	if (!result)
 		*ret = facts;
 	return result;
@@ -310,8 +323,19 @@ static int check_backup(const char *path, const struct db_options *store,
 	return check_store_file(path, facts, error);
 }
 
+/* What it has from its first moment on, so that nothing that fails later leaves one that sends. */
+static int restore_store(const struct db_options *options, const char *path, bool live,
+                         const struct backup_facts *facts, struct error *error)
+{
+	char created[TIME_TEXT_SIZE], reason[QUIET_REASON_MAX], text[QUIET_MARK_SIZE];
+	time_format(facts->created_at_us, created);
+	snprintf(reason, sizeof reason, "restored from the backup of %s", created);
+	struct db_mark mark = quiet_mark(live ? NULL : reason, clock_now_us(), text);
+	return db_restore(options, path, &mark, error);
+}
+
 int backup_restore(const char *directory, const struct db_options *store,
-                   const struct content_options *content, struct backup_facts *ret,
+                   const struct content_options *content, bool live, struct backup_facts *ret,
                    struct error *error)
 {
 	if (strlen(directory) > DIRECTORY_MAX)
@@ -326,9 +350,9 @@ int backup_restore(const char *directory, const struct db_options *store,
 	if (!result && facts.content_objects >= 0)
 		result = restore_content(directory, content, &facts, error);
 	if (!result)
-		result = db_restore(store, path, error);
+		result = restore_store(store, path, live, &facts, error);
 	if (!result)
-		result = store_migrate(store, false, NULL, error);
+		result = store_migrate(store, false, NULL, NULL, NULL, error);
 	if (!result)
 		*ret = facts;
 	return result;

@@ -29,15 +29,17 @@ struct backup_facts {
 };
 
 /* While serving. `directory` (absolute) must be empty or not exist. `content` NULL: left out. What
- * is missing there is logged, and keeps nothing else from being saved. */
+ * is missing there is logged, and keeps nothing else from being saved. The
+ * store is told of it (store/watch.h). */
 int backup_make(struct store *store, struct content_store *content, const char *directory,
                 int64_t now_us, struct backup_facts *ret, struct error *error) MUST_CHECK;
 /* Checks the backup's own digest and brings objects and database back to where the settings say,
- * the database last and whole or not at all; then moves an older schema on. ERR_REFUSED when a
- * store is there already, or the place for content is another installation's. What fails before the
- * database can be repeated. */
+ * the database last and whole or not at all, quiet (store/quiet.h) from its first moment on unless
+ * it is to be `live`; then moves an older schema on. ERR_REFUSED when a store is there already, or
+ * the place for content is another installation's. What fails before the database can be repeated.
+ */
 int backup_restore(const char *directory, const struct db_options *store,
-                   const struct content_options *content, struct backup_facts *ret,
+                   const struct content_options *content, bool live, struct backup_facts *ret,
                    struct error *error) MUST_CHECK;
 
 #endif

@@ -5,16 +5,15 @@
 
 #include "base/json.h"
 #include "base/log.h"
+#include "service/certify_range.h"
 #include "service/evidence_chain.h"
 #include "service/links.h"
+#include "service/quiet.h"
 #include "service/service.h"
 #include "store/certifications/certifications.h"
 #include "store/certifications/idempotency.h"
 
 #define CERTIFY_MEMORY_MAX ((size_t)64 << 20) /* a page of certifications with many parts each */
-#define CONFIG_VERSIONS_MAX 1000
-/* An archive is a ZIP of less than 4 GiB, and an event may take half a kilobyte of it. */
-#define LIVE_CERTIFICATION_EVENTS_MAX 8000000
 
 /* ---- the record ---- */
 
@@ -194,74 +193,8 @@ int certification_get_evidence_record(struct service *service, const struct key_
 
 /* ---- acceptance ---- */
 
-static int check_size(const struct certification *certification, struct error *error)
-{
-	int64_t count = certification->last_sequence - certification->first_sequence + 1;
-	if (count < 1)
-		return error_set(error, ERR_VALIDATION, MSG_SERVICE_RANGE_EMPTY, NULL);
-	int limit = certification->mode == MODE_TEST ? TEST_CERTIFICATION_EVENTS_MAX
-	                                             : LIVE_CERTIFICATION_EVENTS_MAX;
-	if (count <= limit)
-		return OK;
-	char most[24], found[24];
-	snprintf(most, sizeof most, "%d", limit);
-	snprintf(found, sizeof found, "%" PRId64, count);
-	return error_set(error, ERR_VALIDATION, MSG_SERVICE_RANGE_SIZE, most, found, NULL);
-}
-
-/* Turns what was asked for into sequence numbers. *ret_sealed: these are sealed already. */
-static int freeze(struct service *service, struct certification *certification, bool *ret_sealed,
-                  struct error *error)
-{
-	const struct certification_range *range = &certification->range;
-	struct chain_head head;
-	int result =
-		store_get_chain(service->store, certification->account, certification->chain, &head, error);
-	if (!result)
-		result = certification_range_check(range, head.last_sequence, error);
-	if (result)
-		return result;
-	if (range->seq_from) {
-		certification->first_sequence = range->seq_from;
-		certification->last_sequence = range->seq_to;
-	} else {
-		/* A clock that was set back must not leave out what is received already. */
-		int64_t cut_us = certification->requested_at_us;
-		if (cut_us <= head.last_received_at_us)
-			cut_us = head.last_received_at_us + 1;
-		result = store_resolve_times(service->store, certification->account, certification->chain,
-		                             range->from_us, range->to_us < cut_us ? range->to_us : cut_us,
-		                             &certification->first_sequence, &certification->last_sequence,
-		                             error);
-	}
-	*ret_sealed = certification->last_sequence <= head.sealed_sequence;
-	return result ? result : check_size(certification, error);
-}
-
-static int list_versions(struct service *service, struct certification *certification,
-                         struct buf *text, struct error *error)
-{
-	int64_t versions[CONFIG_VERSIONS_MAX];
-	size_t count = 0;
-	int result = store_list_config_versions(
-		service->store, certification->account, certification->chain, certification->first_sequence,
-		certification->last_sequence, CONFIG_VERSIONS_MAX, versions, &count, error);
-	if (result == ERR_TOO_LARGE) {
-		char most[24];
-		snprintf(most, sizeof most, "%d", CONFIG_VERSIONS_MAX);
-		return error_set(error, ERR_VALIDATION, MSG_SERVICE_RANGE_CONFIGS, most, NULL);
-	}
-	struct json_writer writer = {.out = text};
-	json_begin_array(&writer, NULL);
-	for (size_t i = 0; i < count; i++)
-		json_integer(&writer, NULL, versions[i]);
-	json_end_array(&writer);
-	certification->config_versions = buf_slice(text).data;
-	return result ? result : buf_check(text);
-}
-
-static int accept(struct service *service, struct certification *certification, bool sealed,
-                  struct error *error)
+static int accept(struct service *service, struct store *store, struct certification *certification,
+                  bool sealed, struct error *error)
 {
 	char prefix[16];
 	size_t size = 0;
@@ -269,9 +202,8 @@ static int accept(struct service *service, struct certification *certification, 
 	     *letter && size < sizeof prefix - 1; letter++)
 		prefix[size++] = (char)toupper((unsigned char)*letter);
 	prefix[size] = '\0';
-	int result = store_accept_certification(service->store, prefix,
-	                                        service->settings->certification_open_per_account,
-	                                        certification, error);
+	int result = store_accept_certification(
+		store, prefix, service->settings->certification_open_per_account, certification, error);
 	if (result)
 		return result;
 	/* A round costs a timestamp: none without need. */
@@ -281,36 +213,22 @@ static int accept(struct service *service, struct certification *certification, 
 	return OK;
 }
 
-static int accept_new(struct service *service, const struct key_identity *key,
-                      const struct certification_range *range, const char *idempotency_key,
-                      enum language language, struct buf *out, struct error *error)
+static int accept_new(struct service *service, const struct certification_order *order,
+                      struct buf *out, struct error *error)
 {
-	struct certification certification = {
-		.account = key->account,
-		.channel = key->channel,
-		.chain = key->chain,
-		.key = key->key,
-		.mode = key->mode,
-		.requested_at_us = store_now_us(service->store),
-		.language = language,
-		.range = *range,
-		.fee = service->settings->certification_fee,
-		.idempotency_key = idempotency_key,
-	};
-	memcpy(certification.channel_id, key->channel_id, ID_SIZE);
+	struct certification certification;
 	BUF_AUTO struct buf versions;
-	buf_init(&versions, (size_t)CONFIG_VERSIONS_MAX * 24);
+	buf_init(&versions, CONFIG_VERSIONS_TEXT_MAX);
 	bool sealed = false;
-	int result = freeze(service, &certification, &sealed, error);
+	int result = certification_freeze(service, order, &certification, &versions, &sealed, error);
 	if (!result)
-		result = list_versions(service, &certification, &versions, error);
-	if (!result)
-		result = accept(service, &certification, sealed, error);
+		result = accept(service, order->store ? order->store : service->store, &certification,
+		                sealed, error);
 	if (result)
 		return result;
 	struct json_writer writer = {.out = out};
-	write_record(service, &certification, NULL, 0, NULL, language, certification.requested_at_us,
-	             &writer);
+	write_record(service, &certification, NULL, 0, NULL, order->language,
+	             certification.requested_at_us, &writer);
 	return OK;
 }
 
@@ -343,29 +261,32 @@ int certification_get(struct service *service, const struct key_identity *key, s
 	              : write_as_it_stands(service, &certification, language, &arena, out, error);
 }
 
-int certification_request(struct service *service, const struct key_identity *key,
-                          const struct certification_range *range, const char *idempotency_key,
-                          enum language language, struct buf *out, bool *ret_replayed,
-                          struct error *error)
+int certification_request(struct service *service, const struct certification_order *order,
+                          struct buf *out, bool *ret_replayed, struct error *error)
 {
+	const struct key_identity *key = order->key;
 	*ret_replayed = false;
-	if (!idempotency_key)
-		return accept_new(service, key, range, NULL, language, out, error);
+	int result = quiet_refuse(service, error);
+	if (result)
+		return result;
+	if (!order->idempotency_key)
+		return accept_new(service, order, out, error);
 	ARENA_AUTO struct arena arena;
 	arena_init(&arena, CERTIFY_MEMORY_MAX);
 	struct certification before;
-	int result;
 	for (;;) {
-		result = store_find_repeated(service->store, key->account, key->chain, idempotency_key,
-		                             store_now_us(service->store), range, &arena, &before, error);
+		result =
+			store_find_repeated(service->store, key->account, key->chain, order->idempotency_key,
+		                        store_now_us(service->store), order->range, &arena, &before, error);
 		if (result != ERR_NOT_FOUND)
 			break;
-		result = accept_new(service, key, range, idempotency_key, language, out, error);
+		result = accept_new(service, order, out, error);
 		if (result != ERR_CONFLICT) /* else another one was quicker */
 			return result;
 	}
 	*ret_replayed = !result;
-	return result ? result : write_as_it_stands(service, &before, language, &arena, out, error);
+	return result ? result
+	              : write_as_it_stands(service, &before, order->language, &arena, out, error);
 }
 
 /* Of a page, whichever way it goes. */

@@ -12,6 +12,25 @@ static int fault(const struct segment_record *segment, const char *words, struct
 	return error_cause(error, ERR_CORRUPT, "segment %s: %s", segment->segment_id, words);
 }
 
+/* The chain that a seal document of acts names: their documents alone are leaves. */
+static int check_ends(struct store *store, const struct segment_record *segment,
+                      struct sha256 *leaves, struct arena *arena, struct error *error)
+{
+	struct seal_document document;
+	struct sha256 before, last;
+	int result = stored_segment_document(segment, arena, &document, error);
+	if (!result)
+		result =
+			store_read_act_hashes(store, segment->account, segment->chain, segment->first_sequence,
+		                          segment->last_sequence, leaves, &before, &last, error);
+	if (result)
+		return result;
+	return sha256_equal(&before, &document.chain_hash_before) &&
+	               sha256_equal(&last, &document.chain_hash_last)
+	           ? OK
+	           : fault(segment, "the chain hashes that it names are not those of its acts", error);
+}
+
 /* Leaves from the events and the seal document to the kept nodes and the root. */
 static int check_tree(struct store *store, const struct segment_record *segment,
                       struct arena *arena, struct error *error)
@@ -22,9 +41,11 @@ static int check_tree(struct store *store, const struct segment_record *segment,
 	struct sha256 *nodes = arena_alloc(arena, SEGMENT_NODES_MAX * sizeof *nodes);
 	if (!leaves || !nodes)
 		return ERR_NO_MEMORY;
-	int result =
-		store_read_chain_hashes(store, segment->account, segment->chain, segment->first_sequence,
-	                            segment->last_sequence, leaves, error);
+	int result = chain_is_of_acts(segment->chain)
+	                 ? check_ends(store, segment, leaves, arena, error)
+	                 : store_read_chain_hashes(store, segment->account, segment->chain,
+	                                           segment->first_sequence, segment->last_sequence,
+	                                           leaves, error);
 	if (result)
 		return result;
 	leaves[events] = sha256_of(segment->document.data, segment->document.size);

@@ -1,9 +1,11 @@
 /* What proves one event: as JSON, and as an evidence record. */
 #include "base/base64.h"
 #include "base/json.h"
+#include "service/act_proof.h"
 #include "service/evidence_chain.h"
 #include "service/stored_segment.h"
 #include "service/service.h"
+#include "store/accounts/accounts.h"
 
 static int base64(struct arena *arena, struct slice bytes, struct slice *ret_text)
 {
@@ -23,16 +25,14 @@ struct seal {
 	struct tree_proof proof;
 };
 
-static int load_seal(struct service *service, int64_t account, int64_t chain, int64_t sequence,
+static int load_seal(struct store *store, int64_t account, int64_t chain, int64_t sequence,
                      struct arena *arena, struct seal *seal, struct error *error)
 {
-	int result =
-		store_find_segment(service->store, account, chain, sequence, arena, &seal->segment, error);
+	int result = store_find_segment(store, account, chain, sequence, arena, &seal->segment, error);
 	if (!result)
-		result =
-			stored_segment_prove(service->store, &seal->segment, sequence, &seal->proof, error);
+		result = stored_segment_prove(store, &seal->segment, sequence, &seal->proof, error);
 	if (!result)
-		result = store_get_round(service->store, seal->segment.round, arena, &seal->round, error);
+		result = store_get_round(store, seal->segment.round, arena, &seal->round, error);
 	return result;
 }
 
@@ -58,24 +58,23 @@ static void write_seal(const struct seal *seal, struct slice token_base64,
 	json_end_object(writer);
 }
 
-int event_proof_json(struct service *service, int64_t account, int64_t chain,
-                     const struct event *event, struct arena *arena, struct json_writer *writer,
-                     struct error *error)
+int event_proof_json(struct store *store, int64_t account, int64_t chain, const struct event *event,
+                     struct arena *arena, struct json_writer *writer, struct error *error)
 {
 	struct sha256 previous;
-	int result =
-		store_get_chain_hash(service->store, account, chain, event->sequence - 1, &previous, error);
+	int result = store_get_chain_hash(store, account, chain, event->sequence - 1, &previous, error);
 	struct channel channel;
 	if (!result)
-		result = store_get_channel(service->store, account, chain / 2, arena, &channel, error);
+		result = store_get_channel_versions(store, account, chain / 2, event->config_version + 1, 1,
+		                                    arena, &channel, error);
 	if (!result &&
-	    (event->config_version < 1 || event->config_version > (int64_t)channel.config_count))
+	    (!channel.config_count || channel.configs[0].facts.version != event->config_version))
 		result = error_cause(error, ERR_CORRUPT, "%s: no configuration version %lld",
 		                     event->event_id, (long long)event->config_version);
 	bool sealed = event->segment_id[0] != '\0';
 	struct seal seal;
 	if (!result && sealed)
-		result = load_seal(service, account, chain, event->sequence, arena, &seal, error);
+		result = load_seal(store, account, chain, event->sequence, arena, &seal, error);
 	struct slice token;
 	if (!result && sealed)
 		result = base64(arena, seal.round.token, &token);
@@ -83,8 +82,7 @@ int event_proof_json(struct service *service, int64_t account, int64_t chain,
 		return result;
 	json_begin_object(writer, "proof");
 	json_hex(writer, "previous_chain_hash", previous.bytes, SHA256_SIZE);
-	json_hex(writer, "config_hash", channel.configs[event->config_version - 1].hash.bytes,
-	         SHA256_SIZE);
+	json_hex(writer, "config_hash", channel.configs[0].hash.bytes, SHA256_SIZE);
 	if (sealed)
 		write_seal(&seal, token, writer);
 	json_end_object(writer);
@@ -92,7 +90,7 @@ int event_proof_json(struct service *service, int64_t account, int64_t chain,
 }
 
 /* By one of the round's tokens and what renewed it. */
-static int make_record(struct service *service, const struct seal *seal, const char *event_id,
+static int make_record(struct store *store, const struct seal *seal, const char *of,
                        enum token_source source, struct slice token,
                        struct evidence_record **ret_record, int64_t *ret_until_us,
                        struct error *error)
@@ -102,10 +100,9 @@ static int make_record(struct service *service, const struct seal *seal, const c
 	struct error cause = {0};
 	int result = evidence_record_create(&seal->proof, token, &record, &cause);
 	if (result == ERR_INVALID_EVIDENCE)
-		result = error_cause(error, ERR_CORRUPT, "the round of %s: %s", event_id, cause.cause);
+		result = error_cause(error, ERR_CORRUPT, "the round of %s: %s", of, cause.cause);
 	if (!result)
-		result = evidence_chain_follow(service->store, record, source, seal->round.round, 0,
-		                               &newest, error);
+		result = evidence_chain_follow(store, record, source, seal->round.round, 0, &newest, error);
 	if (result)
 		return result;
 	*ret_record = record;
@@ -116,21 +113,21 @@ static int make_record(struct service *service, const struct seal *seal, const c
 }
 
 /* Where the first token was lost, the second one may not be. */
-static int make_best_record(struct service *service, const struct seal *seal, const char *event_id,
+static int make_best_record(struct store *store, const struct seal *seal, const char *of,
                             struct arena *arena, struct evidence_record **ret_record,
                             struct error *error)
 {
 	struct round_token second;
 	struct evidence_record *other = NULL;
 	int64_t until_us, other_until_us = 0;
-	int result = make_record(service, seal, event_id, TOKEN_ROUND, seal->round.token, ret_record,
-	                         &until_us, error);
+	int result =
+		make_record(store, seal, of, TOKEN_ROUND, seal->round.token, ret_record, &until_us, error);
 	if (result || until_us >= clock_now_us())
 		return result;
-	result = store_get_second_token(service->store, seal->round.round, arena, &second, error);
+	result = store_get_second_token(store, seal->round.round, arena, &second, error);
 	if (!result)
-		result = make_record(service, seal, event_id, TOKEN_SECOND, second.token, &other,
-		                     &other_until_us, error);
+		result = make_record(store, seal, of, TOKEN_SECOND, second.token, &other, &other_until_us,
+		                     error);
 	if (!result && other_until_us > until_us) {
 		evidence_record_free(*ret_record);
 		*ret_record = other;
@@ -140,7 +137,7 @@ static int make_best_record(struct service *service, const struct seal *seal, co
 	return result == ERR_NOT_FOUND ? OK : result;
 }
 
-int event_evidence_record(struct service *service, int64_t account, int64_t chain,
+int event_evidence_record(struct store *store, int64_t account, int64_t chain,
                           const struct event *event, struct arena *arena, struct buf *out,
                           struct error *error)
 {
@@ -150,8 +147,37 @@ int event_evidence_record(struct service *service, int64_t account, int64_t chai
 		return error_set(error, ERR_NOT_FOUND, MSG_EVIDENCE_RECORD_PENDING, NULL);
 	struct seal seal;
 	EVIDENCE_RECORD_AUTO struct evidence_record *record = NULL;
-	int result = load_seal(service, account, chain, event->sequence, arena, &seal, error);
+	int result = load_seal(store, account, chain, event->sequence, arena, &seal, error);
 	if (!result)
-		result = make_best_record(service, &seal, event->event_id, arena, &record, error);
+		result = make_best_record(store, &seal, event->event_id, arena, &record, error);
 	return result ? result : evidence_record_write(record, out);
+}
+
+static int write_best_record(struct store *store, const struct seal *seal, const char *of,
+                             struct arena *arena, struct buf *out, struct error *error)
+{
+	EVIDENCE_RECORD_AUTO struct evidence_record *record = NULL;
+	int result = make_best_record(store, seal, of, arena, &record, error);
+	return result ? result : evidence_record_write(record, out);
+}
+
+int act_evidence_records(struct store *store, const struct act_record *act, struct arena *arena,
+                         struct act_evidence *evidence, struct error *error)
+{
+	struct seal seal;
+	int result = load_seal(store, act->account, act->chain, act->number, arena, &seal, error);
+	if (result == ERR_NOT_FOUND)
+		return error_set(error, result, MSG_ADMIN_ACT_PENDING, act->act_id, NULL);
+	if (!result)
+		result = write_best_record(store, &seal, act->act_id, arena, evidence->act, error);
+	/* The seal document is the leaf behind the last act. */
+	if (!result)
+		result = stored_segment_prove(store, &seal.segment, seal.segment.last_sequence + 1,
+		                              &seal.proof, error);
+	if (!result)
+		result = write_best_record(store, &seal, seal.segment.segment_id, arena,
+		                           evidence->seal_document, error);
+	if (!result)
+		evidence->document = seal.segment.document;
+	return result;
 }

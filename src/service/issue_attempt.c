@@ -1,3 +1,4 @@
+#include "service/quiet.h"
 #include "service/issue_attempt.h"
 
 #include <stdio.h>
@@ -62,8 +63,8 @@ static void delay(const struct issue_attempt *attempt, int64_t pause_us, const c
 static bool is_old(const struct issue_attempt *attempt)
 {
 	const struct service *service = attempt->service;
-	return store_now_us(service->store) - attempt->certification->requested_at_us >
-	       service->settings->certification_give_up_after;
+	int64_t from_us = quiet_counted_from(service, attempt->certification->requested_at_us);
+	return store_now_us(service->store) - from_us > service->settings->certification_give_up_after;
 }
 
 /* Whether the attempts that failed in themselves, with the pauses between them, have gone on for
@@ -108,13 +109,15 @@ static bool is_own_failure(int code)
 void issue_failed(const struct issue_attempt *attempt, int result, const struct error *error)
 {
 	const struct certification *certification = attempt->certification;
-	if (atomic_load(attempt->stopping)) {
-		delay(attempt, 0, NULL, false);
-		return;
-	}
 	char cause[ERROR_CAUSE_MAX + 64];
 	snprintf(cause, sizeof cause, "%d %s: %s", result, error_code_text(result),
 	         error_reason(error, result));
+	if (atomic_load(attempt->stopping)) {
+		log_info("certification_given_back", "certification_id", certification->certification_id,
+		         "cause", cause);
+		delay(attempt, 0, NULL, false);
+		return;
+	}
 	bool own_failure = is_own_failure(result);
 	bool may_pass = own_failure ? !is_settled(attempt) : is_transient(result);
 	/* What for want of a key was not signed waits for one. */
@@ -144,11 +147,14 @@ void issue_succeeded(const struct issue_attempt *attempt, const struct issue_res
 	}
 	/* Unless it is known to be another's, the documents may be the issued ones; what nothing names
 	 * is swept. */
-	if (result != ERR_REFUSED)
+	if (result != ERR_REFUSED) {
 		issue_failed(attempt, result, &error);
-	else
-		for (size_t i = 0; i < issued->count; i++)
-			content_discard(service->content, issued->documents[i].object);
+		return;
+	}
+	log_warning("certification_not_completed", "certification_id", certification->certification_id,
+	            "cause", error_reason(&error, result));
+	for (size_t i = 0; i < issued->count; i++)
+		content_discard(service->content, issued->documents[i].object);
 }
 
 bool issue_is_given_up(const struct issue_attempt *attempt)
@@ -168,6 +174,8 @@ void issue_fail_overdue(struct service *service, const atomic_bool *stopping)
 	struct certification found = {0};
 	struct store *store = service->store;
 	int64_t before_us = store_now_us(store) - service->settings->certification_give_up_after;
+	if (quiet_counted_from(service, before_us) > before_us)
+		return; /* woken since: none has waited for so long */
 	while (!atomic_load(stopping) &&
 	       !store_find_overdue_certification(store, before_us, found.certification, &arena, &found,
 	                                         NULL)) {

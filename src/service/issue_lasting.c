@@ -52,7 +52,7 @@ static int collect(struct issue_work *work, bool bare, struct validation_set *se
 		return error_cause(error, ERR_UNAVAILABLE, "level B-%s cannot be had: %s",
 		                   level_text(least), cause);
 	log_warning("level_not_reached", "certification_id", work->certification->certification_id,
-	            "level", "B-T", "cause", cause);
+	            "signature_level", "B-T", "cause", cause);
 	return OK;
 }
 

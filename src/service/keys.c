@@ -5,8 +5,12 @@
 #include <stdlib.h>
 #include <zlib.h>
 
+#include "service/key_uses.h"
+#include "store/accounts/accounts.h"
+
 #define FAILURE_LIFE_US US_PER_SECOND /* of a look-up that failed */
-#define CACHE_SLOTS 8192              /* a power of two; a fresh key takes an older one's slot */
+#define IDENTITY_MEMORY_MAX ((size_t)1 << 20)
+#define CACHE_SLOTS 8192 /* a power of two; a fresh key takes an older one's slot */
 
 static const char BASE62[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 #define RANDOM_DIGITS 30
@@ -150,6 +154,19 @@ static bool is_fresh(const struct cache_entry *entry, int64_t now_us)
 	return entry->read_at_us && now_us - entry->read_at_us < life_us;
 }
 
+/* By this node's clock, at each request: what is cached ends on time, too. */
+static bool has_expired(const struct key_identity *key)
+{
+	return key->expires_at_us && clock_now_us() >= key->expires_at_us;
+}
+
+static int refuse_expired(const struct key_identity *key, struct error *error)
+{
+	char time[TIME_TEXT_SIZE];
+	time_format(key->expires_at_us, time);
+	return error_set(error, ERR_INVALID_KEY, MSG_HTTP_KEY_EXPIRED, time, NULL);
+}
+
 static int judge(const struct cache_entry *entry, struct key_identity *ret, struct error *error)
 {
 	if (entry->result == ERR_NOT_FOUND)
@@ -159,6 +176,8 @@ static int judge(const struct cache_entry *entry, struct key_identity *ret, stru
 	*ret = entry->identity;
 	if (entry->identity.revoked)
 		return error_set(error, ERR_REVOKED_KEY, MSG_NONE, NULL);
+	if (has_expired(&entry->identity))
+		return refuse_expired(&entry->identity, error);
 	if (entry->identity.account_disabled)
 		return error_set(error, ERR_ACCOUNT_DISABLED, MSG_NONE, NULL);
 	return OK;
@@ -197,5 +216,60 @@ int service_look_up_key(struct service *service, const struct sha256 *key_hash,
 	else
 		entry.familiar = !entry.result;
 	cache_keep(service->keys, &entry, generation);
-	return failed ? entry.result : judge(&entry, ret, error);
+	if (failed)
+		return entry.result;
+	int result = judge(&entry, ret, error);
+	/* A key in use is looked up again and again: so its last use is known to KEY_LIFE_US. */
+	if (!result)
+		key_uses_note(service->key_uses, &(struct key_use){ret->account, ret->key, clock_now_us()});
+	return result;
+}
+
+int service_channel_identity(struct service *service, struct slice channel_id, enum mode mode,
+                             struct key_identity *ret, struct error *error)
+{
+	ARENA_AUTO struct arena arena;
+	arena_init(&arena, IDENTITY_MEMORY_MAX);
+	struct channel_record channel;
+	struct account_record account;
+	int result = store_find_channel(service->store, channel_id, &arena, &channel, error);
+	if (!result)
+		result = store_find_account(service->store, slice_of(channel.account_id),
+		                            store_now_us(service->store), &arena, &account, error);
+	if (result)
+		return result;
+	*ret = (struct key_identity){
+		.account = channel.account,
+		.channel = channel.channel,
+		.chain = channel.channel * 2 + (mode == MODE_TEST),
+		.mode = mode,
+		.modality = channel.modality,
+		.account_suspended = account.suspended,
+		.channel_suspended = channel.suspended,
+		.account_disabled = account.disabled,
+		.rate = account.rate_live,
+	};
+	memcpy(ret->account_id, channel.account_id, ID_SIZE);
+	memcpy(ret->channel_id, channel.channel_id, ID_SIZE);
+	return OK;
+}
+
+int service_check_writes(const struct key_identity *key, struct error *error)
+{
+	if (key->account_disabled)
+		return error_set(error, ERR_ACCOUNT_DISABLED, MSG_NONE, NULL);
+	if (key->account_suspended || key->channel_suspended)
+		return error_set(error, ERR_SUSPENDED, MSG_NONE, NULL);
+	return OK;
+}
+
+int service_write_key_uses(struct service *service, struct error *error)
+{
+	size_t count;
+	struct key_use *uses = key_uses_take(service->key_uses, &count);
+	int result = count ? store_note_key_uses(service->store, uses, count, error) : OK;
+	for (size_t i = 0; result && i < count; i++)
+		key_uses_note(service->key_uses, &uses[i]);
+	free(uses);
+	return result;
 }

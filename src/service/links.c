@@ -160,6 +160,7 @@ int issued_file_find(struct service *service, struct slice certification_id, str
 	if (result)
 		return result;
 	struct issued_file file = {
+		.account = document.account,
 		.content_type = document_type(document.kind),
 		.languages = document_languages(&document),
 		.size = (uint64_t)document.size_bytes,

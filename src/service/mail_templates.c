@@ -62,7 +62,7 @@ static bool find_value(const struct filling *filling, struct slice name, struct 
 	member[name.size] = '\0';
 	if (!json_get_text(filling->values, member, ret_value))
 		return false;
-	if (slice_is(name, "reason"))
+	if (slice_is(name, "reason") || slice_is(name, "role"))
 		*ret_value = reason_sentence(filling, *ret_value);
 	return true;
 }

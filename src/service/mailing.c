@@ -4,10 +4,12 @@
 
 #include "base/log.h"
 #include "service/mail_templates.h"
+#include "service/people.h"
 
 #define SEND_TIMEOUT_MS 20000
 #define END_RETRY_NS 500000000
 #define TEXT_MAX ((size_t)64 * 1024)
+#define VALUES_MEMORY_MAX ((size_t)256 * 1024)
 
 int mailing_init(struct mailing *mailing, struct service *service, const char *holder,
                  struct error *error)
@@ -34,17 +36,23 @@ static int send_mail(const struct mailing *mailing, const struct mail *mail, str
 {
 	BUF_AUTO struct buf subject;
 	BUF_AUTO struct buf text;
+	ARENA_AUTO struct arena arena;
+	const char *values = NULL;
 	const struct settings *settings = mailing->service->settings;
+	arena_init(&arena, VALUES_MEMORY_MAX);
+	int result = people_mail_values(mailing->service, mail, &arena, &values, error);
+	if (result)
+		return result;
 	struct mail_facts facts = {
 		.template_name = mail->template_name,
-		.values = mail->values,
+		.values = values,
 		.service = settings->service_name,
 		.account_id = mail->account_id,
 		.language = mail->language,
 	};
 	buf_init(&subject, MAIL_SUBJECT_MAX);
 	buf_init(&text, TEXT_MAX);
-	int result = mail_template_fill(&facts, &subject, &text, error);
+	result = mail_template_fill(&facts, &subject, &text, error);
 	if (result)
 		return result;
 	struct mail_message message = {
@@ -86,6 +94,10 @@ static void end(const struct mailing *mailing, const struct mail *mail, enum mai
 {
 	record_end(mailing, mail, how, cause, stopping);
 	struct counters *counters = &mailing->service->counters;
+	if (how == MAIL_DROPPED && strcmp(mail->template_name, MAIL_SIGN_IN) == 0) {
+		log_info("sign_in_not_mailed", "mail_id", mail->mail_id, "cause", cause);
+		return; /* whoever types addresses makes no alarm */
+	}
 	if (how == MAIL_SENT) {
 		atomic_fetch_add(&counters->mails_sent, 1);
 		log_info("mail_sent", "mail_id", mail->mail_id, "account_id", mail->account_id, "template",
@@ -136,6 +148,8 @@ void mailing_deliver(const struct mailing *mailing, const struct mail *mail,
 	int64_t wait_us = wait_after(mailing, mail);
 	if (!result)
 		end(mailing, mail, MAIL_SENT, NULL, stopping);
+	else if (result == ERR_NOT_FOUND)
+		end(mailing, mail, MAIL_DROPPED, "nobody is to get it", stopping);
 	else if (result == ERR_REFUSED || result == ERR_VALIDATION || wait_us < 0)
 		end(mailing, mail, MAIL_FAILED, error_reason(&error, result), stopping);
 	else

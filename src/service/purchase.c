@@ -7,6 +7,8 @@
 #include "base/schedule.h"
 #include "store/money/purchases.h"
 #include "store/money/topup.h"
+#include "service/quiet.h"
+#include "service/topup_look.h"
 
 #define PAYMENT_MEMORY_MAX ((size_t)256 << 10)
 /* A try may take two exchanges: asking what became of the one before, and charging. */
@@ -97,7 +99,9 @@ int service_payment_notice(struct service *service, const struct payment_notice 
 {
 	struct error local = {0};
 	error = error ? error : &local;
-	int result = OK;
+	int result = quiet_refuse(service, error);
+	if (result)
+		return result; /* the provider tells it again */
 	switch (notice->kind) {
 	case PAYMENT_NOTICE_OTHER: return OK;
 	case PAYMENT_NOTICE_PAID: return apply(service, notice, PURCHASE_PAY, error);
@@ -123,33 +127,51 @@ static bool is_the_stores(int result)
 	       result == ERR_UNKNOWN_OUTCOME;
 }
 
+/* Of one account. */
+static int decide_topup(struct service *service, int64_t account, const char *provider,
+                        int64_t now_us, struct error *error)
+{
+	enum topup_action action = TOPUP_NOTHING;
+	bool held = false;
+	int result = topup_look(service, account, &held, error);
+	if (!result && !held)
+		result = store_run_topup(service->store, account, provider, now_us, &action, error);
+	if (!result && action == TOPUP_FAIL)
+		atomic_fetch_add(&service->counters.topups_failed, 1);
+	return result;
+}
+
 int service_decide_topups(struct service *service, int64_t now_us, const atomic_bool *stopping,
                           struct error *error)
 {
 	const char *provider = payment_provider_name(service->payments);
 	int64_t account = 0;
-	struct error local = {0};
+	struct error local = {0}, last = {0}; /* the last look at payments that had no answer */
 	error = error ? error : &local;
 	while (!atomic_load(stopping)) {
-		enum topup_action action = TOPUP_NOTHING;
 		int result = store_next_due_topup(service->store, account, &account, error);
-		if (result || !account)
+		if (result)
 			return result;
-		result = store_run_topup(service->store, account, provider, now_us, &action, error);
+		if (!account)
+			break;
+		result = decide_topup(service, account, provider, now_us, error);
 		if (is_the_stores(result))
 			return result;
-		if (result) {
-			/* One account's trouble must not keep the others waiting. */
-			char number[24];
-			snprintf(number, sizeof number, "%" PRId64, account);
-			log_error("topup_not_decided", "account", number, "cause", error_reason(error, result));
-			error_clear(error);
+		if (!result)
 			continue;
-		}
-		if (action == TOPUP_FAIL)
-			atomic_fetch_add(&service->counters.topups_failed, 1);
+		/* One account's trouble must not keep the others waiting. */
+		char number[24];
+		snprintf(number, sizeof number, "%" PRId64, account);
+		const char *cause = error_reason(error, result);
+		if (result == ERR_NETWORK)
+			error_cause(&last, result, "account %s: %.400s", number, cause);
+		else
+			log_error("topup_not_decided", "account", number, "cause", cause);
+		error_clear(error);
 	}
-	return OK;
+	if (last.code)
+		*error = last;
+	return last.code;
 }
 
 /* ---- trying ---- */
@@ -193,6 +215,13 @@ static int call_provider(struct attempt *attempt, struct error *error)
 		return payment_refund(provider, text(payment->reference), payment->idempotency_key,
 		                      &attempt->result, error);
 	struct payment_order order = order_of(payment);
+	/* The original of a copy may have made it, and its key be forgotten by now. */
+	if (!payment->waiting && payment->created_at_us < atomic_load(&attempt->service->woken_us)) {
+		int result = payment_look_up(provider, &order, payment->reference, payment->created_at_us,
+		                             &attempt->result, error);
+		if (result || attempt->result.outcome != PAYMENT_NONE)
+			return result;
+	}
 	if (payment->waiting || age_of(attempt) >= PAYMENT_REPEAT_US)
 		return payment_look_up(provider, &order, payment->reference, payment->first_try_at_us,
 		                       &attempt->result, error);
@@ -307,6 +336,8 @@ int service_make_payment_page(struct service *service, struct slice sale_id, str
 	ARENA_AUTO struct arena arena;
 	arena_init(&arena, PAYMENT_MEMORY_MAX);
 	struct purchase_record record;
+	if (quiet_is(service))
+		return OK; /* as when the provider does not answer */
 	int result = store_find_purchase(service->store, sale_id, &arena, &record, error);
 	if (result || record.state != PURCHASE_PENDING)
 		return result;

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "service/quiet.h"
 #include "service/sequencer.h"
 #include "service/clock.h"
 
@@ -12,13 +13,16 @@ int register_submit(struct service *service, struct pending_registration *pendin
 {
 	struct registrar *registrar = service->registrar;
 	bool live = pending->registration.chain % 2 == MODE_LIVE;
-	int result = live ? service_clock_synchronized(service, error) : OK;
+	int result = quiet_refuse(service, error);
+	if (!result && live)
+		result = service_clock_synchronized(service, error);
 	if (result)
 		return result;
 	struct sequencer *sequencer =
 		&registrar->sequencers[(uint64_t)pending->registration.account % registrar->count];
 	if (!sequencer_add(sequencer, pending))
-		return error_cause(error, ERR_UNAVAILABLE, "the registration queue is full or closed");
+		return error_cause(error, ERR_UNAVAILABLE,
+		                   "the registration queue is closed, or has no room for the account");
 	return OK;
 }
 
@@ -59,7 +63,7 @@ void registrar_read_gauges(struct registrar *registrar, struct gauges *ret)
 	for (unsigned i = 0; i < registrar->started; i++) {
 		struct sequencer *sequencer = &registrar->sequencers[i];
 		pthread_mutex_lock(&sequencer->mutex);
-		ret->queue_length += sequencer->length;
+		ret->queue_length += sequencer->waiting.length;
 		ret->registration_chains_apart += apart_count(&sequencer->apart, clock_monotonic_us());
 		pthread_mutex_unlock(&sequencer->mutex);
 	}

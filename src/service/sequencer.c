@@ -1,21 +1,20 @@
 #include "service/sequencer.h"
+#include "base/reading.h"
 #include "service/clock.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 
 /* ---- the queue ---- */
 
 bool sequencer_add(struct sequencer *sequencer, struct pending_registration *pending)
 {
-	pending->next = NULL;
+	uint64_t account = (uint64_t)pending->registration.account;
 	pthread_mutex_lock(&sequencer->mutex);
-	bool refused = sequencer->stopping || sequencer->length >= QUEUE_MAX;
-	bool was_empty = sequencer->length == 0;
-	if (!refused) {
-		*sequencer->end = pending;
-		sequencer->end = &pending->next;
-		sequencer->length++;
-	}
+	bool refused = sequencer->stopping || !turns_has_room(&sequencer->waiting, account, QUEUE_MAX);
+	bool was_empty = sequencer->waiting.length == 0;
+	if (!refused)
+		turns_add(&sequencer->waiting, &pending->turn, account);
 	pthread_mutex_unlock(&sequencer->mutex);
 	if (!refused && was_empty)
 		pthread_cond_signal(&sequencer->arrived);
@@ -23,7 +22,7 @@ bool sequencer_add(struct sequencer *sequencer, struct pending_registration *pen
 }
 
 /* With store.sharded a batch is of one account, so that its transaction stays on one shard: those
- * of others wait for their turn. Whoever waits longest says whose turn it is. */
+ * of others wait for their turn. Whoever was served longest ago says whose turn it is. */
 static bool belongs(const struct sequencer *sequencer, const struct pending_registration *pending)
 {
 	if (sequencer->count == 0)
@@ -32,8 +31,7 @@ static bool belongs(const struct sequencer *sequencer, const struct pending_regi
 	const struct registration *item = &pending->registration;
 	if (item->account == first->account && item->chain == first->chain)
 		return true;
-	return (!sequencer->registrar->service->settings->store_sharded ||
-	        item->account == first->account) &&
+	return (!sequencer->sharded || item->account == first->account) &&
 	       !apart_has(&sequencer->apart, first->account, first->chain) &&
 	       !apart_has(&sequencer->apart, item->account, item->chain);
 }
@@ -50,24 +48,33 @@ static bool is_listed(const int64_t *accounts, size_t count, int64_t account)
 	return bsearch(&account, accounts, count, sizeof account, compare_numbers) != NULL;
 }
 
+struct taking {
+	struct sequencer *sequencer;
+	const int64_t *accounts; /* ascending; NULL: of all */
+	size_t account_count;
+};
+
+static enum turn_choice join_batch(void *context, struct turn *turn)
+{
+	struct taking *taking = context;
+	struct sequencer *sequencer = taking->sequencer;
+	struct pending_registration *pending =
+		(struct pending_registration *)((char *)turn - offsetof(struct pending_registration, turn));
+	int64_t account = pending->registration.account;
+	if (taking->accounts && !is_listed(taking->accounts, taking->account_count, account))
+		return TURN_OWNER_LEFT;
+	if (!belongs(sequencer, pending))
+		return TURN_LEFT;
+	sequencer->taken[sequencer->count] = pending;
+	sequencer->items[sequencer->count++] = &pending->registration;
+	return TURN_TAKEN;
+}
+
 /* Moves what may join the batch out of the queue, whose mutex is held; `accounts` NULL: of all. */
 static void take_waiting(struct sequencer *sequencer, const int64_t *accounts, size_t account_count)
 {
-	struct pending_registration **at = &sequencer->first;
-	while (*at && sequencer->count < BATCH_MAX) {
-		struct pending_registration *pending = *at;
-		if ((accounts && !is_listed(accounts, account_count, pending->registration.account)) ||
-		    !belongs(sequencer, pending)) {
-			at = &pending->next;
-			continue;
-		}
-		*at = pending->next;
-		if (sequencer->end == &pending->next)
-			sequencer->end = at;
-		sequencer->length--;
-		sequencer->taken[sequencer->count] = pending;
-		sequencer->items[sequencer->count++] = &pending->registration;
-	}
+	struct taking taking = {sequencer, accounts, account_count};
+	(void)turns_take(&sequencer->waiting, BATCH_MAX - sequencer->count, join_batch, &taking);
 }
 
 /* Waits for work; false only when stopping and nothing is left. */
@@ -75,7 +82,7 @@ static bool take_batch(struct sequencer *sequencer)
 {
 	sequencer->count = 0;
 	pthread_mutex_lock(&sequencer->mutex);
-	while (!sequencer->first && !sequencer->stopping)
+	while (sequencer->waiting.length == 0 && !sequencer->stopping)
 		pthread_cond_wait(&sequencer->arrived, &sequencer->mutex);
 	take_waiting(sequencer, NULL, 0);
 	pthread_mutex_unlock(&sequencer->mutex);
@@ -100,8 +107,11 @@ static void *sequencer_run(void *argument)
 {
 	struct sequencer *sequencer = argument;
 	pthread_setname_np(pthread_self(), "sequencer");
-	while (take_batch(sequencer))
+	while (take_batch(sequencer)) {
+		reading_begin();
 		sequencer_handle_batch(sequencer);
+		reading_end();
+	}
 	return NULL;
 }
 
@@ -110,7 +120,8 @@ bool sequencer_start(struct registrar *registrar, unsigned number)
 	struct sequencer *sequencer = &registrar->sequencers[number];
 	sequencer->registrar = registrar;
 	sequencer->number = number;
-	sequencer->end = &sequencer->first;
+	sequencer->sharded = registrar->service->settings->store_sharded;
+	turns_init(&sequencer->waiting);
 	pthread_mutex_init(&sequencer->mutex, NULL);
 	pthread_cond_init(&sequencer->arrived, NULL);
 	return pthread_create(&sequencer->thread, NULL, sequencer_run, sequencer) == 0;
@@ -123,6 +134,7 @@ void sequencer_stop(struct sequencer *sequencer)
 	pthread_mutex_unlock(&sequencer->mutex);
 	pthread_cond_signal(&sequencer->arrived);
 	pthread_join(sequencer->thread, NULL);
+	turns_free(&sequencer->waiting);
 	pthread_mutex_destroy(&sequencer->mutex);
 	pthread_cond_destroy(&sequencer->arrived);
 }

@@ -15,12 +15,11 @@
 struct sequencer {
 	struct registrar *registrar;
 	unsigned number;
+	bool sharded; /* store.sharded: it takes batches together where settings may be replaced */
 	pthread_t thread;
 	pthread_mutex_t mutex;
 	pthread_cond_t arrived;
-	struct pending_registration *first;
-	struct pending_registration **end;
-	size_t length;
+	struct turns waiting; /* pending registrations, by account */
 	bool stopping;
 	struct apart apart; /* chains that get batches of their own; changed by the thread alone */
 	/* Of the thread alone: its batch. */
@@ -42,7 +41,7 @@ struct registrar {
 bool sequencer_start(struct registrar *registrar, unsigned number) MUST_CHECK;
 /* Has what waits written, takes nothing new, ends the thread. */
 void sequencer_stop(struct sequencer *sequencer);
-/* Any thread. False when the queue is full or closed. */
+/* Any thread. False when the queue is closed, or has no room for the account. */
 bool sequencer_add(struct sequencer *sequencer, struct pending_registration *pending) MUST_CHECK;
 /* What the store calls when the accounts of the batch, whose context is the sequencer, are its
  * own (struct registration_batch). */

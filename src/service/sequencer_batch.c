@@ -141,12 +141,18 @@ static void count_outcome(struct registrar *registrar, const struct registration
 	}
 	if (item->result == ERR_CONFLICT)
 		atomic_fetch_add_explicit(&counters->conflicts, 1, memory_order_relaxed);
-	else if (item->result)
-		atomic_fetch_add_explicit(&counters->refused, 1, memory_order_relaxed);
-	else if (item->replayed)
+	else if (!item->result && item->replayed)
 		atomic_fetch_add_explicit(&counters->replayed, 1, memory_order_relaxed);
-	else
+	else if (!item->result)
 		atomic_fetch_add_explicit(&counters->registered, 1, memory_order_relaxed);
+}
+
+static void note_space(struct service *service, int result)
+{
+	if (result == ERR_NO_SPACE)
+		atomic_store(&service->lacks_space, true);
+	else if (!result && atomic_load_explicit(&service->lacks_space, memory_order_relaxed))
+		atomic_store(&service->lacks_space, false);
 }
 
 void sequencer_handle_batch(struct sequencer *sequencer)
@@ -164,6 +170,7 @@ void sequencer_handle_batch(struct sequencer *sequencer)
 	};
 	int result = store_register_batch(store, sequencer->number, &batch, &error);
 	atomic_fetch_add_explicit(&registrar->service->counters.batches, 1, memory_order_relaxed);
+	note_space(registrar->service, result);
 	if (!result) {
 		set_free(sequencer, sequencer->items[0]);
 	} else {

@@ -5,16 +5,21 @@
 
 #include <stdatomic.h>
 
+#include "base/turns.h"
 #include "content/content.h"
 #include "payment/payment.h"
+#include "service/receipt_rate.h"
 #include "service/settings.h"
 #include "store/store.h"
 
 struct registrar;
 struct key_cache;
+struct key_uses;
+struct rate_limiter;
 struct signer;
 struct authorities;
 struct renderer;
+struct watch;
 struct link_secrets;
 
 /* What is counted where it happens, by any thread; metrics.def says what each is. Since the start,
@@ -45,32 +50,52 @@ struct expiry_told {
 	struct sha256 which;
 };
 #define KEPT_ROOTS_MAX 16
+#define DAMAGE_TOLD_MAX 1024
 
 struct service {
-	const struct settings *settings;
+	/* What SIGHUP replaces while threads read it; the former ones live until nobody who was reading
+	 * then (base/reading.h) still is, so that whoever has one may go on with it. */
+	const struct settings *_Atomic settings;
+	atomic_uint_fast64_t reloads; /* moved on behind all that is replaced */
 	struct store *store;
 	struct content_store *content;
-	struct signer *signer;                /* the process that holds the keys */
-	struct authorities *authorities;      /* used by the sealer and for signature timestamps */
-	struct revocation_client *revocation; /* NULL: nobody is asked */
-	struct payment_provider *payments;
+	struct signer *signer;                   /* the process that holds the keys */
+	struct authorities *_Atomic authorities; /* used by the sealer and for signature timestamps */
+	struct revocation_client *_Atomic revocation; /* NULL: nobody is asked */
+	struct payment_provider *_Atomic payments;
 	const struct renderer *renderer; /* of reports */
 	struct registrar *registrar;
 	struct key_cache *keys;
+	struct key_uses *key_uses;
+	struct rate_limiter *tries;           /* event_try's, a bucket for each account */
 	char installation[INSTALLATION_SIZE]; /* whose content it is */
 	struct sha256 cursor_secret;          /* MAC key of lists' cursors */
 	struct link_secrets *link_secrets;    /* MAC keys of download links */
 	atomic_bool went_back;                /* the store: the program has to end (history.h) */
+	atomic_bool trust_is_old;             /* what service_write_trust wrote, since a reload */
 	struct counters counters;
+	atomic_int_fast64_t quiet_since_us; /* 0: it is not (quiet.h) */
+	atomic_int_fast64_t quiet_told_us;  /* clock_boot_us */
+	atomic_int_fast64_t woken_us;       /* 0: never (store/quiet.h) */
+	atomic_int_fast64_t copied_us;      /* with it */
 	struct clock_watch clock_watch;
+	atomic_bool lacks_space;   /* a batch failed for want of it, and none was written since */
+	struct watch *watch;       /* watch.h */
+	bool development;          /* `constancia dev`: development keys are what is wanted */
 	atomic_bool signing_fails; /* what holds the key does not sign, and the log was told */
-	struct expiry_told expiry_told[EXPIRING_MAX];    /* service_watch_expiry's */
-	atomic_uint_fast64_t kept_roots[KEPT_ROOTS_MAX]; /* timestamp_roots_keep's */
-	atomic_int_fast64_t issuing_bytes;               /* on disk, for certifications being made */
+	atomic_uint_fast64_t damage_told[DAMAGE_TOLD_MAX]; /* service_damage_is_new's */
+	struct expiry_told expiry_told[EXPIRING_MAX];      /* service_watch_expiry's */
+	atomic_uint_fast64_t kept_roots[KEPT_ROOTS_MAX];   /* timestamp_roots_keep's */
+	atomic_int_fast64_t issuing_bytes;                 /* on disk, for certifications being made */
+	atomic_bool makes_receipt;                         /* sale_receipt_make's */
+	struct receipt_rate receipt_rate;                  /* of the one who makes one */
 	service_wake_function *wake; /* NULL: no jobs run; called by service_wake alone */
 	void *wake_context;
 };
 
+/* The payment provider that the settings name, as service_open makes it. */
+int service_open_payments(const struct settings *settings, struct payment_provider **ret,
+                          struct error *error) MUST_CHECK;
 /* Opens store, content and payment provider by the settings, makes the installation's secrets and
  * starts the registrar. The caller gives a zeroed service, and signer, authorities, revocation and
  * renderer, which stay his, before anything is asked of it. On failure all is closed again. */
@@ -81,6 +106,11 @@ void service_close(struct service *service);
 /* Has a job of this node look at once; without jobs (and without a service: NULL) nothing happens,
  * and whoever starts them finds the work. */
 void service_wake(const struct service *service, enum wake which);
+
+/* Whether the log has yet to be told that this event's content is in that state: once for each
+ * since the start, as long as not too many are damaged, so that who looks again and again fills no
+ * log. */
+bool service_damage_is_new(struct service *service, const char *event_id, const char *state);
 
 /* ---- keys ---- */
 #define KEY_TEXT_MAX 64
@@ -101,6 +131,16 @@ bool service_key_known(struct service *service, struct slice key, struct key_que
  * caller, for reading goes on. */
 int service_look_up_key(struct service *service, const struct sha256 *key_hash,
                         struct key_identity *ret, struct error *error) MUST_CHECK;
+/* Writes down when keys were last used, as look-ups saw it; to be called every
+ * KEY_USES_INTERVAL_US. What could not be written is kept for the next time. */
+#define KEY_USES_INTERVAL_US (60 * US_PER_SECOND)
+int service_write_key_uses(struct service *service, struct error *error) MUST_CHECK;
+/* What a key of the mode would be on the channel, for who governs it and needs none: its number is
+ * 0. ERR_NOT_FOUND. */
+int service_channel_identity(struct service *service, struct slice channel_id, enum mode mode,
+                             struct key_identity *ret, struct error *error) MUST_CHECK;
+/* ERR_ACCOUNT_DISABLED, ERR_SUSPENDED: neither registers nor certifies. */
+int service_check_writes(const struct key_identity *key, struct error *error) MUST_CHECK;
 /* Forgets what is cached, after an administration command changed something. */
 void service_forget_keys(struct service *service);
 
@@ -112,37 +152,72 @@ struct pending_registration {
 	struct registration registration;
 	void (*done)(struct pending_registration *pending);
 	void *context;
-	struct pending_registration *next; /* the queue's own */
+	struct turn turn; /* the queue's own */
 };
-/* ERR_UNAVAILABLE when stopping or when the sequencer's queue is full (16,384). */
+/* ERR_UNAVAILABLE when stopping, when the sequencer's queue is full (16,384), or when the account
+ * has as many waiting as there is room left for the others. */
 int register_submit(struct service *service, struct pending_registration *pending,
                     struct error *error) MUST_CHECK;
 
 /* ---- shapes of the interface, shared by answers, archives and administration ---- */
 void event_json(const struct event *event, struct buf *out); /* the Event record, an object */
 
+/* The event of that identifier, of whatever chain. ERR_NOT_FOUND. */
+struct event_found {
+	int64_t account, chain;
+	struct event event;
+};
+int event_find(struct store *store, struct slice id, struct arena *arena, struct event_found *ret,
+               struct error *error) MUST_CHECK;
+/* Whether what is kept of its content has its hash. ERR_CORRUPT; ERR_NOT_FOUND: it is not there. */
+int event_check_content(struct content_store *store, const struct event *event, struct error *error)
+	MUST_CHECK;
+
 struct json_writer;
 /* The `proof` member of one event: previous_chain_hash, and once sealed the segment, its seal
  * document, the path to the round's root, the token (base64) and its authority. */
-int event_proof_json(struct service *service, int64_t account, int64_t chain,
-                     const struct event *event, struct arena *arena, struct json_writer *writer,
-                     struct error *error) MUST_CHECK;
+int event_proof_json(struct store *store, int64_t account, int64_t chain, const struct event *event,
+                     struct arena *arena, struct json_writer *writer, struct error *error)
+	MUST_CHECK;
 /* Appends the event's evidence record (RFC 4998, DER), whose data object is the event's record.
  * ERR_NOT_FOUND for a test event, which has none, and for one that is not sealed yet. */
-int event_evidence_record(struct service *service, int64_t account, int64_t chain,
+int event_evidence_record(struct store *store, int64_t account, int64_t chain,
                           const struct event *event, struct arena *arena, struct buf *out,
                           struct error *error) MUST_CHECK;
 
 /* ---- certifications (certify.c) ---- */
+struct certification_range;
+struct certification_order {
+	const struct key_identity *key;
+	const struct certification_range *range;
+	const char *idempotency_key; /* NULL: none */
+	/* ERR_REFUSED if it is not this now (store/certifications/certifications.h); NULL: nothing */
+	const struct certification_expected *expected;
+	enum language language;
+	struct store *store; /* that the acceptance is an act of (store/acts.h); NULL: of none */
+};
 /* Accepts a request: checks, freezes the range, charges the fee, writes the job. Gives the
  * Certification record as JSON.
- * With an idempotency key (NULL: none) that was accepted on the chain in the last 24 hours it does
- * nothing of that: *ret_replayed, and the record of that certification as it stands now; for
- * another range ERR_CONFLICT. */
-int certification_request(struct service *service, const struct key_identity *key,
-                          const struct certification_range *range, const char *idempotency_key,
-                          enum language language, struct buf *out, bool *ret_replayed,
-                          struct error *error) MUST_CHECK;
+ * With an idempotency key that was accepted on the chain in the last 24 hours it does nothing of
+ * that: *ret_replayed, and the record of that certification as it stands now; for another range
+ * ERR_CONFLICT. */
+int certification_request(struct service *service, const struct certification_order *order,
+                          struct buf *out, bool *ret_replayed, struct error *error) MUST_CHECK;
+/* What a request would mean now, and whether it would be accepted. */
+struct certification_estimate {
+	int64_t first_sequence, last_sequence;
+	bool sealed;
+	int64_t fee;
+	/* Of the declared content: the totals of the days on which the range was received, in the
+	 * proportion that it has of their events; exact where it has them all. */
+	int64_t content_bytes;
+	bool content_exact;
+	int refusal;      /* ERR_* of a request; OK: none */
+	struct error why; /* of a refusal */
+};
+/* Changes nothing. ERR_VALIDATION: the range means nothing. */
+int certification_estimate(struct service *service, const struct certification_order *order,
+                           struct certification_estimate *ret, struct error *error) MUST_CHECK;
 int certification_get(struct service *service, const struct key_identity *key, struct slice id,
                       enum language language, struct buf *out, struct error *error) MUST_CHECK;
 /* Appends the evidence record (RFC 4998, DER) of its documents, as renewed so far. ERR_NOT_FOUND:
@@ -161,11 +236,18 @@ int certification_list(struct service *service, const struct key_identity *key, 
 #define LINKS_INTERVAL_US (2 * US_PER_SECOND)
 #define LINKS_SPREAD_US (10 * US_PER_SECOND)
 int service_refresh_links(struct service *service, struct error *error) MUST_CHECK;
+struct document;
+/* The link of an issued document as answers give it:
+ * public_url/v1/downloads/<certification id>/<file name>?expires=<unix seconds>&mac=<hex>, or with
+ * content.presigned_links one that leads to the content store itself. */
+void document_link(const struct service *service, const char *certification_id,
+                   const struct document *document, int64_t now_us, struct buf *out);
 /* False when altered or expired. */
 bool link_check(const struct service *service, const char *certification_id, const char *name,
                 struct slice expires, struct slice mac, int64_t now_us) MUST_CHECK;
 /* The object in the content store behind an issued file, and what it is; ERR_NOT_FOUND. */
 struct issued_file {
+	int64_t account;
 	char object[CONTENT_NAME_MAX];
 	const char *content_type;
 	const char *languages; /* as Content-Language has them; NULL: of declared content, unknown */
@@ -183,6 +265,8 @@ int verification_lookup(struct service *service, struct slice code, const struct
  * store. */
 int service_trust(struct service *service, struct buf *out, struct error *error) MUST_CHECK;
 #define SERVICE_TRUST_MAX ((size_t)4 << 20)
+/* Writes them to trust.pem in the data directory. Waits for store and disk. */
+int service_write_trust(struct service *service, struct error *error) MUST_CHECK;
 /* Verifies an open file that anybody may have handed in, against these roots, in a process of its
  * own (proof/verifier.h): appends JSON as `constancia verify --json` has it. ERR_UNAVAILABLE when
  * that could not be done to its end. Waits. */
@@ -200,6 +284,8 @@ bool service_watch_clock(struct service *service);
 /* ---- state for /readyz and /metrics ---- */
 /* ERR_UNAVAILABLE while the signing process does not answer, or has ended. */
 int service_signer_ready(const struct service *service, struct error *error) MUST_CHECK;
+/* Whether a development key signs, or an embedded authority is among those asked. */
+bool service_has_development_keys(const struct service *service);
 #define GAUGE_UNKNOWN INT64_MIN
 struct gauges {
 #define GAUGE(member, name, type, unit, help) int64_t member;

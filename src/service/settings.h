@@ -31,6 +31,7 @@ static inline struct db_options settings_store(const struct settings *settings, 
 		.create = create,
 		.require_replicas = (unsigned)settings->store_require_replicas,
 		.commit_timeout_us = settings->store_commit_timeout,
+		.sharded = settings->store_sharded,
 	};
 }
 

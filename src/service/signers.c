@@ -145,7 +145,8 @@ int signers_join(struct service *service, struct error *error)
 	return result;
 }
 
-int signers_rotate(struct service *service, struct slice reason, struct error *error)
+int signers_rotate(struct service *service, struct store *store, struct slice reason,
+                   struct error *error)
 {
 	const struct signer_key *next = signer_get_key(service->signer, SIGNER_NEXT);
 	int64_t now_us = clock_now_us();
@@ -160,7 +161,7 @@ int signers_rotate(struct service *service, struct slice reason, struct error *e
 		return error_set(error, ERR_REFUSED, MSG_SIGNER_NOT_YET, why, NULL);
 	}
 	struct signer_candidate candidate = candidate_of(service, SIGNER_NEXT);
-	int result = store_replace_signer(service->store, &candidate, NULL, reason, error);
+	int result = store_replace_signer(store, &candidate, NULL, reason, error);
 	return result ? result : follow(service, error);
 }
 

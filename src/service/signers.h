@@ -15,8 +15,9 @@ int signers_join(struct service *service, struct error *error) MUST_CHECK;
 /* To be called every few seconds: follows the store, and takes the next key when the present one's
  * end is near. ERR_* of the store or the signing process: what was in force stays. */
 int signers_follow(struct service *service, struct error *error) MUST_CHECK;
-/* Brings this node's next key into force, at all nodes. */
-int signers_rotate(struct service *service, struct slice reason, struct error *error) MUST_CHECK;
+/* Brings this node's next key into force, at all nodes; written through `store`, the service's. */
+int signers_rotate(struct service *service, struct store *store, struct slice reason,
+                   struct error *error) MUST_CHECK;
 /* ERR_UNAVAILABLE with the cause while this node cannot sign. Waits for nothing. */
 int signers_check(const struct service *service, struct error *error) MUST_CHECK;
 

@@ -23,6 +23,17 @@ static bool is_kept(struct service *service, uint64_t name)
 	return false;
 }
 
+/* In a free place; when there is none, in place of another, which is then only written again. */
+static void note_kept(struct service *service, uint64_t name)
+{
+	for (size_t i = 0; i < KEPT_ROOTS_MAX; i++) {
+		uint64_t nothing = 0;
+		if (atomic_compare_exchange_strong(&service->kept_roots[i], &nothing, name))
+			return;
+	}
+	atomic_store(&service->kept_roots[name % KEPT_ROOTS_MAX], name);
+}
+
 int timestamp_roots_keep(struct service *service, struct slice path, struct error *error)
 {
 	BUF_AUTO struct buf pem, root;
@@ -40,7 +51,7 @@ int timestamp_roots_keep(struct service *service, struct slice path, struct erro
 	if (!result && root.size > 0)
 		result = store_add_timestamp_root(service->store, &facts.sha256, buf_slice(&root), error);
 	if (!result)
-		atomic_store(&service->kept_roots[name % KEPT_ROOTS_MAX], name);
+		note_kept(service, name);
 	return result;
 }
 

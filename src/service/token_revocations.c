@@ -1,3 +1,4 @@
+#include "service/quiet.h"
 #include "service/token_revocations.h"
 
 #include <stdio.h>
@@ -219,7 +220,8 @@ static bool may_wait(const struct token_revocations *all)
 {
 	const struct service *service = all->work->service;
 	int64_t half_us = service->settings->certification_give_up_after / 2;
-	int64_t waited_us = store_now_us(service->store) - all->work->certification->requested_at_us;
+	int64_t from_us = quiet_counted_from(service, all->work->certification->requested_at_us);
+	int64_t waited_us = store_now_us(service->store) - from_us;
 	enum level least = LEVEL_B;
 	return level_parse(service->settings->certification_level, &least) && least > LEVEL_T &&
 	       waited_us < (half_us < WAIT_MAX_US ? half_us : WAIT_MAX_US);

@@ -1,5 +1,6 @@
 #include <stdio.h>
 
+#include "ledger/purchase.h"
 #include "store/checking.h"
 
 #define CHAINS_AT_ONCE 256
@@ -161,24 +162,6 @@ static int check_segments(struct check *check, struct db_connection *reader, int
 	return db_failure(reader);
 }
 
-/* key_usage against the events, in one view. */
-static void check_usage(struct check *check, struct db_connection *reader)
-{
-	if (check->chain % 2 == MODE_TEST)
-		return;
-	int64_t events = number_of(reader,
-	                           "SELECT last_sequence FROM chains WHERE account = $1 "
-	                           "AND chain = $2",
-	                           check->account, check->chain);
-	int64_t used = number_of(reader,
-	                         "SELECT COALESCE(sum(events), 0) FROM key_usage "
-	                         "WHERE account = $1 AND channel = $2",
-	                         check->account, check->chain / 2);
-	if (used != events)
-		check_problem(check, "chain %lld: usage counts %lld of %lld events",
-		              (long long)check->chain, (long long)used, (long long)events);
-}
-
 static int check_chain(struct check *check, struct error *error)
 {
 	ARENA_AUTO struct arena arena;
@@ -212,7 +195,7 @@ static int check_chain(struct check *check, struct error *error)
 	result = db_begin(reader, error);
 	int64_t segments = 0;
 	if (!result) {
-		check_usage(check, reader);
+		check_chain_usage(check);
 		result = check_segments(check, reader, &segments);
 	}
 	check_give_reader(check);
@@ -332,6 +315,21 @@ static int check_client_refs(struct check *check, struct error *error)
 
 /* ---- money ---- */
 
+/* Of purchases whose rate was recorded. */
+static void check_taxes(struct check *check, struct db_connection *reader, int64_t account)
+{
+	struct db_query *query = db_query(reader, "SELECT sale_id, amount, tax, tax_rate FROM purchases"
+	                                          " WHERE account = $1 AND tax_rate IS NOT NULL");
+	db_bind_integer(query, account);
+	while (db_step(query)) {
+		struct slice id = db_text(query, 0);
+		if (!amount_is_taxed(db_integer(query, 1), db_integer(query, 3), db_integer(query, 2)))
+			check_problem(check, "purchase %.*s: its tax is not that of its rate", (int)id.size,
+			              id.data);
+	}
+	db_release(query);
+}
+
 /* Each purchase against the entries that brought and took back its credits. */
 static void check_purchases(struct check *check, struct db_connection *reader, int64_t account,
                             const char *account_id)
@@ -400,6 +398,9 @@ static void check_account(struct check *check, struct db_connection *reader, int
 		check_problem(check, "account %s: %lld live events, but %lld paid and %lld unpaid",
 		              account_id, (long long)live, (long long)paid, (long long)unpaid);
 	check_purchases(check, reader, account, account_id);
+	check_taxes(check, reader, account);
+	check_account_usage(check, account, account_id);
+	check_account_totals(check, account, account_id);
 	check->report.accounts++;
 }
 
@@ -480,6 +481,8 @@ int store_check(struct store *store, const struct check_listener *listener,
 		result = check_certifications(&check, error);
 	if (!result)
 		result = check_evidence(&check, error);
+	if (!result)
+		result = check_acts(&check, error);
 	buf_free(&check.record);
 	if (result)
 		return result;

@@ -25,7 +25,15 @@ void check_problem(struct check *check, const char *format, ...)
 struct db_connection *check_take_reader(struct check *check);
 void check_give_reader(struct check *check);
 
+/* The totals of usage: of the chain at hand, in the reader's view; and of an account. */
+void check_chain_usage(struct check *check);
+void check_account_usage(struct check *check, int64_t account, const char *account_id);
+/* The daily totals beside them, of an account. */
+void check_account_totals(struct check *check, int64_t account, const char *account_id);
+
 /* Archive timestamps, and how documents and tokens lead to them. */
 int check_evidence(struct check *check, struct error *error) MUST_CHECK;
+/* The numbers and chains of acts of administration. */
+int check_acts(struct check *check, struct error *error) MUST_CHECK;
 
 #endif

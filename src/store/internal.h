@@ -12,6 +12,7 @@ struct store {
 	struct db *db;
 	const struct register_engine *register_engine;
 	struct batch_memory *memories; /* store_sequencer_count */
+	struct act *act;               /* of a store_acting; NULL: nobody's */
 };
 
 /* What registering keeps in memory, from opening to closing. */
@@ -43,8 +44,8 @@ int store_write_entries(struct db_connection *connection, struct ledger_account 
 int store_write_notices(struct db_connection *connection, int64_t account,
                         const struct ledger_notice *notices, enum mode mode, int64_t now_us,
                         struct error *error) MUST_CHECK;
-/* Loads what the ledger's rules need of an account, with its thresholds, locked FOR UPDATE. chains,
- * limits and test usage stay empty. */
+/* Loads what the ledger's rules need of an account, with its thresholds, locked FOR UPDATE; the
+ * transaction keeps to its shard. chains, limits and test usage stay empty. */
 int store_load_account(struct db_connection *connection, int64_t account, struct arena *arena,
                        struct ledger_account *ret, struct error *error) MUST_CHECK;
 /* What test events used up of the quotas of a UTC day. */

@@ -185,12 +185,31 @@ static int join(struct db_connection *connection, const struct signer_candidate 
 	return result;
 }
 
+/* Whether the one in force is among them. */
+static int find_in_force(struct store *store, const struct signer_candidate *candidates,
+                         size_t count, bool *ret_found, size_t *ret_index, struct error *error)
+{
+	struct sha256 in_force;
+	bool any = false;
+	int result = store_get_signer(store, &in_force, &any, error);
+	for (size_t i = 0; i < count && !result && any && !*ret_found; i++) {
+		*ret_found = sha256_equal(&candidates[i].sha256, &in_force);
+		*ret_index = *ret_found ? i : *ret_index;
+	}
+	return result;
+}
+
 int store_join_signers(struct store *store, const struct signer_candidate *candidates, size_t count,
                        size_t *ret_index, struct error *error)
 {
 	struct db_connection *connection;
 	size_t index = 0;
-	int result = begin_write(store, &connection, error);
+	/* Then nothing is written: a start does not wait for a commit that waits for its standby. */
+	bool found = false;
+	int result = find_in_force(store, candidates, count, &found, ret_index, error);
+	if (result || found)
+		return result;
+	result = begin_write(store, &connection, error);
 	if (result)
 		return result;
 	result = end_write(connection,

@@ -1,13 +1,15 @@
 #include <stdlib.h>
 
 #include "base/digest.h"
+#include "store/acts.h"
 #include "store/internal.h"
 #include "store/schema.h"
+#include "store/transaction.h"
 
 void store_fresh_id(const char *prefix, char id[ID_SIZE])
 {
 	static const char digits[] = ID_DIGITS;
-	uint8_t random[16];
+	uint8_t random[ID_OWN_SIZE];
 	random_bytes(random, sizeof random);
 	size_t size = strlen(prefix);
 	memcpy(id, prefix, size);
@@ -16,14 +18,51 @@ void store_fresh_id(const char *prefix, char id[ID_SIZE])
 	id[size] = '\0';
 }
 
-int store_migrate(const struct db_options *options, bool dry_run, struct buf *out,
-                  struct error *error)
+int act_write_listing(struct db_connection *connection, struct act *act, const char *name,
+                      const struct buf *lines, struct error *error)
 {
+	BUF_AUTO struct buf text;
+	buf_init(&text, ACT_DOCUMENT_MAX);
+	struct json_writer writer = {.out = &text};
+	json_begin_object(&writer, NULL);
+	json_begin_array(&writer, name);
+	for (const char *at = lines->data; at && *at;) {
+		size_t size = strcspn(at, "\n");
+		json_slice(&writer, NULL, slice_make(at, size));
+		at += size + (at[size] == '\n');
+	}
+	json_end_array(&writer);
+	json_end_object(&writer);
+	int result = buf_check(&text);
+	const char *kept = result ? NULL : arena_copy(act->arena, text.data, text.size);
+	if (!result && !kept)
+		result = ERR_NO_MEMORY;
+	if (!result)
+		result = json_parse(act->arena, slice_make(kept, text.size), NULL, &act->arguments, error);
+	return result ? result : act_write_alone(connection, act, error);
+}
+
+struct migration {
+	struct act *act;
+	const struct buf *steps; /* one per line */
+};
+
+static int record_migration(struct db_connection *connection, void *context, struct error *error)
+{
+	struct migration *migration = context;
+	return act_write_listing(connection, migration->act, "steps", migration->steps, error);
+}
+
+int store_migrate(const struct db_options *options, bool dry_run, struct act *act, struct buf *out,
+                  const struct schema_progress *progress, struct error *error)
+{
+	struct migration migration = {act, out};
 	struct db *db;
 	int result = db_open(options, &store_schemas, &db, error);
 	if (result)
 		return result;
-	result = db_migrate(db, dry_run, out, error);
+	result =
+		db_migrate(db, dry_run, out, progress, act ? record_migration : NULL, &migration, error);
 	db_close(db);
 	return result;
 }
@@ -77,6 +116,11 @@ const char *store_backup_name(const struct store *store)
 	return db_backup_name(store->db);
 }
 
+const char *store_schema_name(void)
+{
+	return store_schemas.sqlite.steps[store_schemas.sqlite.count - 1].name;
+}
+
 int store_ready(struct store *store, struct error *error)
 {
 	return db_ready(store->db, error);
@@ -112,8 +156,26 @@ unsigned store_sequencer_count(struct store *store)
 	return db_registrar_count(store->db);
 }
 
+/* One that is there already: then a start waits for no commit that waits for its standby. */
+static int find_secret(struct store *store, const char *name, bool *ret_found, struct sha256 *ret,
+                       struct error *error)
+{
+	struct db_connection *connection;
+	int result = begin_read(store, &connection, error);
+	if (result)
+		return result;
+	struct db_query *query = db_query(connection, "SELECT value FROM settings WHERE name = $1");
+	db_bind_string(query, name);
+	*ret_found = db_step(query) && hex_decode(db_text(query, 0), ret->bytes, SHA256_SIZE);
+	return end_read(connection, db_end(query, error));
+}
+
 int store_get_secret(struct store *store, const char *name, struct sha256 *ret, struct error *error)
 {
+	bool found = false;
+	int found_result = find_secret(store, name, &found, ret, error);
+	if (found_result || found)
+		return found_result;
 	struct sha256 fresh;
 	char text[2 * SHA256_SIZE + 1];
 	random_bytes(fresh.bytes, SHA256_SIZE);
@@ -139,10 +201,12 @@ int store_get_secret(struct store *store, const char *name, struct sha256 *ret, 
 	return result;
 }
 
-int store_confirm(struct store *store, struct error *error)
+static int confirm(struct store *store, const int64_t *account, struct error *error)
 {
 	struct db_connection *writer = db_take_writer(store->db);
 	int result = db_begin(writer, error);
+	if (!result && account)
+		db_keep_to_shard(writer, *account);
 	if (!result)
 		result =
 			db_execute(db_query(writer, "UPDATE settings SET value = value WHERE name = 'schema'"),
@@ -151,6 +215,16 @@ int store_confirm(struct store *store, struct error *error)
 		result = db_commit(writer, error);
 	db_give(writer);
 	return result;
+}
+
+int store_confirm(struct store *store, struct error *error)
+{
+	return confirm(store, NULL, error);
+}
+
+int store_confirm_account(struct store *store, int64_t account, struct error *error)
+{
+	return confirm(store, &account, error);
 }
 
 int store_get_installation(struct store *store, char ret[INSTALLATION_SIZE], struct error *error)

@@ -28,9 +28,19 @@ int store_open(const struct db_options *options, struct store **ret_store, struc
 	MUST_CHECK;
 void store_close(struct store *store);
 /* Applies the steps of the schema that are missing, or with `dry_run` only tells; their names into
- * out (one per line). */
-int store_migrate(const struct db_options *options, bool dry_run, struct buf *out,
-                  struct error *error) MUST_CHECK;
+ * out (one per line), and into the arguments of `act` (store/acts.h), which is recorded with them.
+ * `act`, `out` and `progress`, which is told how far a long step is, may be NULL. */
+struct act;
+int store_migrate(const struct db_options *options, bool dry_run, struct act *act, struct buf *out,
+                  const struct schema_progress *progress, struct error *error) MUST_CHECK;
+/* Has the server distribute the tables that are not yet, or with `dry_run` only tells; their names
+ * into out (one per line) and into the arguments of `act`. ERR_REFUSED: it distributes none. One
+ * that was broken off goes on where it was. */
+int store_distribute(const struct db_options *options, bool dry_run, struct act *act,
+                     struct buf *out, const struct schema_progress *progress, struct error *error)
+	MUST_CHECK;
+/* The last step of the schema that this program has, which an open store has, too. */
+const char *store_schema_name(void);
 /* Whether writes can be acknowledged; on ERR_UNAVAILABLE the reason is in error->cause. */
 int store_ready(struct store *store, struct error *error) MUST_CHECK;
 /* A secret of the installation, made at its first use and the same on every node. */
@@ -39,6 +49,8 @@ int store_get_secret(struct store *store, const char *name, struct sha256 *ret, 
 /* A commit that changes nothing: behind it, all that was visible before is as safe as what this
  * store acknowledges. */
 int store_confirm(struct store *store, struct error *error) MUST_CHECK;
+/* The same for what was visible of that account (0: of none), wherever its rows are. */
+int store_confirm_account(struct store *store, int64_t account, struct error *error) MUST_CHECK;
 /* The installation's identifier, 64 hex digits: it comes with the database, so that a copy that was
  * brought back has it too. Made at its first use and the same on every node. */
 #define INSTALLATION_SIZE 65
@@ -77,6 +89,7 @@ struct key_identity {
 	enum mode mode;
 	enum modality modality; /* of the configuration in force */
 	bool revoked;
+	int64_t expires_at_us; /* 0: not by itself */
 	bool account_suspended;
 	bool channel_suspended;
 	bool account_disabled;

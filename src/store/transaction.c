@@ -2,9 +2,37 @@
 
 #include <stdio.h>
 
+#include "store/acts.h"
+#include "store/people/standing.h"
+
 int begin_write(struct store *store, struct db_connection **ret_connection, struct error *error)
 {
-	struct db_connection *connection = db_take_writer(store->db);
+	bool urgent = store->act && store->act->urgent && !store->act->recorded;
+	struct db_connection *connection =
+		urgent ? db_take_local(store->db) : db_take_writer(store->db);
+	int result = db_begin(connection, error);
+	if (result) {
+		db_give(connection);
+		return result;
+	}
+	/* An act of several transactions is on record with the first, and permitted in each. */
+	if (store->act && !store->act->recorded) {
+		db_keep(connection, store->act);
+		result = act_begin(connection, store->act, error);
+	} else if (store->act && store->act->standing) {
+		result = standing_check(connection, store->act->standing, error);
+	}
+	if (result) {
+		db_give(connection);
+		return result;
+	}
+	*ret_connection = connection;
+	return OK;
+}
+
+int begin_local(struct store *store, struct db_connection **ret_connection, struct error *error)
+{
+	struct db_connection *connection = db_take_local(store->db);
 	int result = db_begin(connection, error);
 	if (result) {
 		db_give(connection);
@@ -16,8 +44,13 @@ int begin_write(struct store *store, struct db_connection **ret_connection, stru
 
 int end_write(struct db_connection *connection, int result, struct error *error)
 {
+	struct act *act = db_kept(connection);
+	if (!result && act)
+		result = act_write(connection, act, error);
 	if (!result)
 		result = db_commit(connection, error);
+	if (act)
+		act->recorded = !result;
 	db_give(connection);
 	return result;
 }
@@ -25,8 +58,10 @@ int end_write(struct db_connection *connection, int result, struct error *error)
 int end_write_of_one(struct db_connection *connection, struct db_query *query, struct error *error)
 {
 	int64_t changes = 0;
-	int result = end_write(connection, db_execute(query, &changes, error), error);
-	return !result && changes != 1 ? ERR_NOT_FOUND : result;
+	int result = db_execute(query, &changes, error);
+	if (!result && changes != 1)
+		result = ERR_NOT_FOUND;
+	return end_write(connection, result, error);
 }
 
 int begin_read(struct store *store, struct db_connection **ret_connection, struct error *error)
@@ -165,6 +200,7 @@ int find_channel_number(struct db_connection *connection, struct slice channel_i
 
 int lock_account(struct db_connection *connection, int64_t account, struct error *error)
 {
+	db_keep_to_shard(connection, account);
 	struct db_query *query =
 		db_query(connection, "SELECT account FROM accounts WHERE account = $1 FOR UPDATE");
 	db_bind_integer(query, account);

@@ -7,6 +7,10 @@
 /* Begins; on failure nothing is held. */
 int begin_write(struct store *store, struct db_connection **ret_connection, struct error *error)
 	MUST_CHECK;
+/* The same for what may be lost with a primary, outside of acts: rows that nobody is to find held
+ * by a commit that waits for its standby (db_take_local). */
+int begin_local(struct store *store, struct db_connection **ret_connection, struct error *error)
+	MUST_CHECK;
 /* Commits when `code` is 0, else rolls back, and gives the connection back. */
 int end_write(struct db_connection *connection, int code, struct error *error) MUST_CHECK;
 /* Runs `query`, the last of the change, and commits; ERR_NOT_FOUND when it changed no row. */
@@ -15,6 +19,26 @@ int end_write_of_one(struct db_connection *connection, struct db_query *query, s
 int begin_read(struct store *store, struct db_connection **ret_connection, struct error *error)
 	MUST_CHECK;
 int end_read(struct db_connection *connection, int code) MUST_CHECK;
+
+/* What the act that is under way in this transaction (store/acts.h), if any, made: identifiers that
+ * nobody has given. `name` is a literal. */
+void act_made(struct db_connection *connection, const char *name, const char *id);
+/* The same for a number that came of it. */
+void act_told(struct db_connection *connection, const char *name, int64_t number);
+/* For begin_write and end_write: checks the user's standing, and notes how what the act names
+ * stands now; adds its row. */
+struct act;
+int act_begin(struct db_connection *connection, struct act *act, struct error *error) MUST_CHECK;
+/* Both, for an act without a store_acting. */
+int act_write_alone(struct db_connection *connection, struct act *act, struct error *error)
+	MUST_CHECK;
+int act_write(struct db_connection *connection, struct act *act, struct error *error) MUST_CHECK;
+/* For a change that may take the user's own standing from him: checks it for the last time, behind
+ * the locks of the change; else it is checked again when the row is added. */
+int act_settle(struct db_connection *connection, struct error *error) MUST_CHECK;
+/* An act without a store_acting whose arguments are a list called `name`, one item a line. */
+int act_write_listing(struct db_connection *connection, struct act *act, const char *name,
+                      const struct buf *lines, struct error *error) MUST_CHECK;
 
 #define ROW_UNKNOWN_MAX 160
 /* Columns as strings in the arena; `failed` once memory was short. */
@@ -52,8 +76,8 @@ int find_account_number(struct db_connection *connection, struct slice account_i
                         int64_t *ret_account, struct error *error) MUST_CHECK;
 int find_channel_number(struct db_connection *connection, struct slice channel_id,
                         int64_t *ret_account, int64_t *ret_channel, struct error *error) MUST_CHECK;
-/* Locks the account's row to the end of the transaction: registration waits, and what it reads and
- * writes of the account stands still. */
+/* Locks the account's row to the end of the transaction, which keeps to its shard: registration
+ * waits, and what it reads and writes of the account stands still. */
 int lock_account(struct db_connection *connection, int64_t account, struct error *error) MUST_CHECK;
 /* When what is queued now is due: now, by the clock that all nodes share (db_now_us), since this
  * node's, by which now_us was taken, may be ahead of it. */

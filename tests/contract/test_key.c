@@ -143,15 +143,20 @@ static struct key *open_key(const char *name)
 	return key;
 }
 
-static void assert_refused(const struct key_source *source, const char *why)
+static void assert_fails(const struct key_source *source, int code, const char *why)
 {
 	struct key *key = NULL;
 	struct error error = {0};
 
-	assert_int_equal(key_open(source, &key, &error), ERR_REFUSED);
+	assert_int_equal(key_open(source, &key, &error), code);
 	if (!strstr(error.cause, why))
 		fail_msg("%s instead of %s", error.cause, why);
 	assert_null(key);
+}
+
+static void assert_refused(const struct key_source *source, const char *why)
+{
+	assert_fails(source, ERR_REFUSED, why);
 }
 
 /* ---- what holds for all ---- */
@@ -227,7 +232,10 @@ static void test_a_wrong_passphrase_is_refused(void **state)
 	assert_int_equal(key_open(&absent, &key, NULL), ERR_IO);
 	if (!is_locked())
 		return;
-	assert_refused(&wrong, is("pkcs11") ? "refuses the PIN" : "another passphrase");
+	if (is("pkcs11"))
+		assert_fails(&wrong, ERR_PIN, "refuses the PIN");
+	else
+		assert_refused(&wrong, "another passphrase");
 	assert_refused(&none, "signer.passphrase_file");
 }
 

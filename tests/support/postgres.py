@@ -81,6 +81,7 @@ def program(name, *arguments):
                           capture_output=True, text=True, cwd="/", timeout=300, check=False)
     if done.returncode:
         raise Failed(f"{name}: exit {done.returncode}: {done.stderr}")
+    return done.stdout
 
 
 def eventually(question, what, patience=PATIENCE, pause=0.05):
@@ -225,6 +226,14 @@ class Server:
         if done.returncode:
             raise Failed(f"{self.name}: {sql[:300]}: {done.stderr.strip()}")
         return done.stdout.strip("\n")
+
+    def attempt(self, sql, database="postgres"):
+        """All that psql says, errors and their states included, of statements each by itself."""
+        return subprocess.run(
+            [os.path.join(programs(), "psql"), "-XAtq", "-v", "VERBOSITY=verbose", "-h",
+             self.directory, "-p", str(self.port), "-U", SUPERUSER, "-d", database, "-f", "-"],
+            input=sql, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            timeout=5 * PATIENCE, check=False).stdout
 
     def rows(self, sql, database="postgres", timeout=PATIENCE):
         text = self.query(sql, database, timeout)

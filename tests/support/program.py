@@ -25,6 +25,17 @@ def copy_keys(data, to):
                     ignore=shutil.ignore_patterns("signer.log"))
 
 
+def eventually(question, what, patience=PATIENCE, pause=0.1):
+    """The first true answer to the question."""
+    end = time.monotonic() + patience
+    while True:
+        answer = question()
+        if answer:
+            return answer
+        assert time.monotonic() < end, f"waited {patience} s in vain until {what}"
+        time.sleep(pause)
+
+
 class NotStarted(Exception):
     """The process ended, or did not say that it is ready."""
 
@@ -48,6 +59,12 @@ def clean_environment(more=None):
 
 def flags(settings):
     return [f"--set={name}={value}" for name, value in settings.items()]
+
+
+def sanitized():
+    """Whether the program is built with a sanitizer."""
+    binary = pathlib.Path(BINARY).read_bytes()
+    return b"__asan_init" in binary or b"__tsan_init" in binary
 
 
 def run(command, environment=None, timeout=600, **more):
@@ -138,6 +155,21 @@ class Program:
         finally:
             self.kill()
 
+    def children(self, name):
+        """The processes of that name that it has started."""
+        found = []
+        for thread in pathlib.Path(f"/proc/{self.process.pid}/task").iterdir():
+            with contextlib.suppress(OSError):  # a thread, or a child, that has ended since
+                for child in (thread / "children").read_text(encoding="ascii").split():
+                    comm = pathlib.Path(f"/proc/{child}/comm").read_text(encoding="ascii")
+                    found += [int(child)] if comm == f"{name}\n" else []
+        return found
+
+    def signer(self):
+        """The signing process."""
+        (signer,) = self.children("signer")
+        return signer
+
     # ---- its log ----
 
     def log_tail(self, lines=15):
@@ -150,6 +182,13 @@ class Program:
         """Those that are whole."""
         with open(self.log, encoding="utf-8") as file:
             return [json.loads(line) for line in file if line.endswith("\n")]
+
+    def logged(self, wanted, count=1):
+        """The lines that are wanted, once there are so many: a thread of its own writes them."""
+        def look():
+            found = [line for line in self.log_lines() if wanted(line)]
+            return found if len(found) >= count else None
+        return eventually(look, "the log tells of it")
 
     # ---- commands ----
 

@@ -11,7 +11,6 @@ import json
 import pathlib
 import re
 import secrets
-import time
 import urllib.parse
 
 import jsonschema
@@ -20,7 +19,7 @@ import yaml
 import program
 import stores  # finds tests/support
 from ports import reserve_port as free_port
-from program import BINARY, PATIENCE, ROOT, DevService, NotStarted, Refused
+from program import BINARY, PATIENCE, ROOT, DevService, NotStarted, Refused, eventually
 
 EVENT = {"event_id", "channel_id", "client_ref", "sequence", "received_at", "occurred_at", "hash",
          "hash_alg", "modality", "chain_hash", "status", "timestamp", "config_version", "mode"}
@@ -54,17 +53,6 @@ HASH = re.compile(r"[0-9a-f]{64}")
 
 def fresh(name="ref"):
     return f"{name}-{secrets.token_hex(8)}"
-
-
-def eventually(question, what, patience=PATIENCE, pause=0.1):
-    """The first true answer to the question."""
-    end = time.monotonic() + patience
-    while True:
-        answer = question()
-        if answer:
-            return answer
-        assert time.monotonic() < end, f"waited {patience} s in vain until {what}"
-        time.sleep(pause)
 
 
 class Answer:
@@ -429,6 +417,14 @@ class Administration:
         keys = {mode: self.new_key(record["channel_id"], mode) for mode in ("live", "test")}
         return Channel(self.entry(), account_id, record, keys)
 
+    def acts_sealed(self, *words):
+        """The acts that `audit list` has by these words, once all of them are sealed. With an
+        interval of an hour nothing is sealed behind that but what a certification waits for."""
+        def look():
+            acts = self.admin("audit", "list", "--limit", "1000", *words)["data"]
+            return acts if all(act["seal"] for act in acts) else None
+        return eventually(look, "the acts are sealed")
+
 
 class Service(Administration, DevService):
     """On a directory of its own, and on a store of the kind that is tested."""
@@ -474,13 +470,6 @@ class Service(Administration, DevService):
         self.kill()
         if self.store:
             self.store.discard()
-
-    def logged(self, wanted, count=1):
-        """The lines that are wanted, once there are so many: a thread of its own writes them."""
-        def look():
-            found = [line for line in self.log_lines() if wanted(line)]
-            return found if len(found) >= count else None
-        return eventually(look, "the log tells of it")
 
     def monitor(self, path):
         """The operator's listener: status and text."""

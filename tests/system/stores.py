@@ -3,6 +3,8 @@
     CONSTANCIA_TEST_STORE=sqlite        a file in each service's data directory (the default)
     CONSTANCIA_TEST_STORE=postgresql    a fresh database for each service, on a primary with a
                                         synchronous standby that all tests share
+    CONSTANCIA_TEST_STORE=distributed   the same on servers that distribute the tables, where the
+                                        PostgreSQL at hand can; else the tests are skipped
 """
 
 import os
@@ -11,12 +13,17 @@ import sqlite3
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+import distributed  # noqa: E402
 import postgres  # noqa: E402
 import sqlite_rows  # noqa: E402
 
 KIND = os.environ.get("CONSTANCIA_TEST_STORE", "sqlite")
-assert KIND in ("sqlite", "postgresql"), f"CONSTANCIA_TEST_STORE={KIND}"
+assert KIND in ("sqlite", "postgresql", "distributed"), f"CONSTANCIA_TEST_STORE={KIND}"
+DISTRIBUTED = KIND == "distributed"
+if DISTRIBUTED:
+    KIND = "postgresql"
 
+BINARY = os.environ.get("CONSTANCIA", "build/constancia")
 _cluster = None
 
 
@@ -25,7 +32,7 @@ def cluster():
     what survives what is for clusters of their own."""
     global _cluster
     if _cluster is None:
-        _cluster = postgres.Cluster(standbys=1)
+        _cluster = distributed.Distributed() if DISTRIBUTED else postgres.Cluster(standbys=1)
         _cluster.start()
     return _cluster
 
@@ -65,9 +72,12 @@ class PostgresStore:
         del data
         self.cluster = cluster()
         self.database = self.cluster.create_database()
+        if DISTRIBUTED:
+            self.cluster.prepare(self.database, BINARY)
 
     def settings(self):
-        return {"store.url": self.cluster.url(self.database)}
+        more = {"store.sharded": "true"} if DISTRIBUTED else {}
+        return {"store.url": self.cluster.url(self.database), **more}
 
     def change(self, sql):
         self.cluster.primary.query(sql, self.database)

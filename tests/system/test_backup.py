@@ -49,7 +49,7 @@ class Restored(Fleet):
         self.nodes.append(self.node)
 
     def restore(self, backup, **environment):
-        return subprocess.run(self.node.command("store", "restore", backup), capture_output=True,
+        return subprocess.run(self.node.command("store", "restore", "--live", backup), capture_output=True,
                               text=True, env=clean_environment(environment), timeout=600,
                               check=False)
 
@@ -138,6 +138,7 @@ def test_a_backup_under_load_comes_back_on_another_cluster(fleet, another, taken
         rows = restored.rows(f"SELECT {COLUMNS} FROM events ORDER BY account, event")
         assert len(rows) >= len(before)
         assert rows == fleet.rows(f"SELECT {COLUMNS} FROM events ORDER BY account, event")[:len(rows)]
+        another.primary.wait_for_standbys()
         assert rows == another.standby.rows(f"SELECT {COLUMNS} FROM events ORDER BY account, event",
                                             restored.database)
         # It goes on behind the last one; who has a receipt gets it again, who has none a new one.
@@ -173,7 +174,7 @@ def test_it_never_comes_back_over_anything(fleet, taken, another, tmp_path):
     finally:
         another.drop_database(restored.database)
     before = fleet.number("SELECT count(*) FROM events")
-    done = fleet.nodes[0].run("store", "restore", taken[0])
+    done = fleet.nodes[0].run("store", "restore", "--live", taken[0])
     assert done.returncode == 1 and "has tables already" in done.stderr
     assert fleet.number("SELECT count(*) FROM events") == before
 

@@ -1,97 +1,11 @@
 """The verification page in a real browser (Chromium through its WebDriver interface)."""
 
 import json
-import subprocess
-import urllib.request
 
 import pytest
 
-from client import eventually, free_port
-
-CHROMIUM = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-            "--disable-background-networking", "--disable-component-update", "--disable-sync",
-            "--disable-dev-shm-usage"]
-ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
-
-
-class Browser:
-    def __init__(self, directory, language="en", script=True):
-        self.port = free_port()
-        self.process = subprocess.Popen(["chromedriver", f"--port={self.port}"],
-                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        eventually(self.is_ready, "chromedriver answers")
-        options = {"args": [*CHROMIUM, f"--user-data-dir={directory}", f"--lang={language}"],
-                   "prefs": {"intl.accept_languages": language,
-                             "profile.managed_default_content_settings.javascript":
-                                 1 if script else 2}}
-        answer = self.ask("POST", "/session", {"capabilities": {"alwaysMatch": {
-            "goog:chromeOptions": options}}})
-        self.session = f"/session/{answer['sessionId']}"
-
-    def is_ready(self):
-        try:
-            return self.ask("GET", "/status")["ready"]
-        except OSError:
-            return False
-
-    def ask(self, method, path, body=None):
-        request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", method=method,
-                                         data=None if body is None else json.dumps(body).encode(),
-                                         headers={"Content-Type": "application/json"})
-        with urllib.request.urlopen(request, timeout=60) as answer:
-            return json.load(answer)["value"]
-
-    def open(self, url):
-        self.ask("POST", f"{self.session}/url", {"url": url})
-
-    def url(self):
-        return self.ask("GET", f"{self.session}/url")
-
-    def find(self, selector):
-        found = self.ask("POST", f"{self.session}/element",
-                         {"using": "css selector", "value": selector})
-        return f"{self.session}/element/{found[ELEMENT]}"
-
-    def text(self, selector="main"):
-        return self.ask("GET", f"{self.find(selector)}/text")
-
-    def type(self, selector, text):
-        self.ask("POST", f"{self.find(selector)}/value", {"text": text})
-
-    def click(self, selector):
-        self.ask("POST", f"{self.find(selector)}/click", {})
-
-    def run(self, script, *arguments):
-        return self.ask("POST", f"{self.session}/execute/sync",
-                        {"script": script, "args": list(arguments)})
-
-    def emulate(self, width, scheme):
-        """A screen so wide, of a visitor who likes it light or dark."""
-        for command, parameters in (
-                ("Emulation.setDeviceMetricsOverride",
-                 {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}),
-                ("Emulation.setEmulatedMedia",
-                 {"features": [{"name": "prefers-color-scheme", "value": scheme}]})):
-            self.ask("POST", f"{self.session}/goog/cdp/execute",
-                     {"cmd": command, "params": parameters})
-
-    def close(self):
-        self.ask("DELETE", self.session)
-        self.process.terminate()
-        self.process.wait()
-
-
-@pytest.fixture
-def browse(tmp_path):
-    opened = []
-
-    def open_one(language, script=True):
-        opened.append(Browser(tmp_path / f"{language}-{script}", language, script))
-        return opened[-1]
-    yield open_one
-    for browser in opened:
-        browser.close()
-
+from browser import browse
+from client import eventually
 
 @pytest.fixture
 def issued(channel):

@@ -226,6 +226,7 @@ def test_a_test_key_cannot_have_a_limit(channel):
     assert refused.value.exit == 1
 
 
+@pytest.mark.usefixtures("one_day")
 def test_a_limit_of_yesterday_or_last_month_does_not_hold_today(start):
     """The period ends while the service is down: what was used lies on an earlier day."""
 
@@ -240,8 +241,8 @@ def test_a_limit_of_yesterday_or_last_month_does_not_hold_today(start):
     assert service.stop() == 0
     today = datetime.datetime.now(datetime.timezone.utc).date()
     yesterday = today - datetime.timedelta(days=1)
-    assert service.store.rows("SELECT count(*) FROM key_usage") == [["2"]]
-    service.store.change(f"UPDATE key_usage SET day = '{yesterday}'")
+    assert service.store.rows("SELECT count(*) FROM daily_usage") == [["2"]]
+    service.store.change(f"UPDATE daily_usage SET day = day - 1")
     service.start()
     by_day.live.register().expect(201)
     if yesterday.month == today.month:

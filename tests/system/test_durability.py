@@ -92,7 +92,8 @@ def test_content_that_cannot_be_stored_is_not_acknowledged_and_a_retry_resolves_
     assert int(english.headers["Retry-After"]) >= 1
     incident = english.json["incident_id"]
     assert incident != spanish.json["incident_id"]
-    logged = service.logged(lambda line: line.get("incident_id") == incident)
+    logged = service.logged(lambda line: line["event"] == "request_failed"
+                            and line["incident_id"] == incident)
     assert len(logged) == 1 and logged[0]["cause"]
     assert logged[0]["cause"] not in english.body.decode(), "the cause is never in the body"
     assert str(service.data) not in english.body.decode()
@@ -115,7 +116,8 @@ def test_what_is_the_services_own_fault_has_an_incident_that_the_log_explains(st
     english = channel.live.get(target).expect(500, "internal")
     spanish = channel.live.get(target, language="es").expect(500, "internal")
     assert english.message != spanish.message
-    logged = service.logged(lambda line: line.get("incident_id") == english.json["incident_id"])
+    logged = service.logged(lambda line: line["event"] == "request_failed"
+                            and line["incident_id"] == english.json["incident_id"])
     assert len(logged) == 1 and logged[0]["level"] == "error"
     assert stored[0].name in logged[0]["cause"]
     assert logged[0]["request_id"] == english.headers["X-Request-Id"]

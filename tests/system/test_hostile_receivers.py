@@ -15,8 +15,14 @@ LIMIT = 65536
 
 @pytest.fixture(scope="module")
 def patient(start):
-    """A service with a short patience, which tries once more."""
-    return start(webhook__schedule="200ms", webhook__timeout="1500ms")
+    """A service with a short patience, which tries a few times more."""
+    return start(webhook__schedule="200ms,1s,5s", webhook__timeout="1500ms")
+
+
+@pytest.fixture(scope="module")
+def unhurried(start):
+    """One that waits for what comes, however slowly this machine sends it."""
+    return start(webhook__schedule="200ms", webhook__timeout="30s")
 
 
 def first_attempt(service, endpoint):
@@ -49,12 +55,12 @@ def drip(connection, data, pause=0.05, rounds=400):
         time.sleep(pause)
 
 
-def test_a_redirect_is_not_followed_and_fails(patient):
+def test_a_redirect_is_not_followed_and_fails(unhurried):
     with Receiver() as elsewhere:
         for status in (301, 302, 303, 307, 308):
             answer = (status, {"Location": elsewhere.url}, b"")
             with Receiver(answer=answer) as receiver:
-                attempt, shown = deliver(patient, receiver.url)
+                attempt, shown = deliver(unhurried, receiver.url)
                 assert attempt["http_status"] == status and not shown["delivered"]
         assert elsewhere.deliveries == []
 
@@ -131,7 +137,7 @@ def test_an_answer_that_is_not_whole_within_the_time_fails(patient, script):
     assert attempt["http_status"] is None and attempt["error"] and not shown["delivered"]
 
 
-def test_a_body_of_any_length_is_cut(patient):
+def test_a_body_of_any_length_is_cut(unhurried):
     sent = []
 
     def endless(connection):
@@ -142,30 +148,30 @@ def test_a_body_of_any_length_is_cut(patient):
             sent[-1] += 65536
 
     with BadReceiver(endless) as receiver:
-        attempt, shown = deliver(patient, receiver.url)
+        attempt, shown = deliver(unhurried, receiver.url)
     assert attempt["http_status"] == 200 and shown["delivered"]
     assert attempt["answer"] == "x" * 256
     # What fits into the buffers between both (up to 10 MiB by the kernel's defaults), and not more.
     assert len(sent) == 2 and max(sent) < 256 * LIMIT
 
 
-def test_a_compressed_bomb_stays_compressed(patient):
+def test_a_compressed_bomb_stays_compressed(unhurried):
     bomb = gzip.compress(b"\0" * 50_000_000)
     assert len(bomb) < LIMIT
     with Receiver(answer=(200, {"Content-Encoding": "gzip"}, bomb)) as receiver:
-        attempt, shown = deliver(patient, receiver.url)
+        attempt, shown = deliver(unhurried, receiver.url)
         assert attempt["http_status"] == 200 and shown["delivered"]
         assert attempt["answer"].startswith("?")  # 1f 8b, the magic number, is no text
         assert all("Accept-Encoding" not in one.headers for one in receiver.deliveries)
 
 
-def test_a_cookie_is_not_sent_back(patient):
+def test_a_cookie_is_not_sent_back(unhurried):
     with Receiver(answer=(200, {"Set-Cookie": "a=b; Path=/"}, b"")) as receiver:
-        owner = Owner(patient, 3)
+        owner = Owner(unhurried, 3)
         endpoint = owner.endpoint(receiver.url)
         owner.cause()
         receiver.expect(3)
-        patient.admin("webhook", "test", endpoint["endpoint_id"])
+        unhurried.admin("webhook", "test", endpoint["endpoint_id"])
         assert all("Cookie" not in one.headers for one in receiver.expect(4))
 
 

@@ -197,3 +197,50 @@ def test_the_prefix_of_keys_and_headers_is_the_services_own(start):
     client.register().expect(201)
     issued = client.certified(seq_from=1, seq_to=1)
     assert re.fullmatch(r"ACME-TEST-\d{4}-[0-9A-Z]{4}-[0-9A-Z]{4}", issued["verification_code"])
+
+
+# ---- until when ----
+
+def expired(client):
+    answer = client.get(LOOK)
+    return answer.status == 401 and answer
+
+
+def test_a_key_ends_at_its_time_and_says_so(service, shared, anyone):
+    made = service.admin("key", "create", "--channel", shared.id, "--mode", "live", "--expires", "1h")
+    with Client(service, made["key"]) as client:
+        client.get(LOOK).expect(200)  # and is cached
+        made |= service.admin("key", "expire", made["key_id"], "--at", "2s")
+        answer = eventually(lambda: expired(client), "the key has ended")
+        assert answer.expect(401, "invalid_key").message.startswith("This API key has expired")
+        assert made["expires_at"] in answer.message
+        spanish = client.get(LOOK, language="es").expect(401, "invalid_key").message
+        assert "ha caducado" in spanish and made["expires_at"] in spanish
+        service.admin("key", "expire", made["key_id"], "--at", "90d")
+        client.get(LOOK).expect(200)
+        service.admin("key", "expire", made["key_id"], "--at", "2020-01-01T00:00:00Z")
+        client.get(LOOK).expect(401, "invalid_key")
+        service.admin("key", "expire", made["key_id"], "--at", "never", "--reason", "asked for")
+        client.get(LOOK).expect(200)
+    act = service.admin("audit", "list", "--operation", "key expire")["data"][0]
+    assert act["before"] == {"key": {"expires_at": "2020-01-01T00:00:00.000000Z"}}
+    assert act["after"] == {"key": {"expires_at": None}} and act["reason"] == "asked for"
+
+
+def test_a_time_that_is_past_or_none_is_refused(service, shared):
+    for when in ("2020-01-01T00:00:00Z", "tomorrow", "-1d", "1e99d", "0s"):
+        done = service.run("key", "create", "--channel", shared.id, "--mode", "test", f"--expires={when}")
+        assert done.returncode == 2, when
+    assert service.run("key", "expire", shared.test_key["key_id"], "--at", "soon").returncode == 2
+
+
+def test_why_a_key_was_revoked_is_kept(service, shared):
+    made = service.admin("key", "create", "--channel", shared.id, "--mode", "live")
+    service.admin("key", "revoke", made["key_id"], "--reason", "a laptop was stolen")
+    service.admin("key", "revoke", made["key_id"], "--reason", "again")
+    (listed,) = [key for key in service.admin("key", "list", "--channel", shared.id)["data"]
+                 if key["key_id"] == made["key_id"]]
+    assert listed["reason"] == "a laptop was stolen" and listed["revoked_at"]
+    assert service.run("key", "expire", made["key_id"], "--at", "90d").returncode == 1, "for good"
+    with Client(service, made["key"]) as client:
+        client.get(LOOK).expect(401, "revoked_key")

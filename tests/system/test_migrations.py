@@ -98,10 +98,15 @@ def test_many_move_it_at_once_and_each_step_is_taken_once(old):
             assert "in use by another process" in err
     assert applied == STEPS[1:], "one took them all, the others found nothing left to do"
     assert old.schema() == STEPS[-1]
+    code, out, err = old.run("audit", "list")
+    (act,) = json.loads(out)["data"]
+    assert (act["operation"], act["arguments"]) == ("store migrate", {"steps": STEPS[1:]}), "on record with it"
     code, out, err = old.run("migrate")
     assert (code, json.loads(out)) == (0, {"applied": False, "steps": []}), err
     code, _, err = old.run("init")
     assert code == 0, err
+    code, out, err = old.run("audit", "list", "--installation")
+    assert json.loads(out)["data"][0]["operation"] == "init", err
     code, out, err = old.run("store", "check")
     assert code == 0 and json.loads(out)["valid"] is True, err
 

@@ -44,6 +44,10 @@ def make_old(path):
         (r"CREATE (?:UNIQUE )?INDEX (\w+)", "DROP INDEX %s;"),
         (r"ALTER TABLE (\w+) ADD COLUMN (\w+)", "ALTER TABLE %s DROP COLUMN %s;"),
         (r"CREATE TABLE (\w+)", "DROP TABLE %s;")) for names in re.findall(pattern, steps))
+    later += "".join(definition for table in re.findall(r"^DROP TABLE (\w+);", steps, re.M)
+                     for step in sorted(STEPS.glob("*.sql"))
+                     for definition in re.findall(rf"^CREATE TABLE {table} .*?;\n",
+                                                  step.read_text(encoding="utf-8"), re.M | re.S))
     with contextlib.closing(sqlite3.connect(path)) as store:
         blocks = {(round_, block): hashes(roots) for round_, block, roots in
                   store.execute("SELECT round, block, roots FROM round_blocks")}
@@ -58,6 +62,7 @@ def make_old(path):
             count += 1
         store.executescript(f"""
             {later}
+            DELETE FROM segments WHERE chain < 0; -- of acts
             DROP TABLE round_blocks;
             DROP TABLE staged_round;
             DROP TABLE round_tokens;

@@ -169,6 +169,7 @@ def test_where_to_report_a_weakness_is_what_the_operator_set(start):
     service = start(service__security_contact="mailto:security@example.org,https://example.org/report",
                     service__public_url="https://register.example.org")
     answer = Client(service).get("/.well-known/security.txt").expect(200)
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
     assert answer.headers["Content-Type"] == "text/plain; charset=utf-8"
     fields = [line.split(": ", 1) for line in answer.body.decode().splitlines()]
     told = dict(fields)
@@ -188,6 +189,7 @@ def test_without_a_contact_none_is_invented(anyone):
 
 def test_crawlers_may_read_the_pages_and_nothing_that_a_key_opens(anyone):
     answer = anyone.get("/robots.txt").expect(200)
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
     assert answer.headers["Content-Type"] == "text/plain; charset=utf-8"
     lines = answer.body.decode().splitlines()
     assert lines[0] == "User-agent: *"

@@ -1,8 +1,10 @@
 """What a receipt stands for on PostgreSQL: a synchronous standby holds it. One node on a primary and
 a standby of its own, to which things happen."""
 
+import contextlib
 import http.client
 import json
+import re
 import threading
 
 import pytest
@@ -10,7 +12,7 @@ import pytest
 from client import eventually
 from fleet import Fleet, gapless
 from program import NotStarted, Refused
-from postgres import ROLE, Cluster
+from postgres import ROLE, Cluster, Failed
 
 pytestmark = pytest.mark.postgresql
 TIMEOUT = "700ms"
@@ -89,6 +91,38 @@ def test_a_replicated_store_says_so(node, channel):
         assert "receipts_not_replicated" not in log.read()
 
 
+def test_a_standby_that_is_back_is_missed_until_it_is_seen(cluster, fleet, node):
+    """What the node reads before it counts them hangs meanwhile."""
+    def told():
+        status, text = node.ask("/readyz")
+        return status, re.findall(r"\d+ synchronous standbys [a-z ]+, store.require_replicas asks for \d+", text)
+
+    def hold():
+        with contextlib.suppress(Failed):
+            cluster.primary.query("BEGIN; LOCK TABLE settings IN ACCESS EXCLUSIVE MODE; SELECT pg_sleep(600)",
+                                  fleet.database, timeout=600)
+    holding = threading.Thread(target=hold)
+    held = ("FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE mode = 'AccessExclusiveLock' AND "
+            f"relation = 'settings'::regclass AND granted AND datname = '{fleet.database}'")
+    cluster.standby.stop("immediate")
+    try:
+        eventually(lambda: node.metric("store_replicas") == 0, "it sees that none is there")
+        assert node.metric("store_replicas_required") == 1
+        eventually(lambda: told() == (503, ["0 synchronous standbys are connected, store.require_replicas asks for 1"]),
+                   "it is the reason, and told once")
+        holding.start()
+        eventually(lambda: cluster.primary.number(f"SELECT count(*) {held}", fleet.database), "it is locked")
+    finally:
+        cluster.standby.start()
+    try:
+        eventually(lambda: told() == (200, ["0 synchronous standbys were there, store.require_replicas asks for 1"]),
+                   "it serves again, and warns")
+    finally:
+        cluster.primary.query(f"SELECT pg_terminate_backend(pid) {held}", fleet.database)
+        holding.join()
+    eventually(lambda: told() == (200, []) and node.metric("store_replicas") == 1, "it is seen")
+
+
 # ---- no standby, no receipt ----
 
 def test_without_a_standby_nothing_is_acknowledged_and_readyz_says_why(cluster, node, channel):
@@ -106,6 +140,135 @@ def test_without_a_standby_nothing_is_acknowledged_and_readyz_says_why(cluster, 
     node.wait("/readyz")
     assert accepted(channel, "second")["sequence"] == 2
     assert accepted(channel, "first", {"n": 1})["chain_hash"] == first["chain_hash"]
+
+
+def new_key(node, channel):
+    return node.admin("key", "create", "--channel", channel.id, "--mode", "live")
+
+
+@pytest.mark.parametrize("away", ["stopped", "frozen"])
+def test_a_stolen_key_is_stopped_while_the_standby_is_away(cluster, fleet, node, channel, away):
+    """Frozen, commits of others wait with what they have locked; the revocation waits for none."""
+    stolen = new_key(node, channel)
+    other = new_key(node, channel)
+    thief = node.client(stolen["key"])
+    thief.get("/v1/account/balance").expect(200)
+    cluster.standby.stop("immediate") if away == "stopped" else cluster.standby.freeze()
+    try:
+        refused(channel, f"away-{away}")
+        told = node.admin("key", "revoke", stolen["key_id"], "--reason", "stolen")
+        assert told["replicated"] is False and "no standby holds it yet" in told["note"]
+        thief.get("/v1/account/balance").expect(401, "revoked_key")
+        for each in fleet.nodes:
+            with each.client(stolen["key"]) as client:
+                eventually(lambda client=client: client.get("/v1/account/balance").status == 401,
+                           "every node refuses it")
+        assert node.run("key", "create", "--channel", channel.id, "--mode", "live").returncode != 0, \
+            "what gives rights waits for the standby"
+        refused(channel, f"still-away-{away}")
+    finally:
+        cluster.standby.start() if away == "stopped" else cluster.standby.thaw()
+    node.wait("/readyz")
+    eventually(lambda: node.run("account", "show", channel.account_id).returncode == 0 and
+               accepted(channel, f"back-{away}"), "all goes on")
+    act = node.admin("audit", "list", "--operation", "key revoke", "--limit", "1")["data"][0]
+    assert act["arguments"]["key"] == stolen["key_id"] and act["reason"] == "stolen"
+    again = node.admin("key", "revoke", other["key_id"])
+    assert again["replicated"] is True and "note" not in again
+    eventually(lambda: cluster.standby.number(
+        f"SELECT count(*) FROM api_keys WHERE key_id = '{stolen['key_id']}' AND revoked_at IS NOT NULL",
+        fleet.database) == 1, "the standby holds it by the order of the log")
+    thief.close()
+
+
+def put_in_doubt(cluster, node, *words):
+    """Freezes the standby, which the commit of this act then waits for."""
+    for _ in range(5):  # unless a commit of the service's own was first
+        cluster.standby.freeze()
+        doubtful = node.run(*words)
+        if "an earlier commit" not in doubtful.stderr:
+            break
+        cluster.standby.thaw()
+        node.wait("/readyz")
+    assert doubtful.returncode == 2 and "look in the record of acts" in doubtful.stderr, doubtful.stderr
+    assert "repeat the same request" not in doubtful.stderr
+
+
+def test_what_takes_rights_away_passes_an_act_in_doubt(cluster, fleet, node, channel):
+    """The act before it on the same account waits for the standby with its number."""
+    account = channel.account_id
+    stolen = new_key(node, channel)
+    endpoint = node.admin("webhook", "create", "--account", account, "--url",
+                          "https://example.org/")["endpoint_id"]
+    thief = node.client(stolen["key"])
+    thief.get("/v1/account/balance").expect(200)
+    try:
+        put_in_doubt(cluster, node, "key", "create", "--channel", channel.id, "--mode", "live", "--name", "doubtful")
+        for words, code in ((("key", "revoke", stolen["key_id"]), "revoked_key"),
+                            (("webhook", "disable", endpoint), "revoked_key"),
+                            (("channel", "suspend", channel.id), "revoked_key"),
+                            (("account", "suspend", account), "revoked_key"),
+                            (("account", "disable", account), "revoked_key")):
+            told = node.admin(*words)
+            assert told["replicated"] is False and "no standby holds it yet" in told["note"]
+            thief.get("/v1/account/balance").expect(401, code)
+        eventually(lambda: channel.live.get("/v1/account/balance").status == 403, "the account is disabled")
+        shown = node.admin("account", "show", account)
+        assert shown["suspended"] and shown["disabled"]
+        assert node.admin("channel", "show", channel.id)["suspended"]
+        assert not node.admin("webhook", "show", endpoint)["enabled"]
+        acts = node.admin("audit", "list", "--account", account)["data"]
+        assert [act["number"] for act in acts if act["urgent"]] == [5, 4, 3, 2, 1]
+        assert not any(act["arguments"].get("name") == "doubtful" for act in acts), "it still waits"
+    finally:
+        cluster.standby.thaw()
+    eventually(lambda: node.run("account", "enable", account).returncode == 0, "acts are made again")
+    acts = node.admin("audit", "list", "--account", account)["data"]
+    ordinary = [act for act in acts if not act["urgent"]]
+    assert [act["number"] for act in ordinary] == list(range(len(ordinary), 0, -1))
+    assert [act for act in ordinary if act["arguments"].get("name") == "doubtful"]
+    node.admin("account", "resume", account)
+    node.admin("channel", "resume", channel.id)
+    fleet.check()
+    thief.close()
+
+
+def test_an_invitation_in_doubt_keeps_no_user_from_being_removed(cluster, fleet, node, channel):
+    """Another account's owner invites the same address; his commit waits for the standby."""
+    account, other = channel.account_id, fleet.new_channel().account_id
+    words = "user", "invite", "--email", "who@example.org", "--account"
+    node.admin(*words, account, "--role", "developer")
+    try:
+        put_in_doubt(cluster, node, *words, other, "--role", "owner")
+        for change in (("role", "--role", "reader"), ("remove",)):
+            told = node.admin("user", change[0], "who@example.org", "--account", account, *change[1:])
+            assert told["replicated"] is False
+        assert node.admin("user", "list", "--account", account)["data"] == []
+    finally:
+        cluster.standby.thaw()
+    eventually(lambda: node.admin("user", "list", "--account", other)["data"], "he is invited")
+
+
+def test_who_is_being_made_an_owner_can_be_removed(cluster, fleet, node, channel):
+    """Giving the role waits for the standby, and holds nothing meanwhile."""
+    account = channel.account_id
+    for email, role in (("ana@example.org", "owner"), ("who@example.org", "reader")):
+        node.admin("user", "invite", "--email", email, "--account", account, "--role", role)
+    words = "who@example.org", "--account", account
+    cluster.standby.freeze()
+    try:
+        made = node.run("user", "role", *words, "--role", "owner")
+        assert made.returncode and "look in the record of acts" not in made.stderr, made.stderr
+        roles = {one["email"]: one["role"] for one in node.admin("user", "list", "--account", account)["data"]}
+        assert roles["who@example.org"] == "reader", "nothing was changed"
+        assert node.admin("user", "remove", *words)["replicated"] is False
+    finally:
+        cluster.standby.thaw()
+    node.wait("/readyz")
+    eventually(lambda: node.run("user", "invite", "--email", words[0], *words[1:], "--role", "reader"
+                                ).returncode == 0, "all goes on")
+    assert node.admin("user", "role", *words, "--role", "owner")["replicated"] is True
+    fleet.check()
 
 
 @pytest.mark.parametrize("value", ["off", "local"])
@@ -157,8 +320,7 @@ def test_none_can_be_asked_for_and_then_the_promise_is_smaller(tmp_path):
         status, text = node.ask("/readyz")
         assert status == 200 and json.loads(text)["promise"] == "durable"
         fleet.new_channel().live.register().expect(201)
-        with open(node.log, encoding="utf-8") as log:
-            assert "receipts_not_replicated" in log.read()
+        node.logged(lambda line: line["event"] == "receipts_not_replicated")
 
 
 # ---- a commit that waits too long ----
@@ -212,6 +374,7 @@ def test_what_is_visible_and_not_replicated_is_not_repeated_as_a_receipt(cluster
         cluster.standby.thaw()
     event = accepted(channel, "seen", {"n": 1})
     assert event["sequence"] == 2
+    cluster.primary.wait_for_standbys()  # what it holds it shows a moment later
     ((digest,),) = cluster.standby.rows(
         "SELECT encode(chain_hash, 'hex') FROM events WHERE client_ref = 'seen'", fleet.database)
     assert digest == event["chain_hash"]
@@ -238,6 +401,7 @@ def test_a_visible_certification_is_not_repeated_before_it_is_replicated(cluster
         return answer if answer.status != 503 else None
     answer = eventually(answered, "it is answered").expect(202)
     assert answer.headers["Idempotent-Replayed"] == "true"
+    cluster.primary.wait_for_standbys()  # what it holds it shows a moment later
     assert cluster.standby.rows("SELECT certification_id FROM certifications WHERE "
                                 "idempotency_key = 'key'", fleet.database) == \
         [[answer.json["certification_id"]]]
@@ -249,6 +413,8 @@ def test_a_node_that_starts_anew_does_not_repeat_it_either(cluster, fleet, node,
     cluster.standby.freeze()
     try:
         make_event_visible(cluster, fleet, channel, "restarted")
+        # The writers of all nodes wait behind this one.
+        assert node.run("key", "create", "--channel", channel.id, "--mode", "live").returncode == 2
         node.kill()
         node.spawn()
         node.wait("/livez")
@@ -282,11 +448,18 @@ def test_cancelled_commits_are_not_acknowledged_while_others_are(cluster, fleet,
     stop.set()
     worker.join()
     cluster.standby.stop("immediate")
-    cluster.standby.start()
-    eventually(lambda: cluster.standby.answers(), "the standby answers")
-    held = dict(cluster.standby.rows(
-        "SELECT client_ref, encode(chain_hash, 'hex') FROM events", fleet.database))
-    assert {ref: held.get(ref) for ref in told} == told
+    cluster.primary.freeze()  # which could send it what it lacks
+    try:
+        cluster.standby.start()
+        eventually(lambda: cluster.standby.answers(), "the standby answers")
+
+        def holds():  # it answers before it has read all that it has
+            held = dict(cluster.standby.rows(
+                "SELECT client_ref, encode(chain_hash, 'hex') FROM events", fleet.database))
+            return {ref: held.get(ref) for ref in told} == told
+        eventually(holds, "the standby shows all that was acknowledged")
+    finally:
+        cluster.primary.thaw()
     cluster.primary.wait_for_standbys()
     node.wait("/readyz")
     gapless(channel.live.walk("/v1/events", 500))
@@ -326,8 +499,9 @@ def test_a_batch_that_loses_a_deadlock_is_tried_again(cluster, fleet, node, quic
         BEGIN;
         SELECT 1 FROM chains WHERE account = {account} AND chain = {number} * 2 FOR UPDATE;
         SELECT pg_advisory_lock(77);
-        DO $$ BEGIN WHILE NOT EXISTS (SELECT 1 FROM pg_locks WHERE NOT granted)
-            LOOP PERFORM pg_sleep(0.01); END LOOP; END $$;
+        DO $$ BEGIN WHILE NOT EXISTS (SELECT 1 FROM pg_stat_activity
+                                      WHERE pg_backend_pid() = ANY (pg_blocking_pids(pid)))
+            LOOP PERFORM pg_stat_clear_snapshot(); PERFORM pg_sleep(0.01); END LOOP; END $$;
         UPDATE accounts SET name = name WHERE account = {account};
         COMMIT;""", database))
     other.start()

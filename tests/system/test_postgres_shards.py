@@ -18,18 +18,21 @@ PARTITIONS = 32
 HERE = "shards"  # in the name of every partition
 
 # Tables that belong to no account, or are found without one. Everything else is partitioned.
-GLOBAL_TABLES = {"settings", "api_keys", "seal_rounds", "round_blocks", "staged_round", "round_tokens",
+GLOBAL_TABLES = {"settings", "api_keys", "seal_rounds", "round_blocks", "staged_round", "uncounted_rounds", "round_tokens",
                  "validation_objects", "token_validation", "archive_timestamps",
                  "archive_timestamp_blocks", "tokens_at_rest", "leases", "certification_numbers",
-                 "rollbacks", "signers", "link_secrets", "timestamp_roots"}
+                 "rollbacks", "signers", "link_secrets", "timestamp_roots",
+                 "users", "memberships", "sign_in_links", "sessions", "passkeys",
+                 "passkey_challenges", "known_browsers"}
 
 # What may look at several accounts' rows: polls for work and look-ups by a public identifier, none
 # of them on the way of a registration. Each: a name, and a pattern of the statement's text.
 ALLOWED = {
-    "a key is looked up by its digest": r"FROM api_keys JOIN .* WHERE key_hash = \$1$",
     "the sealer looks for unsealed chains": r"FROM unsealed_chains\b",
+    "the sealer looks for acts in no segment": r"FROM unsealed_acts WHERE \(account, chain\) >",
     "the sealer looks for what certifications wait for":
         r"FROM certifications r JOIN chains c\b.* WHERE r\.status = 'processing'",
+    "what a round seals is counted by account": r"FROM segments WHERE round = \$1 AND place >= \$5 ",
     "the issuer looks for a certification to issue":
         r"FROM certifications c .*c\.status = 'processing' AND \(c\.next_attempt_at",
     "documents that wait for an archive timestamp": r"FROM evidence_queue\b",
@@ -105,8 +108,9 @@ class Explainer:
     def read(self):
         with open(self.server.log, encoding="utf-8", errors="replace") as file:
             text = file.read()
-        # An entry's lines after its first are indented with a tab.
-        for entry in re.split(r"\n(?=\d{4}-\d\d-\d\d )", text):
+        # An entry's lines after its first are indented with a tab. The last may be written just now.
+        *entries, last = re.split(r"\n(?=\d{4}-\d\d-\d\d )", text)
+        for entry in entries + [last] * last.endswith("\n\t}\n"):
             match = re.match(rf"\S+ \S+ \S+ \[\d+\] {self.database} LOG:.*?plan:\s*(\{{.*)",
                              entry, re.DOTALL)
             if match:
@@ -123,7 +127,7 @@ def cluster():
 def fleet(cluster, tmp_path_factory):
     """A node whose database was partitioned before it served."""
     made = Fleet(tmp_path_factory.mktemp("fleet"), count=1, cluster=cluster,
-                 store__require_replicas=0, seal__interval="500ms")
+                 store__require_replicas=0, store__sharded="true", seal__interval="500ms")
     made.query("SET ROLE constancia; SET client_min_messages = error;" + PARTITION % {
         "global": ", ".join(f"'{table}'" for table in GLOBAL_TABLES), "here": HERE,
         "last": PARTITIONS - 1, "count": PARTITIONS})
@@ -157,11 +161,10 @@ def test_every_table_is_led_by_its_account_or_is_named_global(fleet):
         assert leading.get(table) == "account", table
 
 
-def test_the_documented_statements_distribute_every_table(fleet):
-    text = (pathlib.Path(__file__).resolve().parents[2] / "docs" / "operations.md").read_text()
-    assert set(re.findall(r"create_distributed_table\('(\w+)', 'account'", text)) == \
-        partitioned(fleet)
-    assert set(re.findall(r"create_reference_table\('(\w+)'", text)) == GLOBAL_TABLES
+def test_the_program_distributes_every_table(fleet):
+    text = (pathlib.Path(__file__).resolve().parents[2] / "src/store/schema/distribution.def").read_text()
+    assert set(re.findall(r"^(?:FIRST_)?BY_ACCOUNT\((\w+)\)$", text, re.M)) == partitioned(fleet)
+    assert set(re.findall(r"^EVERYWHERE\((\w+)\)$", text, re.M)) == GLOBAL_TABLES
 
 
 @pytest.fixture(scope="module")
@@ -229,7 +232,8 @@ def test_the_list_of_what_is_allowed_holds_nothing_of_a_registration(explained):
             assert not re.match(r"(INSERT|DELETE|UPDATE)\b", statement.text), statement.text
 
 
-WRITTEN = ("accounts", "chains", "events", "credit_entries", "key_usage", "test_usage",
+WRITTEN = ("accounts", "chains", "events", "credit_entries", "daily_usage", "daily_certifications",
+           "daily_credits", "daily_seals", "daily_deliveries", "test_usage",
            "unpaid_events", "notices", "segments", "certifications")
 
 
@@ -249,7 +253,7 @@ def test_what_a_statement_inserts_is_of_one_account(fleet, explained):
     "SELECT event FROM events WHERE event = 1",
     "UPDATE chains SET last_sequence = last_sequence WHERE chain = 2",
     "SELECT balance FROM accounts JOIN channels USING (account) WHERE channel_id = 'chn_x'",
-    "DELETE FROM key_usage WHERE day < '2001-01-01'",
+    "DELETE FROM daily_usage WHERE day < 1000",
     "SELECT count(*) FROM events WHERE account IN (1, 2, 3, 4, 5)",
 ])
 def test_a_statement_without_its_account_would_be_found(fleet, sql):

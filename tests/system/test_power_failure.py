@@ -232,7 +232,7 @@ def test_a_backup_and_what_is_restored_from_it_outlast_a_power_failure(box):
     box.service.admin("store", "backup", place / "today")
     box.cut()
     box.service.data.rename(box.disk.root / "lost")
-    done = box.command("store", "restore", place / "today")
+    done = box.command("store", "restore", "--live", place / "today")
     assert done.returncode == 0, done.stderr
     box.cut()
     box.start().check()
@@ -247,7 +247,7 @@ def test_a_restore_is_not_begun_beside_the_log_of_another_store(box):
     database = box.service.store.path
     database.rename(database.with_name("moved away"))
     assert (box.service.data / LOG).stat().st_size > 0
-    done = box.command("store", "restore", box.disk.root / "copy")
+    done = box.command("store", "restore", "--live", box.disk.root / "copy")
     assert done.returncode == 1 and LOG in done.stderr
     with pytest.raises(NotStarted, match="ended"):
         box.start()  # nor is a new store made there

@@ -103,6 +103,7 @@ def test_a_purchase_is_paid_once(service):
     assert made["sale_id"].startswith("sal_") and made["state"] == "pending"
     assert (made["amount"], made["tax"], made["total"], made["currency"]) \
         == ("10.00", "2.10", "12.10", "EUR")
+    assert (made["tax_rate"], made["account_name"], made["country"]) == ("21.00", "An account", "ES")
     assert service.admin("account", "show", account)["balance"] == 3
     for _ in range(2):
         paid = purchase(service, "pay", made)

@@ -5,9 +5,11 @@ import hashlib
 import socket
 import threading
 
+import pytest
 
 from client import eventually
 
+pytestmark = pytest.mark.usefixtures("one_day")
 PER_DAY = 10000
 
 

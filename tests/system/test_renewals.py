@@ -67,6 +67,15 @@ def verify(*paths, expected=0, trust):
     return json.loads(done.stdout)
 
 
+def looked(service):
+    """Once the renewer has had its first turn, which shows by what was sealed before it: with an
+    interval of an hour what is issued from then on waits for the next start."""
+    service.acts_sealed()
+    assert service.stop() == 0
+    service.start()
+    eventually(lambda: service.metric("evidence_first_end_timestamp_seconds"), "the renewer has looked")
+
+
 def count_stamps(service):
     ((count,),) = service.store.rows("SELECT COUNT(*) FROM archive_timestamps")
     return int(count)
@@ -116,6 +125,7 @@ def test_it_covers_every_document(serving, tmp_path):
 def test_many_share_a_token(start):
     """What is issued while no look is due gets one token."""
     service = start(seal__interval="1s", evidence__interval="1h")
+    looked(service)
     channels = [service.new_channel() for _ in range(2)]
     issued = []
     for channel in channels:
@@ -301,7 +311,8 @@ def test_over_three_generations(mortal, start, tmp_path):
     # An archive that is issued only now proves what is older than both certificates.
     late, *_ = save(channel.live, channel.live.certified(seq_from=1, seq_to=1), tmp_path / "late")
     result = judged_whole(late, trust)
-    assert result["checked"]["renewals"] == 2 and not ended(result), result
+    # Rounds before, of the acts that made the channel, may have had renewals of their own.
+    assert result["checked"]["renewals"] >= 2 and not ended(result), result
     taken, taken_data = tmp_path / "taken.ers", tmp_path / "taken.json"
     done = run("proof", event["event_id"], late, "-o", taken, "--record", taken_data)
     assert done.returncode == 0, done.stderr
@@ -372,9 +383,11 @@ def test_killed_around_a_token(mortal, start, tmp_path, moment):
     none where the commit was done."""
     mortal = mortal(3600)
     service = start(**mortal.settings(evidence__interval="1h"))
+    looked(service)
     channel = service.new_channel()
     channel.live.register().expect(201)
     issued = channel.live.certified(seq_from=1, seq_to=1)
+    service.acts_sealed()  # so that no token is wanted but the one for evidence
     service.stop()
     before = mortal.server.count
 
@@ -407,9 +420,11 @@ def test_staged_and_damaged(mortal, start):
     """Staged by a node that died, and lost since: it is staged again, and nothing waits for it."""
     mortal = mortal(3600)
     service = start(**mortal.settings(evidence__interval="1h"))
+    looked(service)
     channel = service.new_channel()
     channel.live.register().expect(201)
     issued = channel.live.certified(seq_from=1, seq_to=1)
+    service.acts_sealed()  # so that no token is wanted but the one for evidence
     service.stop()
 
     def kill():

@@ -16,6 +16,7 @@ import zipfile
 import pytest
 
 from client import ROOT, Client, Service, eventually, fresh, run
+from console import invited, signed_in
 
 sys.path.insert(0, str(ROOT / "tests" / "support"))
 import s3_server  # noqa: E402 (the path comes first)
@@ -93,11 +94,15 @@ def test_the_life_of_content(s3, start_on):
     assert client.get(target, headers=some).expect(206).body == LARGE[1000:2000]
     some["If-Range"] = '"another"'
     assert client.get(target, headers=some).expect(200).body == LARGE
-    asked = len(s3.requests)
+
+    def fetched():  # the installation's mark aside, which the service looks at now and then
+        return [request for request in s3.requests
+                if request[0] == "GET" and "/installation" not in request[1]]
+    asked = len(fetched())
     client.get(target, headers={"If-None-Match": tag}).expect(304)
     tag = f'"{part["sha256"]}"'
     client.download(part["url"], headers={"If-None-Match": tag}).expect(304)
-    assert len(s3.requests) == asked, "nothing is fetched of what the client has"
+    assert len(fetched()) == asked, "nothing is fetched of what the client has"
     for report in record["reports"]:
         body = client.download(report["url"]).expect(200).body
         assert hashlib.sha256(body).hexdigest() == report["sha256"]
@@ -111,23 +116,21 @@ def test_the_life_of_content(s3, start_on):
 def test_an_outage_of_content_leaves_the_rest_alone(s3, start_on):
     service = start_on(s3)
     client = service.new_channel().client("live")
-    assert "content_ready 1" in service.monitor("/metrics")[1]
+    eventually(lambda: "content_ready 1" in service.monitor("/metrics")[1], "it has looked")
     s3.misbehave("status", status=503, times=10**6)
     reference = fresh()
     refused = client.register_file(LARGE, client_ref=reference).expect(503)
     assert refused.code == "temporarily_unavailable"
     client.register({"n": 1}).expect(201)
-    deadline = time.monotonic() + 60
-    while "content_ready 0" not in service.monitor("/metrics")[1]:
-        assert time.monotonic() < deadline
-        time.sleep(0.5)
+    eventually(lambda: "content_ready 0" in service.monitor("/metrics")[1], "it has noticed")
     status, text = service.monitor("/readyz")
     assert status == 200 and any("503" in warning for warning in json.loads(text)["warnings"]), text
     s3.behave()
     registered = client.register_file(LARGE, client_ref=reference).expect(201).json
     assert registered["sequence"] == 2
-    assert json.loads(service.monitor("/readyz")[1])["warnings"] == [] or \
-        "S3" not in service.monitor("/readyz")[1]
+    eventually(lambda: not any("503" in warning for warning in
+                               json.loads(service.monitor("/readyz")[1])["warnings"]),
+               "it has noticed that, too")
 
 
 @pytest.mark.parametrize("kind", ["lose-answer", "cut-upload", "stall", "lie-checksum",
@@ -151,7 +154,7 @@ def test_altered_content_is_not_served(s3, start_on):
 
 
 def test_a_stalling_service_delays_only_who_needs_it(s3, start_on):
-    service = start_on(s3, content__timeout="5s")
+    service = start_on(s3, content__timeout="10s", http__deadline="60s")
     channel = service.new_channel()
     event = channel.client("live").register_file(LARGE).expect(201).json
     s3.misbehave("stall", method="GET", times=10**6)
@@ -164,8 +167,8 @@ def test_a_stalling_service_delays_only_who_needs_it(s3, start_on):
     readers = [threading.Thread(target=read) for _ in range(8)]
     for reader in readers:
         reader.start()
-    while len([request for request in s3.requests if request[0] == "GET"]) < len(readers):
-        time.sleep(0.02)
+    eventually(lambda: len([request for request in s3.requests if request[0] == "GET" and
+                            "/event/" in request[1]]) >= len(readers), "they wait for content")
     client = channel.client("live")
     for n in range(20):
         registered = client.register({"n": n}).expect(201).json
@@ -176,6 +179,34 @@ def test_a_stalling_service_delays_only_who_needs_it(s3, start_on):
     for reader in readers:
         reader.join()
     assert set(over) == {503}
+
+
+def test_pages_of_the_console_do_not_wait_for_content(s3, start_on):
+    service = start_on(s3, content__timeout="30s", http__deadline="60s")
+    channel = service.new_channel()
+    client = channel.client("live")
+    events = [client.register_file(LARGE).expect(201).json, client.register({"text": "x" * 20000}).expect(201).json]
+    reader = signed_in(service, invited(service, channel.account_id, "reader@example.org", "reader"))
+    pages = [f"/console/events/{event['event_id']}" for event in events]
+    s3.misbehave("stall", method="GET", times=10**6)
+    for page in pages:
+        assert "Not checked on this page" in reader.get(page).text() and f'href="{page}/content"' in reader.body
+    assert not [request for request in s3.requests if request[0] == "GET" and "/event/" in request[1]]
+    fetching = [http.client.HTTPConnection("127.0.0.1", service.port, timeout=60) for _ in range(4)]
+    cookie = "; ".join(f"{name}={value}" for name, value in reader.cookies.items())
+    for connection in fetching:
+        connection.request("GET", f"{pages[0]}/content", headers={"Cookie": cookie})
+    eventually(lambda: len([request for request in s3.requests if request[0] == "GET" and "/event/" in request[1]]) >=
+               len(fetching), "the downloads wait for content")
+    for page in pages:
+        assert reader.get(page).status == 200
+    client.register({"n": 1}).expect(201)
+    for connection in fetching:
+        connection.sock.settimeout(0.05)
+        with pytest.raises(TimeoutError):
+            connection.getresponse()
+        connection.close()
+    s3.stopping.set()
 
 
 def certified_large(service):
@@ -214,8 +245,7 @@ def test_a_service_ends_while_downloads_hang(s3, start_on):
         connection.request("GET", target)
         assert connection.getresponse().status == 200
         connections.append(connection)
-    while fault.met < 2 * len(connections):  # each asks for its second block
-        time.sleep(0.02)
+    eventually(lambda: fault.met >= 2 * len(connections), "each asks for its second block")
     connections.pop().close()  # gone before its piece comes
     assert service.stop() == 0
     for connection in connections:
@@ -302,7 +332,7 @@ def test_a_backup_moves_to_another_place(s3, start_on, tmp_path):
     moved = Service(tmp_path / "moved", **s3.settings("second/place"))
     if not moved.settings.get("store.url", "sqlite:").startswith("sqlite:"):
         pytest.skip("the backup command is for the embedded store")
-    done = run("store", "restore", str(backup), *moved.chosen())
+    done = run("store", "restore", "--live", str(backup), *moved.chosen())
     assert done.returncode == 0, done
     first = {key.split("/", 1)[1] for key in s3.objects
              if key.startswith("constancia/") and key != "constancia/installation"}

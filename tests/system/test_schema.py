@@ -73,45 +73,34 @@ def test_both_have_the_same_tables_and_columns(sqlite, postgresql):
 # ---- distribution ----
 
 @pytest.fixture(scope="module")
-def documented():
-    """{table: how}, by the statements of the documentation."""
-    text = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
-    section = text[text.index("\n## Sharding"):]
-    found = {}
-    for table, rest in re.findall(r"^SELECT create_distributed_table\('(\w+)', (.*)\);$", section,
-                                  re.M):
-        assert table not in found
-        found[table] = "distributed"
-        assert rest == ("'account'" if table == "accounts"
-                        else "'account', colocate_with => 'accounts'"), table
-    for table in re.findall(r"^SELECT create_reference_table\('(\w+)'\);$", section, re.M):
-        assert table not in found
-        found[table] = "reference"
+def distributed():
+    """{table: how}, by the program's own list."""
+    text = (ROOT / "src" / "store" / "schema" / "distribution.def").read_text(encoding="utf-8")
+    listed = re.findall(r"^(FIRST_BY_ACCOUNT|BY_ACCOUNT|EVERYWHERE)\((\w+)\)$", text, re.M)
+    found = {table: "reference" if how == "EVERYWHERE" else "distributed" for how, table in listed}
+    assert len(found) == len(listed)
+    assert listed[0] == ("FIRST_BY_ACCOUNT", "accounts"), "the others follow it"
     return found
 
 
-def test_the_documentation_does_not_promise_what_does_not_work():
-    text = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
-    section = text[text.index("\n## Sharding"):]
-    assert section.index("does not work") < section.index("create_distributed_table")
+def test_the_program_distributes_every_table(postgresql, distributed):
+    assert set(distributed) == set(postgresql)
 
 
-def test_the_documentation_distributes_every_table(postgresql, documented):
-    assert set(documented) == set(postgresql)
-
-
-def test_what_has_an_account_and_is_no_list_for_all_is_distributed(postgresql, documented):
-    global_ones = {table for table, how in documented.items() if how == "reference"}
-    assert global_ones == {"settings", "api_keys", "seal_rounds", "round_blocks", "staged_round",
+def test_what_has_an_account_and_is_no_list_for_all_is_distributed(postgresql, distributed):
+    global_ones = {table for table, how in distributed.items() if how == "reference"}
+    assert global_ones == {"settings", "api_keys", "seal_rounds", "round_blocks", "staged_round", "uncounted_rounds",
                            "round_tokens", "leases", "certification_numbers",
                            "rollbacks", "signers", "link_secrets",
                            "validation_objects", "token_validation", "archive_timestamps",
-                           "archive_timestamp_blocks", "tokens_at_rest", "timestamp_roots"}
+                           "archive_timestamp_blocks", "tokens_at_rest", "timestamp_roots",
+                           "users", "memberships", "sign_in_links", "sessions", "passkeys",
+                           "passkey_challenges", "known_browsers"}
     for table in set(postgresql) - global_ones:
         assert postgresql[table].get("account") is True, f"{table}.account is NOT NULL"
 
 
-def test_every_unique_key_of_a_distributed_table_holds_the_account(server, documented):
+def test_every_unique_key_of_a_distributed_table_holds_the_account(server, distributed):
     """Without it no sharded database would take the table."""
     keys = server(
         "SELECT t.relname, i.relname, indisprimary, "
@@ -122,13 +111,13 @@ def test_every_unique_key_of_a_distributed_table_holds_the_account(server, docum
         "WHERE t.relnamespace = 'public'::regnamespace AND (indisunique OR indisexclusion)")
     leading = set()
     for table, index, primary, columns in keys:
-        if documented[table] == "reference":
+        if distributed[table] == "reference":
             continue
         assert "account" in columns.split(","), f"{index} of {table}: {columns}"
         if primary == "t":
             assert columns.split(",")[0] == "account", f"{index} of {table}: {columns}"
             leading.add(table)
-    assert leading == {table for table, how in documented.items() if how == "distributed"}
+    assert leading == {table for table, how in distributed.items() if how == "distributed"}
 
 
 def test_no_foreign_key_or_trigger_reaches_over_shards(server):

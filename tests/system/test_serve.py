@@ -50,6 +50,8 @@ def test_init_then_serve_then_sigterm(tmp_path):
             {"Authorization": f"Bearer {key}", "Content-Type": "application/json"})
         with urllib.request.urlopen(request) as answer:
             assert answer.status == 201 and json.load(answer)["sequence"] == 1
+        eventually(lambda: '"of":"signer"' in (tmp_path / "log").read_text(encoding="utf-8"),
+                   "the signer's certificate was looked at")
     finally:
         process.send_signal(signal.SIGTERM)
         assert process.wait(40) == 0
@@ -59,9 +61,35 @@ def test_init_then_serve_then_sigterm(tmp_path):
     assert "receipts_not_replicated" in events
     assert "development_timestamp_authority" in events
     # The development certificates have a responder of their own.
-    (told,) = [line for line in lines if line["event"] == "validation_data"]
-    assert (told["of"], told["level"]) == ("signer", "LTA")
+    (told,) = [line for line in lines
+               if line["event"] == "validation_data" and line["of"] == "signer"]
+    assert told["signature_level"] == "LTA"
     assert "validation_data_missing" not in events
+
+
+def test_where_passkeys_are_asked_for_in_vain_the_log_says_so(tmp_path):
+    path, _ = write_settings(tmp_path)
+    asks = "--set", "service.public_url=https://register.example.org"
+    assert run("init", "--config", path, *asks).returncode == 0
+
+    def told(*arguments):
+        """Of a start, until it serves."""
+        with subprocess.Popen([BINARY, "serve", "--config", str(path), *arguments], text=True,
+                              stderr=subprocess.PIPE, stdout=subprocess.DEVNULL) as process:
+            lines = []
+            for text in process.stderr:
+                lines.append(json.loads(text))
+                if lines[-1]["event"] == "serving":
+                    break
+            process.terminate()
+        return [line["accounts"] for line in lines if line["event"] == "passkeys_do_not_work"]
+    at_an_address = "--set", "service.public_url=https://192.0.2.7"
+    account = run("account", "create", "--name", "A", "--json", "--config", path)
+    assert told(*at_an_address) == []
+    asked = run("account", "set", json.loads(account.stdout)["account_id"], "--passkeys", "required",
+                "--config", path, *asks)
+    assert asked.returncode == 0, asked.stderr
+    assert told(*at_an_address) == ["1"] and told(*asks) == []
 
 
 def test_a_log_that_nobody_reads_stops_nothing(tmp_path):
@@ -114,12 +142,13 @@ def test_store_check_recomputes_segments_up_to_their_timestamps(start):
     store = service.store
     store.change("CREATE TABLE kept_segments AS SELECT * FROM segments;"
                  "CREATE TABLE kept_rounds AS SELECT * FROM seal_rounds")
-    ((size,),) = store.rows("SELECT length(nodes) FROM segments")
-    changes = [f"UPDATE segments SET nodes = {stores.blob(bytes(int(size)))}",
-               f"UPDATE segments SET root = {stores.blob(bytes(32))}",
-               "UPDATE segments SET document = replace(document, '\"count\":', '\"COUNT\":')",
+    ((size,),) = store.rows("SELECT length(nodes) FROM segments WHERE chain > 0")
+    changes = [f"UPDATE segments SET nodes = {stores.blob(bytes(int(size)))} WHERE chain > 0",
+               f"UPDATE segments SET root = {stores.blob(bytes(32))} WHERE chain > 0",
+               "UPDATE segments SET document = replace(document, '\"count\":', '\"COUNT\":') "
+               "WHERE chain > 0",
                "UPDATE segments SET document = replace(document, '\"previous_seal_hash\":null', "
-               "'\"previous_seal_hash\":\"" + "0" * 64 + "\"')",
+               "'\"previous_seal_hash\":\"" + "0" * 64 + "\"') WHERE chain > 0",
                f"UPDATE seal_rounds SET root = {stores.blob(bytes(32))}",
                "UPDATE seal_rounds SET sealed_at = sealed_at + 1",
                "UPDATE seal_rounds SET token = substr(token, 1, length(token) - 1) || "

@@ -62,7 +62,7 @@ def test_the_next_key_is_looked_at_too(tmp_path, pki):
 # ---- the end of a certificate ----
 
 def test_certifications_wait_while_the_certificate_has_expired(tmp_path, pki):
-    with operators(tmp_path, pki, pki.signer("short", ends=25)) as service:
+    with operators(tmp_path, pki, pki.signer("short", ends=40)) as service:
         service.start()
         assert "ends on" in service.warnings(), "warned 30 days before"
         (line,) = service.logged(lambda line: line.get("event") == "certificate_ends")

@@ -131,14 +131,16 @@ def test_nor_does_a_body(impatient, key, kind):
     assert statuses(reader[0])[:1] in ([408], [400], [413], [431]), reader
 
 
-def test_a_body_that_comes_slowly_but_fast_enough_is_taken(impatient, key):
+def test_a_body_that_comes_slowly_but_fast_enough_is_taken(start):
+    service = start(http__transfer_timeout="3s")  # longer than a machine under load is held up
+    key = service.new_channel().live.key
     ref = fresh()
     body = json.dumps({"client_ref": ref, "payload": {"a": "x" * 200000}}).encode()
-    with connect(impatient) as link:
+    with connect(service) as link:
         link.sendall(request(key, f"Content-Length: {len(body)}"))
         for at in range(0, len(body), 20000):
             link.sendall(body[at:at + 20000])
-            time.sleep(TRANSFER / 5)  # twice as long as a head may take, in all
+            time.sleep(3 / 5)  # twice as long as a head may take, in all
         assert link.recv(12) == b"HTTP/1.1 201"
 
 
@@ -183,7 +185,9 @@ def test_idle_connections_give_way_when_there_are_too_many(start):
         link.sendall(b"GET /docs")
     client = Client(service)
     client.get("/docs/errors").expect(200)
-    assert service.metric("http_connections") <= 41
+    # What was cut is counted until the loop has looked at it, which another thread does not wait for.
+    eventually(lambda: service.metric("http_connections") <= 41, "what was cut is gone")
+    client.get("/docs/errors").expect(200)
     client.close()
     for link in crowd + halves:
         link.close()
@@ -273,14 +277,17 @@ def test_bodies_that_come_hold_no_more_memory_than_they_may(start):
     eventually(lambda: service.metric("http_body_memory_refused_total") > 0, "some are refused")
     assert service.metric("http_body_bytes") <= 2 ** 20, "the share of one account"
     other.live.register({"a": "x" * 200000}).expect(201)
-    with connect(service) as link:
-        link.sendall(request(key, "Content-Length: 270000\r\nExpect: 100-continue"))
-        answer = link.recv(4096)
-        assert statuses(answer) == [503] and b"\r\nRetry-After: " in answer, "before it is sent"
+
+    def refused():  # once those that are refused have let go, and others have taken their place
+        with connect(service) as link:
+            link.sendall(request(key, "Content-Length: 270000\r\nExpect: 100-continue"))
+            answer = link.recv(4096)
+            return statuses(answer) == [503] and b"\r\nRetry-After: " in answer
+    eventually(refused, "it is refused before it is sent")
     small.live.register_hash("0" * 64).expect(201)
     for link in links:
         link.close()
     eventually(lambda: service.metric("http_body_bytes") == 0, "nothing is held any more")
     with Client(service, key) as client:
         client.register({"a": "x" * 200000}).expect(201)
-    assert service.metric("http_body_bytes") == 0
+    eventually(lambda: service.metric("http_body_bytes") == 0, "nor by what was answered")

@@ -147,7 +147,7 @@ class Bucket:
         return self.server.settings("constancia")
 
     def names(self):
-        return {key.removeprefix("constancia/") for key in self.server.objects}
+        return {key.removeprefix("constancia/") for key in list(self.server.objects)}
 
     def read(self, name):
         path = self.server.objects[f"constancia/{name}"]["path"]
@@ -260,16 +260,16 @@ def test_a_restore_leaves_anothers_place_alone(services, content, tmp_path):
     found = content.names()
 
     restored = services("restored")
-    done = run("store", "restore", backup, *restored.chosen())
+    done = run("store", "restore", "--live", backup, *restored.chosen())
     assert done.returncode != 0 and "belongs to another installation" in done.stderr
     manifest = json.loads((backup / "backup.json").read_text())
     del manifest["installation"]  # as before they were marked
     (backup / "backup.json").write_text(json.dumps(manifest))
-    done = run("store", "restore", backup, *restored.chosen())
+    done = run("store", "restore", "--live", backup, *restored.chosen())
     assert done.returncode != 0 and "does not say whose it is" in done.stderr
     assert content.names() == found
     content.remove("installation")
-    done = run("store", "restore", backup, *restored.chosen())
+    done = run("store", "restore", "--live", backup, *restored.chosen())
     assert done.returncode == 0, done.stderr
     assert len([name for name in content.names() if name.startswith("event/")]) == 1
     if stores.KIND == "postgresql":

@@ -299,6 +299,7 @@ def test_of_slow_files_that_hold_much_the_first_gives_way(start, files):
     slow = [begin_check(service, large, f"192.0.2.{i + 1}") for i in range(4)]
     check(Client(service), files["live"]["archive"],
           {**JSON, "X-Forwarded-For": "192.0.2.100"}).expect(200)
+    eventually(lambda: service.metric("http_checks_refused_total") > 0, "all that was sent has come")
     connection, rest = slow[0]
     connection.send(rest)
     answer = connection.getresponse()
@@ -309,7 +310,6 @@ def test_of_slow_files_that_hold_much_the_first_gives_way(start, files):
     connection, rest = slow[-1]
     connection.send(rest)
     assert connection.getresponse().status == 200
-    assert service.metric("http_checks_refused_total") > 0
     refused = service.logged(lambda line: line["event"] == "request_failed")
     assert refused and all(line["level"] == "info" for line in refused)
 

@@ -4,8 +4,9 @@
     full_disk.py [--megabytes N]
 
 A full disk is answered with 503 temporarily_unavailable, reading goes on, nothing acknowledged is
-lost, and once there is room again the service takes events again by itself. Mounts a tmpfs in a
-mount namespace of its own, for which it must be root; otherwise it says SKIPPED and exits 77.
+lost, /readyz says that there is no space, and once there is room again the service takes events
+again by itself. Mounts a tmpfs in a mount namespace of its own, for which it must be root;
+otherwise it says SKIPPED and exits 77.
 """
 
 import argparse
@@ -18,6 +19,8 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.error
+import urllib.request
 
 from service import (Client, NotStarted, Refused, Report, Service, declare_file, declare_hash,
                      declare_json, lasting)
@@ -29,7 +32,8 @@ class FullDisk:
     def __init__(self, directory):
         self.disk = directory
         self.balloon = os.path.join(directory, "balloon")
-        self.service = Service(os.path.join(directory, "data"), {"seal.interval": "1s"})
+        self.service = Service(os.path.join(directory, "data"), {
+            "seal.interval": "1s", "service.admin_listen": "127.0.0.1:0"})
         # What the tests themselves write must find room.
         log = os.path.join(tempfile.gettempdir(), f"full-disk-{os.getpid()}.log")
         self.service.log = self.service.printed = log
@@ -114,6 +118,26 @@ class FullDisk:
         if self.report.check(not left, f"{when}: {left} refused with {self.room()} bytes free"):
             print(f"{when}: takes everything again after {time.monotonic() - start:.1f} s")
 
+    def ready(self):
+        """Whether /readyz says so, and why not."""
+        try:
+            with urllib.request.urlopen(self.service.ready["operator_url"] + "/readyz") as answer:
+                return json.load(answer)
+        except urllib.error.HTTPError as error:
+            return json.load(error)
+
+    def tells(self, when):
+        told = self.ready()
+        self.report.check(not told["ready"] and "no space is left" in str(told["reasons"]),
+                          f"{when}: /readyz says {told}")
+
+    def is_ready_by_itself(self, when):
+        """A node that is called not ready is given no registration that would show it."""
+        end = time.monotonic() + 30
+        while not self.ready()["ready"] and time.monotonic() < end:
+            time.sleep(0.5)
+        self.report.check(self.ready()["ready"], f"{when}: /readyz says {self.ready()}")
+
     def check_store(self, when):
         try:
             self.service.admin("store", "check")
@@ -135,11 +159,15 @@ class FullDisk:
             for kind in ("file", "large", "json", "hash_only"):
                 self.until_refused(client, kind)
             self.check_receipts(client, when)
+            self.tells(when)
             time.sleep(2.5)  # sealing rounds meet the full disk as well
             self.report.check(self.service.alive(), f"{when}: the service ended\n"
                                                     f"{self.service.log_tail()}")
             self.empty()
+            if turn == 1:
+                self.is_ready_by_itself(when)
             self.recovers(client, when)
+            self.is_ready_by_itself(when)
             self.report.check(self.service.alive() and self.service.process.pid == process,
                               f"{when}: not the same process")
             self.check_receipts(client, when + ", room again")

@@ -154,7 +154,7 @@ class PowerCuts(Torture):
 
     def check_restored(self, backup):
         """The service ends; the backup is restored, the power cut, and what it held is there."""
-        self.service.admin("store", "restore", backup.directory,
+        self.service.admin("store", "restore", "--live", backup.directory,
                          data=os.path.join(self.place.directory, "restored"))
         self.cut()
         self.service.end()

@@ -219,7 +219,7 @@ class Backup(Step):
         self.run("store", "backup", self.where("another-backup"))
 
     def check_done(self, process):
-        self.run("store", "restore", self.where("new-backup"), data="restored")
+        self.run("store", "restore", "--live", self.where("new-backup"), data="restored")
         self.check_sound("restored")
         self.check_receipts("restored")
 
@@ -234,7 +234,7 @@ class BackupWithoutContent(Step):
         self.check_sound()
 
     def check_done(self, process):
-        self.run("store", "restore", self.where("new-backup"), data="restored")
+        self.run("store", "restore", "--live", self.where("new-backup"), data="restored")
         found = self.run("store", "check", "--no-content", data="restored")
         self.report.check(found.get("events") == EVENTS, f"{self.name}: {found}")
 
@@ -243,12 +243,12 @@ class Restore(Step):
     needs = ("backup",)
 
     def begin(self):
-        return self.spawn("store", "restore", self.where("backup"), data="restored")
+        return self.spawn("store", "restore", "--live", self.where("backup"), data="restored")
 
     def check_interrupted(self):
         """Either nothing is there and it can be done again, or all of it is."""
         if not os.path.exists(os.path.join(self.where("restored"), "constancia.db")):
-            self.run("store", "restore", self.where("backup"), data="restored")
+            self.run("store", "restore", "--live", self.where("backup"), data="restored")
         self.check_sound("restored")
         self.report.check(digests(self.where("backup")) ==
                           digests(os.path.join(self.prepared.directory, "backup")),

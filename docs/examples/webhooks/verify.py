@@ -13,7 +13,6 @@ def verify(secret, timestamp, signature, body, tolerance=300):
         return False
     if not abs(time.time() - int(timestamp)) <= tolerance:
         return False
-        return False
     expected = "v1=" + hmac.new(secret.encode(), timestamp.encode() + b"." + body,
                                 hashlib.sha256).hexdigest()
     # After a rotation there are two signatures; one of them must be good.

@@ -199,7 +199,8 @@ int pg_backup(struct db *base, const char *path, struct error *error)
 	int result = store_tables(base, pattern, error);
 	if (result)
 		return result;
-	const char *further[] = {"--format=custom", "--compress=1", pattern, file, NULL};
+	const char *further[] = {"--format=custom", "--compress=1", ("--exclude-table=" DB_RESTORING),
+	                         pattern,           file,           NULL};
 	return run_connected(pg_db(base)->url, "pg_dump", further, error);
 }
 
@@ -216,7 +217,8 @@ int pg_vacant(const struct db_options *options, struct error *error)
 		struct db_query *query =
 			db_query(writer, "SELECT count(*) FROM pg_class JOIN pg_namespace "
 		                     "ON pg_namespace.oid = relnamespace "
-		                     "WHERE nspname = current_schema() AND relkind IN ('r', 'p')");
+		                     "WHERE nspname = current_schema() AND relkind IN ('r', 'p') "
+		                     "AND relname <> '" DB_RESTORING "'");
 		vacant = db_step(query) && db_integer(query, 0) == 0;
 		result = db_end(query, error);
 	}
@@ -229,23 +231,22 @@ int pg_vacant(const struct db_options *options, struct error *error)
 	return result;
 }
 
-/* A commit of the driver's own, behind all that pg_restore wrote: once it is answered, standbys
- * hold what they must. */
-static int confirm(const struct db_options *options, struct error *error)
+/* ---- the mark ---- */
+
+typedef int change_function(struct db_connection *writer, const struct db_mark *mark,
+                            struct error *error);
+
+static int change(const struct db_options *options, change_function *function,
+                  const struct db_mark *mark, struct error *error)
 {
 	struct db *db;
 	int result = db_open(options, NULL, &db, error);
 	if (result)
 		return result;
 	struct db_connection *writer = db_take_writer(db);
-	int64_t changes = 0;
 	result = db_begin(writer, error);
 	if (!result)
-		result = db_execute(db_query(writer, "UPDATE settings SET value = value "
-		                                     "WHERE name = 'schema'"),
-		                    &changes, error);
-	if (!result && changes != 1)
-		result = error_cause(error, ERR_CORRUPT, "what was restored has no schema's name");
+		result = function(writer, mark, error);
 	if (!result)
 		result = db_commit(writer, error);
 	db_give(writer);
@@ -253,11 +254,61 @@ static int confirm(const struct db_options *options, struct error *error)
 	return result;
 }
 
-int pg_restore(const struct db_options *options, const char *path, struct error *error)
+#define DROP "DROP TABLE IF EXISTS " DB_RESTORING
+
+/* One that a restore which was killed left behind gives way. */
+static int announce(struct db_connection *writer, const struct db_mark *mark, struct error *error)
+{
+	int result = db_run(writer, DROP, error);
+	if (!result)
+		result = db_run(writer, "CREATE TABLE " DB_RESTORING " (name TEXT, value TEXT)", error);
+	if (result)
+		return result;
+	struct db_query *query = db_query(writer, "INSERT INTO " DB_RESTORING " VALUES ($1, $2)");
+	db_bind_string(query, mark->name);
+	db_bind_string(query, mark->value);
+	return db_execute(query, NULL, error);
+}
+
+static int call_off(struct db_connection *writer, const struct db_mark *mark, struct error *error)
+{
+	return db_run(writer, DROP, error);
+}
+
+/* Behind all that pg_restore wrote: once it is answered, standbys hold what they must. */
+static int confirm(struct db_connection *writer, const struct db_mark *mark, struct error *error)
+{
+	int64_t changes = 0;
+	int result = db_execute(db_query(writer, "UPDATE settings SET value = value "
+	                                         "WHERE name = 'schema'"),
+	                        &changes, error);
+	if (!result && changes != 1)
+		result = error_cause(error, ERR_CORRUPT, "what was restored has no schema's name");
+	if (result)
+		return result;
+	struct db_query *query =
+		db_query(writer, "INSERT INTO settings (name, value) VALUES ($1, $2)"
+	                     " ON CONFLICT (name) DO UPDATE SET value = excluded.value");
+	db_bind_string(query, mark->name);
+	db_bind_string(query, mark->value);
+	result = db_execute(query, NULL, error);
+	return result ? result : call_off(writer, mark, error);
+}
+
+int pg_restore(const struct db_options *options, const char *path, const struct db_mark *mark,
+               struct error *error)
 {
 	const char *further[] = {"--single-transaction", "--exit-on-error", path, NULL};
-	int result = run_connected(options->url, "pg_restore", further, error);
-	if (!result && confirm(options, error)) {
+	int result = change(options, announce, mark, error);
+	if (result)
+		return result;
+	result = run_connected(options->url, "pg_restore", further, error);
+	if (result) {
+		struct error ignored = {0}; /* what is left does not keep a restore from being repeated */
+		(void)!change(options, call_off, mark, &ignored);
+		return result;
+	}
+	if (change(options, confirm, mark, error)) {
 		if (error)
 			error->code = ERR_UNKNOWN_OUTCOME;
 		result = ERR_UNKNOWN_OUTCOME;

@@ -15,8 +15,8 @@
 #define PARAMETERS_MAX 31
 #define WAITING_MAX 1024 /* statements sent whose results were not collected */
 
-enum pg_use { PG_WRITER, PG_REGISTRAR, PG_READER };
-#define PG_USES 3
+enum pg_use { PG_WRITER, PG_REGISTRAR, PG_READER, PG_LOCAL };
+#define PG_USES 4
 #define PG_SETTINGS_MAX 1024
 
 struct pg_query {
@@ -37,6 +37,8 @@ enum pg_kind {
 	PG_PREPARE,
 	PG_COMMIT,
 	PG_REPLICA_CHECK,
+	PG_SHARD_CHECK,
+	PG_SHARD_WRITE,
 	PG_SETTINGS,
 	PG_CLOCK,
 	PG_SYNC,
@@ -55,6 +57,9 @@ struct pg_connection {
 	bool in_transaction;
 	bool commit_warned; /* the server said that a commit may not be replicated */
 	bool committed;
+	bool on_shard; /* db_keep_to_shard was called in this transaction, for: */
+	int64_t account;
+	uint64_t written;       /* where in the log of its shard's server it wrote last */
 	int64_t limbo_since_us; /* a commit is still waiting since then; 0: none */
 	int64_t retry_at_us;    /* no new attempt to connect before */
 	struct pg_waiting waiting[WAITING_MAX];
@@ -69,6 +74,13 @@ struct pg_connection {
 	uint64_t integers[PARAMETERS_MAX];
 	struct pg_query queries[QUERIES_MAX]; /* open addressing by the text's address */
 	struct pg_connection *next_free;
+};
+
+/* A server that has shards, and the connection by which it is asked: one question at a time. */
+struct pg_shard_server {
+	char name[128];
+	struct pg_connection *connection;
+	struct pg_query *question; /* asked, and not answered yet; NULL: none */
 };
 
 #define PG_READERS 8
@@ -89,9 +101,14 @@ struct pg_db {
 	uint64_t next_ticket; /* the writer is given in order of arrival */
 	uint64_t turn;
 	struct pg_connection *writer;
+	struct pg_connection *local; /* whoever takes it holds local_mutex */
+	pthread_mutex_t local_mutex;
 	struct pg_connection *registrars[PG_REGISTRARS];
 	struct pg_connection *readers[PG_READERS];
 	struct pg_connection *free_readers;
+	struct pg_shard_server shard_servers[DB_SHARD_SERVERS_MAX]; /* shards.c's own */
+	size_t shard_server_count;
+	struct pg_connection *shard_lister; /* finds out which they are */
 };
 
 static inline struct pg_db *pg_db(struct db *db)
@@ -106,6 +123,10 @@ static inline struct pg_query *pg_query(struct db_query *query)
 {
 	return (struct pg_query *)query;
 }
+
+/* ---- postgres.c ---- */
+struct pg_connection *pg_make_connection(struct pg_db *db, enum pg_use use); /* NULL: no memory */
+void pg_free_connection(struct pg_connection *connection);                   /* NULL-safe */
 
 /* ---- link.c: one connection to the server ---- */
 
@@ -153,12 +174,20 @@ struct slice pg_text(struct db_query *query, int column);
 struct slice pg_blob(struct db_query *query, int column);
 /* Sends a literal text without parameters whose result is judged by its kind, if at all. */
 void pg_send_text(struct pg_connection *connection, enum pg_kind kind, const char *literal_sql);
+/* The same with the transaction's account as $1, so that its shard answers. */
+void pg_send_to_shard(struct pg_connection *connection, enum pg_kind kind, const char *literal_sql);
 void pg_forget_queries(struct pg_connection *connection); /* after a lost connection */
 
 /* ---- copy.c: backup and restore ---- */
 int pg_vacant(const struct db_options *options, struct error *error) MUST_CHECK;
 int pg_backup(struct db *base, const char *path, struct error *error) MUST_CHECK;
-int pg_restore(const struct db_options *options, const char *path, struct error *error) MUST_CHECK;
+int pg_restore(const struct db_options *options, const char *path, const struct db_mark *mark,
+               struct error *error) MUST_CHECK;
+
+/* ---- shards.c: the servers that have shards ---- */
+int pg_ask_shard_servers(struct db *base, struct db_shard_server *items, size_t max,
+                         size_t *ret_count, struct error *error) MUST_CHECK;
+void pg_forget_shard_servers(struct pg_db *db);
 
 /* ---- replicas.c: what a commit can promise ---- */
 
@@ -167,8 +196,23 @@ int pg_restore(const struct db_options *options, const char *path, struct error 
 unsigned pg_standbys_waited_for(const char *names);
 extern const char pg_replica_query[];   /* within the transaction */
 extern const char pg_committed_query[]; /* behind its COMMIT */
-/* Judges the one row of either; OK, or ERR_UNAVAILABLE with the reason as the connection's
- * failure. */
-void pg_judge_replicas(struct pg_connection *connection, const PGresult *row);
+/* The same of the server that has account $1; the latter tells, too, how far its standbys are. */
+extern const char pg_shard_replica_query[];
+extern const char pg_shard_committed_query[];
+/* The same of a server that has shards, by way of the one that they belong to: of the name $1, the
+ * port $2, with the question $3. Behind the columns, which are one text there, come whether it
+ * answered, and what was said where it did not. */
+extern const char pg_shard_server_question[];
+extern const char pg_shard_server_query[];
+/* Writes something there, and tells where in the log. */
+extern const char pg_shard_write[];
+/* Of those standbys how many there are, and their largest lag in bytes and in microseconds. */
+extern const char pg_lag_query[];
+/* Judges the one row of the first two; OK, or ERR_UNAVAILABLE with the reason, behind `where`, as
+ * the connection's failure. */
+void pg_judge_replicas(struct pg_connection *connection, const PGresult *row, const char *where);
+/* Of the other two. A wait for the standbys that was cancelled there is told to nobody: behind a
+ * commit they have to be beyond what it wrote last, else the outcome is unknown. */
+void pg_judge_shard(struct pg_connection *connection, const PGresult *row);
 
 #endif

@@ -94,25 +94,32 @@ static void take_notice(void *context, const PGresult *notice)
 		connection->commit_warned = true;
 }
 
+enum setting_use { ALL, REGISTRAR, REGISTRAR_UNSHARDED };
+
 /* What transactions depend on. No time-out of the server's may end a commit that waits for its
  * standby, so statement_timeout is off; waiting for a lock (commit_timeout) and sitting in an open
  * transaction are bounded. All hot statements look rows up by an index, whatever the statistics of
- * a young table say. */
+ * a young table say. A server that distributes tables plans by the account that is bound. */
 static const struct {
 	const char *name, *value; /* NULL: the commit's time-out */
-	bool registrar_only;
+	enum setting_use use;
 } settings[] = {
-	{"synchronous_commit", "on", false},
-	{"statement_timeout", "0", false},
-	{"lock_timeout", NULL, false},
-	{"idle_in_transaction_session_timeout", "30s", false},
-	{"jit", "off", false},
-	{"enable_seqscan", "off", false},
-	{"enable_hashjoin", "off", true},
-	{"enable_mergejoin", "off", true},
-	{"enable_bitmapscan", "off", true},
-	{"plan_cache_mode", "force_generic_plan", true},
+	{"synchronous_commit", "on", ALL},
+	{"statement_timeout", "0", ALL},
+	{"lock_timeout", NULL, ALL},
+	{"idle_in_transaction_session_timeout", "30s", ALL},
+	{"jit", "off", ALL},
+	{"enable_seqscan", "off", ALL},
+	{"enable_hashjoin", "off", REGISTRAR},
+	{"enable_mergejoin", "off", REGISTRAR},
+	{"enable_bitmapscan", "off", REGISTRAR},
+	{"plan_cache_mode", "force_generic_plan", REGISTRAR_UNSHARDED},
 };
+
+static bool is_set(const struct pg_db *db, enum setting_use of, enum pg_use use)
+{
+	return of == ALL || (use == PG_REGISTRAR && (of != REGISTRAR_UNSHARDED || !db->base.sharded));
+}
 
 static void write_settings(const struct pg_db *db, enum pg_use use, bool for_transaction,
                            char sql[PG_SETTINGS_MAX])
@@ -120,14 +127,16 @@ static void write_settings(const struct pg_db *db, enum pg_use use, bool for_tra
 	const char *scope = for_transaction ? "true" : "false";
 	size_t size = 0;
 	for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
-		if (settings[i].registrar_only && use != PG_REGISTRAR)
+		if (!is_set(db, settings[i].use, use))
 			continue;
 		char timeout[24];
 		snprintf(timeout, sizeof timeout, "%lld", (long long)(db->commit_timeout_us / 1000));
+		const char *value = settings[i].value ? settings[i].value : timeout;
+		if (use == PG_LOCAL && strcmp(settings[i].name, "synchronous_commit") == 0)
+			value = "local";
 		size +=
 			(size_t)snprintf(sql + size, PG_SETTINGS_MAX - size, "%s set_config('%s', '%s', %s)",
-		                     size ? "," : "SELECT", settings[i].name,
-		                     settings[i].value ? settings[i].value : timeout, scope);
+		                     size ? "," : "SELECT", settings[i].name, value, scope);
 		assert(size < PG_SETTINGS_MAX);
 	}
 	size += (size_t)snprintf(sql + size, PG_SETTINGS_MAX - size, ", " PG_CLOCK_NOW);
@@ -323,7 +332,11 @@ static bool take_result(struct pg_connection *connection, struct pg_waiting *fir
 	if (status == PGRES_FATAL_ERROR) {
 		fail_by_result(connection, result);
 	} else if (good && first->kind == PG_REPLICA_CHECK) {
-		pg_judge_replicas(connection, result);
+		pg_judge_replicas(connection, result, "");
+	} else if (good && first->kind == PG_SHARD_CHECK) {
+		pg_judge_shard(connection, result);
+	} else if (good && first->kind == PG_SHARD_WRITE) {
+		connection->written = PQntuples(result) == 1 ? (uint64_t)last_column(result) : UINT64_MAX;
 	} else if (good && first->kind == PG_SETTINGS) {
 		note_latest_clock(pg_db(connection->base.db), result, first->sent_us);
 	} else if (good && first->kind == PG_CLOCK) {

@@ -7,7 +7,7 @@
 
 /* ---- opening ---- */
 
-static struct pg_connection *make_connection(struct pg_db *db, enum pg_use use)
+struct pg_connection *pg_make_connection(struct pg_db *db, enum pg_use use)
 {
 	struct pg_connection *connection = calloc(1, sizeof *connection);
 	if (!connection)
@@ -17,7 +17,7 @@ static struct pg_connection *make_connection(struct pg_db *db, enum pg_use use)
 	return connection;
 }
 
-static void free_connection(struct pg_connection *connection)
+void pg_free_connection(struct pg_connection *connection)
 {
 	if (!connection)
 		return;
@@ -28,11 +28,14 @@ static void free_connection(struct pg_connection *connection)
 static void close_db(struct db *base)
 {
 	struct pg_db *db = pg_db(base);
+	pg_forget_shard_servers(db);
 	for (size_t i = 0; i < PG_READERS; i++)
-		free_connection(db->readers[i]);
+		pg_free_connection(db->readers[i]);
 	for (size_t i = 0; i < PG_REGISTRARS; i++)
-		free_connection(db->registrars[i]);
-	free_connection(db->writer);
+		pg_free_connection(db->registrars[i]);
+	pg_free_connection(db->writer);
+	pg_free_connection(db->local);
+	pthread_mutex_destroy(&db->local_mutex);
 	pthread_mutex_destroy(&db->mutex);
 	pthread_cond_destroy(&db->turn_changed);
 	pthread_cond_destroy(&db->reader_free);
@@ -42,14 +45,15 @@ static void close_db(struct db *base)
 
 static bool make_connections(struct pg_db *db)
 {
-	db->writer = make_connection(db, PG_WRITER);
-	bool made = db->url && db->writer;
+	db->writer = pg_make_connection(db, PG_WRITER);
+	db->local = pg_make_connection(db, PG_LOCAL);
+	bool made = db->url && db->writer && db->local;
 	for (size_t i = 0; i < PG_REGISTRARS; i++) {
-		db->registrars[i] = make_connection(db, PG_REGISTRAR);
+		db->registrars[i] = pg_make_connection(db, PG_REGISTRAR);
 		made = made && db->registrars[i];
 	}
 	for (size_t i = 0; i < PG_READERS; i++) {
-		db->readers[i] = make_connection(db, PG_READER);
+		db->readers[i] = pg_make_connection(db, PG_READER);
 		made = made && db->readers[i];
 		if (!made)
 			break;
@@ -75,9 +79,11 @@ static int open_db(const struct db_options *options, struct db **ret_db, struct 
 		return ERR_NO_MEMORY;
 	db->base.driver = &postgres_driver;
 	db->url = strdup(options->url);
+	db->base.sharded = options->sharded;
 	db->require_replicas = options->require_replicas;
 	db->commit_timeout_us = options->commit_timeout_us ? options->commit_timeout_us : 5000000;
 	pg_write_transaction_settings(db);
+	pthread_mutex_init(&db->local_mutex, NULL);
 	pthread_mutex_init(&db->mutex, NULL);
 	pthread_cond_init(&db->turn_changed, NULL);
 	pthread_cond_init(&db->reader_free, NULL);
@@ -101,6 +107,12 @@ static struct db_connection *take_writer(struct db *base)
 		pthread_cond_wait(&db->turn_changed, &db->mutex);
 	pthread_mutex_unlock(&db->mutex);
 	return &db->writer->base;
+}
+
+static struct db_connection *take_local(struct db *base)
+{
+	pthread_mutex_lock(&pg_db(base)->local_mutex);
+	return &pg_db(base)->local->base;
 }
 
 static struct db_connection *take_registrar(struct db *base, unsigned number)
@@ -134,12 +146,21 @@ static void give(struct db_connection *base)
 		pthread_cond_signal(&db->reader_free);
 	}
 	pthread_mutex_unlock(&db->mutex);
+	if (connection->use == PG_LOCAL)
+		pthread_mutex_unlock(&db->local_mutex);
 }
 
 /* ---- transactions ---- */
 
 /* Held by one writer at a time, over all nodes. Any number will do, if it is always this one. */
 #define LOCK_WRITER "SELECT pg_advisory_xact_lock(4841921623071)"
+/* A commit that waits for its standby holds it as long: then it goes without. */
+#define TRY_LOCK_WRITER "SELECT pg_try_advisory_xact_lock(4841921623071)"
+
+static bool is_judged(const struct pg_connection *connection)
+{
+	return connection->use == PG_WRITER || connection->use == PG_REGISTRAR;
+}
 
 static int begin(struct db_connection *base, struct error *error)
 {
@@ -148,15 +169,18 @@ static int begin(struct db_connection *base, struct error *error)
 	if (result)
 		return base->failure = result;
 	connection->in_transaction = true;
+	connection->on_shard = false;
 	pg_send_text(connection, PG_STATEMENT,
 	             connection->use == PG_READER ? "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 	                                          : "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE");
 	pg_send_text(connection, PG_SETTINGS, pg_db(base->db)->transaction_settings[connection->use]);
-	if (connection->use != PG_READER)
+	if (is_judged(connection))
 		pg_send_text(connection, PG_REPLICA_CHECK, pg_replica_query);
 	if (connection->use == PG_WRITER)
 		pg_send_text(connection, PG_STATEMENT, LOCK_WRITER);
-	if (connection->use == PG_WRITER)
+	if (connection->use == PG_LOCAL)
+		pg_send_text(connection, PG_STATEMENT, TRY_LOCK_WRITER);
+	if (connection->use == PG_WRITER || connection->use == PG_LOCAL)
 		pg_send_text(connection, PG_CLOCK, "SELECT " PG_CLOCK_NOW);
 	return db_report(base, error);
 }
@@ -193,6 +217,35 @@ static int unknown_outcome(struct pg_connection *connection, struct error *error
  * else was written: a batch of replays is acknowledged only once a standby holds what it found. */
 #define WRITE_SOMETHING "SELECT pg_logical_emit_message(true, 'constancia', '')"
 
+static void keep_to_shard(struct db_connection *base, int64_t account)
+{
+	struct pg_connection *connection = pg_connection(base);
+	if (!is_judged(connection) || (connection->on_shard && connection->account == account))
+		return;
+	if (connection->on_shard) {
+		pg_fail(connection, ERR_INTERNAL, "a transaction of two accounts");
+		return;
+	}
+	connection->on_shard = true;
+	connection->account = account;
+	pg_send_to_shard(connection, PG_SHARD_CHECK, pg_shard_replica_query);
+}
+
+static void send_commit(struct pg_connection *connection)
+{
+	if (connection->on_shard)
+		pg_send_to_shard(connection, PG_SHARD_WRITE, pg_shard_write);
+	else if (connection->use == PG_REGISTRAR)
+		pg_send_text(connection, PG_STATEMENT, WRITE_SOMETHING);
+	pg_send_text(connection, PG_COMMIT, "COMMIT");
+	/* Was it still so when the commit was over? */
+	if (connection->on_shard)
+		pg_send_to_shard(connection, PG_SHARD_CHECK, pg_shard_committed_query);
+	if (is_judged(connection))
+		pg_send_text(connection, PG_REPLICA_CHECK, pg_committed_query);
+	pg_sync(connection);
+}
+
 static int commit(struct db_connection *base, struct error *error)
 {
 	struct pg_connection *connection = pg_connection(base);
@@ -201,12 +254,7 @@ static int commit(struct db_connection *base, struct error *error)
 		return db_report(base, error);
 	}
 	connection->committed = connection->commit_warned = false;
-	if (connection->use == PG_REGISTRAR)
-		pg_send_text(connection, PG_STATEMENT, WRITE_SOMETHING);
-	pg_send_text(connection, PG_COMMIT, "COMMIT");
-	if (connection->use != PG_READER) /* was it still so when the commit was over? */
-		pg_send_text(connection, PG_REPLICA_CHECK, pg_committed_query);
-	pg_sync(connection);
+	send_commit(connection);
 	int64_t wait = pg_db(base->db)->commit_timeout_us;
 	bool answered = pg_collect(connection, NULL, clock_monotonic_us() + wait);
 	if (!answered) {
@@ -243,7 +291,7 @@ static int run(struct db_connection *base, const char *sql, struct error *error)
 		return pg_fail(connection, ERR_INTERNAL, "the pipeline is not empty");
 	PQsetnonblocking(connection->pg, 0);
 	PGresult *result = PQexec(connection->pg, sql);
-	if (PQresultStatus(result) != PGRES_COMMAND_OK)
+	if (PQresultStatus(result) != PGRES_COMMAND_OK && PQresultStatus(result) != PGRES_TUPLES_OK)
 		pg_fail(connection, ERR_REFUSED, "%s", PQresultErrorMessage(result));
 	PQclear(result);
 	if (PQenterPipelineMode(connection->pg) != 1 || PQsetnonblocking(connection->pg, 1) != 0)
@@ -289,6 +337,25 @@ static int ready(struct db *base, struct error *error)
 		result = db_report(reader, error);
 	}
 	db_give(reader);
+	return result;
+}
+
+static int count_replicas(struct db *base, struct db_replicas *ret, struct error *error)
+{
+	struct db_connection *reader = take_reader(base);
+	int result = begin(reader, error);
+	if (!result) {
+		struct db_query *query = pg_make_query(reader, pg_lag_query, false);
+		ret->required = pg_db(base)->require_replicas;
+		if (pg_step(query)) {
+			ret->synchronous = (unsigned)pg_integer(query, 0);
+			ret->lag_bytes = pg_integer(query, 1);
+			ret->lag_us = pg_integer(query, 2);
+		}
+		result = pg_end(query, error);
+	}
+	roll_back(reader);
+	give(reader);
 	return result;
 }
 
@@ -367,12 +434,16 @@ const struct db_driver postgres_driver = {
 	.now_us = now_us,
 	.latest_now_us = latest_now_us,
 	.ready = ready,
+	.count_replicas = count_replicas,
+	.ask_shard_servers = pg_ask_shard_servers,
 	.await_writes = await_writes,
 	.take_writer = take_writer,
+	.take_local = take_local,
 	.take_registrar = take_registrar,
 	.take_reader = take_reader,
 	.give = give,
 	.begin = begin,
+	.keep_to_shard = keep_to_shard,
 	.commit = commit,
 	.rollback = roll_back,
 	.run = run,

@@ -220,17 +220,32 @@ static void send(struct pg_connection *connection, struct pg_query *query,
 		pg_sync(connection);
 }
 
-void pg_send_text(struct pg_connection *connection, enum pg_kind kind, const char *literal_sql)
+/* With what is bound; its result comes as text. */
+static void send_judged(struct pg_connection *connection, enum pg_kind kind, struct pg_query *query)
 {
-	struct pg_query *query = find_slot(connection, literal_sql);
 	if (!pg_make_room(connection))
 		return;
-	connection->bound = 0;
 	if (prepare(connection, query) &&
-	    PQsendQueryPrepared(connection->pg, query->name, 0, NULL, NULL, NULL, 0) == 1)
+	    PQsendQueryPrepared(connection->pg, query->name, connection->bound, connection->values,
+	                        connection->lengths, connection->formats, 0) == 1)
 		pg_note_sent(connection, kind, NULL);
 	else
 		give_up(connection);
+}
+
+void pg_send_text(struct pg_connection *connection, enum pg_kind kind, const char *literal_sql)
+{
+	connection->bound = 0;
+	send_judged(connection, kind, find_slot(connection, literal_sql));
+}
+
+void pg_send_to_shard(struct pg_connection *connection, enum pg_kind kind, const char *literal_sql)
+{
+	struct pg_query *query = find_slot(connection, literal_sql);
+	connection->binding = query;
+	connection->bound = 0;
+	pg_bind_integer(&query->base, connection->account);
+	send_judged(connection, kind, query);
 }
 
 /* Outside of a transaction a query may be the first thing done with a connection. */

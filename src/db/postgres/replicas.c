@@ -28,19 +28,56 @@ unsigned pg_standbys_waited_for(const char *names)
 	return *skip_space(end) == '(' && number < 1000 ? (unsigned)number : 1;
 }
 
+#define STANDBYS "FILTER (WHERE state = 'streaming' AND sync_state IN ('sync', 'quorum'))"
 /* A name is text in the catalogue's own type; the settings are asked for as they are in force where
  * the question is asked. Standbys count once they stream and the server waits for them. */
-#define QUESTION(synchronous_commit)                                                               \
+#define QUESTION(synchronous_commit, more)                                                         \
 	"SELECT " synchronous_commit ", current_setting('fsync'), "                                    \
 	"current_setting('full_page_writes'), current_setting('synchronous_standby_names'), "          \
-	"count(*) FILTER (WHERE state = 'streaming' AND sync_state IN ('sync', 'quorum')), "           \
-	"count(*) FILTER (WHERE state IS NULL) FROM pg_stat_get_wal_senders()"
+	"count(*) " STANDBYS ", count(*) FILTER (WHERE state IS NULL)" more                            \
+	" FROM pg_stat_get_wal_senders()"
+/* One row whether or not there is such an account: what is on none has a shard, too. */
+#define ON_SHARD "(SELECT count(*) FROM " DB_ROWS_OF_SHARD ") AS shard"
+#define TO_SHARD(question) "SELECT answer.* FROM (" question ") AS answer, " ON_SHARD
 
-const char pg_replica_query[] = QUESTION("current_setting('synchronous_commit')");
+#define OF_TRANSACTION "current_setting('synchronous_commit')"
 /* Behind a COMMIT that setting is the session's, no longer the one that the transaction had. */
-const char pg_committed_query[] = QUESTION("'on'");
+#define OF_COMMITTED "'on'"
+#define IN_LOG(place) "pg_wal_lsn_diff(" place ", '0/0')::bigint"
 
-enum column { SYNCHRONOUS_COMMIT, FSYNC, FULL_PAGE_WRITES, STANDBY_NAMES, PRESENT, HIDDEN };
+const char pg_replica_query[] = QUESTION(OF_TRANSACTION, "");
+const char pg_committed_query[] = QUESTION(OF_COMMITTED, "");
+const char pg_shard_replica_query[] = TO_SHARD(QUESTION(OF_TRANSACTION, ""));
+const char pg_shard_write[] =
+	"SELECT " IN_LOG("pg_logical_emit_message(true, 'constancia', '')") " FROM " ON_SHARD;
+const char pg_shard_committed_query[] = TO_SHARD(
+	QUESTION(OF_COMMITTED, ", string_agg((" IN_LOG("flush_lsn") ")::text, ' ') " STANDBYS));
+
+#define APART "chr(31)"
+const char pg_shard_server_question[] =
+	"SELECT concat_ws(" APART ", a, b, c, d, e, f)"
+	" FROM (" QUESTION(OF_TRANSACTION, "") ") AS answer(a, b, c, d, e, f)";
+const char pg_shard_server_query[] =
+	"SELECT part[1], part[2], part[3], part[4], part[5], part[6], success::int::bigint, result"
+	" FROM (SELECT success, result, string_to_array(result, " APART ") AS part"
+	" FROM master_run_on_worker(ARRAY[$1], ARRAY[$2::int], ARRAY[$3], false)) AS one";
+
+const char pg_lag_query[] =
+	"SELECT count(*)::bigint, COALESCE(MAX(GREATEST(pg_wal_lsn_diff(pg_current_wal_lsn(),"
+	" flush_lsn), 0)), 0)::bigint,"
+	" COALESCE(MAX(EXTRACT(EPOCH FROM flush_lag) * 1000000), 0)::bigint"
+	" FROM pg_stat_get_wal_senders()"
+	" WHERE state = 'streaming' AND sync_state IN ('sync', 'quorum')";
+
+enum column {
+	SYNCHRONOUS_COMMIT,
+	FSYNC,
+	FULL_PAGE_WRITES,
+	STANDBY_NAMES,
+	PRESENT,
+	HIDDEN,
+	FLUSHED
+};
 
 static bool is_text(const PGresult *row, enum column column, const char *text)
 {
@@ -52,7 +89,7 @@ static unsigned count_of(const PGresult *row, enum column column)
 	return (unsigned)strtoul(PQgetvalue(row, 0, column), NULL, 10);
 }
 
-void pg_judge_replicas(struct pg_connection *connection, const PGresult *row)
+void pg_judge_replicas(struct pg_connection *connection, const PGresult *row, const char *where)
 {
 	unsigned wanted = pg_db(connection->base.db)->require_replicas;
 	const char *names = PQgetvalue(row, 0, STANDBY_NAMES);
@@ -60,22 +97,49 @@ void pg_judge_replicas(struct pg_connection *connection, const PGresult *row)
 	unsigned present = count_of(row, PRESENT);
 	if (!is_text(row, SYNCHRONOUS_COMMIT, "on") &&
 	    !is_text(row, SYNCHRONOUS_COMMIT, "remote_apply"))
-		pg_fail(connection, ERR_UNAVAILABLE, "the server's synchronous_commit is %s, not on",
-		        PQgetvalue(row, 0, SYNCHRONOUS_COMMIT));
+		pg_fail(connection, ERR_UNAVAILABLE, "%sthe server's synchronous_commit is %s, not on",
+		        where, PQgetvalue(row, 0, SYNCHRONOUS_COMMIT));
 	else if (!is_text(row, FSYNC, "on"))
-		pg_fail(connection, ERR_UNAVAILABLE, "the server runs with fsync off");
+		pg_fail(connection, ERR_UNAVAILABLE, "%sthe server runs with fsync off", where);
 	else if (!is_text(row, FULL_PAGE_WRITES, "on"))
-		pg_fail(connection, ERR_UNAVAILABLE, "the server runs with full_page_writes off");
+		pg_fail(connection, ERR_UNAVAILABLE, "%sthe server runs with full_page_writes off", where);
 	else if (waited_for < wanted)
 		pg_fail(connection, ERR_UNAVAILABLE,
-		        "commits wait for %u standbys, store.require_replicas asks for %u: "
+		        "%scommits wait for %u standbys, store.require_replicas asks for %u: "
 		        "synchronous_standby_names is '%s'",
-		        waited_for, wanted, names);
+		        where, waited_for, wanted, names);
 	else if (present < wanted && count_of(row, HIDDEN) > 0)
 		pg_fail(connection, ERR_UNAVAILABLE,
-		        "the state of the standbys is hidden from this role: GRANT pg_read_all_stats");
+		        "%sthe state of the standbys is hidden from this role: GRANT pg_read_all_stats",
+		        where);
 	else if (present < wanted)
 		pg_fail(connection, ERR_UNAVAILABLE,
-		        "%u synchronous standbys are connected, store.require_replicas asks for %u",
-		        present, wanted);
+		        "%s%u synchronous standbys are connected, store.require_replicas asks for %u",
+		        where, present, wanted);
+}
+
+static unsigned count_beyond(const char *places, uint64_t place)
+{
+	unsigned count = 0;
+	char *next;
+	for (uint64_t one = strtoull(places, &next, 10); next != places;
+	     one = strtoull(places, &next, 10)) {
+		count += one > place;
+		places = next;
+	}
+	return count;
+}
+
+void pg_judge_shard(struct pg_connection *connection, const PGresult *row)
+{
+	const char *where = "on the account's shard: ";
+	if (PQntuples(row) != 1) {
+		pg_fail(connection, ERR_INTERNAL, "no shard has the account");
+		return;
+	}
+	pg_judge_replicas(connection, row, where);
+	if (PQnfields(row) > FLUSHED && count_beyond(PQgetvalue(row, 0, FLUSHED), connection->written) <
+	                                    pg_db(connection->base.db)->require_replicas)
+		pg_fail(connection, ERR_UNKNOWN_OUTCOME, "%sa commit is over that the standbys do not have",
+		        where);
 }

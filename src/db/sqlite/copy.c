@@ -44,7 +44,47 @@ int sqlite_vacant(const struct db_options *options, struct error *error)
 	return result ? result : refuse(options, "-journal", error);
 }
 
-int sqlite_restore(const struct db_options *options, const char *path, struct error *error)
+/* In the file itself, which nobody has open: a journal that is deleted leaves nothing beside it. */
+static int write_mark(const char *path, const struct db_mark *mark, struct error *error)
+{
+	static const char statement[] = "INSERT INTO settings (name, value) VALUES ($1, $2)"
+									" ON CONFLICT (name) DO UPDATE SET value = excluded.value";
+	sqlite3 *sqlite = NULL;
+	sqlite3_stmt *insert = NULL;
+	int code = sqlite3_open_v2(path, &sqlite, SQLITE_OPEN_READWRITE, NULL);
+	if (code == SQLITE_OK)
+		code = sqlite3_exec(sqlite, "PRAGMA journal_mode = DELETE; PRAGMA synchronous = FULL", NULL,
+		                    NULL, NULL);
+	if (code == SQLITE_OK)
+		code = sqlite3_prepare_v2(sqlite, statement, -1, &insert, NULL);
+	if (code == SQLITE_OK)
+		code = sqlite3_bind_text(insert, 1, mark->name, -1, SQLITE_STATIC);
+	if (code == SQLITE_OK)
+		code = sqlite3_bind_text(insert, 2, mark->value, -1, SQLITE_STATIC);
+	if (code == SQLITE_OK)
+		code = sqlite3_step(insert) == SQLITE_DONE ? SQLITE_OK : SQLITE_ERROR;
+	sqlite3_finalize(insert);
+	int result = OK;
+	if (code != SQLITE_OK)
+		result = error_cause(error, ERR_IO, "marking the copy %s: %s", path,
+		                     sqlite ? sqlite3_errmsg(sqlite) : "no memory");
+	sqlite3_close(sqlite);
+	return result ? result : durable_sync(path, error);
+}
+
+/* With what a killed restore left beside it, which would be played into the next one. */
+static void remove_partial(const char *partial)
+{
+	static const char *const suffixes[] = {"", SQLITE_LOG_SUFFIX, "-journal", "-shm"};
+	char path[SQLITE_PATH_MAX + 16];
+	for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
+		snprintf(path, sizeof path, "%s%s", partial, suffixes[i]);
+		(void)unlink(path);
+	}
+}
+
+int sqlite_restore(const struct db_options *options, const char *path, const struct db_mark *mark,
+                   struct error *error)
 {
 	const char *target = options->url + strlen("sqlite:");
 	char partial[SQLITE_PATH_MAX];
@@ -52,12 +92,14 @@ int sqlite_restore(const struct db_options *options, const char *path, struct er
 	int result = durable_make_parent(target, error);
 	if (result)
 		return result;
-	(void)unlink(partial);
+	remove_partial(partial);
 	result = durable_copy(path, partial, error);
+	if (!result)
+		result = write_mark(partial, mark, error);
 	if (!result && rename(partial, target) != 0)
 		result = error_cause(error, ERR_IO, "renaming %s: %s", partial, strerror(errno));
 	if (result) {
-		(void)unlink(partial);
+		remove_partial(partial);
 		return result;
 	}
 	result = durable_sync_above(target, error);

@@ -113,8 +113,8 @@ struct slice sqlite_blob(struct db_query *query, int column);
 /* ---- copy.c ---- */
 int sqlite_backup(struct db *db, const char *path, struct error *error) MUST_CHECK;
 int sqlite_vacant(const struct db_options *options, struct error *error) MUST_CHECK;
-int sqlite_restore(const struct db_options *options, const char *path, struct error *error)
-	MUST_CHECK;
+int sqlite_restore(const struct db_options *options, const char *path, const struct db_mark *mark,
+                   struct error *error) MUST_CHECK;
 
 /* For a new file: ERR_REFUSED when a log with something in it stands beside where the file is to
  * be. A rollback journal may: there is one only while a new file is made, and without the file it

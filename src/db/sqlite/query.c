@@ -3,15 +3,25 @@
 
 #include "db/sqlite/internal.h"
 
-/* `FOR UPDATE` is for engines where several connections write. */
+/* Locks of rows are for engines where several connections write. */
+static size_t size_without_lock(const char *sql)
+{
+	static const char *const suffixes[] = {" FOR UPDATE", " FOR UPDATE SKIP LOCKED",
+	                                       " FOR KEY SHARE"};
+	size_t size = strlen(sql);
+	for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
+		size_t length = strlen(suffixes[i]);
+		if (size > length && strcmp(sql + size - length, suffixes[i]) == 0)
+			return size - length;
+	}
+	return size;
+}
+
 static int prepare(struct sqlite_query *query)
 {
 	struct sqlite_connection *connection = connection_of(query);
-	static const char suffix[] = " FOR UPDATE";
-	size_t size = strlen(query->sql);
-	if (size > sizeof suffix - 1 && strcmp(query->sql + size - (sizeof suffix - 1), suffix) == 0)
-		size -= sizeof suffix - 1;
-	if (sqlite3_prepare_v3(connection->sqlite, query->sql, (int)size, SQLITE_PREPARE_PERSISTENT,
+	int size = (int)size_without_lock(query->sql);
+	if (sqlite3_prepare_v3(connection->sqlite, query->sql, size, SQLITE_PREPARE_PERSISTENT,
 	                       &query->statement, NULL) != SQLITE_OK)
 		return sqlite_fail(connection, query->sql);
 	int count = sqlite3_bind_parameter_count(query->statement);

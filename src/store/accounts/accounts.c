@@ -61,6 +61,8 @@ static int move_credits(struct db_connection *connection, int64_t account,
 		code = store_save_account(connection, &state, TIME_NONE, error);
 	if (!code)
 		*ret = (struct credit_outcome){state.balance, state.unpaid_events, settled};
+	if (!code)
+		act_told(connection, "balance", state.balance);
 	return code;
 }
 
@@ -90,6 +92,7 @@ int store_create_account(struct store *store, const struct account_record *given
 	if (result)
 		return result;
 	result = create_account(connection, given, credits, now_us, account_id, error);
+	act_made(connection, "account_id", account_id);
 	result = end_write(connection, result, error);
 	if (!result)
 		memcpy(ret_account_id, account_id, ID_SIZE);
@@ -99,7 +102,7 @@ int store_create_account(struct store *store, const struct account_record *given
 #define ACCOUNT_COLUMNS                                                                            \
 	"SELECT a.account_id, a.name, a.email, a.language, a.created_at, a.active_at,"                 \
 	" a.suspended, a.disabled, a.rate_live, a.balance, a.unpaid_events, a.unpaid_limit,"           \
-	" t.events, t.content_bytes, t.certifications"                                                 \
+	" t.events, t.content_bytes, t.certifications, a.passkeys_required"                            \
 	" FROM accounts a LEFT JOIN test_usage t ON t.account = a.account AND t.day = $1"
 
 static void read_account(struct row *row, struct account_record *record)
@@ -120,6 +123,7 @@ static void read_account(struct row *row, struct account_record *record)
 		.test_events_today = db_integer(query, 12),
 		.test_bytes_today = db_integer(query, 13),
 		.test_certifications_today = db_integer(query, 14),
+		.passkeys_required = db_integer(query, 15) != 0,
 	};
 	store_copy_id(record->account_id, db_text(query, 0));
 }
@@ -178,6 +182,19 @@ int store_list_accounts(struct store *store, struct slice after, int64_t limit, 
 	return result;
 }
 
+int store_count_passkey_accounts(struct store *store, int64_t *ret, struct error *error)
+{
+	struct db_connection *connection;
+	int result = begin_read(store, &connection, error);
+	if (result)
+		return result;
+	struct db_query *query =
+		db_query(connection, "SELECT COUNT(*) FROM accounts WHERE passkeys_required <> 0");
+	if (db_step(query))
+		*ret = db_integer(query, 0);
+	return end_read(connection, db_end(query, error));
+}
+
 static int change_account(struct db_connection *connection, struct slice account_id,
                           const struct account_change *change, int64_t now_us, struct error *error)
 {
@@ -193,6 +210,7 @@ static int change_account(struct db_connection *connection, struct slice account
 		" rate_live = CASE WHEN $5 < 0 THEN rate_live WHEN $5 = 0 THEN NULL ELSE $5 END,"
 		" unpaid_limit = CASE WHEN $6 < 0 THEN unpaid_limit ELSE $6 END,"
 		" suspended = CASE WHEN $7 < 0 THEN suspended ELSE $7 END,"
+		" passkeys_required = CASE WHEN $10 < 0 THEN passkeys_required ELSE $10 END,"
 		" active_at = CASE WHEN $8 = 0 THEN $9 ELSE active_at END,"
 		" disabled = CASE WHEN $8 < 0 THEN disabled ELSE $8 END WHERE account = $1");
 	db_bind_integer(query, account);
@@ -206,6 +224,7 @@ static int change_account(struct db_connection *connection, struct slice account
 	db_bind_integer(query, change->suspended);
 	db_bind_integer(query, change->disabled);
 	db_bind_integer(query, now_us - now_us % US_PER_DAY);
+	db_bind_integer(query, change->passkeys_required);
 	return db_execute(query, NULL, error);
 }
 
@@ -257,15 +276,15 @@ static void read_credit(struct row *row, struct credit_record *record)
 	};
 }
 
-int store_list_credits(struct store *store, struct slice account_id, int64_t before, int64_t limit,
-                       struct arena *arena, struct credit_list *ret, struct error *error)
+int store_list_credits(struct store *store, const struct credit_filter *filter, struct arena *arena,
+                       struct credit_list *ret, struct error *error)
 {
 	struct db_connection *connection;
 	int result = begin_read(store, &connection, error);
 	if (result)
 		return result;
 	int64_t account = 0;
-	result = find_account_number(connection, account_id, &account, error);
+	result = find_account_number(connection, filter->account_id, &account, error);
 	if (result)
 		return end_read(connection, result);
 	struct row row = {
@@ -275,17 +294,21 @@ int store_list_credits(struct store *store, struct slice account_id, int64_t bef
 	                      " e.first_sequence, e.last_sequence, e.reference"
 	                      " FROM credit_entries e LEFT JOIN channels c"
 	                      " ON c.account = e.account AND c.channel = e.chain / 2"
-	                      " WHERE e.account = $1 AND e.number < $2"
-	                      " ORDER BY e.number DESC LIMIT $3")};
+	                      " WHERE e.account = $1 AND e.number < $2 AND ($3 = '' OR e.kind = $3)"
+	                      " AND e.at >= $4 AND e.at < $5 ORDER BY e.number DESC LIMIT $6")};
 	db_bind_integer(row.query, account);
-	db_bind_integer(row.query, before ? before : INT64_MAX);
-	db_bind_integer(row.query, limit + 1);
+	db_bind_integer(row.query, filter->before ? filter->before : INT64_MAX);
+	db_bind_text(row.query, filter->kind);
+	db_bind_integer(row.query, filter->since_us == TIME_NONE ? 0 : filter->since_us);
+	db_bind_integer(row.query, filter->until_us == TIME_NONE ? INT64_MAX : filter->until_us);
+	db_bind_integer(row.query, filter->limit + 1);
 	struct credit_list list = {0};
 	struct credit_record *item;
-	while (!row.failed && db_step(row.query) &&
-	       (item = list_add(&row, &list.items, &list.count, &list.more, limit, sizeof *item)))
+	while (
+		!row.failed && db_step(row.query) &&
+		(item = list_add(&row, &list.items, &list.count, &list.more, filter->limit, sizeof *item)))
 		read_credit(&row, item);
-	result = end_read(connection, row_end(&row, true, MSG_NONE, account_id, error));
+	result = end_read(connection, row_end(&row, true, MSG_NONE, filter->account_id, error));
 	if (!result)
 		*ret = list;
 	return result;

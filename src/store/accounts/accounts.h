@@ -27,6 +27,7 @@ struct account_record {
 	int64_t balance;
 	int64_t unpaid_events;
 	int64_t unpaid_limit;
+	bool passkeys_required; /* of everybody who uses its console */
 	int64_t test_events_today;
 	int64_t test_bytes_today;
 	int64_t test_certifications_today;
@@ -47,6 +48,9 @@ int store_list_accounts(struct store *store, struct slice after, int64_t limit, 
                         struct arena *arena, struct account_list *ret, struct error *error)
 	MUST_CHECK;
 
+/* How many ask for passkeys. */
+int store_count_passkey_accounts(struct store *store, int64_t *ret, struct error *error) MUST_CHECK;
+
 /* What is NULL or negative stays as it is. */
 struct account_change {
 	const char *name;
@@ -54,13 +58,15 @@ struct account_change {
 	int language;
 	int64_t rate_live; /* 0: the general setting */
 	int64_t unpaid_limit;
+	int passkeys_required;
 	int suspended;
 	int disabled; /* 0 also counts as activity, so that the account is not disabled again at once */
 };
 #define ACCOUNT_UNCHANGED                                                                          \
 	(struct account_change)                                                                        \
 	{                                                                                              \
-		.language = -1, .rate_live = -1, .unpaid_limit = -1, .suspended = -1, .disabled = -1       \
+		.language = -1, .rate_live = -1, .unpaid_limit = -1, .passkeys_required = -1,              \
+		.suspended = -1, .disabled = -1                                                            \
 	}
 int store_change_account(struct store *store, struct slice account_id,
                          const struct account_change *change, int64_t now_us, struct error *error)
@@ -98,10 +104,18 @@ struct credit_list {
 	size_t count;
 	bool more;
 };
-/* Newest first; `before` is a number, 0 for the first page. */
-int store_list_credits(struct store *store, struct slice account_id, int64_t before, int64_t limit,
-                       struct arena *arena, struct credit_list *ret, struct error *error)
-	MUST_CHECK;
+/* Which of an account's movements. */
+struct credit_filter {
+	struct slice account_id;
+	struct slice kind; /* empty: any */
+	int64_t since_us;  /* from this time on; TIME_NONE: from the first */
+	int64_t until_us;  /* before this time; TIME_NONE: to the last */
+	int64_t before;    /* those numbered below; 0: all */
+	int64_t limit;
+};
+/* Newest first. */
+int store_list_credits(struct store *store, const struct credit_filter *filter, struct arena *arena,
+                       struct credit_list *ret, struct error *error) MUST_CHECK;
 
 /* How many accounts have a balance that is not the sum of their entries (money/balances.c):
  * 0. */
@@ -110,7 +124,7 @@ int store_count_unbalanced(struct store *store, const atomic_bool *stopping, int
 
 /* ---- housekeeping (dormancy.c) ---- */
 
-/* Removes the counts of test quotas of days long past. (key_usage stays: its sum is checked.) */
+/* Removes the counts of test quotas of days long past. (Totals of usage stay.) */
 int store_forget_usage(struct store *store, int64_t now_us, struct error *error) MUST_CHECK;
 /* Disables accounts without registration, certification or purchase since before_us. One that
  * cannot be changed keeps no other from it; *ret_count tells of how many, also with an error. */
@@ -143,6 +157,10 @@ struct channel_list {
 int store_create_channel(struct store *store, struct slice account_id,
                          const struct config_facts *config, int64_t now_us,
                          char ret_channel_id[ID_SIZE], struct error *error) MUST_CHECK;
+/* As store_get_channel, with at most `limit` versions: the newest of those below `before`. */
+int store_get_channel_versions(struct store *store, int64_t account, int64_t channel,
+                               int64_t before, int64_t limit, struct arena *arena,
+                               struct channel *ret, struct error *error) MUST_CHECK;
 /* The numbers behind an identifier; the versions come with store_get_channel. */
 int store_find_channel(struct store *store, struct slice channel_id, struct arena *arena,
                        struct channel_record *ret, struct error *error) MUST_CHECK;
@@ -174,9 +192,13 @@ struct key_record {
 	char account_id[ID_SIZE];
 	char last_four[5];
 	enum mode mode;
+	const char *channel_name;
 	const char *name; /* NULL: none */
 	int64_t created_at_us;
-	int64_t revoked_at_us; /* TIME_NONE: valid */
+	int64_t expires_at_us;   /* TIME_NONE: not by itself */
+	int64_t revoked_at_us;   /* TIME_NONE: valid */
+	const char *reason;      /* of the revocation; NULL: none was given */
+	int64_t last_used_at_us; /* TIME_NONE: never, or not for a minute yet */
 };
 struct key_list {
 	struct key_record *items;
@@ -185,14 +207,18 @@ struct key_list {
 };
 /* Of the key's text only its SHA-256 and last four characters come here. */
 int store_create_key(struct store *store, struct slice channel_id, enum mode mode, const char *name,
-                     const struct sha256 *key_hash, const char last_four[5], int64_t now_us,
-                     char ret_key_id[ID_SIZE], struct error *error) MUST_CHECK;
+                     int64_t expires_at_us, const struct sha256 *key_hash, const char last_four[5],
+                     int64_t now_us, char ret_key_id[ID_SIZE], struct error *error) MUST_CHECK;
 /* Either filter may be empty. */
 int store_list_keys(struct store *store, struct slice account_id, struct slice channel_id,
                     struct slice after, int64_t limit, struct arena *arena, struct key_list *ret,
                     struct error *error) MUST_CHECK;
-/* For good. A key that is already revoked keeps its first time. */
-int store_revoke_key(struct store *store, struct slice key_id, int64_t now_us,
+/* From that time on every node refuses it, by its own clock; TIME_NONE: it does not end by itself.
+ * ERR_REFUSED for a revoked one. */
+int store_expire_key(struct store *store, struct slice key_id, int64_t expires_at_us,
+                     struct error *error) MUST_CHECK;
+/* For good. A key that is already revoked keeps its first time and reason. reason NULL: none. */
+int store_revoke_key(struct store *store, struct slice key_id, const char *reason, int64_t now_us,
                      int64_t *ret_revoked_at_us, struct error *error) MUST_CHECK;
 
 /* ---- consumption limits and alert thresholds (limits.c) ---- */
@@ -200,7 +226,10 @@ struct limit_record {
 	char limit_id[ID_SIZE];
 	char account_id[ID_SIZE];
 	char channel_id[ID_SIZE];
-	char key_id[ID_SIZE]; /* empty: of the whole channel */
+	char key_id[ID_SIZE]; /* empty: of the whole channel; then the next two are NULL */
+	const char *key_name; /* NULL: none */
+	const char *key_last_four;
+	const char *channel_name;
 	enum period period;
 	int64_t max_events;
 	bool block;

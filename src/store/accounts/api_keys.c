@@ -2,6 +2,14 @@
 #include "store/accounts/accounts.h"
 #include "store/transaction.h"
 
+static void bind_time(struct db_query *query, int64_t time_us)
+{
+	if (time_us == TIME_NONE)
+		db_bind_null(query);
+	else
+		db_bind_integer(query, time_us);
+}
+
 static int insert_key(struct db_connection *connection, struct slice channel_id,
                       const struct key_record *record, const struct sha256 *key_hash,
                       struct error *error)
@@ -12,8 +20,8 @@ static int insert_key(struct db_connection *connection, struct slice channel_id,
 		return result;
 	struct db_query *query = db_query(
 		connection, "INSERT INTO api_keys (account, channel, key, key_id, key_hash, last_four,"
-					" mode, name, created_at) SELECT $1, $2, COALESCE(MAX(key), 0) + 1, $3,"
-					" $4, $5, $6, $7, $8 FROM api_keys");
+					" mode, name, created_at, expires_at) SELECT $1, $2, COALESCE(MAX(key), 0) + 1,"
+					" $3, $4, $5, $6, $7, $8, $9 FROM api_keys");
 	db_bind_integer(query, account);
 	db_bind_integer(query, channel);
 	db_bind_string(query, record->key_id);
@@ -22,14 +30,16 @@ static int insert_key(struct db_connection *connection, struct slice channel_id,
 	db_bind_string(query, mode_text(record->mode));
 	db_bind_string(query, record->name);
 	db_bind_integer(query, record->created_at_us);
+	bind_time(query, record->expires_at_us);
 	return db_execute(query, NULL, error);
 }
 
 int store_create_key(struct store *store, struct slice channel_id, enum mode mode, const char *name,
-                     const struct sha256 *key_hash, const char last_four[5], int64_t now_us,
-                     char ret_key_id[ID_SIZE], struct error *error)
+                     int64_t expires_at_us, const struct sha256 *key_hash, const char last_four[5],
+                     int64_t now_us, char ret_key_id[ID_SIZE], struct error *error)
 {
-	struct key_record record = {.mode = mode, .name = name, .created_at_us = now_us};
+	struct key_record record = {
+		.mode = mode, .name = name, .created_at_us = now_us, .expires_at_us = expires_at_us};
 	store_fresh_id("key_", record.key_id);
 	memcpy(record.last_four, last_four, sizeof record.last_four);
 	struct db_connection *connection;
@@ -37,6 +47,7 @@ int store_create_key(struct store *store, struct slice channel_id, enum mode mod
 	if (result)
 		return result;
 	result = insert_key(connection, channel_id, &record, key_hash, error);
+	act_made(connection, "key_id", record.key_id);
 	result = end_write(connection, result, error);
 	if (!result)
 		memcpy(ret_key_id, record.key_id, ID_SIZE);
@@ -50,6 +61,10 @@ static void read_key(struct row *row, struct key_record *record)
 		.name = row_string(row, 5),
 		.created_at_us = db_integer(query, 6),
 		.revoked_at_us = row_time(query, 7),
+		.last_used_at_us = row_time(query, 8),
+		.expires_at_us = row_time(query, 9),
+		.reason = row_string(row, 10),
+		.channel_name = row_string(row, 11),
 	};
 	store_copy_id(record->key_id, db_text(query, 0));
 	store_copy_id(record->channel_id, db_text(query, 1));
@@ -89,9 +104,13 @@ int store_list_keys(struct store *store, struct slice account_id, struct slice c
 		.arena = arena,
 		.query = db_query(connection,
 	                      "SELECT k.key_id, c.channel_id, a.account_id, k.last_four, k.mode,"
-	                      " k.name, k.created_at, k.revoked_at FROM api_keys k"
+	                      " k.name, k.created_at, k.revoked_at, u.at, k.expires_at,"
+	                      " k.revoked_for, v.name FROM api_keys k"
 	                      " JOIN accounts a ON a.account = k.account"
 	                      " JOIN channels c ON c.account = k.account AND c.channel = k.channel"
+	                      " JOIN channel_configs v ON v.account = c.account"
+	                      " AND v.channel = c.channel AND v.version = c.config_version"
+	                      " LEFT JOIN key_last_use u ON u.account = k.account AND u.key = k.key"
 	                      " WHERE ($1 = 0 OR k.account = $1) AND ($2 = 0 OR k.channel = $2)"
 	                      " AND k.key > $3 ORDER BY k.key LIMIT $4")};
 	db_bind_integer(row.query, account);
@@ -109,18 +128,53 @@ int store_list_keys(struct store *store, struct slice account_id, struct slice c
 	return result;
 }
 
-int store_revoke_key(struct store *store, struct slice key_id, int64_t now_us,
+static int expire_key(struct db_connection *connection, struct slice key_id, int64_t expires_at_us,
+                      struct error *error)
+{
+	struct row row = {
+		.query = db_query(connection, "SELECT revoked_at FROM api_keys WHERE key_id = $1")};
+	db_bind_text(row.query, key_id);
+	bool found = db_step(row.query);
+	bool revoked = found && !db_is_null(row.query, 0);
+	int result = row_end(&row, found, MSG_STORE_NO_KEY, key_id, error);
+	char text[ID_SIZE];
+	store_copy_id(text, key_id);
+	if (!result && revoked)
+		result = error_set(error, ERR_REFUSED, MSG_STORE_KEY_REVOKED, text, NULL);
+	if (result)
+		return result;
+	struct db_query *query =
+		db_query(connection, "UPDATE api_keys SET expires_at = $2 WHERE key_id = $1");
+	db_bind_text(query, key_id);
+	bind_time(query, expires_at_us);
+	return db_execute(query, NULL, error);
+}
+
+int store_expire_key(struct store *store, struct slice key_id, int64_t expires_at_us,
+                     struct error *error)
+{
+	struct db_connection *connection;
+	int result = begin_write(store, &connection, error);
+	if (result)
+		return result;
+	return end_write(connection, expire_key(connection, key_id, expires_at_us, error), error);
+}
+
+int store_revoke_key(struct store *store, struct slice key_id, const char *reason, int64_t now_us,
                      int64_t *ret_revoked_at_us, struct error *error)
 {
 	struct db_connection *connection;
 	int result = begin_write(store, &connection, error);
 	if (result)
 		return result;
-	struct row row = {.query = db_query(connection,
-	                                    "UPDATE api_keys SET revoked_at = COALESCE(revoked_at, $2)"
-	                                    " WHERE key_id = $1 RETURNING revoked_at")};
+	struct row row = {
+		.query = db_query(connection, "UPDATE api_keys SET revoked_for ="
+	                                  " CASE WHEN revoked_at IS NULL THEN $3 ELSE revoked_for END,"
+	                                  " revoked_at = COALESCE(revoked_at, $2)"
+	                                  " WHERE key_id = $1 RETURNING revoked_at")};
 	db_bind_text(row.query, key_id);
 	db_bind_integer(row.query, now_us);
+	db_bind_string(row.query, reason);
 	bool found = db_step(row.query);
 	int64_t revoked_at_us = found ? db_integer(row.query, 0) : 0;
 	result = end_write(connection, row_end(&row, found, MSG_STORE_NO_KEY, key_id, error), error);

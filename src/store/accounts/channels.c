@@ -1,20 +1,40 @@
+#include "store/accounts/accounts.h"
 #include "store/transaction.h"
+
+#define KEY                                                                                        \
+	"SELECT api_keys.account, api_keys.channel, api_keys.key, account_id, "                        \
+	"channels.channel_id, key_id, mode, modality, revoked_at, accounts.suspended, "                \
+	"channels.suspended, disabled, rate_live, expires_at FROM api_keys "                           \
+	"JOIN accounts ON accounts.account = api_keys.account "                                        \
+	"JOIN channels ON channels.account = api_keys.account "                                        \
+	"AND channels.channel = api_keys.channel "                                                     \
+	"JOIN channel_configs ON channel_configs.account = api_keys.account "                          \
+	"AND channel_configs.channel = api_keys.channel "                                              \
+	"AND channel_configs.version = channels.config_version WHERE key_hash = $1"
+
+/* By the digest alone no shard is known: where there are some, its account is looked up first. */
+static struct db_query *ask_key(struct db_connection *reader, const struct sha256 *key_hash)
+{
+	if (!db_is_sharded(db_of(reader))) {
+		struct db_query *query = db_query(reader, KEY);
+		db_bind_blob(query, key_hash->bytes, SHA256_SIZE);
+		return query;
+	}
+	struct db_query *query = db_query(reader, "SELECT account FROM api_keys WHERE key_hash = $1");
+	db_bind_blob(query, key_hash->bytes, SHA256_SIZE);
+	int64_t account = db_step(query) ? db_integer(query, 0) : 0;
+	db_release(query);
+	query = db_query(reader, KEY " AND accounts.account = $2");
+	db_bind_blob(query, key_hash->bytes, SHA256_SIZE);
+	db_bind_integer(query, account);
+	return query;
+}
 
 int store_find_key(struct store *store, const struct sha256 *key_hash, struct key_identity *ret,
                    struct error *error)
 {
 	struct db_connection *reader = db_take_reader(store->db);
-	struct db_query *query = db_query(
-		reader, "SELECT api_keys.account, api_keys.channel, api_keys.key, account_id, "
-				"channels.channel_id, key_id, mode, modality, revoked_at, accounts.suspended, "
-				"channels.suspended, disabled, rate_live FROM api_keys "
-				"JOIN accounts ON accounts.account = api_keys.account "
-				"JOIN channels ON channels.account = api_keys.account "
-				"AND channels.channel = api_keys.channel "
-				"JOIN channel_configs ON channel_configs.account = api_keys.account "
-				"AND channel_configs.channel = api_keys.channel "
-				"AND channel_configs.version = channels.config_version WHERE key_hash = $1");
-	db_bind_blob(query, key_hash->bytes, SHA256_SIZE);
+	struct db_query *query = ask_key(reader, key_hash);
 	struct row row = {.query = query};
 	struct key_identity key = {0};
 	bool found = db_step(query);
@@ -28,6 +48,7 @@ int store_find_key(struct store *store, const struct sha256 *key_hash, struct ke
 			.channel_suspended = db_integer(query, 10) != 0,
 			.account_disabled = db_integer(query, 11) != 0,
 			.rate = db_integer(query, 12),
+			.expires_at_us = db_integer(query, 13),
 		};
 		store_copy_id(key.account_id, db_text(query, 3));
 		store_copy_id(key.channel_id, db_text(query, 4));
@@ -52,25 +73,33 @@ static char *copy_column(struct arena *arena, struct db_query *query, int column
 	return arena_copy(arena, text.data, text.size);
 }
 
+/* Versions are numbered from 1 without a gap. */
 static int read_configs(struct db_connection *reader, struct arena *arena, struct channel *channel,
-                        struct error *error)
+                        int64_t before, int64_t limit, struct error *error)
 {
 	struct db_query *query =
 		db_query(reader, "SELECT config_version FROM channels WHERE account = $1 AND channel = $2");
 	db_bind_integer(query, channel->account);
 	db_bind_integer(query, channel->channel);
-	size_t count = db_step(query) ? (size_t)db_integer(query, 0) : 0;
+	int64_t last = db_step(query) ? db_integer(query, 0) : 0;
 	int result = db_end(query, error);
 	if (result)
 		return result;
+	if (last >= before)
+		last = before - 1;
+	int64_t first = last > limit ? last - limit + 1 : 1;
+	size_t count = last < first ? 0 : (size_t)(last - first + 1);
 	channel->configs = arena_alloc(arena, (count + 1) * sizeof *channel->configs);
 	if (!channel->configs)
 		return ERR_NO_MEMORY;
 	query = db_query(reader, "SELECT version, sealed_at, modality, name, description, declarant, "
 	                         "supplementary_info, config_hash FROM channel_configs "
-	                         "WHERE account = $1 AND channel = $2 ORDER BY version");
+	                         "WHERE account = $1 AND channel = $2 AND version >= $3 "
+	                         "ORDER BY version LIMIT $4");
 	db_bind_integer(query, channel->account);
 	db_bind_integer(query, channel->channel);
+	db_bind_integer(query, first);
+	db_bind_integer(query, (int64_t)count);
 	while (channel->config_count < count && db_step(query)) {
 		struct channel_config *config = &channel->configs[channel->config_count++];
 		config->facts = (struct config_facts){
@@ -92,8 +121,9 @@ static int read_configs(struct db_connection *reader, struct arena *arena, struc
 	return ended ? ended : result;
 }
 
-int store_get_channel(struct store *store, int64_t account, int64_t channel, struct arena *arena,
-                      struct channel *ret, struct error *error)
+int store_get_channel_versions(struct store *store, int64_t account, int64_t channel,
+                               int64_t before, int64_t limit, struct arena *arena,
+                               struct channel *ret, struct error *error)
 {
 	struct db_connection *reader = db_take_reader(store->db);
 	int result = db_begin(reader, error);
@@ -114,7 +144,7 @@ int store_get_channel(struct store *store, int64_t account, int64_t channel, str
 	if (!result && !present)
 		result = ERR_NOT_FOUND;
 	if (!result)
-		result = read_configs(reader, arena, &found, error);
+		result = read_configs(reader, arena, &found, before, limit, error);
 	db_give(reader);
 	if (result)
 		return result;
@@ -122,4 +152,11 @@ int store_get_channel(struct store *store, int64_t account, int64_t channel, str
 	for (size_t i = 0; i < ret->config_count; i++)
 		ret->configs[i].facts.channel_id = ret->channel_id;
 	return OK;
+}
+
+int store_get_channel(struct store *store, int64_t account, int64_t channel, struct arena *arena,
+                      struct channel *ret, struct error *error)
+{
+	return store_get_channel_versions(store, account, channel, INT64_MAX, INT64_MAX, arena, ret,
+	                                  error);
 }

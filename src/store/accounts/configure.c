@@ -110,6 +110,7 @@ int store_create_channel(struct store *store, struct slice account_id,
 	if (result)
 		return result;
 	result = create_channel(connection, account_id, config, channel_id, now_us, error);
+	act_made(connection, "channel_id", channel_id);
 	result = end_write(connection, result, error);
 	if (!result)
 		memcpy(ret_channel_id, channel_id, ID_SIZE);

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/clock.h"
 #include "store/accounts/accounts.h"
 #include "store/transaction.h"
 
@@ -78,6 +79,7 @@ int store_create_limit(struct store *store, struct slice channel_id, struct slic
 	if (!result)
 		result =
 			insert_limit(connection, &target, limit_id, period, max_events, block, now_us, error);
+	act_made(connection, "limit_id", limit_id);
 	result = end_write(connection, result, error);
 	if (!result)
 		memcpy(ret_limit_id, limit_id, ID_SIZE);
@@ -92,6 +94,9 @@ static void read_limit(struct row *row, struct limit_record *record)
 		.block = slice_is(db_text(query, 6), "block"),
 		.created_at_us = db_integer(query, 7),
 		.used = db_integer(query, 8),
+		.channel_name = row_string(row, 9),
+		.key_name = row_string(row, 10),
+		.key_last_four = row_string(row, 11),
 	};
 	store_copy_id(record->limit_id, db_text(query, 0));
 	store_copy_id(record->account_id, db_text(query, 1));
@@ -102,6 +107,24 @@ static void read_limit(struct row *row, struct limit_record *record)
 	row_expect(row, record->block || slice_is(db_text(query, 6), "warn"), "action", 6,
 	           record->limit_id);
 }
+
+/* Day by day each is one look-up; shards don't take that. */
+#define EACH_DAY                                                                                   \
+	"WITH RECURSIVE days(number) AS (SELECT CAST($4 AS BIGINT) UNION ALL"                          \
+	" SELECT number + 1 FROM days WHERE number < $7) "
+#define LIMITS(used, day)                                                                          \
+	"SELECT l.limit_id, a.account_id, c.channel_id, COALESCE(k.key_id, ''), l.period,"             \
+	" l.max_events, l.action, l.created_at, (SELECT COALESCE(SUM(u.events), 0) FROM " used         \
+	" AND u.account = l.account AND u.chain = l.channel * 2"                                       \
+	" AND (l.key IS NULL OR u.key = l.key) AND (l.period <> 'day' OR " day " = $3)),"              \
+	" v.name, k.name, k.last_four"                                                                 \
+	" FROM consumption_limits l JOIN accounts a ON a.account = l.account"                          \
+	" JOIN channels c ON c.account = l.account AND c.channel = l.channel"                          \
+	" JOIN channel_configs v ON v.account = c.account AND v.channel = c.channel"                   \
+	" AND v.version = c.config_version"                                                            \
+	" LEFT JOIN api_keys k ON k.key = l.key"                                                       \
+	" WHERE ($1 = 0 OR l.account = $1) AND ($2 = 0 OR l.channel = $2) AND l.limit_id > $5"         \
+	" ORDER BY l.limit_id LIMIT $6"
 
 int store_list_limits(struct store *store, struct slice account_id, struct slice channel_id,
                       struct slice after, int64_t limit, int64_t now_us, struct arena *arena,
@@ -115,31 +138,24 @@ int store_list_limits(struct store *store, struct slice account_id, struct slice
 	result = find_filters(connection, account_id, channel_id, &account, &channel, error);
 	if (result)
 		return end_read(connection, result);
-	char day[PERIOD_KEY_SIZE], month[PERIOD_KEY_SIZE];
-	period_key(PERIOD_DAY, now_us, day);
-	period_key(PERIOD_MONTH, now_us, month);
-	/* Days sort behind the month they begin with: '~' closes the month's range. */
+	int64_t first, last;
+	period_days(PERIOD_MONTH, now_us, &first, &last);
 	struct row row = {
 		.arena = arena,
-		.query = db_query(
-			connection,
-			"SELECT l.limit_id, a.account_id, c.channel_id, COALESCE(k.key_id, ''), l.period,"
-			" l.max_events, l.action, l.created_at,"
-			" (SELECT COALESCE(SUM(u.events), 0) FROM key_usage u WHERE u.account = l.account"
-			" AND u.channel = l.channel AND (l.key IS NULL OR u.key = l.key)"
-			" AND u.day >= CASE l.period WHEN 'day' THEN $3 ELSE $4 END"
-			" AND u.day <= CASE l.period WHEN 'day' THEN $3 ELSE $4 || '~' END)"
-			" FROM consumption_limits l JOIN accounts a ON a.account = l.account"
-			" JOIN channels c ON c.account = l.account AND c.channel = l.channel"
-			" LEFT JOIN api_keys k ON k.key = l.key"
-			" WHERE ($1 = 0 OR l.account = $1) AND ($2 = 0 OR l.channel = $2) AND l.limit_id > $5"
-			" ORDER BY l.limit_id LIMIT $6")};
+		.query =
+			db_is_sharded(db_of(connection))
+				? db_query(connection,
+	                       LIMITS("daily_usage u WHERE u.day >= $4 AND u.day <= $7", "u.day"))
+				: db_query(connection,
+	                       EACH_DAY LIMITS("days CROSS JOIN daily_usage u WHERE u.day = number",
+	                                       "number"))};
 	db_bind_integer(row.query, account);
 	db_bind_integer(row.query, channel);
-	db_bind_string(row.query, day);
-	db_bind_string(row.query, month);
+	db_bind_integer(row.query, time_day(now_us));
+	db_bind_integer(row.query, first);
 	db_bind_text(row.query, after);
 	db_bind_integer(row.query, limit + 1);
+	db_bind_integer(row.query, last);
 	struct limit_list list = {0};
 	struct limit_record *item;
 	while (!row.failed && db_step(row.query) &&
@@ -217,6 +233,7 @@ int store_create_threshold(struct store *store, struct slice account_id, int64_t
 		db_bind_integer(query, credits);
 		result = db_execute(query, NULL, error);
 	}
+	act_made(connection, "threshold_id", threshold_id);
 	result = end_write(connection, result, error);
 	if (!result)
 		memcpy(ret_threshold_id, threshold_id, ID_SIZE);

@@ -22,6 +22,12 @@ const char *certification_status_text(enum certification_status status);
 bool certification_status_parse(struct slice text, enum certification_status *ret_status)
 	MUST_CHECK;
 
+/* What whoever asks was shown of it; each below 0: nothing. */
+struct certification_expected {
+	int64_t fee;
+	int64_t first_sequence, last_sequence;
+};
+
 struct certification {
 	int64_t account;
 	int64_t channel;
@@ -44,9 +50,14 @@ struct certification {
 	char verification_code[VERIFICATION_CODE_SIZE];
 	char incident_id[ID_SIZE]; /* empty unless failed */
 	int64_t attempts;
-	int64_t own_failures;        /* of the last attempts, in a row */
-	const char *last_error;      /* may be NULL */
-	const char *idempotency_key; /* at acceptance; NULL: none. Not read again */
+	int64_t own_failures;   /* of the last attempts, in a row */
+	const char *last_error; /* may be NULL */
+	int64_t
+		next_attempt_at_us; /* by the store's clock; while it is worked on, until when that holds */
+	bool worked_on;         /* or was, by whoever did not say how it ended */
+	/* Both at acceptance, not read again; NULL: none. */
+	const char *idempotency_key;
+	const struct certification_expected *expected;
 };
 
 /* Accepts what the caller has checked and frozen; given: everything but certification,
@@ -55,10 +66,17 @@ struct certification {
  * processing in one mode (0: any number), else ERR_RATE_LIMITED with retry_after_seconds. In one
  * durable transaction:
  *   ERR_CONFLICT when its idempotency key is in use on the chain (idempotency.h);
+ *   ERR_REFUSED when its fee or its events are not those expected;
  *   live: ERR_NOT_OPERATIONAL, then the fee, ERR_INSUFFICIENT_BALANCE;
  *   test: the daily count, ERR_TEST_QUOTA with retry_after_seconds; no fee. */
 int store_accept_certification(struct store *store, const char *prefix, int64_t open_max,
                                struct certification *certification, struct error *error) MUST_CHECK;
+
+/* Whether store_accept_certification would accept it as it stands now: the same checks, but for the
+ * idempotency key and what is expected, by a reader. Given as there. */
+int store_judge_certification(struct store *store, int64_t open_max,
+                              const struct certification *certification, struct error *error)
+	MUST_CHECK;
 
 /* The configuration versions that the events first to last were registered under, ascending; a
  * chain's versions never decrease. At most `limit`, else ERR_TOO_LARGE. */
@@ -69,6 +87,13 @@ int store_list_config_versions(struct store *store, int64_t account, int64_t cha
 /* The bytes of declared content of the events first to last. */
 int store_sum_content(struct store *store, int64_t account, int64_t chain, int64_t first,
                       int64_t last, int64_t *ret_bytes, struct error *error) MUST_CHECK;
+
+/* About how many, from the totals of the days on which these events were received (usage.h), in the
+ * proportion that they are of the events of these days; *ret_exact: they are all of them. Reads two
+ * events, however many there are. */
+int store_estimate_content(struct store *store, int64_t account, int64_t chain, int64_t first,
+                           int64_t last, int64_t *ret_bytes, bool *ret_exact, struct error *error)
+	MUST_CHECK;
 
 int store_find_certification(struct store *store, int64_t account, int64_t chain, struct slice id,
                              struct arena *arena, struct certification *ret, struct error *error)
@@ -119,6 +144,7 @@ int store_delay_certification(struct store *store, const struct certification *c
 
 enum document_kind { DOCUMENT_REPORT, DOCUMENT_EVIDENCE, DOCUMENT_PART };
 struct document {
+	int64_t account; /* of what the store gives; not looked at in what it takes */
 	enum document_kind kind;
 	enum language language;        /* of a report */
 	char name[DOCUMENT_NAME_SIZE]; /* as downloads show it */

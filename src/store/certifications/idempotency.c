@@ -37,7 +37,7 @@ int store_find_repeated(struct store *store, int64_t account, int64_t chain, con
 		return error_set(error, ERR_CONFLICT, MSG_STORE_IDEMPOTENCY_KEY, found.certification_id,
 		                 NULL);
 	/* Whoever asked first may not have been answered, for no standby has it yet. */
-	result = store_confirm(store, error);
+	result = store_confirm_account(store, account, error);
 	if (!result)
 		*ret = found;
 	return result;

@@ -3,7 +3,7 @@
 
 /* ---- documents ---- */
 
-#define DOCUMENTS "SELECT f.name, f.kind, f.language, f.object, f.size_bytes, f.sha256"
+#define DOCUMENTS "SELECT f.name, f.kind, f.language, f.object, f.size_bytes, f.sha256, f.account"
 
 static void copy_text(char *field, size_t size, struct slice text)
 {
@@ -22,6 +22,7 @@ static void read_document(struct db_query *query, struct document *document)
 		.language = slice_is(db_text(query, 2), "es") ? LANGUAGE_SPANISH : LANGUAGE_ENGLISH,
 		.size_bytes = db_integer(query, 4),
 		.sha256 = store_sha256(db_blob(query, 5)),
+		.account = db_integer(query, 6),
 	};
 	copy_text(document->name, sizeof document->name, db_text(query, 0));
 	copy_text(document->object, sizeof document->object, db_text(query, 3));

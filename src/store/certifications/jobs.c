@@ -2,6 +2,7 @@
 #include "base/json.h"
 #include "store/certifications/read_certification.h"
 #include "store/claims.h"
+#include "store/usage/count.h"
 
 #define FAIL_MEMORY_MAX ((size_t)4 << 20)
 #define NOTICE_DATA_MAX 1024
@@ -233,6 +234,9 @@ int store_complete_certification(struct store *store, const struct certification
 		result = queue_evidence(connection, certification, issued_at_us, error);
 	if (!result)
 		result = write_notice(connection, certification, NULL, issued_at_us, error);
+	if (!result)
+		result = count_certification(connection, certification, CERTIFICATION_COMPLETED,
+		                             issued_at_us, error);
 	return end_write(connection, result, error);
 }
 
@@ -284,7 +288,12 @@ static int fail(struct db_connection *connection, const struct certification *ce
 	db_bind_string(query, incident_id);
 	db_bind_string(query, cause);
 	result = claim_change(query, certification->certification_id, error);
-	return result ? result : write_notice(connection, certification, incident_id, now_us, error);
+	if (!result)
+		result = write_notice(connection, certification, incident_id, now_us, error);
+	if (!result)
+		result =
+			count_certification(connection, certification, CERTIFICATION_FAILED, now_us, error);
+	return result;
 }
 
 int store_fail_certification(struct store *store, const struct certification *certification,

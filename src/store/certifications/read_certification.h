@@ -10,7 +10,8 @@
 	" h.channel_id, c.status, c.progress_permille, c.requested_at, c.completed_at, c.language,"    \
 	" c.range_from, c.range_to, c.range_seq_from, c.range_seq_to, c.first_sequence,"               \
 	" c.last_sequence, c.config_versions, c.fee, c.verification_code, c.incident_id, c.attempts,"  \
-	" c.last_error, c.next_attempt_at, c.own_failures FROM certifications c"                       \
+	" c.last_error, c.next_attempt_at, c.own_failures,"                                            \
+	" CASE WHEN c.lease IS NULL THEN 0 ELSE 1 END FROM certifications c"                           \
 	" JOIN channels h ON h.account = c.account AND h.channel = c.channel"
 #define CERTIFICATION_NEXT_ATTEMPT 24 /* column of next_attempt_at */
 

@@ -58,12 +58,14 @@ static inline bool batch_item_is_new(const struct batch_item *item)
 	return !item->request.result && !item->request.replayed;
 }
 
-/* Live events that a key registered in the batch. */
+/* What a key registered in the batch. */
 struct usage {
-	int64_t channel;
+	int64_t day; /* of received_at, counted from 1970-01-01 */
+	int64_t chain;
 	int64_t key;
-	char day[PERIOD_KEY_SIZE]; /* in which they were received */
 	int64_t events;
+	int64_t unpaid_events; /* of them */
+	int64_t content_bytes;
 };
 
 /* What an engine does in its own way. "Optional": may be NULL, and then is not called. */
@@ -82,6 +84,7 @@ struct register_engine {
 	/* Fills request.known of the items whose client_ref an event holds already. */
 	int (*find_known)(struct batch *batch, struct account_batch *part, struct error *error);
 	int (*write_events)(struct batch *batch, struct account_batch *part, struct error *error);
+	/* In the order of chains and keys. */
 	int (*add_usage)(struct batch *batch, int64_t account, const struct usage *usage, size_t count,
 	                 struct error *error);
 	/* Optional: before the commit, and when it is known how the transaction ended. */

@@ -151,14 +151,18 @@ static int add_one_usage(struct batch *batch, int64_t account, const struct usag
 {
 	struct db_query *query = db_query(
 		batch->connection,
-		"INSERT INTO key_usage(account, channel, key, day, events) VALUES ($1, $2, $3, $4, $5) "
-		"ON CONFLICT (account, channel, key, day) DO UPDATE SET events = key_usage.events + "
-		"excluded.events");
+		"INSERT INTO daily_usage(account, day, chain, key, events, unpaid_events, content_bytes) "
+		"VALUES ($1, $2, $3, $4, $5, $6, $7) "
+		"ON CONFLICT (account, day, chain, key) DO UPDATE SET events = events + excluded.events, "
+		"unpaid_events = unpaid_events + excluded.unpaid_events, "
+		"content_bytes = content_bytes + excluded.content_bytes");
 	db_bind_integer(query, account);
-	db_bind_integer(query, usage->channel);
+	db_bind_integer(query, usage->day);
+	db_bind_integer(query, usage->chain);
 	db_bind_integer(query, usage->key);
-	db_bind_string(query, usage->day);
 	db_bind_integer(query, usage->events);
+	db_bind_integer(query, usage->unpaid_events);
+	db_bind_integer(query, usage->content_bytes);
 	return db_execute(query, NULL, error);
 }
 

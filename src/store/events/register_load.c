@@ -89,6 +89,13 @@ static const struct ledger_chain *chain_of_channel(const struct ledger_account *
 	return found ? *found : NULL;
 }
 
+/* Day by day, so that each is one look-up: a day's rows of all chains lie together. */
+#define USED_IN_DAYS                                                                               \
+	"WITH RECURSIVE days(number) AS (SELECT CAST($3 AS BIGINT) UNION ALL "                         \
+	"SELECT number + 1 FROM days WHERE number < $4) "                                              \
+	"SELECT COALESCE(sum(events), 0) FROM days CROSS JOIN daily_usage "                            \
+	"WHERE account = $1 AND day = number AND chain = $2"
+
 static int load_limit_use(struct batch *batch, const struct ledger_account *account,
                           struct ledger_limit *limit, struct error *error)
 {
@@ -97,22 +104,14 @@ static int load_limit_use(struct batch *batch, const struct ledger_account *acco
 	int64_t received_at_us = batch->clock.now_us > chain->last_received_at_us
 	                             ? batch->clock.now_us
 	                             : chain->last_received_at_us;
-	/* '~' is after every digit: "2026-01" to "2026-01~" is the month's days. */
-	char first[PERIOD_KEY_SIZE];
-	char last[PERIOD_KEY_SIZE + 1];
-	period_key(limit->period, received_at_us, first);
-	snprintf(last, sizeof last, "%s~", first);
-	struct db_query *query =
-		limit->key ? db_query(batch->connection,
-	                          "SELECT COALESCE(sum(events), 0) FROM key_usage WHERE account = $1 "
-	                          "AND channel = $2 AND day BETWEEN $3 AND $4 AND key = $5")
-				   : db_query(batch->connection,
-	                          "SELECT COALESCE(sum(events), 0) FROM key_usage WHERE account = $1 "
-	                          "AND channel = $2 AND day BETWEEN $3 AND $4");
+	int64_t first, last;
+	period_days(limit->period, received_at_us, &first, &last);
+	struct db_query *query = limit->key ? db_query(batch->connection, USED_IN_DAYS " AND key = $5")
+	                                    : db_query(batch->connection, USED_IN_DAYS);
 	db_bind_integer(query, account->account);
-	db_bind_integer(query, limit->channel);
-	db_bind_string(query, first);
-	db_bind_string(query, last);
+	db_bind_integer(query, chain->chain);
+	db_bind_integer(query, first);
+	db_bind_integer(query, last);
 	if (limit->key)
 		db_bind_integer(query, limit->key);
 	if (db_step(query))

@@ -4,12 +4,12 @@
 
 #include "store/events/register_batch.h"
 
-#define USED_COLUMNS 4
+#define USED_COLUMNS 6
 
 /* The parameters of the statements, kept from batch to batch for their memory. */
 struct event_columns {
 	struct db_array chain, ref_hash;    /* what is looked for */
-	struct db_array used[USED_COLUMNS]; /* channel, key, day, events */
+	struct db_array used[USED_COLUMNS]; /* as in struct usage */
 	struct db_array event, key, new_ref_hash, client_ref, received_at, occurred_at, hash,
 		config_version, chain_hash, content, file_name, content_object, content_bytes;
 };
@@ -52,7 +52,7 @@ static int open_columns(struct store *store, struct batch_memory *memory, struct
 	db_array_init(&columns->chain, DB_INTEGERS);
 	db_array_init(&columns->ref_hash, DB_INTEGERS);
 	for (size_t i = 0; i < USED_COLUMNS; i++)
-		db_array_init(&columns->used[i], i == 2 ? DB_TEXTS : DB_INTEGERS);
+		db_array_init(&columns->used[i], DB_INTEGERS);
 	for (size_t i = 0; i < COLUMN_COUNT; i++)
 		db_array_init(column(columns, i), columns_of_events[i].type);
 	memory->columns = columns;
@@ -235,6 +235,20 @@ static void add_event(struct event_columns *columns, const struct batch_item *it
 	add_integer_or_null(&columns->content_bytes, given->content_bytes, given->content_bytes >= 0);
 }
 
+/* Values that reach a shard with a row of the account itself are written there, in one phase; a
+ * bare array would first be gone through by the server that distributes. */
+#define OF_ACCOUNT(values) "SELECT $1, * FROM unnest(" values ")"
+#define OF_ACCOUNT_ON_SHARD(values)                                                                \
+	"SELECT account, one.* FROM accounts, unnest(" values ") AS one WHERE account = $1"
+
+#define NEW_EVENTS                                                                                 \
+	"INSERT INTO events(account, event, key, ref_hash, client_ref, received_at, occurred_at, "     \
+	"hash, config_version, chain_hash, content, file_name, content_object, content_bytes) "
+#define EVENT_VALUES                                                                               \
+	"$2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::bigint[], $7::bigint[], "           \
+	"$8::bytea[], $9::bigint[], $10::bytea[], $11::bytea[], $12::text[], $13::text[], "            \
+	"$14::bigint[]"
+
 static int write_events(struct batch *batch, struct account_batch *part, struct error *error)
 {
 	struct event_columns *columns = batch->memory->columns;
@@ -245,13 +259,10 @@ static int write_events(struct batch *batch, struct account_batch *part, struct 
 			add_event(columns, item);
 	if (columns->event.count == 0)
 		return OK;
-	struct db_query *query = db_query(
-		batch->connection,
-		"INSERT INTO events(account, event, key, ref_hash, client_ref, received_at, occurred_at, "
-		"hash, config_version, chain_hash, content, file_name, content_object, content_bytes) "
-		"SELECT $1, * FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::text[], "
-		"$6::bigint[], $7::bigint[], $8::bytea[], $9::bigint[], $10::bytea[], $11::bytea[], "
-		"$12::text[], $13::text[], $14::bigint[])");
+	struct db_query *query =
+		db_is_sharded(db_of(batch->connection))
+			? db_query(batch->connection, NEW_EVENTS OF_ACCOUNT_ON_SHARD(EVENT_VALUES))
+			: db_query(batch->connection, NEW_EVENTS OF_ACCOUNT(EVENT_VALUES));
 	db_bind_integer(query, part->account.account);
 	for (size_t i = 0; i < COLUMN_COUNT; i++)
 		db_bind_array(query, column(columns, i));
@@ -260,6 +271,15 @@ static int write_events(struct batch *batch, struct account_batch *part, struct 
 
 /* ---- usage ---- */
 
+#define USED                                                                                       \
+	"INSERT INTO daily_usage AS u(account, day, chain, key, events, unpaid_events, content_bytes) "
+#define USED_VALUES                                                                                \
+	"$2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[]"
+#define USED_MORE                                                                                  \
+	" ON CONFLICT (account, day, chain, key) DO UPDATE SET events = u.events + excluded.events, "  \
+	"unpaid_events = u.unpaid_events + excluded.unpaid_events, "                                   \
+	"content_bytes = u.content_bytes + excluded.content_bytes"
+
 static int add_usage(struct batch *batch, int64_t account, const struct usage *usage, size_t count,
                      struct error *error)
 {
@@ -267,17 +287,17 @@ static int add_usage(struct batch *batch, int64_t account, const struct usage *u
 	for (size_t i = 0; i < USED_COLUMNS; i++)
 		db_array_clear(&used[i]);
 	for (size_t i = 0; i < count; i++) {
-		db_array_add_integer(&used[0], usage[i].channel);
-		db_array_add_integer(&used[1], usage[i].key);
-		db_array_add_bytes(&used[2], usage[i].day, strlen(usage[i].day));
+		db_array_add_integer(&used[0], usage[i].day);
+		db_array_add_integer(&used[1], usage[i].chain);
+		db_array_add_integer(&used[2], usage[i].key);
 		db_array_add_integer(&used[3], usage[i].events);
+		db_array_add_integer(&used[4], usage[i].unpaid_events);
+		db_array_add_integer(&used[5], usage[i].content_bytes);
 	}
 	struct db_query *query =
-		db_query(batch->connection,
-	             "INSERT INTO key_usage(account, channel, key, day, events) "
-	             "SELECT $1, * FROM unnest($2::bigint[], $3::bigint[], $4::text[], $5::bigint[]) "
-	             "ON CONFLICT (account, channel, key, day) "
-	             "DO UPDATE SET events = key_usage.events + excluded.events");
+		db_is_sharded(db_of(batch->connection))
+			? db_query(batch->connection, USED OF_ACCOUNT_ON_SHARD(USED_VALUES) USED_MORE)
+			: db_query(batch->connection, USED OF_ACCOUNT(USED_VALUES) USED_MORE);
 	db_bind_integer(query, account);
 	for (size_t i = 0; i < USED_COLUMNS; i++)
 		db_bind_array(query, &used[i]);

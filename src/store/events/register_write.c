@@ -1,5 +1,6 @@
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "store/events/register_batch.h"
 
 static int write_unpaid(struct batch *batch, struct ledger_account *account,
@@ -34,45 +35,47 @@ static int write_chain(struct batch *batch, int64_t account, const struct ledger
 	return db_execute(query, NULL, error);
 }
 
+/* The order of daily_usage within a day. */
 static int compare_keys(const void *a, const void *b)
 {
-	const struct batch_item *left = *(struct batch_item *const *)a;
-	const struct batch_item *right = *(struct batch_item *const *)b;
-	return (left->registration->key > right->registration->key) -
-	       (left->registration->key < right->registration->key);
+	const struct registration *left = (*(struct batch_item *const *)a)->registration;
+	const struct registration *right = (*(struct batch_item *const *)b)->registration;
+	int chains = (left->chain > right->chain) - (left->chain < right->chain);
+	return chains ? chains : (left->key > right->key) - (left->key < right->key);
 }
 
-/* Live events by key: `runs` of equal keys in `live`. All those of a key are of one chain, so they
- * were received at one time. */
-static size_t count_runs(struct batch_item **live, size_t count, struct usage *runs)
+/* Events by key: `runs` of equal keys in `items`. All those of a key are of one chain, so they were
+ * received at one time. */
+static size_t count_runs(struct batch_item **items, size_t count, struct usage *runs)
 {
 	size_t found = 0;
-	qsort(live, count, sizeof *live, compare_keys);
+	qsort(items, count, sizeof *items, compare_keys);
 	for (size_t i = 0; i < count; i++) {
-		if (i == 0 || compare_keys(&live[i - 1], &live[i]) != 0) {
-			struct usage *run = &runs[found++];
-			*run = (struct usage){.channel = live[i]->registration->channel,
-			                      .key = live[i]->registration->key};
-			period_key(PERIOD_DAY, live[i]->request.received_at_us, run->day);
-		}
+		const struct ledger_request *request = &items[i]->request;
+		if (i == 0 || compare_keys(&items[i - 1], &items[i]) != 0)
+			runs[found++] = (struct usage){.day = time_day(request->received_at_us),
+			                               .chain = items[i]->registration->chain,
+			                               .key = items[i]->registration->key};
 		runs[found - 1].events++;
+		runs[found - 1].unpaid_events += request->status == STATUS_UNPAID;
+		runs[found - 1].content_bytes += request->content_bytes;
 	}
 	return found;
 }
 
 static int write_usage(struct batch *batch, const struct account_batch *part, struct error *error)
 {
-	struct batch_item **live = arena_alloc(batch->arena, part->count * sizeof *live);
+	struct batch_item **items = arena_alloc(batch->arena, part->count * sizeof *items);
 	struct usage *runs = arena_alloc(batch->arena, part->count * sizeof *runs);
-	if (!live || !runs)
+	if (!items || !runs)
 		return ERR_NO_MEMORY;
 	size_t count = 0;
 	for (struct batch_item *item = part->first; item; item = item->next)
-		if (batch_item_is_new(item) && item->request.status != STATUS_TEST)
-			live[count++] = item;
+		if (batch_item_is_new(item))
+			items[count++] = item;
 	if (count == 0)
 		return OK;
-	count = count_runs(live, count, runs);
+	count = count_runs(items, count, runs);
 	return batch->engine->add_usage(batch, part->account.account, runs, count, error);
 }
 

@@ -134,6 +134,10 @@ static int read_event_hashes(struct db_connection *connection, int64_t account, 
 int store_read_chain_hashes(struct store *store, int64_t account, int64_t chain, int64_t first,
                             int64_t last, struct sha256 *ret_hashes, struct error *error)
 {
+	struct sha256 before, end;
+	if (chain_is_of_acts(chain))
+		return store_read_act_hashes(store, account, chain, first, last, ret_hashes, &before, &end,
+		                             error);
 	struct db_connection *connection;
 	int result = begin_read(store, &connection, error);
 	if (result)

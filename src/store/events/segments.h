@@ -1,16 +1,25 @@
 /* Sealed segments, and the rounds whose timestamps cover them: what the sealer reads and writes,
  * and what proofs and archives read. Trees and documents are made above (src/seal); the store keeps
- * their bytes. Only live chains are ever sealed. Thread safe. */
+ * their bytes. Of events only live chains are ever sealed; of the record of acts (store/acts.h) all
+ * are, as chains with numbers of their own. Thread safe. */
 #ifndef STORE_SEGMENTS_H
 #define STORE_SEGMENTS_H
 
 #include "store/store.h"
 
+/* The chains of an account's acts, which are on no channel: a sequence is an act's number. */
+#define ACTS_CHAIN (-2)
+#define URGENT_ACTS_CHAIN (-4)
+static inline bool chain_is_of_acts(int64_t chain)
+{
+	return chain < 0;
+}
+
 /* A live chain that has events behind its last segment. */
 struct unsealed_chain {
 	int64_t account;
 	int64_t chain;
-	char channel_id[ID_SIZE];
+	char channel_id[ID_SIZE]; /* of acts: the account's, or "installation" */
 	int64_t last_sequence;
 	int64_t last_received_at_us;
 	int64_t sealed_sequence; /* in segments, staged ones as well; below last_sequence */
@@ -23,6 +32,17 @@ int store_list_unsealed(struct store *store, int64_t after_account, int64_t afte
                         size_t limit, struct unsealed_chain *ret_chains, size_t *ret_count,
                         struct error *error) MUST_CHECK;
 
+/* The same of acts; last_received_at_us is not told. */
+int store_list_unsealed_acts(struct store *store, int64_t after_account, int64_t after_chain,
+                             size_t limit, struct unsealed_chain *ret_chains, size_t *ret_count,
+                             struct error *error) MUST_CHECK;
+/* The SHA-256 of the documents of acts first to last, which are the leaves of their segment, and
+ * the chain hashes before the first and of the last. ERR_CORRUPT when one is missing or is not what
+ * its chain hash says. */
+int store_read_act_hashes(struct store *store, int64_t account, int64_t chain, int64_t first,
+                          int64_t last, struct sha256 *ret_hashes, struct sha256 *ret_before,
+                          struct sha256 *ret_last, struct error *error) MUST_CHECK;
+
 /* Those that a certification waits for, which are not staged as far as it needs them; likewise. */
 int store_list_wanted(struct store *store, size_t limit, struct unsealed_chain *ret_chains,
                       size_t *ret_count, struct error *error) MUST_CHECK;
@@ -30,7 +50,8 @@ int store_list_wanted(struct store *store, size_t limit, struct unsealed_chain *
 int store_round_is_awaited(struct store *store, bool *ret_awaited, struct error *error) MUST_CHECK;
 
 /* The chain hashes of the events first to last, last - first + 1 of them; event 0 stands for the
- * genesis document. ERR_CORRUPT when one is missing. */
+ * genesis document. ERR_CORRUPT when one is missing. Of a chain of acts: the SHA-256 of their
+ * documents. */
 int store_read_chain_hashes(struct store *store, int64_t account, int64_t chain, int64_t first,
                             int64_t last, struct sha256 *ret_hashes, struct error *error)
 	MUST_CHECK;

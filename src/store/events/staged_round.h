@@ -18,4 +18,11 @@ int check_staged_changes(struct db_connection *connection, const struct round_re
 int read_last_round(struct db_connection *connection, int64_t *ret_round,
                     struct sha256 *ret_token_hash, struct error *error) MUST_CHECK;
 
+/* For a segment of acts: takes them from those that are unsealed, ERR_REFUSED when it does not
+ * continue its chain; and gives them back, the segment with them, which must be the last. */
+int take_acts(struct db_connection *connection, const struct segment_record *segment,
+              struct error *error) MUST_CHECK;
+int give_acts_back(struct db_connection *connection, int64_t account, int64_t chain, int64_t number,
+                   int64_t first_sequence, struct error *error) MUST_CHECK;
+
 #endif

@@ -56,6 +56,26 @@ struct led_there {
 	int64_t account, certification;
 };
 
+/* With the lost one itself; apart, for no shard walks through them. */
+static void list_gone(struct db_connection *connection, const struct token_at_rest *lost,
+                      int64_t ended_us, struct db_array *ret)
+{
+	struct db_query *query = db_query(connection, WITH_GONE "SELECT stamp FROM gone");
+	db_bind_integer(query, lost->number);
+	db_bind_integer(query, ended_us);
+	while (db_step(query))
+		db_array_add_integer(ret, db_integer(query, 0));
+	db_release(query);
+}
+
+#define LED_THERE(stamps)                                                                          \
+	"SELECT e.account, e.certification FROM evidence_chains e"                                     \
+	" WHERE (e.stamp " stamps " OR (e.after_stamp = $1 AND NOT EXISTS"                             \
+	" (SELECT 1 FROM archive_timestamps a WHERE a.stamp = e.stamp AND a.stamped_at <= $3)))"       \
+	" AND NOT EXISTS (SELECT 1 FROM evidence_queue q WHERE q.account = e.account"                  \
+	" AND q.certification = e.certification AND q.reason = 'lost')"                                \
+	" AND" EVIDENCE_CHAIN_IS_LAST " LIMIT $4"
+
 /* And a renewal by hash tree that came when it had ended already. */
 static int list_led_there(struct store *store, const struct token_at_rest *lost, int64_t ended_us,
                           struct led_there *ret_items, int64_t *ret_count, struct error *error)
@@ -64,23 +84,29 @@ static int list_led_there(struct store *store, const struct token_at_rest *lost,
 	int result = begin_read(store, &connection, error);
 	if (result)
 		return result;
-	struct db_query *query = db_query(
-		connection, WITH_GONE
-		"SELECT e.account, e.certification FROM evidence_chains e"
-		" WHERE (e.stamp IN (SELECT stamp FROM gone) OR (e.after_stamp = $1 AND NOT EXISTS"
-		" (SELECT 1 FROM archive_timestamps a WHERE a.stamp = e.stamp AND a.stamped_at <= $3)))"
-		" AND NOT EXISTS (SELECT 1 FROM evidence_queue q WHERE q.account = e.account"
-		" AND q.certification = e.certification AND q.reason = 'lost')"
-		" AND" EVIDENCE_CHAIN_IS_LAST " LIMIT $4");
+	struct db_array gone;
+	db_array_init(&gone, DB_INTEGERS);
+	struct db_query *query;
+	if (db_is_sharded(db_of(connection))) {
+		list_gone(connection, lost, ended_us, &gone);
+		query = db_query(connection, LED_THERE("= ANY($2)"));
+	} else {
+		query = db_query(connection, WITH_GONE LED_THERE("IN (SELECT stamp FROM gone)"));
+	}
 	db_bind_integer(query, lost->number);
-	db_bind_integer(query, ended_us);
+	if (gone.count)
+		db_bind_array(query, &gone);
+	else
+		db_bind_integer(query, ended_us);
 	db_bind_integer(query, lost->valid_until_us);
 	db_bind_integer(query, ROWS_AT_ONCE);
 	int64_t count = 0;
 	while (count < ROWS_AT_ONCE && db_step(query))
 		ret_items[count++] = (struct led_there){db_integer(query, 0), db_integer(query, 1)};
 	*ret_count = count;
-	return end_read(connection, db_end(query, error));
+	result = end_read(connection, db_end(query, error));
+	db_array_free(&gone);
+	return result;
 }
 
 static int queue_lost(struct store *store, const struct led_there *items, int64_t count,

@@ -1,6 +1,7 @@
 #include "base/clock.h"
 #include "store/internal.h"
 #include "store/notices/fan_out.h"
+#include "store/usage/count.h"
 
 static int load_thresholds(struct db_connection *connection, size_t count, struct arena *arena,
                            struct ledger_account *account, struct error *error)
@@ -29,6 +30,7 @@ static int load_thresholds(struct db_connection *connection, size_t count, struc
 int store_load_account(struct db_connection *connection, int64_t account, struct arena *arena,
                        struct ledger_account *ret, struct error *error)
 {
+	db_keep_to_shard(connection, account);
 	struct db_query *query = db_query(
 		connection, "SELECT balance, unpaid_events, unpaid_limit, last_entry, last_unpaid, "
 					"(SELECT count(*) FROM balance_thresholds WHERE account = $1) "
@@ -128,6 +130,9 @@ int store_write_entries(struct db_connection *connection, struct ledger_account 
 		}
 		db_bind_string(query, entry->reference);
 		result = db_execute(query, NULL, error);
+		/* What a registration pays is counted with its events, in daily_usage. */
+		if (!result && !entry->chain)
+			result = count_movement(connection, account->account, entry, now_us, error);
 	}
 	return result;
 }

@@ -33,6 +33,7 @@ int money_move(struct money *money, int64_t credits, const char *kind, const cha
 struct account_state {
 	bool suspended;
 	bool disabled;
+	const char *name;
 	struct billing billing;
 };
 int read_account_state(struct db_connection *connection, int64_t account, struct arena *arena,
@@ -59,7 +60,7 @@ int refuse_pack(const struct pack_row *pack, int64_t account, const struct billi
 /* ---- purchases and payments (purchases.c, payments.c) ---- */
 struct new_purchase {
 	const struct pack_row *pack;
-	const struct billing *billing;
+	const struct account_state *buyer;
 	const char *provider;
 	bool automatic;
 };

@@ -26,17 +26,18 @@ int read_account_state(struct db_connection *connection, int64_t account, struct
 {
 	struct row row = {
 		.arena = arena,
-		.query =
-			db_query(connection, "SELECT a.suspended, a.disabled, b.country, b.region, b.tax_rate,"
-	                             " b.customer, b.payment_method FROM accounts a"
-	                             " LEFT JOIN account_billing b ON b.account = a.account"
-	                             " WHERE a.account = $1")};
+		.query = db_query(connection,
+	                      "SELECT a.suspended, a.disabled, a.name, b.country, b.region, b.tax_rate,"
+	                      " b.customer, b.payment_method FROM accounts a"
+	                      " LEFT JOIN account_billing b ON b.account = a.account"
+	                      " WHERE a.account = $1")};
 	db_bind_integer(row.query, account);
 	bool found = db_step(row.query);
 	if (found) {
 		ret->suspended = db_integer(row.query, 0) != 0;
 		ret->disabled = db_integer(row.query, 1) != 0;
-		read_billing(&row, 2, &ret->billing);
+		ret->name = row_string(&row, 2);
+		read_billing(&row, 3, &ret->billing);
 	}
 	return row_end(&row, found, MSG_STORE_NO_ACCOUNT, slice_of(""), error);
 }
@@ -199,6 +200,7 @@ int store_create_pack(struct store *store, const struct pack_record *given, int6
 		result = check_custom(&money, given, pack_id, &account, error);
 	if (!result)
 		result = insert_pack(money.connection, given, account, pack_id, now_us, error);
+	act_made(money.connection, "pack_id", pack_id);
 	result = money_end(&money, result, error);
 	if (!result)
 		memcpy(ret_pack_id, pack_id, ID_SIZE);

@@ -131,6 +131,7 @@ static void read_payment(struct row *row, struct payment *payment)
 		.payment_method = row_string(row, 13),
 		.description = row_string(row, 14),
 		.reference = row_string(row, 15),
+		.created_at_us = db_integer(query, 16),
 	};
 	struct slice key = db_text(query, 4);
 	snprintf(payment->idempotency_key, sizeof payment->idempotency_key, "%.*s", (int)key.size,
@@ -159,7 +160,8 @@ static int find_due(struct store *store, const char *holder, const char *provide
 			connection,
 			"SELECT y.account, y.number, y.purchase, y.action, y.idempotency_key, y.state,"
 			" y.first_try_at, y.attempts, y.next_try_at, p.sale_id, p.amount + p.tax, p.currency,"
-			" p.customer, p.payment_method, p.description, COALESCE(y.reference, p.reference)"
+			" p.customer, p.payment_method, p.description, COALESCE(y.reference, p.reference),"
+			" y.created_at"
 			" FROM payments y JOIN purchases p"
 			" ON p.account = y.account AND p.number = y.purchase"
 			" WHERE y.state <> 'over' AND y.provider = $3"

@@ -23,7 +23,7 @@ static void bind_purchase(struct db_query *query, const struct money *money,
                           const struct new_purchase *given, const char *description)
 {
 	const struct pack_row *pack = given->pack;
-	const struct billing *billing = given->billing;
+	const struct billing *billing = &given->buyer->billing;
 	db_bind_string(query, pack->pack_id);
 	db_bind_string(query, description);
 	db_bind_integer(query, pack->credits);
@@ -36,6 +36,8 @@ static void bind_purchase(struct db_query *query, const struct money *money,
 	db_bind_string(query, given->provider);
 	db_bind_integer(query, given->automatic);
 	db_bind_integer(query, money->now_us);
+	db_bind_integer(query, billing->tax_rate);
+	db_bind_string(query, given->buyer->name);
 }
 
 int insert_purchase(struct money *money, const struct new_purchase *given, int64_t *ret_number,
@@ -52,8 +54,9 @@ int insert_purchase(struct money *money, const struct new_purchase *given, int64
 	struct db_query *query = db_query(
 		money->connection,
 		"INSERT INTO purchases (account, number, sale_id, pack_id, description, credits, amount,"
-		" tax, currency, country, customer, payment_method, provider, automatic, state, created_at)"
-		" VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, 'pending', $15)");
+		" tax, currency, country, customer, payment_method, provider, automatic, state, created_at,"
+		" tax_rate, account_name) VALUES"
+		" ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, 'pending', $15, $16, $17)");
 	db_bind_integer(query, account);
 	db_bind_integer(query, *ret_number);
 	db_bind_string(query, ret_sale_id);
@@ -79,7 +82,7 @@ static int create(struct money *money, struct slice account_id, struct slice pac
 		result = error_set(error, ERR_REFUSED, MSG_STORE_ACCOUNT_DISABLED, NULL);
 	if (!result)
 		result = refuse_pack(&pack, account, &state.billing, error);
-	struct new_purchase given = {&pack, &state.billing, provider, false};
+	struct new_purchase given = {&pack, &state, provider, false};
 	return result ? result : insert_purchase(money, &given, &number, sale_id, error);
 }
 
@@ -93,6 +96,8 @@ int store_create_purchase(struct store *store, struct slice account_id, struct s
 		return result;
 	char sale_id[ID_SIZE];
 	result = create(&money, account_id, pack_id, provider, sale_id, error);
+	if (!result)
+		act_made(money.connection, "sale_id", sale_id);
 	result = money_end(&money, result, error);
 	if (!result)
 		memcpy(ret_sale_id, sale_id, ID_SIZE);
@@ -119,7 +124,7 @@ int store_set_payment_url(struct store *store, struct slice sale_id, const char 
 	"SELECT p.sale_id, a.account_id, p.pack_id, p.description, p.credits,"                         \
 	" p.amount, p.tax, p.currency, p.provider, p.automatic, p.state, p.created_at, p.paid_at,"     \
 	" p.ended_at, p.reference, p.payment_url, p.customer, p.payment_method,"                       \
-	" y.action, y.state, y.outcome, y.last_error"                                                  \
+	" y.action, y.state, y.outcome, y.last_error, p.country, p.tax_rate, p.account_name"           \
 	" FROM purchases p JOIN accounts a ON a.account = p.account"                                   \
 	" LEFT JOIN payments y ON y.account = p.account AND y.number ="                                \
 	" (SELECT MAX(z.number) FROM payments z WHERE z.account = p.account"                           \
@@ -146,6 +151,9 @@ static void read_purchase(struct row *row, struct purchase_record *record)
 		.payment_state = row_string(row, 19),
 		.payment_outcome = row_string(row, 20),
 		.payment_error = row_string(row, 21),
+		.country = row_string(row, 22),
+		.tax_rate = db_is_null(query, 23) ? -1 : db_integer(query, 23),
+		.account_name = row_string(row, 24),
 	};
 	store_copy_id(record->sale_id, db_text(query, 0));
 	store_copy_id(record->account_id, db_text(query, 1));

@@ -23,6 +23,10 @@ struct purchase_record {
 	int64_t amount_minor; /* net */
 	int64_t tax_minor;
 	enum currency currency;
+	/* Of the account when it was created. */
+	int64_t tax_rate;         /* hundredths of a percent; below 0: from before it was recorded */
+	const char *account_name; /* NULL: likewise */
+	const char *country;      /* NULL: none */
 	const char *provider;
 	bool automatic;
 	enum purchase_state state;
@@ -96,7 +100,8 @@ struct payment {
 	int64_t purchase;
 	enum payment_action action;
 	char idempotency_key[IDEMPOTENCY_KEY_SIZE];
-	bool waiting;            /* the provider has taken it on: ask, do not try again */
+	bool waiting; /* the provider has taken it on: ask, do not try again */
+	int64_t created_at_us;
 	int64_t first_try_at_us; /* when the first try began */
 	int64_t attempts;        /* this one included */
 	/* Of the purchase, as frozen at its creation. */

@@ -300,6 +300,61 @@ int store_next_due_topup(struct store *store, int64_t after_account, int64_t *re
 	return result;
 }
 
+/* Sales made in the copy say nothing of what the original charged. */
+int store_get_topup_look(struct store *store, int64_t account, int64_t copied_us, int64_t woken_us,
+                         struct arena *arena, struct topup_look *ret, struct error *error)
+{
+	struct db_connection *connection;
+	int result = begin_read(store, &connection, error);
+	if (result)
+		return result;
+	struct row row = {
+		.arena = arena,
+		.query = db_query(
+			connection,
+			"SELECT a.account_id, b.customer, COALESCE((SELECT MAX(p.created_at) FROM purchases p"
+			" WHERE p.account = a.account AND p.created_at < $3), a.created_at),"
+			" t.looked_at IS NULL OR t.looked_at < $2, COALESCE(t.looked_at, 0) FROM topups t"
+			" JOIN accounts a ON a.account = t.account"
+			" LEFT JOIN account_billing b ON b.account = t.account WHERE t.account = $1")};
+	db_bind_integer(row.query, account);
+	db_bind_integer(row.query, woken_us);
+	db_bind_integer(row.query, copied_us);
+	struct topup_look look = {0};
+	if (db_step(row.query)) {
+		store_copy_id(look.account_id, db_text(row.query, 0));
+		look.customer = row_string(&row, 1);
+		look.since_us = db_integer(row.query, 2);
+		look.wanted = db_integer(row.query, 3) != 0;
+		int64_t looked_us = db_integer(row.query, 4);
+		look.since_us = looked_us > look.since_us ? looked_us : look.since_us;
+	}
+	result = end_read(connection, row_result(&row, true, error));
+	if (!result)
+		*ret = look;
+	return result;
+}
+
+int store_end_topup_look(struct store *store, int64_t account, const char *reason, int64_t now_us,
+                         struct error *error)
+{
+	struct money money;
+	int result = money_begin(store, now_us, &money, error);
+	if (result)
+		return result;
+	struct db_query *query =
+		db_query(money.connection, "UPDATE topups SET looked_at = $2,"
+	                               " enabled = CASE WHEN $3 = 1 THEN 0 ELSE enabled END,"
+	                               " failed_at = CASE WHEN $3 = 1 THEN $2 ELSE failed_at END,"
+	                               " reason = CASE WHEN $3 = 1 THEN $4 ELSE reason END"
+	                               " WHERE account = $1");
+	db_bind_integer(query, account);
+	db_bind_integer(query, now_us);
+	db_bind_integer(query, reason != NULL);
+	db_bind_string(query, reason);
+	return money_end(&money, db_execute(query, NULL, error), error);
+}
+
 /* What a decision is made of. */
 struct decision {
 	struct topup_row topup;
@@ -348,7 +403,7 @@ static int buy(struct money *money, const struct decision *decision, const char 
 {
 	int64_t number;
 	char sale_id[ID_SIZE];
-	struct new_purchase given = {&decision->pack, &decision->state.billing, provider, true};
+	struct new_purchase given = {&decision->pack, &decision->state, provider, true};
 	int result = insert_purchase(money, &given, &number, sale_id, error);
 	if (!result)
 		result = insert_payment(money, number, sale_id, provider, PAYMENT_CHARGE, error);

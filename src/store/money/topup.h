@@ -37,6 +37,22 @@ int store_switch_topup(struct store *store, struct slice account_id, bool on, st
 /* The next account after this one (0: from the start) whose top-up is due; 0: none. */
 int store_next_due_topup(struct store *store, int64_t after_account, int64_t *ret_account,
                          struct error *error) MUST_CHECK;
+/* What has to be looked at before it is decided in a store that was woken (store/quiet.h): what the
+ * original may have charged is the customer's payments since the last purchase before the store was
+ * a copy, or since the account was made, or since they were last looked at. Once for each top-up
+ * and waking. */
+struct topup_look {
+	bool wanted;
+	char account_id[ID_SIZE];
+	const char *customer; /* NULL: none, so that nothing can be charged */
+	int64_t since_us;
+};
+int store_get_topup_look(struct store *store, int64_t account, int64_t copied_us, int64_t woken_us,
+                         struct arena *arena, struct topup_look *ret, struct error *error)
+	MUST_CHECK;
+/* It was looked at. With a `reason` the top-up is turned off, with that reason and no notice. */
+int store_end_topup_look(struct store *store, int64_t account, const char *reason, int64_t now_us,
+                         struct error *error) MUST_CHECK;
 /* Decides for one account. What was due may not be any more: TOPUP_NOTHING. */
 int store_run_topup(struct store *store, int64_t account, const char *provider, int64_t now_us,
                     enum topup_action *ret_action, struct error *error) MUST_CHECK;

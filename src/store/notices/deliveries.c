@@ -4,7 +4,9 @@
 
 #include "base/json.h"
 #include "store/transaction.h"
+#include "store/notices/endpoint.h"
 #include "store/notices/queue_mail.h"
+#include "store/usage/count.h"
 
 /* ---- what is due ---- */
 
@@ -75,16 +77,23 @@ static void read_delivery(struct row *row, struct delivery *delivery)
 		.mode = row_string(row, 5),
 		.created_at_us = db_integer(query, 6),
 		.data = slice_of(row_string(row, 7)),
+		.since_us = db_integer(query, 8),
 	};
 	store_copy_id(delivery->notice_id, db_text(query, 3));
 }
 
 /* A dead endpoint gets few tries, and more may come for it than these: only if what was tried goes
- * first are schedules ever used up, and is it disabled. */
-#define DUE(tried)                                                                                 \
-	"SELECT * FROM (SELECT account, notice, attempts, tries, next_attempt_at"                      \
+ * first are schedules ever used up, and is it disabled. What is new and what is replayed go in
+ * turns, each in its order: a hundred thousand that are replayed hold up no new one. */
+#define DUE(part)                                                                                  \
+	"SELECT account, notice, attempts, tries, replayed, replayed_at,"                              \
+	" ROW_NUMBER() OVER (ORDER BY next_attempt_at, notice) AS turn"                                \
+	" FROM (SELECT account, notice, attempts, tries, replayed, replayed_at, next_attempt_at"       \
 	" FROM webhook_deliveries WHERE account = $1 AND endpoint = $2 AND status = 'waiting'"         \
-	" AND next_attempt_at <= $3 AND tries " tried " ORDER BY next_attempt_at LIMIT $4) AS due"
+	" AND next_attempt_at <= $3 AND tries " part " ORDER BY next_attempt_at LIMIT $4) AS due"
+
+#define DUE_IN_TURNS                                                                               \
+	DUE("> 0") " UNION ALL " DUE("= 0 AND replayed = 0") " UNION ALL " DUE("= 0 AND replayed = 1")
 
 int store_load_deliveries(struct store *store, int64_t account, int64_t endpoint, int64_t now_us,
                           int64_t limit, struct arena *arena, struct delivery_batch *ret,
@@ -103,10 +112,9 @@ int store_load_deliveries(struct store *store, int64_t account, int64_t endpoint
 		.query = db_query(
 			connection,
 			"SELECT d.notice, d.attempts, d.tries, n.notice_id, n.type, n.mode, n.created_at,"
-			" n.data FROM (" DUE("> 0") " UNION ALL " DUE(
-				"= 0") ") AS d"
-					   " JOIN notices n ON n.account = d.account AND n.notice = d.notice"
-					   " ORDER BY CASE WHEN d.tries > 0 THEN 0 ELSE 1 END, d.next_attempt_at LIMIT $4")};
+			" n.data, COALESCE(d.replayed_at, n.created_at) FROM (" DUE_IN_TURNS ") AS d"
+			" JOIN notices n ON n.account = d.account AND n.notice = d.notice"
+			" ORDER BY CASE WHEN d.tries > 0 THEN 0 ELSE 1 END, d.turn, d.replayed LIMIT $4")};
 	db_bind_integer(row.query, account);
 	db_bind_integer(row.query, endpoint);
 	db_bind_integer(row.query, now_us);
@@ -200,7 +208,9 @@ static int record_attempt(struct recording *recording, struct attempt_record *re
 	/* Only an end that counts must know whether it was the first to be recorded. */
 	int64_t changes = 1;
 	bool counts = record->end == DELIVERY_USED_UP;
-	int result = move_delivery(recording, record, counts ? &changes : NULL);
+	int result = count_attempt(recording->connection, record, recording->error);
+	if (!result)
+		result = move_delivery(recording, record, counts ? &changes : NULL);
 	if (!result)
 		result = write_attempt(recording, record);
 	if (result)
@@ -241,14 +251,13 @@ static int queue_mail(struct recording *recording)
 
 static int save_endpoint(struct recording *recording, bool disabled_now)
 {
-	struct db_query *query = db_query(
-		recording->connection,
-		"UPDATE webhook_endpoints SET failures = $3,"
-		" disabled_at = CASE WHEN $4 = 1 THEN $5 ELSE disabled_at END,"
-		" disabled_by = CASE WHEN $4 = 1 THEN 'failures' ELSE disabled_by END,"
-		" next_at = CASE WHEN $6 = 1 THEN NULL ELSE (SELECT MIN(next_attempt_at)"
-		" FROM webhook_deliveries WHERE account = $1 AND endpoint = $2 AND status = 'waiting') END"
-		" WHERE account = $1 AND endpoint = $2");
+	struct db_query *query =
+		db_query(recording->connection,
+	             "UPDATE webhook_endpoints SET failures = $3,"
+	             " disabled_at = CASE WHEN $4 = 1 THEN $5 ELSE disabled_at END,"
+	             " disabled_by = CASE WHEN $4 = 1 THEN 'failures' ELSE disabled_by END,"
+	             " next_at = CASE WHEN $6 = 1 THEN NULL ELSE " FIRST_DUE " END"
+	             " WHERE account = $1 AND endpoint = $2");
 	db_bind_integer(query, recording->account);
 	db_bind_integer(query, recording->endpoint);
 	db_bind_integer(query, recording->failures);

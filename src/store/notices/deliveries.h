@@ -27,6 +27,7 @@ struct delivery {
 	const char *type;
 	const char *mode;
 	int64_t created_at_us;
+	int64_t since_us; /* when it was first to be delivered, or its last replay asked for */
 	struct slice data;
 };
 struct delivery_batch {
@@ -34,7 +35,8 @@ struct delivery_batch {
 	const char *url;
 	int64_t secret_version;
 	int64_t previous_secret_until_us; /* TIME_NONE: none */
-	struct delivery *items; /* retries before what was never tried; those due longest first */
+	struct delivery *items;           /* retries first; then what is new and what is replayed, in
+	                                    turns; of each those due longest first */
 	size_t count;
 };
 /* At most `limit` due deliveries of an endpoint, with what it takes to send them, in the arena.
@@ -55,6 +57,7 @@ struct attempt_record {
 	int64_t attempts; /* as loaded */
 	int64_t tries;    /* as loaded */
 	enum delivery_end end;
+	int64_t since_us; /* as loaded */
 	int64_t at_us;
 	int64_t duration_us;
 	int64_t next_at_us;

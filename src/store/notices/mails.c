@@ -25,11 +25,35 @@ int store_queue_mail(struct db_connection *connection, int64_t account, const ch
 	return db_execute(query, NULL, error);
 }
 
+int store_queue_mail_to(struct db_connection *connection, int64_t account, const struct mail_to *to,
+                        const char *template_name, struct slice values, int64_t now_us,
+                        struct error *error)
+{
+	if (values.size > MAIL_VALUES_MAX)
+		return error_cause(error, ERR_TOO_LARGE, "values of a mail '%s': %zu bytes", template_name,
+		                   values.size);
+	char mail_id[ID_SIZE];
+	store_fresh_id("eml_", mail_id);
+	struct db_query *query = db_query(
+		connection, "INSERT INTO mails (account, mail_id, template, details, queued_at,"
+					" next_at, recipient, language) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)");
+	db_bind_integer(query, account);
+	db_bind_string(query, mail_id);
+	db_bind_string(query, template_name);
+	db_bind_text(query, values);
+	db_bind_integer(query, now_us);
+	db_bind_integer(query, due_at_once_us(connection, now_us));
+	db_bind_string(query, to->recipient);
+	db_bind_string(query, to->language == LANGUAGE_SPANISH ? "es" : "en");
+	return db_execute(query, NULL, error);
+}
+
 /* ---- claiming ---- */
 
 /* With the next_at it was seen with. */
-static int find_due(struct store *store, int64_t now_us, struct arena *arena, struct mail *ret,
-                    int64_t *ret_seen_us, struct error *error)
+static int find_due(struct store *store, const char *template_name, int64_t now_us,
+                    struct arena *arena, struct mail *ret, int64_t *ret_seen_us,
+                    struct error *error)
 {
 	struct db_connection *connection;
 	int result = begin_read(store, &connection, error);
@@ -37,13 +61,16 @@ static int find_due(struct store *store, int64_t now_us, struct arena *arena, st
 		return result;
 	struct row row = {
 		.arena = arena,
-		.query = db_query(connection,
-	                      "SELECT m.account, a.account_id, m.mail_id, m.template, m.details,"
-	                      " a.email, a.language, m.queued_at, m.attempts, m.next_at FROM mails m"
-	                      " JOIN accounts a ON a.account = m.account"
-	                      " WHERE m.state = 'waiting' AND m.next_at <= $1"
-	                      " ORDER BY m.next_at LIMIT 1")};
+		.query = db_query(
+			connection,
+			"SELECT m.account, a.account_id, m.mail_id, m.template, m.details,"
+			" COALESCE(m.recipient, a.email), COALESCE(m.language, a.language), m.queued_at, m.attempts, m.next_at FROM mails m"
+			" LEFT JOIN accounts a ON a.account = m.account"
+			" WHERE m.state = 'waiting' AND m.next_at <= $1"
+			" AND (CAST($2 AS TEXT) IS NULL OR m.template = $2)"
+			" ORDER BY m.next_at LIMIT 1")};
 	db_bind_integer(row.query, now_us);
+	db_bind_string(row.query, template_name);
 	bool found = db_step(row.query);
 	struct mail mail = {0};
 	if (found) {
@@ -64,12 +91,13 @@ static int find_due(struct store *store, int64_t now_us, struct arena *arena, st
 	return end_read(connection, result);
 }
 
-int store_claim_mail(struct store *store, const char *holder, int64_t now_us, int64_t lease_us,
-                     struct arena *arena, struct mail *ret, struct error *error)
+int store_claim_mail(struct store *store, const char *template_name, const char *holder,
+                     int64_t now_us, int64_t lease_us, struct arena *arena, struct mail *ret,
+                     struct error *error)
 {
 	struct mail mail;
 	int64_t seen_us;
-	int result = find_due(store, now_us, arena, &mail, &seen_us, error);
+	int result = find_due(store, template_name, now_us, arena, &mail, &seen_us, error);
 	if (result)
 		return result;
 	struct db_connection *connection;

@@ -2,10 +2,10 @@
  * by the mailer (jobs/mailer.h).
  *
  * A mail is the name of a template and the values to fill in; recipient and language are the
- * account's as they stand when it is sent. An attempt holds a lease; whoever lost it ends nothing.
- * A retry after a lost answer carries the same identifier, from which the Message-ID is made, so
- * that the receiving side can drop the second copy. Thread safe; what is given back lives in the
- * caller's arena. */
+ * account's as they stand when it is sent, or those that it was queued with, for a user of the
+ * console. An attempt holds a lease; whoever lost it ends nothing. A retry after a lost answer
+ * carries the same identifier, from which the Message-ID is made, so that the receiving side can
+ * drop the second copy. Thread safe; what is given back lives in the caller's arena. */
 #ifndef STORE_MAILS_H
 #define STORE_MAILS_H
 
@@ -15,14 +15,23 @@
  *   endpoint_disabled   endpoint_id, url
  *   topup_failed        reason (as in recharge.auto_failed), pack_id, sale_code (or null),
  *                       payment_url (or null)
- *   account_disabled    active_at (time of the last activity) */
+ *   account_disabled    active_at (time of the last activity)
+ *   invitation          account_name, role, url; to who is invited
+ *   passkey_added       name, at, address (of the browser); to its user, on no account
+ *   passkey_removed     name, at, address, or reason "operator"; the same
+ *   sign_in             browser (digest, hex), until (microseconds, an integer); to whoever was
+ *                       named, on no account. What it says is made when it is sent */
 #define MAIL_ENDPOINT_DISABLED "endpoint_disabled"
 #define MAIL_TOPUP_FAILED "topup_failed"
 #define MAIL_ACCOUNT_DISABLED "account_disabled"
+#define MAIL_INVITATION "invitation"
+#define MAIL_SIGN_IN "sign_in"
+#define MAIL_PASSKEY_ADDED "passkey_added"
+#define MAIL_PASSKEY_REMOVED "passkey_removed"
 
 struct mail {
 	int64_t account;
-	char account_id[ID_SIZE];
+	char account_id[ID_SIZE]; /* empty: on no account */
 	char mail_id[ID_SIZE];
 	const char *template_name;
 	const char *values;    /* JSON object */
@@ -32,9 +41,11 @@ struct mail {
 	int64_t attempts; /* ended before this one */
 };
 
-/* The mail that has been due longest, leased to `holder` until now_us + lease_us; ERR_NOT_FOUND. */
-int store_claim_mail(struct store *store, const char *holder, int64_t now_us, int64_t lease_us,
-                     struct arena *arena, struct mail *ret, struct error *error) MUST_CHECK;
+/* The mail that has been due longest, leased to `holder` until now_us + lease_us; of those of a
+ * template, or (NULL) of all. ERR_NOT_FOUND. */
+int store_claim_mail(struct store *store, const char *template_name, const char *holder,
+                     int64_t now_us, int64_t lease_us, struct arena *arena, struct mail *ret,
+                     struct error *error) MUST_CHECK;
 
 enum mail_end {
 	MAIL_SENT,    /* the server took it */

@@ -12,4 +12,13 @@
 int store_queue_mail(struct db_connection *connection, int64_t account, const char *template_name,
                      struct slice values, int64_t now_us, struct error *error) MUST_CHECK;
 
+/* To somebody else than the account's owner; account 0: on no account. */
+struct mail_to {
+	const char *recipient;
+	enum language language;
+};
+int store_queue_mail_to(struct db_connection *connection, int64_t account, const struct mail_to *to,
+                        const char *template_name, struct slice values, int64_t now_us,
+                        struct error *error) MUST_CHECK;
+
 #endif

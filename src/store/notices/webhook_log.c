@@ -47,10 +47,11 @@ static void read_delivery(struct row *row, struct delivery_view *view)
 		.status = row_string(row, 5),
 		.attempts = db_integer(query, 6),
 		.due_at_us = db_integer(query, 7),
+		.replayed_at_us = row_time(query, 8),
 	};
 	store_copy_id(view->notice_id, db_text(query, 1));
-	if (!db_is_null(query, 8))
-		read_attempt(row, 8, &view->last);
+	if (!db_is_null(query, 9))
+		read_attempt(row, 9, &view->last);
 }
 
 int store_list_deliveries(struct store *store, struct slice endpoint_id, const char *status,
@@ -70,7 +71,8 @@ int store_list_deliveries(struct store *store, struct slice endpoint_id, const c
 		.query = db_query(
 			connection,
 			"SELECT d.notice, n.notice_id, n.type, n.mode, n.created_at, d.status, d.attempts,"
-			" d.next_attempt_at, t.attempt, t.at, t.duration_us, t.http_status, t.error, t.answer"
+			" d.next_attempt_at, d.replayed_at, t.attempt, t.at, t.duration_us, t.http_status,"
+			" t.error, t.answer"
 			" FROM webhook_deliveries d"
 			" JOIN notices n ON n.account = d.account AND n.notice = d.notice"
 			" LEFT JOIN webhook_attempts t ON t.account = d.account AND t.endpoint = d.endpoint"

@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 
+#include "store/notices/endpoint.h"
 #include "store/transaction.h"
 
 /* ---- reading ---- */
@@ -37,7 +38,7 @@ static void read_webhook(struct row *row, struct webhook_record *record)
 		.previous_secret_until_us = row_time(query, 6),
 		.failures = db_integer(query, 7),
 		.disabled_at_us = row_time(query, 8),
-		.disabled_by_failures = slice_is(db_text(query, 9), "failures"),
+		.disabled_by = row_string(row, 9),
 		.waiting = db_integer(query, 10),
 	};
 	store_copy_id(record->endpoint_id, db_text(query, 0));
@@ -97,35 +98,51 @@ int store_list_webhooks(struct store *store, struct slice account_id, struct sli
 
 /* ---- changing ---- */
 
-/* An endpoint that is being changed, locked. */
-struct locked {
-	int64_t account;
-	int64_t endpoint;
-	bool disabled;
-};
-
-static int lock_webhook(struct db_connection *connection, struct slice endpoint_id,
-                        struct locked *ret, struct error *error)
+/* By its identifier no row is locked, which would ask every shard: found first, then locked. */
+int lock_endpoint_by_id(struct db_connection *connection, struct slice endpoint_id,
+                        struct locked_endpoint *ret, struct error *error)
 {
-	struct row row = {
-		.query = db_query(connection, "SELECT account, endpoint, disabled_at FROM webhook_endpoints"
-	                                  " WHERE endpoint_id = $1 AND deleted_at IS NULL FOR UPDATE")};
-	db_bind_text(row.query, endpoint_id);
-	bool found = db_step(row.query);
+	struct db_query *query = db_query(
+		connection, "SELECT account, endpoint FROM webhook_endpoints WHERE endpoint_id = $1");
+	db_bind_text(query, endpoint_id);
+	bool found = db_step(query);
+	struct locked_endpoint locked = {0};
 	if (found)
-		*ret = (struct locked){db_integer(row.query, 0), db_integer(row.query, 1),
-		                       !db_is_null(row.query, 2)};
+		locked = (struct locked_endpoint){db_integer(query, 0), db_integer(query, 1), false};
+	db_release(query);
+	struct row row = {.query = db_query(connection,
+	                                    "SELECT disabled_at FROM webhook_endpoints WHERE account"
+	                                    " = $1 AND endpoint = $2 AND deleted_at IS NULL"
+	                                    " FOR UPDATE")};
+	db_bind_integer(row.query, locked.account);
+	db_bind_integer(row.query, locked.endpoint);
+	found = db_step(row.query);
+	locked.disabled = found && !db_is_null(row.query, 0);
+	if (found)
+		*ret = locked;
 	return row_end(&row, found, MSG_STORE_NO_WEBHOOK, endpoint_id, error);
 }
 
+int make_endpoint_due(struct db_connection *connection, const struct locked_endpoint *locked,
+                      int64_t due_us, struct error *error)
+{
+	struct db_query *query = db_query(connection, "UPDATE webhook_endpoints SET next_at = $3"
+	                                              " WHERE account = $1 AND endpoint = $2"
+	                                              " AND (next_at IS NULL OR next_at > $3)");
+	db_bind_integer(query, locked->account);
+	db_bind_integer(query, locked->endpoint);
+	db_bind_integer(query, due_us);
+	return db_execute(query, NULL, error);
+}
+
 static int change_locked(struct store *store, struct slice endpoint_id,
-                         struct db_connection **ret_connection, struct locked *ret,
+                         struct db_connection **ret_connection, struct locked_endpoint *ret,
                          struct error *error)
 {
 	int result = begin_write(store, ret_connection, error);
 	if (result)
 		return result;
-	result = lock_webhook(*ret_connection, endpoint_id, ret, error);
+	result = lock_endpoint_by_id(*ret_connection, endpoint_id, ret, error);
 	return result ? end_write(*ret_connection, result, error) : OK;
 }
 
@@ -174,6 +191,7 @@ int store_create_webhook(struct store *store, struct slice account_id, const cha
 		db_bind_integer(query, now_us);
 		result = db_execute(query, NULL, error);
 	}
+	act_made(connection, "endpoint_id", endpoint_id);
 	result = end_write(connection, result, error);
 	if (!result)
 		memcpy(ret_endpoint_id, endpoint_id, ID_SIZE);
@@ -184,7 +202,7 @@ int store_change_webhook(struct store *store, struct slice endpoint_id, const ch
                          const char *types, struct error *error)
 {
 	struct db_connection *connection;
-	struct locked locked;
+	struct locked_endpoint locked;
 	char stored_types[512];
 	int result = change_locked(store, endpoint_id, &connection, &locked, error);
 	if (result)
@@ -205,7 +223,7 @@ int store_rotate_webhook(struct store *store, struct slice endpoint_id, int64_t 
                          struct error *error)
 {
 	struct db_connection *connection;
-	struct locked locked;
+	struct locked_endpoint locked;
 	int result = change_locked(store, endpoint_id, &connection, &locked, error);
 	if (result)
 		return result;
@@ -218,43 +236,42 @@ int store_rotate_webhook(struct store *store, struct slice endpoint_id, int64_t 
 	return end_write(connection, db_execute(query, NULL, error), error);
 }
 
-static int enable(struct db_connection *connection, const struct locked *locked,
+static int enable(struct db_connection *connection, const struct locked_endpoint *locked,
                   struct error *error)
 {
 	struct db_query *query = db_query(
 		connection, "UPDATE webhook_endpoints SET disabled_at = NULL, disabled_by = NULL,"
-					" failures = 0, next_at = (SELECT MIN(next_attempt_at) FROM webhook_deliveries"
-					" WHERE account = $1 AND endpoint = $2 AND status = 'waiting')"
-					" WHERE account = $1 AND endpoint = $2");
+					" failures = 0, next_at = " FIRST_DUE " WHERE account = $1 AND endpoint = $2");
 	db_bind_integer(query, locked->account);
 	db_bind_integer(query, locked->endpoint);
 	return db_execute(query, NULL, error);
 }
 
-static int disable(struct db_connection *connection, const struct locked *locked, int64_t now_us,
-                   struct error *error)
+static int disable(struct db_connection *connection, const struct locked_endpoint *locked,
+                   const char *by, int64_t now_us, struct error *error)
 {
-	struct db_query *query = db_query(
-		connection, "UPDATE webhook_endpoints SET disabled_at = $3, disabled_by = 'operator',"
-					" next_at = NULL WHERE account = $1 AND endpoint = $2");
+	struct db_query *query =
+		db_query(connection, "UPDATE webhook_endpoints SET disabled_at = $3, disabled_by = $4,"
+	                         " next_at = NULL WHERE account = $1 AND endpoint = $2");
 	db_bind_integer(query, locked->account);
 	db_bind_integer(query, locked->endpoint);
 	db_bind_integer(query, now_us);
+	db_bind_string(query, by);
 	return db_execute(query, NULL, error);
 }
 
-int store_enable_webhook(struct store *store, struct slice endpoint_id, bool enabled,
+int store_switch_webhook(struct store *store, struct slice endpoint_id, const char *disabled_by,
                          int64_t now_us, struct error *error)
 {
 	struct db_connection *connection;
-	struct locked locked;
+	struct locked_endpoint locked;
 	int result = change_locked(store, endpoint_id, &connection, &locked, error);
 	if (result)
 		return result;
-	if (enabled)
+	if (!disabled_by)
 		result = enable(connection, &locked, error);
 	else if (!locked.disabled) /* one that failures disabled stays so */
-		result = disable(connection, &locked, now_us, error);
+		result = disable(connection, &locked, disabled_by, now_us, error);
 	return end_write(connection, result, error);
 }
 
@@ -262,7 +279,7 @@ int store_delete_webhook(struct store *store, struct slice endpoint_id, int64_t 
                          struct error *error)
 {
 	struct db_connection *connection;
-	struct locked locked;
+	struct locked_endpoint locked;
 	int result = change_locked(store, endpoint_id, &connection, &locked, error);
 	if (result)
 		return result;
@@ -273,62 +290,4 @@ int store_delete_webhook(struct store *store, struct slice endpoint_id, int64_t 
 	db_bind_integer(query, locked.endpoint);
 	db_bind_integer(query, now_us);
 	return end_write(connection, db_execute(query, NULL, error), error);
-}
-
-/* ---- replaying ---- */
-
-static int find_notice(struct db_connection *connection, int64_t account, struct slice notice_id,
-                       int64_t *ret_notice, struct error *error)
-{
-	struct row row = {.query = db_query(connection, "SELECT notice FROM notices"
-	                                                " WHERE account = $1 AND notice_id = $2")};
-	db_bind_integer(row.query, account);
-	db_bind_text(row.query, notice_id);
-	bool found = db_step(row.query);
-	if (found)
-		*ret_notice = db_integer(row.query, 0);
-	return row_end(&row, found, MSG_STORE_NO_NOTICE, notice_id, error);
-}
-
-static int queue_again(struct db_connection *connection, const struct locked *locked,
-                       int64_t notice, int64_t now_us, struct error *error)
-{
-	int64_t due_us = due_at_once_us(connection, now_us);
-	struct db_query *query = db_query(
-		connection, "INSERT INTO webhook_deliveries (account, endpoint, notice, status, attempts,"
-					" tries, next_attempt_at) VALUES ($1, $2, $3, 'waiting', 0, 0, $4)"
-					" ON CONFLICT (account, endpoint, notice) DO UPDATE SET status = 'waiting',"
-					" tries = 0, next_attempt_at = excluded.next_attempt_at");
-	db_bind_integer(query, locked->account);
-	db_bind_integer(query, locked->endpoint);
-	db_bind_integer(query, notice);
-	db_bind_integer(query, due_us);
-	int result = db_execute(query, NULL, error);
-	if (result)
-		return result;
-	query = db_query(connection, "UPDATE webhook_endpoints SET next_at = $3"
-	                             " WHERE account = $1 AND endpoint = $2"
-	                             " AND (next_at IS NULL OR next_at > $3)");
-	db_bind_integer(query, locked->account);
-	db_bind_integer(query, locked->endpoint);
-	db_bind_integer(query, due_us);
-	return db_execute(query, NULL, error);
-}
-
-int store_replay_notice(struct store *store, struct slice notice_id, struct slice endpoint_id,
-                        int64_t now_us, struct error *error)
-{
-	struct db_connection *connection;
-	struct locked locked;
-	int result = change_locked(store, endpoint_id, &connection, &locked, error);
-	if (result)
-		return result;
-	int64_t notice = 0;
-	if (locked.disabled)
-		result = error_set(error, ERR_REFUSED, MSG_STORE_WEBHOOK_DISABLED, NULL);
-	if (!result)
-		result = find_notice(connection, locked.account, notice_id, &notice, error);
-	if (!result)
-		result = queue_again(connection, &locked, notice, now_us, error);
-	return end_write(connection, result, error);
 }

@@ -3,8 +3,8 @@
  *
  * A notice is queued for the endpoints of its account in the transaction that causes it: for those
  * that are enabled then and want its type. An endpoint made later does not get it, nor does one
- * that is disabled at that moment; replaying brings it by hand. What was waiting when an endpoint
- * was disabled waits on.
+ * that is disabled at that moment; replaying brings it by hand (replay.h). What was waiting when an
+ * endpoint was disabled waits on.
  *
  * Secrets are not stored: each is derived from a secret of the installation, the endpoint and the
  * number of its version (service/webhook.h). Thread safe; what is given back lives in the caller's
@@ -26,8 +26,8 @@ struct webhook_record {
 	int64_t previous_secret_until_us; /* TIME_NONE: no other secret was ever valid */
 	int64_t failures;                 /* notices in a row that used up their schedule */
 	int64_t disabled_at_us;           /* TIME_NONE: enabled */
-	bool disabled_by_failures;
-	int64_t waiting; /* deliveries */
+	const char *disabled_by;          /* "failures", "operator", "user"; NULL: it is enabled */
+	int64_t waiting;                  /* deliveries */
 };
 struct webhook_list {
 	struct webhook_record *items;
@@ -52,17 +52,13 @@ int store_change_webhook(struct store *store, struct slice endpoint_id, const ch
 /* The next secret version; the present one goes on to sign beside it until previous_until_us. */
 int store_rotate_webhook(struct store *store, struct slice endpoint_id, int64_t previous_until_us,
                          struct error *error) MUST_CHECK;
-/* Disabling is the operator's. Enabling forgets failures and takes up what waits. */
-int store_enable_webhook(struct store *store, struct slice endpoint_id, bool enabled,
+/* disabled_by: who disables it, "operator" or "user"; NULL: it is enabled, which forgets failures
+ * and takes up what waits. */
+int store_switch_webhook(struct store *store, struct slice endpoint_id, const char *disabled_by,
                          int64_t now_us, struct error *error) MUST_CHECK;
 /* Gone for everyone at once; housekeeping removes its rows. */
 int store_delete_webhook(struct store *store, struct slice endpoint_id, int64_t now_us,
                          struct error *error) MUST_CHECK;
-/* Has a notice of the endpoint's account delivered (again), now, with a fresh schedule, whether
- * or not the endpoint wants its type. ERR_REFUSED while the endpoint is disabled. */
-int store_replay_notice(struct store *store, struct slice notice_id, struct slice endpoint_id,
-                        int64_t now_us, struct error *error) MUST_CHECK;
-
 struct attempt_view {
 	int64_t attempt; /* from 1 */
 	int64_t at_us;
@@ -80,6 +76,7 @@ struct delivery_view {
 	const char *status; /* "waiting", "delivered", "failed" */
 	int64_t attempts;
 	int64_t due_at_us;        /* waiting: when it is due; else when it ended */
+	int64_t replayed_at_us;   /* when it was last asked for again; TIME_NONE: never */
 	struct attempt_view last; /* attempt 0: none yet */
 };
 struct delivery_list {

@@ -1,21 +1,49 @@
-"""Turns the numbered SQL files of each engine's folder into C tables of (name, text)."""
+"""Turns the numbered SQL files of each engine's folder into C tables of (name, statements). Each
+statement stands alone: a server that distributes tables refuses some in the company of others."""
 import json
 import os
+import re
 import sys
 
-output, *inputs = sys.argv[1:]
-engines = {"sqlite": [], "postgres": []}
-for path in sorted(inputs, key=os.path.basename):
-    engines[os.path.basename(os.path.dirname(path))].append(path)
-with open(output, "w", encoding="utf-8") as out:
-    out.write('#include "store/schema.h"\n')
-    for engine, paths in engines.items():
-        out.write(f"\nstatic const struct schema_step {engine}_steps[] = {{\n")
-        for path in paths:
-            lines = open(path, encoding="utf-8").read().splitlines(keepends=True)
-            text = "\n\t ".join(json.dumps(line, ensure_ascii=False) for line in lines)
-            out.write(f'\t{{"{os.path.basename(path)[:-4]}",\n\t {text}}},\n')
-        out.write("};\n")
-    tables = ", ".join(f".{engine} = {{{engine}_steps, {len(paths)}}}"
-                       for engine, paths in engines.items())
-    out.write(f"\nconst struct db_schemas store_schemas = {{{tables}}};\n")
+# Comments, texts, names, bodies between $tags$: a semicolon in them ends nothing.
+WHOLE = re.compile(r"--[^\n]*|'(?:[^']|'')*'|\"[^\"]*\"|(\$\w*\$).*?\1|;|[^-;'\"$]+|.", re.S)
+
+
+def statements(text):
+    if re.search(r"/\*|\bTRIGGER\b", text, re.I):
+        raise SystemExit("a step of the schema has no comments in /* */ and no triggers: they cannot be split")
+    found = [""]
+    for match in WHOLE.finditer(text):
+        found[-1] += match[0]
+        if match[0] == ";":
+            found.append("")
+    # What is nothing but comments and space is no statement.
+    return [one.strip() for one in found if re.sub(r"--[^\n]*", "", one).strip()]
+
+
+def literal(statement):
+    return "\n\t  ".join(json.dumps(line, ensure_ascii=False)
+                        for line in statement.splitlines(keepends=True))
+
+
+def main(output, *inputs):
+    engines = {"sqlite": [], "postgres": []}
+    for path in sorted(inputs, key=os.path.basename):
+        engines[os.path.basename(os.path.dirname(path))].append(path)
+    with open(output, "w", encoding="utf-8") as out:
+        out.write('#include <stddef.h>\n\n#include "store/schema.h"\n')
+        for engine, paths in engines.items():
+            out.write(f"\nstatic const struct schema_step {engine}_steps[] = {{\n")
+            for path in paths:
+                with open(path, encoding="utf-8") as file:
+                    texts = [*map(literal, statements(file.read())), "NULL"]
+                out.write(f'\t{{"{os.path.basename(path)[:-4]}",\n'
+                          f"\t (const char *const[]){{\n\t  " + ",\n\t  ".join(texts) + "}},\n")
+            out.write("};\n")
+        tables = ", ".join(f".{engine} = {{{engine}_steps, {len(paths)}}}"
+                           for engine, paths in engines.items())
+        out.write(f"\nconst struct db_schemas store_schemas = {{{tables}, .fill = store_fill}};\n")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

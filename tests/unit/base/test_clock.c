@@ -139,6 +139,11 @@ static void test_every_day(void **state)
 					fail_msg("%s is not %s at its end", key, expected);
 				if (time_next_day(last_us) != time_us + US_PER_DAY || time_year(last_us) != year)
 					fail_msg("what follows %s", expected);
+				int64_t number = time_day(last_us), first, last;
+				time_month_days(last_us, &first, &last);
+				if (number != time_us / US_PER_DAY || first != number - (day - 1) ||
+				    last != number + length - day)
+					fail_msg("the month of %s", expected);
 				snprintf(expected + 10, sizeof expected - 10, "T23:59:59.999999Z");
 				if (parse_good(expected) != last_us)
 					fail_msg("reading %s", expected);

@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -124,6 +125,37 @@ static void test_reason(void **state)
 	assert_string_equal(error_reason(&error, ERR_IO), "the disk");
 }
 
+static void name_loudly(const void *context, const char *name, enum language language,
+                        char word[FIELD_WORD_SIZE])
+{
+	assert_string_equal(context, "context");
+	snprintf(word, FIELD_WORD_SIZE, "%s%s", name, language == LANGUAGE_SPANISH ? "¡!" : "!");
+}
+
+static void test_fields_are_named(void **state)
+{
+	(void)state;
+	struct error error = {0};
+	char field[FIELD_SIZE], text[2 * ERROR_MESSAGE_MAX];
+	assert_string_equal(error_field("max", field), FIELD("max"));
+	error_set(&error, ERR_USAGE, MSG_ADMIN_ONE_OF, FIELD("since"), field, NULL);
+	error_name_fields(&error, name_loudly, "context");
+	assert_string_equal(error.english, "Give either since! or max!, and not both.");
+	assert_string_equal(error.spanish, "Indique since¡! o max¡!, pero no ambos.");
+	/* No longer than a sentence, and whole letters. */
+	for (size_t i = 0; i + 3 < ERROR_MESSAGE_MAX; i += 3)
+		memcpy(error.spanish + i, FIELD("x"), sizeof FIELD("x"));
+	error_name_fields(&error, name_loudly, "context");
+	snprintf(text, sizeof text, "%s", error.spanish);
+	assert_true(strlen(text) < ERROR_MESSAGE_MAX && strlen(text) > ERROR_MESSAGE_MAX - 8);
+	assert_true(utf8_valid(slice_of(text)));
+	/* One that is not closed, as a cut sentence may end. */
+	snprintf(error.english, sizeof error.english, "x" FIELD_OPENS "ma");
+	error_name_fields(&error, name_loudly, "context");
+	assert_string_equal(error.english, "xma!");
+	error_name_fields(NULL, name_loudly, NULL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -134,6 +166,7 @@ int main(void)
 		cmocka_unit_test(test_long_places_are_cut),
 		cmocka_unit_test(test_cause),
 		cmocka_unit_test(test_reason),
+		cmocka_unit_test(test_fields_are_named),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -237,6 +238,55 @@ static void what_lies_at_an_offset_is_written_and_read_whole(void **state)
 	free(got);
 }
 
+static char awaited[100], taken[100];
+
+static void a_file_is_replaced_whole(void **state)
+{
+	static char long_path[PATH_MAX];
+	(void)state;
+	struct stat facts;
+	BUF_AUTO struct buf read;
+	buf_init(&read, BIG);
+	snprintf(awaited, sizeof awaited, "%s/awaited", directory);
+	assert_int_equal(file_replace(awaited, slice_of("once"), &error), OK);
+	assert_int_equal(file_replace(awaited, slice_of("again"), &error), OK);
+	assert_int_equal(file_read_whole(awaited, &read, &error), OK);
+	assert_true(slice_is(buf_slice(&read), "again"));
+	assert_true(stat(awaited, &facts) == 0 && (facts.st_mode & 0777) == 0600);
+	assert_int_equal(file_replace("/nothing/here", slice_of(""), &error), ERR_IO);
+	memset(long_path, 'x', sizeof long_path - 1);
+	assert_int_equal(file_replace(long_path, slice_of(""), &error), ERR_IO);
+	(void)unlink(awaited);
+}
+
+#define TAKEN 300
+
+static void *take_away(void *context)
+{
+	(void)context;
+	for (int times = 0; times < TAKEN;)
+		times += rename(awaited, taken) == 0;
+	return NULL;
+}
+
+static void who_waits_for_a_file_may_take_it_away_at_once(void **state)
+{
+	(void)state;
+	pthread_t taker;
+	snprintf(awaited, sizeof awaited, "%s/awaited", directory);
+	snprintf(taken, sizeof taken, "%s/taken", directory);
+	assert_int_equal(pthread_create(&taker, NULL, take_away, NULL), 0);
+	int failed = 0;
+	for (int times = 0; times < TAKEN; times++) {
+		failed += file_replace(awaited, slice_of("ready"), &error) != OK;
+		while (access(awaited, F_OK) == 0)
+			sched_yield();
+	}
+	assert_int_equal(pthread_join(taker, NULL), 0);
+	assert_int_equal(failed, 0);
+	(void)unlink(taken);
+}
+
 static void a_lock_has_one_holder(void **state)
 {
 	(void)state;
@@ -348,6 +398,8 @@ int main(void)
 		cmocka_unit_test(the_rest_of_a_file_is_digested),
 		cmocka_unit_test(all_is_written_in_pieces_too),
 		cmocka_unit_test(what_lies_at_an_offset_is_written_and_read_whole),
+		cmocka_unit_test(a_file_is_replaced_whole),
+		cmocka_unit_test(who_waits_for_a_file_may_take_it_away_at_once),
 		cmocka_unit_test(a_lock_has_one_holder),
 		cmocka_unit_test(trees_are_removed),
 		cmocka_unit_test(opening_waits_for_nobody),

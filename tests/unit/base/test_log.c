@@ -96,11 +96,60 @@ static void test_long_values(void **state)
 		size += got;
 	memset(value, '\x01', sizeof value - 1);
 	log_info("too long", "a", value, "b", value, "c", value);
-	char lost[4096];
-	ssize_t lost_size = read(pipe_ends[0], lost, sizeof lost);
+	static char cut[65536];
+	ssize_t cut_size = 0;
+	for (ssize_t got;
+	     (got = read(pipe_ends[0], cut + cut_size, sizeof cut - (size_t)cut_size)) > 0;)
+		cut_size += got;
 	release();
 	assert_member(parse_line(&arena, line, size), "after", "still here");
-	assert_member(parse_line(&arena, lost, lost_size), "event", "log_line_lost");
+	struct json *json = parse_line(&arena, cut, cut_size);
+	assert_member(json, "event", "too long");
+	assert_non_null(json_member(json, "c"));
+}
+
+/* However long values are, and whatever they are made of, the journal does not cut the line. */
+static void test_longest_lines(void **state)
+{
+	static char line[1 << 17], value[5000];
+	static const char fillings[] = {'v', '"', '\x01', '\xff'};
+	ARENA_AUTO struct arena arena;
+	arena_init(&arena, 10000000);
+	capture();
+	for (size_t filling = 0; filling < sizeof fillings; filling++)
+		for (size_t length = 500; length < sizeof value; length += 97) {
+			memset(value, fillings[filling], length);
+			value[length] = '\0';
+			log_info("long", "a", value, "b", value, "c", value, "d", value, "e", value, "f", value,
+			         "g", value, "h", value, "i", value, "j", value, "k", value, "l", value, "last",
+			         "one");
+			ssize_t size = 0;
+			for (ssize_t got;
+			     (got = read(pipe_ends[0], line + size, sizeof line - (size_t)size)) > 0;)
+				size += got;
+			assert_true(size > 0 && size <= 48 * 1024);
+			arena_reset(&arena);
+			assert_member(parse_line(&arena, line, size), "last", "one");
+		}
+	release();
+}
+
+static void fill_too_much(struct json_writer *writer, const void *context)
+{
+	for (int i = 0; i < 5000; i++)
+		json_text(writer, context, "some text");
+}
+
+static void test_line_lost(void **state)
+{
+	char line[4096];
+	ARENA_AUTO struct arena arena;
+	arena_init(&arena, 100000);
+	capture();
+	log_write_many(LOG_INFO, "much", fill_too_much, "name");
+	ssize_t size = read(pipe_ends[0], line, sizeof line);
+	release();
+	assert_member(parse_line(&arena, line, size), "event", "log_line_lost");
 }
 
 /* Nobody waits for a reader that does not read; what was lost is counted, and what waits is written
@@ -148,8 +197,8 @@ static void test_full_pipe(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_line),
-		cmocka_unit_test(test_long_values),
+		cmocka_unit_test(test_line),          cmocka_unit_test(test_long_values),
+		cmocka_unit_test(test_longest_lines), cmocka_unit_test(test_line_lost),
 		cmocka_unit_test(test_full_pipe),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -345,6 +345,45 @@ static void test_environment(void **state)
 	assert_problem(&sources, "CONSTANCIA_RATE_LIVE: rate.live: must be a plain integer");
 }
 
+static void test_names_near_are_told(void **state)
+{
+	(void)state;
+	assert_set_problem("rate.lvie=1", "there is no setting 'rate.lvie'; near it is rate.live;");
+	assert_set_problem("webhooks.timeout=1s", "near it is webhook.timeout;");
+	assert_set_problem("http.trusted_proxies=10.0.0.0/8", "near it is service.trusted_proxies;");
+	assert_set_problem("nothing.of_that=1", "there is no setting 'nothing.of_that'; 'constancia");
+	char *environment[] = {"CONSTANCIA_SEAL_INTERVALL=9s", "CONSTANCIA_PORT_8080_TCP=x", NULL};
+	struct config_sources sources = {.environment = environment};
+	struct config config;
+	assert_int_equal(config_load(&sources, &config), OK);
+	assert_non_null(strstr(config.warnings.data, "Near it is CONSTANCIA_SEAL_INTERVAL"));
+	config_free(&config);
+	sources.checking = true;
+	assert_int_equal(config_load(&sources, &config), ERR_USAGE);
+	assert_int_equal(config.problem_count, 1);
+	assert_null(strstr(config.problems.data, "CONSTANCIA_PORT_8080_TCP"));
+	assert_string_equal(config.findings->origin, "CONSTANCIA_SEAL_INTERVALL");
+	assert_false(config.findings->warning);
+	assert_true(config.findings->next->warning);
+	assert_null(config.findings->next->next);
+	config_free(&config);
+}
+
+static void test_faults_of_form_hide_none_of_meaning(void **state)
+{
+	(void)state;
+	struct config_sources sources = {
+		.sets = {"rate.live=x", "seal.interval=0s", "log.level=loud", "rate.test=0"},
+		.set_count = 4};
+	struct config config;
+	assert_int_equal(config_load(&sources, &config), ERR_USAGE);
+	assert_int_equal(config.problem_count, 4);
+	config_add(&config, false, "rate.live", "told later");
+	assert_int_equal(config.problem_count, 5);
+	assert_string_equal(config.last_finding->origin, "--set rate.live");
+	config_free(&config);
+}
+
 static void test_what_is_unwise_is_told(void **state)
 {
 	(void)state;
@@ -415,21 +454,85 @@ static void test_durations(void **state)
 		assert_false(duration_parse(slice_of(bad[i]), &us));
 }
 
-static void test_listen_ports(void **state)
+/* A directory as LoadCredential= makes it. */
+static void make_credential(char directory[64], const char *name, const char *text, size_t size)
 {
-	assert_int_equal(listen_port("127.0.0.1:8080"), 8080);
-	assert_int_equal(listen_port("[::1]:0"), 0);
-	assert_int_equal(listen_port("localhost:80"), 80);
-	assert_int_equal(listen_port(":80"), -1);
-	assert_int_equal(listen_port("127.0.0.1:"), -1);
-	assert_int_equal(listen_port("127.0.0.1:8o"), -1);
-	assert_int_equal(listen_port("127.0.0.1"), -1);
+	char file_path[128];
+	strcpy(directory, "/tmp/constancia-credentials-XXXXXX");
+	assert_non_null(mkdtemp(directory));
+	snprintf(file_path, sizeof file_path, "%s/%s", directory, name);
+	FILE *file = fopen(file_path, "w");
+	assert_non_null(file);
+	assert_int_equal(fwrite(text, 1, size, file), size);
+	fclose(file);
+}
+
+static void drop_credential(const char *directory, const char *name)
+{
+	char file_path[128];
+	snprintf(file_path, sizeof file_path, "%s/%s", directory, name);
+	unlink(file_path);
+	rmdir(directory);
+}
+
+static void test_secrets_are_credentials(void **state)
+{
+	char directory[64], variable[128];
+	make_credential(directory, "mail", "a secret: with = and spaces \n", 29);
+	snprintf(variable, sizeof variable, "CREDENTIALS_DIRECTORY=%s", directory);
+	char *environment[] = {variable, NULL};
+	struct config_sources sources = {
+		.environment = environment,
+		.sets = {"mail.password=credential:mail", "mail.user=credential:mail"},
+		.set_count = 2,
+	};
+	struct config config;
+	BUF_AUTO struct buf shown;
+	buf_init(&shown, 200000);
+	assert_int_equal(config_load(&sources, &config), OK);
+	assert_string_equal(config.settings.mail_password, "a secret: with = and spaces ");
+	assert_string_equal(config.settings.mail_user, "credential:mail"); /* is no secret */
+	config_print(&config, &shown);
+	assert_null(strstr(shown.data, "with = and"));
+	config_free(&config);
+
+	sources.sets[0] = "mail.password=credential:none";
+	assert_problem(&sources, "--set mail.password: mail.password: its credential cannot be read");
+	sources.sets[0] = "mail.password=credential:../mail";
+	assert_problem(&sources, "names no credential");
+	sources.sets[0] = "mail.password=credential:";
+	assert_problem(&sources, "names no credential");
+	drop_credential(directory, "mail");
+
+	make_credential(directory, "mail", "a\0b", 3);
+	sources.sets[0] = "mail.password=credential:mail";
+	snprintf(variable, sizeof variable, "CREDENTIALS_DIRECTORY=%s", directory);
+	assert_problem(&sources, "its credential is not text");
+	drop_credential(directory, "mail");
+	make_credential(directory, "mail", "\n", 1);
+	snprintf(variable, sizeof variable, "CREDENTIALS_DIRECTORY=%s", directory);
+	assert_problem(&sources, "its credential is empty");
+	drop_credential(directory, "mail");
+}
+
+/* Whoever administers a running service reads its settings, and is handed none of its secrets. */
+static void test_credentials_are_for_what_serves(void **state)
+{
+	struct config_sources sources = {.sets = {"mail.password=credential:mail"}, .set_count = 1};
+	struct config config;
+	assert_int_equal(config_load(&sources, &config), OK);
+	assert_string_equal(config.settings.mail_password, "");
+	config_free(&config);
+	sources.serving = true;
+	assert_problem(&sources, "no credentials are handed over here");
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_defaults_are_usable),
+		cmocka_unit_test(test_secrets_are_credentials),
+		cmocka_unit_test(test_credentials_are_for_what_serves),
 		cmocka_unit_test(test_later_sources_win),
 		cmocka_unit_test(test_file_problems_have_lines),
 		cmocka_unit_test(test_long_lines_and_lists),
@@ -437,11 +540,12 @@ int main(void)
 		cmocka_unit_test(test_meanings_together_are_checked),
 		cmocka_unit_test(test_credentials),
 		cmocka_unit_test(test_environment),
+		cmocka_unit_test(test_names_near_are_told),
+		cmocka_unit_test(test_faults_of_form_hide_none_of_meaning),
 		cmocka_unit_test(test_what_is_unwise_is_told),
 		cmocka_unit_test(test_printed_file_reads_back),
 		cmocka_unit_test(test_secrets_are_not_printed),
 		cmocka_unit_test(test_durations),
-		cmocka_unit_test(test_listen_ports),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

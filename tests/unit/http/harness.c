@@ -92,6 +92,8 @@ void harness_start(struct harness *harness, void (*adjust)(struct settings *sett
 	settings->service_listen = "127.0.0.1:0";
 	settings->service_admin_listen = "127.0.0.1:0";
 	settings->service_trusted_proxies = "";
+	settings->log_requests = "none";
+	settings->log_addresses = "none";
 	settings->service_data_dir = harness->sample.directory;
 	settings->store_url = harness->sample.url;
 	settings->content_url = harness->content_url;
@@ -112,7 +114,7 @@ void harness_start(struct harness *harness, void (*adjust)(struct settings *sett
 	log_set_level(LOG_ERROR + 1);
 	must(service_open(settings, true, &harness->service, &error), &error);
 	populate(harness);
-	must(http_start(&harness->service, &harness->server, &error), &error);
+	must(http_start(&harness->service, NULL, &harness->server, &error), &error);
 	assert_true(http_port(harness->server) > 0);
 }
 

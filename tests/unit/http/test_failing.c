@@ -373,7 +373,7 @@ static void test_start(void **state)
 		struct http_server *server = NULL;
 		struct error error = {0};
 		failing_arm(KINDS | FAILING_SYSTEM, ++at);
-		int result = http_start(&harness.service, &server, &error);
+		int result = http_start(&harness.service, NULL, &server, &error);
 		failed = failing_disarm();
 		if (result && !failed)
 			fail_msg("%d %s", result, error.cause);

@@ -272,7 +272,7 @@ static void test_states(void **state)
 	int64_t at;
 	struct error error = {0};
 	assert_int_equal(store_revoke_key(harness.service.store,
-	                                  slice_of(harness.key_id[MODALITY_HASH_ONLY][MODE_TEST]),
+	                                  slice_of(harness.key_id[MODALITY_HASH_ONLY][MODE_TEST]), NULL,
 	                                  clock_now_us(), &at, &error),
 	                 0);
 	service_forget_keys(&harness.service);

@@ -72,7 +72,7 @@ static void revoke_key(void)
 	struct error error = {0};
 	int64_t revoked_at_us;
 	const char *key_id = harness.key_id[MODALITY_CONTENT][MODE_LIVE];
-	assert_int_equal(store_revoke_key(harness.service.store, slice_of(key_id), clock_now_us(),
+	assert_int_equal(store_revoke_key(harness.service.store, slice_of(key_id), NULL, clock_now_us(),
 	                                  &revoked_at_us, &error),
 	                 OK);
 	service_forget_keys(&harness.service);

@@ -77,7 +77,7 @@ static void expect(const char *body, const char *expected)
 
 #define PART(disposition) "--XX\r\nContent-Disposition: form-data; " disposition "\r\n\r\n"
 
-#define FIELD PART("name=1") "\r\n"
+#define A_FIELD PART("name=1") "\r\n"
 
 static void test_good(void **state)
 {
@@ -115,7 +115,7 @@ static void test_bad(void **state)
 		"name=b\r\n\r\n1\r\n--XX--\r\n",
 		"--XX\r\nContent-Disposition: form-data; name=a\r\nContent-Transfer-Encoding: "
 		"base64\r\n\r\n1\r\n--XX--\r\n",
-		FIELD FIELD FIELD FIELD FIELD FIELD FIELD FIELD FIELD "--XX--",
+		A_FIELD A_FIELD A_FIELD A_FIELD A_FIELD A_FIELD A_FIELD A_FIELD A_FIELD "--XX--",
 	};
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
 		expect(bad[i], NULL);

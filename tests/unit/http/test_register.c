@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "harness.h"
-#include "http/event_body.h"
+#include "service/event_body.h"
 #include "db/db.h"
 #include "store/internal.h"
 

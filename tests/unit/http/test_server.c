@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "harness.h"
+#include "service/readiness.h"
 
 static struct harness harness;
 
@@ -13,6 +14,8 @@ static void test_settings(void **state)
 	static const char *const bad[] = {
 		"",       "8080",  "localhost:8080", "127.0.0.1:", "127.0.0.1:70000", "127.0.0.1:80a",
 		"::1:80", "[::1]", "[127.0.0.1]:80"};
+	assert_int_equal(http_listen_port("127.0.0.1:8080"), 8080);
+	assert_int_equal(http_listen_port("[::1]:0"), 0);
 	harness_start(&harness, NULL);
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		struct settings settings = harness.settings;
@@ -20,8 +23,9 @@ static void test_settings(void **state)
 		struct http_server *server = NULL;
 		struct error error = {0};
 		settings.service_listen = bad[i];
+		assert_int_equal(http_listen_port(bad[i]), -1);
 		service.settings = &settings;
-		if (http_start(&service, &server, &error) != ERR_VALIDATION)
+		if (http_start(&service, NULL, &server, &error) != ERR_VALIDATION)
 			fail_msg("%s", bad[i]);
 		assert_null(server);
 	}
@@ -34,12 +38,12 @@ static void test_settings(void **state)
 	snprintf(listen, sizeof listen, "127.0.0.1:%u", http_port(harness.server));
 	settings.service_listen = listen;
 	service.settings = &settings;
-	assert_int_equal(http_start(&service, &server, &error), ERR_IO);
+	assert_int_equal(http_start(&service, NULL, &server, &error), ERR_IO);
 	assert_non_null(strstr(error.cause, listen));
 	/* None for the operator, and IPv6. */
 	settings.service_listen = "[::1]:0";
 	settings.service_admin_listen = "";
-	if (http_start(&service, &server, &error) == 0) {
+	if (http_start(&service, NULL, &server, &error) == 0) {
 		assert_true(http_port(server) > 0);
 		assert_int_equal(http_monitor_port(server), 0);
 		http_stop(server);
@@ -52,9 +56,11 @@ static void test_settings(void **state)
 static void assert_every_metric(const char *page)
 {
 	static const char *const heads[] = {
-#define HEAD(name, type, help)                                                                     \
-	"# HELP constancia_" name " " help "\n# TYPE constancia_" name " " type "\nconstancia_" name,
-#define SERIES(member, name, type, help) HEAD(name, type, help)
+#define WHOLE(name, type, help) "# HELP " name " " help "\n# TYPE " name " " type "\n" name,
+#define HEAD(name, type, help) WHOLE("constancia_" name, type, help)
+#define PROCESS(member, name, type, unit, help) WHOLE(name, type, help)
+#define SERIES(member, name, type, help)                                                           \
+	"# HELP constancia_" name " " help "\n# TYPE constancia_" name " " type "\n",
 #define HTTP_COUNTER(member, name, type, help) HEAD(name, type, help)
 #define COUNTER(member, name, type, unit, help) HEAD(name, type, help)
 #define GAUGE(member, name, type, unit, help) HEAD(name, type, help)
@@ -72,6 +78,17 @@ static void assert_every_metric(const char *page)
 	}
 }
 
+/* A request is counted behind its answer, so whoever has that may be quicker. */
+static void ask_for_metrics(struct reply *reply, const char *awaited)
+{
+	for (int tries = 0; tries < 1000; tries++) {
+		harness_ask_operators(&harness, reply, "/metrics");
+		if (strstr(reply->body, awaited))
+			return;
+		usleep(10000);
+	}
+}
+
 static void test_admin(void **state)
 {
 	struct reply reply;
@@ -84,9 +101,14 @@ static void test_admin(void **state)
 	harness_ask_operators(&harness, &reply, "/readyz");
 	assert_non_null(strstr(reply.body, "\"ready\":true"));
 	reply_expect(&reply, 200, NULL);
-	harness_ask_operators(&harness, &reply, "/metrics");
-	assert_non_null(strstr(reply.body, "constancia_http_requests_total{status=\"201\"} 1\n"));
-	assert_non_null(strstr(reply.body, "constancia_http_request_seconds_bucket{le=\"+Inf\"} 1\n"));
+	watch_look(&harness.service);
+	ask_for_metrics(&reply, "route=\"/v1/events\",method=\"POST\"");
+	assert_non_null(strstr(
+		reply.body,
+		"constancia_http_requests_total{route=\"/v1/events\",method=\"POST\",status=\"201\"} 1\n"));
+	assert_non_null(
+		strstr(reply.body,
+	           "constancia_http_request_seconds_bucket{route=\"/v1/events\",le=\"+Inf\"} 1\n"));
 	assert_non_null(strstr(reply.body, "\nconstancia_events_registered_total 1\n"));
 	assert_every_metric(reply.body);
 	reply_expect(&reply, 200, NULL);
@@ -96,6 +118,57 @@ static void test_admin(void **state)
 	harness_ask_operators(&harness, &reply, "/readyz");
 	assert_non_null(strstr(reply.body, "stopping"));
 	reply_expect(&reply, 503, NULL);
+	harness_stop(&harness);
+}
+
+static void watch_everything(struct settings *settings)
+{
+	settings->store_disk_warn = 101; /* no disk is as free as that */
+	settings->store_backup_warn = US_PER_DAY;
+}
+
+static void expect_ready(const char *wanted, int status)
+{
+	struct reply reply;
+	harness_ask_operators(&harness, &reply, "/readyz");
+	if (!strstr(reply.body, wanted))
+		fail_msg("%s: %s", wanted, reply.body);
+	reply_expect(&reply, status, NULL);
+}
+
+/* What is seen of disks, of backups and of a want of space, whatever the machine has. */
+static void test_watched(void **state)
+{
+	struct service *service = &harness.service;
+	harness_start(&harness, watch_everything);
+	expect_ready("\"last_backup_at\":null", 200);
+	watch_look(service);
+	watch_look_around(service);
+	expect_ready("the disk of the data directory is nearly full", 200);
+	expect_ready("the disk of the store directory is nearly full", 200);
+	expect_ready("the disk of the content directory is nearly full", 200);
+	expect_ready("no backup of the store was ever noted", 200);
+	assert_int_equal(store_note_backup(service->store, 1700000000000000, NULL), 0);
+	watch_look(service);
+	expect_ready("the last backup of the store is of 2023-11-14T22:13:20", 200);
+	assert_int_equal(store_note_backup(service->store, clock_now_us(), NULL), 0);
+	watch_look(service);
+	struct stores_state stores = {0};
+	struct readiness readiness;
+	readiness_read(service, &stores, &readiness);
+	assert_int_equal(readiness_count(&readiness, CONCERN_BACKUP), 0);
+	assert_true(readiness_count(&readiness, CONCERN_DISK) >= 3);
+	/* A batch failed for want of space: not ready until one goes well, or the look's own write. */
+	atomic_store(&service->lacks_space, true);
+	expect_ready("no space is left where the store is", 503);
+	struct reply reply;
+	harness_post(&harness, &reply, "/v1/events", harness.key[MODALITY_CONTENT][MODE_LIVE],
+	             "{\"client_ref\":\"a\",\"payload\":{}}");
+	reply_expect(&reply, 201, NULL);
+	expect_ready("\"ready\":true", 200);
+	atomic_store(&service->lacks_space, true);
+	watch_look(service);
+	expect_ready("\"ready\":true", 200);
 	harness_stop(&harness);
 }
 
@@ -193,9 +266,8 @@ static void test_many(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_settings),
-		cmocka_unit_test(test_admin),
-		cmocka_unit_test(test_drain),
+		cmocka_unit_test(test_settings), cmocka_unit_test(test_admin),
+		cmocka_unit_test(test_watched),  cmocka_unit_test(test_drain),
 		cmocka_unit_test(test_many),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

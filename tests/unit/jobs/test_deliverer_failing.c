@@ -240,7 +240,7 @@ static void in_turn(unsigned kinds, int result)
 	struct webhook_record webhook;
 	assert_int_equal(
 		store_find_webhook(sample.store, slice_of(endpoint_id), &arena, &webhook, &error), OK);
-	assert_false(webhook.disabled_by_failures);
+	assert_null(webhook.disabled_by);
 }
 
 static void notices_outlive_faults(void **state)

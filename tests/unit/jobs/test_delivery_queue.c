@@ -113,12 +113,12 @@ static void test_those_in_doubt_leave_places_for_the_others(void **state)
 	enum { DEAD = 1000 };
 	unsigned begun = 0;
 	for (int64_t i = 0; i < DEAD; i++) {
-		struct queue_endpoint *endpoint = queue_endpoint(&queue, 1, i);
+		struct queue_endpoint *endpoint = queue_endpoint(&queue, 10 + i % 50, i);
 		begin(endpoint, 1);
 		queue_end(&queue, endpoint, false, 1000, 0);
 	}
 	for (int64_t i = 0; i < DEAD; i++) {
-		struct queue_endpoint *endpoint = queue_find(&queue, 1, i);
+		struct queue_endpoint *endpoint = queue_find(&queue, 10 + i % 50, i);
 		if (queue_may_begin(&queue, endpoint, US_PER_SECOND)) {
 			begin(endpoint, 2);
 			begun++;
@@ -130,6 +130,42 @@ static void test_those_in_doubt_leave_places_for_the_others(void **state)
 	for (int64_t i = 0; queue.under_way < UNDER_WAY_MAX; i++)
 		begin(queue_endpoint(&queue, 3, i), 1);
 	assert_false(queue_may_begin(&queue, live, US_PER_SECOND));
+}
+
+/* One account with any number of endpoints, alive or dead: another's finds a place. */
+static void test_an_account_leaves_places_for_the_others(void **state)
+{
+	for (int dead = 0; dead < 2; dead++) {
+		unsigned max = dead ? UNDER_WAY_IN_DOUBT_MAX : UNDER_WAY_MAX;
+		unsigned begun[4] = {0};
+		for (int64_t account = 1; account < 4; account++)
+			for (int64_t i = 0; i < UNDER_WAY_MAX; i++) {
+				struct queue_endpoint *endpoint = queue_endpoint(&queue, account, i);
+				assert_non_null(endpoint);
+				if (dead) {
+					begin(endpoint, 1);
+					queue_end(&queue, endpoint, false, 1000, 0);
+					queue_recorded(endpoint, 1);
+				}
+				if (!queue_may_begin(&queue, endpoint, US_PER_SECOND))
+					continue;
+				begin(endpoint, 2);
+				begun[account]++;
+			}
+		assert_int_equal(begun[1], max * 3 / 4);
+		assert_true(begun[2] > 0 && begun[3] > 0);
+		assert_true(begun[1] + begun[2] + begun[3] < max);
+		for (int64_t account = 1; account < 4; account++)
+			for (int64_t i = 0; i < UNDER_WAY_MAX; i++) {
+				struct queue_endpoint *endpoint = queue_find(&queue, account, i);
+				while (endpoint->under_way > 0)
+					queue_end(&queue, endpoint, true, 1000, 0);
+				queue_recorded(endpoint, 2);
+			}
+		assert_int_equal(queue.under_way + queue.in_doubt_under_way, 0);
+		struct queue_endpoint *again = queue_find(&queue, 1, 0);
+		assert_int_equal(again->of->under_way + again->of->in_doubt_under_way, 0);
+	}
 }
 
 static void test_the_idle_are_forgotten(void **state)
@@ -167,6 +203,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_what_is_not_recorded_has_a_limit, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_doubt, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_those_in_doubt_leave_places_for_the_others, set_up,
+	                                    tear_down),
+		cmocka_unit_test_setup_teardown(test_an_account_leaves_places_for_the_others, set_up,
 	                                    tear_down),
 		cmocka_unit_test_setup_teardown(test_the_idle_are_forgotten, set_up, tear_down),
 	};

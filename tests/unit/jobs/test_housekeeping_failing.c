@@ -162,6 +162,19 @@ static void idle_accounts_are_disabled_once(void **state)
 	assert_true(found.disabled);
 }
 
+/* What looks like an orphan to a copy may be the original's. */
+static void a_quiet_store_deletes_nothing(void **state)
+{
+	char orphan[CONTENT_NAME_MAX];
+	write_orphan(orphan);
+	atomic_store(&office.service.quiet_since_us, 1);
+	run();
+	assert_true(exists("", orphan) && !exists("swept/", orphan));
+	atomic_store(&office.service.quiet_since_us, 0);
+	run();
+	assert_true(exists("swept/", orphan));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -170,6 +183,7 @@ int main(void)
 		TEST(one_node_sweeps_at_a_time),
 		TEST(what_has_a_name_is_never_swept),
 		TEST(idle_accounts_are_disabled_once),
+		TEST(a_quiet_store_deletes_nothing),
 	};
 	return cmocka_run_group_tests(tests, office_start_signer, office_stop_signer);
 }

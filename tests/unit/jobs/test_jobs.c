@@ -245,7 +245,7 @@ static void check_proof(int64_t sequence)
 	buf_init(&out, 1 << 20);
 	struct json_writer writer = {.out = &out};
 	json_begin_object(&writer, NULL);
-	assert_int_equal(event_proof_json(&office.service, office.sample.account,
+	assert_int_equal(event_proof_json(office.service.store, office.sample.account,
 	                                  office.sample.live_chain, &event, &scratch, &writer, &error),
 	                 OK);
 	json_end_object(&writer);
@@ -467,8 +467,9 @@ static int refuse(const struct certification_range *range, bool test)
 	BUF_AUTO struct buf out;
 	bool replayed;
 	buf_init(&out, 65536);
-	return certification_request(&office.service, test ? &office.test_key : &office.live_key, range,
-	                             NULL, LANGUAGE_ENGLISH, &out, &replayed, &error);
+	struct certification_order order = {.key = test ? &office.test_key : &office.live_key,
+	                                    .range = range};
+	return certification_request(&office.service, &order, &out, &replayed, &error);
 }
 
 /* Ranges by time are frozen; what cannot be a range is refused. */
@@ -485,9 +486,8 @@ static void test_ranges(void **state)
 	BUF_AUTO struct buf out;
 	bool replayed;
 	buf_init(&out, 65536);
-	assert_int_equal(certification_request(&office.service, &office.live_key, &range, NULL,
-	                                       LANGUAGE_ENGLISH, &out, &replayed, &error),
-	                 OK);
+	struct certification_order order = {.key = &office.live_key, .range = &range};
+	assert_int_equal(certification_request(&office.service, &order, &out, &replayed, &error), OK);
 	assert_non_null(strstr(out.data, "\"event_count\":2"));
 	assert_non_null(strstr(out.data, "\"seq_from\":null"));
 	assert_non_null(strstr(out.data, "\"status\":\"processing\""));

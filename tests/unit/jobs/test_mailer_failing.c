@@ -12,6 +12,7 @@
 #include "jobs/mailer.h"
 #include "sample.h"
 #include "store/notices/queue_mail.h"
+#include "store/people/people.h"
 #include "store/transaction.h"
 
 static const atomic_bool stopping;
@@ -22,7 +23,7 @@ static struct mailer mailer;
 static struct arena arena;
 static struct error error;
 static int64_t later_us;
-static int sent;
+static int sent, link_sent_as;
 
 /* A server that takes everything. */
 int __wrap_mail_send(const struct mail_server *server, const struct mail_message *message,
@@ -33,6 +34,8 @@ int __wrap_mail_send(const struct mail_server *server, const struct mail_message
 	assert_string_equal(message->to, "owner@example.com");
 	assert_true(message->subject.size > 0 && message->text.size > 0);
 	sent++;
+	if (memmem(message->subject.data, message->subject.size, "link to sign in", 15))
+		link_sent_as = sent;
 	return OK;
 }
 
@@ -52,6 +55,7 @@ static int set_up(void **state)
 	assert_int_equal(
 		store_change_account(sample.store, slice_of(sample.account_id), &change, 1, NULL), OK);
 	settings = (struct settings){.service_name = "Constancia",
+	                             .service_public_url = "https://example.org",
 	                             .mail_url = "smtp://127.0.0.1:1",
 	                             .mail_from = "notices@example.org",
 	                             .mail_schedule = "1s,1s,1s"};
@@ -118,6 +122,36 @@ static void mails_outlive_a_store_that_is_away(void **state)
 	in_turn(FAILING_PARTS);
 }
 
+static void queue_link(void)
+{
+	struct db_connection *connection;
+	char user_id[ID_SIZE];
+	const struct invitation invitation = {.account_id = slice_of(sample.account_id),
+	                                      .email = "owner@example.com",
+	                                      .role = ROLE_OWNER};
+	const struct mail_to to = {"owner@example.com", LANGUAGE_ENGLISH};
+	int64_t now_us = __real_store_now_us(sample.store);
+	const char *values = arena_printf(&arena, "{\"browser\":\"%064d\",\"until\":%lld}", 0,
+	                                  (long long)(now_us + 600 * US_PER_SECOND));
+	assert_int_equal(store_invite_user(sample.store, &invitation, 1, user_id, NULL), OK);
+	assert_int_equal(begin_write(sample.store, &connection, NULL), OK);
+	int result =
+		store_queue_mail_to(connection, 0, &to, MAIL_SIGN_IN, slice_of(values), now_us, NULL);
+	assert_int_equal(end_write(connection, result, NULL), OK);
+}
+
+static void a_link_waits_for_one_other_mail_at_most(void **state)
+{
+	later_us = sent = link_sent_as = 0;
+	for (int i = 0; i < 4; i++)
+		queue();
+	queue_link();
+	assert_int_equal(mailer_init(&mailer, &service, "node", &error), OK);
+	(void)mailer_run(&mailer, &stopping);
+	assert_int_equal(sent, 5);
+	assert_in_range(link_sent_as, 1, 2);
+}
+
 static void begins_only_when_it_can(void **state)
 {
 	for (int at = 1;; at++) {
@@ -143,6 +177,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(mails_outlive_faults, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(mails_outlive_a_store_that_is_away, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_link_waits_for_one_other_mail_at_most, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(begins_only_when_it_can, set_up, tear_down),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -18,11 +18,13 @@ static struct renewer renewer;
 static struct error error;
 static atomic_bool stopping;
 static int outcome; /* of each pass */
+static int passes;
 
 int __wrap_renewal_pass(const struct renewal *renewal, struct error *why);
 int __wrap_renewal_pass(const struct renewal *renewal, struct error *why)
 {
 	(void)renewal;
+	passes++;
 	return outcome ? error_cause(why, outcome, "as told") : OK;
 }
 
@@ -85,12 +87,26 @@ static void whoever_stops_does_not_fail(void **state)
 		expect_run(ERR_REFUSED, 1, 0);
 }
 
+/* A copy renews nothing, and takes no lease, until it is woken. */
+static void a_quiet_store_is_left_alone(void **state)
+{
+	(void)state;
+	passes = 0;
+	atomic_store(&service.quiet_since_us, 1);
+	expect_run(OK, 1, 0);
+	assert_int_equal(passes, 0);
+	atomic_store(&service.quiet_since_us, 0);
+	expect_run(OK, 3600, 0);
+	assert_int_equal(passes, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(failures_are_counted, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(refused_again_is_a_failure, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(whoever_stops_does_not_fail, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_quiet_store_is_left_alone, set_up, tear_down),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

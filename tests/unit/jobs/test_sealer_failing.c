@@ -11,6 +11,7 @@
 #include "failing.h"
 #include "jobs/internal.h"
 #include "office.h"
+#include "stride.h"
 
 static const atomic_bool stopping;
 static struct office office;
@@ -54,7 +55,7 @@ static void run(void)
 /* `blames`: the failures may be a chain's own, so that it is set apart for a while. */
 static void in_turn(unsigned kinds, bool blames)
 {
-	for (int at = 1;; at++) {
+	for (int at = 1;; at += STRIDE) {
 		int64_t before = sealed();
 		assert_int_equal(before, registered);
 		sample_register(&office.sample, MODE_LIVE, 2);

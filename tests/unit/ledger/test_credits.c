@@ -89,12 +89,34 @@ static void out_of_range_is_refused(void **state)
 	}
 }
 
+static void credits_last_as_long_as_they_are_used(void **state)
+{
+	static const int64_t rows[][4] = {
+		{100, 10, 1, 10},
+		{100, 10, 14, 140},
+		{99, 100, 1, 0},
+		{0, 5, 14, 0},
+		{-3, 5, 14, 0},
+		{100, 0, 14, -1},
+		{100, -5, 14, -1}, /* fees came back */
+		{100, 5, 0, -1},   /* nothing is known yet */
+		{LEDGER_FORECAST_DAYS_MAX, 1, 1, LEDGER_FORECAST_DAYS_MAX},
+		{LEDGER_FORECAST_DAYS_MAX + 1, 1, 1, -1},
+		{INT64_MAX, 1, INT64_MAX, -1},
+		{INT64_MAX, INT64_MAX, 14, 14},
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		assert_int_equal(ledger_days_left(rows[i][0], rows[i][1], rows[i][2]), rows[i][3]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(debts_come_first),
 		cmocka_unit_test(thresholds_fire_and_arm),
 		cmocka_unit_test(out_of_range_is_refused),
+		cmocka_unit_test(credits_last_as_long_as_they_are_used),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

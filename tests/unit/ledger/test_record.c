@@ -115,6 +115,16 @@ static void event_ids_lead_back(void **state)
 		                 sequences[i]);
 		assert_int_equal(event_id_sequence(slice_of(id), "chn_0123456789abcdef", MODE_TEST), 0);
 		assert_int_equal(event_id_sequence(slice_of(id), "chn_0123456789abcdeg", MODE_LIVE), 0);
+		for (enum mode mode = MODE_LIVE; mode <= MODE_TEST; mode++) {
+			char channel_id[ID_SIZE];
+			enum mode read;
+			int64_t sequence;
+			event_id_make("chn_0123456789abcdet", mode, sequences[i], id);
+			assert_true(event_id_read(slice_of(id), channel_id, &read, &sequence));
+			assert_string_equal(channel_id, "chn_0123456789abcdet");
+			assert_int_equal(read, mode);
+			assert_int_equal(sequence, sequences[i]);
+		}
 	}
 	static const char *const bad[] = {"",
 	                                  "evt_",
@@ -123,8 +133,13 @@ static void event_ids_lead_back(void **state)
 	                                  "evt_0123456789abcdefl!",
 	                                  "evt_0123456789abcdefl123456789",
 	                                  "EVT_0123456789abcdefl1"};
-	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		char channel_id[ID_SIZE];
+		enum mode mode;
+		int64_t sequence;
 		assert_int_equal(event_id_sequence(slice_of(bad[i]), "chn_0123456789abcdef", MODE_LIVE), 0);
+		assert_false(event_id_read(slice_of(bad[i]), channel_id, &mode, &sequence));
+	}
 }
 
 int main(void)

@@ -17,6 +17,7 @@
 #include "proof/extract.h"
 #include "proof/pdf_sign.h"
 #include "proof/report.h"
+#include "stride.h"
 #include "test_archive_fixture.h"
 #include "test_report_facts.h"
 #include "test_report_tools.h"
@@ -78,7 +79,7 @@ static int tear_down(void **state)
 static void verify_in_turn(const char *const *paths, size_t count, int verdict, int calls_min)
 {
 	int failures = 0, wrong = 0;
-	for (int at = 1;; at++) {
+	for (int at = 1;; at += STRIDE) {
 		struct verify_result result = {0};
 		struct error error = {0};
 		failing_arm(ALL, at);
@@ -99,7 +100,7 @@ static void verify_in_turn(const char *const *paths, size_t count, int verdict, 
 		wrong += !good;
 		verify_result_free(&result);
 	}
-	assert_true(failures > calls_min);
+	assert_true(failures * STRIDE > calls_min);
 	assert_int_equal(wrong, 0);
 }
 
@@ -120,7 +121,7 @@ static void a_record_with_what_it_covers(void **state)
 	char record[FIXTURE_PATH_SIZE], data[FIXTURE_PATH_SIZE];
 	int wrong = 0;
 	(void)state;
-	for (int at = 1;; at++) {
+	for (int at = 1;; at += STRIDE) {
 		struct error error = {0};
 		failing_arm(ALL, at);
 		int result = extract(&arena, &extracted, &error);

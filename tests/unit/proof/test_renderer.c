@@ -208,7 +208,14 @@ static void believes_only_what_a_renderer_may_say(void **state)
 	expect(script("exit 1", 60000), ERR_INTERNAL, "renderer: ");
 	expect(script("printf -- '-25 forged' >&2; exit 1", 60000), ERR_INTERNAL, "-25 forged");
 	expect(script("printf -- '0 fine' >&2; exit 3", 60000), ERR_INTERNAL, "0 fine");
-	expect(script("printf -- '-19 disk\\033[2J\\n' >&2; exit 1", 60000), ERR_IO, "disk?[2J?");
+	expect(script("printf -- '-19 disk\\033[2J\\n' >&2; exit 1", 60000), ERR_IO, "disk?[2J");
+	/* What libraries say of themselves stands before it. */
+	expect(
+		script("printf -- '\\n(x:1): Pango-WARNING **: no font\\n\\n-19 disk' >&2; exit 1", 60000),
+		ERR_IO, "disk");
+	expect(script("head -c 60000 /dev/zero >&2; printf -- '\\n-19 disk' >&2; exit 1", 60000),
+	       ERR_IO, "disk");
+	expect(script("printf -- '-19 disk\\nforged' >&2; exit 1", 60000), ERR_INTERNAL, "forged");
 	expect(script("head -c 1000000 /dev/zero >&2; exit 1", 60000), ERR_INTERNAL, "renderer: ?");
 }
 

@@ -174,6 +174,24 @@ static void test_good(void **state)
 	assert_int_equal(scratch_run("openssl ts -verify -in reply.tsr -queryfile query.tsq -CAfile %s",
 	                             first.roots),
 	                 0);
+	struct authority_health one, two;
+	assert_true(authorities_get_health(authorities, 0, &one));
+	assert_true(authorities_get_health(authorities, 1, &two));
+	assert_false(authorities_get_health(authorities, 2, &two));
+	assert_true(one.successes == 1 && one.failures == 0 && !one.fails && one.last_success_us > 0);
+	assert_true(two.successes == 0 && two.failures == 0 && two.last_success_us == 0);
+	set_mode(&first, "error");
+	authority_result_free(&result);
+	result = (struct authority_result){0};
+	assert_int_equal(stamp(authorities, &result, &failures, NULL), 0);
+	assert_true(authorities_get_health(authorities, 0, &one));
+	assert_true(authorities_get_health(authorities, 1, &two));
+	assert_true(one.successes == 1 && one.failures == 1 && one.fails && *one.reason);
+	assert_true(two.successes == 1 && !two.fails);
+	/* The host and nothing behind it, where a secret may stand. */
+	const char *host = first.url + strlen("http://");
+	assert_int_equal(strlen(one.host), strcspn(host, "/"));
+	assert_memory_equal(one.host, host, strlen(one.host));
 	authorities_free(authorities);
 }
 

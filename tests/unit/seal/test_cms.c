@@ -6,6 +6,7 @@
 #include "seal/authority.h"
 #include "seal/cms.h"
 #include "seal/signed_data.h"
+#include "stride.h"
 
 static struct signer *signer;
 static struct cms_signer cms_signer;
@@ -263,7 +264,7 @@ static void test_every_flipped_bit(void **state)
 	BUF_AUTO struct buf cms;
 
 	create(true, &cms);
-	flip(&cms, signer_trust(signer), 1);
+	flip(&cms, signer_trust(signer), STRIDE);
 }
 
 static void test_every_flipped_bit_without_roots(void **state)
@@ -271,7 +272,7 @@ static void test_every_flipped_bit_without_roots(void **state)
 	BUF_AUTO struct buf cms;
 
 	create(false, &cms);
-	flip(&cms, no_roots, 1);
+	flip(&cms, no_roots, STRIDE);
 }
 
 static void test_every_other_length(void **state)

@@ -77,7 +77,7 @@ static int run(struct fixture *fixture, const char *operation, const char *argum
 	assert_int_equal(json_parse(&fixture->arena, slice_of(arguments), NULL, &json, NULL), OK);
 	const struct admin_operation *found = admin_find(slice_of(operation));
 	assert_non_null(found);
-	int result = admin_run(&fixture->admin, found, json, &answer, &fixture->error);
+	int result = admin_run(&fixture->admin, found, json, NULL, &answer, &fixture->error);
 	if (result) {
 		assert_int_equal(answer.size, 0);
 		return result;
@@ -130,7 +130,8 @@ static void test_table_is_well_formed(void **state)
 	size_t count = 0;
 	for (; (operation = admin_operation_at(count)); count++) {
 		assert_ptr_equal(admin_find(slice_of(operation->name)), operation);
-		assert_non_null(strchr(operation->name, ' '));
+		const char *space = strchr(operation->name, ' '); /* one word or two */
+		assert_true(!space || !strchr(space + 1, ' '));
 		assert_non_null(operation->run);
 		size_t parameters = 0;
 		bool flags_began = false;
@@ -153,24 +154,26 @@ static void test_arguments_are_checked(void **state)
 	static const struct {
 		const char *operation, *arguments, *message;
 	} bad[] = {
-		{"account create", "{}", "--name is missing"},
-		{"account create", "{\"name\":\"\"}", "--name must be 1 to 200 bytes"},
+		{"account create", "{}", FIELD("name") " is missing"},
+		{"account create", "{\"name\":\"\"}", FIELD("name") " must be 1 to 200 bytes"},
 		{"account create", "{\"name\":\"a\\nb\"}", "without control characters"},
 		{"account create", "{\"name\":\"a\\u0085b\"}", "without control characters"},
-		{"account create", "{\"name\":5}", "--name must be"},
+		{"account create", "{\"name\":5}", FIELD("name") " must be"},
 		{"account create", "{\"name\":\"a\",\"credits\":-1}",
-	     "--credits must be an integer from 0"},
-		{"account create", "{\"name\":\"a\",\"credits\":\"1\"}", "--credits must be an integer"},
+	     FIELD("credits") " must be an integer from 0"},
+		{"account create", "{\"name\":\"a\",\"credits\":\"1\"}",
+	     FIELD("credits") " must be an integer"},
 		{"account create", "{\"name\":\"a\",\"credits\":1.5}", "it is '1.5'"},
 		{"account create", "{\"name\":\"a\",\"language\":\"fr\"}", "must be one of en|es"},
-		{"account create", "{\"name\":\"a\",\"email\":\"nobody\"}", "--email must be"},
+		{"account create", "{\"name\":\"a\",\"email\":\"nobody\"}", FIELD("email") " must be"},
 		{"account create", "{\"name\":\"a\",\"colour\":\"red\"}", "'colour' is not known"},
-		{"account show", "{\"account\":\"a b\"}", "ACCOUNT must be an identifier"},
+		{"account show", "{\"account\":\"a b\"}", FIELD("account") " must be an identifier"},
 		{"account set", "{\"account\":\"acc_1\"}", "Nothing to change"},
 		{"credits add", "{\"account\":\"acc_1\",\"credits\":0}", "must not be 0"},
 		{"credits add", "{\"account\":\"acc_1\",\"credits\":1,\"revert\":true}", "negative"},
 		{"credits add", "{\"account\":\"acc_1\",\"credits\":1,\"revert\":false}", "takes no value"},
-		{"limit create", "{\"period\":\"day\",\"max\":1,\"action\":\"warn\"}", "either --channel"},
+		{"limit create", "{\"period\":\"day\",\"max\":1,\"action\":\"warn\"}",
+	     "either " FIELD("channel") " or " FIELD("key")},
 		{"store backup", "{\"directory\":\"relative\"}", "absolute path"},
 	};
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -182,6 +185,59 @@ static void test_arguments_are_checked(void **state)
 	struct json *answer;
 	assert_int_equal(run(fixture, "account list", "{}", &answer), OK);
 	assert_null(json_member(answer, "data")->first);
+}
+
+/* What no parameter of that kind takes. */
+static const char *bad_value(enum admin_kind kind)
+{
+	switch (kind) {
+	case ADMIN_INTEGER: return "1.5";
+	case ADMIN_SWITCH: return "false";
+	case ADMIN_CHOICE: return "\"none of them\"";
+	case ADMIN_CONTENT: return "\"a\\u0000b\"";
+	default: return "\"a\\u0007b\"";
+	}
+}
+
+static void test_errors_name_the_field(void **state)
+{
+	struct fixture *fixture = *state;
+	const struct admin_operation *operation;
+	const struct admin_parameter *at;
+	size_t tried = 0;
+	for (size_t i = 0; (operation = admin_operation_at(i)); i++)
+		for (size_t k = 0; (at = admin_parameter_at(operation, k)); k++, tried++) {
+			char arguments[128], field[FIELD_SIZE];
+			struct json *answer;
+			snprintf(arguments, sizeof arguments, "{\"%s\":%s}", at->name, bad_value(at->kind));
+			assert_int_equal(run(fixture, operation->name, arguments, &answer), ERR_USAGE);
+			error_field(at->name, field);
+			if (!strstr(fixture->error.english, field) || !strstr(fixture->error.spanish, field))
+				fail_msg("%s %s: %s", operation->name, arguments, fixture->error.english);
+		}
+	assert_true(tried > 150);
+}
+
+/* Whether it has more of a command line than a command of the operator, written 'constancia …'. */
+static bool speaks_of_commands(const char *text)
+{
+	for (const char *at = text; (at = strchr(at, '\'')); at++)
+		if (strncmp(at, "'constancia ", strlen("'constancia ")) == 0)
+			return false;
+	return strstr(text, "--") || strstr(text, "audit list") || strstr(text, "user role");
+}
+
+static void test_no_sentence_speaks_of_a_command_line(void **state)
+{
+	(void)state;
+	for (enum message i = MSG_NONE + 1; i < MSG_COUNT; i++) {
+		struct error error = {0};
+		error_set(&error, ERR_USAGE, i, "", NULL);
+		/* The command line's own. */
+		if (i != MSG_ADMIN_CSV_OR_JSON && i != MSG_ADMIN_FILE_WHERE &&
+		    (speaks_of_commands(error.english) || speaks_of_commands(error.spanish)))
+			fail_msg("%s", error.english);
+	}
 }
 
 static void test_account_channel_and_key(void **state)
@@ -253,16 +309,16 @@ static void test_backup_comes_back(void **state)
 	struct db_options fixture_store = {.url = fixture->url};
 	struct db_options other_store = {.url = other.url};
 	assert_int_equal(
-		backup_restore(backup, &fixture_store, &fixture_content, &facts, &fixture->error),
+		backup_restore(backup, &fixture_store, &fixture_content, true, &facts, &fixture->error),
 		ERR_REFUSED);
-	assert_int_equal(backup_restore(backup, &other_store, &other_content, &facts, &fixture->error),
-	                 OK);
+	assert_int_equal(
+		backup_restore(backup, &other_store, &other_content, true, &facts, &fixture->error), OK);
 	struct admin_operation const *list = admin_find(slice_of("account list"));
 	struct admin admin = {.settings = &fixture->settings};
 	BUF_AUTO struct buf text_of_list;
 	buf_init(&text_of_list, ADMIN_RESULT_MAX);
 	assert_int_equal(store_open(&(struct db_options){.url = other.url}, &admin.store, NULL), OK);
-	assert_int_equal(admin_run(&admin, list, NULL, &text_of_list, NULL), OK);
+	assert_int_equal(admin_run(&admin, list, NULL, NULL, &text_of_list, NULL), OK);
 	store_close(admin.store);
 	struct json *json;
 	assert_int_equal(json_parse(&fixture->arena, buf_slice(&text_of_list), NULL, &json, NULL), OK);
@@ -278,13 +334,15 @@ static void test_backup_comes_back(void **state)
 	fclose(file);
 	snprintf(path, sizeof path, "%s/constancia.db", other.directory);
 	unlink(path);
-	assert_int_equal(backup_restore(backup, &other_store, &other_content, &facts, &fixture->error),
-	                 ERR_CORRUPT);
+	assert_int_equal(
+		backup_restore(backup, &other_store, &other_content, true, &facts, &fixture->error),
+		ERR_CORRUPT);
 	assert_int_not_equal(access(path, F_OK), 0);
 	snprintf(path, sizeof path, "%s/backup.json", backup);
 	unlink(path);
-	assert_int_equal(backup_restore(backup, &other_store, &other_content, &facts, &fixture->error),
-	                 ERR_IO);
+	assert_int_equal(
+		backup_restore(backup, &other_store, &other_content, true, &facts, &fixture->error),
+		ERR_IO);
 	scratch_remove(other.directory);
 }
 
@@ -474,13 +532,113 @@ static void test_many_callers_at_once(void **state)
 	assert_int_equal(json_member(answer, "data")->count, 120);
 }
 
+/* An operation that leaves no act is one that changes nothing: whoever adds one says so here. */
+static void what_leaves_no_act_only_reads(void **state)
+{
+	(void)state;
+	static const char *const readers[] = {
+		"account list",
+		"account show",
+		"account overview",
+		"audit list",
+		"audit proof",
+		"audit show",
+		"certification list",
+		"channel list",
+		"channel show",
+		"certification show",
+		"credits list",
+		"key list",
+		"limit list",
+		"notice list",
+		"notice show",
+		"pack list",
+		"pack show",
+		"purchase list",
+		"purchase show",
+		"purchase receipt",
+		"segment list",
+		"segment show",
+		"signer list",
+		"store check",
+		"threshold list",
+		"topup show",
+		"webhook attempts",
+		"webhook deliveries",
+		"usage",
+		"webhook list",
+		"webhook show",
+		"user list",
+		"session list",
+		"credits history",
+		"segment totals",
+		"webhook totals",
+		"passkey list",
+		"billing show",
+		"event list",
+		"event show",
+		"certification estimate",
+	};
+	const struct admin_operation *operation;
+	for (size_t i = 0; (operation = admin_operation_at(i)); i++) {
+		bool reads = false;
+		for (size_t at = 0; at < sizeof readers / sizeof *readers; at++)
+			reads |= strcmp(readers[at], operation->name) == 0;
+		if (reads == admin_leaves_act(operation))
+			fail_msg("%s %s", operation->name,
+			         reads ? "is listed as one that only reads, and leaves acts"
+			               : "leaves no act, and is not listed as one that only reads");
+		assert_true(operation->changes || !operation->urgent);
+	}
+}
+
+/* How often keys were forgotten. */
+static uint64_t forgotten(struct service *service)
+{
+	char key[KEY_TEXT_MAX];
+	struct key_question question;
+	struct key_identity identity;
+	int result;
+	key_generate("svc", MODE_LIVE, key);
+	assert_false(service_key_known(service, slice_of(key), &question, &result, &identity, NULL));
+	return question.generation;
+}
+
+static void keys_are_forgotten_for_what_changed_something(void **state)
+{
+	struct fixture *fixture = *state;
+	struct service service = {
+		.settings = &fixture->settings, .store = fixture->admin.store, .keys = key_cache_make()};
+	const char *account = make(fixture, "account create", "account_id", "{\"name\":\"@\"}", "One");
+	char arguments[200];
+	struct json *answer;
+	fixture->admin.service = &service;
+	snprintf(arguments, sizeof arguments, "{\"account\":\"%s\"}", account);
+	uint64_t before = forgotten(&service);
+	assert_int_equal(run(fixture, "account billing", arguments, &answer), OK);
+	assert_int_equal(run(fixture, "billing show", arguments, &answer), OK);
+	assert_int_equal(forgotten(&service), before);
+	snprintf(arguments, sizeof arguments, "{\"account\":\"%s\",\"country\":\"ES\"}", account);
+	assert_int_equal(run(fixture, "account billing", arguments, &answer), OK);
+	assert_int_equal(forgotten(&service), before + 1);
+	/* What failed may have been done. */
+	assert_int_equal(run(fixture, "account suspend", "{\"account\":\"acc_none\"}", &answer),
+	                 ERR_NOT_FOUND);
+	assert_int_equal(forgotten(&service), before + 2);
+	fixture->admin.service = NULL;
+	key_cache_free(service.keys);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_table_is_well_formed),
+		cmocka_unit_test(what_leaves_no_act_only_reads),
 		TEST(test_arguments_are_checked),
+		TEST(test_errors_name_the_field),
+		cmocka_unit_test(test_no_sentence_speaks_of_a_command_line),
 		TEST(test_account_channel_and_key),
 		TEST(test_configure_says_whether_it_changed),
 		TEST(test_backup_comes_back),
@@ -491,6 +649,7 @@ int main(void)
 		TEST(test_stale_socket_is_replaced),
 		TEST(test_other_users_are_refused),
 		TEST(test_many_callers_at_once),
+		TEST(keys_are_forgotten_for_what_changed_something),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

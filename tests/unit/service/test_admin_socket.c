@@ -150,7 +150,8 @@ static void odd_callers(void **state)
 	ask(short_path, "{\"operation\":7}", "\"exit\":2");
 	ask(short_path, "{\"operation\":\"account list\",\"arguments\":[]}", "\"exit\":2");
 	ask(short_path, "{\"operation\":\"account list\",\"arguments\":{\"limits\":1}}", "limits");
-	ask(short_path, "{\"operation\":\"account show\",\"arguments\":{}}", "ACCOUNT");
+	ask(short_path, "{\"operation\":\"account show\",\"arguments\":{}}",
+	    "\\u0001account\\u0002 is missing");
 	ask(short_path, LIST, "\"has_more\":false");
 	admin_server_stop(server);
 }

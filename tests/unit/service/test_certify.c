@@ -51,6 +51,16 @@ int __real_store_get_chain(struct store *store, int64_t account, int64_t chain,
 int __wrap_store_get_chain(struct store *store, int64_t account, int64_t chain,
                            struct chain_head *ret, struct error *why);
 
+static int writers_taken;
+struct db_connection *__real_db_take_writer(struct db *db);
+struct db_connection *__wrap_db_take_writer(struct db *db);
+
+struct db_connection *__wrap_db_take_writer(struct db *db)
+{
+	writers_taken++;
+	return __real_db_take_writer(db);
+}
+
 int64_t __wrap_store_now_us(const struct store *store)
 {
 	return shared_now_us;
@@ -147,8 +157,12 @@ static int ask(enum mode mode, struct certification_range range)
 	struct key_identity key = key_of(mode);
 	buf_clear(&out);
 	error = (struct error){0};
-	return certification_request(&service, &key, &range, idempotency_key, LANGUAGE_SPANISH, &out,
-	                             &replayed, &error);
+	return certification_request(&service,
+	                             &(struct certification_order){.key = &key,
+	                                                           .range = &range,
+	                                                           .idempotency_key = idempotency_key,
+	                                                           .language = LANGUAGE_SPANISH},
+	                             &out, &replayed, &error);
 }
 
 static int request(enum mode mode, int64_t first, int64_t last)
@@ -253,6 +267,46 @@ static int ask_times(int64_t from_us, int64_t to_us)
 	return ask(MODE_LIVE, (struct certification_range){.from_us = from_us, .to_us = to_us});
 }
 
+/* ---- the estimate ---- */
+
+static int estimate(enum mode mode, int64_t last, struct certification_estimate *ret)
+{
+	struct key_identity key = key_of(mode);
+	struct certification_range range = {
+		.from_us = TIME_NONE, .to_us = TIME_NONE, .seq_from = 1, .seq_to = last};
+	return certification_estimate(
+		&service, &(struct certification_order){.key = &key, .range = &range}, ret, &error);
+}
+
+/* It finds what a request would, and no registration waits for it. */
+static void an_estimate_takes_no_writer(void **state)
+{
+	struct certification_estimate told;
+	sample_register(&sample, MODE_LIVE, 1);
+	sample_register(&sample, MODE_TEST, 1);
+	for (int asked = 0; asked <= TEST_CERTIFICATIONS_PER_DAY; asked++) {
+		writers_taken = 0;
+		assert_int_equal(estimate(MODE_TEST, 1, &told), OK);
+		assert_int_equal(told.refusal, asked == TEST_CERTIFICATIONS_PER_DAY ? ERR_TEST_QUOTA : OK);
+		assert_int_equal(writers_taken, 0);
+		assert_int_equal(request(MODE_TEST, 1, 1), told.refusal);
+	}
+	for (int left = CREDITS - 1; left >= 0; left -= FEE) {
+		writers_taken = 0;
+		assert_int_equal(estimate(MODE_LIVE, 1, &told), OK);
+		assert_int_equal(told.refusal, left < FEE ? ERR_INSUFFICIENT_BALANCE : OK);
+		assert_int_equal(writers_taken, 0);
+		assert_int_equal(request(MODE_LIVE, 1, 1), told.refusal);
+	}
+	sample_register(&sample, MODE_LIVE, 10);
+	settings.certification_open_per_account = 1;
+	assert_int_equal(estimate(MODE_LIVE, 1, &told), OK);
+	assert_int_equal(told.refusal, ERR_RATE_LIMITED);
+	settings.certification_open_per_account = 0;
+	assert_int_equal(estimate(MODE_LIVE, 1, &told), OK);
+	assert_int_equal(told.refusal, ERR_NOT_OPERATIONAL);
+}
+
 /* From is included, to is not; what comes after the request is not of it, however late `to` is. */
 static void times_are_frozen_at_the_request(void **state)
 {
@@ -297,7 +351,7 @@ static void ranges_without_meaning_are_refused(void **state)
 		{{NOW, TIME_NONE, 0, 0}, "exactly one pair"},
 		{{NOW, NOW + 1, 1, 2}, "exactly one pair"},
 		{{TIME_NONE, TIME_NONE, -1, 2}, "at least 1"},
-		{{TIME_NONE, TIME_NONE, 3, 2}, "'seq_from' must come before 'seq_to'"},
+		{{TIME_NONE, TIME_NONE, 3, 2}, "'seq_from' must not be greater than 'seq_to'"},
 		{{TIME_NONE, TIME_NONE, 5, 6}, "last event of the chain, which is 5"},
 		{{NOW, NOW, 0, 0}, "'from' must come before 'to'"},
 		{{NOW, NOW + 1, 0, 0}, "holds no events"},
@@ -765,6 +819,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_live_request_is_paid_and_wakes),
 		TEST(a_test_request_needs_no_seal),
+		TEST(an_estimate_takes_no_writer),
 		TEST(times_are_frozen_at_the_request),
 		TEST(ranges_without_meaning_are_refused),
 		TEST(a_range_is_of_so_many_events),

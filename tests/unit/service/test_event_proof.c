@@ -124,7 +124,7 @@ static int write_within(const struct sample *channel, const struct event *event,
 	struct json_writer writer = {.out = &out};
 	buf_clear(&out);
 	error = (struct error){0};
-	return event_proof_json(&office.service, channel->account, chain_of(channel, event->mode),
+	return event_proof_json(office.service.store, channel->account, chain_of(channel, event->mode),
 	                        event, memory, &writer, &error);
 }
 
@@ -295,8 +295,8 @@ static int record(const struct sample *channel, const struct event *event, struc
 {
 	buf_clear(&out);
 	error = (struct error){0};
-	return event_evidence_record(&office.service, channel->account, chain_of(channel, event->mode),
-	                             event, memory, &out, &error);
+	return event_evidence_record(office.service.store, channel->account,
+	                             chain_of(channel, event->mode), event, memory, &out, &error);
 }
 
 static void is_recorded(const struct sample *channel, int64_t sequence)

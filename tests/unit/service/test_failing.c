@@ -149,9 +149,12 @@ static int request(const char *key, struct buf *out, bool *ret_replayed)
 {
 	struct certification_range range = {.from_us = 1,
 	                                    .to_us = INT64_C(4102444800) * US_PER_SECOND}; /* 2100 */
+	struct certification_order order = {.key = &office.live_key,
+	                                    .range = &range,
+	                                    .idempotency_key = key,
+	                                    .language = LANGUAGE_SPANISH};
 	buf_clear(out);
-	return certification_request(&office.service, &office.live_key, &range, key, LANGUAGE_SPANISH,
-	                             out, ret_replayed, &error);
+	return certification_request(&office.service, &order, out, ret_replayed, &error);
 }
 
 static int read_record(struct buf *out)
@@ -190,8 +193,8 @@ static int prove(int64_t sequence, struct buf *out)
 	                             office.sample.live_chain, sequence, &arena, &event, &error);
 	json_begin_object(&writer, NULL);
 	if (!result)
-		result = event_proof_json(&office.service, office.sample.account, office.sample.live_chain,
-		                          &event, &arena, &writer, &error);
+		result = event_proof_json(office.service.store, office.sample.account,
+		                          office.sample.live_chain, &event, &arena, &writer, &error);
 	json_end_object(&writer);
 	return result ? result : buf_check(out);
 }
@@ -203,7 +206,7 @@ static int record(int64_t sequence, struct buf *out)
 	int result = store_get_event(office.service.store, office.sample.account,
 	                             office.sample.live_chain, sequence, &arena, &event, &error);
 	if (!result)
-		result = event_evidence_record(&office.service, office.sample.account,
+		result = event_evidence_record(office.service.store, office.sample.account,
 		                               office.sample.live_chain, &event, &arena, out, &error);
 	return result ? result : buf_check(out);
 }
@@ -341,7 +344,7 @@ static int restore(const char *path)
 	assert_int_equal(mkdir(directory, 0700), 0);
 	struct db_options store = {.url = restored_url, .create = true};
 	struct content_options content = {.url = restored_content, .create = true};
-	return backup_restore(path, &store, &content, &facts, &error);
+	return backup_restore(path, &store, &content, false, &facts, &error);
 }
 
 /* Every call of making and restoring it. Without its manifest a backup is none. */
@@ -378,7 +381,7 @@ static void a_backup_is_whole_or_none(void **state)
 		struct db_options store = {.url = url, .create = true};
 		struct content_options objects = {.url = content, .create = true};
 		failing_arm(kinds, at);
-		int result = backup_restore(path, &store, &objects, &facts, &error);
+		int result = backup_restore(path, &store, &objects, false, &facts, &error);
 		const char *failed = failing_disarm();
 		if (failed ? !failing_is_fault(result) && result : result)
 			fail_msg("call %d, %s: %d %s", at, failed ? failed : "none", result,

@@ -30,6 +30,7 @@ static struct {
 	int overdue; /* so many more are found */
 	int64_t overdue_before_us, overdue_after;
 	int discarded;
+	const char *logged; /* last */
 } store_now;
 static int64_t now_us;
 
@@ -120,6 +121,7 @@ void __wrap_content_discard(struct content_store *content, const char *name)
 
 void __wrap_log_write(enum log_level level, const char *event, ...)
 {
+	store_now.logged = event;
 }
 
 static int set_up(void **state)
@@ -241,6 +243,7 @@ static void documents_are_issued_or_discarded(void **state)
 	assert_int_equal(store_now.discarded, 0);
 	store_now.complete_result = ERR_REFUSED;
 	issue_succeeded(&attempt, &issued);
+	assert_string_equal(store_now.logged, "certification_not_completed");
 	assert_int_equal(store_now.told, COMPLETED);
 	assert_int_equal(store_now.discarded, 3);
 	assert_int_equal(atomic_load(&service.counters.certifications_completed), 1);

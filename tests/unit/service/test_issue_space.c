@@ -1,4 +1,5 @@
 /* Certifications leave the disk's reserve to registration. What the disk says is given here. */
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,6 +25,11 @@ int __wrap_statvfs64(const char *path, struct statvfs *ret)
 {
 	*ret = (struct statvfs){
 		.f_frsize = MEBIBYTE, .f_blocks = total_mebibytes, .f_bavail = available_mebibytes};
+	/* What the node sees of its disks meanwhile is no look of a certification's. */
+	char thread[16] = "";
+	pthread_getname_np(pthread_self(), thread, sizeof thread);
+	if (strcmp(thread, "issuer") != 0)
+		return 0;
 	if (strstr(path, "/content") && content_looks >= 0 && content_looks-- <= 0) {
 		content_looks = 0;
 		ret->f_bavail = 0;

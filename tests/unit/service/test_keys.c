@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -11,6 +12,7 @@
 
 #include "base/digest.h"
 #include "sample.h"
+#include "service/key_uses.h"
 #include "service/keys.h"
 
 #define DIGITS "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -175,6 +177,18 @@ int __wrap_store_find_key(struct store *store, const struct sha256 *key_hash,
 	return result;
 }
 
+static int note_result; /* of writing down what was used; OK: it is written */
+
+int __real_store_note_key_uses(struct store *store, const struct key_use *uses, size_t count,
+                               struct error *failure);
+int __wrap_store_note_key_uses(struct store *store, const struct key_use *uses, size_t count,
+                               struct error *failure);
+int __wrap_store_note_key_uses(struct store *store, const struct key_use *uses, size_t count,
+                               struct error *failure)
+{
+	return note_result ? note_result : __real_store_note_key_uses(store, uses, count, failure);
+}
+
 static int set_up(void **state)
 {
 	now_us = 1000 * US_PER_SECOND;
@@ -186,13 +200,17 @@ static int set_up(void **state)
 	sample_add_key(&sample, MODE_LIVE, LIVE_KEY, key_id);
 	service = (struct service){.settings = &settings, .store = sample.store};
 	service.keys = key_cache_make();
+	service.key_uses = key_uses_make();
 	assert_non_null(service.keys);
+	assert_non_null(service.key_uses);
+	note_result = OK;
 	return 0;
 }
 
 static int tear_down(void **state)
 {
 	key_cache_free(service.keys);
+	key_uses_free(service.key_uses);
 	sample_close(&sample);
 	return 0;
 }
@@ -220,6 +238,82 @@ static void is_known_until(const char *key, int expected, int64_t end_us)
 	assert_int_equal(result, expected);
 	now_us = end_us;
 	assert_false(is_known(key, &result, &question));
+}
+
+static int64_t last_used(void)
+{
+	ARENA_AUTO struct arena arena;
+	arena_init(&arena, 1 << 20);
+	struct key_list list;
+	assert_int_equal(store_list_keys(sample.store, slice_of(""), slice_of(sample.channel_id),
+	                                 slice_of(""), 10, &arena, &list, &error),
+	                 OK);
+	assert_int_equal(list.count, 1);
+	return list.items[0].last_used_at_us;
+}
+
+static void its_last_use_is_written_down(void **state)
+{
+	int64_t before_us = clock_now_us();
+	assert_int_equal(service_write_key_uses(&service, &error), OK);
+	assert_true(last_used() == TIME_NONE);
+	assert_int_equal(look_up(LIVE_KEY), OK);
+	note_result = ERR_UNAVAILABLE;
+	assert_int_equal(service_write_key_uses(&service, &error), ERR_UNAVAILABLE);
+	assert_true(last_used() == TIME_NONE);
+	note_result = OK; /* it was kept */
+	assert_int_equal(service_write_key_uses(&service, &error), OK);
+	int64_t used_us = last_used();
+	assert_true(used_us >= before_us && used_us <= clock_now_us());
+	int64_t revoked_us;
+	assert_int_equal(
+		store_revoke_key(sample.store, slice_of(key_id), NULL, before_us, &revoked_us, &error), OK);
+	assert_int_equal(look_up(LIVE_KEY), ERR_REVOKED_KEY);
+	assert_int_equal(service_write_key_uses(&service, &error), OK);
+	assert_int_equal(last_used(), used_us);
+}
+
+/* Whatever the order in which nodes say it. */
+static void the_latest_use_stays(void **state)
+{
+	struct key_identity identity;
+	struct sha256 hash = sha256_of(LIVE_KEY, strlen(LIVE_KEY));
+	assert_int_equal(service_look_up_key(&service, &hash, &identity, &error), OK);
+	static const int64_t times[][2] = {{50, 50}, {40, 50}, {60, 60}, {59, 60}};
+	for (size_t i = 0; i < sizeof times / sizeof *times; i++) {
+		struct key_use use = {identity.account, identity.key, times[i][0]};
+		assert_int_equal(store_note_key_uses(sample.store, &use, 1, &error), OK);
+		assert_int_equal(last_used(), times[i][1]);
+	}
+}
+
+#define MANY (KEY_USES_MAX + 1000)
+
+static void uses_are_gathered_by_key(void **state)
+{
+	struct key_uses *uses = key_uses_make();
+	size_t count;
+	struct key_use *taken = key_uses_take(uses, &count);
+	assert_int_equal(count, 0);
+	free(taken);
+	for (int64_t at_us = 1; at_us <= 3; at_us++)
+		for (int64_t key = 5000; key > 0; key--)
+			key_uses_note(uses, &(struct key_use){1 + key % 2, key, key % 3 ? at_us : 4 - at_us});
+	taken = key_uses_take(uses, &count);
+	assert_int_equal(count, 5000);
+	for (size_t i = 0; i < count; i++) {
+		assert_int_equal(taken[i].at_us, 3);
+		assert_int_equal(taken[i].account, 1 + taken[i].key % 2);
+		assert_true(i == 0 || taken[i - 1].account < taken[i].account ||
+		            (taken[i - 1].account == taken[i].account && taken[i - 1].key < taken[i].key));
+	}
+	free(taken);
+	for (int64_t key = 1; key <= (int64_t)MANY; key++)
+		key_uses_note(uses, &(struct key_use){1, key, 1});
+	taken = key_uses_take(uses, &count);
+	assert_int_equal(count, KEY_USES_MAX);
+	free(taken);
+	key_uses_free(uses);
 }
 
 static void a_typo_costs_no_look_up(void **state)
@@ -308,9 +402,9 @@ static void revoked_and_disabled_ones_say_whose_they_are(void **state)
 	struct key_identity identity = {0};
 	assert_int_equal(service_look_up_key(&service, &hash, &identity, &error), ERR_ACCOUNT_DISABLED);
 	assert_string_equal(identity.key_id, key_id);
-	assert_int_equal(
-		store_revoke_key(sample.store, slice_of(key_id), sample.now_us, &revoked_at_us, &error),
-		OK);
+	assert_int_equal(store_revoke_key(sample.store, slice_of(key_id), NULL, sample.now_us,
+	                                  &revoked_at_us, &error),
+	                 OK);
 	for (int cached = 0; cached < 2; cached++) {
 		memset(&identity, 0, sizeof identity);
 		if (cached)
@@ -387,6 +481,9 @@ int main(void)
 		cmocka_unit_test(known_keys_stay_well_formed),
 		cmocka_unit_test(a_typo_is_found),
 		cmocka_unit_test(other_shapes_are_no_keys),
+		CACHE_TEST(its_last_use_is_written_down),
+		CACHE_TEST(the_latest_use_stays),
+		CACHE_TEST(uses_are_gathered_by_key),
 		CACHE_TEST(a_typo_costs_no_look_up),
 		CACHE_TEST(a_key_is_known_for_two_seconds),
 		CACHE_TEST(its_life_begins_with_the_look_up),

@@ -39,12 +39,15 @@ static void test_what_is_not_there_has_no_line(void **state)
 static void test_every_template_in_both_languages(void **state)
 {
 	static const char *const names[] = {MAIL_ENDPOINT_DISABLED, MAIL_TOPUP_FAILED,
-	                                    MAIL_ACCOUNT_DISABLED};
+	                                    MAIL_ACCOUNT_DISABLED, MAIL_PASSKEY_ADDED,
+	                                    MAIL_PASSKEY_REMOVED};
+	static const char *const of[] = {"acc_1", "acc_1", "acc_1", "a phone", "a phone"};
 	static const char values[] =
 		"{\"endpoint_id\":\"whk_1\",\"url\":\"https://example.org/hook\",\"reason\":\"daily_limit\","
 		"\"pack_id\":\"pck_1\",\"sale_code\":\"sal_1\",\"payment_url\":\"https://pay.example.org\","
+		"\"name\":\"a phone\",\"at\":\"2026-01-01T00:00:00.000000Z\",\"address\":\"192.0.2.7\","
 		"\"active_at\":\"2025-01-01T00:00:00.000000Z\"}";
-	for (size_t i = 0; i < 3; i++) {
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
 		BUF_AUTO struct buf english, spanish, subject, asunto;
 		fill(names[i], values, LANGUAGE_ENGLISH, &subject, &english);
 		fill(names[i], values, LANGUAGE_SPANISH, &asunto, &spanish);
@@ -53,8 +56,8 @@ static void test_every_template_in_both_languages(void **state)
 		assert_ptr_equal(strstr(spanish.data, "Hola:\n\n"), spanish.data);
 		assert_null(strchr(english.data, '{'));
 		assert_null(strchr(spanish.data, '{'));
-		assert_non_null(strstr(english.data, "acc_1"));
-		assert_non_null(strstr(spanish.data, "acc_1"));
+		assert_non_null(strstr(english.data, of[i]));
+		assert_non_null(strstr(spanish.data, of[i]));
 	}
 }
 

@@ -82,8 +82,8 @@ static void deliver_next(struct post *post)
 	struct store *store = post->sample.store;
 	ARENA_AUTO struct arena arena;
 	arena_init(&arena, (size_t)1 << 20);
-	int result = store_claim_mail(store, HOLDER, store_now_us(store), 30 * US_PER_SECOND, &arena,
-	                              &mail, NULL);
+	int result = store_claim_mail(store, NULL, HOLDER, store_now_us(store), 30 * US_PER_SECOND,
+	                              &arena, &mail, NULL);
 	if (result != ERR_NOT_FOUND) { /* it waits its millisecond */
 		assert_int_equal(result, OK);
 		mailing_deliver(&post->mailing, &mail, &stopping);

@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "sample.h"
 #include "service/admin.h"
+#include "service/keys.h"
 #include "service/purchase.h"
 #include "store/money/packs.h"
 #include "store/money/topup.h"
@@ -134,9 +135,11 @@ static int set_up(void **state)
 	service.settings = &settings;
 	service.store = sample.store;
 	later_us = 0;
-	assert_int_equal(payment_provider_open(&(struct payment_settings){.provider = "manual"},
-	                                       &service.payments, &error),
-	                 OK);
+	struct payment_provider *payments = NULL;
+	assert_int_equal(
+		payment_provider_open(&(struct payment_settings){.provider = "manual"}, &payments, &error),
+		OK);
+	service.payments = payments;
 	struct pack_record pack = {
 		.name = "Pack", .credits = 10, .amount_minor = 1000, .currency = CURRENCY_EUR};
 	assert_int_equal(store_create_pack(sample.store, &pack, sample.now_us, pack_id, &error), OK);
@@ -445,6 +448,21 @@ static void a_notice_counts_once_whatever_fails(void **state)
 	}
 }
 
+/* Until it is woken a copy takes no notice of what the provider says, so that it is told again. */
+static void a_quiet_store_takes_no_notice(void **state)
+{
+	(void)state;
+	begin_purchase();
+	struct payment_notice notice = notice_of(PAYMENT_NOTICE_PAID);
+	atomic_store(&service.quiet_since_us, 1);
+	assert_int_equal(service_payment_notice(&service, &notice, &error), ERR_UNAVAILABLE);
+	assert_int_equal(the_balance(), 3);
+	assert_int_equal(the_purchase().state, PURCHASE_PENDING);
+	atomic_store(&service.quiet_since_us, 0);
+	assert_int_equal(service_payment_notice(&service, &notice, &error), OK);
+	assert_int_equal(the_balance(), 13);
+}
+
 /* What the provider charged it gives back: by whoever is woken. */
 static void a_refund_that_the_operator_asks_for(void **state)
 {
@@ -458,11 +476,16 @@ static void a_refund_that_the_operator_asks_for(void **state)
 	assert_int_equal(json_parse(&arena, slice_of(text), NULL, &arguments, NULL), OK);
 	struct admin admin = {.settings = &settings, .store = sample.store, .service = &service};
 	service.wake = note_wake;
+	service.keys = key_cache_make(); /* which a command has forgotten */
+	assert_non_null(service.keys);
 	notices_woken = 0;
 	assert_int_equal(
-		admin_run(&admin, admin_find(slice_of("purchase refund")), arguments, &answer, NULL), OK);
+		admin_run(&admin, admin_find(slice_of("purchase refund")), arguments, NULL, &answer, NULL),
+		OK);
 	assert_int_equal(notices_woken, 1);
 	service.wake = NULL;
+	key_cache_free(service.keys);
+	service.keys = NULL;
 	assert_int_equal(the_purchase().state, PURCHASE_PAID); /* until it is given back */
 }
 
@@ -528,6 +551,23 @@ static void a_page_is_kept_or_told_to_be_missing(void **state)
 	                 OK);
 }
 
+static void a_quiet_store_asks_for_no_page(void **state)
+{
+	char sale_id[ID_SIZE];
+	(void)state;
+	new_account();
+	ANSWERS(PAYMENT_DECLINED);
+	assert_int_equal(store_create_purchase(sample.store, slice_of(account_id), slice_of(pack_id),
+	                                       "manual", sample.now_us, sale_id, &error),
+	                 OK);
+	atomic_store(&service.quiet_since_us, 1);
+	assert_int_equal(service_make_payment_page(&service, slice_of(sale_id), &error), OK);
+	assert_true(provider.pages == 0 && !the_purchase().payment_url);
+	atomic_store(&service.quiet_since_us, 0);
+	assert_int_equal(service_make_payment_page(&service, slice_of(sale_id), &error), OK);
+	assert_true(provider.pages == 1 && the_purchase().payment_url);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -544,6 +584,8 @@ int main(void)
 		TEST(a_refund_that_the_operator_asks_for),
 		TEST(notices_of_other_kinds),
 		TEST(a_page_is_kept_or_told_to_be_missing),
+		TEST(a_quiet_store_takes_no_notice),
+		TEST(a_quiet_store_asks_for_no_page),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,7 +12,8 @@
 #include "base/log.h"
 #include "service/registrar.h"
 
-#define ITEMS_MAX 4000
+#define ITEMS_MAX 9000
+#define QUEUE_MAX 16384
 #define BATCH_MAX 1024
 
 static struct {
@@ -223,6 +224,21 @@ static void sharded_it_makes_one_for_each_account(void **state)
 	stop(fixture);
 }
 
+/* It takes what waits together while nobody keeps settings from being replaced and freed. */
+static void what_settings_say_later_is_nothing_to_it(void **state)
+{
+	struct fixture *fixture = start(true);
+	struct settings *replaced = calloc(1, sizeof *replaced);
+	*replaced = fixture->settings;
+	replaced->store_sharded = false;
+	fixture->service.settings = replaced;
+	submit_behind_one(fixture, 60, 6);
+	assert_int_equal(seen.begun, 7);
+	assert_one_account_each(fixture);
+	stop(fixture);
+	free(replaced);
+}
+
 static void batches_have_an_end(void **state)
 {
 	for (int sharded = 0; sharded < 2; sharded++) {
@@ -233,6 +249,46 @@ static void batches_have_an_end(void **state)
 		assert_int_equal(seen.sizes[3], 1);
 		stop(fixture);
 	}
+}
+
+/* However much an account has waiting, the next batch has room for the others. */
+static void a_backlog_of_one_holds_up_nobody(void **state)
+{
+	for (int sharded = 0; sharded < 2; sharded++) {
+		struct fixture *fixture = start(sharded);
+		close_gate(true);
+		submit(fixture, 1);
+		wait_until(&seen.begun, 1);
+		for (size_t i = 0; i < 3 * BATCH_MAX; i++)
+			submit(fixture, 1);
+		submit(fixture, 2);
+		submit(fixture, 3);
+		close_gate(false);
+		wait_until(&seen.done, fixture->count);
+		/* Sharded, behind a batch of the first's, which was there before. */
+		size_t second = sharded ? 1 + BATCH_MAX : 2;
+		assert_int_equal(account_at(fixture, second), 2);
+		assert_int_equal(account_at(fixture, second + 1), 3);
+		assert_int_equal(account_at(fixture, second + 2), 1);
+		stop(fixture);
+	}
+}
+
+/* It is refused where others still are not. */
+static void no_backlog_takes_all_room(void **state)
+{
+	struct fixture *fixture = start(false);
+	close_gate(true);
+	submit(fixture, 1);
+	wait_until(&seen.begun, 1);
+	for (size_t i = 0; i < QUEUE_MAX / 2; i++)
+		submit(fixture, 1);
+	struct pending_registration one_more = {.registration = {.account = 1, .chain = MODE_TEST}};
+	assert_int_equal(register_submit(&fixture->service, &one_more, NULL), ERR_UNAVAILABLE);
+	submit(fixture, 2);
+	close_gate(false);
+	wait_until(&seen.done, fixture->count);
+	stop(fixture);
 }
 
 /* Coming and going in any order, none is lost, none is done twice. */
@@ -321,6 +377,8 @@ static void a_store_that_fails_is_not_asked_again(void **state)
 		assert_int_equal(seen.refused, 60);
 		assert_int_equal(fixture->items[1].registration.result, failures[i]);
 		assert_int_equal(chains_apart(fixture), 0);
+		/* The last batch failed, too: what readiness goes by. */
+		assert_int_equal(atomic_load(&fixture->service.lacks_space), failures[i] == ERR_NO_SPACE);
 		end(fixture);
 	}
 }
@@ -384,7 +442,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_waits_makes_one_batch),
 		cmocka_unit_test(sharded_it_makes_one_for_each_account),
+		cmocka_unit_test(what_settings_say_later_is_nothing_to_it),
 		cmocka_unit_test(batches_have_an_end),
+		cmocka_unit_test(a_backlog_of_one_holds_up_nobody),
+		cmocka_unit_test(no_backlog_takes_all_room),
 		cmocka_unit_test(histories_of_any_shape_end_well),
 		cmocka_unit_test(a_broken_chain_fails_alone),
 		cmocka_unit_test(a_store_that_fails_is_not_asked_again),

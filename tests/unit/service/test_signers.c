@@ -187,17 +187,17 @@ static void test_a_rotation_wants_a_next_key_whose_time_it_is(void **state)
 {
 	struct slice reason = slice_of("yearly");
 	world.keys[SIGNER_NEXT].valid_from_us = NOW + 1;
-	assert_int_equal(signers_rotate(&service, reason, &error), ERR_REFUSED);
+	assert_int_equal(signers_rotate(&service, service.store, reason, &error), ERR_REFUSED);
 	world.keys[SIGNER_NEXT].valid_from_us = NOW - 2;
 	world.keys[SIGNER_NEXT].valid_until_us = NOW - 1;
-	assert_int_equal(signers_rotate(&service, reason, &error), ERR_REFUSED);
+	assert_int_equal(signers_rotate(&service, service.store, reason, &error), ERR_REFUSED);
 	world.keys[SIGNER_NEXT].valid_until_us = NOW + 1;
-	assert_int_equal(signers_rotate(&service, reason, &error), OK);
+	assert_int_equal(signers_rotate(&service, service.store, reason, &error), OK);
 	assert_int_equal(world.in_force, SIGNER_NEXT);
-	assert_int_equal(signers_rotate(&service, reason, &error), ERR_REFUSED);
+	assert_int_equal(signers_rotate(&service, service.store, reason, &error), ERR_REFUSED);
 	set_up(state);
 	world.has_next = false;
-	assert_int_equal(signers_rotate(&service, reason, &error), ERR_REFUSED);
+	assert_int_equal(signers_rotate(&service, service.store, reason, &error), ERR_REFUSED);
 }
 
 static void test_a_key_that_does_not_sign_is_asked_again_and_told_once(void **state)

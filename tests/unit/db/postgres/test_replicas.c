@@ -64,16 +64,17 @@ static void counts_the_standbys_that_are_waited_for(void **state)
 			fail_msg("'%s': %u", rows[i].names, pg_standbys_waited_for(rows[i].names));
 }
 
-/* A row of pg_replica_query. */
-static PGresult *answer(const char *const values[6])
+/* A row of pg_replica_query, or with one more value of pg_shard_committed_query. */
+static PGresult *answer(const char *const values[7])
 {
-	PGresAttDesc columns[6] = {{0}};
-	static char names[6][2] = {"a", "b", "c", "d", "e", "f"};
-	for (int i = 0; i < 6; i++)
+	PGresAttDesc columns[7] = {{0}};
+	static char names[7][2] = {"a", "b", "c", "d", "e", "f", "g"};
+	int count = values[6] ? 7 : 6;
+	for (int i = 0; i < count; i++)
 		columns[i].name = names[i];
 	PGresult *result = PQmakeEmptyPGresult(NULL, PGRES_TUPLES_OK);
-	assert_int_equal(PQsetResultAttrs(result, 6, columns), 1);
-	for (int i = 0; i < 6; i++) {
+	assert_int_equal(PQsetResultAttrs(result, count, columns), 1);
+	for (int i = 0; i < count; i++) {
 		char value[64];
 		strcpy(value, values[i]);
 		assert_int_equal(PQsetvalue(result, 0, i, value, (int)strlen(value)), 1);
@@ -85,7 +86,7 @@ static void judges_what_a_commit_can_promise(void **state)
 {
 	static const struct {
 		unsigned wanted;
-		const char *values[6]; /* synchronous_commit, fsync, full_page_writes, names, … */
+		const char *values[7]; /* synchronous_commit, fsync, full_page_writes, names, … */
 		const char *reason;    /* NULL: all is well */
 	} rows[] = {
 		{1, {"on", "on", "on", "a", "1", "0"}, NULL},
@@ -113,13 +114,59 @@ static void judges_what_a_commit_can_promise(void **state)
 		assert_non_null(connection);
 		connection->base.db = &db.base;
 		PGresult *row = answer(rows[i].values);
-		pg_judge_replicas(connection, row);
+		pg_judge_replicas(connection, row, "on a shard: ");
 		PQclear(row);
 		assert_int_equal(connection->base.failure, rows[i].reason ? ERR_UNAVAILABLE : OK);
-		if (rows[i].reason)
+		if (rows[i].reason) {
+			assert_non_null(strstr(connection->base.error.cause, "on a shard: "));
 			assert_non_null(strstr(connection->base.error.cause, rows[i].reason));
+		}
 		free(connection);
 	}
+}
+
+static void a_shards_standbys_are_beyond_what_was_written(void **state)
+{
+	static const struct {
+		unsigned wanted;
+		const char *values[7];
+		int failure;
+	} rows[] = {
+		{1, {"on", "on", "on", "a", "1", "0"}, OK},
+		{1, {"on", "on", "on", "a", "1", "0", "1001"}, OK},
+		{1, {"on", "on", "on", "a", "1", "0", "1000"}, ERR_UNKNOWN_OUTCOME},
+		{1, {"on", "on", "on", "a", "1", "0", ""}, ERR_UNKNOWN_OUTCOME},
+		{1, {"on", "on", "on", "a, b", "2", "0", "999 1001"}, OK},
+		{2, {"on", "on", "on", "2 (a, b)", "2", "0", "999 1001"}, ERR_UNKNOWN_OUTCOME},
+		{2, {"on", "on", "on", "ANY 2 (a, b, c)", "3", "0", "1001 7 18446744073709551615"}, OK},
+		{1, {"on", "on", "on", "", "0", "0", "1001"}, ERR_UNAVAILABLE},
+		{0, {"on", "on", "on", "", "0", "0", ""}, OK},
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct pg_db db = {.require_replicas = rows[i].wanted};
+		struct pg_connection *connection = calloc(1, sizeof *connection);
+		assert_non_null(connection);
+		connection->base.db = &db.base;
+		connection->written = 1000;
+		PGresult *row = answer(rows[i].values);
+		pg_judge_shard(connection, row);
+		PQclear(row);
+		assert_int_equal(connection->base.failure, rows[i].failure);
+		free(connection);
+	}
+}
+
+static void an_account_that_no_shard_has_is_told(void **state)
+{
+	struct pg_db db = {0};
+	struct pg_connection *connection = calloc(1, sizeof *connection);
+	assert_non_null(connection);
+	connection->base.db = &db.base;
+	PGresult *none = PQmakeEmptyPGresult(NULL, PGRES_TUPLES_OK);
+	pg_judge_shard(connection, none);
+	PQclear(none);
+	assert_int_equal(connection->base.failure, ERR_INTERNAL);
+	free(connection);
 }
 
 int main(void)
@@ -127,6 +174,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(counts_the_standbys_that_are_waited_for),
 		cmocka_unit_test(judges_what_a_commit_can_promise),
+		cmocka_unit_test(a_shards_standbys_are_beyond_what_was_written),
+		cmocka_unit_test(an_account_that_no_shard_has_is_told),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -138,7 +138,7 @@ static void test_unknown_things_are_named(void **state)
 	assert_int_equal(store_find_channel(store, id, &fixture->arena, &channel, error),
 	                 ERR_NOT_FOUND);
 	assert_string_equal(error->english, "There is no channel 'xyz_1'.");
-	assert_int_equal(store_revoke_key(store, id, 1, &revoked, error), ERR_NOT_FOUND);
+	assert_int_equal(store_revoke_key(store, id, NULL, 1, &revoked, error), ERR_NOT_FOUND);
 	assert_int_equal(store_delete_limit(store, id, error), ERR_NOT_FOUND);
 	assert_int_equal(store_delete_threshold(store, id, error), ERR_NOT_FOUND);
 	struct credit_movement movement = {1, "adjustment", NULL};
@@ -191,9 +191,12 @@ static void test_credits_settle_the_oldest_first(void **state)
 	assert_int_equal(account_of(fixture).balance, 9);
 
 	struct credit_list list;
-	assert_int_equal(store_list_credits(fixture->sample.store, slice_of(fixture->sample.account_id),
-	                                    0, 2, &fixture->arena, &list, NULL),
-	                 OK);
+	struct credit_filter filter = {.account_id = slice_of(fixture->sample.account_id),
+	                               .since_us = TIME_NONE,
+	                               .until_us = TIME_NONE,
+	                               .limit = 2};
+	assert_int_equal(
+		store_list_credits(fixture->sample.store, &filter, &fixture->arena, &list, NULL), OK);
 	assert_int_equal(list.count, 2);
 	assert_true(list.more);
 	assert_string_equal(list.items[0].kind, "settlement");
@@ -201,6 +204,23 @@ static void test_credits_settle_the_oldest_first(void **state)
 	assert_string_equal(list.items[1].kind, "adjustment");
 	assert_int_equal(list.items[1].credits, 10);
 	assert_string_equal(list.items[1].reference, "a reason");
+
+	filter.kind = slice_of("settlement");
+	assert_int_equal(
+		store_list_credits(fixture->sample.store, &filter, &fixture->arena, &list, NULL), OK);
+	for (size_t i = 0; i < list.count; i++)
+		assert_string_equal(list.items[i].kind, "settlement");
+	assert_true(list.count > 0);
+	filter.kind = slice_of("");
+	filter.until_us = list.items[0].at_us;
+	assert_int_equal(
+		store_list_credits(fixture->sample.store, &filter, &fixture->arena, &list, NULL), OK);
+	for (size_t i = 0; i < list.count; i++)
+		assert_true(list.items[i].at_us < filter.until_us);
+	filter.since_us = filter.until_us;
+	assert_int_equal(
+		store_list_credits(fixture->sample.store, &filter, &fixture->arena, &list, NULL), OK);
+	assert_int_equal(list.count, 0);
 }
 
 static void test_only_a_revert_makes_the_balance_negative(void **state)
@@ -336,10 +356,10 @@ static void test_keys_are_found_and_revoked(void **state)
 	struct slice channel_id = slice_of(fixture->sample.channel_id);
 	struct sha256 live = sha256_of("live", 4), test = sha256_of("test", 4);
 	char live_id[ID_SIZE], test_id[ID_SIZE];
-	assert_int_equal(store_create_key(store, channel_id, MODE_LIVE, "till 1", &live, "abcd",
-	                                  fixture->sample.now_us, live_id, NULL),
+	assert_int_equal(store_create_key(store, channel_id, MODE_LIVE, "till 1", TIME_NONE, &live,
+	                                  "abcd", fixture->sample.now_us, live_id, NULL),
 	                 OK);
-	assert_int_equal(store_create_key(store, channel_id, MODE_TEST, NULL, &test, "wxyz",
+	assert_int_equal(store_create_key(store, channel_id, MODE_TEST, NULL, TIME_NONE, &test, "wxyz",
 	                                  fixture->sample.now_us, test_id, NULL),
 	                 OK);
 	struct key_identity identity;
@@ -349,8 +369,8 @@ static void test_keys_are_found_and_revoked(void **state)
 	assert_false(identity.revoked);
 
 	int64_t first, second;
-	assert_int_equal(store_revoke_key(store, slice_of(live_id), 1000, &first, NULL), OK);
-	assert_int_equal(store_revoke_key(store, slice_of(live_id), 2000, &second, NULL), OK);
+	assert_int_equal(store_revoke_key(store, slice_of(live_id), NULL, 1000, &first, NULL), OK);
+	assert_int_equal(store_revoke_key(store, slice_of(live_id), NULL, 2000, &second, NULL), OK);
 	assert_int_equal(first, 1000);
 	assert_int_equal(second, 1000);
 	assert_int_equal(store_find_key(store, &live, &identity, NULL), OK);
@@ -366,8 +386,9 @@ static void test_keys_are_found_and_revoked(void **state)
 	assert_int_equal(list.items[0].revoked_at_us, 1000);
 	assert_int_equal(list.items[1].revoked_at_us, TIME_NONE);
 	/* The same key text twice would make two identities of one. */
-	assert_int_not_equal(
-		store_create_key(store, channel_id, MODE_LIVE, NULL, &live, "abcd", 1, live_id, NULL), OK);
+	assert_int_not_equal(store_create_key(store, channel_id, MODE_LIVE, NULL, TIME_NONE, &live,
+	                                      "abcd", 1, live_id, NULL),
+	                     OK);
 }
 
 static void test_suspension_is_seen_by_the_guard(void **state)
@@ -377,8 +398,8 @@ static void test_suspension_is_seen_by_the_guard(void **state)
 	char key_id[ID_SIZE];
 	struct key_identity identity;
 	struct slice channel_id = slice_of(fixture->sample.channel_id);
-	assert_int_equal(store_create_key(fixture->sample.store, channel_id, MODE_LIVE, NULL, &hash,
-	                                  "0000", 1, key_id, NULL),
+	assert_int_equal(store_create_key(fixture->sample.store, channel_id, MODE_LIVE, NULL, TIME_NONE,
+	                                  &hash, "0000", 1, key_id, NULL),
 	                 OK);
 	assert_int_equal(store_suspend_channel(fixture->sample.store, channel_id, true, NULL), OK);
 	assert_int_equal(store_find_key(fixture->sample.store, &hash, &identity, NULL), OK);
@@ -395,8 +416,9 @@ static void test_limits_count_and_refuse_test_keys(void **state)
 	struct slice channel_id = slice_of(fixture->sample.channel_id), none = slice_of("");
 	struct sha256 hash = sha256_of("t", 1);
 	char key_id[ID_SIZE], day[ID_SIZE], month[ID_SIZE], refused[ID_SIZE];
-	assert_int_equal(
-		store_create_key(store, channel_id, MODE_TEST, NULL, &hash, "0000", 1, key_id, NULL), OK);
+	assert_int_equal(store_create_key(store, channel_id, MODE_TEST, NULL, TIME_NONE, &hash, "0000",
+	                                  1, key_id, NULL),
+	                 OK);
 	assert_int_equal(store_create_limit(store, none, slice_of(key_id), PERIOD_DAY, 1, true, 1,
 	                                    refused, &fixture->error),
 	                 ERR_REFUSED);

@@ -50,6 +50,9 @@ struct model_purchase {
 	bool refund_open;
 	bool automatic;
 	int64_t created_us;
+	int64_t tax_rate;
+	int64_t total; /* in cents */
+	char buyer[32];
 	char holder[32]; /* of the open payment's lease */
 };
 
@@ -63,6 +66,8 @@ struct model {
 	struct model_purchase purchases[PURCHASES_MAX];
 	int64_t purchase_count;
 	bool topup_on, suspended, method, country, on_sale[PACKS];
+	int64_t tax_rate;
+	char name[32]; /* of the account */
 	int topup_pack;
 	int64_t topup_purchase; /* 0: none under way */
 	int64_t notices[NOTICE_TYPES];
@@ -266,12 +271,17 @@ static void step_adjust(struct history *history)
 
 static void model_add(struct history *history, struct model *next, int pack, bool automatic)
 {
-	next->purchases[next->purchase_count++] = (struct model_purchase){
+	int64_t net = pack_credits[pack] * 100;
+	struct model_purchase *made = &next->purchases[next->purchase_count++];
+	*made = (struct model_purchase){
 		.credits = pack_credits[pack],
 		.automatic = automatic,
 		.charge_open = automatic,
 		.created_us = history->sample.now_us,
+		.tax_rate = next->tax_rate,
+		.total = net + amount_tax(net, next->tax_rate),
 	};
+	memcpy(made->buyer, next->name, sizeof made->buyer);
 }
 
 static void step_create(struct history *history)
@@ -320,15 +330,15 @@ static void step_act(struct history *history)
 	snprintf(reference, sizeof reference, "pi_%lld", (long long)number);
 	order.sale_id = slice_of(sale_id);
 	order.reference = order.told ? reference : NULL;
-	order.amount_minor = 121 * purchase->credits - (order.told && rand() % 8 == 0);
+	order.amount_minor = purchase->total - (order.told && rand() % 8 == 0);
 	order.currency = slice_of("EUR");
 	struct purchase_step step = purchase_step(purchase->state, order.act, order.told);
 	bool busy = !order.told && step.to != purchase->state &&
 	            (purchase->charge_open || purchase->refund_open);
 	bool short_paid = order.told && order.act == PURCHASE_PAY && step.credits > 0 &&
-	                  order.amount_minor < 121 * purchase->credits;
+	                  order.amount_minor < purchase->total;
 	bool part = order.told && order.act != PURCHASE_PAY && step.to != purchase->state &&
-	            order.amount_minor < 121 * purchase->credits;
+	            order.amount_minor < purchase->total;
 	bool refused = !step.allowed || busy || short_paid || part;
 	if (!refused) {
 		model_state(&next, number, step.to);
@@ -446,6 +456,8 @@ static void step_account(struct history *history)
 	struct model next = history->model;
 	struct account_change change = ACCOUNT_UNCHANGED;
 	change.suspended = next.suspended = rand() % 4 == 0;
+	snprintf(next.name, sizeof next.name, "Name %d", rand() % 100);
+	change.name = next.name;
 	arm(history);
 	int result = store_change_account(history->sample.store, slice_of(history->sample.account_id),
 	                                  &change, history->sample.now_us, NULL);
@@ -453,8 +465,9 @@ static void step_account(struct history *history)
 	next = history->model;
 	next.method = rand() % 5 != 0;
 	next.country = rand() % 5 != 0;
+	next.tax_rate = pick(0, TAX_RATE_MAX);
 	struct billing_change billing = {.country = next.country ? "ES" : "",
-	                                 .tax_rate = 2100,
+	                                 .tax_rate = next.tax_rate,
 	                                 .payment_method = next.method ? "pm_1" : ""};
 	arm(history);
 	result = store_change_billing(history->sample.store, slice_of(history->sample.account_id),
@@ -594,6 +607,23 @@ static void print_problem(void *context, const char *text)
 	print_error("seed %u: %s\n", seed, text);
 }
 
+/* What a receipt says of the sale is what held when it was created, whatever came since. */
+static void compare_records(struct history *history)
+{
+	char sale_id[ID_SIZE];
+	for (int64_t i = 0; i < history->model.purchase_count; i++) {
+		const struct model_purchase *expected = &history->model.purchases[i];
+		struct purchase_record found;
+		find_sale_id(history, i + 1, sale_id);
+		assert_int_equal(store_find_purchase(history->sample.store, slice_of(sale_id),
+		                                     &history->arena, &found, NULL),
+		                 OK);
+		assert_int_equal(found.tax_rate, expected->tax_rate);
+		assert_int_equal(found.tax_minor, amount_tax(found.amount_minor, found.tax_rate));
+		assert_string_equal(found.account_name, expected->buyer);
+	}
+}
+
 static void compare(struct history *history, bool whole)
 {
 	const struct model *model = &history->model;
@@ -632,6 +662,7 @@ static void compare(struct history *history, bool whole)
 	db_give(reader);
 	if (!whole)
 		return;
+	compare_records(history);
 	struct check_listener listener = {.problem = print_problem};
 	struct check_report report;
 	assert_int_equal(store_check(history->sample.store, &listener, &report, NULL), OK);
@@ -694,6 +725,13 @@ static void begin(struct history *history)
 	                                 NULL),
 	                 OK);
 	history->model.method = history->model.country = history->model.topup_on = true;
+	history->model.tax_rate = 2100;
+	struct account_change change = ACCOUNT_UNCHANGED;
+	change.name = strcpy(history->model.name, "Name");
+	assert_int_equal(store_change_account(history->sample.store,
+	                                      slice_of(history->sample.account_id), &change, START,
+	                                      NULL),
+	                 OK);
 }
 
 static void end_history(struct history *history)

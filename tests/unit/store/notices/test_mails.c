@@ -65,8 +65,8 @@ static void queue(struct fixture *fixture, const char *values, int64_t now_us, b
 
 static int claim(struct fixture *fixture, const char *holder, int64_t now_us, struct mail *ret)
 {
-	return store_claim_mail(fixture->sample.store, holder, now_us, LEASE_US, &fixture->arena, ret,
-	                        &fixture->error);
+	return store_claim_mail(fixture->sample.store, NULL, holder, now_us, LEASE_US, &fixture->arena,
+	                        ret, &fixture->error);
 }
 
 static struct mail_row record_of(struct fixture *fixture)

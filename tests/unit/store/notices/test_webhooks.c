@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include <cmocka.h>
@@ -12,6 +13,8 @@
 #include "store/events/segments.h"
 #include "store/notices/deliveries.h"
 #include "store/notices/mails.h"
+#include "store/notices/notices.h"
+#include "store/notices/replay.h"
 #include "store/notices/webhooks.h"
 
 #define FAILURES_MAX 5
@@ -305,7 +308,7 @@ static void test_the_owner_of_any_address_is_told_that_it_is_disabled(void **sta
 	struct delivery_batch batch = load(fixture, fixture->sample.now_us, 5);
 	for (int i = 0; i < 5; i++)
 		record_one(fixture, &batch.items[i], DELIVERY_USED_UP, 0);
-	assert_true(find(fixture).disabled_by_failures);
+	assert_string_equal(find(fixture).disabled_by, "failures");
 	(void)sample_find_mail(&fixture->sample, &fixture->arena);
 }
 
@@ -328,7 +331,7 @@ static void test_the_order_of_the_ends_counts_within_one_transaction(void **stat
 	for (int i = 0; i < 6; i++)
 		disabled += records[i].disabled;
 	assert_int_equal(disabled, 1);
-	assert_true(find(fixture).disabled_by_failures);
+	assert_string_equal(find(fixture).disabled_by, "failures");
 }
 
 /* So that one that is sent more than it can be tried with is disabled all the same. */
@@ -361,7 +364,7 @@ static void test_a_disabled_endpoint_keeps_what_waits(void **state)
 	int64_t now_us = fixture->sample.now_us;
 	struct slice id = slice_of(fixture->endpoint_id);
 	struct delivery delivery = load(fixture, now_us, 1).items[0];
-	assert_int_equal(store_enable_webhook(store, id, false, now_us, NULL), OK);
+	assert_int_equal(store_switch_webhook(store, id, "user", now_us, NULL), OK);
 	assert_false(is_due(fixture, now_us));
 	struct delivery_batch batch;
 	assert_int_equal(store_load_deliveries(store, fixture->sample.account, fixture->endpoint,
@@ -372,7 +375,7 @@ static void test_a_disabled_endpoint_keeps_what_waits(void **state)
 	cause(fixture); /* not for it */
 	assert_int_equal(store_replay_notice(store, slice_of(delivery.notice_id), id, now_us, NULL),
 	                 ERR_REFUSED);
-	assert_int_equal(store_enable_webhook(store, id, true, now_us, NULL), OK);
+	assert_int_equal(store_switch_webhook(store, id, NULL, now_us, NULL), OK);
 	assert_true(is_due(fixture, now_us + 10));
 	load(fixture, now_us + 10, 1);
 }
@@ -402,6 +405,89 @@ static void test_a_replay_begins_a_fresh_schedule(void **state)
 	delivery = load(fixture, now_us + 9, 1).items[0];
 	assert_int_equal(delivery.tries, 0);
 	assert_int_equal(delivery.attempts, 2);
+}
+
+/* `count` notices that nobody was told of. */
+static void add_notices(struct fixture *fixture, int count)
+{
+	struct db_connection *connection;
+	assert_int_equal(begin_write(fixture->sample.store, &connection, NULL), OK);
+	for (int i = 0; i < count; i++) {
+		char id[ID_SIZE];
+		snprintf(id, sizeof id, "ntc_%06d", i);
+		struct db_query *query = db_query(
+			connection, "INSERT INTO notices (account, notice_id, type, mode, created_at, data)"
+						" VALUES ($1, $2, 'balance.low', 'live', $3, '{}')");
+		db_bind_integer(query, fixture->sample.account);
+		db_bind_string(query, id);
+		db_bind_integer(query, fixture->sample.now_us + i);
+		assert_int_equal(db_execute(query, NULL, NULL), OK);
+	}
+	assert_int_equal(end_write(connection, OK, NULL), OK);
+}
+
+static void test_a_long_replay_goes_in_pieces_and_is_taken_up_again(void **state)
+{
+	struct fixture *fixture = *state;
+	add_endpoint(fixture, NULL);
+	add_notices(fixture, 1201);
+	struct slice id = slice_of(fixture->endpoint_id);
+	int64_t now_us = fixture->sample.now_us;
+	struct replay_range range = {REPLAY_FAILED, INT64_MIN, INT64_MAX};
+	struct replay_place place = {0};
+	assert_int_equal(
+		store_replay_piece(fixture->sample.store, id, &range, now_us, &place, &fixture->error), OK);
+	assert_true(place.queued == 0 && place.more);
+	place = (struct replay_place){0};
+	range = (struct replay_range){REPLAY_MISSED, now_us + 1, now_us + 1200};
+	assert_int_equal(
+		store_replay_piece(fixture->sample.store, id, &range, now_us, &place, &fixture->error), OK);
+	assert_int_equal(place.queued, 499);
+	assert_true(place.more);
+	/* Cut short, and asked for anew. */
+	place = (struct replay_place){.more = true};
+	now_us += 1000;
+	for (int pieces = 0; place.more; pieces++) {
+		assert_true(pieces < 3);
+		assert_int_equal(
+			store_replay_piece(fixture->sample.store, id, &range, now_us, &place, &fixture->error),
+			OK);
+	}
+	assert_int_equal(place.queued, 700);
+	assert_int_equal(find(fixture).waiting, 1199);
+	/* In the order of the notices. */
+	struct delivery_batch batch = load(fixture, now_us + US_PER_SECOND, 100);
+	for (size_t i = 0; i < 100; i++) {
+		char expected[ID_SIZE];
+		snprintf(expected, sizeof expected, "ntc_%06zu", i + 1);
+		assert_string_equal(batch.items[i].notice_id, expected);
+	}
+}
+
+static void test_what_is_replayed_and_what_is_new_go_in_turns(void **state)
+{
+	struct fixture *fixture = *state;
+	add_notices(fixture, 50);
+	add_endpoint(fixture, NULL);
+	struct replay_range range = {REPLAY_MISSED, INT64_MIN, INT64_MAX};
+	struct replay_place place = {0};
+	assert_int_equal(store_replay_piece(fixture->sample.store, slice_of(fixture->endpoint_id),
+	                                    &range, fixture->sample.now_us, &place, &fixture->error),
+	                 OK);
+	fixture->sample.now_us += US_PER_SECOND;
+	for (int64_t credits = 10; credits < 14; credits++)
+		add_threshold(fixture, credits);
+	cause(fixture);
+	struct delivery_batch batch = load(fixture, fixture->sample.now_us, 54);
+	for (size_t i = 0; i < 54; i++) {
+		bool fresh = strncmp(batch.items[i].notice_id, "ntc_0000", 8) != 0;
+		assert_int_equal(fresh, i < 8 && i % 2 == 0);
+	}
+	/* What was tried goes first, as ever. */
+	struct delivery last = batch.items[53];
+	record_one(fixture, &last, DELIVERY_AGAIN, fixture->sample.now_us);
+	batch = load(fixture, fixture->sample.now_us, 54);
+	assert_int_equal(batch.items[0].notice, last.notice);
 }
 
 static void test_what_is_stale_is_brought_up_to_date(void **state)
@@ -514,6 +600,8 @@ int main(void)
 		TEST(test_a_retry_goes_before_what_was_never_tried),
 		TEST(test_a_disabled_endpoint_keeps_what_waits),
 		TEST(test_a_replay_begins_a_fresh_schedule),
+		TEST(test_a_long_replay_goes_in_pieces_and_is_taken_up_again),
+		TEST(test_what_is_replayed_and_what_is_new_go_in_turns),
 		TEST(test_what_is_stale_is_brought_up_to_date),
 		TEST(test_what_is_deleted_and_what_is_old_goes),
 		TEST(test_what_is_replayed_while_it_is_forgotten_stays),

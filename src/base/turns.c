@@ -1,0 +1,163 @@
+#include "base/turns.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+void turns_init(struct turns *turns)
+{
+	*turns = (struct turns){0};
+	turns->ring.next = turns->ring.previous = &turns->ring;
+	turns->nobody.end = &turns->nobody.first;
+}
+
+void turns_free(struct turns *turns)
+{
+	assert(turns->length == 0);
+	while (turns->spare) {
+		struct turns_owner *owner = turns->spare;
+		turns->spare = owner->chain;
+		free(owner);
+	}
+}
+
+/* ---- owners ---- */
+
+static struct turns_owner **find(const struct turns *turns, uint64_t id)
+{
+	size_t bucket = (size_t)((id * UINT64_C(0x9e3779b97f4a7c15)) >> 32) & (TURNS_BUCKETS - 1);
+	struct turns_owner *const *at = &turns->buckets[bucket];
+	while (*at && (*at)->id != id)
+		at = &(*at)->chain;
+	return (struct turns_owner **)at;
+}
+
+/* Records are kept to be used again: who waits alone, again and again, costs no allocation. */
+static struct turns_owner *find_or_make(struct turns *turns, uint64_t id)
+{
+	if (id == 0)
+		return &turns->nobody;
+	struct turns_owner **at = find(turns, id);
+	if (*at)
+		return *at;
+	struct turns_owner *made = turns->spare;
+	if (made)
+		turns->spare = made->chain;
+	else if (!(made = malloc(sizeof *made)))
+		return &turns->nobody;
+	*made = (struct turns_owner){.id = id};
+	made->end = &made->first;
+	*at = made;
+	return made;
+}
+
+static void leave_ring(struct turns_owner *owner)
+{
+	owner->previous->next = owner->next;
+	owner->next->previous = owner->previous;
+}
+
+static void join_ring(struct turns *turns, struct turns_owner *owner)
+{
+	owner->next = &turns->ring;
+	owner->previous = turns->ring.previous;
+	owner->previous->next = turns->ring.previous = owner;
+}
+
+static void forget_idle(struct turns *turns, struct turns_owner *owner)
+{
+	if (owner->waiting > 0 || owner->busy > 0 || owner == &turns->nobody)
+		return;
+	struct turns_owner **at = find(turns, owner->id);
+	*at = owner->chain;
+	owner->chain = turns->spare;
+	turns->spare = owner;
+}
+
+/* ---- items ---- */
+
+void turns_add(struct turns *turns, struct turn *turn, uint64_t owner)
+{
+	struct turns_owner *of = find_or_make(turns, owner);
+	turn->owner = of;
+	turn->next = NULL;
+	*of->end = turn;
+	of->end = &turn->next;
+	turns->length++;
+	if (of->waiting++ > 0)
+		return;
+	join_ring(turns, of);
+	turns->owners++;
+}
+
+bool turns_has_room(const struct turns *turns, uint64_t owner, size_t max)
+{
+	const struct turns_owner *of = owner ? *find(turns, owner) : &turns->nobody;
+	return turns->length < max && (!of || of->waiting < max - turns->length);
+}
+
+/* The first of the owner's that is taken; what was not wanted once is not asked for again in the
+ * same run. */
+static bool take_next(struct turns *turns, struct turns_owner *owner, turns_choose *choose,
+                      void *context)
+{
+	if (owner->run != turns->run) {
+		owner->run = turns->run;
+		owner->from = &owner->first;
+	}
+	struct turn *turn;
+	while ((turn = *owner->from)) {
+		enum turn_choice choice = choose(context, turn);
+		if (choice == TURN_TAKEN)
+			break;
+		if (choice == TURN_OWNER_LEFT && owner != &turns->nobody)
+			return false;
+		owner->from = &turn->next;
+	}
+	if (!turn)
+		return false;
+	*owner->from = turn->next;
+	if (owner->end == &turn->next)
+		owner->end = owner->from;
+	turns->length--;
+	owner->waiting--;
+	return true;
+}
+
+/* Who is served goes last in the ring: so those of a round stand behind it together, and the next
+ * round begins with the first of them that has more. */
+size_t turns_take(struct turns *turns, size_t max, turns_choose *choose, void *context)
+{
+	size_t taken = 0;
+	struct turns_owner *begin = turns->ring.next;
+	size_t count = turns->owners;
+	turns->run++;
+	while (count > 0 && taken < max) {
+		struct turns_owner *again = NULL, *next;
+		size_t again_count = 0;
+		for (struct turns_owner *at = begin; count > 0 && taken < max; at = next, count--) {
+			next = at->next;
+			if (!take_next(turns, at, choose, context))
+				continue;
+			taken++;
+			leave_ring(at);
+			if (at->waiting == 0) {
+				turns->owners--;
+				forget_idle(turns, at);
+				continue;
+			}
+			join_ring(turns, at);
+			again = again ? again : at;
+			again_count++;
+		}
+		begin = again;
+		count = taken < max ? again_count : 0;
+	}
+	return taken;
+}
+
+void turns_end(struct turns *turns, struct turns_owner *owner)
+{
+	assert(owner->busy > 0);
+	owner->busy--;
+	forget_idle(turns, owner);
+}

@@ -1,0 +1,296 @@
+/* `audit export`: all that the administration did, page by page. */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/base64.h"
+#include "base/durable.h"
+#include "cli/command.h"
+#include "seal/evidence_record.h"
+
+#define ARGUMENTS_LIMIT ((size_t)8 * 1024)
+#define PAGE_LIMIT ((size_t)16 << 20)
+#define TREE_LIMIT ((size_t)96 << 20)
+#define LINE_LIMIT ((size_t)2 << 20)
+#define PAGE_ACTS 500
+
+const struct option audit_export_options[] = {
+	{"account", "ACCOUNT", "only on this account"},
+	{"since", "TIME", "from this time on; a duration such as 90d: before now"},
+	{"until", "TIME", "before this time; a duration: before now"},
+	{"operation", "TEXT", "only these, such as \"key revoke\""},
+	{"format", "ndjson|csv", "one JSON document a line (unless told), or a table"},
+	{"output", "FILE", "where it goes, or - ; -o for short (required)"},
+	{"proofs", "DIR",
+     "a directory that is made: each sealed act and each seal with its evidence record, for "
+     "constancia verify"},
+	{0},
+};
+
+static const char *const columns[] = {
+	"at",    "account_id", "number", "act_id",  "operation",  "actor",     "uid",
+	"user",  "claimed",    "via",    "node",    "reason",     "arguments", "before",
+	"after", "made",       "found",  "outcome", "chain_hash", "urgent",    "seal",
+};
+#define COLUMNS (sizeof columns / sizeof *columns)
+
+struct export
+{
+	const struct command_line *line;
+	const struct settings *settings;
+	FILE *file;
+	bool csv;
+	const char *proofs; /* NULL: none are wanted */
+	char after[ID_SIZE];
+	bool more;
+	int64_t count, unsealed;
+};
+
+/* RFC 4180. A spreadsheet takes a cell that begins like a formula for one: an apostrophe says that
+ * it is text. */
+static void add_cell(struct buf *out, struct slice text, bool is_text)
+{
+	buf_add_byte(out, '"');
+	if (is_text && text.size && memchr("=+-@\t\r", text.data[0], 6))
+		buf_add_byte(out, '\'');
+	for (size_t i = 0; i < text.size; i++) {
+		if (text.data[i] == '"')
+			buf_add_byte(out, '"');
+		buf_add_byte(out, text.data[i]);
+	}
+	buf_add_byte(out, '"');
+}
+
+static int add_row(struct buf *out, const struct json *act)
+{
+	for (size_t i = 0; i < COLUMNS; i++) {
+		BUF_AUTO struct buf text;
+		buf_init(&text, LINE_LIMIT);
+		struct json *member = json_member(act, columns[i]);
+		bool is_text = member && member->type == JSON_STRING;
+		if (is_text)
+			buf_add_slice(&text, member->text);
+		else if (member && member->type != JSON_NULL)
+			json_canonical(member, &text);
+		if (i)
+			buf_add_byte(out, ',');
+		if (buf_check(&text))
+			return ERR_NO_MEMORY;
+		add_cell(out, buf_slice(&text), is_text);
+	}
+	buf_add_text(out, "\r\n");
+	return OK;
+}
+
+static int write_text(struct export *export, const struct buf *text, struct error *error)
+{
+	int result = buf_check(text);
+	if (!result && fwrite(text->data, 1, text->size, export->file) != text->size)
+		result = error_cause(error, ERR_IO, "writing: %s", strerror(errno));
+	return result;
+}
+
+/* ---- proofs ---- */
+
+static int write_proof(const struct export *export, struct slice name, const char *extension,
+                       struct slice content, struct error *error)
+{
+	char path[PATH_MAX];
+	int size = snprintf(path, sizeof path, "%s/%.*s%s", export->proofs, (int)name.size, name.data,
+	                    extension);
+	if (size < 0 || (size_t)size >= sizeof path || memchr(name.data, '/', name.size))
+		return error_cause(error, ERR_USAGE, "--proofs: the path is too long");
+	return durable_replace(path, 0600, content, error);
+}
+
+/* A document, and its evidence record as base64. */
+static int write_pair(const struct export *export, struct slice name, struct json *document,
+                      struct slice base64, struct error *error)
+{
+	BUF_AUTO struct buf text;
+	BUF_AUTO struct buf record;
+	buf_init(&text, LINE_LIMIT);
+	buf_init(&record, BASE64_SIZE(EVIDENCE_RECORD_MAX) + 4);
+	json_canonical(document, &text);
+	char *der = buf_extend(&record, base64.size);
+	size_t size = 0;
+	int result = der ? buf_check(&text) : ERR_NO_MEMORY;
+	if (!result && !base64_decode(base64, der, base64.size, &size))
+		result = error_cause(error, ERR_INTERNAL, "the service answered with no proof");
+	if (!result)
+		result = write_proof(export, name, ".json", buf_slice(&text), error);
+	return result ? result : write_proof(export, name, ".ers", slice_make(der, size), error);
+}
+
+static int write_proofs(const struct export *export, struct slice act_id, struct error *error)
+{
+	ARENA_AUTO struct arena arena;
+	BUF_AUTO struct buf arguments;
+	BUF_AUTO struct buf answer;
+	arena_init(&arena, TREE_LIMIT);
+	buf_init(&arguments, ARGUMENTS_LIMIT);
+	buf_init(&answer, PAGE_LIMIT);
+	struct json_writer writer = {.out = &arguments};
+	json_begin_object(&writer, NULL);
+	json_slice(&writer, "act", act_id);
+	json_end_object(&writer);
+	struct json *json = NULL;
+	struct slice of_act, of_seal, segment_id;
+	int result = administer(export->settings, admin_find(slice_of("audit proof")),
+	                        buf_slice(&arguments), &answer, error);
+	if (!result)
+		result = json_parse(&arena, buf_slice(&answer), NULL, &json, error);
+	if (result)
+		return result;
+	struct json *act = json_member(json, "act"), *document = json_member(json, "seal_document");
+	if (!json_get_text(json, "act_evidence_record", &of_act) ||
+	    !json_get_text(json, "seal_document_evidence_record", &of_seal) ||
+	    !json_get_text(document, "segment_id", &segment_id) || !act)
+		return error_cause(error, ERR_INTERNAL, "the service answered with no proof");
+	result = write_pair(export, act_id, act, of_act, error);
+	return result ? result : write_pair(export, segment_id, document, of_seal, error);
+}
+
+static int prove_act(struct export *export, const struct json *act, struct slice act_id,
+                     struct error *error)
+{
+	const struct json *seal = json_member(act, "seal");
+	if (seal && seal->type == JSON_OBJECT)
+		return write_proofs(export, act_id, error);
+	export->unsealed++;
+	return OK;
+}
+
+/* ---- the list ---- */
+
+static int write_act(struct export *export, struct json *act, struct error *error)
+{
+	BUF_AUTO struct buf text;
+	struct slice id;
+	buf_init(&text, LINE_LIMIT);
+	int result = OK;
+	if (export->csv) {
+		result = add_row(&text, act);
+	} else {
+		json_canonical(act, &text);
+		buf_add_byte(&text, '\n');
+	}
+	if (json_get_text(act, "act_id", &id)) {
+		snprintf(export->after, sizeof export->after, "%.*s", (int)id.size, id.data);
+		if (export->proofs && !result)
+			result = prove_act(export, act, id, error);
+	}
+	export->count++;
+	return result ? result : write_text(export, &text, error);
+}
+
+static int make_arguments(const struct export *export, struct buf *out, struct error *error)
+{
+	static const char *const passed[] = {"account", "since", "until", "operation"};
+	struct json_writer writer = {.out = out};
+	json_begin_object(&writer, NULL);
+	for (size_t i = 0; i < sizeof passed / sizeof *passed; i++)
+		if (command_option(export->line, passed[i]))
+			json_text(&writer, passed[i], command_option(export->line, passed[i]));
+	if (*export->after)
+		json_text(&writer, "after", export->after);
+	json_boolean(&writer, "ascending", true);
+	json_integer(&writer, "limit", PAGE_ACTS);
+	json_end_object(&writer);
+	return buf_check(out) ? error_cause(error, ERR_USAGE, "an option is too long") : OK;
+}
+
+static int export_page(struct export *export, struct error *error)
+{
+	ARENA_AUTO struct arena arena;
+	BUF_AUTO struct buf arguments;
+	BUF_AUTO struct buf page;
+	arena_init(&arena, TREE_LIMIT);
+	buf_init(&arguments, ARGUMENTS_LIMIT);
+	buf_init(&page, PAGE_LIMIT);
+	const struct admin_operation *list = admin_find(slice_of("audit list"));
+	struct json *json = NULL;
+	int result = make_arguments(export, &arguments, error);
+	if (!result)
+		result = administer(export->settings, list, buf_slice(&arguments), &page, error);
+	if (!result)
+		result = json_parse(&arena, buf_slice(&page), NULL, &json, error);
+	if (result)
+		return result;
+	const struct json *data = json_member(json, "data"), *more = json_member(json, "has_more");
+	for (struct json *act = data->first; act && !result; act = act->next)
+		result = write_act(export, act, error);
+	export->more = more && more->type == JSON_TRUE;
+	return result;
+}
+
+static int export_all(struct export *export, struct error *error)
+{
+	BUF_AUTO struct buf header;
+	buf_init(&header, LINE_LIMIT);
+	for (size_t i = 0; i < COLUMNS && export->csv; i++)
+		buf_printf(&header, "%s%s", columns[i], i + 1 < COLUMNS ? "," : "\r\n");
+	int result = export->csv ? write_text(export, &header, error) : OK;
+	export->more = true;
+	while (export->more && !result)
+		result = export_page(export, error);
+	if (!result && fflush(export->file) != 0)
+		result = error_cause(error, ERR_IO, "writing: %s", strerror(errno));
+	return result;
+}
+
+/* Where it goes; nothing is written over. Answers 0, or what command_misused does. */
+static int open_output(const struct command_line *line, const char *output, struct export *export)
+{
+	export->proofs = command_option(line, "proofs");
+	if (export->proofs && mkdir(export->proofs, 0700) != 0)
+		return command_misused(line, "%s: %s.", export->proofs, strerror(errno));
+	export->file = strcmp(output, "-") == 0 ? stdout : fopen(output, "wxe");
+	return export->file ? 0 : command_misused(line, "%s: %s.", output, strerror(errno));
+}
+
+static void tell(const struct command_line *line, const char *output, const struct export *export)
+{
+	if (line->json)
+		printf("{\"acts\":%lld,\"unsealed\":%lld}\n", (long long)export->count,
+		       (long long)export->unsealed);
+	else
+		printf("%lld acts are in %s.\n", (long long)export->count, output);
+	if (!line->json && export->unsealed > 0)
+		printf("%lld of them are not sealed yet: their proofs come with the next round.\n",
+		       (long long)export->unsealed);
+}
+
+int command_audit_export(const struct command_line *line)
+{
+	CONFIG_AUTO struct config config = {0};
+	const char *output = command_option(line, "output");
+	const char *format = command_option(line, "format");
+	struct error error = {0};
+	if (!output)
+		return command_misused(line, "--output FILE is missing. See --help.");
+	if (format && strcmp(format, "csv") != 0 && strcmp(format, "ndjson") != 0)
+		return command_misused(line, "--format must be ndjson or csv.");
+	int exit_code = command_settings(line, &line->sources, &config);
+	if (exit_code)
+		return exit_code;
+	bool to_standard = strcmp(output, "-") == 0;
+	struct export export = {
+		.line = line, .settings = &config.settings, .csv = format && strcmp(format, "csv") == 0};
+	exit_code = open_output(line, output, &export);
+	if (exit_code)
+		return exit_code;
+	error.code = export_all(&export, &error);
+	if (!to_standard && fclose(export.file) != 0 && !error.code)
+		error.code = error_cause(&error, ERR_IO, "closing %s: %s", output, strerror(errno));
+	if (error.code) {
+		if (!to_standard)
+			(void)remove(output);
+		return command_fail(line, &error);
+	}
+	if (!to_standard)
+		tell(line, output, &export);
+	return 0;
+}

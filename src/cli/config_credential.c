@@ -1,0 +1,63 @@
+#include "cli/config_credential.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/file.h"
+
+#define VARIABLE "CREDENTIALS_DIRECTORY="
+#define CREDENTIAL_MAX ((size_t)64 * 1024)
+
+static const char *directory_in(char *const *environment)
+{
+	for (; environment && *environment; environment++)
+		if (strncmp(*environment, VARIABLE, sizeof VARIABLE - 1) == 0)
+			return *environment + sizeof VARIABLE - 1;
+	return NULL;
+}
+
+bool credentials_are_given(char *const *environment)
+{
+	return directory_in(environment);
+}
+
+static const char *take(const struct buf *text, struct arena *arena, const char **ret_text)
+{
+	size_t size = text->size;
+	if (size && text->data[size - 1] == '\n')
+		size--;
+	if (!size)
+		return "its credential is empty";
+	if (memchr(text->data, '\0', size))
+		return "its credential is not text";
+	const char *copy = arena_copy(arena, text->data, size);
+	if (!copy)
+		return "there is no memory for its credential";
+	*ret_text = copy;
+	return NULL;
+}
+
+const char *credential_read(char *const *environment, const char *name, struct arena *arena,
+                            const char **ret_text)
+{
+	char path[PATH_MAX];
+	const char *directory = directory_in(environment);
+	struct error error = {0};
+	BUF_AUTO struct buf text;
+	buf_init(&text, CREDENTIAL_MAX);
+	if (!directory)
+		return "no credentials are handed over here (there is no CREDENTIALS_DIRECTORY): see "
+			   "LoadCredential= in systemd.exec(5)";
+	if (!*name || *name == '.' || strchr(name, '/') ||
+	    snprintf(path, sizeof path, "%s/%s", directory, name) >= (int)sizeof path)
+		return "names no credential: write credential:NAME, without a slash";
+	if (file_read_whole(path, &text, &error)) {
+		const char *what = arena_printf(arena, "its credential cannot be read: %s", error.cause);
+		return what ? what : "its credential cannot be read";
+	}
+	const char *what = take(&text, arena, ret_text);
+	if (text.data)
+		explicit_bzero(text.data, text.size);
+	return what;
+}

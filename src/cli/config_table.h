@@ -1,0 +1,51 @@
+/* The settings of service/settings.def as a table, for whoever reads or shows them by name. */
+#ifndef CLI_CONFIG_TABLE_H
+#define CLI_CONFIG_TABLE_H
+
+#include <stddef.h>
+
+#include "cli/config.h"
+
+enum setting_type { TEXT, SECRET, LIST, INTEGER, DURATION, BOOLEAN };
+
+struct setting {
+	const char *section;
+	const char *key;
+	enum setting_type type;
+	const char *otherwise; /* its default, as written */
+	const char *comment;
+	size_t offset; /* in struct settings */
+};
+
+#define SETTINGS_COUNT SETTING_AFTER_LAST
+enum {
+#define SETTING(section, key, type, default_text, comment) SETTING_NUMBER_##section##_##key,
+#include "service/settings.def"
+#undef SETTING
+	SETTING_AFTER_LAST
+};
+extern const struct setting settings_table[SETTINGS_COUNT];
+
+#define SETTING_NAME_SIZE 64 /* "section.key", "CONSTANCIA_SECTION_KEY" */
+void setting_name(const struct setting *setting, char name[SETTING_NAME_SIZE]);
+void setting_variable(const struct setting *setting, char variable[SETTING_NAME_SIZE]);
+
+/* Whether SIGHUP takes it over. */
+bool setting_reloads(const struct setting *setting);
+/* Of two settings' structures: whether they differ in it; and from one into the other. */
+bool setting_differs(const struct setting *setting, const struct settings *one,
+                     const struct settings *other);
+void setting_copy(const struct setting *setting, struct settings *to, const struct settings *from);
+
+/* NULL: there is none. */
+const struct setting *setting_find(const char *section, size_t section_size, const char *key);
+const struct setting *setting_named(const char *name); /* "section.key" */
+/* "CONSTANCIA_SECTION_KEY", or CONSTANCIA_ADMIN_SOCKET. */
+const struct setting *setting_of_variable(struct slice variable);
+
+/* The one whose name a slip of the pen turns into "section.key" given here; NULL: none is near. */
+const struct setting *setting_near(const char *name);
+/* The same for a variable. */
+const struct setting *setting_near_variable(struct slice variable);
+
+#endif

@@ -1,0 +1,353 @@
+#include "cli/connect_internal.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "cli/node_parts.h"
+#include "content/content.h"
+#include "net/mail.h"
+#include "payment/payment.h"
+#include "seal/clock_state.h"
+#include "service/service.h"
+#include "store/store.h"
+
+#define TEXT_MAX 1024
+#define MAIL_TRY_MS 20000
+#define STEPS_MAX ((size_t)16 * 1024)
+
+void trial_begin(struct trial *trial, const char *what, const char *setting)
+{
+	trial->what = what;
+	trial->setting = setting;
+	trial->began_us = clock_monotonic_us();
+	trial->listener->begin(trial->listener->context, what);
+}
+
+void trial_end(struct trial *trial, bool failed, const char *format, ...)
+{
+	char text[TEXT_MAX];
+	va_list list;
+	va_start(list, format);
+	vsnprintf(text, sizeof text, format, list);
+	va_end(list);
+	struct connection connection = {trial->what, trial->setting, failed, text,
+	                                clock_monotonic_us() - trial->began_us};
+	trial->listener->end(trial->listener->context, &connection);
+}
+
+void trial_fail(struct trial *trial, int result, const struct error *error)
+{
+	trial_end(trial, true, "%s", error_reason(error, result));
+}
+
+/* ---- the database ---- */
+
+static const char facts_query[] =
+	"SELECT current_setting('server_version'), "
+	"COALESCE(host(inet_server_addr()), 'a local socket'), current_database(), "
+	"current_setting('server_encoding'), CAST(pg_has_role('pg_read_all_stats', 'MEMBER') AS INT), "
+	"CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT), "
+	"(SELECT string_agg(application_name || ' (' || COALESCE(sync_state, 'hidden') || ')', ', ') "
+	"FROM pg_stat_replication)";
+
+struct database_facts {
+	char version[64], host[128], name[128], encoding[32], standbys[256], schema[64];
+	bool sees_standbys;
+	int64_t ahead_us; /* this machine's clock of the server's */
+};
+
+static void copy(struct db_query *query, int column, char *text, size_t size)
+{
+	struct slice value = db_text(query, column);
+	snprintf(text, size, "%.*s", (int)value.size, value.data ? value.data : "");
+}
+
+/* What the installation's own table says, where there is one. */
+static int read_settings(struct db_connection *reader, struct trial *trial,
+                         struct database_facts *facts, struct error *error)
+{
+	bool present = false;
+	int result = db_has_table(reader, "settings", &present, error);
+	if (result || !present)
+		return result;
+	struct db_query *query = db_query(
+		reader, "SELECT name, value FROM settings WHERE name IN ('schema', 'installation')");
+	while (db_step(query)) {
+		if (slice_is(db_text(query, 0), "schema"))
+			copy(query, 1, facts->schema, sizeof facts->schema);
+		else
+			copy(query, 1, trial->installation, sizeof trial->installation);
+	}
+	return db_end(query, error);
+}
+
+static int read_facts(struct db *db, struct trial *trial, struct database_facts *facts,
+                      struct error *error)
+{
+	struct db_connection *reader = db_take_reader(db);
+	struct db_query *query = db_query(reader, facts_query);
+	if (db_step(query)) {
+		copy(query, 0, facts->version, sizeof facts->version);
+		copy(query, 1, facts->host, sizeof facts->host);
+		copy(query, 2, facts->name, sizeof facts->name);
+		copy(query, 3, facts->encoding, sizeof facts->encoding);
+		facts->sees_standbys = db_integer(query, 4) != 0;
+		facts->ahead_us = clock_now_us() - db_integer(query, 5);
+		copy(query, 6, facts->standbys, sizeof facts->standbys);
+	}
+	int result = db_end(query, error);
+	if (!result)
+		result = read_settings(reader, trial, facts, error);
+	db_give(reader);
+	return result;
+}
+
+/* What the schema of a store lacks for this program, if anything. */
+static int judge_schema(const struct db_options *options, const char *schema, struct error *error)
+{
+	BUF_AUTO struct buf steps;
+	buf_init(&steps, STEPS_MAX);
+	if (!*schema)
+		return OK;
+	int result = store_migrate(options, true, NULL, &steps, NULL, error);
+	if (!result && steps.size)
+		result = error_cause(error, ERR_REFUSED,
+		                     "its schema is %s, older than this program's: run 'constancia store "
+		                     "migrate'",
+		                     schema);
+	return result;
+}
+
+/* Those that have accounts' rows, where several do: each is asked what the first one was. */
+static void try_shard_servers(struct trial *trial, struct db *db)
+{
+	struct db_shard_server servers[DB_SHARD_SERVERS_MAX];
+	struct error error = {0};
+	size_t count = 0;
+	int result = db_ask_shard_servers(db, servers, DB_SHARD_SERVERS_MAX, &count, &error);
+	if (result) {
+		trial_begin(trial, "shards", "store.url");
+		trial_fail(trial, result, &error);
+	}
+	for (size_t i = 0; i < count; i++) {
+		trial_begin(trial, "shards", "store.require_replicas");
+		trial_end(trial, servers[i].result != 0, "%s%s%s", servers[i].name,
+		          servers[i].result ? ": " : "", servers[i].cause);
+	}
+}
+
+static void try_server(struct trial *trial)
+{
+	struct db_options options = settings_store(trial->settings, false);
+	struct database_facts facts = {0};
+	struct error error = {0};
+	struct db *db = NULL;
+	trial_begin(trial, "database", "store.url");
+	int result = db_open(&options, NULL, &db, &error);
+	if (!result)
+		result = read_facts(db, trial, &facts, &error);
+	trial->store_known = !result;
+	if (!result && strcmp(facts.encoding, "UTF8") != 0)
+		result = error_cause(&error, ERR_REFUSED, "its encoding is %s, and must be UTF8",
+		                     facts.encoding);
+	if (!result) {
+		trial->setting = "store.require_replicas";
+		result = db_ready(db, &error);
+	}
+	if (!result) {
+		trial->setting = "store.url";
+		result = judge_schema(&options, facts.schema, &error);
+	}
+	if (result)
+		trial_fail(trial, result, &error);
+	else
+		trial_end(trial, false,
+		          "PostgreSQL %s at %s, database %s, %s%s%s, %s%s%s, this clock %+lld ms of it%s",
+		          facts.version, facts.host, facts.name,
+		          *facts.standbys ? "standby " : "no standby", facts.standbys,
+		          trial->settings->store_require_replicas ? "" : " (none is required)",
+		          *facts.schema ? "schema " : "", *facts.schema ? facts.schema : "empty",
+		          *facts.schema ? "" : ": 'constancia init' prepares it",
+		          (long long)facts.ahead_us / 1000,
+		          facts.sees_standbys ? "" : "; the role lacks pg_read_all_stats");
+	if (trial->store_known)
+		try_shard_servers(trial, db);
+	db_close(db);
+}
+
+static void try_embedded(struct trial *trial, bool running)
+{
+	struct db_options options = settings_store(trial->settings, false);
+	const char *path = node_embedded_store(trial->settings);
+	struct store *store = NULL;
+	struct error error = {0};
+	trial_begin(trial, "database", "store.url");
+	if (running) {
+		trial_end(trial, false, "SQLite, %s: a running service holds it", path);
+		return;
+	}
+	if (!node_may_open_store(path)) {
+		trial_end(trial, false, "SQLite, %s: not there, or not this user's; not opened", path);
+		return;
+	}
+	int result = store_open(&options, &store, &error);
+	if (!result)
+		result = store_get_installation(store, trial->installation, &error);
+	store_close(store);
+	trial->store_known = !result;
+	if (result)
+		trial_fail(trial, result, &error);
+	else
+		trial_end(trial, false, "SQLite, %s", path);
+}
+
+/* ---- content ---- */
+
+/* Puts an object, reads it and deletes it again. One that stays is swept as any that no event
+ * names. */
+static int exchange_object(struct content_store *content, struct error *error)
+{
+	static const char probe[] = "constancia config check";
+	char name[CONTENT_NAME_MAX], back[sizeof probe] = "";
+	struct content_writer *writer = NULL;
+	struct content_reader *reader = NULL;
+	uint64_t size = 0;
+	content_fresh_name("event", name);
+	int result = content_write_begin(content, &writer, error);
+	if (result)
+		return result;
+	result = content_write(writer, probe, sizeof probe, error);
+	if (result) {
+		content_write_abort(writer);
+		return result;
+	}
+	result = content_write_commit(writer, name, error);
+	if (!result)
+		result = content_read_begin(content, name, 0, &reader, &size, error);
+	if (!result && (size != sizeof probe ||
+	                content_read(reader, back, sizeof back, error) != (int64_t)sizeof probe ||
+	                memcmp(back, probe, sizeof probe) != 0))
+		result = error_cause(error, ERR_NETWORK, "an object that was put did not come back");
+	content_read_end(reader);
+	struct error local = {0};
+	int deleted = content_delete(content, name, result ? &local : error);
+	return result ? result : deleted;
+}
+
+static int list_nothing(void *context, const char *name)
+{
+	(void)context, (void)name;
+	return 1;
+}
+
+static void try_content(struct trial *trial)
+{
+	struct content_options options = settings_content(trial->settings, false);
+	struct content_range range = {.area = "event", .before_us = INT64_MAX};
+	struct content_store *content = NULL;
+	struct error error = {0};
+	if (!content_url_is_remote(trial->settings->content_url))
+		return;
+	trial_begin(trial, "content", "content.url");
+	if (access(options.spool_directory, W_OK | X_OK) != 0)
+		options.spool_directory = NULL; /* before 'init' */
+	int result = content_open_with(&options, &content, &error);
+	if (!result)
+		result = content_ready(content, &error);
+	if (!result && trial->store_known)
+		result = content_check_claim(content, trial->installation, &error);
+	if (!result)
+		result = exchange_object(content, &error);
+	if (!result && content_list(content, &range, list_nothing, NULL, &error) < 0)
+		result = error.code ? error.code : ERR_NETWORK;
+	content_close(content);
+	if (result)
+		trial_fail(trial, result, &error);
+	else
+		trial_end(trial, false, "%s: put, read, listed and deleted an object%s",
+		          trial->settings->content_url,
+		          trial->store_known ? "" : "; whose place it is was not asked, without the store");
+}
+
+/* ---- mail and payments ---- */
+
+static void try_mail(struct trial *trial)
+{
+	const struct settings *settings = trial->settings;
+	struct address_guard guard = {0};
+	struct mail_server server = {
+		.url = settings->mail_url,
+		.user = settings->mail_user,
+		.password = settings->mail_password,
+		.roots = settings->mail_roots,
+		.require_tls = settings->mail_require_tls,
+		.timeout_ms = MAIL_TRY_MS,
+		.guard = &guard,
+	};
+	struct error error = {0};
+	if (!*settings->mail_url)
+		return;
+	trial_begin(trial, "mail", "mail.url");
+	int result =
+		network_list_parse(slice_of(settings->mail_allow_networks), &guard.allowed, &error);
+	if (!result)
+		result = mail_try(&server, settings->mail_from, &error);
+	if (result)
+		trial_fail(trial, result, &error);
+	else
+		trial_end(trial, false, "%s: connected%s%s; nothing was sent", settings->mail_url,
+		          settings->mail_require_tls ? ", encrypted" : "",
+		          *settings->mail_user ? ", logged in" : "");
+}
+
+static void try_payments(struct trial *trial)
+{
+	const struct settings *settings = trial->settings;
+	struct payment_provider *provider = NULL;
+	struct error error = {0};
+	if (strcmp(settings->payment_provider, "manual") == 0)
+		return;
+	trial_begin(trial, "payments", "payment.provider");
+	int result = service_open_payments(settings, &provider, &error);
+	if (!result)
+		result = payment_provider_ask(provider, &error);
+	payment_provider_close(provider);
+	if (result)
+		trial_fail(trial, result, &error);
+	else
+		trial_end(trial, false, "%s at %s takes the key", settings->payment_provider,
+		          settings->payment_stripe_url);
+}
+
+/* ---- this machine ---- */
+
+static void try_clock(struct trial *trial)
+{
+	struct clock_state clock = clock_state_read();
+	trial_begin(trial, "clock", "seal.strict_clock");
+	trial_end(trial, !clock.synchronized && trial->settings->seal_strict_clock,
+	          "%s, at most %lld ms off as the kernel knows%s",
+	          clock.synchronized ? "synchronized" : "not synchronized",
+	          (long long)clock.max_error_us / 1000,
+	          clock.synchronized ? "" : "; run chrony, ntpd or systemd-timesyncd");
+}
+
+void connect_all(const struct settings *settings, bool running,
+                 const struct connect_listener *listener)
+{
+	struct trial trial = {.settings = settings, .listener = listener};
+	if (node_embedded_store(settings))
+		try_embedded(&trial, running);
+	else
+		try_server(&trial);
+	try_content(&trial);
+	try_authorities(&trial);
+	try_webhooks(&trial);
+	try_mail(&trial);
+	try_payments(&trial);
+	try_reports(&trial);
+	try_clock(&trial);
+}

@@ -1,0 +1,220 @@
+/* SIGHUP. Everybody reads the settings through pointers that are replaced here at once; what was
+ * made of the former ones is kept as long as somebody who was reading then is still at work. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/notify.h"
+#include "base/reading.h"
+#include "cli/command.h"
+#include "cli/config_table.h"
+#include "cli/node_internal.h"
+#include "cli/node_parts.h"
+
+#define NAMES_MAX ((size_t)8192)
+/* Work that hangs keeps them all, about 100 KiB each. */
+#define FORMER_MAX 64
+
+struct reloaded {
+	struct reloaded *former;
+	uint64_t number;          /* reading_replaced, once it was */
+	struct config config;     /* as read; the texts are its */
+	struct settings settings; /* in force: its own where it can be, else what is in force already */
+	struct authorities *authorities;
+	struct revocation_client *revocation;
+	struct payment_provider *payments; /* the service has the one in force */
+	unsigned problem_count;
+};
+
+void reloaded_free(struct reloaded *reloaded)
+{
+	while (reloaded) {
+		struct reloaded *former = reloaded->former;
+		authorities_free(reloaded->authorities);
+		revocation_client_free(reloaded->revocation);
+		payment_provider_close(reloaded->payments);
+		config_free(&reloaded->config);
+		free(reloaded);
+		reloaded = former;
+	}
+}
+
+static void refuse(void *context, const char *setting, const char *what)
+{
+	struct reloaded *reloaded = context;
+	const struct setting *found = setting ? setting_named(setting) : NULL;
+	const char *origin = found ? reloaded->config.origins[found - settings_table] : NULL;
+	reloaded->problem_count++;
+	log_error("configuration_refused", "setting", setting, "origin", origin, "problem", what);
+}
+
+static void pass_over(void *context, const char *setting, const char *what)
+{
+	(void)context, (void)setting, (void)what;
+}
+
+/* What is in force from now on, and what of it is new. */
+static void merge(struct reloaded *reloaded, const struct settings *in_force, struct buf *changed,
+                  struct buf *waiting)
+{
+	reloaded->settings = *in_force;
+	for (size_t i = 0; i < SETTINGS_COUNT; i++) {
+		const struct setting *setting = &settings_table[i];
+		bool reloads = setting_reloads(setting);
+		bool differs = setting_differs(setting, in_force, &reloaded->config.settings);
+		/* Its text, even where it is the same: the former one's goes. */
+		if (reloads)
+			setting_copy(setting, &reloaded->settings, &reloaded->config.settings);
+		if (!differs)
+			continue;
+		char name[SETTING_NAME_SIZE];
+		setting_name(setting, name);
+		struct buf *names = reloads ? changed : waiting;
+		buf_printf(names, "%s%s", names->size ? " " : "", name);
+	}
+}
+
+/* Files are read anew, whether or not their names have changed. */
+static bool make(struct node *node, struct reloaded *reloaded)
+{
+	const struct settings *settings = &reloaded->settings;
+	struct error error = {0};
+	int result = node_create_authorities(settings, node->signer, &reloaded->authorities, &error);
+	if (result)
+		refuse(reloaded, "tsa.url", error_reason(&error, result));
+	error_clear(&error);
+	result = node_create_revocation_client(settings, node->signer, &reloaded->revocation, &error);
+	if (result)
+		refuse(reloaded, "revocation.allow_networks", error_reason(&error, result));
+	error_clear(&error);
+	result = service_open_payments(settings, &reloaded->payments, &error);
+	if (result)
+		refuse(reloaded, "payment.provider", error_reason(&error, result));
+	error_clear(&error);
+	/* The last: from here on it is in force. */
+	result = reloaded->problem_count ? OK : http_reload(node->http, settings, &error);
+	if (result)
+		refuse(reloaded, "service.trusted_proxies", error_reason(&error, result));
+	return reloaded->problem_count == 0;
+}
+
+/* Nobody sees half of it but for a moment, and each part is whole. */
+static void put_in_force(struct node *node, struct reloaded *reloaded)
+{
+	struct service *service = &node->service;
+	struct reloaded *former = node->in_force;
+	authorities_inherit(reloaded->authorities, service->authorities);
+	former->payments = service->payments;
+	service->payments = reloaded->payments; /* which closes the last one */
+	reloaded->payments = NULL;
+	node->settings = &reloaded->settings;
+	service->settings = &reloaded->settings;
+	node->admin.settings = &reloaded->settings;
+	service->authorities = reloaded->authorities;
+	service->revocation = reloaded->revocation;
+	atomic_fetch_add(&service->reloads, 1);
+	former->number = reading_replaced();
+	former->former = node->former;
+	node->former = former;
+	node->in_force = reloaded;
+}
+
+/* What the start made is the first that is replaced. */
+static bool hand_over_start(struct node *node)
+{
+	struct reloaded *first = calloc(1, sizeof *first);
+	if (!first)
+		return false;
+	first->authorities = node->authorities;
+	first->revocation = node->revocation;
+	node->authorities = NULL;
+	node->revocation = NULL;
+	node->in_force = first;
+	return true;
+}
+
+static size_t count_former(const struct node *node)
+{
+	size_t count = 0;
+	for (const struct reloaded *at = node->former; at; at = at->former)
+		count++;
+	return count;
+}
+
+void node_forget_former(struct node *node)
+{
+	struct reloaded **at = &node->former;
+	while (*at) {
+		struct reloaded *one = *at;
+		if (!reading_is_over(one->number)) {
+			at = &one->former;
+			continue;
+		}
+		*at = one->former;
+		one->former = NULL;
+		reloaded_free(one);
+	}
+}
+
+static bool read_again(const struct config_sources *sources, struct reloaded *reloaded)
+{
+	int result = config_load(sources, &reloaded->config);
+	const struct config_finding *at = reloaded->config.findings;
+	for (; at; at = at->next)
+		if (!at->warning) {
+			reloaded->problem_count++;
+			log_error("configuration_refused", "setting", at->setting, "origin", at->origin,
+			          "problem", at->what);
+		}
+	if (result && !reloaded->problem_count)
+		refuse(reloaded, NULL, error_general_message(result, LANGUAGE_ENGLISH));
+	return reloaded->problem_count == 0;
+}
+
+/* False: everything is as it was. */
+static bool reload(struct node *node, const struct config_sources *sources)
+{
+	BUF_AUTO struct buf changed;
+	BUF_AUTO struct buf waiting;
+	buf_init(&changed, NAMES_MAX);
+	buf_init(&waiting, NAMES_MAX);
+	struct reloaded *reloaded = calloc(1, sizeof *reloaded);
+	node_forget_former(node);
+	if (count_former(node) >= FORMER_MAX) {
+		log_error("configuration_refused", "problem",
+		          "work that hangs since earlier reloads still holds what they replaced; /readyz "
+		          "says what does not answer, and a restart reads the settings, too");
+		free(reloaded);
+		return false;
+	}
+	if (!reloaded || (!node->in_force && !hand_over_start(node))) {
+		free(reloaded);
+		log_error("configuration_refused", "problem", "there is no memory to read it");
+		return false;
+	}
+	bool good = read_again(sources, reloaded);
+	if (good) {
+		merge(reloaded, node->settings, &changed, &waiting);
+		/* Each may be good, and not with what is in force until a restart. */
+		config_check(&reloaded->settings, true, refuse, pass_over, reloaded);
+		good = reloaded->problem_count == 0 && make(node, reloaded);
+	}
+	if (!good) {
+		reloaded_free(reloaded);
+		return false;
+	}
+	put_in_force(node, reloaded);
+	atomic_store(&node->service.trust_is_old, true); /* for a thread that may wait for the store */
+	serving_log_level(&reloaded->settings);
+	log_always(LOG_INFO, "configuration_reloaded", "changed", changed.data ? changed.data : "",
+	           "needs_restart", waiting.data ? waiting.data : "", NULL);
+	return true;
+}
+
+void node_reload(struct node *node, const struct config_sources *sources)
+{
+	notify_reloading();
+	notify_ready(reload(node, sources)
+	                 ? "serves; its settings were read again"
+	                 : "serves with its former settings: the log says why the new were refused");
+}

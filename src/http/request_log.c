@@ -1,0 +1,252 @@
+#include "http/request_log.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <stdio.h>
+
+#include "base/log.h"
+#include "http/internal.h"
+
+#define NETWORK_BYTES_FOUR 3
+#define NETWORK_BYTES_SIX 6
+#define STATUS_TOO_SLOW 408
+/* Of requests without a key, in a second of a loop: a page and its files are some. */
+#define KEYLESS_LINES 10
+
+struct entry {
+	const struct exchange *exchange; /* NULL: there was no request */
+	int status;                      /* 0: nothing was answered */
+	bool cut;
+	int64_t duration_us;
+	char address[INET6_ADDRSTRLEN + 4]; /* "": it is not logged */
+};
+
+/* ---- settings ---- */
+
+static bool parse(const char *const *words, const char *text, int *ret)
+{
+	for (int i = 0; words[i]; i++) {
+		if (strcmp(words[i], text) == 0) {
+			*ret = i;
+			return true;
+		}
+	}
+	return false;
+}
+
+bool request_log_which_parse(const char *text, enum request_log_which *ret)
+{
+	static const char *const words[] = {"none", "errors", "all", NULL};
+	int which;
+	bool known = parse(words, text, &which);
+	if (known)
+		*ret = (enum request_log_which)which;
+	return known;
+}
+
+bool request_log_addresses_parse(const char *text, enum request_log_addresses *ret)
+{
+	static const char *const words[] = {"none", "network", "full", NULL};
+	int addresses;
+	bool known = parse(words, text, &addresses);
+	if (known)
+		*ret = (enum request_log_addresses)addresses;
+	return known;
+}
+
+void request_log_configure(struct http_server *server, const struct settings *settings)
+{
+	enum request_log_which which = REQUESTS_NONE;
+	enum request_log_addresses addresses = ADDRESSES_NONE;
+	if (request_log_which_parse(settings->log_requests, &which))
+		atomic_store(&server->requests_logged, (int)which);
+	if (request_log_addresses_parse(settings->log_addresses, &addresses))
+		atomic_store(&server->addresses_logged, (int)addresses);
+}
+
+static enum request_log_which which_logged(const struct http_server *server)
+{
+	return (enum request_log_which)atomic_load_explicit(&server->requests_logged,
+	                                                    memory_order_relaxed);
+}
+
+/* ---- what is remembered ---- */
+
+/* A method may be any word: what a client made up is not written. */
+static const char *method_name(const char *method)
+{
+	static const char *const names[] = {"GET",    "HEAD",    "POST",  "PUT",     "PATCH",
+	                                    "DELETE", "OPTIONS", "TRACE", "CONNECT", NULL};
+	for (int i = 0; names[i]; i++)
+		if (strcmp(names[i], method) == 0)
+			return names[i];
+	return "other";
+}
+
+void request_log_head(struct exchange *exchange, const char *method)
+{
+	exchange->method = method_name(method);
+	if (which_logged(exchange->server) == REQUESTS_NONE)
+		return;
+	guard_client_address(exchange, &exchange->address);
+}
+
+/* ---- the line ---- */
+
+static void put_address(const struct http_server *server, const struct sockaddr_storage *address,
+                        struct entry *entry)
+{
+	int logged = atomic_load_explicit(&server->addresses_logged, memory_order_relaxed);
+	struct in_addr four = ((const struct sockaddr_in *)address)->sin_addr;
+	struct in6_addr six = ((const struct sockaddr_in6 *)address)->sin6_addr;
+	bool is_four = address->ss_family == AF_INET;
+	bool network = logged == ADDRESSES_NETWORK;
+	if (logged == ADDRESSES_NONE || (!is_four && address->ss_family != AF_INET6))
+		return;
+	if (!is_four && IN6_IS_ADDR_V4MAPPED(&six)) {
+		memcpy(&four, six.s6_addr + sizeof six - sizeof four, sizeof four);
+		is_four = true;
+	}
+	if (network && is_four)
+		memset((char *)&four + NETWORK_BYTES_FOUR, 0, sizeof four - NETWORK_BYTES_FOUR);
+	if (network)
+		memset(six.s6_addr + NETWORK_BYTES_SIX, 0, sizeof six - NETWORK_BYTES_SIX);
+	inet_ntop(is_four ? AF_INET : AF_INET6, is_four ? (void *)&four : (void *)&six, entry->address,
+	          INET6_ADDRSTRLEN);
+	if (network)
+		memcpy(entry->address + strlen(entry->address), is_four ? "/24" : "/48", sizeof "/24");
+}
+
+static void put_connection_address(const struct http_server *server,
+                                   struct MHD_Connection *connection, struct entry *entry)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+	struct sockaddr_storage address = {0};
+	if (!info || !info->client_addr)
+		return;
+	memcpy(&address, info->client_addr,
+	       info->client_addr->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6)
+	                                                : sizeof(struct sockaddr_in));
+	put_address(server, &address, entry);
+}
+
+static int64_t bytes_out(const struct entry *entry)
+{
+	const struct answer *answer = &entry->exchange->answer;
+	const char *method = entry->exchange->method;
+	if (answer->status == 304 || (method && strcmp(method, "HEAD") == 0))
+		return 0;
+	return (int64_t)(answer->size ? answer->size : answer->body.size);
+}
+
+static void fill_request(struct json_writer *writer, const void *context)
+{
+	const struct entry *entry = context;
+	const struct exchange *exchange = entry->exchange;
+	/* Also one that was revoked, or whose account is disabled. */
+	const struct key_identity *key = exchange->key.key ? &exchange->key : NULL;
+	json_text(writer, "request_id", exchange->request_id);
+	json_text(writer, "method", exchange->method);
+	json_text(writer, "route", exchange->route ? exchange->route->pattern : NULL);
+	if (entry->status)
+		json_integer(writer, "status", entry->status);
+	else
+		json_null(writer, "status");
+	json_text(writer, "code", exchange->error_code ? error_code_text(exchange->error_code) : NULL);
+	json_text(writer, "key_id", key ? key->key_id : NULL);
+	json_text(writer, "account_id", key ? key->account_id : NULL);
+	json_text(writer, "channel_id", key ? key->channel_id : NULL);
+	json_integer(writer, "duration_us", entry->duration_us);
+	json_integer(writer, "bytes_in", (int64_t)exchange->body_seen);
+	json_integer(writer, "bytes_out", entry->status ? bytes_out(entry) : 0);
+	if (*entry->address)
+		json_text(writer, "client", entry->address);
+	if (*exchange->incident_id)
+		json_text(writer, "incident_id", exchange->incident_id);
+	if (entry->cut)
+		json_boolean(writer, "cut", true);
+}
+
+/* What the library answered by itself, to a head that it could not read. */
+static int library_status(const struct exchange *exchange)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(exchange->connection, MHD_CONNECTION_INFO_HTTP_STATUS);
+	return info ? (int)info->http_status : 0;
+}
+
+static void fill_refused(struct json_writer *writer, const void *context)
+{
+	const struct refusals *refusals = context;
+	json_integer(writer, "status", refusals->status);
+	json_integer(writer, "count", refusals->count);
+	if (*refusals->client)
+		json_text(writer, "client", refusals->client);
+}
+
+static void tell(struct refusals *refusals, const char *event, int64_t now_us)
+{
+	if (!refusals->count || now_us < refusals->told_us + US_PER_SECOND)
+		return;
+	log_write_many(LOG_INFO, event, fill_refused, refusals);
+	refusals->count = 0;
+	refusals->told_us = now_us;
+}
+
+void request_log_tell_refused(struct loop *loop, int64_t now_us)
+{
+	tell(&loop->refusals, "connection_refused", now_us);
+	tell(&loop->unlisted, "requests_unlisted", now_us);
+}
+
+static void add_refusal(struct refusals *refusals, const struct entry *entry)
+{
+	refusals->count++;
+	refusals->status = entry->status;
+	snprintf(refusals->client, sizeof refusals->client, "%s", entry->address);
+}
+
+/* Of those without a key, which anybody can send as often as he likes. */
+static bool has_line(struct loop *loop, int64_t now_us)
+{
+	if (now_us >= loop->listing_since_us + US_PER_SECOND) {
+		loop->listing_since_us = now_us;
+		loop->listed = 0;
+	}
+	return loop->listed++ < KEYLESS_LINES;
+}
+
+void request_log_end(const struct exchange *exchange, bool answered, bool cut, int64_t duration_us)
+{
+	const struct http_server *server = exchange->server;
+	enum request_log_which which = which_logged(server);
+	if (which == REQUESTS_NONE)
+		return;
+	struct entry entry = {.exchange = exchange, .cut = cut, .duration_us = duration_us};
+	entry.status = answered                    ? exchange->answer.status
+	               : exchange->client->is_late ? STATUS_TOO_SLOW
+	                                           : library_status(exchange);
+	if (which == REQUESTS_ERRORS && entry.status && entry.status < 400 && !cut)
+		return;
+	if (exchange->address.ss_family != AF_UNSPEC)
+		put_address(server, &exchange->address, &entry);
+	else
+		put_connection_address(server, exchange->connection, &entry);
+	struct loop *loop = exchange->loop;
+	if (exchange->key.key || *exchange->incident_id || has_line(loop, clock_monotonic_us()))
+		log_write_many(LOG_INFO, "request", fill_request, &entry);
+	else
+		add_refusal(&loop->unlisted, &entry);
+}
+
+void request_log_refused(const struct client *client, int status)
+{
+	struct loop *loop = client->loop;
+	struct entry entry = {.status = status};
+	if (loop->is_operators || which_logged(loop->server) == REQUESTS_NONE)
+		return;
+	put_connection_address(loop->server, client->connection, &entry);
+	add_refusal(&loop->refusals, &entry);
+	request_log_tell_refused(loop, clock_monotonic_us());
+}

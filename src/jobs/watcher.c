@@ -1,0 +1,74 @@
+/* The node looks at itself: what readiness goes by, and telling where it changes. */
+#include "jobs/internal.h"
+#include "service/watch.h"
+
+#define TELL_EVERY_US US_PER_SECOND
+
+static int64_t ask(void *context, const atomic_bool *stopping)
+{
+	struct watcher *watcher = context;
+	(void)stopping;
+	watch_ask_store(watcher->service);
+	return WATCH_INTERVAL_US;
+}
+
+static int64_t ask_servers(void *context, const atomic_bool *stopping)
+{
+	struct watcher *watcher = context;
+	(void)stopping;
+	watch_ask_servers(watcher->service);
+	return WATCH_INTERVAL_US;
+}
+
+static int64_t look(void *context, const atomic_bool *stopping)
+{
+	struct watcher *watcher = context;
+	(void)stopping;
+	watch_look(watcher->service);
+	return WATCH_INTERVAL_US;
+}
+
+/* Apart from those who look: they hang with what they look at. */
+static int64_t tell(void *context, const atomic_bool *stopping)
+{
+	struct watcher *watcher = context;
+	if (!atomic_load(stopping))
+		readiness_tell(watcher->service, &watcher->told);
+	return TELL_EVERY_US;
+}
+
+static int64_t look_around(void *context, const atomic_bool *stopping)
+{
+	struct watcher *watcher = context;
+	(void)stopping;
+	watch_look_around(watcher->service);
+	return WATCH_INTERVAL_US;
+}
+
+int watcher_start(struct watcher *watcher, struct service *service, struct error *error)
+{
+	watcher->service = service;
+	watcher->told.ready = true;
+	int result = job_thread_start("watch", look, watcher, &watcher->threads[0], error);
+	if (!result)
+		result =
+			job_thread_start("watch-around", look_around, watcher, &watcher->threads[1], error);
+	if (!result)
+		result = job_thread_start("watch-store", ask, watcher, &watcher->threads[2], error);
+	if (!result)
+		result = job_thread_start("watch-tell", tell, watcher, &watcher->threads[3], error);
+	if (!result && service->settings->store_sharded)
+		result =
+			job_thread_start("watch-servers", ask_servers, watcher, &watcher->threads[4], error);
+	return result;
+}
+
+void watcher_stop(struct watcher *watcher)
+{
+	for (int i = 0; i < WATCHER_THREADS; i++)
+		job_thread_ask_to_stop(watcher->threads[i]);
+	for (int i = 0; i < WATCHER_THREADS; i++) {
+		job_thread_join(watcher->threads[i]);
+		job_thread_free(watcher->threads[i]);
+	}
+}

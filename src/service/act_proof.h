@@ -1,0 +1,17 @@
+/* What proves an act of administration once it is sealed (event_proof.c, beside what proves an
+ * event): evidence records (RFC 4998) by the round of its segment and what renewed that. */
+#ifndef SERVICE_ACT_PROOF_H
+#define SERVICE_ACT_PROOF_H
+
+#include "store/acts.h"
+
+struct act_evidence {
+	struct buf *act;           /* of the act's document; DER is appended */
+	struct buf *seal_document; /* of its segment's seal document */
+	struct slice document;     /* the seal document, which names the chain's end; in the arena */
+};
+/* `act` as the store gives it. ERR_NOT_FOUND: it is not sealed yet. */
+int act_evidence_records(struct store *store, const struct act_record *act, struct arena *arena,
+                         struct act_evidence *evidence, struct error *error) MUST_CHECK;
+
+#endif

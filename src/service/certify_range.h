@@ -1,0 +1,17 @@
+/* What a request for a certification means: of which events, under which configurations. */
+#ifndef SERVICE_CERTIFY_RANGE_H
+#define SERVICE_CERTIFY_RANGE_H
+
+#include "service/service.h"
+#include "store/certifications/certifications.h"
+
+#define CONFIG_VERSIONS_TEXT_MAX ((size_t)1000 * 24) /* a thousand versions, in JSON */
+
+/* Turns what was asked for into sequence numbers; the versions' text lies in `versions`.
+ * *ret_sealed: they are sealed already. ERR_VALIDATION: no range, none of events, or of too many.
+ */
+int certification_freeze(struct service *service, const struct certification_order *order,
+                         struct certification *ret, struct buf *versions, bool *ret_sealed,
+                         struct error *error) MUST_CHECK;
+
+#endif

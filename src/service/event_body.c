@@ -1,0 +1,162 @@
+#include "service/event_body.h"
+
+#include <stdio.h>
+
+#include "base/json.h"
+#include "base/utf8.h"
+
+/* 64 for the payload, which the body is around. */
+#define DEPTH_MAX 65
+
+size_t event_body_limit(enum modality modality)
+{
+	return modality == MODALITY_CONTENT ? PAYLOAD_MAX + BODY_SLACK : BODY_SLACK;
+}
+
+int client_ref_check(struct slice client_ref, struct error *error)
+{
+	if (!client_ref.size || client_ref.size > CLIENT_REF_MAX || !utf8_valid(client_ref) ||
+	    utf8_has_control(client_ref))
+		return error_set(error, ERR_VALIDATION, MSG_HTTP_CLIENT_REF, NULL);
+	return 0;
+}
+
+int file_name_check(struct slice file_name, struct slice *ret_name, struct error *error)
+{
+	struct slice name = file_name;
+	for (size_t i = 0; i < file_name.size; i++) {
+		if (file_name.data[i] == '/' || file_name.data[i] == '\\')
+			name = slice_make(file_name.data + i + 1, file_name.size - i - 1);
+	}
+	if (name.size > FILE_NAME_MAX || !utf8_valid(name) || utf8_has_control(name))
+		return error_set(error, ERR_VALIDATION, MSG_HTTP_FILE_NAME, NULL);
+	if (slice_is(name, ".") || slice_is(name, ".."))
+		name.size = 0;
+	*ret_name = name;
+	return 0;
+}
+
+static int field_type(const char *field, const char *english, const char *spanish,
+                      struct error *error)
+{
+	return error_set(error, ERR_VALIDATION, MSG_FIELD_TYPE, field, english, spanish, NULL);
+}
+
+static int check_members(const struct json *body, struct error *error)
+{
+	static const char *const known[] = {"client_ref", "payload", "hash", "hash_alg", "occurred_at"};
+	if (body->type != JSON_OBJECT)
+		return error_set(error, ERR_VALIDATION, MSG_HTTP_BODY_OBJECT, NULL);
+	for (const struct json *member = body->first; member; member = member->next) {
+		bool found = false;
+		for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+			found = found || slice_is(member->name, known[i]);
+		if (!found) {
+			char name[64];
+			utf8_show(member->name, name, sizeof name);
+			return error_set(error, ERR_VALIDATION, MSG_FIELD_UNKNOWN, name, NULL);
+		}
+	}
+	return 0;
+}
+
+static int parse_client_ref(const struct json *body, struct slice *ret, struct error *error)
+{
+	const struct json *member = json_member(body, "client_ref");
+	if (!member)
+		return error_set(error, ERR_VALIDATION, MSG_FIELD_REQUIRED, "client_ref", NULL);
+	if (member->type != JSON_STRING)
+		return field_type("client_ref", "a string", "una cadena de texto", error);
+	*ret = member->text;
+	return client_ref_check(member->text, error);
+}
+
+static int parse_occurred_at(const struct json *body, int64_t *ret_us, struct error *error)
+{
+	const struct json *member = json_member(body, "occurred_at");
+	*ret_us = TIME_NONE;
+	if (!member || member->type == JSON_NULL)
+		return 0;
+	if (member->type != JSON_STRING)
+		return field_type("occurred_at", "a date-time string", "una cadena con fecha y hora",
+		                  error);
+	return time_parse(member->text, "occurred_at", ret_us, error);
+}
+
+static int parse_payload(struct json *payload, struct buf *canonical,
+                         struct declaration *declaration, struct error *error)
+{
+	if (payload->type != JSON_OBJECT)
+		return field_type("payload", "a JSON object", "un objeto JSON", error);
+	buf_clear(canonical);
+	json_canonical(payload, canonical);
+	if (buf_check(canonical) != 0)
+		return error_set(error, ERR_NO_MEMORY, MSG_NONE, NULL);
+	if (canonical->size > PAYLOAD_MAX) {
+		char size[24];
+		snprintf(size, sizeof size, "%zu", canonical->size);
+		return error_set(error, ERR_TOO_LARGE, MSG_HTTP_PAYLOAD_LARGE, size, NULL);
+	}
+	struct sha256 hash = sha256_of(canonical->data, canonical->size);
+	memcpy(declaration->hash, hash.bytes, SHA256_SIZE);
+	declaration->hash_algorithm = HASH_SHA256;
+	declaration->modality = MODALITY_CONTENT;
+	return 0;
+}
+
+static int parse_hash(const struct json *body, struct declaration *declaration, struct error *error)
+{
+	const struct json *hash = json_member(body, "hash");
+	const struct json *algorithm = json_member(body, "hash_alg");
+	if (!hash || !algorithm)
+		return error_set(error, ERR_VALIDATION, MSG_FIELD_REQUIRED, hash ? "hash_alg" : "hash",
+		                 NULL);
+	if (algorithm->type != JSON_STRING ||
+	    !hash_algorithm_parse(algorithm->text, &declaration->hash_algorithm))
+		return field_type("hash_alg", "\"sha-256\" or \"sha-512\"", "\"sha-256\" o \"sha-512\"",
+		                  error);
+	if (hash->type != JSON_STRING || !hex_decode(hash->text, declaration->hash,
+	                                             hash_algorithm_size(declaration->hash_algorithm)))
+		return error_set(error, ERR_VALIDATION, MSG_HTTP_HASH,
+		                 declaration->hash_algorithm == HASH_SHA256 ? "64" : "128",
+		                 hash_algorithm_text(declaration->hash_algorithm), NULL);
+	declaration->modality = MODALITY_HASH_ONLY;
+	return 0;
+}
+
+int event_body_parse(struct slice body, enum modality channel_modality, struct arena *arena,
+                     struct buf *canonical, struct declaration *ret_declaration,
+                     struct error *error)
+{
+	static const struct json_limits limits = {.depth_max = DEPTH_MAX};
+	struct declaration declaration = {0};
+	struct json *json;
+	int result = json_parse(arena, body, &limits, &json, error);
+	if (!result)
+		result = check_members(json, error);
+	if (!result)
+		result = parse_client_ref(json, &declaration.client_ref, error);
+	if (!result)
+		result = parse_occurred_at(json, &declaration.occurred_at_us, error);
+	if (result)
+		return result;
+	struct json *payload = json_member(json, "payload");
+	bool hash = json_member(json, "hash") || json_member(json, "hash_alg");
+	if (payload && hash)
+		return error_set(error, ERR_VALIDATION, MSG_HTTP_BOTH_SHAPES, NULL);
+	if (hash && channel_modality == MODALITY_CONTENT)
+		return error_set(error, ERR_VALIDATION, MSG_HTTP_CONTENT_WANTED, NULL);
+	if (payload && channel_modality == MODALITY_HASH_ONLY)
+		return error_set(error, ERR_VALIDATION, MSG_HTTP_DIGEST_WANTED, "content ('payload')",
+		                 "contenido ('payload')", NULL);
+	if (payload)
+		result = parse_payload(payload, canonical, &declaration, error);
+	else if (hash)
+		result = parse_hash(json, &declaration, error);
+	else
+		result = error_set(error, ERR_VALIDATION, MSG_FIELD_REQUIRED,
+		                   channel_modality == MODALITY_CONTENT ? "payload" : "hash", NULL);
+	if (!result)
+		*ret_declaration = declaration;
+	return result;
+}

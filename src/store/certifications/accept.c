@@ -1,0 +1,356 @@
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "store/certifications/certifications.h"
+#include "store/certifications/idempotency.h"
+#include "store/transaction.h"
+#include "store/usage/count.h"
+
+#define ACCEPT_MEMORY_MAX                                                                          \
+	((size_t)4 << 20) /* an account's thresholds and the notices they give                         \
+	                   */
+#define NUMBERS_PER_YEAR 9999999
+#define OPEN_RETRY_SECONDS 30
+
+static int take_number(struct db_connection *connection, struct certification *certification,
+                       struct error *error)
+{
+	int year = time_year(certification->requested_at_us);
+	struct db_query *query =
+		db_query(connection, "INSERT INTO certification_numbers (year, mode, last_number)"
+	                         " VALUES ($1, $2, 1) ON CONFLICT (year, mode)"
+	                         " DO UPDATE SET last_number = certification_numbers.last_number + 1"
+	                         " RETURNING last_number");
+	db_bind_integer(query, year);
+	db_bind_string(query, mode_text(certification->mode));
+	int64_t number = db_step(query) ? db_integer(query, 0) : 0;
+	/* Stepping to the end is what makes the change complete. */
+	int result = db_execute(query, NULL, error);
+	if (!result && number > NUMBERS_PER_YEAR)
+		return error_cause(error, ERR_INTERNAL, "certification numbers of %d are used up", year);
+	if (!result)
+		snprintf(certification->certification_id, ID_SIZE, "CERT-%s%d-%07" PRId64,
+		         certification->mode == MODE_TEST ? "TEST-" : "", year, number);
+	return result;
+}
+
+static void make_code(const char *prefix, const struct certification *certification,
+                      char code[VERIFICATION_CODE_SIZE])
+{
+	/* Without digits and letters that are read for one another. */
+	static const char alphabet[] = "23456789ABCDEFGHJKMNPQRSTVWXYZ";
+	enum { LETTERS = sizeof alphabet - 1, FAIR = 256 / LETTERS * LETTERS };
+	char letters[8];
+	for (size_t i = 0; i < sizeof letters;) {
+		uint8_t random;
+		random_bytes(&random, sizeof random);
+		if (random < FAIR)
+			letters[i++] = alphabet[random % LETTERS];
+	}
+	snprintf(code, VERIFICATION_CODE_SIZE, "%.10s-%s%d-%.4s-%.4s", prefix,
+	         certification->mode == MODE_TEST ? "TEST-" : "",
+	         time_year(certification->requested_at_us), letters, letters + 4);
+}
+
+static int take_code(struct db_connection *connection, const char *prefix,
+                     struct certification *certification, struct error *error)
+{
+	bool taken = true;
+	while (taken) {
+		make_code(prefix, certification, certification->verification_code);
+		struct db_query *query =
+			db_query(connection, "SELECT 1 FROM certifications WHERE verification_code = $1");
+		db_bind_string(query, certification->verification_code);
+		taken = db_step(query);
+		int result = db_end(query, error);
+		if (result)
+			return result;
+	}
+	return OK;
+}
+
+static int refuse_quota(const struct certification *certification, struct error *error)
+{
+	int result = error_set(error, ERR_TEST_QUOTA, MSG_NONE, NULL);
+	int64_t now_us = certification->requested_at_us;
+	if (error)
+		error->retry_after_seconds =
+			(int)((time_next_day(now_us) - now_us + US_PER_SECOND - 1) / US_PER_SECOND);
+	return result;
+}
+
+static int count_test(struct db_connection *connection, const struct certification *certification,
+                      struct error *error)
+{
+	char day[11];
+	time_day_key(certification->requested_at_us, day);
+	struct db_query *query = db_query(
+		connection, "INSERT INTO test_usage (account, day, certifications) VALUES ($1, $2, 1)"
+					" ON CONFLICT (account, day) DO UPDATE SET"
+					" certifications = test_usage.certifications + 1"
+					" WHERE test_usage.certifications < $3");
+	db_bind_integer(query, certification->account);
+	db_bind_string(query, day);
+	db_bind_integer(query, TEST_CERTIFICATIONS_PER_DAY);
+	int64_t changes = 0;
+	int result = db_execute(query, &changes, error);
+	return result || changes == 1 ? result : refuse_quota(certification, error);
+}
+
+/* Whether count_test would find room. */
+static int check_quota(struct db_connection *connection, const struct certification *certification,
+                       struct error *error)
+{
+	char day[11];
+	time_day_key(certification->requested_at_us, day);
+	struct db_query *query = db_query(connection, "SELECT 1 FROM test_usage WHERE account = $1"
+	                                              " AND day = $2 AND certifications >= $3");
+	db_bind_integer(query, certification->account);
+	db_bind_string(query, day);
+	db_bind_integer(query, TEST_CERTIFICATIONS_PER_DAY);
+	bool full = db_step(query);
+	int result = db_end(query, error);
+	return result || !full ? result : refuse_quota(certification, error);
+}
+
+static int check_credits(const struct certification *certification, int64_t unpaid_events,
+                         int64_t balance, struct error *error)
+{
+	if (unpaid_events > 0 || balance < 0)
+		return error_set(error, ERR_NOT_OPERATIONAL, MSG_NONE, NULL);
+	if (balance < certification->fee)
+		return error_set(error, ERR_INSUFFICIENT_BALANCE, MSG_NONE, NULL);
+	return OK;
+}
+
+static int charge(struct db_connection *connection, const struct certification *certification,
+                  struct ledger_account *account, struct arena *arena, struct error *error)
+{
+	struct ledger_result moved = {0};
+	int64_t settled = 0;
+	if (certification->fee == 0)
+		return OK;
+	int result =
+		ledger_move_credits(account, -certification->fee, "fee", certification->certification_id,
+	                        arena, &moved, &settled, error);
+	if (!result)
+		result = store_write_entries(connection, account, moved.entries,
+		                             certification->requested_at_us, error);
+	if (!result)
+		result = store_write_notices(connection, account->account, moved.notices, MODE_LIVE,
+		                             certification->requested_at_us, error);
+	return result;
+}
+
+static void bind_time(struct db_query *query, int64_t time_us)
+{
+	if (time_us == TIME_NONE)
+		db_bind_null(query);
+	else
+		db_bind_integer(query, time_us);
+}
+
+static void bind_sequence(struct db_query *query, int64_t sequence)
+{
+	bind_time(query, sequence ? sequence : TIME_NONE);
+}
+
+static int insert_certification(struct db_connection *connection,
+                                struct certification *certification, struct error *error)
+{
+	struct db_query *query = db_query(
+		connection,
+		"INSERT INTO certifications (account, channel, chain, certification_id, key, status,"
+		" requested_at, language, range_from, range_to, range_seq_from, range_seq_to,"
+		" first_sequence, last_sequence, config_versions, fee, verification_code,"
+		" next_attempt_at, idempotency_key) VALUES ($1, $2, $3, $4, $5, 'processing', $6, $7, $8, $9,"
+		" $10, $11, $12, $13, $14, $15, $16, $17, $18) RETURNING certification");
+	db_bind_integer(query, certification->account);
+	db_bind_integer(query, certification->channel);
+	db_bind_integer(query, certification->chain);
+	db_bind_string(query, certification->certification_id);
+	db_bind_integer(query, certification->key);
+	db_bind_integer(query, certification->requested_at_us);
+	db_bind_string(query, certification->language == LANGUAGE_SPANISH ? "es" : "en");
+	bind_time(query, certification->range.from_us);
+	bind_time(query, certification->range.to_us);
+	bind_sequence(query, certification->range.seq_from);
+	bind_sequence(query, certification->range.seq_to);
+	db_bind_integer(query, certification->first_sequence);
+	db_bind_integer(query, certification->last_sequence);
+	db_bind_string(query, certification->config_versions);
+	db_bind_integer(query, certification->fee);
+	db_bind_string(query, certification->verification_code);
+	db_bind_integer(query, due_at_once_us(connection, certification->requested_at_us));
+	db_bind_string(query, certification->idempotency_key);
+	if (db_step(query))
+		certification->certification = db_integer(query, 0);
+	return db_execute(query, NULL, error);
+}
+
+/* The count stands still where the account is locked. */
+static int check_open(struct db_connection *connection, const struct certification *certification,
+                      int64_t open_max, struct error *error)
+{
+	if (open_max == 0)
+		return OK;
+	struct db_query *query =
+		db_query(connection, "SELECT COUNT(*) FROM certifications WHERE account = $1"
+	                         " AND status = 'processing' AND chain % 2 = $2");
+	db_bind_integer(query, certification->account);
+	db_bind_integer(query, certification->mode);
+	int64_t open = db_step(query) ? db_integer(query, 0) : 0;
+	int result = db_end(query, error);
+	if (result || open < open_max)
+		return result;
+	char most[24];
+	snprintf(most, sizeof most, "%" PRId64, open_max);
+	result = error_set(error, ERR_RATE_LIMITED, MSG_STORE_OPEN_CERTIFICATIONS, most, NULL);
+	if (error)
+		error->retry_after_seconds = OPEN_RETRY_SECONDS;
+	return result;
+}
+
+/* The account is locked, so nobody else takes the key meanwhile. */
+static int check_key(struct db_connection *connection, const struct certification *certification,
+                     struct error *error)
+{
+	if (!certification->idempotency_key)
+		return OK;
+	struct db_query *query =
+		db_query(connection, "UPDATE certifications SET idempotency_key = NULL WHERE account = $1"
+	                         " AND chain = $2 AND idempotency_key = $3 AND requested_at <= $4");
+	db_bind_integer(query, certification->account);
+	db_bind_integer(query, certification->chain);
+	db_bind_string(query, certification->idempotency_key);
+	db_bind_integer(query, certification->requested_at_us - IDEMPOTENCY_KEPT_US);
+	int result = db_execute(query, NULL, error);
+	if (result)
+		return result;
+	query = db_query(connection, "SELECT 1 FROM certifications WHERE account = $1"
+	                             " AND chain = $2 AND idempotency_key = $3");
+	db_bind_integer(query, certification->account);
+	db_bind_integer(query, certification->chain);
+	db_bind_string(query, certification->idempotency_key);
+	bool taken = db_step(query);
+	result = db_end(query, error);
+	return result || !taken ? result : error_set(error, ERR_CONFLICT, MSG_NONE, NULL);
+}
+
+static int refuse_changed(enum message message, int64_t one, int64_t other, struct error *error)
+{
+	char first[24], second[24];
+	snprintf(first, sizeof first, "%" PRId64, one);
+	snprintf(second, sizeof second, "%" PRId64, other);
+	return error_set(error, ERR_REFUSED, message, first, second, NULL);
+}
+
+static int check_expected(const struct certification *certification, struct error *error)
+{
+	const struct certification_expected *expected = certification->expected;
+	if (!expected)
+		return OK;
+	int64_t first = certification->first_sequence, last = certification->last_sequence;
+	if ((expected->first_sequence >= 0 && expected->first_sequence != first) ||
+	    (expected->last_sequence >= 0 && expected->last_sequence != last))
+		return refuse_changed(MSG_STORE_RANGE_CHANGED, first, last, error);
+	if (expected->fee >= 0 && expected->fee != certification->fee)
+		return refuse_changed(MSG_STORE_FEE_CHANGED, certification->fee, expected->fee, error);
+	return OK;
+}
+
+/* Everything for which a request is refused. A test one is counted here. */
+static int judge(struct db_connection *connection, int64_t open_max,
+                 const struct certification *certification, struct arena *arena,
+                 struct ledger_account *account, struct error *error)
+{
+	int result = store_load_account(connection, certification->account, arena, account, error);
+	if (!result)
+		result = check_key(connection, certification, error);
+	if (!result)
+		result = check_expected(certification, error);
+	if (!result)
+		result = check_open(connection, certification, open_max, error);
+	if (!result)
+		result =
+			certification->mode == MODE_TEST
+				? count_test(connection, certification, error)
+				: check_credits(certification, account->unpaid_events, account->balance, error);
+	return result;
+}
+
+static int accept(struct db_connection *connection, const char *prefix, int64_t open_max,
+                  struct certification *certification, struct error *error)
+{
+	ARENA_AUTO struct arena arena;
+	arena_init(&arena, ACCEPT_MEMORY_MAX);
+	struct ledger_account account;
+	int result = judge(connection, open_max, certification, &arena, &account, error);
+	if (!result)
+		result = take_number(connection, certification, error);
+	if (!result)
+		result = charge(connection, certification, &account, &arena, error);
+	if (!result)
+		result = store_save_account(connection, &account, certification->requested_at_us, error);
+	if (!result)
+		result = take_code(connection, prefix, certification, error);
+	if (!result)
+		result = insert_certification(connection, certification, error);
+	if (!result)
+		result = count_certification(connection, certification, CERTIFICATION_PROCESSING,
+		                             certification->requested_at_us, error);
+	if (!result)
+		act_made(connection, "certification_id", certification->certification_id);
+	return result;
+}
+
+int store_accept_certification(struct store *store, const char *prefix, int64_t open_max,
+                               struct certification *certification, struct error *error)
+{
+	struct certification accepted = *certification;
+	accepted.status = CERTIFICATION_PROCESSING;
+	accepted.progress_permille = 0;
+	accepted.completed_at_us = TIME_NONE;
+	accepted.incident_id[0] = '\0';
+	accepted.attempts = 0;
+	accepted.last_error = NULL;
+	if (accepted.mode == MODE_TEST)
+		accepted.fee = 0;
+	struct db_connection *connection;
+	int result = begin_write(store, &connection, error);
+	if (result)
+		return result;
+	result = end_write(connection, accept(connection, prefix, open_max, &accepted, error), error);
+	if (!result)
+		*certification = accepted;
+	return result;
+}
+
+static int check_balance(struct db_connection *connection,
+                         const struct certification *certification, struct error *error)
+{
+	struct db_query *query =
+		db_query(connection, "SELECT unpaid_events, balance FROM accounts WHERE account = $1");
+	db_bind_integer(query, certification->account);
+	bool found = db_step(query);
+	int64_t unpaid_events = found ? db_integer(query, 0) : 0;
+	int64_t balance = found ? db_integer(query, 1) : 0;
+	int result = db_end(query, error);
+	if (result || !found)
+		return result ? result : ERR_NOT_FOUND;
+	return check_credits(certification, unpaid_events, balance, error);
+}
+
+int store_judge_certification(struct store *store, int64_t open_max,
+                              const struct certification *certification, struct error *error)
+{
+	struct db_connection *connection;
+	int result = begin_read(store, &connection, error);
+	if (result)
+		return result;
+	result = check_open(connection, certification, open_max, error);
+	if (!result)
+		result = certification->mode == MODE_TEST ? check_quota(connection, certification, error)
+		                                          : check_balance(connection, certification, error);
+	return end_read(connection, result);
+}

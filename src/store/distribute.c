@@ -1,0 +1,121 @@
+/* Has a server that distributes tables do so: table by table, each in a transaction of its own, so
+ * that whoever comes again goes on where it was broken off. */
+#include "store/acts.h"
+#include "store/schema.h"
+#include "store/transaction.h"
+
+static const struct {
+	const char *name;
+	const char *statement;
+} tables[] = {
+#define FIRST_BY_ACCOUNT(table)                                                                    \
+	{#table, "SELECT create_distributed_table('" #table "', 'account', colocate_with => 'none')"},
+#define BY_ACCOUNT(table)                                                                          \
+	{#table,                                                                                       \
+	 "SELECT create_distributed_table('" #table "', 'account', colocate_with => 'accounts')"},
+#define EVERYWHERE(table) {#table, "SELECT create_reference_table('" #table "')"},
+#include "store/schema/distribution.def"
+#undef FIRST_BY_ACCOUNT
+#undef BY_ACCOUNT
+#undef EVERYWHERE
+};
+#define TABLE_COUNT (sizeof tables / sizeof *tables)
+#define PLANNED_MAX ((size_t)64 * 1024)
+
+/* Only a server that distributes has the catalogue of what is distributed. */
+static int check_offered(struct db_connection *connection, struct error *error)
+{
+	struct db_query *query =
+		db_query(connection, "SELECT to_regclass('pg_catalog.pg_dist_partition') IS NULL");
+	bool missing = db_step(query) && db_integer(query, 0) != 0;
+	int result = db_end(query, error);
+	if (!result && missing)
+		result = error_set(error, ERR_REFUSED, MSG_STORE_DISTRIBUTES_NOT, NULL);
+	return result;
+}
+
+static int is_distributed(struct db_connection *connection, const char *table, bool *ret,
+                          struct error *error)
+{
+	struct db_query *query =
+		db_query(connection, "SELECT count(*) FROM pg_catalog.pg_dist_partition"
+	                         " WHERE logicalrelid = to_regclass(CAST($1 AS TEXT))");
+	db_bind_string(query, table);
+	*ret = db_step(query) && db_integer(query, 0) > 0;
+	return db_end(query, error);
+}
+
+/* The writer's turn keeps other nodes' from doing the same. */
+static int distribute_one(struct db *db, size_t number, bool dry_run, bool *ret_done,
+                          struct error *error)
+{
+	struct db_connection *connection = db_take_writer(db);
+	bool already = false;
+	int result = db_begin(connection, error);
+	if (!result && number == 0)
+		result = check_offered(connection, error);
+	if (!result)
+		result = is_distributed(connection, tables[number].name, &already, error);
+	if (!result && !already && !dry_run)
+		result = db_run(connection, tables[number].statement, error);
+	if (!result && !already && !dry_run)
+		result = db_commit(connection, error);
+	db_give(connection);
+	*ret_done = !result && !already;
+	return result;
+}
+
+static int distribute(struct db *db, bool dry_run, struct buf *out,
+                      const struct schema_progress *progress, struct error *error)
+{
+	int result = OK;
+	for (size_t i = 0; i < TABLE_COUNT && !result; i++) {
+		bool done;
+		result = distribute_one(db, i, dry_run, &done, error);
+		if (!done)
+			continue;
+		buf_printf(out, "%s\n", tables[i].name);
+		if (!dry_run)
+			progress->tell(progress->context, "tables", (int64_t)i + 1, TABLE_COUNT);
+	}
+	return result;
+}
+
+/* Before anything is done: each table commits by itself, and whoever goes on after a failure
+ * records what was left. */
+static int record(struct db *db, struct act *act, const struct buf *names, struct error *error)
+{
+	struct db_connection *connection = db_take_writer(db);
+	int result = db_begin(connection, error);
+	if (!result)
+		result = act_write_listing(connection, act, "tables", names, error);
+	if (!result)
+		result = db_commit(connection, error);
+	db_give(connection);
+	return result;
+}
+
+int store_distribute(const struct db_options *options, bool dry_run, struct act *act,
+                     struct buf *out, const struct schema_progress *progress, struct error *error)
+{
+	struct db *db;
+	BUF_AUTO struct buf planned;
+	buf_init(&planned, PLANNED_MAX);
+	int result = db_open(options, &store_schemas, &db, error);
+	if (result)
+		return result;
+	if (!db_is_shared(db))
+		result = error_set(error, ERR_REFUSED, MSG_STORE_DISTRIBUTES_NOT, NULL);
+	if (!result)
+		result = db_check_schema(db, false, error);
+	if (!result)
+		result = distribute(db, true, &planned, progress, error);
+	if (!result && !dry_run && planned.size)
+		result = record(db, act, &planned, error);
+	if (!result && !dry_run)
+		result = distribute(db, false, out, progress, error);
+	else if (!result)
+		buf_add(out, planned.data, planned.size);
+	db_close(db);
+	return result;
+}

@@ -1,0 +1,190 @@
+#include "store/notices/replay.h"
+
+#include "store/notices/endpoint.h"
+#include "store/transaction.h"
+
+#define PIECE 500
+
+static int begin(struct store *store, struct slice endpoint_id,
+                 struct db_connection **ret_connection, struct locked_endpoint *ret,
+                 struct error *error)
+{
+	int result = begin_write(store, ret_connection, error);
+	if (result)
+		return result;
+	result = lock_endpoint_by_id(*ret_connection, endpoint_id, ret, error);
+	if (!result && ret->disabled)
+		result = error_set(error, ERR_REFUSED, MSG_STORE_WEBHOOK_DISABLED, NULL);
+	return result ? end_write(*ret_connection, result, error) : OK;
+}
+
+/* ---- one ---- */
+
+static int find_notice(struct db_connection *connection, int64_t account, struct slice notice_id,
+                       int64_t *ret_notice, struct error *error)
+{
+	struct row row = {.query = db_query(connection, "SELECT notice FROM notices"
+	                                                " WHERE account = $1 AND notice_id = $2")};
+	db_bind_integer(row.query, account);
+	db_bind_text(row.query, notice_id);
+	bool found = db_step(row.query);
+	if (found)
+		*ret_notice = db_integer(row.query, 0);
+	return row_end(&row, found, MSG_STORE_NO_NOTICE, notice_id, error);
+}
+
+#define WAITS_AGAIN                                                                                \
+	" ON CONFLICT (account, endpoint, notice) DO UPDATE SET status = 'waiting', tries = 0,"        \
+	" next_attempt_at = excluded.next_attempt_at, replayed = 1,"                                   \
+	" replayed_at = excluded.replayed_at"
+
+static int queue_one(struct db_connection *connection, const struct locked_endpoint *locked,
+                     int64_t notice, int64_t now_us, struct error *error)
+{
+	int64_t due_us = due_at_once_us(connection, now_us);
+	struct db_query *query = db_query(
+		connection, "INSERT INTO webhook_deliveries (account, endpoint, notice, status, attempts,"
+					" tries, next_attempt_at, replayed, replayed_at)"
+					" VALUES ($1, $2, $3, 'waiting', 0, 0, $4, 1, $4)" WAITS_AGAIN);
+	db_bind_integer(query, locked->account);
+	db_bind_integer(query, locked->endpoint);
+	db_bind_integer(query, notice);
+	db_bind_integer(query, due_us);
+	int result = db_execute(query, NULL, error);
+	return result ? result : make_endpoint_due(connection, locked, due_us, error);
+}
+
+int store_replay_notice(struct store *store, struct slice notice_id, struct slice endpoint_id,
+                        int64_t now_us, struct error *error)
+{
+	struct db_connection *connection;
+	struct locked_endpoint locked;
+	int result = begin(store, endpoint_id, &connection, &locked, error);
+	if (result)
+		return result;
+	int64_t notice = 0;
+	result = find_notice(connection, locked.account, notice_id, &notice, error);
+	if (!result)
+		result = queue_one(connection, &locked, notice, now_us, error);
+	return end_write(connection, result, error);
+}
+
+/* ---- all of a range ---- */
+
+struct window {
+	int64_t count;
+	int64_t last; /* number of its last notice */
+};
+
+/* The next notices of the account, whatever became of them, one look at the key for each: where the
+ * server knows nothing of the tables yet, as after a restore, it would else sort all that are left
+ * for each piece. Read before anything is locked. */
+static struct db_query *ask_window(struct db_connection *connection, struct slice endpoint_id)
+{
+	struct db_query *query =
+		db_query(connection, "WITH RECURSIVE next(account, notice) AS ("
+	                         "SELECT e.account, (SELECT MIN(n.notice) FROM notices n"
+	                         " WHERE n.account = e.account AND n.notice > $2)"
+	                         " FROM webhook_endpoints e WHERE e.endpoint_id = $1"
+	                         " UNION ALL SELECT p.account, (SELECT MIN(n.notice) FROM notices n"
+	                         " WHERE n.account = p.account AND n.notice > p.notice)"
+	                         " FROM next p WHERE p.notice IS NOT NULL)"
+	                         " SELECT count(*), MAX(notice) FROM (SELECT notice FROM next"
+	                         " WHERE notice IS NOT NULL LIMIT $3) AS found");
+	db_bind_text(query, endpoint_id);
+	return query;
+}
+
+/* A shard knows its tables, and is found by the account. */
+static struct db_query *ask_window_on_shard(struct db_connection *connection,
+                                            struct slice endpoint_id)
+{
+	struct db_query *query =
+		db_query(connection, "SELECT account FROM webhook_endpoints WHERE endpoint_id = $1");
+	db_bind_text(query, endpoint_id);
+	int64_t account = db_step(query) ? db_integer(query, 0) : 0;
+	db_release(query);
+	query = db_query(connection, "SELECT count(*), MAX(notice) FROM (SELECT notice FROM notices"
+	                             " WHERE account = $1 AND notice > $2"
+	                             " ORDER BY notice LIMIT $3) AS found");
+	db_bind_integer(query, account);
+	return query;
+}
+
+static int find_window(struct store *store, struct slice endpoint_id,
+                       const struct replay_place *place, struct window *ret, struct error *error)
+{
+	struct db_connection *connection;
+	int result = begin_read(store, &connection, error);
+	if (result)
+		return result;
+	struct db_query *query = db_is_sharded(db_of(connection))
+	                             ? ask_window_on_shard(connection, endpoint_id)
+	                             : ask_window(connection, endpoint_id);
+	db_bind_integer(query, place->behind);
+	db_bind_integer(query, PIECE);
+	if (db_step(query))
+		*ret = (struct window){db_integer(query, 0), db_integer(query, 1)};
+	return end_read(connection, db_end(query, error));
+}
+
+/* A microsecond apart, each piece behind the one before: so they go in the order of the notices.
+ * How each of the few notices stands is asked by its key, for a join may read all deliveries. */
+static int queue_window(struct db_connection *connection, const struct locked_endpoint *locked,
+                        const struct replay_range *range, const struct replay_place *place,
+                        int64_t last, int64_t due_us, int64_t *ret_queued, struct error *error)
+{
+	struct db_query *query = db_query(
+		connection,
+		"INSERT INTO webhook_deliveries (account, endpoint, notice, status, attempts, tries,"
+		" next_attempt_at, replayed, replayed_at) SELECT n.account, e.endpoint, n.notice, 'waiting',"
+		" 0, 0, $8 + ROW_NUMBER() OVER (ORDER BY n.notice), 1, $8 FROM notices n"
+		" JOIN webhook_endpoints e ON e.account = n.account AND e.endpoint = $2"
+		" WHERE n.account = $1 AND n.notice > $3 AND n.notice <= $7 AND n.created_at >= $4"
+		" AND n.created_at < $5 AND " WANTS(
+			"e.types",
+			"n.type") " AND COALESCE((SELECT d.status FROM webhook_deliveries d WHERE d.account = n.account"
+					  " AND d.endpoint = $2 AND d.notice = n.notice), 'missed')"
+					  " IN ('failed', CASE WHEN $6 = 1 THEN 'missed' ELSE 'failed' END)" WAITS_AGAIN);
+	db_bind_integer(query, locked->account);
+	db_bind_integer(query, locked->endpoint);
+	db_bind_integer(query, place->behind);
+	db_bind_integer(query, range->since_us);
+	db_bind_integer(query, range->until_us);
+	db_bind_integer(query, range->what == REPLAY_MISSED);
+	db_bind_integer(query, last);
+	db_bind_integer(query, due_us);
+	int result = db_execute(query, ret_queued, error);
+	return result || *ret_queued == 0 ? result
+	                                  : make_endpoint_due(connection, locked, due_us + 1, error);
+}
+
+int store_replay_piece(struct store *store, struct slice endpoint_id,
+                       const struct replay_range *range, int64_t now_us, struct replay_place *place,
+                       struct error *error)
+{
+	struct db_connection *connection;
+	struct locked_endpoint locked;
+	struct window window = {0};
+	int64_t queued = 0;
+	int result = find_window(store, endpoint_id, place, &window, error);
+	if (!result)
+		result = begin(store, endpoint_id, &connection, &locked, error);
+	if (result)
+		return result;
+	int64_t due_us = due_at_once_us(connection, now_us);
+	due_us = due_us > place->due_us ? due_us : place->due_us;
+	if (window.count)
+		result =
+			queue_window(connection, &locked, range, place, window.last, due_us, &queued, error);
+	result = end_write(connection, result, error);
+	if (result)
+		return result;
+	*place = (struct replay_place){
+		.behind = window.count ? window.last : place->behind,
+		.due_us = due_us + queued,
+		.queued = place->queued + queued,
+		.more = window.count == PIECE,
+	};
+	return OK;
+}

@@ -1,0 +1,42 @@
+#include "store/transaction.h"
+#include "store/usage/usage.h"
+
+#define AT_ONCE 500 /* registrations wait for no more on the embedded store */
+
+static int note_use(struct db_connection *connection, const struct key_use *use,
+                    struct error *error)
+{
+	struct db_query *query =
+		db_query(connection, "INSERT INTO key_last_use AS u (account, key, at) VALUES ($1, $2, $3)"
+	                         " ON CONFLICT (account, key) DO UPDATE SET at = excluded.at"
+	                         " WHERE u.at < excluded.at");
+	db_bind_integer(query, use->account);
+	db_bind_integer(query, use->key);
+	db_bind_integer(query, use->at_us);
+	return db_execute(query, NULL, error);
+}
+
+/* Durable on the server alone: no commit of it waits for a standby, and none that waits holds it
+ * up, so that a node ends and another starts while no standby answers. */
+static int note_some(struct store *store, const struct key_use *uses, size_t count,
+                     struct error *error)
+{
+	struct db_connection *connection = db_take_local(store->db);
+	int result = db_begin(connection, error);
+	for (size_t i = 0; i < count && !result; i++)
+		result = note_use(connection, &uses[i], error);
+	if (!result)
+		result = db_commit(connection, error);
+	db_give(connection);
+	return result;
+}
+
+int store_note_key_uses(struct store *store, const struct key_use *uses, size_t count,
+                        struct error *error)
+{
+	int result = OK;
+	for (size_t done = 0; done < count && !result; done += AT_ONCE)
+		result =
+			note_some(store, uses + done, count - done < AT_ONCE ? count - done : AT_ONCE, error);
+	return result;
+}

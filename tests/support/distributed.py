@@ -1,0 +1,98 @@
+"""A PostgreSQL that distributes tables: a coordinator and workers, each a cluster of its own with
+as many synchronous standbys. Where the server at hand does not offer the extension, `offered()` is
+false and MISSING says so.
+
+    with Distributed(standbys=1) as servers:
+        url = servers.url(servers.create_database())
+        servers.workers[0].standby.freeze()
+
+It answers to what a Cluster answers to, for its coordinator.
+"""
+
+import functools
+import os
+import pathlib
+import subprocess
+
+from postgres import ROLE, Cluster, program
+from program import clean_environment
+
+EXTENSION = "citus"
+MISSING = f"the PostgreSQL here does not offer the extension {EXTENSION}"
+SCHEMA = pathlib.Path(__file__).resolve().parents[2] / "src" / "store" / "schema" / "postgres"
+SHARDS = 8
+SETTINGS = {
+    "shared_preload_libraries": EXTENSION,
+    "citus.shard_count": str(SHARDS),
+    "citus.node_conninfo": "sslmode=disable",
+    "max_worker_processes": "64",  # a daemon for each database
+    "max_prepared_transactions": "200",
+}
+
+
+@functools.lru_cache
+def offered():
+    directory = program("pg_config", "--sharedir").strip()
+    return os.path.exists(os.path.join(directory, "extension", f"{EXTENSION}.control"))
+
+
+class Distributed:
+    def __init__(self, standbys=1, workers=2, settings=None):
+        self.coordinator = Cluster(standbys, settings={**SETTINGS, **(settings or {})})
+        self.workers = [Cluster(standbys, settings={**SETTINGS, **(settings or {})})
+                        for _ in range(workers)]
+        self.prepared = None
+
+    @property
+    def clusters(self):
+        return [self.coordinator, *self.workers]
+
+    def __getattr__(self, name):
+        return getattr(self.coordinator, name)
+
+    def __enter__(self):
+        return self.start()
+
+    def __exit__(self, *failure):
+        self.close()
+
+    def start(self):
+        try:
+            for cluster in self.clusters:
+                cluster.start()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def close(self):
+        for cluster in self.clusters:
+            cluster.close()
+
+    def create_database(self, name=None):
+        """An empty database of the service's role on all servers, which know each other there."""
+        name = self.coordinator.create_database(name)
+        for worker in self.workers:
+            worker.create_database(name)
+        for cluster in self.clusters:
+            cluster.primary.query(f"CREATE EXTENSION {EXTENSION}", name)
+        ask = self.coordinator.primary.query
+        ask(f"SELECT citus_set_coordinator_host('127.0.0.1', {self.coordinator.primary.port})", name)
+        for worker in self.workers:
+            ask(f"SELECT citus_add_node('127.0.0.1', {worker.primary.port})", name)
+        return name
+
+    def drop_database(self, name):
+        for cluster in self.clusters:
+            cluster.drop_database(name)
+
+    def prepare(self, database, binary):
+        """The schema as it stands, and the tables distributed by the program itself."""
+        steps = sorted(SCHEMA.glob("*.sql"))
+        text = "".join(step.read_text(encoding="utf-8") for step in steps)
+        self.primary.query(f"SET ROLE {ROLE}; BEGIN; {text}; INSERT INTO settings VALUES "
+                           f"('schema', '{steps[-1].stem}'); COMMIT;", database)
+        subprocess.run([binary, "store", "distribute", f"--set=store.url={self.url(database)}",
+                        "--set=tsa.url=embedded:", "--set=service.data_dir=/nonexistent",
+                        "--set=store.require_replicas=0", "--set=store.sharded=true"],
+                       check=True, env=clean_environment(), stdout=subprocess.DEVNULL)

@@ -1,0 +1,128 @@
+"""Chromium, driven through its WebDriver interface."""
+
+import base64
+import json
+import subprocess
+import urllib.request
+
+import pytest
+
+from client import eventually, free_port
+
+CHROMIUM = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+            "--disable-background-networking", "--disable-component-update", "--disable-sync",
+            "--disable-dev-shm-usage"]
+ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
+
+
+class Browser:
+    def __init__(self, directory, language="en", script=True):
+        self.port, self.scripted = free_port(), script
+        self.process = subprocess.Popen(["chromedriver", f"--port={self.port}"],
+                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        eventually(self.is_ready, "chromedriver answers")
+        options = {"args": [*CHROMIUM, f"--user-data-dir={directory}", f"--lang={language}"],
+                   "prefs": {"intl.accept_languages": language,
+                             "profile.managed_default_content_settings.javascript":
+                                 1 if script else 2}}
+        answer = self.ask("POST", "/session", {"capabilities": {"alwaysMatch": {
+            "goog:chromeOptions": options, "goog:loggingPrefs": {"browser": "ALL"}}}})
+        self.session = f"/session/{answer['sessionId']}"
+
+    def is_ready(self):
+        try:
+            return self.ask("GET", "/status")["ready"]
+        except OSError:
+            return False
+
+    def ask(self, method, path, body=None):
+        request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", method=method,
+                                         data=None if body is None else json.dumps(body).encode(),
+                                         headers={"Content-Type": "application/json"})
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return json.load(answer)["value"]
+
+    def open(self, url):
+        self.ask("POST", f"{self.session}/url", {"url": url})
+
+    def url(self):
+        return self.ask("GET", f"{self.session}/url")
+
+    def find(self, selector):
+        found = self.ask("POST", f"{self.session}/element",
+                         {"using": "css selector", "value": selector})
+        return f"{self.session}/element/{found[ELEMENT]}"
+
+    def text(self, selector="main"):
+        return self.ask("GET", f"{self.find(selector)}/text")
+
+    def value(self, selector):
+        """Of a field, as it stands; also where pages have no script."""
+        return self.ask("GET", f"{self.find(selector)}/property/value")
+
+    def type(self, selector, text):
+        self.ask("POST", f"{self.find(selector)}/value", {"text": text})
+
+    def click(self, selector):
+        self.ask("POST", f"{self.find(selector)}/click", {})
+
+    def run(self, script, *arguments):
+        return self.ask("POST", f"{self.session}/execute/sync",
+                        {"script": script, "args": list(arguments)})
+
+    def texts(self, selector):
+        return self.run("return [...document.querySelectorAll(arguments[0])].map(e => e.innerText)", selector)
+
+    def has(self, selector):
+        return self.run("return document.querySelector(arguments[0]) !== null", selector)
+
+    def choose(self, selector, value):
+        """An option of a select, as a reader does it; also where pages have no script."""
+        self.click(f"{selector} option[value='{value}']")
+
+    def add_authenticator(self):
+        """One of the device itself: it keeps passkeys, and finds its user there and to be himself."""
+        self.ask("POST", f"{self.session}/webauthn/authenticator",
+                 {"protocol": "ctap2", "transport": "internal", "hasResidentKey": True, "hasUserVerification": True,
+                  "isUserVerified": True, "isUserConsenting": True})
+
+    def cookies(self):
+        return {cookie["name"]: cookie for cookie in self.ask("GET", f"{self.session}/cookie")}
+
+    def complaints(self):
+        """What its console has said since the last call: errors, refusals of a policy, what is not found."""
+        said = self.ask("POST", f"{self.session}/se/log", {"type": "browser"})
+        return [f"{one['level']}: {one['message']}" for one in said]
+
+    def picture(self):
+        """The whole page as PNG."""
+        shot = self.ask("POST", f"{self.session}/goog/cdp/execute",
+                        {"cmd": "Page.captureScreenshot", "params": {"captureBeyondViewport": True}})
+        return base64.b64decode(shot["data"])
+
+    def emulate(self, width, scheme, height=900):
+        """A screen so wide, of a visitor who likes it light or dark."""
+        for command, parameters in (
+                ("Emulation.setDeviceMetricsOverride",
+                 {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}),
+                ("Emulation.setEmulatedMedia",
+                 {"features": [{"name": "prefers-color-scheme", "value": scheme}]})):
+            self.ask("POST", f"{self.session}/goog/cdp/execute",
+                     {"cmd": command, "params": parameters})
+
+    def close(self):
+        self.ask("DELETE", self.session)
+        self.process.terminate()
+        self.process.wait()
+
+
+@pytest.fixture
+def browse(tmp_path):
+    opened = []
+
+    def open_one(language, script=True):
+        opened.append(Browser(tmp_path / f"{language}-{script}", language, script))
+        return opened[-1]
+    yield open_one
+    for browser in opened:
+        browser.close()

@@ -1,0 +1,100 @@
+"""The alert rules and the dashboard: Prometheus takes them, they ask for what there is, and lead to
+what to do."""
+
+import json
+import re
+import shutil
+import subprocess
+
+import pytest
+import yaml
+
+from program import ROOT
+
+RULES = ROOT / "dist/prometheus/alerts.yml"
+DASHBOARD = ROOT / "dist/grafana/constancia.json"
+HANDBOOK = ROOT / "docs/operations.md"
+METRIC = re.compile(r"\b(?:constancia|process)_[a-z_]+")
+# What Grafana puts in before it asks.
+FILLED = {"$__rate_interval": "5m", "$job": "constancia", "$instance": ".*"}
+
+
+def promtool(*words):
+    program = shutil.which("promtool")
+    assert program, "promtool is missing: the Debian package prometheus"
+    done = subprocess.run([program, *map(str, words)], capture_output=True, text=True,
+                          cwd=RULES.parent, check=False)
+    assert done.returncode == 0 and "FAILED" not in done.stdout, done.stdout + done.stderr
+    return done.stdout
+
+
+def rules():
+    return [rule for group in yaml.safe_load(RULES.read_text())["groups"]
+            for rule in group["rules"]]
+
+
+def panels():
+    return json.loads(DASHBOARD.read_text())["panels"]
+
+
+def expressions():
+    """Of the dashboard, as Prometheus gets them."""
+    found = [target["expr"] for panel in panels() for target in panel.get("targets", ())]
+    for name, value in FILLED.items():
+        found = [text.replace(name, value) for text in found]
+    return found
+
+
+@pytest.fixture(scope="module")
+def told(service):
+    """The names that /metrics has, those of the parts of a histogram among them."""
+    _, text = service.monitor("/metrics")
+    kinds = dict(re.findall(r"^# TYPE (\S+) (\S+)$", text, re.M))
+    return set(kinds) | {f"{name}_{part}" for name, kind in kinds.items() if kind == "histogram"
+                         for part in ("bucket", "sum", "count")}
+
+
+def test_prometheus_takes_the_rules_and_they_fire_when_they_should():
+    assert f"{len(rules())} rules found" in promtool("check", "rules", RULES)
+    assert "SUCCESS" in promtool("test", "rules", RULES.parent / "alerts.test.yml")
+
+
+def test_the_dashboard_is_one_and_prometheus_can_read_what_it_asks(tmp_path):
+    record = json.loads(DASHBOARD.read_text())
+    assert record["schemaVersion"] >= 36 and record["uid"] and record["title"]
+    variables = {each["name"]: each for each in record["templating"]["list"]}
+    assert variables["datasource"]["type"] == "datasource"
+    identifiers = [panel["id"] for panel in panels()]
+    assert len(set(identifiers)) == len(identifiers)
+    for panel in panels():
+        if panel["type"] != "row":
+            assert panel["datasource"]["uid"] == "${datasource}" and panel["targets"], panel["title"]
+            place = panel["gridPos"]
+            assert place["x"] + place["w"] <= 24, panel["title"]
+    recorded = [{"record": f"asked:{number}", "expr": text}
+                for number, text in enumerate(expressions())]
+    assert len(recorded) > 30 and "$" not in str(recorded)
+    file = tmp_path / "asked.yml"
+    file.write_text(yaml.safe_dump({"groups": [{"name": "asked", "rules": recorded}]}))
+    assert f"{len(recorded)} rules found" in promtool("check", "rules", file)
+
+
+def test_what_they_ask_for_is_there(told):
+    for text in [rule["expr"] for rule in rules()] + expressions():
+        names = set(METRIC.findall(text))
+        assert names and names <= told or text.startswith("up{"), (text, names - told)
+
+
+def test_every_alert_leads_to_a_section_that_says_what_to_do():
+    text = HANDBOOK.read_text()
+    sections = {re.sub(r"[^a-z0-9 -]", "", title.lower()).replace(" ", "-"): body for title, body
+                in re.findall(r"^#+ (.+)\n((?:(?!#).*\n)*)", text, re.M)}
+    names = set()
+    for rule in rules():
+        file, _, anchor = rule["annotations"]["runbook"].partition("#")
+        assert ROOT / file == HANDBOOK and anchor in sections, rule
+        assert f"`{rule['alert']}`" in sections[anchor], rule["alert"]
+        assert rule["labels"]["severity"] in ("warning", "critical")
+        names.add(rule["alert"])
+    assert len(names) == len(rules()), "each has a name of its own"
+    assert set(re.findall(r"`(Constancia[A-Z]\w+)`", text)) == names, "and none is made up"

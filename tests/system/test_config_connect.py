@@ -1,0 +1,204 @@
+"""`config check --connect` asks everything that a service depends on, and says what answered."""
+
+import json
+import pathlib
+import subprocess
+import sys
+import threading
+
+import pytest
+
+import stores
+
+from client import BINARY, free_port, run
+from program import clean_environment
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+import s3_server  # noqa: E402
+import timestamp_authority  # noqa: E402
+from mail_server import MailServer, make_certificates  # noqa: E402
+from payment_provider import PaymentProvider  # noqa: E402
+from publisher import Publisher  # noqa: E402
+
+NETWORK = "127.0.0.0/8"
+PASSWORD = "a mail password that nobody reads"
+
+
+class World:
+    """What a deployment talks to, all of it on this machine."""
+
+    def __init__(self, directory):
+        data = directory / "data"
+        certificates = make_certificates(directory)
+        self.store = stores.make(data)
+        self.s3 = s3_server.Server(directory)
+        self.mail = MailServer(certificates, "notices", PASSWORD)
+        self.provider = PaymentProvider()
+        self.authority = timestamp_authority.Server(
+            timestamp_authority.Certificates(str(directory / "authority")))
+        threading.Thread(target=self.authority.serve_forever, daemon=True).start()
+        settings = {**self.s3.settings("mine"), **self.mail.settings(), **self.provider.settings()}
+        self.settings = {
+            **self.store.settings(), "service.data_dir": data, "tsa.url": self.authority.url,
+            "service.listen": f"127.0.0.1:{free_port()}", "service.admin_listen": "",
+            "tsa.roots": self.authority.roots, "tsa.allow_networks": NETWORK,
+            **{name.replace("__", "."): value for name, value in settings.items()},
+            "content.timeout": "1s", "mail.require_tls": "true", "mail.roots": certificates[0],
+            "mail.user": "notices", "mail.password": PASSWORD}
+
+    def close(self):
+        for one in (self.mail, self.provider):
+            one.close()
+        self.s3.stop()
+        self.authority.shutdown()
+        self.authority.server_close()
+        self.store.discard()
+
+    def run(self, *words, **changed):
+        chosen = {**self.settings, **{name.replace("__", "."): value
+                                      for name, value in changed.items()}}
+        return run(*words, *(f"--set={name}={value}" for name, value in chosen.items()))
+
+    def connect(self, expected, **changed):
+        done = self.run("config", "check", "--connect", "--json", **changed)
+        assert done.returncode == expected, done.stdout + done.stderr
+        for secret in (PASSWORD, self.s3.secret_key, self.provider.key, self.provider.secret):
+            assert secret not in done.stdout + done.stderr
+        told = json.loads(done.stdout)
+        assert all(one["milliseconds"] >= 0 for one in told["connections"])
+        return {one["what"]: one for one in told["connections"]}, told["findings"]
+
+
+@pytest.fixture
+def world(tmp_path):
+    one = World(tmp_path)
+    yield one
+    one.close()
+
+
+def test_each_says_what_answered_and_nothing_stays_changed(world):
+    connections, _ = world.connect(0)  # before `init`
+    assert all(one["ok"] for one in connections.values()), connections
+    assert connections.keys() == {"database", "content", "authority", "revocation", "mail", "payments",
+                                  "reports", "clock"}
+    assert "seven scripts" in connections["reports"]["text"]
+    assert "name no place" in connections["revocation"]["text"]
+    assert not world.s3.objects and not world.mail.messages and not world.provider.charges
+    methods = [method for method, _target, _status in world.s3.requests]
+    assert {"PUT", "GET", "DELETE"} <= set(methods)
+    assert world.mail.logins == ["notices"]
+    assert [request[0] for request in world.provider.requests] == ["GET"]
+    assert "Timestamp good" in connections["authority"]["text"]
+    assert "non_qualified" in connections["authority"]["text"]
+    # Beside its store, and as a table.
+    assert world.run("init").returncode == 0
+    marker = dict(world.s3.objects)
+    done = world.run("config", "check", "--connect")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert world.s3.objects.keys() == marker.keys()
+    line = next(line for line in done.stdout.splitlines() if line.startswith("database"))
+    if stores.KIND == "postgresql":
+        assert "PostgreSQL" in line and "standby server1 (" in line and "schema 0" in line
+    else:
+        assert "SQLite" in line
+
+
+def test_each_failure_names_its_setting(world):
+    world.authority.mode = "error"
+    changed = {"content__secret_key": "x" * 20, "mail__password": "not that",
+               "payment__stripe_key": "sk_not_that"}
+    if stores.KIND == "postgresql":
+        changed["store__require_replicas"] = 7
+    connections, findings = world.connect(1, **changed)
+    failed = {what for what, one in connections.items() if not one["ok"]}
+    wanted = {"content": "content.url", "mail": "mail.url", "payments": "payment.provider",
+              "authority": "tsa.url"}
+    if stores.KIND == "postgresql":
+        wanted["database"] = "store.require_replicas"
+    assert failed == set(wanted)
+    assert {one["setting"] for one in findings if "problem" in one} == set(wanted.values())
+    assert not world.mail.messages and not world.s3.objects
+    # An address that serving would not connect to is not connected to here.
+    before = world.authority.count, len(world.provider.requests), len(world.mail.logins)
+    connections, _ = world.connect(1, tsa__allow_networks="", mail__allow_networks="",
+                                   content__allow_networks="")
+    for what in ("authority", "mail", "content"):
+        assert not connections[what]["ok"] and "not permitted" in connections[what]["text"], what
+    assert (world.authority.count, len(world.mail.logins)) == (before[0], before[2])
+
+
+@pytest.mark.sqlite
+def test_what_is_published_of_an_authority_is_asked_for(world, tmp_path):
+    publisher = Publisher(tmp_path / "publisher")
+    publisher.pki.add_issuer("time", "An issuer of timestamps")
+    authority = timestamp_authority.Server(timestamp_authority.Certificates(
+        str(publisher.pki.timestamps("clock", "time"))))
+    threading.Thread(target=authority.serve_forever, daemon=True).start()
+    published = {"tsa__url": authority.url, "tsa__roots": publisher.pki.root,
+                 "revocation__allow_networks": NETWORK, "revocation__timeout": "20s"}
+    try:
+        connections, _ = world.connect(0, **published)
+        assert "certificates are good" in connections["revocation"]["text"]
+        assert publisher.asked
+        publisher.asked.clear()
+        connections, findings = world.connect(1, **{**published, "revocation__allow_networks": ""})
+        assert not connections["revocation"]["ok"] and connections["authority"]["ok"]
+        assert not publisher.asked
+        assert {one["setting"] for one in findings if "problem" in one} == {"revocation.allow_networks"}
+        publisher.lost = True
+        connections, _ = world.connect(1, **published)
+        assert "missing" in connections["revocation"]["text"], connections["revocation"]
+    finally:
+        publisher.close()
+        authority.shutdown()
+        authority.server_close()
+
+
+@pytest.mark.sqlite
+def test_the_roots_of_receivers_are_read(world, tmp_path):
+    roots = tmp_path / "roots.pem"
+    for text, found in (("", "there is no certificate"),
+                        (pathlib.Path(world.authority.roots).read_text() * 3, None),
+                        (pathlib.Path(world.authority.roots).read_text()
+                         + "-----BEGIN CERTIFICATE-----\nxxxx\n-----END CERTIFICATE-----\n",
+                         "certificate 2 cannot be read")):
+        roots.write_text(text)
+        connections, findings = world.connect(1 if found else 0, webhook__roots=roots)
+        assert (found or "3 roots of receivers") in connections["webhooks"]["text"]
+        assert [one["setting"] for one in findings if "problem" in one] == ["webhook.roots"] * bool(found)
+
+
+@pytest.mark.sqlite
+def test_a_font_that_cannot_be_read_is_found_by_drawing(world, tmp_path):
+    """It is there, and holds nothing."""
+    if subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode:
+        pytest.skip("needs mount namespaces")
+    (mono,) = pathlib.Path("/usr/share/fonts").rglob("DejaVuSansMono.ttf")
+    cut = tmp_path / "cut.ttf"
+    cut.write_bytes(mono.read_bytes()[:20000])
+    chosen = [f"--set={name}={value}" for name, value in world.settings.items()]
+    done = subprocess.run(["unshare", "-m", "sh", "-c", f'mount --bind {cut} {mono} && exec "$@"', "sh",
+                           BINARY, "config", "check", "--connect", *chosen], text=True,
+                          env=clean_environment(), capture_output=True, check=False)
+    line = next(line for line in done.stdout.splitlines() if line.startswith("reports"))
+    assert done.returncode == 1 and "FAILED" in line and "Mono" in line, done.stdout
+
+
+def test_another_installations_place_is_not_written_to(world, tmp_path):
+    assert world.run("init").returncode == 0
+    other = stores.make(tmp_path / "other")
+    try:
+        before = dict(world.s3.objects)
+        world.s3.requests.clear()
+        changed = {"service__data_dir": tmp_path / "other", **{
+            name.replace(".", "__"): value for name, value in other.settings().items()}}
+        if stores.KIND == "sqlite":
+            changed["content__url"] = f"file:{tmp_path / 'elsewhere'}"
+            assert world.run("init", **changed).returncode == 0
+            changed.pop("content__url")
+        connections, _ = world.connect(1, **changed)
+        assert not connections["content"]["ok"]
+        assert world.s3.objects.keys() == before.keys()
+        assert "PUT" not in [method for method, _target, _status in world.s3.requests]
+    finally:
+        other.discard()

@@ -1,0 +1,316 @@
+"""Trying the interface from a page: the answer is the interface's own, and the programs that the page shows are run
+and register the very same."""
+
+import hashlib
+import html
+import http.client
+import json
+import os
+import re
+import secrets
+import shutil
+import subprocess
+import threading
+
+import pytest
+
+from client import ROOT, eventually
+from console import invited, signed_in
+
+TRY, SEND = "/console/try", "/console/try/send"
+LANGUAGES = ("curl", "python", "typescript")
+# What may break out of a literal of some language, or is not seen on a page.
+HOSTILE = ("it's \"quoted\" \\ `date` $HOME $(date) ${x} !! %s %% \\n </script><!-- --> ]]> \u2028\u2029 \u202e \u00a0 "
+           "\t \U0001f600 \U000e0041 \u00ad \ufeff // /* # */ ''' \"\"\" {{x}} &amp; \x7f\u0085\u200d\u1234")
+
+
+def somebody(service, account, role="developer", language="en"):
+    visitor = signed_in(service, invited(service, account, f"{secrets.token_hex(6)}@example.org", role))
+    if language != "en":
+        visitor.send("/console/language", language=language)
+    return visitor
+
+
+def tried(visitor, channel, content, client_ref="one", **more):
+    """The status and the body that the page shows."""
+    visitor.get(TRY).send(SEND, channel=channel.id, content=content, client_ref=client_ref, **more)
+    assert visitor.status == 200, visitor.text()
+    return answer_of(visitor)
+
+
+def answer_of(visitor):
+    status = re.search(r"<dd>HTTP (\d+)</dd>", visitor.body)[1]
+    body = re.search(r'<pre class="content program" tabindex="0"><code>(.*?)</code>', visitor.body, re.S)[1]
+    return int(status), json.loads(html.unescape(body))
+
+
+def programs(visitor):
+    return {language: html.unescape(program) for language, program in re.findall(
+        r'data-program="(\w+)"><code>(.*?)</code></pre>', visitor.body, re.S)}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Of a program that has the package for TypeScript."""
+    made = tmp_path_factory.mktemp("try")
+    client = ROOT / "clients" / "typescript"
+    package = made / "node_modules" / "@constancia" / "client"
+    package.mkdir(parents=True)
+    subprocess.run(["tsc", "-p", client, "--outDir", package / "dist"], check=True, timeout=600)
+    shutil.copy(client / "package.json", package)
+    return made
+
+
+def run(language, program, key, folder, shell="bash"):
+    """What it prints."""
+    name = {"curl": "call.sh", "python": "call.py", "typescript": "call.mts"}[language]
+    (folder / name).write_text(program, encoding="utf-8")
+    command = {"curl": [shell, name], "python": ["/usr/bin/python3", "-B", name]}.get(language)
+    if language == "typescript":
+        (folder / "node.d.ts").write_text('declare const process: { env: Record<string, string | undefined> };\n'
+                                          'declare module "node:crypto";\n')
+        subprocess.run(["tsc", "--strict", "--skipLibCheck", "--target", "es2022", "--module", "nodenext", name,
+                        "node.d.ts"], cwd=folder, check=True, timeout=600)
+        command = ["node", "call.mjs"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, check=False, env={
+        **os.environ, "CONSTANCIA_TEST_KEY": key, "PYTHONPATH": str(ROOT / "clients/python"), "LC_ALL": "C.UTF-8"})
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_the_answer_is_that_of_the_interface(service):
+    channel = service.new_channel()
+    developer = somebody(service, channel.account_id)
+    before = service.admin("account", "show", channel.account_id)["balance"]
+    status, event = tried(developer, channel, '{"b": 1.0,\n\t"a": "ñ"}', "first")
+    assert status == 201 and event == {k: v for k, v in channel.test.event(event["event_id"]).items() if k != "proof"}
+    assert event["hash"] == hashlib.sha256('{"a":"ñ","b":1}'.encode()).hexdigest()
+    assert (event["status"], event["mode"], event["timestamp"]["type"]) == ("test", "test", "simulated")
+    assert f"/console/events/{event['event_id']}" in developer.links()
+    assert "first" in developer.body and "&#39;" not in event["client_ref"]
+    assert html.escape('{"b": 1.0,\n\t"a": "ñ"}') in developer.body, "what was typed stays"
+    again = tried(developer, channel, '{"a": "ñ", "b": 1}', "first")
+    assert again == (200, event) and "registered before" in " ".join(developer.text().split())
+    assert channel.test.register({"a": "ñ", "b": 1}, "first").expect(200).json == event, "and so it is with a key"
+    assert service.admin("account", "show", channel.account_id)["balance"] == before
+    acts = service.admin("audit", "list", "--account", channel.account_id, "--operation", "event try")["data"]
+    assert len(acts) == 2 and (acts[0]["made"], acts[0]["found"]) == ({}, {"event_id": event["event_id"]})
+    act = acts[-1]
+    assert not {"found", "outcome"} & set(act)
+    owner = somebody(service, channel.account_id, "owner").get(f"/console/acts/{acts[0]['act_id']}")
+    assert re.search(rf"Found, not made\W+event_id\W+{event['event_id']}", owner.text())
+    assert act["made"] == {"event_id": event["event_id"]} and act["email"] and act["account_id"] == channel.account_id
+    typed = hashlib.sha256('{"b": 1.0,\n\t"a": "ñ"}'.encode()).hexdigest()
+    assert act["arguments"]["content"] == f"sha-256:{typed}" and act["arguments"]["client_ref"] == "first"
+    developer.get(f"/console/events/{event['event_id']}")
+    assert developer.status == 200
+    channel.close()
+
+
+REFUSALS = [
+    ("{", {}), ("[1]", {}), ("1", {}), ('{"a":1,"a":2}', {}), ('{"a":"\\ud800"}', {}), ('{"a":1e999}', {}),
+    ('{"a":9007199254740993}', {}), ('{"a":' * 1000 + "1" + "}" * 1000, {}), ('{"a":"\\u0000', {}),
+    ('{},"occurred_at":"2026-01-01T00:00:00Z"', {}), ('{}}', {}), ("{}", {"client_ref": "x" * 256}),
+    ("{}", {"client_ref": "a\tb"}), ("{}", {"scenario": "unpaid_limit"}), ("{}", {"scenario": "rate_limited"}),
+]
+
+
+@pytest.mark.parametrize("content,more", REFUSALS, ids=range(len(REFUSALS)))
+@pytest.mark.parametrize("language", ["en", "es"])
+def test_a_refusal_is_the_interfaces_error(shared, content, more, language):
+    service = shared.test.service
+    developer = somebody(service, shared.account_id, language=language)
+    more = {"client_ref": f"refused-{secrets.token_hex(8)}", **more}
+    status, error = tried(developer, shared, content, **more)
+    assert not service.admin("event", "list", "--channel", shared.id, "--mode", "test", "--client-ref",
+                             more["client_ref"][:255].replace("\t", " "))["data"]
+    body = f'{{"client_ref":{json.dumps(more["client_ref"])},"payload":{content}}}'.encode()
+    headers = {"X-SVC-Test-Scenario": more["scenario"]} if "scenario" in more else {}
+    answer = shared.test.call("POST", "/v1/events", body, {"Content-Type": "application/json", **headers},
+                              language=language)
+    if content.startswith(("{}}", '{},"')):  # within a body it would be something else
+        assert status == 400 and error["code"] == "validation_error"
+    else:
+        told = answer.json
+        assert (status, error["code"], error["doc_url"]) == (answer.status, told["code"], told["doc_url"])
+        # The place is told within what was typed.
+        assert re.sub(r"\d+", "", error["message"]) == re.sub(r"\d+", "", told["message"])
+    assert html.escape(content).replace("&#x27;", "&#39;") in developer.body, "what was typed stays"
+
+
+def test_the_size_ends_at_16_kib(service):
+    channel = service.new_channel()
+    developer = somebody(service, channel.account_id)
+    assert tried(developer, channel, '{"a":"%s"}' % ("x" * (16384 - 8)), "edge")[0] == 201
+    developer.get(TRY).send(SEND, channel=channel.id, client_ref="over", content='{"a":"%s"}' % ("x" * (16384 - 7)))
+    assert developer.status == 400 and "“Content” must be 1 to 16384 bytes" in developer.text()
+    assert "x" * 16000 in developer.body
+    # What is longer in canonical form than as it was spelled.
+    status, error = tried(developer, channel, '{"a":[%s]}' % ",".join(["1e20"] * 2000), "grown")
+    assert (status, error["code"]) == (413, "payload_too_large") and "16384" in error["message"]
+    developer.get(TRY).send(SEND, channel=channel.id, client_ref="nothing", content="")
+    assert developer.status == 400
+    channel.close()
+
+
+def payloads():
+    yield {"order": 1001, "total": "49.90", "yes": True, "no": False, "none": None, "list": [], "object": {}}
+    yield {HOSTILE: HOSTILE, "__proto__": {"a": 1}, "constructor": 1, "'": "'", "": ""}
+    yield {"deep": json.loads("[" * 60 + "1" + "]" * 60), "many": list(range(2000))}
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("which", range(3))
+def test_programs_register_the_very_same(service, folder, language, which):
+    channel = service.new_channel()
+    developer = somebody(service, channel.account_id)
+    payload = list(payloads())[which]
+    client_ref = f"it's \"one\" $HOME `date` \\n %s </script> {language} \U0001f600"
+    text = json.dumps(payload, ensure_ascii=False, indent=None if which == 2 else 2)
+    text = text.replace('"order": 1001', '"order": 1001, "as spelled": [-0, 1E5, 0.1e-7, -0.0, 9007199254740991]')
+    status, event = tried(developer, channel, text, client_ref)
+    assert status == 201, event
+    program = programs(developer)[language]
+    assert f"{service.public_url}/v1" in program and channel.id in program and "CONSTANCIA_TEST_KEY" in program
+    assert "svc_test_" not in developer.body and "<script>" not in developer.body.split("<main")[1]
+    code, said = run(language, program, channel.test.key, folder)
+    assert code == 0 and event["hash"] in said and event["event_id"] in said, (program, said)
+    if language == "curl":
+        code, said = run(language, program, channel.test.key, folder, shell="dash")
+        assert code == 0 and event["hash"] in said, said
+    count = service.admin("channel", "show", channel.id)["test_events"]
+    assert count == 1, "no second one"
+    channel.close()
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("text", [HOSTILE + "\n" + HOSTILE, "-n", "--", "\n\n", "plain"], ids=range(5))
+def test_programs_declare_the_digest_of_a_text(service, folder, language, text):
+    channel = service.new_channel("hash_only")
+    developer = somebody(service, channel.account_id)
+    status, event = tried(developer, channel, text.replace("\n", "\r\n"), "digest")
+    assert status == 201 and event["hash"] == hashlib.sha256(text.encode()).hexdigest(), event
+    assert (event["modality"], event["hash_alg"]) == ("hash_only", "sha-256")
+    code, said = run(language, programs(developer)[language], channel.test.key, folder)
+    assert code == 0 and event["event_id"] in said, (programs(developer)[language], said)
+    channel.close()
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_programs_force_the_scenario(service, folder, language):
+    channel = service.new_channel()
+    developer = somebody(service, channel.account_id)
+    status, error = tried(developer, channel, "{}", "forced", scenario="unpaid_limit")
+    assert (status, error["code"]) == (402, "unpaid_limit_exceeded")
+    code, said = run(language, programs(developer)[language], channel.test.key, folder)
+    assert code != 0 and "unpaid" in said.lower(), said
+    channel.close()
+
+
+def test_who_may(service):
+    channel, other = service.new_channel(), service.new_channel()
+    for role in ("owner", "developer", "accountant", "reader"):
+        visitor = somebody(service, channel.account_id, role)
+        may = role in ("owner", "developer")
+        assert (TRY in visitor.get("/console/").links()) == may, role
+        visitor.get(TRY)
+        assert visitor.status == (200 if may else 403)
+        own = visitor.get("/console/sessions").own_fields()
+        for whose, status in ((channel, 200 if may else 403), (other, 404 if may else 403)):
+            visitor.post(SEND, {**own, "channel": whose.id, "client_ref": role, "content": "{}", "language": "en"},
+                         **{"Sec-Fetch-Site": "same-origin"})
+            assert visitor.status == status, (role, whose.id, visitor.text())
+    assert service.admin("channel", "show", other.id)["test_events"] == 0
+    assert service.admin("channel", "show", channel.id)["test_events"] == 2
+    channel.close()
+    other.close()
+
+
+def test_a_suspended_channel_and_a_disabled_account(service):
+    channel = service.new_channel()
+    developer = somebody(service, channel.account_id)
+    service.admin("channel", "suspend", channel.id)
+    assert [tried(developer, channel, "{}")[0], answer_of(developer)[1]["code"]] == [403, "suspended"]
+    service.admin("channel", "resume", channel.id)
+    assert tried(developer, channel, "{}")[0] == 201
+    status, error = tried(developer, channel, '{"other": 1}')
+    assert (status, error["code"]) == (409, "client_ref_conflict") and error["event_id"] in developer.body
+    service.admin("account", "disable", channel.account_id)
+    status, error = tried(developer, channel, "{}")
+    assert (status, error["code"]) == (403, "account_disabled")
+    channel.close()
+
+
+def test_it_counts_against_the_quota(start):
+    service = start()
+    channel = service.new_channel()
+
+    def refused():
+        answer = service.admin("event", "try", channel.id, "--client-ref", secrets.token_hex(8), "--content", "{}")
+        return answer if answer["status"] == 429 else None
+    assert not refused()
+    assert service.stop() == 0
+    service.store.change("UPDATE test_usage SET events = 9999")
+    service.start()
+    assert not refused(), "the last one"
+    answer = refused()
+    assert answer["answer"]["code"] == "test_quota_exceeded" and answer["retry_after"] > 1
+    channel.test.register().expect(429, "test_quota_exceeded")
+    assert service.admin("channel", "show", channel.id)["test_events"] == 2
+    acts = service.admin("audit", "list", "--account", channel.account_id, "--operation", "event try")["data"]
+    assert len(acts) == 2 and all(one["actor"] == "operator" for one in acts)
+    channel.close()
+
+
+def test_a_flood_of_one_user_is_bounded(start):
+    service = start(rate__test=5)
+    channel, other = service.new_channel(), service.new_channel()
+    calm = somebody(service, other.account_id)
+    developer = somebody(service, channel.account_id)
+    own = {**developer.get(TRY).own_fields(), "channel": channel.id, "content": "{}", "language": "en"}
+    for number in range(40):
+        developer.post(SEND, {**own, "client_ref": f"n{number}"}, **{"Sec-Fetch-Site": "same-origin"})
+        assert developer.status in (200, 429)
+        if developer.status == 429 or answer_of(developer)[0] == 429:
+            break
+    else:
+        raise AssertionError("all of it was taken")
+    assert answer_of(developer)[1]["code"] == "rate_limited"
+    assert tried(calm, other, "{}")[0] == 201, "another account's goes on"
+    channel.close()
+    other.close()
+
+
+def test_the_service_stops_while_events_are_tried(start):
+    service = start(rate__test=1000, rate__live=10000)
+    channel = service.new_channel()
+    developer = somebody(service, channel.account_id)
+    own = {**developer.get(TRY).own_fields(), "channel": channel.id, "content": "{}", "language": "en"}
+    seen, begun = [], threading.Event()
+
+    def send():
+        number = 0
+        try:
+            while True:
+                number += 1
+                developer.post(SEND, {**own, "client_ref": f"n{number}"}, **{"Sec-Fetch-Site": "same-origin"})
+                if developer.status == 200 and answer_of(developer)[0] == 201:
+                    seen.append(answer_of(developer)[1]["event_id"])
+                    begun.set()
+        except (OSError, http.client.HTTPException, AssertionError):  # it goes, or says so by a 503
+            return
+    sending = threading.Thread(target=send)
+    sending.start()
+    assert begun.wait(30)
+    assert service.stop() == 0
+    sending.join(30)
+    service.start()
+    held = {one["event_id"] for one in service.admin(
+        "event", "list", "--channel", channel.id, "--mode", "test", "--limit", "1000")["data"]}
+    assert seen and set(seen) <= held, "what was answered is there"
+    channel.close()
+
+
+def test_the_page_without_a_channel(service):
+    owner = somebody(service, service.new_account(), "owner", "es")
+    owner.get(TRY)
+    assert owner.status == 200 and "aún no hay ninguno" in owner.text() and "/console/channels" in owner.links()

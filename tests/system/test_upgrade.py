@@ -1,0 +1,383 @@
+"""A store and evidence that version 0.1.0 made (tests/support/fixtures/0.1.0): today's program moves
+the store, goes on with it where it stood, and finds the evidence as good as then.
+
+What 0.1.0 left waiting has become old since: the settings that forget or give up by age are long."""
+
+import base64
+import json
+import os
+import pathlib
+import resource
+import signal
+import subprocess
+import tarfile
+import threading
+
+import pytest
+
+import hooks
+import money
+import stores
+from client import Client, Service, eventually, run
+from mail_server import MailServer
+from postgres import ROLE
+
+FIXTURE = pathlib.Path(__file__).parents[1] / "support" / "fixtures" / "0.1.0"
+SCHEMA = "004-mails"
+STEPS = sorted(path.stem for path in (pathlib.Path(__file__).parents[2] / "src/store/schema/sqlite")
+               .glob("*.sql") if path.stem > SCHEMA)
+EVER = {"certification__give_up_after": "36500d", "webhook__keep": "36500d",
+        "webhook__schedule": ",".join(["2s"] * 12), "seal__interval": "300ms",
+        "rate__live": 100000, "rate__test": 100000}
+THEN = "2027-01-01T00:00:00Z"  # while the certificates of the evidence were good
+LATER = "2090-01-01T00:00:00Z"
+# Of an event, and the same for ever.
+FIXED = {"event_id", "channel_id", "client_ref", "sequence", "received_at", "occurred_at", "hash",
+         "hash_alg", "modality", "chain_hash", "config_version", "mode"}
+
+
+def fixed(event):
+    return {name: event[name] for name in FIXED}
+
+
+def lines(path):
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+class Old(Service):
+    """What 0.1.0 left, and today's program on it."""
+
+    def __init__(self, directory, **settings):
+        super().__init__(directory, **EVER, **settings)
+        self.directory = directory
+        with tarfile.open(FIXTURE / f"{stores.KIND}.tar.xz") as archive:
+            archive.extractall(directory)  # made by ourselves
+        os.chmod(self.data, 0o700)
+        if stores.KIND == "postgresql":
+            dump = (directory / "dump.sql").read_text(encoding="utf-8")
+            self.store.change(f"SET ROLE {ROLE};\n{dump}")
+        self.told = json.loads((directory / "told.json").read_text(encoding="utf-8"))
+        self.receipts = lines(directory / "receipts.ndjson")
+        self.requests = lines(directory / "requests.ndjson")
+
+    def schema(self):
+        return self.store.rows("SELECT value FROM settings WHERE name = 'schema'")[0][0]
+
+    def command_on_store(self, *words):
+        return run(*words, "--set=tsa.url=embedded:", *self.chosen())
+
+    def migrate(self, *words):
+        done = self.command_on_store("store", "migrate", "--json", *words)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    def client_of(self, channel, mode):
+        return Client(self, self.told["channels"][channel][mode])
+
+    def repeat(self, client, asked):
+        """The same request once more."""
+        more = {key: asked[key] for key in ("client_ref", "occurred_at") if key in asked}
+        if "payload" in asked:
+            return client.register(asked["payload"], **more)
+        if "digest" in asked:
+            return client.register_hash(asked["digest"], hash_alg=asked["hash_alg"], **more)
+        return client.register_file(base64.b64decode(asked["file"]), name=asked["file_name"],
+                                    **more)
+
+    def receipts_of(self, channel, first, last):
+        """A file with those of some events of a live chain."""
+        wanted = self.told["channels"][channel]["channel_id"]
+        path = self.directory / f"receipts-{channel}-{first}-{last}.ndjson"
+        path.write_text("".join(
+            json.dumps(one) + "\n" for one in self.receipts if one["channel_id"] == wanted
+            and one["mode"] == "live" and first <= one["sequence"] <= last), encoding="utf-8")
+        return path
+
+    def verify(self, *paths, at=THEN, receipts=None):
+        more = ["--receipt", receipts] if receipts else []
+        done = run("verify", *paths, "--json", "--trust", self.data / "trust.pem", *more,
+                   *(["--at", at] if at else []))
+        return done.returncode, json.loads(done.stdout)
+
+
+@pytest.fixture(scope="module")
+def old(tmp_path_factory):
+    """Moved on, not started."""
+    mail = MailServer()
+    one = Old(tmp_path_factory.mktemp("old"), **mail.settings(mail__schedule="1s,1s,1s,1s,1s,1s"))
+    one.mail, one.refusals = mail, {words[0]: one.command_on_store(*words) for words in
+                                    (("serve", "--set=service.listen=127.0.0.1:0", "--set=service.admin_listen="), ("store", "check"))}
+    one.planned, one.between = one.migrate("--dry-run"), one.schema()
+    one.taken = one.migrate()
+    one.checked = one.command_on_store("store", "check", "--json")
+    yield one
+    one.discard()
+    mail.close()
+
+
+@pytest.fixture(scope="module")
+def running(old):
+    old.start()
+    yield old
+    assert old.stop() == 0
+    done = old.command_on_store("store", "check", "--json")
+    assert done.returncode == 0, done.stdout
+    assert not [line for line in old.log_lines() if line["level"] == "error"], old.log_tail()
+
+
+def test_the_store_is_refused_until_it_is_moved(old):
+    for done in old.refusals.values():
+        assert done.returncode not in (0, None)
+        assert "constancia store migrate" in done.stderr and SCHEMA in done.stderr, done.stderr
+    assert old.planned == {"applied": False, "steps": STEPS} and old.between == SCHEMA
+    assert old.taken == {"applied": True, "steps": STEPS} and old.schema() == STEPS[-1]
+
+
+def test_everything_in_it_is_proven(old):
+    assert old.checked.returncode == 0, old.checked.stdout + old.checked.stderr
+    told = json.loads(old.checked.stdout)
+    assert told["valid"] and told["events"] == len(old.receipts)
+
+
+def test_notices_are_signed_with_the_secret_of_then(running):
+    taken, dead = running.told["taken"], running.told["dead"]
+    waiting = [one for one in running.told["deliveries"]["dead"] if one["status"] == "waiting"]
+    assert waiting
+    with hooks.Receiver(secrets=[dead["secret"]]) as receiver:
+        running.admin("webhook", "update", dead["endpoint_id"], "--url", receiver.url)
+
+        def come():
+            return {one["notice_id"] for one in waiting} <= {one.id for one in receiver.deliveries}
+        receiver.wait(come, "what waited")
+        receiver.check()
+    with hooks.Receiver(secrets=[taken["secret"]]) as receiver:
+        running.admin("webhook", "update", taken["endpoint_id"], "--url", receiver.url)
+        running.admin("webhook", "test", taken["endpoint_id"])
+        receiver.expect(1)
+        receiver.check()
+    (message,) = eventually(lambda: running.mail.messages, "the mail that waited comes")[:1]
+    assert message.recipients == ["owner@example.com"]
+
+
+def test_what_is_repeated_gets_the_receipt_of_then(running):
+    clients = {}
+    for request, receipt in zip(running.requests, running.receipts):
+        place = request["channel"], request["mode"]
+        client = clients.setdefault(place, running.client_of(*place))
+        answer = running.repeat(client, request["asked"]).expect(200)
+        assert answer.headers["Idempotent-Replayed"] == "true"
+        assert fixed(answer.json) == fixed(receipt)
+    assert len(running.receipts) > 50
+    conflict = running.client_of("content", "live").register({"another": 1}, "json-0")
+    conflict.expect(409, "client_ref_conflict")
+
+
+def test_keys_money_and_configurations_are_as_they_were(running):
+    told = running.told
+    for name, channel in told["channels"].items():
+        client = running.client_of(name, "live")
+        assert client.balance() == told["balances"][name]
+        assert client.get("/v1/channel").json["config_versions"] == channel["configs"]
+        for mode in ("live", "test"):
+            events = running.client_of(name, mode).walk("/v1/events", 500)
+            assert [(fixed(one), one["status"]) for one in events] == \
+                [(fixed(one), one["status"]) for one in told["events"][name][mode]]
+    assert told["balances"]["poor"]["unpaid_events"] > 0
+    for name, account in told["accounts"].items():
+        assert [list(one) for one in money.movements(running, account)] == told["movements"][name]
+    Client(running, told["revoked_key"]).get("/v1/channel").expect(401, "revoked_key")
+
+
+def test_days_of_before_are_told(running):
+    for account in running.told["accounts"].values():
+        moved = [entry for entry in money.movements(running, account) if entry[0] != "settlement"]
+        days, more, after = [], True, ()
+        while more:
+            page = running.admin("credits", "history", "--account", account, *after)
+            days, more = days + page["data"], page["has_more"]
+            after = ("--after", days[-1]["day"])
+        assert days[-1]["balance"] == sum(credits for _, credits, _, _ in moved) + \
+            sum(day["settlements"] for day in days)
+        assert sum(day["events"] for day in days) == \
+            sum(credits for kind, credits, _, _ in moved if kind == "events")
+    sealed = [running.admin("segment", "totals", "--account", account)["data"]
+              for account in running.told["accounts"].values()]
+    assert any(sealed), "what was sealed before is counted"
+
+
+def test_what_was_pending_is_sealed_and_the_waiting_certification_issued(running):
+    told, client = running.told, running.client_of("content", "live")
+    before = {one["event_id"]: one["timestamp"] for one in told["events"]["content"]["live"]}
+    pending = [event for event, timestamp in before.items() if timestamp["type"] == "pending"]
+    sealed = [event for event in before if event not in pending]
+    assert pending and sealed
+    for event in pending:
+        client.sealed(event)
+    for event in sealed:
+        assert client.event(event)["timestamp"] == before[event]
+    waiting = told["certifications"]["waiting"]
+    assert waiting["status"] == "processing"
+    record = client.settled(waiting["certification_id"])
+    assert record["status"] == "completed", record
+    archive = running.directory / "waited.zip"
+    archive.write_bytes(client.download(record["evidence_url"]).expect(200).body)
+    receipts = running.receipts_of("content", 1, waiting["range"]["seq_to"])
+    code, verdict = running.verify(archive, at=None, receipts=receipts)
+    assert code == 0 and verdict["valid"] and verdict["trusted"], verdict
+    assert verdict["checked"]["receipts"] == waiting["event_count"] == len(before)
+
+
+def test_links_and_codes_lead_to_what_was_issued(running):
+    for name, mode in (("content-live", "live"), ("content-test", "test")):
+        record = running.told["certifications"][name]
+        evidence = running.directory / "evidence" / mode
+        now = running.client_of("content", mode).certification(record["certification_id"])
+        assert now["status"] == "completed"
+        for url in (record["evidence_url"], now["evidence_url"]):
+            path = url[url.index("/v1/"):]
+            answer = running.client_of("content", mode).download(running.public_url + path)
+            assert answer.expect(200).body == (evidence / "archive.zip").read_bytes()
+        for part in now["content_parts"]:
+            answer = running.client_of("content", mode).download(part["url"])
+            assert answer.expect(200).body == (evidence / part["name"]).read_bytes()
+        with Client(running) as anyone:
+            page = anyone.get(f"/verify/{record['verification_code']}").expect(200)
+        assert record["certification_id"] in page.body.decode()
+
+
+def test_the_chain_goes_on_without_a_gap_and_is_certified_across(running):
+    client = running.client_of("digests", "live")
+    last = running.told["events"]["digests"]["live"]
+    last = max(one["sequence"] for one in last)
+    for number in range(1, 4):
+        receipt = client.register_hash(f"{number:064x}", f"after-{number}").expect(201).json
+        assert receipt["sequence"] == last + number
+        with open(running.directory / "receipts.ndjson", "a", encoding="utf-8") as receipts:
+            receipts.write(json.dumps(receipt) + "\n")
+        running.receipts.append(receipt)
+        running.requests.append({"channel": "digests", "mode": "live", "asked": {
+            "digest": f"{number:064x}", "hash_alg": "sha-256", "client_ref": f"after-{number}"}})
+    record = client.certified(seq_from=1, seq_to=last + 3)
+    archive = running.directory / "across.zip"
+    archive.write_bytes(client.download(record["evidence_url"]).expect(200).body)
+    code, verdict = running.verify(archive, at=None,
+                                   receipts=running.receipts_of("digests", 1, last + 3))
+    assert code == 0 and verdict["trusted"] and verdict["checked"]["receipts"] == last + 3
+
+
+def test_what_was_bought_is_known_and_what_was_open_can_be_paid(running):
+    sales, poor = running.told["sales"], running.told["accounts"]["poor"]
+    unpaid = running.told["balances"]["poor"]["unpaid_events"]
+    states = {one["sale_id"]: one["state"] for one in money.purchases(running, poor)}
+    assert states[sales["cancelled"]] == "canceled"
+    assert states[sales["confirmed"]] != states[sales["open"]]
+    # Nothing was recorded of who bought and at what rate: the receipt says what it says instead.
+    unknown = running.admin("purchase", "show", sales["confirmed"])
+    assert unknown["tax_rate"] is None and unknown["account_name"] is None
+    receipt = running.directory / "receipt.pdf"
+    running.admin("purchase", "receipt", sales["confirmed"], "--language", "en", "--output", receipt)
+    text = money.words(receipt)
+    assert "Its name today" in text and "were not recorded with this purchase" in text
+    paid = running.admin("purchase", "pay", sales["open"])
+    assert paid["state"] == states[sales["confirmed"]]
+    assert running.client_of("poor", "live").balance()["unpaid_events"] == unpaid - 3
+
+
+def test_what_was_issued_gets_an_evidence_record(running):
+    client = running.client_of("content", "live")
+    record = running.told["certifications"]["content-live"]
+    now = eventually(lambda: (one := client.certification(record["certification_id"]))[
+        "evidence_record_sha256"] and one, "it has an evidence record")
+    evidence = running.directory / "evidence" / "live"
+    path = running.directory / "of-old.ers"
+    path.write_bytes(client.get(now["evidence_record_url"].removeprefix(running.public_url))
+                     .expect(200).body)
+    code, verdict = running.verify(*sorted(evidence.iterdir()), path, at=None)
+    assert code == 0 and verdict["checked"]["evidence_records"] == 1, verdict
+    assert sorted(verdict["evidence_records"][0]["covers"]) == sorted(
+        map(str, evidence.iterdir()))
+
+
+def test_evidence_of_then_is_what_it_was(old):
+    record = old.told["certifications"]["content-live"]["range"]
+    evidence = sorted((old.directory / "evidence" / "live").iterdir())
+    receipts = old.receipts_of("content", record["seq_from"], record["seq_to"])
+    code, verdict = old.verify(*evidence, receipts=receipts)
+    assert code == 0 and verdict["valid"] and verdict["trusted"] and not verdict["findings"]
+    count = record["seq_to"] - record["seq_from"] + 1
+    checked = verdict["checked"]
+    assert (checked["events"], checked["receipts"], checked["reports"], checked["parts"]) == \
+        (count, count, 2, 1)
+    forged = lines(receipts)
+    forged[0]["hash"] = "0" * 64
+    receipts.write_text("".join(json.dumps(one) + "\n" for one in forged), encoding="utf-8")
+    code, verdict = old.verify(*evidence, receipts=receipts)
+    assert code == 1 and not verdict["valid"]
+    code, verdict = old.verify(*sorted((old.directory / "evidence" / "test").iterdir()))
+    assert code == 0 and verdict["valid"], verdict
+
+
+def test_when_the_certificates_have_ended_nothing_is_called_wrong(old):
+    """Without an evidence record nobody can say; never that it was altered."""
+    evidence = sorted((old.directory / "evidence" / "live").iterdir())
+    code, verdict = old.verify(*evidence, at=LATER)
+    assert code == 2 and verdict["could_not_check"], verdict
+    assert {"the certificate of its newest timestamp ended" in one["what"]
+            for one in verdict["findings"]} == {True}
+
+
+# ---- a migration that does not come to its end ----
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize("share,left", [(0.25, STEPS), (0.8, [])])
+def test_a_migration_killed_while_it_writes_is_done_again(tmp_path, share, left):
+    """While the log grows, and later, while its pages are moved into the file: the limit of a file's
+    size ends it with a signal."""
+    old = Old(tmp_path)
+    whole = Old(tmp_path / "whole")
+    before = whole.store.path.stat().st_size
+    whole.migrate()
+    size = int(max(before, whole.store.path.stat().st_size) * share)
+
+    def limit():
+        signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+    done = run("store", "migrate", "--set=tsa.url=embedded:", *old.chosen(), preexec_fn=limit)
+    assert done.returncode not in (0, None), "it was interrupted"
+    assert old.schema() == (SCHEMA if left else STEPS[-1]), "either everything is done, or nothing"
+    assert old.migrate()["steps"] == left
+    done = old.command_on_store("store", "check", "--json")
+    assert done.returncode == 0 and json.loads(done.stdout)["events"] == len(old.receipts)
+
+
+@pytest.mark.postgresql
+def test_a_migration_killed_while_a_step_waits_is_done_again(tmp_path):
+    """In the midst of the steps, at a table that somebody else holds."""
+    old = Old(tmp_path)
+    try:
+        primary = old.store.cluster.primary
+        activity = ("SELECT {} FROM pg_stat_activity WHERE datname = "
+                    f"'{old.store.database}' AND ")
+
+        def hold():
+            primary.query("BEGIN; LOCK TABLE seal_rounds IN ACCESS SHARE MODE;"
+                          " SELECT pg_sleep(300)", old.store.database, 400)
+        holder = threading.Thread(target=lambda: pytest.raises(Exception, hold))
+        holder.start()
+        sleeping = activity.format("count(*)") + "wait_event = 'PgSleep'"
+        eventually(lambda: primary.number(sleeping), "it is held")
+        process = subprocess.Popen(
+            old.command("store", "migrate", "--set=tsa.url=embedded:"), stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        waiting = activity.format("count(*)") + "wait_event_type = 'Lock'"
+        eventually(lambda: primary.number(waiting), "a step waits")
+        process.kill()
+        process.wait()
+        primary.query(activity.format("pg_cancel_backend(pid)") + "wait_event = 'PgSleep'")
+        holder.join()
+        assert old.schema() == SCHEMA
+        assert old.migrate()["steps"] == STEPS
+        done = old.command_on_store("store", "check", "--json")
+        assert done.returncode == 0 and json.loads(done.stdout)["events"] == len(old.receipts)
+    finally:
+        old.discard()

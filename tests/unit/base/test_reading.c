@@ -1,0 +1,163 @@
+/* When what was replaced can be freed: once nobody who was reading then still is. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "base/reading.h"
+
+#define THREADS 4
+#define REPLACEMENTS 20000
+
+static void nobody_reads(void **state)
+{
+	(void)state;
+	uint64_t first = reading_replaced(), second = reading_replaced();
+	assert_true(second > first);
+	assert_true(reading_is_over(first));
+	assert_true(reading_is_over(second));
+}
+
+static void one_who_began_before_counts(void **state)
+{
+	(void)state;
+	reading_begin();
+	uint64_t number = reading_replaced();
+	assert_false(reading_is_over(number));
+	reading_end();
+	assert_true(reading_is_over(number));
+	reading_begin(); /* which finds what is new */
+	assert_true(reading_is_over(number));
+	uint64_t next = reading_replaced();
+	assert_true(reading_is_over(number));
+	assert_false(reading_is_over(next));
+	reading_end();
+	assert_true(reading_is_over(next));
+}
+
+static sem_t begun, end;
+
+static void *read_once(void *context)
+{
+	(void)context;
+	reading_begin();
+	sem_post(&begun);
+	sem_wait(&end);
+	return NULL; /* without reading_end */
+}
+
+/* The end of a thread is the end of its reading. */
+static void threads_end(void **state)
+{
+	(void)state;
+	sem_init(&begun, 0, 0);
+	sem_init(&end, 0, 0);
+	for (int i = 0; i < 3; i++) {
+		pthread_t thread;
+		assert_int_equal(pthread_create(&thread, NULL, read_once, NULL), 0);
+		sem_wait(&begun);
+		uint64_t number = reading_replaced();
+		assert_false(reading_is_over(number));
+		sem_post(&end);
+		pthread_join(thread, NULL);
+		assert_true(reading_is_over(number));
+	}
+	sem_destroy(&begun);
+	sem_destroy(&end);
+}
+
+struct kept {
+	atomic_int whole; /* 0: it was freed */
+	uint64_t number;
+	struct kept *former;
+};
+static struct kept *_Atomic in_force;
+static atomic_bool stopping;
+static atomic_int broken;
+
+static void *read_always(void *context)
+{
+	(void)context;
+	while (!atomic_load(&stopping)) {
+		reading_begin();
+		struct kept *kept = in_force;
+		for (int i = 0; i < 50; i++)
+			if (!atomic_load(&kept->whole))
+				atomic_fetch_add(&broken, 1);
+		reading_end();
+	}
+	return NULL;
+}
+
+static struct kept *make(void)
+{
+	struct kept *kept = calloc(1, sizeof *kept);
+	assert_non_null(kept);
+	atomic_store(&kept->whole, 1);
+	return kept;
+}
+
+/* What is given back is used again at once, with nothing in it: whoever held it would see. */
+static void nothing_that_is_held_is_given_back(void **state)
+{
+	(void)state;
+	pthread_t threads[THREADS];
+	struct kept *former = NULL, *spare = NULL;
+	size_t freed = 0;
+	in_force = make();
+	for (int i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, read_always, NULL), 0);
+	for (int i = 0; i < REPLACEMENTS; i++) {
+		struct kept *fresh = spare ? spare : make();
+		spare = NULL;
+		atomic_store(&fresh->whole, 1);
+		struct kept *old = in_force;
+		in_force = fresh;
+		old->number = reading_replaced();
+		old->former = former;
+		former = old;
+		for (struct kept **at = &former; *at;) {
+			struct kept *one = *at;
+			if (!reading_is_over(one->number)) {
+				at = &one->former;
+				continue;
+			}
+			*at = one->former;
+			atomic_store(&one->whole, 0);
+			freed++;
+			if (!spare)
+				spare = one;
+			else
+				free(one);
+		}
+	}
+	atomic_store(&stopping, true);
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	assert_int_equal(atomic_load(&broken), 0);
+	assert_true(freed > REPLACEMENTS / 2);
+	while (former) {
+		struct kept *next = former->former;
+		free(former);
+		former = next;
+	}
+	free(in_force);
+	free(spare);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(nobody_reads),
+		cmocka_unit_test(one_who_began_before_counts),
+		cmocka_unit_test(threads_end),
+		cmocka_unit_test(nothing_that_is_held_is_given_back),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,240 @@
+/* Owners take turns, and each keeps its own order. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "base/turns.h"
+
+#define ITEMS_MAX 5000
+#define OWNERS 40
+
+struct item {
+	struct turn turn;
+	uint64_t owner;
+	size_t number; /* in the order of adding */
+	bool wanted;
+};
+
+static struct turns turns;
+static struct item items[ITEMS_MAX];
+static size_t count;
+static struct item *taken[ITEMS_MAX];
+static size_t taken_count, asked;
+static uint64_t unwanted_owner;
+
+static int set_up(void **state)
+{
+	turns_init(&turns);
+	count = taken_count = asked = 0;
+	unwanted_owner = 0;
+	return 0;
+}
+
+static enum turn_choice choose(void *context, struct turn *turn)
+{
+	struct item *item = (struct item *)turn;
+	asked++;
+	if (unwanted_owner && item->owner == unwanted_owner)
+		return TURN_OWNER_LEFT;
+	if (!item->wanted)
+		return TURN_LEFT;
+	taken[taken_count++] = item;
+	return TURN_TAKEN;
+}
+
+static struct item *add(uint64_t owner)
+{
+	struct item *item = &items[count];
+	*item = (struct item){.owner = owner, .number = count++, .wanted = true};
+	turns_add(&turns, &item->turn, owner);
+	return item;
+}
+
+static void add_many(uint64_t owner, size_t number)
+{
+	while (number-- > 0)
+		add(owner);
+}
+
+static size_t take(size_t max)
+{
+	return turns_take(&turns, max, choose, NULL);
+}
+
+static void assert_owners(size_t from, size_t number, const uint64_t *owners)
+{
+	for (size_t i = 0; i < number; i++)
+		assert_int_equal(taken[from + i]->owner, owners[i]);
+}
+
+static void clear(void)
+{
+	unwanted_owner = 0;
+	for (size_t i = 0; i < count; i++)
+		items[i].wanted = true;
+	taken_count = 0;
+	(void)take(ITEMS_MAX);
+	assert_int_equal(turns.length, 0);
+	assert_int_equal(turns.owners, 0);
+	turns_free(&turns);
+}
+
+static void test_alone_it_is_a_queue(void **state)
+{
+	add_many(7, 100);
+	assert_int_equal(take(30), 30);
+	add_many(7, 10);
+	assert_int_equal(take(1000), 80);
+	for (size_t i = 0; i < 110; i++)
+		assert_int_equal(taken[i]->number, i);
+	assert_int_equal(asked, 110);
+	assert_int_equal(take(1), 0);
+	clear();
+}
+
+/* However much one has, another's first is among the first two. */
+static void test_a_backlog_is_passed(void **state)
+{
+	add_many(1, 4000);
+	add(2);
+	assert_int_equal(take(2), 2);
+	assert_owners(0, 2, (const uint64_t[]){1, 2});
+	add_many(3, 2);
+	add(2);
+	assert_int_equal(take(5), 5);
+	assert_owners(2, 5, (const uint64_t[]){1, 3, 2, 1, 3});
+	clear();
+}
+
+/* What is taken at once is shared out as if it were taken one by one. */
+static void test_a_batch_is_filled_in_rounds(void **state)
+{
+	add_many(1, 6);
+	add_many(2, 3);
+	add_many(3, 1);
+	assert_int_equal(take(4), 4);
+	assert_int_equal(take(100), 6);
+	assert_owners(0, 10, (const uint64_t[]){1, 2, 3, 1, 2, 1, 2, 1, 1, 1});
+	clear();
+}
+
+static void test_what_is_left_keeps_its_place(void **state)
+{
+	add_many(1, 3);
+	add_many(2, 3);
+	items[0].wanted = items[3].wanted = items[4].wanted = false;
+	assert_int_equal(take(100), 3);
+	for (size_t i = 0; i < 3; i++)
+		assert_int_equal(taken[i]->number, ((const size_t[]){1, 5, 2})[i]);
+	assert_int_equal(asked, 6); /* each once */
+	items[0].wanted = items[3].wanted = items[4].wanted = true;
+	add(1);
+	assert_int_equal(take(100), 4);
+	for (size_t i = 3; i < 7; i++)
+		assert_int_equal(taken[i]->number, ((const size_t[]){3, 0, 4, 6})[i - 3]);
+	clear();
+}
+
+static void test_an_owner_is_left_as_a_whole(void **state)
+{
+	add_many(1, 1000);
+	add_many(2, 2);
+	unwanted_owner = 1;
+	assert_int_equal(take(10), 2);
+	assert_int_equal(asked, 3);
+	assert_int_equal(turns.length, 1000);
+	clear();
+}
+
+static void test_there_is_always_room_for_another(void **state)
+{
+	for (uint64_t owner = 1; owner <= 3; owner++) {
+		while (turns_has_room(&turns, owner, 100))
+			add(owner);
+		assert_true(turns_has_room(&turns, owner + 1, 100));
+	}
+	assert_int_equal(count, 50 + 25 + 13);
+	while (count < 100)
+		add(count);
+	assert_false(turns_has_room(&turns, 1000, 100));
+	clear();
+}
+
+static void test_who_is_busy_is_remembered(void **state)
+{
+	add(5);
+	assert_int_equal(take(1), 1);
+	struct turns_owner *owner = add(6)->turn.owner;
+	owner->busy++;
+	assert_int_equal(take(1), 1);
+	assert_ptr_equal(add(6)->turn.owner, owner);
+	assert_int_equal(owner->busy, 1);
+	assert_int_equal(take(1), 1);
+	turns_end(&turns, owner);
+	assert_int_equal(add(6)->turn.owner->busy, 0);
+	clear();
+}
+
+/* Each owner's order is kept, nothing is lost, and nobody gets two more than one who waits. */
+static void test_any_history(void **state)
+{
+	unsigned seed = (unsigned)time(NULL);
+	print_message("seed %u\n", seed);
+	size_t next[OWNERS] = {0}, added[OWNERS] = {0};
+	size_t numbers[OWNERS][ITEMS_MAX / OWNERS];
+	while (count + 50 < ITEMS_MAX) {
+		for (int burst = rand_r(&seed) % 50; burst > 0; burst--) {
+			size_t owner = (size_t)(rand_r(&seed) % OWNERS);
+			owner = rand_r(&seed) % 2 ? 0 : owner;
+			if (added[owner] == ITEMS_MAX / OWNERS)
+				owner = (size_t)(rand_r(&seed) % OWNERS);
+			if (added[owner] == ITEMS_MAX / OWNERS)
+				continue;
+			numbers[owner][added[owner]++] = count;
+			add(owner);
+		}
+		size_t shares[OWNERS] = {0}, waited[OWNERS];
+		for (size_t i = 0; i < OWNERS; i++)
+			waited[i] = added[i] - next[i];
+		taken_count = 0;
+		size_t max = (size_t)(rand_r(&seed) % 40);
+		size_t length = turns.length;
+		assert_int_equal(take(max), max < length ? max : length);
+		for (size_t i = 0; i < taken_count; i++) {
+			uint64_t owner = taken[i]->owner;
+			assert_int_equal(taken[i]->number, numbers[owner][next[owner]++]);
+			shares[owner]++;
+		}
+		for (size_t i = 0; i < OWNERS; i++)
+			for (size_t j = 0; j < OWNERS; j++)
+				assert_true(shares[i] <= shares[j] + 1 || shares[j] == waited[j]);
+		if (turns.length == 0 && rand_r(&seed) % 400 == 0)
+			break;
+		bool full = true;
+		for (size_t i = 0; i < OWNERS; i++)
+			full = full && added[i] == ITEMS_MAX / OWNERS;
+		if (full)
+			break;
+	}
+	clear();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(test_alone_it_is_a_queue, set_up),
+		cmocka_unit_test_setup(test_a_backlog_is_passed, set_up),
+		cmocka_unit_test_setup(test_a_batch_is_filled_in_rounds, set_up),
+		cmocka_unit_test_setup(test_what_is_left_keeps_its_place, set_up),
+		cmocka_unit_test_setup(test_an_owner_is_left_as_a_whole, set_up),
+		cmocka_unit_test_setup(test_there_is_always_room_for_another, set_up),
+		cmocka_unit_test_setup(test_who_is_busy_is_remembered, set_up),
+		cmocka_unit_test_setup(test_any_history, set_up),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

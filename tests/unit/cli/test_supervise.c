@@ -1,0 +1,181 @@
+/* What a supervisor hears of a start that works, of one that only waits, and of an end. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <errno.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "cli/supervise.h"
+#include "http/server.h"
+
+static sem_t pauses; /* how many of the thread's are over */
+static sem_t looks;  /* that it took */
+static struct rusage used;
+static int heard;
+
+int __wrap_pthread_cond_clockwait(pthread_cond_t *changed, pthread_mutex_t *mutex, clockid_t clock,
+                                  const struct timespec *until);
+int __wrap_pthread_cond_clockwait(pthread_cond_t *changed, pthread_mutex_t *mutex, clockid_t clock,
+                                  const struct timespec *until)
+{
+	(void)changed, (void)clock, (void)until;
+	pthread_mutex_unlock(mutex);
+	while (sem_wait(&pauses) != 0)
+		continue;
+	pthread_mutex_lock(mutex);
+	return ETIMEDOUT;
+}
+
+int __wrap_pthread_cond_signal(pthread_cond_t *changed);
+int __wrap_pthread_cond_signal(pthread_cond_t *changed)
+{
+	(void)changed;
+	return sem_post(&pauses);
+}
+
+int __wrap_getrusage(int who, struct rusage *ret);
+int __wrap_getrusage(int who, struct rusage *ret)
+{
+	(void)who;
+	*ret = used;
+	sem_post(&looks);
+	return 0;
+}
+
+bool __wrap_http_has_turned(struct http_server *server);
+bool __wrap_http_has_turned(struct http_server *server)
+{
+	(void)server;
+	return true;
+}
+
+static void expect(const char *wanted)
+{
+	char message[512];
+	ssize_t size = recv(heard, message, sizeof message - 1, 0);
+	assert_true(size > 0);
+	message[size] = '\0';
+	if (!strstr(message, wanted))
+		fail_msg("\"%s\" came for \"%s\"", message, wanted);
+}
+
+static void expect_silence(void)
+{
+	char message[512];
+	assert_int_equal(recv(heard, message, sizeof message, MSG_DONTWAIT), -1);
+}
+
+static int set_up(void **state)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	char name[64];
+	(void)state;
+	used = (struct rusage){0};
+	assert_int_equal(sem_init(&pauses, 0, 0), 0);
+	assert_int_equal(sem_init(&looks, 0, 0), 0);
+	heard = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	snprintf(name, sizeof name, "@constancia-supervise-%d", (int)getpid());
+	memcpy(address.sun_path + 1, name + 1, strlen(name) - 1);
+	socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(name));
+	assert_int_equal(bind(heard, (struct sockaddr *)&address, size), 0);
+	setenv("NOTIFY_SOCKET", name, 1);
+	unsetenv("WATCHDOG_PID");
+	setenv("WATCHDOG_USEC", "2000000", 1);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	close(heard);
+	sem_destroy(&pauses);
+	sem_destroy(&looks);
+	return 0;
+}
+
+/* A signal for a thread that did not wait is not for the next one. */
+static void make_ready(struct supervision *supervision)
+{
+	supervise_ready(supervision, "127.0.0.1:1");
+	expect("READY=1");
+	while (sem_trywait(&pauses) == 0)
+		continue;
+}
+
+static void a_start_that_works_is_given_time(void **state)
+{
+	(void)state;
+	struct supervision *supervision = supervise_start();
+	assert_non_null(supervision);
+	expect("STATUS=starts");
+	sem_wait(&looks); /* before it pauses first */
+	used.ru_utime.tv_sec = 3;
+	sem_post(&pauses);
+	expect("EXTEND_TIMEOUT_USEC=60000000");
+	used.ru_inblock = 8;
+	sem_post(&pauses);
+	expect("EXTEND_TIMEOUT_USEC=60000000");
+	/* One that waits for a server is not: three looks, and the next that is heard is the end. */
+	sem_wait(&looks);
+	sem_wait(&looks);
+	for (int i = 0; i < 3; i++) {
+		sem_post(&pauses);
+		sem_wait(&looks);
+	}
+	make_ready(supervision);
+	expect_silence();
+	supervise_stop(supervision);
+	expect("STOPPING=1");
+	supervise_free(supervision);
+}
+
+static void an_end_gives_signs_of_life(void **state)
+{
+	(void)state;
+	struct supervision *supervision = supervise_start();
+	expect("STATUS=starts");
+	make_ready(supervision);
+	supervise_stop(supervision);
+	expect("WATCHDOG=1"); /* with the end */
+	for (int i = 0; i < 2; i++) {
+		sem_post(&pauses);
+		expect("WATCHDOG=1");
+	}
+	expect_silence();
+	supervise_free(supervision);
+}
+
+static void nobody_who_waits_for_no_sign_hears_one(void **state)
+{
+	(void)state;
+	unsetenv("WATCHDOG_USEC");
+	struct supervision *supervision = supervise_start();
+	expect("STATUS=starts");
+	make_ready(supervision);
+	supervise_look(supervision, NULL);
+	supervise_stop(supervision);
+	expect("STOPPING=1\nSTATUS=answers what is under way, and ends");
+	supervise_free(supervision);
+	expect_silence();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(a_start_that_works_is_given_time, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(an_end_gives_signs_of_life, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(nobody_who_waits_for_no_sign_hears_one, set_up, tear_down),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,174 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "service/event_body.h"
+
+static struct arena arena;
+static struct buf canonical;
+static struct error error;
+static struct declaration declaration;
+
+static int parse(const char *body, enum modality modality)
+{
+	arena_reset(&arena);
+	error_clear(&error);
+	return event_body_parse(slice_of(body), modality, &arena, &canonical, &declaration, &error);
+}
+
+static void test_payload(void **state)
+{
+	assert_int_equal(parse("{\"client_ref\":\"ñ 1\",\"payload\":{\"b\":1.0,\"a\":[]},"
+	                       "\"occurred_at\":\"2026-01-01T00:00:00.1234567+01:00\"}",
+	                       MODALITY_CONTENT),
+	                 0);
+	assert_true(slice_is(declaration.client_ref, "ñ 1"));
+	assert_string_equal(canonical.data, "{\"a\":[],\"b\":1}");
+	assert_int_equal(declaration.occurred_at_us, INT64_C(1767222000123456));
+	struct sha256 expected = sha256_of("{\"a\":[],\"b\":1}", 14);
+	assert_memory_equal(declaration.hash, expected.bytes, SHA256_SIZE);
+	assert_int_equal(
+		parse("{\"client_ref\":\"a\",\"payload\":{},\"occurred_at\":null}", MODALITY_CONTENT), 0);
+	assert_true(declaration.occurred_at_us == TIME_NONE);
+}
+
+static void test_hash(void **state)
+{
+	char body[400];
+	snprintf(body, sizeof body,
+	         "{\"client_ref\":\"a\",\"hash_alg\":\"sha-256\",\"hash\":\"%064d\"}", 0);
+	body[strlen(body) - 3] = 'F';
+	assert_int_equal(parse(body, MODALITY_HASH_ONLY), 0);
+	assert_int_equal(declaration.hash[31], 0x0f);
+	assert_int_equal(declaration.modality, MODALITY_HASH_ONLY);
+	assert_int_equal(parse(body, MODALITY_CONTENT), ERR_VALIDATION);
+	assert_int_equal(error.message, MSG_HTTP_CONTENT_WANTED);
+	assert_int_equal(parse("{\"client_ref\":\"a\",\"payload\":1}", MODALITY_HASH_ONLY),
+	                 ERR_VALIDATION);
+	assert_int_equal(error.message, MSG_HTTP_DIGEST_WANTED);
+	snprintf(body, sizeof body,
+	         "{\"client_ref\":\"a\",\"hash_alg\":\"sha-512\",\"hash\":\"%0128d\"}", 0);
+	assert_int_equal(parse(body, MODALITY_HASH_ONLY), 0);
+	assert_int_equal(declaration.hash_algorithm, HASH_SHA512);
+	snprintf(body, sizeof body,
+	         "{\"client_ref\":\"a\",\"hash_alg\":\"sha-512\",\"hash\":\"%064d\"}", 0);
+	assert_int_equal(parse(body, MODALITY_HASH_ONLY), ERR_VALIDATION);
+}
+
+static void test_refused(void **state)
+{
+	static const struct {
+		const char *body;
+		const char *named; /* in the sentence */
+	} cases[] = {
+		{"[]", "object"},
+		{"{\"payload\":{}}", "client_ref"},
+		{"{\"client_ref\":\"a\"}", "payload"},
+		{"{\"client_ref\":\"a\",\"payload\":[]}", "payload"},
+		{"{\"client_ref\":\"a\",\"payload\":null}", "payload"},
+		{"{\"client_ref\":1,\"payload\":{}}", "client_ref"},
+		{"{\"client_ref\":\"\",\"payload\":{}}", "client_ref"},
+		{"{\"client_ref\":\"a\\u0000b\",\"payload\":{}}", "client_ref"},
+		{"{\"client_ref\":\"a\\u0085\",\"payload\":{}}", "client_ref"},
+		{"{\"client_ref\":\"a\",\"payload\":{},\"extra\":1}", "extra"},
+		{"{\"client_ref\":\"a\",\"payload\":{},\"occurred_at\":1}", "occurred_at"},
+		{"{\"client_ref\":\"a\",\"payload\":{},\"occurred_at\":\"2026-02-30T00:00:00Z\"}",
+	     "occurred_at"},
+		{"{\"client_ref\":\"a\",\"payload\":{},\"hash\":\"00\"}", "both"},
+		{"{\"client_ref\":\"a\",\"hash\":\"00\"}", "hash_alg"},
+		{"{\"client_ref\":\"a\",\"hash_alg\":\"sha-256\"}", "hash"},
+		{"{\"client_ref\":\"a\",\"hash\":\"00\",\"hash_alg\":\"md5\"}", "hash_alg"},
+		{"{\"client_ref\":\"a\",\"client_ref\":\"b\",\"payload\":{}}", "client_ref"},
+		{"{\"client_ref\":\"a\",\"payload\":{\"n\":9007199254740993}}", "string"},
+		{"{", "JSON"},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		assert_int_equal(parse(cases[i].body, MODALITY_CONTENT), ERR_VALIDATION);
+		if (!strstr(error.english, cases[i].named) || !*error.spanish)
+			fail_msg("%s: %s", cases[i].body, error.english);
+	}
+}
+
+/* A payload of so many objects inside each other; `inside` stands in the last. */
+static char *nested(unsigned depth, const char *inside)
+{
+	char *body = malloc(depth * 6 + 100);
+	char *at = body + sprintf(body, "{\"client_ref\":\"a\",\"payload\":");
+	for (unsigned i = 1; i < depth; i++)
+		at += sprintf(at, "{\"a\":");
+	at += sprintf(at, "{%s}", inside);
+	for (unsigned i = 1; i < depth; i++)
+		*at++ = '}';
+	strcpy(at, "}");
+	return body;
+}
+
+static void test_limits(void **state)
+{
+	static const char *const scalars[] = {"", "\"a\":1", "\"a\":\"b\"", "\"a\":null"};
+	char *body;
+	for (size_t i = 0; i < sizeof scalars / sizeof *scalars; i++) {
+		body = nested(64, scalars[i]);
+		assert_int_equal(parse(body, MODALITY_CONTENT), 0);
+		free(body);
+		body = nested(65, scalars[i]);
+		assert_int_equal(parse(body, MODALITY_CONTENT), ERR_VALIDATION);
+		free(body);
+	}
+
+	/* 262,144 bytes in canonical form pass, one more does not. */
+	size_t room = PAYLOAD_MAX + 200;
+	body = malloc(room);
+	for (size_t extra = 0; extra < 2; extra++) {
+		char *at = body + sprintf(body, "{\"client_ref\":\"a\",\"payload\":{\"a\":\"");
+		size_t filler = PAYLOAD_MAX - 8 + extra;
+		memset(at, 'x', filler);
+		strcpy(at + filler, "\"}}");
+		assert_int_equal(parse(body, MODALITY_CONTENT), extra ? ERR_TOO_LARGE : 0);
+	}
+	/* The canonical form counts: short spellings of long numbers. */
+	char *at = body + sprintf(body, "{\"client_ref\":\"a\",\"payload\":{\"a\":[1");
+	while ((size_t)(at - body) < PAYLOAD_MAX / 3)
+		at += sprintf(at, ",1e20");
+	strcpy(at, "]}}");
+	assert_int_equal(parse(body, MODALITY_CONTENT), ERR_TOO_LARGE);
+	free(body);
+	char reference[300];
+	memset(reference, 'r', sizeof reference);
+	assert_int_equal(client_ref_check(slice_make(reference, 255), &error), 0);
+	assert_int_equal(client_ref_check(slice_make(reference, 256), &error), ERR_VALIDATION);
+	assert_int_equal(client_ref_check(slice_of("\xff"), &error), ERR_VALIDATION);
+}
+
+static void test_file_name(void **state)
+{
+	struct slice name;
+	assert_int_equal(file_name_check(slice_of("C:\\dir\\a.pdf"), &name, &error), 0);
+	assert_true(slice_is(name, "a.pdf"));
+	assert_int_equal(file_name_check(slice_of("../../etc/passwd"), &name, &error), 0);
+	assert_true(slice_is(name, "passwd"));
+	assert_int_equal(file_name_check(slice_of("a/.."), &name, &error), 0);
+	assert_int_equal(name.size, 0);
+	assert_int_equal(file_name_check(slice_of("a\nb"), &name, &error), ERR_VALIDATION);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_payload),   cmocka_unit_test(test_hash),
+		cmocka_unit_test(test_refused),   cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_file_name),
+	};
+	arena_init(&arena, BODY_ARENA_MAX);
+	buf_init(&canonical, 4 << 20);
+	int failed = cmocka_run_group_tests(tests, NULL, NULL);
+	buf_free(&canonical);
+	arena_free(&arena);
+	return failed;
+}
