@@ -45,7 +45,7 @@ def test_a_backlog_of_registrations_is_passed(start):
     with Cluster(standbys=0) as cluster:
         database = cluster.create_database()
         service = start(store__url=cluster.url(database), store__require_replicas=0,
-                        http__deadline="300s", store__commit_timeout="300s",
+                        http__deadline="300s", store__commit_timeout="60s",
                         http__connections=3000, http__connections_per_address=3000)
         channels = [service.new_channel("hash_only", credits=10000) for _ in range(5)]
         first = channels[0]
