@@ -1,5 +1,5 @@
 # The face of the build; meson and ninja do the work.
-.PHONY: all install deb sbom package-test run test sanitize thread-sanitize analyze coverage conformance pictures bench fuzz format deps clean
+.PHONY: all install deb sbom package-test run test sanitize sanitize-core thread-sanitize analyze coverage conformance pictures bench fuzz format deps clean
 
 all: build/build.ninja
 	@ninja -C build
@@ -35,14 +35,21 @@ test: deps all
 	@scripts/test build
 
 # The tests again under the address and undefined-behaviour sanitizers, but those that judge browsers,
-# clients and examples, or cut the power.
+# clients and examples, or cut the power. All of them take half an hour; `make sanitize-core` has the unit
+# tests and of the system tests what reads what strangers send, and what moves money and evidence.
 beside := browser console_browser console_crawl client_python client_typescript examples \
 	webhook_examples integrate alerts installation power_failure
+core := registration replay lists payload files http slow_clients verification_page evidence_record \
+	certifications idempotency webhooks hostile_receivers purchases payments receipts keys audit usage \
+	users console console_passkeys console_work console_try reload supervised config migrations upgrade
+on_server := $(patsubst %,tests/system/test_%.py,registration replay lists credits certifications postgres)
 sanitize: build-sanitize/build.ninja
 	@ninja -C build-sanitize
-	@PYTEST_ADDOPTS="$(beside:%=--ignore=tests/system/test_%.py)" scripts/test build-sanitize on-server tests/system/test_registration.py \
-		tests/system/test_replay.py tests/system/test_lists.py tests/system/test_credits.py \
-		tests/system/test_certifications.py tests/system/test_postgres.py
+	@PYTEST_ADDOPTS="$(beside:%=--ignore=tests/system/test_%.py)" \
+		scripts/test build-sanitize tests/system on-server $(on_server)
+sanitize-core: build-sanitize/build.ninja
+	@ninja -C build-sanitize
+	@scripts/test build-sanitize $(core:%=tests/system/test_%.py) on-server tests/system/test_postgres.py
 
 # Which lines and branches of src/ the tests reach.
 coverage: build-coverage/build.ninja
