@@ -1,4 +1,5 @@
-"""Turns files into C arrays: output, then pairs of name and file."""
+"""Turns files into C arrays, each with its SHA-256: output, then pairs of name and file."""
+import hashlib
 import sys
 
 output, *pairs = sys.argv[1:]
@@ -12,3 +13,5 @@ with open(output, "w", encoding="utf-8") as out:
             out.write(f"\t{row},\n")
         out.write("\t0};\n")
         out.write(f"const struct slice embedded_{name} = {{{name}, {len(data)}}};\n")
+        digest = ", ".join(str(b) for b in hashlib.sha256(data).digest())
+        out.write(f"const struct sha256 embedded_{name}_digest = {{{{{digest}}}}};\n")

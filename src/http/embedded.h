@@ -3,6 +3,7 @@
 #define HTTP_EMBEDDED_H
 
 #include "base/buf.h"
+#include "base/digest.h"
 
 /* What the console's pages are drawn with, beside the style of all pages. */
 extern const struct slice embedded_console_style, embedded_console_script, embedded_passkeys_script,
@@ -14,5 +15,11 @@ extern const struct slice embedded_reference, embedded_reference_style, embedded
 /* The faces of the reports, as far as pages need them (subset_font.py). */
 extern const struct slice embedded_sans, embedded_sans_bold, embedded_serif, embedded_serif_bold,
 	embedded_mono;
+/* The SHA-256 of what pages are drawn with. */
+extern const struct sha256 embedded_style_digest, embedded_script_digest,
+	embedded_console_style_digest, embedded_console_script_digest, embedded_passkeys_script_digest,
+	embedded_proof_script_digest, embedded_reference_style_digest, embedded_mark_digest,
+	embedded_sans_digest, embedded_sans_bold_digest, embedded_serif_digest,
+	embedded_serif_bold_digest, embedded_mono_digest;
 
 #endif

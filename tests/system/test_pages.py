@@ -2,6 +2,7 @@
 server."""
 
 import datetime
+import hashlib
 import html.parser
 import re
 import struct
@@ -216,3 +217,17 @@ def test_the_icon_is_one_with_two_sizes(anyone):
         assert rows[1:5] == bytes(4) and middle[3] == 255
     svg = anyone.get("/assets/mark.svg").expect(200)
     assert svg.headers.get_content_type() == "image/svg+xml" and svg.body.startswith(b"<svg ")
+
+
+@pytest.mark.parametrize("name", ["console.css", "console.js", "passkeys.js", "proof.js", "verify.css", "verify.js",
+                                  "reference.css", "mark.svg", "noto-sans.woff"])
+def test_what_pages_are_drawn_with_is_sent_once(anyone, name):
+    whole = anyone.get(f"/assets/{name}").expect(200)
+    tag = f'"{hashlib.sha256(whole.body).hexdigest()}"'
+    kept = "public, max-age=604800" if name.endswith("woff") else "no-cache"
+    assert whole.headers.get_all("ETag") == [tag] and whole.headers["Cache-Control"] == kept
+    assert whole.headers["X-Content-Type-Options"] == "nosniff"
+    again = anyone.get(f"/assets/{name}", headers={"If-None-Match": tag}).expect(304)
+    assert again.body == b"" and again.headers["ETag"] == tag and again.headers["Cache-Control"] == kept
+    assert anyone.get(f"/assets/{name}", headers={"If-None-Match": '"older"'}).expect(200).body == whole.body
+    assert anyone.get(f"/assets/{name}x").expect(404).headers["Cache-Control"] == "no-store"

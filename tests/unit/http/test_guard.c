@@ -42,7 +42,9 @@ static void test_every_answer(void **state)
 			if (!*reply_header(&reply, always[j]))
 				fail_msg("%s %s lacks %s", cases[i].method, cases[i].path, always[j]);
 		}
-		assert_string_equal(reply_header(&reply, "Cache-Control"), "no-store");
+		bool drawn_with = strcmp(cases[i].path, "/assets/verify.js") == 0;
+		assert_string_equal(reply_header(&reply, "Cache-Control"),
+		                    drawn_with ? "no-cache" : "no-store");
 		reply_expect(&reply, cases[i].status, NULL);
 	}
 }
