@@ -413,6 +413,12 @@ static void take_up(struct service *service, const struct session_view *session)
 		log_warning("membership_not_noted", "cause", error_reason(&trouble, result));
 }
 
+/* Not so behind a sign-in, and where another account was chosen. */
+static bool was_seen(const struct membership *chosen, int64_t now_us)
+{
+	return chosen->seen_at_us != TIME_NONE && now_us - chosen->seen_at_us < PEOPLE_TOUCH_US;
+}
+
 int people_find_session(struct service *service, struct slice cookie, struct arena *arena,
                         struct session_view *ret, struct error *error)
 {
@@ -424,7 +430,7 @@ int people_find_session(struct service *service, struct slice cookie, struct are
 	                                now_us - PEOPLE_IDLE_US, arena, ret, error);
 	if (!result)
 		take_up(service, ret);
-	if (result || now_us - ret->seen_at_us < PEOPLE_TOUCH_US)
+	if (result || (now_us - ret->seen_at_us < PEOPLE_TOUCH_US && was_seen(ret->chosen, now_us)))
 		return result;
 	struct error trouble = {0};
 	int touched = store_touch_session(service->store, &digest, now_us, &trouble);

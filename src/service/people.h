@@ -77,7 +77,8 @@ int people_take_link(struct service *service, struct slice link, struct slice br
 /* The session of a cookie: who, with which roles in which accounts, the chosen one, when he signed
  * in (struct session_view). Roles are as they are now. ERR_NOT_FOUND: there is none, it has ended,
  * or it was idle too long; an empty or misshapen cookie costs no look-up. Every PEOPLE_TOUCH_US at
- * most it is noted that the session is in use, and once that he works in the chosen account. */
+ * most it is noted that the session is in use, and that he was in the chosen account; and once that
+ * he works in it. */
 #define PEOPLE_TOUCH_US (60 * US_PER_SECOND)
 int people_find_session(struct service *service, struct slice cookie, struct arena *arena,
                         struct session_view *ret, struct error *error) MUST_CHECK;

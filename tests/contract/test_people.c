@@ -935,16 +935,19 @@ static void what_is_noted_of_a_user_waits_for_no_row(void **state)
 		store_close(other);
 		assert_int_equal(find(fixture, "c", &session), OK);
 		assert_int_equal(session.seen_at_us, NOW);
+		assert_int_equal(session.chosen->seen_at_us, TIME_NONE);
 		assert_false(session.chosen->taken_up);
 	}
 	assert_int_equal(store_touch_session(store, &cookie, LATER, NULL), OK);
 	assert_int_equal(store_take_up(store, session.user_id, fixture->sample.account_id, NULL), OK);
 	assert_int_equal(find(fixture, "c", &session), OK);
 	assert_int_equal(session.seen_at_us, LATER);
+	assert_int_equal(session.chosen->seen_at_us, LATER);
 	assert_true(session.chosen->taken_up);
 	assert_int_equal(store_touch_session(store, &cookie, NOW, NULL), OK);
 	assert_int_equal(find(fixture, "c", &session), OK);
 	assert_int_equal(session.seen_at_us, LATER);
+	assert_int_equal(session.chosen->seen_at_us, LATER);
 }
 
 static void what_ran_out_is_forgotten(void **state)
@@ -960,6 +963,38 @@ static void what_ran_out_is_forgotten(void **state)
 	assert_int_equal(store_forget_people(fixture->sample.store, LATER + 1, LATER + 1, NULL), OK);
 	assert_int_equal(find(fixture, "c", &session), ERR_NOT_FOUND);
 	assert_int_equal(link_for(fixture, "ana@example.org", "m", "b", 1), OK);
+}
+
+static int64_t last_seen(struct fixture *fixture, const char *account_id)
+{
+	struct user_list list;
+	assert_int_equal(
+		store_list_users(fixture->sample.store, slice_of(account_id), &fixture->arena, &list, NULL),
+		OK);
+	assert_int_equal(list.count, 1);
+	return list.items[0].seen_at_us;
+}
+
+static void when_somebody_was_seen_outlasts_his_sessions(void **state)
+{
+	struct fixture *fixture = *state;
+	struct store *store = fixture->sample.store;
+	const char *here = fixture->sample.account_id;
+	struct sha256 cookie = secret("c");
+	struct session_view session;
+	invite(fixture, here, "ana@example.org", ROLE_OWNER);
+	invite(fixture, fixture->other_id, "ana@example.org", ROLE_READER);
+	assert_int_equal(last_seen(fixture, here), TIME_NONE);
+	sign_in(fixture, "ana@example.org", "c");
+	assert_int_equal(store_choose_account(store, &cookie, slice_of(here), NULL), OK);
+	assert_int_equal(last_seen(fixture, here), NOW);
+	assert_int_equal(store_touch_session(store, &cookie, NOW + HOUR, NULL), OK);
+	assert_int_equal(last_seen(fixture, here), NOW + HOUR);
+	assert_int_equal(last_seen(fixture, fixture->other_id), TIME_NONE);
+	assert_int_equal(store_forget_people(store, NOW + 24 * HOUR, NOW, NULL), OK);
+	assert_int_equal(find(fixture, "c", &session), ERR_NOT_FOUND);
+	assert_int_equal(last_seen(fixture, here), NOW + HOUR);
+	assert_int_equal(last_seen(fixture, fixture->other_id), TIME_NONE);
 }
 
 /* ---- passkeys ---- */
@@ -1106,6 +1141,7 @@ int main(int argc, char **argv)
 		TEST(who_became_the_last_owner_meanwhile_stays),
 		TEST(what_is_noted_of_a_user_waits_for_no_row),
 		TEST(what_ran_out_is_forgotten),
+		TEST(when_somebody_was_seen_outlasts_his_sessions),
 		TEST(a_challenge_counts_once_in_time),
 		TEST(a_passkey_is_kept_and_signs_in),
 		TEST(an_account_says_that_it_asks_for_passkeys),

@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from client import eventually
+from console import signed_in
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from mail_server import MailServer  # noqa: E402
@@ -54,6 +55,24 @@ def test_the_operators_link(service):
     assert refused.returncode == 1 and "nobody@example.org" in refused.stderr
     act = next(act for act in service.admin("audit", "list")["data"] if act["operation"] == "user link")
     assert secret not in str(act) and secret not in service.log.read_text()
+
+
+def test_who_was_here_is_known_when_his_sessions_are_forgotten(start):
+    service = start()
+    account, other = service.new_account(), service.new_account()
+    for one in (account, other):
+        invite(service, one, "ana@example.org", "owner")
+    invite(service, account, "eva@example.org", "reader")
+    visitor = signed_in(service, "ana@example.org")
+    here = account if account in str(service.admin("session", "list")["data"][0]) else other
+    seen = users(service, here)["ana@example.org"]["last_seen_at"]
+    assert seen and users(service, account)["eva@example.org"]["last_seen_at"] is None
+    assert service.stop() == 0
+    service.store.change("DELETE FROM sessions")
+    service.start()
+    assert users(service, here)["ana@example.org"]["last_seen_at"] == seen
+    assert users(service, other if here == account else account)["ana@example.org"]["last_seen_at"] is None
+    assert visitor.get("/console/").location == "/console/sign-in"
 
 
 def test_roles_and_the_last_owner(service):

@@ -42,7 +42,7 @@ struct user_record {
 	enum role role;
 	int64_t made_at_us;
 	const char *made_by; /* e-mail; NULL: the operator, or somebody who is no user any more */
-	int64_t seen_at_us;  /* of his sessions in this account; TIME_NONE: none is known */
+	int64_t seen_at_us;  /* when he was last in this account; TIME_NONE: never */
 	int64_t passkeys;    /* how many he has */
 };
 struct user_list {
@@ -125,7 +125,9 @@ struct membership {
 	const char *account_name;
 	enum role role;
 	bool passkeys_required;
-	bool taken_up; /* he has worked in it; anybody may have invited him */
+	bool taken_up;       /* he has worked in it; anybody may have invited him */
+	const char *made_by; /* e-mail of who did; NULL: the operator, or one who is no user any more */
+	int64_t seen_at_us;  /* when he was last in it; TIME_NONE: never */
 };
 struct session_view {
 	char session_id[ID_SIZE];
@@ -146,7 +148,8 @@ struct session_view {
 int store_find_session(struct store *store, const struct sha256 *cookie, int64_t made_after_us,
                        int64_t seen_after_us, struct arena *arena, struct session_view *ret,
                        struct error *error) MUST_CHECK;
-/* Durable on this server alone: may be lost. Both leave a row that another one holds as it is. */
+/* Notes of the session, and of its user in the account that it has chosen, that he was seen.
+ * Durable on this server alone: may be lost. Both leave a row that another one holds as it is. */
 int store_touch_session(struct store *store, const struct sha256 *cookie, int64_t now_us,
                         struct error *error) MUST_CHECK;
 /* Durable on this server alone, so that nobody who takes the role away waits for it. */

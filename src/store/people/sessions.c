@@ -168,8 +168,10 @@ static int read_memberships(struct db_connection *connection, int64_t chosen, st
 	struct row row = {.arena = arena,
 	                  .query = db_query(connection,
 	                                    "SELECT a.account_id, a.name, m.role, a.passkeys_required,"
-	                                    " a.account, m.taken_up FROM memberships m"
+	                                    " a.account, m.taken_up, b.email, m.seen_at"
+	                                    " FROM memberships m"
 	                                    " JOIN accounts a ON a.account = m.account"
+	                                    " LEFT JOIN users b ON b.user_id = m.made_by"
 	                                    " WHERE m.user_id = $1 ORDER BY a.name, a.account")};
 	db_bind_string(row.query, session->user_id);
 	struct membership *item;
@@ -180,6 +182,8 @@ static int read_memberships(struct db_connection *connection, int64_t chosen, st
 		item->account_name = row_string(&row, 1);
 		item->passkeys_required = db_integer(row.query, 3) != 0;
 		item->taken_up = db_integer(row.query, 5) != 0;
+		item->made_by = row_string(&row, 6);
+		item->seen_at_us = row_time(row.query, 7);
 		store_copy_id(item->account_id, db_text(row.query, 0));
 		row_expect(&row, role_parse(db_text(row.query, 2), &item->role), "role", 2,
 		           session->user_id);
@@ -219,6 +223,36 @@ static int lock_free_row(struct db_query *query, bool *ret_locked, struct error 
 	return db_end(query, error);
 }
 
+/* Sessions are forgotten, and when somebody was in the account is not. */
+static int touch_membership(struct db_connection *connection, const struct sha256 *cookie,
+                            int64_t now_us, struct error *error)
+{
+	int64_t account = 0;
+	char user_id[ID_SIZE];
+	struct db_query *query =
+		db_query(connection, "SELECT user_id, account FROM memberships"
+	                         " WHERE user_id = (SELECT s.user_id FROM sessions s"
+	                         " WHERE s.digest = $1) AND account = (SELECT s.account FROM sessions s"
+	                         " WHERE s.digest = $1) AND (seen_at IS NULL OR seen_at < $2)"
+	                         " FOR UPDATE SKIP LOCKED");
+	db_bind_blob(query, cookie->bytes, SHA256_SIZE);
+	db_bind_integer(query, now_us);
+	bool locked = db_step(query);
+	if (locked) {
+		store_copy_id(user_id, db_text(query, 0));
+		account = db_integer(query, 1);
+	}
+	int result = db_end(query, error);
+	if (result || !locked)
+		return result;
+	query = db_query(connection,
+	                 "UPDATE memberships SET seen_at = $3 WHERE user_id = $1 AND account = $2");
+	db_bind_string(query, user_id);
+	db_bind_integer(query, account);
+	db_bind_integer(query, now_us);
+	return db_execute(query, NULL, error);
+}
+
 static int touch(struct db_connection *connection, const struct sha256 *cookie, int64_t now_us,
                  struct error *error)
 {
@@ -242,7 +276,12 @@ int store_touch_session(struct store *store, const struct sha256 *cookie, int64_
 {
 	struct db_connection *connection;
 	int result = begin_local(store, &connection, error);
-	return result ? result : end_write(connection, touch(connection, cookie, now_us, error), error);
+	if (result)
+		return result;
+	result = touch(connection, cookie, now_us, error);
+	if (!result)
+		result = touch_membership(connection, cookie, now_us, error);
+	return end_write(connection, result, error);
 }
 
 static int take_up(struct db_connection *connection, const char *user_id, const char *account_id,

@@ -170,6 +170,13 @@ int store_invite_user(struct store *store, const struct invitation *invitation, 
 
 /* ---- listing ---- */
 
+/* A session that has just begun is noted of the membership a little later. */
+static int64_t last_seen(struct db_query *query)
+{
+	int64_t in_session_us = row_time(query, 5), noted_us = row_time(query, 7);
+	return in_session_us > noted_us ? in_session_us : noted_us;
+}
+
 int store_list_users(struct store *store, struct slice account_id, struct arena *arena,
                      struct user_list *ret, struct error *error)
 {
@@ -188,7 +195,7 @@ int store_list_users(struct store *store, struct slice account_id, struct arena 
 			"SELECT u.user_id, u.email, m.role, m.made_at, b.email,"
 			" (SELECT MAX(s.seen_at) FROM sessions s WHERE s.user_id = u.user_id"
 			" AND s.account = m.account),"
-			" (SELECT COUNT(*) FROM passkeys p WHERE p.user_id = u.user_id)"
+			" (SELECT COUNT(*) FROM passkeys p WHERE p.user_id = u.user_id), m.seen_at"
 			" FROM memberships m JOIN users u ON u.user_id = m.user_id"
 			" LEFT JOIN users b ON b.user_id = m.made_by WHERE m.account = $1 ORDER BY u.email")};
 	db_bind_integer(row.query, account);
@@ -202,7 +209,7 @@ int store_list_users(struct store *store, struct slice account_id, struct arena 
 			.email = row_string(&row, 1),
 			.made_at_us = db_integer(row.query, 3),
 			.made_by = row_string(&row, 4),
-			.seen_at_us = row_time(row.query, 5),
+			.seen_at_us = last_seen(row.query),
 			.passkeys = db_integer(row.query, 6),
 		};
 		store_copy_id(item->user_id, db_text(row.query, 0));
