@@ -45,6 +45,7 @@ static void put_account(struct json_writer *writer, const char *name,
 	json_text(writer, "account_id", membership->account_id);
 	json_text(writer, "name", membership->account_name);
 	json_text(writer, "role", role_text(membership->role));
+	json_text(writer, "invited_by", membership->made_by);
 	json_end_object(writer);
 }
 

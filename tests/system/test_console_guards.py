@@ -215,3 +215,21 @@ def test_strangers_who_ask_for_links_lock_nobody_out(start):
     links = [re.search(r"/console/enter\?link=[0-9a-f]{64}", mail.get_content())[0] for mail in mails()[5:]]
     assert 303 in [known.get(link).send("/console/enter").status for link in links]
     server.close()
+
+
+@pytest.mark.parametrize("language, words", [("en", "invited by {}"), ("es", "invitación de {}")])
+def test_an_account_with_the_name_of_another_is_told_from_it(service, language, words):
+    """Nobody is asked before he is put into an account, and its name is its owner's to choose."""
+    email, stranger = somebody(), somebody()
+    own, host = service.new_account(), service.new_account()
+    for account in (own, host):
+        service.admin("account", "set", account, "--name", "Example, S.L.")
+    invited(service, own, email)
+    boss = signed_in(service, invited(service, host, stranger))
+    boss.get("/console/users").send("/console/users/invite", email=email, role="owner", language=language)
+    assert boss.status == 303
+    victim = signed_in(service, email)
+    victim.send("/console/language", language=language)
+    options = re.findall(r'<option value="(acc_[^"]+)"[^>]*>([^<]*)</option>', victim.get("/console/").body)
+    assert {account: text.split(" · ") for account, text in options} == {
+        own: ["Example, S.L.", own], host: ["Example, S.L.", host, words.format(stranger)]}
