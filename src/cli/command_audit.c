@@ -30,9 +30,10 @@ const struct option audit_export_options[] = {
 };
 
 static const char *const columns[] = {
-	"at",    "account_id", "number", "act_id",  "operation",  "actor",     "uid",
-	"user",  "claimed",    "via",    "node",    "reason",     "arguments", "before",
-	"after", "made",       "found",  "outcome", "chain_hash", "urgent",    "seal",
+	"at",         "account_id", "number",  "act_id", "operation", "actor",
+	"uid",        "user",       "claimed", "via",    "node",      "reason",
+	"arguments",  "before",     "after",   "made",   "found",     "outcome",
+	"chain_hash", "urgent",     "seal",    "email",  "address",   "signed_in_by",
 };
 #define COLUMNS (sizeof columns / sizeof *columns)
 

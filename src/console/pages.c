@@ -88,7 +88,7 @@ const struct console_export console_exports[] = {
      .arguments = ACTS_FILTER,
      .columns =
          "at operation act_id account_id actor user email address claimed reason arguments before after "
-         "made found outcome chain_hash seal",
+         "made found outcome chain_hash seal signed_in_by",
      .after = "act_id"},
 	{0},
 };

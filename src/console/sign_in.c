@@ -147,7 +147,9 @@ static int ask_again(struct visit *visit)
 
 static int leave(struct visit *visit)
 {
-	int result = people_leave(visit->admin->service, visit->session_cookie, visit->error);
+	const struct people_client client = {.address = visit->request->address,
+	                                     .agent = visit->request->agent};
+	int result = people_leave(visit->admin->service, visit->session_cookie, &client, visit->error);
 	if (result)
 		return result;
 	visit_set_cookie(visit, COOKIE_SESSION, "", 0);

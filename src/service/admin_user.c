@@ -235,6 +235,7 @@ static int run_session_list(const struct admin_call *call, struct json_writer *o
 		json_text(out, "account_name", item->account_name);
 		json_text(out, "email", item->email);
 		json_time(out, "signed_in_at", item->signed_in_at_us);
+		json_text(out, "signed_in_by", item->signed_in_by);
 		json_boolean(out, "by_passkey", item->by_passkey);
 		json_time(out, "seen_at", item->seen_at_us);
 		json_text(out, "address", item->address);
@@ -362,7 +363,7 @@ const struct admin_operation admin_user_operations[] = {
      .run = run_link},
 	{.name = "session list",
      .summary = "list open sessions of the console, newest first",
-     .columns = "session_id account_id email signed_in_at seen_at address agent",
+     .columns = "session_id account_id email signed_in_by signed_in_at seen_at address agent",
      .parameters = {ADMIN_FLAG_ID("account", "ACCOUNT", false, "those in one account"), OF_USER,
                     ADMIN_LIST_LIMIT},
      .run = run_session_list},

@@ -252,10 +252,16 @@ static void clean_text(const char *text, size_t size_max, char *ret)
 /* What a session begins with; the texts live as long as `room`. */
 struct start_room {
 	char cookie[PEOPLE_SECRET_SIZE], address[ADDRESS_SHOWN_MAX + 1], agent[AGENT_SHOWN_MAX + 1];
-	char network[NETWORK_SIZE];
+	char network[NETWORK_SIZE], node[HOST_NAME_MAX + 1];
 	struct sha256 former, known;
 	struct session_start start;
 };
+
+static void read_node(char node[HOST_NAME_MAX + 1])
+{
+	memset(node, 0, HOST_NAME_MAX + 1);
+	(void)gethostname(node, HOST_NAME_MAX);
+}
 
 static void prepare_start(struct service *service, struct slice former,
                           const struct people_client *client, struct start_room *room)
@@ -263,6 +269,7 @@ static void prepare_start(struct service *service, struct slice former,
 	clean_text(client->address, sizeof room->address - 1, room->address);
 	clean_text(client->agent, sizeof room->agent - 1, room->agent);
 	read_network(client->address, room->network);
+	read_node(room->node);
 	people_new_secret(room->cookie);
 	room->former = digest_of(former);
 	room->known = digest_of(client->known);
@@ -273,6 +280,7 @@ static void prepare_start(struct service *service, struct slice former,
 		.network = room->network,
 		.address = room->address,
 		.agent = room->agent,
+		.node = room->node,
 		.now_us = store_now_us(service->store),
 	};
 }
@@ -356,17 +364,18 @@ int people_add_passkey(struct service *service, const struct session_view *sessi
                        struct error *error)
 {
 	ARENA_AUTO struct arena arena;
-	char name[PEOPLE_PASSKEY_NAME_MAX + 1], node[HOST_NAME_MAX + 1] = "";
+	char name[PEOPLE_PASSKEY_NAME_MAX + 1], node[HOST_NAME_MAX + 1];
 	char address[ADDRESS_SHOWN_MAX + 1];
 	arena_init(&arena, ACT_DOCUMENT_MAX);
-	(void)gethostname(node, sizeof node - 1);
+	read_node(node);
 	clean_text(credential->name, sizeof name - 1, name);
 	clean_text(client->address, sizeof address - 1, address);
 	struct actor actor = {.via = "console",
 	                      .node = node,
 	                      .user_id = session->user_id,
 	                      .email = session->email,
-	                      .address = address};
+	                      .address = address,
+	                      .signed_in_by = session->signed_in_by};
 	const struct act_standing standing = {.session_id = session->session_id,
 	                                      .account_id = session->chosen->account_id,
 	                                      .role = role_text(session->chosen->role),
@@ -457,12 +466,28 @@ int people_set_language(struct service *service, const struct session_view *sess
 	return store_set_user_language(service->store, session->user_id, language, error);
 }
 
-int people_leave(struct service *service, struct slice cookie, struct error *error)
+int people_leave(struct service *service, struct slice cookie, const struct people_client *client,
+                 struct error *error)
 {
+	char address[ADDRESS_SHOWN_MAX + 1], node[HOST_NAME_MAX + 1];
 	if (!people_is_secret(cookie))
 		return OK;
-	struct sha256 digest = digest_of(cookie);
-	return store_leave_session(service->store, &digest, store_now_us(service->store), error);
+	clean_text(client->address, sizeof address - 1, address);
+	read_node(node);
+	struct session_leave leave = {.cookie = digest_of(cookie),
+	                              .address = address,
+	                              .node = node,
+	                              .now_us = store_now_us(service->store)};
+	struct error trouble = {0};
+	int result = store_leave_session(service->store, &leave, &trouble);
+	if (!result)
+		return OK;
+	leave.unrecorded = true;
+	int left = store_leave_session(service->store, &leave, error);
+	if (!left)
+		log_error("act_not_recorded", "operation", "sign out", "cause",
+		          error_reason(&trouble, result));
+	return left;
 }
 
 int people_forget(struct service *service, struct error *error)

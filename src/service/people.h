@@ -90,8 +90,10 @@ int people_choose_account(struct service *service, struct slice cookie, struct s
                           struct error *error) MUST_CHECK;
 int people_set_language(struct service *service, const struct session_view *session,
                         enum language language, struct error *error) MUST_CHECK;
-/* Signs out. OK also where there is no session. */
-int people_leave(struct service *service, struct slice cookie, struct error *error) MUST_CHECK;
+/* Signs out; of the client the address is kept, in the act. OK also where there is no session. An
+ * act that cannot be written, which is logged, keeps nobody in. */
+int people_leave(struct service *service, struct slice cookie, const struct people_client *client,
+                 struct error *error) MUST_CHECK;
 
 /* ---- passkeys: what is kept of them; console/webauthn.h verifies ---- */
 #define PEOPLE_CHALLENGE_US (5 * 60 * US_PER_SECOND)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "store/events/segments.h"
+#include "store/people/people.h"
 #include "store/people/standing.h"
 #include "store/transaction.h"
 
@@ -242,7 +243,7 @@ static int look(struct db_connection *connection, struct act *act, struct act_su
 int act_begin(struct db_connection *connection, struct act *act, struct error *error)
 {
 	int result = act->standing ? standing_check(connection, act->standing, error) : OK;
-	act->made_count = 0;
+	act->made_count = act->account_count = 0;
 	act->settled = false;
 	if (!result)
 		act->failed = look(connection, act, act->before, NULL);
@@ -256,6 +257,26 @@ int act_settle(struct db_connection *connection, struct error *error)
 		return OK;
 	act->settled = true;
 	return standing_check(connection, act->standing, error);
+}
+
+int act_on_accounts_of(struct db_connection *connection, const char *user_id, bool worked_in,
+                       struct error *error)
+{
+	struct act *act = db_kept(connection);
+	if (!act || act->by->user_id)
+		return OK;
+	act->accounts = arena_alloc(act->arena, ACCOUNTS_OF_USER_MAX * sizeof *act->accounts);
+	if (!act->accounts)
+		return ERR_NO_MEMORY;
+	struct db_query *query = db_query(connection, "SELECT account FROM memberships"
+	                                              " WHERE user_id = $1 AND taken_up >= $2"
+	                                              " ORDER BY account LIMIT $3");
+	db_bind_string(query, user_id);
+	db_bind_integer(query, worked_in);
+	db_bind_integer(query, ACCOUNTS_OF_USER_MAX);
+	for (act->account_count = 0; db_step(query); act->account_count++)
+		act->accounts[act->account_count] = db_integer(query, 0);
+	return db_end(query, error);
 }
 
 static bool differs(const struct act_subjects *a, const struct act_subjects *b, size_t subject,
@@ -350,6 +371,7 @@ static void write_document(const struct act *act, const struct act_subjects *aft
 	json_text(out, "reason", act->reason);
 	if (act->by->user_id) {
 		json_text(out, "email", act->by->email);
+		json_text(out, "signed_in_by", act->by->signed_in_by);
 		json_text(out, "user_id", act->by->user_id);
 		json_null(out, "uid");
 	} else {
@@ -472,22 +494,37 @@ static int append(struct db_connection *connection, struct act *act,
 
 /* One that is made on the primary alone excludes nobody: who finds the number taken takes the next.
  */
+static int append_to(struct db_connection *connection, struct act *act, int64_t account,
+                     const struct act_subjects *after, struct error *error)
+{
+	int64_t inserted = 0;
+	int result = OK;
+	act->account = account;
+	store_fresh_id("act_", act->act_id);
+	for (int tries = 0; !result && !inserted && tries < NUMBER_TRIES; tries++)
+		result = append(connection, act, after, &inserted, error);
+	if (!result && !inserted)
+		result = error_cause(error, ERR_UNAVAILABLE, "the acts of the account come too fast");
+	return result;
+}
+
+/* Of several accounts always in one order, so that no two transactions wait for each other's
+ * numbers; a commit is judged on one server, that of the first. */
 int act_write(struct db_connection *connection, struct act *act, struct error *error)
 {
 	struct act_subjects after = {0};
-	int64_t inserted = 0;
 	int result = act->failed;
 	if (!result && act->standing && !act->settled)
 		result = standing_check(connection, act->standing, error);
 	if (!result)
 		result = look(connection, act, &after, error);
 	act->account = act->before->account ? act->before->account : after.account;
-	if (!result)
-		db_keep_to_shard(connection, act->account);
-	store_fresh_id("act_", act->act_id);
-	for (int tries = 0; !result && !inserted && tries < NUMBER_TRIES; tries++)
-		result = append(connection, act, &after, &inserted, error);
-	if (!result && !inserted)
-		result = error_cause(error, ERR_UNAVAILABLE, "the acts of the account come too fast");
+	const int64_t named = act->account;
+	const int64_t *accounts = act->account_count ? act->accounts : &named;
+	size_t left = act->account_count ? act->account_count : 1;
+	if (!result && !act->beside)
+		db_keep_to_shard(connection, accounts[0]);
+	while (!result && left > 0)
+		result = append_to(connection, act, accounts[--left], &after, error);
 	return result;
 }

@@ -10,6 +10,8 @@
  * What is urgent is a second chain of the account, so that it needs no number behind an act whose
  * commit waits for a standby; its rows have the numbers -1, -2, … Along a chain `at` increases.
  *
+ * What the operator does to a user is an act on each of the user's accounts, with a row in each.
+ *
  * The document is canonical JSON (RFC 8785) with the members
  *   account_id  null: on no account         act_id      "act_…"
  *   actor       "operator", "user"          uid, user   proven: of the socket's peer, or of the
@@ -17,7 +19,9 @@
  *   claimed     what the command said of who is behind that user (sudo); null: nothing
  *   via         "socket", "command"         node        the machine's name
  *               of a user of the console uid, user and claimed are null, via is "console", and he
- *               has user_id, email, and address: from where
+ *               has user_id, email, address: from where, and
+ *   signed_in_by   how his session began (store/people/people.h); null: it is from before that was
+ *               kept; absent in documents of then, too
  *   operation   "key revoke"                arguments   as given; none of them is a secret. Of
  *                                                       content "sha-256:…"
  *   reason      or null                     at          by the store's clock
@@ -42,9 +46,10 @@ struct actor {
 	const char *claimed; /* NULL: nothing was said */
 	const char *via;
 	const char *node;
-	const char *user_id; /* of a user of the console; NULL: the operator */
-	const char *email;   /* then his address, */
-	const char *address; /* and that of his browser, as text */
+	const char *user_id;      /* of a user of the console; NULL: the operator */
+	const char *email;        /* then his address, */
+	const char *address;      /* and that of his browser, as text */
+	const char *signed_in_by; /* how his session began; NULL: it is not known */
 };
 
 /* What a user must still be when his act is done: in a session that goes on, with that role in that
@@ -79,6 +84,8 @@ struct act {
 	struct arena *arena;
 	/* Committed without waiting for a standby, and in a chain of its own. */
 	bool urgent;
+	/* Another act of the same transaction decides on which server the commit is judged. */
+	bool beside;
 	enum act_outcome outcome;
 
 	bool recorded; /* its row is committed */
@@ -89,7 +96,9 @@ struct act {
 
 	/* The store's own. */
 	struct act_subjects *before;
-	int failed;   /* looking at what was before */
+	int failed;        /* looking at what was before */
+	int64_t *accounts; /* on each of which there is a row of its own; none: on the one it names */
+	size_t account_count;
 	bool settled; /* the standing is not read again */
 	struct {
 		const char *name;

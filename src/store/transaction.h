@@ -33,6 +33,10 @@ int act_begin(struct db_connection *connection, struct act *act, struct error *e
 int act_write_alone(struct db_connection *connection, struct act *act, struct error *error)
 	MUST_CHECK;
 int act_write(struct db_connection *connection, struct act *act, struct error *error) MUST_CHECK;
+/* The operator's act that is under way is one on each account of that user, with `worked_in` on
+ * those that he has taken up alone; on none there: as it would be. Others' are left as they are. */
+int act_on_accounts_of(struct db_connection *connection, const char *user_id, bool worked_in,
+                       struct error *error) MUST_CHECK;
 /* For a change that may take the user's own standing from him: checks it for the last time, behind
  * the locks of the change; else it is checked again when the row is added. */
 int act_settle(struct db_connection *connection, struct error *error) MUST_CHECK;

@@ -121,6 +121,7 @@ static int take(struct fixture *fixture, const char *link, const char *browser, 
 	                              .former = former ? &former_digest : NULL,
 	                              .address = "192.0.2.1",
 	                              .agent = "a browser",
+	                              .node = "here",
 	                              .now_us = now_us};
 	return store_take_link(fixture->sample.store, &link_digest, browser ? &browser_digest : NULL,
 	                       &start, NULL);
@@ -139,6 +140,13 @@ static void sign_in(struct fixture *fixture, const char *email, const char *cook
 	snprintf(link, sizeof link, "link of %s", cookie);
 	assert_int_equal(link_for(fixture, email, link, NULL, 0), OK);
 	assert_int_equal(take(fixture, link, NULL, NULL, cookie, NOW), OK);
+}
+
+static int leave(struct fixture *fixture, const char *cookie)
+{
+	const struct session_leave leave = {
+		.cookie = secret(cookie), .address = "192.0.2.9", .node = "here", .now_us = NOW};
+	return store_leave_session(fixture->sample.store, &leave, NULL);
 }
 
 static void a_user_has_a_role_in_each_of_several_accounts(void **state)
@@ -458,9 +466,9 @@ static void sessions_end(void **state)
 	struct session_view session;
 	invite(fixture, fixture->sample.account_id, "ana@example.org", ROLE_OWNER);
 	sign_in(fixture, "ana@example.org", "left");
-	struct sha256 left = secret("left"), kept = secret("kept");
-	assert_int_equal(store_leave_session(store, &left, NOW, NULL), OK);
-	assert_int_equal(store_leave_session(store, &left, NOW, NULL), OK);
+	struct sha256 kept = secret("kept");
+	assert_int_equal(leave(fixture, "left"), OK);
+	assert_int_equal(leave(fixture, "left"), OK);
 	assert_int_equal(find(fixture, "left", &session), ERR_NOT_FOUND);
 	sign_in(fixture, "ana@example.org", "kept");
 	assert_int_equal(store_find_session(store, &kept, NOW, 0, &fixture->arena, &session, NULL),
@@ -997,6 +1005,89 @@ static void when_somebody_was_seen_outlasts_his_sessions(void **state)
 	assert_int_equal(last_seen(fixture, fixture->other_id), TIME_NONE);
 }
 
+/* ---- acts ---- */
+
+static size_t acts_of(struct fixture *fixture, const char *account_id, const char *operation,
+                      struct act_record **ret)
+{
+	struct act_list list;
+	const struct act_filter filter = {.account_id = slice_of(account_id),
+	                                  .operation = slice_of(operation),
+	                                  .since_us = TIME_NONE,
+	                                  .until_us = TIME_NONE,
+	                                  .order = ORDER_ASCENDING,
+	                                  .limit = 10};
+	assert_int_equal(store_list_acts(fixture->sample.store, &filter, &fixture->arena, &list, NULL),
+	                 OK);
+	*ret = list.items;
+	return list.count;
+}
+
+static bool says(const struct act_record *act, const char *words)
+{
+	return memmem(act->document.data, act->document.size, words, strlen(words)) != NULL;
+}
+
+static void coming_in_and_going_out_are_acts(void **state)
+{
+	struct fixture *fixture = *state;
+	const char *here = fixture->sample.account_id, *there = fixture->other_id;
+	struct act_record *acts;
+	struct session_view session;
+	invite(fixture, here, "ana@example.org", ROLE_OWNER);
+	invite(fixture, there, "eva@example.org", ROLE_READER);
+	sign_in(fixture, "ana@example.org", "a");
+	assert_int_equal(find(fixture, "a", &session), OK);
+	assert_string_equal(session.signed_in_by, BY_OPERATOR_LINK);
+	assert_int_equal(acts_of(fixture, here, "sign in", &acts), 1);
+	assert_true(says(&acts[0], "\"email\":\"ana@example.org\""));
+	assert_true(says(&acts[0], "\"address\":\"192.0.2.1\""));
+	assert_true(says(&acts[0], "\"signed_in_by\":\"operator_link\""));
+	assert_true(says(&acts[0], session.session_id));
+	assert_true(says(&acts[0], "\"urgent\":false"));
+	/* In the same browser then somebody else signs in, for another account. */
+	assert_int_equal(link_for(fixture, "eva@example.org", "of eva", "browser", 0), OK);
+	assert_int_equal(take(fixture, "of eva", "browser", "a", "e", NOW), OK);
+	assert_int_equal(acts_of(fixture, here, "sign out", &acts), 1);
+	assert_true(says(&acts[0], "\"email\":\"ana@example.org\""));
+	assert_true(says(&acts[0], session.session_id));
+	assert_int_equal(acts_of(fixture, there, "sign in", &acts), 1);
+	assert_true(says(&acts[0], "\"signed_in_by\":\"link\""));
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(leave(fixture, "e"), OK);
+	assert_int_equal(acts_of(fixture, there, "sign out", &acts), 1);
+	assert_true(says(&acts[0], "\"address\":\"192.0.2.9\""));
+	assert_true(says(&acts[0], "\"urgent\":true")); /* it waits for no standby */
+	assert_int_equal(acts_of(fixture, here, "sign in", &acts), 1);
+}
+
+static void the_operators_acts_on_a_user_are_on_each_of_his_accounts(void **state)
+{
+	struct fixture *fixture = *state;
+	struct store *store = fixture->sample.store;
+	struct actor actor = {.via = "socket", .node = "here"};
+	struct act act = {.by = &actor, .operation = "user link", .arena = &fixture->arena};
+	struct link_grant grant = {.email = "ana@example.org",
+	                           .link = secret("l"),
+	                           .asked = "operator",
+	                           .now_us = NOW,
+	                           .expires_at_us = LATER};
+	struct act_record *acts;
+	invite(fixture, fixture->sample.account_id, "ana@example.org", ROLE_OWNER);
+	invite(fixture, fixture->other_id, "ana@example.org", ROLE_READER);
+	struct store *acting = store_acting(store, &act);
+	assert_int_equal(store_make_link(acting, &grant, NULL), OK);
+	store_acting_end(acting);
+	assert_int_equal(acts_of(fixture, "", "user link", &acts), 2);
+	const char *accounts[] = {fixture->sample.account_id, fixture->other_id};
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(acts_of(fixture, accounts[i], "user link", &acts), 1);
+		assert_true(says(&acts[0], accounts[i]));
+		assert_false(says(&acts[0], accounts[1 - i]));
+		assert_false(says(&acts[0], "usr_"));
+	}
+}
+
 /* ---- passkeys ---- */
 
 static struct passkey_record passkey_of(const struct session_view *session, const char *id)
@@ -1014,7 +1105,7 @@ static int use(struct fixture *fixture, const struct passkey_record *known, int6
                const char *cookie)
 {
 	struct session_start start = {
-		.cookie = secret(cookie), .address = "", .agent = "", .now_us = NOW};
+		.cookie = secret(cookie), .address = "", .agent = "", .node = "here", .now_us = NOW};
 	return store_use_passkey(fixture->sample.store, known, count, &start, NULL);
 }
 
@@ -1142,6 +1233,8 @@ int main(int argc, char **argv)
 		TEST(what_is_noted_of_a_user_waits_for_no_row),
 		TEST(what_ran_out_is_forgotten),
 		TEST(when_somebody_was_seen_outlasts_his_sessions),
+		TEST(coming_in_and_going_out_are_acts),
+		TEST(the_operators_acts_on_a_user_are_on_each_of_his_accounts),
 		TEST(a_challenge_counts_once_in_time),
 		TEST(a_passkey_is_kept_and_signs_in),
 		TEST(an_account_says_that_it_asks_for_passkeys),

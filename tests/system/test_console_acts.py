@@ -1,13 +1,20 @@
 """The record of acts in the console: each act with its seal, its page, and its proof as files."""
 
+import csv
+import io
 import json
+import pathlib
 import re
 import secrets
+import sys
 
 import pytest
 
 from client import eventually
-from console import invited, signed_in
+from console import Visitor, invited, signed_in
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from mail_server import MailServer  # noqa: E402
 
 HOSTILE = "<script>alert(1)</script>\"'&"
 
@@ -116,3 +123,64 @@ def test_only_owners_of_this_account_see_it(service, account):
         told = stranger.text()
         assert stranger.get("/console/acts/act_nothing" + below).status == 404
         assert told.replace(act["act_id"], "act_nothing") == stranger.text()
+
+
+def acts_of(service, account, operation):
+    return service.admin("audit", "list", "--account", account, "--operation", operation, "--ascending")["data"]
+
+
+def test_coming_in_and_going_out_are_on_record(service):
+    account = service.new_account(credits=1)
+    owner = somebody(service, account)
+    session = service.admin("session", "list", "--account", account)["data"][0]
+    (came,) = acts_of(service, account, "sign in")
+    assert came["arguments"] == {"session": session["session_id"]} and came["email"] == session["email"]
+    assert (came["via"], came["address"], came["actor"], came["uid"]) == ("console", "127.0.0.1", "user", None)
+    owner.get("/console/sessions").send("/console/leave")
+    assert owner.location == "/console/sign-in?done=left"
+    (left,) = acts_of(service, account, "sign out")
+    assert left["arguments"] == came["arguments"] and left["email"] == came["email"] and left["urgent"]
+    # In the place of another session, which ends with it.
+    first = somebody(service, account)
+    former = service.admin("session", "list", "--account", account)["data"][0]
+    other = service.new_account(credits=1)
+    first.enter(service.admin("user", "link", invited(service, other, f"{secrets.token_hex(6)}@example.org"))["url"])
+    left = acts_of(service, account, "sign out")[-1]
+    assert left["arguments"] == {"session": former["session_id"]} and left["email"] == former["email"]
+    assert len(acts_of(service, other, "sign in")) == 1 and not acts_of(service, other, "sign out")
+    guest = somebody(service, account)
+    assert "sign out" in guest.get("/console/acts").body and guest.status == 200
+
+
+@pytest.mark.parametrize("language, by_mail, by_operator", [
+    ("en", "mailed link", "link made by the operator"), ("es", "enlace por correo", "enlace creado por el operador")])
+def test_what_is_done_with_an_operators_link_is_told_from_the_users_own(start, language, by_mail, by_operator):
+    server = MailServer()
+    service = start(**server.settings())
+    account = service.new_account(credits=1)
+    email = f"{secrets.token_hex(6)}@example.org"
+    service.admin("user", "invite", "--account", account, "--email", email, "--role", "owner", "--language", language)
+    own = Visitor(service, language).get("/console/sign-in")
+    own.send("/console/sign-in", email=email)
+    url = eventually(lambda: re.search(r"\S+/console/enter\?link=[0-9a-f]{64}", "".join(
+        mail.get_content() for mail in server.messages)), "the link")[0]
+    own.enter(url)
+    operators = signed_in(service, email, language)
+    for visitor, name in ((own, "Mine"), (operators, "Not mine")):
+        visitor.get("/console/account").send("/console/account/set", name=name)
+        assert visitor.status == 303, visitor.text()
+    told = {act["arguments"]["name"]: act["signed_in_by"] for act in acts_of(service, account, "account set")}
+    assert told == {"Mine": "link", "Not mine": "operator_link"}
+    assert [act["signed_in_by"] for act in acts_of(service, account, "sign in")] == ["link", "operator_link"]
+    sessions = service.admin("session", "list", "--account", account)["data"]
+    assert sorted(session["signed_in_by"] for session in sessions) == ["link", "operator_link"]
+    text = words(own.get("/console/sessions"))
+    assert by_mail in text and by_operator in text
+    own.get("/console/acts?operation=account+set")
+    for part in re.findall(r'<details class="act".*?</details>', own.body, re.S):
+        assert (f'<span class="tag">{by_operator}</span>' in part) == ("Not mine" in part)
+        assert (by_mail in part) == ("Not mine" not in part)
+    assert by_operator in words(own.get(f"/console/acts/{newest(service, account, 'account set')['act_id']}"))
+    rows = list(csv.DictReader(io.StringIO(own.get("/console/acts.csv?operation=account+set").body)))
+    assert [row["signed_in_by"] for row in rows] == ["operator_link", "link"]
+    server.close()

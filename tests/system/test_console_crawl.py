@@ -117,7 +117,8 @@ def world(start):
                                  f"+ 86400000000 WHERE certification_id = '{one.certifications[2]}'")
             for role in ROLES:
                 email = one.email(role)
-                service.store.change(f"INSERT INTO passkeys SELECT '{email}', 'psk_' || substr(user_id, 5), user_id, "
+                service.store.change(f"INSERT INTO passkeys (credential_id, passkey_id, user_id, algorithm, public_key, sign_count, "
+                                     f"name, made_at, used_at) SELECT '{email}', 'psk_' || substr(user_id, 5), user_id, "
                                      f"-7, 'x', 0, '{one.mark} <b>', 1, NULL FROM users WHERE email = '{email}'")
         service.start()
         yield service, filled, Walker(service, filled["other"], "owner", "en").walk()

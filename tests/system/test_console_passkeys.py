@@ -438,3 +438,52 @@ def test_every_role_has_passkeys_of_its_own(service, role):
     visitor, _ = with_passkey(service, email)
     owner = signed_in(service, invited(service, account, somebody()))
     assert "psk_" in visitor.get("/console/passkeys").body and "psk_" not in owner.get("/console/passkeys").body
+
+
+def test_the_operator_removes_a_passkey_before_the_eyes_of_those_whom_it_concerns(service, email):
+    """An owner whose account the user never entered is not to learn that he has passkeys."""
+    (here,) = [one["account_id"] for one in service.admin("account", "list", "--limit", "1000")["data"]
+               if email in str(service.admin("user", "list", "--account", one["account_id"])["data"])]
+    entered, never = service.new_account(), service.new_account()
+    for account in (entered, never):
+        invited(service, account, email)
+    visitor, _ = with_passkey(service, email)
+    visitor.get("/console/").send("/console/account", account=entered)
+    assert visitor.follow().status == 200
+    passkey = service.admin("passkey", "list", email)["data"][0]["passkey_id"]
+    service.admin("passkey", "remove", passkey, "--user", email)
+    for account in (here, entered):
+        (act,) = service.admin("audit", "list", "--account", account, "--operation", "passkey remove")["data"]
+        assert (act["actor"], act["arguments"]["user"], act["urgent"]) == ("operator", email, True)
+    assert not service.admin("audit", "list", "--account", never, "--operation", "passkey remove")["data"]
+    assert visitor.get("/console/").location == "/console/sign-in"
+
+
+def test_how_one_came_in_is_a_passkey_only_where_one_was_shown(service, email):
+    _, passkey = with_passkey(service, email)
+    (session,) = service.admin("session", "list", "--user", email)["data"]
+    assert session["by_passkey"] and session["signed_in_by"] == "operator_link", "it was added later"
+    # Whoever had the link has the passkey; so it stays with one that is added by it.
+    second, visitor = Passkey(named(service)), Visitor(service)
+    assert entering(visitor, passkey).status == 303
+    assert adding(visitor.follow(), second).location == "/console/passkeys?done=passkey_add"
+    assert entering(Visitor(service), second).status == 303
+    acts = service.admin("audit", "list", "--operation", "sign in", "--limit", "3")["data"]
+    assert [(act["email"], act["signed_in_by"]) for act in acts] == [
+        (email, "operator_passkey"), (email, "operator_passkey"), (email, "operator_link")]
+    assert "passkey added with a link of the operator" in visitor.get("/console/sessions").text()
+
+
+def test_the_users_own_passkey_is_his_own(start):
+    server = MailServer()
+    service = start(**server.settings())
+    email = invited(service, service.new_account(), somebody())
+    visitor, passkey = Visitor(service).get("/console/sign-in"), Passkey(named(service))
+    visitor.send("/console/sign-in", email=email)
+    visitor.enter(eventually(lambda: re.search(r"\S+/console/enter\?link=[0-9a-f]{64}", "".join(
+        mail.get_content() for mail in server.messages)), "the link")[0])
+    assert adding(visitor, passkey).status == 303
+    assert entering(Visitor(service), passkey).status == 303
+    acts = service.admin("audit", "list", "--operation", "sign in")["data"]
+    assert [act["signed_in_by"] for act in acts] == ["passkey", "link"]
+    server.close()

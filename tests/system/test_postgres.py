@@ -10,6 +10,7 @@ import threading
 import pytest
 
 from client import eventually
+from console import invited, signed_in
 from fleet import Fleet, gapless
 from program import NotStarted, Refused
 from postgres import ROLE, Cluster, Failed
@@ -247,6 +248,24 @@ def test_an_invitation_in_doubt_keeps_no_user_from_being_removed(cluster, fleet,
     finally:
         cluster.standby.thaw()
     eventually(lambda: node.admin("user", "list", "--account", other)["data"], "he is invited")
+
+
+def test_who_signs_out_waits_for_no_standby(cluster, fleet, node, channel):
+    """Nor does the record of it, behind an act on the same account that is in doubt."""
+    account = channel.account_id
+    visitor = signed_in(node, invited(node, account, "ana@example.org"))
+    try:
+        put_in_doubt(cluster, node, "key", "create", "--channel", channel.id, "--mode", "live", "--name", "doubtful")
+        assert visitor.get("/console/sessions").status == 200
+        visitor.send("/console/leave")
+        assert visitor.location == "/console/sign-in?done=left"
+        assert visitor.get("/console/").location == "/console/sign-in"
+        (act,) = node.admin("audit", "list", "--account", account, "--operation", "sign out")["data"]
+        assert act["urgent"] and act["email"] == "ana@example.org"
+    finally:
+        cluster.standby.thaw()
+    eventually(lambda: node.run("account", "set", account, "--name", "Again").returncode == 0, "all goes on")
+    fleet.check()
 
 
 def test_who_is_being_made_an_owner_can_be_removed(cluster, fleet, node, channel):

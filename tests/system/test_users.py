@@ -53,8 +53,24 @@ def test_the_operators_link(service):
     secret = SECRET.search(link["url"])[1]
     refused = service.run("user", "link", "nobody@example.org")
     assert refused.returncode == 1 and "nobody@example.org" in refused.stderr
-    act = next(act for act in service.admin("audit", "list")["data"] if act["operation"] == "user link")
+    (act,) = service.admin("audit", "list", "--account", account, "--operation", "user link")["data"]
     assert secret not in str(act) and secret not in service.log.read_text()
+
+
+def test_the_operators_link_is_on_record_in_each_account_of_the_user(service):
+    accounts, other = [service.new_account() for _ in range(3)], service.new_account()
+    for account, role in zip(accounts, ("owner", "reader", "developer")):
+        invite(service, account, "eve@example.org", role)
+    invite(service, other, "somebody@example.org", "owner")
+    service.admin("user", "link", "eve@example.org", "--reason", "lost her mail")
+    for account in accounts:
+        (act,) = service.admin("audit", "list", "--account", account, "--operation", "user link")["data"]
+        assert (act["actor"], act["arguments"]["user"], act["reason"]) == (
+            "operator", "eve@example.org", "lost her mail")
+        assert not any(one in str(act) for one in accounts if one != account) and "usr_" not in str(act)
+    assert not service.admin("audit", "list", "--account", other, "--operation", "user link")["data"]
+    assert not [act for act in service.admin("audit", "list", "--installation", "--limit", "1000")["data"]
+                if act["operation"] == "user link"]
 
 
 def test_who_was_here_is_known_when_his_sessions_are_forgotten(start):

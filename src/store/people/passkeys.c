@@ -141,12 +141,14 @@ static int check_owed(struct db_connection *connection, const char *user_id,
 }
 
 static int insert_passkey(struct db_connection *connection, const struct passkey_record *given,
-                          const char *passkey_id, int64_t now_us, struct error *error)
+                          const struct sha256 *cookie, const char *passkey_id, int64_t now_us,
+                          struct error *error)
 {
 	struct db_query *query =
 		db_query(connection, "INSERT INTO passkeys (credential_id, passkey_id, user_id, algorithm,"
-	                         " public_key, sign_count, name, made_at)"
-	                         " VALUES ($1, $2, $3, $4, $5, $6, $7, $8)"
+	                         " public_key, sign_count, name, made_at, added_by)"
+	                         " VALUES ($1, $2, $3, $4, $5, $6, $7, $8,"
+	                         " (SELECT s.signed_in_by FROM sessions s WHERE s.digest = $9))"
 	                         " ON CONFLICT (credential_id) DO NOTHING");
 	db_bind_blob(query, given->credential_id.data, given->credential_id.size);
 	db_bind_string(query, passkey_id);
@@ -156,6 +158,7 @@ static int insert_passkey(struct db_connection *connection, const struct passkey
 	db_bind_integer(query, given->sign_count);
 	db_bind_string(query, given->name);
 	db_bind_integer(query, now_us);
+	db_bind_blob(query, cookie->bytes, SHA256_SIZE);
 	int64_t made = 0;
 	int result = db_execute(query, &made, error);
 	if (!result && !made)
@@ -179,7 +182,7 @@ int store_add_passkey(struct store *store, const struct passkey_record *given,
 	if (!result)
 		result = check_room(connection, given->user_id, error);
 	if (!result)
-		result = insert_passkey(connection, given, passkey_id, now_us, error);
+		result = insert_passkey(connection, given, cookie, passkey_id, now_us, error);
 	if (!result && tell)
 		result = tell_user(connection, tell, MAIL_PASSKEY_ADDED, given->name, now_us, error);
 	act_made(connection, "passkey_id", passkey_id);
@@ -264,20 +267,24 @@ int store_use_passkey(struct store *store, const struct passkey_record *known, i
 	int result = begin_write(store, &connection, error);
 	if (result)
 		return result;
-	struct db_query *query =
-		db_query(connection, "UPDATE passkeys SET sign_count = $4, used_at = $5"
-	                         " WHERE credential_id = $1 AND user_id = $2 AND sign_count = $3");
-	db_bind_blob(query, known->credential_id.data, known->credential_id.size);
-	db_bind_string(query, known->user_id);
-	db_bind_integer(query, known->sign_count);
-	db_bind_integer(query, sign_count);
-	db_bind_integer(query, start->now_us);
-	int64_t changed = 0;
-	result = db_execute(query, &changed, error);
-	if (!result && !changed)
-		result = ERR_NOT_FOUND;
+	const char *by = BY_PASSKEY;
+	struct row row = {.query =
+	                      db_query(connection, "UPDATE passkeys SET sign_count = $4, used_at = $5"
+	                                           " WHERE credential_id = $1 AND user_id = $2"
+	                                           " AND sign_count = $3 RETURNING added_by")};
+	db_bind_blob(row.query, known->credential_id.data, known->credential_id.size);
+	db_bind_string(row.query, known->user_id);
+	db_bind_integer(row.query, known->sign_count);
+	db_bind_integer(row.query, sign_count);
+	db_bind_integer(row.query, start->now_us);
+	bool found = db_step(row.query);
+	if (found && !db_is_null(row.query, 0) &&
+	    (slice_is(db_text(row.query, 0), BY_OPERATOR_LINK) ||
+	     slice_is(db_text(row.query, 0), BY_OPERATOR_PASSKEY)))
+		by = BY_OPERATOR_PASSKEY;
+	result = row_result(&row, found, error);
 	if (!result)
-		result = session_begin(connection, known->user_id, true, start, error);
+		result = session_begin(connection, known->user_id, by, true, start, error);
 	return end_write(connection, result, error);
 }
 
@@ -300,19 +307,22 @@ int store_remove_passkey(struct store *store, struct slice passkey_id, const cha
 	int result = begin_write(store, &connection, error);
 	if (result)
 		return result;
-	char name[NAME_MAX_SIZE] = "";
+	char name[NAME_MAX_SIZE] = "", user_id[ID_SIZE] = "";
 	struct row row = {.query = db_query(connection,
 	                                    "DELETE FROM passkeys WHERE passkey_id = $1 AND user_id IN"
 	                                    " (SELECT u.user_id FROM users u WHERE u.email = $2)"
-	                                    " RETURNING name")};
+	                                    " RETURNING name, user_id")};
 	db_bind_text(row.query, passkey_id);
 	db_bind_string(row.query, email);
 	bool found = db_step(row.query);
 	if (found) {
 		struct slice text = db_text(row.query, 0);
 		snprintf(name, sizeof name, "%.*s", (int)text.size, text.data);
+		store_copy_id(user_id, db_text(row.query, 1));
 	}
 	result = row_end(&row, found, MSG_STORE_NO_PASSKEY, passkey_id, error);
+	if (!result)
+		result = act_on_accounts_of(connection, user_id, true, error);
 	if (!result)
 		result = act_settle(connection, error);
 	if (!result)

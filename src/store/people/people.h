@@ -78,7 +78,8 @@ struct link_grant {
 	int64_t hourly_max;    /* of requests, each however often it is tried; 0: any number */
 	int64_t strangers_max; /* 0: any number */
 };
-/* ERR_NOT_FOUND: nobody has that address, or nobody with a role in an account; ERR_REFUSED: he was
+/* The operator's act is one on each account of the user, since he may go to any of them with it.
+ * ERR_NOT_FOUND: nobody has that address, or nobody with a role in an account; ERR_REFUSED: he was
  * given hourly_max in the last hour, counted apart for open sessions, and, for each network
  * that they asked from, for browsers in which he signed in before and for others; or one of these
  * kinds was given strangers_max, from wherever, and he never signed in from this network. */
@@ -105,6 +106,16 @@ int store_ask_link(struct store *store, const struct link_request *request, stru
 	MUST_CHECK;
 
 /* ---- sessions (sessions.c) ---- */
+/* How one came in: by a link that was mailed, by a passkey, or by a link that the operator made,
+ * which whoever has it may take, or by a passkey that was added in a session which began by one of
+ * the last two. A passkey that is added later changes nothing of it. */
+#define BY_LINK "link"
+#define BY_PASSKEY "passkey"
+#define BY_OPERATOR_LINK "operator_link"
+#define BY_OPERATOR_PASSKEY "operator_passkey"
+
+/* Its beginning, and the end of the former one, are acts of their users, "sign in" and "sign out",
+ * on the accounts that are chosen in them. */
 struct session_start {
 	struct sha256 cookie;        /* of the session to come */
 	const struct sha256 *former; /* the browser's session until now, which ends; NULL: none */
@@ -112,6 +123,7 @@ struct session_start {
 	const char *network;         /* is known with it */
 	const char *address;
 	const char *agent;
+	const char *node; /* this machine's name */
 	int64_t now_us;
 };
 /* Uses a link up and begins a session, in the account of the former one if that was his, else in
@@ -137,6 +149,7 @@ struct session_view {
 	int64_t made_at_us;
 	int64_t seen_at_us;
 	int64_t signed_in_at_us;
+	const char *signed_in_by; /* BY_…; NULL: it is from before this was kept */
 	bool by_passkey;
 	int64_t passkeys;               /* how many the user has */
 	struct membership *memberships; /* by account name; at least one */
@@ -158,9 +171,17 @@ int store_take_up(struct store *store, const char *user_id, const char *account_
 /* ERR_NOT_FOUND: the account is not his, or there is no such session. */
 int store_choose_account(struct store *store, const struct sha256 *cookie, struct slice account_id,
                          struct error *error) MUST_CHECK;
-/* By its cookie: the user signs out. OK also where there is none. */
-int store_leave_session(struct store *store, const struct sha256 *cookie, int64_t now_us,
-                        struct error *error) MUST_CHECK;
+struct session_leave {
+	struct sha256 cookie;
+	const char *address; /* that he signs out from */
+	const char *node;
+	bool unrecorded; /* leaves no act */
+	int64_t now_us;
+};
+/* The user signs out, durable on this server alone; OK also where there is no such session. The act
+ * "sign out" is in the chain of what is urgent, which waits for no standby. */
+int store_leave_session(struct store *store, const struct session_leave *leave, struct error *error)
+	MUST_CHECK;
 
 struct session_record {
 	char session_id[ID_SIZE];
@@ -172,6 +193,7 @@ struct session_record {
 	int64_t made_at_us;
 	int64_t seen_at_us;
 	int64_t signed_in_at_us;
+	const char *signed_in_by; /* BY_…; NULL: it is from before this was kept */
 	bool by_passkey;
 };
 struct session_list {
@@ -243,7 +265,9 @@ int store_list_passkeys(struct store *store, const char *email, struct arena *ar
  * somebody used the passkey meanwhile, or it is gone, or its user has no account. */
 int store_use_passkey(struct store *store, const struct passkey_record *known, int64_t sign_count,
                       const struct session_start *start, struct error *error) MUST_CHECK;
-/* All sessions that passkeys of the user began end with it. `tells`: he is told by e-mail.
+/* All sessions that passkeys of the user began end with it. `tells`: he is told by e-mail. The
+ * operator's act is one on each account that the user has worked in: owners of others are not to
+ * learn whether he has passkeys.
  * ERR_NOT_FOUND: it is not his. */
 int store_remove_passkey(struct store *store, struct slice passkey_id, const char *email,
                          bool tells, int64_t now_us, struct error *error) MUST_CHECK;

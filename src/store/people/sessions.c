@@ -26,13 +26,29 @@ static int choose_first(struct db_connection *connection, const char *user_id,
 }
 
 static int end_by_digest(struct db_connection *connection, const struct sha256 *cookie,
-                         int64_t now_us, struct error *error)
+                         int64_t now_us, int64_t *ret_ended, struct error *error)
 {
 	struct db_query *query = db_query(
 		connection, "UPDATE sessions SET ended_at = $2 WHERE digest = $1 AND ended_at IS NULL");
 	db_bind_blob(query, cookie->bytes, SHA256_SIZE);
 	db_bind_integer(query, now_us);
-	return db_execute(query, NULL, error);
+	return db_execute(query, ret_ended, error);
+}
+
+/* A commit of a sign-in waits for a standby: so it has no number of the urgent acts. */
+static int end_former(struct db_connection *connection, const struct session_start *start,
+                      struct error *error)
+{
+	int64_t ended = 0;
+	if (!start->former)
+		return OK;
+	int result = end_by_digest(connection, start->former, start->now_us, &ended, error);
+	const struct session_act act = {.operation = "sign out",
+	                                .cookie = start->former,
+	                                .address = start->address,
+	                                .node = start->node,
+	                                .beside = true};
+	return result || !ended ? result : session_act_write(connection, &act, error);
 }
 
 /* From now on the user's own requests for links are told from those of strangers by it. */
@@ -53,23 +69,23 @@ static int know_browser(struct db_connection *connection, const char *user_id,
 	return db_execute(query, NULL, error);
 }
 
-int session_begin(struct db_connection *connection, const char *user_id, bool by_passkey,
-                  const struct session_start *start, struct error *error)
+int session_begin(struct db_connection *connection, const char *user_id, const char *by,
+                  bool by_passkey, const struct session_start *start, struct error *error)
 {
 	int64_t account = 0;
 	char session_id[ID_SIZE];
 	store_fresh_id("ses_", session_id);
 	int result = choose_first(connection, user_id, start->former, &account, error);
-	if (!result && start->former)
-		result = end_by_digest(connection, start->former, start->now_us, error);
+	if (!result)
+		result = end_former(connection, start, error);
 	if (!result)
 		result = know_browser(connection, user_id, start, error);
 	if (result)
 		return result;
 	struct db_query *query = db_query(
 		connection, "INSERT INTO sessions (digest, session_id, user_id, account, made_at, seen_at,"
-					" signed_in_at, by_passkey, address, agent)"
-					" VALUES ($1, $2, $3, $4, $5, $5, $5, $6, $7, $8)");
+					" signed_in_at, by_passkey, address, agent, signed_in_by)"
+					" VALUES ($1, $2, $3, $4, $5, $5, $5, $6, $7, $8, $9)");
 	db_bind_blob(query, start->cookie.bytes, SHA256_SIZE);
 	db_bind_string(query, session_id);
 	db_bind_string(query, user_id);
@@ -78,20 +94,26 @@ int session_begin(struct db_connection *connection, const char *user_id, bool by
 	db_bind_integer(query, by_passkey);
 	db_bind_string(query, start->address);
 	db_bind_string(query, start->agent);
-	return db_execute(query, NULL, error);
+	db_bind_string(query, by);
+	result = db_execute(query, NULL, error);
+	const struct session_act act = {.operation = "sign in",
+	                                .cookie = &start->cookie,
+	                                .address = start->address,
+	                                .node = start->node};
+	return result ? result : session_act_write(connection, &act, error);
 }
 
 /* Of two who take it at once one finds it used. */
 static int use_link(struct db_connection *connection, const struct sha256 *link,
                     const struct sha256 *browser, int64_t now_us, char user_id[ID_SIZE],
-                    struct error *error)
+                    bool *ret_operators, struct error *error)
 {
 	char asked[ID_SIZE] = "";
 	struct row row = {.query = db_query(connection,
 	                                    "UPDATE sign_in_links SET used_at = $3 WHERE digest = $1"
 	                                    " AND used_at IS NULL AND expires_at > $3"
 	                                    " AND (browser IS NULL OR browser = $2)"
-	                                    " RETURNING user_id, asked")};
+	                                    " RETURNING user_id, asked, browser")};
 	db_bind_blob(row.query, link->bytes, SHA256_SIZE);
 	db_bind_blob(row.query, browser ? browser->bytes : NULL, SHA256_SIZE);
 	db_bind_integer(row.query, now_us);
@@ -99,6 +121,7 @@ static int use_link(struct db_connection *connection, const struct sha256 *link,
 	if (found) {
 		store_copy_id(user_id, db_text(row.query, 0));
 		store_copy_id(asked, db_text(row.query, 1));
+		*ret_operators = db_is_null(row.query, 2);
 	}
 	int result = row_result(&row, found, error);
 	if (result)
@@ -117,12 +140,14 @@ int store_take_link(struct store *store, const struct sha256 *link, const struct
 {
 	struct db_connection *connection;
 	char user_id[ID_SIZE];
+	bool operators = false;
 	int result = begin_write(store, &connection, error);
 	if (result)
 		return result;
-	result = use_link(connection, link, browser, start->now_us, user_id, error);
+	result = use_link(connection, link, browser, start->now_us, user_id, &operators, error);
 	if (!result)
-		result = session_begin(connection, user_id, false, start, error);
+		result = session_begin(connection, user_id, operators ? BY_OPERATOR_LINK : BY_LINK, false,
+		                       start, error);
 	return end_write(connection, result, error);
 }
 
@@ -132,15 +157,15 @@ static int read_session(struct db_connection *connection, const struct sha256 *c
                         int64_t made_after_us, int64_t seen_after_us, struct arena *arena,
                         struct session_view *ret, int64_t *ret_account, struct error *error)
 {
-	struct row row = {.arena = arena,
-	                  .query =
-	                      db_query(connection,
-	                               "SELECT s.session_id, s.user_id, u.email, u.language, s.account,"
-	                               " s.made_at, s.seen_at, s.signed_in_at, s.by_passkey,"
-	                               " (SELECT COUNT(*) FROM passkeys p WHERE p.user_id = s.user_id)"
-	                               " FROM sessions s JOIN users u ON u.user_id = s.user_id"
-	                               " WHERE s.digest = $1 AND s.ended_at IS NULL"
-	                               " AND s.made_at > $2 AND s.seen_at > $3")};
+	struct row row = {
+		.arena = arena,
+		.query = db_query(connection,
+	                      "SELECT s.session_id, s.user_id, u.email, u.language, s.account,"
+	                      " s.made_at, s.seen_at, s.signed_in_at, s.by_passkey,"
+	                      " (SELECT COUNT(*) FROM passkeys p WHERE p.user_id = s.user_id),"
+	                      " s.signed_in_by FROM sessions s JOIN users u ON u.user_id = s.user_id"
+	                      " WHERE s.digest = $1 AND s.ended_at IS NULL"
+	                      " AND s.made_at > $2 AND s.seen_at > $3")};
 	db_bind_blob(row.query, cookie->bytes, SHA256_SIZE);
 	db_bind_integer(row.query, made_after_us);
 	db_bind_integer(row.query, seen_after_us);
@@ -154,6 +179,7 @@ static int read_session(struct db_connection *connection, const struct sha256 *c
 			.signed_in_at_us = db_integer(row.query, 7),
 			.by_passkey = db_integer(row.query, 8) != 0,
 			.passkeys = db_integer(row.query, 9),
+			.signed_in_by = row_string(&row, 10),
 		};
 		store_copy_id(ret->session_id, db_text(row.query, 0));
 		store_copy_id(ret->user_id, db_text(row.query, 1));
@@ -343,14 +369,22 @@ int store_choose_account(struct store *store, const struct sha256 *cookie, struc
 	return end_write(connection, result, error);
 }
 
-int store_leave_session(struct store *store, const struct sha256 *cookie, int64_t now_us,
-                        struct error *error)
+int store_leave_session(struct store *store, const struct session_leave *leave, struct error *error)
 {
 	struct db_connection *connection;
+	int64_t ended = 0;
 	int result = begin_local(store, &connection, error);
 	if (result)
 		return result;
-	return end_write(connection, end_by_digest(connection, cookie, now_us, error), error);
+	const struct session_act act = {.operation = "sign out",
+	                                .cookie = &leave->cookie,
+	                                .address = leave->address,
+	                                .node = leave->node,
+	                                .urgent = true};
+	result = end_by_digest(connection, &leave->cookie, leave->now_us, &ended, error);
+	if (!result && ended && !leave->unrecorded)
+		result = session_act_write(connection, &act, error);
+	return end_write(connection, result, error);
 }
 
 /* ---- those that are open ---- */
@@ -374,7 +408,7 @@ int store_list_sessions(struct store *store, const struct session_scope *scope,
 		.query = db_query(
 			connection,
 			"SELECT s.session_id, a.account_id, u.email, s.address, s.agent, s.made_at, s.seen_at,"
-			" s.signed_in_at, s.by_passkey, a.name FROM sessions s"
+			" s.signed_in_at, s.by_passkey, a.name, s.signed_in_by FROM sessions s"
 			" JOIN users u ON u.user_id = s.user_id"
 			" JOIN accounts a ON a.account = s.account WHERE s.ended_at IS NULL AND s.made_at > $1"
 			" AND s.seen_at > $2 AND ($3 = 0 OR s.account = $3 OR u.email = $6)"
@@ -399,6 +433,7 @@ int store_list_sessions(struct store *store, const struct session_scope *scope,
 			.signed_in_at_us = db_integer(row.query, 7),
 			.by_passkey = db_integer(row.query, 8) != 0,
 			.account_name = row_string(&row, 9),
+			.signed_in_by = row_string(&row, 10),
 		};
 		store_copy_id(item->session_id, db_text(row.query, 0));
 		store_copy_id(item->account_id, db_text(row.query, 1));

@@ -155,6 +155,8 @@ static int make_link(struct db_connection *connection, const struct link_grant *
 		result = find_standing(connection, grant, user_id, &standing, error);
 	if (!result)
 		result = check_rate(connection, grant, user_id, standing, error);
+	if (!result)
+		result = act_on_accounts_of(connection, user_id, false, error);
 	if (result)
 		return result;
 	struct db_query *query =

@@ -135,8 +135,36 @@ static void a_mailed_link_signs_in(void **state)
 	                                     &office->arena, &list, NULL),
 	                 OK);
 	assert_string_equal(list.items[0].agent, "Mozilla?[31m ? ok");
-	assert_int_equal(people_leave(&office->service, slice_of(cookie), NULL), OK);
+	assert_int_equal(people_leave(&office->service, slice_of(cookie),
+	                              &(struct people_client){.address = "192.0.2.7"}, NULL),
+	                 OK);
 	assert_int_equal(find(office, cookie, &session), ERR_NOT_FOUND);
+}
+
+static void run_sql(struct office *office, const char *sql)
+{
+	struct db_connection *connection;
+	assert_int_equal(begin_write(office->sample.store, &connection, NULL), OK);
+	struct db_query *query = db_query(connection, sql);
+	assert_int_equal(end_write(connection, db_execute(query, NULL, NULL), NULL), OK);
+}
+
+static void without_a_record_one_goes_out_and_nobody_comes_in(void **state)
+{
+	struct office *office = *state;
+	char cookie[PEOPLE_SECRET_SIZE], again[PEOPLE_SECRET_SIZE];
+	struct session_view session;
+	struct slice link = ask(office);
+	assert_int_equal(take(office, link, office->browser, NULL, cookie), OK);
+	link = ask(office);
+	run_sql(office, "ALTER TABLE unsealed_acts RENAME TO taken_away");
+	assert_int_not_equal(take(office, link, office->browser, NULL, again), OK);
+	assert_int_equal(people_leave(&office->service, slice_of(cookie),
+	                              &(struct people_client){.address = "192.0.2.7"}, NULL),
+	                 OK);
+	assert_int_equal(find(office, cookie, &session), ERR_NOT_FOUND);
+	run_sql(office, "ALTER TABLE taken_away RENAME TO unsealed_acts");
+	assert_int_equal(take(office, link, office->browser, NULL, again), OK);
 }
 
 static void a_link_lives_a_quarter_of_an_hour(void **state)
@@ -389,7 +417,9 @@ static void an_act_of_a_session_that_was_ended_is_not_done(void **state)
 	struct session_view session;
 	char cookie[PEOPLE_SECRET_SIZE];
 	struct admin_caller caller = caller_of(office, cookie, &session);
-	assert_int_equal(people_leave(&office->service, slice_of(cookie), NULL), OK);
+	assert_int_equal(people_leave(&office->service, slice_of(cookie),
+	                              &(struct people_client){.address = "192.0.2.7"}, NULL),
+	                 OK);
 	assert_int_equal(operate(office, RENAME), ERR_FORBIDDEN);
 }
 
@@ -650,6 +680,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
 		TEST(a_mailed_link_signs_in),
+		TEST(without_a_record_one_goes_out_and_nobody_comes_in),
 		TEST(a_link_lives_a_quarter_of_an_hour),
 		TEST(who_is_known_is_not_told),
 		TEST(what_is_no_address_is_refused),
