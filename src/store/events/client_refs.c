@@ -2,16 +2,19 @@
 
 #include <assert.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "base/digest.h"
 #include "store/internal.h"
 
-/* Of gathered entries, this many are moved for each one that comes, and so many in any batch: the
- * moving ends well before the next turn. */
-#define MOVED_PER_NEW 2
-#define MOVED_AT_LEAST 32
+/* Of the tree of before, in a batch. */
+#define TAKEN_AT_LEAST 32
+#define TAKEN_MAX 256
 #define SLOTS_FIRST ((size_t)1 << 10)
+
+const struct client_refs_shape client_refs_shape = {
+	.gathered = 97000, .runs = {.bucket_entries = 40, .group_buckets = 96}};
 
 /* As it also stands in the small tables, many in a row. */
 struct entry {
@@ -27,22 +30,34 @@ struct entry_list {
 	size_t capacity;
 };
 
+struct ref_list { /* sorted */
+	struct ref_entry *items;
+	size_t count;
+};
+
 struct client_refs {
 	size_t gathered_max;
 	int table; /* which of the two takes new entries */
-	/* What is found in memory, slots and `moving`, changes under it; whoever changes it, the
-	 * sequencer alone, reads it without. */
+	/* What is found without the disk, slots, `moving` and `runs`, changes under it; whoever changes
+	 * it, the sequencer alone, reads it without. */
 	pthread_mutex_t lock;
 	struct entry *slots; /* its entries: open addressing, at most three quarters full */
 	size_t slot_count;   /* a power of two */
 	size_t gathered;
-	struct entry_list moving; /* the other table's, sorted as the tree is */
-	size_t moved;             /* of them, committed */
+	struct ref_list moving; /* the other table's */
+	struct ref_runs *runs;
+	/* The tree of before has entries: they are taken out of it while this is held, until the
+	 * transaction has ended, and whoever else looks something up holds it, too. */
+	atomic_bool tree_left;
+	pthread_mutex_t taking;
+	struct entry_list stale; /* `moving`, of a store of before: the tree has some of them, too */
 	/* Of the transaction under way. */
 	struct entry_list added;
-	size_t move_to; /* `moved` once it commits */
-	bool emptied;   /* the other table was emptied */
-	bool turned;    /* the tables change places */
+	bool takes;   /* `taking` is held */
+	bool emptied; /* the other table was emptied */
+	bool turned;  /* the tables change places */
+	bool cleared; /* `stale` are not in the tree any more */
+	bool felled;  /* nothing is left of the tree */
 };
 
 int64_t client_ref_hash(struct slice client_ref)
@@ -56,20 +71,6 @@ int64_t client_ref_hash(struct slice client_ref)
 static int64_t chain_of(const struct entry *entry)
 {
 	return entry->event >> EVENT_SEQUENCE_BITS;
-}
-
-/* The order of the tree's key. */
-static int compare_entries(const void *a, const void *b)
-{
-	const struct entry *left = a;
-	const struct entry *right = b;
-	if (left->account != right->account)
-		return left->account < right->account ? -1 : 1;
-	if (chain_of(left) != chain_of(right))
-		return chain_of(left) < chain_of(right) ? -1 : 1;
-	if (left->ref_hash != right->ref_hash)
-		return left->ref_hash < right->ref_hash ? -1 : 1;
-	return (left->event > right->event) - (left->event < right->event);
 }
 
 static int list_add(struct entry_list *list, const struct entry *entry)
@@ -132,19 +133,37 @@ static int slots_reserve(struct client_refs *refs, size_t more)
 	return OK;
 }
 
-/* The first of `moving` that is not before the key. */
-static size_t moving_from(const struct entry_list *moving, const struct entry *key)
+/* The first of `moving` at the place or behind it. */
+static size_t moving_from(const struct ref_list *moving, uint64_t place)
 {
 	size_t low = 0;
 	size_t high = moving->count;
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
-		if (compare_entries(&moving->items[middle], key) < 0)
+		if (moving->items[middle].place < place)
 			low = middle + 1;
 		else
 			high = middle;
 	}
 	return low;
+}
+
+/* Makes the entries sorted ones, in the same memory. */
+static struct ref_list sorted_of(struct entry *items, size_t count)
+{
+	_Static_assert(sizeof(struct ref_entry) <= sizeof(struct entry), "one overtakes none");
+	struct ref_list list = {(struct ref_entry *)(void *)items, count};
+	for (size_t i = 0; i < count; i++) {
+		struct entry entry = items[i];
+		list.items[i] =
+			(struct ref_entry){ref_place(chain_of(&entry), entry.ref_hash), entry.event};
+	}
+	if (count > 0)
+		qsort(list.items, count, sizeof *list.items, ref_compare);
+	struct ref_entry *fitting = reallocarray(list.items, count, sizeof *list.items);
+	if (fitting)
+		list.items = fitting;
+	return list;
 }
 
 /* ---- opening ---- */
@@ -158,7 +177,7 @@ static struct db_query *select_table(struct db_connection *connection, int table
 static int load_entry(struct client_refs *refs, int table, const struct entry *entry)
 {
 	if (table != refs->table)
-		return list_add(&refs->moving, entry);
+		return list_add(&refs->stale, entry);
 	int result = slots_reserve(refs, 1);
 	if (result)
 		return result;
@@ -185,14 +204,9 @@ static int load_table(struct client_refs *refs, struct db_connection *connection
 	return ended ? ended : result;
 }
 
-int client_refs_open(struct db_connection *connection, size_t gathered_max,
-                     struct client_refs **ret, struct error *error)
+static int load_tables(struct client_refs *refs, struct db_connection *connection,
+                       struct error *error)
 {
-	struct client_refs *refs = calloc(1, sizeof *refs);
-	if (!refs)
-		return ERR_NO_MEMORY;
-	pthread_mutex_init(&refs->lock, NULL);
-	refs->gathered_max = gathered_max;
 	struct db_query *query =
 		db_query(connection, "SELECT value FROM settings WHERE name = 'fresh_client_refs'");
 	if (db_step(query))
@@ -200,12 +214,46 @@ int client_refs_open(struct db_connection *connection, size_t gathered_max,
 	int result = db_end(query, error);
 	for (int table = 0; table < 2 && !result; table++)
 		result = load_table(refs, connection, table, error);
+	if (result)
+		return result;
+	query = db_query(connection, "SELECT 1 FROM client_refs LIMIT 1");
+	atomic_store(&refs->tree_left, db_step(query));
+	return db_end(query, error);
+}
+
+/* What moves is in no tree, but where a store of before was moving it into one. */
+static int sort_moving(struct client_refs *refs)
+{
+	if (refs->stale.count == 0)
+		return OK;
+	struct entry *items = reallocarray(NULL, refs->stale.count, sizeof *items);
+	if (!items)
+		return ERR_NO_MEMORY;
+	memcpy(items, refs->stale.items, refs->stale.count * sizeof *items);
+	refs->moving = sorted_of(items, refs->stale.count);
+	if (ref_runs_is_flushing(refs->runs) || !atomic_load(&refs->tree_left))
+		list_free(&refs->stale);
+	return OK;
+}
+
+int client_refs_open(struct db_connection *connection, const struct client_refs_shape *shape,
+                     struct client_refs **ret, struct error *error)
+{
+	struct client_refs *refs = calloc(1, sizeof *refs);
+	if (!refs)
+		return ERR_NO_MEMORY;
+	pthread_mutex_init(&refs->lock, NULL);
+	pthread_mutex_init(&refs->taking, NULL);
+	refs->gathered_max = shape->gathered;
+	int result = load_tables(refs, connection, error);
+	if (!result)
+		result = ref_runs_open(connection, shape->runs, &refs->runs, error);
+	if (!result)
+		result = sort_moving(refs);
 	if (result) {
 		client_refs_close(refs);
 		return result;
 	}
-	if (refs->moving.count > 0)
-		qsort(refs->moving.items, refs->moving.count, sizeof *refs->moving.items, compare_entries);
 	*ret = refs;
 	return OK;
 }
@@ -215,56 +263,124 @@ void client_refs_close(struct client_refs *refs)
 	if (!refs)
 		return;
 	free(refs->slots);
-	list_free(&refs->moving);
+	free(refs->moving.items);
+	list_free(&refs->stale);
 	list_free(&refs->added);
+	ref_runs_close(refs->runs);
+	pthread_mutex_destroy(&refs->taking);
 	pthread_mutex_destroy(&refs->lock);
 	free(refs);
 }
 
 /* ---- finding ---- */
 
-static void find_in_memory(struct client_refs *refs, const struct entry *key, int64_t *sequences,
-                           size_t max, size_t *count)
+/* What is looked for, and what was found. */
+struct search {
+	int64_t account, chain, ref_hash;
+	uint64_t place;
+	int64_t *sequences;
+	size_t max;
+	size_t count;
+};
+
+static void found(struct search *search, int64_t event)
 {
-	pthread_mutex_lock(&refs->lock);
+	if (search->count < search->max)
+		search->sequences[search->count++] = event & EVENT_SEQUENCE_MAX;
+}
+
+static void find_in_memory(const struct client_refs *refs, struct search *search)
+{
 	if (refs->slot_count) {
-		size_t at = slot_of(refs, chain_of(key), key->ref_hash);
+		size_t at = slot_of(refs, search->chain, search->ref_hash);
 		for (; refs->slots[at].event; at = (at + 1) & (refs->slot_count - 1))
-			if (refs->slots[at].ref_hash == key->ref_hash &&
-			    chain_of(&refs->slots[at]) == chain_of(key) && *count < max)
-				sequences[(*count)++] = refs->slots[at].event & EVENT_SEQUENCE_MAX;
+			if (refs->slots[at].ref_hash == search->ref_hash &&
+			    chain_of(&refs->slots[at]) == search->chain)
+				found(search, refs->slots[at].event);
 	}
-	for (size_t i = moving_from(&refs->moving, key); i < refs->moving.count && *count < max; i++) {
-		const struct entry *entry = &refs->moving.items[i];
-		if (entry->ref_hash != key->ref_hash || chain_of(entry) != chain_of(key))
-			break;
-		sequences[(*count)++] = entry->event & EVENT_SEQUENCE_MAX;
-	}
+	for (size_t i = moving_from(&refs->moving, search->place);
+	     i < refs->moving.count && refs->moving.items[i].place == search->place; i++)
+		if (refs->moving.items[i].event >> EVENT_SEQUENCE_BITS == search->chain)
+			found(search, refs->moving.items[i].event);
+}
+
+static int find_in_tree(struct db_connection *connection, struct search *search,
+                        struct error *error)
+{
+	struct db_query *query = db_query(connection, "SELECT sequence FROM client_refs "
+	                                              "WHERE account = $1 AND chain = $2 "
+	                                              "AND ref_hash = $3");
+	db_bind_integer(query, search->account);
+	db_bind_integer(query, search->chain);
+	db_bind_integer(query, search->ref_hash);
+	while (db_step(query))
+		found(search, db_integer(query, 0));
+	return db_end(query, error);
+}
+
+/* Entries only ever go from memory to a run, and from a run to one of a higher level: so that is
+ * the order in which they are looked for. */
+static int find_once(struct client_refs *refs, struct db_connection *connection, bool others,
+                     struct search *search, uint64_t *ret_generation, struct error *error)
+{
+	int64_t rows[CLIENT_REF_RUNS_MAX];
+	search->count = 0;
+	pthread_mutex_lock(&refs->lock);
+	find_in_memory(refs, search);
+	size_t row_count = ref_runs_rows(refs->runs, search->place, others, rows);
+	*ret_generation = ref_runs_generation(refs->runs);
 	pthread_mutex_unlock(&refs->lock);
+	int result = OK;
+	for (size_t i = 0; i < row_count && !result; i++)
+		result = ref_runs_read(connection, rows[i], search->place, search->chain, search->sequences,
+		                       search->max, &search->count, error);
+	if (!result && atomic_load(&refs->tree_left))
+		result = find_in_tree(connection, search, error);
+	if (!result && search->count == search->max)
+		result = error_cause(error, ERR_INTERNAL, "too many equal hashes of client_refs");
+	return result;
 }
 
 int client_refs_find(struct client_refs *refs, struct db_connection *connection, int64_t account,
                      int64_t chain, int64_t ref_hash, int64_t *ret_sequences, size_t max,
                      size_t *ret_count, struct error *error)
 {
-	struct entry key = {account, event_number(chain, 0), ref_hash};
-	size_t count = 0;
-	find_in_memory(refs, &key, ret_sequences, max, &count);
-	struct db_query *query = db_query(connection, "SELECT sequence FROM client_refs "
-	                                              "WHERE account = $1 AND chain = $2 "
-	                                              "AND ref_hash = $3");
-	db_bind_integer(query, account);
-	db_bind_integer(query, chain);
-	db_bind_integer(query, ref_hash);
-	while (count < max && db_step(query))
-		ret_sequences[count++] = db_integer(query, 0);
-	int result = db_end(query, error);
-	if (result)
-		return result;
-	if (count == max)
-		return error_cause(error, ERR_INTERNAL, "too many equal hashes of client_refs");
-	*ret_count = count;
-	return OK;
+	uint64_t generation;
+	struct search search = {account,       chain, ref_hash, ref_place(chain, ref_hash),
+	                        ret_sequences, max,   0};
+	int result = find_once(refs, connection, false, &search, &generation, error);
+	if (!result)
+		*ret_count = search.count;
+	return result;
+}
+
+static bool is_another(struct client_refs *refs, uint64_t generation)
+{
+	pthread_mutex_lock(&refs->lock);
+	bool another = ref_runs_generation(refs->runs) != generation;
+	pthread_mutex_unlock(&refs->lock);
+	return another;
+}
+
+int client_refs_look_up(struct client_refs *refs, struct db_connection *connection, int64_t account,
+                        int64_t chain, int64_t ref_hash, int64_t *ret_sequences, size_t max,
+                        size_t *ret_count, struct error *error)
+{
+	uint64_t generation;
+	struct search search = {account,       chain, ref_hash, ref_place(chain, ref_hash),
+	                        ret_sequences, max,   0};
+	bool from_tree = atomic_load(&refs->tree_left);
+	if (from_tree)
+		pthread_mutex_lock(&refs->taking);
+	int result;
+	do
+		result = find_once(refs, connection, true, &search, &generation, error);
+	while (!result && search.count == 0 && is_another(refs, generation));
+	if (from_tree)
+		pthread_mutex_unlock(&refs->taking);
+	if (!result)
+		*ret_count = search.count;
+	return result;
 }
 
 /* ---- adding and moving ---- */
@@ -289,19 +405,6 @@ static int write_added(struct client_refs *refs, struct db_connection *connectio
 	return db_execute(query, NULL, error);
 }
 
-static int move_entry(struct db_connection *connection, const struct entry *entry,
-                      struct error *error)
-{
-	struct db_query *query =
-		db_query(connection, "INSERT INTO client_refs(account, chain, ref_hash, sequence) "
-	                         "VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING");
-	db_bind_integer(query, entry->account);
-	db_bind_integer(query, chain_of(entry));
-	db_bind_integer(query, entry->ref_hash);
-	db_bind_integer(query, entry->event & EVENT_SEQUENCE_MAX);
-	return db_execute(query, NULL, error);
-}
-
 static int empty_other_table(struct client_refs *refs, struct db_connection *connection,
                              struct error *error)
 {
@@ -319,24 +422,109 @@ static int turn_tables(struct client_refs *refs, struct db_connection *connectio
 		db_query(connection, "INSERT INTO settings(name, value) VALUES ('fresh_client_refs', $1) "
 	                         "ON CONFLICT (name) DO UPDATE SET value = excluded.value");
 	db_bind_string(query, refs->table == 0 ? "1" : "0");
+	int result = db_execute(query, NULL, error);
+	return result ? result
+	              : ref_runs_begin_flush(refs->runs, connection, refs->gathered + refs->added.count,
+	                                     error);
+}
+
+/* ---- the tree of before ---- */
+
+static int cut_down(struct db_connection *connection, const struct entry *last, struct error *error)
+{
+	struct db_query *query =
+		db_query(connection, "DELETE FROM client_refs"
+	                         " WHERE (account, chain, ref_hash, sequence) <= ($1, $2, $3, $4)");
+	db_bind_integer(query, last->account);
+	db_bind_integer(query, chain_of(last));
+	db_bind_integer(query, last->ref_hash);
+	db_bind_integer(query, last->event & EVENT_SEQUENCE_MAX);
 	return db_execute(query, NULL, error);
+}
+
+/* Some of it come like new ones, so that it is gone after a while. */
+static int take_from_tree(struct client_refs *refs, struct db_connection *connection,
+                          struct error *error)
+{
+	size_t max = refs->added.count + TAKEN_AT_LEAST;
+	max = max < TAKEN_MAX ? max : TAKEN_MAX;
+	struct db_query *query =
+		db_query(connection, "SELECT account, chain, ref_hash, sequence FROM client_refs"
+	                         " ORDER BY account, chain, ref_hash, sequence LIMIT $1");
+	db_bind_integer(query, (int64_t)max);
+	struct entry last = {0};
+	size_t taken = 0;
+	int result = OK;
+	for (; !result && db_step(query); taken++) {
+		last = (struct entry){db_integer(query, 0),
+		                      event_number(db_integer(query, 1), db_integer(query, 3)),
+		                      db_integer(query, 2)};
+		result = list_add(&refs->added, &last);
+	}
+	int ended = db_end(query, error);
+	result = ended ? ended : result;
+	if (!result && taken > 0)
+		result = cut_down(connection, &last, error);
+	refs->felled = !result && taken < max;
+	return result;
+}
+
+/* Of what an earlier program was moving the tree has a part. */
+static int clear_stale(struct client_refs *refs, struct db_connection *connection,
+                       struct error *error)
+{
+	int result = OK;
+	for (size_t i = 0; i < refs->stale.count && !result; i++) {
+		const struct entry *entry = &refs->stale.items[i];
+		struct db_query *query =
+			db_query(connection, "DELETE FROM client_refs WHERE account = $1 AND chain = $2"
+		                         " AND ref_hash = $3 AND sequence = $4");
+		db_bind_integer(query, entry->account);
+		db_bind_integer(query, chain_of(entry));
+		db_bind_integer(query, entry->ref_hash);
+		db_bind_integer(query, entry->event & EVENT_SEQUENCE_MAX);
+		result = db_execute(query, NULL, error);
+	}
+	refs->cleared = !result;
+	return result;
+}
+
+/* ---- in a batch ---- */
+
+static int move_on(struct client_refs *refs, struct db_connection *connection, size_t added,
+                   struct error *error)
+{
+	if (refs->moving.count == 0)
+		return OK;
+	if (!ref_runs_is_flushing(refs->runs))
+		return ref_runs_begin_flush(refs->runs, connection, refs->moving.count, error);
+	bool done;
+	int result = ref_runs_flush(refs->runs, connection, refs->moving.items, refs->moving.count,
+	                            added, &done, error);
+	return !result && done ? empty_other_table(refs, connection, error) : result;
 }
 
 int client_refs_write(struct client_refs *refs, struct db_connection *connection,
                       struct error *error)
 {
-	int result = slots_reserve(refs, refs->added.count);
+	int result = OK;
+	if (atomic_load(&refs->tree_left)) {
+		pthread_mutex_lock(&refs->taking);
+		refs->takes = true;
+		result = refs->stale.count > 0 ? clear_stale(refs, connection, error)
+		                               : take_from_tree(refs, connection, error);
+	}
+	const size_t added = refs->added.count;
+	if (!result)
+		result = slots_reserve(refs, added);
 	if (!result)
 		result = write_added(refs, connection, error);
-	size_t left = refs->moving.count - refs->moved;
-	size_t count = refs->added.count * MOVED_PER_NEW + MOVED_AT_LEAST;
-	refs->move_to = refs->moved + (count < left ? count : left);
-	for (size_t i = refs->moved; i < refs->move_to && !result; i++)
-		result = move_entry(connection, &refs->moving.items[i], error);
-	if (!result && refs->moving.count > 0 && refs->move_to == refs->moving.count)
-		result = empty_other_table(refs, connection, error);
+	if (!result)
+		result = ref_runs_merge(refs->runs, connection, added, error);
+	if (!result)
+		result = move_on(refs, connection, added, error);
 	bool nothing_moves = refs->moving.count == 0 || refs->emptied;
-	if (!result && nothing_moves && refs->gathered + refs->added.count >= refs->gathered_max)
+	if (!result && nothing_moves && refs->gathered + added >= refs->gathered_max)
 		result = turn_tables(refs, connection, error);
 	return result;
 }
@@ -344,19 +532,11 @@ int client_refs_write(struct client_refs *refs, struct db_connection *connection
 /* What was gathered becomes what is moved, in the same memory, so that this cannot fail. */
 static void turn(struct client_refs *refs)
 {
-	refs->moving.items = refs->slots;
-	refs->moving.capacity = refs->slot_count;
-	refs->moving.count = 0;
+	size_t count = 0;
 	for (size_t i = 0; i < refs->slot_count; i++)
 		if (refs->slots[i].event)
-			refs->moving.items[refs->moving.count++] = refs->slots[i];
-	qsort(refs->moving.items, refs->moving.count, sizeof *refs->moving.items, compare_entries);
-	struct entry *fitting =
-		reallocarray(refs->moving.items, refs->moving.count, sizeof *refs->moving.items);
-	if (fitting) {
-		refs->moving.items = fitting;
-		refs->moving.capacity = refs->moving.count;
-	}
+			refs->slots[count++] = refs->slots[i];
+	refs->moving = sorted_of(refs->slots, count);
 	refs->slots = NULL;
 	refs->slot_count = 0;
 	refs->gathered = 0;
@@ -366,9 +546,10 @@ static void turn(struct client_refs *refs)
 static void forget_transaction(struct client_refs *refs)
 {
 	refs->added.count = 0;
-	refs->move_to = refs->moved;
-	refs->emptied = false;
-	refs->turned = false;
+	refs->emptied = refs->turned = refs->cleared = refs->felled = false;
+	if (refs->takes)
+		pthread_mutex_unlock(&refs->taking);
+	refs->takes = false;
 }
 
 void client_refs_committed(struct client_refs *refs)
@@ -378,44 +559,67 @@ void client_refs_committed(struct client_refs *refs)
 	for (size_t i = 0; i < refs->added.count; i++)
 		slot_put(refs, &refs->added.items[i]);
 	refs->gathered += refs->added.count;
-	refs->moved = refs->move_to;
+	ref_runs_committed(refs->runs);
 	if (refs->emptied) {
-		list_free(&refs->moving);
-		refs->moved = 0;
+		free(refs->moving.items);
+		refs->moving = (struct ref_list){0};
 	}
 	if (refs->turned)
 		turn(refs);
+	if (refs->felled)
+		atomic_store(&refs->tree_left, false);
 	pthread_mutex_unlock(&refs->lock);
+	if (refs->cleared)
+		list_free(&refs->stale);
 	forget_transaction(refs);
 }
 
 void client_refs_rolled_back(struct client_refs *refs)
 {
+	ref_runs_rolled_back(refs->runs);
 	forget_transaction(refs);
 }
 
-int client_refs_count(struct db_connection *connection, int64_t *ret_count, struct error *error)
+/* ---- checking ---- */
+
+static int count_stale(const struct client_refs *refs, struct db_connection *connection,
+                       int64_t *ret_count, struct error *error)
 {
-	struct client_refs *refs;
-	int result = client_refs_open(connection, CLIENT_REFS_GATHERED, &refs, error);
-	if (result)
-		return result;
-	struct db_query *query = db_query(connection, "SELECT count(*) FROM client_refs");
-	*ret_count = db_step(query) ? db_integer(query, 0) : 0;
-	result = db_end(query, error);
-	/* Gathered entries are never in the tree; of those that move, the tree has some already. */
-	*ret_count += (int64_t)refs->gathered;
-	for (size_t i = 0; i < refs->moving.count && !result; i++) {
-		const struct entry *entry = &refs->moving.items[i];
-		query = db_query(connection, "SELECT 1 FROM client_refs WHERE account = $1 AND chain = $2 "
-		                             "AND ref_hash = $3 AND sequence = $4");
+	int result = OK;
+	*ret_count = 0;
+	for (size_t i = 0; i < refs->stale.count && !result; i++) {
+		const struct entry *entry = &refs->stale.items[i];
+		struct db_query *query =
+			db_query(connection, "SELECT 1 FROM client_refs WHERE account = $1 AND chain = $2 "
+		                         "AND ref_hash = $3 AND sequence = $4");
 		db_bind_integer(query, entry->account);
 		db_bind_integer(query, chain_of(entry));
 		db_bind_integer(query, entry->ref_hash);
 		db_bind_integer(query, entry->event & EVENT_SEQUENCE_MAX);
-		*ret_count += !db_step(query);
+		*ret_count += db_step(query);
 		result = db_end(query, error);
 	}
+	return result;
+}
+
+int client_refs_count(struct db_connection *connection, const struct client_refs_shape *shape,
+                      int64_t *ret_count, struct error *error)
+{
+	struct client_refs *refs;
+	int result = client_refs_open(connection, shape, &refs, error);
+	if (result)
+		return result;
+	struct db_query *query = db_query(connection, "SELECT count(*) FROM client_refs");
+	int64_t in_tree = db_step(query) ? db_integer(query, 0) : 0;
+	int64_t in_runs = 0, twice = 0;
+	result = db_end(query, error);
+	if (!result)
+		result = ref_runs_count(refs->runs, connection, &in_runs, error);
+	if (!result)
+		result = count_stale(refs, connection, &twice, error);
+	/* What moves is in memory, and a part of it in the run that is being written. */
+	size_t moved = ref_runs_flushed(refs->runs, refs->moving.items, refs->moving.count);
+	*ret_count = (int64_t)(refs->gathered + refs->moving.count - moved) + in_runs + in_tree - twice;
 	client_refs_close(refs);
 	return result;
 }

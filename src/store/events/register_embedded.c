@@ -5,7 +5,7 @@
 static int open_refs(struct store *store, struct batch_memory *memory, struct error *error)
 {
 	struct db_connection *reader = db_take_reader(store->db);
-	int result = client_refs_open(reader, CLIENT_REFS_GATHERED, &memory->client_refs, error);
+	int result = client_refs_open(reader, &client_refs_shape, &memory->client_refs, error);
 	db_give(reader);
 	return result;
 }
@@ -60,6 +60,16 @@ static int look_at_candidate(struct db_connection *connection, const struct want
 
 #define CANDIDATES_MAX 64 /* equal 64-bit hashes of different client_refs */
 
+static int look_at_candidates(struct db_connection *connection, const struct wanted *wanted,
+                              const int64_t *candidates, size_t count, struct ledger_known *known,
+                              struct error *error)
+{
+	int result = OK;
+	for (size_t i = 0; i < count && !result && !known->sequence; i++)
+		result = look_at_candidate(connection, wanted, candidates[i], known, error);
+	return result;
+}
+
 static int load_known(struct client_refs *refs, struct db_connection *connection,
                       const struct wanted *wanted, struct ledger_known *known, struct error *error)
 {
@@ -67,9 +77,8 @@ static int load_known(struct client_refs *refs, struct db_connection *connection
 	size_t count = 0;
 	int result = client_refs_find(refs, connection, wanted->account, wanted->chain,
 	                              wanted->ref_hash, candidates, CANDIDATES_MAX, &count, error);
-	for (size_t i = 0; i < count && !result && !known->sequence; i++)
-		result = look_at_candidate(connection, wanted, candidates[i], known, error);
-	return result;
+	return result ? result
+	              : look_at_candidates(connection, wanted, candidates, count, known, error);
 }
 
 static int find_known(struct batch *batch, struct account_batch *part, struct error *error)
@@ -86,14 +95,18 @@ static int find_known(struct batch *batch, struct account_batch *part, struct er
 	return result;
 }
 
-/* Without a transaction: the tree is read after the memory. */
 static int look_up(struct store *store, int64_t account, int64_t chain, struct slice client_ref,
                    int64_t *ret_sequence, struct error *error)
 {
 	struct wanted wanted = {account, chain, client_ref, client_ref_hash(client_ref)};
 	struct ledger_known known = {0};
+	int64_t candidates[CANDIDATES_MAX];
+	size_t count = 0;
 	struct db_connection *reader = db_take_reader(store->db);
-	int result = load_known(store->memories[0].client_refs, reader, &wanted, &known, error);
+	int result = client_refs_look_up(store->memories[0].client_refs, reader, account, chain,
+	                                 wanted.ref_hash, candidates, CANDIDATES_MAX, &count, error);
+	if (!result)
+		result = look_at_candidates(reader, &wanted, candidates, count, &known, error);
 	db_give(reader);
 	if (!result)
 		*ret_sequence = known.sequence;
@@ -188,6 +201,11 @@ static void refs_ended(struct batch *batch, bool committed)
 		client_refs_rolled_back(batch->memory->client_refs);
 }
 
+static int count_refs(struct db_connection *connection, int64_t *ret_count, struct error *error)
+{
+	return client_refs_count(connection, &client_refs_shape, ret_count, error);
+}
+
 const struct register_engine register_embedded = {
 	.open = open_refs,
 	.close = close_refs,
@@ -198,5 +216,5 @@ const struct register_engine register_embedded = {
 	.finish = write_refs,
 	.ended = refs_ended,
 	.look_up = look_up,
-	.count_client_refs = client_refs_count,
+	.count_client_refs = count_refs,
 };

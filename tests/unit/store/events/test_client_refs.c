@@ -1,4 +1,4 @@
-/* The index of client_refs against a plain list, through turns, moves, failures and restarts. */
+/* The index of client_refs against a plain list, through turns, merges, failures and restarts. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +18,10 @@
 
 #define GATHERED 50
 #define CHAINS 5
-#define EVENTS_MAX 4000
+static const struct client_refs_shape shape = {.gathered = GATHERED,
+                                               .runs = {.bucket_entries = 4, .group_buckets = 3}};
+#define EVENTS_MAX 9000
+#define HASHES 1200
 
 static uint64_t random_state;
 static uint32_t random_below(uint32_t bound)
@@ -39,14 +42,8 @@ static int64_t account_of(int64_t chain)
 	return chain % 2;
 }
 
-static void assert_found(struct client_refs *refs, struct db_connection *connection, int64_t chain,
-                         int64_t hash)
+static void assert_is_known(int64_t chain, int64_t hash, const int64_t *found, size_t count)
 {
-	int64_t found[64];
-	size_t count;
-	assert_int_equal(
-		client_refs_find(refs, connection, account_of(chain), chain, hash, found, 64, &count, NULL),
-		OK);
 	size_t expected = 0;
 	for (size_t i = 0; i < known_count; i++) {
 		if (known[i].chain != chain || known[i].hash != hash)
@@ -67,7 +64,40 @@ static void assert_found(struct client_refs *refs, struct db_connection *connect
 	assert_true(expected == 0 ? count == 0 : count >= expected);
 }
 
-static void one_batch(struct client_refs *refs, struct db_connection *connection, bool fail)
+static void assert_found(struct client_refs *refs, struct db_connection *connection, int64_t chain,
+                         int64_t hash)
+{
+	int64_t sequences_found[64];
+	size_t count;
+	assert_int_equal(client_refs_find(refs, connection, account_of(chain), chain, hash,
+	                                  sequences_found, 64, &count, NULL),
+	                 OK);
+	assert_is_known(chain, hash, sequences_found, count);
+}
+
+static int64_t random_hash(void)
+{
+	return (int64_t)random_below(HASHES) - HASHES / 2;
+}
+
+/* As any other thread sees it, also while a transaction has moved some and not ended. */
+static void assert_looked_up(struct client_refs *refs, struct store *store)
+{
+	struct db_connection *reader = db_take_reader(store->db);
+	for (int i = 0; i < 10; i++) {
+		int64_t chain = random_below(CHAINS), hash = random_hash();
+		int64_t found[64];
+		size_t count;
+		assert_int_equal(client_refs_look_up(refs, reader, account_of(chain), chain, hash, found,
+		                                     64, &count, NULL),
+		                 OK);
+		assert_is_known(chain, hash, found, count);
+	}
+	db_give(reader);
+}
+
+static void one_batch(struct client_refs *refs, struct store *store,
+                      struct db_connection *connection, bool fail, bool look)
 {
 	size_t before = known_count;
 	int64_t sequences_before[CHAINS];
@@ -77,13 +107,18 @@ static void one_batch(struct client_refs *refs, struct db_connection *connection
 	for (uint32_t i = 0; i < count; i++) {
 		struct known *one = &known[known_count++];
 		one->chain = random_below(CHAINS);
-		one->hash = (int64_t)random_below(400) - 200;
+		one->hash = random_hash();
 		one->sequence = ++sequences[one->chain];
 		assert_int_equal(
 			client_refs_add(refs, account_of(one->chain), one->chain, one->hash, one->sequence),
 			OK);
 	}
 	assert_int_equal(client_refs_write(refs, connection, NULL), OK);
+	size_t after = known_count;
+	known_count = before;
+	if (look)
+		assert_looked_up(refs, store);
+	known_count = after;
 	if (fail) {
 		connection->db->driver->rollback(connection);
 		client_refs_rolled_back(refs);
@@ -92,44 +127,182 @@ static void one_batch(struct client_refs *refs, struct db_connection *connection
 		return;
 	}
 	assert_int_equal(db_commit(connection, NULL), OK);
+	known_count = before;
+	if (look) /* what moved is seen, and not told yet where */
+		assert_looked_up(refs, store);
+	known_count = after;
 	client_refs_committed(refs);
 }
 
-static void finds_what_was_committed(void **state)
+static struct store *open_store(char *directory)
 {
 	const char *given = getenv("CONSTANCIA_TEST_SEED");
 	random_state = given ? strtoull(given, NULL, 10) : (uint64_t)clock_now_us();
 	printf("seed %llu\n", (unsigned long long)random_state);
-	char directory[SCRATCH_MAX];
+	known_count = 0;
+	memset(sequences, 0, sizeof sequences);
 	scratch_make(directory);
 	char url[128];
 	snprintf(url, sizeof url, "sqlite:%s/store.db", directory);
 	struct store *store;
 	assert_int_equal(store_open(&(struct db_options){.url = url, .create = true}, &store, NULL),
 	                 OK);
+	return store;
+}
+
+static int64_t number_of(struct db_connection *connection, const char *literal)
+{
+	struct db_query *query = db_query(connection, literal);
+	int64_t number = db_step(query) ? db_integer(query, 0) : -1;
+	assert_int_equal(db_end(query, NULL), OK);
+	return number;
+}
+
+static void assert_counted(struct db_connection *connection)
+{
+	int64_t count;
+	assert_int_equal(client_refs_count(connection, &shape, &count, NULL), OK);
+	assert_int_equal(count, known_count);
+}
+
+static void start_again(struct client_refs **refs, struct db_connection *connection)
+{
+	client_refs_close(*refs);
+	assert_counted(connection);
+	assert_int_equal(client_refs_open(connection, &shape, refs, NULL), OK);
+}
+
+static void finds_what_was_committed(void **state)
+{
+	char directory[SCRATCH_MAX];
+	struct store *store = open_store(directory);
 	struct db_connection *connection = db_take_writer(store->db);
 	struct client_refs *refs;
-	assert_int_equal(client_refs_open(connection, GATHERED, &refs, NULL), OK);
-	for (int batch = 0; batch < 250 && known_count + 30 < EVENTS_MAX; batch++) {
-		one_batch(refs, connection, random_below(6) == 0);
-		for (int i = 0; i < 20; i++)
-			assert_found(refs, connection, random_below(CHAINS), (int64_t)random_below(400) - 200);
-		if (random_below(10) == 0) {
-			client_refs_close(refs);
-			assert_int_equal(client_refs_open(connection, GATHERED, &refs, NULL), OK);
-		}
+	assert_int_equal(client_refs_open(connection, &shape, &refs, NULL), OK);
+	while (known_count + 30 < EVENTS_MAX) {
+		one_batch(refs, store, connection, random_below(6) == 0, random_below(3) == 0);
+		for (int i = 0; i < 5; i++)
+			assert_found(refs, connection, random_below(CHAINS), random_hash());
+		if (random_below(15) == 0)
+			start_again(&refs, connection);
 	}
-	/* Most entries have reached the tree by now: the turns really happened. */
-	struct db_query *query = db_query(connection, "SELECT count(*) FROM client_refs");
-	assert_true(db_step(query));
-	assert_true(db_integer(query, 0) > (int64_t)known_count - 4 * GATHERED);
-	assert_int_equal(db_end(query, NULL), OK);
+	/* They were really merged, again and again. */
+	assert_true(number_of(connection, "SELECT MAX(level) FROM client_ref_runs") >= 3);
+	assert_true(number_of(connection, "SELECT SUM(entries) FROM client_ref_runs") >
+	            (int64_t)known_count - 8 * GATHERED);
 	for (size_t i = 0; i < known_count; i++)
 		assert_found(refs, connection, known[i].chain, known[i].hash);
-	int64_t count;
-	assert_int_equal(client_refs_count(connection, &count, NULL), OK);
-	assert_int_equal(count, known_count);
+	assert_counted(connection);
 	client_refs_close(refs);
+	db_give(connection);
+	store_close(store);
+	scratch_remove(directory);
+}
+
+/* ---- a store of before ---- */
+
+#define TREE 600
+#define STALE 80 /* gathered, of which the tree has half */
+
+static void plant(struct db_connection *connection)
+{
+	int64_t stale[STALE][3];
+	assert_int_equal(db_begin(connection, NULL), OK);
+	for (size_t i = 0; i < TREE + STALE / 2; i++) {
+		struct known *one = &known[known_count++];
+		one->chain = random_below(CHAINS);
+		one->hash = random_hash();
+		one->sequence = ++sequences[one->chain];
+		if (i < STALE) {
+			stale[i][0] = account_of(one->chain);
+			stale[i][1] = event_number(one->chain, one->sequence);
+			stale[i][2] = one->hash;
+		}
+		if (i < STALE / 2)
+			continue;
+		struct db_query *query =
+			db_query(connection, "INSERT INTO client_refs(account, chain, ref_hash, sequence)"
+		                         " VALUES ($1, $2, $3, $4)");
+		db_bind_integer(query, account_of(one->chain));
+		db_bind_integer(query, one->chain);
+		db_bind_integer(query, one->hash);
+		db_bind_integer(query, one->sequence);
+		assert_int_equal(db_execute(query, NULL, NULL), OK);
+	}
+	struct db_query *query =
+		db_query(connection, "INSERT INTO fresh_client_refs_1(entries) VALUES ($1)");
+	db_bind_blob(query, stale, sizeof stale);
+	assert_int_equal(db_execute(query, NULL, NULL), OK);
+	assert_int_equal(db_commit(connection, NULL), OK);
+}
+
+static void takes_a_tree_over(void **state)
+{
+	char directory[SCRATCH_MAX];
+	struct store *store = open_store(directory);
+	struct db_connection *connection = db_take_writer(store->db);
+	plant(connection);
+	assert_counted(connection);
+	struct client_refs *refs;
+	assert_int_equal(client_refs_open(connection, &shape, &refs, NULL), OK);
+	while (number_of(connection, "SELECT count(*) FROM client_refs") > 0) {
+		assert_true(known_count + 30 < EVENTS_MAX);
+		for (int i = 0; i < 50; i++)
+			assert_found(refs, connection, random_below(CHAINS), random_hash());
+		assert_looked_up(refs, store);
+		one_batch(refs, store, connection, random_below(4) == 0, false);
+		if (random_below(4) == 0)
+			start_again(&refs, connection);
+	}
+	for (size_t i = 0; i < known_count; i++)
+		assert_found(refs, connection, known[i].chain, known[i].hash);
+	client_refs_close(refs);
+	assert_counted(connection);
+	db_give(connection);
+	store_close(store);
+	scratch_remove(directory);
+}
+
+/* ---- damage ---- */
+
+static int count_damaged(struct db_connection *connection, const char *literal)
+{
+	int64_t count;
+	assert_int_equal(db_begin(connection, NULL), OK);
+	assert_int_equal(db_run(connection, literal, NULL), OK);
+	int result = client_refs_count(connection, &shape, &count, NULL);
+	connection->db->driver->rollback(connection);
+	return !result && count != (int64_t)known_count ? ERR_NOT_FOUND : result;
+}
+
+static void finds_damage(void **state)
+{
+	char directory[SCRATCH_MAX];
+	struct store *store = open_store(directory);
+	struct db_connection *connection = db_take_writer(store->db);
+	struct client_refs *refs;
+	assert_int_equal(client_refs_open(connection, &shape, &refs, NULL), OK);
+	while (number_of(connection, "SELECT count(*) FROM client_ref_runs WHERE filled = buckets") < 3)
+		one_batch(refs, store, connection, false, false);
+	client_refs_close(refs);
+	assert_counted(connection);
+#define FIRST " WHERE place = (SELECT MIN(place) FROM client_ref_buckets)"
+	static const char *const damages[] = {
+		"UPDATE client_ref_buckets SET entries = zeroblob(length(entries))" FIRST,
+		"UPDATE client_ref_buckets SET entries = substr(entries, 2)" FIRST,
+		"DELETE FROM client_ref_buckets" FIRST,
+		"UPDATE client_ref_buckets SET place = place + 1000000" FIRST,
+		"UPDATE client_ref_filters SET filter = zeroblob(length(filter))",
+		"DELETE FROM client_ref_filters WHERE place = (SELECT MAX(place) FROM client_ref_filters)",
+		"UPDATE client_ref_filters SET filter = substr(filter, 2)",
+		"UPDATE client_ref_runs SET filled = filled - 1 WHERE filled = buckets",
+		"UPDATE client_ref_runs SET buckets = 0",
+		"UPDATE client_ref_runs SET filled = buckets + 1",
+		"DELETE FROM client_ref_runs",
+	};
+	for (size_t i = 0; i < sizeof damages / sizeof *damages; i++)
+		assert_int_not_equal(count_damaged(connection, damages[i]), OK);
+	assert_counted(connection);
 	db_give(connection);
 	store_close(store);
 	scratch_remove(directory);
@@ -137,6 +310,8 @@ static void finds_what_was_committed(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(finds_what_was_committed)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(finds_what_was_committed),
+	                                   cmocka_unit_test(takes_a_tree_over),
+	                                   cmocka_unit_test(finds_damage)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

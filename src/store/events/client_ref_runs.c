@@ -1,0 +1,730 @@
+#include "store/events/client_ref_runs.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "store/internal.h"
+
+#define RUN_BITS 32 /* row of a bucket, or of a group of filters: its run << 32 | its number */
+/* Entries that a run under way gets for each one that comes: it is whole well before the next one
+ * of its level begins. */
+#define MOVED_PER_NEW 2
+#define MOVED_AT_LEAST 64
+
+struct run {
+	int64_t number, level, entries, buckets;
+	int64_t filled;           /* buckets; all of them: it is whole */
+	int64_t into;             /* number of the run that it is being merged into; 0: none */
+	const struct run *merged; /* that one */
+	unsigned char *filter;    /* of all buckets */
+	int64_t owed;             /* entries that it is behind */
+	/* Of the transaction under way. */
+	bool gone;
+	int64_t filled_next, into_next, owed_next;
+};
+
+struct ref_runs {
+	struct ref_shape shape;
+	struct run items[CLIENT_REF_RUNS_MAX]; /* by level */
+	size_t count;
+	struct run fresh[CLIENT_REF_RUNS_MAX]; /* that the transaction under way began */
+	size_t fresh_count;
+	int64_t last_number;
+	uint64_t generation;
+	struct ref_entry *group; /* being put together */
+	size_t group_count, group_capacity;
+};
+
+/* ---- places ---- */
+
+uint64_t ref_place(int64_t chain, int64_t ref_hash)
+{
+	uint64_t mixed = (uint64_t)ref_hash ^ (uint64_t)chain * UINT64_C(0x9e3779b97f4a7c15);
+	mixed = (mixed ^ mixed >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+	mixed = (mixed ^ mixed >> 27) * UINT64_C(0x94d049bb133111eb);
+	return mixed ^ mixed >> 31;
+}
+
+int ref_compare(const void *a, const void *b)
+{
+	const struct ref_entry *left = a;
+	const struct ref_entry *right = b;
+	if (left->place != right->place)
+		return left->place < right->place ? -1 : 1;
+	return (left->event > right->event) - (left->event < right->event);
+}
+
+static int64_t bucket_of(int64_t buckets, uint64_t place)
+{
+	return (int64_t)((unsigned __int128)place * (uint64_t)buckets >> 64);
+}
+
+/* The first place of a bucket; not of the one behind the last. */
+static uint64_t first_place(int64_t buckets, int64_t bucket)
+{
+	unsigned __int128 scaled = (unsigned __int128)bucket << 64;
+	return (uint64_t)((scaled + (uint64_t)buckets - 1) / (uint64_t)buckets);
+}
+
+static int64_t row_of(int64_t run, int64_t number)
+{
+	return run << RUN_BITS | number;
+}
+
+/* ---- filters ---- */
+
+#define FILTER_BITS (CLIENT_REF_FILTER_SIZE * 8)
+#define FILTER_PROBES 5
+
+/* Places of a bucket have their upper bits in common: the product's depend on the lower ones. */
+static unsigned filter_bit(uint64_t place, int probe)
+{
+	uint64_t mixed = place * UINT64_C(0xd6e8feb86659fd93);
+	return (unsigned)((mixed >> (4 + probe * 12) & 0xfff) * FILTER_BITS >> 12);
+}
+
+static void filter_add(unsigned char *filter, uint64_t place)
+{
+	for (int i = 0; i < FILTER_PROBES; i++) {
+		unsigned bit = filter_bit(place, i);
+		filter[bit / 8] |= (unsigned char)(1 << bit % 8);
+	}
+}
+
+static bool filter_has(const unsigned char *filter, uint64_t place)
+{
+	for (int i = 0; i < FILTER_PROBES; i++) {
+		unsigned bit = filter_bit(place, i);
+		if (!(filter[bit / 8] >> bit % 8 & 1))
+			return false;
+	}
+	return true;
+}
+
+static unsigned char *filter_of(const struct run *run, int64_t bucket)
+{
+	return run->filter + bucket * CLIENT_REF_FILTER_SIZE;
+}
+
+/* ---- the list ---- */
+
+static bool is_whole(const struct run *run)
+{
+	return run->filled == run->buckets;
+}
+
+static struct run *find_run(struct ref_runs *runs, int64_t number)
+{
+	for (size_t i = 0; i < runs->count; i++)
+		if (runs->items[i].number == number)
+			return &runs->items[i];
+	return NULL;
+}
+
+static void link_runs(struct ref_runs *runs)
+{
+	for (size_t i = 0; i < runs->count; i++)
+		runs->items[i].merged = find_run(runs, runs->items[i].into);
+}
+
+static int make_filter(const struct ref_runs *runs, struct run *run, struct error *error)
+{
+	if (runs->count + runs->fresh_count == CLIENT_REF_RUNS_MAX)
+		return error_cause(error, ERR_INTERNAL, "too many runs of client_refs");
+	run->filter = calloc((size_t)run->buckets, CLIENT_REF_FILTER_SIZE);
+	return run->filter ? OK : ERR_NO_MEMORY;
+}
+
+/* Behind those of its level: a merge's sources stand before what they are merged into. */
+static void add_run(struct ref_runs *runs, struct run run)
+{
+	size_t at = runs->count++;
+	for (; at > 0 && runs->items[at - 1].level > run.level; at--)
+		runs->items[at] = runs->items[at - 1];
+	runs->items[at] = run;
+	if (runs->last_number < run.number)
+		runs->last_number = run.number;
+}
+
+static void remove_run(struct ref_runs *runs, size_t at)
+{
+	free(runs->items[at].filter);
+	runs->count--;
+	for (; at < runs->count; at++)
+		runs->items[at] = runs->items[at + 1];
+}
+
+static void forget_fresh(struct ref_runs *runs)
+{
+	for (size_t i = 0; i < runs->fresh_count; i++)
+		free(runs->fresh[i].filter);
+	runs->fresh_count = 0;
+}
+
+/* ---- opening ---- */
+
+static int load_filters(struct ref_runs *runs, struct db_connection *connection, struct run *run,
+                        struct error *error)
+{
+	const int64_t group = runs->shape.group_buckets;
+	int64_t loaded = 0; /* buckets; sources have lost their first groups */
+	struct db_query *query =
+		db_query(connection, "SELECT place, filter FROM client_ref_filters"
+	                         " WHERE place >= $1 AND place < $2 ORDER BY place");
+	db_bind_integer(query, row_of(run->number, 0));
+	db_bind_integer(query, row_of(run->number + 1, 0));
+	while (db_step(query)) {
+		int64_t first = (db_integer(query, 0) - row_of(run->number, 0)) * group;
+		struct slice filter = db_blob(query, 1);
+		int64_t count = (int64_t)(filter.size / CLIENT_REF_FILTER_SIZE);
+		bool follows = first == loaded || (loaded == 0 && run->into);
+		if (!follows || first + count > run->buckets || filter.size % CLIENT_REF_FILTER_SIZE)
+			break;
+		memcpy(filter_of(run, first), filter.data, filter.size);
+		loaded = first + count;
+	}
+	int result = db_end(query, error);
+	if (!result && loaded != run->filled)
+		result = error_cause(error, ERR_CORRUPT, "run %lld of client_refs: its filters",
+		                     (long long)run->number);
+	return result;
+}
+
+static bool is_sound(const struct run *run)
+{
+	return run->number > 0 && run->buckets > 0 && run->filled >= 0 && run->filled <= run->buckets &&
+	       run->entries >= 0 && run->level >= 0 && run->buckets >> RUN_BITS == 0;
+}
+
+static int load_runs(struct ref_runs *runs, struct db_connection *connection, struct error *error)
+{
+	int result = OK;
+	struct db_query *query = db_query(connection, "SELECT run, level, entries, buckets, filled,"
+	                                              " goes_into FROM client_ref_runs ORDER BY run");
+	while (!result && db_step(query)) {
+		struct run run = {.number = db_integer(query, 0),
+		                  .level = db_integer(query, 1),
+		                  .entries = db_integer(query, 2),
+		                  .buckets = db_integer(query, 3),
+		                  .filled = db_integer(query, 4),
+		                  .into = db_integer(query, 5)};
+		run.filled_next = run.filled;
+		run.into_next = run.into;
+		if (!is_sound(&run))
+			result =
+				error_cause(error, ERR_CORRUPT, "run %lld of client_refs", (long long)run.number);
+		else
+			result = make_filter(runs, &run, error);
+		if (!result)
+			add_run(runs, run);
+	}
+	int ended = db_end(query, error);
+	result = ended ? ended : result;
+	link_runs(runs);
+	for (size_t i = 0; i < runs->count && !result; i++)
+		result = load_filters(runs, connection, &runs->items[i], error);
+	return result;
+}
+
+int ref_runs_open(struct db_connection *connection, struct ref_shape shape,
+                  struct ref_runs **ret_runs, struct error *error)
+{
+	struct ref_runs *runs = calloc(1, sizeof *runs);
+	if (!runs)
+		return ERR_NO_MEMORY;
+	runs->shape = shape;
+	int result = load_runs(runs, connection, error);
+	if (result)
+		ref_runs_close(runs);
+	else
+		*ret_runs = runs;
+	return result;
+}
+
+void ref_runs_close(struct ref_runs *runs)
+{
+	if (!runs)
+		return;
+	while (runs->count > 0)
+		remove_run(runs, runs->count - 1);
+	forget_fresh(runs);
+	free(runs->group);
+	free(runs);
+}
+
+/* ---- finding ---- */
+
+/* To the run that it is being merged into. */
+static bool has_lost(const struct run *run, uint64_t place)
+{
+	return run->merged && bucket_of(run->merged->buckets, place) < run->merged->filled;
+}
+
+size_t ref_runs_rows(const struct ref_runs *runs, uint64_t place, bool others,
+                     int64_t rows[CLIENT_REF_RUNS_MAX])
+{
+	size_t count = 0;
+	for (size_t i = 0; i < runs->count; i++) {
+		const struct run *run = &runs->items[i];
+		const int64_t bucket = bucket_of(run->buckets, place);
+		if (bucket >= run->filled) {
+			if (!others)
+				continue;
+		} else if (has_lost(run, place) || !filter_has(filter_of(run, bucket), place)) {
+			continue;
+		}
+		rows[count++] = row_of(run->number, bucket);
+	}
+	return count;
+}
+
+uint64_t ref_runs_generation(const struct ref_runs *runs)
+{
+	return runs->generation;
+}
+
+static int corrupt_bucket(int64_t row, struct error *error)
+{
+	return error_cause(error, ERR_CORRUPT, "run %lld of client_refs: bucket %lld",
+	                   (long long)(row >> RUN_BITS),
+	                   (long long)(row & (((int64_t)1 << RUN_BITS) - 1)));
+}
+
+static struct ref_entry entry_at(struct slice entries, size_t number)
+{
+	struct ref_entry entry;
+	memcpy(&entry, entries.data + number * sizeof entry, sizeof entry);
+	return entry;
+}
+
+int ref_runs_read(struct db_connection *connection, int64_t row, uint64_t place, int64_t chain,
+                  int64_t *sequences, size_t max, size_t *count, struct error *error)
+{
+	struct db_query *query =
+		db_query(connection, "SELECT entries FROM client_ref_buckets WHERE place = $1");
+	db_bind_integer(query, row);
+	bool whole = true;
+	if (db_step(query)) {
+		struct slice entries = db_blob(query, 0);
+		whole = entries.size % sizeof(struct ref_entry) == 0;
+		for (size_t i = 0; i < entries.size / sizeof(struct ref_entry); i++) {
+			struct ref_entry entry = entry_at(entries, i);
+			if (entry.place == place && entry.event >> EVENT_SEQUENCE_BITS == chain && *count < max)
+				sequences[(*count)++] = entry.event & EVENT_SEQUENCE_MAX;
+		}
+	}
+	int result = db_end(query, error);
+	return result || whole ? result : corrupt_bucket(row, error);
+}
+
+/* ---- writing a group ---- */
+
+static int group_add(struct ref_runs *runs, const struct ref_entry *entry)
+{
+	if (runs->group_count == runs->group_capacity) {
+		size_t capacity = runs->group_capacity ? runs->group_capacity * 2 : 4096;
+		struct ref_entry *group = reallocarray(runs->group, capacity, sizeof *group);
+		if (!group)
+			return ERR_NO_MEMORY;
+		runs->group = group;
+		runs->group_capacity = capacity;
+	}
+	runs->group[runs->group_count++] = *entry;
+	return OK;
+}
+
+static int64_t group_end(const struct ref_runs *runs, const struct run *run)
+{
+	int64_t end = run->filled_next + runs->shape.group_buckets;
+	return end < run->buckets ? end : run->buckets;
+}
+
+static int write_bucket(struct db_connection *connection, const struct run *run, int64_t bucket,
+                        const struct ref_entry *entries, size_t count, struct error *error)
+{
+	if (count == 0)
+		return OK;
+	for (size_t i = 0; i < count; i++)
+		filter_add(filter_of(run, bucket), entries[i].place);
+	struct db_query *query =
+		db_query(connection, "INSERT INTO client_ref_buckets(place, entries) VALUES ($1, $2)");
+	db_bind_integer(query, row_of(run->number, bucket));
+	db_bind_blob(query, entries, count * sizeof *entries);
+	return db_execute(query, NULL, error);
+}
+
+/* The filters in memory are written on, too: nobody looks at them before the buckets count, and
+ * after a failure the same are written again. */
+static int write_group(struct ref_runs *runs, struct db_connection *connection, struct run *run,
+                       const struct ref_entry *entries, size_t count, struct error *error)
+{
+	const int64_t first = run->filled_next;
+	const int64_t end = group_end(runs, run);
+	size_t at = 0;
+	int result = OK;
+	for (int64_t bucket = first; bucket < end && !result; bucket++) {
+		size_t from = at;
+		while (at < count && bucket_of(run->buckets, entries[at].place) == bucket)
+			at++;
+		result = write_bucket(connection, run, bucket, entries + from, at - from, error);
+	}
+	assert(result || at == count);
+	if (result)
+		return result;
+	struct db_query *query =
+		db_query(connection, "INSERT INTO client_ref_filters(place, filter) VALUES ($1, $2)");
+	db_bind_integer(query, row_of(run->number, first / runs->shape.group_buckets));
+	db_bind_blob(query, filter_of(run, first), (size_t)(end - first) * CLIENT_REF_FILTER_SIZE);
+	result = db_execute(query, NULL, error);
+	if (result)
+		return result;
+	query = db_query(connection, "UPDATE client_ref_runs SET filled = $2 WHERE run = $1");
+	db_bind_integer(query, run->number);
+	db_bind_integer(query, end);
+	result = db_execute(query, NULL, error);
+	run->filled_next = end;
+	return result;
+}
+
+/* Pays off what a run owes, by whole groups. */
+static bool owes(const struct ref_runs *runs, const struct run *run)
+{
+	return run->filled_next < run->buckets &&
+	       run->owed_next >= runs->shape.bucket_entries * runs->shape.group_buckets;
+}
+
+static void owe(struct run *run, size_t added)
+{
+	run->owed_next = run->owed + (int64_t)added * MOVED_PER_NEW + MOVED_AT_LEAST;
+}
+
+static void pay(const struct ref_runs *runs, struct run *run)
+{
+	run->owed_next -= runs->shape.bucket_entries * runs->shape.group_buckets;
+}
+
+static int begin_run(struct ref_runs *runs, struct db_connection *connection, int64_t level,
+                     int64_t entries, int64_t *ret_number, struct error *error)
+{
+	int64_t buckets = entries / runs->shape.bucket_entries + 1;
+	struct run run = {.number = runs->last_number + (int64_t)runs->fresh_count + 1,
+	                  .level = level,
+	                  .entries = entries,
+	                  .buckets = buckets};
+	int result = make_filter(runs, &run, error);
+	if (result)
+		return result;
+	runs->fresh[runs->fresh_count++] = run;
+	*ret_number = run.number;
+	struct db_query *query = db_query(
+		connection, "INSERT INTO client_ref_runs(run, level, entries, buckets, filled, goes_into)"
+					" VALUES ($1, $2, $3, $4, 0, 0)");
+	db_bind_integer(query, run.number);
+	db_bind_integer(query, run.level);
+	db_bind_integer(query, run.entries);
+	db_bind_integer(query, run.buckets);
+	return db_execute(query, NULL, error);
+}
+
+/* ---- what gathered ---- */
+
+int ref_runs_begin_flush(struct ref_runs *runs, struct db_connection *connection, size_t entries,
+                         struct error *error)
+{
+	int64_t number;
+	return begin_run(runs, connection, 0, (int64_t)entries, &number, error);
+}
+
+static struct run *flushed_run(struct ref_runs *runs)
+{
+	for (size_t i = 0; i < runs->count; i++)
+		if (runs->items[i].level == 0 && !is_whole(&runs->items[i]))
+			return &runs->items[i];
+	return NULL;
+}
+
+bool ref_runs_is_flushing(const struct ref_runs *runs)
+{
+	return flushed_run((struct ref_runs *)runs) != NULL;
+}
+
+/* The first of the sorted entries that is in this bucket or behind it. */
+static size_t first_in(const struct run *run, const struct ref_entry *sorted, size_t count,
+                       int64_t bucket)
+{
+	size_t low = 0;
+	size_t high = count;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (bucket_of(run->buckets, sorted[middle].place) < bucket)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+size_t ref_runs_flushed(const struct ref_runs *runs, const struct ref_entry *sorted, size_t count)
+{
+	const struct run *run = flushed_run((struct ref_runs *)runs);
+	return run ? first_in(run, sorted, count, run->filled) : 0;
+}
+
+int ref_runs_flush(struct ref_runs *runs, struct db_connection *connection,
+                   const struct ref_entry *sorted, size_t count, size_t added, bool *ret_done,
+                   struct error *error)
+{
+	struct run *run = flushed_run(runs);
+	int result = OK;
+	*ret_done = false;
+	if (!run)
+		return OK;
+	if (run->entries != (int64_t)count)
+		return error_cause(error, ERR_CORRUPT, "run %lld of client_refs is made of others",
+		                   (long long)run->number);
+	owe(run, added);
+	for (; owes(runs, run) && !result; pay(runs, run)) {
+		size_t from = first_in(run, sorted, count, run->filled_next);
+		size_t to = first_in(run, sorted, count, group_end(runs, run));
+		result = write_group(runs, connection, run, sorted + from, to - from, error);
+	}
+	*ret_done = !result && run->filled_next == run->buckets;
+	return result;
+}
+
+/* ---- merging ---- */
+
+static int set_into(struct db_connection *connection, struct run *source, int64_t number,
+                    struct error *error)
+{
+	source->into_next = number;
+	struct db_query *query =
+		db_query(connection, "UPDATE client_ref_runs SET goes_into = $2 WHERE run = $1");
+	db_bind_integer(query, source->number);
+	db_bind_integer(query, number);
+	return db_execute(query, NULL, error);
+}
+
+static bool may_merge(const struct run *run, int64_t level)
+{
+	return run->level == level && is_whole(run) && run->into_next == 0;
+}
+
+/* The oldest CLIENT_REF_MERGED whole runs of the level, unless such are being merged already. */
+static int begin_merge(struct ref_runs *runs, struct db_connection *connection, int64_t level,
+                       struct error *error)
+{
+	int64_t sources[CLIENT_REF_MERGED];
+	size_t count = 0;
+	int64_t entries = 0;
+	for (size_t i = 0; i < runs->count; i++) {
+		const struct run *run = &runs->items[i];
+		if (run->level == level && run->into_next)
+			return OK;
+		if (!may_merge(run, level) || count == CLIENT_REF_MERGED)
+			continue;
+		sources[count++] = run->number;
+		entries += run->entries;
+	}
+	if (count < CLIENT_REF_MERGED)
+		return OK;
+	int64_t number;
+	int result = begin_run(runs, connection, level + 1, entries, &number, error);
+	for (size_t i = 0; i < count && !result; i++)
+		result = set_into(connection, find_run(runs, sources[i]), number, error);
+	return result;
+}
+
+/* The bucket of a source that the merged run's bucket begins in. */
+static int64_t source_bucket(const struct run *source, const struct run *merged, int64_t bucket)
+{
+	return bucket == merged->buckets
+	           ? source->buckets
+	           : bucket_of(source->buckets, first_place(merged->buckets, bucket));
+}
+
+/* Its entries that belong into the merged run's next group. */
+static int read_source(struct ref_runs *runs, struct db_connection *connection,
+                       const struct run *source, const struct run *merged, struct error *error)
+{
+	const int64_t first = merged->filled_next;
+	const int64_t end = group_end(runs, merged);
+	int result = OK;
+	struct db_query *query =
+		db_query(connection, "SELECT place, entries FROM client_ref_buckets"
+	                         " WHERE place >= $1 AND place <= $2 ORDER BY place");
+	db_bind_integer(query, row_of(source->number, source_bucket(source, merged, first)));
+	db_bind_integer(query, row_of(source->number, source_bucket(source, merged, end)));
+	while (!result && db_step(query)) {
+		struct slice entries = db_blob(query, 1);
+		if (entries.size % sizeof(struct ref_entry))
+			result = corrupt_bucket(db_integer(query, 0), error);
+		for (size_t i = 0; i < entries.size / sizeof(struct ref_entry) && !result; i++) {
+			struct ref_entry entry = entry_at(entries, i);
+			int64_t bucket = bucket_of(merged->buckets, entry.place);
+			if (bucket >= first && bucket < end)
+				result = group_add(runs, &entry);
+		}
+	}
+	int ended = db_end(query, error);
+	return ended ? ended : result;
+}
+
+static int delete_before(struct db_connection *connection, const struct run *run, int64_t bucket,
+                         int64_t group, struct error *error)
+{
+	struct db_query *query =
+		db_query(connection, "DELETE FROM client_ref_buckets WHERE place >= $1 AND place < $2");
+	db_bind_integer(query, row_of(run->number, 0));
+	db_bind_integer(query, row_of(run->number, bucket));
+	int result = db_execute(query, NULL, error);
+	if (result)
+		return result;
+	query = db_query(connection, "DELETE FROM client_ref_filters WHERE place >= $1 AND place < $2");
+	db_bind_integer(query, row_of(run->number, 0));
+	db_bind_integer(query, row_of(run->number, group));
+	return db_execute(query, NULL, error);
+}
+
+/* What the merged run has now; all of the source at the end. */
+static int shorten_source(struct ref_runs *runs, struct db_connection *connection,
+                          struct run *source, const struct run *merged, struct error *error)
+{
+	const int64_t group = runs->shape.group_buckets;
+	const bool done = merged->filled_next == merged->buckets;
+	int64_t bucket = source_bucket(source, merged, merged->filled_next);
+	int result =
+		delete_before(connection, source, bucket,
+	                  done ? (source->buckets + group - 1) / group : bucket / group, error);
+	if (result || !done)
+		return result;
+	source->gone = true;
+	struct db_query *query = db_query(connection, "DELETE FROM client_ref_runs WHERE run = $1");
+	db_bind_integer(query, source->number);
+	return db_execute(query, NULL, error);
+}
+
+static int merge_group(struct ref_runs *runs, struct db_connection *connection, struct run *merged,
+                       struct error *error)
+{
+	runs->group_count = 0;
+	int result = OK;
+	for (size_t i = 0; i < runs->count && !result; i++)
+		if (runs->items[i].into == merged->number)
+			result = read_source(runs, connection, &runs->items[i], merged, error);
+	if (!result && runs->group_count > 0)
+		qsort(runs->group, runs->group_count, sizeof *runs->group, ref_compare);
+	if (!result)
+		result = write_group(runs, connection, merged, runs->group, runs->group_count, error);
+	for (size_t i = 0; i < runs->count && !result; i++)
+		if (runs->items[i].into == merged->number)
+			result = shorten_source(runs, connection, &runs->items[i], merged, error);
+	return result;
+}
+
+int ref_runs_merge(struct ref_runs *runs, struct db_connection *connection, size_t added,
+                   struct error *error)
+{
+	int result = OK;
+	int64_t highest = -1;
+	for (size_t i = 0; i < runs->count && !result; i++) {
+		struct run *run = &runs->items[i];
+		highest = run->level;
+		if (run->level == 0 || is_whole(run))
+			continue;
+		owe(run, added);
+		for (; owes(runs, run) && !result; pay(runs, run))
+			result = merge_group(runs, connection, run, error);
+	}
+	for (int64_t level = 0; level <= highest && !result; level++)
+		result = begin_merge(runs, connection, level, error);
+	return result;
+}
+
+/* ---- the end of a transaction ---- */
+
+void ref_runs_committed(struct ref_runs *runs)
+{
+	bool changed = runs->fresh_count > 0;
+	runs->generation += changed;
+	for (size_t i = 0; i < runs->count;) {
+		struct run *run = &runs->items[i];
+		changed = changed || run->gone || run->into != run->into_next;
+		run->filled = run->filled_next;
+		run->into = run->into_next;
+		run->owed = run->owed_next;
+		if (run->gone)
+			remove_run(runs, i);
+		else
+			i++;
+	}
+	for (size_t i = 0; i < runs->fresh_count; i++)
+		add_run(runs, runs->fresh[i]);
+	runs->fresh_count = 0;
+	if (changed)
+		link_runs(runs);
+}
+
+void ref_runs_rolled_back(struct ref_runs *runs)
+{
+	forget_fresh(runs);
+	for (size_t i = 0; i < runs->count; i++) {
+		struct run *run = &runs->items[i];
+		run->gone = false;
+		run->filled_next = run->filled;
+		run->into_next = run->into;
+		run->owed_next = run->owed;
+	}
+}
+
+/* ---- checking ---- */
+
+static bool is_in_order(const struct run *run, int64_t bucket, struct slice entries)
+{
+	if (entries.size % sizeof(struct ref_entry))
+		return false;
+	for (size_t i = 0; i < entries.size / sizeof(struct ref_entry); i++) {
+		struct ref_entry entry = entry_at(entries, i);
+		struct ref_entry before = entry_at(entries, i > 0 ? i - 1 : 0);
+		if (bucket_of(run->buckets, entry.place) != bucket || before.place > entry.place ||
+		    !filter_has(filter_of(run, bucket), entry.place))
+			return false;
+	}
+	return true;
+}
+
+/* What is in a merged run already does not count a second time. */
+static int64_t count_entries(const struct run *run, struct slice entries)
+{
+	int64_t count = 0;
+	for (size_t i = 0; i < entries.size / sizeof(struct ref_entry); i++)
+		count += !has_lost(run, entry_at(entries, i).place);
+	return count;
+}
+
+int ref_runs_count(const struct ref_runs *runs, struct db_connection *connection,
+                   int64_t *ret_count, struct error *error)
+{
+	int64_t total = 0;
+	int result = OK;
+	for (size_t i = 0; i < runs->count && !result; i++) {
+		const struct run *run = &runs->items[i];
+		struct db_query *query =
+			db_query(connection, "SELECT place, entries FROM client_ref_buckets"
+		                         " WHERE place >= $1 AND place < $2 ORDER BY place");
+		db_bind_integer(query, row_of(run->number, 0));
+		db_bind_integer(query, row_of(run->number + 1, 0));
+		while (!result && db_step(query)) {
+			int64_t bucket = db_integer(query, 0) - row_of(run->number, 0);
+			struct slice entries = db_blob(query, 1);
+			if (bucket >= run->filled || !is_in_order(run, bucket, entries))
+				result = corrupt_bucket(db_integer(query, 0), error);
+			else
+				total += count_entries(run, entries);
+		}
+		int ended = db_end(query, error);
+		result = ended ? ended : result;
+	}
+	*ret_count = total;
+	return result;
+}

@@ -1,0 +1,83 @@
+/* Sorted runs of the index of client_refs (client_refs.h): written once, in order, and merged.
+ *
+ * An entry leads from a place, 64 evenly spread bits made of chain and client_ref, to an event. A
+ * run is a row of client_ref_runs and its entries in ascending order of places, cut into buckets:
+ * bucket b of n holds the places p with floor(p * n / 2^64) = b. A bucket is a row, and each has a
+ * filter (Bloom) of CLIENT_REF_FILTER_SIZE bytes that is kept in memory: so that a client_ref is
+ * new is known without looking at the disk, but for a few in a hundred.
+ *
+ * Runs of level 0 are made of what gathered in memory. When a level has CLIENT_REF_MERGED whole
+ * ones, they are merged into one of the next level, a group of buckets at a time, with the batches
+ * that come: so an entry is written once for each level, whatever the number of entries. The
+ * sources lose each group in the transaction in which the merged run gets it, and `filled`, the
+ * number of its buckets, moves on.
+ *
+ * Changed by the one sequencer, in its transactions; what these change counts from
+ * ref_runs_committed on. */
+#ifndef STORE_CLIENT_REF_RUNS_H
+#define STORE_CLIENT_REF_RUNS_H
+
+#include "db/db.h"
+
+#define CLIENT_REF_FILTER_SIZE 40
+#define CLIENT_REF_MERGED 4
+/* Levels that 2^40 events cannot fill, each with runs that wait, are merged and come to be. */
+#define CLIENT_REF_RUNS_MAX 128
+
+/* How many entries a bucket has on average, and how many buckets are written at once. With 40
+ * entries of 16 bytes six buckets fill a page of 4 KiB, and with 96 filters of 40 bytes one. */
+struct ref_shape {
+	int64_t bucket_entries;
+	int64_t group_buckets;
+};
+
+struct ref_entry {
+	uint64_t place;
+	int64_t event; /* chain and sequence */
+};
+uint64_t ref_place(int64_t chain, int64_t ref_hash);
+/* For qsort: by place, then by event. */
+int ref_compare(const void *a, const void *b);
+
+struct ref_runs;
+int ref_runs_open(struct db_connection *connection, struct ref_shape shape,
+                  struct ref_runs **ret_runs, struct error *error) MUST_CHECK;
+void ref_runs_close(struct ref_runs *runs); /* NULL-safe */
+
+/* The buckets that may hold a place, by their rows, sources of a merge before what they are merged
+ * into. `others` (not the sequencer): what a transaction under way moves is looked for on both
+ * sides. Nothing is read; whoever is not the sequencer calls it, and ref_runs_committed is called,
+ * under one lock. */
+size_t ref_runs_rows(const struct ref_runs *runs, uint64_t place, bool others,
+                     int64_t rows[CLIENT_REF_RUNS_MAX]);
+/* Changes whenever there is a run that an earlier answer of ref_runs_rows did not know. */
+uint64_t ref_runs_generation(const struct ref_runs *runs);
+/* Adds the sequences of the chain's events at the place, as long as there are less than `max`. A
+ * row that is gone has none. */
+int ref_runs_read(struct db_connection *connection, int64_t row, uint64_t place, int64_t chain,
+                  int64_t *sequences, size_t max, size_t *count, struct error *error) MUST_CHECK;
+
+/* A run of level 0 for as many entries. */
+int ref_runs_begin_flush(struct ref_runs *runs, struct db_connection *connection, size_t entries,
+                         struct error *error) MUST_CHECK;
+/* Whether one is being written. */
+bool ref_runs_is_flushing(const struct ref_runs *runs);
+/* Writes some groups of it: `sorted` are all its entries, `added` came in this batch. *ret_done:
+ * the run is whole. */
+int ref_runs_flush(struct ref_runs *runs, struct db_connection *connection,
+                   const struct ref_entry *sorted, size_t count, size_t added, bool *ret_done,
+                   struct error *error) MUST_CHECK;
+/* How many of these, the first ones, the run that is being written has. */
+size_t ref_runs_flushed(const struct ref_runs *runs, const struct ref_entry *sorted, size_t count);
+/* Begins merges that are due, and goes on with those that were begun. */
+int ref_runs_merge(struct ref_runs *runs, struct db_connection *connection, size_t added,
+                   struct error *error) MUST_CHECK;
+void ref_runs_committed(struct ref_runs *runs);
+void ref_runs_rolled_back(struct ref_runs *runs);
+
+/* The entries of all runs, each once; ERR_CORRUPT for one in the wrong bucket or order, or that its
+ * filter does not let through. */
+int ref_runs_count(const struct ref_runs *runs, struct db_connection *connection,
+                   int64_t *ret_count, struct error *error) MUST_CHECK;
+
+#endif
