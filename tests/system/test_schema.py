@@ -13,7 +13,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCHEMA = ROOT / "src" / "store" / "schema"
 
 # How the engines find an event by its client_ref: the one place where they differ.
-ONLY_SQLITE = {"client_refs", "fresh_client_refs_0", "fresh_client_refs_1"}
+ONLY_SQLITE = {"client_refs", "client_ref_buckets", "client_ref_filters", "client_ref_runs",
+               "fresh_client_refs_0", "fresh_client_refs_1"}
 ONLY_POSTGRESQL = {("events", "ref_hash")}
 
 

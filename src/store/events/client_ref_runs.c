@@ -685,8 +685,11 @@ static bool is_in_order(const struct run *run, int64_t bucket, struct slice entr
 		return false;
 	for (size_t i = 0; i < entries.size / sizeof(struct ref_entry); i++) {
 		struct ref_entry entry = entry_at(entries, i);
-		struct ref_entry before = entry_at(entries, i > 0 ? i - 1 : 0);
-		if (bucket_of(run->buckets, entry.place) != bucket || before.place > entry.place ||
+		struct ref_entry before = {0};
+		if (i > 0)
+			before = entry_at(entries, i - 1);
+		if (entry.event <= 0 || ref_compare(&before, &entry) >= 0 ||
+		    bucket_of(run->buckets, entry.place) != bucket ||
 		    !filter_has(filter_of(run, bucket), entry.place))
 			return false;
 	}

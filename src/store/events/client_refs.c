@@ -375,7 +375,7 @@ int client_refs_look_up(struct client_refs *refs, struct db_connection *connecti
 	int result;
 	do
 		result = find_once(refs, connection, true, &search, &generation, error);
-	while (!result && search.count == 0 && is_another(refs, generation));
+	while (!result && is_another(refs, generation));
 	if (from_tree)
 		pthread_mutex_unlock(&refs->taking);
 	if (!result)

@@ -1,6 +1,8 @@
 /* The index of client_refs against a plain list, through turns, merges, failures and restarts. */
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -20,7 +22,8 @@
 #define CHAINS 5
 static const struct client_refs_shape shape = {.gathered = GATHERED,
                                                .runs = {.bucket_entries = 4, .group_buckets = 3}};
-#define EVENTS_MAX 9000
+#define EVENTS_MAX 30000
+#define EVENTS 9000
 #define HASHES 1200
 
 static uint64_t random_state;
@@ -179,7 +182,7 @@ static void finds_what_was_committed(void **state)
 	struct db_connection *connection = db_take_writer(store->db);
 	struct client_refs *refs;
 	assert_int_equal(client_refs_open(connection, &shape, &refs, NULL), OK);
-	while (known_count + 30 < EVENTS_MAX) {
+	while (known_count < EVENTS) {
 		one_batch(refs, store, connection, random_below(6) == 0, random_below(3) == 0);
 		for (int i = 0; i < 5; i++)
 			assert_found(refs, connection, random_below(CHAINS), random_hash());
@@ -263,6 +266,155 @@ static void takes_a_tree_over(void **state)
 	scratch_remove(directory);
 }
 
+/* ---- somebody else who looks things up meanwhile ---- */
+
+struct looker {
+	struct client_refs *refs;
+	struct store *store;
+	atomic_size_t committed; /* of `known` */
+	atomic_bool over;
+	size_t looked, missed;
+};
+
+static void *look_on(void *argument)
+{
+	struct looker *looker = argument;
+	struct db_connection *reader = db_take_reader(looker->store->db);
+	uint64_t state = 1;
+	while (!atomic_load(&looker->over)) {
+		state = state * UINT64_C(6364136223846793005) + 1;
+		const struct known *one = &known[(state >> 33) % atomic_load(&looker->committed)];
+		int64_t found[64];
+		size_t count = 0, at = 0;
+		int result = client_refs_look_up(looker->refs, reader, account_of(one->chain), one->chain,
+		                                 one->hash, found, 64, &count, NULL);
+		while (at < count && found[at] != one->sequence)
+			at++;
+		looker->looked++;
+		looker->missed += result || at == count;
+	}
+	db_give(reader);
+	return NULL;
+}
+
+static void is_looked_up_meanwhile(void **state)
+{
+	char directory[SCRATCH_MAX];
+	struct store *store = open_store(directory);
+	struct db_connection *connection = db_take_writer(store->db);
+	plant(connection);
+	struct looker looker = {.store = store};
+	assert_int_equal(client_refs_open(connection, &shape, &looker.refs, NULL), OK);
+	atomic_store(&looker.committed, known_count);
+	pthread_t thread;
+	assert_int_equal(pthread_create(&thread, NULL, look_on, &looker), 0);
+	while (known_count < EVENTS) {
+		one_batch(looker.refs, store, connection, false, false);
+		atomic_store(&looker.committed, known_count);
+	}
+	atomic_store(&looker.over, true);
+	pthread_join(thread, NULL);
+	assert_true(looker.looked > 100);
+	assert_int_equal(looker.missed, 0);
+	client_refs_close(looker.refs);
+	db_give(connection);
+	store_close(store);
+	scratch_remove(directory);
+}
+
+/* Between the commit that takes an entry out of the tree and the moment in which memory has it,
+ * nobody looks. */
+static void nobody_looks_while_some_is_taken(void **state)
+{
+	char directory[SCRATCH_MAX];
+	struct store *store = open_store(directory);
+	struct db_connection *connection = db_take_writer(store->db);
+	plant(connection);
+	struct looker looker = {.store = store};
+	assert_int_equal(client_refs_open(connection, &shape, &looker.refs, NULL), OK);
+	one_batch(looker.refs, store, connection, false, false); /* what is stale is cleared */
+	atomic_store(&looker.committed, known_count);
+	assert_int_equal(db_begin(connection, NULL), OK);
+	assert_int_equal(client_refs_write(looker.refs, connection, NULL), OK);
+	assert_int_equal(db_commit(connection, NULL), OK);
+	pthread_t thread;
+	assert_int_equal(pthread_create(&thread, NULL, look_on, &looker), 0);
+	usleep(50000);
+	atomic_store(&looker.over, true);
+	client_refs_committed(looker.refs);
+	pthread_join(thread, NULL);
+	assert_true(looker.looked <= 1);
+	assert_int_equal(looker.missed, 0);
+	client_refs_close(looker.refs);
+	db_give(connection);
+	store_close(store);
+	scratch_remove(directory);
+}
+
+/* ---- runs by themselves ---- */
+
+#define FLUSHED 60
+
+static void commit_runs(struct ref_runs *runs, struct db_connection *connection)
+{
+	assert_int_equal(db_commit(connection, NULL), OK);
+	ref_runs_committed(runs);
+}
+
+static void flush_some(struct ref_runs *runs, struct db_connection *connection)
+{
+	struct ref_entry entries[FLUSHED];
+	bool done = false;
+	for (size_t i = 0; i < FLUSHED; i++) {
+		struct known *one = &known[known_count++];
+		*one = (struct known){
+			.chain = 1, .hash = (int64_t)known_count, .sequence = (int64_t)known_count};
+		entries[i] = (struct ref_entry){ref_place(1, one->hash), event_number(1, one->sequence)};
+	}
+	qsort(entries, FLUSHED, sizeof *entries, ref_compare);
+	assert_int_equal(db_begin(connection, NULL), OK);
+	assert_int_equal(ref_runs_begin_flush(runs, connection, FLUSHED, NULL), OK);
+	commit_runs(runs, connection);
+	while (!done) {
+		assert_int_equal(db_begin(connection, NULL), OK);
+		assert_int_equal(ref_runs_flush(runs, connection, entries, FLUSHED, 0, &done, NULL), OK);
+		assert_int_equal(ref_runs_merge(runs, connection, 0, NULL), OK);
+		commit_runs(runs, connection);
+	}
+}
+
+/* Whoever was told of the buckets and then waited finds his entry there, or that the runs are
+ * others. */
+static void who_waits_is_told_of_new_runs(void **state)
+{
+	char directory[SCRATCH_MAX];
+	struct store *store = open_store(directory);
+	struct db_connection *connection = db_take_writer(store->db);
+	struct ref_runs *runs;
+	size_t gone = 0;
+	assert_int_equal(ref_runs_open(connection, shape.runs, &runs, NULL), OK);
+	for (int round = 0; round < 40; round++) {
+		flush_some(runs, connection);
+		const struct known *one = &known[random_below((uint32_t)known_count)];
+		const uint64_t place = ref_place(1, one->hash);
+		int64_t rows[CLIENT_REF_RUNS_MAX], found[1];
+		size_t count = ref_runs_rows(runs, place, true, rows), seen = 0;
+		uint64_t generation = ref_runs_generation(runs);
+		for (uint32_t i = random_below(20); i > 0; i--)
+			flush_some(runs, connection);
+		for (size_t i = 0; i < count && !seen; i++)
+			assert_int_equal(ref_runs_read(connection, rows[i], place, 1, found, 1, &seen, NULL),
+			                 OK);
+		gone += !seen;
+		assert_true(seen || ref_runs_generation(runs) != generation);
+	}
+	assert_true(gone > 0);
+	ref_runs_close(runs);
+	db_give(connection);
+	store_close(store);
+	scratch_remove(directory);
+}
+
 /* ---- damage ---- */
 
 static int count_damaged(struct db_connection *connection, const char *literal)
@@ -301,7 +453,8 @@ static void finds_damage(void **state)
 		"DELETE FROM client_ref_runs",
 	};
 	for (size_t i = 0; i < sizeof damages / sizeof *damages; i++)
-		assert_int_not_equal(count_damaged(connection, damages[i]), OK);
+		if (count_damaged(connection, damages[i]) == OK)
+			fail_msg("not found: %s", damages[i]);
 	assert_counted(connection);
 	db_give(connection);
 	store_close(store);
@@ -310,8 +463,13 @@ static void finds_damage(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(finds_what_was_committed),
-	                                   cmocka_unit_test(takes_a_tree_over),
-	                                   cmocka_unit_test(finds_damage)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(finds_what_was_committed),
+		cmocka_unit_test(takes_a_tree_over),
+		cmocka_unit_test(is_looked_up_meanwhile),
+		cmocka_unit_test(nobody_looks_while_some_is_taken),
+		cmocka_unit_test(who_waits_is_told_of_new_runs),
+		cmocka_unit_test(finds_damage),
+	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
