@@ -86,7 +86,7 @@ static int say(struct visit *visit, int result)
 	if (result != ERR_VALIDATION && result != ERR_USAGE)
 		return result;
 	if (!visit->said.size)
-		visit->said = slice_of(arena_text(visit->arena, error_words(visit)));
+		visit->said = slice_of(error_words(visit));
 	error_clear(visit->error);
 	return OK;
 }

@@ -69,18 +69,54 @@ static int answer_get(struct visit *visit, struct slice path)
 	           : result;
 }
 
+/* A form that is not done, for there were too many: on its page again, if that can be shown. */
+static int answer_too_soon(struct visit *visit, struct slice path, int64_t wait_seconds)
+{
+	bool found;
+	const struct console_form *form = visit->signed_in ? form_find(visit, path) : NULL;
+	bool readable = !visit_check_form(visit);
+	error_clear(visit->error);
+	error_set(visit->error, ERR_RATE_LIMITED, MSG_NONE, NULL);
+	visit->error->retry_after_seconds = (int)wait_seconds;
+	int result = readable ? sign_in_refused(visit, path, &found) : ERR_RATE_LIMITED;
+	if (readable && !found)
+		result = form ? refuse_form(visit, form, ERR_RATE_LIMITED) : ERR_RATE_LIMITED;
+	return result;
+}
+
+static int64_t must_wait(const struct visit *visit)
+{
+	const struct console_request *request = visit->request;
+	if (request->wait_seconds || !request->post || !visit->signed_in || !request->count_form)
+		return request->wait_seconds;
+	return request->count_form(request->context, visit->session.user_id);
+}
+
 static int answer(struct visit *visit)
 {
 	bool found;
 	struct slice path = visit->request->path;
 	if (!path.size)
 		return visit_go(visit, "/");
+	int64_t wait_seconds = must_wait(visit);
+	if (wait_seconds)
+		return answer_too_soon(visit, path, wait_seconds);
 	int result = sign_in_answer(visit, path, &found);
 	if (found || result)
 		return result;
 	if (!visit->signed_in)
 		return come_in_first(visit, path);
 	return visit->request->post ? answer_post(visit, path) : answer_get(visit, path);
+}
+
+/* The address of a page behind a link is a secret, whatever is answered: nothing that the page asks
+ * for tells it, to no log either. Its form says which origin it is of, which some browsers would
+ * otherwise keep to themselves. */
+static struct console_answer no_answer_yet(const struct console_request *request)
+{
+	bool secret = slice_is(request->path, "/enter");
+	return (struct console_answer){.status = 500,
+	                               .referrer = secret ? "strict-origin" : "same-origin"};
 }
 
 int console_answer(struct admin *admin, const struct console_request *request, struct arena *arena,
@@ -94,19 +130,31 @@ int console_answer(struct admin *admin, const struct console_request *request, s
 		.answer = ret,
 		.error = error,
 	};
-	/* The address of a page behind a link is a secret, whatever is answered: nothing that the page
-	 * asks for tells it, to no log either. Its form says which origin it is of, which some browsers
-	 * would otherwise keep to themselves. */
-	bool secret = slice_is(request->path, "/enter");
-	*ret = (struct console_answer){.status = 500,
-	                               .referrer = secret ? "strict-origin" : "same-origin"};
+	*ret = no_answer_yet(request);
 	int result = visit_begin(&visit);
+	visit.stranger = result && error_http_status(result) >= 500;
 	if (!result)
 		result = answer(&visit);
 	/* There he adds one, signs in with his, or leaves the account. */
 	if (result == ERR_PASSKEY && visit_lacks_passkey(&visit))
 		result = visit_go(&visit, "/passkeys");
-	if (result && error_http_status(result) < 500)
-		result = draw_error(&visit, error_http_status(result), result);
-	return result;
+	return result ? draw_error(&visit, error_http_status(result), result) : OK;
+}
+
+int console_refuse(struct admin *admin, const struct console_request *request, int code,
+                   struct arena *arena, struct buf *out, struct console_answer *ret,
+                   struct error *error)
+{
+	struct visit visit = {
+		.admin = admin,
+		.request = request,
+		.arena = arena,
+		.out = out,
+		.answer = ret,
+		.error = error,
+		.stranger = true,
+	};
+	*ret = no_answer_yet(request);
+	visit_choose_language(&visit);
+	return draw_error(&visit, error_http_status(code), code);
 }

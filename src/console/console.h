@@ -34,6 +34,14 @@ struct console_request {
 	enum language language; /* that the browser asks for */
 	const char *address;    /* the client's, as text */
 	const char *agent;      /* what the browser says of itself; "" */
+	/* A form that comes too soon, from its address: it is shown again and not done; 0: it does not.
+	 */
+	int64_t wait_seconds;
+	/* Counts a form of a user, whose sessions and addresses may be many: seconds until he may send
+	 * one, 0: now. NULL: as many as he likes. */
+	int64_t (*count_form)(void *context, const char *user_id);
+	void *context;
+	const char *incident_id; /* that a page tells of a fault of ours; NULL: none */
 };
 
 /* Something that is downloaded. */
@@ -61,9 +69,16 @@ struct console_answer {
 	enum language language;
 };
 
-/* Answers; the body is appended to `out`, which is empty. ERR_* of what is no client's fault, with
- * what went wrong in `error`: the caller says so. `admin` must have a service. */
+/* Answers; the body is appended to `out`, which is empty. What went wrong is in `error` too, and
+ * ret->code tells of which the page is. ERR_*: not even that could be drawn. `admin` must have a
+ * service. */
 int console_answer(struct admin *admin, const struct console_request *request, struct arena *arena,
                    struct buf *out, struct console_answer *ret, struct error *error) MUST_CHECK;
+/* The page that says what is wrong with a request that gets no answer of its own, such as one
+ * beyond its rate or its deadline: in the language of the browser's cookie, without navigation, for
+ * nobody is asked who it is. Waits for nothing. `error` is of that code. */
+int console_refuse(struct admin *admin, const struct console_request *request, int code,
+                   struct arena *arena, struct buf *out, struct console_answer *ret,
+                   struct error *error) MUST_CHECK;
 
 #endif

@@ -6,6 +6,7 @@
 #include "console/passkeys.h"
 #include "console/qr.h"
 #include "console/visit.h"
+#include "service/interface.h"
 #include "service/settings.h"
 
 /* Addresses of this site alone, no script and no style within a page. */
@@ -113,6 +114,7 @@ static int put_globals(const struct visit *visit, struct json_writer *writer)
 	json_text(writer, "here", here(visit));
 	json_text(writer, "section", visit->page ? visit->page->section : NULL);
 	json_boolean(writer, "signed_in", visit->signed_in);
+	json_boolean(writer, "stranger", visit->stranger);
 	json_text(writer, "passkeys_origin", passkeys_origin(visit));
 	/* Words of this program alone. */
 	json_slice(writer, "done", known ? visit->done : slice_of(""));
@@ -174,26 +176,57 @@ static void name_field(const void *context, const char *name, enum language lang
 	         label ? label : name);
 }
 
+/* Of programs the general sentences speak, and of their headers. */
+static void put_in_words(struct error *error)
+{
+	char seconds[24];
+	bool limited = error->code == ERR_RATE_LIMITED;
+	if (!limited && error->code != ERR_UNAVAILABLE)
+		return;
+	if (error->message != MSG_NONE && error->message != MSG_HTTP_ADDRESS_RATE)
+		return;
+	snprintf(seconds, sizeof seconds, "%lld", (long long)error_retry_after(error->code, error));
+	error_set(error, error->code, limited ? MSG_CONSOLE_RATE : MSG_CONSOLE_UNAVAILABLE, seconds,
+	          NULL);
+}
+
 const char *error_words(const struct visit *visit)
 {
-	error_name_fields(visit->error, name_field, NULL);
-	return error_message(visit->error, visit->language);
+	struct error error = *visit->error;
+	put_in_words(&error);
+	error_name_fields(&error, name_field, NULL);
+	const char *words = arena_text(visit->arena, error_message(&error, visit->language));
+	return words ? words : "";
+}
+
+/* The page that a form stands on, where there is one. */
+static const char *stands_on(struct visit *visit)
+{
+	const struct console_request *request = visit->request;
+	const struct console_form *form = request->post ? form_find(visit, request->path) : NULL;
+	const char *path = form ? form_page(visit, form->page) : NULL;
+	return path ? arena_printf(visit->arena, CONSOLE_PATH "%s", path) : NULL;
 }
 
 int draw_error(struct visit *visit, int status, int code)
 {
 	BUF_AUTO struct buf data;
 	char number[8];
-	buf_init(&data, 4096);
+	buf_init(&data, 2 * CONSOLE_BODY_MAX);
 	struct json_writer writer = {.out = &data};
 	error_keep(visit->error, code);
 	snprintf(number, sizeof number, "%d", status);
 	json_begin_object(&writer, NULL);
 	json_text(&writer, "status", number);
 	json_text(&writer, "message", error_words(visit));
+	json_text(&writer, "form_page", stands_on(visit));
+	json_text(&writer, "incident_id", status >= 500 ? visit->request->incident_id : NULL);
 	json_end_object(&writer);
 	visit->answer->code = code;
 	visit->answer->location = NULL;
+	visit->said = visit->done = slice_of("");
 	int result = buf_check(&data);
-	return result ? result : draw_page(visit, status, &page_error, buf_slice(&data));
+	return result ? result
+	              : draw_page(visit, status, visit->signed_in ? &page_error_inside : &page_error,
+	                          buf_slice(&data));
 }

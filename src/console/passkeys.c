@@ -192,7 +192,7 @@ static int say_refused(struct visit *visit, int result)
 {
 	const struct template *page = visit->signed_in ? &page_again : &page_sign_in;
 	log_info("passkey_refused", "cause", error_reason(visit->error, result));
-	visit->said = slice_of(arena_text(visit->arena, error_words(visit)));
+	visit->said = slice_of(error_words(visit));
 	visit->answer->code = result;
 	return draw_page(visit, 403, page, slice_of("{}"));
 }
@@ -241,7 +241,7 @@ static int add(struct visit *visit, struct slice name)
 
 static int say_not_added(struct visit *visit, int result)
 {
-	visit->said = slice_of(arena_text(visit->arena, error_words(visit)));
+	visit->said = slice_of(error_words(visit));
 	visit->typed = &visit->form;
 	visit->typed_form = ADD;
 	visit->answer->code = result;

@@ -23,6 +23,15 @@ static bool is_said(int code)
 	return code == ERR_VALIDATION || code == ERR_REFUSED || code == ERR_RATE_LIMITED;
 }
 
+/* The page of the form again, with what is wrong. */
+static int say(struct visit *visit, int code, const struct template *page)
+{
+	visit->said = slice_of(error_words(visit));
+	visit->typed = &visit->form;
+	visit->answer->code = code;
+	return draw(visit, error_http_status(code), page);
+}
+
 static int ask(struct visit *visit)
 {
 	const struct people_asker asker = {.browser = visit->browser_cookie,
@@ -32,10 +41,7 @@ static int ask(struct visit *visit)
 	                             visit->language, &asker, visit->error);
 	if (!is_said(result))
 		return result ? result : visit_go(visit, "/sent");
-	visit->said = slice_of(arena_text(visit->arena, error_words(visit)));
-	visit->typed = &visit->form;
-	visit->answer->code = result;
-	return draw(visit, error_http_status(result), &page_sign_in);
+	return say(visit, result, &page_sign_in);
 }
 
 static int show_sent(struct visit *visit)
@@ -132,13 +138,8 @@ static int ask_again(struct visit *visit)
 		.browser = slice_of(browser), .in_session = true, .address = visit->request->address};
 	int result = people_ask_link(visit->admin->service, slice_of(visit->session.email),
 	                             visit->language, &asker, visit->error);
-	if (result && is_said(result)) {
-		visit->said = slice_of(arena_text(visit->arena, error_words(visit)));
-		visit->answer->code = result;
-		return draw(visit, error_http_status(result), &page_again);
-	}
 	if (result)
-		return result;
+		return is_said(result) ? say(visit, result, &page_again) : result;
 	visit_set_cookie(visit, COOKIE_BROWSER, browser, PEOPLE_LINK_US / US_PER_SECOND);
 	return visit_go(visit, "/sent");
 }
@@ -180,7 +181,7 @@ static int choose_language(struct visit *visit)
 		                             spanish ? LANGUAGE_SPANISH : LANGUAGE_ENGLISH, visit->error);
 	if (result)
 		return result;
-	visit_set_cookie(visit, COOKIE_LANGUAGE, spanish ? "es" : "en", INT64_C(365) * 24 * 3600);
+	visit_set_cookie(visit, COOKIE_LANGUAGE, spanish ? "es" : "en", LANGUAGE_SECONDS);
 	return go_back(visit);
 }
 
@@ -226,4 +227,11 @@ int sign_in_answer(struct visit *visit, struct slice path, bool *ret_found)
 		return result ? result : ways[i].answer(visit);
 	}
 	return OK;
+}
+
+int sign_in_refused(struct visit *visit, struct slice path, bool *ret_found)
+{
+	const struct template *page = visit->signed_in ? &page_again : &page_sign_in;
+	*ret_found = slice_is(path, visit->signed_in ? "/again" : "/sign-in");
+	return *ret_found ? say(visit, visit->error->code, page) : OK;
 }

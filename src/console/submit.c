@@ -61,8 +61,7 @@ static int find_made(struct visit *visit, const char *pattern, struct slice answ
 	return found ? OK : error_cause(visit->error, ERR_INTERNAL, "no %s was answered", open);
 }
 
-/* The page's path, with the places of the form's. */
-static const char *page_path(struct visit *visit, const char *pattern)
+const char *form_page(struct visit *visit, const char *pattern)
 {
 	BUF_AUTO struct buf path;
 	buf_init(&path, CONSOLE_BODY_MAX);
@@ -102,7 +101,7 @@ static int show_again(struct visit *visit, const struct console_form *form, cons
 	error_keep(visit->error, code);
 	const char *said = error_words(visit);
 	struct error why = *visit->error;
-	visit->said = slice_of(arena_text(visit->arena, said));
+	visit->said = slice_of(said);
 	visit->typed = &visit->form;
 	visit->typed_form = form->path;
 	error_clear(visit->error);
@@ -166,15 +165,25 @@ static int show_answer(struct visit *visit, const struct console_form *form, con
 	            : ERR_NO_MEMORY;
 }
 
+static bool is_of_other_account(const struct visit *visit)
+{
+	return !slice_is(fields_get(&visit->form, "in_account"), visit->session.chosen->account_id);
+}
+
+int refuse_form(struct visit *visit, const struct console_form *form, int code)
+{
+	const char *path = form_page(visit, form->page);
+	return path && !is_of_other_account(visit) ? show_again(visit, form, path, code) : code;
+}
+
 int submit_form(struct visit *visit, const struct console_form *form)
 {
 	BUF_AUTO struct buf arguments;
 	BUF_AUTO struct buf answer;
 	buf_init(&arguments, 4 * CONSOLE_BODY_MAX);
 	buf_init(&answer, ADMIN_RESULT_MAX);
-	const char *path = page_path(visit, form->page);
-	if (path &&
-	    !slice_is(fields_get(&visit->form, "in_account"), visit->session.chosen->account_id))
+	const char *path = form_page(visit, form->page);
+	if (path && is_of_other_account(visit))
 		return refuse_other_account(visit, path);
 	int result = path ? form_arguments(visit, form, &arguments) : ERR_NO_MEMORY;
 	if (!result)
@@ -196,7 +205,7 @@ int submit_form(struct visit *visit, const struct console_form *form)
 		result = read_unchanged(visit, &answer, &unchanged);
 	if (!result && form->leads) {
 		result = find_made(visit, form->leads, buf_slice(&answer));
-		path = result ? NULL : page_path(visit, form->leads);
+		path = result ? NULL : form_page(visit, form->leads);
 		result = result ? result : path ? OK : ERR_NO_MEMORY;
 	}
 	return result ? result : visit_go_done(visit, path, unchanged ? form->unchanged : form->done);

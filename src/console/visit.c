@@ -67,7 +67,7 @@ static int give_browser_cookie(struct visit *visit)
 	return OK;
 }
 
-static void choose_language(struct visit *visit)
+void visit_choose_language(struct visit *visit)
 {
 	struct slice chosen = read_cookie(visit, COOKIE_LANGUAGE);
 	visit->language = visit->request->language;
@@ -78,6 +78,10 @@ static void choose_language(struct visit *visit)
 	else if (slice_is(chosen, "en"))
 		visit->language = LANGUAGE_ENGLISH;
 	visit->answer->language = visit->language;
+	/* What is refused before anybody looks at the session speaks so, too. */
+	const char *own = visit->language == LANGUAGE_SPANISH ? "es" : "en";
+	if (visit->signed_in && !visit->request->post && !slice_is(chosen, own))
+		visit_set_cookie(visit, COOKIE_LANGUAGE, own, LANGUAGE_SECONDS);
 }
 
 static int find_session(struct visit *visit)
@@ -112,7 +116,7 @@ int visit_begin(struct visit *visit)
 	visit->known_cookie = read_cookie(visit, COOKIE_KNOWN);
 	visit->again = read_cookie(visit, COOKIE_AGAIN);
 	int result = find_session(visit);
-	choose_language(visit);
+	visit_choose_language(visit);
 	if (!result && !visit->signed_in && !visit->request->post)
 		result = give_browser_cookie(visit);
 	if (!result)

@@ -27,6 +27,7 @@ struct visit {
 	struct slice known_cookie;       /* that is kept from a sign-in; the same */
 	struct slice again;              /* where to go on behind a sign-in, with what was typed */
 	bool signed_in;                  /* then `session` is there */
+	bool stranger;                   /* whether he has a session was not asked, or not found out */
 	struct session_view session;
 	const struct console_page *page; /* that is shown, or a form's; NULL: none */
 	const struct fields *typed;      /* shown in the page's forms again; NULL: nothing */
@@ -41,6 +42,8 @@ struct visit {
 
 /* Reads query, cookies and session. ERR_*: nothing can be answered but an error page. */
 int visit_begin(struct visit *visit) MUST_CHECK;
+/* That of the user, else of the browser's cookie, else of what the browser asks for. */
+void visit_choose_language(struct visit *visit);
 /* Whether the chosen account asks for passkeys, and the session was begun without one. */
 bool visit_lacks_passkey(const struct visit *visit);
 /* Whether a POST may be what it says: made by a page of this console for this browser. */
@@ -67,6 +70,7 @@ bool is_own_field(struct slice name);
 #define COOKIE_AGAIN "constancia-again"
 #define COOKIE_DONE "constancia-done"
 #define COOKIE_LANGUAGE "constancia-language"
+#define LANGUAGE_SECONDS (INT64_C(365) * 24 * 3600)
 #define TYPED_BY "typed_by"
 /* Who is signed in, and for which account: whoever signs in next may be another. */
 const char *visit_typist(struct visit *visit);
@@ -80,7 +84,7 @@ int visit_remember(struct visit *visit, const char *path, const struct fields *t
 int draw_page(struct visit *visit, int status, const struct template *page, struct slice data)
 	MUST_CHECK;
 /* What went wrong, in the visitor's language; fields are called as forms call them (field.… of
- * texts.txt). */
+ * texts.txt). In the request's arena. */
 const char *error_words(const struct visit *visit);
 /* The page that says what is wrong: visit->error, or the general sentence of the code. */
 int draw_error(struct visit *visit, int status, int code) MUST_CHECK;
@@ -178,6 +182,11 @@ void put_argument(struct json_writer *writer, const char *operation, const char 
 /* ---- submit.c, export.c, sign_in.c ---- */
 
 int submit_form(struct visit *visit, const struct console_form *form) MUST_CHECK;
+/* Shows the form again, filled in, with the sentence of visit->error, and does nothing. ERR_*, the
+ * code or another: its page cannot be shown. */
+int refuse_form(struct visit *visit, const struct console_form *form, int code) MUST_CHECK;
+/* The page's path, with the places of the path that was asked for. NULL: no memory. */
+const char *form_page(struct visit *visit, const char *pattern);
 /* Whether a form that failed so is shown again, filled in, with what is wrong: what he who typed
  * can mend or must know. Not what is a fault of ours, whose page names the incident, nor what he
  * may not do at all. */
@@ -192,6 +201,9 @@ int answer_base64(struct visit *visit, const char *type, const char *name, struc
 /* The pages and forms that need no session, and those of the session itself; *ret_found as
  * above. */
 int sign_in_answer(struct visit *visit, struct slice path, bool *ret_found) MUST_CHECK;
+/* The same of a form of theirs that is not done: its page again, with the sentence of visit->error.
+ */
+int sign_in_refused(struct visit *visit, struct slice path, bool *ret_found) MUST_CHECK;
 /* What a session begins with, and what its browser keeps of it. */
 struct entry {
 	char cookie[PEOPLE_SECRET_SIZE]; /* of the session, once it has begun */

@@ -4,10 +4,13 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "console/console.h"
 #include "http/header.h"
 #include "http/internal.h"
 #include "http/html.h"
 #include "http/object_stream.h"
+
+#define SAID_HEAD_MAX 8192
 
 void answer_drop_object(struct exchange *exchange)
 {
@@ -48,7 +51,8 @@ static bool is_page(const struct exchange *exchange)
 	const struct operation *operation = exchange->operation;
 	if (!operation && exchange->route)
 		operation = exchange->route->operations[METHOD_GET];
-	return operation && operation->page && !header_prefers_json(exchange->head.accept);
+	bool page = (operation && operation->page) || console_has(exchange);
+	return page && !header_prefers_json(exchange->head.accept);
 }
 
 /* What is wrong with the clock the log says once, when it begins; that strangers hand in more files
@@ -63,10 +67,10 @@ static void log_incident(const struct exchange *exchange, int code, const char *
 	          *cause ? cause : error_message(&exchange->error, LANGUAGE_ENGLISH), NULL);
 }
 
-void answer_incident(struct exchange *exchange, int code)
+void answer_incident(struct exchange *exchange, int code, const char *incident_id)
 {
-	incident_id_make(exchange->incident_id);
-	log_incident(exchange, code, exchange->incident_id);
+	memcpy(exchange->incident_id, incident_id, sizeof exchange->incident_id);
+	log_incident(exchange, code, incident_id);
 }
 
 void answer_error(struct exchange *exchange, int code)
@@ -77,10 +81,12 @@ void answer_error(struct exchange *exchange, int code)
 		error->code = code;
 	}
 	int status = error_http_status(code);
-	if (status >= 500)
-		answer_incident(exchange, code);
 	char incident_id[sizeof exchange->incident_id];
 	memcpy(incident_id, exchange->incident_id, sizeof incident_id);
+	if (status >= 500) {
+		incident_id_make(incident_id);
+		answer_incident(exchange, code, incident_id);
+	}
 	struct error_answer said = {
 		.code = code,
 		.error = error,
@@ -91,8 +97,11 @@ void answer_error(struct exchange *exchange, int code)
 	};
 	buf_clear(&exchange->out);
 	error_json(&said, &exchange->out);
+	struct console_answer drawn;
 	bool as_page = is_page(exchange);
-	if (as_page && !buf_check(&exchange->out))
+	bool in_console =
+		as_page && console_has(exchange) && console_draw_error(exchange, code, incident_id, &drawn);
+	if (as_page && !in_console && !buf_check(&exchange->out))
 		html_error(exchange, status);
 	/* What cannot even be said is a fault of ours. */
 	if (buf_check(&exchange->out) && status < 500)
@@ -104,7 +113,9 @@ void answer_error(struct exchange *exchange, int code)
 		            buf_slice(&exchange->out));
 	exchange->error_code = code;
 	memcpy(exchange->incident_id, incident_id, sizeof exchange->incident_id);
-	if (as_page)
+	if (in_console)
+		console_headers(exchange, &drawn);
+	else if (as_page)
 		html_headers(exchange);
 	struct answer *answer = &exchange->answer;
 	answer->retry_after_seconds = error_retry_after(code, error);
@@ -236,7 +247,7 @@ void answer_say_now(struct exchange *exchange)
 		MHD_get_connection_info(exchange->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
 	struct header_list list;
 	BUF_AUTO struct buf text;
-	buf_init(&text, 8192);
+	buf_init(&text, SAID_HEAD_MAX + exchange->answer.body.size);
 	collect(exchange, &list);
 	buf_printf(&text, "HTTP/1.1 %d %s\r\n", exchange->answer.status,
 	           reason(exchange->answer.status));

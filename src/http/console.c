@@ -7,6 +7,7 @@
 #include "http/header.h"
 #include "http/internal.h"
 #include "http/representation.h"
+#include "service/interface.h"
 
 #define COOKIES_MAX 8192
 
@@ -34,6 +35,12 @@ static const char *address_text(struct exchange *exchange)
 	return arena_text(&exchange->arena, text);
 }
 
+/* On a worker. */
+static int64_t count_form(void *context, const char *user_id)
+{
+	return guard_user_wait(context, user_id);
+}
+
 /* On the polling thread, while the connection's headers are there. */
 static int begin(struct exchange *exchange, struct error *error)
 {
@@ -56,12 +63,15 @@ static int begin(struct exchange *exchange, struct error *error)
 	request->query = exchange->query;
 	request->path = slice_make(exchange->path.data + sizeof CONSOLE_PATH - 1,
 	                           exchange->path.size - (sizeof CONSOLE_PATH - 1));
+	request->wait_seconds = exchange->rate.allowed ? 0 : exchange->rate.retry_after_seconds;
+	request->count_form = exchange->operation->tells_rate ? count_form : NULL;
+	request->context = exchange;
 	return body_check_encoding(exchange, error);
 }
 
 /* ---- the answer ---- */
 
-static void put_headers(struct exchange *exchange, const struct console_answer *answer)
+void console_headers(struct exchange *exchange, const struct console_answer *answer)
 {
 	exchange->answer.vary = "Accept-Language, Cookie";
 	exchange->answer.language = answer->language == LANGUAGE_SPANISH ? "es" : "en";
@@ -93,13 +103,16 @@ static int put_file(struct exchange *exchange, const struct console_file *file, 
 
 static int work(struct exchange *exchange, struct error *error)
 {
-	struct console_request *request = exchange->console;
+	struct console_request request = *exchange->console;
 	struct admin *admin = exchange->server->admin;
 	struct console_answer answer;
 	if (!admin)
 		return error_set(error, ERR_NOT_FOUND, MSG_HTTP_PATH, NULL);
-	request->body = buf_slice(&exchange->body);
-	int result = console_answer(admin, request, &exchange->arena, &exchange->out, &answer, error);
+	char incident_id[INCIDENT_ID_SIZE];
+	incident_id_make(incident_id);
+	request.incident_id = incident_id;
+	request.body = buf_slice(&exchange->body);
+	int result = console_answer(admin, &request, &exchange->arena, &exchange->out, &answer, error);
 	if (result)
 		return result;
 	if (answer.file)
@@ -108,12 +121,42 @@ static int work(struct exchange *exchange, struct error *error)
 		answer_with(exchange, answer.status, answer.type, buf_slice(&exchange->out));
 	if (result)
 		return result;
-	put_headers(exchange, &answer);
+	console_headers(exchange, &answer);
 	exchange->error_code = answer.code;
-	exchange->answer.retry_after_seconds = answer.code ? error->retry_after_seconds : 0;
+	exchange->answer.retry_after_seconds = answer.code ? error_retry_after(answer.code, error) : 0;
 	if (answer.code && answer.status >= 500)
-		answer_incident(exchange, answer.code);
+		answer_incident(exchange, answer.code, incident_id);
 	return 0;
+}
+
+/* ---- what is refused before, or too late ---- */
+
+bool console_has(const struct exchange *exchange)
+{
+	static const char own[] = CONSOLE_PATH;
+	size_t size = sizeof own - 1;
+	struct slice path = exchange->route ? slice_of(exchange->route->pattern) : exchange->path;
+	return path.size >= size && memcmp(path.data, own, size) == 0 &&
+	       (path.size == size || path.data[size] == '/');
+}
+
+bool console_draw_error(struct exchange *exchange, int code, const char *incident_id,
+                        struct console_answer *ret)
+{
+	struct console_request request = {.address = "", .agent = "", .language = exchange->language};
+	struct error said = exchange->error;
+	bool has_path = exchange->path.size >= sizeof CONSOLE_PATH - 1;
+	if (exchange->console)
+		request = *exchange->console;
+	else if (exchange->connection && !keep_header(exchange, "Cookie", &request.cookie))
+		return false;
+	if (!exchange->console && has_path)
+		request.path = slice_make(exchange->path.data + sizeof CONSOLE_PATH - 1,
+		                          exchange->path.size - (sizeof CONSOLE_PATH - 1));
+	request.post = exchange->method && strcmp(exchange->method, "POST") == 0;
+	request.incident_id = incident_id;
+	return exchange->server->admin && !console_refuse(exchange->server->admin, &request, code,
+	                                                  &exchange->arena, &exchange->out, ret, &said);
 }
 
 const struct operation operation_console = {
@@ -134,6 +177,7 @@ const struct operation operation_console_receipt = {.open = true,
                                                     .work = work};
 const struct operation operation_console_form = {.open = true,
                                                  .page = true,
+                                                 .tells_rate = true,
                                                  .free_query = true,
                                                  .bucket = 3,
                                                  .costs = 10,
@@ -142,6 +186,7 @@ const struct operation operation_console_form = {.open = true,
 /* A form too; whoever waits for a commit keeps no page waiting. */
 const struct operation operation_console_try = {.open = true,
                                                 .page = true,
+                                                .tells_rate = true,
                                                 .free_query = true,
                                                 .bucket = 3,
                                                 .costs = 10,
@@ -151,6 +196,7 @@ const struct operation operation_console_try = {.open = true,
 /* The same of the answer of an endpoint, or of the payment provider. */
 const struct operation operation_console_call = {.open = true,
                                                  .page = true,
+                                                 .tells_rate = true,
                                                  .free_query = true,
                                                  .bucket = 3,
                                                  .costs = 10,
@@ -160,6 +206,7 @@ const struct operation operation_console_call = {.open = true,
 /* What sends mails, or may be guessed at. */
 const struct operation operation_console_sign_in = {.open = true,
                                                     .page = true,
+                                                    .tells_rate = true,
                                                     .free_query = true,
                                                     .bucket = 4,
                                                     .costs = 50,

@@ -29,6 +29,7 @@ struct operation;
 struct upload;
 struct checked_file;
 struct console_request;
+struct console_answer;
 
 #define OUT_MAX ((size_t)4 * 1024 * 1024)
 #define EXTRA_HEADERS_MAX 12
@@ -152,9 +153,9 @@ void answer_out(struct exchange *exchange, int status);
 /* The Error record; 5xx get an incident id, logged beside the cause. exchange->error tells more
  * when its code is `code`. */
 void answer_error(struct exchange *exchange, int code);
-/* Of a page that tells of a fault itself: logs it with an incident, which the request's line has.
+/* Of a page that tells of a fault itself: logs it with its incident, which the request's line has.
  */
-void answer_incident(struct exchange *exchange, int code);
+void answer_incident(struct exchange *exchange, int code, const char *incident_id);
 /* After answer_with: the body is a part of an object of the content store that must exist. */
 int answer_object(struct exchange *exchange, const char *object, uint64_t offset, uint64_t size,
                   struct error *error) MUST_CHECK;

@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <netinet/in.h>
 
+#include "base/digest.h"
 #include "http/credential.h"
 #include "http/header.h"
 #include "http/internal.h"
@@ -197,18 +198,50 @@ static int64_t address_rate(const struct exchange *exchange)
 
 /* Several buckets for an address: public downloads and pages have their own, and so have the
  * notices of a payment provider. The operator's own listener has none. */
-static bool rate_by_address(struct exchange *exchange, bool open)
+static bool rate_of_bucket(struct exchange *exchange, unsigned bucket, int64_t rate)
 {
-	int64_t rate = address_rate(exchange);
-	if (open && exchange->operation->costs > 1) /* in a bucket of its own */
-		rate = (rate + exchange->operation->costs - 1) / exchange->operation->costs;
-	unsigned bucket = open ? 1 + exchange->operation->bucket : 0;
 	if (exchange->loop->is_operators)
 		return true;
 	uint64_t id = address_id(exchange) ^ bucket * UINT64_C(0x5bd1e9955bd1e995);
 	exchange->rate =
 		rate_take(exchange->server->limiter, id, rate, rate * LIVE_BURST, exchange->started_us);
 	return exchange->rate.allowed;
+}
+
+static int64_t operation_rate(const struct exchange *exchange)
+{
+	int64_t rate = address_rate(exchange);
+	unsigned costs = exchange->operation->costs;
+	return costs > 1 ? (rate + costs - 1) / costs : rate; /* in a bucket of its own */
+}
+
+static bool rate_by_address(struct exchange *exchange, bool open)
+{
+	return open
+	           ? rate_of_bucket(exchange, 1 + exchange->operation->bucket, operation_rate(exchange))
+	           : rate_of_bucket(exchange, 0, address_rate(exchange));
+}
+
+/* What is not done is a page like others. */
+static bool rate_is_told(struct exchange *exchange)
+{
+	const struct rate_state beyond = exchange->rate;
+	bool told =
+		exchange->operation->tells_rate && rate_of_bucket(exchange, 1, address_rate(exchange));
+	exchange->rate = beyond;
+	return told;
+}
+
+int64_t guard_user_wait(const struct exchange *exchange, const char *user_id)
+{
+	const struct sha256 digest = sha256_of(user_id, strlen(user_id));
+	int64_t rate = operation_rate(exchange);
+	uint64_t id;
+	memcpy(&id, digest.bytes, sizeof id);
+	const struct rate_state state =
+		rate_take(exchange->server->limiter, mix(id ^ exchange->server->address_salt[0]), rate,
+	              rate * LIVE_BURST, clock_monotonic_us());
+	return state.allowed ? 0 : state.retry_after_seconds;
 }
 
 static bool rate_by_key(struct exchange *exchange)
@@ -338,7 +371,7 @@ int guard_check(struct exchange *exchange, const char *method_text, struct error
 	const struct operation *operation = exchange->operation;
 	if (!operation->open)
 		return check_rest(exchange, check_key(exchange, error), error);
-	if (!rate_by_address(exchange, true))
+	if (!rate_by_address(exchange, true) && !rate_is_told(exchange))
 		return rate_refusal(exchange, error);
 	return check_rest(exchange, 0, error);
 }

@@ -118,6 +118,16 @@ size_t check_size_max(const struct exchange *exchange);
 size_t checked_file_held(const struct checked_file *file); /* NULL-safe */
 void checked_file_free(struct checked_file *file);         /* NULL-safe */
 
+/* ---- console.c ---- */
+/* Whether what is asked for is the console, or below it. */
+bool console_has(const struct exchange *exchange);
+/* The console's own page of an error, in `out`. False: it cannot be drawn, and `out` is as it was
+ * but for a page's beginning. On a thread that polls too. */
+bool console_draw_error(struct exchange *exchange, int code, const char *incident_id,
+                        struct console_answer *ret);
+/* Those of what was drawn; behind answer_with. */
+void console_headers(struct exchange *exchange, const struct console_answer *answer);
+
 /* Runs `work` of the operation on a worker, or answers 503. */
 void work_submit(struct exchange *exchange);
 

@@ -25,6 +25,7 @@ struct operation {
 	unsigned bucket; /* open: which one of the address; 0: that of public pages and downloads */
 	unsigned costs;  /* open: as many requests; 0: one */
 	bool page;       /* for people: errors are pages too, unless JSON is preferred */
+	bool tells_rate; /* open: beyond its rate it counts as a public page, and says so itself */
 	bool listed;     /* a page that search engines may list */
 	enum lane lane;
 	bool writes;     /* refused while the channel or account is suspended */

@@ -483,6 +483,7 @@ def test_no_log_has_what_a_link_or_a_cookie_carries(start):
     assert lines
     text = service.log.read_text()
     assert url.rpartition("=")[2] not in text
+    assert visitor.cookies.pop("constancia-language") == "en"
     for cookie in visitor.cookies.values():
         assert cookie not in text
     assert url.rpartition("=")[2] not in service.monitor("/metrics")[1]

@@ -1,0 +1,129 @@
+"""What the console answers where it does not answer: in its own look, in the reader's language, with a way on."""
+
+import re
+import secrets
+
+import pytest
+
+from console import Visitor, invited
+from markup import Page
+
+SAME = {"Sec-Fetch-Site": "same-origin"}
+RATE = 50  # of which forms have a tenth, and four seconds of it at once
+
+
+def spaniard(service, account):
+    """Whose console is in Spanish, and whose browser asks for English."""
+    email = f"{secrets.token_hex(6)}@example.org"
+    service.admin("user", "invite", "--account", account, "--email", email, "--role", "owner", "--language", "es")
+    return Visitor(service, "en").enter(service.admin("user", "link", email)["url"])
+
+
+def looks_like_the_console(visitor, status, language="es"):
+    assert visitor.status == status, visitor.text()
+    page = Page(visitor.body)
+    assert page.language == language and visitor.headers["content-language"] == language
+    assert "/assets/console.css" in visitor.body
+    assert "/console/" in visitor.links() or any(form.action == "/console/sign-in" for form in page.forms)
+    assert 'action="/verify"' not in visitor.body and "Retry-After" not in visitor.body
+    assert "form-action 'self'" in visitor.headers["content-security-policy"]
+    return page
+
+
+def told_seconds(visitor):
+    """Those of the page, which are those of the header."""
+    seconds = int(visitor.headers["retry-after"])
+    assert seconds >= 1 and re.search(rf"\b{seconds} s\b", visitor.text()), visitor.text()
+
+
+def test_a_form_that_comes_too_soon_is_shown_again(start):
+    service = start(rate__live=RATE)
+    account = service.new_account()
+    visitor = spaniard(service, account)
+    guest = f"{secrets.token_hex(6)}@example.org"
+    own = visitor.get("/console/users").own_fields()
+    for _ in range(4 * RATE):
+        visitor.post("/console/language", {**own, "language": "es", "next": "/console/users"}, **SAME)
+        if visitor.status == 429:
+            break
+    visitor.post("/console/users/invite", {**own, "email": guest, "role": "accountant"}, **SAME)
+    page = looks_like_the_console(visitor, 429)
+    assert "<nav" in visitor.body and 'role="alert"' in visitor.body
+    told_seconds(visitor)
+    (form,) = [form for form in page.forms if form.action == "/console/users/invite"]
+    assert form.values()["email"] == guest and form.values()["role"] == "accountant"
+    assert guest not in str(service.admin("user", "list", "--account", account))
+
+
+def test_a_sign_in_that_comes_too_soon_keeps_the_address(start):
+    service = start(rate__live=RATE)
+    visitor = Visitor(service, "es").get("/console/sign-in")
+    fields = {"token": visitor.token(), "email": "somebody@example.org"}
+    for _ in range(8):
+        visitor.post("/console/sign-in", fields, **SAME)
+        if visitor.status == 429:
+            break
+    looks_like_the_console(visitor, 429)
+    told_seconds(visitor)
+    assert 'value="somebody@example.org"' in visitor.body
+
+
+def test_pages_beyond_the_rate_are_refused_in_the_language_of_the_cookie(start):
+    service = start(rate__live=3)
+    visitor = spaniard(service, service.new_account())
+    for _ in range(20):
+        visitor.get("/console/users")
+        if visitor.status == 429:
+            break
+    looks_like_the_console(visitor, 429)
+    assert "<nav" not in visitor.body, "nobody has asked who it is"
+    told_seconds(visitor)
+    # A form gets no page either then; it leads to where it stood.
+    for _ in range(8):
+        visitor.post("/console/users/invite", {"email": "x"}, **SAME)
+        if visitor.status == 429 and "<nav" not in visitor.body:
+            break
+    looks_like_the_console(visitor, 429)
+    assert "/console/users" in visitor.links()
+    assert Visitor(service, "es").get("/console/sign-in", Accept="application/json").status == 429
+
+
+def test_a_user_has_one_rate_from_wherever_he_comes(start):
+    service = start(rate__live=RATE, service__trusted_proxies="127.0.0.0/8")
+    account = service.new_account()
+    visitor = spaniard(service, account)
+    own = visitor.get("/console/users").own_fields()
+    statuses = []
+    for number in range(30):
+        visitor.post("/console/language", {**own, "language": "es", "next": "/console/users"},
+                     **{"X-Forwarded-For": f"192.0.2.{number}"}, **SAME)
+        statuses.append(visitor.status)
+    assert statuses[:20] == [303] * 20 and 429 in statuses, statuses
+    looks_like_the_console(visitor, statuses[-1])
+    other = spaniard(service, account)
+    own = other.get("/console/users").own_fields()
+    other.post("/console/language", {**own, "language": "es", "next": "/console/users"},
+               **{"X-Forwarded-For": "192.0.2.200"}, **SAME)
+    assert other.status == 303, "somebody else's is his own"
+
+
+@pytest.mark.parametrize("method, path, body, status", [
+    ("PUT", "/console/users", None, 405), ("DELETE", "/console", None, 405), ("POST", "/console", "a=b", 405),
+    ("POST", "/console/users/invite", "email=" + "x" * 400_000, 413)], ids=["put", "delete", "post", "large"])
+def test_what_cannot_be_asked_for_is_told_by_the_console(service, method, path, body, status):
+    visitor = spaniard(service, service.new_account())
+    visitor.ask(method, path, body, **SAME, **{"Content-Type": "application/x-www-form-urlencoded"})
+    looks_like_the_console(visitor, status)
+    if status == 413:
+        assert "/console/users" in visitor.links()
+
+
+def test_errors_of_a_signed_in_user_keep_the_navigation(service):
+    visitor = spaniard(service, service.new_account())
+    visitor.get("/console/nothing")
+    looks_like_the_console(visitor, 404)
+    assert "<nav" in visitor.body
+    visitor.post("/console/users/invite", {"email": "x"}, **SAME)
+    looks_like_the_console(visitor, 403)
+    assert "<nav" in visitor.body and "/console/users" in visitor.links()
+    assert Visitor(service, "es").get("/consoles").headers["content-type"] == "application/json"
