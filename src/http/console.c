@@ -175,15 +175,17 @@ const struct operation operation_console_receipt = {.open = true,
                                                     .lane = LANE_RECEIPTS,
                                                     .begin = begin,
                                                     .work = work};
+/* What waits for a commit keeps nobody waiting who reads. */
 const struct operation operation_console_form = {.open = true,
                                                  .page = true,
                                                  .tells_rate = true,
                                                  .free_query = true,
                                                  .bucket = 3,
                                                  .costs = 10,
+                                                 .lane = LANE_FORMS,
                                                  .begin = begin,
                                                  .work = work};
-/* A form too; whoever waits for a commit keeps no page waiting. */
+/* A form too, of those that wait for a registration. */
 const struct operation operation_console_try = {.open = true,
                                                 .page = true,
                                                 .tells_rate = true,
@@ -210,5 +212,6 @@ const struct operation operation_console_sign_in = {.open = true,
                                                     .free_query = true,
                                                     .bucket = 4,
                                                     .costs = 50,
+                                                    .lane = LANE_FORMS,
                                                     .begin = begin,
                                                     .work = work};

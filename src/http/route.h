@@ -9,12 +9,13 @@ enum method { METHOD_GET, METHOD_POST, METHOD_COUNT, METHOD_OTHER };
 /* Workers of their own, so that nobody waits behind what takes longer. */
 enum lane {
 	LANE_OWN,     /* that of the loop: readers' or operators' */
-	LANE_READERS, /* what is read from the store, and the console's forms */
+	LANE_READERS, /* what is read from the store */
 	LANE_OPERATORS,
 	LANE_KEYS,     /* a key that is not known yet */
 	LANE_CONTENT,  /* declared content, which waits for the disk or is across a network */
 	LANE_CHECKS,   /* files that were handed in, which take a processor for seconds */
 	LANE_RECEIPTS, /* the same, and the signing process */
+	LANE_FORMS,    /* those of the console: a commit, which may wait for a standby */
 	LANE_TRIES,    /* a registration that is waited for */
 	LANE_CALLS,    /* the answer of somebody else's server */
 	LANE_COUNT

@@ -49,7 +49,8 @@ static bool start_workers(struct http_server *server)
 		[LANE_READERS] = {2, 2}, [LANE_OPERATORS] = {2, 2},
 		[LANE_KEYS] = {2, 2},    [LANE_CONTENT] = {content, content - content / 5},
 		[LANE_CHECKS] = {1, 1},  [LANE_RECEIPTS] = {1, 1},
-		[LANE_TRIES] = {1, 1},   [LANE_CALLS] = {4, 2},
+		[LANE_FORMS] = {4, 2},   [LANE_TRIES] = {1, 1},
+		[LANE_CALLS] = {4, 2},
 	};
 	bool started = true;
 	for (int lane = LANE_READERS; lane < LANE_COUNT; lane++) {

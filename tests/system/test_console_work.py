@@ -4,12 +4,14 @@ import json
 import re
 import secrets
 import threading
+import time
 
 import pytest
 
 from client import Client, eventually
 from console import invited, signed_in
 from hooks import BadReceiver, Owner, Receiver, attempts, ended
+from postgres import Cluster
 
 HOSTILE = "<script>alert(1)</script> \"'&amp; ‮drow"
 
@@ -396,6 +398,37 @@ def test_whoever_tests_an_endpoint_keeps_nobody_waiting(start):
     assert all(one.status in (200, 303) for one in people), [one.text() for one in people]
     channel.close()
     other.close()
+
+
+@pytest.mark.postgresql
+def test_whoever_waits_for_a_commit_keeps_nobody_waiting_who_reads(start):
+    """Forms wait for the standby as long as they may; what is read waits for none."""
+    with Cluster(standbys=1) as cluster:
+        service = start(store__url=cluster.url(cluster.create_database()), store__commit_timeout="60s",
+                        http__deadline="120s")
+        channel = service.new_channel()
+        event = channel.test.register({}).expect(201).json["event_id"]
+        people = [user_of(service, channel.account_id) for _ in range(2)]
+        reader = user_of(service, channel.account_id, "reader")
+        threads = [threading.Thread(target=one.get("/console/channels").send, args=("/console/channels/open",), kwargs={
+            "name": f"Waits {number}", "declarant": "Anna", "modality": "content"})
+            for number, one in enumerate(people)]
+        eventually(lambda: service.metric("http_connections") == 1, "only the channel's is left")
+        cluster.standby.freeze()
+        try:
+            for thread in threads:
+                thread.start()
+            eventually(lambda: service.metric("http_connections") == 1 + len(threads), "they have come")
+            time.sleep(1)
+            assert reader.get("/console/channels").status == 200
+            channel.test.get(f"/v1/events/{event}").expect(200)
+            assert all(thread.is_alive() for thread in threads), "they wait still"
+        finally:
+            cluster.standby.thaw()
+            for thread in threads:
+                thread.join()
+        assert [one.status for one in people] == [303, 303], [one.text() for one in people]
+        channel.close()
 
 
 # ---- who ----
