@@ -63,6 +63,13 @@ class Browser:
     def type(self, selector, text):
         self.ask("POST", f"{self.find(selector)}/value", {"text": text})
 
+    def clear(self, selector):
+        self.ask("POST", f"{self.find(selector)}/clear", {})
+
+    def accept(self):
+        """What a page asks before it does something."""
+        self.ask("POST", f"{self.session}/alert/accept", {})
+
     def click(self, selector):
         self.ask("POST", f"{self.find(selector)}/click", {})
 
