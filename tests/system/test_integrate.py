@@ -14,10 +14,13 @@ import socket
 import subprocess
 import sys
 import time
+import types
+import urllib.parse
 
 import pytest
 
-from client import ROOT, free_port
+from client import ROOT, eventually, free_port
+from console import Visitor
 from program import BINARY, clean_environment
 
 pytestmark = pytest.mark.sqlite  # the store of a development service
@@ -71,6 +74,7 @@ def test_every_line_works_when_pasted(checkout):
         while "The tour is over" not in told():
             assert service.poll() is None and time.monotonic() < end, told()[-4000:]
             time.sleep(0.2)
+        judge_demo(told())
         with terminal("\n".join(rest), checkout, environment) as (shell, said):
             try:
                 shell.wait(PATIENCE)
@@ -80,6 +84,51 @@ def test_every_line_works_when_pasted(checkout):
             assert shell.returncode == 0, text[-4000:]
         assert service.poll() is None
     judge(text)
+
+
+def opened(link):
+    """The console that it leads to."""
+    parts = urllib.parse.urlsplit(link)
+    visitor = Visitor(types.SimpleNamespace(public_url=f"{parts.scheme}://{parts.netloc}")).enter(link)
+    assert visitor.status == 200 and "demo@example.org" in visitor.body and "<nav" in visitor.body
+    return visitor
+
+
+def test_the_link_of_the_ready_file_opens_the_console(start):
+    """Once; scripts/run prints another, which would take its place."""
+    service = start()
+    link = service.ready["console_url"]
+    assert opened(link).get("/console/channels").status == 200
+    parts = urllib.parse.urlsplit(link)
+    again = Visitor(service).get(f"{parts.path}?{parts.query}").send("/console/enter")
+    assert again.status == 403
+
+
+def judge_demo(text):
+    """The link of the tour opens a console with something to look at."""
+    (link,) = re.findall(r"^(http://\S+/console/enter\?link=[0-9a-f]{64})$", text, re.MULTILINE)
+    visitor = opened(link)
+
+    def rows(path):
+        assert visitor.get(path).status == 200, path
+        return json.loads(visitor.content)
+    assert rows("/console/usage.json?by=channel") and sum(one["events"] for one in rows("/console/usage.json")) >= 27
+    channels = re.findall(r"/console/channels/(chn_\w+)", visitor.get("/console/channels").body)
+    shown = [visitor.get(f"/console/certifications?channel={one}&status=completed").body for one in set(channels)]
+    assert len(set(re.findall(r"/console/certifications/(CERT-[\w-]+)", " ".join(shown)))) >= 1
+    assert {"paid", "pending"} <= {one["state"] for one in rows("/console/money/purchases.json")}
+    assert "purchase" in {one["kind"] for one in rows("/console/money/movements.json")}
+    assert "colleague@example.org" in visitor.get("/console/users").text()
+    hooks = set(re.findall(r"/console/webhooks/(whk_\w+)", visitor.get("/console/webhooks").body))
+
+    def there(*states):
+        return any("/notices/ntc_" in visitor.get(f"/console/webhooks/{one}?status={state}").body
+                   for one in hooks for state in states)
+    eventually(lambda: there("delivered"), "a notice was delivered")
+    eventually(lambda: there("waiting", "failed"), "another was refused")
+    for page in ("", "events", "keys", "limits", "money", "usage", "certifications", "sessions"):
+        assert visitor.get(f"/console/{page}").status == 200 and "<table" in visitor.body, page
+    assert 'class="act"' in visitor.get("/console/acts").body
 
 
 def judge(text):
