@@ -1,5 +1,7 @@
 #include "console/acts.h"
 
+#include "pages_made.h"
+
 static const struct proof_file {
 	const char *name, *member;
 	bool is_seal, is_record;
@@ -49,4 +51,24 @@ int acts_file(struct visit *visit)
 	if (!result && !file)
 		result = error_set(visit->error, ERR_NOT_FOUND, MSG_CONSOLE_NO_PAGE, NULL);
 	return result ? result : put_file(visit, file, proof);
+}
+
+static void put_operation(struct json_writer *data, const char *name)
+{
+	json_begin_object(data, NULL);
+	json_text(data, "operation", name);
+	json_end_object(data);
+}
+
+int acts_operations(struct visit *visit, struct json_writer *data)
+{
+	const struct admin_operation *operation;
+	json_begin_array(data, "operations");
+	for (size_t i = 0; (operation = admin_operation_at(i)); i++) {
+		if (template_word(&all_words, "act_name", slice_of(operation->name), visit->language))
+			put_operation(data, operation->name);
+	}
+	put_operation(data, "passkey add"); /* which is none of the administration */
+	json_end_array(data);
+	return buf_check(data->out);
 }

@@ -9,4 +9,7 @@
  * end. ERR_NOT_FOUND: also while it is not sealed. */
 int acts_file(struct visit *visit) MUST_CHECK;
 
+/* Adds "operations": what an act may be, of those that have a name for people (act_name.…). */
+int acts_operations(struct visit *visit, struct json_writer *data) MUST_CHECK;
+
 #endif

@@ -44,7 +44,8 @@ const struct console_page console_pages[] = {
      .section = "acts",
      .sources =
          (const struct console_source[]){
-			 {"acts", "audit list", "limit=50 after=?after " ACTS_FILTER, "act_id"}, {0}}},
+			 {"acts", "audit list", "limit=50 after=?after " ACTS_FILTER, "act_id"}, {0}},
+     .more = acts_operations},
 	{.path = "/acts/{act}",
      .template = &page_act,
      .section = "acts",

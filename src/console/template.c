@@ -145,6 +145,9 @@ const char *template_word(const struct template_words *words, const char *group,
 	int size = snprintf(name, sizeof name, "%s.%.*s", group, (int)word.size, word.data);
 	if (size < 0 || (size_t)size >= sizeof name)
 		return NULL;
+	for (char *at = name; *at; at++)
+		if (*at == ' ' || *at == '-')
+			*at = '_';
 	const struct template_word *found =
 		bsearch(name, words->words, words->count, sizeof *words->words, compare_words);
 	return found ? found->forms[language] : NULL;

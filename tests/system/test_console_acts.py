@@ -45,6 +45,24 @@ def words(visitor):
     return " ".join(visitor.text().split())
 
 
+def test_acts_have_names_and_are_chosen_by_them(service, account):
+    owner = somebody(service, account)
+    owner.send("/console/language", language="es")
+    owner.get("/console/acts")
+    choice = re.search(r'<select id="operation" name="operation">(.*?)</select>', owner.body, re.S)[1]
+    options = dict(re.findall(r'<option value="([^"]*)"[^>]*>([^<]+)</option>', choice))
+    assert options["account set"] == "Ajustes de la cuenta cambiados" and options[""] == "todos"
+    console = pathlib.Path(__file__).resolve().parents[2] / "src/console"
+    forms = {found for file in console.glob("pages*.c") for rows in
+             re.findall(r"const struct console_form \w+\[\] = \{(.*?)\n\};", file.read_text(), re.S)
+             for found in re.findall(r'\.operation = "([a-z ]+)"', rows)}
+    assert len(forms) > 30 and forms | {"passkey add"} <= set(options), "whatever a form does has a name"
+    assert all(name != option for option, name in options.items())
+    owner.get("/console/acts?operation=account+set")
+    assert '<option value="account set" selected>' in owner.body
+    assert set(re.findall("<summary><strong>([^<]+)</strong>", owner.body)) == {"Ajustes de la cuenta cambiados"}
+
+
 def test_an_act_shows_what_was_done_and_its_seal(service, account):
     act = sealed(service, newest(service, account, "account set"))
     assert act["seal"]["round"] >= 1
@@ -55,7 +73,7 @@ def test_an_act_shows_what_was_done_and_its_seal(service, account):
     assert f"/console/acts/{act['act_id']}" in owner.links()
     owner.get(f"/console/acts/{act['act_id']}")
     text = words(owner)
-    for told in ("Act: account set", act["act_id"], "operator", f"asked by {HOSTILE}", f"One {HOSTILE}",
+    for told in ("Account settings changed", "account set", act["act_id"], "operator", f"asked by {HOSTILE}", f"One {HOSTILE}",
                  act["seal"]["segment_id"], act["seal"]["authority"], "without probative value"):
         assert told in text, told
     assert "<script>alert" not in owner.body
@@ -63,7 +81,7 @@ def test_an_act_shows_what_was_done_and_its_seal(service, account):
     assert act["seal"]["sealed_at"][:16] in owner.body
     owner.send("/console/language", language="es")
     text = words(owner.get(f"/console/acts/{act['act_id']}"))
-    assert "Acto: account set" in text and "Hora del sello de tiempo" in text and "operador" in text
+    assert "Ajustes de la cuenta cambiados" in text and "Hora del sello de tiempo" in text and "operador" in text
 
 
 def test_the_act_of_a_user_names_him_and_his_address(service, account):

@@ -243,6 +243,31 @@ def test_what_has_not_had_its_turn_is_not_tried_again(start):
     channel.close()
 
 
+def test_what_has_failed_is_asked_for_anew(start):
+    """With the same channel, mode and events, as they are priced today."""
+    service = start()
+    channel = service.new_channel(credits=5)
+    for number in range(3):
+        channel.test.register({"number": number}).expect(201)
+    made = channel.test.certified(seq_from=2, seq_to=3)["certification_id"]
+    assert service.stop() == 0
+    service.store.change("UPDATE certifications SET status = 'failed', incident_id = 'inc_x', last_error = '26: no'")
+    service.start()
+    page = f"/console/certifications/{made}"
+    link = f"{NEW}?channel={channel.id}&mode=test&seq_from=2&seq_to=3"
+    assert link not in somebody(service, channel.account_id, "reader").get(page).links()
+    developer = somebody(service, channel.account_id, language="es")
+    assert link in developer.get(page).links() and "Pedir otra de los mismos eventos" in shown(developer)
+    developer.get(link)
+    assert developer.status == 200 and 'name="seq_from" inputmode="numeric" maxlength="15" autocomplete="off" ' \
+        'value="2"' in developer.body
+    developer.send(ASK)
+    again = re.search("CERT-[0-9A-Z-]+", developer.location)[0]
+    told = service.admin("certification", "show", again)
+    assert again != made and (told["first_sequence"], told["last_sequence"], told["mode"]) == (2, 3, "test")
+    channel.close()
+
+
 @pytest.mark.parametrize("query, words", [
     ("seq_from=1", "exactly one pair"), ("seq_from=3&seq_to=2", "must not be greater"),
     ("seq_from=1&seq_to=99", "last event of the chain, which is 2"), ("from=2020-02-31&to=2020-03-01", "“From”"),
