@@ -117,6 +117,18 @@ class Browser:
             self.ask("POST", f"{self.session}/goog/cdp/execute",
                      {"cmd": command, "params": parameters})
 
+    def devtools(self, command, **parameters):
+        return self.ask("POST", f"{self.session}/goog/cdp/execute", {"cmd": command, "params": parameters})
+
+    def keys(self, text):
+        """Typed where the reader is, as with a keyboard alone."""
+        found = self.ask("GET", f"{self.session}/element/active")
+        self.ask("POST", f"{self.session}/element/{found[ELEMENT]}/value", {"text": text})
+
+    def printed(self):
+        """What its printed page has, as PDF."""
+        return base64.b64decode(self.ask("POST", f"{self.session}/print", {}))
+
     def close(self):
         self.ask("DELETE", self.session)
         self.process.terminate()

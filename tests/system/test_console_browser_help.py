@@ -1,0 +1,156 @@
+"""What a browser makes easier in the console, and what it must not make harder: progress that goes on by itself, the
+reader's own time, copying, the keyboard alone, paper, and a small screen in either language."""
+
+import contextlib
+import re
+import secrets
+import subprocess
+import urllib.error
+
+import pytest
+
+from browser import browse
+from client import eventually
+from test_console_browser import MONEY, WORDS, expect, spend
+
+TAB, ENTER, DOWN = "\ue004", "\ue007", "\ue015"
+
+
+def come_in(service, browser, account, language="en"):
+    email = f"{secrets.token_hex(6)}@example.org"
+    service.admin("user", "invite", "--account", account, "--email", email, "--role", "owner", "--language", language)
+    browser.open(service.admin("user", "link", email)["url"])
+    browser.click("main button")
+    expect(browser, "h1", WORDS[language]["overview"])
+    return email
+
+
+@pytest.fixture(scope="module")
+def sealing(start):
+    return start(seal__interval="8s")
+
+
+def test_a_certification_goes_on_before_the_readers_eyes(sealing, browse):
+    """It waits for the seal of its events; nobody asks for the page again."""
+    channel = sealing.new_channel(credits=5)
+    browser = browse("en")
+    come_in(sealing, browser, channel.account_id)
+    channel.live.register({"number": 1}).expect(201)
+    made = channel.live.certify(seq_from=1, seq_to=1).expect(202).json["certification_id"]
+    browser.open(f"{sealing.public_url}/console/certifications/{made}")
+    assert browser.has("[data-refresh] progress") and not browser.has("main section table")
+
+    def is_done():
+        with contextlib.suppress(urllib.error.HTTPError):  # between the one page and the other
+            return not browser.has("[data-refresh]") and browser.has("main section table")
+    eventually(is_done, "its page has become that of a completed one")
+    assert browser.url().endswith(made) and ".pdf" in browser.text("main section table")
+    channel.close()
+
+
+def test_times_stand_in_the_readers_zone_too(service, browse):
+    account = service.new_account(credits=5)
+    browser = browse("en")
+    browser.devtools("Emulation.setTimezoneOverride", timezoneId="America/Bogota")
+    come_in(service, browser, account)
+    browser.open(f"{service.public_url}/console/sessions")
+    times = browser.texts("main time")
+    assert times and all(re.search(r"UTC \(.+GMT-5\)$", time) for time in times), times
+    hours = [[int(hour) for hour in re.findall(r"(\d\d):\d\d", time)] for time in times]
+    assert all(utc % 12 == (own + 5) % 12 for utc, own in hours), times
+    assert "in your zone" in browser.text("footer")
+    browser.devtools("Emulation.setTimezoneOverride", timezoneId="UTC")
+    browser.open(f"{service.public_url}/console/sessions")
+    assert not browser.has("time .zone") and "in your zone" not in browser.text("footer")
+
+
+@pytest.mark.parametrize("language, before, after", [("en", "Copy", "Copied"), ("es", "Copiar", "Copiado")])
+def test_a_hash_is_copied_whole(service, browse, language, before, after):
+    channel = service.new_channel(credits=5)
+    event = channel.test.register({"number": 1}).expect(201).json["event_id"]
+    browser = browse(language)
+    come_in(service, browser, channel.account_id, language)
+    browser.devtools("Browser.grantPermissions", permissions=["clipboardReadWrite", "clipboardSanitizedWrite"])
+    browser.open(f"{service.public_url}/console/events/{event}")
+    hashes = browser.texts("code.hash")
+    assert len(hashes) > 3 and len(browser.texts("code.hash + button.copy")) == len(hashes)
+    assert browser.text("code.hash + button.copy") == before
+    browser.click("code.hash + button.copy")
+    eventually(lambda: browser.text("code.hash + button.copy") == after, "it says so")
+    assert browser.run("return navigator.clipboard.readText()") == hashes[0]
+    channel.close()
+
+
+@pytest.mark.parametrize("language", ["en", "es"])
+def test_a_form_is_filled_and_sent_by_the_keyboard_alone(service, browse, language):
+    account, guest = service.new_account(), f"{secrets.token_hex(6)}@example.org"
+    browser = browse(language)
+    come_in(service, browser, account, language)
+    browser.open(f"{service.public_url}/console/users")
+
+    def tab_to(wanted):
+        for _ in range(60):
+            browser.keys(TAB)
+            if browser.run("const e = document.activeElement; return e.id || e.className") == wanted:
+                return
+        pytest.fail(f"Tab does not lead to {wanted}")
+    tab_to("skip")
+    browser.keys(ENTER)
+    assert browser.run("return location.hash") == "#content"
+    tab_to("invite_email")
+    assert browser.run("return getComputedStyle(document.activeElement).outlineStyle") != "none", "one sees where one is"
+    browser.keys(guest)
+    tab_to("invite_role")
+    browser.keys(DOWN)
+    chosen = browser.value("#invite_role")
+    assert chosen == "accountant"
+    tab_to("main")
+    browser.keys(ENTER)
+    expect(browser, "#messages", WORDS[language]["done"])
+    (added,) = [one for one in service.admin("user", "list", "--account", account)["data"] if one["email"] == guest]
+    assert added["role"] == chosen
+
+
+@pytest.mark.parametrize("language", ["en", "es"])
+def test_a_printed_page_has_what_is_to_be_read_alone(service, browse, tmp_path, language):
+    words = WORDS[language]
+    channel = service.new_channel(credits=5)
+    event = channel.test.register({"number": 1}).expect(201).json
+    browser = browse(language)
+    email = come_in(service, browser, channel.account_id, language)
+    for page, told in (("users", email), (f"events/{event['event_id']}", event["event_id"])):
+        browser.open(f"{service.public_url}/console/{page}")
+        (tmp_path / "page.pdf").write_bytes(browser.printed())
+        text = subprocess.run(["pdftotext", "-layout", tmp_path / "page.pdf", "-"], check=True, capture_output=True,
+                              text=True).stdout
+        assert told in text, text
+        for gone in ("webhooks", "acts", "passkeys", "money"):
+            assert words[gone] not in text, (page, gone)
+        browser.devtools("Emulation.setEmulatedMedia", media="print")
+        shown = browser.run("""return [...document.querySelectorAll("nav, form, button, footer, .skip")]
+            .filter(one => getComputedStyle(one).display !== "none" && one.getClientRects().length)
+            .map(one => one.outerHTML.slice(0, 100))""")
+        assert shown == [], page
+        browser.devtools("Emulation.setEmulatedMedia", media="")
+    channel.close()
+
+
+@pytest.mark.parametrize("language", ["en", "es"])
+def test_no_page_is_wider_than_a_phone(service, browse, language):
+    account = service.new_account(credits=5)
+    browser = browse(language)
+    come_in(service, browser, account, language)
+    channel = service.new_channel(account_id=account)
+    event = channel.test.register({"reference": "R" * 80}, "r" * 200).expect(201).json["event_id"]
+    channel.close()
+    endpoint = service.admin("webhook", "create", "--account", account, "--url",
+                             f"http://127.0.0.1:9/{'long' * 100}")
+    service.secrets.add(endpoint["secret"])
+    pages = (*MONEY, spend(service, account), "", "users", "sessions", "acts", "account", "passkeys", "again", "nothing",
+             "try", "channels", "keys", "limits", "webhooks", "events", f"events/{event}", f"channels/{channel.id}",
+             f"webhooks/{endpoint['endpoint_id']}", "certifications/new")
+    browser.emulate(390, "light", 844)
+    for page in pages:
+        browser.open(f"{service.public_url}/console/{page}")
+        assert browser.run("return document.documentElement.lang") == language
+        assert browser.run("return document.documentElement.scrollWidth <= innerWidth"), page
