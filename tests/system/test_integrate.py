@@ -216,6 +216,12 @@ def test_the_receivers_take_what_is_bounded_and_signed(tmp_path, language):
             assert [status_of(port, head, body) for _ in range(2)] == [None, None]
 
 
+def test_every_document_is_in_the_table_of_the_readme():
+    table = [line for line in (ROOT / "README.md").read_text(encoding="utf-8").splitlines() if line.startswith("| ")]
+    for page in (ROOT / "docs").glob("*.md"):
+        assert any(f"](docs/{page.name})" in line for line in table), page.name
+
+
 def test_the_page_is_found():
     for page, link in (("README.md", "docs/integrate.md"), ("docs/architecture.md", "integrate.md")):
         assert f"]({link})" in (ROOT / page).read_text(encoding="utf-8"), page
