@@ -198,6 +198,8 @@ static struct exchange *successor(const struct exchange *exchange)
 	memcpy(fresh->request_id, exchange->request_id, sizeof fresh->request_id);
 	fresh->method = exchange->method;
 	fresh->address = exchange->address;
+	char *path = arena_copy(&fresh->arena, exchange->path.data, exchange->path.size);
+	fresh->path = slice_make(path ? path : "", path ? exchange->path.size : 0);
 	fresh->route = exchange->route;
 	fresh->operation = exchange->operation;
 	fresh->head = exchange->head;

@@ -17,7 +17,7 @@ ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
 
 class Browser:
     def __init__(self, directory, language="en", script=True):
-        self.port, self.scripted = free_port(), script
+        self.port, self.scripted, self.media = free_port(), script, ""
         self.process = subprocess.Popen(["chromedriver", f"--port={self.port}"],
                                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         eventually(self.is_ready, "chromedriver answers")
@@ -113,7 +113,7 @@ class Browser:
                 ("Emulation.setDeviceMetricsOverride",
                  {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}),
                 ("Emulation.setEmulatedMedia",
-                 {"features": [{"name": "prefers-color-scheme", "value": scheme}]})):
+                 {"media": self.media, "features": [{"name": "prefers-color-scheme", "value": scheme}]})):
             self.ask("POST", f"{self.session}/goog/cdp/execute",
                      {"cmd": command, "params": parameters})
 

@@ -2,6 +2,7 @@
 
 import re
 import secrets
+import socket
 
 import pytest
 
@@ -116,6 +117,24 @@ def test_what_cannot_be_asked_for_is_told_by_the_console(service, method, path, 
     looks_like_the_console(visitor, status)
     if status == 413:
         assert "/console/users" in visitor.links()
+
+
+def test_what_takes_too_long_leads_back_to_its_form(start):
+    """An endpoint takes the test notice and answers nothing; the request's deadline comes first."""
+    service = start(http__deadline="2s", webhook__timeout="60s")
+    account = service.new_account()
+    visitor = spaniard(service, account)
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        endpoint = service.admin("webhook", "create", "--account", account, "--url",
+                                 f"http://127.0.0.1:{mute.getsockname()[1]}/")
+        service.secrets.add(endpoint["secret"])
+        page = f"/console/webhooks/{endpoint['endpoint_id']}"
+        visitor.get(page)
+        with pytest.raises(AssertionError):  # which no other page may be
+            visitor.send(f"{page}/test")
+    looks_like_the_console(visitor, 503)
+    told_seconds(visitor)
+    assert page in visitor.links() and re.search("inc_[0-9a-f]+", visitor.body)
 
 
 def test_errors_of_a_signed_in_user_keep_the_navigation(service):
