@@ -228,6 +228,10 @@ static void test_ends(void **state)
 	assert_null(all_pictures[1]);
 	assert_null(template_word(&all_words, "status", slice_of("o\0n"), LANGUAGE_ENGLISH));
 	assert_null(template_word(&all_words, "status", slice_of(""), LANGUAGE_ENGLISH));
+	assert_string_equal(template_word(&all_words, "status", slice_of("half on"), LANGUAGE_ENGLISH),
+	                    "Half on");
+	assert_string_equal(template_word(&all_words, "status", slice_of("half-on"), LANGUAGE_SPANISH),
+	                    "Medio encendido");
 	size_t pages = 0;
 	while (all_pages[pages])
 		pages++;
