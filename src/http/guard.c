@@ -10,6 +10,7 @@
 #include "http/internal.h"
 
 #define LIVE_BURST 4 /* the capacity of a live key's bucket, in seconds of its rate */
+#define BUCKET_STEP UINT64_C(0x5bd1e9955bd1e995) /* between the buckets of one address, or user */
 
 /* ---- the head ---- */
 
@@ -202,7 +203,7 @@ static bool rate_of_bucket(struct exchange *exchange, unsigned bucket, int64_t r
 {
 	if (exchange->loop->is_operators)
 		return true;
-	uint64_t id = address_id(exchange) ^ bucket * UINT64_C(0x5bd1e9955bd1e995);
+	uint64_t id = address_id(exchange) ^ bucket * BUCKET_STEP;
 	exchange->rate =
 		rate_take(exchange->server->limiter, id, rate, rate * LIVE_BURST, exchange->started_us);
 	return exchange->rate.allowed;
@@ -238,9 +239,9 @@ int64_t guard_user_wait(const struct exchange *exchange, const char *user_id)
 	int64_t rate = operation_rate(exchange);
 	uint64_t id;
 	memcpy(&id, digest.bytes, sizeof id);
-	const struct rate_state state =
-		rate_take(exchange->server->limiter, mix(id ^ exchange->server->address_salt[0]), rate,
-	              rate * LIVE_BURST, clock_monotonic_us());
+	id ^= exchange->server->address_salt[0] ^ exchange->operation->bucket * BUCKET_STEP;
+	const struct rate_state state = rate_take(exchange->server->limiter, mix(id), rate,
+	                                          rate * LIVE_BURST, clock_monotonic_us());
 	return state.allowed ? 0 : state.retry_after_seconds;
 }
 
