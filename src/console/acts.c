@@ -68,7 +68,10 @@ int acts_operations(struct visit *visit, struct json_writer *data)
 		if (template_word(&all_words, "act_name", slice_of(operation->name), visit->language))
 			put_operation(data, operation->name);
 	}
-	put_operation(data, "passkey add"); /* which is none of the administration */
+	/* Which are none of the administration. */
+	put_operation(data, "passkey add");
+	put_operation(data, "sign in");
+	put_operation(data, "sign out");
 	json_end_array(data);
 	return buf_check(data->out);
 }
