@@ -167,7 +167,8 @@ static int run_rotate(const struct admin_call *call, struct json_writer *out, st
 {
 	struct slice endpoint_id = admin_slice(call, "endpoint");
 	int64_t until_us = store_now_us(call->admin->store) + WEBHOOK_OVERLAP_US;
-	int result = store_rotate_webhook(call->admin->store, endpoint_id, until_us, error);
+	int result = store_rotate_webhook(call->admin->store, endpoint_id, until_us,
+	                                  admin_given(call, "end_previous"), error);
 	return result ? result : show(call, endpoint_id, true, out, error);
 }
 
@@ -425,7 +426,9 @@ const struct admin_operation admin_webhook_operations[] = {
 	{.name = "webhook rotate",
      .summary = "make a new secret, shown this once; both sign for 24 hours",
      .changes = true,
-     .parameters = {ENDPOINT},
+     .parameters = {ENDPOINT, ADMIN_FLAG_SWITCH("end_previous",
+                                                "also while the secret before the present one "
+                                                "signs, which ends at once")},
      .run = run_rotate},
 	{.name = "webhook enable",
      .summary = "enable an endpoint again and take up what waits for it",

@@ -217,12 +217,17 @@ def test_limits_are_set_shown_with_their_use_and_deleted(service, account, devel
 
 # ---- webhooks ----
 
-def make_endpoint(developer, url, **fields):
-    developer.get("/console/webhooks")
-    developer.send("/console/webhooks/make", url=url, **fields)
+def kept_secret(developer):
     assert developer.status == 200, developer.text()
     secret = re.search(r'<p class="secret"><code class="hash">(whsec_[0-9a-f]{64})</code>', developer.body)[1]
     developer.service.secrets.add(secret)
+    return secret
+
+
+def make_endpoint(developer, url, **fields):
+    developer.get("/console/webhooks")
+    developer.send("/console/webhooks/make", url=url, **fields)
+    secret = kept_secret(developer)
     return re.search(r"/console/webhooks/(whk_[a-z0-9]+)", developer.body)[1], secret
 
 
@@ -250,6 +255,26 @@ def test_an_endpoint_is_made_tested_and_its_secret_rotated(service, developer):
         harmless(developer)
     developer.get(page).send(f"{page}/test")
     assert "no complete answer" in developer.text() and "What went wrong" in developer.text()
+
+
+def test_a_former_secret_that_signs_is_ended_by_who_says_so(service, account, developer):
+    endpoint = service.admin("webhook", "create", "--account", account, "--url", "https://example.org/rotated")
+    service.secrets.add(endpoint["secret"])
+    page = f"/console/webhooks/{endpoint['endpoint_id']}"
+    assert "end_previous" not in developer.get(page).body
+    developer.send(f"{page}/rotate")
+    assert kept_secret(developer)
+    developer.get(page)
+    assert 'name="end_previous"' in developer.body and "a receiver may have only that one yet" in developer.text()
+    developer.send(f"{page}/rotate")
+    assert developer.status == 409 and "“End the former secret at once”" in developer.text()
+    assert service.admin("webhook", "show", endpoint["endpoint_id"])["secret_version"] == 2
+    developer.send("/console/language", language="es")
+    developer.get(page).send(f"{page}/rotate")
+    assert developer.status == 409 and "«Terminar el secreto anterior en el acto»" in developer.text()
+    developer.send(f"{page}/rotate", end_previous="true")
+    assert developer.status == 200 and kept_secret(developer)
+    assert service.admin("webhook", "show", endpoint["endpoint_id"])["secret_version"] == 3
 
 
 def test_an_endpoint_is_changed_disabled_enabled_and_deleted(service, developer):

@@ -219,14 +219,37 @@ int store_change_webhook(struct store *store, struct slice endpoint_id, const ch
 	return end_write(connection, db_execute(query, NULL, error), error);
 }
 
+/* Two secrets sign at a time, so a third one would silence the first at once, which may be all that
+ * a receiver has. */
+static int refuse_while_both_sign(struct db_connection *connection,
+                                  const struct locked_endpoint *locked, struct error *error)
+{
+	struct db_query *query =
+		db_query(connection, "SELECT previous_secret_until FROM webhook_endpoints"
+	                         " WHERE account = $1 AND endpoint = $2");
+	db_bind_integer(query, locked->account);
+	db_bind_integer(query, locked->endpoint);
+	int64_t until_us = db_step(query) ? row_time(query, 0) : TIME_NONE;
+	int result = db_end(query, error);
+	if (result || until_us == TIME_NONE || until_us <= db_now_us(db_of(connection)))
+		return result;
+	char until[TIME_TEXT_SIZE];
+	time_format(until_us, until);
+	return error_set(error, ERR_CONFLICT, MSG_STORE_WEBHOOK_ROTATED, until, NULL);
+}
+
 int store_rotate_webhook(struct store *store, struct slice endpoint_id, int64_t previous_until_us,
-                         struct error *error)
+                         bool end_previous, struct error *error)
 {
 	struct db_connection *connection;
 	struct locked_endpoint locked;
 	int result = change_locked(store, endpoint_id, &connection, &locked, error);
 	if (result)
 		return result;
+	if (!end_previous)
+		result = refuse_while_both_sign(connection, &locked, error);
+	if (result)
+		return end_write(connection, result, error);
 	struct db_query *query =
 		db_query(connection, "UPDATE webhook_endpoints SET secret_version = secret_version + 1,"
 	                         " previous_secret_until = $3 WHERE account = $1 AND endpoint = $2");

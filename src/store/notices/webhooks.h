@@ -49,9 +49,10 @@ int store_list_webhooks(struct store *store, struct slice account_id, struct sli
 /* What is NULL stays as it is; types "" stands for every type. */
 int store_change_webhook(struct store *store, struct slice endpoint_id, const char *url,
                          const char *types, struct error *error) MUST_CHECK;
-/* The next secret version; the present one goes on to sign beside it until previous_until_us. */
+/* The next secret version; the present one goes on to sign beside it until previous_until_us.
+ * ERR_CONFLICT: the one before it signs still, and would not any more; unless end_previous. */
 int store_rotate_webhook(struct store *store, struct slice endpoint_id, int64_t previous_until_us,
-                         struct error *error) MUST_CHECK;
+                         bool end_previous, struct error *error) MUST_CHECK;
 /* disabled_by: who disables it, "operator" or "user"; NULL: it is enabled, which forgets failures
  * and takes up what waits. */
 int store_switch_webhook(struct store *store, struct slice endpoint_id, const char *disabled_by,

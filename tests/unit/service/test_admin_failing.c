@@ -38,7 +38,7 @@ static const struct step steps[] = {
      "A=account_id"},
 	{"webhook create", "{\"account\":\"$A\",\"url\":\"https://example.org/\"}", "W=endpoint_id"},
 	{"webhook update", "{\"endpoint\":\"$W\",\"types\":\"balance.low\"}", NULL},
-	{"webhook rotate", "{\"endpoint\":\"$W\"}", NULL},
+	{"webhook rotate", "{\"endpoint\":\"$W\",\"end_previous\":true}", NULL},
 	{"webhook disable", "{\"endpoint\":\"$W\"}", NULL},
 	{"webhook enable", "{\"endpoint\":\"$W\"}", NULL},
 	{"threshold create", "{\"account\":\"$A\",\"credits\":4000}", NULL},
