@@ -12,6 +12,21 @@
 #define DAYS_MAX 400  /* of a plot, and of the table of a history */
 #define PLOT_ROWS 800 /* live and test of each day */
 
+/* ---- payment pages ---- */
+
+static bool has_pages(const struct settings *settings)
+{
+	return strcmp(settings->payment_provider, "manual") != 0 && *settings->payment_return_url;
+}
+
+int money_purchase(struct visit *visit, struct json_writer *data)
+{
+	const struct settings *settings = visit->admin->service->settings;
+	if (has_pages(settings))
+		json_text(data, "page_provider", settings->payment_provider);
+	return OK;
+}
+
 /* ---- top-up ---- */
 
 /* It may be on another page of the packs, or not be on sale any more. */
@@ -39,9 +54,7 @@ int money_state(struct visit *visit, struct json_writer *data)
 	struct json *json;
 	struct slice text;
 	const struct settings *settings = visit->admin->service->settings;
-	json_boolean(data, "pages",
-	             strcmp(settings->payment_provider, "manual") != 0 &&
-	                 *settings->payment_return_url);
+	json_boolean(data, "pages", has_pages(settings));
 	buf_init(&arguments, CONSOLE_BODY_MAX);
 	buf_add_text(&arguments, "{}");
 	int result = ask_operation(visit, "topup show", buf_slice(&arguments), &text, &json);

@@ -7,6 +7,8 @@
 /* "topup": the answer of `topup show`, where the account has one. "pages": whether purchases get a
  * payment page of a provider. */
 int money_state(struct visit *visit, struct json_writer *data) MUST_CHECK;
+/* Of one purchase: which provider makes payment pages, if one does. */
+int money_purchase(struct visit *visit, struct json_writer *data) MUST_CHECK;
 /* To the page on which the purchase {sale} can be paid; to the console's own page on it when there
  * is none. */
 int money_pay(struct visit *visit) MUST_CHECK;

@@ -95,6 +95,16 @@ static int run_purchase_create(const struct admin_call *call, struct json_writer
 	return result ? result : show_purchase(call, slice_of(sale_id), NULL, out, error);
 }
 
+static int run_purchase_page(const struct admin_call *call, struct json_writer *out,
+                             struct error *error)
+{
+	struct slice sale_id = admin_slice(call, "sale");
+	if (!call->admin->service)
+		return error_set(error, ERR_UNAVAILABLE, MSG_SALE_PAGE_NO_SERVICE, NULL);
+	int result = service_ask_payment_page(call->admin->service, call->admin->store, sale_id, error);
+	return result ? result : show_purchase(call, sale_id, NULL, out, error);
+}
+
 static int run_purchase_list(const struct admin_call *call, struct json_writer *out,
                              struct error *error)
 {
@@ -196,6 +206,11 @@ const struct admin_operation admin_purchase_operations[] = {
      .summary = "show a purchase",
      .parameters = {SALE},
      .run = run_purchase_show},
+	{.name = "purchase page",
+     .summary = "ask the provider again for a page on which a purchase is paid",
+     .changes = true,
+     .parameters = {SALE},
+     .run = run_purchase_page},
 	{.name = "purchase pay",
      .summary = "confirm that a purchase was paid: its credits come",
      .changes = true,

@@ -331,29 +331,62 @@ int service_try_payment(struct service *service, const char *holder, struct erro
 
 /* ---- pages ---- */
 
+/* False: none was made. */
+static bool make_page(struct service *service, const struct purchase_record *record,
+                      struct payment_result *ret)
+{
+	char key[PAYMENT_KEY_SIZE];
+	snprintf(key, sizeof key, "%s-page", record->sale_id);
+	struct payment_order order = {
+		.sale_code = record->sale_id,
+		.idempotency_key = key, /* one page for a purchase, however often it is asked for */
+		.amount_minor = record->amount_minor + record->tax_minor,
+		.currency = currency_text(record->currency),
+		.customer = text(record->customer),
+		.payment_method = text(record->payment_method),
+		.description = record->description,
+	};
+	return !payment_page(service->payments, &order, ret, NULL) && *ret->payment_url;
+}
+
 int service_make_payment_page(struct service *service, struct slice sale_id, struct error *error)
 {
 	ARENA_AUTO struct arena arena;
 	arena_init(&arena, PAYMENT_MEMORY_MAX);
 	struct purchase_record record;
+	struct payment_result made;
 	if (quiet_is(service))
 		return OK; /* as when the provider does not answer */
 	int result = store_find_purchase(service->store, sale_id, &arena, &record, error);
-	if (result || record.state != PURCHASE_PENDING)
+	if (result || record.state != PURCHASE_PENDING || !make_page(service, &record, &made))
 		return result;
-	char key[PAYMENT_KEY_SIZE];
-	snprintf(key, sizeof key, "%s-page", record.sale_id);
-	struct payment_order order = {
-		.sale_code = record.sale_id,
-		.idempotency_key = key,
-		.amount_minor = record.amount_minor + record.tax_minor,
-		.currency = currency_text(record.currency),
-		.customer = text(record.customer),
-		.payment_method = text(record.payment_method),
-		.description = record.description,
-	};
-	struct payment_result made;
-	if (payment_page(service->payments, &order, &made, error) || !*made.payment_url)
-		return OK;
 	return store_set_payment_url(service->store, sale_id, made.payment_url, error);
+}
+
+/* Of what a top-up charges the provider makes pages itself, when it is declined. */
+static bool is_paid_on_page(const struct service *service, const struct purchase_record *record)
+{
+	return record->state == PURCHASE_PENDING && !record->payment &&
+	       strcmp(record->provider, payment_provider_name(service->payments)) == 0 &&
+	       strcmp(record->provider, "manual") != 0 && *service->settings->payment_return_url;
+}
+
+int service_ask_payment_page(struct service *service, struct store *store, struct slice sale_id,
+                             struct error *error)
+{
+	ARENA_AUTO struct arena arena;
+	arena_init(&arena, PAYMENT_MEMORY_MAX);
+	struct purchase_record record;
+	struct payment_result made = {0};
+	int result = quiet_refuse(service, error);
+	if (!result)
+		result = store_find_purchase(store, sale_id, &arena, &record, error);
+	if (result || (record.state == PURCHASE_PENDING && record.payment_url))
+		return result;
+	if (!is_paid_on_page(service, &record))
+		return error_set(error, ERR_REFUSED, MSG_SALE_NO_PAGES, record.sale_id, NULL);
+	if (make_page(service, &record, &made))
+		return store_set_payment_url(store, sale_id, made.payment_url, error);
+	log_warning("payment_page_not_made", "sale_id", record.sale_id, "cause", made.reason);
+	return error_set(error, ERR_UNAVAILABLE, MSG_SALE_PAGE_LATER, NULL);
 }

@@ -32,5 +32,9 @@ void service_count_purchase(struct service *service, const struct purchase_outco
  * address. 0 without a page where the provider has none or does not answer. */
 int service_make_payment_page(struct service *service, struct slice sale_id, struct error *error)
 	MUST_CHECK;
+/* The same of who asks for the page, and keeps it in that store. ERR_REFUSED: it is not to be paid
+ * there; ERR_UNAVAILABLE: the provider makes none just now. */
+int service_ask_payment_page(struct service *service, struct store *store, struct slice sale_id,
+                             struct error *error) MUST_CHECK;
 
 #endif

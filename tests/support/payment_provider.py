@@ -73,6 +73,7 @@ class PaymentProvider(http.server.ThreadingHTTPServer):
         self.secret = "whsec_" + secrets.token_hex(12)
         self.behaviour = "pay"
         self.stall_seconds = 3600
+        self.page_behaviours = []  # what the next payment pages do: unavailable, cut; then one is made
         self.webhook_url = None
         self.notices = "send"
         self.charges = []
@@ -335,6 +336,14 @@ class PaymentProvider(http.server.ThreadingHTTPServer):
         self.sessions[session_id] = session
         return 200, {name: value for name, value in session.items() if name != "intent_form"}
 
+    def make_page(self, form, key, fingerprint):
+        behaviour = self.page_behaviours.pop(0) if self.page_behaviours else None
+        if behaviour == "cut":
+            raise Cut()
+        if behaviour == "unavailable":
+            return 503, fault("api_error", "By the script."), {}
+        return self.answer_once(key, fingerprint, lambda: self.create_session(form))
+
     def refund(self, form):
         intent = self.intents.get(form["payment_intent"])
         if not intent or intent["status"] != "succeeded":
@@ -393,7 +402,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if self.command == "POST" and path == "/v1/payment_intents":
             return server.create_intent(form, key, fingerprint)
         if self.command == "POST" and path == "/v1/checkout/sessions":
-            return server.answer_once(key, fingerprint, lambda: server.create_session(form))
+            return server.make_page(form, key, fingerprint)
         if self.command == "POST" and path == "/v1/refunds":
             return server.answer_once(key, fingerprint, lambda: server.refund(form))
         return 404, fault("invalid_request_error", "No such path."), {}

@@ -13,9 +13,9 @@ from hooks import Receiver
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 ROLES = ("owner", "developer", "accountant", "reader")
-# What is not to be reached here: the page of a payment provider (test_console_money.py has one), and forms that
-# stand where a passkey was shown or is asked for (test_console_passkeys.py, test_console_account.py).
-ELSEWHERE = {"/money/purchases/{sale}/pay", "/passkeys/leave", "/account/passkeys"}
+# What is not to be reached here: the page of a payment provider (test_console_money.py has one, and one that it did not
+# make), and forms that stand where a passkey was shown or is asked for (test_console_passkeys.py, test_console_account.py).
+ELSEWHERE = {"/money/purchases/{sale}/pay", "/money/purchases/{sale}/page", "/passkeys/leave", "/account/passkeys"}
 MARK = "zanzibar"  # in every name, text and address of the other account
 
 

@@ -125,6 +125,50 @@ def test_a_purchase_is_paid_on_the_page_of_a_provider(start):
     provider.close()
 
 
+def test_a_payment_page_that_was_not_made_is_asked_for_again(start):
+    provider = PaymentProvider()
+    service = start(**provider.settings(), payment__return_url="https://example.org/paid")
+    service.secrets |= {provider.key, provider.secret}
+    account = service.new_account(credits=1)
+    bill(service, account)
+    pack = new_pack(service)
+    visitor = somebody(service, account)
+    provider.page_behaviours += ["unavailable", "cut"]
+    visitor.get("/console/money").send("/console/money/buy", pack=pack["pack_id"])
+    visitor.follow()
+    (made,) = purchases(service, account)
+    assert made["payment_url"] is None and made["state"] == "pending"
+    page = f"/console/money/purchases/{made['sale_id']}"
+    assert "could not be made just now" in shown(visitor) and "quote the reference" not in shown(visitor)
+    reader = somebody(service, account, "reader")
+    assert "could not be made just now" in shown(reader.get(page)) and f"{page}/page" not in reader.body
+    loaded = visitor.body
+    with pytest.raises(AssertionError):  # as of any 503
+        visitor.send(f"{page}/page")
+    assert visitor.status == 503 and "did not make the payment page" in shown(visitor)
+    assert "could not be made just now" in shown(visitor)
+    visitor.send(f"{page}/page")
+    assert visitor.location == f"{page}?done=purchase_page"
+    (made,) = purchases(service, account)
+    assert made["payment_url"] and f"{page}/pay" in visitor.follow().body
+    assert f'action="{page}/page"' not in visitor.body
+    assert len(provider.sessions) == 1
+    # Who has that page still is led to the one that was made.
+    visitor.body = loaded
+    visitor.send(f"{page}/page")
+    assert visitor.status == 303 and purchases(service, account)[0]["payment_url"] == made["payment_url"]
+    provider.close()
+
+
+def test_without_payment_pages_none_is_asked_for(service, account, pack):
+    made = service.admin("purchase", "create", "--account", account, "--pack", pack["pack_id"])
+    visitor = somebody(service, account)
+    page = f"/console/money/purchases/{made['sale_id']}"
+    assert "quote the reference" in shown(visitor.get(page)) and f"{page}/page" not in visitor.body
+    visitor.post(f"{page}/page", visitor.own_fields(), **{"Sec-Fetch-Site": "same-origin"})
+    assert visitor.status in (400, 409) and "is not to be paid on a page" in shown(visitor)
+
+
 def test_top_up_is_set_stopped_and_turned_on(service, pack):
     account = service.new_account(credits=100)
     bill(service, account)

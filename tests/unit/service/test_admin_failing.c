@@ -326,14 +326,15 @@ static void administration_tells_its_faults(void **state)
 	                      .service = &office.service};
 	for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
 		take_turns(&admin, &steps[i], &names);
-	/* Signers, a quiet store, sessions, passkeys and requests to receivers are for tests of their
-	 * own, on a service that has them. */
+	/* Signers, a quiet store, sessions, passkeys and requests to receivers and payment providers are
+	 * for tests of their own, on a service that has them. */
 	const struct admin_operation *operation;
 	for (size_t i = 0; (operation = admin_operation_at(i)); i++) {
 		bool elsewhere = strncmp(operation->name, "signer ", 7) == 0 || operation->outside ||
 		                 strcmp(operation->name, "store quiet") == 0 ||
 		                 strcmp(operation->name, "store wake") == 0 ||
 		                 strcmp(operation->name, "session end") == 0 ||
+		                 strcmp(operation->name, "purchase page") == 0 ||
 		                 strcmp(operation->name, "passkey remove") == 0;
 		char act_id[ID_SIZE];
 		newest_act(admin.store, operation->name, act_id);
