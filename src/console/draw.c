@@ -14,12 +14,25 @@
 	"default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; img-src 'self'; "   \
 	"connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
+#define FORM_NUMBER_BYTES 16
+
 static void put_token(const struct visit *visit, struct json_writer *writer)
 {
 	char token[PEOPLE_SECRET_SIZE];
 	struct slice cookie = visit->signed_in ? visit->session_cookie : visit->browser_cookie;
 	people_form_token(cookie, token);
 	json_text(writer, "token", token);
+}
+
+/* What is sent from this page twice is done once (store/acts.h), of who is signed in. */
+static void put_form_number(const struct visit *visit, struct json_writer *writer)
+{
+	uint8_t random[FORM_NUMBER_BYTES];
+	char number[2 * FORM_NUMBER_BYTES + 1];
+	random_bytes(random, sizeof random);
+	hex_encode(random, sizeof random, number);
+	json_slice(writer, FORM_NUMBER,
+	           visit->form_number.size ? visit->form_number : slice_of(number));
 }
 
 /* "user invite" is can.user_invite. */
@@ -109,6 +122,8 @@ static int put_globals(const struct visit *visit, struct json_writer *writer)
 		visit->done.size && template_word(&all_words, "done", visit->done, visit->language);
 	json_begin_object(writer, NULL);
 	put_token(visit, writer);
+	if (visit->signed_in)
+		put_form_number(visit, writer);
 	json_text(writer, "service", visit->admin->service->settings->service_name);
 	json_text(writer, "language", visit->language == LANGUAGE_SPANISH ? "es" : "en");
 	json_text(writer, "here", here(visit));

@@ -102,6 +102,7 @@ int run_operation(struct visit *visit, const char *operation, struct slice argum
 	char node[HOST_NAME_MAX + 1] = "";
 	(void)gethostname(node, sizeof node - 1);
 	admin_caller_user(&visit->session, visit->request->address, node, &caller);
+	caller.form = visit->sent;
 	return admin_run(visit->admin, found, json, &caller, answer, visit->error);
 }
 

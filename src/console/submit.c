@@ -43,22 +43,34 @@ static int form_arguments(struct visit *visit, const struct console_form *form, 
 	return buf_check(out);
 }
 
+/* The tree points into its text. */
+static int parse_kept(struct visit *visit, struct slice text, struct json **ret)
+{
+	const char *kept = arena_copy(visit->arena, text.data, text.size);
+	return kept ? json_parse(visit->arena, slice_make(kept, text.size), NULL, ret, visit->error)
+	            : ERR_NO_MEMORY;
+}
+
+/* Whether it has the member of the path's pattern, which then becomes a place. */
+static bool take_place(struct visit *visit, const char *pattern, const struct json *from)
+{
+	struct slice value, name = slice_of(strchr(pattern, '{') + 1);
+	name.size = strcspn(name.data, "}");
+	const char *member = arena_copy(visit->arena, name.data, name.size);
+	bool found = member && json_get_text(from, member, &value);
+	if (found)
+		visit->places[0] = (struct field){.name = name, .value = value};
+	return found;
+}
+
 /* The path of what was made: its identifier becomes a place. */
 static int find_made(struct visit *visit, const char *pattern, struct slice answer)
 {
 	struct json *json;
-	const char *kept = arena_copy(visit->arena, answer.data, answer.size);
-	if (!kept)
-		return ERR_NO_MEMORY;
-	int result = json_parse(visit->arena, slice_make(kept, answer.size), NULL, &json, visit->error);
-	if (result)
+	int result = parse_kept(visit, answer, &json);
+	if (result || take_place(visit, pattern, json))
 		return result;
-	const char *open = strchr(pattern, '{');
-	struct slice name = slice_make(open + 1, strcspn(open, "}") - 1);
-	visit->places[0] = (struct field){.name = name};
-	bool found = json_get_text(json, arena_copy(visit->arena, name.data, name.size),
-	                           &visit->places[0].value);
-	return found ? OK : error_cause(visit->error, ERR_INTERNAL, "no %s was answered", open);
+	return error_cause(visit->error, ERR_INTERNAL, "no %s was answered", strchr(pattern, '{'));
 }
 
 const char *form_page(struct visit *visit, const char *pattern)
@@ -174,6 +186,56 @@ int refuse_form(struct visit *visit, const struct console_form *form, int code)
 {
 	const char *path = form_page(visit, form->page);
 	return path && !is_of_other_account(visit) ? show_again(visit, form, path, code) : code;
+/* ---- what was sent before ---- */
+
+static int draw_again(struct visit *visit, const struct console_form *form, const char *path,
+                      struct slice act)
+{
+	visit->page = page_find(visit, slice_of(path));
+	return draw_page(visit, 200, form->again, act);
+}
+
+/* To what came of it then, as its act tells. */
+static int lead_to_first(struct visit *visit, const struct console_form *form, const char *path,
+                         const struct act_form *sent)
+{
+	struct act_record act;
+	struct json *json;
+	const char *leads = form->leads_again ? form->leads_again : form->leads;
+	error_clear(visit->error);
+	if (!*sent->act_id)
+		return visit_go_done(visit, path, "repeated_unknown");
+	int result = store_get_act(visit->admin->store, slice_of(sent->act_id), visit->arena, &act,
+	                           visit->error);
+	if (!result)
+		result = parse_kept(visit, act.document, &json);
+	if (result)
+		return result;
+	if (form->again)
+		return draw_again(visit, form, path, act.document);
+	if (json_member(json, "outcome"))
+		return visit_go_done(visit, path, "repeated_unknown");
+	const struct json *made = json_member(json, "made"), *found = json_member(json, "found");
+	if (leads &&
+	    ((made && take_place(visit, leads, made)) || (found && take_place(visit, leads, found))))
+		path = page_path(visit, leads);
+	return path ? visit_go_done(visit, path, "repeated") : ERR_NO_MEMORY;
+}
+
+/* ---- all of it ---- */
+
+/* What is sent again from the page that tells of a failure is the same form still: it may have been
+ * done all the same. */
+static int run_form(struct visit *visit, const struct console_form *form, struct act_form *sent,
+                    struct slice arguments, struct buf *answer)
+{
+	sent->number = fields_get(&visit->form, FORM_NUMBER);
+	visit->sent = sent->number.size ? sent : NULL;
+	int result = run_operation(visit, form->operation, arguments, answer);
+	visit->sent = NULL;
+	if (result && (!sent->claimed || result == ERR_UNKNOWN_OUTCOME))
+		visit->form_number = sent->number;
+	return result;
 }
 
 int submit_form(struct visit *visit, const struct console_form *form)
@@ -186,8 +248,11 @@ int submit_form(struct visit *visit, const struct console_form *form)
 	if (path && is_of_other_account(visit))
 		return refuse_other_account(visit, path);
 	int result = path ? form_arguments(visit, form, &arguments) : ERR_NO_MEMORY;
+	struct act_form sent = {0};
 	if (!result)
-		result = run_operation(visit, form->operation, buf_slice(&arguments), &answer);
+		result = run_form(visit, form, &sent, buf_slice(&arguments), &answer);
+	if (sent.repeated)
+		return lead_to_first(visit, form, path, &sent);
 	if (result == ERR_SIGN_IN)
 		return sign_in_again(visit, path, &visit->form);
 	bool leads_away = result == ERR_PASSKEY && visit_lacks_passkey(visit);

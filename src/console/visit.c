@@ -176,7 +176,8 @@ int visit_check_form(struct visit *visit)
 
 bool is_own_field(struct slice name)
 {
-	return slice_is(name, "token") || slice_is(name, "in_account") || slice_is(name, TYPED_BY);
+	return slice_is(name, "token") || slice_is(name, "in_account") || slice_is(name, FORM_NUMBER) ||
+	       slice_is(name, TYPED_BY);
 }
 
 /* ---- where to ---- */

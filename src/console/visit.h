@@ -36,6 +36,8 @@ struct visit {
 	struct slice said;               /* a sentence about it; empty: none */
 	struct slice done;               /* what a form of this browser has just done; empty: nothing */
 	bool other_account;              /* the form was of a page of another account */
+	struct slice form_number;        /* of the page that is drawn; empty: a new one */
+	struct act_form *sent;           /* while a form's operation runs; NULL: nothing was sent */
 };
 
 /* ---- visit.c ---- */
@@ -60,8 +62,8 @@ int visit_leave(struct visit *visit, struct slice address) MUST_CHECK;
  * browser could take for another place. */
 bool visit_is_own(struct slice address);
 
-/* Whether the field of a form is the console's and no argument: the token, the account of the
- * page, and who typed what is remembered. */
+/* Whether the field of a form is the console's and no argument: the token, the account and the
+ * number of the page, and who typed what is remembered. */
 bool is_own_field(struct slice name);
 
 #define COOKIE_SESSION "constancia"
@@ -72,6 +74,7 @@ bool is_own_field(struct slice name);
 #define COOKIE_LANGUAGE "constancia-language"
 #define LANGUAGE_SECONDS (INT64_C(365) * 24 * 3600)
 #define TYPED_BY "typed_by"
+#define FORM_NUMBER "form_number"
 /* Who is signed in, and for which account: whoever signs in next may be another. */
 const char *visit_typist(struct visit *visit);
 /* Keeps where to go on behind a sign-in: this path, and the fields of a form that are no secret,
@@ -132,6 +135,11 @@ struct console_form {
 	const char *leads;
 	/* What the page says instead of `done` when the answer's "changed" is false; NULL: the same. */
 	const char *unchanged;
+	/* Of a form that is sent again: the page that names what it made then, by its act's members
+	 * "made" and "arguments", where `shows` has shown it; NULL: as `leads_again` or `leads` say,
+	 * else `page`. */
+	const struct template *again;
+	const char *leads_again;
 };
 
 struct console_export {

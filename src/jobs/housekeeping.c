@@ -5,6 +5,7 @@
 #include "jobs/internal.h"
 #include "service/sweep.h"
 #include "store/accounts/accounts.h"
+#include "store/acts.h"
 #include "store/certifications/certifications.h"
 #include "store/certifications/idempotency.h"
 #include "store/events/segments.h"
@@ -18,6 +19,7 @@
 #define FORGOTTEN_MAX 200000 /* notices and deliveries, or idempotency keys, at a time */
 #define IDLE_ACCOUNT_US (365 * US_PER_DAY)
 #define MAIL_KEEP_US (90 * US_PER_DAY)
+#define FORM_KEEP_US US_PER_DAY /* longer than any session, of which a form is */
 
 /* A year that the timestamp authority has seen end: a clock of ours that jumped must not disable
  * everybody, and tell them so by mail. */
@@ -88,6 +90,15 @@ static void forget_people(struct service *service)
 		log_warning("sessions_not_forgotten", "cause", error_reason(&error, result));
 }
 
+static void forget_forms(struct service *service)
+{
+	struct error error = {0};
+	int result =
+		store_forget_forms(service->store, store_now_us(service->store) - FORM_KEEP_US, &error);
+	if (result)
+		log_warning("forms_not_forgotten", "cause", error_reason(&error, result));
+}
+
 static void forget_idempotency_keys(struct service *service)
 {
 	struct error error = {0};
@@ -131,6 +142,7 @@ static void keep_house(struct housekeeping *housekeeping, const atomic_bool *sto
 	forget_notices(housekeeping->service);
 	forget_people(housekeeping->service);
 	forget_mails(housekeeping->service);
+	forget_forms(housekeeping->service);
 	forget_idempotency_keys(housekeeping->service);
 	sweep(housekeeping, stopping); /* the longest: nothing else waits for it */
 }

@@ -103,7 +103,9 @@ int admin_record_outcome(const struct admin_call *call, enum act_outcome outcome
                          const char *id, struct error *error)
 {
 	int result = store_record_act(call->admin->store, outcome, name, id, error);
-	bool refused = result == ERR_FORBIDDEN || result == ERR_PASSKEY;
+	const struct act_form *form = call->caller->form;
+	bool refused =
+		result == ERR_FORBIDDEN || result == ERR_PASSKEY || (result && form && form->repeated);
 	if (result && !refused)
 		log_error("act_not_recorded", "operation", call->operation->name, "made", id ? id : "",
 		          "cause", error_reason(error, result));
@@ -204,6 +206,34 @@ static int digest_argument(const struct admin_operation *operation, const struct
 	return OK;
 }
 
+/* What a form is told by when it is sent again: an act of the same session, from the same page,
+ * with the same arguments. */
+static int identify_form(const struct admin_caller *caller, struct act *act)
+{
+	BUF_AUTO struct buf text;
+	char number[2 * SHA256_SIZE + 1];
+	struct sha256 of_number = sha256_of(caller->form->number.data, caller->form->number.size);
+	hex_encode(of_number.bytes, SHA256_SIZE, number);
+	buf_init(&text, CALL_MEMORY_MAX);
+	buf_printf(&text, "%s\n%s\n%s\n", caller->session_id, number, act->operation);
+	if (act->arguments)
+		json_canonical(act->arguments, &text);
+	act->form = caller->form;
+	act->form->digest = sha256_of(text.data, text.size);
+	return buf_check(&text);
+}
+
+/* It may be that no standby holds the first one's act yet; what is urgent waits for none. */
+static int confirm_repeated(struct store *store, const struct act *act, int result,
+                            struct error *error)
+{
+	if (act->urgent)
+		return result;
+	int confirmed = store_confirm_account(store, act->account, error);
+	act->form->repeated = !confirmed;
+	return confirmed ? confirmed : result;
+}
+
 static const char *reason_of(const struct admin_operation *operation,
                              const struct admin_value *values)
 {
@@ -273,6 +303,8 @@ static int prepare(struct admin *admin, const struct admin_operation *operation,
 		result = permit_things(caller, operation, act->arguments, admin->store, error);
 	if (!result)
 		result = digest_argument(operation, act->arguments, act->arena);
+	if (!result && caller->form && admin_leaves_act(operation))
+		result = identify_form(caller, act);
 	if (!result)
 		act->reason = reason_of(operation, values);
 	return result;
@@ -307,9 +339,12 @@ int admin_run(struct admin *admin, const struct admin_operation *operation,
 		result = confirm_first(admin->store, error);
 	if (!result)
 		result = run(&call, &act, &answer, error);
-	/* The general sentence would have it repeated, and credits be added twice. */
+	if (result && act.form && act.form->repeated)
+		result = confirm_repeated(admin->store, &act, result, error);
+	/* The general sentence would have it repeated, and credits be added twice; a form may be. */
 	if (result == ERR_UNKNOWN_OUTCOME)
-		error_set(error, result, MSG_ADMIN_UNKNOWN_OUTCOME, NULL);
+		error_set(error, result, act.form ? MSG_ADMIN_FORM_UNKNOWN : MSG_ADMIN_UNKNOWN_OUTCOME,
+		          NULL);
 	/* What left no act and did not fail changed nothing. */
 	bool may_have_changed = operation->changes && (act.recorded || result);
 	if (may_have_changed && admin->service)

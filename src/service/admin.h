@@ -101,6 +101,8 @@ struct admin_caller {
 	bool has_passkey;
 	bool lacks_passkey; /* the account asks for one, and he came in without */
 	bool owes_passkey;  /* one of his accounts does (service/people.h) */
+	/* That he sent, with the number that its page gave it; NULL: none. */
+	struct act_form *form;
 };
 /* A user as his session tells of him, from that address; all of it is borrowed. */
 void admin_caller_user(const struct session_view *session, const char *address, const char *node,
@@ -137,7 +139,8 @@ int admin_check_value(const struct admin_parameter *parameter, struct slice valu
  * as the operator), and appends the JSON document to `out`; nothing is appended on failure.
  * ERR_USAGE: arguments that are not as the table says. For a user, whose account is put into the
  * arguments: ERR_FORBIDDEN, ERR_SIGN_IN, ERR_PASSKEY (permit.h); what is another account's is
- * ERR_NOT_FOUND in the words for what does not exist. */
+ * ERR_NOT_FOUND in the words for what does not exist; ERR_CONFLICT with the form's `repeated`: he
+ * did that with it before, which a standby holds by now, and nothing was done. */
 int admin_run(struct admin *admin, const struct admin_operation *operation,
               const struct json *arguments, const struct admin_caller *caller, struct buf *out,
               struct error *error) MUST_CHECK;

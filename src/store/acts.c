@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "store/events/segments.h"
+#include "store/forms.h"
 #include "store/people/people.h"
 #include "store/people/standing.h"
 #include "store/transaction.h"
@@ -127,18 +128,38 @@ int store_record_act(struct store *acting, enum act_outcome outcome, const char 
 	return end_write(connection, OK, error);
 }
 
+static int look(struct db_connection *connection, struct act *act, struct act_subjects *ret,
+                struct error *error);
+
+/* On the primary alone: what is recorded behind its doing waits for a standby then. */
+static int claim(struct store *acting, struct act *act, struct error *error)
+{
+	struct db_connection *connection;
+	int result = begin_local(acting, &connection, error);
+	if (result)
+		return result;
+	result = look(connection, act, act->before, error);
+	act->account = act->before->account;
+	if (!result)
+		db_keep_to_shard(connection, act->account);
+	if (!result)
+		result = form_claim(connection, act->account, act->form, error);
+	result = end_write(connection, result, error);
+	act->form->claimed = !result;
+	return result;
+}
+
 int store_permit_act(struct store *acting, struct error *error)
 {
 	struct act *act = acting->act;
 	struct db_connection *connection;
-	if (!act->standing)
-		return OK;
-	int result = begin_read(acting, &connection, error);
-	if (result)
-		return result;
-	result = end_read(connection, standing_check(connection, act->standing, error));
+	int result = OK;
+	if (act->standing)
+		result = begin_read(acting, &connection, error);
+	if (act->standing && !result)
+		result = end_read(connection, standing_check(connection, act->standing, error));
 	act->standing = NULL;
-	return result;
+	return !result && act->form ? claim(acting, act, error) : result;
 }
 
 int act_write_alone(struct db_connection *connection, struct act *act, struct error *error)
@@ -247,6 +268,10 @@ int act_begin(struct db_connection *connection, struct act *act, struct error *e
 	act->settled = false;
 	if (!result)
 		act->failed = look(connection, act, act->before, NULL);
+	/* It is another act's then, which must be confirmed on that account. */
+	act->account = act->before->account;
+	if (!result && act->form && !act->failed)
+		result = form_check(connection, act->account, act->form, error);
 	return result;
 }
 
@@ -526,5 +551,7 @@ int act_write(struct db_connection *connection, struct act *act, struct error *e
 		db_keep_to_shard(connection, accounts[0]);
 	while (!result && left > 0)
 		result = append_to(connection, act, accounts[--left], &after, error);
+	if (!result && act->form)
+		result = form_keep(connection, act->before->account, act->form, act->act_id, error);
 	return result;
 }

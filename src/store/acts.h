@@ -63,6 +63,22 @@ struct act_standing {
 	} passkey;
 };
 
+/* The form of a page that an act is sent with. What was done with it once is not done again: that
+ * is kept in the act's transaction, and whoever sends the same again is refused with ERR_CONFLICT
+ * and `repeated`, before anything is changed. */
+struct act_form {
+	/* What the page gave its forms; the session, the operation and the arguments belong to it. */
+	struct slice number;
+	/* Of all of those. */
+	struct sha256 digest;
+	bool repeated;
+	/* Then of the first one's act; empty: it is under way, or its outcome is not known. */
+	char act_id[ID_SIZE];
+
+	/* The store's own: taken before its doing. */
+	bool claimed;
+};
+
 struct act_subjects;
 
 enum act_outcome {
@@ -78,6 +94,7 @@ struct act {
 	 * before what may be the user's own leaving; of an act of several, at the beginning of each.
 	 * NULL: the operator's. */
 	const struct act_standing *standing;
+	struct act_form *form; /* NULL: it was sent with none */
 	const char *operation;
 	struct json *arguments; /* an object, or NULL; is put into canonical order */
 	const char *reason;     /* NULL: none */
@@ -117,9 +134,12 @@ void store_acting_end(struct store *acting); /* NULL-safe */
  * transaction, of which came the thing of that identifier, "event_id" by name; NULL: nothing. */
 int store_record_act(struct store *acting, enum act_outcome outcome, const char *name,
                      const char *id, struct error *error) MUST_CHECK;
-/* For an act that is recorded behind its doing, before that: ERR_FORBIDDEN, ERR_PASSKEY. What he
- * was let do is then on record whatever becomes of him meanwhile. */
+/* For an act that is recorded behind its doing, before that: ERR_FORBIDDEN, ERR_PASSKEY, and of a
+ * form that is sent again ERR_CONFLICT. What he was let do is then on record whatever becomes of
+ * him meanwhile. */
 int store_permit_act(struct store *acting, struct error *error) MUST_CHECK;
+/* What was done before with forms that cannot be sent any more. */
+int store_forget_forms(struct store *store, int64_t before_us, struct error *error) MUST_CHECK;
 
 struct act_record {
 	char act_id[ID_SIZE];

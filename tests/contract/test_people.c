@@ -882,6 +882,72 @@ static void who_was_removed_meanwhile_goes_on_with_nothing(void **state)
 	assert_int_equal(revoked_at_us, LATER);
 }
 
+/* ---- forms ---- */
+
+/* As the console sends it: an act of an operation that does nothing else. */
+static int send_form(struct fixture *fixture, const char *number, bool urgent, bool behind,
+                     struct act_form *form)
+{
+	struct actor actor = {.via = "console", .node = "here"};
+	struct act act = {.by = &actor,
+	                  .form = form,
+	                  .operation = "key revoke",
+	                  .arena = &fixture->arena,
+	                  .urgent = urgent};
+	const char *text =
+		arena_printf(&fixture->arena, "{\"account\":\"%s\"}", fixture->sample.account_id);
+	*form = (struct act_form){.digest = secret(number)};
+	assert_int_equal(json_parse(&fixture->arena, slice_of(text), NULL, &act.arguments, NULL), OK);
+	struct store *acting = store_acting(fixture->sample.store, &act);
+	int result = behind ? store_permit_act(acting, NULL) : OK;
+	if (!result && strcmp(number, "cut off") != 0)
+		result = store_record_act(acting, ACT_DONE, NULL, NULL, &fixture->error);
+	store_acting_end(acting);
+	if (!result && act.recorded)
+		memcpy(form->act_id, act.act_id, ID_SIZE);
+	return result;
+}
+
+static void what_a_form_did_is_done_once(void **state)
+{
+	struct fixture *fixture = *state;
+	struct act_form first, again;
+	for (int i = 0; i < 3; i++) {
+		bool urgent = i == 1, behind = i == 2;
+		const char *number = urgent ? "urgent" : behind ? "behind" : "plain";
+		assert_int_equal(send_form(fixture, number, urgent, behind, &first), OK);
+		assert_false(first.repeated);
+		assert_int_equal(send_form(fixture, number, urgent, behind, &again), ERR_CONFLICT);
+		assert_true(again.repeated);
+		assert_string_equal(again.act_id, first.act_id);
+		assert_int_equal(send_form(fixture, arena_printf(&fixture->arena, "%s 2", number), urgent,
+		                           behind, &again),
+		                 OK);
+	}
+}
+
+static void a_form_of_which_nothing_is_known_yet_does_nothing_again(void **state)
+{
+	struct fixture *fixture = *state;
+	struct act_form form;
+	assert_int_equal(send_form(fixture, "cut off", false, true, &form), OK);
+	assert_int_equal(send_form(fixture, "cut off", false, true, &form), ERR_CONFLICT);
+	assert_true(form.repeated);
+	assert_string_equal(form.act_id, "");
+}
+
+static void forms_are_forgotten(void **state)
+{
+	struct fixture *fixture = *state;
+	struct act_form form;
+	assert_int_equal(send_form(fixture, "old", false, false, &form), OK);
+	int64_t now_us = store_now_us(fixture->sample.store);
+	assert_int_equal(store_forget_forms(fixture->sample.store, now_us - US_PER_DAY, NULL), OK);
+	assert_int_equal(send_form(fixture, "old", false, false, &form), ERR_CONFLICT);
+	assert_int_equal(store_forget_forms(fixture->sample.store, now_us + US_PER_DAY, NULL), OK);
+	assert_int_equal(send_form(fixture, "old", false, false, &form), OK);
+}
+
 static int change_as_operator(struct fixture *fixture, struct store *store, const char *email,
                               enum role role)
 {
@@ -1230,6 +1296,9 @@ int main(int argc, char **argv)
 		TEST(who_was_removed_meanwhile_revokes_no_key),
 		TEST(who_was_removed_meanwhile_goes_on_with_nothing),
 		TEST(who_became_the_last_owner_meanwhile_stays),
+		TEST(what_a_form_did_is_done_once),
+		TEST(a_form_of_which_nothing_is_known_yet_does_nothing_again),
+		TEST(forms_are_forgotten),
 		TEST(what_is_noted_of_a_user_waits_for_no_row),
 		TEST(what_ran_out_is_forgotten),
 		TEST(when_somebody_was_seen_outlasts_his_sessions),

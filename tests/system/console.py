@@ -61,7 +61,8 @@ class Visitor:
         return re.search(r'name="token" value="([0-9a-f]{64})"', self.body)[1]
 
     def own_fields(self):
-        """What every form of this page carries: that it was made for this session, and which account it shows."""
+        """What every form of this page carries: that it was made for this session, and which account it shows; without
+        its number, with which the same would be done once alone."""
         return {"token": self.token(), "in_account": re.search(r'name="in_account" value="([^"]+)"', self.body)[1]}
 
     def send(self, action, /, **fields):

@@ -10,7 +10,7 @@ from markup import IDENTIFIER, Page
 HOSTILE = ("<script>alert(1)</script>\"'&amp;{{x}}\u202e%0d%0a", "\0\x1b\r\n\u2028", b"\xff\xfe<", "9" * 300,
            "-1", "../../../etc/passwd", "javascript:alert(1)")
 SAME = {"Sec-Fetch-Site": "same-origin"}
-OWN = ("token", "in_account")
+OWN = ("token", "in_account", "form_number")
 OF_NO_ACCOUNT = tuple(f"/console/{one}" for one in ("language", "account", "again", "leave"))  # but of the session
 INSTANCES = 3  # of pages and forms that differ in identifiers and queries alone; a certification of each state
 # What is typed by the name of a field; a number where it asks for one.

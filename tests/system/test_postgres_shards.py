@@ -43,6 +43,7 @@ ALLOWED = {
     "payments that are due": r"FROM payments\b.*\bnext_try_at <= \$1",
     "housekeeping of idle accounts": r"(FROM|UPDATE) accounts\b.*\bactive_at\b",
     "housekeeping of idempotency keys": r"FROM certifications WHERE idempotency_key IS NOT NULL",
+    "housekeeping of what was done with forms": r"DELETE FROM form_numbers WHERE at <",
     "housekeeping of objects": r"\b(content_object|object) (IN|=|>)",
     "a certification by its code": r"\bverification_code = \$",
     "a report by its digest": r"\bsha256 = \$",

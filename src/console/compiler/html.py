@@ -187,7 +187,9 @@ class HtmlReader:
                 self.inserted = [("literal", '<input type="hidden" name="token" value="'),
                                  ("value", "text", "attribute", ["@token"]), ("literal", '">'),
                                  ("literal", '<input type="hidden" name="in_account" value="'),
-                                 ("value", "text", "attribute", ["@account.account_id"]), ("literal", '">')]
+                                 ("value", "text", "attribute", ["@account.account_id"]), ("literal", '">'),
+                                 ("literal", '<input type="hidden" name="form_number" value="'),
+                                 ("value", "text", "attribute", ["@form_number"]), ("literal", '">')]
         if name == "textarea":
             self.inserted = [("literal", "\n")]  # the first line feed is not the text's
         if name not in VOID:

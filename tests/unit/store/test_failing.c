@@ -375,6 +375,7 @@ static void send_mail_about(const char *template_name)
 	IN_TURN(store_end_mail(sample.store, &mail, "h", MAIL_SENT, NULL, sample.now_us, &error));
 	assert_string_equal(sample_find_mail(&sample, &arena).state, "sent");
 	IN_TURN(store_forget_mails(sample.store, INT64_MAX, &error));
+	IN_TURN(store_forget_forms(sample.store, INT64_MAX, &error));
 }
 
 static void set_email(void)
