@@ -16,8 +16,10 @@ static void remember_typed(struct visit *visit, struct slice path)
 	struct fields *typed = arena_alloc(visit->arena, sizeof *typed);
 	struct slice rest = end ? slice_make(end + 1, visit->again.size - size - 1) : slice_of("");
 	if (typed && rest.size && !fields_read(rest, visit->arena, typed, NULL) &&
-	    slice_is(fields_get(typed, TYPED_BY), visit_typist(visit)))
+	    slice_is(fields_get(typed, TYPED_BY), visit_typist(visit))) {
 		visit->typed = typed;
+		visit->form_number = fields_get(typed, FORM_NUMBER);
+	}
 	visit_set_cookie(visit, COOKIE_AGAIN, "", 0);
 }
 

@@ -244,7 +244,8 @@ int visit_remember(struct visit *visit, const char *path, const struct fields *t
 		buf_printf(&text, "&" TYPED_BY "=%s", visit_typist(visit));
 	for (size_t i = 0; typed && i < typed->count; i++) {
 		const struct field *field = &typed->items[i];
-		if (is_own_field(field->name))
+		/* Signing in makes it no other form. */
+		if (is_own_field(field->name) && !slice_is(field->name, FORM_NUMBER))
 			continue;
 		buf_add_byte(&text, '&');
 		buf_add_percent(&text, field->name, "");

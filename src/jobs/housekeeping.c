@@ -19,7 +19,7 @@
 #define FORGOTTEN_MAX 200000 /* notices and deliveries, or idempotency keys, at a time */
 #define IDLE_ACCOUNT_US (365 * US_PER_DAY)
 #define MAIL_KEEP_US (90 * US_PER_DAY)
-#define FORM_KEEP_US US_PER_DAY /* longer than any session, of which a form is */
+#define FORM_KEEP_US US_PER_DAY /* longer than any session, whose form can be sent */
 
 /* A year that the timestamp authority has seen end: a clock of ours that jumped must not disable
  * everybody, and tell them so by mail. */

@@ -206,8 +206,8 @@ static int digest_argument(const struct admin_operation *operation, const struct
 	return OK;
 }
 
-/* What a form is told by when it is sent again: an act of the same session, from the same page,
- * with the same arguments. */
+/* What a form is told by when it is sent again: an act of the same user, from the same page, with
+ * the same arguments; who has signed in again meanwhile has another session. */
 static int identify_form(const struct admin_caller *caller, struct act *act)
 {
 	BUF_AUTO struct buf text;
@@ -215,7 +215,7 @@ static int identify_form(const struct admin_caller *caller, struct act *act)
 	struct sha256 of_number = sha256_of(caller->form->number.data, caller->form->number.size);
 	hex_encode(of_number.bytes, SHA256_SIZE, number);
 	buf_init(&text, CALL_MEMORY_MAX);
-	buf_printf(&text, "%s\n%s\n%s\n", caller->session_id, number, act->operation);
+	buf_printf(&text, "%s\n%s\n%s\n", caller->actor.user_id, number, act->operation);
 	if (act->arguments)
 		json_canonical(act->arguments, &text);
 	act->form = caller->form;

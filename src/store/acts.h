@@ -67,7 +67,7 @@ struct act_standing {
  * is kept in the act's transaction, and whoever sends the same again is refused with ERR_CONFLICT
  * and `repeated`, before anything is changed. */
 struct act_form {
-	/* What the page gave its forms; the session, the operation and the arguments belong to it. */
+	/* What the page gave its forms; the user, the operation and the arguments belong to it. */
 	struct slice number;
 	/* Of all of those. */
 	struct sha256 digest;

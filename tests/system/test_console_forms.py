@@ -175,7 +175,7 @@ def test_what_failed_is_sent_again_from_the_page_that_says_so(service, account, 
     channel.close()
 
 
-def test_another_session_has_forms_of_its_own(service, account, pack):
+def test_another_user_has_forms_of_his_own(service, account, pack):
     count = len(purchases(service, account))
     one, other = somebody(service, account), somebody(service, account)
     one.get("/console/money")
@@ -184,6 +184,32 @@ def test_another_session_has_forms_of_its_own(service, account, pack):
     other.get("/console/money").send("/console/money/buy", pack=pack["pack_id"], form_number=number)
     assert other.location.endswith("?done=purchase_create")
     assert len(purchases(service, account)) == count + 2
+
+
+def test_who_signs_in_again_has_the_same_form(start):
+    service = start()
+    account = service.new_account(credits=10)
+    email = invited(service, account, f"{secrets.token_hex(6)}@example.org")
+    visitor = signed_in(service, email)
+    channel = service.new_channel(account_id=account)
+    visitor.get("/console/keys")
+    loaded = visitor.body
+    visitor.send("/console/keys/make", channel=channel.id, mode="live", name="Till 5")
+    assert secret_of(visitor)
+    channel.close()
+    service.stop()
+    service.store.change("UPDATE sessions SET signed_in_at = signed_in_at - 660000000 WHERE user_id = "
+                         f"(SELECT user_id FROM users WHERE email = '{email}')")
+    service.start()
+    visitor.body = loaded
+    visitor.send("/console/keys/make", channel=channel.id, mode="live", name="Till 5")
+    assert visitor.location == "/console/again"
+    visitor.enter(service.admin("user", "link", email)["url"])
+    assert 'value="Till 5"' in visitor.body
+    visitor.send("/console/keys/make", channel=channel.id, mode="live", name="Till 5")
+    assert visitor.status == 200 and "is not shown again" in shown(visitor)
+    keys = service.admin("key", "list", "--channel", channel.id)["data"]
+    assert len([key for key in keys if key["name"] == "Till 5"]) == 1
 
 
 # ---- at once ----

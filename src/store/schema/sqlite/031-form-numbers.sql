@@ -2,7 +2,7 @@
 -- it again to what came of it.
 CREATE TABLE form_numbers (
 	account BIGINT NOT NULL,
-	digest BLOB NOT NULL,         -- of the session, the page's number, the operation and its arguments
+	digest BLOB NOT NULL,         -- of the user, the page's number, the operation and its arguments
 	act_id TEXT,                  -- NULL: under way, or its outcome is not known
 	at BIGINT NOT NULL,
 	PRIMARY KEY (account, digest)
