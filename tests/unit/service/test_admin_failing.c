@@ -326,8 +326,8 @@ static void administration_tells_its_faults(void **state)
 	                      .service = &office.service};
 	for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
 		take_turns(&admin, &steps[i], &names);
-	/* Signers, a quiet store, sessions, passkeys and requests to receivers and payment providers are
-	 * for tests of their own, on a service that has them. */
+	/* Signers, a quiet store, sessions, passkeys and requests to receivers and payment providers
+	 * are for tests of their own, on a service that has them. */
 	const struct admin_operation *operation;
 	for (size_t i = 0; (operation = admin_operation_at(i)); i++) {
 		bool elsewhere = strncmp(operation->name, "signer ", 7) == 0 || operation->outside ||
