@@ -186,6 +186,8 @@ int refuse_form(struct visit *visit, const struct console_form *form, int code)
 {
 	const char *path = form_page(visit, form->page);
 	return path && !is_of_other_account(visit) ? show_again(visit, form, path, code) : code;
+}
+
 /* ---- what was sent before ---- */
 
 static int draw_again(struct visit *visit, const struct console_form *form, const char *path,
@@ -218,7 +220,7 @@ static int lead_to_first(struct visit *visit, const struct console_form *form, c
 	const struct json *made = json_member(json, "made"), *found = json_member(json, "found");
 	if (leads &&
 	    ((made && take_place(visit, leads, made)) || (found && take_place(visit, leads, found))))
-		path = page_path(visit, leads);
+		path = form_page(visit, leads);
 	return path ? visit_go_done(visit, path, "repeated") : ERR_NO_MEMORY;
 }
 

@@ -22,6 +22,7 @@
 #include "store/money/packs.h"
 #include "store/money/purchases.h"
 #include "store/money/topup.h"
+#include "store/forms.h"
 #include "store/notices/deliveries.h"
 #include "store/notices/mails.h"
 #include "store/notices/webhooks.h"
