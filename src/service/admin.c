@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/url_mask.h"
 #include "service/admin_call.h"
 #include "service/people.h"
 #include "service/permit.h"
@@ -234,6 +235,24 @@ static int confirm_repeated(struct store *store, const struct act *act, int resu
 	return confirmed ? confirmed : result;
 }
 
+/* Receivers have tokens in their addresses, and the record is for ever. */
+static int mask_address(const struct admin_operation *operation, const struct json *arguments,
+                        struct arena *arena)
+{
+	struct json *member = operation->address ? json_member(arguments, operation->address) : NULL;
+	if (!member)
+		return OK;
+	BUF_AUTO struct buf masked;
+	buf_init(&masked, ACT_DOCUMENT_MAX);
+	url_mask(member->text, &masked);
+	const char *text =
+		buf_check(&masked) ? NULL : arena_copy(arena, masked.data ? masked.data : "", masked.size);
+	if (!text)
+		return ERR_NO_MEMORY;
+	member->text = slice_of(text);
+	return OK;
+}
+
 static const char *reason_of(const struct admin_operation *operation,
                              const struct admin_value *values)
 {
@@ -305,6 +324,8 @@ static int prepare(struct admin *admin, const struct admin_operation *operation,
 		result = digest_argument(operation, act->arguments, act->arena);
 	if (!result && caller->form && admin_leaves_act(operation))
 		result = identify_form(caller, act);
+	if (!result)
+		result = mask_address(operation, act->arguments, act->arena);
 	if (!result)
 		act->reason = reason_of(operation, values);
 	return result;

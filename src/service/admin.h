@@ -72,6 +72,9 @@ struct admin_operation {
 	bool behind;
 	/* A parameter of which the act has the SHA-256 alone; NULL: none. */
 	const char *digested;
+	/* A parameter that is an address, which the act has as base/url_mask.h leaves it; NULL: none.
+	 */
+	const char *address;
 	/* Takes rights away, in one transaction: done also while no standby holds it. The answer then
 	 * has a member `replicated`, and where it is false a `note`. */
 	bool urgent;

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/url_mask.h"
 #include "store/events/segments.h"
 #include "store/forms.h"
 #include "store/people/people.h"
@@ -14,7 +15,8 @@
 #define VALUE_MAX ((size_t)64 * 1024)
 
 /* What acts name, by the arguments that name it: the statement gives its account first and then the
- * members. A member's type stands behind its name: t text, i integer, b boolean, m a time. */
+ * members. A member's type stands behind its name: t text, i integer, b boolean, m a time, u an
+ * address. */
 static const struct subject {
 	const char *kind;
 	const char *argument;
@@ -74,7 +76,7 @@ static const struct subject {
      "endpoint",
      "SELECT account, url, types, secret_version, disabled_at, deleted_at FROM webhook_endpoints"
      " WHERE endpoint_id = $1",
-     {"url:t", "types:t", "secret_version:i", "disabled_at:m", "deleted_at:m"}},
+     {"url:u", "types:t", "secret_version:i", "disabled_at:m", "deleted_at:m"}},
 	{"pack",
      "pack",
      "SELECT account, withdrawn_at FROM packs WHERE pack_id = $1",
@@ -87,12 +89,14 @@ static const struct subject {
 };
 #define SUBJECTS (sizeof subjects / sizeof *subjects)
 
-/* How they stand at one time; the values are JSON. */
+/* How they stand at one time; the values are JSON. An address is kept whole to be compared: that
+ * its secret was changed is to be seen, the secret not. */
 struct act_subjects {
 	int64_t account; /* of the first that has one */
 	struct {
 		bool there;
 		const char *values[MEMBERS_MAX];
+		const char *shown[MEMBERS_MAX];
 	} of[SUBJECTS];
 };
 
@@ -196,6 +200,21 @@ void act_told(struct db_connection *connection, const char *name, int64_t number
 
 /* ---- before and after ---- */
 
+static const char *shown_of(struct db_query *query, int column, const char *value,
+                            struct arena *arena)
+{
+	BUF_AUTO struct buf address, text;
+	buf_init(&address, VALUE_MAX);
+	buf_init(&text, VALUE_MAX);
+	if (db_is_null(query, column))
+		return value;
+	url_mask(db_text(query, column), &address);
+	struct json_writer writer = {.out = &text};
+	json_slice(&writer, NULL, buf_slice(&address));
+	bool failed = buf_check(&address) || buf_check(&text);
+	return failed ? NULL : arena_copy(arena, text.data, text.size);
+}
+
 static const char *value_of(struct db_query *query, int column, char type, struct arena *arena)
 {
 	BUF_AUTO struct buf text;
@@ -232,8 +251,11 @@ static int look_at(struct db_connection *connection, size_t index, struct slice 
 			ret->account = db_integer(query, 0);
 		for (int i = 0; i < MEMBERS_MAX && subject->members[i]; i++) {
 			char type = strchr(subject->members[i], ':')[1];
-			ret->of[index].values[i] = value_of(query, i + 1, type, act->arena);
-			failed |= !ret->of[index].values[i];
+			const char *value = value_of(query, i + 1, type, act->arena);
+			ret->of[index].values[i] = value;
+			ret->of[index].shown[i] =
+				type == 'u' && value ? shown_of(query, i + 1, value, act->arena) : value;
+			failed |= !ret->of[index].shown[i];
 		}
 	}
 	int result = db_end(query, error);
@@ -337,7 +359,7 @@ static void write_difference(struct json_writer *out, const char *name,
 			snprintf(member, sizeof member, "%.*s", (int)strcspn(subjects[i].members[at], ":"),
 			         subjects[i].members[at]);
 			if (differs(shown, other, i, at))
-				json_raw(out, member, slice_of(shown->of[i].values[at]));
+				json_raw(out, member, slice_of(shown->of[i].shown[at]));
 		}
 		json_end_object(out);
 	}

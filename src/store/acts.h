@@ -23,7 +23,8 @@
  *   signed_in_by   how his session began (store/people/people.h); null: it is from before that was
  *               kept; absent in documents of then, too
  *   operation   "key revoke"                arguments   as given; none of them is a secret. Of
- *                                                       content "sha-256:…"
+ *                                                       content "sha-256:…", addresses masked
+ *                                                       (base/url_mask.h), in before and after, too
  *   reason      or null                     at          by the store's clock
  *   before, after   objects by kind of thing, of what differs; null: nothing
  *   made        identifiers and numbers that came of it

@@ -87,6 +87,31 @@ def test_no_secret_is_on_record(service):
     assert acts(service, "--operation", "webhook rotate")[0]["after"]["endpoint"]["secret_version"] == 2
 
 
+def test_no_secret_of_an_address_is_on_record(service):
+    """What receivers have in their addresses to know their callers by, and links that let a user in."""
+    account = service.new_account()
+    endpoint = service.admin("webhook", "create", "--account", account, "--url",
+                             "https://example.org/hook?a=1&token=s3cret0one")
+    service.admin("webhook", "update", endpoint["endpoint_id"], "--url",
+                  "https://example.org/hook?a=1&token=s3cret0two")
+    assert service.admin("webhook", "show", endpoint["endpoint_id"])["url"].endswith("?a=1&token=s3cret0two")
+    service.admin("user", "invite", "--account", account, "--email", "jane@example.org", "--role", "owner")
+    link = service.admin("user", "link", "jane@example.org")["url"]
+    secret = link.split("=")[-1]
+    assert len(secret) > 20
+    kept = json.dumps(acts(service))
+    for gone in ("s3cret0one", "s3cret0two", secret):
+        assert gone not in kept, gone
+    masked = "https://example.org/hook?a=********&token=********"
+    changed, created = [act for act in acts(service, "--account", account)
+                        if act["operation"].startswith("webhook")]
+    assert created["arguments"]["url"] == created["after"]["endpoint"]["url"] == masked
+    assert changed["arguments"]["url"] == masked
+    assert (changed["before"], changed["after"]) == ({"endpoint": {"url": masked}},) * 2, \
+        "that it was changed is told, to what is not"
+    assert acts(service, "--operation", "user link")[0]["arguments"] == {"user": "jane@example.org"}
+
+
 def test_what_is_outside_of_the_store_is_recorded_before(service, tmp_path):
     service.admin("store", "backup", tmp_path / "copy", "--reason", "before the upgrade")
     copy = acts(service, "--installation", "--operation", "store backup")[0]
