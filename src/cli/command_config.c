@@ -5,7 +5,7 @@
 #include "base/json.h"
 #include "cli/command.h"
 #include "cli/connect.h"
-#include "cli/node.h"
+#include "cli/node_parts.h"
 #include "store/store.h"
 
 #define FILE_LIMIT ((size_t)1 << 20)
@@ -97,16 +97,17 @@ static void show_end(void *context, const struct connection *connection)
 	json_end_object(&answers->writer);
 }
 
-static void connect_and_tell(struct answers *answers)
+static void connect_and_tell(struct answers *answers, const struct node_keys *keys)
 {
 	struct connect_listener listener = {show_begin, show_end, answers};
 	const struct settings *settings = &answers->config->settings;
-	connect_all(settings, node_is_running(settings), &listener);
+	connect_all(settings, keys, node_is_running(settings), &listener);
 }
 
 /* ---- the end ---- */
 
-static int tell_as_json(struct config *config, bool connect)
+/* `connect`: ask others, too; NULL: do not. */
+static int tell_as_json(struct config *config, const struct node_keys *connect)
 {
 	BUF_AUTO struct buf text;
 	buf_init(&text, FILE_LIMIT);
@@ -114,7 +115,7 @@ static int tell_as_json(struct config *config, bool connect)
 	json_begin_object(&answers.writer, NULL);
 	if (connect) {
 		json_begin_array(&answers.writer, "connections");
-		connect_and_tell(&answers);
+		connect_and_tell(&answers, connect);
 		json_end_array(&answers.writer);
 	}
 	write_findings(config, &answers.writer);
@@ -126,11 +127,11 @@ static int tell_as_json(struct config *config, bool connect)
 	return config->problem_count ? 1 : 0;
 }
 
-static int tell_as_text(struct config *config, bool connect)
+static int tell_as_text(struct config *config, const struct node_keys *connect)
 {
 	struct answers answers = {.config = config, .progress = isatty(STDERR_FILENO)};
 	if (connect)
-		connect_and_tell(&answers);
+		connect_and_tell(&answers, connect);
 	for (const struct config_finding *at = config->findings; at; at = at->next)
 		fprintf(stderr, "%s%s%s%s%s%s\n", at->warning ? "warning: " : "",
 		        at->origin ? at->origin : "", at->origin ? ": " : "",
@@ -158,9 +159,12 @@ int command_config_check(const struct command_line *line)
 		struct error error = {.code = result};
 		return command_fail(line, &error);
 	}
-	node_try(&config.settings, true, note_refusal, &config);
-	bool connect = !result && command_option(line, "connect");
-	return line->json ? tell_as_json(&config, connect) : tell_as_text(&config, connect);
+	struct node_keys keys = {0};
+	node_try(&config.settings, &keys, note_refusal, &config);
+	const struct node_keys *connect = !result && command_option(line, "connect") ? &keys : NULL;
+	int exit_code = line->json ? tell_as_json(&config, connect) : tell_as_text(&config, connect);
+	node_keys_free(&keys);
+	return exit_code;
 }
 
 int command_config_print(const struct command_line *line)

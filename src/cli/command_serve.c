@@ -5,7 +5,7 @@
 #include "base/confine.h"
 #include "base/log.h"
 #include "cli/command.h"
-#include "cli/node.h"
+#include "cli/node_parts.h"
 #include "proof/renderer.h"
 #include "seal/authority.h"
 #include "service/webauthn_party.h"
@@ -131,7 +131,9 @@ static void log_refusal(void *context, bool warning, const char *setting, const 
 {
 	const struct told *told = context;
 	const char *message = error_message(error, LANGUAGE_ENGLISH);
-	if (!warning && (strcmp(message, told->message) != 0 || strcmp(error->cause, told->cause) != 0))
+	bool same = strcmp(message, told->message) == 0 &&
+	            (!*error->cause || strcmp(error->cause, told->cause) == 0);
+	if (!warning && !same)
 		log_error("not_started_either", "setting", setting ? setting : "", "message", message,
 		          "cause", error->cause);
 }
@@ -143,8 +145,10 @@ static int not_started(const struct settings *settings, struct node *node, bool 
 	struct told told = {error_message(error, LANGUAGE_ENGLISH), error->cause};
 	log_error("not_started", "message", told.message, "cause", told.cause);
 	node_close(node);
+	struct node_keys keys = {0};
 	log_stop(); /* keys are tried in a child */
-	node_try(settings, !keys_tried, log_refusal, &told);
+	node_try(settings, keys_tried ? NULL : &keys, log_refusal, &told);
+	node_keys_free(&keys);
 	return error_exit_code(result);
 }
 

@@ -65,6 +65,12 @@ static void copy(struct db_query *query, int column, char *text, size_t size)
 	snprintf(text, size, "%.*s", (int)value.size, value.data ? value.data : "");
 }
 
+/* What keeps a start from a store, and where to mend it. */
+struct refusal {
+	const char *setting;
+	struct error error;
+};
+
 /* What the installation's own table says, where there is one. */
 static int read_settings(struct db_connection *reader, struct trial *trial,
                          struct database_facts *facts, struct error *error)
@@ -139,6 +145,32 @@ static void try_shard_servers(struct trial *trial, struct db *db)
 	}
 }
 
+static void keep_first(void *context, bool warning, const char *setting, const struct error *error)
+{
+	struct refusal *first = context;
+	if (warning || first->error.code)
+		return;
+	first->setting = setting;
+	first->error = *error;
+}
+
+/* What a start looks at once the schema is good: where it was, and whose keys sign. */
+static int judge_store(struct trial *trial, const struct db_options *options, struct error *error)
+{
+	struct refusal first = {0};
+	struct store *store = NULL;
+	int result = store_open(options, &store, error);
+	if (result)
+		return result;
+	node_try_opened_store(trial->settings, store, trial->keys, keep_first, &first);
+	store_close(store);
+	if (!first.error.code)
+		return OK;
+	trial->setting = first.setting;
+	*error = first.error;
+	return first.error.code;
+}
+
 static void try_server(struct trial *trial)
 {
 	struct db_options options = settings_store(trial->settings, false);
@@ -160,6 +192,8 @@ static void try_server(struct trial *trial)
 	if (!result) {
 		trial->setting = "store.url";
 		result = judge_schema(&options, facts.schema, &error);
+		if (!result && *facts.schema)
+			result = judge_store(trial, &options, &error);
 	}
 	if (result)
 		trial_fail(trial, result, &error);
@@ -335,10 +369,10 @@ static void try_clock(struct trial *trial)
 	          clock.synchronized ? "" : "; run chrony, ntpd or systemd-timesyncd");
 }
 
-void connect_all(const struct settings *settings, bool running,
+void connect_all(const struct settings *settings, const struct node_keys *keys, bool running,
                  const struct connect_listener *listener)
 {
-	struct trial trial = {.settings = settings, .listener = listener};
+	struct trial trial = {.settings = settings, .keys = keys, .listener = listener};
 	if (node_embedded_store(settings))
 		try_embedded(&trial, running);
 	else

@@ -23,7 +23,9 @@ struct connect_listener {
 	void (*end)(void *context, const struct connection *connection);
 	void *context;
 };
-void connect_all(const struct settings *settings, bool running,
+/* `keys`: what node_try found of them (cli/node_parts.h). */
+struct node_keys;
+void connect_all(const struct settings *settings, const struct node_keys *keys, bool running,
                  const struct connect_listener *listener);
 
 #endif

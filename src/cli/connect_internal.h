@@ -7,6 +7,7 @@
 
 struct trial {
 	const struct settings *settings;
+	const struct node_keys *keys;
 	const struct connect_listener *listener;
 	const char *what, *setting;
 	int64_t began_us;

@@ -28,11 +28,14 @@ int node_accept_rollback(const struct settings *settings, struct slice reason,
 /* Goes through what node_open and node_listen need, without an end at the first fault, and tells
  * each: a setting, NULL where it is of none, and what is wrong with it (error_reason). Nothing is
  * made or changed, nothing across a network is asked, and a service that runs here meanwhile is not
- * disturbed; keys are tried in a process of its own, with `keys` alone: each time logs in to a
- * token. What is not prepared yet is a warning. Without threads, like node_open. */
+ * disturbed; keys are tried in a process of its own, and their log is read, only where they are
+ * asked for: each time logs in to a token. *ret_keys is then to be given to node_keys_free
+ * (cli/node_parts.h). What is not prepared yet is a warning. Without threads, like node_open. */
+struct node_keys;
 typedef void node_refused(void *context, bool warning, const char *setting,
                           const struct error *error);
-void node_try(const struct settings *settings, bool keys, node_refused *refused, void *context);
+void node_try(const struct settings *settings, struct node_keys *ret_keys, node_refused *refused,
+              void *context);
 /* Whether a service runs with the data directory. */
 bool node_is_running(const struct settings *settings);
 /* Opens the administration socket and the listeners. */

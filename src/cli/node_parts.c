@@ -7,6 +7,9 @@
 
 #include "base/arena.h"
 #include "base/log.h"
+#include "seal/signer_log.h"
+#include "service/history.h"
+#include "service/signers.h"
 
 #define LIST_MEMORY_MAX ((size_t)64 * 1024)
 
@@ -159,9 +162,63 @@ int node_start_signer(const struct settings *settings, struct signer **ret, stru
 	return result == ERR_REFUSED || result == ERR_PIN ? signer_unusable(result, error) : result;
 }
 
-int node_try_signer(const struct settings *settings, struct error *error)
+/* One that is not there yet is made by a start: it is nobody's in the store. */
+static int look_at_development_key(const struct settings *settings, struct node_keys *keys,
+                                   struct error *error)
+{
+	struct signer_key *key = &keys->made;
+	buf_init(&keys->certificate, SIGNER_BYTES_MAX);
+	int result = signer_look_development(settings->signer_directory, &keys->certificate, error);
+	*key = (struct signer_key){.certificates = buf_slice(&keys->certificate),
+	                           .valid_until_us = INT64_MAX};
+	if (!result && keys->certificate.size)
+		result = trust_describe_path(key->certificates, &key->certificate, &key->valid_from_us,
+		                             &key->valid_until_us, error);
+	keys->keys[SIGNER_PRESENT] = key;
+	return result;
+}
+
+int node_try_signer(const struct settings *settings, struct node_keys *ret, struct error *error)
 {
 	struct signer_options options = signer_options_of(settings);
-	int result = options.development ? OK : signer_try(&options, error);
+	*ret = (struct node_keys){.development = options.development};
+	int result = options.development ? look_at_development_key(settings, ret, error)
+	                                 : signer_try(&options, &ret->tried, error);
+	for (int i = 0; !result && ret->tried && i < SIGNER_KEYS; i++)
+		ret->keys[i] = signer_get_key(ret->tried, i);
+	ret->known = !result;
 	return result == ERR_REFUSED || result == ERR_PIN ? signer_unusable(result, error) : result;
+}
+
+void node_keys_free(struct node_keys *keys)
+{
+	signer_stop(keys->tried);
+	if (keys->development)
+		buf_free(&keys->certificate);
+	*keys = (struct node_keys){0};
+}
+
+void node_try_opened_store(const struct settings *settings, struct store *store,
+                           const struct node_keys *keys, node_refused *refused, void *context)
+{
+	struct error error = {0};
+	struct error other = {0};
+	struct signer_log_facts facts;
+	/* A log that is broken is told as such. */
+	int result = signer_log_check(settings->signer_directory, NULL, NULL, &facts, &error);
+	if (!result)
+		result = history_look(store, settings->signer_directory, &error);
+	else
+		result = OK;
+	if (result) {
+		error.code = result;
+		if (result == ERR_CORRUPT)
+			error.cause[0] = '\0'; /* the sentence says what to do */
+		refused(context, false, "store.url", &error);
+	}
+	result = keys->known ? signers_try(store, keys->keys, keys->development, &other) : OK;
+	if (result) {
+		other.code = result;
+		refused(context, false, "signer.key", &other);
+	}
 }

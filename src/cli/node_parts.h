@@ -7,6 +7,7 @@
 #include "seal/revocation_client.h"
 #include "seal/signer.h"
 #include "service/settings.h"
+#include "store/store.h"
 
 /* What only needs a look, before anything is made: directories and addresses. Each calls `refused`
  * with what it finds, and with what it goes on; nothing is made, taken or written. */
@@ -37,7 +38,22 @@ int node_create_revocation_client(const struct settings *settings, struct signer
 /* Without threads. ERR_REFUSED with the reason. */
 int node_start_signer(const struct settings *settings, struct signer **ret, struct error *error)
 	MUST_CHECK;
-/* Whether it would start, in a process of its own. */
-int node_try_signer(const struct settings *settings, struct error *error) MUST_CHECK;
+/* What would sign, told by its certificates. All zeros: not tried, or no good. */
+struct node_keys {
+	bool known, development;
+	struct signer *tried;                       /* what the keys are borrowed from; NULL */
+	const struct signer_key *keys[SIGNER_KEYS]; /* NULL: there is none */
+	struct signer_key made; /* in development: the one there; zeros: it will be made */
+	struct buf certificate; /* its own */
+};
+/* Whether it would start, in a process of its own. *ret is given to node_keys_free on failure, too.
+ */
+int node_try_signer(const struct settings *settings, struct node_keys *ret, struct error *error)
+	MUST_CHECK;
+void node_keys_free(struct node_keys *keys);
+/* Whether a start would take this store: that it did not go back, and that these keys are those
+ * that it names. Nothing is written; `refused` is told with the setting. */
+void node_try_opened_store(const struct settings *settings, struct store *store,
+                           const struct node_keys *keys, node_refused *refused, void *context);
 
 #endif

@@ -16,6 +16,7 @@
 #include "http/server.h"
 #include "proof/renderer.h"
 #include "proof/trusted_list.h"
+#include "seal/signer_log.h"
 #include "service/webauthn_party.h"
 #include "store/store.h"
 
@@ -195,7 +196,17 @@ bool node_may_open_store(const char *path)
 	return stat(path, &facts) == 0 && facts.st_uid == geteuid();
 }
 
-static void try_store(const struct node_look *look)
+/* What the signing process keeps there: it is not asked for by a start that came so far. */
+static void try_signer_log(const struct node_look *look)
+{
+	struct signer_log_facts facts;
+	struct error error = {0};
+	int result = signer_log_check(look->settings->signer_directory, NULL, NULL, &facts, &error);
+	if (result != ERR_NOT_FOUND) /* a start makes it */
+		tell(look, "signer.directory", result, &error);
+}
+
+static void try_store(const struct node_look *look, const struct node_keys *keys)
 {
 	const char *path = node_embedded_store(look->settings);
 	struct stat facts;
@@ -218,6 +229,8 @@ static void try_store(const struct node_look *look)
 	tell(look, "store.url", result, &error);
 	if (!result)
 		try_content(look, store);
+	if (!result)
+		node_try_opened_store(look->settings, store, keys, look->refused, look->context);
 	store_close(store);
 }
 
@@ -240,9 +253,11 @@ static void warn_of_passkeys(const struct node_look *look)
 		advise(look, "service.public_url", "%s", error_message(&error, LANGUAGE_ENGLISH));
 }
 
-void node_try(const struct settings *settings, bool keys, node_refused *refused, void *context)
+void node_try(const struct settings *settings, struct node_keys *ret_keys, node_refused *refused,
+              void *context)
 {
 	struct error error = {0};
+	struct node_keys untried = {0};
 	struct node_look look = {.settings = settings,
 	                         .running = node_is_running(settings),
 	                         .refused = refused,
@@ -258,10 +273,12 @@ void node_try(const struct settings *settings, bool keys, node_refused *refused,
 	node_look(&look);
 	warn_of_user(&look);
 	warn_of_passkeys(&look);
-	if (keys)
-		tell(&look, "signer.key", node_try_signer(settings, &error), &error);
+	if (ret_keys)
+		tell(&look, "signer.key", node_try_signer(settings, ret_keys, &error), &error);
+	if (ret_keys && !look.running)
+		try_signer_log(&look);
 	try_programs(&look);
 	try_clients(&look);
 	if (!look.absent)
-		try_store(&look);
+		try_store(&look, ret_keys ? ret_keys : &untried);
 }

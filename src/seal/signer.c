@@ -1,6 +1,7 @@
 #include "seal/signer.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -13,8 +14,12 @@
 
 #include "base/clock.h"
 #include "base/durable.h"
+#include "base/file.h"
 #include "base/thread.h"
 #include "seal/certificate.h"
+#include "seal/development.h"
+#include "seal/signer_log.h"
+#include "seal/signer_marks.h"
 #include "seal/signer_process.h"
 
 #define ANSWER_TIMEOUT_MS (SIGNER_TIMEOUT_S * 1000)
@@ -305,15 +310,27 @@ int signer_start(const struct signer_options *options, struct signer **ret_signe
 	return 0;
 }
 
-int signer_try(const struct signer_options *options, struct error *error)
+int signer_try(const struct signer_options *options, struct signer **ret_signer,
+               struct error *error)
 {
 	struct signer_options trial = *options;
-	struct signer *signer = NULL;
 
 	trial.trial = true;
-	int result = signer_start(&trial, &signer, error);
+	return signer_start(&trial, ret_signer, error);
+}
+
+int signer_look_mark(const char *directory, const char *store_id, struct signer_mark *ret_mark,
+                     struct error *error)
+{
+	struct signer_marks *marks = calloc(1, sizeof *marks);
+	struct signer_log_facts facts;
+
+	if (!marks)
+		return ERR_NO_MEMORY;
+	int result = signer_log_check(directory, signer_marks_learn, marks, &facts, error);
 	if (!result)
-		signer_stop(signer);
+		*ret_mark = signer_marks_find(marks, slice_of(store_id));
+	free(marks);
 	return result;
 }
 
@@ -397,19 +414,50 @@ static int check_holder(struct signer *signer, struct error *error)
 	return error_cause(error, ERR_UNAVAILABLE, "the signing key: %.200s", cause);
 }
 
-int signer_check_key(struct signer *signer, int64_t now_us, struct error *error)
+int signer_look_development(const char *directory, struct buf *out, struct error *error)
 {
-	const struct signer_key *key = signer_get_key(signer, signer_in_force(signer));
+	BUF_AUTO struct buf file;
+	static const char end[] = "-----END CERTIFICATE-----\n";
+	char path[PATH_MAX];
+
+	if ((size_t)snprintf(path, sizeof path, "%s/%s", directory,
+	                     development_names[DEVELOPMENT_REPORT].signer) >= sizeof path)
+		return error_cause(error, ERR_IO, "path too long");
+	if (access(path, F_OK) != 0)
+		return OK;
+	buf_init(&file, SIGNER_PACKET_MAX);
+	int result = file_read_whole(path, &file, error);
+	if (result)
+		return result;
+	const char *first = file.data ? strstr(file.data, "-----BEGIN CERTIFICATE-----") : NULL;
+	const char *last = first ? strstr(first, end) : NULL;
+	if (last)
+		buf_add(out, first, (size_t)(last - first) + sizeof end - 1);
+	if (file.data)
+		explicit_bzero(file.data, file.size); /* the key is in it, too */
+	return buf_check(out);
+}
+
+int signer_key_check_time(const struct signer_key *key, int64_t now_us, struct error *error)
+{
 	char text[TIME_TEXT_SIZE];
 
-	if (!key)
-		return error_cause(error, ERR_UNAVAILABLE, "none of this node's signing keys is in force");
 	if (now_us >= key->valid_from_us && now_us <= key->valid_until_us)
-		return check_holder(signer, error);
+		return OK;
 	bool early = now_us < key->valid_from_us;
 	time_format(early ? key->valid_from_us : key->valid_until_us, text);
 	return error_cause(error, ERR_UNAVAILABLE, "the signing certificate %s %s",
 	                   early ? "is not valid before" : "has expired on", text);
+}
+
+int signer_check_key(struct signer *signer, int64_t now_us, struct error *error)
+{
+	const struct signer_key *key = signer_get_key(signer, signer_in_force(signer));
+
+	if (!key)
+		return error_cause(error, ERR_UNAVAILABLE, "none of this node's signing keys is in force");
+	int result = signer_key_check_time(key, now_us, error);
+	return result ? result : check_holder(signer, error);
 }
 
 bool signer_is_development(const struct signer *signer)

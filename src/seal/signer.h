@@ -51,8 +51,9 @@ struct signer_options {
 int signer_start(const struct signer_options *options, struct signer **ret_signer,
                  struct error *error) MUST_CHECK;
 /* Whether it would start with these keys, in a child that ends at once: nothing is made or logged.
- * Like signer_start. */
-int signer_try(const struct signer_options *options, struct error *error) MUST_CHECK;
+ * Like signer_start; of what it gives, signer_get_key and signer_stop may be called. */
+int signer_try(const struct signer_options *options, struct signer **ret_signer,
+               struct error *error) MUST_CHECK;
 /* Ends the child and frees. NULL-safe. */
 void signer_stop(struct signer *signer);
 
@@ -101,6 +102,10 @@ int signer_set_mark(struct signer *signer, const char *store_id, const struct si
 int signer_accept_mark(struct signer *signer, const char *store_id, const struct signer_mark *mark,
                        struct slice reason, struct error *error) MUST_CHECK;
 
+/* The same, read from the log of a directory, while it may be written: no process is asked. As
+ * signer_log_check: ERR_CORRUPT, ERR_NOT_FOUND, ERR_IO. */
+int signer_look_mark(const char *directory, const char *store_id, struct signer_mark *ret_mark,
+                     struct error *error) MUST_CHECK;
 /* Whether the child has ended; it stays to be collected by signer_stop. */
 bool signer_has_ended(const struct signer *signer);
 /* ERR_UNAVAILABLE with the cause when the child has ended, or has not answered a request for a
@@ -115,6 +120,12 @@ struct signer_key {
 };
 /* NULL: there is none, as of SIGNER_NO_KEY. */
 const struct signer_key *signer_get_key(const struct signer *signer, int index);
+/* The certificate of a development key that a directory has, as PEM, appended; nothing when there
+ * is none. */
+int signer_look_development(const char *directory, struct buf *out, struct error *error) MUST_CHECK;
+/* ERR_UNAVAILABLE with the cause: its certificates are not valid at that time. */
+int signer_key_check_time(const struct signer_key *key, int64_t now_us, struct error *error)
+	MUST_CHECK;
 /* Brings another into force, or none with SIGNER_NO_KEY; on record in the log. ERR_REFUSED: there
  * is none. */
 int signer_use(struct signer *signer, int index, struct error *error) MUST_CHECK;

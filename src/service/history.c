@@ -7,22 +7,28 @@
 
 #define STORE_ID_NAME "store_id" /* for store_get_secret: no secret, but made the same way */
 
+/* Where the store is, beside what is known of it. */
+static int look_at_store(struct store *store, struct history *history, struct error *error)
+{
+	struct sha256 marked_root;
+	bool present = false;
+	int result = store_look_rounds(store, history->known.round, &history->found.round,
+	                               &history->found.root, &present, &marked_root, error);
+	if (!result)
+		history->forked = present && !sha256_equal(&marked_root, &history->known.root);
+	return result;
+}
+
 static int look(struct store *store, struct signer *signer, struct history *history,
                 struct error *error)
 {
-	struct sha256 id, marked_root;
-	bool present = false;
+	struct sha256 id;
 	int result = store_get_secret(store, STORE_ID_NAME, &id, error);
 	if (result)
 		return result;
 	hex_encode(id.bytes, SIGNER_STORE_ID_SIZE / 2, history->store_id);
 	result = signer_get_mark(signer, history->store_id, &history->known, error);
-	if (!result)
-		result = store_look_rounds(store, history->known.round, &history->found.round,
-		                           &history->found.root, &present, &marked_root, error);
-	if (!result)
-		history->forked = present && !sha256_equal(&marked_root, &history->known.root);
-	return result;
+	return result ? result : look_at_store(store, history, error);
 }
 
 bool history_goes_on(const struct history *history)
@@ -57,6 +63,27 @@ int history_check(struct store *store, struct signer *signer, struct history *re
 	/* What was seen may be visible and yet on no standby; behind a commit of our own it is. */
 	result = store_confirm(store, error);
 	return result ? result : signer_set_mark(signer, history.store_id, &history.found, error);
+}
+
+int history_look(struct store *store, const char *signer_directory, struct error *error)
+{
+	struct history history = {0};
+	struct sha256 id;
+	bool found = false;
+	int result = store_find_secret(store, STORE_ID_NAME, &found, &id, error);
+	if (result || !found)
+		return result;
+	hex_encode(id.bytes, SIGNER_STORE_ID_SIZE / 2, history.store_id);
+	result = signer_look_mark(signer_directory, history.store_id, &history.known, error);
+	if (result == ERR_NOT_FOUND) {
+		error_clear(error);
+		return OK;
+	}
+	if (!result)
+		result = look_at_store(store, &history, error);
+	if (result)
+		return result;
+	return history_goes_on(&history) ? OK : gone_back(&history, error);
 }
 
 int history_accept(struct store *store, struct signer *signer, const char *node,

@@ -27,6 +27,10 @@ bool history_goes_on(const struct history *history);
  * all else is well. */
 int history_check(struct store *store, struct signer *signer, struct history *ret,
                   struct error *error) MUST_CHECK;
+/* What history_check would say, by the log in the signing process's directory and without that
+ * anything is written: ERR_CORRUPT as there. OK, too, where there is no log yet, or the store was
+ * never served. */
+int history_look(struct store *store, const char *signer_directory, struct error *error) MUST_CHECK;
 /* For a store that has gone back: the operator confirms it. On record in the store and in the
  * signing process's log. ERR_REFUSED when there is nothing to confirm. */
 int history_accept(struct store *store, struct signer *signer, const char *node,

@@ -4,7 +4,6 @@
 
 #include "base/json.h"
 #include "base/log.h"
-#include "seal/signer.h"
 #include "store/signers.h"
 
 /* The next key is taken so long before the present one's end. */
@@ -13,14 +12,19 @@
 
 /* ---- this node's keys ---- */
 
-static struct signer_candidate candidate_of(const struct service *service, int index)
+static struct signer_candidate candidate_of(const struct signer_key *key, bool development)
 {
-	const struct signer_key *key = signer_get_key(service->signer, index);
 	return (struct signer_candidate){
 		.sha256 = key->certificate.sha256,
-		.development = signer_is_development(service->signer),
+		.development = development,
 		.certificates = key->certificates,
 	};
+}
+
+static struct signer_candidate next_candidate(const struct service *service)
+{
+	return candidate_of(signer_get_key(service->signer, SIGNER_NEXT),
+	                    signer_is_development(service->signer));
 }
 
 static bool is_valid(const struct signer_key *key, int64_t now_us)
@@ -70,17 +74,22 @@ static int follow(struct service *service, struct error *error)
 	return use(service, any ? index_of(service, &in_force) : SIGNER_NO_KEY, error);
 }
 
+static bool is_time_for(const struct signer_key *next, const struct signer_key *present,
+                        int64_t now_us)
+{
+	return is_valid(next, now_us) && next->valid_until_us > present->valid_until_us &&
+	       present->valid_until_us - now_us <= NEXT_TAKEN_BEFORE_US;
+}
+
 /* The node that sees it first does it for all. */
 static int take_next_in_time(struct service *service, struct error *error)
 {
 	const struct signer_key *present = signer_get_key(service->signer, SIGNER_PRESENT);
 	const struct signer_key *next = signer_get_key(service->signer, SIGNER_NEXT);
-	int64_t now_us = clock_now_us();
-	if (signer_in_force(service->signer) != SIGNER_PRESENT || !is_valid(next, now_us) ||
-	    next->valid_until_us <= present->valid_until_us ||
-	    present->valid_until_us - now_us > NEXT_TAKEN_BEFORE_US)
+	if (signer_in_force(service->signer) != SIGNER_PRESENT ||
+	    !is_time_for(next, present, clock_now_us()))
 		return OK;
-	struct signer_candidate candidate = candidate_of(service, SIGNER_NEXT);
+	struct signer_candidate candidate = next_candidate(service);
 	int result = store_replace_signer(service->store, &candidate, &present->certificate.sha256,
 	                                  slice_of("the certificate's end was near"), error);
 	return result ? result : follow(service, error);
@@ -112,22 +121,54 @@ int signers_follow(struct service *service, struct error *error)
 	return result ? result : take_next_in_time(service, error);
 }
 
-int signers_join(struct service *service, struct error *error)
+/* One whose time is now goes first where none is in force. How many there are. */
+static size_t order_keys(const struct signer_key *const keys[SIGNER_KEYS], bool development,
+                         int64_t now_us, struct signer_candidate candidates[SIGNER_KEYS],
+                         int indexes[SIGNER_KEYS])
+{
+	size_t count = 0;
+	for (int pass = 0; pass < 2; pass++)
+		for (int i = 0; i < SIGNER_KEYS; i++) {
+			if (!keys[i] || is_valid(keys[i], now_us) != (pass == 0))
+				continue;
+			indexes[count] = i;
+			candidates[count++] = candidate_of(keys[i], development);
+		}
+	return count;
+}
+
+int signers_try(struct store *store, const struct signer_key *const keys[SIGNER_KEYS],
+                bool development, struct error *error)
 {
 	struct signer_candidate candidates[SIGNER_KEYS];
 	int indexes[SIGNER_KEYS];
-	size_t count = 0, chosen = 0;
+	size_t chosen = 0;
 	int64_t now_us = clock_now_us();
 	struct error why = {0};
-	/* One whose time is now goes first where none is in force. */
-	for (int pass = 0; pass < 2; pass++)
-		for (int i = 0; i < SIGNER_KEYS; i++) {
-			const struct signer_key *key = signer_get_key(service->signer, i);
-			if (!key || is_valid(key, now_us) != (pass == 0))
-				continue;
-			indexes[count] = i;
-			candidates[count++] = candidate_of(service, i);
-		}
+	size_t count = order_keys(keys, development, now_us, candidates, indexes);
+	int result = count ? store_check_signers(store, candidates, count, &chosen, error) : OK;
+	if (result || !count)
+		return result;
+	const struct signer_key *key = keys[indexes[chosen]];
+	if (indexes[chosen] == SIGNER_PRESENT && is_time_for(keys[SIGNER_NEXT], key, now_us))
+		key = keys[SIGNER_NEXT];
+	return signer_key_check_time(key, now_us, &why)
+	           ? error_set(error, ERR_REFUSED, MSG_SIGNER_UNUSABLE, why.cause, NULL)
+	           : OK;
+}
+
+int signers_join(struct service *service, struct error *error)
+{
+	struct signer_candidate candidates[SIGNER_KEYS];
+	const struct signer_key *keys[SIGNER_KEYS];
+	int indexes[SIGNER_KEYS];
+	size_t chosen = 0;
+	int64_t now_us = clock_now_us();
+	struct error why = {0};
+	for (int i = 0; i < SIGNER_KEYS; i++)
+		keys[i] = signer_get_key(service->signer, i);
+	size_t count =
+		order_keys(keys, signer_is_development(service->signer), now_us, candidates, indexes);
 	struct sha256 former;
 	bool any = false;
 	int result = store_get_signer(service->store, &former, &any, error);
@@ -160,7 +201,7 @@ int signers_rotate(struct service *service, struct store *store, struct slice re
 		snprintf(why, sizeof why, "%s %s", early ? "it begins on" : "it ended on", time);
 		return error_set(error, ERR_REFUSED, MSG_SIGNER_NOT_YET, why, NULL);
 	}
-	struct signer_candidate candidate = candidate_of(service, SIGNER_NEXT);
+	struct signer_candidate candidate = next_candidate(service);
 	int result = store_replace_signer(store, &candidate, NULL, reason, error);
 	return result ? result : follow(service, error);
 }

@@ -4,6 +4,7 @@
 #ifndef SERVICE_SIGNERS_H
 #define SERVICE_SIGNERS_H
 
+#include "seal/signer.h"
 #include "seal/trust.h"
 #include "service/service.h"
 
@@ -12,6 +13,10 @@ struct signer_candidate;
 /* At a start: ERR_REFUSED with the sentence where this node's keys are not the store's, or the one
  * in force is not valid now. */
 int signers_join(struct service *service, struct error *error) MUST_CHECK;
+/* Whether signers_join would let a node start with these keys, NULL for one that is not there:
+ * nothing is written or comes into force. */
+int signers_try(struct store *store, const struct signer_key *const keys[SIGNER_KEYS],
+                bool development, struct error *error) MUST_CHECK;
 /* To be called every few seconds: follows the store, and takes the next key when the present one's
  * end is near. ERR_* of the store or the signing process: what was in force stays. */
 int signers_follow(struct service *service, struct error *error) MUST_CHECK;

@@ -154,11 +154,16 @@ static bool takes_place(const struct standing *standing, const struct signer_can
 	return alone && standing->development && candidate->development;
 }
 
-static int join(struct db_connection *connection, const struct signer_candidate *candidates,
-                size_t count, bool alone, int64_t now_us, size_t *ret_index, struct error *error)
+enum join { JOIN_IN_FORCE, JOIN_TAKES_OVER, JOIN_TAKES_PLACE };
+
+/* Which of them signs from now on, and what has to be written for that. */
+static int choose(struct db_connection *connection, const struct signer_candidate *candidates,
+                  size_t count, bool alone, size_t *ret_index, enum join *ret_join,
+                  struct error *error)
 {
 	struct standing standing;
 	int result = read_standing(connection, &standing, error);
+	*ret_join = JOIN_IN_FORCE;
 	for (size_t i = 0; !result && standing.any && i < count; i++)
 		if (sha256_equal(&candidates[i].sha256, &standing.sha256)) {
 			*ret_index = i;
@@ -166,10 +171,8 @@ static int join(struct db_connection *connection, const struct signer_candidate 
 		}
 	if (!result && standing.any && takes_place(&standing, &candidates[0], alone)) {
 		*ret_index = 0;
-		result = check_takes_over(connection, &standing, &candidates[0], error);
-		if (!result)
-			result = end(connection, now_us, slice_of("it was not there any more"), error);
-		return result ? result : add(connection, &candidates[0], now_us, error);
+		*ret_join = JOIN_TAKES_PLACE;
+		return check_takes_over(connection, &standing, &candidates[0], error);
 	}
 	if (!result && standing.any)
 		return refuse_other(&standing, &candidates[0], error);
@@ -177,12 +180,37 @@ static int join(struct db_connection *connection, const struct signer_candidate 
 		result = check_takes_over(connection, &standing, &candidates[i], error);
 		if (!result) {
 			*ret_index = i;
-			return add(connection, &candidates[i], now_us, error);
+			*ret_join = JOIN_TAKES_OVER;
+			return OK;
 		}
 		if (result == ERR_REFUSED && i + 1 < count)
 			result = OK; /* there is another to try */
 	}
 	return result;
+}
+
+static int join(struct db_connection *connection, const struct signer_candidate *candidates,
+                size_t count, bool alone, int64_t now_us, size_t *ret_index, struct error *error)
+{
+	enum join what;
+	int result = choose(connection, candidates, count, alone, ret_index, &what, error);
+	if (!result && what == JOIN_TAKES_PLACE)
+		result = end(connection, now_us, slice_of("it was not there any more"), error);
+	if (!result && what != JOIN_IN_FORCE)
+		result = add(connection, &candidates[*ret_index], now_us, error);
+	return result;
+}
+
+int store_check_signers(struct store *store, const struct signer_candidate *candidates,
+                        size_t count, size_t *ret_index, struct error *error)
+{
+	struct db_connection *connection;
+	enum join what;
+	int result = begin_read(store, &connection, error);
+	if (result)
+		return result;
+	return end_read(connection, choose(connection, candidates, count, !store_is_shared(store),
+	                                   ret_index, &what, error));
 }
 
 /* Whether the one in force is among them. */

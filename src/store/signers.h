@@ -41,6 +41,9 @@ int store_get_signer(struct store *store, struct sha256 *ret_sha256, bool *ret_a
  * where an operator's has signed. */
 int store_join_signers(struct store *store, const struct signer_candidate *candidates, size_t count,
                        size_t *ret_index, struct error *error) MUST_CHECK;
+/* What store_join_signers would say, without that anything comes into force. */
+int store_check_signers(struct store *store, const struct signer_candidate *candidates,
+                        size_t count, size_t *ret_index, struct error *error) MUST_CHECK;
 /* Replaces the one in force, if any, by `next`, which goes on record. When `former` is given, only
  * if that one is in force still: else nothing is done. ERR_REFUSED: `next` was ended before, or is
  * a development key. It being in force already is no error. */

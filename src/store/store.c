@@ -156,9 +156,8 @@ unsigned store_sequencer_count(struct store *store)
 	return db_registrar_count(store->db);
 }
 
-/* One that is there already: then a start waits for no commit that waits for its standby. */
-static int find_secret(struct store *store, const char *name, bool *ret_found, struct sha256 *ret,
-                       struct error *error)
+int store_find_secret(struct store *store, const char *name, bool *ret_found, struct sha256 *ret,
+                      struct error *error)
 {
 	struct db_connection *connection;
 	int result = begin_read(store, &connection, error);
@@ -173,7 +172,8 @@ static int find_secret(struct store *store, const char *name, bool *ret_found, s
 int store_get_secret(struct store *store, const char *name, struct sha256 *ret, struct error *error)
 {
 	bool found = false;
-	int found_result = find_secret(store, name, &found, ret, error);
+	/* One that is there already: then a start waits for no commit that waits for its standby. */
+	int found_result = store_find_secret(store, name, &found, ret, error);
 	if (found_result || found)
 		return found_result;
 	struct sha256 fresh;

@@ -43,6 +43,9 @@ int store_distribute(const struct db_options *options, bool dry_run, struct act 
 const char *store_schema_name(void);
 /* Whether writes can be acknowledged; on ERR_UNAVAILABLE the reason is in error->cause. */
 int store_ready(struct store *store, struct error *error) MUST_CHECK;
+/* One that is there; false in *ret_found: there is none. Nothing is written. */
+int store_find_secret(struct store *store, const char *name, bool *ret_found, struct sha256 *ret,
+                      struct error *error) MUST_CHECK;
 /* A secret of the installation, made at its first use and the same on every node. */
 int store_get_secret(struct store *store, const char *name, struct sha256 *ret, struct error *error)
 	MUST_CHECK;

@@ -11,6 +11,7 @@ import subprocess
 
 import pytest
 
+import signer_log
 import stores
 
 from client import BINARY, eventually, free_port, run
@@ -150,6 +151,34 @@ def test_an_older_store_is_told_with_what_to_do(tmp_path):
     assert "store migrate" in told["store.url"], told
     code, lines = refused(arguments)
     assert code == 1 and lines[0]["message"] == told["store.url"]
+
+
+def test_a_store_that_a_start_would_not_take_is_told(tmp_path):
+    """It went back, another certificate is in force, or what was signed is not to be relied on."""
+    data = tmp_path / "data"
+    arguments = basics(data)
+    assert run("init", *arguments).returncode == 0
+    store = stores.make(data)
+    before = signer_log.lines(data)
+    assert not problems(findings(*arguments, expected=0))
+    assert signer_log.lines(data) == before, "it was looked at, and not written"
+    signer_log.mark(data, store, 7)
+    told = problems(findings(*arguments))
+    assert told.keys() == {"store.url"} and "has seen round 7" in told["store.url"], told
+    code, lines = refused(arguments)
+    assert code == 1 and lines[0]["message"] == told["store.url"]
+    store.change(f"UPDATE signers SET development = 0, sha256 = {stores.blob(bytes(32))}")
+    told = problems(findings(*arguments))
+    assert told.keys() == {"store.url", "signer.key"}, told
+    code, lines = refused(arguments)
+    assert lines[0]["message"] == told["signer.key"]
+    assert [line["message"] for line in lines[1:]] == [told["store.url"]]
+    signer_log.mark(data, store, 8)
+    signer_log.tamper(data)
+    told = problems(findings(*arguments))
+    assert told.keys() == {"signer.directory", "signer.key"}, told
+    code, lines = refused(arguments)
+    assert code == 1 and told["signer.directory"].split(": ")[-1] in lines[0]["cause"], lines
 
 
 def test_beside_a_running_service_nothing_of_it_is_a_fault(tmp_path):

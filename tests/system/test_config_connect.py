@@ -8,6 +8,7 @@ import threading
 
 import pytest
 
+import signer_log
 import stores
 
 from client import BINARY, free_port, run
@@ -20,6 +21,7 @@ from mail_server import MailServer, make_certificates  # noqa: E402
 from payment_provider import PaymentProvider  # noqa: E402
 from publisher import Publisher  # noqa: E402
 
+SCHEMA = pathlib.Path(__file__).resolve().parents[2] / "src" / "store" / "schema" / "sqlite"
 NETWORK = "127.0.0.0/8"
 PASSWORD = "a mail password that nobody reads"
 
@@ -101,6 +103,35 @@ def test_each_says_what_answered_and_nothing_stays_changed(world):
         assert "PostgreSQL" in line and "standby server1 (" in line and "schema 0" in line
     else:
         assert "SQLite" in line
+
+
+def test_a_store_that_a_start_would_not_take_is_told(world):
+    """As without asking anybody where it is a file (test_config)."""
+    data = world.settings["service.data_dir"]
+    assert world.run("init").returncode == 0
+    before = signer_log.lines(data)
+    world.connect(0)
+    assert signer_log.lines(data) == before, "it was looked at, and not written"
+
+    def told():
+        _, findings = world.connect(1)
+        said = {one["setting"]: one["problem"] for one in findings if "problem" in one}
+        done = world.run("serve")
+        assert done.returncode == 1
+        first = json.loads(next(line for line in done.stderr.splitlines() if '"not_started"' in line))
+        return said, first["message"]
+
+    signer_log.mark(data, world.store, 7)
+    said, refusal = told()
+    assert said == {"store.url": refusal} and "has seen round 7" in refusal
+    (data / "signer" / signer_log.NAME).unlink()
+    world.store.change(f"UPDATE signers SET development = 0, sha256 = {stores.blob(bytes(32))}")
+    said, refusal = told()
+    assert said == {"signer.key": refusal}
+    world.store.change(f"UPDATE settings SET value = {stores.text(min(SCHEMA.iterdir()).stem)} WHERE name = 'schema'")
+    said, refusal = told()
+    assert said.keys() == {"store.url"}, "what the store names is not asked before its schema is good"
+    assert "store migrate" in said["store.url"] and "store migrate" in refusal
 
 
 def test_each_failure_names_its_setting(world):
