@@ -54,6 +54,14 @@ const char *command_option(const struct command_line *line, const char *name);
 unsigned command_options(const struct command_line *line, const char *name,
                          const char *values[COMMAND_OPTIONS_MAX]);
 
+/* --reason of a command that leaves an act by itself; *ret stays NULL where it is not given. 0, or
+ * the exit code. */
+#define REASON_OPTION                                                                              \
+	{                                                                                              \
+		"reason", "TEXT", "why; kept with the record of the act"                                   \
+	}
+int command_reason(const struct command_line *line, const char **ret);
+
 /* How a command takes a parameter of an operation: "ACCOUNT" or "--unpaid-limit". */
 void command_label(const struct admin_parameter *parameter, char label[ADMIN_LABEL_SIZE]);
 
@@ -110,6 +118,7 @@ extern const struct option bundle_options[];
 extern const struct option config_check_options[];
 extern const struct option dev_options[];
 extern const struct option distribute_options[];
+extern const struct option init_options[];
 extern const struct option migrate_options[];
 extern const struct option restore_options[];
 extern const struct option proof_options[];

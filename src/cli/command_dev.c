@@ -207,7 +207,7 @@ int command_dev(const struct command_line *line)
 		result = node_listen(node, &error);
 	if (!result)
 		result = tell_ready(line, &config.settings, node, &demo, &error);
-	exit_code = result ? fail(line, result, &error) : node_wait(node, NULL);
+	exit_code = result ? fail(line, result, &error) : node_wait(node, NULL, NULL);
 	node_close(node);
 	explicit_bzero(&demo, sizeof demo);
 	return exit_code;

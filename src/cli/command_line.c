@@ -123,6 +123,19 @@ const char *command_option(const struct command_line *line, const char *name)
 	return NULL;
 }
 
+int command_reason(const struct command_line *line, const char **ret)
+{
+	struct error error = {0};
+	const char *given = command_option(line, "reason");
+	if (!given)
+		return 0;
+	error.code = admin_check_value(&admin_reason, slice_of(given), &error);
+	if (error.code)
+		return command_fail(line, &error);
+	*ret = given;
+	return 0;
+}
+
 unsigned command_options(const struct command_line *line, const char *name,
                          const char *values[COMMAND_OPTIONS_MAX])
 {

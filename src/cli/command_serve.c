@@ -11,6 +11,11 @@
 #include "service/webauthn_party.h"
 #include "store/accounts/accounts.h"
 
+const struct option init_options[] = {
+	REASON_OPTION,
+	{0},
+};
+
 static int fail(const struct command_line *line, int code, struct error *error)
 {
 	error->code = code;
@@ -26,7 +31,10 @@ int command_init(const struct command_line *line)
 	sources.serving = true;
 	struct error error = {0};
 	struct node *node = NULL;
-	int exit_code = command_settings(line, &sources, &config);
+	const char *reason = NULL;
+	int exit_code = command_reason(line, &reason);
+	if (!exit_code)
+		exit_code = command_settings(line, &sources, &config);
 	if (exit_code)
 		return exit_code;
 	int result = node_open(&config.settings, true, &node, NULL, &error);
@@ -35,7 +43,7 @@ int command_init(const struct command_line *line)
 	if (!result)
 		result = node_write_trust(node, &error);
 	if (!result)
-		result = admin_record(node_service(node)->store, "init", slice_of("{}"), NULL, &error);
+		result = admin_record(node_service(node)->store, "init", slice_of("{}"), reason, &error);
 	node_close(node);
 	if (result)
 		return fail(line, result, &error);
@@ -181,7 +189,7 @@ int command_serve(const struct command_line *line)
 	log_info("serving", "version", CONSTANCIA_VERSION, "listen", config.settings.service_listen,
 	         "port", port, "admin_port", admin_port, "public_url",
 	         config.settings.service_public_url);
-	exit_code = node_wait(node, &sources);
+	exit_code = node_wait(node, &sources, &config);
 	node_close(node);
 	log_info("stopped");
 	return exit_code;

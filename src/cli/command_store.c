@@ -1,4 +1,5 @@
 /* What is done to a store while no service runs. */
+#include <assert.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -15,16 +16,19 @@
 
 const struct option migrate_options[] = {
 	{"dry-run", NULL, "only tell which steps would be applied"},
+	REASON_OPTION,
 	{0},
 };
 
 const struct option distribute_options[] = {
 	{"dry-run", NULL, "only tell which tables would be distributed"},
+	REASON_OPTION,
 	{0},
 };
 
 const struct option restore_options[] = {
 	{"live", NULL, "go on at once as the one store; else the copy is quiet until store wake"},
+	REASON_OPTION,
 	{0},
 };
 
@@ -87,7 +91,7 @@ static void tell_progress(void *context, const char *what, int64_t done, int64_t
 }
 
 static int record_here(const struct settings *settings, const char *operation,
-                       const struct buf *arguments, struct error *error)
+                       const struct buf *arguments, const char *reason, struct error *error)
 {
 	struct db_options options = settings_store(settings, false);
 	struct store *store;
@@ -96,13 +100,14 @@ static int record_here(const struct settings *settings, const char *operation,
 		result = store_open(&options, &store, error);
 	if (result)
 		return result;
-	result = admin_record(store, operation, buf_slice(arguments), NULL, error);
+	result = admin_record(store, operation, buf_slice(arguments), reason, error);
 	store_close(store);
 	return result;
 }
 
 static int record_restore(const struct settings *settings, const char *directory,
-                          const char *created_at, struct error *error)
+                          const char *created_at, bool live, const char *reason,
+                          struct error *error)
 {
 	BUF_AUTO struct buf arguments;
 	buf_init(&arguments, (size_t)8 * 1024);
@@ -110,8 +115,9 @@ static int record_restore(const struct settings *settings, const char *directory
 	json_begin_object(&writer, NULL);
 	json_text(&writer, "created_at", created_at);
 	json_text(&writer, "directory", directory);
+	json_boolean(&writer, "live", live);
 	json_end_object(&writer);
-	return record_here(settings, "store restore", &arguments, error);
+	return record_here(settings, "store restore", &arguments, reason, error);
 }
 
 static int move(const struct command_line *line, const struct moving *moving)
@@ -121,7 +127,10 @@ static int move(const struct command_line *line, const struct moving *moving)
 	buf_init(&names, (size_t)64 * 1024);
 	struct error error = {0};
 	bool dry_run = command_option(line, "dry-run") != NULL;
-	int exit_code = command_settings(line, &line->sources, &config);
+	const char *reason = NULL;
+	int exit_code = command_reason(line, &reason);
+	if (!exit_code)
+		exit_code = command_settings(line, &line->sources, &config);
 	if (exit_code)
 		return exit_code;
 	struct db_options options = settings_store(&config.settings, false);
@@ -129,7 +138,8 @@ static int move(const struct command_line *line, const struct moving *moving)
 	ARENA_AUTO struct arena arena;
 	arena_init(&arena, (size_t)4 << 20);
 	struct actor actor;
-	struct act act = {.by = &actor, .operation = moving->operation, .arena = &arena};
+	struct act act = {
+		.by = &actor, .operation = moving->operation, .reason = reason, .arena = &arena};
 	int result = admin_actor(getuid(), "command", command_claims(), &arena, &actor);
 	if (!result)
 		result = moving->move(&options, dry_run, &act, &names, &progress, &error);
@@ -157,31 +167,49 @@ int command_distribute(const struct command_line *line)
 	return move(line, &distribution);
 }
 
+/* The copy is the store; where that moves its schema on, this is an act of its own. */
+static int restore(const struct settings *settings, const char *directory, bool live,
+                   const char *reason, struct backup_facts *ret, struct error *error)
+{
+	ARENA_AUTO struct arena arena;
+	arena_init(&arena, (size_t)4 << 20);
+	struct actor actor;
+	struct act moved = {
+		.by = &actor, .operation = "store migrate", .reason = reason, .arena = &arena};
+	struct content_options content = settings_content(settings, true);
+	struct db_options store = settings_store(settings, false);
+	char time[TIME_TEXT_SIZE];
+	int result = admin_actor(getuid(), "command", command_claims(), &arena, &actor);
+	if (!result)
+		result = durable_make_directory(settings->service_data_dir, error);
+	if (!result)
+		result = backup_restore(directory, &store, &content, live, &moved, ret, error);
+	if (result)
+		return result;
+	time_format(ret->created_at_us, time);
+	return record_restore(settings, directory, time, live, reason, error);
+}
+
 int command_restore(const struct command_line *line)
 {
 	CONFIG_AUTO struct config config = {0};
 	struct error error = {0};
 	struct backup_facts facts;
 	bool live = command_option(line, "live") != NULL;
+	const char *reason = NULL;
 	char directory[PATH_MAX];
-	int exit_code = command_settings(line, &line->sources, &config);
+	int exit_code = command_reason(line, &reason);
+	if (!exit_code)
+		exit_code = command_settings(line, &line->sources, &config);
 	if (exit_code)
 		return exit_code;
 	if (!realpath(line->arguments[0], directory))
 		return command_misused(line, "%s: %s.", line->arguments[0], strerror(errno));
-	int result = durable_make_directory(config.settings.service_data_dir, &error);
-	if (result)
-		return fail(line, result, &error);
-	struct content_options content = settings_content(&config.settings, true);
-	struct db_options store = settings_store(&config.settings, false);
-	result = backup_restore(directory, &store, &content, live, &facts, &error);
+	int result = restore(&config.settings, directory, live, reason, &facts, &error);
 	if (result)
 		return fail(line, result, &error);
 	char time[TIME_TEXT_SIZE];
 	time_format(facts.created_at_us, time);
-	result = record_restore(&config.settings, directory, time, &error);
-	if (result)
-		return fail(line, result, &error);
 	if (line->json)
 		printf(
 			"{\"created_at\":\"%s\",\"store_bytes\":%lld,\"content_objects\":%lld,\"quiet\":%s}\n",
@@ -209,21 +237,19 @@ static void print_accepted(const struct command_line *line, const struct history
 
 int command_accept_rollback(const struct command_line *line)
 {
-	static const struct admin_parameter parameter = {
-		.name = "reason", .kind = ADMIN_LINE, .least = 1, .most = SIGNER_LOG_REASON_MAX};
 	CONFIG_AUTO struct config config = {0};
 	struct error error = {0};
 	struct history history;
-	const char *reason = command_option(line, "reason");
-	if (!reason)
+	const char *reason = NULL;
+	assert(admin_reason.most <= SIGNER_LOG_REASON_MAX);
+	int exit_code = command_reason(line, &reason);
+	if (!exit_code && !reason)
 		return command_misused(line, "--reason is missing. See --help.");
-	int result = admin_check_value(&parameter, slice_of(reason), &error);
-	if (result)
-		return fail(line, result, &error);
-	int exit_code = command_settings(line, &line->sources, &config);
+	if (!exit_code)
+		exit_code = command_settings(line, &line->sources, &config);
 	if (exit_code)
 		return exit_code;
-	result = node_accept_rollback(&config.settings, slice_of(reason), &history, &error);
+	int result = node_accept_rollback(&config.settings, slice_of(reason), &history, &error);
 	if (result)
 		return fail(line, result, &error);
 	print_accepted(line, &history);

@@ -237,8 +237,9 @@ bool node_knows_root(const struct node *node)
 
 /* ---- running and ending ---- */
 
-int node_wait(struct node *node, const struct config_sources *sources)
+int node_wait(struct node *node, const struct config_sources *sources, const struct config *config)
 {
+	node->config = config;
 	struct timespec look_again = {.tv_nsec = LOOK_AGAIN_NS};
 	for (;;) {
 		int signal_number = sigtimedwait(&node->signals, NULL, &look_again);

@@ -55,7 +55,8 @@ bool node_knows_root(const struct node *node);
 /* Waits for SIGINT or SIGTERM: 0. SIGHUP reads the settings again from `sources`; NULL: it ends,
  * too. When the store can no longer be written safely or has gone back, or the signing process has
  * ended: 1, for the supervisor to start the program anew. Logs which. */
-int node_wait(struct node *node, const struct config_sources *sources);
+struct config;
+int node_wait(struct node *node, const struct config_sources *sources, const struct config *config);
 /* Drains and ends everything; the process is ended by force after 29 s. NULL-safe, also for a node
  * that never listened. */
 void node_close(struct node *node);

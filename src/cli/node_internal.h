@@ -30,8 +30,9 @@ struct node {
 	struct admin_server *admin_server;
 	struct http_server *http;
 	struct supervision *supervision;
-	struct reloaded *in_force; /* what SIGHUP made last; NULL: nothing yet */
-	struct reloaded *former;   /* and before, the last first, as long as somebody may hold it */
+	const struct config *config; /* of the start */
+	struct reloaded *in_force;   /* what SIGHUP made last; NULL: nothing yet */
+	struct reloaded *former;     /* and before, the last first, as long as somebody may hold it */
 };
 
 /* Reads the settings again and takes over what can be changed while serving, all of it or nothing.

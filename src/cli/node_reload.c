@@ -6,12 +6,14 @@
 #include "base/log.h"
 #include "base/notify.h"
 #include "base/reading.h"
+#include "base/url_mask.h"
 #include "cli/command.h"
 #include "cli/config_table.h"
 #include "cli/node_internal.h"
 #include "cli/node_parts.h"
 
 #define NAMES_MAX ((size_t)8192)
+#define VALUES_MAX ((size_t)64 * 1024)
 /* Work that hangs keeps them all, about 100 KiB each. */
 #define FORMER_MAX 64
 
@@ -53,9 +55,48 @@ static void pass_over(void *context, const char *setting, const char *what)
 	(void)context, (void)setting, (void)what;
 }
 
-/* What is in force from now on, and what of it is new. */
-static void merge(struct reloaded *reloaded, const struct settings *in_force, struct buf *changed,
-                  struct buf *waiting)
+/* What became of it, for the log: names; and of what changed the values, "rate.live = 50; …". */
+struct difference {
+	struct buf changed, before, after, waiting;
+};
+
+static void difference_init(struct difference *difference)
+{
+	buf_init(&difference->changed, NAMES_MAX);
+	buf_init(&difference->before, VALUES_MAX);
+	buf_init(&difference->after, VALUES_MAX);
+	buf_init(&difference->waiting, NAMES_MAX);
+}
+
+static void difference_free(struct difference *difference)
+{
+	buf_free(&difference->changed);
+	buf_free(&difference->before);
+	buf_free(&difference->after);
+	buf_free(&difference->waiting);
+}
+
+static void add_name(struct buf *names, const char *name)
+{
+	buf_printf(names, "%s%s", names->size ? " " : "", name);
+}
+
+/* As written; no secret, nor what may be one in an address. */
+static void add_value(struct buf *values, const struct setting *setting, const char *name,
+                      const char *text)
+{
+	buf_printf(values, "%s%s = ", values->size ? "; " : "", name);
+	if (setting->type == SECRET)
+		buf_add_text(values, *text ? "********" : "");
+	else if (strstr(text, "://"))
+		url_mask(slice_of(text), values);
+	else
+		buf_add_text(values, text);
+}
+
+/* What is in force from now on, and what of it is new. `texts`: of what is in force. */
+static void merge(struct reloaded *reloaded, const struct settings *in_force,
+                  const char *const *texts, struct difference *ret)
 {
 	reloaded->settings = *in_force;
 	for (size_t i = 0; i < SETTINGS_COUNT; i++) {
@@ -69,8 +110,11 @@ static void merge(struct reloaded *reloaded, const struct settings *in_force, st
 			continue;
 		char name[SETTING_NAME_SIZE];
 		setting_name(setting, name);
-		struct buf *names = reloads ? changed : waiting;
-		buf_printf(names, "%s%s", names->size ? " " : "", name);
+		add_name(reloads ? &ret->changed : &ret->waiting, name);
+		if (!reloads)
+			continue;
+		add_value(&ret->before, setting, name, texts[i]);
+		add_value(&ret->after, setting, name, reloaded->config.texts[i]);
 	}
 }
 
@@ -171,13 +215,27 @@ static bool read_again(const struct config_sources *sources, struct reloaded *re
 	return reloaded->problem_count == 0;
 }
 
-/* False: everything is as it was. */
-static bool reload(struct node *node, const struct config_sources *sources)
+/* Those of the start until a reload has others. */
+static const char *const *texts_in_force(const struct node *node)
 {
-	BUF_AUTO struct buf changed;
-	BUF_AUTO struct buf waiting;
-	buf_init(&changed, NAMES_MAX);
-	buf_init(&waiting, NAMES_MAX);
+	const struct config *last = &node->in_force->config;
+	return last->texts ? last->texts : node->config->texts;
+}
+
+static void tell(const struct difference *difference)
+{
+	const struct buf *texts[] = {&difference->changed, &difference->before, &difference->after,
+	                             &difference->waiting};
+	const char *shown[4];
+	for (int i = 0; i < 4; i++)
+		shown[i] = texts[i]->data ? texts[i]->data : "";
+	log_always(LOG_INFO, "configuration_reloaded", "changed", shown[0], "before", shown[1], "after",
+	           shown[2], "needs_restart", shown[3], NULL);
+}
+
+/* False: everything is as it was. */
+static bool reload(struct node *node, const struct config_sources *sources, struct difference *ret)
+{
 	struct reloaded *reloaded = calloc(1, sizeof *reloaded);
 	node_forget_former(node);
 	if (count_former(node) >= FORMER_MAX) {
@@ -194,7 +252,7 @@ static bool reload(struct node *node, const struct config_sources *sources)
 	}
 	bool good = read_again(sources, reloaded);
 	if (good) {
-		merge(reloaded, node->settings, &changed, &waiting);
+		merge(reloaded, node->settings, texts_in_force(node), ret);
 		/* Each may be good, and not with what is in force until a restart. */
 		config_check(&reloaded->settings, true, refuse, pass_over, reloaded);
 		good = reloaded->problem_count == 0 && make(node, reloaded);
@@ -206,15 +264,17 @@ static bool reload(struct node *node, const struct config_sources *sources)
 	put_in_force(node, reloaded);
 	atomic_store(&node->service.trust_is_old, true); /* for a thread that may wait for the store */
 	serving_log_level(&reloaded->settings);
-	log_always(LOG_INFO, "configuration_reloaded", "changed", changed.data ? changed.data : "",
-	           "needs_restart", waiting.data ? waiting.data : "", NULL);
+	tell(ret);
 	return true;
 }
 
 void node_reload(struct node *node, const struct config_sources *sources)
 {
+	struct difference difference;
+	difference_init(&difference);
 	notify_reloading();
-	notify_ready(reload(node, sources)
+	notify_ready(reload(node, sources, &difference)
 	                 ? "serves; its settings were read again"
 	                 : "serves with its former settings: the log says why the new were refused");
+	difference_free(&difference);
 }

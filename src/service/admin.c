@@ -47,7 +47,7 @@ const struct admin_operation *admin_find(struct slice name)
 
 /* ---- parameters ---- */
 
-static const struct admin_parameter reason_parameter =
+const struct admin_parameter admin_reason =
 	ADMIN_FLAG_LINE("reason", false, 1, ADMIN_LINE_MAX, "why; kept with the record of the act");
 
 const struct admin_parameter *admin_parameter_at(const struct admin_operation *operation,
@@ -62,7 +62,7 @@ const struct admin_parameter *admin_parameter_at(const struct admin_operation *o
 	bool adds = admin_leaves_act(operation) && !own_reason;
 	bool is_next =
 		index == 0 || (index < ADMIN_PARAMETERS_MAX && operation->parameters[index - 1].name);
-	return adds && is_next ? &reason_parameter : NULL;
+	return adds && is_next ? &admin_reason : NULL;
 }
 
 /* ---- running ---- */

@@ -119,6 +119,9 @@ const struct admin_operation *admin_find(struct slice name); /* NULL: unknown */
 const struct admin_parameter *admin_parameter_at(const struct admin_operation *operation,
                                                  size_t index);
 
+/* --reason of those that change something. */
+extern const struct admin_parameter admin_reason;
+
 /* Who a process of that user is; `via` lives as long as the actor, whose texts are in `arena`.
  * claimed: what is said of who is behind him, NULL: nothing; anything but a short line is left
  * out. */

@@ -20,6 +20,7 @@
 #include "store/watch.h"
 
 #define COPY_CHUNK ((size_t)256 * 1024)
+#define STEPS_MAX ((size_t)64 * 1024) /* names of the schema's */
 #define MANIFEST_MAX ((size_t)64 * 1024)
 #define FIRST_STORE_FILE "constancia.db" /* of manifests that do not name it */
 #define DIRECTORY_MAX 3500               /* leaves room for names below it within PATH_MAX */
@@ -335,9 +336,11 @@ static int restore_store(const struct db_options *options, const char *path, boo
 }
 
 int backup_restore(const char *directory, const struct db_options *store,
-                   const struct content_options *content, bool live, struct backup_facts *ret,
-                   struct error *error)
+                   const struct content_options *content, bool live, struct act *moved,
+                   struct backup_facts *ret, struct error *error)
 {
+	BUF_AUTO struct buf steps;
+	buf_init(&steps, STEPS_MAX);
 	if (strlen(directory) > DIRECTORY_MAX)
 		return error_set(error, ERR_USAGE, MSG_ADMIN_DIRECTORY_ABSOLUTE, NULL);
 	struct backup_facts facts = {0};
@@ -352,7 +355,7 @@ int backup_restore(const char *directory, const struct db_options *store,
 	if (!result)
 		result = restore_store(store, path, live, &facts, error);
 	if (!result)
-		result = store_migrate(store, false, NULL, NULL, NULL, error);
+		result = store_migrate(store, false, moved, &steps, NULL, error);
 	if (!result)
 		*ret = facts;
 	return result;

@@ -13,6 +13,7 @@
 #define SERVICE_BACKUP_H
 
 #include "content/content.h"
+#include "store/acts.h"
 #include "store/store.h"
 
 #define BACKUP_FORMAT 1
@@ -35,11 +36,12 @@ int backup_make(struct store *store, struct content_store *content, const char *
                 int64_t now_us, struct backup_facts *ret, struct error *error) MUST_CHECK;
 /* Checks the backup's own digest and brings objects and database back to where the settings say,
  * the database last and whole or not at all, quiet (store/quiet.h) from its first moment on unless
- * it is to be `live`; then moves an older schema on. ERR_REFUSED when a store is there already, or
- * the place for content is another installation's. What fails before the database can be repeated.
+ * it is to be `live`; then moves an older schema on, of which `moved` (NULL: none) is the act
+ * (store_migrate). ERR_REFUSED when a store is there already, or the place for content is another
+ * installation's. What fails before the database can be repeated.
  */
 int backup_restore(const char *directory, const struct db_options *store,
-                   const struct content_options *content, bool live, struct backup_facts *ret,
-                   struct error *error) MUST_CHECK;
+                   const struct content_options *content, bool live, struct act *moved,
+                   struct backup_facts *ret, struct error *error) MUST_CHECK;
 
 #endif

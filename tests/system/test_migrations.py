@@ -1,6 +1,8 @@
 """Old stores move on, on both engines, when several nodes want to move them at the same moment."""
 
 import contextlib
+import copy
+import hashlib
 import json
 import os
 import pathlib
@@ -46,6 +48,12 @@ class Old:
         with contextlib.closing(sqlite3.connect(f"{self.directory}/constancia.db")) as connection:
             connection.executescript(sql)
             connection.commit()
+
+    def at(self, directory):
+        """A place for another, in which there is nothing yet."""
+        other = copy.copy(self)
+        other.directory, other.url = directory, f"sqlite:{directory}/constancia.db"
+        return other
 
     def schema(self):
         return self.ask("SELECT value FROM settings WHERE name = 'schema'")
@@ -112,6 +120,44 @@ def test_many_move_it_at_once_and_each_step_is_taken_once(old):
     assert json.loads(out)["data"][0]["operation"] == "init", err
     code, out, err = old.run("store", "check")
     assert code == 0 and json.loads(out)["valid"] is True, err
+
+
+def test_why_it_was_moved_and_prepared_is_on_record(old):
+    for words in (("migrate", "--reason", "the upgrade"), ("init", "--reason", "a second node")):
+        code, _, err = old.run(*words)
+        assert code == 0, err
+    _, out, _ = old.run("audit", "list", "--installation")
+    assert [(act["operation"], act["reason"]) for act in json.loads(out)["data"]] == [
+        ("init", "a second node"), ("store migrate", "the upgrade")]
+    for words in (("migrate",), ("store", "migrate"), ("init",)):
+        code, _, err = old.run(*words, "--reason", "two\nlines")
+        assert code == 2 and "--reason" in err, err
+    if old.engine == "sqlite":
+        code, _, err = old.run("store", "distribute", "--reason", "a server more")
+        assert code == 1 and "distributes no tables" in err, err
+
+
+@pytest.mark.parametrize("live", [True, False])
+def test_a_restore_that_moves_an_older_schema_on_says_so(tmp_path, live):
+    """And whether the copy was to send from its first moment on."""
+    backup = tmp_path / "backup"
+    (backup / "content").mkdir(parents=True)
+    older = Old("sqlite", None, backup)
+    file = backup / "constancia.db"
+    (backup / "backup.json").write_text(json.dumps({
+        "content_bytes": 0, "content_missing": 0, "content_objects": 0, "created_at": "2026-01-02T03:04:05.000006Z",
+        "installation": "", "program": "constancia", "store_bytes": file.stat().st_size,
+        "store_file": "constancia.db", "store_sha256": hashlib.sha256(file.read_bytes()).hexdigest(), "v": 1}))
+    restored = older.at(tmp_path / "data")
+    code, _, err = restored.run("store", "restore", backup, *["--live"] * live, "--reason", "a disk died")
+    assert code == 0, err
+    assert restored.schema() == STEPS[-1]
+    _, out, err = restored.run("audit", "list", "--installation")
+    restore, moved = json.loads(out)["data"]
+    assert (moved["operation"], moved["arguments"]) == ("store migrate", {"steps": STEPS[1:]}), err
+    assert (restore["operation"], restore["arguments"]) == ("store restore", {
+        "created_at": "2026-01-02T03:04:05.000006Z", "directory": str(backup), "live": live})
+    assert restore["reason"] == moved["reason"] == "a disk died"
 
 
 def test_many_nodes_prepare_one_empty_store(cluster, tmp_path):

@@ -109,9 +109,29 @@ def test_it_takes_over_what_can_be_changed(reloading):
     assert strangers(3).index(429) >= 4, "it has a bucket of its own"
     # What needs a restart is told.
     (told,) = reloading.reload(rate__live=50, service__name="Another")
+    assert set(told["before"].split("; ")) == {"rate.live = 1", "service.trusted_proxies = 127.0.0.0/8"}
+    assert set(told["after"].split("; ")) == {"rate.live = 50", "service.trusted_proxies = "}
     assert told["needs_restart"] == "service.name"
     assert set(told["changed"].split()) == {"rate.live", "service.trusted_proxies"}
     assert limit() == "200"
+
+
+@pytest.mark.sqlite
+def test_values_are_told_as_they_were_and_are_but_secrets(reloading):
+    """The first one, against what the service started with."""
+    (told,) = reloading.reload(certification__fee=7, account__unpaid_limit=3, mail__password="hush0one",
+                               mail__url="smtp://127.0.0.1:9", mail__from="a@example.org")
+    assert set(told["before"].split("; ")) == {
+        "certification.fee = 0", "account.unpaid_limit = 100", "mail.password = ", "mail.url = ",
+        "mail.from = "}
+    assert set(told["after"].split("; ")) == {
+        "certification.fee = 7", "account.unpaid_limit = 3", "mail.password = ********",
+        "mail.url = smtp://127.0.0.1:9", "mail.from = a@example.org"}
+    (told,) = reloading.reload(certification__fee=7, account__unpaid_limit=3, mail__password="hush0two",
+                               mail__url="smtp://127.0.0.1:9", mail__from="a@example.org")
+    assert (told["changed"], told["before"], told["after"]) == (
+        "mail.password", "mail.password = ********", "mail.password = ********")
+    assert "hush0" not in reloading.log.read_text()
 
 
 @pytest.mark.sqlite

@@ -308,11 +308,12 @@ static void test_backup_comes_back(void **state)
 	struct content_options other_content = {.url = other.content_url, .create = true};
 	struct db_options fixture_store = {.url = fixture->url};
 	struct db_options other_store = {.url = other.url};
+	assert_int_equal(backup_restore(backup, &fixture_store, &fixture_content, true, NULL, &facts,
+	                                &fixture->error),
+	                 ERR_REFUSED);
 	assert_int_equal(
-		backup_restore(backup, &fixture_store, &fixture_content, true, &facts, &fixture->error),
-		ERR_REFUSED);
-	assert_int_equal(
-		backup_restore(backup, &other_store, &other_content, true, &facts, &fixture->error), OK);
+		backup_restore(backup, &other_store, &other_content, true, NULL, &facts, &fixture->error),
+		OK);
 	struct admin_operation const *list = admin_find(slice_of("account list"));
 	struct admin admin = {.settings = &fixture->settings};
 	BUF_AUTO struct buf text_of_list;
@@ -335,13 +336,13 @@ static void test_backup_comes_back(void **state)
 	snprintf(path, sizeof path, "%s/constancia.db", other.directory);
 	unlink(path);
 	assert_int_equal(
-		backup_restore(backup, &other_store, &other_content, true, &facts, &fixture->error),
+		backup_restore(backup, &other_store, &other_content, true, NULL, &facts, &fixture->error),
 		ERR_CORRUPT);
 	assert_int_not_equal(access(path, F_OK), 0);
 	snprintf(path, sizeof path, "%s/backup.json", backup);
 	unlink(path);
 	assert_int_equal(
-		backup_restore(backup, &other_store, &other_content, true, &facts, &fixture->error),
+		backup_restore(backup, &other_store, &other_content, true, NULL, &facts, &fixture->error),
 		ERR_IO);
 	scratch_remove(other.directory);
 }
