@@ -1,5 +1,6 @@
 /* The certificates that sign. */
 #include "service/admin_call.h"
+#include "service/quiet.h"
 #include "service/signers.h"
 #include "store/signers.h"
 
@@ -13,8 +14,11 @@ static int run_rotate(const struct admin_call *call, struct json_writer *out, st
 	struct slice reason = admin_slice(call, "reason");
 	if (!call->admin->service || !call->admin->service->signer)
 		return error_set(error, ERR_REFUSED, MSG_SIGNER_NO_SERVICE, NULL);
-	int result = signers_rotate(call->admin->service, call->admin->store,
-	                            reason.size ? reason : slice_of("replaced by the operator"), error);
+	/* A copy has no say in whose key signs, not even in its own history of them. */
+	int result = quiet_refuse(call->admin->service, error);
+	if (!result)
+		result = signers_rotate(call->admin->service, call->admin->store,
+		                        reason.size ? reason : slice_of("replaced by the operator"), error);
 	return result ? result : run_list(call, out, error);
 }
 

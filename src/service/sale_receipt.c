@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "proof/pdf_sign.h"
 #include "proof/renderer.h"
+#include "service/quiet.h"
 #include "service/settings.h"
 #include "service/signers.h"
 
@@ -97,6 +98,9 @@ int sale_receipt_make(struct service *service, const struct sale_receipt_order *
                       struct buf *out, struct error *error)
 {
 	const struct purchase_record *purchase = order->purchase;
+	int quiet = service ? quiet_refuse(service, error) : OK;
+	if (quiet)
+		return quiet;
 	if (purchase->paid_at_us == TIME_NONE)
 		return error_set(error, ERR_REFUSED, MSG_SALE_NOT_PAID, purchase->sale_id, NULL);
 	if (!service || !service->renderer || !service->signer)

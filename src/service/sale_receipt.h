@@ -17,7 +17,7 @@
  * makes one at a time.
  * ERR_RATE_LIMITED: the account had many made (receipt_rate.h); the operator has as many as he
  * likes. ERR_UNAVAILABLE with the sentence: `service` is NULL, for only a running one draws and
- * signs; or this node cannot sign, or draw, now. */
+ * signs; or this node is quiet, or cannot sign, or draw, now. */
 struct sale_receipt_order {
 	const struct purchase_record *purchase;
 	const char *account_name; /* today's */

@@ -10,11 +10,12 @@ import pytest
 import stores
 from client import Client, Refused, Service, eventually, run
 from hooks import Receiver, add_thresholds, new_endpoint
-from money import bill, movements, new_pack
+from money import bill, movements, new_pack, new_purchase, purchase
 from payment_provider import PaymentProvider
 from program import copy_keys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+import signer_log  # noqa: E402
 from mail_server import MailServer  # noqa: E402
 
 SCHEDULES = 4  # seconds in which each job would have looked several times
@@ -49,6 +50,8 @@ def prepare(service, outside):
     """A notice, a payment, an event and a mail that wait, in a store that was made quiet."""
     channel = service.new_channel(credits=100, email="owner@example.com")
     channel.live.register({"n": 1}, "first").expect(201)
+    purchase(service, "pay", new_purchase(service, channel.account_id, new_pack(service)))
+    service.admin("credits", "add", channel.account_id, -10)
     assert service.admin("store", "quiet", "--reason", "to be copied")["quiet"]
     new_endpoint(service, channel.account_id, outside.receiver.url)
     add_thresholds(service, channel.account_id, 50)
@@ -91,8 +94,13 @@ def expect_quiet(copy, channel, outside):
                    channel.post("/v1/certifications", {"seq_from": 1, "seq_to": 1})):
         assert "acknowledges nothing" in answer.expect(503, "temporarily_unavailable").message
     endpoint = copy.admin("webhook", "list")["data"][0]["endpoint_id"]
-    with pytest.raises(Refused):
-        copy.admin("webhook", "test", endpoint)
+    (sale,) = [one["sale_id"] for one in copy.admin("purchase", "list")["data"] if one["state"] == "paid"]
+    signed = len(signer_log.lines(copy.data))
+    for words in (("webhook", "test", endpoint), ("signer", "rotate"),
+                  ("purchase", "receipt", sale, "--output", copy.data / "receipt.pdf")):
+        with pytest.raises(Refused, match="only looked at"):
+            copy.admin(*words)
+    assert len(signer_log.lines(copy.data)) == signed and not (copy.data / "receipt.pdf").exists()
 
 
 def test_a_restored_copy_sends_nothing_until_it_is_woken(start, tmp_path):
