@@ -12,8 +12,6 @@
 
 #define SEAL_LATE_ROUNDS 5 /* sealing is called late after so many intervals */
 #define SEAL_LATE_MIN_US (10 * US_PER_SECOND)
-/* An authority that is asked is asked again within five minutes: what failed longer ago was not. */
-#define AUTHORITY_FAILS_US (900 * US_PER_SECOND)
 #define SPACE_MIN_BYTES ((int64_t)1 << 20)
 #define MIB ((int64_t)1 << 20)
 #define TOLD_MAX ((size_t)64 * 1024)
@@ -147,7 +145,7 @@ static void find_in_authorities(const struct service *service, struct readiness 
 {
 	struct watched_authority watched;
 	for (size_t i = 0; watch_get_authority(service, i, &watched); i++)
-		if (watched.fails && clock_boot_us() - watched.failed_boot_us < AUTHORITY_FAILS_US)
+		if (watched.fails)
 			find(ret, CONCERN_AUTHORITY, false, watched.host,
 			     "the timestamp authority %s fails: %s", watched.host, watched.reason);
 }
@@ -207,6 +205,26 @@ static void find_in_backup(const struct service *service, const struct observati
 	}
 }
 
+/* What is not looked at is not told as it once was. */
+static void find_in_watch(const struct service *service, const struct observation *seen,
+                          struct readiness *ret)
+{
+	if (watch_hangs_us(service) > WATCH_LATE_US)
+		find(ret, CONCERN_WATCH, false, "",
+		     "the store, the content or a disk has not answered this node's own look for %lld s",
+		     (long long)(watch_hangs_us(service) / US_PER_SECOND));
+	else if (seen->stale_us)
+		find(ret, CONCERN_WATCH, false, "store",
+		     "what waits in the store, its standbys and its backup are not known: it could not be "
+		     "read for %lld s: %s",
+		     (long long)(seen->stale_us / US_PER_SECOND), seen->stale_cause);
+	for (enum place place = 0; place < PLACE_COUNT; place++)
+		if (seen->disks[place].failed)
+			find(ret, CONCERN_WATCH, false, place_text(place),
+			     "the disk of the %s directory cannot be looked at: %s", place_text(place),
+			     strerror(seen->disks[place].failed));
+}
+
 void readiness_read(struct service *service, const struct stores_state *stores,
                     struct readiness *ret)
 {
@@ -226,10 +244,7 @@ void readiness_read(struct service *service, const struct stores_state *stores,
 	find_in_replicas(&seen, stores, ret);
 	find_in_servers(&seen, ret);
 	find_in_backup(service, &seen, ret);
-	if (watch_hangs_us(service) > WATCH_LATE_US)
-		find(ret, CONCERN_WATCH, false, "",
-		     "the store, the content or a disk has not answered this node's own look for %lld s",
-		     (long long)(watch_hangs_us(service) / US_PER_SECOND));
+	find_in_watch(service, &seen, ret);
 }
 
 /* ---- telling ---- */

@@ -1,5 +1,6 @@
 #include "service/watch.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -20,6 +21,7 @@ struct watch {
 	pthread_mutex_t mutex;
 	struct observation seen;
 	/* All monotonic. */
+	int64_t made_us;
 	int64_t whole_look_at_us; /* not before; of watch_look's thread alone */
 	int64_t content_asked_us; /* of watch_look_around's */
 	atomic_int_fast64_t looking_since_us, looking_around_since_us; /* 0: not now */
@@ -32,6 +34,7 @@ struct watch *watch_make(void)
 	if (!watch)
 		return NULL;
 	pthread_mutex_init(&watch->mutex, NULL);
+	watch->made_us = clock_monotonic_us();
 	watch->seen.oldest_pending_us = watch->seen.last_seal_us = watch->seen.last_backup_us =
 		TIME_NONE;
 	return watch;
@@ -60,12 +63,26 @@ static void call_late(const atomic_int_fast64_t *asked_us, const char *what, int
 	snprintf(cause, ERROR_CAUSE_MAX, "%s does not answer", what);
 }
 
+/* Of what was read too long ago nothing is told, rather than what may be wrong by now. */
+static void forget_stale(const struct watch *watch, struct observation *seen)
+{
+	int64_t read_us = seen->at_us ? seen->at_us : watch->made_us;
+	int64_t age_us = clock_monotonic_us() - read_us;
+	if (age_us <= WATCH_STALE_US)
+		return;
+	seen->stale_us = age_us;
+	seen->at_us = 0;
+	seen->oldest_pending_us = seen->last_seal_us = seen->last_backup_us = TIME_NONE;
+	seen->replicas = (struct store_replicas){0};
+}
+
 struct observation watch_seen(const struct service *service)
 {
 	struct watch *watch = service->watch;
 	pthread_mutex_lock(&watch->mutex);
 	struct observation seen = watch->seen;
 	pthread_mutex_unlock(&watch->mutex);
+	forget_stale(watch, &seen);
 	call_late(&watch->asking_store_since_us, "the store", &seen.store, seen.store_cause);
 	call_late(&watch->asking_content_since_us, "the content store", &seen.content,
 	          seen.content_cause);
@@ -99,7 +116,7 @@ bool watch_get_authority(const struct service *service, size_t index, struct wat
 		.successes = health.successes,
 		.failures = health.failures,
 		.last_success_us = health.last_success_us,
-		.fails = health.fails,
+		.fails = health.fails && clock_boot_us() - health.failed_boot_us < WATCH_AUTHORITY_FAILS_US,
 		.failed_boot_us = health.failed_boot_us,
 	};
 	snprintf(ret->host, sizeof ret->host, "%s", health.host);
@@ -162,15 +179,17 @@ static bool look_whole(struct service *service)
 		result = store_last_backup(store, &backup_us, &error);
 	if (!result)
 		result = store_count_replicas(store, &replicas, &error);
-	if (!result) {
-		pthread_mutex_lock(&watch->mutex);
+	pthread_mutex_lock(&watch->mutex);
+	if (result) {
+		snprintf(watch->seen.stale_cause, ERROR_CAUSE_MAX, "%s", error_reason(&error, result));
+	} else {
 		watch->seen.at_us = clock_monotonic_us();
 		watch->seen.oldest_pending_us = pending_us;
 		watch->seen.last_seal_us = sealed_us;
 		watch->seen.last_backup_us = backup_us;
 		watch->seen.replicas = replicas;
-		pthread_mutex_unlock(&watch->mutex);
 	}
+	pthread_mutex_unlock(&watch->mutex);
 	return !result;
 }
 
@@ -231,7 +250,13 @@ static struct disk look_at_disk(const struct settings *settings, enum place plac
 	char path[PATH_MAX];
 	struct statvfs found;
 	struct disk disk = {0};
-	if (!directory_of(settings, place, path) || statvfs(path, &found) != 0 || !found.f_blocks)
+	if (!directory_of(settings, place, path))
+		return disk;
+	if (statvfs(path, &found) != 0) {
+		disk.failed = errno;
+		return disk;
+	}
+	if (!found.f_blocks)
 		return disk;
 	/* What root alone may have is neither ours nor free. */
 	uint64_t ours = found.f_blocks - found.f_bfree + found.f_bavail;

@@ -9,6 +9,9 @@
 #define WATCH_INTERVAL_US (5 * US_PER_SECOND)
 /* A look that is older than this says that it hangs. */
 #define WATCH_LATE_US (60 * US_PER_SECOND)
+/* What was read longer ago than this is not known any more: looks are at most about a minute apart,
+ * so that since then one after the other has failed. */
+#define WATCH_STALE_US (180 * US_PER_SECOND)
 /* A store that was asked longer ago than this, and has not answered, does not. */
 #define WATCH_ANSWER_LATE_US (10 * US_PER_SECOND)
 
@@ -16,7 +19,8 @@
 enum place { PLACE_DATA, PLACE_STORE, PLACE_CONTENT, PLACE_SIGNER, PLACE_COUNT };
 const char *place_text(enum place place);
 struct disk {
-	bool known;            /* false: nothing of ours lies on a disk of this machine there */
+	bool known;            /* false: nothing of ours lies on a disk of this machine there, or */
+	int failed;            /* errno: it could not be looked at */
 	int64_t size_bytes;    /* of its file system */
 	int64_t free_bytes;    /* for us */
 	int64_t free_permille; /* of bytes, or of files where fewer of these are left */
@@ -30,7 +34,9 @@ struct failing_server {
 #define FAILING_SERVERS_MAX 8
 
 struct observation {
-	int64_t at_us; /* monotonic; 0: the store did not answer yet */
+	int64_t at_us;    /* monotonic; 0: the store did not answer yet, or not since WATCH_STALE_US */
+	int64_t stale_us; /* for so long it did not; 0: that is not too long */
+	char stale_cause[ERROR_CAUSE_MAX];                       /* why, when it was last asked */
 	int64_t oldest_pending_us, last_seal_us, last_backup_us; /* TIME_NONE: there is none */
 	struct store_replicas replicas;
 	struct failing_server failing[FAILING_SERVERS_MAX];
@@ -66,10 +72,12 @@ struct watched_authority {
 	bool development;
 	int64_t successes, failures;
 	int64_t last_success_us; /* 0: none */
-	bool fails;              /* its last answer was none, or not good */
+	bool fails;              /* its last answer was none, or not good, and is of late */
 	int64_t failed_boot_us;  /* clock_boot_us of the last failure */
 	char reason[512];        /* of it */
 };
+/* An authority that is asked is asked again within five minutes: what failed longer ago was not. */
+#define WATCH_AUTHORITY_FAILS_US (900 * US_PER_SECOND)
 /* In the order of tsa.url, `index` from 0; false: there is no such one. */
 bool watch_get_authority(const struct service *service, size_t index,
                          struct watched_authority *ret);
