@@ -234,11 +234,17 @@ static int backup_content(struct store *store, struct content_store *content, co
 	return result;
 }
 
-/* The backup is whole, whatever comes of it. */
-static void note_backup(struct store *store, int64_t at_us)
+/* Whatever comes of it, the backup is there. One that lacks objects is none to rely on; one that
+ * leaves content out on purpose is whole, since who takes it sees to the content otherwise. */
+static void note_backup(struct store *store, const struct backup_facts *facts)
 {
 	struct error error = {0};
-	int result = store_note_backup(store, at_us, &error);
+	int result = OK;
+	if (facts->content_missing)
+		result = error_cause(&error, ERR_CORRUPT, "it lacks %lld objects that the store names",
+		                     (long long)facts->content_missing);
+	if (!result)
+		result = store_note_backup(store, facts->created_at_us, &error);
 	if (result)
 		log_warning("backup_not_noted", "cause", error_reason(&error, result));
 }
@@ -268,7 +274,7 @@ int backup_make(struct store *store, struct content_store *content, const char *
 	if (!result)
 		result = write_manifest(directory, &facts, error);
 	if (!result)
-		note_backup(store, facts.created_at_us);
+		note_backup(store, &facts);
 	if (!result)
 		*ret = facts;
 	return result;

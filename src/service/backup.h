@@ -31,7 +31,7 @@ struct backup_facts {
 
 /* While serving. `directory` (absolute) must be empty or not exist. `content` NULL: left out. What
  * is missing there is logged, and keeps nothing else from being saved. The
- * store is told of it (store/watch.h). */
+ * store is told of it (store/watch.h), unless objects are missing. */
 int backup_make(struct store *store, struct content_store *content, const char *directory,
                 int64_t now_us, struct backup_facts *ret, struct error *error) MUST_CHECK;
 /* Checks the backup's own digest and brings objects and database back to where the settings say,

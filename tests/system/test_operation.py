@@ -651,6 +651,9 @@ def test_a_restore_leaves_the_content_that_is_there(start, tmp_path):
 
 def test_a_missing_object_keeps_nothing_else_out_of_a_backup(start, tmp_path):
     service = start()
+
+    def noted():
+        return service.store.rows("SELECT value FROM settings WHERE name = 'last_backup'")
     channel = service.new_channel()
     files = [channel.live.register_file(bytes([n]) * 50000).expect(201).json for n in range(3)]
     content = service.data / "content"
@@ -664,6 +667,11 @@ def test_a_missing_object_keeps_nothing_else_out_of_a_backup(start, tmp_path):
     name = lost.relative_to(content)
     (line,) = service.logged(lambda line: line["event"] == "object_missing")
     assert line["object"] == str(name)
+    assert noted() == [], "it is none to rely on"
+    (line,) = service.logged(lambda line: line["event"] == "backup_not_noted")
+    assert "lacks 1 objects" in line["cause"]
+    done = run("store", "backup", tmp_path / "alone", "--no-content", "--json", *service.chosen())
+    assert done.returncode == 0 and noted(), "of the database, as it was asked for"
     restored = Service(tmp_path / "other")
     restored.data.parent.mkdir()
     done = run("store", "restore", "--live", tmp_path / "backup", *restored.chosen())
