@@ -81,6 +81,11 @@ void command_hide_progress(bool shown);
 int command_settings(const struct command_line *line, const struct config_sources *sources,
                      struct config *ret_config);
 
+/* A node_refused (cli/node.h); context: a struct config, which gets it as a finding unless
+ * something wrong with the setting is one already. */
+void command_note_refusal(void *context, bool warning, const char *setting,
+                          const struct error *error);
+
 /* What log.level says, from now on. */
 void serving_log_level(const struct settings *settings);
 /* For a process that serves: sets the log's level, and logs the settings' warnings. */

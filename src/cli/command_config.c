@@ -21,8 +21,8 @@ int command_version(const struct command_line *line)
 
 /* ---- config check ---- */
 
-static void note_refusal(void *context, bool warning, const char *setting,
-                         const struct error *error)
+void command_note_refusal(void *context, bool warning, const char *setting,
+                          const struct error *error)
 {
 	const struct config *config = context;
 	/* What is written wrong need not be told again for what comes of it. */
@@ -160,7 +160,7 @@ int command_config_check(const struct command_line *line)
 		return command_fail(line, &error);
 	}
 	struct node_keys keys = {0};
-	node_try(&config.settings, &keys, note_refusal, &config);
+	node_try(&config.settings, &keys, command_note_refusal, &config);
 	const struct node_keys *connect = !result && command_option(line, "connect") ? &keys : NULL;
 	int exit_code = line->json ? tell_as_json(&config, connect) : tell_as_text(&config, connect);
 	node_keys_free(&keys);

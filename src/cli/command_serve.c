@@ -160,6 +160,25 @@ static int not_started(const struct settings *settings, struct node *node, bool 
 	return error_exit_code(result);
 }
 
+/* What is written wrong, and what a start with the rest would find. */
+static int settings_refused(struct config *config)
+{
+	struct node_keys keys = {0};
+	bool first = true;
+	node_try(&config->settings, &keys, command_note_refusal, config);
+	node_keys_free(&keys);
+	serving_log(config);
+	for (const struct config_finding *at = config->findings; at; at = at->next) {
+		if (at->warning)
+			continue;
+		log_error(first ? "not_started" : "not_started_either", "setting",
+		          at->setting ? at->setting : "", "origin", at->origin ? at->origin : "", "message",
+		          at->what, "cause", "");
+		first = false;
+	}
+	return error_exit_code(ERR_USAGE);
+}
+
 int command_serve(const struct command_line *line)
 {
 	CONFIG_AUTO struct config config = {0};
@@ -167,13 +186,14 @@ int command_serve(const struct command_line *line)
 	sources.serving = true;
 	struct error error = {0};
 	struct node *node = NULL;
-	int exit_code = command_settings(line, &sources, &config);
-	if (exit_code)
-		return exit_code;
 	bool keys_tried;
+	int exit_code = 0;
+	int result = config_load(&sources, &config);
+	if (result)
+		return result == ERR_USAGE ? settings_refused(&config) : fail(line, result, &error);
 	serving_log(&config);
 	log_take_words();
-	int result = node_open(&config.settings, false, &node, &keys_tried, &error);
+	result = node_open(&config.settings, false, &node, &keys_tried, &error);
 	if (!result)
 		result = node_check_history(node, &error);
 	if (!result)

@@ -71,6 +71,14 @@ def test_all_that_is_written_wrong_is_told_together(tmp_path):
     for setting, origin, text in wanted:
         assert any(one[:2] == (setting, origin) and text in one[2] for one in told), (text, told)
     assert len([one for one in found if "problem" in one]) == len(wanted)
+    # A start logs the same, but for the variable, of which it only warns.
+    done = run("serve", "--config", file, *basics(tmp_path / "data"))
+    lines = [json.loads(line) for line in done.stderr.splitlines()]
+    lines = [line for line in lines if line["event"].startswith("not_started")]
+    assert done.returncode == 2 and [line["event"] for line in lines] == [
+        "not_started"] + ["not_started_either"] * (len(wanted) - 2)
+    assert [(line["setting"] or None, line["origin"] or None, line["message"]) for line in lines] == [
+        one for one, finding in zip(told, found) if "problem" in finding and one[1] != "CONSTANCIA_RATE_TSET"]
     # What a platform sets for a service of this name keeps nobody from anything.
     assert [one["origin"] for one in found if "warning" in one and not one["setting"]] == [
         "CONSTANCIA_SERVICE_HOST"]
