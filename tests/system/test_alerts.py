@@ -59,6 +59,31 @@ def test_prometheus_takes_the_rules_and_they_fire_when_they_should():
     assert "SUCCESS" in promtool("test", "rules", RULES.parent / "alerts.test.yml")
 
 
+def tried(rule):
+    """Whether the cases have the alert firing, and silent where what it asks for is there."""
+    name, asked = rule["alert"], set(METRIC.findall(rule["expr"])) or {"up"}
+    fires = silent = False
+    for case in yaml.safe_load((RULES.parent / "alerts.test.yml").read_text())["tests"]:
+        there = {re.match(r"\w+", each["series"])[0] for each in case["input_series"]}
+        if not asked & there:
+            continue
+        for one in case.get("alert_rule_test", ()):
+            if one["alertname"] == name:
+                fires, silent = fires or bool(one["exp_alerts"]), silent or not one["exp_alerts"]
+        for one in case.get("promql_expr_test", ()):
+            selected = re.search(r'alertname="(\w+)"', one["expr"])
+            if selected and selected[1] != name:
+                continue
+            told = f'alertname="{name}"' in str(one["exp_samples"]) or (selected and one["exp_samples"])
+            fires, silent = fires or bool(told), silent or not told
+    return fires, silent
+
+
+def test_each_alert_is_tried_as_firing_and_as_silent():
+    assert {rule["alert"]: tried(rule) for rule in rules()} == {
+        rule["alert"]: (True, True) for rule in rules()}
+
+
 def test_the_dashboard_is_one_and_prometheus_can_read_what_it_asks(tmp_path):
     record = json.loads(DASHBOARD.read_text())
     assert record["schemaVersion"] >= 36 and record["uid"] and record["title"]
