@@ -6,7 +6,9 @@
 #include <sys/stat.h>
 
 #include "base/base64.h"
+#include "base/csv.h"
 #include "base/durable.h"
+#include "base/file.h"
 #include "cli/command.h"
 #include "seal/evidence_record.h"
 
@@ -49,39 +51,26 @@ struct export
 	int64_t count, unsealed;
 };
 
-/* RFC 4180. A spreadsheet takes a cell that begins like a formula for one: an apostrophe says that
- * it is text. */
-static void add_cell(struct buf *out, struct slice text, bool is_text)
-{
-	buf_add_byte(out, '"');
-	if (is_text && text.size && memchr("=+-@\t\r", text.data[0], 6))
-		buf_add_byte(out, '\'');
-	for (size_t i = 0; i < text.size; i++) {
-		if (text.data[i] == '"')
-			buf_add_byte(out, '"');
-		buf_add_byte(out, text.data[i]);
-	}
-	buf_add_byte(out, '"');
-}
-
 static int add_row(struct buf *out, const struct json *act)
 {
+	struct csv_writer writer = {.out = out};
 	for (size_t i = 0; i < COLUMNS; i++) {
 		BUF_AUTO struct buf text;
 		buf_init(&text, LINE_LIMIT);
 		struct json *member = json_member(act, columns[i]);
-		bool is_text = member && member->type == JSON_STRING;
-		if (is_text)
+		enum json_type type = member ? member->type : JSON_NULL;
+		if (type == JSON_STRING)
 			buf_add_slice(&text, member->text);
-		else if (member && member->type != JSON_NULL)
+		else if (type != JSON_NULL)
 			json_canonical(member, &text);
-		if (i)
-			buf_add_byte(out, ',');
 		if (buf_check(&text))
 			return ERR_NO_MEMORY;
-		add_cell(out, buf_slice(&text), is_text);
+		if (type == JSON_NUMBER)
+			csv_plain(&writer, buf_slice(&text));
+		else
+			csv_text(&writer, buf_slice(&text));
 	}
-	buf_add_text(out, "\r\n");
+	csv_end_row(&writer);
 	return OK;
 }
 
@@ -242,14 +231,32 @@ static int export_all(struct export *export, struct error *error)
 	return result;
 }
 
+/* What a failed one has made would keep its repetition out. */
+static void take_back(const char *output, const char *proofs)
+{
+	if (strcmp(output, "-") != 0)
+		(void)remove(output);
+	struct error error = {0};
+	int result = proofs ? file_remove_tree(proofs, &error) : OK;
+	if (result)
+		fprintf(stderr, "warning: %s\n", error_reason(&error, result));
+}
+
 /* Where it goes; nothing is written over. Answers 0, or what command_misused does. */
 static int open_output(const struct command_line *line, const char *output, struct export *export)
 {
+	bool to_standard = strcmp(output, "-") == 0;
+	export->file = to_standard ? stdout : fopen(output, "wxe");
+	if (!export->file)
+		return command_misused(line, "%s: %s.", output, strerror(errno));
 	export->proofs = command_option(line, "proofs");
-	if (export->proofs && mkdir(export->proofs, 0700) != 0)
-		return command_misused(line, "%s: %s.", export->proofs, strerror(errno));
-	export->file = strcmp(output, "-") == 0 ? stdout : fopen(output, "wxe");
-	return export->file ? 0 : command_misused(line, "%s: %s.", output, strerror(errno));
+	if (!export->proofs || mkdir(export->proofs, 0700) == 0)
+		return 0;
+	int why = errno;
+	if (!to_standard)
+		fclose(export->file);
+	take_back(output, NULL);
+	return command_misused(line, "%s: %s.", export->proofs, strerror(why));
 }
 
 static void tell(const struct command_line *line, const char *output, const struct export *export)
@@ -287,8 +294,7 @@ int command_audit_export(const struct command_line *line)
 	if (!to_standard && fclose(export.file) != 0 && !error.code)
 		error.code = error_cause(&error, ERR_IO, "closing %s: %s", output, strerror(errno));
 	if (error.code) {
-		if (!to_standard)
-			(void)remove(output);
+		take_back(output, export.proofs);
 		return command_fail(line, &error);
 	}
 	if (!to_standard)

@@ -193,8 +193,30 @@ def test_everything_is_exported_and_recomputed_by_anybody(service, tmp_path):
         ("account resume", "false"), ("account disable", "true")]
     assert rows[1]["reason"] == '\'=cmd() "x",\'y\' añil', "no spreadsheet takes it for a formula"
     assert json.loads(rows[1]["after"]) == {"account": {"name": "=1+1"}}
+    for reason in ("  =1+1", "＝1+1"):
+        service.admin("account", "set", account, "--rate", "7", "--reason", reason)
+        export(service, tmp_path / f"{len(reason)}.csv", "--account", account, "--format", "csv")
+        (row,) = [row for row in csv.DictReader((tmp_path / f"{len(reason)}.csv").open(newline=""))
+                  if row["reason"].endswith(reason)]
+        assert row["reason"] == "'" + reason, "as in every other table"
     assert service.run("audit", "export", "-o", tmp_path / "one.csv").returncode == 2, "never over a file"
     assert (tmp_path / "all.ndjson").stat().st_mode & 0o77 == 0
+
+
+def test_an_export_that_failed_can_be_repeated(service, tmp_path):
+    """It leaves neither the file nor the directory of proofs, which it would not write over."""
+    service.new_account()
+    proofs = tmp_path / "proofs"
+    for words in (("-o", tmp_path / "nowhere" / "acts"), ("-o", tmp_path / "acts", "--since", "yesterday")):
+        done = service.run("audit", "export", *words, "--proofs", proofs)
+        assert done.returncode == 2 and list(tmp_path.iterdir()) == [], done.stderr
+    proofs.mkdir()
+    (proofs / "of_somebody").touch()
+    done = service.run("audit", "export", "-o", tmp_path / "acts", "--proofs", proofs)
+    assert done.returncode == 2 and [path.name for path in tmp_path.rglob("*")] == ["proofs", "of_somebody"]
+    (proofs / "of_somebody").unlink()
+    proofs.rmdir()
+    export(service, tmp_path / "acts", "--proofs", proofs)
 
 
 def test_a_changed_or_missing_act_is_found(tmp_path):
