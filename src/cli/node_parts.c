@@ -7,7 +7,6 @@
 
 #include "base/arena.h"
 #include "base/log.h"
-#include "seal/signer_log.h"
 #include "service/history.h"
 #include "service/signers.h"
 
@@ -203,13 +202,7 @@ void node_try_opened_store(const struct settings *settings, struct store *store,
 {
 	struct error error = {0};
 	struct error other = {0};
-	struct signer_log_facts facts;
-	/* A log that is broken is told as such. */
-	int result = signer_log_check(settings->signer_directory, NULL, NULL, &facts, &error);
-	if (!result)
-		result = history_look(store, settings->signer_directory, &error);
-	else
-		result = OK;
+	int result = history_look(store, settings->signer_directory, &error);
 	if (result) {
 		error.code = result;
 		if (result == ERR_CORRUPT)

@@ -74,13 +74,9 @@ int history_look(struct store *store, const char *signer_directory, struct error
 	if (result || !found)
 		return result;
 	hex_encode(id.bytes, SIGNER_STORE_ID_SIZE / 2, history.store_id);
-	result = signer_look_mark(signer_directory, history.store_id, &history.known, error);
-	if (result == ERR_NOT_FOUND) {
-		error_clear(error);
+	if (signer_look_mark(signer_directory, history.store_id, &history.known, NULL))
 		return OK;
-	}
-	if (!result)
-		result = look_at_store(store, &history, error);
+	result = look_at_store(store, &history, error);
 	if (result)
 		return result;
 	return history_goes_on(&history) ? OK : gone_back(&history, error);

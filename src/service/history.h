@@ -28,8 +28,8 @@ bool history_goes_on(const struct history *history);
 int history_check(struct store *store, struct signer *signer, struct history *ret,
                   struct error *error) MUST_CHECK;
 /* What history_check would say, by the log in the signing process's directory and without that
- * anything is written: ERR_CORRUPT as there. OK, too, where there is no log yet, or the store was
- * never served. */
+ * anything is written: ERR_CORRUPT as there. OK, too, where there is no log yet, or it is broken
+ * (signer_log_check says so), or the store was never served. */
 int history_look(struct store *store, const char *signer_directory, struct error *error) MUST_CHECK;
 /* For a store that has gone back: the operator confirms it. On record in the store and in the
  * signing process's log. ERR_REFUSED when there is nothing to confirm. */
