@@ -127,6 +127,8 @@ def test_another_key_in_place_of_the_present_one_is_refused(tmp_path, pki):
         assert service.stop() == 0
         service.set(pki.signer("two"))
         assert pki.sha256("one") in service.refused()
+        done = check(service)
+        assert done.returncode == 1 and pki.sha256("one") in done.stderr, "and is found before"
 
 
 def test_from_development_to_an_operators_key_and_not_back(tmp_path, pki):
@@ -139,16 +141,21 @@ def test_from_development_to_an_operators_key_and_not_back(tmp_path, pki):
         assert service.stop() == 0
         service.set({**NO_AUTHORITY, "tsa.roots": str(pki.root), **pki.signer("real")})
         said = service.refused()
-        assert "signer end --reason" in said
+        assert "signer end --reason" in said and "signer end --reason" in check(service).stderr
         service.admin("signer", "end", "--reason", "going live")
+        done = check(service)
+        assert done.returncode == 0, done.stderr
+        assert len(service.admin("signer", "list")["data"]) == 1, "nothing came into force by that"
         service.start()
         assert service.certify("a") == pki.sha256("real")
         assert [item["reason"] for item in service.published()] == ["going live", None]
         assert service.stop() == 0
         service.set({name: None for name in ("signer.key", "signer.chain", *NO_AUTHORITY)})
         assert "set signer.key" in service.refused()
+        assert "set signer.key" in check(service).stderr
         service.admin("signer", "end", "--reason", "try to go back")
-        assert "set signer.key" in service.refused()
+        last = service.refused().splitlines()[-1]
+        assert "was ended in the store" in last and "was ended in the store" in check(service).stderr
 
 
 # ---- what the pages say ----
@@ -172,8 +179,10 @@ def test_a_lost_key(tmp_path, pki):
             service.start()
         found = pki.signer("found")
         service.set(found)
-        assert check(service).returncode == 0
+        done = check(service)
+        assert done.returncode == 1 and "One problem" in done.stderr and pki.sha256("lost") in done.stderr
         reason = command_of("lost-key.md", service)
+        assert check(service).returncode == 0
         service.start()
         assert service.certify("b") == pki.sha256("found")
         assert service.verify(tmp_path / "a.zip") == pki.sha256("lost")
