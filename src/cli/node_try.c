@@ -196,7 +196,7 @@ bool node_may_open_store(const char *path)
 	return stat(path, &facts) == 0 && facts.st_uid == geteuid();
 }
 
-/* What the signing process keeps there: it is not asked for by a start that came so far. */
+/* A start that came as far as its keys has read it. */
 static void try_signer_log(const struct node_look *look)
 {
 	struct signer_log_facts facts;

@@ -19,8 +19,8 @@
 enum place { PLACE_DATA, PLACE_STORE, PLACE_CONTENT, PLACE_SIGNER, PLACE_COUNT };
 const char *place_text(enum place place);
 struct disk {
-	bool known;            /* false: nothing of ours lies on a disk of this machine there, or */
-	int failed;            /* errno: it could not be looked at */
+	bool known;            /* false: nothing of ours lies on a disk of this machine there, or it */
+	int failed;            /* could not be looked at; errno */
 	int64_t size_bytes;    /* of its file system */
 	int64_t free_bytes;    /* for us */
 	int64_t free_permille; /* of bytes, or of files where fewer of these are left */
