@@ -1,0 +1,241 @@
+"""Real proxies with the examples that are shipped (dist/), in front of the service: what they log has no
+secret, whatever goes wrong. What several nodes need of HAProxy is test_proxy.py's."""
+
+import base64
+import contextlib
+import http.client
+import pathlib
+import re
+import socket
+import ssl
+import subprocess
+
+import pytest
+
+from client import eventually, free_port, fresh
+from program import PATIENCE, Program
+
+pytestmark = pytest.mark.sqlite  # proxies know no store
+DIST = pathlib.Path(__file__).resolve().parents[2] / "dist"
+
+
+class Proxy(Program):
+    """One with its example; only addresses, files and the place of its logs are other ones."""
+
+    example = None
+    tls = True
+
+    def __init__(self, place, certificate, service, **adapted):
+        super().__init__(place / "log", {})
+        self.place, self.port = place, free_port()
+        self.configuration = place / self.example
+        text = self.adapt((DIST / self.example).read_text(), certificate, service, **adapted)
+        self.configuration.write_text(text)
+
+    def __repr__(self):
+        return type(self).__name__
+
+    def replace(self, text, *changes):
+        for old, new, times in changes:
+            text, done = re.subn(old, lambda _, new=new: new, text)
+            assert done == times, (self, old, done)
+        return text
+
+    def adapt(self, text, certificate, service):
+        raise NotImplementedError
+
+    def chosen(self):
+        return []
+
+    def command(self, *words):
+        return list(map(str, words))
+
+    def is_ready(self):
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port)):
+            return True
+        return False
+
+    def logs(self):
+        return "".join(path.read_text(errors="replace") for path in sorted(self.place.rglob("*log*"))
+                       if path.is_file())
+
+    def connect(self):
+        connection = socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE)
+        if self.tls:
+            connection = ssl._create_unverified_context().wrap_socket(
+                connection, server_hostname="register.example.org")
+        return connection
+
+    def ask(self, method, target, body=None, headers=None):
+        connection = http.client.HTTPConnection("register.example.org", timeout=PATIENCE)
+        connection.sock = self.connect()
+        try:
+            connection.request(method, target, body, headers or {})
+            answer = connection.getresponse()
+            answer.read()
+            return answer.status
+        finally:
+            connection.close()
+
+    def tell(self, words):
+        """Something that may be no request; the status of the answer, None where none comes soon."""
+        with contextlib.suppress(OSError), self.connect() as connection:
+            connection.settimeout(3)
+            connection.sendall(words)
+            told = connection.recv(4096)
+            return int(told.split()[1]) if told else None
+        return None
+
+
+class Nginx(Proxy):
+    example = "nginx.conf"
+
+    def adapt(self, text, certificate, service, connections=64):
+        text = self.replace(
+            text, (r"listen 443 ", f"listen 127.0.0.1:{self.port} ", 1), (r"\tlisten \[::\]:443 .*\n", "", 1),
+            (r"/etc/ssl/register\.pem", f"{certificate}/certificate", 1),
+            (r"/etc/ssl/register\.key", f"{certificate}/key", 1),
+            (r"/var/log/nginx/", f"{self.place}/", 1), (r"127\.0\.0\.1:8080", f"127.0.0.1:{service.port}", 1))
+        kinds = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+        whole = (f"daemon off;\nmaster_process off;\nuser root;\npid {self.place}/pid;\n"
+                 f"error_log {self.place}/error.log info;\nevents {{ worker_connections {connections}; }}\n"
+                 f"http {{\naccess_log {self.place}/others.log;\n"
+                 + "".join(f"{kind}_temp_path {self.place}/{kind};\n" for kind in kinds))
+        return f"{whole}{text}\n}}\n"
+
+    def serving(self):
+        return ["/usr/sbin/nginx", "-p", self.place, "-c", self.configuration, "-e", self.place / "error.log"]
+
+
+class Caddy(Proxy):
+    example = "Caddyfile"
+    tls = False  # it would ask an authority for a certificate
+
+    def adapt(self, text, certificate, service):
+        self.environment = {name: str(self.place) for name in ("HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME")}
+        return self.replace(
+            text, (r"(?m)^register\.example\.org ", f"http://register.example.org:{self.port} ", 1),
+            (r"(?m)^\{$", "{\n\tadmin off", 1), (r"127\.0\.0\.1:8080", f"127.0.0.1:{service.port}", 1))
+
+    def serving(self):
+        return ["caddy", "run", "--adapter", "caddyfile", "--config", self.configuration]
+
+
+class Haproxy(Proxy):
+    example = "haproxy.cfg"
+
+    def adapt(self, text, certificate, service):
+        return self.replace(
+            text, (r"log /dev/log local0", "log stdout format raw local0", 1),
+            (r"bind :443 ssl crt \S+", f"bind 127.0.0.1:{self.port} ssl crt {certificate}/both", 1),
+            (r"server node1 \S+", f"server node1 127.0.0.1:{service.port} port {service.admin_port}", 2),
+            (r"\tserver node2 .*\n", "", 2))
+
+    def serving(self):
+        return ["haproxy", "-db", "-f", self.configuration]
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory):
+    place = tmp_path_factory.mktemp("tls")
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj",
+                    "/CN=register.example.org", "-keyout", place / "key", "-out", place / "certificate"],
+                   check=True, capture_output=True)
+    (place / "both").write_text((place / "certificate").read_text() + (place / "key").read_text())
+    return place
+
+
+@pytest.fixture(scope="module")
+def shared(start):
+    return start(service__trusted_proxies="127.0.0.0/8")
+
+
+@pytest.fixture
+def behind(shared):
+    if not shared.alive():
+        shared.start()
+    return shared
+
+
+@pytest.fixture
+def proxies(behind, certificate, tmp_path):
+    """Starts one, by its kind, in front of `behind`."""
+    with contextlib.ExitStack() as ending:
+        def make(kind, **adapted):
+            place = tmp_path / kind.__name__
+            place.mkdir()
+            proxy = kind(place, certificate, behind, **adapted)
+            ending.callback(proxy.kill)
+            proxy.start()
+            eventually(lambda: proxy.ask("GET", "/v1/openapi.yaml") == 200 or adapted, "it passes requests on")
+            return proxy
+        yield make
+
+
+KINDS = [Nginx, Caddy, Haproxy]
+
+
+# ---- what is logged ----
+
+def with_secrets(proxy, secrets):
+    """Requests that bear them everywhere where some do: statuses of the answers."""
+    def secret():
+        secrets.append(fresh("secret").replace("-", ""))
+        return secrets[-1]
+
+    def basic():
+        encoded = base64.b64encode(f"{secret()}:".encode()).decode()
+        secrets.append(encoded.rstrip("=")[:-2])  # whichever way it is written down
+        return f"Basic {encoded}"
+
+    def headers(**more):
+        return {"Referer": f"https://register.example.org/console/enter?link={secret()}",
+                "X-SVC-Api-Key": secret(), "Cookie": f"session={secret()}", **more}
+    told = [proxy.ask("GET", f"/console/enter?link={secret()}", headers=headers()),
+            proxy.ask("POST", "/console/enter", f"link={secret()}".encode(), headers()),
+            proxy.ask("GET", f"/v1/reports/x?link={secret()}",
+                      headers=headers(Authorization=f"Bearer {secret()}")),
+            proxy.ask("GET", f"/v1/events?x={secret()}", headers=headers(Authorization=basic()))]
+    # What a proxy itself refuses, and says so.
+    words = "".join(f"{name}: {value}\r\n" for name, value in headers().items())
+    for line, more in ((f"POST /v1/events?x={secret()} HTTP/1.1", f"Content-Length: {1 << 30}\r\n"),
+                       (f"GET /console/enter?link={secret()} HTTP/1.1", "no header\r\n"),
+                       (f"GET /console/enter?link={secret()} HTTP/1.1", f"Large: {'x' * 70000}\r\n"),
+                       (f"GET /console/enter?link={secret()} HTTP/7", "")):
+        told.append(proxy.tell(f"{line}\r\nHost: register.example.org\r\n{words}{more}\r\n".encode()))
+    # One that does not wait for its answer.
+    with contextlib.suppress(OSError), proxy.connect() as connection:
+        connection.sendall(f"GET /console/enter?link={secret()} HTTP/1.1\r\nHost: register.example.org\r\n"
+                           f"{words}\r\n".encode())
+    return told
+
+
+def judge_logs(proxy, secrets):
+    proxy.process.terminate()  # what waits to be written is written
+    proxy.process.wait(PATIENCE)
+    text = proxy.logs()
+    assert not [(secret, line) for secret in secrets for line in text.splitlines() if secret in line]
+    return text
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_log_of_a_proxy_has_a_link_or_a_key(behind, proxies, kind):
+    proxy, secrets = proxies(kind), []
+    up = with_secrets(proxy, secrets)
+    assert up[2] == 404 and up[3] in (400, 401), up
+    behind.kill()
+    eventually(lambda: proxy.ask("GET", "/v1/openapi.yaml") in (502, 503), "it notices")
+    down = with_secrets(proxy, secrets)
+    assert set(down[:4]) <= {502, 503}, down
+    text = judge_logs(proxy, secrets)
+    assert "/console/enter" in text and re.search(r"\b50[23]\b", text), "what happened is told all the same"
+
+
+def test_nor_where_nginx_lacks_something_itself(proxies):
+    """What it calls an alert has the request, too: here it has no connection left for the service."""
+    proxy, secrets = proxies(Nginx, connections=2), []
+    for _ in range(3):
+        secrets.append(fresh("secret").replace("-", ""))
+        proxy.tell(f"GET /console/enter?link={secrets[-1]} HTTP/1.1\r\nHost: register.example.org\r\n"
+                   "\r\n".encode())
+    judge_logs(proxy, secrets)
