@@ -1,5 +1,6 @@
 """Real proxies with the examples that are shipped (dist/), in front of the service: what they log has no
-secret, whatever goes wrong. What several nodes need of HAProxy is test_proxy.py's."""
+secret, whatever goes wrong, and they take the bodies that the service takes. What several nodes need of
+HAProxy is test_proxy.py's."""
 
 import base64
 import contextlib
@@ -12,11 +13,13 @@ import subprocess
 
 import pytest
 
-from client import eventually, free_port, fresh
+from client import eventually, form, free_port, fresh
 from program import PATIENCE, Program
 
 pytestmark = pytest.mark.sqlite  # proxies know no store
 DIST = pathlib.Path(__file__).resolve().parents[2] / "dist"
+MIB = 1024 * 1024
+CHECK_SIZE = 32 * MIB  # http.check_size
 
 
 class Proxy(Program):
@@ -95,7 +98,7 @@ class Nginx(Proxy):
             text, (r"listen 443 ", f"listen 127.0.0.1:{self.port} ", 1), (r"\tlisten \[::\]:443 .*\n", "", 1),
             (r"/etc/ssl/register\.pem", f"{certificate}/certificate", 1),
             (r"/etc/ssl/register\.key", f"{certificate}/key", 1),
-            (r"/var/log/nginx/", f"{self.place}/", 1), (r"127\.0\.0\.1:8080", f"127.0.0.1:{service.port}", 1))
+            (r"/var/log/nginx/", f"{self.place}/", 1), (r"127\.0\.0\.1:8080", f"127.0.0.1:{service.port}", 2))
         kinds = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
         whole = (f"daemon off;\nmaster_process off;\nuser root;\npid {self.place}/pid;\n"
                  f"error_log {self.place}/error.log info;\nevents {{ worker_connections {connections}; }}\n"
@@ -239,3 +242,30 @@ def test_nor_where_nginx_lacks_something_itself(proxies):
         proxy.tell(f"GET /console/enter?link={secrets[-1]} HTTP/1.1\r\nHost: register.example.org\r\n"
                    "\r\n".encode())
     judge_logs(proxy, secrets)
+
+
+# ---- what is let through ----
+
+def hand_in(proxy, size_bytes):
+    content_type, body = form(("file", bytes(size_bytes), "evidence.zip"))
+    return proxy.ask("POST", "/verify", body, {"Content-Type": content_type, "Accept": "application/json"})
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_proxy_passes_on_what_the_service_takes(behind, proxies, kind):
+    proxy = proxies(kind)
+    for size_bytes in (20 * MIB, CHECK_SIZE):
+        assert hand_in(proxy, size_bytes) == 200
+    key = behind.ready["channels"]["content"]["live_key"]
+    content_type, body = form(("client_ref", fresh()), ("file", bytes(10 * MIB), "file.bin"))
+    headers = {"Content-Type": content_type, "Authorization": f"Bearer {key}"}
+    assert proxy.ask("POST", "/v1/events", body, headers) == 201
+
+
+def test_nginx_refuses_more_before_the_service_is_asked(behind, proxies):
+    proxy = proxies(Nginx)
+    behind.kill()
+    for target, size_bytes in (("/verify", 34 * MIB), ("/v1/events", 12 * MIB)):
+        told = proxy.tell(f"POST {target} HTTP/1.1\r\nHost: register.example.org\r\n"
+                          f"Content-Length: {size_bytes}\r\n\r\n".encode())
+        assert told == 413, target
