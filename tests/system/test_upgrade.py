@@ -1,7 +1,8 @@
-"""A store and evidence that version 0.1.0 made (tests/support/fixtures/0.1.0): today's program moves
-the store, goes on with it where it stood, and finds the evidence as good as then.
+"""Stores and evidence that programs of version 0.1.0 made (tests/support/fixtures/0.1.0), an early one and the
+last one of its schema: today's program moves the store, goes on with it where it stood, and finds the evidence as
+good as then.
 
-What 0.1.0 left waiting has become old since: the settings that forget or give up by age are long."""
+What they left waiting has become old since: the settings that forget or give up by age are long."""
 
 import base64
 import json
@@ -18,14 +19,14 @@ import pytest
 import hooks
 import money
 import stores
+import timestamp_authority
 from client import Client, Service, eventually, run
 from mail_server import MailServer
 from postgres import ROLE
 
 FIXTURE = pathlib.Path(__file__).parents[1] / "support" / "fixtures" / "0.1.0"
-SCHEMA = "004-mails"
 STEPS = sorted(path.stem for path in (pathlib.Path(__file__).parents[2] / "src/store/schema/sqlite")
-               .glob("*.sql") if path.stem > SCHEMA)
+               .glob("*.sql"))
 EVER = {"certification__give_up_after": "36500d", "webhook__keep": "36500d",
         "webhook__schedule": ",".join(["2s"] * 12), "seal__interval": "300ms",
         "rate__live": 100000, "rate__test": 100000}
@@ -34,6 +35,38 @@ LATER = "2090-01-01T00:00:00Z"
 # Of an event, and the same for ever.
 FIXED = {"event_id", "channel_id", "client_ref", "sequence", "received_at", "occurred_at", "hash",
          "hash_alg", "modality", "chain_hash", "config_version", "mode"}
+
+
+class Early:
+    """What `constancia dev` left, of schema 004."""
+
+    schema = "004-mails"
+    archive = f"{stores.KIND}.tar.xz"
+
+    @staticmethod
+    def settings(_directory):
+        return {"tsa.url": "embedded:"}
+
+
+class Late:
+    """Of schema 016, with an operator's keys: the authority goes on, and the second key signs."""
+
+    schema = "016-idempotency-keys"
+    archive = f"{stores.KIND}-016.tar.xz"
+
+    @staticmethod
+    def settings(directory):
+        keys = directory / "keys"
+        for path in (*keys.glob("*.key"), *keys.glob("clock/*.key")):
+            path.chmod(0o600)
+        server = timestamp_authority.Server(timestamp_authority.Certificates(str(keys / "clock")))
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        return {"tsa.url": server.url, "tsa.roots": str(keys / "root.pem"), "tsa.kind": "non_qualified",
+                "tsa.allow_networks": "127.0.0.0/8", "signer.key": str(keys / "second.key"),
+                "signer.chain": str(keys / "second-chain.pem"), "evidence.digest": "sha-512"}
+
+
+BOTH = [pytest.param(made, id=made.schema) for made in (Early, Late)]
 
 
 def fixed(event):
@@ -47,11 +80,13 @@ def lines(path):
 class Old(Service):
     """What 0.1.0 left, and today's program on it."""
 
-    def __init__(self, directory, **settings):
+    def __init__(self, directory, made, **settings):
         super().__init__(directory, **EVER, **settings)
-        self.directory = directory
-        with tarfile.open(FIXTURE / f"{stores.KIND}.tar.xz") as archive:
+        self.directory, self.made = directory, made
+        self.steps = [step for step in STEPS if step > made.schema]
+        with tarfile.open(FIXTURE / made.archive) as archive:
             archive.extractall(directory)  # made by ourselves
+        self.settings |= made.settings(directory)
         os.chmod(self.data, 0o700)
         if stores.KIND == "postgresql":
             dump = (directory / "dump.sql").read_text(encoding="utf-8")
@@ -64,7 +99,7 @@ class Old(Service):
         return self.store.rows("SELECT value FROM settings WHERE name = 'schema'")[0][0]
 
     def command_on_store(self, *words):
-        return run(*words, "--set=tsa.url=embedded:", *self.chosen())
+        return run(*words, *self.chosen())
 
     def migrate(self, *words):
         done = self.command_on_store("store", "migrate", "--json", *words)
@@ -100,11 +135,11 @@ class Old(Service):
         return done.returncode, json.loads(done.stdout)
 
 
-@pytest.fixture(scope="module")
-def old(tmp_path_factory):
+@pytest.fixture(scope="module", params=BOTH)
+def old(request, tmp_path_factory):
     """Moved on, not started."""
     mail = MailServer()
-    one = Old(tmp_path_factory.mktemp("old"), **mail.settings(mail__schedule="1s,1s,1s,1s,1s,1s"))
+    one = Old(tmp_path_factory.mktemp("old"), request.param, **mail.settings(mail__schedule="1s,1s,1s,1s,1s,1s"))
     one.mail, one.refusals = mail, {words[0]: one.command_on_store(*words) for words in
                                     (("serve", "--set=service.listen=127.0.0.1:0", "--set=service.admin_listen="), ("store", "check"))}
     one.planned, one.between = one.migrate("--dry-run"), one.schema()
@@ -128,9 +163,9 @@ def running(old):
 def test_the_store_is_refused_until_it_is_moved(old):
     for done in old.refusals.values():
         assert done.returncode not in (0, None)
-        assert "constancia store migrate" in done.stderr and SCHEMA in done.stderr, done.stderr
-    assert old.planned == {"applied": False, "steps": STEPS} and old.between == SCHEMA
-    assert old.taken == {"applied": True, "steps": STEPS} and old.schema() == STEPS[-1]
+        assert "constancia store migrate" in done.stderr and old.made.schema in done.stderr, done.stderr
+    assert old.planned == {"applied": False, "steps": old.steps} and old.between == old.made.schema
+    assert old.taken == {"applied": True, "steps": old.steps} and old.schema() == STEPS[-1]
 
 
 def test_everything_in_it_is_proven(old):
@@ -326,15 +361,65 @@ def test_when_the_certificates_have_ended_nothing_is_called_wrong(old):
             for one in verdict["findings"]} == {True}
 
 
+# ---- what the late one has besides ----
+
+@pytest.fixture
+def late(old):
+    return old if old.made is Late else pytest.skip("the early program had none of it")
+
+
+def test_evidence_that_was_renewed_then_is_good_and_is_renewed_no_more(late, running):
+    evidence = late.directory / "evidence"
+    documents = sorted((evidence / "live").iterdir())
+    for name, stamps in (("live-first.ers", 1), ("live-renewed.ers", 2)):
+        code, verdict = late.verify(*documents, evidence / name)
+        assert code == 0 and verdict["valid"] and verdict["trusted"], verdict
+        (record,) = verdict["evidence_records"]
+        assert len(record["timestamps"]) == stamps and len(record["covers"]) == len(documents)
+    certification = running.told["certifications"]["content-live"]
+    answer = running.client_of("content", "live").get(
+        f"/v1/certifications/{certification['certification_id']}/evidence-record").expect(200)
+    assert answer.body == (evidence / "live-renewed.ers").read_bytes(), "it is the one of then"
+    code, verdict = late.verify(*sorted((evidence / "digests").iterdir()))
+    assert code == 0 and verdict["valid"] and verdict["checked"]["events"] == 7, "of digests alone"
+
+
+def test_both_signers_are_known_and_the_second_signs(late, running):
+    told, today = running.told["signers"], Client(running).get("/v1/signers").expect(200).json["data"]
+    assert len(told) == 2 and [one["sha256"] for one in today] == [one["sha256"] for one in told]
+    assert today[0]["reason"] == "a year is over" and today[0]["used_until"] == told[0]["used_until"]
+    found = []
+    for name in ("live", "digests"):
+        _, verdict = late.verify(late.directory / "evidence" / name / "archive.zip")
+        found += [one["sha256"] for one in verdict["signers"]]
+    assert found == [one["sha256"] for one in told]
+    client = running.client_of("content", "test")
+    record = client.certified(seq_from=1, seq_to=2)
+    archive = running.directory / "second.zip"
+    archive.write_bytes(client.download(record["evidence_url"]).expect(200).body)
+    _, verdict = late.verify(archive, at=None)
+    assert [one["sha256"] for one in verdict["signers"]] == [told[1]["sha256"]]
+
+
+def test_a_key_of_then_leads_to_the_certification_of_then(late, running):
+    asked = running.told["idempotent"]
+    client = running.client_of("digests", "live")
+    answer = client.certify(**asked["asked"], headers=asked["headers"]).expect(202)
+    assert answer.json["certification_id"] == \
+        running.told["certifications"]["digests-live"]["certification_id"]
+    client.certify(seq_from=1, seq_to=1, headers=asked["headers"]).expect(409)
+
+
 # ---- a migration that does not come to its end ----
 
 @pytest.mark.sqlite
-@pytest.mark.parametrize("share,left", [(0.25, STEPS), (0.8, [])])
-def test_a_migration_killed_while_it_writes_is_done_again(tmp_path, share, left):
+@pytest.mark.parametrize("share,left", [(0.25, True), (0.8, False)])
+@pytest.mark.parametrize("made", BOTH)
+def test_a_migration_killed_while_it_writes_is_done_again(tmp_path, made, share, left):
     """While the log grows, and later, while its pages are moved into the file: the limit of a file's
     size ends it with a signal."""
-    old = Old(tmp_path)
-    whole = Old(tmp_path / "whole")
+    old = Old(tmp_path, made)
+    whole = Old(tmp_path / "whole", made)
     before = whole.store.path.stat().st_size
     whole.migrate()
     size = int(max(before, whole.store.path.stat().st_size) * share)
@@ -342,10 +427,10 @@ def test_a_migration_killed_while_it_writes_is_done_again(tmp_path, share, left)
     def limit():
         signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
         resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
-    done = run("store", "migrate", "--set=tsa.url=embedded:", *old.chosen(), preexec_fn=limit)
+    done = run("store", "migrate", *old.chosen(), preexec_fn=limit)
     assert done.returncode not in (0, None), "it was interrupted"
-    assert old.schema() == (SCHEMA if left else STEPS[-1]), "either everything is done, or nothing"
-    assert old.migrate()["steps"] == left
+    assert old.schema() == (made.schema if left else STEPS[-1]), "either everything is done, or nothing"
+    assert old.migrate()["steps"] == (old.steps if left else [])
     done = old.command_on_store("store", "check", "--json")
     assert done.returncode == 0 and json.loads(done.stdout)["events"] == len(old.receipts)
 
@@ -353,7 +438,7 @@ def test_a_migration_killed_while_it_writes_is_done_again(tmp_path, share, left)
 @pytest.mark.postgresql
 def test_a_migration_killed_while_a_step_waits_is_done_again(tmp_path):
     """In the midst of the steps, at a table that somebody else holds."""
-    old = Old(tmp_path)
+    old = Old(tmp_path, Early)
     try:
         primary = old.store.cluster.primary
         activity = ("SELECT {} FROM pg_stat_activity WHERE datname = "
@@ -367,7 +452,7 @@ def test_a_migration_killed_while_a_step_waits_is_done_again(tmp_path):
         sleeping = activity.format("count(*)") + "wait_event = 'PgSleep'"
         eventually(lambda: primary.number(sleeping), "it is held")
         process = subprocess.Popen(
-            old.command("store", "migrate", "--set=tsa.url=embedded:"), stdin=subprocess.DEVNULL,
+            old.command("store", "migrate"), stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         waiting = activity.format("count(*)") + "wait_event_type = 'Lock'"
         eventually(lambda: primary.number(waiting), "a step waits")
@@ -375,8 +460,8 @@ def test_a_migration_killed_while_a_step_waits_is_done_again(tmp_path):
         process.wait()
         primary.query(activity.format("pg_cancel_backend(pid)") + "wait_event = 'PgSleep'")
         holder.join()
-        assert old.schema() == SCHEMA
-        assert old.migrate()["steps"] == STEPS
+        assert old.schema() == Early.schema
+        assert old.migrate()["steps"] == old.steps
         done = old.command_on_store("store", "check", "--json")
         assert done.returncode == 0 and json.loads(done.stdout)["events"] == len(old.receipts)
     finally:
