@@ -123,6 +123,61 @@ def test_user_and_directories(installed, tmp_path):
         assert (status.st_uid, status.st_gid, status.st_mode & 0o7777) == (owner, group, mode), name
 
 
+# ---- the unit ----
+
+# What it promises, line by line: who changes one of them changes what operations.md says of the unit.
+UNIT = """
+StartLimitIntervalSec=0 Type=notify NotifyAccess=main WatchdogSec=30s User=constancia Group=constancia
+ExecReload=/bin/kill -HUP $MAINPID
+Restart=always RestartSec=2s RestartPreventExitStatus=3 TimeoutStopSec=35s KillMode=mixed LimitNOFILE=65536 LimitCORE=0
+MemoryHigh=1G MemoryMax=1536M TasksMax=256 OOMPolicy=continue LogRateLimitIntervalSec=30s LogRateLimitBurst=100000
+UMask=0077 StateDirectory=constancia StateDirectoryMode=0700 ConfigurationDirectory=constancia
+ConfigurationDirectoryMode=0750 WorkingDirectory=/var/lib/constancia
+ProtectSystem=strict ProtectHome=yes PrivateTmp=yes PrivateDevices=yes PrivateUsers=yes ProtectProc=invisible
+ProcSubset=pid ProtectHostname=yes ProtectKernelLogs=yes ProtectKernelModules=yes ProtectKernelTunables=yes
+ProtectControlGroups=yes RemoveIPC=yes
+NoNewPrivileges=yes CapabilityBoundingSet= AmbientCapabilities= LockPersonality=yes MemoryDenyWriteExecute=yes
+RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX
+RestrictNamespaces=yes RestrictRealtime=yes RestrictSUIDSGID=yes SystemCallArchitectures=native
+SystemCallFilter=@system-service
+SystemCallFilter=~@privileged @resources @obsolete
+SystemCallErrorNumber=EPERM
+WantedBy=multi-user.target
+"""
+
+
+def settings_of(text):
+    return [line for line in text.splitlines() if re.match(r"[A-Z]\w+=", line)]
+
+
+def test_the_unit_has_what_it_promises(installed):
+    unit = settings_of((installed / "lib/systemd/system/constancia.service").read_text())
+    wanted = []
+    for line in UNIT.strip().splitlines():
+        # Of one setting with several words, or several settings.
+        wanted += line.split() if len(re.findall(r"(?:^| )[A-Z]\w+=", line)) > 1 else [line]
+    assert not [line for line in wanted if line not in unit]
+    assert len(wanted) > 50 and len([line for line in unit if line.startswith("ExecStart=")]) == 1
+    # Each line once, but for what is a list of lines.
+    names = [line.partition("=")[0] for line in unit if not line.startswith("SystemCallFilter=")]
+    assert len(names) == len(set(names))
+    refused = [line for line in unit if line.startswith("SystemCallFilter=") and "@" in line]
+    assert refused == [line for line in wanted if line.startswith("SystemCallFilter=")], "what is added is named"
+
+
+def test_the_unit_shows_how_secrets_are_handed_over(installed, tmp_path):
+    """Its example is one for systemd, and names settings that there are."""
+    text = (installed / "lib/systemd/system/constancia.service").read_text()
+    shown = re.findall(r"^#(LoadCredential=(\w+):(/etc/constancia/secrets/\w+))$", text, re.M)
+    assert {name for _, name, _ in shown} == {"mail", "passphrase"}
+    assert "'password = credential:mail'" in text and "'passphrase_file = passphrase'" in text
+    place = tmp_path / "constancia.service"
+    place.write_text(re.sub(r"^#LoadCredential", "LoadCredential", text, flags=re.M)
+                     .replace("/usr/bin/constancia", str(BINARY)))
+    told = run(needed("systemd-analyze"), "verify", "--man=no", place)
+    assert "constancia.service" not in told, told
+
+
 # ---- completion ----
 
 def complete(script, *words):
