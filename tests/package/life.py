@@ -8,6 +8,7 @@ import pathlib
 import re
 import shutil
 import sqlite3
+import subprocess
 import sys
 import time
 import urllib.request
@@ -25,7 +26,7 @@ interval = 1s
 """
 SYSTEMCTL = """#!/bin/sh
 echo "$*" >>/tmp/asked
-case "$*" in *is-enabled*) echo enabled ;; esac
+case "$*" in *is-enabled*) echo enabled ;; *MainPID*) cat /tmp/running 2>/dev/null || echo 0 ;; esac
 exit 0
 """
 verdict = Verdicts()
@@ -88,6 +89,47 @@ def judge_unit(root):
     verdict(code == 0, "systemd-analyze security: " + (words.strip().splitlines() or ["nothing"])[-1], words)
 
 
+def upgraded_while_running(root, package, older, settings, environment):
+    """Beside a process that passes for a service: what was said, and whether it was to be started anew."""
+    root.path(CONFIG).write_text(settings)
+    install(root, older / "constancia_0.0.1.deb")
+    with_systemd(root, True)
+    process = subprocess.Popen(root.words(["sleep", "900"], "constancia:constancia"),
+                               env=root.environment(environment))
+    root.path("/tmp/running").write_text(f"{process.pid}\n")
+    try:
+        code, words = install(root, package)
+    finally:
+        process.kill()
+        process.wait()
+        root.path("/tmp/running").unlink()
+    calls = asked(root)
+    with_systemd(root, False)
+    return words, code == 0 and [call for call in calls if re.search(r"\b(re)?start\b", call)]
+
+
+def judge_settings(root, package, older):
+    words, started = upgraded_while_running(root, package, older, SETTINGS, {})
+    verdict(started == ["try-restart constancia.service"], "settings that are good: the running one starts anew",
+            f"{words}\n{started}")
+    words, started = upgraded_while_running(root, package, older, SETTINGS + "[rate]\nlive = many\n", {})
+    verdict(started == [] and "rate.live" in words and "was not started anew" in words,
+            "settings that are refused: it is left running, and what is to be mended is said", f"{words}\n{started}")
+    without, secret = SETTINGS.replace("url = embedded:\n", ""), "/run/credentials/constancia.service"
+    words, started = upgraded_while_running(root, package, older, without, {})
+    verdict(started == [] and "tsa.url" in words, "so where one is missing", f"{words}\n{started}")
+    root.path(secret).mkdir(parents=True)
+    root.path(secret + "/mail").write_text("a secret\n")
+    words, started = upgraded_while_running(
+        root, package, older,
+        without + "[mail]\nurl = smtps://mail.example.org\nfrom = a@example.org\nuser = a\n"
+        "password = credential:mail\n",
+        {"CONSTANCIA_TSA_URL": "embedded:", "CREDENTIALS_DIRECTORY": secret, "NOTIFY_SOCKET": "/nowhere"})
+    verdict(started == ["try-restart constancia.service"],
+            "what the running one has from its environment and as a credential counts", f"{words}\n{started}")
+    root.path(CONFIG).write_text(SETTINGS)
+
+
 def judge_upgrades(root, package, older):
     root.path(CONFIG).write_text(SETTINGS)
     with_systemd(root, True)
@@ -124,8 +166,8 @@ def administer(root, *words):
     return json.loads(text)
 
 
-def judge_a_round(root):
-    """As the unit would run it: register, certify, verify."""
+def judge_a_round(root, package, older):
+    """As the unit would run it: register, certify, verify; and meanwhile comes a package of another schema."""
     user = "constancia:constancia"
     code, words = root.run("constancia", "init", "--config", CONFIG, user=user)
     verdict(code == 0, "init as the service's user", words)
@@ -136,13 +178,20 @@ def judge_a_round(root):
                              "--declarant", "Package", "--modality", "content")
         key = administer(root, "key", "create", "--channel", channel["channel_id"], "--mode", "live")["key"]
         base = "http://127.0.0.1:8080/v1"
+        code, words = root.run("constancia", "config", "check", "--config", CONFIG, user=user)
+        verdict(code == 0, "config check has nothing to say beside it, as an upgrade asks", words)
+        code, words = install(root, older / "constancia_0.0.2.deb")
+        verdict(code == 0 and root.run("constancia", "serve")[1].startswith('{"version":"0.0.2"'),
+                "programs of another schema come while it runs", words)
         event = json.loads(request(base + "/events", {"client_ref": "1", "payload": {"n": 1}}, key))
         asked_for = json.loads(request(base + "/certifications", {"seq_from": 1, "seq_to": 1}, key))
         end = time.monotonic() + 60
         while asked_for["status"] == "processing" and time.monotonic() < end:
             time.sleep(0.2)
             asked_for = json.loads(request(f"{base}/certifications/{asked_for['certification_id']}", key=key))
-        if not verdict(asked_for["status"] == "completed", "an event is registered and certified", asked_for):
+        install(root, package)
+        if not verdict(asked_for["status"] == "completed", "an event is registered and certified, "
+                       "with the programs that it was started with", asked_for):
             return
         root.path("/tmp/evidence.zip").write_bytes(request(asked_for["evidence_url"]))
         for report in asked_for["reports"]:
@@ -217,8 +266,9 @@ def main():
     judge_first_installation(root, older / "constancia_0.0.1.deb")
     judge_unit(root)
     judge_upgrades(root, package, older)
+    judge_settings(root, package, older)
     loopback_alone()
-    judge_a_round(root)
+    judge_a_round(root, package, older)
     judge_another_schema(root)
     judge_the_end(root, package)
     sys.exit(1 if verdict.failed else 0)
