@@ -11,6 +11,11 @@ import sys
 from chroot import Chroot, Serving, Verdicts, loopback_alone
 
 verdict = Verdicts()
+# What debian:12-slim has in /etc/dpkg/dpkg.cfg.d/docker.
+SLIM = """path-exclude /usr/share/doc/*
+path-include /usr/share/doc/*/copyright
+path-exclude /usr/share/man/*
+"""
 
 
 def instructions(path):
@@ -24,6 +29,7 @@ def instructions(path):
 def main():
     root = Chroot(sys.argv[1])
     package = sys.argv[3]
+    root.path("/etc/dpkg/dpkg.cfg.d/docker").write_text(SLIM)
     environment, user, start, health = {}, None, {}, None
     for name, rest in instructions(sys.argv[2]):
         if name == "COPY":
@@ -44,6 +50,13 @@ def main():
     code, words = root.run("id", "-u", "constancia")
     verdict(words.strip() == "900" and root.stat("/var/lib/constancia") == "constancia:constancia 700",
             "the user is 900, and the volume is its", words)
+    documents = root.path("/usr/share/doc/constancia")
+    verdict(all((documents / name).is_file() for name in (
+        "constancia.cdx.json", "copyright", "docs/operations.md", "examples/nginx.conf", "examples/constancia.conf")),
+            "bill of materials, examples and pages are there, in a slim image, too",
+            list(documents.rglob("*")) if documents.exists() else "")
+    verdict(not root.path("/usr/share/doc/curl/NEWS.Debian.gz").exists() and
+            not root.path("/usr/share/man/man1/curl.1.gz").exists(), "those of other packages are left out")
     verdict(not root.path("/usr/bin/systemctl").exists(), "no systemd in the image")
     loopback_alone()
     # As an operator's environment would have it.
