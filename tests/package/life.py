@@ -89,13 +89,13 @@ def judge_unit(root):
     verdict(code == 0, "systemd-analyze security: " + (words.strip().splitlines() or ["nothing"])[-1], words)
 
 
-def upgraded_while_running(root, package, older, settings, environment):
-    """Beside a process that passes for a service: what was said, and whether it was to be started anew."""
+def upgraded_while_running(root, package, older, settings, environment, groups="constancia"):
+    """Beside a process that passes for a service: what was said, and how it was to be started anew."""
     root.path(CONFIG).write_text(settings)
     install(root, older / "constancia_0.0.1.deb")
     with_systemd(root, True)
-    process = subprocess.Popen(root.words(["sleep", "900"], "constancia:constancia"),
-                               env=root.environment(environment))
+    process = subprocess.Popen(["chroot", "--userspec=constancia:constancia", f"--groups={groups}", root.place,
+                                "sleep", "900"], env=root.environment(environment))
     root.path("/tmp/running").write_text(f"{process.pid}\n")
     try:
         code, words = install(root, package)
@@ -127,6 +127,17 @@ def judge_settings(root, package, older):
         {"CONSTANCIA_TSA_URL": "embedded:", "CREDENTIALS_DIRECTORY": secret, "NOTIFY_SOCKET": "/nowhere"})
     verdict(started == ["try-restart constancia.service"],
             "what the running one has from its environment and as a credential counts", f"{words}\n{started}")
+    held, wanted = "/etc/constancia/roots.pem", SETTINGS + "[webhook]\nroots = /etc/constancia/roots.pem\n"
+    shutil.copy(root.path("/etc/ssl/certs/ca-certificates.crt"), root.path(held))
+    root.run("chgrp", "4242", held)
+    root.path(held).chmod(0o640)
+    words, started = upgraded_while_running(root, package, older, wanted, {})
+    verdict(started == [] and "webhook.roots" in words, "a file that the running one may not read is none to it",
+            f"{words}\n{started}")
+    words, started = upgraded_while_running(root, package, older, wanted, {}, "4242")
+    verdict(started == ["try-restart constancia.service"], "one that it may read by a group of its own is",
+            f"{words}\n{started}")
+    root.path(held).unlink()
     root.path(CONFIG).write_text(SETTINGS)
 
 
