@@ -4,20 +4,25 @@
 #include "store/schema.h"
 #include "store/transaction.h"
 
+#define BY_HASH "hs"
+#define WHOLE "ns"
+
 static const struct {
 	const char *name;
+	const char *kind; /* as the catalogue says it is held: by what, and how it is copied */
 	const char *statement;
 } tables[] = {
 #define FIRST_BY_ACCOUNT(table)                                                                    \
-	{#table, "SELECT create_distributed_table('" #table "', 'account', colocate_with => 'none')"},
+	{#table, BY_HASH,                                                                              \
+	 "SELECT create_distributed_table('" #table "', 'account', colocate_with => 'none')"},
 #define BY_ACCOUNT(table)                                                                          \
-	{#table,                                                                                       \
+	{#table, BY_HASH,                                                                              \
 	 "SELECT create_distributed_table('" #table "', 'account', colocate_with => 'accounts')"},
-#define EVERYWHERE(table) {#table, "SELECT create_reference_table('" #table "')"},
+#define ON_NONE(table) {#table, WHOLE, "SELECT citus_add_local_table_to_metadata('" #table "')"},
 #include "store/schema/distribution.def"
 #undef FIRST_BY_ACCOUNT
 #undef BY_ACCOUNT
-#undef EVERYWHERE
+#undef ON_NONE
 };
 #define TABLE_COUNT (sizeof tables / sizeof *tables)
 #define PLANNED_MAX ((size_t)64 * 1024)
@@ -34,15 +39,27 @@ static int check_offered(struct db_connection *connection, struct error *error)
 	return result;
 }
 
-static int is_distributed(struct db_connection *connection, const char *table, bool *ret,
-                          struct error *error)
+/* What holds it as it should be, if anything does. */
+static int read_kind(struct db_connection *connection, size_t number, bool *ret_held,
+                     bool *ret_right, struct error *error)
 {
 	struct db_query *query =
-		db_query(connection, "SELECT count(*) FROM pg_catalog.pg_dist_partition"
+		db_query(connection, "SELECT partmethod::text || repmodel::text"
+	                         " FROM pg_catalog.pg_dist_partition"
 	                         " WHERE logicalrelid = to_regclass(CAST($1 AS TEXT))");
-	db_bind_string(query, table);
-	*ret = db_step(query) && db_integer(query, 0) > 0;
+	db_bind_string(query, tables[number].name);
+	*ret_held = db_step(query);
+	*ret_right = *ret_held && slice_is(db_text(query, 0), tables[number].kind);
 	return db_end(query, error);
+}
+
+/* What was a copy on each server becomes one table again. */
+static int undo(struct db_connection *connection, size_t number, struct error *error)
+{
+	struct db_query *query =
+		db_query(connection, "SELECT undistribute_table(to_regclass(CAST($1 AS TEXT)))");
+	db_bind_string(query, tables[number].name);
+	return db_execute(query, NULL, error);
 }
 
 /* The writer's turn keeps other nodes' from doing the same. */
@@ -50,18 +67,20 @@ static int distribute_one(struct db *db, size_t number, bool dry_run, bool *ret_
                           struct error *error)
 {
 	struct db_connection *connection = db_take_writer(db);
-	bool already = false;
+	bool held = false, right = false;
 	int result = db_begin(connection, error);
 	if (!result && number == 0)
 		result = check_offered(connection, error);
 	if (!result)
-		result = is_distributed(connection, tables[number].name, &already, error);
-	if (!result && !already && !dry_run)
+		result = read_kind(connection, number, &held, &right, error);
+	if (!result && held && !right && !dry_run)
+		result = undo(connection, number, error);
+	if (!result && !right && !dry_run)
 		result = db_run(connection, tables[number].statement, error);
-	if (!result && !already && !dry_run)
+	if (!result && !right && !dry_run)
 		result = db_commit(connection, error);
 	db_give(connection);
-	*ret_done = !result && !already;
+	*ret_done = !result && !right;
 	return result;
 }
 
