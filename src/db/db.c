@@ -190,6 +190,28 @@ int db_ask_shard_servers(struct db *db, struct db_shard_server *items, size_t ma
 	           : OK;
 }
 
+int db_ask_pieces(struct db *db, const char *const *parts, size_t count, db_found_function *found,
+                  void *context, struct db_asked *ret, struct error *error)
+{
+	*ret = (struct db_asked){.all = true};
+	return db->sharded && db->driver->ask_pieces
+	           ? db->driver->ask_pieces(db, parts, count, found, context, ret, error)
+	           : OK;
+}
+
+bool db_misses_servers(const struct db *db)
+{
+	return db->sharded && db->driver->misses_servers && db->driver->misses_servers(db);
+}
+
+int db_check_reach(struct db_connection *connection, int64_t account, struct error *error)
+{
+	const struct db *db = connection->db;
+	return db->sharded && db->driver->check_reach
+	           ? db->driver->check_reach(connection, account, error)
+	           : OK;
+}
+
 int db_await_writes(struct db *db, struct error *error)
 {
 	int result = db_ready(db, error);

@@ -91,6 +91,28 @@ struct db_shard_server {
 int db_ask_shard_servers(struct db *db, struct db_shard_server *items, size_t max,
                          size_t *ret_count, struct error *error) MUST_CHECK;
 
+/* Where tables are distributed, questions to the pieces that each server has of them. */
+#define DB_PARTS_MAX 16
+struct db_asked {
+	bool distributed; /* else nobody was asked */
+	bool all;         /* no server failed to answer */
+};
+/* Asks each server that has accounts' rows, all at once and with one statement, for accounts. Each
+ * of the `parts` is a SELECT of an account alone, in which a table in braces, {mails}, stands for
+ * the server's pieces of it; DB_PART_ACCOUNTS ends it. `found` is told which part named which
+ * account, in any order. A server that fails to answer, or not within a moment, is left out, and
+ * until it answers it counts as away (db_check_reach). By any thread; one asks at a time. */
+#define DB_PART_ACCOUNTS " ORDER BY account LIMIT 8192"
+typedef void db_found_function(void *context, size_t part, int64_t account);
+int db_ask_pieces(struct db *db, const char *const *parts, size_t count, db_found_function *found,
+                  void *context, struct db_asked *ret, struct error *error) MUST_CHECK;
+/* Whether some server is known to be away. */
+bool db_misses_servers(const struct db *db);
+/* ERR_UNAVAILABLE where the account's rows are on a server that is known to be away: who waited for
+ * it would hold up the others. db_keep_to_shard looks, too. */
+int db_check_reach(struct db_connection *connection, int64_t account, struct error *error)
+	MUST_CHECK;
+
 /* OK once every transaction that wrote before the call is decided, and what it wrote is seen: a
  * commit that waits for its standby is not. Writes something of its own, replicated as a commit is.
  * ERR_UNAVAILABLE: some are not decided. */

@@ -25,6 +25,12 @@ struct db_driver {
 	/* Optional: there are none. */
 	int (*ask_shard_servers)(struct db *db, struct db_shard_server *items, size_t max,
 	                         size_t *ret_count, struct error *error);
+	/* All optional: tables are never distributed. */
+	int (*ask_pieces)(struct db *db, const char *const *parts, size_t count,
+	                  db_found_function *found, void *context, struct db_asked *ret,
+	                  struct error *error);
+	int (*check_reach)(struct db_connection *connection, int64_t account, struct error *error);
+	bool (*misses_servers)(const struct db *db);
 	/* Optional: commits are never in doubt. */
 	int (*await_writes)(struct db *db, struct error *error);
 	struct db_connection *(*take_writer)(struct db *db);

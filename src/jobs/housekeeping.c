@@ -154,7 +154,7 @@ int64_t housekeeping_run(void *context, const atomic_bool *stopping)
 		return QUIET_REST_US;
 	int64_t now_us = clock_monotonic_us();
 	validation_tell(&housekeeping->teller, housekeeping->service, stopping);
-	if (now_us >= housekeeping->next_us) {
+	if (now_us >= housekeeping->next_us && store_is_whole(housekeeping->service->store)) {
 		housekeeping->next_us = now_us + INTERVAL_US;
 		keep_house(housekeeping, stopping);
 	}

@@ -68,7 +68,7 @@ static bool is_passing(struct renewer *renewer, int result)
 static int queue_forgotten(struct renewer *renewer, const struct renewal *renewal,
                            struct error *error)
 {
-	if (clock_monotonic_us() < renewer->forgotten_at_us)
+	if (clock_monotonic_us() < renewer->forgotten_at_us || !store_is_whole(renewal->service->store))
 		return OK;
 	int result = renewal_queue_forgotten(renewal, error);
 	if (!result)

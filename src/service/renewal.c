@@ -157,7 +157,8 @@ static int queue_rehash(const struct renewal *renewal, enum digest_algorithm alg
 	struct evidence_cursor cursor = {0};
 	size_t count;
 	int result;
-	if (algorithm == DIGEST_SHA256) /* nothing is by a weaker one */
+	/* Nothing is by a weaker one; or not all of it can be gone through. */
+	if (algorithm == DIGEST_SHA256 || !store_is_whole(store))
 		return OK;
 	do {
 		count = 0;

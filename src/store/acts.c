@@ -9,10 +9,13 @@
 #include "store/people/people.h"
 #include "store/people/standing.h"
 #include "store/transaction.h"
+#include "store/work.h"
 
 #define MEMBERS_MAX 8
 #define NUMBER_TRIES 20
 #define VALUE_MAX ((size_t)64 * 1024)
+
+#define AS_IT_IS {NULL, NULL, NULL}, NULL
 
 /* What acts name, by the arguments that name it: the statement gives its account first and then the
  * members. A member's type stands behind its name: t text, i integer, b boolean, m a time, u an
@@ -22,6 +25,9 @@ static const struct subject {
 	const char *argument;
 	const char *sql;
 	const char *members[MEMBERS_MAX];
+	/* While a server is away: where the account is looked for, and the statement with it. */
+	struct work_place place;
+	const char *sql_there;
 } subjects[] = {
 	{"account",
      "account",
@@ -29,63 +35,92 @@ static const struct subject {
      " passkeys_required"
      " FROM accounts WHERE account_id = $1",
      {"name:t", "email:t", "language:t", "rate:i", "unpaid_limit:i", "suspended:b", "disabled:b",
-      "passkeys_required:b"}},
+      "passkeys_required:b"},
+     {"accounts", "account_id = ", ""},
+     "SELECT account, name, email, language, rate_live, unpaid_limit, suspended, disabled,"
+     " passkeys_required"
+     " FROM accounts WHERE account_id = $1"
+     " AND account = $2"},
 	{"billing",
      "account",
      "SELECT b.account, b.country, b.region, b.tax_rate, b.customer, b.payment_method"
      " FROM accounts a JOIN account_billing b ON b.account = a.account WHERE a.account_id = $1",
-     {"country:t", "region:t", "tax_rate_hundredths:i", "customer:t", "payment_method:t"}},
+     {"country:t", "region:t", "tax_rate_hundredths:i", "customer:t", "payment_method:t"},
+     {"accounts", "account_id = ", ""},
+     "SELECT b.account, b.country, b.region, b.tax_rate, b.customer, b.payment_method"
+     " FROM accounts a JOIN account_billing b ON b.account = a.account WHERE a.account_id = $1"
+     " AND a.account = $2"},
 	{"topup",
      "account",
      "SELECT t.account, t.enabled, t.threshold, t.pack_id, t.daily_max"
      " FROM accounts a JOIN topups t ON t.account = a.account WHERE a.account_id = $1",
-     {"enabled:b", "threshold:i", "pack_id:t", "daily_max:i"}},
+     {"enabled:b", "threshold:i", "pack_id:t", "daily_max:i"},
+     {"accounts", "account_id = ", ""},
+     "SELECT t.account, t.enabled, t.threshold, t.pack_id, t.daily_max"
+     " FROM accounts a JOIN topups t ON t.account = a.account WHERE a.account_id = $1"
+     " AND a.account = $2"},
 	{"membership",
      "user",
      "SELECT m.account, m.role FROM memberships m JOIN users u ON u.user_id = m.user_id"
      " JOIN accounts a ON a.account = m.account"
      " WHERE u.email = LOWER(CAST($1 AS TEXT)) AND a.account_id = $2",
-     {"role:t"}},
+     {"role:t"},
+     AS_IT_IS},
 	{"membership",
      "email",
      "SELECT m.account, m.role FROM memberships m JOIN users u ON u.user_id = m.user_id"
      " JOIN accounts a ON a.account = m.account"
      " WHERE u.email = LOWER(CAST($1 AS TEXT)) AND a.account_id = $2",
-     {"role:t"}},
+     {"role:t"},
+     AS_IT_IS},
 	{"session",
      "session",
      "SELECT account, ended_at FROM sessions WHERE session_id = $1",
-     {"ended_at:m"}},
+     {"ended_at:m"},
+     AS_IT_IS},
 	{"channel",
      "channel",
      "SELECT account, suspended, config_version FROM channels WHERE channel_id = $1",
-     {"suspended:b", "config_version:i"}},
+     {"suspended:b", "config_version:i"},
+     {"channels", "channel_id = ", ""},
+     "SELECT account, suspended, config_version FROM channels WHERE channel_id = $1"
+     " AND account = $2"},
 	{"key",
      "key",
      "SELECT account, revoked_at, expires_at FROM api_keys WHERE key_id = $1",
-     {"revoked_at:m", "expires_at:m"}},
+     {"revoked_at:m", "expires_at:m"},
+     AS_IT_IS},
 	{"limit",
      "limit",
      "SELECT account, period, max_events, action FROM consumption_limits WHERE limit_id = $1",
-     {"period:t", "max_events:i", "action:t"}},
+     {"period:t", "max_events:i", "action:t"},
+     AS_IT_IS},
 	{"threshold",
      "threshold",
      "SELECT account, credits FROM balance_thresholds WHERE threshold_id = $1",
-     {"credits:i"}},
+     {"credits:i"},
+     AS_IT_IS},
 	{"endpoint",
      "endpoint",
      "SELECT account, url, types, secret_version, disabled_at, deleted_at FROM webhook_endpoints"
      " WHERE endpoint_id = $1",
-     {"url:u", "types:t", "secret_version:i", "disabled_at:m", "deleted_at:m"}},
+     {"url:u", "types:t", "secret_version:i", "disabled_at:m", "deleted_at:m"},
+     AS_IT_IS},
 	{"pack",
      "pack",
      "SELECT account, withdrawn_at FROM packs WHERE pack_id = $1",
-     {"withdrawn_at:m"}},
-	{"purchase", "sale", "SELECT account, state FROM purchases WHERE sale_id = $1", {"state:t"}},
+     {"withdrawn_at:m"},
+     AS_IT_IS},
+	{"purchase",
+     "sale",
+     "SELECT account, state FROM purchases WHERE sale_id = $1",
+     {"state:t"},
+     AS_IT_IS},
 	{"certification",
      "certification",
      "SELECT account, status FROM certifications WHERE certification_id = $1",
-     {"status:t"}},
+     {"status:t"},
+     AS_IT_IS},
 };
 #define SUBJECTS (sizeof subjects / sizeof *subjects)
 
@@ -237,7 +272,12 @@ static int look_at(struct db_connection *connection, size_t index, struct slice 
                    const struct act *act, struct act_subjects *ret, struct error *error)
 {
 	const struct subject *subject = &subjects[index];
-	struct db_query *query = db_query(connection, subject->sql);
+	bool there = subject->sql_there && db_misses_servers(db_of(connection));
+	int64_t account = 0;
+	int located = there ? work_locate(db_of(connection), &subject->place, id, &account, error) : OK;
+	if (located)
+		return located == ERR_NOT_FOUND ? OK : located;
+	struct db_query *query = db_query(connection, there ? subject->sql_there : subject->sql);
 	bool failed = false;
 	struct slice account_id = slice_of("");
 	db_bind_text(query, id);
@@ -245,6 +285,8 @@ static int look_at(struct db_connection *connection, size_t index, struct slice 
 		(void)json_get_text(act->arguments, "account", &account_id);
 		db_bind_text(query, account_id);
 	}
+	if (there)
+		db_bind_integer(query, account);
 	if (db_step(query)) {
 		ret->of[index].there = true;
 		if (!ret->account)

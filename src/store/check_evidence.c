@@ -8,12 +8,23 @@
 #define HAS_PLACE                                                                                  \
 	"EXISTS (SELECT 1 FROM archive_timestamp_blocks b WHERE b.stamp = p.stamp AND p.place >= 0"    \
 	" AND b.block = p.place / 1024 AND p.place % 1024 < length(b.leaves) / " SIZE_B ")"
+/* A chain `p` with the block that is to hold it, if it is there. */
+#define CHAIN_WITH_BLOCK                                                                           \
+	CHAINS_OF "evidence_chains p LEFT JOIN (SELECT b.stamp, b.block, length(b.leaves) / " SIZE_B   \
+			  " AS places FROM archive_timestamp_blocks b) held"                                   \
+			  " ON held.stamp = p.stamp AND held.block = p.place / 1024 WHERE "
+#define HAS_NO_PLACE "p.place < 0 OR held.places IS NULL OR p.place % 1024 >= held.places"
+/* That the hashes of a chain `p` are not of the size that its archive timestamp's are. */
+#define NOT_BY(algorithm, size)                                                                    \
+	" OR (length(p.hashes) % " size " <> 0 AND p.stamp IN (SELECT b.stamp"                         \
+	" FROM archive_timestamp_blocks b WHERE b.block = 0 AND b.algorithm = '" algorithm "'))"
 #define IS_ISSUED                                                                                  \
 	"EXISTS (SELECT 1 FROM certifications c WHERE c.account = p.account"                           \
 	" AND c.certification = p.certification AND c.status = 'completed' AND c.chain % 2 = 0)"
-#define CHAIN                                                                                      \
+#define CHAINS_OF                                                                                  \
 	"SELECT 'chain ' || CAST(p.chain AS TEXT) || ' of record ' || CAST(p.record AS TEXT)"          \
-	" || ' of certification ' || CAST(p.certification AS TEXT) FROM evidence_chains p WHERE "
+	" || ' of certification ' || CAST(p.certification AS TEXT) FROM "
+#define CHAIN CHAINS_OF "evidence_chains p WHERE "
 #define TOKEN                                                                                      \
 	"SELECT 'token ' || p.source || ' ' || CAST(p.number AS TEXT) FROM tokens_at_rest p WHERE "
 #define STAMP                                                                                      \
@@ -58,18 +69,17 @@ static const struct rule {
      " (SELECT MAX(number) FROM tokens_at_rest WHERE source = 'round')"
      " AND NOT EXISTS (SELECT 1 FROM tokens_at_rest t WHERE t.source = 'round'"
      " AND t.number = r.round)"},
-	{"its archive timestamp does not hold it", CHAIN "NOT " HAS_PLACE},
+	{"its archive timestamp does not hold it", CHAIN_WITH_BLOCK HAS_NO_PLACE},
 	{"its documents were not issued", CHAIN "NOT " IS_ISSUED},
 	{"it does not follow the one before",
      CHAIN "(p.chain = 1) <> (p.after_stamp IS NULL) OR (p.chain <> 1 AND NOT EXISTS (SELECT 1"
            " FROM evidence_chains o WHERE o.account = p.account"
            " AND o.certification = p.certification AND o.record = p.record"
            " AND o.chain = p.chain - 1 AND o.stamp <= p.after_stamp))"
-           " OR (p.after_stamp IS NOT NULL AND (p.after_stamp >= p.stamp OR NOT EXISTS"
-           " (SELECT 1 FROM archive_timestamps a WHERE a.stamp = p.after_stamp)))"},
-	{"what it covers are no hashes",
-     CHAIN "length(p.hashes) = 0 OR EXISTS (SELECT 1 FROM archive_timestamp_blocks b"
-           " WHERE b.stamp = p.stamp AND b.block = 0 AND length(p.hashes) % " SIZE_B " <> 0)"},
+           " OR (p.after_stamp IS NOT NULL AND (p.after_stamp >= p.stamp OR p.after_stamp NOT IN"
+           " (SELECT a.stamp FROM archive_timestamps a)))"},
+	{"what it covers are no hashes", CHAIN "length(p.hashes) = 0" NOT_BY("sha-256", "32")
+                                         NOT_BY("sha-384", "48") NOT_BY("sha-512", "64")},
 	{"it waits for evidence of what was not issued, or for no reason",
      "SELECT 'certification ' || CAST(p.certification AS TEXT) FROM evidence_queue p"
      " WHERE p.reason NOT IN ('first', 'digest', 'lost') OR NOT " IS_ISSUED},

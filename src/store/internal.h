@@ -7,12 +7,14 @@
 
 struct batch_memory;
 struct register_engine;
+struct work_found;
 
 struct store {
 	struct db *db;
 	const struct register_engine *register_engine;
 	struct batch_memory *memories; /* store_sequencer_count */
 	struct act *act;               /* of a store_acting; NULL: nobody's */
+	struct work_found *work;       /* work.c's own */
 };
 
 /* What registering keeps in memory, from opening to closing. */

@@ -5,6 +5,7 @@
 #include "store/internal.h"
 #include "store/schema.h"
 #include "store/transaction.h"
+#include "store/work.h"
 
 void store_fresh_id(const char *prefix, char id[ID_SIZE])
 {
@@ -79,6 +80,8 @@ int store_open(const struct db_options *options, struct store **ret_store, struc
 		result = db_check_schema(store->db, options->create, error);
 	if (!result)
 		result = register_open(store, error);
+	if (!result)
+		result = work_open(store);
 	if (result) {
 		store_close(store);
 		return result;
@@ -92,6 +95,7 @@ void store_close(struct store *store)
 	if (!store)
 		return;
 	register_close(store);
+	work_close(store);
 	db_close(store->db);
 	free(store);
 }

@@ -61,6 +61,8 @@ int store_get_installation(struct store *store, char ret[INSTALLATION_SIZE], str
 	MUST_CHECK;
 /* Whether all that was written before can be seen, as db_await_writes says. */
 int store_await_writes(struct store *store, struct error *error) MUST_CHECK;
+/* Whether all that has accounts' rows answers: what goes through them all does not begin before. */
+bool store_is_whole(struct store *store);
 /* "durable" (one machine) or "replicated": what a receipt of this store promises. */
 const char *store_promise(struct store *store);
 /* After an I/O error in a commit nothing may be acknowledged any more: true once that happened. */

@@ -5,39 +5,103 @@
 #include <stdlib.h>
 
 #include "store/transaction.h"
+#include "store/work.h"
 
 #define TEXT_OF(number) #number
 #define NUMBER_TEXT(number) TEXT_OF(number)
 /* A statement within one, so that each event is looked up by its number (event_number's), whatever
  * a planner believes of the tables. */
-#define RECEIVED_AT(account, chain, sequence)                                                      \
-	"(SELECT e.received_at FROM events e WHERE e.account = " account " AND e.event = (" chain      \
+#define RECEIVED_AT(account, chain, sequence, of)                                                  \
+	"(SELECT e.received_at FROM events e WHERE e.account = " account of " AND e.event = (" chain   \
 	" << " NUMBER_TEXT(EVENT_SEQUENCE_BITS) ") + " sequence ")"
 
 /* Within a chain the times never decrease, so that its first pending event is its oldest one: the
  * one behind what is staged, or the first of what is staged for a round that is not there yet. */
-int store_oldest_pending(struct store *store, int64_t *ret_received_at_us, struct error *error)
+#define BEHIND_STAGED(of_events, of)                                                               \
+	"SELECT " RECEIVED_AT(                                                                         \
+		"c.account", "c.chain", "c.sealed_sequence + 1",                                           \
+		of_events) " AS received_at FROM unsealed_chains u"                                        \
+				   " JOIN chains c ON c.account = u.account AND c.chain = u.chain" of
+#define STAGED                                                                                     \
+	"SELECT " RECEIVED_AT("s.account", "s.chain", "s.first_sequence",                              \
+	                      "") " FROM segments s WHERE s.round = (SELECT round FROM staged_round)"
+#define OLDEST                                                                                     \
+	"SELECT MIN(received_at) FROM (" BEHIND_STAGED("", "") " UNION ALL " STAGED ") pending"
+#define OLDEST_OF                                                                                  \
+	"SELECT MIN(received_at) FROM (" BEHIND_STAGED(                                                \
+		WORK_OF("e", "$1"), " WHERE u.account = ANY($1)" WORK_OF("c", "$1")) ") pending"
+
+static int oldest_pending(struct store *store, int64_t *ret_received_at_us, struct error *error)
 {
 	struct db_connection *connection;
 	int result = begin_read(store, &connection, error);
 	if (result)
 		return result;
-	struct db_query *query = db_query(
-		connection,
-		"SELECT MIN(received_at) FROM ("
-		"SELECT " RECEIVED_AT(
-			"c.account", "c.chain",
-			"c.sealed_sequence + 1") " AS received_at FROM unsealed_chains u"
-									 " JOIN chains c ON c.account = u.account AND c.chain = u.chain"
-									 " UNION ALL "
-									 "SELECT " RECEIVED_AT(
-										 "s.account", "s.chain",
-										 "s.first_sequence") " FROM segments s WHERE s.round = (SELECT round FROM staged_round)) pending");
+	struct db_query *query = db_query(connection, OLDEST);
 	bool found = db_step(query) && !db_is_null(query, 0);
 	int64_t received_at_us = found ? db_integer(query, 0) : TIME_NONE;
 	result = end_read(connection, db_end(query, error));
 	if (!result)
 		*ret_received_at_us = received_at_us;
+	return result;
+}
+
+/* What is staged is looked at while a block is, and while all servers answer: the round comes soon,
+ * or something fails that is told otherwise. */
+static int read_staged_round(struct db_connection *connection, int64_t *ret_round,
+                             struct error *error)
+{
+	struct db_query *query =
+		db_query(connection, "SELECT round FROM staged_round WHERE blocks > 0 AND round >"
+	                         " (SELECT COALESCE(MAX(round), 0) FROM seal_rounds)");
+	*ret_round = db_step(query) ? db_integer(query, 0) : 0;
+	return db_end(query, error);
+}
+
+static int64_t earlier_us(int64_t a_us, struct db_query *query)
+{
+	int64_t b_us = db_step(query) && !db_is_null(query, 0) ? db_integer(query, 0) : TIME_NONE;
+	db_release(query);
+	return b_us == TIME_NONE || (a_us != TIME_NONE && a_us < b_us) ? a_us : b_us;
+}
+
+static int oldest_pending_of(struct store *store, struct work_of *of, bool all,
+                             int64_t *ret_received_at_us, struct error *error)
+{
+	struct db_connection *connection;
+	int64_t received_at_us = TIME_NONE, round = 0;
+	int result = begin_read(store, &connection, error);
+	if (result)
+		return result;
+	result = all ? read_staged_round(connection, &round, error) : OK;
+	if (!result && !work_is_nobodys(of)) {
+		struct db_query *query = db_query(connection, OLDEST_OF);
+		work_bind(query, of);
+		received_at_us = earlier_us(received_at_us, query);
+	}
+	if (!result && round > 0) {
+		struct db_query *query =
+			db_query(connection, "SELECT MIN(received_at) FROM segments WHERE round = $1");
+		db_bind_integer(query, round);
+		received_at_us = earlier_us(received_at_us, query);
+	}
+	if (!result)
+		result = db_tell_failure(connection, error);
+	result = end_read(connection, result);
+	if (!result)
+		*ret_received_at_us = received_at_us;
+	return result;
+}
+
+int store_oldest_pending(struct store *store, int64_t *ret_received_at_us, struct error *error)
+{
+	struct work_of of;
+	int result = work_find(store, WORK_UNSEALED, &of, error);
+	if (!result)
+		result = of.anybodys ? oldest_pending(store, ret_received_at_us, error)
+		                     : oldest_pending_of(store, &of, work_is_of_all(store),
+		                                         ret_received_at_us, error);
+	work_free(&of);
 	return result;
 }
 

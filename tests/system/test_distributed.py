@@ -38,6 +38,8 @@ ELSEWHERE = {
     "likewise: day by day": ("limits", r"WITH RECURSIVE days\(number\) AS \(SELECT CAST\(\$4"),
     "likewise: a time within a segment": ("staged_round", r"\(SELECT e\.received_at"),
     "likewise: a walk over notices": ("replay", "WITH RECURSIVE next"),
+    "likewise: the way of a chain": ("times", "WITH RECURSIVE way.certification"),
+    "asked of the servers' pieces": ("work", "[{]"),
     "likewise: what a lost archive timestamp led to": ("lost", "WITH RECURSIVE gone.*evidence_chains"),
 }
 VALUES = {"bigint": "1", "text": "'x'", "bytea": r"'\x00'", "integer": "1", "bigint[]": "'{1}'",

@@ -50,6 +50,14 @@ struct pg_waiting {
 	int64_t sent_us; /* clock_boot_us */
 };
 
+/* A commit of one account that was left waiting while others go on. */
+struct pg_aside {
+	PGconn *pg; /* NULL: none */
+	int64_t account;
+	int64_t since_us;
+};
+#define PG_ASIDE_MAX 8
+
 struct pg_connection {
 	struct db_connection base;
 	enum pg_use use;
@@ -59,9 +67,10 @@ struct pg_connection {
 	bool committed;
 	bool on_shard; /* db_keep_to_shard was called in this transaction, for: */
 	int64_t account;
-	uint64_t written;       /* where in the log of its shard's server it wrote last */
-	int64_t limbo_since_us; /* a commit is still waiting since then; 0: none */
-	int64_t retry_at_us;    /* no new attempt to connect before */
+	uint64_t written;                    /* where in the log of its shard's server it wrote last */
+	int64_t limbo_since_us;              /* a commit is still waiting since then; 0: none */
+	int64_t retry_at_us;                 /* no new attempt to connect before */
+	struct pg_aside aside[PG_ASIDE_MAX]; /* a registrar's, where tables are distributed */
 	struct pg_waiting waiting[WAITING_MAX];
 	size_t waiting_first, waiting_count;
 	/* Parameters of the query that is being bound. */
@@ -81,6 +90,32 @@ struct pg_shard_server {
 	char name[128];
 	struct pg_connection *connection;
 	struct pg_query *question; /* asked, and not answered yet; NULL: none */
+};
+
+/* A server that has accounts' rows, and the connection by which its pieces are asked about. */
+struct pg_piece_server {
+	char name[128];
+	bool listed;     /* when the pieces were listed last */
+	bool away;       /* it did not answer */
+	int64_t account; /* the number of some account whose rows it would have */
+	struct pg_connection *connection;
+	struct pg_query *question; /* asked, and not answered yet; NULL: none */
+};
+
+/* Whoever asks holds `mutex`; `away_mutex` is for the names alone. */
+struct pg_pieces {
+	pthread_mutex_t mutex;
+	struct pg_connection *lister;
+	int64_t listed_us; /* monotonic; 0: never */
+	bool distributed, outdated;
+	struct pg_piece *items; /* by server, then by piece of the accounts */
+	size_t count;
+	struct pg_piece_server servers[DB_SHARD_SERVERS_MAX];
+	size_t server_count;
+	struct buf text; /* of a question */
+	pthread_mutex_t away_mutex;
+	char away[DB_SHARD_SERVERS_MAX][128];
+	atomic_size_t away_count;
 };
 
 #define PG_READERS 8
@@ -109,6 +144,7 @@ struct pg_db {
 	struct pg_shard_server shard_servers[DB_SHARD_SERVERS_MAX]; /* shards.c's own */
 	size_t shard_server_count;
 	struct pg_connection *shard_lister; /* finds out which they are */
+	struct pg_pieces pieces;            /* pieces.c's own */
 };
 
 static inline struct pg_db *pg_db(struct db *db)
@@ -140,6 +176,12 @@ int pg_connect(struct pg_connection *connection, struct error *error) MUST_CHECK
 /* Fills in the statements that set, for one transaction, what it depends on: behind a pooler it may
  * run in a session that never heard of this program. Their last column is the server's clock. */
 void pg_write_transaction_settings(struct pg_db *db);
+/* Leaves what waits to itself, where it is of one account: the next transaction has a connection of
+ * its own. False: there is no room. */
+bool pg_set_aside(struct pg_connection *connection) MUST_CHECK;
+/* Whether a commit of the account that was set aside still waits. */
+bool pg_waits_aside(struct pg_connection *connection, int64_t account);
+void pg_drop_aside(struct pg_connection *connection);
 /* Forgets the connection; open statements are gone with it. */
 void pg_disconnect(struct pg_connection *connection);
 /* Records the connection's first failure. */
@@ -188,6 +230,14 @@ int pg_restore(const struct db_options *options, const char *path, const struct 
 int pg_ask_shard_servers(struct db *base, struct db_shard_server *items, size_t max,
                          size_t *ret_count, struct error *error) MUST_CHECK;
 void pg_forget_shard_servers(struct pg_db *db);
+
+/* ---- pieces.c: who has what, asked of all those servers ---- */
+void pg_pieces_init(struct pg_db *db);
+void pg_pieces_free(struct pg_db *db);
+int pg_ask_pieces(struct db *base, const char *const *parts, size_t count, db_found_function *found,
+                  void *context, struct db_asked *ret, struct error *error) MUST_CHECK;
+bool pg_misses_servers(const struct db *base);
+int pg_check_reach(struct db_connection *base, int64_t account, struct error *error) MUST_CHECK;
 
 /* ---- replicas.c: what a commit can promise ---- */
 

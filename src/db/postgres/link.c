@@ -213,6 +213,59 @@ static bool in_limbo(struct pg_connection *connection)
 	return false;
 }
 
+static void hear_nothing(void *context, const PGresult *notice)
+{
+	(void)context, (void)notice;
+}
+
+/* Looks whether it is known by now what became of it, which does not matter here either. */
+static bool is_over(const struct pg_connection *connection, struct pg_aside *aside)
+{
+	int64_t longest = LIMBO_TIMEOUTS * pg_db(connection->base.db)->commit_timeout_us;
+	bool waits = PQconsumeInput(aside->pg) == 1 && PQstatus(aside->pg) == CONNECTION_OK &&
+	             PQisBusy(aside->pg) && clock_monotonic_us() - aside->since_us < longest;
+	if (waits)
+		return false;
+	PQfinish(aside->pg);
+	aside->pg = NULL;
+	return true;
+}
+
+bool pg_set_aside(struct pg_connection *connection)
+{
+	size_t at = 0;
+	while (at < PG_ASIDE_MAX && connection->aside[at].pg &&
+	       !is_over(connection, &connection->aside[at]))
+		at++;
+	if (at == PG_ASIDE_MAX)
+		return false;
+	connection->aside[at] =
+		(struct pg_aside){connection->pg, connection->account, clock_monotonic_us()};
+	PQsetNoticeReceiver(connection->pg, hear_nothing, NULL);
+	connection->pg = NULL;
+	pg_disconnect(connection);
+	return true;
+}
+
+bool pg_waits_aside(struct pg_connection *connection, int64_t account)
+{
+	bool waits = false;
+	for (size_t i = 0; i < PG_ASIDE_MAX; i++) {
+		struct pg_aside *aside = &connection->aside[i];
+		if (aside->pg && aside->account == account)
+			waits = !is_over(connection, aside) || waits;
+	}
+	return waits;
+}
+
+void pg_drop_aside(struct pg_connection *connection)
+{
+	for (size_t i = 0; i < PG_ASIDE_MAX; i++) {
+		PQfinish(connection->aside[i].pg);
+		connection->aside[i].pg = NULL;
+	}
+}
+
 int pg_connect(struct pg_connection *connection, struct error *error)
 {
 	struct pg_db *db = pg_db(connection->base.db);
@@ -262,10 +315,12 @@ void pg_disconnect(struct pg_connection *connection)
 
 int64_t pg_deadline(const struct pg_connection *connection)
 {
-	int64_t wait = connection->use == PG_REGISTRAR
-	                   ? 2 * pg_db(connection->base.db)->commit_timeout_us
-	                   : STATEMENT_WAIT_US;
-	return clock_monotonic_us() + wait;
+	const struct pg_db *db = pg_db(connection->base.db);
+	/* Who waits for one account's server holds up others, whose servers may answer. */
+	int64_t times = db->base.sharded ? 1 : 2;
+	int64_t wait_us =
+		connection->use == PG_REGISTRAR ? times * db->commit_timeout_us : STATEMENT_WAIT_US;
+	return clock_monotonic_us() + wait_us;
 }
 
 bool pg_make_room(struct pg_connection *connection)

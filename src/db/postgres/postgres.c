@@ -21,6 +21,7 @@ void pg_free_connection(struct pg_connection *connection)
 {
 	if (!connection)
 		return;
+	pg_drop_aside(connection);
 	pg_disconnect(connection);
 	free(connection);
 }
@@ -29,6 +30,7 @@ static void close_db(struct db *base)
 {
 	struct pg_db *db = pg_db(base);
 	pg_forget_shard_servers(db);
+	pg_pieces_free(db);
 	for (size_t i = 0; i < PG_READERS; i++)
 		pg_free_connection(db->readers[i]);
 	for (size_t i = 0; i < PG_REGISTRARS; i++)
@@ -87,6 +89,7 @@ static int open_db(const struct db_options *options, struct db **ret_db, struct 
 	pthread_mutex_init(&db->mutex, NULL);
 	pthread_cond_init(&db->turn_changed, NULL);
 	pthread_cond_init(&db->reader_free, NULL);
+	pg_pieces_init(db);
 	int result = make_connections(db) ? pg_connect(db->readers[0], error) : ERR_NO_MEMORY;
 	if (result) {
 		close_db(&db->base);
@@ -228,6 +231,13 @@ static void keep_to_shard(struct db_connection *base, int64_t account)
 	}
 	connection->on_shard = true;
 	connection->account = account;
+	struct error error;
+	if (pg_check_reach(base, account, &error))
+		return;
+	if (pg_waits_aside(connection, account)) {
+		pg_fail(connection, ERR_UNAVAILABLE, "an earlier commit still waits for its standby");
+		return;
+	}
 	pg_send_to_shard(connection, PG_SHARD_CHECK, pg_shard_replica_query);
 }
 
@@ -258,8 +268,11 @@ static int commit(struct db_connection *base, struct error *error)
 	int64_t wait = pg_db(base->db)->commit_timeout_us;
 	bool answered = pg_collect(connection, NULL, clock_monotonic_us() + wait);
 	if (!answered) {
-		/* Never cancelled: the server would commit without the standby. It goes on waiting. */
-		if (connection->pg)
+		/* Never cancelled: the server would commit without the standby. It goes on waiting; that
+		 * is the matter of its account alone where it is on a shard. */
+		bool aside = connection->pg && connection->on_shard && connection->use == PG_REGISTRAR &&
+		             pg_db(base->db)->base.sharded && pg_set_aside(connection);
+		if (connection->pg && !aside)
 			connection->limbo_since_us = clock_monotonic_us();
 		return unknown_outcome(connection, error);
 	}
@@ -436,6 +449,9 @@ const struct db_driver postgres_driver = {
 	.ready = ready,
 	.count_replicas = count_replicas,
 	.ask_shard_servers = pg_ask_shard_servers,
+	.ask_pieces = pg_ask_pieces,
+	.check_reach = pg_check_reach,
+	.misses_servers = pg_misses_servers,
 	.await_writes = await_writes,
 	.take_writer = take_writer,
 	.take_local = take_local,

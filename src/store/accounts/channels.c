@@ -1,3 +1,5 @@
+#include <stdio.h>
+
 #include "store/accounts/accounts.h"
 #include "store/transaction.h"
 
@@ -12,21 +14,77 @@
 	"AND channel_configs.channel = api_keys.channel "                                              \
 	"AND channel_configs.version = channels.config_version WHERE key_hash = $1"
 
-/* By the digest alone no shard is known: where there are some, its account is looked up first. */
+/* The same columns of the account $1 and the channel $2, with what the key's row says as $3 to $6.
+ */
+#define KEY_OF_CHANNEL                                                                             \
+	"SELECT accounts.account, channels.channel, CAST($3 AS BIGINT), account_id,"                   \
+	" channels.channel_id, CAST($4 AS TEXT), CAST($5 AS TEXT), modality, CAST($6 AS BIGINT),"      \
+	" accounts.suspended, channels.suspended, disabled, rate_live, CAST($7 AS BIGINT)"             \
+	" FROM accounts JOIN channels ON channels.account = accounts.account"                          \
+	" JOIN channel_configs ON channel_configs.account = channels.account"                          \
+	" AND channel_configs.channel = channels.channel"                                              \
+	" AND channel_configs.version = channels.config_version"                                       \
+	" WHERE accounts.account = $1 AND channels.account = $1 AND channel_configs.account = $1"      \
+	" AND channels.channel = $2"
+
+struct key_row {
+	int64_t account, channel, key, revoked_at_us, expires_at_us;
+	char key_id[ID_SIZE], mode[8];
+};
+
+static bool read_key_row(struct db_connection *reader, const struct sha256 *key_hash,
+                         struct key_row *ret)
+{
+	struct db_query *query =
+		db_query(reader, "SELECT account, channel, key, revoked_at, expires_at,"
+	                     " key_id, mode FROM api_keys WHERE key_hash = $1");
+	db_bind_blob(query, key_hash->bytes, SHA256_SIZE);
+	bool found = db_step(query);
+	if (found) {
+		*ret = (struct key_row){
+			.account = db_integer(query, 0),
+			.channel = db_integer(query, 1),
+			.key = db_integer(query, 2),
+			.revoked_at_us = row_time(query, 3),
+			.expires_at_us = row_time(query, 4),
+		};
+		store_copy_id(ret->key_id, db_text(query, 5));
+		struct slice mode = db_text(query, 6);
+		snprintf(ret->mode, sizeof ret->mode, "%.*s", (int)mode.size, mode.data);
+	}
+	db_release(query);
+	return found;
+}
+
+static void bind_time(struct db_query *query, int64_t time_us)
+{
+	if (time_us == TIME_NONE)
+		db_bind_null(query);
+	else
+		db_bind_integer(query, time_us);
+}
+
+/* By the digest alone no shard is known: where there are some, its row is read first, which is on
+ * none, and the rest where its account is. NULL: there is no such key, or it cannot be reached. */
 static struct db_query *ask_key(struct db_connection *reader, const struct sha256 *key_hash)
 {
+	struct key_row row;
 	if (!db_is_sharded(db_of(reader))) {
 		struct db_query *query = db_query(reader, KEY);
 		db_bind_blob(query, key_hash->bytes, SHA256_SIZE);
 		return query;
 	}
-	struct db_query *query = db_query(reader, "SELECT account FROM api_keys WHERE key_hash = $1");
-	db_bind_blob(query, key_hash->bytes, SHA256_SIZE);
-	int64_t account = db_step(query) ? db_integer(query, 0) : 0;
-	db_release(query);
-	query = db_query(reader, KEY " AND accounts.account = $2");
-	db_bind_blob(query, key_hash->bytes, SHA256_SIZE);
-	db_bind_integer(query, account);
+	if (!read_key_row(reader, key_hash, &row) || db_check_reach(reader, row.account, NULL))
+		return NULL;
+	struct db_query *query = db_query(reader, KEY_OF_CHANNEL);
+	db_bind_integer(query, row.account);
+	db_bind_integer(query, row.channel);
+	db_bind_integer(query, row.key);
+	db_bind_string(query, row.key_id);
+	db_bind_string(query, row.mode);
+	bind_time(query, row.revoked_at_us);
+	bind_time(query, row.expires_at_us);
+	db_send(query); /* while the row is here */
 	return query;
 }
 
@@ -35,6 +93,11 @@ int store_find_key(struct store *store, const struct sha256 *key_hash, struct ke
 {
 	struct db_connection *reader = db_take_reader(store->db);
 	struct db_query *query = ask_key(reader, key_hash);
+	if (!query) {
+		int failed = db_tell_failure(reader, error);
+		db_give(reader);
+		return failed ? failed : ERR_NOT_FOUND;
+	}
 	struct row row = {.query = query};
 	struct key_identity key = {0};
 	bool found = db_step(query);

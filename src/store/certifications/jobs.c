@@ -3,20 +3,35 @@
 #include "store/certifications/read_certification.h"
 #include "store/claims.h"
 #include "store/usage/count.h"
+#include "store/work.h"
 
 #define FAIL_MEMORY_MAX ((size_t)4 << 20)
 #define NOTICE_DATA_MAX 1024
 
 /* ---- claiming ---- */
 
-#define WORKED_ON                                                                                  \
-	" r.account = c.account AND r.certification <> c.certification"                                \
+#define WORKED_ON(of)                                                                              \
+	" r.account = c.account" of " AND r.certification <> c.certification"                          \
 	" AND r.status = 'processing' AND r.lease IS NOT NULL AND r.next_attempt_at > $1"
 
+#define CLAIMABLE(of_others, of)                                                                             \
+	CERTIFICATIONS                                                                                           \
+	" JOIN chains s ON s.account = c.account AND s.chain = c.chain"                                          \
+	" WHERE c.status = 'processing' AND (c.next_attempt_at <= $1"                                            \
+	" OR (c.lease = $2 AND c.attempts < $3)) AND (c.chain % 2 = 1 OR " SEALED_SEQUENCE(                      \
+		"s") " >= c.last_sequence)"                                                                          \
+			 " AND ($4 = 0 OR (SELECT COUNT(*) FROM certifications r WHERE" WORKED_ON(                       \
+				 of_others) " AND substr(r.lease, 1, length(CAST($5 AS TEXT))) = CAST($5 AS TEXT)) < $4)" of \
+							" ORDER BY (SELECT COUNT(*) FROM certifications r WHERE" WORKED_ON(              \
+								of_others) "),"                                                              \
+										   " CASE WHEN c.account > $6 THEN 0 ELSE 1 END, c.account,"         \
+										   " c.next_attempt_at LIMIT 1"
+#define OF_EACH(parameter) WORK_OF("c", parameter) WORK_OF("s", parameter) WORK_OF("h", parameter)
+
 /* With the next_attempt_at it was seen with. */
-static int find_due(struct store *store, const struct certification_claim *claim,
-                    struct arena *arena, struct certification *ret, int64_t *ret_seen_us,
-                    struct error *error)
+static int find_due_of(struct store *store, const struct certification_claim *claim,
+                       struct work_of *of, struct arena *arena, struct certification *ret,
+                       int64_t *ret_seen_us, struct error *error)
 {
 	struct db_connection *connection;
 	int result = begin_read(store, &connection, error);
@@ -24,25 +39,15 @@ static int find_due(struct store *store, const struct certification_claim *claim
 		return result;
 	struct row row = {
 		.arena = arena,
-		.query = db_query(
-			connection, CERTIFICATIONS
-			" JOIN chains s ON s.account = c.account AND s.chain = c.chain"
-			" WHERE c.status = 'processing' AND (c.next_attempt_at <= $1"
-			" OR (c.lease = $2 AND c.attempts < $3))"
-			" AND (c.chain % 2 = 1 OR " SEALED_SEQUENCE(
-				"s") " >= c.last_sequence)"
-					 " AND ($4 = 0 OR (SELECT COUNT(*) FROM certifications r WHERE" WORKED_ON
-					 " AND substr(r.lease, 1, length(CAST($5 AS TEXT))) ="
-					 " CAST($5 AS TEXT)) < $4)"
-					 " ORDER BY (SELECT COUNT(*) FROM certifications r WHERE" WORKED_ON "),"
-					 " CASE WHEN c.account > $6 THEN 0 ELSE 1 END, c.account,"
-					 " c.next_attempt_at LIMIT 1")};
+		.query = of->anybodys ? db_query(connection, CLAIMABLE("", ""))
+	                          : db_query(connection, CLAIMABLE(WORK_OF("r", "$7"), OF_EACH("$7")))};
 	db_bind_integer(row.query, claim->now_us);
 	db_bind_string(row.query, claim->holder);
 	db_bind_integer(row.query, CLAIM_RESUMED_MAX);
 	db_bind_integer(row.query, claim->account_max);
 	db_bind_string(row.query, claim->node ? claim->node : "");
 	db_bind_integer(row.query, claim->after_account);
+	work_bind(row.query, of);
 	bool found = db_step(row.query);
 	struct certification certification;
 	if (found) {
@@ -53,6 +58,20 @@ static int find_due(struct store *store, const struct certification_claim *claim
 	if (!result)
 		*ret = certification;
 	return end_read(connection, result);
+}
+
+static int find_due(struct store *store, const struct certification_claim *claim,
+                    struct arena *arena, struct certification *ret, int64_t *ret_seen_us,
+                    struct error *error)
+{
+	struct work_of of;
+	int result = work_find(store, WORK_CERTIFICATIONS, &of, error);
+	if (!result)
+		result = work_is_nobodys(&of)
+		             ? ERR_NOT_FOUND
+		             : find_due_of(store, claim, &of, arena, ret, ret_seen_us, error);
+	work_free(&of);
+	return result;
 }
 
 int store_claim_certification(struct store *store, const struct certification_claim *claim,
@@ -314,23 +333,40 @@ int store_fail_certification(struct store *store, const struct certification *ce
 	return result;
 }
 
-int store_find_overdue_certification(struct store *store, int64_t before_us, int64_t after,
-                                     struct arena *arena, struct certification *ret,
-                                     struct error *error)
+#define OVERDUE(of)                                                                                \
+	CERTIFICATIONS                                                                                 \
+	" JOIN chains s ON s.account = c.account AND s.chain = c.chain"                                \
+	" WHERE c.status = 'processing' AND c.requested_at < $1"                                       \
+	" AND c.chain % 2 = 0 AND " SEALED_SEQUENCE("s") " < c.last_sequence"                          \
+													 " AND c.certification > $2" of                \
+													 " ORDER BY c.certification LIMIT 1"
+
+static int find_overdue(struct store *store, int64_t before_us, int64_t after, struct work_of *of,
+                        struct arena *arena, struct certification *ret, struct error *error)
 {
 	struct db_connection *connection;
 	int result = begin_read(store, &connection, error);
 	if (result)
 		return result;
-	struct row row = {
-		.arena = arena,
-		.query = db_query(connection, CERTIFICATIONS
-	                      " JOIN chains s ON s.account = c.account AND s.chain = c.chain"
-	                      " WHERE c.status = 'processing' AND c.requested_at < $1"
-	                      " AND c.chain % 2 = 0 AND " SEALED_SEQUENCE(
-							  "s") " < c.last_sequence"
-	                               " AND c.certification > $2 ORDER BY c.certification LIMIT 1")};
+	struct row row = {.arena = arena,
+	                  .query = of->anybodys ? db_query(connection, OVERDUE(""))
+	                                        : db_query(connection, OVERDUE(OF_EACH("$3")))};
 	db_bind_integer(row.query, before_us);
 	db_bind_integer(row.query, after);
+	work_bind(row.query, of);
 	return end_read(connection, read_certification(&row, ret, error));
+}
+
+int store_find_overdue_certification(struct store *store, int64_t before_us, int64_t after,
+                                     struct arena *arena, struct certification *ret,
+                                     struct error *error)
+{
+	struct work_of of;
+	int result = work_find(store, WORK_CERTIFICATIONS, &of, error);
+	if (!result)
+		result = work_is_nobodys(&of)
+		             ? ERR_NOT_FOUND
+		             : find_overdue(store, before_us, after, &of, arena, ret, error);
+	work_free(&of);
+	return result;
 }

@@ -2,37 +2,52 @@
  * made of. */
 #include "store/acts.h"
 #include "store/events/staged_round.h"
+#include "store/work.h"
 
 #define NO_ACCOUNT "installation"
 
 /* ---- acts in no segment yet ---- */
 
 /* Chains are counted out before their segments are looked up; on shards, with them. */
-#define UNSEALED(piece)                                                                             \
+#define UNSEALED(piece, of, of_segments, of_last)                                                   \
 	"SELECT u.account, u.chain, u.last, a.account_id, s.last_sequence, s.number, s.document FROM (" \
 	"SELECT account, chain, MAX(number) AS last FROM unsealed_acts"                                 \
-	" WHERE (account, chain) > ($1, $2) GROUP BY account, chain" piece ") u"                        \
+	" WHERE (account, chain) > ($1, $2)" of " GROUP BY account, chain" piece ") u"                  \
 	" LEFT JOIN accounts a ON a.account = u.account"                                                \
-	" LEFT JOIN segments s ON s.account = u.account AND s.chain = u.chain AND s.number = ("         \
-	"SELECT m.number FROM segments m WHERE m.account = u.account AND m.chain = u.chain"             \
+	" LEFT JOIN segments s ON s.account = u.account" of_segments                                    \
+	" AND s.chain = u.chain AND s.number = ("                                                       \
+	"SELECT m.number FROM segments m WHERE m.account = u.account" of_last " AND m.chain = u.chain"  \
 	" ORDER BY m.number DESC LIMIT 1)"
 #define FIRST_CHAINS " ORDER BY account, chain LIMIT $3"
 #define UNSEALED_ORDER " ORDER BY u.account, u.chain"
 
-int store_list_unsealed_acts(struct store *store, int64_t after_account, int64_t after_chain,
-                             size_t limit, struct unsealed_chain *ret_chains, size_t *ret_count,
-                             struct error *error)
+#define IN_SHARDS(of, of_segments, of_last, of_joined)                                             \
+	UNSEALED("", of, of_segments, of_last) of_joined UNSEALED_ORDER " LIMIT $3"
+#define UNSEALED_OF " WHERE u.account = ANY($4)"
+
+static struct db_query *ask_unsealed(struct db_connection *connection, const struct work_of *of)
+{
+	if (!db_is_sharded(db_of(connection)))
+		return db_query(connection, UNSEALED(FIRST_CHAINS, "", "", "") UNSEALED_ORDER);
+	return of->anybodys
+	           ? db_query(connection, IN_SHARDS("", "", "", ""))
+	           : db_query(connection, IN_SHARDS(" AND account = ANY($4)", WORK_OF("s", "$4"),
+	                                            WORK_OF("m", "$4"), UNSEALED_OF));
+}
+
+static int list_unsealed_acts(struct store *store, int64_t after_account, int64_t after_chain,
+                              size_t limit, struct work_of *of, struct unsealed_chain *ret_chains,
+                              size_t *ret_count, struct error *error)
 {
 	struct db_connection *connection;
 	int result = begin_read(store, &connection, error);
 	if (result)
 		return result;
-	struct db_query *query = db_is_sharded(db_of(connection))
-	                             ? db_query(connection, UNSEALED("") UNSEALED_ORDER " LIMIT $3")
-	                             : db_query(connection, UNSEALED(FIRST_CHAINS) UNSEALED_ORDER);
+	struct db_query *query = ask_unsealed(connection, of);
 	db_bind_integer(query, after_account);
 	db_bind_integer(query, after_chain);
 	db_bind_integer(query, (int64_t)limit);
+	work_bind(query, of);
 	size_t count = 0;
 	for (; count < limit && db_step(query); count++) {
 		struct unsealed_chain *chain = &ret_chains[count];
@@ -51,6 +66,20 @@ int store_list_unsealed_acts(struct store *store, int64_t after_account, int64_t
 	result = end_read(connection, db_end(query, error));
 	if (!result)
 		*ret_count = count;
+	return result;
+}
+
+int store_list_unsealed_acts(struct store *store, int64_t after_account, int64_t after_chain,
+                             size_t limit, struct unsealed_chain *ret_chains, size_t *ret_count,
+                             struct error *error)
+{
+	struct work_of of;
+	*ret_count = 0;
+	int result = work_find(store, WORK_ACTS, &of, error);
+	if (!result && !work_is_nobodys(&of))
+		result = list_unsealed_acts(store, after_account, after_chain, limit, &of, ret_chains,
+		                            ret_count, error);
+	work_free(&of);
 	return result;
 }
 

@@ -128,6 +128,24 @@ static struct db_query *ask_limit_count(struct batch *batch, int64_t account)
 	return query;
 }
 
+/* A key's identifier is where the keys are, which on shards is not with the limits. */
+#define LIMIT_COLUMNS                                                                              \
+	"SELECT limit_id, consumption_limits.channel, consumption_limits.key, period, max_events, "    \
+	"action, notified_period, "
+
+static int read_key_id(struct batch *batch, struct ledger_limit *limit, struct error *error)
+{
+	struct db_query *query =
+		db_query(batch->connection, "SELECT key_id FROM api_keys WHERE key = $1");
+	db_bind_integer(query, limit->key);
+	if (db_step(query)) {
+		struct slice key_id = db_text(query, 0);
+		limit->key_id = arena_copy(batch->arena, key_id.data, key_id.size);
+	}
+	int result = db_end(query, error);
+	return !result && !limit->key_id ? ERR_NO_MEMORY : result;
+}
+
 /* The limits of the channels that the batch touches. */
 static int load_limits(struct batch *batch, struct db_query *count_query,
                        struct ledger_account *account, struct error *error)
@@ -139,12 +157,14 @@ static int load_limits(struct batch *batch, struct db_query *count_query,
 	account->limits = arena_alloc(batch->arena, count * sizeof *account->limits);
 	if (!account->limits)
 		return ERR_NO_MEMORY;
-	struct db_query *query = db_query(
-		batch->connection,
-		"SELECT limit_id, consumption_limits.channel, consumption_limits.key, period, max_events, "
-		"action, notified_period, key_id FROM consumption_limits "
-		"LEFT JOIN api_keys ON api_keys.key = consumption_limits.key "
-		"WHERE consumption_limits.account = $1");
+	bool sharded = db_is_sharded(db_of(batch->connection));
+	struct db_query *query =
+		sharded ? db_query(batch->connection, LIMIT_COLUMNS
+	                       "'' FROM consumption_limits WHERE consumption_limits.account = $1")
+				: db_query(batch->connection, LIMIT_COLUMNS
+	                       "key_id FROM consumption_limits "
+	                       "LEFT JOIN api_keys ON api_keys.key = consumption_limits.key "
+	                       "WHERE consumption_limits.account = $1");
 	db_bind_integer(query, account->account);
 	while (account->limit_count < count && !result && db_step(query)) {
 		const struct ledger_chain *chain = chain_of_channel(account, db_integer(query, 1));
@@ -173,6 +193,9 @@ static int load_limits(struct batch *batch, struct db_query *count_query,
 	int ended = db_end(query, error);
 	if (ended || result)
 		return ended ? ended : result;
+	for (size_t i = 0; sharded && i < account->limit_count && !result; i++)
+		if (account->limits[i].key)
+			result = read_key_id(batch, &account->limits[i], error);
 	for (size_t i = 0; i < account->limit_count && !result; i++)
 		result = load_limit_use(batch, account, &account->limits[i], error);
 	return result;

@@ -1,6 +1,7 @@
 #include "store/events/segments.h"
 
 #include "store/transaction.h"
+#include "store/work.h"
 
 /* ---- chains with unsealed events ---- */
 
@@ -31,25 +32,43 @@ static int read_unsealed(struct db_connection *connection, struct db_query *quer
 	return result;
 }
 
-int store_list_unsealed(struct store *store, int64_t after_account, int64_t after_chain,
-                        size_t limit, struct unsealed_chain *ret_chains, size_t *ret_count,
-                        struct error *error)
+#define UNSEALED(of)                                                                               \
+	"SELECT" UNSEALED_COLUMNS " FROM unsealed_chains u"                                            \
+	" JOIN chains c ON c.account = u.account AND c.chain = u.chain"                                \
+	" JOIN channels h ON h.account = u.account AND h.channel = u.chain / 2"                        \
+	" WHERE (u.account, u.chain) > ($1, $2) AND last_sequence > sealed_sequence" of                \
+	" ORDER BY u.account, u.chain LIMIT $3"
+#define UNSEALED_OF WORK_OF("u", "$4") WORK_OF("c", "$4") WORK_OF("h", "$4")
+
+static int list_unsealed(struct store *store, int64_t after_account, int64_t after_chain,
+                         size_t limit, struct work_of *of, struct unsealed_chain *ret_chains,
+                         size_t *ret_count, struct error *error)
 {
 	struct db_connection *connection;
 	int result = begin_read(store, &connection, error);
 	if (result)
 		return result;
-	struct db_query *query =
-		db_query(connection, "SELECT" UNSEALED_COLUMNS " FROM unsealed_chains u"
-	                         " JOIN chains c ON c.account = u.account AND c.chain = u.chain"
-	                         " JOIN channels h ON h.account = u.account AND h.channel = u.chain / 2"
-	                         " WHERE (u.account, u.chain) > ($1, $2)"
-	                         " AND last_sequence > sealed_sequence"
-	                         " ORDER BY u.account, u.chain LIMIT $3");
+	struct db_query *query = of->anybodys ? db_query(connection, UNSEALED(""))
+	                                      : db_query(connection, UNSEALED(UNSEALED_OF));
 	db_bind_integer(query, after_account);
 	db_bind_integer(query, after_chain);
 	db_bind_integer(query, (int64_t)limit);
+	work_bind(query, of);
 	return read_unsealed(connection, query, limit, ret_chains, ret_count, error);
+}
+
+int store_list_unsealed(struct store *store, int64_t after_account, int64_t after_chain,
+                        size_t limit, struct unsealed_chain *ret_chains, size_t *ret_count,
+                        struct error *error)
+{
+	struct work_of of;
+	*ret_count = 0;
+	int result = work_find(store, WORK_UNSEALED, &of, error);
+	if (!result && !work_is_nobodys(&of))
+		result = list_unsealed(store, after_account, after_chain, limit, &of, ret_chains, ret_count,
+		                       error);
+	work_free(&of);
+	return result;
 }
 
 /* Live certifications that are to be issued, as r, and their chains, as c. */
@@ -57,36 +76,68 @@ int store_list_unsealed(struct store *store, int64_t after_account, int64_t afte
 	" FROM certifications r JOIN chains c ON c.account = r.account AND c.chain = r.chain"
 #define WHERE_OPEN " WHERE r.status = 'processing' AND r.chain % 2 = 0"
 
-int store_list_wanted(struct store *store, size_t limit, struct unsealed_chain *ret_chains,
-                      size_t *ret_count, struct error *error)
+#define WANTED(of)                                                                                 \
+	"SELECT DISTINCT" UNSEALED_COLUMNS FROM_OPEN                                                   \
+	" JOIN channels h ON h.account = c.account AND h.channel = c.chain / 2" WHERE_OPEN             \
+	" AND c.sealed_sequence < r.last_sequence" of " ORDER BY c.account, c.chain LIMIT $1"
+#define WANTED_OF WORK_OF("r", "$2") WORK_OF("c", "$2") WORK_OF("h", "$2")
+
+static int list_wanted(struct store *store, size_t limit, struct work_of *of,
+                       struct unsealed_chain *ret_chains, size_t *ret_count, struct error *error)
 {
 	struct db_connection *connection;
 	int result = begin_read(store, &connection, error);
 	if (result)
 		return result;
 	struct db_query *query =
-		db_query(connection,
-	             "SELECT DISTINCT" UNSEALED_COLUMNS FROM_OPEN
-	             " JOIN channels h ON h.account = c.account AND h.channel = c.chain / 2" WHERE_OPEN
-	             " AND c.sealed_sequence < r.last_sequence"
-	             " ORDER BY c.account, c.chain LIMIT $1");
+		of->anybodys ? db_query(connection, WANTED("")) : db_query(connection, WANTED(WANTED_OF));
 	db_bind_integer(query, (int64_t)limit);
+	work_bind(query, of);
 	return read_unsealed(connection, query, limit, ret_chains, ret_count, error);
 }
 
-int store_round_is_awaited(struct store *store, bool *ret_awaited, struct error *error)
+int store_list_wanted(struct store *store, size_t limit, struct unsealed_chain *ret_chains,
+                      size_t *ret_count, struct error *error)
+{
+	struct work_of of;
+	*ret_count = 0;
+	int result = work_find(store, WORK_CERTIFICATIONS, &of, error);
+	if (!result && !work_is_nobodys(&of))
+		result = list_wanted(store, limit, &of, ret_chains, ret_count, error);
+	work_free(&of);
+	return result;
+}
+
+#define AWAITED(of)                                                                                \
+	"SELECT 1" FROM_OPEN WHERE_OPEN " AND c.sealed_sequence >= r.last_sequence"                    \
+	" AND " SEALED_SEQUENCE("c") " < r.last_sequence" of " LIMIT 1"
+
+static int round_is_awaited(struct store *store, struct work_of *of, bool *ret_awaited,
+                            struct error *error)
 {
 	struct db_connection *connection;
 	int result = begin_read(store, &connection, error);
 	if (result)
 		return result;
-	struct db_query *query = db_query(
-		connection, "SELECT 1" FROM_OPEN WHERE_OPEN " AND c.sealed_sequence >= r.last_sequence"
-					" AND " SEALED_SEQUENCE("c") " < r.last_sequence LIMIT 1");
+	struct db_query *query =
+		of->anybodys ? db_query(connection, AWAITED(""))
+					 : db_query(connection, AWAITED(WORK_OF("r", "$1") WORK_OF("c", "$1")));
+	work_bind(query, of);
 	bool awaited = db_step(query);
 	result = end_read(connection, db_end(query, error));
 	if (!result)
 		*ret_awaited = awaited;
+	return result;
+}
+
+int store_round_is_awaited(struct store *store, bool *ret_awaited, struct error *error)
+{
+	struct work_of of;
+	*ret_awaited = false;
+	int result = work_find(store, WORK_CERTIFICATIONS, &of, error);
+	if (!result && !work_is_nobodys(&of))
+		result = round_is_awaited(store, &of, ret_awaited, error);
+	work_free(&of);
 	return result;
 }
 
@@ -191,8 +242,8 @@ int store_find_segment(struct store *store, int64_t account, int64_t chain, int6
 	                  .query = db_query(connection,
 	                                    SEGMENT_COLUMNS " WHERE account = $1 AND chain = $2"
 	                                                    " AND first_sequence <= $3"
-	                                                    " AND EXISTS (SELECT 1 FROM seal_rounds"
-	                                                    " WHERE seal_rounds.round = segments.round)"
+	                                                    " AND round <= (SELECT"
+	                                                    " COALESCE(MAX(round), 0) FROM seal_rounds)"
 	                                                    " ORDER BY first_sequence DESC LIMIT 1")};
 	db_bind_integer(row.query, account);
 	db_bind_integer(row.query, chain);

@@ -1,27 +1,31 @@
 /* Certifications whose documents wait for an archive timestamp, and the chains of those that have
  * one. */
 #include "store/evidence/internal.h"
+#include "store/work.h"
 
 #define CHAINS_MAX 64 /* of one record */
 
 /* ---- waiting ---- */
 
-int store_list_evidence_waiting(struct store *store, int64_t now_us, size_t limit,
-                                struct evidence_waiting *ret_items, size_t *ret_count,
-                                struct error *error)
+#define WAITING(of)                                                                                \
+	"SELECT q.account, q.certification, q.reason, q.attempts, c.certification_id"                  \
+	" FROM evidence_queue q JOIN certifications c ON c.account = q.account"                        \
+	" AND c.certification = q.certification WHERE q.next_attempt_at <= $1" of                      \
+	" ORDER BY q.since, q.account, q.certification LIMIT $2"
+#define WAITING_OF WORK_OF("q", "$3") WORK_OF("c", "$3")
+
+static int list_waiting(struct store *store, int64_t now_us, size_t limit, struct work_of *of,
+                        struct evidence_waiting *ret_items, size_t *ret_count, struct error *error)
 {
 	struct db_connection *connection;
 	int result = begin_read(store, &connection, error);
 	if (result)
 		return result;
-	struct db_query *query =
-		db_query(connection, "SELECT q.account, q.certification, q.reason, q.attempts,"
-	                         " c.certification_id FROM evidence_queue q JOIN certifications c"
-	                         " ON c.account = q.account AND c.certification = q.certification"
-	                         " WHERE q.next_attempt_at <= $1"
-	                         " ORDER BY q.since, q.account, q.certification LIMIT $2");
+	struct db_query *query = of->anybodys ? db_query(connection, WAITING(""))
+	                                      : db_query(connection, WAITING(WAITING_OF));
 	db_bind_integer(query, now_us);
 	db_bind_integer(query, (int64_t)limit);
+	work_bind(query, of);
 	size_t count = 0;
 	for (; count < limit && db_step(query); count++) {
 		ret_items[count] = (struct evidence_waiting){
@@ -35,6 +39,19 @@ int store_list_evidence_waiting(struct store *store, int64_t now_us, size_t limi
 	result = end_read(connection, db_end(query, error));
 	if (!result)
 		*ret_count = count;
+	return result;
+}
+
+int store_list_evidence_waiting(struct store *store, int64_t now_us, size_t limit,
+                                struct evidence_waiting *ret_items, size_t *ret_count,
+                                struct error *error)
+{
+	struct work_of of;
+	*ret_count = 0;
+	int result = work_find(store, WORK_EVIDENCE, &of, error);
+	if (!result && !work_is_nobodys(&of))
+		result = list_waiting(store, now_us, limit, &of, ret_items, ret_count, error);
+	work_free(&of);
 	return result;
 }
 

@@ -70,8 +70,8 @@ static void list_gone(struct db_connection *connection, const struct token_at_re
 
 #define LED_THERE(stamps)                                                                          \
 	"SELECT e.account, e.certification FROM evidence_chains e"                                     \
-	" WHERE (e.stamp " stamps " OR (e.after_stamp = $1 AND NOT EXISTS"                             \
-	" (SELECT 1 FROM archive_timestamps a WHERE a.stamp = e.stamp AND a.stamped_at <= $3)))"       \
+	" WHERE (e.stamp " stamps " OR (e.after_stamp = $1 AND e.stamp NOT IN"                         \
+	" (SELECT a.stamp FROM archive_timestamps a WHERE a.stamped_at <= $3)))"                       \
 	" AND NOT EXISTS (SELECT 1 FROM evidence_queue q WHERE q.account = e.account"                  \
 	" AND q.certification = e.certification AND q.reason = 'lost')"                                \
 	" AND" EVIDENCE_CHAIN_IS_LAST " LIMIT $4"

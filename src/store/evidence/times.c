@@ -1,4 +1,6 @@
 /* From when to when records hold, of many at a time. */
+#include <stdlib.h>
+
 #include "store/evidence/internal.h"
 
 /* Of a chain's way, from its first archive timestamp to what renewed that and so on, the end: as
@@ -21,32 +23,134 @@
 	" LEFT JOIN archive_timestamps a ON a.stamp = t.stamp"                                         \
 	" WHERE w.stamp = w.last OR a.stamp IS NULL ORDER BY w.certification, w.chain"
 
+/* The chains $2 of certifications that are covered up to the archive timestamp $5. */
+#define CHAINS                                                                                     \
+	"SELECT e.certification, e.record, e.chain, e.stamp, COALESCE(e.after_stamp, 0)"               \
+	" FROM certifications c JOIN evidence_chains e ON e.account = c.account"                       \
+	" AND e.certification = c.certification WHERE c.account = $1 AND e.account = $1"               \
+	" AND c.chain = $2 AND c.certification BETWEEN $3 AND $4 AND e.stamp <= $5"                    \
+	" ORDER BY e.certification, e.record, e.chain"
+/* The end of the way of one, from its archive timestamp $1 to $2; 0: as far as it goes. */
+#define WAY                                                                                        \
+	"WITH RECURSIVE way(stamp) AS (SELECT CAST($1 AS BIGINT) UNION ALL SELECT t.stamp FROM way w"  \
+	" JOIN tokens_at_rest t ON t.source = 'stamp' AND t.number = w.stamp"                          \
+	" JOIN archive_timestamps a ON a.stamp = t.stamp WHERE $2 = 0 OR w.stamp < $2)"                \
+	" SELECT (SELECT f.stamped_at FROM archive_timestamps f WHERE f.stamp = $1), t.number,"        \
+	" t.stamped_at, t.valid_until FROM way w"                                                      \
+	" LEFT JOIN tokens_at_rest t ON t.source = 'stamp' AND t.number = w.stamp"                     \
+	" LEFT JOIN archive_timestamps a ON a.stamp = t.stamp WHERE w.stamp = $2 OR a.stamp IS NULL"
+
+struct chain_row {
+	int64_t certification, record, chain, stamp, after;
+};
+
+/* From the column on: when it began, and its newest token. */
+static void tell_times(struct db_query *query, int column, struct evidence_chain_times *times,
+                       void (*each)(void *context, const struct evidence_chain_times *times),
+                       void *context)
+{
+	times->stamped_at_us = db_integer(query, column);
+	if (!db_is_null(query, column + 1))
+		times->newest = (struct token_at_rest){.source = TOKEN_STAMP,
+		                                       .number = db_integer(query, column + 1),
+		                                       .stamped_at_us = db_integer(query, column + 2),
+		                                       .valid_until_us = db_integer(query, column + 3)};
+	each(context, times);
+}
+
+static int64_t last_stamp(struct db_connection *connection)
+{
+	struct db_query *query =
+		db_query(connection, "SELECT COALESCE(MAX(stamp), 0) FROM archive_timestamps");
+	int64_t last = db_step(query) ? db_integer(query, 0) : 0;
+	db_release(query);
+	return last;
+}
+
+static int list_chains(struct db_connection *connection, const int64_t given[4],
+                       struct chain_row **ret_rows, size_t *ret_count, struct error *error)
+{
+	int64_t last = last_stamp(connection);
+	struct db_query *query = db_query(connection, CHAINS);
+	size_t count = 0, room = 0;
+	struct chain_row *rows = NULL;
+	for (int i = 0; i < 4; i++)
+		db_bind_integer(query, given[i]);
+	db_bind_integer(query, last);
+	while (db_step(query)) {
+		if (count == room) {
+			room = room ? 2 * room : 64;
+			struct chain_row *larger = realloc(rows, room * sizeof *rows);
+			if (!larger) {
+				free(rows);
+				return ERR_NO_MEMORY;
+			}
+			rows = larger;
+		}
+		rows[count++] =
+			(struct chain_row){db_integer(query, 0), db_integer(query, 1), db_integer(query, 2),
+		                       db_integer(query, 3), db_integer(query, 4)};
+	}
+	*ret_rows = rows;
+	*ret_count = count;
+	return db_end(query, error);
+}
+
+static bool is_same_record(const struct chain_row *a, const struct chain_row *b)
+{
+	return a->certification == b->certification && a->record == b->record;
+}
+
+/* Where chains are on shards and what covers them is not: one way after the other. Of each
+ * certification the last record counts. */
+static int list_apart(struct db_connection *connection, const int64_t given[4],
+                      void (*each)(void *context, const struct evidence_chain_times *times),
+                      void *context, struct error *error)
+{
+	struct chain_row *rows = NULL;
+	size_t count = 0, end;
+	int result = list_chains(connection, given, &rows, &count, error);
+	for (size_t first = 0; first < count && !result; first = end) {
+		for (end = first + 1; end < count && is_same_record(&rows[first], &rows[end]);)
+			end++;
+		if (end < count && rows[end].certification == rows[first].certification)
+			continue;
+		for (size_t i = first; i < end && !result; i++) {
+			bool taken_over = i + 1 < end && rows[i + 1].chain == rows[i].chain + 1;
+			struct db_query *query = db_query(connection, WAY);
+			db_bind_integer(query, rows[i].stamp);
+			db_bind_integer(query, taken_over ? rows[i + 1].after : 0);
+			while (db_step(query)) {
+				struct evidence_chain_times times = {.certification = rows[i].certification,
+				                                     .chain = rows[i].chain};
+				tell_times(query, 0, &times, each, context);
+			}
+			result = db_end(query, error);
+		}
+	}
+	free(rows);
+	return result;
+}
+
 int store_list_chain_times(struct store *store, int64_t account, int64_t chain, int64_t first,
                            int64_t last,
                            void (*each)(void *context, const struct evidence_chain_times *times),
                            void *context, struct error *error)
 {
+	const int64_t given[4] = {account, chain, first, last};
 	struct db_connection *connection;
 	int result = begin_read(store, &connection, error);
 	if (result)
 		return result;
+	if (db_is_sharded(db_of(connection)))
+		return end_read(connection, list_apart(connection, given, each, context, error));
 	struct db_query *query = db_query(connection, CHAIN_TIMES);
-	db_bind_integer(query, account);
-	db_bind_integer(query, chain);
-	db_bind_integer(query, first);
-	db_bind_integer(query, last);
+	for (int i = 0; i < 4; i++)
+		db_bind_integer(query, given[i]);
 	while (db_step(query)) {
-		struct evidence_chain_times times = {
-			.certification = db_integer(query, 0),
-			.chain = db_integer(query, 1),
-			.stamped_at_us = db_integer(query, 2),
-		};
-		if (!db_is_null(query, 3))
-			times.newest = (struct token_at_rest){.source = TOKEN_STAMP,
-			                                      .number = db_integer(query, 3),
-			                                      .stamped_at_us = db_integer(query, 4),
-			                                      .valid_until_us = db_integer(query, 5)};
-		each(context, &times);
+		struct evidence_chain_times times = {.certification = db_integer(query, 0),
+		                                     .chain = db_integer(query, 1)};
+		tell_times(query, 2, &times, each, context);
 	}
 	return end_read(connection, db_end(query, error));
 }

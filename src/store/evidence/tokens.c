@@ -1,5 +1,6 @@
 /* Tokens at rest: what has to be renewed, and what was renewed by what. */
 #include "store/evidence/internal.h"
+#include "store/work.h"
 
 static const char *const source_texts[] = {
 	[TOKEN_ROUND] = "round",
@@ -184,31 +185,56 @@ int store_find_token_at_rest(struct store *store, enum token_source source, int6
 
 /* ---- what an operator has to know ---- */
 
-int store_look_at_evidence(struct store *store, struct evidence_state *ret, struct error *error)
+#define STATE                                                                                      \
+	"SELECT (SELECT MIN(staged_at) FROM archive_timestamp_blocks WHERE stamp >"                    \
+	" (SELECT COALESCE(MAX(stamp), 0) FROM archive_timestamps)),"                                  \
+	" (SELECT MIN(valid_until) FROM tokens_at_rest WHERE stamp IS NULL AND lost_at IS NULL),"      \
+	" (SELECT stamped_at FROM archive_timestamps ORDER BY stamp DESC LIMIT 1),"                    \
+	" (SELECT COUNT(*) FROM tokens_at_rest WHERE lost_at IS NOT NULL)"
+#define QUEUED "SELECT MIN(since) FROM evidence_queue"
+
+static int64_t queued_since_us(struct db_connection *connection, struct work_of *of)
+{
+	if (work_is_nobodys(of))
+		return TIME_NONE;
+	struct db_query *query = of->anybodys ? db_query(connection, QUEUED)
+	                                      : db_query(connection, QUEUED " WHERE account = ANY($1)");
+	work_bind(query, of);
+	int64_t since_us = db_step(query) ? row_time(query, 0) : TIME_NONE;
+	db_release(query);
+	return since_us;
+}
+
+static int look_at_evidence(struct store *store, struct work_of *of, struct evidence_state *ret,
+                            struct error *error)
 {
 	struct db_connection *connection;
 	int result = begin_read(store, &connection, error);
 	if (result)
 		return result;
-	struct db_query *query = db_query(
-		connection,
-		"SELECT (SELECT MIN(since) FROM evidence_queue),"
-		" (SELECT MIN(staged_at) FROM archive_timestamp_blocks WHERE stamp >"
-		" (SELECT COALESCE(MAX(stamp), 0) FROM archive_timestamps)),"
-		" (SELECT MIN(valid_until) FROM tokens_at_rest WHERE stamp IS NULL AND lost_at IS NULL),"
-		" (SELECT stamped_at FROM archive_timestamps ORDER BY stamp DESC LIMIT 1),"
-		" (SELECT COUNT(*) FROM tokens_at_rest WHERE lost_at IS NOT NULL)");
 	struct evidence_state state = {TIME_NONE, TIME_NONE, TIME_NONE, 0};
+	int64_t queued_us = queued_since_us(connection, of);
+	struct db_query *query = db_query(connection, STATE);
 	if (db_step(query)) {
-		int64_t queued_us = row_time(query, 0), staged_us = row_time(query, 1);
+		int64_t staged_us = row_time(query, 0);
 		bool staged_first =
 			queued_us == TIME_NONE || (staged_us != TIME_NONE && staged_us < queued_us);
-		state = (struct evidence_state){staged_first ? staged_us : queued_us, row_time(query, 2),
-		                                row_time(query, 3), db_integer(query, 4)};
+		state = (struct evidence_state){staged_first ? staged_us : queued_us, row_time(query, 1),
+		                                row_time(query, 2), db_integer(query, 3)};
 	}
 	result = end_read(connection, db_end(query, error));
 	if (!result)
 		*ret = state;
+	return result;
+}
+
+int store_look_at_evidence(struct store *store, struct evidence_state *ret, struct error *error)
+{
+	struct work_of of;
+	int result = work_find(store, WORK_EVIDENCE, &of, error);
+	if (!result)
+		result = look_at_evidence(store, &of, ret, error);
+	work_free(&of);
 	return result;
 }
 

@@ -4,6 +4,7 @@
 
 #include "store/claims.h"
 #include "store/money/money.h"
+#include "store/work.h"
 
 static const char *const action_names[] = {"charge", "refund"};
 
@@ -145,32 +146,34 @@ static void read_payment(struct row *row, struct payment *payment)
 	           payment->idempotency_key);
 }
 
+#define DUE(of)                                                                                    \
+	"SELECT y.account, y.number, y.purchase, y.action, y.idempotency_key, y.state,"                \
+	" y.first_try_at, y.attempts, y.next_try_at, p.sale_id, p.amount + p.tax, p.currency,"         \
+	" p.customer, p.payment_method, p.description, COALESCE(y.reference, p.reference),"            \
+	" y.created_at FROM payments y JOIN purchases p"                                               \
+	" ON p.account = y.account AND p.number = y.purchase"                                          \
+	" WHERE y.state <> 'over' AND y.provider = $3"                                                 \
+	" AND (y.next_try_at <= $1 OR (y.lease = $2 AND y.attempts < $4))" of                          \
+	" ORDER BY y.next_try_at LIMIT 1"
+#define DUE_OF WORK_OF("y", "$5") WORK_OF("p", "$5")
+
 /* With the next_try_at it was seen with. */
-static int find_due(struct store *store, const char *holder, const char *provider, int64_t now_us,
-                    struct arena *arena, struct payment *ret, int64_t *ret_seen_us,
-                    struct error *error)
+static int find_due_of(struct store *store, const char *holder, const char *provider,
+                       int64_t now_us, struct work_of *of, struct arena *arena, struct payment *ret,
+                       int64_t *ret_seen_us, struct error *error)
 {
 	struct db_connection *connection;
 	int result = begin_read(store, &connection, error);
 	if (result)
 		return result;
-	struct row row = {
-		.arena = arena,
-		.query = db_query(
-			connection,
-			"SELECT y.account, y.number, y.purchase, y.action, y.idempotency_key, y.state,"
-			" y.first_try_at, y.attempts, y.next_try_at, p.sale_id, p.amount + p.tax, p.currency,"
-			" p.customer, p.payment_method, p.description, COALESCE(y.reference, p.reference),"
-			" y.created_at"
-			" FROM payments y JOIN purchases p"
-			" ON p.account = y.account AND p.number = y.purchase"
-			" WHERE y.state <> 'over' AND y.provider = $3"
-			" AND (y.next_try_at <= $1 OR (y.lease = $2 AND y.attempts < $4))"
-			" ORDER BY y.next_try_at LIMIT 1")};
+	struct row row = {.arena = arena,
+	                  .query = of->anybodys ? db_query(connection, DUE(""))
+	                                        : db_query(connection, DUE(DUE_OF))};
 	db_bind_integer(row.query, now_us);
 	db_bind_string(row.query, holder);
 	db_bind_string(row.query, provider);
 	db_bind_integer(row.query, CLAIM_RESUMED_MAX);
+	work_bind(row.query, of);
 	struct payment payment;
 	bool found = db_step(row.query);
 	if (found) {
@@ -181,6 +184,20 @@ static int find_due(struct store *store, const char *holder, const char *provide
 	if (!result || result == ERR_CORRUPT)
 		*ret = payment;
 	return end_read(connection, result);
+}
+
+static int find_due(struct store *store, const char *holder, const char *provider, int64_t now_us,
+                    struct arena *arena, struct payment *ret, int64_t *ret_seen_us,
+                    struct error *error)
+{
+	struct work_of of;
+	int result = work_find(store, WORK_PAYMENTS, &of, error);
+	if (!result)
+		result = work_is_nobodys(&of) ? ERR_NOT_FOUND
+		                              : find_due_of(store, holder, provider, now_us, &of, arena,
+		                                            ret, ret_seen_us, error);
+	work_free(&of);
+	return result;
 }
 
 /* One that cannot be read keeps none of the others from its turn. */

@@ -3,6 +3,7 @@
 #include "base/json.h"
 #include "store/money/money.h"
 #include "store/notices/queue_mail.h"
+#include "store/work.h"
 
 /* ---- rows ---- */
 
@@ -280,21 +281,39 @@ int store_switch_topup(struct store *store, struct slice account_id, bool on, st
 
 /* ---- deciding ---- */
 
-int store_next_due_topup(struct store *store, int64_t after_account, int64_t *ret_account,
-                         struct error *error)
+#define DUE(of)                                                                                    \
+	"SELECT t.account FROM topups t JOIN accounts a ON a.account = t.account"                      \
+	" WHERE t.enabled = 1 AND t.purchase IS NULL AND t.account > $1"                               \
+	" AND a.balance < t.threshold AND a.disabled = 0" of " ORDER BY t.account LIMIT 1"
+
+static int next_due_topup(struct store *store, int64_t after_account, struct work_of *of,
+                          int64_t *ret_account, struct error *error)
 {
 	struct db_connection *connection;
 	int result = begin_read(store, &connection, error);
 	if (result)
 		return result;
-	struct db_query *query = db_query(
-		connection, "SELECT t.account FROM topups t JOIN accounts a ON a.account = t.account"
-					" WHERE t.enabled = 1 AND t.purchase IS NULL AND t.account > $1"
-					" AND a.balance < t.threshold AND a.disabled = 0"
-					" ORDER BY t.account LIMIT 1");
+	struct db_query *query = of->anybodys
+	                             ? db_query(connection, DUE(""))
+	                             : db_query(connection, DUE(WORK_OF("t", "$2") WORK_OF("a", "$2")));
 	db_bind_integer(query, after_account);
+	work_bind(query, of);
 	int64_t account = db_step(query) ? db_integer(query, 0) : 0;
 	result = end_read(connection, db_end(query, error));
+	if (!result)
+		*ret_account = account;
+	return result;
+}
+
+int store_next_due_topup(struct store *store, int64_t after_account, int64_t *ret_account,
+                         struct error *error)
+{
+	struct work_of of;
+	int64_t account = 0;
+	int result = work_find(store, WORK_TOPUPS, &of, error);
+	if (!result && !work_is_nobodys(&of))
+		result = next_due_topup(store, after_account, &of, &account, error);
+	work_free(&of);
 	if (!result)
 		*ret_account = account;
 	return result;

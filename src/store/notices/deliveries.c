@@ -7,21 +7,29 @@
 #include "store/notices/endpoint.h"
 #include "store/notices/queue_mail.h"
 #include "store/usage/count.h"
+#include "store/work.h"
 
 /* ---- what is due ---- */
 
-int store_each_due_webhook(struct store *store, int64_t now_us,
-                           int (*each)(void *context, int64_t account, int64_t endpoint),
-                           void *context, struct error *error)
+#define DUE_WEBHOOKS(of)                                                                           \
+	"SELECT account, endpoint FROM webhook_endpoints e"                                            \
+	" WHERE next_at IS NOT NULL AND next_at <= $1" of " ORDER BY next_at"
+#define NEXT_DELIVERY(of)                                                                          \
+	"SELECT next_at FROM webhook_endpoints e WHERE next_at IS NOT NULL" of                         \
+	" ORDER BY next_at LIMIT 1"
+
+static int each_due_webhook(struct store *store, int64_t now_us, struct work_of *of,
+                            int (*each)(void *context, int64_t account, int64_t endpoint),
+                            void *context, struct error *error)
 {
 	struct db_connection *connection;
 	int result = begin_read(store, &connection, error);
 	if (result)
 		return result;
-	struct db_query *query =
-		db_query(connection, "SELECT account, endpoint FROM webhook_endpoints"
-	                         " WHERE next_at IS NOT NULL AND next_at <= $1 ORDER BY next_at");
+	struct db_query *query = of->anybodys ? db_query(connection, DUE_WEBHOOKS(""))
+	                                      : db_query(connection, DUE_WEBHOOKS(WORK_OF("e", "$2")));
 	db_bind_integer(query, now_us);
+	work_bind(query, of);
 	int ended = OK;
 	while (!ended && db_step(query))
 		ended = each(context, db_integer(query, 0), db_integer(query, 1));
@@ -29,20 +37,46 @@ int store_each_due_webhook(struct store *store, int64_t now_us,
 	return end_read(connection, result ? result : ended);
 }
 
-int store_next_delivery(struct store *store, int64_t *ret_at_us, struct error *error)
+int store_each_due_webhook(struct store *store, int64_t now_us,
+                           int (*each)(void *context, int64_t account, int64_t endpoint),
+                           void *context, struct error *error)
+{
+	struct work_of of;
+	int result = work_find(store, WORK_DELIVERIES, &of, error);
+	if (!result && !work_is_nobodys(&of))
+		result = each_due_webhook(store, now_us, &of, each, context, error);
+	work_free(&of);
+	return result;
+}
+
+static int next_delivery(struct store *store, struct work_of *of, int64_t *ret_at_us,
+                         struct error *error)
 {
 	struct db_connection *connection;
 	int result = begin_read(store, &connection, error);
 	if (result)
 		return result;
-	struct db_query *query =
-		db_query(connection, "SELECT next_at FROM webhook_endpoints WHERE next_at IS NOT NULL"
-	                         " ORDER BY next_at LIMIT 1");
+	struct db_query *query = of->anybodys ? db_query(connection, NEXT_DELIVERY(""))
+	                                      : db_query(connection, NEXT_DELIVERY(WORK_OF("e", "$1")));
+	work_bind(query, of);
 	int64_t at_us = db_step(query) ? db_integer(query, 0) : INT64_MAX;
 	result = db_end(query, error);
 	if (!result)
 		*ret_at_us = at_us;
 	return end_read(connection, result);
+}
+
+int store_next_delivery(struct store *store, int64_t *ret_at_us, struct error *error)
+{
+	struct work_of of;
+	int64_t at_us = INT64_MAX;
+	int result = work_find(store, WORK_DELIVERIES, &of, error);
+	if (!result && !work_is_nobodys(&of))
+		result = next_delivery(store, &of, &at_us, error);
+	work_free(&of);
+	if (!result)
+		*ret_at_us = at_us;
+	return result;
 }
 
 static int load_endpoint(struct db_connection *connection, int64_t account, int64_t endpoint,

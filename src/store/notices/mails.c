@@ -1,6 +1,7 @@
 #include "store/notices/queue_mail.h"
 
 #include "store/claims.h"
+#include "store/work.h"
 
 /* ---- queueing ---- */
 
@@ -51,26 +52,27 @@ int store_queue_mail_to(struct db_connection *connection, int64_t account, const
 /* ---- claiming ---- */
 
 /* With the next_at it was seen with. */
-static int find_due(struct store *store, const char *template_name, int64_t now_us,
-                    struct arena *arena, struct mail *ret, int64_t *ret_seen_us,
-                    struct error *error)
+#define DUE(of)                                                                                    \
+	"SELECT m.account, a.account_id, m.mail_id, m.template, m.details,"                            \
+	" COALESCE(m.recipient, a.email), COALESCE(m.language, a.language), m.queued_at,"              \
+	" m.attempts, m.next_at FROM mails m LEFT JOIN accounts a ON a.account = m.account"            \
+	" WHERE m.state = 'waiting' AND m.next_at <= $1"                                               \
+	" AND (CAST($2 AS TEXT) IS NULL OR m.template = $2)" of " ORDER BY m.next_at LIMIT 1"
+
+static int find_due_of(struct store *store, const char *template_name, int64_t now_us,
+                       struct work_of *of, struct arena *arena, struct mail *ret,
+                       int64_t *ret_seen_us, struct error *error)
 {
 	struct db_connection *connection;
 	int result = begin_read(store, &connection, error);
 	if (result)
 		return result;
-	struct row row = {
-		.arena = arena,
-		.query = db_query(
-			connection,
-			"SELECT m.account, a.account_id, m.mail_id, m.template, m.details,"
-			" COALESCE(m.recipient, a.email), COALESCE(m.language, a.language), m.queued_at, m.attempts, m.next_at FROM mails m"
-			" LEFT JOIN accounts a ON a.account = m.account"
-			" WHERE m.state = 'waiting' AND m.next_at <= $1"
-			" AND (CAST($2 AS TEXT) IS NULL OR m.template = $2)"
-			" ORDER BY m.next_at LIMIT 1")};
+	struct row row = {.arena = arena,
+	                  .query = of->anybodys ? db_query(connection, DUE(""))
+	                                        : db_query(connection, DUE(WORK_OF("m", "$3")))};
 	db_bind_integer(row.query, now_us);
 	db_bind_string(row.query, template_name);
+	work_bind(row.query, of);
 	bool found = db_step(row.query);
 	struct mail mail = {0};
 	if (found) {
@@ -89,6 +91,20 @@ static int find_due(struct store *store, const char *template_name, int64_t now_
 	if (!result)
 		*ret = mail;
 	return end_read(connection, result);
+}
+
+static int find_due(struct store *store, const char *template_name, int64_t now_us,
+                    struct arena *arena, struct mail *ret, int64_t *ret_seen_us,
+                    struct error *error)
+{
+	struct work_of of;
+	int result = work_find(store, WORK_MAILS, &of, error);
+	if (!result)
+		result = work_is_nobodys(&of) ? ERR_NOT_FOUND
+		                              : find_due_of(store, template_name, now_us, &of, arena, ret,
+		                                            ret_seen_us, error);
+	work_free(&of);
+	return result;
 }
 
 int store_claim_mail(struct store *store, const char *template_name, const char *holder,

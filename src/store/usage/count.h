@@ -90,7 +90,9 @@ int fill_totals(struct db_connection *connection, struct error *error) MUST_CHEC
 #define PLACED_TOTALS SEAL_TOTALS(PLACED_SEGMENTS) " ORDER BY account LIMIT $4"
 /* Of segments s: the part of what is sealed that has been counted. */
 #define IS_COUNTED                                                                                 \
-	"NOT EXISTS (SELECT 1 FROM uncounted_rounds u WHERE u.round = s.round AND s.place >= u.place)"
+	"(s.round < (SELECT COALESCE(MIN(u.round), 9223372036854775807) FROM uncounted_rounds u)"      \
+	" OR (s.round = (SELECT MIN(u.round) FROM uncounted_rounds u) AND s.place <"                   \
+	" (SELECT u.place FROM uncounted_rounds u ORDER BY u.round LIMIT 1)))"
 /* Segments s with their rounds r; those of before do not say when their first event came. */
 #define SEALED_SEGMENTS(which)                                                                                                   \
 	"SELECT account, obtained_at / 86400000000 AS day, events," WAITED(                                                          \

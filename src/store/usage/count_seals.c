@@ -5,6 +5,7 @@
 #include "store/transaction.h"
 #include "store/usage/count.h"
 #include "store/usage/totals.h"
+#include "store/work.h"
 
 #define SEAL_VALUES (4 + 2 + DELAY_BOUNDS) /* of SEAL_COLUMNS; the account first */
 #define ACCOUNTS_AT_ONCE 256
@@ -128,5 +129,7 @@ int store_count_sealed(struct store *store, bool *ret_more, struct error *error)
 	if (result)
 		return result;
 	result = end_read(connection, find_uncounted(connection, ret_more, &block, error));
+	/* A block is of accounts on any server: it waits while one is away. */
+	*ret_more = !result && *ret_more && work_is_of_all(store);
 	return !result && *ret_more ? count_next(store, error) : result;
 }
