@@ -170,6 +170,8 @@ int work_locate(struct db *db, const struct work_place *place, struct slice valu
 		return result == ERR_TOO_LARGE ? ERR_NOT_FOUND : result;
 	const char *const part = text.data;
 	result = db_ask_pieces(db, &part, 1, note_located, &located, &asked, error);
+	if (!result && !asked.distributed)
+		return ERR_USAGE;
 	if (!result && located.found)
 		*ret_account = located.account;
 	else if (!result)

@@ -50,7 +50,7 @@ struct work_place {
 	const char *table, *before, *after;
 };
 /* The account of such a row, asked of each server that is there. ERR_NOT_FOUND; ERR_UNAVAILABLE:
- * none of those has it, and one is away. */
+ * none of those has it, and one is away; ERR_USAGE: nothing is distributed. */
 int work_locate(struct db *db, const struct work_place *place, struct slice value,
                 int64_t *ret_account, struct error *error) MUST_CHECK;
 

@@ -195,6 +195,9 @@ void pg_sync(struct pg_connection *connection);
  * connection is lost, which is then recorded and closed. */
 bool pg_collect(struct pg_connection *connection, const struct pg_query *until, int64_t deadline_us)
 	MUST_CHECK;
+/* Has the server give up the statement that was too late; never behind a COMMIT. Where tables are
+ * distributed it would else go on waiting for another server, with the transaction's locks. */
+void pg_give_up_statement(struct pg_connection *connection);
 /* The deadline of an ordinary statement sent now. */
 int64_t pg_deadline(const struct pg_connection *connection);
 

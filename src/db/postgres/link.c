@@ -9,7 +9,8 @@
 
 #define CONNECT_PAUSE_US INT64_C(250000) /* between attempts to connect */
 #define STATEMENT_WAIT_US INT64_C(60000000)
-#define LIMBO_TIMEOUTS 6 /* commit time-outs after which a commit is given up on */
+#define SHARDED_WAIT_US INT64_C(5000000) /* of readers, and of whoever has the writers' turn */
+#define LIMBO_TIMEOUTS 6                 /* commit time-outs after which a commit is given up on */
 
 /* ---- failures ---- */
 
@@ -317,10 +318,23 @@ int64_t pg_deadline(const struct pg_connection *connection)
 {
 	const struct pg_db *db = pg_db(connection->base.db);
 	/* Who waits for one account's server holds up others, whose servers may answer. */
-	int64_t times = db->base.sharded ? 1 : 2;
 	int64_t wait_us =
-		connection->use == PG_REGISTRAR ? times * db->commit_timeout_us : STATEMENT_WAIT_US;
+		connection->use == PG_REGISTRAR ? 2 * db->commit_timeout_us : STATEMENT_WAIT_US;
+	if (db->base.sharded && connection->use == PG_REGISTRAR)
+		wait_us = db->commit_timeout_us;
+	else if (db->base.sharded)
+		wait_us = 2 * db->commit_timeout_us + SHARDED_WAIT_US;
 	return clock_monotonic_us() + wait_us;
+}
+
+void pg_give_up_statement(struct pg_connection *connection)
+{
+	char reason[256];
+	PGcancel *cancel =
+		pg_db(connection->base.db)->base.sharded ? PQgetCancel(connection->pg) : NULL;
+	if (cancel)
+		(void)PQcancel(cancel, reason, sizeof reason);
+	PQfreeCancel(cancel);
 }
 
 bool pg_make_room(struct pg_connection *connection)

@@ -12,7 +12,9 @@
 #define LISTED_LIFE_US (60 * US_PER_SECOND)
 #define LISTED_LEAST_US US_PER_SECOND /* between two lists, whatever the servers say */
 #define ANSWER_WAIT_US (2 * US_PER_SECOND)
-#define LATE_WAIT_US INT64_C(20000) /* for one that is away: it is asked again the next time */
+/* For one that is away: it is asked again the next time; and to read what came while another one
+ * was waited for. */
+#define LATE_WAIT_US INT64_C(50000)
 #define QUESTION_MAX ((size_t)8 * 1024 * 1024)
 #define ACCOUNTS_TRIED 4096 /* numbers, until each server has one */
 
@@ -265,8 +267,13 @@ static void hear(struct pg_pieces *pieces, struct pg_piece_server *server, int64
 {
 	struct pg_connection *connection = server->connection;
 	struct pg_query *question = server->question;
-	if (question && !connection->base.failure && !pg_collect(connection, question, deadline_us) &&
-	    connection->pg) {
+	int64_t least_us = clock_monotonic_us() + LATE_WAIT_US;
+	deadline_us = deadline_us > least_us ? deadline_us : least_us;
+	if (question) { /* of the last time: it was late */
+		connection->base.failure = OK;
+		error_clear(&connection->base.error);
+	}
+	if (question && !pg_collect(connection, question, deadline_us) && connection->pg) {
 		server->away = true;
 		return;
 	}

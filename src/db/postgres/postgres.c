@@ -202,8 +202,10 @@ static void roll_back(struct db_connection *base)
 		pg_send_text(connection, PG_STATEMENT, "ROLLBACK");
 		pg_sync(connection);
 	}
-	if (!pg_collect(connection, NULL, pg_deadline(connection)) && connection->pg)
+	if (!pg_collect(connection, NULL, pg_deadline(connection)) && connection->pg) {
+		pg_give_up_statement(connection);
 		pg_disconnect(connection);
+	}
 	connection->in_transaction = false;
 	base->failure = failure;
 	base->error = error;

@@ -271,8 +271,10 @@ void pg_send(struct db_query *base)
 
 static bool collect(struct pg_connection *connection, struct pg_query *query)
 {
-	if (!pg_collect(connection, query, pg_deadline(connection)) && connection->pg)
+	if (!pg_collect(connection, query, pg_deadline(connection)) && connection->pg) {
+		pg_give_up_statement(connection);
 		pg_disconnect(connection);
+	}
 	if (query->state != PG_HERE) /* never silently an empty result */
 		pg_fail(connection, ERR_UNAVAILABLE, "a result is missing");
 	return !connection->base.failure;

@@ -135,12 +135,16 @@ int store_find_account(struct store *store, struct slice account_id, int64_t now
 	int result = begin_read(store, &connection, error);
 	if (result)
 		return result;
+	int64_t account = 0;
+	result = find_account_number(connection, account_id, &account, error);
+	if (result)
+		return end_read(connection, result);
 	char day[11];
 	time_day_key(now_us, day);
 	struct row row = {.arena = arena,
-	                  .query = db_query(connection, ACCOUNT_COLUMNS " WHERE a.account_id = $2")};
+	                  .query = db_query(connection, ACCOUNT_COLUMNS " WHERE a.account = $2")};
 	db_bind_string(row.query, day);
-	db_bind_text(row.query, account_id);
+	db_bind_integer(row.query, account);
 	struct account_record record;
 	bool found = db_step(row.query);
 	if (found)
