@@ -38,7 +38,7 @@ int work_open(struct store *store)
 	if (!store->work)
 		return ERR_NO_MEMORY;
 	pthread_mutex_init(&store->work->mutex, NULL);
-	for (int i = 0; i < WORK_KINDS; i++)
+	for (int i = 0; i < WORK_KINDS && db_is_sharded(store->db); i++)
 		db_array_init(&store->work->accounts[i], DB_INTEGERS);
 	return OK;
 }
@@ -81,10 +81,10 @@ static int refresh(struct store *store, struct error *error)
 int work_find(struct store *store, enum work kind, struct work_of *ret, struct error *error)
 {
 	struct work_found *found = store->work;
-	db_array_init(&ret->accounts, DB_INTEGERS);
-	ret->anybodys = !db_is_sharded(store->db);
+	*ret = (struct work_of){.anybodys = !db_is_sharded(store->db)};
 	if (ret->anybodys)
 		return OK;
+	db_array_init(&ret->accounts, DB_INTEGERS);
 	pthread_mutex_lock(&found->mutex);
 	int result = refresh(store, error);
 	ret->anybodys = !found->asked.distributed;

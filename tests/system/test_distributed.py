@@ -14,9 +14,10 @@ import threading
 
 import pytest
 
-from client import BINARY, eventually
+from client import BINARY, Client, eventually
 from distributed import MISSING, Distributed, offered
 from fleet import Fleet
+from hooks import Receiver, new_endpoint
 from money import bill, new_pack, new_purchase
 from postgres import ROLE
 from program import Refused
@@ -163,7 +164,7 @@ def sessions(server, since):
 
 
 def test_registrations_commit_in_one_phase(servers, tmp_path):
-    """On the shard of their account; two phases are of what is the same on every server."""
+    """On the shard of their account; two phases are of what is on none, too."""
     fleet = Fleet(tmp_path, count=1, cluster=servers, store__require_replicas=0,
                   store__sharded="true", seal__interval="1h")
     done = fleet.nodes[0].run("store", "distribute")
@@ -178,7 +179,7 @@ def test_registrations_commit_in_one_phase(servers, tmp_path):
         for n in range(20):
             for channel in channels:
                 channel.live.register({"n": n}, f"e{n}").expect(201)
-        fleet.new_channel()  # its keys are on every server
+        fleet.new_channel()  # with each key comes an act on its account
         fleet.check()
         asked = [one for worker, place in zip(servers.workers, places)
                  for one in sessions(worker.primary, place)]
@@ -202,7 +203,8 @@ def replicated():
 @pytest.fixture
 def fleet(replicated, tmp_path):
     made = Fleet(tmp_path, count=1, cluster=replicated, store__require_replicas=1,
-                 store__sharded="true", store__commit_timeout="2s", certification__fee=FEE)
+                 store__sharded="true", store__commit_timeout="2s", certification__fee=FEE,
+                 webhook__allow_http="true", webhook__allow_networks="127.0.0.0/8")
     prepared = made.nodes[0].run("store", "distribute")
     assert prepared.returncode == 0, prepared.stderr
     with made:
@@ -413,6 +415,79 @@ def test_what_its_standby_does_not_hold_is_no_acceptance(fleet, channels):
     ids = [certified(channel, key)["certification_id"] for key in ("first", "seen", "unseen")]
     assert ids[0] == first["certification_id"] and len(set(ids)) == 3
     assert len(fees(fleet, channel)) == 3
+
+
+# ---- a server that is away ----
+
+@contextlib.contextmanager
+def away(worker, how):
+    if how == "frozen":
+        worker.primary.freeze()
+    else:
+        worker.primary.stop()
+    try:
+        yield
+    finally:
+        worker.primary.thaw() if how == "frozen" else worker.primary.start()
+
+
+def completed(channel, key, last):
+    """Accepted, repeated under its key where that is in doubt, and issued."""
+    bounds = {"seq_from": 1, "seq_to": last}
+
+    def accept():
+        answer = channel.live.post("/v1/certifications", bounds, headers={"Idempotency-Key": key})
+        return answer.json if answer.status == 202 else None
+    found = eventually(accept, "it is accepted", patience=120)["certification_id"]
+
+    def issued():
+        answer = channel.live.get(f"/v1/certifications/{found}")
+        return answer.status == 200 and answer.json["status"] == "completed"
+    eventually(issued, "it is issued", patience=120)
+    return found
+
+
+def sealed(channel, event_id):
+    """However long answers of the first moments are refused."""
+    def look():
+        answer = channel.live.get(f"/v1/events/{event_id}")
+        return answer.status == 200 and answer.json["timestamp"]["type"] != "pending"
+    eventually(look, f"{event_id} is sealed", patience=120)
+
+
+def told(receiver, certification):
+    eventually(lambda: certification in [one.data.get("certification_id")
+                                         for one in receiver.deliveries],
+               f"{certification} is told of", patience=120)
+
+
+@pytest.mark.parametrize("how", ["stopped", "frozen"])
+def test_a_server_that_is_away_stops_its_own_accounts_alone(fleet, channels, how):
+    """The others' events are sealed, certified and told of, and they get keys; what is of it is
+    refused, and done when it is back."""
+    (lost, worker), (kept, _) = channels
+    with Receiver() as receiver:
+        for one in (lost, kept):
+            new_endpoint(fleet, one.account_id, receiver.url)
+        first = {one: accepted(one, "first") for one in (lost, kept)}
+        with away(worker, how):
+            event = accepted(kept, "meanwhile")
+            sealed(kept, event["event_id"])
+            told(receiver, completed(kept, "meanwhile", event["sequence"]))
+            key = done(fleet, "key", "create", "--channel", kept.id, "--mode", "live")
+            with contextlib.closing(Client(fleet, key["key"])) as client:
+                client.register({}, "by a new key").expect(201)
+            assert done(fleet, "account", "show", kept.account_id)["account_id"] == kept.account_id
+            for n in range(3):
+                refused(lost, f"refused {n}")
+            (found,) = eventually(lambda: findings(fleet), "it is said which one is away")
+            assert named(worker) in found
+            sealed(kept, accepted(kept, "still")["event_id"])
+        for one in (lost, kept):
+            assert accepted(one, "first")["chain_hash"] == first[one]["chain_hash"]
+        last = accepted(lost, "afterwards")
+        sealed(lost, last["event_id"])
+        told(receiver, completed(lost, "afterwards", last["sequence"]))
 
 
 # ---- what is said of its servers ----

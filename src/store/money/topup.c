@@ -332,7 +332,7 @@ int store_get_topup_look(struct store *store, int64_t account, int64_t copied_us
 		.query = db_query(
 			connection,
 			"SELECT a.account_id, b.customer, COALESCE((SELECT MAX(p.created_at) FROM purchases p"
-			" WHERE p.account = a.account AND p.created_at < $3), a.created_at),"
+			" WHERE p.account = $1 AND p.created_at < $3), a.created_at),"
 			" t.looked_at IS NULL OR t.looked_at < $2, COALESCE(t.looked_at, 0) FROM topups t"
 			" JOIN accounts a ON a.account = t.account"
 			" LEFT JOIN account_billing b ON b.account = t.account WHERE t.account = $1")};

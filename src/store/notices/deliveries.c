@@ -147,7 +147,7 @@ int store_load_deliveries(struct store *store, int64_t account, int64_t endpoint
 			connection,
 			"SELECT d.notice, d.attempts, d.tries, n.notice_id, n.type, n.mode, n.created_at,"
 			" n.data, COALESCE(d.replayed_at, n.created_at) FROM (" DUE_IN_TURNS ") AS d"
-			" JOIN notices n ON n.account = d.account AND n.notice = d.notice"
+			" JOIN notices n ON n.account = d.account AND n.notice = d.notice AND n.account = $1"
 			" ORDER BY CASE WHEN d.tries > 0 THEN 0 ELSE 1 END, d.turn, d.replayed LIMIT $4")};
 	db_bind_integer(row.query, account);
 	db_bind_integer(row.query, endpoint);

@@ -188,18 +188,43 @@ static int read_session(struct db_connection *connection, const struct sha256 *c
 	return row_result(&row, found, error);
 }
 
+#define MEMBERSHIPS(of)                                                                            \
+	"SELECT a.account_id, a.name, m.role, a.passkeys_required, a.account, m.taken_up, b.email,"    \
+	" m.seen_at FROM memberships m JOIN accounts a ON a.account = m.account"                       \
+	" LEFT JOIN users b ON b.user_id = m.made_by"                                                  \
+	" WHERE m.user_id = $1" of " ORDER BY a.name, a.account"
+
+/* Which accounts it is about is known before they are read: no other shard is asked. */
+static struct db_query *ask_memberships(struct db_connection *connection, const char *user_id,
+                                        struct db_array *accounts)
+{
+	if (!db_is_sharded(db_of(connection))) {
+		struct db_query *query = db_query(connection, MEMBERSHIPS(""));
+		db_bind_string(query, user_id);
+		return query;
+	}
+	struct db_query *query =
+		db_query(connection, "SELECT account FROM memberships WHERE user_id = $1");
+	db_bind_string(query, user_id);
+	while (db_step(query))
+		db_array_add_integer(accounts, db_integer(query, 0));
+	db_release(query);
+	query = db_query(connection, MEMBERSHIPS(" AND a.account = ANY($2)"));
+	db_bind_string(query, user_id);
+	db_bind_array(query, accounts);
+	db_send(query);
+	return query;
+}
+
 static int read_memberships(struct db_connection *connection, int64_t chosen, struct arena *arena,
                             struct session_view *session, struct error *error)
 {
+	struct db_array accounts = {0};
+	if (db_is_sharded(db_of(connection)))
+		db_array_init(&accounts, DB_INTEGERS);
 	struct row row = {.arena = arena,
-	                  .query = db_query(connection,
-	                                    "SELECT a.account_id, a.name, m.role, a.passkeys_required,"
-	                                    " a.account, m.taken_up, b.email, m.seen_at"
-	                                    " FROM memberships m"
-	                                    " JOIN accounts a ON a.account = m.account"
-	                                    " LEFT JOIN users b ON b.user_id = m.made_by"
-	                                    " WHERE m.user_id = $1 ORDER BY a.name, a.account")};
-	db_bind_string(row.query, session->user_id);
+	                  .query = ask_memberships(connection, session->user_id, &accounts)};
+	db_array_free(&accounts);
 	struct membership *item;
 	bool more = false;
 	while (!row.failed && db_step(row.query) &&
