@@ -6,7 +6,7 @@
 #include "base/clock.h"
 
 /* What was found is good for so long: idle, a poll of any kind costs no more than this. */
-#define FRESH_IDLE_US US_PER_SECOND
+#define FRESH_IDLE_US (2 * US_PER_SECOND)
 #define FRESH_BUSY_US INT64_C(200000)
 #define LOCATE_TEXT_MAX ((size_t)4096)
 
@@ -101,6 +101,15 @@ int work_find(struct store *store, enum work kind, struct work_of *ret, struct e
 void work_free(struct work_of *of)
 {
 	db_array_free(&of->accounts);
+}
+
+void work_forget(struct store *store)
+{
+	if (!db_is_sharded(store->db))
+		return;
+	pthread_mutex_lock(&store->work->mutex);
+	store->work->asked_us = 0;
+	pthread_mutex_unlock(&store->work->mutex);
 }
 
 bool work_is_of_all(struct store *store)

@@ -36,6 +36,8 @@ static inline bool work_is_nobodys(const struct work_of *of)
 {
 	return !of->anybodys && of->accounts.count == 0;
 }
+/* There is some that was not there a moment ago: whoever comes next asks anew. */
+void work_forget(struct store *store);
 /* Whether every server answered the last time. */
 bool work_is_of_all(struct store *store);
 

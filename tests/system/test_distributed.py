@@ -475,7 +475,7 @@ def test_a_server_that_is_away_stops_its_own_accounts_alone(fleet, channels, how
             sealed(kept, event["event_id"])
             told(receiver, completed(kept, "meanwhile", event["sequence"]))
             key = done(fleet, "key", "create", "--channel", kept.id, "--mode", "live")
-            with contextlib.closing(Client(fleet, key["key"])) as client:
+            with contextlib.closing(Client(fleet.nodes[0], key["key"])) as client:
                 client.register({}, "by a new key").expect(201)
             assert done(fleet, "account", "show", kept.account_id)["account_id"] == kept.account_id
             for n in range(3):

@@ -347,6 +347,8 @@ int store_accept_certification(struct store *store, const char *prefix, int64_t 
 		return result;
 	result = end_write(connection, accept(connection, prefix, open_max, &accepted, error), error);
 	if (!result)
+		work_forget(store);
+	if (!result)
 		*certification = accepted;
 	return result;
 }

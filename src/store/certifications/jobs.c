@@ -256,7 +256,10 @@ int store_complete_certification(struct store *store, const struct certification
 	if (!result)
 		result = count_certification(connection, certification, CERTIFICATION_COMPLETED,
 		                             issued_at_us, error);
-	return end_write(connection, result, error);
+	result = end_write(connection, result, error);
+	if (!result)
+		work_forget(store); /* its notice */
+	return result;
 }
 
 static int refund(struct db_connection *connection, const struct certification *certification,
