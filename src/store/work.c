@@ -5,9 +5,10 @@
 
 #include "base/clock.h"
 
-/* What was found is good for so long: idle, a poll of any kind costs no more than this. */
+/* What was found is good for so long. Certifications and deliveries go through several steps, each
+ * of which is found by asking; anything else may wait for hours for its time, and is no hurry. */
 #define FRESH_IDLE_US (2 * US_PER_SECOND)
-#define FRESH_BUSY_US INT64_C(200000)
+#define FRESH_BUSY_US INT64_C(500000)
 #define LOCATE_TEXT_MAX ((size_t)4096)
 
 #define ACCOUNTS_OF(rows) "SELECT DISTINCT account FROM " rows DB_PART_ACCOUNTS
@@ -28,7 +29,7 @@ struct work_found {
 	pthread_mutex_t mutex;
 	int64_t asked_us; /* monotonic; 0: never */
 	struct db_asked asked;
-	bool any;
+	bool busy;
 	struct db_array accounts[WORK_KINDS];
 };
 
@@ -57,7 +58,7 @@ static void note(void *context, size_t part, int64_t account)
 {
 	struct work_found *found = context;
 	db_array_add_integer(&found->accounts[part], account);
-	found->any = true;
+	found->busy = found->busy || part == WORK_CERTIFICATIONS || part == WORK_DELIVERIES;
 }
 
 /* Whoever comes meanwhile waits for the answer, rather than asking the same. */
@@ -65,12 +66,12 @@ static int refresh(struct store *store, struct error *error)
 {
 	struct work_found *found = store->work;
 	int64_t now_us = clock_monotonic_us();
-	int64_t fresh_us = found->any ? FRESH_BUSY_US : FRESH_IDLE_US;
+	int64_t fresh_us = found->busy ? FRESH_BUSY_US : FRESH_IDLE_US;
 	if (found->asked_us && now_us - found->asked_us < fresh_us)
 		return OK;
 	for (int i = 0; i < WORK_KINDS; i++)
 		db_array_clear(&found->accounts[i]);
-	found->any = false;
+	found->busy = false;
 	int result = db_ask_pieces(store->db, parts, WORK_KINDS, note, found, &found->asked, error);
 	for (int i = 0; i < WORK_KINDS && !result; i++)
 		result = buf_check(&found->accounts[i].wire);

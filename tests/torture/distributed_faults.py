@@ -59,7 +59,7 @@ class DistributedTorture(PostgresTorture):
         cli = self.service.admin
         account = cli("account", "create", "--name", "spare", "--credits", 100000)
         channel = cli("channel", "create", "--account", account["account_id"], "--name", "spare",
-                      "--declarant", "Torture")
+                      "--declarant", "Torture", "--modality", "content")
         key = cli("key", "create", "--channel", channel["channel_id"], "--mode", "live")
         return Chain("spare", "spare", "content", "live", key["key"])
 
