@@ -77,8 +77,8 @@ def test_both_have_the_same_tables_and_columns(sqlite, postgresql):
 def distributed():
     """{table: how}, by the program's own list."""
     text = (ROOT / "src" / "store" / "schema" / "distribution.def").read_text(encoding="utf-8")
-    listed = re.findall(r"^(FIRST_BY_ACCOUNT|BY_ACCOUNT|EVERYWHERE)\((\w+)\)$", text, re.M)
-    found = {table: "reference" if how == "EVERYWHERE" else "distributed" for how, table in listed}
+    listed = re.findall(r"^(FIRST_BY_ACCOUNT|BY_ACCOUNT|ON_NONE)\((\w+)\)$", text, re.M)
+    found = {table: "undistributed" if how == "ON_NONE" else "distributed" for how, table in listed}
     assert len(found) == len(listed)
     assert listed[0] == ("FIRST_BY_ACCOUNT", "accounts"), "the others follow it"
     return found
@@ -89,7 +89,7 @@ def test_the_program_distributes_every_table(postgresql, distributed):
 
 
 def test_what_has_an_account_and_is_no_list_for_all_is_distributed(postgresql, distributed):
-    global_ones = {table for table, how in distributed.items() if how == "reference"}
+    global_ones = {table for table, how in distributed.items() if how == "undistributed"}
     assert global_ones == {"settings", "api_keys", "seal_rounds", "round_blocks", "staged_round", "uncounted_rounds",
                            "round_tokens", "leases", "certification_numbers",
                            "rollbacks", "signers", "link_secrets",
@@ -112,7 +112,7 @@ def test_every_unique_key_of_a_distributed_table_holds_the_account(server, distr
         "WHERE t.relnamespace = 'public'::regnamespace AND (indisunique OR indisexclusion)")
     leading = set()
     for table, index, primary, columns in keys:
-        if distributed[table] == "reference":
+        if distributed[table] == "undistributed":
             continue
         assert "account" in columns.split(","), f"{index} of {table}: {columns}"
         if primary == "t":
