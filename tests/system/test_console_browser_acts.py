@@ -83,6 +83,7 @@ class Hand:
     def press(self, action, /, button="button", within="", **fields):
         """The form of this page that leads there: its fields by their names, then its button."""
         form = f"form[method=post][action='/console{action}']{within}"
+        assert self.browser.has(form), f"{self.browser.url()} has no {form}: {self.browser.text('body')[:1500]}"
         for name, value in fields.items():
             self.fill(form, name, value)
         asks = self.browser.scripted and self.browser.has(f"{form}[data-confirm]")
@@ -121,6 +122,18 @@ class Hand:
             self.press("/language")
             eventually(lambda: self.browser.run("return document.documentElement.lang") == self.language,
                        "the page is in his language")
+
+    def change_account(self):
+        """To that of the walk. The page before is the same one: it is marked, to be told from it."""
+        self.open("/")
+        self.browser.run("document.documentElement.dataset.before = 1")
+        self.press("/account", account=self.filled.account)
+
+        def is_new():
+            with contextlib.suppress(urllib.error.HTTPError):
+                return not self.browser.has("html[data-before]")
+        eventually(is_new, "the page of the account has come")
+        self.says("overview.title", "h1")
 
     def identifier(self, selector, pattern):
         links = " ".join(self.browser.run("return [...document.querySelectorAll(arguments[0])].map(e => e.href)", selector))
@@ -225,9 +238,7 @@ def work_on_users(hand):
     # Another session of his own, begun elsewhere, and another account.
     hand.filled.service.admin("user", "invite", "--account", hand.service.new_account(), "--role", "reader", "--email",
                               hand.filled.email("owner"))
-    hand.open("/")
-    hand.press("/account", account=hand.filled.account)
-    hand.says("overview.title", "h1")
+    hand.change_account()
 
 
 def work_with_a_passkey(hand):
@@ -242,9 +253,7 @@ def work_with_a_passkey(hand):
     eventually(lambda: not hand.browser.has("form[data-passkey][hidden]"), "the button is there")
     hand.press("/passkey")
     eventually(lambda: hand.browser.has("form[action='/console/leave']"), "the console is open")
-    hand.open("/")
-    hand.press("/account", account=hand.filled.account)
-    hand.says("overview.title", "h1")
+    hand.change_account()
     for _ in range(2):  # asks for passkeys, and does not any more
         hand.act("/account", "/account/passkeys", "done.account_set")
     hand.act("/passkeys", "/passkeys/remove", "sign_in.title", selector="h1")  # the session was begun with it
