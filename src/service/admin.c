@@ -130,7 +130,10 @@ static int run(struct admin_call *call, struct act *act, struct buf *answer, str
 	int result = OK;
 	if (operation->outside)
 		result = admin_record_outcome(call, ACT_DONE, NULL, NULL, error);
-	else if (operation->behind)
+	/* What fails from here on is sent again as another form: the record has this one. */
+	if (!result && operation->outside && act->form)
+		act->form->claimed = act->recorded;
+	if (!operation->outside && operation->behind)
 		result = store_permit_act(acting.store, error);
 	if (!result)
 		result = operation->run(call, &writer, error);

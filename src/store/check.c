@@ -304,9 +304,14 @@ static int check_client_refs(struct check *check, struct error *error)
 	int64_t entries = 0;
 	if (!result)
 		result = check->store->register_engine->count_client_refs(reader, &entries, error);
+	const bool damaged = result == ERR_CORRUPT && !db_failure(reader);
+	if (damaged) {
+		check_problem(check, "client_refs: %s", error ? error->cause : "damaged");
+		result = OK;
+	}
 	if (!result)
 		result = db_failure(reader);
-	if (!result && entries != events)
+	if (!result && !damaged && entries != events)
 		check_problem(check, "%lld entries of client_refs for %lld events", (long long)entries,
 		              (long long)events);
 	check_give_reader(check);

@@ -180,15 +180,24 @@ static int locate(struct db_connection *connection, const struct work_place *pla
 	return result == ERR_NOT_FOUND ? not_found(what, id, error) : result;
 }
 
+#define ACCOUNT_NUMBERS "SELECT account FROM accounts WHERE account_id = $1"
+
 int find_account_number(struct db_connection *connection, struct slice account_id,
                         int64_t *ret_account, struct error *error)
 {
 	static const struct work_place place = {"accounts", "account_id = ", ""};
-	if (db_misses_servers(db_of(connection)))
-		return locate(connection, &place, account_id, MSG_STORE_NO_ACCOUNT, ret_account, error);
-	struct row row = {
-		.query = db_query(connection, "SELECT account FROM accounts WHERE account_id = $1")};
+	bool locates = db_misses_servers(db_of(connection));
+	int64_t located = 0;
+	int result = locates
+	                 ? locate(connection, &place, account_id, MSG_STORE_NO_ACCOUNT, &located, error)
+	                 : OK;
+	if (result)
+		return result;
+	struct row row = {.query = locates ? db_query(connection, ACCOUNT_NUMBERS " AND account = $2")
+	                                   : db_query(connection, ACCOUNT_NUMBERS)};
 	db_bind_text(row.query, account_id);
+	if (locates)
+		db_bind_integer(row.query, located);
 	bool found = db_step(row.query);
 	if (found)
 		*ret_account = db_integer(row.query, 0);

@@ -100,6 +100,7 @@ struct pg_piece_server {
 	int64_t account; /* the number of some account whose rows it would have */
 	struct pg_connection *connection;
 	struct pg_query *question; /* asked, and not answered yet; NULL: none */
+	bool late;                 /* that is what was asked an earlier time */
 };
 
 /* Whoever asks holds `mutex`; `away_mutex` is for the names alone. */

@@ -327,14 +327,32 @@ int64_t pg_deadline(const struct pg_connection *connection)
 	return clock_monotonic_us() + wait_us;
 }
 
-void pg_give_up_statement(struct pg_connection *connection)
+/* One that hangs is waited for without an end: by a thread of its own. */
+#define CANCELS_MAX 8
+static atomic_int cancels;
+
+static void *cancel_statement(void *cancel)
 {
 	char reason[256];
-	PGcancel *cancel =
-		pg_db(connection->base.db)->base.sharded ? PQgetCancel(connection->pg) : NULL;
-	if (cancel)
-		(void)PQcancel(cancel, reason, sizeof reason);
+	(void)PQcancel(cancel, reason, sizeof reason);
 	PQfreeCancel(cancel);
+	atomic_fetch_sub(&cancels, 1);
+	return NULL;
+}
+
+void pg_give_up_statement(struct pg_connection *connection)
+{
+	if (!pg_db(connection->base.db)->base.sharded)
+		return;
+	bool room = atomic_fetch_add(&cancels, 1) < CANCELS_MAX;
+	PGcancel *cancel = room ? PQgetCancel(connection->pg) : NULL;
+	pthread_t thread;
+	if (cancel && pthread_create(&thread, NULL, cancel_statement, cancel) == 0) {
+		pthread_detach(thread);
+		return;
+	}
+	PQfreeCancel(cancel);
+	atomic_fetch_sub(&cancels, 1);
 }
 
 bool pg_make_room(struct pg_connection *connection)

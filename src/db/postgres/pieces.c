@@ -224,9 +224,12 @@ static void ask(struct pg_pieces *pieces, struct pg_piece_server *server)
 {
 	struct pg_connection *connection = server->connection;
 	struct pg_query *late = server->question;
+	server->late = false;
 	if (late) {
 		connection->base.failure = OK;
-		if (!pg_collect(connection, late, clock_monotonic_us() + LATE_WAIT_US) && connection->pg)
+		server->late =
+			!pg_collect(connection, late, clock_monotonic_us() + LATE_WAIT_US) && connection->pg;
+		if (server->late)
 			return;
 		server->question = NULL;
 		(void)!pg_end(&late->base, NULL);
@@ -278,13 +281,14 @@ static void hear(struct pg_pieces *pieces, struct pg_piece_server *server, int64
 		return;
 	}
 	server->question = NULL;
-	if (question && !connection->base.failure && pg_step(&question->base))
+	if (question && !server->late && !connection->base.failure && pg_step(&question->base))
 		read_answer(pg_text(&question->base, 0), count, found, context);
 	if (question)
 		(void)!pg_end(&question->base, NULL);
 	int failure = connection->base.failure;
-	/* What it says of a statement is an answer, too: its pieces may have moved. */
-	server->away = failure == ERR_UNAVAILABLE;
+	/* What it says of a statement is an answer, too: its pieces may have moved. Whoever answered
+	 * what was asked before was not asked now. */
+	server->away = server->late || failure == ERR_UNAVAILABLE;
 	pieces->outdated = pieces->outdated || failure;
 }
 

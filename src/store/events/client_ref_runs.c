@@ -5,6 +5,7 @@
 
 #include "store/internal.h"
 
+#define LEVELS_MAX 32
 #define RUN_BITS 32 /* row of a bucket, or of a group of filters: its run << 32 | its number */
 /* Entries that a run under way gets for each one that comes: it is whole well before the next one
  * of its level begins. */
@@ -18,6 +19,7 @@ struct run {
 	const struct run *merged; /* that one */
 	unsigned char *filter;    /* of all buckets */
 	int64_t owed;             /* entries that it is behind */
+	bool stuck;               /* a source could not be read */
 	/* Of the transaction under way. */
 	bool gone;
 	int64_t filled_next, into_next, owed_next;
@@ -31,18 +33,24 @@ struct ref_runs {
 	size_t fresh_count;
 	int64_t last_number;
 	uint64_t generation;
+	bool mended;             /* filters were damaged, and made of the buckets */
 	struct ref_entry *group; /* being put together */
 	size_t group_count, group_capacity;
 };
 
 /* ---- places ---- */
 
-uint64_t ref_place(int64_t chain, int64_t ref_hash)
+static uint64_t mix(uint64_t mixed)
 {
-	uint64_t mixed = (uint64_t)ref_hash ^ (uint64_t)chain * UINT64_C(0x9e3779b97f4a7c15);
 	mixed = (mixed ^ mixed >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
 	mixed = (mixed ^ mixed >> 27) * UINT64_C(0x94d049bb133111eb);
 	return mixed ^ mixed >> 31;
+}
+
+uint64_t ref_place(const struct ref_key *key, int64_t chain, int64_t ref_hash)
+{
+	uint64_t mixed = (uint64_t)ref_hash ^ (uint64_t)chain * UINT64_C(0x9e3779b97f4a7c15);
+	return mix(mix(mixed ^ key->words[0]) + key->words[1]);
 }
 
 int ref_compare(const void *a, const void *b)
@@ -163,11 +171,57 @@ static void forget_fresh(struct ref_runs *runs)
 
 /* ---- opening ---- */
 
+/* The bucket of a source that the merged run's bucket begins in. */
+static int64_t source_bucket(const struct run *source, const struct run *merged, int64_t bucket)
+{
+	return bucket == merged->buckets
+	           ? source->buckets
+	           : bucket_of(source->buckets, first_place(merged->buckets, bucket));
+}
+
+static int corrupt_bucket(int64_t row, struct error *error)
+{
+	return error_cause(error, ERR_CORRUPT, "run %lld of client_refs: bucket %lld",
+	                   (long long)(row >> RUN_BITS),
+	                   (long long)(row & (((int64_t)1 << RUN_BITS) - 1)));
+}
+
+static struct ref_entry entry_at(struct slice entries, size_t number)
+{
+	struct ref_entry entry;
+	memcpy(&entry, entries.data + number * sizeof entry, sizeof entry);
+	return entry;
+}
+
+/* Of the buckets: they say all that filters do. */
+static int make_filters_anew(struct db_connection *connection, struct run *run, struct error *error)
+{
+	memset(run->filter, 0, (size_t)run->buckets * CLIENT_REF_FILTER_SIZE);
+	struct db_query *query =
+		db_query(connection, "SELECT place, entries FROM client_ref_buckets"
+	                         " WHERE place >= $1 AND place < $2 ORDER BY place");
+	db_bind_integer(query, row_of(run->number, 0));
+	db_bind_integer(query, row_of(run->number + 1, 0));
+	int result = OK;
+	while (!result && db_step(query)) {
+		int64_t bucket = db_integer(query, 0) - row_of(run->number, 0);
+		struct slice entries = db_blob(query, 1);
+		if (bucket >= run->buckets || entries.size % sizeof(struct ref_entry))
+			result = corrupt_bucket(db_integer(query, 0), error);
+		for (size_t i = 0; i < entries.size / sizeof(struct ref_entry) && !result; i++)
+			filter_add(filter_of(run, bucket), entry_at(entries, i).place);
+	}
+	int ended = db_end(query, error);
+	return ended ? ended : result;
+}
+
+/* A source has lost the groups of which the merged run has all. */
 static int load_filters(struct ref_runs *runs, struct db_connection *connection, struct run *run,
                         struct error *error)
 {
 	const int64_t group = runs->shape.group_buckets;
-	int64_t loaded = 0; /* buckets; sources have lost their first groups */
+	const int64_t kept = run->merged ? source_bucket(run, run->merged, run->merged->filled) : 0;
+	int64_t loaded = kept / group * group; /* buckets */
 	struct db_query *query =
 		db_query(connection, "SELECT place, filter FROM client_ref_filters"
 	                         " WHERE place >= $1 AND place < $2 ORDER BY place");
@@ -177,23 +231,28 @@ static int load_filters(struct ref_runs *runs, struct db_connection *connection,
 		int64_t first = (db_integer(query, 0) - row_of(run->number, 0)) * group;
 		struct slice filter = db_blob(query, 1);
 		int64_t count = (int64_t)(filter.size / CLIENT_REF_FILTER_SIZE);
-		bool follows = first == loaded || (loaded == 0 && run->into);
-		if (!follows || first + count > run->buckets || filter.size % CLIENT_REF_FILTER_SIZE)
+		if (first != loaded || first + count > run->buckets || filter.size % CLIENT_REF_FILTER_SIZE)
 			break;
 		memcpy(filter_of(run, first), filter.data, filter.size);
 		loaded = first + count;
 	}
 	int result = db_end(query, error);
-	if (!result && loaded != run->filled)
-		result = error_cause(error, ERR_CORRUPT, "run %lld of client_refs: its filters",
-		                     (long long)run->number);
-	return result;
+	if (result || loaded == run->filled)
+		return result;
+	runs->mended = true;
+	return make_filters_anew(connection, run, error);
 }
 
 static bool is_sound(const struct run *run)
 {
 	return run->number > 0 && run->buckets > 0 && run->filled >= 0 && run->filled <= run->buckets &&
-	       run->entries >= 0 && run->level >= 0 && run->buckets >> RUN_BITS == 0;
+	       run->entries >= 0 && run->level >= 0 && run->level < LEVELS_MAX &&
+	       run->buckets >> RUN_BITS == 0;
+}
+
+static bool goes_somewhere(const struct run *run)
+{
+	return run->into == 0 || (run->merged && run->merged->level == run->level + 1 && is_whole(run));
 }
 
 static int load_runs(struct ref_runs *runs, struct db_connection *connection, struct error *error)
@@ -221,6 +280,10 @@ static int load_runs(struct ref_runs *runs, struct db_connection *connection, st
 	int ended = db_end(query, error);
 	result = ended ? ended : result;
 	link_runs(runs);
+	for (size_t i = 0; i < runs->count && !result; i++)
+		if (!goes_somewhere(&runs->items[i]))
+			result = error_cause(error, ERR_CORRUPT, "run %lld of client_refs goes nowhere",
+			                     (long long)runs->items[i].number);
 	for (size_t i = 0; i < runs->count && !result; i++)
 		result = load_filters(runs, connection, &runs->items[i], error);
 	return result;
@@ -281,20 +344,6 @@ size_t ref_runs_rows(const struct ref_runs *runs, uint64_t place, bool others,
 uint64_t ref_runs_generation(const struct ref_runs *runs)
 {
 	return runs->generation;
-}
-
-static int corrupt_bucket(int64_t row, struct error *error)
-{
-	return error_cause(error, ERR_CORRUPT, "run %lld of client_refs: bucket %lld",
-	                   (long long)(row >> RUN_BITS),
-	                   (long long)(row & (((int64_t)1 << RUN_BITS) - 1)));
-}
-
-static struct ref_entry entry_at(struct slice entries, size_t number)
-{
-	struct ref_entry entry;
-	memcpy(&entry, entries.data + number * sizeof entry, sizeof entry);
-	return entry;
 }
 
 int ref_runs_read(struct db_connection *connection, int64_t row, uint64_t place, int64_t chain,
@@ -528,19 +577,16 @@ static int begin_merge(struct ref_runs *runs, struct db_connection *connection, 
 	}
 	if (count < CLIENT_REF_MERGED)
 		return OK;
+	if (entries / runs->shape.bucket_entries + 1 >= (int64_t)1 << RUN_BITS)
+		return OK; /* they stay as they are */
 	int64_t number;
+	const size_t fresh = runs->fresh_count;
 	int result = begin_run(runs, connection, level + 1, entries, &number, error);
+	if (result == ERR_NO_MEMORY && runs->fresh_count == fresh)
+		return OK; /* another time */
 	for (size_t i = 0; i < count && !result; i++)
 		result = set_into(connection, find_run(runs, sources[i]), number, error);
 	return result;
-}
-
-/* The bucket of a source that the merged run's bucket begins in. */
-static int64_t source_bucket(const struct run *source, const struct run *merged, int64_t bucket)
-{
-	return bucket == merged->buckets
-	           ? source->buckets
-	           : bucket_of(source->buckets, first_place(merged->buckets, bucket));
 }
 
 /* Its entries that belong into the merged run's next group. */
@@ -612,6 +658,7 @@ static int merge_group(struct ref_runs *runs, struct db_connection *connection, 
 	for (size_t i = 0; i < runs->count && !result; i++)
 		if (runs->items[i].into == merged->number)
 			result = read_source(runs, connection, &runs->items[i], merged, error);
+	merged->stuck = result == ERR_CORRUPT || result == ERR_IO;
 	if (!result && runs->group_count > 0)
 		qsort(runs->group, runs->group_count, sizeof *runs->group, ref_compare);
 	if (!result)
@@ -630,7 +677,7 @@ int ref_runs_merge(struct ref_runs *runs, struct db_connection *connection, size
 	for (size_t i = 0; i < runs->count && !result; i++) {
 		struct run *run = &runs->items[i];
 		highest = run->level;
-		if (run->level == 0 || is_whole(run))
+		if (run->level == 0 || is_whole(run) || run->stuck)
 			continue;
 		owe(run, added);
 		for (; owes(runs, run) && !result; pay(runs, run))
@@ -728,6 +775,8 @@ int ref_runs_count(const struct ref_runs *runs, struct db_connection *connection
 		int ended = db_end(query, error);
 		result = ended ? ended : result;
 	}
+	if (!result && runs->mended)
+		result = error_cause(error, ERR_CORRUPT, "filters of client_refs");
 	*ret_count = total;
 	return result;
 }

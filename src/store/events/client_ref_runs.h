@@ -10,7 +10,8 @@
  * ones, they are merged into one of the next level, a group of buckets at a time, with the batches
  * that come: so an entry is written once for each level, whatever the number of entries. The
  * sources lose each group in the transaction in which the merged run gets it, and `filled`, the
- * number of its buckets, moves on.
+ * number of its buckets, moves on. A merge whose sources cannot be read rests until the next start:
+ * what is looked for is found in them.
  *
  * Changed by the one sequencer, in its transactions; what these change counts from
  * ref_runs_committed on. */
@@ -35,7 +36,11 @@ struct ref_entry {
 	uint64_t place;
 	int64_t event; /* chain and sequence */
 };
-uint64_t ref_place(int64_t chain, int64_t ref_hash);
+/* The store's own secret, so that nobody can choose client_refs that fall into one bucket. */
+struct ref_key {
+	uint64_t words[2];
+};
+uint64_t ref_place(const struct ref_key *key, int64_t chain, int64_t ref_hash);
 /* For qsort: by place, then by event. */
 int ref_compare(const void *a, const void *b);
 
@@ -76,7 +81,7 @@ void ref_runs_committed(struct ref_runs *runs);
 void ref_runs_rolled_back(struct ref_runs *runs);
 
 /* The entries of all runs, each once; ERR_CORRUPT for one in the wrong bucket or order, or that its
- * filter does not let through. */
+ * filter does not let through, and where filters had to be made anew when the runs were opened. */
 int ref_runs_count(const struct ref_runs *runs, struct db_connection *connection,
                    int64_t *ret_count, struct error *error) MUST_CHECK;
 

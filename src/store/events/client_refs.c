@@ -37,6 +37,7 @@ struct ref_list { /* sorted */
 
 struct client_refs {
 	size_t gathered_max;
+	struct ref_key key;
 	int table; /* which of the two takes new entries */
 	/* What is found without the disk, slots, `moving` and `runs`, changes under it; whoever changes
 	 * it, the sequencer alone, reads it without. */
@@ -51,13 +52,14 @@ struct client_refs {
 	atomic_bool tree_left;
 	pthread_mutex_t taking;
 	struct entry_list stale; /* `moving`, of a store of before: the tree has some of them, too */
+	size_t cleared;          /* of them, the first ones: not any more */
 	/* Of the transaction under way. */
 	struct entry_list added;
 	bool takes;   /* `taking` is held */
 	bool emptied; /* the other table was emptied */
 	bool turned;  /* the tables change places */
-	bool cleared; /* `stale` are not in the tree any more */
-	bool felled;  /* nothing is left of the tree */
+	size_t cleared_next;
+	bool felled; /* nothing is left of the tree */
 };
 
 int64_t client_ref_hash(struct slice client_ref)
@@ -95,15 +97,19 @@ static void list_free(struct entry_list *list)
 
 /* ---- the entries in memory ---- */
 
-static size_t slot_of(const struct client_refs *refs, int64_t chain, int64_t ref_hash)
+static size_t slot_of(const struct client_refs *refs, uint64_t place)
 {
-	uint64_t mixed = ((uint64_t)ref_hash ^ (uint64_t)chain) * UINT64_C(0x9e3779b97f4a7c15);
-	return (size_t)(mixed >> 20) & (refs->slot_count - 1);
+	return (size_t)place & (refs->slot_count - 1);
+}
+
+static uint64_t place_of(const struct client_refs *refs, const struct entry *entry)
+{
+	return ref_place(&refs->key, chain_of(entry), entry->ref_hash);
 }
 
 static void slot_put(struct client_refs *refs, const struct entry *entry)
 {
-	size_t at = slot_of(refs, chain_of(entry), entry->ref_hash);
+	size_t at = slot_of(refs, place_of(refs, entry));
 	while (refs->slots[at].event)
 		at = (at + 1) & (refs->slot_count - 1);
 	refs->slots[at] = *entry;
@@ -149,14 +155,13 @@ static size_t moving_from(const struct ref_list *moving, uint64_t place)
 }
 
 /* Makes the entries sorted ones, in the same memory. */
-static struct ref_list sorted_of(struct entry *items, size_t count)
+static struct ref_list sorted_of(const struct client_refs *refs, struct entry *items, size_t count)
 {
 	_Static_assert(sizeof(struct ref_entry) <= sizeof(struct entry), "one overtakes none");
 	struct ref_list list = {(struct ref_entry *)(void *)items, count};
 	for (size_t i = 0; i < count; i++) {
 		struct entry entry = items[i];
-		list.items[i] =
-			(struct ref_entry){ref_place(chain_of(&entry), entry.ref_hash), entry.event};
+		list.items[i] = (struct ref_entry){place_of(refs, &entry), entry.event};
 	}
 	if (count > 0)
 		qsort(list.items, count, sizeof *list.items, ref_compare);
@@ -193,6 +198,8 @@ static int load_table(struct client_refs *refs, struct db_connection *connection
 	struct db_query *query = select_table(connection, table);
 	while (!result && db_step(query)) {
 		struct slice entries = db_blob(query, 0);
+		if (entries.size % sizeof(struct entry))
+			result = ERR_CORRUPT;
 		for (size_t at = 0; at + sizeof(struct entry) <= entries.size && !result;
 		     at += sizeof(struct entry)) {
 			struct entry entry;
@@ -204,6 +211,16 @@ static int load_table(struct client_refs *refs, struct db_connection *connection
 	return ended ? ended : result;
 }
 
+static int load_key(struct client_refs *refs, struct db_connection *connection, struct error *error)
+{
+	struct db_query *query =
+		db_query(connection, "SELECT value FROM settings WHERE name = 'client_ref_key'");
+	bool found =
+		db_step(query) && hex_decode(db_text(query, 0), refs->key.words, sizeof refs->key.words);
+	int result = db_end(query, error);
+	return result || found ? result : error_cause(error, ERR_CORRUPT, "client_ref_key is missing");
+}
+
 static int load_tables(struct client_refs *refs, struct db_connection *connection,
                        struct error *error)
 {
@@ -212,6 +229,8 @@ static int load_tables(struct client_refs *refs, struct db_connection *connectio
 	if (db_step(query))
 		refs->table = slice_is(db_text(query, 0), "1");
 	int result = db_end(query, error);
+	if (!result)
+		result = load_key(refs, connection, error);
 	for (int table = 0; table < 2 && !result; table++)
 		result = load_table(refs, connection, table, error);
 	if (result)
@@ -230,7 +249,7 @@ static int sort_moving(struct client_refs *refs)
 	if (!items)
 		return ERR_NO_MEMORY;
 	memcpy(items, refs->stale.items, refs->stale.count * sizeof *items);
-	refs->moving = sorted_of(items, refs->stale.count);
+	refs->moving = sorted_of(refs, items, refs->stale.count);
 	if (ref_runs_is_flushing(refs->runs) || !atomic_load(&refs->tree_left))
 		list_free(&refs->stale);
 	return OK;
@@ -292,7 +311,7 @@ static void found(struct search *search, int64_t event)
 static void find_in_memory(const struct client_refs *refs, struct search *search)
 {
 	if (refs->slot_count) {
-		size_t at = slot_of(refs, search->chain, search->ref_hash);
+		size_t at = slot_of(refs, search->place);
 		for (; refs->slots[at].event; at = (at + 1) & (refs->slot_count - 1))
 			if (refs->slots[at].ref_hash == search->ref_hash &&
 			    chain_of(&refs->slots[at]) == search->chain)
@@ -346,7 +365,7 @@ int client_refs_find(struct client_refs *refs, struct db_connection *connection,
                      size_t *ret_count, struct error *error)
 {
 	uint64_t generation;
-	struct search search = {account,       chain, ref_hash, ref_place(chain, ref_hash),
+	struct search search = {account,       chain, ref_hash, ref_place(&refs->key, chain, ref_hash),
 	                        ret_sequences, max,   0};
 	int result = find_once(refs, connection, false, &search, &generation, error);
 	if (!result)
@@ -367,7 +386,7 @@ int client_refs_look_up(struct client_refs *refs, struct db_connection *connecti
                         size_t *ret_count, struct error *error)
 {
 	uint64_t generation;
-	struct search search = {account,       chain, ref_hash, ref_place(chain, ref_hash),
+	struct search search = {account,       chain, ref_hash, ref_place(&refs->key, chain, ref_hash),
 	                        ret_sequences, max,   0};
 	bool from_tree = atomic_load(&refs->tree_left);
 	if (from_tree)
@@ -442,12 +461,17 @@ static int cut_down(struct db_connection *connection, const struct entry *last, 
 	return db_execute(query, NULL, error);
 }
 
+static size_t taken_max(const struct client_refs *refs)
+{
+	size_t max = refs->added.count + TAKEN_AT_LEAST;
+	return max < TAKEN_MAX ? max : TAKEN_MAX;
+}
+
 /* Some of it come like new ones, so that it is gone after a while. */
 static int take_from_tree(struct client_refs *refs, struct db_connection *connection,
                           struct error *error)
 {
-	size_t max = refs->added.count + TAKEN_AT_LEAST;
-	max = max < TAKEN_MAX ? max : TAKEN_MAX;
+	const size_t max = taken_max(refs);
 	struct db_query *query =
 		db_query(connection, "SELECT account, chain, ref_hash, sequence FROM client_refs"
 	                         " ORDER BY account, chain, ref_hash, sequence LIMIT $1");
@@ -469,12 +493,15 @@ static int take_from_tree(struct client_refs *refs, struct db_connection *connec
 	return result;
 }
 
-/* Of what an earlier program was moving the tree has a part. */
+/* Of what an earlier program was moving the tree has a part. Whoever starts again before all was
+ * cleared begins with the first. */
 static int clear_stale(struct client_refs *refs, struct db_connection *connection,
                        struct error *error)
 {
+	size_t end = refs->cleared + taken_max(refs);
+	end = end < refs->stale.count ? end : refs->stale.count;
 	int result = OK;
-	for (size_t i = 0; i < refs->stale.count && !result; i++) {
+	for (size_t i = refs->cleared; i < end && !result; i++) {
 		const struct entry *entry = &refs->stale.items[i];
 		struct db_query *query =
 			db_query(connection, "DELETE FROM client_refs WHERE account = $1 AND chain = $2"
@@ -485,7 +512,7 @@ static int clear_stale(struct client_refs *refs, struct db_connection *connectio
 		db_bind_integer(query, entry->event & EVENT_SEQUENCE_MAX);
 		result = db_execute(query, NULL, error);
 	}
-	refs->cleared = !result;
+	refs->cleared_next = end;
 	return result;
 }
 
@@ -494,7 +521,8 @@ static int clear_stale(struct client_refs *refs, struct db_connection *connectio
 static int move_on(struct client_refs *refs, struct db_connection *connection, size_t added,
                    struct error *error)
 {
-	if (refs->moving.count == 0)
+	/* A run that is being written says that nothing of it is in the tree. */
+	if (refs->moving.count == 0 || refs->cleared_next < refs->stale.count)
 		return OK;
 	if (!ref_runs_is_flushing(refs->runs))
 		return ref_runs_begin_flush(refs->runs, connection, refs->moving.count, error);
@@ -536,7 +564,7 @@ static void turn(struct client_refs *refs)
 	for (size_t i = 0; i < refs->slot_count; i++)
 		if (refs->slots[i].event)
 			refs->slots[count++] = refs->slots[i];
-	refs->moving = sorted_of(refs->slots, count);
+	refs->moving = sorted_of(refs, refs->slots, count);
 	refs->slots = NULL;
 	refs->slot_count = 0;
 	refs->gathered = 0;
@@ -546,7 +574,8 @@ static void turn(struct client_refs *refs)
 static void forget_transaction(struct client_refs *refs)
 {
 	refs->added.count = 0;
-	refs->emptied = refs->turned = refs->cleared = refs->felled = false;
+	refs->emptied = refs->turned = refs->felled = false;
+	refs->cleared_next = refs->cleared;
 	if (refs->takes)
 		pthread_mutex_unlock(&refs->taking);
 	refs->takes = false;
@@ -569,8 +598,11 @@ void client_refs_committed(struct client_refs *refs)
 	if (refs->felled)
 		atomic_store(&refs->tree_left, false);
 	pthread_mutex_unlock(&refs->lock);
-	if (refs->cleared)
+	refs->cleared = refs->cleared_next;
+	if (refs->cleared == refs->stale.count) {
 		list_free(&refs->stale);
+		refs->cleared = 0;
+	}
 	forget_transaction(refs);
 }
 

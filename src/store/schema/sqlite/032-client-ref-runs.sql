@@ -16,3 +16,5 @@ CREATE TABLE client_ref_filters (
 	place INTEGER PRIMARY KEY,    -- run << 32 | group of buckets
 	filter BLOB NOT NULL
 );
+-- What nobody knows who would choose client_refs that come to stand together.
+INSERT INTO settings(name, value) VALUES ('client_ref_key', lower(hex(randomblob(16))));

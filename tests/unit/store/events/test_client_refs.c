@@ -332,7 +332,8 @@ static void nobody_looks_while_some_is_taken(void **state)
 	plant(connection);
 	struct looker looker = {.store = store};
 	assert_int_equal(client_refs_open(connection, &shape, &looker.refs, NULL), OK);
-	one_batch(looker.refs, store, connection, false, false); /* what is stale is cleared */
+	for (int i = 0; i < 4; i++) /* what is stale is cleared */
+		one_batch(looker.refs, store, connection, false, false);
 	atomic_store(&looker.committed, known_count);
 	assert_int_equal(db_begin(connection, NULL), OK);
 	assert_int_equal(client_refs_write(looker.refs, connection, NULL), OK);
@@ -354,6 +355,7 @@ static void nobody_looks_while_some_is_taken(void **state)
 /* ---- runs by themselves ---- */
 
 #define FLUSHED 60
+static const struct ref_key key = {{1, 2}};
 
 static void commit_runs(struct ref_runs *runs, struct db_connection *connection)
 {
@@ -369,7 +371,8 @@ static void flush_some(struct ref_runs *runs, struct db_connection *connection)
 		struct known *one = &known[known_count++];
 		*one = (struct known){
 			.chain = 1, .hash = (int64_t)known_count, .sequence = (int64_t)known_count};
-		entries[i] = (struct ref_entry){ref_place(1, one->hash), event_number(1, one->sequence)};
+		entries[i] =
+			(struct ref_entry){ref_place(&key, 1, one->hash), event_number(1, one->sequence)};
 	}
 	qsort(entries, FLUSHED, sizeof *entries, ref_compare);
 	assert_int_equal(db_begin(connection, NULL), OK);
@@ -393,10 +396,10 @@ static void who_waits_is_told_of_new_runs(void **state)
 	struct ref_runs *runs;
 	size_t gone = 0;
 	assert_int_equal(ref_runs_open(connection, shape.runs, &runs, NULL), OK);
-	for (int round = 0; round < 40; round++) {
+	while (known_count + 20 * FLUSHED < EVENTS_MAX) {
 		flush_some(runs, connection);
 		const struct known *one = &known[random_below((uint32_t)known_count)];
-		const uint64_t place = ref_place(1, one->hash);
+		const uint64_t place = ref_place(&key, 1, one->hash);
 		int64_t rows[CLIENT_REF_RUNS_MAX], found[1];
 		size_t count = ref_runs_rows(runs, place, true, rows), seen = 0;
 		uint64_t generation = ref_runs_generation(runs);
@@ -434,7 +437,10 @@ static void finds_damage(void **state)
 	struct db_connection *connection = db_take_writer(store->db);
 	struct client_refs *refs;
 	assert_int_equal(client_refs_open(connection, &shape, &refs, NULL), OK);
-	while (number_of(connection, "SELECT count(*) FROM client_ref_runs WHERE filled = buckets") < 3)
+	while (number_of(connection, "SELECT count(*) FROM client_ref_runs WHERE filled = buckets") <
+	           3 ||
+	       number_of(connection, "SELECT (SELECT count(*) FROM fresh_client_refs_0)"
+	                             " + (SELECT count(*) FROM fresh_client_refs_1)") == 0)
 		one_batch(refs, store, connection, false, false);
 	client_refs_close(refs);
 	assert_counted(connection);
@@ -450,12 +456,87 @@ static void finds_damage(void **state)
 		"UPDATE client_ref_runs SET filled = filled - 1 WHERE filled = buckets",
 		"UPDATE client_ref_runs SET buckets = 0",
 		"UPDATE client_ref_runs SET filled = buckets + 1",
+		"UPDATE client_ref_runs SET level = 1000000",
+		"UPDATE client_ref_runs SET goes_into = 1000000",
+		"UPDATE fresh_client_refs_0 SET entries = substr(entries, 2);"
+		"UPDATE fresh_client_refs_1 SET entries = substr(entries, 2)",
+		"DELETE FROM settings WHERE name = 'client_ref_key'",
 		"DELETE FROM client_ref_runs",
 	};
 	for (size_t i = 0; i < sizeof damages / sizeof *damages; i++)
 		if (count_damaged(connection, damages[i]) == OK)
 			fail_msg("not found: %s", damages[i]);
 	assert_counted(connection);
+	db_give(connection);
+	store_close(store);
+	scratch_remove(directory);
+}
+
+/* It is looked for in what can be read, and whoever comes next is served. */
+static void a_merge_that_cannot_go_on_rests(void **state)
+{
+	char directory[SCRATCH_MAX];
+	struct store *store = open_store(directory);
+	struct db_connection *connection = db_take_writer(store->db);
+	struct client_refs *refs;
+	assert_int_equal(client_refs_open(connection, &shape, &refs, NULL), OK);
+	while (number_of(connection, "SELECT count(*) FROM client_ref_runs WHERE goes_into > 0") == 0)
+		one_batch(refs, store, connection, false, false);
+	assert_int_equal(db_begin(connection, NULL), OK);
+	assert_int_equal(
+		db_run(connection,
+	           "UPDATE client_ref_buckets SET entries = substr(entries, 2) WHERE place ="
+	           " (SELECT MAX(place) FROM client_ref_buckets WHERE place >> 32 ="
+	           " (SELECT MIN(run) FROM client_ref_runs WHERE goes_into > 0))",
+	           NULL),
+		OK);
+	assert_int_equal(db_commit(connection, NULL), OK);
+	size_t refused = 0, written = 0;
+	for (int i = 0; i < 200; i++) {
+		assert_int_equal(db_begin(connection, NULL), OK);
+		assert_int_equal(client_refs_add(refs, 0, 1, i, 100000 + i), OK);
+		int result = client_refs_write(refs, connection, NULL);
+		if (!result)
+			result = db_commit(connection, NULL);
+		else
+			connection->db->driver->rollback(connection);
+		if (!result)
+			client_refs_committed(refs);
+		else
+			client_refs_rolled_back(refs);
+		*(result ? &refused : &written) += 1;
+	}
+	assert_int_equal(refused, 1);
+	assert_int_equal(written, 199);
+	client_refs_close(refs);
+	db_give(connection);
+	store_close(store);
+	scratch_remove(directory);
+}
+
+/* What filters say stands in the buckets, too. */
+static void filters_are_made_anew(void **state)
+{
+	char directory[SCRATCH_MAX];
+	struct store *store = open_store(directory);
+	struct db_connection *connection = db_take_writer(store->db);
+	struct client_refs *refs;
+	assert_int_equal(client_refs_open(connection, &shape, &refs, NULL), OK);
+	while (known_count < 2000)
+		one_batch(refs, store, connection, false, false);
+	client_refs_close(refs);
+	assert_int_equal(db_begin(connection, NULL), OK);
+	assert_int_equal(db_run(connection, "DELETE FROM client_ref_filters WHERE place % 3 = 1", NULL),
+	                 OK);
+	assert_int_equal(db_commit(connection, NULL), OK);
+	assert_int_equal(client_refs_open(connection, &shape, &refs, NULL), OK);
+	for (size_t i = 0; i < known_count; i++)
+		assert_found(refs, connection, known[i].chain, known[i].hash);
+	while (known_count < 6000)
+		one_batch(refs, store, connection, false, false);
+	for (size_t i = 0; i < known_count; i++)
+		assert_found(refs, connection, known[i].chain, known[i].hash);
+	client_refs_close(refs);
 	db_give(connection);
 	store_close(store);
 	scratch_remove(directory);
@@ -470,6 +551,8 @@ int main(void)
 		cmocka_unit_test(nobody_looks_while_some_is_taken),
 		cmocka_unit_test(who_waits_is_told_of_new_runs),
 		cmocka_unit_test(finds_damage),
+		cmocka_unit_test(a_merge_that_cannot_go_on_rests),
+		cmocka_unit_test(filters_are_made_anew),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
