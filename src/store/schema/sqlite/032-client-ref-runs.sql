@@ -17,4 +17,4 @@ CREATE TABLE client_ref_filters (
 	filter BLOB NOT NULL
 );
 -- What nobody knows who would choose client_refs that come to stand together.
-INSERT INTO settings(name, value) VALUES ('client_ref_key', lower(hex(randomblob(16))));
+INSERT INTO settings(name, value) VALUES ('client_ref_key', lower(hex(randomblob(16)))) ON CONFLICT (name) DO NOTHING;
