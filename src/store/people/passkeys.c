@@ -140,15 +140,33 @@ static int check_owed(struct db_connection *connection, const char *user_id,
 	return !result && owes ? error_set(error, ERR_PASSKEY, MSG_PEOPLE_OTHER_PASSKEY, NULL) : result;
 }
 
+#define BEGINNING_SIZE 32
+
+/* By what the session was begun; empty where that is not known. By itself: no shard takes the one
+ * within the other. */
+static int read_beginning(struct db_connection *connection, const struct sha256 *cookie,
+                          char ret[BEGINNING_SIZE], struct error *error)
+{
+	struct db_query *query =
+		db_query(connection, "SELECT signed_in_by FROM sessions WHERE digest = $1");
+	db_bind_blob(query, cookie->bytes, SHA256_SIZE);
+	struct slice text = db_step(query) ? db_text(query, 0) : slice_of("");
+	snprintf(ret, BEGINNING_SIZE, "%.*s", (int)text.size, text.data);
+	return db_end(query, error);
+}
+
 static int insert_passkey(struct db_connection *connection, const struct passkey_record *given,
                           const struct sha256 *cookie, const char *passkey_id, int64_t now_us,
                           struct error *error)
 {
+	char added_by[BEGINNING_SIZE];
+	int result = read_beginning(connection, cookie, added_by, error);
+	if (result)
+		return result;
 	struct db_query *query =
 		db_query(connection, "INSERT INTO passkeys (credential_id, passkey_id, user_id, algorithm,"
 	                         " public_key, sign_count, name, made_at, added_by)"
-	                         " VALUES ($1, $2, $3, $4, $5, $6, $7, $8,"
-	                         " (SELECT s.signed_in_by FROM sessions s WHERE s.digest = $9))"
+	                         " VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)"
 	                         " ON CONFLICT (credential_id) DO NOTHING");
 	db_bind_blob(query, given->credential_id.data, given->credential_id.size);
 	db_bind_string(query, passkey_id);
@@ -158,9 +176,9 @@ static int insert_passkey(struct db_connection *connection, const struct passkey
 	db_bind_integer(query, given->sign_count);
 	db_bind_string(query, given->name);
 	db_bind_integer(query, now_us);
-	db_bind_blob(query, cookie->bytes, SHA256_SIZE);
+	db_bind_string(query, *added_by ? added_by : NULL);
 	int64_t made = 0;
-	int result = db_execute(query, &made, error);
+	result = db_execute(query, &made, error);
 	if (!result && !made)
 		result = error_set(error, ERR_REFUSED, MSG_STORE_PASSKEY_THERE, NULL);
 	return result;
