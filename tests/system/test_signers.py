@@ -12,6 +12,10 @@ from fleet import Fleet
 from operators import NO_AUTHORITY, Operators, check, operators
 from pki import DAY, Pki, as_next
 from program import ROOT
+from stores import KIND
+
+# A server's store `config check` asks with --connect alone (test_config_connect.py).
+LOOKS_INTO_THE_STORE = KIND == "sqlite"
 
 
 @pytest.fixture(scope="module")
@@ -127,8 +131,9 @@ def test_another_key_in_place_of_the_present_one_is_refused(tmp_path, pki):
         assert service.stop() == 0
         service.set(pki.signer("two"))
         assert pki.sha256("one") in service.refused()
-        done = check(service)
-        assert done.returncode == 1 and pki.sha256("one") in done.stderr, "and is found before"
+        if LOOKS_INTO_THE_STORE:
+            done = check(service)
+            assert done.returncode == 1 and pki.sha256("one") in done.stderr, "and is found before"
 
 
 def test_from_development_to_an_operators_key_and_not_back(tmp_path, pki):
@@ -141,7 +146,8 @@ def test_from_development_to_an_operators_key_and_not_back(tmp_path, pki):
         assert service.stop() == 0
         service.set({**NO_AUTHORITY, "tsa.roots": str(pki.root), **pki.signer("real")})
         said = service.refused()
-        assert "signer end --reason" in said and "signer end --reason" in check(service).stderr
+        assert "signer end --reason" in said
+        assert "signer end --reason" in check(service).stderr or not LOOKS_INTO_THE_STORE
         service.admin("signer", "end", "--reason", "going live")
         done = check(service)
         assert done.returncode == 0, done.stderr
@@ -152,10 +158,11 @@ def test_from_development_to_an_operators_key_and_not_back(tmp_path, pki):
         assert service.stop() == 0
         service.set({name: None for name in ("signer.key", "signer.chain", *NO_AUTHORITY)})
         assert "set signer.key" in service.refused()
-        assert "set signer.key" in check(service).stderr
+        assert "set signer.key" in check(service).stderr or not LOOKS_INTO_THE_STORE
         service.admin("signer", "end", "--reason", "try to go back")
         last = service.refused().splitlines()[-1]
-        assert "was ended in the store" in last and "was ended in the store" in check(service).stderr
+        assert "was ended in the store" in last
+        assert "was ended in the store" in check(service).stderr or not LOOKS_INTO_THE_STORE
 
 
 # ---- what the pages say ----
@@ -179,8 +186,9 @@ def test_a_lost_key(tmp_path, pki):
             service.start()
         found = pki.signer("found")
         service.set(found)
-        done = check(service)
-        assert done.returncode == 1 and "One problem" in done.stderr and pki.sha256("lost") in done.stderr
+        if LOOKS_INTO_THE_STORE:
+            done = check(service)
+            assert done.returncode == 1 and "One problem" in done.stderr and pki.sha256("lost") in done.stderr
         reason = command_of("lost-key.md", service)
         assert check(service).returncode == 0
         service.start()
