@@ -129,8 +129,8 @@ int store_find_notice(struct store *store, struct slice notice_id, struct arena 
 	db_bind_text(row.query, notice_id);
 	struct notice_list list = {0};
 	read_rows(&row, 1, &list);
-	result = end_read(connection,
-	                  row_end(&row, list.count > 0, MSG_STORE_NOTICE_GONE, notice_id, error));
+	result = end_read(connection, row_end(&row, row.failed || list.count > 0, MSG_STORE_NOTICE_GONE,
+	                                      notice_id, error));
 	if (!result)
 		*ret = *list.items;
 	return result;
