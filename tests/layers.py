@@ -30,7 +30,7 @@ PUBLIC = {
              "json.h", "json_reader.h", "log.h", "must_check.h", "notify.h", "percent.h", "rate.h", "reading.h", "schedule.h", "thread.h", "turns.h", "url_mask.h", "utf8.h",
              "validation_object.h"},
     "net": {"address.h", "http.h", "http_many.h", "mail.h", "origin.h"},
-    "db": {"db.h", "schema.h"},
+    "db": {"arrivals.h", "db.h", "schema.h"},
     "ledger": {"ledger.h", "purchase.h", "record.h", "topup.h"},
     "store": {"store.h", "acts.h", "signers.h", "inspect.h", "leases.h", "quiet.h", "sweeps.h", "timestamp_roots.h", "watch.h", "accounts/accounts.h",
               "certifications/certifications.h", "certifications/idempotency.h", "certifications/link_secrets.h", "events/segments.h",

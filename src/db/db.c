@@ -122,6 +122,7 @@ int db_open(const struct db_options *options, const struct db_schemas *schemas, 
 	if (!result && schemas) {
 		(*ret_db)->schema = driver == &sqlite_driver ? &schemas->sqlite : &schemas->postgres;
 		(*ret_db)->fill = schemas->fill;
+		(*ret_db)->arrivals = schemas->arrivals;
 	}
 	return result;
 }

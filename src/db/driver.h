@@ -20,6 +20,9 @@ struct db_driver {
 	/* Optional: this machine's clock. */
 	int64_t (*latest_now_us)(const struct db *db);
 	int (*ready)(struct db *db, struct error *error);
+	/* Optional: nothing depends on it. By db_check_schema, when the schema is that of the last
+	 * step. */
+	int (*schema_is_there)(struct db *db, struct error *error);
 	/* Optional: there are none. */
 	int (*count_replicas)(struct db *db, struct db_replicas *ret, struct error *error);
 	/* Optional: there are none. */
@@ -77,7 +80,8 @@ extern const struct db_driver postgres_driver;
 
 struct db {
 	const struct db_driver *driver;
-	const struct schema *schema; /* of its engine */
+	const struct schema *schema;            /* of its engine */
+	const struct schema_arrivals *arrivals; /* NULL: none */
 	int (*fill)(struct db_connection *connection, const char *step,
 	            const struct schema_progress *progress, struct error *error);
 	bool sharded;

@@ -92,11 +92,11 @@ int db_check_schema(struct db *db, bool create, struct error *error)
 	char name[64];
 	int result = read_schema(connection, &applied, name, error);
 	db_give(connection);
-	if (result || applied == db->schema->count)
-		return result;
-	if (create && applied == 0 && strcmp(name, "none") == 0)
-		return move_schema(db, true, false, NULL, NULL, NULL, NULL, error);
-	return wrong_schema(db->schema, applied, name, error);
+	if (!result && create && applied == 0 && strcmp(name, "none") == 0)
+		result = move_schema(db, true, false, NULL, NULL, NULL, NULL, error);
+	else if (!result && applied != db->schema->count)
+		result = wrong_schema(db->schema, applied, name, error);
+	return !result && db->driver->schema_is_there ? db->driver->schema_is_there(db, error) : result;
 }
 
 int db_migrate(struct db *db, bool dry_run, struct buf *out, const struct schema_progress *progress,

@@ -170,10 +170,11 @@ static struct db_query *page_query(struct db_connection *connection, enum object
 {
 	struct db_query *query;
 	if (source == OBJECTS_OF_EVENTS) {
-		query = db_query(connection,
-		                 "SELECT account, event, '', content_object, content_bytes, hash, NULL"
-		                 " FROM events WHERE event > $1 AND content_object IS NOT NULL"
-		                 " ORDER BY event LIMIT $2");
+		query =
+			db_query(connection,
+		             "SELECT account, event, content_object, content_object, content_bytes, hash,"
+		             " NULL FROM events WHERE content_object > $1"
+		             " ORDER BY content_object LIMIT $2");
 	} else {
 		query = db_query(connection,
 		                 "SELECT i.account, i.certification, i.name, i.object, i.size_bytes,"
@@ -183,10 +184,9 @@ static struct db_query *page_query(struct db_connection *connection, enum object
 		                 " WHERE (i.account, i.certification, i.name) > ($1, $2, $3)"
 		                 " ORDER BY i.account, i.certification, i.name LIMIT $4");
 		db_bind_integer(query, page->account);
+		db_bind_integer(query, page->number);
 	}
-	db_bind_integer(query, page->number);
-	if (source == OBJECTS_ISSUED)
-		db_bind_string(query, after_name);
+	db_bind_string(query, after_name);
 	db_bind_integer(query, OBJECT_PAGE + 1);
 	return query;
 }

@@ -23,6 +23,9 @@ DISTRIBUTED = KIND == "distributed"
 if DISTRIBUTED:
     KIND = "postgresql"
 
+# The table that has new events; what can be read as `events` everywhere can be changed there alone.
+EVENTS = "events" if KIND == "postgresql" else "events_arrived"
+
 BINARY = os.environ.get("CONSTANCIA", "build/constancia")
 _cluster = None
 

@@ -84,7 +84,7 @@ def test_an_accounts_open_certifications_are_bounded(tmp_path):
         channel, other = service.new_channel(), service.new_channel()
         channel.live.register().expect(201)
         service.stop()
-        service.store.change(f"UPDATE events SET chain_hash = {stores.blob(b'short')}")
+        service.store.change(f"UPDATE {stores.EVENTS} SET chain_hash = {stores.blob(b'short')}")
         service.settings["seal.interval"] = "1s"
         service.start()
         for _ in range(2):

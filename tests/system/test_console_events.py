@@ -230,7 +230,8 @@ def test_content_that_is_altered_in_the_store_is_told(start):
     event = channel.live.register({"n": 1}).expect(201).json
     other = channel.live.register({"n": 2}).expect(201).json
     assert service.stop() == 0
-    service.store.change(f"UPDATE events SET content = {stores.blob(b'{}')} WHERE content IS NOT NULL")
+    service.store.change(f"UPDATE {stores.EVENTS} SET content = {stores.blob(b'{}')} "
+                         "WHERE content IS NOT NULL")
     service.start()
     reader = visitor(service, channel.account_id, "reader")
     said = damage(service, lambda: None)

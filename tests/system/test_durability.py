@@ -144,7 +144,7 @@ def test_content_altered_where_it_is_kept_is_not_served_as_what_was_declared(sta
     assert channel.live.get(target).expect(200).body == content
     assert service.stop() == 0
     other = stores.blob(b'{"a":2}')
-    service.store.change(f"UPDATE events SET content = {other} WHERE client_ref = 'small'")
+    service.store.change(f"UPDATE {stores.EVENTS} SET content = {other} WHERE client_ref = 'small'")
     service.start()
     channel.live.content(small["event_id"]).expect(500, "internal")
 

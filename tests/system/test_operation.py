@@ -438,7 +438,7 @@ def test_store_check_finds_what_was_altered(start):
     assert service.stop() == 0
     assert service.admin("store", "check")
     service.store.change(
-        "UPDATE events SET received_at = received_at + 1 WHERE client_ref = 'e2'")
+        f"UPDATE {stores.EVENTS} SET received_at = received_at + 1 WHERE client_ref = 'e2'")
     done = run("store", "check", "--json", *service.chosen())
     assert done.returncode == 1, (done.stdout, done.stderr)
 

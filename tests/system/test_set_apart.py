@@ -82,7 +82,7 @@ def test_a_broken_chain_is_left_out_of_the_rounds(tmp_path):
                 channel.last = channel.live.register().expect(201).json
         service.stop()
         service.store.change(
-            f"UPDATE events SET chain_hash = {stores.blob(b'short')} "
+            f"UPDATE {stores.EVENTS} SET chain_hash = {stores.blob(b'short')} "
             f"WHERE event = {live_chain(broken)} * 1099511627776 + 2")
         service.settings["seal.interval"] = "1s"
         service.start()

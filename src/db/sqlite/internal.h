@@ -30,6 +30,7 @@ struct sqlite_connection {
 	sqlite3 *sqlite;
 	bool writer;
 	bool in_transaction;
+	bool reads_arrivals;
 	struct sqlite_query queries[QUERY_CACHE_MAX]; /* open addressing by the text's address */
 	struct sqlite_connection *next_free;
 };
@@ -109,6 +110,11 @@ int64_t sqlite_integer(struct db_query *query, int column);
 bool sqlite_is_null(struct db_query *query, int column);
 struct slice sqlite_text(struct db_query *query, int column);
 struct slice sqlite_blob(struct db_query *query, int column);
+
+/* ---- arrivals.c ---- */
+/* Lets the connection's queries read by the schema's name. The schema is there. */
+int sqlite_add_arrivals(struct sqlite_connection *connection, const struct schema_arrivals *schema)
+	MUST_CHECK;
 
 /* ---- copy.c ---- */
 int sqlite_backup(struct db *db, const char *path, struct error *error) MUST_CHECK;

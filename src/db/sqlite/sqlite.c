@@ -140,6 +140,27 @@ static void sqlite_give(struct db_connection *base)
 
 /* ---- the driver ---- */
 
+static int add_arrivals(struct sqlite_connection *connection, struct error *error)
+{
+	const struct schema_arrivals *schema = connection->base.db->arrivals;
+	if (connection->reads_arrivals || !schema)
+		return OK;
+	if (sqlite_add_arrivals(connection, schema))
+		return db_report(&connection->base, error);
+	connection->reads_arrivals = true;
+	return OK;
+}
+
+/* Whoever opens a database looks at its schema before anybody else has a connection. */
+static int sqlite_schema_is_there(struct db *base, struct error *error)
+{
+	struct sqlite_db *db = sqlite_db(base);
+	int result = add_arrivals(&db->writer, error);
+	for (int i = 0; i < READER_COUNT && !result; i++)
+		result = add_arrivals(&db->readers[i], error);
+	return result;
+}
+
 static unsigned sqlite_registrar_count(const struct db *base)
 {
 	return 1;
@@ -167,6 +188,7 @@ const struct db_driver sqlite_driver = {
 	.registrar_count = sqlite_registrar_count,
 	.promise = sqlite_promise,
 	.ready = sqlite_ready,
+	.schema_is_there = sqlite_schema_is_there,
 	.take_writer = sqlite_take_writer,
 	.take_registrar = sqlite_take_registrar,
 	.take_reader = sqlite_take_reader,

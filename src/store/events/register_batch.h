@@ -20,7 +20,8 @@ struct batch_item {
 /* A chain head as loaded; the ledger sees its first member. */
 struct loaded_chain {
 	struct ledger_chain ledger;
-	bool sealed; /* no live event waits for a seal */
+	bool sealed;      /* no live event waits for a seal */
+	int64_t last_run; /* embedded: of its events (arrivals.h) */
 };
 
 /* What a batch holds of one account. */
@@ -84,6 +85,9 @@ struct register_engine {
 	/* Fills request.known of the items whose client_ref an event holds already. */
 	int (*find_known)(struct batch *batch, struct account_batch *part, struct error *error);
 	int (*write_events)(struct batch *batch, struct account_batch *part, struct error *error);
+	/* Of a chain that has new events, behind write_events. */
+	int (*write_head)(struct batch *batch, int64_t account, const struct loaded_chain *chain,
+	                  struct error *error);
 	/* In the order of chains and keys. */
 	int (*add_usage)(struct batch *batch, int64_t account, const struct usage *usage, size_t count,
 	                 struct error *error);
@@ -101,10 +105,11 @@ struct register_engine {
 extern const struct register_engine register_embedded;
 extern const struct register_engine register_on_server;
 
-/* A chain's head: the columns of a query, FROM and JOINs; and how its row is read. */
-#define CHAIN_HEADS                                                                                \
+/* A chain's head: the columns of a query and what is added to them, FROM and JOINs; and how its row
+ * is read. */
+#define CHAIN_HEADS(more)                                                                          \
 	"SELECT chains.chain, chains.last_sequence, last_received_at, last_chain_hash, channel_id, "   \
-	"config_version, modality, config_hash, sealed_sequence FROM chains "                          \
+	"config_version, modality, config_hash, sealed_sequence" more " FROM chains "                  \
 	"JOIN channels ON channels.account = chains.account "                                          \
 	"AND channels.channel = chains.chain / 2 "                                                     \
 	"JOIN channel_configs ON channel_configs.account = chains.account "                            \
@@ -112,6 +117,12 @@ extern const struct register_engine register_on_server;
 	"AND channel_configs.version = channels.config_version "
 int register_read_head(struct batch *batch, struct db_query *query, struct loaded_chain *ret)
 	MUST_CHECK;
+#define CHAIN_HEADS_ADDED 9 /* the column that was added */
+/* How a head is written, and what is bound to it: $1 to $5, in their order. */
+#define NEW_HEAD(more)                                                                             \
+	"UPDATE chains SET last_sequence = $3, last_received_at = $4, last_chain_hash = $5" more       \
+	" WHERE account = $1 AND chain = $2"
+void register_bind_head(struct db_query *query, int64_t account, const struct loaded_chain *chain);
 /* ERR_CORRUPT: a head is missing, or says what none says. */
 int register_head_not_whole(int64_t chain, struct error *error) MUST_CHECK;
 

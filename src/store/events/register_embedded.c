@@ -1,5 +1,8 @@
 /* How a batch is read and written on the embedded engine: row by row, since a statement costs
  * little; and which events hold a client_ref is told by tables of our own (client_refs.h). */
+#include <stdlib.h>
+
+#include "store/events/arrivals.h"
 #include "store/events/register_batch.h"
 
 static int open_refs(struct store *store, struct batch_memory *memory, struct error *error)
@@ -20,12 +23,14 @@ static int read_heads(struct batch *batch, struct account_batch *part, struct lo
 {
 	int result = OK;
 	for (size_t i = 0; i < part->account.chain_count && !result; i++) {
-		struct db_query *query =
-			db_query(batch->connection,
-		             CHAIN_HEADS "WHERE chains.account = $1 AND chains.chain = $2 FOR UPDATE");
+		struct db_query *query = db_query(
+			batch->connection,
+			CHAIN_HEADS(", last_run") "WHERE chains.account = $1 AND chains.chain = $2 FOR UPDATE");
 		db_bind_integer(query, part->account.account);
 		db_bind_integer(query, chains[i].ledger.chain);
 		int read = db_step(query) ? register_read_head(batch, query, &chains[i]) : ERR_CORRUPT;
+		if (!read)
+			chains[i].last_run = db_integer(query, CHAIN_HEADS_ADDED);
 		result = db_end(query, error);
 		if (!result && read)
 			result = register_head_not_whole(chains[i].ledger.chain, error);
@@ -113,17 +118,18 @@ static int look_up(struct store *store, int64_t account, int64_t chain, struct s
 	return result;
 }
 
-static int write_event(struct batch *batch, int64_t account, const struct batch_item *item,
-                       struct error *error)
+static int write_event(struct batch *batch, int64_t account, int64_t arrival,
+                       const struct batch_item *item, struct error *error)
 {
 	const struct registration *given = item->registration;
 	const struct declaration *declared = &given->declaration;
 	const struct ledger_request *request = &item->request;
 	struct db_query *query = db_query(
 		batch->connection,
-		"INSERT INTO events(event, account, key, client_ref, received_at, occurred_at, hash, "
-		"config_version, chain_hash, content, file_name, content_object, content_bytes) "
-		"VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)");
+		"INSERT INTO events_arrived(arrival, event, account, key, client_ref, received_at, "
+		"occurred_at, hash, config_version, chain_hash, content, file_name, content_object, "
+		"content_bytes) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)");
+	db_bind_integer(query, arrival);
 	db_bind_integer(query, event_number(given->chain, request->sequence));
 	db_bind_integer(query, account);
 	db_bind_integer(query, given->key);
@@ -150,13 +156,65 @@ static int write_event(struct batch *batch, int64_t account, const struct batch_
 	                       request->sequence);
 }
 
-static int write_events(struct batch *batch, struct account_batch *part, struct error *error)
+/* The order in which they arrive: each chain's events of a batch one behind the other. */
+static int compare_events(const void *a, const void *b)
+{
+	const struct batch_item *left = *(struct batch_item *const *)a;
+	const struct batch_item *right = *(struct batch_item *const *)b;
+	int64_t left_event = event_number(left->registration->chain, left->request.sequence);
+	int64_t right_event = event_number(right->registration->chain, right->request.sequence);
+	return (left_event > right_event) - (left_event < right_event);
+}
+
+static struct loaded_chain *chain_of(const struct batch_item *item)
+{
+	return (struct loaded_chain *)item->request.chain;
+}
+
+/* Those of one chain, with its run. */
+static int write_run(struct batch *batch, int64_t account, int64_t arrival,
+                     struct batch_item *const *items, size_t count, struct error *error)
 {
 	int result = OK;
-	for (struct batch_item *item = part->first; item && !result; item = item->next)
+	for (size_t i = 0; i < count && !result; i++)
+		result = write_event(batch, account, arrival + (int64_t)i, items[i], error);
+	if (result)
+		return result;
+	int64_t first = event_number(items[0]->registration->chain, items[0]->request.sequence);
+	return arrivals_add_run(batch->connection, arrival, first, (int64_t)count,
+	                        &chain_of(items[0])->last_run, error);
+}
+
+static int write_events(struct batch *batch, struct account_batch *part, struct error *error)
+{
+	struct batch_item **items = arena_alloc(batch->arena, part->count * sizeof *items);
+	if (!items)
+		return ERR_NO_MEMORY;
+	size_t count = 0;
+	for (struct batch_item *item = part->first; item; item = item->next)
 		if (batch_item_is_new(item))
-			result = write_event(batch, part->account.account, item, error);
+			items[count++] = item;
+	if (count == 0)
+		return OK;
+	qsort(items, count, sizeof *items, compare_events);
+	int64_t last;
+	int result = arrivals_last(batch->connection, &last, error);
+	for (size_t i = 0, end; i < count && !result; i = end) {
+		for (end = i + 1; end < count && chain_of(items[end]) == chain_of(items[i]);)
+			end++;
+		result = write_run(batch, part->account.account, last + 1 + (int64_t)i, &items[i], end - i,
+		                   error);
+	}
 	return result;
+}
+
+static int write_head(struct batch *batch, int64_t account, const struct loaded_chain *chain,
+                      struct error *error)
+{
+	struct db_query *query = db_query(batch->connection, NEW_HEAD(", last_run = $6"));
+	register_bind_head(query, account, chain);
+	db_bind_integer(query, chain->last_run);
+	return db_execute(query, NULL, error);
 }
 
 static int add_one_usage(struct batch *batch, int64_t account, const struct usage *usage,
@@ -212,6 +270,7 @@ const struct register_engine register_embedded = {
 	.read_heads = read_heads,
 	.find_known = find_known,
 	.write_events = write_events,
+	.write_head = write_head,
 	.add_usage = add_usage,
 	.finish = write_refs,
 	.ended = refs_ended,

@@ -83,9 +83,9 @@ static struct db_query *ask_heads(struct batch *batch, const struct ledger_accou
 		db_array_add_integer(numbers, account->chains[i]->chain);
 	struct db_query *query = db_query(
 		batch->connection,
-		"SELECT heads.* FROM unnest($2::bigint[]) AS wanted(number) CROSS JOIN LATERAL (" CHAIN_HEADS
-		"WHERE chains.account = $1 AND chains.chain = wanted.number "
-		"FOR UPDATE OF chains) AS heads");
+		"SELECT heads.* FROM unnest($2::bigint[]) AS wanted(number) CROSS JOIN LATERAL (" CHAIN_HEADS(
+			"") "WHERE chains.account = $1 AND chains.chain = wanted.number "
+				"FOR UPDATE OF chains) AS heads");
 	db_bind_integer(query, account->account);
 	db_bind_array(query, numbers);
 	db_send(query);
@@ -269,6 +269,14 @@ static int write_events(struct batch *batch, struct account_batch *part, struct 
 	return db_execute(query, NULL, error);
 }
 
+static int write_head(struct batch *batch, int64_t account, const struct loaded_chain *chain,
+                      struct error *error)
+{
+	struct db_query *query = db_query(batch->connection, NEW_HEAD(""));
+	register_bind_head(query, account, chain);
+	return db_execute(query, NULL, error);
+}
+
 /* ---- usage ---- */
 
 #define USED                                                                                       \
@@ -312,6 +320,7 @@ const struct register_engine register_on_server = {
 	.read_heads = read_heads,
 	.find_known = read_known,
 	.write_events = write_events,
+	.write_head = write_head,
 	.add_usage = add_usage,
 	.look_up = look_up,
 };

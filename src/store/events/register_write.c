@@ -14,24 +14,27 @@ static int write_unpaid(struct batch *batch, struct ledger_account *account,
 	return db_execute(query, NULL, error);
 }
 
-static int write_chain(struct batch *batch, int64_t account, const struct ledger_chain *chain,
-                       struct error *error)
+void register_bind_head(struct db_query *query, int64_t account, const struct loaded_chain *loaded)
 {
-	struct db_query *query =
-		db_query(batch->connection, "UPDATE chains SET last_sequence = $3, last_received_at = $4, "
-	                                "last_chain_hash = $5 WHERE account = $1 AND chain = $2");
+	const struct ledger_chain *chain = &loaded->ledger;
 	db_bind_integer(query, account);
 	db_bind_integer(query, chain->chain);
 	db_bind_integer(query, chain->last_sequence);
 	db_bind_integer(query, chain->last_received_at_us);
 	db_bind_blob(query, chain->last_chain_hash.bytes, SHA256_SIZE);
-	int result = db_execute(query, NULL, error);
-	if (result || !((const struct loaded_chain *)chain)->sealed)
+}
+
+static int write_chain(struct batch *batch, int64_t account, const struct loaded_chain *chain,
+                       struct error *error)
+{
+	int result = batch->engine->write_head(batch, account, chain, error);
+	if (result || !chain->sealed)
 		return result;
-	query = db_query(batch->connection, "INSERT INTO unsealed_chains(account, chain) "
-	                                    "VALUES ($1, $2) ON CONFLICT DO NOTHING");
+	struct db_query *query =
+		db_query(batch->connection, "INSERT INTO unsealed_chains(account, chain) "
+	                                "VALUES ($1, $2) ON CONFLICT DO NOTHING");
 	db_bind_integer(query, account);
-	db_bind_integer(query, chain->chain);
+	db_bind_integer(query, chain->ledger.chain);
 	return db_execute(query, NULL, error);
 }
 
@@ -126,7 +129,8 @@ int register_write(struct batch *batch, struct account_batch *part,
 			result = write_unpaid(batch, account, item, error);
 	for (size_t i = 0; i < account->chain_count && !result; i++)
 		if (account->chains[i]->changed)
-			result = write_chain(batch, account->account, account->chains[i], error);
+			result = write_chain(batch, account->account,
+			                     (const struct loaded_chain *)account->chains[i], error);
 	if (!result)
 		result = write_usage(batch, part, error);
 	if (!result)

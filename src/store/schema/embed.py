@@ -42,7 +42,7 @@ def main(output, *inputs):
             out.write("};\n")
         tables = ", ".join(f".{engine} = {{{engine}_steps, {len(paths)}}}"
                            for engine, paths in engines.items())
-        out.write(f"\nconst struct db_schemas store_schemas = {{{tables}, .fill = store_fill}};\n")
+        out.write(f"\nconst struct db_schemas store_schemas = {{{tables}, .arrivals = &event_arrivals, .fill = store_fill}};\n")
 
 
 if __name__ == "__main__":

@@ -149,7 +149,7 @@ static void a_damaged_chain_is_set_apart(void **state)
 	register_in(&second, 5, clock_now_us());
 	change(
 		"CREATE TABLE kept AS SELECT event, chain_hash FROM events;"
-		"UPDATE events SET chain_hash = x'00' WHERE event = (SELECT min(event) + 2 FROM events)");
+		"UPDATE events_arrived SET chain_hash = x'00' WHERE event = (SELECT min(event) + 2 FROM events)");
 	office_start_jobs(&office);
 	await_seal_of(&second, 5);
 	assert_int_equal(sealed_of(&first), 0);
@@ -158,8 +158,8 @@ static void a_damaged_chain_is_set_apart(void **state)
 	await_seal_of(&second, 10);
 	assert_int_equal(atomic_load(&office.service.counters.seal_failures), 0);
 
-	change("UPDATE events SET chain_hash = "
-	       "(SELECT chain_hash FROM kept WHERE kept.event = events.event) "
+	change("UPDATE events_arrived SET chain_hash = "
+	       "(SELECT chain_hash FROM kept WHERE kept.event = events_arrived.event) "
 	       "WHERE length(chain_hash) = 1");
 	await_seal_of(&first, 5);
 	await_counter(&office.service.counters.chains_apart, 0);
@@ -188,7 +188,7 @@ static void many_are_not_set_apart_at_once(void **state)
 	}
 	char sql[200];
 	snprintf(sql, sizeof sql,
-	         "UPDATE events SET chain_hash = x'00' WHERE event / 1099511627776"
+	         "UPDATE events_arrived SET chain_hash = x'00' WHERE event / 1099511627776"
 	         " BETWEEN %lld AND %lld",
 	         (long long)second.live_chain, (long long)last.live_chain - 1);
 	change(sql);
@@ -224,7 +224,7 @@ static void broken_chains_starve_nobody(void **state)
 	}
 	char sql[200];
 	snprintf(sql, sizeof sql,
-	         "UPDATE events SET chain_hash = x'00' WHERE event / 1099511627776"
+	         "UPDATE events_arrived SET chain_hash = x'00' WHERE event / 1099511627776"
 	         " < %lld",
 	         (long long)last.live_chain);
 	change(sql);

@@ -1,0 +1,80 @@
+#include "store/events/arrivals.h"
+
+#include "store/schema.h"
+
+const struct schema_arrivals event_arrivals = {
+	.name = "events",
+	.columns = "event, account, key, client_ref, received_at, occurred_at, hash, config_version, "
+			   "chain_hash, content, file_name, content_object, content_bytes",
+	.types = "event INTEGER, account INTEGER, key INTEGER, client_ref TEXT, received_at INTEGER, "
+			 "occurred_at INTEGER, hash BLOB, config_version INTEGER, chain_hash BLOB, "
+			 "content BLOB, file_name TEXT, content_object TEXT, content_bytes INTEGER",
+	.large = "content",
+	.named = "content_object",
+	.key = "event",
+	.place_bits = EVENT_SEQUENCE_BITS,
+	.last_run = "SELECT last_run FROM main.chains WHERE account = ?1 AND chain = ?2",
+};
+
+int arrivals_last(struct db_connection *connection, int64_t *ret, struct error *error)
+{
+	struct db_query *query =
+		db_query(connection, "SELECT COALESCE(max(arrival), 0) FROM events_arrived");
+	*ret = db_step(query) ? db_integer(query, 0) : 0;
+	return db_end(query, error);
+}
+
+int arrivals_read_run(struct db_connection *connection, int64_t arrival, struct arrival_run *ret,
+                      struct error *error)
+{
+	*ret = (struct arrival_run){0};
+	if (arrival == 0)
+		return OK;
+	struct db_query *query =
+		db_query(connection, "SELECT event, count, place, previous, jump, jump_key, jump_place "
+	                         "FROM events_runs WHERE arrival = $1");
+	db_bind_integer(query, arrival);
+	bool found = db_step(query);
+	if (found)
+		*ret = (struct arrival_run){.arrival = arrival,
+		                            .key = db_integer(query, 0),
+		                            .count = db_integer(query, 1),
+		                            .place = db_integer(query, 2),
+		                            .previous = db_integer(query, 3),
+		                            .jump = db_integer(query, 4),
+		                            .jump_key = db_integer(query, 5),
+		                            .jump_place = db_integer(query, 6)};
+	int result = db_end(query, error);
+	return result || found ? result
+	                       : error_cause(error, ERR_CORRUPT, "there is no run of events %lld",
+	                                     (long long)arrival);
+}
+
+int arrivals_add_run(struct db_connection *connection, int64_t arrival, int64_t event,
+                     int64_t count, int64_t *last_run, struct error *error)
+{
+	struct arrival_run run = {.arrival = arrival, .key = event, .count = count};
+	struct arrival_run previous, beyond;
+	int result = arrivals_read_run(connection, *last_run, &previous, error);
+	if (!result)
+		result = arrivals_read_run(connection, previous.jump, &beyond, error);
+	if (result)
+		return result;
+	if (previous.arrival && previous.key + previous.count != event)
+		return error_cause(error, ERR_CORRUPT, "the run of events %lld is not its chain's last",
+		                   (long long)previous.arrival);
+	arrival_run_link(&run, &previous, &beyond);
+	struct db_query *query =
+		db_query(connection, "INSERT INTO events_runs(arrival, event, count, place, previous, "
+	                         "jump, jump_key, jump_place) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)");
+	db_bind_integer(query, run.arrival);
+	db_bind_integer(query, run.key);
+	db_bind_integer(query, run.count);
+	db_bind_integer(query, run.place);
+	db_bind_integer(query, run.previous);
+	db_bind_integer(query, run.jump);
+	db_bind_integer(query, run.jump_key);
+	db_bind_integer(query, run.jump_place);
+	*last_run = arrival;
+	return db_execute(query, NULL, error);
+}
