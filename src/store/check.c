@@ -174,8 +174,11 @@ static int check_chain(struct check *check, struct error *error)
 	if (result)
 		return result;
 	result = check_documents(check, &head);
-	if (result)
-		return result;
+	int64_t problems = check->report.problems;
+	if (!result && !db_is_shared(check->store->db))
+		result = check_chain_arrivals(check, error);
+	if (result || check->report.problems > problems)
+		return result; /* its events may not be found */
 	check->sequence = 0;
 	check->received_at_us = 0;
 	check->chain_hash = head.genesis_hash;
@@ -290,10 +293,10 @@ static int check_staged_round(struct check *check, struct error *error)
 	return result;
 }
 
-/* ---- the index of client_refs ---- */
+/* ---- what is found how ---- */
 
-/* Every event has one entry, in the tree or on its way there. */
-static int check_client_refs(struct check *check, struct error *error)
+/* Every event has one entry, in a run or on its way there; and all that came is found. */
+static int check_indexes(struct check *check, struct error *error)
 {
 	struct db_connection *reader = check_take_reader(check);
 	int result = db_begin(reader, error);
@@ -314,6 +317,8 @@ static int check_client_refs(struct check *check, struct error *error)
 	if (!result && !damaged && entries != events)
 		check_problem(check, "%lld entries of client_refs for %lld events", (long long)entries,
 		              (long long)events);
+	if (!result && !db_is_shared(check->store->db))
+		check_all_arrivals(check);
 	check_give_reader(check);
 	return result;
 }
@@ -479,7 +484,7 @@ int store_check(struct store *store, const struct check_listener *listener,
 	if (!result)
 		result = check_staged_round(&check, error);
 	if (!result && store->register_engine->count_client_refs)
-		result = check_client_refs(&check, error);
+		result = check_indexes(&check, error);
 	if (!result)
 		result = check_accounts(&check, error);
 	if (!result)

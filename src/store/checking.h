@@ -31,6 +31,10 @@ void check_account_usage(struct check *check, int64_t account, const char *accou
 /* The daily totals beside them, of an account. */
 void check_account_totals(struct check *check, int64_t account, const char *account_id);
 
+/* Embedded: how events are found, those of the chain at hand; and all, in the reader's view. */
+int check_chain_arrivals(struct check *check, struct error *error) MUST_CHECK;
+void check_all_arrivals(struct check *check);
+
 /* Archive timestamps, and how documents and tokens lead to them. */
 int check_evidence(struct check *check, struct error *error) MUST_CHECK;
 /* The numbers and chains of acts of administration. */

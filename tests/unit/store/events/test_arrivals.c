@@ -264,6 +264,28 @@ static void queries_do_not_disturb_each_other(void **state)
 	db_give(reader);
 }
 
+static void what_is_not_by_key_is_sorted(void **state)
+{
+	struct fixture *fixture = *state;
+	struct db_connection *writer = begin(fixture);
+	for (int i = 0; i < 10; i++)
+		add_batch(fixture, writer);
+	commit(writer);
+	struct db_connection *reader = db_take_reader(fixture->sample.store->db);
+	struct db_query *query = db_query(reader, READ "AND event BETWEEN $2 AND $3 "
+	                                               "ORDER BY received_at DESC");
+	db_bind_integer(query, ACCOUNT);
+	db_bind_integer(query, event_of(3, 2));
+	db_bind_integer(query, event_of(3, 140));
+	for (int64_t sequence = 140; sequence >= 2; sequence--) {
+		assert_true(db_step(query));
+		assert_row(query, event_of(3, sequence));
+	}
+	assert_false(db_step(query));
+	assert_int_equal(db_end(query, &error), OK);
+	db_give(reader);
+}
+
 static void a_view_stays_what_it_was(void **state)
 {
 	struct fixture *fixture = *state;
@@ -386,6 +408,7 @@ static void runs_that_lead_nowhere_are_told(void **state)
 	static const char *const damages[] = {
 		"UPDATE events_runs SET jump = arrival + 1000, previous = arrival WHERE event > 0",
 		"UPDATE events_runs SET previous = arrival + 3, jump = 0",
+		"UPDATE events_runs SET previous = arrival, jump = 0",
 		"UPDATE events_runs SET count = 0",
 		"DELETE FROM events_runs",
 		"UPDATE events_runs SET event = event + 1099511627776",
@@ -406,6 +429,51 @@ static void runs_that_lead_nowhere_are_told(void **state)
 	int64_t event = event_of(0, fixture->last[0] + 2);
 	assert_int_equal(arrivals_add_run(writer, last + 1, event, 1, &last_run, &error), ERR_CORRUPT);
 	db_give(writer);
+}
+
+/* What no reader of events may notice, `store check` does. */
+static void what_leads_elsewhere_is_found(void **state)
+{
+	struct fixture *fixture = *state;
+	sample_change(&fixture->sample, "DELETE FROM chains WHERE account = 77");
+	sample_change(&fixture->sample, "DELETE FROM events_before");
+	for (int i = 0; i < 8; i++)
+		sample_register(&fixture->sample, MODE_LIVE, 3);
+	sample_register(&fixture->sample, MODE_TEST, 3);
+	assert_int_equal(sample_check(&fixture->sample), 0);
+	static const char *const damages[] = {
+		"UPDATE events_runs SET jump = 0 WHERE place = 5",
+		"UPDATE events_runs SET jump_key = jump_key - 1 WHERE place = 6",
+		"UPDATE events_runs SET jump_place = jump_place - 1 WHERE place = 6",
+		"UPDATE events_runs SET place = 9 WHERE place = 8",
+		"UPDATE events_runs SET count = 2 WHERE place = 8",
+		"UPDATE events_runs SET previous = 4 WHERE place = 8",
+		"DELETE FROM events_runs WHERE place = 3",
+		"UPDATE chains SET last_run = last_run - 3 WHERE last_run = 22",
+		"UPDATE chains SET last_run = 0 WHERE last_run = 25",
+		"INSERT INTO events_runs SELECT 100, event, count, place, previous, jump, jump_key,"
+		" jump_place FROM events_runs WHERE place = 4",
+		"UPDATE events_arrived SET event = event + 1 WHERE arrival = 6",
+		"INSERT INTO events_before SELECT event, account, key, client_ref, received_at,"
+		" occurred_at, hash, config_version, chain_hash, content, file_name, content_object,"
+		" content_bytes FROM events_arrived WHERE arrival = 9",
+	};
+	for (size_t i = 0; i < sizeof damages / sizeof *damages; i++) {
+		sample_change(&fixture->sample, "CREATE TABLE kept_runs AS SELECT * FROM events_runs;"
+		                                "CREATE TABLE kept_events AS SELECT * FROM events_arrived;"
+		                                "CREATE TABLE kept_chains AS SELECT * FROM chains");
+		sample_change(&fixture->sample, damages[i]);
+		if (sample_check(&fixture->sample) == 0)
+			fail_msg("not found: %s", damages[i]);
+		sample_change(&fixture->sample,
+		              "DELETE FROM events_runs; INSERT INTO events_runs SELECT * FROM kept_runs;"
+		              "DELETE FROM events_arrived;"
+		              "INSERT INTO events_arrived SELECT * FROM kept_events;"
+		              "DELETE FROM chains; INSERT INTO chains SELECT * FROM kept_chains;"
+		              "DELETE FROM events_before;"
+		              "DROP TABLE kept_runs; DROP TABLE kept_events; DROP TABLE kept_chains");
+		assert_int_equal(sample_check(&fixture->sample), 0);
+	}
 }
 
 /* ---- the way to a run ---- */
@@ -441,10 +509,12 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(ranges_are_read_as_from_a_list, setup, teardown),
 		cmocka_unit_test_setup_teardown(queries_do_not_disturb_each_other, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_is_not_by_key_is_sorted, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_view_stays_what_it_was, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_was_rolled_back_is_not_there, setup, teardown),
 		cmocka_unit_test_setup_teardown(named_ones_are_found_by_their_names, setup, teardown),
 		cmocka_unit_test_setup_teardown(runs_that_lead_nowhere_are_told, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_leads_elsewhere_is_found, setup, teardown),
 		cmocka_unit_test(every_run_is_near_the_last),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
