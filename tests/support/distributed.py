@@ -14,7 +14,7 @@ import os
 import pathlib
 import subprocess
 
-from postgres import ROLE, Cluster, program
+from postgres import ROLE, Cluster, Failed, program
 from program import clean_environment
 
 EXTENSION = "citus"
@@ -92,7 +92,9 @@ class Distributed:
         text = "".join(step.read_text(encoding="utf-8") for step in steps)
         self.primary.query(f"SET ROLE {ROLE}; BEGIN; {text}; INSERT INTO settings VALUES "
                            f"('schema', '{steps[-1].stem}'); COMMIT;", database)
-        subprocess.run([binary, "store", "distribute", f"--set=store.url={self.url(database)}",
-                        "--set=tsa.url=embedded:", "--set=service.data_dir=/nonexistent",
-                        "--set=store.require_replicas=0", "--set=store.sharded=true"],
-                       check=True, env=clean_environment(), stdout=subprocess.DEVNULL)
+        done = subprocess.run([binary, "store", "distribute", f"--set=store.url={self.url(database)}",
+                               "--set=tsa.url=embedded:", "--set=service.data_dir=/nonexistent",
+                               "--set=store.require_replicas=0", "--set=store.sharded=true"],
+                              env=clean_environment(), capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise Failed(f"store distribute: exit {done.returncode}: {done.stderr}")

@@ -36,11 +36,11 @@ class Fleet(Administration, Deployment):
     def __init__(self, directory, count=2, cluster=None, **settings):
         self.secrets = set()
         self.cluster = cluster or stores.cluster()
-        self.database = self.cluster.create_database()
+        self.database, more = (cluster.create_database(), {}) if cluster else stores.create_database()
         given = {name.replace("__", "."): str(value) for name, value in settings.items()}
         super().__init__(directory, BINARY, {
             "store.url": self.cluster.url(self.database, connect_timeout=2),
-            "seal.interval": "1s", **given})
+            "seal.interval": "1s", **more, **given})
         for _ in range(count):
             self.add()
 

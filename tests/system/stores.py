@@ -25,7 +25,7 @@ if DISTRIBUTED:
 
 # The table that has new events; what can be read as `events` everywhere can be changed there alone.
 EVENTS = "events" if KIND == "postgresql" else "events_arrived"
-
+SHARDS = "4"  # of each table: two on each server are enough, and each is to be made for every service
 BINARY = os.environ.get("CONSTANCIA", "build/constancia")
 _cluster = None
 
@@ -35,7 +35,8 @@ def cluster():
     what survives what is for clusters of their own."""
     global _cluster
     if _cluster is None:
-        _cluster = distributed.Distributed() if DISTRIBUTED else postgres.Cluster(standbys=1)
+        _cluster = (distributed.Distributed(settings={"citus.shard_count": SHARDS}) if DISTRIBUTED
+                    else postgres.Cluster(standbys=1))
         _cluster.start()
     return _cluster
 
@@ -45,6 +46,17 @@ def close():
     if _cluster is not None:
         _cluster.close()
     _cluster = None
+
+
+def create_database():
+    """One of the shared cluster, on which a service can start, and the settings that it takes."""
+    shared = cluster()
+    database = shared.create_database()
+    settings = {}
+    if DISTRIBUTED:
+        shared.prepare(database, BINARY)
+        settings["store.sharded"] = "true"
+    return database, settings
 
 
 class SqliteStore:
@@ -74,13 +86,10 @@ class PostgresStore:
     def __init__(self, data):
         del data
         self.cluster = cluster()
-        self.database = self.cluster.create_database()
-        if DISTRIBUTED:
-            self.cluster.prepare(self.database, BINARY)
+        self.database, self.more = create_database()
 
     def settings(self):
-        more = {"store.sharded": "true"} if DISTRIBUTED else {}
-        return {"store.url": self.cluster.url(self.database), **more}
+        return {"store.url": self.cluster.url(self.database), **self.more}
 
     def change(self, sql):
         self.cluster.primary.query(sql, self.database)
