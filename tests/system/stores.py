@@ -30,6 +30,11 @@ BINARY = os.environ.get("CONSTANCIA", "build/constancia")
 _cluster = None
 
 
+def offered():
+    """Whether the tests can be on such a store here."""
+    return not DISTRIBUTED or distributed.offered()
+
+
 def cluster():
     """The shared one, started when it is first asked for. No test that uses it doubts the disk:
     what survives what is for clusters of their own."""
