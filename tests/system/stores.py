@@ -102,6 +102,16 @@ class PostgresStore:
     def rows(self, sql):
         return self.cluster.primary.rows(sql, self.database)
 
+    def rows_read(self, table):
+        """How many of a table the connections that have ended have read, wherever it is."""
+        counted = ("SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_user_tables "
+                   "WHERE relid = '{}'::regclass")
+        if DISTRIBUTED:
+            asked = text(counted.format("%s"))
+            return sum(int(rows) for (rows,) in self.rows(
+                f"SELECT result FROM run_command_on_shards('{table}', {asked})"))
+        return int(self.cluster.primary.query(counted.format(table), self.database))
+
     def discard(self):
         if self.cluster is _cluster:
             self.cluster.drop_database(self.database)

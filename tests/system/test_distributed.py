@@ -38,7 +38,6 @@ ELSEWHERE = {
     "likewise: acts that wait for a seal": ("record_segments", "GROUP BY account, chain ORDER BY"),
     "likewise: day by day": ("limits", r"WITH RECURSIVE days\(number\) AS \(SELECT CAST\(\$4"),
     "likewise: a time within a segment": ("staged_round", r"\(SELECT e\.received_at"),
-    "likewise: a walk over notices": ("replay", "WITH RECURSIVE next"),
     "likewise: the way of a chain": ("times", "WITH RECURSIVE way.certification"),
     "asked of the servers' pieces": ("work", "[{]"),
     "likewise: what a lost archive timestamp led to": ("lost", "WITH RECURSIVE gone.*evidence_chains"),

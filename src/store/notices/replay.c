@@ -79,36 +79,29 @@ struct window {
 /* The next notices of the account, whatever became of them, one look at the key for each: where the
  * server knows nothing of the tables yet, as after a restore, it would else sort all that are left
  * for each piece. Read before anything is locked. */
-static struct db_query *ask_window(struct db_connection *connection, struct slice endpoint_id)
+static struct db_query *ask_window(struct db_connection *connection, int64_t account)
 {
 	struct db_query *query =
-		db_query(connection, "WITH RECURSIVE next(account, notice) AS ("
-	                         "SELECT e.account, (SELECT MIN(n.notice) FROM notices n"
-	                         " WHERE n.account = e.account AND n.notice > $2)"
-	                         " FROM webhook_endpoints e WHERE e.endpoint_id = $1"
-	                         " UNION ALL SELECT p.account, (SELECT MIN(n.notice) FROM notices n"
-	                         " WHERE n.account = p.account AND n.notice > p.notice)"
+		db_query(connection, "WITH RECURSIVE next(notice) AS ("
+	                         "SELECT MIN(n.notice) FROM notices n"
+	                         " WHERE n.account = $1 AND n.notice > $2"
+	                         " UNION ALL SELECT (SELECT MIN(n.notice) FROM notices n"
+	                         " WHERE n.account = $1 AND n.notice > p.notice)"
 	                         " FROM next p WHERE p.notice IS NOT NULL)"
 	                         " SELECT count(*), MAX(notice) FROM (SELECT notice FROM next"
 	                         " WHERE notice IS NOT NULL LIMIT $3) AS found");
-	db_bind_text(query, endpoint_id);
+	db_bind_integer(query, account);
 	return query;
 }
 
-/* A shard knows its tables, and is found by the account. */
-static struct db_query *ask_window_on_shard(struct db_connection *connection,
-                                            struct slice endpoint_id)
+static int64_t account_of(struct db_connection *connection, struct slice endpoint_id)
 {
 	struct db_query *query =
 		db_query(connection, "SELECT account FROM webhook_endpoints WHERE endpoint_id = $1");
 	db_bind_text(query, endpoint_id);
 	int64_t account = db_step(query) ? db_integer(query, 0) : 0;
 	db_release(query);
-	query = db_query(connection, "SELECT count(*), MAX(notice) FROM (SELECT notice FROM notices"
-	                             " WHERE account = $1 AND notice > $2"
-	                             " ORDER BY notice LIMIT $3) AS found");
-	db_bind_integer(query, account);
-	return query;
+	return account;
 }
 
 static int find_window(struct store *store, struct slice endpoint_id,
@@ -118,9 +111,7 @@ static int find_window(struct store *store, struct slice endpoint_id,
 	int result = begin_read(store, &connection, error);
 	if (result)
 		return result;
-	struct db_query *query = db_is_sharded(db_of(connection))
-	                             ? ask_window_on_shard(connection, endpoint_id)
-	                             : ask_window(connection, endpoint_id);
+	struct db_query *query = ask_window(connection, account_of(connection, endpoint_id));
 	db_bind_integer(query, place->behind);
 	db_bind_integer(query, PIECE);
 	if (db_step(query))
