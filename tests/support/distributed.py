@@ -28,6 +28,8 @@ SETTINGS = {
     "max_worker_processes": "64",  # a daemon for each database
     "max_prepared_transactions": "200",
 }
+# What transactions set for themselves does not reach the workers.
+SESSIONS = {"synchronous_commit": "on", "lock_timeout": "5s", "jit": "off", "enable_seqscan": "off"}
 
 
 @functools.lru_cache
@@ -74,6 +76,9 @@ class Distributed:
         name = self.coordinator.create_database(name)
         for worker in self.workers:
             worker.create_database(name)
+            worker.primary.query("".join(
+                f"ALTER ROLE {ROLE} IN DATABASE {name} SET {setting} = '{value}';"
+                for setting, value in SESSIONS.items()))
         for cluster in self.clusters:
             cluster.primary.query(f"CREATE EXTENSION {EXTENSION}", name)
         ask = self.coordinator.primary.query
