@@ -9,9 +9,11 @@ false and MISSING says so.
 It answers to what a Cluster answers to, for its coordinator.
 """
 
+import concurrent.futures
 import functools
 import os
 import pathlib
+import secrets
 import subprocess
 
 from postgres import ROLE, Cluster, Failed, program
@@ -71,16 +73,23 @@ class Distributed:
         for cluster in self.clusters:
             cluster.close()
 
+    def on_each(self, do):
+        """At all servers at once: much of it is waiting."""
+        with concurrent.futures.ThreadPoolExecutor(len(self.clusters)) as threads:
+            list(threads.map(do, self.clusters))
+
     def create_database(self, name=None):
         """An empty database of the service's role on all servers, which know each other there."""
-        name = self.coordinator.create_database(name)
-        for worker in self.workers:
-            worker.create_database(name)
-            worker.primary.query("".join(
-                f"ALTER ROLE {ROLE} IN DATABASE {name} SET {setting} = '{value}';"
-                for setting, value in SESSIONS.items()))
-        for cluster in self.clusters:
+        name = name or "t" + secrets.token_hex(6)
+
+        def create(cluster):
+            cluster.create_database(name)
+            if cluster is not self.coordinator:
+                cluster.primary.query("".join(
+                    f"ALTER ROLE {ROLE} IN DATABASE {name} SET {setting} = '{value}';"
+                    for setting, value in SESSIONS.items()))
             cluster.primary.query(f"CREATE EXTENSION {EXTENSION}", name)
+        self.on_each(create)
         ask = self.coordinator.primary.query
         ask(f"SELECT citus_set_coordinator_host('127.0.0.1', {self.coordinator.primary.port})", name)
         for worker in self.workers:
@@ -88,8 +97,7 @@ class Distributed:
         return name
 
     def drop_database(self, name):
-        for cluster in self.clusters:
-            cluster.drop_database(name)
+        self.on_each(lambda cluster: cluster.drop_database(name))
 
     def prepare(self, database, binary):
         """The schema as it stands, and the tables distributed by the program itself."""

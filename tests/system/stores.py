@@ -83,6 +83,9 @@ class SqliteStore:
     def rows(self, sql):
         return [[str(value) for value in row] for row in sqlite_rows.rows(str(self.path), sql)]
 
+    def server_of(self, account_id):
+        del account_id
+
     def discard(self):
         pass
 
@@ -101,6 +104,16 @@ class PostgresStore:
 
     def rows(self, sql):
         return self.cluster.primary.rows(sql, self.database)
+
+    def server_of(self, account_id):
+        """Which has the account's rows."""
+        if not DISTRIBUTED:
+            return None
+        ((port,),) = self.rows(
+            "SELECT p.nodeport FROM accounts a, pg_dist_shard_placement p WHERE p.shardid = "
+            "get_shard_id_for_distribution_column('accounts', a.account) "
+            f"AND a.account_id = {text(account_id)}")
+        return port
 
     def rows_read(self, table):
         """How many of a table the connections that have ended have read, wherever it is."""

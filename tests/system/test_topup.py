@@ -84,11 +84,14 @@ class Buyer:
         return purchases(self.service, self.account_id)
 
 
-def await_decisions(shop):
-    """What was due is decided on: in the order of their making, and so before a new account's."""
-    last = Buyer(shop)
-    last.spend()
-    eventually(last.sales, "an account that came later is served")
+def await_decisions(shop, buyer):
+    """What was due is decided on: those of a server in the order of their making, and so before a
+    new account's. That one's purchase is over."""
+    place, last = shop.store.server_of(buyer.account_id), None
+    while last is None or shop.store.server_of(last.account_id) != place:
+        last = Buyer(shop)
+        last.spend()
+        recharged(shop, last.account_id)
 
 
 def bought(buyer, provider, count=1):
@@ -107,7 +110,7 @@ def bought(buyer, provider, count=1):
 def test_it_buys_once_the_balance_falls_below_the_threshold(shop, provider):
     buyer = Buyer(shop, credits=6, tax_rate="21")
     buyer.spend()
-    await_decisions(shop)
+    await_decisions(shop, buyer)
     assert buyer.sales() == []  # at the threshold nothing is bought
     buyer.spend()
     notice = recharged(shop, buyer.account_id)
@@ -166,7 +169,7 @@ def check_failure(shop, buyer, reason, sale=None, payment_url=None):
     assert (shown["enabled"], shown["reason"], shown["threshold"], shown["pack_id"]) \
         == (False, reason, THRESHOLD, buyer.pack["pack_id"])
     assert shown["failed_at"]
-    await_decisions(shop)
+    await_decisions(shop, buyer)
     assert len(notices(shop, buyer.account_id, "recharge.")) == 1  # off is off
 
 
@@ -213,7 +216,7 @@ def test_payment_method_missing(shop, provider, known):
 def test_pack_unavailable(shop):
     buyer = Buyer(shop)
     shop.admin("pack", "withdraw", buyer.pack["pack_id"])
-    await_decisions(shop)
+    await_decisions(shop, buyer)
     assert notices(shop, buyer.account_id) == []  # it finds out when it is due
     buyer.spend()
     check_failure(shop, buyer, "pack_unavailable")
@@ -363,7 +366,7 @@ def test_what_is_taken_on_is_settled_by_a_notice(shop, provider, succeeds):
         return sales and sales[0]["payment"]["state"] == "waiting" and sales[0]
     sale = eventually(waiting, "the payment is taken on")
     buyer.spend(2)
-    await_decisions(shop)
+    await_decisions(shop, buyer)
     assert len(buyer.sales()) == 1  # one at a time
     for verb in ("pay", "cancel"):
         with pytest.raises(Refused):
