@@ -87,7 +87,7 @@ def database(servers):
     return name
 
 
-def failures(servers, database, texts):
+def failures(servers, database, texts, filtered=True):
     """[(state and message, statement)] of what no value could make right: a row may break a rule."""
     texts = list(texts)
     prepared = "".join(f"PREPARE s{n} AS {with_types(sql)};\n" for n, sql in enumerate(texts))
@@ -96,7 +96,8 @@ def failures(servers, database, texts):
         database))
     script = ""
     for n, sql in enumerate(texts):
-        given = ", ".join(VALUES[one] for one in types[f"s{n}"].split(" ") if one)
+        given = ", ".join("0" if not filtered and f"${place} = 0 OR" in sql else VALUES[one]
+                          for place, one in enumerate(types[f"s{n}"].split(), 1))
         script += (f"\\echo @@{n}\nPREPARE s{n} AS {with_types(sql)};\nBEGIN;\n"
                    f"EXECUTE s{n}{given and f'({given})'};\nROLLBACK;\nDEALLOCATE s{n};\n")
     found = []
@@ -112,6 +113,13 @@ def test_every_statement_runs_on_distributed_tables(servers, database):
     texts = statements()
     assert len(texts) > 400
     assert failures(servers, database, texts) == []
+
+
+def test_lists_run_without_their_filters_too(servers, database):
+    """A filter of the account leads to its shard, and hides what all of them cannot do."""
+    texts = [sql for sql in statements() if re.search(r"\$\d+ = 0 OR\b", sql)]
+    assert texts
+    assert failures(servers, database, texts, filtered=False) == []
 
 
 @pytest.mark.parametrize("sql", [

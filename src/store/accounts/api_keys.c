@@ -105,14 +105,15 @@ int store_list_keys(struct store *store, struct slice account_id, struct slice c
 		.query = db_query(connection,
 	                      "SELECT k.key_id, c.channel_id, a.account_id, k.last_four, k.mode,"
 	                      " k.name, k.created_at, k.revoked_at, u.at, k.expires_at,"
-	                      " k.revoked_for, v.name FROM api_keys k"
+	                      " k.revoked_for, v.name FROM (SELECT * FROM api_keys"
+	                      " WHERE ($1 = 0 OR account = $1) AND ($2 = 0 OR channel = $2)"
+	                      " AND key > $3 ORDER BY key LIMIT $4) k"
 	                      " JOIN accounts a ON a.account = k.account"
-	                      " JOIN channels c ON c.account = k.account AND c.channel = k.channel"
-	                      " JOIN channel_configs v ON v.account = c.account"
+	                      " JOIN channels c ON c.account = a.account AND c.channel = k.channel"
+	                      " JOIN channel_configs v ON v.account = a.account"
 	                      " AND v.channel = c.channel AND v.version = c.config_version"
-	                      " LEFT JOIN key_last_use u ON u.account = k.account AND u.key = k.key"
-	                      " WHERE ($1 = 0 OR k.account = $1) AND ($2 = 0 OR k.channel = $2)"
-	                      " AND k.key > $3 ORDER BY k.key LIMIT $4")};
+	                      " LEFT JOIN key_last_use u ON u.account = a.account AND u.key = k.key"
+	                      " ORDER BY k.key")};
 	db_bind_integer(row.query, account);
 	db_bind_integer(row.query, channel);
 	db_bind_integer(row.query, after_key);
