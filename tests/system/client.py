@@ -431,12 +431,13 @@ class Service(Administration, DevService):
     """On a directory of its own, and on a store of the kind that is tested."""
 
     restore_signals = False  # SIGXFSZ stays ignored
+    prepared = True  # its store
 
     def __init__(self, directory, environment=None, describe=True, **settings):
         directory = pathlib.Path(directory)
         data = directory / "data"
         self.describe = describe
-        self.store = None if "store__url" in settings else stores.make(data)
+        self.store = None if "store__url" in settings else stores.make(data, self.prepared)
         super().__init__(data, directory / "log",
                          {**(self.store.settings() if self.store else {}),
                           **{name.replace("__", "."): value for name, value in settings.items()}},

@@ -53,19 +53,20 @@ def close():
     _cluster = None
 
 
-def create_database():
-    """One of the shared cluster, on which a service can start, and the settings that it takes."""
+def create_database(prepared=True):
+    """One of the shared cluster, on which a service can start if it is prepared, and the settings
+    that it takes."""
     shared = cluster()
     database = shared.create_database()
-    settings = {}
-    if DISTRIBUTED:
+    if not DISTRIBUTED:
+        return database, {}
+    if prepared:
         shared.prepare(database, BINARY)
-        settings["store.sharded"] = "true"
-    return database, settings
+    return database, {"store.sharded": "true"}
 
 
 class SqliteStore:
-    def __init__(self, data):
+    def __init__(self, data, _prepared):
         self.path = pathlib.Path(data) / "constancia.db"
 
     def settings(self):
@@ -91,10 +92,10 @@ class SqliteStore:
 
 
 class PostgresStore:
-    def __init__(self, data):
+    def __init__(self, data, prepared):
         del data
         self.cluster = cluster()
-        self.database, self.more = create_database()
+        self.database, self.more = create_database(prepared)
 
     def settings(self):
         return {"store.url": self.cluster.url(self.database), **self.more}
@@ -130,8 +131,9 @@ class PostgresStore:
             self.cluster.drop_database(self.database)
 
 
-def make(data):
-    return (PostgresStore if KIND == "postgresql" else SqliteStore)(data)
+def make(data, prepared=True):
+    """Not prepared, a distributed one is as empty as any other."""
+    return (PostgresStore if KIND == "postgresql" else SqliteStore)(data, prepared)
 
 
 def text(value):

@@ -80,6 +80,8 @@ def lines(path):
 class Old(Service):
     """What 0.1.0 left, and today's program on it."""
 
+    prepared = False
+
     def __init__(self, directory, made, **settings):
         super().__init__(directory, **EVER, **settings)
         self.directory, self.made = directory, made
@@ -102,8 +104,12 @@ class Old(Service):
         return run(*words, *self.chosen())
 
     def migrate(self, *words):
+        """And is distributed where tables are to be."""
         done = self.command_on_store("store", "migrate", "--json", *words)
         assert done.returncode == 0, done.stderr
+        if stores.DISTRIBUTED and "--dry-run" not in words:
+            distributed = self.command_on_store("store", "distribute")
+            assert distributed.returncode == 0, distributed.stderr
         return json.loads(done.stdout)
 
     def client_of(self, channel, mode):
