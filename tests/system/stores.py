@@ -144,3 +144,11 @@ def text(value):
 def blob(value):
     """A literal of bytes."""
     return f"'\\x{value.hex()}'" if KIND == "postgresql" else f"x'{value.hex()}'"
+
+
+def numbers(count):
+    """What a statement selects n from, 1 to count."""
+    if KIND == "postgresql":
+        return f"generate_series(1, {count}) AS numbers(n)"
+    return (f"(WITH RECURSIVE s(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s WHERE n < {count}) "
+            "SELECT n FROM s) AS numbers")

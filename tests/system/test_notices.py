@@ -161,7 +161,7 @@ def test_a_replay_reads_each_notice_a_few_times_however_many_there_are(start):
         "ALTER TABLE notices SET (autovacuum_enabled = off);"
         "INSERT INTO notices (account, notice_id, type, mode, created_at, data)"
         " SELECT account, 'ntc_made' || n, 'balance.low', 'live', created_at + n, '{}'"
-        f" FROM accounts, generate_series(1, {count}) AS s(n)"
+        f" FROM accounts, {stores.numbers(count)}"
         f" WHERE account_id = {stores.text(owner.account_id)}")
     assert replay(service, late, "--missed", "--since", "2020-01-01T00:00:00Z")["queued"] >= count
 
@@ -189,11 +189,8 @@ def fill(service, account_id, count):
     start, = service.store.rows("SELECT COALESCE(MAX(created_at), 0) FROM notices")[0]
     data = json.dumps({"threshold_id": "thr_0123456789abcdef", "threshold": 1, "balance": 1})
     row = (f"SELECT {number}, 'ntc_many' || n, 'balance.low', 'live', {start} + n, '{data}' FROM ")
-    numbers = (f"generate_series(1, {count}) AS n" if stores.KIND == "postgresql" else
-               f"(WITH RECURSIVE s(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s WHERE n < {count})"
-               " SELECT n FROM s)")
     service.store.change("INSERT INTO notices (account, notice_id, type, mode, created_at, data) "
-                         + row + numbers + ";")
+                         + row + stores.numbers(count))
 
 
 def test_a_long_replay_goes_in_turns_with_what_is_new(start):
