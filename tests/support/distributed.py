@@ -45,7 +45,7 @@ class Distributed:
         self.coordinator = Cluster(standbys, settings={**SETTINGS, **(settings or {})})
         self.workers = [Cluster(standbys, settings={**SETTINGS, **(settings or {})})
                         for _ in range(workers)]
-        self.prepared = None
+        self.prepared = None  # the database that others are copies of
 
     @property
     def clusters(self):
@@ -78,23 +78,38 @@ class Distributed:
         with concurrent.futures.ThreadPoolExecutor(len(self.clusters)) as threads:
             list(threads.map(do, self.clusters))
 
-    def create_database(self, name=None):
-        """An empty database of the service's role on all servers, which know each other there."""
-        name = name or "t" + secrets.token_hex(6)
-
+    def _create(self, name, **more):
         def create(cluster):
-            cluster.create_database(name)
+            cluster.create_database(name, **more)
             if cluster is not self.coordinator:
                 cluster.primary.query("".join(
                     f"ALTER ROLE {ROLE} IN DATABASE {name} SET {setting} = '{value}';"
                     for setting, value in SESSIONS.items()))
-            cluster.primary.query(f"CREATE EXTENSION {EXTENSION}", name)
+        name = name or "t" + secrets.token_hex(6)
         self.on_each(create)
+        return name
+
+    def create_database(self, name=None):
+        """An empty database of the service's role on all servers, which know each other there."""
+        name = self._create(name)
+        self.on_each(lambda cluster: cluster.primary.query(f"CREATE EXTENSION {EXTENSION}", name))
         ask = self.coordinator.primary.query
         ask(f"SELECT citus_set_coordinator_host('127.0.0.1', {self.coordinator.primary.port})", name)
         for worker in self.workers:
             ask(f"SELECT citus_add_node('127.0.0.1', {worker.primary.port})", name)
         return name
+
+    def create_prepared(self, binary):
+        """One that is prepared, too. It is the copy of another, as distributing sixty tables takes
+        its time."""
+        if self.prepared is None:
+            made = self.create_database()
+            self.prepare(made, binary)
+            for cluster in self.clusters:
+                cluster.primary.query(f"ALTER DATABASE {made} ALLOW_CONNECTIONS false")
+                cluster.primary.terminate_backends(made)
+            self.prepared = made
+        return self._create(None, like=self.prepared)
 
     def drop_database(self, name):
         self.on_each(lambda cluster: cluster.drop_database(name))

@@ -381,10 +381,11 @@ class Cluster:
 
     # ---- databases ----
 
-    def create_database(self, name=None):
-        """An empty database of the service's role, on all servers."""
+    def create_database(self, name=None, like="template1"):
+        """A database of the service's role, on all servers: empty, or a copy of one that nobody
+        is connected to."""
         name = name or "t" + secrets.token_hex(6)
-        self.primary.query(f"CREATE DATABASE {name} OWNER {ROLE}")
+        self.primary.query(f"CREATE DATABASE {name} OWNER {ROLE} TEMPLATE {like}")
         if self.replicated:  # a client that finds a server without it does not go on to the next
             self.primary.wait_for_standbys(len(self.standbys))
         return name

@@ -25,7 +25,7 @@ if DISTRIBUTED:
 
 # The table that has new events; what can be read as `events` everywhere can be changed there alone.
 EVENTS = "events" if KIND == "postgresql" else "events_arrived"
-SHARDS = "4"  # of each table: two on each server are enough, and each is to be made for every service
+SHARDS = "4"  # of each table: two on each server are enough, and all are to be made for every service
 BINARY = os.environ.get("CONSTANCIA", "build/constancia")
 _cluster = None
 
@@ -57,11 +57,9 @@ def create_database(prepared=True):
     """One of the shared cluster, on which a service can start if it is prepared, and the settings
     that it takes."""
     shared = cluster()
-    database = shared.create_database()
     if not DISTRIBUTED:
-        return database, {}
-    if prepared:
-        shared.prepare(database, BINARY)
+        return shared.create_database(), {}
+    database = shared.create_prepared(BINARY) if prepared else shared.create_database()
     return database, {"store.sharded": "true"}
 
 
