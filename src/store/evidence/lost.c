@@ -1,6 +1,7 @@
 /* Tokens that ended before they were renewed. What leads to one in vain may be a million rows: it
  * is put right in many short transactions, before the one that gives the token up. */
 #include "store/evidence/internal.h"
+#include "store/work.h"
 
 #define ROWS_AT_ONCE 1024
 
@@ -126,7 +127,10 @@ static int queue_lost(struct store *store, const struct led_there *items, int64_
 		db_bind_integer(query, now_us);
 		result = db_execute(query, NULL, error);
 	}
-	return end_write(connection, result, error);
+	result = end_write(connection, result, error);
+	if (!result)
+		work_forget(store);
+	return result;
 }
 
 static int take_leave_of(struct store *store, const struct token_at_rest *lost, int64_t ended_us,

@@ -1,6 +1,7 @@
 /* Certifications that are found to have to wait for an archive timestamp. They are looked for
  * beside whoever writes, and in an index's order, so that all is walked once, however many wait. */
 #include "store/evidence/internal.h"
+#include "store/work.h"
 
 struct found {
 	struct evidence_cursor at;
@@ -17,13 +18,16 @@ static size_t read_found(struct db_query *query, struct found *items)
 	return count;
 }
 
-static int end_find(struct evidence_cursor *cursor, const struct found *items, size_t count,
-                    int result, size_t *ret_count)
+/* What waits from now on is of the same pass. */
+static int end_find(struct store *store, struct evidence_cursor *cursor, const struct found *items,
+                    size_t count, int result, size_t *ret_count)
 {
 	if (result)
 		return result;
-	if (count > 0)
+	if (count > 0) {
 		*cursor = items[count - 1].at;
+		work_forget(store);
+	}
 	*ret_count = count;
 	return OK;
 }
@@ -81,7 +85,7 @@ int store_rehash_evidence(struct store *store, enum digest_algorithm algorithm, 
 	int result = list_others(store, algorithm, cursor, items, &count, error);
 	if (!result && count > 0)
 		result = queue_others(store, items, count, now_us, error);
-	return end_find(cursor, items, count, result, ret_count);
+	return end_find(store, cursor, items, count, result, ret_count);
 }
 
 /* ---- that nobody had wait ---- */
@@ -141,5 +145,5 @@ int store_queue_forgotten(struct store *store, struct evidence_cursor *cursor, s
 	int result = list_forgotten(store, cursor, items, &count, error);
 	if (!result && count > 0)
 		result = queue_forgotten(store, items, count, error);
-	return end_find(cursor, items, count, result, ret_count);
+	return end_find(store, cursor, items, count, result, ret_count);
 }

@@ -1,5 +1,6 @@
 /* Blocks that are staged and cannot be stamped: what they hold is staged again. */
 #include "store/evidence/internal.h"
+#include "store/work.h"
 
 /* Whichever of its rows is left says that there is one; -1: none. */
 static int find_last(struct db_connection *connection, int64_t stamp, int64_t *ret_block,
@@ -73,7 +74,9 @@ int store_unstage_leaves(struct store *store, int64_t stamp, int64_t from, int64
 	if (!result)
 		result = take_back(connection, stamp, last, now_us, error);
 	result = end_write(connection, result, error);
-	if (!result)
+	if (!result) {
 		*ret_block = last;
+		work_forget(store);
+	}
 	return result;
 }
