@@ -10,6 +10,7 @@ It answers to what a Cluster answers to, for its coordinator.
 """
 
 import concurrent.futures
+import contextlib
 import functools
 import os
 import pathlib
@@ -78,41 +79,47 @@ class Distributed:
         with concurrent.futures.ThreadPoolExecutor(len(self.clusters)) as threads:
             list(threads.map(do, self.clusters))
 
-    def _create(self, name, **more):
+    def create_database(self, name=None, like=None):
+        """A database of the service's role on all servers, which know each other there: empty, or a
+        copy of one that nobody serves."""
+        name = name or "t" + secrets.token_hex(6)
+
         def create(cluster):
-            cluster.create_database(name, **more)
+            if like:
+                cluster.primary.query(f"ALTER DATABASE {like} ALLOW_CONNECTIONS false")
+                cluster.primary.terminate_backends(like)  # the extension has one in each
+                cluster.create_database(name, like)
+                cluster.primary.query(f"ALTER DATABASE {like} ALLOW_CONNECTIONS true")
+            else:
+                cluster.create_database(name)
+                cluster.primary.query(f"CREATE EXTENSION {EXTENSION}", name)
             if cluster is not self.coordinator:
                 cluster.primary.query("".join(
                     f"ALTER ROLE {ROLE} IN DATABASE {name} SET {setting} = '{value}';"
                     for setting, value in SESSIONS.items()))
-        name = name or "t" + secrets.token_hex(6)
         self.on_each(create)
-        return name
-
-    def create_database(self, name=None):
-        """An empty database of the service's role on all servers, which know each other there."""
-        name = self._create(name)
-        self.on_each(lambda cluster: cluster.primary.query(f"CREATE EXTENSION {EXTENSION}", name))
         ask = self.coordinator.primary.query
-        ask(f"SELECT citus_set_coordinator_host('127.0.0.1', {self.coordinator.primary.port})", name)
-        for worker in self.workers:
-            ask(f"SELECT citus_add_node('127.0.0.1', {worker.primary.port})", name)
+        if not like:
+            ask(f"SELECT citus_set_coordinator_host('127.0.0.1', {self.coordinator.primary.port})",
+                name)
+            for worker in self.workers:
+                ask(f"SELECT citus_add_node('127.0.0.1', {worker.primary.port})", name)
         return name
 
     def create_prepared(self, binary):
         """One that is prepared, too. It is the copy of another, as distributing sixty tables takes
         its time."""
         if self.prepared is None:
-            made = self.create_database()
-            self.prepare(made, binary)
-            for cluster in self.clusters:
-                cluster.primary.query(f"ALTER DATABASE {made} ALLOW_CONNECTIONS false")
-                cluster.primary.terminate_backends(made)
-            self.prepared = made
-        return self._create(None, like=self.prepared)
+            self.prepared = self.create_database()
+            self.prepare(self.prepared, binary)
+        return self.create_database(like=self.prepared)
 
     def drop_database(self, name):
-        self.on_each(lambda cluster: cluster.drop_database(name))
+        def drop(cluster):
+            with contextlib.suppress(Failed):  # the extension's own session may take its time to end
+                cluster.drop_database(name)
+            cluster.drop_database(name)
+        self.on_each(drop)
 
     def prepare(self, database, binary):
         """The schema as it stands, and the tables distributed by the program itself."""

@@ -431,13 +431,12 @@ class Service(Administration, DevService):
     """On a directory of its own, and on a store of the kind that is tested."""
 
     restore_signals = False  # SIGXFSZ stays ignored
-    prepared = True  # its store
 
-    def __init__(self, directory, environment=None, describe=True, **settings):
+    def __init__(self, directory, environment=None, describe=True, prepared=True, **settings):
         directory = pathlib.Path(directory)
         data = directory / "data"
         self.describe = describe
-        self.store = None if "store__url" in settings else stores.make(data, self.prepared)
+        self.store = None if "store__url" in settings else stores.make(data, prepared)
         super().__init__(data, directory / "log",
                          {**(self.store.settings() if self.store else {}),
                           **{name.replace("__", "."): value for name, value in settings.items()}},
@@ -466,6 +465,12 @@ class Service(Administration, DevService):
     def describe_self(self):
         answer = Client(self).get("/v1/openapi.yaml").expect(200)
         self.description = Description(answer.body)
+
+    def distribute(self):
+        """The tables of a store that was not prepared, where they are to be."""
+        if stores.DISTRIBUTED:
+            done = run("store", "distribute", *self.chosen())
+            assert done.returncode == 0, done.stderr
 
     def discard(self):
         """Ends it, whatever it says to that, and its store."""

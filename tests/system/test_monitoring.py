@@ -189,7 +189,7 @@ def test_the_oldest_pending_event_is_told_to_the_microsecond_staged_or_not(start
     received = seconds(first.register({"n": 1}).expect(201).json["received_at"])
     eventually(lambda: oldest(service) == pytest.approx(received, abs=1e-6), "it is told")
     # Staged for a round that no authority seals; what comes behind it is later.
-    eventually(lambda: stores_count(service, "SELECT COUNT(*) FROM segments") == 1, "it is staged")
+    eventually(lambda: stores_count(service, "SELECT COUNT(*) FROM segments") > 0, "it is staged")
     first.register({"n": 2}).expect(201)
     second = service.new_channel().live
     second.register({"n": 1}).expect(201)

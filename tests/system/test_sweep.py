@@ -187,10 +187,10 @@ def copy_database(original, make):
         for path in original.data.glob("constancia.db*"):
             shutil.copy2(path, copy.data)
         return copy
-    name = f"{original.store.database}_copy"
-    original.store.cluster.primary.query(
-        f"CREATE DATABASE {name} TEMPLATE {original.store.database}", "postgres")
-    copy = make("copy", store__url=original.store.cluster.url(name))
+    name = original.store.cluster.create_database(f"{original.store.database}_copy",
+                                                  like=original.store.database)
+    copy = make("copy", store__url=original.store.cluster.url(name),
+                **({"store__sharded": "true"} if stores.DISTRIBUTED else {}))
     copy.data.mkdir(mode=0o700, exist_ok=True)
     copy_keys(original.data, copy.data)
     return copy
@@ -259,7 +259,7 @@ def test_a_restore_leaves_anothers_place_alone(services, content, tmp_path):
     assert other.stop() == 0
     found = content.names()
 
-    restored = services("restored")
+    restored = services("restored", prepared=False)
     done = run("store", "restore", "--live", backup, *restored.chosen())
     assert done.returncode != 0 and "belongs to another installation" in done.stderr
     manifest = json.loads((backup / "backup.json").read_text())
@@ -274,5 +274,6 @@ def test_a_restore_leaves_anothers_place_alone(services, content, tmp_path):
     assert len([name for name in content.names() if name.startswith("event/")]) == 1
     if stores.KIND == "postgresql":
         copy_keys(saved.data, restored.data)
+    restored.distribute()
     restored.start()
     assert restored.admin("store", "check")["valid"] is True
