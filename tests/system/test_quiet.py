@@ -109,10 +109,12 @@ def test_a_restored_copy_sends_nothing_until_it_is_woken(start, tmp_path):
         prepared = prepare(service, outside)
         service.admin("store", "backup", tmp_path / "backup")
         assert service.stop() == 0
-        copy = Service(tmp_path / "copy", rate__live=100000, rate__test=100000, **outside.settings())
+        copy = Service(tmp_path / "copy", prepared=False, rate__live=100000, rate__test=100000,
+                       **outside.settings())
         copy.data.parent.mkdir()
         done = run("store", "restore", tmp_path / "backup", *copy.chosen())
         assert done.returncode == 0 and "store wake" in done.stdout, done.stderr
+        copy.distribute()
         queue_mail(copy.store, prepared.account_id)
         copy_keys(service.data, copy.data)
         copy.start()

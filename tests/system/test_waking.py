@@ -43,10 +43,11 @@ def buyer(service, credits=6, threshold=5):
 @contextlib.contextmanager
 def restored(service, backup, directory, alter="", **settings):
     """A copy that serves and is quiet; the original has ended."""
-    copy = Service(directory / "copy", rate__live=100000, rate__test=100000, **settings)
+    copy = Service(directory / "copy", prepared=False, rate__live=100000, rate__test=100000, **settings)
     copy.data.parent.mkdir()
     done = run("store", "restore", backup, *copy.chosen())
     assert done.returncode == 0, done.stderr
+    copy.distribute()
     if alter:
         copy.store.change(alter)
     copy_keys(service.data, copy.data)
@@ -247,7 +248,7 @@ def test_a_restore_that_is_killed_behind_the_data_is_quiet(backup, tmp_path):
     tools.mkdir()
     (tools / "pg_restore").write_text(f'#!/bin/sh\n"{real}" "$@" && kill -9 $PPID\n')
     (tools / "pg_restore").chmod(0o755)
-    copy = Service(tmp_path / "copy", rate__live=1000)
+    copy = Service(tmp_path / "copy", prepared=False, rate__live=1000)
     copy.data.parent.mkdir()
     try:
         done = subprocess.run([BINARY, "store", "restore", backup, *copy.chosen()],
@@ -257,6 +258,7 @@ def test_a_restore_that_is_killed_behind_the_data_is_quiet(backup, tmp_path):
         assert copy.store.rows("SELECT count(*) FROM settings WHERE name = 'quiet'") == [["0"]]
         again = run("store", "restore", backup, *copy.chosen())
         assert again.returncode == 1 and "already" in again.stderr, again.stderr
+        copy.distribute()
         told = json.loads(run("store", "wake", "--dry-run", "--json", *copy.chosen()).stdout)
         assert told["quiet"] and "restored from the backup" in told["reason"], told
         told = json.loads(run("store", "wake", "--json", *copy.chosen()).stdout)
@@ -271,7 +273,7 @@ def test_a_restore_that_is_killed_before_can_be_repeated(backup, tmp_path):
     tools.mkdir()
     (tools / "pg_restore").write_text("#!/bin/sh\nkill -9 $PPID\n")
     (tools / "pg_restore").chmod(0o755)
-    copy = Service(tmp_path / "copy", rate__live=1000)
+    copy = Service(tmp_path / "copy", prepared=False, rate__live=1000)
     copy.data.parent.mkdir()
     try:
         done = subprocess.run([BINARY, "store", "restore", backup, *copy.chosen()],
@@ -298,7 +300,7 @@ def test_a_restore_that_fails_in_its_migration_is_quiet(backup, tmp_path):
     digest = subprocess.run(["sha256sum", path], capture_output=True, text=True, check=True).stdout
     manifest.update(store_sha256=digest.split()[0], store_bytes=path.stat().st_size)
     (backup / "backup.json").write_text(json.dumps(manifest))
-    copy = Service(tmp_path / "copy", rate__live=1000)
+    copy = Service(tmp_path / "copy", prepared=False, rate__live=1000)
     copy.data.parent.mkdir()
     done = run("store", "restore", backup, *copy.chosen())
     assert done.returncode != 0 and "schema" in done.stderr, done.stderr
