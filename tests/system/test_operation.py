@@ -458,13 +458,14 @@ def test_a_backup_taken_while_serving_can_be_brought_back(start, tmp_path):
     certify(channel.live, "later")
     later = channel.live.register({"later": 1}, "later").expect(201).json
     assert later["sequence"] == 7
-    restored = Service(tmp_path / "other", rate__live=100000, rate__test=100000)
+    restored = Service(tmp_path / "other", prepared=False, rate__live=100000, rate__test=100000)
     restored.data.parent.mkdir()
     done = run("store", "restore", "--live", tmp_path / "backup", "--json", *restored.chosen())
     assert done.returncode == 0, done.stderr
     assert restored.admin("store", "check")
     act = restored.admin("audit", "list", "--installation")["data"][0]
     assert act["operation"] == "store restore" and act["arguments"]["directory"] == str(tmp_path / "backup")
+    restored.distribute()
     shared = stores.KIND == "postgresql"
     if shared:
         said = run(*restored.serving(), *restored.chosen()).stderr
@@ -672,10 +673,11 @@ def test_a_missing_object_keeps_nothing_else_out_of_a_backup(start, tmp_path):
     assert "lacks 1 objects" in line["cause"]
     done = run("store", "backup", tmp_path / "alone", "--no-content", "--json", *service.chosen())
     assert done.returncode == 0 and noted(), "of the database, as it was asked for"
-    restored = Service(tmp_path / "other")
+    restored = Service(tmp_path / "other", prepared=False)
     restored.data.parent.mkdir()
     done = run("store", "restore", "--live", tmp_path / "backup", *restored.chosen())
     assert done.returncode == 0, done.stderr
+    restored.distribute()
     checked = run("store", "check", "--json", *restored.chosen())
     problems = json.loads(checked.stdout)["problems"]
     assert checked.returncode == 1 and len(problems) == 1 and str(name) in problems[0]

@@ -300,7 +300,7 @@ def test_a_restore_that_fails_in_its_migration_is_quiet(backup, tmp_path):
     digest = subprocess.run(["sha256sum", path], capture_output=True, text=True, check=True).stdout
     manifest.update(store_sha256=digest.split()[0], store_bytes=path.stat().st_size)
     (backup / "backup.json").write_text(json.dumps(manifest))
-    copy = Service(tmp_path / "copy", prepared=False, rate__live=1000)
+    copy = Service(tmp_path / "copy", rate__live=1000)
     copy.data.parent.mkdir()
     done = run("store", "restore", backup, *copy.chosen())
     assert done.returncode != 0 and "schema" in done.stderr, done.stderr
