@@ -83,7 +83,7 @@ static void show_end(void *context, const struct connection *connection)
 	if (connection->failed && !is_told(answers->config, connection->text))
 		config_add(answers->config, false, connection->setting, connection->text);
 	if (!answers->as_json) {
-		printf("%-10s %-7s %s (%lld ms)\n", connection->what, connection->failed ? "FAILED" : "ok",
+		printf("%-11s %-7s %s (%lld ms)\n", connection->what, connection->failed ? "FAILED" : "ok",
 		       connection->text, (long long)connection->took_us / 1000);
 		fflush(stdout);
 		return;

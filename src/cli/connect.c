@@ -127,24 +127,6 @@ static int judge_schema(const struct db_options *options, const char *schema, st
 	return result;
 }
 
-/* Those that have accounts' rows, where several do: each is asked what the first one was. */
-static void try_shard_servers(struct trial *trial, struct db *db)
-{
-	struct db_shard_server servers[DB_SHARD_SERVERS_MAX];
-	struct error error = {0};
-	size_t count = 0;
-	int result = db_ask_shard_servers(db, servers, DB_SHARD_SERVERS_MAX, &count, &error);
-	if (result) {
-		trial_begin(trial, "shards", "store.url");
-		trial_fail(trial, result, &error);
-	}
-	for (size_t i = 0; i < count; i++) {
-		trial_begin(trial, "shards", "store.require_replicas");
-		trial_end(trial, servers[i].result != 0, "%s%s%s", servers[i].name,
-		          servers[i].result ? ": " : "", servers[i].cause);
-	}
-}
-
 static void keep_first(void *context, bool warning, const char *setting, const struct error *error)
 {
 	struct refusal *first = context;
@@ -208,7 +190,7 @@ static void try_server(struct trial *trial)
 		          (long long)facts.ahead_us / 1000,
 		          facts.sees_standbys ? "" : "; the role lacks pg_read_all_stats");
 	if (trial->store_known)
-		try_shard_servers(trial, db);
+		try_servers(trial, db, *facts.schema != '\0');
 	db_close(db);
 }
 

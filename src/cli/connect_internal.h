@@ -21,6 +21,8 @@ void trial_end(struct trial *trial, bool failed, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 void trial_fail(struct trial *trial, int result, const struct error *error);
 
+/* Where tables are distributed: the coordinator, and each worker. */
+void try_servers(struct trial *trial, struct db *db, bool has_schema);
 /* Each authority, and what says whether its certificates were revoked. */
 void try_authorities(struct trial *trial);
 /* The roots that receivers of notices are verified by, where they are given. */

@@ -82,6 +82,7 @@ int db_count_replicas(struct db *db, struct db_replicas *ret, struct error *erro
 #define DB_SHARD_SERVERS_MAX 64
 struct db_shard_server {
 	char name[128];              /* host:port, as the others know it */
+	bool answered;               /* whatever it said */
 	int result;                  /* as db_ready's, of this one; else */
 	char cause[ERROR_CAUSE_MAX]; /* the reason */
 };

@@ -2,6 +2,7 @@
  * that whoever comes again goes on where it was broken off. */
 #include "store/acts.h"
 #include "store/schema.h"
+#include "store/servers.h"
 #include "store/transaction.h"
 
 #define BY_HASH "hs"
@@ -63,41 +64,51 @@ static int undo(struct db_connection *connection, size_t number, struct error *e
 }
 
 /* The writer's turn keeps other nodes' from doing the same. */
-static int distribute_one(struct db *db, size_t number, bool dry_run, bool *ret_done,
-                          struct error *error)
+static int distribute_one(struct db *db, size_t number, bool *ret_done, struct error *error)
 {
 	struct db_connection *connection = db_take_writer(db);
 	bool held = false, right = false;
 	int result = db_begin(connection, error);
-	if (!result && number == 0)
-		result = check_offered(connection, error);
 	if (!result)
 		result = read_kind(connection, number, &held, &right, error);
-	if (!result && held && !right && !dry_run)
+	if (!result && held && !right)
 		result = undo(connection, number, error);
-	if (!result && !right && !dry_run)
+	if (!result && !right)
 		result = db_run(connection, tables[number].statement, error);
-	if (!result && !right && !dry_run)
+	if (!result && !right)
 		result = db_commit(connection, error);
 	db_give(connection);
 	*ret_done = !result && !right;
 	return result;
 }
 
-static int distribute(struct db *db, bool dry_run, struct buf *out,
-                      const struct schema_progress *progress, struct error *error)
+static int distribute(struct db *db, struct buf *out, const struct schema_progress *progress,
+                      struct error *error)
 {
 	int result = OK;
 	for (size_t i = 0; i < TABLE_COUNT && !result; i++) {
 		bool done;
-		result = distribute_one(db, i, dry_run, &done, error);
+		result = distribute_one(db, i, &done, error);
 		if (!done)
 			continue;
 		buf_printf(out, "%s\n", tables[i].name);
-		if (!dry_run)
-			progress->tell(progress->context, "tables", (int64_t)i + 1, TABLE_COUNT);
+		progress->tell(progress->context, "tables", (int64_t)i + 1, TABLE_COUNT);
 	}
 	return result;
+}
+
+int servers_list_undistributed(struct db *db, struct buf *out, struct error *error)
+{
+	struct db_connection *reader = db_take_reader(db);
+	int result = check_offered(reader, error);
+	for (size_t i = 0; i < TABLE_COUNT && !result; i++) {
+		bool held, right;
+		result = read_kind(reader, i, &held, &right, error);
+		if (!result && !right)
+			buf_printf(out, "%s\n", tables[i].name);
+	}
+	db_give(reader);
+	return result ? result : buf_check(out);
 }
 
 /* Before anything is done: each table commits by itself, and whoever goes on after a failure
@@ -128,11 +139,11 @@ int store_distribute(const struct db_options *options, bool dry_run, struct act 
 	if (!result)
 		result = db_check_schema(db, false, error);
 	if (!result)
-		result = distribute(db, true, &planned, progress, error);
+		result = servers_list_undistributed(db, &planned, error);
 	if (!result && !dry_run && planned.size)
 		result = record(db, act, &planned, error);
 	if (!result && !dry_run)
-		result = distribute(db, false, out, progress, error);
+		result = distribute(db, out, progress, error);
 	else if (!result)
 		buf_add(out, planned.data, planned.size);
 	db_close(db);

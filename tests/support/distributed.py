@@ -27,12 +27,14 @@ SHARDS = 8
 SETTINGS = {
     "shared_preload_libraries": EXTENSION,
     "citus.shard_count": str(SHARDS),
-    "citus.node_conninfo": "sslmode=disable",
+    "citus.node_conninfo": "sslmode=disable connect_timeout=3 keepalives_idle=3 keepalives_interval=1 "
+                           "keepalives_count=3 tcp_user_timeout=6000",
     "max_worker_processes": "64",  # a daemon for each database
-    "max_prepared_transactions": "200",
+    "max_prepared_transactions": "300",
 }
-# What transactions set for themselves does not reach the workers.
-SESSIONS = {"synchronous_commit": "on", "lock_timeout": "5s", "jit": "off", "enable_seqscan": "off"}
+# What transactions set for themselves does not reach the workers. That commits are synchronous there is
+# their servers' own setting, which tests change.
+SESSIONS = {"lock_timeout": "5s", "jit": "off", "enable_seqscan": "off"}
 
 
 @functools.lru_cache
@@ -94,17 +96,34 @@ class Distributed:
                 cluster.create_database(name)
                 cluster.primary.query(f"CREATE EXTENSION {EXTENSION}", name)
             if cluster is not self.coordinator:
-                cluster.primary.query("".join(
-                    f"ALTER ROLE {ROLE} IN DATABASE {name} SET {setting} = '{value}';"
-                    for setting, value in SESSIONS.items()))
+                self.set_sessions(cluster, name)
         self.on_each(create)
         ask = self.coordinator.primary.query
+        ask(f"GRANT pg_read_all_settings TO {ROLE}")
         if not like:
             ask(f"SELECT citus_set_coordinator_host('127.0.0.1', {self.coordinator.primary.port})",
                 name)
             for worker in self.workers:
-                ask(f"SELECT citus_add_node('127.0.0.1', {worker.primary.port})", name)
+                self.make_known(worker, name)
         return name
+
+    def set_sessions(self, worker, name):
+        worker.primary.query("".join(f"ALTER ROLE {ROLE} IN DATABASE {name} SET {setting} = '{value}';"
+                                     for setting, value in SESSIONS.items()))
+
+    def make_known(self, worker, name):
+        self.coordinator.primary.query(f"SELECT citus_add_node('127.0.0.1', {worker.primary.port})", name)
+
+    def add_worker(self, name):
+        """One more, without shards yet, for that database."""
+        worker = Cluster(len(self.coordinator.standbys), settings=dict(self.coordinator.settings))
+        self.workers.append(worker)
+        worker.start()
+        worker.create_database(name)
+        worker.primary.query(f"CREATE EXTENSION {EXTENSION}", name)
+        self.set_sessions(worker, name)
+        self.make_known(worker, name)
+        return worker
 
     def create_prepared(self, binary):
         """One that is prepared, too. It is the copy of another, as distributing sixty tables takes

@@ -76,23 +76,27 @@ static void ask(struct pg_shard_server *server, const struct place *place)
 	server->question = connection->base.failure ? NULL : pg_query(query);
 }
 
-static void judge(struct pg_connection *connection, struct db_query *query)
+/* Whether it answered. */
+static bool judge(struct pg_connection *connection, struct db_query *query)
 {
-	if (!pg_step(query))
+	bool known = pg_step(query), answered = known && pg_integer(query, ANSWERED) != 0;
+	if (!known)
 		pg_fail(connection, ERR_UNAVAILABLE, "nobody knows it");
-	else if (pg_integer(query, ANSWERED) == 0)
+	else if (!answered)
 		pg_fail(connection, ERR_UNAVAILABLE, "%.*s", (int)pg_text(query, SAID).size,
 		        pg_text(query, SAID).data);
 	else
 		pg_judge_replicas(connection, pg_query(query)->result, "");
+	return answered;
 }
 
-static void hear(struct pg_shard_server *server, int64_t deadline_us)
+static bool hear(struct pg_shard_server *server, int64_t deadline_us)
 {
 	struct pg_connection *connection = server->connection;
 	struct pg_query *question = server->question;
+	bool answered = false;
 	if (!question)
-		return;
+		return false;
 	/* Of the last time: it was late. */
 	connection->base.failure = OK;
 	error_clear(&connection->base.error);
@@ -100,13 +104,14 @@ static void hear(struct pg_shard_server *server, int64_t deadline_us)
 	if (!pg_collect(connection, question, deadline_us > least_us ? deadline_us : least_us)) {
 		if (connection->pg) {
 			error_cause(&connection->base.error, ERR_UNAVAILABLE, "it does not answer");
-			return;
+			return false;
 		}
 	} else {
-		judge(connection, &question->base);
+		answered = judge(connection, &question->base);
 	}
 	server->question = NULL;
 	(void)!pg_end(&question->base, NULL);
+	return answered;
 }
 
 static int ask_all(struct pg_db *db, const struct place *places, size_t count,
@@ -121,7 +126,7 @@ static int ask_all(struct pg_db *db, const struct place *places, size_t count,
 	}
 	int64_t deadline_us = clock_monotonic_us() + ANSWER_WAIT_US;
 	for (size_t i = 0; i < count; i++) {
-		hear(servers[i], deadline_us);
+		items[i].answered = hear(servers[i], deadline_us);
 		const struct db_connection *connection = &servers[i]->connection->base;
 		items[i].result = connection->failure;
 		snprintf(items[i].name, sizeof items[i].name, "%s", servers[i]->name);

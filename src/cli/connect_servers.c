@@ -1,0 +1,73 @@
+/* What is wrong with the servers of a store whose tables are distributed: a line for each finding,
+ * or one that says what the server is. */
+#include <inttypes.h>
+
+#include "cli/connect_internal.h"
+#include "store/servers.h"
+
+struct server_trial {
+	struct trial *trial;
+	const char *what, *name;
+	size_t findings;
+};
+
+static void find(struct server_trial *server, const char *setting, const char *sentence)
+{
+	server->findings++;
+	trial_begin(server->trial, server->what, setting);
+	trial_end(server->trial, true, "%s: %s", server->name, sentence);
+}
+
+static void find_unready(void *context, const char *sentence)
+{
+	find(context, "store.sharded", sentence);
+}
+
+/* Asked once more only where that does not hang. */
+static void try_worker(struct trial *trial, struct db *db, const struct db_shard_server *found)
+{
+	struct server_trial server = {trial, "shards", found->name, 0};
+	struct error error = {0};
+	if (found->result)
+		find(&server, "store.require_replicas", found->cause);
+	int result =
+		found->answered ? servers_check_worker(db, found->name, find_unready, &server, &error) : OK;
+	if (result)
+		find(&server, "store.url", error_reason(&error, result));
+	if (server.findings)
+		return;
+	trial_begin(trial, server.what, "store.require_replicas");
+	trial_end(trial, false, "%s", found->name);
+}
+
+static void try_workers(struct trial *trial, struct db *db)
+{
+	struct db_shard_server servers[DB_SHARD_SERVERS_MAX];
+	struct error error = {0};
+	size_t count = 0;
+	int result = db_ask_shard_servers(db, servers, DB_SHARD_SERVERS_MAX, &count, &error);
+	if (result) {
+		trial_begin(trial, "shards", "store.url");
+		trial_fail(trial, result, &error);
+	}
+	for (size_t i = 0; i < count; i++)
+		try_worker(trial, db, &servers[i]);
+}
+
+void try_servers(struct trial *trial, struct db *db, bool has_schema)
+{
+	struct server_trial server = {trial, "coordinator", "coordinator", 0};
+	struct servers_coordinator own;
+	struct error error = {0};
+	int result = servers_check_coordinator(db, trial->settings->store_sharded, has_schema, &own,
+	                                       find_unready, &server, &error);
+	if (result)
+		find(&server, "store.url", error_reason(&error, result));
+	if (own.distributes && !server.findings) {
+		trial_begin(trial, server.what, "store.sharded");
+		trial_end(trial, false, "%s: %" PRId64 " shards on %" PRId64 " workers", own.name,
+		          own.shards, own.workers);
+	}
+	if (own.distributes)
+		try_workers(trial, db);
+}

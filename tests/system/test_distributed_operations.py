@@ -1,0 +1,257 @@
+"""What operators of a distributed store are told, and what they do to it: set up, found out what is
+missing, fail-over, another worker, backup."""
+
+import contextlib
+import json
+import subprocess
+
+import pytest
+
+import stores  # finds tests/support
+from client import BINARY
+from distributed import MISSING, Distributed, offered
+from postgres import ROLE
+from program import clean_environment
+
+pytestmark = [pytest.mark.postgresql, pytest.mark.skipif(not offered(), reason=MISSING)]
+
+
+def run(settings, *words, good=(0,)):
+    done = subprocess.run([BINARY, *words, *(f"--set={name}={value}" for name, value in settings.items())],
+                          env=clean_environment(), capture_output=True, text=True, check=False)
+    assert done.returncode in good, done.stdout + done.stderr
+    return done
+
+
+def found(settings):
+    """{(what, the problem)} of the store's servers, and the lines of those that are good."""
+    done = run(settings, "config", "check", "--connect", "--json", good=(0, 1))
+    told = json.loads(done.stdout)
+    servers = [one for one in told["connections"] if one["what"] in ("coordinator", "shards")]
+    problems = {one["text"] for one in servers if not one["ok"]}
+    assert problems <= {one["problem"] for one in told["findings"] if "problem" in one}
+    assert (done.returncode == 1) == (not told["valid"])
+    return problems, {one["text"] for one in servers if one["ok"]}
+
+
+# ---- what config check tells ----
+
+@pytest.fixture(scope="module")
+def servers():
+    with Distributed(standbys=1) as running:
+        yield running
+
+
+class Store:
+    """A database on them with all that the documentation asks for, and its settings."""
+
+    def __init__(self, servers, directory):
+        self.servers = servers
+        self.name = servers.create_database()
+        self.settings = {"store.url": servers.url(self.name), "store.sharded": "true",
+                         "store.require_replicas": 1, "service.data_dir": directory / "data",
+                         "tsa.url": "embedded:"}
+        run(self.settings, "init")
+        run(self.settings, "store", "distribute")
+
+    def ask(self, sql):
+        return self.servers.primary.query(sql, self.name)
+
+
+@pytest.fixture(scope="module")
+def store(servers, tmp_path_factory):
+    return Store(servers, tmp_path_factory.mktemp("store"))
+
+
+def named(cluster):
+    return f"127.0.0.1:{cluster.primary.port}"
+
+
+def all_is_well(store):
+    problems, good = found(store.settings)
+    assert problems == set()
+    assert good == {f"{named(store.servers.coordinator)}: 8 shards on 2 workers",
+                    *(named(worker) for worker in store.servers.workers)}
+
+
+def test_a_deployment_without_faults_has_none(store):
+    all_is_well(store)
+
+
+@pytest.mark.parametrize("setting, value, remedy", [
+    ("lock_timeout", "0", "'5s'"), ("jit", "on", "off"), ("enable_seqscan", "on", "off")])
+def test_what_sessions_of_a_worker_lack_is_told(store, setting, value, remedy):
+    """As it reaches them, whatever its configuration says."""
+    one, _ = store.servers.workers
+    role = f"ALTER ROLE {ROLE} IN DATABASE {store.name}"
+    one.primary.query(f"{role} RESET {setting}")
+    try:
+        problems, _ = found(store.settings)
+    finally:
+        one.primary.query(f"{role} SET {setting} = {remedy}")
+    assert problems == {f"{named(one)}: sessions have {setting} = {value}: {role} SET {setting} = {remedy}"}
+    all_is_well(store)
+
+
+def test_a_worker_whose_sessions_do_not_wait_is_told(store):
+    one, _ = store.servers.workers
+    role = f"ALTER ROLE {ROLE} IN DATABASE {store.name}"
+    one.primary.query(f"{role} SET synchronous_commit = 'local'")
+    try:
+        (problem,), _ = found(store.settings)
+    finally:
+        one.primary.query(f"{role} RESET synchronous_commit")
+    assert problem == f"{named(one)}: postgresql: the server's synchronous_commit is local, not on"
+
+
+def test_a_worker_without_its_standby_and_more_is_told_of_both(store):
+    one, _ = store.servers.workers
+    role = f"ALTER ROLE {ROLE} IN DATABASE {store.name}"
+    one.primary.query(f"{role} RESET jit")
+    one.standby.stop()
+    try:
+        problems, _ = found(store.settings)
+    finally:
+        one.standby.start()
+        one.primary.wait_for_standbys()
+        one.primary.query(f"{role} SET jit = off")
+    assert len(problems) == 2 and all(problem.startswith(named(one)) for problem in problems)
+    for words in ("0 synchronous standbys are connected", f"sessions have jit = on: {role} SET jit = off"):
+        assert any(words in problem for problem in problems)
+
+
+@pytest.mark.parametrize("at", ["coordinator", "worker"])
+def test_rights_that_are_missing_are_told(store, at):
+    cluster = store.servers.coordinator if at == "coordinator" else store.servers.workers[0]
+    who = "coordinator" if at == "coordinator" else named(cluster)
+    cluster.primary.query(f"REVOKE pg_read_all_stats FROM {ROLE}")
+    try:
+        problems, _ = found(store.settings)
+    finally:
+        cluster.primary.query(f"GRANT pg_read_all_stats TO {ROLE}")
+    assert f"{who}: the role lacks pg_read_all_stats: GRANT pg_read_all_stats TO {ROLE}" in problems
+
+
+@contextlib.contextmanager
+def configured(cluster, setting, value):
+    """Its primary runs with another value."""
+    before = cluster.settings[setting]
+    for given in (value, before):
+        cluster.settings[setting] = given
+        cluster.primary.stop()
+        cluster.primary.start()
+        cluster.primary.wait_for_standbys()
+        if given == value:
+            try:
+                yield
+            except BaseException:
+                cluster.settings[setting] = before
+                raise
+
+
+def test_a_worker_with_room_for_few_prepared_transactions_is_told(store):
+    one, _ = store.servers.workers
+    with configured(one, "max_prepared_transactions", "299"):
+        problems, _ = found(store.settings)
+    assert problems == {f"{named(one)}: max_prepared_transactions is 299, less than the coordinator's "
+                        "max_connections (300): raise it, on its standbys too"}
+
+
+def test_a_coordinator_that_would_wait_for_a_worker_is_told(store):
+    short = "sslmode=disable connect_timeout=3 keepalives_idle=3"
+    with configured(store.servers.coordinator, "citus.node_conninfo", short):
+        problems, _ = found(store.settings)
+        store.ask(f"REVOKE pg_read_all_settings FROM {ROLE}")
+        hidden, _ = found(store.settings)
+        store.ask(f"GRANT pg_read_all_settings TO {ROLE}")
+    assert problems == {"coordinator: citus.node_conninfo lacks keepalives_interval, keepalives_count, "
+                        "tcp_user_timeout: without them it does not find out in time that a worker was cut off"}
+    assert hidden == {"coordinator: citus.node_conninfo is hidden from this role: "
+                      f"GRANT pg_read_all_settings TO {ROLE}"}
+    all_is_well(store)
+
+
+def test_another_version_of_the_extension_is_told(store):
+    one, _ = store.servers.workers
+    version = one.primary.query("SELECT extversion FROM pg_extension WHERE extname = 'citus'", store.name)
+    change = "SET allow_system_table_mods = on; UPDATE pg_extension SET extversion = '{}' WHERE extname = 'citus'"
+    one.primary.query(change.format("13.2-0"), store.name)
+    try:
+        problems, _ = found(store.settings)
+    finally:
+        one.primary.query(change.format(version), store.name)
+    assert problems == {f"{named(one)}: the extension is '13.2-0', the coordinator's is '{version}': "
+                        "ALTER EXTENSION citus UPDATE"}
+
+
+REMEDY = "call citus_set_coordinator_host('HOST', PORT)"
+
+
+def test_a_coordinator_under_a_name_that_is_not_its_own_is_told(store):
+    """As one is that was promoted."""
+    coordinator = store.servers.coordinator
+    standby = f"127.0.0.1:{coordinator.standby.port}"
+    told = {}
+    for port, where in ((coordinator.standby.port, "standby"), (1, "nowhere"), (coordinator.primary.port, "own")):
+        store.ask(f"SELECT citus_set_coordinator_host('127.0.0.1', {port})")
+        told[where], _ = found(store.settings)
+    assert told["standby"] == {f"coordinator: its own name, {standby}, is that of another server: {REMEDY}"}
+    (problem,) = told["nowhere"]
+    assert problem.startswith("coordinator: its own name, 127.0.0.1:1, does not answer (") and REMEDY in problem
+    assert told["own"] == set()
+
+
+def test_servers_that_are_not_known_are_told(store):
+    name = store.servers.coordinator.create_database()
+    settings = {**store.settings, "store.url": store.servers.url(name)}
+    problems, _ = found(settings)
+    assert problems == {"coordinator: the database distributes no tables: CREATE EXTENSION citus, or leave "
+                        "store.sharded out"}
+    assert found({**settings, "store.sharded": "false"}) == (set(), set())
+    store.servers.primary.query("CREATE EXTENSION citus", name)
+    problems, _ = found(settings)
+    assert problems == {f"coordinator: it does not know its own name: {REMEDY}",
+                        "coordinator: it knows no worker: call citus_add_node('HOST', PORT) for each"}
+
+
+def test_a_distributed_store_without_the_setting_is_told(store):
+    problems, _ = found({**store.settings, "store.sharded": "false"})
+    assert problems == {"coordinator: its tables are distributed: store.sharded = true"}
+
+
+def test_tables_that_are_not_distributed_are_told(store):
+    store.ask(f"SET ROLE {ROLE}; SELECT undistribute_table('mails')")
+    problems, _ = found(store.settings)
+    assert problems == {"coordinator: tables that are not distributed as they are to be: 1, the first of them "
+                        "mails: constancia store distribute"}
+    run(store.settings, "store", "distribute")
+    all_is_well(store)
+
+
+def test_fewer_shards_than_workers_are_told(store, tmp_path):
+    servers = store.servers
+    name = servers.create_database()
+    servers.primary.query(f"ALTER DATABASE {name} SET citus.shard_count = 1")
+    settings = {**store.settings, "store.url": servers.url(name), "service.data_dir": tmp_path}
+    problems, _ = found(settings)
+    assert problems == {f"coordinator: citus.shard_count is 1 for 2 workers: ALTER DATABASE {name} SET "
+                        "citus.shard_count = 32"}
+    run(settings, "init")
+    run(settings, "store", "distribute")
+    few = ("coordinator: there are 1 shards for 2 workers, and none is ever divided: bring a backup into a "
+           "database with more (citus.shard_count)")
+    problems, _ = found(settings)
+    (lone,) = problems - {few}
+    assert few in problems and lone.endswith(": it has no shards: call citus_rebalance_start() on the coordinator")
+
+
+def test_shards_of_the_coordinator_are_told(store, tmp_path):
+    """As the extension makes them where it knows no worker yet."""
+    servers = store.servers
+    name = servers.coordinator.create_database()
+    servers.primary.query("CREATE EXTENSION citus", name)
+    settings = {**store.settings, "store.url": servers.url(name), "service.data_dir": tmp_path}
+    run(settings, "init")
+    run(settings, "store", "distribute")
+    problems, _ = found(settings)
+    assert any("it has 8 shards itself, which belong on workers" in problem for problem in problems), problems
