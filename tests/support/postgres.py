@@ -342,9 +342,9 @@ class Cluster:
             self.make_template()
             subprocess.run(["cp", "-a", os.path.join(self.template, "data"), self.primary.data],
                            check=True)
+            self.configure()
             self.primary.start()
-            self.primary.query("SET synchronous_commit TO local; "
-                               f"CREATE ROLE {ROLE} LOGIN; GRANT pg_read_all_stats TO {ROLE};")
+            self.make_role()
             for standby in self.standbys:
                 self.rebuild(standby)
             if self.replicated:
@@ -353,6 +353,14 @@ class Cluster:
             self.close()
             raise
         return self
+
+    def configure(self):
+        """Before the primary is started for the first time."""
+
+    def make_role(self):
+        """Before there are standbys."""
+        self.primary.query("SET synchronous_commit TO local; "
+                           f"CREATE ROLE {ROLE} LOGIN; GRANT pg_read_all_stats TO {ROLE};")
 
     def close(self):
         atexit.unregister(self.close)
