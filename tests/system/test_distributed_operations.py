@@ -1,19 +1,23 @@
 """What operators of a distributed store are told, and what they do to it: set up, found out what is
 missing, fail-over, another worker, backup."""
 
+import collections
 import contextlib
+import http.client
 import json
 import os
 import re
 import subprocess
 import textwrap
+import threading
+import time
 
 import pytest
 
 import stores  # finds tests/support
-from client import BINARY, ROOT, Administration, eventually
+from client import BINARY, ROOT, Administration, Client, eventually
 from distributed import MISSING, Distributed, offered
-from fleet import FleetNode
+from fleet import Fleet, FleetNode, gapless
 from ports import reserve_port
 from postgres import ROLE, Cluster, Server
 from program import Program, clean_environment
@@ -37,6 +41,10 @@ def found(settings):
     assert problems <= {one["problem"] for one in told["findings"] if "problem" in one}
     assert (done.returncode == 1) == (not told["valid"])
     return problems, {one["text"] for one in servers if one["ok"]}
+
+
+def is_sealed(channel, event):
+    return channel.live.get(f"/v1/events/{event['event_id']}").json["timestamp"]["type"] != "pending"
 
 
 # ---- what config check tells ----
@@ -427,8 +435,7 @@ def test_the_page_leads_from_nothing_to_a_certified_event(written, tmp_path):
         node.describe_self()
         channel = node.new_channel()
         event = channel.live.register({"a": 1}, "first").expect(201).json
-        eventually(lambda: channel.live.get(f"/v1/events/{event['event_id']}").json["timestamp"]["type"] !=
-                   "pending", "it is sealed")
+        eventually(lambda: is_sealed(channel, event), "it is sealed")
         made = channel.live.post("/v1/certifications", {"seq_from": 1, "seq_to": 1}, headers={
             "Idempotency-Key": "one"}).expect(202).json["certification_id"]
         eventually(lambda: channel.live.get(f"/v1/certifications/{made}").json["status"] == "completed",
@@ -479,3 +486,132 @@ def test_a_part_of_the_second_step_is_told(written, tmp_path, part, first, said)
         written.step(number, name, tolerant=True)
     told = shell("constancia config check --connect", written.settings(name, tmp_path), good=(1,))
     assert said in told, told
+
+
+# ---- what is done while clients register ----
+
+class Load(threading.Thread):
+    """One client of a channel at a node: each declaration is repeated until it is acknowledged."""
+
+    def __init__(self, node, channel, name):
+        super().__init__(daemon=True)
+        self.client, self.name = Client(node, channel.live_key["key"]), name
+        self.channel = channel
+        self.receipts, self.refused = {}, collections.Counter()
+        self.failure, self.stopping = None, False
+
+    def ask(self, ref):
+        try:
+            answer = self.client.register({"ref": ref}, ref)
+        except (OSError, http.client.HTTPException):
+            return False
+        if answer.status in (200, 201):
+            self.receipts[ref] = answer.json
+            return True
+        assert answer.status == 503 and answer.headers["Retry-After"], (answer.status, answer.body)
+        self.refused[answer.json["code"]] += 1
+        time.sleep(0.05)
+        return False
+
+    def run(self):
+        try:
+            while not self.stopping:
+                ref = f"{self.name}-{len(self.receipts)}"
+                eventually(lambda: self.ask(ref), f"{ref} is acknowledged", patience=120, pause=0)
+                time.sleep(0.05)
+        except BaseException as error:
+            self.failure = error
+
+
+@contextlib.contextmanager
+def loaded(fleet, channels):
+    """At each node, for each channel. Behind it nothing that was acknowledged is missing, nor in doubt."""
+    load = [Load(node, channel, f"{node.name}-{number}")
+            for node in fleet.nodes for number, channel in enumerate(channels)]
+    for one in load:
+        one.start()
+    try:
+        yield load
+        goes_on(load)
+    finally:
+        for one in load:
+            one.stopping = True
+        for one in load:
+            one.join()
+    assert [one.failure for one in load if one.failure] == []
+    held = dict(fleet.rows("SELECT client_ref, encode(chain_hash, 'hex') FROM events"))
+    for channel in channels:
+        receipts = {ref: receipt for one in load if one.channel is channel for ref, receipt in one.receipts.items()}
+        gapless(sorted(receipts.values(), key=lambda receipt: receipt["sequence"]))
+        assert all(held[ref] == receipt["chain_hash"] for ref, receipt in receipts.items())
+    fleet.check()
+
+
+def goes_on(load, by=5):
+    """Each client is acknowledged some more."""
+    before = [len(one.receipts) for one in load]
+    eventually(lambda: all(one.failure or len(one.receipts) >= count + by for one, count in zip(load, before)),
+               "registrations go on", patience=120)
+
+
+@pytest.fixture
+def own_servers():
+    """For what changes them for good."""
+    with Distributed(standbys=1, settings={"wal_level": "logical"}) as running:
+        yield running
+
+
+@pytest.fixture
+def fleet(own_servers, tmp_path):
+    made = Fleet(tmp_path, count=2, cluster=own_servers, store__require_replicas=1, store__sharded="true",
+                 store__commit_timeout="2s")
+    prepared = made.nodes[0].run("store", "distribute")
+    assert prepared.returncode == 0, prepared.stderr
+    with made:
+        yield made
+
+
+def one_on_each(servers, fleet):
+    """A channel on each worker."""
+    found = {}
+
+    def one_more():
+        channel = fleet.new_channel(credits=1000000)
+        found.setdefault(port_of(servers, fleet, channel), channel)
+        return len(found) == len(servers.workers)
+    eventually(one_more, "each worker has an account", pause=0)
+    return list(found.values())
+
+
+def port_of(servers, fleet, channel):
+    """Of the worker that has its account."""
+    return servers.primary.number(
+        "SELECT nodeport FROM pg_dist_placement JOIN pg_dist_node USING (groupid) WHERE shardid = "
+        "get_shard_id_for_distribution_column('accounts', (SELECT account FROM accounts WHERE "
+        f"account_id = '{channel.account_id}'))", fleet.database)
+
+
+def test_the_coordinator_and_a_worker_fail_over_under_load(own_servers, fleet):
+    servers = own_servers
+    with loaded(fleet, one_on_each(servers, fleet)) as load:
+        goes_on(load)
+        coordinator = servers.coordinator
+        coordinator.primary.kill()
+        old = coordinator.fail_over()
+        coordinator.rebuild(old)
+        goes_on(load)
+        # Not before: its commit waits for a standby, too.
+        (problem,) = found(fleet.nodes[0].settings)[0]
+        assert f"its own name, 127.0.0.1:{old.port}, is that of another server" in problem
+        servers.primary.query(f"SELECT citus_set_coordinator_host('127.0.0.1', {servers.primary.port})",
+                              fleet.database)
+        worker = servers.workers[0]
+        worker.primary.kill()
+        old = worker.fail_over()
+        servers.primary.query(
+            f"SELECT citus_update_node(nodeid, '127.0.0.1', {worker.primary.port}) FROM pg_dist_node "
+            f"WHERE nodeport = {old.port}", fleet.database)
+        worker.rebuild(old)
+    for cluster in servers.clusters:
+        cluster.primary.wait_for_standbys()
+    assert found(fleet.nodes[0].settings)[0] == set()

@@ -11,6 +11,7 @@ them. While a worker is away or hangs, others' accounts go on. Says that it is s
 """
 
 import sys
+import threading
 import time
 
 import postgres_faults  # which also finds tests/support
@@ -61,6 +62,7 @@ class DistributedTorture(PostgresTorture):
         channel = cli("channel", "create", "--account", account["account_id"], "--name", "spare",
                       "--declarant", "Torture", "--modality", "content")
         key = cli("key", "create", "--channel", channel["channel_id"], "--mode", "live")
+        self.spare_channel = channel["channel_id"]
         return Chain("spare", "spare", "content", "live", key["key"])
 
     def ports(self):
@@ -110,6 +112,9 @@ class DistributedTorture(PostgresTorture):
         """Its primary goes away for good; the coordinator is told of the standby."""
         worker = self.some_worker()
         worker.primary.kill()
+        self.promote(worker)
+
+    def promote(self, worker):
         old = worker.fail_over()
         self.cluster.primary.query(
             f"SELECT citus_update_node(nodeid, '127.0.0.1', {worker.primary.port}) FROM pg_dist_node "
@@ -134,16 +139,58 @@ class DistributedTorture(PostgresTorture):
             return
         worker.primary.kill()
         worker.standby.thaw()
-        old = worker.fail_over()
-        self.cluster.primary.query(
-            f"SELECT citus_update_node(nodeid, '127.0.0.1', {worker.primary.port}) FROM pg_dist_node "
-            f"WHERE nodeport = {old.port}", self.database)
-        worker.rebuild(old)
+        self.promote(worker)
 
     def restart_coordinator(self):
         self.cluster.primary.kill()
         time.sleep(self.random.uniform(0, 0.5))
         self.cluster.primary.start()
+
+    def fail_over_coordinator(self):
+        """Its primary goes away for good. Nodes find the standby by the address; its own name is told it once it
+        has a standby, for which the commit of that waits."""
+        self.cluster.primary.kill()
+        self.promote_coordinator()
+
+    def promote_coordinator(self):
+        old = self.cluster.coordinator.fail_over()
+        self.cluster.coordinator.rebuild(old)
+        self.wait_for_progress("registrations go on before the coordinator knows its name")
+        self.cluster.primary.query(f"SELECT citus_set_coordinator_host('127.0.0.1', {self.cluster.primary.port})",
+                                   self.database)
+
+    def freeze_coordinator(self):
+        self.cluster.primary.freeze()
+        time.sleep(self.random.uniform(0, 5))
+        self.cluster.primary.thaw()
+
+    def freeze_coordinators_standby(self):
+        standby = self.cluster.coordinator.standby
+        standby.freeze()
+        time.sleep(COMMIT_TIMEOUT + self.random.uniform(0.5, 2))
+        standby.thaw()
+
+    def cancel_on_coordinator(self):
+        """While its standby hangs, and sometimes takes over then; acts go on at the nodes, which commit there too."""
+        standby = self.cluster.coordinator.standby
+        acting = threading.Thread(target=self.act)
+        standby.freeze()
+        acting.start()
+        for _ in range(20):
+            self.cluster.primary.cancel_commits()
+            time.sleep(self.random.uniform(0, COMMIT_TIMEOUT / 4))
+        over = self.random.random() < 0.5
+        if over:
+            self.cluster.primary.kill()
+        standby.thaw()
+        acting.join()
+        if over:
+            self.promote_coordinator()
+
+    def act(self):
+        """Keys, whatever becomes of them: each is written on the coordinator and, with its act, on a worker."""
+        for node in self.nodes:
+            node.run("key", "create", "--channel", self.spare_channel, "--mode", "live")
 
     def harass_all(self):
         """Connections to the coordinator and to the workers end in the middle."""
@@ -152,8 +199,9 @@ class DistributedTorture(PostgresTorture):
             server.terminate_backends(self.database)
             time.sleep(self.random.uniform(0, 0.2))
 
-    FAULTS = (restart_worker, freeze_worker, fail_over_worker, freeze_workers_standby,
-              cancel_on_worker, restart_coordinator, harass_all, PostgresTorture.kill_nodes)
+    FAULTS = (restart_worker, freeze_worker, fail_over_worker, freeze_workers_standby, cancel_on_worker,
+              restart_coordinator, fail_over_coordinator, freeze_coordinator, freeze_coordinators_standby,
+              cancel_on_coordinator, harass_all, PostgresTorture.kill_nodes)
 
     # ---- what must hold after it ----
 
