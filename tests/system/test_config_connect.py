@@ -81,8 +81,9 @@ def world(tmp_path):
 def test_each_says_what_answered_and_nothing_stays_changed(world):
     connections, _ = world.connect(0)  # before `init`
     assert all(one["ok"] for one in connections.values()), connections
+    servers = {"coordinator", "shards"} if stores.DISTRIBUTED else set()
     assert connections.keys() == {"database", "content", "authority", "revocation", "mail", "payments",
-                                  "reports", "clock"}
+                                  "reports", "clock"} | servers
     assert "seven scripts" in connections["reports"]["text"]
     assert "name no place" in connections["revocation"]["text"]
     assert not world.s3.objects and not world.mail.messages and not world.provider.charges
