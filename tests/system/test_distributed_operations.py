@@ -615,3 +615,26 @@ def test_the_coordinator_and_a_worker_fail_over_under_load(own_servers, fleet):
     for cluster in servers.clusters:
         cluster.primary.wait_for_standbys()
     assert found(fleet.nodes[0].settings)[0] == set()
+
+
+def test_a_worker_more_takes_shards_under_load(own_servers, fleet):
+    servers = own_servers
+    channels = [channel for _ in range(4) for channel in one_on_each(servers, fleet)]
+    with loaded(fleet, channels) as load:
+        goes_on(load)
+        servers.add_worker(fleet.database)
+        before = {channel: port_of(servers, fleet, channel) for channel in channels}
+        assert any("has no shards" in problem for problem in found(fleet.nodes[0].settings)[0])
+        servers.primary.query("SELECT citus_rebalance_start()", fleet.database)
+        eventually(lambda: servers.primary.query(
+            "SELECT count(*) FROM pg_dist_background_job WHERE state NOT IN ('finished', 'failed')",
+            fleet.database) == "0", "shards are moved", patience=300, pause=1)
+        states = servers.primary.rows("SELECT DISTINCT status FROM pg_dist_background_task", fleet.database)
+        assert states == [["done"]], servers.primary.rows("SELECT * FROM pg_dist_background_task", fleet.database)
+        moved = [channel for channel in channels if port_of(servers, fleet, channel) != before[channel]]
+        assert moved, "some were moved"
+        goes_on(load)
+    for channel in moved:
+        event = channel.live.register({}, "behind it").expect(201).json
+        eventually(lambda: is_sealed(channel, event), "nodes find where it is, and seal it", patience=120)
+    assert found(fleet.nodes[0].settings)[0] == set()
