@@ -20,7 +20,7 @@ from distributed import MISSING, Distributed, offered
 from fleet import Fleet, FleetNode, gapless
 from ports import reserve_port
 from postgres import ROLE, Cluster, Server
-from program import Program, clean_environment
+from program import Program, clean_environment, copy_keys
 
 pytestmark = [pytest.mark.postgresql, pytest.mark.skipif(not offered(), reason=MISSING)]
 
@@ -638,3 +638,42 @@ def test_a_worker_more_takes_shards_under_load(own_servers, fleet):
         event = channel.live.register({}, "behind it").expect(201).json
         eventually(lambda: is_sealed(channel, event), "nodes find where it is, and seal it", patience=120)
     assert found(fleet.nodes[0].settings)[0] == set()
+
+
+# ---- backup ----
+
+class Restored(Fleet):
+    """One whose store is to come from a backup: nobody prepares it."""
+
+    def __init__(self, directory, cluster):
+        super().__init__(directory, count=0, cluster=cluster, store__require_replicas=1, store__sharded="true")
+        self.nodes.append(FleetNode(self, "node1"))
+
+
+def test_a_backup_comes_back_to_other_servers(own_servers, fleet, tmp_path):
+    """Taken while no service runs, as the page says."""
+    channels = one_on_each(own_servers, fleet)
+    receipts = {channel: [channel.live.register({"n": n}, f"{n}").expect(201).json for n in range(20)]
+                for channel in channels}
+    for node in fleet.nodes:
+        assert node.stop() == 0
+    backup = tmp_path / "backup"
+    fleet.nodes[0].admin("store", "backup", backup)
+    with Distributed(standbys=1) as others:
+        restored = Restored(tmp_path / "restored", others)
+        node = restored.nodes[0]
+        copy_keys(fleet.nodes[0].data, node.data)
+        for words in (("restore", "--live", backup), ("distribute",)):
+            done = node.run("store", *words)
+            assert done.returncode == 0, done.stderr
+        assert node.admin("store", "check")["valid"]
+        assert found(node.settings)[0] == set()
+        with restored:
+            for channel, before in receipts.items():
+                client = node.client(channel.live_key["key"])
+                for receipt in before:
+                    held = client.get(f"/v1/events/{receipt['event_id']}").expect(200).json
+                    assert (held["chain_hash"], held["sequence"]) == (receipt["chain_hash"], receipt["sequence"])
+                assert client.register({"n": 0}, "0").expect(200).json["event_id"] == before[0]["event_id"]
+                assert client.register({}, "behind it").expect(201).json["sequence"] == len(before) + 1
+            restored.check()
