@@ -76,6 +76,12 @@ static int gather(const struct command_line *line, const struct admin_operation 
 	return buf_check(writer->out);
 }
 
+static void warn_of_partial(const struct json *json)
+{
+	if (list_is_partial(json))
+		fputs("warning: some may be missing, as a server of the store is away\n", stderr);
+}
+
 /* 1 for a document that says that something is not valid, as `store check` may. */
 static int print_result(const struct command_line *line, const struct admin_operation *operation,
                         struct slice result)
@@ -101,6 +107,7 @@ static int print_result(const struct command_line *line, const struct admin_oper
 		error.code = code;
 		return command_fail(line, &error);
 	}
+	warn_of_partial(json);
 	const struct json *valid = json_member(json, "valid");
 	return valid && valid->type == JSON_FALSE;
 }
@@ -130,6 +137,7 @@ static int print_page(const struct admin_operation *operation, struct slice resu
 	code = buf_check(&text);
 	if (!code && (fwrite(text.data, 1, text.size, stdout) != text.size || fflush(stdout) != 0))
 		code = error_cause(error, ERR_IO, "writing to standard output");
+	warn_of_partial(json);
 	return code;
 }
 

@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "cli/command.h"
 #include "seal/evidence_record.h"
+#include "service/list.h"
 
 #define ARGUMENTS_LIMIT ((size_t)8 * 1024)
 #define PAGE_LIMIT ((size_t)16 << 20)
@@ -207,6 +208,8 @@ static int export_page(struct export *export, struct error *error)
 		result = administer(export->settings, list, buf_slice(&arguments), &page, error);
 	if (!result)
 		result = json_parse(&arena, buf_slice(&page), NULL, &json, error);
+	if (!result && list_is_partial(json))
+		result = error_cause(error, ERR_UNAVAILABLE, "acts are missing, as a server is away");
 	if (result)
 		return result;
 	const struct json *data = json_member(json, "data"), *more = json_member(json, "has_more");

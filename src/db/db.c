@@ -205,12 +205,28 @@ bool db_misses_servers(const struct db *db)
 	return db->sharded && db->driver->misses_servers && db->driver->misses_servers(db);
 }
 
+bool db_misses(struct db_connection *connection, int64_t account)
+{
+	return db_misses_servers(connection->db) && connection->db->driver->misses(connection, account);
+}
+
 int db_check_reach(struct db_connection *connection, int64_t account, struct error *error)
 {
-	const struct db *db = connection->db;
-	return db->sharded && db->driver->check_reach
-	           ? db->driver->check_reach(connection, account, error)
-	           : OK;
+	if (!db_misses(connection, account))
+		return OK;
+	struct error away;
+	(void)error_cause(&away, ERR_UNAVAILABLE, "the server that has the account's rows is away");
+	(void)db_fail(connection, &away);
+	return db_report(connection, error);
+}
+
+int db_fail(struct db_connection *connection, const struct error *error)
+{
+	if (!connection->failure)
+		connection->error = *error;
+	if (!connection->failure)
+		connection->failure = error->code;
+	return connection->failure;
 }
 
 int db_await_writes(struct db *db, struct error *error)

@@ -109,10 +109,14 @@ int db_ask_pieces(struct db *db, const char *const *parts, size_t count, db_foun
                   void *context, struct db_asked *ret, struct error *error) MUST_CHECK;
 /* Whether some server is known to be away. */
 bool db_misses_servers(const struct db *db);
-/* ERR_UNAVAILABLE where the account's rows are on a server that is known to be away: who waited for
- * it would hold up the others. db_keep_to_shard looks, too. */
+/* Whether the account's rows are on one of those. */
+bool db_misses(struct db_connection *connection, int64_t account);
+/* ERR_UNAVAILABLE where they are: who waited for it would hold up the others. db_keep_to_shard
+ * looks, too. */
 int db_check_reach(struct db_connection *connection, int64_t account, struct error *error)
 	MUST_CHECK;
+/* From here on every call answers this, as after a failure of the database's. */
+int db_fail(struct db_connection *connection, const struct error *error);
 
 /* OK once every transaction that wrote before the call is decided, and what it wrote is seen: a
  * commit that waits for its standby is not. Writes something of its own, replicated as a commit is.

@@ -32,7 +32,7 @@ struct db_driver {
 	int (*ask_pieces)(struct db *db, const char *const *parts, size_t count,
 	                  db_found_function *found, void *context, struct db_asked *ret,
 	                  struct error *error);
-	int (*check_reach)(struct db_connection *connection, int64_t account, struct error *error);
+	bool (*misses)(struct db_connection *connection, int64_t account);
 	bool (*misses_servers)(const struct db *db);
 	/* Optional: commits are never in doubt. */
 	int (*await_writes)(struct db *db, struct error *error);

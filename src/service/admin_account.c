@@ -93,7 +93,7 @@ static int run_list(const struct admin_call *call, struct json_writer *out, stru
 		account_members(out, &list.items[i]);
 		json_end_object(out);
 	}
-	list_end(out, list.more);
+	list_end_partial(out, list.more, list.partial);
 	return OK;
 }
 
@@ -277,7 +277,7 @@ static int run_threshold_list(const struct admin_call *call, struct json_writer 
 		json_boolean(out, "armed", list.items[i].armed);
 		json_end_object(out);
 	}
-	list_end(out, list.more);
+	list_end_partial(out, list.more, list.partial);
 	return OK;
 }
 

@@ -115,7 +115,7 @@ static int run_list(const struct admin_call *call, struct json_writer *out, stru
 	list_begin(out);
 	for (size_t i = 0; i < list.count && !result; i++)
 		result = add_act(&list.items[i], out);
-	list_end(out, list.more);
+	list_end_partial(out, list.more, list.partial);
 	return result;
 }
 

@@ -60,7 +60,7 @@ static int run_list(const struct admin_call *call, struct json_writer *out, stru
 		json_time(out, "created_at", item->created_at_us);
 		json_end_object(out);
 	}
-	list_end(out, list.more);
+	list_end_partial(out, list.more, list.partial);
 	return OK;
 }
 

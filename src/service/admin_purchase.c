@@ -122,7 +122,7 @@ static int run_purchase_list(const struct admin_call *call, struct json_writer *
 		purchase_members(out, &list.items[i]);
 		json_end_object(out);
 	}
-	list_end(out, list.more);
+	list_end_partial(out, list.more, list.partial);
 	return OK;
 }
 

@@ -242,7 +242,7 @@ static int run_session_list(const struct admin_call *call, struct json_writer *o
 		json_text(out, "agent", item->agent);
 		json_end_object(out);
 	}
-	list_end(out, list.more);
+	list_end_partial(out, list.more, list.partial);
 	return OK;
 }
 

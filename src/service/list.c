@@ -2,6 +2,7 @@
 
 #define ITEMS "data"
 #define MORE "has_more"
+#define PARTIAL "incomplete"
 
 void list_begin(struct json_writer *out)
 {
@@ -19,6 +20,19 @@ void list_end(struct json_writer *out, bool more)
 {
 	end(out, more);
 	json_end_object(out);
+}
+
+void list_end_partial(struct json_writer *out, bool more, bool partial)
+{
+	end(out, more);
+	if (partial)
+		json_boolean(out, PARTIAL, true);
+	json_end_object(out);
+}
+
+bool list_is_partial(const struct json *json)
+{
+	return json_member(json, PARTIAL) != NULL;
 }
 
 void list_end_with_cursor(struct json_writer *out, const char *next_cursor)

@@ -8,6 +8,10 @@
 /* What comes between are the list's items. */
 void list_begin(struct json_writer *out);
 void list_end(struct json_writer *out, bool more);
+/* partial: some may be missing, as they are on a server of the store that is away: then the
+ * envelope has "incomplete":true. */
+void list_end_partial(struct json_writer *out, bool more, bool partial);
+bool list_is_partial(const struct json *json);
 /* NULL: no more. */
 void list_end_with_cursor(struct json_writer *out, const char *next_cursor);
 /* The items, an array, and whether more follow; NULL when `json` is no list. */

@@ -339,6 +339,8 @@ bool people_owes_passkey(const struct session_view *session)
 	for (size_t i = 0; i < session->membership_count; i++)
 		asked |= session->memberships[i].passkeys_required &&
 		         (session->memberships[i].taken_up || &session->memberships[i] == session->chosen);
+	/* What is left out may ask for one. */
+	asked |= session->partial && session->passkeys > 0;
 	return asked && !session->by_passkey;
 }
 

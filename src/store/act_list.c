@@ -1,8 +1,10 @@
 #include "store/acts.h"
 #include "store/events/segments.h"
+#include "store/reach.h"
 #include "store/transaction.h"
 
 #define PAGE_BYTES ((size_t)4 << 20)
+#define BY_ACT REACH_PLACE("acts", "act_id")
 
 /* Where an act stands in the order. */
 struct place {
@@ -12,9 +14,10 @@ struct place {
 static int find_place(struct db_connection *connection, struct slice act_id, struct place *ret,
                       struct error *error)
 {
-	struct row row = {.query = db_query(connection, "SELECT at, account, number FROM acts"
-	                                                " WHERE act_id = $1")};
-	db_bind_text(row.query, act_id);
+	struct row row = {
+		.query = reach_query_one(
+			connection, BY_ACT, act_id,
+			REACH_TEXTS("SELECT at, account, number FROM acts WHERE act_id = $1", ""))};
 	bool found = db_step(row.query);
 	if (found)
 		*ret = (struct place){db_integer(row.query, 0), db_integer(row.query, 1),
@@ -23,14 +26,15 @@ static int find_place(struct db_connection *connection, struct slice act_id, str
 }
 
 /* Each with the segment that it is in, and that one's round. */
-#define SEALED(acts)                                                                               \
+#define SEALED(of, acts)                                                                           \
 	"SELECT t.act_id, t.document, t.chain_hash, t.account, t.number, s.segment_id, r.sealed_at,"   \
 	" r.authority, r.kind, r.round FROM (" acts ") t"                                              \
 	" LEFT JOIN segments s ON s.account = t.account"                                               \
 	" AND s.chain = CASE WHEN t.number > 0 THEN -2 ELSE -4 END AND s.number ="                     \
 	" (SELECT m.number FROM segments m WHERE m.account = t.account"                                \
 	" AND m.chain = CASE WHEN t.number > 0 THEN -2 ELSE -4 END AND m.first_sequence <="            \
-	" ABS(t.number) ORDER BY m.first_sequence DESC LIMIT 1) AND s.last_sequence >= ABS(t.number)"  \
+	" ABS(t.number)" of                                                                            \
+	" ORDER BY m.first_sequence DESC LIMIT 1) AND s.last_sequence >= ABS(t.number)"                \
 	" LEFT JOIN seal_rounds r ON r.round = s.round"
 _Static_assert(ACTS_CHAIN + 2 == 0 && URGENT_ACTS_CHAIN + 4 == 0, "as in SEALED");
 
@@ -46,20 +50,28 @@ _Static_assert(ACTS_CHAIN + 2 == 0 && URGENT_ACTS_CHAIN + 4 == 0, "as in SEALED"
 #define FORWARD " ORDER BY t.at, t.account, t.number"
 #define BACKWARD " ORDER BY t.at DESC, t.account DESC, t.number DESC"
 
+#define OF_SHARDS(place) SEALED(WORK_OF("m", "$9"), WANTED place " AND account = ANY($9)")
+#define PAGE(behind, order)                                                                        \
+	"SELECT account FROM {acts} WHERE at >= ? AND at < ? AND ? IN ('', operation)"                 \
+	" AND (at, account, number) " behind " (?, ?, ?) ORDER BY " order
+
 /* Acts are counted out before their segments are looked up; on shards, with them. */
 static struct db_query *ask(struct db_connection *connection, const struct act_filter *filter,
-                            int64_t account, const struct place *place)
+                            int64_t account, const struct place *place, struct work_of *of)
 {
 	bool ascending = filter->order == ORDER_ASCENDING;
 	struct db_query *query;
-	if (db_is_sharded(db_of(connection)))
-		query = ascending ? db_query(connection, SEALED(WANTED BEHIND) FORWARD " LIMIT $8")
-		                  : db_query(connection, SEALED(WANTED BEFORE) BACKWARD " LIMIT $8");
+	if (!of->anybodys)
+		query = ascending ? db_query(connection, OF_SHARDS(BEHIND) FORWARD " LIMIT $8")
+		                  : db_query(connection, OF_SHARDS(BEFORE) BACKWARD " LIMIT $8");
+	else if (db_is_sharded(db_of(connection)))
+		query = ascending ? db_query(connection, SEALED("", WANTED BEHIND) FORWARD " LIMIT $8")
+		                  : db_query(connection, SEALED("", WANTED BEFORE) BACKWARD " LIMIT $8");
 	else
-		query =
-			ascending
-				? db_query(connection, SEALED(WANTED BEHIND INNER_FORWARD " LIMIT $8") FORWARD)
-				: db_query(connection, SEALED(WANTED BEFORE INNER_BACKWARD " LIMIT $8") BACKWARD);
+		query = ascending ? db_query(connection,
+		                             SEALED("", WANTED BEHIND INNER_FORWARD " LIMIT $8") FORWARD)
+		                  : db_query(connection,
+		                             SEALED("", WANTED BEFORE INNER_BACKWARD " LIMIT $8") BACKWARD);
 	db_bind_integer(query, account);
 	db_bind_integer(query, filter->since_us == TIME_NONE ? 0 : filter->since_us);
 	db_bind_integer(query, filter->until_us == TIME_NONE ? INT64_MAX : filter->until_us);
@@ -68,7 +80,27 @@ static struct db_query *ask(struct db_connection *connection, const struct act_f
 	db_bind_integer(query, place->account);
 	db_bind_integer(query, place->number);
 	db_bind_integer(query, filter->limit + 1);
+	work_bind(query, of);
 	return query;
+}
+
+static int find_accounts(struct db_connection *connection, const struct act_filter *filter,
+                         int64_t account, const struct place *place, struct work_of *ret,
+                         struct error *error)
+{
+	const struct slice operation = filter->operation.data ? filter->operation : slice_of("");
+	const struct reach_value values[] = {
+		{.number = filter->since_us == TIME_NONE ? 0 : filter->since_us},
+		{.number = filter->until_us == TIME_NONE ? INT64_MAX : filter->until_us},
+		{.text = &operation},
+		{.number = place->at_us},
+		{.number = place->account},
+		{.number = place->number}};
+	bool ascending = filter->order == ORDER_ASCENDING;
+	return reach_find_page(connection, account,
+	                       ascending ? PAGE(">", "at, account, number")
+	                                 : PAGE("<", "at DESC, account DESC, number DESC"),
+	                       values, filter->limit + 1, ret, error);
 }
 
 static void read_act(struct row *row, struct act_record *ret)
@@ -102,8 +134,11 @@ int store_get_act(struct store *store, struct slice act_id, struct arena *arena,
 	if (result)
 		return result;
 	struct row row = {.arena = arena,
-	                  .query = db_query(connection, SEALED(COLUMNS " WHERE act_id = $1"))};
-	db_bind_text(row.query, act_id);
+	                  .query = reach_query_one(
+						  connection, BY_ACT, act_id,
+						  (struct reach_texts){SEALED("", COLUMNS " WHERE act_id = $1"),
+	                                           SEALED(" AND m.account = $2", COLUMNS
+	                                                  " WHERE act_id = $1 AND account = $2")})};
 	bool found = db_step(row.query);
 	struct act_record record = {0};
 	if (found)
@@ -118,7 +153,12 @@ static int read_page(struct db_connection *connection, const struct act_filter *
                      int64_t account, const struct place *place, struct arena *arena,
                      struct act_list *ret, struct error *error)
 {
-	struct row row = {.arena = arena, .query = ask(connection, filter, account, place)};
+	WORK_AUTO struct work_of of = {0};
+	int result = find_accounts(connection, filter, account, place, &of, error);
+	if (result)
+		return result;
+	ret->partial = of.partial;
+	struct row row = {.arena = arena, .query = ask(connection, filter, account, place, &of)};
 	struct act_record *item;
 	size_t bytes = 0;
 	while (!row.failed && db_step(row.query)) {

@@ -8,14 +8,25 @@
 #include "store/forms.h"
 #include "store/people/people.h"
 #include "store/people/standing.h"
+#include "store/reach.h"
 #include "store/transaction.h"
-#include "store/work.h"
 
 #define MEMBERS_MAX 8
 #define NUMBER_TRIES 20
 #define VALUE_MAX ((size_t)64 * 1024)
 
-#define AS_IT_IS {NULL, NULL, NULL}, NULL
+#define MEMBERSHIP_TEXT                                                                            \
+	"SELECT m.account, m.role FROM memberships m JOIN users u ON u.user_id = m.user_id"            \
+	" JOIN accounts a ON a.account = m.account"                                                    \
+	" WHERE u.email = LOWER(CAST($1 AS TEXT)) AND a.account_id = $2"
+#define ON_NO_SHARD                                                                                \
+	{                                                                                              \
+		NULL, NULL, NULL                                                                           \
+	}
+#define MEMBERSHIP                                                                                 \
+	{                                                                                              \
+		MEMBERSHIP_TEXT, MEMBERSHIP_TEXT " AND a.account = $3"                                     \
+	}
 
 /* What acts name, by the arguments that name it: the statement gives its account first and then the
  * members. A member's type stands behind its name: t text, i integer, b boolean, m a time, u an
@@ -23,104 +34,85 @@
 static const struct subject {
 	const char *kind;
 	const char *argument;
-	const char *sql;
+	struct reach_texts sql;
 	const char *members[MEMBERS_MAX];
-	/* While a server is away: where the account is looked for, and the statement with it. */
-	struct work_place place;
-	const char *sql_there;
+	struct reach_place place;
 } subjects[] = {
 	{"account",
      "account",
-     "SELECT account, name, email, language, rate_live, unpaid_limit, suspended, disabled,"
-     " passkeys_required"
-     " FROM accounts WHERE account_id = $1",
+     REACH_BOTH("SELECT account, name, email, language, rate_live, unpaid_limit, suspended,"
+                " disabled, passkeys_required FROM accounts WHERE account_id = $1",
+                ""),
      {"name:t", "email:t", "language:t", "rate:i", "unpaid_limit:i", "suspended:b", "disabled:b",
       "passkeys_required:b"},
-     {"accounts", "account_id = ", ""},
-     "SELECT account, name, email, language, rate_live, unpaid_limit, suspended, disabled,"
-     " passkeys_required"
-     " FROM accounts WHERE account_id = $1"
-     " AND account = $2"},
+     REACH_AT("accounts", "account_id")},
 	{"billing",
      "account",
-     "SELECT b.account, b.country, b.region, b.tax_rate, b.customer, b.payment_method"
-     " FROM accounts a JOIN account_billing b ON b.account = a.account WHERE a.account_id = $1",
+     REACH_BOTH("SELECT b.account, b.country, b.region, b.tax_rate, b.customer, b.payment_method"
+                " FROM accounts a JOIN account_billing b ON b.account = a.account"
+                " WHERE a.account_id = $1",
+                "a."),
      {"country:t", "region:t", "tax_rate_hundredths:i", "customer:t", "payment_method:t"},
-     {"accounts", "account_id = ", ""},
-     "SELECT b.account, b.country, b.region, b.tax_rate, b.customer, b.payment_method"
-     " FROM accounts a JOIN account_billing b ON b.account = a.account WHERE a.account_id = $1"
-     " AND a.account = $2"},
+     REACH_AT("accounts", "account_id")},
 	{"topup",
      "account",
-     "SELECT t.account, t.enabled, t.threshold, t.pack_id, t.daily_max"
-     " FROM accounts a JOIN topups t ON t.account = a.account WHERE a.account_id = $1",
+     REACH_BOTH("SELECT t.account, t.enabled, t.threshold, t.pack_id, t.daily_max"
+                " FROM accounts a JOIN topups t ON t.account = a.account WHERE a.account_id = $1",
+                "a."),
      {"enabled:b", "threshold:i", "pack_id:t", "daily_max:i"},
-     {"accounts", "account_id = ", ""},
-     "SELECT t.account, t.enabled, t.threshold, t.pack_id, t.daily_max"
-     " FROM accounts a JOIN topups t ON t.account = a.account WHERE a.account_id = $1"
-     " AND a.account = $2"},
-	{"membership",
-     "user",
-     "SELECT m.account, m.role FROM memberships m JOIN users u ON u.user_id = m.user_id"
-     " JOIN accounts a ON a.account = m.account"
-     " WHERE u.email = LOWER(CAST($1 AS TEXT)) AND a.account_id = $2",
-     {"role:t"},
-     AS_IT_IS},
-	{"membership",
-     "email",
-     "SELECT m.account, m.role FROM memberships m JOIN users u ON u.user_id = m.user_id"
-     " JOIN accounts a ON a.account = m.account"
-     " WHERE u.email = LOWER(CAST($1 AS TEXT)) AND a.account_id = $2",
-     {"role:t"},
-     AS_IT_IS},
+     REACH_AT("accounts", "account_id")},
+	{"membership", "user", MEMBERSHIP, {"role:t"}, REACH_AT("accounts", "account_id")},
+	{"membership", "email", MEMBERSHIP, {"role:t"}, REACH_AT("accounts", "account_id")},
 	{"session",
      "session",
-     "SELECT account, ended_at FROM sessions WHERE session_id = $1",
+     {"SELECT account, ended_at FROM sessions WHERE session_id = $1", NULL},
      {"ended_at:m"},
-     AS_IT_IS},
+     ON_NO_SHARD},
 	{"channel",
      "channel",
-     "SELECT account, suspended, config_version FROM channels WHERE channel_id = $1",
+     REACH_BOTH("SELECT account, suspended, config_version FROM channels WHERE channel_id = $1",
+                ""),
      {"suspended:b", "config_version:i"},
-     {"channels", "channel_id = ", ""},
-     "SELECT account, suspended, config_version FROM channels WHERE channel_id = $1"
-     " AND account = $2"},
+     REACH_AT("channels", "channel_id")},
 	{"key",
      "key",
-     "SELECT account, revoked_at, expires_at FROM api_keys WHERE key_id = $1",
+     {"SELECT account, revoked_at, expires_at FROM api_keys WHERE key_id = $1", NULL},
      {"revoked_at:m", "expires_at:m"},
-     AS_IT_IS},
+     ON_NO_SHARD},
 	{"limit",
      "limit",
-     "SELECT account, period, max_events, action FROM consumption_limits WHERE limit_id = $1",
+     REACH_BOTH("SELECT account, period, max_events, action FROM consumption_limits"
+                " WHERE limit_id = $1",
+                ""),
      {"period:t", "max_events:i", "action:t"},
-     AS_IT_IS},
+     REACH_AT("consumption_limits", "limit_id")},
 	{"threshold",
      "threshold",
-     "SELECT account, credits FROM balance_thresholds WHERE threshold_id = $1",
+     REACH_BOTH("SELECT account, credits FROM balance_thresholds WHERE threshold_id = $1", ""),
      {"credits:i"},
-     AS_IT_IS},
+     REACH_AT("balance_thresholds", "threshold_id")},
 	{"endpoint",
      "endpoint",
-     "SELECT account, url, types, secret_version, disabled_at, deleted_at FROM webhook_endpoints"
-     " WHERE endpoint_id = $1",
+     REACH_BOTH("SELECT account, url, types, secret_version, disabled_at, deleted_at"
+                " FROM webhook_endpoints WHERE endpoint_id = $1",
+                ""),
      {"url:u", "types:t", "secret_version:i", "disabled_at:m", "deleted_at:m"},
-     AS_IT_IS},
+     REACH_AT("webhook_endpoints", "endpoint_id")},
 	{"pack",
      "pack",
-     "SELECT account, withdrawn_at FROM packs WHERE pack_id = $1",
+     REACH_BOTH("SELECT account, withdrawn_at FROM packs WHERE pack_id = $1", ""),
      {"withdrawn_at:m"},
-     AS_IT_IS},
+     REACH_AT("packs", "pack_id")},
 	{"purchase",
      "sale",
-     "SELECT account, state FROM purchases WHERE sale_id = $1",
+     REACH_BOTH("SELECT account, state FROM purchases WHERE sale_id = $1", ""),
      {"state:t"},
-     AS_IT_IS},
+     REACH_AT("purchases", "sale_id")},
 	{"certification",
      "certification",
-     "SELECT account, status FROM certifications WHERE certification_id = $1",
+     REACH_BOTH("SELECT account, status FROM certifications WHERE certification_id = $1", ""),
      {"status:t"},
-     AS_IT_IS},
+     REACH_AT("certifications", "certification_id")},
 };
 #define SUBJECTS (sizeof subjects / sizeof *subjects)
 
@@ -228,6 +220,11 @@ void act_made(struct db_connection *connection, const char *name, const char *id
 	add_made(connection, name, id, 0);
 }
 
+void act_made_account(struct db_connection *connection, const char *account_id, int64_t account)
+{
+	add_made(connection, "account_id", account_id, account);
+}
+
 void act_told(struct db_connection *connection, const char *name, int64_t number)
 {
 	add_made(connection, name, "", number);
@@ -268,24 +265,29 @@ static const char *value_of(struct db_query *query, int column, char type, struc
 	return buf_check(&text) ? NULL : arena_copy(arena, text.data, text.size);
 }
 
+/* known: whose it is, where this transaction made it: nobody else sees it yet. */
 static int look_at(struct db_connection *connection, size_t index, struct slice id,
-                   const struct act *act, struct act_subjects *ret, struct error *error)
+                   const int64_t *known, const struct act *act, struct act_subjects *ret,
+                   struct error *error)
 {
 	const struct subject *subject = &subjects[index];
-	bool there = subject->sql_there && db_misses_servers(db_of(connection));
-	int64_t account = 0;
-	int located = there ? work_locate(db_of(connection), &subject->place, id, &account, error) : OK;
-	if (located)
-		return located == ERR_NOT_FOUND ? OK : located;
-	struct db_query *query = db_query(connection, there ? subject->sql_there : subject->sql);
-	bool failed = false;
 	struct slice account_id = slice_of("");
-	db_bind_text(query, id);
-	if (strstr(subject->sql, "$2")) { /* what it is within the account that is named, too */
+	bool of_account = strstr(subject->sql.all, "$2"); /* what it is within the named one, too */
+	int64_t account = known ? *known : 0;
+	if (of_account)
 		(void)json_get_text(act->arguments, "account", &account_id);
+	if (of_account && !account_id.size)
+		return OK;
+	bool located = subject->place.table && db_misses_servers(db_of(connection)) &&
+	               (known || reach_locates(connection, &subject->place,
+	                                       of_account ? account_id : id, &account));
+	struct db_query *query =
+		db_query(connection, located ? subject->sql.located : subject->sql.all);
+	bool failed = false;
+	db_bind_text(query, id);
+	if (of_account)
 		db_bind_text(query, account_id);
-	}
-	if (there)
+	if (located)
 		db_bind_integer(query, account);
 	if (db_step(query)) {
 		ret->of[index].there = true;
@@ -312,15 +314,20 @@ static int look(struct db_connection *connection, struct act *act, struct act_su
 	for (size_t i = 0; i < SUBJECTS && !result; i++) {
 		struct slice id;
 		char made_name[32];
+		const int64_t *known = NULL;
 		snprintf(made_name, sizeof made_name, "%s_id", subjects[i].kind);
 		bool named = json_get_text(act->arguments, subjects[i].argument, &id) && id.size;
 		for (size_t at = 0; at < act->made_count && !named; at++)
 			if (strcmp(act->made[at].name, made_name) == 0) {
 				named = true;
 				id = slice_of(act->made[at].id);
+				known = act->made[at].number ? &act->made[at].number : &ret->account;
 			}
+		bool of_first = strcmp(subjects[i].argument, subjects[0].argument) == 0;
+		if (named && of_first && ret->of[0].there)
+			known = &ret->account;
 		if (named)
-			result = look_at(connection, i, id, act, ret, error);
+			result = look_at(connection, i, id, known, act, ret, error);
 	}
 	return result;
 }

@@ -156,6 +156,7 @@ struct act_list {
 	struct act_record *items;
 	size_t count;
 	bool more;
+	bool partial; /* a server is away that may have some, too */
 };
 struct act_filter {
 	struct slice account_id; /* empty: of all */

@@ -2,9 +2,12 @@
 
 #include <stdio.h>
 
+#include "store/reach.h"
 #include "store/transaction.h"
 
 /* ---- certifications ---- */
+
+#define BY_CERTIFICATION REACH_PLACE("certifications", "certification_id")
 
 int store_locate_certification(struct store *store, struct slice certification_id,
                                int64_t *ret_account, int64_t *ret_chain, struct error *error)
@@ -13,9 +16,11 @@ int store_locate_certification(struct store *store, struct slice certification_i
 	int result = begin_read(store, &connection, error);
 	if (result)
 		return result;
-	struct row row = {.query = db_query(connection, "SELECT account, chain FROM certifications"
-	                                                " WHERE certification_id = $1")};
-	db_bind_text(row.query, certification_id);
+	struct row row = {
+		.query = reach_query_one(
+			connection, BY_CERTIFICATION, certification_id,
+			REACH_TEXTS("SELECT account, chain FROM certifications WHERE certification_id = $1",
+	                    ""))};
 	bool found = db_step(row.query);
 	if (found) {
 		*ret_account = db_integer(row.query, 0);
@@ -25,14 +30,17 @@ int store_locate_certification(struct store *store, struct slice certification_i
 	                row_end(&row, found, MSG_STORE_NO_CERTIFICATION, certification_id, error));
 }
 
+#define RETRIED(now, of)                                                                           \
+	"SELECT account, certification, status, lease IS NOT NULL AND next_attempt_at > " now          \
+	" FROM certifications WHERE certification_id = $1" of
+
 static int retry_certification(struct db_connection *connection, struct slice certification_id,
                                int64_t now_us, struct error *error)
 {
-	struct row row = {.query = db_query(connection,
-	                                    "SELECT account, certification, status, lease IS NOT NULL"
-	                                    " AND next_attempt_at > $2 FROM certifications"
-	                                    " WHERE certification_id = $1")};
-	db_bind_text(row.query, certification_id);
+	struct row row = {
+		.query = reach_query_one(
+			connection, BY_CERTIFICATION, certification_id,
+			(struct reach_texts){RETRIED("$2", ""), RETRIED("$3", " AND account = $2")})};
 	db_bind_integer(row.query, now_us);
 	bool found = db_step(row.query);
 	int64_t account = 0, certification = 0;
@@ -133,10 +141,12 @@ int store_inspect_segment(struct store *store, struct slice segment_id, struct a
 	int result = begin_read(store, &connection, error);
 	if (result)
 		return result;
-	struct row row = {.arena = arena,
-	                  .query = db_query(connection, SEGMENT_COLUMNS ", s.document" SEGMENT_SOURCE
-	                                                                " WHERE s.segment_id = $1")};
-	db_bind_text(row.query, segment_id);
+	struct row row = {
+		.arena = arena,
+		.query = reach_query_one(connection, REACH_PLACE("segments", "segment_id"), segment_id,
+	                             REACH_TEXTS(SEGMENT_COLUMNS ", s.document" SEGMENT_SOURCE
+	                                                         " WHERE s.segment_id = $1",
+	                                         "s."))};
 	struct segment_summary summary;
 	bool found = db_step(row.query);
 	if (found) {

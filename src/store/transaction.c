@@ -4,7 +4,7 @@
 
 #include "store/acts.h"
 #include "store/people/standing.h"
-#include "store/work.h"
+#include "store/reach.h"
 
 int begin_write(struct store *store, struct db_connection **ret_connection, struct error *error)
 {
@@ -172,56 +172,25 @@ void *list_add(struct row *row, void *items_pointer, size_t *count, bool *more, 
 	return *items + (*count)++ * item_size;
 }
 
-/* By one of the server's that are there. */
-static int locate(struct db_connection *connection, const struct work_place *place, struct slice id,
-                  enum message what, int64_t *ret_account, struct error *error)
-{
-	int result = work_locate(db_of(connection), place, id, ret_account, error);
-	return result == ERR_NOT_FOUND ? not_found(what, id, error) : result;
-}
-
-#define ACCOUNT_NUMBERS "SELECT account FROM accounts WHERE account_id = $1"
-
 int find_account_number(struct db_connection *connection, struct slice account_id,
                         int64_t *ret_account, struct error *error)
 {
-	static const struct work_place place = {"accounts", "account_id = ", ""};
-	bool locates = db_misses_servers(db_of(connection));
-	int64_t located = 0;
-	int result = locates
-	                 ? locate(connection, &place, account_id, MSG_STORE_NO_ACCOUNT, &located, error)
-	                 : OK;
-	if (result)
-		return result;
-	struct row row = {.query = locates ? db_query(connection, ACCOUNT_NUMBERS " AND account = $2")
-	                                   : db_query(connection, ACCOUNT_NUMBERS)};
-	db_bind_text(row.query, account_id);
-	if (locates)
-		db_bind_integer(row.query, located);
+	struct row row = {.query = reach_query_one(
+						  connection, REACH_PLACE("accounts", "account_id"), account_id,
+						  REACH_TEXTS("SELECT account FROM accounts WHERE account_id = $1", ""))};
 	bool found = db_step(row.query);
 	if (found)
 		*ret_account = db_integer(row.query, 0);
 	return row_end(&row, found, MSG_STORE_NO_ACCOUNT, account_id, error);
 }
 
-#define CHANNEL_NUMBERS "SELECT account, channel FROM channels WHERE channel_id = $1"
-
 int find_channel_number(struct db_connection *connection, struct slice channel_id,
                         int64_t *ret_account, int64_t *ret_channel, struct error *error)
 {
-	static const struct work_place place = {"channels", "channel_id = ", ""};
-	bool locates = db_misses_servers(db_of(connection));
-	int64_t account = 0;
-	int located =
-		locates ? locate(connection, &place, channel_id, MSG_STORE_NO_CHANNEL, &account, error)
-				: OK;
-	if (located)
-		return located;
-	struct row row = {.query = locates ? db_query(connection, CHANNEL_NUMBERS " AND account = $2")
-	                                   : db_query(connection, CHANNEL_NUMBERS)};
-	db_bind_text(row.query, channel_id);
-	if (locates)
-		db_bind_integer(row.query, account);
+	struct row row = {
+		.query = reach_query_one(
+			connection, REACH_PLACE("channels", "channel_id"), channel_id,
+			REACH_TEXTS("SELECT account, channel FROM channels WHERE channel_id = $1", ""))};
 	bool found = db_step(row.query);
 	if (found) {
 		*ret_account = db_integer(row.query, 0);

@@ -23,6 +23,7 @@ int end_read(struct db_connection *connection, int code) MUST_CHECK;
 /* What the act that is under way in this transaction (store/acts.h), if any, made: identifiers that
  * nobody has given. `name` is a literal. */
 void act_made(struct db_connection *connection, const char *name, const char *id);
+void act_made_account(struct db_connection *connection, const char *account_id, int64_t account);
 /* The same for a number that came of it. */
 void act_told(struct db_connection *connection, const char *name, int64_t number);
 /* For begin_write and end_write: checks the user's standing, and notes how what the act names

@@ -9,7 +9,6 @@
  * of which is found by asking; anything else may wait for hours for its time, and is no hurry. */
 #define FRESH_IDLE_US (2 * US_PER_SECOND)
 #define FRESH_BUSY_US INT64_C(500000)
-#define LOCATE_TEXT_MAX ((size_t)4096)
 
 #define ACCOUNTS_OF(rows) "SELECT DISTINCT account FROM " rows DB_PART_ACCOUNTS
 static const char *const parts[WORK_KINDS] = {
@@ -133,60 +132,4 @@ void work_bind(struct db_query *query, struct work_of *of)
 {
 	if (!of->anybodys)
 		db_bind_array(query, &of->accounts);
-}
-
-/* ---- one row ---- */
-
-struct located {
-	bool found;
-	int64_t account;
-};
-
-static void note_located(void *context, size_t part, int64_t account)
-{
-	(void)part;
-	*(struct located *)context = (struct located){true, account};
-}
-
-/* As a literal of SQL, with the braces that stand for tables kept out. */
-static bool add_literal(struct buf *text, struct slice value)
-{
-	buf_add(text, "'", 1);
-	for (size_t i = 0; i < value.size; i++) {
-		char c = value.data[i];
-		if (c == '{' || c == '\\' || c == '\0' || (signed char)c < 0)
-			return false;
-		buf_add(text, "''", c == '\'' ? 2 : 0);
-		if (c != '\'')
-			buf_add(text, &c, 1);
-	}
-	buf_add(text, "'", 1);
-	return true;
-}
-
-int work_locate(struct db *db, const struct work_place *place, struct slice value,
-                int64_t *ret_account, struct error *error)
-{
-	struct located located = {0};
-	struct db_asked asked;
-	BUF_AUTO struct buf text;
-	buf_init(&text, LOCATE_TEXT_MAX);
-	buf_printf(&text, "SELECT account FROM {%s} WHERE %s", place->table, place->before);
-	if (!add_literal(&text, value))
-		return ERR_NOT_FOUND; /* no identifier of ours */
-	buf_printf(&text, "%s" DB_PART_ACCOUNTS, place->after);
-	int result = buf_check(&text);
-	if (result)
-		return result == ERR_TOO_LARGE ? ERR_NOT_FOUND : result;
-	const char *const part = text.data;
-	result = db_ask_pieces(db, &part, 1, note_located, &located, &asked, error);
-	if (!result && !asked.distributed)
-		return ERR_USAGE;
-	if (!result && located.found)
-		*ret_account = located.account;
-	else if (!result)
-		result = asked.all
-		             ? ERR_NOT_FOUND
-		             : error_cause(error, ERR_UNAVAILABLE, "it may be on a server that is away");
-	return result;
 }

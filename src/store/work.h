@@ -26,12 +26,14 @@ void work_close(struct store *store);
 
 struct work_of {
 	bool anybodys;            /* nobody was asked: a listing is of all accounts */
+	bool partial;             /* reach_find_page: a server is away that may have some, too */
 	struct db_array accounts; /* else of these, if any */
 };
 /* As it was a moment ago. The caller frees what he got (work_free), also after a failure. */
 int work_find(struct store *store, enum work kind, struct work_of *ret, struct error *error)
 	MUST_CHECK;
 void work_free(struct work_of *of);
+#define WORK_AUTO __attribute__((cleanup(work_free)))
 static inline bool work_is_nobodys(const struct work_of *of)
 {
 	return !of->anybodys && of->accounts.count == 0;
@@ -45,15 +47,5 @@ bool work_is_of_all(struct store *store);
 #define WORK_OF(alias, parameter) " AND " alias ".account = ANY(" parameter ")"
 /* Unless it is anybody's. */
 void work_bind(struct db_query *query, struct work_of *of);
-
-/* The program's own words: where a row is looked for, and by what, in front of the value and behind
- * it. */
-struct work_place {
-	const char *table, *before, *after;
-};
-/* The account of such a row, asked of each server that is there. ERR_NOT_FOUND; ERR_UNAVAILABLE:
- * none of those has it, and one is away; ERR_USAGE: nothing is distributed. */
-int work_locate(struct db *db, const struct work_place *place, struct slice value,
-                int64_t *ret_account, struct error *error) MUST_CHECK;
 
 #endif

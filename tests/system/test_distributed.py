@@ -3,7 +3,6 @@ PostgreSQL at hand can do that."""
 
 import collections
 import contextlib
-import http.client
 import json
 import os
 import pathlib
@@ -14,13 +13,13 @@ import threading
 
 import pytest
 
-from client import BINARY, Client, eventually
+from client import BINARY, eventually
 from distributed import MISSING, Distributed, offered
 from fleet import Fleet
-from hooks import Receiver, new_endpoint
 from money import bill, new_pack, new_purchase
 from postgres import ROLE
-from program import Refused
+from sharded import (FEE, accepted, channels, done, findings, fleet,  # noqa: F401
+                     named, not_done, refused, replicated)
 
 pytestmark = [pytest.mark.postgresql, pytest.mark.skipif(not offered(), reason=MISSING)]
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -39,7 +38,7 @@ ELSEWHERE = {
     "likewise: day by day": ("limits", r"WITH RECURSIVE days\(number\) AS \(SELECT CAST\(\$4"),
     "likewise: a time within a segment": ("staged_round", r"\(SELECT e\.received_at"),
     "likewise: the way of a chain": ("times", "WITH RECURSIVE way.certification"),
-    "asked of the servers' pieces": ("work", "[{]"),
+    "asked of the servers' pieces": ("", r"[{]|\($"),
     "likewise: what a lost archive timestamp led to": ("lost", "WITH RECURSIVE gone.*evidence_chains"),
 }
 VALUES = {"bigint": "1", "text": "'x'", "bytea": r"'\x00'", "integer": "1", "bigint[]": "'{1}'",
@@ -87,25 +86,30 @@ def database(servers):
     return name
 
 
-def failures(servers, database, texts, filtered=True):
-    """[(state and message, statement)] of what no value could make right: a row may break a rule."""
-    texts = list(texts)
+def executed(servers, database, texts, values, how="", filtered=True):
+    """[what the server says of each statement]"""
     prepared = "".join(f"PREPARE s{n} AS {with_types(sql)};\n" for n, sql in enumerate(texts))
     types = dict(servers.primary.rows(
         prepared + "SELECT name, array_to_string(parameter_types, ' ') FROM pg_prepared_statements;",
         database))
     script = ""
     for n, sql in enumerate(texts):
-        given = ", ".join("0" if not filtered and f"${place} = 0 OR" in sql else VALUES[one]
+        given = ", ".join("0" if not filtered and f"${place} = 0 OR" in sql else values[one]
                           for place, one in enumerate(types[f"s{n}"].split(), 1))
         script += (f"\\echo @@{n}\nPREPARE s{n} AS {with_types(sql)};\nBEGIN;\n"
-                   f"EXECUTE s{n}{given and f'({given})'};\nROLLBACK;\nDEALLOCATE s{n};\n")
+                   f"{how} EXECUTE s{n}{given and f'({given})'};\nROLLBACK;\nDEALLOCATE s{n};\n")
+    parts = servers.primary.attempt(f"SET ROLE {ROLE};\n{script}", database).split("@@")[1:]
+    return [said for _, _, said in (part.partition("\n") for part in parts)]
+
+
+def failures(servers, database, texts, filtered=True):
+    """[(state and message, statement)] of what no value could make right: a row may break a rule."""
+    texts = list(texts)
     found = []
-    for part in servers.primary.attempt(f"SET ROLE {ROLE};\n{script}", database).split("@@")[1:]:
-        number, _, said = part.partition("\n")
+    for sql, said in zip(texts, executed(servers, database, texts, VALUES, filtered=filtered)):
         error = re.search(r"ERROR:\s+(\w{5}): .*", said)
         if error and error[1][:2] not in ("22", "23"):
-            found.append((error[0], texts[int(number)]))
+            found.append((error[0], sql))
     return found
 
 
@@ -129,6 +133,35 @@ def test_lists_run_without_their_filters_too(servers, database):
 def test_one_that_does_not_would_be_found(servers, database, sql):
     ((_, text),) = failures(servers, database, [sql])
     assert text == sql
+
+
+# By a condition that holds whatever else is asked for.
+NAMES_ACCOUNTS = re.compile(r"(?<!0 OR )(?<!0 OR \w\.)\baccount = (ANY\(\$\d+\)|\$\d+)(?! AND \w+\.?\w* [<>]| OR )")
+
+
+def scattered(servers, database, texts):
+    """[statement] of those that go to more shards than one, all accounts being one."""
+    texts = list(texts)
+    none = {**VALUES, "bigint": "0", "integer": "0", "bigint[]": "'{0}'"}
+    return [sql for sql, said in zip(texts, executed(servers, database, texts, none, "EXPLAIN"))
+            if any(int(count) > 1 for count in re.findall(r"Task Count: (\d+)", said))]
+
+
+def test_what_names_its_accounts_goes_to_their_shards_alone(servers, database):
+    """So polls do, and what is asked for while another server is away."""
+    texts = [sql for sql, file in statements().items()
+             if file != "check_totals" and NAMES_ACCOUNTS.search(sql)]
+    assert len([sql for sql in texts if "account = ANY(" in sql]) > 20
+    assert scattered(servers, database, texts) == []
+
+
+@pytest.mark.parametrize("sql", [
+    "SELECT number FROM purchases WHERE sale_id = $1",
+    "SELECT (SELECT MAX(number) FROM payments z WHERE z.account = p.account) FROM purchases p"
+    " WHERE p.account = ANY($1)",
+])
+def test_one_that_does_not_would_be_seen(servers, database, sql):
+    assert scattered(servers, database, [sql]) == [sql]
 
 
 def test_what_is_distributed_stays_so(servers, database):
@@ -198,61 +231,6 @@ def test_registrations_commit_in_one_phase(servers, tmp_path):
 
 
 # ---- what a receipt, an acceptance and an act say ----
-
-FEE = 5
-
-@pytest.fixture(scope="module")
-def replicated():
-    with Distributed(standbys=1) as running:
-        yield running
-
-
-@pytest.fixture
-def fleet(replicated, tmp_path):
-    made = Fleet(tmp_path, count=1, cluster=replicated, store__require_replicas=1,
-                 store__sharded="true", store__commit_timeout="2s", certification__fee=FEE,
-                 webhook__allow_http="true", webhook__allow_networks="127.0.0.0/8")
-    prepared = made.nodes[0].run("store", "distribute")
-    assert prepared.returncode == 0, prepared.stderr
-    with made:
-        yield made
-        made.check()
-
-
-def worker_of(replicated, fleet, account):
-    port = replicated.primary.number(
-        "SELECT nodeport FROM citus_shards WHERE table_name = 'accounts'::regclass AND shardid = "
-        "get_shard_id_for_distribution_column('accounts', (SELECT account FROM accounts WHERE "
-        f"account_id = '{account}'))", fleet.database)
-    (found,) = [worker for worker in replicated.workers if worker.primary.port == port]
-    return found
-
-
-@pytest.fixture
-def channels(replicated, fleet):
-    """One on each worker, and its worker."""
-    found = {}
-
-    def one_more():
-        channel = fleet.new_channel()
-        worker = worker_of(replicated, fleet, channel.account_id)
-        found.setdefault(worker.primary.port, (channel, worker))
-        return len(found) == len(replicated.workers)
-    eventually(one_more, "each worker has an account", pause=0)
-    return list(found.values())
-
-
-def refused(channel, ref, payload=None):
-    channel.live.register(payload or {}, ref).expect(503, "temporarily_unavailable")
-
-
-def accepted(channel, ref, payload=None):
-    def look():
-        with contextlib.suppress(OSError, http.client.HTTPException):
-            answer = channel.live.register(payload or {}, ref)
-            return answer.json if answer.expect(answer.status).status in (200, 201) else None
-    return eventually(look, "it is acknowledged")
-
 
 def restart(worker):
     worker.primary.stop()
@@ -334,19 +312,6 @@ def test_a_certification_is_accepted_on_its_server(monkeypatch, fleet, channels,
     assert fees(fleet, channel) == [-FEE, -FEE]
 
 
-def done(fleet, *words):
-    """As for certifications."""
-    def look():
-        with contextlib.suppress(Refused):
-            return fleet.admin(*words)
-    return eventually(look, f"done: {words}")
-
-
-def not_done(fleet, *words):
-    with pytest.raises(Refused, match="temporarily_unavailable"):
-        fleet.admin(*words)
-
-
 @pytest.mark.parametrize("setting, value", WEAK)
 def test_an_act_is_done_on_its_accounts_server(monkeypatch, fleet, channels, setting, value):
     """What the operator does there, purchases with it."""
@@ -424,97 +389,13 @@ def test_what_its_standby_does_not_hold_is_no_acceptance(fleet, channels):
     assert len(fees(fleet, channel)) == 3
 
 
-# ---- a server that is away ----
-
-@contextlib.contextmanager
-def away(worker, how):
-    if how == "frozen":
-        worker.primary.freeze()
-    else:
-        worker.primary.stop()
-    try:
-        yield
-    finally:
-        worker.primary.thaw() if how == "frozen" else worker.primary.start()
-
-
-def completed(channel, key, last):
-    """Accepted, repeated under its key where that is in doubt, and issued."""
-    bounds = {"seq_from": 1, "seq_to": last}
-
-    def accept():
-        answer = channel.live.post("/v1/certifications", bounds, headers={"Idempotency-Key": key})
-        return answer.json if answer.status == 202 else None
-    found = eventually(accept, "it is accepted", patience=120)["certification_id"]
-
-    def issued():
-        answer = channel.live.get(f"/v1/certifications/{found}")
-        return answer.status == 200 and answer.json["status"] == "completed"
-    eventually(issued, "it is issued", patience=120)
-    return found
-
-
-def sealed(channel, event_id):
-    """However long answers of the first moments are refused."""
-    def look():
-        answer = channel.live.get(f"/v1/events/{event_id}")
-        return answer.status == 200 and answer.json["timestamp"]["type"] != "pending"
-    eventually(look, f"{event_id} is sealed", patience=120)
-
-
-def told(receiver, certification):
-    eventually(lambda: certification in [one.data.get("certification_id")
-                                         for one in receiver.deliveries],
-               f"{certification} is told of", patience=120)
-
-
-@pytest.mark.parametrize("how", ["stopped", "frozen"])
-def test_a_server_that_is_away_stops_its_own_accounts_alone(fleet, channels, how):
-    """The others' events are sealed, certified and told of, and they get keys; what is of it is
-    refused, and done when it is back."""
-    (lost, worker), (kept, _) = channels
-    with Receiver() as receiver:
-        for one in (lost, kept):
-            new_endpoint(fleet, one.account_id, receiver.url)
-        first = {one: accepted(one, "first") for one in (lost, kept)}
-        with away(worker, how):
-            event = accepted(kept, "meanwhile")
-            sealed(kept, event["event_id"])
-            told(receiver, completed(kept, "meanwhile", event["sequence"]))
-            key = done(fleet, "key", "create", "--channel", kept.id, "--mode", "live")
-            with contextlib.closing(Client(fleet.nodes[0], key["key"])) as client:
-                client.register({}, "by a new key").expect(201)
-            assert done(fleet, "account", "show", kept.account_id)["account_id"] == kept.account_id
-            for n in range(3):
-                refused(lost, f"refused {n}")
-            (found,) = eventually(lambda: findings(fleet), "it is said which one is away")
-            assert named(worker) in found
-            sealed(kept, accepted(kept, "still")["event_id"])
-        for one in (lost, kept):
-            assert accepted(one, "first")["chain_hash"] == first[one]["chain_hash"]
-        last = accepted(lost, "afterwards")
-        sealed(lost, last["event_id"])
-        told(receiver, completed(lost, "afterwards", last["sequence"]))
-
-
 # ---- what is said of its servers ----
-
-def findings(fleet, ready=True):
-    """What /readyz warns of in them; the node is ready all the while, for the others' accounts."""
-    status, text = fleet.nodes[0].ask("/readyz")
-    assert not ready or status == 200, text
-    return [one for one in json.loads(text)["warnings"] if "the store's server " in one]
-
 
 def connections(fleet):
     """What `config check --connect` says of each."""
     told = json.loads(fleet.nodes[0].run("config", "check", "--connect", "--json").stdout)
     return {one["text"].split(": ")[0]: (one["ok"], one["text"]) for one in told["connections"]
             if one["what"] == "shards"}
-
-
-def named(worker):
-    return f"127.0.0.1:{worker.primary.port}"
 
 
 @pytest.mark.parametrize("state, said", [

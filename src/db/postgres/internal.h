@@ -241,7 +241,7 @@ void pg_pieces_free(struct pg_db *db);
 int pg_ask_pieces(struct db *base, const char *const *parts, size_t count, db_found_function *found,
                   void *context, struct db_asked *ret, struct error *error) MUST_CHECK;
 bool pg_misses_servers(const struct db *base);
-int pg_check_reach(struct db_connection *base, int64_t account, struct error *error) MUST_CHECK;
+bool pg_misses(struct db_connection *base, int64_t account);
 
 /* ---- replicas.c: what a commit can promise ---- */
 

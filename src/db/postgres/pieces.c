@@ -361,19 +361,10 @@ bool pg_misses_servers(const struct db *base)
 	return atomic_load(&((const struct pg_db *)base)->pieces.away_count) > 0;
 }
 
-int pg_check_reach(struct db_connection *base, int64_t account, struct error *error)
+bool pg_misses(struct db_connection *base, int64_t account)
 {
-	struct pg_connection *connection = pg_connection(base);
-	struct pg_pieces *pieces = &pg_db(base->db)->pieces;
-	if (atomic_load(&pieces->away_count) == 0)
-		return OK;
 	struct db_query *query = pg_make_query(base, place_query, false);
 	pg_bind_integer(query, account);
-	bool away = pg_step(query) && is_away(pieces, pg_text(query, 0));
-	int result = pg_end(query, error);
-	if (!result && away) {
-		pg_fail(connection, ERR_UNAVAILABLE, "the server that has the account's rows is away");
-		result = db_report(base, error);
-	}
-	return result;
+	bool away = pg_step(query) && is_away(&pg_db(base->db)->pieces, pg_text(query, 0));
+	return !pg_end(query, NULL) && away;
 }

@@ -234,7 +234,7 @@ static void keep_to_shard(struct db_connection *base, int64_t account)
 	connection->on_shard = true;
 	connection->account = account;
 	struct error error;
-	if (pg_check_reach(base, account, &error))
+	if (db_check_reach(base, account, &error))
 		return;
 	if (pg_waits_aside(connection, account)) {
 		pg_fail(connection, ERR_UNAVAILABLE, "an earlier commit still waits for its standby");
@@ -452,7 +452,7 @@ const struct db_driver postgres_driver = {
 	.count_replicas = count_replicas,
 	.ask_shard_servers = pg_ask_shard_servers,
 	.ask_pieces = pg_ask_pieces,
-	.check_reach = pg_check_reach,
+	.misses = pg_misses,
 	.misses_servers = pg_misses_servers,
 	.await_writes = await_writes,
 	.take_writer = take_writer,

@@ -3,20 +3,30 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "store/reach.h"
 #include "store/transaction.h"
 
 #define MOVEMENT_MEMORY_MAX ((size_t)4 << 20) /* thresholds and their notices */
 
 /* ---- accounts ---- */
 
+#define INSERTED(numbered)                                                                         \
+	"INSERT INTO accounts (account_id, name, email, language, created_at, active_at, rate_live,"   \
+	" unpaid_limit, account) " numbered " RETURNING account"
+
 static int insert_account(struct db_connection *connection, const struct account_record *given,
-                          const char *account_id, int64_t now_us, struct error *error)
+                          const char *account_id, int64_t now_us, int64_t *ret_account,
+                          struct error *error)
 {
-	struct db_query *query = db_query(
-		connection, "INSERT INTO accounts (account, account_id, name, email, language, created_at,"
-					" active_at, rate_live, unpaid_limit)"
-					" SELECT COALESCE(MAX(account), 0) + 1, $1, $2, $3, $4, $5, $6, $7, $8"
-					" FROM accounts");
+	bool sharded = db_is_sharded(db_of(connection));
+	int64_t number = 0;
+	int result = sharded ? reach_take_number(connection, REACH_ACCOUNTS, &number, error) : OK;
+	if (result)
+		return result;
+	struct db_query *query =
+		sharded ? db_query(connection, INSERTED("VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)"))
+				: db_query(connection, INSERTED("SELECT $1, $2, $3, $4, $5, $6, $7, $8,"
+	                                            " COALESCE(MAX(account), 0) + 1 FROM accounts"));
 	db_bind_string(query, account_id);
 	db_bind_string(query, given->name);
 	db_bind_string(query, given->email);
@@ -28,6 +38,9 @@ static int insert_account(struct db_connection *connection, const struct account
 	else
 		db_bind_null(query);
 	db_bind_integer(query, given->unpaid_limit);
+	if (sharded)
+		db_bind_integer(query, number);
+	*ret_account = db_step(query) ? db_integer(query, 0) : 0;
 	return db_execute(query, NULL, error);
 }
 
@@ -70,12 +83,10 @@ static int create_account(struct db_connection *connection, const struct account
                           int64_t credits, int64_t now_us, const char *account_id,
                           struct error *error)
 {
-	int result = insert_account(connection, given, account_id, now_us, error);
-	if (result || !credits)
-		return result;
 	int64_t account = 0;
-	result = find_account_number(connection, slice_of(account_id), &account, error);
-	if (result)
+	int result = insert_account(connection, given, account_id, now_us, &account, error);
+	act_made_account(connection, account_id, account);
+	if (result || !credits)
 		return result;
 	struct credit_outcome outcome;
 	struct credit_movement movement = {credits, "adjustment", "initial credits"};
@@ -92,7 +103,6 @@ int store_create_account(struct store *store, const struct account_record *given
 	if (result)
 		return result;
 	result = create_account(connection, given, credits, now_us, account_id, error);
-	act_made(connection, "account_id", account_id);
 	result = end_write(connection, result, error);
 	if (!result)
 		memcpy(ret_account_id, account_id, ID_SIZE);
@@ -155,6 +165,8 @@ int store_find_account(struct store *store, struct slice account_id, int64_t now
 	return result;
 }
 
+#define LISTED(of) ACCOUNT_COLUMNS " WHERE a.account > $2" of " ORDER BY a.account LIMIT $3"
+
 int store_list_accounts(struct store *store, struct slice after, int64_t limit, int64_t now_us,
                         struct arena *arena, struct account_list *ret, struct error *error)
 {
@@ -167,15 +179,22 @@ int store_list_accounts(struct store *store, struct slice after, int64_t limit, 
 		result = find_account_number(connection, after, &after_number, error);
 	if (result)
 		return end_read(connection, result);
+	WORK_AUTO struct work_of of = {0};
+	result = reach_find_page(connection, REACH_ALL,
+	                         "SELECT account FROM {accounts} WHERE account > ? ORDER BY account",
+	                         &(struct reach_value){.number = after_number}, limit + 1, &of, error);
+	if (result)
+		return end_read(connection, result);
 	char day[11];
 	time_day_key(now_us, day);
 	struct row row = {.arena = arena,
-	                  .query = db_query(connection, ACCOUNT_COLUMNS
-	                                    " WHERE a.account > $2 ORDER BY a.account LIMIT $3")};
+	                  .query =
+	                      reach_query(connection, &of, LISTED(""), LISTED(WORK_OF("a", "$4")))};
 	db_bind_string(row.query, day);
 	db_bind_integer(row.query, after_number);
 	db_bind_integer(row.query, limit + 1);
-	struct account_list list = {0};
+	work_bind(row.query, &of);
+	struct account_list list = {.partial = of.partial};
 	struct account_record *item;
 	while (!row.failed && db_step(row.query) &&
 	       (item = list_add(&row, &list.items, &list.count, &list.more, limit, sizeof *item)))

@@ -36,6 +36,7 @@ struct account_list {
 	struct account_record *items;
 	size_t count;
 	bool more;
+	bool partial; /* a server is away that may have some, too */
 };
 /* From given: name, email, language, rate_live, unpaid_limit. Credits may be 0. */
 int store_create_account(struct store *store, const struct account_record *given, int64_t credits,
@@ -151,6 +152,7 @@ struct channel_list {
 	struct channel_record *items;
 	size_t count;
 	bool more;
+	bool partial; /* a server is away that may have some, too */
 };
 /* From config: modality, name, description, declarant, supplementary_info. Version 1 is sealed and
  * both chains begin. */
@@ -240,6 +242,7 @@ struct limit_list {
 	struct limit_record *items;
 	size_t count;
 	bool more;
+	bool partial; /* a server is away that may have some, too */
 };
 /* Exactly one of channel_id and key_id is not empty. ERR_REFUSED for a test key and a revoked one:
  * test events never count. */
@@ -261,6 +264,7 @@ struct threshold_list {
 	struct threshold_record *items;
 	size_t count;
 	bool more;
+	bool partial; /* a server is away that may have some, too */
 };
 /* ERR_REFUSED when the account already has one at that number of credits. */
 int store_create_threshold(struct store *store, struct slice account_id, int64_t credits,

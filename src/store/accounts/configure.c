@@ -1,5 +1,6 @@
 /* Channels as administration makes and changes them: sealed configuration versions and chains. */
 #include "store/accounts/accounts.h"
+#include "store/reach.h"
 #include "store/transaction.h"
 
 #define DOCUMENT_MAX ((size_t)64 * 1024) /* four texts of CONFIG_TEXT_MAX, every byte escaped */
@@ -63,16 +64,30 @@ static int insert_chain(struct db_connection *connection, int64_t account, int64
 	return db_execute(query, NULL, error);
 }
 
+#define INSERTED(numbered)                                                                         \
+	"INSERT INTO channels (account, channel_id, created_at, channel, config_version) " numbered    \
+	" RETURNING channel"
+
 static int insert_channel(struct db_connection *connection, int64_t account, const char *channel_id,
-                          int64_t now_us, struct error *error)
+                          int64_t now_us, int64_t *ret_channel, struct error *error)
 {
+	bool sharded = db_is_sharded(db_of(connection));
+	int64_t number = 0;
+	int result = sharded ? reach_take_number(connection, REACH_CHANNELS, &number, error) : OK;
+	if (result)
+		return result;
 	struct db_query *query =
-		db_query(connection, "INSERT INTO channels (account, channel, channel_id, created_at,"
-	                         " config_version) SELECT $1, COALESCE(MAX(channel), 0) + 1, $2, $3, 1"
-	                         " FROM channels");
+		sharded
+			? db_query(connection, INSERTED("VALUES ($1, $2, $3, $4, 1)"))
+			: db_query(
+				  connection,
+				  INSERTED("SELECT $1, $2, $3, COALESCE(MAX(channel), 0) + 1, 1 FROM channels"));
 	db_bind_integer(query, account);
 	db_bind_string(query, channel_id);
 	db_bind_integer(query, now_us);
+	if (sharded)
+		db_bind_integer(query, number);
+	*ret_channel = db_step(query) ? db_integer(query, 0) : 0;
 	return db_execute(query, NULL, error);
 }
 
@@ -83,9 +98,7 @@ static int create_channel(struct db_connection *connection, struct slice account
 	int64_t account = 0, channel = 0;
 	int result = find_account_number(connection, account_id, &account, error);
 	if (!result)
-		result = insert_channel(connection, account, channel_id, now_us, error);
-	if (!result)
-		result = find_channel_number(connection, slice_of(channel_id), &account, &channel, error);
+		result = insert_channel(connection, account, channel_id, now_us, &channel, error);
 	if (!result)
 		result = insert_chain(connection, account, channel, MODE_LIVE, channel_id, now_us, error);
 	if (!result)
@@ -158,9 +171,10 @@ int store_find_channel(struct store *store, struct slice channel_id, struct aren
 	int result = begin_read(store, &connection, error);
 	if (result)
 		return result;
-	struct row row = {.arena = arena,
-	                  .query = db_query(connection, CHANNEL_COLUMNS " WHERE c.channel_id = $1")};
-	db_bind_text(row.query, channel_id);
+	struct row row = {
+		.arena = arena,
+		.query = reach_query_one(connection, REACH_PLACE("channels", "channel_id"), channel_id,
+	                             REACH_TEXTS(CHANNEL_COLUMNS " WHERE c.channel_id = $1", "c."))};
 	struct channel_record record;
 	bool found = db_step(row.query);
 	if (found)
@@ -170,6 +184,14 @@ int store_find_channel(struct store *store, struct slice channel_id, struct aren
 		*ret = record;
 	return result;
 }
+
+#define LISTED(of)                                                                                 \
+	CHANNEL_COLUMNS " WHERE ($1 = 0 OR c.account = $1) AND c.channel > $2" of                      \
+					" ORDER BY c.channel LIMIT $3"
+#define OF_EACH(parameter)                                                                         \
+	WORK_OF("c", parameter)                                                                        \
+	WORK_OF("a", parameter)                                                                        \
+	WORK_OF("v", parameter) WORK_OF("l", parameter) WORK_OF("t", parameter)
 
 int store_list_channels(struct store *store, struct slice account_id, struct slice after,
                         int64_t limit, struct arena *arena, struct channel_list *ret,
@@ -183,15 +205,19 @@ int store_list_channels(struct store *store, struct slice account_id, struct sli
 	result = find_filters(connection, account_id, after, &account, &after_channel, error);
 	if (result)
 		return end_read(connection, result);
+	WORK_AUTO struct work_of of = {0};
+	result = reach_find_page(connection, account ? account : REACH_ALL,
+	                         "SELECT account FROM {channels} WHERE channel > ? ORDER BY channel",
+	                         &(struct reach_value){.number = after_channel}, limit + 1, &of, error);
+	if (result)
+		return end_read(connection, result);
 	struct row row = {.arena = arena,
-	                  .query =
-	                      db_query(connection, CHANNEL_COLUMNS " WHERE ($1 = 0 OR c.account = $1)"
-	                                                           " AND c.channel > $2"
-	                                                           " ORDER BY c.channel LIMIT $3")};
+	                  .query = reach_query(connection, &of, LISTED(""), LISTED(OF_EACH("$4")))};
 	db_bind_integer(row.query, account);
 	db_bind_integer(row.query, after_channel);
 	db_bind_integer(row.query, limit + 1);
-	struct channel_list list = {0};
+	work_bind(row.query, &of);
+	struct channel_list list = {.partial = of.partial};
 	struct channel_record *item;
 	while (!row.failed && db_step(row.query) &&
 	       (item = list_add(&row, &list.items, &list.count, &list.more, limit, sizeof *item)))
@@ -215,14 +241,14 @@ static int load_config(struct db_connection *connection, int64_t account, int64_
 {
 	struct row row = {
 		.arena = arena,
-		.query = db_query(connection,
-	                      "SELECT v.version, v.sealed_at, v.modality, v.name, v.description,"
-	                      " v.declarant, v.supplementary_info,"
-	                      " (SELECT SUM(h.last_sequence) FROM chains h WHERE h.account = c.account"
-	                      " AND h.chain IN (c.channel * 2, c.channel * 2 + 1))"
-	                      " FROM channels c JOIN channel_configs v ON v.account = c.account"
-	                      " AND v.channel = c.channel AND v.version = c.config_version"
-	                      " WHERE c.account = $1 AND c.channel = $2")};
+		.query =
+			db_query(connection, "SELECT v.version, v.sealed_at, v.modality, v.name, v.description,"
+	                             " v.declarant, v.supplementary_info,"
+	                             " (SELECT SUM(h.last_sequence) FROM chains h WHERE h.account = $1"
+	                             " AND h.chain IN (c.channel * 2, c.channel * 2 + 1))"
+	                             " FROM channels c JOIN channel_configs v ON v.account = c.account"
+	                             " AND v.channel = c.channel AND v.version = c.config_version"
+	                             " WHERE c.account = $1 AND c.channel = $2")};
 	db_bind_integer(row.query, account);
 	db_bind_integer(row.query, channel);
 	bool found = db_step(row.query);

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "store/accounts/accounts.h"
+#include "store/reach.h"
 #include "store/transaction.h"
 
 /* ---- consumption limits ---- */
@@ -112,7 +113,7 @@ static void read_limit(struct row *row, struct limit_record *record)
 #define EACH_DAY                                                                                   \
 	"WITH RECURSIVE days(number) AS (SELECT CAST($4 AS BIGINT) UNION ALL"                          \
 	" SELECT number + 1 FROM days WHERE number < $7) "
-#define LIMITS(used, day)                                                                          \
+#define LIMITS(used, day, of)                                                                      \
 	"SELECT l.limit_id, a.account_id, c.channel_id, COALESCE(k.key_id, ''), l.period,"             \
 	" l.max_events, l.action, l.created_at, (SELECT COALESCE(SUM(u.events), 0) FROM " used         \
 	" AND u.account = l.account AND u.chain = l.channel * 2"                                       \
@@ -123,8 +124,14 @@ static void read_limit(struct row *row, struct limit_record *record)
 	" JOIN channel_configs v ON v.account = c.account AND v.channel = c.channel"                   \
 	" AND v.version = c.config_version"                                                            \
 	" LEFT JOIN api_keys k ON k.key = l.key"                                                       \
-	" WHERE ($1 = 0 OR l.account = $1) AND ($2 = 0 OR l.channel = $2) AND l.limit_id > $5"         \
+	" WHERE ($1 = 0 OR l.account = $1) AND ($2 = 0 OR l.channel = $2) AND l.limit_id > $5" of      \
 	" ORDER BY l.limit_id LIMIT $6"
+#define LIMITS_OF_MONTH(of_used, of)                                                               \
+	LIMITS("daily_usage u WHERE u.day >= $4 AND u.day <= $7" of_used, "u.day", of)
+
+#define OF_EACH(parameter)                                                                         \
+	WORK_OF("l", parameter)                                                                        \
+	WORK_OF("a", parameter) WORK_OF("c", parameter) WORK_OF("v", parameter)
 
 int store_list_limits(struct store *store, struct slice account_id, struct slice channel_id,
                       struct slice after, int64_t limit, int64_t now_us, struct arena *arena,
@@ -138,17 +145,26 @@ int store_list_limits(struct store *store, struct slice account_id, struct slice
 	result = find_filters(connection, account_id, channel_id, &account, &channel, error);
 	if (result)
 		return end_read(connection, result);
+	const struct reach_value values[] = {
+		{.number = channel}, {.number = channel}, {.text = &after}};
+	WORK_AUTO struct work_of of = {0};
+	result = reach_find_page(connection, account ? account : REACH_ALL,
+	                         "SELECT account FROM {consumption_limits} WHERE (? = 0 OR channel = ?)"
+	                         " AND limit_id > ? ORDER BY limit_id",
+	                         values, limit + 1, &of, error);
+	if (result)
+		return end_read(connection, result);
 	int64_t first, last;
 	period_days(PERIOD_MONTH, now_us, &first, &last);
 	struct row row = {
 		.arena = arena,
 		.query =
 			db_is_sharded(db_of(connection))
-				? db_query(connection,
-	                       LIMITS("daily_usage u WHERE u.day >= $4 AND u.day <= $7", "u.day"))
+				? reach_query(connection, &of, LIMITS_OF_MONTH("", ""),
+	                          LIMITS_OF_MONTH(WORK_OF("u", "$8"), OF_EACH("$8")))
 				: db_query(connection,
 	                       EACH_DAY LIMITS("days CROSS JOIN daily_usage u WHERE u.day = number",
-	                                       "number"))};
+	                                       "number", ""))};
 	db_bind_integer(row.query, account);
 	db_bind_integer(row.query, channel);
 	db_bind_integer(row.query, time_day(now_us));
@@ -156,7 +172,8 @@ int store_list_limits(struct store *store, struct slice account_id, struct slice
 	db_bind_text(row.query, after);
 	db_bind_integer(row.query, limit + 1);
 	db_bind_integer(row.query, last);
-	struct limit_list list = {0};
+	work_bind(row.query, &of);
+	struct limit_list list = {.partial = of.partial};
 	struct limit_record *item;
 	while (!row.failed && db_step(row.query) &&
 	       (item = list_add(&row, &list.items, &list.count, &list.more, limit, sizeof *item)))
@@ -167,24 +184,28 @@ int store_list_limits(struct store *store, struct slice account_id, struct slice
 	return result;
 }
 
-static int delete_by_id(struct store *store, const char *sql, struct slice id, enum message missing,
-                        struct error *error)
+#define DELETED(table, column)                                                                     \
+	((struct reach_texts){"DELETE FROM " table " WHERE " column " = $1 RETURNING " column,         \
+	                      "DELETE FROM " table " WHERE " column                                    \
+	                      " = $1 AND account = $2 RETURNING " column})
+
+static int delete_by_id(struct store *store, struct reach_place place, struct reach_texts texts,
+                        struct slice id, enum message missing, struct error *error)
 {
 	struct db_connection *connection;
 	int result = begin_write(store, &connection, error);
 	if (result)
 		return result;
-	struct row row = {.query = db_query(connection, sql)};
-	db_bind_text(row.query, id);
+	struct row row = {.query = reach_query_one(connection, place, id, texts)};
 	bool found = db_step(row.query);
 	return end_write(connection, row_end(&row, found, missing, id, error), error);
 }
 
 int store_delete_limit(struct store *store, struct slice limit_id, struct error *error)
 {
-	return delete_by_id(store,
-	                    "DELETE FROM consumption_limits WHERE limit_id = $1 RETURNING limit_id",
-	                    limit_id, MSG_STORE_NO_LIMIT, error);
+	return delete_by_id(store, REACH_PLACE("consumption_limits", "limit_id"),
+	                    DELETED("consumption_limits", "limit_id"), limit_id, MSG_STORE_NO_LIMIT,
+	                    error);
 }
 
 /* ---- alert thresholds ---- */
@@ -250,6 +271,12 @@ static void read_threshold(struct row *row, struct threshold_record *record)
 	store_copy_id(record->account_id, db_text(row->query, 1));
 }
 
+#define THRESHOLDS(of)                                                                             \
+	"SELECT t.threshold_id, a.account_id, t.credits, t.armed"                                      \
+	" FROM balance_thresholds t JOIN accounts a ON a.account = t.account"                          \
+	" WHERE ($1 = 0 OR t.account = $1) AND t.threshold_id > $2" of                                 \
+	" ORDER BY t.threshold_id LIMIT $3"
+
 int store_list_thresholds(struct store *store, struct slice account_id, struct slice after,
                           int64_t limit, struct arena *arena, struct threshold_list *ret,
                           struct error *error)
@@ -263,17 +290,21 @@ int store_list_thresholds(struct store *store, struct slice account_id, struct s
 		result = find_account_number(connection, account_id, &account, error);
 	if (result)
 		return end_read(connection, result);
-	struct row row = {
-		.arena = arena,
-		.query = db_query(connection,
-	                      "SELECT t.threshold_id, a.account_id, t.credits, t.armed"
-	                      " FROM balance_thresholds t JOIN accounts a ON a.account = t.account"
-	                      " WHERE ($1 = 0 OR t.account = $1) AND t.threshold_id > $2"
-	                      " ORDER BY t.threshold_id LIMIT $3")};
+	WORK_AUTO struct work_of of = {0};
+	result = reach_find_page(connection, account ? account : REACH_ALL,
+	                         "SELECT account FROM {balance_thresholds} WHERE threshold_id > ?"
+	                         " ORDER BY threshold_id",
+	                         &(struct reach_value){.text = &after}, limit + 1, &of, error);
+	if (result)
+		return end_read(connection, result);
+	struct row row = {.arena = arena,
+	                  .query = reach_query(connection, &of, THRESHOLDS(""),
+	                                       THRESHOLDS(WORK_OF("t", "$4") WORK_OF("a", "$4")))};
 	db_bind_integer(row.query, account);
 	db_bind_text(row.query, after);
 	db_bind_integer(row.query, limit + 1);
-	struct threshold_list list = {0};
+	work_bind(row.query, &of);
+	struct threshold_list list = {.partial = of.partial};
 	struct threshold_record *item;
 	while (!row.failed && db_step(row.query) &&
 	       (item = list_add(&row, &list.items, &list.count, &list.more, limit, sizeof *item)))
@@ -286,7 +317,7 @@ int store_list_thresholds(struct store *store, struct slice account_id, struct s
 
 int store_delete_threshold(struct store *store, struct slice threshold_id, struct error *error)
 {
-	return delete_by_id(
-		store, "DELETE FROM balance_thresholds WHERE threshold_id = $1 RETURNING threshold_id",
-		threshold_id, MSG_STORE_NO_THRESHOLD, error);
+	return delete_by_id(store, REACH_PLACE("balance_thresholds", "threshold_id"),
+	                    DELETED("balance_thresholds", "threshold_id"), threshold_id,
+	                    MSG_STORE_NO_THRESHOLD, error);
 }

@@ -5,7 +5,7 @@
 #include "store/certifications/idempotency.h"
 #include "store/transaction.h"
 #include "store/usage/count.h"
-#include "store/work.h"
+#include "store/reach.h"
 
 #define ACCEPT_MEMORY_MAX                                                                          \
 	((size_t)4 << 20) /* an account's thresholds and the notices they give                         \
@@ -70,9 +70,10 @@ static int ask_code(struct db_connection *connection, const char *code, bool *re
 static int ask_servers(struct db_connection *connection, const char *code, bool *ret_taken,
                        struct error *error)
 {
-	static const struct work_place place = {"certifications", "verification_code = ", ""};
 	int64_t account;
-	int result = work_locate(db_of(connection), &place, slice_of(code), &account, error);
+	int result =
+		reach_locate(db_of(connection), &REACH_PLACE("certifications", "verification_code"),
+	                 slice_of(code), &account, error);
 	*ret_taken = !result;
 	if (result == ERR_USAGE)
 		return ask_code(connection, code, ret_taken, error);

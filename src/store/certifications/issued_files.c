@@ -1,6 +1,6 @@
 #include "store/certifications/certifications.h"
 #include "store/certifications/read_certification.h"
-#include "store/work.h"
+#include "store/reach.h"
 
 /* ---- documents ---- */
 
@@ -87,32 +87,22 @@ int store_list_documents(struct store *store, int64_t account, int64_t certifica
 			  " ON c.account = f.account AND c.certification = f.certification"                    \
 			  " WHERE c.certification_id = $1 AND f.name = $2"
 
-/* While a server is away: whose it is, asked of the others. *ret_locates: it was. */
-static int locate(struct store *store, const struct work_place *place, struct slice value,
-                  bool *ret_locates, int64_t *ret_account, struct error *error)
-{
-	*ret_locates = db_misses_servers(store->db);
-	return *ret_locates ? work_locate(store->db, place, value, ret_account, error) : OK;
-}
-
 int store_find_document(struct store *store, struct slice certification_id, struct slice name,
                         struct document *ret, struct error *error)
 {
-	static const struct work_place place = {"certifications", "certification_id = ", ""};
 	struct db_connection *connection;
-	bool locates;
 	int64_t account;
-	int result = locate(store, &place, certification_id, &locates, &account, error);
-	if (!result)
-		result = begin_read(store, &connection, error);
+	int result = begin_read(store, &connection, error);
 	if (result)
 		return result;
+	bool located = reach_locates(connection, &REACH_PLACE("certifications", "certification_id"),
+	                             certification_id, &account);
 	struct db_query *query =
-		locates ? db_query(connection, NAMED_DOCUMENT " AND f.account = $3 AND c.account = $3")
+		located ? db_query(connection, NAMED_DOCUMENT " AND f.account = $3 AND c.account = $3")
 				: db_query(connection, NAMED_DOCUMENT);
 	db_bind_text(query, certification_id);
 	db_bind_text(query, name);
-	if (locates)
+	if (located)
 		db_bind_integer(query, account);
 	bool found = db_step(query);
 	struct document document;
@@ -128,40 +118,40 @@ int store_find_document(struct store *store, struct slice certification_id, stru
 	CERTIFICATIONS " JOIN issued_files f ON f.account = c.account"                                 \
 				   " AND f.certification = c.certification WHERE f.sha256 = $1"                    \
 				   " AND c.status = 'completed'" of " ORDER BY c.certification LIMIT 1"
-#define BY_CODE CERTIFICATIONS " WHERE c.verification_code = $1 AND c.status = 'completed'"
-#define OF_ACCOUNT " AND c.account = $2 AND h.account = $2"
+
+static struct db_query *ask_digest(struct db_connection *connection, const struct sha256 *digest)
+{
+	static const struct reach_place place = {"issued_files", "sha256 = decode(", ", 'hex')"};
+	char hex[2 * SHA256_SIZE + 1];
+	int64_t account;
+	hex_encode(digest->bytes, SHA256_SIZE, hex);
+	bool located = reach_locates(connection, &place, slice_of(hex), &account);
+	struct db_query *query =
+		located ? db_query(connection, BY_DIGEST(" AND f.account = $2 AND c.account = $2"))
+				: db_query(connection, BY_DIGEST(""));
+	db_bind_blob(query, digest, sizeof *digest);
+	if (located)
+		db_bind_integer(query, account);
+	return query;
+}
+
+static struct db_query *ask_code(struct db_connection *connection, struct slice code)
+{
+	return reach_query_one(connection, REACH_PLACE("certifications", "verification_code"), code,
+	                       REACH_TEXTS(CERTIFICATIONS
+	                                   " WHERE c.verification_code = $1 AND c.status = 'completed'",
+	                                   "c."));
+}
 
 int store_find_issued(struct store *store, struct slice code, const struct sha256 *digest,
                       struct arena *arena, struct certification *ret, struct error *error)
 {
-	static const struct work_place of_code = {"certifications", "verification_code = ", ""};
-	static const struct work_place of_digest = {"issued_files", "sha256 = decode(", ", 'hex')"};
 	struct db_connection *connection;
-	char hex[2 * SHA256_SIZE + 1];
-	bool locates;
-	int64_t account;
-	if (digest)
-		hex_encode(digest->bytes, SHA256_SIZE, hex);
-	int result = locate(store, digest ? &of_digest : &of_code, digest ? slice_of(hex) : code,
-	                    &locates, &account, error);
-	if (!result)
-		result = begin_read(store, &connection, error);
+	int result = begin_read(store, &connection, error);
 	if (result)
 		return result;
 	struct row row = {.arena = arena};
-	if (digest && locates)
-		row.query = db_query(connection, BY_DIGEST(OF_ACCOUNT " AND f.account = $2"));
-	else if (digest)
-		row.query = db_query(connection, BY_DIGEST(""));
-	else
-		row.query =
-			locates ? db_query(connection, BY_CODE OF_ACCOUNT) : db_query(connection, BY_CODE);
-	if (digest)
-		db_bind_blob(row.query, digest, sizeof *digest);
-	else
-		db_bind_text(row.query, code);
-	if (locates)
-		db_bind_integer(row.query, account);
+	row.query = digest ? ask_digest(connection, digest) : ask_code(connection, code);
 	return end_read(connection, read_certification(&row, ret, error));
 }
 

@@ -1,6 +1,9 @@
 #include "store/money/packs.h"
 
 #include "store/money/money.h"
+#include "store/reach.h"
+
+#define BY_PACK REACH_PLACE("packs", "pack_id")
 
 /* ---- billing ---- */
 
@@ -109,10 +112,11 @@ int read_pack_row(struct db_connection *connection, struct slice pack_id, struct
                   struct pack_row *ret, struct error *error)
 {
 	struct row row = {.arena = arena,
-	                  .query = db_query(connection,
-	                                    "SELECT account, pack_id, name, credits, amount, currency,"
-	                                    " withdrawn_at FROM packs WHERE pack_id = $1")};
-	db_bind_text(row.query, pack_id);
+	                  .query = reach_query_one(
+						  connection, BY_PACK, pack_id,
+						  REACH_TEXTS("SELECT account, pack_id, name, credits, amount, currency,"
+	                                  " withdrawn_at FROM packs WHERE pack_id = $1",
+	                                  ""))};
 	bool found = db_step(row.query);
 	if (found) {
 		*ret = (struct pack_row){
@@ -207,10 +211,11 @@ int store_create_pack(struct store *store, const struct pack_record *given, int6
 	return result;
 }
 
-#define PACK_COLUMNS                                                                               \
+#define PACKS_OF(of_accounts)                                                                      \
 	"SELECT p.account, p.number, p.pack_id, COALESCE(a.account_id, ''), p.name, p.credits,"        \
 	" p.amount, p.currency, p.created_at, p.withdrawn_at"                                          \
-	" FROM packs p LEFT JOIN accounts a ON a.account = p.account"
+	" FROM packs p LEFT JOIN accounts a ON a.account = p.account" of_accounts
+#define PACK_COLUMNS PACKS_OF("")
 
 static void read_pack(struct row *row, struct pack_record *record)
 {
@@ -236,8 +241,9 @@ int store_find_pack(struct store *store, struct slice pack_id, struct arena *are
 	if (result)
 		return result;
 	struct row row = {.arena = arena,
-	                  .query = db_query(connection, PACK_COLUMNS " WHERE p.pack_id = $1")};
-	db_bind_text(row.query, pack_id);
+	                  .query =
+	                      reach_query_one(connection, BY_PACK, pack_id,
+	                                      REACH_TEXTS(PACK_COLUMNS " WHERE p.pack_id = $1", "p."))};
 	struct pack_record record;
 	bool found = db_step(row.query);
 	if (found)
@@ -259,9 +265,9 @@ struct pack_filter {
 static int find_place(struct db_connection *connection, struct slice after,
                       struct pack_filter *filter, struct error *error)
 {
-	struct row row = {
-		.query = db_query(connection, "SELECT account, number FROM packs WHERE pack_id = $1")};
-	db_bind_text(row.query, after);
+	struct row row = {.query = reach_query_one(
+						  connection, BY_PACK, after,
+						  REACH_TEXTS("SELECT account, number FROM packs WHERE pack_id = $1", ""))};
 	bool found = db_step(row.query);
 	if (found) {
 		filter->after_account = db_integer(row.query, 0);
@@ -287,22 +293,38 @@ static int make_filter(struct db_connection *connection, struct slice account_id
 	return result;
 }
 
+#define LISTED(of_accounts, of)                                                                    \
+	PACKS_OF(of_accounts)                                                                          \
+	" WHERE (p.account, p.number) > ($1, $2) AND ($3 = 0 OR (p.account IN (0, $3)"                 \
+	" AND p.withdrawn_at IS NULL AND $4 IN ('', p.currency)))" of                                  \
+	" ORDER BY p.account, p.number LIMIT $5"
+
+/* An account's packs are those of nobody, too. */
 static int list_packs(struct db_connection *connection, const struct pack_filter *filter,
                       int64_t limit, struct arena *arena, struct pack_list *list,
                       struct error *error)
 {
-	struct row row = {
-		.arena = arena,
-		.query = db_query(connection, PACK_COLUMNS
-	                      " WHERE (p.account > $1 OR (p.account = $1 AND p.number > $2))"
-	                      " AND ($3 = 0 OR (p.account IN (0, $3) AND p.withdrawn_at IS NULL"
-	                      " AND $4 IN ('', p.currency)))"
-	                      " ORDER BY p.account, p.number LIMIT $5")};
+	const struct reach_value values[] = {{.number = filter->after_account},
+	                                     {.number = filter->after_number}};
+	WORK_AUTO struct work_of of = {0};
+	int result = reach_find_page(
+		connection, filter->account ? filter->account : REACH_ALL,
+		"SELECT account FROM {packs} WHERE (account, number) > (?, ?) ORDER BY account, number",
+		values, limit + 1, &of, error);
+	if (result)
+		return result;
+	if (filter->account && !of.anybodys)
+		db_array_add_integer(&of.accounts, 0);
+	list->partial = of.partial;
+	struct row row = {.arena = arena,
+	                  .query = reach_query(connection, &of, LISTED("", ""),
+	                                       LISTED(WORK_OF("a", "$6"), WORK_OF("p", "$6")))};
 	db_bind_integer(row.query, filter->after_account);
 	db_bind_integer(row.query, filter->after_number);
 	db_bind_integer(row.query, filter->account);
 	db_bind_string(row.query, filter->currency);
 	db_bind_integer(row.query, limit + 1);
+	work_bind(row.query, &of);
 	struct pack_record *item;
 	while (!row.failed && db_step(row.query) &&
 	       (item = list_add(&row, &list->items, &list->count, &list->more, limit, sizeof *item)))

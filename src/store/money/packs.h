@@ -48,6 +48,7 @@ struct pack_list {
 	struct pack_record *items;
 	size_t count;
 	bool more;
+	bool partial; /* a server is away that may have some, too */
 };
 /* From given: account_id, name, credits, amount_minor, currency. A custom pack has the currency of
  * its account's pricing region once that is known, else ERR_REFUSED. */

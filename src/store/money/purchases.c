@@ -4,8 +4,10 @@
 #include <stdio.h>
 
 #include "store/money/money.h"
+#include "store/reach.h"
 
 #define DESCRIPTION_MAX 400
+#define BY_SALE REACH_PLACE("purchases", "sale_id")
 
 /* ---- creating ---- */
 
@@ -111,16 +113,18 @@ int store_set_payment_url(struct store *store, struct slice sale_id, const char 
 	int result = begin_write(store, &connection, error);
 	if (result)
 		return result;
-	struct db_query *query =
-		db_query(connection, "UPDATE purchases SET payment_url = $2 WHERE sale_id = $1");
-	db_bind_text(query, sale_id);
+	struct db_query *query = reach_query_one(
+		connection, BY_SALE, sale_id,
+		(struct reach_texts){
+			"UPDATE purchases SET payment_url = $2 WHERE sale_id = $1",
+			"UPDATE purchases SET payment_url = $3 WHERE sale_id = $1 AND account = $2"});
 	db_bind_string(query, payment_url);
 	return end_write(connection, db_execute(query, NULL, error), error);
 }
 
 /* ---- reading ---- */
 
-#define PURCHASES                                                                                  \
+#define PURCHASES_OF(of_payments)                                                                  \
 	"SELECT p.sale_id, a.account_id, p.pack_id, p.description, p.credits,"                         \
 	" p.amount, p.tax, p.currency, p.provider, p.automatic, p.state, p.created_at, p.paid_at,"     \
 	" p.ended_at, p.reference, p.payment_url, p.customer, p.payment_method,"                       \
@@ -128,7 +132,8 @@ int store_set_payment_url(struct store *store, struct slice sale_id, const char 
 	" FROM purchases p JOIN accounts a ON a.account = p.account"                                   \
 	" LEFT JOIN payments y ON y.account = p.account AND y.number ="                                \
 	" (SELECT MAX(z.number) FROM payments z WHERE z.account = p.account"                           \
-	" AND z.purchase = p.number)"
+	" AND z.purchase = p.number" of_payments ")"
+#define OF_SALE " WHERE p.sale_id = $1"
 
 static void read_purchase(struct row *row, struct purchase_record *record)
 {
@@ -172,8 +177,11 @@ int store_find_purchase(struct store *store, struct slice sale_id, struct arena 
 	if (result)
 		return result;
 	struct row row = {.arena = arena,
-	                  .query = db_query(connection, PURCHASES " WHERE p.sale_id = $1")};
-	db_bind_text(row.query, sale_id);
+	                  .query =
+	                      reach_query_one(connection, BY_SALE, sale_id,
+	                                      (struct reach_texts){PURCHASES_OF("") OF_SALE,
+	                                                           PURCHASES_OF(" AND z.account = $2")
+	                                                               OF_SALE " AND p.account = $2"})};
 	struct purchase_record record;
 	bool found = db_step(row.query);
 	if (found)
@@ -187,9 +195,11 @@ int store_find_purchase(struct store *store, struct slice sale_id, struct arena 
 static int find_sale(struct db_connection *connection, struct slice sale_id, int64_t *ret_account,
                      int64_t *ret_number, int64_t *ret_created_us, struct error *error)
 {
-	struct row row = {.query = db_query(connection, "SELECT account, number, created_at"
-	                                                " FROM purchases WHERE sale_id = $1")};
-	db_bind_text(row.query, sale_id);
+	struct row row = {
+		.query = reach_query_one(
+			connection, BY_SALE, sale_id,
+			REACH_TEXTS("SELECT account, number, created_at FROM purchases WHERE sale_id = $1",
+	                    ""))};
 	bool found = db_step(row.query);
 	if (found) {
 		*ret_account = db_integer(row.query, 0);
@@ -206,21 +216,38 @@ struct purchase_filter {
 	struct slice before_sale;
 };
 
+#define LISTED(of_payments, of)                                                                    \
+	PURCHASES_OF(of_payments)                                                                      \
+	" WHERE ($1 = 0 OR p.account = $1) AND $2 IN ('', p.state)"                                    \
+	" AND (p.created_at < $3 OR (p.created_at = $3 AND p.sale_id < $4))" of                        \
+	" ORDER BY p.created_at DESC, p.sale_id DESC LIMIT $5"
+
 static int list_purchases(struct db_connection *connection, const struct purchase_filter *filter,
                           int64_t limit, struct arena *arena, struct purchase_list *list,
                           struct error *error)
 {
+	const struct slice state = slice_of(filter->state);
+	const struct reach_value values[] = {
+		{.text = &state}, {.number = filter->before_us}, {.text = &filter->before_sale}};
+	WORK_AUTO struct work_of of = {0};
+	int result = reach_find_page(
+		connection, filter->account ? filter->account : REACH_ALL,
+		"SELECT account FROM {purchases} WHERE ? IN ('', state) AND (created_at, sale_id) < (?, ?)"
+		" ORDER BY created_at DESC, sale_id DESC",
+		values, limit + 1, &of, error);
+	if (result)
+		return result;
+	list->partial = of.partial;
 	struct row row = {
 		.arena = arena,
-		.query = db_query(connection, PURCHASES
-	                      " WHERE ($1 = 0 OR p.account = $1) AND $2 IN ('', p.state)"
-	                      " AND (p.created_at < $3 OR (p.created_at = $3 AND p.sale_id < $4))"
-	                      " ORDER BY p.created_at DESC, p.sale_id DESC LIMIT $5")};
+		.query = reach_query(connection, &of, LISTED("", ""),
+	                         LISTED(WORK_OF("z", "$6"), WORK_OF("p", "$6") WORK_OF("a", "$6")))};
 	db_bind_integer(row.query, filter->account);
 	db_bind_string(row.query, filter->state);
 	db_bind_integer(row.query, filter->before_us);
 	db_bind_text(row.query, filter->before_sale);
 	db_bind_integer(row.query, limit + 1);
+	work_bind(row.query, &of);
 	struct purchase_record *item;
 	while (!row.failed && db_step(row.query) &&
 	       (item = list_add(&row, &list->items, &list->count, &list->more, limit, sizeof *item)))
@@ -369,9 +396,10 @@ static int find_told_sale(struct db_connection *connection, const struct purchas
 	if (order->sale_id.size)
 		return find_sale(connection, order->sale_id, ret_account, ret_number, &created_us, error);
 	struct slice reference = slice_of(order->reference ? order->reference : "");
-	struct row row = {.query = db_query(connection, "SELECT account, number FROM purchases"
-	                                                " WHERE reference = $1")};
-	db_bind_text(row.query, reference);
+	struct row row = {
+		.query = reach_query_one(
+			connection, REACH_PLACE("purchases", "reference"), reference,
+			REACH_TEXTS("SELECT account, number FROM purchases WHERE reference = $1", ""))};
 	bool found = db_step(row.query);
 	if (found) {
 		*ret_account = db_integer(row.query, 0);

@@ -47,6 +47,7 @@ struct purchase_list {
 	struct purchase_record *items;
 	size_t count;
 	bool more;
+	bool partial; /* a server is away that may have some, too */
 };
 /* Pending, at the pack's price as it stands. ERR_REFUSED: the pack is withdrawn, another account's
  * custom pack, or not sold in the account's currency; the account is disabled. */

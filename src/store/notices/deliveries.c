@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/json.h"
+#include "store/reach.h"
 #include "store/transaction.h"
 #include "store/notices/endpoint.h"
 #include "store/notices/queue_mail.h"
@@ -352,7 +353,7 @@ int store_record_attempts(struct store *store, struct attempt_record *records, s
 
 /* ---- counting ---- */
 
-int store_count_deliveries(struct store *store, struct delivery_counts *ret, struct error *error)
+static int count_deliveries(struct store *store, struct delivery_counts *ret, struct error *error)
 {
 	struct db_connection *connection;
 	int result = begin_read(store, &connection, error);
@@ -374,4 +375,28 @@ int store_count_deliveries(struct store *store, struct delivery_counts *ret, str
 	if (!result)
 		*ret = counts;
 	return end_read(connection, result);
+}
+
+#define WAITING                                                                                    \
+	"SELECT count(*) AS account FROM {webhook_endpoints} e JOIN {webhook_deliveries} d"            \
+	" ON d.account = e.account AND d.endpoint = e.endpoint"                                        \
+	" WHERE e.deleted_at IS NULL AND d.status = 'waiting'"
+
+int store_count_deliveries(struct store *store, struct delivery_counts *ret, struct error *error)
+{
+	static const char *const parts[] = {WAITING
+	                                    " AND e.disabled_at IS NULL AND e.next_at IS NOT NULL",
+	                                    WAITING " AND e.disabled_at IS NOT NULL",
+	                                    "SELECT count(*) AS account FROM {webhook_endpoints}"
+	                                    " WHERE deleted_at IS NULL AND disabled_by = 'failures'"};
+	int64_t counts[sizeof parts / sizeof *parts];
+	bool distributed;
+	int result =
+		reach_count(store->db, parts, sizeof parts / sizeof *parts, counts, &distributed, error);
+	if (!result && !distributed)
+		return count_deliveries(store, ret, error);
+	if (!result)
+		*ret = (struct delivery_counts){
+			.waiting = counts[0], .held = counts[1], .disabled = counts[2]};
+	return result;
 }

@@ -1,6 +1,7 @@
 #include "store/notices/notices.h"
 
 #include "store/notices/endpoint.h"
+#include "store/reach.h"
 #include "store/transaction.h"
 
 #define STATE "COALESCE(d.status, CASE WHEN " WANTS("e.types", "n.type") " THEN 'missed' END)"
@@ -113,6 +114,10 @@ int store_list_notices(struct store *store, const struct notice_filter *filter, 
 	return result;
 }
 
+#define NAMED                                                                                      \
+	"SELECT account, notice, notice_id, type, mode, created_at, data FROM notices"                 \
+	" WHERE notice_id = $1"
+
 int store_find_notice(struct store *store, struct slice notice_id, struct arena *arena,
                       struct notice_view *ret, struct error *error)
 {
@@ -122,11 +127,10 @@ int store_find_notice(struct store *store, struct slice notice_id, struct arena 
 		return result;
 	struct row row = {
 		.arena = arena,
-		.query = db_query(connection, WITH_STATES("SELECT account, notice, notice_id, type, mode,"
-	                                              " created_at, data FROM notices"
-	                                              " WHERE notice_id = $1",
-	                                              ""))};
-	db_bind_text(row.query, notice_id);
+		.query = reach_query_one(
+			connection, REACH_PLACE("notices", "notice_id"), notice_id,
+			(struct reach_texts){WITH_STATES(NAMED, ""),
+	                             WITH_STATES(NAMED " AND account = $2", " WHERE a.account = $2")})};
 	struct notice_list list = {0};
 	read_rows(&row, 1, &list);
 	result = end_read(connection, row_end(&row, row.failed || list.count > 0, MSG_STORE_NOTICE_GONE,

@@ -1,6 +1,7 @@
 #include "store/notices/replay.h"
 
 #include "store/notices/endpoint.h"
+#include "store/reach.h"
 #include "store/transaction.h"
 
 #define PIECE 500
@@ -96,9 +97,9 @@ static struct db_query *ask_window(struct db_connection *connection, int64_t acc
 
 static int64_t account_of(struct db_connection *connection, struct slice endpoint_id)
 {
-	struct db_query *query =
-		db_query(connection, "SELECT account FROM webhook_endpoints WHERE endpoint_id = $1");
-	db_bind_text(query, endpoint_id);
+	struct db_query *query = reach_query_one(
+		connection, REACH_PLACE("webhook_endpoints", "endpoint_id"), endpoint_id,
+		REACH_TEXTS("SELECT account FROM webhook_endpoints WHERE endpoint_id = $1", ""));
 	int64_t account = db_step(query) ? db_integer(query, 0) : 0;
 	db_release(query);
 	return account;
@@ -130,11 +131,11 @@ static int queue_window(struct db_connection *connection, const struct locked_en
 		"INSERT INTO webhook_deliveries (account, endpoint, notice, status, attempts, tries,"
 		" next_attempt_at, replayed, replayed_at) SELECT n.account, e.endpoint, n.notice, 'waiting',"
 		" 0, 0, $8 + ROW_NUMBER() OVER (ORDER BY n.notice), 1, $8 FROM notices n"
-		" JOIN webhook_endpoints e ON e.account = n.account AND e.endpoint = $2"
+		" JOIN webhook_endpoints e ON e.account = $1 AND e.endpoint = $2"
 		" WHERE n.account = $1 AND n.notice > $3 AND n.notice <= $7 AND n.created_at >= $4"
 		" AND n.created_at < $5 AND " WANTS(
 			"e.types",
-			"n.type") " AND COALESCE((SELECT d.status FROM webhook_deliveries d WHERE d.account = n.account"
+			"n.type") " AND COALESCE((SELECT d.status FROM webhook_deliveries d WHERE d.account = $1"
 					  " AND d.endpoint = $2 AND d.notice = n.notice), 'missed')"
 					  " IN ('failed', CASE WHEN $6 = 1 THEN 'missed' ELSE 'failed' END)" WAITS_AGAIN);
 	db_bind_integer(query, locked->account);

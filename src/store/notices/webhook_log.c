@@ -1,4 +1,5 @@
 /* The delivery log. */
+#include "store/reach.h"
 #include "store/transaction.h"
 #include "store/notices/webhooks.h"
 
@@ -7,10 +8,11 @@
 static int find_endpoint(struct db_connection *connection, struct slice endpoint_id,
                          int64_t *ret_account, int64_t *ret_endpoint, struct error *error)
 {
-	struct row row = {.query =
-	                      db_query(connection, "SELECT account, endpoint FROM webhook_endpoints"
-	                                           " WHERE endpoint_id = $1 AND deleted_at IS NULL")};
-	db_bind_text(row.query, endpoint_id);
+	struct row row = {.query = reach_query_one(
+						  connection, REACH_PLACE("webhook_endpoints", "endpoint_id"), endpoint_id,
+						  REACH_TEXTS("SELECT account, endpoint FROM webhook_endpoints"
+	                                  " WHERE endpoint_id = $1 AND deleted_at IS NULL",
+	                                  ""))};
 	bool found = db_step(row.query);
 	if (found) {
 		*ret_account = db_integer(row.query, 0);

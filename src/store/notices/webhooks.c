@@ -3,17 +3,24 @@
 #include <stdio.h>
 
 #include "store/notices/endpoint.h"
+#include "store/reach.h"
 #include "store/transaction.h"
+
+#define BY_ENDPOINT REACH_PLACE("webhook_endpoints", "endpoint_id")
 
 /* ---- reading ---- */
 
-#define COLUMNS                                                                                    \
+#define COLUMNS(of_waiting)                                                                        \
 	"SELECT e.endpoint_id, a.account_id, e.url, e.types, e.created_at,"                            \
 	" e.secret_version, e.previous_secret_until, e.failures, e.disabled_at, e.disabled_by,"        \
 	" (SELECT count(*) FROM webhook_deliveries d WHERE d.account = e.account"                      \
-	" AND d.endpoint = e.endpoint AND d.status = 'waiting')"                                       \
+	" AND d.endpoint = e.endpoint AND d.status = 'waiting'" of_waiting ")"                         \
 	" FROM webhook_endpoints e JOIN accounts a ON a.account = e.account"                           \
 	" WHERE e.deleted_at IS NULL"
+#define NAMED " AND e.endpoint_id = $1"
+#define LISTED(of_waiting, of)                                                                     \
+	COLUMNS(of_waiting)                                                                            \
+	" AND ($1 = 0 OR e.account = $1) AND e.endpoint_id > $2" of " ORDER BY e.endpoint_id LIMIT $3"
 
 /* Stored with a comma before the first and behind the last. */
 static const char *read_types(struct row *row, int column)
@@ -53,8 +60,11 @@ int store_find_webhook(struct store *store, struct slice endpoint_id, struct are
 	if (result)
 		return result;
 	struct row row = {.arena = arena,
-	                  .query = db_query(connection, COLUMNS " AND e.endpoint_id = $1")};
-	db_bind_text(row.query, endpoint_id);
+	                  .query =
+	                      reach_query_one(connection, BY_ENDPOINT, endpoint_id,
+	                                      (struct reach_texts){COLUMNS("") NAMED,
+	                                                           COLUMNS(" AND d.account = $2") NAMED
+	                                                           " AND e.account = $2"})};
 	bool found = db_step(row.query);
 	struct webhook_record record;
 	if (found)
@@ -78,14 +88,22 @@ int store_list_webhooks(struct store *store, struct slice account_id, struct sli
 		result = find_account_number(connection, account_id, &account, error);
 	if (result)
 		return end_read(connection, result);
-	struct row row = {.arena = arena,
-	                  .query = db_query(connection, COLUMNS " AND ($1 = 0 OR e.account = $1)"
-	                                                        " AND e.endpoint_id > $2"
-	                                                        " ORDER BY e.endpoint_id LIMIT $3")};
+	WORK_AUTO struct work_of of = {0};
+	result = reach_find_page(connection, account ? account : REACH_ALL,
+	                         "SELECT account FROM {webhook_endpoints} WHERE deleted_at IS NULL"
+	                         " AND endpoint_id > ? ORDER BY endpoint_id",
+	                         &(struct reach_value){.text = &after}, limit + 1, &of, error);
+	if (result)
+		return end_read(connection, result);
+	struct row row = {
+		.arena = arena,
+		.query = reach_query(connection, &of, LISTED("", ""),
+	                         LISTED(WORK_OF("d", "$4"), WORK_OF("e", "$4") WORK_OF("a", "$4")))};
 	db_bind_integer(row.query, account);
 	db_bind_text(row.query, after);
 	db_bind_integer(row.query, limit + 1);
-	struct webhook_list list = {0};
+	work_bind(row.query, &of);
+	struct webhook_list list = {.partial = of.partial};
 	struct webhook_record *item;
 	while (!row.failed && db_step(row.query) &&
 	       (item = list_add(&row, &list.items, &list.count, &list.more, limit, sizeof *item)))
@@ -102,9 +120,9 @@ int store_list_webhooks(struct store *store, struct slice account_id, struct sli
 int lock_endpoint_by_id(struct db_connection *connection, struct slice endpoint_id,
                         struct locked_endpoint *ret, struct error *error)
 {
-	struct db_query *query = db_query(
-		connection, "SELECT account, endpoint FROM webhook_endpoints WHERE endpoint_id = $1");
-	db_bind_text(query, endpoint_id);
+	struct db_query *query = reach_query_one(
+		connection, BY_ENDPOINT, endpoint_id,
+		REACH_TEXTS("SELECT account, endpoint FROM webhook_endpoints WHERE endpoint_id = $1", ""));
 	bool found = db_step(query);
 	struct locked_endpoint locked = {0};
 	if (found)

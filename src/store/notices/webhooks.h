@@ -33,6 +33,7 @@ struct webhook_list {
 	struct webhook_record *items;
 	size_t count;
 	bool more;
+	bool partial; /* a server is away that may have some, too */
 };
 /* url and types (NULL: all; else separated by commas) were checked by the caller. ERR_REFUSED when
  * the account has WEBHOOKS_MAX already. */

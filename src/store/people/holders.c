@@ -2,15 +2,17 @@
 
 #include "store/transaction.h"
 
-/* $1: the thing, $2: the account. */
-#define HELD(table, column)                                                                        \
-	"SELECT 1 FROM " table " t JOIN accounts a ON a.account = t.account WHERE t." column           \
-	" = $1 AND a.account_id = $2"
+/* $1: the thing, $2: the account; where accounts are on several servers, its number. */
+#define HELD_BY(table, condition)                                                                  \
+	"SELECT 1 FROM " table " t JOIN accounts a ON a.account = t.account WHERE " condition          \
+	" AND a.account_id = $2",                                                                      \
+		"SELECT 1 FROM " table " t WHERE " condition " AND t.account = $2"
+#define HELD(table, column) HELD_BY(table, "t." column " = $1")
 
 static const struct {
 	const char *kind;
 	enum message message;
-	const char *sql;
+	const char *sql, *on_shard;
 } holders[] = {
 	{"channel", MSG_STORE_NO_CHANNEL, HELD("channels", "channel_id")},
 	{"key", MSG_STORE_NO_KEY, HELD("api_keys", "key_id")},
@@ -23,11 +25,13 @@ static const struct {
 	{"segment", MSG_STORE_NO_SEGMENT, HELD("segments", "segment_id")},
 	/* An event's identifier holds what its channel's has behind the prefix. */
 	{"event", MSG_STORE_NO_EVENT,
-     "SELECT 1 FROM channels t JOIN accounts a ON a.account = t.account"
-     " WHERE t.channel_id = 'chn_' || substr(CAST($1 AS TEXT), 5, 16) AND a.account_id = $2"},
+     HELD_BY("channels", "t.channel_id = 'chn_' || substr(CAST($1 AS TEXT), 5, 16)")},
 	{"act", MSG_STORE_NO_ACT, HELD("acts", "act_id")},
 	{"pack", MSG_STORE_NO_PACK,
-     HELD("packs", "pack_id") " UNION ALL SELECT 1 FROM packs WHERE pack_id = $1 AND account = 0"},
+     "SELECT 1 FROM packs t JOIN accounts a ON a.account = t.account WHERE t.pack_id = $1"
+     " AND a.account_id = $2 UNION ALL SELECT 1 FROM packs WHERE pack_id = $1 AND account = 0",
+     "SELECT 1 FROM packs t WHERE t.pack_id = $1 AND t.account = $2 UNION ALL"
+     " SELECT 1 FROM packs WHERE pack_id = $1 AND account = 0"},
 };
 #define HOLDERS (sizeof holders / sizeof *holders)
 
@@ -48,9 +52,19 @@ int store_check_holder(struct store *store, const char *kind, struct slice id,
 	int result = begin_read(store, &connection, error);
 	if (result)
 		return result;
-	struct row row = {.query = db_query(connection, holders[at].sql)};
+	int64_t account = 0;
+	bool sharded = db_is_sharded(store->db);
+	if (sharded)
+		result = find_account_number(connection, account_id, &account, error);
+	if (result)
+		return end_read(connection, result);
+	struct row row = {.query =
+	                      db_query(connection, sharded ? holders[at].on_shard : holders[at].sql)};
 	db_bind_text(row.query, id);
-	db_bind_text(row.query, account_id);
+	if (sharded)
+		db_bind_integer(row.query, account);
+	else
+		db_bind_text(row.query, account_id);
 	bool found = db_step(row.query);
 	return end_read(connection, row_end(&row, found, holders[at].message, id, error));
 }

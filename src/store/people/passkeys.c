@@ -6,6 +6,7 @@
 #include "store/notices/queue_mail.h"
 #include "store/people/people.h"
 #include "store/people/start.h"
+#include "store/reach.h"
 #include "store/transaction.h"
 
 #define NAME_MAX_SIZE 256
@@ -122,19 +123,27 @@ static int check_room(struct db_connection *connection, const char *user_id, str
 	return result;
 }
 
+#define OWED(of)                                                                                   \
+	"SELECT 1 FROM sessions s JOIN memberships m ON m.user_id = $2"                                \
+	" AND (m.taken_up <> 0 OR m.account = s.account) JOIN accounts a ON a.account = m.account"     \
+	" WHERE s.digest = $1 AND s.by_passkey = 0 AND a.passkeys_required <> 0"                       \
+	" AND EXISTS (SELECT 1 FROM passkeys p WHERE p.user_id = $2)" of
+
 /* A link would do where passkeys are asked for, if who has one could add another behind it. */
 static int check_owed(struct db_connection *connection, const char *user_id,
                       const struct sha256 *cookie, struct error *error)
 {
+	WORK_AUTO struct work_of of = {0};
+	int reached = reach_of_user(connection, user_id, &of, error);
+	if (!reached && of.partial)
+		reached = error_cause(error, ERR_UNAVAILABLE, "what an account asks for is not known");
+	if (reached)
+		return reached;
 	struct db_query *query =
-		db_query(connection, "SELECT 1 FROM sessions s JOIN memberships m ON m.user_id = $2"
-	                         " AND (m.taken_up <> 0 OR m.account = s.account)"
-	                         " JOIN accounts a ON a.account = m.account"
-	                         " WHERE s.digest = $1 AND s.by_passkey = 0"
-	                         " AND a.passkeys_required <> 0"
-	                         " AND EXISTS (SELECT 1 FROM passkeys p WHERE p.user_id = $2)");
+		reach_query(connection, &of, OWED(""), OWED(" AND a.account = ANY($3)"));
 	db_bind_blob(query, cookie->bytes, SHA256_SIZE);
 	db_bind_string(query, user_id);
+	work_bind(query, &of);
 	bool owes = db_step(query);
 	int result = db_end(query, error);
 	return !result && owes ? error_set(error, ERR_PASSKEY, MSG_PEOPLE_OTHER_PASSKEY, NULL) : result;

@@ -155,9 +155,11 @@ struct session_view {
 	struct membership *memberships; /* by account name; at least one */
 	size_t membership_count;
 	const struct membership *chosen; /* one of them */
+	bool partial;                    /* some are left out, as a server is away */
 };
 /* One that has not ended, was begun after made_after_us and seen after seen_after_us;
- * ERR_NOT_FOUND. Where the chosen account is his no longer, another one is chosen. */
+ * ERR_NOT_FOUND. Where the chosen account is his no longer, or on a server that is away,
+ * another one is chosen. */
 int store_find_session(struct store *store, const struct sha256 *cookie, int64_t made_after_us,
                        int64_t seen_after_us, struct arena *arena, struct session_view *ret,
                        struct error *error) MUST_CHECK;
@@ -200,6 +202,7 @@ struct session_list {
 	struct session_record *items;
 	size_t count;
 	bool more;
+	bool partial; /* a server is away that may have some, too */
 };
 /* Which sessions are meant. */
 struct session_scope {

@@ -1,6 +1,7 @@
 #include "base/digest.h"
 #include "store/people/people.h"
 #include "store/people/start.h"
+#include "store/reach.h"
 #include "store/transaction.h"
 
 /* ---- beginning ---- */
@@ -194,37 +195,21 @@ static int read_session(struct db_connection *connection, const struct sha256 *c
 	" LEFT JOIN users b ON b.user_id = m.made_by"                                                  \
 	" WHERE m.user_id = $1" of " ORDER BY a.name, a.account"
 
-/* Which accounts it is about is known before they are read: no other shard is asked. */
-static struct db_query *ask_memberships(struct db_connection *connection, const char *user_id,
-                                        struct db_array *accounts)
-{
-	if (!db_is_sharded(db_of(connection))) {
-		struct db_query *query = db_query(connection, MEMBERSHIPS(""));
-		db_bind_string(query, user_id);
-		return query;
-	}
-	struct db_query *query =
-		db_query(connection, "SELECT account FROM memberships WHERE user_id = $1");
-	db_bind_string(query, user_id);
-	while (db_step(query))
-		db_array_add_integer(accounts, db_integer(query, 0));
-	db_release(query);
-	query = db_query(connection, MEMBERSHIPS(" AND a.account = ANY($2)"));
-	db_bind_string(query, user_id);
-	db_bind_array(query, accounts);
-	db_send(query);
-	return query;
-}
-
+/* Which accounts it is about is known before they are read: no other shard is asked. Those whose
+ * server is away are left out. */
 static int read_memberships(struct db_connection *connection, int64_t chosen, struct arena *arena,
                             struct session_view *session, struct error *error)
 {
-	struct db_array accounts = {0};
-	if (db_is_sharded(db_of(connection)))
-		db_array_init(&accounts, DB_INTEGERS);
-	struct row row = {.arena = arena,
-	                  .query = ask_memberships(connection, session->user_id, &accounts)};
-	db_array_free(&accounts);
+	WORK_AUTO struct work_of of = {0};
+	int result = reach_of_user(connection, session->user_id, &of, error);
+	session->partial = of.partial;
+	if (result)
+		return result;
+	struct row row = {
+		.arena = arena,
+		.query = reach_query(connection, &of, MEMBERSHIPS(""), MEMBERSHIPS(WORK_OF("a", "$2")))};
+	db_bind_string(row.query, session->user_id);
+	work_bind(row.query, &of);
 	struct membership *item;
 	bool more = false;
 	while (!row.failed && db_step(row.query) &&
@@ -241,7 +226,11 @@ static int read_memberships(struct db_connection *connection, int64_t chosen, st
 		if (!session->chosen || db_integer(row.query, 4) == chosen)
 			session->chosen = item;
 	}
-	return row_result(&row, session->membership_count > 0, error);
+	result = row_result(&row, session->membership_count > 0, error);
+	return result == ERR_NOT_FOUND && of.partial
+	           ? error_cause(error, ERR_UNAVAILABLE,
+	                         "the user's accounts are on a server that is away")
+	           : result;
 }
 
 int store_find_session(struct store *store, const struct sha256 *cookie, int64_t made_after_us,
@@ -414,6 +403,33 @@ int store_leave_session(struct store *store, const struct session_leave *leave, 
 
 /* ---- those that are open ---- */
 
+#define SESSIONS(of)                                                                               \
+	"SELECT s.session_id, a.account_id, u.email, s.address, s.agent, s.made_at, s.seen_at,"        \
+	" s.signed_in_at, s.by_passkey, a.name, s.signed_in_by FROM sessions s"                        \
+	" JOIN users u ON u.user_id = s.user_id"                                                       \
+	" JOIN accounts a ON a.account = s.account WHERE s.ended_at IS NULL AND s.made_at > $1"        \
+	" AND s.seen_at > $2 AND ($3 = 0 OR s.account = $3 OR u.email = $6)"                           \
+	" AND (CAST($4 AS TEXT) IS NULL OR u.email = $4)" of                                           \
+	" ORDER BY s.made_at DESC, s.session_id LIMIT $5"
+
+static int find_accounts(struct db_connection *connection, const struct session_scope *scope,
+                         int64_t account, int64_t made_after_us, int64_t seen_after_us,
+                         struct work_of *ret, struct error *error)
+{
+	struct db_query *query =
+		db_query(connection, "SELECT DISTINCT s.account FROM sessions s"
+	                         " JOIN users u ON u.user_id = s.user_id WHERE s.ended_at IS NULL"
+	                         " AND s.made_at > $1 AND s.seen_at > $2"
+	                         " AND ($3 = 0 OR s.account = $3 OR u.email = $5)"
+	                         " AND (CAST($4 AS TEXT) IS NULL OR u.email = $4)");
+	db_bind_integer(query, made_after_us);
+	db_bind_integer(query, seen_after_us);
+	db_bind_integer(query, account);
+	db_bind_string(query, scope->email);
+	db_bind_string(query, scope->own);
+	return reach_keep(connection, query, ret, error);
+}
+
 int store_list_sessions(struct store *store, const struct session_scope *scope,
                         int64_t made_after_us, int64_t seen_after_us, int64_t limit,
                         struct arena *arena, struct session_list *ret, struct error *error)
@@ -428,24 +444,23 @@ int store_list_sessions(struct store *store, const struct session_scope *scope,
 	}
 	if (result)
 		return result;
-	struct row row = {
-		.arena = arena,
-		.query = db_query(
-			connection,
-			"SELECT s.session_id, a.account_id, u.email, s.address, s.agent, s.made_at, s.seen_at,"
-			" s.signed_in_at, s.by_passkey, a.name, s.signed_in_by FROM sessions s"
-			" JOIN users u ON u.user_id = s.user_id"
-			" JOIN accounts a ON a.account = s.account WHERE s.ended_at IS NULL AND s.made_at > $1"
-			" AND s.seen_at > $2 AND ($3 = 0 OR s.account = $3 OR u.email = $6)"
-			" AND (CAST($4 AS TEXT) IS NULL OR u.email = $4)"
-			" ORDER BY s.made_at DESC, s.session_id LIMIT $5")};
+	WORK_AUTO struct work_of of = {.anybodys = true};
+	if (db_misses_servers(db_of(connection)))
+		result =
+			find_accounts(connection, scope, account, made_after_us, seen_after_us, &of, error);
+	if (result)
+		return end_read(connection, result);
+	struct row row = {.arena = arena,
+	                  .query =
+	                      reach_query(connection, &of, SESSIONS(""), SESSIONS(WORK_OF("a", "$7")))};
 	db_bind_integer(row.query, made_after_us);
 	db_bind_integer(row.query, seen_after_us);
 	db_bind_integer(row.query, account);
 	db_bind_string(row.query, scope->email);
 	db_bind_integer(row.query, limit + 1);
 	db_bind_string(row.query, scope->own);
-	struct session_list list = {0};
+	work_bind(row.query, &of);
+	struct session_list list = {.partial = of.partial};
 	struct session_record *item;
 	while (!row.failed && db_step(row.query) &&
 	       (item = list_add(&row, &list.items, &list.count, &list.more, limit, sizeof *item))) {

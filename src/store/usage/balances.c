@@ -1,5 +1,6 @@
 /* Balances of days: from the balance as it stands, back over what moved credits on each day. */
 #include "base/clock.h"
+#include "store/reach.h"
 #include "store/transaction.h"
 #include "store/usage/totals.h"
 
@@ -10,10 +11,12 @@ struct standing {
 static int read_standing(struct db_connection *connection, struct slice account_id,
                          struct standing *ret, struct error *error)
 {
-	struct row row = {.query = db_query(connection, "SELECT account, balance, unpaid_events,"
-	                                                " created_at FROM accounts"
-	                                                " WHERE account_id = $1")};
-	db_bind_text(row.query, account_id);
+	struct row row = {
+		.query = reach_query_one(
+			connection, REACH_PLACE("accounts", "account_id"), account_id,
+			REACH_TEXTS("SELECT account, balance, unpaid_events, created_at FROM accounts"
+	                    " WHERE account_id = $1",
+	                    ""))};
 	bool found = db_step(row.query);
 	if (found)
 		*ret = (struct standing){db_integer(row.query, 0), db_integer(row.query, 1),

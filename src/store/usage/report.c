@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "base/clock.h"
+#include "store/reach.h"
 #include "store/transaction.h"
 
 #define CHUNK_ACCOUNTS 100
@@ -156,7 +157,7 @@ static int clip_days(struct db_connection *connection, struct question *question
 	" WHERE " accounts " AND day >= $2 AND day <= $3"                                              \
 	" AND ($4 = 0 OR chain / 2 = $4) AND ($5 = 0 OR key = $5) AND ($6 < 0 OR chain % 2 = $6)"
 /* The sums first, and what they are called once there are few of them. */
-#define USAGE(accounts)                                                                            \
+#define USAGE(accounts, of)                                                                        \
 	"SELECT g.period, g.account, g.channel, g.key, g.mode, g.events, g.unpaid, g.bytes,"           \
 	" g.requested, g.completed, g.failed, g.certified, g.fees, g.refunds,"                         \
 	" COALESCE(a.account_id, ''), COALESCE(a.name, ''), COALESCE(c.channel_id, ''),"               \
@@ -174,10 +175,10 @@ static int clip_days(struct db_connection *connection, struct question *question
 								" WHERE (period, account, channel, key, mode) > ($7, $8, $14,"     \
 								" $15, $16) GROUP BY period, account, channel, key, mode"          \
 								" ORDER BY period, account, channel, key, mode LIMIT $17) AS g"    \
-								" LEFT JOIN accounts a ON a.account = g.account"                   \
-								" LEFT JOIN channels c ON c.account = g.account"                   \
+								" LEFT JOIN accounts a ON a.account = " of                         \
+								" LEFT JOIN channels c ON c.account = " of                         \
 								" AND c.channel = g.channel"                                       \
-								" LEFT JOIN channel_configs f ON f.account = g.account"            \
+								" LEFT JOIN channel_configs f ON f.account = " of                  \
 								" AND f.channel = g.channel AND f.version = c.config_version"      \
 								" LEFT JOIN api_keys k ON k.key = g.key"                           \
 								" AND k.account = g.account"                                       \
@@ -186,8 +187,9 @@ static int clip_days(struct db_connection *connection, struct question *question
 static struct db_query *ask(struct db_connection *connection, const struct question *question)
 {
 	struct db_query *query =
-		question->account ? db_query_long(connection, USAGE("account = $1 AND account <= $18"))
-						  : db_query_long(connection, USAGE("account >= $1 AND account <= $18"));
+		question->account
+			? db_query_long(connection, USAGE("account = $1 AND account <= $18", "$1"))
+			: db_query_long(connection, USAGE("account >= $1 AND account <= $18", "g.account"));
 	const int64_t values[] = {
 		question->first_account,
 		question->first_day,
@@ -318,6 +320,8 @@ static int list_usage(struct db_connection *connection, struct question *questio
                       struct error *error)
 {
 	int result = find_numbers(connection, question, error);
+	if (!question->account)
+		reach_want_all(connection);
 	if (!result)
 		result = clip_days(connection, question, error);
 	if (question->by & USAGE_BY_DAY && question->first_day < question->past.period)
