@@ -199,14 +199,31 @@ static bool is_usable(struct pg_connection *connection)
 	       PQconsumeInput(connection->pg) == 1 && PQstatus(connection->pg) == CONNECTION_OK;
 }
 
+/* Whether a commit that was left waiting is over: all that was sent ends with one sync. Answers of
+ * the statements before it may come meanwhile. */
+static bool is_answered(PGconn *pg)
+{
+	bool ended = false; /* a statement, as far as was read; another end is that of them all */
+	while (PQconsumeInput(pg) == 1 && PQstatus(pg) == CONNECTION_OK) {
+		if (PQisBusy(pg))
+			return false;
+		PGresult *result = PQgetResult(pg);
+		bool last = PQresultStatus(result) == PGRES_PIPELINE_SYNC || (!result && ended);
+		ended = !result;
+		PQclear(result);
+		if (last)
+			return true;
+	}
+	return true;
+}
+
 /* A commit whose outcome nobody knew yet: looks whether it is known now. True while it waits. */
 static bool in_limbo(struct pg_connection *connection)
 {
 	if (connection->limbo_since_us == 0)
 		return false;
 	int64_t longest = LIMBO_TIMEOUTS * pg_db(connection->base.db)->commit_timeout_us;
-	bool alive = is_usable(connection);
-	if (alive && PQisBusy(connection->pg) &&
+	if (connection->pg && !is_answered(connection->pg) &&
 	    clock_monotonic_us() - connection->limbo_since_us < longest)
 		return true;
 	/* What became of it does not matter here: clients repeat, and find it or not. */
@@ -223,9 +240,7 @@ static void hear_nothing(void *context, const PGresult *notice)
 static bool is_over(const struct pg_connection *connection, struct pg_aside *aside)
 {
 	int64_t longest = LIMBO_TIMEOUTS * pg_db(connection->base.db)->commit_timeout_us;
-	bool waits = PQconsumeInput(aside->pg) == 1 && PQstatus(aside->pg) == CONNECTION_OK &&
-	             PQisBusy(aside->pg) && clock_monotonic_us() - aside->since_us < longest;
-	if (waits)
+	if (!is_answered(aside->pg) && clock_monotonic_us() - aside->since_us < longest)
 		return false;
 	PQfinish(aside->pg);
 	aside->pg = NULL;
@@ -363,6 +378,8 @@ bool pg_make_room(struct pg_connection *connection)
 		pg_fail(connection, ERR_UNAVAILABLE, "the connection is lost");
 		return false;
 	}
+	if (connection->use == PG_WRITER)
+		pg_keep_turn(pg_db(connection->base.db), false);
 	if (connection->waiting_count >= WAITING_MAX - 2 &&
 	    !pg_collect(connection, NULL, pg_deadline(connection)))
 		return false;
