@@ -91,6 +91,12 @@ static int write_segment(struct db_connection *connection, const struct segment_
 	return db_execute(query, &changes, error);
 }
 
+static int refuse_staged(int64_t round, int64_t blocks, struct error *error)
+{
+	return error_cause(error, ERR_REFUSED, "round %lld has not %lld blocks staged",
+	                   (long long)round, (long long)blocks);
+}
+
 int take_staged(struct db_connection *connection, int64_t round, int64_t blocks, int64_t next_round,
                 int64_t next_blocks, struct error *error)
 {
@@ -104,10 +110,7 @@ int take_staged(struct db_connection *connection, int64_t round, int64_t blocks,
 	db_bind_integer(query, next_blocks);
 	int64_t changes = 0;
 	int result = db_execute(query, &changes, error);
-	if (!result && changes != 1)
-		return error_cause(error, ERR_REFUSED, "round %lld has not %lld blocks staged",
-		                   (long long)round, (long long)blocks);
-	return result;
+	return result || changes == 1 ? result : refuse_staged(round, blocks, error);
 }
 
 /* What the one row says: ret->round, ->blocks and ->changes. */
@@ -164,6 +167,16 @@ static int insert_block(struct db_connection *connection, const struct round_blo
 	return result;
 }
 
+/* Whether take_staged would find it so: nobody changes it within the writer's turn. */
+static int check_staged(struct db_connection *connection, int64_t round, int64_t blocks,
+                        struct error *error)
+{
+	struct staged_round row = {0};
+	int result = read_staged_row(connection, &row, error);
+	bool found = (row.round == round && row.blocks == blocks) || (blocks == 0 && row.round < round);
+	return result || found ? result : refuse_staged(round, blocks, error);
+}
+
 int store_stage_block(struct store *store, const struct round_block *block,
                       const struct segment_record *segments, size_t count, size_t *ret_failed,
                       struct error *error)
@@ -175,16 +188,19 @@ int store_stage_block(struct store *store, const struct round_block *block,
 	int result = begin_write(store, &connection, error);
 	if (result)
 		return result;
-	result = take_staged(connection, block->round, block->number, block->round, block->number + 1,
-	                     error);
-	if (!result)
-		result = insert_block(connection, block, segments, count, error);
+	result = check_staged(connection, block->round, block->number, error);
 	for (size_t i = 0; i < count && !result; i++) {
 		int64_t place = block->number * ROUND_BLOCK_SEGMENTS_MAX + (int64_t)i;
 		result = write_segment(connection, &segments[i], block->round, place, error);
 		if (result)
 			*ret_failed = i;
 	}
+	/* Behind all that other servers may keep it waiting for: these rows are everybody's. */
+	if (!result)
+		result = insert_block(connection, block, segments, count, error);
+	if (!result)
+		result = take_staged(connection, block->round, block->number, block->round,
+		                     block->number + 1, error);
 	return end_write(connection, result, error);
 }
 
