@@ -235,6 +235,16 @@ class Server:
             input=sql, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
             timeout=5 * PATIENCE, check=False).stdout
 
+    def session(self, sql, database="postgres"):
+        """That goes on: what it is told next is written to its standard input."""
+        psql = subprocess.Popen(
+            [os.path.join(programs(), "psql"), "-XAtq", "-h", self.directory, "-p", str(self.port),
+             "-U", SUPERUSER, "-d", database, "-f", "-"], stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, text=True)
+        psql.stdin.write(sql)
+        psql.stdin.flush()
+        return psql
+
     def rows(self, sql, database="postgres", timeout=PATIENCE):
         text = self.query(sql, database, timeout)
         return [line.split("|") for line in text.split("\n")] if text else []

@@ -20,9 +20,9 @@ def replicated():
         yield running
 
 
-def new_fleet(replicated, directory, **settings):
+def new_fleet(replicated, directory, count=1, **settings):
     """Prepared, not started."""
-    made = Fleet(directory, count=1, cluster=replicated, store__require_replicas=1,
+    made = Fleet(directory, count=count, cluster=replicated, store__require_replicas=1,
                  store__sharded="true", store__commit_timeout="2s", certification__fee=FEE,
                  webhook__allow_http="true", webhook__allow_networks="127.0.0.0/8", **settings)
     prepared = made.nodes[0].run("store", "distribute")
@@ -31,8 +31,9 @@ def new_fleet(replicated, directory, **settings):
 
 
 @pytest.fixture
-def fleet(replicated, tmp_path):
-    with new_fleet(replicated, tmp_path) as made:
+def fleet(replicated, tmp_path, request):
+    """Of one node, unless it is told otherwise."""
+    with new_fleet(replicated, tmp_path, getattr(request, "param", 1)) as made:
         yield made
         made.check()
 

@@ -2,10 +2,11 @@
 
 import contextlib
 import json
+import threading
 
 import pytest
 
-from client import Client, eventually
+from client import Channel, Client, eventually
 from console import signed_in
 from distributed import MISSING, offered
 from hooks import Receiver, new_endpoint
@@ -76,6 +77,72 @@ def test_a_server_that_is_away_stops_its_own_accounts_alone(fleet, channels, how
         last = accepted(lost, "afterwards")
         sealed(lost, last["event_id"])
         told(receiver, completed(lost, "afterwards", last["sequence"]))
+
+
+def succeeds(node, *words):
+    with contextlib.suppress(Refused):
+        return node.admin(*words)
+    return None
+
+
+@contextlib.contextmanager
+def waiting_within(moment, worker, fleet, start):
+    """`start` begins something that waits for that worker, which does not come back meanwhile."""
+    with contextlib.ExitStack() as ending:
+        if moment == "the commit":
+            worker.standby.freeze()
+            ending.callback(worker.standby.thaw)
+            begun = worker.primary.commits_waiting
+        else:
+            shards = ", ".join(f"accounts_{shard}" for (shard,) in fleet.rows(
+                "SELECT shardid FROM citus_shards WHERE table_name = 'accounts'::regclass AND "
+                f"nodeport = {worker.primary.port}"))
+            holder = worker.primary.session(
+                f"SET citus.enable_manual_changes_to_shards = on; BEGIN; LOCK TABLE {shards} IN "
+                "EXCLUSIVE MODE;\n", fleet.database)
+            ending.callback(holder.communicate, "ROLLBACK;\n")
+            locks = ("SELECT count(*) FROM pg_locks WHERE locktype = 'relation' AND {}").format
+            eventually(lambda: worker.primary.number(locks("mode = 'ExclusiveLock'")), "it is locked")
+
+            def begun():
+                return worker.primary.number(locks("NOT granted"))
+        before = begun()
+        started = threading.Thread(target=start)
+        started.start()
+        ending.callback(started.join)
+        eventually(lambda: begun() > before, "it waits")
+        if moment != "the commit":
+            worker.primary.freeze()
+            ending.callback(worker.primary.thaw)
+        yield
+
+
+@pytest.mark.parametrize("fleet", [2], indirect=True)
+@pytest.mark.parametrize("moment", ["the commit", "a statement"])
+def test_a_writer_that_waits_for_a_server_stops_its_accounts_alone(fleet, channels, moment):
+    """Neither its turn nor anything else that it holds keeps the others, at no node."""
+    (lost, worker), (kept, _) = channels
+
+    def change():
+        succeeds(fleet.nodes[0], "account", "set", lost.account_id, "--name", "meanwhile")
+    for one in (lost, kept):
+        accepted(one, "first")
+    with waiting_within(moment, worker, fleet, change):
+        for number, node in enumerate(fleet.nodes):
+            keys = {"live": kept.live_key, "test": kept.test_key}
+            one = Channel(node, kept.account_id, {"channel_id": kept.id}, keys)
+            with contextlib.closing(one):
+                event = accepted(one, f"meanwhile-{number}")
+                eventually(lambda: succeeds(node, "account", "set", kept.account_id, "--name",
+                                            f"Name {number}"), "it is administered")
+                sealed(one, event["event_id"])
+                completed(one, f"meanwhile-{number}", event["sequence"])
+    eventually(lambda: succeeds(fleet.nodes[1], "account", "set", lost.account_id, "--name", "last"),
+               "it is administered again", patience=120)
+    last = accepted(lost, "afterwards")
+    sealed(lost, last["event_id"])
+    completed(lost, "afterwards", last["sequence"])
+    assert done(fleet, "account", "show", lost.account_id)["name"] == "last"
 
 
 def known_away(fleet, kept):

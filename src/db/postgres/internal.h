@@ -67,6 +67,7 @@ struct pg_connection {
 	bool committed;
 	bool on_shard; /* db_keep_to_shard was called in this transaction, for: */
 	int64_t account;
+	int64_t process;                     /* of the server's, as the writer commits */
 	uint64_t written;                    /* where in the log of its shard's server it wrote last */
 	int64_t limbo_since_us;              /* a commit is still waiting since then; 0: none */
 	int64_t retry_at_us;                 /* no new attempt to connect before */
@@ -101,6 +102,8 @@ struct pg_piece_server {
 	struct pg_connection *connection;
 	struct pg_query *question; /* asked, and not answered yet; NULL: none */
 	bool late;                 /* that is what was asked an earlier time */
+	struct pg_connection *trying;
+	struct pg_query *trial; /* a commit there that is not over; NULL: none */
 };
 
 /* Whoever asks holds `mutex`; `away_mutex` is for the names alone. */
@@ -117,6 +120,7 @@ struct pg_pieces {
 	pthread_mutex_t away_mutex;
 	char away[DB_SHARD_SERVERS_MAX][128];
 	atomic_size_t away_count;
+	atomic_bool doubted; /* whether all of them commit */
 };
 
 #define PG_READERS 8
@@ -137,6 +141,8 @@ struct pg_db {
 	uint64_t next_ticket; /* the writer is given in order of arrival */
 	uint64_t turn;
 	struct pg_connection *writer;
+	struct pg_connection *turn_holder; /* turn.c's own, as are: */
+	int64_t turn_process, turn_kept_us;
 	struct pg_connection *local; /* whoever takes it holds local_mutex */
 	pthread_mutex_t local_mutex;
 	struct pg_connection *registrars[PG_REGISTRARS];
@@ -164,6 +170,23 @@ static inline struct pg_query *pg_query(struct db_query *query)
 /* ---- postgres.c ---- */
 struct pg_connection *pg_make_connection(struct pg_db *db, enum pg_use use); /* NULL: no memory */
 void pg_free_connection(struct pg_connection *connection);                   /* NULL-safe */
+/* Puts the connection back between transactions, whatever was under way. */
+void pg_roll_back(struct pg_connection *connection);
+
+/* ---- turn.c: writers exclude each other ---- */
+/* Within the writer's own transaction, where tables are not distributed. */
+extern const char pg_lock_turn[];
+extern const char pg_try_lock_turn[];
+/* Elsewhere: until pg_end_turn, by whoever was given the writer; all of these. */
+int pg_take_turn(struct pg_db *db, struct error *error) MUST_CHECK;
+void pg_end_turn(struct pg_db *db);
+/* For the next statement of the writer's, which may take as long as any, or however long. */
+void pg_keep_turn(struct pg_db *db, bool however_long);
+/* Behind all that was asked in the transaction and right before its COMMIT, which is in two phases
+ * where it is of several servers. ERR_UNAVAILABLE: the turn was lost. */
+int pg_confirm_turn(struct pg_connection *writer, struct error *error) MUST_CHECK;
+/* Has the server give up a COMMIT that waits for another one. True once all is answered. */
+bool pg_break_off(struct pg_connection *writer) MUST_CHECK;
 
 /* ---- link.c: one connection to the server ---- */
 
@@ -240,6 +263,9 @@ void pg_pieces_init(struct pg_db *db);
 void pg_pieces_free(struct pg_db *db);
 int pg_ask_pieces(struct db *base, const char *const *parts, size_t count, db_found_function *found,
                   void *context, struct db_asked *ret, struct error *error) MUST_CHECK;
+/* A commit took too long. The next time that they are asked, each has to commit something, too; one
+ * that does not, as it or its standby hangs, counts as away until it has. */
+void pg_doubt_servers(struct pg_db *db);
 bool pg_misses_servers(const struct db *base);
 bool pg_misses(struct db_connection *base, int64_t account);
 

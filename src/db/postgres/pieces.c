@@ -57,8 +57,10 @@ void pg_pieces_init(struct pg_db *db)
 void pg_pieces_free(struct pg_db *db)
 {
 	struct pg_pieces *pieces = &db->pieces;
-	for (size_t i = 0; i < pieces->server_count; i++)
+	for (size_t i = 0; i < pieces->server_count; i++) {
 		pg_free_connection(pieces->servers[i].connection);
+		pg_free_connection(pieces->servers[i].trying);
+	}
 	pg_free_connection(pieces->lister);
 	free(pieces->items);
 	buf_free(&pieces->text);
@@ -79,7 +81,9 @@ static int note_server(struct pg_db *db, struct slice name, int64_t account)
 		return ERR_NO_MEMORY;
 	if (!server->connection)
 		server->connection = pg_make_connection(db, PG_READER);
-	if (!server->connection)
+	if (!server->trying)
+		server->trying = pg_make_connection(db, PG_READER);
+	if (!server->connection || !server->trying)
 		return ERR_NO_MEMORY;
 	if (at == pieces->server_count)
 		pieces->server_count++;
@@ -243,6 +247,34 @@ static void ask(struct pg_pieces *pieces, struct pg_piece_server *server)
 	server->question = connection->base.failure ? NULL : pg_query(query);
 }
 
+static void start_trial(struct pg_piece_server *server)
+{
+	struct pg_connection *trying = server->trying;
+	if (server->trial)
+		return;
+	trying->base.failure = OK;
+	error_clear(&trying->base.error);
+	struct db_query *query = pg_make_query(&trying->base, pg_shard_write, false);
+	pg_bind_integer(query, server->account);
+	pg_send(query);
+	server->trial = trying->base.failure ? NULL : pg_query(query);
+}
+
+/* Whether it commits, as far as is known. */
+static bool has_committed(struct pg_piece_server *server, int64_t deadline_us)
+{
+	struct pg_connection *trying = server->trying;
+	struct pg_query *trial = server->trial;
+	if (!trial)
+		return true;
+	trying->base.failure = OK;
+	error_clear(&trying->base.error);
+	if (!pg_collect(trying, trial, deadline_us) && trying->pg)
+		return false;
+	server->trial = NULL;
+	return pg_end(&trial->base, NULL) == OK;
+}
+
 /* "<row …><a>0 17,2 5</a></row>": numbers of parts, and accounts. */
 static void read_answer(struct slice answer, size_t count, db_found_function *found, void *context)
 {
@@ -281,14 +313,15 @@ static void hear(struct pg_pieces *pieces, struct pg_piece_server *server, int64
 		return;
 	}
 	server->question = NULL;
-	if (question && !server->late && !connection->base.failure && pg_step(&question->base))
+	bool silent = server->late || !has_committed(server, deadline_us);
+	if (question && !silent && !connection->base.failure && pg_step(&question->base))
 		read_answer(pg_text(&question->base, 0), count, found, context);
 	if (question)
 		(void)!pg_end(&question->base, NULL);
 	int failure = connection->base.failure;
 	/* What it says of a statement is an answer, too: its pieces may have moved. Whoever answered
 	 * what was asked before was not asked now. */
-	server->away = server->late || failure == ERR_UNAVAILABLE;
+	server->away = silent || failure == ERR_UNAVAILABLE;
 	pieces->outdated = pieces->outdated || failure;
 }
 
@@ -307,12 +340,15 @@ static int ask_all(struct pg_pieces *pieces, const char *const *parts, size_t co
                    db_found_function *found, void *context, bool *ret_all, struct error *error)
 {
 	int result = OK;
+	bool doubted = atomic_exchange(&pieces->doubted, false);
 	for (size_t i = 0; i < pieces->server_count && !result; i++) {
 		if (!pieces->servers[i].listed)
 			continue;
 		result = write_question(pieces, i, parts, count, error);
 		if (!result)
 			ask(pieces, &pieces->servers[i]);
+		if (doubted)
+			start_trial(&pieces->servers[i]);
 	}
 	if (result)
 		return result;
@@ -354,6 +390,11 @@ static bool is_away(struct pg_pieces *pieces, struct slice name)
 		found = found || slice_is(name, pieces->away[i]);
 	pthread_mutex_unlock(&pieces->away_mutex);
 	return found;
+}
+
+void pg_doubt_servers(struct pg_db *db)
+{
+	atomic_store(&db->pieces.doubted, true);
 }
 
 bool pg_misses_servers(const struct db *base)

@@ -36,6 +36,7 @@ static void close_db(struct db *base)
 	for (size_t i = 0; i < PG_REGISTRARS; i++)
 		pg_free_connection(db->registrars[i]);
 	pg_free_connection(db->writer);
+	pg_free_connection(db->turn_holder);
 	pg_free_connection(db->local);
 	pthread_mutex_destroy(&db->local_mutex);
 	pthread_mutex_destroy(&db->mutex);
@@ -48,8 +49,9 @@ static void close_db(struct db *base)
 static bool make_connections(struct pg_db *db)
 {
 	db->writer = pg_make_connection(db, PG_WRITER);
+	db->turn_holder = pg_make_connection(db, PG_READER);
 	db->local = pg_make_connection(db, PG_LOCAL);
-	bool made = db->url && db->writer && db->local;
+	bool made = db->url && db->writer && db->turn_holder && db->local;
 	for (size_t i = 0; i < PG_REGISTRARS; i++) {
 		db->registrars[i] = pg_make_connection(db, PG_REGISTRAR);
 		made = made && db->registrars[i];
@@ -139,6 +141,8 @@ static void give(struct db_connection *base)
 {
 	struct pg_connection *connection = pg_connection(base);
 	struct pg_db *db = pg_db(base->db);
+	if (connection->use == PG_WRITER)
+		pg_end_turn(db);
 	pthread_mutex_lock(&db->mutex);
 	if (connection->use == PG_WRITER) {
 		db->turn++;
@@ -155,11 +159,6 @@ static void give(struct db_connection *base)
 
 /* ---- transactions ---- */
 
-/* Held by one writer at a time, over all nodes. Any number will do, if it is always this one. */
-#define LOCK_WRITER "SELECT pg_advisory_xact_lock(4841921623071)"
-/* A commit that waits for its standby holds it as long: then it goes without. */
-#define TRY_LOCK_WRITER "SELECT pg_try_advisory_xact_lock(4841921623071)"
-
 static bool is_judged(const struct pg_connection *connection)
 {
 	return connection->use == PG_WRITER || connection->use == PG_REGISTRAR;
@@ -168,7 +167,10 @@ static bool is_judged(const struct pg_connection *connection)
 static int begin(struct db_connection *base, struct error *error)
 {
 	struct pg_connection *connection = pg_connection(base);
+	bool sharded = base->db->sharded;
 	int result = pg_connect(connection, error);
+	if (!result && connection->use == PG_WRITER && sharded)
+		result = pg_take_turn(pg_db(base->db), error);
 	if (result)
 		return base->failure = result;
 	connection->in_transaction = true;
@@ -179,19 +181,19 @@ static int begin(struct db_connection *base, struct error *error)
 	pg_send_text(connection, PG_SETTINGS, pg_db(base->db)->transaction_settings[connection->use]);
 	if (is_judged(connection))
 		pg_send_text(connection, PG_REPLICA_CHECK, pg_replica_query);
-	if (connection->use == PG_WRITER)
-		pg_send_text(connection, PG_STATEMENT, LOCK_WRITER);
-	if (connection->use == PG_LOCAL)
-		pg_send_text(connection, PG_STATEMENT, TRY_LOCK_WRITER);
+	if (connection->use == PG_WRITER && !sharded)
+		pg_send_text(connection, PG_STATEMENT, pg_lock_turn);
+	if (connection->use == PG_LOCAL && !sharded)
+		pg_send_text(connection, PG_STATEMENT, pg_try_lock_turn);
 	if (connection->use == PG_WRITER || connection->use == PG_LOCAL)
 		pg_send_text(connection, PG_CLOCK, "SELECT " PG_CLOCK_NOW);
 	return db_report(base, error);
 }
 
 /* Puts the connection back between transactions, whatever was under way. */
-static void roll_back(struct db_connection *base)
+void pg_roll_back(struct pg_connection *connection)
 {
-	struct pg_connection *connection = pg_connection(base);
+	struct db_connection *base = &connection->base;
 	if (!connection->pg || connection->limbo_since_us)
 		return;
 	int failure = base->failure;
@@ -209,6 +211,11 @@ static void roll_back(struct db_connection *base)
 	connection->in_transaction = false;
 	base->failure = failure;
 	base->error = error;
+}
+
+static void roll_back(struct db_connection *base)
+{
+	pg_roll_back(pg_connection(base));
 }
 
 static int unknown_outcome(struct pg_connection *connection, struct error *error)
@@ -243,12 +250,16 @@ static void keep_to_shard(struct db_connection *base, int64_t account)
 	pg_send_to_shard(connection, PG_SHARD_CHECK, pg_shard_replica_query);
 }
 
-static void send_commit(struct pg_connection *connection)
+static void send_last(struct pg_connection *connection)
 {
 	if (connection->on_shard)
 		pg_send_to_shard(connection, PG_SHARD_WRITE, pg_shard_write);
 	else if (connection->use == PG_REGISTRAR)
 		pg_send_text(connection, PG_STATEMENT, WRITE_SOMETHING);
+}
+
+static void send_commit(struct pg_connection *connection)
+{
 	pg_send_text(connection, PG_COMMIT, "COMMIT");
 	/* Was it still so when the commit was over? */
 	if (connection->on_shard)
@@ -261,6 +272,11 @@ static void send_commit(struct pg_connection *connection)
 static int commit(struct db_connection *base, struct error *error)
 {
 	struct pg_connection *connection = pg_connection(base);
+	bool turned = connection->use == PG_WRITER && base->db->sharded;
+	if (!base->failure)
+		send_last(connection);
+	if (turned && !base->failure)
+		(void)!pg_confirm_turn(connection, error);
 	if (base->failure) {
 		roll_back(base);
 		return db_report(base, error);
@@ -269,16 +285,21 @@ static int commit(struct db_connection *base, struct error *error)
 	send_commit(connection);
 	int64_t wait = pg_db(base->db)->commit_timeout_us;
 	bool answered = pg_collect(connection, NULL, clock_monotonic_us() + wait);
+	bool late = !answered;
+	if (late && base->db->sharded) {
+		pg_doubt_servers(pg_db(base->db));
+		answered = turned && pg_break_off(connection);
+	}
 	if (!answered) {
-		/* Never cancelled: the server would commit without the standby. It goes on waiting; that
-		 * is the matter of its account alone where it is on a shard. */
+		/* Not cancelled here: the server would commit without the standby. It goes on waiting;
+		 * that is the matter of its account alone where it is on a shard. */
 		bool aside = connection->pg && connection->on_shard && connection->use == PG_REGISTRAR &&
 		             pg_db(base->db)->base.sharded && pg_set_aside(connection);
 		if (connection->pg && !aside)
 			connection->limbo_since_us = clock_monotonic_us();
 		return unknown_outcome(connection, error);
 	}
-	if (connection->committed && (connection->commit_warned || base->failure)) {
+	if (connection->committed && (late || connection->commit_warned || base->failure)) {
 		if (connection->commit_warned)
 			pg_fail(connection, ERR_UNKNOWN_OUTCOME, "the wait for the standby was cancelled");
 		connection->in_transaction = false;
@@ -299,6 +320,8 @@ static int run(struct db_connection *base, const char *sql, struct error *error)
 	struct pg_connection *connection = pg_connection(base);
 	if (!connection->in_transaction && pg_connect(connection, error))
 		return ERR_UNAVAILABLE;
+	if (connection->use == PG_WRITER)
+		pg_keep_turn(pg_db(base->db), true);
 	pg_sync(connection);
 	if (!pg_collect(connection, NULL, pg_deadline(connection)) || base->failure)
 		return db_report(base, error);
