@@ -14,7 +14,7 @@
 #define ANSWER_WAIT_US (2 * US_PER_SECOND)
 /* For one that is away: it is asked again the next time; and to read what came while another one
  * was waited for. */
-#define LATE_WAIT_US INT64_C(50000)
+#define LATE_WAIT_US INT64_C(2000)
 #define QUESTION_MAX ((size_t)8 * 1024 * 1024)
 #define ACCOUNTS_TRIED 4096 /* numbers, until each server has one */
 
@@ -236,6 +236,7 @@ static void ask(struct pg_pieces *pieces, struct pg_piece_server *server)
 		if (server->late)
 			return;
 		server->question = NULL;
+		server->away = server->trial != NULL; /* else it is waited for again */
 		(void)!pg_end(&late->base, NULL);
 	}
 	connection->base.failure = OK;

@@ -1,0 +1,187 @@
+/* What is made of the servers' answers, as they come late or not at all. Connections are a script:
+ * whether an answer is here is said for each time that somebody waits for it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "db/postgres/internal.h"
+
+enum asked { OFFERED, SERVERS, PIECES, QUESTION, TRIAL, KINDS };
+static const char *const marks[KINDS] = {"count(*)", "generate_series", "shardminvalue",
+                                         "query_to_xml", "pg_logical_emit_message"};
+static struct pg_connection connections[8];
+static size_t connection_count;
+static struct pg_query queries[KINDS];
+static bool stepped[KINDS];
+static const char *answer; /* to the question */
+static const bool *here; /* for each time that the answer to a question or a trial is waited for */
+
+struct pg_connection *__wrap_pg_make_connection(struct pg_db *db, enum pg_use use);
+void __wrap_pg_free_connection(struct pg_connection *connection);
+struct db_query *__wrap_pg_make_query(struct db_connection *connection, const char *sql,
+                                      bool is_long);
+void __wrap_pg_bind_integer(struct db_query *query, int64_t value);
+void __wrap_pg_bind_text(struct db_query *query, struct slice text);
+void __wrap_pg_send(struct db_query *query);
+bool __wrap_pg_step(struct db_query *query);
+int __wrap_pg_end(struct db_query *query, struct error *error);
+int64_t __wrap_pg_integer(struct db_query *query, int column);
+struct slice __wrap_pg_text(struct db_query *query, int column);
+bool __wrap_pg_collect(struct pg_connection *connection, const struct pg_query *until,
+                       int64_t deadline_us);
+
+struct pg_connection *__wrap_pg_make_connection(struct pg_db *db, enum pg_use use)
+{
+	(void)use;
+	struct pg_connection *connection = &connections[connection_count++];
+	connection->base.db = &db->base;
+	connection->pg = (PGconn *)connection; /* it is connected */
+	return connection;
+}
+
+void __wrap_pg_free_connection(struct pg_connection *connection)
+{
+	(void)connection;
+}
+
+static enum asked kind_of(const struct db_query *query)
+{
+	return (enum asked)((const struct pg_query *)query - queries);
+}
+
+struct db_query *__wrap_pg_make_query(struct db_connection *connection, const char *sql,
+                                      bool is_long)
+{
+	(void)is_long;
+	enum asked kind = QUESTION;
+	for (size_t i = 0; i < KINDS; i++)
+		if (strstr(sql, marks[i]) && (i != OFFERED || strstr(sql, "to_regclass")))
+			kind = (enum asked)i;
+	queries[kind].base.connection = connection;
+	stepped[kind] = false;
+	return &queries[kind].base;
+}
+
+void __wrap_pg_bind_integer(struct db_query *query, int64_t value)
+{
+	(void)query, (void)value;
+}
+
+void __wrap_pg_bind_text(struct db_query *query, struct slice text)
+{
+	(void)query, (void)text;
+}
+
+void __wrap_pg_send(struct db_query *query)
+{
+	(void)query;
+}
+
+/* Each answer is one row. */
+bool __wrap_pg_step(struct db_query *query)
+{
+	bool first = !stepped[kind_of(query)];
+	stepped[kind_of(query)] = true;
+	return first;
+}
+
+int __wrap_pg_end(struct db_query *query, struct error *error)
+{
+	(void)query, (void)error;
+	return OK;
+}
+
+int64_t __wrap_pg_integer(struct db_query *query, int column)
+{
+	(void)query;
+	return column + 1; /* any number */
+}
+
+struct slice __wrap_pg_text(struct db_query *query, int column)
+{
+	if (kind_of(query) == QUESTION)
+		return slice_of(answer);
+	return slice_of(kind_of(query) == PIECES && column == 3 ? "mails" : "one:5432");
+}
+
+bool __wrap_pg_collect(struct pg_connection *connection, const struct pg_query *until,
+                       int64_t deadline_us)
+{
+	(void)connection, (void)until, (void)deadline_us;
+	return *here++;
+}
+
+static void note(void *context, size_t part, int64_t account)
+{
+	(void)part;
+	*(int64_t *)context = account;
+}
+
+/* The account that is found, 0: none. */
+static int64_t ask(struct pg_db *db, const char *said, const bool *when, struct db_asked *ret)
+{
+	const char *const part = "SELECT account FROM {mails}";
+	int64_t account = 0;
+	answer = said;
+	here = when;
+	assert_int_equal(pg_ask_pieces(&db->base, &part, 1, note, &account, ret, NULL), OK);
+	return account;
+}
+
+static void open_pieces(struct pg_db *db)
+{
+	memset(connections, 0, sizeof connections);
+	connection_count = 0;
+	pg_pieces_init(db);
+}
+
+static void an_answer_is_one_to_the_question_that_was_asked(void **state)
+{
+	(void)state;
+	struct pg_db db = {0};
+	struct db_asked asked;
+	open_pieces(&db);
+	assert_int_equal(ask(&db, "<a>0 17</a>", (bool[]){true}, &asked), 17);
+	assert_true(asked.all);
+	assert_int_equal(ask(&db, "", (bool[]){false}, &asked), 0);
+	assert_false(asked.all);
+	assert_true(pg_misses_servers(&db.base));
+	/* It is here while somebody waits for the next one, which was not asked yet. */
+	assert_int_equal(ask(&db, "<a>0 17</a>", (bool[]){false, true}, &asked), 0);
+	assert_false(asked.all);
+	assert_int_equal(ask(&db, "<a>0 23</a>", (bool[]){true}, &asked), 23);
+	assert_true(asked.all);
+	assert_false(pg_misses_servers(&db.base));
+	pg_pieces_free(&db);
+}
+
+static void a_server_that_does_not_commit_is_away(void **state)
+{
+	(void)state;
+	struct pg_db db = {0};
+	struct db_asked asked;
+	open_pieces(&db);
+	assert_int_equal(ask(&db, "<a>0 17</a>", (bool[]){true}, &asked), 17);
+	pg_doubt_servers(&db);
+	assert_int_equal(ask(&db, "<a>0 17</a>", (bool[]){true, false}, &asked), 0);
+	assert_true(pg_misses_servers(&db.base));
+	assert_int_equal(ask(&db, "<a>0 17</a>", (bool[]){true, false}, &asked), 0);
+	assert_int_equal(ask(&db, "<a>0 17</a>", (bool[]){true, true}, &asked), 17);
+	assert_false(pg_misses_servers(&db.base));
+	assert_int_equal(ask(&db, "<a>0 17</a>", (bool[]){true}, &asked), 17);
+	pg_pieces_free(&db);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_answer_is_one_to_the_question_that_was_asked),
+		cmocka_unit_test(a_server_that_does_not_commit_is_away),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
