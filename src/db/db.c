@@ -194,6 +194,7 @@ int db_ask_shard_servers(struct db *db, struct db_shard_server *items, size_t ma
 int db_ask_pieces(struct db *db, const char *const *parts, size_t count, db_found_function *found,
                   void *context, struct db_asked *ret, struct error *error)
 {
+	thread_may_wait();
 	*ret = (struct db_asked){.all = true};
 	return db->sharded && db->driver->ask_pieces
 	           ? db->driver->ask_pieces(db, parts, count, found, context, ret, error)
@@ -207,6 +208,7 @@ bool db_misses_servers(const struct db *db)
 
 bool db_misses(struct db_connection *connection, int64_t account)
 {
+	thread_may_wait();
 	return db_misses_servers(connection->db) && connection->db->driver->misses(connection, account);
 }
 

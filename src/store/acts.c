@@ -341,6 +341,9 @@ int act_begin(struct db_connection *connection, struct act *act, struct error *e
 		act->failed = look(connection, act, act->before, NULL);
 	/* It is another act's then, which must be confirmed on that account. */
 	act->account = act->before->account;
+	/* Nothing is to wait for a server that is away, as the act itself cannot be written there. */
+	if (!result && act->account && !act->beside)
+		result = db_check_reach(connection, act->account, error);
 	if (!result && act->form && !act->failed)
 		result = form_check(connection, act->account, act->form, error);
 	return result;

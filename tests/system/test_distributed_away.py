@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from client import Channel, Client, eventually
-from console import signed_in
+from console import invited, signed_in
 from distributed import MISSING, offered
 from hooks import Receiver, new_endpoint
 from money import bill, new_pack, new_purchase
@@ -50,6 +50,12 @@ def told(receiver, certification):
                f"{certification} is told of", patience=120)
 
 
+def stuck(fleet, table):
+    """The statements on that table that the coordinator is at."""
+    return fleet.rows("SELECT query FROM pg_stat_activity WHERE datname = current_database() AND "
+                      fr"state = 'active' AND pid <> pg_backend_pid() AND query ~ '\m{table}\M'")
+
+
 @HOW
 def test_a_server_that_is_away_stops_its_own_accounts_alone(fleet, channels, how):
     """The others' events are sealed, certified and told of, and they get keys; what is of it is
@@ -72,11 +78,32 @@ def test_a_server_that_is_away_stops_its_own_accounts_alone(fleet, channels, how
             (found,) = eventually(lambda: findings(fleet), "it is said which one is away")
             assert named(worker) in found
             sealed(kept, accepted(kept, "still")["event_id"])
+            not_done(fleet, "key", "revoke", lost.live_key["key_id"], "--reason", "stolen")
+            assert stuck(fleet, "acts") == [], "urgent acts of others would wait behind it"
+            done(fleet, "key", "revoke", kept.test_key["key_id"], "--reason", "stolen")
         for one in (lost, kept):
             assert accepted(one, "first")["chain_hash"] == first[one]["chain_hash"]
         last = accepted(lost, "afterwards")
         sealed(lost, last["event_id"])
         told(receiver, completed(lost, "afterwards", last["sequence"]))
+
+
+def test_a_user_of_several_accounts_works_in_those_that_are_there(fleet, channels):
+    """His sessions are looked up without the server that is away."""
+    (lost, worker), (kept, _) = channels
+    (node,) = fleet.nodes
+    for one in (lost, kept):
+        invited(node, one.account_id, "jane@example.org")
+    visitor = signed_in(node, "jane@example.org")
+    if kept.account_id not in visitor.body:
+        visitor.send("/console/account", account=kept.account_id).follow()
+    assert visitor.own_fields()["in_account"] == kept.account_id
+    with away(worker, "frozen"):
+        eventually(lambda: findings(fleet), "it is said which one is away")
+        refused(lost, "refused")
+        assert visitor.get("/console/channels").status == 200
+        assert visitor.own_fields()["in_account"] == kept.account_id
+        assert stuck(fleet, "memberships") == []
 
 
 def succeeds(node, *words):

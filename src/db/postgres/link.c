@@ -335,7 +335,7 @@ int64_t pg_deadline(const struct pg_connection *connection)
 	/* Who waits for one account's server holds up others, whose servers may answer. */
 	int64_t wait_us =
 		connection->use == PG_REGISTRAR ? 2 * db->commit_timeout_us : STATEMENT_WAIT_US;
-	if (db->base.sharded && connection->use == PG_REGISTRAR)
+	if (db->base.sharded && (connection->use == PG_REGISTRAR || connection->use == PG_LOCAL))
 		wait_us = db->commit_timeout_us;
 	else if (db->base.sharded)
 		wait_us = 2 * db->commit_timeout_us + SHARDED_WAIT_US;

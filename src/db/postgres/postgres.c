@@ -232,6 +232,9 @@ static int unknown_outcome(struct pg_connection *connection, struct error *error
 static void keep_to_shard(struct db_connection *base, int64_t account)
 {
 	struct pg_connection *connection = pg_connection(base);
+	struct error error;
+	if (connection->use == PG_LOCAL && db_check_reach(base, account, &error))
+		return;
 	if (!is_judged(connection) || (connection->on_shard && connection->account == account))
 		return;
 	if (connection->on_shard) {
@@ -240,7 +243,6 @@ static void keep_to_shard(struct db_connection *base, int64_t account)
 	}
 	connection->on_shard = true;
 	connection->account = account;
-	struct error error;
 	if (db_check_reach(base, account, &error))
 		return;
 	if (pg_waits_aside(connection, account)) {
