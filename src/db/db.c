@@ -256,16 +256,30 @@ struct db_connection *db_take_local(struct db *db)
 	return db->driver->take_local ? db->driver->take_local(db) : db->driver->take_writer(db);
 }
 
-struct db_connection *db_take_registrar(struct db *db, unsigned number)
+struct db_connection *db_take_registrar(struct db *db, unsigned number, int64_t account)
 {
 	thread_may_wait();
-	return db->driver->take_registrar(db, number);
+	return db->driver->take_registrar(db, number, account);
 }
 
 struct db_connection *db_take_reader(struct db *db)
 {
 	thread_may_wait();
 	return db->driver->take_reader(db);
+}
+
+struct db_connection *db_take_beside(struct db_connection *connection)
+{
+	const struct db_driver *driver = connection->db->driver;
+	return driver->is_of_account && driver->is_of_account(connection)
+	           ? db_take_reader(connection->db)
+	           : connection;
+}
+
+void db_give_beside(struct db_connection *beside, struct db_connection *connection)
+{
+	if (beside != connection)
+		db_give(beside);
 }
 
 void db_give(struct db_connection *connection)

@@ -131,11 +131,16 @@ struct db_connection *db_take_writer(struct db *db);
  * writer: behind a commit that waits for its standby, a row that both change is ERR_UNAVAILABLE
  * after a while. */
 struct db_connection *db_take_local(struct db *db);
-/* Registrar `number`, counted from 0. */
-struct db_connection *db_take_registrar(struct db *db, unsigned number);
+/* Registrar `number`, counted from 0. Where tables are distributed its transaction is of that
+ * account alone; elsewhere it does not matter which. */
+struct db_connection *db_take_registrar(struct db *db, unsigned number, int64_t account);
 /* A read-only connection; blocks while all are taken, so nobody may take a second one while
  * holding one. */
 struct db_connection *db_take_reader(struct db *db);
+/* In the middle of a transaction, for what is of no account and committed: the connection itself,
+ * or a reader where that one has one account's rows alone. */
+struct db_connection *db_take_beside(struct db_connection *connection);
+void db_give_beside(struct db_connection *beside, struct db_connection *connection);
 /* Gives back; an open transaction is rolled back. NULL-safe. */
 void db_give(struct db_connection *connection);
 struct db *db_of(struct db_connection *connection);

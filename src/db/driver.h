@@ -34,12 +34,14 @@ struct db_driver {
 	                  struct error *error);
 	bool (*misses)(struct db_connection *connection, int64_t account);
 	bool (*misses_servers)(const struct db *db);
+	/* Whether it has the rows of one account, and nothing of what is of none. */
+	bool (*is_of_account)(const struct db_connection *connection);
 	/* Optional: commits are never in doubt. */
 	int (*await_writes)(struct db *db, struct error *error);
 	struct db_connection *(*take_writer)(struct db *db);
 	/* Optional: the writer. */
 	struct db_connection *(*take_local)(struct db *db);
-	struct db_connection *(*take_registrar)(struct db *db, unsigned number);
+	struct db_connection *(*take_registrar)(struct db *db, unsigned number, int64_t account);
 	struct db_connection *(*take_reader)(struct db *db);
 	void (*give)(struct db_connection *connection);
 	int (*begin)(struct db_connection *connection, struct error *error);

@@ -685,7 +685,7 @@ static void what_is_being_written_is_awaited(void **state)
 	assert_int_equal(store_await_writes(fixture->sample.store, NULL), OK);
 	if (!db_is_shared(db))
 		return; /* there is one writer, and its commits are never in doubt */
-	struct db_connection *registrar = db_take_registrar(db, 0);
+	struct db_connection *registrar = db_take_registrar(db, 0, 1);
 	int64_t changes = 0;
 	assert_int_equal(db_begin(registrar, NULL), OK);
 	assert_int_equal(db_execute(db_query(registrar, "UPDATE settings SET value = value"

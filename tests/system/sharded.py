@@ -77,6 +77,14 @@ def accepted(channel, ref, payload=None):
     return eventually(look, "it is acknowledged")
 
 
+def sealed(channel, event_id):
+    """However long answers of the first moments are refused."""
+    def look():
+        answer = channel.live.get(f"/v1/events/{event_id}")
+        return answer.status == 200 and answer.json["timestamp"]["type"] != "pending"
+    eventually(look, f"{event_id} is sealed", patience=120)
+
+
 def done(fleet, *words):
     """As for certifications."""
     def look():

@@ -3,6 +3,7 @@ PostgreSQL at hand can do that."""
 
 import collections
 import contextlib
+import http.client
 import json
 import os
 import pathlib
@@ -13,13 +14,14 @@ import threading
 
 import pytest
 
-from client import BINARY, eventually
+from client import BINARY, Client, eventually
 from distributed import MISSING, Distributed, offered
 from fleet import Fleet
+from hooks import add_thresholds
 from money import bill, new_pack, new_purchase
 from postgres import ROLE
 from sharded import (FEE, accepted, channels, done, findings, fleet,  # noqa: F401
-                     named, not_done, refused, replicated)
+                     named, not_done, refused, replicated, sealed, worker_of)
 
 pytestmark = [pytest.mark.postgresql, pytest.mark.skipif(not offered(), reason=MISSING)]
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -204,7 +206,7 @@ def sessions(server, since):
 
 
 def test_registrations_commit_in_one_phase(servers, tmp_path):
-    """On the shard of their account; two phases are of what is on none, too."""
+    """On the server of their account, and there alone; two phases are of what is on none, too."""
     fleet = Fleet(tmp_path, count=1, cluster=servers, store__require_replicas=0,
                   store__sharded="true", seal__interval="1h")
     done = fleet.nodes[0].run("store", "distribute")
@@ -212,21 +214,24 @@ def test_registrations_commit_in_one_phase(servers, tmp_path):
     with fleet:
         channels = [fleet.new_channel() for _ in range(3)]
         places = []
-        for worker in servers.workers:
-            worker.primary.query("ALTER SYSTEM SET log_statement = 'all'")
-            worker.primary.query("SELECT pg_reload_conf()")
-            places.append(os.path.getsize(worker.primary.log))
+        for server in servers.clusters:
+            server.primary.query("ALTER SYSTEM SET log_statement = 'all'")
+            server.primary.query("SELECT pg_reload_conf()")
+            places.append(os.path.getsize(server.primary.log))
         for n in range(20):
             for channel in channels:
                 channel.live.register({"n": n}, f"e{n}").expect(201)
         fleet.new_channel()  # with each key comes an act on its account
         fleet.check()
-        asked = [one for worker, place in zip(servers.workers, places)
-                 for one in sessions(worker.primary, place)]
-        assert sum(one.count("INSERT INTO public.events_") for one in asked) > 40
+        by_coordinator, *by_workers = [sessions(server.primary, place)
+                                       for server, place in zip(servers.clusters, places)]
+        asked = [one for some in by_workers for one in some]
+        assert sum(one.count("INSERT INTO events_") for one in asked) > 40
         for one in asked:
-            if "INSERT INTO public.events_" in one:
+            if "INSERT INTO events_" in one:
                 assert "PREPARE TRANSACTION" not in one, one
+        for one in by_coordinator:
+            assert "lock_shard_metadata" not in one and "INTO events" not in one, one
         assert any("PREPARE TRANSACTION" in one for one in asked), "it would be seen"
 
 
@@ -387,6 +392,70 @@ def test_what_its_standby_does_not_hold_is_no_acceptance(fleet, channels):
     ids = [certified(channel, key)["certification_id"] for key in ("first", "seen", "unseen")]
     assert ids[0] == first["certification_id"] and len(set(ids)) == 3
     assert len(fees(fleet, channel)) == 3
+
+
+# ---- what a registration finds, and where ----
+
+def shard_of(fleet, channel):
+    return fleet.number(
+        "SELECT get_shard_id_for_distribution_column('accounts', (SELECT account FROM accounts "
+        f"WHERE account_id = '{channel.account_id}'))")
+
+
+def move(fleet, channel, source, target):
+    fleet.query("SELECT citus_move_shard_placement("
+                f"{shard_of(fleet, channel)}, '127.0.0.1', {source.primary.port}, '127.0.0.1', "
+                f"{target.primary.port}, 'block_writes')")
+
+
+def test_rows_that_are_moved_meanwhile_are_registered_where_they_are(replicated, fleet, channels):
+    """Whoever moves them waits for the registration, and the next one for the move."""
+    (channel, source), (_, target) = channels
+    stop, events = threading.Event(), []
+
+    def register():
+        with contextlib.closing(Client(fleet.nodes[0], channel.live.key)) as client:
+            while not stop.is_set() or len(events) < 50:
+                ref = f"e{len(events)}"
+                with contextlib.suppress(OSError, http.client.HTTPException):
+                    answer = client.register({}, ref)
+                    if answer.status in (200, 201):
+                        events.append(answer.json)
+                    else:
+                        answer.expect(503)
+    thread = threading.Thread(target=register)
+    thread.start()
+    try:
+        for one, other in ((source, target), (target, source), (source, target)):
+            before = len(events)
+            eventually(lambda: len(events) > before + 5, "some are registered")
+            move(fleet, channel, one, other)
+            assert worker_of(replicated, fleet, channel.account_id) is other
+    finally:
+        stop.set()
+        thread.join()
+    assert [event["sequence"] for event in events] == list(range(1, len(events) + 1))
+    for event in events:
+        found = channel.live.get(f"/v1/events/{event['event_id']}").expect(200).json
+        assert found["chain_hash"] == event["chain_hash"]
+
+
+def test_what_is_on_none_is_found_by_a_registration(fleet, channels):
+    """Rounds, keys and the one number of notices."""
+    (channel, _), _ = channels
+    fleet.admin("limit", "create", "--key", channel.live_key["key_id"], "--period", "day", "--max",
+                "3", "--action", "block")
+    add_thresholds(fleet, channel.account_id, 999)
+    first = accepted(channel, "first")
+    sealed(channel, first["event_id"])
+    again = channel.live.register({}, "first").expect(200).json
+    found = channel.live.get(f"/v1/events/{first['event_id']}").expect(200).json
+    assert again["timestamp"] == found["timestamp"]
+    accepted(channel, "second")
+    accepted(channel, "third")
+    channel.live.register({}, "fourth").expect(422, "limit_blocked")
+    types = fleet.rows("SELECT type, notice FROM notices ORDER BY notice")
+    assert len(types) >= 2 and all(int(number) < 1000 for _, number in types), types
 
 
 # ---- what is said of its servers ----

@@ -14,7 +14,7 @@ from money import bill, new_pack, new_purchase
 from payment_provider import PaymentProvider
 from program import Refused
 from sharded import (accepted, away, channels, done, findings, fleet, named,  # noqa: F401
-                     new_fleet, not_done, one_on_each, refused, replicated)
+                     new_fleet, not_done, one_on_each, refused, replicated, sealed)
 
 pytestmark = [pytest.mark.postgresql, pytest.mark.skipif(not offered(), reason=MISSING)]
 HOW = pytest.mark.parametrize("how", ["stopped", "frozen"])
@@ -34,14 +34,6 @@ def completed(channel, key, last):
         return answer.status == 200 and answer.json["status"] == "completed"
     eventually(issued, "it is issued", patience=120)
     return found
-
-
-def sealed(channel, event_id):
-    """However long answers of the first moments are refused."""
-    def look():
-        answer = channel.live.get(f"/v1/events/{event_id}")
-        return answer.status == 200 and answer.json["timestamp"]["type"] != "pending"
-    eventually(look, f"{event_id} is sealed", patience=120)
 
 
 def told(receiver, certification):

@@ -11,17 +11,20 @@
 
 #include "db/driver.h"
 
-#define QUERIES_MAX 512 /* texts of a connection */
+#define QUERIES_MAX 1024 /* texts of a connection, by pieces */
 #define PARAMETERS_MAX 31
 #define WAITING_MAX 1024 /* statements sent whose results were not collected */
 
-enum pg_use { PG_WRITER, PG_REGISTRAR, PG_READER, PG_LOCAL };
-#define PG_USES 4
+/* PG_STRAIGHT: a registrar's, to the server that has the account's rows (straight.c). */
+enum pg_use { PG_WRITER, PG_REGISTRAR, PG_READER, PG_LOCAL, PG_STRAIGHT };
+#define PG_USES 5
 #define PG_SETTINGS_MAX 1024
 
 struct pg_query {
 	struct db_query base;
 	const char *sql;
+	int64_t shard; /* PG_STRAIGHT: whose pieces `text` names, in place of `sql`; 0: none */
+	char *text;
 	char name[12]; /* of the prepared statement, of the cursor */
 	bool prepared;
 	bool long_result;
@@ -39,6 +42,7 @@ enum pg_kind {
 	PG_REPLICA_CHECK,
 	PG_SHARD_CHECK,
 	PG_SHARD_WRITE,
+	PG_HERE_CHECK,
 	PG_SETTINGS,
 	PG_CLOCK,
 	PG_SYNC,
@@ -58,6 +62,19 @@ struct pg_aside {
 };
 #define PG_ASIDE_MAX 8
 
+/* The pieces of all tables that have the rows of the same accounts; they are moved together. */
+#define PG_TABLES_MAX 64
+struct pg_piece_set {
+	int64_t shard; /* of the accounts themselves */
+	struct pg_table_piece {
+		char table[48];
+		int64_t shard;
+	} pieces[PG_TABLES_MAX];
+	size_t count;
+	bool outdated;                    /* it is not where it was */
+	struct pg_connection *connection; /* to the server that has it */
+};
+
 struct pg_connection {
 	struct db_connection base;
 	enum pg_use use;
@@ -65,7 +82,10 @@ struct pg_connection {
 	bool in_transaction;
 	bool commit_warned; /* the server said that a commit may not be replicated */
 	bool committed;
-	bool on_shard; /* db_keep_to_shard was called in this transaction, for: */
+	char host[96], port[8];   /* PG_STRAIGHT: in place of the address's */
+	struct pg_piece_set *set; /* the same: what it works on */
+	struct error refusal;     /* PG_REGISTRAR: why no other could be taken in its place */
+	bool on_shard;            /* db_keep_to_shard was called in this transaction, for: */
 	int64_t account;
 	int64_t process;                     /* of the server's, as the writer commits */
 	uint64_t written;                    /* where in the log of its shard's server it wrote last */
@@ -83,6 +103,7 @@ struct pg_connection {
 	Oid types[PARAMETERS_MAX];
 	uint64_t integers[PARAMETERS_MAX];
 	struct pg_query queries[QUERIES_MAX]; /* open addressing by the text's address */
+	size_t query_count;
 	struct pg_connection *next_free;
 };
 
@@ -146,6 +167,7 @@ struct pg_db {
 	struct pg_connection *local; /* whoever takes it holds local_mutex */
 	pthread_mutex_t local_mutex;
 	struct pg_connection *registrars[PG_REGISTRARS];
+	struct pg_straight *straight[PG_REGISTRARS]; /* theirs, each; straight.c's own */
 	struct pg_connection *readers[PG_READERS];
 	struct pg_connection *free_readers;
 	struct pg_shard_server shard_servers[DB_SHARD_SERVERS_MAX]; /* shards.c's own */
@@ -245,7 +267,11 @@ struct slice pg_blob(struct db_query *query, int column);
 void pg_send_text(struct pg_connection *connection, enum pg_kind kind, const char *literal_sql);
 /* The same with the transaction's account as $1, so that its shard answers. */
 void pg_send_to_shard(struct pg_connection *connection, enum pg_kind kind, const char *literal_sql);
+void pg_send_number(struct pg_connection *connection, enum pg_kind kind, const char *literal_sql,
+                    int64_t number);
 void pg_forget_queries(struct pg_connection *connection); /* after a lost connection */
+/* Room for the texts of one more transaction, where they are of many pieces. */
+void pg_make_room_for_queries(struct pg_connection *connection);
 
 /* ---- copy.c: backup and restore ---- */
 int pg_vacant(const struct db_options *options, struct error *error) MUST_CHECK;
@@ -267,7 +293,22 @@ int pg_ask_pieces(struct db *base, const char *const *parts, size_t count, db_fo
  * that does not, as it or its standby hangs, counts as away until it has. */
 void pg_doubt_servers(struct pg_db *db);
 bool pg_misses_servers(const struct db *base);
+bool pg_is_away(struct pg_pieces *pieces, struct slice name); /* "host:port" */
 bool pg_misses(struct db_connection *base, int64_t account);
+
+/* ---- straight.c: registrars at the servers that have the rows ---- */
+struct pg_straight *pg_make_straight(void);          /* NULL: no memory */
+void pg_free_straight(struct pg_straight *straight); /* NULL-safe */
+/* The connection for a transaction of that account; `asker`, which finds out where its rows are,
+ * where nothing is distributed or it can't be had: then it says why in its `refusal`. */
+struct pg_connection *pg_go_straight(struct pg_straight *straight, struct pg_connection *asker,
+                                     int64_t account);
+/* In a transaction: keeps the account's rows where they are, and has it judged whether that is
+ * here. */
+void pg_hold_pieces(struct pg_connection *connection);
+void pg_judge_here(struct pg_connection *connection, const PGresult *row);
+/* The text with the pieces in place of the tables; the caller frees it. NULL: no memory. */
+char *pg_name_pieces(const struct pg_piece_set *set, const char *sql);
 
 /* ---- replicas.c: what a commit can promise ---- */
 

@@ -119,7 +119,8 @@ static const struct {
 
 static bool is_set(const struct pg_db *db, enum setting_use of, enum pg_use use)
 {
-	return of == ALL || (use == PG_REGISTRAR && (of != REGISTRAR_UNSHARDED || !db->base.sharded));
+	return of == ALL || use == PG_STRAIGHT ||
+	       (use == PG_REGISTRAR && (of != REGISTRAR_UNSHARDED || !db->base.sharded));
 }
 
 static void write_settings(const struct pg_db *db, enum pg_use use, bool for_transaction,
@@ -182,7 +183,7 @@ static bool set_up(struct pg_connection *connection)
 	int64_t asked_us = clock_boot_us();
 	PGresult *result = PQexec(connection->pg, sql);
 	bool done = PQresultStatus(result) == PGRES_TUPLES_OK;
-	if (done) {
+	if (done && connection->use != PG_STRAIGHT) {
 		note_clock(db, result);
 		note_latest_clock(db, result, asked_us);
 	}
@@ -302,8 +303,13 @@ int pg_connect(struct pg_connection *connection, struct error *error)
 	                          "keepalives_count",
 	                          "fallback_application_name",
 	                          "dbname",
+	                          connection->use == PG_STRAIGHT ? "host" : NULL,
+	                          "port",
+	                          "hostaddr",
 	                          NULL};
-	const char *values[] = {"read-write", "3", "5000", "3", "1", "3", "constancia", db->url, NULL};
+	const char *values[] = {
+		"read-write",     "3", "5000", "3", "1", "3", "constancia", db->url, connection->host,
+		connection->port, "",  NULL};
 	connection->pg = PQconnectdbParams(keywords, values, 1);
 	if (connection->pg && PQstatus(connection->pg) == CONNECTION_OK) {
 		PQsetNoticeReceiver(connection->pg, take_notice, connection);
@@ -335,7 +341,8 @@ int64_t pg_deadline(const struct pg_connection *connection)
 	/* Who waits for one account's server holds up others, whose servers may answer. */
 	int64_t wait_us =
 		connection->use == PG_REGISTRAR ? 2 * db->commit_timeout_us : STATEMENT_WAIT_US;
-	if (db->base.sharded && (connection->use == PG_REGISTRAR || connection->use == PG_LOCAL))
+	if (connection->use == PG_STRAIGHT ||
+	    (db->base.sharded && (connection->use == PG_REGISTRAR || connection->use == PG_LOCAL)))
 		wait_us = db->commit_timeout_us;
 	else if (db->base.sharded)
 		wait_us = 2 * db->commit_timeout_us + SHARDED_WAIT_US;
@@ -441,7 +448,9 @@ static bool take_result(struct pg_connection *connection, struct pg_waiting *fir
 		pg_judge_shard(connection, result);
 	} else if (good && first->kind == PG_SHARD_WRITE) {
 		connection->written = PQntuples(result) == 1 ? (uint64_t)last_column(result) : UINT64_MAX;
-	} else if (good && first->kind == PG_SETTINGS) {
+	} else if (good && first->kind == PG_HERE_CHECK) {
+		pg_judge_here(connection, result);
+	} else if (good && first->kind == PG_SETTINGS && connection->use != PG_STRAIGHT) {
 		note_latest_clock(pg_db(connection->base.db), result, first->sent_us);
 	} else if (good && first->kind == PG_CLOCK) {
 		note_clock(pg_db(connection->base.db), result);

@@ -383,7 +383,7 @@ int pg_ask_pieces(struct db *base, const char *const *parts, size_t count, db_fo
 
 /* ---- who is away ---- */
 
-static bool is_away(struct pg_pieces *pieces, struct slice name)
+bool pg_is_away(struct pg_pieces *pieces, struct slice name)
 {
 	bool found = false;
 	pthread_mutex_lock(&pieces->away_mutex);
@@ -407,6 +407,6 @@ bool pg_misses(struct db_connection *base, int64_t account)
 {
 	struct db_query *query = pg_make_query(base, place_query, false);
 	pg_bind_integer(query, account);
-	bool away = pg_step(query) && is_away(&pg_db(base->db)->pieces, pg_text(query, 0));
+	bool away = pg_step(query) && pg_is_away(&pg_db(base->db)->pieces, pg_text(query, 0));
 	return !pg_end(query, NULL) && away;
 }

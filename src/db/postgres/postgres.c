@@ -23,6 +23,8 @@ void pg_free_connection(struct pg_connection *connection)
 		return;
 	pg_drop_aside(connection);
 	pg_disconnect(connection);
+	for (size_t i = 0; i < QUERIES_MAX; i++)
+		free(connection->queries[i].text);
 	free(connection);
 }
 
@@ -33,8 +35,10 @@ static void close_db(struct db *base)
 	pg_pieces_free(db);
 	for (size_t i = 0; i < PG_READERS; i++)
 		pg_free_connection(db->readers[i]);
-	for (size_t i = 0; i < PG_REGISTRARS; i++)
+	for (size_t i = 0; i < PG_REGISTRARS; i++) {
+		pg_free_straight(db->straight[i]);
 		pg_free_connection(db->registrars[i]);
+	}
 	pg_free_connection(db->writer);
 	pg_free_connection(db->turn_holder);
 	pg_free_connection(db->local);
@@ -54,7 +58,8 @@ static bool make_connections(struct pg_db *db)
 	bool made = db->url && db->writer && db->turn_holder && db->local;
 	for (size_t i = 0; i < PG_REGISTRARS; i++) {
 		db->registrars[i] = pg_make_connection(db, PG_REGISTRAR);
-		made = made && db->registrars[i];
+		db->straight[i] = db->base.sharded ? pg_make_straight() : NULL;
+		made = made && db->registrars[i] && (db->straight[i] || !db->base.sharded);
 	}
 	for (size_t i = 0; i < PG_READERS; i++) {
 		db->readers[i] = pg_make_connection(db, PG_READER);
@@ -120,9 +125,17 @@ static struct db_connection *take_local(struct db *base)
 	return &pg_db(base)->local->base;
 }
 
-static struct db_connection *take_registrar(struct db *base, unsigned number)
+static struct db_connection *take_registrar(struct db *base, unsigned number, int64_t account)
 {
-	return &pg_db(base)->registrars[number]->base;
+	struct pg_db *db = pg_db(base);
+	return base->sharded
+	           ? &pg_go_straight(db->straight[number], db->registrars[number], account)->base
+	           : &db->registrars[number]->base;
+}
+
+static bool is_of_account(const struct db_connection *base)
+{
+	return ((const struct pg_connection *)base)->use == PG_STRAIGHT;
 }
 
 static struct db_connection *take_reader(struct db *base)
@@ -161,18 +174,28 @@ static void give(struct db_connection *base)
 
 static bool is_judged(const struct pg_connection *connection)
 {
-	return connection->use == PG_WRITER || connection->use == PG_REGISTRAR;
+	return connection->use == PG_WRITER || connection->use == PG_REGISTRAR ||
+	       connection->use == PG_STRAIGHT;
 }
 
 static int begin(struct db_connection *base, struct error *error)
 {
 	struct pg_connection *connection = pg_connection(base);
 	bool sharded = base->db->sharded;
-	int result = pg_connect(connection, error);
+	int result = connection->refusal.code;
+	if (result && error)
+		*error = connection->refusal;
+	if (!result)
+		result = pg_connect(connection, error);
 	if (!result && connection->use == PG_WRITER && sharded)
 		result = pg_take_turn(pg_db(base->db), error);
 	if (result)
 		return base->failure = result;
+	if (connection->use == PG_STRAIGHT && pg_waits_aside(connection, connection->account)) {
+		pg_fail(connection, ERR_UNAVAILABLE, "an earlier commit still waits for its standby");
+		return db_report(base, error);
+	}
+	pg_make_room_for_queries(connection);
 	connection->in_transaction = true;
 	connection->on_shard = false;
 	pg_send_text(connection, PG_STATEMENT,
@@ -181,6 +204,8 @@ static int begin(struct db_connection *base, struct error *error)
 	pg_send_text(connection, PG_SETTINGS, pg_db(base->db)->transaction_settings[connection->use]);
 	if (is_judged(connection))
 		pg_send_text(connection, PG_REPLICA_CHECK, pg_replica_query);
+	if (connection->use == PG_STRAIGHT)
+		pg_hold_pieces(connection);
 	if (connection->use == PG_WRITER && !sharded)
 		pg_send_text(connection, PG_STATEMENT, pg_lock_turn);
 	if (connection->use == PG_LOCAL && !sharded)
@@ -232,12 +257,14 @@ static int unknown_outcome(struct pg_connection *connection, struct error *error
 static void keep_to_shard(struct db_connection *base, int64_t account)
 {
 	struct pg_connection *connection = pg_connection(base);
+	bool straight = connection->use == PG_STRAIGHT;
 	struct error error;
 	if (connection->use == PG_LOCAL && db_check_reach(base, account, &error))
 		return;
-	if (!is_judged(connection) || (connection->on_shard && connection->account == account))
+	if (!is_judged(connection) ||
+	    ((straight || connection->on_shard) && connection->account == account))
 		return;
-	if (connection->on_shard) {
+	if (straight || connection->on_shard) {
 		pg_fail(connection, ERR_INTERNAL, "a transaction of two accounts");
 		return;
 	}
@@ -245,10 +272,6 @@ static void keep_to_shard(struct db_connection *base, int64_t account)
 	connection->account = account;
 	if (db_check_reach(base, account, &error))
 		return;
-	if (pg_waits_aside(connection, account)) {
-		pg_fail(connection, ERR_UNAVAILABLE, "an earlier commit still waits for its standby");
-		return;
-	}
 	pg_send_to_shard(connection, PG_SHARD_CHECK, pg_shard_replica_query);
 }
 
@@ -256,7 +279,7 @@ static void send_last(struct pg_connection *connection)
 {
 	if (connection->on_shard)
 		pg_send_to_shard(connection, PG_SHARD_WRITE, pg_shard_write);
-	else if (connection->use == PG_REGISTRAR)
+	else if (connection->use == PG_REGISTRAR || connection->use == PG_STRAIGHT)
 		pg_send_text(connection, PG_STATEMENT, WRITE_SOMETHING);
 }
 
@@ -295,8 +318,7 @@ static int commit(struct db_connection *base, struct error *error)
 	if (!answered) {
 		/* Not cancelled here: the server would commit without the standby. It goes on waiting;
 		 * that is the matter of its account alone where it is on a shard. */
-		bool aside = connection->pg && connection->on_shard && connection->use == PG_REGISTRAR &&
-		             pg_db(base->db)->base.sharded && pg_set_aside(connection);
+		bool aside = connection->pg && connection->use == PG_STRAIGHT && pg_set_aside(connection);
 		if (connection->pg && !aside)
 			connection->limbo_since_us = clock_monotonic_us();
 		return unknown_outcome(connection, error);
@@ -479,6 +501,7 @@ const struct db_driver postgres_driver = {
 	.ask_pieces = pg_ask_pieces,
 	.misses = pg_misses,
 	.misses_servers = pg_misses_servers,
+	.is_of_account = is_of_account,
 	.await_writes = await_writes,
 	.take_writer = take_writer,
 	.take_local = take_local,

@@ -16,16 +16,20 @@
 
 /* ---- making and binding ---- */
 
-static struct pg_query *find_slot(struct pg_connection *connection, const char *literal_sql)
+/* `shard`: whose pieces it names; 0: it names no table that is led by its account. */
+static struct pg_query *find_slot(struct pg_connection *connection, const char *literal_sql,
+                                  int64_t shard)
 {
 	uintptr_t address = (uintptr_t)literal_sql;
-	size_t at = (address >> 4 ^ address >> 12) % QUERIES_MAX;
+	size_t at = (address >> 4 ^ address >> 12 ^ (uint64_t)shard * 37) % QUERIES_MAX;
 	for (size_t tried = 0; tried < QUERIES_MAX; tried++, at = (at + 1) % QUERIES_MAX) {
 		struct pg_query *query = &connection->queries[at];
-		if (query->sql && query->sql != literal_sql)
+		if (query->sql && (query->sql != literal_sql || query->shard != shard))
 			continue;
 		if (!query->sql) {
 			query->sql = literal_sql;
+			query->shard = shard;
+			connection->query_count++;
 			query->base.connection = &connection->base;
 			snprintf(query->name, sizeof query->name, "q%zu", at);
 		}
@@ -65,7 +69,8 @@ struct db_query *pg_make_query(struct db_connection *base, const char *literal_s
                                bool long_result)
 {
 	struct pg_connection *connection = pg_connection(base);
-	struct pg_query *query = find_slot(connection, literal_sql);
+	struct pg_query *query =
+		find_slot(connection, literal_sql, connection->set ? connection->set->shard : 0);
 	finish(query);
 	query->long_result = long_result;
 	query->row = -1;
@@ -154,14 +159,37 @@ void pg_forget_queries(struct pg_connection *connection)
 	}
 }
 
+#define QUERIES_LEFT 256 /* of a transaction there are fewer */
+
+void pg_make_room_for_queries(struct pg_connection *connection)
+{
+	if (connection->query_count <= QUERIES_MAX - QUERIES_LEFT)
+		return;
+	for (size_t i = 0; i < QUERIES_MAX; i++) {
+		PQclear(connection->queries[i].result);
+		free(connection->queries[i].text);
+	}
+	memset(connection->queries, 0, sizeof connection->queries);
+	connection->query_count = 0;
+	connection->bound = 0;
+	/* Their names are free again. */
+	if (PQsendQueryParams(connection->pg, "DEALLOCATE ALL", 0, NULL, NULL, NULL, NULL, 0) == 1)
+		pg_note_sent(connection, PG_STATEMENT, NULL);
+	else
+		give_up(connection);
+}
+
 /* ---- sending ---- */
 
 static bool prepare(struct pg_connection *connection, struct pg_query *query)
 {
 	if (query->prepared)
 		return true;
-	if (PQsendPrepare(connection->pg, query->name, query->sql, connection->bound,
-	                  connection->types) != 1)
+	if (query->shard && !query->text)
+		query->text = pg_name_pieces(connection->set, query->sql);
+	const char *sql = query->shard ? query->text : query->sql;
+	if (!sql ||
+	    PQsendPrepare(connection->pg, query->name, sql, connection->bound, connection->types) != 1)
 		return false;
 	pg_note_sent(connection, PG_PREPARE, query);
 	query->prepared = true; /* unless its result says otherwise */
@@ -236,16 +264,22 @@ static void send_judged(struct pg_connection *connection, enum pg_kind kind, str
 void pg_send_text(struct pg_connection *connection, enum pg_kind kind, const char *literal_sql)
 {
 	connection->bound = 0;
-	send_judged(connection, kind, find_slot(connection, literal_sql));
+	send_judged(connection, kind, find_slot(connection, literal_sql, 0));
+}
+
+void pg_send_number(struct pg_connection *connection, enum pg_kind kind, const char *literal_sql,
+                    int64_t number)
+{
+	struct pg_query *query = find_slot(connection, literal_sql, 0);
+	connection->binding = query;
+	connection->bound = 0;
+	pg_bind_integer(&query->base, number);
+	send_judged(connection, kind, query);
 }
 
 void pg_send_to_shard(struct pg_connection *connection, enum pg_kind kind, const char *literal_sql)
 {
-	struct pg_query *query = find_slot(connection, literal_sql);
-	connection->binding = query;
-	connection->bound = 0;
-	pg_bind_integer(&query->base, connection->account);
-	send_judged(connection, kind, query);
+	pg_send_number(connection, kind, literal_sql, connection->account);
 }
 
 /* Outside of a transaction a query may be the first thing done with a connection. */

@@ -105,7 +105,8 @@ static struct db_connection *sqlite_take_writer(struct db *base)
 	return &db->writer.base;
 }
 
-static struct db_connection *sqlite_take_registrar(struct db *base, unsigned number)
+static struct db_connection *sqlite_take_registrar(struct db *base, unsigned number,
+                                                   int64_t account)
 {
 	return sqlite_take_writer(base);
 }

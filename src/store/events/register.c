@@ -184,7 +184,7 @@ static int try_batch(struct store *store, unsigned sequencer, struct registratio
 	int result = add_items(&batch, given->items, given->count);
 	if (result)
 		return result;
-	batch.connection = db_take_registrar(store->db, sequencer);
+	batch.connection = db_take_registrar(store->db, sequencer, batch.accounts->account.account);
 	result = db_begin(batch.connection, error);
 	if (!result)
 		result = load_accounts(&batch, error);

@@ -235,11 +235,7 @@ static void add_event(struct event_columns *columns, const struct batch_item *it
 	add_integer_or_null(&columns->content_bytes, given->content_bytes, given->content_bytes >= 0);
 }
 
-/* Values that reach a shard with a row of the account itself are written there, in one phase; a
- * bare array would first be gone through by the server that distributes. */
 #define OF_ACCOUNT(values) "SELECT $1, * FROM unnest(" values ")"
-#define OF_ACCOUNT_ON_SHARD(values)                                                                \
-	"SELECT account, one.* FROM accounts, unnest(" values ") AS one WHERE account = $1"
 
 #define NEW_EVENTS                                                                                 \
 	"INSERT INTO events(account, event, key, ref_hash, client_ref, received_at, occurred_at, "     \
@@ -259,10 +255,7 @@ static int write_events(struct batch *batch, struct account_batch *part, struct 
 			add_event(columns, item);
 	if (columns->event.count == 0)
 		return OK;
-	struct db_query *query =
-		db_is_sharded(db_of(batch->connection))
-			? db_query(batch->connection, NEW_EVENTS OF_ACCOUNT_ON_SHARD(EVENT_VALUES))
-			: db_query(batch->connection, NEW_EVENTS OF_ACCOUNT(EVENT_VALUES));
+	struct db_query *query = db_query(batch->connection, NEW_EVENTS OF_ACCOUNT(EVENT_VALUES));
 	db_bind_integer(query, part->account.account);
 	for (size_t i = 0; i < COLUMN_COUNT; i++)
 		db_bind_array(query, column(columns, i));
@@ -302,10 +295,7 @@ static int add_usage(struct batch *batch, int64_t account, const struct usage *u
 		db_array_add_integer(&used[4], usage[i].unpaid_events);
 		db_array_add_integer(&used[5], usage[i].content_bytes);
 	}
-	struct db_query *query =
-		db_is_sharded(db_of(batch->connection))
-			? db_query(batch->connection, USED OF_ACCOUNT_ON_SHARD(USED_VALUES) USED_MORE)
-			: db_query(batch->connection, USED OF_ACCOUNT(USED_VALUES) USED_MORE);
+	struct db_query *query = db_query(batch->connection, USED OF_ACCOUNT(USED_VALUES) USED_MORE);
 	db_bind_integer(query, account);
 	for (size_t i = 0; i < USED_COLUMNS; i++)
 		db_bind_array(query, &used[i]);

@@ -137,6 +137,51 @@ int store_write_entries(struct db_connection *connection, struct ledger_account 
 	return result;
 }
 
+/* One sequence numbers all notices, in the order in which they are written; 0: that of the
+ * connection is the one. */
+static int next_notice(struct db_connection *connection, int64_t *ret_number, struct error *error)
+{
+	struct db_connection *beside = db_take_beside(connection);
+	*ret_number = 0;
+	if (beside == connection)
+		return OK;
+	struct db_query *query =
+		db_query(beside, "SELECT nextval(pg_get_serial_sequence('notices', 'notice'))");
+	if (db_step(query))
+		*ret_number = db_integer(query, 0);
+	int result = db_end(query, error);
+	db_give_beside(beside, connection);
+	return result;
+}
+
+#define NEW_NOTICE(column, value)                                                                  \
+	"INSERT INTO notices(account, notice_id, type, mode, created_at, data" column                  \
+	") VALUES ($1, $2, $3, $4, $5, $6" value ") RETURNING notice"
+
+static int write_notice(struct db_connection *connection, int64_t account,
+                        const struct ledger_notice *notice, enum mode mode, int64_t now_us,
+                        int64_t *ret_number, struct error *error)
+{
+	char id[ID_SIZE];
+	int64_t number;
+	int result = next_notice(connection, &number, error);
+	if (result)
+		return result;
+	store_fresh_id("ntc_", id);
+	struct db_query *query = number ? db_query(connection, NEW_NOTICE(", notice", ", $7"))
+	                                : db_query(connection, NEW_NOTICE("", ""));
+	db_bind_integer(query, account);
+	db_bind_string(query, id);
+	db_bind_string(query, notice_type_text(notice->type));
+	db_bind_string(query, mode_text(mode));
+	db_bind_integer(query, now_us);
+	db_bind_text(query, notice->data);
+	if (number)
+		db_bind_integer(query, number);
+	*ret_number = db_step(query) ? db_integer(query, 0) : 0;
+	return db_end(query, error);
+}
+
 int store_write_notices(struct db_connection *connection, int64_t account,
                         const struct ledger_notice *notices, enum mode mode, int64_t now_us,
                         struct error *error)
@@ -144,19 +189,8 @@ int store_write_notices(struct db_connection *connection, int64_t account,
 	struct fan_out out;
 	int result = notices ? fan_out_open(connection, account, now_us, &out, error) : OK;
 	for (const struct ledger_notice *notice = notices; notice && !result; notice = notice->next) {
-		char id[ID_SIZE];
-		store_fresh_id("ntc_", id);
-		struct db_query *query =
-			db_query(connection, "INSERT INTO notices(account, notice_id, type, mode, created_at, "
-		                         "data) VALUES ($1, $2, $3, $4, $5, $6) RETURNING notice");
-		db_bind_integer(query, account);
-		db_bind_string(query, id);
-		db_bind_string(query, notice_type_text(notice->type));
-		db_bind_string(query, mode_text(mode));
-		db_bind_integer(query, now_us);
-		db_bind_text(query, notice->data);
-		int64_t number = db_step(query) ? db_integer(query, 0) : 0;
-		result = db_end(query, error);
+		int64_t number;
+		result = write_notice(connection, account, notice, mode, now_us, &number, error);
 		if (!result)
 			result =
 				fan_out_notice(connection, &out, number, notice_type_text(notice->type), error);

@@ -40,7 +40,7 @@ static void take_writer(void)
 
 static void take_registrar(void)
 {
-	db_take_registrar(here.store->db, 0);
+	db_take_registrar(here.store->db, 0, 1);
 }
 
 static void take_reader(void)

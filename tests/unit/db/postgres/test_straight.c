@@ -1,0 +1,48 @@
+/* How statements name the pieces of tables in place of the tables. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "db/postgres/internal.h"
+
+static void a_table_is_its_piece_under_its_own_name(void **state)
+{
+	static const struct {
+		const char *sql, *named;
+	} rows[] = {
+		{"SELECT sum(events) FROM events WHERE events.account = $1",
+	     "SELECT sum(events) FROM events_7 AS events WHERE events.account = $1"},
+		{"SELECT 1 FROM chains c LEFT JOIN events AS e ON e.account = c.account FOR UPDATE OF chains",
+	     "SELECT 1 FROM chains_8 c LEFT JOIN events_7 AS e ON e.account = c.account "
+	     "FOR UPDATE OF chains"},
+		{"INSERT INTO events(account, events) SELECT $1, * FROM unnest($2::bigint[])",
+	     "INSERT INTO events_7 AS events(account, events) SELECT $1, * FROM unnest($2::bigint[])"},
+		{"INSERT INTO chains AS c(events) VALUES ($1) ON CONFLICT DO UPDATE SET events = c.events",
+	     "INSERT INTO chains_8 AS c(events) VALUES ($1) ON CONFLICT DO UPDATE SET events = c.events"},
+		{"UPDATE events SET chains = $1", "UPDATE events_7 AS events SET chains = $1"},
+		{"DELETE FROM events WHERE number IN (SELECT number FROM events)",
+	     "DELETE FROM events_7 AS events WHERE number IN (SELECT number FROM events_7 AS events)"},
+		{"SELECT 1 FROM events_by_day, settings", "SELECT 1 FROM events_by_day, settings"},
+		{"COMMIT", "COMMIT"},
+	};
+	static const struct pg_piece_set set = {
+		.shard = 7, .pieces = {{"events", 7}, {"chains", 8}}, .count = 2};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		char *named = pg_name_pieces(&set, rows[i].sql);
+		assert_non_null(named);
+		assert_string_equal(named, rows[i].named);
+		free(named);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_table_is_its_piece_under_its_own_name),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
