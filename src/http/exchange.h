@@ -1,10 +1,10 @@
 /* One request and its answer, and who may touch it when.
  *
- * An exchange belongs to its loop's thread. While it waits (`waiting`) the connection is suspended
- * and the exchange belongs to whoever does its work, a worker or the sequencer, until that one
- * hands it back with loop_complete. When http.deadline passes first, the connection goes on with a
- * fresh exchange that answers 503, and this one, `abandoned`, is only tidied up and freed when it
- * comes back. */
+ * An exchange belongs to its loop's thread. While it waits (`waiting`) the connection is suspended,
+ * or `kept`, and the exchange belongs to whoever does its work, a worker or the sequencer, until
+ * that one hands it back with loop_complete. When http.deadline passes first, the connection goes
+ * on with a fresh exchange that answers 503, and this one, `abandoned`, is only tidied up and freed
+ * when it comes back; so it is when a connection breaks that was kept. */
 #ifndef HTTP_EXCHANGE_H
 #define HTTP_EXCHANGE_H
 
@@ -75,7 +75,7 @@ enum step {
 	STEP_BODY,    /* the operation takes the body */
 	STEP_SWALLOW, /* the body is of no use; what is to be said is said behind it */
 	STEP_SAID,    /* answered around libmicrohttpd while the body still comes; closes at its end */
-	STEP_WAITING, /* suspended; after that, `resumed` of the operation makes the answer */
+	STEP_WAITING, /* `waiting`; after that, `resumed` of the operation makes the answer */
 	STEP_ANSWER,  /* `answer` is there */
 };
 
@@ -91,7 +91,8 @@ struct exchange {
 	enum step step;
 	bool under_way;
 	bool draining;
-	bool suspended;  /* the connection; libmicrohttpd may call all the same, and is not heard */
+	bool waiting;    /* libmicrohttpd may call all the same, and is not heard */
+	bool kept;       /* it waits, and its connection is not suspended */
 	bool body_comes; /* it waits in the middle of its body */
 	_Atomic bool abandoned;
 

@@ -24,6 +24,13 @@
 #define CONNECTIONS_SPARE 64 /* for those that are turned away, or have given way already */
 #define LOOK_EVERY_US (US_PER_SECOND / 2)
 
+/* A connection that waits is kept among those that the library takes for ready, and its handler
+ * called whenever the library runs. Of so many and for so long that costs less than to suspend it,
+ * which takes it out of what is polled and puts it back. */
+#define KEPT_MAX 256
+#define KEPT_US (100 * 1000)
+#define KEPT_LOOK_MS 5
+
 enum { COMMAND_RUN, COMMAND_DRAIN, COMMAND_STOP };
 
 /* Ends the loop's wait; from any thread. */
@@ -61,10 +68,11 @@ static void take_given(struct loop *loop)
 
 /* ---- waiting ---- */
 
-void loop_suspend(struct exchange *exchange)
+static void begin_to_wait(struct exchange *exchange)
 {
 	struct loop *loop = exchange->loop;
 	exchange->step = STEP_WAITING;
+	exchange->waiting = true;
 	int64_t now_us = clock_monotonic_us();
 	exchange->deadline_us = now_us + loop->deadline_us;
 	client_waits(exchange->client, now_us);
@@ -72,23 +80,45 @@ void loop_suspend(struct exchange *exchange)
 	exchange->previous = loop->waiting_last;
 	*(loop->waiting_last ? &loop->waiting_last->next : &loop->waiting_first) = exchange;
 	loop->waiting_last = exchange;
-	exchange->suspended = true;
+}
+
+void loop_suspend(struct exchange *exchange)
+{
+	begin_to_wait(exchange);
 	MHD_suspend_connection(exchange->connection);
 }
 
-static void unlink_waiting(struct loop *loop, struct exchange *exchange)
+static bool unkeep(struct exchange *exchange)
 {
+	bool was_kept = exchange->kept;
+	exchange->kept = false;
+	exchange->loop->kept -= was_kept;
+	return was_kept;
+}
+
+void loop_still_waits(struct exchange *exchange)
+{
+	struct loop *loop = exchange->loop;
+	int64_t began_us = exchange->deadline_us - loop->deadline_us;
+	if (loop->turned_us - began_us > KEPT_US && unkeep(exchange))
+		MHD_suspend_connection(exchange->connection);
+}
+
+void loop_wait_no_more(struct exchange *exchange)
+{
+	struct loop *loop = exchange->loop;
+	exchange->waiting = false;
 	*(exchange->previous ? &exchange->previous->next : &loop->waiting_first) = exchange->next;
 	*(exchange->next ? &exchange->next->previous : &loop->waiting_last) = exchange->previous;
 	exchange->previous = exchange->next = NULL;
+	if (!unkeep(exchange))
+		MHD_resume_connection(exchange->connection);
 }
 
 void loop_go_on(struct exchange *exchange)
 {
-	unlink_waiting(exchange->loop, exchange);
+	loop_wait_no_more(exchange);
 	client_goes_on(exchange->client, clock_monotonic_us());
-	exchange->suspended = false;
-	MHD_resume_connection(exchange->connection);
 }
 
 static void take_exchange(struct loop_item *item)
@@ -109,6 +139,20 @@ void loop_wait(struct exchange *exchange)
 	loop_suspend(exchange);
 }
 
+void loop_wait_briefly(struct exchange *exchange)
+{
+	struct loop *loop = exchange->loop;
+	if (loop->kept == KEPT_MAX) {
+		loop_wait(exchange);
+		return;
+	}
+	exchange->item.take = take_exchange;
+	loop->out++;
+	begin_to_wait(exchange);
+	exchange->kept = true;
+	loop->kept++;
+}
+
 void loop_complete(struct exchange *exchange)
 {
 	loop_give(exchange->loop, &exchange->item);
@@ -121,13 +165,12 @@ static void abandon_first(struct loop *loop)
 		key_lookup_leave(exchange);
 		return;
 	}
-	unlink_waiting(loop, exchange);
 	request_abandon(exchange);
 }
 
 static void check_deadlines(struct loop *loop)
 {
-	int64_t now_us = clock_monotonic_us();
+	int64_t now_us = loop->turned_us = clock_monotonic_us();
 	if (now_us >= loop->look_at_us) {
 		clients_look(loop, now_us);
 		request_log_tell_refused(loop, now_us);
@@ -141,12 +184,16 @@ static void check_deadlines(struct loop *loop)
 
 /* ---- the thread ---- */
 
+/* With what is kept the library has always something to do. Whether it really has is known from our
+ * handler; not of a head that fills a buffer exactly, which comes in again after KEPT_LOOK_MS. */
 static int timeout_ms(struct loop *loop)
 {
 	MHD_UNSIGNED_LONG_LONG library_ms;
 	int64_t wait_ms = LOOK_EVERY_US / 1000;
 	if (MHD_get_timeout(loop->daemon, &library_ms) == MHD_YES && library_ms < (unsigned)wait_ms)
 		wait_ms = (int64_t)library_ms;
+	if (wait_ms == 0 && loop->kept && !loop->goes_on)
+		wait_ms = KEPT_LOOK_MS;
 	if (wait_ms && loop->waiting_first) {
 		int64_t left_us = loop->waiting_first->deadline_us - clock_monotonic_us();
 		int64_t left_ms = left_us > 0 ? left_us / 1000 + 1 : 0;
@@ -155,21 +202,10 @@ static int timeout_ms(struct loop *loop)
 	return (int)wait_ms;
 }
 
-static void drain_wake(struct loop *loop)
-{
-	uint64_t count;
-	while (read(loop->wake_descriptor, &count, sizeof count) < 0 && errno == EINTR)
-		continue;
-}
-
 static void wait_events(struct loop *loop, int wait_ms)
 {
 	struct epoll_event events[2];
-	int count = epoll_wait(loop->poll_descriptor, events, 2, wait_ms);
-	for (int i = 0; i < count; i++) {
-		if (events[i].data.fd == loop->wake_descriptor)
-			drain_wake(loop);
-	}
+	(void)epoll_wait(loop->poll_descriptor, events, 2, wait_ms);
 }
 
 /* Quiesced first, for it closes the listening socket otherwise, which is the server's. */
@@ -215,10 +251,13 @@ static void *run(void *context)
 			MHD_quiesce_daemon(loop->daemon);
 			loop->quiet = true;
 		}
-		wait_events(loop, timeout_ms(loop));
+		int wait_ms = timeout_ms(loop);
+		if (wait_ms > 0)
+			wait_events(loop, wait_ms);
 		reading_begin();
 		take_given(loop);
 		check_deadlines(loop);
+		loop->goes_on = false;
 		MHD_run(loop->daemon);
 		reading_end();
 		atomic_fetch_add_explicit(&loop->turns, 1, memory_order_relaxed);
@@ -229,9 +268,9 @@ static void *run(void *context)
 	return NULL;
 }
 
-static bool watch(struct loop *loop, int descriptor)
+static bool watch(struct loop *loop, int descriptor, uint32_t events)
 {
-	struct epoll_event event = {.events = EPOLLIN, .data.fd = descriptor};
+	struct epoll_event event = {.events = events};
 	return epoll_ctl(loop->poll_descriptor, EPOLL_CTL_ADD, descriptor, &event) == 0;
 }
 
@@ -286,7 +325,9 @@ int loop_start(struct loop *loop, struct http_server *server, int listen_descrip
 	if (!loop->daemon)
 		return error_cause(error, ERR_IO, "the HTTP library does not start");
 	const union MHD_DaemonInfo *info = MHD_get_daemon_info(loop->daemon, MHD_DAEMON_INFO_EPOLL_FD);
-	if (!info || !watch(loop, info->epoll_fd) || !watch(loop, loop->wake_descriptor))
+	/* Each wake-up is an edge, so that nobody need read what they add up to. */
+	if (!info || !watch(loop, info->epoll_fd, EPOLLIN) ||
+	    !watch(loop, loop->wake_descriptor, EPOLLIN | EPOLLET))
 		return error_cause(error, ERR_IO, "polling for HTTP: %s", strerror(errno));
 	sigset_t all, before;
 	sigfillset(&all);

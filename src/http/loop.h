@@ -72,6 +72,9 @@ struct loop {
 	int64_t out;                    /* things that loop_give is still to be called for */
 	struct exchange *waiting_first; /* in order of their deadlines */
 	struct exchange *waiting_last;
+	unsigned kept;        /* of those that wait */
+	bool goes_on;         /* the library's last run left it something to do */
+	int64_t turned_us;    /* when this turn began */
 	struct arena scratch; /* for what ends before its handler does */
 	uint64_t random;      /* state for request ids */
 	bool started;
@@ -87,6 +90,13 @@ void loop_go_on(struct exchange *exchange);
 /* The same, and the exchange belongs to somebody else until he calls loop_complete. Before the work
  * is handed over; when it cannot be, complete it at once. */
 void loop_wait(struct exchange *exchange);
+/* The same for what is mostly over soon: the connection is kept for a while before it is suspended.
+ * When it breaks meanwhile, the exchange is abandoned. */
+void loop_wait_briefly(struct exchange *exchange);
+/* libmicrohttpd has called for one that waits. */
+void loop_still_waits(struct exchange *exchange);
+/* It waits no more, whoever has it. */
+void loop_wait_no_more(struct exchange *exchange);
 /* From any thread, once for each loop_wait; the exchange is the loop's again. */
 void loop_complete(struct exchange *exchange);
 /* From any thread: has the item taken in the loop's, which counted it in `out` before. */

@@ -117,6 +117,7 @@ static ssize_t read_piece(void *context, uint64_t position, char *data, size_t s
 {
 	struct object_stream *stream = context;
 	(void)position;
+	stream->loop->goes_on = true;
 	if (stream->filling) /* resumed to be cut */
 		return cut(stream);
 	if (stream->used < stream->size) {

@@ -404,7 +404,7 @@ static bool finish(struct exchange *exchange)
 	} else {
 		if (declaration.modality == MODALITY_CONTENT)
 			exchange->pending.registration.content = buf_slice(&exchange->canonical);
-		loop_wait(exchange);
+		loop_wait_briefly(exchange);
 		submit(exchange);
 	}
 	return false;

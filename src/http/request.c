@@ -166,6 +166,16 @@ static void count(const struct exchange *exchange, int64_t now_us)
 	metrics_count(&exchange->server->metrics, &answered);
 }
 
+/* It is somebody else's until he gives it back. */
+static void give_up(struct exchange *exchange)
+{
+	loop_wait_no_more(exchange);
+	exchange->under_way = false;
+	exchange->client = NULL;
+	exchange->connection = NULL;
+	atomic_store(&exchange->abandoned, true);
+}
+
 void request_completed(void *context, struct MHD_Connection *connection, void **client_context,
                        enum MHD_RequestTerminationCode code)
 {
@@ -183,7 +193,13 @@ void request_completed(void *context, struct MHD_Connection *connection, void **
 		                now_us - exchange->started_us);
 	client_ends_request(client, now_us);
 	finished(exchange);
-	exchange_reset(exchange);
+	loop->goes_on = true; /* there may be a request behind it */
+	if (exchange->waiting) {
+		client->exchange = NULL;
+		give_up(exchange);
+	} else {
+		exchange_reset(exchange);
+	}
 }
 
 /* Takes the place of one that is still worked on. */
@@ -215,7 +231,6 @@ static struct exchange *successor(const struct exchange *exchange)
 void request_abandon(struct exchange *exchange)
 {
 	struct client *client = exchange->client;
-	struct MHD_Connection *connection = exchange->connection;
 	struct exchange *fresh = client->exchange = successor(exchange);
 	client_goes_on(client, clock_monotonic_us());
 	if (fresh) {
@@ -229,11 +244,7 @@ void request_abandon(struct exchange *exchange)
 	} else {
 		finished(exchange);
 	}
-	exchange->under_way = false;
-	exchange->client = NULL;
-	exchange->connection = NULL;
-	atomic_store(&exchange->abandoned, true);
-	MHD_resume_connection(connection);
+	give_up(exchange);
 }
 
 /* ---- work ---- */
@@ -429,16 +440,9 @@ static enum MHD_Result end_step(struct exchange *exchange)
 	return answer_queue(exchange);
 }
 
-enum MHD_Result request_handle(void *context, struct MHD_Connection *connection, const char *url,
-                               const char *method, const char *version, const char *data,
-                               size_t *size, void **client_context)
+static enum MHD_Result step(struct exchange *exchange, const char *method, const char *data,
+                            size_t *size)
 {
-	struct client *client = *client_context;
-	struct exchange *exchange = client ? client->exchange : NULL;
-	if (!exchange)
-		return MHD_NO;
-	if (exchange->suspended)
-		return MHD_YES;
 	if (exchange->step == STEP_HEAD)
 		return head_step(exchange, method);
 	if (exchange->step == STEP_KEY)
@@ -449,4 +453,22 @@ enum MHD_Result request_handle(void *context, struct MHD_Connection *connection,
 		return body_step(exchange, part);
 	}
 	return end_step(exchange);
+}
+
+enum MHD_Result request_handle(void *context, struct MHD_Connection *connection, const char *url,
+                               const char *method, const char *version, const char *data,
+                               size_t *size, void **client_context)
+{
+	struct client *client = *client_context;
+	struct exchange *exchange = client ? client->exchange : NULL;
+	if (!exchange)
+		return MHD_NO;
+	if (exchange->waiting) {
+		loop_still_waits(exchange);
+		return MHD_YES;
+	}
+	enum MHD_Result result = step(exchange, method, data, size);
+	if (!exchange->waiting)
+		exchange->loop->goes_on = true;
+	return result;
 }

@@ -1,0 +1,120 @@
+/* Registrations that wait for a commit which does not come yet. */
+#include <stdio.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "db/db.h"
+#include "harness.h"
+#include "http/internal.h"
+#include "store/internal.h"
+
+#define WAITING 300 /* more than are kept among those that the library calls */
+
+static struct harness harness;
+static int descriptors[WAITING];
+
+static const struct loop *the_loop(void)
+{
+	return &harness.server->loops[0];
+}
+
+static void await_under_way(int64_t wanted)
+{
+	while (atomic_load(&the_loop()->under_way) != wanted)
+		usleep(1000);
+}
+
+/* Whatever has come by now is dealt with. */
+static void await_turns(void)
+{
+	uint64_t turns = atomic_load(&the_loop()->turns);
+	while (atomic_load(&the_loop()->turns) < turns + 3)
+		usleep(1000);
+}
+
+static void begin(int descriptor, int number)
+{
+	char body[64], text[512];
+	int size = snprintf(body, sizeof body, "{\"client_ref\":\"%d\",\"payload\":{}}", number);
+	snprintf(text, sizeof text,
+	         "POST /v1/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n"
+	         "Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
+	         harness.key[MODALITY_CONTENT][MODE_LIVE], size, body);
+	harness_send(descriptor, text, strlen(text));
+}
+
+static void expect_created(int descriptor)
+{
+	struct reply reply;
+	harness_read(descriptor, false, &reply);
+	reply_expect(&reply, 201, NULL);
+}
+
+/* Most are kept, the rest suspended; after a while all are. */
+static void test_many(void **state)
+{
+	harness_start(&harness, NULL);
+	struct db_connection *writer = db_take_writer(harness.service.store->db);
+	for (int i = 0; i < WAITING; i++) {
+		descriptors[i] = harness_connect(&harness);
+		begin(descriptors[i], i);
+	}
+	await_under_way(WAITING);
+	int64_t until_us = clock_monotonic_us() + US_PER_SECOND / 4;
+	while (clock_monotonic_us() < until_us)
+		await_turns();
+	db_give(writer);
+	for (int i = 0; i < WAITING; i++) {
+		expect_created(descriptors[i]);
+		close(descriptors[i]);
+	}
+	await_under_way(0);
+	harness_stop(&harness);
+}
+
+/* A client that is gone before its answer leaves its registration to the sequencer. Only a
+ * connection that was idle before is polled while it waits. */
+static void test_reset(void **state)
+{
+	struct reply reply;
+	struct linger at_once = {.l_onoff = 1};
+	harness_start(&harness, NULL);
+	for (int i = 0; i < 8; i++) {
+		descriptors[i] = harness_connect(&harness);
+		begin(descriptors[i], 100 + i);
+		expect_created(descriptors[i]);
+	}
+	await_under_way(0);
+	await_turns();
+	struct db_connection *writer = db_take_writer(harness.service.store->db);
+	for (int i = 0; i < 8; i++)
+		begin(descriptors[i], i);
+	await_under_way(8);
+	await_turns();
+	for (int i = 0; i < 8; i += 2) {
+		setsockopt(descriptors[i], SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+		close(descriptors[i]);
+	}
+	await_turns();
+	db_give(writer);
+	for (int i = 1; i < 8; i += 2) {
+		expect_created(descriptors[i]);
+		close(descriptors[i]);
+	}
+	await_under_way(0);
+	harness_post(&harness, &reply, "/v1/events", harness.key[MODALITY_CONTENT][MODE_LIVE],
+	             "{\"client_ref\":\"0\",\"payload\":{}}");
+	assert_string_equal(reply_header(&reply, "Idempotent-Replayed"), "true");
+	reply_expect(&reply, 200, NULL);
+	harness_stop(&harness);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_many),
+		cmocka_unit_test(test_reset),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
