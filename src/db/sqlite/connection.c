@@ -8,10 +8,6 @@
 #define WRITER_CACHE_KIB 16384
 #define READER_CACHE_KIB 512
 #define BUSY_PATIENCE_MS 5000
-/* Of SQLite's own: other processes stay locked out while it is open, and the index of the log is in
- * memory: no file "-shm", which could be out of date, and whose pages need room on the disk when
- * they are touched. */
-#define VFS "unix-excl"
 
 /* ---- errors ---- */
 
@@ -89,7 +85,10 @@ int sqlite_connection_open(struct sqlite_db *db, struct sqlite_connection *conne
 	connection->writer = writer;
 	int flags = (writer ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY) |
 	            SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW;
-	if (sqlite3_open_v2(db->path, &connection->sqlite, flags, VFS) != SQLITE_OK) {
+	const char *vfs = sqlite_vfs();
+	if (!vfs)
+		return error_cause(error, ERR_NO_MEMORY, "SQLite does not start");
+	if (sqlite3_open_v2(db->path, &connection->sqlite, flags, vfs) != SQLITE_OK) {
 		sqlite_fail(connection, "open");
 		return db_report(&connection->base, error);
 	}

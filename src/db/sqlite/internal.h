@@ -96,6 +96,10 @@ void sqlite_watch_log(struct sqlite_db *db);
 int sqlite_check_sync(struct sqlite_db *db, struct error *error) MUST_CHECK;
 int sqlite_maintain(struct db *db, struct error *error) MUST_CHECK;
 
+/* ---- log_file.c ---- */
+/* The name of what reads and writes files for our connections; NULL without memory. */
+const char *sqlite_vfs(void);
+
 /* ---- query.c ---- */
 struct db_query *sqlite_make_query(struct db_connection *connection, const char *literal_sql,
                                    bool long_result);

@@ -176,7 +176,65 @@ static void what_is_not_written_is_not_there(void **state)
 			assert_false(replayed);
 		}
 	assert_int_equal(count_events(), events);
-	assert_true(events > 3 + 4);
+	assert_true(events >= 3 + 4);
+}
+
+/* More than is written at once, and less. */
+static int write_large(struct db_connection *writer, bool large)
+{
+	int result = db_begin(writer, &error);
+	if (!result)
+		result = db_run(writer,
+		                large ? "INSERT INTO large VALUES (randomblob(300000))"
+		                      : "INSERT INTO large VALUES (randomblob(10))",
+		                &error);
+	int ended = db_commit(writer, &error);
+	return result ? result : ended;
+}
+
+static int64_t count_large(struct db_connection *connection)
+{
+	struct db_query *query =
+		db_query(connection, "SELECT count(*) FROM large WHERE length(hex(bytes)) > 0");
+	int64_t count = db_step(query) ? db_integer(query, 0) : -1;
+	assert_int_equal(db_end(query, NULL), OK);
+	return count;
+}
+
+static void what_is_written_in_pieces_is_whole(void **state)
+{
+	(void)state;
+	struct db *db = sample.store->db;
+	struct db_connection *writer = db_take_writer(db);
+	assert_int_equal(db_begin(writer, NULL), OK);
+	assert_int_equal(db_run(writer, "CREATE TABLE large (bytes BLOB)", NULL), OK);
+	assert_int_equal(db_commit(writer, NULL), OK);
+	int64_t rows = 0;
+	int failures = 0;
+	for (int at = 1;; at++) {
+		arm(WRITES, at, ENOSPC);
+		int result = write_large(writer, true);
+		bool hit = disarm();
+		assert_int_equal(result, hit ? ERR_NO_SPACE : OK);
+		rows += !hit;
+		struct db_connection *reader = db_take_reader(db);
+		assert_int_equal(count_large(reader), rows);
+		db_give(reader);
+		if (!hit)
+			break;
+		failures++;
+		assert_int_equal(write_large(writer, false), OK);
+		assert_int_equal(count_large(writer), ++rows);
+	}
+	assert_true(failures > 3);
+	db_give(writer);
+	open_again();
+	struct db_connection *reader = db_take_reader(sample.store->db);
+	assert_int_equal(count_large(reader), rows);
+	db_give(reader);
+	writer = db_take_writer(sample.store->db);
+	assert_int_equal(db_run(writer, "DROP TABLE large", NULL), OK);
+	db_give(writer);
 }
 
 static void what_is_not_synced_is_not_known(void **state)
@@ -286,6 +344,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(what_is_not_written_is_not_there, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(what_is_written_in_pieces_is_whole, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_is_not_synced_is_not_known, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(opens_or_tells_why, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_cannot_be_read_is_neither_absent_nor_corrupt, set_up,

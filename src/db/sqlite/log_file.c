@@ -1,0 +1,187 @@
+/* The file of the write-ahead log, written in large pieces.
+ *
+ * SQLite writes a frame in two calls, its head and its page, and a batch has a hundred frames. What
+ * follows on itself is gathered here and written out before anything else is done with the file.
+ * A commit is synced before anybody believes its frames (synchronous=FULL), so that others read
+ * nothing that is not in the file. What cannot be written out stays here: the call that found it
+ * fails, and so does each one behind it until it could be. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "db/sqlite/internal.h"
+
+/* Of SQLite's own: other processes stay locked out while it is open, and the index of the log is in
+ * memory: no file "-shm", which could be out of date, and whose pages need room on the disk when
+ * they are touched. */
+#define BASE_VFS "unix-excl"
+#define PIECE_SIZE (64 * 1024)
+
+struct log_file {
+	sqlite3_file base;
+	sqlite3_int64 offset; /* of the piece */
+	int size;
+	char *piece;         /* NULL until something is written */
+	sqlite3_int64 own[]; /* SQLite's */
+};
+
+static sqlite3_vfs *base_vfs;
+static sqlite3_vfs vfs;
+
+static struct log_file *log_of(sqlite3_file *file)
+{
+	return (struct log_file *)file;
+}
+
+static sqlite3_file *own_of(struct log_file *log)
+{
+	return (sqlite3_file *)log->own;
+}
+
+static int write_out(struct log_file *log)
+{
+	sqlite3_file *own = own_of(log);
+	int result = SQLITE_OK;
+	if (log->size)
+		result = own->pMethods->xWrite(own, log->piece, log->size, log->offset);
+	if (result == SQLITE_OK)
+		log->size = 0;
+	return result;
+}
+
+static int log_write(sqlite3_file *file, const void *data, int size, sqlite3_int64 offset)
+{
+	struct log_file *log = log_of(file);
+	bool joins = offset == log->offset + log->size && size <= PIECE_SIZE - log->size;
+	int result = joins ? SQLITE_OK : write_out(log);
+	if (result != SQLITE_OK)
+		return result;
+	if (!log->piece)
+		log->piece = malloc(PIECE_SIZE);
+	if (!log->piece || size > PIECE_SIZE)
+		return own_of(log)->pMethods->xWrite(own_of(log), data, size, offset);
+	if (!log->size)
+		log->offset = offset;
+	memcpy(log->piece + log->size, data, (size_t)size);
+	log->size += size;
+	return SQLITE_OK;
+}
+
+static int log_read(sqlite3_file *file, void *data, int size, sqlite3_int64 offset)
+{
+	sqlite3_file *own = own_of(log_of(file));
+	int result = write_out(log_of(file));
+	return result == SQLITE_OK ? own->pMethods->xRead(own, data, size, offset) : result;
+}
+
+static int log_truncate(sqlite3_file *file, sqlite3_int64 size)
+{
+	sqlite3_file *own = own_of(log_of(file));
+	int result = write_out(log_of(file));
+	return result == SQLITE_OK ? own->pMethods->xTruncate(own, size) : result;
+}
+
+static int log_sync(sqlite3_file *file, int flags)
+{
+	sqlite3_file *own = own_of(log_of(file));
+	int result = write_out(log_of(file));
+	return result == SQLITE_OK ? own->pMethods->xSync(own, flags) : result;
+}
+
+static int log_size(sqlite3_file *file, sqlite3_int64 *ret_size)
+{
+	sqlite3_file *own = own_of(log_of(file));
+	int result = write_out(log_of(file));
+	return result == SQLITE_OK ? own->pMethods->xFileSize(own, ret_size) : result;
+}
+
+/* What is still here is of no commit. */
+static int log_close(sqlite3_file *file)
+{
+	struct log_file *log = log_of(file);
+	free(log->piece);
+	return own_of(log)->pMethods->xClose(own_of(log));
+}
+
+static int log_lock(sqlite3_file *file, int level)
+{
+	return own_of(log_of(file))->pMethods->xLock(own_of(log_of(file)), level);
+}
+
+static int log_unlock(sqlite3_file *file, int level)
+{
+	return own_of(log_of(file))->pMethods->xUnlock(own_of(log_of(file)), level);
+}
+
+static int log_is_reserved(sqlite3_file *file, int *ret)
+{
+	return own_of(log_of(file))->pMethods->xCheckReservedLock(own_of(log_of(file)), ret);
+}
+
+static int log_control(sqlite3_file *file, int operation, void *argument)
+{
+	return own_of(log_of(file))->pMethods->xFileControl(own_of(log_of(file)), operation, argument);
+}
+
+static int log_sector_size(sqlite3_file *file)
+{
+	return own_of(log_of(file))->pMethods->xSectorSize(own_of(log_of(file)));
+}
+
+static int log_characteristics(sqlite3_file *file)
+{
+	return own_of(log_of(file))->pMethods->xDeviceCharacteristics(own_of(log_of(file)));
+}
+
+static const sqlite3_io_methods methods = {
+	.iVersion = 1,
+	.xClose = log_close,
+	.xRead = log_read,
+	.xWrite = log_write,
+	.xTruncate = log_truncate,
+	.xSync = log_sync,
+	.xFileSize = log_size,
+	.xLock = log_lock,
+	.xUnlock = log_unlock,
+	.xCheckReservedLock = log_is_reserved,
+	.xFileControl = log_control,
+	.xSectorSize = log_sector_size,
+	.xDeviceCharacteristics = log_characteristics,
+};
+
+static int open_file(sqlite3_vfs *ours, sqlite3_filename name, sqlite3_file *file, int flags,
+                     int *ret_flags)
+{
+	if (!(flags & SQLITE_OPEN_WAL))
+		return base_vfs->xOpen(base_vfs, name, file, flags, ret_flags);
+	struct log_file *log = log_of(file);
+	*log = (struct log_file){0};
+	int result = base_vfs->xOpen(base_vfs, name, own_of(log), flags, ret_flags);
+	if (own_of(log)->pMethods)
+		log->base.pMethods = &methods;
+	return result;
+}
+
+/* Ours is SQLite's but for its logs. */
+static bool make_vfs(void)
+{
+	sqlite3_vfs *found = sqlite3_vfs_find(BASE_VFS);
+	if (!found)
+		return false;
+	vfs = *found;
+	vfs.szOsFile += (int)sizeof(struct log_file);
+	vfs.zName = "constancia";
+	vfs.xOpen = open_file;
+	if (sqlite3_vfs_register(&vfs, 0) != SQLITE_OK)
+		return false;
+	base_vfs = found;
+	return true;
+}
+
+const char *sqlite_vfs(void)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	pthread_mutex_lock(&lock);
+	bool made = base_vfs || make_vfs();
+	pthread_mutex_unlock(&lock);
+	return made ? vfs.zName : NULL;
+}
