@@ -83,13 +83,6 @@ void buf_add(struct buf *buf, const void *data, size_t size)
 		memcpy(room, data, size);
 }
 
-void buf_add_byte(struct buf *buf, char byte)
-{
-	char *room = buf_extend(buf, 1);
-	if (room)
-		*room = byte;
-}
-
 void buf_add_text(struct buf *buf, const char *text)
 {
 	buf_add(buf, text, strlen(text));

@@ -57,7 +57,6 @@ void buf_clear(struct buf *buf);
 /* Gives back what it does not need. */
 void buf_fit(struct buf *buf);
 void buf_add(struct buf *buf, const void *data, size_t size);
-void buf_add_byte(struct buf *buf, char byte);
 void buf_add_text(struct buf *buf, const char *text);
 void buf_add_slice(struct buf *buf, struct slice slice);
 void buf_add_unsigned(struct buf *buf, uint64_t value);
@@ -75,6 +74,12 @@ static inline char *buf_extend(struct buf *buf, size_t size)
 	buf->size += size;
 	room[size] = '\0';
 	return room;
+}
+static inline void buf_add_byte(struct buf *buf, char byte)
+{
+	char *room = buf_extend(buf, 1);
+	if (room)
+		*room = byte;
 }
 /* 0, or ERR_NO_MEMORY. */
 int buf_check(const struct buf *buf) MUST_CHECK;

@@ -51,20 +51,22 @@ static struct json *merge(struct json *a, struct json *b)
 /* A merge sort that needs no memory: runs[i] is a sorted run of 2^i members, or empty. */
 static struct json *sort(struct json *member)
 {
-	struct json *runs[32] = {0};
+	struct json *runs[32];
+	size_t used = 0;
 	while (member) {
 		struct json *run = member;
 		member = member->next;
 		run->next = NULL;
 		size_t i = 0;
-		for (; runs[i]; i++) {
+		for (; i < used && runs[i]; i++) {
 			run = merge(runs[i], run);
 			runs[i] = NULL;
 		}
 		runs[i] = run;
+		used += i == used;
 	}
 	struct json *sorted = NULL;
-	for (size_t i = 0; i < sizeof runs / sizeof *runs; i++)
+	for (size_t i = 0; i < used; i++)
 		sorted = merge(runs[i], sorted);
 	return sorted;
 }
@@ -123,9 +125,19 @@ static void add_escape(struct buf *out, char byte)
 
 void json_add_string(struct buf *out, struct slice text)
 {
+	size_t plain = json_plain_run(text.data, text.size, 0);
+	if (plain == text.size) {
+		char *room = buf_extend(out, plain + 2);
+		if (!room)
+			return;
+		room[0] = room[plain + 1] = '"';
+		if (plain)
+			memcpy(room + 1, text.data, plain);
+		return;
+	}
 	buf_add_byte(out, '"');
 	while (text.size) {
-		size_t plain = json_plain_run(text.data, text.size, 0);
+		plain = json_plain_run(text.data, text.size, 0);
 		buf_add(out, text.data, plain);
 		if (plain < text.size)
 			add_escape(out, text.data[plain++]);

@@ -32,13 +32,28 @@ size_t utf8_character(struct slice text)
 	return size;
 }
 
+/* How much of the text's beginning is surely U+0020 to U+007E, eight bytes at a time. */
+static size_t printable_start(struct slice text)
+{
+	const uint64_t ones = UINT64_C(0x0101010101010101);
+	size_t at = 0;
+	for (; text.size - at >= 8; at += 8) {
+		uint64_t word;
+		memcpy(&word, text.data + at, 8);
+		uint64_t delete = word ^ (ones * 0x7f);
+		uint64_t found = ((word - ones * 0x20) & ~word) | ((delete - ones) & ~delete) | word;
+		if (found & ones << 7)
+			break;
+	}
+	return at;
+}
+
 bool utf8_valid(struct slice text)
 {
-	while (text.size) {
-		size_t size = utf8_character(text);
+	for (size_t at = printable_start(text), size; at < text.size; at += size) {
+		size = utf8_character(slice_make(text.data + at, text.size - at));
 		if (!size)
 			return false;
-		text = slice_make(text.data + size, text.size - size);
 	}
 	return true;
 }
@@ -63,7 +78,7 @@ static bool is_control(struct slice character)
 
 bool utf8_has_control(struct slice text)
 {
-	for (size_t at = 0, step; at < text.size; at += step) {
+	for (size_t at = printable_start(text), step; at < text.size; at += step) {
 		struct slice rest = slice_make(text.data + at, text.size - at);
 		step = utf8_character(rest);
 		if (step && is_control(slice_make(rest.data, step)))

@@ -96,13 +96,26 @@ static void test_shown(void **state)
 	assert_false(utf8_has_control(slice_of("a \xc2\xa0\xc3\x85")));
 }
 
+/* Each byte at each place of a text that is otherwise printable. */
+static void test_every_place(void **state)
+{
+	char text[20];
+	for (int byte = 0; byte < 256; byte++)
+		for (size_t at = 0; at < sizeof text; at++) {
+			memset(text, at % 2 ? ' ' : '~', sizeof text);
+			text[at] = (char)byte;
+			struct slice slice = slice_make(text, sizeof text);
+			assert_int_equal(utf8_valid(slice), byte < 0x80);
+			assert_int_equal(utf8_has_control(slice), byte < 0x20 || byte == 0x7f);
+		}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_every_start),
-		cmocka_unit_test(test_valid_and_cut),
-		cmocka_unit_test(test_mended),
-		cmocka_unit_test(test_shown),
+		cmocka_unit_test(test_every_start), cmocka_unit_test(test_valid_and_cut),
+		cmocka_unit_test(test_mended),      cmocka_unit_test(test_shown),
+		cmocka_unit_test(test_every_place),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
