@@ -25,7 +25,8 @@ if DISTRIBUTED:
 
 # The table that has new events; what can be read as `events` everywhere can be changed there alone.
 EVENTS = "events" if KIND == "postgresql" else "events_arrived"
-SHARDS = "4"  # of each table: two on each server are enough, and all are to be made for every service
+
+SHARDS = "4"  # of each table: two on each server are enough, and every database has them
 BINARY = os.environ.get("CONSTANCIA", "build/constancia")
 _cluster = None
 
