@@ -30,7 +30,7 @@ LITERAL = r'"(?:[^"\\]|\\.)*"'
 
 # What is not for such a server: a pattern of the file, and of the statement.
 ELSEWHERE = {
-    "the embedded store's own": ("register_embedded|client_ref", ""),
+    "the embedded store's own": ("register_embedded|client_ref|arrivals", ""),
     "tables that come and go": ("", r"\brestoring\b"),
     "what distributes": ("distribute", "create_"),
     "asked of a server with all on it: the digest alone": ("channels", r"FROM api_keys JOIN .*key_hash = \$1$"),
