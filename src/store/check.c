@@ -312,13 +312,13 @@ static int check_indexes(struct check *check, struct error *error)
 		check_problem(check, "client_refs: %s", error ? error->cause : "damaged");
 		result = OK;
 	}
+	if (!result && !db_is_shared(check->store->db))
+		check_all_arrivals(check);
 	if (!result)
 		result = db_failure(reader);
 	if (!result && !damaged && entries != events)
 		check_problem(check, "%lld entries of client_refs for %lld events", (long long)entries,
 		              (long long)events);
-	if (!result && !db_is_shared(check->store->db))
-		check_all_arrivals(check);
 	check_give_reader(check);
 	return result;
 }

@@ -93,7 +93,9 @@ static void verify_all(void)
 
 static void rounds_outlive_faults(void **state)
 {
-	in_turn(FAILING_MEMORY | FAILING_SQLITE | FAILING_ARENAS, false);
+	in_turn(FAILING_MEMORY | FAILING_ARENAS, false);
+	/* What fails below the table of events is what cannot be read of the disk, for this chain. */
+	in_turn(FAILING_SQLITE, true);
 	in_turn(FAILING_OPENSSL, false);
 	verify_all();
 }
