@@ -1,6 +1,7 @@
 /* What is wrong with the servers of a store whose tables are distributed: a line for each finding,
  * or one that says what the server is. */
 #include <inttypes.h>
+#include <stdio.h>
 
 #include "cli/connect_internal.h"
 #include "store/servers.h"
@@ -23,6 +24,21 @@ static void find_unready(void *context, const char *sentence)
 	find(context, "store.sharded", sentence);
 }
 
+/* Registrations do not go by way of the coordinator. */
+static void try_own_way(struct server_trial *server, struct db *db)
+{
+	struct error error = {0};
+	char sentence[ERROR_CAUSE_MAX + 128];
+	int result = db_try_shard_server(db, server->name, &error);
+	if (!result)
+		return;
+	snprintf(sentence, sizeof sentence,
+	         "the coordinator reaches it, and this machine does not, where registrations go "
+	         "straight to it: %s",
+	         error_reason(&error, result));
+	find(server, "store.url", sentence);
+}
+
 /* Asked once more only where that does not hang. */
 static void try_worker(struct trial *trial, struct db *db, const struct db_shard_server *found)
 {
@@ -34,6 +50,8 @@ static void try_worker(struct trial *trial, struct db *db, const struct db_shard
 		found->answered ? servers_check_worker(db, found->name, find_unready, &server, &error) : OK;
 	if (result)
 		find(&server, "store.url", error_reason(&error, result));
+	if (found->answered)
+		try_own_way(&server, db);
 	if (server.findings)
 		return;
 	trial_begin(trial, server.what, "store.require_replicas");

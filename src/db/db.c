@@ -191,6 +191,12 @@ int db_ask_shard_servers(struct db *db, struct db_shard_server *items, size_t ma
 	           : OK;
 }
 
+int db_try_shard_server(struct db *db, const char *name, struct error *error)
+{
+	thread_may_wait();
+	return db->driver->try_shard_server ? db->driver->try_shard_server(db, name, error) : OK;
+}
+
 int db_ask_pieces(struct db *db, const char *const *parts, size_t count, db_found_function *found,
                   void *context, struct db_asked *ret, struct error *error)
 {

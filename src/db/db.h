@@ -92,6 +92,9 @@ struct db_shard_server {
 int db_ask_shard_servers(struct db *db, struct db_shard_server *items, size_t max,
                          size_t *ret_count, struct error *error) MUST_CHECK;
 
+/* Whether this process reaches one of them by itself, as its registrars do: ERR_UNAVAILABLE. */
+int db_try_shard_server(struct db *db, const char *name, struct error *error) MUST_CHECK;
+
 /* Where tables are distributed, questions to the pieces that each server has of them. */
 #define DB_PARTS_MAX 16
 struct db_asked {

@@ -28,6 +28,8 @@ struct db_driver {
 	/* Optional: there are none. */
 	int (*ask_shard_servers)(struct db *db, struct db_shard_server *items, size_t max,
 	                         size_t *ret_count, struct error *error);
+	/* Optional: the same. */
+	int (*try_shard_server)(struct db *db, const char *name, struct error *error);
 	/* All optional: tables are never distributed. */
 	int (*ask_pieces)(struct db *db, const char *const *parts, size_t count,
 	                  db_found_function *found, void *context, struct db_asked *ret,

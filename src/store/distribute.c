@@ -1,6 +1,7 @@
 /* Has a server that distributes tables do so: table by table, each in a transaction of its own, so
  * that whoever comes again goes on where it was broken off. */
 #include "store/acts.h"
+#include "store/reach.h"
 #include "store/schema.h"
 #include "store/servers.h"
 #include "store/transaction.h"
@@ -82,6 +83,21 @@ static int distribute_one(struct db *db, size_t number, bool *ret_done, struct e
 	return result;
 }
 
+/* So that accounts can be made while a server is away. */
+static int remember_numbers(struct db *db, struct error *error)
+{
+	struct db_connection *connection = db_take_writer(db);
+	int result = db_begin(connection, error);
+	if (!result)
+		result = reach_remember_number(connection, REACH_ACCOUNTS, error);
+	if (!result)
+		result = reach_remember_number(connection, REACH_CHANNELS, error);
+	if (!result)
+		result = db_commit(connection, error);
+	db_give(connection);
+	return result;
+}
+
 static int distribute(struct db *db, struct buf *out, const struct schema_progress *progress,
                       struct error *error)
 {
@@ -94,7 +110,7 @@ static int distribute(struct db *db, struct buf *out, const struct schema_progre
 		buf_printf(out, "%s\n", tables[i].name);
 		progress->tell(progress->context, "tables", (int64_t)i + 1, TABLE_COUNT);
 	}
-	return result;
+	return result ? result : remember_numbers(db, error);
 }
 
 int servers_list_undistributed(struct db *db, struct buf *out, struct error *error)

@@ -226,42 +226,66 @@ int reach_of_user(struct db_connection *connection, const char *user_id, struct 
 
 /* ---- numbers ---- */
 
+#define NO_NUMBER (-1)
+
 static int read_number(struct db_query *query, int64_t *ret, struct error *error)
 {
-	*ret = db_step(query) ? db_integer(query, 0) : 0;
+	*ret = db_step(query) ? db_integer(query, 0) : NO_NUMBER;
 	return db_end(query, error);
+}
+
+static const char *setting_of(enum reach_numbered what)
+{
+	return what == REACH_ACCOUNTS ? "last_account" : "last_channel";
+}
+
+static int read_greatest(struct db_connection *connection, enum reach_numbered what, int64_t *ret,
+                         struct error *error)
+{
+	return read_number(what == REACH_ACCOUNTS
+	                       ? db_query(connection, "SELECT COALESCE(MAX(account), 0) FROM accounts")
+	                       : db_query(connection, "SELECT COALESCE(MAX(channel), 0) FROM channels"),
+	                   ret, error);
+}
+
+static int remember(struct db_connection *connection, enum reach_numbered what, int64_t number,
+                    struct error *error)
+{
+	struct db_query *query =
+		db_query(connection, "INSERT INTO settings (name, value) VALUES ($1, CAST($2 AS TEXT))"
+	                         " ON CONFLICT (name) DO UPDATE SET value = excluded.value");
+	db_bind_string(query, setting_of(what));
+	db_bind_integer(query, number);
+	return db_execute(query, NULL, error);
+}
+
+int reach_remember_number(struct db_connection *connection, enum reach_numbered what,
+                          struct error *error)
+{
+	int64_t greatest;
+	int result = read_greatest(connection, what, &greatest, error);
+	return result ? result : remember(connection, what, greatest, error);
 }
 
 int reach_take_number(struct db_connection *connection, enum reach_numbered what, int64_t *ret,
                       struct error *error)
 {
-	bool accounts = what == REACH_ACCOUNTS;
-	const char *name = accounts ? "last_account" : "last_channel";
 	bool missing = db_misses_servers(db_of(connection));
-	int64_t remembered = 0, greatest = 0;
+	int64_t remembered, greatest = 0;
 	struct db_query *query =
 		db_query(connection, "SELECT CAST(value AS BIGINT) FROM settings WHERE name = $1");
-	db_bind_string(query, name);
+	db_bind_string(query, setting_of(what));
 	int result = read_number(query, &remembered, error);
-	if (!result && missing && !remembered)
+	if (!result && missing && remembered == NO_NUMBER)
 		result =
 			error_cause(error, ERR_UNAVAILABLE, "a server is away that may have the last number");
 	if (!result && !missing)
-		result = read_number(
-			accounts ? db_query(connection, "SELECT COALESCE(MAX(account), 0) FROM accounts")
-					 : db_query(connection, "SELECT COALESCE(MAX(channel), 0) FROM channels"),
-			&greatest, error);
+		result = read_greatest(connection, what, &greatest, error);
 	if (result)
 		return result;
 	*ret = (remembered > greatest ? remembered : greatest) + 1;
-	result = accounts && missing ? find_present(connection, *ret, ret, error) : OK;
-	if (result)
-		return result;
-	query = db_query(connection, "INSERT INTO settings (name, value) VALUES ($1, CAST($2 AS TEXT))"
-	                             " ON CONFLICT (name) DO UPDATE SET value = excluded.value");
-	db_bind_string(query, name);
-	db_bind_integer(query, *ret);
-	return db_execute(query, NULL, error);
+	result = what == REACH_ACCOUNTS && missing ? find_present(connection, *ret, ret, error) : OK;
+	return result ? result : remember(connection, what, *ret, error);
 }
 
 void reach_want_all(struct db_connection *connection)

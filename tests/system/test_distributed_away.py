@@ -291,6 +291,20 @@ def test_what_is_made_there_is_numbered_and_on_record(fleet, channels, how):
         f"SELECT channel FROM channels WHERE channel_id = '{more.id}'")
 
 
+def test_the_first_accounts_can_be_made_there(replicated, tmp_path):
+    """What the last number was is known from the distribution on."""
+    with new_fleet(replicated, tmp_path) as fleet, away(replicated.workers[0], "stopped"):
+        eventually(lambda: findings(fleet), "it is said which one is away")
+
+        def made():
+            with contextlib.suppress(Refused):
+                return fleet.new_account(7)
+            return None
+        accounts = [eventually(made, "an account is made") for _ in range(3)]
+        channels_made = [fleet.new_channel(account_id=one).id for one in accounts]
+        assert len(set(accounts)) == len(set(channels_made)) == 3
+
+
 def test_a_providers_word_finds_its_sale(replicated, tmp_path):
     """By its reference alone, as a lost dispute has it."""
     provider = PaymentProvider()

@@ -191,6 +191,25 @@ def test_the_page_leads_from_nothing_to_a_certified_event(written, tmp_path):
         node.kill()
 
 
+def test_a_machine_that_reaches_no_worker_itself_is_told(written, tmp_path):
+    """Its passwords are those of the coordinator alone."""
+    for number in range(2, 6):
+        written.step(number, "alone")
+    settings = written.settings("alone", tmp_path)
+    shell(steps()[5][1], settings)
+    passwords = tmp_path / "passwords"
+    port = written.coordinator.primary.port
+    passwords.write_text(f"127.0.0.1:{port}:*:{ROLE}:{PASSWORD}\n", encoding="utf-8")
+    passwords.chmod(0o600)
+    done = subprocess.run([BINARY, "config", "check", "--connect", f"--config={settings}"], text=True,
+                          env=clean_environment({"PGPASSFILE": str(passwords)}), capture_output=True, check=False)
+    assert done.returncode == 1, done.stdout + done.stderr
+    for worker in written.workers:
+        (line,) = [line for line in done.stdout.splitlines() if "does not, where registrations go straight to it" in line
+                   and str(worker.primary.port) in line]
+        assert "password" in line
+
+
 @pytest.mark.parametrize("left_out, said", [
     (2, ["database \"{name}\" does not exist"]),
     (3, ["sessions have lock_timeout = 0", "sessions have jit = on", "sessions have enable_seqscan = on"]),

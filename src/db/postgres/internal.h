@@ -303,6 +303,7 @@ void pg_free_straight(struct pg_straight *straight); /* NULL-safe */
  * where nothing is distributed or it can't be had: then it says why in its `refusal`. */
 struct pg_connection *pg_go_straight(struct pg_straight *straight, struct pg_connection *asker,
                                      int64_t account);
+int pg_try_server(struct db *base, const char *name, struct error *error) MUST_CHECK;
 /* In a transaction: keeps the account's rows where they are, and has it judged whether that is
  * here. */
 void pg_hold_pieces(struct pg_connection *connection);

@@ -498,6 +498,7 @@ const struct db_driver postgres_driver = {
 	.ready = ready,
 	.count_replicas = count_replicas,
 	.ask_shard_servers = pg_ask_shard_servers,
+	.try_shard_server = pg_try_server,
 	.ask_pieces = pg_ask_pieces,
 	.misses = pg_misses,
 	.misses_servers = pg_misses_servers,

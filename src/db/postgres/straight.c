@@ -175,6 +175,19 @@ static int find_set(struct pg_straight *straight, struct pg_connection *asker, i
 	return OK;
 }
 
+int pg_try_server(struct db *base, const char *name, struct error *error)
+{
+	const char *port = strrchr(name, ':');
+	struct pg_connection *server = port ? pg_make_connection(pg_db(base), PG_STRAIGHT) : NULL;
+	if (!server)
+		return ERR_NO_MEMORY;
+	snprintf(server->host, sizeof server->host, "%.*s", (int)(port - name), name);
+	snprintf(server->port, sizeof server->port, "%s", port + 1);
+	int result = pg_connect(server, error);
+	pg_free_connection(server);
+	return result;
+}
+
 struct pg_connection *pg_go_straight(struct pg_straight *straight, struct pg_connection *asker,
                                      int64_t account)
 {
