@@ -194,7 +194,7 @@ def test_the_page_leads_from_nothing_to_a_certified_event(written, tmp_path):
 def test_a_machine_that_reaches_no_worker_itself_is_told(written, tmp_path):
     """Its passwords are those of the coordinator alone."""
     for number in range(2, 6):
-        written.step(number, "alone")
+        written.step(number, "alone", tolerant=number == 2)  # the role is there already
     settings = written.settings("alone", tmp_path)
     shell(steps()[5][1], settings)
     passwords = tmp_path / "passwords"
