@@ -185,7 +185,8 @@ static void check_deadlines(struct loop *loop)
 /* ---- the thread ---- */
 
 /* With what is kept the library has always something to do. Whether it really has is known from our
- * handler; not of a head that fills a buffer exactly, which comes in again after KEPT_LOOK_MS. */
+ * handler. What it does without it (a head that fills a buffer exactly, what follows "100
+ * Continue", a refusal of its own) goes on after KEPT_LOOK_MS. */
 static int timeout_ms(struct loop *loop)
 {
 	MHD_UNSIGNED_LONG_LONG library_ms;

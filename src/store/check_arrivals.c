@@ -5,11 +5,12 @@
 /* The run's rows are there and are its events. */
 static void check_rows(struct check *check, const struct arrival_run *run)
 {
-	struct db_query *query =
-		db_query(check->reader, "SELECT count(*), COALESCE(min(event), 0), COALESCE(max(event), 0)"
-	                            " FROM events_arrived WHERE arrival BETWEEN $1 AND $2");
+	struct db_query *query = db_query(
+		check->reader, "SELECT count(*), COALESCE(min(event), 0), COALESCE(max(event), 0)"
+					   " FROM events_arrived WHERE arrival BETWEEN $1 AND $2 AND account = $3");
 	db_bind_integer(query, run->arrival);
 	db_bind_integer(query, run->arrival + run->count - 1);
+	db_bind_integer(query, check->account);
 	if (db_step(query) && (db_integer(query, 0) != run->count || db_integer(query, 1) != run->key ||
 	                       db_integer(query, 2) != run->key + run->count - 1))
 		check_problem(check, "chain %lld: the run of events %lld has others than it names",

@@ -3,8 +3,9 @@
  * SQLite writes a frame in two calls, its head and its page, and a batch has a hundred frames. What
  * follows on itself is gathered here and written out before anything else is done with the file.
  * A commit is synced before anybody believes its frames (synchronous=FULL), so that others read
- * nothing that is not in the file. What cannot be written out stays here: the call that found it
- * fails, and so does each one behind it until it could be. */
+ * nothing that is not in the file. What cannot be written or synced is of a transaction that SQLite
+ * then gives up, and is forgotten: it must not get into the file when there is room again, where a
+ * crash would bring it back, nor keep smaller ones from being written. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,11 +49,18 @@ static int write_out(struct log_file *log)
 	return result;
 }
 
+static int write_out_or_forget(struct log_file *log)
+{
+	int result = write_out(log);
+	log->size = 0;
+	return result;
+}
+
 static int log_write(sqlite3_file *file, const void *data, int size, sqlite3_int64 offset)
 {
 	struct log_file *log = log_of(file);
 	bool joins = offset == log->offset + log->size && size <= PIECE_SIZE - log->size;
-	int result = joins ? SQLITE_OK : write_out(log);
+	int result = joins ? SQLITE_OK : write_out_or_forget(log);
 	if (result != SQLITE_OK)
 		return result;
 	if (!log->piece)
@@ -83,7 +91,7 @@ static int log_truncate(sqlite3_file *file, sqlite3_int64 size)
 static int log_sync(sqlite3_file *file, int flags)
 {
 	sqlite3_file *own = own_of(log_of(file));
-	int result = write_out(log_of(file));
+	int result = write_out_or_forget(log_of(file));
 	return result == SQLITE_OK ? own->pMethods->xSync(own, flags) : result;
 }
 

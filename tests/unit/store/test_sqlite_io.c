@@ -12,6 +12,9 @@
 #include <errno.h>
 #include <sqlite3.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -24,6 +27,7 @@ enum { READS = 1, WRITES = 2, SYNCS = 4 };
 
 static unsigned armed;
 static int countdown, with;
+static off_t end_of_room; /* 0: none */
 static const char *failed;
 
 static struct sample sample;
@@ -59,6 +63,10 @@ static ssize_t read_at(int file, void *data, size_t size, off_t offset)
 
 static ssize_t write_at(int file, const void *data, size_t size, off_t offset)
 {
+	if (end_of_room && offset + (off_t)size > end_of_room) {
+		errno = ENOSPC;
+		return -1;
+	}
 	return fails(WRITES, "pwrite") ? -1 : pwrite(file, data, size, offset);
 }
 
@@ -237,6 +245,69 @@ static void what_is_written_in_pieces_is_whole(void **state)
 	db_give(writer);
 }
 
+static off_t log_end(void)
+{
+	char path[sizeof sample.url + 8];
+	struct stat found;
+	snprintf(path, sizeof path, "%s-wal", sample.url + strlen("sqlite:"));
+	assert_int_equal(stat(path, &found), 0);
+	return found.st_size;
+}
+
+/* Room for small ones is left by a large one that has none. */
+static void what_has_no_room_keeps_nobody_else_from_it(void **state)
+{
+	(void)state;
+	struct db_connection *writer = db_take_writer(sample.store->db);
+	assert_int_equal(db_begin(writer, NULL), OK);
+	assert_int_equal(db_run(writer, "CREATE TABLE large (bytes BLOB)", NULL), OK);
+	assert_int_equal(db_commit(writer, NULL), OK);
+	end_of_room = log_end() + 100000;
+	assert_int_equal(write_large(writer, true), ERR_NO_SPACE);
+	assert_int_equal(write_large(writer, false), OK);
+	assert_int_equal(count_large(writer), 1);
+	end_of_room = 0;
+	db_give(writer);
+	assert_int_equal(count_events(), 3);
+}
+
+/* As the files are when the process is killed now. */
+static int64_t count_after_a_crash(void)
+{
+	char command[4 * sizeof sample.url + 64], url[sizeof sample.url + 8];
+	const char *path = sample.url + strlen("sqlite:");
+	struct store *running = sample.store;
+	snprintf(url, sizeof url, "%s.copy", sample.url);
+	snprintf(command, sizeof command, "cp '%s' '%s.copy' && cp '%s-wal' '%s.copy-wal'", path, path,
+	         path, path);
+	assert_int_equal(system(command), 0);
+	assert_int_equal(store_open(&(struct db_options){.url = url}, &sample.store, &error), OK);
+	int64_t events = count_events();
+	store_close(sample.store);
+	sample.store = running;
+	snprintf(command, sizeof command, "rm -f '%s.copy'*", path);
+	assert_int_equal(system(command), 0);
+	return events;
+}
+
+static void what_was_refused_does_not_come_back(void **state)
+{
+	(void)state;
+	bool replayed;
+	end_of_room = log_end();
+	assert_int_equal(register_one(3, &replayed), ERR_NO_SPACE);
+	end_of_room = 0;
+	/* Somebody reads, of the log. */
+	struct db_connection *writer = db_take_writer(sample.store->db);
+	assert_int_equal(db_run(writer, "PRAGMA shrink_memory; SELECT count(*) FROM accounts", NULL),
+	                 OK);
+	db_give(writer);
+	assert_int_equal(count_after_a_crash(), 3);
+	assert_int_equal(register_one(3, &replayed), OK);
+	assert_false(replayed);
+	assert_int_equal(count_after_a_crash(), 4);
+}
+
 static void what_is_not_synced_is_not_known(void **state)
 {
 	(void)state;
@@ -345,6 +416,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(what_is_not_written_is_not_there, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_is_written_in_pieces_is_whole, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(what_has_no_room_keeps_nobody_else_from_it, set_up,
+	                                    tear_down),
+		cmocka_unit_test_setup_teardown(what_was_refused_does_not_come_back, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_is_not_synced_is_not_known, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(opens_or_tells_why, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_cannot_be_read_is_neither_absent_nor_corrupt, set_up,

@@ -29,6 +29,8 @@ CREATE TABLE events_runs (            -- consecutive events of a chain that came
 	jump_place BIGINT NOT NULL
 );
 ALTER TABLE chains ADD COLUMN last_run BIGINT NOT NULL DEFAULT 0; -- in events_runs; 0: none
+-- A list of unpaid events looks each of them up, so it finds those of a range, in their order.
+CREATE INDEX unpaid_events_by_event ON unpaid_events(account, event);
 -- For other programs, which know nothing of runs: everything, in no order.
 CREATE VIEW events AS
 	SELECT event, account, key, client_ref, received_at, occurred_at, hash, config_version, chain_hash, content,

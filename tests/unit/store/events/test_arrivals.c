@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include <cmocka.h>
+#include <sqlite3.h>
 
 #include "sample.h"
 #include "store/events/arrivals.h"
@@ -18,6 +19,15 @@
 #define RANGES 40
 #define RUN_MAX 12
 #define OBJECT_EVERY 7
+
+static int64_t steps;
+int __real_sqlite3_step(sqlite3_stmt *statement);
+int __wrap_sqlite3_step(sqlite3_stmt *statement);
+int __wrap_sqlite3_step(sqlite3_stmt *statement)
+{
+	steps++;
+	return __real_sqlite3_step(statement);
+}
 
 struct fixture {
 	struct sample sample;
@@ -382,6 +392,36 @@ static void named_ones_are_found_by_their_names(void **state)
 	db_give(reader);
 }
 
+/* ---- what lists cost ---- */
+
+#define UNPAID 3000
+#define LISTED 20
+
+static int count_one(void *context, const struct event *event)
+{
+	assert_int_equal(event->status, STATUS_UNPAID);
+	++*(int *)context;
+	return OK;
+}
+
+/* Each is found by itself; those behind the list's end are not looked for. */
+static void a_list_of_unpaid_events_reads_what_it_lists(void **state)
+{
+	struct fixture *fixture = *state;
+	struct sample *sample = &fixture->sample;
+	sample_change(sample, "UPDATE accounts SET balance = 0, unpaid_limit = 1000000");
+	sample_register(sample, MODE_LIVE, UNPAID);
+	int listed = 0;
+	struct event_filter filter = {
+		.from_us = TIME_NONE, .to_us = TIME_NONE, .seq_to = UNPAID, .status = STATUS_UNPAID};
+	steps = 0;
+	assert_int_equal(store_list_events(sample->store, sample->account, sample->live_chain, &filter,
+	                                   LISTED, true, count_one, &listed, &error),
+	                 OK);
+	assert_int_equal(listed, LISTED);
+	assert_in_range(steps, LISTED, 40 * LISTED);
+}
+
 /* ---- what is damaged ---- */
 
 static int read_first(struct fixture *fixture)
@@ -454,6 +494,7 @@ static void what_leads_elsewhere_is_found(void **state)
 		"INSERT INTO events_runs SELECT 100, event, count, place, previous, jump, jump_key,"
 		" jump_place FROM events_runs WHERE place = 4",
 		"UPDATE events_arrived SET event = event + 1 WHERE arrival = 6",
+		"UPDATE events_arrived SET account = account + 1 WHERE arrival = 6",
 		"INSERT INTO events_before SELECT event, account, key, client_ref, received_at,"
 		" occurred_at, hash, config_version, chain_hash, content, file_name, content_object,"
 		" content_bytes FROM events_arrived WHERE arrival = 9",
@@ -513,6 +554,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_view_stays_what_it_was, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_was_rolled_back_is_not_there, setup, teardown),
 		cmocka_unit_test_setup_teardown(named_ones_are_found_by_their_names, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_list_of_unpaid_events_reads_what_it_lists, setup,
+	                                    teardown),
 		cmocka_unit_test_setup_teardown(runs_that_lead_nowhere_are_told, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_leads_elsewhere_is_found, setup, teardown),
 		cmocka_unit_test(every_run_is_near_the_last),
