@@ -222,7 +222,7 @@ int db_check_reach(struct db_connection *connection, int64_t account, struct err
 {
 	if (!db_misses(connection, account))
 		return OK;
-	struct error away;
+	struct error away = {0};
 	(void)error_cause(&away, ERR_UNAVAILABLE, "the server that has the account's rows is away");
 	(void)db_fail(connection, &away);
 	return db_report(connection, error);
@@ -274,18 +274,10 @@ struct db_connection *db_take_reader(struct db *db)
 	return db->driver->take_reader(db);
 }
 
-struct db_connection *db_take_beside(struct db_connection *connection)
+struct db_connection *db_beside(struct db_connection *connection)
 {
 	const struct db_driver *driver = connection->db->driver;
-	return driver->is_of_account && driver->is_of_account(connection)
-	           ? db_take_reader(connection->db)
-	           : connection;
-}
-
-void db_give_beside(struct db_connection *beside, struct db_connection *connection)
-{
-	if (beside != connection)
-		db_give(beside);
+	return driver->beside ? driver->beside(connection) : connection;
 }
 
 void db_give(struct db_connection *connection)

@@ -141,9 +141,8 @@ struct db_connection *db_take_registrar(struct db *db, unsigned number, int64_t 
  * holding one. */
 struct db_connection *db_take_reader(struct db *db);
 /* In the middle of a transaction, for what is of no account and committed: the connection itself,
- * or a reader where that one has one account's rows alone. */
-struct db_connection *db_take_beside(struct db_connection *connection);
-void db_give_beside(struct db_connection *beside, struct db_connection *connection);
+ * or where that has one account's rows alone another one of its holder's, given back with it. */
+struct db_connection *db_beside(struct db_connection *connection);
 /* Gives back; an open transaction is rolled back. NULL-safe. */
 void db_give(struct db_connection *connection);
 struct db *db_of(struct db_connection *connection);

@@ -36,8 +36,8 @@ struct db_driver {
 	                  struct error *error);
 	bool (*misses)(struct db_connection *connection, int64_t account);
 	bool (*misses_servers)(const struct db *db);
-	/* Whether it has the rows of one account, and nothing of what is of none. */
-	bool (*is_of_account)(const struct db_connection *connection);
+	/* Optional: the connection itself. */
+	struct db_connection *(*beside)(struct db_connection *connection);
 	/* Optional: commits are never in doubt. */
 	int (*await_writes)(struct db *db, struct error *error);
 	struct db_connection *(*take_writer)(struct db *db);

@@ -290,7 +290,7 @@ int reach_take_number(struct db_connection *connection, enum reach_numbered what
 
 void reach_want_all(struct db_connection *connection)
 {
-	struct error error;
+	struct error error = {0};
 	if (!db_misses_servers(db_of(connection)))
 		return;
 	(void)error_cause(&error, ERR_UNAVAILABLE, "a server is away that has accounts of it");

@@ -14,7 +14,7 @@ import pytest
 from client import BINARY, Client, eventually
 from distributed import MISSING, Distributed, offered
 from fleet import Fleet, FleetNode, gapless
-from postgres import ROLE
+from postgres import ROLE, Cluster
 from program import clean_environment, copy_keys
 
 pytestmark = [pytest.mark.postgresql, pytest.mark.skipif(not offered(), reason=MISSING)]
@@ -454,3 +454,49 @@ def test_a_backup_comes_back_to_other_servers(own_servers, fleet, tmp_path):
                 assert client.register({"n": 0}, "0").expect(200).json["event_id"] == before[0]["event_id"]
                 assert client.register({}, "behind it").expect(201).json["sequence"] == len(before) + 1
             restored.check()
+
+
+# ---- a server that does not know that it was replaced ----
+
+@pytest.fixture
+def with_two_standbys():
+    """One worker, so that a standby is left to the old primary and one can be promoted."""
+    servers = Distributed(standbys=1, workers=0)
+    servers.workers = [Cluster(2, settings=dict(servers.coordinator.settings))]
+    with servers:
+        yield servers
+
+
+def test_a_primary_that_was_replaced_and_lives_on_acknowledges_nothing(with_two_standbys, tmp_path):
+    """It still has a standby of its own, and the node its connection. What was acknowledged is at
+    the new one, and there alone it goes on."""
+    servers = with_two_standbys
+    (worker,) = servers.workers
+    made = Fleet(tmp_path, count=1, cluster=servers, store__require_replicas=1, store__sharded="true",
+                 store__commit_timeout="2s")
+    made.nodes[0].run("store", "distribute")
+    with made as fleet:
+        channel = fleet.new_channel()
+        for ref in ("a", "b"):
+            channel.live.register({}, ref).expect(201)
+        old = worker.fail_over()
+        servers.primary.query(
+            f"SELECT citus_update_node(nodeid, '127.0.0.1', {worker.primary.port}) FROM pg_dist_node "
+            f"WHERE nodeport = {old.port}", fleet.database)
+        assert old.synchronous_standbys() == 1
+        for ref in ("c", "d", "c"):
+            channel.live.register({}, ref).expect(503)
+        for standby in worker.standbys:
+            if standby is not old:
+                worker.rebuild(standby)
+        worker.primary.wait_for_standbys(1)
+
+        def registered():
+            answer = channel.live.register({}, "e")
+            return answer.status in (200, 201) and answer.json
+        event = eventually(registered, "the new one registers, while the old one lives")
+        assert event["sequence"] in (3, 4)
+        assert channel.live.get(f"/v1/events/{event['event_id']}").expect(200).json["chain_hash"] == \
+            event["chain_hash"]
+        old.stop()
+        fleet.check()

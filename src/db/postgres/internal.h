@@ -82,10 +82,11 @@ struct pg_connection {
 	bool in_transaction;
 	bool commit_warned; /* the server said that a commit may not be replicated */
 	bool committed;
-	char host[96], port[8];   /* PG_STRAIGHT: in place of the address's */
-	struct pg_piece_set *set; /* the same: what it works on */
-	struct error refusal;     /* PG_REGISTRAR: why no other could be taken in its place */
-	bool on_shard;            /* db_keep_to_shard was called in this transaction, for: */
+	char host[96], port[8];      /* PG_STRAIGHT: in place of the address's */
+	struct pg_piece_set *set;    /* the same: what it works on */
+	struct pg_connection *asker; /* the same: holds the fence */
+	struct error refusal;        /* PG_REGISTRAR: why no other could be taken in its place */
+	bool on_shard;               /* db_keep_to_shard was called in this transaction, for: */
 	int64_t account;
 	int64_t process;                     /* of the server's, as the writer commits */
 	uint64_t written;                    /* where in the log of its shard's server it wrote last */
@@ -299,11 +300,14 @@ bool pg_misses(struct db_connection *base, int64_t account);
 /* ---- straight.c: registrars at the servers that have the rows ---- */
 struct pg_straight *pg_make_straight(void);          /* NULL: no memory */
 void pg_free_straight(struct pg_straight *straight); /* NULL-safe */
-/* The connection for a transaction of that account; `asker`, which finds out where its rows are,
- * where nothing is distributed or it can't be had: then it says why in its `refusal`. */
+/* The connection for a transaction of that account; `asker`, which finds out where its rows are and
+ * holds them there, where nothing is distributed or it can't be had: then it says why in its
+ * `refusal`. */
 struct pg_connection *pg_go_straight(struct pg_straight *straight, struct pg_connection *asker,
                                      int64_t account);
 int pg_try_server(struct db *base, const char *name, struct error *error) MUST_CHECK;
+/* Whether the rows were held there until now; lets go of them. */
+bool pg_end_fence(struct pg_connection *connection);
 /* In a transaction: keeps the account's rows where they are, and has it judged whether that is
  * here. */
 void pg_hold_pieces(struct pg_connection *connection);

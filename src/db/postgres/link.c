@@ -9,6 +9,7 @@
 
 #define CONNECT_PAUSE_US INT64_C(250000) /* between attempts to connect */
 #define STATEMENT_WAIT_US INT64_C(60000000)
+#define SET_UP_WAIT_US INT64_C(5000000)
 #define SHARDED_WAIT_US INT64_C(5000000) /* of readers, and of whoever has the writers' turn */
 #define LIMBO_TIMEOUTS 6                 /* commit time-outs after which a commit is given up on */
 
@@ -168,6 +169,29 @@ static void note_latest_clock(struct pg_db *db, const PGresult *row, int64_t ask
 	atomic_store(&db->clock_latest_us, last_column(row) - asked_us);
 }
 
+/* The last result of the statements; NULL when it did not come in time, or cannot. */
+static PGresult *ask_in_time(PGconn *pg, const char *sql)
+{
+	int64_t deadline_us = clock_monotonic_us() + SET_UP_WAIT_US;
+	PGresult *last = NULL, *next = NULL;
+	bool good = PQsendQuery(pg, sql) == 1;
+	while (good) {
+		while (good && PQisBusy(pg)) {
+			struct pollfd socket = {.fd = PQsocket(pg), .events = POLLIN};
+			int64_t left_us = deadline_us - clock_monotonic_us();
+			good = PQflush(pg) >= 0 && left_us > 0 &&
+			       poll(&socket, 1, (int)(left_us / 1000 + 1)) != 0 && PQconsumeInput(pg) == 1;
+		}
+		if (!good || !(next = PQgetResult(pg)))
+			break;
+		PQclear(last);
+		last = next;
+	}
+	if (!good)
+		PQclear(last);
+	return good ? last : NULL;
+}
+
 /* A transaction in the middle of a pipeline does not count as idle, so the server is told to find
  * out by TCP when this node is cut off: the rows that it locked must not be locked for hours. */
 static bool set_up(struct pg_connection *connection)
@@ -181,7 +205,7 @@ static bool set_up(struct pg_connection *connection)
 	         "SET client_encoding = 'UTF8'; %s",
 	         session);
 	int64_t asked_us = clock_boot_us();
-	PGresult *result = PQexec(connection->pg, sql);
+	PGresult *result = ask_in_time(connection->pg, sql);
 	bool done = PQresultStatus(result) == PGRES_TUPLES_OK;
 	if (done && connection->use != PG_STRAIGHT) {
 		note_clock(db, result);
@@ -310,6 +334,7 @@ int pg_connect(struct pg_connection *connection, struct error *error)
 	const char *values[] = {
 		"read-write",     "3", "5000", "3", "1", "3", "constancia", db->url, connection->host,
 		connection->port, "",  NULL};
+	int64_t began_us = clock_monotonic_us();
 	connection->pg = PQconnectdbParams(keywords, values, 1);
 	if (connection->pg && PQstatus(connection->pg) == CONNECTION_OK) {
 		PQsetNoticeReceiver(connection->pg, take_notice, connection);
@@ -319,7 +344,10 @@ int pg_connect(struct pg_connection *connection, struct error *error)
 	error_cause(error, ERR_UNAVAILABLE, "postgresql: %s",
 	            connection->pg ? PQerrorMessage(connection->pg) : "out of memory");
 	pg_disconnect(connection);
-	connection->retry_at_us = clock_monotonic_us() + CONNECT_PAUSE_US;
+	/* Who waits long for one server keeps those waiting who are of others. */
+	int64_t now_us = clock_monotonic_us();
+	int64_t pause_us = connection->use == PG_STRAIGHT ? 10 * (now_us - began_us) : 0;
+	connection->retry_at_us = now_us + (pause_us > CONNECT_PAUSE_US ? pause_us : CONNECT_PAUSE_US);
 	return ERR_UNAVAILABLE;
 }
 

@@ -133,9 +133,10 @@ static struct db_connection *take_registrar(struct db *base, unsigned number, in
 	           : &db->registrars[number]->base;
 }
 
-static bool is_of_account(const struct db_connection *base)
+static struct db_connection *beside(struct db_connection *base)
 {
-	return ((const struct pg_connection *)base)->use == PG_STRAIGHT;
+	struct pg_connection *connection = pg_connection(base);
+	return connection->use == PG_STRAIGHT ? &connection->asker->base : base;
 }
 
 static struct db_connection *take_reader(struct db *base)
@@ -156,6 +157,8 @@ static void give(struct db_connection *base)
 	struct pg_db *db = pg_db(base->db);
 	if (connection->use == PG_WRITER)
 		pg_end_turn(db);
+	if (connection->use == PG_STRAIGHT)
+		(void)pg_end_fence(connection);
 	pthread_mutex_lock(&db->mutex);
 	if (connection->use == PG_WRITER) {
 		db->turn++;
@@ -335,6 +338,10 @@ static int commit(struct db_connection *base, struct error *error)
 		return db_report(base, error);
 	}
 	connection->in_transaction = false;
+	if (connection->use == PG_STRAIGHT && !pg_end_fence(connection)) {
+		pg_fail(connection, ERR_UNKNOWN_OUTCOME, "the account's rows may be elsewhere by now");
+		return unknown_outcome(connection, error);
+	}
 	return OK;
 }
 
@@ -502,7 +509,7 @@ const struct db_driver postgres_driver = {
 	.ask_pieces = pg_ask_pieces,
 	.misses = pg_misses,
 	.misses_servers = pg_misses_servers,
-	.is_of_account = is_of_account,
+	.beside = beside,
 	.await_writes = await_writes,
 	.take_writer = take_writer,
 	.take_local = take_local,

@@ -1,9 +1,12 @@
 /* Where tables are distributed, a registrar goes straight to the server that has the account's rows
  * and works on the pieces themselves: nothing is planned for several servers, nobody else takes
  * part in the commit, and what it promises is that server's, as without distribution. The server
- * that all are asked by is needed for one thing, where an account's rows are, and is asked once.
- * Pieces do move: a transaction holds the lock that whoever moves them waits for, and only goes on
- * where they still are.
+ * that all are asked by, the coordinator, tells each time where the account's rows are, under a
+ * lock that is held there until the commit has answered: whoever moves them, or promotes another
+ * server and tells the coordinator of it, waits for that. Nothing is acknowledged unless it was
+ * held to the end, so that a server which was replaced and does not know it acknowledges nothing
+ * more. Moves end on the servers themselves, too: there the transaction holds the same lock, and
+ * only goes on where the rows still are.
  *
  * What is kept here is of one registrar, so of one thread. */
 #include <ctype.h>
@@ -13,16 +16,12 @@
 #include "base/clock.h"
 #include "db/postgres/internal.h"
 
-#define ACCOUNTS_KEPT 4096
 #define SETS_MAX 1024
 #define UNDISTRIBUTED_LIFE_US US_PER_SECOND
 
 struct pg_straight {
-	int64_t undistributed_us; /* when that was found; 0: it was not */
-	struct {
-		int64_t account; /* 0: none */
-		struct pg_piece_set *set;
-	} accounts[ACCOUNTS_KEPT];
+	bool distributed;         /* when it was last looked at */
+	int64_t undistributed_us; /* when the opposite was found; 0: it was not */
 	struct pg_piece_set *sets[SETS_MAX];
 	size_t set_count;
 	struct pg_connection *servers[DB_SHARD_SERVERS_MAX];
@@ -44,11 +43,16 @@ void pg_free_straight(struct pg_straight *straight)
 
 static const char distributed_query[] =
 	"SELECT count(*)::bigint FROM pg_catalog.pg_class WHERE oid = to_regclass('pg_catalog.pg_dist_shard')";
-/* No row: nothing is distributed yet. */
-static const char shard_query[] =
-	"SELECT get_shard_id_for_distribution_column('accounts', $1)"
-	" FROM pg_catalog.pg_dist_partition"
+static const char accounts_query[] =
+	"SELECT count(*)::bigint FROM pg_catalog.pg_dist_partition"
 	" WHERE logicalrelid = to_regclass('accounts') AND partmethod = 'h'";
+#define SHARD_OF_ACCOUNT "get_shard_id_for_distribution_column('accounts', $1)"
+/* Whoever moves or divides the rows, or says that another server has them now, waits for this. */
+static const char fence_query[] = "SELECT lock_shard_metadata(5, ARRAY[" SHARD_OF_ACCOUNT "])";
+static const char place_query[] =
+	"SELECT p.shardid, n.nodename, n.nodeport::bigint FROM pg_catalog.pg_dist_placement p"
+	" JOIN pg_catalog.pg_dist_node n ON n.groupid = p.groupid AND n.noderole = 'primary'"
+	" AND n.isactive WHERE p.shardid = " SHARD_OF_ACCOUNT;
 static const char set_query[] =
 	"SELECT c.relname::text, s.shardid, n.nodename, n.nodeport::bigint FROM pg_catalog.pg_dist_shard a"
 	" JOIN pg_catalog.pg_dist_partition pa ON pa.logicalrelid = a.logicalrelid"
@@ -60,21 +64,24 @@ static const char set_query[] =
 	" JOIN pg_catalog.pg_dist_node n ON n.groupid = p.groupid AND n.noderole = 'primary'"
 	" WHERE a.shardid = $1";
 
-static int find_shard(struct pg_connection *asker, int64_t account, int64_t *ret_shard,
-                      struct error *error)
+static int find_distributed(struct pg_straight *straight, struct pg_connection *asker,
+                            struct error *error)
 {
-	struct db_connection *base = &asker->base;
-	struct db_query *query = pg_make_query(base, distributed_query, false);
+	if (straight->distributed ||
+	    (straight->undistributed_us &&
+	     clock_monotonic_us() - straight->undistributed_us < UNDISTRIBUTED_LIFE_US))
+		return OK;
+	struct db_query *query = pg_make_query(&asker->base, distributed_query, false);
 	bool distributed = pg_step(query) && pg_integer(query, 0) > 0;
 	int result = pg_end(query, error);
-	*ret_shard = 0;
-	if (result || !distributed)
-		return result;
-	query = pg_make_query(base, shard_query, false);
-	pg_bind_integer(query, account);
-	if (pg_step(query))
-		*ret_shard = pg_integer(query, 0);
-	return pg_end(query, error);
+	if (!result && distributed) {
+		query = pg_make_query(&asker->base, accounts_query, false);
+		distributed = pg_step(query) && pg_integer(query, 0) > 0;
+		result = pg_end(query, error);
+	}
+	straight->distributed = !result && distributed;
+	straight->undistributed_us = !result && !distributed ? clock_monotonic_us() : 0;
+	return result;
 }
 
 /* NULL: no memory, or more servers came and went than are remembered. */
@@ -147,32 +154,44 @@ static struct pg_piece_set *set_of(struct pg_straight *straight, int64_t shard)
 	return straight->sets[straight->set_count++] = set;
 }
 
-/* NULL without a failure: nothing is distributed. */
-static int find_set(struct pg_straight *straight, struct pg_connection *asker, int64_t account,
-                    struct pg_piece_set **ret_set, struct error *error)
+/* Keeps the account's rows where the coordinator knows them until pg_end_fence. */
+static int begin_fence(struct pg_straight *straight, struct pg_connection *asker, int64_t account,
+                       struct pg_piece_set **ret_set, struct error *error)
 {
-	size_t at = (uint64_t)account % ACCOUNTS_KEPT;
-	*ret_set = NULL;
-	if (straight->accounts[at].account == account) {
-		*ret_set = straight->accounts[at].set;
-		return OK;
-	}
-	if (straight->undistributed_us &&
-	    clock_monotonic_us() - straight->undistributed_us < UNDISTRIBUTED_LIFE_US)
-		return OK;
-	int64_t shard;
-	int result = find_shard(asker, account, &shard, error);
+	int result = pg_connect(asker, error);
 	if (result)
 		return result;
-	straight->undistributed_us = shard ? 0 : clock_monotonic_us();
-	if (!shard)
+	asker->in_transaction = true;
+	pg_send_text(asker, PG_STATEMENT, "BEGIN");
+	pg_send_text(asker, PG_SETTINGS, pg_db(asker->base.db)->transaction_settings[asker->use]);
+	pg_send_number(asker, PG_STATEMENT, fence_query, account);
+	struct db_query *query = pg_make_query(&asker->base, place_query, false);
+	pg_bind_integer(query, account);
+	bool found = pg_step(query);
+	int64_t shard = found ? pg_integer(query, 0) : 0;
+	struct pg_connection *server =
+		found ? server_at(straight, pg_db(asker->base.db), pg_text(query, 1), pg_integer(query, 2))
+			  : NULL;
+	result = pg_end(query, error);
+	if (result)
+		return result;
+	struct pg_piece_set *set = server ? set_of(straight, shard) : NULL;
+	if (!set)
+		return error_cause(error, ERR_UNAVAILABLE,
+		                   "postgresql: it is not known who has the account's rows");
+	*ret_set = set;
+	if (!set->outdated && set->connection == server)
 		return OK;
-	*ret_set = set_of(straight, shard);
-	if (!*ret_set)
-		return error_cause(error, ERR_NO_MEMORY, "postgresql: too many pieces");
-	straight->accounts[at].account = account;
-	straight->accounts[at].set = *ret_set;
-	return OK;
+	return read_set(straight, asker, set, error);
+}
+
+bool pg_end_fence(struct pg_connection *connection)
+{
+	struct pg_connection *asker = connection->asker;
+	bool held = asker->in_transaction && asker->pg && !asker->base.failure;
+	if (asker->in_transaction)
+		pg_roll_back(asker);
+	return held && asker->pg;
 }
 
 int pg_try_server(struct db *base, const char *name, struct error *error)
@@ -188,26 +207,35 @@ int pg_try_server(struct db *base, const char *name, struct error *error)
 	return result;
 }
 
+static bool is_away(const struct pg_connection *server)
+{
+	char name[sizeof server->host + sizeof server->port + 1];
+	snprintf(name, sizeof name, "%s:%s", server->host, server->port);
+	return pg_is_away(&pg_db(server->base.db)->pieces, slice_of(name));
+}
+
 struct pg_connection *pg_go_straight(struct pg_straight *straight, struct pg_connection *asker,
                                      int64_t account)
 {
-	struct pg_piece_set *set;
+	struct pg_piece_set *set = NULL;
 	asker->base.failure = OK;
 	error_clear(&asker->base.error);
 	error_clear(&asker->refusal);
-	int result = find_set(straight, asker, account, &set, &asker->refusal);
-	/* Without a connection it may have another name by now. */
-	if (!result && set && (set->outdated || !set->connection->pg))
-		result = read_set(straight, asker, set, &asker->refusal);
-	if (result || !set)
-		return asker;
-	char name[sizeof set->connection->host + sizeof set->connection->port + 1];
-	snprintf(name, sizeof name, "%s:%s", set->connection->host, set->connection->port);
-	if (pg_is_away(&pg_db(asker->base.db)->pieces, slice_of(name))) {
-		error_cause(&asker->refusal, ERR_UNAVAILABLE,
-		            "postgresql: the server that has the account's rows is away");
+	int result = find_distributed(straight, asker, &asker->refusal);
+	if (!result && straight->distributed)
+		result = begin_fence(straight, asker, account, &set, &asker->refusal);
+	if (!result && set && is_away(set->connection))
+		result = error_cause(&asker->refusal, ERR_UNAVAILABLE,
+		                     "postgresql: the server that has the account's rows is away");
+	if (result) {
+		straight->distributed = false; /* it is looked at again */
+		if (asker->in_transaction)
+			pg_roll_back(asker);
 		return asker;
 	}
+	if (!set)
+		return asker;
+	set->connection->asker = asker;
 	set->connection->set = set;
 	set->connection->account = account;
 	return set->connection;

@@ -103,6 +103,8 @@ int pg_confirm_turn(struct pg_connection *writer, struct error *error)
 static void cancel(struct pg_connection *writer)
 {
 	struct pg_connection *holder = pg_db(writer->base.db)->turn_holder;
+	holder->base.failure = OK;
+	error_clear(&holder->base.error);
 	struct db_query *query = pg_make_query(&holder->base, cancel_query, false);
 	pg_bind_integer(query, writer->process);
 	(void)pg_step(query);

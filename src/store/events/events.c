@@ -329,13 +329,12 @@ int store_read_event(struct db_connection *connection, int64_t account, int64_t 
 		return ended ? ended : result;
 	if (!found)
 		return ERR_NOT_FOUND;
-	struct db_connection *beside = db_take_beside(connection); /* rounds are of no account */
+	struct db_connection *beside = db_beside(connection); /* rounds are of no account */
 	struct cover cover;
 	cover_begin(&cover, beside, account, chain);
 	cover_event(&cover, &event);
 	if (db_failure(beside))
 		result = db_tell_failure(beside, error);
-	db_give_beside(beside, connection);
 	if (!result)
 		*ret = event;
 	return result;

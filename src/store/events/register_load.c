@@ -135,7 +135,7 @@ static struct db_query *ask_limit_count(struct batch *batch, int64_t account)
 
 static int read_key_id(struct batch *batch, struct ledger_limit *limit, struct error *error)
 {
-	struct db_connection *beside = db_take_beside(batch->connection);
+	struct db_connection *beside = db_beside(batch->connection);
 	struct db_query *query = db_query(beside, "SELECT key_id FROM api_keys WHERE key = $1");
 	db_bind_integer(query, limit->key);
 	if (db_step(query)) {
@@ -143,7 +143,6 @@ static int read_key_id(struct batch *batch, struct ledger_limit *limit, struct e
 		limit->key_id = arena_copy(batch->arena, key_id.data, key_id.size);
 	}
 	int result = db_end(query, error);
-	db_give_beside(beside, batch->connection);
 	return !result && !limit->key_id ? ERR_NO_MEMORY : result;
 }
 

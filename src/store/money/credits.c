@@ -141,7 +141,7 @@ int store_write_entries(struct db_connection *connection, struct ledger_account 
  * connection is the one. */
 static int next_notice(struct db_connection *connection, int64_t *ret_number, struct error *error)
 {
-	struct db_connection *beside = db_take_beside(connection);
+	struct db_connection *beside = db_beside(connection);
 	*ret_number = 0;
 	if (beside == connection)
 		return OK;
@@ -150,7 +150,6 @@ static int next_notice(struct db_connection *connection, int64_t *ret_number, st
 	if (db_step(query))
 		*ret_number = db_integer(query, 0);
 	int result = db_end(query, error);
-	db_give_beside(beside, connection);
 	return result;
 }
 

@@ -535,13 +535,13 @@ static void every_run_is_near_the_last(void **state)
 		assert_int_equal(runs[i].jump_key, 10 * runs[i].jump);
 	}
 	for (int64_t key = 3; key < 10 * MANY; key += 37) {
-		int64_t at = MANY, steps = 0;
+		int64_t at = MANY, taken = 0;
 		while (at && runs[at].key > key) {
 			at = arrival_run_step(&runs[at], key);
-			steps++;
+			taken++;
 		}
 		assert_int_equal(at, key / 10);
-		assert_true(steps <= 3 * 17); /* 2^17 > MANY */
+		assert_true(taken <= 3 * 17); /* 2^17 > MANY */
 	}
 }
 
