@@ -60,8 +60,12 @@ def make_old(path):
             store.execute("UPDATE segments SET path = ? WHERE segment_id = ?",
                           (bytes.fromhex("".join(path_)), segment))
             count += 1
+        columns = ", ".join(row[1] for row in store.execute("PRAGMA table_info(events_before)"))
         store.executescript(f"""
+            DROP VIEW events; -- they are in the order of chains again
+            INSERT INTO events_before ({columns}) SELECT {columns} FROM events_arrived;
             {later}
+            ALTER TABLE events_before RENAME TO events;
             DELETE FROM segments WHERE chain < 0; -- of acts
             DROP TABLE round_blocks;
             DROP TABLE staged_round;
