@@ -236,6 +236,15 @@ static void end(struct loop *loop)
 		sched_yield();
 }
 
+static void turn(struct loop *loop)
+{
+	if (!loop->is_operators)
+		registrations_come(loop->server->service);
+	MHD_run(loop->daemon);
+	if (!loop->is_operators)
+		registrations_came(loop->server->service);
+}
+
 static void *run(void *context)
 {
 	struct loop *loop = context;
@@ -259,7 +268,7 @@ static void *run(void *context)
 		take_given(loop);
 		check_deadlines(loop);
 		loop->goes_on = false;
-		MHD_run(loop->daemon);
+		turn(loop);
 		reading_end();
 		atomic_fetch_add_explicit(&loop->turns, 1, memory_order_relaxed);
 	}

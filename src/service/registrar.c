@@ -26,6 +26,19 @@ int register_submit(struct service *service, struct pending_registration *pendin
 	return OK;
 }
 
+void registrations_come(struct service *service)
+{
+	atomic_fetch_add(&service->registrar->coming, 1);
+}
+
+void registrations_came(struct service *service)
+{
+	struct registrar *registrar = service->registrar;
+	atomic_fetch_sub(&registrar->coming, 1);
+	for (unsigned i = 0; i < registrar->count; i++)
+		sequencer_go_on(&registrar->sequencers[i]);
+}
+
 int registrar_start(struct service *service, struct registrar **ret, struct error *error)
 {
 	unsigned count = store_sequencer_count(service->store);

@@ -7,18 +7,38 @@
 
 /* ---- the queue ---- */
 
+/* As long as polling threads are at requests, a batch does not begin with less: each costs a commit
+ * and a wake-up. Whoever waits for its answer waits for such a thread anyway. */
+#define GATHERED 128
+
+static bool is_batch(const struct sequencer *sequencer)
+{
+	size_t length = sequencer->waiting.length;
+	return length >= GATHERED || (length > 0 && atomic_load(&sequencer->registrar->coming) == 0);
+}
+
 bool sequencer_add(struct sequencer *sequencer, struct pending_registration *pending)
 {
 	uint64_t account = (uint64_t)pending->registration.account;
 	pthread_mutex_lock(&sequencer->mutex);
 	bool refused = sequencer->stopping || !turns_has_room(&sequencer->waiting, account, QUEUE_MAX);
-	bool was_empty = sequencer->waiting.length == 0;
+	bool was_batch = is_batch(sequencer);
 	if (!refused)
 		turns_add(&sequencer->waiting, &pending->turn, account);
+	bool becomes_one = !was_batch && is_batch(sequencer);
 	pthread_mutex_unlock(&sequencer->mutex);
-	if (!refused && was_empty)
+	if (becomes_one)
 		pthread_cond_signal(&sequencer->arrived);
 	return !refused;
+}
+
+void sequencer_go_on(struct sequencer *sequencer)
+{
+	pthread_mutex_lock(&sequencer->mutex);
+	bool any = is_batch(sequencer);
+	pthread_mutex_unlock(&sequencer->mutex);
+	if (any)
+		pthread_cond_signal(&sequencer->arrived);
 }
 
 /* With store.sharded a batch is of one account, so that its transaction stays on one shard: those
@@ -82,7 +102,7 @@ static bool take_batch(struct sequencer *sequencer)
 {
 	sequencer->count = 0;
 	pthread_mutex_lock(&sequencer->mutex);
-	while (sequencer->waiting.length == 0 && !sequencer->stopping)
+	while (!is_batch(sequencer) && !sequencer->stopping)
 		pthread_cond_wait(&sequencer->arrived, &sequencer->mutex);
 	take_waiting(sequencer, NULL, 0);
 	pthread_mutex_unlock(&sequencer->mutex);

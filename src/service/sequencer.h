@@ -32,6 +32,7 @@ struct sequencer {
 struct registrar {
 	struct service *service;
 	atomic_int_fast64_t clock_refused_at_us; /* monotonic, the last; 0: none. Any thread */
+	atomic_int coming; /* who is between registrations_come and registrations_came */
 	unsigned count, started;
 	struct sequencer sequencers[];
 };
@@ -43,6 +44,8 @@ bool sequencer_start(struct registrar *registrar, unsigned number) MUST_CHECK;
 void sequencer_stop(struct sequencer *sequencer);
 /* Any thread. False when the queue is closed, or has no room for the account. */
 bool sequencer_add(struct sequencer *sequencer, struct pending_registration *pending) MUST_CHECK;
+/* No more comes for now: what was gathered is a batch. Any thread. */
+void sequencer_go_on(struct sequencer *sequencer);
 /* What the store calls when the accounts of the batch, whose context is the sequencer, are its
  * own (struct registration_batch). */
 void sequencer_grow_batch(struct registration_batch *batch, const int64_t *accounts,

@@ -158,6 +158,10 @@ struct pending_registration {
  * has as many waiting as there is room left for the others. */
 int register_submit(struct service *service, struct pending_registration *pending,
                     struct error *error) MUST_CHECK;
+/* Around what may submit several, and waits for none of them: they are gathered into larger
+ * batches. */
+void registrations_come(struct service *service);
+void registrations_came(struct service *service);
 
 /* ---- shapes of the interface, shared by answers, archives and administration ---- */
 void event_json(const struct event *event, struct buf *out); /* the Event record, an object */

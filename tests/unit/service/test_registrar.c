@@ -15,6 +15,7 @@
 #define ITEMS_MAX 9000
 #define QUEUE_MAX 16384
 #define BATCH_MAX 1024
+#define GATHERED 128
 
 static struct {
 	pthread_mutex_t mutex;
@@ -210,6 +211,38 @@ static void what_waits_makes_one_batch(void **state)
 	for (size_t i = 0; i < 61; i++)
 		assert_int_equal(seen.items[i], i);
 	stop(fixture);
+}
+
+/* What comes in one turn of a polling thread is gathered, up to what is worth a commit. */
+static void what_comes_together_makes_one_batch(void **state)
+{
+	struct fixture *fixture = start(false);
+	registrations_come(&fixture->service);
+	registrations_come(&fixture->service);
+	for (int i = 0; i < GATHERED - 1; i++)
+		submit(fixture, i % 6);
+	registrations_came(&fixture->service);
+	assert_int_equal(seen.begun, 0);
+	registrations_came(&fixture->service);
+	wait_until(&seen.done, GATHERED - 1);
+	assert_int_equal(seen.begun, 1);
+	registrations_come(&fixture->service);
+	for (int i = 0; i < GATHERED; i++)
+		submit(fixture, i % 6);
+	wait_until(&seen.done, 2 * GATHERED - 1);
+	assert_int_equal(seen.begun, 2);
+	submit(fixture, 1);
+	registrations_came(&fixture->service);
+	wait_until(&seen.done, 2 * GATHERED);
+	stop(fixture);
+}
+
+static void who_comes_last_is_answered_at_the_end(void **state)
+{
+	struct fixture *fixture = start(false);
+	registrations_come(&fixture->service);
+	submit(fixture, 1);
+	end(fixture);
 }
 
 static void sharded_it_makes_one_for_each_account(void **state)
@@ -441,6 +474,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_waits_makes_one_batch),
+		cmocka_unit_test(what_comes_together_makes_one_batch),
+		cmocka_unit_test(who_comes_last_is_answered_at_the_end),
 		cmocka_unit_test(sharded_it_makes_one_for_each_account),
 		cmocka_unit_test(what_settings_say_later_is_nothing_to_it),
 		cmocka_unit_test(batches_have_an_end),
