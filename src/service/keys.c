@@ -10,7 +10,8 @@
 
 #define FAILURE_LIFE_US US_PER_SECOND /* of a look-up that failed */
 #define IDENTITY_MEMORY_MAX ((size_t)1 << 20)
-#define CACHE_SLOTS 8192 /* a power of two; a fresh key takes an older one's slot */
+#define CACHE_SETS 8192 /* a power of two */
+#define CACHE_WAYS 4    /* keys of a set; a fresh one takes the place of the oldest */
 
 static const char BASE62[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 #define RANDOM_DIGITS 30
@@ -73,7 +74,7 @@ struct cache_entry {
 
 struct key_cache {
 	pthread_mutex_t mutex;
-	struct cache_entry *slots[CACHE_SLOTS];
+	struct cache_entry *sets[CACHE_SETS][CACHE_WAYS];
 	uint64_t generation; /* moved on by every forgetting */
 };
 
@@ -89,8 +90,8 @@ void key_cache_free(struct key_cache *cache)
 {
 	if (!cache)
 		return;
-	for (size_t i = 0; i < CACHE_SLOTS; i++)
-		free(cache->slots[i]);
+	for (size_t i = 0; i < CACHE_SETS * CACHE_WAYS; i++)
+		free(cache->sets[i / CACHE_WAYS][i % CACHE_WAYS]);
 	pthread_mutex_destroy(&cache->mutex);
 	free(cache);
 }
@@ -100,17 +101,28 @@ void service_forget_keys(struct service *service)
 	struct key_cache *cache = service->keys;
 	pthread_mutex_lock(&cache->mutex);
 	cache->generation++;
-	for (size_t i = 0; i < CACHE_SLOTS; i++)
-		if (cache->slots[i])
-			cache->slots[i]->read_at_us = 0;
+	for (size_t i = 0; i < CACHE_SETS * CACHE_WAYS; i++) {
+		struct cache_entry *entry = cache->sets[i / CACHE_WAYS][i % CACHE_WAYS];
+		if (entry)
+			entry->read_at_us = 0;
+	}
 	pthread_mutex_unlock(&cache->mutex);
 }
 
-static size_t slot_of(const struct sha256 *key_hash)
+/* The key's place, else one to be taken: an empty one, else that of the oldest. */
+static struct cache_entry **place_of(struct key_cache *cache, const struct sha256 *key_hash)
 {
 	uint32_t number;
 	memcpy(&number, key_hash->bytes, sizeof number);
-	return number & (CACHE_SLOTS - 1);
+	struct cache_entry **set = cache->sets[number & (CACHE_SETS - 1)];
+	struct cache_entry **place = set;
+	for (size_t i = 0; i < CACHE_WAYS; i++) {
+		if (set[i] && sha256_equal(&set[i]->key_hash, key_hash))
+			return &set[i];
+		if (*place && (!set[i] || set[i]->read_at_us < (*place)->read_at_us))
+			place = &set[i];
+	}
+	return place;
 }
 
 /* The entry as it is, whatever its age; false when there is none. */
@@ -119,7 +131,7 @@ static bool cache_find(struct key_cache *cache, const struct sha256 *key_hash,
 {
 	pthread_mutex_lock(&cache->mutex);
 	*ret_generation = cache->generation;
-	const struct cache_entry *entry = cache->slots[slot_of(key_hash)];
+	const struct cache_entry *entry = *place_of(cache, key_hash);
 	bool found = entry && sha256_equal(&entry->key_hash, key_hash);
 	if (found)
 		*ret = *entry;
@@ -132,13 +144,13 @@ static void cache_keep(struct key_cache *cache, const struct cache_entry *fresh,
                        uint64_t generation)
 {
 	pthread_mutex_lock(&cache->mutex);
-	struct cache_entry **slot = &cache->slots[slot_of(&fresh->key_hash)];
-	if (!*slot)
-		*slot = malloc(sizeof **slot);
-	if (*slot) {
-		**slot = *fresh;
+	struct cache_entry **place = place_of(cache, &fresh->key_hash);
+	if (!*place)
+		*place = malloc(sizeof **place);
+	if (*place) {
+		**place = *fresh;
 		if (generation != cache->generation)
-			(*slot)->read_at_us = 0;
+			(*place)->read_at_us = 0;
 	}
 	pthread_mutex_unlock(&cache->mutex);
 }

@@ -472,6 +472,23 @@ static void keys_that_share_a_place_are_told_apart(void **state)
 	assert_memory_equal(&identity.account, hash.bytes, sizeof identity.account);
 }
 
+/* Channels are many, and each has a key in use: nearly all of them are known at a time. */
+static void ten_thousand_are_known(void **state)
+{
+	enum { KEYS = 10000 };
+	static char keys[KEYS][KEY_TEXT_MAX];
+	struct key_question question;
+	int result, known = 0;
+	store_is_full = true;
+	for (int i = 0; i < KEYS; i++) {
+		key_generate("svc", MODE_LIVE, keys[i]);
+		assert_int_equal(look_up(keys[i]), OK);
+	}
+	for (int i = 0; i < KEYS; i++)
+		known += is_known(keys[i], &result, &question);
+	assert_in_range(known, KEYS - KEYS / 25, KEYS);
+}
+
 int main(void)
 {
 #define CACHE_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -494,6 +511,7 @@ int main(void)
 		CACHE_TEST(what_is_forgotten_is_looked_up_again),
 		CACHE_TEST(what_is_forgotten_meanwhile_is_not_kept),
 		CACHE_TEST(keys_that_share_a_place_are_told_apart),
+		CACHE_TEST(ten_thousand_are_known),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
