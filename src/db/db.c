@@ -326,6 +326,11 @@ int db_commit(struct db_connection *connection, struct error *error)
 	return connection->db->driver->commit(connection, error);
 }
 
+int db_written(struct db_connection *connection, struct db_written *ret, struct error *error)
+{
+	return connection->db->driver->written(connection, ret, error);
+}
+
 int db_failure(const struct db_connection *connection)
 {
 	return connection->failure;

@@ -158,6 +158,13 @@ int db_begin(struct db_connection *connection, struct error *error) MUST_CHECK;
 void db_keep_to_shard(struct db_connection *connection, int64_t account);
 /* Durable on return, and replicated where asked for. ERR_UNKNOWN_OUTCOME: nobody knows. */
 int db_commit(struct db_connection *connection, struct error *error) MUST_CHECK;
+/* What stays the same for as long as nobody writes: neither by this connection, nor by another one
+ * that has committed. In a write transaction of the embedded engine alone. */
+struct db_written {
+	int64_t here, elsewhere;
+};
+int db_written(struct db_connection *connection, struct db_written *ret, struct error *error)
+	MUST_CHECK;
 /* The first error since db_begin, 0 if none. */
 int db_failure(const struct db_connection *connection);
 /* The same, with what was said of it. */

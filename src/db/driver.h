@@ -51,6 +51,8 @@ struct db_driver {
 	void (*keep_to_shard)(struct db_connection *connection, int64_t account);
 	int (*commit)(struct db_connection *connection, struct error *error);
 	void (*rollback)(struct db_connection *connection);
+	/* Of the embedded engine. */
+	int (*written)(struct db_connection *connection, struct db_written *ret, struct error *error);
 	int (*run)(struct db_connection *connection, const char *sql, struct error *error);
 	struct db_query *(*query)(struct db_connection *connection, const char *literal_sql,
 	                          bool long_result);

@@ -135,6 +135,14 @@ void sqlite_rollback(struct db_connection *base)
 	connection->in_transaction = false;
 }
 
+int sqlite_written(struct db_connection *base, struct db_written *ret, struct error *error)
+{
+	struct db_query *query = db_query(base, "PRAGMA data_version");
+	ret->elsewhere = db_step(query) ? db_integer(query, 0) : 0;
+	ret->here = sqlite3_total_changes64(sqlite_connection(base)->sqlite);
+	return db_end(query, error);
+}
+
 int sqlite_commit(struct db_connection *base, struct error *error)
 {
 	struct sqlite_connection *connection = sqlite_connection(base);

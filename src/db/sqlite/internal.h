@@ -81,6 +81,8 @@ int sqlite_note_error(struct sqlite_connection *connection, const char *what);
 /* The same as the connection's failure, unless it has one. */
 int sqlite_fail(struct sqlite_connection *connection, const char *what);
 int sqlite_begin(struct db_connection *connection, struct error *error) MUST_CHECK;
+int sqlite_written(struct db_connection *connection, struct db_written *ret, struct error *error)
+	MUST_CHECK;
 int sqlite_commit(struct db_connection *connection, struct error *error) MUST_CHECK;
 void sqlite_rollback(struct db_connection *connection);
 int sqlite_run(struct db_connection *connection, const char *sql, struct error *error) MUST_CHECK;

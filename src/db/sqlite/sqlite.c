@@ -197,6 +197,7 @@ const struct db_driver sqlite_driver = {
 	.begin = sqlite_begin,
 	.commit = sqlite_commit,
 	.rollback = sqlite_rollback,
+	.written = sqlite_written,
 	.run = sqlite_run,
 	.query = sqlite_make_query,
 	.bind_integer = sqlite_bind_integer,

@@ -50,20 +50,29 @@ int arrivals_read_run(struct db_connection *connection, int64_t arrival, struct 
 	                                     (long long)arrival);
 }
 
+/* Reads what is not known of a run with that number. */
+static int know_run(struct db_connection *connection, int64_t arrival, struct arrival_run *run,
+                    struct error *error)
+{
+	return run->count && run->arrival == arrival
+	           ? OK
+	           : arrivals_read_run(connection, arrival, run, error);
+}
+
 int arrivals_add_run(struct db_connection *connection, int64_t arrival, int64_t event,
-                     int64_t count, int64_t *last_run, struct error *error)
+                     int64_t count, struct arrival_runs_end *end, struct error *error)
 {
 	struct arrival_run run = {.arrival = arrival, .key = event, .count = count};
-	struct arrival_run previous, beyond;
-	int result = arrivals_read_run(connection, *last_run, &previous, error);
+	struct arrival_run *previous = &end->last;
+	int result = know_run(connection, previous->arrival, previous, error);
 	if (!result)
-		result = arrivals_read_run(connection, previous.jump, &beyond, error);
+		result = know_run(connection, previous->jump, &end->beyond, error);
 	if (result)
 		return result;
-	if (previous.arrival && previous.key + previous.count != event)
+	if (previous->arrival && previous->key + previous->count != event)
 		return error_cause(error, ERR_CORRUPT, "the run of events %lld is not its chain's last",
-		                   (long long)previous.arrival);
-	arrival_run_link(&run, &previous, &beyond);
+		                   (long long)previous->arrival);
+	arrival_run_link(&run, previous, &end->beyond);
 	struct db_query *query =
 		db_query(connection, "INSERT INTO events_runs(arrival, event, count, place, previous, "
 	                         "jump, jump_key, jump_place) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)");
@@ -75,6 +84,8 @@ int arrivals_add_run(struct db_connection *connection, int64_t arrival, int64_t 
 	db_bind_integer(query, run.jump);
 	db_bind_integer(query, run.jump_key);
 	db_bind_integer(query, run.jump_place);
-	*last_run = arrival;
+	if (run.jump == previous->arrival)
+		end->beyond = *previous;
+	end->last = run;
 	return db_execute(query, NULL, error);
 }

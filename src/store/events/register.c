@@ -186,6 +186,8 @@ static int try_batch(struct store *store, unsigned sequencer, struct registratio
 		return result;
 	batch.connection = db_take_registrar(store->db, sequencer, batch.accounts->account.account);
 	result = db_begin(batch.connection, error);
+	if (!result && engine->begin)
+		result = engine->begin(&batch, error);
 	if (!result)
 		result = load_accounts(&batch, error);
 	if (!result && given->grow && engine->grows)

@@ -6,6 +6,7 @@
 #ifndef STORE_REGISTER_BATCH_H
 #define STORE_REGISTER_BATCH_H
 
+#include "store/events/arrivals.h"
 #include "store/events/client_refs.h"
 #include "store/internal.h"
 
@@ -20,8 +21,8 @@ struct batch_item {
 /* A chain head as loaded; the ledger sees its first member. */
 struct loaded_chain {
 	struct ledger_chain ledger;
-	bool sealed;      /* no live event waits for a seal */
-	int64_t last_run; /* embedded: of its events (arrivals.h) */
+	bool sealed;                  /* no live event waits for a seal */
+	struct arrival_runs_end runs; /* embedded: of its events */
 };
 
 /* What a batch holds of one account. */
@@ -37,8 +38,10 @@ struct account_batch {
 /* What is kept from batch to batch, for each that may run at a time. */
 struct batch_memory {
 	struct arena arena; /* of the batch */
-	/* One of them, by the engine. */
+	/* The embedded engine's. */
 	struct client_refs *client_refs;
+	struct kept_heads *kept_heads;
+	/* A server's. */
 	struct event_columns *columns;
 };
 
@@ -76,6 +79,8 @@ struct register_engine {
 	/* What is kept from batch to batch; close is called after a failed open, too. */
 	int (*open)(struct store *store, struct batch_memory *memory, struct error *error);
 	void (*close)(struct batch_memory *memory);
+	/* Optional: behind the transaction's begin. */
+	int (*begin)(struct batch *batch, struct error *error);
 	/* Optional: sends the questions of read_heads and find_known, which then cost one round
 	 * trip. */
 	void (*ask)(struct batch *batch, struct account_batch *part);

@@ -2,39 +2,47 @@
  * little; and which events hold a client_ref is told by tables of our own (client_refs.h). */
 #include <stdlib.h>
 
-#include "store/events/arrivals.h"
+#include "store/events/kept_heads.h"
 #include "store/events/register_batch.h"
 
-static int open_refs(struct store *store, struct batch_memory *memory, struct error *error)
+static int open_embedded(struct store *store, struct batch_memory *memory, struct error *error)
 {
 	struct db_connection *reader = db_take_reader(store->db);
 	int result = client_refs_open(reader, &client_refs_shape, &memory->client_refs, error);
 	db_give(reader);
-	return result;
+	memory->kept_heads = kept_heads_make();
+	return result || memory->kept_heads ? result : ERR_NO_MEMORY;
 }
 
-static void close_refs(struct batch_memory *memory)
+static void close_embedded(struct batch_memory *memory)
 {
 	client_refs_close(memory->client_refs);
+	kept_heads_free(memory->kept_heads);
+}
+
+static int read_head(struct batch *batch, int64_t account, struct loaded_chain *chain,
+                     struct error *error)
+{
+	struct db_query *query = db_query(
+		batch->connection,
+		CHAIN_HEADS(", last_run") "WHERE chains.account = $1 AND chains.chain = $2 FOR UPDATE");
+	db_bind_integer(query, account);
+	db_bind_integer(query, chain->ledger.chain);
+	int read = db_step(query) ? register_read_head(batch, query, chain) : ERR_CORRUPT;
+	if (!read)
+		chain->runs.last.arrival = db_integer(query, CHAIN_HEADS_ADDED);
+	int result = db_end(query, error);
+	return !result && read ? register_head_not_whole(chain->ledger.chain, error) : result;
 }
 
 static int read_heads(struct batch *batch, struct account_batch *part, struct loaded_chain *chains,
                       struct error *error)
 {
+	int64_t account = part->account.account;
 	int result = OK;
-	for (size_t i = 0; i < part->account.chain_count && !result; i++) {
-		struct db_query *query = db_query(
-			batch->connection,
-			CHAIN_HEADS(", last_run") "WHERE chains.account = $1 AND chains.chain = $2 FOR UPDATE");
-		db_bind_integer(query, part->account.account);
-		db_bind_integer(query, chains[i].ledger.chain);
-		int read = db_step(query) ? register_read_head(batch, query, &chains[i]) : ERR_CORRUPT;
-		if (!read)
-			chains[i].last_run = db_integer(query, CHAIN_HEADS_ADDED);
-		result = db_end(query, error);
-		if (!result && read)
-			result = register_head_not_whole(chains[i].ledger.chain, error);
-	}
+	for (size_t i = 0; i < part->account.chain_count && !result; i++)
+		if (!kept_heads_find(batch->memory->kept_heads, account, batch->arena, &chains[i]))
+			result = read_head(batch, account, &chains[i], error);
 	return result;
 }
 
@@ -182,7 +190,7 @@ static int write_run(struct batch *batch, int64_t account, int64_t arrival,
 		return result;
 	int64_t first = event_number(items[0]->registration->chain, items[0]->request.sequence);
 	return arrivals_add_run(batch->connection, arrival, first, (int64_t)count,
-	                        &chain_of(items[0])->last_run, error);
+	                        &chain_of(items[0])->runs, error);
 }
 
 static int write_events(struct batch *batch, struct account_batch *part, struct error *error)
@@ -213,7 +221,7 @@ static int write_head(struct batch *batch, int64_t account, const struct loaded_
 {
 	struct db_query *query = db_query(batch->connection, NEW_HEAD(", last_run = $6"));
 	register_bind_head(query, account, chain);
-	db_bind_integer(query, chain->last_run);
+	db_bind_integer(query, chain->runs.last.arrival);
 	return db_execute(query, NULL, error);
 }
 
@@ -246,17 +254,34 @@ static int add_usage(struct batch *batch, int64_t account, const struct usage *u
 	return result;
 }
 
-static int write_refs(struct batch *batch, struct error *error)
+static int begin(struct batch *batch, struct error *error)
 {
-	return client_refs_write(batch->memory->client_refs, batch->connection, error);
+	return kept_heads_begin(batch->memory->kept_heads, batch->connection, error);
 }
 
-static void refs_ended(struct batch *batch, bool committed)
+static int finish(struct batch *batch, struct error *error)
 {
-	if (committed)
+	int result = client_refs_write(batch->memory->client_refs, batch->connection, error);
+	return result ? result : kept_heads_finish(batch->memory->kept_heads, batch->connection, error);
+}
+
+static void keep_heads(struct batch *batch)
+{
+	for (const struct account_batch *part = batch->accounts; part; part = part->next)
+		for (size_t i = 0; i < part->account.chain_count; i++)
+			kept_heads_keep(batch->memory->kept_heads, part->account.account,
+			                (const struct loaded_chain *)part->account.chains[i]);
+}
+
+static void ended(struct batch *batch, bool committed)
+{
+	if (committed) {
 		client_refs_committed(batch->memory->client_refs);
-	else
+		keep_heads(batch);
+	} else {
 		client_refs_rolled_back(batch->memory->client_refs);
+		kept_heads_forget(batch->memory->kept_heads);
+	}
 }
 
 static int count_refs(struct db_connection *connection, int64_t *ret_count, struct error *error)
@@ -265,15 +290,16 @@ static int count_refs(struct db_connection *connection, int64_t *ret_count, stru
 }
 
 const struct register_engine register_embedded = {
-	.open = open_refs,
-	.close = close_refs,
+	.open = open_embedded,
+	.close = close_embedded,
+	.begin = begin,
 	.read_heads = read_heads,
 	.find_known = find_known,
 	.write_events = write_events,
 	.write_head = write_head,
 	.add_usage = add_usage,
-	.finish = write_refs,
-	.ended = refs_ended,
+	.finish = finish,
+	.ended = ended,
 	.look_up = look_up,
 	.count_client_refs = count_refs,
 };

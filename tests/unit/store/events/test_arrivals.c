@@ -32,6 +32,7 @@ int __wrap_sqlite3_step(sqlite3_stmt *statement)
 struct fixture {
 	struct sample sample;
 	int64_t before[CHAINS], last[CHAINS]; /* sequences: in events_before, of all */
+	struct arrival_runs_end ends[CHAINS];
 };
 static struct error error;
 
@@ -112,14 +113,20 @@ static void add_run(struct fixture *fixture, struct db_connection *writer, int c
 	int64_t first = event_of(chain, fixture->last[chain] + 1);
 	for (int64_t i = 0; i < count; i++)
 		write_event(writer, last + 1 + i, first + i);
-	int64_t last_run = last_run_of(writer, chain);
-	assert_int_equal(arrivals_add_run(writer, last + 1, first, count, &last_run, &error), OK);
-	assert_int_equal(last_run, last + 1);
+	/* What is known from the run before, and what must be read, come to the same. */
+	struct arrival_runs_end *end = &fixture->ends[chain];
+	if (first % 3 == 0)
+		*end = (struct arrival_runs_end){.last.arrival = last_run_of(writer, chain)};
+	else if (first % 3 == 1)
+		end->beyond = (struct arrival_run){0};
+	assert_int_equal(end->last.arrival, last_run_of(writer, chain));
+	assert_int_equal(arrivals_add_run(writer, last + 1, first, count, end, &error), OK);
+	assert_int_equal(end->last.arrival, last + 1);
 	struct db_query *query =
 		db_query(writer, "UPDATE chains SET last_run = $3 WHERE account = $1 AND chain = $2");
 	db_bind_integer(query, ACCOUNT);
 	db_bind_integer(query, FIRST_CHAIN + chain);
-	db_bind_integer(query, last_run);
+	db_bind_integer(query, last + 1);
 	assert_int_equal(db_execute(query, NULL, &error), OK);
 	fixture->last[chain] += count;
 }
@@ -322,16 +329,17 @@ static void a_view_stays_what_it_was(void **state)
 static void what_was_rolled_back_is_not_there(void **state)
 {
 	struct fixture *fixture = *state;
-	int64_t then[CHAINS];
+	struct fixture then;
 	for (int i = 0; i < 20; i++) {
 		struct db_connection *writer = begin(fixture);
 		add_batch(fixture, writer);
 		commit(writer);
-		memcpy(then, fixture->last, sizeof then);
+		then = *fixture;
 		writer = begin(fixture);
 		add_batch(fixture, writer);
 		db_give(writer);
-		memcpy(fixture->last, then, sizeof then);
+		memcpy(fixture->last, then.last, sizeof then.last);
+		memcpy(fixture->ends, then.ends, sizeof then.ends);
 	}
 	struct db_connection *reader = db_take_reader(fixture->sample.store->db);
 	assert_all_ranges(reader, fixture->last);
@@ -464,10 +472,11 @@ static void runs_that_lead_nowhere_are_told(void **state)
 	}
 	/* A run that does not follow the chain's last one is not written. */
 	writer = begin(fixture);
-	int64_t last_run = last_run_of(writer, 0), last;
+	struct arrival_runs_end end = {.last.arrival = last_run_of(writer, 0)};
+	int64_t last;
 	assert_int_equal(arrivals_last(writer, &last, &error), OK);
 	int64_t event = event_of(0, fixture->last[0] + 2);
-	assert_int_equal(arrivals_add_run(writer, last + 1, event, 1, &last_run, &error), ERR_CORRUPT);
+	assert_int_equal(arrivals_add_run(writer, last + 1, event, 1, &end, &error), ERR_CORRUPT);
 	db_give(writer);
 }
 

@@ -1,0 +1,88 @@
+#include "store/events/kept_heads.h"
+
+#include <stdlib.h>
+
+#define SLOTS 16384 /* a power of two; a chain takes another's */
+
+struct kept_head {
+	uint64_t generation; /* in which it was kept; of another one it is forgotten */
+	int64_t account;
+	struct loaded_chain chain;
+	char channel_id[ID_SIZE];
+};
+
+struct kept_heads {
+	uint64_t generation;
+	struct db_written written; /* at the end of the last transaction */
+	struct kept_head slots[SLOTS];
+};
+
+struct kept_heads *kept_heads_make(void)
+{
+	struct kept_heads *heads = calloc(1, sizeof *heads);
+	if (heads)
+		heads->generation = 1;
+	return heads;
+}
+
+void kept_heads_free(struct kept_heads *heads)
+{
+	free(heads);
+}
+
+void kept_heads_forget(struct kept_heads *heads)
+{
+	heads->generation++;
+}
+
+int kept_heads_begin(struct kept_heads *heads, struct db_connection *connection,
+                     struct error *error)
+{
+	struct db_written written;
+	int result = db_written(connection, &written, error);
+	if (result || written.here != heads->written.here ||
+	    written.elsewhere != heads->written.elsewhere)
+		kept_heads_forget(heads);
+	return result;
+}
+
+int kept_heads_finish(struct kept_heads *heads, struct db_connection *connection,
+                      struct error *error)
+{
+	return db_written(connection, &heads->written, error);
+}
+
+/* Channels are numbered one behind the other. */
+static size_t slot_of(int64_t chain)
+{
+	return (size_t)(chain / 2) & (SLOTS - 1);
+}
+
+bool kept_heads_find(const struct kept_heads *heads, int64_t account, struct arena *arena,
+                     struct loaded_chain *chain)
+{
+	const struct kept_head *kept = &heads->slots[slot_of(chain->ledger.chain)];
+	if (kept->generation != heads->generation || kept->account != account ||
+	    kept->chain.ledger.chain != chain->ledger.chain)
+		return false;
+	const char *channel_id = arena_copy(arena, kept->channel_id, strlen(kept->channel_id));
+	if (!channel_id)
+		return false;
+	*chain = kept->chain;
+	chain->ledger.channel_id = channel_id;
+	return true;
+}
+
+void kept_heads_keep(struct kept_heads *heads, int64_t account, const struct loaded_chain *chain)
+{
+	struct kept_head *kept = &heads->slots[slot_of(chain->ledger.chain)];
+	kept->generation = heads->generation;
+	kept->account = account;
+	kept->chain = *chain;
+	store_copy_id(kept->channel_id, slice_of(chain->ledger.channel_id));
+	kept->chain.ledger.channel_id = NULL;
+	kept->chain.ledger.paid = NULL;
+	kept->chain.ledger.changed = false;
+	/* What is new waits for a seal, and is listed. */
+	kept->chain.sealed = chain->sealed && !chain->ledger.changed;
+}
