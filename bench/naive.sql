@@ -1,5 +1,5 @@
 -- What a user would write instead of this service: a table of events, hash-chained, with one INSERT
--- for each request under a lock of its chain's head. bench/run has pgbench call it.
+-- for each request under a lock of its chain's head. bench/rig.py has pgbench call it.
 CREATE TABLE naive_chains (
 	chain INT PRIMARY KEY,
 	sequence BIGINT NOT NULL,

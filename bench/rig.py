@@ -5,6 +5,7 @@ import contextlib
 import http.client
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import urllib.request
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.dont_write_bytecode = True
 sys.path += [os.path.join(ROOT, "tests", part) for part in ("support", "system")]
+import postgres  # noqa: E402
 from program import DevService, NotStarted  # noqa: E402
 
 CHANNELS_PER_ACCOUNT = 10
@@ -136,6 +138,36 @@ class Ceiling:
     def stop(self):
         self.process.stdin.close()
         self.process.wait(10)
+
+
+class NaiveChain:
+    """What a user would write instead of the service (naive.sql), in a database of its own; pgbench
+    does by statements what its clients would."""
+
+    def __init__(self, cluster, directory):
+        self.port, self.database = cluster.primary.port, cluster.create_database()
+        with open(os.path.join(ROOT, "bench", "naive.sql"), encoding="utf-8") as file:
+            cluster.primary.query(f"SET ROLE {postgres.ROLE};\n{file.read()}", self.database)
+        self.script = os.path.join(directory, "naive.pgbench")
+        with open(self.script, "w", encoding="ascii") as file:
+            file.write("\\set chain random(1, 16)\n"
+                       "SELECT naive_register(:chain, gen_random_uuid()::text, "
+                       f"'{{\"pad\":\"{'x' * (PAYLOAD_BYTES - 10)}\"}}');\n")
+
+    def load(self, clients, seconds):
+        threads = min(clients, os.cpu_count())
+        done = subprocess.run(
+            [os.path.join(postgres.programs(), "pgbench"), "-n", "-M", "prepared", "-c", str(clients),
+             "-j", str(threads), "-T", str(max(1, round(seconds))), "-f", self.script, "-h",
+             "127.0.0.1", "-p", str(self.port), "-U", postgres.ROLE, self.database],
+            capture_output=True, text=True, check=False)
+        told = [re.search(what, done.stdout) for what in (
+            r"tps = ([\d.]+) \(without", r"actually processed: (\d+)",
+            r"latency average = ([\d.]+) ms")]
+        if done.returncode or None in told:
+            sys.exit(f"bench: pgbench: {done.stdout}{done.stderr}")
+        rate, events, latency_ms = (float(match[1]) for match in told)
+        return {"rate": rate, "events": events, "average_us": latency_ms * 1000}
 
 
 def wait_sealed(service, key, sequence):
