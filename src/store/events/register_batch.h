@@ -90,9 +90,11 @@ struct register_engine {
 	/* Fills request.known of the items whose client_ref an event holds already. */
 	int (*find_known)(struct batch *batch, struct account_batch *part, struct error *error);
 	int (*write_events)(struct batch *batch, struct account_batch *part, struct error *error);
-	/* Of a chain that has new events, behind write_events. */
-	int (*write_head)(struct batch *batch, int64_t account, const struct loaded_chain *chain,
-	                  struct error *error);
+	/* Of the chains that have new events, behind write_events. */
+	int (*write_heads)(struct batch *batch, const struct account_batch *part, struct error *error);
+	/* What the new events cost, continuing account->last_entry. */
+	int (*write_entries)(struct batch *batch, struct ledger_account *account,
+	                     const struct ledger_entry *entries, struct error *error);
 	/* In the order of chains and keys. */
 	int (*add_usage)(struct batch *batch, int64_t account, const struct usage *usage, size_t count,
 	                 struct error *error);
@@ -123,11 +125,6 @@ extern const struct register_engine register_on_server;
 int register_read_head(struct batch *batch, struct db_query *query, struct loaded_chain *ret)
 	MUST_CHECK;
 #define CHAIN_HEADS_ADDED 9 /* the column that was added */
-/* How a head is written, and what is bound to it: $1 to $5, in their order. */
-#define NEW_HEAD(more)                                                                             \
-	"UPDATE chains SET last_sequence = $3, last_received_at = $4, last_chain_hash = $5" more       \
-	" WHERE account = $1 AND chain = $2"
-void register_bind_head(struct db_query *query, int64_t account, const struct loaded_chain *chain);
 /* ERR_CORRUPT: a head is missing, or says what none says. */
 int register_head_not_whole(int64_t chain, struct error *error) MUST_CHECK;
 

@@ -216,13 +216,38 @@ static int write_events(struct batch *batch, struct account_batch *part, struct 
 	return result;
 }
 
-static int write_head(struct batch *batch, int64_t account, const struct loaded_chain *chain,
+static int write_head(struct batch *batch, int64_t account, const struct loaded_chain *loaded,
                       struct error *error)
 {
-	struct db_query *query = db_query(batch->connection, NEW_HEAD(", last_run = $6"));
-	register_bind_head(query, account, chain);
-	db_bind_integer(query, chain->runs.last.arrival);
+	const struct ledger_chain *chain = &loaded->ledger;
+	struct db_query *query =
+		db_query(batch->connection, "UPDATE chains SET last_sequence = $3, last_received_at = $4, "
+	                                "last_chain_hash = $5, last_run = $6 "
+	                                "WHERE account = $1 AND chain = $2");
+	db_bind_integer(query, account);
+	db_bind_integer(query, chain->chain);
+	db_bind_integer(query, chain->last_sequence);
+	db_bind_integer(query, chain->last_received_at_us);
+	db_bind_blob(query, chain->last_chain_hash.bytes, SHA256_SIZE);
+	db_bind_integer(query, loaded->runs.last.arrival);
 	return db_execute(query, NULL, error);
+}
+
+static int write_heads(struct batch *batch, const struct account_batch *part, struct error *error)
+{
+	const struct ledger_account *account = &part->account;
+	int result = OK;
+	for (size_t i = 0; i < account->chain_count && !result; i++)
+		if (account->chains[i]->changed)
+			result = write_head(batch, account->account,
+			                    (const struct loaded_chain *)account->chains[i], error);
+	return result;
+}
+
+static int write_entries(struct batch *batch, struct ledger_account *account,
+                         const struct ledger_entry *entries, struct error *error)
+{
+	return store_write_entries(batch->connection, account, entries, batch->clock.now_us, error);
 }
 
 static int add_one_usage(struct batch *batch, int64_t account, const struct usage *usage,
@@ -296,7 +321,8 @@ const struct register_engine register_embedded = {
 	.read_heads = read_heads,
 	.find_known = find_known,
 	.write_events = write_events,
-	.write_head = write_head,
+	.write_heads = write_heads,
+	.write_entries = write_entries,
 	.add_usage = add_usage,
 	.finish = finish,
 	.ended = ended,

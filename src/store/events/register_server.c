@@ -1,15 +1,19 @@
 /* How a batch is read and written on a server: one statement for all of them, its parameters
  * arrays, because each round trip costs more than an event. */
+#include <assert.h>
 #include <stdlib.h>
 
 #include "store/events/register_batch.h"
 
 #define USED_COLUMNS 6
+#define ENTRY_COLUMNS 6
 
 /* The parameters of the statements, kept from batch to batch for their memory. */
 struct event_columns {
-	struct db_array chain, ref_hash;    /* what is looked for */
-	struct db_array used[USED_COLUMNS]; /* as in struct usage */
+	struct db_array chain, ref_hash;                                  /* what is looked for */
+	struct db_array last_sequence, last_received_at, last_chain_hash; /* of `chain` */
+	struct db_array used[USED_COLUMNS];                               /* as in struct usage */
+	struct db_array entry[ENTRY_COLUMNS];
 	struct db_array event, key, new_ref_hash, client_ref, received_at, occurred_at, hash,
 		config_version, chain_hash, content, file_name, content_object, content_bytes;
 };
@@ -51,8 +55,13 @@ static int open_columns(struct store *store, struct batch_memory *memory, struct
 		return ERR_NO_MEMORY;
 	db_array_init(&columns->chain, DB_INTEGERS);
 	db_array_init(&columns->ref_hash, DB_INTEGERS);
+	db_array_init(&columns->last_sequence, DB_INTEGERS);
+	db_array_init(&columns->last_received_at, DB_INTEGERS);
+	db_array_init(&columns->last_chain_hash, DB_BLOBS);
 	for (size_t i = 0; i < USED_COLUMNS; i++)
 		db_array_init(&columns->used[i], DB_INTEGERS);
+	for (size_t i = 0; i < ENTRY_COLUMNS; i++)
+		db_array_init(&columns->entry[i], DB_INTEGERS);
 	for (size_t i = 0; i < COLUMN_COUNT; i++)
 		db_array_init(column(columns, i), columns_of_events[i].type);
 	memory->columns = columns;
@@ -66,8 +75,13 @@ static void close_columns(struct batch_memory *memory)
 		return;
 	db_array_free(&columns->chain);
 	db_array_free(&columns->ref_hash);
+	db_array_free(&columns->last_sequence);
+	db_array_free(&columns->last_received_at);
+	db_array_free(&columns->last_chain_hash);
 	for (size_t i = 0; i < USED_COLUMNS; i++)
 		db_array_free(&columns->used[i]);
+	for (size_t i = 0; i < ENTRY_COLUMNS; i++)
+		db_array_free(&columns->entry[i]);
 	for (size_t i = 0; i < COLUMN_COUNT; i++)
 		db_array_free(column(columns, i));
 	free(columns);
@@ -235,15 +249,17 @@ static void add_event(struct event_columns *columns, const struct batch_item *it
 	add_integer_or_null(&columns->content_bytes, given->content_bytes, given->content_bytes >= 0);
 }
 
-#define OF_ACCOUNT(values) "SELECT $1, * FROM unnest(" values ")"
-
 #define NEW_EVENTS                                                                                 \
 	"INSERT INTO events(account, event, key, ref_hash, client_ref, received_at, occurred_at, "     \
 	"hash, config_version, chain_hash, content, file_name, content_object, content_bytes) "
+/* The arrays are as long as each other. In the list of what is selected they give their values one
+ * by one; behind FROM each would first become a table of its own, which costs a microsecond an
+ * event. */
 #define EVENT_VALUES                                                                               \
-	"$2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::bigint[], $7::bigint[], "           \
-	"$8::bytea[], $9::bigint[], $10::bytea[], $11::bytea[], $12::text[], $13::text[], "            \
-	"$14::bigint[]"
+	"SELECT $1, unnest($2::bigint[]), unnest($3::bigint[]), unnest($4::bigint[]), "                \
+	"unnest($5::text[]), unnest($6::bigint[]), unnest($7::bigint[]), unnest($8::bytea[]), "        \
+	"unnest($9::bigint[]), unnest($10::bytea[]), unnest($11::bytea[]), unnest($12::text[]), "      \
+	"unnest($13::text[]), unnest($14::bigint[])"
 
 static int write_events(struct batch *batch, struct account_batch *part, struct error *error)
 {
@@ -255,18 +271,78 @@ static int write_events(struct batch *batch, struct account_batch *part, struct 
 			add_event(columns, item);
 	if (columns->event.count == 0)
 		return OK;
-	struct db_query *query = db_query(batch->connection, NEW_EVENTS OF_ACCOUNT(EVENT_VALUES));
+	struct db_query *query = db_query(batch->connection, NEW_EVENTS EVENT_VALUES);
 	db_bind_integer(query, part->account.account);
 	for (size_t i = 0; i < COLUMN_COUNT; i++)
 		db_bind_array(query, column(columns, i));
 	return db_execute(query, NULL, error);
 }
 
-static int write_head(struct batch *batch, int64_t account, const struct loaded_chain *chain,
-                      struct error *error)
+/* Chains are named twice, so that only they are looked at, whatever a plan begins with. */
+static int write_heads(struct batch *batch, const struct account_batch *part, struct error *error)
 {
-	struct db_query *query = db_query(batch->connection, NEW_HEAD(""));
-	register_bind_head(query, account, chain);
+	const struct ledger_account *account = &part->account;
+	struct event_columns *columns = batch->memory->columns;
+	db_array_clear(&columns->chain);
+	db_array_clear(&columns->last_sequence);
+	db_array_clear(&columns->last_received_at);
+	db_array_clear(&columns->last_chain_hash);
+	for (size_t i = 0; i < account->chain_count; i++) {
+		const struct ledger_chain *chain = account->chains[i];
+		if (!chain->changed)
+			continue;
+		db_array_add_integer(&columns->chain, chain->chain);
+		db_array_add_integer(&columns->last_sequence, chain->last_sequence);
+		db_array_add_integer(&columns->last_received_at, chain->last_received_at_us);
+		db_array_add_bytes(&columns->last_chain_hash, chain->last_chain_hash.bytes, SHA256_SIZE);
+	}
+	if (columns->chain.count == 0)
+		return OK;
+	struct db_query *query =
+		db_query(batch->connection,
+	             "UPDATE chains SET last_sequence = head.last_sequence, "
+	             "last_received_at = head.last_received_at, last_chain_hash = head.last_chain_hash "
+	             "FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::bytea[]) "
+	             "AS head(chain, last_sequence, last_received_at, last_chain_hash) "
+	             "WHERE chains.account = $1 AND chains.chain = ANY($2::bigint[]) "
+	             "AND chains.chain = head.chain");
+	db_bind_integer(query, account->account);
+	db_bind_array(query, &columns->chain);
+	db_bind_array(query, &columns->last_sequence);
+	db_bind_array(query, &columns->last_received_at);
+	db_bind_array(query, &columns->last_chain_hash);
+	return db_execute(query, NULL, error);
+}
+
+/* ---- credits ---- */
+
+static int write_entries(struct batch *batch, struct ledger_account *account,
+                         const struct ledger_entry *entries, struct error *error)
+{
+	struct db_array *columns = batch->memory->columns->entry;
+	for (size_t i = 0; i < ENTRY_COLUMNS; i++)
+		db_array_clear(&columns[i]);
+	for (const struct ledger_entry *entry = entries; entry; entry = entry->next) {
+		assert(entry->chain);
+		db_array_add_integer(&columns[0], ++account->last_entry);
+		db_array_add_integer(&columns[1], entry->credits);
+		db_array_add_integer(&columns[2], entry->balance);
+		db_array_add_integer(&columns[3], entry->chain->chain);
+		db_array_add_integer(&columns[4], entry->first_sequence);
+		db_array_add_integer(&columns[5], entry->last_sequence);
+	}
+	if (!entries)
+		return OK;
+	struct db_query *query =
+		db_query(batch->connection,
+	             "INSERT INTO credit_entries(account, at, kind, number, credits, balance, chain, "
+	             "first_sequence, last_sequence) SELECT $1, $2, 'events', unnest($3::bigint[]), "
+	             "unnest($4::bigint[]), unnest($5::bigint[]), unnest($6::bigint[]), "
+	             "unnest($7::bigint[]), unnest($8::bigint[])");
+	db_bind_integer(query, account->account);
+	db_bind_integer(query, batch->clock.now_us);
+	for (size_t i = 0; i < ENTRY_COLUMNS; i++)
+		db_bind_array(query, &columns[i]);
 	return db_execute(query, NULL, error);
 }
 
@@ -275,7 +351,8 @@ static int write_head(struct batch *batch, int64_t account, const struct loaded_
 #define USED                                                                                       \
 	"INSERT INTO daily_usage AS u(account, day, chain, key, events, unpaid_events, content_bytes) "
 #define USED_VALUES                                                                                \
-	"$2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[]"
+	"SELECT $1, unnest($2::bigint[]), unnest($3::bigint[]), unnest($4::bigint[]), "                \
+	"unnest($5::bigint[]), unnest($6::bigint[]), unnest($7::bigint[])"
 #define USED_MORE                                                                                  \
 	" ON CONFLICT (account, day, chain, key) DO UPDATE SET events = u.events + excluded.events, "  \
 	"unpaid_events = u.unpaid_events + excluded.unpaid_events, "                                   \
@@ -295,7 +372,7 @@ static int add_usage(struct batch *batch, int64_t account, const struct usage *u
 		db_array_add_integer(&used[4], usage[i].unpaid_events);
 		db_array_add_integer(&used[5], usage[i].content_bytes);
 	}
-	struct db_query *query = db_query(batch->connection, USED OF_ACCOUNT(USED_VALUES) USED_MORE);
+	struct db_query *query = db_query(batch->connection, USED USED_VALUES USED_MORE);
 	db_bind_integer(query, account);
 	for (size_t i = 0; i < USED_COLUMNS; i++)
 		db_bind_array(query, &used[i]);
@@ -310,7 +387,8 @@ const struct register_engine register_on_server = {
 	.read_heads = read_heads,
 	.find_known = read_known,
 	.write_events = write_events,
-	.write_head = write_head,
+	.write_heads = write_heads,
+	.write_entries = write_entries,
 	.add_usage = add_usage,
 	.look_up = look_up,
 };

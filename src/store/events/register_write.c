@@ -14,22 +14,9 @@ static int write_unpaid(struct batch *batch, struct ledger_account *account,
 	return db_execute(query, NULL, error);
 }
 
-void register_bind_head(struct db_query *query, int64_t account, const struct loaded_chain *loaded)
+static int write_unsealed(struct batch *batch, int64_t account, const struct loaded_chain *chain,
+                          struct error *error)
 {
-	const struct ledger_chain *chain = &loaded->ledger;
-	db_bind_integer(query, account);
-	db_bind_integer(query, chain->chain);
-	db_bind_integer(query, chain->last_sequence);
-	db_bind_integer(query, chain->last_received_at_us);
-	db_bind_blob(query, chain->last_chain_hash.bytes, SHA256_SIZE);
-}
-
-static int write_chain(struct batch *batch, int64_t account, const struct loaded_chain *chain,
-                       struct error *error)
-{
-	int result = batch->engine->write_head(batch, account, chain, error);
-	if (result || !chain->sealed)
-		return result;
 	struct db_query *query =
 		db_query(batch->connection, "INSERT INTO unsealed_chains(account, chain) "
 	                                "VALUES ($1, $2) ON CONFLICT DO NOTHING");
@@ -127,10 +114,13 @@ int register_write(struct batch *batch, struct account_batch *part,
 	for (struct batch_item *item = part->first; item && !result; item = item->next)
 		if (batch_item_is_new(item) && item->request.status == STATUS_UNPAID)
 			result = write_unpaid(batch, account, item, error);
-	for (size_t i = 0; i < account->chain_count && !result; i++)
-		if (account->chains[i]->changed)
-			result = write_chain(batch, account->account,
-			                     (const struct loaded_chain *)account->chains[i], error);
+	if (!result)
+		result = batch->engine->write_heads(batch, part, error);
+	for (size_t i = 0; i < account->chain_count && !result; i++) {
+		const struct loaded_chain *chain = (const struct loaded_chain *)account->chains[i];
+		if (chain->ledger.changed && chain->sealed)
+			result = write_unsealed(batch, account->account, chain, error);
+	}
 	if (!result)
 		result = write_usage(batch, part, error);
 	if (!result)
@@ -138,8 +128,7 @@ int register_write(struct batch *batch, struct account_batch *part,
 	if (!result)
 		result = write_limits(batch, account, error);
 	if (!result)
-		result = store_write_entries(batch->connection, account, decided->entries,
-		                             batch->clock.now_us, error);
+		result = batch->engine->write_entries(batch, account, decided->entries, error);
 	if (!result)
 		result = store_write_notices(batch->connection, account->account, decided->notices,
 		                             MODE_LIVE, batch->clock.now_us, error);
