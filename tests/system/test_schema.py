@@ -131,3 +131,17 @@ def test_no_foreign_key_or_trigger_reaches_over_shards(server):
     assert server("SELECT conrelid::regclass, conname FROM pg_constraint WHERE contype = 'f' "
                   "AND connamespace = 'public'::regnamespace") == []
     assert server("SELECT tgname FROM pg_trigger WHERE NOT tgisinternal") == []
+
+
+# ---- look-ups ----
+
+def test_plans_made_while_there_is_no_event_find_events_by_the_index_that_they_are_for(server):
+    """Statements are planned once for a connection, maybe before the first event."""
+    def plan(select, where):
+        rows = server("SET enable_seqscan = off; SET enable_bitmapscan = off; "
+                      f"EXPLAIN SELECT {select} FROM events WHERE account = 1 AND {where}")
+        return " ".join(rows[0])
+
+    assert server("SELECT count(*) FROM events") == [["0"]]
+    assert "events_pkey" in plan("received_at", "event = 5")
+    assert "events_by_ref_hash" in plan("client_ref", "ref_hash = 7 AND event >> 40 = 1")
