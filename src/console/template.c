@@ -12,10 +12,17 @@ struct scope {
 };
 
 struct drawing {
+	const struct template *template;
 	const struct template_view *view;
 	struct buf *out;
 	int result; /* of a picture */
 };
+
+/* NULL: none. */
+static const char *string(const struct drawing *drawing, template_string string)
+{
+	return string ? drawing->template->strings + string : NULL;
+}
 
 /* ---- names ---- */
 
@@ -35,8 +42,9 @@ static struct slice first_part(const char *path)
 }
 
 static const struct json *find(const struct drawing *drawing, const struct scope *scope,
-                               const char *path)
+                               template_string name)
 {
+	const char *path = string(drawing, name);
 	if (strcmp(path, ".") == 0)
 		return scope->data;
 	bool global = *path == '@';
@@ -88,7 +96,7 @@ static bool holds(const struct drawing *drawing, const struct scope *scope,
 	const struct json *json = find(drawing, scope, op->text);
 	bool holds = is_there(json);
 	if (op->equals)
-		holds = slice_is(plain(json), op->equals);
+		holds = slice_is(plain(json), string(drawing, op->equals));
 	else if (op->other)
 		holds = slice_equal(plain(json), plain(find(drawing, scope, op->other)));
 	return holds != op->negated;
@@ -112,13 +120,13 @@ static void draw_value(const struct drawing *drawing, const struct scope *scope,
 static void draw_text(const struct drawing *drawing, const struct scope *scope,
                       const struct template_op *op)
 {
-	const struct template_text *words = op->words;
+	const struct template_text *words = &drawing->template->texts[op->words];
 	const struct template_op *values = op + 1;
 	bool one = false;
 	if (words->plural)
 		one = slice_is(plain(find(drawing, scope, values[words->plural - 1].text)), "1");
 	/* Values are bytes from 1 on; no language has so low ones. */
-	for (const char *at = words->forms[drawing->view->language][one]; *at;) {
+	for (const char *at = string(drawing, words->forms[drawing->view->language][one]); *at;) {
 		if ((unsigned char)*at <= op->then) {
 			draw_value(drawing, scope, &values[*at++ - 1]);
 			continue;
@@ -131,9 +139,16 @@ static void draw_text(const struct drawing *drawing, const struct scope *scope,
 	}
 }
 
+struct word_key {
+	const char *name;
+	const char *strings;
+};
+
 static int compare_words(const void *key, const void *element)
 {
-	return strcmp(key, ((const struct template_word *)element)->name);
+	const struct word_key *wanted = key;
+	const struct template_word *word = element;
+	return strcmp(wanted->name, wanted->strings + word->name);
 }
 
 const char *template_word(const struct template_words *words, const char *group, struct slice word,
@@ -148,9 +163,10 @@ const char *template_word(const struct template_words *words, const char *group,
 	for (char *at = name; *at; at++)
 		if (*at == ' ' || *at == '-')
 			*at = '_';
+	const struct word_key key = {name, words->strings};
 	const struct template_word *found =
-		bsearch(name, words->words, words->count, sizeof *words->words, compare_words);
-	return found ? found->forms[language] : NULL;
+		bsearch(&key, words->words, words->count, sizeof *words->words, compare_words);
+	return found ? words->strings + found->forms[language] : NULL;
 }
 
 static void draw_word(const struct drawing *drawing, const struct scope *scope,
@@ -158,8 +174,8 @@ static void draw_word(const struct drawing *drawing, const struct scope *scope,
 {
 	const struct template_view *view = drawing->view;
 	struct slice value = plain(find(drawing, scope, op->text));
-	const char *word =
-		value.size ? template_word(view->words, op->other, value, view->language) : NULL;
+	const char *group = string(drawing, op->other);
+	const char *word = value.size ? template_word(view->words, group, value, view->language) : NULL;
 	template_escape(drawing->out, word ? slice_of(word) : value, op->place);
 }
 
@@ -201,11 +217,11 @@ static void draw_ops(struct drawing *drawing, const struct scope *scope,
 	for (size_t i = 0; i < count; i += 1 + ops[i].then + ops[i].otherwise) {
 		const struct template_op *op = &ops[i];
 		switch ((enum template_kind)op->kind) {
-		case TEMPLATE_LITERAL: buf_add(drawing->out, op->text, op->size); break;
+		case TEMPLATE_LITERAL: buf_add(drawing->out, string(drawing, op->text), op->size); break;
 		case TEMPLATE_VALUE: draw_value(drawing, scope, op); break;
 		case TEMPLATE_TEXT_WITH: draw_text(drawing, scope, op); break;
 		case TEMPLATE_WORD: draw_word(drawing, scope, op); break;
-		case TEMPLATE_PICTURE: draw_picture(drawing, scope, op->text); break;
+		case TEMPLATE_PICTURE: draw_picture(drawing, scope, string(drawing, op->text)); break;
 		case TEMPLATE_EACH:
 		case TEMPLATE_WITH: draw_block(drawing, scope, op); break;
 		case TEMPLATE_IF:
@@ -222,7 +238,7 @@ static void draw_ops(struct drawing *drawing, const struct scope *scope,
 int template_draw(const struct template *template, const struct template_view *view,
                   struct buf *out)
 {
-	struct drawing drawing = {.view = view, .out = out};
+	struct drawing drawing = {.template = template, .view = view, .out = out};
 	const struct scope outermost = {view->data, NULL};
 	draw_ops(&drawing, &outermost, template->ops, template->count);
 	return drawing.result ? drawing.result : buf_check(out);

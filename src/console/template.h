@@ -49,33 +49,41 @@ enum template_place {
 	TEMPLATE_IN_LOCAL,     /* a whole address */
 };
 
+/* A string is said by where it begins among all strings of pages that were made together; 0: none.
+ * Pointers, tens of thousands, would be set at each start of the program, in memory of each
+ * process. */
+typedef uint32_t template_string;
+
 /* HTML as the place wants it; bytes 1, 2, … stand for values. */
 struct template_text {
-	const char *forms[2][2]; /* by enum language; for many, for one */
-	uint8_t plural;          /* the value that tells which, counted from 1; 0: none */
+	template_string forms[2][2]; /* by enum language; for many, for one */
+	uint8_t plural;              /* the value that tells which, counted from 1; 0: none */
 };
 
 struct template_op {
 	uint8_t kind, type, place;
 	bool negated;
 	uint32_t size, then, otherwise;
-	const char *text, *other, *equals;
-	const struct template_text *words;
+	template_string text, other, equals;
+	uint32_t words; /* an index of the page's texts */
 };
 
 struct template
 {
 	const char *name;
+	const char *strings;
+	const struct template_text *texts;
 	const struct template_op *ops;
 	size_t count;
 };
 
 /* Sorted by name, "group.word"; plain text. */
 struct template_word {
-	const char *name;
-	const char *forms[2]; /* by enum language */
+	template_string name;
+	template_string forms[2]; /* by enum language */
 };
 struct template_words {
+	const char *strings;
 	const struct template_word *words;
 	size_t count;
 };
