@@ -20,7 +20,7 @@ deb: deps
 # What the programs consist of (CycloneDX).
 sbom: deps all
 	@scripts/sbom --version "$$(build/constancia version | cut -d' ' -f2)" build/constancia \
-		build/constancia-renderer build/constancia-trusted-list > build/constancia.cdx.json
+		build/constancia-renderer build/constancia-trusted-list build/loaded.so > build/constancia.cdx.json
 	@echo build/constancia.cdx.json
 
 # The Debian package: built twice, judged, installed, upgraded and purged in a clean system.

@@ -1,12 +1,10 @@
 #include "console/webauthn.h"
 
-#include <fido.h>
-#include <fido/eddsa.h>
-#include <fido/es256.h>
 #include <string.h>
 
 #include "base/digest.h"
 #include "base/json.h"
+#include "console/libfido2.h"
 
 #define CLIENT_DATA_MEMORY ((size_t)64 * 1024)
 #define HEAD_SIZE 37 /* of authenticator data: the party's hash, flags, count */
@@ -155,10 +153,13 @@ int webauthn_register(const struct webauthn_party *party, struct slice challenge
                       struct slice client_data, struct slice authenticator_data,
                       struct webauthn_credential *ret, struct error *error)
 {
+	int result = libfido2_load(error);
+	if (result)
+		return result;
 	PARTS_AUTO struct parts parts = {0};
 	struct webauthn_credential credential;
 	const uint8_t needed = CTAP_AUTHDATA_USER_PRESENT | CTAP_AUTHDATA_USER_VERIFIED;
-	int result = check_client_data(party, "webauthn.create", challenge, client_data, error);
+	result = check_client_data(party, "webauthn.create", challenge, client_data, error);
 	if (!result)
 		result = check_head(party, authenticator_data, error);
 	if (result)
@@ -199,8 +200,11 @@ int webauthn_verify(const struct webauthn_party *party, struct slice challenge,
                     struct slice authenticator_data, struct slice signature,
                     uint32_t *ret_sign_count, struct error *error)
 {
+	int result = libfido2_load(error);
+	if (result)
+		return result;
 	PARTS_AUTO struct parts parts = {0};
-	int result = check_client_data(party, "webauthn.get", challenge, client_data, error);
+	result = check_client_data(party, "webauthn.get", challenge, client_data, error);
 	if (!result)
 		result = check_head(party, authenticator_data, error);
 	if (result)

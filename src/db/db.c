@@ -103,9 +103,9 @@ void db_shown_url(const char *url, char *text, size_t size)
 int db_check_url(const char *url, struct error *error)
 {
 	const struct db_driver *driver = driver_by_url(url);
-	int result = driver ? driver->check_url(url) : ERR_VALIDATION;
+	int result = driver ? driver->check_url(url, error) : ERR_VALIDATION;
 	if (result != ERR_VALIDATION)
-		return !result ? OK : error_cause(error, result, "reading the store's address");
+		return result;
 	char shown[256];
 	db_shown_url(url, shown, sizeof shown);
 	return error_set(error, result, MSG_STORE_URL, shown, NULL);

@@ -10,7 +10,7 @@
 
 struct db_driver {
 	bool shared;
-	int (*check_url)(const char *url);
+	int (*check_url)(const char *url, struct error *error);
 	int (*open)(const struct db_options *options, struct db **ret_db, struct error *error);
 	void (*close)(struct db *db);
 	unsigned (*registrar_count)(const struct db *db);

@@ -8,6 +8,7 @@
 
 #include "base/reading.h"
 #include "http/internal.h"
+#include "http/libmicrohttpd.h"
 #include "http/listen.h"
 
 #define DRAIN_STEP_NS (5 * 1000 * 1000)
@@ -123,7 +124,9 @@ static int start(struct http_server *server, struct error *error)
 	const struct settings *settings = server->service->settings;
 	make_names(server);
 	random_bytes(server->address_salt, sizeof server->address_salt);
-	int result = http_reload(server, settings, error);
+	int result = libmicrohttpd_load(error);
+	if (!result)
+		result = http_reload(server, settings, error);
 	if (result)
 		return result;
 	server->limiter = rate_limiter_create(RATE_BUCKETS);

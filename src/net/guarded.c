@@ -11,15 +11,22 @@ static void start(void)
 	start_result = curl_global_init(CURL_GLOBAL_DEFAULT);
 }
 
-int guarded_start(void)
+int guarded_start(struct error *error)
 {
+	int result = libcurl_load(error);
+	if (result)
+		return result;
 	pthread_once(&once, start);
 	return start_result == CURLE_OK ? OK : ERR_NO_MEMORY;
 }
 
-CURL *guarded_handle(void)
+int guarded_handle(CURL **ret_easy, struct error *error)
 {
-	return guarded_start() ? NULL : curl_easy_init();
+	int result = guarded_start(error);
+	if (result)
+		return result;
+	*ret_easy = curl_easy_init();
+	return *ret_easy ? OK : ERR_NO_MEMORY;
 }
 
 static curl_socket_t open_socket(void *context, curlsocktype purpose, struct curl_sockaddr *address)

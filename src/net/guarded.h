@@ -4,9 +4,8 @@
 #ifndef NET_GUARDED_H
 #define NET_GUARDED_H
 
-#include <curl/curl.h>
-
 #include "net/address_kind.h"
+#include "net/libcurl.h"
 
 /* The sockets of one exchange. */
 struct guarded_sockets {
@@ -17,10 +16,11 @@ struct guarded_sockets {
 	enum address_kind refused_kind;
 };
 
-/* Before anything else of libcurl; any number of times, from any thread. 0 or ERR_NO_MEMORY. */
-int guarded_start(void) MUST_CHECK;
-/* Started, and a handle; NULL without memory. */
-CURL *guarded_handle(void) MUST_CHECK;
+/* Before anything else of libcurl; any number of times, from any thread. ERR_UNAVAILABLE: there is
+ * no libcurl; ERR_NO_MEMORY. */
+int guarded_start(struct error *error) MUST_CHECK;
+/* Started, and a handle, of libcurl. Errors likewise. */
+int guarded_handle(CURL **ret_easy, struct error *error) MUST_CHECK;
 /* Has the handle open its sockets here; no proxy, no signals, TLS 1.2 at least, and nobody held by
  * a resolver that hangs. `sockets` lives as long as the exchange. */
 CURLcode guarded_set_options(CURL *easy, struct guarded_sockets *sockets) MUST_CHECK;

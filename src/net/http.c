@@ -6,12 +6,13 @@
 
 #include "base/clock.h"
 #include "base/thread.h"
+#include "net/url.h"
 
 #define TIMEOUT_DEFAULT_MS 10000
 #define ANSWER_DEFAULT 65536
 
 struct http_session {
-	CURL *easy;
+	CURL *easy; /* NULL before the first request */
 };
 
 static size_t take_header(char *data, size_t one, size_t size, void *context)
@@ -121,11 +122,12 @@ void http_answer_free(struct http_answer *answer)
 
 void transfer_free(struct http_transfer *transfer)
 {
-	if (!transfer->request->session)
+	if (transfer->easy && !transfer->request->session)
 		curl_easy_cleanup(transfer->easy);
 	else if (transfer->easy)
 		curl_easy_reset(transfer->easy); /* forgets options, keeps connections */
-	curl_slist_free_all(transfer->headers);
+	if (transfer->headers)
+		curl_slist_free_all(transfer->headers);
 	http_answer_free(&transfer->answer);
 }
 
@@ -259,6 +261,17 @@ static CURLcode set_options(struct http_transfer *transfer)
 	return code | set_method(easy, request);
 }
 
+static int take_handle(struct http_transfer *transfer, struct error *error)
+{
+	struct http_session *session = transfer->request->session;
+
+	if (!session)
+		return guarded_handle(&transfer->easy, error);
+	int result = session->easy ? OK : guarded_handle(&session->easy, error);
+	transfer->easy = session->easy;
+	return result;
+}
+
 int transfer_prepare(struct http_transfer *transfer, const struct http_request *request,
                      struct error *error)
 {
@@ -268,10 +281,9 @@ int transfer_prepare(struct http_transfer *transfer, const struct http_request *
 	if (!request->url || strlen(request->url) > HTTP_URL_MAX)
 		return error_cause(error, ERR_VALIDATION, "no URL, or one over %d bytes", HTTP_URL_MAX);
 	transfer->sockets.guard = request->guard;
-	transfer->easy = request->session ? request->session->easy : guarded_handle();
-	if (!transfer->easy)
-		return ERR_NO_MEMORY;
-	int result = add_headers(transfer, error);
+	int result = take_handle(transfer, error);
+	if (!result)
+		result = add_headers(transfer, error);
 	if (result)
 		return result;
 	if (set_options(transfer) != CURLE_OK)
@@ -345,21 +357,13 @@ int http_send(const struct http_request *request, struct http_answer *ret_answer
 
 struct http_session *http_session_open(void)
 {
-	struct http_session *session = malloc(sizeof *session);
-
-	if (session)
-		session->easy = guarded_handle();
-	if (!session || session->easy)
-		return session;
-	free(session);
-	return NULL;
+	return calloc(1, sizeof(struct http_session));
 }
 
 void http_session_close(struct http_session *session)
 {
-	if (!session)
-		return;
-	curl_easy_cleanup(session->easy);
+	if (session && session->easy)
+		curl_easy_cleanup(session->easy);
 	free(session);
 }
 
@@ -386,45 +390,13 @@ struct slice http_answer_header(const struct http_answer *answer, const char *na
 	return slice_make(NULL, 0);
 }
 
-static int url_judge(const char *text, bool allow_http)
-{
-	CURLU *url = curl_url();
-	char *scheme = NULL;
-	char *host = NULL;
-	CURLUcode code =
-		url ? curl_url_set(url, CURLUPART_URL, text, CURLU_DISALLOW_USER) : CURLUE_OUT_OF_MEMORY;
-
-	if (code == CURLUE_OK)
-		code = curl_url_get(url, CURLUPART_SCHEME, &scheme, 0);
-	if (code == CURLUE_OK)
-		code = curl_url_get(url, CURLUPART_HOST, &host, 0);
-	bool usable = code == CURLUE_OK && *host &&
-	              (strcmp(scheme, "https") == 0 || (allow_http && strcmp(scheme, "http") == 0));
-	curl_free(scheme);
-	curl_free(host);
-	curl_url_cleanup(url);
-	if (code == CURLUE_OUT_OF_MEMORY)
-		return ERR_NO_MEMORY;
-	return usable ? 0 : ERR_VALIDATION;
-}
-
 int http_url_check(struct slice url, bool allow_http, const char *field, struct error *error)
 {
-	char text[HTTP_URL_MAX + 1];
-	bool usable = url.size > 0 && url.size <= HTTP_URL_MAX;
-	int result = ERR_VALIDATION;
+	struct url parts;
 
-	for (size_t i = 0; usable && i < url.size; i++)
-		usable = url.data[i] > 0x20 && url.data[i] < 0x7f && url.data[i] != '#';
-	if (usable) {
-		memcpy(text, url.data, url.size);
-		text[url.size] = 0;
-		/* curl would take the third slash for a slip and what follows for the host */
-		const char *authority = strstr(text, "://");
-		if (authority && authority[3] != '/')
-			result = url_judge(text, allow_http);
-	}
-	if (result == ERR_VALIDATION)
-		error_set(error, result, allow_http ? MSG_NET_URL : MSG_NET_URL_HTTPS, field, NULL);
-	return result;
+	if (url.size <= HTTP_URL_MAX && url_read(url, &parts) &&
+	    (url_has_scheme(&parts, "https") || (allow_http && url_has_scheme(&parts, "http"))))
+		return OK;
+	return error_set(error, ERR_VALIDATION, allow_http ? MSG_NET_URL : MSG_NET_URL_HTTPS, field,
+	                 NULL);
 }

@@ -96,8 +96,8 @@ void http_answer_free(struct http_answer *answer);
 struct slice http_answer_header(const struct http_answer *answer, const char *name);
 
 /* Whether a URL could be used as a receiver: https (http too when allowed), a host, no user name or
- * password, no fragment, no control characters, at most HTTP_URL_MAX bytes. 0, ERR_VALIDATION
- * with a sentence that names `field`, or ERR_NO_MEMORY. The address is judged when connecting, not
+ * password, no fragment, no control characters, no escapes in the host, at most HTTP_URL_MAX bytes.
+ * 0, ERR_VALIDATION with a sentence that names `field`. The address is judged when connecting, not
  * here. */
 int http_url_check(struct slice url, bool allow_http, const char *field, struct error *error)
 	MUST_CHECK;

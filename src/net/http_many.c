@@ -214,7 +214,8 @@ static void http_many_free(struct http_many *many)
 {
 	while (many->spare_count)
 		http_session_close(many->spare[--many->spare_count]);
-	curl_multi_cleanup(many->multi);
+	if (many->multi)
+		curl_multi_cleanup(many->multi);
 	pthread_cond_destroy(&many->some_ended);
 	pthread_mutex_destroy(&many->mutex);
 	free(many);
@@ -232,9 +233,12 @@ int http_many_start(struct http_many **ret_many, struct error *error)
 	list_clear(&many->finished);
 	pthread_mutex_init(&many->mutex, NULL);
 	init_condition(&many->some_ended);
-	int result = guarded_start();
-	if (!result)
-		many->multi = curl_multi_init();
+	int result = guarded_start(error);
+	if (result) {
+		http_many_free(many);
+		return result;
+	}
+	many->multi = curl_multi_init();
 	if (!many->multi ||
 	    curl_multi_setopt(many->multi, CURLMOPT_MAXCONNECTS, IDLE_CONNECTIONS_MAX) != CURLM_OK ||
 	    pthread_create(&many->thread, NULL, run, many) != 0) {

@@ -4,6 +4,7 @@
 
 #include "base/thread.h"
 #include "net/guarded.h"
+#include "net/url.h"
 
 #define CONNECT_TIMEOUT_MS 15000L
 #define URL_MAX 300
@@ -25,44 +26,14 @@ static const char *or_empty(const char *text)
 	return text ? text : "";
 }
 
-/* What its parts are is told in `usable`, when there are any. */
-static CURLUcode judge_url(CURLU *url, const char *text, bool *usable)
-{
-	char *scheme = NULL, *host = NULL, *path = NULL, *query = NULL;
-	CURLUcode code = curl_url_set(url, CURLUPART_URL, text, CURLU_DISALLOW_USER);
-	if (code == CURLUE_OK)
-		code = curl_url_get(url, CURLUPART_SCHEME, &scheme, 0);
-	if (code == CURLUE_OK)
-		code = curl_url_get(url, CURLUPART_HOST, &host, 0);
-	if (code == CURLUE_OK)
-		code = curl_url_get(url, CURLUPART_PATH, &path, 0);
-	if (code == CURLUE_OK)
-		code = curl_url_get(url, CURLUPART_QUERY, &query, 0);
-	*usable = code == CURLUE_NO_QUERY && *host && strcmp(path, "/") == 0 &&
-	          (strcmp(scheme, "smtp") == 0 || strcmp(scheme, "smtps") == 0);
-	curl_free(scheme);
-	curl_free(host);
-	curl_free(path);
-	curl_free(query);
-	return code;
-}
-
 int mail_url_check(const char *text)
 {
-	size_t size = strlen(or_empty(text));
-	const char *authority = size && size <= URL_MAX ? strstr(text, "://") : NULL;
-	for (size_t i = 0; i < size; i++)
-		if (text[i] <= 0x20 || text[i] >= 0x7f || text[i] == '#')
-			return ERR_VALIDATION;
-	if (!authority || authority[3] == '/')
-		return ERR_VALIDATION;
-	CURLU *url = curl_url();
-	bool usable = false;
-	CURLUcode code = url ? judge_url(url, text, &usable) : CURLUE_OUT_OF_MEMORY;
-	curl_url_cleanup(url);
-	if (code == CURLUE_OUT_OF_MEMORY)
-		return ERR_NO_MEMORY;
-	return usable ? 0 : ERR_VALIDATION;
+	struct slice all = slice_of(or_empty(text));
+	struct url url;
+	bool usable = all.size <= URL_MAX && url_read(all, &url) &&
+	              (url_has_scheme(&url, "smtp") || url_has_scheme(&url, "smtps")) &&
+	              (!url.path.size || slice_is(url.path, "/"));
+	return usable ? OK : ERR_VALIDATION;
 }
 
 /* ---- what libcurl calls ---- */
@@ -179,10 +150,14 @@ static int perform(struct mail_transfer *transfer, const char *from, const char 
 	/* The path is the name that is said in EHLO. */
 	snprintf(transfer->url, sizeof transfer->url, "%.*s/%s", (int)size, transfer->server->url,
 	         domain ? domain + 1 : "");
-	CURL *easy = guarded_handle();
+	CURL *easy = NULL;
+	int result = guarded_handle(&easy, error);
+	if (result)
+		return result;
 	if (to)
 		transfer->recipients = curl_slist_append(NULL, recipient);
-	int result = easy && !to == !transfer->recipients ? OK : ERR_NO_MEMORY;
+	if (!to != !transfer->recipients)
+		result = ERR_NO_MEMORY;
 	if (!result && (set_options(transfer, easy) != CURLE_OK ||
 	                set_message(transfer, easy, sender) != CURLE_OK))
 		result = error_cause(error, ERR_NO_MEMORY, "libcurl does not take an option");

@@ -54,8 +54,7 @@ int mail_try(const struct mail_server *server, const char *from, struct error *e
 
 /* local@domain in ASCII without quotes, comments or blanks, at most MAIL_ADDRESS_MAX bytes. */
 bool mail_address_usable(const char *address);
-/* Whether it is as in struct mail_server, without user, path or query. ERR_VALIDATION,
- * ERR_NO_MEMORY. */
+/* Whether it is as in struct mail_server, without user, path or query. ERR_VALIDATION. */
 int mail_url_check(const char *url) MUST_CHECK;
 
 #endif

@@ -154,7 +154,7 @@ def write(output, header, pages, compiler, texts):
     with open(output, "w", encoding="utf-8") as out:
         out.write(f'#include "{pathlib.Path(header).name}"\n\n')
         out.writelines(writer.strings.lines())
-        write_array(out, "template_text", "texts", text_rows + ["0"])
+        write_array(out, "template_text", "texts", text_rows + [".plural = 0"])
         for name, rows in arrays.items():
             write_array(out, "template_op", f"ops_{name}", rows + [".kind = TEMPLATE_END"])
             out.write(f"const struct template page_{name} = "
@@ -163,5 +163,5 @@ def write(output, header, pages, compiler, texts):
                   "".join(f"&page_{name}, " for name in pages) + "NULL};\n")
         out.write("const char *const all_pictures[] = {" +
                   "".join(f"{quoted(name)}, " for name in sorted(compiler.pictures)) + "NULL};\n")
-        write_array(out, "template_word", "words", word_rows + ["0"])
+        write_array(out, "template_word", "words", word_rows + [".name = 0"])
         out.write(f"const struct template_words all_words = {{strings, words, {len(words)}}};\n")

@@ -135,9 +135,9 @@ static int split_address(const char *url, struct buf *ret_argument, struct buf *
                          struct error *error)
 {
 	PQconninfoOption *options;
-	int result = pg_parse_url(url, &options);
+	int result = pg_parse_url(url, &options, error);
 	if (result)
-		return error_cause(error, result, "postgresql: the address cannot be read");
+		return result;
 	/* The address may say otherwise. A copy of a standby could lack what was acknowledged. */
 	buf_add_text(ret_argument, "--dbname=target_session_attrs='read-write' ");
 	for (const PQconninfoOption *at = options; at->keyword; at++) {

@@ -211,11 +211,16 @@ int pg_confirm_turn(struct pg_connection *writer, struct error *error) MUST_CHEC
 /* Has the server give up a COMMIT that waits for another one. True once all is answered. */
 bool pg_break_off(struct pg_connection *writer) MUST_CHECK;
 
+/* ---- libpq.c ---- */
+
+/* Before any of libpq's own functions (base/library.h). */
+int libpq_load(struct error *error) MUST_CHECK;
+
 /* ---- link.c: one connection to the server ---- */
 
-/* The parts of an address, which the caller frees (PQconninfoFree). ERR_VALIDATION,
- * ERR_NO_MEMORY. */
-int pg_parse_url(const char *url, PQconninfoOption **ret_options);
+/* The parts of an address, which the caller frees (PQconninfoFree); whoever opens a database begins
+ * with it. ERR_VALIDATION, ERR_NO_MEMORY, ERR_UNAVAILABLE (there is no libpq). */
+int pg_parse_url(const char *url, PQconninfoOption **ret_options, struct error *error);
 #define PG_CLOCK_NOW "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 /* Connects unless connected. A commit that waits in limbo is looked at first: while it waits, and
  * shortly after a failed attempt, the answer is ERR_UNAVAILABLE at once. */

@@ -77,11 +77,16 @@ static void lose(struct pg_connection *connection, const char *why)
 
 /* ---- connecting ---- */
 
-int pg_parse_url(const char *url, PQconninfoOption **ret_options)
+int pg_parse_url(const char *url, PQconninfoOption **ret_options, struct error *error)
 {
 	char *why = NULL; /* none when there is no memory */
+	int result = libpq_load(error);
+	if (result)
+		return result;
 	*ret_options = PQconninfoParse(url, &why);
-	int result = *ret_options ? OK : why ? ERR_VALIDATION : ERR_NO_MEMORY;
+	if (!*ret_options)
+		result = error_cause(error, why ? ERR_VALIDATION : ERR_NO_MEMORY,
+		                     "postgresql: the address cannot be read");
 	PQfreemem(why);
 	return result;
 }

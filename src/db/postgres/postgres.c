@@ -72,11 +72,12 @@ static bool make_connections(struct pg_db *db)
 	return made;
 }
 
-static int check_url(const char *url)
+static int check_url(const char *url, struct error *error)
 {
 	PQconninfoOption *options;
-	int result = pg_parse_url(url, &options);
-	PQconninfoFree(options);
+	int result = pg_parse_url(url, &options, error);
+	if (!result)
+		PQconninfoFree(options);
 	return result;
 }
 

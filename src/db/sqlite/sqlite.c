@@ -52,7 +52,7 @@ static void sqlite_close(struct db *base)
 	free(db);
 }
 
-static int sqlite_check_url(const char *url)
+static int sqlite_check_url(const char *url, struct error *error)
 {
 	size_t size = strlen(url) - strlen("sqlite:");
 	return size == 0 || size > PATH_MAX - 16 ? ERR_VALIDATION : OK;

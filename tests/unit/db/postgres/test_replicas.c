@@ -177,5 +177,7 @@ int main(void)
 		cmocka_unit_test(a_shards_standbys_are_beyond_what_was_written),
 		cmocka_unit_test(an_account_that_no_shard_has_is_told),
 	};
+	if (libpq_load(NULL))
+		return 1;
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

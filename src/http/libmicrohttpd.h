@@ -1,0 +1,13 @@
+/* The folder's own: libmicrohttpd, loaded when a server starts. It brings GnuTLS, which we never
+ * use and which reads tables of its own wherever it is loaded. */
+#ifndef HTTP_LIBMICROHTTPD_H
+#define HTTP_LIBMICROHTTPD_H
+
+#include <microhttpd.h>
+
+#include "base/error.h"
+
+/* Before any other function of libmicrohttpd (base/library.h). */
+int libmicrohttpd_load(struct error *error) MUST_CHECK;
+
+#endif
