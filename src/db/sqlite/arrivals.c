@@ -585,13 +585,17 @@ static const sqlite3_module module = {
 	.xRowid = read_key,
 };
 
-int sqlite_add_arrivals(struct sqlite_connection *connection, const struct schema_arrivals *schema)
+int sqlite_add_arrivals(struct sqlite_connection *connection)
 {
+	const struct schema_arrivals *schema = connection->base.db->arrivals;
 	char sql[TEXT_MAX];
+	if (connection->reads_arrivals || !schema)
+		return OK;
 	snprintf(sql, sizeof sql, "CREATE VIRTUAL TABLE temp.%s USING arrivals", schema->name);
 	if (sqlite3_create_module(connection->sqlite, "arrivals", &module, (void *)schema) != SQLITE_OK)
 		return sqlite_fail(connection, "arrivals");
 	if (sqlite3_exec(connection->sqlite, sql, NULL, NULL, NULL) != SQLITE_OK)
 		return sqlite_fail(connection, sql);
+	connection->reads_arrivals = true;
 	return OK;
 }

@@ -106,6 +106,21 @@ int sqlite_connection_open(struct sqlite_db *db, struct sqlite_connection *conne
 	return db_report(&connection->base, error);
 }
 
+int sqlite_reader_open(struct sqlite_connection *connection)
+{
+	struct sqlite_db *db = sqlite_db(connection->base.db);
+	int result = connection->base.failure;
+	if (!result)
+		result = sqlite_connection_open(db, connection, false, NULL);
+	if (!result && db->has_schema)
+		result = sqlite_add_arrivals(connection);
+	if (result) {
+		sqlite3_close(connection->sqlite);
+		connection->sqlite = NULL;
+	}
+	return result;
+}
+
 void sqlite_connection_close(struct sqlite_connection *connection)
 {
 	for (int i = 0; i < QUERY_CACHE_MAX; i++)
@@ -173,6 +188,8 @@ int sqlite_commit(struct db_connection *base, struct error *error)
 
 int sqlite_run(struct db_connection *base, const char *sql, struct error *error)
 {
-	run(sqlite_connection(base), sql);
+	struct sqlite_connection *connection = sqlite_connection(base);
+	if (connection->sqlite || !sqlite_reader_open(connection))
+		run(connection, sql);
 	return db_report(base, error);
 }

@@ -27,7 +27,7 @@ struct sqlite_query {
 
 struct sqlite_connection {
 	struct db_connection base;
-	sqlite3 *sqlite;
+	sqlite3 *sqlite; /* NULL: not open yet */
 	bool writer;
 	bool in_transaction;
 	bool reads_arrivals;
@@ -45,8 +45,10 @@ struct sqlite_db {
 	uint64_t turn;
 	pthread_cond_t reader_free;
 	struct sqlite_connection writer;
-	struct sqlite_connection readers[READER_COUNT];
+	bool has_schema; /* readers opened from here on read by its names */
+	struct sqlite_connection readers[READER_COUNT]; /* each opened at its first use */
 	struct sqlite_connection *free_readers;
+	int readers_taken;
 	int log_pages;   /* in the log after the last commit */
 	int moved_pages; /* of them already moved into the file */
 };
@@ -74,6 +76,8 @@ static inline struct sqlite_connection *connection_of(struct sqlite_query *query
 /* ---- connection.c ---- */
 int sqlite_connection_open(struct sqlite_db *db, struct sqlite_connection *connection, bool writer,
                            struct error *error) MUST_CHECK;
+/* A reader's first use: fails as its queries do, and is tried again by the next. */
+int sqlite_reader_open(struct sqlite_connection *connection) MUST_CHECK;
 void sqlite_connection_close(struct sqlite_connection *connection);
 /* What SQLite says went wrong, as one of our codes, in connection->base.error too; a failed sync
  * poisons the database. */
@@ -118,9 +122,8 @@ struct slice sqlite_text(struct db_query *query, int column);
 struct slice sqlite_blob(struct db_query *query, int column);
 
 /* ---- arrivals.c ---- */
-/* Lets the connection's queries read by the schema's name. The schema is there. */
-int sqlite_add_arrivals(struct sqlite_connection *connection, const struct schema_arrivals *schema)
-	MUST_CHECK;
+/* Lets the connection's queries read by the name that the schema gives it. The schema is there. */
+int sqlite_add_arrivals(struct sqlite_connection *connection) MUST_CHECK;
 
 /* ---- copy.c ---- */
 int sqlite_backup(struct db *db, const char *path, struct error *error) MUST_CHECK;

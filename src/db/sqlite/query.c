@@ -20,6 +20,8 @@ static size_t size_without_lock(const char *sql)
 static int prepare(struct sqlite_query *query)
 {
 	struct sqlite_connection *connection = connection_of(query);
+	if (!connection->sqlite && sqlite_reader_open(connection))
+		return connection->base.failure;
 	int size = (int)size_without_lock(query->sql);
 	if (sqlite3_prepare_v3(connection->sqlite, query->sql, size, SQLITE_PREPARE_PERSISTENT,
 	                       &query->statement, NULL) != SQLITE_OK)

@@ -7,6 +7,9 @@
 #include "base/file.h"
 #include "db/sqlite/internal.h"
 
+#define NS_PER_SECOND 1000000000L
+#define OPENING_PATIENCE_NS 5000000L
+
 /* ---- opening ---- */
 
 /* One process owns the file: a lock beside it, held as long as the process lives. */
@@ -30,8 +33,8 @@ static int open_connections(struct sqlite_db *db, struct error *error)
 	/* Our own lock is not known to other programs that open the file. */
 	if (result && (sqlite3_errcode(db->writer.sqlite) & 0xff) == SQLITE_BUSY)
 		return error_set(error, ERR_UNAVAILABLE, MSG_STORE_LOCKED, db->path, NULL);
-	for (int i = 0; i < READER_COUNT && !result; i++) {
-		result = sqlite_connection_open(db, &db->readers[i], false, error);
+	for (int i = 0; i < READER_COUNT; i++) {
+		db->readers[i].base.db = &db->base;
 		db->readers[i].next_free = db->free_readers;
 		db->free_readers = &db->readers[i];
 	}
@@ -69,7 +72,11 @@ static int sqlite_open(const struct db_options *options, struct db **ret_db, str
 	db->lock_file = -1;
 	pthread_mutex_init(&db->mutex, NULL);
 	pthread_cond_init(&db->turn_changed, NULL);
-	pthread_cond_init(&db->reader_free, NULL);
+	pthread_condattr_t attributes;
+	pthread_condattr_init(&attributes);
+	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+	pthread_cond_init(&db->reader_free, &attributes);
+	pthread_condattr_destroy(&attributes);
 	int result = OK;
 	if (!options->create && access(db->path, F_OK) != 0)
 		result = error_set(error, ERR_NOT_FOUND, MSG_STORE_ABSENT, db->path, NULL);
@@ -111,14 +118,32 @@ static struct db_connection *sqlite_take_registrar(struct db *base, unsigned num
 	return sqlite_take_writer(base);
 }
 
+/* Opening one, and reading the schema, takes as long as most reads do: one that is open may come
+ * back before, and each more is a quarter of a MiB. Those that are open are the first in the list.
+ */
+static void await_open_reader(struct sqlite_db *db)
+{
+	struct timespec until;
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_nsec += OPENING_PATIENCE_NS;
+	until.tv_sec += until.tv_nsec / NS_PER_SECOND;
+	until.tv_nsec %= NS_PER_SECOND;
+	int waited = 0;
+	while (!waited && (!db->free_readers || !db->free_readers->sqlite))
+		waited = pthread_cond_timedwait(&db->reader_free, &db->mutex, &until);
+}
+
 static struct db_connection *sqlite_take_reader(struct db *base)
 {
 	struct sqlite_db *db = sqlite_db(base);
 	pthread_mutex_lock(&db->mutex);
+	if (db->readers_taken)
+		await_open_reader(db);
 	while (!db->free_readers)
 		pthread_cond_wait(&db->reader_free, &db->mutex);
 	struct sqlite_connection *connection = db->free_readers;
 	db->free_readers = connection->next_free;
+	db->readers_taken++;
 	pthread_mutex_unlock(&db->mutex);
 	return &connection->base;
 }
@@ -134,6 +159,7 @@ static void sqlite_give(struct db_connection *base)
 	} else {
 		connection->next_free = db->free_readers;
 		db->free_readers = connection;
+		db->readers_taken--;
 		pthread_cond_signal(&db->reader_free);
 	}
 	pthread_mutex_unlock(&db->mutex);
@@ -141,25 +167,17 @@ static void sqlite_give(struct db_connection *base)
 
 /* ---- the driver ---- */
 
-static int add_arrivals(struct sqlite_connection *connection, struct error *error)
-{
-	const struct schema_arrivals *schema = connection->base.db->arrivals;
-	if (connection->reads_arrivals || !schema)
-		return OK;
-	if (sqlite_add_arrivals(connection, schema))
-		return db_report(&connection->base, error);
-	connection->reads_arrivals = true;
-	return OK;
-}
-
 /* Whoever opens a database looks at its schema before anybody else has a connection. */
 static int sqlite_schema_is_there(struct db *base, struct error *error)
 {
 	struct sqlite_db *db = sqlite_db(base);
-	int result = add_arrivals(&db->writer, error);
-	for (int i = 0; i < READER_COUNT && !result; i++)
-		result = add_arrivals(&db->readers[i], error);
-	return result;
+	db->has_schema = true;
+	if (sqlite_add_arrivals(&db->writer))
+		return db_report(&db->writer.base, error);
+	for (int i = 0; i < READER_COUNT; i++)
+		if (db->readers[i].sqlite && sqlite_add_arrivals(&db->readers[i]))
+			return db_report(&db->readers[i].base, error);
+	return OK;
 }
 
 static unsigned sqlite_registrar_count(const struct db *base)
