@@ -117,8 +117,11 @@ static void check_stores(const struct check *check)
 {
 	const struct settings *settings = check->settings;
 	struct error error = {0};
-	if (*settings->store_url && db_check_url(settings->store_url, &error))
-		fault(check, "store.url", error_message(&error, LANGUAGE_ENGLISH));
+	int result = *settings->store_url ? db_check_url(settings->store_url, &error) : OK;
+	if (result)
+		fault(check, "store.url",
+		      result == ERR_VALIDATION ? error_message(&error, LANGUAGE_ENGLISH)
+		                               : error_reason(&error, result));
 	check_range(check, "store.require_replicas", settings->store_require_replicas, 0, 100);
 	check_range(check, "store.commit_timeout", settings->store_commit_timeout, 100000, 60000000);
 }
