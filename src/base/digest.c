@@ -1,6 +1,7 @@
 #include "base/digest.h"
 
 #include <assert.h>
+#include <endian.h>
 #include <errno.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
@@ -157,6 +158,16 @@ struct sha256 digest_end(struct digest_stream *stream)
 	return hash;
 }
 
+struct sha256 digest_end_anew(struct digest_stream *stream)
+{
+	assert(stream->algorithm == DIGEST_SHA256);
+	struct sha256 hash;
+	must(EVP_DigestFinal_ex(stream->context, hash.bytes, NULL) == 1 &&
+	         EVP_DigestInit_ex2(stream->context, NULL, NULL) == 1,
+	     algorithms[stream->algorithm].text);
+	return hash;
+}
+
 void digest_cancel(struct digest_stream *stream)
 {
 	if (!stream)
@@ -176,38 +187,58 @@ struct sha256 hmac_sha256(struct slice key, struct slice text)
 	return digest;
 }
 
-void hex_encode(const void *data, size_t size, char *text)
+/* The 8 digits of 4 bytes, in their order: each half byte in a byte of its own, and those above 9
+ * moved on to the letters. */
+static uint64_t hex_digits(uint32_t bytes)
 {
-	static const char digits[] = "0123456789abcdef";
-	const uint8_t *bytes = data;
-	for (size_t i = 0; i < size; i++) {
-		text[2 * i] = digits[bytes[i] >> 4];
-		text[2 * i + 1] = digits[bytes[i] & 15];
-	}
-	text[2 * size] = '\0';
+	const uint64_t ones = UINT64_C(0x0101010101010101);
+	uint64_t halves = bytes;
+	halves = (halves | halves << 16) & UINT64_C(0x0000ffff0000ffff);
+	halves = (halves | halves << 8) & UINT64_C(0x00ff00ff00ff00ff);
+	halves = (halves >> 4 & 15 * ones) | (halves & UINT64_C(0x000f000f000f000f)) << 8;
+	halves &= 15 * ones;
+	uint64_t letters = (halves + 6 * ones) >> 4 & ones;
+	return halves + '0' * ones + ('a' - '0' - 10) * letters;
 }
 
-static int hex_value(char digit)
+void hex_encode(const void *data, size_t size, char *text)
 {
-	if (digit >= '0' && digit <= '9')
-		return digit - '0';
-	if (digit >= 'a' && digit <= 'f')
-		return digit - 'a' + 10;
-	if (digit >= 'A' && digit <= 'F')
-		return digit - 'A' + 10;
-	return -1;
+	const uint8_t *bytes = data;
+	for (; size >= 4; size -= 4, bytes += 4, text += 8) {
+		uint32_t four = (uint32_t)bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 |
+		                (uint32_t)bytes[3] << 24;
+		uint64_t digits = htole64(hex_digits(four));
+		memcpy(text, &digits, sizeof digits);
+	}
+	for (; size > 0; size--, bytes++, text += 2) {
+		uint64_t digits = htole64(hex_digits(*bytes));
+		memcpy(text, &digits, 2);
+	}
+	*text = '\0';
 }
+
+/* What a digit stands for, and that it is one. */
+#define HEX_DIGIT 0x10
+static const uint8_t hex_values[256] = {
+	['0'] = 0x10, ['1'] = 0x11, ['2'] = 0x12, ['3'] = 0x13, ['4'] = 0x14, ['5'] = 0x15,
+	['6'] = 0x16, ['7'] = 0x17, ['8'] = 0x18, ['9'] = 0x19, ['a'] = 0x1a, ['b'] = 0x1b,
+	['c'] = 0x1c, ['d'] = 0x1d, ['e'] = 0x1e, ['f'] = 0x1f, ['A'] = 0x1a, ['B'] = 0x1b,
+	['C'] = 0x1c, ['D'] = 0x1d, ['E'] = 0x1e, ['F'] = 0x1f,
+};
 
 bool hex_decode(struct slice text, void *data, size_t size)
 {
 	if (text.size % 2 != 0 || text.size / 2 != size)
 		return false;
+	const uint8_t *digits = (const uint8_t *)text.data;
+	uint8_t all = HEX_DIGIT;
 	for (size_t i = 0; i < text.size; i++)
-		if (hex_value(text.data[i]) < 0)
-			return false;
+		all &= hex_values[digits[i]];
+	if (!all)
+		return false;
 	uint8_t *bytes = data;
 	for (size_t i = 0; i < size; i++)
-		bytes[i] = (uint8_t)(hex_value(text.data[2 * i]) << 4 | hex_value(text.data[2 * i + 1]));
+		bytes[i] = (uint8_t)(hex_values[digits[2 * i]] << 4 | (hex_values[digits[2 * i + 1]] & 15));
 	return true;
 }
 

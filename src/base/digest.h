@@ -52,6 +52,8 @@ struct digest_stream *digest_begin_by(enum digest_algorithm algorithm) MUST_CHEC
 void digest_add(struct digest_stream *stream, const void *data, size_t size);
 struct sha256 digest_end(struct digest_stream *stream);
 struct digest digest_end_by(struct digest_stream *stream);
+/* The same as digest_end, and the stream begins anew: for many small ones. */
+struct sha256 digest_end_anew(struct digest_stream *stream);
 void digest_cancel(struct digest_stream *stream);
 
 struct sha256 hmac_sha256(struct slice key, struct slice text);

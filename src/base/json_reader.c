@@ -34,20 +34,28 @@ void json_refuse(struct json_reader *reader, const char *name)
 		                             "member '%s' is missing or its value is not allowed", name);
 }
 
+static const struct json *find(const struct json_reader *reader, const char *name)
+{
+	const struct json *next = reader->next;
+	return next && slice_is(next->name, name) ? next : json_member(reader->object, name);
+}
+
 const struct json *json_take(struct json_reader *reader, const char *name, enum json_type type)
 {
 	if (reader->result)
 		return NULL;
-	const struct json *member = json_member(reader->object, name);
-	if (member && member->type == type)
-		return member;
-	json_refuse(reader, name);
-	return NULL;
+	const struct json *member = find(reader, name);
+	if (!member || member->type != type) {
+		json_refuse(reader, name);
+		return NULL;
+	}
+	reader->next = member->next;
+	return member;
 }
 
 bool json_is_null(const struct json_reader *reader, const char *name)
 {
-	const struct json *member = reader->result ? NULL : json_member(reader->object, name);
+	const struct json *member = reader->result ? NULL : find(reader, name);
 	return member && member->type == JSON_NULL;
 }
 
@@ -77,10 +85,10 @@ const char *json_take_text_or_null(struct json_reader *reader, const char *name)
 
 int64_t json_take_integer(struct json_reader *reader, const char *name, int64_t minimum)
 {
-	int64_t value = 0;
-	if (!reader->result && (!json_get_integer(reader->object, name, &value) || value < minimum))
+	const struct json *member = json_take(reader, name, JSON_NUMBER);
+	if (member && (!member->is_integer || (int64_t)member->number < minimum))
 		json_refuse(reader, name);
-	return reader->result ? minimum : value;
+	return reader->result ? minimum : (int64_t)member->number;
 }
 
 void json_require_integer(struct json_reader *reader, const char *name, int64_t value)
@@ -157,5 +165,5 @@ struct slice json_take_base64(struct json_reader *reader, const char *name, size
 struct json_reader json_take_object(struct json_reader *reader, const char *name)
 {
 	const struct json *member = json_take(reader, name, JSON_OBJECT);
-	return (struct json_reader){reader->arena, member, reader->error, reader->result};
+	return (struct json_reader){reader->arena, member, reader->error, reader->result, NULL};
 }

@@ -17,6 +17,7 @@ struct json_reader {
 	const struct json *object;
 	struct error *error;
 	int result;
+	const struct json *next; /* behind the member found last: looked at first */
 };
 
 /* Of a value that is to be an object. */

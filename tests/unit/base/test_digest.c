@@ -4,7 +4,9 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <ctype.h>
 #include <pthread.h>
+#include <stdio.h>
 
 #include "base/digest.h"
 
@@ -48,8 +50,12 @@ static void test_stream(void **state)
 	digest_add(stream, NULL, 0);
 	digest_cancel(other);
 	digest_cancel(NULL);
-	assert_digest(digest_end(stream),
+	assert_digest(digest_end_anew(stream),
 	              "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+	assert_digest(digest_end_anew(stream),
+	              "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+	digest_add(stream, "abc", 3);
+	assert_digest(digest_end(stream), abc);
 }
 
 /* NIST's examples for "abc". */
@@ -155,6 +161,29 @@ static void test_hex(void **state)
 	assert_true(hex_decode(slice_of(""), NULL, 0));
 }
 
+/* Each byte at each place of what is written and read several at a time. */
+static void test_hex_of_all_bytes(void **state)
+{
+	uint8_t bytes[9], back[9];
+	char text[19], expected[19];
+	for (size_t size = 0; size <= sizeof bytes; size++)
+		for (int first = 0; first < 256; first++) {
+			*expected = '\0';
+			for (size_t i = 0; i < size; i++) {
+				bytes[i] = (uint8_t)(first + 37 * (int)i);
+				snprintf(expected + 2 * i, 3, "%02x", bytes[i]);
+			}
+			hex_encode(bytes, size, text);
+			assert_string_equal(text, expected);
+			assert_true(hex_decode(slice_of(text), back, size));
+			assert_memory_equal(back, bytes, size);
+		}
+	for (int c = 0; c < 256; c++) {
+		char pair[2] = {'0', (char)c};
+		assert_int_equal(hex_decode(slice_make(pair, 2), back, 1), isxdigit(c) != 0);
+	}
+}
+
 static void test_compare(void **state)
 {
 	assert_true(constant_time_equal(slice_of("abc"), slice_of("abc")));
@@ -177,10 +206,11 @@ static void test_random(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sha256),  cmocka_unit_test(test_stream),
-		cmocka_unit_test(test_threads), cmocka_unit_test(test_hmac),
-		cmocka_unit_test(test_hex),     cmocka_unit_test(test_compare),
-		cmocka_unit_test(test_random),  cmocka_unit_test(test_algorithms),
+		cmocka_unit_test(test_sha256),     cmocka_unit_test(test_stream),
+		cmocka_unit_test(test_threads),    cmocka_unit_test(test_hmac),
+		cmocka_unit_test(test_hex),        cmocka_unit_test(test_hex_of_all_bytes),
+		cmocka_unit_test(test_compare),    cmocka_unit_test(test_random),
+		cmocka_unit_test(test_algorithms),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
