@@ -295,8 +295,17 @@ void part_head_write(const struct part_head *head, struct buf *out)
 
 void part_entry_name(const struct part_entry *entry, char name[ZIP_NAME_MAX + 1])
 {
-	snprintf(name, ZIP_NAME_MAX + 1, "content/%012" PRId64 ".%s", entry->sequence,
-	         entry->is_json ? "json" : "bin");
+	const char *type = entry->is_json ? ".json" : ".bin";
+	if (entry->sequence >= INT64_C(1000000000000)) {
+		snprintf(name, ZIP_NAME_MAX + 1, "content/%" PRId64 "%s", entry->sequence, type);
+		return;
+	}
+	static const char digits[] = "content/000000000000";
+	memcpy(name, digits, sizeof digits - 1);
+	int64_t rest = entry->sequence;
+	for (char *digit = name + sizeof digits - 2; rest > 0; rest /= 10)
+		*digit-- = (char)('0' + rest % 10);
+	memcpy(name + sizeof digits - 1, type, strlen(type) + 1);
 }
 
 void part_index_line(const struct part_entry *entry, struct buf *out)

@@ -133,13 +133,14 @@ static int begin_entry(struct part_writer *writer, const struct part_entry *entr
 	char name[ZIP_NAME_MAX + 1];
 	part_entry_name(entry, name);
 	int result = index_line(writer, entry, error);
-	if (!result && writer->zip && !fits(writer, strlen(name), size))
+	bool is_room = writer->zip && fits(writer, strlen(name), size);
+	if (!result && writer->zip && !is_room)
 		result = close_part(writer, error);
-	if (!result && !writer->zip)
+	if (!result && !is_room)
 		result = open_part(writer, entry->sequence, error);
-	if (!result)
+	if (!result && !is_room)
 		result = index_line(writer, entry, error);
-	if (!result && !fits(writer, strlen(name), size))
+	if (!result && !is_room && !fits(writer, strlen(name), size))
 		result = error_cause(error, ERR_TOO_LARGE, "event %" PRId64 " does not fit into a part",
 		                     entry->sequence);
 	return result < 0 ? result : zip_entry_begin(writer->zip, name, error);

@@ -120,11 +120,11 @@ int verify_canonical(struct slice found, const struct buf *canonical, struct err
 		return ERR_NO_MEMORY;
 	if (buf_check(canonical) < 0)
 		return error_cause(error, ERR_INVALID_EVIDENCE, "it is longer than this format allows");
+	if (slice_equal(found, buf_slice(canonical)))
+		return 0;
 	size_t i = 0;
 	while (i < found.size && i < canonical->size && found.data[i] == canonical->data[i])
 		i++;
-	if (i == found.size && i == canonical->size)
-		return 0;
 	return error_cause(error, ERR_INVALID_EVIDENCE,
 	                   "from byte %zu on it is not the canonical form of this document "
 	                   "(unknown member, other order, spacing or spelling)",

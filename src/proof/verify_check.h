@@ -130,7 +130,7 @@ int line_stream_open_plain(struct zip_reader *zip, const struct zip_entry *entry
 int line_stream_next(struct line_stream *stream, struct slice *ret_line, struct error *error)
 	MUST_CHECK;
 /* The file and line last read: "events/events-000001.ndjson.gz line 17". */
-const char *line_stream_where(const struct line_stream *stream);
+const char *line_stream_where(struct line_stream *stream);
 void line_stream_free(struct line_stream *stream); /* NULL-safe */
 
 /* Compares a document with its canonical form: ERR_INVALID_EVIDENCE names the first deviation. */

@@ -22,6 +22,7 @@ struct line_stream {
 	uint8_t input[INPUT_SIZE];
 	char *output;
 	size_t start, scanned, end; /* unread text is output[start..end) */
+	uint64_t where_line;        /* which was read last, of `entry` */
 	char where[ZIP_NAME_MAX + 40];
 };
 
@@ -184,21 +185,21 @@ int line_stream_next(struct line_stream *stream, struct slice *ret_line, struct 
 		return 0;
 	stream->line++;
 	int result = next(stream, ret_line, error);
-	if (result < 0)
-		stream->broken = true;
-	if (stream->entry)
-		snprintf(stream->where, sizeof stream->where, "%.*s line %llu",
-		         (int)stream->entry->name.size, stream->entry->name.data,
-		         (unsigned long long)(!result ? stream->line - 1 : stream->line));
-	else
-		snprintf(stream->where, sizeof stream->where, "%s", archive_stream_text(stream->kind));
-	if (!result)
-		stream->broken = true;
+	stream->broken = result <= 0;
+	stream->where_line = result == 0 ? stream->line - 1 : stream->line;
 	return result;
 }
 
-const char *line_stream_where(const struct line_stream *stream)
+const char *line_stream_where(struct line_stream *stream)
 {
+	if (stream->line == 0)
+		return ""; /* nothing was read yet */
+	if (stream->entry)
+		snprintf(stream->where, sizeof stream->where, "%.*s line %llu",
+		         (int)stream->entry->name.size, stream->entry->name.data,
+		         (unsigned long long)stream->where_line);
+	else
+		snprintf(stream->where, sizeof stream->where, "%s", archive_stream_text(stream->kind));
 	return stream->where;
 }
 

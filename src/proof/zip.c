@@ -27,7 +27,7 @@ struct zip_writer {
 	struct zip_entry entry; /* the open one; its name lies in name_text */
 	char name_text[ZIP_NAME_MAX + 1];
 	uint64_t content_start;
-	struct digest_stream *digest;
+	struct digest_stream *digest; /* of the open entry */
 
 	uint32_t entries;
 	struct buf directory;
@@ -80,7 +80,8 @@ int zip_create(const char *path, uint64_t bytes_max, uint32_t entries_max,
 	buf_init(&writer->directory, (size_t)writer->entries_max * (ZIP_CENTRAL_SIZE + ZIP_NAME_MAX));
 	writer->path = strdup(path);
 	writer->buffer = malloc(BUFFER_SIZE);
-	if (!writer->path || !writer->buffer) {
+	writer->digest = digest_begin();
+	if (!writer->path || !writer->buffer || !writer->digest) {
 		zip_writer_free(writer);
 		return error_cause(error, ERR_NO_MEMORY, "zip writer");
 	}
@@ -125,11 +126,6 @@ int zip_entry_begin(struct zip_writer *writer, const char *name, struct error *e
 	memcpy(writer->name_text, name, text.size + 1);
 	writer->entry = (struct zip_entry){.name = slice_make(writer->name_text, text.size)};
 	writer->entry.crc = (uint32_t)crc32(0, NULL, 0);
-	writer->digest = digest_begin();
-	if (!writer->digest) {
-		writer->failed = true;
-		return error_cause(error, ERR_NO_MEMORY, "digest");
-	}
 	writer->entry_open = true;
 	/* Size and CRC are not known yet: the header is written again at the end. */
 	uint8_t header[ZIP_LOCAL_SIZE] = {0};
@@ -172,8 +168,7 @@ int zip_entry_end(struct zip_writer *writer, struct zip_sum *ret_sum, struct err
 		return error_cause(error, ERR_USAGE, "no zip entry is open");
 	writer->entry_open = false;
 	writer->entry.size = writer->offset - writer->content_start;
-	struct sha256 digest = digest_end(writer->digest);
-	writer->digest = NULL;
+	struct sha256 digest = digest_end_anew(writer->digest);
 	int result = patch_header(writer, error);
 	if (result < 0)
 		return result;
@@ -236,8 +231,7 @@ void zip_writer_free(struct zip_writer *writer)
 		if (!writer->finished)
 			unlink(writer->path);
 	}
-	if (writer->digest)
-		digest_cancel(writer->digest);
+	digest_cancel(writer->digest);
 	buf_free(&writer->directory);
 	free(writer->buffer);
 	free(writer->path);

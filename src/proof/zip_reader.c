@@ -10,6 +10,7 @@
 #include "proof/zip_shape.h"
 
 #define CHUNK_SIZE ((size_t)64 * 1024)
+#define AHEAD_SIZE ((size_t)8 * 1024) /* of headers, between which there may be much else */
 
 struct zip_reader {
 	int fd;
@@ -18,6 +19,10 @@ struct zip_reader {
 	struct zip_entry *entries;
 	const struct zip_entry **by_name;
 	uint32_t count;
+	/* What was read last: small things stand one behind the other. */
+	uint8_t *chunk; /* CHUNK_SIZE */
+	uint64_t chunk_start;
+	size_t chunk_size;
 };
 
 static uint32_t get16(const char *at)
@@ -36,6 +41,24 @@ static int read_error(struct error *error, uint64_t offset)
 	                           strerror(errno))
 	             : error_cause(error, ERR_INVALID_EVIDENCE, "the file ends before byte %llu",
 	                           (unsigned long long)offset);
+}
+
+/* Bytes of the file, at most CHUNK_SIZE, which stay until the next call; when they have to be read,
+ * then with as many behind them as make `ahead`. NULL, with errno as file_read_at leaves it. */
+static const uint8_t *look(struct zip_reader *reader, uint64_t offset, size_t size, size_t ahead)
+{
+	if (offset >= reader->chunk_start && offset + size <= reader->chunk_start + reader->chunk_size)
+		return reader->chunk + (offset - reader->chunk_start);
+	uint64_t left = offset < reader->size ? reader->size - offset : 0;
+	size_t wanted = size > ahead ? size : ahead;
+	if (wanted > left)
+		wanted = size > left ? size : (size_t)left;
+	reader->chunk_size = 0;
+	if (!file_read_at(reader->fd, reader->chunk, wanted, offset))
+		return NULL;
+	reader->chunk_start = offset;
+	reader->chunk_size = wanted;
+	return reader->chunk;
 }
 
 static int deviation(struct error *error, const char *what, uint64_t offset, const void *expected,
@@ -95,22 +118,25 @@ static int read_entry(struct zip_reader *reader, struct zip_entry *entry, const 
 	char what[ZIP_NAME_MAX + 64];
 	uint8_t expected[ZIP_CENTRAL_SIZE];
 	zip_central_header(entry, expected);
-	snprintf(what, sizeof what, "ZIP directory record of %.*s", (int)name.size, name.data);
-	if (memcmp(at, expected, ZIP_CENTRAL_SIZE) != 0)
+	bool is_exact = memcmp(at, expected, ZIP_CENTRAL_SIZE) == 0;
+	if (!is_exact || entry->offset + entry->size > directory)
+		snprintf(what, sizeof what, "ZIP directory record of %.*s", (int)name.size, name.data);
+	if (!is_exact)
 		return deviation(error, what, at_offset, expected, at, ZIP_CENTRAL_SIZE);
 	if (entry->offset + entry->size > directory)
 		return error_cause(error, ERR_INVALID_EVIDENCE, "%s: it reaches into the directory", what);
 
-	uint8_t local[ZIP_LOCAL_SIZE + ZIP_NAME_MAX], local_expected[ZIP_LOCAL_SIZE + ZIP_NAME_MAX];
+	uint8_t local_expected[ZIP_LOCAL_SIZE + ZIP_NAME_MAX];
 	zip_local_header(entry, local_expected);
 	memcpy(local_expected + ZIP_LOCAL_SIZE, name.data, name_size);
 	size_t size = ZIP_LOCAL_SIZE + name_size;
-	if (!file_read_at(reader->fd, local, size, position))
+	const uint8_t *local = look(reader, position, size, AHEAD_SIZE);
+	if (!local)
 		return read_error(error, position);
+	if (memcmp(local, local_expected, size) == 0)
+		return 0;
 	snprintf(what, sizeof what, "ZIP header of %.*s", (int)name.size, name.data);
-	if (memcmp(local, local_expected, size) != 0)
-		return deviation(error, what, position, local_expected, local, size);
-	return 0;
+	return deviation(error, what, position, local_expected, local, size);
 }
 
 static int compare_names(const void *a, const void *b)
@@ -172,8 +198,11 @@ int zip_open(const char *path, struct zip_reader **ret_reader, struct error *err
 	if (!reader)
 		return error_cause(error, ERR_NO_MEMORY, "zip reader");
 	int result = 0;
+	reader->chunk = malloc(CHUNK_SIZE);
 	reader->fd = file_open_to_read(path, 0, &facts);
-	if (reader->fd < 0)
+	if (!reader->chunk)
+		result = error_cause(error, ERR_NO_MEMORY, "zip reader");
+	else if (reader->fd < 0)
 		result = error_cause(error, ERR_IO, "open: %s", strerror(errno));
 	else if (!S_ISREG(facts.st_mode))
 		result = error_cause(error, ERR_IO, "this is no regular file");
@@ -240,27 +269,49 @@ int zip_read(struct zip_reader *reader, const struct zip_entry *entry, uint64_t 
 	return 0;
 }
 
-int zip_entry_sum(struct zip_reader *reader, const struct zip_entry *entry, struct zip_sum *ret_sum,
-                  struct error *error)
+static int sum_small(struct zip_reader *reader, const struct zip_entry *entry, uLong *crc,
+                     struct sha256 *ret_sum, struct error *error)
 {
-	uint8_t chunk[CHUNK_SIZE];
-	uLong crc = crc32(0, NULL, 0);
+	size_t size = (size_t)entry->size;
+	const uint8_t *content = look(reader, entry->offset, size, CHUNK_SIZE);
+	if (!content)
+		return read_error(error, entry->offset);
+	*crc = crc32_z(*crc, content, size);
+	*ret_sum = sha256_of(content, size);
+	return 0;
+}
+
+static int sum_large(struct zip_reader *reader, const struct zip_entry *entry, uLong *crc,
+                     struct sha256 *ret_sum, struct error *error)
+{
 	struct digest_stream *digest = digest_begin();
 	if (!digest)
 		return error_cause(error, ERR_NO_MEMORY, "digest");
 	for (uint64_t position = 0; position < entry->size;) {
 		uint64_t left = entry->size - position;
-		size_t size = left < sizeof chunk ? (size_t)left : sizeof chunk;
-		int result = zip_read(reader, entry, position, chunk, size, error);
-		if (result < 0) {
+		size_t size = left < CHUNK_SIZE ? (size_t)left : CHUNK_SIZE;
+		const uint8_t *content = look(reader, entry->offset + position, size, size);
+		if (!content) {
 			digest_cancel(digest);
-			return result;
+			return read_error(error, entry->offset + position);
 		}
-		crc = crc32_z(crc, chunk, size);
-		digest_add(digest, chunk, size);
+		*crc = crc32_z(*crc, content, size);
+		digest_add(digest, content, size);
 		position += size;
 	}
-	struct sha256 sum = digest_end(digest);
+	*ret_sum = digest_end(digest);
+	return 0;
+}
+
+int zip_entry_sum(struct zip_reader *reader, const struct zip_entry *entry, struct zip_sum *ret_sum,
+                  struct error *error)
+{
+	uLong crc = crc32(0, NULL, 0);
+	struct sha256 sum;
+	int result = entry->size <= CHUNK_SIZE ? sum_small(reader, entry, &crc, &sum, error)
+	                                       : sum_large(reader, entry, &crc, &sum, error);
+	if (result < 0)
+		return result;
 	if (crc != entry->crc)
 		return error_cause(error, ERR_INVALID_EVIDENCE,
 		                   "the CRC-32 of its bytes is %08lx, the ZIP header says %08x",
@@ -288,6 +339,7 @@ void zip_reader_free(struct zip_reader *reader)
 		return;
 	if (reader->fd >= 0)
 		close(reader->fd);
+	free(reader->chunk);
 	free(reader->by_name);
 	free(reader->entries);
 	free(reader->directory);
