@@ -205,6 +205,12 @@ int64_t content_read(struct content_reader *reader, void *data, size_t size, str
 	return reader->store->driver->read(reader, data, size, error);
 }
 
+size_t content_read_now(struct content_reader *reader, void *data, size_t size)
+{
+	const struct content_driver *driver = reader->store->driver;
+	return driver->read_now ? driver->read_now(reader, data, size) : 0;
+}
+
 void content_read_end(struct content_reader *reader)
 {
 	if (!reader)

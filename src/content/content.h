@@ -76,6 +76,9 @@ int content_read_begin(struct content_store *store, const char *name, uint64_t o
 	MUST_CHECK;
 /* Up to `size` bytes; 0 at the end; negative on error: fewer bytes than ret_size said are one. */
 int64_t content_read(struct content_reader *reader, void *data, size_t size, struct error *error);
+/* The same without waiting, for threads that poll: as much as is in memory already. 0: nothing is,
+ * or it is the end, or this store cannot tell; content_read goes on from there. */
+size_t content_read_now(struct content_reader *reader, void *data, size_t size);
 void content_read_end(struct content_reader *reader); /* NULL-safe */
 /* A file descriptor the caller closes, for implementations that have one, else -1. */
 int content_read_descriptor(struct content_store *store, const char *name, uint64_t *ret_size);

@@ -31,6 +31,8 @@ struct content_driver {
 	int (*read_begin)(struct content_store *store, const char *name, uint64_t offset,
 	                  struct content_reader **ret_reader, uint64_t *ret_size, struct error *error);
 	int64_t (*read)(struct content_reader *reader, void *data, size_t size, struct error *error);
+	/* Optional: nothing. */
+	size_t (*read_now)(struct content_reader *reader, void *data, size_t size);
 	void (*read_end)(struct content_reader *reader);
 	/* Optional: there are no descriptors. */
 	int (*read_descriptor)(struct content_store *store, const char *name, uint64_t *ret_size);

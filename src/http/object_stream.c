@@ -133,8 +133,10 @@ static ssize_t read_piece(void *context, uint64_t position, char *data, size_t s
 		log_warning("download_cut", "cause", stream->error.cause);
 	if (stream->over || stream->loop->ending)
 		return cut(stream);
-	start_filling(stream);
-	return 0;
+	size_t now = content_read_now(stream->reader, data, size);
+	if (now == 0)
+		start_filling(stream);
+	return (ssize_t)now;
 }
 
 static void close_stream(void *context)
