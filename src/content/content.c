@@ -181,10 +181,14 @@ int content_put_file(struct content_store *store, const char *path, const char *
 	struct stat status;
 	if (descriptor < 0)
 		return error_cause(error, ERR_IO, "opening a finished file: %s", strerrordesc_np(errno));
-	if (!store->driver->put)
-		return put_by_writer(store, descriptor, name, error);
 	if (!content_name_valid(name))
 		return refuse_name(error);
+	int result =
+		store->driver->link ? store->driver->link(store, descriptor, name, error) : ERR_REFUSED;
+	if (result != ERR_REFUSED)
+		return result;
+	if (!store->driver->put)
+		return put_by_writer(store, descriptor, name, error);
 	if (fstat(descriptor, &status) < 0)
 		return error_cause(error, ERR_IO, "reading a finished file: %s", strerrordesc_np(errno));
 	return store->driver->put(store, descriptor, (uint64_t)status.st_size, name, error);

@@ -66,7 +66,8 @@ int content_write(struct content_writer *writer, const void *data, size_t size, 
 int content_write_commit(struct content_writer *writer, const char *name, struct error *error)
 	MUST_CHECK;
 void content_write_abort(struct content_writer *writer); /* NULL-safe */
-/* Stores a finished local file of the same file system or another by copying; the file stays. */
+/* Stores a finished local file: by a second name where it lies on the store's own file system, so
+ * that it must not be changed any more, else by copying. The file stays. */
 int content_put_file(struct content_store *store, const char *path, const char *name,
                      struct error *error) MUST_CHECK;
 

@@ -24,6 +24,8 @@ struct content_driver {
 	/* Leaves the writer to be freed by write_abort, which is always called behind it. */
 	int (*write_commit)(struct content_writer *writer, const char *name, struct error *error);
 	void (*write_abort)(struct content_writer *writer);
+	/* Gives a regular file the name. ERR_REFUSED: it has to be copied. Optional: so it is. */
+	int (*link)(struct content_store *store, int descriptor, const char *name, struct error *error);
 	/* From the start of a regular file. Optional: by a writer. */
 	int (*put)(struct content_store *store, int descriptor, uint64_t size, const char *name,
 	           struct error *error);

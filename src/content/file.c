@@ -208,6 +208,17 @@ static int file_write(struct content_writer *base, const void *data, size_t size
 	           : fail(error, "writing", errno);
 }
 
+/* Opens the directory in which an object is to have its last part as a name. -1 and errno. */
+static int open_place(struct file_store *store, const char *name, const char **ret_last)
+{
+	pthread_mutex_lock(&store->making);
+	int directory = walk(store, name, true, ret_last);
+	int number = errno;
+	pthread_mutex_unlock(&store->making);
+	errno = number;
+	return directory;
+}
+
 static int file_write_commit(struct content_writer *base, const char *name, struct error *error)
 {
 	struct file_writer *writer = (struct file_writer *)base;
@@ -215,12 +226,9 @@ static int file_write_commit(struct content_writer *base, const char *name, stru
 	if (!durable_sync_open(writer->descriptor))
 		return fail(error, "syncing a file", errno);
 	const char *last = NULL;
-	pthread_mutex_lock(&store->making);
-	DESCRIPTOR_AUTO int directory = walk(store, name, true, &last);
-	int number = errno;
-	pthread_mutex_unlock(&store->making);
+	DESCRIPTOR_AUTO int directory = open_place(store, name, &last);
 	if (directory < 0)
-		return fail(error, "making a directory", number == ENOTDIR ? EIO : number);
+		return fail(error, "making a directory", errno == ENOTDIR ? EIO : errno);
 	if (renameat(store->incoming, writer->name, directory, last) < 0)
 		return fail(error, "renaming", errno == ENOENT ? EIO : errno);
 	writer->name[0] = '\0';
@@ -237,6 +245,39 @@ static void file_write_abort(struct content_writer *base)
 	if (writer->name[0])
 		unlinkat(store->incoming, writer->name, 0);
 	free(writer);
+}
+
+/* Another file system, none with such names, the name taken, or no /proc: it can still be copied.
+ */
+static bool keeps_from_linking(int number)
+{
+	return number == EXDEV || number == EPERM || number == EMLINK || number == EEXIST ||
+	       number == ENOENT || number == EOPNOTSUPP;
+}
+
+static int file_link(struct content_store *base, int descriptor, const char *name,
+                     struct error *error)
+{
+	struct file_store *store = (struct file_store *)base;
+	char path[64];
+	const char *last = NULL;
+	struct stat status;
+	if (fstat(descriptor, &status) < 0)
+		return fail(error, "looking at a file", errno);
+	if (!S_ISREG(status.st_mode) || (status.st_mode & 07777) != 0600 || status.st_uid != geteuid())
+		return ERR_REFUSED;
+	/* The object is as old as its name. */
+	if (futimens(descriptor, NULL) < 0 || !durable_sync_open(descriptor))
+		return fail(error, "syncing a file", errno);
+	DESCRIPTOR_AUTO int directory = open_place(store, name, &last);
+	if (directory < 0)
+		return fail(error, "making a directory", errno == ENOTDIR ? EIO : errno);
+	snprintf(path, sizeof path, "/proc/self/fd/%d", descriptor);
+	if (linkat(AT_FDCWD, path, directory, last, AT_SYMLINK_FOLLOW) < 0)
+		return keeps_from_linking(errno) ? ERR_REFUSED : fail(error, "linking", errno);
+	if (!durable_sync_open(directory))
+		return fail(error, "syncing a directory", errno);
+	return 0;
 }
 
 /* A regular file opened for reading, with its size; -1 and errno. */
@@ -458,6 +499,7 @@ const struct content_driver content_file_driver = {
 	.write = file_write,
 	.write_commit = file_write_commit,
 	.write_abort = file_write_abort,
+	.link = file_link,
 	.read_begin = file_read_begin,
 	.read = file_read,
 	.read_now = file_read_now,

@@ -225,6 +225,93 @@ static void test_found_directories_are_synced(void **state)
 	}
 }
 
+static void make_file(const char *path, mode_t mode)
+{
+	int file = open(path, O_WRONLY | O_CREAT | O_TRUNC, mode);
+	assert_true(file >= 0);
+	assert_int_equal(fchmod(file, mode), 0);
+	assert_int_equal(__real_write(file, "whole", 5), 5);
+	close(file);
+}
+
+static struct stat facts_of(const char *path)
+{
+	struct stat facts;
+	assert_int_equal(stat(path, &facts), 0);
+	return facts;
+}
+
+/* A finished file is given a second name, synced before and behind; where it cannot have one, or
+ * others could read it under the first, it is copied. */
+static void test_finished_files(void **state)
+{
+	char path[128], object[128];
+	snprintf(path, sizeof path, "%s/finished", scratch);
+	snprintf(object, sizeof object, "%s/store/issued/aa/one", scratch);
+	make_file(path, 0600);
+	watch(0, 0);
+	assert_int_equal(content_put_file(*state, path, "issued/aa/one", NULL), 0);
+	assert_string_equal(steps, "fsync ABOVE\n"
+	                           "mkdir / issued\n"
+	                           "fsync /\n"
+	                           "mkdir /issued aa\n"
+	                           "fsync /issued\n"
+	                           "fsync /issued/aa\n");
+	assert_int_equal(facts_of(object).st_ino, facts_of(path).st_ino);
+	/* What has the name already is replaced, and not written through. */
+	make_file(path, 0600);
+	assert_int_equal(content_put_file(*state, path, "issued/aa/one", NULL), 0);
+	assert_int_not_equal(facts_of(object).st_ino, facts_of(path).st_ino);
+	unlink(path);
+	make_file(path, 0644);
+	snprintf(object, sizeof object, "%s/store/issued/aa/two", scratch);
+	assert_int_equal(content_put_file(*state, path, "issued/aa/two", NULL), 0);
+	assert_int_not_equal(facts_of(object).st_ino, facts_of(path).st_ino);
+	assert_int_equal(facts_of(object).st_mode & 07777, 0600);
+	for (int step = 1; step <= 2; step++) {
+		unlink(path);
+		make_file(path, 0600);
+		watch(step, EIO);
+		assert_int_equal(content_put_file(*state, path, "issued/aa/three", NULL), ERR_IO);
+	}
+	watching = false;
+	unlink(path);
+}
+
+/* What is read without waiting and what is waited for are one text, wherever one ends. */
+static void test_reading_now(void **state)
+{
+	enum { SIZE = 1 << 20 };
+	char *back = malloc(SIZE + 1);
+	char path[128];
+	struct content_reader *reader;
+	uint64_t size;
+	assert_non_null(back);
+	assert_int_equal(put(*state, "event/aa/one", SIZE, NULL), 0);
+	snprintf(path, sizeof path, "%s/store/event/aa/one", scratch);
+	int file = open(path, O_WRONLY);
+	for (int i = 0; i < SIZE; i += 4)
+		assert_int_equal(pwrite(file, &i, 4, i), 4);
+	assert_int_equal(fdatasync(file), 0);
+	assert_int_equal(posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED), 0);
+	close(file);
+	assert_int_equal(content_read_begin(*state, "event/aa/one", 4, &reader, &size, NULL), 0);
+	int64_t used = 0, got = 1;
+	for (int turn = 0; got > 0; turn++) {
+		got = (int64_t)content_read_now(reader, back + used, (size_t)(turn % 3 ? 10000 : 70000));
+		if (got == 0)
+			got = content_read(reader, back + used, 5000, NULL);
+		used += got;
+	}
+	assert_int_equal(got, 0);
+	assert_int_equal(used, SIZE - 4);
+	for (int i = 4; i < SIZE; i += 4)
+		assert_memory_equal(back + i - 4, &i, 4);
+	assert_int_equal(content_read_now(reader, back, 1), 0);
+	content_read_end(reader);
+	free(back);
+}
+
 /* No step may fail unseen, nothing is left lying about, and a directory whose making failed is
  * made anew the next time. */
 static void test_every_step_failing(void **state)
@@ -396,6 +483,8 @@ int main(void)
 	scratch_make(scratch);
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_order, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_finished_files, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_reading_now, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_found_directories_are_synced, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_every_step_failing, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_rights, set_up, tear_down),
