@@ -368,6 +368,16 @@ static int add_signature(struct archive *archive, const struct zip_sum *manifest
 	return result;
 }
 
+int archive_set_parts(struct archive *archive, const struct part_facts *parts, size_t count,
+                      struct error *error)
+{
+	if (archive->failed || archive->phase == PHASE_CLOSED || count > PART_COUNT_MAX)
+		return settle(archive, error_cause(error, ERR_USAGE, "archive: parts out of bounds"));
+	archive->manifest.facts.parts = parts;
+	archive->manifest.facts.part_count = count;
+	return 0;
+}
+
 static bool stands_at_its_end(const struct archive *archive)
 {
 	return archive->manifest.facts.mode == MODE_LIVE ? archive->stream >= STREAM_ROUNDS

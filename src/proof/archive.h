@@ -8,7 +8,7 @@
  *   chains that one covered, as far as there was one), archive_add_object (ascending by SHA-256:
  *   each that a token names, once), archive_add_renewal (descending by number: each that a token or
  *   another one names, once), archive_finish.
- * A test archive has no leaves, segments and rounds. Content parts are made before (part.h).
+ * A test archive has no leaves, segments and rounds. Content parts (part.h) may be made meanwhile.
  * After any failure the archive can only be freed; archive_free removes an unfinished file.
  * docs/evidence-format.md describes the files. One thread at a time. */
 #ifndef PROOF_ARCHIVE_H
@@ -49,8 +49,8 @@ struct archive_facts {
 	int64_t first_sequence, last_sequence;
 	const char *service_name;
 	const char *service_prefix;
-	const char *verification_url; /* of the public verification page */
-	const struct part_facts *parts;
+	const char *verification_url;   /* of the public verification page */
+	const struct part_facts *parts; /* or archive_set_parts */
 	size_t part_count;
 };
 
@@ -124,6 +124,9 @@ int archive_add_object(struct archive *archive, const struct archive_object *obj
 /* ERR_USAGE when it is out of order; ERR_TOO_LARGE. */
 int archive_add_renewal(struct archive *archive, const struct archive_stamp *stamp,
                         struct error *error) MUST_CHECK;
+/* The content parts, before archive_finish; they must live until then. */
+int archive_set_parts(struct archive *archive, const struct part_facts *parts, size_t count,
+                      struct error *error) MUST_CHECK;
 /* Writes the manifest, has it signed (with a timestamp, unless in test mode), syncs and closes.
  * ERR_CORRUPT when the range was not given whole. */
 int archive_finish(struct archive *archive, const struct cms_signing *signing,

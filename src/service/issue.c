@@ -12,11 +12,9 @@
 
 #define PROGRESS_INTERVAL_US (US_PER_SECOND / 2)
 #define AUTHORITY_PATH_MAX ((size_t)256 << 10)
-#define FILE_CONTENT_MAX ((size_t)10485760)
 /* Where the steps end, in permille. */
 enum {
-	PROGRESS_PARTS = 250,
-	PROGRESS_ARCHIVE = 550,
+	PROGRESS_ARCHIVE = 550, /* and parts */
 	PROGRESS_REPORTS = 600,
 	PROGRESS_VERIFIED = 900,
 	PROGRESS_END = 1000,
@@ -43,8 +41,9 @@ int issue_progress(struct issue_work *work, int64_t done, int64_t total)
 	int result = issue_watch_space(work);
 	if (result)
 		return result;
-	int64_t permille =
-		work->progress_from + (work->progress_to - work->progress_from) * done / total;
+	int64_t share = 1000 * done / total, parts = issue_parts_permille(work);
+	int64_t permille = work->progress_from + (work->progress_to - work->progress_from) *
+	                                             (parts < share ? parts : share) / 1000;
 	return work->watch->progress(work->watch->context, permille);
 }
 
@@ -54,7 +53,7 @@ static void begin_step(struct issue_work *work, int64_t to)
 	work->progress_to = to;
 }
 
-int issue_each_event(struct issue_work *work, bool with_content,
+int issue_each_event(const struct issue_work *work, bool with_content,
                      int (*each)(void *context, const struct event *event), void *context,
                      struct error *error)
 {
@@ -120,107 +119,6 @@ static int load(struct issue_work *work, struct error *error)
 		result = store_get_channel(service->store, certification->account, certification->channel,
 		                           work->arena, &work->channel, error);
 	return result ? result : load_configurations(work, error);
-}
-
-/* ---- content parts ---- */
-
-struct parts_work {
-	struct issue_work *issue;
-	struct error *error;
-};
-
-/* For content stores without file descriptors: through memory, one object at a time. */
-static int add_object_by_memory(struct parts_work *work, const struct part_entry *entry,
-                                const char *object)
-{
-	struct content_reader *reader;
-	uint64_t size;
-	int result =
-		content_read_begin(work->issue->service->content, object, 0, &reader, &size, work->error);
-	if (result)
-		return result;
-	char *content = size <= FILE_CONTENT_MAX ? malloc(size + 1) : NULL;
-	size_t used = 0;
-	int64_t count = content ? 1 : ERR_NO_MEMORY;
-	while (count > 0) {
-		count = content_read(reader, content + used, size - used + 1, work->error);
-		used += count > 0 ? (size_t)count : 0;
-		if (used > size)
-			count = error_cause(work->error, ERR_CORRUPT, "object %s grew", object);
-	}
-	content_read_end(reader);
-	result = (int)count;
-	if (!result)
-		result = part_writer_add(work->issue->part_writer, entry, slice_make(content, used),
-		                         work->error);
-	free(content);
-	return result;
-}
-
-static int add_object(struct parts_work *work, const struct part_entry *entry, const char *object)
-{
-	uint64_t size;
-	int descriptor = content_read_descriptor(work->issue->service->content, object, &size);
-	if (descriptor < 0)
-		return add_object_by_memory(work, entry, object);
-	int result = part_writer_add_file(work->issue->part_writer, entry, descriptor, work->error);
-	close(descriptor);
-	return result;
-}
-
-static int add_content(void *context, const struct event *event)
-{
-	struct parts_work *work = context;
-	struct issue_work *issue = work->issue;
-	int result = issue_progress(issue, event->sequence - issue->certification->first_sequence,
-	                            issue_event_count(issue));
-	if (result || event->declaration.modality != MODALITY_CONTENT)
-		return result;
-	struct part_entry entry = {
-		.sequence = event->sequence,
-		.event_id = slice_of(event->event_id),
-		.is_json = !event->file_name,
-	};
-	memcpy(entry.hash.bytes, event->declaration.hash, SHA256_SIZE);
-	return event->content_object
-	           ? add_object(work, &entry, event->content_object)
-	           : part_writer_add(issue->part_writer, &entry, event->content, work->error);
-}
-
-/* The writer's own memory is free for the next steps. */
-static int keep_parts(struct issue_work *work, struct error *error)
-{
-	const struct part_facts *facts;
-	size_t count;
-	int result = part_writer_finish(work->part_writer, &facts, &count, error);
-	if (result || count == 0)
-		return result;
-	struct part_facts *parts = arena_alloc(work->arena, count * sizeof *parts);
-	if (!parts)
-		return ERR_NO_MEMORY;
-	memcpy(parts, facts, count * sizeof *parts);
-	work->parts = parts;
-	work->part_count = count;
-	return OK;
-}
-
-static int make_parts(struct issue_work *work, struct error *error)
-{
-	bool any = false;
-	for (size_t i = 0; i < work->configuration_count; i++)
-		any |= work->configurations[i].facts.modality == MODALITY_CONTENT;
-	if (!any)
-		return OK;
-	const struct certification *certification = work->certification;
-	struct parts_work parts = {work, error};
-	int result = part_writer_begin(work->directory, certification->certification_id,
-	                               certification->channel_id, 0, 0, &work->part_writer, error);
-	if (!result)
-		result = issue_each_event(work, true, add_content, &parts, error);
-	if (!result)
-		result = keep_parts(work, error);
-	part_writer_free(work->part_writer);
-	return result;
 }
 
 /* ---- reports ---- */
@@ -315,14 +213,14 @@ static int make_report(struct issue_work *work, const struct report_facts *facts
 
 /* ---- the whole ---- */
 
-/* Reports first, then the archive, then the parts. */
+/* Reports first, then the archive; the parts are in work->parts. */
 static int make_documents(struct issue_work *work, struct document *documents, struct error *error)
 {
-	begin_step(work, PROGRESS_PARTS);
-	int result = make_parts(work, error);
 	begin_step(work, PROGRESS_ARCHIVE);
+	int result = issue_begin_parts(work, error);
 	if (!result)
 		result = issue_archive(work, error);
+	issue_end_parts(work);
 	begin_step(work, PROGRESS_REPORTS);
 	struct report_facts facts;
 	if (!result)

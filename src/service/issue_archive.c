@@ -389,7 +389,11 @@ static int finish(struct archive_work *work)
 		signing.collect = issue_collect_bare;
 		signing.collect_context = issue;
 	}
-	int result = archive_finish(work->archive, &signing, &issue->archive_sum, work->error);
+	int result = issue_await_parts(issue, work->error);
+	if (!result)
+		result = archive_set_parts(work->archive, issue->parts, issue->part_count, work->error);
+	if (!result)
+		result = archive_finish(work->archive, &signing, &issue->archive_sum, work->error);
 	if (result)
 		return result;
 	issue->first_chain_hash = archive_first_chain_hash(work->archive);
@@ -419,8 +423,6 @@ int issue_archive(struct issue_work *issue, struct error *error)
 		.service_name = settings->service_name,
 		.service_prefix = settings->service_prefix,
 		.verification_url = issue->verification_url,
-		.parts = issue->parts,
-		.part_count = issue->part_count,
 	};
 	struct archive_work work = {
 		.issue = issue,

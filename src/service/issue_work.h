@@ -27,7 +27,7 @@ struct issue_work {
 	struct report_configuration *configurations; /* in force in the range, ascending */
 	size_t configuration_count;
 
-	struct part_writer *part_writer;
+	struct issue_parts *making; /* the parts, meanwhile; NULL: they are made, or there are none */
 	const struct part_facts *parts;
 	size_t part_count;
 
@@ -63,9 +63,18 @@ void issue_path(const struct issue_work *work, const char *name, char path[ISSUE
 /* Tells how far the step at hand is; not 0 stops the work. */
 int issue_progress(struct issue_work *work, int64_t done, int64_t total) MUST_CHECK;
 /* Every event of the range in order. */
-int issue_each_event(struct issue_work *work, bool with_content,
+int issue_each_event(const struct issue_work *work, bool with_content,
                      int (*each)(void *context, const struct event *event), void *context,
                      struct error *error) MUST_CHECK;
+
+/* Begins to make the content parts, on a thread beside (issue_parts.c). */
+int issue_begin_parts(struct issue_work *work, struct error *error) MUST_CHECK;
+/* How far they are; 1000: there are none to wait for. */
+int64_t issue_parts_permille(const struct issue_work *work);
+/* Waits for them: work->parts. */
+int issue_await_parts(struct issue_work *work, struct error *error) MUST_CHECK;
+/* After issue_begin_parts in any case: what is still under way is stopped and forgotten. */
+void issue_end_parts(struct issue_work *work);
 
 /* Writes the evidence archive (issue_archive.c). */
 int issue_archive(struct issue_work *work, struct error *error) MUST_CHECK;
