@@ -126,6 +126,7 @@ int command_verify(const struct command_line *line)
 		question.options.progress = command_show_progress;
 		question.options.progress_context = &shown;
 	}
+	question.options.beside = true;
 	file_allow_many(); /* one for each file of a container */
 	int code = read_question(line, &question, &error);
 	if (!code)

@@ -105,6 +105,8 @@ bool verify_stopped(const struct run *run)
 
 int verify_progress(struct run *run, const char *path, uint64_t done, uint64_t total)
 {
+	run->progress_done = done;
+	run->progress_total = total;
 	if (!run->options || !run->options->progress)
 		return 0;
 	int64_t now_us = clock_monotonic_us();
@@ -377,6 +379,11 @@ static int pass_unread(struct input *input, int status)
 	return status == ERR_IO ? 0 : status;
 }
 
+int verify_one(struct run *run, struct input *input, int (*check)(struct run *, struct input *))
+{
+	return pass_unread(input, check(run, input));
+}
+
 static int check_all(struct run *run)
 {
 	/* Parts first, so that an archive can follow their content; reports last, as they name it. */
@@ -384,6 +391,7 @@ static int check_all(struct run *run)
 	static int (*const checks[])(struct run *, struct input *) = {verify_part, verify_archive,
 	                                                              verify_report, verify_record};
 	int result = verify_receipts_load(run);
+	bool beside = false;
 	/* Containers append their files. */
 	for (size_t i = 0; i < run->input_count && !result; i++) {
 		result = pass_unread(&run->inputs[i], open_input(run, &run->inputs[i]));
@@ -393,10 +401,14 @@ static int check_all(struct run *run)
 	}
 	if (!result)
 		result = verify_points_plan(run);
-	for (size_t k = 0; k < sizeof order / sizeof *order; k++)
+	if (!result)
+		beside = verify_beside_begin(run);
+	for (size_t k = beside ? 1 : 0; k < sizeof order / sizeof *order; k++) {
 		for (size_t i = 0; i < run->input_count && !result && !verify_stopped(run); i++)
 			if (run->inputs[i].kind == order[k] && !run->inputs[i].unread)
-				result = pass_unread(&run->inputs[i], checks[k](run, &run->inputs[i]));
+				result = verify_one(run, &run->inputs[i], checks[k]);
+		result = verify_beside_end(run, result);
+	}
 	for (size_t i = 0; i < run->input_count && !result; i++)
 		if (run->inputs[i].kind == INPUT_PART)
 			judge_part(run, &run->inputs[i]);
@@ -465,7 +477,8 @@ int verify_paths(const char *const *paths, size_t count, const struct trust_root
 		return error_cause(error, ERR_USAGE, "1 to %d files can be checked at once",
 		                   VERIFY_PATHS_MAX);
 	struct verify_result result = {0};
-	struct run run = {.result = &result, .options = options, .input_count = count};
+	struct run run = {
+		.result = &result, .options = options, .input_count = count, .progress_total = 1};
 	result.at_us = options && options->has_time ? options->at_us : clock_now_us();
 	if (roots)
 		run.roots = *roots;
@@ -488,6 +501,7 @@ int verify_paths(const char *const *paths, size_t count, const struct trust_root
 		descriptor_close(&run.inputs[i].unpacked);
 	free(run.inputs);
 	arena_free(&run.arena);
+	arena_free(&run.part_arena);
 	if (status < 0) {
 		arena_free(&result.arena);
 		return error_cause(error, status, "verify");

@@ -5,8 +5,8 @@
  * archive binds its content parts (by SHA-256) and reports (by the SHA-256 and the verification
  * code they name), and an evidence record (RFC 4998) covers whichever of the other files it is of;
  * a file of no other kind is valid when a record covers it. Memory does not grow with the number of
- * events. Every limit of the format is enforced, so a hostile file is refused and not followed. One
- * thread. */
+ * events. Every limit of the format is enforced, so a hostile file is refused and not followed. The
+ * calls of `progress` come from the caller's thread. */
 #ifndef PROOF_VERIFY_H
 #define PROOF_VERIFY_H
 
@@ -139,6 +139,7 @@ struct verify_options {
 	 * given back. */
 	int (*progress)(void *context, const char *path, uint64_t done, uint64_t total);
 	void *progress_context;
+	bool beside;     /* content parts by a thread of their own, with the caller's priority */
 	bool stop_early; /* at the first thing that is wrong: for who only needs yes or no */
 };
 

@@ -59,6 +59,9 @@ static int open_part(struct chain *chain)
 		return 0;
 	}
 	const struct input *input = chain->part_input;
+	int result = verify_beside_wait(chain->run, input);
+	if (result < 0)
+		return result;
 	if (input->sum.size_bytes != part->size_bytes ||
 	    (input->described &&
 	     (input->head.number != chain->part + 1 ||
@@ -68,7 +71,7 @@ static int open_part(struct chain *chain)
 		           "its size, number, certification or channel is not what %s says",
 		           chain->facts->input->path);
 	struct error error = {0};
-	int result = verify_open_zip(input, &chain->part_zip, &error);
+	result = verify_open_zip(input, &chain->part_zip, &error);
 	const struct zip_entry *index = !result ? zip_find(chain->part_zip, PART_INDEX_NAME) : NULL;
 	if (!result && index)
 		result = line_stream_open_plain(chain->part_zip, index, &chain->part_index, &error);

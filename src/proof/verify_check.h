@@ -55,6 +55,9 @@ struct run {
 	size_t receipt_count;
 	struct arena receipt_arena;
 	int64_t next_progress_us;
+	uint64_t progress_done, progress_total; /* as they were told last */
+	struct beside *beside;                  /* checks the parts meanwhile; NULL: nobody does */
+	struct arena part_arena;                /* what inputs point to that it has checked */
 	bool development, non_qualified;        /* such timestamps were seen */
 	bool unknown_signer, unknown_authority; /* some led to no root */
 	uint64_t vague_timestamps;              /* without an accuracy */
@@ -218,6 +221,19 @@ int verify_open_zip(const struct input *input, struct zip_reader **ret_zip, stru
 int verify_archive(struct run *run, struct input *input) MUST_CHECK;
 int verify_part(struct run *run, struct input *input) MUST_CHECK;
 int verify_record(struct run *run, struct input *input) MUST_CHECK;
+
+/* Checks one input: what cannot be read says nothing of the others. */
+int verify_one(struct run *run, struct input *input, int (*check)(struct run *, struct input *))
+	MUST_CHECK;
+
+/* ---- parts beside the archive (verify_beside.c) ---- */
+
+/* False: they are to be checked before it. */
+bool verify_beside_begin(struct run *run) MUST_CHECK;
+/* Waits until a part is checked. 0, or what verify_progress says. */
+int verify_beside_wait(struct run *run, const struct input *input) MUST_CHECK;
+/* Before anything but an archive is checked; `status`: how that went, not 0 ends the others. */
+int verify_beside_end(struct run *run, int status) MUST_CHECK;
 
 /* ---- containers (verify_bundle.c) ---- */
 

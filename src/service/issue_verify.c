@@ -41,7 +41,7 @@ static int verify(const struct question *question, bool by_authorities, struct e
 {
 	struct trust_roots roots = {.signers = roots_of(&question->signers)};
 	struct verify_options options = {
-		.progress = tell, .progress_context = question->work, .stop_early = true};
+		.progress = tell, .progress_context = question->work, .beside = true, .stop_early = true};
 	struct verify_result found;
 	if (by_authorities)
 		roots.timestamps = roots_of(&question->timestamps);
