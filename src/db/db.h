@@ -159,7 +159,8 @@ void db_keep_to_shard(struct db_connection *connection, int64_t account);
 /* Durable on return, and replicated where asked for. ERR_UNKNOWN_OUTCOME: nobody knows. */
 int db_commit(struct db_connection *connection, struct error *error) MUST_CHECK;
 /* What stays the same for as long as nobody writes: neither by this connection, nor by another one
- * that has committed. In a write transaction of the embedded engine alone. */
+ * that has committed. Changes of the schema do not count. In a write transaction of the embedded
+ * engine alone. */
 struct db_written {
 	int64_t here, elsewhere;
 };

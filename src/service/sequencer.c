@@ -7,27 +7,25 @@
 
 /* ---- the queue ---- */
 
-/* As long as polling threads are at requests, a batch does not begin with less: each costs a commit
- * and a wake-up. Whoever waits for its answer waits for such a thread anyway. */
+/* What comes in one turn of a polling thread is gathered, since a small batch costs a commit and a
+ * wake-up, too; but no more than this, and no longer than to the end of the turn: a batch is due
+ * then, even while the next turn goes on. */
 #define GATHERED 128
-
-static bool is_batch(const struct sequencer *sequencer)
-{
-	size_t length = sequencer->waiting.length;
-	return length >= GATHERED || (length > 0 && atomic_load(&sequencer->registrar->coming) == 0);
-}
 
 bool sequencer_add(struct sequencer *sequencer, struct pending_registration *pending)
 {
 	uint64_t account = (uint64_t)pending->registration.account;
 	pthread_mutex_lock(&sequencer->mutex);
 	bool refused = sequencer->stopping || !turns_has_room(&sequencer->waiting, account, QUEUE_MAX);
-	bool was_batch = is_batch(sequencer);
+	bool was_due = sequencer->due;
 	if (!refused)
 		turns_add(&sequencer->waiting, &pending->turn, account);
-	bool becomes_one = !was_batch && is_batch(sequencer);
+	if (!refused &&
+	    (sequencer->waiting.length >= GATHERED || atomic_load(&sequencer->registrar->coming) == 0))
+		sequencer->due = true;
+	bool becomes_due = !was_due && sequencer->due;
 	pthread_mutex_unlock(&sequencer->mutex);
-	if (becomes_one)
+	if (becomes_due)
 		pthread_cond_signal(&sequencer->arrived);
 	return !refused;
 }
@@ -35,9 +33,10 @@ bool sequencer_add(struct sequencer *sequencer, struct pending_registration *pen
 void sequencer_go_on(struct sequencer *sequencer)
 {
 	pthread_mutex_lock(&sequencer->mutex);
-	bool any = is_batch(sequencer);
+	bool becomes_due = !sequencer->due && sequencer->waiting.length > 0;
+	sequencer->due = sequencer->due || becomes_due;
 	pthread_mutex_unlock(&sequencer->mutex);
-	if (any)
+	if (becomes_due)
 		pthread_cond_signal(&sequencer->arrived);
 }
 
@@ -102,9 +101,10 @@ static bool take_batch(struct sequencer *sequencer)
 {
 	sequencer->count = 0;
 	pthread_mutex_lock(&sequencer->mutex);
-	while (!is_batch(sequencer) && !sequencer->stopping)
+	while (!sequencer->due && !sequencer->stopping)
 		pthread_cond_wait(&sequencer->arrived, &sequencer->mutex);
 	take_waiting(sequencer, NULL, 0);
+	sequencer->due = sequencer->waiting.length > 0;
 	pthread_mutex_unlock(&sequencer->mutex);
 	return sequencer->count > 0;
 }
@@ -116,6 +116,7 @@ void sequencer_grow_batch(struct registration_batch *batch, const int64_t *accou
 	struct sequencer *sequencer = batch->context;
 	pthread_mutex_lock(&sequencer->mutex);
 	take_waiting(sequencer, accounts, account_count);
+	sequencer->due = sequencer->due && sequencer->waiting.length > 0;
 	pthread_mutex_unlock(&sequencer->mutex);
 	batch->count = sequencer->count;
 	batch->clock = service_clock(sequencer->registrar->service);

@@ -218,10 +218,8 @@ static void what_comes_together_makes_one_batch(void **state)
 {
 	struct fixture *fixture = start(false);
 	registrations_come(&fixture->service);
-	registrations_come(&fixture->service);
 	for (int i = 0; i < GATHERED - 1; i++)
 		submit(fixture, i % 6);
-	registrations_came(&fixture->service);
 	assert_int_equal(seen.begun, 0);
 	registrations_came(&fixture->service);
 	wait_until(&seen.done, GATHERED - 1);
@@ -234,6 +232,23 @@ static void what_comes_together_makes_one_batch(void **state)
 	submit(fixture, 1);
 	registrations_came(&fixture->service);
 	wait_until(&seen.done, 2 * GATHERED);
+	stop(fixture);
+}
+
+/* A polling thread that goes from turn to turn without a pause holds up nobody. */
+static void what_a_turn_brought_does_not_wait_for_the_next(void **state)
+{
+	struct fixture *fixture = start(false);
+	close_gate(true);
+	submit(fixture, 1);
+	wait_until(&seen.begun, 1);
+	registrations_come(&fixture->service);
+	submit(fixture, 1);
+	registrations_came(&fixture->service);
+	registrations_come(&fixture->service);
+	close_gate(false);
+	wait_until(&seen.done, 2);
+	registrations_came(&fixture->service);
 	stop(fixture);
 }
 
@@ -475,6 +490,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_waits_makes_one_batch),
 		cmocka_unit_test(what_comes_together_makes_one_batch),
+		cmocka_unit_test(what_a_turn_brought_does_not_wait_for_the_next),
 		cmocka_unit_test(who_comes_last_is_answered_at_the_end),
 		cmocka_unit_test(sharded_it_makes_one_for_each_account),
 		cmocka_unit_test(what_settings_say_later_is_nothing_to_it),
