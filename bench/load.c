@@ -1,18 +1,22 @@
-/* A load generator for HTTP/1.1 that costs little itself: one thread, epoll, a closed loop on N
- * connections, requests composed beforehand with only what must differ written in place.
+/* A load generator for HTTP/1.1 that costs little itself: one thread, epoll, N connections,
+ * requests composed beforehand with only what must differ written in place.
  *
- *     bench-load --url http://127.0.0.1:8080/v1/events [--connections N]
+ *     bench-load --url http://127.0.0.1:8080/v1/events [--connections N] [--rate N]
  *                [--seconds S | --requests N] [--keys-file FILE] [--payload-bytes N]
  *                [--method POST|GET] [--json]
  *
  * A key of the file (one a line) goes with each request in turn. Every POST has a client_ref and
- * content of its own. Latency is from handing a request to the kernel to the end of its answer. */
+ * content of its own. In a closed loop each connection sends when it was answered, and latency is
+ * from handing a request to the kernel to the end of its answer. With a rate requests are due at
+ * equal distances, whatever became of those before, and latency is from when a request was due: who
+ * waits for a free connection waits, too. SIGTERM ends the run early. */
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,8 +29,9 @@
 #include "histogram.h"
 
 static const char usage[] =
-	"bench-load --url URL [OPTIONS]   load an HTTP/1.1 service in a closed loop\n\n"
+	"bench-load --url URL [OPTIONS]   load an HTTP/1.1 service\n\n"
 	"  --connections N     keep-alive connections (1)\n"
+	"  --rate N            requests due a second, answered or not; without it a closed loop\n"
 	"  --seconds S         how long, or\n"
 	"  --requests N        how many requests\n"
 	"  --keys-file FILE    API keys, one a line; a request takes the next one\n"
@@ -51,12 +56,13 @@ struct request_template {
 
 struct connection {
 	int descriptor;
-	int64_t sent_ns;    /* 0: nothing is under way */
+	int64_t from_ns;    /* what its latency is counted from; 0: nothing is under way */
 	size_t head_size;   /* bytes in head */
 	uint64_t body_left; /* of an answer whose head is complete */
 	int status;         /* 0: the head is not complete */
 	bool closing;       /* the server said so */
-	char *unsent;       /* rest of a request that the socket did not take */
+	struct connection *next_idle;
+	char *unsent; /* rest of a request that the socket did not take */
 	size_t unsent_size, unsent_done;
 	char head[HEAD_SIZE];
 };
@@ -64,7 +70,7 @@ struct connection {
 static const char *url, *method = "POST", *keys_path;
 static unsigned connection_count = 1;
 static uint64_t requests_max = UINT64_MAX;
-static double seconds = 5;
+static double seconds = 5, rate; /* 0: a closed loop */
 static size_t payload_size = 200;
 static bool json;
 
@@ -72,14 +78,16 @@ static char host[256], port[16], path[1024];
 static struct addrinfo *address;
 static struct request_template *templates;
 static size_t template_count;
-static struct connection *connections;
+static struct connection *connections, *idle;
 static int poller;
 
 static struct histogram latencies;
 static uint64_t statuses[STATUS_COUNT];
 static uint64_t started, finished, broken, reconnected;
 static uint64_t random_state[2];
+static int64_t begin_ns;
 static bool stopping;
+static volatile sig_atomic_t told_to_stop;
 
 static void fail(const char *what)
 {
@@ -209,7 +217,7 @@ static void reconnect(struct connection *connection)
 	connection->head_size = connection->unsent_size = connection->unsent_done = 0;
 	connection->status = 0;
 	connection->closing = false;
-	connection->sent_ns = 0;
+	connection->from_ns = 0;
 	connect_one(connection);
 }
 
@@ -225,11 +233,23 @@ static void keep_unsent(struct connection *connection, const char *data, size_t 
 	watch(connection, EPOLL_CTL_MOD, EPOLLIN | EPOLLOUT);
 }
 
+/* With a rate: when the request that comes next is due. */
+static int64_t next_due_ns(void)
+{
+	return begin_ns + (int64_t)((double)started * 1e9 / rate);
+}
+
 static void send_next(struct connection *connection, int64_t now_ns)
 {
-	connection->sent_ns = 0;
+	connection->from_ns = 0;
 	if (stopping || started >= requests_max) {
 		stopping = true;
+		return;
+	}
+	int64_t from_ns = rate > 0 ? next_due_ns() : now_ns;
+	if (from_ns > now_ns) {
+		connection->next_idle = idle;
+		idle = connection;
 		return;
 	}
 	struct request_template *template = &templates[started++ % template_count];
@@ -239,7 +259,7 @@ static void send_next(struct connection *connection, int64_t now_ns)
 		put_hex(template->reference + 16, random_state[1]);
 		put_hex(template->order, value);
 	}
-	connection->sent_ns = now_ns;
+	connection->from_ns = from_ns;
 	ssize_t sent = send(connection->descriptor, template->text, template->size, MSG_NOSIGNAL);
 	if (sent < 0)
 		sent = 0; /* the next read or write on it tells why */
@@ -259,7 +279,7 @@ static void send_rest(struct connection *connection)
 
 static void break_off(struct connection *connection)
 {
-	bool under_way = connection->sent_ns != 0;
+	bool under_way = connection->from_ns != 0;
 	if (under_way)
 		broken++;
 	reconnect(connection);
@@ -297,7 +317,7 @@ static void complete(struct connection *connection)
 	connection->status = 0;
 	if (status < 200) /* an interim answer: the real one follows */
 		return;
-	histogram_add(&latencies, now_ns - connection->sent_ns);
+	histogram_add(&latencies, now_ns - connection->from_ns);
 	statuses[status]++;
 	finished++;
 	if (connection->closing)
@@ -348,25 +368,65 @@ static void receive(struct connection *connection)
 
 /* ---- the run ---- */
 
-static void run(void)
+static void tell_to_stop(int number)
+{
+	told_to_stop = number;
+}
+
+static void send_due(int64_t now_ns)
+{
+	while (idle && !stopping && (started >= requests_max || next_due_ns() <= now_ns)) {
+		struct connection *connection = idle;
+		idle = connection->next_idle;
+		send_next(connection, now_ns);
+	}
+}
+
+static void wait_and_receive(int64_t now_ns)
 {
 	struct epoll_event events[256];
-	int64_t begin_ns = bench_now_ns(), end_ns = begin_ns + (int64_t)(seconds * 1e9);
+	struct timespec patience = {.tv_sec = 1};
+	int64_t left_ns = idle && !stopping ? next_due_ns() - now_ns : INT64_MAX;
+	if (left_ns < 1000000000)
+		patience = (struct timespec){.tv_nsec = left_ns > 0 ? left_ns : 0};
+	int count = epoll_pwait2(poller, events, 256, &patience, NULL);
+	for (int i = 0; i < count; i++) {
+		struct connection *connection = events[i].data.ptr;
+		if (events[i].events & EPOLLOUT)
+			send_rest(connection);
+		if (events[i].events & ~(uint32_t)EPOLLOUT)
+			receive(connection);
+	}
+}
+
+/* What was due until now is sent all the same. */
+static void end_early(int64_t now_ns)
+{
+	told_to_stop = 0;
+	if (rate > 0)
+		requests_max = (uint64_t)((double)(now_ns - begin_ns) * rate / 1e9);
+	else
+		stopping = true;
+}
+
+static void run(void)
+{
+	begin_ns = bench_now_ns();
 	int64_t now_ns = begin_ns, progress_ns = begin_ns;
+	int64_t end_ns = begin_ns + (int64_t)(seconds * 1e9);
 	uint64_t progress = 0;
+	if (rate > 0 && requests_max == UINT64_MAX)
+		requests_max = (uint64_t)(rate * seconds);
 	for (unsigned i = 0; i < connection_count; i++)
 		send_next(&connections[i], begin_ns);
 	while (finished + broken < started || !stopping) {
-		int count = epoll_wait(poller, events, 256, 1000);
-		for (int i = 0; i < count; i++) {
-			struct connection *connection = events[i].data.ptr;
-			if (events[i].events & EPOLLOUT)
-				send_rest(connection);
-			if (events[i].events & ~(uint32_t)EPOLLOUT)
-				receive(connection);
-		}
+		wait_and_receive(now_ns);
 		now_ns = bench_now_ns();
-		if (now_ns >= end_ns)
+		if (told_to_stop)
+			end_early(now_ns);
+		if (rate > 0)
+			send_due(now_ns);
+		else if (now_ns >= end_ns)
 			stopping = true;
 		if (finished != progress) {
 			progress = finished;
@@ -382,16 +442,18 @@ static void print_result(void)
 {
 	double p50 = histogram_quantile_us(&latencies, 0.5);
 	double p99 = histogram_quantile_us(&latencies, 0.99);
+	double p999 = histogram_quantile_us(&latencies, 0.999);
 	double max = (double)latencies.max_ns / 1000;
 	uint64_t unfinished = started - finished - broken;
-	printf(json ? "{\"requests\": %llu, \"seconds\": %.3f, \"rate\": %.1f, \"p50_us\": %.1f, "
-	              "\"p99_us\": %.1f, \"max_us\": %.1f, \"broken\": %llu, \"unfinished\": %llu, "
-	              "\"reconnected\": %llu, \"status\": {"
-	            : "%llu requests in %.3f s: %.1f/s; latency p50 %.1f µs, p99 %.1f µs, max %.1f µs; "
-	              "%llu broken, %llu unfinished, %llu reconnected; status",
-	       (unsigned long long)finished, seconds, (double)finished / seconds, p50, p99, max,
-	       (unsigned long long)broken, (unsigned long long)unfinished,
-	       (unsigned long long)reconnected);
+	printf(
+		json ? "{\"requests\": %llu, \"seconds\": %.3f, \"rate\": %.1f, \"p50_us\": %.1f, "
+			   "\"p99_us\": %.1f, \"p999_us\": %.1f, \"max_us\": %.1f, \"broken\": %llu, "
+			   "\"unfinished\": %llu, \"reconnected\": %llu, \"status\": {"
+			 : "%llu requests in %.3f s: %.1f/s; latency p50 %.1f µs, p99 %.1f µs, p99.9 %.1f µs, "
+			   "max %.1f µs; %llu broken, %llu unfinished, %llu reconnected; status",
+		(unsigned long long)finished, seconds, (double)finished / seconds, p50, p99, p999, max,
+		(unsigned long long)broken, (unsigned long long)unfinished,
+		(unsigned long long)reconnected);
 	const char *comma = "";
 	for (int i = 0; i < STATUS_COUNT; i++)
 		if (statuses[i]) {
@@ -406,6 +468,7 @@ static void read_options(int count, char **arguments)
 {
 	static const struct option options[] = {{"url", required_argument, NULL, 'u'},
 	                                        {"connections", required_argument, NULL, 'c'},
+	                                        {"rate", required_argument, NULL, 'r'},
 	                                        {"seconds", required_argument, NULL, 's'},
 	                                        {"requests", required_argument, NULL, 'n'},
 	                                        {"keys-file", required_argument, NULL, 'k'},
@@ -418,6 +481,7 @@ static void read_options(int count, char **arguments)
 		switch (option) {
 		case 'u': url = optarg; break;
 		case 'c': connection_count = (unsigned)atoi(optarg); break;
+		case 'r': rate = atof(optarg); break;
 		case 's': seconds = atof(optarg); break;
 		case 'n':
 			requests_max = strtoull(optarg, NULL, 10);
@@ -430,8 +494,8 @@ static void read_options(int count, char **arguments)
 		case 'h': puts(usage); exit(0);
 		default: exit(2);
 		}
-	if (!url || optind != count || connection_count < 1 || connection_count > CONNECTIONS_MAX ||
-	    payload_size > PAYLOAD_MAX)
+	if (!url || optind != count || rate < 0 || connection_count < 1 ||
+	    connection_count > CONNECTIONS_MAX || payload_size > PAYLOAD_MAX)
 		fail("options; see the head of bench/load.c");
 }
 
@@ -448,6 +512,7 @@ int main(int count, char **arguments)
 		fail("start");
 	for (unsigned i = 0; i < connection_count; i++)
 		connect_one(&connections[i]);
+	signal(SIGTERM, tell_to_stop);
 	run();
 	print_result();
 	return finished && !broken && finished == started ? 0 : 1;

@@ -36,12 +36,17 @@ def run_json(command, good=(0,)):
     return json.loads(done.stdout)
 
 
-def load(options, port, connections, keys=None, seconds=None, requests=None):
+def load_command(options, port, connections, keys=None, seconds=None, requests=None, rate=None):
     command = [tool(options, "bench-load"), "--url", f"http://127.0.0.1:{port}/v1/events",
                "--connections", str(connections), "--payload-bytes", str(PAYLOAD_BYTES), "--json"]
     command += ["--keys-file", keys] if keys else []
-    command += ["--requests", str(requests)] if requests else ["--seconds", str(seconds)]
-    result = run_json(command)
+    command += ["--rate", str(rate)] if rate else []
+    return command + (["--requests", str(requests)] if requests else ["--seconds", str(seconds)])
+
+
+def load(*what, **more):
+    """What load_command takes."""
+    result = run_json(load_command(*what, **more))
     if set(result["status"]) != {"201"}:
         sys.exit(f"bench: not every request was answered 201: {result}")
     return result

@@ -14,9 +14,9 @@
 
 #include <cmocka.h>
 
+#include "chains.h"
 #include "office.h"
 #include "service/seal_round.h"
-#include "store/internal.h"
 #include "store/usage/totals.h"
 
 #define BATCH 1000
@@ -100,42 +100,6 @@ static void forget_peak(void)
 	}
 }
 
-static void run(const char *sql)
-{
-	struct db_connection *writer = db_take_writer(office.service.store->db);
-	check(db_begin(writer, &error));
-	check(db_run(writer, sql, &error));
-	check(db_commit(writer, &error));
-	db_give(writer);
-}
-
-/* Copies of the sample's account and channel: numbers behind their own. */
-static void add_channels(long count, long accounts)
-{
-	static const char *const copies[] = {
-		"INSERT INTO accounts (account, account_id, name, created_at, active_at, balance,"
-		" last_entry) SELECT account + n, substr(account_id, 1, 8) || n, name, created_at,"
-		" active_at, balance, last_entry FROM accounts, numbers WHERE n < each",
-		"INSERT INTO channels SELECT account + n % each, channel + n, substr(channel_id, 1, 8) || n, created_at, suspended,"
-		" config_version FROM channels, numbers",
-		"INSERT INTO channel_configs SELECT account + n % each, channel + n, version, sealed_at, modality,"
-		" name, description, declarant, supplementary_info, config_hash"
-		" FROM channel_configs, numbers",
-		"INSERT INTO chains (account, chain, created_at, genesis_hash, last_chain_hash)"
-		" SELECT account + n % each, chain + 2 * n, created_at, genesis_hash, last_chain_hash"
-		" FROM chains, numbers",
-	};
-	char sql[1024];
-	snprintf(sql, sizeof sql,
-	         "CREATE TABLE numbers AS WITH RECURSIVE more(n) AS (SELECT 1 UNION ALL"
-	         " SELECT n + 1 FROM more WHERE n < %ld) SELECT n, %ld AS each FROM more",
-	         count - 1, accounts);
-	run(sql);
-	for (size_t i = 0; i < sizeof copies / sizeof *copies && count > 1; i++)
-		run(copies[i]);
-	run("DROP TABLE numbers");
-}
-
 static void register_in_each(long count, long accounts)
 {
 	static struct registration items[BATCH];
@@ -213,7 +177,8 @@ int main(int argc, char **argv)
 	if (office_start_signer(NULL) != 0)
 		return 2;
 	office_open(&office, MODALITY_HASH_ONLY, INT64_C(1) << 40);
-	add_channels(count, accounts);
+	chains_copy(office.service.store, office.sample.account, office.sample.channel, count,
+	            accounts);
 	register_in_each(count, accounts);
 	struct sealing sealing;
 	check(sealing_init(&sealing, &office.service));

@@ -2,19 +2,23 @@
  *
  * usage: bench-store DIRECTORY CHAINS BATCH BATCHES [STEPS]
  *        bench-store --fill FILE EVENTS
+ *        bench-store --chains FILE CHAINS
  * Registers BATCHES batches of BATCH events with 200-byte payloads and random client_refs over
  * CHAINS live chains, each batch durable, and repeats that STEPS times to show how the rate holds
  * as the store grows. One line per step. With --fill the store is one that a service made, which is
- * stopped, and the events are spread over the live keys that registered there before. */
+ * stopped, and the events are spread over the live keys that registered there before. With --chains
+ * copies of its last channel are added, ten of an account, and each gets one event. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "chains.h"
 #include "sample.h"
 #include "store/internal.h"
 
 #define BATCH_MAX 1024
-#define CHAINS_MAX 16384
+#define CHAINS_MAX 131072
+#define CHAINS_EACH 10 /* account */
 #define FILL_BATCH 256
 #define PAYLOAD_SIZE (sizeof payload - 1)
 
@@ -65,7 +69,15 @@ static void find_holders(struct store *store)
 	db_give(reader);
 }
 
-static void register_batch(struct store *store, size_t batch)
+static const struct holder *random_holder(const uint8_t random[4])
+{
+	uint32_t number;
+	memcpy(&number, random, sizeof number);
+	return &holders[number % holder_count];
+}
+
+/* From the holders behind `first`, or from any. */
+static void register_batch(struct store *store, const struct holder *first, size_t batch)
 {
 	static struct registration items[BATCH_MAX];
 	static struct registration *pointers[BATCH_MAX];
@@ -78,7 +90,7 @@ static void register_batch(struct store *store, size_t batch)
 		uint8_t random[16];
 		random_bytes(random, sizeof random);
 		hex_encode(random, sizeof random, refs[i]);
-		const struct holder *holder = &holders[(size_t)(random[0] << 8 | random[1]) % holder_count];
+		const struct holder *holder = first ? first + i : random_holder(random);
 		items[i] = (struct registration){
 			.account = holder->account,
 			.channel = holder->channel,
@@ -108,7 +120,7 @@ static int64_t register_batches(struct store *store, size_t batch, long batches)
 {
 	int64_t start_us = clock_monotonic_us();
 	for (long i = 0; i < batches; i++)
-		register_batch(store, batch);
+		register_batch(store, NULL, batch);
 	return clock_monotonic_us() - start_us;
 }
 
@@ -138,6 +150,36 @@ static int fill(const char *file, long events)
 	return 0;
 }
 
+static void copy_last_channel(struct store *store, long chains)
+{
+	struct error error;
+	error_clear(&error);
+	struct db_connection *reader = db_take_reader(store->db);
+	struct db_query *query = db_query(
+		reader,
+		"SELECT account, channel FROM channels ORDER BY account DESC, channel DESC LIMIT 1");
+	int64_t account = db_step(query) ? db_integer(query, 0) : 0;
+	int64_t channel = account ? db_integer(query, 1) : 0;
+	check(db_end(query, &error), &error);
+	db_give(reader);
+	long accounts = chains / CHAINS_EACH + 1;
+	chains_copy(store, account, channel, chains + 1, accounts);
+	for (long n = 1; n <= chains; n++)
+		holders[holder_count++] = (struct holder){account + n % accounts, channel + n, channel + n};
+}
+
+static int add_chains(const char *file, long chains)
+{
+	struct store *store = open_store(file, false);
+	copy_last_channel(store, chains);
+	for (size_t i = 0; i < holder_count; i += FILL_BATCH)
+		register_batch(store, &holders[i],
+		               holder_count - i < FILL_BATCH ? holder_count - i : FILL_BATCH);
+	printf("{\"chains\": %zu}\n", holder_count);
+	store_close(store);
+	return 0;
+}
+
 static int measure(const char *directory, size_t chains, size_t batch, long batches, long steps)
 {
 	char file[2048];
@@ -159,9 +201,12 @@ int main(int argc, char **argv)
 {
 	if (argc == 4 && strcmp(argv[1], "--fill") == 0)
 		return fill(argv[2], atol(argv[3]));
+	if (argc == 4 && strcmp(argv[1], "--chains") == 0 && atol(argv[3]) <= CHAINS_MAX)
+		return add_chains(argv[2], atol(argv[3]));
 	if (argc < 5) {
 		fprintf(stderr, "usage: bench-store DIRECTORY CHAINS BATCH BATCHES [STEPS]\n"
-		                "       bench-store --fill FILE EVENTS\n");
+		                "       bench-store --fill FILE EVENTS\n"
+		                "       bench-store --chains FILE CHAINS\n");
 		return 2;
 	}
 	size_t chains = (size_t)atol(argv[2]);
