@@ -40,6 +40,17 @@ bool durable_sync_data(int descriptor)
 	return fdatasync(descriptor) == 0 && durable_still_works(descriptor);
 }
 
+bool durable_write_out(int descriptor, off_t offset, off_t size)
+{
+	int result;
+	do
+		result = sync_file_range(descriptor, offset, size,
+		                         SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE |
+		                             SYNC_FILE_RANGE_WAIT_AFTER);
+	while (result != 0 && errno == EINTR);
+	return result == 0;
+}
+
 /* ---- names ---- */
 
 /* The directory that `path` lies in. */

@@ -25,6 +25,12 @@
 /* Syncs an open file or directory; of a file its bytes and size alone. False and errno. */
 bool durable_sync_open(int descriptor) MUST_CHECK;
 bool durable_sync_data(int descriptor) MUST_CHECK;
+/* Writes a part of an open file to the disk, and waits until it is there, without being a sync: who
+ * does so as a large file grows leaves little to its sync, behind which others' would wait. False
+ * and errno: as after a sync that failed, which a later one may not tell of again. */
+bool durable_write_out(int descriptor, off_t offset, off_t size) MUST_CHECK;
+/* What is written out at a time of a file that grows. */
+#define DURABLE_PIECE ((off_t)1 << 20)
 /* Whether what a good sync reported of something beside `descriptor`, on its file system, may be
  * believed: that file system has not given up (false and errno) when this is called, after the
  * sync. True of one that cannot be asked. */

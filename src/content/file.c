@@ -42,6 +42,7 @@ struct file_store {
 struct file_writer {
 	struct content_writer base;
 	int descriptor;
+	off_t size, written_out;
 	char name[INCOMING_NAME_SIZE]; /* empty once renamed */
 };
 
@@ -202,10 +203,17 @@ static int file_write_begin(struct content_store *base, struct content_writer **
 static int file_write(struct content_writer *base, const void *data, size_t size,
                       struct error *error)
 {
-	const struct file_writer *writer = (const struct file_writer *)base;
-	return file_write_all(writer->descriptor, slice_make(data, size))
-	           ? OK
-	           : fail(error, "writing", errno);
+	struct file_writer *writer = (struct file_writer *)base;
+	if (!file_write_all(writer->descriptor, slice_make(data, size)))
+		return fail(error, "writing", errno);
+	writer->size += (off_t)size;
+	off_t more = writer->size - writer->written_out;
+	if (more < DURABLE_PIECE)
+		return OK;
+	if (!durable_write_out(writer->descriptor, writer->written_out, more))
+		return fail(error, "writing out", errno);
+	writer->written_out = writer->size;
+	return OK;
 }
 
 /* Opens the directory in which an object is to have its last part as a name. -1 and errno. */

@@ -40,6 +40,8 @@ int __wrap_renameat(int from, const char *old, int to, const char *name);
 int __wrap_mkdirat(int directory, const char *name, mode_t mode);
 int __wrap_openat64(int directory, const char *name, int flags, mode_t mode);
 ssize_t __wrap_write(int descriptor, const void *data, size_t size);
+int __real_sync_file_range(int descriptor, off_t offset, off_t size, unsigned flags);
+int __wrap_sync_file_range(int descriptor, off_t offset, off_t size, unsigned flags);
 
 /* Where a descriptor leads, below the store. */
 static const char *place(int descriptor)
@@ -101,6 +103,13 @@ int __wrap_openat64(int directory, const char *name, int flags, mode_t mode)
 ssize_t __wrap_write(int descriptor, const void *data, size_t size)
 {
 	return watching && step("write", descriptor, NULL) ? -1 : __real_write(descriptor, data, size);
+}
+
+int __wrap_sync_file_range(int descriptor, off_t offset, off_t size, unsigned flags)
+{
+	return step("write out", descriptor, NULL)
+	           ? -1
+	           : __real_sync_file_range(descriptor, offset, size, flags);
 }
 
 static void watch(int number, int with)
@@ -192,6 +201,18 @@ static void test_order(void **state)
 	                           "fsync TEMPORARY\n"
 	                           "rename /event/aa two\n"
 	                           "fsync /event/aa\n");
+}
+
+/* A large one is on the disk before its sync, which others' syncs would wait for; a sync might not
+ * tell of what failed then. */
+static void test_large_ones_are_written_out(void **state)
+{
+	watch(0, 0);
+	assert_int_equal(put(*state, "event/aa/large", 4 << 20, NULL), 0);
+	assert_non_null(strstr(steps, "write out TEMPORARY\nfsync TEMPORARY\n"));
+	watch(18, EIO); /* behind create and 16 writes */
+	assert_int_equal(put(*state, "event/aa/other", 4 << 20, NULL), ERR_IO);
+	assert_non_null(strstr(steps, "write out"));
 }
 
 /* Directories that a killed process made and did not sync are synced before they are relied on:
@@ -485,6 +506,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_order, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_finished_files, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_reading_now, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_large_ones_are_written_out, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_found_directories_are_synced, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_every_step_failing, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_rights, set_up, tear_down),
