@@ -11,7 +11,7 @@
  * - a REGISTRAR, one for each sequencer: on the server its transactions run beside the writer's,
  *   so whoever reads and changes what registration changes locks the account's row first;
  * - READERS: a consistent view from db_begin on.
- * On SQLite registrar and writer are one connection, which also checkpoints.
+ * On SQLite registrar and writer are one connection.
  *
  * A connection is used by one thread at a time. Statements are prepared once per connection and
  * cached by the address of their text, so texts must be string literals.

@@ -78,13 +78,22 @@ static int run(struct sqlite_connection *connection, const char *sql)
 	return OK;
 }
 
-int sqlite_connection_open(struct sqlite_db *db, struct sqlite_connection *connection, bool writer,
-                           struct error *error)
+static int flags_of(enum sqlite_role role)
+{
+	switch (role) {
+	case SQLITE_WRITER: return SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
+	case SQLITE_MOVER: return SQLITE_OPEN_READWRITE;
+	case SQLITE_READER: break;
+	}
+	return SQLITE_OPEN_READONLY;
+}
+
+int sqlite_connection_open(struct sqlite_db *db, struct sqlite_connection *connection,
+                           enum sqlite_role role, struct error *error)
 {
 	connection->base.db = &db->base;
-	connection->writer = writer;
-	int flags = (writer ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY) |
-	            SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW;
+	connection->writer = role == SQLITE_WRITER;
+	int flags = flags_of(role) | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW;
 	const char *vfs = sqlite_vfs();
 	if (!vfs)
 		return error_cause(error, ERR_NO_MEMORY, "SQLite does not start");
@@ -96,12 +105,16 @@ int sqlite_connection_open(struct sqlite_db *db, struct sqlite_connection *conne
 	sqlite3_busy_timeout(connection->sqlite, BUSY_PATIENCE_MS);
 	char pragmas[256];
 	snprintf(pragmas, sizeof pragmas, "PRAGMA cache_size=-%d; PRAGMA temp_store=MEMORY;",
-	         writer ? WRITER_CACHE_KIB : READER_CACHE_KIB);
+	         role == SQLITE_WRITER ? WRITER_CACHE_KIB : READER_CACHE_KIB);
 	run(connection, pragmas);
-	if (writer) {
+	if (role == SQLITE_WRITER) {
 		run(connection, "PRAGMA synchronous=FULL; PRAGMA journal_mode=WAL;"
 		                "PRAGMA wal_autocheckpoint=0; PRAGMA journal_size_limit=67108864;");
 		sqlite_watch_log(db);
+	} else if (role == SQLITE_MOVER) {
+		/* Reading opens the log. */
+		run(connection, "PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=0;"
+		                "PRAGMA schema_version;");
 	}
 	return db_report(&connection->base, error);
 }
@@ -111,7 +124,7 @@ int sqlite_reader_open(struct sqlite_connection *connection)
 	struct sqlite_db *db = sqlite_db(connection->base.db);
 	int result = connection->base.failure;
 	if (!result)
-		result = sqlite_connection_open(db, connection, false, NULL);
+		result = sqlite_connection_open(db, connection, SQLITE_READER, NULL);
 	if (!result && db->has_schema)
 		result = sqlite_add_arrivals(connection);
 	if (result) {

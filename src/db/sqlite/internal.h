@@ -1,7 +1,8 @@
 /* Shared by the files of the embedded store's driver alone.
  *
- * SQLite 3.40 can corrupt its log when two connections write or checkpoint at once: so exactly one
- * connection does both, the others are read-only, and automatic checkpoints are off. */
+ * One connection writes, and only it and the one that moves the log (log_mover.c) checkpoint, never
+ * at once. SQLite 3.40 can corrupt its log when that begins anew while a checkpoint begins: so a
+ * reader keeps it from that meanwhile. All others are read-only, automatic checkpoints are off. */
 #ifndef DB_SQLITE_INTERNAL_H
 #define DB_SQLITE_INTERNAL_H
 
@@ -35,10 +36,24 @@ struct sqlite_connection {
 	struct sqlite_connection *next_free;
 };
 
+/* Who moves the log into the file, beside the writer; all under the mutex of the database. */
+struct log_mover {
+	struct sqlite_connection connection;
+	struct sqlite_connection guard; /* reads, so that the log does not begin anew */
+	pthread_t thread;
+	pthread_cond_t changed;
+	bool started, stopping;
+	bool wanted;        /* it works, or is about to */
+	bool rest_left;     /* it is done, and the writer moves what has come since */
+	int result;         /* of its last work, until it is told */
+	struct error error; /* of that */
+};
+
 struct sqlite_db {
 	struct db base;
 	char path[PATH_MAX];
 	int lock_file;
+	int file; /* the file itself, to pace what is moved into it */
 	pthread_mutex_t mutex;
 	pthread_cond_t turn_changed;
 	uint64_t next_ticket; /* the writer is given in order of arrival */
@@ -49,8 +64,11 @@ struct sqlite_db {
 	struct sqlite_connection readers[READER_COUNT]; /* each opened at its first use */
 	struct sqlite_connection *free_readers;
 	int readers_taken;
-	int log_pages;   /* in the log after the last commit */
-	int moved_pages; /* of them already moved into the file */
+	int log_pages;      /* in the log after the last commit */
+	int moved_pages;    /* of them already moved into the file; never fewer than that are */
+	int tried_pages;    /* of them there when it was last tried, whether readers need them still */
+	unsigned log_turns; /* how often it began anew */
+	struct log_mover mover;
 };
 
 static inline struct sqlite_db *sqlite_db(struct db *db)
@@ -74,8 +92,9 @@ static inline struct sqlite_connection *connection_of(struct sqlite_query *query
 }
 
 /* ---- connection.c ---- */
-int sqlite_connection_open(struct sqlite_db *db, struct sqlite_connection *connection, bool writer,
-                           struct error *error) MUST_CHECK;
+enum sqlite_role { SQLITE_READER, SQLITE_WRITER, SQLITE_MOVER };
+int sqlite_connection_open(struct sqlite_db *db, struct sqlite_connection *connection,
+                           enum sqlite_role role, struct error *error) MUST_CHECK;
 /* A reader's first use: fails as its queries do, and is tried again by the next. */
 int sqlite_reader_open(struct sqlite_connection *connection) MUST_CHECK;
 void sqlite_connection_close(struct sqlite_connection *connection);
@@ -96,10 +115,15 @@ int sqlite_run(struct db_connection *connection, const char *sql, struct error *
 int sqlite_make_files_durable(struct sqlite_db *db, struct error *error) MUST_CHECK;
 /* Before anybody else is connected: moves all of the log into the file. */
 int sqlite_move_whole_log(struct sqlite_db *db, struct error *error) MUST_CHECK;
-/* Counts the log's pages at each commit of the writer. */
-void sqlite_watch_log(struct sqlite_db *db);
 /* After a sync by SQLite that it calls good: whether that can be believed. Poisons the database. */
 int sqlite_check_sync(struct sqlite_db *db, struct error *error) MUST_CHECK;
+
+/* ---- log_mover.c ---- */
+/* Counts the log's pages at each commit of the writer. */
+void sqlite_watch_log(struct sqlite_db *db);
+int sqlite_start_mover(struct sqlite_db *db, struct error *error) MUST_CHECK;
+/* Before the writer is closed; also when it was not started. */
+void sqlite_stop_mover(struct sqlite_db *db);
 int sqlite_maintain(struct db *db, struct error *error) MUST_CHECK;
 
 /* ---- log_file.c ---- */

@@ -12,9 +12,6 @@
 #include "base/file.h"
 #include "db/sqlite/internal.h"
 
-/* The log is moved into the file once it has grown past this many pages of 4 KiB. */
-#define LOG_PAGES_MAX 8192
-
 /* Of the file nothing need be written again: pages that a sync failed on are in the log still, and
  * are moved from there once more. It is synced for the sake of whoever copied it here. */
 int sqlite_make_files_durable(struct sqlite_db *db, struct error *error)
@@ -46,46 +43,4 @@ int sqlite_move_whole_log(struct sqlite_db *db, struct error *error)
 	snprintf(log, sizeof log, "%s" SQLITE_LOG_SUFFIX, db->path);
 	int result = durable_sync(log, error);
 	return result ? result : durable_sync_above(db->path, error);
-}
-
-static int note_log_size(void *context, sqlite3 *sqlite, const char *name, int pages)
-{
-	struct sqlite_db *db = context;
-	if (pages < db->log_pages)
-		db->moved_pages = 0; /* the log began anew */
-	db->log_pages = pages;
-	return SQLITE_OK;
-}
-
-void sqlite_watch_log(struct sqlite_db *db)
-{
-	sqlite3_wal_hook(db->writer.sqlite, note_log_size, db);
-}
-
-static int move_log(struct sqlite_db *db, struct error *error)
-{
-	if (db->log_pages - db->moved_pages < LOG_PAGES_MAX)
-		return OK;
-	int in_log = 0;
-	int moved = 0;
-	/* PASSIVE waits for nobody: it moves what no reader still needs, and the first commit that
-	 * finds the log wholly moved begins it anew. */
-	int result = sqlite3_wal_checkpoint_v2(db->writer.sqlite, NULL, SQLITE_CHECKPOINT_PASSIVE,
-	                                       &in_log, &moved);
-	if (result == SQLITE_OK || result == SQLITE_BUSY || result == SQLITE_LOCKED) {
-		db->moved_pages = in_log;
-		return sqlite_check_sync(db, error);
-	}
-	sqlite_note_error(&db->writer, "checkpoint");
-	if (error)
-		*error = db->writer.base.error;
-	return db->writer.base.error.code;
-}
-
-int sqlite_maintain(struct db *base, struct error *error)
-{
-	struct db_connection *writer = db_take_writer(base);
-	int result = move_log(sqlite_db(base), error);
-	db_give(writer);
-	return result;
 }

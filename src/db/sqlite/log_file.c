@@ -16,6 +16,9 @@
  * they are touched. */
 #define BASE_VFS "unix-excl"
 #define PIECE_SIZE (64 * 1024)
+/* What a log that had grown long loses at a time, when it begins anew: the file system may tell the
+ * disk of all that becomes free, while a commit waits. */
+#define CUT_SIZE (2 * 1024 * 1024)
 
 struct log_file {
 	sqlite3_file base;
@@ -84,7 +87,12 @@ static int log_read(sqlite3_file *file, void *data, int size, sqlite3_int64 offs
 static int log_truncate(sqlite3_file *file, sqlite3_int64 size)
 {
 	sqlite3_file *own = own_of(log_of(file));
+	sqlite3_int64 there = 0;
 	int result = write_out(log_of(file));
+	if (result == SQLITE_OK)
+		result = own->pMethods->xFileSize(own, &there);
+	if (result == SQLITE_OK && size > 0 && there - size > CUT_SIZE)
+		size = there - CUT_SIZE;
 	return result == SQLITE_OK ? own->pMethods->xTruncate(own, size) : result;
 }
 

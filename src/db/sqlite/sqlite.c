@@ -27,7 +27,7 @@ static int open_connections(struct sqlite_db *db, struct error *error)
 {
 	int result = sqlite_make_files_durable(db, error);
 	if (!result)
-		result = sqlite_connection_open(db, &db->writer, true, error);
+		result = sqlite_connection_open(db, &db->writer, SQLITE_WRITER, error);
 	if (!result)
 		result = sqlite_move_whole_log(db, error);
 	/* Our own lock is not known to other programs that open the file. */
@@ -38,20 +38,24 @@ static int open_connections(struct sqlite_db *db, struct error *error)
 		db->readers[i].next_free = db->free_readers;
 		db->free_readers = &db->readers[i];
 	}
-	return result;
+	return result ? result : sqlite_start_mover(db, error);
 }
 
 static void sqlite_close(struct db *base)
 {
 	struct sqlite_db *db = sqlite_db(base);
+	sqlite_stop_mover(db);
 	for (int i = 0; i < READER_COUNT; i++)
 		sqlite_connection_close(&db->readers[i]);
 	sqlite_connection_close(&db->writer);
+	if (db->file >= 0)
+		close(db->file); /* last: with it go SQLite's locks */
 	if (db->lock_file >= 0)
 		close(db->lock_file);
 	pthread_mutex_destroy(&db->mutex);
 	pthread_cond_destroy(&db->turn_changed);
 	pthread_cond_destroy(&db->reader_free);
+	pthread_cond_destroy(&db->mover.changed);
 	free(db);
 }
 
@@ -69,7 +73,7 @@ static int sqlite_open(const struct db_options *options, struct db **ret_db, str
 		return ERR_NO_MEMORY;
 	db->base.driver = &sqlite_driver;
 	snprintf(db->path, sizeof db->path, "%s", path);
-	db->lock_file = -1;
+	db->lock_file = db->file = -1;
 	pthread_mutex_init(&db->mutex, NULL);
 	pthread_cond_init(&db->turn_changed, NULL);
 	pthread_condattr_t attributes;
@@ -77,6 +81,7 @@ static int sqlite_open(const struct db_options *options, struct db **ret_db, str
 	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
 	pthread_cond_init(&db->reader_free, &attributes);
 	pthread_condattr_destroy(&attributes);
+	pthread_cond_init(&db->mover.changed, NULL);
 	int result = OK;
 	if (!options->create && access(db->path, F_OK) != 0)
 		result = error_set(error, ERR_NOT_FOUND, MSG_STORE_ABSENT, db->path, NULL);

@@ -1,0 +1,175 @@
+/* The log is moved into the file beside a writer that goes on, and begins anew. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "db/db.h"
+#include "scratch.h"
+
+#define MOVED_WITHIN_US (20 * INT64_C(1000000))
+#define MIB (1024 * 1024)
+#define LOG_HEAD_SIZE 32
+
+static struct fixture {
+	char directory[SCRATCH_MAX];
+	char path[256];
+	struct db *db;
+	int64_t rows;
+} fixture;
+
+static int set_up(void **state)
+{
+	(void)state;
+	fixture = (struct fixture){0};
+	scratch_make(fixture.directory);
+	snprintf(fixture.path, sizeof fixture.path, "%s/moved.db", fixture.directory);
+	char url[300];
+	snprintf(url, sizeof url, "sqlite:%s", fixture.path);
+	assert_int_equal(
+		db_open(&(struct db_options){.url = url, .create = true}, NULL, &fixture.db, NULL), OK);
+	struct db_connection *writer = db_take_writer(fixture.db);
+	assert_int_equal(db_begin(writer, NULL), OK);
+	assert_int_equal(db_run(writer, "CREATE TABLE kept (bytes BLOB)", NULL), OK);
+	assert_int_equal(db_commit(writer, NULL), OK);
+	db_give(writer);
+	return 0;
+}
+
+static void write_row(int64_t bytes)
+{
+	struct db_connection *writer = db_take_writer(fixture.db);
+	assert_int_equal(db_begin(writer, NULL), OK);
+	struct db_query *query = db_query(writer, "INSERT INTO kept VALUES (zeroblob($1))");
+	db_bind_integer(query, bytes);
+	assert_int_equal(db_execute(query, NULL, NULL), OK);
+	assert_int_equal(db_commit(writer, NULL), OK);
+	db_give(writer);
+	assert_int_equal(db_maintain(fixture.db, NULL), OK);
+	fixture.rows++;
+}
+
+static void open_log(int *ret_file, struct stat *ret_status)
+{
+	char path[300];
+	snprintf(path, sizeof path, "%s-wal", fixture.path);
+	*ret_file = open(path, O_RDONLY | O_CLOEXEC);
+	assert_true(*ret_file >= 0);
+	assert_int_equal(fstat(*ret_file, ret_status), 0);
+}
+
+static off_t log_size(void)
+{
+	struct stat status;
+	DESCRIPTOR_AUTO int file = -1;
+	open_log(&file, &status);
+	return status.st_size;
+}
+
+/* The number in its head that each beginning raises. */
+static uint32_t log_turn(void)
+{
+	uint8_t head[LOG_HEAD_SIZE];
+	struct stat status;
+	DESCRIPTOR_AUTO int file = -1;
+	open_log(&file, &status);
+	assert_true(file_read_at(file, head, sizeof head, 0));
+	return (uint32_t)head[12] << 24 | (uint32_t)head[13] << 16 | (uint32_t)head[14] << 8 | head[15];
+}
+
+/* Writes small rows until it has begun anew; how long it was before. */
+static off_t write_until_anew(uint32_t turn)
+{
+	off_t before = 0;
+	for (int64_t us = 0; log_turn() == turn; us += 100) {
+		assert_true(us < MOVED_WITHIN_US);
+		before = log_size();
+		write_row(10);
+		usleep(100);
+	}
+	return before;
+}
+
+/* As any program reads it. */
+static void check_whole(void)
+{
+	db_close(fixture.db);
+	fixture.db = NULL;
+	sqlite3 *sqlite;
+	sqlite3_stmt *statement;
+	assert_int_equal(sqlite3_open(fixture.path, &sqlite), SQLITE_OK);
+	assert_int_equal(sqlite3_prepare_v2(sqlite, "PRAGMA integrity_check", -1, &statement, NULL), 0);
+	assert_int_equal(sqlite3_step(statement), SQLITE_ROW);
+	assert_string_equal((const char *)sqlite3_column_text(statement, 0), "ok");
+	sqlite3_finalize(statement);
+	assert_int_equal(sqlite3_prepare_v2(sqlite, "SELECT count(*) FROM kept", -1, &statement, NULL),
+	                 0);
+	assert_int_equal(sqlite3_step(statement), SQLITE_ROW);
+	assert_int_equal(sqlite3_column_int64(statement, 0), fixture.rows);
+	sqlite3_finalize(statement);
+	sqlite3_close(sqlite);
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	if (fixture.db)
+		db_close(fixture.db);
+	scratch_remove(fixture.directory);
+	return 0;
+}
+
+static void it_begins_anew_under_a_writer(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		uint32_t turn = log_turn();
+		write_row(40 * MIB);
+		assert_int_equal(log_turn(), turn);
+		write_until_anew(turn);
+	}
+	assert_true(log_size() < 64 * MIB);
+	check_whole();
+}
+
+/* Nor does it lose all that it has grown by at once. */
+static void what_a_reader_needs_is_moved_afterwards(void **state)
+{
+	(void)state;
+	uint32_t turn = log_turn();
+	struct db_connection *reader = db_take_reader(fixture.db);
+	assert_int_equal(db_begin(reader, NULL), OK);
+	struct db_query *query = db_query(reader, "SELECT count(*) FROM kept");
+	assert_true(db_step(query));
+	assert_int_equal(db_integer(query, 0), 0);
+	assert_int_equal(db_end(query, NULL), OK);
+	write_row(80 * MIB);
+	for (int i = 0; i < 200; i++)
+		write_row(10);
+	assert_int_equal(log_turn(), turn);
+	db_give(reader);
+	off_t before = write_until_anew(turn);
+	assert_true(before > 80 * MIB);
+	assert_true(log_size() < before && log_size() >= before - 4 * MIB);
+	check_whole();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(it_begins_anew_under_a_writer, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(what_a_reader_needs_is_moved_afterwards, set_up, tear_down),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
