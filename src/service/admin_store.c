@@ -2,6 +2,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "seal/signer_log.h"
 #include "service/admin_call.h"
@@ -196,10 +198,14 @@ static int run_check(const struct admin_call *call, struct json_writer *out, str
 
 /* ---- backup ---- */
 
+#define BACKUP_NICE 5
+
 static int run_backup(const struct admin_call *call, struct json_writer *out, struct error *error)
 {
 	bool content = !admin_given(call, "no_content");
 	struct backup_facts facts;
+	/* It gives way to registrations, as jobs do; the thread is this exchange's own. */
+	setpriority(PRIO_PROCESS, (id_t)gettid(), BACKUP_NICE);
 	int result = backup_make(call->admin->store, content ? call->admin->content : NULL,
 	                         admin_text(call, "directory"), call->now_us, &facts, error);
 	if (result)

@@ -1,20 +1,69 @@
 /* Backup and restore of the embedded store: copies are files of SQLite, too. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/durable.h"
+#include "base/file.h"
 #include "db/sqlite/internal.h"
+
+/* A copy that grows: the disk is to have it as it comes, since at its end registrations would wait
+ * for all of it at once. While somebody writes to the store it rests as long as the disk took. */
+struct growing {
+	struct sqlite_db *db;
+	const char *path;
+	int file; /* -1: not there yet */
+	off_t written;
+	int log_pages; /* of the store's log at the last piece */
+	bool failed;
+};
+
+static bool others_write(struct growing *copy)
+{
+	int before = copy->log_pages;
+	pthread_mutex_lock(&copy->db->mutex);
+	copy->log_pages = copy->db->log_pages;
+	pthread_mutex_unlock(&copy->db->mutex);
+	return copy->log_pages != before;
+}
+
+#define LOOKED_EVERY 1000 /* steps of SQLite's */
+
+static int write_out(void *context)
+{
+	struct growing *copy = context;
+	struct stat status;
+	if (copy->file < 0)
+		copy->file = open(copy->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	if (copy->file < 0 || fstat(copy->file, &status) != 0 ||
+	    status.st_size - copy->written < DURABLE_PIECE)
+		return 0;
+	int64_t begin_us = clock_monotonic_us();
+	copy->failed = !durable_write_out(copy->file, copy->written, status.st_size - copy->written);
+	copy->written = status.st_size;
+	if (others_write(copy))
+		usleep((useconds_t)(clock_monotonic_us() - begin_us));
+	return copy->failed;
+}
 
 int sqlite_backup(struct db *base, const char *path, struct error *error)
 {
+	struct growing copy = {.db = sqlite_db(base), .path = path, .file = -1};
 	struct db_connection *reader = db_take_reader(base);
+	sqlite3 *sqlite = sqlite_connection(reader)->sqlite;
 	struct db_query *query = db_query(reader, "VACUUM INTO $1");
 	db_bind_string(query, path);
+	sqlite3_progress_handler(sqlite, LOOKED_EVERY, write_out, &copy);
 	int result = db_execute(query, NULL, error);
+	sqlite3_progress_handler(sqlite, 0, NULL, NULL);
 	db_give(reader);
+	descriptor_close(&copy.file);
+	if (copy.failed)
+		return error_cause(error, ERR_IO, "writing out %s failed", path);
 	if (!result)
 		result = durable_sync(path, error);
 	return result ? result : durable_sync_above(path, error);
