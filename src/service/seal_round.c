@@ -12,6 +12,8 @@
 #include "service/timestamp_roots.h"
 #include "service/token_path.h"
 
+#define SMALL_BLOCK_SEGMENTS 256
+
 #define CLOSE_MEMORY_MAX ((size_t)1 << 20)
 
 /* What authorities gave for a round. */
@@ -35,6 +37,7 @@ int sealing_init(struct sealing *sealing, struct service *service)
 {
 	*sealing = (struct sealing){.service = service,
 	                            .block_segments = ROUND_BLOCK_SEGMENTS_MAX,
+	                            .small_block_segments = SMALL_BLOCK_SEGMENTS,
 	                            .round_blocks = ROUND_BLOCKS_MAX};
 	sealing->leaves = malloc((SEGMENT_LEAVES_MAX + 1) * sizeof *sealing->leaves);
 	return sealing->leaves ? OK : ERR_NO_MEMORY;

@@ -12,14 +12,16 @@
 /* What is kept from round to round. One thread at a time. */
 struct sealing {
 	struct service *service;
-	size_t block_segments; /* most in a block; ROUND_BLOCK_SEGMENTS_MAX, less in tests */
-	size_t round_blocks;   /* most in a round; ROUND_BLOCKS_MAX, less in tests */
-	struct sha256 *leaves; /* of one segment */
-	struct apart apart;    /* chains that cannot be sealed */
-	size_t newly_apart;    /* of them, in the pass under way */
-	bool chain_failed;     /* in the pass under way: one was set apart, anew or again */
-	size_t ahead_count;    /* chains too far ahead of the clock, of the pass under way */
-	int64_t told_ahead_us; /* monotonic; 0: never */
+	size_t block_segments;       /* most in a block; ROUND_BLOCK_SEGMENTS_MAX, less in tests */
+	size_t small_block_segments; /* most in one while events are registered, when fewer */
+	size_t round_blocks;         /* most in a round; ROUND_BLOCKS_MAX, less in tests */
+	int_fast64_t registered;     /* events, when the last block was begun */
+	struct sha256 *leaves;       /* of one segment */
+	struct apart apart;          /* chains that cannot be sealed */
+	size_t newly_apart;          /* of them, in the pass under way */
+	bool chain_failed;           /* in the pass under way: one was set apart, anew or again */
+	size_t ahead_count;          /* chains too far ahead of the clock, of the pass under way */
+	int64_t told_ahead_us;       /* monotonic; 0: never */
 };
 int sealing_init(struct sealing *sealing, struct service *service) MUST_CHECK;
 void sealing_free(struct sealing *sealing);

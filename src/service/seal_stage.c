@@ -25,7 +25,7 @@ struct staging {
 	int64_t now_us;    /* nothing received later is sealed */
 	int64_t latest_us; /* of what is: when it was received */
 	struct segment_record *segments;
-	size_t count;
+	size_t count, limit; /* of segments */
 	int64_t events;
 	int64_t leaves; /* events and acts */
 };
@@ -217,8 +217,7 @@ static int cut_to_clock(struct staging *staging, struct unsealed_chain *chain)
 
 static bool block_is_full(const struct staging *staging)
 {
-	return staging->count == staging->sealing->block_segments ||
-	       staging->leaves >= BLOCK_EVENTS_MAX;
+	return staging->count == staging->limit || staging->leaves >= BLOCK_EVENTS_MAX;
 }
 
 static int add_chain(struct staging *staging, struct unsealed_chain *chain)
@@ -285,12 +284,25 @@ static void forget_apart(const struct staging *staging)
 			log_info("chain_sealed_again", "segment_id", staging->segments[i].segment_id);
 }
 
+/* While events are registered, which wait for whoever writes, blocks are small. They make rounds of
+ * fewer chains, and each costs a timestamp: so half of a round's blocks are kept for large ones. */
+static size_t segments_limit(struct sealing *sealing, const struct staged_round *round)
+{
+	int_fast64_t registered = atomic_load(&sealing->service->counters.registered);
+	bool small = registered != sealing->registered &&
+	             round->blocks < (int64_t)(sealing->round_blocks / 2) &&
+	             sealing->small_block_segments < sealing->block_segments;
+	sealing->registered = registered;
+	return small ? sealing->small_block_segments : sealing->block_segments;
+}
+
 static int stage(struct staging *staging, struct unsealed_chain *chains, size_t count,
                  size_t *ret_taken, bool *ret_backlog)
 {
 	struct sealing *sealing = staging->sealing;
 	struct store *store = sealing->service->store;
 	int result = store_get_staged_round(store, &staging->round, staging->error);
+	staging->limit = segments_limit(sealing, &staging->round);
 	staging->clock = clock_state_read();
 	staging->now_us = clock_now_us();
 	staging->segments =

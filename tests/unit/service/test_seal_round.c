@@ -66,6 +66,7 @@ static struct sealing new_sealer(void)
 	struct sealing sealing;
 	assert_int_equal(sealing_init(&sealing, &office.service), OK);
 	sealing.block_segments = 3;
+	sealing.small_block_segments = 1;
 	sealing.round_blocks = 4;
 	sealing_begin_pass(&sealing);
 	return sealing;
@@ -84,6 +85,18 @@ static size_t stage_one(void)
 		                 OK);
 	sealing_free(&sealing);
 	return segments;
+}
+
+/* Registrations wait for whoever writes: so while some come it does so for a shorter time. */
+static void blocks_are_small_beside_registrations(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < 3; i++)
+		register_in(i, 1);
+	atomic_fetch_add(&office.service.counters.registered, 1);
+	assert_int_equal(stage_one(), 1);
+	atomic_store(&office.service.counters.registered, 0);
+	assert_int_equal(stage_one(), 2);
 }
 
 static void close_staged(void)
@@ -521,6 +534,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(whatever_a_sealer_dies_between, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(many_blocks_make_one_round, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(blocks_are_small_beside_registrations, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			a_block_that_comes_between_keeps_the_round_from_being_written, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_full_round_takes_no_more, set_up, tear_down),
