@@ -54,12 +54,14 @@ int sqlite_backup(struct db *base, const char *path, struct error *error)
 {
 	struct growing copy = {.db = sqlite_db(base), .path = path, .file = -1};
 	struct db_connection *reader = db_take_reader(base);
-	sqlite3 *sqlite = sqlite_connection(reader)->sqlite;
 	struct db_query *query = db_query(reader, "VACUUM INTO $1");
 	db_bind_string(query, path);
-	sqlite3_progress_handler(sqlite, LOOKED_EVERY, write_out, &copy);
+	sqlite3 *sqlite = sqlite_connection(reader)->sqlite; /* NULL: it could not be opened */
+	if (sqlite)
+		sqlite3_progress_handler(sqlite, LOOKED_EVERY, write_out, &copy);
 	int result = db_execute(query, NULL, error);
-	sqlite3_progress_handler(sqlite, 0, NULL, NULL);
+	if (sqlite)
+		sqlite3_progress_handler(sqlite, 0, NULL, NULL);
 	db_give(reader);
 	descriptor_close(&copy.file);
 	if (copy.failed)
