@@ -236,7 +236,8 @@ void db_array_add_null(struct db_array *array);
 void db_bind_array(struct db_query *query, struct db_array *array);
 
 /* Housekeeping of the engine between transactions: SQLite moves its log into the file when it has
- * grown past its cap. Called by the sequencer. */
+ * grown past its cap, by a thread of its own, whose last failure is told. Called by the sequencer
+ * alone: two at once could move it at once. */
 int db_maintain(struct db *db, struct error *error) MUST_CHECK;
 /* Copies a consistent snapshot into the file `path`, which must not exist, while serving: all that
  * was committed when it began is in it. Each engine has a format of its own. */

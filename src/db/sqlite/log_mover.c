@@ -83,6 +83,7 @@ static int write_out(struct sqlite_db *db, struct error *error)
 static int move_guarded(struct sqlite_db *db, struct error *error)
 {
 	struct db_connection *guard = &db->mover.guard.base;
+	guard->failure = OK;
 	int result = sqlite_begin(guard, error);
 	if (result)
 		return result;
@@ -101,12 +102,14 @@ static void try_again_soon(struct sqlite_db *db, int there)
 	db->tried_pages = there - MOVED_AT_LEAST + TRIED_AGAIN_AFTER;
 }
 
-/* Again and again, since the writer adds less each time. */
+/* Again and again, since the writer adds less each time. Never of a log that is moved to its end:
+ * the guard would read nothing of it, and so not keep it from beginning anew. */
 static void move_most(struct sqlite_db *db)
 {
 	struct log_mover *mover = &db->mover;
-	int there;
-	do {
+	int there = db->moved_pages;
+	while (!mover->result && !mover->stopping && db->moved_pages >= there &&
+	       db->log_pages - db->moved_pages > LEFT_MAX) {
 		there = db->tried_pages = db->log_pages;
 		pthread_mutex_unlock(&db->mutex);
 		struct error error = {0};
@@ -116,8 +119,8 @@ static void move_most(struct sqlite_db *db)
 		mover->error = error;
 		if (result)
 			db->tried_pages = db->moved_pages;
-	} while (!mover->result && !mover->stopping && db->moved_pages >= there &&
-	         db->log_pages - db->moved_pages > LEFT_MAX);
+		pthread_cond_broadcast(&mover->changed);
+	}
 	mover->rest_left = !mover->result && db->moved_pages >= there;
 	if (!mover->result && !mover->rest_left)
 		try_again_soon(db, there);

@@ -45,6 +45,9 @@ static void sqlite_close(struct db *base)
 {
 	struct sqlite_db *db = sqlite_db(base);
 	sqlite_stop_mover(db);
+	/* What a failed sync lost of the file is in the log alone, though a later one would be good. */
+	if (db_is_poisoned(base) && db->writer.sqlite)
+		sqlite3_db_config(db->writer.sqlite, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
 	for (int i = 0; i < READER_COUNT; i++)
 		sqlite_connection_close(&db->readers[i]);
 	sqlite_connection_close(&db->writer);

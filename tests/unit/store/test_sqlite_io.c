@@ -391,10 +391,8 @@ static void what_cannot_be_read_is_neither_absent_nor_corrupt(void **state)
 	assert_true(failures > 0);
 }
 
-static void maintenance_tells(void **state)
+static void write_a_long_log(struct db *db)
 {
-	(void)state;
-	struct db *db = sample.store->db;
 	struct db_connection *writer = db_take_writer(db);
 	assert_int_equal(db_begin(writer, NULL), OK);
 	assert_int_equal(db_run(writer,
@@ -404,14 +402,46 @@ static void maintenance_tells(void **state)
 	                 OK);
 	assert_int_equal(db_commit(writer, NULL), OK);
 	db_give(writer);
-	arm(WRITES, 1, ENOSPC);
+}
+
+static int maintain_until_it_fails(struct db *db)
+{
 	int result = db_maintain(db, &error);
 	for (int i = 0; i < MOVED_WITHIN_MS && !result; i++) {
 		usleep(1000); /* the log is moved beside */
 		result = db_maintain(db, &error);
 	}
 	assert_non_null(disarm());
-	assert_int_equal(result, ERR_NO_SPACE);
+	return result;
+}
+
+/* What a failed sync lost of the file is in the log alone: it is not removed by who closes. */
+static void what_was_not_moved_for_sure_stays_in_the_log(void **state)
+{
+	(void)state;
+	struct db *db = sample.store->db;
+	char path[600];
+	struct stat status;
+	snprintf(path, sizeof path, "%s-wal", sample.url + strlen("sqlite:"));
+	write_a_long_log(db);
+	arm(SYNCS, 1, EIO);
+	assert_int_not_equal(maintain_until_it_fails(db), OK);
+	assert_true(db_is_poisoned(db));
+	store_close(sample.store);
+	assert_int_equal(stat(path, &status), 0);
+	assert_true(status.st_size > 40000000);
+	assert_int_equal(store_open(&(struct db_options){.url = sample.url}, &sample.store, &error),
+	                 OK);
+	assert_int_equal(count_events(), 3);
+}
+
+static void maintenance_tells(void **state)
+{
+	(void)state;
+	struct db *db = sample.store->db;
+	write_a_long_log(db);
+	arm(WRITES, 1, ENOSPC);
+	int result = maintain_until_it_fails(db);
 	assert_int_equal(db_maintain(db, &error), OK);
 	assert_int_equal(count_events(), 3);
 	open_again();
@@ -429,6 +459,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(what_is_not_synced_is_not_known, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(opens_or_tells_why, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_cannot_be_read_is_neither_absent_nor_corrupt, set_up,
+	                                    tear_down),
+		cmocka_unit_test_setup_teardown(what_was_not_moved_for_sure_stays_in_the_log, set_up,
 	                                    tear_down),
 		cmocka_unit_test_setup_teardown(maintenance_tells, set_up, tear_down),
 	};

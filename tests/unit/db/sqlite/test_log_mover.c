@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "db/db.h"
+#include "db/sqlite/internal.h"
 #include "scratch.h"
 
 #define MOVED_WITHIN_US (20 * INT64_C(1000000))
@@ -165,11 +165,22 @@ static void what_a_reader_needs_is_moved_afterwards(void **state)
 	check_whole();
 }
 
+static void one_failure_does_not_end_it(void **state)
+{
+	(void)state;
+	sqlite_db(fixture.db)->mover.guard.base.failure = ERR_IO;
+	uint32_t turn = log_turn();
+	write_row(40 * MIB);
+	write_until_anew(turn);
+	check_whole();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(it_begins_anew_under_a_writer, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_a_reader_needs_is_moved_afterwards, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(one_failure_does_not_end_it, set_up, tear_down),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
