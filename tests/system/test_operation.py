@@ -21,6 +21,8 @@ from client import (BINARY, CHANNEL, CONFIG, TIME, Client, Refused, Service, eve
                     run)
 from program import copy_keys
 
+LOADED_AT_FIRST_USE = ("libcurl", "libfido2", "libmicrohttpd", "libpq")
+
 
 # ---- starting and the ready file ----
 
@@ -548,8 +550,20 @@ def test_only_the_renderer_loads_what_draws_and_it_loads_no_network():
                                       check=True).stdout for program in (BINARY, renderer)}
     for library in ("libcairo", "libpango", "libglib", "libfontconfig", "libX11"):
         assert library in loaded[renderer] and library not in loaded[BINARY]
-    for library in ("libcurl", "libpq", "libmicrohttpd", "libsqlite3"):
-        assert library in loaded[BINARY] and library not in loaded[renderer]
+    assert "libsqlite3" in loaded[BINARY] and "libsqlite3" not in loaded[renderer]
+    for library in LOADED_AT_FIRST_USE:
+        assert library not in loaded[BINARY] and library not in loaded[renderer]
+
+
+def test_a_process_has_what_it_uses(service):
+    """A service answers requests; the process that signs does nothing that needs such a library, and
+    has none but what its parent had loaded."""
+    maps = {process: open(f"/proc/{process}/maps", encoding="utf-8").read()
+            for process in (service.process.pid, service.signer())}
+    assert "libmicrohttpd" in maps[service.process.pid]
+    assert ("libpq" in maps[service.process.pid]) == (stores.KIND == "postgresql")
+    assert [library for library in LOADED_AT_FIRST_USE if library in maps[service.signer()]] == (
+        ["libpq"] if stores.KIND == "postgresql" else [])
 
 
 def test_no_process_that_holds_secrets_leaves_a_core_or_can_be_looked_into(service):
