@@ -112,7 +112,8 @@ def test_a_time_filter_takes_any_offset(filled):
     middle = datetime.datetime.fromisoformat(filled.events[15]["received_at"])
     elsewhere = middle.astimezone(datetime.timezone(datetime.timedelta(hours=-3, minutes=-30)))
     utc = filled.live.walk("/v1/events", 500, **{"from": filled.events[15]["received_at"]})
-    assert filled.live.walk("/v1/events", 500, **{"from": elsewhere.isoformat()}) == utc
+    there = filled.live.walk("/v1/events", 500, **{"from": elsewhere.isoformat()})
+    assert sequences(there) == sequences(utc)  # they may be sealed in between
 
 
 @pytest.mark.parametrize("name", ["from", "to"])
