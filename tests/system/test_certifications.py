@@ -1,16 +1,21 @@
 """Certifications: ranges, acceptance, fees, issuance, failure, records and languages."""
 
+import concurrent.futures
 import contextlib
 import datetime
+import gzip
 import hashlib
+import io
+import json
 import os
 import re
 import signal
 import time
+import zipfile
 
 import pytest
 
-from client import CERTIFICATION, HASH, PART, RANGE, REPORT, TIME, eventually
+from client import CERTIFICATION, HASH, PART, RANGE, REPORT, TIME, Client, eventually
 
 YEAR = str(datetime.datetime.now(datetime.timezone.utc).year)
 FUTURE, PAST = "2999-01-01T00:00:00Z", "2001-01-01T00:00:00Z"
@@ -245,6 +250,28 @@ def test_reports_evidence_and_parts_have_the_digests_and_sizes_they_are_listed_w
         assert len(body) == part["bytes"]
         assert hashlib.sha256(body).hexdigest() == part["sha256"]
     assert filled.live.download(done["evidence_url"]).expect(200).body.startswith(b"PK\x03\x04")
+
+
+def test_parts_made_beside_the_archive_hold_what_it_lists(service):
+    """Long enough that both are made at the same time."""
+    channel = service.new_channel(credits=1000)
+
+    def register(numbers):
+        with Client(service, channel.test_key["key"]) as client:
+            for n in numbers:
+                client.register({"n": n}).expect(201)
+    with concurrent.futures.ThreadPoolExecutor(8) as several:
+        list(several.map(register, (range(first, 2000, 8) for first in range(8))))
+    done = channel.test.certified(seq_from=1, seq_to=2000)
+    (part,) = done["content_parts"]
+    archive = zipfile.ZipFile(io.BytesIO(channel.test.download(done["evidence_url"]).body))
+    content = zipfile.ZipFile(io.BytesIO(channel.test.download(part["url"]).body))
+    (name,) = [name for name in archive.namelist() if name.startswith("events/")]
+    for line in gzip.decompress(archive.read(name)).splitlines():
+        event = json.loads(line)
+        payload = content.read(f"content/{event['sequence']:012}.json")
+        assert hashlib.sha256(payload).hexdigest() == event["hash"]
+    channel.close()
 
 
 def test_the_same_range_can_be_certified_again(filled):
