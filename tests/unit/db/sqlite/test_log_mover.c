@@ -7,7 +7,9 @@
 #include <cmocka.h>
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <sqlite3.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -175,12 +177,76 @@ static void one_failure_does_not_end_it(void **state)
 	check_whole();
 }
 
+static atomic_bool written;
+
+/* Each finds as many rows as it found before, or more: -1 where it does not. */
+static void *read_on(void *argument)
+{
+	int64_t *least = argument;
+	while (!atomic_load(&written)) {
+		struct db_connection *reader = db_take_reader(fixture.db);
+		bool good = db_begin(reader, NULL) == OK;
+		for (int i = 0; i < 3 && good; i++) {
+			struct db_query *query = db_query(reader, "SELECT count(*) FROM kept");
+			int64_t found = db_step(query) ? db_integer(query, 0) : -1;
+			good = db_end(query, NULL) == OK && found >= *least;
+			*least = found;
+		}
+		db_give(reader);
+		if (!good) {
+			*least = -1;
+			break;
+		}
+	}
+	return NULL;
+}
+
+static void *back_up(void *argument)
+{
+	int *result = argument;
+	char path[300];
+	for (int i = 0; !*result && !atomic_load(&written); i++) {
+		snprintf(path, sizeof path, "%s/copy-%d.db", fixture.directory, i);
+		*result = db_backup(fixture.db, path, NULL);
+		unlink(path);
+	}
+	return NULL;
+}
+
+static void readers_and_a_backup_go_on(void **state)
+{
+	(void)state;
+	enum { READERS = 10 };
+	pthread_t threads[READERS], backup;
+	int64_t least[READERS] = {0};
+	int backed_up = OK;
+	atomic_store(&written, false);
+	for (int i = 0; i < READERS; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, read_on, &least[i]), 0);
+	assert_int_equal(pthread_create(&backup, NULL, back_up, &backed_up), 0);
+	for (int i = 0; i < 6; i++) {
+		for (int k = 0; k < 10; k++)
+			write_row(4 * MIB);
+		for (int k = 0; k < 100; k++)
+			write_row(10);
+	}
+	atomic_store(&written, true);
+	for (int i = 0; i < READERS; i++) {
+		pthread_join(threads[i], NULL);
+		assert_true(least[i] >= 0);
+	}
+	pthread_join(backup, NULL);
+	assert_int_equal(backed_up, OK);
+	check_whole();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(it_begins_anew_under_a_writer, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_a_reader_needs_is_moved_afterwards, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(one_failure_does_not_end_it, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(readers_and_a_backup_go_on, set_up, tear_down),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
