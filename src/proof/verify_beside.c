@@ -8,7 +8,9 @@
 
 #include "proof/verify_check.h"
 
-#define ARENA_MAX ((size_t)16 << 20)
+/* As the archive's check has. */
+#define RESULT_ARENA_MAX ((size_t)16 << 20)
+#define RUN_ARENA_MAX ((size_t)64 << 20)
 #define WAIT_NS 100000000 /* between two looks at whether the check is to end */
 
 struct beside {
@@ -85,8 +87,8 @@ bool verify_beside_begin(struct run *run)
 		.input_count = run->input_count,
 	};
 	beside->after = run->result->last;
-	arena_init(&beside->result.arena, ARENA_MAX);
-	arena_init(&beside->run.arena, ARENA_MAX);
+	arena_init(&beside->result.arena, RESULT_ARENA_MAX);
+	arena_init(&beside->run.arena, RUN_ARENA_MAX);
 	pthread_mutex_init(&beside->mutex, NULL);
 	pthread_condattr_t attributes;
 	pthread_condattr_init(&attributes);
