@@ -65,11 +65,13 @@ CURLcode curl_easy_getinfo(CURL *easy, CURLINFO info, ...)
 
 CURLcode curl_easy_setopt(CURL *easy, CURLoption option, ...)
 {
+	/* NOLINTNEXTLINE(bugprone-branch-clone): the types differ */
 	PASS_ON(curl_easy_setopt_loaded, easy, option);
 }
 
 CURLMcode curl_multi_setopt(CURLM *multi, CURLMoption option, ...)
 {
+	/* NOLINTNEXTLINE(bugprone-branch-clone): the types differ */
 	PASS_ON(curl_multi_setopt_loaded, multi, option);
 }
 

@@ -24,6 +24,7 @@ from service import (Client, NotStarted, Refused, Report, Service, declare_file,
 
 POOR_CREDITS, POOR_UNPAID = 400, 150
 RICH_CREDITS = 10_000_000
+TEST_EVENTS_PER_DAY = 10_000
 
 
 class Chain:
@@ -100,7 +101,9 @@ class Worker(threading.Thread):
         if status in good:
             chain.acknowledge(declaration, body)
             return
-        allowed = status == 503 or (status == 402 and chain.account == "poor")
+        used_up = chain.mode == "test" and len(chain.sent) > TEST_EVENTS_PER_DAY
+        allowed = status == 503 or (status == 402 and chain.account == "poor") or \
+            (status == 429 and used_up)
         assert allowed, f"{chain.name}: new event answered {status} {body[:300]}"
 
     def repeat(self, chain, client_ref):
@@ -231,6 +234,9 @@ class Torture:
                               f"round {self.round}: {account}: operational")
         self.report.check(len(lists[self.chains[-1].name]) <= POOR_CREDITS + POOR_UNPAID,
                           f"round {self.round}: more unpaid events than the limit")
+        for chain in self.chains:
+            self.report.check(chain.mode == "live" or len(lists[chain.name]) <= TEST_EVENTS_PER_DAY,
+                              f"round {self.round}: more test events than a day has")
 
     def check_store(self, when):
         try:
