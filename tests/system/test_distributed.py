@@ -110,7 +110,8 @@ def failures(servers, database, texts, filtered=True):
     found = []
     for sql, said in zip(texts, executed(servers, database, texts, VALUES, filtered=filtered)):
         error = re.search(r"ERROR:\s+(\w{5}): .*", said)
-        if error and error[1][:2] not in ("22", "23"):
+        # What is copied to a shard breaks a rule there, and comes back with a number that says less.
+        if error and error[1][:2] not in ("22", "23") and "not-null constraint" not in error[0]:
             found.append((error[0], sql))
     return found
 
