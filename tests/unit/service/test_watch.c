@@ -41,6 +41,8 @@ int __wrap_content_ready(struct content_store *content, struct error *error);
 int __wrap_statvfs64(const char *path, struct statvfs *ret);
 bool __wrap_authorities_get_health(struct authorities *authorities, size_t index,
                                    struct authority_health *ret);
+bool __wrap_authorities_get_seen(struct authorities *authorities, size_t index,
+                                 struct authority_seen *ret_seen, struct buf *path_pem);
 void __wrap_registrar_read_gauges(struct registrar *registrar, struct gauges *ret);
 int __wrap_service_clock_ready(const struct service *service, struct error *error);
 int64_t __wrap_service_clock_ahead_us(const struct service *service);
@@ -98,6 +100,12 @@ int __wrap_statvfs64(const char *path, struct statvfs *ret)
 		return 0;
 	errno = world.statvfs;
 	return -1;
+}
+
+bool __wrap_authorities_get_seen(struct authorities *authorities, size_t index,
+                                 struct authority_seen *ret_seen, struct buf *path_pem)
+{
+	return false;
 }
 
 bool __wrap_authorities_get_health(struct authorities *authorities, size_t index,
@@ -242,7 +250,7 @@ static void a_disk_that_cannot_be_looked_at_is_told(void **state)
 static void an_authority_that_is_not_asked_any_more_does_not_fail_for_ever(void **state)
 {
 	struct watched_authority watched;
-	service.authorities = (struct authorities *)&world; /* looked at by the wrapped call alone */
+	service.authorities = (struct authorities *)&world; /* looked at by wrapped calls alone */
 	world.now_us += WATCH_AUTHORITY_FAILS_US - 1;
 	assert_true(watch_get_authority(&service, 0, &watched));
 	assert_true(watched.fails);
