@@ -1,11 +1,10 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <zlib.h>
 
 #include "proof/archive_lines.h"
+#include "proof/gzip.h"
 
-#define CHUNK_SIZE ((size_t)64 * 1024)
 #define CONFIGS_MAX ARCHIVE_ENTRIES_MAX
 
 /* What may come next; a call of an earlier phase is refused. */
@@ -32,13 +31,11 @@ struct archive {
 	size_t config_room;
 
 	/* The stream being written: its lines go through gzip into the open entry. */
-	z_stream gzip;
-	bool gzip_ready;
+	struct gzip_writer *gzip;
 	bool stream_open;
 	enum archive_stream stream;
 	uint32_t file_number;
 	uint32_t lines;
-	uint8_t chunk[CHUNK_SIZE];
 
 	struct buf text;
 	struct sha256 chain_hash; /* of the last event */
@@ -106,6 +103,12 @@ static int add_file(struct archive *archive, const char *path, struct slice cont
 	return result < 0 ? result : list_file(archive, path, &sum, error);
 }
 
+static int write_compressed(void *context, const void *data, size_t size, struct error *error)
+{
+	struct archive *archive = context;
+	return zip_entry_write(archive->zip, data, size, error);
+}
+
 static int start(struct archive *archive, const char *path, struct error *error)
 {
 	int result = zip_create(path, ZIP_BYTES_MAX, ARCHIVE_ENTRIES_MAX, &archive->zip, error);
@@ -136,11 +139,10 @@ int archive_begin(const char *path, const struct archive_facts *facts, struct ar
 	archive->manifest.facts = *facts;
 	archive->manifest.version = ARCHIVE_VERSION;
 	buf_init(&archive->text, ARCHIVE_MANIFEST_MAX);
-	/* Level 1: hashes hardly compress, and a million lines are to take seconds. */
-	archive->gzip_ready =
-		deflateInit2(&archive->gzip, 1, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) == Z_OK;
-	int status = archive->gzip_ready ? start(archive, path, error)
-	                                 : error_cause(error, ERR_NO_MEMORY, "gzip");
+	int status =
+		gzip_writer_make(GZIP_BY_FASTEST, write_compressed, archive, &archive->gzip, error);
+	if (!status)
+		status = start(archive, path, error);
 	if (status < 0) {
 		archive_free(archive);
 		return status;
@@ -174,30 +176,13 @@ int archive_add_config(struct archive *archive, int64_t version, struct slice do
 	return settle(archive, add_file(archive, path, document, error));
 }
 
-static int pump(struct archive *archive, struct slice text, int flush, struct error *error)
-{
-	archive->gzip.next_in = (z_const Bytef *)text.data;
-	archive->gzip.avail_in = (uInt)text.size;
-	int outcome;
-	do {
-		archive->gzip.next_out = archive->chunk;
-		archive->gzip.avail_out = CHUNK_SIZE;
-		outcome = deflate(&archive->gzip, flush);
-		size_t size = CHUNK_SIZE - archive->gzip.avail_out;
-		int status = size == 0 ? 0 : zip_entry_write(archive->zip, archive->chunk, size, error);
-		if (status < 0)
-			return status;
-	} while (archive->gzip.avail_out == 0 && outcome != Z_STREAM_END);
-	return 0;
-}
-
 static int close_stream(struct archive *archive, struct error *error)
 {
 	if (!archive->stream_open)
 		return 0;
 	archive->stream_open = false;
 	struct zip_sum sum;
-	int result = pump(archive, slice_of(""), Z_FINISH, error);
+	int result = gzip_end(archive->gzip, error);
 	if (!result)
 		result = zip_entry_end(archive->zip, &sum, error);
 	char path[ZIP_NAME_MAX + 1];
@@ -216,7 +201,6 @@ static int open_stream(struct archive *archive, enum archive_stream stream, stru
 	archive->file_number = archive->stream == stream ? archive->file_number + 1 : 1;
 	archive->stream = stream;
 	archive->lines = 0;
-	deflateReset(&archive->gzip);
 	char path[ZIP_NAME_MAX + 1];
 	archive_stream_path(stream, archive->file_number, path);
 	status = zip_entry_begin(archive->zip, path, error);
@@ -235,7 +219,7 @@ static int add_line(struct archive *archive, enum archive_stream stream, struct 
 	if (!result)
 		result = open_stream(archive, stream, error);
 	if (!result)
-		result = pump(archive, buf_slice(&archive->text), Z_NO_FLUSH, error);
+		result = gzip_write(archive->gzip, buf_slice(&archive->text), error);
 	archive->lines++;
 	return settle(archive, result);
 }
@@ -426,8 +410,7 @@ void archive_free(struct archive *archive)
 	if (!archive)
 		return;
 	zip_writer_free(archive->zip);
-	if (archive->gzip_ready)
-		deflateEnd(&archive->gzip);
+	gzip_writer_free(archive->gzip);
 	for (size_t i = 0; i < archive->manifest.file_count; i++)
 		free((char *)archive->files[i].path);
 	free(archive->files);

@@ -21,7 +21,7 @@ from client import (BINARY, CHANNEL, CONFIG, TIME, Client, Refused, Service, eve
                     run)
 from program import copy_keys
 
-LOADED_AT_FIRST_USE = ("libcurl", "libfido2", "libmicrohttpd", "libpq")
+LOADED_AT_FIRST_USE = ("libcurl", "libfido2", "libisal", "libmicrohttpd", "libpq")
 
 
 # ---- starting and the ready file ----
