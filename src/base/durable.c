@@ -40,15 +40,25 @@ bool durable_sync_data(int descriptor)
 	return fdatasync(descriptor) == 0 && durable_still_works(descriptor);
 }
 
-bool durable_write_out(int descriptor, off_t offset, off_t size)
+static bool write_range(int descriptor, off_t offset, off_t size, unsigned flags)
 {
 	int result;
 	do
-		result = sync_file_range(descriptor, offset, size,
-		                         SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE |
-		                             SYNC_FILE_RANGE_WAIT_AFTER);
+		result = sync_file_range(descriptor, offset, size, flags);
 	while (result != 0 && errno == EINTR);
 	return result == 0;
+}
+
+bool durable_begin_write_out(int descriptor, off_t offset, off_t size)
+{
+	return write_range(descriptor, offset, size, SYNC_FILE_RANGE_WRITE);
+}
+
+bool durable_write_out(int descriptor, off_t offset, off_t size)
+{
+	return write_range(descriptor, offset, size,
+	                   SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE |
+	                       SYNC_FILE_RANGE_WAIT_AFTER);
 }
 
 /* ---- names ---- */

@@ -29,6 +29,8 @@ bool durable_sync_data(int descriptor) MUST_CHECK;
  * does so as a large file grows leaves little to its sync, behind which others' would wait. False
  * and errno: as after a sync that failed, which a later one may not tell of again. */
 bool durable_write_out(int descriptor, off_t offset, off_t size) MUST_CHECK;
+/* Only begins to; what is there is told by durable_write_out of the same part, later. */
+bool durable_begin_write_out(int descriptor, off_t offset, off_t size) MUST_CHECK;
 /* What is written out at a time of a file that grows. */
 #define DURABLE_PIECE ((off_t)1 << 20)
 /* Whether what a good sync reported of something beside `descriptor`, on its file system, may be

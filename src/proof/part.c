@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/spool.h"
 #include "proof/archive_lines.h"
 #include "proof/zip_shape.h"
 
@@ -20,7 +21,7 @@ struct part_writer {
 	bool finished;
 
 	struct zip_writer *zip; /* of the part being written; NULL between parts */
-	struct buf index;
+	struct spool *index;
 	struct buf line;
 
 	struct part_facts *parts;
@@ -48,12 +49,13 @@ int part_writer_begin(const char *directory, const char *certification_id, const
 		return no_memory(error);
 	writer->bytes_max = bytes_max ? bytes_max : PART_BYTES_MAX;
 	writer->entries_max = entries_max ? entries_max : PART_ENTRIES_MAX;
-	buf_init(&writer->index, (size_t)writer->entries_max * PART_INDEX_LINE_MAX);
 	buf_init(&writer->line, PART_INDEX_LINE_MAX);
 	writer->directory = strdup(directory);
+	writer->index = spool_make(directory);
 	writer->head.certification_id = strdup(certification_id);
 	writer->head.channel_id = strdup(channel_id);
-	if (!writer->directory || !writer->head.certification_id || !writer->head.channel_id) {
+	if (!writer->directory || !writer->index || !writer->head.certification_id ||
+	    !writer->head.channel_id) {
 		part_writer_free(writer);
 		return no_memory(error);
 	}
@@ -81,7 +83,9 @@ static int open_part(struct part_writer *writer, int64_t sequence, struct error 
 	free(path);
 	if (result < 0)
 		return result;
-	buf_clear(&writer->index);
+	result = spool_clear(writer->index, error);
+	if (result < 0)
+		return result;
 	buf_clear(&writer->line);
 	part_head_write(&writer->head, &writer->line);
 	if (buf_check(&writer->line) < 0)
@@ -89,10 +93,19 @@ static int open_part(struct part_writer *writer, int64_t sequence, struct error 
 	return zip_add(writer->zip, PART_HEAD_NAME, buf_slice(&writer->line), NULL, error);
 }
 
+static int write_index(void *context, const void *data, size_t size, struct error *error)
+{
+	return zip_entry_write(context, data, size, error);
+}
+
 static int close_part(struct part_writer *writer, struct error *error)
 {
 	struct zip_sum sum;
-	int result = zip_add(writer->zip, PART_INDEX_NAME, buf_slice(&writer->index), NULL, error);
+	int result = zip_entry_begin(writer->zip, PART_INDEX_NAME, error);
+	if (!result)
+		result = spool_give(writer->index, write_index, writer->zip, error);
+	if (!result)
+		result = zip_entry_end(writer->zip, NULL, error);
 	if (!result)
 		result = zip_finish(writer->zip, &sum, error);
 	if (result < 0)
@@ -107,8 +120,8 @@ static int close_part(struct part_writer *writer, struct error *error)
 /* Whether one more entry of this size fits, with the index that must still follow. */
 static bool fits(const struct part_writer *writer, size_t name_size, uint64_t size)
 {
-	uint64_t index =
-		writer->index.size + writer->line.size + ZIP_ENTRY_OVERHEAD + 2 * strlen(PART_INDEX_NAME);
+	uint64_t index = spool_size(writer->index) + writer->line.size + ZIP_ENTRY_OVERHEAD +
+	                 2 * strlen(PART_INDEX_NAME);
 	return zip_writer_entries(writer->zip) + 2 <= writer->entries_max &&
 	       zip_writer_size(writer->zip) + ZIP_ENTRY_OVERHEAD + 2 * name_size + size + index <=
 	           writer->bytes_max;
@@ -157,9 +170,9 @@ static int end_entry(struct part_writer *writer, const struct part_entry *entry,
 		return error_cause(error, ERR_CORRUPT,
 		                   "the content of event %" PRId64 " does not have its hash",
 		                   entry->sequence);
-	buf_add_slice(&writer->index, buf_slice(&writer->line));
-	if (buf_check(&writer->index) < 0)
-		return no_memory(error);
+	result = spool_add(writer->index, buf_slice(&writer->line), error);
+	if (result < 0)
+		return result;
 	writer->parts[writer->count - 1].last_sequence = entry->sequence;
 	return 0;
 }
@@ -235,7 +248,7 @@ void part_writer_free(struct part_writer *writer)
 			unlink(path);
 		free(path);
 	}
-	buf_free(&writer->index);
+	spool_free(writer->index);
 	buf_free(&writer->line);
 	free(writer->parts);
 	free((char *)writer->head.certification_id);

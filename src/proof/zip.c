@@ -3,10 +3,11 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #include "base/durable.h"
 #include "base/file.h"
+#include "base/spool.h"
+#include "proof/gzip.h"
 #include "proof/zip_shape.h"
 
 #define BUFFER_SIZE ((size_t)128 * 1024)
@@ -30,7 +31,11 @@ struct zip_writer {
 	struct digest_stream *digest; /* of the open entry */
 
 	uint32_t entries;
-	struct buf directory;
+	struct spool *directory;
+
+	/* What was written is on its way to the disk up to here, and there up to the piece before. */
+	uint64_t sent;
+	uint64_t arrived;
 };
 
 static int write_at(struct zip_writer *writer, const void *data, size_t size, uint64_t offset,
@@ -42,11 +47,32 @@ static int write_at(struct zip_writer *writer, const void *data, size_t size, ui
 	return file_fail(error, "writing", writer->path);
 }
 
+/* A large file goes to the disk as it grows: behind its sync at the end others' would wait. One
+ * piece is under way while the next one is made. */
+static int send(struct zip_writer *writer, uint64_t end, struct error *error)
+{
+	if (end - writer->sent < DURABLE_PIECE)
+		return 0;
+	bool sent =
+		durable_begin_write_out(writer->fd, (off_t)writer->sent, (off_t)(end - writer->sent));
+	if (sent && writer->sent > writer->arrived)
+		sent = durable_write_out(writer->fd, (off_t)writer->arrived,
+		                         (off_t)(writer->sent - writer->arrived));
+	if (!sent) {
+		writer->failed = true;
+		return file_fail(error, "writing out", writer->path);
+	}
+	writer->arrived = writer->sent;
+	writer->sent = end;
+	return 0;
+}
+
 static int flush(struct zip_writer *writer, struct error *error)
 {
 	size_t size = writer->buffered;
 	writer->buffered = 0;
-	return write_at(writer, writer->buffer, size, writer->offset - size, error);
+	int result = write_at(writer, writer->buffer, size, writer->offset - size, error);
+	return result ? result : send(writer, writer->offset, error);
 }
 
 static int put(struct zip_writer *writer, const void *data, size_t size, struct error *error)
@@ -56,16 +82,27 @@ static int put(struct zip_writer *writer, const void *data, size_t size, struct 
 		if (result < 0)
 			return result;
 	}
+	int result = 0;
 	if (size >= BUFFER_SIZE) {
-		int result = write_at(writer, data, size, writer->offset, error);
-		if (result < 0)
-			return result;
+		result = write_at(writer, data, size, writer->offset, error);
+		if (!result)
+			result = send(writer, writer->offset + size, error);
 	} else if (size > 0) {
 		memcpy(writer->buffer + writer->buffered, data, size);
 		writer->buffered += size;
 	}
 	writer->offset += size;
-	return 0;
+	return result;
+}
+
+/* What it does not keep in memory goes beside the file. */
+static struct spool *make_directory(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	char *place = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+	struct spool *directory = place ? spool_make(place) : NULL;
+	free(place);
+	return directory;
 }
 
 int zip_create(const char *path, uint64_t bytes_max, uint32_t entries_max,
@@ -77,11 +114,11 @@ int zip_create(const char *path, uint64_t bytes_max, uint32_t entries_max,
 	writer->fd = -1;
 	writer->bytes_max = bytes_max < ZIP_BYTES_MAX ? bytes_max : ZIP_BYTES_MAX;
 	writer->entries_max = entries_max < ZIP_ENTRIES_MAX ? entries_max : ZIP_ENTRIES_MAX;
-	buf_init(&writer->directory, (size_t)writer->entries_max * (ZIP_CENTRAL_SIZE + ZIP_NAME_MAX));
 	writer->path = strdup(path);
+	writer->directory = make_directory(path);
 	writer->buffer = malloc(BUFFER_SIZE);
 	writer->digest = digest_begin();
-	if (!writer->path || !writer->buffer || !writer->digest) {
+	if (!writer->path || !writer->directory || !writer->buffer || !writer->digest) {
 		zip_writer_free(writer);
 		return error_cause(error, ERR_NO_MEMORY, "zip writer");
 	}
@@ -97,7 +134,7 @@ int zip_create(const char *path, uint64_t bytes_max, uint32_t entries_max,
 
 uint64_t zip_writer_size(const struct zip_writer *writer)
 {
-	return writer->offset + writer->directory.size + ZIP_END_SIZE;
+	return writer->offset + spool_size(writer->directory) + ZIP_END_SIZE;
 }
 
 uint32_t zip_writer_entries(const struct zip_writer *writer)
@@ -125,7 +162,6 @@ int zip_entry_begin(struct zip_writer *writer, const char *name, struct error *e
 		return too_large(writer, error);
 	memcpy(writer->name_text, name, text.size + 1);
 	writer->entry = (struct zip_entry){.name = slice_make(writer->name_text, text.size)};
-	writer->entry.crc = (uint32_t)crc32(0, NULL, 0);
 	writer->entry_open = true;
 	/* Size and CRC are not known yet: the header is written again at the end. */
 	uint8_t header[ZIP_LOCAL_SIZE] = {0};
@@ -144,7 +180,7 @@ int zip_entry_write(struct zip_writer *writer, const void *data, size_t size, st
 	    zip_writer_size(writer) + ZIP_CENTRAL_SIZE + writer->entry.name.size + size >
 	        writer->bytes_max)
 		return too_large(writer, error);
-	writer->entry.crc = (uint32_t)crc32_z(writer->entry.crc, data, size);
+	writer->entry.crc = gzip_crc32(writer->entry.crc, data, size);
 	digest_add(writer->digest, data, size);
 	return put(writer, data, size, error);
 }
@@ -174,11 +210,12 @@ int zip_entry_end(struct zip_writer *writer, struct zip_sum *ret_sum, struct err
 		return result;
 	uint8_t header[ZIP_CENTRAL_SIZE];
 	zip_central_header(&writer->entry, header);
-	buf_add(&writer->directory, header, sizeof header);
-	buf_add_slice(&writer->directory, writer->entry.name);
-	if (buf_check(&writer->directory) < 0) {
+	result = spool_add(writer->directory, slice_make(header, sizeof header), error);
+	if (!result)
+		result = spool_add(writer->directory, writer->entry.name, error);
+	if (result < 0) {
 		writer->failed = true;
-		return error_cause(error, ERR_NO_MEMORY, "zip directory");
+		return result;
 	}
 	writer->entries++;
 	if (ret_sum)
@@ -195,14 +232,19 @@ int zip_add(struct zip_writer *writer, const char *name, struct slice content,
 	return result < 0 ? result : zip_entry_end(writer, ret_sum, error);
 }
 
+static int put_piece(void *context, const void *data, size_t size, struct error *error)
+{
+	return put(context, data, size, error);
+}
+
 int zip_finish(struct zip_writer *writer, struct zip_sum *ret_sum, struct error *error)
 {
 	if (writer->failed || writer->finished || writer->entry_open)
 		return error_cause(error, ERR_USAGE, "zip cannot be finished");
 	uint8_t record[ZIP_END_SIZE];
-	zip_end_record(writer->entries, writer->directory.size, writer->offset, record);
+	zip_end_record(writer->entries, spool_size(writer->directory), writer->offset, record);
 	struct zip_sum sum;
-	int result = put(writer, writer->directory.data, writer->directory.size, error);
+	int result = spool_give(writer->directory, put_piece, writer, error);
 	if (!result)
 		result = put(writer, record, sizeof record, error);
 	if (!result)
@@ -232,7 +274,7 @@ void zip_writer_free(struct zip_writer *writer)
 			unlink(writer->path);
 	}
 	digest_cancel(writer->digest);
-	buf_free(&writer->directory);
+	spool_free(writer->directory);
 	free(writer->buffer);
 	free(writer->path);
 	free(writer);
