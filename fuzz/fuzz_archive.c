@@ -130,7 +130,7 @@ static void fuzz_lines(struct slice gzip)
 	        "it can be written");
 	zip_writer_free(writer);
 	require(zip_open(path, &zip, NULL) == 0, "what was written is of the shape");
-	require(line_stream_open(zip, STREAM_EVENTS, &stream, NULL) == 0, "there is memory");
+	require(line_stream_open(zip, STREAM_EVENTS, false, &stream, NULL) == 0, "there is memory");
 	while ((result = line_stream_next(stream, &line, NULL)) == 1)
 		require(line.size <= ARCHIVE_LINE_MAX + 65536 && !memchr(line.data, '\n', line.size),
 		        "a line is one line");

@@ -208,8 +208,8 @@ static int find_stamp(struct walk *walk, int64_t number, struct archive_stamp *r
 {
 	line_stream_free(walk->streams[STREAM_RENEWALS]);
 	walk->streams[STREAM_RENEWALS] = NULL;
-	int result =
-		line_stream_open(walk->zip, STREAM_RENEWALS, &walk->streams[STREAM_RENEWALS], walk->error);
+	int result = line_stream_open(walk->zip, STREAM_RENEWALS, false,
+	                              &walk->streams[STREAM_RENEWALS], walk->error);
 	for (ret_stamp->stamp = 0; !result && ret_stamp->stamp != number;) {
 		struct slice line;
 		result = next_line(walk, STREAM_RENEWALS, &line);
@@ -241,8 +241,8 @@ static int read_beside(struct walk *walk, const struct archive_token *token, str
 	size_t left = token->certificate_count;
 	line_stream_free(walk->streams[STREAM_VALIDATION]);
 	walk->streams[STREAM_VALIDATION] = NULL;
-	int result = line_stream_open(walk->zip, STREAM_VALIDATION, &walk->streams[STREAM_VALIDATION],
-	                              walk->error);
+	int result = line_stream_open(walk->zip, STREAM_VALIDATION, false,
+	                              &walk->streams[STREAM_VALIDATION], walk->error);
 	while (!result && left > 0) {
 		struct slice line;
 		struct archive_object object;
@@ -362,8 +362,8 @@ static int begin(struct walk *walk)
 	if (!result)
 		result = find_event(walk);
 	for (int i = 0; i < STREAM_COUNT && !result; i++)
-		result =
-			line_stream_open(walk->zip, (enum archive_stream)i, &walk->streams[i], walk->error);
+		result = line_stream_open(walk->zip, (enum archive_stream)i, false, &walk->streams[i],
+		                          walk->error);
 	walk->next_sequence = walk->manifest.facts.first_sequence;
 	return result;
 }

@@ -171,8 +171,10 @@ int verify_chain(const struct chain_input *facts)
 	chain.leaves = calloc(SEGMENT_EVENTS_MAX + 1, sizeof *chain.leaves);
 	chain.config_used = calloc(facts->manifest->config_count + 1, sizeof *chain.config_used);
 	int result = chain.leaves && chain.config_used ? 0 : ERR_NO_MEMORY;
+	const bool ahead = facts->run->options && facts->run->options->beside;
 	for (int i = 0; i < STREAM_COUNT && !result; i++)
-		result = line_stream_open(facts->zip, (enum archive_stream)i, &chain.streams[i], NULL);
+		result =
+			line_stream_open(facts->zip, (enum archive_stream)i, ahead, &chain.streams[i], NULL);
 	if (!result)
 		result = chain_take_objects(&chain);
 	if (!result)

@@ -125,7 +125,8 @@ void verify_stated_time(struct run *run, const char *path, const char *where, co
  * entry. */
 struct line_stream;
 
-int line_stream_open(struct zip_reader *zip, enum archive_stream kind,
+/* `ahead`: large files may be inflated by a thread of their own. */
+int line_stream_open(struct zip_reader *zip, enum archive_stream kind, bool ahead,
                      struct line_stream **ret_stream, struct error *error) MUST_CHECK;
 int line_stream_open_plain(struct zip_reader *zip, const struct zip_entry *entry,
                            struct line_stream **ret_stream, struct error *error) MUST_CHECK;

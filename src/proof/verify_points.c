@@ -172,7 +172,7 @@ static int outline_segments(struct zip_reader *zip, struct arena *arena, struct 
 	struct archive_segment segment;
 	BUF_AUTO struct buf last;
 	buf_init(&last, ARCHIVE_LINE_MAX + 1);
-	int result = line_stream_open(zip, STREAM_SEALS, &stream, error);
+	int result = line_stream_open(zip, STREAM_SEALS, false, &stream, error);
 	if (result < 0)
 		return result;
 	while ((result = line_stream_next(stream, &line, error)) == 1) {

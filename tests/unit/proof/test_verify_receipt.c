@@ -50,7 +50,7 @@ static void take_receipts(const struct fixture_archive *from, struct buf *to)
 	struct line_stream *stream;
 	struct slice line;
 	assert_int_equal(zip_open(from->path, &zip, NULL), 0);
-	assert_int_equal(line_stream_open(zip, STREAM_EVENTS, &stream, NULL), 0);
+	assert_int_equal(line_stream_open(zip, STREAM_EVENTS, false, &stream, NULL), 0);
 	for (size_t i = 0; line_stream_next(stream, &line, NULL) == 1; i++) {
 		ARENA_AUTO struct arena arena;
 		struct event_facts event;
