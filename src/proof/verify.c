@@ -181,7 +181,8 @@ static int open_input(struct run *run, struct input *input)
 	}
 	if (!result) {
 		input->identity = zip_identity(&facts);
-		result = zip_descriptor_sum(fd, input->path, &input->sum, &error);
+		if (!verify_sums_find(run, input, &input->identity, &input->sum))
+			result = zip_descriptor_sum(fd, input->path, &input->sum, &error);
 	}
 	if (result < 0)
 		return verify_add_error(run, input->path, "", result, &error);
@@ -392,6 +393,7 @@ static int check_all(struct run *run)
 	                                                              verify_report, verify_record};
 	int result = verify_receipts_load(run);
 	bool beside = false;
+	verify_sums_begin(run);
 	/* Containers append their files. */
 	for (size_t i = 0; i < run->input_count && !result; i++) {
 		result = pass_unread(&run->inputs[i], open_input(run, &run->inputs[i]));
@@ -399,6 +401,7 @@ static int check_all(struct run *run)
 			result = verify_bundle(run, i);
 		result = pass_unread(&run->inputs[i], result);
 	}
+	verify_sums_end(run);
 	if (!result)
 		result = verify_points_plan(run);
 	if (!result)

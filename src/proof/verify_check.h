@@ -56,6 +56,7 @@ struct run {
 	struct arena receipt_arena;
 	int64_t next_progress_us;
 	uint64_t progress_done, progress_total; /* as they were told last */
+	struct sums *sums;                      /* digests the inputs meanwhile; NULL: nobody does */
 	struct beside *beside;                  /* checks the parts meanwhile; NULL: nobody does */
 	struct arena part_arena;                /* what inputs point to that it has checked */
 	bool development, non_qualified;        /* such timestamps were seen */
@@ -102,6 +103,15 @@ struct reached {
 };
 int verify_note_level(struct run *run, struct input *input, const struct reached *reached)
 	MUST_CHECK;
+
+/* ---- the digests of the inputs (verify_sums.c) ---- */
+
+/* Has those found that are there, on a thread of its own; verify_sums_end in any case. */
+void verify_sums_begin(struct run *run);
+/* True: the one of the file in this state is known. It is waited for where it is under way. */
+bool verify_sums_find(struct run *run, const struct input *input,
+                      const struct zip_identity *identity, struct zip_sum *ret_sum) MUST_CHECK;
+void verify_sums_end(struct run *run);
 
 /* ---- who is qualified (verify_qualified.c) ---- */
 

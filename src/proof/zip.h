@@ -73,6 +73,7 @@ struct zip_identity {
 	int64_t modified_us, changed_us;
 };
 struct zip_identity zip_identity(const struct stat *facts);
+bool zip_identity_equal(const struct zip_identity *a, const struct zip_identity *b);
 /* ERR_IO: the open file is another one, or was changed since. */
 int zip_check_identity(const struct zip_reader *reader, const struct zip_identity *identity,
                        struct error *error) MUST_CHECK;

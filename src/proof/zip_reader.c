@@ -226,6 +226,12 @@ struct zip_identity zip_identity(const struct stat *facts)
 		facts->st_ctim.tv_sec * INT64_C(1000000) + facts->st_ctim.tv_nsec / 1000};
 }
 
+bool zip_identity_equal(const struct zip_identity *a, const struct zip_identity *b)
+{
+	return a->device == b->device && a->file == b->file && a->size_bytes == b->size_bytes &&
+	       a->modified_us == b->modified_us && a->changed_us == b->changed_us;
+}
+
 int zip_check_identity(const struct zip_reader *reader, const struct zip_identity *identity,
                        struct error *error)
 {
@@ -233,9 +239,7 @@ int zip_check_identity(const struct zip_reader *reader, const struct zip_identit
 	if (fstat(reader->fd, &facts) < 0)
 		return error_cause(error, ERR_IO, "fstat: %s", strerror(errno));
 	struct zip_identity found = zip_identity(&facts);
-	if (found.device != identity->device || found.file != identity->file ||
-	    found.size_bytes != identity->size_bytes || found.modified_us != identity->modified_us ||
-	    found.changed_us != identity->changed_us)
+	if (!zip_identity_equal(&found, identity))
 		return error_cause(error, ERR_IO, "the file was replaced or changed while it was checked");
 	return 0;
 }
