@@ -1,5 +1,6 @@
 #include "base/json_reader.h"
 #include "proof/archive_lines.h"
+#include "proof/archive_scan.h"
 #include "proof/zip_shape.h"
 
 /* Bounds for hostile files, well above what any document needs. */
@@ -58,6 +59,8 @@ static struct event_facts take_event(struct json_reader *reader)
 int archive_read_event(struct arena *arena, struct slice line, struct event_facts *ret_event,
                        struct error *error)
 {
+	if (archive_scan_event(arena, line, ret_event))
+		return 0;
 	struct json_reader reader = json_reader_parse(arena, line, &line_limits, error);
 	struct event_facts event = take_event(&reader);
 	event.chain = take_mode(&reader, "chain");
