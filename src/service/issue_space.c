@@ -56,9 +56,14 @@ int issue_take_space(struct issue_work *work, struct error *error)
 {
 	const struct certification *certification = work->certification;
 	int64_t content_bytes = 0;
-	int result = store_sum_content(work->service->store, certification->account,
-	                               certification->chain, certification->first_sequence,
-	                               certification->last_sequence, &content_bytes, error);
+	bool exact = false;
+	int result = store_estimate_content(
+		work->service->store, certification->account, certification->chain,
+		certification->first_sequence, certification->last_sequence, &content_bytes, &exact, error);
+	if (!result && !exact)
+		result = store_sum_content(work->service->store, certification->account,
+		                           certification->chain, certification->first_sequence,
+		                           certification->last_sequence, &content_bytes, error);
 	if (result)
 		return result;
 	/* The largest file is there twice while it is moved into the content store. */
