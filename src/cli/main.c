@@ -1,4 +1,5 @@
 /* constancia: one binary for the service, its administration and the verification of evidence. */
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -257,9 +258,13 @@ static int count_leading_options(int count, char **words)
 	return used;
 }
 
+/* What is large goes back to the system when it is freed, however often it was needed. */
+#define LARGE_ALLOCATION (128 * 1024)
+
 int main(int argc, char **argv)
 {
 	struct command_line line = {.sources = {.environment = environ}};
+	(void)mallopt(M_MMAP_THRESHOLD, LARGE_ALLOCATION);
 	umask(0077); /* stores, keys and their copies are this user's alone */
 	struct error error = {0};
 	if (argc > 0 && strcmp(argv[0], VERIFIER_NAME) == 0)

@@ -5,7 +5,7 @@
 
 #include "db/sqlite/internal.h"
 
-#define WRITER_CACHE_KIB 16384
+#define WRITER_CACHE_KIB 4096
 #define READER_CACHE_KIB 512
 #define BUSY_PATIENCE_MS 5000
 
