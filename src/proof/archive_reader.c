@@ -430,10 +430,11 @@ int archive_read_part_head(struct arena *arena, struct slice text, struct part_h
 int archive_read_part_line(struct arena *arena, struct slice line, struct part_entry *ret_entry,
                            struct error *error)
 {
+	if (archive_scan_part_line(line, ret_entry))
+		return 0;
 	struct json_reader reader = json_reader_parse(arena, line, &line_limits, error);
 	struct part_entry entry;
-	struct slice name = json_take_slice(&reader, "entry");
-	entry.is_json = name.size > 5 && memcmp(name.data + name.size - 5, ".json", 5) == 0;
+	entry.is_json = part_name_is_json(json_take_slice(&reader, "entry"));
 	entry.event_id = json_take_slice(&reader, "event_id");
 	entry.hash = json_take_hash(&reader, "hash");
 	entry.sequence = json_take_integer(&reader, "sequence", 1);

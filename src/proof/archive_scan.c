@@ -113,3 +113,28 @@ bool archive_scan_event(struct arena *arena, struct slice line, struct event_fac
 	*ret_event = event;
 	return event.channel_id;
 }
+
+bool part_name_is_json(struct slice name)
+{
+	return name.size > 5 && memcmp(name.data + name.size - 5, ".json", 5) == 0;
+}
+
+bool archive_scan_part_line(struct slice line, struct part_entry *ret_entry)
+{
+	struct scan scan = {line.data, line.data + line.size, false};
+	struct part_entry entry;
+	PASS(&scan, "{\"entry\":\"");
+	const struct slice name = take_text(&scan);
+	PASS(&scan, ",\"event_id\":\"");
+	entry.event_id = take_text(&scan);
+	PASS(&scan, ",\"hash\":\"");
+	take_hex(&scan, entry.hash.bytes, SHA256_SIZE);
+	PASS(&scan, ",\"sequence\":");
+	entry.sequence = take_integer(&scan);
+	PASS(&scan, "}");
+	if (scan.failed || scan.at != scan.end)
+		return false;
+	entry.is_json = part_name_is_json(name);
+	*ret_entry = entry;
+	return true;
+}
