@@ -97,9 +97,15 @@ static void show_end(void *context, const struct connection *connection)
 	json_end_object(&answers->writer);
 }
 
+static void show_warning(void *context, const char *setting, const char *text)
+{
+	const struct answers *answers = context;
+	config_add(answers->config, true, setting, text);
+}
+
 static void connect_and_tell(struct answers *answers, const struct node_keys *keys)
 {
-	struct connect_listener listener = {show_begin, show_end, answers};
+	struct connect_listener listener = {show_begin, show_end, show_warning, answers};
 	const struct settings *settings = &answers->config->settings;
 	connect_all(settings, keys, node_is_running(settings), &listener);
 }

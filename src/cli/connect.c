@@ -12,6 +12,7 @@
 #include "payment/payment.h"
 #include "seal/clock_state.h"
 #include "service/service.h"
+#include "store/servers.h"
 #include "store/store.h"
 
 #define TEXT_MAX 1024
@@ -153,6 +154,12 @@ static int judge_store(struct trial *trial, const struct db_options *options, st
 	return first.error.code;
 }
 
+static void warn_of_pace(void *context, const char *sentence)
+{
+	const struct trial *trial = context;
+	trial->listener->warn(trial->listener->context, "store.url", sentence);
+}
+
 static void try_server(struct trial *trial)
 {
 	struct db_options options = settings_store(trial->settings, false);
@@ -191,6 +198,12 @@ static void try_server(struct trial *trial)
 		          facts.sees_standbys ? "" : "; the role lacks pg_read_all_stats");
 	if (trial->store_known)
 		try_servers(trial, db, *facts.schema != '\0');
+	/* Where tables are distributed, events are not in the log of this one. */
+	if (trial->store_known && !trial->settings->store_sharded) {
+		result = servers_check_pace(db, warn_of_pace, trial, &error);
+		if (result)
+			warn_of_pace(trial, error_reason(&error, result));
+	}
 	db_close(db);
 }
 

@@ -17,10 +17,12 @@ struct connection {
 };
 
 /* `running`: a service runs with the data directory, and has its embedded store. `begin` is told of
- * what is tried next, `end` what became of it; both in order. */
+ * what is tried next, `end` what became of it; both in order. `warn`, between them, of what serves
+ * but had better be otherwise. */
 struct connect_listener {
 	void (*begin)(void *context, const char *what);
 	void (*end)(void *context, const struct connection *connection);
+	void (*warn)(void *context, const char *setting, const char *text);
 	void *context;
 };
 /* `keys`: what node_try found of them (cli/node_parts.h). */

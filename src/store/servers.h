@@ -1,7 +1,7 @@
-/* Whether the servers of a store whose tables are distributed are set up as docs/operations.md
- * says. Asked of the one that the address names, the coordinator, and by way of it of the workers,
- * which have the accounts' rows. Nothing is changed, nothing waits for the writer's turn, and the
- * role need not be a superuser. */
+/* Whether the servers of a store are set up as docs/operations.md says, most of all where tables
+ * are distributed. Asked of the one that the address names, there the coordinator, and by way of it
+ * of the workers, which have the accounts' rows. Nothing is changed, nothing waits for the writer's
+ * turn, and the role need not be a superuser. */
 #ifndef STORE_SERVERS_H
 #define STORE_SERVERS_H
 
@@ -24,6 +24,11 @@ int servers_check_coordinator(struct db *db, bool sharded, bool has_schema,
  * coordinator opens there. ERR_UNAVAILABLE: it does not answer. */
 int servers_check_worker(struct db *db, const char *name, servers_found *found, void *context,
                          struct error *error) MUST_CHECK;
+
+/* servers_pace.c: which settings of the one that the address names make registrations uneven.
+ * Nothing that is promised depends on them. */
+int servers_check_pace(struct db *db, servers_found *found, void *context, struct error *error)
+	MUST_CHECK;
 
 /* The names of the tables that are not distributed as they are to be, one per line. ERR_REFUSED:
  * the server distributes none. */

@@ -1,5 +1,6 @@
 """`config check --connect` asks everything that a service depends on, and says what answered."""
 
+import contextlib
 import json
 import pathlib
 import subprocess
@@ -19,6 +20,7 @@ import s3_server  # noqa: E402
 import timestamp_authority  # noqa: E402
 from mail_server import MailServer, make_certificates  # noqa: E402
 from payment_provider import PaymentProvider  # noqa: E402
+from postgres import eventually  # noqa: E402
 from publisher import Publisher  # noqa: E402
 
 SCHEMA = pathlib.Path(__file__).resolve().parents[2] / "src" / "store" / "schema" / "sqlite"
@@ -159,6 +161,48 @@ def test_each_failure_names_its_setting(world):
     for what in ("authority", "mail", "content"):
         assert not connections[what]["ok"] and "not permitted" in connections[what]["text"], what
     assert (world.authority.count, len(world.mail.logins)) == (before[0], before[2])
+
+
+@contextlib.contextmanager
+def server_settings(primary, **settings):
+    """In force while this goes on."""
+    def reload(statements):
+        primary.query("\n".join(statements) + "\nSELECT pg_reload_conf();")
+
+    try:
+        reload(f"ALTER SYSTEM SET {name} = '{value}';" for name, value in settings.items())
+        eventually(lambda: all(primary.query(f"SHOW {name}") == value
+                               for name, value in settings.items()), "the settings are in force")
+        yield
+    finally:
+        reload(["ALTER SYSTEM RESET ALL;"])
+        eventually(lambda: all(primary.query(f"SHOW {name}") != value
+                               for name, value in settings.items()), "they no longer are")
+
+
+@pytest.mark.postgresql
+@pytest.mark.skipif(stores.DISTRIBUTED, reason="events are in the logs of other servers")
+@pytest.mark.parametrize("settings, said", [
+    ({}, ["wal_init_zero is on and min_wal_size 80 MB, so that new segments of its log come to be needed: each, "
+          "of 16 MB or some 24 thousand small events",
+          "max_wal_size is 1024 MB, so that under load a checkpoint comes with every 778 thousand small events"]),
+    ({"wal_init_zero": "off"}, ["max_wal_size is 1024 MB"]),
+    ({"wal_init_zero": "off", "max_wal_size": "4GB"}, []),
+    ({"min_wal_size": "4GB", "max_wal_size": "4GB"}, []),
+    ({"min_wal_size": "4GB", "max_wal_size": "5GB"}, ["min_wal_size 4096 MB"]),
+    ({"min_wal_size": "4GB", "max_wal_size": "4GB", "wal_recycle": "off"}, ["wal_recycle off"]),
+    ({"min_wal_size": "2GB", "max_wal_size": "2GB"}, ["max_wal_size is 2048 MB"])])
+def test_settings_of_the_server_that_make_registrations_uneven_are_told(world, settings, said):
+    """Nothing fails for them."""
+    with server_settings(stores.cluster().primary, **settings):
+        _, findings = world.connect(0)
+        told = [one["warning"] for one in findings if one["setting"] == "store.url" and "warning" in one]
+        assert len(told) == len(said) and all(map(str.__contains__, told, said)), told
+        assert not any("problem" in one for one in findings)
+        done = world.run("config", "check", "--connect")
+        assert done.returncode == 0
+        lines = [line for line in done.stderr.splitlines() if line.startswith("warning: ")]
+        assert all(any(one in line for line in lines) for one in told), done.stderr
 
 
 @pytest.mark.sqlite
