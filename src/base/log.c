@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/log_words.h"
+#include "base/thread.h"
 #include "base/utf8.h"
 
 /* The journal cuts what is longer than its LineMax, and what is cut is no JSON. */
@@ -28,7 +29,7 @@
 #define LINE_END_SIZE 2               /* a brace and a line feed */
 #define WAITING_MAX ((size_t)1 << 20) /* bytes of lines */
 #define STOP_TIME_S 2
-#define REST_NS 10000000
+#define REST_US 10000
 
 static _Atomic enum log_level lowest = LOG_INFO;
 static bool to_journal;
@@ -174,13 +175,8 @@ static void write_some(void)
 /* Lines of which there are many come in bunches: to be woken for each costs more than the line. */
 static void rest(void)
 {
-	struct timespec until;
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_nsec += REST_NS;
-	until.tv_sec += until.tv_nsec / 1000000000;
-	until.tv_nsec %= 1000000000;
 	queue.rests = true;
-	pthread_cond_clockwait(&queue.changed, &queue.mutex, CLOCK_MONOTONIC, &until);
+	(void)thread_wait_until(&queue.changed, &queue.mutex, clock_monotonic_us() + REST_US);
 	queue.rests = false;
 }
 

@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/reading.h"
+#include "base/thread.h"
 
 /* Background work gives way to requests. */
 #define JOB_NICE 5
@@ -26,11 +26,9 @@ struct job_thread {
 static void wait_for_call(struct job_thread *thread, int64_t pause_us)
 {
 	int64_t until_us = clock_monotonic_us() + pause_us;
-	struct timespec until = {.tv_sec = until_us / US_PER_SECOND,
-	                         .tv_nsec = until_us % US_PER_SECOND * 1000};
 	pthread_mutex_lock(&thread->mutex);
 	while (!thread->woken && !atomic_load(&thread->stopping))
-		if (pthread_cond_timedwait(&thread->changed, &thread->mutex, &until) != 0)
+		if (!thread_wait_until(&thread->changed, &thread->mutex, until_us))
 			break;
 	thread->woken = false;
 	pthread_mutex_unlock(&thread->mutex);
@@ -59,11 +57,7 @@ int job_thread_start(const char *name, job_thread_run_function *run, void *conte
 	thread->run = run;
 	thread->context = context;
 	pthread_mutex_init(&thread->mutex, NULL);
-	pthread_condattr_t attributes;
-	pthread_condattr_init(&attributes);
-	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-	pthread_cond_init(&thread->changed, &attributes);
-	pthread_condattr_destroy(&attributes);
+	pthread_cond_init(&thread->changed, NULL);
 	int failure = pthread_create(&thread->thread, NULL, work, thread);
 	if (failure) {
 		pthread_cond_destroy(&thread->changed);

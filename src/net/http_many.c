@@ -200,16 +200,6 @@ static void *run(void *argument)
 
 /* ---- for the caller ---- */
 
-static void init_condition(pthread_cond_t *condition)
-{
-	pthread_condattr_t attributes;
-
-	pthread_condattr_init(&attributes);
-	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-	pthread_cond_init(condition, &attributes);
-	pthread_condattr_destroy(&attributes);
-}
-
 static void http_many_free(struct http_many *many)
 {
 	while (many->spare_count)
@@ -232,7 +222,7 @@ int http_many_start(struct http_many **ret_many, struct error *error)
 	list_clear(&many->ended);
 	list_clear(&many->finished);
 	pthread_mutex_init(&many->mutex, NULL);
-	init_condition(&many->some_ended);
+	pthread_cond_init(&many->some_ended, NULL);
 	int result = guarded_start(error);
 	if (result) {
 		http_many_free(many);
@@ -279,12 +269,10 @@ void http_many_begin(struct http_many *many, struct http_exchange *exchange)
 struct http_exchange *http_many_take(struct http_many *many, int64_t timeout_us)
 {
 	int64_t until_us = clock_monotonic_us() + timeout_us;
-	struct timespec until = {.tv_sec = until_us / US_PER_SECOND,
-	                         .tv_nsec = until_us % US_PER_SECOND * 1000};
 
 	pthread_mutex_lock(&many->mutex);
 	while (!many->ended.first)
-		if (pthread_cond_timedwait(&many->some_ended, &many->mutex, &until) != 0)
+		if (!thread_wait_until(&many->some_ended, &many->mutex, until_us))
 			break;
 	struct http_exchange *first = many->ended.first;
 	list_clear(&many->ended);

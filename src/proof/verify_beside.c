@@ -4,14 +4,14 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <time.h>
 
+#include "base/thread.h"
 #include "proof/verify_check.h"
 
 /* As the archive's check has. */
 #define RESULT_ARENA_MAX ((size_t)16 << 20)
 #define RUN_ARENA_MAX ((size_t)64 << 20)
-#define WAIT_NS 100000000 /* between two looks at whether the check is to end */
+#define WAIT_US 100000 /* between two looks at whether the check is to end */
 
 struct beside {
 	struct run run; /* the thread's own, but for the inputs */
@@ -90,11 +90,7 @@ bool verify_beside_begin(struct run *run)
 	arena_init(&beside->result.arena, RESULT_ARENA_MAX);
 	arena_init(&beside->run.arena, RUN_ARENA_MAX);
 	pthread_mutex_init(&beside->mutex, NULL);
-	pthread_condattr_t attributes;
-	pthread_condattr_init(&attributes);
-	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-	pthread_cond_init(&beside->changed, &attributes);
-	pthread_condattr_destroy(&attributes);
+	pthread_cond_init(&beside->changed, NULL);
 	if (pthread_create(&beside->thread, NULL, check, beside) != 0) {
 		beside_free(beside);
 		return false;
@@ -105,16 +101,10 @@ bool verify_beside_begin(struct run *run)
 
 static bool wait_briefly(struct beside *beside, size_t place)
 {
-	struct timespec until;
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_nsec += WAIT_NS;
-	if (until.tv_nsec >= 1000000000) {
-		until.tv_nsec -= 1000000000;
-		until.tv_sec++;
-	}
+	const int64_t until_us = clock_monotonic_us() + WAIT_US;
 	pthread_mutex_lock(&beside->mutex);
 	if (beside->checked <= place)
-		pthread_cond_timedwait(&beside->changed, &beside->mutex, &until);
+		(void)thread_wait_until(&beside->changed, &beside->mutex, until_us);
 	bool checked = beside->checked > place;
 	pthread_mutex_unlock(&beside->mutex);
 	return checked;

@@ -33,12 +33,8 @@ static struct attempt *attempt_make(void)
 	struct attempt *attempt = calloc(1, sizeof *attempt);
 	if (!attempt)
 		return NULL;
-	pthread_condattr_t attributes;
-	pthread_condattr_init(&attributes);
-	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
 	pthread_mutex_init(&attempt->mutex, NULL);
-	pthread_cond_init(&attempt->answer, &attributes);
-	pthread_condattr_destroy(&attributes);
+	pthread_cond_init(&attempt->answer, NULL);
 	arena_init(&attempt->arena, ATTEMPT_MEMORY_MAX);
 	buf_init(&attempt->body, BODY_MAX);
 	buf_init(&attempt->canonical, CANONICAL_MAX);
@@ -73,13 +69,10 @@ static void done(struct pending_registration *pending)
 /* False: it is the sequencer's from now on. */
 static bool await(struct attempt *attempt)
 {
-	struct timespec until;
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += WAIT_SECONDS;
+	const int64_t until_us = clock_monotonic_us() + WAIT_SECONDS * US_PER_SECOND;
 	thread_may_wait();
 	pthread_mutex_lock(&attempt->mutex);
-	while (!attempt->answered &&
-	       pthread_cond_timedwait(&attempt->answer, &attempt->mutex, &until) == 0)
+	while (!attempt->answered && thread_wait_until(&attempt->answer, &attempt->mutex, until_us))
 		;
 	bool answered = attempt->answered;
 	attempt->abandoned = !answered;

@@ -3,13 +3,13 @@
  * uses nothing of `issue` but what was found out before. */
 #include <pthread.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/thread.h"
 #include "service/issue_work.h"
 
 #define FILE_CONTENT_MAX ((size_t)10485760)
-#define WAIT_NS 100000000 /* between two looks at whether the issuer is to stop */
+#define WAIT_US 100000 /* between two looks at whether the issuer is to stop */
 
 struct issue_parts {
 	const struct issue_work *issue;
@@ -125,17 +125,13 @@ int issue_begin_parts(struct issue_work *work, struct error *error)
 		return error_cause(error, ERR_NO_MEMORY, "content parts");
 	parts->issue = work;
 	pthread_mutex_init(&parts->mutex, NULL);
-	pthread_condattr_t attributes;
-	pthread_condattr_init(&attributes);
-	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-	pthread_cond_init(&parts->changed, &attributes);
-	pthread_condattr_destroy(&attributes);
+	pthread_cond_init(&parts->changed, NULL);
 	work->making = parts;
 	parts->started = pthread_create(&parts->thread, NULL, run, parts) == 0;
-	if (parts->started)
-		pthread_setname_np(parts->thread, "parts");
-	else
-		run(parts); /* one after the other, then */
+	if (!parts->started)
+		return error_cause(error, ERR_NO_MEMORY,
+		                   "the thread that makes content parts cannot start");
+	pthread_setname_np(parts->thread, "parts");
 	return OK;
 }
 
@@ -146,16 +142,10 @@ int64_t issue_parts_permille(const struct issue_work *work)
 
 static bool wait_briefly(struct issue_parts *parts)
 {
-	struct timespec until;
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_nsec += WAIT_NS;
-	if (until.tv_nsec >= 1000000000) {
-		until.tv_nsec -= 1000000000;
-		until.tv_sec++;
-	}
+	const int64_t until_us = clock_monotonic_us() + WAIT_US;
 	pthread_mutex_lock(&parts->mutex);
 	if (!parts->over)
-		pthread_cond_timedwait(&parts->changed, &parts->mutex, &until);
+		(void)thread_wait_until(&parts->changed, &parts->mutex, until_us);
 	bool over = parts->over;
 	pthread_mutex_unlock(&parts->mutex);
 	return over;

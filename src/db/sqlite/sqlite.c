@@ -3,12 +3,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/durable.h"
 #include "base/file.h"
+#include "base/thread.h"
 #include "db/sqlite/internal.h"
 
-#define NS_PER_SECOND 1000000000L
-#define OPENING_PATIENCE_NS 5000000L
+#define OPENING_PATIENCE_US 5000
 
 /* ---- opening ---- */
 
@@ -79,11 +80,7 @@ static int sqlite_open(const struct db_options *options, struct db **ret_db, str
 	db->lock_file = db->file = -1;
 	pthread_mutex_init(&db->mutex, NULL);
 	pthread_cond_init(&db->turn_changed, NULL);
-	pthread_condattr_t attributes;
-	pthread_condattr_init(&attributes);
-	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-	pthread_cond_init(&db->reader_free, &attributes);
-	pthread_condattr_destroy(&attributes);
+	pthread_cond_init(&db->reader_free, NULL);
 	pthread_cond_init(&db->mover.changed, NULL);
 	int result = OK;
 	if (!options->create && access(db->path, F_OK) != 0)
@@ -131,14 +128,10 @@ static struct db_connection *sqlite_take_registrar(struct db *base, unsigned num
  */
 static void await_open_reader(struct sqlite_db *db)
 {
-	struct timespec until;
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_nsec += OPENING_PATIENCE_NS;
-	until.tv_sec += until.tv_nsec / NS_PER_SECOND;
-	until.tv_nsec %= NS_PER_SECOND;
-	int waited = 0;
-	while (!waited && (!db->free_readers || !db->free_readers->sqlite))
-		waited = pthread_cond_timedwait(&db->reader_free, &db->mutex, &until);
+	const int64_t until_us = clock_monotonic_us() + OPENING_PATIENCE_US;
+	while ((!db->free_readers || !db->free_readers->sqlite) &&
+	       thread_wait_until(&db->reader_free, &db->mutex, until_us))
+		;
 }
 
 static struct db_connection *sqlite_take_reader(struct db *base)
