@@ -8,6 +8,9 @@
 #define WRITER_CACHE_KIB 4096
 #define READER_CACHE_KIB 512
 #define BUSY_PATIENCE_MS 5000
+/* Of a new file; one that is there keeps its own. A batch changes little on the last pages of a
+ * dozen tables, and each goes to the log whole. */
+#define NEW_PAGE_SIZE "2048"
 
 /* ---- errors ---- */
 
@@ -88,6 +91,19 @@ static int flags_of(enum sqlite_role role)
 	return SQLITE_OPEN_READONLY;
 }
 
+static void open_writer(struct sqlite_db *db)
+{
+	struct sqlite_connection *writer = &db->writer;
+	if (run(writer, "PRAGMA page_size=" NEW_PAGE_SIZE "; PRAGMA synchronous=FULL;"
+	                "PRAGMA journal_mode=WAL; PRAGMA wal_autocheckpoint=0;"
+	                "PRAGMA journal_size_limit=67108864;"))
+		return;
+	struct db_query *query = db_query(&writer->base, "PRAGMA page_size");
+	db->page_size = db_step(query) ? db_integer(query, 0) : 0;
+	if (!db_end(query, NULL)) /* what failed is kept by the connection */
+		sqlite_watch_log(db);
+}
+
 int sqlite_connection_open(struct sqlite_db *db, struct sqlite_connection *connection,
                            enum sqlite_role role, struct error *error)
 {
@@ -108,9 +124,7 @@ int sqlite_connection_open(struct sqlite_db *db, struct sqlite_connection *conne
 	         role == SQLITE_WRITER ? WRITER_CACHE_KIB : READER_CACHE_KIB);
 	run(connection, pragmas);
 	if (role == SQLITE_WRITER) {
-		run(connection, "PRAGMA synchronous=FULL; PRAGMA journal_mode=WAL;"
-		                "PRAGMA wal_autocheckpoint=0; PRAGMA journal_size_limit=67108864;");
-		sqlite_watch_log(db);
+		open_writer(db);
 	} else if (role == SQLITE_MOVER) {
 		/* Reading opens the log. */
 		run(connection, "PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=0;"

@@ -64,6 +64,7 @@ struct sqlite_db {
 	struct sqlite_connection readers[READER_COUNT]; /* each opened at its first use */
 	struct sqlite_connection *free_readers;
 	int readers_taken;
+	int64_t page_size;  /* bytes: of the file, since it was made */
 	int log_pages;      /* in the log after the last commit */
 	int moved_pages;    /* of them already moved into the file; never fewer than that are */
 	int tried_pages;    /* of them there when it was last tried, whether readers need them still */

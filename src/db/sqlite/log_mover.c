@@ -9,18 +9,24 @@
 #include "base/file.h"
 #include "db/sqlite/internal.h"
 
-/* It is moved once it has grown by so many pages of 4 KiB. */
-#define MOVED_AT_LEAST 8192
-/* At most so many are left to the writer, when the thread is done and when the writer comes to it.
+#define MIB ((int64_t)1 << 20)
+/* It is moved once it has grown by so much. */
+#define MOVED_AT_LEAST (32 * MIB)
+/* At most so much is left to the writer, when the thread is done and when the writer comes to it.
  */
-#define LEFT_MAX 256
-#define REST_MAX 1024
-/* Where readers needed some of it still, that is tried again after so many more. */
-#define TRIED_AGAIN_AFTER 1024
-/* The writer waits for who moves when it is ahead by so many. */
+#define LEFT_MAX (1 * MIB)
+#define REST_MAX (4 * MIB)
+/* Where readers needed some of it still, that is tried again after so much more. */
+#define TRIED_AGAIN_AFTER (4 * MIB)
+/* The writer waits for who moves when it is ahead by so much. */
 #define AHEAD_MAX (8 * MOVED_AT_LEAST)
 /* A part of the file that is written out at a time. */
-#define PART_SIZE ((off_t)32 << 20)
+#define PART_SIZE (32 * MIB)
+
+static int pages_of(const struct sqlite_db *db, int64_t bytes)
+{
+	return (int)(bytes / db->page_size);
+}
 
 static int note_log_size(void *context, sqlite3 *sqlite, const char *name, int pages)
 {
@@ -99,7 +105,7 @@ static int move_guarded(struct sqlite_db *db, struct error *error)
 /* Readers needed some of the pages that were there. */
 static void try_again_soon(struct sqlite_db *db, int there)
 {
-	db->tried_pages = there - MOVED_AT_LEAST + TRIED_AGAIN_AFTER;
+	db->tried_pages = there - pages_of(db, MOVED_AT_LEAST - TRIED_AGAIN_AFTER);
 }
 
 /* Again and again, since the writer adds less each time. Never of a log that is moved to its end:
@@ -109,7 +115,7 @@ static void move_most(struct sqlite_db *db)
 	struct log_mover *mover = &db->mover;
 	int there = db->moved_pages;
 	while (!mover->result && !mover->stopping && db->moved_pages >= there &&
-	       db->log_pages - db->moved_pages > LEFT_MAX) {
+	       db->log_pages - db->moved_pages > pages_of(db, LEFT_MAX)) {
 		there = db->tried_pages = db->log_pages;
 		pthread_mutex_unlock(&db->mutex);
 		struct error error = {0};
@@ -201,18 +207,19 @@ static bool take_rest(struct sqlite_db *db)
 	if (!mover->rest_left || mover->wanted)
 		return false;
 	mover->rest_left = false;
-	mover->wanted = rest > REST_MAX;
-	return rest > 0 && rest <= REST_MAX;
+	mover->wanted = rest > pages_of(db, REST_MAX);
+	return rest > 0 && !mover->wanted;
 }
 
 static void ask_mover(struct sqlite_db *db)
 {
 	struct log_mover *mover = &db->mover;
-	if (db->log_pages - db->tried_pages >= MOVED_AT_LEAST && !db_is_poisoned(&db->base))
+	if (db->log_pages - db->tried_pages >= pages_of(db, MOVED_AT_LEAST) &&
+	    !db_is_poisoned(&db->base))
 		mover->wanted = true;
 	if (mover->wanted)
 		pthread_cond_broadcast(&mover->changed);
-	while (mover->wanted && db->log_pages - db->tried_pages > AHEAD_MAX)
+	while (mover->wanted && db->log_pages - db->tried_pages > pages_of(db, AHEAD_MAX))
 		pthread_cond_wait(&mover->changed, &db->mutex);
 }
 

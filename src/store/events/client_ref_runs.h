@@ -26,7 +26,7 @@
 #define CLIENT_REF_RUNS_MAX 128
 
 /* How many entries a bucket has on average, and how many buckets are written at once. With 40
- * entries of 16 bytes six buckets fill a page of 4 KiB, and with 96 filters of 40 bytes one. */
+ * entries of 16 bytes three buckets fill a page of 2 KiB, and 96 filters of 40 bytes two. */
 struct ref_shape {
 	int64_t bucket_entries;
 	int64_t group_buckets;

@@ -123,6 +123,26 @@ static void check_whole(void)
 	sqlite3_close(sqlite);
 }
 
+/* A file of before, of larger pages. */
+static int set_up_large(void **state)
+{
+	sqlite3 *sqlite;
+	set_up(state);
+	db_close(fixture.db);
+	char url[300];
+	snprintf(url, sizeof url, "sqlite:%s", fixture.path);
+	assert_int_equal(sqlite3_open(fixture.path, &sqlite), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(sqlite,
+	                              "PRAGMA journal_mode = DELETE; PRAGMA page_size = 4096; VACUUM",
+	                              NULL, NULL, NULL),
+	                 SQLITE_OK);
+	sqlite3_close(sqlite);
+	assert_int_equal(db_open(&(struct db_options){.url = url}, NULL, &fixture.db, NULL), OK);
+	assert_int_equal(sqlite_db(fixture.db)->page_size, 4096);
+	write_row(10);
+	return 0;
+}
+
 static int tear_down(void **state)
 {
 	(void)state;
@@ -244,6 +264,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(it_begins_anew_under_a_writer, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(it_begins_anew_under_a_writer, set_up_large, tear_down),
 		cmocka_unit_test_setup_teardown(what_a_reader_needs_is_moved_afterwards, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(one_failure_does_not_end_it, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(readers_and_a_backup_go_on, set_up, tear_down),

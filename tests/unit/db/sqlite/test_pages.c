@@ -1,0 +1,130 @@
+/* How large the pages of the embedded store are. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "db/db.h"
+#include "scratch.h"
+
+#define ROWS "400" /* each takes most of a page */
+#define SMALL_PAGE 2048
+
+static struct fixture {
+	char directory[SCRATCH_MAX];
+	char path[256];
+	struct db *db;
+} fixture;
+
+static void open_store(void)
+{
+	char url[300];
+	snprintf(url, sizeof url, "sqlite:%s", fixture.path);
+	assert_int_equal(
+		db_open(&(struct db_options){.url = url, .create = true}, NULL, &fixture.db, NULL), OK);
+}
+
+static void close_store(void)
+{
+	db_close(fixture.db);
+	fixture.db = NULL;
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	fixture = (struct fixture){0};
+	scratch_make(fixture.directory);
+	snprintf(fixture.path, sizeof fixture.path, "%s/pages.db", fixture.directory);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	if (fixture.db)
+		db_close(fixture.db);
+	scratch_remove(fixture.directory);
+	return 0;
+}
+
+static void run(struct db_connection *connection, const char *sql)
+{
+	assert_int_equal(db_begin(connection, NULL), OK);
+	assert_int_equal(db_run(connection, sql, NULL), OK);
+	assert_int_equal(db_commit(connection, NULL), OK);
+	db_give(connection);
+}
+
+static void fill(void)
+{
+	run(db_take_writer(fixture.db),
+	    "CREATE TABLE kept (n INTEGER PRIMARY KEY, text TEXT);"
+	    "WITH RECURSIVE c(n) AS (VALUES (1) UNION ALL SELECT n + 1 FROM c LIMIT " ROWS ") "
+	    "INSERT INTO kept SELECT n, printf('%.*c', 1700, 'x') FROM c");
+}
+
+/* As any program reads it. */
+static int64_t number_in(const char *path, const char *sql)
+{
+	sqlite3 *sqlite;
+	sqlite3_stmt *statement;
+	assert_int_equal(sqlite3_open(path, &sqlite), SQLITE_OK);
+	assert_int_equal(sqlite3_prepare_v2(sqlite, sql, -1, &statement, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_step(statement), SQLITE_ROW);
+	int64_t number = sqlite3_column_int64(statement, 0);
+	sqlite3_finalize(statement);
+	sqlite3_close(sqlite);
+	return number;
+}
+
+static void check_page_size(int64_t expected)
+{
+	char copy[300];
+	fill();
+	snprintf(copy, sizeof copy, "%s/copy.db", fixture.directory);
+	assert_int_equal(db_backup(fixture.db, copy, NULL), OK);
+	close_store();
+	open_store();
+	run(db_take_writer(fixture.db), "DELETE FROM kept WHERE n > 7");
+	close_store();
+	assert_int_equal(number_in(fixture.path, "PRAGMA page_size"), expected);
+	assert_int_equal(number_in(fixture.path, "SELECT count(*) FROM kept"), 7);
+	assert_int_equal(number_in(copy, "PRAGMA page_size"), expected);
+	assert_int_equal(number_in(copy, "SELECT count(*) FROM kept"), atoi(ROWS));
+}
+
+static void pages_of_a_new_file_are_small(void **state)
+{
+	(void)state;
+	open_store();
+	check_page_size(SMALL_PAGE);
+}
+
+static void a_file_of_before_keeps_its_pages(void **state)
+{
+	(void)state;
+	sqlite3 *sqlite;
+	assert_int_equal(sqlite3_open(fixture.path, &sqlite), SQLITE_OK);
+	assert_int_equal(
+		sqlite3_exec(sqlite, "PRAGMA page_size = 4096; CREATE TABLE before (n)", NULL, NULL, NULL),
+		SQLITE_OK);
+	sqlite3_close(sqlite);
+	open_store();
+	check_page_size(4096);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(pages_of_a_new_file_are_small, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_file_of_before_keeps_its_pages, set_up, tear_down),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
