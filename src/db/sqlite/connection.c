@@ -91,6 +91,19 @@ static int flags_of(enum sqlite_role role)
 	return SQLITE_OPEN_READONLY;
 }
 
+/* Only a registrar leaves pages that become free as they are, which others overwrite with zeros:
+ * on them are entries of client_refs that were written elsewhere, and nothing that is to be gone.
+ */
+static int overwrite_freed(struct sqlite_connection *writer, bool overwrite)
+{
+	if (writer->overwrites == overwrite)
+		return OK;
+	int result = run(writer, overwrite ? "PRAGMA secure_delete=ON" : "PRAGMA secure_delete=FAST");
+	if (!result)
+		writer->overwrites = overwrite;
+	return result;
+}
+
 static void open_writer(struct sqlite_db *db)
 {
 	struct sqlite_connection *writer = &db->writer;
@@ -98,6 +111,7 @@ static void open_writer(struct sqlite_db *db)
 	                "PRAGMA journal_mode=WAL; PRAGMA wal_autocheckpoint=0;"
 	                "PRAGMA journal_size_limit=67108864;"))
 		return;
+	overwrite_freed(writer, true);
 	struct db_query *query = db_query(&writer->base, "PRAGMA page_size");
 	db->page_size = db_step(query) ? db_integer(query, 0) : 0;
 	if (!db_end(query, NULL)) /* what failed is kept by the connection */
@@ -162,6 +176,8 @@ int sqlite_begin(struct db_connection *base, struct error *error)
 	struct sqlite_connection *connection = sqlite_connection(base);
 	if (connection->writer && db_is_poisoned(base->db))
 		return error_cause(error, ERR_UNAVAILABLE, "an earlier sync failed");
+	if (connection->writer && overwrite_freed(connection, !connection->registers))
+		return db_report(base, error);
 	struct db_query *begin =
 		connection->writer ? db_query(base, "BEGIN IMMEDIATE") : db_query(base, "BEGIN");
 	int result = db_execute(begin, NULL, error);

@@ -30,6 +30,8 @@ struct sqlite_connection {
 	struct db_connection base;
 	sqlite3 *sqlite; /* NULL: not open yet */
 	bool writer;
+	bool registers;  /* the writer, and a registrar has it */
+	bool overwrites; /* what it frees is overwritten */
 	bool in_transaction;
 	bool reads_arrivals;
 	struct sqlite_query queries[QUERY_CACHE_MAX]; /* open addressing by the text's address */

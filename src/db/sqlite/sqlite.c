@@ -106,21 +106,26 @@ static int sqlite_open(const struct db_options *options, struct db **ret_db, str
 
 /* ---- taking and giving ---- */
 
-static struct db_connection *sqlite_take_writer(struct db *base)
+static struct db_connection *take_turn(struct sqlite_db *db, bool registers)
 {
-	struct sqlite_db *db = sqlite_db(base);
 	pthread_mutex_lock(&db->mutex);
 	uint64_t ticket = db->next_ticket++;
 	while (ticket != db->turn)
 		pthread_cond_wait(&db->turn_changed, &db->mutex);
 	pthread_mutex_unlock(&db->mutex);
+	db->writer.registers = registers;
 	return &db->writer.base;
+}
+
+static struct db_connection *sqlite_take_writer(struct db *base)
+{
+	return take_turn(sqlite_db(base), false);
 }
 
 static struct db_connection *sqlite_take_registrar(struct db *base, unsigned number,
                                                    int64_t account)
 {
-	return sqlite_take_writer(base);
+	return take_turn(sqlite_db(base), true);
 }
 
 /* Opening one, and reading the schema, takes as long as most reads do: one that is open may come

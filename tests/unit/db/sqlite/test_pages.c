@@ -1,4 +1,4 @@
-/* How large the pages of the embedded store are. */
+/* How large the pages of the embedded store are, and what is left on those that become free. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,14 +7,19 @@
 #include <cmocka.h>
 
 #include <sqlite3.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 
 #include "db/db.h"
 #include "scratch.h"
 
 #define ROWS "400" /* each takes most of a page */
+#define PAGES 400
 #define SMALL_PAGE 2048
+#define SECRET "nobody is to find this again"
 
 static struct fixture {
 	char directory[SCRATCH_MAX];
@@ -67,7 +72,7 @@ static void fill(void)
 	run(db_take_writer(fixture.db),
 	    "CREATE TABLE kept (n INTEGER PRIMARY KEY, text TEXT);"
 	    "WITH RECURSIVE c(n) AS (VALUES (1) UNION ALL SELECT n + 1 FROM c LIMIT " ROWS ") "
-	    "INSERT INTO kept SELECT n, printf('%.*c', 1700, 'x') FROM c");
+	    "INSERT INTO kept SELECT n, '" SECRET "' || printf('%.*c', 1700, 'x') FROM c");
 }
 
 /* As any program reads it. */
@@ -120,11 +125,57 @@ static void a_file_of_before_keeps_its_pages(void **state)
 	check_page_size(4096);
 }
 
+static off_t log_size(void)
+{
+	char path[300];
+	struct stat status;
+	snprintf(path, sizeof path, "%s-wal", fixture.path);
+	assert_int_equal(stat(path, &status), 0);
+	return status.st_size;
+}
+
+/* In the closed store, whose log is gone. */
+static bool holds_secret(void)
+{
+	char command[400];
+	snprintf(command, sizeof command, "grep -q '" SECRET "' %s", fixture.path);
+	int status = system(command);
+	assert_true(status == 0 || status == 0x100);
+	return status == 0;
+}
+
+static void what_a_registrar_frees_is_not_written(void **state)
+{
+	(void)state;
+	open_store();
+	fill();
+	off_t before = log_size();
+	run(db_take_registrar(fixture.db, 0, 0), "DELETE FROM kept");
+	assert_true(log_size() - before < PAGES * SMALL_PAGE / 10);
+}
+
+static void what_anybody_else_frees_is_overwritten(void **state)
+{
+	(void)state;
+	open_store();
+	fill();
+	run(db_take_registrar(fixture.db, 0, 0), "UPDATE kept SET n = n WHERE n = 1");
+	run(db_take_writer(fixture.db), "DELETE FROM kept WHERE n > 1");
+	close_store();
+	assert_true(holds_secret());
+	open_store();
+	run(db_take_writer(fixture.db), "DELETE FROM kept");
+	close_store();
+	assert_false(holds_secret());
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(pages_of_a_new_file_are_small, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_file_of_before_keeps_its_pages, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(what_a_registrar_frees_is_not_written, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(what_anybody_else_frees_is_overwritten, set_up, tear_down),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
