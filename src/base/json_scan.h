@@ -1,4 +1,4 @@
-/* Inside base only: finding the end of text that needs no escape, eight bytes at a time. */
+/* Of readers of JSON: finding the end of text that needs no escape, eight bytes at a time. */
 #ifndef BASE_JSON_SCAN_H
 #define BASE_JSON_SCAN_H
 
