@@ -51,17 +51,29 @@ static int64_t take_integer(struct scan *scan)
 	return number;
 }
 
+/* In small letters, as it is written. */
+static bool read_hex(struct slice text, void *bytes, size_t size)
+{
+	bool capital = false;
+	for (size_t i = 0; i < text.size; i++)
+		capital |= text.data[i] >= 'A' && text.data[i] <= 'F';
+	return !capital && hex_decode(text, bytes, size);
+}
+
 static void take_hex(struct scan *scan, void *bytes, size_t size)
 {
 	struct slice text = take_text(scan);
-	scan->failed |= scan->failed || !hex_decode(text, bytes, size);
+	scan->failed |= scan->failed || !read_hex(text, bytes, size);
 }
 
 static int64_t take_time(struct scan *scan)
 {
 	int64_t time_us = TIME_NONE;
 	struct slice text = take_text(scan);
-	scan->failed |= scan->failed || time_parse(text, "", &time_us, NULL) != OK;
+	/* Of this length, with these letters, it is in microseconds of UTC. */
+	scan->failed |= text.size != TIME_TEXT_SIZE - 1 || text.data[10] != 'T' ||
+	                text.data[TIME_TEXT_SIZE - 2] != 'Z' ||
+	                time_parse(text, "", &time_us, NULL) != OK;
 	return time_us;
 }
 
@@ -94,7 +106,7 @@ bool archive_scan_event(struct arena *arena, struct slice line, struct event_fac
 	const struct slice hash = take_text(&scan);
 	PASS(&scan, ",\"hash_alg\":\"");
 	scan.failed |= !hash_algorithm_parse(take_text(&scan), &declared->hash_algorithm) ||
-	               !hex_decode(hash, declared->hash, hash_algorithm_size(declared->hash_algorithm));
+	               !read_hex(hash, declared->hash, hash_algorithm_size(declared->hash_algorithm));
 	PASS(&scan, ",\"modality\":\"");
 	scan.failed |= !modality_parse(take_text(&scan), &declared->modality);
 	PASS(&scan, ",\"occurred_at\":");
