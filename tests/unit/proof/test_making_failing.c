@@ -9,8 +9,10 @@
 #include <cmocka.h>
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -19,6 +21,7 @@
 #include "proof/pdf_check.h"
 #include "proof/pdf_sign.h"
 #include "proof/report.h"
+#include "proof/zip.h"
 #include "test_archive_fixture.h"
 #include "test_report_facts.h"
 #include "test_report_tools.h"
@@ -103,6 +106,24 @@ static void make_in_turn(int (*make)(struct error *error), int count, int stride
 	assert_int_equal(wrong, 0);
 }
 
+/* One that makes files calls `name` at least so often: so it has its turns above. */
+static void is_reached(int (*make)(struct error *error), const char *name, int count_min)
+{
+	int count = 0;
+	for (int at = 1;; at++) {
+		struct error error = {0};
+		failing_arm(FAILING_FILES, at);
+		(void)make(&error);
+		const char *failed = failing_disarm();
+		remove_files();
+		if (!failed)
+			break;
+		count += strcmp(failed, name) == 0;
+	}
+	if (count < count_min)
+		fail_msg("%s: %d calls", name, count);
+}
+
 static int make_parts(struct error *error)
 {
 	struct part_writer *writer;
@@ -126,6 +147,78 @@ static void content_parts(void **state)
 {
 	(void)state;
 	make_in_turn(make_parts, 2, 1, 30);
+}
+
+/* Its directory, or its index, does not fit into memory, and it goes to the disk as it grows. */
+#define LARGE_ENTRIES 1200
+#define LARGE_BYTES ((size_t)5 << 19)
+
+static int make_large_zip(struct error *error)
+{
+	struct zip_writer *writer;
+	struct zip_sum sum;
+	static char content[LARGE_BYTES];
+	int result = zip_create(path, ZIP_BYTES_MAX, ZIP_ENTRIES_MAX, &writer, error);
+	if (result)
+		return result;
+	for (int i = 0; i < LARGE_ENTRIES && !result; i++) {
+		char name[64];
+		snprintf(name, sizeof name, "entry-%037d", i);
+		result = zip_add(writer, name, slice_of(CONTENT), NULL, error);
+	}
+	if (!result)
+		result = zip_entry_begin(writer, "large", error);
+	for (size_t at = 0; at < sizeof content && !result; at += 100000)
+		result =
+			zip_entry_write(writer, content + at,
+		                    sizeof content - at < 100000 ? sizeof content - at : 100000, error);
+	if (!result)
+		result = zip_entry_end(writer, NULL, error);
+	if (!result)
+		result = zip_add(writer, "larger", slice_make(content, sizeof content), NULL, error);
+	if (!result)
+		result = zip_finish(writer, &sum, error);
+	zip_writer_free(writer);
+	return result;
+}
+
+static void a_large_zip(void **state)
+{
+	(void)state;
+	make_in_turn(make_large_zip, 1, 1, 60);
+	failing_errno = ENOSPC;
+	make_in_turn(make_large_zip, 1, 1, 60);
+	failing_errno = EIO;
+	is_reached(make_large_zip, "sync_file_range", 5);
+	is_reached(make_large_zip, "open64", 2); /* its own, and its directory's */
+}
+
+static int make_large_part(struct error *error)
+{
+	struct part_writer *writer;
+	const struct part_facts *parts;
+	size_t count;
+	struct part_entry entry = {1, slice_of("evt_1"), sha256_of(CONTENT, strlen(CONTENT)), false};
+	int result =
+		part_writer_begin(directory, FIXTURE_CERTIFICATION, FIXTURE_CHANNEL, 0, 0, &writer, error);
+	if (result)
+		return result;
+	for (; entry.sequence <= LARGE_ENTRIES && !result; entry.sequence++)
+		result = part_writer_add(writer, &entry, slice_of(CONTENT), error);
+	if (!result)
+		result = part_writer_finish(writer, &parts, &count, error);
+	part_writer_free(writer);
+	return result;
+}
+
+static void a_large_part(void **state)
+{
+	(void)state;
+	make_in_turn(make_large_part, 1, 1, 30);
+	failing_errno = ENOSPC;
+	make_in_turn(make_large_part, 1, 1, 30);
+	failing_errno = EIO;
+	is_reached(make_large_part, "open64", 3); /* its own, its index's, its directory's */
 }
 
 static int add_all(struct archive *archive, struct slice config, struct error *error)
@@ -251,10 +344,9 @@ static void a_signature_of_a_report(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(content_parts),
-		cmocka_unit_test(an_archive),
-		cmocka_unit_test(a_report),
-		cmocka_unit_test(a_signature_of_a_report),
+		cmocka_unit_test(content_parts), cmocka_unit_test(a_large_zip),
+		cmocka_unit_test(a_large_part),  cmocka_unit_test(an_archive),
+		cmocka_unit_test(a_report),      cmocka_unit_test(a_signature_of_a_report),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }
