@@ -2,8 +2,8 @@
  *
  * A reader parses the members, and the caller then writes the result again and compares the bytes:
  * so whatever is not the one canonical form is found. Readers answer 0, ERR_INVALID_EVIDENCE with
- * the member in error->cause, or ERR_NO_MEMORY. What they answer points into the arena, an event
- * also into its line. */
+ * the member in error->cause, or ERR_NO_MEMORY. What they answer points into the arena, of an
+ * event and of a line of a part also into that line. */
 #ifndef PROOF_ARCHIVE_LINES_H
 #define PROOF_ARCHIVE_LINES_H
 

@@ -1,6 +1,7 @@
 #include "proof/archive_scan.h"
 
 #include "base/json_scan.h"
+#include "proof/archive_lines.h"
 
 #define DIGITS_MAX 15 /* of a number that JSON keeps as it is */
 
@@ -146,7 +147,9 @@ bool archive_scan_part_line(struct slice line, struct part_entry *ret_entry)
 	PASS(&scan, "}");
 	if (scan.failed || scan.at != scan.end)
 		return false;
+	char wanted[ZIP_NAME_MAX + 1];
 	entry.is_json = part_name_is_json(name);
+	part_entry_name(&entry, wanted);
 	*ret_entry = entry;
-	return true;
+	return slice_is(name, wanted);
 }

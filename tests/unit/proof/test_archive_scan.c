@@ -214,6 +214,56 @@ static void mutate(struct buf *line)
 	}
 }
 
+/* ---- lines of a part's index ---- */
+
+static bool look_at_part_line(struct slice line)
+{
+	ARENA_AUTO struct arena arena;
+	BUF_AUTO struct buf again, spaced;
+	struct part_entry entry, read;
+	arena_init(&arena, 1 << 20);
+	buf_init(&again, LINE_MAX_HERE);
+	buf_init(&spaced, LINE_MAX_HERE);
+	if (!archive_scan_part_line(line, &entry))
+		return false;
+	part_index_line(&entry, &again);
+	if (!slice_equal(buf_slice(&again), line))
+		fail_msg("not as it is written: %.*s", (int)line.size, line.data);
+	buf_add_text(&spaced, " ");
+	buf_add_slice(&spaced, line);
+	assert_false(archive_scan_part_line(buf_slice(&spaced), &read));
+	assert_int_equal(archive_read_part_line(&arena, buf_slice(&spaced), &read, NULL), 0);
+	assert_true(entry.sequence == read.sequence && entry.is_json == read.is_json);
+	assert_true(sha256_equal(&entry.hash, &read.hash));
+	assert_true(slice_equal(entry.event_id, read.event_id));
+	return true;
+}
+
+static void lines_of_parts(void **state)
+{
+	(void)state;
+	for (int i = 0; i < ROUNDS; i++) {
+		char event_id[64];
+		is_plain = random_below(2);
+		struct part_entry entry = {.sequence = random_integer(),
+		                           .event_id = random_text(event_id, sizeof event_id),
+		                           .is_json = random_below(2)};
+		fill_randomly(entry.hash.bytes, SHA256_SIZE);
+		for (int k = 0; k < MUTATIONS; k++) {
+			BUF_AUTO struct buf line;
+			buf_init(&line, LINE_MAX_HERE);
+			part_index_line(&entry, &line);
+			if (k == 0)
+				assert_int_equal(look_at_part_line(buf_slice(&line)),
+				                 !has_escapes(buf_slice(&line)) &&
+				                     entry.sequence < INT64_C(1000000000000000));
+			for (uint32_t count = random_below(3); count > 0 && line.size > 1; count--)
+				mutate(&line);
+			(void)look_at_part_line(buf_slice(&line));
+		}
+	}
+}
+
 static void altered_lines(void **state)
 {
 	(void)state;
@@ -354,7 +404,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(same_facts),     cmocka_unit_test(altered_lines),
 		cmocka_unit_test(ways_to_write),  cmocka_unit_test(long_references),
-		cmocka_unit_test(without_memory),
+		cmocka_unit_test(without_memory), cmocka_unit_test(lines_of_parts),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
