@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "fuzz.h"
+#include "proof/archive_scan.h"
 #include "proof/verify_check.h"
 
 #define TEXT_MAX ((size_t)32 << 20)
@@ -97,6 +98,22 @@ static int read_document(struct arena *arena, char kind, struct slice text, stru
 	return result;
 }
 
+/* What is read at one glance is as it is written. */
+static void fuzz_scan(struct arena *arena, char kind, struct slice text)
+{
+	BUF_AUTO struct buf again;
+	buf_init(&again, TEXT_MAX);
+	struct event_facts event;
+	struct part_entry entry;
+	bool scanned = false;
+	if (kind == 'e' && (scanned = archive_scan_event(arena, text, &event)))
+		event_record(&event, &again);
+	if (kind == 'i' && (scanned = archive_scan_part_line(text, &entry)))
+		part_index_line(&entry, &again);
+	if (scanned && buf_check(&again) == 0)
+		require(slice_equal(buf_slice(&again), text), "it is the one way to write it");
+}
+
 static void fuzz_document(char kind, struct slice text)
 {
 	ARENA_AUTO struct arena arena;
@@ -104,6 +121,7 @@ static void fuzz_document(char kind, struct slice text)
 	arena_init(&arena, (size_t)256 << 20);
 	buf_init(&once, TEXT_MAX);
 	buf_init(&twice, TEXT_MAX);
+	fuzz_scan(&arena, kind, text);
 	int result = read_document(&arena, kind, text, &once);
 	require(!result || result == ERR_INVALID_EVIDENCE, "a document is read or not");
 	if (result || buf_check(&once) < 0)
