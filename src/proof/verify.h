@@ -139,7 +139,9 @@ struct verify_options {
 	 * given back. */
 	int (*progress)(void *context, const char *path, uint64_t done, uint64_t total);
 	void *progress_context;
-	bool beside;     /* content parts by a thread of their own, with the caller's priority */
+	/* Content parts, digests and what is compressed by threads of their own, with the caller's
+	 * priority. */
+	bool beside;
 	bool stop_early; /* at the first thing that is wrong: for who only needs yes or no */
 };
 

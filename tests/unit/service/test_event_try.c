@@ -4,10 +4,8 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <errno.h>
 #include <pthread.h>
 #include <string.h>
-#include <time.h>
 
 #include <cmocka.h>
 
@@ -32,10 +30,8 @@ int __real_store_register_batch(struct store *store, unsigned sequencer,
                                 struct registration_batch *batch, struct error *error);
 int __wrap_store_register_batch(struct store *store, unsigned sequencer,
                                 struct registration_batch *batch, struct error *error);
-int __real_pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex,
-                                  const struct timespec *until);
-int __wrap_pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex,
-                                  const struct timespec *until);
+bool __real_thread_wait_until(pthread_cond_t *changed, pthread_mutex_t *mutex, int64_t until_us);
+bool __wrap_thread_wait_until(pthread_cond_t *changed, pthread_mutex_t *mutex, int64_t until_us);
 struct rate_state __real_rate_take(struct rate_limiter *limiter, uint64_t id, int64_t rate,
                                    int64_t capacity, int64_t now_us);
 struct rate_state __wrap_rate_take(struct rate_limiter *limiter, uint64_t id, int64_t rate,
@@ -53,10 +49,9 @@ int __wrap_store_register_batch(struct store *store, unsigned sequencer,
 	return __real_store_register_batch(store, sequencer, batch, error);
 }
 
-int __wrap_pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex,
-                                  const struct timespec *until)
+bool __wrap_thread_wait_until(pthread_cond_t *changed, pthread_mutex_t *mutex, int64_t until_us)
 {
-	return seen.impatient ? ETIMEDOUT : __real_pthread_cond_timedwait(cond, mutex, until);
+	return !seen.impatient && __real_thread_wait_until(changed, mutex, until_us);
 }
 
 struct rate_state __wrap_rate_take(struct rate_limiter *limiter, uint64_t id, int64_t rate,
