@@ -11,6 +11,7 @@
 /* Of a new file; one that is there keeps its own. A batch changes little on the last pages of a
  * dozen tables, and each goes to the log whole. */
 #define NEW_PAGE_SIZE "2048"
+#define PAGES_MAX "4294967294" /* as many as a file of SQLite can have: 8 TiB of these */
 
 /* ---- errors ---- */
 
@@ -107,8 +108,8 @@ static int overwrite_freed(struct sqlite_connection *writer, bool overwrite)
 static void open_writer(struct sqlite_db *db)
 {
 	struct sqlite_connection *writer = &db->writer;
-	if (run(writer, "PRAGMA page_size=" NEW_PAGE_SIZE "; PRAGMA synchronous=FULL;"
-	                "PRAGMA journal_mode=WAL; PRAGMA wal_autocheckpoint=0;"
+	if (run(writer, "PRAGMA page_size=" NEW_PAGE_SIZE "; PRAGMA max_page_count=" PAGES_MAX ";"
+	                "PRAGMA synchronous=FULL; PRAGMA journal_mode=WAL; PRAGMA wal_autocheckpoint=0;"
 	                "PRAGMA journal_size_limit=67108864;"))
 		return;
 	overwrite_freed(writer, true);

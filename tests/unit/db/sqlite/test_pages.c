@@ -67,6 +67,16 @@ static void run(struct db_connection *connection, const char *sql)
 	db_give(connection);
 }
 
+static int64_t ask(const char *pragma)
+{
+	struct db_connection *connection = db_take_writer(fixture.db);
+	struct db_query *query = db_query(connection, pragma);
+	int64_t number = db_step(query) ? db_integer(query, 0) : -1;
+	assert_int_equal(db_end(query, NULL), OK);
+	db_give(connection);
+	return number;
+}
+
 static void fill(void)
 {
 	run(db_take_writer(fixture.db),
@@ -109,6 +119,7 @@ static void pages_of_a_new_file_are_small(void **state)
 {
 	(void)state;
 	open_store();
+	assert_int_equal(ask("PRAGMA max_page_count"), INT64_C(4294967294)); /* no bound of its own */
 	check_page_size(SMALL_PAGE);
 }
 
