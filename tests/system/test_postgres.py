@@ -518,9 +518,10 @@ def test_a_batch_that_loses_a_deadlock_is_tried_again(cluster, fleet, node, quic
         BEGIN;
         SELECT 1 FROM chains WHERE account = {account} AND chain = {number} * 2 FOR UPDATE;
         SELECT pg_advisory_lock(77);
-        DO $$ BEGIN WHILE NOT EXISTS (SELECT 1 FROM pg_stat_activity
-                                      WHERE pg_backend_pid() = ANY (pg_blocking_pids(pid)))
-            LOOP PERFORM pg_stat_clear_snapshot(); PERFORM pg_sleep(0.01); END LOOP; END $$;
+        DO $$ BEGIN WHILE NOT EXISTS (SELECT 1 FROM pg_locks
+                                      WHERE relation = 'accounts'::regclass AND mode LIKE 'Row%Lock'
+                                      AND pg_backend_pid() = ANY (pg_blocking_pids(pid)))
+            LOOP PERFORM pg_sleep(0.01); END LOOP; END $$;
         UPDATE accounts SET name = name WHERE account = {account};
         COMMIT;""", database))
     other.start()
