@@ -1,13 +1,15 @@
 """Chromium, driven through its WebDriver interface."""
 
 import base64
+import contextlib
 import json
 import subprocess
+import urllib.error
 import urllib.request
 
 import pytest
 
-from client import eventually, free_port
+from client import PATIENCE, eventually, free_port
 
 CHROMIUM = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
             "--disable-background-networking", "--disable-component-update", "--disable-sync",
@@ -82,6 +84,13 @@ class Browser:
 
     def has(self, selector):
         return self.run("return document.querySelector(arguments[0]) !== null", selector)
+
+    def expect(self, selector, words, patience=PATIENCE):
+        """The page that follows a click, once it says what the page before did not."""
+        def is_there():
+            with contextlib.suppress(urllib.error.HTTPError):  # while the one page goes and the other comes
+                return words in " ".join(self.texts(selector))
+        eventually(is_there, f"{selector} says '{words}'", patience)
 
     def choose(self, selector, value):
         """An option of a select, as a reader does it; also where pages have no script."""

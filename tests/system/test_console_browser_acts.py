@@ -58,12 +58,8 @@ class Hand:
 
     def says(self, name, selector="main"):
         words = self.words[self.language, name]
-
-        def is_there():
-            with contextlib.suppress(urllib.error.HTTPError):  # while the one page goes and the other comes
-                return words in " ".join(self.browser.texts(selector))
         try:
-            eventually(is_there, f"{selector} says '{words}'", 40)
+            self.browser.expect(selector, words, 40)
         except AssertionError:
             raise AssertionError(f"{self.browser.url()} does not say '{words}': {self.browser.text('main')[:1500]}") from None
 

@@ -11,7 +11,7 @@ import pytest
 
 from browser import browse
 from client import eventually
-from test_console_browser import MONEY, WORDS, expect, spend
+from test_console_browser import MONEY, WORDS, spend
 
 TAB, ENTER, DOWN = "\ue004", "\ue007", "\ue015"
 
@@ -21,7 +21,7 @@ def come_in(service, browser, account, language="en"):
     service.admin("user", "invite", "--account", account, "--email", email, "--role", "owner", "--language", language)
     browser.open(service.admin("user", "link", email)["url"])
     browser.click("main button")
-    expect(browser, "h1", WORDS[language]["overview"])
+    browser.expect("h1", WORDS[language]["overview"])
     return email
 
 
@@ -106,7 +106,7 @@ def test_a_form_is_filled_and_sent_by_the_keyboard_alone(service, browse, langua
     assert chosen == "accountant"
     tab_to("main")
     browser.keys(ENTER)
-    expect(browser, "#messages", WORDS[language]["done"])
+    browser.expect("#messages", WORDS[language]["done"])
     (added,) = [one for one in service.admin("user", "list", "--account", account)["data"] if one["email"] == guest]
     assert added["role"] == chosen
 

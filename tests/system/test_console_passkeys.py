@@ -38,10 +38,6 @@ def named(service):
     return service.public_url.replace("127.0.0.1", "localhost")
 
 
-def expect(browser, selector, words):
-    eventually(lambda: words in " ".join(browser.texts(selector)), f"{selector} says '{words}'")
-
-
 def make_stale(service, email):
     """As if he had signed in eleven minutes ago."""
     assert service.stop() == 0
@@ -60,7 +56,7 @@ def add_by_browser(service, browser, name, words):
     browser.open(f"{named(service)}/console/passkeys")
     browser.type("#name", name)
     browser.click("form[data-passkey=create] .main")
-    expect(browser, "#messages", words["added"])
+    browser.expect("#messages", words["added"])
     assert name in browser.text("main table")
 
 
@@ -77,29 +73,29 @@ def test_a_passkey_is_made_signs_in_is_shown_afresh_and_removed(start, browse, l
     acts = service.admin("audit", "list", "--account", account)["data"]
     assert [act["operation"] for act in acts][0] == "passkey add" and acts[0]["email"] == email
     browser.click("form[action='/console/leave'] button")
-    expect(browser, "h1", words["sign_in"])
+    browser.expect("h1", words["sign_in"])
     browser.click("form[data-passkey=get] .main")
-    expect(browser, "h1", words["overview"])
+    browser.expect("h1", words["overview"])
     assert service.admin("session", "list", "--user", email)["data"][0]["by_passkey"] is True
     make_stale(service, email)
     browser.open(f"{named(service)}/console/users")
     browser.type("#invite_email", guest)
     browser.choose("#invite_role", "developer")
     browser.click("form[action='/console/users/invite'] button")
-    expect(browser, "h1", words["again"])
+    browser.expect("h1", words["again"])
     browser.click("form[data-passkey=get] .main")
-    expect(browser, "h1", words["users"])
+    browser.expect("h1", words["users"])
     assert browser.value("#invite_email") == guest
     assert browser.value("#invite_role") == "developer"
     browser.click("form[action='/console/users/invite'] button")
-    expect(browser, "#messages", words["invited"])
+    browser.expect("#messages", words["invited"])
     browser.open(f"{named(service)}/console/passkeys")
     browser.run("window.confirm = () => true")
     browser.click("form[action='/console/passkeys/remove'] button")
-    expect(browser, "h1", words["sign_in"])
+    browser.expect("h1", words["sign_in"])
     assert service.admin("session", "list", "--user", email)["data"] == []
     browser.click("form[data-passkey=get] .main")
-    expect(browser, "#said", words["refused"])
+    browser.expect("#said", words["refused"])
     assert service.admin("session", "list", "--user", email)["data"] == []
 
 
@@ -139,12 +135,12 @@ def test_what_was_cancelled_is_said_and_can_be_tried_again(service, browse):
     browser.run("navigator.credentials.create = () => Promise.reject(new DOMException('no', 'NotAllowedError'))")
     browser.type("#name", "Phone")
     browser.click("form[data-passkey=create] .main")
-    expect(browser, "[data-failed]:not([hidden])", "No passkey was added.")
+    browser.expect("[data-failed]:not([hidden])", "No passkey was added.")
     assert browser.run("return document.activeElement.hasAttribute('data-failed')")
     browser.add_authenticator()
     browser.run("delete navigator.credentials.create")
     browser.click("form[data-passkey=create] .main")
-    expect(browser, "#messages", "The passkey was added.")
+    browser.expect("#messages", "The passkey was added.")
 
 
 # ---- with an authenticator of our own ----
