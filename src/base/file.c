@@ -91,27 +91,31 @@ int file_open_unnamed(const char *directory)
 		errno = ENAMETOOLONG;
 		return -1;
 	}
-	file = mkostemp(path, O_CLOEXEC);
-	if (file >= 0)
-		unlink(path);
-	return file;
+	DESCRIPTOR_AUTO int named = mkostemp(path, O_CLOEXEC);
+	/* With a name, what is written there would be left behind. */
+	return named >= 0 && unlink(path) == 0 ? descriptor_take(&named) : -1;
 }
 
-int file_digest_by(enum digest_algorithm algorithm, int file, const char *path,
-                   uint64_t *ret_size_bytes, struct digest *ret_digest, struct error *error)
+/* `stop` NULL: never. */
+static int digest_until(const atomic_bool *stop, enum digest_algorithm algorithm, int file,
+                        const char *path, uint64_t *ret_size_bytes, struct digest *ret_digest,
+                        struct error *error)
 {
 	char portion[DIGEST_PORTION];
 	uint64_t size_bytes = 0;
 	ssize_t size;
+	bool stopped = false;
 	struct digest_stream *digest = digest_begin_by(algorithm);
 	if (!digest)
 		return error_cause(error, ERR_NO_MEMORY, "digesting %s", path);
-	while ((size = read_some(file, portion, sizeof portion)) > 0) {
+	while (!stopped && (size = read_some(file, portion, sizeof portion)) > 0) {
+		stopped = stop && atomic_load(stop);
 		digest_add(digest, portion, (size_t)size);
 		size_bytes += (uint64_t)size;
 	}
-	if (size < 0) {
-		int result = file_fail(error, "reading", path);
+	if (stopped || size < 0) {
+		int result = stopped ? error_cause(error, ERR_UNAVAILABLE, "digesting %s: stopped", path)
+		                     : file_fail(error, "reading", path);
 		digest_cancel(digest);
 		return result;
 	}
@@ -120,14 +124,26 @@ int file_digest_by(enum digest_algorithm algorithm, int file, const char *path,
 	return OK;
 }
 
-int file_digest(int file, const char *path, uint64_t *ret_size_bytes, struct sha256 *ret_digest,
-                struct error *error)
+int file_digest_by(enum digest_algorithm algorithm, int file, const char *path,
+                   uint64_t *ret_size_bytes, struct digest *ret_digest, struct error *error)
+{
+	return digest_until(NULL, algorithm, file, path, ret_size_bytes, ret_digest, error);
+}
+
+int file_digest_until(const atomic_bool *stop, int file, const char *path, uint64_t *ret_size_bytes,
+                      struct sha256 *ret_digest, struct error *error)
 {
 	struct digest digest;
-	int result = file_digest_by(DIGEST_SHA256, file, path, ret_size_bytes, &digest, error);
+	int result = digest_until(stop, DIGEST_SHA256, file, path, ret_size_bytes, &digest, error);
 	if (!result)
 		memcpy(ret_digest->bytes, digest.bytes, SHA256_SIZE);
 	return result;
+}
+
+int file_digest(int file, const char *path, uint64_t *ret_size_bytes, struct sha256 *ret_digest,
+                struct error *error)
+{
+	return file_digest_until(NULL, file, path, ret_size_bytes, ret_digest, error);
 }
 
 bool file_write_all(int file, struct slice content)

@@ -3,6 +3,8 @@
 #ifndef BASE_FILE_H
 #define BASE_FILE_H
 
+#include <stdatomic.h>
+
 #include "base/buf.h"
 #include "base/digest.h"
 #include "base/error.h"
@@ -35,7 +37,10 @@ int file_open_unnamed(const char *directory) MUST_CHECK;
 /* Size and SHA-256 of an open file, from where it stands to its end; `path` is for the cause. */
 int file_digest(int file, const char *path, uint64_t *ret_size_bytes, struct sha256 *ret_digest,
                 struct error *error) MUST_CHECK;
-/* The same by another algorithm. */
+/* The same, given up (ERR_UNAVAILABLE) once `stop` is true. */
+int file_digest_until(const atomic_bool *stop, int file, const char *path, uint64_t *ret_size_bytes,
+                      struct sha256 *ret_digest, struct error *error) MUST_CHECK;
+/* The same by another algorithm, to the end. */
 int file_digest_by(enum digest_algorithm algorithm, int file, const char *path,
                    uint64_t *ret_size_bytes, struct digest *ret_digest, struct error *error)
 	MUST_CHECK;

@@ -1,6 +1,7 @@
 /* The digests of all inputs, by two threads: one of its own goes from the last towards the first,
  * which the caller's goes through as ever. What the other has not done, or could not, is left. */
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "base/file.h"
@@ -16,6 +17,7 @@ struct sums {
 	/* Under the mutex: those before `asked` are the caller's, those from `taken` on the thread's,
 	 * who has done those from `done` on. */
 	size_t asked, taken, done;
+	atomic_bool ended; /* nobody asks any more */
 };
 
 struct known_sum {
@@ -24,14 +26,15 @@ struct known_sum {
 	struct zip_sum sum;
 };
 
-static void find_sum(const struct input *input, struct known_sum *known)
+static void find_sum(const struct sums *sums, const struct input *input, struct known_sum *known)
 {
 	struct stat facts;
 	DESCRIPTOR_AUTO int fd = file_open_to_read(input->file, 0, &facts);
 	if (fd < 0 || !S_ISREG(facts.st_mode))
 		return;
 	known->identity = zip_identity(&facts);
-	known->known = !zip_descriptor_sum(fd, input->path, &known->sum, NULL);
+	known->known = !file_digest_until(&sums->ended, fd, input->path, &known->sum.size_bytes,
+	                                  &known->sum.sha256, NULL);
 }
 
 static void *find_sums(void *argument)
@@ -41,7 +44,7 @@ static void *find_sums(void *argument)
 	while (sums->taken > sums->asked) {
 		size_t i = --sums->taken;
 		pthread_mutex_unlock(&sums->mutex);
-		find_sum(&sums->inputs[i], &sums->known[i]);
+		find_sum(sums, &sums->inputs[i], &sums->known[i]);
 		pthread_mutex_lock(&sums->mutex);
 		sums->done = i;
 		pthread_cond_signal(&sums->changed);
@@ -106,6 +109,7 @@ void verify_sums_end(struct run *run)
 	struct sums *sums = run->sums;
 	if (!sums)
 		return;
+	atomic_store(&sums->ended, true);
 	pthread_mutex_lock(&sums->mutex);
 	sums->asked = sums->count;
 	pthread_mutex_unlock(&sums->mutex);

@@ -181,6 +181,20 @@ static void appended_inputs(void **state)
 	free(moved);
 }
 
+/* The digest of the last would take hours. */
+static void an_end_that_waits_for_no_digest(void **state)
+{
+	(void)state;
+	write_file(paths[0]);
+	fixture_write(paths[1], slice_of(""));
+	assert_int_equal(truncate(paths[1], (off_t)4 << 40), 0);
+	struct run run = begin(2);
+	usleep(100000);
+	verify_sums_end(&run);
+	assert_null(run.sums);
+	unlink(paths[1]);
+}
+
 static void without_thread(void **state)
 {
 	(void)state;
@@ -281,13 +295,10 @@ static void at_the_first_wrong_thing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(right_sums),
-		cmocka_unit_test(changing_files),
-		cmocka_unit_test(appended_inputs),
-		cmocka_unit_test(without_thread),
-		cmocka_unit_test(same_findings),
-		cmocka_unit_test(in_the_middle),
-		cmocka_unit_test(at_the_first_wrong_thing),
+		cmocka_unit_test(right_sums),      cmocka_unit_test(changing_files),
+		cmocka_unit_test(appended_inputs), cmocka_unit_test(an_end_that_waits_for_no_digest),
+		cmocka_unit_test(without_thread),  cmocka_unit_test(same_findings),
+		cmocka_unit_test(in_the_middle),   cmocka_unit_test(at_the_first_wrong_thing),
 	};
 	return cmocka_run_group_tests(tests, start, stop);
 }
