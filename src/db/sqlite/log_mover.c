@@ -20,6 +20,9 @@
 #define TRIED_AGAIN_AFTER (4 * MIB)
 /* The writer waits for who moves when it is ahead by so much. */
 #define AHEAD_MAX (8 * MOVED_AT_LEAST)
+/* And when the log is so long: where pages are moved more slowly than they come, it would never be
+ * moved to its end. */
+#define LONG (4 * MOVED_AT_LEAST)
 /* A part of the file that is written out at a time. */
 #define PART_SIZE (32 * MIB)
 
@@ -211,6 +214,12 @@ static bool take_rest(struct sqlite_db *db)
 	return rest > 0 && !mover->wanted;
 }
 
+static bool too_far_ahead(const struct sqlite_db *db)
+{
+	return db->log_pages - db->tried_pages > pages_of(db, AHEAD_MAX) ||
+	       db->log_pages > pages_of(db, LONG);
+}
+
 static void ask_mover(struct sqlite_db *db)
 {
 	struct log_mover *mover = &db->mover;
@@ -219,7 +228,7 @@ static void ask_mover(struct sqlite_db *db)
 		mover->wanted = true;
 	if (mover->wanted)
 		pthread_cond_broadcast(&mover->changed);
-	while (mover->wanted && db->log_pages - db->tried_pages > pages_of(db, AHEAD_MAX))
+	while (mover->wanted && too_far_ahead(db))
 		pthread_cond_wait(&mover->changed, &db->mutex);
 }
 
@@ -229,8 +238,10 @@ int sqlite_maintain(struct db *base, struct error *error)
 	pthread_mutex_lock(&db->mutex);
 	int result = take_result(&db->mover, error);
 	bool rest = !result && take_rest(db);
-	if (!result && !rest)
+	if (!result && !rest) {
 		ask_mover(db);
+		rest = take_rest(db); /* nothing has come, if it was waited for */
+	}
 	pthread_mutex_unlock(&db->mutex);
 	if (!rest)
 		return result;
