@@ -38,7 +38,8 @@ test: deps all
 # clients and examples, or cut the power. All of them take half an hour; `make sanitize-core` has the unit
 # tests and of the system tests what reads what strangers send, and what moves money and evidence.
 beside := browser console_browser console_browser_acts console_browser_help console_crawl client_python \
-	client_typescript examples webhook_examples integrate alerts installation proxies power_failure
+	client_typescript examples webhook_examples integrate alerts installation proxies power_failure \
+	power_failure_log
 core := registration replay lists payload files http slow_clients verification_page evidence_record \
 	certifications idempotency webhooks hostile_receivers purchases payments receipts keys audit usage \
 	users console console_passkeys console_work console_try reload supervised config migrations upgrade

@@ -1,0 +1,202 @@
+"""What was acknowledged outlasts a power failure, or a kill, at the steps of what is done with the
+log of the embedded store: it is moved into the file once it has grown; a transaction that is larger
+than the memory it may have puts a part of itself there before its commit. Where a thread is stopped
+for that: tests/support/log_steps.py."""
+
+import hashlib
+import itertools
+import json
+import threading
+
+import pytest
+
+import log_steps
+from burst import Burst
+from client import Client, eventually
+from test_power_failure import LASTING, LOG, box, library  # noqa: F401 (fixtures)
+
+pytestmark = pytest.mark.sqlite
+MIB = 1 << 20
+MEMORY = 4 * MIB  # of who writes
+CONNECTIONS = 400  # and as many events of a transaction: 7 MiB
+FEW = 100  # of a transaction that who moves the log can keep up with
+TEXT_SIZE = 15_500  # of JSON that travels in the transaction, nearly as large as it may be
+
+
+@pytest.fixture(scope="module")
+def steps_library(tmp_path_factory):
+    return log_steps.build(tmp_path_factory.mktemp("steps"))
+
+
+@pytest.fixture
+def steps(box, tmp_path, steps_library):
+    made = log_steps.LogSteps(tmp_path, steps_library)
+    box.service.environment = made.environment(box.service.environment)
+    box.service.settings.update(Burst.SETTINGS)
+    return made
+
+
+def text_of(client_ref):
+    """In canonical form."""
+    return json.dumps({"note": client_ref.ljust(TEXT_SIZE, "x")}, separators=(",", ":")).encode()
+
+
+def registration(client_ref):
+    return b'{"client_ref":"%s","payload":%s}' % (client_ref.encode(), text_of(client_ref))
+
+
+class Load(threading.Thread):
+    """Registers events of 15 KiB, so many at a time, until nobody answers any more."""
+
+    numbers = itertools.count()
+
+    def __init__(self, box, count, rounds=None):
+        super().__init__(daemon=True)
+        self.count = count
+        self.burst = Burst(box.service.port, box.key, count)
+        self.rounds = rounds
+        self.receipts = {}  # client_ref: event
+        self.sent = []
+        self.statuses = set()
+
+    def run(self):
+        for _ in itertools.count() if self.rounds is None else range(self.rounds):
+            refs = [f"large-{next(self.numbers)}" for _ in range(self.count)]
+            self.sent += refs
+            try:
+                self.burst.send(map(registration, refs))
+            except OSError:
+                break
+            for ref, answer in zip(refs, self.burst.answers(self.count)):
+                self.take(ref, answer)
+            if None in self.statuses:
+                break
+        self.burst.close()
+
+    def take(self, ref, answer):
+        self.statuses.add(answer and answer[0])
+        if answer and answer[0] in (200, 201):
+            self.receipts[ref] = json.loads(answer[1])
+
+    def wait_for(self, count):
+        eventually(lambda: len(self.receipts) >= count, f"{count} are acknowledged", pause=0.01)
+
+    def check(self, box):
+        """What was acknowledged is there, and all that is there is whole. How many of it are."""
+        client = Client(box.service, box.key)
+        events = client.walk("/v1/events", 500)
+        assert [event["sequence"] for event in events] == list(range(1, len(events) + 1))
+        found = {event["client_ref"]: event for event in events}
+        for ref, event in self.receipts.items():
+            assert {name: found[ref][name] for name in LASTING} \
+                == {name: event[name] for name in LASTING}
+        ours = [ref for ref in self.sent if ref in found]
+        for ref in ours:
+            assert found[ref]["hash"] == hashlib.sha256(text_of(ref)).hexdigest()
+        for ref in ours[-20:]:
+            assert client.content(found[ref]["event_id"]).expect(200).body == text_of(ref)
+        client.close()
+        box.check()
+        return len(ours)
+
+
+# ---- the log is moved into the file ----
+
+@pytest.mark.parametrize("step, size", (("moving", 0), ("moving", 16 * MIB), ("moved", 0),
+                                        ("synced", 0), ("anew", 0)))
+def test_the_power_may_fail_at_each_step_of_a_move(box, steps, step, size):
+    """While the pages are moved, registration goes on."""
+    box.start()
+    steps.stop_at(step, size)
+    load = Load(box, FEW)
+    load.start()
+    steps.wait_until(step)
+    if step == "moving":
+        load.wait_for(len(load.receipts) + 4 * FEW)
+    assert steps.reached() == step
+    box.cut()
+    load.join()
+    assert len(load.sent) * TEXT_SIZE > 24 * MIB
+    box.start()
+    load.check(box)
+
+
+def test_the_power_may_fail_once_the_log_has_begun_anew(box, steps):
+    """What was moved is nowhere else, then."""
+    box.start()
+    steps.stop_at("anew")
+    load = Load(box, FEW)
+    load.start()
+    steps.wait_until("anew")
+    before = (box.service.data / LOG).stat().st_size
+    steps.go_on()
+    load.wait_for(len(load.receipts) + 4 * FEW)
+    assert before >= 32 * MIB and (box.service.data / LOG).stat().st_size <= before
+    box.cut()
+    load.join()
+    box.start()
+    load.check(box)
+
+
+# ---- a transaction larger than its memory ----
+
+def begin_large(box, steps):
+    """Its registrations wait for their transaction, which waits for the sync of another."""
+    steps.stop_at("committing")
+    first = threading.Thread(target=box.register, args=("first",))
+    first.start()
+    steps.wait_until("committing")
+    load = Load(box, CONNECTIONS, rounds=1)
+    load.start()
+    eventually(lambda: box.service.metric("registration_queue_length") == CONNECTIONS,
+               "all of them wait")
+    return first, load
+
+
+@pytest.mark.parametrize("fails", ("power", "process"))
+@pytest.mark.parametrize("step, size", (("spilling", 1), ("spilling", 2 * MIB),
+                                        ("committing", MEMORY + 1), ("committed", MEMORY + 1)))
+def test_it_is_there_wholly_or_not_at_all(box, steps, step, size, fails):
+    """What a kill leaves of it in the page cache counts as soon as its end is there."""
+    box.start()
+    first, load = begin_large(box, steps)
+    steps.stop_at(step, size)
+    steps.wait_until(step)
+    first.join()
+    assert "first" in box.receipts
+    box.service.kill()
+    if fails == "power":
+        box.disk.cut()
+    load.join()
+    assert not load.receipts
+    box.start()
+    whole = step == "committed" or (step == "committing" and fails == "process")
+    assert load.check(box) == (CONNECTIONS if whole else 0)
+    again = Burst(box.service.port, box.key, CONNECTIONS)
+    again.send(map(registration, load.sent))
+    for ref, answer in zip(load.sent, again.answers(CONNECTIONS)):
+        load.take(ref, answer)
+    again.close()
+    assert load.statuses == {None, 200 if whole else 201}
+    box.cut()
+    box.start()
+    assert load.check(box) == CONNECTIONS
+
+
+def test_one_that_has_no_room_for_its_rest_is_not_there(box, steps):
+    """What it had put into the log is forgotten, and the next one is written over it."""
+    box.start()
+    first, load = begin_large(box, steps)
+    steps.stop_at("spilling", MIB)
+    steps.wait_until("spilling")
+    first.join()
+    box.disk.plan("full", LOG)
+    steps.go_on()
+    load.join()
+    assert load.statuses == {503}
+    box.disk.forget_plan()
+    for _ in range(3):
+        box.register().expect(201)
+    box.cut()
+    box.start()
+    assert load.check(box) == 0
