@@ -49,10 +49,14 @@ def environment(fault=None):
     return {**variables, "FORGETFUL_FAULT": fault} if fault else variables
 
 
-def wrap(fault=None):
-    """The words before its command, with which it also ends when this process does."""
+def wrap(fault=None, steps=None):
+    """The words before its command, with which it also ends when this process does, and is stopped
+    at `steps` (log_steps.LogSteps)."""
+    variables = environment(fault)
+    if steps:
+        variables = steps.environment(variables)
     return ["setpriv", "--pdeathsig", "KILL", "env",
-            *(f"{name}={value}" for name, value in environment(fault).items())]
+            *(f"{name}={value}" for name, value in variables.items())]
 
 
 def unmount_when_told_to_end():

@@ -36,11 +36,14 @@ class Ended(Exception):
 
 class Machine(Service):
     """`place.directory` holds the data; `logs` is a directory that no cut touches. `content`: where
-    contents are, a function of the data directory's name that gives settings."""
+    contents are, a function of the data directory's name that gives settings. `steps`: where it may
+    be stopped."""
 
-    def __init__(self, place, logs, settings=None, fault=None, data="data", content=beside):
+    def __init__(self, place, logs, settings=None, fault=None, data="data", content=beside,
+                 steps=None):
         super().__init__(os.path.join(place.directory, data),
-                         {**(settings or {}), **content(data)}, wrap=forgetting.wrap(fault),
+                         {**(settings or {}), **content(data)},
+                         wrap=forgetting.wrap(fault, steps),
                          ready_file=os.path.join(logs, data + ".ready"))
         self.log = self.printed = os.path.join(logs, data + ".log")
         self.place, self.content = place, content

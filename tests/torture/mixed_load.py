@@ -1,5 +1,6 @@
-"""What goes on beside registrations while the power is cut: certifications, administration and
-backups, each in a thread of its own, and what of it was acknowledged and so has to last."""
+"""What goes on beside registrations while the power is cut: certifications, administration,
+backups, and registrations in bulk, each in a thread of its own, and what of it was acknowledged and
+so has to last."""
 
 import hashlib
 import http.client
@@ -10,9 +11,13 @@ import threading
 import time
 
 from machine import Ended, Refused
-from service import Client
+from service import Client, declare_json
+
+from burst import Burst
 
 CERTIFIED_MAX = 200  # events
+BULK = 600  # events at a time, which are more than the memory of a transaction holds
+BULK_TEXT_SIZE = 15_000  # of each: it travels in the transaction
 
 
 class Companion(threading.Thread):
@@ -142,7 +147,8 @@ class Administered:
         report.check(balance == sum(entry["credits"] for entry in entries),
                      f"{where}: balance {balance} of {entries}")
         sealed = {version["version"]: version["description"] for version in
-                  machine.admin("channel", "show", self.channel)["config_versions"]}
+                  machine.admin("channel", "show", self.channel, "--limit",
+                                1000)["config_versions"]}
         report.check(self.versions.items() <= sealed.items(),
                      f"{where}: sealed were {self.versions}, are {sealed}")
 
@@ -214,3 +220,29 @@ class Copier(Companion):
         backup = Backup(directory, receipts)
         if self.machine.on:
             self.backups.append(backup)
+
+
+class Bulk(Companion):
+    """Registers many large texts at once."""
+
+    def __init__(self, machine, report, seed, chain):
+        super().__init__(machine, report, seed)
+        self.chain = chain
+        self.burst = Burst(machine.port, chain.key, BULK)
+
+    def run(self):
+        super().run()
+        self.burst.close()
+
+    def act(self):
+        refs = [f"bulk-{self.random.getrandbits(48):012x}" for _ in range(BULK)]
+        declared = [declare_json(ref, ref.ljust(BULK_TEXT_SIZE, "x")) for ref in refs]
+        with self.chain.lock:
+            self.chain.sent.update(zip(refs, declared))
+        self.burst.send([declaration.body for declaration in declared])
+        for declaration, answer in zip(declared, self.burst.answers(BULK)):
+            if answer and answer[0] == 201:
+                self.chain.acknowledge(declaration, answer[1])
+            elif self.report.check(not answer or answer[0] == 503 or not self.machine.on,
+                                   f"{self.chain.name}: in bulk: {answer}") and not answer:
+                raise ConnectionError

@@ -11,7 +11,9 @@ again and everything that was acknowledged is looked for: each receipt with its 
 without gaps; certifications with their files; keys, limits, credits, configurations; backups.
 
 Cuts fall into registration, sealing, certification, administration and backup, into start-up and
-shutdown, after a sync that failed, and after a plain kill whose leftovers were answered as replays.
+shutdown, after a sync that failed, and after a plain kill whose leftovers were answered as replays;
+and into what is done seldom with the log of the store: it is moved into the file once it has grown,
+and a transaction that is larger than its memory puts a part of itself there before its commit.
 Content is on the same file system, on one that nothing happens to, or in an S3 service.
 Now and then a store is left, after its last backup was restored and cut once more, and a new one is
 made, which is cut while it is made.
@@ -31,17 +33,23 @@ import time
 import forgetting
 import machine
 from machine import Ended, Machine, NotStarted, Refused
-from mixed_load import Administered, Administrator, Certifications, Certifier, Copier
+from mixed_load import Administered, Administrator, Bulk, Certifications, Certifier, Copier
 from service import Client, Report, lasting
 from torture import RICH_CREDITS, POOR_CREDITS, POOR_UNPAID, Chain, Torture, Worker
 
+import log_steps
 import s3_server
+from burst import Burst
 from program import copy_keys
 
 SURVIVAL = (0, 0, 10, 50, 90, 100)  # percent of what was not synced
 LIFE = 30  # rounds of a store
 LOOKED_AT = 5  # rounds from one look at what was administered to the next
 FAULTS = ("sync", "directories", "start", "journal")
+MIB = 1 << 20
+# Where a thread stands when the power fails, and the bytes at which it stops: at most so many.
+LOG_STEPS = (("moving", 32 * MIB), ("moved", 0), ("synced", 0), ("anew", 0), ("spilling", 2 * MIB),
+             ("committing", 5 * MIB), ("committed", 5 * MIB))
 
 
 class LastingChain(Chain):
@@ -67,8 +75,10 @@ class PowerCuts(Torture):
         self.report = Report()
         self.round = self.cuts = self.acknowledged = 0
         self.counts = {}
+        self.stood = {}  # at a step, or behind it: how many cuts fell there
         self.stopping = False
         self.service = self.s3 = None
+        self.steps = log_steps.LogSteps(logs, log_steps.build(logs))
         self.chains, self.weights = [], []
         self.workers, self.companions = [], []
 
@@ -106,8 +116,9 @@ class PowerCuts(Torture):
         self.close()
         self.place.empty()
         self.content = self.choose_content()
-        self.service = Machine(self.place, self.logs, {"seal.interval": "1s"}, self.fault,
-                               content=self.content)
+        self.service = Machine(self.place, self.logs,
+                               {"seal.interval": "1s", **Burst.SETTINGS}, self.fault,
+                               content=self.content, steps=self.steps)
         self.sometimes_cut_on_the_way(40)
         self.restart()
         create = self.service.admin
@@ -179,7 +190,7 @@ class PowerCuts(Torture):
 
     # ---- load ----
 
-    def begin_load(self):
+    def begin_load(self, bulk=False):
         self.stopping = False
         seeds = [self.random.getrandbits(64) for _ in range(self.clients + 3)]
         self.workers = [Worker(self, i, seeds[i]) for i in range(self.clients)]
@@ -189,6 +200,9 @@ class PowerCuts(Torture):
         if self.random.random() < 0.2:
             self.companions.append(Copier(self.service, self.report, seeds[-3], self.chains,
                                           self.backups))
+        if bulk:
+            self.companions.append(Bulk(self.service, self.report, self.random.getrandbits(64),
+                                        self.chains[0]))
         for thread in self.workers + self.companions:
             thread.start()
 
@@ -280,8 +294,25 @@ class PowerCuts(Torture):
             self.report.check(self.service.disk_failed, f"{self.where()}: asking again: {error}")
         client.close()
 
+    def at_a_step_of_the_log(self):
+        """What no other thread waits for goes on for a moment; or the thread itself does."""
+        step, size = self.random.choice(LOG_STEPS)
+        self.steps.stop_at(step, self.random.randint(0, size))
+        self.begin_load(bulk=True)
+        end = time.monotonic() + 30
+        while time.monotonic() < end and self.steps.reached() != step and self.service.alive():
+            time.sleep(0.005)
+        time.sleep(self.random.choice((0, 0.2)))
+        if self.steps.reached() != step:  # within this time
+            step = "never " + step
+        elif self.random.random() < 0.3:
+            self.steps.go_on()
+            time.sleep(self.random.uniform(0, 0.5))
+            step = "behind " + step
+        self.stood[step] = self.stood.get(step, 0) + 1
+
     KINDS = ((at_some_moment, 40), (in_a_sync, 25), (in_shutdown, 10), (after_a_failed_sync, 10),
-             (after_a_kill, 15))
+             (after_a_kill, 15), (at_a_step_of_the_log, 10))
     # Where a start meets what is unsynced; where a file system of the kernel gives up.
     SHOWING = {"start": (after_a_failed_sync, after_a_kill), "journal": (after_a_failed_sync,)}
 
@@ -301,6 +332,7 @@ class PowerCuts(Torture):
         self.service.disk_failed = False
         kind(self)
         self.cut()
+        self.steps.go_on()
         self.end_load()
         self.sometimes_cut_on_the_way(15)
         self.restart()
@@ -367,8 +399,9 @@ class PowerCuts(Torture):
     def summary(self):
         kinds = ", ".join(f"{name.replace('_', ' ')} {count}"
                           for name, count in sorted(self.counts.items()))
+        stood = ", ".join(f"{step} {self.stood[step]}" for step in sorted(self.stood))
         return (f"{self.place.kind}: {self.cuts} cuts, {self.acknowledged} acknowledged events; "
-                f"{kinds}; {self.place.loss}")
+                f"{kinds}; the log was {stood or 'left alone'}; {self.place.loss}")
 
 
 def campaign(options, kind):
