@@ -7,6 +7,7 @@ import hashlib
 import io
 import json
 import os
+import platform
 import re
 import subprocess
 import zipfile
@@ -556,3 +557,38 @@ def test_the_reports_are_two_and_signed_separately(live):
     signatures = [re.search(rb"/Contents\s*<([0-9a-fA-F]+)>", data)[1].rstrip(b"0")
                   for data in (english, spanish)]
     assert signatures[0] != signatures[1]
+
+
+# ---- without the library that compresses faster ----
+
+def compressor_is_loaded(service):
+    with open(f"/proc/{service.process.pid}/maps", encoding="utf-8") as maps:
+        return "/libisal.so" in maps.read()
+
+
+def test_where_no_faster_compressor_is_installed_zlib_makes_the_same_archive(start, tmp_path):
+    """In its place is a file that cannot be loaded. Fields that are of a certification alone aside."""
+    service = start()
+    channel = service.new_channel()
+    for n in range(200):
+        event = channel.live.register({"n": n}).expect(201).json
+    channel.live.sealed(event["event_id"])
+    deliveries = []
+    for name in ("with", "without"):
+        if name == "without":
+            assert compressor_is_loaded(service) == (platform.machine() == "x86_64")
+            assert service.stop() == 0
+            (tmp_path / "libisal.so.2").write_bytes(b"")
+            service.environment = {"LD_LIBRARY_PATH": str(tmp_path)}
+            service.start()
+        (tmp_path / name).mkdir()
+        deliveries.append(Delivery(channel, "live", tmp_path / name, seq_from=1, seq_to=200))
+    assert not compressor_is_loaded(service)
+    for delivery in deliveries:
+        assert verify(*delivery.all, trust=delivery.trust)["checked"]["events"] == 200
+        with_zlib = run("verify", *delivery.all, "--trust", delivery.trust, environment=service.environment)
+        assert with_zlib.returncode == 0, with_zlib.stderr
+    for kind in ("events", "seals"):
+        first, second = (lines(opened(delivery.archive), kind) for delivery in deliveries)
+        assert first and first == second
+    channel.close()
