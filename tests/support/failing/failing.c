@@ -15,15 +15,12 @@ static _Thread_local int countdown;
 static _Thread_local const char *failed;
 static _Thread_local bool arms_others;
 
-static _Thread_local bool arms_others;
-
 void failing_arm(unsigned kinds, int at)
 {
 	arms_others = false;
 	armed = kinds;
 	countdown = at;
 	failed = NULL;
-	arms_others = false;
 }
 
 static _Atomic unsigned others_armed;
