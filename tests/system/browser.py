@@ -41,7 +41,7 @@ class Browser:
         request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", method=method,
                                          data=None if body is None else json.dumps(body).encode(),
                                          headers={"Content-Type": "application/json"})
-        with urllib.request.urlopen(request, timeout=60) as answer:
+        with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
             return json.load(answer)["value"]
 
     def open(self, url):
@@ -69,7 +69,8 @@ class Browser:
         self.ask("POST", f"{self.find(selector)}/clear", {})
 
     def accept(self):
-        """What a page asks before it does something."""
+        """What a page asks before it does something, once it asks."""
+        self.until(lambda: self.ask("GET", f"{self.session}/alert/text"), "the page asks")
         self.ask("POST", f"{self.session}/alert/accept", {})
 
     def click(self, selector):
@@ -85,12 +86,20 @@ class Browser:
     def has(self, selector):
         return self.run("return document.querySelector(arguments[0]) !== null", selector)
 
+    def until(self, question, what, patience=PATIENCE):
+        """The first true answer. While the one page goes and the other comes, there is nobody to answer."""
+        def answer():
+            with contextlib.suppress(urllib.error.HTTPError):
+                return question()
+        return eventually(answer, what, patience)
+
     def expect(self, selector, words, patience=PATIENCE):
         """The page that follows a click, once it says what the page before did not."""
-        def is_there():
-            with contextlib.suppress(urllib.error.HTTPError):  # while the one page goes and the other comes
-                return words in " ".join(self.texts(selector))
-        eventually(is_there, f"{selector} says '{words}'", patience)
+        self.until(lambda: words in " ".join(self.texts(selector)), f"{selector} says '{words}'", patience)
+
+    def wait_for(self, selector, patience=PATIENCE):
+        """The page that follows a click, once it has what the page before had not."""
+        self.until(lambda: self.has(selector), f"there is {selector}", patience)
 
     def choose(self, selector, value):
         """An option of a select, as a reader does it; also where pages have no script."""

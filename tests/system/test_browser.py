@@ -5,7 +5,7 @@ import json
 import pytest
 
 from browser import browse
-from client import eventually
+
 
 @pytest.fixture
 def issued(channel):
@@ -28,7 +28,7 @@ def test_a_code_and_a_file_are_looked_up_and_the_file_is_not_sent(service, brows
         path.write_bytes(body)
         browser.open(f"{service.public_url}/verify")
         browser.type("#file", str(path))
-        eventually(lambda: "sha256=" in browser.url(), "the digest was looked up")
+        browser.until(lambda: "sha256=" in browser.url(), "the digest was looked up")
         assert (issued["certification_id"] in browser.text()) is expected
 
 
@@ -38,8 +38,7 @@ def hand_in(browser, service, path):
     browser.open(f"{service.public_url}/verify")
     browser.type("#checked", str(path))
     browser.click("form[method=post] button")
-    eventually(lambda: "found" in browser.ask("GET", f"{browser.session}/source") or
-               "missing" in browser.ask("GET", f"{browser.session}/source"), "it was checked")
+    browser.wait_for("section.found, section.missing")
 
 
 @pytest.mark.parametrize("script", [True, False])

@@ -68,7 +68,7 @@ def work_through_a_channel(service, browser, words):
     assert browser.texts("ins") == ["What it is for"]
     browser.open(f"{service.public_url}/console/keys")
     browser.click("form[action='/console/keys/make'] .main")
-    eventually(lambda: browser.has(".secret code"), "the key is shown")
+    browser.wait_for(".secret code")
     assert words["once"] in browser.text()
     service.secrets.add(browser.text(".secret code"))
 
@@ -91,7 +91,7 @@ def try_it(service, browser, words):
     browser.click("form[action='/console/try/send'] .main")
     browser.expect("main", words["programs"])
     browser.click("section#said a.button")
-    eventually(lambda: "/console/events/evt_" in browser.url(), "the event's page")
+    browser.until(lambda: "/console/events/evt_" in browser.url(), "the event's page")
 
 
 @pytest.mark.parametrize("language", ["en", "es"])
@@ -106,7 +106,7 @@ def test_every_page_is_walked_and_used(service, browse, language, script):
     browser.open(service.admin("user", "link", email)["url"])
     assert browser.text("h1") == words["enter"]
     browser.click("main button")
-    eventually(lambda: browser.has("nav"), "the console is open")
+    browser.wait_for("nav")
     # A user's own language goes before the browser's.
     if browser.text("h1") != words["overview"]:
         browser.click("form.language button")
@@ -153,7 +153,7 @@ def test_a_fresh_sign_in_by_link_leads_back_to_what_was_typed(start, browse, lan
     browser.type("#invite_email", guest)
     browser.choose("#invite_role", "accountant")
     browser.click("form[action='/console/users/invite'] button")
-    eventually(lambda: browser.has("form[action='/console/again']"), "a fresh sign-in is asked for")
+    browser.wait_for("form[action='/console/again']")
     browser.click("form[action='/console/again'] .main")
     link = eventually(lambda: [found for message in server.messages if email in str(message["To"]) for found in
                                re.findall(r"\S+/console/enter\?link=[0-9a-f]{64}", message.get_content())],
@@ -174,6 +174,7 @@ def test_a_page_obeys_its_policy_and_the_keyboard(service, browse):
     browser = browse("en")
     browser.open(service.admin("user", "link", email)["url"])
     browser.click("main button")
+    browser.wait_for("nav")
     money = (*MONEY, spend(service, account))
     channel = service.new_channel(account_id=account)
     endpoint = service.admin("webhook", "create", "--account", account, "--url", "http://127.0.0.1:9/browser")

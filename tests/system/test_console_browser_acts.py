@@ -1,11 +1,9 @@
 """Every act of the console done in a real browser, as one fills in forms and presses buttons: in both languages, with
 and without script. What the program's tables have and nobody did here fails the test."""
 
-import contextlib
 import pathlib
 import re
 import sys
-import urllib.error
 
 import pytest
 
@@ -59,7 +57,7 @@ class Hand:
     def says(self, name, selector="main"):
         words = self.words[self.language, name]
         try:
-            self.browser.expect(selector, words, 40)
+            self.browser.expect(selector, words)
         except AssertionError:
             raise AssertionError(f"{self.browser.url()} does not say '{words}': {self.browser.text('main')[:1500]}") from None
 
@@ -105,7 +103,7 @@ class Hand:
     def enter(self, link):
         self.browser.open(link.replace("127.0.0.1", "localhost"))
         self.press("/enter")
-        eventually(lambda: self.browser.has("form[action='/console/leave']"), "the console is open")
+        self.browser.wait_for("form[action='/console/leave']")
 
     def come_in(self, email):
         links = self.mailed(email)
@@ -116,19 +114,14 @@ class Hand:
         self.enter(eventually(lambda: links()[before:], "the link has arrived")[-1])
         if self.browser.run("return document.documentElement.lang") != self.language:
             self.press("/language")
-            eventually(lambda: self.browser.run("return document.documentElement.lang") == self.language,
-                       "the page is in his language")
+            self.browser.wait_for(f"html[lang={self.language}]")
 
     def change_account(self):
         """To that of the walk. The page before is the same one: it is marked, to be told from it."""
         self.open("/")
         self.browser.run("document.documentElement.dataset.before = 1")
         self.press("/account", account=self.filled.account)
-
-        def is_new():
-            with contextlib.suppress(urllib.error.HTTPError):
-                return not self.browser.has("html[data-before]")
-        eventually(is_new, "the page of the account has come")
+        self.browser.wait_for("html:not([data-before])")
         self.says("overview.title", "h1")
 
     def identifier(self, selector, pattern):
@@ -240,15 +233,15 @@ def work_on_users(hand):
 def work_with_a_passkey(hand):
     hand.browser.add_authenticator()
     hand.open("/passkeys")
-    eventually(lambda: not hand.browser.has("form[data-passkey][hidden]"), "its script has found the authenticator")
+    hand.browser.wait_for("form[data-passkey]:not([hidden])")
     hand.press("/passkeys/add", name="Laptop")
     hand.says("done.passkey_add", "#messages")
     hand.done.add("/console/passkey/challenge")  # its script has asked for one
     hand.press("/leave")
     hand.says("done.left", "#messages")
-    eventually(lambda: not hand.browser.has("form[data-passkey][hidden]"), "the button is there")
+    hand.browser.wait_for("form[data-passkey]:not([hidden])")
     hand.press("/passkey")
-    eventually(lambda: hand.browser.has("form[action='/console/leave']"), "the console is open")
+    hand.browser.wait_for("form[action='/console/leave']")
     hand.change_account()
     for _ in range(2):  # asks for passkeys, and does not any more
         hand.act("/account", "/account/passkeys", "done.account_set")

@@ -76,7 +76,7 @@ def test_a_hash_is_copied_whole(service, browse, language, before, after):
     assert len(hashes) > 3 and len(browser.texts("code.hash + button.copy")) == len(hashes)
     assert browser.text("code.hash + button.copy") == before
     browser.click("code.hash + button.copy")
-    eventually(lambda: browser.text("code.hash + button.copy") == after, "it says so")
+    browser.until(lambda: browser.text("code.hash + button.copy") == after, "it says so")
     assert browser.run("return navigator.clipboard.readText()") == hashes[0]
     channel.close()
 
@@ -96,7 +96,7 @@ def test_a_form_is_filled_and_sent_by_the_keyboard_alone(service, browse, langua
         pytest.fail(f"Tab does not lead to {wanted}")
     tab_to("skip")
     browser.keys(ENTER)
-    assert browser.run("return location.hash") == "#content"
+    browser.until(lambda: browser.run("return location.hash") == "#content", "the page is at its content")
     tab_to("invite_email")
     assert browser.run("return getComputedStyle(document.activeElement).outlineStyle") != "none", "one sees where one is"
     browser.keys(guest)

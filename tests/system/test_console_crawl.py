@@ -168,7 +168,7 @@ def test_a_browser_has_nothing_to_complain_of(world, browse, script, language):
     browser = browse(language, script)
     browser.open(service.ask_socket("user link", user=other.email)["url"])
     browser.click("main button")
-    eventually(lambda: browser.has("nav"), "the console is open")
+    browser.wait_for("nav")
     assert len(other.shown) > 20
     for link in other.shown:
         browser.open(service.public_url + link)

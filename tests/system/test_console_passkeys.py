@@ -49,7 +49,7 @@ def make_stale(service, email):
 def enter_by_link(service, browser, email):
     browser.open(service.admin("user", "link", email)["url"].replace("127.0.0.1", "localhost"))
     browser.click("main button.main")
-    eventually(lambda: browser.has("nav"), "the console is open")
+    browser.wait_for("nav")
 
 
 def add_by_browser(service, browser, name, words):
