@@ -1,16 +1,16 @@
 """What a browser makes easier in the console, and what it must not make harder: progress that goes on by itself, the
 reader's own time, copying, the keyboard alone, paper, and a small screen in either language."""
 
-import contextlib
 import re
 import secrets
 import subprocess
-import urllib.error
+import threading
 
 import pytest
 
+import stores  # finds tests/support
+import timestamp_authority
 from browser import browse
-from client import eventually
 from test_console_browser import MONEY, WORDS, spend
 
 TAB, ENTER, DOWN = "\ue004", "\ue007", "\ue015"
@@ -25,25 +25,30 @@ def come_in(service, browser, account, language="en"):
     return email
 
 
-@pytest.fixture(scope="module")
-def sealing(start):
-    return start(seal__interval="8s")
+@pytest.fixture
+def authority(tmp_path):
+    """Of timestamps; it gives none until its mode is changed."""
+    server = timestamp_authority.Server(timestamp_authority.Certificates(str(tmp_path / "authority")), mode="error")
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield server
+    server.shutdown()
+    server.server_close()
 
 
-def test_a_certification_goes_on_before_the_readers_eyes(sealing, browse):
+def test_a_certification_goes_on_before_the_readers_eyes(start, authority, browse):
     """It waits for the seal of its events; nobody asks for the page again."""
+    sealing = start(tsa__url=authority.url, tsa__kind="non_qualified", tsa__roots=authority.roots,
+                    tsa__allow_networks="127.0.0.0/8", tsa__policy="2.25.1", seal__interval="1s")
     channel = sealing.new_channel(credits=5)
     browser = browse("en")
     come_in(sealing, browser, channel.account_id)
     channel.live.register({"number": 1}).expect(201)
     made = channel.live.certify(seq_from=1, seq_to=1).expect(202).json["certification_id"]
     browser.open(f"{sealing.public_url}/console/certifications/{made}")
-    assert browser.has("[data-refresh] progress") and not browser.has("main section table")
-
-    def is_done():
-        with contextlib.suppress(urllib.error.HTTPError):  # between the one page and the other
-            return not browser.has("[data-refresh]") and browser.has("main section table")
-    eventually(is_done, "its page has become that of a completed one")
+    browser.wait_for("[data-refresh] progress")
+    assert not browser.has("main section table")
+    authority.mode = "good"
+    browser.wait_for("body:not(:has([data-refresh])) main section table", 300)
     assert browser.url().endswith(made) and ".pdf" in browser.text("main section table")
     channel.close()
 
