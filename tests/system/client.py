@@ -204,6 +204,13 @@ class Description:
             self.validator(schema).validate(answer.json)
 
 
+def read_answer(answers, method, target):
+    """The next of a connection on which requests were sent without waiting for their answers."""
+    status = int(answers.readline().split()[1])
+    headers = http.client.parse_headers(answers)
+    return Answer(method, target, status, headers, answers.read(int(headers["Content-Length"])))
+
+
 class Client:
     """One kept connection, with or without a key."""
 
@@ -258,10 +265,13 @@ class Client:
         if query:
             target += "?" + urllib.parse.urlencode(query)
         answer = self.exchange(method, target, body, sent)
+        self.judge(answer)
+        return answer
+
+    def judge(self, answer):
         check_promises(answer)
         if self.service.description:
             self.service.description.check(answer)
-        return answer
 
     def get(self, target, **more):
         return self.call("GET", target, **more)

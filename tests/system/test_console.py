@@ -159,11 +159,11 @@ def test_nobody_is_told_whether_an_address_is_known(mailing, server):
 def test_signing_in_is_limited_by_address(start):
     service = start(rate__live=50)
     visitor = Visitor(service).get("/console/sign-in")
-    statuses = []
-    for _ in range(8):
+    for _ in range(100):  # of which there is one a second
         visitor.post("/console/sign-in", {"token": "x"})
-        statuses.append(visitor.status)
-    assert 429 in statuses and visitor.get("/console/sign-in").status == 200
+        if visitor.status == 429:
+            break
+    assert visitor.status == 429 and visitor.get("/console/sign-in").status == 200
 
 
 def test_where_no_mail_is_sent_the_page_says_so(service):

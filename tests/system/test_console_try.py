@@ -262,7 +262,7 @@ def test_it_counts_against_the_quota(start):
 
 
 def test_a_flood_of_one_user_is_bounded(start):
-    service = start(rate__test=5)
+    service = start(rate__test=1)
     channel, other = service.new_channel(), service.new_channel()
     calm = somebody(service, other.account_id)
     developer = somebody(service, channel.account_id)

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from client import eventually
+from client import eventually, read_answer
 
 pytestmark = pytest.mark.usefixtures("one_day")
 PER_DAY = 10000
@@ -47,8 +47,7 @@ def register_many(channel, count, workers=16):
                     body = f'{{"client_ref":"many-{n}","payload":{{}}}}'
                     text += f"{head}Content-Length: {len(body)}\r\n\r\n{body}"
                 link.sendall(text.encode())
-                for _ in some:
-                    read_answer(answers, statuses)
+                statuses.extend([read_answer(answers, "POST", "/v1/events").status for _ in some])
     statuses = []
     threads = [threading.Thread(target=send, args=(worker,)) for worker in range(workers)]
     for thread in threads:
@@ -56,16 +55,6 @@ def register_many(channel, count, workers=16):
     for thread in threads:
         thread.join()
     return statuses
-
-
-def read_answer(answers, statuses):
-    statuses.append(int(answers.readline().split()[1]))
-    length = 0
-    while (line := answers.readline().strip()):
-        name, _, value = line.partition(b":")
-        if name.lower() == b"content-length":
-            length = int(value)
-    answers.read(length)
 
 
 def test_10000_test_events_a_day_and_10000_in_a_test_certification(start):
