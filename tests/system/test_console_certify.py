@@ -133,6 +133,7 @@ def days_around_today():
     return today - datetime.timedelta(1), today + datetime.timedelta(1)
 
 
+@pytest.mark.usefixtures("one_day")
 def test_days_are_the_period_of_what_was_shown(charging):
     channel = prepared(charging, events=3)
     developer = somebody(charging, channel.account_id)
@@ -153,6 +154,7 @@ def test_days_are_the_period_of_what_was_shown(charging):
     channel.close()
 
 
+@pytest.mark.usefixtures("one_day")
 @pytest.mark.parametrize("days", [0, 1])
 def test_days_that_are_not_over_end_when_they_are_shown(charging, days):
     channel = prepared(charging, events=3)
@@ -167,6 +169,7 @@ def test_days_that_are_not_over_end_when_they_are_shown(charging, days):
     channel.close()
 
 
+@pytest.mark.usefixtures("one_day")
 def test_what_is_not_what_was_shown_is_shown_first(charging):
     channel = prepared(charging, events=3)
     developer = somebody(charging, channel.account_id)
@@ -308,6 +311,7 @@ def test_what_hinders_it_is_told_before_and_behind(charging):
     channel.close()
 
 
+@pytest.mark.usefixtures("one_day")
 def test_a_quota_that_is_used_up_is_told_on_the_page(charging):
     channel = prepared(charging, credits=0, events=0)
     channel.test.register({"number": 1}).expect(201)

@@ -255,6 +255,7 @@ def test_movements_are_filtered_paged_and_exported(service):
     assert whole == service.admin("credits", "list", account, "--limit", "1000")["data"]
 
 
+@pytest.mark.usefixtures("one_day")
 def test_the_balance_by_day(service):
     account = service.new_account(credits=40)
     service.admin("credits", "add", account, "-15")
@@ -267,6 +268,7 @@ def test_the_balance_by_day(service):
     assert visitor.get("/console/money/history?from=x").status == 400
 
 
+@pytest.mark.usefixtures("one_day")
 def test_usage_by_day_channel_and_key(service):
     account = service.new_account(credits=40)
     channel, other = (named(service, account, name) for name in (f"One {HOSTILE}", "Two"))

@@ -240,6 +240,7 @@ def test_a_suspended_channel_and_a_disabled_account(service):
     channel.close()
 
 
+@pytest.mark.usefixtures("one_day")
 def test_it_counts_against_the_quota(start):
     service = start()
     channel = service.new_channel()

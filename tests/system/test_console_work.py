@@ -190,6 +190,7 @@ def test_keys_are_those_of_one_channel(service, developer):
 
 # ---- limits ----
 
+@pytest.mark.usefixtures("one_day")
 def test_limits_are_set_shown_with_their_use_and_deleted(service, account, developer):
     channel = service.new_channel(account_id=account)
     channel.live.register({"number": 1}).expect(201)

@@ -6,6 +6,8 @@ import pytest
 
 from client import BALANCE, Client, Refused
 
+pytestmark = pytest.mark.usefixtures("one_day")
+
 
 def check_balance(client, balance, unpaid):
     record = client.balance()
@@ -226,7 +228,6 @@ def test_a_test_key_cannot_have_a_limit(channel):
     assert refused.value.exit == 1
 
 
-@pytest.mark.usefixtures("one_day")
 def test_a_limit_of_yesterday_or_last_month_does_not_hold_today(start):
     """The period ends while the service is down: what was used lies on an earlier day."""
 

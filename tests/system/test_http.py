@@ -151,6 +151,7 @@ def test_the_language_is_negotiated_by_quality(shared, header, language):
     assert shared.live.get("/v1/channel", headers=headers).headers["Content-Language"] == language
 
 
+@pytest.mark.usefixtures("one_day")
 def test_each_error_speaks_both_languages(service, shared, shared_hash, anyone):
     """Every code that can be had cheaply; the rest are in the tests of their conditions."""
     limited = service.new_channel(credits=0, unpaid_limit=0)
@@ -383,6 +384,7 @@ def test_the_modality_comes_before_a_repeated_client_ref(shared, shared_hash):
     shared_hash.live.register({}, "order").expect(400, "validation_error")
 
 
+@pytest.mark.usefixtures("one_day")
 def test_a_repeated_client_ref_comes_before_the_limits_and_the_limits_before_the_debt(service):
     channel = service.new_channel(credits=0, unpaid_limit=1)
     channel.live.register({"n": 1}, "a").expect(201)

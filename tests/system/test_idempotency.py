@@ -125,6 +125,7 @@ def test_neither_balance_nor_limits_stand_in_the_way_of_a_repetition(charging):
     accepted(channel.live, "next", {"seq_from": 1, "seq_to": 1})
 
 
+@pytest.mark.usefixtures("one_day")
 def test_the_daily_test_quota_does_not_stand_in_the_way(service):
     channel = prepared(service)
     for n in range(20):
@@ -337,8 +338,8 @@ def test_after_a_day_the_key_is_free_and_housekeeping_removes_it(tmp_path):
             channel.live.settled(identifier)
         assert keys_kept(service) == {"a", "b", "c"}
         service.stop()
-        # A minute short of a day for one, a day for the others.
-        for key, age_us in (("a", DAY_US - 60000000), ("b", DAY_US), ("c", DAY_US)):
+        # An hour short of a day for one, a day for the others.
+        for key, age_us in (("a", DAY_US - 3600000000), ("b", DAY_US), ("c", DAY_US)):
             service.store.change(f"UPDATE certifications SET requested_at = requested_at - {age_us} "
                                  f"WHERE certification_id = {stores.text(old[key])}")
         service.start()

@@ -88,6 +88,7 @@ def test_a_port_in_use_is_said_and_not_waited_for(tmp_path):
 
 # ---- restarts ----
 
+@pytest.mark.usefixtures("one_day")
 def test_a_restart_keeps_everything_byte_for_byte(start):
     service = start(seal__interval="500ms")
     channel = service.new_channel()

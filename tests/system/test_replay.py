@@ -98,6 +98,7 @@ def test_a_replay_tells_the_status_as_it_stands_now(service):
     assert sealed.json["timestamp"]["type"] == "batch"
 
 
+@pytest.mark.usefixtures("one_day")
 def test_a_replay_holds_though_a_limit_blocks_new_events(channel):
     first = channel.live.register({"n": 1}, "a").expect(201).json
     channel.service.admin("limit", "create", "--channel", channel.id, "--period", "day",

@@ -107,6 +107,7 @@ def bought(buyer, provider, count=1):
 # ---- it buys ----
 
 
+@pytest.mark.usefixtures("one_day")
 def test_it_buys_once_the_balance_falls_below_the_threshold(shop, provider):
     buyer = Buyer(shop, credits=6, tax_rate="21")
     buyer.spend()
@@ -237,6 +238,7 @@ def test_pricing_country_required(shop):
     check_failure(shop, buyer, "pricing_country_required")
 
 
+@pytest.mark.usefixtures("one_day")
 def test_daily_limit(shop, provider):
     buyer = Buyer(shop, daily_max=1)
     buyer.spend()
