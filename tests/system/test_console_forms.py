@@ -285,7 +285,7 @@ class Patient(Visitor):
 @pytest.mark.postgresql
 def test_what_no_standby_confirmed_is_sent_again_and_made_once(tmp_path):
     with Cluster(standbys=1) as cluster, Fleet(tmp_path, count=1, cluster=cluster,
-                                               store__commit_timeout="700ms") as fleet:
+                                               store__commit_timeout="2s") as fleet:
         account = fleet.new_account(credits=10)
         bill(fleet, account)
         pack = new_pack(fleet)

@@ -129,7 +129,7 @@ def test_what_cannot_be_asked_for_is_told_by_the_console(service, method, path, 
 
 def test_what_takes_too_long_leads_back_to_its_form(start):
     """An endpoint takes the test notice and answers nothing; the request's deadline comes first."""
-    service = start(http__deadline="2s", webhook__timeout="60s")
+    service = start(http__deadline="5s", webhook__timeout="60s")
     account = service.new_account()
     visitor = spaniard(service, account)
     with socket.create_server(("127.0.0.1", 0)) as mute:

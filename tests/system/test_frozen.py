@@ -89,11 +89,11 @@ def test_a_look_up_of_a_key_that_hangs_delays_nobody_else(start, cluster, frozen
 
 
 def test_what_needs_the_store_is_refused_at_its_deadline(start, cluster, frozen, anyone_of):
-    service, channel = served(start, cluster, http__deadline="1s")
+    service, channel = served(start, cluster, http__deadline="3s")
     fresh = service.new_key(channel.id, "live")["key"]
     anyone = anyone_of(service)
     eventually(lambda: channel.live.register_hash(DIGEST, "before").status in (200, 201),
-               "what came before is registered")  # within the second, too
+               "what came before is registered")  # within its deadline, too
     frozen()
     asking = [Asking(service, key, lambda client: client.register_hash(DIGEST, "held up"))
               for key in (channel.live_key["key"], fresh)]
@@ -124,8 +124,8 @@ def locked(cluster, database, tables):
     """Nothing is written to these tables meanwhile."""
     def hold():
         with contextlib.suppress(Failed):  # it is cancelled
-            cluster.primary.query(f"BEGIN; LOCK TABLE {tables} IN EXCLUSIVE MODE; SELECT pg_sleep(50)",
-                                  database, 120)
+            cluster.primary.query(f"BEGIN; LOCK TABLE {tables} IN EXCLUSIVE MODE; SELECT pg_sleep(300)",
+                                  database, 400)
     lock = threading.Thread(target=hold)
     lock.start()
     try:
@@ -245,7 +245,7 @@ def test_the_service_stops_while_tries_wait(start, cluster):
     """Those that wait in the lane are answered, and hold up nothing for longer than the one under way does."""
     database = cluster.create_database()
     service = start(store__url=cluster.url(database), store__require_replicas=0,
-                    http__deadline="2s", store__commit_timeout="3s")
+                    http__deadline="5s", store__commit_timeout="6s")
     channel = service.new_channel()
     people = [somebody(service, channel) for _ in range(4)]
     for one in people:

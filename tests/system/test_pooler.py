@@ -22,7 +22,7 @@ def cluster():
 def test_settings_of_the_session_may_go_between_transactions(cluster, tmp_path):
     """The database's own synchronous_commit is off, and each session falls back to it."""
     with Pooler(cluster.primary.port) as pooler:
-        fleet = Fleet(tmp_path, count=1, cluster=cluster, store__commit_timeout="1s")
+        fleet = Fleet(tmp_path, count=1, cluster=cluster, store__commit_timeout="2s")
         cluster.primary.query(f"ALTER DATABASE {fleet.database} SET synchronous_commit = off")
         fleet.nodes[0].settings["store.url"] = (
             f"postgresql://{ROLE}@127.0.0.1:{pooler.port}/{fleet.database}?sslmode=disable"

@@ -237,7 +237,7 @@ def signer_log(service):
 
 def test_whoever_waits_for_a_receipt_keeps_nobody_waiting(start):
     """While what signs stands still, whoever asks for receipts waits apart, and all else goes on."""
-    service = start(seal__interval="1h")
+    service = start(seal__interval="1h", http__deadline="60s")
     account = service.new_account(credits=10)
     channel = service.new_channel(account_id=account)
     event = channel.live.register({"number": 0}).expect(201).json["event_id"]

@@ -57,7 +57,7 @@ def objects(root, area):
 @pytest.mark.postgresql
 def test_what_a_commit_in_doubt_names_is_not_swept(tmp_path):
     with Cluster(standbys=1) as cluster, \
-            Fleet(tmp_path, count=1, cluster=cluster, store__commit_timeout="700ms",
+            Fleet(tmp_path, count=1, cluster=cluster, store__commit_timeout="2s",
                   content__keep_swept="0s", seal__interval="1h") as fleet:
         (node,) = fleet.nodes
         channel = fleet.new_channel()
