@@ -15,7 +15,7 @@ from ports import reserve_port
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BINARY = os.environ.get("CONSTANCIA", str(ROOT / "build" / "constancia"))
 PATIENCE = 60  # seconds until what must come in the end counts as not coming
-STOP_PATIENCE = 40
+STOP_PATIENCE = 60
 
 
 def copy_keys(data, to):

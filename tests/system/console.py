@@ -17,7 +17,7 @@ class Visitor:
         self.status, self.headers, self.content, self.body = None, {}, b"", ""
 
     def ask(self, method, path, body=None, **headers):
-        connection = http.client.HTTPConnection(*self.connects_to, timeout=30)
+        connection = http.client.HTTPConnection(*self.connects_to, timeout=60)
         sent = {"Accept-Language": self.language, "User-Agent": "a visitor", **headers}
         if self.cookies and "Cookie" not in sent:
             sent["Cookie"] = "; ".join(f"{name}={value}" for name, value in self.cookies.items())

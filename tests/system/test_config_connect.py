@@ -47,7 +47,7 @@ class World:
             "service.listen": f"127.0.0.1:{free_port()}", "service.admin_listen": "",
             "tsa.roots": self.authority.roots, "tsa.allow_networks": NETWORK,
             **{name.replace("__", "."): value for name, value in settings.items()},
-            "content.timeout": "1s", "mail.require_tls": "true", "mail.roots": certificates[0],
+            "content.timeout": "3s", "mail.require_tls": "true", "mail.roots": certificates[0],
             "mail.user": "notices", "mail.password": PASSWORD}
 
     def close(self):

@@ -228,7 +228,7 @@ def certified(sealed, tmp_path_factory):
         (directory / name).write_bytes(answer.body)
     url = f"/v1/certifications/{issued['certification_id']}/evidence-record"
     record = eventually(lambda: (answer := sealed.live.get(url)).status == 200 and answer.body,
-                        "there is an evidence record")
+                        "there is an evidence record", 300)
     (directory / "record.ers").write_bytes(record)
     return directory
 

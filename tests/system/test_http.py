@@ -205,7 +205,7 @@ def test_a_message_names_the_field_and_the_reason_in_both_languages(shared):
 
 def raw(service, head, body=b"", more=lambda: iter(())):
     """Sends bytes as they stand; the answer, or None when none comes."""
-    with socket.create_connection(("127.0.0.1", service.port), timeout=5) as link:
+    with socket.create_connection(("127.0.0.1", service.port), timeout=20) as link:
         link.sendall(head.replace("\n", "\r\n").encode() + body)
         try:
             for piece in more():

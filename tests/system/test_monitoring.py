@@ -170,7 +170,7 @@ def authority(tmp_path_factory):
 
 def settings(*servers, **more):
     return {"tsa__url": ",".join(server.url for server in servers), "tsa__roots": servers[0].roots,
-            "tsa__allow_networks": "127.0.0.0/8", "tsa__timeout": "1s", "seal__interval": "1s",
+            "tsa__allow_networks": "127.0.0.0/8", "tsa__timeout": "10s", "seal__interval": "1s",
             **more}
 
 

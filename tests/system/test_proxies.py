@@ -81,10 +81,10 @@ class Proxy(Program):
         finally:
             connection.close()
 
-    def tell(self, words):
+    def tell(self, words, patience=3):
         """Something that may be no request; the status of the answer, None where none comes soon."""
         with contextlib.suppress(OSError), self.connect() as connection:
-            connection.settimeout(3)
+            connection.settimeout(patience)
             connection.sendall(words)
             told = connection.recv(4096)
             return int(told.split()[1]) if told else None
@@ -271,5 +271,5 @@ def test_nginx_refuses_more_before_the_service_is_asked(behind, proxies):
     behind.kill()
     for target, size_bytes in (("/verify", 34 * MIB), ("/v1/events", 12 * MIB)):
         told = proxy.tell(f"POST {target} HTTP/1.1\r\nHost: register.example.org\r\n"
-                          f"Content-Length: {size_bytes}\r\n\r\n".encode())
+                          f"Content-Length: {size_bytes}\r\n\r\n".encode(), PATIENCE)
         assert told == 413, target

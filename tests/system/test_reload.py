@@ -322,7 +322,7 @@ def authorities(tmp_path_factory):
 
 
 def by(server, **more):
-    return {"tsa__url": server.url, "tsa__roots": server.roots, "tsa__timeout": "2s",
+    return {"tsa__url": server.url, "tsa__roots": server.roots, "tsa__timeout": "10s",
             "tsa__allow_networks": "127.0.0.0/8", **more}
 
 

@@ -170,4 +170,4 @@ def test_a_large_content_is_kept_once_however_often_it_is_declared(service, chan
     answer = channel.live.register_file(content, "a")
     assert answer.status == 200
 
-    eventually(lambda: len(stored()) == 1, "what no event names is deleted", patience=20)
+    eventually(lambda: len(stored()) == 1, "what no event names is deleted")

@@ -37,7 +37,7 @@ def start_on(tmp_path_factory):
     running = []
 
     def start(server, prefix="constancia", **settings):
-        chosen = {**server.settings(prefix), "content__timeout": "1s", **settings}
+        chosen = {**server.settings(prefix), "content__timeout": "3s", **settings}
         secret = chosen.pop("content__secret_key")
         one = Service(tmp_path_factory.mktemp("service"), rate__live=100000, rate__test=100000,
                       seal__interval="200ms", **chosen,

@@ -361,7 +361,7 @@ def test_an_evidence_record_needs_what_it_covers(issued, anyone):
     certification = issued.records["live"]["certification_id"]
     url = f"/v1/certifications/{certification}/evidence-record"
     record = eventually(lambda: (answer := issued.live.get(url)).status == 200 and answer.body,
-                        "there is an evidence record")
+                        "there is an evidence record", 300)
     told = check(anyone, record).expect(200).json["verification"]
     assert told["could_not_check"] and told["checked"]["evidence_records"] == 1
     text = words(check(anyone, record, HTML).expect(200))
@@ -371,7 +371,7 @@ def test_an_evidence_record_needs_what_it_covers(issued, anyone):
 def test_a_container_is_to_be_taken_apart(issued, files, anyone, tmp_path):
     url = f"/v1/certifications/{issued.records['live']['certification_id']}/evidence-record"
     record = eventually(lambda: (answer := issued.live.get(url)).status == 200 and answer.body,
-                        "there is an evidence record")
+                        "there is an evidence record", 300)
     documents = [issued.live.download(each["url"]).expect(200).body
                  for each in issued.records["live"]["reports"]] + [files["live"]["archive"]]
     for n, content in enumerate((record, *documents)):

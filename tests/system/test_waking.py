@@ -333,7 +333,7 @@ def test_the_drill_of_the_documentation(backup, tmp_path):
                                  stderr=printed, start_new_session=True,
                                  env=clean_environment({"PROGRAM": str(BINARY)}))
         try:
-            code = shell.wait(60)
+            code = shell.wait(300)
         finally:
             os.killpg(shell.pid, signal.SIGKILL)
         printed.seek(0)
