@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from client import Refused
+from client import Refused, free_port
 from hooks import BadReceiver, Owner, Receiver, attempts, deliveries, eventually
 
 LIMIT = 65536
@@ -213,7 +213,7 @@ FORMS = [
 
 
 def test_no_form_of_a_private_address_is_connected_to(public_only):
-    with Receiver() as four, Receiver(address="::1", port=four.port) as six:
+    with Receiver(port=free_port()) as four, Receiver(address="::1", port=four.port) as six:
         owner = Owner(public_only)
         for form in FORMS:
             try:
@@ -234,7 +234,7 @@ def test_no_form_of_a_private_address_is_connected_to(public_only):
 
 def test_the_operator_can_allow_one_network(start):
     service = start(webhook__allow_networks="127.0.0.2/32")
-    with Receiver(address="127.0.0.2") as allowed, Receiver(port=allowed.port) as other:
+    with Receiver(address="127.0.0.2", port=free_port()) as allowed, Receiver(port=allowed.port) as other:
         endpoint = Owner(service).endpoint(allowed.url)
         assert service.admin("webhook", "test", endpoint["endpoint_id"])["delivered"]
         endpoint = Owner(service).endpoint(other.url)

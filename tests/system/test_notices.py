@@ -2,6 +2,7 @@
 
 import json
 import re
+import threading
 
 import pytest
 
@@ -195,7 +196,7 @@ def fill(service, account_id, count):
 
 def test_a_long_replay_goes_in_turns_with_what_is_new(start):
     """And in the order of the notices: up to four are under way at a time."""
-    service, count = start(), 1300
+    service, count = start(webhook__timeout="60s"), 1300
     owner = Owner(service)
     with Receiver() as receiver:
         endpoint = owner.endpoint(receiver.url)
@@ -204,9 +205,12 @@ def test_a_long_replay_goes_in_turns_with_what_is_new(start):
         assert service.stop() == 0
         fill(service, owner.account_id, count)
         service.start()
+        caused = threading.Event()
+        receiver.answer = lambda _: 200 if caused.wait(60) else 503
         assert replay(service, endpoint, "--missed")["queued"] == count
         owner.cause()
-        arrived = [one.id for one in receiver.expect(count + 2)]
+        caused.set()
+        arrived = [one.id for one in receiver.expect(count + 2, 300)]
         _, fresh = (place for place, name in enumerate(arrived) if not name.startswith("ntc_many"))
         assert fresh < count / 2, "it did not wait for all of them"
         order = [int(re.sub(r"\D", "", name)) for name in arrived if name.startswith("ntc_many")]
