@@ -98,7 +98,7 @@ static void check_link(const char *id, struct slice url, const struct document *
 	assert_false(link_check(service, id, document->name, expires, slice_of(""), now_us));
 	assert_false(link_check(service, id, document->name, expires, mac, now_us + 7 * US_PER_DAY));
 	assert_true(link_check(service, id, document->name, expires, mac,
-	                       now_us + 7 * US_PER_DAY - 5 * US_PER_SECOND));
+	                       now_us + 7 * US_PER_DAY - 60 * US_PER_SECOND));
 }
 
 /* Content in rows and in objects; both reports, the archive and a part; what the verifier says;

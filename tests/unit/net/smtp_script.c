@@ -81,7 +81,7 @@ static void *serve(void *context)
 	for (; script->served < wanted; script->served++) {
 		struct pollfd waiting = {.fd = script->listener, .events = POLLIN};
 		char *line;
-		if (poll(&waiting, 1, 5000) != 1)
+		if (poll(&waiting, 1, 20000) != 1)
 			return NULL;
 		int client = accept(script->listener, NULL, NULL);
 		if (say(script, client, SMTP_GREETING))

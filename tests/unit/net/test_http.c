@@ -46,7 +46,7 @@ static void *serve(void *context)
 	struct script *script = context;
 	struct pollfd waiting = {.fd = script->listener, .events = POLLIN};
 
-	if (poll(&waiting, 1, 3000) != 1)
+	if (poll(&waiting, 1, 20000) != 1)
 		return NULL;
 	int client = accept(script->listener, NULL, NULL);
 	while (!request_complete(script) && script->request_size < sizeof script->request - 1) {
@@ -88,7 +88,7 @@ static struct http_request request_to(const struct script *script, char url[128]
 {
 	snprintf(url, 128, "http://127.0.0.1:%d/a/../path?q=1", script->port);
 	return (struct http_request){
-		.url = url, .allow_http = true, .guard = &loopback, .timeout_ms = 3000};
+		.url = url, .allow_http = true, .guard = &loopback, .timeout_ms = 20000};
 }
 
 static void test_get(void **state)
@@ -264,7 +264,7 @@ static void test_timeout(void **state)
 	request.timeout_ms = 150;
 	int64_t before_us = clock_monotonic_us();
 	assert_int_equal(http_send(&request, &answer, NULL), ERR_NETWORK);
-	assert_in_range(clock_monotonic_us() - before_us, 100000, 2000000);
+	assert_in_range(clock_monotonic_us() - before_us, 100000, 10000000);
 	finish(&script);
 }
 
@@ -452,7 +452,7 @@ static void test_streams(void **state)
 		request.take = take_into;
 		request.take_context = &taken;
 		request.session = session;
-		request.stall_timeout_ms = 2000;
+		request.stall_timeout_ms = 20000;
 		assert_int_equal(http_send(&request, &answer, NULL), 0);
 		finish(&script);
 		assert_int_equal(answer.status, 200);

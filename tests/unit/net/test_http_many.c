@@ -142,7 +142,7 @@ static void set_up(struct http_exchange *exchange, char url[96], const char *hos
 	*exchange = (struct http_exchange){.request = {.url = url,
 	                                               .allow_http = true,
 	                                               .guard = &loopback,
-	                                               .timeout_ms = 5000,
+	                                               .timeout_ms = 60000,
 	                                               .body = slice_of("{}"),
 	                                               .content_type = "application/json"}};
 }

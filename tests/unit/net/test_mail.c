@@ -190,7 +190,7 @@ static int deliver(struct smtp_script *script, struct mail_server *server, struc
 	snprintf(url, sizeof url, "smtp://127.0.0.1:%d", script->port);
 	server->url = url;
 	server->guard = &loopback;
-	server->timeout_ms = 2000;
+	server->timeout_ms = 20000;
 	*error = (struct error){0};
 	int result = mail_send(server, &message, error);
 	smtp_finish(script);

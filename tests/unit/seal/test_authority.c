@@ -130,7 +130,7 @@ static struct authorities *create(size_t count)
 		.authorities = list,
 		.count = count,
 		.guard = everywhere,
-		.timeout_ms = 2000,
+		.timeout_ms = 5000,
 	};
 	struct authorities *authorities = NULL;
 	struct error error = {0};
@@ -233,7 +233,7 @@ static void test_every_misbehaviour(void **state)
 	static const struct {
 		const char *mode, *reason;
 	} cases[] = {
-		{"late:4", "imed out"},
+		{"late:8", "imed out"},
 		{"wrong_imprint", "something else"},
 		{"wrong_nonce", "nonce"},
 		{"wrong_usage", "timeStamping"},

@@ -106,7 +106,7 @@ static void test_client(void **state)
 	struct revocation_client *client =
 		revocation_client_create(&(struct revocation_client_options){.signer = signer});
 	struct revocation_client *elsewhere =
-		revocation_client_create(&(struct revocation_client_options){.timeout_ms = 5000});
+		revocation_client_create(&(struct revocation_client_options){.timeout_ms = 20000});
 	struct revocation_verdict verdicts[REVOCATION_PATH_MAX];
 	struct revocation_moment at = {.time_us = clock_now_us() - US_PER_SECOND};
 	VALIDATION_AUTO struct validation_set set = {0};
