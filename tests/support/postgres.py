@@ -85,13 +85,15 @@ def program(name, *arguments):
 
 
 def eventually(question, what, patience=PATIENCE, pause=0.05):
-    """The first true answer."""
+    """The first true answer; the last time it is asked is after the patience, however long the answer takes."""
     end = time.monotonic() + patience
-    while not (answer := question()):
-        if time.monotonic() > end:
+    while True:
+        asked = time.monotonic()
+        if answer := question():
+            return answer
+        if asked > end:
             raise Failed(f"waited {patience} s in vain until {what}")
         time.sleep(pause)
-    return answer
 
 
 def children_of(process):

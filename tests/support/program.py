@@ -26,13 +26,15 @@ def copy_keys(data, to):
 
 
 def eventually(question, what, patience=PATIENCE, pause=0.1):
-    """The first true answer to the question."""
+    """The first true answer to the question; the last time it is asked is after the patience, however long
+    the answer takes."""
     end = time.monotonic() + patience
     while True:
+        asked = time.monotonic()
         answer = question()
         if answer:
             return answer
-        assert time.monotonic() < end, f"waited {patience} s in vain until {what}"
+        assert asked < end, f"waited {patience} s in vain until {what}"
         time.sleep(pause)
 
 
@@ -121,11 +123,12 @@ class Program:
         """As long as it lives."""
         end = time.monotonic() + seconds
         while True:
+            asked = time.monotonic()
             if self.process.poll() is not None:
                 raise NotStarted(f"{self} ended with {self.process.returncode}:\n{self.log_tail()}")
             if question():
                 return self
-            if time.monotonic() >= end:
+            if asked >= end:
                 raise NotStarted(f"{self}: waited {seconds} s in vain until {what}:\n"
                                  f"{self.log_tail()}")
             time.sleep(0.01)
