@@ -58,8 +58,8 @@ def create_database(prepared=True):
     """One of the shared cluster, on which a service can start if it is prepared, and the settings
     that it takes."""
     shared = cluster()
-    if not DISTRIBUTED:
-        return shared.create_database(), {}
+    if not DISTRIBUTED:  # a commit may take as long as the request: the disk is that of all tests
+        return shared.create_database(), {"store.commit_timeout": "15s"}
     database = shared.create_prepared(BINARY) if prepared else shared.create_database()
     return database, {"store.sharded": "true"}
 
