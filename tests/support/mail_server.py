@@ -99,7 +99,7 @@ class MailServer:
             more = {"tls_context": context, "require_starttls": True}
         if user:
             more |= {"authenticator": self.authenticate, "auth_required": True}
-        self.controller = Controller(Handler(self), hostname="127.0.0.1", port=self.port, **more)
+        self.controller = Controller(Handler(self), hostname="127.0.0.1", port=self.port, ready_timeout=60, **more)
         self.controller.start()
 
     def settings(self, **more):

@@ -379,7 +379,7 @@ def basic(key):
     return "Basic " + base64.b64encode(f"{key}:".encode()).decode()
 
 
-def run(*arguments, environment=None, timeout=PATIENCE, **more):
+def run(*arguments, environment=None, timeout=5 * PATIENCE, **more):
     """The program, to its end."""
     return program.run([BINARY, *arguments], environment, timeout, **more)
 
