@@ -1,13 +1,13 @@
 """The log: a line for each request that an operator is asked about, in which its X-Request-Id is
 found, and nothing on standard error that is no such line."""
 
-import datetime
 import json
 import os
 import pathlib
 import signal
 import socket
 import subprocess
+import time
 
 import pytest
 
@@ -159,7 +159,7 @@ def test_a_connection_that_is_turned_away_is_logged(start):
 def test_a_flood_of_connections_is_counted_in_a_line_a_second(start):
     """Whoever is turned away has no key, and could fill the log's disk."""
     service = start(http__connections_per_address=1, describe=False)
-    refused = 300
+    refused, started = 300, time.monotonic()
     with socket.create_connection(("127.0.0.1", service.port), PATIENCE):
         for _ in range(refused):
             assert " 429 " in raw(service, b"").splitlines()[0]
@@ -167,8 +167,7 @@ def test_a_flood_of_connections_is_counted_in_a_line_a_second(start):
     lines = [line for line in service.log_lines() if line["event"] == "connection_refused"]
     assert sum(line["count"] for line in lines) == refused
     assert {(line["status"], line["client"]) for line in lines} == {(429, "127.0.0.0/24")}
-    times = [datetime.datetime.fromisoformat(line["time"]) for line in lines[:-1]]  # the last: the end's
-    assert all((later - earlier).total_seconds() > 0.9 for earlier, later in zip(times, times[1:]))
+    assert len(lines) <= time.monotonic() - started + 2, "one of each second that was begun, and the end's"
 
 
 def test_a_flood_of_requests_without_a_key_is_counted(start):
