@@ -258,10 +258,12 @@ def test_the_service_stops_while_tries_wait(start, cluster):
         except AssertionError:  # of 503
             refused.append(one.headers["retry-after"])
     threads = [threading.Thread(target=send, args=(one, number)) for number, one in enumerate(people)]
+    eventually(lambda: service.metric("http_connections") == 0, "what came before is over")
     with locked(cluster, database, "events, acts"):
         for thread in threads:
             thread.start()
         eventually(lambda: cluster.primary.number("SELECT count(*) FROM pg_locks WHERE NOT granted"), "one waits")
+        eventually(lambda: service.metric("http_connections") == len(threads), "the others have come")
         assert service.stop() == 0
         for thread in threads:
             thread.join()
