@@ -554,8 +554,7 @@ def test_a_node_that_is_killed_in_the_middle_of_charging_charges_once(start, pro
     provider.recover()
     # One more attempt is enough now, but pauses between attempts have grown, up to ten minutes.
     try:
-        eventually(lambda: not unsettled(), "all top-ups are settled",
-                   patience=120 if rounds <= 12 else 700)
+        eventually(lambda: not unsettled(), "all top-ups are settled", patience=700)
     except AssertionError as failure:
         raise AssertionError(unsettled()) from failure
     for buyer in buyers:
