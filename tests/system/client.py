@@ -331,14 +331,14 @@ class Client:
         def look():
             record = self.certification(certification_id)
             return record if record["status"] != "processing" else None
-        return eventually(look, f"{certification_id} is issued")
+        return eventually(look, f"{certification_id} is issued", 5 * PATIENCE)
 
     def sealed(self, event_id):
         """An event once its segment is sealed."""
         def look():
             event = self.event(event_id)
             return event if event["timestamp"]["type"] == "batch" else None
-        return eventually(look, f"{event_id} is sealed")
+        return eventually(look, f"{event_id} is sealed", 5 * PATIENCE)
 
     def download(self, url, method="GET", headers=None):
         """By a link of the interface, without the key."""

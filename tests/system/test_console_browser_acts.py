@@ -138,7 +138,7 @@ def world(start):
     with Receiver() as receiver:
         filled = {walk: Filled(service, receiver, f"acts{walk[0]}{'with' if walk[1] else 'without'}") for walk in WALKS}
         for one in filled.values():
-            eventually(one.are_certified, "the certifications are made")
+            eventually(one.are_certified, "the certifications are made", 300)
         assert service.stop() == 0
         for one in filled.values():  # one that waits for its next attempt
             service.store.change("UPDATE certifications SET status = 'processing', last_error = '26: no', next_attempt_at = next_attempt_at "

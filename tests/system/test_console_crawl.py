@@ -108,7 +108,7 @@ def world(start):
                   for role in ROLES for language in ("en", "es")}
         filled["other"] = Filled(service, receiver, MARK)
         for one in filled.values():
-            eventually(one.are_certified, "the certifications are made")
+            eventually(one.are_certified, "the certifications are made", 300)
         assert service.stop() == 0
         for one in filled.values():  # one that waits, and one that failed
             service.store.change("UPDATE certifications SET status = 'failed', incident_id = 'inc_x', last_error = 'no'"

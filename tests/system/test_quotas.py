@@ -131,7 +131,7 @@ def test_20_test_certifications_a_day(start):
     def over():
         items = channel.test.walk("/v1/certifications", 500)
         return items if all(item["status"] != "processing" for item in items) else None
-    items = eventually(over, "all 21 are issued, those before the restart too", patience=120)
+    items = eventually(over, "all 21 are issued, those before the restart too", patience=600)
     assert {item["status"] for item in items} == {"completed"} and len(items) == 21
     assert len({item["verification_code"] for item in items}) == 21
 
