@@ -35,7 +35,7 @@ def offered(client, certification, wanted=lambda record: record["evidence_record
     def look():
         record = client.certification(certification["certification_id"])
         return record if wanted(record) else None
-    return eventually(look, "an evidence record")
+    return eventually(look, "an evidence record", PATIENCE)
 
 
 def fetch(client, certification):
@@ -45,7 +45,7 @@ def fetch(client, certification):
         answer = client.get(record_path(record)).expect(200)
         found = hashlib.sha256(answer.body).hexdigest()
         return (record, answer) if found == record["evidence_record_sha256"] else None
-    return eventually(look, "the record that is offered")
+    return eventually(look, "the record that is offered", PATIENCE)
 
 
 def save(client, certification, directory):
@@ -191,7 +191,6 @@ class Mortal:
 
     def __init__(self, directory, ends):
         self.pki = pki.Pki(directory)
-        self.ends = [time.monotonic() + ends]
         self.before_reply = self.behind_reply = lambda: None
         outer = self
 
@@ -203,6 +202,7 @@ class Mortal:
 
         self.server = timestamp_authority.Server(timestamp_authority.Certificates(
             str(self.pki.timestamps("mortal", ends=ends))))
+        self.ends = [time.monotonic() + ends]  # at the latest
         self.server.RequestHandlerClass = Handler
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
@@ -340,7 +340,7 @@ def test_over_three_generations(mortal, start, tmp_path):
 def test_a_lost_generation(mortal, start, tmp_path):
     """No node was up when it was to be renewed: that is told, documents have a new record, an event's
     stands as it was."""
-    mortal = mortal(45)
+    mortal = mortal(60)
     service = start(**mortal.settings())
     channel = service.new_channel()
     event = channel.live.register().expect(201).json
