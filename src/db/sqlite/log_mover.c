@@ -5,8 +5,10 @@
 #include <signal.h>
 #include <sys/stat.h>
 
+#include "base/clock.h"
 #include "base/durable.h"
 #include "base/file.h"
+#include "base/thread.h"
 #include "db/sqlite/internal.h"
 
 #define MIB ((int64_t)1 << 20)
@@ -20,9 +22,11 @@
 #define TRIED_AGAIN_AFTER (4 * MIB)
 /* The writer waits for who moves when it is ahead by so much. */
 #define AHEAD_MAX (8 * MOVED_AT_LEAST)
-/* And when the log is so long: where pages are moved more slowly than they come, it would never be
- * moved to its end. */
+/* And, once the log is so long, when half of what is being moved has come meanwhile: where pages are
+ * moved more slowly than they come, it would never be moved to its end. */
 #define LONG (4 * MOVED_AT_LEAST)
+/* So long at most, and then again behind its next batch: what is late is acknowledged all the same. */
+#define WAITED_AT_MOST_US (US_PER_SECOND / 2)
 /* A part of the file that is written out at a time. */
 #define PART_SIZE (32 * MIB)
 
@@ -120,6 +124,7 @@ static void move_most(struct sqlite_db *db)
 	while (!mover->result && !mover->stopping && db->moved_pages >= there &&
 	       db->log_pages - db->moved_pages > pages_of(db, LEFT_MAX)) {
 		there = db->tried_pages = db->log_pages;
+		pthread_cond_broadcast(&mover->changed);
 		pthread_mutex_unlock(&db->mutex);
 		struct error error = {0};
 		int result = move_guarded(db, &error);
@@ -216,8 +221,9 @@ static bool take_rest(struct sqlite_db *db)
 
 static bool too_far_ahead(const struct sqlite_db *db)
 {
-	return db->log_pages - db->tried_pages > pages_of(db, AHEAD_MAX) ||
-	       db->log_pages > pages_of(db, LONG);
+	const int come = db->log_pages - db->tried_pages;
+	return come > pages_of(db, AHEAD_MAX) ||
+	       (db->log_pages > pages_of(db, LONG) && come > (db->tried_pages - db->moved_pages) / 2);
 }
 
 static void ask_mover(struct sqlite_db *db)
@@ -228,8 +234,10 @@ static void ask_mover(struct sqlite_db *db)
 		mover->wanted = true;
 	if (mover->wanted)
 		pthread_cond_broadcast(&mover->changed);
-	while (mover->wanted && too_far_ahead(db))
-		pthread_cond_wait(&mover->changed, &db->mutex);
+	const int64_t until_us = clock_monotonic_us() + WAITED_AT_MOST_US;
+	while (mover->wanted && too_far_ahead(db) &&
+	       thread_wait_until(&mover->changed, &db->mutex, until_us))
+		;
 }
 
 int sqlite_maintain(struct db *base, struct error *error)

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -30,6 +31,32 @@ static struct fixture {
 	struct db *db;
 	int64_t rows;
 } fixture;
+
+/* ---- a file that takes nothing for a while ---- */
+
+static atomic_bool held;
+static atomic_bool met;
+static ino_t held_inode;
+
+/* In place of the C library's, for SQLite too. */
+ssize_t pwrite64(int file, const void *bytes, size_t size, off64_t offset)
+{
+	struct stat status;
+	while (atomic_load(&held) && fstat(file, &status) == 0 && status.st_ino == held_inode) {
+		atomic_store(&met, true);
+		usleep(1000);
+	}
+	return syscall(SYS_pwrite64, file, bytes, size, offset);
+}
+
+static void hold_file(void)
+{
+	struct stat status;
+	assert_int_equal(stat(fixture.path, &status), 0);
+	held_inode = status.st_ino;
+	atomic_store(&met, false);
+	atomic_store(&held, true);
+}
 
 static int set_up(void **state)
 {
@@ -187,6 +214,32 @@ static void what_a_reader_needs_is_moved_afterwards(void **state)
 	check_whole();
 }
 
+/* What has come meanwhile is little beside that. */
+static void while_a_long_log_is_moved_nobody_waits(void **state)
+{
+	(void)state;
+	uint32_t turn = log_turn();
+	struct db_connection *reader = db_take_reader(fixture.db);
+	assert_int_equal(db_begin(reader, NULL), OK);
+	struct db_query *query = db_query(reader, "SELECT count(*) FROM kept");
+	assert_true(db_step(query));
+	assert_int_equal(db_end(query, NULL), OK);
+	for (int i = 0; i < 4; i++)
+		write_row(40 * MIB);
+	assert_true(log_size() > 128 * MIB);
+	hold_file();
+	db_give(reader);
+	write_row(5 * MIB);
+	while (!atomic_load(&met))
+		usleep(1000);
+	for (int i = 0; i < 100; i++)
+		write_row(10);
+	assert_int_equal(log_turn(), turn);
+	atomic_store(&held, false);
+	write_until_anew(turn);
+	check_whole();
+}
+
 static void one_failure_does_not_end_it(void **state)
 {
 	(void)state;
@@ -266,6 +319,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(it_begins_anew_under_a_writer, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(it_begins_anew_under_a_writer, set_up_large, tear_down),
 		cmocka_unit_test_setup_teardown(what_a_reader_needs_is_moved_afterwards, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(while_a_long_log_is_moved_nobody_waits, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(one_failure_does_not_end_it, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(readers_and_a_backup_go_on, set_up, tear_down),
 	};
