@@ -24,10 +24,6 @@
 #define CONNECTIONS_SPARE 64 /* for those that are turned away, or have given way already */
 #define LOOK_EVERY_US (US_PER_SECOND / 2)
 
-/* A connection that waits is kept among those that the library takes for ready, and its handler
- * called whenever the library runs. Of so many and for so long that costs less than to suspend it,
- * which takes it out of what is polled and puts it back. */
-#define KEPT_MAX 1024
 #define KEPT_US (100 * 1000)
 #define KEPT_LOOK_MS 5
 

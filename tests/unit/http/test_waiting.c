@@ -4,12 +4,14 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "db/db.h"
 #include "harness.h"
 #include "http/internal.h"
+#include "http/loop.h"
 #include "store/internal.h"
 
-#define WAITING 300 /* more than are kept among those that the library calls */
+#define WAITING (KEPT_MAX + 50)
 
 static struct harness harness;
 static int descriptors[WAITING];
@@ -52,9 +54,17 @@ static void expect_created(int descriptor)
 }
 
 /* Most are kept, the rest suspended; after a while all are. */
+static void allow_all(struct settings *settings)
+{
+	settings->http_connections = settings->http_connections_per_address = WAITING;
+	settings->rate_live = 10 * WAITING;
+	settings->http_deadline = 60 * US_PER_SECOND;
+}
+
 static void test_many(void **state)
 {
-	harness_start(&harness, NULL);
+	file_allow_many();
+	harness_start(&harness, allow_all);
 	struct db_connection *writer = db_take_writer(harness.service.store->db);
 	for (int i = 0; i < WAITING; i++) {
 		descriptors[i] = harness_connect(&harness);
