@@ -46,8 +46,8 @@ class LogSteps:
         """The next thread that comes to it, or to that many bytes of it, stands still there."""
         self._set(WANTED, 0)
         self._set(AT, size)
-        self._set(REACHED, 0)
         self._set(WANTED, NAMES.index(step))
+        self._set(REACHED, 0)  # who stands goes on now, and not past what is wanted
 
     def reached(self):
         """The step at which a thread stands."""

@@ -387,6 +387,9 @@ class PowerCuts(Torture):
                 return
             if last or self.report.failed > failed:  # what was lost once is not counted again
                 age, failed = 0, self.report.failed
+        if sum(self.stood.values()) >= 5:
+            self.report.check(any(not step.startswith("never") for step in self.stood),
+                              f"no thread came to a step of the log: {self.stood}")
 
     def close(self):
         if self.service:
