@@ -141,5 +141,5 @@ static bool reference(struct exchange *exchange)
 const struct operation operation_openapi = {.open = true, .finish = openapi};
 const struct operation operation_webhooks = {.open = true, .finish = webhooks};
 const struct operation operation_verify_asset = {.open = true, .finish = asset};
-const struct operation operation_error_docs = {.open = true, .finish = error_docs};
-const struct operation operation_reference = {.open = true, .finish = reference};
+const struct operation operation_error_docs = {.open = true, .page = true, .finish = error_docs};
+const struct operation operation_reference = {.open = true, .page = true, .finish = reference};

@@ -134,7 +134,7 @@ def test_pages_are_there_without_a_key_and_count_in_the_bucket_of_pages(start):
     for path in (*PAGES[1:], "/"):
         refused = eventually(lambda path=path: (answer := client.get(path, headers=HTML)).status == 429 and answer,
                              f"{path} is refused")
-    assert refused.headers.get_content_type() == "text/html"
+        assert refused.headers.get_content_type() == "text/html", path
 
 
 # ---- the reference ----
