@@ -15,8 +15,8 @@
 #include "http/clients.h"
 
 /* A connection that waits is kept among those that the library takes for ready, and its handler
- * called whenever the library runs. Of so many, and for a tenth of a second, that costs less than to
- * suspend it, which takes it out of what is polled and puts it back. */
+ * called whenever the library runs. Of so many, and for a tenth of a second, that costs less than
+ * to suspend it, which takes it out of what is polled and puts it back. */
 #define KEPT_MAX 1024
 
 struct shares;
