@@ -25,8 +25,7 @@
 /* And, once the log is so long, when half of what is being moved has come meanwhile: where pages
  * are moved more slowly than they come, it would never be moved to its end. */
 #define LONG (4 * MOVED_AT_LEAST)
-/* So long at most, and then again behind its next batch: what is late is acknowledged all the same.
- */
+/* So long at most, then again behind its next batch: what is late is acknowledged all the same. */
 #define WAITED_AT_MOST_US (US_PER_SECOND / 2)
 /* A part of the file that is written out at a time. */
 #define PART_SIZE (32 * MIB)

@@ -441,7 +441,7 @@ static void maintenance_tells(void **state)
 	struct db *db = sample.store->db;
 	write_a_long_log(db);
 	arm(WRITES, 1, ENOSPC);
-	int result = maintain_until_it_fails(db);
+	assert_int_equal(maintain_until_it_fails(db), ERR_NO_SPACE);
 	assert_int_equal(db_maintain(db, &error), OK);
 	assert_int_equal(count_events(), 3);
 	open_again();
