@@ -192,17 +192,24 @@ static void it_begins_anew_under_a_writer(void **state)
 	check_whole();
 }
 
-/* Nor does it lose all that it has grown by at once. */
-static void what_a_reader_needs_is_moved_afterwards(void **state)
+/* Of the empty table. */
+static struct db_connection *begin_to_read(void)
 {
-	(void)state;
-	uint32_t turn = log_turn();
 	struct db_connection *reader = db_take_reader(fixture.db);
 	assert_int_equal(db_begin(reader, NULL), OK);
 	struct db_query *query = db_query(reader, "SELECT count(*) FROM kept");
 	assert_true(db_step(query));
 	assert_int_equal(db_integer(query, 0), 0);
 	assert_int_equal(db_end(query, NULL), OK);
+	return reader;
+}
+
+/* Nor does it lose all that it has grown by at once. */
+static void what_a_reader_needs_is_moved_afterwards(void **state)
+{
+	(void)state;
+	uint32_t turn = log_turn();
+	struct db_connection *reader = begin_to_read();
 	write_row(80 * MIB);
 	for (int i = 0; i < 200; i++)
 		write_row(10);
@@ -219,11 +226,7 @@ static void while_a_long_log_is_moved_nobody_waits(void **state)
 {
 	(void)state;
 	uint32_t turn = log_turn();
-	struct db_connection *reader = db_take_reader(fixture.db);
-	assert_int_equal(db_begin(reader, NULL), OK);
-	struct db_query *query = db_query(reader, "SELECT count(*) FROM kept");
-	assert_true(db_step(query));
-	assert_int_equal(db_end(query, NULL), OK);
+	struct db_connection *reader = begin_to_read();
 	for (int i = 0; i < 4; i++)
 		write_row(40 * MIB);
 	assert_true(log_size() > 128 * MIB);
