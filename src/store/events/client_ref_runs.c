@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #include "store/internal.h"
 
@@ -11,13 +12,17 @@
  * of its level begins. */
 #define MOVED_PER_NEW 2
 #define MOVED_AT_LEAST 64
+/* What nobody looks at any more goes back to the system in such pieces. */
+#define RELEASED_AT_ONCE ((size_t)1 << 14)
 
 struct run {
 	int64_t number, level, entries, buckets;
 	int64_t filled;           /* buckets; all of them: it is whole */
 	int64_t into;             /* number of the run that it is being merged into; 0: none */
 	const struct run *merged; /* that one */
-	unsigned char *filter;    /* of all buckets */
+	int64_t filter_size;      /* bytes for a bucket */
+	unsigned char *filter;    /* of all buckets, each at a multiple of its size */
+	size_t released;          /* bytes of them, the first ones */
 	int64_t owed;             /* entries that it is behind */
 	bool stuck;               /* a source could not be read */
 	/* Of the transaction under way. */
@@ -81,37 +86,49 @@ static int64_t row_of(int64_t run, int64_t number)
 
 /* ---- filters ---- */
 
-#define FILTER_BITS (CLIENT_REF_FILTER_SIZE * 8)
 #define FILTER_PROBES 5
 
 /* Places of a bucket have their upper bits in common: the product's depend on the lower ones. */
-static unsigned filter_bit(uint64_t place, int probe)
+static unsigned filter_bit(const struct run *run, uint64_t place, int probe)
 {
 	uint64_t mixed = place * UINT64_C(0xd6e8feb86659fd93);
-	return (unsigned)((mixed >> (4 + probe * 12) & 0xfff) * FILTER_BITS >> 12);
+	return (unsigned)((mixed >> (4 + probe * 12) & 0xfff) * (uint64_t)(8 * run->filter_size) >> 12);
 }
 
-static void filter_add(unsigned char *filter, uint64_t place)
+static unsigned char *filter_of(const struct run *run, int64_t bucket)
 {
+	return run->filter + bucket * run->filter_size;
+}
+
+static void filter_add(const struct run *run, int64_t bucket, uint64_t place)
+{
+	unsigned char *filter = filter_of(run, bucket);
 	for (int i = 0; i < FILTER_PROBES; i++) {
-		unsigned bit = filter_bit(place, i);
+		unsigned bit = filter_bit(run, place, i);
 		filter[bit / 8] |= (unsigned char)(1 << bit % 8);
 	}
 }
 
-static bool filter_has(const unsigned char *filter, uint64_t place)
+static bool filter_has(const struct run *run, int64_t bucket, uint64_t place)
 {
+	const unsigned char *filter = filter_of(run, bucket);
 	for (int i = 0; i < FILTER_PROBES; i++) {
-		unsigned bit = filter_bit(place, i);
+		unsigned bit = filter_bit(run, place, i);
 		if (!(filter[bit / 8] >> bit % 8 & 1))
 			return false;
 	}
 	return true;
 }
 
-static unsigned char *filter_of(const struct run *run, int64_t bucket)
+static size_t filter_bytes(const struct run *run)
 {
-	return run->filter + bucket * CLIENT_REF_FILTER_SIZE;
+	return (size_t)(run->buckets * run->filter_size);
+}
+
+static void free_filter(struct run *run)
+{
+	if (run->filter)
+		munmap(run->filter, filter_bytes(run));
 }
 
 /* ---- the list ---- */
@@ -139,7 +156,9 @@ static int make_filter(const struct ref_runs *runs, struct run *run, struct erro
 {
 	if (runs->count + runs->fresh_count == CLIENT_REF_RUNS_MAX)
 		return error_cause(error, ERR_INTERNAL, "too many runs of client_refs");
-	run->filter = calloc((size_t)run->buckets, CLIENT_REF_FILTER_SIZE);
+	void *memory =
+		mmap(NULL, filter_bytes(run), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	run->filter = memory == MAP_FAILED ? NULL : memory;
 	return run->filter ? OK : ERR_NO_MEMORY;
 }
 
@@ -156,7 +175,7 @@ static void add_run(struct ref_runs *runs, struct run run)
 
 static void remove_run(struct ref_runs *runs, size_t at)
 {
-	free(runs->items[at].filter);
+	free_filter(&runs->items[at]);
 	runs->count--;
 	for (; at < runs->count; at++)
 		runs->items[at] = runs->items[at + 1];
@@ -165,7 +184,7 @@ static void remove_run(struct ref_runs *runs, size_t at)
 static void forget_fresh(struct ref_runs *runs)
 {
 	for (size_t i = 0; i < runs->fresh_count; i++)
-		free(runs->fresh[i].filter);
+		free_filter(&runs->fresh[i]);
 	runs->fresh_count = 0;
 }
 
@@ -196,7 +215,7 @@ static struct ref_entry entry_at(struct slice entries, size_t number)
 /* Of the buckets: they say all that filters do. */
 static int make_filters_anew(struct db_connection *connection, struct run *run, struct error *error)
 {
-	memset(run->filter, 0, (size_t)run->buckets * CLIENT_REF_FILTER_SIZE);
+	memset(run->filter, 0, filter_bytes(run));
 	struct db_query *query =
 		db_query(connection, "SELECT place, entries FROM client_ref_buckets"
 	                         " WHERE place >= $1 AND place < $2 ORDER BY place");
@@ -209,7 +228,7 @@ static int make_filters_anew(struct db_connection *connection, struct run *run, 
 		if (bucket >= run->buckets || entries.size % sizeof(struct ref_entry))
 			result = corrupt_bucket(db_integer(query, 0), error);
 		for (size_t i = 0; i < entries.size / sizeof(struct ref_entry) && !result; i++)
-			filter_add(filter_of(run, bucket), entry_at(entries, i).place);
+			filter_add(run, bucket, entry_at(entries, i).place);
 	}
 	int ended = db_end(query, error);
 	return ended ? ended : result;
@@ -230,8 +249,9 @@ static int load_filters(struct ref_runs *runs, struct db_connection *connection,
 	while (db_step(query)) {
 		int64_t first = (db_integer(query, 0) - row_of(run->number, 0)) * group;
 		struct slice filter = db_blob(query, 1);
-		int64_t count = (int64_t)(filter.size / CLIENT_REF_FILTER_SIZE);
-		if (first != loaded || first + count > run->buckets || filter.size % CLIENT_REF_FILTER_SIZE)
+		int64_t count = (int64_t)filter.size / run->filter_size;
+		if (first != loaded || first + count > run->buckets ||
+		    (int64_t)filter.size % run->filter_size)
 			break;
 		memcpy(filter_of(run, first), filter.data, filter.size);
 		loaded = first + count;
@@ -247,7 +267,8 @@ static bool is_sound(const struct run *run)
 {
 	return run->number > 0 && run->buckets > 0 && run->filled >= 0 && run->filled <= run->buckets &&
 	       run->entries >= 0 && run->level >= 0 && run->level < LEVELS_MAX &&
-	       run->buckets >> RUN_BITS == 0;
+	       run->buckets >> RUN_BITS == 0 && run->filter_size > 0 &&
+	       run->filter_size <= CLIENT_REF_FILTER_SIZE;
 }
 
 static bool goes_somewhere(const struct run *run)
@@ -258,15 +279,17 @@ static bool goes_somewhere(const struct run *run)
 static int load_runs(struct ref_runs *runs, struct db_connection *connection, struct error *error)
 {
 	int result = OK;
-	struct db_query *query = db_query(connection, "SELECT run, level, entries, buckets, filled,"
-	                                              " goes_into FROM client_ref_runs ORDER BY run");
+	struct db_query *query =
+		db_query(connection, "SELECT run, level, entries, buckets, filled, goes_into, filter_size"
+	                         " FROM client_ref_runs ORDER BY run");
 	while (!result && db_step(query)) {
 		struct run run = {.number = db_integer(query, 0),
 		                  .level = db_integer(query, 1),
 		                  .entries = db_integer(query, 2),
 		                  .buckets = db_integer(query, 3),
 		                  .filled = db_integer(query, 4),
-		                  .into = db_integer(query, 5)};
+		                  .into = db_integer(query, 5),
+		                  .filter_size = db_integer(query, 6)};
 		run.filled_next = run.filled;
 		run.into_next = run.into;
 		if (!is_sound(&run))
@@ -326,17 +349,22 @@ static bool has_lost(const struct run *run, uint64_t place)
 size_t ref_runs_rows(const struct ref_runs *runs, uint64_t place, bool others,
                      int64_t rows[CLIENT_REF_RUNS_MAX])
 {
+	int64_t buckets[CLIENT_REF_RUNS_MAX];
 	size_t count = 0;
+	/* Each is far from the others: they are fetched together. */
+	for (size_t i = 0; i < runs->count; i++) {
+		buckets[i] = bucket_of(runs->items[i].buckets, place);
+		__builtin_prefetch(filter_of(&runs->items[i], buckets[i]));
+	}
 	for (size_t i = 0; i < runs->count; i++) {
 		const struct run *run = &runs->items[i];
-		const int64_t bucket = bucket_of(run->buckets, place);
-		if (bucket >= run->filled) {
+		if (buckets[i] >= run->filled) {
 			if (!others)
 				continue;
-		} else if (has_lost(run, place) || !filter_has(filter_of(run, bucket), place)) {
+		} else if (has_lost(run, place) || !filter_has(run, buckets[i], place)) {
 			continue;
 		}
-		rows[count++] = row_of(run->number, bucket);
+		rows[count++] = row_of(run->number, buckets[i]);
 	}
 	return count;
 }
@@ -394,7 +422,7 @@ static int write_bucket(struct db_connection *connection, const struct run *run,
 	if (count == 0)
 		return OK;
 	for (size_t i = 0; i < count; i++)
-		filter_add(filter_of(run, bucket), entries[i].place);
+		filter_add(run, bucket, entries[i].place);
 	struct db_query *query =
 		db_query(connection, "INSERT INTO client_ref_buckets(place, entries) VALUES ($1, $2)");
 	db_bind_integer(query, row_of(run->number, bucket));
@@ -423,7 +451,7 @@ static int write_group(struct ref_runs *runs, struct db_connection *connection, 
 	struct db_query *query =
 		db_query(connection, "INSERT INTO client_ref_filters(place, filter) VALUES ($1, $2)");
 	db_bind_integer(query, row_of(run->number, first / runs->shape.group_buckets));
-	db_bind_blob(query, filter_of(run, first), (size_t)(end - first) * CLIENT_REF_FILTER_SIZE);
+	db_bind_blob(query, filter_of(run, first), (size_t)((end - first) * run->filter_size));
 	result = db_execute(query, NULL, error);
 	if (result)
 		return result;
@@ -459,19 +487,21 @@ static int begin_run(struct ref_runs *runs, struct db_connection *connection, in
 	struct run run = {.number = runs->last_number + (int64_t)runs->fresh_count + 1,
 	                  .level = level,
 	                  .entries = entries,
-	                  .buckets = buckets};
+	                  .buckets = buckets,
+	                  .filter_size = CLIENT_REF_FILTER_SIZE};
 	int result = make_filter(runs, &run, error);
 	if (result)
 		return result;
 	runs->fresh[runs->fresh_count++] = run;
 	*ret_number = run.number;
 	struct db_query *query = db_query(
-		connection, "INSERT INTO client_ref_runs(run, level, entries, buckets, filled, goes_into)"
-					" VALUES ($1, $2, $3, $4, 0, 0)");
+		connection, "INSERT INTO client_ref_runs(run, level, entries, buckets, filled, goes_into,"
+					" filter_size) VALUES ($1, $2, $3, $4, 0, 0, $5)");
 	db_bind_integer(query, run.number);
 	db_bind_integer(query, run.level);
 	db_bind_integer(query, run.entries);
 	db_bind_integer(query, run.buckets);
+	db_bind_integer(query, run.filter_size);
 	return db_execute(query, NULL, error);
 }
 
@@ -690,6 +720,16 @@ int ref_runs_merge(struct ref_runs *runs, struct db_connection *connection, size
 
 /* ---- the end of a transaction ---- */
 
+/* Of a source, what the merged run has. */
+static void release_lost(struct run *run)
+{
+	const int64_t bucket = source_bucket(run, run->merged, run->merged->filled);
+	const size_t lost = (size_t)(bucket * run->filter_size) / RELEASED_AT_ONCE * RELEASED_AT_ONCE;
+	if (lost > run->released)
+		(void)madvise(run->filter + run->released, lost - run->released, MADV_DONTNEED);
+	run->released = lost;
+}
+
 void ref_runs_committed(struct ref_runs *runs)
 {
 	bool changed = runs->fresh_count > 0;
@@ -710,6 +750,9 @@ void ref_runs_committed(struct ref_runs *runs)
 	runs->fresh_count = 0;
 	if (changed)
 		link_runs(runs);
+	for (size_t i = 0; i < runs->count; i++)
+		if (runs->items[i].merged)
+			release_lost(&runs->items[i]);
 }
 
 void ref_runs_rolled_back(struct ref_runs *runs)
@@ -736,8 +779,7 @@ static bool is_in_order(const struct run *run, int64_t bucket, struct slice entr
 		if (i > 0)
 			before = entry_at(entries, i - 1);
 		if (entry.event <= 0 || ref_compare(&before, &entry) >= 0 ||
-		    bucket_of(run->buckets, entry.place) != bucket ||
-		    !filter_has(filter_of(run, bucket), entry.place))
+		    bucket_of(run->buckets, entry.place) != bucket || !filter_has(run, bucket, entry.place))
 			return false;
 	}
 	return true;

@@ -3,8 +3,9 @@
  * An entry leads from a place, 64 evenly spread bits made of chain and client_ref, to an event. A
  * run is a row of client_ref_runs and its entries in ascending order of places, cut into buckets:
  * bucket b of n holds the places p with floor(p * n / 2^64) = b. A bucket is a row, and each has a
- * filter (Bloom) of CLIENT_REF_FILTER_SIZE bytes that is kept in memory: so that a client_ref is
- * new is known without looking at the disk, but for a few in a hundred.
+ * filter (Bloom) of CLIENT_REF_FILTER_SIZE bytes, a line of the processor's cache, that is kept in
+ * memory: that a client_ref is new is known without looking at the disk, but for one in some 250 in
+ * each run. Runs of before have filters of 40 bytes, which let one in 40 through.
  *
  * Runs of level 0 are made of what gathered in memory. When a level has CLIENT_REF_MERGED whole
  * ones, they are merged into one of the next level, a group of buckets at a time, with the batches
@@ -20,13 +21,13 @@
 
 #include "db/db.h"
 
-#define CLIENT_REF_FILTER_SIZE 40
+#define CLIENT_REF_FILTER_SIZE 64
 #define CLIENT_REF_MERGED 4
 /* Levels that 2^40 events cannot fill, each with runs that wait, are merged and come to be. */
 #define CLIENT_REF_RUNS_MAX 128
 
 /* How many entries a bucket has on average, and how many buckets are written at once. With 40
- * entries of 16 bytes three buckets fill a page of 2 KiB, and 96 filters of 40 bytes two. */
+ * entries of 16 bytes three buckets fill a page of 2 KiB, and 96 filters of 64 bytes three. */
 struct ref_shape {
 	int64_t bucket_entries;
 	int64_t group_buckets;

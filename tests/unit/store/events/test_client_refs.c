@@ -363,27 +363,27 @@ static void commit_runs(struct ref_runs *runs, struct db_connection *connection)
 	ref_runs_committed(runs);
 }
 
-static void flush_some(struct ref_runs *runs, struct db_connection *connection)
+/* Of the chain's next events, each with its sequence as its hash. */
+static void flush(struct ref_runs *runs, struct db_connection *connection, size_t count)
 {
-	struct ref_entry entries[FLUSHED];
+	struct ref_entry *entries = reallocarray(NULL, count, sizeof *entries);
 	bool done = false;
-	for (size_t i = 0; i < FLUSHED; i++) {
-		struct known *one = &known[known_count++];
-		*one = (struct known){
-			.chain = 1, .hash = (int64_t)known_count, .sequence = (int64_t)known_count};
-		entries[i] =
-			(struct ref_entry){ref_place(&key, 1, one->hash), event_number(1, one->sequence)};
+	assert_non_null(entries);
+	for (size_t i = 0; i < count; i++) {
+		int64_t sequence = ++sequences[1];
+		entries[i] = (struct ref_entry){ref_place(&key, 1, sequence), event_number(1, sequence)};
 	}
-	qsort(entries, FLUSHED, sizeof *entries, ref_compare);
+	qsort(entries, count, sizeof *entries, ref_compare);
 	assert_int_equal(db_begin(connection, NULL), OK);
-	assert_int_equal(ref_runs_begin_flush(runs, connection, FLUSHED, NULL), OK);
+	assert_int_equal(ref_runs_begin_flush(runs, connection, count, NULL), OK);
 	commit_runs(runs, connection);
 	while (!done) {
 		assert_int_equal(db_begin(connection, NULL), OK);
-		assert_int_equal(ref_runs_flush(runs, connection, entries, FLUSHED, 0, &done, NULL), OK);
+		assert_int_equal(ref_runs_flush(runs, connection, entries, count, 0, &done, NULL), OK);
 		assert_int_equal(ref_runs_merge(runs, connection, 0, NULL), OK);
 		commit_runs(runs, connection);
 	}
+	free(entries);
 }
 
 /* Whoever was told of the buckets and then waited finds his entry there, or that the runs are
@@ -396,16 +396,15 @@ static void who_waits_is_told_of_new_runs(void **state)
 	struct ref_runs *runs;
 	size_t gone = 0;
 	assert_int_equal(ref_runs_open(connection, shape.runs, &runs, NULL), OK);
-	while (known_count + 20 * FLUSHED < EVENTS_MAX) {
-		flush_some(runs, connection);
+	while (sequences[1] + 20 * FLUSHED < EVENTS_MAX) {
+		flush(runs, connection, FLUSHED);
 		/* Of the newest run, which is merged soon. */
-		const struct known *one = &known[known_count - 1 - random_below(FLUSHED)];
-		const uint64_t place = ref_place(&key, 1, one->hash);
+		const uint64_t place = ref_place(&key, 1, sequences[1] - random_below(FLUSHED));
 		int64_t rows[CLIENT_REF_RUNS_MAX], found[1];
 		size_t count = ref_runs_rows(runs, place, true, rows), seen = 0;
 		uint64_t generation = ref_runs_generation(runs);
 		for (uint32_t i = random_below(2) ? 19 : random_below(20); i > 0; i--)
-			flush_some(runs, connection);
+			flush(runs, connection, FLUSHED);
 		for (size_t i = 0; i < count && !seen; i++)
 			assert_int_equal(ref_runs_read(connection, rows[i], place, 1, found, 1, &seen, NULL),
 			                 OK);
@@ -414,6 +413,130 @@ static void who_waits_is_told_of_new_runs(void **state)
 	}
 	assert_true(gone > 0);
 	ref_runs_close(runs);
+	db_give(connection);
+	store_close(store);
+	scratch_remove(directory);
+}
+
+/* Half of what is being merged has given its filters' memory back. */
+static void finds_what_is_half_merged(void **state)
+{
+	const size_t large = 50000;
+	char directory[SCRATCH_MAX];
+	struct store *store = open_store(directory);
+	struct db_connection *connection = db_take_writer(store->db);
+	struct ref_runs *runs;
+	assert_int_equal(ref_runs_open(connection, client_refs_shape.runs, &runs, NULL), OK);
+	for (size_t i = 0; i < CLIENT_REF_MERGED; i++)
+		flush(runs, connection, large);
+	while (number_of(connection,
+	                 "SELECT filled > buckets / 2 FROM client_ref_runs WHERE level = 1") < 1) {
+		assert_int_equal(db_begin(connection, NULL), OK);
+		assert_int_equal(ref_runs_merge(runs, connection, large / 10, NULL), OK);
+		commit_runs(runs, connection);
+	}
+	assert_int_equal(number_of(connection, "SELECT count(*) FROM client_ref_runs"),
+	                 CLIENT_REF_MERGED + 1);
+	for (int64_t sequence = 1; sequence <= sequences[1]; sequence += 7) {
+		const uint64_t place = ref_place(&key, 1, sequence);
+		int64_t rows[CLIENT_REF_RUNS_MAX], found[1] = {0};
+		size_t seen = 0, count = ref_runs_rows(runs, place, false, rows);
+		for (size_t i = 0; i < count && !seen; i++)
+			assert_int_equal(ref_runs_read(connection, rows[i], place, 1, found, 1, &seen, NULL),
+			                 OK);
+		assert_int_equal(found[0], sequence);
+	}
+	ref_runs_close(runs);
+	db_give(connection);
+	store_close(store);
+	scratch_remove(directory);
+}
+
+/* ---- runs of before ---- */
+
+#define SMALL 40 /* bytes of their filters */
+
+static void small_filter_add(unsigned char *filter, uint64_t place)
+{
+	uint64_t mixed = place * UINT64_C(0xd6e8feb86659fd93);
+	for (int i = 0; i < 5; i++) {
+		size_t bit = (mixed >> (4 + i * 12) & 0xfff) * 8 * SMALL >> 12;
+		filter[bit / 8] |= (unsigned char)(1 << bit % 8);
+	}
+}
+
+/* Of the group of buckets, as what wrote them knew it. */
+static void write_small_filters(struct db_connection *connection, int64_t place, int64_t buckets)
+{
+	const int64_t group = shape.runs.group_buckets;
+	const int64_t first = (place & UINT32_MAX) * group;
+	unsigned char filters[3][SMALL] = {0};
+	assert_true(group == 3);
+	struct db_query *query = db_query(connection, "SELECT place, entries FROM client_ref_buckets"
+	                                              " WHERE place >= $1 AND place < $2");
+	db_bind_integer(query, (place >> 32 << 32) + first);
+	db_bind_integer(query, (place >> 32 << 32) + first + group);
+	while (db_step(query)) {
+		struct slice entries = db_blob(query, 1);
+		for (size_t at = 0; at < entries.size; at += sizeof(struct ref_entry)) {
+			struct ref_entry entry;
+			memcpy(&entry, entries.data + at, sizeof entry);
+			small_filter_add(filters[(db_integer(query, 0) & UINT32_MAX) - first], entry.place);
+		}
+	}
+	assert_int_equal(db_end(query, NULL), OK);
+	query = db_query(connection, "UPDATE client_ref_filters SET filter = $2 WHERE place = $1");
+	db_bind_integer(query, place);
+	db_bind_blob(query, filters,
+	             SMALL * (size_t)(buckets - first < group ? buckets - first : group));
+	assert_int_equal(db_execute(query, NULL, NULL), OK);
+}
+
+static void make_filters_small(struct db_connection *connection)
+{
+	int64_t places[4096], buckets[4096];
+	size_t count = 0;
+	assert_int_equal(db_begin(connection, NULL), OK);
+	struct db_query *query = db_query(connection, "SELECT place, buckets FROM client_ref_filters"
+	                                              " JOIN client_ref_runs ON run = place >> 32");
+	for (; db_step(query); count++) {
+		assert_true(count < 4096);
+		places[count] = db_integer(query, 0);
+		buckets[count] = db_integer(query, 1);
+	}
+	assert_int_equal(db_end(query, NULL), OK);
+	for (size_t i = 0; i < count; i++)
+		write_small_filters(connection, places[i], buckets[i]);
+	assert_int_equal(db_run(connection, "UPDATE client_ref_runs SET filter_size = 40", NULL), OK);
+	assert_int_equal(db_commit(connection, NULL), OK);
+}
+
+/* Their filters are as good as ever, and what they are merged into has larger ones. */
+static void runs_of_before_are_read_and_merged(void **state)
+{
+	char directory[SCRATCH_MAX];
+	struct store *store = open_store(directory);
+	struct db_connection *connection = db_take_writer(store->db);
+	struct client_refs *refs;
+	assert_int_equal(client_refs_open(connection, &shape, &refs, NULL), OK);
+	while (known_count < 2000 ||
+	       number_of(connection, "SELECT count(*) FROM client_ref_runs WHERE goes_into > 0") == 0)
+		one_batch(refs, store, connection, false, false);
+	client_refs_close(refs);
+	make_filters_small(connection);
+	assert_counted(connection);
+	assert_int_equal(client_refs_open(connection, &shape, &refs, NULL), OK);
+	for (size_t i = 0; i < known_count; i++)
+		assert_found(refs, connection, known[i].chain, known[i].hash);
+	while (number_of(connection, "SELECT count(*) FROM client_ref_runs"
+	                             " WHERE filter_size = 40") > 0) {
+		assert_true(known_count + 30 < EVENTS_MAX);
+		one_batch(refs, store, connection, random_below(6) == 0, random_below(3) == 0);
+	}
+	for (size_t i = 0; i < known_count; i++)
+		assert_found(refs, connection, known[i].chain, known[i].hash);
+	client_refs_close(refs);
+	assert_counted(connection);
 	db_give(connection);
 	store_close(store);
 	scratch_remove(directory);
@@ -459,6 +582,9 @@ static void finds_damage(void **state)
 		"UPDATE client_ref_runs SET filled = buckets + 1",
 		"UPDATE client_ref_runs SET level = 1000000",
 		"UPDATE client_ref_runs SET goes_into = 1000000",
+		"UPDATE client_ref_runs SET filter_size = 0",
+		"UPDATE client_ref_runs SET filter_size = 40",
+		"UPDATE client_ref_runs SET filter_size = 1 << 40",
 		"UPDATE fresh_client_refs_0 SET entries = substr(entries, 2);"
 		"UPDATE fresh_client_refs_1 SET entries = substr(entries, 2)",
 		"DELETE FROM settings WHERE name = 'client_ref_key'",
@@ -551,6 +677,8 @@ int main(void)
 		cmocka_unit_test(is_looked_up_meanwhile),
 		cmocka_unit_test(nobody_looks_while_some_is_taken),
 		cmocka_unit_test(who_waits_is_told_of_new_runs),
+		cmocka_unit_test(finds_what_is_half_merged),
+		cmocka_unit_test(runs_of_before_are_read_and_merged),
 		cmocka_unit_test(finds_damage),
 		cmocka_unit_test(a_merge_that_cannot_go_on_rests),
 		cmocka_unit_test(filters_are_made_anew),

@@ -1,0 +1,2 @@
+-- The embedded engine's.
+SELECT 1;
