@@ -22,8 +22,9 @@
 #define TRIED_AGAIN_AFTER (4 * MIB)
 /* The writer waits for who moves when it is ahead by so much. */
 #define AHEAD_MAX (8 * MOVED_AT_LEAST)
-/* And, once the log is so long, when half of what is being moved has come meanwhile: where pages
- * are moved more slowly than they come, it would never be moved to its end. */
+/* And, once the log is so long, when half of what is being moved has come meanwhile, or what is
+ * being moved is as little as the rest: where pages are moved more slowly than they come, it would
+ * never be moved to its end. */
 #define LONG (4 * MOVED_AT_LEAST)
 /* So long at most, then again behind its next batch: what is late is acknowledged all the same. */
 #define WAITED_AT_MOST_US (US_PER_SECOND / 2)
@@ -222,8 +223,9 @@ static bool take_rest(struct sqlite_db *db)
 static bool too_far_ahead(const struct sqlite_db *db)
 {
 	const int come = db->log_pages - db->tried_pages;
+	const int being_moved = db->tried_pages - db->moved_pages;
 	return come > pages_of(db, AHEAD_MAX) ||
-	       (db->log_pages > pages_of(db, LONG) && come > (db->tried_pages - db->moved_pages) / 2);
+	       (db->log_pages > pages_of(db, LONG) && 2 * come > being_moved - pages_of(db, REST_MAX));
 }
 
 static void ask_mover(struct sqlite_db *db)

@@ -32,11 +32,12 @@ static struct fixture {
 	int64_t rows;
 } fixture;
 
-/* ---- a file that takes nothing for a while ---- */
+/* ---- a file that takes nothing for a while, or takes its time for each page ---- */
 
 static atomic_bool held;
 static atomic_bool met;
-static ino_t held_inode;
+static atomic_int slow_us;
+static ino_t held_inode; /* the file's */
 
 /* In place of the C library's, for SQLite too. */
 ssize_t pwrite64(int file, const void *bytes, size_t size, off64_t offset)
@@ -46,14 +47,22 @@ ssize_t pwrite64(int file, const void *bytes, size_t size, off64_t offset)
 		atomic_store(&met, true);
 		usleep(1000);
 	}
+	int us = atomic_load(&slow_us);
+	if (us && fstat(file, &status) == 0 && status.st_ino == held_inode)
+		usleep((useconds_t)us);
 	return syscall(SYS_pwrite64, file, bytes, size, offset);
 }
 
-static void hold_file(void)
+static void find_file(void)
 {
 	struct stat status;
 	assert_int_equal(stat(fixture.path, &status), 0);
 	held_inode = status.st_ino;
+}
+
+static void hold_file(void)
+{
+	find_file();
 	atomic_store(&met, false);
 	atomic_store(&held, true);
 }
@@ -243,6 +252,22 @@ static void while_a_long_log_is_moved_nobody_waits(void **state)
 	check_whole();
 }
 
+/* Where pages come faster than they are moved, who writes waits, until the log is moved to its end.
+ */
+static void a_slow_file_does_not_let_the_log_grow(void **state)
+{
+	(void)state;
+	const uint32_t turn = log_turn();
+	find_file();
+	atomic_store(&slow_us, 1);
+	for (int rows = 0; log_turn() == turn; rows++) {
+		assert_true(rows < 400);
+		write_row(MIB);
+	}
+	atomic_store(&slow_us, 0);
+	check_whole();
+}
+
 static void one_failure_does_not_end_it(void **state)
 {
 	(void)state;
@@ -323,6 +348,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(it_begins_anew_under_a_writer, set_up_large, tear_down),
 		cmocka_unit_test_setup_teardown(what_a_reader_needs_is_moved_afterwards, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(while_a_long_log_is_moved_nobody_waits, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_slow_file_does_not_let_the_log_grow, set_up_large,
+	                                    tear_down),
 		cmocka_unit_test_setup_teardown(one_failure_does_not_end_it, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(readers_and_a_backup_go_on, set_up, tear_down),
 	};
