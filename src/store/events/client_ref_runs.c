@@ -12,8 +12,9 @@
  * of its level begins. */
 #define MOVED_PER_NEW 2
 #define MOVED_AT_LEAST 64
-/* What nobody looks at any more goes back to the system in such pieces. */
-#define RELEASED_AT_ONCE ((size_t)1 << 14)
+/* What nobody looks at any more goes back to the system in such pieces: whole pages, which have up
+ * to 64 KiB. Of one that is given back in part all would be lost. */
+#define RELEASED_AT_ONCE ((size_t)1 << 16)
 
 struct run {
 	int64_t number, level, entries, buckets;
@@ -267,8 +268,8 @@ static bool is_sound(const struct run *run)
 {
 	return run->number > 0 && run->buckets > 0 && run->filled >= 0 && run->filled <= run->buckets &&
 	       run->entries >= 0 && run->level >= 0 && run->level < LEVELS_MAX &&
-	       run->buckets >> RUN_BITS == 0 && run->filter_size > 0 &&
-	       run->filter_size <= CLIENT_REF_FILTER_SIZE;
+	       run->buckets >> RUN_BITS == 0 && run->buckets <= run->entries + 1 &&
+	       run->filter_size > 0 && run->filter_size <= CLIENT_REF_FILTER_SIZE;
 }
 
 static bool goes_somewhere(const struct run *run)

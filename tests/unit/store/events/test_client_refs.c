@@ -418,10 +418,22 @@ static void who_waits_is_told_of_new_runs(void **state)
 	scratch_remove(directory);
 }
 
-/* Half of what is being merged has given its filters' memory back. */
+/* Half of what is being merged has given its filters' memory back, in whole pages, even of 64 KiB:
+ * the system gives back the rest of one, too. */
+#define PAGE_MAX ((size_t)1 << 16)
+static size_t given_back;
+int __real_madvise(void *address, size_t size, int advice);
+int __wrap_madvise(void *address, size_t size, int advice);
+int __wrap_madvise(void *address, size_t size, int advice)
+{
+	assert_int_equal(size % PAGE_MAX, 0);
+	given_back += size;
+	return __real_madvise(address, size, advice);
+}
+
 static void finds_what_is_half_merged(void **state)
 {
-	const size_t large = 50000;
+	const size_t large = 100000;
 	char directory[SCRATCH_MAX];
 	struct store *store = open_store(directory);
 	struct db_connection *connection = db_take_writer(store->db);
@@ -429,6 +441,7 @@ static void finds_what_is_half_merged(void **state)
 	assert_int_equal(ref_runs_open(connection, client_refs_shape.runs, &runs, NULL), OK);
 	for (size_t i = 0; i < CLIENT_REF_MERGED; i++)
 		flush(runs, connection, large);
+	given_back = 0;
 	while (number_of(connection,
 	                 "SELECT filled > buckets / 2 FROM client_ref_runs WHERE level = 1") < 1) {
 		assert_int_equal(db_begin(connection, NULL), OK);
@@ -437,6 +450,7 @@ static void finds_what_is_half_merged(void **state)
 	}
 	assert_int_equal(number_of(connection, "SELECT count(*) FROM client_ref_runs"),
 	                 CLIENT_REF_MERGED + 1);
+	assert_int_equal(given_back, CLIENT_REF_MERGED * PAGE_MAX);
 	for (int64_t sequence = 1; sequence <= sequences[1]; sequence += 7) {
 		const uint64_t place = ref_place(&key, 1, sequence);
 		int64_t rows[CLIENT_REF_RUNS_MAX], found[1] = {0};
@@ -593,6 +607,10 @@ static void finds_damage(void **state)
 	for (size_t i = 0; i < sizeof damages / sizeof *damages; i++)
 		if (count_damaged(connection, damages[i]) == OK)
 			fail_msg("not found: %s", damages[i]);
+	/* It is told, and no memory is asked for. */
+	assert_int_equal(
+		count_damaged(connection, "UPDATE client_ref_runs SET buckets = (1 << 32) - 1"),
+		ERR_CORRUPT);
 	assert_counted(connection);
 	db_give(connection);
 	store_close(store);
