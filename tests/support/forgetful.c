@@ -9,8 +9,12 @@
  * out. What is to go wrong stands in FORGETFUL_STATE/plan, one line:
  *
  *   fail N PART   the Nth sync of what has PART in its path answers EIO; the plan is then removed
+ *   lie N PART    it answers as if it were good, but is none: the file system gave up, and answers
+ *                 EIO when it is asked for what needs a journal
  *   kill N PART   the process is killed before it
- *   full 1 PART   writing to such a file answers ENOSPC, until the plan is removed */
+ *   full 1 PART   writing to such a file answers ENOSPC, until the plan is removed
+ *
+ * A PART ends with $ that is the end of the path. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
@@ -34,6 +38,7 @@
 
 static const char *root, *state;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static bool gave_up;
 
 __attribute__((constructor)) static void prepare(void)
 {
@@ -86,14 +91,16 @@ static void put(int file, const void *data, size_t size, off_t at)
 static bool planned(const char *what, const char *path)
 {
 	char place[PATH_MAX], text[PATH_MAX + 32] = "", kind[8] = "", part[PATH_MAX] = "";
+	char whole[PATH_MAX + 1];
 	int number = 0;
 	snprintf(place, sizeof place, "%s/plan", state);
+	snprintf(whole, sizeof whole, "%s$", path);
 	int file = open(place, O_RDWR | O_CLOEXEC);
 	if (file < 0)
 		return false;
 	ssize_t size = pread(file, text, sizeof text - 1, 0);
 	bool meant = size > 0 && sscanf(text, "%7s %d %4095s", kind, &number, part) == 3 &&
-	             strcmp(kind, what) == 0 && strstr(path, part);
+	             strcmp(kind, what) == 0 && strstr(whole, part);
 	if (meant && strcmp(kind, "full") != 0) {
 		if (number == 1)
 			unlink(place);
@@ -187,13 +194,16 @@ static int sync_one(int descriptor)
 	pthread_mutex_lock(&mutex);
 	if (planned("kill", path))
 		kill(getpid(), SIGKILL);
-	bool good = !planned("fail", path);
+	bool lie = planned("lie", path);
+	bool fail = planned("fail", path);
+	bool good = !lie && !fail;
+	gave_up = gave_up || lie;
 	if (S_ISREG(status.st_mode))
 		settle_file(descriptor, good);
 	else if (S_ISDIR(status.st_mode) && good)
 		settle_directory(descriptor, path);
 	pthread_mutex_unlock(&mutex);
-	if (good)
+	if (!fail)
 		return 0;
 	errno = EIO;
 	return -1;
@@ -209,6 +219,15 @@ int fsync(int descriptor)
 int fdatasync(int descriptor)
 {
 	return sync_one(descriptor);
+}
+
+/* The service asks for nothing else of a journal's. */
+int fremovexattr(int descriptor, const char *name)
+{
+	pthread_mutex_lock(&mutex);
+	errno = gave_up ? EIO : ENODATA;
+	pthread_mutex_unlock(&mutex);
+	return -1;
 }
 
 static ssize_t note_write(int descriptor, ssize_t written, off_t at)

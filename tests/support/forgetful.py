@@ -35,7 +35,7 @@ class Disk:
                 "ASAN_OPTIONS": f"{asan}:verify_asan_link_order=0"}
 
     def plan(self, what, part, number=1):
-        """fail, kill: the sync of that number whose path has `part`; full: writing there."""
+        """fail, lie, kill: the sync of that number whose path has `part`; full: writing there."""
         partial = self.state / "plan.partial"
         partial.write_text(f"{what} {number} {part}")
         partial.rename(self.state / "plan")

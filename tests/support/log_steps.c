@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 enum step {
@@ -23,6 +24,7 @@ enum step {
 	MOVING,     /* before a page of the log is moved into the file: the size-th byte of a move */
 	MOVED,      /* all of the log is moved: before the file is synced */
 	SYNCED,     /* behind that: before the log begins anew */
+	BELIEVING,  /* behind the move: before the file system is asked whether that sync counts */
 	ANEW,       /* it has: before its new head is synced */
 	SPILLING,   /* a batch has put so many bytes into the log, and its COMMIT is not begun */
 	COMMITTING, /* before the sync of a batch of so many bytes in the log */
@@ -37,7 +39,7 @@ struct steps {
 };
 
 static struct steps *steps;
-static _Thread_local bool moving, committing;
+static _Thread_local bool moving, synced, committing;
 static _Thread_local size_t moved;
 /* The writer's. */
 static _Atomic size_t unsynced;
@@ -98,6 +100,7 @@ int sqlite3_wal_checkpoint_v2(sqlite3 *store, const char *name, int mode, int *r
                               int *ret_moved)
 {
 	moving = mode == SQLITE_CHECKPOINT_PASSIVE;
+	synced = false;
 	moved = 0;
 	int result = NEXT(sqlite3_wal_checkpoint_v2)(store, name, mode, ret_in_log, ret_moved);
 	moving = false;
@@ -153,8 +156,10 @@ static int sync_by(int (*call)(int), int descriptor)
 		unsynced = 0;
 		begun_anew = false;
 	}
-	if (file)
+	if (file) {
+		synced = true;
 		reach(SYNCED, moved);
+	}
 	if (log)
 		reach_in_batch(COMMITTED, bytes);
 	return result;
@@ -168,4 +173,12 @@ int fsync(int descriptor)
 int fdatasync(int descriptor)
 {
 	return sync_by(NEXT(fdatasync), descriptor);
+}
+
+int fremovexattr(int descriptor, const char *name)
+{
+	if (synced)
+		reach(BELIEVING, moved);
+	synced = false;
+	return NEXT(fremovexattr)(descriptor, name);
 }

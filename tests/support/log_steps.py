@@ -9,7 +9,8 @@ import subprocess
 from program import eventually
 
 SOURCE = pathlib.Path(__file__).with_name("log_steps.c")
-NAMES = (None, "moving", "moved", "synced", "anew", "spilling", "committing", "committed")
+NAMES = (None, "moving", "moved", "synced", "believing", "anew", "spilling", "committing",
+         "committed")
 WANTED, AT, REACHED, BYTES = range(4)
 
 

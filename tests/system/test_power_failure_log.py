@@ -20,6 +20,7 @@ MIB = 1 << 20
 MEMORY = 4 * MIB  # of who writes
 CONNECTIONS = 400  # and as many events of a transaction: 7 MiB
 FEW = 100  # of a transaction that who moves the log can keep up with
+FILE = "constancia.db$"
 TEXT_SIZE = 15_500  # of JSON that travels in the transaction, nearly as large as it may be
 
 
@@ -55,6 +56,7 @@ class Load(threading.Thread):
         self.count = count
         self.burst = Burst(box.service.port, box.key, count)
         self.rounds = rounds
+        self.last = False  # is under way
         self.receipts = {}  # client_ref: event
         self.sent = []
         self.statuses = set()
@@ -69,7 +71,7 @@ class Load(threading.Thread):
                 break
             for ref, answer in zip(refs, self.burst.answers(self.count)):
                 self.take(ref, answer)
-            if None in self.statuses:
+            if None in self.statuses or self.last:
                 break
         self.burst.close()
 
@@ -132,6 +134,73 @@ def test_the_power_may_fail_once_the_log_has_begun_anew(box, steps):
     steps.go_on()
     load.wait_for(len(load.receipts) + 4 * FEW)
     assert before >= 32 * MIB and (box.service.data / LOG).stat().st_size <= before
+    box.cut()
+    load.join()
+    box.start()
+    load.check(box)
+
+
+def turn_of_log(box):
+    """The number in its head that each beginning raises."""
+    with open(box.service.data / LOG, "rb") as log:
+        return log.read(16)[12:]
+
+
+def move_alone(box, steps, step):
+    """Who moves the log comes to its end, and to that step, while nobody registers."""
+    steps.stop_at("moving")
+    load = Load(box, FEW)
+    load.start()
+    steps.wait_until("moving")
+    load.wait_for(len(load.receipts) + 4 * FEW)  # more than would be left to the writer
+    load.last = True
+    load.join()
+    assert load.statuses == {201}
+    steps.stop_at(step)
+    steps.wait_until(step)
+    return load
+
+
+def test_what_is_moved_while_nobody_registers_is_on_the_disk_before_the_log_begins_anew(box, steps):
+    """No rest is left to the writer then, nor a sync that would cover all."""
+    box.start()
+    load = move_alone(box, steps, "synced")
+    turn = turn_of_log(box)
+    steps.go_on()
+    while turn_of_log(box) == turn:
+        box.register().expect(201)
+    box.cut()
+    box.start()
+    load.check(box)
+
+
+def test_the_log_begins_anew_only_once_its_move_is_believed(box, steps):
+    """The file system may have given up, and the sync of the file have done nothing: it is asked
+    for that."""
+    box.start()
+    load = move_alone(box, steps, "moved")
+    box.disk.plan("lie", FILE)
+    steps.stop_at("believing")
+    steps.wait_until("believing")
+    assert not box.disk.planned()
+    box.register("in doubt").expect(503)
+    box.cut()
+    box.start()
+    load.check(box)
+
+
+def test_the_sync_of_the_file_may_fail(box, steps):
+    """The service ends. Of what was moved before, too, much is in the log alone, which is left as
+    it is then, though a later sync would be good."""
+    box.start()
+    steps.stop_at("moved")
+    load = Load(box, FEW)
+    load.start()
+    steps.wait_until("moved")
+    box.disk.plan("fail", FILE)
+    steps.go_on()
+    eventually(lambda: box.service.process.poll() is not None, "the service ends")
+    assert not box.disk.planned()
     box.cut()
     load.join()
     box.start()
