@@ -45,7 +45,7 @@ from program import copy_keys
 SURVIVAL = (0, 0, 10, 50, 90, 100)  # percent of what was not synced
 LIFE = 30  # rounds of a store
 LOOKED_AT = 5  # rounds from one look at what was administered to the next
-FAULTS = ("sync", "directories", "start", "journal")
+FAULTS = ("sync", "directories", "start", "journal", "move")
 MIB = 1 << 20
 # Where a thread stands when the power fails, and the bytes at which it stops: at most so many.
 LOG_STEPS = (("moving", 32 * MIB), ("moved", 0), ("synced", 0), ("anew", 0), ("spilling", 2 * MIB),
@@ -313,8 +313,10 @@ class PowerCuts(Torture):
 
     KINDS = ((at_some_moment, 40), (in_a_sync, 25), (in_shutdown, 10), (after_a_failed_sync, 10),
              (after_a_kill, 15), (at_a_step_of_the_log, 10))
-    # Where a start meets what is unsynced; where a file system of the kernel gives up.
-    SHOWING = {"start": (after_a_failed_sync, after_a_kill), "journal": (after_a_failed_sync,)}
+    # Where a start meets what is unsynced; where a file system of the kernel gives up; where the log
+    # grows.
+    SHOWING = {"start": (after_a_failed_sync, after_a_kill), "journal": (after_a_failed_sync,),
+               "move": (at_a_step_of_the_log,)}
 
     def choose_kinds(self, only):
         """Pairs of a kind and its weight: the one that was asked for, those in which the planted

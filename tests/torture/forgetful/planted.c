@@ -7,6 +7,7 @@
  *     directories  syncing a directory does nothing
  *     start        what a start finds of the embedded store's log is believed as it is: not
  *                  written again, not moved into the file, not synced
+ *     move         while the service runs, its log is moved into the file, and the file not synced
  *     journal      nobody notices that a file system gave up, until it says so itself */
 #include <dlfcn.h>
 #include <errno.h>
@@ -28,10 +29,12 @@ static bool planted(const char *fault)
 	return wanted && strcmp(wanted, fault) == 0;
 }
 
+static _Thread_local bool moving;
+
 static bool left_out(int descriptor)
 {
 	struct stat status;
-	return planted("sync") ||
+	return planted("sync") || (planted("move") && moving) ||
 	       (planted("directories") && fstat(descriptor, &status) == 0 && S_ISDIR(status.st_mode));
 }
 
@@ -100,5 +103,8 @@ int sqlite3_wal_checkpoint_v2(sqlite3 *store, const char *name, int mode, int *r
 	int (*next)(sqlite3 *, const char *, int, int *, int *) =
 		(int (*)(sqlite3 *, const char *, int, int *, int *))dlsym(RTLD_NEXT,
 	                                                               "sqlite3_wal_checkpoint_v2");
-	return next(store, name, mode, ret_in_log, ret_moved);
+	moving = mode == SQLITE_CHECKPOINT_PASSIVE;
+	int result = next(store, name, mode, ret_in_log, ret_moved);
+	moving = false;
+	return result;
 }
