@@ -167,8 +167,12 @@ def test_what_is_moved_while_nobody_registers_is_on_the_disk_before_the_log_begi
     load = move_alone(box, steps, "synced")
     turn = turn_of_log(box)
     steps.go_on()
-    while turn_of_log(box) == turn:
+
+    def begins_anew():
         box.register().expect(201)
+        return turn_of_log(box) != turn
+
+    eventually(begins_anew, "the log begins anew")
     box.cut()
     box.start()
     load.check(box)
