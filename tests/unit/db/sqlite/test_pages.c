@@ -1,4 +1,5 @@
-/* How large the pages of the embedded store are, and what is left on those that become free. */
+/* How large the pages of the embedded store are, what is left on those that become free, and that
+ * a transaction which has no room for all of them in memory reads what it wrote. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -180,6 +181,53 @@ static void what_anybody_else_frees_is_overwritten(void **state)
 	assert_false(holds_secret());
 }
 
+static void write_mark(struct db_connection *writer, int64_t row, int64_t mark)
+{
+	struct db_query *query =
+		db_query(writer, "UPDATE kept SET text = printf('%08d%.*c', $2, 1700, 'x') WHERE n = $1");
+	db_bind_integer(query, row);
+	db_bind_integer(query, mark);
+	assert_int_equal(db_execute(query, NULL, NULL), OK);
+}
+
+static int64_t read_mark(struct db_connection *connection, int64_t row)
+{
+	struct db_query *query =
+		db_query(connection, "SELECT CAST(substr(text, 1, 8) AS INTEGER) FROM kept WHERE n = $1");
+	db_bind_integer(query, row);
+	assert_true(db_step(query));
+	int64_t mark = db_integer(query, 0);
+	assert_int_equal(db_end(query, NULL), OK);
+	return mark;
+}
+
+/* Pages that memory has no room for are in the log before the commit, the last of them in the piece
+ * that is not written out yet. */
+static void a_large_transaction_reads_what_it_wrote(void **state)
+{
+	(void)state;
+	int64_t marks[PAGES + 1] = {0};
+	uint32_t at = 1;
+	open_store();
+	fill();
+	struct db_connection *writer = db_take_writer(fixture.db);
+	assert_int_equal(db_run(writer, "PRAGMA cache_size = 10", NULL), OK);
+	assert_int_equal(db_begin(writer, NULL), OK);
+	for (int64_t row = 1; row <= PAGES; row++)
+		write_mark(writer, row, marks[row] = row);
+	for (int64_t mark = 1000; mark < 5000; mark++) {
+		at = at * 1664525 + 1013904223;
+		int64_t written = (at >> 16) % 40 + 1; /* few, so that they come back soon */
+		int64_t read = (at >> 24) % 40 + 1;
+		write_mark(writer, written, marks[written] = mark);
+		assert_int_equal(read_mark(writer, read), marks[read]);
+	}
+	assert_int_equal(db_commit(writer, NULL), OK);
+	for (int64_t row = 1; row <= PAGES; row++)
+		assert_int_equal(read_mark(writer, row), marks[row]);
+	db_give(writer);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -187,6 +235,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_file_of_before_keeps_its_pages, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_a_registrar_frees_is_not_written, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_anybody_else_frees_is_overwritten, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_large_transaction_reads_what_it_wrote, set_up, tear_down),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
