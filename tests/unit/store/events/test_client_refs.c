@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -466,6 +467,47 @@ static void finds_what_is_half_merged(void **state)
 	scratch_remove(directory);
 }
 
+static bool no_memory;
+void *__real_mmap64(void *address, size_t size, int access, int flags, int file, off_t offset);
+void *__wrap_mmap64(void *address, size_t size, int access, int flags, int file, off_t offset);
+void *__wrap_mmap64(void *address, size_t size, int access, int flags, int file, off_t offset)
+{
+	return no_memory ? MAP_FAILED : __real_mmap64(address, size, access, flags, file, offset);
+}
+
+static void merge_once(struct ref_runs *runs, struct db_connection *connection)
+{
+	assert_int_equal(db_begin(connection, NULL), OK);
+	assert_int_equal(ref_runs_merge(runs, connection, 0, NULL), OK);
+	commit_runs(runs, connection);
+}
+
+/* A run that is asked for says so; a merge is begun another time. */
+static void filters_may_find_no_memory(void **state)
+{
+	char directory[SCRATCH_MAX];
+	struct store *store = open_store(directory);
+	struct db_connection *connection = db_take_writer(store->db);
+	struct ref_runs *runs;
+	assert_int_equal(ref_runs_open(connection, shape.runs, &runs, NULL), OK);
+	for (size_t i = 0; i < CLIENT_REF_MERGED; i++)
+		flush(runs, connection, FLUSHED);
+	no_memory = true;
+	merge_once(runs, connection);
+	assert_int_equal(number_of(connection, "SELECT MAX(level) FROM client_ref_runs"), 0);
+	assert_int_equal(db_begin(connection, NULL), OK);
+	assert_int_equal(ref_runs_begin_flush(runs, connection, FLUSHED, NULL), ERR_NO_MEMORY);
+	connection->db->driver->rollback(connection);
+	ref_runs_rolled_back(runs);
+	no_memory = false;
+	merge_once(runs, connection);
+	assert_int_equal(number_of(connection, "SELECT MAX(level) FROM client_ref_runs"), 1);
+	ref_runs_close(runs);
+	db_give(connection);
+	store_close(store);
+	scratch_remove(directory);
+}
+
 /* ---- runs of before ---- */
 
 #define SMALL 40 /* bytes of their filters */
@@ -696,6 +738,7 @@ int main(void)
 		cmocka_unit_test(nobody_looks_while_some_is_taken),
 		cmocka_unit_test(who_waits_is_told_of_new_runs),
 		cmocka_unit_test(finds_what_is_half_merged),
+		cmocka_unit_test(filters_may_find_no_memory),
 		cmocka_unit_test(runs_of_before_are_read_and_merged),
 		cmocka_unit_test(finds_damage),
 		cmocka_unit_test(a_merge_that_cannot_go_on_rests),
