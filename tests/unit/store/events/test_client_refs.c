@@ -138,20 +138,37 @@ static void one_batch(struct client_refs *refs, struct store *store,
 	client_refs_committed(refs);
 }
 
-static struct store *open_store(char *directory)
+static struct fixture {
+	char directory[SCRATCH_MAX];
+	struct store *store;
+	struct db_connection *writer;
+} fixture;
+
+static int set_up(void **state)
 {
+	(void)state;
 	const char *given = getenv("CONSTANCIA_TEST_SEED");
 	random_state = given ? strtoull(given, NULL, 10) : (uint64_t)clock_now_us();
 	printf("seed %llu\n", (unsigned long long)random_state);
 	known_count = 0;
 	memset(sequences, 0, sizeof sequences);
-	scratch_make(directory);
+	fixture = (struct fixture){0};
+	scratch_make(fixture.directory);
 	char url[128];
-	snprintf(url, sizeof url, "sqlite:%s/store.db", directory);
-	struct store *store;
-	assert_int_equal(store_open(&(struct db_options){.url = url, .create = true}, &store, NULL),
-	                 OK);
-	return store;
+	snprintf(url, sizeof url, "sqlite:%s/store.db", fixture.directory);
+	assert_int_equal(
+		store_open(&(struct db_options){.url = url, .create = true}, &fixture.store, NULL), OK);
+	fixture.writer = db_take_writer(fixture.store->db);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	db_give(fixture.writer);
+	store_close(fixture.store);
+	scratch_remove(fixture.directory);
+	return 0;
 }
 
 static int64_t number_of(struct db_connection *connection, const char *literal)
@@ -178,13 +195,11 @@ static void start_again(struct client_refs **refs, struct db_connection *connect
 
 static void finds_what_was_committed(void **state)
 {
-	char directory[SCRATCH_MAX];
-	struct store *store = open_store(directory);
-	struct db_connection *connection = db_take_writer(store->db);
+	struct db_connection *connection = fixture.writer;
 	struct client_refs *refs;
 	assert_int_equal(client_refs_open(connection, &shape, &refs, NULL), OK);
 	while (known_count < EVENTS) {
-		one_batch(refs, store, connection, random_below(6) == 0, random_below(3) == 0);
+		one_batch(refs, fixture.store, connection, random_below(6) == 0, random_below(3) == 0);
 		for (int i = 0; i < 5; i++)
 			assert_found(refs, connection, random_below(CHAINS), random_hash());
 		if (random_below(15) == 0)
@@ -198,9 +213,6 @@ static void finds_what_was_committed(void **state)
 		assert_found(refs, connection, known[i].chain, known[i].hash);
 	assert_counted(connection);
 	client_refs_close(refs);
-	db_give(connection);
-	store_close(store);
-	scratch_remove(directory);
 }
 
 /* ---- a store of before ---- */
@@ -242,9 +254,7 @@ static void plant(struct db_connection *connection)
 
 static void takes_a_tree_over(void **state)
 {
-	char directory[SCRATCH_MAX];
-	struct store *store = open_store(directory);
-	struct db_connection *connection = db_take_writer(store->db);
+	struct db_connection *connection = fixture.writer;
 	plant(connection);
 	assert_counted(connection);
 	struct client_refs *refs;
@@ -253,8 +263,8 @@ static void takes_a_tree_over(void **state)
 		assert_true(known_count + 30 < EVENTS_MAX);
 		for (int i = 0; i < 50; i++)
 			assert_found(refs, connection, random_below(CHAINS), random_hash());
-		assert_looked_up(refs, store);
-		one_batch(refs, store, connection, random_below(4) == 0, false);
+		assert_looked_up(refs, fixture.store);
+		one_batch(refs, fixture.store, connection, random_below(4) == 0, false);
 		if (random_below(4) == 0)
 			start_again(&refs, connection);
 	}
@@ -262,9 +272,6 @@ static void takes_a_tree_over(void **state)
 		assert_found(refs, connection, known[i].chain, known[i].hash);
 	client_refs_close(refs);
 	assert_counted(connection);
-	db_give(connection);
-	store_close(store);
-	scratch_remove(directory);
 }
 
 /* ---- somebody else who looks things up meanwhile ---- */
@@ -300,17 +307,15 @@ static void *look_on(void *argument)
 
 static void is_looked_up_meanwhile(void **state)
 {
-	char directory[SCRATCH_MAX];
-	struct store *store = open_store(directory);
-	struct db_connection *connection = db_take_writer(store->db);
+	struct db_connection *connection = fixture.writer;
 	plant(connection);
-	struct looker looker = {.store = store};
+	struct looker looker = {.store = fixture.store};
 	assert_int_equal(client_refs_open(connection, &shape, &looker.refs, NULL), OK);
 	atomic_store(&looker.committed, known_count);
 	pthread_t thread;
 	assert_int_equal(pthread_create(&thread, NULL, look_on, &looker), 0);
 	while (known_count < EVENTS) {
-		one_batch(looker.refs, store, connection, false, false);
+		one_batch(looker.refs, fixture.store, connection, false, false);
 		atomic_store(&looker.committed, known_count);
 	}
 	atomic_store(&looker.over, true);
@@ -318,23 +323,18 @@ static void is_looked_up_meanwhile(void **state)
 	assert_true(looker.looked > 100);
 	assert_int_equal(looker.missed, 0);
 	client_refs_close(looker.refs);
-	db_give(connection);
-	store_close(store);
-	scratch_remove(directory);
 }
 
 /* Between the commit that takes an entry out of the tree and the moment in which memory has it,
  * nobody looks. */
 static void nobody_looks_while_some_is_taken(void **state)
 {
-	char directory[SCRATCH_MAX];
-	struct store *store = open_store(directory);
-	struct db_connection *connection = db_take_writer(store->db);
+	struct db_connection *connection = fixture.writer;
 	plant(connection);
-	struct looker looker = {.store = store};
+	struct looker looker = {.store = fixture.store};
 	assert_int_equal(client_refs_open(connection, &shape, &looker.refs, NULL), OK);
 	for (int i = 0; i < 4; i++) /* what is stale is cleared */
-		one_batch(looker.refs, store, connection, false, false);
+		one_batch(looker.refs, fixture.store, connection, false, false);
 	atomic_store(&looker.committed, known_count);
 	assert_int_equal(db_begin(connection, NULL), OK);
 	assert_int_equal(client_refs_write(looker.refs, connection, NULL), OK);
@@ -348,9 +348,6 @@ static void nobody_looks_while_some_is_taken(void **state)
 	assert_true(looker.looked <= 1);
 	assert_int_equal(looker.missed, 0);
 	client_refs_close(looker.refs);
-	db_give(connection);
-	store_close(store);
-	scratch_remove(directory);
 }
 
 /* ---- runs by themselves ---- */
@@ -391,9 +388,7 @@ static void flush(struct ref_runs *runs, struct db_connection *connection, size_
  * others. */
 static void who_waits_is_told_of_new_runs(void **state)
 {
-	char directory[SCRATCH_MAX];
-	struct store *store = open_store(directory);
-	struct db_connection *connection = db_take_writer(store->db);
+	struct db_connection *connection = fixture.writer;
 	struct ref_runs *runs;
 	size_t gone = 0;
 	assert_int_equal(ref_runs_open(connection, shape.runs, &runs, NULL), OK);
@@ -414,9 +409,6 @@ static void who_waits_is_told_of_new_runs(void **state)
 	}
 	assert_true(gone > 0);
 	ref_runs_close(runs);
-	db_give(connection);
-	store_close(store);
-	scratch_remove(directory);
 }
 
 /* Half of what is being merged has given its filters' memory back, in whole pages, even of 64 KiB:
@@ -435,9 +427,7 @@ int __wrap_madvise(void *address, size_t size, int advice)
 static void finds_what_is_half_merged(void **state)
 {
 	const size_t large = 100000;
-	char directory[SCRATCH_MAX];
-	struct store *store = open_store(directory);
-	struct db_connection *connection = db_take_writer(store->db);
+	struct db_connection *connection = fixture.writer;
 	struct ref_runs *runs;
 	assert_int_equal(ref_runs_open(connection, client_refs_shape.runs, &runs, NULL), OK);
 	for (size_t i = 0; i < CLIENT_REF_MERGED; i++)
@@ -462,9 +452,6 @@ static void finds_what_is_half_merged(void **state)
 		assert_int_equal(found[0], sequence);
 	}
 	ref_runs_close(runs);
-	db_give(connection);
-	store_close(store);
-	scratch_remove(directory);
 }
 
 static bool no_memory;
@@ -485,9 +472,7 @@ static void merge_once(struct ref_runs *runs, struct db_connection *connection)
 /* A run that is asked for says so; a merge is begun another time. */
 static void filters_may_find_no_memory(void **state)
 {
-	char directory[SCRATCH_MAX];
-	struct store *store = open_store(directory);
-	struct db_connection *connection = db_take_writer(store->db);
+	struct db_connection *connection = fixture.writer;
 	struct ref_runs *runs;
 	assert_int_equal(ref_runs_open(connection, shape.runs, &runs, NULL), OK);
 	for (size_t i = 0; i < CLIENT_REF_MERGED; i++)
@@ -503,9 +488,6 @@ static void filters_may_find_no_memory(void **state)
 	merge_once(runs, connection);
 	assert_int_equal(number_of(connection, "SELECT MAX(level) FROM client_ref_runs"), 1);
 	ref_runs_close(runs);
-	db_give(connection);
-	store_close(store);
-	scratch_remove(directory);
 }
 
 /* ---- runs of before ---- */
@@ -570,14 +552,12 @@ static void make_filters_small(struct db_connection *connection)
 /* Their filters are as good as ever, and what they are merged into has larger ones. */
 static void runs_of_before_are_read_and_merged(void **state)
 {
-	char directory[SCRATCH_MAX];
-	struct store *store = open_store(directory);
-	struct db_connection *connection = db_take_writer(store->db);
+	struct db_connection *connection = fixture.writer;
 	struct client_refs *refs;
 	assert_int_equal(client_refs_open(connection, &shape, &refs, NULL), OK);
 	while (known_count < 2000 ||
 	       number_of(connection, "SELECT count(*) FROM client_ref_runs WHERE goes_into > 0") == 0)
-		one_batch(refs, store, connection, false, false);
+		one_batch(refs, fixture.store, connection, false, false);
 	client_refs_close(refs);
 	make_filters_small(connection);
 	assert_counted(connection);
@@ -587,15 +567,12 @@ static void runs_of_before_are_read_and_merged(void **state)
 	while (number_of(connection, "SELECT count(*) FROM client_ref_runs"
 	                             " WHERE filter_size = 40") > 0) {
 		assert_true(known_count + 30 < EVENTS_MAX);
-		one_batch(refs, store, connection, random_below(6) == 0, random_below(3) == 0);
+		one_batch(refs, fixture.store, connection, random_below(6) == 0, random_below(3) == 0);
 	}
 	for (size_t i = 0; i < known_count; i++)
 		assert_found(refs, connection, known[i].chain, known[i].hash);
 	client_refs_close(refs);
 	assert_counted(connection);
-	db_give(connection);
-	store_close(store);
-	scratch_remove(directory);
 }
 
 /* ---- damage ---- */
@@ -612,16 +589,14 @@ static int count_damaged(struct db_connection *connection, const char *literal)
 
 static void finds_damage(void **state)
 {
-	char directory[SCRATCH_MAX];
-	struct store *store = open_store(directory);
-	struct db_connection *connection = db_take_writer(store->db);
+	struct db_connection *connection = fixture.writer;
 	struct client_refs *refs;
 	assert_int_equal(client_refs_open(connection, &shape, &refs, NULL), OK);
 	while (number_of(connection, "SELECT count(*) FROM client_ref_runs WHERE filled = buckets") <
 	           3 ||
 	       number_of(connection, "SELECT (SELECT count(*) FROM fresh_client_refs_0)"
 	                             " + (SELECT count(*) FROM fresh_client_refs_1)") == 0)
-		one_batch(refs, store, connection, false, false);
+		one_batch(refs, fixture.store, connection, false, false);
 	client_refs_close(refs);
 	assert_counted(connection);
 #define FIRST " WHERE place = (SELECT MIN(place) FROM client_ref_buckets)"
@@ -654,21 +629,16 @@ static void finds_damage(void **state)
 		count_damaged(connection, "UPDATE client_ref_runs SET buckets = (1 << 32) - 1"),
 		ERR_CORRUPT);
 	assert_counted(connection);
-	db_give(connection);
-	store_close(store);
-	scratch_remove(directory);
 }
 
 /* It is looked for in what can be read, and whoever comes next is served. */
 static void a_merge_that_cannot_go_on_rests(void **state)
 {
-	char directory[SCRATCH_MAX];
-	struct store *store = open_store(directory);
-	struct db_connection *connection = db_take_writer(store->db);
+	struct db_connection *connection = fixture.writer;
 	struct client_refs *refs;
 	assert_int_equal(client_refs_open(connection, &shape, &refs, NULL), OK);
 	while (number_of(connection, "SELECT count(*) FROM client_ref_runs WHERE goes_into > 0") == 0)
-		one_batch(refs, store, connection, false, false);
+		one_batch(refs, fixture.store, connection, false, false);
 	assert_int_equal(db_begin(connection, NULL), OK);
 	assert_int_equal(
 		db_run(connection,
@@ -696,21 +666,16 @@ static void a_merge_that_cannot_go_on_rests(void **state)
 	assert_int_equal(refused, 1);
 	assert_int_equal(written, 199);
 	client_refs_close(refs);
-	db_give(connection);
-	store_close(store);
-	scratch_remove(directory);
 }
 
 /* What filters say stands in the buckets, too. */
 static void filters_are_made_anew(void **state)
 {
-	char directory[SCRATCH_MAX];
-	struct store *store = open_store(directory);
-	struct db_connection *connection = db_take_writer(store->db);
+	struct db_connection *connection = fixture.writer;
 	struct client_refs *refs;
 	assert_int_equal(client_refs_open(connection, &shape, &refs, NULL), OK);
 	while (known_count < 2000)
-		one_batch(refs, store, connection, false, false);
+		one_batch(refs, fixture.store, connection, false, false);
 	client_refs_close(refs);
 	assert_int_equal(db_begin(connection, NULL), OK);
 	assert_int_equal(db_run(connection, "DELETE FROM client_ref_filters WHERE place % 3 = 1", NULL),
@@ -720,29 +685,26 @@ static void filters_are_made_anew(void **state)
 	for (size_t i = 0; i < known_count; i++)
 		assert_found(refs, connection, known[i].chain, known[i].hash);
 	while (known_count < 6000)
-		one_batch(refs, store, connection, false, false);
+		one_batch(refs, fixture.store, connection, false, false);
 	for (size_t i = 0; i < known_count; i++)
 		assert_found(refs, connection, known[i].chain, known[i].hash);
 	client_refs_close(refs);
-	db_give(connection);
-	store_close(store);
-	scratch_remove(directory);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(finds_what_was_committed),
-		cmocka_unit_test(takes_a_tree_over),
-		cmocka_unit_test(is_looked_up_meanwhile),
-		cmocka_unit_test(nobody_looks_while_some_is_taken),
-		cmocka_unit_test(who_waits_is_told_of_new_runs),
-		cmocka_unit_test(finds_what_is_half_merged),
-		cmocka_unit_test(filters_may_find_no_memory),
-		cmocka_unit_test(runs_of_before_are_read_and_merged),
-		cmocka_unit_test(finds_damage),
-		cmocka_unit_test(a_merge_that_cannot_go_on_rests),
-		cmocka_unit_test(filters_are_made_anew),
+		cmocka_unit_test_setup_teardown(finds_what_was_committed, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(takes_a_tree_over, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(is_looked_up_meanwhile, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(nobody_looks_while_some_is_taken, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(who_waits_is_told_of_new_runs, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(finds_what_is_half_merged, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(filters_may_find_no_memory, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(runs_of_before_are_read_and_merged, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(finds_damage, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_merge_that_cannot_go_on_rests, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(filters_are_made_anew, set_up, tear_down),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
