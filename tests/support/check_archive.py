@@ -6,7 +6,10 @@ python3-cryptography for revocation data. It
 holds everything in memory and is meant for the tests, as a cross-check of `constancia verify`.
 
 usage: check_archive.py [--trust ROOTS.pem] [--beside ARCHIVE]... ARCHIVE [PART...]
-Exit status 0: valid; 1: not valid, with the reason on standard error.
+       check_archive.py --serve
+Exit status 0: valid; 1: not valid, with the reason on standard error. With --serve, each line of
+standard input has the arguments of one check, and each line of standard output its verdict: "valid: …"
+or "not valid: …". One process then serves a whole program of tests.
 """
 
 import argparse
@@ -15,6 +18,7 @@ import datetime
 import hashlib
 import json
 import re
+import shlex
 import struct
 import subprocess
 import sys
@@ -481,13 +485,14 @@ def check_archive(path, trust):
         f"{len(events)} events, {len(rounds)} rounds, signed B-{level}"
 
 
-def main():
+def check(arguments):
+    """Returns what was checked; raises one of REFUSALS where something is not valid."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--trust")
     parser.add_argument("--beside", action="append", default=[])
     parser.add_argument("archive")
     parser.add_argument("parts", nargs="*")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     manifest, events, known, said = check_archive(options.archive, options.trust)
     for path in options.beside:
         for about, told in check_archive(path, options.trust)[2].items():
@@ -498,12 +503,30 @@ def main():
             i = by_digest.get(sha256(file.read()))
         require(i is not None, path, "the manifest does not list it")
         check_part(path, i + 1, manifest["content_parts"][i], manifest, events)
-    print(f"valid: {said}, {len(options.parts)} parts")
+    return f"valid: {said}, {len(options.parts)} parts"
+
+
+REFUSALS = (Invalid, ArithmeticError, LookupError, TypeError, ValueError, struct.error, zlib.error)
+
+
+def refusal(problem):
+    return f"not valid: {type(problem).__name__}: {problem}"
+
+
+def serve():
+    for line in sys.stdin:
+        try:
+            verdict = check(shlex.split(line))
+        except REFUSALS as problem:
+            verdict = refusal(problem)
+        print(" ".join(verdict.split()), flush=True)
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except (Invalid, ArithmeticError, LookupError, TypeError, ValueError, struct.error,
-            zlib.error) as problem:
-        sys.exit(f"not valid: {type(problem).__name__}: {problem}")
+    if sys.argv[1:] == ["--serve"]:
+        serve()
+    else:
+        try:
+            print(check(sys.argv[1:]))
+        except REFUSALS as problem:
+            sys.exit(refusal(problem))

@@ -4,10 +4,14 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <fcntl.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "ledger/ledger.h"
@@ -25,6 +29,46 @@ struct maker {
 	char event_id[ID_SIZE], client_ref[64], content[128];
 	struct archive *archive;
 };
+
+/* The second verifier, tests/support/check_archive.py --serve: one process for all checks. */
+static struct {
+	pid_t process;
+	FILE *questions, *verdicts;
+} second_verifier;
+
+static void start_second_verifier(const char *log)
+{
+	const char *script = getenv("CONSTANCIA_CHECK_ARCHIVE");
+	int questions[2], verdicts[2];
+	assert_non_null(script);
+	assert_int_equal(pipe2(questions, O_CLOEXEC), 0);
+	assert_int_equal(pipe2(verdicts, O_CLOEXEC), 0);
+	second_verifier.process = fork();
+	assert_true(second_verifier.process >= 0);
+	if (second_verifier.process == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		int errors = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+		if (dup2(questions[0], STDIN_FILENO) >= 0 && dup2(verdicts[1], STDOUT_FILENO) >= 0 &&
+		    dup2(errors, STDERR_FILENO) >= 0)
+			execlp("python3", "python3", "-B", script, "--serve", NULL);
+		_exit(127);
+	}
+	close(questions[0]);
+	close(verdicts[1]);
+	second_verifier.questions = fdopen(questions[1], "w");
+	second_verifier.verdicts = fdopen(verdicts[0], "r");
+	assert_true(second_verifier.questions && second_verifier.verdicts);
+}
+
+static void stop_second_verifier(void)
+{
+	if (!second_verifier.process)
+		return;
+	fclose(second_verifier.questions);
+	fclose(second_verifier.verdicts);
+	waitpid(second_verifier.process, NULL, 0);
+	second_verifier.process = 0;
+}
 
 void fixture_open(struct fixture *fixture)
 {
@@ -85,6 +129,7 @@ void fixture_forget(struct fixture *fixture)
 
 void fixture_close(struct fixture *fixture)
 {
+	stop_second_verifier();
 	signer_stop(fixture->signer);
 	fixture_forget(fixture);
 	scratch_remove(fixture->directory);
@@ -552,17 +597,22 @@ int fixture_make(struct fixture *fixture, const char *name, const struct fixture
 bool fixture_agrees(const struct fixture *fixture, const char *path,
                     const struct fixture_archive *parts, const char *beside)
 {
-	const char *script = getenv("CONSTANCIA_CHECK_ARCHIVE");
-	char command[4096];
-	int used = snprintf(command, sizeof command, "python3 -B %s --trust %s %s %s %s",
-	                    script ? script : "false", fixture->trust, beside ? "--beside" : "",
-	                    beside ? beside : "", path);
+	char verdict[4096], log[FIXTURE_PATH_SIZE];
+	snprintf(log, sizeof log, "%s/script.log", fixture->directory);
+	if (!second_verifier.process)
+		start_second_verifier(log);
+	fprintf(second_verifier.questions, "--trust %s %s %s %s", fixture->trust,
+	        beside ? "--beside" : "", beside ? beside : "", path);
 	for (size_t i = 0; parts && i < parts->part_count; i++)
-		used +=
-			snprintf(command + used, sizeof command - (size_t)used, " %s", parts->part_paths[i]);
-	snprintf(command + used, sizeof command - (size_t)used, " 2>>%s/script.log",
-	         fixture->directory);
-	return system(command) == 0;
+		fprintf(second_verifier.questions, " %s", parts->part_paths[i]);
+	fputc('\n', second_verifier.questions);
+	fflush(second_verifier.questions);
+	if (!fgets(verdict, sizeof verdict, second_verifier.verdicts))
+		fail_msg("the second verifier ended; %s has its reason", log);
+	bool valid = strncmp(verdict, "valid: ", 7) == 0;
+	if (!valid)
+		assert_int_equal(strncmp(verdict, "not valid: ", 11), 0);
+	return valid;
 }
 
 /* What is told must not depend on who checked the parts, or when. */

@@ -70,15 +70,6 @@ static void verify(const struct fixture_archive *made, int exit_code,
 	}
 }
 
-static bool script_agrees(const struct fixture_archive *made)
-{
-	char command[1024];
-	const char *script = getenv("CONSTANCIA_CHECK_ARCHIVE");
-	snprintf(command, sizeof command, "python3 %s --trust %s %s >/dev/null 2>&1",
-	         script ? script : "false", fixture.trust, made->path);
-	return system(command) == 0;
-}
-
 static void both_are_verified_and_named(void **state)
 {
 	struct fixture_archive made;
@@ -97,7 +88,7 @@ static void both_are_verified_and_named(void **state)
 	assert_true(other->first_gen_time_us >= fixture.base_us);
 	assert_true(other->last_gen_time_us > other->first_gen_time_us);
 	verify_result_free(&result);
-	assert_true(script_agrees(&made));
+	assert_true(fixture_agrees(&fixture, made.path, NULL, NULL));
 }
 
 /* The second authority's root is not trusted: its word counts for nothing, and that is said. */
@@ -188,7 +179,7 @@ static void a_second_over_something_else_is_found(void **state)
 	assert_true(fixture_finds(&result, VERIFY_WRONG, "rounds/rounds-000001.ndjson.gz line 2",
 	                          "over something else"));
 	verify_result_free(&result);
-	assert_false(script_agrees(&made));
+	assert_false(fixture_agrees(&fixture, made.path, NULL, NULL));
 }
 
 static void a_line_is_read_in_its_version_alone(void **state)
