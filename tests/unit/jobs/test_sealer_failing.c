@@ -55,7 +55,7 @@ static void run(void)
 /* `blames`: the failures may be a chain's own, so that it is set apart for a while. */
 static void in_turn(unsigned kinds, bool blames)
 {
-	for (int at = 1;; at += STRIDE) {
+	for (int at = 1;; STRIDE(at)) {
 		int64_t before = sealed();
 		assert_int_equal(before, registered);
 		sample_register(&office.sample, MODE_LIVE, 2);

@@ -78,8 +78,9 @@ static int tear_down(void **state)
 /* Each call of a verification that ends with `verdict` fails in turn. */
 static void verify_in_turn(const char *const *paths, size_t count, int verdict, int calls_min)
 {
-	int failures = 0, wrong = 0;
-	for (int at = 1;; at += STRIDE) {
+	size_t failures = 0;
+	int wrong = 0;
+	for (int at = 1;; STRIDE(at)) {
 		struct verify_result result = {0};
 		struct error error = {0};
 		failing_arm(ALL, at);
@@ -100,7 +101,7 @@ static void verify_in_turn(const char *const *paths, size_t count, int verdict, 
 		wrong += !good;
 		verify_result_free(&result);
 	}
-	assert_true(failures * STRIDE > calls_min);
+	assert_true(failures * stride_max() > (size_t)calls_min);
 	assert_int_equal(wrong, 0);
 }
 
@@ -121,7 +122,7 @@ static void a_record_with_what_it_covers(void **state)
 	char record[FIXTURE_PATH_SIZE], data[FIXTURE_PATH_SIZE];
 	int wrong = 0;
 	(void)state;
-	for (int at = 1;; at += STRIDE) {
+	for (int at = 1;; STRIDE(at)) {
 		struct error error = {0};
 		failing_arm(ALL, at);
 		int result = extract(&arena, &extracted, &error);

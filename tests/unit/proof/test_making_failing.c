@@ -22,6 +22,7 @@
 #include "proof/pdf_sign.h"
 #include "proof/report.h"
 #include "proof/zip.h"
+#include "stride.h"
 #include "test_archive_fixture.h"
 #include "test_report_facts.h"
 #include "test_report_tools.h"
@@ -81,10 +82,10 @@ static bool is_fault(int result)
 }
 
 /* `make` makes `count` files when nothing fails, and none when it answers an error. */
-static void make_in_turn(int (*make)(struct error *error), int count, int stride, int calls_min)
+static void make_in_turn(int (*make)(struct error *error), int count, int calls_min)
 {
 	int at = 1, wrong = 0;
-	for (;; at += stride) {
+	for (;; STRIDE(at)) {
 		struct error error = {0};
 		failing_arm(ALL, at);
 		int result = make(&error);
@@ -149,7 +150,7 @@ static int make_parts(struct error *error)
 static void content_parts(void **state)
 {
 	(void)state;
-	make_in_turn(make_parts, 2, 1, 30);
+	make_in_turn(make_parts, 2, 30);
 }
 
 /* Its directory, or its index, does not fit into memory, and it goes to the disk as it grows. */
@@ -188,9 +189,9 @@ static int make_large_zip(struct error *error)
 static void a_large_zip(void **state)
 {
 	(void)state;
-	make_in_turn(make_large_zip, 1, 1, 60);
+	make_in_turn(make_large_zip, 1, 60);
 	failing_errno = ENOSPC;
-	make_in_turn(make_large_zip, 1, 1, 60);
+	make_in_turn(make_large_zip, 1, 60);
 	failing_errno = EIO;
 	is_reached(make_large_zip, "sync_file_range", 5);
 	is_reached(make_large_zip, "open64", 2); /* its own, and its directory's */
@@ -217,9 +218,9 @@ static int make_large_part(struct error *error)
 static void a_large_part(void **state)
 {
 	(void)state;
-	make_in_turn(make_large_part, 1, 1, 30);
+	make_in_turn(make_large_part, 1, 30);
 	failing_errno = ENOSPC;
-	make_in_turn(make_large_part, 1, 1, 30);
+	make_in_turn(make_large_part, 1, 30);
 	failing_errno = EIO;
 	is_reached(make_large_part, "open64", 3); /* its own, its index's, its directory's */
 }
@@ -304,7 +305,7 @@ static int make_archive(struct error *error)
 static void an_archive(void **state)
 {
 	(void)state;
-	make_in_turn(make_archive, 1, 1, 50);
+	make_in_turn(make_archive, 1, 50);
 }
 
 static int make_report(struct error *error)
@@ -323,7 +324,7 @@ static void a_report(void **state)
 {
 	(void)state;
 	sample_ordinary(&sample, 3);
-	make_in_turn(make_report, 1, 1, 10);
+	make_in_turn(make_report, 1, 10);
 }
 
 static int sign_report(struct error *error)
@@ -343,7 +344,7 @@ static void a_signature_of_a_report(void **state)
 	snprintf(base, sizeof base, "%s/base.pdf", fixture.directory);
 	sample_ordinary(&sample, 1);
 	assert_int_equal(tools_render(&sample.facts, LANGUAGE_ENGLISH, base, NULL), 0);
-	make_in_turn(sign_report, 1, 1, 50);
+	make_in_turn(sign_report, 1, 50);
 }
 
 int main(void)

@@ -231,10 +231,10 @@ static void finds_every_flipped_bit(void **state)
 	while (signed_file.data[contents + used - 1] == '0')
 		used--;
 	/* The dictionary, the signature, the table and the trailer: every bit. */
-	for (size_t bit = begin * 8; bit < (contents + used) * 8; bit += STRIDE)
+	for (size_t bit = begin * 8; bit < (contents + used) * 8; STRIDE(bit))
 		expect_found(bit / 8, bit % 8);
 	for (size_t bit = (contents + 2 * PDF_CMS_SIZE_MAX) * 8; bit < signed_file.size * 8;
-	     bit += STRIDE)
+	     STRIDE(bit))
 		expect_found(bit / 8, bit % 8);
 	/* The padding: one bit of each digit, all of some. */
 	for (size_t at = contents + used; at < contents + 2 * PDF_CMS_SIZE_MAX; at++)

@@ -243,13 +243,15 @@ static void test_refusals(void **state)
 	assert_int_equal(cms_size(slice_make("\x31\x00", 2)), 0);
 }
 
+/* Every step-th bit. */
 static void flip(const struct buf *cms, struct slice roots, size_t step)
 {
 	struct cms_facts facts;
 	char *copy = malloc(cms->size);
 
 	assert_non_null(copy);
-	for (size_t bit = 0; bit < cms->size * 8; bit += step) {
+	for (size_t place = 0; place * step < cms->size * 8; STRIDE(place)) {
+		size_t bit = place * step;
 		memcpy(copy, cms->data, cms->size);
 		copy[bit / 8] = (char)(copy[bit / 8] ^ 1 << bit % 8);
 		if (verify_with(slice_make(copy, cms->size), &digest, roots, &facts, NULL) !=
@@ -264,7 +266,7 @@ static void test_every_flipped_bit(void **state)
 	BUF_AUTO struct buf cms;
 
 	create(true, &cms);
-	flip(&cms, signer_trust(signer), STRIDE);
+	flip(&cms, signer_trust(signer), 1);
 }
 
 static void test_every_flipped_bit_without_roots(void **state)
@@ -272,7 +274,7 @@ static void test_every_flipped_bit_without_roots(void **state)
 	BUF_AUTO struct buf cms;
 
 	create(false, &cms);
-	flip(&cms, no_roots, STRIDE);
+	flip(&cms, no_roots, 1);
 }
 
 static void test_every_other_length(void **state)
@@ -281,7 +283,7 @@ static void test_every_other_length(void **state)
 	BUF_AUTO struct buf cms;
 
 	create(true, &cms);
-	for (size_t size = 0; size < cms.size; size++)
+	for (size_t size = 0; size < cms.size; STRIDE(size))
 		assert_int_equal(verify_with(slice_make(cms.data, size), &digest, no_roots, &facts, NULL),
 		                 ERR_INVALID_EVIDENCE);
 }

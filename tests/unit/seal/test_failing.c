@@ -9,6 +9,7 @@
 #include "seal/development.h"
 #include "seal/evidence_record.h"
 #include "seal/timestamp.h"
+#include "stride.h"
 
 #define ALL (FAILING_MEMORY | FAILING_FILES | FAILING_OPENSSL)
 #define POLICY "1.2.3.4"
@@ -91,7 +92,7 @@ static void in_turn(int (*run)(struct error *error), int calls_min)
 {
 	int at = 1, wrong = 0;
 
-	for (;; at++) {
+	for (;; STRIDE(at)) {
 		struct error error = {0};
 		failing_arm(ALL, at);
 		int result = run(&error);

@@ -5,6 +5,7 @@
 #include "failing.h"
 #include "pki.h"
 #include "seal/revocation_data.h"
+#include "stride.h"
 
 #define HOUR_US (3600 * US_PER_SECOND)
 
@@ -100,7 +101,7 @@ static void in_turn(int (*run)(void), int calls_min)
 {
 	int at = 1;
 
-	for (;; at++) {
+	for (;; STRIDE(at)) {
 		failing_arm(FAILING_MEMORY | FAILING_OPENSSL, at);
 		int result = run();
 		const char *failed = failing_disarm();

@@ -220,7 +220,7 @@ static void test_every_flipped_bit(void **state)
 	char *copy = malloc(token.size);
 
 	assert_non_null(copy);
-	for (size_t bit = 0; bit < token.size * 8; bit += STRIDE) {
+	for (size_t bit = 0; bit < token.size * 8; STRIDE(bit)) {
 		memcpy(copy, token.data, token.size);
 		copy[bit / 8] = (char)(copy[bit / 8] ^ 1 << bit % 8);
 		struct slice altered = slice_make(copy, token.size);

@@ -264,7 +264,7 @@ static void take_turns(struct admin *admin, const struct step *step, struct name
 	assert_int_equal(admin_leaves_act(operation), changes);
 	char before[ID_SIZE], after[ID_SIZE];
 	newest_act(admin->store, step->operation, before);
-	for (int at = 1;; at += STRIDE) {
+	for (int at = 1;; STRIDE(at)) {
 		struct arena arena;
 		arena_init(&arena, (size_t)16 << 20);
 		BUF_AUTO struct buf answer;
