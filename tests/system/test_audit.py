@@ -16,6 +16,8 @@ import stores
 from client import Service, run
 from program import clean_environment
 
+pytestmark = pytest.mark.both_stores
+
 ZEROS = bytes(32)
 
 

@@ -6,6 +6,8 @@ import pytest
 import stores
 from client import Service, eventually
 
+pytestmark = pytest.mark.both_stores
+
 
 def lines(service, event):
     return [line for line in service.log_lines() if line["event"] == event]

@@ -17,6 +17,8 @@ import pytest
 
 from client import CERTIFICATION, HASH, PART, RANGE, REPORT, TIME, Client, eventually
 
+pytestmark = pytest.mark.both_stores
+
 YEAR = str(datetime.datetime.now(datetime.timezone.utc).year)
 FUTURE, PAST = "2999-01-01T00:00:00Z", "2001-01-01T00:00:00Z"
 

@@ -7,6 +7,8 @@ import pytest
 
 from test_http import raw
 
+pytestmark = pytest.mark.both_stores
+
 BROKEN = ["x", '"', 'W/', 'W/"', "W/x", '"a" "b"', ",", ",,", '"unclosed', "\xff\xfe", '""',
           "*,*", "* *", '"' + "a" * 3000 + '"', "," * 3000, "\x01"]
 

@@ -16,6 +16,8 @@ from console import Visitor, invited, signed_in
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from mail_server import MailServer  # noqa: E402
 
+pytestmark = pytest.mark.both_stores
+
 HOSTILE = "<script>alert(1)</script>\"'&"
 
 

@@ -11,6 +11,8 @@ from client import Client, eventually
 from crawl import Walker
 from hooks import Receiver
 
+pytestmark = pytest.mark.both_stores
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 ROLES = ("owner", "developer", "accountant", "reader")
 # What is not to be reached here: the page of a payment provider (test_console_money.py has one, and one that it did not

@@ -6,7 +6,7 @@ import pytest
 
 from client import BALANCE, Client, Refused
 
-pytestmark = pytest.mark.usefixtures("one_day")
+pytestmark = [pytest.mark.both_stores, pytest.mark.usefixtures("one_day")]
 
 
 def check_balance(client, balance, unpaid):

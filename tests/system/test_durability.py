@@ -11,6 +11,8 @@ import pytest
 import stores
 from client import Client
 
+pytestmark = pytest.mark.both_stores
+
 CALLS = "fsync,fdatasync,rename,renameat,renameat2,recvfrom,read,sendto,sendmsg,write,writev"
 SYNC = re.compile(r"(?:(?:fsync|fdatasync)\(\d+\)|<\.\.\. (?:fsync|fdatasync) resumed>\)) += 0")
 RENAME = re.compile(r"(?:rename\w*\(.*|<\.\.\. rename\w* resumed>.*)\) += 0")

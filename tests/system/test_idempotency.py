@@ -11,6 +11,8 @@ import stores
 from client import Client, Service, eventually, fresh
 from fleet import Fleet, at_once
 
+pytestmark = pytest.mark.both_stores
+
 FEE = 5
 DAY_US = 24 * 3600 * 1000000
 WHOLE = {"seq_from": 1, "seq_to": 3}

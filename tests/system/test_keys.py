@@ -9,6 +9,8 @@ import pytest
 
 from client import Client, basic, eventually
 
+pytestmark = pytest.mark.both_stores
+
 DIGITS = string.digits + string.ascii_uppercase + string.ascii_lowercase
 LOOK = "/v1/account/balance"
 

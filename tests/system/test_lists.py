@@ -9,6 +9,8 @@ import pytest
 
 from client import EVENT, LIST, Client
 
+pytestmark = pytest.mark.both_stores
+
 TARGETS = ["/v1/events", "/v1/certifications"]
 
 

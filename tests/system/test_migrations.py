@@ -17,6 +17,8 @@ from pki import Pki
 from program import clean_environment, flags
 from postgres import Cluster, Failed, ROLE, SUPERUSER, programs
 
+pytestmark = pytest.mark.both_stores
+
 SCHEMA = pathlib.Path(__file__).resolve().parents[2] / "src" / "store" / "schema"
 STEPS = sorted(path.stem for path in (SCHEMA / "postgres").glob("*.sql"))
 PROCESSES = 8

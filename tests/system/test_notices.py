@@ -10,6 +10,8 @@ import stores
 from client import Refused, eventually
 from hooks import Owner, Receiver, deliveries, ended
 
+pytestmark = pytest.mark.both_stores
+
 GONE = "http://127.0.0.1:9/"  # nobody listens
 
 

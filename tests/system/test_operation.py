@@ -21,6 +21,8 @@ from client import (BINARY, CHANNEL, CONFIG, TIME, Client, Refused, Service, eve
                     run)
 from program import copy_keys
 
+pytestmark = pytest.mark.both_stores
+
 LOADED_AT_FIRST_USE = ("libcurl", "libfido2", "libisal", "libmicrohttpd", "libpq")
 
 

@@ -16,6 +16,8 @@ from client import Client, Refused, eventually, run
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from payment_provider import PaymentProvider  # noqa: E402
 
+pytestmark = pytest.mark.both_stores
+
 NOTICES = "/payments/stripe/notices"
 
 

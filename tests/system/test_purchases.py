@@ -9,6 +9,8 @@ from client import Client, Refused, eventually
 from money import bill, movements, new_pack, new_purchase, notices, purchase, purchases
 from test_credits import check_balance, statuses
 
+pytestmark = pytest.mark.both_stores
+
 
 def refused(service, *arguments, exit_code=1):
     with pytest.raises(Refused) as caught:

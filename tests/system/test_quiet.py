@@ -18,6 +18,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 import signer_log  # noqa: E402
 from mail_server import MailServer  # noqa: E402
 
+pytestmark = pytest.mark.both_stores
+
 SCHEDULES = 4  # seconds in which each job would have looked several times
 
 

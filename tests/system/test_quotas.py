@@ -9,7 +9,7 @@ import pytest
 
 from client import eventually, read_answer
 
-pytestmark = pytest.mark.usefixtures("one_day")
+pytestmark = [pytest.mark.both_stores, pytest.mark.usefixtures("one_day")]
 PER_DAY = 10000
 
 

@@ -7,6 +7,8 @@ import pytest
 
 from client import EVENT, HASH, TIME, TIMESTAMP, form, fresh
 
+pytestmark = pytest.mark.both_stores
+
 SHA256 = hashlib.sha256(b"held by the client").hexdigest()
 SHA512 = hashlib.sha512(b"held by the client").hexdigest()
 

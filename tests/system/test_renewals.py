@@ -20,6 +20,8 @@ import pki
 import timestamp_authority
 from program import ROOT
 
+pytestmark = pytest.mark.both_stores
+
 PATIENCE = 300
 
 RECORD = ("evidence_record_url", "evidence_record_sha256", "evidence_record_since",

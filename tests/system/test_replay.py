@@ -7,6 +7,8 @@ import pytest
 
 from client import Client, eventually, fresh
 
+pytestmark = pytest.mark.both_stores
+
 STANDING = {"status", "timestamp"}  # as they stand now; all else as first answered
 
 

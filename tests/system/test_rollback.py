@@ -11,6 +11,8 @@ import pytest
 from client import Client, NotStarted, Service, eventually, run
 from fleet import Fleet
 
+pytestmark = pytest.mark.both_stores
+
 REASON = "the disk died, the copy of Monday was brought back"
 
 

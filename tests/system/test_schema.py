@@ -9,6 +9,8 @@ import pytest
 
 from postgres import Cluster, ROLE
 
+pytestmark = pytest.mark.both_stores
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCHEMA = ROOT / "src" / "store" / "schema"
 

@@ -8,6 +8,8 @@ import pytest
 import evidence
 from client import EVENT, TIME
 
+pytestmark = pytest.mark.both_stores
+
 PROOF = {"previous_chain_hash", "config_hash"}
 SEALED_PROOF = PROOF | {"segment", "path", "round"}
 SEGMENT = {"segment_id", "first_sequence", "last_sequence", "seal_document", "root"}

@@ -4,9 +4,13 @@ clock that ran ahead left behind waits until the clock is there."""
 import json
 import threading
 
+import pytest
+
 import stores
 from client import Client, Service, eventually, fresh
 from nodes import SetClock, clock_behind
+
+pytestmark = pytest.mark.both_stores
 
 AHEAD_SECONDS = 3600
 

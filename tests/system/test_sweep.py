@@ -19,6 +19,8 @@ from fleet import Fleet
 from postgres import Cluster
 from program import copy_keys
 
+pytestmark = pytest.mark.both_stores
+
 DAY = 86400
 DIGITS = "0123456789abcdefghijklmnopqrstuv"
 

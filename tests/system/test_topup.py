@@ -14,6 +14,8 @@ from money import (bill, movements, new_pack, new_purchase, notices, purchase, p
                    recharged)
 from payment_provider import PaymentProvider
 
+pytestmark = pytest.mark.both_stores
+
 THRESHOLD = 5
 
 

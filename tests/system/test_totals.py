@@ -14,7 +14,7 @@ import timestamp_authority
 from money import new_pack, new_purchase, purchase
 from program import clean_environment
 
-pytestmark = pytest.mark.usefixtures("one_day")
+pytestmark = [pytest.mark.both_stores, pytest.mark.usefixtures("one_day")]
 WITHIN = ("within_1s", "within_10s", "within_1m", "within_10m", "within_1h", "within_1d", "over_1d")
 
 

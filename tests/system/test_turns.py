@@ -13,6 +13,8 @@ import timestamp_authority
 from client import Client, Service, eventually
 from postgres import Cluster, Failed
 
+pytestmark = pytest.mark.both_stores
+
 GREEDY = 1400  # registrations that wait; more than a batch has
 CERTIFICATIONS = 14
 

@@ -24,6 +24,8 @@ from client import Client, Service, eventually, run
 from mail_server import MailServer
 from postgres import ROLE
 
+pytestmark = pytest.mark.both_stores
+
 FIXTURE = pathlib.Path(__file__).parents[1] / "support" / "fixtures" / "0.1.0"
 STEPS = sorted(path.stem for path in (pathlib.Path(__file__).parents[2] / "src/store/schema/sqlite")
                .glob("*.sql"))

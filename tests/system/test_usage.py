@@ -12,7 +12,7 @@ import stores
 from client import BINARY, Client, Refused, run
 from program import clean_environment
 
-pytestmark = pytest.mark.usefixtures("one_day")
+pytestmark = [pytest.mark.both_stores, pytest.mark.usefixtures("one_day")]
 COUNTS = ("events", "unpaid_events", "content_bytes", "certifications_requested",
           "certifications_completed", "certifications_failed", "events_certified", "fees",
           "refunds", "credits")

@@ -12,6 +12,8 @@ from console import signed_in
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from mail_server import MailServer  # noqa: E402
 
+pytestmark = pytest.mark.both_stores
+
 SECRET = re.compile(r"/console/enter\?link=([0-9a-f]{64})$")
 
 

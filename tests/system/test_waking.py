@@ -20,6 +20,8 @@ from money import bill, movements, new_pack
 from payment_provider import PaymentProvider
 from program import ROOT, clean_environment, copy_keys
 
+pytestmark = pytest.mark.both_stores
+
 SCHEDULES = 3  # seconds in which each job would have looked several times
 on_sqlite = pytest.mark.skipif(stores.KIND != "sqlite", reason="of the embedded store")
 on_postgres = pytest.mark.skipif(stores.KIND != "postgresql", reason="of a server")

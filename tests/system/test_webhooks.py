@@ -13,6 +13,8 @@ from client import Client, Description, Refused, eventually, free_port
 from hooks import (Owner, Receiver, add_thresholds, attempts, deliveries, ended, new_endpoint)
 from webhook_receiver import DATA, signature
 
+pytestmark = pytest.mark.both_stores
+
 TODAY = "%Y-%m-%d"
 
 
