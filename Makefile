@@ -1,37 +1,54 @@
 # The face of the build; meson and ninja do the work.
-.PHONY: all install deb sbom package-test run test sanitize sanitize-core thread-sanitize analyze coverage conformance pictures bench fuzz format deps clean
+.PHONY: all everything install deb sbom package-test run test sanitize sanitize-core thread-sanitize analyze coverage conformance pictures bench fuzz format clean
+
+# The groups of scripts/packages.txt that a target needs are its prerequisites, deps-GROUP.
+deps := deps-run deps-test deps-analysis deps-package deps-conformance
+.PHONY: $(deps)
+
+# The programs. Of a tree without build/ the first build is a quick one (meson_options.txt: joined); ccache is used
+# where it is installed. `everything` makes it one with tests, in which each source is optimized by itself; it stays
+# so.
+programs := constancia constancia-renderer constancia-trusted-list loaded.so
+quick := -Dtests=false -Djoined=true -Doptimization=1 -Ddebug=false
+full := -Dtests=true -Djoined=false -Doptimization=2 -Ddebug=true
+has_tests := jq -e '.[] | select(.name == "tests").value' build/meson-info/intro-buildoptions.json >/dev/null 2>&1
 
 all: build/build.ninja
+	@ninja -C build $(programs)
+
+everything: deps-test
+	@[ -f build/build.ninja ] || { meson setup build >/dev/null && echo "configured build/"; }
+	@$(has_tests) || meson configure build $(full)
 	@ninja -C build
 
 # Programs, unit, pages and examples: make install DESTDIR=… PREFIX=/usr; what needs the tests is not
 # built for it.
 PREFIX ?= /usr/local
-install: deps
-	@[ -f build-install/build.ninja ] || meson setup build-install >/dev/null
+install: deps-run
+	@[ -f build-install/build.ninja ] || meson setup build-install -Dtests=false >/dev/null
 	@meson configure build-install -Dtests=false -Dprefix=$(PREFIX) -Dlibexecdir=libexec -Dsysconfdir=/etc
 	@ninja -C build-install
 	@DESTDIR=$(abspath $(DESTDIR)) meson install -C build-install --no-rebuild
 
 # The Debian package, its source and its debugging symbols, in build-deb/.
-deb: deps
+deb: deps-package
 	@scripts/deb build-deb
 
 # What the programs consist of (CycloneDX).
-sbom: deps all
+sbom: deps-run all
 	@scripts/sbom --version "$$(build/constancia version | cut -d' ' -f2)" build/constancia \
 		build/constancia-renderer build/constancia-trusted-list build/loaded.so > build/constancia.cdx.json
 	@echo build/constancia.cdx.json
 
 # The Debian package: built twice, judged, installed, upgraded and purged in a clean system.
-package-test: deps all
+package-test: deps-conformance everything
 	@tests/package/run build
 
 # A complete service with a tour of it, until Ctrl-C.
-run: deps all
+run: deps-run all
 	@scripts/run
 
-test: deps all
+test: everything
 	@scripts/test build
 
 # The tests again under the address and undefined-behaviour sanitizers, but those that judge browsers,
@@ -59,7 +76,7 @@ coverage: build-coverage/build.ninja
 
 # What takes too long for every change: clang's analyzer, and validators and services from outside
 # (PyPI, Maven Central, npm, the Go module proxy).
-conformance: deps all
+conformance: deps-conformance everything
 	@scripts/analyze build paths
 	@tests/conformance/run build
 	@tests/package/run build
@@ -69,14 +86,14 @@ conformance: deps all
 	@tests/conformance/pages/run build
 
 # Pictures of every page for people, to be looked at: build/pictures.
-pictures: deps all
+pictures: everything
 	@scripts/pictures build/constancia build/pictures
 
-bench: deps all
+bench: everything
 	@bench/run --build build
 
 # The targets replay their corpus; fuzz/meson.build says how to fuzz with clang.
-fuzz: deps all
+fuzz: everything
 	@meson test -C build --no-rebuild --suite fuzz
 
 # What runs in threads, under the thread sanitizer: unit tests, and the system tests of all that the
@@ -86,27 +103,27 @@ thread-sanitize: build-thread/build.ninja
 	@scripts/test-threads build-thread
 
 # The layout (.clang-format), clang-tidy (.clang-tidy) and the compiler's own analyzer.
-analyze: deps all
+analyze: deps-analysis everything
 	@scripts/analyze build
 
-format: deps
+format: deps-analysis
 	@clang-format -i $$(find src tests fuzz bench -name '*.[ch]')
 
-deps:
-	@scripts/install-dependencies
+$(deps):
+	@scripts/install-dependencies $(@:deps-%=%)
 
-build/build.ninja: | deps
-	@meson setup build >/dev/null && echo "configured build/"
+build/build.ninja: | deps-run
+	@meson setup build $(quick) >/dev/null && echo "configured build/"
 
-build-sanitize/build.ninja: | deps
+build-sanitize/build.ninja: | deps-test
 	@meson setup build-sanitize -Db_sanitize=address,undefined -Db_lundef=false >/dev/null && \
 		echo "configured build-sanitize/"
 
-build-thread/build.ninja: | deps
+build-thread/build.ninja: | deps-test
 	@meson setup build-thread -Db_sanitize=thread -Db_lundef=false >/dev/null && \
 		echo "configured build-thread/"
 
-build-coverage/build.ninja: | deps
+build-coverage/build.ninja: | deps-test
 	@meson setup build-coverage -Db_coverage=true -Doptimization=0 >/dev/null && \
 		echo "configured build-coverage/"
 
