@@ -277,12 +277,6 @@ static void print_text(const struct verify_result *result, FILE *out)
 	if (counts->records > 0)
 		fprintf(out, "evidence records checked: %" PRIu64 "\n", counts->records);
 	fprintf(out,
-	        "%s: %" PRIu64 " events, %" PRIu64 " segments, %" PRIu64 " timestamps, %" PRIu64
-	        " files, %" PRIu64 " content parts and %" PRIu64 " reports checked.%s\n",
-	        english[code], counts->events, counts->segments, counts->timestamps, counts->files,
-	        counts->parts, counts->reports,
-	        result->trusted ? " Signers and timestamp authorities lead to the trusted roots." : "");
-	fprintf(out,
 	        "%s: comprobados %" PRIu64 " eventos, %" PRIu64 " segmentos, %" PRIu64
 	        " sellos de tiempo, %" PRIu64 " archivos, %" PRIu64 " partes de contenido y %" PRIu64
 	        " informes.%s\n",
@@ -291,6 +285,12 @@ static void print_text(const struct verify_result *result, FILE *out)
 	        result->trusted
 	            ? " Firmantes y autoridades de sellado conducen a las raíces de confianza."
 	            : "");
+	fprintf(out,
+	        "%s: %" PRIu64 " events, %" PRIu64 " segments, %" PRIu64 " timestamps, %" PRIu64
+	        " files, %" PRIu64 " content parts and %" PRIu64 " reports checked.%s\n",
+	        english[code], counts->events, counts->segments, counts->timestamps, counts->files,
+	        counts->parts, counts->reports,
+	        result->trusted ? " Signers and timestamp authorities lead to the trusted roots." : "");
 }
 
 void verify_print(const struct verify_result *result, bool json, FILE *out)
