@@ -106,7 +106,7 @@ def test_the_link_of_the_ready_file_opens_the_console(start):
 
 def judge_demo(text):
     """The link of the tour opens a console with something to look at."""
-    (link,) = re.findall(r"^(http://\S+/console/enter\?link=[0-9a-f]{64})$", text, re.MULTILINE)
+    (link,) = re.findall(r"^  Console +(http://\S+/console/enter\?link=[0-9a-f]{64})$", text, re.MULTILINE)
     visitor = opened(link)
 
     def rows(path):
