@@ -11,14 +11,16 @@ deps := deps-run deps-test deps-analysis deps-package deps-conformance
 programs := constancia constancia-renderer constancia-trusted-list loaded.so
 quick := -Dtests=false -Djoined=true -Doptimization=1 -Ddebug=false
 full := -Dtests=true -Djoined=false -Doptimization=2 -Ddebug=true
-has_tests := jq -e '.[] | select(.name == "tests").value' build/meson-info/intro-buildoptions.json >/dev/null 2>&1
+is_on = jq -e '.[] | select(.name == "$(1)").value' build/meson-info/intro-buildoptions.json >/dev/null 2>&1
 
+# Where sources that were joined do not compile, they are compiled one by one.
 all: build/build.ninja
-	@ninja -C build $(programs)
+	@ninja -C build $(programs) || { $(call is_on,joined) && \
+		meson configure build -Djoined=false && ninja -C build $(programs); }
 
 everything: deps-test
 	@[ -f build/build.ninja ] || { meson setup build >/dev/null && echo "configured build/"; }
-	@$(has_tests) || meson configure build $(full)
+	@$(call is_on,tests) || meson configure build $(full)
 	@ninja -C build
 
 # Programs, unit, pages and examples: make install DESTDIR=… PREFIX=/usr; what needs the tests is not
@@ -80,6 +82,7 @@ conformance: deps-conformance everything
 	@scripts/analyze build paths
 	@tests/conformance/run build
 	@tests/package/run build
+	@tests/package/first_minute
 	@tests/conformance/stripe/run build
 	@tests/conformance/clients/run build
 	@tests/conformance/examples/run build
