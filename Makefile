@@ -1,5 +1,5 @@
 # The face of the build; meson and ninja do the work.
-.PHONY: all everything install deb sbom package-test run test sanitize sanitize-core thread-sanitize analyze coverage conformance pictures bench fuzz format clean
+.PHONY: all everything install deb sbom package-test run test test-all sanitize sanitize-core thread-sanitize analyze coverage conformance pictures bench fuzz format clean
 
 # The groups of scripts/packages.txt that a target needs are its prerequisites, deps-GROUP.
 deps := deps-run deps-test deps-analysis deps-package deps-conformance
@@ -50,26 +50,16 @@ package-test: deps-conformance everything
 run: deps-run all
 	@scripts/run
 
+# docs/testing.md: what has to pass before a change lands, and everything.
 test: everything
-	@scripts/test build
+	@scripts/test
+test-all: everything
+	@scripts/test all
 
-# The tests again under the address and undefined-behaviour sanitizers, but those that judge browsers,
-# clients and examples, or cut the power. All of them take half an hour; `make sanitize-core` has the unit
-# tests and of the system tests what reads what strangers send, and what moves money and evidence.
-beside := browser console_browser console_browser_acts console_browser_help console_crawl client_python \
-	client_typescript examples webhook_examples integrate alerts installation proxies power_failure \
-	power_failure_log
-core := registration replay lists payload files http slow_clients verification_page evidence_record \
-	certifications idempotency webhooks hostile_receivers purchases payments receipts keys audit usage \
-	users console console_passkeys console_work console_try reload supervised config migrations upgrade
-on_server := $(patsubst %,tests/system/test_%.py,registration replay lists credits certifications postgres)
-sanitize: build-sanitize/build.ninja
+# Under the address and undefined-behaviour sanitizers; sanitize-core is what a change has to pass.
+sanitize sanitize-core: build-sanitize/build.ninja
 	@ninja -C build-sanitize
-	@PYTEST_ADDOPTS="$(beside:%=--ignore=tests/system/test_%.py)" \
-		scripts/test build-sanitize tests/system on-server $(on_server)
-sanitize-core: build-sanitize/build.ninja
-	@ninja -C build-sanitize
-	@scripts/test build-sanitize $(core:%=tests/system/test_%.py) on-server tests/system/test_postgres.py
+	@scripts/test --build build-sanitize $@
 
 # Which lines and branches of src/ the tests reach.
 coverage: build-coverage/build.ninja
@@ -99,11 +89,11 @@ bench: everything
 fuzz: everything
 	@meson test -C build --no-rebuild --suite fuzz
 
-# What runs in threads, under the thread sanitizer: unit tests, and the system tests of all that the
-# service does at the same time.
+# Under the thread sanitizer: the unit tests of what has threads, and the system tests of all that the service does
+# concurrently.
 thread-sanitize: build-thread/build.ninja
 	@ninja -C build-thread
-	@scripts/test-threads build-thread
+	@scripts/test --build build-thread thread
 
 # The layout (.clang-format), clang-tidy (.clang-tidy) and the compiler's own analyzer.
 analyze: deps-analysis everything
