@@ -7,10 +7,12 @@
                                         PostgreSQL at hand can; else the tests are skipped
 """
 
+import contextlib
 import os
 import pathlib
 import sqlite3
 import sys
+from unittest import mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 import distributed  # noqa: E402
@@ -52,6 +54,21 @@ def close():
     if _cluster is not None:
         _cluster.close()
     _cluster = None
+
+
+@contextlib.contextmanager
+def cluster_with(environment):
+    """Until the end, stores are made on servers that have these variables."""
+    global _cluster
+    shared, _cluster = _cluster, None
+    try:
+        if KIND == "postgresql":
+            with mock.patch.dict(os.environ, environment):
+                cluster()
+        yield
+    finally:
+        close()
+        _cluster = shared
 
 
 def create_database(prepared=True):

@@ -5,6 +5,7 @@ good as then.
 What they left waiting has become old since: the settings that forget or give up by age are long."""
 
 import base64
+import datetime
 import json
 import os
 import pathlib
@@ -13,6 +14,7 @@ import signal
 import subprocess
 import tarfile
 import threading
+import urllib.request
 
 import pytest
 
@@ -22,7 +24,9 @@ import stores
 import timestamp_authority
 from client import Client, Service, eventually, run
 from mail_server import MailServer
+from moved_clock import MovedClock
 from postgres import ROLE
+from program import PATIENCE
 
 pytestmark = pytest.mark.both_stores
 
@@ -101,7 +105,7 @@ class Old(Service):
         return self.store.rows("SELECT value FROM settings WHERE name = 'schema'")[0][0]
 
     def command_on_store(self, *words):
-        return run(*words, *self.chosen())
+        return run(*words, *self.chosen(), environment=self.environment)
 
     def migrate(self, *words):
         """And is distributed where tables are to be."""
@@ -406,13 +410,58 @@ def test_both_signers_are_known_and_the_second_signs(late, running):
     assert [one["sha256"] for one in verdict["signers"]] == [told[1]["sha256"]]
 
 
-def test_a_key_of_then_leads_to_the_certification_of_then(late, running):
-    asked = running.told["idempotent"]
-    client = running.client_of("digests", "live")
-    answer = client.certify(**asked["asked"], headers=asked["headers"]).expect(202)
-    assert answer.json["certification_id"] == \
-        running.told["certifications"]["digests-live"]["certification_id"]
-    client.certify(seq_from=1, seq_to=1, headers=asked["headers"]).expect(409)
+# ---- what is kept for a day ----
+
+class Then(Old):
+    """The late one, on a clock that is set, as are those of its store and of its authority."""
+
+    def __init__(self, directory, clock):
+        super().__init__(directory, Late, environment=clock.environment)
+        self.clock = clock
+
+    def set(self, moment):
+        ahead = self.clock.set(moment.timestamp())
+        urllib.request.urlopen(urllib.request.Request(
+            self.settings["tsa.url"] + "mode", f"ahead:{ahead}".encode(), method="PUT"), timeout=PATIENCE).close()
+
+
+@pytest.fixture
+def then(tmp_path):
+    """Moved on and serving, a quarter of an hour before the day is over for which its key is kept."""
+    with MovedClock() as clock, stores.cluster_with(clock.environment):
+        one = Then(tmp_path, clock)
+        try:
+            first = one.told["certifications"]["digests-live"]
+            requested = datetime.datetime.fromisoformat(first["requested_at"])
+            one.over = requested + datetime.timedelta(days=1)
+            one.set(one.over - datetime.timedelta(minutes=15))
+            one.migrate()
+            one.start()
+            yield one
+            assert one.stop() == 0
+        finally:
+            one.discard()
+
+
+def test_a_key_of_then_leads_to_the_certification_of_then_for_a_day(then):
+    first, asked = then.told["certifications"]["digests-live"], then.told["idempotent"]
+    client = then.client_of("digests", "live")
+
+    def ask(**wanted):
+        return client.certify(**wanted, headers=asked["headers"])
+    answer = ask(**asked["asked"]).expect(202)
+    assert answer.json["certification_id"] == first["certification_id"]
+    assert answer.headers["Idempotent-Replayed"] == "true"
+    ask(seq_from=1, seq_to=1).expect(409)
+    assert then.stop() == 0
+    client.close()
+    then.set(then.over)
+    then.start()
+    answer = ask(seq_from=1, seq_to=1).expect(202)
+    assert answer.json["certification_id"] != first["certification_id"]
+    assert "Idempotent-Replayed" not in answer.headers
+    assert client.settled(answer.json["certification_id"])["status"] == "completed"
+    ask(**asked["asked"]).expect(409)
 
 
 # ---- a migration that does not come to its end ----

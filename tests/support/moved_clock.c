@@ -1,0 +1,139 @@
+/* Preloaded into any program: its wall clock is moved by CLOCK_OFFSET_SECONDS, and by what the file
+ * CLOCK_OFFSET_FILE holds at the time (a native 64-bit number, seconds). Forward, if positive.
+ * Clocks that measure durations are not moved, nor are the times of files, which the kernel gives.
+ * A program that asks the kernel without the C library (one in Go) is not moved either. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/time.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+
+/* A deadline of a clock that counts from the start of the machine is earlier than this one (2001).
+ */
+#define FIRST_WALL_SECONDS 1000000000
+
+static int64_t fixed_offset;
+static const int64_t none;
+static const volatile int64_t *set_offset = &none;
+
+#define REAL(function) ((__typeof__(&(function)))find(#function))
+
+static void *find(const char *name)
+{
+	return dlsym(RTLD_NEXT, name);
+}
+
+__attribute__((constructor)) static void prepare(void)
+{
+	const char *seconds = getenv("CLOCK_OFFSET_SECONDS");
+	const char *path = getenv("CLOCK_OFFSET_FILE");
+	fixed_offset = seconds ? strtoll(seconds, NULL, 10) : 0;
+	int file = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+	if (file < 0)
+		return;
+	void *mapped = mmap(NULL, sizeof *set_offset, PROT_READ, MAP_SHARED, file, 0);
+	if (mapped != MAP_FAILED)
+		set_offset = mapped;
+	close(file);
+}
+
+static int64_t offset(void)
+{
+	return fixed_offset + *set_offset;
+}
+
+/* ---- the time ---- */
+
+int clock_gettime(clockid_t clock, struct timespec *time)
+{
+	static int (*real)(clockid_t, struct timespec *);
+	if (!real)
+		real = REAL(clock_gettime);
+	int result = real(clock, time);
+	if (!result && (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE))
+		time->tv_sec += offset();
+	return result;
+}
+
+int timespec_get(struct timespec *time, int base)
+{
+	return base == TIME_UTC && !clock_gettime(CLOCK_REALTIME, time) ? base : 0;
+}
+
+int gettimeofday(struct timeval *restrict time, void *restrict zone)
+{
+	static int (*real)(struct timeval *restrict, void *restrict);
+	if (!real)
+		real = REAL(gettimeofday);
+	int result = real(time, zone);
+	if (!result)
+		time->tv_sec += offset();
+	return result;
+}
+
+time_t time(time_t *ret)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_REALTIME_COARSE, &now);
+	if (ret)
+		*ret = now.tv_sec;
+	return now.tv_sec;
+}
+
+/* ---- waiting until a time ---- */
+
+/* The deadline for the kernel, whose clock is not moved. */
+static struct timespec unmoved(const struct timespec *until)
+{
+	struct timespec result = *until;
+	if (result.tv_sec >= FIRST_WALL_SECONDS)
+		result.tv_sec -= offset();
+	return result;
+}
+
+int pthread_cond_timedwait(pthread_cond_t *restrict condition, pthread_mutex_t *restrict mutex,
+                           const struct timespec *restrict until)
+{
+	static __typeof__(&pthread_cond_timedwait) real;
+	if (!real) /* where there is an older version, dlsym may find that one */
+		real = (__typeof__(real))dlvsym(RTLD_NEXT, "pthread_cond_timedwait", "GLIBC_2.3.2");
+	if (!real)
+		real = REAL(pthread_cond_timedwait);
+	struct timespec deadline = unmoved(until);
+	return real(condition, mutex, &deadline);
+}
+
+int pthread_mutex_timedlock(pthread_mutex_t *restrict mutex, const struct timespec *restrict until)
+{
+	struct timespec deadline = unmoved(until);
+	return REAL(pthread_mutex_timedlock)(mutex, &deadline);
+}
+
+int sem_timedwait(sem_t *restrict semaphore, const struct timespec *restrict until)
+{
+	struct timespec deadline = unmoved(until);
+	return REAL(sem_timedwait)(semaphore, &deadline);
+}
+
+int clock_nanosleep(clockid_t clock, int flags, const struct timespec *until, struct timespec *left)
+{
+	struct timespec deadline = *until;
+	if ((flags & TIMER_ABSTIME) && clock == CLOCK_REALTIME)
+		deadline = unmoved(until);
+	return REAL(clock_nanosleep)(clock, flags, &deadline, left);
+}
+
+int timerfd_settime(int timer, int flags, const struct itimerspec *until, struct itimerspec *before)
+{
+	struct itimerspec deadline = *until;
+	if (flags & TFD_TIMER_ABSTIME)
+		deadline.it_value = unmoved(&until->it_value);
+	return REAL(timerfd_settime)(timer, flags, &deadline, before);
+}
