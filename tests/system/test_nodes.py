@@ -141,6 +141,7 @@ def test_credits_added_while_events_are_registered_all_count(fleet):
     fleet.check()
 
 
+@pytest.mark.usefixtures("one_day")
 @pytest.mark.parametrize("of", ["channel", "key"])
 def test_a_consumption_limit_lets_exactly_its_number_through(fleet, of):
     channel = fleet.new_channel()
