@@ -1,13 +1,17 @@
 /* Preloaded into any program: its wall clock is moved by CLOCK_OFFSET_SECONDS, and by what the file
  * CLOCK_OFFSET_FILE holds at the time (a native 64-bit number, seconds). Forward, if positive.
  * Clocks that measure durations are not moved, nor are the times of files, which the kernel gives.
- * A program that asks the kernel without the C library (one in Go) is not moved either. */
+ * A program that asks the kernel without the C library (one in Go) is not moved either.
+ * CLOCK_LIBRARY is where this library is: processes that are started with an empty environment get
+ * it, too. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <semaphore.h>
+#include <spawn.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/time.h>
@@ -30,10 +34,25 @@ static void *find(const char *name)
 	return dlsym(RTLD_NEXT, name);
 }
 
+/* What a process is given that would have no variables. */
+static char *inherited[5];
+
+static void inherit(const char *name, const char *value)
+{
+	static int count;
+	char *variable;
+	if (value && asprintf(&variable, "%s=%s", name, value) >= 0)
+		inherited[count++] = variable;
+}
+
 __attribute__((constructor)) static void prepare(void)
 {
 	const char *seconds = getenv("CLOCK_OFFSET_SECONDS");
 	const char *path = getenv("CLOCK_OFFSET_FILE");
+	inherit("LD_PRELOAD", getenv("CLOCK_LIBRARY"));
+	inherit("CLOCK_OFFSET_SECONDS", seconds);
+	inherit("CLOCK_OFFSET_FILE", path);
+	inherit("ASAN_OPTIONS", "verify_asan_link_order=0");
 	fixed_offset = seconds ? strtoll(seconds, NULL, 10) : 0;
 	int file = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
 	if (file < 0)
@@ -136,4 +155,15 @@ int timerfd_settime(int timer, int flags, const struct itimerspec *until, struct
 	if (flags & TFD_TIMER_ABSTIME)
 		deadline.it_value = unmoved(&until->it_value);
 	return REAL(timerfd_settime)(timer, flags, &deadline, before);
+}
+
+/* ---- processes ---- */
+
+int posix_spawn(pid_t *restrict ret, const char *restrict path,
+                const posix_spawn_file_actions_t *restrict actions,
+                const posix_spawnattr_t *restrict attributes, char *const words[restrict],
+                char *const environment[restrict])
+{
+	__typeof__(&posix_spawn) real = REAL(posix_spawn);
+	return real(ret, path, actions, attributes, words, environment[0] ? environment : inherited);
 }
