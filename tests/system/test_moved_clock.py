@@ -51,7 +51,7 @@ def test_the_clock_is_moved_by_an_offset_or_to_a_moment(name):
     before = int(time.time())
     told = float(on("+400d", *PROGRAMS[name]))
     assert before + AHEAD <= told <= time.time() + AHEAD
-    assert 0 <= float(on("2028-02-28T23:59:00Z", *PROGRAMS[name])) - 1835395140 < time.time() + 1 - before
+    assert 0 <= float(on("2028-02-28T23:59:00Z", *PROGRAMS[name])) - 1835395140 < time.time() + 2 - before
 
 
 def test_it_is_moved_twice():
