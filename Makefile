@@ -58,7 +58,7 @@ test-all: everything
 
 # Under the address and undefined-behaviour sanitizers; sanitize-core is what a change has to pass.
 sanitize sanitize-core: build-sanitize/build.ninja
-	@ninja -C build-sanitize
+	@ninja -C build-sanitize $(programs)
 	@scripts/test --build build-sanitize $@
 
 # Which lines and branches of src/ the tests reach.
@@ -92,7 +92,7 @@ fuzz: everything
 # Under the thread sanitizer: the unit tests of what has threads, and the system tests of all that the service does
 # concurrently.
 thread-sanitize: build-thread/build.ninja
-	@ninja -C build-thread
+	@ninja -C build-thread $(programs)
 	@scripts/test --build build-thread thread
 
 # The layout (.clang-format), clang-tidy (.clang-tidy) and the compiler's own analyzer.
@@ -109,11 +109,11 @@ build/build.ninja: | deps-run
 	@meson setup build $(quick) >/dev/null && echo "configured build/"
 
 build-sanitize/build.ninja: | deps-test
-	@meson setup build-sanitize -Db_sanitize=address,undefined -Db_lundef=false >/dev/null && \
+	@meson setup build-sanitize -Djoined=true -Doptimization=1 -Db_sanitize=address,undefined -Db_lundef=false >/dev/null && \
 		echo "configured build-sanitize/"
 
 build-thread/build.ninja: | deps-test
-	@meson setup build-thread -Db_sanitize=thread -Db_lundef=false >/dev/null && \
+	@meson setup build-thread -Djoined=true -Doptimization=1 -Db_sanitize=thread -Db_lundef=false >/dev/null && \
 		echo "configured build-thread/"
 
 build-coverage/build.ninja: | deps-test

@@ -3,6 +3,7 @@
 import base64
 import contextlib
 import json
+import os
 import subprocess
 import urllib.error
 import urllib.request
@@ -13,7 +14,9 @@ from client import PATIENCE, eventually, free_port
 
 CHROMIUM = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
             "--disable-background-networking", "--disable-component-update", "--disable-sync",
-            "--disable-dev-shm-usage"]
+            "--disable-dev-shm-usage", "--disable-extensions", "--disable-breakpad"]
+# Without the script of Debian's package before it, which takes a third of the time of a start.
+PROGRAM = "/usr/lib/chromium/chromium"
 ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
 
 
@@ -27,6 +30,8 @@ class Browser:
                    "prefs": {"intl.accept_languages": language,
                              "profile.managed_default_content_settings.javascript":
                                  1 if script else 2}}
+        if os.path.exists(PROGRAM):
+            options["binary"] = PROGRAM
         answer = self.ask("POST", "/session", {"capabilities": {"alwaysMatch": {
             "goog:chromeOptions": options, "goog:loggingPrefs": {"browser": "ALL"}}}})
         self.session = f"/session/{answer['sessionId']}"
@@ -41,7 +46,7 @@ class Browser:
         request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", method=method,
                                          data=None if body is None else json.dumps(body).encode(),
                                          headers={"Content-Type": "application/json"})
-        with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
+        with urllib.request.urlopen(request, timeout=5 * PATIENCE) as answer:
             return json.load(answer)["value"]
 
     def open(self, url):

@@ -141,7 +141,7 @@ class Description:
     judged = set()  # those of them that an answer was judged by
 
     def __init__(self, text):
-        self.document = yaml.safe_load(text)
+        self.document = yaml.load(text, yaml.CSafeLoader)
         self.resolver = jsonschema.RefResolver("", self.document)
         self.paths = []
         # What follows a # is not sent: such an operation is another one's, with another body.

@@ -58,8 +58,7 @@ def program(request, tmp_path_factory):
     if not shutil.which(needed):
         pytest.skip(f"{needed} is not installed")
     if build:
-        environment = {**os.environ, "GOCACHE": str(folder / "cache"), "GO111MODULE": "off",
-                       "GOFLAGS": ""}
+        environment = {**os.environ, "GO111MODULE": "off", "GOFLAGS": ""}
         subprocess.run(build, check=True, capture_output=True, env=environment, timeout=300)
     if request.param.endswith(".go") and "CLOCK_OFFSET_SECONDS" in os.environ:
         pytest.skip("tests/clock does not move the clock of a Go program")

@@ -18,6 +18,7 @@
 #include "proof/pdf_check.h"
 #include "proof/pdf_sign.h"
 #include "scratch.h"
+#include "stride.h"
 #include "test_report_facts.h"
 #include "test_report_tools.h"
 #include "time_authority.h"
@@ -275,15 +276,14 @@ static void finds_every_flipped_bit(void **state)
 	while (file.data[used - 1] == '0')
 		used--;
 	/* The validation data, the timestamp and the tables: every bit of every third byte. */
-	for (size_t at = begin + (size_t)rand_r(&seed) % 3; at < used; at += 3)
-		for (int bit = 0; bit < 8; bit++)
-			expect_found(at, bit);
-	for (size_t at = end; at < file.size; at++)
-		for (int bit = 0; bit < 8; bit++)
-			expect_found(at, bit);
+	size_t first = begin + (size_t)rand_r(&seed) % 3;
+	for (size_t bit = 0; first + 3 * (bit / 8) < used; STRIDE(bit))
+		expect_found(first + 3 * (bit / 8), (int)(bit % 8));
+	for (size_t bit = end * 8; bit < file.size * 8; STRIDE(bit))
+		expect_found(bit / 8, (int)(bit % 8));
 	for (size_t at = used; at < end; at += 61)
 		expect_found(at, rand_r(&seed) % 8);
-	for (int i = 0; i < 400; i++)
+	for (int i = 0; i < 400; STRIDE(i))
 		expect_found((size_t)rand_r(&seed) % begin, rand_r(&seed) % 8);
 }
 

@@ -9,19 +9,23 @@
 #include <unistd.h>
 
 #include "proof/zip_shape.h"
+#include "scratch.h"
+#include "stride.h"
 
-static char path[] = "/tmp/constancia-zip-XXXXXX";
+static char directory[SCRATCH_MAX];
+static char path[SCRATCH_MAX + 16];
 
 static int set_up(void **state)
 {
-	int fd = mkstemp(path);
-	close(fd);
-	return fd < 0;
+	scratch_make(directory);
+	snprintf(path, sizeof path, "%s/sample.zip", directory);
+	return 0;
 }
 
 static int tear_down(void **state)
 {
-	return unlink(path);
+	scratch_remove(directory);
+	return 0;
 }
 
 static size_t load(uint8_t *bytes, size_t size)
@@ -136,7 +140,7 @@ static void every_bit_but_content_is_the_shapes(void **state)
 	uint8_t bytes[1024];
 	write_sample();
 	size_t size = load(bytes, sizeof bytes);
-	for (size_t bit = 0; bit < size * 8; bit++) {
+	for (size_t bit = 0; bit < size * 8; STRIDE(bit)) {
 		bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
 		store(bytes, size);
 		struct zip_reader *reader;

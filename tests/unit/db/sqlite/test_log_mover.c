@@ -194,8 +194,9 @@ static void it_begins_anew_under_a_writer(void **state)
 	for (int i = 0; i < 3; i++) {
 		uint32_t turn = log_turn();
 		write_row(40 * MIB);
-		assert_int_equal(log_turn(), turn);
-		write_until_anew(turn);
+		/* At most at its start, where all of the log before it is in the file already. */
+		assert_true(log_turn() - turn <= 1);
+		write_until_anew(log_turn());
 	}
 	assert_true(log_size() < 64 * MIB);
 	check_whole();
