@@ -92,7 +92,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         request = urllib.request.Request(
             self.server.target, body, {"Content-Type": self.headers["Content-Type"]})
         try:
-            with urllib.request.urlopen(request, timeout=30) as answer:
+            with urllib.request.urlopen(request, timeout=60) as answer:
                 self.reply(answer.status, answer.read(),
                            [("Content-Type", answer.headers["Content-Type"])])
         except urllib.error.HTTPError as error:

@@ -221,7 +221,7 @@ class PaymentProvider(http.server.ThreadingHTTPServer):
                    "Stripe-Signature": self.sign(body, signed_at, secret)
                    if signature is None else signature}
         parts = urllib.parse.urlsplit(self.webhook_url)
-        connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=30)
+        connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=60)
         try:
             connection.request("POST", parts.path, body, headers)
             status = connection.getresponse().status

@@ -11,7 +11,7 @@ import urllib.request
 
 import pytest
 
-from client import eventually
+from client import PATIENCE, eventually
 from console import Visitor, invited, signed_in
 from money import bill, new_pack, new_purchase, purchase, purchases
 
@@ -297,7 +297,7 @@ def test_usage_by_day_channel_and_key(service):
 
 
 def fetched(url):
-    with urllib.request.urlopen(url, timeout=30) as answer:
+    with urllib.request.urlopen(url, timeout=PATIENCE) as answer:
         return answer.read()
 
 

@@ -14,7 +14,7 @@ import threading
 
 import pytest
 
-from client import ROOT, eventually
+from client import PATIENCE, ROOT, eventually
 from console import invited, signed_in
 
 TRY, SEND = "/console/try", "/console/try/send"
@@ -301,9 +301,9 @@ def test_the_service_stops_while_events_are_tried(start):
             return
     sending = threading.Thread(target=send)
     sending.start()
-    assert begun.wait(30)
+    assert begun.wait(PATIENCE)
     assert service.stop() == 0
-    sending.join(30)
+    sending.join(PATIENCE)
     service.start()
     held = {one["event_id"] for one in service.admin(
         "event", "list", "--channel", channel.id, "--mode", "test", "--limit", "1000")["data"]}

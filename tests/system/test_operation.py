@@ -19,7 +19,7 @@ import stores
 
 from client import (BINARY, CHANNEL, CONFIG, TIME, Client, Refused, Service, eventually, free_port,
                     run)
-from program import copy_keys
+from program import PATIENCE, STOP_PATIENCE, copy_keys
 
 pytestmark = pytest.mark.both_stores
 
@@ -61,13 +61,13 @@ def test_a_free_port_is_taken_when_none_is_named(tmp_path):
         eventually(lambda: ready.exists() and ready.stat().st_size, "it is ready")
         told = json.loads(ready.read_text())
         host, _, port = told["base_url"].split("/")[2].partition(":")
-        connection = http.client.HTTPConnection(host, int(port), timeout=20)
+        connection = http.client.HTTPConnection(host, int(port), timeout=PATIENCE)
         connection.request("GET", "/v1/channel", headers={
             "Authorization": "Bearer " + told["channels"]["content"]["test_key"]})
         assert connection.getresponse().status == 200
     finally:
         process.send_signal(signal.SIGTERM)
-        assert process.wait(40) == 0
+        assert process.wait(STOP_PATIENCE) == 0
 
 
 def test_a_second_service_on_the_same_data_is_refused(service):
@@ -182,7 +182,7 @@ def test_what_is_under_way_at_sigterm_is_answered(start):
         thread.start()
     eventually(lambda: len(outcomes) > 50, "requests are under way")
     service.process.send_signal(signal.SIGTERM)
-    assert service.process.wait(35) == 0
+    assert service.process.wait(STOP_PATIENCE) == 0
     stop.set()
     for thread in threads:
         thread.join()
@@ -706,7 +706,7 @@ def test_the_end_of_the_signing_process_is_the_end_of_the_service(start):
     """Its supervisor starts both anew."""
     service = start()
     os.kill(service.signer(), signal.SIGKILL)
-    assert service.process.wait(40) == 1
+    assert service.process.wait(STOP_PATIENCE) == 1
     assert any(line["event"] == "signer_ended" for line in service.log_lines())
     service.process = None
 

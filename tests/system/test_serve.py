@@ -9,6 +9,7 @@ import urllib.request
 
 import stores
 from client import BINARY, eventually, free_port, run
+from program import STOP_PATIENCE
 
 
 def write_settings(directory):
@@ -54,7 +55,7 @@ def test_init_then_serve_then_sigterm(tmp_path):
                    "the signer's certificate was looked at")
     finally:
         process.send_signal(signal.SIGTERM)
-        assert process.wait(40) == 0
+        assert process.wait(STOP_PATIENCE) == 0
     log.seek(0)
     lines = [json.loads(line) for line in log]
     events = [line["event"] for line in lines]
@@ -111,7 +112,7 @@ def test_a_log_that_nobody_reads_stops_nothing(tmp_path):
                        path).returncode == 0
     finally:
         process.send_signal(signal.SIGTERM)
-        assert process.wait(40) == 0
+        assert process.wait(STOP_PATIENCE) == 0
     os.close(reader)
     os.close(writer)
 

@@ -10,7 +10,7 @@ import zipfile
 
 import pytest
 
-from client import Client, eventually, form, run
+from client import PATIENCE, Client, eventually, form, run
 
 JSON = {"Accept": "application/json"}
 HTML = {"Accept": "text/html"}
@@ -235,7 +235,7 @@ def test_what_is_too_large_is_refused_before_it_came(start):
     client = Client(service)
     answer = check(client, bytes(1024 * 1024 + 1))
     assert answer.status == 413
-    connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=PATIENCE)
     connection.request("POST", "/verify", headers={
         "Content-Type": "multipart/form-data; boundary=x", "Content-Length": str(1 << 30),
         "Expect": "100-continue"})
@@ -248,7 +248,7 @@ def test_what_is_too_large_is_refused_before_it_came(start):
 def test_an_address_has_one_file_checked_at_a_time_and_few_in_a_second(start, files):
     service = start(rate__live=50)
     content_type, body = form(("file", files["live"]["archive"], "a.zip"))
-    slow = http.client.HTTPConnection("127.0.0.1", service.port, timeout=30)
+    slow = http.client.HTTPConnection("127.0.0.1", service.port, timeout=PATIENCE)
     slow.putrequest("POST", "/verify")
     slow.putheader("Content-Type", content_type)
     slow.putheader("Accept", "application/json")
@@ -277,7 +277,7 @@ def beyond_the_rate(service):
 def begin_check(service, content, address, last=1000):
     """A file of which the end does not come, from an address behind the proxy."""
     content_type, body = form(("file", content, "a.zip"))
-    slow = http.client.HTTPConnection("127.0.0.1", service.port, timeout=60)
+    slow = http.client.HTTPConnection("127.0.0.1", service.port, timeout=PATIENCE)
     slow.putrequest("POST", "/verify")
     for name, value in (("Content-Type", content_type), ("Accept", "application/json"),
                         ("X-Forwarded-For", address), ("Content-Length", str(len(body)))):
