@@ -4,12 +4,11 @@ import http.client
 import re
 import resource
 import subprocess
-import time
 
 import pytest
 
 import stores
-from client import Client
+from client import Client, eventually
 
 pytestmark = pytest.mark.both_stores
 
@@ -19,10 +18,10 @@ RENAME = re.compile(r"(?:rename\w*\(.*|<\.\.\. rename\w* resumed>.*)\) += 0")
 
 
 class Trace:
-    """The system calls of a running service."""
+    """The system calls of a running service, until it has sent the answer."""
 
-    def __init__(self, service, path):
-        self.service, self.path = service, path
+    def __init__(self, service, path, request, answer):
+        self.service, self.path, self.request, self.answer = service, path, request, answer
 
     def __enter__(self):
         self.process = subprocess.Popen(
@@ -35,15 +34,18 @@ class Trace:
         return self
 
     def __exit__(self, *failure):
-        time.sleep(0.2)
-        self.process.terminate()
-        self.process.wait()
+        try:
+            if failure[0] is None:
+                eventually(lambda: self.answer in self.path.read_text(), "the answer is traced")
+        finally:
+            self.process.terminate()
+            self.process.wait()
 
-    def between(self, request, answer):
+    def between(self):
         """What happened from the request's coming to its answer's going, in order."""
         lines = self.path.read_text().splitlines()
-        start = next(n for n, line in enumerate(lines) if request in line)
-        end = next(n for n, line in enumerate(lines) if n > start and answer in line)
+        start = next(n for n, line in enumerate(lines) if self.request in line)
+        end = next(n for n, line in enumerate(lines) if n > start and self.answer in line)
         kinds = []
         for line in lines[start:end]:
             if SYNC.search(line):
@@ -58,18 +60,18 @@ def test_no_answer_before_the_commit_is_on_the_disk(start, tmp_path):
     service = start(seal__interval="1h")
     channel = service.new_channel()
     channel.live.register().expect(201)
-    with Trace(service, tmp_path / "trace") as trace:
+    with Trace(service, tmp_path / "trace", "POST /v1/events", "HTTP/1.1 201") as trace:
         channel.live.register({"a": 1}, "traced").expect(201)
-    assert "sync" in trace.between("POST /v1/events", "HTTP/1.1 201")
+    assert "sync" in trace.between()
 
 
 def test_a_file_is_on_the_disk_under_its_name_before_its_event_is(start, tmp_path):
     service = start(seal__interval="1h")
     channel = service.new_channel()
     channel.live.register_file(b"first").expect(201)
-    with Trace(service, tmp_path / "trace") as trace:
+    with Trace(service, tmp_path / "trace", "POST /v1/events", "HTTP/1.1 201") as trace:
         channel.live.register_file(b"x" * 100000, "traced").expect(201)
-    kinds = trace.between("POST /v1/events", "HTTP/1.1 201")
+    kinds = trace.between()
     assert "rename" in kinds, kinds
     place = kinds.index("rename")
     assert "sync" in kinds[:place], "the bytes before they get their name"
