@@ -4,7 +4,6 @@ import json
 import re
 import secrets
 import threading
-import time
 
 import pytest
 
@@ -445,7 +444,9 @@ def test_whoever_waits_for_a_commit_keeps_nobody_waiting_who_reads(start):
             for thread in threads:
                 thread.start()
             eventually(lambda: service.metric("http_connections") == 1 + len(threads), "they have come")
-            time.sleep(1)
+            eventually(lambda: cluster.primary.number(
+                "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND query = 'COMMIT'"),
+                       "the commit of one waits for the standby")
             assert reader.get("/console/channels").status == 200
             channel.test.get(f"/v1/events/{event}").expect(200)
             assert all(thread.is_alive() for thread in threads), "they wait still"
