@@ -447,7 +447,8 @@ def disable_with_one_under_way(service):
         endpoint_id = endpoint["endpoint_id"]
         owner.cause()
         ended(service, endpoint, 4)
-        time.sleep(3)  # the deliverer rests, and forgets that the endpoint is in doubt
+        eventually(lambda: service.store.rows("SELECT 1 FROM leases WHERE name = 'deliverer'") == [],
+                   "the deliverer rests, and forgets that the endpoint is in doubt")
         add_thresholds(service, owner.account_id, 20)
         owner.cause()  # five at once, two again, then one that is under way when it is disabled
         eventually(lambda: not service.admin("webhook", "show", endpoint_id)["enabled"],
