@@ -114,7 +114,7 @@ class PostgresStore:
         self.database, self.more = create_database(prepared)
 
     def settings(self):
-        return {"store.url": self.cluster.url(self.database), **self.more}
+        return {"store.url": self.cluster.url(self.database, connect_timeout=30), **self.more}
 
     def change(self, sql):
         self.cluster.primary.query(sql, self.database)

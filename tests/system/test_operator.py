@@ -29,8 +29,6 @@ from pki import DAY, as_next, token_environment
 from program import ROOT
 from publisher import Publisher
 
-pytestmark = pytest.mark.both_stores
-
 SECOND_VERIFIER = ROOT / "tests/support/check_archive.py"
 HELD = ["pkcs11", "pkcs12", "encrypted"]
 

@@ -20,8 +20,6 @@ import pki
 import timestamp_authority
 from program import ROOT
 
-pytestmark = pytest.mark.both_stores
-
 PATIENCE = 300
 
 RECORD = ("evidence_record_url", "evidence_record_sha256", "evidence_record_since",
@@ -90,6 +88,7 @@ def serving(start):
     return start(seal__interval="1s", evidence__interval="1s")
 
 
+@pytest.mark.both_stores
 def test_it_covers_every_document(serving, tmp_path):
     channel = serving.new_channel()
     for n in range(5):
@@ -124,6 +123,7 @@ def test_it_covers_every_document(serving, tmp_path):
         issued["reports"][0]["sha256"], "what was issued never changes"
 
 
+@pytest.mark.both_stores
 def test_many_share_a_token(start):
     """What is issued while no look is due gets one token."""
     service = start(seal__interval="1s", evidence__interval="1h")
@@ -169,6 +169,7 @@ def test_those_of_a_program_of_before(start):
     assert channel.test.certification(tried["certification_id"])["evidence_record_url"] is None
 
 
+@pytest.mark.both_stores
 def test_whose_it_is(serving):
     channel, other = serving.new_channel(), serving.new_channel()
     channel.live.register().expect(201)
@@ -419,6 +420,7 @@ def test_killed_around_a_token(mortal, start, tmp_path, moment):
     channel.close()
 
 
+@pytest.mark.both_stores
 def test_staged_and_damaged(mortal, start):
     """Staged by a node that died, and lost since: it is staged again, and nothing waits for it."""
     mortal = mortal(3600)
