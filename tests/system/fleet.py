@@ -38,8 +38,10 @@ class Fleet(Administration, Deployment):
         self.cluster = cluster or stores.cluster()
         self.database, more = (cluster.create_database(), {}) if cluster else stores.create_database()
         given = {name.replace("__", "."): str(value) for name, value in settings.items()}
+        # A server of its own may hang, one that tests share may be busy.
+        patience = 2 if cluster else 30
         super().__init__(directory, BINARY, {
-            "store.url": self.cluster.url(self.database, connect_timeout=2),
+            "store.url": self.cluster.url(self.database, connect_timeout=patience),
             "seal.interval": "1s", **more, **given})
         for _ in range(count):
             self.add()
