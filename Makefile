@@ -109,11 +109,11 @@ build/build.ninja: | deps-run
 	@meson setup build $(quick) >/dev/null && echo "configured build/"
 
 build-sanitize/build.ninja: | deps-test
-	@meson setup build-sanitize -Djoined=true -Doptimization=1 -Db_sanitize=address,undefined -Db_lundef=false >/dev/null && \
+	@meson setup build-sanitize -Doptimization=1 -Db_sanitize=address,undefined -Db_lundef=false >/dev/null && \
 		echo "configured build-sanitize/"
 
 build-thread/build.ninja: | deps-test
-	@meson setup build-thread -Djoined=true -Doptimization=1 -Db_sanitize=thread -Db_lundef=false >/dev/null && \
+	@meson setup build-thread -Doptimization=1 -Db_sanitize=thread -Db_lundef=false >/dev/null && \
 		echo "configured build-thread/"
 
 build-coverage/build.ninja: | deps-test
