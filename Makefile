@@ -58,7 +58,7 @@ test-all: everything
 
 # Under the address and undefined-behaviour sanitizers; sanitize-core is what a change has to pass.
 sanitize sanitize-core: build-sanitize/build.ninja
-	@ninja -C build-sanitize $(programs)
+	@ninja -C build-sanitize
 	@scripts/test --build build-sanitize $@
 
 # Which lines and branches of src/ the tests reach.
@@ -92,7 +92,7 @@ fuzz: everything
 # Under the thread sanitizer: the unit tests of what has threads, and the system tests of all that the service does
 # concurrently.
 thread-sanitize: build-thread/build.ninja
-	@ninja -C build-thread $(programs)
+	@ninja -C build-thread
 	@scripts/test --build build-thread thread
 
 # The layout (.clang-format), clang-tidy (.clang-tidy) and the compiler's own analyzer.
