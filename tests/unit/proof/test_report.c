@@ -251,7 +251,8 @@ static void a_high_box_leaves_no_page_empty(void **state)
 	memset(high, 'a', sizeof high - 1);
 	for (size_t i = 3; i < sizeof high - 1; i += 4)
 		high[i] = '\n';
-	for (size_t size = 100; size < sizeof high - 1; size += 101) {
+	for (size_t nth = 0; nth < 19; STRIDE(nth)) {
+		size_t size = 100 + 101 * nth;
 		BUF_AUTO struct buf text = {0};
 		sample_ordinary(&sample, 3);
 		high[size] = 0;

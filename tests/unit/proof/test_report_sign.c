@@ -237,11 +237,11 @@ static void finds_every_flipped_bit(void **state)
 	     STRIDE(bit))
 		expect_found(bit / 8, bit % 8);
 	/* The padding: one bit of each digit, all of some. */
-	for (size_t at = contents + used; at < contents + 2 * PDF_CMS_SIZE_MAX; at++)
+	for (size_t at = contents + used; at < contents + 2 * PDF_CMS_SIZE_MAX; STRIDE(at))
 		for (int bit = at % 32 == 0 ? 0 : rand_r(&seed) % 8, end = at % 32 == 0 ? 8 : bit + 1;
 		     bit < end; bit++)
 			expect_found(at, bit);
-	for (int i = 0; i < SAMPLED_FLIPS; i++)
+	for (int i = 0; i < SAMPLED_FLIPS; STRIDE(i))
 		expect_found((size_t)rand_r(&seed) % begin, rand_r(&seed) % 8);
 	assert_int_equal(pdf_check(buf_slice(&signed_file), &no_roots, &facts, NULL), 0);
 }

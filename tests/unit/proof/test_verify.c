@@ -498,7 +498,10 @@ static void hostile_documents_are_refused(void **state)
 	char path[FIXTURE_PATH_SIZE];
 	const char *one = path;
 	snprintf(path, sizeof path, "%s/hostile.zip", fixture.directory);
-	for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++) {
+	const size_t count = sizeof pieces / sizeof *pieces;
+	for (size_t i = 0; i < count; i++) {
+		if (!stride_visits(i, count))
+			continue;
 		BUF_AUTO struct buf text;
 		buf_init(&text, ARCHIVE_MANIFEST_MAX);
 		buf_add_byte(&text, '[');
