@@ -5,6 +5,7 @@ import contextlib
 import json
 import os
 import subprocess
+import tempfile
 import urllib.error
 import urllib.request
 
@@ -17,6 +18,9 @@ CHROMIUM = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--
             "--disable-dev-shm-usage", "--disable-extensions", "--disable-breakpad"]
 # Without the script of Debian's package before it, which takes a third of the time of a start.
 PROGRAM = "/usr/lib/chromium/chromium"
+# A language, and whether with script. Each of both is in one that `make test` takes.
+WAYS = [pytest.param(language, script, marks=() if (language == "en") == script else pytest.mark.thorough)
+        for language in ("en", "es") for script in (True, False)]
 ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
 
 
@@ -35,6 +39,7 @@ class Browser:
         answer = self.ask("POST", "/session", {"capabilities": {"alwaysMatch": {
             "goog:chromeOptions": options, "goog:loggingPrefs": {"browser": "ALL"}}}})
         self.session = f"/session/{answer['sessionId']}"
+        self.visited = set()
 
     def is_ready(self):
         try:
@@ -50,6 +55,7 @@ class Browser:
             return json.load(answer)["value"]
 
     def open(self, url):
+        self.visited.add("/".join(url.split("/")[:3]))
         self.ask("POST", f"{self.session}/url", {"url": url})
 
     def url(self):
@@ -152,19 +158,63 @@ class Browser:
         """What its printed page has, as PDF."""
         return base64.b64decode(self.ask("POST", f"{self.session}/print", {}))
 
+    def forget(self):
+        """Becomes as it was when it started: a window without a history, and nothing kept of any page."""
+        with contextlib.suppress(urllib.error.HTTPError):  # there is seldom one
+            self.ask("POST", f"{self.session}/alert/dismiss", {})
+        self.devtools("Network.clearBrowserCookies")
+        self.devtools("Network.clearBrowserCache")
+        self.devtools("Browser.resetPermissions")
+        for origin in self.visited:
+            self.devtools("Storage.clearDataForOrigin", origin=origin, storageTypes="all")
+        self.visited.clear()
+        old = self.ask("GET", f"{self.session}/window/handles")
+        new = self.ask("POST", f"{self.session}/window/new", {"type": "tab"})["handle"]
+        for handle in old:
+            self.ask("POST", f"{self.session}/window", {"handle": handle})
+            self.ask("DELETE", f"{self.session}/window")
+        self.ask("POST", f"{self.session}/window", {"handle": new})
+        self.devtools("Page.bringToFront")  # else nothing in it has the focus
+        self.complaints()
+        self.media = ""
+
     def close(self):
-        self.ask("DELETE", self.session)
+        with contextlib.suppress(OSError):
+            self.ask("DELETE", self.session)
         self.process.terminate()
         self.process.wait()
 
 
-@pytest.fixture
-def browse(tmp_path):
-    opened = []
+class Browsers:
+    """One for each language, with and without script. A start costs as much as a hundred pages."""
 
-    def open_one(language, script=True):
-        opened.append(Browser(tmp_path / f"{language}-{script}", language, script))
-        return opened[-1]
-    yield open_one
-    for browser in opened:
-        browser.close()
+    def __init__(self, directory):
+        self.directory, self.kept = directory, {}
+
+    @contextlib.contextmanager
+    def lend(self, *kind):
+        """One that knows nothing of what was done with it before."""
+        browser = self.kept.pop(kind, None) or Browser(tempfile.mkdtemp(dir=self.directory), *kind)
+        yield browser
+        try:
+            browser.forget()
+            self.kept[kind] = browser
+        except OSError:  # it does not answer any more, as after a failed test
+            browser.close()
+
+    def close(self):
+        for browser in self.kept.values():
+            browser.close()
+
+
+@pytest.fixture(scope="session")
+def browsers(tmp_path_factory):
+    kept = Browsers(tmp_path_factory.mktemp("browsers"))
+    yield kept
+    kept.close()
+
+
+@pytest.fixture
+def browse(browsers):
+    with contextlib.ExitStack() as lent:
+        yield lambda language, script=True: lent.enter_context(browsers.lend(language, script))

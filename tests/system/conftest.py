@@ -9,18 +9,22 @@ import time
 import pytest
 
 import stores
+from browser import browse, browsers  # pylint: disable=unused-import
 from client import Client, Description, Service
 
-sys.dont_write_bytecode = True
+sys.dont_write_bytecode = sys.pycache_prefix is None  # scripts/test has a place for it
 
 
 def pytest_collection_modifyitems(config, items):
-    """What is about the other store is left out."""
+    """What is about the other store is left out. Workers take large files first, so that none works for long when the
+    others have ended."""
     others = {"sqlite": "postgresql", "postgresql": "sqlite"}[stores.KIND]
     left_out = [item for item in items if item.get_closest_marker(others)]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in left_out]
+    if hasattr(config, "workerinput"):
+        items.sort(key=lambda item: (-item.path.stat().st_size, item.path))
     if not stores.offered():
         for item in items:
             item.add_marker(pytest.mark.skip(reason=stores.distributed.MISSING))

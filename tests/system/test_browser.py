@@ -4,7 +4,6 @@ import json
 
 import pytest
 
-from browser import browse
 
 
 @pytest.fixture
@@ -130,8 +129,8 @@ return faults;
 """
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [320, 1280])
+@pytest.mark.parametrize("width, scheme", [
+    (320, "light"), (1280, "dark"), *(pytest.param(*other, marks=pytest.mark.thorough) for other in ((320, "dark"), (1280, "light")))])
 def test_the_pages_can_be_read_by_everybody(service, browse, issued, channel, tmp_path, width, scheme):
     browser = browse("en")
     browser.emulate(width, scheme)

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from browser import browse
+from browser import WAYS
 from client import eventually
 from console import invited
 
@@ -94,8 +94,7 @@ def try_it(service, browser, words):
     browser.until(lambda: "/console/events/evt_" in browser.url(), "the event's page")
 
 
-@pytest.mark.parametrize("language", ["en", "es"])
-@pytest.mark.parametrize("script", [True, False])
+@pytest.mark.parametrize("language, script", WAYS)
 def test_every_page_is_walked_and_used(service, browse, language, script):
     words = WORDS[language]
     account = service.new_account(credits=1234567)
@@ -134,8 +133,7 @@ def test_every_page_is_walked_and_used(service, browse, language, script):
     assert browser.url().endswith("/console/sign-in")
 
 
-@pytest.mark.parametrize("language", ["en", "es"])
-@pytest.mark.parametrize("script", [True, False])
+@pytest.mark.parametrize("language, script", WAYS)
 def test_a_fresh_sign_in_by_link_leads_back_to_what_was_typed(start, browse, language, script):
     server = MailServer()
     service, words = start(**server.settings()), WORDS[language]

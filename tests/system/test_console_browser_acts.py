@@ -7,21 +7,18 @@ import sys
 
 import pytest
 
-from browser import Browser
+from browser import WAYS
 from client import eventually
 from console import Visitor
 from hooks import Receiver
 from money import bill, new_pack
-from test_console_crawl import Filled, left_out, tables
+from test_console_crawl import Filled, asked_for, left_out, tables
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/support"))
 from mail_server import MailServer  # noqa: E402
 from payment_provider import PaymentProvider  # noqa: E402
 
-WALKS = [(language, script) for language in ("en", "es") for script in (True, False)]
-# Each language, and each way of working, is in one of the first two.
-CASES = [pytest.param(*walk, marks=[] if (walk[0] == "en") == walk[1] else pytest.mark.thorough) for walk in WALKS]
 # Of the authenticator, which answers to a script alone.
 PROVIDERS = {"/money/purchases/{sale}/page"}  # of a provider that made none: the last test
 SCRIPTED = {"/passkey", "/passkey/challenge", "/passkeys/add", "/passkeys/remove", "/account/passkeys"}
@@ -134,11 +131,12 @@ class Hand:
 # ---- what there is to act on ----
 
 @pytest.fixture(scope="module")
-def world(start):
+def world(start, request):
     mail = MailServer()
     service = start(seal__interval="1s", **mail.settings())
     with Receiver() as receiver:
-        filled = {walk: Filled(service, receiver, f"acts{walk[0]}{'with' if walk[1] else 'without'}") for walk in WALKS}
+        filled = {walk: Filled(service, receiver, f"acts{walk[0]}{'with' if walk[1] else 'without'}")
+                  for walk in asked_for(request, "language", "script")}
         for one in filled.values():
             eventually(one.are_certified, "the certifications are made", 300)
         assert service.stop() == 0
@@ -272,26 +270,23 @@ def come_and_go(hand):
     hand.act("/passkeys", "/passkeys/leave", "sign_in.title", selector="h1")
 
 
-@pytest.mark.parametrize("language, script", CASES)
-def test_every_act_is_done_in_a_browser(world, tmp_path, language, script):
+@pytest.mark.parametrize("language, script", WAYS)
+def test_every_act_is_done_in_a_browser(world, browse, language, script):
     service, mail, filled = world
-    browser = Browser(tmp_path, language, script)
+    browser = browse(language, script)
     hand = Hand(service, mail, browser, filled[language, script], language)
-    try:
+    hand.come_in(hand.filled.email("owner"))
+    work_on_channels(hand)
+    work_on_webhooks(hand)
+    work_on_money(hand)
+    work_on_certifications(hand)
+    work_on_users(hand)
+    if script:
+        work_with_a_passkey(hand)
         hand.come_in(hand.filled.email("owner"))
-        work_on_channels(hand)
-        work_on_webhooks(hand)
-        work_on_money(hand)
-        work_on_certifications(hand)
-        work_on_users(hand)
-        if script:
-            work_with_a_passkey(hand)
-            hand.come_in(hand.filled.email("owner"))
-        come_and_go(hand)
-        hand.open("/sign-in")
-        hand.press("/language")
-    finally:
-        browser.close()
+    come_and_go(hand)
+    hand.open("/sign-in")
+    hand.press("/language")
     left = left_out(hand.done, tables()["form"] | session_forms())
     assert left == PROVIDERS | (set() if script else SCRIPTED)
 
@@ -312,18 +307,15 @@ def billed(start):
     provider.close()
 
 
-@pytest.mark.parametrize("language, script", CASES)
-def test_a_payment_page_is_asked_for_again_in_a_browser(billed, tmp_path, language, script):
+@pytest.mark.parametrize("language, script", WAYS)
+def test_a_payment_page_is_asked_for_again_in_a_browser(billed, browse, language, script):
     service, provider = billed
-    browser = Browser(tmp_path, language, script)
+    browser = browse(language, script)
     hand = Hand(service, None, browser, None, language)
-    try:
-        hand.enter(service.ask_socket("user link", user=f"{language}@example.org")["url"])
-        provider.page_behaviours.append("unavailable")
-        hand.act("/money", "/money/buy", "done.purchase_create")
-        sale = re.search(r"/money/purchases/\w+", browser.url())[0]
-        hand.act(sale, f"{sale}/page", "done.purchase_page")
-        assert browser.has(f"a[href$='{sale}/pay']")
-    finally:
-        browser.close()
+    hand.enter(service.ask_socket("user link", user=f"{language}@example.org")["url"])
+    provider.page_behaviours.append("unavailable")
+    hand.act("/money", "/money/buy", "done.purchase_create")
+    sale = re.search(r"/money/purchases/\w+", browser.url())[0]
+    hand.act(sale, f"{sale}/page", "done.purchase_page")
+    assert browser.has(f"a[href$='{sale}/pay']")
     assert not PROVIDERS & left_out(hand.done, tables()["form"])

@@ -10,7 +10,6 @@ import pytest
 
 import stores  # finds tests/support
 import timestamp_authority
-from browser import browse
 from test_console_browser import MONEY, WORDS, spend
 
 TAB, ENTER, DOWN = "\ue004", "\ue007", "\ue015"

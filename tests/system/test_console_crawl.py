@@ -6,7 +6,6 @@ import re
 
 import pytest
 
-from browser import browse
 from client import Client, eventually
 from crawl import Walker
 from hooks import Receiver
@@ -42,6 +41,13 @@ def left_out(reached, patterns):
                    if re.fullmatch("/console" + re.sub(r"\\\{\w+\\\}", "[^/]+", re.escape(one)), path)]
         matched |= set(sorted(fitting, key=lambda one: one.count("{"))[:1])
     return patterns - matched
+
+
+def asked_for(request, *names):
+    """The values of these parameters in the tests of the module that are to run."""
+    calls = [item.callspec.params for item in request.session.items
+             if item.path == request.path and hasattr(item, "callspec")]
+    return sorted({tuple(call[name] for name in names) for call in calls if set(names) <= set(call)})
 
 
 # ---- two accounts with something on every page ----
@@ -100,12 +106,12 @@ class Filled:
 
 
 @pytest.fixture(scope="module")
-def world(start):
-    """A service with an account for each role and language, and one of others."""
+def world(start, request):
+    """A service with an account for each role and language that is walked, and one of others."""
     service = start(seal__interval="1s")
     with Receiver() as receiver:
         filled = {(role, language): Filled(service, receiver, f"own{role}{language}")
-                  for role in ROLES for language in ("en", "es")}
+                  for role, language in asked_for(request, "role", "language")}
         filled["other"] = Filled(service, receiver, MARK)
         for one in filled.values():
             eventually(one.are_certified, "the certifications are made", 300)
@@ -127,10 +133,19 @@ def world(start):
 
 # ---- the crawl ----
 
-# The owner reaches every page and every form: enough for the statements of both stores.
-@pytest.mark.parametrize("language", ["en", "es"])
-@pytest.mark.parametrize("role", [pytest.param(role, marks=pytest.mark.both_stores if role == "owner" else [])
-                                  for role in ROLES])
+def walks():
+    """The owner reaches every page and every form: in both languages, and once for the statements of both stores. The
+    others take a language each."""
+    for at, role in enumerate(ROLES):
+        for language in ("en", "es"):
+            if role == "owner":
+                marks = pytest.mark.both_stores if language == "en" else ()
+            else:
+                marks = pytest.mark.thorough if language == ("en", "es")[at % 2] else ()
+            yield pytest.param(role, language, marks=marks)
+
+
+@pytest.mark.parametrize("role, language", walks())
 def test_every_link_and_every_form(world, role, language):
     service, filled, other = world
     walker = Walker(service, filled[role, language], role, language, other).walk()

@@ -11,7 +11,6 @@ import time
 import pytest
 
 import stores
-from browser import browse
 from client import ROOT, eventually, fresh
 from console import invited, signed_in
 

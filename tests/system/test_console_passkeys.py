@@ -9,7 +9,6 @@ import sys
 
 import pytest
 
-from browser import browse
 from client import eventually
 from console import Visitor, invited, signed_in
 
