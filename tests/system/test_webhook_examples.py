@@ -48,7 +48,9 @@ def delivered(service, program):
         return endpoint["secret"], receiver.next()
 
 
-@pytest.fixture(scope="module", params=LANGUAGES)
+# A Go compiler that has compiled nothing yet takes a minute.
+@pytest.fixture(scope="module", params=[pytest.param(name, marks=pytest.mark.thorough if name.endswith(".go") else ())
+                                        for name in LANGUAGES])
 def program(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("example")
     places = {"source": EXAMPLES / request.param, "folder": folder, "program": folder / "verify"}
