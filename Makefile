@@ -92,7 +92,6 @@ fuzz: everything
 # Under the thread sanitizer: the unit tests of what has threads, and the system tests of all that the service does
 # concurrently.
 thread-sanitize: build-thread/build.ninja
-	@ninja -C build-thread
 	@scripts/test --build build-thread thread
 
 # The layout (.clang-format), clang-tidy (.clang-tidy) and the compiler's own analyzer.
@@ -108,12 +107,15 @@ $(deps):
 build/build.ninja: | deps-run
 	@meson setup build $(quick) >/dev/null && echo "configured build/"
 
+# Lines are all that their reports need of the information for debuggers.
+sanitized := -Doptimization=1 -Ddebug=false -Dc_args=-g1
+
 build-sanitize/build.ninja: | deps-test
-	@meson setup build-sanitize -Doptimization=1 -Db_sanitize=address,undefined -Db_lundef=false >/dev/null && \
+	@meson setup build-sanitize $(sanitized) -Db_sanitize=address,undefined -Db_lundef=false >/dev/null && \
 		echo "configured build-sanitize/"
 
 build-thread/build.ninja: | deps-test
-	@meson setup build-thread -Doptimization=1 -Db_sanitize=thread -Db_lundef=false >/dev/null && \
+	@meson setup build-thread $(sanitized) -Db_sanitize=thread -Db_lundef=false >/dev/null && \
 		echo "configured build-thread/"
 
 build-coverage/build.ninja: | deps-test
