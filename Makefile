@@ -52,7 +52,7 @@ run: deps-run all
 
 # docs/testing.md: what has to pass before a change lands, and everything.
 test: everything
-	@scripts/test
+	@scripts/test --budget
 test-all: everything
 	@scripts/test all
 
@@ -108,7 +108,7 @@ build/build.ninja: | deps-run
 	@meson setup build $(quick) >/dev/null && echo "configured build/"
 
 # Lines are all that their reports need of the information for debuggers.
-sanitized := -Doptimization=1 -Ddebug=false -Dc_args=-g1
+sanitized := -Doptimization=1 -Ddebug=false -Dc_args=-g1 -Dcpp_args=-g1
 
 build-sanitize/build.ninja: | deps-test
 	@meson setup build-sanitize $(sanitized) -Db_sanitize=address,undefined -Db_lundef=false >/dev/null && \

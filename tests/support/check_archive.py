@@ -27,7 +27,7 @@ import zlib
 
 import check_cms
 import check_revocation
-from check_cms import Invalid, require
+from check_cms import REFUSALS, Invalid, require
 
 TOLERANCE = datetime.timedelta(seconds=300)
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
@@ -504,9 +504,6 @@ def check(arguments):
         require(i is not None, path, "the manifest does not list it")
         check_part(path, i + 1, manifest["content_parts"][i], manifest, events)
     return f"valid: {said}, {len(options.parts)} parts"
-
-
-REFUSALS = (Invalid, ArithmeticError, LookupError, TypeError, ValueError, struct.error, zlib.error)
 
 
 def refusal(problem):

@@ -5,11 +5,13 @@ import datetime
 import hashlib
 import os
 import re
+import struct
 import subprocess
 import tempfile
+import zlib
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, padding
 from cryptography.x509 import ocsp
@@ -28,6 +30,12 @@ LEAVES_THE_PAST = (x509.ReasonFlags.unspecified, x509.ReasonFlags.affiliation_ch
 
 class Invalid(Exception):
     pass
+
+
+# What is raised where something is not valid: by these checks, and by what reads damaged bytes for them.
+REFUSALS = (Invalid, ArithmeticError, LookupError, TypeError, ValueError, struct.error, zlib.error,
+            UnsupportedAlgorithm, x509.InvalidVersion, x509.DuplicateExtension, x509.ExtensionNotFound,
+            x509.UnsupportedGeneralNameType)
 
 
 def require(condition, where, what):

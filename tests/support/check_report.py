@@ -11,14 +11,13 @@ import argparse
 import datetime
 import hashlib
 import re
-import struct
 import sys
 
 from cryptography import x509
 from cryptography.x509 import ocsp
 
 import check_cms
-from check_cms import Invalid, require
+from check_cms import REFUSALS, Invalid, require
 
 OBJECTS_MAX, BYTES_MAX = 256, 8 << 20
 KINDS = (("Certs", "certificate", x509.load_der_x509_certificate),
@@ -133,5 +132,5 @@ def main():
 if __name__ == "__main__":
     try:
         main()
-    except (Invalid, ArithmeticError, LookupError, TypeError, ValueError, struct.error) as problem:
+    except REFUSALS as problem:
         sys.exit(f"not valid: {type(problem).__name__}: {problem}")

@@ -2,6 +2,7 @@
 
 import base64
 import contextlib
+import http.client
 import json
 import os
 import subprocess
@@ -53,6 +54,12 @@ class Browser:
                                          headers={"Content-Type": "application/json"})
         with urllib.request.urlopen(request, timeout=5 * PATIENCE) as answer:
             return json.load(answer)["value"]
+
+    def lives(self):
+        try:
+            return bool(self.url())
+        except (OSError, http.client.HTTPException):
+            return False
 
     def open(self, url):
         self.visited.add("/".join(url.split("/")[:3]))
@@ -159,7 +166,8 @@ class Browser:
         return base64.b64decode(self.ask("POST", f"{self.session}/print", {}))
 
     def forget(self):
-        """Becomes as it was when it started: a window without a history, and nothing kept of any page."""
+        """Becomes as it was when it started: a window without a history, no cookie, cache and permission, and nothing
+        stored by an origin that was opened. The clipboard stays, and which links were visited."""
         with contextlib.suppress(urllib.error.HTTPError):  # there is seldom one
             self.ask("POST", f"{self.session}/alert/dismiss", {})
         self.devtools("Network.clearBrowserCookies")
@@ -179,7 +187,7 @@ class Browser:
         self.media = ""
 
     def close(self):
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, http.client.HTTPException):
             self.ask("DELETE", self.session)
         self.process.terminate()
         self.process.wait()
@@ -194,13 +202,20 @@ class Browsers:
     @contextlib.contextmanager
     def lend(self, *kind):
         """One that knows nothing of what was done with it before."""
-        browser = self.kept.pop(kind, None) or Browser(tempfile.mkdtemp(dir=self.directory), *kind)
+        browser = self.kept.pop(kind, None)
+        if browser and not browser.lives():
+            browser.close()
+            browser = None
+        browser = browser or Browser(tempfile.mkdtemp(dir=self.directory), *kind)
         yield browser
         try:
             browser.forget()
-            self.kept[kind] = browser
-        except OSError:  # it does not answer any more, as after a failed test
+        except (OSError, ValueError, http.client.HTTPException):  # as after a failed test
             browser.close()
+        else:
+            if other := self.kept.pop(kind, None):
+                other.close()
+            self.kept[kind] = browser
 
     def close(self):
         for browser in self.kept.values():

@@ -2,6 +2,7 @@
 settings of their own, started on demand. `stores.py` says on which store."""
 
 import contextlib
+import os
 import re
 import sys
 import time
@@ -12,7 +13,9 @@ import stores
 from browser import browse, browsers  # pylint: disable=unused-import
 from client import Client, Description, Service
 
-sys.dont_write_bytecode = sys.pycache_prefix is None  # scripts/test has a place for it
+# Bytecode of these files is kept only where scripts/test says: not in the tree, and not by what the tests start.
+sys.pycache_prefix = os.environ.get("CONSTANCIA_TEST_BYTECODE")
+sys.dont_write_bytecode = sys.pycache_prefix is None
 
 
 def pytest_collection_modifyitems(config, items):
@@ -35,7 +38,8 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "postgresql: is about PostgreSQL")
     config.addinivalue_line("markers", "both_stores: `make test` runs it on PostgreSQL, too: statements, order, "
                                        "locks, transactions and their failures differ by engine")
-    config.addinivalue_line("markers", "thorough: only `make test-all` runs it; a case like it runs in `make test`")
+    config.addinivalue_line("markers", "thorough: only `make test-all` runs it; a case like it runs in `make test`, or it "
+                                       "is slow and about one language alone")
 
 
 @pytest.hookimpl(optionalhook=True)
