@@ -107,7 +107,7 @@ $(deps):
 build/build.ninja: | deps-run
 	@meson setup build $(quick) >/dev/null && echo "configured build/"
 
-# Lines are all that their reports need of the information for debuggers.
+# The reports of sanitizers need line numbers, and no other debug information.
 sanitized := -Doptimization=1 -Ddebug=false -Dc_args=-g1 -Dcpp_args=-g1
 
 build-sanitize/build.ninja: | deps-test

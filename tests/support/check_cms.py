@@ -32,7 +32,7 @@ class Invalid(Exception):
     pass
 
 
-# What is raised where something is not valid: by these checks, and by what reads damaged bytes for them.
+# Exceptions that mean that something is not valid: those of these checks, and of libraries that read damaged bytes.
 REFUSALS = (Invalid, ArithmeticError, LookupError, TypeError, ValueError, struct.error, zlib.error,
             UnsupportedAlgorithm, x509.InvalidVersion, x509.DuplicateExtension, x509.ExtensionNotFound,
             x509.UnsupportedGeneralNameType)

@@ -19,7 +19,7 @@ CHROMIUM = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--
             "--disable-dev-shm-usage", "--disable-extensions", "--disable-breakpad"]
 # Without the script of Debian's package before it, which takes a third of the time of a start.
 PROGRAM = "/usr/lib/chromium/chromium"
-# A language, and whether with script. Each of both is in one that `make test` takes.
+# Pairs of a language and whether scripts run. `make test` takes two, which have both languages and both ways.
 WAYS = [pytest.param(language, script, marks=() if (language == "en") == script else pytest.mark.thorough)
         for language in ("en", "es") for script in (True, False)]
 ELEMENT = "element-6066-11e4-a52e-4f735466cecf"

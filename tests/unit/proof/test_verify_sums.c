@@ -101,7 +101,7 @@ static void right_sums(void **state)
 	int known = 0;
 	for (int i = 0; i < INPUTS_MAX; i++)
 		write_file(paths[i]);
-	/* On a busy machine who asks often comes before the thread: more rounds, and longer pauses. */
+	/* A busy machine needs more rounds and longer pauses until the thread is first often enough. */
 	const int64_t end = clock_monotonic_us() + PATIENCE_US;
 	for (int round = 0; round < ROUNDS || (known <= ROUNDS && clock_monotonic_us() < end);
 	     round++) {
