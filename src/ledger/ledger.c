@@ -167,6 +167,7 @@ static int append(struct pass *pass, struct ledger_request *request)
 	};
 	if (event_chain_hash(&facts, &pass->record, &request->chain_hash))
 		return ERR_NO_MEMORY;
+	assert(request->received_at_us >= chain->last_received_at_us);
 	chain->last_received_at_us = request->received_at_us;
 	chain->last_chain_hash = request->chain_hash;
 	chain->changed = true;

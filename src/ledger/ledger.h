@@ -5,6 +5,8 @@
  * ledger_register, and writes what changed in one transaction. Invariants that always hold and are
  * asserted:
  *   - sequences of a chain are gapless, received_at never decreases, hashes chain
+ *   - nothing is received before the end of a range by time that was certified: range_close moves
+ *     last_received_at there, behind which every later event is received
  *   - balance_after = balance_before + sum of the entries' credits
  *   - unpaid_after = unpaid_before + number of unpaid outcomes
  *   - a replay, a conflict and a refusal change nothing
@@ -49,7 +51,8 @@ struct ledger_chain {
 	int64_t config_version;
 	struct sha256 config_hash;
 	int64_t last_sequence;
-	int64_t last_received_at_us;
+	int64_t last_received_at_us; /* the next one's is not before it: of the last event, or the end of
+	                                a range that was certified, if that is later */
 	struct sha256 last_chain_hash;
 	bool changed;              /* set by ledger_register */
 	struct ledger_entry *paid; /* of the batch under way: what it charged for this chain */
@@ -217,6 +220,15 @@ int range_order_check(const struct certification_range *range, struct error *err
  * chain's last. */
 int certification_range_check(const struct certification_range *range, int64_t last_sequence,
                               struct error *error) MUST_CHECK;
+
+/* Until when a range by time reaches that is certified at `now_us`, of a chain that received its last
+ * event at `last_received_at_us`: to its end, or to now if that is sooner; where the clock was set
+ * back, to just behind the last event. */
+int64_t range_cut_us(const struct certification_range *range, int64_t last_received_at_us,
+                     int64_t now_us);
+/* Closes it: nothing is received before the cut any more. True: last_received_at was moved for that,
+ * which has to be durable before anybody is told of the range. */
+bool range_close(int64_t cut_us, int64_t *last_received_at_us);
 
 /* In how many whole days the balance is used up when it goes on as it did: `used` credits in `days`
  * days. -1: nothing was used, or it lasts for longer than LEDGER_FORECAST_DAYS_MAX; 0: today. */

@@ -1,3 +1,4 @@
+#include <assert.h>
 #include <stdio.h>
 
 #include "base/clock.h"
@@ -40,4 +41,20 @@ int certification_range_check(const struct certification_range *range, int64_t l
 		return error_set(error, ERR_VALIDATION, MSG_RANGE_BEYOND_END, last, NULL);
 	}
 	return OK;
+}
+
+int64_t range_cut_us(const struct certification_range *range, int64_t last_received_at_us,
+                     int64_t now_us)
+{
+	int64_t cut_us = now_us > last_received_at_us ? now_us : last_received_at_us + 1;
+	return range->to_us < cut_us ? range->to_us : cut_us;
+}
+
+bool range_close(int64_t cut_us, int64_t *last_received_at_us)
+{
+	bool moved = *last_received_at_us < cut_us;
+	if (moved)
+		*last_received_at_us = cut_us;
+	assert(*last_received_at_us >= cut_us);
+	return moved;
 }

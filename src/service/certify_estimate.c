@@ -21,7 +21,7 @@ int certification_estimate(struct service *service, const struct certification_o
 	buf_init(&versions, CONFIG_VERSIONS_TEXT_MAX);
 	*ret = (struct certification_estimate){0};
 	int result =
-		certification_freeze(service, order, &certification, &versions, &ret->sealed, error);
+		certification_foresee(service, order, &certification, &versions, &ret->sealed, error);
 	if (!result)
 		result = store_estimate_content(service->store, certification.account, certification.chain,
 		                                certification.first_sequence, certification.last_sequence,

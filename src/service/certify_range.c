@@ -1,9 +1,11 @@
 #include "service/certify_range.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "base/json.h"
+#include "service/clock.h"
 
 #define CONFIG_VERSIONS_MAX (CONFIG_VERSIONS_TEXT_MAX / 24)
 /* An archive is a ZIP of less than 4 GiB, and an event may take half a kilobyte of it. */
@@ -24,6 +26,14 @@ static int check_size(const struct certification *certification, struct error *e
 	return error_set(error, ERR_VALIDATION, MSG_SERVICE_RANGE_SIZE, most, found, NULL);
 }
 
+static int resolve_times(struct service *service, struct certification *certification,
+                         int64_t cut_us, struct error *error)
+{
+	return store_resolve_times(service->store, certification->account, certification->chain,
+	                           certification->range.from_us, cut_us, &certification->first_sequence,
+	                           &certification->last_sequence, error);
+}
+
 /* Turns what was asked for into sequence numbers. *ret_sealed: these are sealed already. */
 static int resolve(struct service *service, struct certification *certification, bool *ret_sealed,
                    struct error *error)
@@ -40,16 +50,37 @@ static int resolve(struct service *service, struct certification *certification,
 		certification->first_sequence = range->seq_from;
 		certification->last_sequence = range->seq_to;
 	} else {
-		/* A clock that was set back must not leave out what is received already. */
-		int64_t cut_us = certification->requested_at_us;
-		if (cut_us <= head.last_received_at_us)
-			cut_us = head.last_received_at_us + 1;
-		result = store_resolve_times(service->store, certification->account, certification->chain,
-		                             range->from_us, range->to_us < cut_us ? range->to_us : cut_us,
-		                             &certification->first_sequence, &certification->last_sequence,
-		                             error);
+		result = resolve_times(
+			service, certification,
+			range_cut_us(range, head.last_received_at_us, certification->requested_at_us), error);
 	}
 	*ret_sealed = certification->last_sequence <= head.sealed_sequence;
+	return result ? result : check_size(certification, error);
+}
+
+/* Behind resolve, which has found events: a range that has none is not worth a change. */
+static int close_range(struct service *service, struct certification *certification,
+                       bool *ret_sealed, struct error *error)
+{
+	if (certification->range.seq_from)
+		return OK;
+	struct ledger_clock clock = {
+		.now_us = certification->requested_at_us,
+		.ahead_us = store_is_shared(service->store) ? 0 : service_clock_ahead_us(service),
+		.bound_us = service->settings->seal_clock_bound,
+	};
+	int64_t cut_us, before = certification->last_sequence;
+	int result = store_close_range(service->store, certification->account, certification->chain,
+	                               &certification->range, &clock, &cut_us, error);
+	/* What the chain received while its turn was waited for, it received before the request was
+	 * accepted. Where the clock was set back by more, the two times stay apart. */
+	if (!result && cut_us > certification->requested_at_us &&
+	    cut_us - certification->requested_at_us <= clock.bound_us)
+		certification->requested_at_us = cut_us;
+	if (!result)
+		result = resolve_times(service, certification, cut_us, error);
+	assert(result || certification->last_sequence >= before);
+	*ret_sealed = *ret_sealed && certification->last_sequence == before;
 	return result ? result : check_size(certification, error);
 }
 
@@ -75,9 +106,9 @@ static int list_versions(struct service *service, struct certification *certific
 	return result ? result : buf_check(text);
 }
 
-int certification_freeze(struct service *service, const struct certification_order *order,
-                         struct certification *ret, struct buf *versions, bool *ret_sealed,
-                         struct error *error)
+static int freeze(struct service *service, const struct certification_order *order, bool closes,
+                  struct certification *ret, struct buf *versions, bool *ret_sealed,
+                  struct error *error)
 {
 	const struct key_identity *key = order->key;
 	*ret = (struct certification){
@@ -95,5 +126,21 @@ int certification_freeze(struct service *service, const struct certification_ord
 	};
 	memcpy(ret->channel_id, key->channel_id, ID_SIZE);
 	int result = resolve(service, ret, ret_sealed, error);
+	if (!result && closes)
+		result = close_range(service, ret, ret_sealed, error);
 	return result ? result : list_versions(service, ret, versions, error);
+}
+
+int certification_freeze(struct service *service, const struct certification_order *order,
+                         struct certification *ret, struct buf *versions, bool *ret_sealed,
+                         struct error *error)
+{
+	return freeze(service, order, true, ret, versions, ret_sealed, error);
+}
+
+int certification_foresee(struct service *service, const struct certification_order *order,
+                          struct certification *ret, struct buf *versions, bool *ret_sealed,
+                          struct error *error)
+{
+	return freeze(service, order, false, ret, versions, ret_sealed, error);
 }

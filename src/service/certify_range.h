@@ -8,10 +8,14 @@
 #define CONFIG_VERSIONS_TEXT_MAX ((size_t)1000 * 24) /* a thousand versions, in JSON */
 
 /* Turns what was asked for into sequence numbers; the versions' text lies in `versions`.
- * *ret_sealed: they are sealed already. ERR_VALIDATION: no range, none of events, or of too many.
- */
+ * *ret_sealed: they are sealed already. A range by time is closed (store_close_range), so that they
+ * stay what they are. ERR_VALIDATION: no range, none of events, or of too many; ERR_CLOCK. */
 int certification_freeze(struct service *service, const struct certification_order *order,
                          struct certification *ret, struct buf *versions, bool *ret_sealed,
                          struct error *error) MUST_CHECK;
+/* The same as it stands now; nothing is closed. */
+int certification_foresee(struct service *service, const struct certification_order *order,
+                          struct certification *ret, struct buf *versions, bool *ret_sealed,
+                          struct error *error) MUST_CHECK;
 
 #endif

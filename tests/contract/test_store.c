@@ -341,6 +341,54 @@ static void lists_by_filters(void **state)
 	assert_int_equal(last, 4);
 }
 
+/* Until `to` by the clock `now`: until when it is closed. */
+static int64_t close_until(struct fixture *fixture, int64_t to_us, const struct ledger_clock *clock,
+                           int expected)
+{
+	struct certification_range range = {.from_us = NOW, .to_us = to_us};
+	int64_t cut_us = 0;
+	assert_int_equal(store_close_range(fixture->sample.store, fixture->channel.account,
+	                                   fixture->channel.channel * 2, &range, clock, &cut_us, NULL),
+	                 expected);
+	return cut_us;
+}
+
+static int64_t received_at(struct fixture *fixture, const char *ref, int64_t now_us)
+{
+	struct registration item = item_make(fixture, &fixture->channel, MODE_LIVE, ref);
+	submit(fixture, &item, 1, now_us);
+	assert_int_equal(item.result, OK);
+	return item.event->received_at_us;
+}
+
+static void nothing_is_received_in_a_closed_range(void **state)
+{
+	struct fixture *fixture = *state;
+	struct ledger_clock clock = {.now_us = NOW + 1000, .bound_us = 10};
+	assert_int_equal(received_at(fixture, "a", NOW), NOW);
+	assert_int_equal(close_until(fixture, NOW + 5000, &clock, OK), NOW + 1000);
+	/* By a batch whose clock was read before, and behind a head that was kept. */
+	assert_int_equal(received_at(fixture, "b", NOW + 10), NOW + 1000);
+	assert_int_equal(received_at(fixture, "c", NOW + 1200), NOW + 1200);
+	assert_int_equal(close_until(fixture, NOW + 500, &clock, OK), NOW + 500);
+	assert_int_equal(close_until(fixture, NOW + 5000, &clock, OK), NOW + 1201);
+	reopen(fixture);
+	assert_int_equal(received_at(fixture, "d", NOW + 20), NOW + 1201);
+	/* A clock that would be believed. */
+	clock.now_us = NOW + 9000;
+	clock.ahead_us = 11;
+	close_until(fixture, NOW + 9000, &clock, ERR_CLOCK);
+	assert_int_equal(close_until(fixture, NOW + 1000, &clock, OK), NOW + 1000);
+	assert_int_equal(received_at(fixture, "e", NOW + 20), NOW + 1201);
+	struct certification_range range = {.from_us = NOW, .to_us = NOW + 1};
+	int64_t cut_us;
+	assert_int_equal(store_close_range(fixture->sample.store, fixture->channel.account,
+	                                   fixture->channel.channel * 2 + 1000, &range, &clock, &cut_us,
+	                                   NULL),
+	                 ERR_NOT_FOUND);
+	assert_clean(fixture);
+}
+
 static void long_lists_come_in_pieces(void **state)
 {
 	struct fixture *fixture = *state;
@@ -1316,6 +1364,7 @@ int main(int argc, char **argv)
 	                                    tear_down),
 		cmocka_unit_test_setup_teardown(runs_into_debt_and_is_settled, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(lists_by_filters, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(nothing_is_received_in_a_closed_range, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(long_lists_come_in_pieces, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(check_finds_changes, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(one_process_at_a_time, set_up, tear_down),

@@ -43,7 +43,7 @@ struct certification {
 	int64_t completed_at_us; /* TIME_NONE while processing */
 	enum language language;
 	struct certification_range range; /* as requested */
-	int64_t first_sequence;           /* as frozen */
+	int64_t first_sequence;           /* as frozen; a range by time is closed */
 	int64_t last_sequence;
 	const char *config_versions; /* JSON array of integers */
 	int64_t fee;
@@ -71,6 +71,13 @@ struct certification {
  *   test: the daily count, ERR_TEST_QUOTA with retry_after_seconds; no fee. */
 int store_accept_certification(struct store *store, const char *prefix, int64_t open_max,
                                struct certification *certification, struct error *error) MUST_CHECK;
+
+/* Closes the range of a certification by time that is requested at `now_us` (ledger.h): all that the
+ * chain received before *ret_cut_us is committed, and nothing is received before it any more. Durable.
+ * ERR_CLOCK: a live one's `clock` is not to be relied on, and would be believed. */
+int store_close_range(struct store *store, int64_t account, int64_t chain,
+                      const struct certification_range *range, const struct ledger_clock *clock,
+                      int64_t *ret_cut_us, struct error *error) MUST_CHECK;
 
 /* Whether store_accept_certification would accept it as it stands now: the same checks, but for the
  * idempotency key and what is expected, by a reader. Given as there. */

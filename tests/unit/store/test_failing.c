@@ -270,6 +270,11 @@ static struct certification accept(const char *key)
 	                             .fee = 50,
 	                             .idempotency_key = key};
 	memcpy(made.channel_id, sample.channel_id, ID_SIZE);
+	struct certification_range by_time = {.from_us = 1, .to_us = INT64_MAX};
+	struct ledger_clock clock = {.now_us = sample.now_us};
+	int64_t cut_us;
+	IN_TURN(store_close_range(sample.store, sample.account, sample.live_chain, &by_time, &clock,
+	                          &cut_us, &error));
 	IN_TURN(store_accept_certification(sample.store, "SVC", 10, &made, &error));
 	return made;
 }

@@ -1,0 +1,60 @@
+/* The end of a certified range by time. */
+#include "store/certifications/certifications.h"
+#include "store/transaction.h"
+
+static int read_last(struct db_connection *connection, int64_t account, int64_t chain,
+                     int64_t *ret_us, struct error *error)
+{
+	struct db_query *query = db_query(
+		connection, "SELECT last_received_at FROM chains WHERE account = $1 AND chain = $2");
+	db_bind_integer(query, account);
+	db_bind_integer(query, chain);
+	bool found = db_step(query);
+	if (found)
+		*ret_us = db_integer(query, 0);
+	int result = db_end(query, error);
+	return result || found ? result : ERR_NOT_FOUND;
+}
+
+static int write_last(struct db_connection *connection, int64_t account, int64_t chain,
+                      int64_t last_us, struct error *error)
+{
+	struct db_query *query = db_query(connection, "UPDATE chains SET last_received_at = $3"
+	                                              " WHERE account = $1 AND chain = $2");
+	db_bind_integer(query, account);
+	db_bind_integer(query, chain);
+	db_bind_integer(query, last_us);
+	return db_execute(query, NULL, error);
+}
+
+/* Registration holds the account to its commit, so what was received is there to be read. */
+static int close_range(struct db_connection *connection, int64_t account, int64_t chain,
+                       const struct certification_range *range, const struct ledger_clock *clock,
+                       int64_t *ret_cut_us, struct error *error)
+{
+	int64_t last_us = 0;
+	int result = lock_account(connection, account, error);
+	if (!result)
+		result = read_last(connection, account, chain, &last_us, error);
+	if (result)
+		return result;
+	*ret_cut_us = range_cut_us(range, last_us, clock->now_us);
+	if (!range_close(*ret_cut_us, &last_us))
+		return OK;
+	if (chain % 2 == MODE_LIVE && clock->ahead_us > clock->bound_us)
+		return error_cause(error, ERR_CLOCK, "the end of a range would be ahead of the time");
+	return write_last(connection, account, chain, last_us, error);
+}
+
+int store_close_range(struct store *store, int64_t account, int64_t chain,
+                      const struct certification_range *range, const struct ledger_clock *clock,
+                      int64_t *ret_cut_us, struct error *error)
+{
+	struct db_connection *connection;
+	int result = begin_write(store, &connection, error);
+	return result
+	           ? result
+	           : end_write(connection,
+	                       close_range(connection, account, chain, range, clock, ret_cut_us, error),
+	                       error);
+}
