@@ -91,9 +91,6 @@ static void warn_of_promises(const struct settings *settings, struct node *node)
 	if (!*settings->signer_key)
 		log_warning("development_signing_key", "meaning",
 		            "reports are signed with a key that no one vouches for; set signer.key");
-	else if (!node_knows_root(node))
-		log_warning("signer_root_unknown", "meaning",
-		            "signer.chain does not go up to a root: trust.pem lacks it");
 	if (!renderer_can_be_fenced())
 		log_warning("reports_drawn_unfenced", "meaning",
 		            "without the kernel's Landlock the process that draws reports may read what "

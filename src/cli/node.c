@@ -228,13 +228,6 @@ int node_write_trust(struct node *node, struct error *error)
 	return service_write_trust(&node->service, error);
 }
 
-bool node_knows_root(const struct node *node)
-{
-	BUF_AUTO struct buf roots;
-	buf_init(&roots, SERVICE_TRUST_MAX);
-	return !trust_add_roots(signer_certificates(node->signer), &roots, NULL) && roots.size > 0;
-}
-
 /* ---- running and ending ---- */
 
 int node_wait(struct node *node, const struct config_sources *sources, const struct config *config)

@@ -49,9 +49,6 @@ uint16_t node_monitor_port(const struct node *node); /* 0: none */
 /* Writes the roots that verifiers have to trust to trust.pem in the data directory. */
 int node_write_trust(struct node *node, struct error *error) MUST_CHECK;
 
-/* Whether the certificates of the signing key go up to a root. */
-bool node_knows_root(const struct node *node);
-
 /* Waits for SIGINT or SIGTERM: 0. SIGHUP reads the settings again from `sources`; NULL: it ends,
  * too. When the store can no longer be written safely or has gone back, or the signing process has
  * ended: 1, for the supervisor to start the program anew. Logs which. */

@@ -164,6 +164,25 @@ static int order(struct key *key, struct error *error)
 	return result == ERR_INVALID_EVIDENCE ? ERR_REFUSED : result;
 }
 
+/* Whoever trusts the root alone has to find the way from it to the key in what is signed. */
+static int check_leads_to_root(const struct key_source *source, const struct key *key,
+                               struct error *error)
+{
+	const STACK_OF(X509) *path = key->certificates;
+	char name[SUBJECT_SIZE];
+
+	if (key_root(key))
+		return OK;
+	if (!certificate_name(X509_get_issuer_name(sk_X509_value(path, sk_X509_num(path) - 1)), name,
+	                      sizeof name))
+		return ERR_NO_MEMORY;
+	bool own = !source->chain || !*source->chain;
+	return error_cause(
+		error, ERR_REFUSED, "%s does not lead to a root: the certificate of %s is missing, %s",
+		own ? source->key : source->chain, name,
+		own ? "give it with its issuers in signer.chain" : "add it and those above it");
+}
+
 static bool is_strong_curve(const EVP_PKEY *key)
 {
 	char name[64];
@@ -332,6 +351,8 @@ int key_open(const struct key_source *source, struct key **ret_key, struct error
 		result = try_it(key, source, error);
 	if (!result)
 		result = order(key, error);
+	if (!result)
+		result = check_leads_to_root(source, key, error);
 	ERR_clear_error();
 	if (result) {
 		key_close(key);

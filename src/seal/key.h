@@ -3,8 +3,8 @@
  *
  * A key that is open is fit: it and the first of its certificates belong together, which a trial
  * signature has shown; it is RSA of 3,072 bits or more, or of a named curve of 128 bits of security
- * or more; its certificate allows to sign documents; and its certificates are one path. Whether
- * their time has come, and is not over, is asked for apart: it changes by itself. */
+ * or more; its certificate allows to sign documents; and its certificates are one path up to a
+ * root. Whether their time has come, and is not over, is asked for apart: it changes by itself. */
 #ifndef SEAL_KEY_H
 #define SEAL_KEY_H
 
@@ -26,7 +26,7 @@ void key_close(struct key *key);
 
 /* Its own, then its issuers, each behind the one that it issued; the key's. */
 const STACK_OF(X509) * key_certificates(const struct key *key);
-/* The topmost certificate, if it is a root; else NULL. */
+/* The topmost certificate; NULL: it is no root, and the key is not open yet. */
 X509 *key_root(const struct key *key);
 /* ERR_UNAVAILABLE with the cause: one of its certificates is not valid yet, or not any more. */
 int key_check_time(const struct key *key, int64_t now_us, struct error *error) MUST_CHECK;

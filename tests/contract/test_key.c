@@ -207,17 +207,26 @@ static void test_certificates_are_a_path_up_to_the_root(void **state)
 	key_close(key);
 }
 
-static void test_without_its_root_it_has_none(void **state)
+static void test_what_does_not_lead_to_its_root_is_refused(void **state)
 {
-	struct key_source source = source_of("ec", is_locked() ? "right" : NULL);
-	struct key *key = NULL;
-
-	run_tools("cat ec.pem issuer.pem > short.pem");
-	source.chain = keep_path("short.pem");
-	assert_int_equal(key_open(&source, &key, NULL), 0);
-	assert_int_equal(sk_X509_num(key_certificates(key)), 2);
-	assert_null(key_root(key));
-	key_close(key);
+	static const struct {
+		const char *made, *cause;
+	} rows[] = {
+		{"cat ec.pem issuer.pem > short.pem",
+	     "short.pem does not lead to a root: the certificate of CN=Root is missing"},
+		{"cat ec.pem root.pem > short.pem", "a certificate inside is not on the verified path"},
+		{"cat ec.pem > short.pem",
+	     "short.pem does not lead to a root: the certificate of CN=Issuer is missing"},
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct key_source source = source_of("ec", is_locked() ? "right" : NULL);
+		struct error error = {0};
+		struct key *key = NULL;
+		run_tools(rows[i].made);
+		source.chain = keep_path("short.pem");
+		assert_int_equal(key_open(&source, &key, &error), ERR_REFUSED);
+		assert_non_null(strstr(error.cause, rows[i].cause));
+	}
 }
 
 static void test_a_wrong_passphrase_is_refused(void **state)
@@ -489,7 +498,7 @@ int main(int count, char **arguments)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_signs),
 		cmocka_unit_test(test_certificates_are_a_path_up_to_the_root),
-		cmocka_unit_test(test_without_its_root_it_has_none),
+		cmocka_unit_test(test_what_does_not_lead_to_its_root_is_refused),
 		cmocka_unit_test(test_a_wrong_passphrase_is_refused),
 		cmocka_unit_test(test_a_passphrase_can_be_a_credential),
 		cmocka_unit_test(test_secrets_that_others_may_read_are_refused),

@@ -56,6 +56,23 @@ def test_a_key_that_others_may_read_or_of_another_certificate_is_refused(tmp_pat
         assert service.certify("a") == pki.sha256("mine")
 
 
+@pytest.mark.parametrize("given, lacks", [(["short"], "CN=An issuer of seals"), (["short", "issuer"], "CN=An operator's root")])
+def test_a_chain_that_does_not_lead_to_its_root_is_refused(tmp_path, given, lacks):
+    """What it signed would be valid for nobody who trusts the root."""
+    pki = Pki(tmp_path / "pki")
+    settings = pki.signer("short")
+    whole = pki.path("short-chain.pem").read_bytes()
+    pki.path("short-chain.pem").write_bytes(b"".join(pki.path(each + ".pem").read_bytes() for each in given))
+    with operators(tmp_path, pki, settings) as service:
+        assert f"does not lead to a root: the certificate of {lacks}" in service.refused()
+        done = check(service)
+        assert done.returncode == 1 and f"the certificate of {lacks}" in done.stderr and "signer.key" in done.stderr
+        pki.path("short-chain.pem").write_bytes(whole)
+        assert check(service).returncode == 0
+        service.start()
+        assert service.certify("a") == pki.sha256("short")
+
+
 def test_the_next_key_is_looked_at_too(tmp_path, pki):
     bad = as_next(pki.signer("no-next", extensions="web"))
     with operators(tmp_path, pki, {**pki.signer("present"), **bad}) as service:
