@@ -31,7 +31,7 @@ PUBLIC = {
              "validation_object.h"},
     "net": {"address.h", "http.h", "http_many.h", "mail.h", "origin.h"},
     "db": {"arrivals.h", "db.h", "schema.h"},
-    "ledger": {"ledger.h", "purchase.h", "record.h", "topup.h"},
+    "ledger": {"bounds.h", "ledger.h", "purchase.h", "record.h", "topup.h"},
     "store": {"store.h", "acts.h", "signers.h", "inspect.h", "leases.h", "quiet.h", "servers.h", "sweeps.h", "timestamp_roots.h", "watch.h", "accounts/accounts.h",
               "certifications/certifications.h", "certifications/idempotency.h", "certifications/link_secrets.h", "events/segments.h",
               "events/validation.h", "evidence/evidence.h", "money/packs.h",

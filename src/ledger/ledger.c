@@ -83,6 +83,11 @@ static int check_test(const struct pass *pass, const struct ledger_request *requ
 	return OK;
 }
 
+static int check_room(const struct ledger_chain *chain)
+{
+	return chain->chain > CHAIN_MAX || chain->last_sequence >= EVENT_SEQUENCE_MAX ? ERR_FULL : OK;
+}
+
 /* One entry pays a run of events of a chain. Within a batch credits run out at most once, so the
  * paid events of a chain are consecutive. */
 static int charge(struct pass *pass, struct ledger_chain *chain, int64_t sequence)
@@ -148,6 +153,7 @@ static int append(struct pass *pass, struct ledger_request *request)
 {
 	struct ledger_chain *chain = request->chain;
 	assert(request->declaration->modality == chain->modality);
+	assert(chain->chain <= CHAIN_MAX && chain->last_sequence < EVENT_SEQUENCE_MAX);
 	request->sequence = ++chain->last_sequence;
 	int64_t now_us = pass->clock->now_us;
 	request->received_at_us =
@@ -192,6 +198,8 @@ static int decide(struct pass *pass, struct ledger_request *request)
 	}
 	bool live = request->chain->mode == MODE_LIVE;
 	request->result = live ? check_live(pass, request) : check_test(pass, request);
+	if (!request->result)
+		request->result = check_room(request->chain);
 	if (request->result)
 		return OK;
 	*slot = request;

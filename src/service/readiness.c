@@ -205,6 +205,18 @@ static void find_in_backup(const struct service *service, const struct observati
 	}
 }
 
+static void find_in_bounds(const struct observation *seen, struct readiness *ret)
+{
+	for (enum bound bound = 0; seen->bounds_known && bound < BOUND_COUNT; bound++) {
+		const struct bound_use *use = &seen->bounds[bound];
+		if (bound_is_near(bound, use->used))
+			find(ret, CONCERN_LIMIT, false, bound_label(bound),
+			     "%lld of the %lld %s that there can be are there%s%s", (long long)use->used,
+			     (long long)bound_most(bound), bound_counted(bound), *use->about ? ": " : "",
+			     use->about);
+	}
+}
+
 /* What is not looked at is not told as it once was. */
 static void find_in_watch(const struct service *service, const struct observation *seen,
                           struct readiness *ret)
@@ -244,6 +256,7 @@ void readiness_read(struct service *service, const struct stores_state *stores,
 	find_in_replicas(&seen, stores, ret);
 	find_in_servers(&seen, ret);
 	find_in_backup(service, &seen, ret);
+	find_in_bounds(&seen, ret);
 	find_in_watch(service, &seen, ret);
 }
 

@@ -52,8 +52,9 @@ static void make_segment_id(const struct unsealed_chain *chain, char id[ID_SIZE]
 	char kind = !chain_is_of_acts(chain->chain)     ? 'n'
 	            : chain->chain == URGENT_ACTS_CHAIN ? 'u'
 	                                                : 'a';
-	snprintf(id, ID_SIZE, "seg_%.20s%c%" PRIu32, own ? own + 1 : chain->channel_id, kind,
-	         (uint32_t)(chain->sealed_segment + 1));
+	/* Each segment has an event, or an act. */
+	const int64_t number = (chain->sealed_segment + 1) & EVENT_SEQUENCE_MAX;
+	snprintf(id, ID_SIZE, "seg_%.20s%c%" PRId64, own ? own + 1 : chain->channel_id, kind, number);
 }
 
 static int write_document(struct staging *staging, const struct unsealed_chain *chain,

@@ -63,6 +63,9 @@ uint64_t ref_runs_generation(const struct ref_runs *runs);
 int ref_runs_read(struct db_connection *connection, int64_t row, uint64_t place, int64_t chain,
                   int64_t *sequences, size_t max, size_t *count, struct error *error) MUST_CHECK;
 
+/* Whether there is room for a run of level 0. There is none while merges rest and very many runs
+ * wait for them. */
+bool ref_runs_has_room(const struct ref_runs *runs);
 /* A run of level 0 for as many entries. */
 int ref_runs_begin_flush(struct ref_runs *runs, struct db_connection *connection, size_t entries,
                          struct error *error) MUST_CHECK;

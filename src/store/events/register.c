@@ -1,4 +1,6 @@
 #include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "store/events/register_batch.h"
@@ -50,6 +52,15 @@ static void give_conflict(const struct ledger_request *request, struct registrat
 	error_set(&given->error, ERR_CONFLICT, MSG_REGISTER_CONFLICT, given->original_id, NULL);
 }
 
+static void give_full(const struct ledger_request *request, struct registration *given)
+{
+	bool beyond = request->chain->chain > CHAIN_MAX;
+	char most[24];
+	snprintf(most, sizeof most, "%" PRId64, beyond ? CHANNEL_MAX : EVENT_SEQUENCE_MAX);
+	error_set(&given->error, ERR_FULL,
+	          beyond ? MSG_REGISTER_CHANNEL_BEYOND : MSG_REGISTER_CHAIN_FULL, most, NULL);
+}
+
 static int give_outcome(struct batch *batch, const struct ledger_account *account,
                         struct batch_item *item, struct error *error)
 {
@@ -63,6 +74,8 @@ static int give_outcome(struct batch *batch, const struct ledger_account *accoun
 		given->error.retry_after_seconds = test_quota_wait_seconds(batch->clock.now_us);
 	if (request->result == ERR_CONFLICT)
 		give_conflict(request, given);
+	if (request->result == ERR_FULL)
+		give_full(request, given);
 	if (request->result == ERR_CLOCK)
 		given->error.retry_after_seconds = clock_wait_seconds(batch, request->chain);
 	if (request->result)

@@ -375,6 +375,48 @@ static void balance_low_once_per_crossing(void **state)
 	world_end(&world);
 }
 
+static void a_full_chain_takes_no_more(void **state)
+{
+	for (int chain = 0; chain < 3; chain += 2) {
+		struct world world;
+		world_begin(&world, 10, 5);
+		world.chains[chain].last_sequence = EVENT_SEQUENCE_MAX - 1;
+		struct ledger_request requests[] = {
+			request_make(&world, chain, "a"), request_make(&world, chain, "b"),
+			request_make(&world, chain, "a"), request_make(&world, 1, "b")};
+		run(&world, requests, 4);
+		assert_int_equal(requests[0].result, OK);
+		assert_int_equal(requests[0].sequence, EVENT_SEQUENCE_MAX);
+		assert_int_equal(
+			event_id_sequence(slice_of(requests[0].event_id), "chn_one", world.chains[chain].mode),
+			EVENT_SEQUENCE_MAX);
+		assert_int_equal(requests[1].result, ERR_FULL);
+		assert_true(requests[2].replayed);
+		assert_int_equal(requests[2].original, EVENT_SEQUENCE_MAX);
+		assert_int_equal(requests[3].result, OK);
+		assert_int_equal(world.chains[chain].last_sequence, EVENT_SEQUENCE_MAX);
+		assert_memory_equal(&world.chains[chain].last_chain_hash, &requests[0].chain_hash, 32);
+		assert_int_equal(world.account.balance, chain == 2 ? 9 : 8);
+		assert_int_equal(world.result.test_events_added, chain == 2);
+		world_end(&world);
+	}
+}
+
+static void a_chain_beyond_the_last_takes_nothing(void **state)
+{
+	for (int beyond = 0; beyond < 2; beyond++) {
+		struct world world;
+		world_begin(&world, 10, 5);
+		world.chains[0].chain = CHAIN_MAX + beyond;
+		struct ledger_request request = request_make(&world, 0, "a");
+		run(&world, &request, 1);
+		assert_int_equal(request.result, beyond ? ERR_FULL : OK);
+		assert_int_equal(world.account.balance, beyond ? 10 : 9);
+		assert_int_equal(world.chains[0].last_sequence, !beyond);
+		world_end(&world);
+	}
+}
+
 /* ---- random histories ---- */
 
 struct model {
@@ -383,6 +425,7 @@ struct model {
 	int64_t received[3];    /* of each chain's last event; 0: none */
 	char registered[3][64]; /* by number of client_ref: its content, 0: none */
 };
+#define NEAR_END 20 /* events that some chains have room for */
 
 static uint64_t random_state;
 static uint32_t random_below(uint32_t bound)
@@ -408,6 +451,10 @@ static int model_step(struct model *model, struct world *world, int chain, int r
 				return ERR_LIMIT_BLOCKED;
 		if (model->balance <= 0 && model->unpaid >= model->unpaid_limit)
 			return ERR_UNPAID_LIMIT;
+	}
+	if (model->sequences[chain] == EVENT_SEQUENCE_MAX)
+		return ERR_FULL;
+	if (chain != 2) {
 		for (int i = 0; i < 2; i++)
 			if (world->limits[i].channel == world->chains[chain].channel &&
 			    ++model->limit_used[i] == world->limits[i].max_events)
@@ -486,6 +533,10 @@ static void random_history(void)
 	struct world world;
 	struct model model = {.balance = random_below(120), .unpaid_limit = random_below(40)};
 	world_begin(&world, model.balance, model.unpaid_limit);
+	for (int i = 0; i < 3; i++)
+		if (random_below(4) == 0)
+			world.chains[i].last_sequence = model.sequences[i] =
+				EVENT_SEQUENCE_MAX - random_below(NEAR_END);
 	for (int i = 0; i < 2; i++)
 		world.limits[i] = (struct ledger_limit){.limit_id = "lim_x",
 		                                        .channel = 1 + i,
@@ -583,6 +634,8 @@ int main(void)
 		cmocka_unit_test(consumption_limits),
 		cmocka_unit_test(test_quotas),
 		cmocka_unit_test(balance_low_once_per_crossing),
+		cmocka_unit_test(a_full_chain_takes_no_more),
+		cmocka_unit_test(a_chain_beyond_the_last_takes_nothing),
 		cmocka_unit_test(random_histories),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

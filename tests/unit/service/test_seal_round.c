@@ -309,6 +309,32 @@ static void a_full_round_takes_no_more(void **state)
 	expect_unbroken(0);
 }
 
+/* No two segments of a chain have one identifier, however many there are. */
+static void a_segments_whole_number_is_in_its_identifier(void **state)
+{
+	static char sql[256];
+	register_in(0, 1);
+	assert_int_equal(stage_one(), 1);
+	close_staged();
+	snprintf(sql, sizeof sql,
+	         "UPDATE chains SET sealed_segment = 4294967295 WHERE sealed_segment = 1;"
+	         "UPDATE segments SET number = 4294967295 WHERE chain = %" PRId64,
+	         channels[0].live_chain);
+	sample_change(&channels[0], sql);
+	register_in(0, 1);
+	assert_int_equal(stage_one(), 1);
+	close_staged();
+	struct event event;
+	ARENA_AUTO struct arena arena;
+	arena_init(&arena, 1 << 20);
+	assert_int_equal(store_get_event(office.service.store, channels[0].account,
+	                                 channels[0].live_chain, 2, &arena, &event, &error),
+	                 OK);
+	const char *number = strrchr(event.segment_id, 'n');
+	assert_non_null(number);
+	assert_string_equal(number, "n4294967296");
+}
+
 /* What was received in a future that a wrong clock showed is taken back once the clock is right,
  * and with it what was staged behind it; nothing before. */
 static void what_no_authority_will_date_is_taken_back(void **state)
@@ -538,6 +564,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			a_block_that_comes_between_keeps_the_round_from_being_written, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_full_round_takes_no_more, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_segments_whole_number_is_in_its_identifier, set_up,
+	                                    tear_down),
 		cmocka_unit_test_setup_teardown(what_no_authority_will_date_is_taken_back, set_up,
 	                                    tear_down),
 		cmocka_unit_test_setup_teardown(a_damaged_block_does_not_stop_sealing, set_up, tear_down),
