@@ -8,7 +8,8 @@
 
 #define MIB ((size_t)1024 * 1024)
 
-#define CODE_MAX 64
+/* Of what is typed or pasted: there may be spaces in and around it. */
+#define TYPED_MAX 256
 
 static const char policy[] =
 	"default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; img-src 'self'; "
@@ -86,7 +87,7 @@ static void code_form(struct buf *out, enum language language)
 		TEXT(language, "By its code", "Por su código"),
 		TEXT(language, "Verification code, as printed on the report",
 	         "Código de verificación, como figura en el informe"),
-		CODE_MAX, TEXT(language, "Look it up", "Buscarlo"));
+		TYPED_MAX, TEXT(language, "Look it up", "Buscarlo"));
 }
 
 static void check_form(struct buf *out, enum language language, size_t size_max)
@@ -136,11 +137,11 @@ static void digest_form(struct buf *out, enum language language)
 	buf_printf(
 		out,
 		"<label for=\"sha256\">%s</label>\n"
-		"<input id=\"sha256\" name=\"sha256\" required minlength=\"64\" maxlength=\"64\" "
-		"pattern=\"[0-9A-Fa-f]{64}\" autocomplete=\"off\" spellcheck=\"false\">\n"
+		"<input id=\"sha256\" name=\"sha256\" required maxlength=\"%d\" "
+		"pattern=\"\\s*([0-9A-Fa-f]\\s*){64}\" autocomplete=\"off\" spellcheck=\"false\">\n"
 		"<button>%s</button>\n</form>\n",
 		TEXT(language, "SHA-256, 64 hexadecimal digits", "SHA-256, 64 dígitos hexadecimales"),
-		TEXT(language, "Look it up", "Buscarlo"));
+		TYPED_MAX, TEXT(language, "Look it up", "Buscarlo"));
 }
 
 void html_forms(const struct exchange *exchange, struct buf *out)

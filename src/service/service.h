@@ -261,8 +261,9 @@ struct issued_file {
 int issued_file_find(struct service *service, struct slice certification_id, struct slice name,
                      struct issued_file *ret, struct error *error) MUST_CHECK;
 
-/* What the public verification page says of a code or of a file's SHA-256; JSON, ERR_NOT_FOUND. */
-int verification_lookup(struct service *service, struct slice code, const struct sha256 *digest,
+/* What the public verification page says of a code, as people type and paste it
+ * (verification_code.h), or (`digest` not NULL) of a file's SHA-256; JSON, ERR_NOT_FOUND. */
+int verification_lookup(struct service *service, struct slice typed, const struct sha256 *digest,
                         struct buf *out, struct error *error) MUST_CHECK;
 
 /* PEM, appended: the roots that whoever verifies this service's evidence has to trust. Asks the

@@ -46,6 +46,53 @@ def test_a_verification_code_is_recognized(issued, anyone, mode):
         assert ("probative" in text) == (mode == "test")
 
 
+# A form writes a space as '+', and a browser takes line breaks out of what is pasted into it.
+PASTED = {
+    "a trailing space": ("{code}+", "{code}%20"),
+    "a line break": ("{code}%0A", "{code}%0D%0A"),
+    "spaces for hyphens": ("{spaced}", "{spaced}"),
+    "no hyphens": ("{bare}", "{bare}"),
+    "non-breaking hyphens": ("{soft}", "{soft}"),
+    "a line broken in a quoted mail": ("{broken}", "{broken}"),
+    "a full stop": ("{code}.", "{code}."),
+}
+
+
+@pytest.mark.both_stores
+@pytest.mark.parametrize("mode", ["live", "test"])
+@pytest.mark.parametrize("how", PASTED)
+def test_a_code_is_recognized_however_it_was_pasted(issued, anyone, mode, how):
+    record = issued.records[mode]
+    code = record["verification_code"]
+    written = {"code": code, "bare": code.replace("-", "").lower(), "soft": code.replace("-", "%E2%80%91"),
+               "broken": code[:-4] + "%0D%0A%3E+" + code[-4:]}
+    in_query, in_path = PASTED[how]
+    query = in_query.format(spaced=code.replace("-", "+"), **written)
+    written["broken"] = written["broken"].replace("+", "%20")
+    path = in_path.format(spaced=code.replace("-", "%20"), **written)
+    for target in (f"/verify?code={query}", f"/verify/{path}"):
+        found = anyone.get(target, headers=JSON).expect(200).json
+        assert found["certification_id"] == record["certification_id"]
+        assert found["verification_code"] == code
+        assert record["certification_id"] in anyone.get(target, headers=HTML).expect(200).body.decode()
+
+
+def test_no_other_code_is_taken_for_one(issued, anyone):
+    code = issued.records["live"]["verification_code"]
+    other = code[:-1] + ("2" if code[-1] != "2" else "3")
+    for wrong in (other, code[:-1], code + "A", code.replace("-", "_"), code + "%20" + code, code + "%20" * 1100,
+                  code.replace("-", "-TEST-", 1), "TEST" + code, "A" + code):
+        anyone.get(f"/verify?code={wrong}", headers=JSON).expect(404, "not_found")
+
+
+def test_a_digest_is_recognized_with_the_spaces_of_a_form(issued, anyone):
+    report = issued.records["live"]["reports"][0]["sha256"]
+    for digest in (report + "+", "%09" + report + "%0A", report[:32] + "+" + report[32:]):
+        found = anyone.get(f"/verify?sha256={digest}", headers=JSON).expect(200).json
+        assert found["certification_id"] == issued.records["live"]["certification_id"]
+        assert report in anyone.get(f"/verify?sha256={digest}", headers=HTML).expect(200).body.decode()
+
+
 @pytest.mark.parametrize("mode", ["live", "test"])
 def test_the_digest_of_each_report_is_recognized(issued, anyone, mode):
     for report in issued.records[mode]["reports"]:
