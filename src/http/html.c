@@ -97,11 +97,12 @@ static void check_form(struct buf *out, enum language language, size_t size_max)
 		out,
 		"<form action=\"/verify\" method=\"post\" enctype=\"multipart/form-data\">\n<h2>%s</h2>\n"
 		"<label for=\"checked\">%s</label>\n<input id=\"checked\" name=\"file\" type=\"file\" "
-		"required accept=\".pdf,.zip,application/pdf,application/zip\" "
+		"required accept=\".pdf,.zip,.asice,application/pdf,application/zip,"
+		"application/vnd.etsi.asic-e+zip\" "
 		"aria-describedby=\"checked-note\">\n<p class=\"note\" id=\"checked-note\">",
 		TEXT(language, "By the file, in full", "Por el fichero, completo"),
-		TEXT(language, "Report (PDF) or evidence archive (ZIP)",
-	         "Informe (PDF) o archivo de evidencias (ZIP)"));
+		TEXT(language, "Report (PDF), evidence archive (ZIP) or container of them (ASiC-E)",
+	         "Informe (PDF), archivo de evidencias (ZIP) o contenedor de ellos (ASiC-E)"));
 	buf_printf(
 		out,
 		TEXT(language,
