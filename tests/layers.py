@@ -46,7 +46,7 @@ PUBLIC = {
     "proof": {"archive.h", "bundle.h", "extract.h", "pdf_sign.h", "renderer.h", "report.h", "trusted_list.h", "verifier.h", "verify.h"},
     "service": {"admin.h", "admin_socket.h", "backup.h", "event_body.h", "history.h", "interface.h", "issue_attempt.h", "list.h",
                 "mailing.h", "metrics.def", "people.h", "permit.h", "purchase.h", "quiet.h", "readiness.h", "renewal.h", "seal_round.h", "service.h", "settings.h",
-                "settings.def", "settings_reload.def", "signers.h", "sweep.h", "watch.h", "webauthn_party.h", "webhook.h"},
+                "settings.def", "settings_reload.def", "signers.h", "sweep.h", "verification_code.h", "watch.h", "webauthn_party.h", "webhook.h"},
     "jobs": {"jobs.h"},
     "console": {"console.h"},
     "http": {"request_log.h", "server.h"},

@@ -1,7 +1,6 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "base/file.h"
 #include "cli/command.h"
 #include "proof/verify.h"
 
@@ -127,7 +126,6 @@ int command_verify(const struct command_line *line)
 		question.options.progress_context = &shown;
 	}
 	question.options.beside = true;
-	file_allow_many(); /* one for each file of a container */
 	int code = read_question(line, &question, &error);
 	if (!code)
 		code = verify_paths(line->arguments, line->argument_count, &question.roots,

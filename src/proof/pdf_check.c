@@ -300,8 +300,8 @@ static int check_parts(struct slice file, const struct pdf_parts *parts,
 	return parts->contents_at ? check_lasting(file, parts, roots, paths, facts, error) : OK;
 }
 
-static int check_along(struct slice file, const struct trust_roots *roots, struct pdf_paths *paths,
-                       struct pdf_facts *ret_facts, struct error *error)
+int pdf_check_along(struct slice file, const struct trust_roots *roots, struct pdf_paths *paths,
+                    struct pdf_facts *ret_facts, struct error *error)
 {
 	struct pdf_facts facts = {0};
 	struct pdf_parts parts __attribute__((cleanup(pdf_parts_free))) = {0};
@@ -325,19 +325,5 @@ int pdf_check(struct slice file, const struct trust_roots *roots, struct pdf_fac
 {
 	PDF_PATHS_AUTO struct pdf_paths paths;
 	pdf_paths_init(&paths);
-	return check_along(file, roots, &paths, ret_facts, error);
-}
-
-int pdf_check_file(const char *path, const struct trust_roots *roots, struct pdf_paths *paths,
-                   struct pdf_facts *ret_facts, struct error *error)
-{
-	BUF_AUTO struct buf file;
-	buf_init(&file, (size_t)PDF_SIZE_MAX);
-	int result = file_read_whole(path, &file, error);
-	if (file.full)
-		return invalid(error, "is too large");
-	if (result)
-		return result;
-	return paths ? check_along(buf_slice(&file), roots, paths, ret_facts, error)
-	             : pdf_check(buf_slice(&file), roots, ret_facts, error);
+	return pdf_check_along(file, roots, &paths, ret_facts, error);
 }

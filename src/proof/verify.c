@@ -160,36 +160,79 @@ static enum input_kind recognize(const char *head, size_t size, const char *tail
 	return pdf_head || pdf_tail ? INPUT_REPORT : INPUT_OTHER;
 }
 
+int verify_open_file(const struct input *input, int *ret_file, struct error *error)
+{
+	struct stat facts;
+	DESCRIPTOR_AUTO int fd = file_open_to_read(input->file, 0, &facts);
+	if (fd < 0)
+		return error_cause(error, ERR_IO, "it cannot be opened: %s", strerror(errno));
+	struct zip_identity identity = zip_identity(&facts);
+	if (!zip_identity_equal(&identity, &input->identity))
+		return error_cause(error, ERR_IO, "it was replaced or changed while it was checked");
+	*ret_file = descriptor_take(&fd);
+	return OK;
+}
+
+int verify_load(const struct input *input, struct buf *out, struct error *error)
+{
+	DESCRIPTOR_AUTO int fd = -1;
+	int result = verify_open_file(input, &fd, error);
+	if (result)
+		return result;
+	size_t size = (size_t)input->sum.size_bytes;
+	char *to = buf_extend(out, size);
+	if (!to)
+		return out->full ? error_cause(error, ERR_INVALID_EVIDENCE, "it is too large")
+		                 : error_cause(error, ERR_NO_MEMORY, "loading a file");
+	if (!file_read_at(fd, to, size, input->offset))
+		return error_cause(error, ERR_IO, "it cannot be read");
+	struct sha256 sum = sha256_of(to, size);
+	return sha256_equal(&sum, &input->sum.sha256)
+	           ? OK
+	           : error_cause(error, ERR_IO, "it was changed while it was checked");
+}
+
+/* For the first time, with its digest; of what is in a container that is known. */
+static int open_first(struct run *run, struct input *input, int *ret_file, struct error *error)
+{
+	struct stat facts;
+	if (input->container)
+		return verify_open_file(input, ret_file, error);
+	DESCRIPTOR_AUTO int fd = file_open_to_read(input->file, 0, &facts);
+	if (fd < 0)
+		return error_cause(error, ERR_IO, "it cannot be opened: %s", strerror(errno));
+	if (!S_ISREG(facts.st_mode))
+		return error_cause(error, ERR_IO, "it is no regular file");
+	input->identity = zip_identity(&facts);
+	int result = verify_sums_find(run, input, &input->identity, &input->sum)
+	                 ? OK
+	                 : zip_descriptor_sum(fd, input->path, &input->sum, error);
+	if (!result)
+		*ret_file = descriptor_take(&fd);
+	return result;
+}
+
 static int open_input(struct run *run, struct input *input)
 {
 	struct error error = {0};
-	struct stat facts;
 	char head[64] = {0}, tail[TAIL_SIZE] = {0};
-	DESCRIPTOR_AUTO int fd = file_open_to_read(input->file, 0, &facts);
-	int result = 0;
-	if (fd < 0)
-		result = error_cause(&error, ERR_IO, "it cannot be opened: %s", strerror(errno));
-	else if (!S_ISREG(facts.st_mode))
-		result = error_cause(&error, ERR_IO, "it is no regular file");
 	size_t size = 0;
+	DESCRIPTOR_AUTO int fd = -1;
+	int result = open_first(run, input, &fd, &error);
 	if (!result) {
-		size = facts.st_size < (off_t)sizeof head ? (size_t)facts.st_size : sizeof head;
-		size_t end = facts.st_size < (off_t)sizeof tail ? size : sizeof tail;
-		if (!file_read_at(fd, head, size, 0) ||
-		    !file_read_at(fd, tail + sizeof tail - end, end, (uint64_t)facts.st_size - end))
+		uint64_t all = input->sum.size_bytes;
+		size = all < sizeof head ? (size_t)all : sizeof head;
+		size_t end = all < sizeof tail ? size : sizeof tail;
+		if (!file_read_at(fd, head, size, input->offset) ||
+		    !file_read_at(fd, tail + sizeof tail - end, end, input->offset + all - end))
 			result = error_cause(&error, ERR_IO, "it cannot be read");
-	}
-	if (!result) {
-		input->identity = zip_identity(&facts);
-		if (!verify_sums_find(run, input, &input->identity, &input->sum))
-			result = zip_descriptor_sum(fd, input->path, &input->sum, &error);
 	}
 	if (result < 0)
 		return verify_add_error(run, input->path, "", result, &error);
 	input->kind = recognize(head, size, tail + TAIL_SIZE - ZIP_END_SIZE);
 	if (input->is_containers_record)
 		input->kind = INPUT_RECORD;
-	if (input->kind == INPUT_OTHER && is_record(head, (uint64_t)facts.st_size))
+	if (input->kind == INPUT_OTHER && is_record(head, input->sum.size_bytes))
 		input->kind = INPUT_RECORD;
 	return 0;
 }
@@ -197,7 +240,9 @@ static int open_input(struct run *run, struct input *input)
 int verify_open_zip(const struct input *input, struct zip_reader **ret_zip, struct error *error)
 {
 	struct zip_reader *zip;
-	int result = zip_open(input->file, &zip, error);
+	int result = input->container ? zip_open_inside(input->file, input->offset,
+	                                                input->sum.size_bytes, &zip, error)
+	                              : zip_open(input->file, &zip, error);
 	if (result < 0)
 		return result;
 	result = zip_check_identity(zip, &input->identity, error);
@@ -273,6 +318,16 @@ static int64_t report_until(const struct pdf_facts *facts)
 	                                      : facts->signature.signer.not_after_us;
 }
 
+static int check_report(struct run *run, const struct input *input, struct pdf_paths *paths,
+                        struct pdf_facts *ret_facts, struct error *error)
+{
+	BUF_AUTO struct buf file;
+	buf_init(&file, (size_t)PDF_SIZE_MAX);
+	int result = verify_load(input, &file, error);
+	return result ? result
+	              : pdf_check_along(buf_slice(&file), &run->roots, paths, ret_facts, error);
+}
+
 static int verify_report(struct run *run, struct input *input)
 {
 	struct error error = {0};
@@ -280,7 +335,7 @@ static int verify_report(struct run *run, struct input *input)
 	run->result->checked.reports++;
 	PDF_PATHS_AUTO struct pdf_paths paths;
 	pdf_paths_init(&paths);
-	int result = pdf_check_file(input->file, &run->roots, &paths, &facts, &error);
+	int result = check_report(run, input, &paths, &facts, &error);
 	if (result < 0)
 		return verify_add_error(run, input->path, "", result, &error);
 	if (facts.signature.has_timestamp)
@@ -290,8 +345,7 @@ static int verify_report(struct run *run, struct input *input)
 	if (facts.level_cause[0])
 		verify_add(run, VERIFY_WARNING, input->path, "signature",
 		           "what would validate it for long is not all inside: %s", facts.level_cause);
-	result =
-		verify_note_signature(run, input->path, "signature", &facts.signature, &paths.signature);
+	result = verify_note_signature(run, input, "signature", &facts.signature, &paths.signature);
 	if (!result && facts.has_document_timestamp)
 		result = verify_note_timestamp(run, &facts.document_timestamp, buf_slice(&paths.timestamp));
 	if (!result && !facts.has_document_timestamp)
@@ -462,11 +516,40 @@ static void conclude(struct run *run)
 	                       run->result->wrong == 0;
 }
 
-struct input verify_input(const char *path)
+/* Which files there were, for who judges by them. */
+static int list_files(struct run *run)
+{
+	static const enum verify_kind kinds[] = {
+		[INPUT_OTHER] = VERIFY_OTHER,   [INPUT_ARCHIVE] = VERIFY_ARCHIVE,
+		[INPUT_PART] = VERIFY_PART,     [INPUT_REPORT] = VERIFY_REPORT,
+		[INPUT_RECORD] = VERIFY_RECORD, [INPUT_BUNDLE] = VERIFY_CONTAINER,
+	};
+	struct verify_file **end = &run->result->files;
+	for (size_t i = 0; i < run->input_count; i++) {
+		const struct input *input = &run->inputs[i];
+		if (input->unread)
+			continue;
+		struct verify_file *file = arena_alloc(&run->result->arena, sizeof *file);
+		char *path = visible(&run->result->arena, input->path);
+		if (!file || !path)
+			return ERR_NO_MEMORY;
+		*file = (struct verify_file){.path = path,
+		                             .kind = kinds[input->kind],
+		                             .sha256 = input->sum.sha256,
+		                             .is_listed = input->kind == INPUT_PART && input->bound,
+		                             .is_signed = input->is_signed,
+		                             .signer = input->signer,
+		                             .signed_at_us = input->signed_at_us};
+		*end = file;
+		end = &file->next;
+	}
+	return OK;
+}
+
+struct input verify_input(const char *path, const char *file)
 {
 	return (struct input){.path = path,
-	                      .file = path,
-	                      .unpacked = -1,
+	                      .file = file,
 	                      .covered_since_us = TIME_NONE,
 	                      .issued_us = TIME_NONE,
 	                      .signed_at_us = TIME_NONE};
@@ -493,15 +576,16 @@ int verify_paths(const char *const *paths, size_t count, const struct trust_root
 	run.inputs = calloc(count, sizeof *run.inputs);
 	int status = run.inputs ? 0 : ERR_NO_MEMORY;
 	for (size_t i = 0; i < count && status == 0; i++)
-		run.inputs[i] = verify_input(paths[i]);
+		run.inputs[i] =
+			verify_input(options && options->names ? options->names[i] : paths[i], paths[i]);
 	if (status == 0)
 		status = check_all(&run);
+	if (status == 0)
+		status = list_files(&run);
 	if (status == 0)
 		conclude(&run);
 	verify_points_free(&run);
 	verify_receipts_free(&run);
-	for (size_t i = 0; run.inputs && i < run.input_count; i++)
-		descriptor_close(&run.inputs[i].unpacked);
 	free(run.inputs);
 	arena_free(&run.arena);
 	arena_free(&run.part_arena);

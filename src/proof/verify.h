@@ -81,6 +81,26 @@ struct verify_delay {
 	const char *path; /* of the archive, as given */
 };
 
+/* What was given, and what a container holds. */
+enum verify_kind {
+	VERIFY_OTHER, /* no file of this service by its looks: an evidence record may cover it */
+	VERIFY_ARCHIVE,
+	VERIFY_PART,
+	VERIFY_REPORT,
+	VERIFY_RECORD,
+	VERIFY_CONTAINER,
+};
+struct verify_file {
+	const char *path; /* as it is told; of a container's file behind the container's */
+	enum verify_kind kind;
+	struct sha256 sha256;
+	bool is_listed;       /* a part: an archive that was given, too, lists it */
+	bool is_signed;       /* an archive or a report with a valid signature */
+	struct sha256 signer; /* the SHA-256 of the certificate that it was made with */
+	int64_t signed_at_us; /* by its timestamp; TIME_NONE: it has none */
+	struct verify_file *next;
+};
+
 /* A valid evidence record. */
 struct verify_covered {
 	const char *path; /* as given */
@@ -110,6 +130,7 @@ struct verify_result {
 	struct verify_identities signers;     /* of archives and reports */
 	struct verify_identities authorities; /* of timestamps */
 	struct verify_level *first_level, *last_level;
+	struct verify_file *files; /* those that could be read, in the order given */
 	struct verify_delay longest_delay;
 	struct verify_record *records, *last_record;
 	const struct list_facts *list; /* the trusted list that was asked; NULL: none */
@@ -129,6 +150,8 @@ struct verify_options {
 	 * who may sign it (PEM). NULL: none. One that cannot be used is unchecked. */
 	const char *trusted_list;
 	struct slice trusted_list_roots;
+	/* How the paths are told, each in their place; NULL: as they are. */
+	const char *const *names;
 	/* With a time, as of when everything is judged: the certificate of each file's newest timestamp
 	 * must not have ended by then, unless an evidence record shows that the file existed before;
 	 * what was issued later could not be checked. Without: now, and a certificate that has ended is
@@ -159,12 +182,15 @@ int verify_exit_code(const struct verify_result *result);
  * {"as_of","authorities":[{"first_gen_time","issuer","issuer_name","last_gen_time","name",
  * "not_after","not_before","not_revoked","qualified","sha256","subject","timestamps"}],"checked":{…},
  * "could_not_check","evidence_records":[{"covers":[path],"exists_since","path","timestamps":[{
- * "algorithm","authority","chain","gen_time","number"}],"valid_until"}],"findings":[{"path","what",
- * "where"}],"longest_delay":{"gen_time","microseconds","path","received_at","sequence"}|null,
- * "signatures":[{"checkable_until","level","path"}],"signers":[…],"trusted","trusted_list":{
- * "issued_at","next_update","operator","signer","territory"}|null,"valid","warnings":[…]};
+ * "algorithm","authority","chain","gen_time","number"}],"valid_until"}],"files":[{"kind","listed",
+ * "path","sha256","signed_at","signer"}],"findings":[{"path","what","where"}],"longest_delay":{
+ * "gen_time","microseconds","path","received_at","sequence"}|null,"signatures":[{
+ * "checkable_until","level","path"}],"signers":[…],"trusted","trusted_list":{"issued_at",
+ * "next_update","operator","signer","territory"}|null,"valid","warnings":[…]};
  * `findings` holds what is wrong or could not be checked; "qualified" is {"provider","reason",
- * "service","standing"} or null. */
+ * "service","standing"} or null; "kind" is "archive", "container", "content_part",
+ * "evidence_record", "other" or "report"; "signed_at" and "signer" are null where there is no valid
+ * signature or no timestamp of it. */
 void verify_print(const struct verify_result *result, bool json, FILE *out);
 void verify_result_free(struct verify_result *result); /* NULL-safe */
 

@@ -19,24 +19,27 @@ enum input_kind {
 struct input {
 	const char *path; /* as it is told */
 	const char *file; /* where it is opened */
-	/* Of a file that was unpacked: the place of its container, from 1, and its descriptor. */
-	size_t container;          /* 0: it stands by itself */
-	int unpacked;              /* -1: it was not */
+	/* Of a file in a container, of which the sum is known: the container's place, from 1, and where
+	 * it begins in there. */
+	size_t container; /* 0: it stands by itself */
+	uint64_t offset;
 	bool is_containers_record; /* the evidence record that has to cover all the others */
 	enum input_kind kind;
 	struct zip_sum sum;
-	struct zip_identity identity; /* of the file that has this sum */
+	struct zip_identity identity; /* of the file that has this sum, or of its container */
 	bool unread;    /* it could not be read to its end: what was not met in it may be there */
 	bool bound;     /* a part: an archive among the inputs lists it; a report: names one of them */
 	bool described; /* the facts below could be read */
 	bool covered;   /* an evidence record among the inputs is of it */
 	int64_t covered_since_us; /* when a valid one shows that it existed; TIME_NONE: none does */
 	/* Of a valid signature of a report or an archive. */
-	int64_t issued_us; /* of its timestamp, or as the signer states; TIME_NONE: there is none */
-	int64_t until_us;  /* the end of the certificate that vouches last */
+	bool is_signed;
+	struct sha256 signer; /* the SHA-256 of the certificate */
+	int64_t signed_at_us; /* of the signature's timestamp; TIME_NONE: it has none */
+	int64_t issued_us;    /* of its timestamp, or as the signer states; TIME_NONE: there is none */
+	int64_t until_us;     /* the end of the certificate that vouches last */
 	/* Of an archive. */
 	struct archive_manifest manifest; /* without its lists */
-	int64_t signed_at_us;             /* of the signature's timestamp; TIME_NONE: it has none */
 	/* Of a part. */
 	struct part_head head;
 };
@@ -83,9 +86,9 @@ int verify_add_error(struct run *run, const char *path, const char *where, int s
 bool verify_stopped(const struct run *run);
 /* Negative: the check is to end. */
 int verify_progress(struct run *run, const char *path, uint64_t done, uint64_t total) MUST_CHECK;
-/* Notes who made a verified signature, with its timestamp, or a verified timestamp; and refuses a
- * signer who is not one of those asked for. 0 or ERR_NO_MEMORY. */
-int verify_note_signature(struct run *run, const char *path, const char *where,
+/* Notes who made a verified signature of an input, with its timestamp, or a verified timestamp; and
+ * refuses a signer who is not one of those asked for. 0 or ERR_NO_MEMORY. */
+int verify_note_signature(struct run *run, struct input *input, const char *where,
                           const struct cms_facts *facts, const struct cms_paths *paths) MUST_CHECK;
 /* `along`: its certificate's path, DER; size 0: not known. */
 int verify_note_timestamp(struct run *run, const struct timestamp_facts *facts, struct slice along)
@@ -223,6 +226,12 @@ int verify_note_unvalidated(struct run *run, const char *path, const char *where
                             const struct cms_facts *facts, const struct cms_paths *paths)
 	MUST_CHECK;
 
+/* Opens the file in which an input is: ERR_IO when it cannot be opened or is not the one that was
+ * opened first. */
+int verify_open_file(const struct input *input, int *ret_file, struct error *error) MUST_CHECK;
+/* Appends an input whole: ERR_IO when it is not what was digested; ERR_INVALID_EVIDENCE when it is
+ * larger than `out` may be. */
+int verify_load(const struct input *input, struct buf *out, struct error *error) MUST_CHECK;
 /* Opens an input again: ERR_IO when it is not the file that was digested. */
 int verify_open_zip(const struct input *input, struct zip_reader **ret_zip, struct error *error)
 	MUST_CHECK;
@@ -248,8 +257,8 @@ int verify_beside_end(struct run *run, int status) MUST_CHECK;
 
 /* ---- containers (verify_bundle.c) ---- */
 
-/* One of which nothing is known yet. */
-struct input verify_input(const char *path);
+/* One of which nothing is known yet; `path` is how it is told. */
+struct input verify_input(const char *path, const char *file);
 /* Checks the container at that place and appends its files to the inputs, which may move. 0, or
  * ERR_NO_MEMORY, or ERR_IO, recorded. */
 int verify_bundle(struct run *run, size_t place) MUST_CHECK;

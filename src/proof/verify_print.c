@@ -6,6 +6,27 @@
 
 #define TEXT_MAX ((size_t)64 << 20)
 
+static void print_files(const struct verify_result *result, struct json_writer *writer)
+{
+	static const char *const kinds[] = {"other",  "archive",         "content_part",
+	                                    "report", "evidence_record", "container"};
+	json_begin_array(writer, "files");
+	for (const struct verify_file *at = result->files; at; at = at->next) {
+		json_begin_object(writer, NULL);
+		json_text(writer, "kind", kinds[at->kind]);
+		json_boolean(writer, "listed", at->is_listed);
+		json_text(writer, "path", at->path);
+		json_hex(writer, "sha256", at->sha256.bytes, SHA256_SIZE);
+		json_time(writer, "signed_at", at->signed_at_us);
+		if (at->is_signed)
+			json_hex(writer, "signer", at->signer.bytes, SHA256_SIZE);
+		else
+			json_null(writer, "signer");
+		json_end_object(writer);
+	}
+	json_end_array(writer);
+}
+
 static void print_findings(const struct verify_result *result, struct json_writer *writer,
                            const char *name, bool warnings)
 {
@@ -160,6 +181,7 @@ static void print_json(const struct verify_result *result, FILE *out)
 	json_end_object(&writer);
 	json_boolean(&writer, "could_not_check", verify_exit_code(result) == 2);
 	print_records(result, &writer);
+	print_files(result, &writer);
 	print_findings(result, &writer, "findings", false);
 	print_delay(&result->longest_delay, &writer);
 	print_levels(result, &writer);

@@ -88,14 +88,17 @@ void verify_note_not_revoked(struct run *run, const struct certificate_facts *au
 		item->not_revoked++;
 }
 
-int verify_note_signature(struct run *run, const char *path, const char *where,
+int verify_note_signature(struct run *run, struct input *input, const char *where,
                           const struct cms_facts *facts, const struct cms_paths *paths)
 {
 	bool pinned = is_pinned(run->options, &facts->signer);
 	run->signatures++;
 	run->unknown_signer |= !facts->trusted && !pinned;
+	input->is_signed = true;
+	input->signer = facts->signer.sha256;
+	input->signed_at_us = facts->has_timestamp ? facts->timestamp.gen_time_us : TIME_NONE;
 	if (run->options && run->options->signer_count > 0 && !pinned)
-		verify_add(run, VERIFY_WRONG, path, where,
+		verify_add(run, VERIFY_WRONG, input->path, where,
 		           "it was signed by %s, who is none of the signers asked for", facts->signer.name);
 	struct verify_identity *item;
 	int result = note(run, &run->result->signers, &facts->signer, buf_slice(&paths->signer), &item);

@@ -5,6 +5,7 @@
 #include "service/issue_work.h"
 #include "service/signers.h"
 #include "service/timestamp_roots.h"
+#include "store/signers.h"
 
 #define ROOTS_MAX ((size_t)4 << 20)
 
@@ -37,6 +38,22 @@ static struct slice roots_of(const struct buf *pem)
 	return pem->size > 0 ? buf_slice(pem) : slice_make(NULL, 0);
 }
 
+/* A key may have been ended, or replaced, since it signed: the timestamp of its signature may then
+ * be later than its end, and nobody could tell it from a thief's. */
+static int check_in_force(const struct question *question, const struct verify_result *found,
+                          struct error *error)
+{
+	struct sha256 in_force;
+	bool any = false;
+	int result = store_get_signer(question->work->service->store, &in_force, &any, error);
+	for (const struct verify_identity *at = found->signers.first; at && !result; at = at->next)
+		if (!any || !sha256_equal(&at->certificate.sha256, &in_force))
+			result =
+				error_cause(error, ERR_UNAVAILABLE,
+			                "the key that signed it is not in force any more: it is made again");
+	return result;
+}
+
 static int verify(const struct question *question, bool by_authorities, struct error *error)
 {
 	struct trust_roots roots = {.signers = roots_of(&question->signers)};
@@ -50,6 +67,8 @@ static int verify(const struct question *question, bool by_authorities, struct e
 		return result;
 	if (verify_exit_code(&found) != 0)
 		result = not_valid(&found, error);
+	else
+		result = check_in_force(question, &found, error);
 	verify_result_free(&found);
 	return result;
 }
