@@ -61,7 +61,7 @@ static int check_live(const struct pass *pass, const struct ledger_request *requ
 	const struct ledger_account *account = pass->account;
 	const struct ledger_clock *clock = pass->clock;
 	/* What was received at a time that has not come yet cannot be sealed, nor what follows it. */
-	if (clock->ahead_us > clock->bound_us ||
+	if (ledger_clock_is_refused(clock) ||
 	    ledger_clock_lag_us(request->chain->last_received_at_us, clock->now_us) > clock->bound_us)
 		return ERR_CLOCK;
 	for (size_t i = 0; i < account->limit_count; i++) {

@@ -171,12 +171,19 @@ struct ledger_result {
 
 /* The clock that a batch is received by. Live events are added only while it is at most `bound_us`
  * ahead of the clock that it is compared with: then no clock that shows the right time is ever
- * further than that behind the chain's last received_at. */
+ * further than that behind the chain's last received_at. None are added either before it was
+ * compared with a timestamp since the start, nor while it was found to differ then. */
 struct ledger_clock {
 	int64_t now_us;
 	int64_t ahead_us; /* of what it is compared with, at least; 0: it is not */
 	int64_t bound_us;
+	int64_t refused_for_us; /* 0: that comparison is made; else about how long it may take */
 };
+/* Whether no live event may be received by it, on whatever chain. */
+static inline bool ledger_clock_is_refused(const struct ledger_clock *clock)
+{
+	return clock->refused_for_us > 0 || clock->ahead_us > clock->bound_us;
+}
 /* How far a chain's last received_at lies ahead of the clock; 0: it does not. */
 static inline int64_t ledger_clock_lag_us(int64_t last_received_at_us, int64_t now_us)
 {

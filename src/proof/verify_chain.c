@@ -88,6 +88,12 @@ static void tell_times(struct chain *chain)
 		           "%" PRIu64 " of %" PRIu64 " segments were sealed while the service's clock was "
 		           "not known to be synchronized: received_at rests on it",
 		           chain->unsynchronized_segments, chain->segments);
+	if (chain->uncompared_segments > 0)
+		verify_add(chain->run, VERIFY_WARNING, path, "",
+		           "%" PRIu64 " of %" PRIu64 " segments have events that may have been received "
+		           "before the service's clock was compared with a timestamp: received_at rests on "
+		           "that clock alone",
+		           chain->uncompared_segments, chain->segments);
 	chain_tell_pairs(chain);
 	chain_tell_ended(chain);
 	if (!delay->sequence)

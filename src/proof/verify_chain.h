@@ -76,7 +76,7 @@ struct chain {
 	int64_t segment_sequence;       /* and its sequence */
 	struct verify_delay delay;      /* the longest */
 	int64_t delay_before_us;        /* the timestamp before that one; TIME_NONE: unknown */
-	uint64_t segments, unsynchronized_segments;
+	uint64_t segments, unsynchronized_segments, uncompared_segments;
 	bool *config_used;
 	uint64_t without_part; /* events of content that no part holds */
 

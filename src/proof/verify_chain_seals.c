@@ -315,6 +315,7 @@ static int check_segment(struct chain *chain, const struct archive_segment *segm
 	check_seal(chain, seal);
 	chain->segments++;
 	chain->unsynchronized_segments += !seal->clock.synchronized;
+	chain->uncompared_segments += strcmp(seal->clock.source, SEAL_CLOCK_NOT_COMPARED) == 0;
 	chain->segment_received_at_us = TIME_NONE;
 	int result = collect(chain, seal);
 	if (result <= 0)

@@ -69,6 +69,10 @@ static void find_in_clock(const struct service *service, struct readiness *ret)
 		find(ret, CONCERN_CLOCK, true, "", "%s", error.cause);
 	else if (!clock_state_read().synchronized)
 		find(ret, CONCERN_CLOCK, false, "", "the system clock is not synchronized; seals say so");
+	if (atomic_load(&service->comparison.state) == CLOCK_NOT_COMPARED)
+		find(ret, CONCERN_CLOCK, false, "timestamp",
+		     "no timestamp authority has answered since the start: the clock was compared with no "
+		     "timestamp; seals say so");
 }
 
 static void find_quiet(struct service *service, struct readiness *ret)

@@ -35,11 +35,26 @@ struct clock_watch {
 	atomic_int_fast64_t told_behind_us; /* a chain, clock_boot_us; 0: never */
 };
 
+/* How far the comparison of the clock has come that a start begins (clock_start.h). */
+enum clock_comparison_state {
+	CLOCK_COMPARED, /* it agrees, or there is nothing to compare it with */
+	CLOCK_COMPARING,
+	CLOCK_DIFFERS,
+	CLOCK_NOT_COMPARED, /* no authority has answered */
+};
+struct clock_comparison {
+	atomic_int state;              /* enum clock_comparison_state */
+	atomic_bool asked;             /* all authorities, since the start */
+	atomic_int_fast64_t begun_us;  /* clock_boot_us */
+	atomic_int_fast64_t latest_us; /* that registrations were given without it */
+};
+
 /* Whose work there is. */
 enum wake {
 	WAKE_SEALER, /* a certification waits for a seal */
 	WAKE_ISSUER,
 	WAKE_TOPUP, /* a payment is to be tried */
+	WAKE_CLOCK, /* it is to be compared */
 };
 typedef void service_wake_function(void *context, enum wake which);
 
@@ -79,6 +94,7 @@ struct service {
 	atomic_int_fast64_t woken_us;       /* 0: never (store/quiet.h) */
 	atomic_int_fast64_t copied_us;      /* with it */
 	struct clock_watch clock_watch;
+	struct clock_comparison comparison;
 	atomic_bool lacks_space;   /* a batch failed for want of it, and none was written since */
 	struct watch *watch;       /* watch.h */
 	bool development;          /* `constancia dev`: development keys are what is wanted */
@@ -297,7 +313,7 @@ int service_check_file(struct service *service, int file, const struct sha256 *d
 /* ---- the clock (clock.c) ---- */
 /* Why live registrations are refused at this node now, wherever their chains stand. ERR_CLOCK: the
  * clock is ahead by more than seal.clock_bound, or not synchronized where seal.strict_clock asks
- * for that. */
+ * for that; or it was not compared since the start, or found to differ then (clock_start.h). */
 int service_clock_ready(const struct service *service, struct error *error) MUST_CHECK;
 /* Tells the log when the clock comes to be ahead, and when no longer; true while it is. */
 bool service_watch_clock(struct service *service);

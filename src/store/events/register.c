@@ -41,7 +41,10 @@ static int clock_wait_seconds(const struct batch *batch, const struct ledger_cha
 	int64_t off_us = ledger_clock_lag_us(chain->last_received_at_us, batch->clock.now_us);
 	if (off_us < batch->clock.ahead_us)
 		off_us = batch->clock.ahead_us;
-	int64_t seconds = (off_us - batch->clock.bound_us) / US_PER_SECOND + 1;
+	int64_t wait_us = off_us - batch->clock.bound_us;
+	if (wait_us < batch->clock.refused_for_us)
+		wait_us = batch->clock.refused_for_us;
+	int64_t seconds = wait_us / US_PER_SECOND + 1;
 	return seconds < CLOCK_WAIT_MAX_SECONDS ? (int)seconds : CLOCK_WAIT_MAX_SECONDS;
 }
 

@@ -72,10 +72,9 @@ static struct ledger_request request_make(struct world *world, int chain, const 
 	return request_of(world, chain, declare(world, ref));
 }
 
-static void run_by(struct world *world, struct ledger_request *requests, size_t count,
-                   int64_t now_us, int64_t ahead_us)
+static void run_clock(struct world *world, struct ledger_request *requests, size_t count,
+                      struct ledger_clock clock)
 {
-	struct ledger_clock clock = {now_us, ahead_us, CLOCK_BOUND};
 	struct ledger_request *list[64];
 	assert_true(count <= 64);
 	for (size_t i = 0; i < count; i++)
@@ -86,6 +85,14 @@ static void run_by(struct world *world, struct ledger_request *requests, size_t 
 	}
 	assert_int_equal(
 		ledger_register(&world->account, list, count, &clock, &world->arena, &world->result), OK);
+}
+
+static void run_by(struct world *world, struct ledger_request *requests, size_t count,
+                   int64_t now_us, int64_t ahead_us)
+{
+	run_clock(
+		world, requests, count,
+		(struct ledger_clock){.now_us = now_us, .ahead_us = ahead_us, .bound_us = CLOCK_BOUND});
 }
 
 static void run_at(struct world *world, struct ledger_request *requests, size_t count,
@@ -189,6 +196,33 @@ static void a_clock_that_is_ahead_is_refused(void **state)
 	assert_int_equal(world.chains[0].last_sequence, 1);
 	assert_int_equal(world.chains[0].last_received_at_us, NOON);
 	assert_int_equal(world.account.balance, 9);
+	world_end(&world);
+}
+
+/* On each live chain, as long as it was not compared; in test mode it is no matter. */
+static void a_clock_that_was_not_compared_is_refused(void **state)
+{
+	struct world world;
+	world_begin(&world, 10, 5);
+	const struct ledger_clock refused = {
+		.now_us = NOON, .bound_us = CLOCK_BOUND, .refused_for_us = 1};
+	struct ledger_request first[] = {request_make(&world, 0, "a"), request_make(&world, 1, "a"),
+	                                 request_make(&world, 2, "a")};
+	run_clock(&world, first, 3, refused);
+	assert_int_equal(first[0].result, ERR_CLOCK);
+	assert_int_equal(first[1].result, ERR_CLOCK);
+	assert_int_equal(first[2].result, OK);
+	assert_int_equal(world.account.balance, 10);
+	assert_int_equal(world.chains[0].last_sequence, 0);
+	struct ledger_request again = request_make(&world, 0, "b");
+	again.known.sequence = 1;
+	memset(again.known.hash, 7, SHA256_SIZE);
+	again.known.occurred_at_us = TIME_NONE;
+	run_clock(&world, &again, 1, refused);
+	assert_true(again.replayed);
+	struct ledger_request then = request_make(&world, 0, "c");
+	run_at(&world, &then, 1, NOON);
+	assert_int_equal(then.result, OK);
 	world_end(&world);
 }
 
@@ -627,6 +661,7 @@ int main(void)
 		cmocka_unit_test(time_never_goes_back),
 		cmocka_unit_test(a_clock_too_far_back_is_refused),
 		cmocka_unit_test(a_clock_that_is_ahead_is_refused),
+		cmocka_unit_test(a_clock_that_was_not_compared_is_refused),
 		cmocka_unit_test(same_ref_replays_or_conflicts),
 		cmocka_unit_test(replay_ignores_limits),
 		cmocka_unit_test(credits_run_out),

@@ -68,6 +68,7 @@ enum fixture_fault {
 	FAULT_FROM_EARLY, /* by time, and the event before the range belongs into it */
 	FAULT_OLD,        /* the chain began 30 days ago, sealed now */
 	FAULT_UNSYNCHRONIZED,
+	FAULT_NOT_COMPARED,
 	FAULT_ISSUED_EARLY, /* by three hours */
 	FAULT_ISSUED_LATE,  /* by 1,000 s */
 	FAULT_FORK,         /* event 3 is another one */

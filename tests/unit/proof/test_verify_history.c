@@ -100,6 +100,7 @@ static void stated_times_are_compared_with_proven_ones(void **state)
 		{FAULT_OLD, 0, "", "says it was received at 20"},
 		{FAULT_OLD, 0, "", "30 days later"},
 		{FAULT_UNSYNCHRONIZED, 0, "", "2 of 2 segments were sealed while the service's clock"},
+		{FAULT_NOT_COMPARED, 0, "", "2 of 2 segments have events that may have been"},
 		{FAULT_ISSUED_EARLY, 1, "sequence 2 member received_at",
 	     "later than the manifest's issued_at"},
 		{FAULT_ISSUED_EARLY, 1, "rounds/rounds-000001.ndjson.gz line 1",

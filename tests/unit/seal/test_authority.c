@@ -427,6 +427,43 @@ static void test_whose_time(void **state)
 	authorities_free(authorities);
 }
 
+static int64_t off_s(struct authorities *authorities)
+{
+	int64_t off_us;
+	assert_true(authorities_compare_clock(authorities, &off_us));
+	return off_us / US_PER_SECOND;
+}
+
+/* Either way, by the one that our clock agrees with best; whatever it was set to since. */
+static void test_comparison(void **state)
+{
+	struct authorities *authorities = create(2);
+	int64_t off_us;
+	set_mode(&first, "error");
+	assert_true(authorities_ask_time_of(authorities, 0));
+	assert_false(authorities_compare_clock(authorities, &off_us));
+	assert_false(authorities_ask_time_of(authorities, 2));
+	set_mode(&first, "good");
+	set_wall(1000);
+	assert_true(authorities_ask_time_of(authorities, 0));
+	assert_in_range(off_s(authorities), 900, 1000);
+	set_wall(-1000);
+	assert_in_range(-off_s(authorities), 900, 1000);
+	set_wall(0);
+	assert_int_equal(off_s(authorities), 0);
+	set_wall(-1000);
+	assert_true(authorities_ask_time_of(authorities, 0));
+	assert_in_range(-off_s(authorities), 900, 1000);
+	set_mode(&second, "ahead:5000");
+	assert_true(authorities_ask_time_of(authorities, 1));
+	assert_in_range(-off_s(authorities), 900, 1000);
+	set_wall(5000);
+	assert_in_range(off_s(authorities) + 100, 0, 100);
+	set_wall(0);
+	assert_int_equal(off_s(authorities), 0);
+	authorities_free(authorities);
+}
+
 static const char *given_for(struct authorities *authorities, enum digest_algorithm algorithm,
                              struct authority_result *result)
 {
@@ -590,6 +627,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_too_early),
 		cmocka_unit_test(test_time_since),
 		cmocka_unit_test(test_whose_time),
+		cmocka_unit_test(test_comparison),
 		cmocka_unit_test(test_none),
 		cmocka_unit_test(test_guarded),
 		cmocka_unit_test(test_embedded),

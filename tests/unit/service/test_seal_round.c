@@ -16,6 +16,7 @@
 #include "service/seal_round.h"
 #include "service/stored_segment.h"
 #include "store/internal.h"
+#include "store/uncompared.h"
 
 #define CHANNELS 7
 #define STEPS 160
@@ -104,6 +105,13 @@ static void close_staged(void)
 	struct sealing sealing = new_sealer();
 	assert_int_equal(seal_close(&sealing, &error), OK);
 	sealing_free(&sealing);
+}
+
+static void seal_all(void)
+{
+	while (stage_one() > 0)
+		;
+	close_staged();
 }
 
 static struct staged_round staged_now(void)
@@ -367,6 +375,87 @@ static void what_no_authority_will_date_is_taken_back(void **state)
 	expect_unbroken(0);
 }
 
+static void register_at(size_t i, int64_t now_us)
+{
+	channels[i].references = office.sample.references;
+	channels[i].now_us = now_us - 1000; /* which it moves on */
+	sample_register(&channels[i], MODE_LIVE, 1);
+	office.sample.references = channels[i].references;
+	registered[i]++;
+}
+
+static void expect_clock_source(size_t i, int64_t number, const char *source)
+{
+	ARENA_AUTO struct arena arena;
+	arena_init(&arena, 4 << 20);
+	struct segment_record segment;
+	struct seal_document document;
+	assert_int_equal(store_get_segment(office.service.store, channels[i].account,
+	                                   channels[i].live_chain, number, &arena, &segment, &error),
+	                 OK);
+	assert_int_equal(stored_segment_document(&segment, &arena, &document, &error), OK);
+	assert_string_equal(document.clock.source, source);
+	expect_unbroken(i);
+}
+
+/* Of each segment that may have such events, and of no other; not longer than any is pending. */
+static void seals_tell_of_a_clock_that_was_not_compared(void **state)
+{
+	struct store *store = office.service.store;
+	struct uncompared uncompared;
+	int64_t begin_us = clock_now_us() - 10 * US_PER_SECOND;
+	int64_t until_us = begin_us + US_PER_SECOND;
+	register_at(0, begin_us);
+	seal_all();
+	assert_int_equal(store_begin_uncompared(store, &error), OK);
+	register_at(0, begin_us);
+	register_at(1, begin_us);
+	seal_all();
+	expect_clock_source(0, 1, "ntp_adjtime");
+	expect_clock_source(0, 2, SEAL_CLOCK_NOT_COMPARED);
+	expect_clock_source(1, 1, SEAL_CLOCK_NOT_COMPARED);
+
+	register_at(0, begin_us + 1);
+	register_at(1, until_us);
+	register_at(1, until_us + US_PER_SECOND);
+	register_at(2, until_us + US_PER_SECOND);
+	assert_int_equal(store_end_uncompared(store, until_us, &error), OK);
+	seal_all();
+	expect_clock_source(0, 3, SEAL_CLOCK_NOT_COMPARED);
+	expect_clock_source(1, 2, SEAL_CLOCK_NOT_COMPARED);
+	expect_clock_source(2, 1, "ntp_adjtime");
+
+	register_at(0, until_us + US_PER_SECOND);
+	assert_int_equal(store_get_uncompared(store, &uncompared, &error), OK);
+	assert_true(uncompared.is && !uncompared.goes_on && uncompared.until_us == until_us);
+	seal_all();
+	expect_clock_source(0, 4, "ntp_adjtime");
+	assert_int_equal(store_get_uncompared(store, &uncompared, &error), OK);
+	assert_false(uncompared.is);
+}
+
+static void a_time_without_comparison_begins_and_ends(void **state)
+{
+	struct store *store = office.service.store;
+	struct uncompared found;
+	assert_int_equal(store_end_uncompared(store, 5, &error), OK);
+	assert_int_equal(store_get_uncompared(store, &found, &error), OK);
+	assert_false(found.is || found.goes_on);
+	for (int64_t until_us = 7; until_us < 9; until_us++) {
+		for (int i = 0; i < 2; i++) {
+			assert_int_equal(store_begin_uncompared(store, &error), OK);
+			assert_int_equal(store_get_uncompared(store, &found, &error), OK);
+			assert_true(found.is && found.goes_on);
+		}
+		assert_int_equal(store_forget_uncompared(store, until_us - 1, &error), OK);
+		assert_int_equal(store_end_uncompared(store, until_us, &error), OK);
+		assert_int_equal(store_end_uncompared(store, 20, &error), OK);
+		assert_int_equal(store_forget_uncompared(store, 20, &error), OK);
+		assert_int_equal(store_get_uncompared(store, &found, &error), OK);
+		assert_true(found.is && !found.goes_on && found.until_us == until_us);
+	}
+}
+
 static void change(const char *sql)
 {
 	struct db_connection *writer = db_take_writer(office.service.store->db);
@@ -567,6 +656,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_segments_whole_number_is_in_its_identifier, set_up,
 	                                    tear_down),
 		cmocka_unit_test_setup_teardown(what_no_authority_will_date_is_taken_back, set_up,
+	                                    tear_down),
+		cmocka_unit_test_setup_teardown(seals_tell_of_a_clock_that_was_not_compared, set_up,
+	                                    tear_down),
+		cmocka_unit_test_setup_teardown(a_time_without_comparison_begins_and_ends, set_up,
 	                                    tear_down),
 		cmocka_unit_test_setup_teardown(a_damaged_block_does_not_stop_sealing, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_lost_block_does_not_stop_sealing, set_up, tear_down),
