@@ -63,10 +63,9 @@ void verify_add(struct run *run, enum verify_severity severity, const char *path
                 const char *format, ...)
 {
 	struct verify_result *result = run->result;
-	uint64_t *counter = severity == VERIFY_WRONG       ? &result->wrong
-	                    : severity == VERIFY_UNCHECKED ? &result->unchecked
-	                                                   : &result->warnings;
-	++*counter;
+	uint64_t *const counters[] = {&result->warnings, &result->unestablished, &result->unchecked,
+	                              &result->wrong};
+	++*counters[severity];
 	if (result->kept >= VERIFY_FINDINGS_MAX)
 		return;
 	char text[FINDING_MAX];
@@ -449,17 +448,7 @@ static void conclude(struct run *run)
 	if (run->non_qualified)
 		verify_add(run, VERIFY_WARNING, "", "",
 		           "timestamps come from an authority that is not qualified");
-	if (run->unknown_signer)
-		verify_add(run, VERIFY_WARNING, "", "",
-		           "who signed was not established: no trusted roots were given for signers "
-		           "(--trust, --trust-signer); integrity was checked against the certificates "
-		           "inside");
-	else if (run->unknown_authority)
-		verify_add(run, VERIFY_WARNING, "", "",
-		           "who gave the time was not established: no trusted roots were given for "
-		           "timestamp authorities (--trust, --trust-timestamps)");
-	run->result->trusted = run->signatures > 0 && !run->unknown_signer && !run->unknown_authority &&
-	                       run->result->wrong == 0;
+	verify_trust_conclude(run);
 }
 
 struct input verify_input(const char *path)
@@ -479,12 +468,13 @@ int verify_paths(const char *const *paths, size_t count, const struct trust_root
 	if (count == 0 || count > VERIFY_PATHS_MAX)
 		return error_cause(error, ERR_USAGE, "1 to %d files can be checked at once",
 		                   VERIFY_PATHS_MAX);
-	struct verify_result result = {0};
+	struct verify_result result = {.signers_trusted = true, .authorities_trusted = true};
 	struct run run = {
 		.result = &result, .options = options, .input_count = count, .progress_total = 1};
 	result.at_us = options && options->has_time ? options->at_us : clock_now_us();
 	if (roots)
 		run.roots = *roots;
+	run.roots.tolerant = true;
 	run.roots.has_time = true;
 	run.roots.at_us = result.at_us;
 	arena_init(&result.arena, RESULT_ARENA_MAX);
@@ -511,11 +501,6 @@ int verify_paths(const char *const *paths, size_t count, const struct trust_root
 	}
 	*ret_result = result;
 	return 0;
-}
-
-int verify_exit_code(const struct verify_result *result)
-{
-	return result->wrong > 0 ? 1 : result->unchecked > 0 ? 2 : 0;
 }
 
 void verify_result_free(struct verify_result *result)

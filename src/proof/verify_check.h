@@ -60,12 +60,11 @@ struct run {
 	struct beside *beside;                  /* checks the parts meanwhile; NULL: nobody does */
 	struct arena part_arena;                /* what inputs point to that it has checked */
 	bool development, non_qualified;        /* such timestamps were seen */
-	bool unknown_signer, unknown_authority; /* some led to no root */
 	uint64_t vague_timestamps;              /* without an accuracy */
 	uint64_t coarse_timestamps;             /* beyond VERIFY_ACCURACY_MAX_US */
 	uint64_t later_timestamps;              /* given after what everything is judged as of */
 	int64_t coarsest_us;
-	uint64_t signatures;
+	uint64_t signatures; /* of archives and reports; timestamps are none */
 };
 
 /* Records a finding. `where` may be "". */
@@ -90,6 +89,9 @@ int verify_note_signature(struct run *run, const char *path, const char *where,
 /* `along`: its certificate's path, DER; size 0: not known. */
 int verify_note_timestamp(struct run *run, const struct timestamp_facts *facts, struct slice along)
 	MUST_CHECK;
+
+/* After all inputs: who signed and who gave the time, and whether that is established. */
+void verify_trust_conclude(struct run *run);
 
 /* Its authority is one of them: what is there shows that no certificate above it was revoked. */
 void verify_note_not_revoked(struct run *run, const struct certificate_facts *authority);

@@ -262,6 +262,7 @@ class FileVerification:
     warnings: List[Dict[str, Any]]
     signers: List[Dict[str, Any]]
     authorities: List[Dict[str, Any]]
+    verdict: Optional[Dict[str, str]] = None
 
 
 @dataclass(frozen=True)

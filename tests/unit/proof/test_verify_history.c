@@ -156,7 +156,14 @@ static void the_longest_delay_is_reported(void **state)
 struct clock_authority {
 	struct forger_holder root, holder;
 	struct forger_authority authority;
+	struct buf pem; /* its root beside the others; outlives its time */
 };
+
+static struct trust_roots own_roots(const struct clock_authority *own)
+{
+	return (struct trust_roots){.signers = fixture.roots.signers,
+	                            .timestamps = buf_slice(&own->pem)};
+}
 
 static void begin_own_time(struct clock_authority *own, int64_t offset_us)
 {
@@ -168,6 +175,9 @@ static void begin_own_time(struct clock_authority *own, int64_t offset_us)
 	forger_issue(&plans[1], &own->root, &own->holder);
 	own->authority = (struct forger_authority){
 		.holder = &own->holder, .offset_us = offset_us, .accuracy_seconds = 1};
+	buf_init(&own->pem, 65536);
+	buf_add_slice(&own->pem, fixture.roots.timestamps);
+	forger_root(&own->root, &own->pem);
 	fixture_forget(&fixture);
 	fixture.stamp = forger_stamp;
 	fixture.stamp_context = &own->authority;
@@ -192,11 +202,13 @@ static void coarse_timestamps_are_told(void **state)
 	make(&plan, &made);
 	end_own_time(&own);
 	const char *path = made.path;
-	fixture_verify(&path, 1, NULL, &result);
+	struct trust_roots roots = own_roots(&own);
+	fixture_verify(&path, 1, &roots, &result);
 	assert_int_equal(verify_exit_code(&result), 0);
 	expect_finding(&result, VERIFY_WARNING, "", "3 timestamps are coarse");
 	expect_finding(&result, VERIFY_WARNING, "", "of up to 60 s only");
 	verify_result_free(&result);
+	buf_free(&own.pem);
 }
 
 static void an_archive_signed_long_after_it_was_issued_is_told(void **state)
@@ -216,10 +228,12 @@ static void an_archive_signed_long_after_it_was_issued_is_told(void **state)
 	fixture.base_us += past_us;
 	end_own_time(&own);
 	const char *path = made.path;
-	fixture_verify(&path, 1, NULL, &result);
+	struct trust_roots roots = own_roots(&own);
+	fixture_verify(&path, 1, &roots, &result);
 	assert_int_equal(verify_exit_code(&result), 0);
 	expect_finding(&result, VERIFY_WARNING, "META-INF/signature001.p7s", "3 hours later");
 	verify_result_free(&result);
+	buf_free(&own.pem);
 }
 
 /* Which round the segment before was in, the archive does not show. */
@@ -233,10 +247,12 @@ static void a_timestamp_before_a_range_by_time_proves_nothing_of_its_begin(void 
 	make(&plan, &made);
 	end_own_time(&own);
 	const char *path = made.path;
-	fixture_verify(&path, 1, NULL, &result);
+	struct trust_roots roots = own_roots(&own);
+	fixture_verify(&path, 1, &roots, &result);
 	assert_int_equal(verify_exit_code(&result), 0);
 	expect_finding(&result, VERIFY_WARNING, "", "before its first and after its last one");
 	verify_result_free(&result);
+	buf_free(&own.pem);
 }
 
 static void an_event_is_of_its_configurations_modality(void **state)
