@@ -327,25 +327,6 @@ static void judge_part(struct run *run, const struct input *part)
 	           part->head.certification_id);
 }
 
-/* A file that can only be here for a record to cover it, judged after all records were read. */
-static void judge_other(struct run *run, const struct input *input)
-{
-	bool record_given = false, record_unread = false;
-	for (size_t i = 0; i < run->input_count; i++) {
-		record_given |= run->inputs[i].kind == INPUT_RECORD;
-		record_unread |= run->inputs[i].kind == INPUT_RECORD && run->inputs[i].unread;
-	}
-	if (input->covered || input->unread)
-		return;
-	if (record_given && !record_unread)
-		verify_add(run, VERIFY_WRONG, input->path, "",
-		           "no evidence record that was given covers it");
-	else
-		verify_add(run, VERIFY_UNCHECKED, input->path, "",
-		           "this is neither an evidence archive, nor a content part, nor a report, and no "
-		           "evidence record could be read that might cover it");
-}
-
 int verify_read_roots(const char *path, struct buf *out, struct error *error)
 {
 	struct stat facts;
@@ -402,6 +383,8 @@ static int check_all(struct run *run)
 	}
 	verify_sums_end(run);
 	if (!result)
+		result = verify_existence_plan(run);
+	if (!result)
 		result = verify_points_plan(run);
 	if (!result)
 		beside = verify_beside_begin(run);
@@ -414,8 +397,8 @@ static int check_all(struct run *run)
 	for (size_t i = 0; i < run->input_count && !result; i++)
 		if (run->inputs[i].kind == INPUT_PART)
 			judge_part(run, &run->inputs[i]);
-		else if (run->inputs[i].kind == INPUT_OTHER)
-			judge_other(run, &run->inputs[i]);
+	if (!result)
+		result = verify_existence_conclude(run);
 	if (!result)
 		verify_points_conclude(run);
 	if (!result)
@@ -492,6 +475,7 @@ int verify_paths(const char *const *paths, size_t count, const struct trust_root
 	verify_receipts_free(&run);
 	for (size_t i = 0; run.inputs && i < run.input_count; i++)
 		descriptor_close(&run.inputs[i].unpacked);
+	free(run.others);
 	free(run.inputs);
 	arena_free(&run.arena);
 	arena_free(&run.part_arena);

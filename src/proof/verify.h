@@ -3,8 +3,9 @@
  *
  * It needs no service and writes nothing. Files are recognized by content. Given together, an
  * archive binds its content parts (by SHA-256) and reports (by the SHA-256 and the verification
- * code they name), and an evidence record (RFC 4998) covers whichever of the other files it is of;
- * a file of no other kind is valid when a record covers it. Memory does not grow with the number of
+ * code they name), and an evidence record (RFC 4998) covers whichever of the other files it is of.
+ * That a record covers a file of no other kind shows that this existed; whose it is shows only
+ * where it is an event that an archive holds, to the byte. Memory does not grow with the number of
  * events. Every limit of the format is enforced, so a hostile file is refused and not followed. The
  * calls of `progress` come from the caller's thread. */
 #ifndef PROOF_VERIFY_H
@@ -47,6 +48,7 @@ enum verify_verdict {
 	VERIFY_NOT_VALID,
 	VERIFY_SIGNER_OPEN,    /* intact, but the signer leads to no root that was given */
 	VERIFY_AUTHORITY_OPEN, /* the signer does, but not who gave the times */
+	VERIFY_EXISTENCE_ONLY, /* nothing is signed of a file that an evidence record covers */
 	VERIFY_NOT_CHECKED,
 };
 
@@ -126,6 +128,13 @@ struct verify_result {
 	struct verify_level *first_level, *last_level;
 	struct verify_delay longest_delay;
 	struct verify_record *records, *last_record;
+	/* Of the files that nothing but an evidence record vouches for: how many, and the first. */
+	uint64_t existence_only;
+	struct verify_existence {
+		const char *path; /* as given */
+		int64_t since_us;
+		bool is_event; /* an event record, by its form */
+	} existence;
 	const struct list_facts *list; /* the trusted list that was asked; NULL: none */
 	struct verify_counts checked;
 };

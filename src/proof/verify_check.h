@@ -30,6 +30,7 @@ struct input {
 	bool bound;     /* a part: an archive among the inputs lists it; a report: names one of them */
 	bool described; /* the facts below could be read */
 	bool covered;   /* an evidence record among the inputs is of it */
+	bool recorded;  /* of no kind: it is an event that an archive among the inputs holds */
 	int64_t covered_since_us; /* when a valid one shows that it existed; TIME_NONE: none does */
 	/* Of a valid signature of a report or an archive. */
 	int64_t issued_us; /* of its timestamp, or as the signer states; TIME_NONE: there is none */
@@ -56,13 +57,15 @@ struct run {
 	struct arena receipt_arena;
 	int64_t next_progress_us;
 	uint64_t progress_done, progress_total; /* as they were told last */
-	struct sums *sums;                      /* digests the inputs meanwhile; NULL: nobody does */
-	struct beside *beside;                  /* checks the parts meanwhile; NULL: nobody does */
-	struct arena part_arena;                /* what inputs point to that it has checked */
-	bool development, non_qualified;        /* such timestamps were seen */
-	uint64_t vague_timestamps;              /* without an accuracy */
-	uint64_t coarse_timestamps;             /* beyond VERIFY_ACCURACY_MAX_US */
-	uint64_t later_timestamps;              /* given after what everything is judged as of */
+	struct input **others;                  /* of no kind, by their digests: verify_existence.c */
+	size_t other_count;
+	struct sums *sums;               /* digests the inputs meanwhile; NULL: nobody does */
+	struct beside *beside;           /* checks the parts meanwhile; NULL: nobody does */
+	struct arena part_arena;         /* what inputs point to that it has checked */
+	bool development, non_qualified; /* such timestamps were seen */
+	uint64_t vague_timestamps;       /* without an accuracy */
+	uint64_t coarse_timestamps;      /* beyond VERIFY_ACCURACY_MAX_US */
+	uint64_t later_timestamps;       /* given after what everything is judged as of */
 	int64_t coarsest_us;
 	uint64_t signatures; /* of archives and reports; timestamps are none */
 };
@@ -247,6 +250,15 @@ bool verify_beside_begin(struct run *run) MUST_CHECK;
 int verify_beside_wait(struct run *run, const struct input *input) MUST_CHECK;
 /* Before anything but an archive is checked; `status`: how that went, not 0 ends the others. */
 int verify_beside_end(struct run *run, int status) MUST_CHECK;
+
+/* ---- files of no kind (verify_existence.c) ---- */
+
+/* Before the archives are checked. 0 or ERR_NO_MEMORY. */
+int verify_existence_plan(struct run *run) MUST_CHECK;
+/* An event of an archive, by the SHA-256 of its line. */
+void verify_existence_event(struct run *run, const struct sha256 *chain_hash);
+/* After all records: of each such file, what vouches for it. 0 or ERR_NO_MEMORY. */
+int verify_existence_conclude(struct run *run) MUST_CHECK;
 
 /* ---- containers (verify_bundle.c) ---- */
 

@@ -147,6 +147,7 @@ static void print_verdict(const struct verify_result *result, struct json_writer
 		[VERIFY_NOT_VALID] = "not_valid",
 		[VERIFY_SIGNER_OPEN] = "signer_not_established",
 		[VERIFY_AUTHORITY_OPEN] = "authority_not_established",
+		[VERIFY_EXISTENCE_ONLY] = "existence_only",
 		[VERIFY_NOT_CHECKED] = "could_not_check",
 	};
 	static const struct {

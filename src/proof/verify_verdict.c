@@ -1,4 +1,6 @@
 /* What was found, as one word and one sentence for people who are no engineers. */
+#include <inttypes.h>
+
 #include "proof/verify_check.h"
 
 #define NAMES_SHOWN 3
@@ -11,8 +13,10 @@ enum verify_verdict verify_verdict(const struct verify_result *result)
 		return VERIFY_NOT_CHECKED;
 	if (!result->signers_trusted)
 		return VERIFY_SIGNER_OPEN;
-	if (!result->authorities_trusted)
+	if (!result->authorities_trusted && result->signers.count > 0)
 		return VERIFY_AUTHORITY_OPEN;
+	if (result->existence_only > 0)
+		return VERIFY_EXISTENCE_ONLY;
 	return result->trusted && result->unestablished == 0 ? VERIFY_VALID : VERIFY_NOT_CHECKED;
 }
 
@@ -31,6 +35,7 @@ const char *verify_word(enum verify_verdict verdict, enum language language)
 	                            "ÍNTEGRO, FIRMANTE NO ACREDITADO"},
 		[VERIFY_AUTHORITY_OPEN] = {"INTACT, TIMESTAMP AUTHORITY NOT ESTABLISHED",
 	                               "ÍNTEGRO, AUTORIDAD DE SELLADO DE TIEMPO NO ACREDITADA"},
+		[VERIFY_EXISTENCE_ONLY] = {"EXISTENCE ONLY", "SOLO EXISTENCIA"},
 		[VERIFY_NOT_CHECKED] = {"COULD NOT BE CHECKED", "NO SE PUDO COMPROBAR"},
 	};
 	return words[verdict][language];
@@ -107,15 +112,40 @@ static void tell_authority_open(const struct verify_result *result, enum languag
                                 struct buf *out)
 {
 	bool spanish = language == LANGUAGE_SPANISH;
-	if (result->signers.count > 0) {
-		buf_add_text(out, spanish ? "emitido por " : "issued by ");
-		add_names(&result->signers, false, language, out);
-		buf_add_text(out, spanish ? ", pero " : ", but ");
-	}
-	buf_add_text(out, spanish ? "las horas se dieron en nombre de "
-	                          : "the times were given in the name of ");
+	buf_add_text(out, spanish ? "emitido por " : "issued by ");
+	add_names(&result->signers, false, language, out);
+	buf_add_text(out, spanish ? ", pero las horas se dieron en nombre de "
+	                          : ", but the times were given in the name of ");
 	add_names(&result->authorities, true, language, out);
 	tell_no_root(result->authorities_given, language, out);
+}
+
+static void tell_existence(const struct verify_result *result, enum language language,
+                           struct buf *out)
+{
+	bool spanish = language == LANGUAGE_SPANISH, trusted = result->authorities_trusted;
+	const struct verify_existence *first = &result->existence;
+	char since[TIME_TEXT_SIZE];
+	time_format(first->since_us, since);
+	if (first->is_event)
+		buf_add_text(out, spanish ? "nada muestra quién registró este evento"
+		                          : "nothing shows who recorded this event");
+	else
+		buf_add_text(out, spanish ? "nada muestra quién hizo este fichero"
+		                          : "nothing shows who made this file");
+	buf_printf(out,
+	           spanish ? ", %s, que existía el %.19sZ según un sello de tiempo %s "
+	                   : ", %s, which existed at %.19sZ by a timestamp %s ",
+	           first->path, since,
+	           spanish ? (trusted ? "de" : "en nombre de") : (trusted ? "of" : "in the name of"));
+	add_names(&result->authorities, !trusted, language, out);
+	if (result->existence_only > 1)
+		buf_printf(out,
+		           spanish ? "; lo mismo vale para otros %" PRIu64 " ficheros"
+		                   : "; the same holds for %" PRIu64 " more files",
+		           result->existence_only - 1);
+	if (!trusted)
+		tell_no_root(result->authorities_given, language, out);
 }
 
 /* The first finding of that weight; they are in English. */
@@ -147,6 +177,7 @@ int verify_sentence(const struct verify_result *result, enum language language, 
 	case VERIFY_VALID: tell_valid(result, language, out); break;
 	case VERIFY_SIGNER_OPEN: tell_signer_open(result, language, out); break;
 	case VERIFY_AUTHORITY_OPEN: tell_authority_open(result, language, out); break;
+	case VERIFY_EXISTENCE_ONLY: tell_existence(result, language, out); break;
 	case VERIFY_NOT_VALID: tell_finding(result, VERIFY_WRONG, language, out); break;
 	case VERIFY_NOT_CHECKED: tell_finding(result, VERIFY_UNCHECKED, language, out); break;
 	}
