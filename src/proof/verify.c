@@ -400,7 +400,7 @@ static int check_all(struct run *run)
 	if (!result)
 		result = verify_existence_conclude(run);
 	if (!result)
-		verify_points_conclude(run);
+		result = verify_points_conclude(run);
 	if (!result)
 		verify_receipts_conclude(run);
 	if (!result)

@@ -145,7 +145,8 @@ struct verify_options {
 	const struct sha256 *signers;
 	size_t signer_count;
 	/* Files of receipts (proof/receipt.h), each to be found in an archive exactly as it says. One
-	 * of an event that no archive holds is unchecked. */
+	 * that an archive contradicts is unchecked, as it is not signed itself; so is one of an event
+	 * that no archive holds. */
 	const char *const *receipts;
 	size_t receipt_count;
 	/* An EU trusted list, which then says of each signer and authority whether it was qualified;

@@ -37,7 +37,10 @@ struct input {
 	int64_t until_us;  /* the end of the certificate that vouches last */
 	/* Of an archive. */
 	struct archive_manifest manifest; /* without its lists */
-	int64_t signed_at_us;             /* of the signature's timestamp; TIME_NONE: it has none */
+	/* The events whose chain hashes it says, by its own word; found where there are others. */
+	bool outlined;
+	int64_t hashes_from, hashes_to;
+	int64_t signed_at_us; /* of the signature's timestamp; TIME_NONE: it has none */
 	/* Of a part. */
 	struct part_head head;
 };
@@ -196,8 +199,9 @@ void verify_point_seal(struct run *run, const struct input *archive, int64_t fir
  * a configuration version. */
 int verify_point_document(struct run *run, const struct input *archive, int64_t version,
                           const struct sha256 *hash) MUST_CHECK;
-/* After all archives: identifiers given twice, and what a range by time leaves open. */
-void verify_points_conclude(struct run *run);
+/* After all archives: identifiers given twice, what a range by time leaves open, and which archives
+ * nothing binds to each other. 0 or ERR_NO_MEMORY. */
+int verify_points_conclude(struct run *run) MUST_CHECK;
 
 /* ---- receipts ---- */
 

@@ -290,11 +290,11 @@ def test_a_container_holds_exactly_what_its_record_covers(certified, tmp_path):
     assert not output.exists() and list(tmp_path.iterdir()) == [foreign]
 
 
-def test_a_container_needs_more_descriptors_than_a_process_begins_with(certified, tmp_path):
+def test_a_container_needs_more_descriptors_than_a_process_begins_with(sealed, certified, tmp_path):
     record, output = certified / "record.ers", tmp_path / "all.asice"
     bundle(record, *(each for each in certified.iterdir() if each != record), "-o", output)
-    done = subprocess.run(["prlimit", "--nofile=7:64", BINARY, "verify", output],
-                          capture_output=True, text=True, check=False)
+    done = subprocess.run(["prlimit", "--nofile=7:64", BINARY, "verify", output, "--trust",
+                           sealed.service.data / "trust.pem"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

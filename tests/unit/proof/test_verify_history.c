@@ -359,6 +359,47 @@ static void a_fork_does_not_pass(void **state)
 		expect_pair(&pairs[i]);
 }
 
+/* Two that have nothing in common may be of two histories, each of which is right by itself. */
+static void archives_without_a_common_event_are_told(void **state)
+{
+	static const char what[] = "belong to one history of their channel";
+	const struct {
+		struct fixture_plan first, second;
+		bool told;
+	} cases[] = {
+		{LIVE(1, 3, FAULT_NONE), LIVE(17, 18, FAULT_NONE), true},
+		{LIVE(1, 3, FAULT_NONE), LIVE(17, 18, FAULT_FORK), true}, /* it is */
+		{LIVE(1, 5, FAULT_NONE), LIVE(6, 10, FAULT_NONE), false},
+		{LIVE(1, 3, FAULT_NONE), LIVE(5, 5, FAULT_NONE),
+	     false}, /* by the leaves of their segment */
+		{TEST(1, 3, FAULT_NONE), TEST(4, 5, FAULT_NONE), false},
+		{TEST(1, 3, FAULT_NONE), TEST(5, 5, FAULT_NONE), true},
+		{TEST(1, 3, FAULT_NONE), LIVE(17, 18, FAULT_NONE), false},
+	};
+	struct fixture_archive first, second, between;
+	struct verify_result result;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		make(&cases[i].first, &first);
+		make(&cases[i].second, &second);
+		const char *paths[] = {second.path, first.path};
+		verify(paths, 2, 0, &result);
+		assert_int_equal(fixture_finds(&result, VERIFY_WARNING, "", what), cases[i].told);
+		verify_result_free(&result);
+	}
+	struct fixture_plan plans[] = {LIVE(1, 3, FAULT_NONE), LIVE(17, 18, FAULT_NONE),
+	                               LIVE(4, 16, FAULT_NONE)};
+	make(&plans[0], &first);
+	make(&plans[1], &second);
+	make(&plans[2], &between);
+	const char *paths[] = {first.path, second.path, between.path};
+	verify(paths, 2, 0, &result);
+	expect_finding(&result, VERIFY_WARNING, "", "an archive of events 5 to 16 would");
+	verify_result_free(&result);
+	verify(paths, 3, 0, &result);
+	assert_false(fixture_finds(&result, VERIFY_WARNING, "", what));
+	verify_result_free(&result);
+}
+
 /* The same seals, timestamped a second time. */
 static void an_event_has_one_timestamp(void **state)
 {
@@ -436,6 +477,7 @@ int main(void)
 		cmocka_unit_test(a_token_of_another_round_is_refused),
 		cmocka_unit_test(archives_of_one_history_agree),
 		cmocka_unit_test(a_fork_does_not_pass),
+		cmocka_unit_test(archives_without_a_common_event_are_told),
 		cmocka_unit_test(an_event_has_one_timestamp),
 		cmocka_unit_test(a_certification_has_one_archive),
 		cmocka_unit_test(neighbours_show_whether_a_range_is_whole),
