@@ -86,10 +86,12 @@ struct verify_level {
 	struct verify_level *next;
 };
 
-/* From an event's received_at, which the service states, to the timestamp that proves the event. */
+/* From an event's received_at, which the service states, to the first timestamp that proves it. */
 struct verify_delay {
 	int64_t sequence; /* 0: there is no timestamped event */
 	int64_t received_at_us;
+	int64_t between_us; /* of the timestamp before, if it was given in between; TIME_NONE: it was
+	                       not, or is not known */
 	int64_t gen_time_us;
 	const char *path; /* of the archive, as given */
 };
@@ -166,6 +168,9 @@ struct verify_options {
 	/* Content parts, digests and what is compressed by threads of their own, with the caller's
 	 * priority. */
 	bool beside;
+	/* The seals are the caller's: that one names no timestamp before it, where the first round of a
+	 * service may have made it so, is warned of and does not count as unchecked. */
+	bool own_seals;
 	bool stop_early; /* at the first thing that is wrong: for who only needs yes or no */
 };
 
@@ -195,7 +200,7 @@ int verify_exit_code(const struct verify_result *result);
  * "checked":{…},
  * "could_not_check","evidence_records":[{"covers":[path],"exists_since","path","timestamps":[{
  * "algorithm","authority","chain","gen_time","number"}],"valid_until"}],"findings":[{"path","what",
- * "where"}],"longest_delay":{"gen_time","microseconds","path","received_at","sequence"}|null,
+ * "where"}],"longest_delay":{"between","gen_time","microseconds","path","received_at","sequence"}|null,
  * "signatures":[{"checkable_until","level","path"}],"signers":[…],"trusted","trusted_list":{
  * "issued_at","next_update","operator","signer","territory"}|null,"valid","verdict":{"code","en",
  * "es"},"warnings":[…]}; `findings` holds what is wrong, not established or could not be checked;

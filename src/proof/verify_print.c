@@ -102,6 +102,7 @@ static void print_delay(const struct verify_delay *delay, struct json_writer *wr
 		return;
 	}
 	json_begin_object(writer, "longest_delay");
+	json_time(writer, "between", delay->between_us);
 	json_time(writer, "gen_time", delay->gen_time_us);
 	json_integer(writer, "microseconds", delay->gen_time_us - delay->received_at_us);
 	json_text(writer, "path", delay->path);
@@ -291,6 +292,22 @@ static void tell_findings(const struct verify_result *result, FILE *out)
 		fprintf(out, "… %" PRIu64 " more findings\n", all - result->kept);
 }
 
+static void tell_delay(const struct verify_delay *delay, FILE *out)
+{
+	char span[VERIFY_SPAN_SIZE], between[TIME_TEXT_SIZE];
+	if (!delay->sequence)
+		return;
+	verify_span(delay->gen_time_us - delay->received_at_us, span);
+	fprintf(out,
+	        "longest time from reception to the first timestamp that covers it: %s (event %" PRId64
+	        ")\n",
+	        span, delay->sequence);
+	if (delay->between_us == TIME_NONE)
+		return;
+	time_format(delay->between_us, between);
+	fprintf(out, "    another timestamp was given in between, at %s\n", between);
+}
+
 static void print_text(const struct verify_result *result, FILE *out)
 {
 	tell_sentence(result, LANGUAGE_ENGLISH, out);
@@ -301,12 +318,7 @@ static void print_text(const struct verify_result *result, FILE *out)
 	tell_identities(&result->authorities, "time given by", out);
 	tell_list(result->list, out);
 	tell_levels(result, out);
-	const struct verify_delay *delay = &result->longest_delay;
-	char span[VERIFY_SPAN_SIZE];
-	verify_span(delay->gen_time_us - delay->received_at_us, span);
-	if (delay->sequence)
-		fprintf(out, "longest time from reception to timestamp: %s (event %" PRId64 ")\n", span,
-		        delay->sequence);
+	tell_delay(&result->longest_delay, out);
 	const struct verify_counts *counts = &result->checked;
 	enum verify_verdict verdict = verify_verdict(result);
 	if (counts->receipts > 0)

@@ -48,7 +48,7 @@ static struct slice roots_of(const struct buf *pem)
 }
 
 /* Rounds may have timestamps of authorities that are asked no more, and whose roots are gone from
- * the settings: that is told, and keeps nobody from his evidence. Without a root of the signer
+ * the settings: a warning is logged, and the certification goes on. Without a root of the signer
  * there is nothing to compare with. */
 static bool is_good(const struct question *question, const struct verify_result *found)
 {
@@ -64,8 +64,11 @@ static int verify_by_roots(const struct question *question, struct error *error)
 {
 	struct trust_roots roots = {.signers = roots_of(&question->signers),
 	                            .timestamps = roots_of(&question->timestamps)};
-	struct verify_options options = {
-		.progress = tell, .progress_context = question->work, .beside = true, .stop_early = true};
+	struct verify_options options = {.progress = tell,
+	                                 .progress_context = question->work,
+	                                 .beside = true,
+	                                 .own_seals = true,
+	                                 .stop_early = true};
 	struct verify_result found;
 	int result = verify_paths(question->paths, question->count, &roots, &options, &found, error);
 	if (result)

@@ -97,7 +97,7 @@ static void its_files_are_checked_as_if_given(void **state)
 	struct verify_result result;
 	char wanted[FIXTURE_PATH_SIZE + 40];
 	assert_int_equal(write_bundle(files, 2, &bundled), 0);
-	/* The archive is signed; of the note nobody knows who made it. */
+	/* The archive is signed; nothing shows who made the note. */
 	check(container, 2, &result);
 	assert_true(result.trusted);
 	assert_int_equal(verify_verdict(&result), VERIFY_EXISTENCE_ONLY);

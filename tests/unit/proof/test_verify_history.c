@@ -75,7 +75,8 @@ static void expect_one(const struct expectation *expected)
 		expect_finding(&result, expected->exit_code ? VERIFY_WRONG : VERIFY_WARNING,
 		               expected->where, expected->what);
 	else
-		assert_int_equal(result.warnings, 2); /* the development authority, no revocation data */
+		assert_int_equal(fixture_warnings(&result),
+		                 2); /* the development authority, no revocation data */
 	verify_result_free(&result);
 }
 
@@ -122,6 +123,84 @@ static void a_timestamp_that_passed_an_event_over_is_told(void **state)
 	expect_finding(&result, VERIFY_WARNING, "",
 	               "the timestamp before, which does not cover it, is");
 	verify_result_free(&result);
+}
+
+/* Less than an hour, but behind a timestamp that was given in between. */
+static void an_event_dated_back_behind_another_timestamp_is_told(void **state)
+{
+	static const char told[] = "events of 1 segments say that they were received before timestamps";
+	static const struct {
+		int64_t back_us;
+		bool told;
+	} cases[] = {{54 * 60 * US_PER_SECOND, true}, {0, false}};
+	struct fixture_plan plan = {MODE_LIVE, 7, 6, 7, 5, false, 0, FAULT_NONE};
+	struct fixture_archive made;
+	struct verify_result result;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		fixture_forget(&fixture);
+		int64_t base_us = fixture.base_us;
+		fixture.base_us = clock_now_us() - 10 * US_PER_SECOND - cases[i].back_us;
+		make(&plan, &made);
+		fixture.base_us = base_us;
+		fixture_forget(&fixture);
+		const char *path = made.path;
+		verify(&path, 1, 0, &result);
+		assert_int_equal(fixture_finds(&result, VERIFY_WARNING, "", told), cases[i].told);
+		assert_true(result.longest_delay.between_us > result.longest_delay.received_at_us);
+		assert_true(result.longest_delay.between_us <= result.longest_delay.gen_time_us);
+		verify_result_free(&result);
+	}
+	/* Of the very first round nothing shows what was given before. */
+	plan = (struct fixture_plan){MODE_LIVE, 7, 1, 3, 5, false, 0, FAULT_NONE};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		int64_t base_us = fixture.base_us;
+		fixture.base_us = clock_now_us() - 10 * US_PER_SECOND - cases[i].back_us;
+		make(&plan, &made);
+		fixture.base_us = base_us;
+		fixture_forget(&fixture);
+		const char *path = made.path;
+		verify(&path, 1, 0, &result);
+		assert_int_equal(fixture_finds(&result, VERIFY_WARNING,
+		                               "seals/seals-000001.ndjson.gz line 1",
+		                               "it names no timestamp before its own, as the first one"),
+		                 cases[i].told);
+		assert_int_equal(result.longest_delay.between_us, TIME_NONE);
+		verify_result_free(&result);
+	}
+}
+
+/* Without it a segment could have been made at any time before its own timestamp. */
+static void the_timestamp_before_cannot_be_left_out(void **state)
+{
+	struct fixture_plan plan = {MODE_LIVE, 7, 6, 7, 5, false, 0, FAULT_ROUND_LEFT_OUT};
+	struct fixture_archive made;
+	struct verify_result result;
+	make(&plan, &made);
+	const char *path = made.path;
+	verify(&path, 1, 1, &result);
+	expect_finding(&result, VERIFY_WRONG,
+	               "seals/seals-000001.ndjson.gz line 1 member seal.previous_token_hash",
+	               "the archive does not hold the round before");
+	verify_result_free(&result);
+	assert_false(fixture_agrees(&fixture, made.path, NULL, NULL));
+	fixture_forget(&fixture);
+	plan.fault = FAULT_NO_TOKEN_BEFORE;
+	make(&plan, &made);
+	fixture_forget(&fixture);
+	path = made.path;
+	verify(&path, 1, 2, &result);
+	expect_finding(&result, VERIFY_UNCHECKED, "seals/seals-000001.ndjson.gz line 1",
+	               "though it is not the first segment of its chain");
+	assert_int_equal(result.unchecked, 1);
+	verify_result_free(&result);
+	/* A service knows its own seals, and has to hand out what its first round made. */
+	static const struct verify_options own = {.own_seals = true};
+	assert_int_equal(verify_paths(&path, 1, &fixture.roots, &own, &result, NULL), 0);
+	assert_int_equal(verify_exit_code(&result), 0);
+	expect_finding(&result, VERIFY_WARNING, "seals/seals-000001.ndjson.gz line 1",
+	               "though it is not the first segment of its chain");
+	verify_result_free(&result);
+	assert_false(fixture_agrees(&fixture, made.path, NULL, NULL));
 }
 
 static void the_longest_delay_is_reported(void **state)
@@ -469,6 +548,8 @@ int main(void)
 		cmocka_unit_test(the_range_is_the_one_asked_for),
 		cmocka_unit_test(stated_times_are_compared_with_proven_ones),
 		cmocka_unit_test(a_timestamp_that_passed_an_event_over_is_told),
+		cmocka_unit_test(an_event_dated_back_behind_another_timestamp_is_told),
+		cmocka_unit_test(the_timestamp_before_cannot_be_left_out),
 		cmocka_unit_test(the_longest_delay_is_reported),
 		cmocka_unit_test(coarse_timestamps_are_told),
 		cmocka_unit_test(an_archive_signed_long_after_it_was_issued_is_told),
