@@ -8,10 +8,10 @@
 
 const struct option verify_options[] = {
 	{"trust", "FILE",
-     "PEM roots of the signers and of the timestamp authorities; without roots who "
-     "signed is not established"},
-	{"trust-signer", "FILE", "PEM roots of the signers alone"},
-	{"trust-timestamps", "FILE", "PEM roots of the timestamp authorities alone"},
+     "PEM certificates that you trust, above the signers and the timestamp authorities, or their "
+     "own; without them it is not established who signed (exit 2)"},
+	{"trust-signer", "FILE", "PEM certificates for the signers alone"},
+	{"trust-timestamps", "FILE", "PEM certificates for the timestamp authorities alone"},
 	{"signer", "SHA256...", "only a certificate of this fingerprint may sign; may be repeated"},
 	{"receipt", "FILE...",
      "answers to registrations: the archives must hold exactly these events; "

@@ -241,17 +241,18 @@ void pdf_paths_free(struct pdf_paths *paths)
 	buf_free(&paths->timestamp);
 }
 
-static int check_timestamp(struct slice file, const struct pdf_parts *parts, struct slice roots,
-                           struct buf *path, struct timestamp_facts *ret_facts, struct error *error)
+static int check_timestamp(struct slice file, const struct pdf_parts *parts,
+                           const struct trust_roots *roots, struct buf *path,
+                           struct timestamp_facts *ret_facts, struct error *error)
 {
 	char token[PDF_CMS_SIZE_MAX];
 	size_t size = 0;
 	struct sha256 covered;
-	struct timestamp_path along = {.complete = path};
+	struct timestamp_path along = {.complete = path, .tolerant = roots->tolerant};
 	int result = read_covered(file, parts->contents_at, token, &size, &covered, error);
 	return result ? result
-	              : timestamp_verify_token_along(slice_make(token, size), &covered, roots, &along,
-	                                             ret_facts, error);
+	              : timestamp_verify_token_along(slice_make(token, size), &covered,
+	                                             roots->timestamps, &along, ret_facts, error);
 }
 
 /* A report with validation data and a document timestamp. */
@@ -259,8 +260,8 @@ static int check_lasting(struct slice file, const struct pdf_parts *parts,
                          const struct trust_roots *roots, struct pdf_paths *paths,
                          struct pdf_facts *facts, struct error *error)
 {
-	int result = check_timestamp(file, parts, roots->timestamps, &paths->timestamp,
-	                             &facts->document_timestamp, error);
+	int result =
+		check_timestamp(file, parts, roots, &paths->timestamp, &facts->document_timestamp, error);
 	if (result)
 		return result;
 	facts->has_document_timestamp = true;

@@ -59,8 +59,8 @@ struct pdf_facts {
 int pdf_read_binding(struct slice file, struct pdf_binding *ret_binding, struct error *error)
 	MUST_CHECK;
 
-/* Checks a whole file in memory. Roots as for cms_verify. 0 or ERR_INVALID_EVIDENCE with the cause,
- * ERR_NO_MEMORY. */
+/* Checks a whole file in memory. Roots as for cms_verify, tolerant ones too. 0 or
+ * ERR_INVALID_EVIDENCE with the cause, ERR_NO_MEMORY. */
 int pdf_check(struct slice file, const struct trust_roots *roots, struct pdf_facts *ret_facts,
               struct error *error) MUST_CHECK;
 

@@ -63,10 +63,9 @@ void verify_add(struct run *run, enum verify_severity severity, const char *path
                 const char *format, ...)
 {
 	struct verify_result *result = run->result;
-	uint64_t *counter = severity == VERIFY_WRONG       ? &result->wrong
-	                    : severity == VERIFY_UNCHECKED ? &result->unchecked
-	                                                   : &result->warnings;
-	++*counter;
+	uint64_t *const counters[] = {&result->warnings, &result->unestablished, &result->unchecked,
+	                              &result->wrong};
+	++*counters[severity];
 	if (result->kept >= VERIFY_FINDINGS_MAX)
 		return;
 	char text[FINDING_MAX];
@@ -382,25 +381,6 @@ static void judge_part(struct run *run, const struct input *part)
 	           part->head.certification_id);
 }
 
-/* A file that can only be here for a record to cover it, judged after all records were read. */
-static void judge_other(struct run *run, const struct input *input)
-{
-	bool record_given = false, record_unread = false;
-	for (size_t i = 0; i < run->input_count; i++) {
-		record_given |= run->inputs[i].kind == INPUT_RECORD;
-		record_unread |= run->inputs[i].kind == INPUT_RECORD && run->inputs[i].unread;
-	}
-	if (input->covered || input->unread)
-		return;
-	if (record_given && !record_unread)
-		verify_add(run, VERIFY_WRONG, input->path, "",
-		           "no evidence record that was given covers it");
-	else
-		verify_add(run, VERIFY_UNCHECKED, input->path, "",
-		           "this is neither an evidence archive, nor a content part, nor a report, and no "
-		           "evidence record could be read that might cover it");
-}
-
 int verify_read_roots(const char *path, struct buf *out, struct error *error)
 {
 	struct stat facts;
@@ -457,6 +437,8 @@ static int check_all(struct run *run)
 	}
 	verify_sums_end(run);
 	if (!result)
+		result = verify_existence_plan(run);
+	if (!result)
 		result = verify_points_plan(run);
 	if (!result)
 		beside = verify_beside_begin(run);
@@ -469,10 +451,10 @@ static int check_all(struct run *run)
 	for (size_t i = 0; i < run->input_count && !result; i++)
 		if (run->inputs[i].kind == INPUT_PART)
 			judge_part(run, &run->inputs[i]);
-		else if (run->inputs[i].kind == INPUT_OTHER)
-			judge_other(run, &run->inputs[i]);
 	if (!result)
-		verify_points_conclude(run);
+		result = verify_existence_conclude(run);
+	if (!result)
+		result = verify_points_conclude(run);
 	if (!result)
 		verify_receipts_conclude(run);
 	if (!result)
@@ -503,17 +485,7 @@ static void conclude(struct run *run)
 	if (run->non_qualified)
 		verify_add(run, VERIFY_WARNING, "", "",
 		           "timestamps come from an authority that is not qualified");
-	if (run->unknown_signer)
-		verify_add(run, VERIFY_WARNING, "", "",
-		           "who signed was not established: no trusted roots were given for signers "
-		           "(--trust, --trust-signer); integrity was checked against the certificates "
-		           "inside");
-	else if (run->unknown_authority)
-		verify_add(run, VERIFY_WARNING, "", "",
-		           "who gave the time was not established: no trusted roots were given for "
-		           "timestamp authorities (--trust, --trust-timestamps)");
-	run->result->trusted = run->signatures > 0 && !run->unknown_signer && !run->unknown_authority &&
-	                       run->result->wrong == 0;
+	verify_trust_conclude(run);
 }
 
 /* Which files there were, for who judges by them. */
@@ -562,12 +534,13 @@ int verify_paths(const char *const *paths, size_t count, const struct trust_root
 	if (count == 0 || count > VERIFY_PATHS_MAX)
 		return error_cause(error, ERR_USAGE, "1 to %d files can be checked at once",
 		                   VERIFY_PATHS_MAX);
-	struct verify_result result = {0};
+	struct verify_result result = {.signers_trusted = true, .authorities_trusted = true};
 	struct run run = {
 		.result = &result, .options = options, .input_count = count, .progress_total = 1};
 	result.at_us = options && options->has_time ? options->at_us : clock_now_us();
 	if (roots)
 		run.roots = *roots;
+	run.roots.tolerant = true;
 	run.roots.has_time = true;
 	run.roots.at_us = result.at_us;
 	arena_init(&result.arena, RESULT_ARENA_MAX);
@@ -586,6 +559,7 @@ int verify_paths(const char *const *paths, size_t count, const struct trust_root
 		conclude(&run);
 	verify_points_free(&run);
 	verify_receipts_free(&run);
+	free(run.others);
 	free(run.inputs);
 	arena_free(&run.arena);
 	arena_free(&run.part_arena);
@@ -595,11 +569,6 @@ int verify_paths(const char *const *paths, size_t count, const struct trust_root
 	}
 	*ret_result = result;
 	return 0;
-}
-
-int verify_exit_code(const struct verify_result *result)
-{
-	return result->wrong > 0 ? 1 : result->unchecked > 0 ? 2 : 0;
 }
 
 void verify_result_free(struct verify_result *result)

@@ -31,6 +31,7 @@ struct input {
 	bool bound;     /* a part: an archive among the inputs lists it; a report: names one of them */
 	bool described; /* the facts below could be read */
 	bool covered;   /* an evidence record among the inputs is of it */
+	bool recorded;  /* of no kind: it is an event that an archive among the inputs holds */
 	int64_t covered_since_us; /* when a valid one shows that it existed; TIME_NONE: none does */
 	/* Of a valid signature of a report or an archive. */
 	bool is_signed;
@@ -40,6 +41,9 @@ struct input {
 	int64_t until_us;     /* the end of the certificate that vouches last */
 	/* Of an archive. */
 	struct archive_manifest manifest; /* without its lists */
+	/* The events whose chain hashes it says, by its own word; found where there are others. */
+	bool outlined;
+	int64_t hashes_from, hashes_to;
 	/* Of a part. */
 	struct part_head head;
 };
@@ -59,16 +63,17 @@ struct run {
 	struct arena receipt_arena;
 	int64_t next_progress_us;
 	uint64_t progress_done, progress_total; /* as they were told last */
-	struct sums *sums;                      /* digests the inputs meanwhile; NULL: nobody does */
-	struct beside *beside;                  /* checks the parts meanwhile; NULL: nobody does */
-	struct arena part_arena;                /* what inputs point to that it has checked */
-	bool development, non_qualified;        /* such timestamps were seen */
-	bool unknown_signer, unknown_authority; /* some led to no root */
-	uint64_t vague_timestamps;              /* without an accuracy */
-	uint64_t coarse_timestamps;             /* beyond VERIFY_ACCURACY_MAX_US */
-	uint64_t later_timestamps;              /* given after what everything is judged as of */
+	struct input **others;                  /* of no kind, by their digests: verify_existence.c */
+	size_t other_count;
+	struct sums *sums;               /* digests the inputs meanwhile; NULL: nobody does */
+	struct beside *beside;           /* checks the parts meanwhile; NULL: nobody does */
+	struct arena part_arena;         /* what inputs point to that it has checked */
+	bool development, non_qualified; /* such timestamps were seen */
+	uint64_t vague_timestamps;       /* without an accuracy */
+	uint64_t coarse_timestamps;      /* beyond VERIFY_ACCURACY_MAX_US */
+	uint64_t later_timestamps;       /* given after what everything is judged as of */
 	int64_t coarsest_us;
-	uint64_t signatures;
+	uint64_t signatures; /* of archives and reports; timestamps are none */
 };
 
 /* Records a finding. `where` may be "". */
@@ -93,6 +98,9 @@ int verify_note_signature(struct run *run, struct input *input, const char *wher
 /* `along`: its certificate's path, DER; size 0: not known. */
 int verify_note_timestamp(struct run *run, const struct timestamp_facts *facts, struct slice along)
 	MUST_CHECK;
+
+/* After all inputs: who signed and who gave the time, and whether that is established. */
+void verify_trust_conclude(struct run *run);
 
 /* Its authority is one of them: what is there shows that no certificate above it was revoked. */
 void verify_note_not_revoked(struct run *run, const struct certificate_facts *authority);
@@ -194,8 +202,9 @@ void verify_point_seal(struct run *run, const struct input *archive, int64_t fir
  * a configuration version. */
 int verify_point_document(struct run *run, const struct input *archive, int64_t version,
                           const struct sha256 *hash) MUST_CHECK;
-/* After all archives: identifiers given twice, and what a range by time leaves open. */
-void verify_points_conclude(struct run *run);
+/* After all archives: identifiers given twice, what a range by time leaves open, and which archives
+ * nothing binds to each other. 0 or ERR_NO_MEMORY. */
+int verify_points_conclude(struct run *run) MUST_CHECK;
 
 /* ---- receipts ---- */
 
@@ -254,6 +263,15 @@ bool verify_beside_begin(struct run *run) MUST_CHECK;
 int verify_beside_wait(struct run *run, const struct input *input) MUST_CHECK;
 /* Before anything but an archive is checked; `status`: how that went, not 0 ends the others. */
 int verify_beside_end(struct run *run, int status) MUST_CHECK;
+
+/* ---- files of no kind (verify_existence.c) ---- */
+
+/* Before the archives are checked. 0 or ERR_NO_MEMORY. */
+int verify_existence_plan(struct run *run) MUST_CHECK;
+/* An event of an archive, by the SHA-256 of its line. */
+void verify_existence_event(struct run *run, const struct sha256 *chain_hash);
+/* After all records: of each such file, what vouches for it. 0 or ERR_NO_MEMORY. */
+int verify_existence_conclude(struct run *run) MUST_CHECK;
 
 /* ---- containers (verify_bundle.c) ---- */
 

@@ -128,7 +128,8 @@ static int check_data(struct run *run, const struct input *input,
 		result = check_copies(run, input, covered, data, error);
 	if (result)
 		return result;
-	struct evidence_question question = {run->roots.timestamps, run->result->at_us};
+	struct evidence_question question = {
+		.roots_pem = run->roots.timestamps, .at_us = run->result->at_us, .tolerant = true};
 	struct evidence_facts facts;
 	ARENA_AUTO struct arena scratch; /* what is found again for each further file is told once */
 	arena_init(&scratch, FACTS_MAX);

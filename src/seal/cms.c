@@ -251,8 +251,8 @@ static int read_timestamp(const SignerInfo *signer, struct slice *ret_token, str
 	return 0;
 }
 
-static int verify_timestamp(const SignerInfo *signer, struct slice roots_pem, struct buf *path,
-                            struct cms_facts *facts, struct error *error)
+static int verify_timestamp(const SignerInfo *signer, const struct trust_roots *roots,
+                            struct buf *path, struct cms_facts *facts, struct error *error)
 {
 	struct slice token;
 
@@ -262,9 +262,9 @@ static int verify_timestamp(const SignerInfo *signer, struct slice roots_pem, st
 	struct sha256 imprint = sha256_of(ASN1_STRING_get0_data(signer->signature),
 	                                  (size_t)ASN1_STRING_length(signer->signature));
 	facts->has_timestamp = true;
-	struct timestamp_path along = {.complete = path};
-	return timestamp_verify_token_along(token, &imprint, roots_pem, &along, &facts->timestamp,
-	                                    error);
+	struct timestamp_path along = {.complete = path, .tolerant = roots->tolerant};
+	return timestamp_verify_token_along(token, &imprint, roots->timestamps, &along,
+	                                    &facts->timestamp, error);
 }
 
 /* Only as make_time writes it. */
@@ -322,8 +322,7 @@ int cms_verify_along(struct slice cms, const struct sha256 *digest, const struct
 	SignerInfo *info = signed_content_signer(content);
 	result = read_signing_time(info, &facts.signing_time_us, error);
 	if (!result)
-		result = verify_timestamp(info, roots->timestamps, paths ? &paths->authority : NULL, &facts,
-		                          error);
+		result = verify_timestamp(info, roots, paths ? &paths->authority : NULL, &facts, error);
 	if (!result && roots->signers.data)
 		result = certificates_read(roots->signers, &signer_roots, error);
 	if (!result)
@@ -331,7 +330,7 @@ int cms_verify_along(struct slice cms, const struct sha256 *digest, const struct
 		                                    facts.has_timestamp ? facts.timestamp.gen_time_us
 		                                    : roots->has_time   ? roots->at_us
 		                                                        : TIME_NONE,
-		                                    &path, error);
+		                                    roots->tolerant ? &facts.trusted : NULL, &path, error);
 	if (!result && paths)
 		result = certificates_write_der(path, &paths->signer);
 	if (!result)

@@ -110,6 +110,7 @@ int evidence_records_renew(const struct evidence_renewal *renewals, size_t count
 struct evidence_question {
 	struct slice roots_pem; /* of timestamp authorities; data NULL: integrity alone */
 	int64_t at_us;          /* when the newest token is judged, if that is after its own time */
+	bool tolerant;          /* of the roots, as struct trust_roots has it */
 };
 
 struct evidence_stamp {

@@ -113,7 +113,7 @@ static int check_stamp(const struct check *check, int64_t judged_us, struct evid
 	int chain = (int)made->chain - 1, number = (int)made->number - 1;
 	BUF_AUTO struct buf complete;
 	buf_init(&complete, TIMESTAMP_PATH_MAX);
-	struct timestamp_path path = {.complete = &complete};
+	struct timestamp_path path = {.complete = &complete, .tolerant = check->question->tolerant};
 	const ArchiveTimeStamp *stamp =
 		sk_ArchiveTimeStamp_value(evidence_chain(check->record, chain), number);
 	struct digest leaf, root;
@@ -166,7 +166,7 @@ int evidence_record_verify(const struct evidence_record *record,
                            const struct evidence_question *question, struct arena *arena,
                            struct evidence_facts *ret_facts, struct error *error)
 {
-	struct check check = {record, data, question, {.trusted = question->roots_pem.data}, error};
+	struct check check = {record, data, question, {.trusted = true}, error};
 	int result = list_stamps(&check, arena);
 	/* From the newest on, whose time says when the one before it had to be good. */
 	int64_t judged_us = question->at_us;
@@ -180,6 +180,7 @@ int evidence_record_verify(const struct evidence_record *record,
 		if (result)
 			return evidence_refused(error, result, (int)stamp->chain - 1, (int)stamp->number - 1);
 		judged_us = facts->gen_time_us;
+		check.facts.trusted &= facts->trusted;
 	}
 	if (result)
 		return result;

@@ -476,26 +476,86 @@ static int check_signing_certificate(const SignerInfo *signer, const STACK_OF(X5
 	return openssl_refused(error, "the signing-certificate attribute is missing or names another");
 }
 
-int signed_content_verify_path(const SignedContent *content, X509 *signer,
-                               const STACK_OF(X509) * beside, const STACK_OF(X509) * roots,
-                               enum path_purpose purpose, int64_t time_us,
-                               STACK_OF(X509) * *ret_path, struct error *error)
+/* A path that ends at an anchor may lack what the attribute names above it and is inside. */
+static int check_named(const SignerInfo *signer, const STACK_OF(X509) * path,
+                       const STACK_OF(X509) * known, enum path_purpose purpose, struct error *error)
+{
+	STACK_OF(X509) *all = sk_X509_dup(path);
+	int result = all ? 0 : ERR_NO_MEMORY;
+
+	for (int i = 0; !result && i < sk_X509_num(known); i++)
+		if (!sk_X509_push(all, sk_X509_value(known, i)))
+			result = ERR_NO_MEMORY;
+	if (!result)
+		result = check_signing_certificate(signer, all, purpose, error);
+	sk_X509_free(all);
+	return result;
+}
+
+struct path_question {
+	const SignedContent *content;
+	X509 *signer;
+	STACK_OF(X509) * known;
+	enum path_purpose purpose;
+	int64_t time_us;
+};
+
+static int verify_path(const struct path_question *question, const STACK_OF(X509) * roots,
+                       bool any_anchor, STACK_OF(X509) * *ret_path, struct error *error)
 {
 	CERTIFICATES_AUTO STACK_OF(X509) *path = NULL;
+	const SignerInfo *signer = signed_content_signer(question->content);
+	int result = certificate_path(question->signer, question->known, roots, any_anchor,
+	                              question->purpose, question->time_us, &path, error);
+
+	if (!result)
+		result = any_anchor ? check_named(signer, path, question->known, question->purpose, error)
+		                    : check_signing_certificate(signer, path, question->purpose, error);
+	if (!result && ret_path) {
+		*ret_path = path;
+		path = NULL;
+	}
+	return result;
+}
+
+/* First as it is done without anchors, whose path goes up to the root: what is known of it counts
+ * for those who trust less. */
+static int find_path(const struct path_question *question, const STACK_OF(X509) * roots,
+                     bool *ret_trusted, STACK_OF(X509) * *ret_path, struct error *error)
+{
+	int result = verify_path(question, roots, false, ret_path, error);
+
+	if (result == ERR_NOT_FOUND && !ret_trusted) {
+		if (error)
+			error->code = ERR_INVALID_EVIDENCE;
+		return ERR_INVALID_EVIDENCE;
+	}
+	if (result == ERR_NOT_FOUND) {
+		error_clear(error);
+		result = verify_path(question, roots, true, ret_path, error);
+	}
+	if (ret_trusted)
+		*ret_trusted = roots && result != ERR_NOT_FOUND;
+	if (result != ERR_NOT_FOUND)
+		return result;
+	error_clear(error);
+	return verify_path(question, NULL, false, ret_path, error);
+}
+
+int signed_content_verify_path(const SignedContent *content, X509 *signer,
+                               const STACK_OF(X509) * beside, const STACK_OF(X509) * roots,
+                               enum path_purpose purpose, int64_t time_us, bool *ret_trusted,
+                               STACK_OF(X509) * *ret_path, struct error *error)
+{
 	STACK_OF(X509) *known = sk_X509_dup(content->data->certificates);
 	int result = known ? 0 : ERR_NO_MEMORY;
 
 	for (int i = 0; !result && beside && i < sk_X509_num(beside); i++)
 		if (!sk_X509_push(known, sk_X509_value(beside, i)))
 			result = ERR_NO_MEMORY;
+	struct path_question question = {content, signer, known, purpose, time_us};
 	if (!result)
-		result = certificate_path(signer, known, roots, purpose, time_us, &path, error);
+		result = find_path(&question, roots, ret_trusted, ret_path, error);
 	sk_X509_free(known);
-	if (!result)
-		result = check_signing_certificate(signed_content_signer(content), path, purpose, error);
-	if (!result && ret_path) {
-		*ret_path = path;
-		path = NULL;
-	}
 	return result;
 }

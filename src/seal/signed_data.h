@@ -84,10 +84,14 @@ int signed_content_verify(const SignedContent *content, int type_nid, const stru
                           X509 **ret_signer, struct error *error) MUST_CHECK;
 
 /* Checks the path (certificate_path), over the certificates inside and `beside` (NULL: none), and
- * the signing-certificate attribute against it. The path is the caller's; ret_path may be NULL. */
+ * the signing-certificate attribute against it. The path is the caller's; ret_path may be NULL.
+ *
+ * ret_trusted NULL: a path that does not lead to `roots` is an error. Otherwise each of them is an
+ * anchor, and a path that leads to none, but holds by the certificates inside, is that one, with
+ * *ret_trusted false, as it is without roots. */
 int signed_content_verify_path(const SignedContent *content, X509 *signer,
                                const STACK_OF(X509) * beside, const STACK_OF(X509) * roots,
-                               enum path_purpose purpose, int64_t time_us,
+                               enum path_purpose purpose, int64_t time_us, bool *ret_trusted,
                                STACK_OF(X509) * *ret_path, struct error *error) MUST_CHECK;
 
 #endif

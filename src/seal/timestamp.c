@@ -211,12 +211,13 @@ static int parse_info(const ASN1_OCTET_STRING *content, TS_TST_INFO **ret_info, 
 }
 
 static int verify_authority(const SignedContent *content, X509 *signer, struct slice roots_pem,
-                            const struct timestamp_path *along, int64_t time_us,
+                            const struct timestamp_path *along, int64_t time_us, bool *ret_trusted,
                             struct error *error)
 {
 	CERTIFICATES_AUTO STACK_OF(X509) *roots = NULL;
 	CERTIFICATES_AUTO STACK_OF(X509) *known = NULL;
 	CERTIFICATES_AUTO STACK_OF(X509) *path = NULL;
+	bool trusted = roots_pem.data != NULL;
 	int result = 0;
 
 	if (roots_pem.data)
@@ -224,10 +225,12 @@ static int verify_authority(const SignedContent *content, X509 *signer, struct s
 	if (!result && along && along->known.size > 0)
 		result = certificates_read_der(along->known, &known, error);
 	if (!result)
-		result = signed_content_verify_path(content, signer, known, roots, PATH_TIMESTAMP, time_us,
-		                                    &path, error);
+		result =
+			signed_content_verify_path(content, signer, known, roots, PATH_TIMESTAMP, time_us,
+		                               along && along->tolerant ? &trusted : NULL, &path, error);
 	if (!result && along && along->complete)
 		result = certificates_write_der(path, along->complete);
+	*ret_trusted &= trusted;
 	return result;
 }
 
@@ -239,8 +242,9 @@ static int verify_token(struct slice token, struct slice roots_pem,
 {
 	SIGNED_CONTENT_AUTO SignedContent *content = NULL;
 	__attribute__((cleanup(info_cleanup))) TS_TST_INFO *info = NULL;
-	struct timestamp_facts facts = {.trusted = roots_pem.data != NULL};
-	struct timestamp_path again = {.known = along ? along->known : slice_make(NULL, 0)};
+	struct timestamp_facts facts = {.trusted = true};
+	struct timestamp_path again = {.known = along ? along->known : slice_make(NULL, 0),
+	                               .tolerant = along && along->tolerant};
 	X509 *signer;
 
 	int result = signed_content_parse_ber(token, &content, error);
@@ -252,9 +256,11 @@ static int verify_token(struct slice token, struct slice roots_pem,
 	if (!result)
 		result = read_facts(info, &facts, error);
 	if (!result)
-		result = verify_authority(content, signer, roots_pem, along, facts.gen_time_us, error);
+		result = verify_authority(content, signer, roots_pem, along, facts.gen_time_us,
+		                          &facts.trusted, error);
 	if (!result && judged_us > facts.gen_time_us)
-		result = verify_authority(content, signer, roots_pem, &again, judged_us, error);
+		result =
+			verify_authority(content, signer, roots_pem, &again, judged_us, &facts.trusted, error);
 	if (!result)
 		result = certificate_describe(signer, &facts.authority, error);
 	if (result)

@@ -32,7 +32,7 @@ struct timestamp_facts {
 	char serial[65];  /* hex, lower case, no leading zeros beyond a whole byte */
 	char policy[128]; /* dotted OID */
 	struct certificate_facts authority;
-	bool trusted; /* chained to a root the caller gave; false: integrity alone */
+	bool trusted; /* leads to a root the caller gave; false: integrity alone */
 };
 
 /* Appends a DER TimeStampReq: SHA-256, certReq, a random 128-bit nonce, `policy` (dotted OID)
@@ -49,6 +49,7 @@ int timestamp_request_over(const struct digest *imprint, const char *policy, str
 struct timestamp_path {
 	struct slice known;   /* what the path may lead over, trusted for nothing; size 0: none */
 	struct buf *complete; /* NULL, or gets the verified path, from the authority's to the root */
+	bool tolerant;        /* of the roots, as struct trust_roots has it */
 };
 /* Takes the first of them; false at the end, or where none is. */
 bool timestamp_next_certificate(struct slice *rest, struct slice *ret_der);

@@ -405,6 +405,9 @@ def check_seals(entries, manifest, hashes, events, rounds):
         require(not round_["revoked"], where, "all authorities of its round were revoked")
         if round_["before"]:
             require(seal["previous_token_hash"] == round_["before"]["hash"], where, "token before")
+        else:
+            require(seal["previous_token_hash"] is None and (begin == 1 or previous_seal), where,
+                    "the round before is left out")
         for i in range(begin, end + 1):
             require(i not in events or time_of(events[i]["received_at"])
                     <= time_of(round_["gen_time"]) + TOLERANCE, where, "received after its time")

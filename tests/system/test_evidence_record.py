@@ -178,7 +178,13 @@ def test_a_record_is_verified_with_what_it_covers(sealed, archive, tmp_path):
     assert record["valid_until"] == max(each["not_after"] for each in result["authorities"])
     (stamp,) = record["timestamps"]
     assert (stamp["chain"], stamp["number"], stamp["algorithm"]) == (1, 1, "SHA-256")
-    assert verify(output, data)["trusted"] is False
+    alone = verify(output, data, trust=trust, expected=2)
+    assert alone["trusted"] is False and alone["verdict"]["code"] == "existence_only"
+    (finding,) = alone["findings"]
+    assert finding["path"] == str(data) and "nothing shows who recorded this event" in finding["what"]
+    done = run("verify", output, data, "--trust", trust)
+    assert done.stdout.startswith("EXISTENCE ONLY: nothing shows who recorded this event, ")
+    assert verify(output, data, expected=2)["verdict"]["code"] == "existence_only"
     verify(output, expected=2)
     verify(data, expected=2)
     data.write_bytes(data.read_bytes().replace(b'"v":1', b'"v":2'))
@@ -197,7 +203,7 @@ def test_evidence_is_judged_as_of_a_time(sealed, archive, tmp_path):
         assert done.returncode == expected, (done.returncode, done.stdout, done.stderr)
         return json.loads(done.stdout)
 
-    now = as_of(verify(output, data)["as_of"], 0)
+    now = as_of(verify(output, data, expected=2)["as_of"], 0)
     end = now["evidence_records"][0]["valid_until"]
     year = int(end[:4])
     last = end.replace(f"{year}-", f"{year - 1}-", 1).replace("-02-29T", "-02-28T")
@@ -284,10 +290,11 @@ def test_a_container_holds_exactly_what_its_record_covers(certified, tmp_path):
     assert not output.exists() and list(tmp_path.iterdir()) == [foreign]
 
 
-def test_a_container_needs_no_descriptors_and_no_room_for_its_files(certified, tmp_path):
+def test_a_container_needs_no_descriptors_and_no_room_for_its_files(sealed, certified, tmp_path):
     record, output = certified / "record.ers", tmp_path / "all.asice"
     bundle(record, *(each for each in certified.iterdir() if each != record), "-o", output)
-    done = subprocess.run(["prlimit", "--nofile=7:7", "--fsize=0:0", BINARY, "verify", output],
+    done = subprocess.run(["prlimit", "--nofile=7:7", "--fsize=0:0", BINARY, "verify", output, "--trust",
+                           sealed.service.data / "trust.pem"],
                           capture_output=True, text=True, check=False, env={"TMPDIR": "/nowhere"})
     assert done.returncode == 0, done.stdout + done.stderr
 

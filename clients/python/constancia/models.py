@@ -263,6 +263,7 @@ class FileVerification:
     signers: List[Dict[str, Any]]
     authorities: List[Dict[str, Any]]
     files: Optional[List[Dict[str, Any]]] = None
+    verdict: Optional[Dict[str, str]] = None
 
 
 @dataclass(frozen=True)

@@ -743,6 +743,7 @@ export interface components {
             })[];
             could_not_check: boolean;
             trusted: boolean;
+            verdict?: components["schemas"]["FileVerdict"];
             findings: {
                 [key: string]: unknown;
             }[];
@@ -755,6 +756,16 @@ export interface components {
             authorities: {
                 [key: string]: unknown;
             }[];
+        };
+        /**
+         * @description In one sentence for people, with the names of who signed and who gave the time. `code` is `valid`,
+         *     `not_valid`, `signer_not_established`, `authority_not_established`, `existence_only` or
+         *     `could_not_check`; a later version may have more.
+         */
+        FileVerdict: {
+            code: string;
+            en: string;
+            es: string;
         };
         Verification: {
             certification_id: string;

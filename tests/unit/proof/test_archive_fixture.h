@@ -69,14 +69,16 @@ enum fixture_fault {
 	FAULT_OLD,        /* the chain began 30 days ago, sealed now */
 	FAULT_UNSYNCHRONIZED,
 	FAULT_NOT_COMPARED,
-	FAULT_ISSUED_EARLY, /* by three hours */
-	FAULT_ISSUED_LATE,  /* by 1,000 s */
-	FAULT_FORK,         /* event 3 is another one */
-	FAULT_FORK_SEAL,    /* the seals of the same events are others */
-	FAULT_FORK_GENESIS, /* it began at another time */
-	FAULT_FORK_CONFIG,  /* version 2 is another one */
-	FAULT_ROUND_REPLAY, /* the token of the round before once more */
-	FAULT_MODALITY,     /* the events are not of their configuration's */
+	FAULT_ISSUED_EARLY,    /* by three hours */
+	FAULT_ISSUED_LATE,     /* by 1,000 s */
+	FAULT_FORK,            /* event 3 is another one */
+	FAULT_FORK_SEAL,       /* the seals of the same events are others */
+	FAULT_FORK_GENESIS,    /* it began at another time */
+	FAULT_FORK_CONFIG,     /* version 2 is another one */
+	FAULT_ROUND_REPLAY,    /* the token of the round before once more */
+	FAULT_MODALITY,        /* the events are not of their configuration's */
+	FAULT_ROUND_LEFT_OUT,  /* the one before the first segment's */
+	FAULT_NO_TOKEN_BEFORE, /* nor does any seal document name one */
 };
 
 struct fixture_plan {
@@ -127,6 +129,8 @@ bool fixture_agrees(const struct fixture *fixture, const char *path,
 /* verify_paths that must run. */
 void fixture_verify(const char *const *paths, size_t count, const struct trust_roots *roots,
                     struct verify_result *ret_result);
+/* How many warnings there are, but for those of the time since its events: a test may be slow. */
+uint64_t fixture_warnings(const struct verify_result *result);
 /* Whether a finding of that severity has both texts in where and what. */
 bool fixture_finds(const struct verify_result *result, enum verify_severity severity,
                    const char *where, const char *what);

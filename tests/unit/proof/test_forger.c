@@ -85,6 +85,11 @@ void forger_root(const struct forger_holder *holder, struct buf *out)
 	write_certificate(holder->certificate, out);
 }
 
+void forger_certificate(const struct forger_holder *holder, struct buf *out)
+{
+	write_certificate(holder->certificate, out);
+}
+
 int forger_sign(void *context, struct slice bytes, struct buf *out, struct error *error)
 {
 	const struct forger_holder *holder = context;

@@ -27,6 +27,7 @@ void forger_free(struct forger_holder *holder);
 /* The holder's certificate, then those above it without the root; or the root alone. */
 void forger_chain(const struct forger_holder *holder, struct buf *out);
 void forger_root(const struct forger_holder *holder, struct buf *out);
+void forger_certificate(const struct forger_holder *holder, struct buf *out); /* its own alone */
 /* A cms_sign_function; the context is the holder. */
 int forger_sign(void *context, struct slice bytes, struct buf *out, struct error *error);
 

@@ -144,7 +144,7 @@ static int verify(struct slice token, const char *known, struct buf *complete,
 	scratch_read("root.pem", &roots);
 	if (known)
 		read_der(known, &beside);
-	struct timestamp_path path = {buf_slice(&beside), complete};
+	struct timestamp_path path = {.known = buf_slice(&beside), .complete = complete};
 	return timestamp_verify_token_along(token, &imprint, buf_slice(&roots), &path, facts, error);
 }
 
