@@ -75,6 +75,11 @@ def sanitized():
     return b"__asan_init" in binary or b"__tsan_init" in binary
 
 
+def counts_coverage():
+    """Whether the program counts what runs of it, and writes that to files when it ends."""
+    return b".gcda" in pathlib.Path(BINARY).read_bytes()
+
+
 def run(command, environment=None, timeout=600, **more):
     """A command, to its end."""
     return subprocess.run(list(map(str, command)), env=clean_environment(environment),
