@@ -174,19 +174,52 @@ def openssl(*arguments):
     return done.returncode == 0, done.stdout + done.stderr
 
 
+def attributes(name):
+    """Of a Name in DER, as names are compared: without regard to case and to repeated blanks."""
+    return [sorted((kind[1], " ".join(str(text[1], "utf-16-be" if text[0] == 0x1e else "utf-8",
+                                          "replace").casefold().split()))
+                   for kind, text in (elements(each[1]) for each in elements(rdn[1])))
+            for rdn in elements(content(name, 0x30, "Name"))]
+
+
+def is_named(tsa, certificate):
+    """Whether that GeneralName is of the certificate's subject, or an alternative name of it."""
+    (tag, name, _), = elements(tsa)
+    if tag == 0xa4 and attributes(name) == attributes(certificate.subject.public_bytes()):
+        return True
+    names = extension(certificate, x509.SubjectAlternativeName)
+    return bool(names) and tsa in [each[2] for each in elements(content(names.public_bytes(), 0x30,
+                                                                        "names"))]
+
+
+def check_info(path, where):
+    """Of the token in that file, DER or BER: the signature, whoever made it; that `tsa` names the
+    signer; that nothing critical is in the TSTInfo (RFC 3161, section 2.4.2)."""
+    with tempfile.TemporaryDirectory() as directory:
+        good, text = openssl("cms", "-verify", "-noverify", "-binary", "-inform", "DER", "-in", path,
+                             "-out", f"{directory}/info", "-signer", f"{directory}/signer")
+        require(good, where, text)
+        with open(f"{directory}/info", "rb") as file:
+            info = elements(content(file.read(), 0x30, "TSTInfo"))
+        with open(f"{directory}/signer", "rb") as file:
+            signer = x509.load_pem_x509_certificate(file.read())
+    ends = {each[0]: each[1] for each in info[5:]}
+    require(0xa0 not in ends or is_named(ends[0xa0], signer), where, "tsa names somebody else")
+    for each in elements(ends.get(0xa1, b"")):
+        require(elements(each[1])[1][0] != 0x01, where, "a critical extension")
+
+
 def check_token(token, digest, trust, where):
     """A timestamp token over that SHA-256. Answers its SignedData."""
     signed = SignedData(token)
     with tempfile.TemporaryDirectory() as directory:
         with open(f"{directory}/token", "wb") as file:
             file.write(token)
+        check_info(f"{directory}/token", where)
         if trust:
             good, text = openssl("ts", "-verify", "-token_in", "-in", f"{directory}/token", "-digest",
                                  digest.hex(), "-CAfile", trust)
-        else:
-            good, text = openssl("cms", "-verify", "-noverify", "-inform", "DER", "-in",
-                                 f"{directory}/token", "-out", "/dev/null")
-        require(good, where, text)
+            require(good, where, text)
     for each in signed.certificates:
         require(each.issuer != each.subject or is_signed(each, each), where, "a certificate inside")
     info = elements(content(content(signed.encapsulated[1][1], 0x04, where), 0x30, where))

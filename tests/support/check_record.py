@@ -17,7 +17,8 @@ import sys
 import tempfile
 import time
 
-SEQUENCE, SET, INTEGER, OCTETS, OBJECT, TIME = 0x30, 0x31, 0x02, 0x04, 0x06, 0x18
+SEQUENCE, SET, BOOLEAN, INTEGER, OCTETS, OBJECT, TIME = 0x30, 0x31, 0x01, 0x02, 0x04, 0x06, 0x18
+EXTENSIONS = 0xa1
 ALGORITHMS = {
     bytes.fromhex("608648016503040201"): "sha256",
     bytes.fromhex("608648016503040202"): "sha384",
@@ -96,6 +97,9 @@ class Stamp:
         signed = Element(Element(self.token).children()[1].content)
         info = Element(Element(signed.children()[2].children()[1].content).content)
         parts = Element(info.whole).children()
+        for extension in [each for part in parts[5:] if part.tag == EXTENSIONS
+                          for each in part.children()]:
+            require(extension.children()[1].tag != BOOLEAN, "a critical extension of a TSTInfo")
         imprint = parts[2].children()
         given = re.fullmatch(r"(\d{14})(\.\d+)?Z", parts[4].expect(TIME).content.decode())
         seconds = calendar.timegm(time.strptime(given[1], "%Y%m%d%H%M%S")) + float(given[2] or 0)

@@ -182,6 +182,48 @@ static void a_second_over_something_else_is_found(void **state)
 	assert_false(fixture_agrees(&fixture, made.path, NULL, NULL));
 }
 
+/* RFC 3161 section 2.4.2: whether `tsa` names the signer, and what is critical, is checked by both
+ * verifiers, also without roots. */
+static void what_a_token_ends_with_is_checked(void **state)
+{
+	static const struct {
+		const char *name, *extension;
+		const char *cause; /* NULL: valid */
+	} cases[] = {
+		{"Another authority", NULL, NULL},
+		{"ANOTHER  authority", NULL, NULL}, /* as names are compared: RFC 5280 section 7.1 */
+		{NULL, "1.2.3.4=DER:0500", NULL},
+		{"Another authority", "1.2.3.4=DER:0500", NULL},
+		{"Another root", NULL,
+	     "tsa in the TSTInfo, CN=Another root, is no name of the certificate that signed it, "
+	     "CN=Another authority"},
+		{NULL, "1.2.3.4=critical,DER:0500", "an unknown critical extension, 1.2.3.4"},
+		{"Another authority", "1.2.3.5=critical,DER:0500",
+	     "an unknown critical extension, 1.2.3.5"},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct fixture_archive made;
+		authority.name = cases[i].name;
+		authority.extension = cases[i].extension;
+		make("ends", &made);
+		authority.name = authority.extension = NULL;
+		for (int trusts = 0; trusts < 2; trusts++) {
+			const char *path = made.path;
+			struct trust_roots none = {0};
+			struct verify_result result;
+			fixture_verify(&path, 1, trusts ? &roots : &none, &result);
+			if (cases[i].cause)
+				assert_true(fixture_finds(&result, VERIFY_WRONG,
+				                          "rounds/rounds-000001.ndjson.gz line 1", cases[i].cause));
+			else
+				assert_int_equal(verify_exit_code(&result), 0);
+			verify_result_free(&result);
+		}
+		assert_int_equal(fixture_agrees(&fixture, made.path, NULL, NULL), !cases[i].cause);
+		assert_int_equal(fixture_agrees_without_roots(&fixture, made.path), !cases[i].cause);
+	}
+}
+
 static void a_line_is_read_in_its_version_alone(void **state)
 {
 	static const char head[] =
@@ -261,6 +303,7 @@ int main(void)
 		cmocka_unit_test(times_that_diverge_are_told),
 		cmocka_unit_test(two_of_one_authority_are_told),
 		cmocka_unit_test(a_second_over_something_else_is_found),
+		cmocka_unit_test(what_a_token_ends_with_is_checked),
 		cmocka_unit_test(a_line_is_read_in_its_version_alone),
 		cmocka_unit_test(the_readme_works_when_pasted),
 	};

@@ -4,6 +4,7 @@
 
 #include <openssl/pem.h>
 #include <openssl/ts.h>
+#include <openssl/x509v3.h>
 
 #include "base/clock.h"
 #include "seal/signed_data.h"
@@ -19,8 +20,12 @@ static int make_authorities(void **state)
 		"[req]\ndistinguished_name=dn\n[dn]\n[ca]\nbasicConstraints=critical,CA:TRUE\n"
 		"keyUsage=critical,keyCertSign,cRLSign\nsubjectKeyIdentifier=hash\n"
 		"authorityKeyIdentifier=keyid:always\n"
+		"[stranger]\nextendedKeyUsage=critical,timeStamping\nsubjectKeyIdentifier=hash\n"
+		"authorityKeyIdentifier=keyid:always\n"
 		"[leaf]\nextendedKeyUsage=critical,timeStamping\nsubjectKeyIdentifier=hash\n"
-		"authorityKeyIdentifier=keyid:always\n[list]\ndatabase=index\ndefault_md=sha256\n"
+		"authorityKeyIdentifier=keyid:always\n"
+		"subjectAltName=DNS:time.example,URI:http://time.example/,dirName:elsewhere\n"
+		"[elsewhere]\nCN=Leaf elsewhere\n[list]\ndatabase=index\ndefault_md=sha256\n"
 		"default_crl_days=9\n";
 
 	static const char keys[] =
@@ -46,14 +51,15 @@ static int make_authorities(void **state)
 		"$sign -in middle.csr -CA root.pem -CAkey root.key -set_serial 2 -extensions ca -out "
 		"middle.pem && "
 		"$req -new -newkey $ec -keyout stranger.key -out stranger.csr -subj /CN=Stranger && "
-		"$sign -in stranger.csr -CA other.pem -CAkey other.key -set_serial 3 -extensions leaf -out "
-		"stranger.pem && "
+		"$sign -in stranger.csr -CA other.pem -CAkey other.key -set_serial 3 -extensions stranger "
+		"-out stranger.pem && "
 		"openssl ca -config openssl.cnf -name list -gencrl -cert root.pem -keyfile root.key -out "
 		"list.pem && openssl crl -in list.pem -outform DER -out list.der && "
 		"cat middle.pem root.pem >path.pem && cat path.pem stranger.pem other.pem >many.pem");
 }
 
-static void write_info(bool with_accuracy)
+/* `tsa` and `extension` are taken; NULL: there is none. */
+static void write_info_with(bool with_accuracy, GENERAL_NAME *tsa, X509_EXTENSION *extension)
 {
 	TS_TST_INFO *info = TS_TST_INFO_new();
 	TS_MSG_IMPRINT *message = TS_MSG_IMPRINT_new();
@@ -77,8 +83,14 @@ static void write_info(bool with_accuracy)
 	TS_TST_INFO_set_time(info, later);
 	if (with_accuracy)
 		TS_TST_INFO_set_accuracy(info, accuracy);
+	if (tsa)
+		TS_TST_INFO_set_tsa(info, tsa);
+	if (extension)
+		TS_TST_INFO_add_ext(info, extension, -1);
 	int size = i2d_TS_TST_INFO(info, &der);
 	assert_true(size > 0);
+	GENERAL_NAME_free(tsa);
+	X509_EXTENSION_free(extension);
 	scratch_write("info.der", slice_make(der, (size_t)size));
 	OPENSSL_free(der);
 	ASN1_GENERALIZEDTIME_free(later);
@@ -88,6 +100,11 @@ static void write_info(bool with_accuracy)
 	TS_ACCURACY_free(accuracy);
 	TS_MSG_IMPRINT_free(message);
 	TS_TST_INFO_free(info);
+}
+
+static void write_info(bool with_accuracy)
+{
+	write_info_with(with_accuracy, NULL, NULL);
 }
 
 #define P256 "p256.key"
@@ -213,6 +230,97 @@ static void test_no_accuracy(void **state)
 	make_token(P256, "", "-certfile path.pem", &made);
 	assert_int_equal(verify(buf_slice(&made), NULL, NULL, &facts, NULL), 0);
 	assert_int_equal(facts.accuracy_us, TIMESTAMP_ACCURACY_UNKNOWN);
+}
+
+/* "CN:…" is a directory name; NULL: there is none. */
+static GENERAL_NAME *make_name(const char *text)
+{
+	const char *value = text ? strchr(text, ':') + 1 : NULL;
+	if (!text)
+		return NULL;
+	if (strncmp(text, "CN:", 3) != 0)
+		return a2i_GENERAL_NAME(NULL, NULL, NULL, strncmp(text, "DNS:", 4) == 0 ? GEN_DNS : GEN_URI,
+		                        value, 0);
+	GENERAL_NAME *made = GENERAL_NAME_new();
+	X509_NAME *name = X509_NAME_new();
+	X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC, (const unsigned char *)value, -1, -1, 0);
+	GENERAL_NAME_set0_value(made, GEN_DIRNAME, name);
+	return made;
+}
+
+static bool openssl_verifies(void)
+{
+	char hex[65];
+
+	hex_encode(imprint.bytes, SHA256_SIZE, hex);
+	return scratch_run("openssl ts -verify -token_in -in made.tst -digest %s -CAfile root.pem "
+	                   "-attime $(($(date +%%s) + 61))",
+	                   hex) == 0;
+}
+
+/* As `openssl ts -verify` judges it, which is what the evidence names for checking by hand. */
+static void test_name(void **state)
+{
+	static const struct {
+		const char *name;
+		const char *cause; /* NULL: accepted */
+	} cases[] = {
+		{NULL, NULL},
+		{"CN:Leaf", NULL},
+		{"CN:LEAF", NULL}, /* names are compared without regard to case: RFC 5280 section 7.1 */
+		{"CN:Leaf elsewhere", NULL},
+		{"DNS:time.example", NULL},
+		{"URI:http://time.example/", NULL},
+		{"CN:Middle", "tsa in the TSTInfo, CN=Middle, is no name of the certificate that signed "
+	                  "it, CN=Leaf"},
+		{"CN:Leaves", "tsa in the TSTInfo, CN=Leaves"},
+		{"DNS:other.example", "tsa in the TSTInfo, (no directory name)"},
+		{"URI:time.example", "tsa in the TSTInfo"},
+	};
+	BUF_AUTO struct buf made;
+
+	buf_init(&made, TIMESTAMP_RESPONSE_MAX);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct timestamp_facts facts;
+		struct error error = {0};
+		write_info_with(true, make_name(cases[i].name), NULL);
+		make_token(P256, "", "-certfile path.pem", &made);
+		int result = verify(buf_slice(&made), NULL, NULL, &facts, &error);
+		if (cases[i].cause)
+			assert_refused(result, &error, cases[i].cause);
+		else if (result)
+			fail_msg("%s: %s", cases[i].name ? cases[i].name : "(none)", error.cause);
+		assert_int_equal(openssl_verifies(), !cases[i].cause);
+		result =
+			timestamp_verify_token(buf_slice(&made), &imprint, slice_make(NULL, 0), &facts, &error);
+		assert_int_equal(result, cases[i].cause ? ERR_INVALID_EVIDENCE : 0);
+	}
+}
+
+/* A critical one may change what the token means: RFC 3161 section 2.4.2. */
+static void test_extensions(void **state)
+{
+	static const struct {
+		const char *extension;
+		const char *cause;
+	} cases[] = {
+		{"DER:0500", NULL},
+		{"critical,DER:0500", "the TSTInfo has an unknown critical extension, 1.2.3.4"},
+	};
+	BUF_AUTO struct buf made;
+
+	buf_init(&made, TIMESTAMP_RESPONSE_MAX);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct timestamp_facts facts;
+		struct error error = {0};
+		write_info_with(true, NULL, X509V3_EXT_conf(NULL, NULL, "1.2.3.4", cases[i].extension));
+		make_token(P256, "", "-certfile path.pem", &made);
+		int result = verify(buf_slice(&made), NULL, NULL, &facts, &error);
+		if (cases[i].cause)
+			assert_refused(result, &error, cases[i].cause);
+		else
+			assert_int_equal(result, 0);
+	}
 }
 
 static void test_two_signers(void **state)
@@ -466,6 +574,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_algorithms),
 		cmocka_unit_test(test_no_accuracy),
+		cmocka_unit_test(test_name),
+		cmocka_unit_test(test_extensions),
 		cmocka_unit_test(test_two_signers),
 		cmocka_unit_test(test_certificates),
 		cmocka_unit_test(test_damaged_certificate),
