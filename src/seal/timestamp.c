@@ -419,7 +419,7 @@ int timestamp_token_complete(struct slice token, struct slice certificates, stru
 	int result = read_beside(token, certificates, &content, &beside, error);
 	while (!result && sk_X509_num(beside) > 0) {
 		X509 *certificate = sk_X509_shift(beside);
-		if (!sk_X509_push(content->data->certificates, certificate)) {
+		if (!signed_content_add_certificate(content, certificate)) {
 			X509_free(certificate);
 			result = ERR_NO_MEMORY;
 		}

@@ -10,6 +10,7 @@
 #include "seal/signed_data.h"
 #include "seal/timestamp.h"
 #include "stride.h"
+#include "token_parts.h"
 
 static struct sha256 imprint;
 
@@ -383,6 +384,85 @@ static void test_certificates(void **state)
 	}
 }
 
+/* Certificates that are not of X.509 (CertificateChoices) neither help nor hurt. */
+static void test_other_certificates(void **state)
+{
+	static const struct {
+		int tag, version;
+		const char *cause; /* NULL: accepted */
+	} cases[] = {
+		{0, 3, NULL},
+		{0xa2, 4, NULL}, /* version 2 attribute certificate */
+		{0xa2, 3, NULL}, /* as RFC 2630 has it */
+		{0xa1, 3, NULL}, /* version 1 attribute certificate */
+		{0xa0, 3, NULL}, /* extended certificate of PKCS #6 */
+		{0xa3, 5, NULL}, /* any other format */
+		{0xa3, 3, NULL},
+		{0, 4, "version of the SignedData"},
+		{0, 5, "version of the SignedData"},
+		{0, 1, "version of the SignedData"},
+		{0xa1, 4, "version of the SignedData"},
+		{0xa2, 5, "version of the SignedData"},
+		{0xa3, 4, "version of the SignedData"},
+		{0xa4, 3, "does not parse"},
+		{0x31, 3, "does not parse"},
+	};
+	BUF_AUTO struct buf made, path, choice, complete;
+
+	buf_init(&made, TIMESTAMP_RESPONSE_MAX);
+	buf_init(&path, 65536);
+	buf_init(&choice, 256);
+	buf_init(&complete, TIMESTAMP_RESPONSE_MAX);
+	write_info(true);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct timestamp_facts facts;
+		struct error error = {0};
+		make_token(P256, "", "", &made);
+		buf_clear(&choice);
+		if (cases[i].tag)
+			put_element(cases[i].tag, slice_make("\x06\x02\x2a\x03\x05\x00", 6), &choice);
+		token_add_choice(&made, cases[i].version, buf_slice(&choice));
+		int result = verify(buf_slice(&made), "middle.pem", &path, &facts, &error);
+		if (cases[i].cause) {
+			assert_refused(result, &error, cases[i].cause);
+			continue;
+		}
+		if (result)
+			fail_msg("case %zu: %s", i, error.cause);
+		/* They stay where a token is written again, with its path inside. */
+		buf_clear(&complete);
+		assert_int_equal(
+			timestamp_token_complete(buf_slice(&made), buf_slice(&path), &complete, &error), 0);
+		assert_true(!choice.size || memmem(complete.data, complete.size, choice.data, choice.size));
+		assert_int_equal(verify(buf_slice(&complete), NULL, NULL, &facts, &error), 0);
+		scratch_write("other.tst", buf_slice(&complete));
+		assert_int_equal(
+			scratch_run("openssl cms -verify -inform DER -in other.tst -CAfile root.pem "
+		                "-purpose timestampsign -binary -out info.out && cmp info.out "
+		                "info.der"),
+			0);
+		buf_clear(&path);
+	}
+}
+
+/* Our own have none of them: one is refused. */
+static void test_own_have_no_others(void **state)
+{
+	SIGNED_CONTENT_AUTO SignedContent *content = NULL;
+	struct error error = {0};
+	BUF_AUTO struct buf made;
+
+	buf_init(&made, TIMESTAMP_RESPONSE_MAX);
+	write_info(true);
+	make_token(P256, "", "", &made);
+	assert_int_equal(signed_content_parse(buf_slice(&made), &content, &error), 0);
+	SignedContent_free(content);
+	content = NULL;
+	token_add_choice(&made, 4, slice_make("\xa2\x02\x05\x00", 4));
+	assert_refused(signed_content_parse(buf_slice(&made), &content, &error), &error,
+	               "not of X.509");
+}
+
 /* A root that was damaged is a sign of damage, even where the trusted one stands in for it. */
 static void test_damaged_certificate(void **state)
 {
@@ -437,6 +517,41 @@ static void test_unsigned(void **state)
 	assert_int_equal(scratch_run("openssl cms -cmsout -print -inform DER -in more.tst | "
 	                             "grep -q 'CN *= *Root'"),
 	                 0);
+}
+
+/* As RFC 5940 puts an OCSP response among the CRLs. RFC 5652 wants version 5 then; who adds it to a
+ * token may leave the 3. */
+static void test_ocsp_inside(void **state)
+{
+	static const unsigned char response[] = "\xa1\x0f\x06\x08\x2b\x06\x01\x05\x05\x07\x10\x02"
+											"\x30\x03\x0a\x01\x06";
+	BUF_AUTO struct buf made;
+
+	buf_init(&made, TIMESTAMP_RESPONSE_MAX);
+	write_info(true);
+	for (int version = 3; version <= 5; version++) {
+		SIGNED_CONTENT_AUTO SignedContent *content = NULL;
+		const unsigned char *position = response;
+		struct timestamp_facts facts;
+		struct error error = {0};
+		make_token(P256, "", "-certfile path.pem", &made);
+		assert_int_equal(signed_content_parse(buf_slice(&made), &content, NULL), 0);
+		content->data->revocations = sk_ASN1_TYPE_new_null();
+		sk_ASN1_TYPE_push(content->data->revocations,
+		                  d2i_ASN1_TYPE(NULL, &position, sizeof response - 1));
+		ASN1_INTEGER_set(content->data->version, version);
+		buf_clear(&made);
+		assert_int_equal(signed_content_write(content, &made), 0);
+		int result = verify(buf_slice(&made), NULL, NULL, &facts, &error);
+		if (version == 4)
+			assert_refused(result, &error, "version of the SignedData");
+		else if (result)
+			fail_msg("version %d: %s", version, error.cause);
+		scratch_write("ocsp.tst", buf_slice(&made));
+		assert_int_equal(scratch_run("openssl cms -verify -cades -inform DER -in ocsp.tst -CAfile "
+		                             "root.pem -purpose timestampsign -out ocsp.out"),
+		                 0);
+	}
 }
 
 /* RSA-PSS's parameters are not signed themselves. For OpenSSL -1 is "as long as the digest", -2
@@ -578,8 +693,11 @@ int main(void)
 		cmocka_unit_test(test_extensions),
 		cmocka_unit_test(test_two_signers),
 		cmocka_unit_test(test_certificates),
+		cmocka_unit_test(test_other_certificates),
+		cmocka_unit_test(test_own_have_no_others),
 		cmocka_unit_test(test_damaged_certificate),
 		cmocka_unit_test(test_unsigned),
+		cmocka_unit_test(test_ocsp_inside),
 		cmocka_unit_test(test_pss_parameters),
 		cmocka_unit_test(test_flipped_bits),
 		cmocka_unit_test(test_response_ends_with_token),
