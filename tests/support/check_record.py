@@ -85,7 +85,7 @@ class Stamp:
         if parts and parts[0].tag == 0xa2:
             self.lists = [[each.expect(OCTETS).content for each in part.expect(SEQUENCE).children()]
                           for part in parts.pop(0).children()]
-            require(len(self.lists[0]) > 1, "a first list of one hash")
+            require(self.lists and all(self.lists), "no list, or one without a hash")
         require(len(parts) == 1, "something else in an archive timestamp")
         self.token = parts[0].expect(SEQUENCE).whole
         self.imprint_algorithm, self.imprint, self.seconds = self.look()
@@ -106,13 +106,21 @@ class Stamp:
         return algorithm(imprint[0]), imprint[1].expect(OCTETS).content, seconds
 
     def check(self, leaf, where):
-        node = leaf
-        for place, hashes in enumerate(self.lists):
-            require(all(len(each) == len(leaf) for each in hashes), f"{where}: a hash's length")
-            require(place > 0 or leaf in hashes, f"{where} does not cover what it has to")
-            node = digest(self.algorithm,
-                          b"".join(sorted(hashes if place == 0 else hashes + [node])))
-        require(node == self.imprint, f"{where} does not cover what it has to")
+        # A first list of one hash is that hash, or is hashed again.
+        starts = [leaf]
+        if self.lists:
+            require(leaf in self.lists[0], f"{where} does not cover what it has to")
+            again = digest(self.algorithm, b"".join(sorted(self.lists[0])))
+            starts = [again] if len(self.lists[0]) > 1 else [leaf, again]
+        require(all(len(each) == len(leaf) for hashes in self.lists for each in hashes),
+                f"{where}: a hash's length")
+        require(self.imprint in [self.climb(start) for start in starts],
+                f"{where} does not cover what it has to")
+
+    def climb(self, node):
+        for hashes in self.lists[1:]:
+            node = digest(self.algorithm, b"".join(sorted(hashes + [node])))
+        return node
 
     def check_token(self, trust, seconds, where):
         """By OpenSSL, as of its own time and as of `seconds`."""

@@ -616,7 +616,10 @@ static void deform(struct evidence_record *record, int how)
 	case 9: set_algorithm(stamp->digest_algorithm, NID_sha512, V_ASN1_UNDEF); break;
 	case 10: set_algorithm(stamp->digest_algorithm, NID_sha1, V_ASN1_UNDEF); break;
 	case 11: ASN1_TYPE_set(stamp->token, V_ASN1_NULL, NULL); break;
-	case 12: ASN1_OCTET_STRING_free(sk_ASN1_OCTET_STRING_pop(list_of(record, 0))); break;
+	case 12:
+		for (int i = 0; i < 2; i++)
+			ASN1_OCTET_STRING_free(sk_ASN1_OCTET_STRING_pop(list_of(record, 0)));
+		break;
 	case 13: ASN1_OCTET_STRING_free(sk_ASN1_OCTET_STRING_pop(list_of(record, 1))); break;
 	case 14: add_hash(list_of(record, 1), 31); break;
 	case 15: add_hash(list_of(record, 1), 64); break;
@@ -652,8 +655,8 @@ static void test_form(void **state)
 		"its token's imprint",
 		"not accepted",
 		"no ContentInfo",
-		"too few hashes",
-		"too few hashes",
+		"no hash",
+		"no hash",
 		"another length",
 		"another length",
 		"too many",
@@ -704,6 +707,94 @@ static void test_other_forms(void **state)
 	assert_valid(record, start_us);
 	renew(record, NULL, &first, start_us);
 	assert_valid(record, start_us);
+}
+
+/* Replaces the tree of an archive timestamp by lists of one hash each, and its token by one over
+ * `imprint`. */
+static void set_single_lists(ArchiveTimeStamp *stamp, const struct digest *hashes, size_t count,
+                             const struct digest *imprint)
+{
+	BUF_AUTO struct buf token;
+
+	sk_PartialHashtree_pop_free(stamp->reduced_hashtree, partial_hashtree_free);
+	stamp->reduced_hashtree = sk_PartialHashtree_new_null();
+	for (size_t i = 0; i < count; i++) {
+		PartialHashtree *list = sk_ASN1_OCTET_STRING_new_null();
+		ASN1_OCTET_STRING *hash = ASN1_OCTET_STRING_new();
+		ASN1_OCTET_STRING_set(hash, hashes[i].bytes, (int)digest_size(hashes[i].algorithm));
+		sk_ASN1_OCTET_STRING_push(list, hash);
+		sk_PartialHashtree_push(stamp->reduced_hashtree, list);
+	}
+	buf_init(&token, TIMESTAMP_RESPONSE_MAX);
+	time_authority_stamp(&first, imprint, start_us, &token);
+	ASN1_STRING_set(stamp->token->value.sequence, token.data, (int)token.size);
+}
+
+static struct digest hash_again(const struct digest *hash)
+{
+	return digest_by(hash->algorithm, hash->bytes, digest_size(hash->algorithm));
+}
+
+/* A first list of one hash: others take it as it is, RFC 4998 section 4.3 hashes it. */
+static void test_one_hash(void **state)
+{
+	struct digest leaf = data_by(DIGEST_SHA256), other = digest_by(DIGEST_SHA256, "a", 1);
+	struct digest again = hash_again(&leaf), twice = hash_again(&again);
+	struct digest both[] = {leaf, other},
+				  roots[] = {evidence_pair(&leaf, &other), evidence_pair(&again, &other)};
+	const struct {
+		const struct digest *lists;
+		size_t count;
+		const struct digest *imprint;
+		const char *cause; /* NULL: valid */
+	} cases[] = {
+		{&leaf, 1, &leaf, NULL},
+		{&leaf, 1, &again, NULL},
+		{both, 2, &roots[0], NULL},
+		{both, 2, &roots[1], NULL},
+		{&leaf, 1, &twice, "its hash tree does not lead to what its token is over"},
+		{&leaf, 1, &other, "its hash tree does not lead to what its token is over"},
+		{both, 2, &leaf, "its hash tree does not lead to what its token is over"},
+		{both, 2, &other, "its hash tree does not lead to what its token is over"},
+		{&other, 1, &other, "it does not cover the data object"},
+		{&again, 1, &again, "it does not cover the data object"},
+	};
+
+	(void)state;
+	scratch_write("data", slice_of(DATA));
+	scratch_write("trust.pem", buf_slice(&trust));
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		EVIDENCE_RECORD_AUTO struct evidence_record *record = create_sample();
+		set_single_lists(stamp_of(record), cases[i].lists, cases[i].count, cases[i].imprint);
+		if (cases[i].cause)
+			assert_refused(record, start_us, cases[i].cause);
+		else
+			assert_valid(record, start_us);
+		assert_others_agree(record, start_us, cases[i].cause != NULL);
+	}
+}
+
+/* The same of a timestamp before, and of a hash-tree renewal. */
+static void test_one_hash_renewed(void **state)
+{
+	EVIDENCE_RECORD_AUTO struct evidence_record *record = create_sample();
+	struct digest by_512 = data_by(DIGEST_SHA512), leaf;
+
+	(void)state;
+	scratch_write("data", slice_of(DATA));
+	scratch_write("trust.pem", buf_slice(&trust));
+	assert_int_equal(evidence_record_next_leaf(record, NULL, &leaf), 0);
+	renew(record, NULL, &first, start_us);
+	set_single_lists(sk_ArchiveTimeStamp_value(evidence_chain(record, 0), 1), &leaf, 1, &leaf);
+	assert_valid(record, start_us);
+	assert_int_equal(evidence_record_next_leaf(record, &by_512, &leaf), 0);
+	renew(record, &by_512, &first, start_us);
+	set_single_lists(sk_ArchiveTimeStamp_value(evidence_chain(record, 1), 0), &leaf, 1, &leaf);
+	assert_valid(record, start_us);
+	assert_others_agree(record, start_us, 0);
+	set_single_lists(sk_ArchiveTimeStamp_value(evidence_chain(record, 1), 0), &by_512, 1, &by_512);
+	assert_refused(record, start_us, "archive timestamp 1 of chain 2: it does not cover the data");
+	assert_others_agree(record, start_us, 1);
 }
 
 /* What its authority signed, and when, is the same with lists beside it. */
@@ -764,6 +855,8 @@ int main(void)
 		cmocka_unit_test(test_every_flipped_byte),
 		cmocka_unit_test(test_form),
 		cmocka_unit_test(test_other_forms),
+		cmocka_unit_test_setup_teardown(test_one_hash, scratch_begin, scratch_end),
+		cmocka_unit_test_setup_teardown(test_one_hash_renewed, scratch_begin, scratch_end),
 		cmocka_unit_test(test_revocations_inside),
 	};
 	return cmocka_run_group_tests(tests, make_authorities, drop_authorities);
