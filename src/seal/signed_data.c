@@ -1,13 +1,13 @@
 #include "seal/signed_data.h"
 
 #include <openssl/err.h>
-#include <openssl/ess.h>
 #include <openssl/evp.h>
 #include <openssl/rsa.h>
 
 #include "seal/ber.h"
 #include "seal/cms.h"
 #include "seal/signed_validation.h"
+#include "seal/signing_certificate.h"
 
 #define SIGNED_DATA_CERTIFICATES_MAX 16
 #define SIGNED_DATA_ATTRIBUTES_MAX 16
@@ -407,8 +407,7 @@ X509 *signed_content_certificate(const SignedContent *content)
 	return NULL;
 }
 
-/* The single value of the single attribute of that kind; NULL when absent. */
-static const ASN1_TYPE *attribute_value(const STACK_OF(X509_ATTRIBUTE) * attributes, int nid)
+const ASN1_TYPE *signed_attribute(const STACK_OF(X509_ATTRIBUTE) * attributes, int nid)
 {
 	int at = X509at_get_attr_by_NID(attributes, nid, -1);
 
@@ -438,11 +437,11 @@ static int check_attributes(const SignedContent *content, struct slice digest, s
 
 	if (result)
 		return result;
-	const ASN1_TYPE *type = attribute_value(attributes, NID_pkcs9_contentType);
+	const ASN1_TYPE *type = signed_attribute(attributes, NID_pkcs9_contentType);
 	if (!type || type->type != V_ASN1_OBJECT ||
 	    OBJ_cmp(type->value.object, content->data->encapsulated->type) != 0)
 		return invalid(error, "the content-type attribute is missing or differs");
-	const ASN1_TYPE *found = attribute_value(attributes, NID_pkcs9_messageDigest);
+	const ASN1_TYPE *found = signed_attribute(attributes, NID_pkcs9_messageDigest);
 	if (!found || found->type != V_ASN1_OCTET_STRING ||
 	    !slice_equal(slice_make(ASN1_STRING_get0_data(found->value.octet_string),
 	                            (size_t)ASN1_STRING_length(found->value.octet_string)),
@@ -527,36 +526,6 @@ int signed_content_verify(const SignedContent *content, int type_nid, const stru
 	return result;
 }
 
-/* The first kind names by SHA-1, which old authorities still do and a signer of ours never did. */
-static int check_signing_certificate(const SignerInfo *signer, const STACK_OF(X509) * path,
-                                     enum path_purpose purpose, struct error *error)
-{
-	const ASN1_TYPE *first =
-		attribute_value(signer->signed_attributes, NID_id_smime_aa_signingCertificate);
-	const ASN1_TYPE *second =
-		attribute_value(signer->signed_attributes, NID_id_smime_aa_signingCertificateV2);
-	ESS_SIGNING_CERT *ess = NULL;
-	ESS_SIGNING_CERT_V2 *ess_v2 = NULL;
-	bool readable = true;
-
-	ERR_clear_error();
-	if (first && first->type == V_ASN1_SEQUENCE) {
-		const unsigned char *data = first->value.sequence->data;
-		ess = d2i_ESS_SIGNING_CERT(NULL, &data, first->value.sequence->length);
-	}
-	if (second && second->type == V_ASN1_SEQUENCE) {
-		const unsigned char *data = second->value.sequence->data;
-		ess_v2 = d2i_ESS_SIGNING_CERT_V2(NULL, &data, second->value.sequence->length);
-	}
-	readable = (ess || !first) && (ess_v2 || !second) && (ess_v2 || purpose == PATH_TIMESTAMP);
-	bool bound = readable && OSSL_ESS_check_signing_certs(ess, ess_v2, path, 1) == 1;
-	ESS_SIGNING_CERT_free(ess);
-	ESS_SIGNING_CERT_V2_free(ess_v2);
-	if (bound)
-		return 0;
-	return openssl_refused(error, "the signing-certificate attribute is missing or names another");
-}
-
 int signed_content_verify_path(const SignedContent *content, X509 *signer,
                                const STACK_OF(X509) * beside, const STACK_OF(X509) * roots,
                                enum path_purpose purpose, int64_t time_us,
@@ -573,7 +542,8 @@ int signed_content_verify_path(const SignedContent *content, X509 *signer,
 		result = certificate_path(signer, known, roots, purpose, time_us, &path, error);
 	sk_X509_free(known);
 	if (!result)
-		result = check_signing_certificate(signed_content_signer(content), path, purpose, error);
+		result = signing_certificate_check(signed_content_signer(content), path, purpose,
+		                                   roots != NULL, error);
 	if (!result && ret_path) {
 		*ret_path = path;
 		path = NULL;

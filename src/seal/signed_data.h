@@ -97,6 +97,8 @@ X509 *signed_content_certificate(const SignedContent *content);
 /* The DER SET of signed attributes, as it is signed (RFC 5652 section 5.4). */
 int signed_attributes_write(const STACK_OF(X509_ATTRIBUTE) * attributes, struct buf *out)
 	MUST_CHECK;
+/* The single value of the first attribute of that kind; NULL: there is none. */
+const ASN1_TYPE *signed_attribute(const STACK_OF(X509_ATTRIBUTE) * attributes, int nid);
 /* NULL when it is none; BER and what trails it are accepted. */
 STACK_OF(X509_ATTRIBUTE) * signed_attributes_read(struct slice der);
 
@@ -107,7 +109,8 @@ int signed_content_verify(const SignedContent *content, int type_nid, const stru
                           X509 **ret_signer, struct error *error) MUST_CHECK;
 
 /* Checks the path (certificate_path), over the certificates inside and `beside` (NULL: none), and
- * the signing-certificate attribute against it. The path is the caller's; ret_path may be NULL. */
+ * the signing-certificate attribute against it (signing_certificate.h). The path is the caller's;
+ * ret_path may be NULL. */
 int signed_content_verify_path(const SignedContent *content, X509 *signer,
                                const STACK_OF(X509) * beside, const STACK_OF(X509) * roots,
                                enum path_purpose purpose, int64_t time_us,

@@ -554,6 +554,100 @@ static void test_ocsp_inside(void **state)
 	}
 }
 
+/* By `openssl ts`, which names all of the path: the authority's certificate and those above it. */
+static void make_token_that_names_all(struct buf *out)
+{
+	static const char config[] =
+		"[tsa]\ndefault_tsa=own\n[own]\nserial=tsaserial\nsigner_digest=sha256\n"
+		"default_policy=1.2.3.4\ndigests=sha256\naccuracy=secs:5\ness_cert_id_chain=yes\n"
+		"ess_cert_id_alg=sha256\n";
+	char hex[65];
+
+	hex_encode(imprint.bytes, SHA256_SIZE, hex);
+	write_info(true);
+	make_token(P256, "", "", out); /* for leaf.pem */
+	scratch_write("tsa.cnf", slice_of(config));
+	assert_int_equal(
+		scratch_run("echo 01 >tsaserial && openssl ts -query -digest %s -sha256 "
+	                "-no_nonce -cert -out query.tsq && openssl ts -reply "
+	                "-config tsa.cnf -queryfile query.tsq -signer leaf.pem -inkey " P256
+	                " -chain path.pem -token_out -out all.tst",
+	                hex),
+		0);
+	scratch_read("all.tst", out);
+}
+
+/* Replaces what is inside but the signer's own by the certificates of a file (NULL: none). */
+static void set_certificates(const char *name, struct buf *token)
+{
+	SIGNED_CONTENT_AUTO SignedContent *content = NULL;
+	BUF_AUTO struct buf der;
+	const unsigned char *position, *end;
+
+	buf_init(&der, 65536);
+	assert_int_equal(signed_content_parse_ber(buf_slice(token), &content, NULL), 0);
+	STACK_OF(CertificateChoice) *choices = content->data->choices;
+	X509 *own = signed_content_certificate(content);
+	for (int i = sk_CertificateChoice_num(choices) - 1; i >= 0; i--)
+		if (sk_CertificateChoice_value(choices, i)->d.certificate != own)
+			CertificateChoice_free(sk_CertificateChoice_delete(choices, i));
+	if (name)
+		read_der(name, &der);
+	position = (const unsigned char *)der.data;
+	for (end = position + der.size; position < end;)
+		assert_true(
+			signed_content_add_certificate(content, d2i_X509(NULL, &position, end - position)));
+	buf_clear(token);
+	assert_int_equal(signed_content_write(content, token), 0);
+}
+
+/* Without roots the path ends where the certificates do: those named above it may be missing. */
+static void test_more_named_than_there(void **state)
+{
+	static const struct {
+		const char *inside;
+		const char *cause; /* without roots; NULL: accepted */
+	} cases[] = {
+		{"path.pem", NULL},
+		{"middle.pem", NULL},
+		{"root.pem", NULL}, /* not on the path, as the one between is missing */
+		{NULL, NULL},
+		{"other.pem", NULL},
+		/* The same name and key, but not the certificate that is named. */
+		{"again.pem", "signing-certificate"},
+	};
+	BUF_AUTO struct buf token, made, all;
+
+	buf_init(&token, TIMESTAMP_RESPONSE_MAX);
+	buf_init(&made, TIMESTAMP_RESPONSE_MAX);
+	buf_init(&all, 65536);
+	make_token_that_names_all(&token);
+	assert_int_equal(
+		scratch_run("openssl x509 -req -days 9 -extfile openssl.cnf -in middle.csr -CA "
+	                "root.pem -CAkey root.key -set_serial 22 -extensions ca -out "
+	                "again.pem && openssl x509 -in root.pem >>again.pem"),
+		0);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct timestamp_facts facts;
+		struct error error = {0};
+		buf_clear(&made);
+		buf_add_slice(&made, buf_slice(&token));
+		set_certificates(cases[i].inside, &made);
+		int result =
+			timestamp_verify_token(buf_slice(&made), &imprint, slice_make(NULL, 0), &facts, &error);
+		if (cases[i].cause)
+			assert_refused(result, &error, cases[i].cause);
+		else if (result)
+			fail_msg("case %zu: %s", i, error.cause);
+		/* With roots the path is whole, and all that is named has to be on it. */
+		result = verify(buf_slice(&made), i < 2 ? NULL : "middle.pem", NULL, &facts, &error);
+		if (cases[i].cause)
+			assert_refused(result, &error, cases[i].cause);
+		else
+			assert_int_equal(result, 0);
+	}
+}
+
 /* RSA-PSS's parameters are not signed themselves. For OpenSSL -1 is "as long as the digest", -2
  * "any". */
 static void test_pss_parameters(void **state)
@@ -698,6 +792,7 @@ int main(void)
 		cmocka_unit_test(test_damaged_certificate),
 		cmocka_unit_test(test_unsigned),
 		cmocka_unit_test(test_ocsp_inside),
+		cmocka_unit_test(test_more_named_than_there),
 		cmocka_unit_test(test_pss_parameters),
 		cmocka_unit_test(test_flipped_bits),
 		cmocka_unit_test(test_response_ends_with_token),
