@@ -4,9 +4,11 @@
 
 #include "base/clock.h"
 #include "seal/evidence_asn1.h"
+#include "seal/signed_data.h"
 #include "seal/validation.h"
 #include "stride.h"
 #include "time_authority.h"
+#include "token_parts.h"
 
 #define MINUTE (60 * US_PER_SECOND)
 #define DATA "what the record is of"
@@ -797,6 +799,49 @@ static void test_one_hash_renewed(void **state)
 	assert_others_agree(record, start_us, 1);
 }
 
+static void add_ocsp(struct buf *token)
+{
+	static const unsigned char response[] = "\xa1\x0f\x06\x08\x2b\x06\x01\x05\x05\x07\x10\x02"
+											"\x30\x03\x0a\x01\x06";
+	SIGNED_CONTENT_AUTO SignedContent *content = NULL;
+	const unsigned char *position = response;
+
+	assert_int_equal(signed_content_parse_ber(buf_slice(token), &content, NULL), 0);
+	content->data->revocations = sk_ASN1_TYPE_new_null();
+	sk_ASN1_TYPE_push(content->data->revocations,
+	                  d2i_ASN1_TYPE(NULL, &position, sizeof response - 1));
+	ASN1_INTEGER_set(content->data->version, 5);
+	buf_clear(token);
+	assert_int_equal(signed_content_write(content, token), 0);
+}
+
+/* Tokens of others with an attribute certificate, or with an OCSP response among the CRLs, also
+ * where a renewal covers them. */
+static void test_more_inside(void **state)
+{
+	(void)state;
+	scratch_write("data", slice_of(DATA));
+	scratch_write("trust.pem", buf_slice(&trust));
+	for (int ocsp = 0; ocsp < 2; ocsp++) {
+		EVIDENCE_RECORD_AUTO struct evidence_record *record = create_sample();
+		ASN1_STRING *held = stamp_of(record)->token->value.sequence;
+		BUF_AUTO struct buf token;
+		buf_init(&token, TIMESTAMP_RESPONSE_MAX);
+		buf_add(&token, ASN1_STRING_get0_data(held), (size_t)ASN1_STRING_length(held));
+		if (ocsp)
+			add_ocsp(&token);
+		else
+			token_add_choice(&token, 4, slice_make("\xa2\x06\x06\x02\x2a\x03\x05\x00", 8));
+		ASN1_STRING_set(held, token.data, (int)token.size);
+		assert_valid(record, start_us);
+		assert_others_agree(record, start_us, 0);
+		renew(record, NULL, &second, start_us + 8 * MINUTE);
+		assert_valid(record, start_us + 14 * MINUTE);
+		assert_others_agree(record, start_us + 14 * MINUTE, 0);
+		assert_others_agree(record, start_us + 16 * MINUTE, 1);
+	}
+}
+
 /* What its authority signed, and when, is the same with lists beside it. */
 static void test_revocations_inside(void **state)
 {
@@ -857,6 +902,7 @@ int main(void)
 		cmocka_unit_test(test_other_forms),
 		cmocka_unit_test_setup_teardown(test_one_hash, scratch_begin, scratch_end),
 		cmocka_unit_test_setup_teardown(test_one_hash_renewed, scratch_begin, scratch_end),
+		cmocka_unit_test_setup_teardown(test_more_inside, scratch_begin, scratch_end),
 		cmocka_unit_test(test_revocations_inside),
 	};
 	return cmocka_run_group_tests(tests, make_authorities, drop_authorities);
