@@ -616,17 +616,16 @@ static void test_more_named_than_there(void **state)
 		/* The same name and key, but not the certificate that is named. */
 		{"again.pem", "signing-certificate"},
 	};
-	BUF_AUTO struct buf token, made, all;
+	BUF_AUTO struct buf token, made;
 
 	buf_init(&token, TIMESTAMP_RESPONSE_MAX);
 	buf_init(&made, TIMESTAMP_RESPONSE_MAX);
-	buf_init(&all, 65536);
-	make_token_that_names_all(&token);
 	assert_int_equal(
 		scratch_run("openssl x509 -req -days 9 -extfile openssl.cnf -in middle.csr -CA "
 	                "root.pem -CAkey root.key -set_serial 22 -extensions ca -out "
 	                "again.pem && openssl x509 -in root.pem >>again.pem"),
 		0);
+	make_token_that_names_all(&token); /* now: certificates made later are not valid yet */
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct timestamp_facts facts;
 		struct error error = {0};
@@ -640,7 +639,8 @@ static void test_more_named_than_there(void **state)
 		else if (result)
 			fail_msg("case %zu: %s", i, error.cause);
 		/* With roots the path is whole, and all that is named has to be on it. */
-		result = verify(buf_slice(&made), i < 2 ? NULL : "middle.pem", NULL, &facts, &error);
+		const char *known = i < 2 || cases[i].cause ? NULL : "middle.pem";
+		result = verify(buf_slice(&made), known, NULL, &facts, &error);
 		if (cases[i].cause)
 			assert_refused(result, &error, cases[i].cause);
 		else
