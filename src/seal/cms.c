@@ -130,9 +130,9 @@ static int compare_encodings(const X509 *const *a, const X509 *const *b)
 	return order;
 }
 
-/* Everything but the signature. Takes the certificates over, in DER's order of a SET. */
+/* Everything but the signature. Takes the certificates, in DER's order of a SET. */
 static SignedContent *make_content(const struct sha256 *digest, int64_t signing_time_us,
-                                   STACK_OF(X509) * *certificates)
+                                   STACK_OF(X509) * certificates)
 {
 	SIGNED_CONTENT_AUTO SignedContent *content = SignedContent_new();
 
@@ -140,18 +140,20 @@ static SignedContent *make_content(const struct sha256 *digest, int64_t signing_
 		return NULL;
 	content->type = OBJ_nid2obj(NID_pkcs7_signed);
 	content->data->encapsulated->type = OBJ_nid2obj(NID_pkcs7_data);
-	SignerInfo *signer = make_signer(digest, signing_time_us, sk_X509_value(*certificates, 0));
+	SignerInfo *signer = make_signer(digest, signing_time_us, sk_X509_value(certificates, 0));
 	if (!signer || !sk_SignerInfo_push(content->data->signers, signer)) {
 		SignerInfo_free(signer);
 		return NULL;
 	}
 	if (ASN1_INTEGER_set(content->data->version, 1) != 1 || !add_digest_algorithm(content->data))
 		return NULL;
-	sk_X509_set_cmp_func(*certificates, compare_encodings);
-	sk_X509_sort(*certificates);
-	sk_X509_pop_free(content->data->certificates, X509_free);
-	content->data->certificates = *certificates;
-	*certificates = NULL;
+	sk_X509_set_cmp_func(certificates, compare_encodings);
+	sk_X509_sort(certificates);
+	while (sk_X509_num(certificates) > 0) {
+		if (!signed_content_add_certificate(content, sk_X509_value(certificates, 0)))
+			return NULL;
+		sk_X509_shift(certificates);
+	}
 	SignedContent *made = content;
 	content = NULL;
 	return made;
@@ -216,7 +218,7 @@ int cms_create(const struct sha256 *digest, int64_t signing_time_us,
 	if (result)
 		return result == ERR_VALIDATION ? ERR_REFUSED : result;
 	SIGNED_CONTENT_AUTO SignedContent *content =
-		make_content(digest, signing_time_us, &certificates);
+		make_content(digest, signing_time_us, certificates);
 	if (!content && openssl_refused(error, "signature") == ERR_NO_MEMORY)
 		return ERR_NO_MEMORY;
 	if (!content)

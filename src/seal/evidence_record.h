@@ -12,8 +12,8 @@
  * the last one now.
  *
  * Read is DER alone, to the last byte; tokens stay as their authority wrote them. cryptoInfos is
- * kept, not judged. Not read: encryptionInfo; attributes of archive timestamps; a first list of one
- * hash, which section 4.3 hashes again and others do not.
+ * kept, not judged. A first list of one hash may be that hash, as others write it, or be hashed
+ * again, as section 4.3 has it. Not read: encryptionInfo; attributes of archive timestamps.
  *
  * One thread at a time for each record. Results are 0, ERR_INVALID_EVIDENCE with the cause, or
  * ERR_NO_MEMORY, where nothing else is said. */

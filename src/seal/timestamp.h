@@ -6,8 +6,10 @@
  * RSA-PSS with one digest throughout. What would let one token be read in two ways is not: one
  * signer, named by issuer and serial number; the signed attributes content-type, message-digest and
  * signing certificate (ESSCertID or ESSCertIDv2, RFC 5816), each once; a signer whose extended key
- * usage is critical and timeStamping alone. The imprint is a SHA-2 digest. Certificates are
- * judged as of genTime, and their keys and digests by OpenSSL's security level 2 (112 bits). */
+ * usage is critical and timeStamping alone; as `tsa`, if it is there, a name of that signer's
+ * certificate, the subject or an alternative one; no critical extension. The imprint is a SHA-2
+ * digest. Certificates are judged as of genTime, and their keys and digests by OpenSSL's security
+ * level 2 (112 bits). */
 #ifndef SEAL_TIMESTAMP_H
 #define SEAL_TIMESTAMP_H
 

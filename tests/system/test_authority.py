@@ -125,6 +125,20 @@ def test_the_next_authority_is_asked_when_the_first_fails(start, stand_in, tmp_p
     evidence.check_proof(event, event["proof"], config_of(channel.live), good.roots, tmp_path)
 
 
+@pytest.mark.parametrize("mode, why", [
+    ("wrong_name", "tsa in the TSTInfo, CN=Timestamp somebody else,O=Stand-in, is no name of the certificate that "
+                   "signed it, CN=Timestamp good,O=Stand-in"),
+    ("critical", "the TSTInfo has an unknown critical extension, 2.25.3")])
+def test_a_token_that_openssl_would_not_verify_is_not_taken(start, stand_in, tmp_path, mode, why):
+    bad, good = stand_in(mode), stand_in("named")
+    service = start(**settings(bad, good))
+    channel = service.new_channel()
+    event = channel.live.sealed(channel.live.register().expect(201).json["event_id"])
+    evidence.check_proof(event, event["proof"], config_of(channel.live), good.roots, tmp_path)
+    (failed, *_) = service.logged(lambda line: line["event"] == "authority_failed")
+    assert why in failed["reason"], failed
+
+
 def test_the_next_authority_is_asked_when_the_first_is_late(start, stand_in, tmp_path):
     """Its tokens are good but for their time, an hour before what they would seal."""
     late, good = stand_in("good"), stand_in("ahead:3600")

@@ -596,17 +596,10 @@ int fixture_make(struct fixture *fixture, const char *name, const struct fixture
 	return result;
 }
 
-bool fixture_agrees(const struct fixture *fixture, const char *path,
-                    const struct fixture_archive *parts, const char *beside)
+/* Ends the question that the rest stands in already. */
+static bool second_verdict(const char *log)
 {
-	char verdict[4096], log[FIXTURE_PATH_SIZE];
-	snprintf(log, sizeof log, "%s/script.log", fixture->directory);
-	if (!second_verifier.process)
-		start_second_verifier(log);
-	fprintf(second_verifier.questions, "--trust %s %s %s %s", fixture->trust,
-	        beside ? "--beside" : "", beside ? beside : "", path);
-	for (size_t i = 0; parts && i < parts->part_count; i++)
-		fprintf(second_verifier.questions, " %s", parts->part_paths[i]);
+	char verdict[4096];
 	fputc('\n', second_verifier.questions);
 	fflush(second_verifier.questions);
 	if (!fgets(verdict, sizeof verdict, second_verifier.verdicts))
@@ -615,6 +608,33 @@ bool fixture_agrees(const struct fixture *fixture, const char *path,
 	if (!valid)
 		assert_int_equal(strncmp(verdict, "not valid: ", 11), 0);
 	return valid;
+}
+
+static void find_second_verifier(const struct fixture *fixture, char log[FIXTURE_PATH_SIZE])
+{
+	snprintf(log, FIXTURE_PATH_SIZE, "%s/script.log", fixture->directory);
+	if (!second_verifier.process)
+		start_second_verifier(log);
+}
+
+bool fixture_agrees(const struct fixture *fixture, const char *path,
+                    const struct fixture_archive *parts, const char *beside)
+{
+	char log[FIXTURE_PATH_SIZE];
+	find_second_verifier(fixture, log);
+	fprintf(second_verifier.questions, "--trust %s %s %s %s", fixture->trust,
+	        beside ? "--beside" : "", beside ? beside : "", path);
+	for (size_t i = 0; parts && i < parts->part_count; i++)
+		fprintf(second_verifier.questions, " %s", parts->part_paths[i]);
+	return second_verdict(log);
+}
+
+bool fixture_agrees_without_roots(const struct fixture *fixture, const char *path)
+{
+	char log[FIXTURE_PATH_SIZE];
+	find_second_verifier(fixture, log);
+	fputs(path, second_verifier.questions);
+	return second_verdict(log);
 }
 
 /* What is told must not depend on who checked the parts, or when. */

@@ -126,6 +126,8 @@ void fixture_write(const char *path, struct slice content);
  * none). CONSTANCIA_CHECK_ARCHIVE names its script; its process serves until fixture_close. */
 bool fixture_agrees(const struct fixture *fixture, const char *path,
                     const struct fixture_archive *parts, const char *beside);
+/* The same without roots: integrity alone. */
+bool fixture_agrees_without_roots(const struct fixture *fixture, const char *path);
 /* verify_paths that must run. */
 void fixture_verify(const char *const *paths, size_t count, const struct trust_roots *roots,
                     struct verify_result *ret_result);

@@ -36,7 +36,9 @@ struct forger_authority {
 	const struct forger_holder *holder;
 	int64_t offset_us; /* of its clock */
 	int accuracy_seconds;
-	bool alone; /* it puts no issuer's certificate into its tokens */
+	bool alone;            /* it puts no issuer's certificate into its tokens */
+	const char *name;      /* a common name for tsa; NULL: no tsa */
+	const char *extension; /* of the TSTInfo, as in openssl.cnf, "name=value"; NULL: none */
 };
 int forger_stamp(void *context, const struct sha256 *imprint, struct buf *out, struct error *error);
 

@@ -195,6 +195,26 @@ static void test_good(void **state)
 	authorities_free(authorities);
 }
 
+/* Its own name in the token, and an extension that may be ignored. */
+static void test_named(void **state)
+{
+	struct authorities *authorities = create(1);
+	AUTHORITY_RESULT_AUTO struct authority_result result = {0};
+	struct authority_failures failures;
+
+	set_mode(&first, "named");
+	assert_int_equal(stamp(authorities, &result, &failures, NULL), 0);
+	assert_string_equal(result.name, "one");
+	scratch_write("query.tsq", buf_slice(&result.request));
+	scratch_write("reply.tsr", buf_slice(&result.response));
+	assert_int_equal(scratch_run("openssl ts -reply -in reply.tsr -text | grep -q 'TSA: DirName'"),
+	                 0);
+	assert_int_equal(scratch_run("openssl ts -verify -in reply.tsr -queryfile query.tsq -CAfile %s",
+	                             first.roots),
+	                 0);
+	authorities_free(authorities);
+}
+
 /* The other's word, and nobody's where there is none. */
 static void test_another_time(void **state)
 {
@@ -237,6 +257,9 @@ static void test_every_misbehaviour(void **state)
 		{"wrong_imprint", "something else"},
 		{"wrong_nonce", "nonce"},
 		{"wrong_usage", "timeStamping"},
+		{"wrong_name", "tsa in the TSTInfo, CN=Timestamp somebody else,O=Stand-in, is no name of "
+	                   "the certificate that signed it, CN=Timestamp good,O=Stand-in"},
+		{"critical", "unknown critical extension, 2.25.3"},
 		{"wrong_time", "our clock"},
 		{"untrusted", "certificate path"},
 		{"rejected", "not granted: status 2 not today"},
@@ -618,6 +641,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_good),
+		cmocka_unit_test(test_named),
 		cmocka_unit_test(test_another_time),
 		cmocka_unit_test(test_every_misbehaviour),
 		cmocka_unit_test(test_policy),

@@ -4,9 +4,11 @@
 
 #include "base/clock.h"
 #include "seal/evidence_asn1.h"
+#include "seal/signed_data.h"
 #include "seal/validation.h"
 #include "stride.h"
 #include "time_authority.h"
+#include "token_parts.h"
 
 #define MINUTE (60 * US_PER_SECOND)
 #define DATA "what the record is of"
@@ -620,7 +622,10 @@ static void deform(struct evidence_record *record, int how)
 	case 9: set_algorithm(stamp->digest_algorithm, NID_sha512, V_ASN1_UNDEF); break;
 	case 10: set_algorithm(stamp->digest_algorithm, NID_sha1, V_ASN1_UNDEF); break;
 	case 11: ASN1_TYPE_set(stamp->token, V_ASN1_NULL, NULL); break;
-	case 12: ASN1_OCTET_STRING_free(sk_ASN1_OCTET_STRING_pop(list_of(record, 0))); break;
+	case 12:
+		for (int i = 0; i < 2; i++)
+			ASN1_OCTET_STRING_free(sk_ASN1_OCTET_STRING_pop(list_of(record, 0)));
+		break;
 	case 13: ASN1_OCTET_STRING_free(sk_ASN1_OCTET_STRING_pop(list_of(record, 1))); break;
 	case 14: add_hash(list_of(record, 1), 31); break;
 	case 15: add_hash(list_of(record, 1), 64); break;
@@ -656,8 +661,8 @@ static void test_form(void **state)
 		"its token's imprint",
 		"not accepted",
 		"no ContentInfo",
-		"too few hashes",
-		"too few hashes",
+		"no hash",
+		"no hash",
 		"another length",
 		"another length",
 		"too many",
@@ -708,6 +713,137 @@ static void test_other_forms(void **state)
 	assert_valid(record, start_us);
 	renew(record, NULL, &first, start_us);
 	assert_valid(record, start_us);
+}
+
+/* Replaces the tree of an archive timestamp by lists of one hash each, and its token by one over
+ * `imprint`. */
+static void set_single_lists(ArchiveTimeStamp *stamp, const struct digest *hashes, size_t count,
+                             const struct digest *imprint)
+{
+	BUF_AUTO struct buf token;
+
+	sk_PartialHashtree_pop_free(stamp->reduced_hashtree, partial_hashtree_free);
+	stamp->reduced_hashtree = sk_PartialHashtree_new_null();
+	for (size_t i = 0; i < count; i++) {
+		PartialHashtree *list = sk_ASN1_OCTET_STRING_new_null();
+		ASN1_OCTET_STRING *hash = ASN1_OCTET_STRING_new();
+		ASN1_OCTET_STRING_set(hash, hashes[i].bytes, (int)digest_size(hashes[i].algorithm));
+		sk_ASN1_OCTET_STRING_push(list, hash);
+		sk_PartialHashtree_push(stamp->reduced_hashtree, list);
+	}
+	buf_init(&token, TIMESTAMP_RESPONSE_MAX);
+	time_authority_stamp(&first, imprint, start_us, &token);
+	ASN1_STRING_set(stamp->token->value.sequence, token.data, (int)token.size);
+}
+
+static struct digest hash_again(const struct digest *hash)
+{
+	return digest_by(hash->algorithm, hash->bytes, digest_size(hash->algorithm));
+}
+
+/* A first list of one hash: others take it as it is, RFC 4998 section 4.3 hashes it. */
+static void test_one_hash(void **state)
+{
+	struct digest leaf = data_by(DIGEST_SHA256), other = digest_by(DIGEST_SHA256, "a", 1);
+	struct digest again = hash_again(&leaf), twice = hash_again(&again);
+	struct digest both[] = {leaf, other},
+				  roots[] = {evidence_pair(&leaf, &other), evidence_pair(&again, &other)};
+	const struct {
+		const struct digest *lists;
+		size_t count;
+		const struct digest *imprint;
+		const char *cause; /* NULL: valid */
+	} cases[] = {
+		{&leaf, 1, &leaf, NULL},
+		{&leaf, 1, &again, NULL},
+		{both, 2, &roots[0], NULL},
+		{both, 2, &roots[1], NULL},
+		{&leaf, 1, &twice, "its hash tree does not lead to what its token is over"},
+		{&leaf, 1, &other, "its hash tree does not lead to what its token is over"},
+		{both, 2, &leaf, "its hash tree does not lead to what its token is over"},
+		{both, 2, &other, "its hash tree does not lead to what its token is over"},
+		{&other, 1, &other, "it does not cover the data object"},
+		{&again, 1, &again, "it does not cover the data object"},
+	};
+
+	(void)state;
+	scratch_write("data", slice_of(DATA));
+	scratch_write("trust.pem", buf_slice(&trust));
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		EVIDENCE_RECORD_AUTO struct evidence_record *record = create_sample();
+		set_single_lists(stamp_of(record), cases[i].lists, cases[i].count, cases[i].imprint);
+		if (cases[i].cause)
+			assert_refused(record, start_us, cases[i].cause);
+		else
+			assert_valid(record, start_us);
+		assert_others_agree(record, start_us, cases[i].cause != NULL);
+	}
+}
+
+/* The same of a timestamp before, and of a hash-tree renewal. */
+static void test_one_hash_renewed(void **state)
+{
+	EVIDENCE_RECORD_AUTO struct evidence_record *record = create_sample();
+	struct digest by_512 = data_by(DIGEST_SHA512), leaf;
+
+	(void)state;
+	scratch_write("data", slice_of(DATA));
+	scratch_write("trust.pem", buf_slice(&trust));
+	assert_int_equal(evidence_record_next_leaf(record, NULL, &leaf), 0);
+	renew(record, NULL, &first, start_us);
+	set_single_lists(sk_ArchiveTimeStamp_value(evidence_chain(record, 0), 1), &leaf, 1, &leaf);
+	assert_valid(record, start_us);
+	assert_int_equal(evidence_record_next_leaf(record, &by_512, &leaf), 0);
+	renew(record, &by_512, &first, start_us);
+	set_single_lists(sk_ArchiveTimeStamp_value(evidence_chain(record, 1), 0), &leaf, 1, &leaf);
+	assert_valid(record, start_us);
+	assert_others_agree(record, start_us, 0);
+	set_single_lists(sk_ArchiveTimeStamp_value(evidence_chain(record, 1), 0), &by_512, 1, &by_512);
+	assert_refused(record, start_us, "archive timestamp 1 of chain 2: it does not cover the data");
+	assert_others_agree(record, start_us, 1);
+}
+
+static void add_ocsp(struct buf *token)
+{
+	static const unsigned char response[] = "\xa1\x0f\x06\x08\x2b\x06\x01\x05\x05\x07\x10\x02"
+											"\x30\x03\x0a\x01\x06";
+	SIGNED_CONTENT_AUTO SignedContent *content = NULL;
+	const unsigned char *position = response;
+
+	assert_int_equal(signed_content_parse_ber(buf_slice(token), &content, NULL), 0);
+	content->data->revocations = sk_ASN1_TYPE_new_null();
+	sk_ASN1_TYPE_push(content->data->revocations,
+	                  d2i_ASN1_TYPE(NULL, &position, sizeof response - 1));
+	ASN1_INTEGER_set(content->data->version, 5);
+	buf_clear(token);
+	assert_int_equal(signed_content_write(content, token), 0);
+}
+
+/* Tokens of others with an attribute certificate, or with an OCSP response among the CRLs, also
+ * where a renewal covers them. */
+static void test_more_inside(void **state)
+{
+	(void)state;
+	scratch_write("data", slice_of(DATA));
+	scratch_write("trust.pem", buf_slice(&trust));
+	for (int ocsp = 0; ocsp < 2; ocsp++) {
+		EVIDENCE_RECORD_AUTO struct evidence_record *record = create_sample();
+		ASN1_STRING *held = stamp_of(record)->token->value.sequence;
+		BUF_AUTO struct buf token;
+		buf_init(&token, TIMESTAMP_RESPONSE_MAX);
+		buf_add(&token, ASN1_STRING_get0_data(held), (size_t)ASN1_STRING_length(held));
+		if (ocsp)
+			add_ocsp(&token);
+		else
+			token_add_choice(&token, 4, slice_make("\xa2\x06\x06\x02\x2a\x03\x05\x00", 8));
+		ASN1_STRING_set(held, token.data, (int)token.size);
+		assert_valid(record, start_us);
+		assert_others_agree(record, start_us, 0);
+		renew(record, NULL, &second, start_us + 8 * MINUTE);
+		assert_valid(record, start_us + 14 * MINUTE);
+		assert_others_agree(record, start_us + 14 * MINUTE, 0);
+		assert_others_agree(record, start_us + 16 * MINUTE, 1);
+	}
 }
 
 /* What its authority signed, and when, is the same with lists beside it. */
@@ -768,6 +904,9 @@ int main(void)
 		cmocka_unit_test(test_every_flipped_byte),
 		cmocka_unit_test(test_form),
 		cmocka_unit_test(test_other_forms),
+		cmocka_unit_test_setup_teardown(test_one_hash, scratch_begin, scratch_end),
+		cmocka_unit_test_setup_teardown(test_one_hash_renewed, scratch_begin, scratch_end),
+		cmocka_unit_test_setup_teardown(test_more_inside, scratch_begin, scratch_end),
 		cmocka_unit_test(test_revocations_inside),
 	};
 	return cmocka_run_group_tests(tests, make_authorities, drop_authorities);
