@@ -123,6 +123,11 @@ void fixture_write(const char *path, struct slice content);
  * none). CONSTANCIA_CHECK_ARCHIVE names its script; its process serves until fixture_close. */
 bool fixture_agrees(const struct fixture *fixture, const char *path,
                     const struct fixture_archive *parts, const char *beside);
+/* Does as README.txt in that archive says, with the fixture's roots. Its last line is as that
+ * expression (grep) has it, which tells the exit status by its first word. */
+void fixture_follow_readme(const struct fixture *fixture, const char *path, const char *verdict);
+/* One of the lines that it printed then. */
+void fixture_readme_said(const struct fixture *fixture, const char *line);
 /* verify_paths that must run. */
 void fixture_verify(const char *const *paths, size_t count, const struct trust_roots *roots,
                     struct verify_result *ret_result);
