@@ -92,6 +92,15 @@ int evidence_record_renew(struct evidence_record *record, const struct digest *d
 int evidence_record_begin_chain(struct evidence_record **record, const struct evidence_path *path,
                                 struct slice token, struct error *error) MUST_CHECK;
 
+struct validation_set;
+/* Puts what validates the record's tokens into the newest one, which nothing in it covers: the
+ * certificates (DER, one after the other) that are not inside, and the CRLs and OCSP answers of the
+ * set as revocation-values. What its authority signed stays. A renewal that was made over the token
+ * without them does not fit the record any more: for a record that is handed out. Where there is
+ * nothing to add, or no room, the token stays byte for byte. */
+int evidence_record_complete(struct evidence_record *record, struct slice certificates,
+                             const struct validation_set *set, struct error *error) MUST_CHECK;
+
 struct evidence_renewal {
 	struct evidence_record *record;
 	const struct digest *data; /* as above */

@@ -115,7 +115,8 @@ int timestamp_path_beside(struct slice token, struct slice path, struct buf *out
  * ERR_INVALID_EVIDENCE. */
 int timestamp_token_complete(struct slice token, struct slice certificates, struct buf *out,
                              struct error *error) MUST_CHECK;
-/* The same with the CRLs and OCSP answers of the set, as the unsigned attribute revocation-values.
+/* The same with the CRLs and OCSP answers of the set, as the unsigned attribute revocation-values,
+ * beside those that the token has there already.
  * ERR_TOO_LARGE: nobody would read a token of that size. */
 struct validation_set;
 int timestamp_token_add_revocations(struct slice token, const struct validation_set *set,

@@ -637,6 +637,37 @@ bool fixture_agrees_without_roots(const struct fixture *fixture, const char *pat
 	return second_verdict(log);
 }
 
+static void in_shell(const struct fixture *fixture, const char *command)
+{
+	if (system(command) == 0)
+		return;
+	char shown[FIXTURE_PATH_SIZE + 32];
+	snprintf(shown, sizeof shown, "cat %s/hand/out >&2", fixture->directory);
+	assert_true(system(shown) >= 0);
+	fail_msg("%s", command);
+}
+
+void fixture_follow_readme(const struct fixture *fixture, const char *path, const char *verdict)
+{
+	char command[4096];
+	snprintf(command, sizeof command,
+	         "cd %s && rm -rf hand && mkdir -p hand/archive && cd hand/archive && unzip -q %s &&"
+	         " cp %s ../trust-signer.pem && cp %s ../trust-timestamps.pem &&"
+	         " sed -n 's/^  3\\. sed/sed/p; s/^     bash/bash/p' README.txt >../steps &&"
+	         " { bash ../steps >../out 2>&1; code=$?; } && tail -n 1 ../out | grep -q '%s' &&"
+	         " test $code -eq %d",
+	         fixture->directory, path, fixture->trust, fixture->trust, verdict,
+	         strncmp(verdict, "^NOT", 4) == 0);
+	in_shell(fixture, command);
+}
+
+void fixture_readme_said(const struct fixture *fixture, const char *line)
+{
+	char command[1024];
+	snprintf(command, sizeof command, "grep -q '%s' %s/hand/out", line, fixture->directory);
+	in_shell(fixture, command);
+}
+
 /* What is told must not depend on who checked the parts, or when. */
 static void assert_same(const struct verify_result *a, const struct verify_result *b)
 {

@@ -128,6 +128,11 @@ bool fixture_agrees(const struct fixture *fixture, const char *path,
                     const struct fixture_archive *parts, const char *beside);
 /* The same without roots: integrity alone. */
 bool fixture_agrees_without_roots(const struct fixture *fixture, const char *path);
+/* Does as README.txt in that archive says, with the fixture's roots. Its last line is as that
+ * expression (grep) has it, which tells the exit status by its first word. */
+void fixture_follow_readme(const struct fixture *fixture, const char *path, const char *verdict);
+/* One of the lines that it printed then. */
+void fixture_readme_said(const struct fixture *fixture, const char *line);
 /* verify_paths that must run. */
 void fixture_verify(const char *const *paths, size_t count, const struct trust_roots *roots,
                     struct verify_result *ret_result);

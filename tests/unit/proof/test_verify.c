@@ -684,26 +684,28 @@ static void an_independent_check_agrees(void **state)
 	}
 }
 
-/* The commands that README.txt and LEEME.txt give are run as they stand, by hand as it were. */
-static void the_readme_works_when_pasted(void **state)
+static void the_readme_works_as_it_stands(void **state)
 {
-	static const char *const names[] = {"README", "LEEME"};
-	struct fixture_plan plan = {MODE_LIVE, 20, 7, 14, 5, false, 0, FAULT_NONE};
-	struct fixture_archive made;
-	make("pasted", &plan, &made);
-	for (size_t i = 0; i < 2; i++) {
-		char command[2048];
-		snprintf(command, sizeof command,
-		         "cd %s && rm -rf hand && mkdir hand && cd hand && unzip -q ../pasted.zip &&"
-		         " cp ../trust.pem trust-signer.pem && cp ../trust.pem trust-timestamps.pem &&"
-		         " sed -n '/^# 1/,/^$/p' %s.txt >paste &&"
-		         " bash paste >out 2>&1;"
-		         " grep -c '^OK events .* are in round' out | grep -qx 2 &&"
-		         " grep -c '^Verification: OK' out | grep -qx 3 &&"
-		         " grep -q '^CAdES Verification successful' out &&"
-		         " ! grep -E 'WRONG|FAILED|^[<>]|rror' out",
-		         fixture.directory, names[i]);
-		assert_int_equal(system(command), 0);
+	static const struct {
+		struct fixture_plan plan;
+		const char *expected[3];
+	} cases[] = {
+		{{MODE_LIVE, 20, 7, 14, 5, false, 0, FAULT_NONE},
+	     {"^VALID - .* OK, 0 OPEN, 3 NOTE, 0 WRONG$", "OK     segment .* it is in round",
+	      "OK     round .* given on "}},
+		{{MODE_TEST, 20, 7, 14, 0, false, 0, FAULT_NONE},
+	     {"^TEST, WITHOUT PROBATIVE VALUE - .* OK, 0 OPEN, 0 NOTE, 0 WRONG$"}},
+		{{MODE_LIVE, 7, 2, 7, 5, false, 0, FAULT_PATH},
+	     {"^NOT VALID - ", "^WRONG  segment .* it is in round"}},
+		{{MODE_LIVE, 7, 2, 7, 5, false, 0, FAULT_PREVIOUS_SEAL},
+	     {"^NOT VALID - ", "^WRONG  segment .* it follows the one before"}},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct fixture_archive made;
+		make("by-hand", &cases[i].plan, &made);
+		fixture_follow_readme(&fixture, made.path, cases[i].expected[0]);
+		for (size_t k = 1; k < 3 && cases[i].expected[k]; k++)
+			fixture_readme_said(&fixture, cases[i].expected[k]);
 	}
 }
 
@@ -724,7 +726,7 @@ int main(void)
 		cmocka_unit_test(hostile_documents_are_refused),
 		cmocka_unit_test(json_has_its_shape),
 		cmocka_unit_test(an_independent_check_agrees),
-		cmocka_unit_test(the_readme_works_when_pasted),
+		cmocka_unit_test(the_readme_works_as_it_stands),
 		cmocka_unit_test(every_bit_of_a_part_counts),
 		cmocka_unit_test(who_asks_may_end_the_check),
 		cmocka_unit_test(every_bit_of_an_archive_counts),

@@ -884,9 +884,78 @@ static void test_revocations_inside(void **state)
 	                 ERR_INVALID_EVIDENCE);
 }
 
+static void write_whole(const struct evidence_record *record, struct buf *out)
+{
+	buf_clear(out);
+	assert_int_equal(evidence_record_write(record, out), 0);
+}
+
+static size_t times_in(const struct buf *text, const void *what, size_t size)
+{
+	size_t count = 0;
+	const char *at = text->data, *end = text->data + text->size;
+
+	while ((at = memmem(at, (size_t)(end - at), what, size)) != NULL) {
+		count++;
+		at += size;
+	}
+	return count;
+}
+
+/* The newest token has what validates it; what is covered stays byte for byte. */
+static void test_completed(void **state)
+{
+	static const char lists[2][8] = {"\x30\x05\x0c\x03one", "\x30\x05\x0c\x03two"};
+	static const unsigned char values[] = {0x06, 0x0b, 0x2a, 0x86, 0x48, 0x86, 0xf7,
+	                                       0x0d, 0x01, 0x09, 0x10, 0x02, 0x18};
+	static char much[150000] = "\x30\x83\x02\x49\xeb";
+	VALIDATION_AUTO struct validation_set none = {0}, one = {0}, two = {0}, large = {0};
+	struct validation_set *const sets[] = {&one, &two};
+	struct slice nothing = slice_make(NULL, 0);
+	EVIDENCE_RECORD_AUTO struct evidence_record *record = create_sample();
+	EVIDENCE_RECORD_AUTO struct evidence_record *theirs = create_sample();
+	struct error error = {0};
+	BUF_AUTO struct buf before, after;
+
+	(void)state;
+	buf_init(&before, EVIDENCE_RECORD_MAX);
+	buf_init(&after, EVIDENCE_RECORD_MAX);
+	for (size_t i = 0; i < 2; i++)
+		assert_int_equal(validation_add(sets[i], VALIDATION_CRL, slice_make(lists[i], 7), &error),
+		                 0);
+	assert_int_equal(validation_add(&large, VALIDATION_CRL, slice_make(much, sizeof much), &error),
+	                 0);
+	write_whole(record, &before);
+	assert_int_equal(evidence_record_complete(record, nothing, &none, &error), 0);
+	assert_int_equal(evidence_record_complete(record, nothing, &large, &error), 0);
+	write_whole(record, &after);
+	assert_true(slice_equal(buf_slice(&before), buf_slice(&after)));
+
+	renew(record, NULL, &second, start_us + 7 * MINUTE);
+	const ArchiveTimeStampChain *chain = evidence_chain(record, 0);
+	struct slice covered = archive_timestamp_token(sk_ArchiveTimeStamp_value(chain, 0));
+	buf_clear(&before);
+	buf_add_slice(&before, covered);
+	for (size_t i = 0; i < 4; i++)
+		assert_int_equal(evidence_record_complete(record, nothing, sets[i / 2], &error), 0);
+	assert_valid(record, start_us + 12 * MINUTE);
+	covered = archive_timestamp_token(sk_ArchiveTimeStamp_value(chain, 0));
+	assert_true(slice_equal(buf_slice(&before), covered));
+	write_whole(record, &after);
+	for (size_t i = 0; i < 2; i++)
+		assert_int_equal(times_in(&after, lists[i], 7), 1);
+	assert_int_equal(times_in(&after, values, sizeof values), 1);
+
+	/* Whoever was handed one out can have it renewed as it is. */
+	assert_int_equal(evidence_record_complete(theirs, nothing, &one, &error), 0);
+	renew(theirs, NULL, &second, start_us + 7 * MINUTE);
+	assert_valid(theirs, start_us + 12 * MINUTE);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_completed),
 		cmocka_unit_test(test_every_leaf),
 		cmocka_unit_test(test_token_over_something_else),
 		cmocka_unit_test(test_three_generations),

@@ -295,7 +295,7 @@ static int record(const struct sample *channel, const struct event *event, struc
 {
 	buf_clear(&out);
 	error = (struct error){0};
-	return event_evidence_record(office.service.store, channel->account,
+	return event_evidence_record(office.service.store, office.service.revocation, channel->account,
 	                             chain_of(channel, event->mode), event, memory, &out, &error);
 }
 

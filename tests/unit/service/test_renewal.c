@@ -514,7 +514,7 @@ static int judge_event(int64_t sequence, int64_t at_us, struct judged *ret)
 	                 OK);
 	digests[DIGEST_SHA256] = digest_of_sha256(&event.chain_hash);
 	error = (struct error){0};
-	assert_int_equal(event_evidence_record(office.service.store, office.sample.account,
+	assert_int_equal(event_evidence_record(office.service.store, NULL, office.sample.account,
 	                                       office.sample.live_chain, &event, &arena, &der, &error),
 	                 OK);
 	assert_int_equal(evidence_record_parse(buf_slice(&der), &record, &error), OK);
