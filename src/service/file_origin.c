@@ -225,6 +225,22 @@ static int judge_files(struct judging *judging, struct error *error)
 	return result;
 }
 
+/* In the place of the verifier's, which does not know whose a file has to be. */
+static void put_verdict(struct judging *judging)
+{
+	static const struct {
+		const char *name, *text;
+	} sentences[] = {
+		{"code", "not_issued"},
+		{"en", "NOT VALID: this service did not issue this file, whoever signed it."},
+		{"es", "NO VÁLIDO: este servicio no emitió este fichero, lo haya firmado quien lo haya "
+	           "firmado."},
+	};
+	struct json *verdict = put(judging, judging->check->verification, "verdict", JSON_OBJECT, NULL);
+	for (size_t i = 0; verdict && i < sizeof sentences / sizeof *sentences; i++)
+		(void)put(judging, verdict, sentences[i].name, JSON_STRING, sentences[i].text);
+}
+
 static void conclude(struct judging *judging)
 {
 	if (judging->files == 0)
@@ -237,6 +253,8 @@ static void conclude(struct judging *judging)
 	put_truth(judging, "trusted", false);
 	if (judging->files == 0 && !judging->was_valid)
 		return; /* it could not be checked, or is wrong anyway */
+	if (judging->check->is_intact)
+		put_verdict(judging);
 	put_truth(judging, "valid", false);
 	put_truth(judging, "could_not_check", false);
 }
