@@ -33,7 +33,7 @@ PUBLIC = {
     "db": {"arrivals.h", "db.h", "schema.h"},
     "ledger": {"ledger.h", "purchase.h", "record.h", "topup.h"},
     "store": {"store.h", "acts.h", "signers.h", "inspect.h", "leases.h", "quiet.h", "servers.h", "sweeps.h", "timestamp_roots.h", "watch.h", "accounts/accounts.h",
-              "certifications/certifications.h", "certifications/idempotency.h", "certifications/link_secrets.h", "events/segments.h",
+              "certifications/certifications.h", "certifications/idempotency.h", "certifications/link_secrets.h", "events/ref_index.h", "events/segments.h",
               "events/validation.h", "evidence/evidence.h", "money/packs.h",
               "money/purchases.h", "money/topup.h", "notices/deliveries.h", "notices/mails.h",
               "notices/notices.h", "notices/replay.h", "notices/webhooks.h", "people/holders.h", "people/people.h",
