@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define REST_MAX_US 3000
+#define REST_MAX_US 8000
 
 static unsigned long fail, rest;
 static int (*step)(sqlite3_stmt *);

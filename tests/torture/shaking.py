@@ -14,6 +14,6 @@ def build(directory):
     return library
 
 
-def environment(library, fail=150, rest=8):
+def environment(library, fail=150, rest=2):
     """What is to be in that of the service: one in so many statements."""
     return {"LD_PRELOAD": library, "SHAKE_FAIL": str(fail), "SHAKE_REST": str(rest)}

@@ -35,6 +35,7 @@ from plant import FAULTS
 POOR_CREDITS, POOR_UNPAID = 400, 150
 RICH_CREDITS = 10_000_000
 TEST_EVENTS_PER_DAY = 10_000
+LOOKERS = 3
 
 
 class Chain:
@@ -142,6 +143,18 @@ class Worker(threading.Thread):
         assert status in (409, 503), f"{chain.name}: conflict answered {status} {body[:300]}"
 
 
+class Looker(Worker):
+    """Looks up what was acknowledged, and nothing else."""
+
+    def act(self, chain):
+        with chain.lock:
+            acknowledged = list(chain.receipts)
+        if acknowledged:
+            self.look_up(chain, self.random.choice(acknowledged))
+        else:
+            time.sleep(0.01)
+
+
 class Torture:
     def __init__(self, options, data):
         self.random = random.Random(options.seed)
@@ -179,7 +192,8 @@ class Torture:
 
     def run_round(self):
         self.stopping = False
-        workers = [Worker(self, i, self.random.getrandbits(64)) for i in range(self.clients)]
+        workers = [kind(self, i, self.random.getrandbits(64))
+                   for i, kind in enumerate([Worker] * self.clients + [Looker] * LOOKERS)]
         for worker in workers:
             worker.start()
         time.sleep(self.random.uniform(0.02, 0.7))
