@@ -18,6 +18,7 @@ int64_t mender_run(void *context, const atomic_bool *stopping)
 	if (quiet_is(service))
 		return QUIET_REST_US;
 	int64_t damaged = store_ref_index_damaged(service->store, &error);
+	atomic_store(&service->counters.ref_index_damaged, damaged);
 	if (damaged == 0)
 		return INTERVAL_US;
 	snprintf(number, sizeof number, "%" PRId64, damaged);
@@ -25,6 +26,7 @@ int64_t mender_run(void *context, const atomic_bool *stopping)
 	int64_t repaired = 0;
 	error_clear(&error);
 	int result = store_ref_index_repair(service->store, stopping, &repaired, &error);
+	atomic_fetch_add(&service->counters.ref_index_repaired, repaired);
 	if (repaired > 0) {
 		snprintf(number, sizeof number, "%" PRId64, repaired);
 		log_info("ref_index_repaired", "parts", number);
