@@ -207,10 +207,10 @@ def download(certification, directory):
     return paths
 
 
-def verify(options, paths):
+def verify(options, paths, trust):
     start = time.monotonic()
     process = subprocess.Popen([os.path.join(options.build, "constancia"), "verify", "--json",
-                                *paths], stdout=subprocess.DEVNULL)
+                                "--trust", trust, *paths], stdout=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     return {"seconds": time.monotonic() - start, "exit": process.returncode,

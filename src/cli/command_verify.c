@@ -1,7 +1,6 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "base/file.h"
 #include "cli/command.h"
 #include "proof/verify.h"
 
@@ -9,10 +8,10 @@
 
 const struct option verify_options[] = {
 	{"trust", "FILE",
-     "PEM roots of the signers and of the timestamp authorities; without roots who "
-     "signed is not established"},
-	{"trust-signer", "FILE", "PEM roots of the signers alone"},
-	{"trust-timestamps", "FILE", "PEM roots of the timestamp authorities alone"},
+     "PEM certificates that you trust, above the signers and the timestamp authorities, or their "
+     "own; without them it is not established who signed (exit 2)"},
+	{"trust-signer", "FILE", "PEM certificates for the signers alone"},
+	{"trust-timestamps", "FILE", "PEM certificates for the timestamp authorities alone"},
 	{"signer", "SHA256...", "only a certificate of this fingerprint may sign; may be repeated"},
 	{"receipt", "FILE...",
      "answers to registrations: the archives must hold exactly these events; "
@@ -127,7 +126,6 @@ int command_verify(const struct command_line *line)
 		question.options.progress_context = &shown;
 	}
 	question.options.beside = true;
-	file_allow_many(); /* one for each file of a container */
 	int code = read_question(line, &question, &error);
 	if (!code)
 		code = verify_paths(line->arguments, line->argument_count, &question.roots,

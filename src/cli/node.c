@@ -23,6 +23,7 @@
 #include "seal/signer.h"
 #include "seal/trust.h"
 #include "service/admin_socket.h"
+#include "service/clock_start.h"
 #include "service/history.h"
 #include "service/service.h"
 #include "service/signers.h"
@@ -30,6 +31,9 @@
 #define DRAIN_US (20 * US_PER_SECOND)
 #define END_BY_FORCE_S 29
 #define LOOK_AGAIN_NS 200000000
+/* Until it is said that the node serves: as a rule its clock is compared by then, and nothing is
+ * refused. */
+#define CLOCK_AWAITED_US (2 * US_PER_SECOND)
 
 /* ---- starting ---- */
 
@@ -192,15 +196,18 @@ int node_accept_rollback(const struct settings *settings, struct slice reason,
 
 int node_listen(struct node *node, struct error *error)
 {
+	clock_start_begin(&node->service);
 	int result = jobs_start(&node->service, &node->jobs, error);
 	if (!result)
 		result = admin_server_start(&node->admin, node->settings->service_admin_socket,
 		                            &node->admin_server, error);
 	if (!result)
 		result = http_start(&node->service, &node->admin, &node->http, error);
-	if (!result)
-		supervise_ready(node->supervision, node->settings->service_listen);
-	return result;
+	if (result)
+		return result;
+	clock_start_await(&node->service, CLOCK_AWAITED_US);
+	supervise_ready(node->supervision, node->settings->service_listen);
+	return OK;
 }
 
 struct service *node_service(struct node *node)

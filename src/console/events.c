@@ -221,10 +221,12 @@ int event_evidence(struct visit *visit)
 	struct event_found found;
 	struct json *json;
 	struct slice text;
+	const struct service *service = visit->admin->service;
 	int result = find(visit, &text, &json, &found);
 	if (!result)
-		result = event_evidence_record(visit->admin->store, found.account, found.chain,
-		                               &found.event, visit->arena, visit->out, visit->error);
+		result = event_evidence_record(visit->admin->store, service ? service->revocation : NULL,
+		                               found.account, found.chain, &found.event, visit->arena,
+		                               visit->out, visit->error);
 	return result
 	           ? result
 	           : give(visit, (struct console_file){

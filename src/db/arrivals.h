@@ -21,6 +21,12 @@ struct arrival_run {
 	int64_t jump, jump_key, jump_place;
 };
 
+/* The key of its last row, which may be the greatest number that there is. */
+static inline int64_t arrival_run_last_key(const struct arrival_run *run)
+{
+	return run->key + (run->count - 1);
+}
+
 /* Fills where a new run leads: `previous` is the group's last one, `beyond` the one that jumps from
  * there; {0}: none. */
 static inline void arrival_run_link(struct arrival_run *run, const struct arrival_run *previous,

@@ -1,6 +1,9 @@
 /* GET /v1/channel and /v1/account/balance. */
 #include "http/internal.h"
 
+/* All versions of its configuration, each with its longest texts, every byte of them escaped. */
+#define CHANNEL_OUT_MAX ((size_t)(CONFIG_VERSION_MAX + 1) * 10500)
+
 static void write_config(struct json_writer *writer, const char *name,
                          const struct config_facts *facts)
 {
@@ -34,6 +37,7 @@ static int get_channel(struct exchange *exchange, struct error *error)
 	if (!channel.config_count)
 		return error_cause(error, ERR_CORRUPT, "a channel without a configuration");
 	const struct config_facts *current = &channel.configs[channel.config_count - 1].facts;
+	exchange->out.limit = CHANNEL_OUT_MAX;
 	struct json_writer writer = {.out = &exchange->out};
 	json_begin_object(&writer, NULL);
 	json_text(&writer, "channel_id", channel.channel_id);

@@ -18,10 +18,11 @@
 #include "http/multipart.h"
 
 #define MIB ((size_t)1024 * 1024)
-#define FORM_SLACK ((size_t)64 * 1024) /* what a form may have beside the file */
-#define CHECKS_MAX 4                   /* that wait or are under way */
-#define CHECKS_OF_ADDRESS 1            /* that come, wait or are under way */
-#define MEMORY_PART 2                  /* of http.body_memory, for all of them */
+#define FORM_SLACK ((size_t)64 * 1024)      /* what a form may have beside the file */
+#define CHECKS_MAX 4                        /* that wait or are under way */
+#define CHECKS_OF_ADDRESS 1                 /* that come, wait or are under way */
+#define MEMORY_PART 2                       /* of http.body_memory, for all of them */
+#define CHECK_MEMORY_MAX ((size_t)32 << 20) /* for what the verifier said */
 
 struct checked_file {
 	struct exchange *exchange;
@@ -295,22 +296,8 @@ static int look_up(struct exchange *exchange, struct buf *out, struct json **ret
 	return result ? result : json_parse(&exchange->arena, buf_slice(out), NULL, ret_found, error);
 }
 
-static int check(struct exchange *exchange, struct buf *out, struct json **ret_check,
-                 struct error *error)
-{
-	int result = service_check_file(exchange->service, exchange->checked->file, out, error);
-	while (out->size > 0 && out->data[out->size - 1] == '\n')
-		out->size--;
-	if (!result)
-		result = json_parse(&exchange->arena, buf_slice(out), NULL, ret_check, error);
-	/* It may have been taken over by what it read. */
-	return result == ERR_VALIDATION
-	           ? error_cause(error, ERR_UNAVAILABLE, "what the verifier said is no JSON")
-	           : result;
-}
-
 static void answer_json(struct exchange *exchange, const struct json *found,
-                        const struct buf *issued, const struct buf *checked)
+                        const struct buf *issued, struct json *verification)
 {
 	struct buf *out = &exchange->out;
 	buf_clear(out);
@@ -320,7 +307,7 @@ static void answer_json(struct exchange *exchange, const struct json *found,
 	else
 		buf_add_text(out, "null");
 	buf_add_text(out, ",\"verification\":");
-	buf_add_slice(out, buf_slice(checked));
+	json_canonical(verification, out);
 	buf_add_text(out, "}");
 	answer_out(exchange, 200);
 	exchange->answer.vary = "Accept, Accept-Language";
@@ -329,19 +316,22 @@ static void answer_json(struct exchange *exchange, const struct json *found,
 static int take_file(struct exchange *exchange, struct error *error)
 {
 	struct checked_file *file = exchange->checked;
-	BUF_AUTO struct buf issued, checked;
-	struct json *found, *told;
+	BUF_AUTO struct buf issued;
+	ARENA_AUTO struct arena arena;
+	struct json *found;
+	struct file_check check;
 	buf_init(&issued, OUT_MAX);
-	buf_init(&checked, OUT_MAX);
+	arena_init(&arena, CHECK_MEMORY_MAX);
 	int result = look_up(exchange, &issued, &found, error);
 	if (!result)
-		result = check(exchange, &checked, &told, error);
+		result =
+			service_check_file(exchange->service, file->file, &file->sha256, &arena, &check, error);
 	if (result)
 		return result;
 	if (header_prefers_json(exchange->head.accept))
-		answer_json(exchange, found, &issued, &checked);
+		answer_json(exchange, found, &issued, check.verification);
 	else
-		check_html_answer(exchange, &(struct check_outcome){file->sha256, found, told});
+		check_html_answer(exchange, &(struct check_outcome){file->sha256, found, &check});
 	return 0;
 }
 

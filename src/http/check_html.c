@@ -5,12 +5,13 @@
 #include "http/html.h"
 #include "http/internal.h"
 
-enum kind { KIND_ARCHIVE, KIND_REPORT, KIND_PART, KIND_RECORD, KIND_OTHER };
+enum kind { KIND_ARCHIVE, KIND_REPORT, KIND_PART, KIND_RECORD, KIND_CONTAINER, KIND_OTHER };
 
-enum verdict { VERDICT_VALID, VERDICT_NOT_VALID, VERDICT_NOT_CHECKED };
+enum verdict { VERDICT_VALID, VERDICT_NOT_VALID, VERDICT_FOREIGN, VERDICT_NOT_CHECKED };
 
 struct view {
 	const struct check_outcome *outcome;
+	const struct json *checked;
 	enum language language;
 	enum kind kind;
 	enum verdict verdict;
@@ -58,40 +59,75 @@ static bool warns_of(const struct json *checked, const char *what)
 	return false;
 }
 
+static bool is_of_test(const struct json *file)
+{
+	static const char begin[] = "CERT-TEST-";
+	struct slice id = text_of(file, "certification_id");
+	return id.size >= sizeof begin - 1 && memcmp(id.data, begin, sizeof begin - 1) == 0;
+}
+
+static enum kind kind_of(const struct check_outcome *outcome)
+{
+	const struct json *checked = outcome->check->verification;
+	return outcome->check->is_container             ? KIND_CONTAINER
+	       : count(checked, "reports") > 0          ? KIND_REPORT
+	       : count(checked, "parts") > 0            ? KIND_PART
+	       : count(checked, "files") > 0            ? KIND_ARCHIVE
+	       : count(checked, "evidence_records") > 0 ? KIND_RECORD
+	                                                : KIND_OTHER;
+}
+
+static enum verdict verdict_of(const struct file_check *check)
+{
+	if (is_true(check->verification, "valid"))
+		return VERDICT_VALID;
+	if (is_true(check->verification, "could_not_check"))
+		return VERDICT_NOT_CHECKED;
+	return check->origin == FILE_FOREIGN && check->is_intact ? VERDICT_FOREIGN : VERDICT_NOT_VALID;
+}
+
 static struct view look(const struct check_outcome *outcome, enum language language)
 {
-	const struct json *checked = outcome->checked;
+	const struct json *checked = outcome->check->verification;
 	struct slice mode = outcome->issued ? text_of(outcome->issued, "mode") : slice_of("");
 	struct view view = {
 		.outcome = outcome,
+		.checked = checked,
 		.language = language,
-		.kind = count(checked, "reports") > 0            ? KIND_REPORT
-	            : count(checked, "parts") > 0            ? KIND_PART
-	            : count(checked, "files") > 0            ? KIND_ARCHIVE
-	            : count(checked, "evidence_records") > 0 ? KIND_RECORD
-	                                                     : KIND_OTHER,
-		.verdict = is_true(checked, "valid")             ? VERDICT_VALID
-	               : is_true(checked, "could_not_check") ? VERDICT_NOT_CHECKED
-	                                                     : VERDICT_NOT_VALID,
+		.kind = kind_of(outcome),
+		.verdict = verdict_of(outcome->check),
 		.events = count(checked, "events"),
 		.timestamps = count(checked, "timestamps"),
 	};
 	view.test = slice_is(mode, "test") || warns_of(checked, "this is a test archive");
+	for (const struct json *file = items(checked, "files"); file; file = file->next)
+		view.test |= is_of_test(file);
 	return view;
 }
 
 /* ---- the verdict ---- */
 
+static const char *title_of_valid(const struct view *view)
+{
+	enum language language = view->language;
+	switch (view->kind) {
+	case KIND_REPORT: return TEXT(language, "This report is valid", "Este informe es válido");
+	case KIND_CONTAINER:
+		return TEXT(language, "This container is valid", "Este contenedor es válido");
+	default: return TEXT(language, "This archive is valid", "Este archivo es válido");
+	}
+}
+
 static const char *title(const struct view *view)
 {
 	enum language language = view->language;
 	switch (view->verdict) {
-	case VERDICT_VALID:
-		return view->kind == KIND_REPORT
-		           ? TEXT(language, "This report is valid", "Este informe es válido")
-		           : TEXT(language, "This archive is valid", "Este archivo es válido");
+	case VERDICT_VALID: return title_of_valid(view);
 	case VERDICT_NOT_VALID:
 		return TEXT(language, "This file is not valid", "Este fichero no es válido");
+	case VERDICT_FOREIGN:
+		return TEXT(language, "Not valid: this service did not issue this file",
+		            "No válido: este servicio no emitió este fichero");
 	case VERDICT_NOT_CHECKED: break;
 	}
 	return TEXT(language, "This file could not be checked to the end",
@@ -111,6 +147,13 @@ static const char *explanation(const struct view *view)
 	case VERDICT_NOT_VALID:
 		return TEXT(language, "What is wrong stands below. It attests nothing: do not rely on it.",
 		            "Lo que falla figura más abajo. No acredita nada: no se fíe de él.");
+	case VERDICT_FOREIGN:
+		return TEXT(language,
+		            "It is not on record here, and no key of this service signed it while that key "
+		            "was in force. Whatever its signature says, it attests nothing: do not rely on "
+		            "it.",
+		            "No consta aquí, y ninguna clave de este servicio lo firmó mientras estaba en "
+		            "vigor. Diga lo que diga su firma, no acredita nada: no se fíe de él.");
 	case VERDICT_NOT_CHECKED: break;
 	}
 	if (view->kind == KIND_RECORD)
@@ -124,34 +167,106 @@ static const char *explanation(const struct view *view)
 	            "El motivo figura más abajo. Por sí solo no acredita nada.");
 }
 
+/* Whether this service issued it. */
+static void record_part(struct buf *out, const struct view *view, const char *digest)
+{
+	enum language language = view->language;
+	const struct json *issued = view->outcome->issued;
+	buf_printf(out, "<h3>%s</h3>\n",
+	           issued ? TEXT(language, "This service issued exactly this file",
+	                         "Este servicio emitió exactamente este fichero")
+	                  : TEXT(language, "This service has no record of having issued this file",
+	                         "A este servicio no le consta haber emitido este fichero"));
+	if (!issued && view->verdict == VERDICT_VALID)
+		buf_printf(
+			out, "<p>%s</p>\n",
+			TEXT(language,
+		         "It is signed with a key of this service all the same. Either something in "
+		         "it that is not signed is not as it was issued, or its record was lost, or "
+		         "somebody else used that key: ask the service before you rely on it.",
+		         "Aun así, está firmado con una clave de este servicio. O algo que no está "
+		         "firmado en él no es como se emitió, o se perdió su registro, o alguien más "
+		         "usó esa clave: pregunte al servicio antes de fiarse de él."));
+	if (issued)
+		html_issued(out, language, issued, digest);
+}
+
+static const char *origin_text(const struct json *file, enum language language)
+{
+	struct slice origin = text_of(file, "origin");
+	if (slice_is(origin, "issued"))
+		return TEXT(language, "issued by this service", "emitido por este servicio");
+	if (slice_is(origin, "signed"))
+		return TEXT(language, "signed by this service, but not on record",
+		            "firmado por este servicio, pero no consta");
+	return slice_is(origin, "foreign")
+	           ? TEXT(language, "not of this service", "no es de este servicio")
+	           : TEXT(language, "evidence record", "registro de evidencias");
+}
+
+static void file_row(struct buf *out, const struct json *file, enum language language)
+{
+	static const char before[] = "file/";
+	struct slice path = text_of(file, "path"), id = text_of(file, "certification_id");
+	if (path.size < sizeof before || memcmp(path.data, before, sizeof before - 1) != 0)
+		return; /* the container itself */
+	buf_add_text(out, "<tr><th scope=\"row\">");
+	html_escape(out, slice_make(path.data + sizeof before - 1, path.size - sizeof before + 1));
+	buf_printf(out, "</th><td>%s", origin_text(file, language));
+	if (id.size > 0)
+		buf_add_text(out, ": ");
+	html_escape(out, id);
+	buf_add_text(out, "</td><td><code>");
+	html_escape(out, text_of(file, "sha256"));
+	buf_add_text(out, "</code></td></tr>\n");
+}
+
+/* Anybody can make a container: what counts is what is in it. */
+static void container_part(struct buf *out, const struct view *view)
+{
+	enum language language = view->language;
+	buf_printf(
+		out,
+		"<h3>%s</h3>\n<p>%s</p>\n<table>\n<caption>%s</caption>\n<thead><tr>"
+		"<th scope=\"col\">%s</th><th scope=\"col\">%s</th>"
+		"<th scope=\"col\">SHA-256</th></tr></thead>\n<tbody>\n",
+		TEXT(language, "It is a container of files", "Es un contenedor de ficheros"),
+		TEXT(language,
+	         "Anybody can put one together: what counts is where each of its files comes "
+	         "from.",
+	         "Cualquiera puede componer uno: lo que cuenta es de dónde viene cada uno de sus "
+	         "ficheros."),
+		TEXT(language, "Files in the container", "Ficheros del contenedor"),
+		TEXT(language, "File", "Fichero"), TEXT(language, "Origin", "Origen"));
+	for (const struct json *file = items(view->checked, "files"); file; file = file->next)
+		file_row(out, file, language);
+	buf_add_text(out, "</tbody>\n</table>\n");
+}
+
+static const char *class_of(const struct view *view)
+{
+	switch (view->verdict) {
+	case VERDICT_VALID: return view->outcome->check->origin == FILE_ISSUED ? "found" : "unsure";
+	case VERDICT_NOT_CHECKED: return "unsure";
+	default: return "missing";
+	}
+}
+
 static void verdict_section(struct buf *out, const struct view *view)
 {
-	static const char *const classes[] = {"found", "missing", "unsure"};
-	enum language language = view->language;
 	char digest[2 * SHA256_SIZE + 1];
 	hex_encode(view->outcome->digest.bytes, SHA256_SIZE, digest);
-	buf_printf(out, "<section class=\"%s\">\n<h2>%s</h2>\n<p>%s</p>\n", classes[view->verdict],
-	           title(view), explanation(view));
+	buf_printf(out, "<section class=\"%s\">\n<h2>%s</h2>\n<p>%s</p>\n", class_of(view), title(view),
+	           explanation(view));
 	if (view->test && !view->outcome->issued)
 		buf_printf(out, "<p class=\"test\"><strong>%s</strong></p>\n",
-		           TEXT(language, "Test mode: it has no probative value.",
+		           TEXT(view->language, "Test mode: it has no probative value.",
 		                "Modo de prueba: no tiene valor probatorio."));
-	buf_printf(out, "<h3>%s</h3>\n",
-	           view->outcome->issued
-	               ? TEXT(language, "This service issued exactly this file",
-	                      "Este servicio emitió exactamente este fichero")
-	               : TEXT(language, "This service has no record of having issued this file",
-	                      "A este servicio no le consta haber emitido este fichero"));
-	if (!view->outcome->issued && view->verdict == VERDICT_VALID)
-		buf_printf(out, "<p>%s</p>\n",
-		           TEXT(language,
-		                "Its signature holds all the same. Either another service issued it, or "
-		                "something in it that is not signed is not as it was issued.",
-		                "Aun así, su firma es correcta. O lo emitió otro servicio, o algo que no "
-		                "está firmado en él no es como se emitió."));
-	if (view->outcome->issued)
-		html_issued(out, language, view->outcome->issued, digest);
-	else
+	if (view->kind == KIND_CONTAINER)
+		container_part(out, view);
+	else if (view->verdict != VERDICT_FOREIGN)
+		record_part(out, view, digest);
+	if (!view->outcome->issued)
 		buf_printf(out, "<dl><dt>SHA-256</dt><dd><code>%s</code></dd></dl>\n", digest);
 	buf_add_text(out, "</section>\n");
 }
@@ -166,7 +281,10 @@ static void point(struct buf *out, const char *text)
 static void unchanged(struct buf *out, const struct view *view)
 {
 	enum language language = view->language;
-	if (view->outcome->issued)
+	if (view->kind == KIND_CONTAINER && view->outcome->check->origin == FILE_ISSUED)
+		point(out, TEXT(language, "That its files are, byte for byte, those that were issued.",
+		                "Que sus ficheros son, byte a byte, los que se emitieron."));
+	else if (view->outcome->issued)
 		point(out, TEXT(language, "That this is, byte for byte, the file that was issued.",
 		                "Que este es, byte a byte, el fichero que se emitió."));
 	else
@@ -228,12 +346,30 @@ static void not_attested(struct buf *out, const struct view *view)
 		      TEXT(language, "The events themselves: the evidence archive does. Check it here too.",
 		           "Los eventos en sí: eso lo hace el archivo de evidencias. Compruébelo "
 		           "también aquí."));
-	else
+	else if (count(view->checked, "parts") == 0)
 		point(out, TEXT(language,
 		                "The declared content, which is in parts of its own: <code>constancia "
 		                "verify</code> checks them together with this archive.",
 		                "El contenido declarado, que va en partes propias: <code>constancia "
 		                "verify</code> las comprueba junto con este archivo."));
+}
+
+/* Its files are judged one by one; of a container without an archive no event is known. */
+static void attested_by_container(struct buf *out, const struct view *view)
+{
+	enum language language = view->language;
+	const struct json *record = items(view->checked, "evidence_records");
+	if (view->events > 0)
+		attested_by_archive(out, view);
+	else
+		unchanged(out, view);
+	if (!record)
+		return;
+	buf_printf(out, "<li>%s ",
+	           TEXT(language, "That its files existed, together, at",
+	                "Que sus ficheros existían, juntos, el"));
+	html_time(out, language, text_of(record, "exists_since"));
+	buf_add_text(out, ".</li>\n");
 }
 
 static void meaning_section(struct buf *out, const struct view *view)
@@ -245,6 +381,8 @@ static void meaning_section(struct buf *out, const struct view *view)
 	           TEXT(language, "What it attests", "Qué acredita"));
 	if (view->kind == KIND_REPORT)
 		attested_by_report(out, view);
+	else if (view->kind == KIND_CONTAINER)
+		attested_by_container(out, view);
 	else
 		attested_by_archive(out, view);
 	buf_printf(out, "</ul>\n</section>\n<section>\n<h2>%s</h2>\n<ul class=\"no\">\n",
@@ -293,7 +431,7 @@ static void identity(struct buf *out, enum language language, const struct json 
 static void identities(struct buf *out, const struct view *view, const char *member,
                        const char *heading)
 {
-	const struct json *item = items(view->outcome->checked, member);
+	const struct json *item = items(view->checked, member);
 	if (!item)
 		return;
 	buf_printf(out, "<section>\n<h2>%s</h2>\n", heading);
@@ -305,7 +443,7 @@ static void identities(struct buf *out, const struct view *view, const char *mem
 static void level_section(struct buf *out, const struct view *view)
 {
 	enum language language = view->language;
-	const struct json *item = items(view->outcome->checked, "signatures");
+	const struct json *item = items(view->checked, "signatures");
 	if (!item || view->verdict != VERDICT_VALID)
 		return;
 	buf_printf(out, "<section>\n<h2>%s</h2>\n<dl>\n",
@@ -322,7 +460,7 @@ static void level_section(struct buf *out, const struct view *view)
 static void findings(struct buf *out, const struct view *view, const char *member,
                      const char *heading)
 {
-	const struct json *item = items(view->outcome->checked, member);
+	const struct json *item = items(view->checked, member);
 	if (!item)
 		return;
 	buf_printf(out, "<section>\n<h2>%s</h2>\n<ul lang=\"en\">\n", heading);
@@ -350,9 +488,9 @@ void check_html_answer(struct exchange *exchange, const struct check_outcome *ou
 	           &page);
 	verdict_section(&page, &view);
 	findings(&page, &view, "findings",
-	         view.verdict == VERDICT_NOT_VALID
-	             ? TEXT(language, "What is wrong", "Qué falla")
-	             : TEXT(language, "What could not be checked", "Qué no se pudo comprobar"));
+	         view.verdict == VERDICT_NOT_CHECKED
+	             ? TEXT(language, "What could not be checked", "Qué no se pudo comprobar")
+	             : TEXT(language, "What is wrong", "Qué falla"));
 	meaning_section(&page, &view);
 	if (view.verdict == VERDICT_VALID) {
 		identities(&page, &view, "signers", TEXT(language, "Who signed", "Quién firmó"));

@@ -5,9 +5,9 @@
 #include "http/exchange.h"
 
 struct check_outcome {
-	struct sha256 digest;       /* of the file */
-	const struct json *issued;  /* as verification_lookup tells it; NULL: not issued here */
-	const struct json *checked; /* as `constancia verify --json`; not to be relied on in its form */
+	struct sha256 digest;           /* of the file */
+	const struct json *issued;      /* as verification_lookup tells it; NULL: not issued here */
+	const struct file_check *check; /* what is in its tree is not to be relied on in its form */
 };
 
 /* Answers with what the file attests and what not, who signed it, who gave the time, until when

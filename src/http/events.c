@@ -158,9 +158,9 @@ static int get_evidence_record(struct exchange *exchange, struct error *error)
 	struct event event;
 	int result = find(exchange, &event, error);
 	if (!result)
-		result = event_evidence_record(exchange->service->store, exchange->key.account,
-		                               exchange->key.chain, &event, &exchange->arena,
-		                               &exchange->out, error);
+		result = event_evidence_record(exchange->service->store, exchange->service->revocation,
+		                               exchange->key.account, exchange->key.chain, &event,
+		                               &exchange->arena, &exchange->out, error);
 	if (result)
 		return result;
 	return answer_evidence_record(exchange, slice_of(event.event_id), error);

@@ -8,7 +8,8 @@
 
 #define MIB ((size_t)1024 * 1024)
 
-#define CODE_MAX 64
+/* Of what is typed or pasted: there may be spaces in and around it. */
+#define TYPED_MAX 256
 
 static const char policy[] =
 	"default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; img-src 'self'; "
@@ -86,7 +87,7 @@ static void code_form(struct buf *out, enum language language)
 		TEXT(language, "By its code", "Por su código"),
 		TEXT(language, "Verification code, as printed on the report",
 	         "Código de verificación, como figura en el informe"),
-		CODE_MAX, TEXT(language, "Look it up", "Buscarlo"));
+		TYPED_MAX, TEXT(language, "Look it up", "Buscarlo"));
 }
 
 static void check_form(struct buf *out, enum language language, size_t size_max)
@@ -96,11 +97,12 @@ static void check_form(struct buf *out, enum language language, size_t size_max)
 		out,
 		"<form action=\"/verify\" method=\"post\" enctype=\"multipart/form-data\">\n<h2>%s</h2>\n"
 		"<label for=\"checked\">%s</label>\n<input id=\"checked\" name=\"file\" type=\"file\" "
-		"required accept=\".pdf,.zip,application/pdf,application/zip\" "
+		"required accept=\".pdf,.zip,.asice,application/pdf,application/zip,"
+		"application/vnd.etsi.asic-e+zip\" "
 		"aria-describedby=\"checked-note\">\n<p class=\"note\" id=\"checked-note\">",
 		TEXT(language, "By the file, in full", "Por el fichero, completo"),
-		TEXT(language, "Report (PDF) or evidence archive (ZIP)",
-	         "Informe (PDF) o archivo de evidencias (ZIP)"));
+		TEXT(language, "Report (PDF), evidence archive (ZIP) or container of them (ASiC-E)",
+	         "Informe (PDF), archivo de evidencias (ZIP) o contenedor de ellos (ASiC-E)"));
 	buf_printf(
 		out,
 		TEXT(language,
@@ -136,11 +138,11 @@ static void digest_form(struct buf *out, enum language language)
 	buf_printf(
 		out,
 		"<label for=\"sha256\">%s</label>\n"
-		"<input id=\"sha256\" name=\"sha256\" required minlength=\"64\" maxlength=\"64\" "
-		"pattern=\"[0-9A-Fa-f]{64}\" autocomplete=\"off\" spellcheck=\"false\">\n"
+		"<input id=\"sha256\" name=\"sha256\" required maxlength=\"%d\" "
+		"pattern=\"\\s*([0-9A-Fa-f]\\s*){64}\" autocomplete=\"off\" spellcheck=\"false\">\n"
 		"<button>%s</button>\n</form>\n",
 		TEXT(language, "SHA-256, 64 hexadecimal digits", "SHA-256, 64 dígitos hexadecimales"),
-		TEXT(language, "Look it up", "Buscarlo"));
+		TYPED_MAX, TEXT(language, "Look it up", "Buscarlo"));
 }
 
 void html_forms(const struct exchange *exchange, struct buf *out)

@@ -206,6 +206,14 @@ static void write_disk_ratio(const struct metrics_page *page, const char *name, 
 	write_disks(page, name, ratio_of, out);
 }
 
+static void write_limit_used(const struct metrics_page *page, const char *name, struct buf *out)
+{
+	struct observation seen = watch_seen(page->service);
+	for (enum bound bound = 0; seen.bounds_known && bound < BOUND_COUNT; bound++)
+		buf_printf(out, "constancia_%s{limit=\"%s\"} %.17g\n", name, bound_label(bound),
+		           (double)seen.bounds[bound].used / (double)bound_most(bound));
+}
+
 void metrics_write(const struct metrics_page *page, struct buf *out)
 {
 	const struct metrics *metrics = page->metrics;

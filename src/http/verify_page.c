@@ -3,6 +3,7 @@
 #include "http/header.h"
 #include "http/html.h"
 #include "http/internal.h"
+#include "service/verification_code.h"
 
 static void found_section(struct buf *out, enum language language, const struct json *found,
                           const char *digest)
@@ -25,22 +26,25 @@ static void found_section(struct buf *out, enum language language, const struct 
 
 static void missing_section(struct buf *out, enum language language, bool by_digest)
 {
-	buf_printf(out, "<section class=\"missing\">\n<h2>%s</h2>\n<p>%s</p>\n</section>\n",
-	           by_digest ? TEXT(language, "This service did not issue this file",
-	                            "Este servicio no emitió este fichero")
-	                     : TEXT(language, "There is no certification with this code",
-	                            "No hay ninguna certificación con este código"),
-	           by_digest
-	               ? TEXT(language, "Or it was altered afterwards.", "O se alteró después.")
-	               : TEXT(language, "Check it against the report: letters, digits and hyphens.",
-	                      "Compruébelo con el informe: letras, cifras y guiones."));
+	buf_printf(
+		out, "<section class=\"missing\">\n<h2>%s</h2>\n<p>%s</p>\n</section>\n",
+		by_digest ? TEXT(language, "This service did not issue this file",
+	                     "Este servicio no emitió este fichero")
+				  : TEXT(language, "There is no certification with this code",
+	                     "No hay ninguna certificación con este código"),
+		by_digest ? TEXT(language, "Or it was altered afterwards.", "O se alteró después.")
+				  : TEXT(language,
+	                     "Compare its letters and digits with the report. Case, spaces and hyphens "
+	                     "make no difference.",
+	                     "Compare sus letras y cifras con las del informe. Mayúsculas, espacios y "
+	                     "guiones no importan."));
 }
 
 /* ---- the answer ---- */
 
 struct lookup {
 	bool wanted;
-	bool by_digest;
+	bool by_code, by_digest;
 	struct slice code;
 	struct sha256 digest;
 	char digest_text[2 * SHA256_SIZE + 1];
@@ -90,17 +94,32 @@ static int look_up(struct exchange *exchange, const struct lookup *lookup, struc
 	return 0;
 }
 
+/* Both come from forms, too. */
+static int read_parameters(struct exchange *exchange, struct lookup *lookup, struct slice *sha256,
+                           struct error *error)
+{
+	int by_code = query_text(&exchange->parameters, "code", &exchange->arena, &lookup->code, error);
+	int by_digest =
+		by_code < 0 ? 0
+					: query_text(&exchange->parameters, "sha256", &exchange->arena, sha256, error);
+	if (by_code < 0 || by_digest < 0)
+		return by_code < 0 ? by_code : by_digest;
+	lookup->by_code = by_code > 0;
+	lookup->by_digest = by_digest > 0;
+	lookup->wanted = by_code || by_digest;
+	return OK;
+}
+
 static int parse(struct exchange *exchange, struct lookup *ret_lookup, struct error *error)
 {
 	struct slice sha256;
 	struct lookup lookup = {0};
-	bool by_code = query_get(&exchange->parameters, "code", &lookup.code);
-	lookup.by_digest = query_get(&exchange->parameters, "sha256", &sha256);
-	lookup.wanted = by_code || lookup.by_digest;
-	lookup.code = header_trim(lookup.code);
+	int result = read_parameters(exchange, &lookup, &sha256, error);
+	if (result)
+		return result;
 	bool as_json = header_prefers_json(exchange->head.accept);
-	if ((by_code && lookup.by_digest) || (!lookup.wanted && as_json) ||
-	    (lookup.by_digest && !hex_decode(sha256, lookup.digest.bytes, SHA256_SIZE)))
+	if ((lookup.by_code && lookup.by_digest) || (!lookup.wanted && as_json) ||
+	    (lookup.by_digest && !verification_digest_read(sha256, &lookup.digest)))
 		return error_set(error, ERR_VALIDATION, MSG_HTTP_QUERY_ONE_OF, NULL);
 	hex_encode(lookup.digest.bytes, SHA256_SIZE, lookup.digest_text);
 	*ret_lookup = lookup;
@@ -132,7 +151,7 @@ static bool verify_at_once(struct exchange *exchange)
 
 static int verify_code(struct exchange *exchange, struct error *error)
 {
-	struct lookup lookup = {.wanted = true, .code = header_trim(exchange->arguments[0])};
+	struct lookup lookup = {.wanted = true, .code = exchange->arguments[0]};
 	return look_up(exchange, &lookup, error);
 }
 

@@ -13,6 +13,7 @@
 #include "store/notices/mails.h"
 #include "service/people.h"
 #include "service/quiet.h"
+#include "service/watch.h"
 
 #define INTERVAL_US (6 * 3600 * US_PER_SECOND)
 #define TELL_INTERVAL_US (10 * US_PER_SECOND)
@@ -71,6 +72,14 @@ static void look_at_balances(struct service *service, const atomic_bool *stoppin
 	atomic_store(&service->counters.unbalanced_accounts, count);
 	if (count > 0)
 		log_error("balances_differ", "cause", "store check names the accounts");
+}
+
+static void look_at_bounds(struct service *service)
+{
+	struct error error = {0};
+	int result = watch_look_at_bounds(service, &error);
+	if (result)
+		log_warning("limits_not_checked", "cause", error_reason(&error, result));
 }
 
 static void forget_mails(struct service *service)
@@ -138,6 +147,7 @@ static void keep_house(struct housekeeping *housekeeping, const atomic_bool *sto
 	if (result)
 		log_warning("usage_not_forgotten", "cause", error_reason(&error, result));
 	disable_idle_accounts(housekeeping->service);
+	look_at_bounds(housekeeping->service);
 	look_at_balances(housekeeping->service, stopping);
 	forget_notices(housekeeping->service);
 	forget_people(housekeeping->service);

@@ -12,6 +12,7 @@
 #include "jobs/deliverer.h"
 #include "jobs/internal.h"
 #include "jobs/mailer.h"
+#include "service/clock_start.h"
 #include "service/quiet.h"
 #include "service/signers.h"
 
@@ -36,6 +37,7 @@ struct jobs {
 	struct job_thread *look_around_thread;
 	struct job_thread *key_uses_thread;
 	struct job_thread *mender_thread;
+	struct job_thread *clock_thread;
 	int64_t clock_asked_us; /* monotonic: when it woke the sealer for the clock's sake; 0: never */
 };
 
@@ -52,6 +54,7 @@ static void wake(void *context, enum wake which)
 	case WAKE_SEALER: wake_each(&jobs->sealer_thread, 1); break;
 	case WAKE_ISSUER: wake_each(jobs->issuer_threads, ISSUER_COUNT); break;
 	case WAKE_TOPUP: wake_each(jobs->topup_threads, TOPUP_COUNT); break;
+	case WAKE_CLOCK: wake_each(&jobs->clock_thread, 1); break;
 	}
 }
 
@@ -94,6 +97,7 @@ static int64_t look_around(void *context, const atomic_bool *stopping)
 {
 	struct jobs *jobs = context;
 	struct error error = {0};
+	clock_start_decide(jobs->service);
 	int result = quiet_look(jobs->service, &error);
 	if (result)
 		log_warning("quiet_not_read", "cause", error_reason(&error, result));
@@ -112,6 +116,16 @@ static int64_t look_around(void *context, const atomic_bool *stopping)
 		job_thread_wake(jobs->sealer_thread);
 	}
 	return LINKS_INTERVAL_US;
+}
+
+/* An authority that hangs keeps nothing else waiting. */
+static int64_t compare_clock(void *context, const atomic_bool *stopping)
+{
+	struct jobs *jobs = context;
+	int64_t pause_us;
+	if (clock_start_ask(jobs->service, stopping, &pause_us))
+		job_thread_wake(jobs->look_around_thread);
+	return pause_us;
 }
 
 /* What a crash loses of it is a minute. */
@@ -155,6 +169,8 @@ static int start_threads(struct jobs *jobs, struct error *error)
 		result = job_thread_start("key-uses", write_key_uses, jobs, &jobs->key_uses_thread, error);
 	if (!result)
 		result = job_thread_start("mender", mender_run, jobs->service, &jobs->mender_thread, error);
+	if (!result) /* after the thread that it wakes */
+		result = job_thread_start("clock", compare_clock, jobs, &jobs->clock_thread, error);
 	return result;
 }
 
@@ -201,6 +217,7 @@ int jobs_start(struct service *service, struct jobs **ret_jobs, struct error *er
 
 static void each_thread(struct jobs *jobs, void (*call)(struct job_thread *thread))
 {
+	call(jobs->clock_thread);
 	call(jobs->look_around_thread);
 	call(jobs->key_uses_thread);
 	call(jobs->mender_thread);

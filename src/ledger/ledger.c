@@ -61,7 +61,7 @@ static int check_live(const struct pass *pass, const struct ledger_request *requ
 	const struct ledger_account *account = pass->account;
 	const struct ledger_clock *clock = pass->clock;
 	/* What was received at a time that has not come yet cannot be sealed, nor what follows it. */
-	if (clock->ahead_us > clock->bound_us ||
+	if (ledger_clock_is_refused(clock) ||
 	    ledger_clock_lag_us(request->chain->last_received_at_us, clock->now_us) > clock->bound_us)
 		return ERR_CLOCK;
 	for (size_t i = 0; i < account->limit_count; i++) {
@@ -81,6 +81,11 @@ static int check_test(const struct pass *pass, const struct ledger_request *requ
 	    account->test_bytes_today + request->content_bytes > TEST_CONTENT_BYTES_PER_DAY)
 		return ERR_TEST_QUOTA;
 	return OK;
+}
+
+static int check_room(const struct ledger_chain *chain)
+{
+	return chain->chain > CHAIN_MAX || chain->last_sequence >= EVENT_SEQUENCE_MAX ? ERR_FULL : OK;
 }
 
 /* One entry pays a run of events of a chain. Within a batch credits run out at most once, so the
@@ -148,6 +153,7 @@ static int append(struct pass *pass, struct ledger_request *request)
 {
 	struct ledger_chain *chain = request->chain;
 	assert(request->declaration->modality == chain->modality);
+	assert(chain->chain <= CHAIN_MAX && chain->last_sequence < EVENT_SEQUENCE_MAX);
 	request->sequence = ++chain->last_sequence;
 	int64_t now_us = pass->clock->now_us;
 	request->received_at_us =
@@ -192,6 +198,8 @@ static int decide(struct pass *pass, struct ledger_request *request)
 	}
 	bool live = request->chain->mode == MODE_LIVE;
 	request->result = live ? check_live(pass, request) : check_test(pass, request);
+	if (!request->result)
+		request->result = check_room(request->chain);
 	if (request->result)
 		return OK;
 	*slot = request;

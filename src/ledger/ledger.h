@@ -11,15 +11,17 @@
  *   - unpaid_after = unpaid_before + number of unpaid outcomes
  *   - a replay, a conflict and a refusal change nothing
  *   - each notice is given once per crossing
+ *   - no sequence, and no chain that gets an event, is beyond its bound (ledger/bounds.h)
  *   - no live event is added while the clock is not to be relied on (struct ledger_clock), nor to a
  *     chain whose last one was received more than the clock's bound later
  * Order of the checks of one request: repeated client_ref, the clock, consumption limit, unpaid
- * limit, test quota, registration. (Key, state of account and channel, rate, body, size and
- * modality come before, outside.) */
+ * limit, test quota, room in the chain, registration. (Key, state of account and channel, rate,
+ * body, size and modality come before, outside.) */
 #ifndef LEDGER_LEDGER_H
 #define LEDGER_LEDGER_H
 
 #include "base/arena.h"
+#include "ledger/bounds.h"
 #include "ledger/record.h"
 
 #define TEST_EVENTS_PER_DAY 10000
@@ -51,8 +53,8 @@ struct ledger_chain {
 	int64_t config_version;
 	struct sha256 config_hash;
 	int64_t last_sequence;
-	int64_t last_received_at_us; /* the next one's is not before it: of the last event, or the end of
-	                                a range that was certified, if that is later */
+	int64_t last_received_at_us; /* the next one's is not before it: of the last event, or the end
+	                                of a range that was certified, if that is later */
 	struct sha256 last_chain_hash;
 	bool changed;              /* set by ledger_register */
 	struct ledger_entry *paid; /* of the batch under way: what it charged for this chain */
@@ -115,7 +117,7 @@ struct ledger_request {
 
 	/* The outcome. */
 	int result; /* OK: registered or replayed; ERR_CONFLICT, ERR_CLOCK, ERR_LIMIT_BLOCKED,
-	               ERR_UNPAID_LIMIT, ERR_TEST_QUOTA */
+	               ERR_UNPAID_LIMIT, ERR_TEST_QUOTA, ERR_FULL */
 	bool replayed;
 	int64_t original; /* replayed or ERR_CONFLICT: the sequence of the event that holds client_ref,
 	                     the store's or an earlier one of this batch */
@@ -169,12 +171,19 @@ struct ledger_result {
 
 /* The clock that a batch is received by. Live events are added only while it is at most `bound_us`
  * ahead of the clock that it is compared with: then no clock that shows the right time is ever
- * further than that behind the chain's last received_at. */
+ * further than that behind the chain's last received_at. None are added either before it was
+ * compared with a timestamp since the start, nor while it was found to differ then. */
 struct ledger_clock {
 	int64_t now_us;
 	int64_t ahead_us; /* of what it is compared with, at least; 0: it is not */
 	int64_t bound_us;
+	int64_t refused_for_us; /* 0: that comparison is made; else about how long it may take */
 };
+/* Whether no live event may be received by it, on whatever chain. */
+static inline bool ledger_clock_is_refused(const struct ledger_clock *clock)
+{
+	return clock->refused_for_us > 0 || clock->ahead_us > clock->bound_us;
+}
 /* How far a chain's last received_at lies ahead of the clock; 0: it does not. */
 static inline int64_t ledger_clock_lag_us(int64_t last_received_at_us, int64_t now_us)
 {
@@ -221,13 +230,13 @@ int range_order_check(const struct certification_range *range, struct error *err
 int certification_range_check(const struct certification_range *range, int64_t last_sequence,
                               struct error *error) MUST_CHECK;
 
-/* Until when a range by time reaches that is certified at `now_us`, of a chain that received its last
- * event at `last_received_at_us`: to its end, or to now if that is sooner; where the clock was set
- * back, to just behind the last event. */
+/* Until when a range by time reaches that is certified at `now_us`, of a chain that received its
+ * last event at `last_received_at_us`: to its end, or to now if that is sooner; where the clock was
+ * set back, to just behind the last event. */
 int64_t range_cut_us(const struct certification_range *range, int64_t last_received_at_us,
                      int64_t now_us);
-/* Closes it: nothing is received before the cut any more. True: last_received_at was moved for that,
- * which has to be durable before anybody is told of the range. */
+/* Closes it: nothing is received before the cut any more. True: last_received_at was moved for
+ * that, which has to be durable before anybody is told of the range. */
 bool range_close(int64_t cut_us, int64_t *last_received_at_us);
 
 /* In how many whole days the balance is used up when it goes on as it did: `used` credits in `days`

@@ -6,6 +6,7 @@
 #include "ledger/ledger.h"
 #include "proof/verify_check.h"
 #include "seal/evidence_record.h"
+#include "seal/validation.h"
 
 #define EVENTS_PER_PROGRESS 4096
 #define LINE_ARENA_MAX ((size_t)8 << 20)
@@ -235,14 +236,47 @@ static int append_renewal(struct walk *walk, struct evidence_record *record,
 	return result == ERR_INVALID_EVIDENCE && cause.cause[0] ? invalid(walk, cause.cause) : result;
 }
 
-/* The certificates that a token names and that stand in the archive. */
-static int read_beside(struct walk *walk, const struct archive_token *token, struct buf *out)
+/* What a token names. */
+struct named {
+	struct buf certificates; /* DER, one after the other */
+	struct validation_set revocations;
+};
+
+static bool is_named(const struct sha256 *names, size_t count, const struct sha256 *sha256)
 {
-	size_t left = token->certificate_count;
-	line_stream_free(walk->streams[STREAM_VALIDATION]);
-	walk->streams[STREAM_VALIDATION] = NULL;
-	int result = line_stream_open(walk->zip, STREAM_VALIDATION, false,
-	                              &walk->streams[STREAM_VALIDATION], walk->error);
+	for (size_t i = 0; i < count; i++)
+		if (sha256_equal(&names[i], sha256))
+			return true;
+	return false;
+}
+
+static int take_object(const struct archive_token *token, const struct archive_object *object,
+                       const struct sha256 *sha256, struct named *named, size_t *left,
+                       struct error *error)
+{
+	int result = OK;
+	if (is_named(token->certificates, token->certificate_count, sha256))
+		buf_add_slice(&named->certificates, object->der);
+	else if (is_named(token->revocations, token->revocation_count, sha256))
+		result = validation_add(&named->revocations,
+		                        object->kind == OBJECT_CRL ? VALIDATION_CRL : VALIDATION_OCSP,
+		                        object->der, error);
+	else
+		return OK;
+	--*left;
+	return result;
+}
+
+static int read_named(struct walk *walk, const struct archive_token *token, struct named *named)
+{
+	size_t left = token->certificate_count + token->revocation_count;
+	int result = OK;
+	if (left > 0) {
+		line_stream_free(walk->streams[STREAM_VALIDATION]);
+		walk->streams[STREAM_VALIDATION] = NULL;
+		result = line_stream_open(walk->zip, STREAM_VALIDATION, false,
+		                          &walk->streams[STREAM_VALIDATION], walk->error);
+	}
 	while (!result && left > 0) {
 		struct slice line;
 		struct archive_object object;
@@ -251,41 +285,76 @@ static int read_beside(struct walk *walk, const struct archive_token *token, str
 		arena_reset(&walk->stamp_arena);
 		if (!result)
 			result = archive_read_object(&walk->stamp_arena, line, &object, &sha256, walk->error);
-		if (!result &&
-		    sha256_equal(&sha256, &token->certificates[token->certificate_count - left])) {
-			buf_add_slice(out, object.der);
-			left--;
-		}
+		if (!result)
+			result = take_object(token, &object, &sha256, named, &left, walk->error);
 	}
-	return result ? result : buf_check(out);
+	return result ? result : buf_check(&named->certificates);
 }
 
-/* By one of the round's tokens, with all that renewed it. *ret_until_us (may be NULL): how long it
- * is good. */
+/* What renewed the token, in the order of time. *ret_newest: the last one of it, as it is kept. */
+static int follow_renewals(struct walk *walk, const struct archive_token *token,
+                           struct evidence_record *record, struct archive_stamp *ret_newest)
+{
+	int result = OK;
+	*ret_newest = (struct archive_stamp){.renewal = token->renewal, .token = token->token};
+	while (!result && ret_newest->renewal.stamp > 0) {
+		/* Its path has to outlast the lines to come. */
+		struct tree_proof path = *ret_newest->renewal.path;
+		struct archive_renewal renewal = {ret_newest->renewal.stamp, &path};
+		result = append_renewal(walk, record, &renewal, ret_newest);
+	}
+	return result;
+}
+
+/* How long it is good, by itself and what the first token names. */
+static int find_end(struct walk *walk, struct slice newest, bool renewed, const struct named *named,
+                    int64_t *ret_until_us)
+{
+	int64_t gen_time_us;
+	struct slice beside = renewed ? slice_make(NULL, 0) : buf_slice(&named->certificates);
+	return timestamp_valid_until(newest, beside, &gen_time_us, ret_until_us, walk->error);
+}
+
+/* By one of the round's tokens, with all that renewed it and all that validates it. *ret_until_us
+ * (may be NULL): how long it is good. */
+static int complete_record(struct walk *walk, const struct archive_token *token,
+                           struct evidence_record *record, struct named *named,
+                           int64_t *ret_until_us)
+{
+	struct archive_stamp newest;
+	BUF_AUTO struct buf newest_token;
+	buf_init(&newest_token, ARCHIVE_LINE_MAX);
+	int result = follow_renewals(walk, token, record, &newest);
+	/* Its line is the last one but for those to come. */
+	if (!result)
+		buf_add_slice(&newest_token, newest.token);
+	if (!result)
+		result = buf_check(&newest_token);
+	if (!result)
+		result = read_named(walk, token, named);
+	if (!result && ret_until_us)
+		result =
+			find_end(walk, buf_slice(&newest_token), token->renewal.stamp > 0, named, ret_until_us);
+	return result ? result
+	              : evidence_record_complete(record, buf_slice(&named->certificates),
+	                                         &named->revocations, walk->error);
+}
+
 static int make_record(struct walk *walk, const struct tree_proof *proof,
                        const struct archive_token *token, struct evidence_record **ret_record,
                        int64_t *ret_until_us)
 {
 	EVIDENCE_RECORD_AUTO struct evidence_record *record = NULL;
-	BUF_AUTO struct buf beside;
+	struct named named = {0};
 	struct error cause = {0};
-	int64_t gen_time_us;
-	buf_init(&beside, TIMESTAMP_PATH_MAX);
 	int result = evidence_record_create(proof, token->token, &record, &cause);
 	if (result == ERR_INVALID_EVIDENCE)
 		return invalid(walk, cause.cause);
-	struct archive_stamp stamp = {.renewal = token->renewal, .token = token->token};
-	if (!result && ret_until_us && stamp.renewal.stamp == 0)
-		result = read_beside(walk, token, &beside);
-	while (!result && stamp.renewal.stamp > 0) {
-		/* Its path has to outlast the lines to come. */
-		struct tree_proof path = *stamp.renewal.path;
-		struct archive_renewal renewal = {stamp.renewal.stamp, &path};
-		result = append_renewal(walk, record, &renewal, &stamp);
-	}
-	if (!result && ret_until_us)
-		result = timestamp_valid_until(stamp.token, buf_slice(&beside), &gen_time_us, ret_until_us,
-		                               walk->error);
+	buf_init(&named.certificates, TIMESTAMP_PATH_MAX);
+	if (!result)
+		result = complete_record(walk, token, record, &named, ret_until_us);
+	buf_free(&named.certificates);
+	validation_free(&named.revocations);
 	if (result)
 		return result;
 	*ret_record = record;

@@ -241,17 +241,18 @@ void pdf_paths_free(struct pdf_paths *paths)
 	buf_free(&paths->timestamp);
 }
 
-static int check_timestamp(struct slice file, const struct pdf_parts *parts, struct slice roots,
-                           struct buf *path, struct timestamp_facts *ret_facts, struct error *error)
+static int check_timestamp(struct slice file, const struct pdf_parts *parts,
+                           const struct trust_roots *roots, struct buf *path,
+                           struct timestamp_facts *ret_facts, struct error *error)
 {
 	char token[PDF_CMS_SIZE_MAX];
 	size_t size = 0;
 	struct sha256 covered;
-	struct timestamp_path along = {.complete = path};
+	struct timestamp_path along = {.complete = path, .tolerant = roots->tolerant};
 	int result = read_covered(file, parts->contents_at, token, &size, &covered, error);
 	return result ? result
-	              : timestamp_verify_token_along(slice_make(token, size), &covered, roots, &along,
-	                                             ret_facts, error);
+	              : timestamp_verify_token_along(slice_make(token, size), &covered,
+	                                             roots->timestamps, &along, ret_facts, error);
 }
 
 /* A report with validation data and a document timestamp. */
@@ -259,8 +260,8 @@ static int check_lasting(struct slice file, const struct pdf_parts *parts,
                          const struct trust_roots *roots, struct pdf_paths *paths,
                          struct pdf_facts *facts, struct error *error)
 {
-	int result = check_timestamp(file, parts, roots->timestamps, &paths->timestamp,
-	                             &facts->document_timestamp, error);
+	int result =
+		check_timestamp(file, parts, roots, &paths->timestamp, &facts->document_timestamp, error);
 	if (result)
 		return result;
 	facts->has_document_timestamp = true;
@@ -300,8 +301,8 @@ static int check_parts(struct slice file, const struct pdf_parts *parts,
 	return parts->contents_at ? check_lasting(file, parts, roots, paths, facts, error) : OK;
 }
 
-static int check_along(struct slice file, const struct trust_roots *roots, struct pdf_paths *paths,
-                       struct pdf_facts *ret_facts, struct error *error)
+int pdf_check_along(struct slice file, const struct trust_roots *roots, struct pdf_paths *paths,
+                    struct pdf_facts *ret_facts, struct error *error)
 {
 	struct pdf_facts facts = {0};
 	struct pdf_parts parts __attribute__((cleanup(pdf_parts_free))) = {0};
@@ -325,19 +326,5 @@ int pdf_check(struct slice file, const struct trust_roots *roots, struct pdf_fac
 {
 	PDF_PATHS_AUTO struct pdf_paths paths;
 	pdf_paths_init(&paths);
-	return check_along(file, roots, &paths, ret_facts, error);
-}
-
-int pdf_check_file(const char *path, const struct trust_roots *roots, struct pdf_paths *paths,
-                   struct pdf_facts *ret_facts, struct error *error)
-{
-	BUF_AUTO struct buf file;
-	buf_init(&file, (size_t)PDF_SIZE_MAX);
-	int result = file_read_whole(path, &file, error);
-	if (file.full)
-		return invalid(error, "is too large");
-	if (result)
-		return result;
-	return paths ? check_along(buf_slice(&file), roots, paths, ret_facts, error)
-	             : pdf_check(buf_slice(&file), roots, ret_facts, error);
+	return pdf_check_along(file, roots, &paths, ret_facts, error);
 }

@@ -59,8 +59,8 @@ struct pdf_facts {
 int pdf_read_binding(struct slice file, struct pdf_binding *ret_binding, struct error *error)
 	MUST_CHECK;
 
-/* Checks a whole file in memory. Roots as for cms_verify. 0 or ERR_INVALID_EVIDENCE with the cause,
- * ERR_NO_MEMORY. */
+/* Checks a whole file in memory. Roots as for cms_verify, tolerant ones too. 0 or
+ * ERR_INVALID_EVIDENCE with the cause, ERR_NO_MEMORY. */
 int pdf_check(struct slice file, const struct trust_roots *roots, struct pdf_facts *ret_facts,
               struct error *error) MUST_CHECK;
 
@@ -73,9 +73,8 @@ void pdf_paths_init(struct pdf_paths *paths);
 void pdf_paths_free(struct pdf_paths *paths);
 #define PDF_PATHS_AUTO __attribute__((cleanup(pdf_paths_free)))
 
-/* The same for a file on disk, and appends to the paths, which may be NULL; ERR_IO when it cannot
- * be read. */
-int pdf_check_file(const char *path, const struct trust_roots *roots, struct pdf_paths *paths,
-                   struct pdf_facts *ret_facts, struct error *error) MUST_CHECK;
+/* The same, and appends to the paths. */
+int pdf_check_along(struct slice file, const struct trust_roots *roots, struct pdf_paths *paths,
+                    struct pdf_facts *ret_facts, struct error *error) MUST_CHECK;
 
 #endif

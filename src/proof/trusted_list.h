@@ -46,13 +46,15 @@ struct list_facts {
 	char territory[16];
 	char operator_name[TRUSTED_LIST_TEXT_SIZE];
 	char signer[TRUSTED_LIST_TEXT_SIZE];
-	int64_t issued_us, next_us;
+	int64_t issued_us;
+	int64_t next_us; /* when the next one is due; TIME_NONE: the list is closed */
 };
 
 /* Asks the list of that file. `roots_pem`: certificates that may sign it, or above those that may.
- * `at_us`: what its own end is compared with. 0; ERR_INVALID_EVIDENCE: the list is damaged, not
- * signed by one of them, or out of date; ERR_IO, ERR_UNAVAILABLE: it, or the program, cannot be
- * read; ERR_NO_MEMORY. */
+ * `at_us`: what its own end is compared with. A closed list has no end: it stays good for what was
+ * until it was issued, and says of nothing that it is qualified later. 0; ERR_INVALID_EVIDENCE: the
+ * list is damaged, not signed by one of them, or out of date; ERR_IO, ERR_UNAVAILABLE: it, or the
+ * program, cannot be read; ERR_NO_MEMORY. */
 int trusted_list_ask(const char *path, struct slice roots_pem, int64_t at_us,
                      const struct list_question *questions, size_t count,
                      struct list_answer *ret_answers, struct list_facts *ret_facts,

@@ -23,6 +23,7 @@ struct period {
 
 struct question {
 	const struct list_question *asked;
+	int64_t until_us; /* of what is later the list says nothing */
 	X509 *path[LIST_PATH_MAX];
 	int count;
 	const char *type;
@@ -42,7 +43,14 @@ static bool same_key(X509 *a, X509 *b)
 	       EVP_PKEY_eq(X509_get0_pubkey(a), X509_get0_pubkey(b)) == 1;
 }
 
-/* A seal's certificate is issued by the service; an authority's may be the service itself. */
+static bool is_issuer(X509 *listed, X509 *certificate)
+{
+	return X509_NAME_cmp(X509_get_subject_name(listed), X509_get_issuer_name(certificate)) == 0 &&
+	       X509_verify(certificate, X509_get0_pubkey(listed)) == 1;
+}
+
+/* A seal's certificate is issued by the service; an authority's may be the service itself. The
+ * path may end below the service's certificate, where nothing has that one's. */
 static bool is_above(const xmlNode *information, const struct question *question)
 {
 	const xmlNode *identity = node_child(information, LIST_NAMESPACE, "ServiceDigitalIdentity");
@@ -52,6 +60,8 @@ static bool is_above(const xmlNode *information, const struct question *question
 		X509 *listed = node_certificate(node_child(id, LIST_NAMESPACE, "X509Certificate"));
 		for (int i = question->asked->seal; listed && i < question->count; i++)
 			found |= same_key(listed, question->path[i]);
+		if (listed && !found)
+			found = is_issuer(listed, question->path[question->count - 1]);
 		X509_free(listed);
 	}
 	return found;
@@ -203,6 +213,8 @@ static void judge_service(const xmlNode *service, const struct question *questio
 		if (periods[i].from_us <= question->asked->to_us &&
 		    periods[i].to_us > question->asked->from_us)
 			judge_period(&periods[i], question, to);
+	if (to->standing == STANDING_QUALIFIED && question->asked->to_us > question->until_us)
+		answer(to, STANDING_UNKNOWN, "the list was closed before");
 }
 
 /* One that is, or once was, of the type that is asked about. */
@@ -241,7 +253,10 @@ static void consider(const xmlNode *provider, const xmlNode *service,
 void list_judge(const struct list *list, const struct list_question *asked,
                 struct list_answer *ret_answer)
 {
-	struct question question = {.asked = asked, .type = asked->seal ? TYPE_SEAL : TYPE_TIME};
+	struct question question = {.asked = asked,
+	                            .type = asked->seal ? TYPE_SEAL : TYPE_TIME,
+	                            .until_us = list->facts.next_us == TIME_NONE ? list->facts.issued_us
+	                                                                         : INT64_MAX};
 	const unsigned char *at = (const unsigned char *)asked->path.data;
 	const unsigned char *end = at + asked->path.size;
 	*ret_answer = (struct list_answer){0};

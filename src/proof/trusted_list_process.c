@@ -25,15 +25,18 @@ static int read_file(int file, size_t size_max, struct buf *out)
 	return to && pread(file, to, (size_t)facts.st_size, 0) == facts.st_size ? OK : ERR_IO;
 }
 
-/* ETSI TS 119 612 section 5.3.15: the next one is due within six months. */
+/* ETSI TS 119 612 section 5.3.15: the next one is due within six months, or the list is closed. */
 static int check_dates(const struct list_facts *facts, int64_t at_us, struct error *error)
 {
-	char issued[TIME_TEXT_SIZE], next[TIME_TEXT_SIZE];
+	char issued[TIME_TEXT_SIZE], next[TIME_TEXT_SIZE] = "";
 	time_format(facts->issued_us, issued);
-	time_format(facts->next_us, next);
+	if (facts->next_us != TIME_NONE)
+		time_format(facts->next_us, next);
 	if (facts->issued_us > clock_now_us() + CLOCKS_APART_US)
 		return error_cause(error, ERR_INVALID_EVIDENCE,
 		                   "the trusted list says that it was issued %s, in the future", issued);
+	if (facts->next_us == TIME_NONE)
+		return OK;
 	if (facts->next_us <= facts->issued_us || facts->next_us - facts->issued_us > DURATION_MAX_US)
 		return error_cause(error, ERR_INVALID_EVIDENCE,
 		                   "the trusted list was issued %s, and says that the next one is due %s",

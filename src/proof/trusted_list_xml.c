@@ -113,6 +113,16 @@ X509 *node_certificate(const xmlNode *node)
 
 /* ---- the list ---- */
 
+/* An empty element: there will be no next list (TS 119 612, 5.3.15). */
+static bool read_next_update(const xmlNode *next, int64_t *ret_us)
+{
+	char *text = node_text(next);
+	bool closed = text && !text[0] && !node_first(next);
+	xmlFree(text);
+	*ret_us = TIME_NONE;
+	return closed || node_time(node_child(next, LIST_NAMESPACE, "dateTime"), ret_us);
+}
+
 static bool read_facts(const xmlNode *scheme, struct list_facts *facts)
 {
 	xmlNode *operator_name = node_child(scheme, LIST_NAMESPACE, "SchemeOperatorName");
@@ -122,7 +132,7 @@ static bool read_facts(const xmlNode *scheme, struct list_facts *facts)
 	node_copy_text(node_child(operator_name, LIST_NAMESPACE, "Name"), facts->operator_name,
 	               sizeof facts->operator_name);
 	return node_time(node_child(scheme, LIST_NAMESPACE, "ListIssueDateTime"), &facts->issued_us) &&
-	       node_time(node_child(next, LIST_NAMESPACE, "dateTime"), &facts->next_us);
+	       read_next_update(next, &facts->next_us);
 }
 
 int list_parse(struct slice text, struct list *ret_list, struct error *error)

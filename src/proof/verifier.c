@@ -93,39 +93,19 @@ static int read_roots(struct buf *roots)
 	return to && pread(STDERR_FILENO, to, (size_t)facts.st_size, 0) == facts.st_size ? OK : ERR_IO;
 }
 
-/* Names the file as whoever asked would. */
-static int write_result(const struct verify_result *found)
-{
-	static const char path[] = "\"" FILE_PATH "\"", name[] = "\"file\"";
-	char *text = NULL;
-	size_t size = 0;
-	FILE *out = open_memstream(&text, &size);
-	if (!out)
-		return ERR_NO_MEMORY;
-	verify_print(found, true, out);
-	if (fclose(out) != 0)
-		return ERR_NO_MEMORY;
-	const char *rest = text;
-	for (const char *at; (at = strstr(rest, path)); rest = at + sizeof path - 1) {
-		fwrite(rest, 1, (size_t)(at - rest), stdout);
-		fputs(name, stdout);
-	}
-	fputs(rest, stdout);
-	free(text);
-	return fflush(stdout) == 0 ? OK : ERR_IO;
-}
-
 static int check(const struct buf *roots)
 {
-	static const char *const paths[] = {FILE_PATH};
+	static const char *const paths[] = {FILE_PATH}, *const names[] = {VERIFIER_FILE};
+	static const struct verify_options options = {.names = names};
 	struct slice pem = roots->size > 0 ? buf_slice(roots) : (struct slice){0};
 	struct trust_roots trusted = {.signers = pem, .timestamps = pem};
 	struct verify_result found;
 	struct error error = {0};
-	int result = verify_paths(paths, 1, &trusted, NULL, &found, &error);
+	int result = verify_paths(paths, 1, &trusted, &options, &found, &error);
 	if (result)
 		return result;
-	return write_result(&found);
+	verify_print(&found, true, stdout);
+	return fflush(stdout) == 0 ? OK : ERR_IO;
 }
 
 static int confine(struct error *error)

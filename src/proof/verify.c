@@ -63,10 +63,9 @@ void verify_add(struct run *run, enum verify_severity severity, const char *path
                 const char *format, ...)
 {
 	struct verify_result *result = run->result;
-	uint64_t *counter = severity == VERIFY_WRONG       ? &result->wrong
-	                    : severity == VERIFY_UNCHECKED ? &result->unchecked
-	                                                   : &result->warnings;
-	++*counter;
+	uint64_t *const counters[] = {&result->warnings, &result->unestablished, &result->unchecked,
+	                              &result->wrong};
+	++*counters[severity];
 	if (result->kept >= VERIFY_FINDINGS_MAX)
 		return;
 	char text[FINDING_MAX];
@@ -160,36 +159,79 @@ static enum input_kind recognize(const char *head, size_t size, const char *tail
 	return pdf_head || pdf_tail ? INPUT_REPORT : INPUT_OTHER;
 }
 
+int verify_open_file(const struct input *input, int *ret_file, struct error *error)
+{
+	struct stat facts;
+	DESCRIPTOR_AUTO int fd = file_open_to_read(input->file, 0, &facts);
+	if (fd < 0)
+		return error_cause(error, ERR_IO, "it cannot be opened: %s", strerror(errno));
+	struct zip_identity identity = zip_identity(&facts);
+	if (!zip_identity_equal(&identity, &input->identity))
+		return error_cause(error, ERR_IO, "it was replaced or changed while it was checked");
+	*ret_file = descriptor_take(&fd);
+	return OK;
+}
+
+int verify_load(const struct input *input, struct buf *out, struct error *error)
+{
+	DESCRIPTOR_AUTO int fd = -1;
+	int result = verify_open_file(input, &fd, error);
+	if (result)
+		return result;
+	size_t size = (size_t)input->sum.size_bytes;
+	char *to = buf_extend(out, size);
+	if (!to)
+		return out->full ? error_cause(error, ERR_INVALID_EVIDENCE, "it is too large")
+		                 : error_cause(error, ERR_NO_MEMORY, "loading a file");
+	if (!file_read_at(fd, to, size, input->offset))
+		return error_cause(error, ERR_IO, "it cannot be read");
+	struct sha256 sum = sha256_of(to, size);
+	return sha256_equal(&sum, &input->sum.sha256)
+	           ? OK
+	           : error_cause(error, ERR_IO, "it was changed while it was checked");
+}
+
+/* For the first time, with its digest; of what is in a container that is known. */
+static int open_first(struct run *run, struct input *input, int *ret_file, struct error *error)
+{
+	struct stat facts;
+	if (input->container)
+		return verify_open_file(input, ret_file, error);
+	DESCRIPTOR_AUTO int fd = file_open_to_read(input->file, 0, &facts);
+	if (fd < 0)
+		return error_cause(error, ERR_IO, "it cannot be opened: %s", strerror(errno));
+	if (!S_ISREG(facts.st_mode))
+		return error_cause(error, ERR_IO, "it is no regular file");
+	input->identity = zip_identity(&facts);
+	int result = verify_sums_find(run, input, &input->identity, &input->sum)
+	                 ? OK
+	                 : zip_descriptor_sum(fd, input->path, &input->sum, error);
+	if (!result)
+		*ret_file = descriptor_take(&fd);
+	return result;
+}
+
 static int open_input(struct run *run, struct input *input)
 {
 	struct error error = {0};
-	struct stat facts;
 	char head[64] = {0}, tail[TAIL_SIZE] = {0};
-	DESCRIPTOR_AUTO int fd = file_open_to_read(input->file, 0, &facts);
-	int result = 0;
-	if (fd < 0)
-		result = error_cause(&error, ERR_IO, "it cannot be opened: %s", strerror(errno));
-	else if (!S_ISREG(facts.st_mode))
-		result = error_cause(&error, ERR_IO, "it is no regular file");
 	size_t size = 0;
+	DESCRIPTOR_AUTO int fd = -1;
+	int result = open_first(run, input, &fd, &error);
 	if (!result) {
-		size = facts.st_size < (off_t)sizeof head ? (size_t)facts.st_size : sizeof head;
-		size_t end = facts.st_size < (off_t)sizeof tail ? size : sizeof tail;
-		if (!file_read_at(fd, head, size, 0) ||
-		    !file_read_at(fd, tail + sizeof tail - end, end, (uint64_t)facts.st_size - end))
+		uint64_t all = input->sum.size_bytes;
+		size = all < sizeof head ? (size_t)all : sizeof head;
+		size_t end = all < sizeof tail ? size : sizeof tail;
+		if (!file_read_at(fd, head, size, input->offset) ||
+		    !file_read_at(fd, tail + sizeof tail - end, end, input->offset + all - end))
 			result = error_cause(&error, ERR_IO, "it cannot be read");
-	}
-	if (!result) {
-		input->identity = zip_identity(&facts);
-		if (!verify_sums_find(run, input, &input->identity, &input->sum))
-			result = zip_descriptor_sum(fd, input->path, &input->sum, &error);
 	}
 	if (result < 0)
 		return verify_add_error(run, input->path, "", result, &error);
 	input->kind = recognize(head, size, tail + TAIL_SIZE - ZIP_END_SIZE);
 	if (input->is_containers_record)
 		input->kind = INPUT_RECORD;
-	if (input->kind == INPUT_OTHER && is_record(head, (uint64_t)facts.st_size))
+	if (input->kind == INPUT_OTHER && is_record(head, input->sum.size_bytes))
 		input->kind = INPUT_RECORD;
 	return 0;
 }
@@ -197,7 +239,9 @@ static int open_input(struct run *run, struct input *input)
 int verify_open_zip(const struct input *input, struct zip_reader **ret_zip, struct error *error)
 {
 	struct zip_reader *zip;
-	int result = zip_open(input->file, &zip, error);
+	int result = input->container ? zip_open_inside(input->file, input->offset,
+	                                                input->sum.size_bytes, &zip, error)
+	                              : zip_open(input->file, &zip, error);
 	if (result < 0)
 		return result;
 	result = zip_check_identity(zip, &input->identity, error);
@@ -273,6 +317,16 @@ static int64_t report_until(const struct pdf_facts *facts)
 	                                      : facts->signature.signer.not_after_us;
 }
 
+static int check_report(struct run *run, const struct input *input, struct pdf_paths *paths,
+                        struct pdf_facts *ret_facts, struct error *error)
+{
+	BUF_AUTO struct buf file;
+	buf_init(&file, (size_t)PDF_SIZE_MAX);
+	int result = verify_load(input, &file, error);
+	return result ? result
+	              : pdf_check_along(buf_slice(&file), &run->roots, paths, ret_facts, error);
+}
+
 static int verify_report(struct run *run, struct input *input)
 {
 	struct error error = {0};
@@ -280,7 +334,7 @@ static int verify_report(struct run *run, struct input *input)
 	run->result->checked.reports++;
 	PDF_PATHS_AUTO struct pdf_paths paths;
 	pdf_paths_init(&paths);
-	int result = pdf_check_file(input->file, &run->roots, &paths, &facts, &error);
+	int result = check_report(run, input, &paths, &facts, &error);
 	if (result < 0)
 		return verify_add_error(run, input->path, "", result, &error);
 	if (facts.signature.has_timestamp)
@@ -290,8 +344,7 @@ static int verify_report(struct run *run, struct input *input)
 	if (facts.level_cause[0])
 		verify_add(run, VERIFY_WARNING, input->path, "signature",
 		           "what would validate it for long is not all inside: %s", facts.level_cause);
-	result =
-		verify_note_signature(run, input->path, "signature", &facts.signature, &paths.signature);
+	result = verify_note_signature(run, input, "signature", &facts.signature, &paths.signature);
 	if (!result && facts.has_document_timestamp)
 		result = verify_note_timestamp(run, &facts.document_timestamp, buf_slice(&paths.timestamp));
 	if (!result && !facts.has_document_timestamp)
@@ -326,25 +379,6 @@ static void judge_part(struct run *run, const struct input *part)
 	           "it is whole, but nothing signed vouches for it: give the evidence archive of %s "
 	           "too",
 	           part->head.certification_id);
-}
-
-/* A file that can only be here for a record to cover it, judged after all records were read. */
-static void judge_other(struct run *run, const struct input *input)
-{
-	bool record_given = false, record_unread = false;
-	for (size_t i = 0; i < run->input_count; i++) {
-		record_given |= run->inputs[i].kind == INPUT_RECORD;
-		record_unread |= run->inputs[i].kind == INPUT_RECORD && run->inputs[i].unread;
-	}
-	if (input->covered || input->unread)
-		return;
-	if (record_given && !record_unread)
-		verify_add(run, VERIFY_WRONG, input->path, "",
-		           "no evidence record that was given covers it");
-	else
-		verify_add(run, VERIFY_UNCHECKED, input->path, "",
-		           "this is neither an evidence archive, nor a content part, nor a report, and no "
-		           "evidence record could be read that might cover it");
 }
 
 int verify_read_roots(const char *path, struct buf *out, struct error *error)
@@ -403,6 +437,8 @@ static int check_all(struct run *run)
 	}
 	verify_sums_end(run);
 	if (!result)
+		result = verify_existence_plan(run);
+	if (!result)
 		result = verify_points_plan(run);
 	if (!result)
 		beside = verify_beside_begin(run);
@@ -415,10 +451,10 @@ static int check_all(struct run *run)
 	for (size_t i = 0; i < run->input_count && !result; i++)
 		if (run->inputs[i].kind == INPUT_PART)
 			judge_part(run, &run->inputs[i]);
-		else if (run->inputs[i].kind == INPUT_OTHER)
-			judge_other(run, &run->inputs[i]);
 	if (!result)
-		verify_points_conclude(run);
+		result = verify_existence_conclude(run);
+	if (!result)
+		result = verify_points_conclude(run);
 	if (!result)
 		verify_receipts_conclude(run);
 	if (!result)
@@ -449,24 +485,43 @@ static void conclude(struct run *run)
 	if (run->non_qualified)
 		verify_add(run, VERIFY_WARNING, "", "",
 		           "timestamps come from an authority that is not qualified");
-	if (run->unknown_signer)
-		verify_add(run, VERIFY_WARNING, "", "",
-		           "who signed was not established: no trusted roots were given for signers "
-		           "(--trust, --trust-signer); integrity was checked against the certificates "
-		           "inside");
-	else if (run->unknown_authority)
-		verify_add(run, VERIFY_WARNING, "", "",
-		           "who gave the time was not established: no trusted roots were given for "
-		           "timestamp authorities (--trust, --trust-timestamps)");
-	run->result->trusted = run->signatures > 0 && !run->unknown_signer && !run->unknown_authority &&
-	                       run->result->wrong == 0;
+	verify_trust_conclude(run);
 }
 
-struct input verify_input(const char *path)
+/* Which files there were, for who judges by them. */
+static int list_files(struct run *run)
+{
+	static const enum verify_kind kinds[] = {
+		[INPUT_OTHER] = VERIFY_OTHER,   [INPUT_ARCHIVE] = VERIFY_ARCHIVE,
+		[INPUT_PART] = VERIFY_PART,     [INPUT_REPORT] = VERIFY_REPORT,
+		[INPUT_RECORD] = VERIFY_RECORD, [INPUT_BUNDLE] = VERIFY_CONTAINER,
+	};
+	struct verify_file **end = &run->result->files;
+	for (size_t i = 0; i < run->input_count; i++) {
+		const struct input *input = &run->inputs[i];
+		if (input->unread)
+			continue;
+		struct verify_file *file = arena_alloc(&run->result->arena, sizeof *file);
+		char *path = visible(&run->result->arena, input->path);
+		if (!file || !path)
+			return ERR_NO_MEMORY;
+		*file = (struct verify_file){.path = path,
+		                             .kind = kinds[input->kind],
+		                             .sha256 = input->sum.sha256,
+		                             .is_listed = input->kind == INPUT_PART && input->bound,
+		                             .is_signed = input->is_signed,
+		                             .signer = input->signer,
+		                             .signed_at_us = input->signed_at_us};
+		*end = file;
+		end = &file->next;
+	}
+	return OK;
+}
+
+struct input verify_input(const char *path, const char *file)
 {
 	return (struct input){.path = path,
-	                      .file = path,
-	                      .unpacked = -1,
+	                      .file = file,
 	                      .covered_since_us = TIME_NONE,
 	                      .issued_us = TIME_NONE,
 	                      .signed_at_us = TIME_NONE};
@@ -479,12 +534,13 @@ int verify_paths(const char *const *paths, size_t count, const struct trust_root
 	if (count == 0 || count > VERIFY_PATHS_MAX)
 		return error_cause(error, ERR_USAGE, "1 to %d files can be checked at once",
 		                   VERIFY_PATHS_MAX);
-	struct verify_result result = {0};
+	struct verify_result result = {.signers_trusted = true, .authorities_trusted = true};
 	struct run run = {
 		.result = &result, .options = options, .input_count = count, .progress_total = 1};
 	result.at_us = options && options->has_time ? options->at_us : clock_now_us();
 	if (roots)
 		run.roots = *roots;
+	run.roots.tolerant = true;
 	run.roots.has_time = true;
 	run.roots.at_us = result.at_us;
 	arena_init(&result.arena, RESULT_ARENA_MAX);
@@ -493,15 +549,17 @@ int verify_paths(const char *const *paths, size_t count, const struct trust_root
 	run.inputs = calloc(count, sizeof *run.inputs);
 	int status = run.inputs ? 0 : ERR_NO_MEMORY;
 	for (size_t i = 0; i < count && status == 0; i++)
-		run.inputs[i] = verify_input(paths[i]);
+		run.inputs[i] =
+			verify_input(options && options->names ? options->names[i] : paths[i], paths[i]);
 	if (status == 0)
 		status = check_all(&run);
+	if (status == 0)
+		status = list_files(&run);
 	if (status == 0)
 		conclude(&run);
 	verify_points_free(&run);
 	verify_receipts_free(&run);
-	for (size_t i = 0; run.inputs && i < run.input_count; i++)
-		descriptor_close(&run.inputs[i].unpacked);
+	free(run.others);
 	free(run.inputs);
 	arena_free(&run.arena);
 	arena_free(&run.part_arena);
@@ -511,11 +569,6 @@ int verify_paths(const char *const *paths, size_t count, const struct trust_root
 	}
 	*ret_result = result;
 	return 0;
-}
-
-int verify_exit_code(const struct verify_result *result)
-{
-	return result->wrong > 0 ? 1 : result->unchecked > 0 ? 2 : 0;
 }
 
 void verify_result_free(struct verify_result *result)

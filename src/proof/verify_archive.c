@@ -246,15 +246,12 @@ static int check_signature_along(struct archive_check *check, struct cms_paths *
 	    facts.signing_time_us != check->manifest.facts.issued_at_us / US_PER_SECOND * US_PER_SECOND)
 		wrong(check, ARCHIVE_SIGNATURE_NAME,
 		      "the signing-time is missing or not the manifest's issued_at, in whole seconds");
-	if (facts.has_timestamp && check->has_manifest) {
-		check->input->signed_at_us = facts.timestamp.gen_time_us;
+	if (facts.has_timestamp && check->has_manifest)
 		verify_stated_time(check->run, check->input->path, ARCHIVE_SIGNATURE_NAME, "issued_at",
 		                   check->manifest.facts.issued_at_us, facts.timestamp.gen_time_us);
-	}
 	if (!facts.has_timestamp && check->has_manifest && check->manifest.facts.mode == MODE_LIVE)
 		wrong(check, ARCHIVE_SIGNATURE_NAME, "the signature of a live archive needs a timestamp");
-	result = verify_note_signature(check->run, check->input->path, ARCHIVE_SIGNATURE_NAME, &facts,
-	                               paths);
+	result = verify_note_signature(check->run, check->input, ARCHIVE_SIGNATURE_NAME, &facts, paths);
 	if (unvalidated[0])
 		verify_add(
 			check->run, VERIFY_WARNING, check->input->path, ARCHIVE_SIGNATURE_NAME,

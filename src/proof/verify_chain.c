@@ -77,6 +77,43 @@ static void check_totals(struct chain *chain)
 		           chain->without_part);
 }
 
+static void tell_long_delay(struct chain *chain)
+{
+	const struct verify_delay *delay = &chain->delay;
+	int64_t delay_us = delay->gen_time_us - delay->received_at_us;
+	char received[TIME_TEXT_SIZE], given[TIME_TEXT_SIZE], span[VERIFY_SPAN_SIZE];
+	if (delay_us <= VERIFY_DELAY_MAX_US)
+		return;
+	time_format(delay->received_at_us, received);
+	time_format(delay->gen_time_us, given);
+	verify_span(delay_us, span);
+	verify_add(chain->run, VERIFY_WARNING, delay->path, "",
+	           "event %" PRId64 " says it was received at %s, but nothing proves it before its "
+	           "timestamp of %s, %s later",
+	           delay->sequence, received, given, span);
+}
+
+/* Each round takes what was received before it began: what it left out may have come later than it
+ * says. */
+static void tell_passed_over(struct chain *chain)
+{
+	const struct verify_delay *passed = &chain->passed;
+	char received[TIME_TEXT_SIZE], given[TIME_TEXT_SIZE], between[TIME_TEXT_SIZE];
+	char span[VERIFY_SPAN_SIZE];
+	if (chain->passed_segments == 0)
+		return;
+	time_format(passed->received_at_us, received);
+	time_format(passed->between_us, between);
+	time_format(passed->gen_time_us, given);
+	verify_span(passed->between_us - passed->received_at_us, span);
+	verify_add(
+		chain->run, VERIFY_WARNING, passed->path, "",
+		"events of %" PRIu64 " segments say that they were received before timestamps that do "
+		"not cover them; event %" PRId64 " most: at %s, but the timestamp before, which does "
+		"not cover it, is of %s, %s later, and the first that does of %s",
+		chain->passed_segments, passed->sequence, received, between, span, given);
+}
+
 /* What a reader must know of the times in a valid archive. */
 static void tell_times(struct chain *chain)
 {
@@ -88,6 +125,12 @@ static void tell_times(struct chain *chain)
 		           "%" PRIu64 " of %" PRIu64 " segments were sealed while the service's clock was "
 		           "not known to be synchronized: received_at rests on it",
 		           chain->unsynchronized_segments, chain->segments);
+	if (chain->uncompared_segments > 0)
+		verify_add(chain->run, VERIFY_WARNING, path, "",
+		           "%" PRIu64 " of %" PRIu64 " segments have events that may have been received "
+		           "before the service's clock was compared with a timestamp: received_at rests on "
+		           "that clock alone",
+		           chain->uncompared_segments, chain->segments);
 	chain_tell_pairs(chain);
 	chain_tell_ended(chain);
 	if (!delay->sequence)
@@ -95,22 +138,8 @@ static void tell_times(struct chain *chain)
 	int64_t delay_us = delay->gen_time_us - delay->received_at_us;
 	if (!longest->sequence || delay_us > longest->gen_time_us - longest->received_at_us)
 		*longest = *delay;
-	if (delay_us <= VERIFY_DELAY_MAX_US)
-		return;
-	char received[TIME_TEXT_SIZE], given[TIME_TEXT_SIZE], before[TIME_TEXT_SIZE] = "";
-	char span[VERIFY_SPAN_SIZE];
-	time_format(delay->received_at_us, received);
-	time_format(delay->gen_time_us, given);
-	verify_span(delay_us, span);
-	bool passed_over = chain->delay_before_us > delay->received_at_us;
-	if (passed_over)
-		time_format(chain->delay_before_us, before);
-	verify_add(chain->run, VERIFY_WARNING, path, "",
-	           "event %" PRId64 " says it was received at %s, but nothing proves it before its "
-	           "timestamp of %s, %s later%s%s",
-	           delay->sequence, received, given, span,
-	           passed_over ? "; the timestamp before, which does not cover it, is of " : "",
-	           before);
+	tell_long_delay(chain);
+	tell_passed_over(chain);
 }
 
 static int walk(struct chain *chain)

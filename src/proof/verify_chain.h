@@ -75,8 +75,9 @@ struct chain {
 	int64_t segment_received_at_us; /* of the segment's first event in the range; TIME_NONE: none */
 	int64_t segment_sequence;       /* and its sequence */
 	struct verify_delay delay;      /* the longest */
-	int64_t delay_before_us;        /* the timestamp before that one; TIME_NONE: unknown */
-	uint64_t segments, unsynchronized_segments;
+	struct verify_delay passed;     /* the one whose event a timestamp passed over the longest */
+	uint64_t passed_segments;       /* with such an event */
+	uint64_t segments, unsynchronized_segments, uncompared_segments;
 	bool *config_used;
 	uint64_t without_part; /* events of content that no part holds */
 

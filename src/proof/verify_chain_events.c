@@ -113,6 +113,7 @@ int chain_take_event(struct chain *chain)
 	result = read_event(chain, line, &hash, &error);
 	if (result < 0)
 		result = chain_note(chain, STREAM_EVENTS, result, &error);
+	verify_existence_event(chain->run, &hash);
 	verify_point_event(chain->run, chain->facts->input, chain->next_sequence, &hash,
 	                   !result ? chain->received_at_us : TIME_NONE);
 	if (chain->events == 0 && !sha256_equal(&hash, &chain->manifest->first_chain_hash))

@@ -15,7 +15,8 @@ static int check_token(struct chain *chain, const struct sha256 *root,
 	buf_init(&known, TIMESTAMP_PATH_MAX);
 	buf_init(&complete, CMS_PATH_SIZE_MAX);
 	int result = chain_find_path(chain, token, &known, error);
-	struct timestamp_path path = {.known = buf_slice(&known), .complete = &complete};
+	struct timestamp_path path = {
+		.known = buf_slice(&known), .complete = &complete, .tolerant = true};
 	if (!result)
 		result = chain_follow_renewal(chain, &token->renewal, token->token, &stamp, error);
 	if (!result)
@@ -181,23 +182,63 @@ static int find_round(struct chain *chain, const char *round_id)
 
 static void note_delay(struct chain *chain)
 {
-	const struct round_state *round = &chain->round;
-	if (chain->segment_received_at_us == TIME_NONE || !round->usable)
+	const struct round_state *round = &chain->round, *before = &chain->previous_round;
+	const int64_t received_us = chain->segment_received_at_us;
+	if (received_us == TIME_NONE || !round->usable)
 		return;
-	int64_t longest_us = chain->delay.gen_time_us - chain->delay.received_at_us;
-	if (chain->delay.sequence && round->gen_time_us - chain->segment_received_at_us <= longest_us)
+	bool between = before->usable && before->gen_time_us > received_us;
+	const struct verify_delay delay = {.sequence = chain->segment_sequence,
+	                                   .received_at_us = received_us,
+	                                   .between_us = between ? before->gen_time_us : TIME_NONE,
+	                                   .gen_time_us = round->gen_time_us,
+	                                   .path = chain->facts->input->path};
+	if (!chain->delay.sequence ||
+	    round->gen_time_us - received_us > chain->delay.gen_time_us - chain->delay.received_at_us)
+		chain->delay = delay;
+	if (!between || delay.between_us - received_us <= VERIFY_CLOCK_TOLERANCE_US)
 		return;
-	chain->delay = (struct verify_delay){chain->segment_sequence, chain->segment_received_at_us,
-	                                     round->gen_time_us, chain->facts->input->path};
-	chain->delay_before_us =
-		chain->previous_round.usable ? chain->previous_round.gen_time_us : TIME_NONE;
+	chain->passed_segments++;
+	if (!chain->passed.sequence ||
+	    delay.between_us - received_us > chain->passed.between_us - chain->passed.received_at_us)
+		chain->passed = delay;
+}
+
+/* Between the timestamp that its seal document names and its own, a segment was made. */
+static void check_lower_bound(struct chain *chain, const struct seal_document *seal)
+{
+	const struct round_state *before = &chain->previous_round;
+	const int64_t received_us = chain->segment_received_at_us;
+	if (before->present) {
+		if (!seal->previous_token_hash ||
+		    (before->usable && !sha256_equal(seal->previous_token_hash, &before->token_hash)))
+			chain_wrong_at(chain, STREAM_SEALS, "seal.previous_token_hash",
+			               "it is not the SHA-256 of the token of the round before");
+	} else if (seal->previous_token_hash) {
+		chain_wrong_at(chain, STREAM_SEALS, "seal.previous_token_hash",
+		               "the archive does not hold the round before, whose token it names");
+	} else if (!chain->segment_seen && seal->first_sequence > 1) {
+		/* Where the first round of a service has several segments of a chain, it is so. */
+		const struct verify_options *options = chain->run->options;
+		verify_add(
+			chain->run, options && options->own_seals ? VERIFY_WARNING : VERIFY_UNCHECKED,
+			chain->facts->input->path, line_stream_where(chain->streams[STREAM_SEALS]),
+			"it names no timestamp before its own, though it is not the first segment of its "
+			"chain: nothing shows after which time it was made");
+	} else if (!chain->segment_seen && received_us != TIME_NONE && chain->round.usable &&
+	           chain->round.gen_time_us - received_us > VERIFY_CLOCK_TOLERANCE_US) {
+		verify_add(
+			chain->run, VERIFY_WARNING, chain->facts->input->path,
+			line_stream_where(chain->streams[STREAM_SEALS]),
+			"it names no timestamp before its own, as the first one of a service does: nothing "
+			"shows after which time it was made, nor whether other timestamps were given since "
+			"its first event was received");
+	}
 }
 
 static void check_round(struct chain *chain, const struct archive_segment *segment,
                         const struct sha256 *segment_root)
 {
 	const struct seal_document *seal = &segment->seal;
-	const struct round_state *before = &chain->previous_round;
 	struct tree_proof path = *segment->path;
 	path.leaf = *segment_root;
 	struct sha256 root = tree_proof_root(&path);
@@ -209,17 +250,7 @@ static void check_round(struct chain *chain, const struct archive_segment *segme
 	if (chain->round.revoked)
 		chain_wrong_at(chain, STREAM_SEALS, "round_id",
 		               "all authorities that gave its round a time were revoked");
-	if (!before->present) {
-		if (seal->previous_token_hash && !chain->segment_seen)
-			verify_add(chain->run, VERIFY_WARNING, chain->facts->input->path,
-			           line_stream_where(chain->streams[STREAM_SEALS]),
-			           "the timestamp before the first round is not in the archive, so nothing "
-			           "shows that this segment was made after it");
-	} else if (!seal->previous_token_hash ||
-	           (before->usable && !sha256_equal(seal->previous_token_hash, &before->token_hash))) {
-		chain_wrong_at(chain, STREAM_SEALS, "seal.previous_token_hash",
-		               "it is not the SHA-256 of the token of the round before");
-	}
+	check_lower_bound(chain, seal);
 	if (chain->received_at_us != TIME_NONE &&
 	    chain->received_at_us > chain->round.gen_time_us + VERIFY_CLOCK_TOLERANCE_US)
 		chain_wrong_at(chain, STREAM_SEALS, NULL,
@@ -315,6 +346,7 @@ static int check_segment(struct chain *chain, const struct archive_segment *segm
 	check_seal(chain, seal);
 	chain->segments++;
 	chain->unsynchronized_segments += !seal->clock.synchronized;
+	chain->uncompared_segments += strcmp(seal->clock.source, SEAL_CLOCK_NOT_COMPARED) == 0;
 	chain->segment_received_at_us = TIME_NONE;
 	int result = collect(chain, seal);
 	if (result <= 0)

@@ -19,24 +19,31 @@ enum input_kind {
 struct input {
 	const char *path; /* as it is told */
 	const char *file; /* where it is opened */
-	/* Of a file that was unpacked: the place of its container, from 1, and its descriptor. */
-	size_t container;          /* 0: it stands by itself */
-	int unpacked;              /* -1: it was not */
+	/* Of a file in a container, of which the sum is known: the container's place, from 1, and where
+	 * it begins in there. */
+	size_t container; /* 0: it stands by itself */
+	uint64_t offset;
 	bool is_containers_record; /* the evidence record that has to cover all the others */
 	enum input_kind kind;
 	struct zip_sum sum;
-	struct zip_identity identity; /* of the file that has this sum */
+	struct zip_identity identity; /* of the file that has this sum, or of its container */
 	bool unread;    /* it could not be read to its end: what was not met in it may be there */
 	bool bound;     /* a part: an archive among the inputs lists it; a report: names one of them */
 	bool described; /* the facts below could be read */
 	bool covered;   /* an evidence record among the inputs is of it */
+	bool recorded;  /* of no kind: it is an event that an archive among the inputs holds */
 	int64_t covered_since_us; /* when a valid one shows that it existed; TIME_NONE: none does */
 	/* Of a valid signature of a report or an archive. */
-	int64_t issued_us; /* of its timestamp, or as the signer states; TIME_NONE: there is none */
-	int64_t until_us;  /* the end of the certificate that vouches last */
+	bool is_signed;
+	struct sha256 signer; /* the SHA-256 of the certificate */
+	int64_t signed_at_us; /* of the signature's timestamp; TIME_NONE: it has none */
+	int64_t issued_us;    /* of its timestamp, or as the signer states; TIME_NONE: there is none */
+	int64_t until_us;     /* the end of the certificate that vouches last */
 	/* Of an archive. */
 	struct archive_manifest manifest; /* without its lists */
-	int64_t signed_at_us;             /* of the signature's timestamp; TIME_NONE: it has none */
+	/* The events whose chain hashes it says, by its own word; found where there are others. */
+	bool outlined;
+	int64_t hashes_from, hashes_to;
 	/* Of a part. */
 	struct part_head head;
 };
@@ -56,16 +63,17 @@ struct run {
 	struct arena receipt_arena;
 	int64_t next_progress_us;
 	uint64_t progress_done, progress_total; /* as they were told last */
-	struct sums *sums;                      /* digests the inputs meanwhile; NULL: nobody does */
-	struct beside *beside;                  /* checks the parts meanwhile; NULL: nobody does */
-	struct arena part_arena;                /* what inputs point to that it has checked */
-	bool development, non_qualified;        /* such timestamps were seen */
-	bool unknown_signer, unknown_authority; /* some led to no root */
-	uint64_t vague_timestamps;              /* without an accuracy */
-	uint64_t coarse_timestamps;             /* beyond VERIFY_ACCURACY_MAX_US */
-	uint64_t later_timestamps;              /* given after what everything is judged as of */
+	struct input **others;                  /* of no kind, by their digests: verify_existence.c */
+	size_t other_count;
+	struct sums *sums;               /* digests the inputs meanwhile; NULL: nobody does */
+	struct beside *beside;           /* checks the parts meanwhile; NULL: nobody does */
+	struct arena part_arena;         /* what inputs point to that it has checked */
+	bool development, non_qualified; /* such timestamps were seen */
+	uint64_t vague_timestamps;       /* without an accuracy */
+	uint64_t coarse_timestamps;      /* beyond VERIFY_ACCURACY_MAX_US */
+	uint64_t later_timestamps;       /* given after what everything is judged as of */
 	int64_t coarsest_us;
-	uint64_t signatures;
+	uint64_t signatures; /* of archives and reports; timestamps are none */
 };
 
 /* Records a finding. `where` may be "". */
@@ -83,13 +91,16 @@ int verify_add_error(struct run *run, const char *path, const char *where, int s
 bool verify_stopped(const struct run *run);
 /* Negative: the check is to end. */
 int verify_progress(struct run *run, const char *path, uint64_t done, uint64_t total) MUST_CHECK;
-/* Notes who made a verified signature, with its timestamp, or a verified timestamp; and refuses a
- * signer who is not one of those asked for. 0 or ERR_NO_MEMORY. */
-int verify_note_signature(struct run *run, const char *path, const char *where,
+/* Notes who made a verified signature of an input, with its timestamp, or a verified timestamp; and
+ * refuses a signer who is not one of those asked for. 0 or ERR_NO_MEMORY. */
+int verify_note_signature(struct run *run, struct input *input, const char *where,
                           const struct cms_facts *facts, const struct cms_paths *paths) MUST_CHECK;
 /* `along`: its certificate's path, DER; size 0: not known. */
 int verify_note_timestamp(struct run *run, const struct timestamp_facts *facts, struct slice along)
 	MUST_CHECK;
+
+/* After all inputs: who signed and who gave the time, and whether that is established. */
+void verify_trust_conclude(struct run *run);
 
 /* Its authority is one of them: what is there shows that no certificate above it was revoked. */
 void verify_note_not_revoked(struct run *run, const struct certificate_facts *authority);
@@ -191,8 +202,9 @@ void verify_point_seal(struct run *run, const struct input *archive, int64_t fir
  * a configuration version. */
 int verify_point_document(struct run *run, const struct input *archive, int64_t version,
                           const struct sha256 *hash) MUST_CHECK;
-/* After all archives: identifiers given twice, and what a range by time leaves open. */
-void verify_points_conclude(struct run *run);
+/* After all archives: identifiers given twice, what a range by time leaves open, and which archives
+ * nothing binds to each other. 0 or ERR_NO_MEMORY. */
+int verify_points_conclude(struct run *run) MUST_CHECK;
 
 /* ---- receipts ---- */
 
@@ -223,6 +235,12 @@ int verify_note_unvalidated(struct run *run, const char *path, const char *where
                             const struct cms_facts *facts, const struct cms_paths *paths)
 	MUST_CHECK;
 
+/* Opens the file in which an input is: ERR_IO when it cannot be opened or is not the one that was
+ * opened first. */
+int verify_open_file(const struct input *input, int *ret_file, struct error *error) MUST_CHECK;
+/* Appends an input whole: ERR_IO when it is not what was digested; ERR_INVALID_EVIDENCE when it is
+ * larger than `out` may be. */
+int verify_load(const struct input *input, struct buf *out, struct error *error) MUST_CHECK;
 /* Opens an input again: ERR_IO when it is not the file that was digested. */
 int verify_open_zip(const struct input *input, struct zip_reader **ret_zip, struct error *error)
 	MUST_CHECK;
@@ -246,10 +264,19 @@ int verify_beside_wait(struct run *run, const struct input *input) MUST_CHECK;
 /* Before anything but an archive is checked; `status`: how that went, not 0 ends the others. */
 int verify_beside_end(struct run *run, int status) MUST_CHECK;
 
+/* ---- files of no kind (verify_existence.c) ---- */
+
+/* Before the archives are checked. 0 or ERR_NO_MEMORY. */
+int verify_existence_plan(struct run *run) MUST_CHECK;
+/* An event of an archive, by the SHA-256 of its line. */
+void verify_existence_event(struct run *run, const struct sha256 *chain_hash);
+/* After all records: of each such file, what vouches for it. 0 or ERR_NO_MEMORY. */
+int verify_existence_conclude(struct run *run) MUST_CHECK;
+
 /* ---- containers (verify_bundle.c) ---- */
 
-/* One of which nothing is known yet. */
-struct input verify_input(const char *path);
+/* One of which nothing is known yet; `path` is how it is told. */
+struct input verify_input(const char *path, const char *file);
 /* Checks the container at that place and appends its files to the inputs, which may move. 0, or
  * ERR_NO_MEMORY, or ERR_IO, recorded. */
 int verify_bundle(struct run *run, size_t place) MUST_CHECK;

@@ -239,6 +239,9 @@ static int add_points(struct run *run, struct input *archive)
 		result = verify_add_error(run, archive->path, "", result, &error);
 		return result == ERR_IO ? 0 : result;
 	}
+	archive->outlined = true;
+	archive->hashes_from = outline.segments_from - 1;
+	archive->hashes_to = outline.segments_to;
 	const int64_t places[POINTS_PER_ARCHIVE] = {outline.segments_from - 1, outline.first - 1,
 	                                            outline.last + 1, outline.segments_to};
 	for (size_t i = 0; i < POINTS_PER_ARCHIVE; i++)
@@ -332,7 +335,59 @@ static void judge_ends(struct run *run, const struct input *archive)
 	                       : "before its first and after its last one");
 }
 
-void verify_points_conclude(struct run *run)
+static struct place begin_of(const struct input *archive)
+{
+	const struct archive_facts *facts = &archive->manifest.facts;
+	return (struct place){facts->channel_id, facts->mode, archive->hashes_from};
+}
+
+static int compare_begins(const void *a, const void *b)
+{
+	const struct input *const *x = a, *const *y = b;
+	return verify_compare_places(begin_of(*x), begin_of(*y));
+}
+
+static bool same_chain(const struct input *a, const struct input *b)
+{
+	return a->manifest.facts.mode == b->manifest.facts.mode &&
+	       strcmp(a->manifest.facts.channel_id, b->manifest.facts.channel_id) == 0;
+}
+
+/* Two archives that have no chain hash in common may be of different histories. */
+static void judge_gaps(struct run *run, const struct input **archives, size_t count)
+{
+	const struct input *furthest = NULL;
+	for (size_t i = 0; i < count; i++) {
+		const struct input *archive = archives[i];
+		bool continues = furthest && same_chain(furthest, archive);
+		if (continues && archive->hashes_from > furthest->hashes_to)
+			verify_add(run, VERIFY_WARNING, archive->path, "",
+			           "nothing shows that it and %s belong to one history of their channel: they "
+			           "have no event in common; an archive of events %" PRId64 " to %" PRId64
+			           " would",
+			           furthest->path, furthest->hashes_to, archive->hashes_from + 1);
+		if (!continues || archive->hashes_to > furthest->hashes_to)
+			furthest = archive;
+	}
+}
+
+static int find_gaps(struct run *run)
+{
+	const struct input **archives = calloc(run->input_count, sizeof(struct input *));
+	size_t count = 0;
+	if (!archives)
+		return ERR_NO_MEMORY;
+	for (size_t i = 0; i < run->input_count; i++)
+		if (run->inputs[i].kind == INPUT_ARCHIVE && run->inputs[i].described &&
+		    run->inputs[i].outlined)
+			archives[count++] = &run->inputs[i];
+	qsort(archives, count, sizeof(struct input *), compare_begins);
+	judge_gaps(run, archives, count);
+	free(archives);
+	return 0;
+}
+
+int verify_points_conclude(struct run *run)
 {
 	for (size_t i = 0; i < run->input_count; i++) {
 		const struct input *archive = &run->inputs[i];
@@ -343,4 +398,5 @@ void verify_points_conclude(struct run *run)
 		    archive->manifest.facts.requested_to_us != TIME_NONE)
 			judge_ends(run, archive);
 	}
+	return run->point_count > 0 ? find_gaps(run) : 0;
 }

@@ -5,6 +5,28 @@
 #include "proof/verify_check.h"
 
 #define TEXT_MAX ((size_t)64 << 20)
+#define SENTENCE_MAX ((size_t)64 << 10)
+
+static void print_files(const struct verify_result *result, struct json_writer *writer)
+{
+	static const char *const kinds[] = {"other",  "archive",         "content_part",
+	                                    "report", "evidence_record", "container"};
+	json_begin_array(writer, "files");
+	for (const struct verify_file *at = result->files; at; at = at->next) {
+		json_begin_object(writer, NULL);
+		json_text(writer, "kind", kinds[at->kind]);
+		json_boolean(writer, "listed", at->is_listed);
+		json_text(writer, "path", at->path);
+		json_hex(writer, "sha256", at->sha256.bytes, SHA256_SIZE);
+		json_time(writer, "signed_at", at->signed_at_us);
+		if (at->is_signed)
+			json_hex(writer, "signer", at->signer.bytes, SHA256_SIZE);
+		else
+			json_null(writer, "signer");
+		json_end_object(writer);
+	}
+	json_end_array(writer);
+}
 
 static void print_findings(const struct verify_result *result, struct json_writer *writer,
                            const char *name, bool warnings)
@@ -73,6 +95,7 @@ static void print_identities(const struct verify_identities *list, struct json_w
 		json_text(writer, "subject", at->certificate.subject);
 		if (at->timestamps > 0)
 			json_integer(writer, "timestamps", (int64_t)at->timestamps);
+		json_boolean(writer, "trusted", at->trusted);
 		json_end_object(writer);
 	}
 	json_end_array(writer);
@@ -100,6 +123,7 @@ static void print_delay(const struct verify_delay *delay, struct json_writer *wr
 		return;
 	}
 	json_begin_object(writer, "longest_delay");
+	json_time(writer, "between", delay->between_us);
 	json_time(writer, "gen_time", delay->gen_time_us);
 	json_integer(writer, "microseconds", delay->gen_time_us - delay->received_at_us);
 	json_text(writer, "path", delay->path);
@@ -138,6 +162,31 @@ static void print_records(const struct verify_result *result, struct json_writer
 	json_end_array(writer);
 }
 
+static void print_verdict(const struct verify_result *result, struct json_writer *writer)
+{
+	static const char *const codes[] = {
+		[VERIFY_VALID] = "valid",
+		[VERIFY_NOT_VALID] = "not_valid",
+		[VERIFY_SIGNER_OPEN] = "signer_not_established",
+		[VERIFY_AUTHORITY_OPEN] = "authority_not_established",
+		[VERIFY_EXISTENCE_ONLY] = "existence_only",
+		[VERIFY_NOT_CHECKED] = "could_not_check",
+	};
+	static const struct {
+		enum language language;
+		const char *name;
+	} texts[] = {{LANGUAGE_ENGLISH, "en"}, {LANGUAGE_SPANISH, "es"}};
+	json_begin_object(writer, "verdict");
+	json_text(writer, "code", codes[verify_verdict(result)]);
+	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+		BUF_AUTO struct buf sentence;
+		buf_init(&sentence, SENTENCE_MAX);
+		json_text(writer, texts[i].name,
+		          verify_sentence(result, texts[i].language, &sentence) ? "" : sentence.data);
+	}
+	json_end_object(writer);
+}
+
 static void print_json(const struct verify_result *result, FILE *out)
 {
 	BUF_AUTO struct buf text;
@@ -160,6 +209,7 @@ static void print_json(const struct verify_result *result, FILE *out)
 	json_end_object(&writer);
 	json_boolean(&writer, "could_not_check", verify_exit_code(result) == 2);
 	print_records(result, &writer);
+	print_files(result, &writer);
 	print_findings(result, &writer, "findings", false);
 	print_delay(&result->longest_delay, &writer);
 	print_levels(result, &writer);
@@ -167,6 +217,7 @@ static void print_json(const struct verify_result *result, FILE *out)
 	json_boolean(&writer, "trusted", result->trusted);
 	print_list(result->list, &writer);
 	json_boolean(&writer, "valid", verify_exit_code(result) == 0);
+	print_verdict(result, &writer);
 	print_findings(result, &writer, "warnings", true);
 	json_end_object(&writer);
 	fprintf(out, "%s\n", text.data ? text.data : "");
@@ -244,30 +295,54 @@ static void tell_levels(const struct verify_result *result, FILE *out)
 	}
 }
 
-static void print_text(const struct verify_result *result, FILE *out)
+static void tell_sentence(const struct verify_result *result, enum language language, FILE *out)
 {
-	static const char *const labels[] = {"warning", "not checked", "NOT VALID"};
-	static const char *const english[] = {"VALID", "NOT VALID", "COULD NOT BE CHECKED"};
-	static const char *const spanish[] = {"VÁLIDO", "NO VÁLIDO", "NO SE PUDO COMPROBAR"};
+	BUF_AUTO struct buf sentence;
+	buf_init(&sentence, SENTENCE_MAX);
+	bool told = verify_sentence(result, language, &sentence) == OK;
+	fprintf(out, "%s\n", told ? sentence.data : verify_word(verify_verdict(result), language));
+}
+
+static void tell_findings(const struct verify_result *result, FILE *out)
+{
+	static const char *const labels[] = {"warning", "not established", "not checked", "NOT VALID"};
 	for (const struct verify_finding *at = result->first; at; at = at->next)
 		fprintf(out, "%s: %s%s%s%s%s\n", labels[at->severity], at->path, at->path[0] ? ": " : "",
 		        at->where, at->where[0] ? ": " : "", at->what);
-	uint64_t all = result->wrong + result->unchecked + result->warnings;
+	uint64_t all = result->wrong + result->unchecked + result->unestablished + result->warnings;
 	if (all > result->kept)
 		fprintf(out, "… %" PRIu64 " more findings\n", all - result->kept);
+}
+
+static void tell_delay(const struct verify_delay *delay, FILE *out)
+{
+	char span[VERIFY_SPAN_SIZE], between[TIME_TEXT_SIZE];
+	if (!delay->sequence)
+		return;
+	verify_span(delay->gen_time_us - delay->received_at_us, span);
+	fprintf(out,
+	        "longest time from reception to the first timestamp that covers it: %s (event %" PRId64
+	        ")\n",
+	        span, delay->sequence);
+	if (delay->between_us == TIME_NONE)
+		return;
+	time_format(delay->between_us, between);
+	fprintf(out, "    another timestamp was given in between, at %s\n", between);
+}
+
+static void print_text(const struct verify_result *result, FILE *out)
+{
+	tell_sentence(result, LANGUAGE_ENGLISH, out);
+	tell_sentence(result, LANGUAGE_SPANISH, out);
+	tell_findings(result, out);
 	tell_records(result, out);
 	tell_identities(&result->signers, "signed by", out);
 	tell_identities(&result->authorities, "time given by", out);
 	tell_list(result->list, out);
 	tell_levels(result, out);
-	const struct verify_delay *delay = &result->longest_delay;
-	char span[VERIFY_SPAN_SIZE];
-	verify_span(delay->gen_time_us - delay->received_at_us, span);
-	if (delay->sequence)
-		fprintf(out, "longest time from reception to timestamp: %s (event %" PRId64 ")\n", span,
-		        delay->sequence);
+	tell_delay(&result->longest_delay, out);
 	const struct verify_counts *counts = &result->checked;
-	int code = verify_exit_code(result);
+	enum verify_verdict verdict = verify_verdict(result);
 	if (counts->receipts > 0)
 		fprintf(out, "receipts compared with the events that they are of: %" PRIu64 "\n",
 		        counts->receipts);
@@ -280,17 +355,19 @@ static void print_text(const struct verify_result *result, FILE *out)
 	        "%s: comprobados %" PRIu64 " eventos, %" PRIu64 " segmentos, %" PRIu64
 	        " sellos de tiempo, %" PRIu64 " archivos, %" PRIu64 " partes de contenido y %" PRIu64
 	        " informes.%s\n",
-	        spanish[code], counts->events, counts->segments, counts->timestamps, counts->files,
-	        counts->parts, counts->reports,
-	        result->trusted
+	        verify_word(verdict, LANGUAGE_SPANISH), counts->events, counts->segments,
+	        counts->timestamps, counts->files, counts->parts, counts->reports,
+	        verdict == VERIFY_VALID
 	            ? " Firmantes y autoridades de sellado conducen a las raíces de confianza."
 	            : "");
 	fprintf(out,
 	        "%s: %" PRIu64 " events, %" PRIu64 " segments, %" PRIu64 " timestamps, %" PRIu64
 	        " files, %" PRIu64 " content parts and %" PRIu64 " reports checked.%s\n",
-	        english[code], counts->events, counts->segments, counts->timestamps, counts->files,
-	        counts->parts, counts->reports,
-	        result->trusted ? " Signers and timestamp authorities lead to the trusted roots." : "");
+	        verify_word(verdict, LANGUAGE_ENGLISH), counts->events, counts->segments,
+	        counts->timestamps, counts->files, counts->parts, counts->reports,
+	        verdict == VERIFY_VALID
+	            ? " Signers and timestamp authorities lead to the trusted roots."
+	            : "");
 }
 
 void verify_print(const struct verify_result *result, bool json, FILE *out)

@@ -12,6 +12,9 @@
 #include "proof/zip_shape.h"
 
 #define DIFFERENCES_MAX 160
+/* Whoever has a receipt can write another one. */
+#define NOT_SIGNED                                                                                 \
+	"one of the two is not genuine, and which one nothing shows, as a receipt is not signed"
 
 struct kept_receipt {
 	struct receipt receipt;
@@ -174,8 +177,9 @@ void verify_receipt_event(struct run *run, const struct input *archive,
 		found[i].compared = true;
 		list_differences(&found[i].receipt, event, chain_hash, differences);
 		if (differences[0])
-			verify_add(run, VERIFY_WRONG, found[i].path, found[i].where,
-			           "event %" PRId64 " in %s is not the one that was acknowledged: %s",
+			verify_add(run, VERIFY_UNCHECKED, found[i].path, found[i].where,
+			           "event %" PRId64
+			           " in %s is not the one that was acknowledged: %s; " NOT_SIGNED,
 			           event->sequence, archive->path, differences);
 	}
 }
@@ -190,9 +194,9 @@ void verify_receipt_hash(struct run *run, const struct input *archive, int64_t s
 		if (sha256_equal(&found[i].receipt.chain_hash, chain_hash))
 			found[i].confirmed = true;
 		else
-			verify_add(run, VERIFY_WRONG, found[i].path, found[i].where,
+			verify_add(run, VERIFY_UNCHECKED, found[i].path, found[i].where,
 			           "event %" PRId64 ", on which %s builds, is not the one that was "
-			           "acknowledged: chain_hash",
+			           "acknowledged: chain_hash; " NOT_SIGNED,
 			           sequence, archive->path);
 	}
 }

@@ -31,7 +31,8 @@ static int note(struct run *run, struct verify_identities *list,
 		return ERR_NO_MEMORY;
 	*item = (struct verify_identity){.certificate = *identity,
 	                                 .path = slice_make(copy, path.size),
-	                                 .first_gen_time_us = TIME_NONE};
+	                                 .first_gen_time_us = TIME_NONE,
+	                                 .trusted = true};
 	char *texts[] = {item->certificate.subject, item->certificate.issuer, item->certificate.name,
 	                 item->certificate.issuer_name};
 	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
@@ -64,9 +65,8 @@ static void note_time(struct verify_identity *item, int64_t time_us)
 
 int verify_note_timestamp(struct run *run, const struct timestamp_facts *facts, struct slice along)
 {
-	run->signatures++;
 	run->result->checked.timestamps++;
-	run->unknown_authority |= !facts->trusted;
+	run->result->authorities_trusted &= facts->trusted;
 	run->vague_timestamps += facts->accuracy_us == TIMESTAMP_ACCURACY_UNKNOWN;
 	run->later_timestamps += verify_is_later(run, facts->gen_time_us);
 	run->coarse_timestamps += facts->accuracy_us > VERIFY_ACCURACY_MAX_US;
@@ -78,6 +78,7 @@ int verify_note_timestamp(struct run *run, const struct timestamp_facts *facts, 
 		return result;
 	note_time(item, facts->gen_time_us);
 	item->timestamps++;
+	item->trusted &= facts->trusted;
 	return 0;
 }
 
@@ -88,19 +89,24 @@ void verify_note_not_revoked(struct run *run, const struct certificate_facts *au
 		item->not_revoked++;
 }
 
-int verify_note_signature(struct run *run, const char *path, const char *where,
+int verify_note_signature(struct run *run, struct input *input, const char *where,
                           const struct cms_facts *facts, const struct cms_paths *paths)
 {
 	bool pinned = is_pinned(run->options, &facts->signer);
 	run->signatures++;
-	run->unknown_signer |= !facts->trusted && !pinned;
+	input->is_signed = true;
+	input->signer = facts->signer.sha256;
+	input->signed_at_us = facts->has_timestamp ? facts->timestamp.gen_time_us : TIME_NONE;
+	run->result->signers_trusted &= facts->trusted || pinned;
 	if (run->options && run->options->signer_count > 0 && !pinned)
-		verify_add(run, VERIFY_WRONG, path, where,
+		verify_add(run, VERIFY_WRONG, input->path, where,
 		           "it was signed by %s, who is none of the signers asked for", facts->signer.name);
 	struct verify_identity *item;
 	int result = note(run, &run->result->signers, &facts->signer, buf_slice(&paths->signer), &item);
-	if (!result && item)
+	if (!result && item) {
 		note_time(item, facts->has_timestamp ? facts->timestamp.gen_time_us : run->result->at_us);
+		item->trusted &= facts->trusted || pinned;
+	}
 	return !result && facts->has_timestamp
 	           ? verify_note_timestamp(run, &facts->timestamp, buf_slice(&paths->authority))
 	           : result;
@@ -123,4 +129,45 @@ int verify_note_level(struct run *run, struct input *input, const struct reached
 		result->first_level = item;
 	result->last_level = item;
 	return 0;
+}
+
+static const struct verify_identity *first_unknown(const struct verify_identities *list)
+{
+	const struct verify_identity *at = list->first;
+	while (at && at->trusted)
+		at = at->next;
+	return at;
+}
+
+/* Names stand in the certificates, which anybody can make. */
+static void tell_unknown(struct run *run, const char *what, bool given,
+                         const struct verify_identities *list, const char *kind,
+                         const char *options)
+{
+	const struct verify_identity *unknown = first_unknown(list);
+	if (given)
+		verify_add(run, VERIFY_UNESTABLISHED, "", "",
+		           "%s was not established: the certificate in the name of %s leads to none of the "
+		           "roots that were given for %s (%s)",
+		           what, unknown ? unknown->certificate.name : "an unknown party", kind, options);
+	else
+		verify_add(run, VERIFY_UNESTABLISHED, "", "",
+		           "%s was not established: no trusted roots were given for %s (%s); integrity was "
+		           "checked against the certificates inside",
+		           what, kind, options);
+}
+
+void verify_trust_conclude(struct run *run)
+{
+	struct verify_result *result = run->result;
+	result->signers_given = run->roots.signers.data;
+	result->authorities_given = run->roots.timestamps.data;
+	if (!result->signers_trusted)
+		tell_unknown(run, "who signed", result->signers_given, &result->signers, "signers",
+		             "--trust, --trust-signer");
+	if (!result->authorities_trusted)
+		tell_unknown(run, "who gave the time", result->authorities_given, &result->authorities,
+		             "timestamp authorities", "--trust, --trust-timestamps");
+	result->trusted = run->signatures > 0 && result->signers_trusted &&
+	                  result->authorities_trusted && result->wrong == 0;
 }

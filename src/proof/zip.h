@@ -67,6 +67,9 @@ struct zip_reader;
 /* Opens and checks the whole shape (all but the content's CRCs). ERR_INVALID_EVIDENCE with the
  * place and the deviation in error->cause; ERR_IO when the file cannot be read. */
 int zip_open(const char *path, struct zip_reader **ret_reader, struct error *error) MUST_CHECK;
+/* The same of one that lies in a file: so many bytes from an offset. */
+int zip_open_inside(const char *path, uint64_t offset, uint64_t size,
+                    struct zip_reader **ret_reader, struct error *error) MUST_CHECK;
 /* Which state of which file was opened. */
 struct zip_identity {
 	uint64_t device, file, size_bytes;

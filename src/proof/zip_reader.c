@@ -14,6 +14,7 @@
 
 struct zip_reader {
 	int fd;
+	uint64_t start; /* in its file */
 	uint64_t size;
 	char *directory; /* the names of `entries` point into it */
 	struct zip_entry *entries;
@@ -35,6 +36,11 @@ static uint32_t get32(const char *at)
 	return get16(at) | get16(at + 2) << 16;
 }
 
+static bool read_at(const struct zip_reader *reader, void *data, size_t size, uint64_t offset)
+{
+	return file_read_at(reader->fd, data, size, reader->start + offset);
+}
+
 static int read_error(struct error *error, uint64_t offset)
 {
 	return errno ? error_cause(error, ERR_IO, "read at byte %llu: %s", (unsigned long long)offset,
@@ -54,7 +60,7 @@ static const uint8_t *look(struct zip_reader *reader, uint64_t offset, size_t si
 	if (wanted > left)
 		wanted = size > left ? size : (size_t)left;
 	reader->chunk_size = 0;
-	if (!file_read_at(reader->fd, reader->chunk, wanted, offset))
+	if (!read_at(reader, reader->chunk, wanted, offset))
 		return NULL;
 	reader->chunk_start = offset;
 	reader->chunk_size = wanted;
@@ -83,7 +89,7 @@ static int read_end(struct zip_reader *reader, uint64_t *ret_directory, struct e
 		                   "a file of %llu bytes is no ZIP of this format",
 		                   (unsigned long long)reader->size);
 	uint64_t end = reader->size - ZIP_END_SIZE;
-	if (!file_read_at(reader->fd, found, sizeof found, end))
+	if (!read_at(reader, found, sizeof found, end))
 		return read_error(error, end);
 	uint32_t count = get16(found + 10);
 	uint64_t size = get32(found + 12);
@@ -172,7 +178,7 @@ static int read_directory(struct zip_reader *reader, struct error *error)
 	reader->by_name = calloc((size_t)reader->count + 1, sizeof *reader->by_name);
 	if (!reader->directory || !reader->entries || !reader->by_name)
 		return error_cause(error, ERR_NO_MEMORY, "zip directory");
-	if (!file_read_at(reader->fd, reader->directory, size, directory))
+	if (!read_at(reader, reader->directory, size, directory))
 		return read_error(error, directory);
 	for (uint32_t i = 0; i < reader->count; i++) {
 		struct zip_entry *entry = &reader->entries[i];
@@ -191,31 +197,49 @@ static int read_directory(struct zip_reader *reader, struct error *error)
 	return sort_names(reader, error);
 }
 
-int zip_open(const char *path, struct zip_reader **ret_reader, struct error *error)
+static int open_file(struct zip_reader *reader, const char *path, struct stat *ret_facts,
+                     struct error *error)
+{
+	reader->chunk = malloc(CHUNK_SIZE);
+	reader->fd = file_open_to_read(path, 0, ret_facts);
+	if (!reader->chunk)
+		return error_cause(error, ERR_NO_MEMORY, "zip reader");
+	if (reader->fd < 0)
+		return error_cause(error, ERR_IO, "open: %s", strerror(errno));
+	return S_ISREG(ret_facts->st_mode) ? OK : error_cause(error, ERR_IO, "this is no regular file");
+}
+
+/* `size` NULL: to the end of the file. */
+static int open_from(const char *path, uint64_t offset, const uint64_t *size,
+                     struct zip_reader **ret_reader, struct error *error)
 {
 	struct stat facts;
 	struct zip_reader *reader = calloc(1, sizeof *reader);
 	if (!reader)
 		return error_cause(error, ERR_NO_MEMORY, "zip reader");
-	int result = 0;
-	reader->chunk = malloc(CHUNK_SIZE);
-	reader->fd = file_open_to_read(path, 0, &facts);
-	if (!reader->chunk)
-		result = error_cause(error, ERR_NO_MEMORY, "zip reader");
-	else if (reader->fd < 0)
-		result = error_cause(error, ERR_IO, "open: %s", strerror(errno));
-	else if (!S_ISREG(facts.st_mode))
-		result = error_cause(error, ERR_IO, "this is no regular file");
-	else
-		reader->size = (uint64_t)facts.st_size;
-	if (!result)
+	int result = open_file(reader, path, &facts, error);
+	if (!result) {
+		reader->start = offset;
+		reader->size = size ? *size : (uint64_t)facts.st_size;
 		result = read_directory(reader, error);
+	}
 	if (result < 0) {
 		zip_reader_free(reader);
 		return result;
 	}
 	*ret_reader = reader;
 	return 0;
+}
+
+int zip_open(const char *path, struct zip_reader **ret_reader, struct error *error)
+{
+	return open_from(path, 0, NULL, ret_reader, error);
+}
+
+int zip_open_inside(const char *path, uint64_t offset, uint64_t size,
+                    struct zip_reader **ret_reader, struct error *error)
+{
+	return open_from(path, offset, &size, ret_reader, error);
 }
 
 struct zip_identity zip_identity(const struct stat *facts)
@@ -268,7 +292,7 @@ int zip_read(struct zip_reader *reader, const struct zip_entry *entry, uint64_t 
 {
 	if (position > entry->size || size > entry->size - position)
 		return error_cause(error, ERR_INVALID_EVIDENCE, "reading beyond the entry");
-	if (!file_read_at(reader->fd, data, size, entry->offset + position))
+	if (!read_at(reader, data, size, entry->offset + position))
 		return read_error(error, entry->offset + position);
 	return 0;
 }

@@ -42,6 +42,7 @@ struct authority {
 	struct sha256 rejected_path;
 	enum known_time time; /* its last one, and our clock */
 	int64_t latest_us;    /* that time at the latest, less clock_boot_us */
+	int64_t earliest_us;  /* the same at the earliest */
 	struct sha256 path;   /* of the last one's, in DER; zeros: there was none */
 	struct buf path_pem;
 	struct authority_seen seen;
@@ -219,6 +220,7 @@ static void inherit(struct authority *authority, const struct authority *former)
 {
 	authority->time = former->time;
 	authority->latest_us = former->latest_us;
+	authority->earliest_us = former->earliest_us;
 	authority->rejected = former->rejected;
 	authority->rejected_path = former->rejected_path;
 	authority->path = former->path;
@@ -290,9 +292,9 @@ static int send_request(const struct authorities *authorities, const struct auth
 	return buf_check(out);
 }
 
-/* However long the answer was on its way: the time is not later than it says, and what has passed
- * since it was asked. One that our clock does not agree with takes no better one's place: an
- * authority may be wrong, and so may a clock when its machine starts. */
+/* However long the answer was on its way: the time is not earlier than it says, and not later than
+ * that and what has passed since it was asked. One that our clock does not agree with takes no
+ * better one's place: an authority may be wrong, and so may a clock when its machine starts. */
 static void note_time(struct authorities *authorities, struct authority *authority,
                       int64_t gen_time_us, int64_t asked_us, bool agrees)
 {
@@ -300,6 +302,7 @@ static void note_time(struct authorities *authorities, struct authority *authori
 	if (agrees || authority->time != TIME_AGREED) {
 		authority->time = agrees ? TIME_AGREED : TIME_DISAGREED;
 		authority->latest_us = gen_time_us + TOKEN_RESOLUTION_US - asked_us;
+		authority->earliest_us = gen_time_us - clock_boot_us();
 	}
 	pthread_mutex_unlock(&authorities->mutex);
 }
@@ -319,6 +322,35 @@ int64_t authorities_latest_now_us(struct authorities *authorities)
 	}
 	pthread_mutex_unlock(&authorities->mutex);
 	return clock_boot_us() + latest_us;
+}
+
+/* How far `now_us` lies after the span, or before it (negative); 0: within. */
+static int64_t off_span_us(int64_t now_us, int64_t earliest_us, int64_t latest_us)
+{
+	if (now_us > latest_us)
+		return now_us - latest_us;
+	return now_us < earliest_us ? now_us - earliest_us : 0;
+}
+
+bool authorities_compare_clock(struct authorities *authorities, int64_t *ret_off_us)
+{
+	/* Read first: what is waited for in between makes it no further ahead. */
+	int64_t ahead_of_boot_us = clock_now_us() - clock_boot_us();
+	bool any = false;
+	int64_t best_us = 0;
+	pthread_mutex_lock(&authorities->mutex);
+	for (size_t i = 0; i < authorities->count; i++) {
+		const struct authority *authority = &authorities->items[i];
+		int64_t off_us =
+			off_span_us(ahead_of_boot_us, authority->earliest_us, authority->latest_us);
+		if (authority->time != TIME_UNKNOWN && (!any || llabs(off_us) < llabs(best_us))) {
+			any = true;
+			best_us = off_us;
+		}
+	}
+	pthread_mutex_unlock(&authorities->mutex);
+	*ret_off_us = best_us;
+	return any;
 }
 
 static int check_time(struct authorities *authorities, struct authority *authority,
@@ -612,22 +644,28 @@ int authorities_timestamp_apart(struct authorities *authorities, const struct sh
 	return ask_in_turn(authorities, &question, ret_result, ret_failures, error);
 }
 
+bool authorities_ask_time_of(struct authorities *authorities, size_t index)
+{
+	if (index >= authorities->count)
+		return false;
+	struct authority *authority = &authorities->items[index];
+	struct digest anything = {.algorithm = DIGEST_SHA256};
+	AUTHORITY_RESULT_AUTO struct authority_result result = {0};
+	struct error reason = {0};
+	int64_t started_us = clock_monotonic_us();
+	random_bytes(anything.bytes, SHA256_SIZE);
+	int code = try_authority(authorities, authority, &anything, TIME_NONE, &result, &reason);
+	if (code != ERR_NO_MEMORY)
+		note_outcome(authorities, authority, anything.algorithm, started_us,
+		             code ? cause_of(&reason, code) : NULL);
+	return true;
+}
+
 void authorities_ask_time(struct authorities *authorities, int64_t bound_us)
 {
-	struct digest anything = {.algorithm = DIGEST_SHA256};
-	random_bytes(anything.bytes, SHA256_SIZE);
-	for (size_t i = 0; i < authorities->count; i++) {
-		struct authority *authority = &authorities->items[i];
-		AUTHORITY_RESULT_AUTO struct authority_result result = {0};
-		struct error reason = {0};
-		int64_t started_us = clock_monotonic_us();
-		int code = try_authority(authorities, authority, &anything, TIME_NONE, &result, &reason);
-		if (code != ERR_NO_MEMORY)
-			note_outcome(authorities, authority, anything.algorithm, started_us,
-			             code ? cause_of(&reason, code) : NULL);
+	for (size_t i = 0; authorities_ask_time_of(authorities, i); i++)
 		if (clock_now_us() - authorities_latest_now_us(authorities) <= bound_us)
 			return;
-	}
 }
 
 void authorities_trust(const struct authorities *authorities, struct buf *out)

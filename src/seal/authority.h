@@ -121,9 +121,13 @@ int authorities_timestamp_apart(struct authorities *authorities, const struct sh
  * since. Before the first: by those that only our clock did not agree with; before these: by our
  * clock as it was at the creation. */
 int64_t authorities_latest_now_us(struct authorities *authorities);
-/* Asks one after the other for a timestamp of nothing, for its time, until our clock is at most
- * bound_us ahead of one. Those that are left alone are asked too: it may have been our clock that
- * was wrong. */
+/* How far our clock is at least off by the last time, good or not agreed with, of that authority
+ * that it agrees with best: ahead, or behind (negative). False: none has given a time yet. */
+bool authorities_compare_clock(struct authorities *authorities, int64_t *ret_off_us);
+/* Asks one, `index` from 0, for a timestamp of nothing, for its time; also one that is left alone:
+ * it may have been our clock that was wrong. False: there is no such one. */
+bool authorities_ask_time_of(struct authorities *authorities, size_t index);
+/* Asks one after the other so until our clock is at most bound_us ahead of one. */
 void authorities_ask_time(struct authorities *authorities, int64_t bound_us);
 
 /* An authority's certificates, as its last good timestamp had them. */

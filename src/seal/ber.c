@@ -113,6 +113,12 @@ static void write_header(unsigned char identifier, size_t size, struct buf *out)
 		buf_add_byte(out, (char)(size >> (8 * octets)));
 }
 
+void ber_write(unsigned char identifier, struct slice inside, struct buf *out)
+{
+	write_header(identifier, inside.size, out);
+	buf_add_slice(out, inside);
+}
+
 /* As X.690 section 11.6 has it; neither starts the other, for their sizes stand in front. */
 static int compare_elements(const void *a, const void *b)
 {
@@ -151,8 +157,7 @@ static int write_element(const struct ber_element *element, enum ber_order order
 	int result = 0;
 
 	if (!(element->identifier & CONSTRUCTED)) {
-		write_header(element->identifier, rest.size, out);
-		buf_add_slice(out, rest);
+		ber_write(element->identifier, rest, out);
 		return buf_check(out);
 	}
 	if (depth == BER_DEPTH_MAX)

@@ -21,6 +21,9 @@ struct ber_element {
  * definite length is not looked at. */
 bool ber_next(struct slice *rest, struct ber_element *ret_element);
 
+/* Appends an element with that identifier octet, and its length as DER has it. */
+void ber_write(unsigned char identifier, struct slice inside, struct buf *out);
+
 #define BER_DEPTH_MAX 32
 
 /* What may stand in any order: the elements of a SET, which may hide behind a tag of a context. */

@@ -374,13 +374,14 @@ static int check_inside(X509 *signer, const STACK_OF(X509) * inside, const STACK
 }
 
 static bool set_up(X509_STORE_CTX *context, X509_STORE *store, X509 *signer,
-                   STACK_OF(X509) * inside, enum path_purpose purpose, bool rooted, int64_t time_us)
+                   STACK_OF(X509) * inside, enum path_purpose purpose, bool rooted, bool any_anchor,
+                   int64_t time_us)
 {
 	unsigned long flags = X509_V_FLAG_CHECK_SS_SIGNATURE;
 
 	if (X509_STORE_CTX_init(context, store, signer, inside) != 1)
 		return false;
-	if (!rooted)
+	if (!rooted || any_anchor)
 		flags |= X509_V_FLAG_PARTIAL_CHAIN;
 	if (!rooted && time_us == TIME_NONE)
 		flags |= X509_V_FLAG_NO_CHECK_TIME;
@@ -407,21 +408,36 @@ static X509_STORE *make_store(const STACK_OF(X509) * roots, X509 *top)
 	return NULL;
 }
 
-static int tell_path_error(X509_STORE_CTX *context, X509 *signer, struct error *error)
+/* It ends elsewhere than at an anchor; what else is wrong, no other anchor would put right. */
+static bool leads_elsewhere(int code)
+{
+	switch (code) {
+	case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT:
+	case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
+	case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
+	case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
+	case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN: return true;
+	default: return false;
+	}
+}
+
+static int tell_path_error(X509_STORE_CTX *context, X509 *signer, bool rooted, struct error *error)
 {
 	X509 *certificate = X509_STORE_CTX_get_current_cert(context);
+	int code = X509_STORE_CTX_get_error(context);
 	char name[NAME_SIZE];
 
-	if (X509_STORE_CTX_get_error(context) == X509_V_ERR_OUT_OF_MEM || lacked_memory())
+	if (code == X509_V_ERR_OUT_OF_MEM || lacked_memory())
 		return ERR_NO_MEMORY;
 	certificate_name(X509_get_subject_name(certificate ? certificate : signer), name, sizeof name);
-	return error_cause(error, ERR_INVALID_EVIDENCE, "certificate path, at %s: %s", name,
-	                   X509_verify_cert_error_string(X509_STORE_CTX_get_error(context)));
+	return error_cause(error,
+	                   rooted && leads_elsewhere(code) ? ERR_NOT_FOUND : ERR_INVALID_EVIDENCE,
+	                   "certificate path, at %s: %s", name, X509_verify_cert_error_string(code));
 }
 
 int certificate_path(X509 *signer, STACK_OF(X509) * inside, const STACK_OF(X509) * roots,
-                     enum path_purpose purpose, int64_t time_us, STACK_OF(X509) * *ret_path,
-                     struct error *error)
+                     bool any_anchor, enum path_purpose purpose, int64_t time_us,
+                     STACK_OF(X509) * *ret_path, struct error *error)
 {
 	X509 *top = NULL;
 
@@ -436,10 +452,10 @@ int certificate_path(X509 *signer, STACK_OF(X509) * inside, const STACK_OF(X509)
 	X509_STORE *store = make_store(roots, top);
 	X509_STORE_CTX *context = X509_STORE_CTX_new();
 	if (!store || !context ||
-	    !set_up(context, store, signer, inside, purpose, roots != NULL, time_us)) {
+	    !set_up(context, store, signer, inside, purpose, roots != NULL, any_anchor, time_us)) {
 		result = ERR_NO_MEMORY;
 	} else if (X509_verify_cert(context) != 1) {
-		result = tell_path_error(context, signer, error);
+		result = tell_path_error(context, signer, roots != NULL, error);
 	} else {
 		CERTIFICATES_AUTO STACK_OF(X509) *path = X509_STORE_CTX_get1_chain(context);
 		result = path ? check_inside(signer, inside, path, purpose, error) : ERR_NO_MEMORY;

@@ -69,12 +69,14 @@ int certificate_check_issuers(const STACK_OF(X509) * path, enum path_purpose pur
 
 /* Builds and verifies the path of `signer`: names, times, path lengths and name constraints, keys
  * and digests by OpenSSL's security level 2, and the purpose. roots NULL: up to the topmost of
- * `inside`. Whatever of `inside` claims to be self-issued must be signed by itself or, where a key
- * was changed, by another one. For a signature all of `inside` must be on the path, or on the path
- * inside; an authority may have put others into its token. time_us TIME_NONE: now with roots, no
- * time without. The path is the caller's. */
+ * `inside`. `any_anchor`: each of `roots` vouches as it stands, an intermediate or the signer's
+ * own too; else only what is self-signed. Whatever of `inside` claims to be self-issued must be
+ * signed by itself or, where a key was changed, by another one. For a signature all of `inside`
+ * must be on the path, or on the path inside; an authority may have put others into its token.
+ * time_us TIME_NONE: now with roots, no time without. The path is the caller's. 0,
+ * ERR_INVALID_EVIDENCE, ERR_NOT_FOUND when it leads to none of `roots`, or ERR_NO_MEMORY. */
 int certificate_path(X509 *signer, STACK_OF(X509) * inside, const STACK_OF(X509) * roots,
-                     enum path_purpose purpose, int64_t time_us, STACK_OF(X509) * *ret_path,
-                     struct error *error) MUST_CHECK;
+                     bool any_anchor, enum path_purpose purpose, int64_t time_us,
+                     STACK_OF(X509) * *ret_path, struct error *error) MUST_CHECK;
 
 #endif

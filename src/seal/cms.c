@@ -130,9 +130,9 @@ static int compare_encodings(const X509 *const *a, const X509 *const *b)
 	return order;
 }
 
-/* Everything but the signature. Takes the certificates over, in DER's order of a SET. */
+/* Everything but the signature. Takes the certificates, in DER's order of a SET. */
 static SignedContent *make_content(const struct sha256 *digest, int64_t signing_time_us,
-                                   STACK_OF(X509) * *certificates)
+                                   STACK_OF(X509) * certificates)
 {
 	SIGNED_CONTENT_AUTO SignedContent *content = SignedContent_new();
 
@@ -140,18 +140,20 @@ static SignedContent *make_content(const struct sha256 *digest, int64_t signing_
 		return NULL;
 	content->type = OBJ_nid2obj(NID_pkcs7_signed);
 	content->data->encapsulated->type = OBJ_nid2obj(NID_pkcs7_data);
-	SignerInfo *signer = make_signer(digest, signing_time_us, sk_X509_value(*certificates, 0));
+	SignerInfo *signer = make_signer(digest, signing_time_us, sk_X509_value(certificates, 0));
 	if (!signer || !sk_SignerInfo_push(content->data->signers, signer)) {
 		SignerInfo_free(signer);
 		return NULL;
 	}
 	if (ASN1_INTEGER_set(content->data->version, 1) != 1 || !add_digest_algorithm(content->data))
 		return NULL;
-	sk_X509_set_cmp_func(*certificates, compare_encodings);
-	sk_X509_sort(*certificates);
-	sk_X509_pop_free(content->data->certificates, X509_free);
-	content->data->certificates = *certificates;
-	*certificates = NULL;
+	sk_X509_set_cmp_func(certificates, compare_encodings);
+	sk_X509_sort(certificates);
+	while (sk_X509_num(certificates) > 0) {
+		if (!signed_content_add_certificate(content, sk_X509_value(certificates, 0)))
+			return NULL;
+		sk_X509_shift(certificates);
+	}
 	SignedContent *made = content;
 	content = NULL;
 	return made;
@@ -216,7 +218,7 @@ int cms_create(const struct sha256 *digest, int64_t signing_time_us,
 	if (result)
 		return result == ERR_VALIDATION ? ERR_REFUSED : result;
 	SIGNED_CONTENT_AUTO SignedContent *content =
-		make_content(digest, signing_time_us, &certificates);
+		make_content(digest, signing_time_us, certificates);
 	if (!content && openssl_refused(error, "signature") == ERR_NO_MEMORY)
 		return ERR_NO_MEMORY;
 	if (!content)
@@ -251,8 +253,8 @@ static int read_timestamp(const SignerInfo *signer, struct slice *ret_token, str
 	return 0;
 }
 
-static int verify_timestamp(const SignerInfo *signer, struct slice roots_pem, struct buf *path,
-                            struct cms_facts *facts, struct error *error)
+static int verify_timestamp(const SignerInfo *signer, const struct trust_roots *roots,
+                            struct buf *path, struct cms_facts *facts, struct error *error)
 {
 	struct slice token;
 
@@ -262,9 +264,9 @@ static int verify_timestamp(const SignerInfo *signer, struct slice roots_pem, st
 	struct sha256 imprint = sha256_of(ASN1_STRING_get0_data(signer->signature),
 	                                  (size_t)ASN1_STRING_length(signer->signature));
 	facts->has_timestamp = true;
-	struct timestamp_path along = {.complete = path};
-	return timestamp_verify_token_along(token, &imprint, roots_pem, &along, &facts->timestamp,
-	                                    error);
+	struct timestamp_path along = {.complete = path, .tolerant = roots->tolerant};
+	return timestamp_verify_token_along(token, &imprint, roots->timestamps, &along,
+	                                    &facts->timestamp, error);
 }
 
 /* Only as make_time writes it. */
@@ -322,8 +324,7 @@ int cms_verify_along(struct slice cms, const struct sha256 *digest, const struct
 	SignerInfo *info = signed_content_signer(content);
 	result = read_signing_time(info, &facts.signing_time_us, error);
 	if (!result)
-		result = verify_timestamp(info, roots->timestamps, paths ? &paths->authority : NULL, &facts,
-		                          error);
+		result = verify_timestamp(info, roots, paths ? &paths->authority : NULL, &facts, error);
 	if (!result && roots->signers.data)
 		result = certificates_read(roots->signers, &signer_roots, error);
 	if (!result)
@@ -331,7 +332,7 @@ int cms_verify_along(struct slice cms, const struct sha256 *digest, const struct
 		                                    facts.has_timestamp ? facts.timestamp.gen_time_us
 		                                    : roots->has_time   ? roots->at_us
 		                                                        : TIME_NONE,
-		                                    &path, error);
+		                                    roots->tolerant ? &facts.trusted : NULL, &path, error);
 	if (!result && paths)
 		result = certificates_write_der(path, &paths->signer);
 	if (!result)

@@ -58,7 +58,7 @@ int cms_create(const struct sha256 *digest, int64_t signing_time_us,
 
 struct cms_facts {
 	struct certificate_facts signer;
-	bool trusted;            /* the signer chains to a root the caller gave */
+	bool trusted;            /* the signer leads to a root the caller gave */
 	int64_t signing_time_us; /* as the signer states it; TIME_NONE: not stated */
 	bool has_timestamp;
 	struct timestamp_facts timestamp; /* has its own `trusted` */
@@ -66,9 +66,10 @@ struct cms_facts {
 
 /* Verifies strictly; bytes after the DER are refused. Signer and timestamp must each chain to a
  * root of their own kind, the signer as of the timestamp's time or, without one, as the roots say.
- * Where no roots of a kind are given: against the certificates inside, integrity alone, `trusted`
- * false. The signer's certificate must be one for signing documents (certificate.h). 0 or
- * ERR_INVALID_EVIDENCE, or ERR_VALIDATION for unusable roots, with the cause. */
+ * Where no roots of a kind are given, or tolerant ones do not fit: against the certificates inside,
+ * integrity alone, `trusted` false. The signer's certificate must be one for signing documents
+ * (certificate.h). 0 or ERR_INVALID_EVIDENCE, or ERR_VALIDATION for unusable roots, with the cause.
+ */
 int cms_verify(struct slice cms, const struct sha256 *digest, const struct trust_roots *roots,
                struct cms_facts *ret_facts, struct error *error) MUST_CHECK;
 

@@ -205,8 +205,8 @@ static int check_hashtree(const ArchiveTimeStamp *stamp, enum digest_algorithm a
 	for (int i = 0; i < count; i++) {
 		const PartialHashtree *list = sk_PartialHashtree_value(lists, i);
 		int hashes = sk_ASN1_OCTET_STRING_num(list);
-		if (hashes < (i == 0 ? 2 : 1) || hashes > EVIDENCE_HASHES_MAX)
-			return invalid(error, "a list of its reducedHashtree has too few hashes or too many");
+		if (hashes < 1 || hashes > EVIDENCE_HASHES_MAX)
+			return invalid(error, "a list of its reducedHashtree has no hash or too many");
 		for (int j = 0; j < hashes; j++)
 			if ((size_t)ASN1_STRING_length(sk_ASN1_OCTET_STRING_value(list, j)) !=
 			    digest_size(algorithm))

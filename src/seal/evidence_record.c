@@ -6,6 +6,7 @@
 
 #include "seal/evidence_asn1.h"
 #include "seal/evidence_tree.h"
+#include "seal/validation.h"
 
 /* ---- one archive timestamp ---- */
 
@@ -229,6 +230,46 @@ int evidence_record_renew(struct evidence_record *record, const struct digest *d
 		return OK;
 	ArchiveTimeStamp_free(stamp);
 	return ERR_NO_MEMORY;
+}
+
+/* ---- what validates it ---- */
+
+/* Appends nothing where the token stays as it is. */
+static int complete_token(struct slice token, struct slice certificates,
+                          const struct validation_set *set, struct buf *out, struct error *error)
+{
+	BUF_AUTO struct buf missing, with_path;
+	buf_init(&missing, TIMESTAMP_PATH_MAX);
+	buf_init(&with_path, TIMESTAMP_RESPONSE_MAX + TIMESTAMP_PATH_MAX);
+	int result = timestamp_path_beside(token, certificates, &missing, error);
+	if (!result)
+		result = buf_check(&missing);
+	if (!result && missing.size > 0)
+		result = timestamp_token_complete(token, buf_slice(&missing), &with_path, error);
+	struct slice base = missing.size > 0 ? buf_slice(&with_path) : token;
+	if (!result && set->count > 0)
+		return timestamp_token_add_revocations(base, set, out, error);
+	if (!result)
+		buf_add_slice(out, buf_slice(&with_path));
+	return result;
+}
+
+int evidence_record_complete(struct evidence_record *record, struct slice certificates,
+                             const struct validation_set *set, struct error *error)
+{
+	BUF_AUTO struct buf token;
+	buf_init(&token, EVIDENCE_RECORD_MAX);
+	ArchiveTimeStampChain *chain = newest_chain(record);
+	ArchiveTimeStamp *stamp = sk_ArchiveTimeStamp_value(chain, sk_ArchiveTimeStamp_num(chain) - 1);
+	int result = complete_token(archive_timestamp_token(stamp), certificates, set, &token, error);
+	if (result == ERR_TOO_LARGE)
+		return OK;
+	if (!result)
+		result = buf_check(&token);
+	if (!result && token.size > 0 &&
+	    ASN1_STRING_set(stamp->token->value.sequence, token.data, (int)token.size) != 1)
+		result = ERR_NO_MEMORY;
+	return result;
 }
 
 /* ---- many with one token ---- */

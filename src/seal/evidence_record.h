@@ -12,8 +12,8 @@
  * the last one now.
  *
  * Read is DER alone, to the last byte; tokens stay as their authority wrote them. cryptoInfos is
- * kept, not judged. Not read: encryptionInfo; attributes of archive timestamps; a first list of one
- * hash, which section 4.3 hashes again and others do not.
+ * kept, not judged. A first list of one hash may be that hash, as others write it, or be hashed
+ * again, as section 4.3 has it. Not read: encryptionInfo; attributes of archive timestamps.
  *
  * One thread at a time for each record. Results are 0, ERR_INVALID_EVIDENCE with the cause, or
  * ERR_NO_MEMORY, where nothing else is said. */
@@ -92,6 +92,15 @@ int evidence_record_renew(struct evidence_record *record, const struct digest *d
 int evidence_record_begin_chain(struct evidence_record **record, const struct evidence_path *path,
                                 struct slice token, struct error *error) MUST_CHECK;
 
+struct validation_set;
+/* Puts what validates the record's tokens into the newest one, which nothing in it covers: the
+ * certificates (DER, one after the other) that are not inside, and the CRLs and OCSP answers of the
+ * set as revocation-values. What its authority signed stays. A renewal that was made over the token
+ * without them does not fit the record any more: for a record that is handed out. Where there is
+ * nothing to add, or no room, the token stays byte for byte. */
+int evidence_record_complete(struct evidence_record *record, struct slice certificates,
+                             const struct validation_set *set, struct error *error) MUST_CHECK;
+
 struct evidence_renewal {
 	struct evidence_record *record;
 	const struct digest *data; /* as above */
@@ -110,6 +119,7 @@ int evidence_records_renew(const struct evidence_renewal *renewals, size_t count
 struct evidence_question {
 	struct slice roots_pem; /* of timestamp authorities; data NULL: integrity alone */
 	int64_t at_us;          /* when the newest token is judged, if that is after its own time */
+	bool tolerant;          /* of the roots, as struct trust_roots has it */
 };
 
 struct evidence_stamp {

@@ -64,18 +64,37 @@ static size_t tree_count(const ArchiveTimeStamp *stamp, const struct digest *lea
 	return list_count(sk_PartialHashtree_value(stamp->reduced_hashtree, 0), leaf);
 }
 
-/* The root above a leaf that the tree holds. */
-static int find_root(const ArchiveTimeStamp *stamp, const struct digest *leaf,
+/* The root above a leaf that the tree holds. `carried`: a first list of one hash is that hash. */
+static int find_root(const ArchiveTimeStamp *stamp, const struct digest *leaf, bool carried,
                      struct digest *ret_root)
 {
 	const STACK_OF(PartialHashtree) *lists = stamp->reduced_hashtree;
 	struct digest node = *leaf;
 	int result = OK;
-	for (int i = 0; lists && i < sk_PartialHashtree_num(lists) && !result; i++)
+	for (int i = carried; lists && i < sk_PartialHashtree_num(lists) && !result; i++)
 		result = join_list(sk_PartialHashtree_value(lists, i), leaf->algorithm,
 		                   i > 0 ? &node : NULL, &node);
 	if (!result)
 		*ret_root = node;
+	return result;
+}
+
+/* Whether the tree leads from the leaf to what the token is over. What writes a first list of one
+ * hash takes it for the node, as RFC 6283 section 3.2.1 has it in XML; RFC 4998 section 4.3 hashes
+ * it. Either way the token is over the leaf. */
+static int leads_to(const ArchiveTimeStamp *stamp, const struct digest *leaf,
+                    const struct digest *imprint, bool *ret_leads)
+{
+	bool single =
+		stamp->reduced_hashtree &&
+		sk_ASN1_OCTET_STRING_num(sk_PartialHashtree_value(stamp->reduced_hashtree, 0)) == 1;
+	struct digest root;
+	int result = find_root(stamp, leaf, single, &root);
+	*ret_leads = !result && digest_equal(&root, imprint);
+	if (!result && single && !*ret_leads) {
+		result = find_root(stamp, leaf, false, &root);
+		*ret_leads = !result && digest_equal(&root, imprint);
+	}
 	return result;
 }
 
@@ -113,25 +132,25 @@ static int check_stamp(const struct check *check, int64_t judged_us, struct evid
 	int chain = (int)made->chain - 1, number = (int)made->number - 1;
 	BUF_AUTO struct buf complete;
 	buf_init(&complete, TIMESTAMP_PATH_MAX);
-	struct timestamp_path path = {.complete = &complete};
+	struct timestamp_path path = {.complete = &complete, .tolerant = check->question->tolerant};
 	const ArchiveTimeStamp *stamp =
 		sk_ArchiveTimeStamp_value(evidence_chain(check->record, chain), number);
-	struct digest leaf, root;
+	struct digest leaf, imprint;
+	bool leads = false;
 	int result = find_leaf(check, chain, number, &leaf);
 	if (!result && stamp->reduced_hashtree && tree_count(stamp, &leaf) == 0)
 		result = error_cause(check->error, ERR_INVALID_EVIDENCE, "%s", not_covered(chain, number));
 	if (!result)
-		result = find_root(stamp, &leaf, &root);
-	struct digest imprint;
-	if (!result)
 		result = timestamp_token_imprint(archive_timestamp_token(stamp), &imprint, check->error);
-	if (!result && !digest_equal(&imprint, &root))
+	if (!result)
+		result = leads_to(stamp, &leaf, &imprint, &leads);
+	if (!result && !leads)
 		result = error_cause(check->error, ERR_INVALID_EVIDENCE, "%s",
 		                     stamp->reduced_hashtree
 		                         ? "its hash tree does not lead to what its token is over"
 		                         : not_covered(chain, number));
 	if (!result)
-		result = timestamp_verify_token_at(archive_timestamp_token(stamp), &root,
+		result = timestamp_verify_token_at(archive_timestamp_token(stamp), &imprint,
 		                                   check->question->roots_pem, &path, judged_us,
 		                                   &made->timestamp, check->error);
 	if (result)
@@ -166,7 +185,7 @@ int evidence_record_verify(const struct evidence_record *record,
                            const struct evidence_question *question, struct arena *arena,
                            struct evidence_facts *ret_facts, struct error *error)
 {
-	struct check check = {record, data, question, {.trusted = question->roots_pem.data}, error};
+	struct check check = {record, data, question, {.trusted = true}, error};
 	int result = list_stamps(&check, arena);
 	/* From the newest on, whose time says when the one before it had to be good. */
 	int64_t judged_us = question->at_us;
@@ -180,6 +199,7 @@ int evidence_record_verify(const struct evidence_record *record,
 		if (result)
 			return evidence_refused(error, result, (int)stamp->chain - 1, (int)stamp->number - 1);
 		judged_us = facts->gen_time_us;
+		check.facts.trusted &= facts->trusted;
 	}
 	if (result)
 		return result;

@@ -156,7 +156,7 @@ static int order(struct key *key, struct error *error)
 	STACK_OF(X509) *path = NULL;
 
 	int result = certificate_path(sk_X509_value(key->certificates, 0), key->certificates, NULL,
-	                              PATH_SIGNATURE, TIME_NONE, &path, error);
+	                              false, PATH_SIGNATURE, TIME_NONE, &path, error);
 	if (!result) {
 		certificates_cleanup(&key->certificates);
 		key->certificates = path;

@@ -1,6 +1,7 @@
 #include "seal/revocation_client.h"
 
 #include <openssl/x509v3.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -23,6 +24,7 @@ struct revocation_client {
 	struct address_guard guard;
 	int timeout_ms;
 	struct revocation_cache *cache;
+	atomic_bool is_hurried; /* somebody who cannot wait for long is waiting */
 };
 
 /* What is wanted about one certificate. */
@@ -32,6 +34,7 @@ struct wanted {
 	X509 *issuer;
 	int64_t time_us;
 	int64_t deadline_us; /* monotonic */
+	bool hurried;        /* no failure is the place's: it had little time */
 	struct validation_set *set;
 	char *cause; /* REVOCATION_CAUSE_SIZE: why it could not be had */
 };
@@ -184,7 +187,7 @@ static int ask_and_check(const struct wanted *wanted, const struct revocation_qu
 	if (!result) {
 		revocation_cache_note_success(cache, question->url);
 		revocation_cache_put(cache, question, buf_slice(der), &facts, clock_now_us());
-	} else if (!is_ours(result)) {
+	} else if (!is_ours(result) && !wanted->hurried) {
 		revocation_cache_note_failure(cache, question->url, error_reason(error, result));
 	}
 	return result;
@@ -291,25 +294,24 @@ static int add_certificate(struct validation_set *set, X509 *certificate, struct
 
 /* ---- a path ---- */
 
-int revocation_fetch(struct revocation_client *client, struct slice path_pem,
-                     const struct revocation_moment *at, struct validation_set *set,
-                     struct revocation_verdict ret_verdicts[REVOCATION_PATH_MAX], size_t *ret_count,
-                     struct error *error)
+static int fetch_until(struct revocation_client *client, struct slice path_pem,
+                       const struct revocation_moment *at, int64_t deadline_us, bool hurried,
+                       struct validation_set *set,
+                       struct revocation_verdict ret_verdicts[REVOCATION_PATH_MAX],
+                       size_t *ret_count, struct error *error)
 {
 	CERTIFICATES_AUTO STACK_OF(X509) *path = NULL;
 	char causes[REVOCATION_PATH_MAX][REVOCATION_CAUSE_SIZE] = {0};
 	size_t count = 0;
 
-	thread_may_wait();
-	int64_t deadline_us =
-		clock_monotonic_us() + client->timeout_ms * INT64_C(1000) * TIMEOUTS_OF_A_PATH;
 	/* Whether it is a path shows before anybody is asked. */
 	int result = revocation_judge(path_pem, set, at, ret_verdicts, &count, error);
 	if (!result)
 		result = certificates_read(path_pem, &path, error);
 	for (size_t i = 0; !result && i < count; i++) {
 		struct wanted wanted = {
-			client, sk_X509_value(path, (int)i), NULL, at->time_us, deadline_us, set, causes[i]};
+			client,   sk_X509_value(path, (int)i), NULL, at->time_us, deadline_us, hurried, set,
+			causes[i]};
 		result = add_certificate(set, wanted.certificate, error);
 		wanted.issuer = i + 1 < count ? sk_X509_value(path, (int)i + 1) : NULL;
 		if (!result && wanted.issuer && ret_verdicts[i].outcome != REVOCATION_GOOD_AFTER)
@@ -322,5 +324,32 @@ int revocation_fetch(struct revocation_client *client, struct slice path_pem,
 			memcpy(ret_verdicts[i].cause, causes[i], REVOCATION_CAUSE_SIZE);
 	if (!result)
 		*ret_count = count;
+	return result;
+}
+
+int revocation_fetch(struct revocation_client *client, struct slice path_pem,
+                     const struct revocation_moment *at, struct validation_set *set,
+                     struct revocation_verdict ret_verdicts[REVOCATION_PATH_MAX], size_t *ret_count,
+                     struct error *error)
+{
+	thread_may_wait();
+	int64_t wait_us = client->timeout_ms * INT64_C(1000) * TIMEOUTS_OF_A_PATH;
+	return fetch_until(client, path_pem, at, clock_monotonic_us() + wait_us, false, set,
+	                   ret_verdicts, ret_count, error);
+}
+
+int revocation_fetch_hurried(struct revocation_client *client, struct slice path_pem,
+                             const struct revocation_moment *at, int wait_ms,
+                             struct validation_set *set,
+                             struct revocation_verdict ret_verdicts[REVOCATION_PATH_MAX],
+                             size_t *ret_count, struct error *error)
+{
+	thread_may_wait();
+	bool alone = !atomic_exchange(&client->is_hurried, true);
+	int64_t wait_us = alone ? wait_ms * INT64_C(1000) : 0;
+	int result = fetch_until(client, path_pem, at, clock_monotonic_us() + wait_us, true, set,
+	                         ret_verdicts, ret_count, error);
+	if (alone)
+		atomic_store(&client->is_hurried, false);
 	return result;
 }

@@ -41,5 +41,13 @@ int revocation_fetch(struct revocation_client *client, struct slice path_pem,
                      const struct revocation_moment *at, struct validation_set *set,
                      struct revocation_verdict ret_verdicts[REVOCATION_PATH_MAX], size_t *ret_count,
                      struct error *error) MUST_CHECK;
+/* The same for whoever cannot wait for long: `wait_ms` in all, and only one at a time, so that no
+ * slow place holds up many. Other callers meanwhile get what is kept. A place that did not answer
+ * in that time is not left alone for it. */
+int revocation_fetch_hurried(struct revocation_client *client, struct slice path_pem,
+                             const struct revocation_moment *at, int wait_ms,
+                             struct validation_set *set,
+                             struct revocation_verdict ret_verdicts[REVOCATION_PATH_MAX],
+                             size_t *ret_count, struct error *error) MUST_CHECK;
 
 #endif

@@ -6,7 +6,9 @@
  *   chain, chain_hash_before, chain_hash_last, channel_id, clock {max_error_us, source,
  *   synchronized}, count, first_sequence, last_sequence, previous_seal_hash|null,
  *   previous_token_hash|null, segment_id, v (1)
- * Hashes are lower-case hex.
+ * Hashes are lower-case hex. clock.source is "ntp_adjtime", or SEAL_CLOCK_NOT_COMPARED where live
+ * events may be among those of the segment that were received after a start during which no
+ * timestamp authority had answered yet: their times rest on a clock that nothing was compared with.
  *
  * With a segment are kept its root; the roots over each SEGMENT_NODE_LEAVES leaves, its nodes, so
  * that a proof needs no more leaves than these. Segments of before have a path, too, the siblings
@@ -43,6 +45,7 @@ int segment_path(const struct sha256 *root, struct slice path, struct tree_proof
 
 /* ---- the seal document ---- */
 
+#define SEAL_CLOCK_NOT_COMPARED "ntp_adjtime, not compared with a timestamp"
 #define SEAL_CHAIN_ACTS "acts"
 #define SEAL_CHAIN_URGENT_ACTS "urgent acts"
 

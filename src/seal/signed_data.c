@@ -1,60 +1,97 @@
 #include "seal/signed_data.h"
 
 #include <openssl/err.h>
-#include <openssl/ess.h>
 #include <openssl/evp.h>
 #include <openssl/rsa.h>
 
 #include "seal/ber.h"
 #include "seal/cms.h"
 #include "seal/signed_validation.h"
+#include "seal/signing_certificate.h"
 
 #define SIGNED_DATA_CERTIFICATES_MAX 16
 #define SIGNED_DATA_ATTRIBUTES_MAX 16
 #define RSA_BYTES_MAX 2048
 
-ASN1_SEQUENCE(SignerInfo) =
-	{
-		ASN1_SIMPLE(SignerInfo, version, ASN1_INTEGER),
-		ASN1_SIMPLE(SignerInfo, sid, PKCS7_ISSUER_AND_SERIAL),
-		ASN1_SIMPLE(SignerInfo, digest_algorithm, X509_ALGOR),
-		ASN1_IMP_SET_OF(SignerInfo, signed_attributes, X509_ATTRIBUTE, 0),
-		ASN1_SIMPLE(SignerInfo, signature_algorithm, X509_ALGOR),
-		ASN1_SIMPLE(SignerInfo, signature, ASN1_OCTET_STRING),
-		ASN1_IMP_SET_OF_OPT(SignerInfo, unsigned_attributes, X509_ATTRIBUTE, 1),
-} ASN1_SEQUENCE_END(SignerInfo) IMPLEMENT_ASN1_FUNCTIONS(SignerInfo)
+/* clang-format off */
+ASN1_SEQUENCE(SignerInfo) = {
+	ASN1_SIMPLE(SignerInfo, version, ASN1_INTEGER),
+	ASN1_SIMPLE(SignerInfo, sid, PKCS7_ISSUER_AND_SERIAL),
+	ASN1_SIMPLE(SignerInfo, digest_algorithm, X509_ALGOR),
+	ASN1_IMP_SET_OF(SignerInfo, signed_attributes, X509_ATTRIBUTE, 0),
+	ASN1_SIMPLE(SignerInfo, signature_algorithm, X509_ALGOR),
+	ASN1_SIMPLE(SignerInfo, signature, ASN1_OCTET_STRING),
+	ASN1_IMP_SET_OF_OPT(SignerInfo, unsigned_attributes, X509_ATTRIBUTE, 1),
+} ASN1_SEQUENCE_END(SignerInfo)
+IMPLEMENT_ASN1_FUNCTIONS(SignerInfo)
 
-		DECLARE_ASN1_ITEM(EncapsulatedContent) ASN1_SEQUENCE(EncapsulatedContent) =
-			{
-				ASN1_SIMPLE(EncapsulatedContent, type, ASN1_OBJECT),
-				ASN1_EXP_OPT(EncapsulatedContent, content, ASN1_OCTET_STRING, 0),
+DECLARE_ASN1_ITEM(EncapsulatedContent)
+ASN1_SEQUENCE(EncapsulatedContent) = {
+	ASN1_SIMPLE(EncapsulatedContent, type, ASN1_OBJECT),
+	ASN1_EXP_OPT(EncapsulatedContent, content, ASN1_OCTET_STRING, 0),
 } ASN1_SEQUENCE_END(EncapsulatedContent)
 
-	/* Authorities put certificates in the order of the path, not in DER's order of a SET: their
-     * order is kept as it is. */
-	DECLARE_ASN1_ITEM(SignedData) ASN1_SEQUENCE(SignedData) =
-		{
-			ASN1_SIMPLE(SignedData, version, ASN1_INTEGER),
-			ASN1_SET_OF(SignedData, digest_algorithms, X509_ALGOR),
-			ASN1_SIMPLE(SignedData, encapsulated, EncapsulatedContent),
-			ASN1_IMP_SEQUENCE_OF(SignedData, certificates, X509, 0),
-			ASN1_IMP_SET_OF_OPT(SignedData, revocations, ASN1_ANY, 1),
-			ASN1_SET_OF(SignedData, signers, SignerInfo),
-} ASN1_SEQUENCE_END(SignedData)
+/* What is tagged is not looked into: a SEQUENCE of that tag keeps its bytes. */
+DECLARE_ASN1_ITEM(CertificateChoice)
+ASN1_CHOICE(CertificateChoice) = {
+	ASN1_SIMPLE(CertificateChoice, d.certificate, X509),
+	ASN1_IMP(CertificateChoice, d.unread, ASN1_SEQUENCE, 0),
+	ASN1_IMP(CertificateChoice, d.unread, ASN1_SEQUENCE, 1),
+	ASN1_IMP(CertificateChoice, d.unread, ASN1_SEQUENCE, 2),
+	ASN1_IMP(CertificateChoice, d.unread, ASN1_SEQUENCE, 3),
+} ASN1_CHOICE_END(CertificateChoice)
+IMPLEMENT_ASN1_ALLOC_FUNCTIONS(CertificateChoice)
 
-			ASN1_SEQUENCE(SignedContent) =
-				{
-					ASN1_SIMPLE(SignedContent, type, ASN1_OBJECT),
-					ASN1_EXP(SignedContent, data, SignedData, 0),
-} ASN1_SEQUENCE_END(SignedContent) IMPLEMENT_ASN1_FUNCTIONS(SignedContent)
+static ASN1_aux_cb keep_certificates;
+/* Authorities put certificates in the order of the path, not in DER's order of a SET: their order
+ * is kept as it is. */
+DECLARE_ASN1_ITEM(SignedData)
+ASN1_SEQUENCE_cb(SignedData, keep_certificates) = {
+	ASN1_SIMPLE(SignedData, version, ASN1_INTEGER),
+	ASN1_SET_OF(SignedData, digest_algorithms, X509_ALGOR),
+	ASN1_SIMPLE(SignedData, encapsulated, EncapsulatedContent),
+	ASN1_IMP_SEQUENCE_OF(SignedData, choices, CertificateChoice, 0),
+	ASN1_IMP_SET_OF_OPT(SignedData, revocations, ASN1_ANY, 1),
+	ASN1_SET_OF(SignedData, signers, SignerInfo),
+} ASN1_SEQUENCE_END_cb(SignedData, SignedData)
 
-					ASN1_ITEM_TEMPLATE(SignedAttributes) =
-						ASN1_EX_TEMPLATE_TYPE(ASN1_TFLG_SET_OF, 0, SignedAttributes, X509_ATTRIBUTE)
-							static_ASN1_ITEM_TEMPLATE_END(SignedAttributes)
+ASN1_SEQUENCE(SignedContent) = {
+	ASN1_SIMPLE(SignedContent, type, ASN1_OBJECT),
+	ASN1_EXP(SignedContent, data, SignedData, 0),
+} ASN1_SEQUENCE_END(SignedContent)
+IMPLEMENT_ASN1_FUNCTIONS(SignedContent)
 
-								static int invalid(struct error * error, const char *reason)
+ASN1_ITEM_TEMPLATE(SignedAttributes) =
+	ASN1_EX_TEMPLATE_TYPE(ASN1_TFLG_SET_OF, 0, SignedAttributes, X509_ATTRIBUTE)
+static_ASN1_ITEM_TEMPLATE_END(SignedAttributes)
+	/* clang-format on */
+
+	static int invalid(struct error * error, const char *reason)
 {
 	return error_cause(error, ERR_INVALID_EVIDENCE, "%s", reason);
+}
+
+/* Keeps `certificates`, which has no place in the encoding. */
+static int keep_certificates(int operation, ASN1_VALUE **value, const ASN1_ITEM *item,
+                             void *argument)
+{
+	SignedData *data = (SignedData *)*value;
+	bool kept = true;
+
+	(void)item, (void)argument;
+	if (operation == ASN1_OP_FREE_PRE)
+		sk_X509_free(data->certificates);
+	if (operation == ASN1_OP_NEW_POST)
+		kept = (data->certificates = sk_X509_new_null()) != NULL;
+	for (int i = 0; operation == ASN1_OP_D2I_POST && i < sk_CertificateChoice_num(data->choices);
+	     i++) {
+		const CertificateChoice *choice = sk_CertificateChoice_value(data->choices, i);
+		if (choice->type == CHOICE_X509)
+			kept &= sk_X509_push(data->certificates, choice->d.certificate) > 0;
+	}
+	if (!kept)
+		ERR_raise(ERR_LIB_ASN1, ERR_R_MALLOC_FAILURE);
+	return kept;
 }
 
 int signed_content_write(const SignedContent *content, struct buf *out)
@@ -119,7 +156,7 @@ static int parse(struct slice der, size_t size_max, SignedContent **ret_content,
 	if (sk_SignerInfo_num(content->data->signers) != 1)
 		return invalid(error, "not exactly one signer");
 	if (sk_X509_num(content->data->certificates) < 1 ||
-	    sk_X509_num(content->data->certificates) > SIGNED_DATA_CERTIFICATES_MAX)
+	    sk_CertificateChoice_num(content->data->choices) > SIGNED_DATA_CERTIFICATES_MAX)
 		return invalid(error, "no certificate inside, or too many");
 	*ret_content = content;
 	content = NULL;
@@ -131,6 +168,9 @@ int signed_content_parse(struct slice der, SignedContent **ret_content, struct e
 	SIGNED_CONTENT_AUTO SignedContent *content = NULL;
 
 	int result = parse(der, SIGNED_DATA_SIZE_MAX + CMS_INSIDE_SIZE_MAX, &content, error);
+	if (!result && sk_CertificateChoice_num(content->data->choices) !=
+	                   sk_X509_num(content->data->certificates))
+		result = invalid(error, "a certificate inside is not of X.509");
 	if (!result)
 		result = check_encoding(content, der, error);
 	if (result)
@@ -273,20 +313,43 @@ static bool algorithm_fits(const X509_ALGOR *algorithm, int digest_nid, const EV
 	return said_key == NID_X9_62_id_ecPublicKey && key_nid == EVP_PKEY_EC && type == V_ASN1_UNDEF;
 }
 
+static bool holds_choice(const SignedContent *content, enum certificate_choice kind)
+{
+	const STACK_OF(CertificateChoice) *choices = content->data->choices;
+
+	for (int i = 0; i < sk_CertificateChoice_num(choices); i++)
+		if (sk_CertificateChoice_value(choices, i)->type == (int)kind)
+			return true;
+	return false;
+}
+
+/* RFC 5652 section 5.1. Others write the 3 that RFC 2630 had for all that they have inside, or
+ * leave it when they add revocation data to a token. */
+static bool version_fits(const SignedContent *content, int type_nid)
+{
+	bool is_foreign = type_nid != NID_pkcs7_data;
+	int64_t least = is_foreign ? 3 : 1, wanted = least, found;
+
+	if (holds_choice(content, CHOICE_ATTRIBUTE_V2))
+		wanted = 4;
+	if (holds_choice(content, CHOICE_OTHER) || signed_validation_has_other(content))
+		wanted = 5;
+	return ASN1_INTEGER_get_int64(&found, content->data->version) == 1 &&
+	       (found == wanted || (is_foreign && found == least));
+}
+
 static int check_form(const SignedContent *content, int type_nid, bool detached,
                       struct error *error)
 {
 	const SignedData *data = content->data;
 	const SignerInfo *signer = signed_content_signer(content);
-	/* RFC 5652 sections 5.1 and 5.3, for the one form that parses. */
-	int64_t version = type_nid != NID_pkcs7_data ? 3 : signed_validation_has_other(content) ? 5 : 1;
 	int64_t found = 0;
 
 	if (OBJ_obj2nid(data->encapsulated->type) != type_nid)
 		return invalid(error, "another content type than expected");
 	if ((data->encapsulated->content == NULL) != detached)
 		return invalid(error, "the content is not where it should be");
-	if (ASN1_INTEGER_get_int64(&found, data->version) != 1 || found != version)
+	if (!version_fits(content, type_nid))
 		return invalid(error, "wrong version of the SignedData");
 	if (ASN1_INTEGER_get_int64(&found, signer->version) != 1 || found != 1)
 		return invalid(error, "wrong version of the SignerInfo");
@@ -313,6 +376,24 @@ static bool same_name(const X509_NAME *a, const X509_NAME *b)
 	return slice_equal(slice_make(der_a, size_a), slice_make(der_b, size_b));
 }
 
+bool signed_content_add_certificate(SignedContent *content, X509 *certificate)
+{
+	CertificateChoice *choice = CertificateChoice_new();
+
+	if (!choice || !sk_X509_push(content->data->certificates, certificate)) {
+		CertificateChoice_free(choice);
+		return false;
+	}
+	choice->type = CHOICE_X509;
+	choice->d.certificate = certificate;
+	if (sk_CertificateChoice_push(content->data->choices, choice) > 0)
+		return true;
+	choice->d.certificate = NULL;
+	CertificateChoice_free(choice);
+	sk_X509_pop(content->data->certificates);
+	return false;
+}
+
 X509 *signed_content_certificate(const SignedContent *content)
 {
 	const PKCS7_ISSUER_AND_SERIAL *sid = signed_content_signer(content)->sid;
@@ -326,8 +407,7 @@ X509 *signed_content_certificate(const SignedContent *content)
 	return NULL;
 }
 
-/* The single value of the single attribute of that kind; NULL when absent. */
-static const ASN1_TYPE *attribute_value(const STACK_OF(X509_ATTRIBUTE) * attributes, int nid)
+const ASN1_TYPE *signed_attribute(const STACK_OF(X509_ATTRIBUTE) * attributes, int nid)
 {
 	int at = X509at_get_attr_by_NID(attributes, nid, -1);
 
@@ -357,11 +437,11 @@ static int check_attributes(const SignedContent *content, struct slice digest, s
 
 	if (result)
 		return result;
-	const ASN1_TYPE *type = attribute_value(attributes, NID_pkcs9_contentType);
+	const ASN1_TYPE *type = signed_attribute(attributes, NID_pkcs9_contentType);
 	if (!type || type->type != V_ASN1_OBJECT ||
 	    OBJ_cmp(type->value.object, content->data->encapsulated->type) != 0)
 		return invalid(error, "the content-type attribute is missing or differs");
-	const ASN1_TYPE *found = attribute_value(attributes, NID_pkcs9_messageDigest);
+	const ASN1_TYPE *found = signed_attribute(attributes, NID_pkcs9_messageDigest);
 	if (!found || found->type != V_ASN1_OCTET_STRING ||
 	    !slice_equal(slice_make(ASN1_STRING_get0_data(found->value.octet_string),
 	                            (size_t)ASN1_STRING_length(found->value.octet_string)),
@@ -446,56 +526,70 @@ int signed_content_verify(const SignedContent *content, int type_nid, const stru
 	return result;
 }
 
-/* The first kind names by SHA-1, which old authorities still do and a signer of ours never did. */
-static int check_signing_certificate(const SignerInfo *signer, const STACK_OF(X509) * path,
-                                     enum path_purpose purpose, struct error *error)
-{
-	const ASN1_TYPE *first =
-		attribute_value(signer->signed_attributes, NID_id_smime_aa_signingCertificate);
-	const ASN1_TYPE *second =
-		attribute_value(signer->signed_attributes, NID_id_smime_aa_signingCertificateV2);
-	ESS_SIGNING_CERT *ess = NULL;
-	ESS_SIGNING_CERT_V2 *ess_v2 = NULL;
-	bool readable = true;
+struct path_question {
+	const SignedContent *content;
+	X509 *signer;
+	STACK_OF(X509) * known;
+	enum path_purpose purpose;
+	int64_t time_us;
+};
 
-	ERR_clear_error();
-	if (first && first->type == V_ASN1_SEQUENCE) {
-		const unsigned char *data = first->value.sequence->data;
-		ess = d2i_ESS_SIGNING_CERT(NULL, &data, first->value.sequence->length);
+static int verify_path(const struct path_question *question, const STACK_OF(X509) * roots,
+                       bool any_anchor, STACK_OF(X509) * *ret_path, struct error *error)
+{
+	CERTIFICATES_AUTO STACK_OF(X509) *path = NULL;
+	const SignerInfo *signer = signed_content_signer(question->content);
+	int result = certificate_path(question->signer, question->known, roots, any_anchor,
+	                              question->purpose, question->time_us, &path, error);
+
+	if (!result)
+		result =
+			signing_certificate_check(signer, path, question->purpose, roots && !any_anchor, error);
+	if (!result && ret_path) {
+		*ret_path = path;
+		path = NULL;
 	}
-	if (second && second->type == V_ASN1_SEQUENCE) {
-		const unsigned char *data = second->value.sequence->data;
-		ess_v2 = d2i_ESS_SIGNING_CERT_V2(NULL, &data, second->value.sequence->length);
+	return result;
+}
+
+/* First as it is done without anchors, whose path goes up to the root: what is known of it counts
+ * for those who trust less. */
+static int find_path(const struct path_question *question, const STACK_OF(X509) * roots,
+                     bool *ret_trusted, STACK_OF(X509) * *ret_path, struct error *error)
+{
+	int result = verify_path(question, roots, false, ret_path, error);
+
+	if (result == ERR_NOT_FOUND && !ret_trusted) {
+		if (error)
+			error->code = ERR_INVALID_EVIDENCE;
+		return ERR_INVALID_EVIDENCE;
 	}
-	readable = (ess || !first) && (ess_v2 || !second) && (ess_v2 || purpose == PATH_TIMESTAMP);
-	bool bound = readable && OSSL_ESS_check_signing_certs(ess, ess_v2, path, 1) == 1;
-	ESS_SIGNING_CERT_free(ess);
-	ESS_SIGNING_CERT_V2_free(ess_v2);
-	if (bound)
-		return 0;
-	return openssl_refused(error, "the signing-certificate attribute is missing or names another");
+	if (result == ERR_NOT_FOUND) {
+		error_clear(error);
+		result = verify_path(question, roots, true, ret_path, error);
+	}
+	if (ret_trusted)
+		*ret_trusted = roots && result != ERR_NOT_FOUND;
+	if (result != ERR_NOT_FOUND)
+		return result;
+	error_clear(error);
+	return verify_path(question, NULL, false, ret_path, error);
 }
 
 int signed_content_verify_path(const SignedContent *content, X509 *signer,
                                const STACK_OF(X509) * beside, const STACK_OF(X509) * roots,
-                               enum path_purpose purpose, int64_t time_us,
+                               enum path_purpose purpose, int64_t time_us, bool *ret_trusted,
                                STACK_OF(X509) * *ret_path, struct error *error)
 {
-	CERTIFICATES_AUTO STACK_OF(X509) *path = NULL;
 	STACK_OF(X509) *known = sk_X509_dup(content->data->certificates);
 	int result = known ? 0 : ERR_NO_MEMORY;
 
 	for (int i = 0; !result && beside && i < sk_X509_num(beside); i++)
 		if (!sk_X509_push(known, sk_X509_value(beside, i)))
 			result = ERR_NO_MEMORY;
+	struct path_question question = {content, signer, known, purpose, time_us};
 	if (!result)
-		result = certificate_path(signer, known, roots, purpose, time_us, &path, error);
+		result = find_path(&question, roots, ret_trusted, ret_path, error);
 	sk_X509_free(known);
-	if (!result)
-		result = check_signing_certificate(signed_content_signer(content), path, purpose, error);
-	if (!result && ret_path) {
-		*ret_path = path;
-		path = NULL;
-	}
 	return result;
 }

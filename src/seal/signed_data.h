@@ -1,5 +1,6 @@
 /* CMS SignedData (RFC 5652) in the one shape that timestamp tokens and our signatures have: X.509
- * certificates, one signer named by issuer and serial number. Inside src/seal only.
+ * certificates, in tokens with others among them that are not read, and one signer named by issuer
+ * and serial number. Inside src/seal only.
  *
  * OpenSSL's own CMS and PKCS#7 types hide version fields and accept much more, so the structure is
  * declared here with its templates; whatever else a SignedData may hold does not parse. */
@@ -34,11 +35,30 @@ typedef struct {
 	ASN1_OCTET_STRING *content; /* NULL: detached */
 } EncapsulatedContent;
 
+/* CertificateChoices (RFC 5652 section 10.2.2), in the order of its alternatives. */
+enum certificate_choice {
+	CHOICE_X509,
+	CHOICE_EXTENDED,
+	CHOICE_ATTRIBUTE_V1,
+	CHOICE_ATTRIBUTE_V2,
+	CHOICE_OTHER
+};
+typedef struct {
+	int type;
+	union {
+		X509 *certificate;
+		ASN1_STRING *unread; /* its DER, with the tag of the alternative */
+	} d;
+} CertificateChoice;
+DEFINE_STACK_OF(CertificateChoice)
+DECLARE_ASN1_ALLOC_FUNCTIONS(CertificateChoice)
+
 typedef struct {
 	ASN1_INTEGER *version;
 	STACK_OF(X509_ALGOR) * digest_algorithms;
 	EncapsulatedContent *encapsulated;
-	STACK_OF(X509) * certificates;
+	STACK_OF(CertificateChoice) * choices;
+	STACK_OF(X509) * certificates;     /* the X.509 ones of the choices, which own them */
 	STACK_OF(ASN1_TYPE) * revocations; /* NULL: none; as they stand, nobody looks inside */
 	STACK_OF(SignerInfo) * signers;
 } SignedData;
@@ -58,7 +78,7 @@ static inline void signed_content_cleanup(SignedContent **content)
 /* Our own: DER to the last byte, the form described above. */
 int signed_content_parse(struct slice der, SignedContent **ret_content, struct error *error)
 	MUST_CHECK;
-/* Others': BER, to the last byte. */
+/* Others': BER, to the last byte; certificates of other kinds are kept as they stand. */
 int signed_content_parse_ber(struct slice ber, SignedContent **ret_content, struct error *error)
 	MUST_CHECK;
 /* Appends the DER. */
@@ -68,12 +88,17 @@ static inline SignerInfo *signed_content_signer(const SignedContent *content)
 	return sk_SignerInfo_value(content->data->signers, 0);
 }
 
+/* Adds one after those inside, and takes it. false, and it stays the caller's: no memory. */
+bool signed_content_add_certificate(SignedContent *content, X509 *certificate) MUST_CHECK;
+
 /* The signer's, of those inside; NULL: it is not there. */
 X509 *signed_content_certificate(const SignedContent *content);
 
 /* The DER SET of signed attributes, as it is signed (RFC 5652 section 5.4). */
 int signed_attributes_write(const STACK_OF(X509_ATTRIBUTE) * attributes, struct buf *out)
 	MUST_CHECK;
+/* The single value of the first attribute of that kind; NULL: there is none. */
+const ASN1_TYPE *signed_attribute(const STACK_OF(X509_ATTRIBUTE) * attributes, int nid);
 /* NULL when it is none; BER and what trails it are accepted. */
 STACK_OF(X509_ATTRIBUTE) * signed_attributes_read(struct slice der);
 
@@ -84,10 +109,15 @@ int signed_content_verify(const SignedContent *content, int type_nid, const stru
                           X509 **ret_signer, struct error *error) MUST_CHECK;
 
 /* Checks the path (certificate_path), over the certificates inside and `beside` (NULL: none), and
- * the signing-certificate attribute against it. The path is the caller's; ret_path may be NULL. */
+ * the signing-certificate attribute against it (signing_certificate.h). The path is the caller's;
+ * ret_path may be NULL.
+ *
+ * ret_trusted NULL: a path that does not lead to `roots` is an error. Otherwise each of them is an
+ * anchor, and a path that leads to none, but holds by the certificates inside, is that one, with
+ * *ret_trusted false, as it is without roots. */
 int signed_content_verify_path(const SignedContent *content, X509 *signer,
                                const STACK_OF(X509) * beside, const STACK_OF(X509) * roots,
-                               enum path_purpose purpose, int64_t time_us,
+                               enum path_purpose purpose, int64_t time_us, bool *ret_trusted,
                                STACK_OF(X509) * *ret_path, struct error *error) MUST_CHECK;
 
 #endif

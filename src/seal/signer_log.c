@@ -71,8 +71,8 @@ static int take_line(struct reading *reading, struct slice line)
 	struct sha256 named;
 
 	if (!parse(reading, slice_make(line.data, line.size - 1), &entry, &previous)) {
-		/* Its pages may have come to the disk in another order. */
-		reading->torn = facts->size + (int64_t)line.size >= reading->file_size;
+		/* Its pages may have come to the disk in another order, with line feeds in between. */
+		reading->torn = reading->file_size - facts->size <= SIGNER_LOG_LINE_MAX;
 		return reading->torn ? OK : corrupt(reading, "not a line of the log");
 	}
 	if (!previous.data && reading->chained)
@@ -110,6 +110,33 @@ static int take_lines(struct reading *reading, struct slice block, size_t *ret_u
 	return result;
 }
 
+/* Whether a line follows the first line feed, which a torn last line cannot have. */
+static bool line_follows(struct reading *reading, struct slice rest)
+{
+	const char *end = memchr(rest.data, '\n', rest.size);
+
+	while (end) {
+		struct signer_log_entry entry;
+		struct slice previous;
+		rest = slice_make(end + 1, rest.size - (size_t)(end + 1 - rest.data));
+		end = memchr(rest.data, '\n', rest.size);
+		size_t size = end ? (size_t)(end - rest.data) : rest.size;
+		if (parse(reading, slice_make(rest.data, size), &entry, &previous))
+			return true;
+	}
+	return false;
+}
+
+/* What is left behind the last whole line. */
+static int take_rest(struct reading *reading, struct slice rest)
+{
+	if (rest.size > SIGNER_LOG_LINE_MAX || line_follows(reading, rest))
+		return corrupt(reading, "not a line of the log");
+	reading->facts.torn_size = (int64_t)rest.size;
+	reading->facts.torn = sha256_of(rest.data, rest.size);
+	return OK;
+}
+
 static int read_all(struct reading *reading, int file, char *block)
 {
 	for (;;) {
@@ -122,13 +149,8 @@ static int read_all(struct reading *reading, int file, char *block)
 		int result = take_lines(reading, slice_make(block, wanted), &used);
 		if (result)
 			return result;
-		if (wanted < BLOCK_SIZE) { /* its end */
-			reading->facts.torn_size = left - (int64_t)used;
-			reading->facts.torn = sha256_of(block + used, wanted - used);
-			if (reading->facts.torn_size > SIGNER_LOG_LINE_MAX)
-				return corrupt(reading, "not a line of the log");
-			return OK;
-		}
+		if (wanted < BLOCK_SIZE) /* its end */
+			return take_rest(reading, slice_make(block + used, wanted - used));
 		if (used == 0)
 			return corrupt(reading, "not a line of the log");
 	}

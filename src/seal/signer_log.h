@@ -13,7 +13,8 @@
  *   previous  SHA-256 of the line before with its line feed, 64 zeros in the first line
  * Lines older than the chain have no `previous`; none may follow one that has. Each line is synced
  * before what it tells of is done. What a power cut left of a last line was therefore never acted
- * upon: it is cut off when the log is opened, and a line says so.
+ * upon: what follows the last line, whatever bytes, line feeds too, is cut off when the log is
+ * opened, and a line says so. More than SIGNER_LOG_LINE_MAX bytes of it are no last line.
  *
  * Not thread safe. Writing is for the signing process alone. */
 #ifndef SEAL_SIGNER_LOG_H
@@ -39,7 +40,7 @@ typedef int signer_log_visit(void *context, const struct signer_log_entry *entry
 struct signer_log_facts {
 	int64_t lines;
 	int64_t size;       /* bytes up to and with the last whole line */
-	int64_t torn_size;  /* bytes behind it */
+	int64_t torn_size;  /* bytes behind it, at most SIGNER_LOG_LINE_MAX */
 	struct sha256 torn; /* their digest */
 	struct sha256 last; /* digest of the last line; zeros: there is none */
 };

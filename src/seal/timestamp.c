@@ -2,6 +2,7 @@
 
 #include <openssl/err.h>
 #include <openssl/ts.h>
+#include <openssl/x509v3.h>
 #include <time.h>
 
 #include "seal/ber.h"
@@ -9,6 +10,7 @@
 
 #define NONCE_SIZE 16
 #define ACCURACY_MAX_SECONDS 86400
+#define NAME_SIZE 160 /* in an error */
 
 static int invalid(struct error *error, const char *reason)
 {
@@ -210,13 +212,67 @@ static int parse_info(const ASN1_OCTET_STRING *content, TS_TST_INFO **ret_info, 
 	return openssl_refused(error, "the TSTInfo does not parse");
 }
 
+/* A critical extension may change what the rest means (RFC 3161 section 2.4.2), and none is known.
+ */
+static int check_extensions(TS_TST_INFO *info, struct error *error)
+{
+	int at = TS_TST_INFO_get_ext_by_critical(info, 1, -1);
+	char oid[128];
+
+	if (at < 0)
+		return 0;
+	const X509_EXTENSION *extension = TS_TST_INFO_get_ext(info, at);
+	if (OBJ_obj2txt(oid, sizeof oid, X509_EXTENSION_get_object((X509_EXTENSION *)extension), 1) <=
+	    0)
+		oid[0] = 0;
+	return error_cause(error, ERR_INVALID_EVIDENCE,
+	                   "the TSTInfo has an unknown critical extension, %s", oid);
+}
+
+static bool is_alternative_name(const GENERAL_NAMES *names, GENERAL_NAME *name)
+{
+	for (int i = 0; i < (names ? sk_GENERAL_NAME_num(names) : 0); i++)
+		if (GENERAL_NAME_cmp(sk_GENERAL_NAME_value(names, i), name) == 0)
+			return true;
+	return false;
+}
+
+/* `tsa`, where it is there, has to be one of the names in the certificate (RFC 3161 section 2.4.2).
+ * Names are compared as `openssl ts -verify` does. */
+static int check_name(TS_TST_INFO *info, const X509 *signer, struct error *error)
+{
+	GENERAL_NAME *tsa = TS_TST_INFO_get_tsa(info);
+	char stated[NAME_SIZE] = "(no directory name)", own[NAME_SIZE];
+
+	if (!tsa)
+		return 0;
+	bool is_directory = tsa->type == GEN_DIRNAME;
+	if (is_directory && X509_NAME_cmp(tsa->d.directoryName, X509_get_subject_name(signer)) == 0)
+		return 0;
+	ERR_clear_error();
+	GENERAL_NAMES *names = X509_get_ext_d2i(signer, NID_subject_alt_name, NULL, NULL);
+	bool found = is_alternative_name(names, tsa);
+	GENERAL_NAMES_free(names);
+	if (found)
+		return 0;
+	if (openssl_refused(error, "tsa") == ERR_NO_MEMORY)
+		return ERR_NO_MEMORY;
+	if (is_directory)
+		certificate_name(tsa->d.directoryName, stated, sizeof stated);
+	certificate_name(X509_get_subject_name(signer), own, sizeof own);
+	return error_cause(error, ERR_INVALID_EVIDENCE,
+	                   "tsa in the TSTInfo, %s, is no name of the certificate that signed it, %s",
+	                   stated, own);
+}
+
 static int verify_authority(const SignedContent *content, X509 *signer, struct slice roots_pem,
-                            const struct timestamp_path *along, int64_t time_us,
+                            const struct timestamp_path *along, int64_t time_us, bool *ret_trusted,
                             struct error *error)
 {
 	CERTIFICATES_AUTO STACK_OF(X509) *roots = NULL;
 	CERTIFICATES_AUTO STACK_OF(X509) *known = NULL;
 	CERTIFICATES_AUTO STACK_OF(X509) *path = NULL;
+	bool trusted = roots_pem.data != NULL;
 	int result = 0;
 
 	if (roots_pem.data)
@@ -224,10 +280,12 @@ static int verify_authority(const SignedContent *content, X509 *signer, struct s
 	if (!result && along && along->known.size > 0)
 		result = certificates_read_der(along->known, &known, error);
 	if (!result)
-		result = signed_content_verify_path(content, signer, known, roots, PATH_TIMESTAMP, time_us,
-		                                    &path, error);
+		result =
+			signed_content_verify_path(content, signer, known, roots, PATH_TIMESTAMP, time_us,
+		                               along && along->tolerant ? &trusted : NULL, &path, error);
 	if (!result && along && along->complete)
 		result = certificates_write_der(path, along->complete);
+	*ret_trusted &= trusted;
 	return result;
 }
 
@@ -239,8 +297,9 @@ static int verify_token(struct slice token, struct slice roots_pem,
 {
 	SIGNED_CONTENT_AUTO SignedContent *content = NULL;
 	__attribute__((cleanup(info_cleanup))) TS_TST_INFO *info = NULL;
-	struct timestamp_facts facts = {.trusted = roots_pem.data != NULL};
-	struct timestamp_path again = {.known = along ? along->known : slice_make(NULL, 0)};
+	struct timestamp_facts facts = {.trusted = true};
+	struct timestamp_path again = {.known = along ? along->known : slice_make(NULL, 0),
+	                               .tolerant = along && along->tolerant};
 	X509 *signer;
 
 	int result = signed_content_parse_ber(token, &content, error);
@@ -252,9 +311,15 @@ static int verify_token(struct slice token, struct slice roots_pem,
 	if (!result)
 		result = read_facts(info, &facts, error);
 	if (!result)
-		result = verify_authority(content, signer, roots_pem, along, facts.gen_time_us, error);
+		result = check_extensions(info, error);
+	if (!result)
+		result = check_name(info, signer, error);
+	if (!result)
+		result = verify_authority(content, signer, roots_pem, along, facts.gen_time_us,
+		                          &facts.trusted, error);
 	if (!result && judged_us > facts.gen_time_us)
-		result = verify_authority(content, signer, roots_pem, &again, judged_us, error);
+		result =
+			verify_authority(content, signer, roots_pem, &again, judged_us, &facts.trusted, error);
 	if (!result)
 		result = certificate_describe(signer, &facts.authority, error);
 	if (result)
@@ -360,7 +425,7 @@ int timestamp_token_complete(struct slice token, struct slice certificates, stru
 	int result = read_beside(token, certificates, &content, &beside, error);
 	while (!result && sk_X509_num(beside) > 0) {
 		X509 *certificate = sk_X509_shift(beside);
-		if (!sk_X509_push(content->data->certificates, certificate)) {
+		if (!signed_content_add_certificate(content, certificate)) {
 			X509_free(certificate);
 			result = ERR_NO_MEMORY;
 		}

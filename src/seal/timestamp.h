@@ -6,8 +6,10 @@
  * RSA-PSS with one digest throughout. What would let one token be read in two ways is not: one
  * signer, named by issuer and serial number; the signed attributes content-type, message-digest and
  * signing certificate (ESSCertID or ESSCertIDv2, RFC 5816), each once; a signer whose extended key
- * usage is critical and timeStamping alone. The imprint is a SHA-2 digest. Certificates are
- * judged as of genTime, and their keys and digests by OpenSSL's security level 2 (112 bits). */
+ * usage is critical and timeStamping alone; as `tsa`, if it is there, a name of that signer's
+ * certificate, the subject or an alternative one; no critical extension. The imprint is a SHA-2
+ * digest. Certificates are judged as of genTime, and their keys and digests by OpenSSL's security
+ * level 2 (112 bits). */
 #ifndef SEAL_TIMESTAMP_H
 #define SEAL_TIMESTAMP_H
 
@@ -32,7 +34,7 @@ struct timestamp_facts {
 	char serial[65];  /* hex, lower case, no leading zeros beyond a whole byte */
 	char policy[128]; /* dotted OID */
 	struct certificate_facts authority;
-	bool trusted; /* chained to a root the caller gave; false: integrity alone */
+	bool trusted; /* leads to a root the caller gave; false: integrity alone */
 };
 
 /* Appends a DER TimeStampReq: SHA-256, certReq, a random 128-bit nonce, `policy` (dotted OID)
@@ -49,6 +51,7 @@ int timestamp_request_over(const struct digest *imprint, const char *policy, str
 struct timestamp_path {
 	struct slice known;   /* what the path may lead over, trusted for nothing; size 0: none */
 	struct buf *complete; /* NULL, or gets the verified path, from the authority's to the root */
+	bool tolerant;        /* of the roots, as struct trust_roots has it */
 };
 /* Takes the first of them; false at the end, or where none is. */
 bool timestamp_next_certificate(struct slice *rest, struct slice *ret_der);
@@ -112,7 +115,8 @@ int timestamp_path_beside(struct slice token, struct slice path, struct buf *out
  * ERR_INVALID_EVIDENCE. */
 int timestamp_token_complete(struct slice token, struct slice certificates, struct buf *out,
                              struct error *error) MUST_CHECK;
-/* The same with the CRLs and OCSP answers of the set, as the unsigned attribute revocation-values.
+/* The same with the CRLs and OCSP answers of the set, as the unsigned attribute revocation-values,
+ * beside those that the token has there already.
  * ERR_TOO_LARGE: nobody would read a token of that size. */
 struct validation_set;
 int timestamp_token_add_revocations(struct slice token, const struct validation_set *set,

@@ -24,8 +24,22 @@ IMPLEMENT_ASN1_FUNCTIONS(RevocationValues)
 	RevocationValues_free(*values);
 }
 
+static bool holds(const STACK_OF(ASN1_TYPE) * list, const unsigned char *der, int size)
+{
+	for (int i = 0; i < sk_ASN1_TYPE_num(list); i++) {
+		const ASN1_TYPE *any = sk_ASN1_TYPE_value(list, i);
+		if (any->type == V_ASN1_SEQUENCE && any->value.sequence->length == size &&
+		    memcmp(any->value.sequence->data, der, (size_t)size) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Each once. */
 static int push_sequence(STACK_OF(ASN1_TYPE) * *list, const unsigned char *der, int size)
 {
+	if (holds(*list, der, size))
+		return OK;
 	ASN1_TYPE *any = ASN1_TYPE_new();
 	ASN1_STRING *whole = ASN1_STRING_type_new(V_ASN1_SEQUENCE);
 	if (!*list)
@@ -72,6 +86,25 @@ static int gather(const struct validation_set *set, RevocationValues *values, st
 	return result;
 }
 
+/* What its token has already, or none. */
+static RevocationValues *take_values(SignerInfo *signer)
+{
+	STACK_OF(X509_ATTRIBUTE) *attributes = signer->unsigned_attributes;
+	int place = X509at_get_attr_by_NID(attributes, NID_id_smime_aa_ets_revocationValues, -1);
+	X509_ATTRIBUTE *attribute = place < 0 ? NULL : X509at_get_attr(attributes, place);
+	const ASN1_TYPE *any = attribute && X509_ATTRIBUTE_count(attribute) == 1
+	                           ? X509_ATTRIBUTE_get0_type(attribute, 0)
+	                           : NULL;
+	if (!any || any->type != V_ASN1_SEQUENCE)
+		return RevocationValues_new();
+	const unsigned char *der = any->value.sequence->data;
+	RevocationValues *values = d2i_RevocationValues(NULL, &der, any->value.sequence->length);
+	if (!values)
+		return RevocationValues_new();
+	X509_ATTRIBUTE_free(X509at_delete_attr(attributes, place));
+	return values;
+}
+
 static int add_attribute(SignerInfo *signer, RevocationValues *values)
 {
 	unsigned char *der = NULL;
@@ -87,10 +120,10 @@ int timestamp_token_add_revocations(struct slice token, const struct validation_
                                     struct buf *out, struct error *error)
 {
 	SIGNED_CONTENT_AUTO SignedContent *content = NULL;
-	__attribute__((cleanup(values_cleanup))) RevocationValues *values = RevocationValues_new();
-	if (!values)
-		return ERR_NO_MEMORY;
+	__attribute__((cleanup(values_cleanup))) RevocationValues *values = NULL;
 	int result = signed_content_parse_ber(token, &content, error);
+	if (!result && !(values = take_values(signed_content_signer(content))))
+		result = ERR_NO_MEMORY;
 	if (!result)
 		result = gather(set, values, error);
 	if (!result && (values->lists || values->answers))

@@ -16,6 +16,9 @@ struct trust_roots {
 	struct slice timestamps; /* above those of the timestamp authorities */
 	bool has_time;           /* else a signature without a timestamp is judged as of now */
 	int64_t at_us;           /* as of when it is */
+	/* Each certificate given is an anchor, and a path that leads to none of them is no error where
+	 * it holds by the certificates inside: its facts are not `trusted` then. */
+	bool tolerant;
 };
 
 /* What a certificate says. */

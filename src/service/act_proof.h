@@ -10,8 +10,11 @@ struct act_evidence {
 	struct buf *seal_document; /* of its segment's seal document */
 	struct slice document;     /* the seal document, which names the chain's end; in the arena */
 };
-/* `act` as the store gives it. ERR_NOT_FOUND: it is not sealed yet. */
-int act_evidence_records(struct store *store, const struct act_record *act, struct arena *arena,
+struct revocation_client;
+/* `act` as the store gives it. `revocation`: as of an event's. ERR_NOT_FOUND: it is not sealed yet.
+ */
+int act_evidence_records(struct store *store, struct revocation_client *revocation,
+                         const struct act_record *act, struct arena *arena,
                          struct act_evidence *evidence, struct error *error) MUST_CHECK;
 
 #endif

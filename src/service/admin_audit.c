@@ -63,11 +63,13 @@ static int run_proof(const struct admin_call *call, struct json_writer *out, str
 	buf_init(&of_act, RECORD_MAX);
 	buf_init(&of_seal, RECORD_MAX);
 	struct act_evidence evidence = {.act = &of_act, .seal_document = &of_seal};
+	const struct service *service = call->admin->service;
 	struct act_record act;
 	int result =
 		store_get_act(call->admin->store, admin_slice(call, "act"), call->arena, &act, error);
 	if (!result)
-		result = act_evidence_records(call->admin->store, &act, call->arena, &evidence, error);
+		result = act_evidence_records(call->admin->store, service ? service->revocation : NULL,
+		                              &act, call->arena, &evidence, error);
 	if (result)
 		return result;
 	json_begin_object(out, NULL);

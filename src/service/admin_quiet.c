@@ -1,5 +1,6 @@
 /* A store that was brought back: quiet until it is told to go on. */
 #include "service/admin_call.h"
+#include "service/clock_start.h"
 #include "service/quiet.h"
 #include "store/quiet.h"
 
@@ -56,6 +57,18 @@ static int run_quiet(const struct admin_call *call, struct json_writer *out, str
 	return result ? result : answer(call, &due, 0, out, error);
 }
 
+#define CLOCK_AWAITED_US (2 * US_PER_SECOND)
+
+/* While it was quiet no authority was asked. As a rule nothing is refused for that any more when
+ * the answer comes. */
+static void compare_clock(struct service *service)
+{
+	if (!service)
+		return;
+	service_wake(service, WAKE_CLOCK);
+	clock_start_await(service, CLOCK_AWAITED_US);
+}
+
 static int run_wake(const struct admin_call *call, struct json_writer *out, struct error *error)
 {
 	struct store *store = call->admin->store;
@@ -73,7 +86,11 @@ static int run_wake(const struct admin_call *call, struct json_writer *out, stru
 		result = count_due(call, &due, error);
 	if (!result && !dry && quiet_now)
 		result = store_end_quiet(store, store_now_us(store), error);
-	return result ? result : answer(call, &due, skipped, out, error);
+	if (!result)
+		result = answer(call, &due, skipped, out, error);
+	if (!result && !dry && quiet_now)
+		compare_clock(call->admin->service);
+	return result;
 }
 
 const struct admin_operation admin_quiet_operations[] = {

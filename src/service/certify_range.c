@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "service/clock.h"
+#include "service/clock_start.h"
 
 #define CONFIG_VERSIONS_MAX (CONFIG_VERSIONS_TEXT_MAX / 24)
 /* An archive is a ZIP of less than 4 GiB, and an event may take half a kilobyte of it. */
@@ -68,6 +69,7 @@ static int close_range(struct service *service, struct certification *certificat
 		.now_us = certification->requested_at_us,
 		.ahead_us = store_is_shared(service->store) ? 0 : service_clock_ahead_us(service),
 		.bound_us = service->settings->seal_clock_bound,
+		.refused_for_us = clock_start_refuses_us(service),
 	};
 	int64_t cut_us, before = certification->last_sequence;
 	int result = store_close_range(service->store, certification->account, certification->chain,

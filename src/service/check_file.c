@@ -3,9 +3,11 @@
 #include <stdio.h>
 
 #include "base/durable.h"
+#include "base/json.h"
 #include "proof/verifier.h"
 #include "seal/authority.h"
 #include "seal/signer.h"
+#include "service/file_origin.h"
 #include "service/signers.h"
 #include "service/timestamp_roots.h"
 
@@ -31,10 +33,38 @@ int service_write_trust(struct service *service, struct error *error)
 	return durable_replace(path, 0644, buf_slice(&roots), error);
 }
 
-int service_check_file(struct service *service, int file, struct buf *out, struct error *error)
+/* The tree refers to the text. */
+static int read_result(const struct buf *text, struct arena *arena, struct json **ret_json,
+                       struct error *error)
 {
-	BUF_AUTO struct buf roots;
+	size_t size = text->size;
+	while (size > 0 && text->data[size - 1] == '\n')
+		size--;
+	const char *copy = arena_copy(arena, text->data, size);
+	if (!copy)
+		return ERR_NO_MEMORY;
+	int result = json_parse(arena, slice_make(copy, size), NULL, ret_json, error);
+	/* It may have been taken over by what it read. */
+	if (result == ERR_VALIDATION || (!result && (*ret_json)->type != JSON_OBJECT))
+		return error_cause(error, ERR_UNAVAILABLE, "what the verifier said is no JSON");
+	return result;
+}
+
+int service_check_file(struct service *service, int file, const struct sha256 *digest,
+                       struct arena *arena, struct file_check *ret_check, struct error *error)
+{
+	BUF_AUTO struct buf roots, told;
 	buf_init(&roots, SERVICE_TRUST_MAX);
+	buf_init(&told, VERIFIER_RESULT_MAX);
+	struct file_check check = {0};
 	int result = service_trust(service, &roots, error);
-	return result ? result : verifier_check(file, buf_slice(&roots), out, error);
+	if (!result)
+		result = verifier_check(file, buf_slice(&roots), &told, error);
+	if (!result)
+		result = read_result(&told, arena, &check.verification, error);
+	if (!result)
+		result = file_origin_judge(service, digest, arena, &check, error);
+	if (!result)
+		*ret_check = check;
+	return result;
 }

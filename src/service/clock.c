@@ -5,6 +5,7 @@
 #include "seal/authority.h"
 #include "seal/clock_state.h"
 #include "service/clock.h"
+#include "service/clock_start.h"
 #include "service/service.h"
 
 #define BEHIND_TOLD_EVERY_US (60 * US_PER_SECOND)
@@ -30,10 +31,16 @@ int64_t service_clock_ahead_us(const struct service *service)
 	return now_us > latest_us ? now_us - latest_us : 0;
 }
 
-struct ledger_clock service_clock(const struct service *service)
+struct ledger_clock service_clock(struct service *service)
 {
-	int64_t ahead_us = service_clock_ahead_us(service);
-	return (struct ledger_clock){clock_now_us(), ahead_us, service->settings->seal_clock_bound};
+	struct ledger_clock clock = {
+		.ahead_us = service_clock_ahead_us(service),
+		.bound_us = service->settings->seal_clock_bound,
+		.refused_for_us = clock_start_refuses_us(service),
+	};
+	clock.now_us = clock_now_us();
+	clock_start_note(service, clock.now_us);
+	return clock;
 }
 
 static int is_ahead(const struct service *service, struct error *error)
@@ -55,6 +62,8 @@ static int is_unsynchronized(const struct service *service, struct error *error)
 int service_clock_ready(const struct service *service, struct error *error)
 {
 	int result = is_unsynchronized(service, error);
+	if (!result)
+		result = clock_start_ready(service, error);
 	return result ? result : is_ahead(service, error);
 }
 
@@ -90,7 +99,7 @@ bool service_watch_clock(struct service *service)
 
 bool service_tell_clock_refusal(struct service *service, const struct registration *refused)
 {
-	if (service_watch_clock(service))
+	if (service_watch_clock(service) || clock_start_refuses_us(service))
 		return false;
 	int64_t now_us = clock_boot_us();
 	int64_t told_us = atomic_load(&service->clock_watch.told_behind_us);

@@ -8,7 +8,7 @@
  * other nodes share it, else the last timestamps' (authorities_latest_now_us). */
 int64_t service_clock_ahead_us(const struct service *service);
 /* The clock as registrations see it now. */
-struct ledger_clock service_clock(const struct service *service);
+struct ledger_clock service_clock(struct service *service);
 /* Whether the clock is synchronized where seal.strict_clock asks for that: ERR_CLOCK. Known without
  * the store. Tells the log once. */
 int service_clock_synchronized(struct service *service, struct error *error) MUST_CHECK;

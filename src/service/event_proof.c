@@ -3,6 +3,7 @@
 #include "base/json.h"
 #include "service/act_proof.h"
 #include "service/evidence_chain.h"
+#include "service/record_validation.h"
 #include "service/stored_segment.h"
 #include "service/service.h"
 #include "store/accounts/accounts.h"
@@ -89,8 +90,14 @@ int event_proof_json(struct store *store, int64_t account, int64_t chain, const 
 	return OK;
 }
 
+/* Where a record is put together. */
+struct sources {
+	struct store *store;
+	struct revocation_client *revocation; /* NULL: nothing is fetched */
+};
+
 /* By one of the round's tokens and what renewed it. */
-static int make_record(struct store *store, const struct seal *seal, const char *of,
+static int make_record(const struct sources *from, const struct seal *seal, const char *of,
                        enum token_source source, struct slice token,
                        struct evidence_record **ret_record, int64_t *ret_until_us,
                        struct error *error)
@@ -102,7 +109,10 @@ static int make_record(struct store *store, const struct seal *seal, const char 
 	if (result == ERR_INVALID_EVIDENCE)
 		result = error_cause(error, ERR_CORRUPT, "the round of %s: %s", of, cause.cause);
 	if (!result)
-		result = evidence_chain_follow(store, record, source, seal->round.round, 0, &newest, error);
+		result = evidence_chain_follow(from->store, record, source, seal->round.round, 0, &newest,
+		                               error);
+	if (!result)
+		result = record_validation_add(from->store, from->revocation, token, record, error);
 	if (result)
 		return result;
 	*ret_record = record;
@@ -113,7 +123,7 @@ static int make_record(struct store *store, const struct seal *seal, const char 
 }
 
 /* Where the first token was lost, the second one may not be. */
-static int make_best_record(struct store *store, const struct seal *seal, const char *of,
+static int make_best_record(const struct sources *from, const struct seal *seal, const char *of,
                             struct arena *arena, struct evidence_record **ret_record,
                             struct error *error)
 {
@@ -121,13 +131,13 @@ static int make_best_record(struct store *store, const struct seal *seal, const 
 	struct evidence_record *other = NULL;
 	int64_t until_us, other_until_us = 0;
 	int result =
-		make_record(store, seal, of, TOKEN_ROUND, seal->round.token, ret_record, &until_us, error);
+		make_record(from, seal, of, TOKEN_ROUND, seal->round.token, ret_record, &until_us, error);
 	if (result || until_us >= clock_now_us())
 		return result;
-	result = store_get_second_token(store, seal->round.round, arena, &second, error);
+	result = store_get_second_token(from->store, seal->round.round, arena, &second, error);
 	if (!result)
-		result = make_record(store, seal, of, TOKEN_SECOND, second.token, &other, &other_until_us,
-		                     error);
+		result =
+			make_record(from, seal, of, TOKEN_SECOND, second.token, &other, &other_until_us, error);
 	if (!result && other_until_us > until_us) {
 		evidence_record_free(*ret_record);
 		*ret_record = other;
@@ -137,45 +147,45 @@ static int make_best_record(struct store *store, const struct seal *seal, const 
 	return result == ERR_NOT_FOUND ? OK : result;
 }
 
-int event_evidence_record(struct store *store, int64_t account, int64_t chain,
-                          const struct event *event, struct arena *arena, struct buf *out,
-                          struct error *error)
+static int write_best_record(const struct sources *from, const struct seal *seal, const char *of,
+                             struct arena *arena, struct buf *out, struct error *error)
+{
+	EVIDENCE_RECORD_AUTO struct evidence_record *record = NULL;
+	int result = make_best_record(from, seal, of, arena, &record, error);
+	return result ? result : evidence_record_write(record, out);
+}
+
+int event_evidence_record(struct store *store, struct revocation_client *revocation,
+                          int64_t account, int64_t chain, const struct event *event,
+                          struct arena *arena, struct buf *out, struct error *error)
 {
 	if (event->mode == MODE_TEST)
 		return error_set(error, ERR_NOT_FOUND, MSG_EVIDENCE_RECORD_TEST, NULL);
 	if (!event->segment_id[0])
 		return error_set(error, ERR_NOT_FOUND, MSG_EVIDENCE_RECORD_PENDING, NULL);
 	struct seal seal;
-	EVIDENCE_RECORD_AUTO struct evidence_record *record = NULL;
+	const struct sources from = {store, revocation};
 	int result = load_seal(store, account, chain, event->sequence, arena, &seal, error);
-	if (!result)
-		result = make_best_record(store, &seal, event->event_id, arena, &record, error);
-	return result ? result : evidence_record_write(record, out);
+	return result ? result : write_best_record(&from, &seal, event->event_id, arena, out, error);
 }
 
-static int write_best_record(struct store *store, const struct seal *seal, const char *of,
-                             struct arena *arena, struct buf *out, struct error *error)
-{
-	EVIDENCE_RECORD_AUTO struct evidence_record *record = NULL;
-	int result = make_best_record(store, seal, of, arena, &record, error);
-	return result ? result : evidence_record_write(record, out);
-}
-
-int act_evidence_records(struct store *store, const struct act_record *act, struct arena *arena,
+int act_evidence_records(struct store *store, struct revocation_client *revocation,
+                         const struct act_record *act, struct arena *arena,
                          struct act_evidence *evidence, struct error *error)
 {
 	struct seal seal;
+	const struct sources from = {store, revocation};
 	int result = load_seal(store, act->account, act->chain, act->number, arena, &seal, error);
 	if (result == ERR_NOT_FOUND)
 		return error_set(error, result, MSG_ADMIN_ACT_PENDING, act->act_id, NULL);
 	if (!result)
-		result = write_best_record(store, &seal, act->act_id, arena, evidence->act, error);
+		result = write_best_record(&from, &seal, act->act_id, arena, evidence->act, error);
 	/* The seal document is the leaf behind the last act. */
 	if (!result)
 		result = stored_segment_prove(store, &seal.segment, seal.segment.last_sequence + 1,
 		                              &seal.proof, error);
 	if (!result)
-		result = write_best_record(store, &seal, seal.segment.segment_id, arena,
+		result = write_best_record(&from, &seal, seal.segment.segment_id, arena,
 		                           evidence->seal_document, error);
 	if (!result)
 		evidence->document = seal.segment.document;

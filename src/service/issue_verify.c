@@ -5,6 +5,7 @@
 #include "service/issue_work.h"
 #include "service/signers.h"
 #include "service/timestamp_roots.h"
+#include "store/signers.h"
 
 #define ROOTS_MAX ((size_t)4 << 20)
 
@@ -32,24 +33,71 @@ static int not_valid(const struct verify_result *found, struct error *error)
 	                   finding ? finding->what : "nothing says why");
 }
 
+/* The last such finding is of the authorities. */
+static const char *unestablished(const struct verify_result *found)
+{
+	const char *what = "";
+	for (const struct verify_finding *at = found->first; at; at = at->next)
+		if (at->severity == VERIFY_UNESTABLISHED)
+			what = at->what;
+	return what;
+}
+
 static struct slice roots_of(const struct buf *pem)
 {
 	return pem->size > 0 ? buf_slice(pem) : slice_make(NULL, 0);
 }
 
-static int verify(const struct question *question, bool by_authorities, struct error *error)
+/* A key may have been ended, or replaced, since it signed: the timestamp of its signature may then
+ * be later than its end, and nobody could tell it from a thief's. */
+static int check_in_force(const struct question *question, const struct verify_result *found,
+                          struct error *error)
 {
-	struct trust_roots roots = {.signers = roots_of(&question->signers)};
-	struct verify_options options = {
-		.progress = tell, .progress_context = question->work, .beside = true, .stop_early = true};
+	struct sha256 in_force;
+	bool any = false;
+	int result = store_get_signer(question->work->service->store, &in_force, &any, error);
+	for (const struct verify_identity *at = found->signers.first; at && !result; at = at->next)
+		if (!any || !sha256_equal(&at->certificate.sha256, &in_force))
+			result =
+				error_cause(error, ERR_UNAVAILABLE,
+			                "the key that signed it is not in force any more: it is made again");
+	return result;
+}
+
+/* Rounds may have timestamps of authorities that are asked no more, and whose roots are gone from
+ * the settings: a warning is logged, and the certification goes on. Without a root of the signer
+ * there is nothing to compare with. */
+static bool is_good(const struct question *question, const struct verify_result *found)
+{
+	switch (verify_verdict(found)) {
+	case VERIFY_VALID:
+	case VERIFY_AUTHORITY_OPEN: return true;
+	case VERIFY_SIGNER_OPEN: return question->signers.size == 0;
+	default: return false;
+	}
+}
+
+static int verify_by_roots(const struct question *question, struct error *error)
+{
+	struct trust_roots roots = {.signers = roots_of(&question->signers),
+	                            .timestamps = roots_of(&question->timestamps)};
+	struct verify_options options = {.progress = tell,
+	                                 .progress_context = question->work,
+	                                 .beside = true,
+	                                 .own_seals = true,
+	                                 .stop_early = true};
 	struct verify_result found;
-	if (by_authorities)
-		roots.timestamps = roots_of(&question->timestamps);
 	int result = verify_paths(question->paths, question->count, &roots, &options, &found, error);
 	if (result)
 		return result;
-	if (verify_exit_code(&found) != 0)
+	if (!is_good(question, &found))
 		result = not_valid(&found, error);
+	else if (question->timestamps.size > 0 && !found.authorities_trusted)
+		log_warning("authority_not_established", "certification_id",
+		            question->work->certification->certification_id, "cause",
+		            unestablished(&found));
+	if (!result)
+		result = check_in_force(question, &found, error);
 	verify_result_free(&found);
 	return result;
 }
@@ -68,21 +116,6 @@ static int find_roots(struct question *question, struct error *error)
 		result = timestamp_roots_add(service->store, &question->timestamps, error);
 	if (!result && (buf_check(&question->signers) || buf_check(&question->timestamps)))
 		result = error_cause(error, ERR_NO_MEMORY, "trusted roots");
-	return result;
-}
-
-/* Rounds may have timestamps of authorities that are asked no more, and whose roots are gone from
- * the settings: that is told, and keeps nobody from his evidence. */
-static int verify_by_roots(const struct question *question, struct error *error)
-{
-	int result = verify(question, true, error);
-	if (result != ERR_INVALID_EVIDENCE || question->timestamps.size == 0)
-		return result;
-	struct error again = {0};
-	result = verify(question, false, &again);
-	if (!result)
-		log_warning("authority_not_established", "certification_id",
-		            question->work->certification->certification_id, "cause", error->cause);
 	return result;
 }
 

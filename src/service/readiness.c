@@ -69,6 +69,10 @@ static void find_in_clock(const struct service *service, struct readiness *ret)
 		find(ret, CONCERN_CLOCK, true, "", "%s", error.cause);
 	else if (!clock_state_read().synchronized)
 		find(ret, CONCERN_CLOCK, false, "", "the system clock is not synchronized; seals say so");
+	if (atomic_load(&service->comparison.state) == CLOCK_NOT_COMPARED)
+		find(ret, CONCERN_CLOCK, false, "timestamp",
+		     "no timestamp authority has answered since the start: the clock was compared with no "
+		     "timestamp; seals say so");
 }
 
 static void find_quiet(struct service *service, struct readiness *ret)
@@ -205,6 +209,18 @@ static void find_in_backup(const struct service *service, const struct observati
 	}
 }
 
+static void find_in_bounds(const struct observation *seen, struct readiness *ret)
+{
+	for (enum bound bound = 0; seen->bounds_known && bound < BOUND_COUNT; bound++) {
+		const struct bound_use *use = &seen->bounds[bound];
+		if (bound_is_near(bound, use->used))
+			find(ret, CONCERN_LIMIT, false, bound_label(bound),
+			     "%lld of the %lld %s that there can be are there%s%s", (long long)use->used,
+			     (long long)bound_most(bound), bound_counted(bound), *use->about ? ": " : "",
+			     use->about);
+	}
+}
+
 /* What is not looked at is not told as it once was. */
 static void find_in_watch(const struct service *service, const struct observation *seen,
                           struct readiness *ret)
@@ -244,6 +260,7 @@ void readiness_read(struct service *service, const struct stores_state *stores,
 	find_in_replicas(&seen, stores, ret);
 	find_in_servers(&seen, ret);
 	find_in_backup(service, &seen, ret);
+	find_in_bounds(&seen, ret);
 	find_in_watch(service, &seen, ret);
 }
 

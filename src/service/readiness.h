@@ -24,6 +24,7 @@
 	CONCERN(SHARD, "shard")             /* one of the store's servers is away or not replicated */ \
 	CONCERN(DEVELOPMENT_KEY, "development_key")                                                    \
 	CONCERN(BACKUP, "backup") /* too old, or none */                                               \
+	CONCERN(LIMIT, "limit")   /* a number comes near its bound */                                  \
 	CONCERN(WATCH, "watch")   /* what is watched does not answer */
 enum concern {
 #define CONCERN(name, text) CONCERN_##name,

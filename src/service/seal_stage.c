@@ -5,6 +5,8 @@
 #include "base/log.h"
 #include "seal/segment.h"
 #include "service/seal_round.h"
+#include "store/uncompared.h"
+#include "store/watch.h"
 
 #define BLOCK_EVENTS_MAX (INT64_C(1) << 20)
 /* A chain that grows faster than it is sealed must not keep the others waiting. */
@@ -22,6 +24,7 @@ struct staging {
 	struct error *error;
 	struct staged_round round; /* as it was before */
 	struct clock_state clock;
+	struct uncompared uncompared;
 	int64_t now_us;    /* nothing received later is sealed */
 	int64_t latest_us; /* of what is: when it was received */
 	struct segment_record *segments;
@@ -52,14 +55,40 @@ static void make_segment_id(const struct unsealed_chain *chain, char id[ID_SIZE]
 	char kind = !chain_is_of_acts(chain->chain)     ? 'n'
 	            : chain->chain == URGENT_ACTS_CHAIN ? 'u'
 	                                                : 'a';
-	snprintf(id, ID_SIZE, "seg_%.20s%c%" PRIu32, own ? own + 1 : chain->channel_id, kind,
-	         (uint32_t)(chain->sealed_segment + 1));
+	/* Each segment has an event, or an act. */
+	const int64_t number = (chain->sealed_segment + 1) & EVENT_SEQUENCE_MAX;
+	snprintf(id, ID_SIZE, "seg_%.20s%c%" PRId64, own ? own + 1 : chain->channel_id, kind, number);
+}
+
+/* As the document has it: also whether some of the events may have been received by a clock that no
+ * timestamp had been compared with. */
+static int describe_clock(struct staging *staging, const struct segment_record *segment,
+                          struct clock_state *ret)
+{
+	const struct uncompared *uncompared = &staging->uncompared;
+	bool concerned = uncompared->is && !chain_is_of_acts(segment->chain);
+	struct store *store = staging->sealing->service->store;
+	int64_t first, last;
+	int result = OK;
+	if (concerned && !uncompared->goes_on) {
+		result = store_resolve_times(store, segment->account, segment->chain, 0,
+		                             uncompared->until_us + 1, &first, &last, staging->error);
+		concerned = !result && segment->first_sequence <= last;
+	}
+	*ret = staging->clock;
+	if (concerned)
+		ret->source = SEAL_CLOCK_NOT_COMPARED;
+	return result;
 }
 
 static int write_document(struct staging *staging, const struct unsealed_chain *chain,
                           struct segment_record *segment, const struct sha256 *before,
                           const struct sha256 *last)
 {
+	struct clock_state clock;
+	int result = describe_clock(staging, segment, &clock);
+	if (result)
+		return result;
 	struct seal_document document = {
 		.segment_id = segment->segment_id,
 		.channel_id = chain->channel_id,
@@ -71,7 +100,7 @@ static int write_document(struct staging *staging, const struct unsealed_chain *
 		.previous_seal_hash = chain->sealed_segment ? &chain->seal_hash : NULL,
 		.previous_token_hash =
 			staging->round.has_previous ? &staging->round.previous_token_hash : NULL,
-		.clock = staging->clock,
+		.clock = clock,
 	};
 	BUF_AUTO struct buf text;
 	buf_init(&text, SEAL_DOCUMENT_MAX);
@@ -296,6 +325,22 @@ static size_t segments_limit(struct sealing *sealing, const struct staged_round 
 	return small ? sealing->small_block_segments : sealing->block_segments;
 }
 
+/* Once in a round it is forgotten, when nothing is left of it. */
+static int read_uncompared(struct staging *staging)
+{
+	struct store *store = staging->sealing->service->store;
+	struct uncompared *uncompared = &staging->uncompared;
+	int64_t oldest_us;
+	int result = store_get_uncompared(store, uncompared, staging->error);
+	if (result || !uncompared->is || uncompared->goes_on || staging->round.blocks > 0)
+		return result;
+	result = store_oldest_pending(store, &oldest_us, staging->error);
+	if (result || (oldest_us != TIME_NONE && oldest_us <= uncompared->until_us))
+		return result;
+	uncompared->is = false;
+	return store_forget_uncompared(store, uncompared->until_us, staging->error);
+}
+
 static int stage(struct staging *staging, struct unsealed_chain *chains, size_t count,
                  size_t *ret_taken, bool *ret_backlog)
 {
@@ -312,6 +357,8 @@ static int stage(struct staging *staging, struct unsealed_chain *chains, size_t 
 	*ret_taken = 0;
 	if (!result && staging->round.blocks >= (int64_t)sealing->round_blocks)
 		return OK; /* the proofs of more would be too long */
+	if (!result)
+		result = read_uncompared(staging);
 	if (!result)
 		result = gather(staging, chains, count, ret_taken, ret_backlog);
 	if (result || staging->count == 0)

@@ -115,7 +115,7 @@ static void register_apart(struct sequencer *sequencer, struct registration **it
 		give_failure(items, count, result, error);
 		return;
 	}
-	const struct service *service = sequencer->registrar->service;
+	struct service *service = sequencer->registrar->service;
 	for (int half = 0; half < 2; half++) {
 		struct registration_batch batch = {
 			.items = half ? items + cut : items,

@@ -168,6 +168,7 @@ void service_read_gauges(struct service *service, struct gauges *ret)
 	struct clock_state clock = clock_state_read();
 	ret->clock_synchronized = clock.synchronized;
 	ret->clock_max_error_us = clock.max_error_us;
+	ret->clock_compared = atomic_load(&service->comparison.state) == CLOCK_COMPARED;
 	ret->clock_ahead_us = service_clock_ahead_us(service);
 	ret->development_keys = service_has_development_keys(service);
 	read_observation(service, ret);

@@ -35,11 +35,26 @@ struct clock_watch {
 	atomic_int_fast64_t told_behind_us; /* a chain, clock_boot_us; 0: never */
 };
 
+/* How far the comparison of the clock has come that a start begins (clock_start.h). */
+enum clock_comparison_state {
+	CLOCK_COMPARED, /* it agrees, or there is nothing to compare it with */
+	CLOCK_COMPARING,
+	CLOCK_DIFFERS,
+	CLOCK_NOT_COMPARED, /* no authority has answered */
+};
+struct clock_comparison {
+	atomic_int state;              /* enum clock_comparison_state */
+	atomic_bool asked;             /* all authorities, since the start */
+	atomic_int_fast64_t begun_us;  /* clock_boot_us */
+	atomic_int_fast64_t latest_us; /* that registrations were given without it */
+};
+
 /* Whose work there is. */
 enum wake {
 	WAKE_SEALER, /* a certification waits for a seal */
 	WAKE_ISSUER,
 	WAKE_TOPUP, /* a payment is to be tried */
+	WAKE_CLOCK, /* it is to be compared */
 };
 typedef void service_wake_function(void *context, enum wake which);
 
@@ -79,6 +94,7 @@ struct service {
 	atomic_int_fast64_t woken_us;       /* 0: never (store/quiet.h) */
 	atomic_int_fast64_t copied_us;      /* with it */
 	struct clock_watch clock_watch;
+	struct clock_comparison comparison;
 	atomic_bool lacks_space;   /* a batch failed for want of it, and none was written since */
 	struct watch *watch;       /* watch.h */
 	bool development;          /* `constancia dev`: development keys are what is wanted */
@@ -183,11 +199,12 @@ struct json_writer;
 int event_proof_json(struct store *store, int64_t account, int64_t chain, const struct event *event,
                      struct arena *arena, struct json_writer *writer, struct error *error)
 	MUST_CHECK;
-/* Appends the event's evidence record (RFC 4998, DER), whose data object is the event's record.
- * ERR_NOT_FOUND for a test event, which has none, and for one that is not sealed yet. */
-int event_evidence_record(struct store *store, int64_t account, int64_t chain,
-                          const struct event *event, struct arena *arena, struct buf *out,
-                          struct error *error) MUST_CHECK;
+/* Appends the event's evidence record (RFC 4998, DER), whose data object is the event's record,
+ * with what validates it inside: `revocation` is asked for that, if it is not NULL, and may take
+ * seconds. ERR_NOT_FOUND for a test event, which has none, and for one that is not sealed yet. */
+int event_evidence_record(struct store *store, struct revocation_client *revocation,
+                          int64_t account, int64_t chain, const struct event *event,
+                          struct arena *arena, struct buf *out, struct error *error) MUST_CHECK;
 
 /* ---- certifications (certify.c) ---- */
 struct certification_range;
@@ -261,8 +278,9 @@ struct issued_file {
 int issued_file_find(struct service *service, struct slice certification_id, struct slice name,
                      struct issued_file *ret, struct error *error) MUST_CHECK;
 
-/* What the public verification page says of a code or of a file's SHA-256; JSON, ERR_NOT_FOUND. */
-int verification_lookup(struct service *service, struct slice code, const struct sha256 *digest,
+/* What the public verification page says of a code, as people type and paste it
+ * (verification_code.h), or (`digest` not NULL) of a file's SHA-256; JSON, ERR_NOT_FOUND. */
+int verification_lookup(struct service *service, struct slice typed, const struct sha256 *digest,
                         struct buf *out, struct error *error) MUST_CHECK;
 
 /* PEM, appended: the roots that whoever verifies this service's evidence has to trust. Asks the
@@ -271,16 +289,32 @@ int service_trust(struct service *service, struct buf *out, struct error *error)
 #define SERVICE_TRUST_MAX ((size_t)4 << 20)
 /* Writes them to trust.pem in the data directory. Waits for store and disk. */
 int service_write_trust(struct service *service, struct error *error) MUST_CHECK;
-/* Verifies an open file that anybody may have handed in, against these roots, in a process of its
- * own (proof/verifier.h): appends JSON as `constancia verify --json` has it. ERR_UNAVAILABLE when
- * that could not be done to its end. Waits. */
-int service_check_file(struct service *service, int file, struct buf *out, struct error *error)
+/* Verifies an open file that anybody may have handed in, with that SHA-256, in a process of its own
+ * (proof/verifier.h), against these roots and the signers that the store lists: what is neither on
+ * record nor signed by one of them while it was in force is not valid. ERR_UNAVAILABLE when that
+ * could not be done to its end; ERR_TOO_LARGE. Waits. */
+enum file_origin {
+	FILE_FOREIGN, /* some of it is neither issued nor signed by this service */
+	FILE_SIGNED,  /* all of it at least signed, some of it not on record */
+	FILE_ISSUED,  /* all of it on record */
+};
+struct file_check {
+	enum file_origin origin;
+	bool is_container; /* of files, which are what is judged */
+	bool is_intact;    /* nothing is wrong but that it is foreign */
+	/* In the arena: as `constancia verify --json` has it, with the findings of this service and
+	 * "certification_id" and "origin" ("foreign", "issued", "signed"), or null, in each of "files".
+	 * Its form is not to be relied on. */
+	struct json *verification;
+};
+int service_check_file(struct service *service, int file, const struct sha256 *digest,
+                       struct arena *arena, struct file_check *ret_check, struct error *error)
 	MUST_CHECK;
 
 /* ---- the clock (clock.c) ---- */
 /* Why live registrations are refused at this node now, wherever their chains stand. ERR_CLOCK: the
  * clock is ahead by more than seal.clock_bound, or not synchronized where seal.strict_clock asks
- * for that. */
+ * for that; or it was not compared since the start, or found to differ then (clock_start.h). */
 int service_clock_ready(const struct service *service, struct error *error) MUST_CHECK;
 /* Tells the log when the clock comes to be ahead, and when no longer; true while it is. */
 bool service_watch_clock(struct service *service);

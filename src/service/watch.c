@@ -165,6 +165,20 @@ void watch_ask_servers(struct service *service)
 	pthread_mutex_unlock(&watch->mutex);
 }
 
+int watch_look_at_bounds(struct service *service, struct error *error)
+{
+	struct watch *watch = service->watch;
+	struct bound_use bounds[BOUND_COUNT];
+	int result = store_read_bounds(service->store, store_now_us(service->store), bounds, error);
+	if (result)
+		return result;
+	pthread_mutex_lock(&watch->mutex);
+	memcpy(watch->seen.bounds, bounds, sizeof bounds);
+	watch->seen.bounds_known = true;
+	pthread_mutex_unlock(&watch->mutex);
+	return OK;
+}
+
 static bool look_whole(struct service *service)
 {
 	struct watch *watch = service->watch;

@@ -39,6 +39,8 @@ struct observation {
 	char stale_cause[ERROR_CAUSE_MAX];                       /* why, when it was last asked */
 	int64_t oldest_pending_us, last_seal_us, last_backup_us; /* TIME_NONE: there is none */
 	struct store_replicas replicas;
+	bool bounds_known; /* as watch_look_at_bounds last read them */
+	struct bound_use bounds[BOUND_COUNT];
 	struct failing_server failing[FAILING_SERVERS_MAX];
 	size_t failing_count; /* of those told */
 	struct disk disks[PLACE_COUNT];
@@ -58,6 +60,8 @@ void watch_ask_servers(struct service *service);
  * that is not too soon after a look that took long. What it did not answer stays as it was. Waits,
  * and may hang with it. Each to be called again after WATCH_INTERVAL_US. */
 void watch_look(struct service *service);
+/* Reads how near the store is to its bounds. What could not be read stays as it was. Waits. */
+int watch_look_at_bounds(struct service *service, struct error *error) MUST_CHECK;
 /* Looks at disks and at the content store. Waits, and may hang where a mount does. */
 void watch_look_around(struct service *service);
 /* Waits for nothing: a store that hangs is one that does not answer. */

@@ -12,7 +12,7 @@ static void check_rows(struct check *check, const struct arrival_run *run)
 	db_bind_integer(query, run->arrival + run->count - 1);
 	db_bind_integer(query, check->account);
 	if (db_step(query) && (db_integer(query, 0) != run->count || db_integer(query, 1) != run->key ||
-	                       db_integer(query, 2) != run->key + run->count - 1))
+	                       db_integer(query, 2) != arrival_run_last_key(run)))
 		check_problem(check, "chain %lld: the run of events %lld has others than it names",
 		              (long long)check->chain, (long long)run->arrival);
 	db_release(query);
@@ -58,7 +58,7 @@ static int check_runs(struct check *check, int64_t last_run, int64_t last, struc
 	struct arrival_run run, previous;
 	int result = arrivals_read_run(check->reader, last_run, &run, error);
 	for (; !result && run.arrival; run = previous) {
-		if (run.key + run.count - 1 != last || run.count < 1 || run.previous >= run.arrival) {
+		if (arrival_run_last_key(&run) != last || run.count < 1 || run.previous >= run.arrival) {
 			check_problem(check, "chain %lld: the run of events %lld is out of order",
 			              (long long)check->chain, (long long)run.arrival);
 			return OK;

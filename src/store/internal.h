@@ -21,12 +21,10 @@ struct store {
 int register_open(struct store *store, struct error *error) MUST_CHECK;
 void register_close(struct store *store);
 
-/* events.event = chain << EVENT_SEQUENCE_BITS | sequence */
-#define EVENT_SEQUENCE_BITS 40
-#define EVENT_SEQUENCE_MAX ((INT64_C(1) << EVENT_SEQUENCE_BITS) - 1)
+/* events.event, within the bounds of ledger/bounds.h */
 static inline int64_t event_number(int64_t chain, int64_t sequence)
 {
-	return chain << EVENT_SEQUENCE_BITS | sequence;
+	return (int64_t)((uint64_t)chain << EVENT_SEQUENCE_BITS | (uint64_t)sequence);
 }
 static inline int64_t chain_number(int64_t channel, enum mode mode)
 {

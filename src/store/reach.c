@@ -267,7 +267,7 @@ int reach_remember_number(struct db_connection *connection, enum reach_numbered 
 	return result ? result : remember(connection, what, greatest, error);
 }
 
-int reach_take_number(struct db_connection *connection, enum reach_numbered what, int64_t *ret,
+int reach_read_number(struct db_connection *connection, enum reach_numbered what, int64_t *ret,
                       struct error *error)
 {
 	bool missing = db_misses_servers(db_of(connection));
@@ -281,9 +281,20 @@ int reach_take_number(struct db_connection *connection, enum reach_numbered what
 			error_cause(error, ERR_UNAVAILABLE, "a server is away that may have the last number");
 	if (!result && !missing)
 		result = read_greatest(connection, what, &greatest, error);
+	if (!result)
+		*ret = remembered > greatest ? remembered : greatest;
+	return result;
+}
+
+int reach_take_number(struct db_connection *connection, enum reach_numbered what, int64_t *ret,
+                      struct error *error)
+{
+	bool missing = db_misses_servers(db_of(connection));
+	int64_t last;
+	int result = reach_read_number(connection, what, &last, error);
 	if (result)
 		return result;
-	*ret = (remembered > greatest ? remembered : greatest) + 1;
+	*ret = last + 1;
 	result = what == REACH_ACCOUNTS && missing ? find_present(connection, *ret, ret, error) : OK;
 	return result ? result : remember(connection, what, *ret, error);
 }

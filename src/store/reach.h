@@ -70,6 +70,9 @@ int reach_of_user(struct db_connection *connection, const char *user_id, struct 
 enum reach_numbered { REACH_ACCOUNTS, REACH_CHANNELS };
 int reach_take_number(struct db_connection *connection, enum reach_numbered what, int64_t *ret,
                       struct error *error) MUST_CHECK;
+/* The last number that was taken; 0: none. While a server is away, as far as it is remembered. */
+int reach_read_number(struct db_connection *connection, enum reach_numbered what, int64_t *ret,
+                      struct error *error) MUST_CHECK;
 /* Likewise, while all servers are there: the one to go on from. */
 int reach_remember_number(struct db_connection *connection, enum reach_numbered what,
                           struct error *error) MUST_CHECK;

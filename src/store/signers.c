@@ -1,5 +1,7 @@
 #include "store/signers.h"
 
+#include <stdio.h>
+
 #include "store/transaction.h"
 
 /* ---- reading ---- */
@@ -96,9 +98,24 @@ static int is_known(struct db_connection *connection, const struct sha256 *sha25
 
 /* ---- writing ---- */
 
+static int check_room(struct db_connection *connection, struct error *error)
+{
+	struct db_query *query = db_query(connection, "SELECT COUNT(*) FROM signers");
+	bool full = db_step(query) && db_integer(query, 0) >= SIGNERS_MAX;
+	int result = db_end(query, error);
+	if (result || !full)
+		return result;
+	char most[24];
+	snprintf(most, sizeof most, "%d", SIGNERS_MAX);
+	return error_set(error, ERR_FULL, MSG_STORE_SIGNERS_FULL, most, NULL);
+}
+
 static int add(struct db_connection *connection, const struct signer_candidate *candidate,
                int64_t now_us, struct error *error)
 {
+	int result = check_room(connection, error);
+	if (result)
+		return result;
 	struct db_query *query = db_query(
 		connection, "INSERT INTO signers (number, sha256, development, certificates, used_from)"
 					" SELECT COALESCE(MAX(number), 0) + 1, $1, $2, $3, $4 FROM signers");

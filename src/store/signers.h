@@ -8,8 +8,6 @@
 
 #include "store/store.h"
 
-#define SIGNERS_MAX 1000
-
 struct signer_record {
 	int64_t number; /* from 1 */
 	struct sha256 sha256;
@@ -38,7 +36,8 @@ int store_get_signer(struct store *store, struct sha256 *ret_sha256, bool *ret_a
  * none is and it is fit for that, is *ret_index. The first is preferred. In a store that no other
  * node can have, a development key takes another one's place. ERR_REFUSED with the
  * sentence: another is in force; or none is, and these were all ended, or are a development key
- * where an operator's has signed. */
+ * where an operator's has signed. ERR_FULL: one would come into force, and SIGNERS_MAX have been.
+ */
 int store_join_signers(struct store *store, const struct signer_candidate *candidates, size_t count,
                        size_t *ret_index, struct error *error) MUST_CHECK;
 /* What store_join_signers would say, without that anything comes into force. */
@@ -46,7 +45,7 @@ int store_check_signers(struct store *store, const struct signer_candidate *cand
                         size_t count, size_t *ret_index, struct error *error) MUST_CHECK;
 /* Replaces the one in force, if any, by `next`, which goes on record. When `former` is given, only
  * if that one is in force still: else nothing is done. ERR_REFUSED: `next` was ended before, or is
- * a development key. It being in force already is no error. */
+ * a development key. ERR_FULL as above. It being in force already is no error. */
 int store_replace_signer(struct store *store, const struct signer_candidate *next,
                          const struct sha256 *former, struct slice reason, struct error *error)
 	MUST_CHECK;

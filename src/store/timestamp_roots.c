@@ -2,6 +2,21 @@
 
 #include "store/transaction.h"
 
+static int check_room(struct db_connection *connection, const struct sha256 *sha256,
+                      struct error *error)
+{
+	struct db_query *query = db_query(connection, "SELECT COUNT(*) FROM timestamp_roots"
+	                                              " WHERE sha256 <> $1");
+	db_bind_blob(query, sha256, sizeof *sha256);
+	bool full = db_step(query) && db_integer(query, 0) >= TIMESTAMP_ROOTS_MAX;
+	int result = db_end(query, error);
+	return result || !full ? result
+	                       : error_cause(error, ERR_FULL,
+	                                     "the store has %d roots of timestamps, the most that it "
+	                                     "can have: ask an authority of one of these roots",
+	                                     TIMESTAMP_ROOTS_MAX);
+}
+
 int store_add_timestamp_root(struct store *store, const struct sha256 *sha256, struct slice pem,
                              struct error *error)
 {
@@ -9,6 +24,9 @@ int store_add_timestamp_root(struct store *store, const struct sha256 *sha256, s
 	int result = begin_write(store, &connection, error);
 	if (result)
 		return result;
+	result = check_room(connection, sha256, error);
+	if (result)
+		return end_write(connection, result, error);
 	struct db_query *query =
 		db_query(connection, "INSERT INTO timestamp_roots (sha256, certificate, first_used)"
 	                         " VALUES ($1, $2, $3) ON CONFLICT DO NOTHING");

@@ -5,9 +5,7 @@
 
 #include "store/store.h"
 
-#define TIMESTAMP_ROOTS_MAX 1000
-
-/* Durably. A root that is known stays as it is. */
+/* Durably. A root that is known stays as it is. ERR_FULL: TIMESTAMP_ROOTS_MAX others are kept. */
 int store_add_timestamp_root(struct store *store, const struct sha256 *sha256, struct slice pem,
                              struct error *error) MUST_CHECK;
 /* PEM texts in the arena, the first used first. */

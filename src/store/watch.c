@@ -3,9 +3,10 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "store/reach.h"
 #include "store/transaction.h"
-#include "store/work.h"
 
 #define TEXT_OF(number) #number
 #define NUMBER_TEXT(number) TEXT_OF(number)
@@ -119,6 +120,90 @@ int store_ask_shard_servers(struct store *store, struct db_shard_server *items, 
                             size_t *ret_count, struct error *error)
 {
 	return db_ask_shard_servers(store->db, items, max, ret_count, error);
+}
+
+/* ---- bounds ---- */
+
+static int read_count(struct db_query *query, struct bound_use *ret, struct error *error)
+{
+	if (db_step(query))
+		ret->used = db_integer(query, 0);
+	return db_end(query, error);
+}
+
+/* An account, a channel and a number of it. */
+static int read_of_channel(struct db_connection *connection, struct db_query *query,
+                           struct bound_use *ret, struct error *error)
+{
+	bool found = db_step(query);
+	int64_t account = found ? db_integer(query, 0) : 0, channel = found ? db_integer(query, 1) : 0;
+	ret->used = found ? db_integer(query, 2) : 0;
+	int result = db_end(query, error);
+	if (result || !found)
+		return result;
+	query =
+		db_query(connection, "SELECT channel_id FROM channels WHERE account = $1 AND channel = $2");
+	db_bind_integer(query, account);
+	db_bind_integer(query, channel);
+	if (db_step(query))
+		store_copy_id(ret->about, db_text(query, 0));
+	return db_end(query, error);
+}
+
+static int read_certifications(struct db_connection *connection, int64_t now_us, enum mode mode,
+                               struct bound_use *ret, struct error *error)
+{
+	struct db_query *query = db_query(
+		connection, "SELECT last_number FROM certification_numbers WHERE year = $1 AND mode = $2");
+	db_bind_integer(query, time_year(now_us));
+	db_bind_string(query, mode_text(mode));
+	return read_count(query, ret, error);
+}
+
+/* Numbers are never given twice: the greatest one says how many there are. */
+static int read_bounds(struct db_connection *connection, int64_t now_us, struct bound_use *ret,
+                       struct error *error)
+{
+	int result = reach_read_number(connection, REACH_CHANNELS, &ret[BOUND_CHANNELS].used, error);
+	if (!result)
+		result = read_of_channel(connection,
+		                         db_query(connection,
+		                                  "SELECT account, chain / 2, last_sequence FROM chains"
+		                                  " ORDER BY last_sequence DESC LIMIT 1"),
+		                         &ret[BOUND_EVENTS], error);
+	if (!result)
+		result = read_of_channel(connection,
+		                         db_query(connection,
+		                                  "SELECT account, channel, config_version FROM channels"
+		                                  " ORDER BY config_version DESC LIMIT 1"),
+		                         &ret[BOUND_CONFIGS], error);
+	if (!result)
+		result = read_certifications(connection, now_us, MODE_LIVE, &ret[BOUND_LIVE_CERTIFICATIONS],
+		                             error);
+	if (!result)
+		result = read_certifications(connection, now_us, MODE_TEST, &ret[BOUND_TEST_CERTIFICATIONS],
+		                             error);
+	if (!result)
+		result = read_count(db_query(connection, "SELECT COUNT(*) FROM signers"),
+		                    &ret[BOUND_SIGNERS], error);
+	if (!result)
+		result = read_count(db_query(connection, "SELECT COUNT(*) FROM timestamp_roots"),
+		                    &ret[BOUND_TIMESTAMP_ROOTS], error);
+	return result;
+}
+
+int store_read_bounds(struct store *store, int64_t now_us, struct bound_use ret[BOUND_COUNT],
+                      struct error *error)
+{
+	struct bound_use read[BOUND_COUNT] = {0};
+	struct db_connection *connection;
+	int result = begin_read(store, &connection, error);
+	if (result)
+		return result;
+	result = end_read(connection, read_bounds(connection, now_us, read, error));
+	if (!result)
+		memcpy(ret, read, sizeof read);
+	return result;
 }
 
 /* ---- backups ---- */

@@ -3,6 +3,7 @@
 #define STORE_WATCH_H
 
 #include "db/db.h"
+#include "ledger/bounds.h"
 #include "store/store.h"
 
 /* When the event was received that waits for its seal for longest, of all live chains; TIME_NONE:
@@ -22,6 +23,16 @@ int store_count_replicas(struct store *store, struct store_replicas *ret, struct
 /* db_ask_shard_servers: those that have accounts' rows, where several do. */
 int store_ask_shard_servers(struct store *store, struct db_shard_server *items, size_t max,
                             size_t *ret_count, struct error *error) MUST_CHECK;
+
+/* How far the number goes that is nearest to a bound (ledger/bounds.h). */
+struct bound_use {
+	int64_t used;
+	char about[ID_SIZE]; /* the channel; empty: it is of all */
+};
+/* Of each bound, at a time whose year counts. Goes over all chains and channels; fails
+ * while a server that has some is away. */
+int store_read_bounds(struct store *store, int64_t now_us, struct bound_use ret[BOUND_COUNT],
+                      struct error *error) MUST_CHECK;
 
 /* A backup was made of what the store was at at_us. */
 int store_note_backup(struct store *store, int64_t at_us, struct error *error) MUST_CHECK;

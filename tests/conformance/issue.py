@@ -10,6 +10,7 @@ purchase to DIRECTORY/../receipts/CASE: receipt-en.pdf, receipt-es.pdf. With CAS
 certification and one purchase of that name.
 """
 
+import gzip
 import hashlib
 import json
 import pathlib
@@ -18,6 +19,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+import zipfile
 
 PATIENCE_S = 120
 HOSTILE = [
@@ -153,7 +155,8 @@ class Issuer:
         print(f"issued {case}: the receipts of {sale}", flush=True)
 
     def fetch_records(self):
-        """The evidence records of live certifications, which are made soon after these."""
+        """The evidence records of live certifications, which are made soon after these, and those of
+        the first event of each."""
         for key, path, to in self.recorded:
             for _ in range(PATIENCE_S * 5):
                 issued = self.call(key, path)
@@ -162,10 +165,17 @@ class Issuer:
                 time.sleep(0.2)
             if issued["mode"] == "test":
                 continue
-            request = urllib.request.Request(issued["evidence_record_url"],
-                                             headers={"Authorization": f"Bearer {key}"})
-            with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
-                to.write_bytes(answer.read())
+            self.fetch(key, issued["evidence_record_url"], to)
+            with zipfile.ZipFile(to.with_name("evidence.zip")) as archive:
+                events = gzip.decompress(archive.read("events/events-000001.ndjson.gz"))
+            event = json.loads(events.splitlines()[0])["event_id"]
+            self.fetch(key, f"{self.ready['base_url']}/events/{event}/evidence-record",
+                       to.with_name("event.ers"))
+
+    def fetch(self, key, url, to):
+        request = urllib.request.Request(url, headers={"Authorization": f"Bearer {key}"})
+        with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
+            to.write_bytes(answer.read())
 
 
 def issue_one(issuer, case):

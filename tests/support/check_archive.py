@@ -256,25 +256,14 @@ def check_token(given, digest, between, trust, times, where):
         file.flush()
         path.write(between)
         path.flush()
-        _, text = openssl("ts", "-reply", "-token_in", "-in", file.name, "-text")
-        imprint = "".join(re.findall(r"^    [0-9a-f]{4} - ((?:[0-9a-f]{2}[ -]){16})", text, re.M))
-        imprint = re.sub("[ -]", "", imprint)
+        octets, time = check_cms.check_info(file.name, where)
+        imprint = octets.hex()
         require(digest in (None, imprint), where, "imprint")
-        stamp = re.search(r"Time stamp: (\w+ +\d+ [\d:]+)(\.\d+)? (\d+) GMT", text)
-        time = datetime.datetime.strptime(f"{stamp[1]} {stamp[3]}", "%b %d %H:%M:%S %Y")
-        time += datetime.timedelta(seconds=float(stamp[2] or 0))
         require(abs(time - time_of(given["gen_time"])) < datetime.timedelta(microseconds=2),
                 where, "gen_time")
         for judged in [time, *times] if trust else []:
             at = int(judged.replace(tzinfo=datetime.timezone.utc).timestamp())
-            good, text = openssl("ts", "-verify", "-token_in", "-in", file.name, "-digest", imprint,
-                                 "-CAfile", trust, "-attime", str(at),
-                                 *(["-untrusted", path.name] if between else []))
-            require(good, where, text)
-        if not trust:
-            good, text = openssl("cms", "-verify", "-noverify", "-inform", "DER", "-in", file.name,
-                                 "-out", "/dev/null")
-            require(good, where, text)
+            check_cms.check_trust(file.name, octets, trust, where, path.name if between else None, at)
     return token, time, imprint
 
 
@@ -405,6 +394,9 @@ def check_seals(entries, manifest, hashes, events, rounds):
         require(not round_["revoked"], where, "all authorities of its round were revoked")
         if round_["before"]:
             require(seal["previous_token_hash"] == round_["before"]["hash"], where, "token before")
+        else:
+            require(seal["previous_token_hash"] is None and (begin == 1 or previous_seal), where,
+                    "the round before is left out")
         for i in range(begin, end + 1):
             require(i not in events or time_of(events[i]["received_at"])
                     <= time_of(round_["gen_time"]) + TOLERANCE, where, "received after its time")

@@ -84,8 +84,12 @@ class SignedData:
         self.digests, self.encapsulated = parts.pop(0)[1], elements(parts.pop(0)[1])
         optional = {part[0]: part[1] for part in parts[:-1]}
         require(len(optional) == len(parts) - 1 and set(optional) <= {0xa0, 0xa1}, "SignedData", "members")
-        self.certificates = [x509.load_der_x509_certificate(each[2]) for each in
-                             elements(optional.get(0xa0, b""))]
+        # Attribute certificates, and what else may be among them, are not read.
+        choices = elements(optional.get(0xa0, b""))
+        require(all(each[0] in (0x30, 0xa0, 0xa1, 0xa2, 0xa3) for each in choices), "SignedData",
+                "certificates")
+        self.certificates = [x509.load_der_x509_certificate(each[2]) for each in choices
+                             if each[0] == 0x30]
         self.revocations = elements(optional[0xa1]) if 0xa1 in optional else None
         (signer,) = elements(parts[-1][1])
         self.signer = elements(signer[1])
@@ -174,23 +178,73 @@ def openssl(*arguments):
     return done.returncode == 0, done.stdout + done.stderr
 
 
+def attributes(name):
+    """Of a Name in DER, as names are compared: without regard to case and to repeated blanks."""
+    return [sorted((kind[1], " ".join(str(text[1], "utf-16-be" if text[0] == 0x1e else "utf-8",
+                                          "replace").casefold().split()))
+                   for kind, text in (elements(each[1]) for each in elements(rdn[1])))
+            for rdn in elements(content(name, 0x30, "Name"))]
+
+
+def is_named(tsa, certificate):
+    """Whether that GeneralName is of the certificate's subject, or an alternative name of it."""
+    (tag, name, _), = elements(tsa)
+    if tag == 0xa4 and attributes(name) == attributes(certificate.subject.public_bytes()):
+        return True
+    names = extension(certificate, x509.SubjectAlternativeName)
+    return bool(names) and tsa in [each[2] for each in elements(content(names.public_bytes(), 0x30,
+                                                                        "names"))]
+
+
+def check_info(path, where):
+    """Of the token in that file, DER or BER: the signature, whoever made it; that `tsa` names the
+    signer; that nothing critical is in the TSTInfo (RFC 3161, section 2.4.2). Answers the imprint and
+    the time."""
+    with tempfile.TemporaryDirectory() as directory:
+        good, text = openssl("cms", "-verify", "-noverify", "-binary", "-inform", "DER", "-in", path,
+                             "-out", f"{directory}/info", "-signer", f"{directory}/signer")
+        require(good, where, text)
+        with open(f"{directory}/info", "rb") as file:
+            info = elements(content(file.read(), 0x30, "TSTInfo"))
+        with open(f"{directory}/signer", "rb") as file:
+            signer = x509.load_pem_x509_certificate(file.read())
+    ends = {each[0]: each[1] for each in info[5:]}
+    require(0xa0 not in ends or is_named(ends[0xa0], signer), where, "tsa names somebody else")
+    for each in elements(ends.get(0xa1, b"")):
+        require(elements(each[1])[1][0] != 0x01, where, "a critical extension")
+    stated = re.fullmatch(r"(\d{14})(?:\.(\d{1,6})\d*)?Z", info[4][1].decode())
+    require(info[4][0] == 0x18 and stated, where, "genTime")
+    time = datetime.datetime.strptime(stated[1], "%Y%m%d%H%M%S")
+    return elements(info[2][1])[1][1], time + datetime.timedelta(
+        microseconds=int((stated[2] or "0").ljust(6, "0")))
+
+
+def check_trust(path, imprint, trust, where, between=None, at=None):
+    """The token's authority, by OpenSSL, and what the token is over. `openssl ts` does not read other
+    certificates than those of X.509."""
+    more = ["-attime", str(at)] if at is not None else []
+    readable, _ = openssl("ts", "-reply", "-token_in", "-in", path, "-text")
+    if readable:
+        good, text = openssl("ts", "-verify", "-token_in", "-in", path, "-digest", imprint.hex(),
+                             "-CAfile", trust, *(["-untrusted", between] if between else []), *more)
+    else:
+        good, text = openssl("cms", "-verify", "-cades", "-inform", "DER", "-in", path, "-purpose",
+                             "timestampsign", "-CAfile", trust, "-out", "/dev/null",
+                             *(["-certfile", between] if between else []), *more)
+    require(good, where, text)
+
+
 def check_token(token, digest, trust, where):
     """A timestamp token over that SHA-256. Answers its SignedData."""
     signed = SignedData(token)
     with tempfile.TemporaryDirectory() as directory:
         with open(f"{directory}/token", "wb") as file:
             file.write(token)
+        require(check_info(f"{directory}/token", where)[0] == digest, where, "imprint")
         if trust:
-            good, text = openssl("ts", "-verify", "-token_in", "-in", f"{directory}/token", "-digest",
-                                 digest.hex(), "-CAfile", trust)
-        else:
-            good, text = openssl("cms", "-verify", "-noverify", "-inform", "DER", "-in",
-                                 f"{directory}/token", "-out", "/dev/null")
-        require(good, where, text)
+            check_trust(f"{directory}/token", digest, trust, where)
     for each in signed.certificates:
         require(each.issuer != each.subject or is_signed(each, each), where, "a certificate inside")
-    info = elements(content(content(signed.encapsulated[1][1], 0x04, where), 0x30, where))
-    require(elements(info[2][1])[1][1] == digest, where, "imprint")
     return signed
 
 

@@ -50,12 +50,11 @@ def issued(issuer, certificate):
 
 def path_of(token, others):
     """The authority's certificate and those above it, PEM, of a token (DER) and of `others`."""
-    with tempfile.NamedTemporaryFile() as signer:
+    with tempfile.NamedTemporaryFile() as signer, tempfile.NamedTemporaryFile() as inside:
         openssl("cms", "-verify", "-noverify", "-inform", "DER", "-in", "{it}", "-signer",
-                signer.name, "-out", "/dev/null", it=token)
+                signer.name, "-certsout", inside.name, "-out", "/dev/null", it=token)
         path = PEM.findall(signer.read().decode())
-    _, inside = openssl("pkcs7", "-inform", "DER", "-in", "{it}", "-print_certs", it=token)
-    known = PEM.findall(others) + PEM.findall(inside)
+        known = PEM.findall(others) + PEM.findall(inside.read().decode())
     while len(path) < PATH_MAX and not issued(path[-1], path[-1]):
         above = [each for each in known if issued(each, path[-1])]
         if not above:

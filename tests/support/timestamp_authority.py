@@ -16,6 +16,8 @@ Makes its certificates in DIR unless they are there (root.pem is what clients tr
 Modes:
     good            a good timestamp
     no_accuracy     a good one that states no accuracy
+    named           a good one that names the authority (tsa) as its certificate does, and has an
+                    extension that is not critical
     ber             a good one in BER, of indefinite lengths, as is the response around it
     alone           a good one with the authority's own certificate alone, which an intermediate
                     issued: GET /middle.crt has that one's
@@ -26,6 +28,8 @@ Modes:
     wrong_nonce     with another nonce
     wrong_policy    under another policy than was asked for
     wrong_usage     by a certificate whose key usage is not timeStamping alone
+    wrong_name      names another authority (tsa) than the one whose certificate signed it
+    critical        has a critical extension that is unknown
     wrong_time      two hours ahead
     ahead:SECONDS   so many seconds ahead
     untrusted       by an authority under another root
@@ -53,7 +57,8 @@ import time
 POLICY = "2.25.1"
 OTHER_POLICY = "2.25.2"
 TST_INFO = "1.2.840.113549.1.9.16.1.4"
-MODES = {"good", "no_accuracy", "ber", "alone", "alone_lost", "alone_wrong", "late", "wrong_imprint", "wrong_nonce", "wrong_policy", "wrong_usage",
+MODES = {"good", "no_accuracy", "named", "ber", "alone", "alone_lost", "alone_wrong", "late",
+         "wrong_imprint", "wrong_nonce", "wrong_policy", "wrong_usage", "wrong_name", "critical",
          "wrong_time", "ahead", "untrusted", "rejected", "garbage", "error", "close", "silent",
          "endless_header"}
 
@@ -172,6 +177,22 @@ def object_identifier(dotted):
     return tlv(0x06, content)
 
 
+def directory_name(organization, name):
+    """A Name as the certificates have it."""
+    return tlv(0x30, b"".join(
+        tlv(0x31, tlv(0x30, object_identifier(kind) + tlv(0x0c, text.encode())))
+        for kind, text in (("2.5.4.10", organization), ("2.5.4.3", name))))
+
+
+def name_and_extensions(mode):
+    """What a TSTInfo may end with: tsa, and extensions."""
+    names = {"named": "Timestamp good", "wrong_name": "Timestamp somebody else"}
+    tsa = tlv(0xa0, tlv(0xa4, directory_name("Stand-in", names[mode]))) if mode in names else b""
+    critical = {"named": b"", "critical": tlv(0x01, b"\xff")}.get(mode)
+    return tsa if critical is None else tsa + tlv(0xa1, tlv(0x30, object_identifier("2.25.3") +
+                                                            critical + tlv(0x04, b"\5\0")))
+
+
 def elements(content):
     """The DER elements one after another: (tag, whole, inside)."""
     while content:
@@ -218,7 +239,8 @@ def answer(certificates, der, mode, argument=""):
     gen_time = text.rstrip("0").rstrip(".") if "." in text else text
     accuracy = tlv(0x30, integer(1) + tlv(0x80, b"\x01\xf4")) if mode != "no_accuracy" else b""
     info = tlv(0x30, integer(1) + policy + query["imprint"] + integer(secrets.randbits(64)) +
-               tlv(0x18, (gen_time + "Z").encode()) + accuracy + query["nonce"])
+               tlv(0x18, (gen_time + "Z").encode()) + accuracy + query["nonce"] +
+               name_and_extensions(mode))
     signer = mode if mode in ("wrong_usage", "untrusted") else "good"
     if mode.startswith("alone"):
         signer = "alone"

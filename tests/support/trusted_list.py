@@ -66,12 +66,14 @@ def service(pem, kind, periods, extensions=""):
 
 
 def unsigned(services, issued=-0.01, next_update=30):
+    """`issued`, `next_update`: days from now; next_update None: the list is closed."""
+    following = f"<dateTime>{moment(next_update)}</dateTime>" if next_update is not None else ""
     text = f"""<?xml version="1.0" encoding="UTF-8"?>
 <TrustServiceStatusList xmlns="{LIST}" Id="list" TSLTag="http://uri.etsi.org/19612/TSLTag">
 <SchemeInformation><TSLVersionIdentifier>5</TSLVersionIdentifier>
 <SchemeOperatorName><Name xml:lang="en">An operator of a scheme</Name></SchemeOperatorName>
 <SchemeTerritory>ES</SchemeTerritory><ListIssueDateTime>{moment(issued)}</ListIssueDateTime>
-<NextUpdate><dateTime>{moment(next_update)}</dateTime></NextUpdate></SchemeInformation>
+<NextUpdate>{following}</NextUpdate></SchemeInformation>
 <TrustServiceProviderList><TrustServiceProvider>
 <TSPInformation><TSPName><Name xml:lang="en">A provider</Name></TSPName></TSPInformation>
 <TSPServices>{"".join(services)}</TSPServices>

@@ -327,7 +327,10 @@ def test_a_stranger_verifies_the_record_and_finds_nobody_rewrote_it(service, tmp
     export(service, tmp_path / "acts.ndjson", "--account", account, "--proofs", proofs)
     assert {path.name for path in proofs.glob("act_*.json")} == {act["act_id"] + ".json" for act in listed}
     status, told = verify(service, *proofs.iterdir())
-    assert status == 0 and told["trusted"] and len(told["evidence_records"]) == len(list(proofs.glob("*.ers")))
+    # That they existed is shown; nothing in them is signed.
+    assert status == 2 and told["verdict"]["code"] == "existence_only" and not told["trusted"]
+    assert {found["path"] for found in told["findings"]} == {str(path) for path in proofs.glob("*.json")}
+    assert len(told["evidence_records"]) == len(list(proofs.glob("*.ers")))
     covered = {path for record in told["evidence_records"] for path in record["covers"]}
     assert covered == {str(path) for path in proofs.glob("*.json")}
     # The seal documents name the chains' ends: what was left out, or put in another order, shows.

@@ -2,6 +2,7 @@
 
 import hashlib
 import html
+import json
 import re
 import secrets
 import sys
@@ -163,7 +164,8 @@ def test_one_event_with_its_receipt_content_and_hashes(service, filled, tmp_path
     (tmp_path / "event.ers").write_bytes(reader.get(f"{page_of(event)}/evidence-record").content)
     (tmp_path / "event.json").write_bytes(reader.get(f"{page_of(event)}/record").content)
     verified = service.run("verify", tmp_path / "event.ers", tmp_path / "event.json", "--json")
-    assert verified.returncode == 0, verified
+    assert verified.returncode == 2, verified
+    assert json.loads(verified.stdout)["verdict"]["code"] == "existence_only"
     assert "proves nothing" in reader.get(page_of(filled.test_events[0])).text()
     assert reader.get(f"{page_of(filled.test_events[0])}/evidence-record").status == 404
 

@@ -87,11 +87,17 @@ def verify(*paths, trust=None, expected=0, options=()):
     result = json.loads(done.stdout)
     assert set(result) == {"as_of", "authorities", "checked", "could_not_check", "evidence_records",
                            "findings", "longest_delay", "signatures", "signers", "trusted",
-                           "trusted_list", "valid", "warnings"}
+                           "trusted_list", "valid", "verdict", "warnings"}
     assert result["trusted_list"] is None
+    words = {"valid": ("VALID: ", "V\u00c1LIDO: "), "not_valid": ("NOT VALID: ", "NO V\u00c1LIDO: ")}
+    code, english, spanish = (result["verdict"][name] for name in ("code", "en", "es"))
+    assert (code == "valid", code == "not_valid") == (expected == 0, expected == 1)
+    if code in words:
+        assert english.startswith(words[code][0]) and spanish.startswith(words[code][1])
     for someone in result["signers"] + result["authorities"]:
         assert set(someone) - {"first_gen_time", "last_gen_time", "not_revoked", "timestamps"} == {
-            "issuer", "issuer_name", "name", "not_after", "not_before", "qualified", "sha256", "subject"}
+            "issuer", "issuer_name", "name", "not_after", "not_before", "qualified", "sha256", "subject",
+            "trusted"}
         assert someone["qualified"] is None
     for authority in result["authorities"]:
         assert authority["timestamps"] >= 1
@@ -124,23 +130,49 @@ def test_a_report_of_the_test_chain_is_of_level_b(test):
     assert {signature["level"] for signature in result["signatures"]} == {"B-B"}
 
 
-def test_without_roots_it_is_valid_with_a_warning_that_says_what_was_not_established(live):
-    result = verify(*live.all)
-    assert result["trusted"] is False
-    assert any("not established" in warning["what"] for warning in result["warnings"])
+def test_without_roots_it_is_intact_and_whose_it_is_not_established(live):
+    result = verify(*live.all, expected=2)
+    assert result["trusted"] is False and result["verdict"]["code"] == "signer_not_established"
+    assert all("not established" in finding["what"] for finding in result["findings"])
     done = run("verify", *live.all)
-    assert done.returncode == 0
-    assert "not established" in done.stdout + done.stderr
-    assert "VALID" in done.stdout and "V\u00c1LIDO" in done.stdout
+    assert done.returncode == 2
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("INTACT, SIGNER NOT ESTABLISHED: nothing was changed since it was signed in the "
+                               "name of Development report signer (")
+    assert lines[1].startswith("\u00cdNTEGRO, FIRMANTE NO ACREDITADO: ")
+    assert lines[-1].startswith("INTACT, SIGNER NOT ESTABLISHED: 5 events, ")
 
 
-def test_under_other_roots_it_is_not_valid(live, tmp_path):
+def test_the_first_line_names_who_issued_it(live):
+    lines = run("verify", *live.all, "--trust", live.trust).stdout.splitlines()
+    assert lines[0] == ("VALID: issued by Development report signer (Constancia development, no legal value); the "
+                        "times were given by Development timestamp authority (Constancia development, no legal "
+                        "value).")
+    assert lines[1].startswith("V\u00c1LIDO: emitido por Development report signer (")
+    assert lines[-1].startswith("VALID: 5 events, ")
+
+
+def test_a_certificate_alone_is_an_anchor(live, tmp_path):
+    """Whoever trusts one signer, or one authority, need not have the root above it."""
+    with zipfile.ZipFile(live.archive) as archive:
+        for name in ("ASiCManifest001.xml", "signature001.p7s"):
+            (tmp_path / name).write_bytes(archive.read(f"META-INF/{name}"))
+    signer = tmp_path / "signer.pem"
+    subprocess.run(["openssl", "cms", "-verify", "-noverify", "-binary", "-inform", "DER", "-in",
+                    tmp_path / "signature001.p7s", "-content", tmp_path / "ASiCManifest001.xml", "-signer", signer,
+                    "-out", os.devnull], check=True, capture_output=True)
+    options = ["--trust-signer", signer, "--trust-timestamps", root(live, "timestamp")]
+    assert verify(*live.all, options=options)["trusted"] is True
+
+
+def test_under_other_roots_whose_it_is_is_not_established(live, tmp_path):
     other = tmp_path / "other.pem"
     subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
                     "ec_paramgen_curve:P-256", "-nodes", "-keyout", tmp_path / "key", "-out", other,
                     "-subj", "/CN=Another", "-days", "10"], check=True, capture_output=True)
-    result = verify(*live.all, trust=other, expected=1)
-    assert result["trusted"] is False
+    result = verify(*live.all, trust=other, expected=2)
+    assert result["trusted"] is False and result["verdict"]["code"] == "signer_not_established"
+    assert not any(someone["trusted"] for someone in result["signers"] + result["authorities"])
 
 
 def root(live, name):
@@ -154,14 +186,14 @@ def test_roots_of_signers_and_of_authorities_are_kept_apart(live):
     apart = verify(*live.all, options=["--trust-signer", report, "--trust-timestamps", timestamp])
     assert apart["trusted"] is True
     mixed = ["--trust-signer", timestamp, "--trust-timestamps", report]
-    assert verify(*live.all, options=mixed, expected=1)["trusted"] is False
+    assert verify(*live.all, options=mixed, expected=2)["trusted"] is False
     for path in live.all:
         if path not in live.parts:
-            verify(path, options=mixed, expected=1)
-    half = verify(*live.all, options=["--trust-signer", report])
-    assert half["trusted"] is False
-    assert any("gave the time was not established" in warning["what"]
-               for warning in half["warnings"])
+            verify(path, options=mixed, expected=2)
+    half = verify(*live.all, options=["--trust-signer", report], expected=2)
+    assert half["trusted"] is False and half["verdict"]["code"] == "authority_not_established"
+    (finding,) = half["findings"]
+    assert "gave the time was not established" in finding["what"]
 
 
 def test_it_says_who_signed_and_who_gave_the_time(live):
@@ -210,12 +242,14 @@ def test_a_receipt_says_whether_the_archive_holds_the_event(channel, live, tmp_p
     ("event_id", "evt_another"), ("client_ref", "another"), ("received_at", "2026-01-01T00:00:00Z"),
     ("occurred_at", None), ("hash", "0" * 64), ("modality", "hash_only"), ("chain_hash", "0" * 64),
     ("config_version", 77)])
-def test_a_receipt_of_another_history_makes_it_not_valid(channel, live, tmp_path, member, other):
+def test_an_altered_receipt_proves_nothing_against_genuine_evidence(channel, live, tmp_path, member, other):
     path = tmp_path / "receipt.json"
     path.write_text(json.dumps(channel.events[1] | {member: other}))
-    result = verify(live.archive, trust=live.trust, options=["--receipt", path], expected=1)
+    result = verify(live.archive, trust=live.trust, options=["--receipt", path], expected=2)
     (finding,) = result["findings"]
-    assert finding["path"] == str(path) and finding["what"].endswith(f"acknowledged: {member}")
+    assert finding["path"] == str(path)
+    assert f"acknowledged: {member}; one of the two is not genuine" in finding["what"]
+    assert result["trusted"] is True
 
 
 def test_what_is_no_receipt_could_not_be_checked(live, tmp_path):
@@ -536,6 +570,7 @@ def test_a_report_names_authorities_as_people_write_them_and_says_how_long_it_la
         assert "CN=" not in text and "\\," not in text
         assert level in text and words in text
         done = run("verify", live.reports[language], "--json")
+        assert done.returncode == 2
         (found,) = json.loads(done.stdout)["signatures"]
         year = found["checkable_until"][:4]
         assert found["level"] == "B-LTA" and year in text[text.index(words):][:80]

@@ -4,6 +4,7 @@ without any of the service's code."""
 import base64
 import hashlib
 import json
+import re
 import subprocess
 import zipfile
 
@@ -27,6 +28,26 @@ def record_bytes(client, event):
                                  whole["proof"]["previous_chain_hash"])
 
 
+def signed_part(token, directory):
+    """What the authority says in it, and its signature: without certificates and unsigned attributes."""
+    path = directory / "token.der"
+    path.write_bytes(token)
+    said = subprocess.run(["openssl", "ts", "-reply", "-token_in", "-in", path, "-text"], capture_output=True,
+                          check=True).stdout
+    parsed = subprocess.run(["openssl", "asn1parse", "-inform", "DER", "-in", path], capture_output=True, text=True,
+                            check=True).stdout
+    *_, value = re.findall(r"^ *\d+:d=5 .*OCTET STRING +\[HEX DUMP\]:(\w+)$", parsed, re.M)
+    return said, value  # the last one; before it stands what is signed
+
+
+def holds_revocations(token, directory):
+    path = directory / "token.der"
+    path.write_bytes(token)
+    parsed = subprocess.run(["openssl", "asn1parse", "-inform", "DER", "-in", path], capture_output=True, text=True,
+                            check=True).stdout
+    return len(re.findall(r"^ *\d+:d=7 .*:id-smime-aa-ets-revocationValues$", parsed, re.M))
+
+
 @pytest.fixture(scope="module")
 def sealed(service):
     """Eleven sealed events in segments of several sizes, one of them of a single event."""
@@ -41,7 +62,7 @@ def sealed(service):
     channel.close()
 
 
-def test_each_event_is_covered_by_its_record(sealed):
+def test_each_event_is_covered_by_its_record(sealed, tmp_path):
     trust = sealed.service.data / "trust.pem"
     for event in sealed.events:
         answer = sealed.live.get(path(event)).expect(200)
@@ -51,7 +72,10 @@ def test_each_event_is_covered_by_its_record(sealed):
         times = record.verify(data, trust)
         assert record.algorithms == ["sha256"] and len(times) == 1
         token = base64.b64decode(event["proof"]["round"]["token"])
-        assert record.chains[0][0].token == token, "the token as the authority gave it"
+        inside = record.chains[0][0].token
+        assert signed_part(inside, tmp_path) == signed_part(token, tmp_path), "what the authority signed"
+        assert (holds_revocations(token, tmp_path), holds_revocations(inside, tmp_path)) == (0, 1), \
+            "the round's stays as it was"
         with pytest.raises(check_record.Invalid, match="does not cover"):
             record.verify(data + b" ", trust)
         other = sealed.events[(event["sequence"] + 4) % 11]  # not the leaf beside it
@@ -120,10 +144,15 @@ def proof(*words, expected=0):
 
 
 def test_the_archive_has_the_same_records(sealed, archive, tmp_path):
+    """But for the revocation data, which each has of its own time."""
     output, data = tmp_path / "event.ers", tmp_path / "event.json"
     for event in sealed.events[2:9]:
         done = proof(event["event_id"], archive, "-o", output, "--record", data, "--json")
-        assert output.read_bytes() == sealed.live.get(path(event)).expect(200).body
+        ((taken,),) = check_record.Record(output.read_bytes()).chains
+        ((served,),) = check_record.Record(sealed.live.get(path(event)).expect(200).body).chains
+        assert taken.lists == served.lists
+        assert signed_part(taken.token, tmp_path) == signed_part(served.token, tmp_path)
+        assert holds_revocations(taken.token, tmp_path) == 1
         assert data.read_bytes() == record_bytes(sealed.live, event)
         assert json.loads(done.stdout) == {
             "authority": event["proof"]["round"]["authority"],
@@ -178,7 +207,13 @@ def test_a_record_is_verified_with_what_it_covers(sealed, archive, tmp_path):
     assert record["valid_until"] == max(each["not_after"] for each in result["authorities"])
     (stamp,) = record["timestamps"]
     assert (stamp["chain"], stamp["number"], stamp["algorithm"]) == (1, 1, "SHA-256")
-    assert verify(output, data)["trusted"] is False
+    alone = verify(output, data, trust=trust, expected=2)
+    assert alone["trusted"] is False and alone["verdict"]["code"] == "existence_only"
+    (finding,) = alone["findings"]
+    assert finding["path"] == str(data) and "nothing shows who recorded this event" in finding["what"]
+    done = run("verify", output, data, "--trust", trust)
+    assert done.stdout.startswith("EXISTENCE ONLY: nothing shows who recorded this event, ")
+    assert verify(output, data, expected=2)["verdict"]["code"] == "existence_only"
     verify(output, expected=2)
     verify(data, expected=2)
     data.write_bytes(data.read_bytes().replace(b'"v":1', b'"v":2'))
@@ -197,7 +232,7 @@ def test_evidence_is_judged_as_of_a_time(sealed, archive, tmp_path):
         assert done.returncode == expected, (done.returncode, done.stdout, done.stderr)
         return json.loads(done.stdout)
 
-    now = as_of(verify(output, data)["as_of"], 0)
+    now = as_of(verify(output, data, expected=2)["as_of"], 0)
     end = now["evidence_records"][0]["valid_until"]
     year = int(end[:4])
     last = end.replace(f"{year}-", f"{year - 1}-", 1).replace("-02-29T", "-02-28T")
@@ -284,11 +319,12 @@ def test_a_container_holds_exactly_what_its_record_covers(certified, tmp_path):
     assert not output.exists() and list(tmp_path.iterdir()) == [foreign]
 
 
-def test_a_container_needs_more_descriptors_than_a_process_begins_with(certified, tmp_path):
+def test_a_container_needs_no_descriptors_and_no_room_for_its_files(sealed, certified, tmp_path):
     record, output = certified / "record.ers", tmp_path / "all.asice"
     bundle(record, *(each for each in certified.iterdir() if each != record), "-o", output)
-    done = subprocess.run(["prlimit", "--nofile=7:64", BINARY, "verify", output],
-                          capture_output=True, text=True, check=False)
+    done = subprocess.run(["prlimit", "--nofile=7:7", "--fsize=0:0", BINARY, "verify", output, "--trust",
+                           sealed.service.data / "trust.pem"],
+                          capture_output=True, text=True, check=False, env={"TMPDIR": "/nowhere"})
     assert done.returncode == 0, done.stdout + done.stderr
 
 

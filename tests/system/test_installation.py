@@ -36,8 +36,8 @@ def needed(program):
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory):
     """The tree below the prefix."""
-    if program.sanitized():
-        pytest.skip("a build with sanitizers is not installed")
+    if program.sanitized() or program.counts_coverage():
+        pytest.skip("a build with sanitizers or coverage is not installed")
     build = BINARY.parent
     place = tmp_path_factory.mktemp("root")
     run("meson", "install", "-C", build, "--no-rebuild", env={**ENVIRONMENT, "DESTDIR": str(place)})

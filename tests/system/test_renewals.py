@@ -308,7 +308,8 @@ def test_over_three_generations(mortal, start, tmp_path):
     verify(tmp_path / "first.ers", *paths, trust=trust, expected=1)
     ers, data = event_files(channel.live, event["event_id"], tmp_path)
     assert chains_of(ers.read_bytes()) == [3]
-    verify(ers, data, trust=trust)
+    # Nothing in it is signed: it shows existence, and only with the archive whose event it is.
+    assert verify(ers, data, trust=trust, expected=2)["verdict"]["code"] == "existence_only"
     check_record.Record(ers.read_bytes()).verify(data.read_bytes(), trust)
     assert service.metric("evidence_lost") == 0
     # An archive that is issued only now proves what is older than both certificates.
@@ -320,8 +321,8 @@ def test_over_three_generations(mortal, start, tmp_path):
     done = run("proof", event["event_id"], late, "-o", taken, "--record", taken_data)
     assert done.returncode == 0, done.stderr
     assert taken.read_bytes() == ers.read_bytes() and taken_data.read_bytes() == data.read_bytes()
-    (first_stamp, *_) = verify(taken, taken_data, trust=trust)["evidence_records"][0]["timestamps"]
-    assert first_stamp["gen_time"] == verify(ers, data, trust=trust)["evidence_records"][0][
+    (first_stamp, *_) = verify(taken, taken_data, late, trust=trust)["evidence_records"][0]["timestamps"]
+    assert first_stamp["gen_time"] == verify(ers, data, late, trust=trust)["evidence_records"][0][
         "exists_since"]
     # The one that was issued first was signed when all was good, and needs no renewal inside.
     assert verify(paths[0], trust=trust)["checked"]["renewals"] == 0

@@ -187,6 +187,27 @@ def test_a_list_whose_dates_cannot_be_is_refused(evidence, scheme, ask):
     assert standing(told, "authorities")["standing"] == "qualified"
 
 
+def test_a_closed_list_is_never_out_of_date(evidence, scheme, ask):
+    """As the United Kingdom's last one. Issued in a minute, within what clocks may differ, so that it is
+    after the evidence."""
+    services = [service(evidence["time"], TIMES, [(GRANTED, -100)])]
+    content = signed(scheme, services, issued=0.001, next_update=None)
+    for at in (None, lists.moment(400)):
+        assert standing(ask(content, at=at), "authorities")["standing"] == "qualified"
+    # Its services have ended, which changes nothing of what they were.
+    ended = [service(evidence["time"], TIMES, [(WITHDRAWN, 0.0009), (GRANTED, -100)])]
+    told = ask(signed(scheme, ended, issued=0.001, next_update=None), at=lists.moment(400))
+    assert standing(told, "authorities")["standing"] == "qualified"
+
+
+def test_a_closed_list_says_nothing_of_what_came_after(evidence, scheme, ask):
+    services = [service(evidence["time"], TIMES, [(GRANTED, -100)])]
+    told = ask(signed(scheme, services, issued=-0.02, next_update=None))
+    assert standing(told, "authorities")["standing"] == "unknown"
+    assert "the list was closed before" in standing(told, "authorities")["reason"]
+    refused(ask, signed(scheme, services, issued=0.02, next_update=None), "in the future")
+
+
 def test_an_empty_list_is_told_as_such(ask):
     refused(ask, b"", "is empty")
 

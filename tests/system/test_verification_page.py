@@ -1,5 +1,6 @@
 """The public page on which anyone checks a code or a file."""
 
+import hashlib
 import http.client
 import io
 import json
@@ -44,6 +45,53 @@ def test_a_verification_code_is_recognized(issued, anyone, mode):
         for report in record["reports"]:
             assert report["sha256"] in text
         assert ("probative" in text) == (mode == "test")
+
+
+# A form writes a space as '+', and a browser takes line breaks out of what is pasted into it.
+PASTED = {
+    "a trailing space": ("{code}+", "{code}%20"),
+    "a line break": ("{code}%0A", "{code}%0D%0A"),
+    "spaces for hyphens": ("{spaced}", "{spaced}"),
+    "no hyphens": ("{bare}", "{bare}"),
+    "non-breaking hyphens": ("{soft}", "{soft}"),
+    "a line broken in a quoted mail": ("{broken}", "{broken}"),
+    "a full stop": ("{code}.", "{code}."),
+}
+
+
+@pytest.mark.both_stores
+@pytest.mark.parametrize("mode", ["live", "test"])
+@pytest.mark.parametrize("how", PASTED)
+def test_a_code_is_recognized_however_it_was_pasted(issued, anyone, mode, how):
+    record = issued.records[mode]
+    code = record["verification_code"]
+    written = {"code": code, "bare": code.replace("-", "").lower(), "soft": code.replace("-", "%E2%80%91"),
+               "broken": code[:-4] + "%0D%0A%3E+" + code[-4:]}
+    in_query, in_path = PASTED[how]
+    query = in_query.format(spaced=code.replace("-", "+"), **written)
+    written["broken"] = written["broken"].replace("+", "%20")
+    path = in_path.format(spaced=code.replace("-", "%20"), **written)
+    for target in (f"/verify?code={query}", f"/verify/{path}"):
+        found = anyone.get(target, headers=JSON).expect(200).json
+        assert found["certification_id"] == record["certification_id"]
+        assert found["verification_code"] == code
+        assert record["certification_id"] in anyone.get(target, headers=HTML).expect(200).body.decode()
+
+
+def test_no_other_code_is_taken_for_one(issued, anyone):
+    code = issued.records["live"]["verification_code"]
+    other = code[:-1] + ("2" if code[-1] != "2" else "3")
+    for wrong in (other, code[:-1], code + "A", code.replace("-", "_"), code + "%20" + code, code + "%20" * 1100,
+                  code.replace("-", "-TEST-", 1), "TEST" + code, "A" + code):
+        anyone.get(f"/verify?code={wrong}", headers=JSON).expect(404, "not_found")
+
+
+def test_a_digest_is_recognized_with_the_spaces_of_a_form(issued, anyone):
+    report = issued.records["live"]["reports"][0]["sha256"]
+    for digest in (report + "+", "%09" + report + "%0A", report[:32] + "+" + report[32:]):
+        found = anyone.get(f"/verify?sha256={digest}", headers=JSON).expect(200).json
+        assert found["certification_id"] == issued.records["live"]["certification_id"]
+        assert report in anyone.get(f"/verify?sha256={digest}", headers=HTML).expect(200).body.decode()
 
 
 @pytest.mark.parametrize("mode", ["live", "test"])
@@ -187,15 +235,20 @@ def test_a_damaged_file_is_not_valid_and_attests_nothing(files, anyone):
 def test_evidence_of_another_service_is_not_this_ones(anyone):
     told = check(anyone, FIXTURE.read_bytes()).expect(200).json
     assert told["issued"] is None and not told["verification"]["valid"]
-    assert any("certificate path" in each["what"] for each in told["verification"]["findings"])
+    assert told["verification"]["verdict"]["code"] == "signer_not_established"
+    assert any("leads to none of the roots" in each["what"] for each in told["verification"]["findings"])
 
 
-def test_a_file_of_no_kind_could_not_be_checked(anyone):
+def test_a_file_of_no_kind_is_not_this_services(anyone):
     for content in (b"x", b"PK\3\4", b"<script>alert(1)</script>"):
         told = check(anyone, content).expect(200).json
         assert told["issued"] is None and not told["verification"]["valid"]
+        assert not told["verification"]["could_not_check"] and not told["verification"]["trusted"]
+        assert told["verification"]["files"][0]["origin"] == "foreign"
     text = words(check(anyone, b"x", HTML).expect(200))
-    assert "could not be checked to the end" in text
+    assert "Not valid: this service did not issue this file" in text
+    text = words(check(anyone, b"x", HTML, language="es").expect(200))
+    assert "No válido: este servicio no emitió este fichero" in text
 
 
 def test_what_a_file_says_becomes_no_markup(files, anyone):
@@ -349,12 +402,14 @@ def test_a_file_whose_signature_holds_may_still_differ_from_what_was_issued(file
     assert len(signed) < len(report)
     told = check(anyone, signed).expect(200).json
     assert told["issued"] is None and told["verification"]["valid"]
+    assert any("no record" in each["what"] for each in told["verification"]["warnings"])
+    assert told["verification"]["files"][0]["origin"] == "signed"
     text = words(check(anyone, signed, HTML).expect(200))
     assert "has no record of having issued this file" in text
-    assert "Its signature holds all the same." in text
+    assert "It is signed with a key of this service all the same." in text
     assert "nothing that is signed was changed" in text and "byte for byte" not in text
     text = words(check(anyone, report, HTML).expect(200))
-    assert "byte for byte, the file that was issued" in text and "holds all the same" not in text
+    assert "byte for byte, the file that was issued" in text and "all the same" not in text
 
 
 def test_an_evidence_record_needs_what_it_covers(issued, anyone):
@@ -368,19 +423,68 @@ def test_an_evidence_record_needs_what_it_covers(issued, anyone):
     assert "It is an evidence record, which needs the files that it covers" in text
 
 
-def test_a_container_is_to_be_taken_apart(issued, files, anyone, tmp_path):
-    url = f"/v1/certifications/{issued.records['live']['certification_id']}/evidence-record"
-    record = eventually(lambda: (answer := issued.live.get(url)).status == 200 and answer.body,
-                        "there is an evidence record", 300)
-    documents = [issued.live.download(each["url"]).expect(200).body
-                 for each in issued.records["live"]["reports"]] + [files["live"]["archive"]]
-    for n, content in enumerate((record, *documents)):
-        (tmp_path / str(n)).write_bytes(content)
-    output = tmp_path / "all.asice"
-    done = run("bundle", *(tmp_path / str(n) for n in range(len(documents) + 1)), "-o", output)
+# ---- containers ----
+
+@pytest.fixture(scope="module")
+def container(service, tmp_path_factory):
+    """All files of a certification with content, and what `constancia bundle` makes of them."""
+    folder = tmp_path_factory.mktemp("container")
+    channel = service.new_channel()
+    sequence = channel.live.register({"a": 1}).expect(201).json["sequence"]
+    certified = channel.live.certified(seq_from=sequence, seq_to=sequence)
+    links = [certified["evidence_url"], *(each["url"] for each in certified["reports"]),
+             *(each["url"] for each in certified["content_parts"])]
+    documents = []
+    for link in links:
+        answer = channel.live.download(link).expect(200)
+        documents.append(folder / answer.headers.get_filename())
+        documents[-1].write_bytes(answer.body)
+    url = f"/v1/certifications/{certified['certification_id']}/evidence-record"
+    record = folder / "record.ers"
+    record.write_bytes(eventually(lambda: (answer := channel.live.get(url)).status == 200 and answer.body,
+                                  "there is an evidence record", 300))
+    channel.close()
+    output = folder / "all.asice"
+    done = run("bundle", record, *documents, "-o", output)
     assert done.returncode == 0, done.stderr
-    told = check(anyone, output.read_bytes()).expect(200).json["verification"]
-    assert told["could_not_check"] and "take it apart" in told["findings"][0]["what"]
+    return {"id": certified["certification_id"], "documents": documents, "content": output.read_bytes()}
+
+
+@pytest.mark.both_stores
+def test_a_container_is_checked_with_all_that_is_in_it(container, anyone):
+    answer = check(anyone, container["content"]).expect(200).json
+    told = answer["verification"]
+    assert answer["issued"] is None, "it is no file of the certification itself"
+    assert told["valid"] and told["trusted"] and not told["findings"], told["findings"]
+    assert told["checked"]["reports"] == 2 and told["checked"]["parts"] == 1 and told["checked"]["events"] == 1
+    inside = {each["path"]: each for each in told["files"]}
+    assert inside.pop("file")["kind"] == "container"
+    assert inside.pop("file/META-INF/evidencerecord001.ers")["origin"] is None
+    assert set(inside) == {f"file/{each.name}" for each in container["documents"]}
+    for path in container["documents"]:
+        each = inside[f"file/{path.name}"]
+        assert each["origin"] == "issued" and each["certification_id"] == container["id"]
+        assert each["sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def test_the_page_about_a_container_names_its_files(container, anyone):
+    text = words(check(anyone, container["content"], HTML).expect(200))
+    assert "This container is valid" in text and "Anybody can put one together" in text
+    assert text.count(f"issued by this service: {container['id']}") == len(container["documents"])
+    assert "has no record of having issued" not in text
+    assert re.search("That its files existed, together, at \\d+ [A-Z][a-z]+ 20", text)
+    text = words(check(anyone, container["content"], HTML, language="es").expect(200))
+    assert "Este contenedor es válido" in text and f"emitido por este servicio: {container['id']}" in text
+
+
+def test_a_damaged_container_is_not_valid(container, anyone):
+    whole = container["content"]
+    for at in range(1000, len(whole), len(whole) // 7):
+        damaged = bytearray(whole)
+        damaged[at] ^= 1
+        told = eventually(lambda: (answer := check(anyone, bytes(damaged))).status == 200 and answer.json,
+                          "the turn of the one before is given back")
+        assert not told["verification"]["valid"], at
 
 
 def test_hostile_files_do_not_disturb_the_service(service, files, anyone, channel):

@@ -587,8 +587,9 @@ class Torture:
         with open(archive, "wb") as file:
             shutil.copyfileobj(connection.getresponse(), file)
         connection.close()
-        done = subprocess.run([BINARY, "verify", archive], capture_output=True, text=True,
-                              check=False)
+        trust = os.path.join(self.node.data, "trust.pem")
+        done = subprocess.run([BINARY, "verify", archive, "--trust", trust], capture_output=True,
+                              text=True, check=False)
         self.report.check(done.returncode == 0, f"{certification}: {done.stdout[-600:]}")
 
     def check_thresholds(self):

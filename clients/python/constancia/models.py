@@ -262,6 +262,8 @@ class FileVerification:
     warnings: List[Dict[str, Any]]
     signers: List[Dict[str, Any]]
     authorities: List[Dict[str, Any]]
+    files: Optional[List[Dict[str, Any]]] = None
+    verdict: Optional[Dict[str, str]] = None
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,8 @@ struct cursor {
 	sqlite3_stmt *row;                 /* at a row; NULL: at the end */
 	enum { AT_BEFORE, AT_RUNS, AT_END } stage;
 	struct arrival_run head; /* the group's last run */
-	int64_t next;            /* ascending: the first key that no run was looked for */
+	int64_t next;            /* ascending: the first key that no run was looked for, unless */
+	bool over;               /* there is none */
 	size_t wanted;           /* how many runs to look for */
 	struct arrival_run *runs;
 	size_t count, room;
@@ -219,14 +220,16 @@ static int look_ahead(struct cursor *cursor)
 	                   ? cursor->last
 	                   : cursor->next + (int64_t)cursor->wanted - 1;
 	int result = find_run(cursor, last, &run);
-	while (result == SQLITE_OK && run.arrival && run.key + run.count > cursor->next) {
+	while (result == SQLITE_OK && run.arrival && arrival_run_last_key(&run) >= cursor->next) {
 		result = keep_run(cursor, &run);
 		if (result == SQLITE_OK)
 			result = read_run(cursor, run.previous, &run);
 	}
-	cursor->next = last + 1;
-	if (cursor->count > 0 && cursor->runs[0].key + cursor->runs[0].count > cursor->next)
-		cursor->next = cursor->runs[0].key + cursor->runs[0].count;
+	if (cursor->count > 0 && arrival_run_last_key(&cursor->runs[0]) > last)
+		last = arrival_run_last_key(&cursor->runs[0]);
+	cursor->over = last >= cursor->last;
+	if (!cursor->over)
+		cursor->next = last + 1;
 	if (cursor->wanted < RUNS_AT_ONCE)
 		cursor->wanted *= 2;
 	return result;
@@ -238,13 +241,14 @@ static int next_run(struct cursor *cursor, struct arrival_run *run)
 	int result = SQLITE_OK;
 	if (cursor->plan & DESCENDING) {
 		*run = (struct arrival_run){0};
-		if (cursor->head.arrival && cursor->head.key + cursor->head.count > cursor->first) {
+		if (cursor->head.arrival && arrival_run_last_key(&cursor->head) >= cursor->first) {
 			*run = cursor->head;
 			result = read_run(cursor, run->previous, &cursor->head);
 		}
 		return result;
 	}
-	while (result == SQLITE_OK && cursor->count == 0 && cursor->next <= cursor->last)
+	while (result == SQLITE_OK && cursor->count == 0 && !cursor->over &&
+	       cursor->next <= cursor->last)
 		result = look_ahead(cursor);
 	*run = cursor->count > 0 ? cursor->runs[--cursor->count] : (struct arrival_run){0};
 	return result;
@@ -271,7 +275,7 @@ static int begin_runs(struct cursor *cursor)
 	int result = read_head(cursor);
 	if (result == SQLITE_OK && cursor->plan & DESCENDING)
 		return find_run(cursor, cursor->last, &cursor->head);
-	int64_t end = cursor->head.arrival ? cursor->head.key + cursor->head.count - 1 : INT64_MIN;
+	int64_t end = cursor->head.arrival ? arrival_run_last_key(&cursor->head) : INT64_MIN;
 	if (cursor->last > end)
 		cursor->last = end;
 	return result;
@@ -280,7 +284,7 @@ static int begin_runs(struct cursor *cursor)
 static int begin_run(struct cursor *cursor, const struct arrival_run *run)
 {
 	int64_t skipped = cursor->first > run->key ? cursor->first - run->key : 0;
-	int64_t end = run->key + run->count - 1;
+	int64_t end = arrival_run_last_key(run);
 	int64_t left = end > cursor->last ? end - cursor->last : 0;
 	int result = use(cursor, PART_ARRIVED, &cursor->row);
 	if (result != SQLITE_OK)
@@ -347,6 +351,7 @@ static int begin_range(struct cursor *cursor, sqlite3_value **values)
 	cursor->last = sqlite3_value_int64(values[cursor->plan & EXACT ? 1 : 2]);
 	cursor->group = cursor->first >> bits;
 	cursor->next = cursor->first;
+	cursor->over = false;
 	cursor->wanted = RUNS_AT_FIRST;
 	if (cursor->first > cursor->last)
 		return SQLITE_OK;

@@ -1,9 +1,20 @@
 /* Channels as administration makes and changes them: sealed configuration versions and chains. */
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+
 #include "store/accounts/accounts.h"
 #include "store/reach.h"
 #include "store/transaction.h"
 
 #define DOCUMENT_MAX ((size_t)64 * 1024) /* four texts of CONFIG_TEXT_MAX, every byte escaped */
+
+static int refuse_full(enum message message, int64_t most, struct error *error)
+{
+	char number[24];
+	snprintf(number, sizeof number, "%" PRId64, most);
+	return error_set(error, ERR_FULL, message, number, NULL);
+}
 
 static int digest_config(const struct config_facts *facts, struct sha256 *ret, struct error *error)
 {
@@ -54,6 +65,7 @@ static int insert_chain(struct db_connection *connection, int64_t account, int64
 	if (result)
 		return error_cause(error, result, "a genesis document");
 	struct sha256 genesis = sha256_of(document.data, document.size);
+	assert(channel >= 1 && channel <= CHANNEL_MAX);
 	struct db_query *query =
 		db_query(connection, "INSERT INTO chains (account, chain, created_at, genesis_hash,"
 	                         " last_chain_hash) VALUES ($1, $2, $3, $4, $4)");
@@ -88,7 +100,10 @@ static int insert_channel(struct db_connection *connection, int64_t account, con
 	if (sharded)
 		db_bind_integer(query, number);
 	*ret_channel = db_step(query) ? db_integer(query, 0) : 0;
-	return db_execute(query, NULL, error);
+	result = db_execute(query, NULL, error);
+	if (!result && *ret_channel > CHANNEL_MAX)
+		result = refuse_full(MSG_STORE_CHANNELS_FULL, CHANNEL_MAX, error);
+	return result;
 }
 
 static int create_channel(struct db_connection *connection, struct slice account_id,
@@ -321,6 +336,8 @@ static int configure_channel(struct db_connection *connection, struct slice chan
 	*ret_version = facts->version + *ret_changed;
 	if (!*ret_changed)
 		return OK;
+	if (facts->version >= CONFIG_VERSION_MAX)
+		return refuse_full(MSG_STORE_CONFIGS_FULL, CONFIG_VERSION_MAX, error);
 	char id[ID_SIZE];
 	store_copy_id(id, channel_id);
 	facts->channel_id = id;

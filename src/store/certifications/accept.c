@@ -10,8 +10,33 @@
 #define ACCEPT_MEMORY_MAX                                                                          \
 	((size_t)4 << 20) /* an account's thresholds and the notices they give                         \
 	                   */
-#define NUMBERS_PER_YEAR 9999999
 #define OPEN_RETRY_SECONDS 30
+
+static int refuse_numbers(int year, struct error *error)
+{
+	char most[24], this_year[16], next_year[16];
+	snprintf(most, sizeof most, "%d", CERTIFICATION_NUMBER_MAX);
+	snprintf(this_year, sizeof this_year, "%d", year);
+	snprintf(next_year, sizeof next_year, "%d", year + 1);
+	return error_set(error, ERR_FULL, MSG_STORE_CERTIFICATIONS_FULL, most, this_year, next_year,
+	                 NULL);
+}
+
+/* Whether take_number would find one. */
+static int check_numbers(struct db_connection *connection,
+                         const struct certification *certification, struct error *error)
+{
+	int year = time_year(certification->requested_at_us);
+	struct db_query *query =
+		db_query(connection, "SELECT 1 FROM certification_numbers WHERE year = $1 AND mode = $2"
+	                         " AND last_number >= $3");
+	db_bind_integer(query, year);
+	db_bind_string(query, mode_text(certification->mode));
+	db_bind_integer(query, CERTIFICATION_NUMBER_MAX);
+	bool full = db_step(query);
+	int result = db_end(query, error);
+	return result || !full ? result : refuse_numbers(year, error);
+}
 
 static int take_number(struct db_connection *connection, struct certification *certification,
                        struct error *error)
@@ -27,8 +52,8 @@ static int take_number(struct db_connection *connection, struct certification *c
 	int64_t number = db_step(query) ? db_integer(query, 0) : 0;
 	/* Stepping to the end is what makes the change complete. */
 	int result = db_execute(query, NULL, error);
-	if (!result && number > NUMBERS_PER_YEAR)
-		return error_cause(error, ERR_INTERNAL, "certification numbers of %d are used up", year);
+	if (!result && number > CERTIFICATION_NUMBER_MAX)
+		return refuse_numbers(year, error);
 	if (!result)
 		snprintf(certification->certification_id, ID_SIZE, "CERT-%s%d-%07" PRId64,
 		         certification->mode == MODE_TEST ? "TEST-" : "", year, number);
@@ -380,5 +405,7 @@ int store_judge_certification(struct store *store, int64_t open_max,
 	if (!result)
 		result = certification->mode == MODE_TEST ? check_quota(connection, certification, error)
 		                                          : check_balance(connection, certification, error);
+	if (!result)
+		result = check_numbers(db_beside(connection), certification, error);
 	return end_read(connection, result);
 }

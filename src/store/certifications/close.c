@@ -41,7 +41,7 @@ static int close_range(struct db_connection *connection, int64_t account, int64_
 	*ret_cut_us = range_cut_us(range, last_us, clock->now_us);
 	if (!range_close(*ret_cut_us, &last_us))
 		return OK;
-	if (chain % 2 == MODE_LIVE && clock->ahead_us > clock->bound_us)
+	if (chain % 2 == MODE_LIVE && ledger_clock_is_refused(clock))
 		return error_cause(error, ERR_CLOCK, "the end of a range would be ahead of the time");
 	return write_last(connection, account, chain, last_us, error);
 }

@@ -69,7 +69,7 @@ int arrivals_add_run(struct db_connection *connection, int64_t arrival, int64_t 
 		result = know_run(connection, previous->jump, &end->beyond, error);
 	if (result)
 		return result;
-	if (previous->arrival && previous->key + previous->count != event)
+	if (previous->arrival && arrival_run_last_key(previous) != event - 1)
 		return error_cause(error, ERR_CORRUPT, "the run of events %lld is not its chain's last",
 		                   (long long)previous->arrival);
 	arrival_run_link(&run, previous, &end->beyond);

@@ -9,7 +9,11 @@
 #include "store/internal.h"
 
 #define LEVELS_MAX 32
+#define ROOM_OF_MERGES 16 /* runs: where merges rest, flushes leave so many to those that go on */
 #define RUN_BITS 32 /* row of a bucket, or of a group of filters: its run << 32 | its number */
+/* The row behind a run's last one is a number, too. Numbers of runs that are gone are used again.
+ */
+#define RUN_MAX ((INT64_MAX >> RUN_BITS) - 1)
 /* What nobody looks at any more goes back to the system in such pieces: whole pages, which have up
  * to 64 KiB. Of one that is given back in part all would be lost. */
 #define RELEASED_AT_ONCE ((size_t)1 << 16)
@@ -218,20 +222,15 @@ static void link_runs(struct ref_runs *runs)
 		runs->items[i].merged = find_run(runs, runs->items[i].into);
 }
 
-static bool has_room(const struct ref_runs *runs, size_t more)
+static size_t room_of(const struct ref_runs *runs)
 {
-	return runs->count + runs->fresh_count + more <= CLIENT_REF_RUNS_MAX;
-}
-
-bool ref_runs_may_flush(const struct ref_runs *runs)
-{
-	return has_room(runs, 1 + LEVELS_MAX);
+	return CLIENT_REF_RUNS_MAX - runs->count - runs->fresh_count;
 }
 
 static int make_filter(const struct ref_runs *runs, struct run *run, struct error *error)
 {
-	if (!has_room(runs, 1))
-		return error_cause(error, ERR_INTERNAL, "too many runs of client_refs");
+	if (room_of(runs) == 0)
+		return error_cause(error, ERR_CORRUPT, "too many runs of client_refs");
 	void *memory =
 		mmap(NULL, filter_bytes(run), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	run->filter = memory == MAP_FAILED ? NULL : memory;
@@ -245,8 +244,7 @@ static void add_run(struct ref_runs *runs, struct run run)
 	for (; at > 0 && runs->items[at - 1].level > run.level; at--)
 		runs->items[at] = runs->items[at - 1];
 	runs->items[at] = run;
-	if (runs->last_number < run.number)
-		runs->last_number = run.number;
+	runs->last_number = run.number;
 }
 
 static void remove_run(struct ref_runs *runs, size_t at)
@@ -442,10 +440,11 @@ static int load_filters(struct ref_runs *runs, struct db_connection *connection,
 
 static bool is_sound(const struct run *run)
 {
-	return run->number > 0 && run->buckets > 0 && run->filled >= 0 && run->filled <= run->buckets &&
-	       run->entries >= 0 && run->level >= 0 && run->level < LEVELS_MAX &&
-	       run->buckets >> RUN_BITS == 0 && run->buckets <= run->entries + 1 &&
-	       run->filter_size > 0 && run->filter_size <= CLIENT_REF_FILTER_SIZE;
+	return run->number > 0 && run->number <= RUN_MAX && run->buckets > 0 && run->filled >= 0 &&
+	       run->filled <= run->buckets && run->entries >= 0 && run->level >= 0 &&
+	       run->level < LEVELS_MAX && run->buckets >> RUN_BITS == 0 &&
+	       run->buckets <= run->entries + 1 && run->filter_size > 0 &&
+	       run->filter_size <= CLIENT_REF_FILTER_SIZE;
 }
 
 static bool goes_somewhere(const struct run *run)
@@ -724,11 +723,29 @@ static void pay(const struct ref_runs *runs, struct run *run)
 	run->owed_next -= runs->shape.bucket_entries * runs->shape.group_buckets;
 }
 
+static bool is_taken(const struct ref_runs *runs, int64_t number)
+{
+	for (size_t i = 0; i < runs->fresh_count; i++)
+		if (runs->fresh[i].number == number)
+			return true;
+	return find_run((struct ref_runs *)runs, number) != NULL;
+}
+
+/* There are far fewer runs than numbers. */
+static int64_t free_number(const struct ref_runs *runs)
+{
+	int64_t number = runs->last_number;
+	do
+		number = number < RUN_MAX ? number + 1 : 1;
+	while (is_taken(runs, number));
+	return number;
+}
+
 static int begin_run(struct ref_runs *runs, struct db_connection *connection, int64_t level,
                      int64_t entries, int64_t *ret_number, struct error *error)
 {
 	int64_t buckets = entries / runs->shape.bucket_entries + 1;
-	struct run run = {.number = runs->last_number + (int64_t)runs->fresh_count + 1,
+	struct run run = {.number = free_number(runs),
 	                  .level = level,
 	                  .entries = entries,
 	                  .buckets = buckets,
@@ -752,6 +769,11 @@ static int begin_run(struct ref_runs *runs, struct db_connection *connection, in
 }
 
 /* ---- what gathered ---- */
+
+bool ref_runs_has_room(const struct ref_runs *runs)
+{
+	return room_of(runs) > ROOM_OF_MERGES;
+}
 
 int ref_runs_begin_flush(struct ref_runs *runs, struct db_connection *connection, size_t entries,
                          struct error *error)
@@ -847,9 +869,9 @@ static int begin_merge(struct ref_runs *runs, struct db_connection *connection, 
 		sources[count++] = run->number;
 		entries += run->entries;
 	}
-	if (count < CLIENT_REF_MERGED)
+	if (count < CLIENT_REF_MERGED || level + 1 == LEVELS_MAX || room_of(runs) == 0)
 		return OK;
-	if (entries / runs->shape.bucket_entries + 1 >= (int64_t)1 << RUN_BITS || !has_room(runs, 1))
+	if (entries / runs->shape.bucket_entries + 1 >= (int64_t)1 << RUN_BITS)
 		return OK; /* they stay as they are */
 	int64_t number;
 	const size_t fresh = runs->fresh_count;

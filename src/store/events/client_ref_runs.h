@@ -90,9 +90,9 @@ int ref_runs_read(struct ref_runs *runs, struct db_connection *connection,
                   size_t max, size_t *count, struct error *error) MUST_CHECK;
 void ref_runs_note_bad(struct ref_runs *runs, int64_t row);
 
-/* Whether there is room for another run, and for the merges that may be due. Where merges rest what
- * gathers goes on to gather. */
-bool ref_runs_may_flush(const struct ref_runs *runs);
+/* Whether there is room for a run of level 0. There is none while merges rest and very many runs
+ * wait for them; what gathers goes on to gather then. */
+bool ref_runs_has_room(const struct ref_runs *runs);
 /* A run of level 0 for as many entries. */
 int ref_runs_begin_flush(struct ref_runs *runs, struct db_connection *connection, size_t entries,
                          struct error *error) MUST_CHECK;

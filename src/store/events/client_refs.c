@@ -610,8 +610,8 @@ int client_refs_write_all(struct client_refs *refs, struct db_connection *connec
 	if (!result)
 		result = move_on(refs, connection, added, error);
 	bool nothing_moves = refs->moving.count == 0 || refs->emptied;
-	if (!result && nothing_moves && refs->gathered + added >= refs->gathered_max &&
-	    ref_runs_may_flush(refs->runs))
+	bool full = refs->gathered + added >= refs->gathered_max;
+	if (!result && nothing_moves && full && ref_runs_has_room(refs->runs))
 		result = turn_tables(refs, connection, error);
 	return result;
 }

@@ -1,4 +1,6 @@
 #include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "store/events/ref_index.h"
@@ -40,7 +42,10 @@ static int clock_wait_seconds(const struct batch *batch, const struct ledger_cha
 	int64_t off_us = ledger_clock_lag_us(chain->last_received_at_us, batch->clock.now_us);
 	if (off_us < batch->clock.ahead_us)
 		off_us = batch->clock.ahead_us;
-	int64_t seconds = (off_us - batch->clock.bound_us) / US_PER_SECOND + 1;
+	int64_t wait_us = off_us - batch->clock.bound_us;
+	if (wait_us < batch->clock.refused_for_us)
+		wait_us = batch->clock.refused_for_us;
+	int64_t seconds = wait_us / US_PER_SECOND + 1;
 	return seconds < CLOCK_WAIT_MAX_SECONDS ? (int)seconds : CLOCK_WAIT_MAX_SECONDS;
 }
 
@@ -49,6 +54,15 @@ static void give_conflict(const struct ledger_request *request, struct registrat
 	const struct ledger_chain *chain = request->chain;
 	event_id_make(chain->channel_id, chain->mode, request->original, given->original_id);
 	error_set(&given->error, ERR_CONFLICT, MSG_REGISTER_CONFLICT, given->original_id, NULL);
+}
+
+static void give_full(const struct ledger_request *request, struct registration *given)
+{
+	bool beyond = request->chain->chain > CHAIN_MAX;
+	char most[24];
+	snprintf(most, sizeof most, "%" PRId64, beyond ? CHANNEL_MAX : EVENT_SEQUENCE_MAX);
+	error_set(&given->error, ERR_FULL,
+	          beyond ? MSG_REGISTER_CHANNEL_BEYOND : MSG_REGISTER_CHAIN_FULL, most, NULL);
 }
 
 static int give_outcome(struct batch *batch, const struct ledger_account *account,
@@ -64,6 +78,8 @@ static int give_outcome(struct batch *batch, const struct ledger_account *accoun
 		given->error.retry_after_seconds = test_quota_wait_seconds(batch->clock.now_us);
 	if (request->result == ERR_CONFLICT)
 		give_conflict(request, given);
+	if (request->result == ERR_FULL)
+		give_full(request, given);
 	if (request->result == ERR_CLOCK)
 		given->error.retry_after_seconds = clock_wait_seconds(batch, request->chain);
 	if (request->result)

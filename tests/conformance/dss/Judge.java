@@ -42,14 +42,14 @@ import java.util.zip.ZipFile;
  * Has the European Commission's Digital Signature Service judge reports and evidence archives.
  *
  * <p>usage: Judge TRUST.pem (signed|stamped|lasting|complete|altered) [LIST.crl...] FILE...
- * <br>or: Judge TRUST.pem (record|foreign) [LIST.crl...] (RECORD-N.ers|CONTAINER-N.asice)...
+ * <br>or: Judge TRUST.pem (record|validated|foreign) [LIST.crl...] (RECORD-N.ers|CONTAINER-N.asice)...
  *
  * <p>Of a signed file level B is expected, of a stamped one level T, of a lasting one too, but LTA
  * of a report; a complete one is a lasting one that satisfies DSS's own policy by what is inside it,
  * with no list besides; an altered one is refused. An evidence record with N archive timestamps has to cover the event.json beside it, or each file in documents/,
  * which are inside with it where it is a container (.asice);
  * a foreign one is refused with it, and so is a container of which a file is another. With revocation lists DSS's own policy has to be satisfied; without any, the same
- * policy but for its rules about revocation data. Prints a line "ok ..." or "FAIL ..." for each
+ * policy but for its rules about revocation data. A validated record satisfies DSS's own policy by what is inside it. Prints a line "ok ..." or "FAIL ..." for each
  * check, with DSS's words indented below.
  */
 public final class Judge {
@@ -287,7 +287,8 @@ public final class Judge {
 			+ ", timestamps intact, chains trusted", covered(record, data));
 		SimpleReport report = strict.getSimpleReport();
 		String own = words(report, record.getId());
-		if (revocationLists.isEmpty())
+		boolean lenient = revocationLists.isEmpty() && !complete;
+		if (lenient)
 			report = validate(file, lenientPolicy, detached(file)).getSimpleReport();
 		List<String> refused = new ArrayList<>();
 		require(report.getIndication(record.getId()) == Indication.PASSED, refused,
@@ -295,7 +296,7 @@ public final class Judge {
 		for (TimestampWrapper stamp : record.getTimestampList())
 			require(report.getIndication(stamp.getId()) == Indication.PASSED, refused,
 				"timestamp: " + words(report, stamp.getId()));
-		check(name + (revocationLists.isEmpty() ? ": PASSED if revocation may be unknown (else "
+		check(name + (lenient ? ": PASSED if revocation may be unknown (else "
 			+ own + ")" : ": PASSED by DSS's own policy"), refused);
 	}
 
@@ -328,7 +329,7 @@ public final class Judge {
 
 	public static void main(String[] arguments) throws Exception {
 		Judge judge = new Judge(Path.of(arguments[0]));
-		judge.complete = arguments[1].equals("complete");
+		judge.complete = List.of("complete", "validated").contains(arguments[1]);
 		for (int i = 2; i < arguments.length; i++) {
 			File file = new File(arguments[i]);
 			String name = file.getParentFile().getName() + "/" + file.getName();
@@ -336,7 +337,7 @@ public final class Judge {
 				judge.revocationLists.add(new FileDocument(file));
 			else if (arguments[1].equals("altered"))
 				judge.altered(file, name);
-			else if (arguments[1].equals("record"))
+			else if (List.of("record", "validated").contains(arguments[1]))
 				judge.record(file, name);
 			else if (arguments[1].equals("foreign"))
 				judge.foreign(file, name);

@@ -85,7 +85,10 @@ static void each_kind_of_work_has_its_threads(void **state)
 	static const struct {
 		enum wake which;
 		const char *name;
-	} kinds[] = {{WAKE_SEALER, "sealer"}, {WAKE_ISSUER, "issuer"}, {WAKE_TOPUP, "topup"}};
+	} kinds[] = {{WAKE_SEALER, "sealer"},
+	             {WAKE_ISSUER, "issuer"},
+	             {WAKE_TOPUP, "topup"},
+	             {WAKE_CLOCK, "clock"}};
 	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
 		size_t count = 0;
 		for (size_t j = 0; j < thread_count; j++)
@@ -113,7 +116,7 @@ static void without_jobs_nobody_is_woken(void **state)
 {
 	office_stop_jobs(&office);
 	forget();
-	for (enum wake which = WAKE_SEALER; which <= WAKE_TOPUP; which++) {
+	for (enum wake which = WAKE_SEALER; which <= WAKE_CLOCK; which++) {
 		service_wake(&office.service, which);
 		service_wake(NULL, which);
 	}

@@ -72,10 +72,9 @@ static struct ledger_request request_make(struct world *world, int chain, const 
 	return request_of(world, chain, declare(world, ref));
 }
 
-static void run_by(struct world *world, struct ledger_request *requests, size_t count,
-                   int64_t now_us, int64_t ahead_us)
+static void run_clock(struct world *world, struct ledger_request *requests, size_t count,
+                      struct ledger_clock clock)
 {
-	struct ledger_clock clock = {now_us, ahead_us, CLOCK_BOUND};
 	struct ledger_request *list[64];
 	assert_true(count <= 64);
 	for (size_t i = 0; i < count; i++)
@@ -86,6 +85,14 @@ static void run_by(struct world *world, struct ledger_request *requests, size_t 
 	}
 	assert_int_equal(
 		ledger_register(&world->account, list, count, &clock, &world->arena, &world->result), OK);
+}
+
+static void run_by(struct world *world, struct ledger_request *requests, size_t count,
+                   int64_t now_us, int64_t ahead_us)
+{
+	run_clock(
+		world, requests, count,
+		(struct ledger_clock){.now_us = now_us, .ahead_us = ahead_us, .bound_us = CLOCK_BOUND});
 }
 
 static void run_at(struct world *world, struct ledger_request *requests, size_t count,
@@ -189,6 +196,33 @@ static void a_clock_that_is_ahead_is_refused(void **state)
 	assert_int_equal(world.chains[0].last_sequence, 1);
 	assert_int_equal(world.chains[0].last_received_at_us, NOON);
 	assert_int_equal(world.account.balance, 9);
+	world_end(&world);
+}
+
+/* On each live chain, as long as it was not compared; in test mode it is no matter. */
+static void a_clock_that_was_not_compared_is_refused(void **state)
+{
+	struct world world;
+	world_begin(&world, 10, 5);
+	const struct ledger_clock refused = {
+		.now_us = NOON, .bound_us = CLOCK_BOUND, .refused_for_us = 1};
+	struct ledger_request first[] = {request_make(&world, 0, "a"), request_make(&world, 1, "a"),
+	                                 request_make(&world, 2, "a")};
+	run_clock(&world, first, 3, refused);
+	assert_int_equal(first[0].result, ERR_CLOCK);
+	assert_int_equal(first[1].result, ERR_CLOCK);
+	assert_int_equal(first[2].result, OK);
+	assert_int_equal(world.account.balance, 10);
+	assert_int_equal(world.chains[0].last_sequence, 0);
+	struct ledger_request again = request_make(&world, 0, "b");
+	again.known.sequence = 1;
+	memset(again.known.hash, 7, SHA256_SIZE);
+	again.known.occurred_at_us = TIME_NONE;
+	run_clock(&world, &again, 1, refused);
+	assert_true(again.replayed);
+	struct ledger_request then = request_make(&world, 0, "c");
+	run_at(&world, &then, 1, NOON);
+	assert_int_equal(then.result, OK);
 	world_end(&world);
 }
 
@@ -375,6 +409,48 @@ static void balance_low_once_per_crossing(void **state)
 	world_end(&world);
 }
 
+static void a_full_chain_takes_no_more(void **state)
+{
+	for (int chain = 0; chain < 3; chain += 2) {
+		struct world world;
+		world_begin(&world, 10, 5);
+		world.chains[chain].last_sequence = EVENT_SEQUENCE_MAX - 1;
+		struct ledger_request requests[] = {
+			request_make(&world, chain, "a"), request_make(&world, chain, "b"),
+			request_make(&world, chain, "a"), request_make(&world, 1, "b")};
+		run(&world, requests, 4);
+		assert_int_equal(requests[0].result, OK);
+		assert_int_equal(requests[0].sequence, EVENT_SEQUENCE_MAX);
+		assert_int_equal(
+			event_id_sequence(slice_of(requests[0].event_id), "chn_one", world.chains[chain].mode),
+			EVENT_SEQUENCE_MAX);
+		assert_int_equal(requests[1].result, ERR_FULL);
+		assert_true(requests[2].replayed);
+		assert_int_equal(requests[2].original, EVENT_SEQUENCE_MAX);
+		assert_int_equal(requests[3].result, OK);
+		assert_int_equal(world.chains[chain].last_sequence, EVENT_SEQUENCE_MAX);
+		assert_memory_equal(&world.chains[chain].last_chain_hash, &requests[0].chain_hash, 32);
+		assert_int_equal(world.account.balance, chain == 2 ? 9 : 8);
+		assert_int_equal(world.result.test_events_added, chain == 2);
+		world_end(&world);
+	}
+}
+
+static void a_chain_beyond_the_last_takes_nothing(void **state)
+{
+	for (int beyond = 0; beyond < 2; beyond++) {
+		struct world world;
+		world_begin(&world, 10, 5);
+		world.chains[0].chain = CHAIN_MAX + beyond;
+		struct ledger_request request = request_make(&world, 0, "a");
+		run(&world, &request, 1);
+		assert_int_equal(request.result, beyond ? ERR_FULL : OK);
+		assert_int_equal(world.account.balance, beyond ? 10 : 9);
+		assert_int_equal(world.chains[0].last_sequence, !beyond);
+		world_end(&world);
+	}
+}
+
 /* ---- random histories ---- */
 
 struct model {
@@ -383,6 +459,7 @@ struct model {
 	int64_t received[3];    /* of each chain's last event; 0: none */
 	char registered[3][64]; /* by number of client_ref: its content, 0: none */
 };
+#define NEAR_END 20 /* events that some chains have room for */
 
 static uint64_t random_state;
 static uint32_t random_below(uint32_t bound)
@@ -408,6 +485,10 @@ static int model_step(struct model *model, struct world *world, int chain, int r
 				return ERR_LIMIT_BLOCKED;
 		if (model->balance <= 0 && model->unpaid >= model->unpaid_limit)
 			return ERR_UNPAID_LIMIT;
+	}
+	if (model->sequences[chain] == EVENT_SEQUENCE_MAX)
+		return ERR_FULL;
+	if (chain != 2) {
 		for (int i = 0; i < 2; i++)
 			if (world->limits[i].channel == world->chains[chain].channel &&
 			    ++model->limit_used[i] == world->limits[i].max_events)
@@ -486,6 +567,10 @@ static void random_history(void)
 	struct world world;
 	struct model model = {.balance = random_below(120), .unpaid_limit = random_below(40)};
 	world_begin(&world, model.balance, model.unpaid_limit);
+	for (int i = 0; i < 3; i++)
+		if (random_below(4) == 0)
+			world.chains[i].last_sequence = model.sequences[i] =
+				EVENT_SEQUENCE_MAX - random_below(NEAR_END);
 	for (int i = 0; i < 2; i++)
 		world.limits[i] = (struct ledger_limit){.limit_id = "lim_x",
 		                                        .channel = 1 + i,
@@ -576,6 +661,7 @@ int main(void)
 		cmocka_unit_test(time_never_goes_back),
 		cmocka_unit_test(a_clock_too_far_back_is_refused),
 		cmocka_unit_test(a_clock_that_is_ahead_is_refused),
+		cmocka_unit_test(a_clock_that_was_not_compared_is_refused),
 		cmocka_unit_test(same_ref_replays_or_conflicts),
 		cmocka_unit_test(replay_ignores_limits),
 		cmocka_unit_test(credits_run_out),
@@ -583,6 +669,8 @@ int main(void)
 		cmocka_unit_test(consumption_limits),
 		cmocka_unit_test(test_quotas),
 		cmocka_unit_test(balance_low_once_per_crossing),
+		cmocka_unit_test(a_full_chain_takes_no_more),
+		cmocka_unit_test(a_chain_beyond_the_last_takes_nothing),
 		cmocka_unit_test(random_histories),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

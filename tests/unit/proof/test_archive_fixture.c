@@ -325,13 +325,14 @@ static void seal_segment(struct maker *maker, struct segment *segments, struct r
 		.chain_hash_before = maker->hashes[first - 1],
 		.chain_hash_last = maker->hashes[last],
 		.clock = {plan->fault != FAULT_UNSYNCHRONIZED, plan->fault == FAULT_FORK_SEAL ? 1501 : 1500,
-	              "ntp_adjtime"},
+	              plan->fault == FAULT_NOT_COMPARED ? SEAL_CLOCK_NOT_COMPARED : "ntp_adjtime"},
 	};
 	if (number > 0) {
 		segment->previous_seal = segments[number - 1].hash;
 		segment->previous_token = rounds[number - 1].token_hash;
 		segment->seal.previous_seal_hash = &segment->previous_seal;
-		segment->seal.previous_token_hash = &segment->previous_token;
+		if (plan->fault != FAULT_NO_TOKEN_BEFORE)
+			segment->seal.previous_token_hash = &segment->previous_token;
 		if (plan->fault == FAULT_PREVIOUS_SEAL)
 			segment->previous_seal.bytes[3] ^= 1;
 		if (plan->fault == FAULT_PREVIOUS_TOKEN)
@@ -480,7 +481,8 @@ static int add_seals(struct maker *maker)
 		if (plan->fault != FAULT_SEGMENT_MISSING || i != begin)
 			result = archive_add_segment(maker->archive, &segment, NULL);
 	}
-	size_t ahead = plan->fault == FAULT_ROUND_EXTRA ? 2 : 1;
+	bool left_out = plan->fault == FAULT_ROUND_LEFT_OUT || plan->fault == FAULT_NO_TOKEN_BEFORE;
+	size_t ahead = plan->fault == FAULT_ROUND_EXTRA ? 2 : left_out ? 0 : 1;
 	for (size_t i = begin >= ahead ? begin - ahead : 0; i <= end && !result; i++)
 		result = add_round(maker, &rounds[i], i > 0 ? &rounds[i - 1] : NULL);
 	for (size_t i = 0; i < maker->fixture->object_count && !result; i++)
@@ -594,17 +596,10 @@ int fixture_make(struct fixture *fixture, const char *name, const struct fixture
 	return result;
 }
 
-bool fixture_agrees(const struct fixture *fixture, const char *path,
-                    const struct fixture_archive *parts, const char *beside)
+/* Ends the question that the rest stands in already. */
+static bool second_verdict(const char *log)
 {
-	char verdict[4096], log[FIXTURE_PATH_SIZE];
-	snprintf(log, sizeof log, "%s/script.log", fixture->directory);
-	if (!second_verifier.process)
-		start_second_verifier(log);
-	fprintf(second_verifier.questions, "--trust %s %s %s %s", fixture->trust,
-	        beside ? "--beside" : "", beside ? beside : "", path);
-	for (size_t i = 0; parts && i < parts->part_count; i++)
-		fprintf(second_verifier.questions, " %s", parts->part_paths[i]);
+	char verdict[4096];
 	fputc('\n', second_verifier.questions);
 	fflush(second_verifier.questions);
 	if (!fgets(verdict, sizeof verdict, second_verifier.verdicts))
@@ -613,6 +608,64 @@ bool fixture_agrees(const struct fixture *fixture, const char *path,
 	if (!valid)
 		assert_int_equal(strncmp(verdict, "not valid: ", 11), 0);
 	return valid;
+}
+
+static void find_second_verifier(const struct fixture *fixture, char log[FIXTURE_PATH_SIZE])
+{
+	snprintf(log, FIXTURE_PATH_SIZE, "%s/script.log", fixture->directory);
+	if (!second_verifier.process)
+		start_second_verifier(log);
+}
+
+bool fixture_agrees(const struct fixture *fixture, const char *path,
+                    const struct fixture_archive *parts, const char *beside)
+{
+	char log[FIXTURE_PATH_SIZE];
+	find_second_verifier(fixture, log);
+	fprintf(second_verifier.questions, "--trust %s %s %s %s", fixture->trust,
+	        beside ? "--beside" : "", beside ? beside : "", path);
+	for (size_t i = 0; parts && i < parts->part_count; i++)
+		fprintf(second_verifier.questions, " %s", parts->part_paths[i]);
+	return second_verdict(log);
+}
+
+bool fixture_agrees_without_roots(const struct fixture *fixture, const char *path)
+{
+	char log[FIXTURE_PATH_SIZE];
+	find_second_verifier(fixture, log);
+	fputs(path, second_verifier.questions);
+	return second_verdict(log);
+}
+
+static void in_shell(const struct fixture *fixture, const char *command)
+{
+	if (system(command) == 0)
+		return;
+	char shown[FIXTURE_PATH_SIZE + 32];
+	snprintf(shown, sizeof shown, "cat %s/hand/out >&2", fixture->directory);
+	assert_true(system(shown) >= 0);
+	fail_msg("%s", command);
+}
+
+void fixture_follow_readme(const struct fixture *fixture, const char *path, const char *verdict)
+{
+	char command[4096];
+	snprintf(command, sizeof command,
+	         "cd %s && rm -rf hand && mkdir -p hand/archive && cd hand/archive && unzip -q %s &&"
+	         " cp %s ../trust-signer.pem && cp %s ../trust-timestamps.pem &&"
+	         " sed -n 's/^  3\\. sed/sed/p; s/^     bash/bash/p' README.txt >../steps &&"
+	         " { bash ../steps >../out 2>&1; code=$?; } && tail -n 1 ../out | grep -q '%s' &&"
+	         " test $code -eq %d",
+	         fixture->directory, path, fixture->trust, fixture->trust, verdict,
+	         strncmp(verdict, "^NOT", 4) == 0);
+	in_shell(fixture, command);
+}
+
+void fixture_readme_said(const struct fixture *fixture, const char *line)
+{
+	char command[1024];
+	snprintf(command, sizeof command, "grep -q '%s' %s/hand/out", line, fixture->directory);
+	in_shell(fixture, command);
 }
 
 /* What is told must not depend on who checked the parts, or when. */
@@ -628,6 +681,7 @@ static void assert_same(const struct verify_result *a, const struct verify_resul
 	assert_true(!x && !y);
 	assert_int_equal(a->wrong, b->wrong);
 	assert_int_equal(a->unchecked, b->unchecked);
+	assert_int_equal(a->unestablished, b->unestablished);
 	assert_int_equal(a->warnings, b->warnings);
 	assert_int_equal(a->kept, b->kept);
 	assert_memory_equal(&a->checked, &b->checked, sizeof a->checked);
@@ -644,6 +698,18 @@ void fixture_verify(const char *const *paths, size_t count, const struct trust_r
 		fail_msg("verify_paths: %s", error.cause);
 	assert_same(ret_result, &again);
 	verify_result_free(&again);
+}
+
+uint64_t fixture_warnings(const struct verify_result *result)
+{
+	uint64_t count = result->warnings;
+	for (const struct verify_finding *at = result->first; at; at = at->next)
+		if (at->severity == VERIFY_WARNING &&
+		    (strstr(at->what, "were received before timestamps that do not cover them") ||
+		     strstr(at->what, "it names no timestamp before its own, as the first one") ||
+		     strstr(at->what, "but nothing proves it before its timestamp of")))
+			count--;
+	return count;
 }
 
 bool fixture_finds(const struct verify_result *result, enum verify_severity severity,

@@ -68,14 +68,17 @@ enum fixture_fault {
 	FAULT_FROM_EARLY, /* by time, and the event before the range belongs into it */
 	FAULT_OLD,        /* the chain began 30 days ago, sealed now */
 	FAULT_UNSYNCHRONIZED,
-	FAULT_ISSUED_EARLY, /* by three hours */
-	FAULT_ISSUED_LATE,  /* by 1,000 s */
-	FAULT_FORK,         /* event 3 is another one */
-	FAULT_FORK_SEAL,    /* the seals of the same events are others */
-	FAULT_FORK_GENESIS, /* it began at another time */
-	FAULT_FORK_CONFIG,  /* version 2 is another one */
-	FAULT_ROUND_REPLAY, /* the token of the round before once more */
-	FAULT_MODALITY,     /* the events are not of their configuration's */
+	FAULT_NOT_COMPARED,
+	FAULT_ISSUED_EARLY,    /* by three hours */
+	FAULT_ISSUED_LATE,     /* by 1,000 s */
+	FAULT_FORK,            /* event 3 is another one */
+	FAULT_FORK_SEAL,       /* the seals of the same events are others */
+	FAULT_FORK_GENESIS,    /* it began at another time */
+	FAULT_FORK_CONFIG,     /* version 2 is another one */
+	FAULT_ROUND_REPLAY,    /* the token of the round before once more */
+	FAULT_MODALITY,        /* the events are not of their configuration's */
+	FAULT_ROUND_LEFT_OUT,  /* the one before the first segment's */
+	FAULT_NO_TOKEN_BEFORE, /* nor does any seal document name one */
 };
 
 struct fixture_plan {
@@ -123,9 +126,18 @@ void fixture_write(const char *path, struct slice content);
  * none). CONSTANCIA_CHECK_ARCHIVE names its script; its process serves until fixture_close. */
 bool fixture_agrees(const struct fixture *fixture, const char *path,
                     const struct fixture_archive *parts, const char *beside);
+/* The same without roots: integrity alone. */
+bool fixture_agrees_without_roots(const struct fixture *fixture, const char *path);
+/* Does as README.txt in that archive says, with the fixture's roots. Its last line is as that
+ * expression (grep) has it, which tells the exit status by its first word. */
+void fixture_follow_readme(const struct fixture *fixture, const char *path, const char *verdict);
+/* One of the lines that it printed then. */
+void fixture_readme_said(const struct fixture *fixture, const char *line);
 /* verify_paths that must run. */
 void fixture_verify(const char *const *paths, size_t count, const struct trust_roots *roots,
                     struct verify_result *ret_result);
+/* How many warnings there are, but for those of the time since its events: a test may be slow. */
+uint64_t fixture_warnings(const struct verify_result *result);
 /* Whether a finding of that severity has both texts in where and what. */
 bool fixture_finds(const struct verify_result *result, enum verify_severity severity,
                    const char *where, const char *what);

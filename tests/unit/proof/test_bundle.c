@@ -97,8 +97,13 @@ static void its_files_are_checked_as_if_given(void **state)
 	struct verify_result result;
 	char wanted[FIXTURE_PATH_SIZE + 40];
 	assert_int_equal(write_bundle(files, 2, &bundled), 0);
-	check(container, 0, &result);
+	/* The archive is signed; nothing shows who made the note. */
+	check(container, 2, &result);
 	assert_true(result.trusted);
+	assert_int_equal(verify_verdict(&result), VERIFY_EXISTENCE_ONLY);
+	assert_int_equal(result.existence_only, 1);
+	snprintf(wanted, sizeof wanted, "%s/note.txt", container);
+	assert_string_equal(result.existence.path, wanted);
 	assert_int_equal(result.checked.records, 1);
 	assert_int_equal(result.checked.events, 8);
 	assert_non_null(result.records);
@@ -269,7 +274,10 @@ static void a_copy_stands_for_no_other_file(void **state)
 	struct bundled bundled;
 	struct verify_result result;
 	make_with_record(right, 2);
-	check(altered, 0, &result);
+	check(altered, 2, &result); /* nothing is signed */
+	assert_false(result.trusted);
+	assert_int_equal(verify_verdict(&result), VERIFY_EXISTENCE_ONLY);
+	assert_int_equal(result.existence_only, 2);
 	verify_result_free(&result);
 	make_with_record(copied, 2);
 	check(altered, 1, &result);
@@ -284,7 +292,8 @@ static void a_copy_stands_for_no_other_file(void **state)
 	/* A group may have it twice. */
 	make_record(same, 2);
 	assert_int_equal(write_bundle(same, 2, &bundled), 0);
-	check(container, 0, &result);
+	check(container, 2, &result);
+	assert_int_equal(result.existence_only, 2);
 	verify_result_free(&result);
 }
 
@@ -337,7 +346,8 @@ static void containers_are_checked_each_by_itself(void **state)
 	make_record(second, 2);
 	assert_int_equal(write_bundle(second, 2, &bundled), 0);
 	fixture_verify(paths, 2, &fixture.roots, &result);
-	assert_int_equal(verify_exit_code(&result), 0);
+	assert_int_equal(verify_verdict(&result), VERIFY_EXISTENCE_ONLY); /* of all but the archive */
+	assert_int_equal(result.existence_only, 3);
 	for (const struct verify_record *each = result.records; each; each = each->next) {
 		assert_non_null(each->covers->next);
 		assert_null(each->covers->next->next);

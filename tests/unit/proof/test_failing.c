@@ -143,8 +143,9 @@ static void a_record_with_what_it_covers(void **state)
 	snprintf(data, sizeof data, "%s/event.json", fixture.directory);
 	fixture_write(record, extracted.record);
 	fixture_write(data, extracted.event);
-	const char *paths[] = {record, data};
-	verify_in_turn(paths, 2, 0, 40);
+	const char *paths[] = {record, data, first.path, first.part_paths[0]};
+	verify_in_turn(paths, 2, 2, 40); /* existence only */
+	verify_in_turn(paths, 4, 0, 100);
 }
 
 static void a_chain_of_archives_with_content(void **state)

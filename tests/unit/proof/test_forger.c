@@ -15,16 +15,22 @@
 
 #include "base/clock.h"
 
-static void add_extension(X509 *certificate, X509 *issuer, const char *text)
+static X509_EXTENSION *make_extension(X509V3_CTX *context, const char *text)
 {
 	char name[64];
 	const char *value = strchr(text, '=');
-	X509V3_CTX context;
 	assert_non_null(value);
 	snprintf(name, sizeof name, "%.*s", (int)(value - text), text);
-	X509V3_set_ctx(&context, issuer, certificate, NULL, NULL, 0);
-	X509_EXTENSION *extension = X509V3_EXT_conf(NULL, &context, name, value + 1);
+	X509_EXTENSION *extension = X509V3_EXT_conf(NULL, context, name, value + 1);
 	assert_non_null(extension);
+	return extension;
+}
+
+static void add_extension(X509 *certificate, X509 *issuer, const char *text)
+{
+	X509V3_CTX context;
+	X509V3_set_ctx(&context, issuer, certificate, NULL, NULL, 0);
+	X509_EXTENSION *extension = make_extension(&context, text);
 	assert_int_equal(X509_add_ext(certificate, extension, -1), 1);
 	X509_EXTENSION_free(extension);
 }
@@ -85,6 +91,11 @@ void forger_root(const struct forger_holder *holder, struct buf *out)
 	write_certificate(holder->certificate, out);
 }
 
+void forger_certificate(const struct forger_holder *holder, struct buf *out)
+{
+	write_certificate(holder->certificate, out);
+}
+
 int forger_sign(void *context, struct slice bytes, struct buf *out, struct error *error)
 {
 	const struct forger_holder *holder = context;
@@ -116,19 +127,58 @@ static int tell_time(struct TS_resp_ctx *context, void *data, long *seconds, lon
 	return 1;
 }
 
+/* For end_info: OpenSSL 3.0 hands it its own address instead. */
+static const struct forger_authority *stamping;
+
+/* Called for each extension of the request: there is one. */
+static int end_info(struct TS_resp_ctx *context, X509_EXTENSION *asked, void *data)
+{
+	const struct forger_authority *authority = stamping;
+	TS_TST_INFO *info = TS_RESP_CTX_get_tst_info(context);
+	if (authority->name) {
+		GENERAL_NAME *tsa = GENERAL_NAME_new();
+		X509_NAME *name = X509_NAME_new();
+		X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_UTF8,
+		                           (const unsigned char *)authority->name, -1, -1, 0);
+		GENERAL_NAME_set0_value(tsa, GEN_DIRNAME, name);
+		assert_int_equal(TS_TST_INFO_set_tsa(info, tsa), 1);
+		GENERAL_NAME_free(tsa);
+	}
+	if (authority->extension) {
+		X509_EXTENSION *extension = make_extension(NULL, authority->extension);
+		assert_int_equal(TS_TST_INFO_add_ext(info, extension, -1), 1);
+		X509_EXTENSION_free(extension);
+	}
+	return 1;
+}
+
+/* With an extension, so that end_info is called. */
+static BIO *make_request(const struct sha256 *imprint)
+{
+	BUF_AUTO struct buf der;
+	X509_EXTENSION *extension = make_extension(NULL, "1.2.3.4=DER:0500");
+	BIO *bio = BIO_new(BIO_s_mem());
+	buf_init(&der, TIMESTAMP_REQUEST_MAX);
+	assert_int_equal(timestamp_request(imprint, NULL, &der, NULL), 0);
+	const unsigned char *position = (const unsigned char *)der.data;
+	TS_REQ *request = d2i_TS_REQ(NULL, &position, (long)der.size);
+	assert_int_equal(TS_REQ_add_ext(request, extension, -1), 1);
+	assert_int_equal(i2d_TS_REQ_bio(bio, request), 1);
+	X509_EXTENSION_free(extension);
+	TS_REQ_free(request);
+	return bio;
+}
+
 int forger_stamp(void *context, const struct sha256 *imprint, struct buf *out, struct error *error)
 {
 	struct forger_authority *authority = context;
-	BUF_AUTO struct buf request;
-	buf_init(&request, TIMESTAMP_REQUEST_MAX);
-	assert_int_equal(timestamp_request(imprint, NULL, &request, error), 0);
 	TS_RESP_CTX *maker = TS_RESP_CTX_new();
 	ASN1_OBJECT *policy = OBJ_txt2obj("1.2.3.4", 1);
 	STACK_OF(X509) *issuers = sk_X509_new_null();
 	const struct forger_holder *above = authority->holder->issuer;
 	for (; !authority->alone && above && above->issuer; above = above->issuer)
 		sk_X509_push(issuers, above->certificate);
-	BIO *bio = BIO_new_mem_buf(request.data, (int)request.size);
+	BIO *bio = make_request(imprint);
 	assert_true(TS_RESP_CTX_set_signer_cert(maker, authority->holder->certificate) &&
 	            TS_RESP_CTX_set_signer_key(maker, authority->holder->key) &&
 	            TS_RESP_CTX_set_certs(maker, issuers) &&
@@ -140,6 +190,8 @@ int forger_stamp(void *context, const struct sha256 *imprint, struct buf *out, s
 	            TS_RESP_CTX_set_clock_precision_digits(maker, 6));
 	TS_RESP_CTX_set_serial_cb(maker, next_serial, NULL);
 	TS_RESP_CTX_set_time_cb(maker, tell_time, authority);
+	TS_RESP_CTX_set_extension_cb(maker, end_info, NULL);
+	stamping = authority;
 	TS_RESP *response = TS_RESP_create_response(maker, bio);
 	unsigned char *der = NULL;
 	int size = i2d_TS_RESP(response, &der);

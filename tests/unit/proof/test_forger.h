@@ -27,6 +27,7 @@ void forger_free(struct forger_holder *holder);
 /* The holder's certificate, then those above it without the root; or the root alone. */
 void forger_chain(const struct forger_holder *holder, struct buf *out);
 void forger_root(const struct forger_holder *holder, struct buf *out);
+void forger_certificate(const struct forger_holder *holder, struct buf *out); /* its own alone */
 /* A cms_sign_function; the context is the holder. */
 int forger_sign(void *context, struct slice bytes, struct buf *out, struct error *error);
 
@@ -35,7 +36,9 @@ struct forger_authority {
 	const struct forger_holder *holder;
 	int64_t offset_us; /* of its clock */
 	int accuracy_seconds;
-	bool alone; /* it puts no issuer's certificate into its tokens */
+	bool alone;            /* it puts no issuer's certificate into its tokens */
+	const char *name;      /* a common name for tsa; NULL: no tsa */
+	const char *extension; /* of the TSTInfo, as in openssl.cnf, "name=value"; NULL: none */
 };
 int forger_stamp(void *context, const struct sha256 *imprint, struct buf *out, struct error *error);
 

@@ -82,7 +82,7 @@ static void whole_archives_are_valid(void **state)
 		assert_int_equal(result.checked.parts, made.part_count);
 		bool test = plans[i].mode == MODE_TEST;
 		/* A development authority and no revocation data, or a test archive. */
-		assert_int_equal(result.warnings, test ? 1 : 2);
+		assert_int_equal(fixture_warnings(&result), test ? 1 : 2);
 		assert_int_equal(fixture_finds(&result, VERIFY_WARNING, "META-INF/",
 		                               "nothing inside tells whether certificates were revoked"),
 		                 !test);
@@ -92,9 +92,13 @@ static void whole_archives_are_valid(void **state)
 		verify_result_free(&result);
 
 		verify_all(&made, NULL, &result);
-		expect(&result, 0);
+		expect(&result, 2);
 		assert_false(result.trusted);
-		assert_true(fixture_finds(&result, VERIFY_WARNING, "", "who signed was not established"));
+		assert_int_equal(verify_verdict(&result), VERIFY_SIGNER_OPEN);
+		assert_int_equal(result.unestablished, test ? 1 : 2);
+		assert_int_equal(result.wrong + result.unchecked, 0);
+		assert_true(
+			fixture_finds(&result, VERIFY_UNESTABLISHED, "", "who signed was not established"));
 		verify_result_free(&result);
 	}
 }
@@ -108,10 +112,90 @@ static void other_roots_do_not_vouch(void **state)
 	make("roots", &plan, &made);
 	fixture_open(&other);
 	verify_all(&made, &other.roots, &result);
-	expect(&result, 1);
+	expect(&result, 2);
 	assert_false(result.trusted);
-	assert_true(fixture_finds(&result, VERIFY_WRONG, "META-INF/signature001.p7s", ""));
-	assert_true(fixture_finds(&result, VERIFY_WRONG, "rounds/rounds-000001.ndjson.gz line 1", ""));
+	assert_int_equal(verify_verdict(&result), VERIFY_SIGNER_OPEN);
+	assert_int_equal(result.unestablished, 2);
+	assert_true(fixture_finds(&result, VERIFY_UNESTABLISHED, "",
+	                          "who signed was not established: the certificate in the name of "
+	                          "Development report signer"));
+	assert_true(fixture_finds(&result, VERIFY_UNESTABLISHED, "",
+	                          "who gave the time was not established: the certificate in the name "
+	                          "of Development timestamp authority"));
+	verify_result_free(&result);
+	fixture_close(&other);
+}
+
+static void expect_sentence(const struct verify_result *result, enum language language,
+                            const char *wanted)
+{
+	BUF_AUTO struct buf sentence;
+	buf_init(&sentence, 4096);
+	assert_int_equal(verify_sentence(result, language, &sentence), 0);
+	assert_string_equal(sentence.data, wanted);
+}
+
+/* The first line is for a reader who is no engineer; the last one begins with the same word. */
+static void the_first_line_says_it_all(void **state)
+{
+	struct fixture other;
+	struct fixture_plan live = {MODE_LIVE, 5, 1, 5, 5, false, 0, FAULT_NONE};
+	struct fixture_plan test = {MODE_TEST, 5, 1, 5, 0, false, 0, FAULT_NONE};
+	struct fixture_plan wrong = {MODE_LIVE, 5, 1, 5, 5, false, 0, FAULT_PATH};
+	struct fixture_archive made;
+	struct verify_result result;
+	struct trust_roots half = {.signers = fixture.roots.signers};
+	fixture_open(&other);
+	make("told", &live, &made);
+	verify_all(&made, &fixture.roots, &result);
+	expect_sentence(&result, LANGUAGE_ENGLISH,
+	                "VALID: issued by Development report signer (Constancia development, no legal "
+	                "value); the times were given by Development timestamp authority (Constancia "
+	                "development, no legal value).");
+	expect_sentence(&result, LANGUAGE_SPANISH,
+	                "VÁLIDO: emitido por Development report signer (Constancia development, no "
+	                "legal value); las horas las dio Development timestamp authority (Constancia "
+	                "development, no legal value).");
+	char *text = NULL;
+	size_t size = 0;
+	FILE *out = open_memstream(&text, &size);
+	verify_print(&result, false, out);
+	fclose(out);
+	assert_int_equal(strncmp(text, "VALID: issued by Development report signer", 42), 0);
+	assert_non_null(strstr(text, "\nVALID: 5 events, "));
+	free(text);
+	verify_result_free(&result);
+	verify_all(&made, NULL, &result);
+	expect_sentence(&result, LANGUAGE_ENGLISH,
+	                "INTACT, SIGNER NOT ESTABLISHED: nothing was changed since it was signed in "
+	                "the name of Development report signer (Constancia development, no legal "
+	                "value); anybody can make a certificate in that name, and no trusted root was "
+	                "given that vouches for it (--trust).");
+	verify_result_free(&result);
+	half.timestamps = other.roots.timestamps;
+	verify_all(&made, &half, &result);
+	expect_sentence(&result, LANGUAGE_ENGLISH,
+	                "INTACT, TIMESTAMP AUTHORITY NOT ESTABLISHED: issued by Development report "
+	                "signer (Constancia development, no legal value), but the times were given in "
+	                "the name of Development timestamp authority (Constancia development, no legal "
+	                "value); anybody can make a certificate in that name, and this one leads to "
+	                "none of the roots that were given.");
+	expect(&result, 2);
+	verify_result_free(&result);
+	make("told-test", &test, &made);
+	verify_all(&made, &fixture.roots, &result);
+	expect_sentence(&result, LANGUAGE_ENGLISH,
+	                "VALID: issued by Development report signer (Constancia development, no legal "
+	                "value); it is a test, without timestamps and probative value.");
+	verify_result_free(&result);
+	make("told-wrong", &wrong, &made);
+	verify_all(&made, &fixture.roots, &result);
+	char wanted[512];
+	snprintf(wanted, sizeof wanted,
+	         "NOT VALID: %s: seals/seals-000001.ndjson.gz line 1 member path: the segment's events "
+	         "and seal do not lead to the round's root.",
+	         made.path);
+	expect_sentence(&result, LANGUAGE_ENGLISH, wanted);
 	verify_result_free(&result);
 	fixture_close(&other);
 }
@@ -286,7 +370,7 @@ static void every_bit_of_an_archive_counts(void **state)
 	for (uint64_t bit = 0; bit < made.sum.size_bytes * 8; STRIDE(bit))
 		expect_flip_found(fd, bit, &path, 1);
 	close(fd);
-	fixture_verify(&path, 1, NULL, &result); /* and it is as it was */
+	fixture_verify(&path, 1, &fixture.roots, &result); /* and it is as it was */
 	expect(&result, 0);
 	verify_result_free(&result);
 }
@@ -428,7 +512,7 @@ static void a_part_needs_its_archive(void **state)
 	const char *both[] = {made.part_paths[2], made.path};
 	fixture_verify(both, 2, &fixture.roots, &result);
 	expect(&result, 0);
-	assert_int_equal(result.warnings,
+	assert_int_equal(fixture_warnings(&result),
 	                 4); /* two parts, the development authority, no revocation data */
 	verify_result_free(&result);
 }
@@ -552,16 +636,25 @@ static void json_has_its_shape(void **state)
 	assert_true(
 		slice_is(subject, "Development report signer (Constancia development, no legal value)"));
 	assert_int_equal(json_member(signer, "qualified")->type, JSON_NULL);
-	assert_int_equal(signer->count, 8);
+	assert_int_equal(json_member(signer, "trusted")->type, JSON_FALSE);
+	assert_int_equal(signer->count, 9);
 	assert_int_equal(json_member(json, "signers")->count, 1);
 	assert_int_equal(json_member(json, "authorities")->count, 1);
-	assert_int_equal(findings->count, 2);
+	assert_int_equal(findings->count, 4); /* two of them of who signed and gave the time */
 	struct slice where;
 	assert_true(json_get_text(findings->first, "path", &where) && slice_is(where, made.path));
 	assert_true(json_get_text(findings->first, "where", &where));
 	assert_true(slice_is(where, "seals/seals-000001.ndjson.gz line 1 member path"));
 	assert_non_null(json_member(findings->first, "what"));
-	assert_int_equal(json_member(json, "warnings")->count, 3);
+	assert_int_equal(fixture_warnings(&result), 2);
+	assert_int_equal(json_member(json, "warnings")->count, result.warnings);
+	const struct json *verdict = json_member(json, "verdict");
+	assert_int_equal(verdict->count, 3);
+	assert_true(json_get_text(verdict, "code", &where) && slice_is(where, "not_valid"));
+	assert_true(json_get_text(verdict, "en", &where));
+	assert_int_equal(strncmp(where.data, "NOT VALID: ", 11), 0);
+	assert_true(json_get_text(verdict, "es", &where));
+	assert_int_equal(strncmp(where.data, "NO VÁLIDO: ", 12), 0);
 	int64_t events;
 	assert_true(json_get_integer(json_member(json, "checked"), "events", &events));
 	assert_int_equal(events, 6);
@@ -591,26 +684,28 @@ static void an_independent_check_agrees(void **state)
 	}
 }
 
-/* The commands that README.txt and LEEME.txt give are run as they stand, by hand as it were. */
-static void the_readme_works_when_pasted(void **state)
+static void the_readme_works_as_it_stands(void **state)
 {
-	static const char *const names[] = {"README", "LEEME"};
-	struct fixture_plan plan = {MODE_LIVE, 20, 7, 14, 5, false, 0, FAULT_NONE};
-	struct fixture_archive made;
-	make("pasted", &plan, &made);
-	for (size_t i = 0; i < 2; i++) {
-		char command[2048];
-		snprintf(command, sizeof command,
-		         "cd %s && rm -rf hand && mkdir hand && cd hand && unzip -q ../pasted.zip &&"
-		         " cp ../trust.pem trust-signer.pem && cp ../trust.pem trust-timestamps.pem &&"
-		         " sed -n '/^# 1/,/^$/p' %s.txt >paste &&"
-		         " bash paste >out 2>&1;"
-		         " grep -c '^OK events .* are in round' out | grep -qx 2 &&"
-		         " grep -c '^Verification: OK' out | grep -qx 3 &&"
-		         " grep -q '^CAdES Verification successful' out &&"
-		         " ! grep -E 'WRONG|FAILED|^[<>]|rror' out",
-		         fixture.directory, names[i]);
-		assert_int_equal(system(command), 0);
+	static const struct {
+		struct fixture_plan plan;
+		const char *expected[3];
+	} cases[] = {
+		{{MODE_LIVE, 20, 7, 14, 5, false, 0, FAULT_NONE},
+	     {"^VALID - .* OK, 0 OPEN, 3 NOTE, 0 WRONG$", "OK     segment .* it is in round",
+	      "OK     round .* given on "}},
+		{{MODE_TEST, 20, 7, 14, 0, false, 0, FAULT_NONE},
+	     {"^TEST, WITHOUT PROBATIVE VALUE - .* OK, 0 OPEN, 0 NOTE, 0 WRONG$"}},
+		{{MODE_LIVE, 7, 2, 7, 5, false, 0, FAULT_PATH},
+	     {"^NOT VALID - ", "^WRONG  segment .* it is in round"}},
+		{{MODE_LIVE, 7, 2, 7, 5, false, 0, FAULT_PREVIOUS_SEAL},
+	     {"^NOT VALID - ", "^WRONG  segment .* it follows the one before"}},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct fixture_archive made;
+		make("by-hand", &cases[i].plan, &made);
+		fixture_follow_readme(&fixture, made.path, cases[i].expected[0]);
+		for (size_t k = 1; k < 3 && cases[i].expected[k]; k++)
+			fixture_readme_said(&fixture, cases[i].expected[k]);
 	}
 }
 
@@ -619,6 +714,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(whole_archives_are_valid),
 		cmocka_unit_test(other_roots_do_not_vouch),
+		cmocka_unit_test(the_first_line_says_it_all),
 		cmocka_unit_test(the_signing_time_is_the_time_of_issue),
 		cmocka_unit_test(faults_are_named_where_they_are),
 		cmocka_unit_test(too_many_rounds_are_found),
@@ -630,7 +726,7 @@ int main(void)
 		cmocka_unit_test(hostile_documents_are_refused),
 		cmocka_unit_test(json_has_its_shape),
 		cmocka_unit_test(an_independent_check_agrees),
-		cmocka_unit_test(the_readme_works_when_pasted),
+		cmocka_unit_test(the_readme_works_as_it_stands),
 		cmocka_unit_test(every_bit_of_a_part_counts),
 		cmocka_unit_test(who_asks_may_end_the_check),
 		cmocka_unit_test(every_bit_of_an_archive_counts),

@@ -75,7 +75,8 @@ static void expect_one(const struct expectation *expected)
 		expect_finding(&result, expected->exit_code ? VERIFY_WRONG : VERIFY_WARNING,
 		               expected->where, expected->what);
 	else
-		assert_int_equal(result.warnings, 2); /* the development authority, no revocation data */
+		assert_int_equal(fixture_warnings(&result),
+		                 2); /* the development authority, no revocation data */
 	verify_result_free(&result);
 }
 
@@ -100,6 +101,7 @@ static void stated_times_are_compared_with_proven_ones(void **state)
 		{FAULT_OLD, 0, "", "says it was received at 20"},
 		{FAULT_OLD, 0, "", "30 days later"},
 		{FAULT_UNSYNCHRONIZED, 0, "", "2 of 2 segments were sealed while the service's clock"},
+		{FAULT_NOT_COMPARED, 0, "", "2 of 2 segments have events that may have been"},
 		{FAULT_ISSUED_EARLY, 1, "sequence 2 member received_at",
 	     "later than the manifest's issued_at"},
 		{FAULT_ISSUED_EARLY, 1, "rounds/rounds-000001.ndjson.gz line 1",
@@ -122,6 +124,84 @@ static void a_timestamp_that_passed_an_event_over_is_told(void **state)
 	expect_finding(&result, VERIFY_WARNING, "",
 	               "the timestamp before, which does not cover it, is");
 	verify_result_free(&result);
+}
+
+/* Less than an hour, but behind a timestamp that was given in between. */
+static void an_event_dated_back_behind_another_timestamp_is_told(void **state)
+{
+	static const char told[] = "events of 1 segments say that they were received before timestamps";
+	static const struct {
+		int64_t back_us;
+		bool told;
+	} cases[] = {{54 * 60 * US_PER_SECOND, true}, {0, false}};
+	struct fixture_plan plan = {MODE_LIVE, 7, 6, 7, 5, false, 0, FAULT_NONE};
+	struct fixture_archive made;
+	struct verify_result result;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		fixture_forget(&fixture);
+		int64_t base_us = fixture.base_us;
+		fixture.base_us = clock_now_us() - 10 * US_PER_SECOND - cases[i].back_us;
+		make(&plan, &made);
+		fixture.base_us = base_us;
+		fixture_forget(&fixture);
+		const char *path = made.path;
+		verify(&path, 1, 0, &result);
+		assert_int_equal(fixture_finds(&result, VERIFY_WARNING, "", told), cases[i].told);
+		assert_true(result.longest_delay.between_us > result.longest_delay.received_at_us);
+		assert_true(result.longest_delay.between_us <= result.longest_delay.gen_time_us);
+		verify_result_free(&result);
+	}
+	/* Of the very first round nothing shows what was given before. */
+	plan = (struct fixture_plan){MODE_LIVE, 7, 1, 3, 5, false, 0, FAULT_NONE};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		int64_t base_us = fixture.base_us;
+		fixture.base_us = clock_now_us() - 10 * US_PER_SECOND - cases[i].back_us;
+		make(&plan, &made);
+		fixture.base_us = base_us;
+		fixture_forget(&fixture);
+		const char *path = made.path;
+		verify(&path, 1, 0, &result);
+		assert_int_equal(fixture_finds(&result, VERIFY_WARNING,
+		                               "seals/seals-000001.ndjson.gz line 1",
+		                               "it names no timestamp before its own, as the first one"),
+		                 cases[i].told);
+		assert_int_equal(result.longest_delay.between_us, TIME_NONE);
+		verify_result_free(&result);
+	}
+}
+
+/* Without it a segment could have been made at any time before its own timestamp. */
+static void the_timestamp_before_cannot_be_left_out(void **state)
+{
+	struct fixture_plan plan = {MODE_LIVE, 7, 6, 7, 5, false, 0, FAULT_ROUND_LEFT_OUT};
+	struct fixture_archive made;
+	struct verify_result result;
+	make(&plan, &made);
+	const char *path = made.path;
+	verify(&path, 1, 1, &result);
+	expect_finding(&result, VERIFY_WRONG,
+	               "seals/seals-000001.ndjson.gz line 1 member seal.previous_token_hash",
+	               "the archive does not hold the round before");
+	verify_result_free(&result);
+	assert_false(fixture_agrees(&fixture, made.path, NULL, NULL));
+	fixture_forget(&fixture);
+	plan.fault = FAULT_NO_TOKEN_BEFORE;
+	make(&plan, &made);
+	fixture_forget(&fixture);
+	path = made.path;
+	verify(&path, 1, 2, &result);
+	expect_finding(&result, VERIFY_UNCHECKED, "seals/seals-000001.ndjson.gz line 1",
+	               "though it is not the first segment of its chain");
+	assert_int_equal(result.unchecked, 1);
+	verify_result_free(&result);
+	/* A service knows its own seals, and has to hand out what its first round made. */
+	static const struct verify_options own = {.own_seals = true};
+	assert_int_equal(verify_paths(&path, 1, &fixture.roots, &own, &result, NULL), 0);
+	assert_int_equal(verify_exit_code(&result), 0);
+	expect_finding(&result, VERIFY_WARNING, "seals/seals-000001.ndjson.gz line 1",
+	               "though it is not the first segment of its chain");
+	verify_result_free(&result);
+	assert_false(fixture_agrees(&fixture, made.path, NULL, NULL));
 }
 
 static void the_longest_delay_is_reported(void **state)
@@ -156,7 +236,14 @@ static void the_longest_delay_is_reported(void **state)
 struct clock_authority {
 	struct forger_holder root, holder;
 	struct forger_authority authority;
+	struct buf pem; /* its root beside the others; outlives its time */
 };
+
+static struct trust_roots own_roots(const struct clock_authority *own)
+{
+	return (struct trust_roots){.signers = fixture.roots.signers,
+	                            .timestamps = buf_slice(&own->pem)};
+}
 
 static void begin_own_time(struct clock_authority *own, int64_t offset_us)
 {
@@ -168,6 +255,9 @@ static void begin_own_time(struct clock_authority *own, int64_t offset_us)
 	forger_issue(&plans[1], &own->root, &own->holder);
 	own->authority = (struct forger_authority){
 		.holder = &own->holder, .offset_us = offset_us, .accuracy_seconds = 1};
+	buf_init(&own->pem, 65536);
+	buf_add_slice(&own->pem, fixture.roots.timestamps);
+	forger_root(&own->root, &own->pem);
 	fixture_forget(&fixture);
 	fixture.stamp = forger_stamp;
 	fixture.stamp_context = &own->authority;
@@ -192,11 +282,13 @@ static void coarse_timestamps_are_told(void **state)
 	make(&plan, &made);
 	end_own_time(&own);
 	const char *path = made.path;
-	fixture_verify(&path, 1, NULL, &result);
+	struct trust_roots roots = own_roots(&own);
+	fixture_verify(&path, 1, &roots, &result);
 	assert_int_equal(verify_exit_code(&result), 0);
 	expect_finding(&result, VERIFY_WARNING, "", "3 timestamps are coarse");
 	expect_finding(&result, VERIFY_WARNING, "", "of up to 60 s only");
 	verify_result_free(&result);
+	buf_free(&own.pem);
 }
 
 static void an_archive_signed_long_after_it_was_issued_is_told(void **state)
@@ -216,10 +308,12 @@ static void an_archive_signed_long_after_it_was_issued_is_told(void **state)
 	fixture.base_us += past_us;
 	end_own_time(&own);
 	const char *path = made.path;
-	fixture_verify(&path, 1, NULL, &result);
+	struct trust_roots roots = own_roots(&own);
+	fixture_verify(&path, 1, &roots, &result);
 	assert_int_equal(verify_exit_code(&result), 0);
 	expect_finding(&result, VERIFY_WARNING, "META-INF/signature001.p7s", "3 hours later");
 	verify_result_free(&result);
+	buf_free(&own.pem);
 }
 
 /* Which round the segment before was in, the archive does not show. */
@@ -233,10 +327,12 @@ static void a_timestamp_before_a_range_by_time_proves_nothing_of_its_begin(void 
 	make(&plan, &made);
 	end_own_time(&own);
 	const char *path = made.path;
-	fixture_verify(&path, 1, NULL, &result);
+	struct trust_roots roots = own_roots(&own);
+	fixture_verify(&path, 1, &roots, &result);
 	assert_int_equal(verify_exit_code(&result), 0);
 	expect_finding(&result, VERIFY_WARNING, "", "before its first and after its last one");
 	verify_result_free(&result);
+	buf_free(&own.pem);
 }
 
 static void an_event_is_of_its_configurations_modality(void **state)
@@ -343,6 +439,47 @@ static void a_fork_does_not_pass(void **state)
 		expect_pair(&pairs[i]);
 }
 
+/* Two that have nothing in common may be of two histories, each of which is right by itself. */
+static void archives_without_a_common_event_are_told(void **state)
+{
+	static const char what[] = "belong to one history of their channel";
+	const struct {
+		struct fixture_plan first, second;
+		bool told;
+	} cases[] = {
+		{LIVE(1, 3, FAULT_NONE), LIVE(17, 18, FAULT_NONE), true},
+		{LIVE(1, 3, FAULT_NONE), LIVE(17, 18, FAULT_FORK), true}, /* it is */
+		{LIVE(1, 5, FAULT_NONE), LIVE(6, 10, FAULT_NONE), false},
+		{LIVE(1, 3, FAULT_NONE), LIVE(5, 5, FAULT_NONE),
+	     false}, /* by the leaves of their segment */
+		{TEST(1, 3, FAULT_NONE), TEST(4, 5, FAULT_NONE), false},
+		{TEST(1, 3, FAULT_NONE), TEST(5, 5, FAULT_NONE), true},
+		{TEST(1, 3, FAULT_NONE), LIVE(17, 18, FAULT_NONE), false},
+	};
+	struct fixture_archive first, second, between;
+	struct verify_result result;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		make(&cases[i].first, &first);
+		make(&cases[i].second, &second);
+		const char *paths[] = {second.path, first.path};
+		verify(paths, 2, 0, &result);
+		assert_int_equal(fixture_finds(&result, VERIFY_WARNING, "", what), cases[i].told);
+		verify_result_free(&result);
+	}
+	struct fixture_plan plans[] = {LIVE(1, 3, FAULT_NONE), LIVE(17, 18, FAULT_NONE),
+	                               LIVE(4, 16, FAULT_NONE)};
+	make(&plans[0], &first);
+	make(&plans[1], &second);
+	make(&plans[2], &between);
+	const char *paths[] = {first.path, second.path, between.path};
+	verify(paths, 2, 0, &result);
+	expect_finding(&result, VERIFY_WARNING, "", "an archive of events 5 to 16 would");
+	verify_result_free(&result);
+	verify(paths, 3, 0, &result);
+	assert_false(fixture_finds(&result, VERIFY_WARNING, "", what));
+	verify_result_free(&result);
+}
+
 /* The same seals, timestamped a second time. */
 static void an_event_has_one_timestamp(void **state)
 {
@@ -412,6 +549,8 @@ int main(void)
 		cmocka_unit_test(the_range_is_the_one_asked_for),
 		cmocka_unit_test(stated_times_are_compared_with_proven_ones),
 		cmocka_unit_test(a_timestamp_that_passed_an_event_over_is_told),
+		cmocka_unit_test(an_event_dated_back_behind_another_timestamp_is_told),
+		cmocka_unit_test(the_timestamp_before_cannot_be_left_out),
 		cmocka_unit_test(the_longest_delay_is_reported),
 		cmocka_unit_test(coarse_timestamps_are_told),
 		cmocka_unit_test(an_archive_signed_long_after_it_was_issued_is_told),
@@ -420,6 +559,7 @@ int main(void)
 		cmocka_unit_test(a_token_of_another_round_is_refused),
 		cmocka_unit_test(archives_of_one_history_agree),
 		cmocka_unit_test(a_fork_does_not_pass),
+		cmocka_unit_test(archives_without_a_common_event_are_told),
 		cmocka_unit_test(an_event_has_one_timestamp),
 		cmocka_unit_test(a_certification_has_one_archive),
 		cmocka_unit_test(neighbours_show_whether_a_range_is_whole),

@@ -80,8 +80,13 @@ static void test_covered(void **state)
 {
 	struct verify_result result;
 	(void)state;
-	CHECK(0, &result, record, data);
-	assert_true(result.trusted);
+	CHECK(2, &result, record, data);
+	assert_false(result.trusted); /* nothing is signed */
+	assert_int_equal(verify_verdict(&result), VERIFY_EXISTENCE_ONLY);
+	assert_int_equal(result.wrong + result.unchecked, 0);
+	assert_int_equal(result.unestablished, 1);
+	assert_true(fixture_finds(&result, VERIFY_UNESTABLISHED, "",
+	                          "nothing shows who recorded this event, unless an archive"));
 	assert_int_equal(result.checked.records, 1);
 	assert_int_equal(result.checked.timestamps, 1);
 	assert_non_null(result.records);
@@ -94,8 +99,83 @@ static void test_covered(void **state)
 	verify_result_free(&result);
 
 	CHECK(0, &result, other_data, data, record, archive.path, other_record);
+	assert_true(result.trusted);
 	assert_string_equal(result.records->covers->path, data);
 	assert_string_equal(result.records->next->covers->path, other_data);
+	verify_result_free(&result);
+}
+
+static int stamp(void *context, const struct digest *imprint, struct buf *token,
+                 struct error *error)
+{
+	BUF_AUTO struct buf request, response;
+	struct timestamp_facts facts;
+	(void)context;
+	buf_init(&request, TIMESTAMP_REQUEST_MAX);
+	buf_init(&response, TIMESTAMP_RESPONSE_MAX);
+	int result = timestamp_request_over(imprint, NULL, &request, error);
+	if (!result)
+		result = signer_timestamp(fixture.signer, buf_slice(&request), &response, error);
+	return result ? result
+	              : timestamp_verify_response(buf_slice(&request), buf_slice(&response),
+	                                          fixture.roots.timestamps, NULL, token, &facts, error);
+}
+
+/* Anybody gets a record of what he invented: an event of somebody else's channel, too. */
+static void test_invented(void **state)
+{
+	EVIDENCE_RECORD_AUTO struct evidence_record *made = NULL;
+	struct verify_result result;
+	BUF_AUTO struct buf content, token, der, sentence;
+	char invented[FIXTURE_PATH_SIZE], invented_record[FIXTURE_PATH_SIZE];
+	(void)state;
+	buf_init(&content, (size_t)1 << 20);
+	buf_init(&token, TIMESTAMP_RESPONSE_MAX);
+	buf_init(&der, EVIDENCE_RECORD_MAX);
+	buf_init(&sentence, 4096);
+	snprintf(invented, sizeof invented, "%s/invented.json", fixture.directory);
+	snprintf(invented_record, sizeof invented_record, "%s/invented.ers", fixture.directory);
+	fixture_read(data, &content);
+	char *received = memmem(content.data, content.size, "\"received_at\":\"2", 16);
+	assert_non_null(received);
+	received[16] = '1'; /* in another century */
+	fixture_write(invented, buf_slice(&content));
+	struct tree_proof proof = {.leaf = sha256_of(content.data, content.size)};
+	struct digest leaf = digest_of_sha256(&proof.leaf);
+	assert_int_equal(stamp(NULL, &leaf, &token, NULL), 0);
+	assert_int_equal(evidence_record_create(&proof, buf_slice(&token), &made, NULL), 0);
+	assert_int_equal(evidence_record_write(made, &der), 0);
+	fixture_write(invented_record, buf_slice(&der));
+
+	CHECK(2, &result, invented_record, invented);
+	assert_false(result.trusted);
+	assert_int_equal(verify_verdict(&result), VERIFY_EXISTENCE_ONLY);
+	assert_int_equal(verify_sentence(&result, LANGUAGE_ENGLISH, &sentence), 0);
+	assert_int_equal(
+		strncmp(sentence.data, "EXISTENCE ONLY: nothing shows who recorded this event, /", 56), 0);
+	assert_non_null(strstr(sentence.data, " by a timestamp of Development timestamp authority ("));
+	verify_result_free(&result);
+	/* What is signed beside it does not speak for it. */
+	CHECK(2, &result, invented_record, invented, archive.path);
+	assert_int_equal(verify_verdict(&result), VERIFY_EXISTENCE_ONLY);
+	assert_true(fixture_finds(&result, VERIFY_UNESTABLISHED, "", "nothing shows who recorded"));
+	verify_result_free(&result);
+	/* The real one is in the archive, to the byte; alone it is no better than the other. */
+	CHECK(0, &result, record, data, archive.path);
+	verify_result_free(&result);
+
+	fixture_write(invented, slice_of("a letter\n"));
+	proof.leaf = sha256_of("a letter\n", 9);
+	leaf = digest_of_sha256(&proof.leaf);
+	buf_clear(&token);
+	buf_clear(&der);
+	evidence_record_free(made);
+	assert_int_equal(stamp(NULL, &leaf, &token, NULL), 0);
+	assert_int_equal(evidence_record_create(&proof, buf_slice(&token), &made, NULL), 0);
+	assert_int_equal(evidence_record_write(made, &der), 0);
+	fixture_write(invented_record, buf_slice(&der));
+	CHECK(2, &result, invented_record, invented);
+	assert_true(fixture_finds(&result, VERIFY_UNESTABLISHED, "", "nothing shows who made this"));
 	verify_result_free(&result);
 }
 
@@ -155,25 +235,11 @@ static void test_other_roots(void **state)
 	struct trust_roots none = {0};
 	(void)state;
 	fixture_verify(paths, 2, &none, &result);
-	assert_int_equal(verify_exit_code(&result), 0);
+	assert_int_equal(verify_exit_code(&result), 2);
+	assert_int_equal(verify_verdict(&result), VERIFY_EXISTENCE_ONLY);
+	assert_int_equal(result.unestablished, 2); /* the authority, too */
 	assert_false(result.trusted);
 	verify_result_free(&result);
-}
-
-static int stamp(void *context, const struct digest *imprint, struct buf *token,
-                 struct error *error)
-{
-	BUF_AUTO struct buf request, response;
-	struct timestamp_facts facts;
-	(void)context;
-	buf_init(&request, TIMESTAMP_REQUEST_MAX);
-	buf_init(&response, TIMESTAMP_RESPONSE_MAX);
-	int result = timestamp_request_over(imprint, NULL, &request, error);
-	if (!result)
-		result = signer_timestamp(fixture.signer, buf_slice(&request), &response, error);
-	return result ? result
-	              : timestamp_verify_response(buf_slice(&request), buf_slice(&response),
-	                                          fixture.roots.timestamps, NULL, token, &facts, error);
 }
 
 /* A record that covers the archive itself, renewed once. */
@@ -216,7 +282,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_covered),       cmocka_unit_test(test_not_covered),
 		cmocka_unit_test(test_damaged),       cmocka_unit_test(test_other_roots),
-		cmocka_unit_test(test_of_an_archive),
+		cmocka_unit_test(test_of_an_archive), cmocka_unit_test(test_invented),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

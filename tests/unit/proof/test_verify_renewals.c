@@ -293,6 +293,31 @@ static void the_writer_keeps_their_order(void **state)
 	fixture.renew = renew;
 }
 
+static void the_readme_follows_renewals(void **state)
+{
+	struct fixture_archive made;
+	stamp_before(48, &mortal);
+	generations = 2;
+	assert_int_equal(make(&made), 0);
+	generations = 1;
+	fixture_follow_readme(&fixture, made.path, "^VALID - .* 0 OPEN, 3 NOTE, 0 WRONG$");
+	fixture_readme_said(&fixture, "^OK     round .*: renewed on ");
+	assert_int_equal(make(&made), 0);
+	fixture_follow_readme(&fixture, made.path, "^VALID - .* 0 OPEN, 6 NOTE, 0 WRONG$");
+	fixture_readme_said(&fixture, "^NOTE   round .* had ended when the archive was signed$");
+	stamp_before(2, &lasting);
+	assert_int_equal(make(&made), 0);
+	fixture_follow_readme(&fixture, made.path, "^NOT VALID - ");
+	fixture_readme_said(&fixture, "^WRONG  round .*: still valid when it was renewed$");
+	stamp_before(6 * 24, &lasting);
+	fault = WRONG_PATH;
+	assert_int_equal(make(&made), 0);
+	fault = NOTHING_WRONG;
+	fixture_follow_readme(&fixture, made.path, "^NOT VALID - ");
+	fixture_readme_said(&fixture, "^WRONG  round .*: renewed before it was given$");
+	fixture_readme_said(&fixture, "^WRONG  round .*: renewed on ");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -305,6 +330,7 @@ int main(void)
 		cmocka_unit_test(what_was_revoked_after_its_renewal_stays_proven),
 		cmocka_unit_test(nothing_is_there_that_nobody_names),
 		cmocka_unit_test(the_writer_keeps_their_order),
+		cmocka_unit_test(the_readme_follows_renewals),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

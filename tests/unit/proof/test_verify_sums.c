@@ -72,7 +72,7 @@ static struct run begin(size_t count)
 {
 	struct run run = {.options = &beside, .inputs = inputs, .input_count = count};
 	for (size_t i = 0; i < count; i++)
-		inputs[i] = (struct input){.path = paths[i], .file = paths[i], .unpacked = -1};
+		inputs[i] = (struct input){.path = paths[i], .file = paths[i]};
 	verify_sums_begin(&run);
 	return run;
 }
@@ -174,7 +174,7 @@ static void appended_inputs(void **state)
 	memcpy(moved, inputs, 10 * sizeof *moved);
 	memset(inputs, 0xff, sizeof inputs);
 	for (size_t i = 10; i < INPUTS_MAX; i++)
-		moved[i] = (struct input){.path = paths[i], .file = paths[i], .unpacked = -1};
+		moved[i] = (struct input){.path = paths[i], .file = paths[i]};
 	run.inputs = moved;
 	run.input_count = INPUTS_MAX;
 	for (size_t i = 0; i < INPUTS_MAX; i++) {

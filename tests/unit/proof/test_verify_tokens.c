@@ -11,6 +11,7 @@
 #include "proof/archive_lines.h"
 #include "test_archive_fixture.h"
 #include "test_forger.h"
+#include "token_parts.h"
 
 static struct fixture fixture;
 static struct forger_holder root, holder;
@@ -77,7 +78,8 @@ static void both_are_verified_and_named(void **state)
 	make("both", &made);
 	verify(&made, 0, &result);
 	assert_true(result.trusted);
-	assert_int_equal(result.warnings, 2); /* the development authority, no revocation data */
+	assert_int_equal(fixture_warnings(&result),
+	                 2); /* the development authority, no revocation data */
 	/* Two segments and the round before, twice, and the signature's timestamp. */
 	assert_int_equal(result.checked.timestamps, 7);
 	assert_int_equal(result.authorities.count, 2);
@@ -99,8 +101,10 @@ static void the_second_needs_a_root_too(void **state)
 	make("root", &made);
 	const char *path = made.path;
 	fixture_verify(&path, 1, &fixture.roots, &result);
-	assert_int_equal(verify_exit_code(&result), 1);
-	assert_true(fixture_finds(&result, VERIFY_WRONG, "rounds/rounds-000001.ndjson.gz line 1", ""));
+	assert_int_equal(verify_exit_code(&result), 2);
+	assert_int_equal(verify_verdict(&result), VERIFY_AUTHORITY_OPEN);
+	assert_true(
+		fixture_finds(&result, VERIFY_UNESTABLISHED, "", "in the name of Another authority"));
 	verify_result_free(&result);
 }
 
@@ -182,6 +186,74 @@ static void a_second_over_something_else_is_found(void **state)
 	assert_false(fixture_agrees(&fixture, made.path, NULL, NULL));
 }
 
+/* RFC 3161 section 2.4.2: whether `tsa` names the signer, and what is critical, is checked by both
+ * verifiers, also without roots. */
+static void what_a_token_ends_with_is_checked(void **state)
+{
+	static const struct {
+		const char *name, *extension;
+		const char *cause; /* NULL: valid */
+	} cases[] = {
+		{"Another authority", NULL, NULL},
+		{"ANOTHER  authority", NULL, NULL}, /* as names are compared: RFC 5280 section 7.1 */
+		{NULL, "1.2.3.4=DER:0500", NULL},
+		{"Another authority", "1.2.3.4=DER:0500", NULL},
+		{"Another root", NULL,
+	     "tsa in the TSTInfo, CN=Another root, is no name of the certificate that signed it, "
+	     "CN=Another authority"},
+		{NULL, "1.2.3.4=critical,DER:0500", "an unknown critical extension, 1.2.3.4"},
+		{"Another authority", "1.2.3.5=critical,DER:0500",
+	     "an unknown critical extension, 1.2.3.5"},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct fixture_archive made;
+		authority.name = cases[i].name;
+		authority.extension = cases[i].extension;
+		make("ends", &made);
+		authority.name = authority.extension = NULL;
+		for (int trusts = 0; trusts < 2; trusts++) {
+			const char *path = made.path;
+			struct trust_roots none = {0};
+			struct verify_result result;
+			fixture_verify(&path, 1, trusts ? &roots : &none, &result);
+			if (cases[i].cause)
+				assert_true(fixture_finds(&result, VERIFY_WRONG,
+				                          "rounds/rounds-000001.ndjson.gz line 1", cases[i].cause));
+			else
+				assert_int_equal(verify_exit_code(&result), 0);
+			verify_result_free(&result);
+		}
+		assert_int_equal(fixture_agrees(&fixture, made.path, NULL, NULL), !cases[i].cause);
+		assert_int_equal(fixture_agrees_without_roots(&fixture, made.path), !cases[i].cause);
+	}
+}
+
+static int stamp_with_others(void *context, const struct sha256 *imprint, struct buf *out,
+                             struct error *error)
+{
+	BUF_AUTO struct buf token;
+	buf_init(&token, TIMESTAMP_RESPONSE_MAX);
+	int result = forger_stamp(context, imprint, &token, error);
+	/* A version 2 attribute certificate, which is not looked into. */
+	token_add_choice(&token, 4, slice_make("\xa2\x06\x06\x02\x2a\x03\x05\x00", 8));
+	buf_add_slice(out, buf_slice(&token));
+	return result;
+}
+
+static void attribute_certificates_are_passed_over(void **state)
+{
+	struct fixture_archive made;
+	struct verify_result result;
+	fixture.second_stamp = stamp_with_others;
+	make("others", &made);
+	fixture.second_stamp = forger_stamp;
+	verify(&made, 0, &result);
+	assert_int_equal(result.authorities.count, 2);
+	verify_result_free(&result);
+	assert_true(fixture_agrees(&fixture, made.path, NULL, NULL));
+	assert_true(fixture_agrees_without_roots(&fixture, made.path));
+}
+
 static void a_line_is_read_in_its_version_alone(void **state)
 {
 	static const char head[] =
@@ -233,24 +305,16 @@ static void a_line_is_read_in_its_version_alone(void **state)
 	                 ERR_INVALID_EVIDENCE);
 }
 
-static void the_readme_works_when_pasted(void **state)
+static void the_readme_works_as_it_stands(void **state)
 {
 	struct fixture_archive made;
-	make("pasted", &made);
-	static const char *const names[] = {"README", "LEEME"};
-	for (size_t i = 0; i < 2; i++) {
-		char command[2048];
-		snprintf(command, sizeof command,
-		         "cd %s && rm -rf hand && mkdir hand && cd hand && unzip -q ../pasted.zip &&"
-		         " cp ../trust.pem trust-signer.pem && cp ../trust.pem trust-timestamps.pem &&"
-		         " sed -n '/^# 1/,/^$/p' %s.txt >paste && bash paste >out 2>&1;"
-		         " grep -c '^OK events .* are in round' out | grep -qx 2 &&"
-		         " grep -c '^round .*, non_qualified' out | grep -qx 3 &&"
-		         " grep -c '^Verification: OK' out | grep -qx 6 &&"
-		         " ! grep -E 'WRONG|FAILED|^[<>]|rror' out",
-		         fixture.directory, names[i]);
-		assert_int_equal(system(command), 0);
-	}
+	make("by-hand", &made);
+	fixture_follow_readme(&fixture, made.path, "^VALID - .* 0 OPEN, 3 NOTE, 0 WRONG$");
+	fixture_readme_said(&fixture, "^OK     round .*, non_qualified timestamp: given on ");
+	fixture.second_stamp = stamp_with_others;
+	make("by-hand-others", &made);
+	fixture.second_stamp = forger_stamp;
+	fixture_follow_readme(&fixture, made.path, "^VALID - .* 0 OPEN, 3 NOTE, 0 WRONG$");
 }
 
 int main(void)
@@ -261,8 +325,10 @@ int main(void)
 		cmocka_unit_test(times_that_diverge_are_told),
 		cmocka_unit_test(two_of_one_authority_are_told),
 		cmocka_unit_test(a_second_over_something_else_is_found),
+		cmocka_unit_test(what_a_token_ends_with_is_checked),
+		cmocka_unit_test(attribute_certificates_are_passed_over),
 		cmocka_unit_test(a_line_is_read_in_its_version_alone),
-		cmocka_unit_test(the_readme_works_when_pasted),
+		cmocka_unit_test(the_readme_works_as_it_stands),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

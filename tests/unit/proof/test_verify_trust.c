@@ -311,30 +311,87 @@ static void roots_are_kept_apart(void **state)
 	struct slice signers = buf_slice(&report), timestamps = buf_slice(&timestamp);
 	make("apart", &made);
 	expect(&made, &(struct trust_roots){.signers = signers, .timestamps = timestamps}, "", NULL);
-	expect(&made, &(struct trust_roots){.signers = timestamps, .timestamps = timestamps},
-	       "META-INF/", "certificate path");
-	expect(&made, &(struct trust_roots){.signers = signers, .timestamps = signers}, "rounds/",
-	       "certificate path");
-	expect(&made, &(struct trust_roots){.signers = timestamps, .timestamps = signers}, "META-INF/",
-	       "certificate path");
-
-	static const struct {
-		bool signers, timestamps;
-		const char *warning;
-	} halves[] = {{true, false, "who gave the time was not established"},
-	              {false, true, "who signed was not established"}};
-	for (size_t i = 0; i < 2; i++) {
-		struct trust_roots half = {.signers = halves[i].signers ? signers : (struct slice){0},
-		                           .timestamps =
-		                               halves[i].timestamps ? timestamps : (struct slice){0}};
+	const struct slice none = {0};
+	const struct {
+		struct slice signers, timestamps;
+		enum verify_verdict verdict;
+		bool signer, authority; /* not established */
+	} cases[] = {
+		{timestamps, timestamps, VERIFY_SIGNER_OPEN, true, false},
+		{signers, signers, VERIFY_AUTHORITY_OPEN, false, true},
+		{timestamps, signers, VERIFY_SIGNER_OPEN, true, true},
+		{signers, none, VERIFY_AUTHORITY_OPEN, false, true},
+		{none, timestamps, VERIFY_SIGNER_OPEN, true, false},
+		{none, none, VERIFY_SIGNER_OPEN, true, true},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct trust_roots roots = {.signers = cases[i].signers, .timestamps = cases[i].timestamps};
 		struct verify_result result;
 		const char *one = made.path;
-		fixture_verify(&one, 1, &half, &result);
-		assert_int_equal(verify_exit_code(&result), 0);
+		fixture_verify(&one, 1, &roots, &result);
+		assert_int_equal(verify_exit_code(&result), 2);
+		assert_int_equal(verify_verdict(&result), cases[i].verdict);
 		assert_false(result.trusted);
-		assert_true(fixture_finds(&result, VERIFY_WARNING, "", halves[i].warning));
+		assert_int_equal(
+			fixture_finds(&result, VERIFY_UNESTABLISHED, "", "who signed was not established"),
+			cases[i].signer);
+		assert_int_equal(fixture_finds(&result, VERIFY_UNESTABLISHED, "",
+		                               "who gave the time was not established"),
+		                 cases[i].authority);
 		verify_result_free(&result);
 	}
+}
+
+/* Whoever trusts an intermediate, or one certificate alone, need not have the root. */
+static void every_certificate_given_is_an_anchor(void **state)
+{
+	static const struct forger_plan plans[] = {
+		{.name = "Anchored sub", .extensions = {CA, CA_USAGE}},
+		{.name = "Anchored signer", .extensions = {LEAF, SIGNS}},
+		{.name = "Anchored TSA", .extensions = {LEAF, SIGNS, STAMPS}},
+		{.name = "Another", .extensions = {LEAF, SIGNS}},
+	};
+	struct forger_holder sub, holders[3];
+	struct fixture_archive made;
+	struct buf pems[4];
+	forger_issue(&plans[0], &root, &sub);
+	for (size_t i = 0; i < 3; i++)
+		forger_issue(&plans[i + 1], &sub, &holders[i]);
+	struct forger_holder *given[] = {&sub, &holders[0], &holders[1], &holders[2]};
+	for (size_t i = 0; i < 4; i++) {
+		buf_init(&pems[i], 65536);
+		forger_certificate(given[i], &pems[i]);
+	}
+	struct forger_authority authority = {.holder = &holders[1], .accuracy_seconds = 1};
+	fixture.stamp = forger_stamp;
+	fixture.stamp_context = &authority;
+	make_signed("anchored", &holders[0], &made);
+	fixture.stamp = NULL;
+	const struct {
+		size_t signers, timestamps;
+		enum verify_verdict verdict;
+	} cases[] = {{0, 0, VERIFY_VALID},
+	             {1, 2, VERIFY_VALID},
+	             {1, 1, VERIFY_AUTHORITY_OPEN},
+	             {2, 2, VERIFY_SIGNER_OPEN},
+	             {3, 0, VERIFY_SIGNER_OPEN}};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct trust_roots roots = {.signers = buf_slice(&pems[cases[i].signers]),
+		                            .timestamps = buf_slice(&pems[cases[i].timestamps])};
+		struct verify_result result;
+		const char *one = made.path;
+		fixture_verify(&one, 1, &roots, &result);
+		if (verify_verdict(&result) != cases[i].verdict) {
+			verify_print(&result, false, stderr);
+			fail_msg("case %zu", i);
+		}
+		verify_result_free(&result);
+	}
+	for (size_t i = 0; i < 3; i++)
+		forger_free(&holders[i]);
+	forger_free(&sub);
+	for (size_t i = 0; i < 4; i++)
+		buf_free(&pems[i]);
 }
 
 /* An archive that someone else below the same root signed: the pin tells. */
@@ -422,6 +479,7 @@ int main(void)
 		cmocka_unit_test(authorities_are_held_to_the_same),
 		cmocka_unit_test(paths_are_judged_as_of_the_timestamp),
 		cmocka_unit_test(roots_are_kept_apart),
+		cmocka_unit_test(every_certificate_given_is_an_anchor),
 		cmocka_unit_test(a_pin_names_the_signer),
 		cmocka_unit_test(everyone_is_named),
 	};

@@ -195,6 +195,26 @@ static void test_good(void **state)
 	authorities_free(authorities);
 }
 
+/* Its own name in the token, and an extension that may be ignored. */
+static void test_named(void **state)
+{
+	struct authorities *authorities = create(1);
+	AUTHORITY_RESULT_AUTO struct authority_result result = {0};
+	struct authority_failures failures;
+
+	set_mode(&first, "named");
+	assert_int_equal(stamp(authorities, &result, &failures, NULL), 0);
+	assert_string_equal(result.name, "one");
+	scratch_write("query.tsq", buf_slice(&result.request));
+	scratch_write("reply.tsr", buf_slice(&result.response));
+	assert_int_equal(scratch_run("openssl ts -reply -in reply.tsr -text | grep -q 'TSA: DirName'"),
+	                 0);
+	assert_int_equal(scratch_run("openssl ts -verify -in reply.tsr -queryfile query.tsq -CAfile %s",
+	                             first.roots),
+	                 0);
+	authorities_free(authorities);
+}
+
 /* The other's word, and nobody's where there is none. */
 static void test_another_time(void **state)
 {
@@ -237,6 +257,9 @@ static void test_every_misbehaviour(void **state)
 		{"wrong_imprint", "something else"},
 		{"wrong_nonce", "nonce"},
 		{"wrong_usage", "timeStamping"},
+		{"wrong_name", "tsa in the TSTInfo, CN=Timestamp somebody else,O=Stand-in, is no name of "
+	                   "the certificate that signed it, CN=Timestamp good,O=Stand-in"},
+		{"critical", "unknown critical extension, 2.25.3"},
 		{"wrong_time", "our clock"},
 		{"untrusted", "certificate path"},
 		{"rejected", "not granted: status 2 not today"},
@@ -427,6 +450,43 @@ static void test_whose_time(void **state)
 	authorities_free(authorities);
 }
 
+static int64_t off_s(struct authorities *authorities)
+{
+	int64_t off_us;
+	assert_true(authorities_compare_clock(authorities, &off_us));
+	return off_us / US_PER_SECOND;
+}
+
+/* Either way, by the one that our clock agrees with best; whatever it was set to since. */
+static void test_comparison(void **state)
+{
+	struct authorities *authorities = create(2);
+	int64_t off_us;
+	set_mode(&first, "error");
+	assert_true(authorities_ask_time_of(authorities, 0));
+	assert_false(authorities_compare_clock(authorities, &off_us));
+	assert_false(authorities_ask_time_of(authorities, 2));
+	set_mode(&first, "good");
+	set_wall(1000);
+	assert_true(authorities_ask_time_of(authorities, 0));
+	assert_in_range(off_s(authorities), 900, 1000);
+	set_wall(-1000);
+	assert_in_range(-off_s(authorities), 900, 1000);
+	set_wall(0);
+	assert_int_equal(off_s(authorities), 0);
+	set_wall(-1000);
+	assert_true(authorities_ask_time_of(authorities, 0));
+	assert_in_range(-off_s(authorities), 900, 1000);
+	set_mode(&second, "ahead:5000");
+	assert_true(authorities_ask_time_of(authorities, 1));
+	assert_in_range(-off_s(authorities), 900, 1000);
+	set_wall(5000);
+	assert_in_range(off_s(authorities) + 100, 0, 100);
+	set_wall(0);
+	assert_int_equal(off_s(authorities), 0);
+	authorities_free(authorities);
+}
+
 static const char *given_for(struct authorities *authorities, enum digest_algorithm algorithm,
                              struct authority_result *result)
 {
@@ -581,6 +641,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_good),
+		cmocka_unit_test(test_named),
 		cmocka_unit_test(test_another_time),
 		cmocka_unit_test(test_every_misbehaviour),
 		cmocka_unit_test(test_policy),
@@ -590,6 +651,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_too_early),
 		cmocka_unit_test(test_time_since),
 		cmocka_unit_test(test_whose_time),
+		cmocka_unit_test(test_comparison),
 		cmocka_unit_test(test_none),
 		cmocka_unit_test(test_guarded),
 		cmocka_unit_test(test_embedded),

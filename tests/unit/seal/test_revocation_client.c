@@ -423,6 +423,41 @@ static void test_nothing_published(void **state)
 	revocation_client_free(client);
 }
 
+static enum revocation_outcome fetch_hurried(struct revocation_client *client, int64_t time_us)
+{
+	VALIDATION_AUTO struct validation_set set = {0};
+	struct revocation_verdict verdicts[REVOCATION_PATH_MAX];
+	struct revocation_moment at = {.time_us = time_us};
+	size_t count = 0;
+
+	assert_int_equal(revocation_fetch_hurried(client, buf_slice(&path), &at, 20000, &set, verdicts,
+	                                          &count, NULL),
+	                 0);
+	assert_int_equal(count, 2);
+	return verdicts[0].outcome;
+}
+
+/* What had little time says nothing of a place; what is kept is the same for both. */
+static void test_in_a_hurry(void **state)
+{
+	VALIDATION_AUTO struct validation_set set = {0};
+	struct revocation_client *client = client_of(&everywhere, NULL);
+	int64_t then_us = now_us();
+
+	(void)state;
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(fetch_hurried(client, then_us), REVOCATION_MISSING);
+	assert_int_equal(ocsp_place.asked, 3);
+	assert_int_equal(crl_place.asked, 3);
+	publish_ocsp(&responder, V_OCSP_CERTSTATUS_GOOD, now_us() + US_PER_SECOND);
+	assert_int_equal(fetch_hurried(client, then_us), REVOCATION_GOOD_AFTER);
+	assert_int_equal(ocsp_place.asked, 4);
+	assert_int_equal(fetch(client, &set, then_us).outcome, REVOCATION_GOOD_AFTER);
+	assert_int_equal(fetch_hurried(client, then_us), REVOCATION_GOOD_AFTER);
+	assert_int_equal(ocsp_place.asked, 4);
+	revocation_client_free(client);
+}
+
 /* A place that fails is left alone for a while, and what is kept still serves. */
 static void test_left_alone(void **state)
 {
@@ -652,6 +687,7 @@ int main(void)
 		cmocka_unit_test_setup(test_revoked, begin),
 		cmocka_unit_test_setup(test_responder_of_its_own, begin),
 		cmocka_unit_test_setup(test_nothing_published, begin),
+		cmocka_unit_test_setup(test_in_a_hurry, begin),
 		cmocka_unit_test_setup(test_left_alone, begin),
 		cmocka_unit_test_setup(test_guarded, begin),
 		cmocka_unit_test_setup(test_huge_list, begin),

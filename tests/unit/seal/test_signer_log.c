@@ -9,7 +9,7 @@
 
 #include "seal/signer_log.h"
 
-#define DISK_MAX 65536
+#define DISK_MAX 131072
 
 static struct {
 	char synced[DISK_MAX]; /* what a power cut leaves */
@@ -183,6 +183,10 @@ static void test_tampering_is_found(void **state)
 		{"sed -i '3s/\"previous\":\"./\"previous\":\"x/' signer.log", "line 3: it follows another"},
 		{"head -c 100000 /dev/zero >> signer.log", "line 4: not a line"},
 		{"head -c 3000 /dev/zero >> signer.log", "line 4: not a line"},
+		{"{ head -c 2000 /dev/zero; echo; head -c 48 /dev/zero; } >> signer.log",
+	     "line 4: not a line"},
+		{"sed -i '2s/{/[/' signer.log && truncate -s -1 signer.log", "line 2: not a line"},
+		{"sed -i '2s/{/\\n/' signer.log", "line 2: not a line"},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		scratch_run("rm -f signer.log");
@@ -200,9 +204,14 @@ static void test_torn_line_is_cut_off(void **state)
 		"head -c 200 /dev/zero >> signer.log",
 		"{ head -c 200 /dev/zero; echo; } >> signer.log",
 		"{ head -c 80 /dev/zero; echo 'a\":\"b\"}'; } >> signer.log",
+		"printf 'ab\\ncd' >> signer.log",
+		"printf '\\n\\nab\\n' >> signer.log",
+		"printf '\\n' >> signer.log",
+		"{ head -c 2000 /dev/zero; echo; head -c 47 /dev/zero; } >> signer.log",
 		"truncate -s -1 signer.log",
 	};
-	for (size_t i = 0; i < sizeof tears / sizeof *tears; i++) {
+	const size_t count = sizeof tears / sizeof *tears;
+	for (size_t i = 0; i < count; i++) {
 		scratch_run("rm -f signer.log");
 		write_three();
 		assert_int_equal(scratch_run("%s", tears[i]), 0);
@@ -210,9 +219,25 @@ static void test_torn_line_is_cut_off(void **state)
 		assert_int_equal(add(&log, "4"), 0);
 		close(log.file);
 		struct heard heard = read_back();
-		assert_int_equal(heard.count, i == 4 ? 4 : 5); /* the torn, its record, the new */
+		assert_int_equal(heard.count, i == count - 1 ? 4 : 5); /* its record, the new */
 		assert_int_equal(scratch_run("grep -c torn_line signer.log | grep -qx 1"), 0);
 	}
+}
+
+/* It begins in one block of what is read and ends in another. */
+static void test_torn_line_across_blocks(void **state)
+{
+	struct signer_log log = opened();
+	while (log.size < 65536 - 300)
+		assert_int_equal(add(&log, "x"), 0);
+	close(log.file);
+	struct heard before = read_back();
+	assert_int_equal(scratch_run("{ head -c 20 /dev/zero; echo; head -c 1000 /dev/zero; } "
+	                             ">> signer.log"),
+	                 0);
+	log = opened();
+	close(log.file);
+	assert_int_equal(read_back().count, before.count + 1);
 }
 
 /* Logs of versions before the chain. */
@@ -317,6 +342,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_chain_can_be_recomputed, begin, scratch_end),
 		cmocka_unit_test_setup_teardown(test_tampering_is_found, begin, scratch_end),
 		cmocka_unit_test_setup_teardown(test_torn_line_is_cut_off, begin, scratch_end),
+		cmocka_unit_test_setup_teardown(test_torn_line_across_blocks, begin, scratch_end),
 		cmocka_unit_test_setup_teardown(test_older_lines, begin, scratch_end),
 		cmocka_unit_test_setup_teardown(test_many_lines, begin, scratch_end),
 		cmocka_unit_test_setup_teardown(test_new_log_is_in_its_directory, begin, scratch_end),

@@ -395,9 +395,9 @@ static void forge_attributes(SignerInfo *info, enum forgery forgery)
 
 static void drop_signer(SignedData *data)
 {
-	for (int i = sk_X509_num(data->certificates) - 1; i >= 0; i--)
-		if (X509_check_ca(sk_X509_value(data->certificates, i)) == 0)
-			X509_free(sk_X509_delete(data->certificates, i));
+	for (int i = sk_CertificateChoice_num(data->choices) - 1; i >= 0; i--)
+		if (X509_check_ca(sk_CertificateChoice_value(data->choices, i)->d.certificate) == 0)
+			CertificateChoice_free(sk_CertificateChoice_delete(data->choices, i));
 }
 
 static void forge_data(SignedContent *content, enum forgery forgery)
@@ -410,7 +410,8 @@ static void forge_data(SignedContent *content, enum forgery forgery)
 	if (forgery == FORGE_SIGNER_VERSION)
 		ASN1_INTEGER_set(info->version, 3);
 	if (forgery == FORGE_STRANGE_CERTIFICATE)
-		sk_X509_push(data->certificates, read_certificate("signer/report-root.pem"));
+		assert_true(
+			signed_content_add_certificate(content, read_certificate("signer/report-root.pem")));
 	if (forgery == FORGE_NO_CERTIFICATE)
 		drop_signer(data);
 	if (forgery == FORGE_SECOND_DIGEST)

@@ -4,11 +4,13 @@
 
 #include <openssl/pem.h>
 #include <openssl/ts.h>
+#include <openssl/x509v3.h>
 
 #include "base/clock.h"
 #include "seal/signed_data.h"
 #include "seal/timestamp.h"
 #include "stride.h"
+#include "token_parts.h"
 
 static struct sha256 imprint;
 
@@ -19,8 +21,12 @@ static int make_authorities(void **state)
 		"[req]\ndistinguished_name=dn\n[dn]\n[ca]\nbasicConstraints=critical,CA:TRUE\n"
 		"keyUsage=critical,keyCertSign,cRLSign\nsubjectKeyIdentifier=hash\n"
 		"authorityKeyIdentifier=keyid:always\n"
+		"[stranger]\nextendedKeyUsage=critical,timeStamping\nsubjectKeyIdentifier=hash\n"
+		"authorityKeyIdentifier=keyid:always\n"
 		"[leaf]\nextendedKeyUsage=critical,timeStamping\nsubjectKeyIdentifier=hash\n"
-		"authorityKeyIdentifier=keyid:always\n[list]\ndatabase=index\ndefault_md=sha256\n"
+		"authorityKeyIdentifier=keyid:always\n"
+		"subjectAltName=DNS:time.example,URI:http://time.example/,dirName:elsewhere\n"
+		"[elsewhere]\nCN=Leaf elsewhere\n[list]\ndatabase=index\ndefault_md=sha256\n"
 		"default_crl_days=9\n";
 
 	static const char keys[] =
@@ -46,14 +52,15 @@ static int make_authorities(void **state)
 		"$sign -in middle.csr -CA root.pem -CAkey root.key -set_serial 2 -extensions ca -out "
 		"middle.pem && "
 		"$req -new -newkey $ec -keyout stranger.key -out stranger.csr -subj /CN=Stranger && "
-		"$sign -in stranger.csr -CA other.pem -CAkey other.key -set_serial 3 -extensions leaf -out "
-		"stranger.pem && "
+		"$sign -in stranger.csr -CA other.pem -CAkey other.key -set_serial 3 -extensions stranger "
+		"-out stranger.pem && "
 		"openssl ca -config openssl.cnf -name list -gencrl -cert root.pem -keyfile root.key -out "
 		"list.pem && openssl crl -in list.pem -outform DER -out list.der && "
 		"cat middle.pem root.pem >path.pem && cat path.pem stranger.pem other.pem >many.pem");
 }
 
-static void write_info(bool with_accuracy)
+/* `tsa` and `extension` are taken; NULL: there is none. */
+static void write_info_with(bool with_accuracy, GENERAL_NAME *tsa, X509_EXTENSION *extension)
 {
 	TS_TST_INFO *info = TS_TST_INFO_new();
 	TS_MSG_IMPRINT *message = TS_MSG_IMPRINT_new();
@@ -77,8 +84,14 @@ static void write_info(bool with_accuracy)
 	TS_TST_INFO_set_time(info, later);
 	if (with_accuracy)
 		TS_TST_INFO_set_accuracy(info, accuracy);
+	if (tsa)
+		TS_TST_INFO_set_tsa(info, tsa);
+	if (extension)
+		TS_TST_INFO_add_ext(info, extension, -1);
 	int size = i2d_TS_TST_INFO(info, &der);
 	assert_true(size > 0);
+	GENERAL_NAME_free(tsa);
+	X509_EXTENSION_free(extension);
 	scratch_write("info.der", slice_make(der, (size_t)size));
 	OPENSSL_free(der);
 	ASN1_GENERALIZEDTIME_free(later);
@@ -88,6 +101,11 @@ static void write_info(bool with_accuracy)
 	TS_ACCURACY_free(accuracy);
 	TS_MSG_IMPRINT_free(message);
 	TS_TST_INFO_free(info);
+}
+
+static void write_info(bool with_accuracy)
+{
+	write_info_with(with_accuracy, NULL, NULL);
 }
 
 #define P256 "p256.key"
@@ -144,7 +162,7 @@ static int verify(struct slice token, const char *known, struct buf *complete,
 	scratch_read("root.pem", &roots);
 	if (known)
 		read_der(known, &beside);
-	struct timestamp_path path = {buf_slice(&beside), complete};
+	struct timestamp_path path = {.known = buf_slice(&beside), .complete = complete};
 	return timestamp_verify_token_along(token, &imprint, buf_slice(&roots), &path, facts, error);
 }
 
@@ -215,6 +233,97 @@ static void test_no_accuracy(void **state)
 	assert_int_equal(facts.accuracy_us, TIMESTAMP_ACCURACY_UNKNOWN);
 }
 
+/* "CN:…" is a directory name; NULL: there is none. */
+static GENERAL_NAME *make_name(const char *text)
+{
+	const char *value = text ? strchr(text, ':') + 1 : NULL;
+	if (!text)
+		return NULL;
+	if (strncmp(text, "CN:", 3) != 0)
+		return a2i_GENERAL_NAME(NULL, NULL, NULL, strncmp(text, "DNS:", 4) == 0 ? GEN_DNS : GEN_URI,
+		                        value, 0);
+	GENERAL_NAME *made = GENERAL_NAME_new();
+	X509_NAME *name = X509_NAME_new();
+	X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC, (const unsigned char *)value, -1, -1, 0);
+	GENERAL_NAME_set0_value(made, GEN_DIRNAME, name);
+	return made;
+}
+
+static bool openssl_verifies(void)
+{
+	char hex[65];
+
+	hex_encode(imprint.bytes, SHA256_SIZE, hex);
+	return scratch_run("openssl ts -verify -token_in -in made.tst -digest %s -CAfile root.pem "
+	                   "-attime $(($(date +%%s) + 61))",
+	                   hex) == 0;
+}
+
+/* As `openssl ts -verify` judges it, which is what the evidence names for checking by hand. */
+static void test_name(void **state)
+{
+	static const struct {
+		const char *name;
+		const char *cause; /* NULL: accepted */
+	} cases[] = {
+		{NULL, NULL},
+		{"CN:Leaf", NULL},
+		{"CN:LEAF", NULL}, /* names are compared without regard to case: RFC 5280 section 7.1 */
+		{"CN:Leaf elsewhere", NULL},
+		{"DNS:time.example", NULL},
+		{"URI:http://time.example/", NULL},
+		{"CN:Middle", "tsa in the TSTInfo, CN=Middle, is no name of the certificate that signed "
+	                  "it, CN=Leaf"},
+		{"CN:Leaves", "tsa in the TSTInfo, CN=Leaves"},
+		{"DNS:other.example", "tsa in the TSTInfo, (no directory name)"},
+		{"URI:time.example", "tsa in the TSTInfo"},
+	};
+	BUF_AUTO struct buf made;
+
+	buf_init(&made, TIMESTAMP_RESPONSE_MAX);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct timestamp_facts facts;
+		struct error error = {0};
+		write_info_with(true, make_name(cases[i].name), NULL);
+		make_token(P256, "", "-certfile path.pem", &made);
+		int result = verify(buf_slice(&made), NULL, NULL, &facts, &error);
+		if (cases[i].cause)
+			assert_refused(result, &error, cases[i].cause);
+		else if (result)
+			fail_msg("%s: %s", cases[i].name ? cases[i].name : "(none)", error.cause);
+		assert_int_equal(openssl_verifies(), !cases[i].cause);
+		result =
+			timestamp_verify_token(buf_slice(&made), &imprint, slice_make(NULL, 0), &facts, &error);
+		assert_int_equal(result, cases[i].cause ? ERR_INVALID_EVIDENCE : 0);
+	}
+}
+
+/* A critical one may change what the token means: RFC 3161 section 2.4.2. */
+static void test_extensions(void **state)
+{
+	static const struct {
+		const char *extension;
+		const char *cause;
+	} cases[] = {
+		{"DER:0500", NULL},
+		{"critical,DER:0500", "the TSTInfo has an unknown critical extension, 1.2.3.4"},
+	};
+	BUF_AUTO struct buf made;
+
+	buf_init(&made, TIMESTAMP_RESPONSE_MAX);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct timestamp_facts facts;
+		struct error error = {0};
+		write_info_with(true, NULL, X509V3_EXT_conf(NULL, NULL, "1.2.3.4", cases[i].extension));
+		make_token(P256, "", "-certfile path.pem", &made);
+		int result = verify(buf_slice(&made), NULL, NULL, &facts, &error);
+		if (cases[i].cause)
+			assert_refused(result, &error, cases[i].cause);
+		else
+			assert_int_equal(result, 0);
+	}
+}
+
 static void test_two_signers(void **state)
 {
 	struct timestamp_facts facts;
@@ -275,6 +384,85 @@ static void test_certificates(void **state)
 	}
 }
 
+/* Certificates that are not of X.509 (CertificateChoices) neither help nor hurt. */
+static void test_other_certificates(void **state)
+{
+	static const struct {
+		int tag, version;
+		const char *cause; /* NULL: accepted */
+	} cases[] = {
+		{0, 3, NULL},
+		{0xa2, 4, NULL}, /* version 2 attribute certificate */
+		{0xa2, 3, NULL}, /* as RFC 2630 has it */
+		{0xa1, 3, NULL}, /* version 1 attribute certificate */
+		{0xa0, 3, NULL}, /* extended certificate of PKCS #6 */
+		{0xa3, 5, NULL}, /* any other format */
+		{0xa3, 3, NULL},
+		{0, 4, "version of the SignedData"},
+		{0, 5, "version of the SignedData"},
+		{0, 1, "version of the SignedData"},
+		{0xa1, 4, "version of the SignedData"},
+		{0xa2, 5, "version of the SignedData"},
+		{0xa3, 4, "version of the SignedData"},
+		{0xa4, 3, "does not parse"},
+		{0x31, 3, "does not parse"},
+	};
+	BUF_AUTO struct buf made, path, choice, complete;
+
+	buf_init(&made, TIMESTAMP_RESPONSE_MAX);
+	buf_init(&path, 65536);
+	buf_init(&choice, 256);
+	buf_init(&complete, TIMESTAMP_RESPONSE_MAX);
+	write_info(true);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct timestamp_facts facts;
+		struct error error = {0};
+		make_token(P256, "", "", &made);
+		buf_clear(&choice);
+		if (cases[i].tag)
+			put_element(cases[i].tag, slice_make("\x06\x02\x2a\x03\x05\x00", 6), &choice);
+		token_add_choice(&made, cases[i].version, buf_slice(&choice));
+		int result = verify(buf_slice(&made), "middle.pem", &path, &facts, &error);
+		if (cases[i].cause) {
+			assert_refused(result, &error, cases[i].cause);
+			continue;
+		}
+		if (result)
+			fail_msg("case %zu: %s", i, error.cause);
+		/* They stay where a token is written again, with its path inside. */
+		buf_clear(&complete);
+		assert_int_equal(
+			timestamp_token_complete(buf_slice(&made), buf_slice(&path), &complete, &error), 0);
+		assert_true(!choice.size || memmem(complete.data, complete.size, choice.data, choice.size));
+		assert_int_equal(verify(buf_slice(&complete), NULL, NULL, &facts, &error), 0);
+		scratch_write("other.tst", buf_slice(&complete));
+		assert_int_equal(
+			scratch_run("openssl cms -verify -inform DER -in other.tst -CAfile root.pem "
+		                "-purpose timestampsign -binary -out info.out && cmp info.out "
+		                "info.der"),
+			0);
+		buf_clear(&path);
+	}
+}
+
+/* Our own have none of them: one is refused. */
+static void test_own_have_no_others(void **state)
+{
+	SIGNED_CONTENT_AUTO SignedContent *content = NULL;
+	struct error error = {0};
+	BUF_AUTO struct buf made;
+
+	buf_init(&made, TIMESTAMP_RESPONSE_MAX);
+	write_info(true);
+	make_token(P256, "", "", &made);
+	assert_int_equal(signed_content_parse(buf_slice(&made), &content, &error), 0);
+	SignedContent_free(content);
+	content = NULL;
+	token_add_choice(&made, 4, slice_make("\xa2\x02\x05\x00", 4));
+	assert_refused(signed_content_parse(buf_slice(&made), &content, &error), &error,
+	               "not of X.509");
+}
+
 /* A root that was damaged is a sign of damage, even where the trusted one stands in for it. */
 static void test_damaged_certificate(void **state)
 {
@@ -329,6 +517,135 @@ static void test_unsigned(void **state)
 	assert_int_equal(scratch_run("openssl cms -cmsout -print -inform DER -in more.tst | "
 	                             "grep -q 'CN *= *Root'"),
 	                 0);
+}
+
+/* As RFC 5940 puts an OCSP response among the CRLs. RFC 5652 wants version 5 then; who adds it to a
+ * token may leave the 3. */
+static void test_ocsp_inside(void **state)
+{
+	static const unsigned char response[] = "\xa1\x0f\x06\x08\x2b\x06\x01\x05\x05\x07\x10\x02"
+											"\x30\x03\x0a\x01\x06";
+	BUF_AUTO struct buf made;
+
+	buf_init(&made, TIMESTAMP_RESPONSE_MAX);
+	write_info(true);
+	for (int version = 3; version <= 5; version++) {
+		SIGNED_CONTENT_AUTO SignedContent *content = NULL;
+		const unsigned char *position = response;
+		struct timestamp_facts facts;
+		struct error error = {0};
+		make_token(P256, "", "-certfile path.pem", &made);
+		assert_int_equal(signed_content_parse(buf_slice(&made), &content, NULL), 0);
+		content->data->revocations = sk_ASN1_TYPE_new_null();
+		sk_ASN1_TYPE_push(content->data->revocations,
+		                  d2i_ASN1_TYPE(NULL, &position, sizeof response - 1));
+		ASN1_INTEGER_set(content->data->version, version);
+		buf_clear(&made);
+		assert_int_equal(signed_content_write(content, &made), 0);
+		int result = verify(buf_slice(&made), NULL, NULL, &facts, &error);
+		if (version == 4)
+			assert_refused(result, &error, "version of the SignedData");
+		else if (result)
+			fail_msg("version %d: %s", version, error.cause);
+		scratch_write("ocsp.tst", buf_slice(&made));
+		assert_int_equal(scratch_run("openssl cms -verify -cades -inform DER -in ocsp.tst -CAfile "
+		                             "root.pem -purpose timestampsign -out ocsp.out"),
+		                 0);
+	}
+}
+
+/* By `openssl ts`, which names all of the path: the authority's certificate and those above it. */
+static void make_token_that_names_all(struct buf *out)
+{
+	static const char config[] =
+		"[tsa]\ndefault_tsa=own\n[own]\nserial=tsaserial\nsigner_digest=sha256\n"
+		"default_policy=1.2.3.4\ndigests=sha256\naccuracy=secs:5\ness_cert_id_chain=yes\n"
+		"ess_cert_id_alg=sha256\n";
+	char hex[65];
+
+	hex_encode(imprint.bytes, SHA256_SIZE, hex);
+	write_info(true);
+	make_token(P256, "", "", out); /* for leaf.pem */
+	scratch_write("tsa.cnf", slice_of(config));
+	assert_int_equal(
+		scratch_run("echo 01 >tsaserial && openssl ts -query -digest %s -sha256 "
+	                "-no_nonce -cert -out query.tsq && openssl ts -reply "
+	                "-config tsa.cnf -queryfile query.tsq -signer leaf.pem -inkey " P256
+	                " -chain path.pem -token_out -out all.tst",
+	                hex),
+		0);
+	scratch_read("all.tst", out);
+}
+
+/* Replaces what is inside but the signer's own by the certificates of a file (NULL: none). */
+static void set_certificates(const char *name, struct buf *token)
+{
+	SIGNED_CONTENT_AUTO SignedContent *content = NULL;
+	BUF_AUTO struct buf der;
+	const unsigned char *position, *end;
+
+	buf_init(&der, 65536);
+	assert_int_equal(signed_content_parse_ber(buf_slice(token), &content, NULL), 0);
+	STACK_OF(CertificateChoice) *choices = content->data->choices;
+	X509 *own = signed_content_certificate(content);
+	for (int i = sk_CertificateChoice_num(choices) - 1; i >= 0; i--)
+		if (sk_CertificateChoice_value(choices, i)->d.certificate != own)
+			CertificateChoice_free(sk_CertificateChoice_delete(choices, i));
+	if (name)
+		read_der(name, &der);
+	position = (const unsigned char *)der.data;
+	for (end = position + der.size; position < end;)
+		assert_true(
+			signed_content_add_certificate(content, d2i_X509(NULL, &position, end - position)));
+	buf_clear(token);
+	assert_int_equal(signed_content_write(content, token), 0);
+}
+
+/* Without roots the path ends where the certificates do: those named above it may be missing. */
+static void test_more_named_than_there(void **state)
+{
+	static const struct {
+		const char *inside;
+		const char *cause; /* without roots; NULL: accepted */
+	} cases[] = {
+		{"path.pem", NULL},
+		{"middle.pem", NULL},
+		{"root.pem", NULL}, /* not on the path, as the one between is missing */
+		{NULL, NULL},
+		{"other.pem", NULL},
+		/* The same name and key, but not the certificate that is named. */
+		{"again.pem", "signing-certificate"},
+	};
+	BUF_AUTO struct buf token, made;
+
+	buf_init(&token, TIMESTAMP_RESPONSE_MAX);
+	buf_init(&made, TIMESTAMP_RESPONSE_MAX);
+	assert_int_equal(
+		scratch_run("openssl x509 -req -days 9 -extfile openssl.cnf -in middle.csr -CA "
+	                "root.pem -CAkey root.key -set_serial 22 -extensions ca -out "
+	                "again.pem && openssl x509 -in root.pem >>again.pem"),
+		0);
+	make_token_that_names_all(&token); /* now: certificates made later are not valid yet */
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct timestamp_facts facts;
+		struct error error = {0};
+		buf_clear(&made);
+		buf_add_slice(&made, buf_slice(&token));
+		set_certificates(cases[i].inside, &made);
+		int result =
+			timestamp_verify_token(buf_slice(&made), &imprint, slice_make(NULL, 0), &facts, &error);
+		if (cases[i].cause)
+			assert_refused(result, &error, cases[i].cause);
+		else if (result)
+			fail_msg("case %zu: %s", i, error.cause);
+		/* With roots the path is whole, and all that is named has to be on it. */
+		const char *known = i < 2 || cases[i].cause ? NULL : "middle.pem";
+		result = verify(buf_slice(&made), known, NULL, &facts, &error);
+		if (cases[i].cause)
+			assert_refused(result, &error, cases[i].cause);
+		else
+			assert_int_equal(result, 0);
+	}
 }
 
 /* RSA-PSS's parameters are not signed themselves. For OpenSSL -1 is "as long as the digest", -2
@@ -466,10 +783,16 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_algorithms),
 		cmocka_unit_test(test_no_accuracy),
+		cmocka_unit_test(test_name),
+		cmocka_unit_test(test_extensions),
 		cmocka_unit_test(test_two_signers),
 		cmocka_unit_test(test_certificates),
+		cmocka_unit_test(test_other_certificates),
+		cmocka_unit_test(test_own_have_no_others),
 		cmocka_unit_test(test_damaged_certificate),
 		cmocka_unit_test(test_unsigned),
+		cmocka_unit_test(test_ocsp_inside),
+		cmocka_unit_test(test_more_named_than_there),
 		cmocka_unit_test(test_pss_parameters),
 		cmocka_unit_test(test_flipped_bits),
 		cmocka_unit_test(test_response_ends_with_token),

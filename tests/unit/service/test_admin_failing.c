@@ -148,7 +148,7 @@ static const struct step steps[] = {
 	{"store check", "{}", NULL},
 };
 
-static int woken[WAKE_TOPUP + 1];
+static int woken[WAKE_CLOCK + 1];
 
 static void note_wake(void *context, enum wake which)
 {

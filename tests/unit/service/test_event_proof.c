@@ -295,7 +295,7 @@ static int record(const struct sample *channel, const struct event *event, struc
 {
 	buf_clear(&out);
 	error = (struct error){0};
-	return event_evidence_record(office.service.store, channel->account,
+	return event_evidence_record(office.service.store, office.service.revocation, channel->account,
 	                             chain_of(channel, event->mode), event, memory, &out, &error);
 }
 
@@ -306,8 +306,8 @@ static void is_recorded(const struct sample *channel, int64_t sequence)
 	EVIDENCE_RECORD_AUTO struct evidence_record *read = NULL;
 	assert_int_equal(evidence_record_parse(buf_slice(&out), &read, &error), OK);
 	struct digest digests[DIGEST_ALGORITHM_COUNT] = {digest_of_sha256(&event.chain_hash)};
-	struct evidence_question question = {signer_timestamp_roots(office.service.signer),
-	                                     clock_now_us()};
+	struct evidence_question question = {.roots_pem = signer_timestamp_roots(office.service.signer),
+	                                     .at_us = clock_now_us()};
 	struct evidence_facts facts;
 	assert_int_equal(evidence_record_verify(read, digests, &question, &arena, &facts, &error), OK);
 	assert_true(facts.trusted);

@@ -206,7 +206,7 @@ static int record(int64_t sequence, struct buf *out)
 	int result = store_get_event(office.service.store, office.sample.account,
 	                             office.sample.live_chain, sequence, &arena, &event, &error);
 	if (!result)
-		result = event_evidence_record(office.service.store, office.sample.account,
+		result = event_evidence_record(office.service.store, NULL, office.sample.account,
 		                               office.sample.live_chain, &event, &arena, out, &error);
 	return result ? result : buf_check(out);
 }

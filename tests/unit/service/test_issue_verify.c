@@ -13,6 +13,7 @@
 #include "proof/verify.h"
 #include "seal/signer.h"
 #include "service/issue_work.h"
+#include "store/signers.h"
 #include "store/timestamp_roots.h"
 
 static struct office office;
@@ -21,6 +22,7 @@ static struct office office;
 static const char *signers_instead, *timestamps_instead;
 static int runs, runs_by_authorities, runs_by_authorities_of_before;
 static struct slice root_of_before;
+static bool key_is_ended; /* while it is verified */
 
 int __real_verify_paths(const char *const *paths, size_t count, const struct trust_roots *roots,
                         const struct verify_options *options, struct verify_result *ret_result,
@@ -47,6 +49,9 @@ int __wrap_verify_paths(const char *const *paths, size_t count, const struct tru
 	if (!result && given.signers.size > 0 && given.timestamps.size > 0 && !signers_instead &&
 	    !timestamps_instead)
 		assert_true(ret_result->trusted);
+	if (key_is_ended)
+		assert_int_equal(store_end_signer(office.service.store, slice_of("stolen"), NULL), OK);
+	key_is_ended = false;
 	return result;
 }
 
@@ -56,6 +61,7 @@ static int set_up(void **state)
 	signers_instead = timestamps_instead = NULL;
 	runs = runs_by_authorities = runs_by_authorities_of_before = 0;
 	root_of_before = slice_make(NULL, 0);
+	key_is_ended = false;
 	return 0;
 }
 
@@ -110,18 +116,12 @@ static void a_past_authority_keeps_nobody_from_his_evidence(void **state)
 	timestamps_instead = roots.data;
 	request(id);
 	assert_int_equal(office_await(&office, MODE_LIVE, id).status, CERTIFICATION_COMPLETED);
-	assert_int_equal(runs, 2);
+	assert_int_equal(runs, 1);
 	assert_int_equal(runs_by_authorities, 1);
 }
 
-static void a_signature_of_another_is_not_handed_out(void **state)
+static void waits_because(const char *id, const char *why)
 {
-	BUF_AUTO struct buf roots;
-	char id[ID_SIZE];
-	buf_init(&roots, 1 << 20);
-	buf_add_slice(&roots, signer_timestamp_roots(office.service.signer));
-	signers_instead = roots.data;
-	request(id);
 	ARENA_AUTO struct arena arena;
 	arena_init(&arena, 1 << 20);
 	struct certification found = {0};
@@ -136,8 +136,28 @@ static void a_signature_of_another_is_not_handed_out(void **state)
 	}
 	office_stop_jobs(&office);
 	assert_non_null(found.last_error);
-	assert_non_null(strstr(found.last_error, "what was made does not verify"));
+	assert_non_null(strstr(found.last_error, why));
 	assert_int_equal(found.status, CERTIFICATION_PROCESSING);
+}
+
+static void a_signature_of_another_is_not_handed_out(void **state)
+{
+	BUF_AUTO struct buf roots;
+	char id[ID_SIZE];
+	buf_init(&roots, 1 << 20);
+	buf_add_slice(&roots, signer_timestamp_roots(office.service.signer));
+	signers_instead = roots.data;
+	request(id);
+	waits_because(id, "what was made does not verify");
+}
+
+/* Its timestamp may be later than the key's end. */
+static void a_key_that_was_ended_meanwhile_signs_nothing(void **state)
+{
+	char id[ID_SIZE];
+	key_is_ended = true;
+	request(id);
+	waits_because(id, "is not in force any more");
 }
 
 int main(void)
@@ -146,6 +166,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(the_services_own_roots_are_used, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(roots_on_record_are_used, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_past_authority_keeps_nobody_from_his_evidence, set_up,
+	                                    tear_down),
+		cmocka_unit_test_setup_teardown(a_key_that_was_ended_meanwhile_signs_nothing, set_up,
 	                                    tear_down),
 		cmocka_unit_test_setup_teardown(a_signature_of_another_is_not_handed_out, set_up,
 	                                    tear_down),

@@ -400,7 +400,7 @@ static int judge(struct slice der, const char *data, int64_t at_us, struct judge
 	EVIDENCE_RECORD_AUTO struct evidence_record *record = NULL;
 	ARENA_AUTO struct arena arena;
 	struct digest digests[DIGEST_ALGORITHM_COUNT];
-	struct evidence_question question = {buf_slice(&trust), at_us};
+	struct evidence_question question = {.roots_pem = buf_slice(&trust), .at_us = at_us};
 	struct evidence_facts facts;
 	arena_init(&arena, 1 << 20);
 	for (int i = 0; i < DIGEST_ALGORITHM_COUNT; i++)
@@ -504,7 +504,7 @@ static int judge_event(int64_t sequence, int64_t at_us, struct judged *ret)
 	BUF_AUTO struct buf der;
 	EVIDENCE_RECORD_AUTO struct evidence_record *record = NULL;
 	struct digest digests[DIGEST_ALGORITHM_COUNT] = {0};
-	struct evidence_question question = {buf_slice(&trust), at_us};
+	struct evidence_question question = {.roots_pem = buf_slice(&trust), .at_us = at_us};
 	struct evidence_facts facts;
 	struct event event;
 	arena_init(&arena, 4 << 20);
@@ -514,7 +514,7 @@ static int judge_event(int64_t sequence, int64_t at_us, struct judged *ret)
 	                 OK);
 	digests[DIGEST_SHA256] = digest_of_sha256(&event.chain_hash);
 	error = (struct error){0};
-	assert_int_equal(event_evidence_record(office.service.store, office.sample.account,
+	assert_int_equal(event_evidence_record(office.service.store, NULL, office.sample.account,
 	                                       office.sample.live_chain, &event, &arena, &der, &error),
 	                 OK);
 	assert_int_equal(evidence_record_parse(buf_slice(&der), &record, &error), OK);

@@ -16,6 +16,7 @@
 #include "service/seal_round.h"
 #include "service/stored_segment.h"
 #include "store/internal.h"
+#include "store/uncompared.h"
 
 #define CHANNELS 7
 #define STEPS 160
@@ -104,6 +105,13 @@ static void close_staged(void)
 	struct sealing sealing = new_sealer();
 	assert_int_equal(seal_close(&sealing, &error), OK);
 	sealing_free(&sealing);
+}
+
+static void seal_all(void)
+{
+	while (stage_one() > 0)
+		;
+	close_staged();
 }
 
 static struct staged_round staged_now(void)
@@ -309,6 +317,32 @@ static void a_full_round_takes_no_more(void **state)
 	expect_unbroken(0);
 }
 
+/* No two segments of a chain have one identifier, however many there are. */
+static void a_segments_whole_number_is_in_its_identifier(void **state)
+{
+	static char sql[256];
+	register_in(0, 1);
+	assert_int_equal(stage_one(), 1);
+	close_staged();
+	snprintf(sql, sizeof sql,
+	         "UPDATE chains SET sealed_segment = 4294967295 WHERE sealed_segment = 1;"
+	         "UPDATE segments SET number = 4294967295 WHERE chain = %" PRId64,
+	         channels[0].live_chain);
+	sample_change(&channels[0], sql);
+	register_in(0, 1);
+	assert_int_equal(stage_one(), 1);
+	close_staged();
+	struct event event;
+	ARENA_AUTO struct arena arena;
+	arena_init(&arena, 1 << 20);
+	assert_int_equal(store_get_event(office.service.store, channels[0].account,
+	                                 channels[0].live_chain, 2, &arena, &event, &error),
+	                 OK);
+	const char *number = strrchr(event.segment_id, 'n');
+	assert_non_null(number);
+	assert_string_equal(number, "n4294967296");
+}
+
 /* What was received in a future that a wrong clock showed is taken back once the clock is right,
  * and with it what was staged behind it; nothing before. */
 static void what_no_authority_will_date_is_taken_back(void **state)
@@ -339,6 +373,87 @@ static void what_no_authority_will_date_is_taken_back(void **state)
 	close_staged();
 	assert_int_equal(sealed_of(0), 4);
 	expect_unbroken(0);
+}
+
+static void register_at(size_t i, int64_t now_us)
+{
+	channels[i].references = office.sample.references;
+	channels[i].now_us = now_us - 1000; /* which it moves on */
+	sample_register(&channels[i], MODE_LIVE, 1);
+	office.sample.references = channels[i].references;
+	registered[i]++;
+}
+
+static void expect_clock_source(size_t i, int64_t number, const char *source)
+{
+	ARENA_AUTO struct arena arena;
+	arena_init(&arena, 4 << 20);
+	struct segment_record segment;
+	struct seal_document document;
+	assert_int_equal(store_get_segment(office.service.store, channels[i].account,
+	                                   channels[i].live_chain, number, &arena, &segment, &error),
+	                 OK);
+	assert_int_equal(stored_segment_document(&segment, &arena, &document, &error), OK);
+	assert_string_equal(document.clock.source, source);
+	expect_unbroken(i);
+}
+
+/* Of each segment that may have such events, and of no other; not longer than any is pending. */
+static void seals_tell_of_a_clock_that_was_not_compared(void **state)
+{
+	struct store *store = office.service.store;
+	struct uncompared uncompared;
+	int64_t begin_us = clock_now_us() - 10 * US_PER_SECOND;
+	int64_t until_us = begin_us + US_PER_SECOND;
+	register_at(0, begin_us);
+	seal_all();
+	assert_int_equal(store_begin_uncompared(store, &error), OK);
+	register_at(0, begin_us);
+	register_at(1, begin_us);
+	seal_all();
+	expect_clock_source(0, 1, "ntp_adjtime");
+	expect_clock_source(0, 2, SEAL_CLOCK_NOT_COMPARED);
+	expect_clock_source(1, 1, SEAL_CLOCK_NOT_COMPARED);
+
+	register_at(0, begin_us + 1);
+	register_at(1, until_us);
+	register_at(1, until_us + US_PER_SECOND);
+	register_at(2, until_us + US_PER_SECOND);
+	assert_int_equal(store_end_uncompared(store, until_us, &error), OK);
+	seal_all();
+	expect_clock_source(0, 3, SEAL_CLOCK_NOT_COMPARED);
+	expect_clock_source(1, 2, SEAL_CLOCK_NOT_COMPARED);
+	expect_clock_source(2, 1, "ntp_adjtime");
+
+	register_at(0, until_us + US_PER_SECOND);
+	assert_int_equal(store_get_uncompared(store, &uncompared, &error), OK);
+	assert_true(uncompared.is && !uncompared.goes_on && uncompared.until_us == until_us);
+	seal_all();
+	expect_clock_source(0, 4, "ntp_adjtime");
+	assert_int_equal(store_get_uncompared(store, &uncompared, &error), OK);
+	assert_false(uncompared.is);
+}
+
+static void a_time_without_comparison_begins_and_ends(void **state)
+{
+	struct store *store = office.service.store;
+	struct uncompared found;
+	assert_int_equal(store_end_uncompared(store, 5, &error), OK);
+	assert_int_equal(store_get_uncompared(store, &found, &error), OK);
+	assert_false(found.is || found.goes_on);
+	for (int64_t until_us = 7; until_us < 9; until_us++) {
+		for (int i = 0; i < 2; i++) {
+			assert_int_equal(store_begin_uncompared(store, &error), OK);
+			assert_int_equal(store_get_uncompared(store, &found, &error), OK);
+			assert_true(found.is && found.goes_on);
+		}
+		assert_int_equal(store_forget_uncompared(store, until_us - 1, &error), OK);
+		assert_int_equal(store_end_uncompared(store, until_us, &error), OK);
+		assert_int_equal(store_end_uncompared(store, 20, &error), OK);
+		assert_int_equal(store_forget_uncompared(store, 20, &error), OK);
+		assert_int_equal(store_get_uncompared(store, &found, &error), OK);
+		assert_true(found.is && !found.goes_on && found.until_us == until_us);
+	}
 }
 
 static void change(const char *sql)
@@ -538,7 +653,13 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			a_block_that_comes_between_keeps_the_round_from_being_written, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_full_round_takes_no_more, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_segments_whole_number_is_in_its_identifier, set_up,
+	                                    tear_down),
 		cmocka_unit_test_setup_teardown(what_no_authority_will_date_is_taken_back, set_up,
+	                                    tear_down),
+		cmocka_unit_test_setup_teardown(seals_tell_of_a_clock_that_was_not_compared, set_up,
+	                                    tear_down),
+		cmocka_unit_test_setup_teardown(a_time_without_comparison_begins_and_ends, set_up,
 	                                    tear_down),
 		cmocka_unit_test_setup_teardown(a_damaged_block_does_not_stop_sealing, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_lost_block_does_not_stop_sealing, set_up, tear_down),

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -156,6 +157,68 @@ static void test_roots_of_timestamps_stay(void **state)
 	assert_string_equal(items[in_order ? 1 : 0], "second");
 }
 
+static void fill(const char *head, const char *values, int count)
+{
+	char sql[512];
+	snprintf(sql, sizeof sql,
+	         "WITH RECURSIVE numbers(n) AS (SELECT 2 UNION ALL SELECT n + 1 FROM numbers"
+	         " WHERE n < %d) INSERT INTO %s SELECT %s FROM numbers",
+	         count, head, values);
+	sample_change(&sample, sql);
+}
+
+static size_t count_signers(void)
+{
+	ARENA_AUTO struct arena arena;
+	struct signer_record *items;
+	size_t count;
+	arena_init(&arena, (size_t)16 << 20);
+	assert_int_equal(store_list_signers(sample.store, &arena, &items, &count, &error), OK);
+	return count;
+}
+
+static void test_the_last_signer_comes_into_force_and_is_the_last(void **state)
+{
+	struct signer_candidate last = candidate("last", false), beyond = candidate("beyond", false);
+	assert_int_equal(join("first", false), OK);
+	fill("signers (number, sha256, development, certificates, used_from, used_until)",
+	     "n, randomblob(32), 0, 'one', 1, 2", SIGNERS_MAX - 1);
+	assert_int_equal(store_replace_signer(sample.store, &last, NULL, slice_of("why"), &error), OK);
+	assert_in_force("last");
+	assert_int_equal(count_signers(), SIGNERS_MAX);
+	assert_int_equal(store_replace_signer(sample.store, &beyond, NULL, slice_of("why"), &error),
+	                 ERR_FULL);
+	assert_non_null(strstr(error.english, "1000"));
+	assert_in_force("last"); /* it was not ended */
+	assert_int_equal(join("last", false), OK);
+	assert_int_equal(store_end_signer(sample.store, slice_of("why"), &error), OK);
+	assert_int_equal(join("beyond", false), ERR_FULL);
+	assert_int_equal(count_signers(), SIGNERS_MAX);
+}
+
+static int add_root(const char *name)
+{
+	struct sha256 sha256 = sha256_of(name, strlen(name));
+	return store_add_timestamp_root(sample.store, &sha256, slice_of(name), &error);
+}
+
+static void test_the_last_root_of_timestamps_is_kept_and_is_the_last(void **state)
+{
+	ARENA_AUTO struct arena arena;
+	const char **items;
+	size_t count;
+	arena_init(&arena, 1 << 20);
+	assert_int_equal(add_root("first"), OK);
+	fill("timestamp_roots (sha256, certificate, first_used)", "randomblob(32), 'one', 1",
+	     TIMESTAMP_ROOTS_MAX - 1);
+	assert_int_equal(add_root("last"), OK);
+	assert_int_equal(add_root("beyond"), ERR_FULL);
+	assert_non_null(strstr(error.cause, "1000"));
+	assert_int_equal(add_root("last"), OK); /* it is there */
+	assert_int_equal(store_list_timestamp_roots(sample.store, &arena, &items, &count, &error), OK);
+	assert_int_equal(count, TIMESTAMP_ROOTS_MAX);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -167,6 +230,8 @@ int main(void)
 		TEST(test_one_replaces_the_one_that_it_was_meant_for),
 		TEST(test_a_development_key_takes_anothers_place_where_no_other_node_can_be),
 		TEST(test_roots_of_timestamps_stay),
+		TEST(test_the_last_signer_comes_into_force_and_is_the_last),
+		TEST(test_the_last_root_of_timestamps_is_kept_and_is_the_last),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -502,6 +502,47 @@ static void filters_may_find_no_memory(void **state)
 	ref_runs_close(runs);
 }
 
+/* ---- bounds ---- */
+
+#define LAST_RUN "2147483646" /* so that the row behind its last one is a number, too */
+
+/* Behind the last number come those that are free again. A run with other numbers has no checksums
+ * that fit, like those of before. */
+static void numbers_of_runs_begin_again(void **state)
+{
+	struct db_connection *connection = fixture.writer;
+	struct client_refs *refs;
+	assert_int_equal(client_refs_open(connection, &shape, &refs, NULL), OK);
+	while (number_of(connection, "SELECT count(*) FROM client_ref_runs WHERE filled = buckets"
+	                             " AND goes_into = 0") == 0)
+		one_batch(refs, fixture.store, connection, false, false);
+	client_refs_close(refs);
+	assert_int_equal(
+		db_run(connection,
+	           "UPDATE client_ref_buckets SET place = (" LAST_RUN " << 32) + (place & 4294967295)"
+	           " WHERE place >> 32 = (SELECT MAX(run) FROM client_ref_runs);"
+	           "UPDATE client_ref_filters SET place = (" LAST_RUN " << 32) + (place & 4294967295)"
+	           " WHERE place >> 32 = (SELECT MAX(run) FROM client_ref_runs);"
+	           "UPDATE client_ref_runs SET run = " LAST_RUN ", checked = 0, checksum = NULL"
+	           " WHERE run = (SELECT MAX(run) FROM client_ref_runs)",
+	           NULL),
+		OK);
+	assert_int_equal(client_refs_open(connection, &shape, &refs, NULL), OK);
+	while (number_of(connection, "SELECT MAX(level) FROM client_ref_runs") < 2 ||
+	       number_of(connection, "SELECT count(*) FROM client_ref_runs WHERE run = " LAST_RUN)) {
+		assert_true(known_count + 30 < EVENTS_MAX);
+		one_batch(refs, fixture.store, connection, random_below(6) == 0, random_below(3) == 0);
+		assert_true(number_of(connection, "SELECT MAX(run) FROM client_ref_runs"
+		                                  " WHERE run < " LAST_RUN) < 1000);
+		if (random_below(15) == 0)
+			start_again(&refs, connection);
+	}
+	for (size_t i = 0; i < known_count; i++)
+		assert_found(refs, connection, known[i].chain, known[i].hash);
+	assert_counted(connection);
+	client_refs_close(refs);
+}
+
 /* ---- runs of before ---- */
 
 #define SMALL 40 /* bytes of their filters */
@@ -649,6 +690,26 @@ static void finds_damage(void **state)
 	assert_counted(connection);
 }
 
+/* Each with a hash of its own, that no other test has. */
+static int add_some(struct client_refs *refs, struct db_connection *connection, int count)
+{
+	assert_int_equal(db_begin(connection, NULL), OK);
+	for (int i = 0; i < count; i++) {
+		int64_t sequence = ++sequences[1];
+		assert_int_equal(client_refs_add(refs, 0, 1, -HASHES - sequence, sequence), OK);
+	}
+	int result = client_refs_write(refs, connection, NULL);
+	if (!result)
+		result = db_commit(connection, NULL);
+	else
+		connection->db->driver->rollback(connection);
+	if (!result)
+		client_refs_committed(refs);
+	else
+		client_refs_rolled_back(refs);
+	return result;
+}
+
 /* It is looked for in what can be read, and whoever comes next is served. */
 static void a_merge_that_cannot_go_on_rests(void **state)
 {
@@ -667,22 +728,30 @@ static void a_merge_that_cannot_go_on_rests(void **state)
 		OK);
 	assert_int_equal(db_commit(connection, NULL), OK);
 	size_t refused = 0, written = 0;
-	for (int i = 0; i < 200; i++) {
-		assert_int_equal(db_begin(connection, NULL), OK);
-		assert_int_equal(client_refs_add(refs, 0, 1, i, 100000 + i), OK);
-		int result = client_refs_write(refs, connection, NULL);
-		if (!result)
-			result = db_commit(connection, NULL);
-		else
-			connection->db->driver->rollback(connection);
-		if (!result)
-			client_refs_committed(refs);
-		else
-			client_refs_rolled_back(refs);
-		*(result ? &refused : &written) += 1;
-	}
+	for (int i = 0; i < 200; i++)
+		*(add_some(refs, connection, 1) ? &refused : &written) += 1;
 	assert_int_equal(refused, 0);
 	assert_int_equal(written, 200);
+	/* So it does while very many runs wait for it: what has no run stays in memory. */
+	for (int i = 0; i < 400; i++)
+		assert_int_equal(add_some(refs, connection, GATHERED), OK);
+	assert_in_range(number_of(connection, "SELECT count(*) FROM client_ref_runs"), 100,
+	                CLIENT_REF_RUNS_MAX - 1);
+	client_refs_close(refs);
+	assert_int_equal(client_refs_open(connection, &shape, &refs, NULL), OK);
+	int64_t found[64], looked_for = sequences[1];
+	size_t count = 0, unknown = 0;
+	for (; looked_for > sequences[1] - 20 * GATHERED; looked_for--) {
+		int result =
+			client_refs_find(refs, connection, 0, 1, -HASHES - looked_for, found, 64, &count, NULL);
+		unknown += result == ERR_UNAVAILABLE; /* the filter sends it to the damaged bucket */
+		if (result == ERR_UNAVAILABLE)
+			continue;
+		assert_int_equal(result, OK);
+		assert_int_equal(count, 1);
+		assert_int_equal(found[0], looked_for);
+	}
+	assert_true(unknown < 20);
 	client_refs_close(refs);
 }
 
@@ -981,6 +1050,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(who_waits_is_told_of_new_runs, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(finds_what_is_half_merged, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(filters_may_find_no_memory, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(numbers_of_runs_begin_again, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(runs_of_before_are_read_and_merged, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(finds_damage, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_merge_that_cannot_go_on_rests, set_up, tear_down),

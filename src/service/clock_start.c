@@ -1,0 +1,189 @@
+#include "service/clock_start.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/log.h"
+#include "seal/authority.h"
+#include "service/quiet.h"
+#include "store/uncompared.h"
+
+/* More than one authority that hangs takes by default (tsa.timeout), so that the next one's answer
+ * is waited for. */
+#define PATIENCE_US (15 * US_PER_SECOND)
+#define ASKED_EVERY_US (10 * US_PER_SECOND)        /* while it is refused */
+#define ASKED_RARELY_EVERY_US (60 * US_PER_SECOND) /* while it is not, or is no matter any more */
+#define COMPARING_TAKES_US US_PER_SECOND           /* as a rule, less */
+#define SETTING_RIGHT_TAKES_US (60 * US_PER_SECOND)
+#define LOOK_AGAIN_NS 5000000
+
+static enum clock_comparison_state state_of(const struct service *service)
+{
+	return (enum clock_comparison_state)atomic_load(&service->comparison.state);
+}
+
+static void enter(struct service *service, enum clock_comparison_state state)
+{
+	atomic_store(&service->comparison.state, (int)state);
+}
+
+void clock_start_begin(struct service *service)
+{
+	if (!service->authorities)
+		return;
+	atomic_store(&service->comparison.begun_us, clock_boot_us());
+	enter(service, CLOCK_COMPARING);
+}
+
+/* ---- asking ---- */
+
+static bool agrees(const struct service *service, int64_t off_us)
+{
+	return llabs(off_us) <= service->settings->seal_clock_bound;
+}
+
+static bool has_agreed(const struct service *service)
+{
+	int64_t off_us;
+	return authorities_compare_clock(service->authorities, &off_us) && agrees(service, off_us);
+}
+
+bool clock_start_ask(struct service *service, const atomic_bool *stopping, int64_t *ret_pause_us)
+{
+	enum clock_comparison_state state = state_of(service);
+	bool rarely = state == CLOCK_COMPARED || state == CLOCK_NOT_COMPARED;
+	*ret_pause_us = rarely ? ASKED_RARELY_EVERY_US : ASKED_EVERY_US;
+	if (quiet_is(service))
+		*ret_pause_us = QUIET_REST_US;
+	if (state == CLOCK_COMPARED || quiet_is(service))
+		return false;
+	struct authorities *authorities = service->authorities;
+	for (size_t i = 0; !has_agreed(service) && !atomic_load(stopping); i++)
+		if (!authorities_ask_time_of(authorities, i))
+			break;
+	atomic_store(&service->comparison.asked, true);
+	return true;
+}
+
+/* ---- deciding ---- */
+
+static void tell_unkept(int result, const struct error *error)
+{
+	log_warning("clock_comparison_not_kept", "cause", error_reason(error, result));
+}
+
+/* In the store before the first of those registrations: whoever seals them has to know. It is
+ * written again where another node's comparison ended it. */
+static void go_on_without(struct service *service, enum clock_comparison_state state)
+{
+	struct error error = {0};
+	int result = store_begin_uncompared(service->store, &error);
+	if (result)
+		tell_unkept(result, &error);
+	if (result || state == CLOCK_NOT_COMPARED)
+		return;
+	enter(service, CLOCK_NOT_COMPARED);
+	log_warning("clock_not_compared", "cause",
+	            "no timestamp authority has answered since the start", "meaning",
+	            "live registrations go on by a clock that may be wrong; their seals say so");
+}
+
+/* Also ends what an earlier process left, which ended before it could compare its clock. */
+static void rely(struct service *service, enum clock_comparison_state state)
+{
+	struct error error = {0};
+	int64_t until_us = clock_now_us();
+	int64_t latest_us = atomic_load(&service->comparison.latest_us);
+	int result =
+		store_end_uncompared(service->store, until_us > latest_us ? until_us : latest_us, &error);
+	if (result) {
+		tell_unkept(result, &error);
+		return;
+	}
+	enter(service, CLOCK_COMPARED);
+	if (state == CLOCK_NOT_COMPARED)
+		log_info("clock_compared", "meaning", "it agrees with a timestamp");
+	if (state == CLOCK_DIFFERS)
+		log_info("clock_relied_on", "cause", "it agrees with a timestamp");
+}
+
+static void refuse(struct service *service, enum clock_comparison_state state)
+{
+	struct error error = {0};
+	enter(service, CLOCK_DIFFERS);
+	if (state != CLOCK_DIFFERS && clock_start_ready(service, &error))
+		log_error("clock_not_relied_on", "cause", error.cause, "consequence",
+		          "live registrations are refused");
+}
+
+static bool may_go_on(const struct service *service)
+{
+	const struct clock_comparison *comparison = &service->comparison;
+	return atomic_load(&comparison->asked) ||
+	       clock_boot_us() - atomic_load(&comparison->begun_us) >= PATIENCE_US;
+}
+
+void clock_start_decide(struct service *service)
+{
+	enum clock_comparison_state state = state_of(service);
+	int64_t off_us;
+	if (state == CLOCK_COMPARED)
+		return;
+	if (quiet_is(service)) /* nothing is asked; it begins when the copy is woken */
+		atomic_store(&service->comparison.begun_us, clock_boot_us());
+	else if (authorities_compare_clock(service->authorities, &off_us) && agrees(service, off_us))
+		rely(service, state);
+	else if (authorities_compare_clock(service->authorities, &off_us))
+		refuse(service, state);
+	else if (may_go_on(service))
+		go_on_without(service, state);
+}
+
+void clock_start_await(const struct service *service, int64_t patience_us)
+{
+	int64_t end_us = clock_monotonic_us() + patience_us;
+	while (state_of(service) == CLOCK_COMPARING && !quiet_is(service) &&
+	       clock_monotonic_us() < end_us)
+		nanosleep(&(struct timespec){.tv_nsec = LOOK_AGAIN_NS}, NULL);
+}
+
+/* ---- what registrations see ---- */
+
+int64_t clock_start_refuses_us(const struct service *service)
+{
+	switch (state_of(service)) {
+	case CLOCK_COMPARING: return COMPARING_TAKES_US;
+	case CLOCK_DIFFERS: return SETTING_RIGHT_TAKES_US;
+	case CLOCK_COMPARED:
+	case CLOCK_NOT_COMPARED: break;
+	}
+	return 0;
+}
+
+int clock_start_ready(const struct service *service, struct error *error)
+{
+	int64_t off_us = 0;
+	switch (state_of(service)) {
+	case CLOCK_COMPARING:
+		if (quiet_is(service)) /* which is reason enough */
+			return OK;
+		return error_cause(error, ERR_CLOCK, "this clock is being compared with a timestamp");
+	case CLOCK_DIFFERS:
+		(void)authorities_compare_clock(service->authorities, &off_us);
+		return error_cause(error, ERR_CLOCK, "this clock is %lld s %s a new timestamp's",
+		                   llabs(off_us) / US_PER_SECOND, off_us < 0 ? "behind" : "ahead of");
+	case CLOCK_COMPARED:
+	case CLOCK_NOT_COMPARED: break;
+	}
+	return OK;
+}
+
+void clock_start_note(struct service *service, int64_t now_us)
+{
+	if (state_of(service) != CLOCK_NOT_COMPARED)
+		return;
+	int_fast64_t latest_us = atomic_load(&service->comparison.latest_us);
+	while (latest_us < now_us &&
+	       !atomic_compare_exchange_weak(&service->comparison.latest_us, &latest_us, now_us))
+		;
+}

@@ -1,0 +1,367 @@
+/* The last number of each kind works in full, and the one behind it is refused with nothing
+ * changed. On a SQLite file in a fresh directory, or on a database of a server:
+ *     contract-bounds [postgresql://…] */
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "registering.h"
+#include "sample.h"
+#include "store/certifications/certifications.h"
+#include "store/internal.h"
+#include "store/watch.h"
+
+#define NOW INT64_C(1767268800000000) /* 2026-01-01T12:00:00Z */
+#define CREDITS 20
+
+static const char *server_url; /* postgresql://…, NULL: a file of SQLite */
+
+struct fixture {
+	struct sample sample;
+	struct arena arena;
+};
+static struct error error;
+
+static int set_up(void **state)
+{
+	struct fixture *fixture = calloc(1, sizeof *fixture);
+	assert_non_null(fixture);
+	arena_init(&fixture->arena, (size_t)16 << 20);
+	sample_make_store(&fixture->sample, server_url);
+	fixture->sample.now_us = NOW;
+	sample_fill(&fixture->sample, fixture->sample.store, MODALITY_HASH_ONLY, CREDITS);
+	*state = fixture;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct fixture *fixture = *state;
+	sample_close(&fixture->sample);
+	arena_free(&fixture->arena);
+	free(fixture);
+	return 0;
+}
+
+__attribute__((format(printf, 2, 3))) static void change(struct fixture *fixture,
+                                                         const char *format, ...)
+{
+	char sql[512];
+	va_list arguments;
+	va_start(arguments, format);
+	vsnprintf(sql, sizeof sql, format, arguments);
+	va_end(arguments);
+	sample_change(&fixture->sample, sql);
+}
+
+static void expect_full(int result, const char *told)
+{
+	assert_int_equal(result, ERR_FULL);
+	assert_int_equal(error.code, ERR_FULL);
+	assert_non_null(strstr(error.english, told));
+	assert_non_null(strstr(error.spanish, told));
+	error_clear(&error);
+}
+
+static int64_t balance_of(const struct fixture *fixture)
+{
+	struct balance balance;
+	assert_int_equal(
+		store_get_balance(fixture->sample.store, fixture->sample.account, &balance, NULL), OK);
+	return balance.balance;
+}
+
+static struct bound_use use_of(const struct fixture *fixture, enum bound bound)
+{
+	struct bound_use uses[BOUND_COUNT];
+	assert_int_equal(store_read_bounds(fixture->sample.store, NOW, uses, &error), OK);
+	return uses[bound];
+}
+
+/* ---- channels ---- */
+
+static int create_channel(struct fixture *fixture, char channel_id[ID_SIZE])
+{
+	const struct config_facts config = {
+		.modality = MODALITY_HASH_ONLY, .name = "One more", .declarant = "Sample & Co"};
+	return store_create_channel(fixture->sample.store, slice_of(fixture->sample.account_id),
+	                            &config, NOW, channel_id, &error);
+}
+
+/* The channel gets another number, as if as many had been made before it. */
+static void renumber(struct fixture *fixture, int64_t channel)
+{
+	struct sample *sample = &fixture->sample;
+	change(fixture, "UPDATE channels SET channel = %" PRId64 " WHERE channel = %" PRId64, channel,
+	       sample->channel);
+	change(fixture, "UPDATE channel_configs SET channel = %" PRId64 " WHERE channel = %" PRId64,
+	       channel, sample->channel);
+	change(fixture, "UPDATE chains SET chain = %" PRId64 " WHERE chain = %" PRId64, channel * 2,
+	       sample->live_chain);
+	change(fixture, "UPDATE chains SET chain = %" PRId64 " WHERE chain = %" PRId64, channel * 2 + 1,
+	       sample->test_chain);
+	sample->channel = channel;
+	sample->live_chain = channel * 2;
+	sample->test_chain = channel * 2 + 1;
+}
+
+static struct registration item_of(struct fixture *fixture, enum mode mode, const char *ref)
+{
+	struct sample *sample = &fixture->sample;
+	struct registration item = {.account = sample->account,
+	                            .channel = sample->channel,
+	                            .chain = chain_number(sample->channel, mode),
+	                            .key = 1,
+	                            .declaration = {.modality = MODALITY_HASH_ONLY,
+	                                            .client_ref = slice_of(ref),
+	                                            .occurred_at_us = TIME_NONE},
+	                            .content_bytes = -1,
+	                            .arena = &fixture->arena};
+	memset(item.declaration.hash, 9, SHA256_SIZE);
+	return item;
+}
+
+static struct registration submit(struct fixture *fixture, enum mode mode, const char *ref)
+{
+	struct registration item = item_of(fixture, mode, ref), *items[] = {&item};
+	assert_int_equal(register_items(fixture->sample.store, items, 1, NOW, &error), OK);
+	return item;
+}
+
+static int note_sequence(void *context, const struct event *event)
+{
+	int64_t *list = context;
+	list[++list[0]] = event->sequence;
+	return 0;
+}
+
+/* The newest two of what the chain has, in both orders. */
+static void assert_listed(struct fixture *fixture, enum mode mode, int64_t first, int64_t last)
+{
+	for (int order = ORDER_ASCENDING; order <= ORDER_DESCENDING; order++) {
+		int64_t found[8] = {0};
+		/* In front of them there may be room for very many that are missing. */
+		struct event_filter filter = {.status = -1,
+		                              .seq_from = order == ORDER_ASCENDING ? first : 0,
+		                              .from_us = TIME_NONE,
+		                              .to_us = TIME_NONE,
+		                              .order = (enum list_order)order};
+		assert_int_equal(store_list_events(fixture->sample.store, fixture->sample.account,
+		                                   chain_number(fixture->sample.channel, mode), &filter, 0,
+		                                   false, note_sequence, found, &error),
+		                 OK);
+		assert_int_equal(found[0], last - first + 1);
+		assert_int_equal(found[1], order == ORDER_ASCENDING ? first : last);
+		assert_int_equal(found[found[0]], order == ORDER_ASCENDING ? last : first);
+	}
+}
+
+static void assert_registers_once(struct fixture *fixture, enum mode mode)
+{
+	struct registration first = submit(fixture, mode, "a"), second = submit(fixture, mode, "b");
+	assert_int_equal(first.result, OK);
+	assert_int_equal(first.event->sequence, 1);
+	assert_int_equal(second.event->sequence, 2);
+	struct registration again = submit(fixture, mode, "a");
+	assert_true(again.replayed);
+	assert_int_equal(again.event->sequence, 1);
+	assert_listed(fixture, mode, 1, 2);
+}
+
+static void the_last_channel_works_and_is_the_last(void **state)
+{
+	struct fixture *fixture = *state;
+	char channel_id[ID_SIZE] = "";
+	renumber(fixture, CHANNEL_MAX - 1);
+	sample_add_channel(&fixture->sample, MODALITY_HASH_ONLY);
+	assert_int_equal(fixture->sample.channel, CHANNEL_MAX);
+	assert_int_equal(fixture->sample.test_chain, CHAIN_MAX);
+	assert_registers_once(fixture, MODE_LIVE);
+	assert_registers_once(fixture, MODE_TEST);
+	assert_int_equal(balance_of(fixture), CREDITS - 2);
+	sample_seal(&fixture->sample);
+	assert_int_equal(use_of(fixture, BOUND_CHANNELS).used, CHANNEL_MAX);
+	expect_full(create_channel(fixture, channel_id), "4194303");
+	assert_string_equal(channel_id, "");
+	assert_int_equal(use_of(fixture, BOUND_CHANNELS).used, CHANNEL_MAX);
+	assert_int_equal(sample_check(&fixture->sample), 0);
+}
+
+/* As an earlier program made them. */
+static void a_channel_beyond_the_last_takes_no_events(void **state)
+{
+	struct fixture *fixture = *state;
+	renumber(fixture, CHANNEL_MAX + 1);
+	for (int i = 0; i < 2; i++) {
+		struct registration item = submit(fixture, MODE_LIVE, "a");
+		error = item.error;
+		expect_full(item.result, "4194303");
+	}
+	assert_int_equal(balance_of(fixture), CREDITS);
+}
+
+/* ---- events ---- */
+
+/* What stands before them is missing: only the newest can be read. */
+static void a_full_chain_takes_no_events(struct fixture *fixture, enum mode mode)
+{
+	change(fixture, "UPDATE chains SET last_sequence = %" PRId64 " WHERE chain = %" PRId64,
+	       EVENT_SEQUENCE_MAX - 2, chain_number(fixture->sample.channel, mode));
+	int64_t before = balance_of(fixture);
+	assert_int_equal(submit(fixture, mode, "a").event->sequence, EVENT_SEQUENCE_MAX - 1);
+	struct registration last = submit(fixture, mode, "b");
+	assert_int_equal(last.event->sequence, EVENT_SEQUENCE_MAX);
+	for (int i = 0; i < 2; i++) {
+		struct registration beyond = submit(fixture, mode, "c");
+		error = beyond.error;
+		expect_full(beyond.result, "1099511627775");
+	}
+	struct registration again = submit(fixture, mode, "b");
+	assert_true(again.replayed);
+	assert_string_equal(again.event->event_id, last.event->event_id);
+	assert_listed(fixture, mode, EVENT_SEQUENCE_MAX - 1, EVENT_SEQUENCE_MAX);
+	assert_int_equal(balance_of(fixture), before - (mode == MODE_LIVE ? 2 : 0));
+	struct bound_use use = use_of(fixture, BOUND_EVENTS);
+	assert_int_equal(use.used, EVENT_SEQUENCE_MAX);
+	assert_string_equal(use.about, fixture->sample.channel_id);
+}
+
+static void the_last_event_works_and_is_the_last(void **state)
+{
+	a_full_chain_takes_no_events(*state, MODE_LIVE);
+}
+
+/* Its number is the greatest that there is. */
+static void the_last_event_of_the_last_chain_works(void **state)
+{
+	struct fixture *fixture = *state;
+	renumber(fixture, CHANNEL_MAX);
+	a_full_chain_takes_no_events(fixture, MODE_TEST);
+}
+
+/* ---- configurations ---- */
+
+static int configure(struct fixture *fixture, const char *name, int64_t *ret_version)
+{
+	const struct config_change to = {.name = name, .modality = -1};
+	bool changed;
+	return store_configure_channel(fixture->sample.store, slice_of(fixture->sample.channel_id), &to,
+	                               NOW, ret_version, &changed, &error);
+}
+
+static void the_last_configuration_works_and_is_the_last(void **state)
+{
+	struct fixture *fixture = *state;
+	int64_t version = 0;
+	change(fixture, "UPDATE channel_configs SET version = %d", CONFIG_VERSION_MAX - 1);
+	change(fixture, "UPDATE channels SET config_version = %d", CONFIG_VERSION_MAX - 1);
+	assert_int_equal(configure(fixture, "Another", &version), OK);
+	assert_int_equal(version, CONFIG_VERSION_MAX);
+	assert_int_equal(submit(fixture, MODE_LIVE, "a").event->config_version, CONFIG_VERSION_MAX);
+	expect_full(configure(fixture, "And another", &version), "1000");
+	assert_int_equal(configure(fixture, "Another", &version), OK); /* it is that already */
+	assert_int_equal(version, CONFIG_VERSION_MAX);
+	struct bound_use use = use_of(fixture, BOUND_CONFIGS);
+	assert_int_equal(use.used, CONFIG_VERSION_MAX);
+	assert_string_equal(use.about, fixture->sample.channel_id);
+}
+
+/* ---- certifications ---- */
+
+static struct certification asked(struct fixture *fixture, enum mode mode, int64_t now_us)
+{
+	const struct sample *sample = &fixture->sample;
+	struct certification asked = {
+		.account = sample->account,
+		.channel = sample->channel,
+		.chain = chain_number(sample->channel, mode),
+		.key = 1,
+		.mode = mode,
+		.requested_at_us = now_us,
+		.range = {.from_us = TIME_NONE, .to_us = TIME_NONE, .seq_from = 1, .seq_to = 1},
+		.first_sequence = 1,
+		.last_sequence = 1,
+		.config_versions = "[1]",
+		.fee = mode == MODE_LIVE,
+	};
+	memcpy(asked.channel_id, sample->channel_id, ID_SIZE);
+	return asked;
+}
+
+static int ask(struct fixture *fixture, struct certification *certification)
+{
+	int judged = store_judge_certification(fixture->sample.store, 0, certification, &error);
+	if (judged)
+		expect_full(judged, "9999999");
+	int result = store_accept_certification(fixture->sample.store, "SVC", 0, certification, &error);
+	assert_int_equal(judged, result);
+	return result;
+}
+
+static void the_last_certification_of_a_year_works_and_is_the_last(void **state)
+{
+	struct fixture *fixture = *state;
+	sample_register(&fixture->sample, MODE_LIVE, 1);
+	sample_register(&fixture->sample, MODE_TEST, 1);
+	for (enum mode mode = MODE_LIVE; mode <= MODE_TEST; mode++) {
+		struct certification last = asked(fixture, mode, NOW);
+		struct certification beyond = last, other = last;
+		sample_change(&fixture->sample, mode == MODE_LIVE ? "INSERT INTO certification_numbers"
+		                                                    " VALUES (2026, 'live', 9999998)"
+		                                                  : "INSERT INTO certification_numbers"
+		                                                    " VALUES (2026, 'test', 9999998)");
+		assert_int_equal(ask(fixture, &last), OK);
+		assert_string_equal(last.certification_id,
+		                    mode == MODE_LIVE ? "CERT-2026-9999999" : "CERT-TEST-2026-9999999");
+		int64_t before = balance_of(fixture);
+		for (int i = 0; i < 2; i++) {
+			expect_full(ask(fixture, &beyond), "2027");
+			assert_string_equal(beyond.certification_id, "");
+		}
+		assert_int_equal(balance_of(fixture), before);
+		assert_int_equal(use_of(fixture, mode == MODE_LIVE ? BOUND_LIVE_CERTIFICATIONS
+		                                                   : BOUND_TEST_CERTIFICATIONS)
+		                     .used,
+		                 CERTIFICATION_NUMBER_MAX);
+		other.requested_at_us = NOW + 366 * US_PER_DAY;
+		assert_int_equal(ask(fixture, &other), OK);
+		assert_non_null(strstr(other.certification_id, "2027-0000001"));
+	}
+	assert_int_equal(sample_check(&fixture->sample), 0);
+}
+
+static void what_is_used_is_read_of_an_empty_store(void **state)
+{
+	struct fixture *fixture = *state;
+	assert_int_equal(use_of(fixture, BOUND_CHANNELS).used, 1);
+	assert_int_equal(use_of(fixture, BOUND_EVENTS).used, 0);
+	assert_int_equal(use_of(fixture, BOUND_CONFIGS).used, 1);
+	assert_int_equal(use_of(fixture, BOUND_LIVE_CERTIFICATIONS).used, 0);
+	assert_int_equal(use_of(fixture, BOUND_TEST_CERTIFICATIONS).used, 0);
+	assert_int_equal(use_of(fixture, BOUND_SIGNERS).used, 0);
+	assert_int_equal(use_of(fixture, BOUND_TIMESTAMP_ROOTS).used, 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(int count, char **arguments)
+{
+	if (count > 1)
+		server_url = arguments[1];
+	const struct CMUnitTest tests[] = {
+		TEST(the_last_channel_works_and_is_the_last),
+		TEST(a_channel_beyond_the_last_takes_no_events),
+		TEST(the_last_event_works_and_is_the_last),
+		TEST(the_last_event_of_the_last_chain_works),
+		TEST(the_last_configuration_works_and_is_the_last),
+		TEST(the_last_certification_of_a_year_works_and_is_the_last),
+		TEST(what_is_used_is_read_of_an_empty_store),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

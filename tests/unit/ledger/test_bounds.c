@@ -1,0 +1,98 @@
+/* The bounds fit what the numbers are packed into or written as, and the documentation has them.
+ *     test-ledger-bounds docs/operations.md */
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "ledger/ledger.h"
+
+static const char *handbook;
+
+static void the_last_chain_is_the_last_channels(void **state)
+{
+	assert_int_equal(CHANNEL_MAX, 4194303);
+	assert_int_equal(CHAIN_MAX, CHANNEL_MAX * 2 + 1);
+	/* The last event of all has the greatest number, and the one behind it has none. */
+	uint64_t last = (uint64_t)CHAIN_MAX << EVENT_SEQUENCE_BITS | EVENT_SEQUENCE_MAX;
+	assert_true(last == (uint64_t)INT64_MAX);
+}
+
+static void identifiers_have_room_for_the_last(void **state)
+{
+	char id[ID_SIZE], digits[16], channel_id[ID_SIZE];
+	enum mode mode;
+	int64_t sequence;
+	event_id_make("chn_0123456789abcdef", MODE_TEST, EVENT_SEQUENCE_MAX, id);
+	assert_string_equal(id, "evt_0123456789abcdeftzzzzzzzz");
+	assert_true(event_id_read(slice_of(id), channel_id, &mode, &sequence));
+	assert_int_equal(sequence, EVENT_SEQUENCE_MAX);
+	event_id_make("chn_0123456789abcdef", MODE_TEST, EVENT_SEQUENCE_MAX + 1, id);
+	assert_false(event_id_read(slice_of(id), channel_id, &mode, &sequence));
+	assert_int_equal(snprintf(digits, sizeof digits, "%07d", CERTIFICATION_NUMBER_MAX), 7);
+	assert_int_equal(snprintf(digits, sizeof digits, "%07d", CERTIFICATION_NUMBER_MAX + 1), 8);
+	assert_int_equal(snprintf(digits, sizeof digits, "%06d", CONFIG_VERSION_MAX), 6);
+}
+
+static void a_bound_is_near_from_four_fifths_on(void **state)
+{
+	for (enum bound bound = 0; bound < BOUND_COUNT; bound++) {
+		int64_t first = (bound_most(bound) * 4 + 4) / 5;
+		assert_false(bound_is_near(bound, 0));
+		assert_false(bound_is_near(bound, first - 1));
+		assert_true(bound_is_near(bound, first));
+		assert_true(bound_is_near(bound, bound_most(bound)));
+		assert_true(bound_is_near(bound, INT64_MAX));
+	}
+}
+
+/* 4194303 as 4,194,303. */
+static void group(int64_t number, char text[32])
+{
+	char digits[24];
+	int size = snprintf(digits, sizeof digits, "%" PRId64, number), at = 0;
+	for (int i = 0; i < size; i++) {
+		if (i > 0 && (size - i) % 3 == 0)
+			text[at++] = ',';
+		text[at++] = digits[i];
+	}
+	text[at] = '\0';
+}
+
+static void the_handbook_has_each(void **state)
+{
+	static char text[1 << 20];
+	FILE *file = fopen(handbook, "r");
+	assert_non_null(file);
+	size_t size = fread(text, 1, sizeof text - 1, file);
+	fclose(file);
+	assert_true(size > 0 && size < sizeof text - 1);
+	for (enum bound bound = 0; bound < BOUND_COUNT; bound++) {
+		char number[32], row[128];
+		group(bound_most(bound), number);
+		snprintf(row, sizeof row, "\n| `%s` | %s | %s", bound_label(bound), number,
+		         bound_counted(bound));
+		if (!strstr(text, row))
+			fail_msg("%s lacks%s", handbook, row);
+	}
+}
+
+int main(int count, char **arguments)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_last_chain_is_the_last_channels),
+		cmocka_unit_test(identifiers_have_room_for_the_last),
+		cmocka_unit_test(a_bound_is_near_from_four_fifths_on),
+		cmocka_unit_test(the_handbook_has_each),
+	};
+	if (count != 2)
+		return 2;
+	handbook = arguments[1];
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,381 @@
+/* What becomes of the comparison that each start begins, and what registrations see of it
+ * meanwhile. Clocks, authorities and the store are the test's. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/log.h"
+#include "seal/authority.h"
+#include "seal/clock_state.h"
+#include "service/clock.h"
+#include "service/clock_start.h"
+#include "store/uncompared.h"
+
+#define SECOND US_PER_SECOND
+#define NOW (INT64_C(1000000) * SECOND)
+#define BOUND (5 * SECOND)
+#define AUTHORITIES 3
+
+static struct {
+	int64_t now_us, boot_us;
+	bool known; /* an authority has given a time, and our clock is off by so much */
+	int64_t off_us;
+	int answers;   /* the authority that does, by its index; AUTHORITIES: none */
+	int64_t tells; /* off by so much */
+	int asked;     /* authorities, one after the other */
+	bool marked;   /* in the store */
+	int64_t until_us;
+	int store_result;
+	int state_at_mark;
+} world;
+
+static struct {
+	int count;
+	enum log_level level;
+	char event[64], fields[400]; /* of the last line, "name=value " */
+} told;
+
+static struct settings settings;
+static struct service service;
+static const atomic_bool goes_on, stops = true;
+
+int64_t __wrap_clock_now_us(void);
+int64_t __wrap_clock_boot_us(void);
+bool __wrap_store_is_shared(const struct store *store);
+int64_t __wrap_authorities_latest_now_us(struct authorities *authorities);
+bool __wrap_authorities_compare_clock(struct authorities *authorities, int64_t *ret_off_us);
+bool __wrap_authorities_ask_time_of(struct authorities *authorities, size_t index);
+int __wrap_store_begin_uncompared(struct store *store, struct error *error);
+int __wrap_store_end_uncompared(struct store *store, int64_t until_us, struct error *error);
+struct clock_state __wrap_clock_state_read(void);
+void __wrap_log_write(enum log_level level, const char *event, ...);
+
+int64_t __wrap_clock_now_us(void)
+{
+	return world.now_us;
+}
+
+int64_t __wrap_clock_boot_us(void)
+{
+	return world.boot_us;
+}
+
+bool __wrap_store_is_shared(const struct store *store)
+{
+	return false;
+}
+
+int64_t __wrap_authorities_latest_now_us(struct authorities *authorities)
+{
+	return world.now_us;
+}
+
+bool __wrap_authorities_compare_clock(struct authorities *authorities, int64_t *ret_off_us)
+{
+	*ret_off_us = world.off_us;
+	return world.known;
+}
+
+bool __wrap_authorities_ask_time_of(struct authorities *authorities, size_t index)
+{
+	if (index == AUTHORITIES)
+		return false;
+	assert_int_equal(index, world.asked++);
+	if ((int)index == world.answers) {
+		world.known = true;
+		world.off_us = world.tells;
+	}
+	return true;
+}
+
+int __wrap_store_begin_uncompared(struct store *store, struct error *error)
+{
+	world.state_at_mark = atomic_load(&service.comparison.state);
+	world.marked = world.marked || !world.store_result;
+	return world.store_result;
+}
+
+int __wrap_store_end_uncompared(struct store *store, int64_t until_us, struct error *error)
+{
+	if (!world.store_result && world.marked)
+		world.until_us = until_us;
+	world.marked = world.marked && world.store_result;
+	return world.store_result;
+}
+
+struct clock_state __wrap_clock_state_read(void)
+{
+	return (struct clock_state){.synchronized = true};
+}
+
+void __wrap_log_write(enum log_level level, const char *event, ...)
+{
+	va_list fields;
+	const char *text;
+	told.count++;
+	told.level = level;
+	told.fields[0] = '\0';
+	strcpy(told.event, event);
+	va_start(fields, event);
+	for (bool is_value = false; (text = va_arg(fields, const char *)); is_value = !is_value)
+		strcat(strcat(told.fields, text), is_value ? " " : "=");
+	va_end(fields);
+}
+
+/* A service that has begun. */
+static int set_up(void **state)
+{
+	static char an_authority;
+	memset(&world, 0, sizeof world);
+	memset(&told, 0, sizeof told);
+	world.now_us = NOW;
+	world.boot_us = 10 * SECOND;
+	world.answers = AUTHORITIES;
+	settings = (struct settings){.seal_clock_bound = BOUND};
+	service = (struct service){.settings = &settings};
+	service.authorities = (struct authorities *)&an_authority; /* never looked into */
+	clock_start_begin(&service);
+	return 0;
+}
+
+static void ask_and_decide(void)
+{
+	int64_t pause_us;
+	world.asked = 0;
+	if (clock_start_ask(&service, &goes_on, &pause_us))
+		clock_start_decide(&service);
+	assert_true(pause_us > 0);
+}
+
+static void expect_refused(const char *cause)
+{
+	struct error error = {0};
+	struct ledger_clock clock = service_clock(&service);
+	assert_true(ledger_clock_is_refused(&clock));
+	assert_int_equal(service_clock_ready(&service, &error), ERR_CLOCK);
+	assert_non_null(strstr(error.cause, cause));
+}
+
+static void expect_accepted(void)
+{
+	struct ledger_clock clock = service_clock(&service);
+	assert_false(ledger_clock_is_refused(&clock));
+	assert_int_equal(service_clock_ready(&service, NULL), OK);
+}
+
+static void expect_told(int count, enum log_level level, const char *event, const char *field)
+{
+	assert_int_equal(told.count, count);
+	assert_int_equal(told.level, level);
+	assert_string_equal(told.event, event);
+	assert_non_null(strstr(told.fields, field));
+}
+
+static void nothing_is_received_before_the_outcome(void **state)
+{
+	expect_refused("being compared");
+	clock_start_decide(&service);
+	expect_refused("being compared");
+	world.answers = 0;
+	ask_and_decide();
+	expect_accepted();
+	assert_int_equal(world.asked, 1);
+	assert_int_equal(told.count, 0);
+	ask_and_decide();
+	assert_int_equal(world.asked, 0);
+}
+
+static void without_authorities_nothing_is_compared(void **state)
+{
+	service = (struct service){.settings = &settings};
+	clock_start_begin(&service);
+	expect_accepted();
+	ask_and_decide();
+	clock_start_decide(&service);
+	expect_accepted();
+	assert_int_equal(world.asked, 0);
+}
+
+static void more_than_the_bound_is_refused_either_way(void **state)
+{
+	static const struct {
+		int64_t off_us;
+		const char *cause;
+	} cases[] = {
+		{BOUND, NULL},
+		{-BOUND, NULL},
+		{BOUND + 1, "5 s ahead of"},
+		{-BOUND - 1, "5 s behind"},
+		{3600 * SECOND, "3600 s ahead of"},
+		{-3600 * SECOND, "3600 s behind"},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		set_up(state);
+		world.answers = 0;
+		world.tells = cases[i].off_us;
+		for (int times = 0; times < 2; times++) {
+			ask_and_decide();
+			if (!cases[i].cause) {
+				expect_accepted();
+				continue;
+			}
+			expect_refused(cases[i].cause);
+			expect_told(1, LOG_ERROR, "clock_not_relied_on", cases[i].cause);
+			assert_int_equal(world.asked, AUTHORITIES); /* another may agree */
+		}
+		assert_false(world.marked);
+	}
+}
+
+/* Whoever set it right need not start anything again. */
+static void a_clock_that_is_set_right_is_relied_on(void **state)
+{
+	world.answers = 1;
+	world.tells = 3600 * SECOND;
+	ask_and_decide();
+	expect_refused("3600 s ahead");
+	world.off_us = SECOND;
+	clock_start_decide(&service);
+	expect_accepted();
+	expect_told(2, LOG_INFO, "clock_relied_on", "agrees");
+	world.off_us = 3600 * SECOND; /* from here on other rules hold */
+	clock_start_decide(&service);
+	expect_accepted();
+}
+
+static void where_none_answers_registration_goes_on(void **state)
+{
+	ask_and_decide();
+	assert_true(world.marked);
+	assert_int_equal(world.state_at_mark, CLOCK_COMPARING); /* it is kept before the first one */
+	expect_accepted();
+	expect_told(1, LOG_WARNING, "clock_not_compared", "no timestamp authority");
+	ask_and_decide();
+	assert_int_equal(told.count, 1);
+	assert_int_equal(world.asked, AUTHORITIES);
+	world.now_us = NOW + 7 * SECOND;
+	(void)service_clock(&service);
+	world.now_us = NOW - 3600 * SECOND; /* set back meanwhile */
+	world.answers = 2;
+	ask_and_decide();
+	assert_false(world.marked);
+	assert_int_equal(world.until_us, NOW + 7 * SECOND);
+	expect_accepted();
+	expect_told(2, LOG_INFO, "clock_compared", "agrees");
+}
+
+static void one_that_answers_later_may_show_a_difference(void **state)
+{
+	ask_and_decide();
+	expect_accepted();
+	world.answers = 0;
+	world.tells = 60 * SECOND;
+	ask_and_decide();
+	expect_refused("60 s ahead");
+	assert_true(world.marked);
+	world.now_us = NOW + SECOND;
+	world.off_us = 0;
+	clock_start_decide(&service);
+	expect_accepted();
+	assert_false(world.marked);
+	assert_int_equal(world.until_us, NOW + SECOND);
+}
+
+/* While an authority hangs nobody says that all were asked. */
+static void one_that_hangs_is_not_waited_for(void **state)
+{
+	world.boot_us += 15 * SECOND - 1;
+	clock_start_decide(&service);
+	expect_refused("being compared");
+	world.boot_us++;
+	clock_start_decide(&service);
+	expect_accepted();
+	assert_true(world.marked);
+}
+
+/* Another node's comparison may have ended the mark. */
+static void as_long_as_it_lasts_the_mark_stays(void **state)
+{
+	ask_and_decide();
+	world.marked = false;
+	clock_start_decide(&service);
+	assert_true(world.marked);
+}
+
+/* What an earlier process left, which ended before it could compare its clock. */
+static void a_mark_that_was_left_is_ended(void **state)
+{
+	world.marked = true;
+	world.answers = 0;
+	ask_and_decide();
+	assert_false(world.marked);
+	assert_int_equal(world.until_us, NOW);
+}
+
+static void what_cannot_be_kept_is_no_outcome(void **state)
+{
+	world.store_result = ERR_UNAVAILABLE;
+	ask_and_decide();
+	expect_refused("being compared");
+	expect_told(1, LOG_WARNING, "clock_comparison_not_kept", "cause");
+	world.answers = 0;
+	ask_and_decide();
+	expect_refused("being compared");
+	world.store_result = OK;
+	clock_start_decide(&service);
+	expect_accepted();
+}
+
+static void a_copy_that_is_quiet_asks_nobody(void **state)
+{
+	atomic_store(&service.quiet_since_us, 1);
+	ask_and_decide();
+	assert_int_equal(world.asked, 0);
+	assert_int_equal(service_clock_ready(&service, NULL), OK);
+	world.boot_us += 3600 * SECOND;
+	clock_start_decide(&service);
+	atomic_store(&service.quiet_since_us, 0);
+	clock_start_decide(&service);
+	expect_refused("being compared");
+	world.answers = 0;
+	ask_and_decide();
+	expect_accepted();
+}
+
+static void a_service_that_stops_asks_no_more(void **state)
+{
+	int64_t pause_us;
+	(void)clock_start_ask(&service, &stops, &pause_us);
+	assert_int_equal(world.asked, 0);
+}
+
+static void its_refusals_are_no_chains_fault(void **state)
+{
+	struct registration refused = {.account = 12, .chain = 34};
+	assert_false(service_tell_clock_refusal(&service, &refused));
+	assert_int_equal(told.count, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(nothing_is_received_before_the_outcome, set_up),
+		cmocka_unit_test_setup(without_authorities_nothing_is_compared, set_up),
+		cmocka_unit_test_setup(more_than_the_bound_is_refused_either_way, set_up),
+		cmocka_unit_test_setup(a_clock_that_is_set_right_is_relied_on, set_up),
+		cmocka_unit_test_setup(where_none_answers_registration_goes_on, set_up),
+		cmocka_unit_test_setup(one_that_answers_later_may_show_a_difference, set_up),
+		cmocka_unit_test_setup(one_that_hangs_is_not_waited_for, set_up),
+		cmocka_unit_test_setup(as_long_as_it_lasts_the_mark_stays, set_up),
+		cmocka_unit_test_setup(a_mark_that_was_left_is_ended, set_up),
+		cmocka_unit_test_setup(what_cannot_be_kept_is_no_outcome, set_up),
+		cmocka_unit_test_setup(a_copy_that_is_quiet_asks_nobody, set_up),
+		cmocka_unit_test_setup(a_service_that_stops_asks_no_more, set_up),
+		cmocka_unit_test_setup(its_refusals_are_no_chains_fault, set_up),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
