@@ -27,13 +27,13 @@ MAY_INCLUDE = {
 # A folder's other headers are its own.
 PUBLIC = {
     "base": {"arena.h", "base64.h", "buf.h", "child.h", "clock.h", "confine.h", "csv.h", "digest.h", "durable.h", "error.h", "file.h",
-             "json.h", "json_reader.h", "json_scan.h", "library.h", "log.h", "must_check.h", "notify.h", "percent.h", "rate.h", "reading.h", "schedule.h", "spool.h", "thread.h", "turns.h", "url_mask.h", "utf8.h",
+             "json.h", "json_reader.h", "json_scan.h", "library.h", "log.h", "must_check.h", "notify.h", "percent.h", "rate.h", "reading.h", "schedule.h", "spool.h", "thread.h", "tuned.h", "turns.h", "url_mask.h", "utf8.h",
              "validation_object.h"},
     "net": {"address.h", "http.h", "http_many.h", "mail.h", "origin.h"},
     "db": {"arrivals.h", "db.h", "schema.h"},
     "ledger": {"bounds.h", "ledger.h", "purchase.h", "record.h", "topup.h"},
     "store": {"store.h", "acts.h", "signers.h", "inspect.h", "leases.h", "quiet.h", "servers.h", "sweeps.h", "timestamp_roots.h", "uncompared.h", "watch.h", "accounts/accounts.h",
-              "certifications/certifications.h", "certifications/idempotency.h", "certifications/link_secrets.h", "events/segments.h",
+              "certifications/certifications.h", "certifications/idempotency.h", "certifications/link_secrets.h", "events/ref_index.h", "events/segments.h",
               "events/validation.h", "evidence/evidence.h", "money/packs.h",
               "money/purchases.h", "money/topup.h", "notices/deliveries.h", "notices/mails.h",
               "notices/notices.h", "notices/replay.h", "notices/webhooks.h", "people/holders.h", "people/people.h",

@@ -85,6 +85,9 @@ struct validation_teller {
 void validation_tell(struct validation_teller *teller, const struct service *service,
                      const atomic_bool *stopping);
 
+/* ---- mender.c: its context is the service ---- */
+job_thread_run_function mender_run;
+
 /* ---- watcher.c ---- */
 #define WATCHER_THREADS 5
 struct watcher {

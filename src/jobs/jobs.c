@@ -36,6 +36,7 @@ struct jobs {
 	struct job_thread *housekeeping_thread;
 	struct job_thread *look_around_thread;
 	struct job_thread *key_uses_thread;
+	struct job_thread *mender_thread;
 	struct job_thread *clock_thread;
 	int64_t clock_asked_us; /* monotonic: when it woke the sealer for the clock's sake; 0: never */
 };
@@ -166,6 +167,8 @@ static int start_threads(struct jobs *jobs, struct error *error)
 			job_thread_start("look-around", look_around, jobs, &jobs->look_around_thread, error);
 	if (!result)
 		result = job_thread_start("key-uses", write_key_uses, jobs, &jobs->key_uses_thread, error);
+	if (!result)
+		result = job_thread_start("mender", mender_run, jobs->service, &jobs->mender_thread, error);
 	if (!result) /* after the thread that it wakes */
 		result = job_thread_start("clock", compare_clock, jobs, &jobs->clock_thread, error);
 	return result;
@@ -217,6 +220,7 @@ static void each_thread(struct jobs *jobs, void (*call)(struct job_thread *threa
 	call(jobs->clock_thread);
 	call(jobs->look_around_thread);
 	call(jobs->key_uses_thread);
+	call(jobs->mender_thread);
 	call(jobs->housekeeping_thread);
 	call(jobs->mailer_thread);
 	call(jobs->deliverer_thread);
