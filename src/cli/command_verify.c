@@ -152,7 +152,10 @@ int command_verify(const struct command_line *line)
 		command_fail(line, &error);
 		return 2;
 	}
-	verify_print(&result, line->json, question.language, stdout);
+	if (line->json)
+		verify_print(&result, true, stdout);
+	else
+		verify_print_in(&result, question.language, stdout);
 	int exit_code = verify_exit_code(&result);
 	verify_result_free(&result);
 	return exit_code;

@@ -104,7 +104,7 @@ static int check(const struct buf *roots)
 	int result = verify_paths(paths, 1, &trusted, &options, &found, &error);
 	if (result)
 		return result;
-	verify_print(&found, true, LANGUAGE_ENGLISH, stdout);
+	verify_print(&found, true, stdout);
 	return fflush(stdout) == 0 ? OK : ERR_IO;
 }
 

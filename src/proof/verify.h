@@ -222,7 +222,7 @@ const char *verify_severity_text(enum verify_severity severity);
  * not checked to the end. */
 int verify_exit_code(const struct verify_result *result);
 /* For people (first the sentence, in English and Spanish, and last the counts; the rest in
- * `language`), or one JSON document, the same in any language:
+ * English), or one JSON document:
  * {"as_of","authorities":[{"first_gen_time","issuer","issuer_name","last_gen_time","name",
  * "not_after","not_before","not_revoked","qualified","sha256","subject","timestamps","trusted"}],
  * "checked":{…},
@@ -237,7 +237,9 @@ int verify_exit_code(const struct verify_result *result);
  * "qualified" is {"provider","reason","service","standing"} or null; "kind" is "archive",
  * "container", "content_part", "evidence_record", "other" or "report"; "signed_at" and "signer" are
  * null where there is no valid signature or no timestamp of it. */
-void verify_print(const struct verify_result *result, bool json, enum language language, FILE *out);
+void verify_print(const struct verify_result *result, bool json, FILE *out);
+/* For people, the rest in `language`. */
+void verify_print_in(const struct verify_result *result, enum language language, FILE *out);
 void verify_result_free(struct verify_result *result); /* NULL-safe */
 
 #endif

@@ -423,10 +423,15 @@ static void print_text(const struct verify_result *result, enum language languag
 	            : "");
 }
 
-void verify_print(const struct verify_result *result, bool json, enum language language, FILE *out)
+void verify_print_in(const struct verify_result *result, enum language language, FILE *out)
+{
+	print_text(result, language, out);
+}
+
+void verify_print(const struct verify_result *result, bool json, FILE *out)
 {
 	if (json)
 		print_json(result, out);
 	else
-		print_text(result, language, out);
+		print_text(result, LANGUAGE_ENGLISH, out);
 }
