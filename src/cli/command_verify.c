@@ -1,4 +1,5 @@
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "cli/command.h"
@@ -19,6 +20,7 @@ const struct option verify_options[] = {
 	{"trusted-list", "FILE", "an EU trusted list (ETSI TS 119 612): says who was qualified when"},
 	{"trusted-list-root", "FILE...", "PEM certificates that sign it, or are above those that do"},
 	{"at", "TIME", "judge as of a time (RFC 3339) instead of now"},
+	{"lang", "en|es", "the language of the findings; JSON has both"},
 	{0},
 };
 
@@ -28,6 +30,7 @@ struct question {
 	struct sha256 signers[COMMAND_OPTIONS_MAX];
 	const char *receipts[COMMAND_OPTIONS_MAX];
 	struct verify_options options;
+	enum language language;
 };
 
 static void question_cleanup(struct question *question)
@@ -98,6 +101,17 @@ static int read_time(const struct command_line *line, struct verify_options *opt
 	              : 0;
 }
 
+static int read_language(const struct command_line *line, enum language *ret_language,
+                         struct error *error)
+{
+	const char *text = command_option(line, "lang");
+	bool spanish = text && strcmp(text, "es") == 0;
+	*ret_language = spanish ? LANGUAGE_SPANISH : LANGUAGE_ENGLISH;
+	return !text || spanish || strcmp(text, "en") == 0
+	           ? 0
+	           : error_cause(error, ERR_USAGE, "--lang takes en or es");
+}
+
 static int read_question(const struct command_line *line, struct question *question,
                          struct error *error)
 {
@@ -110,6 +124,8 @@ static int read_question(const struct command_line *line, struct question *quest
 	question->options.receipt_count = command_options(line, "receipt", question->receipts);
 	if (!result)
 		result = read_time(line, &question->options, error);
+	if (!result)
+		result = read_language(line, &question->language, error);
 	if (!result)
 		result = read_list(line, question, error);
 	return result ? result : read_pins(line, question, error);
@@ -136,7 +152,10 @@ int command_verify(const struct command_line *line)
 		command_fail(line, &error);
 		return 2;
 	}
-	verify_print(&result, line->json, stdout);
+	if (line->json)
+		verify_print(&result, true, stdout);
+	else
+		verify_print_in(&result, question.language, stdout);
 	int exit_code = verify_exit_code(&result);
 	verify_result_free(&result);
 	return exit_code;

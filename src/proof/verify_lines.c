@@ -59,8 +59,7 @@ static int fill(struct line_stream *stream, struct error *error)
 	stream->scanned -= stream->start;
 	stream->start = 0;
 	if (stream->end > ARCHIVE_LINE_MAX)
-		return error_cause(error, ERR_INVALID_EVIDENCE, "the line is longer than %d bytes",
-		                   ARCHIVE_LINE_MAX);
+		return finding_fail(error, FINDING_LINES_TOO_LONG, ARCHIVE_LINE_MAX);
 	const struct text_block *block = stream_text_next(stream->text);
 	if (!block)
 		return 0;
@@ -89,7 +88,7 @@ static int next(struct line_stream *stream, struct slice *ret_line, struct error
 		}
 		stream->scanned = stream->end;
 		if (stream->file_ended && stream->end > stream->start)
-			return error_cause(error, ERR_INVALID_EVIDENCE, "the last line has no end");
+			return finding_fail(error, FINDING_LINES_NO_END);
 		int result = fill(stream, error);
 		if (result <= 0)
 			return result;
