@@ -18,7 +18,8 @@ SEVERITIES = ("WRONG", "UNCHECKED", "UNESTABLISHED", "WARNING")
 USED = re.compile(r"\bverify_add(?:_cause)?\(\s*[^,]+,((?:[^,()]|\([^()]*\))*),(?:[^;]*?)\bFINDING_([A-Z_]+)")
 # How the sources record one of a severity that they do not write out.
 ALWAYS = {r"\b(?:chain_wrong_at|wrong_event|wrong)\([^;]*?": "WRONG", r'\bsay\(judging, "findings"[^;]*?': "WRONG",
-          r'\bsay\(judging, "warnings"[^;]*?': "WARNING"}
+          r'\bsay\(judging, "warnings"[^;]*?': "WARNING",
+          r"\bleave_out\([^;]*?": "UNCHECKED"}
 LISTS = {"docs/findings.md": ("<!-- codes -->\n", "<!-- end of codes -->\n"),
          "docs/openapi.yaml": ("          x-extensible-enum: # findings\n", "          # end of findings\n")}
 

@@ -14,6 +14,9 @@ const struct option verify_options[] = {
 	{"trust-signer", "FILE", "PEM certificates for the signers alone"},
 	{"trust-timestamps", "FILE", "PEM certificates for the timestamp authorities alone"},
 	{"signer", "SHA256...", "only a certificate of this fingerprint may sign; may be repeated"},
+	{"signers", "FILE...",
+     "a service's list of its signers (/v1/signers.p7m): what was signed by none of them, or after "
+     "the key's end, is not valid; may be repeated, the newest counts"},
 	{"receipt", "FILE...",
      "answers to registrations: the archives must hold exactly these events; "
      "may be repeated"},
@@ -29,6 +32,7 @@ struct question {
 	struct trust_roots roots;
 	struct sha256 signers[COMMAND_OPTIONS_MAX];
 	const char *receipts[COMMAND_OPTIONS_MAX];
+	const char *signer_lists[COMMAND_OPTIONS_MAX];
 	struct verify_options options;
 	enum language language;
 };
@@ -122,6 +126,8 @@ static int read_question(const struct command_line *line, struct question *quest
 		                    &question->roots.timestamps, error);
 	question->options.receipts = question->receipts;
 	question->options.receipt_count = command_options(line, "receipt", question->receipts);
+	question->options.signer_lists = question->signer_lists;
+	question->options.signer_list_count = command_options(line, "signers", question->signer_lists);
 	if (!result)
 		result = read_time(line, &question->options, error);
 	if (!result)

@@ -473,6 +473,8 @@ static int check_all(struct run *run)
 	static int (*const checks[])(struct run *, struct input *) = {verify_part, verify_archive,
 	                                                              verify_report, verify_record};
 	int result = verify_receipts_load(run);
+	if (!result)
+		result = verify_signers_load(run);
 	bool beside = false;
 	verify_sums_begin(run);
 	/* Containers append their files. */
@@ -597,6 +599,7 @@ int verify_paths(const char *const *paths, size_t count, const struct trust_root
 		conclude(&run);
 	verify_points_free(&run);
 	verify_receipts_free(&run);
+	verify_signers_free(&run);
 	free(run.others);
 	free(run.inputs);
 	arena_free(&run.arena);

@@ -131,6 +131,14 @@ struct verify_record {
 	struct verify_record *next;
 };
 
+/* A service's list of its signers, as it was given. */
+struct verify_signer_list {
+	char *path, *service; /* by its own word */
+	struct sha256 signer; /* the SHA-256 of the certificate that signed it */
+	int64_t issued_at_us;
+	int64_t signed_at_us; /* by its timestamp */
+};
+
 struct verify_counts {
 	uint64_t events, segments, timestamps, files, parts, reports;
 	uint64_t records;  /* evidence records */
@@ -162,6 +170,8 @@ struct verify_result {
 		bool is_event; /* an event record, by its form */
 	} existence;
 	const struct list_facts *list; /* the trusted list that was asked; NULL: none */
+	/* The list of signers that signatures were compared with; NULL: none. */
+	const struct verify_signer_list *signer_list;
 	struct verify_counts checked;
 };
 
@@ -175,6 +185,11 @@ struct verify_options {
 	 * that no archive holds. */
 	const char *const *receipts;
 	size_t receipt_count;
+	/* Files of the service's signed list of its signers (proof/signer_list.h): a signature of none
+	 * of them, or of one that was not in force then, is wrong. The newest counts; one that cannot
+	 * be used is unchecked. */
+	const char *const *signer_lists;
+	size_t signer_list_count;
 	/* An EU trusted list, which then says of each signer and authority whether it was qualified;
 	 * who may sign it (PEM). NULL: none. One that cannot be used is unchecked. */
 	const char *trusted_list;
@@ -231,7 +246,8 @@ int verify_exit_code(const struct verify_result *result);
  * "path","sha256","signed_at","signer"}],"findings":[{"code","detail","path","severity","what",
  * "what_es","where"}],"findings_version","longest_delay":{
  * "between","gen_time","microseconds","path","received_at","sequence"}|null,"signatures":[{
- * "checkable_until","level","path"}],"signers":[…],"trusted","trusted_list":{"issued_at",
+ * "checkable_until","level","path"}],"signer_list":{"issued_at","path","service","signed_at",
+ * "signer"}|null,"signers":[…],"trusted","trusted_list":{"issued_at",
  * "next_update","operator","signer","territory"}|null,"valid","verdict":{"code","en","es"},
  * "warnings":[…]}; `findings` holds what is wrong, not established or could not be checked;
  * "qualified" is {"provider","reason","service","standing"} or null; "kind" is "archive",

@@ -161,6 +161,9 @@ static void check_names(struct archive_check *check)
 	for (size_t i = 0; i < sizeof fixed / sizeof *fixed && at < end; i++, at++)
 		if (strcmp(name_of(check, at, name), fixed[i]) != 0)
 			wrong(check, name, FINDING_ARCHIVE_FILE_MISPLACED, fixed[i]);
+	if (at < end && check->manifest.version >= ARCHIVE_VERSION_OF_SIGNERS &&
+	    slice_is(zip_at(check->zip, at)->name, ARCHIVE_SIGNERS_NAME))
+		at++;
 	for (size_t i = 0; i < check->manifest.config_count && at < end; i++, at++) {
 		archive_config_path(check->manifest.configs[i].version, path);
 		if (strcmp(name_of(check, at, name), path) != 0)
@@ -270,6 +273,21 @@ static int check_signature(struct archive_check *check)
 	buf_free(&paths.signer);
 	buf_free(&paths.authority);
 	return result;
+}
+
+/* The service's list of its signers, in archives that carry it. */
+static int check_signer_list(struct archive_check *check)
+{
+	struct error error = {0};
+	BUF_AUTO struct buf cms;
+	const struct zip_entry *entry = zip_find(check->zip, ARCHIVE_SIGNERS_NAME);
+	if (!entry || check->manifest.version < ARCHIVE_VERSION_OF_SIGNERS)
+		return 0;
+	buf_init(&cms, CMS_LASTING_SIZE_MAX);
+	int result = zip_entry_load(check->zip, entry, CMS_LASTING_SIZE_MAX - 1, &cms, &error);
+	if (!result)
+		result = verify_signers_inside(check->run, check->input, buf_slice(&cms), &error);
+	return note(check, ARCHIVE_SIGNERS_NAME, FINDING_SIGNERS_MALFORMED, result, &error);
 }
 
 static int load_document(struct archive_check *check, const char *name, struct buf *text,
@@ -404,7 +422,9 @@ static int check_frame(struct archive_check *check)
 	check_files(check);
 	check_names(check);
 	check_manifest_facts(check);
-	result = describe(check);
+	result = check_signer_list(check);
+	if (!result)
+		result = describe(check);
 	return result < 0 ? result : check_documents(check);
 }
 

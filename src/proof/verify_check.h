@@ -62,6 +62,7 @@ struct run {
 	struct kept_receipt *receipts; /* in order: verify_receipts.c */
 	size_t receipt_count;
 	struct arena receipt_arena;
+	struct signer_lists *signer_lists; /* NULL: none were given; verify_signers.c */
 	int64_t next_progress_us;
 	uint64_t progress_done, progress_total; /* as they were told last */
 	struct input **others;                  /* of no kind, by their digests: verify_existence.c */
@@ -135,6 +136,21 @@ void verify_sums_begin(struct run *run);
 bool verify_sums_find(struct run *run, const struct input *input,
                       const struct zip_identity *identity, struct zip_sum *ret_sum) MUST_CHECK;
 void verify_sums_end(struct run *run);
+
+/* ---- lists of signers (verify_signers.c) ---- */
+
+/* Reads the options' files, before anything signed is checked; what does not count is unchecked. 0
+ * or ERR_NO_MEMORY. */
+int verify_signers_load(struct run *run) MUST_CHECK;
+void verify_signers_free(struct run *run);
+/* A valid signature of a report or an archive: whether it is the service's whose list was given,
+ * and of before the key's end. */
+void verify_signers_judge(struct run *run, const char *path, const char *where,
+                          const struct cms_facts *facts);
+/* The list that an archive carries, whose signature was noted: in itself, and against that. What is
+ * wrong with the list itself is the error. */
+int verify_signers_inside(struct run *run, const struct input *archive, struct slice cms,
+                          struct error *error) MUST_CHECK;
 
 /* ---- who is qualified (verify_qualified.c) ---- */
 

@@ -136,6 +136,21 @@ static void print_delay(const struct verify_delay *delay, struct json_writer *wr
 	json_end_object(writer);
 }
 
+static void print_signer_list(const struct verify_signer_list *list, struct json_writer *writer)
+{
+	if (!list) {
+		json_null(writer, "signer_list");
+		return;
+	}
+	json_begin_object(writer, "signer_list");
+	json_time(writer, "issued_at", list->issued_at_us);
+	json_text(writer, "path", list->path);
+	json_text(writer, "service", list->service);
+	json_time(writer, "signed_at", list->signed_at_us);
+	json_hex(writer, "signer", list->signer.bytes, SHA256_SIZE);
+	json_end_object(writer);
+}
+
 static void print_records(const struct verify_result *result, struct json_writer *writer)
 {
 	json_begin_array(writer, "evidence_records");
@@ -218,6 +233,7 @@ static void print_json(const struct verify_result *result, FILE *out)
 	json_integer(&writer, "findings_version", FINDINGS_VERSION);
 	print_delay(&result->longest_delay, &writer);
 	print_levels(result, &writer);
+	print_signer_list(result->signer_list, &writer);
 	print_identities(&result->signers, &writer, "signers");
 	json_boolean(&writer, "trusted", result->trusted);
 	print_list(result->list, &writer);
@@ -257,6 +273,18 @@ static void tell_list(const struct list_facts *list, bool spanish, FILE *out)
 	              "firmada por %s\n"
 	            : "trusted list of %s (%s), issued %.10s, the next due %.10s, signed by %s\n",
 	        list->territory, list->operator_name, issued, next, list->signer);
+}
+
+static void tell_signer_list(const struct verify_signer_list *list, bool spanish, FILE *out)
+{
+	char signed_at[TIME_TEXT_SIZE];
+	if (!list)
+		return;
+	time_format(list->signed_at_us, signed_at);
+	fprintf(out,
+	        spanish ? "comparado con la lista de firmantes de %s, firmada el %.19sZ (%s)\n"
+	                : "compared with the list of signers of %s, signed %.19sZ (%s)\n",
+	        list->service, signed_at, list->path);
 }
 
 static void tell_identities(const struct verify_identities *list, const char *label, bool spanish,
@@ -398,6 +426,7 @@ static void print_text(const struct verify_result *result, enum language languag
 	tell_identities(&result->signers, spanish ? "firmado por" : "signed by", spanish, out);
 	tell_identities(&result->authorities, spanish ? "hora dada por" : "time given by", spanish,
 	                out);
+	tell_signer_list(result->signer_list, spanish, out);
 	tell_list(result->list, spanish, out);
 	tell_levels(result, spanish, out);
 	tell_delay(&result->longest_delay, spanish, out);

@@ -99,6 +99,7 @@ int verify_note_signature(struct run *run, struct input *input, const char *wher
 	if (run->options && run->options->signer_count > 0 && !pinned)
 		verify_add(run, VERIFY_WRONG, input->path, where, FINDING_SIGNATURE_SIGNER_NOT_ASKED,
 		           facts->signer.name);
+	verify_signers_judge(run, input->path, where, facts);
 	struct verify_identity *item;
 	int result = note(run, &run->result->signers, &facts->signer, buf_slice(&paths->signer), &item);
 	if (!result && item) {
