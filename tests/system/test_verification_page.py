@@ -12,6 +12,7 @@ import zipfile
 
 import pytest
 
+import checked
 from client import PATIENCE, Client, eventually, form, run
 
 JSON = {"Accept": "application/json"}
@@ -172,8 +173,11 @@ FIXTURE = pathlib.Path(__file__).parent.parent / "support/fixtures/evidence-1/ar
 
 def check(client, content, headers=None, **more):
     content_type, body = form(("file", content, "evidence.zip"))
-    return client.post("/verify", body, headers={"Content-Type": content_type, **(headers or JSON)},
-                       **more)
+    answer = client.post("/verify", body, headers={"Content-Type": content_type, **(headers or JSON)},
+                         **more)
+    if answer.status == 200 and not headers:
+        checked.check_described(answer.json["verification"], of_service=True)
+    return answer
 
 
 def words(page):
