@@ -2,7 +2,6 @@
 standard tools, and by the published rules."""
 
 import base64
-import functools
 import gzip
 import hashlib
 import io
@@ -14,10 +13,9 @@ import re
 import subprocess
 import zipfile
 
-import jsonschema
 import pytest
-import yaml
 
+import checked
 import evidence
 from client import run
 
@@ -82,32 +80,6 @@ def test(channel, tmp_path_factory):
     return Delivery(channel, "test", tmp_path_factory.mktemp("test"), seq_from=1, seq_to=3)
 
 
-@functools.cache
-def description():
-    """The description of POST /verify's answer, but for what a service adds."""
-    text = (ROOT / "docs" / "openapi.yaml").read_text(encoding="utf-8")
-    document = yaml.load(text, yaml.CSafeLoader)
-    file = document["components"]["schemas"]["CheckedFile"]
-    for name in ("certification_id", "origin"):
-        file["required"].remove(name)
-        del file["properties"][name]
-    return jsonschema.Draft202012Validator({"$ref": "#/components/schemas/FileVerification"},
-                                           resolver=jsonschema.RefResolver("", document)), document
-
-
-def check_described(result):
-    validator, document = description()
-    validator.validate(result)
-    codes = document["components"]["schemas"]["FileFinding"]["properties"]["code"]["x-extensible-enum"]
-    for finding in result["findings"] + result["warnings"]:
-        assert finding["code"] in codes
-        assert (finding["severity"] == "warning") == (finding in result["warnings"])
-        assert finding["what"] != finding["what_es"]
-        if finding["detail"] is not None:
-            assert finding["what"].endswith(f": {finding['detail']}")
-            assert finding["what_es"].endswith(f": {finding['detail']}")
-
-
 def verify(*paths, trust=None, expected=0, options=()):
     """The JSON of the verifier, which must agree with its exit code."""
     arguments = ["verify", *paths, "--json", *options]
@@ -116,7 +88,7 @@ def verify(*paths, trust=None, expected=0, options=()):
     done = run(*arguments)
     assert done.returncode == expected, (done.returncode, done.stdout, done.stderr)
     result = json.loads(done.stdout)
-    check_described(result)
+    checked.check_described(result)
     assert result["trusted_list"] is None
     words = {"valid": ("VALID: ", "V\u00c1LIDO: "), "not_valid": ("NOT VALID: ", "NO V\u00c1LIDO: ")}
     code, english, spanish = (result["verdict"][name] for name in ("code", "en", "es"))
@@ -207,7 +179,7 @@ def test_the_manual_has_every_option_and_every_member():
     assert {"trust", "lang", "json", "at"} <= options
     assert options == set(re.findall(r"Fl -([a-z-]+) ?(?:Ar|$)", page, re.M))
     named = set(re.findall(r"[a-z_0-9]+", " ".join(re.findall(r"^\.(?:Pf \( )?(?:Va|Li) (.*)$", page, re.M))))
-    schemas = description()[1]["components"]["schemas"]
+    schemas = checked.described()["components"]["schemas"]
     for name in ("FileVerification", "FileVerdict", "FileFinding", "CheckedFile", "FileParty",
                  "FileEvidenceRecord", "FileDelay"):
         assert set(members(schemas[name])) <= named, name

@@ -1,6 +1,7 @@
 """The public page on which anyone checks a code or a file."""
 
 import hashlib
+import html
 import http.client
 import io
 import json
@@ -11,6 +12,7 @@ import zipfile
 
 import pytest
 
+import checked
 from client import PATIENCE, Client, eventually, form, run
 
 JSON = {"Accept": "application/json"}
@@ -171,8 +173,11 @@ FIXTURE = pathlib.Path(__file__).parent.parent / "support/fixtures/evidence-1/ar
 
 def check(client, content, headers=None, **more):
     content_type, body = form(("file", content, "evidence.zip"))
-    return client.post("/verify", body, headers={"Content-Type": content_type, **(headers or JSON)},
-                       **more)
+    answer = client.post("/verify", body, headers={"Content-Type": content_type, **(headers or JSON)},
+                         **more)
+    if answer.status == 200 and not headers:
+        checked.check_described(answer.json["verification"], of_service=True)
+    return answer
 
 
 def words(page):
@@ -230,6 +235,29 @@ def test_a_damaged_file_is_not_valid_and_attests_nothing(files, anyone):
         text = words(check(anyone, bytes(damaged), HTML).expect(200))
         assert "This file is not valid" in text and "What is wrong" in text
         assert "What it attests" not in text and "Who signed" not in text
+
+
+@pytest.mark.parametrize("language, member", [("en", "what"), ("es", "what_es")])
+def test_the_page_has_findings_in_its_language(files, anyone, language, member):
+    for content in (files["live"]["report"][:-200], b"x", FIXTURE.read_bytes()):
+        found = check(anyone, content).expect(200).json["verification"]
+        assert found["findings"] and found["findings_version"] == 1
+        page = check(anyone, content, HTML, language=language).expect(200)
+        text = html.unescape(words(page))
+        for finding in found["findings"] + found["warnings"]:
+            told = finding[member].removesuffix(finding["detail"] or "").strip()
+            assert told in text, (told, text)
+            if finding["detail"]:
+                assert finding["detail"] in text
+                assert ('<span lang="en">' in page.body.decode()) == (language == "es")
+        assert '<ul lang="en">' not in page.body.decode()
+
+
+def test_what_the_service_adds_has_codes_like_the_rest(files, anyone):
+    assert {each["code"] for each in check(anyone, b"x").expect(200).json["verification"]["findings"]} == {
+        "file.kind_unknown", "origin.not_signed"}
+    told = check(anyone, FIXTURE.read_bytes()).expect(200).json["verification"]
+    assert "origin.other_signer" in {each["code"] for each in told["findings"]}
 
 
 def test_evidence_of_another_service_is_not_this_ones(anyone):

@@ -205,7 +205,7 @@ static void test_each_file_of_a_container_is_judged(void **state)
 	is_judged(
 		SAID(CONTAINER "," RECORD "," INSIDE("archive", ISSUED, "false", "\"" OURS "\"") "," INSIDE(
 			"other", OTHER, "false", "null")),
-		OTHER, FILE_FOREIGN, "\"path\":\"file/x\",\"what\":\"this service did not issue it");
+		OTHER, FILE_FOREIGN, "\"code\":\"origin.not_signed\"");
 	is_judged(
 		SAID(CONTAINER "," RECORD "," INSIDE("archive", ISSUED, "false", "\"" OURS "\"") "," INSIDE(
 			"report", OTHER, "false", "\"" CUSTOMERS "\"")),
