@@ -3,8 +3,8 @@
  *
  * A thief of a key can sign a list as well as anything else. So a list counts when it, and its
  * timestamp, lead to the trusted roots; when neither itself nor another list that counts calls its
- * own key ended before its timestamp; and when it says again all that the lists before it say. One
- * that does not is left out, and that it was given leaves the verdict open. */
+ * own key ended before its timestamp; and when newer ones say again all that it says. One that does
+ * not is left out, and that it was given leaves the verdict open. */
 #include <stdlib.h>
 
 #include "base/file.h"
@@ -151,7 +151,7 @@ static int compare_with_older(struct run *run, struct read_list *items, size_t c
 			                "the key that signed it was ended before, as a newer "
 			                "list that was given says");
 		else if (!signer_list_extends(&newer->list, &items[i].list))
-			return leave_out(run, newer, "an older list that was given says something else");
+			(void)leave_out(run, &items[i], "a newer list that was given says something else");
 	}
 	return OK;
 }
