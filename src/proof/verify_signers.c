@@ -3,8 +3,8 @@
  *
  * A thief of a key can sign a list as well as anything else. So a list counts when it, and its
  * timestamp, lead to the trusted roots; when neither itself nor another list that counts calls its
- * own key ended before its timestamp; and when it says again all that the lists before it say. One
- * that does not is left out, and that it was given leaves the verdict open. */
+ * own key ended before its timestamp; and when newer ones say again all that it says. One that does
+ * not is left out, and that it was given leaves the verdict open. */
 #include <stdlib.h>
 
 #include "base/file.h"
@@ -133,21 +133,19 @@ static bool is_called_ended(const struct read_list *of, const struct read_list *
 static void compare_with_older(struct run *run, struct read_list *items, size_t count)
 {
 	struct read_list *newer = &items[count];
-	bool is_ended = false, agrees = true;
+	bool is_ended = false;
 	for (size_t i = 0; i < count; i++)
 		is_ended |= !items[i].is_left_out && is_called_ended(newer, &items[i]);
-	for (size_t i = 0; i < count && !is_ended && agrees; i++) {
+	for (size_t i = 0; i < count && !is_ended; i++) {
 		if (items[i].is_left_out)
 			continue;
 		if (is_called_ended(&items[i], newer))
 			leave_out(run, &items[i], FINDING_SIGNERS_KEY_ENDED);
-		else
-			agrees = signer_list_extends(&newer->list, &items[i].list);
+		else if (!signer_list_extends(&newer->list, &items[i].list))
+			leave_out(run, &items[i], FINDING_SIGNERS_CONTRADICTED);
 	}
 	if (is_ended)
 		leave_out(run, newer, FINDING_SIGNERS_KEY_ENDED);
-	else if (!agrees)
-		leave_out(run, newer, FINDING_SIGNERS_CONTRADICTED);
 }
 
 static int tell_newest(struct run *run)

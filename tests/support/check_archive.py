@@ -142,7 +142,8 @@ def check_signers(entries, trust, signer, signed_at):
     for sha256_of_it, when in ((own, given), (signer, signed_at)):
         use = uses.get(sha256_of_it)
         require(use is not None, where, "a signer that is not listed")
-        require(use["used_until"] is None or (when is not None and when <= time_of(use["used_until"]), where, "ended")
+        require(use["used_until"] is None or (when is not None and when <= time_of(use["used_until"])), where,
+                "ended")
         require(when is None or when >= time_of(use["used_from"]) - TOLERANCE, where, "too early")
 
 

@@ -7,7 +7,7 @@ import zipfile
 
 import pytest
 
-from client import Client, Service, eventually, run
+from client import Client, eventually, run
 from program import ROOT
 from test_verification_signers import certify, thief
 
@@ -81,19 +81,22 @@ def test_what_a_stolen_key_signs_after_its_end_is_not_valid_offline(start, tmp_p
     own, own_report = certify(service.new_channel().live, "own")
     stolen = thief(tmp_path / "thief", service)
     try:
-        elsewhere = stolen.new_channel()
-        before, _ = certify(elsewhere.live, "before")
-        service.admin("signer", "end", "--reason", "stolen on 3 May")
-        after, report = certify(elsewhere.live, "after")
-        false_list = eventually(lambda: fetch(stolen)[0], "the thief's list")
+        false_list, _ = fetch(stolen)
+        before, before_report = certify(stolen.new_channel().live, "before")
+    finally:
+        stolen.discard()
+    service.admin("signer", "end", "--reason", "stolen on 3 May")
+    stolen = thief(tmp_path / "late", service)
+    try:
+        late_list, _ = fetch(stolen)
+        after, report = certify(stolen.new_channel().live, "after")
     finally:
         stolen.discard()
     assert Client(service).get("/v1/signers.p7m").status == 404, "nobody can sign what is true now"
     trust = keep(tmp_path, "trust.pem", (service.data / "trust.pem").read_bytes())
     # Another key, of the same authority, comes into force.
     assert service.stop() == 0
-    for path in (service.data / "signer").glob("signer*.pem"):
-        path.unlink()
+    (service.data / "signer" / "report.pem").unlink()
     service.start()
     sha256 = Client(service).get("/v1/signers").expect(200).json["data"][-1]["sha256"]
     new_list, _ = fetch(service, sha256)
@@ -106,14 +109,20 @@ def test_what_a_stolen_key_signs_after_its_end_is_not_valid_offline(start, tmp_p
         code, told = verify(path, both, new_list)
         assert code == 1 and f"the key was ended at {end} (stolen on 3 May)" in whats(told), told
         assert told["signer_list"]["signer"] == sha256
-    for name, content in (("before.zip", before), ("own.zip", own), ("own.pdf", own_report)):
+    for name, content in (("before.pdf", before_report), ("own.zip", own), ("own.pdf", own_report)):
         code, told = verify(keep(tmp_path, name, content), both, new_list)
         assert code == 0, told
-    # What the thief lists helps him only where nobody has the service's own.
-    code, told = verify(tmp_path / "after.zip", both, false_list, new_list)
-    assert code == 1 and "the key was ended" in whats(told), told
-    code, told = verify(tmp_path / "own.zip", both, false_list, new_list)
-    assert code == 2 and "does not count: the key that signed it was ended before" in whats(told), told
+    # The thief's archive carries the thief's list.
+    code, told = verify(keep(tmp_path, "before.zip", before), both, new_list)
+    assert code == 2 and "one of the two lists of signers is false" in whats(told), told
+    # What the thief lists helps only where nobody has the service's own.
+    for others, why in (([late_list], "the key that signed it was ended before"),
+                        ([false_list], "a newer list that was given says something else")):
+        for lists in ([new_list, *others], [*others, new_list]):
+            code, told = verify(tmp_path / "after.zip", both, *lists)
+            assert code == 1 and "the key was ended" in whats(told), told
+            code, told = verify(tmp_path / "own.zip", both, *lists)
+            assert code == 2 and f"does not count: {why}" in whats(told), told
     # The older one agrees, and says less.
     assert verify(tmp_path / "own.zip", both, old_list, new_list)[0] == 0
     assert verify(tmp_path / "own.zip", both, old_list)[0] == 0
@@ -129,17 +138,13 @@ def test_a_list_that_cannot_be_believed_leaves_it_open(start, tmp_path):
                        (tmp_path / "none", "does not count")):
         code, told = verify(archive, trust, given)
         assert code == 2 and why in whats(told), told
-    other = Service(tmp_path / "other")
-    try:
-        other.start()
-        foreign, _ = fetch(other)
-        code, told = verify(archive, trust, foreign)
-        assert code == 2 and "leads to none of the roots" in whats(told), told
-        both = keep(tmp_path, "both.pem", trust.read_bytes() + (other.data / "trust.pem").read_bytes())
-        code, told = verify(archive, both, foreign)
-        assert code == 1 and "is not on the list of signers" in whats(told), told
-    finally:
-        other.discard()
+    other = start()
+    foreign, _ = fetch(other)
+    code, told = verify(archive, trust, foreign)
+    assert code == 2 and "leads to none of the roots" in whats(told), told
+    both = keep(tmp_path, "both.pem", trust.read_bytes() + (other.data / "trust.pem").read_bytes())
+    code, told = verify(archive, both, foreign)
+    assert code == 1 and "is not on the list of signers" in whats(told), told
     assert verify(archive, trust, path)[0] == 0
 
 
