@@ -44,6 +44,7 @@ struct input {
 	/* The events whose chain hashes it says, by its own word; found where there are others. */
 	bool outlined;
 	int64_t hashes_from, hashes_to;
+	uint64_t outline_lines; /* that were read for it */
 	/* Of a part. */
 	struct part_head head;
 };
@@ -161,6 +162,11 @@ void line_stream_free(struct line_stream *stream); /* NULL-safe */
 /* Compares a document with its canonical form: ERR_INVALID_EVIDENCE names the first deviation. */
 int verify_canonical(struct slice found, const struct buf *canonical, struct error *error)
 	MUST_CHECK;
+
+/* Reads a line of the seals and compares it with its canonical form, which is left in `scratch`. 0,
+ * ERR_INVALID_EVIDENCE or ERR_NO_MEMORY. */
+int verify_read_segment(struct arena *arena, struct slice line, struct buf *scratch,
+                        struct archive_segment *ret_segment, struct error *error) MUST_CHECK;
 
 /* ---- what several archives say of one channel ---- */
 
