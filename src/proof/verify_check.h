@@ -32,6 +32,10 @@ struct input {
 	bool described; /* the facts below could be read */
 	bool covered;   /* an evidence record among the inputs is of it */
 	bool recorded;  /* of no kind: it is an event that an archive among the inputs holds */
+	/* By other algorithms than SHA-256, as far as a record needed them; `digested`: they are known.
+	 */
+	struct digest digests[DIGEST_ALGORITHM_COUNT];
+	bool digested[DIGEST_ALGORITHM_COUNT];
 	int64_t covered_since_us; /* when a valid one shows that it existed; TIME_NONE: none does */
 	/* Of a valid signature of a report or an archive. */
 	bool is_signed;
@@ -74,7 +78,8 @@ struct run {
 	uint64_t coarse_timestamps;      /* beyond VERIFY_ACCURACY_MAX_US */
 	uint64_t later_timestamps;       /* given after what everything is judged as of */
 	int64_t coarsest_us;
-	uint64_t signatures; /* of archives and reports; timestamps are none */
+	uint64_t signatures;     /* of archives and reports; timestamps are none */
+	uint64_t digested_files; /* read whole once more, for the records among the inputs */
 };
 
 /* Records a finding. `where` may be "". */
