@@ -78,6 +78,9 @@ static void check_event(struct chain *chain, const struct event_facts *event)
 	    !sha256_equal(&event->previous_chain_hash, &chain->manifest->previous_chain_hash))
 		wrong_event(chain, event->sequence, "previous_chain_hash",
 		            "it is not the manifest's previous_chain_hash");
+	if (event->declaration.modality == MODALITY_CONTENT &&
+	    event->declaration.hash_algorithm != HASH_SHA256)
+		wrong_event(chain, event->sequence, "hash_alg", "of content it is always sha-256");
 	check_received(chain, event);
 	check_config(chain, event);
 }

@@ -17,8 +17,10 @@ static int check_token(struct chain *chain, const struct sha256 *root,
 	buf_init(&known, TIMESTAMP_PATH_MAX);
 	buf_init(&complete, CMS_PATH_SIZE_MAX);
 	int result = chain_find_path(chain, token, &known, error);
-	struct timestamp_path path = {
-		.known = buf_slice(&known), .complete = &complete, .tolerant = true};
+	struct timestamp_path path = {.known = buf_slice(&known),
+	                              .request = token->request,
+	                              .complete = &complete,
+	                              .tolerant = true};
 	if (!result)
 		result = chain_follow_renewal(chain, &token->renewal, token->token, &stamp, error);
 	if (!result)
@@ -124,8 +126,9 @@ static int read_round(struct chain *chain, struct slice line, struct error *erro
 		return result;
 	const struct archive_token *first = &round.tokens[0];
 	struct round_state *state = &chain->round;
-	if (strlen(round.round_id) >= sizeof state->round_id)
-		return error_cause(error, ERR_INVALID_EVIDENCE, "member 'round_id' is too long");
+	if (chain->previous_round.usable && strcmp(chain->previous_round.round_id, round.round_id) == 0)
+		return error_cause(error, ERR_INVALID_EVIDENCE,
+		                   "member 'round_id' is that of the line before");
 	snprintf(state->round_id, sizeof state->round_id, "%s", round.round_id);
 	state->root = round.root;
 	state->token_hash = sha256_of(first->token.data, first->token.size);
