@@ -155,7 +155,7 @@ struct slice json_take_base64(struct json_reader *reader, const char *name, size
 		return slice_of("");
 	}
 	size_t size;
-	if (!base64_decode(text, bytes, text.size / 4 * 3, &size) || size == 0) {
+	if (!base64_decode(text, bytes, text.size / 4 * 3, &size) || size == 0 || size > size_max) {
 		json_refuse(reader, name);
 		return slice_of("");
 	}

@@ -31,6 +31,7 @@
 #define ARCHIVE_RENEWALS_MAX 65536 /* archive timestamps */
 #define ARCHIVE_RENEWAL_TOKEN_MAX 131072
 #define ARCHIVE_ENTRIES_MAX 20000u
+#define ARCHIVE_ROUND_ID_MAX 127      /* bytes */
 #define ARCHIVE_LINES_PER_FILE 100000 /* of events, leaves, seals or rounds */
 #define ARCHIVE_LINE_MAX (256 * 1024) /* bytes of one line, its end not counted */
 #define ARCHIVE_DOCUMENT_MAX 32768    /* bytes of a configuration or genesis document */

@@ -4,7 +4,7 @@
 #include "proof/zip_shape.h"
 
 /* Bounds for hostile files, well above what any document needs. */
-static const struct json_limits line_limits = {.depth_max = 8, .value_max = 256};
+static const struct json_limits line_limits = {.depth_max = 8, .value_max = 512};
 static const struct json_limits manifest_limits = {.depth_max = 8, .value_max = 500000};
 
 static enum mode take_mode(struct json_reader *reader, const char *name)
@@ -30,15 +30,24 @@ static int64_t take_integer_or_null(struct json_reader *reader, const char *name
 	return json_is_null(reader, name) ? 0 : json_take_integer(reader, name, 1);
 }
 
+/* Without NUL inside; not copied. */
+static struct slice take_plain(struct json_reader *reader, const char *name)
+{
+	struct slice text = json_take_slice(reader, name);
+	if (!reader->result && memchr(text.data, 0, text.size))
+		json_refuse(reader, name);
+	return text;
+}
+
 /* What an event's record and the answer to its registration both say. */
 static struct event_facts take_event(struct json_reader *reader)
 {
 	struct event_facts event = {0};
 	struct declaration *declared = &event.declaration;
 	event.channel_id = json_take_text(reader, "channel_id");
-	declared->client_ref = json_take_slice(reader, "client_ref");
+	declared->client_ref = take_plain(reader, "client_ref");
 	event.config_version = json_take_integer(reader, "config_version", 1);
-	event.event_id = json_take_slice(reader, "event_id");
+	event.event_id = take_plain(reader, "event_id");
 	struct slice algorithm = json_take_slice(reader, "hash_alg");
 	if (!reader->result && !hash_algorithm_parse(algorithm, &declared->hash_algorithm))
 		json_refuse(reader, "hash_alg");
@@ -121,12 +130,21 @@ static const struct tree_proof *take_path(struct json_reader *reader)
 	return proof;
 }
 
+static const char *take_round_id(struct json_reader *reader)
+{
+	const char *id = json_take_text(reader, "round_id");
+	size_t size = strlen(id);
+	if (size == 0 || size > ARCHIVE_ROUND_ID_MAX)
+		json_refuse(reader, "round_id");
+	return id;
+}
+
 int archive_read_segment(struct arena *arena, struct slice line,
                          struct archive_segment *ret_segment, struct error *error)
 {
 	struct json_reader reader = json_reader_parse(arena, line, &line_limits, error);
 	struct archive_segment segment = {.path = take_path(&reader)};
-	segment.round_id = json_take_text(&reader, "round_id");
+	segment.round_id = take_round_id(&reader);
 	struct json_reader seal = json_take_object(&reader, "seal");
 	segment.seal = seal_document_take(&seal);
 	if (!seal.result)
@@ -226,7 +244,7 @@ int archive_read_round(struct arena *arena, struct slice line, int64_t version,
 			json_refuse(&reader, "gen_time");
 	}
 	round.root = json_take_hash(&reader, "root");
-	round.round_id = json_take_text(&reader, "round_id");
+	round.round_id = take_round_id(&reader);
 	if (!reader.result)
 		*ret_round = round;
 	return reader.result;
@@ -435,7 +453,7 @@ int archive_read_part_line(struct arena *arena, struct slice line, struct part_e
 	struct json_reader reader = json_reader_parse(arena, line, &line_limits, error);
 	struct part_entry entry;
 	entry.is_json = part_name_is_json(json_take_slice(&reader, "entry"));
-	entry.event_id = json_take_slice(&reader, "event_id");
+	entry.event_id = take_plain(&reader, "event_id");
 	entry.hash = json_take_hash(&reader, "hash");
 	entry.sequence = json_take_integer(&reader, "sequence", 1);
 	if (!reader.result)

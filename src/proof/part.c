@@ -63,6 +63,11 @@ int part_writer_begin(const char *directory, const char *certification_id, const
 	return 0;
 }
 
+void part_name(uint32_t number, char name[PART_NAME_SIZE])
+{
+	snprintf(name, PART_NAME_SIZE, "content-part-%03u.zip", number);
+}
+
 static int open_part(struct part_writer *writer, int64_t sequence, struct error *error)
 {
 	if (writer->count >= PART_COUNT_MAX)
@@ -74,8 +79,8 @@ static int open_part(struct part_writer *writer, int64_t sequence, struct error 
 	writer->parts = parts;
 	struct part_facts *part = &parts[writer->count++];
 	*part = (struct part_facts){.first_sequence = sequence, .last_sequence = sequence - 1};
-	snprintf(part->name, sizeof part->name, "content-part-%03zu.zip", writer->count);
 	writer->head.number = (uint32_t)writer->count;
+	part_name(writer->head.number, part->name);
 	char *path = part_path(writer, part->name);
 	if (!path)
 		return no_memory(error);

@@ -29,6 +29,9 @@ struct part_entry {
 	bool is_json; /* canonical JSON; else the file as it was sent */
 };
 
+/* Of part `number`, from 1. */
+void part_name(uint32_t number, char name[PART_NAME_SIZE]);
+
 struct part_writer;
 
 /* Parts are written into `directory` under their own names, one after the other. bytes_max and

@@ -374,6 +374,26 @@ static int check_documents(struct archive_check *check)
 	return result;
 }
 
+static void check_parts(struct archive_check *check)
+{
+	const struct archive_facts *facts = &check->manifest.facts;
+	int64_t after = 0;
+	for (size_t i = 0; i < facts->part_count; i++) {
+		const struct part_facts *part = &facts->parts[i];
+		char name[PART_NAME_SIZE];
+		part_name((uint32_t)i + 1, name);
+		if (strcmp(part->name, name) != 0)
+			wrong(check, ARCHIVE_MANIFEST_NAME, FINDING_MANIFEST_PART_NAME, part->name, name);
+		if (part->size_bytes > PART_BYTES_MAX)
+			wrong(check, ARCHIVE_MANIFEST_NAME, FINDING_MANIFEST_PART_SIZE, part->name);
+		if (part->first_sequence <= after || part->last_sequence < part->first_sequence ||
+		    part->first_sequence < facts->first_sequence ||
+		    part->last_sequence > facts->last_sequence)
+			wrong(check, ARCHIVE_MANIFEST_NAME, FINDING_MANIFEST_PART_RANGE, part->name);
+		after = part->last_sequence;
+	}
+}
+
 static void check_manifest_facts(struct archive_check *check)
 {
 	const struct archive_manifest *manifest = &check->manifest;
@@ -382,7 +402,9 @@ static void check_manifest_facts(struct archive_check *check)
 		wrong(check, ARCHIVE_MANIFEST_NAME, FINDING_MANIFEST_COUNT_OF_RANGE);
 	bool by_time = facts->requested_from_us != TIME_NONE && facts->requested_to_us != TIME_NONE;
 	bool by_sequence = facts->requested_first > 0 && facts->requested_last > 0;
-	if (by_time == by_sequence)
+	bool any_time = facts->requested_from_us != TIME_NONE || facts->requested_to_us != TIME_NONE;
+	bool any_sequence = facts->requested_first > 0 || facts->requested_last > 0;
+	if (by_time != any_time || by_sequence != any_sequence || by_time == by_sequence)
 		wrong(check, ARCHIVE_MANIFEST_NAME, FINDING_MANIFEST_REQUEST_UNCLEAR);
 	else if (by_time && facts->requested_from_us >= facts->requested_to_us)
 		wrong(check, ARCHIVE_MANIFEST_NAME, FINDING_MANIFEST_REQUEST_REVERSED);
@@ -391,15 +413,7 @@ static void check_manifest_facts(struct archive_check *check)
 		wrong(check, ARCHIVE_MANIFEST_NAME, FINDING_MANIFEST_REQUEST_DIFFERS,
 		      facts->requested_first, facts->requested_last, facts->first_sequence,
 		      facts->last_sequence);
-	int64_t after = 0;
-	for (size_t i = 0; i < facts->part_count; i++) {
-		const struct part_facts *part = &facts->parts[i];
-		if (part->first_sequence <= after || part->last_sequence < part->first_sequence ||
-		    part->first_sequence < facts->first_sequence ||
-		    part->last_sequence > facts->last_sequence)
-			wrong(check, ARCHIVE_MANIFEST_NAME, FINDING_MANIFEST_PART_RANGE, part->name);
-		after = part->last_sequence;
-	}
+	check_parts(check);
 	if (facts->mode == MODE_TEST)
 		verify_add(check->run, VERIFY_WARNING, check->input->path, "", FINDING_ARCHIVE_TEST);
 }

@@ -8,12 +8,12 @@
 #include "seal/revocation_token.h"
 
 #define CHAIN_WHERE_MAX 256
-#define CHAIN_ROUND_ID_MAX 128
+#define CHAIN_ROUND_ID_SIZE (ARCHIVE_ROUND_ID_MAX + 1)
 
 struct round_state {
 	bool present;
 	bool usable; /* it could be read, so that it can be compared with */
-	char round_id[CHAIN_ROUND_ID_MAX];
+	char round_id[CHAIN_ROUND_ID_SIZE];
 	struct sha256 root;
 	struct sha256 token_hash;
 	int64_t gen_time_us;
@@ -26,7 +26,7 @@ struct pair_state {
 	uint64_t divergent; /* beyond VERIFY_DIVERGENCE_MAX_US */
 	uint64_t dependent; /* both of one authority */
 	int64_t widest_us;
-	char round_id[CHAIN_ROUND_ID_MAX]; /* where that was */
+	char round_id[CHAIN_ROUND_ID_SIZE]; /* where that was */
 	int64_t gen_times_us[ARCHIVE_TOKENS_MAX];
 	char names[ARCHIVE_TOKENS_MAX][SUBJECT_SIZE];
 };

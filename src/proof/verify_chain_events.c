@@ -74,6 +74,9 @@ static void check_event(struct chain *chain, const struct event_facts *event)
 	if (chain->events == 0 &&
 	    !sha256_equal(&event->previous_chain_hash, &chain->manifest->previous_chain_hash))
 		wrong_event(chain, event->sequence, "previous_chain_hash", FINDING_CHAIN_START);
+	if (event->declaration.modality == MODALITY_CONTENT &&
+	    event->declaration.hash_algorithm != HASH_SHA256)
+		wrong_event(chain, event->sequence, "hash_alg", FINDING_EVENT_ALGORITHM);
 	check_received(chain, event);
 	check_config(chain, event);
 }

@@ -5,6 +5,8 @@
 
 #include "proof/verify_chain.h"
 
+#define SEGMENT_LINE_MAX 8192 /* the seal document, the longest path, and the round's name */
+
 static int check_token(struct chain *chain, const struct sha256 *root,
                        const struct archive_token *token, struct timestamp_facts *ret_facts,
                        struct token_verdict *ret_verdict, struct error *error)
@@ -15,8 +17,10 @@ static int check_token(struct chain *chain, const struct sha256 *root,
 	buf_init(&known, TIMESTAMP_PATH_MAX);
 	buf_init(&complete, CMS_PATH_SIZE_MAX);
 	int result = chain_find_path(chain, token, &known, error);
-	struct timestamp_path path = {
-		.known = buf_slice(&known), .complete = &complete, .tolerant = true};
+	struct timestamp_path path = {.known = buf_slice(&known),
+	                              .request = token->request,
+	                              .complete = &complete,
+	                              .tolerant = true};
 	if (!result)
 		result = chain_follow_renewal(chain, &token->renewal, token->token, &stamp, error);
 	if (!result)
@@ -117,8 +121,9 @@ static int read_round(struct chain *chain, struct slice line, struct error *erro
 		return result;
 	const struct archive_token *first = &round.tokens[0];
 	struct round_state *state = &chain->round;
-	if (strlen(round.round_id) >= sizeof state->round_id)
-		return finding_fail(error, FINDING_ROUND_ID_TOO_LONG);
+	if (chain->previous_round.usable && strcmp(chain->previous_round.round_id, round.round_id) == 0)
+		return error_cause(error, ERR_INVALID_EVIDENCE,
+		                   "member 'round_id' is that of the line before");
 	snprintf(state->round_id, sizeof state->round_id, "%s", round.round_id);
 	state->root = round.root;
 	state->token_hash = sha256_of(first->token.data, first->token.size);
@@ -154,20 +159,21 @@ static int take_round(struct chain *chain)
 	return result < 0 ? result : 1;
 }
 
-/* Goes on to the round of a segment. Before it may stand its predecessor alone. */
+/* Goes on to the round of a segment. Before it may stand its predecessor alone: each further one is
+ * told, so that too many of them end the search. */
 static int find_round(struct chain *chain, const char *round_id)
 {
 	for (int skipped = 0;; skipped++) {
 		if (chain->round.usable && strcmp(chain->round.round_id, round_id) == 0)
 			return 1;
-		int result = take_round(chain);
+		int result = chain_given_up(chain) ? 0 : take_round(chain);
 		if (result < 0)
 			return result;
 		if (!result) {
 			chain_wrong_at(chain, STREAM_SEALS, "round_id", FINDING_SEGMENT_ROUND_MISSING);
 			return 0;
 		}
-		if (skipped == 2)
+		if (skipped >= 2)
 			chain_wrong_at(chain, STREAM_ROUNDS, NULL, FINDING_ROUND_SUPERFLUOUS);
 	}
 }
@@ -349,6 +355,26 @@ static int check_segment(struct chain *chain, const struct archive_segment *segm
 	return 1;
 }
 
+int verify_read_segment(struct arena *arena, struct slice line, struct buf *scratch,
+                        struct archive_segment *ret_segment, struct error *error)
+{
+	if (line.size > SEGMENT_LINE_MAX)
+		return error_cause(error, ERR_INVALID_EVIDENCE,
+		                   "the line has %zu bytes, at most %d are possible here", line.size,
+		                   SEGMENT_LINE_MAX);
+	int result = archive_read_segment(arena, line, ret_segment, error);
+	if (result < 0)
+		return result;
+	buf_clear(scratch);
+	seal_document_write(&ret_segment->seal, scratch);
+	if (scratch->size > SEAL_DOCUMENT_MAX)
+		return error_cause(error, ERR_INVALID_EVIDENCE, "its seal document is longer than %d bytes",
+		                   SEAL_DOCUMENT_MAX);
+	buf_clear(scratch);
+	archive_segment_line(ret_segment, scratch);
+	return verify_canonical(line, scratch, error);
+}
+
 int chain_take_segment(struct chain *chain)
 {
 	struct slice line;
@@ -358,12 +384,7 @@ int chain_take_segment(struct chain *chain)
 	struct error error = {0};
 	struct archive_segment segment;
 	arena_reset(&chain->seal_arena);
-	result = archive_read_segment(&chain->seal_arena, line, &segment, &error);
-	if (!result) {
-		buf_clear(&chain->scratch);
-		archive_segment_line(&segment, &chain->scratch);
-		result = verify_canonical(line, &chain->scratch, &error);
-	}
+	result = verify_read_segment(&chain->seal_arena, line, &chain->scratch, &segment, &error);
 	if (result < 0)
 		return chain_note(chain, STREAM_SEALS, result, &error);
 	return check_segment(chain, &segment);

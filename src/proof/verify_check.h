@@ -33,6 +33,10 @@ struct input {
 	bool described; /* the facts below could be read */
 	bool covered;   /* an evidence record among the inputs is of it */
 	bool recorded;  /* of no kind: it is an event that an archive among the inputs holds */
+	/* By other algorithms than SHA-256, as far as a record needed them; `digested`: they are known.
+	 */
+	struct digest digests[DIGEST_ALGORITHM_COUNT];
+	bool digested[DIGEST_ALGORITHM_COUNT];
 	int64_t covered_since_us; /* when a valid one shows that it existed; TIME_NONE: none does */
 	/* Of a valid signature of a report or an archive. */
 	bool is_signed;
@@ -45,6 +49,7 @@ struct input {
 	/* The events whose chain hashes it says, by its own word; found where there are others. */
 	bool outlined;
 	int64_t hashes_from, hashes_to;
+	uint64_t outline_lines; /* that were read for it */
 	/* Of a part. */
 	struct part_head head;
 };
@@ -75,7 +80,8 @@ struct run {
 	uint64_t coarse_timestamps;      /* beyond VERIFY_ACCURACY_MAX_US */
 	uint64_t later_timestamps;       /* given after what everything is judged as of */
 	int64_t coarsest_us;
-	uint64_t signatures; /* of archives and reports; timestamps are none */
+	uint64_t signatures;     /* of archives and reports; timestamps are none */
+	uint64_t digested_files; /* read whole once more, for the records among the inputs */
 };
 
 /* Records a finding of the enumeration, by its name, with what fills its places. `where` may be
@@ -189,6 +195,11 @@ void line_stream_free(struct line_stream *stream); /* NULL-safe */
 /* Compares a document with its canonical form: ERR_INVALID_EVIDENCE names the first deviation. */
 int verify_canonical(struct slice found, const struct buf *canonical, struct error *error)
 	MUST_CHECK;
+
+/* Reads a line of the seals and compares it with its canonical form, which is left in `scratch`. 0,
+ * ERR_INVALID_EVIDENCE or ERR_NO_MEMORY. */
+int verify_read_segment(struct arena *arena, struct slice line, struct buf *scratch,
+                        struct archive_segment *ret_segment, struct error *error) MUST_CHECK;
 
 /* ---- what several archives say of one channel ---- */
 

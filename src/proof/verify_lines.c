@@ -11,6 +11,7 @@ struct line_stream {
 	struct stream_text *text;
 	const struct zip_entry *entry; /* the open file; NULL: none yet */
 	uint32_t file_number;          /* its, as the text numbers them */
+	bool plain;                    /* one entry that is not compressed: without bounds of lines */
 	bool file_ended;               /* all of its text is in `output` */
 	uint64_t line;
 	bool broken;
@@ -28,6 +29,7 @@ static int open_stream(struct zip_reader *zip, enum archive_stream kind,
 	if (!stream)
 		return error_cause(error, ERR_NO_MEMORY, "lines");
 	stream->kind = kind;
+	stream->plain = entry;
 	stream->output = malloc(OUTPUT_SIZE);
 	int result = stream->output ? stream_text_open(zip, kind, entry, ahead, &stream->text, error)
 	                            : error_cause(error, ERR_NO_MEMORY, "lines");
@@ -51,6 +53,20 @@ int line_stream_open_plain(struct zip_reader *zip, const struct zip_entry *entry
 	return open_stream(zip, 0, entry, false, ret_stream, error);
 }
 
+/* All files but the last hold as many lines as a file may, so that there is one way to divide them.
+ * `line` is the one that is sought. */
+static int check_count(const struct line_stream *stream, bool last, struct error *error)
+{
+	if (stream->plain || !stream->entry)
+		return 0;
+	if (last ? stream->line == 1 : stream->line != ARCHIVE_LINES_PER_FILE + 1)
+		return error_cause(error, ERR_INVALID_EVIDENCE,
+		                   last ? "the file holds no line"
+		                        : "another file follows, and it does not hold %d lines",
+		                   ARCHIVE_LINES_PER_FILE);
+	return 0;
+}
+
 /* 1 with more text, 0 when all files are over. */
 static int fill(struct line_stream *stream, struct error *error)
 {
@@ -61,9 +77,11 @@ static int fill(struct line_stream *stream, struct error *error)
 	if (stream->end > ARCHIVE_LINE_MAX)
 		return finding_fail(error, FINDING_LINES_TOO_LONG, ARCHIVE_LINE_MAX);
 	const struct text_block *block = stream_text_next(stream->text);
-	if (!block)
-		return 0;
-	if (!stream->entry || stream->file_number != block->number)
+	bool next_file = block && (!stream->entry || stream->file_number != block->number);
+	int result = !block || next_file ? check_count(stream, !block, error) : 0;
+	if (!block || result)
+		return result;
+	if (next_file)
 		stream->line = 1;
 	stream->entry = block->entry;
 	stream->file_number = block->number;
@@ -80,6 +98,9 @@ static int next(struct line_stream *stream, struct slice *ret_line, struct error
 	for (;;) {
 		char *from = stream->output + stream->scanned;
 		char *newline = memchr(from, '\n', stream->end - stream->scanned);
+		if (newline && !stream->plain && stream->line > ARCHIVE_LINES_PER_FILE)
+			return error_cause(error, ERR_INVALID_EVIDENCE, "the file holds more than %d lines",
+			                   ARCHIVE_LINES_PER_FILE);
 		if (newline) {
 			size_t end = (size_t)(newline - stream->output);
 			*ret_line = slice_make(stream->output + stream->start, end - stream->start);

@@ -6,6 +6,7 @@
 
 #define POINTS_PER_ARCHIVE 4
 #define OUTLINE_ARENA_MAX ((size_t)256 << 20)
+#define SEGMENT_ARENA_MAX ((size_t)1 << 20)
 
 int verify_compare_places(struct place a, struct place b)
 {
@@ -158,40 +159,52 @@ struct outline {
 	int64_t segments_from, segments_to; /* the events that its segments cover */
 };
 
-/* The events that an archive's segments cover, by its first and its last line about them. */
-static int outline_segments(struct zip_reader *zip, struct arena *arena, struct outline *outline,
+/* The events that an archive's segments cover, by its lines about them. Whoever made it may have
+ * written any number of them: those count that continue each other and are as they have to be, and
+ * the first other one ends it. */
+static int outline_lines(struct line_stream *stream, struct input *archive, struct outline *outline,
+                         struct error *error)
+{
+	ARENA_AUTO struct arena arena;
+	BUF_AUTO struct buf canonical;
+	struct slice line;
+	struct archive_segment segment;
+	bool continues = true;
+	arena_init(&arena, SEGMENT_ARENA_MAX);
+	buf_init(&canonical, ARCHIVE_LINE_MAX);
+	for (int64_t next = 0; continues && next <= outline->last; arena_reset(&arena)) {
+		int result = line_stream_next(stream, &line, error);
+		if (result <= 0)
+			return result;
+		archive->outline_lines++;
+		result = verify_read_segment(&arena, line, &canonical, &segment, error);
+		if (result < 0)
+			return result;
+		const struct seal_document *seal = &segment.seal;
+		continues = next == 0 || seal->first_sequence == next;
+		if (next == 0)
+			outline->segments_from = seal->first_sequence;
+		if (continues)
+			outline->segments_to = seal->last_sequence;
+		next = seal->last_sequence + 1;
+	}
+	return 0;
+}
+
+static int outline_segments(struct zip_reader *zip, struct input *archive, struct outline *outline,
                             struct error *error)
 {
 	struct line_stream *stream;
-	struct slice line;
-	struct archive_segment segment;
-	BUF_AUTO struct buf last;
-	buf_init(&last, ARCHIVE_LINE_MAX + 1);
 	int result = line_stream_open(zip, STREAM_SEALS, false, &stream, error);
 	if (result < 0)
 		return result;
-	while ((result = line_stream_next(stream, &line, error)) == 1) {
-		bool first = last.size == 0;
-		buf_clear(&last);
-		buf_add_slice(&last, line);
-		result = buf_check(&last);
-		if (!result && first)
-			result = archive_read_segment(arena, line, &segment, error);
-		if (result < 0)
-			break;
-		if (first)
-			outline->segments_from = segment.seal.first_sequence;
-	}
+	result = outline_lines(stream, archive, outline, error);
 	line_stream_free(stream);
-	if (!result)
-		result = archive_read_segment(arena, buf_slice(&last), &segment, error);
-	if (!result)
-		outline->segments_to = segment.seal.last_sequence;
 	return result == ERR_INVALID_EVIDENCE ? 0 : result;
 }
 
-static int outline_zip(struct run *run, struct zip_reader *zip, struct outline *outline,
-                       struct error *error)
+static int outline_zip(struct run *run, struct zip_reader *zip, struct input *archive,
+                       struct outline *outline, struct error *error)
 {
 	ARENA_AUTO struct arena arena;
 	BUF_AUTO struct buf text;
@@ -213,7 +226,7 @@ static int outline_zip(struct run *run, struct zip_reader *zip, struct outline *
 	                            facts->last_sequence,
 	                            facts->first_sequence,
 	                            facts->last_sequence};
-	return outline->channel_id ? outline_segments(zip, &arena, outline, error) : ERR_NO_MEMORY;
+	return outline->channel_id ? outline_segments(zip, archive, outline, error) : ERR_NO_MEMORY;
 }
 
 /* An archive that is not valid so far has no places of its own; its check will say why. */
@@ -224,7 +237,7 @@ static int add_points(struct run *run, struct input *archive)
 	struct error error = {0};
 	int result = verify_open_zip(archive, &zip, &error);
 	if (!result) {
-		result = outline_zip(run, zip, &outline, &error);
+		result = outline_zip(run, zip, archive, &outline, &error);
 		zip_reader_free(zip);
 	}
 	if (result == ERR_INVALID_EVIDENCE)

@@ -38,15 +38,22 @@ static int digest_file(const struct input *input, enum digest_algorithm algorith
 	return OK;
 }
 
-/* By each algorithm that the record needs. */
-static int digest_data(const struct input *input, const struct evidence_record *record,
+/* By each algorithm that the record needs: once, however many records there are. */
+static int digest_data(struct run *run, struct input *input, const struct evidence_record *record,
                        struct digest digests[DIGEST_ALGORITHM_COUNT], struct error *error)
 {
 	int result = OK;
 	digests[DIGEST_SHA256] = digest_of_sha256(&input->sum.sha256);
-	for (int i = DIGEST_SHA256 + 1; i < DIGEST_ALGORITHM_COUNT && !result; i++)
-		if (evidence_record_uses(record, (enum digest_algorithm)i))
-			result = digest_file(input, (enum digest_algorithm)i, &digests[i], error);
+	for (int i = DIGEST_SHA256 + 1; i < DIGEST_ALGORITHM_COUNT && !result; i++) {
+		if (!evidence_record_uses(record, (enum digest_algorithm)i))
+			continue;
+		if (!input->digested[i]) {
+			result = digest_file(input, (enum digest_algorithm)i, &input->digests[i], error);
+			input->digested[i] = !result;
+			run->digested_files++;
+		}
+		digests[i] = input->digests[i];
+	}
 	return result;
 }
 
@@ -116,7 +123,7 @@ static int check_data(struct run *run, const struct input *input,
                       struct verify_record **noted, struct error *error)
 {
 	struct digest digests[DIGEST_ALGORITHM_COUNT] = {0};
-	int result = digest_data(data, record, digests, error);
+	int result = digest_data(run, data, record, digests, error);
 	size_t covered = result ? 0 : evidence_record_covers(record, digests);
 	if (covered == 0)
 		return result;

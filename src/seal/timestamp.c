@@ -330,6 +330,66 @@ static int verify_token(struct slice token, struct slice roots_pem,
 	return 0;
 }
 
+static int read_request(struct slice request, TS_REQ **ret_request, struct error *error)
+{
+	const unsigned char *position = (const unsigned char *)request.data;
+
+	ERR_clear_error();
+	*ret_request = request.size > 0 && request.size <= TIMESTAMP_REQUEST_MAX
+	                   ? d2i_TS_REQ(NULL, &position, (long)request.size)
+	                   : NULL;
+	return *ret_request ? OK : openssl_refused(error, "the request does not parse");
+}
+
+static int compare_with_request(TS_REQ *asked, TS_TST_INFO *info,
+                                const struct timestamp_facts *facts, struct error *error)
+{
+	struct digest imprint;
+	if (!read_imprint(TS_REQ_get_msg_imprint(asked), &imprint) ||
+	    !digest_equal(&imprint, &facts->imprint))
+		return invalid(error, "the timestamp is over something else than was asked");
+	const ASN1_INTEGER *nonce = TS_REQ_get_nonce(asked);
+	const ASN1_INTEGER *answered = TS_TST_INFO_get_nonce(info);
+	if (!nonce != !answered || (nonce && ASN1_INTEGER_cmp(nonce, answered) != 0))
+		return invalid(error, "the nonce is not the one sent");
+	ASN1_OBJECT *policy = TS_REQ_get_policy_id(asked);
+	if (policy && OBJ_cmp(policy, TS_TST_INFO_get_policy_id(info)) != 0)
+		return invalid(error, "the policy is not the one asked for");
+	return 0;
+}
+
+/* Whether the request has one encoding, and nothing in it that may be any. */
+static int check_request_form(TS_REQ *asked, struct slice request, struct error *error)
+{
+	unsigned char *der = NULL;
+	int parameters;
+
+	/* OpenSSL keeps a BOOLEAN of BER as it came. */
+	(void)TS_REQ_set_cert_req(asked, TS_REQ_get_cert_req(asked));
+	int size = i2d_TS_REQ(asked, &der);
+	if (size <= 0)
+		return ERR_NO_MEMORY;
+	bool exact = slice_equal(request, slice_make((const char *)der, (size_t)size));
+	OPENSSL_free(der);
+	X509_ALGOR_get0(NULL, &parameters, NULL,
+	                TS_MSG_IMPRINT_get_algo(TS_REQ_get_msg_imprint(asked)));
+	if (!exact || TS_REQ_get_version(asked) != 1 || TS_REQ_get_exts(asked) ||
+	    (parameters != V_ASN1_NULL && parameters != V_ASN1_UNDEF))
+		return invalid(error, "the request is not as a TimeStampReq has to be in DER");
+	return 0;
+}
+
+static int check_kept_request(struct slice request, TS_TST_INFO *info,
+                              const struct timestamp_facts *facts, struct error *error)
+{
+	__attribute__((cleanup(request_cleanup))) TS_REQ *asked = NULL;
+
+	int result = read_request(request, &asked, error);
+	if (!result)
+		result = check_request_form(asked, request, error);
+	return !result ? compare_with_request(asked, info, facts, error) : result;
+}
+
 static int verify_over(struct slice token, const struct digest *imprint, struct slice roots_pem,
                        const struct timestamp_path *path, int64_t judged_us,
                        struct timestamp_facts *ret_facts, struct error *error)
@@ -342,8 +402,11 @@ static int verify_over(struct slice token, const struct digest *imprint, struct 
 		return result;
 	if (!digest_equal(&facts.imprint, imprint))
 		return invalid(error, "the timestamp is over something else");
-	*ret_facts = facts;
-	return 0;
+	if (path && path->request.size > 0)
+		result = check_kept_request(path->request, info, &facts, error);
+	if (!result)
+		*ret_facts = facts;
+	return result;
 }
 
 int timestamp_verify_token_along(struct slice token, const struct sha256 *imprint,
@@ -640,38 +703,12 @@ static int check_status(struct slice response, struct error *error)
 	                   (long long)status, text);
 }
 
-static int compare_with_request(struct slice request, TS_TST_INFO *info,
-                                const struct timestamp_facts *facts, struct error *error)
-{
-	const unsigned char *position = (const unsigned char *)request.data;
-
-	ERR_clear_error();
-	__attribute__((cleanup(request_cleanup))) TS_REQ *asked =
-		request.size > 0 && request.size <= TIMESTAMP_REQUEST_MAX
-			? d2i_TS_REQ(NULL, &position, (long)request.size)
-			: NULL;
-
-	if (!asked)
-		return openssl_refused(error, "the request does not parse");
-	struct digest imprint;
-	if (!read_imprint(TS_REQ_get_msg_imprint(asked), &imprint) ||
-	    !digest_equal(&imprint, &facts->imprint))
-		return invalid(error, "the timestamp is over something else than was asked");
-	const ASN1_INTEGER *nonce = TS_REQ_get_nonce(asked);
-	const ASN1_INTEGER *answered = TS_TST_INFO_get_nonce(info);
-	if (!nonce || !answered || ASN1_INTEGER_cmp(nonce, answered) != 0)
-		return invalid(error, "the nonce is not the one sent");
-	ASN1_OBJECT *policy = TS_REQ_get_policy_id(asked);
-	if (policy && OBJ_cmp(policy, TS_TST_INFO_get_policy_id(info)) != 0)
-		return invalid(error, "the policy is not the one asked for");
-	return 0;
-}
-
 int timestamp_verify_response(struct slice request, struct slice response, struct slice roots_pem,
                               const struct timestamp_path *path, struct buf *token,
                               struct timestamp_facts *ret_facts, struct error *error)
 {
 	__attribute__((cleanup(info_cleanup))) TS_TST_INFO *info = NULL;
+	__attribute__((cleanup(request_cleanup))) TS_REQ *asked = NULL;
 	struct timestamp_facts facts;
 	struct slice found;
 
@@ -683,7 +720,11 @@ int timestamp_verify_response(struct slice request, struct slice response, struc
 	if (!result)
 		result = verify_token(found, roots_pem, path, TIME_NONE, &info, &facts, error);
 	if (!result)
-		result = compare_with_request(request, info, &facts, error);
+		result = read_request(request, &asked, error);
+	if (!result && !TS_REQ_get_nonce(asked))
+		result = invalid(error, "the nonce is not the one sent");
+	if (!result)
+		result = compare_with_request(asked, info, &facts, error);
 	if (result)
 		return result;
 	if (token) {

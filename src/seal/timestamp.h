@@ -50,6 +50,7 @@ int timestamp_request_over(const struct digest *imprint, const char *policy, str
 #define TIMESTAMP_PATH_MAX 262144 /* bytes */
 struct timestamp_path {
 	struct slice known;   /* what the path may lead over, trusted for nothing; size 0: none */
+	struct slice request; /* what the token answers, as it was kept; size 0: not known */
 	struct buf *complete; /* NULL, or gets the verified path, from the authority's to the root */
 	bool tolerant;        /* of the roots, as struct trust_roots has it */
 };
@@ -77,7 +78,9 @@ int timestamp_response_end_with_token(struct buf *response, struct error *error)
  * ERR_INVALID_EVIDENCE, or ERR_VALIDATION for unusable roots. */
 int timestamp_verify_token(struct slice token, const struct sha256 *imprint, struct slice roots_pem,
                            struct timestamp_facts *ret_facts, struct error *error) MUST_CHECK;
-/* The same over a digest by any algorithm, and the certificates are judged as of judged_us too
+/* The same over a digest by any algorithm. A request that is known is a TimeStampReq in DER, to the
+ * last byte and without extensions, with the token's imprint, its nonce, or none if it has none,
+ * and no other policy. The certificates are judged as of judged_us too
  * when that is later than genTime (TIME_NONE never is): whether they still vouch for it then. */
 int timestamp_verify_token_at(struct slice token, const struct digest *imprint,
                               struct slice roots_pem, const struct timestamp_path *path,

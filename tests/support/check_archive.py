@@ -43,15 +43,79 @@ def canonical(value):
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
 
 
-def document(data, members, where, versions=(1,)):
-    value = json.loads(data.decode("utf-8"))
+def is_time(value):
+    return isinstance(value, str) and bool(TIME.fullmatch(value)) and bool(time_of(value))
+
+
+def is_text(value):
+    return isinstance(value, str) and "\0" not in value
+
+
+def one_of(*words):
+    return lambda value: isinstance(value, str) and value in words
+
+
+def integer(first, last=2**53 - 1):
+    return lambda value: type(value) is int and first <= value <= last
+
+
+def is_base64(most):
+    def check(value):
+        der = base64.b64decode(value, validate=True) if isinstance(value, str) else b""
+        return 0 < len(der) <= most and base64.b64encode(der).decode() == value
+    return check
+
+
+def hash_list(most):
+    return lambda value: isinstance(value, list) and len(value) <= most and all(map(is_hash, value))
+
+
+def is_hash(value):
+    return isinstance(value, str) and bool(HASH.fullmatch(value))
+
+
+def or_null(check):
+    return lambda value: value is None or check(value)
+
+
+# Of each member with one meaning in all documents; those of others are checked where they are read.
+FORMS = {
+    "authority": is_text, "bytes": integer(1, 10**9), "chain": one_of("live", "test"),
+    "chain_hash": is_hash, "channel_id": is_text, "certification_id": is_text,
+    "client_ref": lambda value: is_text(value) and 1 <= len(value.encode()) <= 255,
+    "config_version": integer(1), "count": integer(1, 16384), "created_at": is_time,
+    "declarant": is_text, "description": or_null(is_text), "entry": is_text, "event_count": integer(1),
+    "event_id": is_text, "first_sequence": integer(1), "from": or_null(is_time),
+    "gen_time": is_time, "hash_alg": one_of("sha-256", "sha-512"), "issued_at": is_time,
+    "last_sequence": integer(1), "max_error_us": integer(0), "modality": one_of("content", "hash_only"),
+    "mode": one_of("live", "test"), "name": is_text, "number": integer(1, 10000),
+    "occurred_at": or_null(is_time), "path": lambda value: is_text(value) or hash_list(40)(value),
+    "prefix": is_text, "previous_seal_hash": or_null(is_hash), "previous_token_hash": or_null(is_hash),
+    "received_at": is_time, "request": or_null(is_base64(1024)), "root": is_hash,
+    "round_id": lambda value: is_text(value) and 1 <= len(value.encode()) <= 127, "sealed_at": is_time,
+    "segment_id": is_text, "seq_from": or_null(integer(1)), "seq_to": or_null(integer(1)),
+    "sequence": integer(1), "sha256": is_hash, "size": integer(0), "source": is_text, "stamp": integer(1),
+    "supplementary_info": or_null(is_text), "synchronized": lambda value: type(value) is bool,
+    "to": or_null(is_time), "verification_code": is_text, "verification_url": is_text,
+    "version": integer(1), "kind": one_of("qualified", "non_qualified", "development", "certificate",
+                                          "crl", "ocsp"),
+}
+
+
+def members_of(value, members, where):
+    """An object that has these members and no others."""
     require(isinstance(value, dict) and set(value) == set(members.split()), where, "members")
-    require(canonical(value) == data, where, "not canonical")
     for name, member in value.items():
-        if name.endswith(("_at", "gen_time")) and member is not None:
-            require(TIME.fullmatch(member), where, name)
-        if name.endswith("_hash") or name in ("root", "sha256"):
-            require(member is None or HASH.fullmatch(member), where, name)
+        form = FORMS.get(name, is_hash if name.endswith("_hash") else None)
+        require(form is None or form(member), where, name)
+    return value
+
+
+def document(data, members, where, versions=(1,)):
+    require(len(data) <= (16777215 if where == "manifest.json" else 262144), where, "size")
+    value = json.loads(data.decode("utf-8"))
+    members_of(value, members, where)
+    require(canonical(value) == data, where, "not canonical")
     if "v" in members.split():
         require(type(value["v"]) is int and value["v"] in versions, where, "v")
     return value
@@ -68,6 +132,7 @@ def read_zip(path):
     end = struct.unpack("<4sHHHHIIH", data[-22:])
     _, _, _, _, count, size, offset, _ = end
     require(end == (b"PK\5\6", 0, 0, count, count, size, offset, 0), path, "end record")
+    require(count <= 65534 and len(data) <= 2**32 - 1, path, "size")
     require(offset + size + 22 == len(data), path, "directory")
     entries, at, record = {}, 0, offset
     for _ in range(count):
@@ -97,7 +162,9 @@ def lines_of(entries, stream):
         text = inflater.decompress(entries[name])
         require(inflater.eof and not inflater.unused_data, name, "gzip")
         require(text.endswith(b"\n"), name, "last line")
-        lines += text[:-1].split(b"\n")
+        own = text[:-1].split(b"\n")
+        require(len(lines) == (number - 1) * 100000 and len(own) <= 100000, name, "number of lines")
+        lines += own
         number += 1
     return lines
 
@@ -168,10 +235,22 @@ def check_signature(entries, manifest, trust):
     require(manifest["mode"] == "test" or token, where, "no timestamp")
     stated = signed.signing_time()
     require(stated == time_of(manifest["issued_at"]).replace(microsecond=0), where, "signing-time")
+    given = token and token.gen_time()
     if manifest["v"] > 2:
-        check_signers(entries, trust, signed.certificate.fingerprint(check_cms.hashes.SHA256()).hex(),
-                      token and token.gen_time())
-    return check_cms.check_inside(signed, token)
+        check_signers(entries, trust, signed.certificate.fingerprint(check_cms.hashes.SHA256()).hex(), given)
+    require(not given or time_of(manifest["issued_at"]) <= given + TOLERANCE, where, "issued_at")
+    return check_cms.check_inside(signed, token), given
+
+
+def check_parts(manifest, first, last):
+    """The content parts that section 6 lists."""
+    where, after = "content_parts", first - 1
+    require(len(manifest["content_parts"]) <= 10000, where, "number")
+    for number, part in enumerate(manifest["content_parts"], 1):
+        members_of(part, "bytes first_sequence last_sequence name sha256", where)
+        require(part["name"] == f"content-part-{number:03}.zip", where, "name")
+        require(after < part["first_sequence"] <= part["last_sequence"] <= last, where, "range")
+        after = part["last_sequence"]
 
 
 def check_manifest(entries):
@@ -181,7 +260,17 @@ def check_manifest(entries):
                         " event_count files first_chain_hash frozen_range issued_at last_chain_hash"
                         " mode previous_chain_hash requested_range service v verification_code",
                         where, versions=(1, 2, 3))
+    members_of(manifest["service"], "name prefix verification_url", where)
+    members_of(manifest["frozen_range"], "first_sequence last_sequence", where)
+    members_of(manifest["requested_range"], "from seq_from seq_to to", where)
+    for listed in manifest["files"]:
+        members_of(listed, "path sha256 size", where)
+    versions_ = [members_of(listed, "hash version", where)["version"]
+                 for listed in manifest["config_versions"]]
+    require(versions_ == sorted(set(versions_)) and all(is_hash(listed["hash"]) for listed
+                                                        in manifest["config_versions"]), where, "versions")
     names = list(entries)
+    require(len(names) <= 20000, where, "number of entries")
     require(names[0] == "mimetype"
             and entries["mimetype"] == b"application/vnd.etsi.asic-e+zip", "mimetype", "content")
     require(names[-3:] == ["manifest.json", "META-INF/ASiCManifest001.xml",
@@ -201,10 +290,11 @@ def check_manifest(entries):
     require(expected == names[1:-3], where, "entries")
     first, last = (manifest["frozen_range"][k] for k in ("first_sequence", "last_sequence"))
     require(1 <= first <= last and manifest["event_count"] == last - first + 1, where, "range")
+    check_parts(manifest, first, last)
     asked = manifest["requested_range"]
     times, numbers = (asked["from"], asked["to"]), (asked["seq_from"], asked["seq_to"])
     require(len(asked) == 4 and (times == (None, None) and numbers == (first, last)
-                                 or numbers == (None, None) and all(map(TIME.fullmatch, times))
+                                 or numbers == (None, None) and None not in times
                                  and times[0] < times[1]), where, "requested_range")
     return manifest
 
@@ -221,7 +311,8 @@ def check_events(entries, manifest):
                           " supplementary_info v version", name)
         require((config["channel_id"], config["version"], sha256(entries[name]))
                 == (channel, listed["version"], listed["hash"]), name, "hash or version")
-        configs[listed["version"]] = listed["hash"]
+        require(len(entries[name]) <= 32768, name, "size")
+        configs[listed["version"]] = (listed["hash"], config["modality"])
     hashes, events = {}, {}
     previous, received, used = manifest["previous_chain_hash"], "", set()
     sequence = manifest["frozen_range"]["first_sequence"]
@@ -238,7 +329,11 @@ def check_events(entries, manifest):
         asked = manifest["requested_range"]
         require(not asked["from"] or asked["from"] <= event["received_at"] < asked["to"], where,
                 "requested_range")
-        require(configs.get(event["config_version"]) == event["config_hash"], where, "config_hash")
+        require(configs.get(event["config_version"]) == (event["config_hash"], event["modality"]), where,
+                "config_hash or modality")
+        require(time_of(event["received_at"]) <= time_of(manifest["issued_at"]) + TOLERANCE, where,
+                "received after issued_at")
+        require(event["modality"] == "hash_only" or event["hash_alg"] == "sha-256", where, "hash_alg")
         require(re.fullmatch({"sha-256": "[0-9a-f]{64}", "sha-512": "[0-9a-f]{128}"}
                              [event["hash_alg"]], event["hash"]), where, "hash")
         received, previous = event["received_at"], sha256(line)
@@ -257,11 +352,14 @@ def check_objects(entries):
     objects, before = {}, ""
     for line in lines_of(entries, "validation"):
         given = document(line, "der kind sha256", "validation")
+        require(is_base64(262144)(given["der"]), "validation", "der")
         require(given["kind"] in ("certificate", "crl", "ocsp"), "validation", "kind")
         der = base64.b64decode(given["der"], validate=True)
         require(sha256(der) == given["sha256"] > before, "validation", "sha256 or order")
         objects[given["sha256"]] = (given["kind"], der)
         before = given["sha256"]
+    require(len(objects) <= 4096 and sum(len(der) for _, der in objects.values()) <= 32 << 20,
+            "validation", "too many objects")
     return objects
 
 
@@ -272,8 +370,9 @@ def pem(der):
 
 def certificates_of(given, objects, where):
     """What a token names, as PEM."""
-    for member, kinds in (("certificates", ("certificate",)), ("revocations", ("crl", "ocsp"))):
+    for member, kinds, most in (("certificates", ("certificate",), 64), ("revocations", ("crl", "ocsp"), 16)):
         names = given.get(member, [])
+        require(hash_list(most)(names), where, member)
         require(names == sorted(set(names)) and all(HASH.fullmatch(name) for name in names), where,
                 member)
         require(all(name in objects and objects[name][0] in kinds for name in names), where, member)
@@ -282,19 +381,21 @@ def certificates_of(given, objects, where):
 
 def check_token(given, digest, between, trust, times, where):
     """A token over that digest, as of its own time and others. Answers its bytes and its own time."""
-    require(TIME.fullmatch(given["gen_time"]), where, "gen_time of a token")
     require(given["kind"] in ("qualified", "non_qualified", "development"), where, "kind")
+    require(is_base64(131072 if "stamp" in given else 65536)(given["token"]), where, "token")
     token = base64.b64decode(given["token"], validate=True)
     with tempfile.NamedTemporaryFile() as file, tempfile.NamedTemporaryFile("w") as path:
         file.write(token)
         file.flush()
         path.write(between)
         path.flush()
-        octets, time = check_cms.check_info(file.name, where)
+        octets, time, asked = check_cms.check_info(file.name, where)
         imprint = octets.hex()
+        if given.get("request") is not None:
+            check_cms.check_request(base64.b64decode(given["request"], validate=True), octets, asked,
+                                    where)
         require(digest in (None, imprint), where, "imprint")
-        require(abs(time - time_of(given["gen_time"])) < datetime.timedelta(microseconds=2),
-                where, "gen_time")
+        require(time == time_of(given["gen_time"]), where, "gen_time")
         for judged in [time, *times] if trust else []:
             at = int(judged.replace(tzinfo=datetime.timezone.utc).timestamp())
             check_cms.check_trust(file.name, octets, trust, where, path.name if between else None, at)
@@ -306,8 +407,8 @@ def covering(given, stamps, where):
     renewal = given.get("renewal")
     if renewal is None:
         return None
-    require(set(renewal) == {"path", "stamp"} and renewal["stamp"] in stamps
-            and len(renewal["path"]) <= 40, where, "renewal")
+    members_of(renewal, "path stamp", where)
+    require(renewal["stamp"] in stamps and hash_list(40)(renewal["path"]), where, "renewal")
     stamp = stamps[renewal["stamp"]]
     top = sha256(base64.b64decode(given["token"], validate=True))
     for sibling in renewal["path"]:
@@ -324,7 +425,7 @@ def check_renewals(entries, trust):
     for line in lines_of(entries, "renewals"):
         given = document(line, "authority gen_time kind renewal stamp token", "renewals")
         where = f"archive timestamp {given['stamp']}"
-        require(type(given["stamp"]) is int and 0 < given["stamp"] < (before or 2**53), where, "order")
+        require(given["stamp"] < (before or 2**53) and len(stamps) < 65536, where, "order")
         before = given["stamp"]
         later = covering(given, stamps, where)
         _, time, imprint = check_token(given, None, "", trust, [later["time"]] if later else [], where)
@@ -358,32 +459,39 @@ def read_round(line, version):
         round_["tokens"] = [{name: round_[name] for name in TOKEN.split()}]
         return round_
     round_ = document(line, "gen_time root round_id tokens", "rounds")
-    require(isinstance(round_["tokens"], list) and 1 <= len(round_["tokens"]) <= 2
-            and all(set(token) == set(TOKEN_2.split()) for token in round_["tokens"]),
-            round_["round_id"], "tokens")
+    require(isinstance(round_["tokens"], list) and 1 <= len(round_["tokens"]) <= 2, round_["round_id"],
+            "tokens")
+    for token in round_["tokens"]:
+        members_of(token, TOKEN_2, round_["round_id"])
     require(round_["gen_time"] == round_["tokens"][0]["gen_time"], round_["round_id"], "gen_time")
     return round_
 
 
-def check_rounds(entries, version, trust):
-    """Answers rounds by id, each with the round before and its token's hash."""
-    rounds, before, named = {}, None, set()
+def check_rounds(entries, manifest, signed_at, trust):
+    """Answers the rounds in order, each with the round before and its token's hash."""
+    version = manifest["v"]
+    rounds, before, named = [], None, set()
+    require(version > 1 or not any(name.startswith(("validation/", "renewals/")) for name in entries),
+            "rounds", "version 1 has no such file")
     objects = check_objects(entries) if version > 1 else {}
     stamps = check_renewals(entries, trust) if version > 1 else {}
     for line in lines_of(entries, "rounds"):
         round_ = read_round(line, version)
-        require(round_["round_id"] not in rounds, "rounds", "repeated")
+        require(not before or round_["round_id"] != before["round_id"], "rounds", "repeated")
         checked = [check_round_token(round_, token, objects, stamps, trust)
                    for token in round_["tokens"]]
         round_["hash"] = checked[0][0]
         round_["revoked"] = all(standing == "revoked" for _, standing in checked)
         for token in round_["tokens"]:
             named |= {*token.get("certificates", []), *token.get("revocations", [])}
+        latest = min([time_of(manifest["issued_at"])] + ([signed_at] if signed_at else [])) + TOLERANCE
+        require(time_of(round_["gen_time"]) <= latest, round_["round_id"], "after the archive was issued")
         round_["before"] = before
         if before:
             require(time_of(before["gen_time"]) <= time_of(round_["gen_time"]) + TOLERANCE,
                     round_["round_id"], "before the round before")
-        rounds[round_["round_id"]] = before = round_
+        rounds.append(round_)
+        before = round_
     require(named == set(objects), "validation", "an object that no token names")
     require(all(stamp["named"] for stamp in stamps.values()), "renewals", "one that nothing names")
     return rounds
@@ -401,14 +509,16 @@ def check_seals(entries, manifest, hashes, events, rounds):
     require(leaves.get(first - 1, manifest["previous_chain_hash"])
             == manifest["previous_chain_hash"], "leaves", "before the range")
     known = {**hashes, **leaves, first - 1: manifest["previous_chain_hash"]}
-    previous_seal, next_sequence, covered, named, seals = None, None, set(), [], []
+    previous_seal, next_sequence, covered, seals, at = None, None, set(), [], 0
     for line in lines_of(entries, "seals"):
         segment = document(line, "path round_id seal", "seals")
         bytes_ = canonical(segment["seal"])
+        require(len(bytes_) <= 2048 and hash_list(40)(segment["path"]), "seals", "seal or path")
         seal = document(bytes_, "chain chain_hash_before chain_hash_last channel_id clock count"
                         " first_sequence last_sequence previous_seal_hash previous_token_hash"
                         " segment_id v", "seals")
         where = seal["segment_id"]
+        members_of(seal["clock"], "max_error_us source synchronized", where)
         begin, end = seal["first_sequence"], seal["last_sequence"]
         require((seal["chain"], seal["channel_id"]) == (manifest["mode"], manifest["channel_id"]),
                 where, "channel")
@@ -423,7 +533,12 @@ def check_seals(entries, manifest, hashes, events, rounds):
         top = root_of([known[i] for i in range(begin, end + 1)] + [sha256(bytes_)])
         for sibling in segment["path"]:
             top = node(top, sibling)
-        round_ = rounds[segment["round_id"]]
+        skipped = at
+        while rounds[at]["round_id"] != segment["round_id"]:
+            at += 1
+        # Before the line of the first segment that names a round stands its predecessor alone.
+        require(at - skipped <= (2 if seals else 1), "rounds", "one that no segment needs")
+        round_ = rounds[at]
         require(top == round_["root"], where, "does not lead to the round's root")
         require(not round_["revoked"], where, "all authorities of its round were revoked")
         if round_["before"]:
@@ -436,11 +551,9 @@ def check_seals(entries, manifest, hashes, events, rounds):
                     <= time_of(round_["gen_time"]) + TOLERANCE, where, "received after its time")
         covered.update(range(begin, end + 1))
         previous_seal, next_sequence = sha256(bytes_), end + 1
-        named.append(segment["round_id"])
         seals.append((begin, end, previous_seal, seal["previous_seal_hash"], round_["hash"]))
     require(covered == set(hashes) | set(leaves), "seals", "do not cover range and leaves")
-    wanted = {i for name in named for i in (name, (rounds[name]["before"] or {}).get("round_id"))}
-    require(set(rounds) <= wanted, "rounds", "one that no segment needs")
+    require(at == len(rounds) - 1, "rounds", "one that no segment needs")
     return seals
 
 
@@ -449,7 +562,9 @@ def check_part(path, number, listed, manifest, events):
     with open(path, "rb") as file:
         data = file.read()
     require((sha256(data), len(data)) == (listed["sha256"], listed["bytes"]), path, "digest")
+    require(len(data) <= 10**9, path, "size")
     entries = read_zip(path)
+    require(len(entries) <= 60000 and len(entries["part.json"]) <= 512, path, "entries")
     head = document(entries["part.json"], "certification_id channel_id number v", path)
     require((head["certification_id"], head["channel_id"], head["number"])
             == (manifest["certification_id"], manifest["channel_id"], number), path, "head")
@@ -460,6 +575,7 @@ def check_part(path, number, listed, manifest, events):
     found = []
     for name, line in zip(names[1:-1], index[:-1].split(b"\n"), strict=True):
         item = document(line, "entry event_id hash sequence", path)
+        require(len(line) <= 512, path, "a line of the index")
         event = events[item["sequence"]]
         require(item["entry"] == name and re.fullmatch(
             rf"content/{item['sequence']:012}\.(json|bin)", name), path, name)
@@ -499,13 +615,14 @@ def check_archive(path, trust):
     """An archive for itself. Answers its manifest, its events, what it says, and a sentence."""
     entries = read_zip(path)
     manifest = check_manifest(entries)
-    level = check_signature(entries, manifest, trust)
+    level, signed_at = check_signature(entries, manifest, trust)
     hashes, events = check_events(entries, manifest)
-    rounds, seals = check_rounds(entries, manifest["v"], trust), []
+    rounds, seals = check_rounds(entries, manifest, signed_at, trust), []
     if manifest["mode"] == "live":
         seals = check_seals(entries, manifest, hashes, events, rounds)
     else:
-        require(not any(name.startswith(("leaves/", "seals/", "rounds/")) for name in entries), path,
+        streams = ("leaves/", "seals/", "rounds/", "validation/", "renewals/")
+        require(not any(name.startswith(streams) for name in entries), path,
                 "a test archive has no seals")
     return manifest, events, facts_of(path, entries, manifest, hashes, seals), \
         f"{len(events)} events, {len(rounds)} rounds, signed B-{level}"

@@ -20,6 +20,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 OCSP_FORMAT = bytes.fromhex("2b0601050507" + "1002")
 TIMESTAMP = bytes.fromhex("2a864886f70d010910020e")
 TST_INFO = bytes.fromhex("2a864886f70d0109100104")
+SHA256 = bytes.fromhex("608648016503040201")
 SIGNING_TIME = bytes.fromhex("2a864886f70d010905")
 NO_CHECK = "1.3.6.1.5.5.7.48.1.5"
 OBJECTS_MAX, BYTES_MAX = 16, 8 << 20
@@ -198,8 +199,8 @@ def is_named(tsa, certificate):
 
 def check_info(path, where):
     """Of the token in that file, DER or BER: the signature, whoever made it; that `tsa` names the
-    signer; that nothing critical is in the TSTInfo (RFC 3161, section 2.4.2). Answers the imprint and
-    the time."""
+    signer; that nothing critical is in the TSTInfo (RFC 3161, section 2.4.2). Answers the imprint, the
+    time, and what a request may have asked for: the policy and, or None, the nonce."""
     with tempfile.TemporaryDirectory() as directory:
         good, text = openssl("cms", "-verify", "-noverify", "-binary", "-inform", "DER", "-in", path,
                              "-out", f"{directory}/info", "-signer", f"{directory}/signer")
@@ -212,11 +213,27 @@ def check_info(path, where):
     require(0xa0 not in ends or is_named(ends[0xa0], signer), where, "tsa names somebody else")
     for each in elements(ends.get(0xa1, b"")):
         require(elements(each[1])[1][0] != 0x01, where, "a critical extension")
-    stated = re.fullmatch(r"(\d{14})(?:\.(\d{1,6})\d*)?Z", info[4][1].decode())
+    stated = re.fullmatch(r"(\d{14})(?:\.(\d{1,6})\d{0,10})?Z", info[4][1].decode())
     require(info[4][0] == 0x18 and stated, where, "genTime")
     time = datetime.datetime.strptime(stated[1], "%Y%m%d%H%M%S")
     return elements(info[2][1])[1][1], time + datetime.timedelta(
-        microseconds=int((stated[2] or "0").ljust(6, "0")))
+        microseconds=int((stated[2] or "0").ljust(6, "0"))), (info[1][1], ends.get(0x02))
+
+
+def check_request(der, imprint, asked, where):
+    """A TimeStampReq in DER for that token, and nothing else (section 4.6)."""
+    policy, nonce = asked
+    require(len(der) <= 1024, where, "request")
+    parts = elements(content(der, 0x30, where))
+    tags = bytes(part[0] for part in parts)
+    require(re.fullmatch(rb"\x02\x30\x06?\x02?\x01?", tags) and parts[0][1] == b"\1", where, "request")
+    algorithm, digest = elements(parts[1][1])
+    kind, *parameters = elements(algorithm[1])
+    require((kind[0], kind[1], digest[0], digest[1]) == (0x06, SHA256, 0x04, imprint)
+            and parameters in ([], [(0x05, b"", b"\5\0")]), where, "imprint of the request")
+    given = {part[0]: part[1] for part in parts[2:]}
+    require(given.get(0x01, b"\xff") == b"\xff" and given.get(0x06, policy) == policy
+            and given.get(0x02) == nonce, where, "policy or nonce of the request")
 
 
 def check_trust(path, imprint, trust, where, between=None, at=None):

@@ -6,6 +6,7 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
+#include <openssl/ts.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -398,12 +399,40 @@ static int add_leaves(struct maker *maker, int64_t from, int64_t to)
 	return result;
 }
 
+/* The request that such a token answers; none where OpenSSL does not read it. */
+static void ask_for(struct slice token, struct buf *out)
+{
+	const unsigned char *at = (const unsigned char *)token.data;
+	PKCS7 *signed_data = d2i_PKCS7(NULL, &at, (long)token.size);
+	TS_TST_INFO *info = signed_data ? PKCS7_to_TS_TST_INFO(signed_data) : NULL;
+	TS_REQ *request = TS_REQ_new();
+	unsigned char *der = NULL;
+	assert_non_null(request);
+	if (info) {
+		const ASN1_INTEGER *nonce = TS_TST_INFO_get_nonce(info);
+		assert_true(TS_REQ_set_version(request, 1) && TS_REQ_set_cert_req(request, 1) &&
+		            TS_REQ_set_msg_imprint(request, TS_TST_INFO_get_msg_imprint(info)) &&
+		            TS_REQ_set_policy_id(request, TS_TST_INFO_get_policy_id(info)) &&
+		            (!nonce || TS_REQ_set_nonce(request, nonce)));
+		int size = i2d_TS_REQ(request, &der);
+		assert_true(size > 0);
+		buf_add(out, der, (size_t)size);
+	}
+	OPENSSL_free(der);
+	TS_REQ_free(request);
+	TS_TST_INFO_free(info);
+	PKCS7_free(signed_data);
+}
+
 static int add_round(struct maker *maker, const struct round *round, const struct round *before)
 {
+	BUF_AUTO struct buf request;
+	buf_init(&request, TIMESTAMP_REQUEST_MAX);
+	ask_for(buf_slice(&round->token), &request);
 	struct archive_token token = {
 		.authority = "An authority",
 		.kind = AUTHORITY_DEVELOPMENT,
-		.request = slice_of("request"),
+		.request = buf_slice(&request),
 		.token = buf_slice(&round->token),
 		.gen_time_us = round->gen_time_us,
 	};

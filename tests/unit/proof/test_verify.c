@@ -294,6 +294,8 @@ static void faults_are_named_where_they_are(void **state)
 		}
 		expect(&result, 1);
 		verify_result_free(&result);
+		if (fixture_agrees(&fixture, made.path, &made, NULL))
+			fail_msg("fault %d: the second verifier takes it", cases[i].fault);
 	}
 }
 

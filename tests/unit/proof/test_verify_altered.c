@@ -11,9 +11,11 @@
 #include <stdlib.h>
 #include <zlib.h>
 
+#include "base/base64.h"
 #include "base/clock.h"
 #include "proof/archive_lines.h"
 #include "proof/zip.h"
+#include "seal/timestamp.h"
 #include "test_archive_fixture.h"
 
 #define ENTRIES_MAX 16
@@ -305,10 +307,18 @@ static void a_manifest_that_says_otherwise(void **state)
 	     "'config/config-000002.json' must stand in its place"},
 		{MANIFEST, "\"seq_from\":2", "\"seq_from\":null", 0, "manifest.json",
 	     "requested_range must give either two times or two"},
+		{MANIFEST, "\"from\":null", "\"from\":\"2026-01-01T00:00:00.000000Z\"", 0, "manifest.json",
+	     "requested_range must give either two times or two"},
 		{MANIFEST, "[{\"bytes\":", "[{\"bytes\":1", 0, "part.json",
 	     "its size, number, certification or channel is not"},
 		{MANIFEST, "\"first_sequence\":", "\"first_sequence\":1", 0, "manifest.json",
 	     "content_parts: the range of content-part-001.zip is"},
+		{MANIFEST, "\"name\":\"content-part-001.zip\"", "\"name\":\"content-part-002.zip\"", 0,
+	     "manifest.json", "content-part-002.zip must be named content-part-001.zip"},
+		{MANIFEST, "\"name\":\"content-part-001.zip\"", "\"name\":\"other.zip\"", 0,
+	     "manifest.json", "other.zip must be named content-part-001.zip"},
+		{MANIFEST, "[{\"bytes\":", "[{\"bytes\":999999", 0, "manifest.json",
+	     "content-part-001.zip has more bytes than a part may"},
 		{MANIFEST, "-001.zip\",\"sha256\":\"", NULL, 0, "",
 	     "it says it belongs to CERT-2026-0000001, but the"},
 		{MANIFEST, "\"certification_id\":\"CERT", "\"certification_id\":\"CERU", 0, "part.json",
@@ -358,6 +368,68 @@ static void an_event_that_says_otherwise(void **state)
 	ALL_WRONG(&with_content, changes);
 }
 
+static void an_event_of_content_that_says_otherwise(void **state)
+{
+	(void)state;
+	static const struct change changes[] = {
+		{EVENTS, "\"modality\":\"hash_only\"", "\"modality\":\"content\"", 5,
+	     "events/events-000001.ndjson.gz line 6 sequence 6 member hash_alg",
+	     "of content it is always sha-256"},
+		{EVENTS, "\"client_ref\":\"", "\"client_ref\":\"\\u0000", 0,
+	     "events/events-000001.ndjson.gz line 1", "member 'client_ref' is missing or its value is"},
+		{EVENTS, "\"event_id\":\"", "\"event_id\":\"\\u0000", 0,
+	     "events/events-000001.ndjson.gz line 1", "member 'event_id' is missing or its value is"},
+	};
+	ALL_WRONG(&plain, changes);
+}
+
+/* A round of another name of so many bytes, where its segment names it too. */
+static void rename_round(size_t size, const char *path)
+{
+	char id[256], member[300];
+	memset(id, 'r', size);
+	id[size] = 0;
+	snprintf(member, sizeof member, "\"round_id\":\"%s\"", id);
+	load(plain.path);
+	alter(&(struct change){SEALS, "\"round_id\":\"rnd_1\"", member, 0, "", ""});
+	alter(&(struct change){ROUNDS, "\"round_id\":\"rnd_1\"", member, 0, "", ""});
+	store(path);
+}
+
+static void a_round_is_named_in_1_to_127_bytes(void **state)
+{
+	(void)state;
+	static const struct {
+		size_t size;
+		bool good;
+	} cases[] = {
+		{1, true}, {ARCHIVE_ROUND_ID_MAX, true}, {ARCHIVE_ROUND_ID_MAX + 1, false}, {0, false}};
+	char path[FIXTURE_PATH_SIZE];
+	const char *const paths[] = {path};
+	snprintf(path, sizeof path, "%s/named.zip", fixture.directory);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct verify_result result;
+		rename_round(cases[i].size, path);
+		fixture_verify(paths, 1, &fixture.roots, &result);
+		assert_int_equal(verify_exit_code(&result), cases[i].good ? 0 : 1);
+		assert_true(cases[i].good ||
+		            fixture_finds(&result, VERIFY_WRONG, "seals/seals-000001.ndjson.gz line 2",
+		                          "member 'round_id' is missing or its value is not allowed"));
+		verify_result_free(&result);
+		assert_int_equal(fixture_agrees(&fixture, path, NULL, NULL), cases[i].good);
+	}
+}
+
+static void two_lines_in_a_row_are_of_two_rounds(void **state)
+{
+	(void)state;
+	static const struct change changes[] = {
+		{ROUNDS, "\"round_id\":\"rnd_1\"", "\"round_id\":\"rnd_0\"", 0,
+	     "rounds/rounds-000001.ndjson.gz line 2", "member 'round_id' is that of the line before"},
+	};
+	ALL_WRONG(&plain, changes);
+}
+
 static void a_seal_that_says_otherwise(void **state)
 {
 	(void)state;
@@ -380,6 +452,9 @@ static void a_seal_that_says_otherwise(void **state)
 	     "seals/seals-000001.ndjson.gz line 1", "member 'count' is missing or its value is not"},
 		{SEALS, "\"last_sequence\":7", "\"last_sequence\":6", 0,
 	     "seals/seals-000001.ndjson.gz line 2", "member 'count' is missing or its value is not"},
+		{SEALS, "\"max_error_us\":1500", "\"max_error_us\":-1", 0,
+	     "seals/seals-000001.ndjson.gz line 1",
+	     "member 'max_error_us' is missing or its value is not allowed"},
 		{SEALS, "\"previous_seal_hash\":null",
 	     "\"previous_seal_hash\":\"00000000000000000000000000"
 	     "00000000000000000000000000000000000000\"",
@@ -405,6 +480,94 @@ static void a_seal_that_says_otherwise(void **state)
 	     "the signed data does not parse"},
 	};
 	ALL_WRONG(&plain, changes);
+}
+
+/* The request of the first round becomes what `change` makes of it. */
+static void alter_request(const char *path, void (*change)(struct buf *request))
+{
+	BUF_AUTO struct buf text, request, old, new;
+	load(plain.path);
+	buf_init(&text, CONTENT_MAX);
+	buf_init(&request, TIMESTAMP_REQUEST_MAX);
+	buf_init(&old, CONTENT_MAX);
+	buf_init(&new, CONTENT_MAX);
+	buf_add_slice(&text, buf_slice(&members[find(ROUNDS)].content));
+	unpack(&text);
+	const char *begin = strstr(text.data, "\"request\":\"") + strlen("\"request\":\"");
+	size_t size = (size_t)(strchr(begin, '"') - begin), decoded;
+	char *to = buf_extend(&request, size);
+	assert_true(base64_decode(slice_make(begin, size), to, size, &decoded));
+	request.size = decoded;
+	change(&request);
+	buf_add(&old, begin, size + 1);
+	buf_add_byte(&old, 0);
+	buf_add_base64(&new, buf_slice(&request));
+	buf_add_text(&new, "\"");
+	buf_add_byte(&new, 0);
+	alter(&(struct change){ROUNDS, old.data, new.data, 0, "", ""});
+	store(path);
+}
+
+static void junk(struct buf *request)
+{
+	buf_clear(request);
+	buf_add_text(request, "request");
+}
+
+static void one_byte_more(struct buf *request)
+{
+	buf_add_byte(request, 0);
+}
+
+/* Its end is certReq, TRUE, and before it the nonce. */
+static void another_truth(struct buf *request)
+{
+	request->data[request->size - 1] = 1;
+}
+
+static void another_nonce(struct buf *request)
+{
+	request->data[request->size - 4] ^= 1;
+}
+
+/* [0] IMPLICIT, of an extension that is not critical. */
+static void extension(struct buf *request)
+{
+	static const char more[] = "\xa0\x0a\x30\x08\x06\x03\x2a\x03\x04\x04\x01\x00";
+	buf_add(request, more, sizeof more - 1);
+	request->data[1] = (char)(request->data[1] + (int)sizeof more - 1);
+}
+
+/* The policy 1.2.3.4 becomes 1.2.3.5; of the development authority it is longer. */
+static void another_policy(struct buf *request)
+{
+	char *nonce = request->data + request->size - 3 - 18;
+	assert_true(nonce > request->data);
+	nonce[-1] ^= 1;
+}
+
+static void a_request_that_the_token_does_not_answer(void **state)
+{
+	(void)state;
+	static const struct {
+		void (*change)(struct buf *request);
+		const char *what;
+	} cases[] = {
+		{junk, "the request does not parse"},
+		{one_byte_more, "the request is not as a TimeStampReq has to be in DER"},
+		{another_truth, "the request is not as a TimeStampReq has to be in DER"},
+		{extension, "the request is not as a TimeStampReq has to be in DER"},
+		{another_nonce, "the nonce is not the one sent"},
+		{another_policy, "the policy is not the one asked for"},
+	};
+	char path[FIXTURE_PATH_SIZE];
+	snprintf(path, sizeof path, "%s/asked.zip", fixture.directory);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		alter_request(path, cases[i].change);
+		expect_wrong(&plain, path,
+		             &(struct change){ROUNDS, "request", "", (int)i,
+		                              "rounds/rounds-000001.ndjson.gz line 1", cases[i].what});
+	}
 }
 
 static void another_document_that_says_otherwise(void **state)
@@ -461,14 +624,102 @@ static void files_that_stand_in_other_places(void **state)
 	}
 }
 
+/* What is there is listed anew, in the manifest and in the ASiCManifest. */
+static void list_again(void)
+{
+	ARENA_AUTO struct arena arena;
+	struct archive_manifest manifest;
+	struct archive_file files[ENTRIES_MAX];
+	struct buf *content = &members[count - 3].content, *asic = &members[count - 2].content;
+	arena_init(&arena, CONTENT_MAX);
+	assert_int_equal(archive_read_manifest(&arena, buf_slice(content), &manifest, NULL), 0);
+	manifest.file_count = count - 4;
+	manifest.files = files;
+	for (uint32_t i = 1; i < count - 3; i++)
+		files[i - 1] =
+			(struct archive_file){members[i].name, {members[i].content.size, digest_of(i)}};
+	buf_clear(content);
+	archive_manifest_write(&manifest, content);
+	struct archive_file own = {ARCHIVE_MANIFEST_NAME, {content->size, digest_of(count - 3)}};
+	buf_clear(asic);
+	archive_asic_begin(asic);
+	archive_asic_file(&own, asic);
+	for (size_t i = 0; i < manifest.file_count; i++)
+		archive_asic_file(&files[i], asic);
+	archive_asic_end(asic);
+}
+
+/* One more file of a stream, at that place. */
+static void insert(uint32_t at, const char *name, struct slice text)
+{
+	assert_true(count < ENTRIES_MAX);
+	memmove(&members[at + 1], &members[at], (count - at) * sizeof *members);
+	count++;
+	snprintf(members[at].name, sizeof members[at].name, "%s", name);
+	buf_init(&members[at].content, CONTENT_MAX);
+	buf_add_slice(&members[at].content, text);
+	pack(&members[at].content);
+}
+
+/* The events behind the first one stand in a second file. */
+static void split_events(void)
+{
+	uint32_t at = find(EVENTS);
+	struct buf *content = &members[at].content;
+	unpack(content);
+	size_t first =
+		(size_t)((const char *)memchr(content->data, '\n', content->size) - content->data) + 1;
+	insert(at + 1, "events/events-000002.ndjson.gz",
+	       slice_make(content->data + first, content->size - first));
+	content->size = first;
+	pack(content);
+}
+
+static void add_empty_leaves(void)
+{
+	insert(find(EVENTS) + 1, "leaves/leaves-000001.ndjson.gz", slice_of(""));
+}
+
+static void lines_divided_in_another_way(void **state)
+{
+	(void)state;
+	static const struct {
+		void (*change)(void);
+		const char *where, *what;
+	} cases[] = {
+		{split_events, "events/events-000001.ndjson.gz line 2",
+	     "another file follows, and it does not hold 100000 lines"},
+		{add_empty_leaves, "leaves/leaves-000001.ndjson.gz", "the file holds no line"},
+	};
+	char path[FIXTURE_PATH_SIZE];
+	snprintf(path, sizeof path, "%s/divided.zip", fixture.directory);
+	load(plain.path);
+	list_again();
+	store(path);
+	assert_true(fixture_agrees(&fixture, path, NULL, NULL)); /* nothing is altered yet */
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		load(plain.path);
+		cases[i].change();
+		list_again();
+		store(path);
+		expect_wrong(&plain, path,
+		             &(struct change){EVENTS, "", "", (int)i, cases[i].where, cases[i].what});
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_manifest_that_says_otherwise),
 		cmocka_unit_test(an_event_that_says_otherwise),
+		cmocka_unit_test(an_event_of_content_that_says_otherwise),
+		cmocka_unit_test(a_round_is_named_in_1_to_127_bytes),
+		cmocka_unit_test(two_lines_in_a_row_are_of_two_rounds),
 		cmocka_unit_test(a_seal_that_says_otherwise),
+		cmocka_unit_test(a_request_that_the_token_does_not_answer),
 		cmocka_unit_test(another_document_that_says_otherwise),
 		cmocka_unit_test(files_that_stand_in_other_places),
+		cmocka_unit_test(lines_divided_in_another_way),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -78,6 +78,28 @@ static void expect_one(const struct expectation *expected)
 		assert_int_equal(fixture_warnings(&result),
 		                 2); /* the development authority, no revocation data */
 	verify_result_free(&result);
+	assert_int_equal(fixture_agrees(&fixture, made.path, NULL, NULL), expected->exit_code == 0);
+}
+
+/* What the service's clock says may be so much later than what an authority's says. */
+static void two_clocks_may_differ_by_300_seconds(void **state)
+{
+	static const struct {
+		int64_t offset_us;
+		bool good;
+	} cases[] = {{290 * US_PER_SECOND, true}, {900 * US_PER_SECOND, false}};
+	struct fixture_plan plan = {MODE_LIVE, 7, 2, 7, 5, false, 0, FAULT_NONE};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct fixture_archive made;
+		struct verify_result result;
+		fixture.clock_offset_us = cases[i].offset_us;
+		make(&plan, &made);
+		fixture.clock_offset_us = 0;
+		const char *path = made.path;
+		verify(&path, 1, cases[i].good ? 0 : 1, &result);
+		verify_result_free(&result);
+		assert_int_equal(fixture_agrees(&fixture, made.path, NULL, NULL), cases[i].good);
+	}
 }
 
 static void the_range_is_the_one_asked_for(void **state)
@@ -548,6 +570,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_range_is_the_one_asked_for),
 		cmocka_unit_test(stated_times_are_compared_with_proven_ones),
+		cmocka_unit_test(two_clocks_may_differ_by_300_seconds),
 		cmocka_unit_test(a_timestamp_that_passed_an_event_over_is_told),
 		cmocka_unit_test(an_event_dated_back_behind_another_timestamp_is_told),
 		cmocka_unit_test(the_timestamp_before_cannot_be_left_out),

@@ -7,10 +7,12 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include "base/json.h"
 #include "ledger/ledger.h"
 #include "proof/extract.h"
+#include "proof/verify_check.h"
 #include "seal/evidence_record.h"
 #include "seal/signer.h"
 #include "test_archive_fixture.h"
@@ -277,12 +279,56 @@ static void test_of_an_archive(void **state)
 	verify_result_free(&result);
 }
 
+/* With very many records beside each other every file would be read for each of them. */
+static void test_digested_once(void **state)
+{
+	EVIDENCE_RECORD_AUTO struct evidence_record *made = NULL;
+	BUF_AUTO struct buf token, der, text;
+	struct verify_result result = {0};
+	(void)state;
+	buf_init(&token, TIMESTAMP_RESPONSE_MAX);
+	buf_init(&der, EVIDENCE_RECORD_MAX);
+	buf_init(&text, (size_t)1 << 20);
+	fixture_read(data, &text);
+	struct tree_proof proof = {.leaf = sha256_of(text.data, text.size)};
+	struct digest leaf = digest_of_sha256(&proof.leaf);
+	struct digest other = digest_by(DIGEST_SHA512, text.data, text.size);
+	assert_int_equal(stamp(NULL, &leaf, &token, NULL), 0);
+	assert_int_equal(evidence_record_create(&proof, buf_slice(&token), &made, NULL), 0);
+	assert_int_equal(
+		evidence_records_renew(&(struct evidence_renewal){made, &other}, 1, stamp, NULL, NULL), 0);
+	assert_int_equal(evidence_record_write(made, &der), 0);
+	fixture_write(altered, buf_slice(&der));
+
+	struct input inputs[] = {verify_input(altered, altered), verify_input(data, data)};
+	struct run run = {.result = &result,
+	                  .roots = fixture.roots,
+	                  .inputs = inputs,
+	                  .input_count = sizeof inputs / sizeof *inputs};
+	result.at_us = clock_now_us();
+	arena_init(&result.arena, (size_t)16 << 20);
+	inputs[0].kind = INPUT_RECORD;
+	for (size_t i = 0; i < run.input_count; i++) {
+		struct stat facts;
+		assert_int_equal(stat(inputs[i].file, &facts), 0);
+		inputs[i].identity = zip_identity(&facts);
+		assert_int_equal(zip_file_sum(inputs[i].file, &inputs[i].sum, NULL), 0);
+	}
+	for (size_t i = 0; i < 3; i++)
+		assert_int_equal(verify_record(&run, &inputs[0]), 0);
+	assert_int_equal(result.wrong + result.unchecked, 0);
+	assert_true(inputs[1].covered);
+	assert_int_equal(run.digested_files, 1);
+	arena_free(&result.arena);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_covered),       cmocka_unit_test(test_not_covered),
 		cmocka_unit_test(test_damaged),       cmocka_unit_test(test_other_roots),
 		cmocka_unit_test(test_of_an_archive), cmocka_unit_test(test_invented),
+		cmocka_unit_test(test_digested_once),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }
