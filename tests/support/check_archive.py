@@ -5,11 +5,12 @@ Written from docs/evidence-format.md alone, with the standard library, the opens
 python3-cryptography for revocation data. It
 holds everything in memory and is meant for the tests, as a cross-check of `constancia verify`.
 
-usage: check_archive.py [--trust ROOTS.pem] [--beside ARCHIVE]... ARCHIVE [PART...]
+usage: check_archive.py [--trust ROOTS.pem] [--at TIME] [--beside ARCHIVE]... ARCHIVE [PART...]
        check_archive.py --serve
-Exit status 0: valid; 1: not valid, with the reason on standard error. With --serve, each line of
-standard input has the arguments of one check, and each line of standard output its verdict: "valid: …"
-or "not valid: …". One process then serves a whole program of tests.
+Exit status as of `constancia verify`. 0: valid; 1: not valid; 2: intact, but whose it is was not established, or it could
+not be checked as of the time that is asked about (--at); with the reason on standard error. With --serve, each line of
+standard input has the arguments of one check, and each line of standard output its verdict: "valid: …", "not valid: …" or
+"not established: …". One process then serves a whole program of tests.
 """
 
 import argparse
@@ -20,14 +21,14 @@ import json
 import re
 import shlex
 import struct
-import subprocess
 import sys
-import tempfile
 import zlib
+
+from cryptography import x509
 
 import check_cms
 import check_revocation
-from check_cms import REFUSALS, Invalid, require
+from check_cms import REFUSALS, NotEstablished, Trust, require
 
 TOLERANCE = datetime.timedelta(seconds=300)
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
@@ -113,11 +114,6 @@ def root_of(level):
     return level[0]
 
 
-def openssl(*arguments):
-    done = subprocess.run(("openssl",) + arguments, capture_output=True, text=True)
-    return done.returncode == 0, done.stdout + done.stderr
-
-
 def check_signature(entries, manifest, trust):
     """Section 7."""
     asic = ('<?xml version="1.0" encoding="UTF-8"?>\n'
@@ -137,6 +133,10 @@ def check_signature(entries, manifest, trust):
     signed, token = check_cms.check_signature(entries["META-INF/signature001.p7s"], found, trust,
                                               where)
     require(manifest["mode"] == "test" or token, where, "no timestamp")
+    if token:
+        require(time_of(manifest["issued_at"]) <= token.time + TOLERANCE, where, "issued_at is after its timestamp")
+        manifest["signed_at"] = token.time
+        trust.check_end(token.time, check_cms.when(token.certificate, "not_valid_after"), where)
     stated = signed.signing_time()
     require(stated == time_of(manifest["issued_at"]).replace(microsecond=0), where, "signing-time")
     return check_cms.check_inside(signed, token)
@@ -204,6 +204,7 @@ def check_events(entries, manifest):
         asked = manifest["requested_range"]
         require(not asked["from"] or asked["from"] <= event["received_at"] < asked["to"], where,
                 "requested_range")
+        require(time_of(event["received_at"]) <= time_of(manifest["issued_at"]) + TOLERANCE, where, "issued before")
         require(configs.get(event["config_version"]) == event["config_hash"], where, "config_hash")
         require(re.fullmatch({"sha-256": "[0-9a-f]{64}", "sha-512": "[0-9a-f]{128}"}
                              [event["hash_alg"]], event["hash"]), where, "hash")
@@ -231,19 +232,14 @@ def check_objects(entries):
     return objects
 
 
-def pem(der):
-    text = base64.encodebytes(der).decode()
-    return f"-----BEGIN CERTIFICATE-----\n{text}-----END CERTIFICATE-----\n"
-
-
 def certificates_of(given, objects, where):
-    """What a token names, as PEM."""
+    """What a token names."""
     for member, kinds in (("certificates", ("certificate",)), ("revocations", ("crl", "ocsp"))):
         names = given.get(member, [])
         require(names == sorted(set(names)) and all(HASH.fullmatch(name) for name in names), where,
                 member)
         require(all(name in objects and objects[name][0] in kinds for name in names), where, member)
-    return "".join(pem(objects[name][1]) for name in given.get("certificates", []))
+    return [x509.load_der_x509_certificate(objects[name][1]) for name in given.get("certificates", [])]
 
 
 def check_token(given, digest, between, trust, times, where):
@@ -251,20 +247,9 @@ def check_token(given, digest, between, trust, times, where):
     require(TIME.fullmatch(given["gen_time"]), where, "gen_time of a token")
     require(given["kind"] in ("qualified", "non_qualified", "development"), where, "kind")
     token = base64.b64decode(given["token"], validate=True)
-    with tempfile.NamedTemporaryFile() as file, tempfile.NamedTemporaryFile("w") as path:
-        file.write(token)
-        file.flush()
-        path.write(between)
-        path.flush()
-        octets, time = check_cms.check_info(file.name, where)
-        imprint = octets.hex()
-        require(digest in (None, imprint), where, "imprint")
-        require(abs(time - time_of(given["gen_time"])) < datetime.timedelta(microseconds=2),
-                where, "gen_time")
-        for judged in [time, *times] if trust else []:
-            at = int(judged.replace(tzinfo=datetime.timezone.utc).timestamp())
-            check_cms.check_trust(file.name, octets, trust, where, path.name if between else None, at)
-    return token, time, imprint
+    signed = check_cms.check_token(token, digest and bytes.fromhex(digest), trust, where, between, times)
+    require(abs(signed.time - time_of(given["gen_time"])) < datetime.timedelta(microseconds=2), where, "gen_time")
+    return token, signed.time, signed.imprint.hex()
 
 
 def covering(given, stamps, where):
@@ -293,7 +278,7 @@ def check_renewals(entries, trust):
         require(type(given["stamp"]) is int and 0 < given["stamp"] < (before or 2**53), where, "order")
         before = given["stamp"]
         later = covering(given, stamps, where)
-        _, time, imprint = check_token(given, None, "", trust, [later["time"]] if later else [], where)
+        _, time, imprint = check_token(given, None, [], trust, [later["time"]] if later else [], where)
         stamps[before] = {"time": time, "imprint": imprint, "named": False}
     return stamps
 
@@ -307,7 +292,7 @@ def check_round_token(round_, given, objects, stamps, trust):
                                  [renewal["time"]] if renewal else [], where)
     names = given.get("revocations", [])
     require(len(names) <= 16, where, "revocations")
-    standing, bare = check_revocation.judge(token, between, [objects[name] for name in names], time,
+    standing, bare = check_revocation.judge(token, "".join(check_cms.pem_of(each).decode() for each in between), [objects[name] for name in names], time,
                                             renewal and renewal["time"]) if names else ("open", True)
     require(bare, where, "superfluous revocation data")
     return sha256(token), standing
@@ -331,9 +316,9 @@ def read_round(line, version):
     return round_
 
 
-def check_rounds(entries, version, trust):
+def check_rounds(entries, manifest, trust):
     """Answers rounds by id, each with the round before and its token's hash."""
-    rounds, before, named = {}, None, set()
+    rounds, before, named, version = {}, None, set(), manifest["v"]
     objects = check_objects(entries) if version > 1 else {}
     stamps = check_renewals(entries, trust) if version > 1 else {}
     for line in lines_of(entries, "rounds"):
@@ -349,20 +334,22 @@ def check_rounds(entries, version, trust):
         if before:
             require(time_of(before["gen_time"]) <= time_of(round_["gen_time"]) + TOLERANCE,
                     round_["round_id"], "before the round before")
+        for bound in ([time_of(manifest["issued_at"]), manifest["signed_at"]] if manifest["mode"] == "live" else []):
+            require(time_of(round_["gen_time"]) <= bound + TOLERANCE, round_["round_id"], "after the archive was issued")
         rounds[round_["round_id"]] = before = round_
     require(named == set(objects), "validation", "an object that no token names")
     require(all(stamp["named"] for stamp in stamps.values()), "renewals", "one that nothing names")
     return rounds
 
 
-def check_seals(entries, manifest, hashes, events, rounds):
+def check_seals(entries, manifest, hashes, events, rounds, trust):
     """Sections 4.4, 4.5 and 5. Answers the first and last event of each segment, the hash of its seal
     and of the seal before, and that of its token."""
     first, last = (manifest["frozen_range"][k] for k in ("first_sequence", "last_sequence"))
     leaves = {}
     for line in lines_of(entries, "leaves"):
         leaf = document(line, "chain_hash sequence", "leaves")
-        require(leaf["sequence"] not in hashes and leaf["sequence"] not in leaves, "leaves", "twice")
+        require(leaf["sequence"] not in hashes and leaf["sequence"] > max(leaves, default=0), "leaves", "order")
         leaves[leaf["sequence"]] = leaf["chain_hash"]
     require(leaves.get(first - 1, manifest["previous_chain_hash"])
             == manifest["previous_chain_hash"], "leaves", "before the range")
@@ -395,8 +382,9 @@ def check_seals(entries, manifest, hashes, events, rounds):
         if round_["before"]:
             require(seal["previous_token_hash"] == round_["before"]["hash"], where, "token before")
         else:
-            require(seal["previous_token_hash"] is None and (begin == 1 or previous_seal), where,
-                    "the round before is left out")
+            require(seal["previous_token_hash"] is None, where, "the round before is left out")
+            if begin > 1 and not previous_seal:
+                trust.open.append(f"{where}: it names no token before, and is not the first of its chain")
         for i in range(begin, end + 1):
             require(i not in events or time_of(events[i]["received_at"])
                     <= time_of(round_["gen_time"]) + TOLERANCE, where, "received after its time")
@@ -467,9 +455,9 @@ def check_archive(path, trust):
     manifest = check_manifest(entries)
     level = check_signature(entries, manifest, trust)
     hashes, events = check_events(entries, manifest)
-    rounds, seals = check_rounds(entries, manifest["v"], trust), []
+    rounds, seals = check_rounds(entries, manifest, trust), []
     if manifest["mode"] == "live":
-        seals = check_seals(entries, manifest, hashes, events, rounds)
+        seals = check_seals(entries, manifest, hashes, events, rounds, trust)
     else:
         require(not any(name.startswith(("leaves/", "seals/", "rounds/")) for name in entries), path,
                 "a test archive has no seals")
@@ -481,13 +469,15 @@ def check(arguments):
     """Returns what was checked; raises one of REFUSALS where something is not valid."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--trust")
+    parser.add_argument("--at", type=check_cms.moment)
     parser.add_argument("--beside", action="append", default=[])
     parser.add_argument("archive")
     parser.add_argument("parts", nargs="*")
     options = parser.parse_args(arguments)
-    manifest, events, known, said = check_archive(options.archive, options.trust)
+    trust = Trust(options.trust, options.at)
+    manifest, events, known, said = check_archive(options.archive, trust)
     for path in options.beside:
-        for about, told in check_archive(path, options.trust)[2].items():
+        for about, told in check_archive(path, trust)[2].items():
             require(known.setdefault(about, told) == told, path, f"another history: {about}")
     by_digest = {part["sha256"]: i for i, part in enumerate(manifest["content_parts"])}
     for path in options.parts:
@@ -495,11 +485,13 @@ def check(arguments):
             i = by_digest.get(sha256(file.read()))
         require(i is not None, path, "the manifest does not list it")
         check_part(path, i + 1, manifest["content_parts"][i], manifest, events)
+    trust.conclude()
     return f"valid: {said}, {len(options.parts)} parts"
 
 
 def refusal(problem):
-    return f"not valid: {type(problem).__name__}: {problem}"
+    word = "established" if isinstance(problem, NotEstablished) else "valid"
+    return f"not {word}: {type(problem).__name__}: {problem}"
 
 
 def serve():
@@ -518,4 +510,5 @@ if __name__ == "__main__":
         try:
             print(check(sys.argv[1:]))
         except REFUSALS as problem:
-            sys.exit(refusal(problem))
+            print(refusal(problem), file=sys.stderr)
+            sys.exit(2 if isinstance(problem, NotEstablished) else 1)

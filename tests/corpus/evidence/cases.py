@@ -13,7 +13,7 @@ import hashlib
 import json
 import pathlib
 import random
-import subprocess
+import re
 import sys
 import tempfile
 
@@ -652,7 +652,7 @@ def receipts():
 def note_down(program, given):
     digests = {}
     with tempfile.TemporaryDirectory() as directory:
-        exit_, told = forge.verify(program, given, pathlib.Path(directory))
+        exit_, told, _ = forge.verify(program, given, pathlib.Path(directory))
         for each in [*given["files"], *([given["receipts"]] if "receipts" in given else [])]:
             digests[each["name"]] = hashlib.sha256(pathlib.Path(directory, each["name"]).read_bytes()).hexdigest()
     if "varies" not in given:
@@ -667,7 +667,7 @@ def note_down(program, given):
     elif given.get("warning") and not any(given["warning"] in each["what"] for each in told["warnings"]):
         complaint = f"no warning '{given['warning']}': {[each['what'] for each in told['warnings']]}"
     if findings and "finding" not in given:
-        given["finding"] = findings[0].split(" (")[0][:120]
+        given["finding"] = max(re.split(r"\S*/tmp\S*|\(", findings[0]), key=len).strip()[:120]
     return complaint
 
 

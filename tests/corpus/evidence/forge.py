@@ -768,12 +768,12 @@ def write(given, directory):
 
 
 def verify(program, given, directory):
-    """What `constancia verify` says of a case: its status and its JSON."""
-    paths, trust, receipts = write(given, directory)
+    """Writes the files of a case. What `constancia verify` says of them: its status and its JSON; and write()'s answer."""
+    paths, trust, receipts = written = write(given, directory)
     asked = ["--at", given["at"], *(["--trust", trust] if trust else []), *(["--receipt", receipts] if receipts else []),
              *(["--signer", hashlib.sha256(der_of(certificate(given["signer"]))).hexdigest()] if "signer" in given else [])]
     done = subprocess.run([program, "verify", *paths, "--json", *asked], capture_output=True, check=False)
-    return done.returncode, json.loads(done.stdout)
+    return done.returncode, json.loads(done.stdout), written
 
 
 # ---- receipts ----
