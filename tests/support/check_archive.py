@@ -5,11 +5,12 @@ Written from docs/evidence-format.md alone, with the standard library, the opens
 python3-cryptography for revocation data. It
 holds everything in memory and is meant for the tests, as a cross-check of `constancia verify`.
 
-usage: check_archive.py [--trust ROOTS.pem] [--beside ARCHIVE]... ARCHIVE [PART...]
+usage: check_archive.py [--trust ROOTS.pem] [--at TIME] [--beside ARCHIVE]... ARCHIVE [PART...]
        check_archive.py --serve
-Exit status 0: valid; 1: not valid, with the reason on standard error. With --serve, each line of
-standard input has the arguments of one check, and each line of standard output its verdict: "valid: …"
-or "not valid: …". One process then serves a whole program of tests.
+Exit status as of `constancia verify`. 0: valid; 1: not valid; 2: intact, but whose it is was not established, or it could
+not be checked as of the time that is asked about (--at); with the reason on standard error. With --serve, each line of
+standard input has the arguments of one check, and each line of standard output its verdict: "valid: …", "not valid: …" or
+"not established: …". One process then serves a whole program of tests.
 """
 
 import argparse
@@ -20,14 +21,14 @@ import json
 import re
 import shlex
 import struct
-import subprocess
 import sys
-import tempfile
 import zlib
+
+from cryptography import x509
 
 import check_cms
 import check_revocation
-from check_cms import REFUSALS, Invalid, require
+from check_cms import REFUSALS, NotEstablished, Trust, require
 
 TOLERANCE = datetime.timedelta(seconds=300)
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
@@ -180,11 +181,6 @@ def root_of(level):
     return level[0]
 
 
-def openssl(*arguments):
-    done = subprocess.run(("openssl",) + arguments, capture_output=True, text=True)
-    return done.returncode == 0, done.stdout + done.stderr
-
-
 def check_signers(entries, trust, signer, signed_at):
     """Section 15: the list of signers inside, against the archive's own signer."""
     where = "signers.p7m"
@@ -233,12 +229,14 @@ def check_signature(entries, manifest, trust):
     signed, token = check_cms.check_signature(entries["META-INF/signature001.p7s"], found, trust,
                                               where)
     require(manifest["mode"] == "test" or token, where, "no timestamp")
+    if token:
+        require(time_of(manifest["issued_at"]) <= token.time + TOLERANCE, where, "issued_at is after its timestamp")
+        trust.check_end(token.time, check_cms.when(token.certificate, "not_valid_after"), where)
     stated = signed.signing_time()
     require(stated == time_of(manifest["issued_at"]).replace(microsecond=0), where, "signing-time")
-    given = token and token.gen_time()
+    given = token and token.time
     if manifest["v"] > 2:
         check_signers(entries, trust, signed.certificate.fingerprint(check_cms.hashes.SHA256()).hex(), given)
-    require(not given or time_of(manifest["issued_at"]) <= given + TOLERANCE, where, "issued_at")
     return check_cms.check_inside(signed, token), given
 
 
@@ -363,20 +361,15 @@ def check_objects(entries):
     return objects
 
 
-def pem(der):
-    text = base64.encodebytes(der).decode()
-    return f"-----BEGIN CERTIFICATE-----\n{text}-----END CERTIFICATE-----\n"
-
-
 def certificates_of(given, objects, where):
-    """What a token names, as PEM."""
+    """What a token names."""
     for member, kinds, most in (("certificates", ("certificate",), 64), ("revocations", ("crl", "ocsp"), 16)):
         names = given.get(member, [])
         require(hash_list(most)(names), where, member)
         require(names == sorted(set(names)) and all(HASH.fullmatch(name) for name in names), where,
                 member)
         require(all(name in objects and objects[name][0] in kinds for name in names), where, member)
-    return "".join(pem(objects[name][1]) for name in given.get("certificates", []))
+    return [x509.load_der_x509_certificate(objects[name][1]) for name in given.get("certificates", [])]
 
 
 def check_token(given, digest, between, trust, times, where):
@@ -384,22 +377,11 @@ def check_token(given, digest, between, trust, times, where):
     require(given["kind"] in ("qualified", "non_qualified", "development"), where, "kind")
     require(is_base64(131072 if "stamp" in given else 65536)(given["token"]), where, "token")
     token = base64.b64decode(given["token"], validate=True)
-    with tempfile.NamedTemporaryFile() as file, tempfile.NamedTemporaryFile("w") as path:
-        file.write(token)
-        file.flush()
-        path.write(between)
-        path.flush()
-        octets, time, asked = check_cms.check_info(file.name, where)
-        imprint = octets.hex()
-        if given.get("request") is not None:
-            check_cms.check_request(base64.b64decode(given["request"], validate=True), octets, asked,
-                                    where)
-        require(digest in (None, imprint), where, "imprint")
-        require(time == time_of(given["gen_time"]), where, "gen_time")
-        for judged in [time, *times] if trust else []:
-            at = int(judged.replace(tzinfo=datetime.timezone.utc).timestamp())
-            check_cms.check_trust(file.name, octets, trust, where, path.name if between else None, at)
-    return token, time, imprint
+    signed = check_cms.check_token(token, digest and bytes.fromhex(digest), trust, where, between, times)
+    if given.get("request") is not None:
+        check_cms.check_request(base64.b64decode(given["request"], validate=True), signed, where)
+    require(signed.time == time_of(given["gen_time"]), where, "gen_time")
+    return token, signed.time, signed.imprint.hex()
 
 
 def covering(given, stamps, where):
@@ -428,7 +410,7 @@ def check_renewals(entries, trust):
         require(given["stamp"] < (before or 2**53) and len(stamps) < 65536, where, "order")
         before = given["stamp"]
         later = covering(given, stamps, where)
-        _, time, imprint = check_token(given, None, "", trust, [later["time"]] if later else [], where)
+        _, time, imprint = check_token(given, None, [], trust, [later["time"]] if later else [], where)
         stamps[before] = {"time": time, "imprint": imprint, "named": False}
     return stamps
 
@@ -442,7 +424,7 @@ def check_round_token(round_, given, objects, stamps, trust):
                                  [renewal["time"]] if renewal else [], where)
     names = given.get("revocations", [])
     require(len(names) <= 16, where, "revocations")
-    standing, bare = check_revocation.judge(token, between, [objects[name] for name in names], time,
+    standing, bare = check_revocation.judge(token, "".join(check_cms.pem_of(each).decode() for each in between), [objects[name] for name in names], time,
                                             renewal and renewal["time"]) if names else ("open", True)
     require(bare, where, "superfluous revocation data")
     return sha256(token), standing
@@ -490,6 +472,8 @@ def check_rounds(entries, manifest, signed_at, trust):
         if before:
             require(time_of(before["gen_time"]) <= time_of(round_["gen_time"]) + TOLERANCE,
                     round_["round_id"], "before the round before")
+        for bound in ([time_of(manifest["issued_at"]), signed_at] if manifest["mode"] == "live" else []):
+            require(time_of(round_["gen_time"]) <= bound + TOLERANCE, round_["round_id"], "after the archive was issued")
         rounds.append(round_)
         before = round_
     require(named == set(objects), "validation", "an object that no token names")
@@ -497,14 +481,14 @@ def check_rounds(entries, manifest, signed_at, trust):
     return rounds
 
 
-def check_seals(entries, manifest, hashes, events, rounds):
+def check_seals(entries, manifest, hashes, events, rounds, trust):
     """Sections 4.4, 4.5 and 5. Answers the first and last event of each segment, the hash of its seal
     and of the seal before, and that of its token."""
     first, last = (manifest["frozen_range"][k] for k in ("first_sequence", "last_sequence"))
     leaves = {}
     for line in lines_of(entries, "leaves"):
         leaf = document(line, "chain_hash sequence", "leaves")
-        require(leaf["sequence"] not in hashes and leaf["sequence"] not in leaves, "leaves", "twice")
+        require(leaf["sequence"] not in hashes and leaf["sequence"] > max(leaves, default=0), "leaves", "order")
         leaves[leaf["sequence"]] = leaf["chain_hash"]
     require(leaves.get(first - 1, manifest["previous_chain_hash"])
             == manifest["previous_chain_hash"], "leaves", "before the range")
@@ -544,8 +528,9 @@ def check_seals(entries, manifest, hashes, events, rounds):
         if round_["before"]:
             require(seal["previous_token_hash"] == round_["before"]["hash"], where, "token before")
         else:
-            require(seal["previous_token_hash"] is None and (begin == 1 or previous_seal), where,
-                    "the round before is left out")
+            require(seal["previous_token_hash"] is None, where, "the round before is left out")
+            if begin > 1 and not previous_seal:
+                trust.open.append(f"{where}: it names no token before, and is not the first of its chain")
         for i in range(begin, end + 1):
             require(i not in events or time_of(events[i]["received_at"])
                     <= time_of(round_["gen_time"]) + TOLERANCE, where, "received after its time")
@@ -619,7 +604,7 @@ def check_archive(path, trust):
     hashes, events = check_events(entries, manifest)
     rounds, seals = check_rounds(entries, manifest, signed_at, trust), []
     if manifest["mode"] == "live":
-        seals = check_seals(entries, manifest, hashes, events, rounds)
+        seals = check_seals(entries, manifest, hashes, events, rounds, trust)
     else:
         streams = ("leaves/", "seals/", "rounds/", "validation/", "renewals/")
         require(not any(name.startswith(streams) for name in entries), path,
@@ -632,13 +617,15 @@ def check(arguments):
     """Returns what was checked; raises one of REFUSALS where something is not valid."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--trust")
+    parser.add_argument("--at", type=check_cms.moment)
     parser.add_argument("--beside", action="append", default=[])
     parser.add_argument("archive")
     parser.add_argument("parts", nargs="*")
     options = parser.parse_args(arguments)
-    manifest, events, known, said = check_archive(options.archive, options.trust)
+    trust = Trust(options.trust, options.at)
+    manifest, events, known, said = check_archive(options.archive, trust)
     for path in options.beside:
-        for about, told in check_archive(path, options.trust)[2].items():
+        for about, told in check_archive(path, trust)[2].items():
             require(known.setdefault(about, told) == told, path, f"another history: {about}")
     by_digest = {part["sha256"]: i for i, part in enumerate(manifest["content_parts"])}
     for path in options.parts:
@@ -646,11 +633,13 @@ def check(arguments):
             i = by_digest.get(sha256(file.read()))
         require(i is not None, path, "the manifest does not list it")
         check_part(path, i + 1, manifest["content_parts"][i], manifest, events)
+    trust.conclude()
     return f"valid: {said}, {len(options.parts)} parts"
 
 
 def refusal(problem):
-    return f"not valid: {type(problem).__name__}: {problem}"
+    word = "established" if isinstance(problem, NotEstablished) else "valid"
+    return f"not {word}: {type(problem).__name__}: {problem}"
 
 
 def serve():
@@ -669,4 +658,5 @@ if __name__ == "__main__":
         try:
             print(check(sys.argv[1:]))
         except REFUSALS as problem:
-            sys.exit(refusal(problem))
+            print(refusal(problem), file=sys.stderr)
+            sys.exit(2 if isinstance(problem, NotEstablished) else 1)

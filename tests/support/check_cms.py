@@ -2,6 +2,7 @@
 sections 7 and 8). With python3-cryptography for certificates, CRLs and OCSP responses; for tests alone."""
 
 import datetime
+import functools
 import hashlib
 import os
 import re
@@ -17,6 +18,12 @@ from cryptography.hazmat.primitives.asymmetric import ec, padding
 from cryptography.x509 import ocsp
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
+CONTENT_TYPE, MESSAGE_DIGEST = (bytes.fromhex(f"2a864886f70d0109{last}") for last in ("03", "04"))
+REFERENCE_1, REFERENCE_2 = (bytes.fromhex(f"2a864886f70d01091002{last}") for last in ("0c", "2f"))
+PLAIN = {bytes.fromhex(each) for each in ("2a864886f70d010101", "2a864886f70d01010b", "2a864886f70d01010c",
+                                          "2a864886f70d01010d", "2a8648ce3d040302", "2a8648ce3d040303", "2a8648ce3d040304")}
+PSS = "1.2.840.113549.1.1.10"
+SHA_2 = {bytes.fromhex(f"6086480165030402{last}"): name for last, name in (("01", "sha256"), ("02", "sha384"), ("03", "sha512"))}
 OCSP_FORMAT = bytes.fromhex("2b0601050507" + "1002")
 TIMESTAMP = bytes.fromhex("2a864886f70d010910020e")
 TST_INFO = bytes.fromhex("2a864886f70d0109100104")
@@ -31,6 +38,10 @@ LEAVES_THE_PAST = (x509.ReasonFlags.unspecified, x509.ReasonFlags.affiliation_ch
 
 class Invalid(Exception):
     pass
+
+
+class NotEstablished(Invalid):
+    """Nothing is wrong, as far as it is known: whose it is was not established, or could not be checked."""
 
 
 # Exceptions that mean that something is not valid: those of these checks, and of libraries that read damaged bytes.
@@ -78,6 +89,7 @@ def content(data, tag, where):
 
 class SignedData:
     def __init__(self, der):
+        self.der = der
         oid, data = elements(content(der, 0x30, "CMS"))
         require(oid[1] == bytes.fromhex("2a864886f70d010702") and data[0] == 0xa0, "CMS", "type")
         parts = elements(content(data[1], 0x30, "SignedData"))
@@ -100,6 +112,73 @@ class SignedData:
         require(found, "SignedData", "the signer's certificate is not inside")
         self.certificate = found[0]
         self.value = next(each[1] for each in self.signer if each[0] == 0x04)
+        self.choices = [each[0] for each in choices]
+        listed = [elements(each[1]) for part in self.signer if part[0] == 0xa0 for each in elements(part[1])]
+        self.attributes = [(kind[1], [each[2] for each in elements(values[1])]) for kind, values in listed]
+
+    def check_version(self, attached):
+        """RFC 5652, section 5.1."""
+        crls = [each[0] for each in self.revocations or []]
+        wanted = 5 if 0xa1 in crls or 0xa3 in self.choices else 4 if 0xa2 in self.choices else \
+            3 if 0xa1 in self.choices or attached else 1
+        require(self.version == wanted, "SignedData", "version")
+
+    def signed(self, kind, needed=True):
+        """The one value of a signed attribute, which is there once."""
+        found = [values for each, values in self.attributes if each == kind]
+        require(len(found) <= 1 and all(len(values) == 1 for values in found) and (found or not needed), "SignedData",
+                "a signed attribute is missing, or is there twice")
+        return found[0][0] if found else None
+
+    def check_references(self, exact):
+        """ESSCertID or ESSCertIDv2: of the signer's certificate first, by every digest that counts."""
+        first, second = self.signed(REFERENCE_1, False), self.signed(REFERENCE_2, False)
+        require((second and not first) if exact else (first or second), "SignedData", "no reference to its certificate")
+        for whole, digest in ((first, "sha1"), (second, "sha256")):
+            if not whole:
+                continue
+            listed = elements(elements(content(whole, 0x30, "reference"))[0][1])
+            require(listed and (len(listed) == 1 or not exact), "SignedData", "references")
+            for at, each in enumerate(listed):
+                parts = elements(each[1])
+                if parts[0][0] == 0x30:
+                    digest = SHA_2.get(elements(parts.pop(0)[1])[0][1])
+                    require(digest, "SignedData", "a reference by another digest")
+                own = self.certificates if at else [self.certificate]
+                require(parts[0][0] == 0x04 and (at or parts[0][1] in [
+                    hashlib.new(digest, it.public_bytes(serialization.Encoding.DER)).digest() for it in own]),
+                        "SignedData", "a reference to another certificate")
+
+    def check_form(self, timestamp):
+        """What is the same of a signature and of a token."""
+        require(self.signer[0][1] == b"\1", "SignerInfo", "version")
+        self.check_version(timestamp)
+        kinds = [kind for kind, _ in self.attributes]
+        require(len(set(kinds)) == len(kinds), "SignedData", "a signed attribute is there twice")
+        self.signed(CONTENT_TYPE), self.signed(MESSAGE_DIGEST)
+        digest = elements(self.signer[2][1])[0][1]
+        require(digest in SHA_2 and (timestamp or SHA_2[digest] == "sha256")
+                and [elements(each[1])[0][1] for each in elements(self.digests)] == [digest], "SignedData", "digest")
+        self.check_references(not timestamp)
+        if not timestamp:
+            require(set(kinds) <= {CONTENT_TYPE, MESSAGE_DIGEST, REFERENCE_2, SIGNING_TIME}, "SignedData",
+                    "other signed attributes")
+            require(len(self.encapsulated) == 1, "SignedData", "content inside")
+
+    def check_value(self, data):
+        """That the signer's key signed these bytes."""
+        digest = SHA_2[elements(self.signer[2][1])[0][1]]
+        require(content(self.signed(MESSAGE_DIGEST), 0x04, "digest") == hashlib.new(digest, data).digest(), "SignedData",
+                "message-digest of something else")
+        whole = next(each[2] for each in self.signer if each[0] == 0xa0)
+        signed = b"\x31" + whole[1:]
+        require(verifies(self.certificate.public_key(), self.value, signed, getattr(hashes, digest.upper())()), "SignedData",
+                "the signature is of something else")
+
+    def is_plain(self):
+        """Whether it is signed in a way that verifies() knows."""
+        how = elements([each for each in self.signer if each[0] == 0x30][-1][1])[0][1]
+        return self.der[1] != 0x80 and how in PLAIN
 
     def unsigned(self):
         """The type and value of each unsigned attribute."""
@@ -168,7 +247,21 @@ def verifies(key, signature, data, digest):
     return True
 
 
+def pem_of(certificate):
+    return certificate.public_bytes(serialization.Encoding.PEM)
+
+
+@functools.lru_cache(maxsize=None)
+def is_signed_by_pem(certificate, issuer):
+    """By OpenSSL, where the library cannot read how it was signed."""
+    return run_openssl("verify", "-partial_chain", "-no_check_time", "-CAfile", "{issuer}", "{it}", issuer=issuer,
+                       it=certificate)[0]
+
+
+@functools.lru_cache(maxsize=4096)
 def is_signed(certificate, issuer):
+    if certificate.signature_algorithm_oid.dotted_string == PSS:
+        return is_signed_by_pem(pem_of(certificate), pem_of(issuer))
     return verifies(issuer.public_key(), certificate.signature, certificate.tbs_certificate_bytes,
                     certificate.signature_hash_algorithm)
 
@@ -177,6 +270,15 @@ def openssl(*arguments):
     done = subprocess.run(("openssl",) + arguments, capture_output=True, text=True, check=False,
                           errors="replace")
     return done.returncode == 0, done.stdout + done.stderr
+
+
+def run_openssl(*words, **files):
+    """With {NAME} in the words standing for a file of that content; whether it is right, and what it says."""
+    with tempfile.TemporaryDirectory() as directory:
+        for name, each in files.items():
+            with open(f"{directory}/{name}", "wb") as file:
+                file.write(each)
+        return openssl(*(word.format(**{name: f"{directory}/{name}" for name in files}) for word in words))
 
 
 def attributes(name):
@@ -197,90 +299,274 @@ def is_named(tsa, certificate):
                                                                         "names"))]
 
 
-def check_info(path, where):
-    """Of the token in that file, DER or BER: the signature, whoever made it; that `tsa` names the
-    signer; that nothing critical is in the TSTInfo (RFC 3161, section 2.4.2). Answers the imprint, the
-    time, and what a request may have asked for: the policy and, or None, the nonce."""
-    with tempfile.TemporaryDirectory() as directory:
-        good, text = openssl("cms", "-verify", "-noverify", "-binary", "-inform", "DER", "-in", path,
-                             "-out", f"{directory}/info", "-signer", f"{directory}/signer")
+# ---- whom a reader trusts ----
+
+def moment(text):
+    """RFC 3339, in UTC."""
+    return datetime.datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%fZ" if "." in text else "%Y-%m-%dT%H:%M:%SZ")
+
+
+SIGNER, AUTHORITY = "signature", "timestamp"
+DOCUMENTS = {"1.3.6.1.5.5.7.3.36", "1.3.6.1.5.5.7.3.4", "1.2.840.113583.1.1.5", "1.3.6.1.4.1.311.10.3.12", "2.5.29.37.0"}
+TIMES = {"1.3.6.1.5.5.7.3.8", "2.5.29.37.0"}
+FOREIGN = {"1.3.6.1.5.5.7.3.1", "1.3.6.1.5.5.7.3.3", "1.3.6.1.5.5.7.3.8", "1.3.6.1.5.5.7.3.9"}
+CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----\n", re.S)
+
+
+def extension_of(certificate, kind):
+    try:
+        return certificate.extensions.get_extension_for_class(kind)
+    except x509.ExtensionNotFound:
+        return None
+
+
+def purposes_of(certificate):
+    """None: it names none."""
+    found = extension_of(certificate, x509.ExtendedKeyUsage)
+    return found and [each.dotted_string for each in found.value]
+
+
+def may_certify(certificate):
+    """Whether it could be taken for an authority's: by basicConstraints or, without them, by its age or key usage."""
+    basic, usage = extension(certificate, x509.BasicConstraints), extension(certificate, x509.KeyUsage)
+    if basic:
+        return basic.ca
+    return certificate.version == x509.Version.v1 and certificate.issuer == certificate.subject or \
+        bool(usage and usage.key_cert_sign)
+
+
+def check_leaf(certificate, purpose, where):
+    """Section 7: what the certificate of a signer, or of an authority, must allow."""
+    usage, purposes = extension(certificate, x509.KeyUsage), purposes_of(certificate)
+    require(not usage or usage.digital_signature or usage.content_commitment, where, "of a key that may not sign")
+    require(not may_certify(certificate), where, "a certification authority's certificate")
+    if purpose == AUTHORITY:
+        require(purposes == ["1.3.6.1.5.5.7.3.8"] and extension_of(certificate, x509.ExtendedKeyUsage).critical, where,
+                "not a timestamp authority's certificate: timeStamping, critical and alone")
+    elif purposes is not None:
+        require(set(purposes) & DOCUMENTS and not set(purposes) & FOREIGN, where, "a certificate for something else")
+
+
+def is_own(certificate):
+    return certificate.issuer == certificate.subject and is_signed(certificate, certificate)
+
+
+def check_issuers(path, purpose, where):
+    for at, each in enumerate(path):
+        if is_own(each):
+            continue
+        require(each.signature_algorithm_oid.dotted_string == PSS or isinstance(
+            each.signature_hash_algorithm, (hashes.SHA256, hashes.SHA384, hashes.SHA512)), where, "signed by a weak digest")
+        if at:
+            purposes = purposes_of(each)
+            require(purposes is None or set(purposes) & (TIMES if purpose == AUTHORITY else DOCUMENTS), where,
+                    "an issuer for something else")
+
+
+@functools.lru_cache(maxsize=None)
+def path_holds(path, purpose, seconds):
+    """RFC 5280 by OpenSSL: names, constraints, keys and digests of its level 2. `path` is PEM, from the leaf up; at that time
+    all are valid."""
+    words = ["verify", "-partial_chain", "-check_ss_sig", "-auth_level", "2", "-attime", str(seconds), "-purpose",
+             "timestampsign" if purpose == AUTHORITY else "any", "-CAfile", "{top}"]
+    return run_openssl(*words, *(["-untrusted", "{between}"] if path[1:-1] else []), "{leaf}", top=path[-1],
+                       between=b"".join(path[1:-1]), leaf=path[0])
+
+
+def issuers_of(certificate, among):
+    return [each for each in among if each.subject == certificate.issuer and each != certificate and is_signed(certificate, each)]
+
+
+def climb(certificate, among, is_end):
+    """The shortest path over issuers to an end; None: none leads there."""
+    paths, reached = [[certificate]], [certificate]
+    for path in paths:
+        if is_end(path[-1]):
+            return path
+        for each in issuers_of(path[-1], among):
+            if each not in reached:
+                reached.append(each)
+                paths.append([*path, each])
+    return None
+
+
+def climb_inside(certificate, inside):
+    """The path inside: to one that is its own issuer or, where none is, as far as they lead."""
+    found = climb(certificate, inside, is_own)
+    while not found:
+        reached = [certificate]
+        found = [certificate]
+        for path in (paths := [[certificate]]):
+            found = path
+            for each in issuers_of(path[-1], inside):
+                if each not in reached:
+                    reached.append(each)
+                    paths.append([*path, each])
+    return found
+
+
+class Trust:
+    """Certificates that a reader trusts, each as an anchor, and as of when he asks. What leads to none of them is noted in
+    `open`: whose it is was not established then."""
+
+    def __init__(self, path=None, at=None):
+        self.anchors, self.at, self.open = [], at, []
+        if path:
+            with open(path, "rb") as file:
+                self.anchors = [x509.load_pem_x509_certificate(each + b"\n" * (not each.endswith(b"\n")))
+                                for each in re.findall(CERTIFICATE.pattern.rstrip(b"\n") + b"\n?", file.read(), re.S)]
+
+    @classmethod
+    def of(cls, trust):
+        return trust if isinstance(trust, cls) else cls(trust)
+
+    def now(self):
+        return self.at or datetime.datetime.utcnow()
+
+    def judge(self, certificate, inside, purpose, times, where):
+        """The path of a certificate as of those times. Answers it."""
+        check_leaf(certificate, purpose, where)
+        for each in inside:
+            require(each.issuer != each.subject or any(is_signed(each, other) for other in [each, *inside, *self.anchors]),
+                    where, "a certificate inside that does not vouch for itself")
+        own = climb_inside(certificate, inside)
+        path = climb(certificate, [*self.anchors, *inside], lambda each: each in self.anchors)
+        if not path:
+            self.open.append(f"{where}: leads to no certificate that is trusted")
+            path = own
+        if purpose == SIGNER:
+            require(all(each in path for each in inside) or all(each in own for each in inside), where,
+                    "a certificate inside that is on no path")
+        check_issuers(path, purpose, where)
+        begins, ends = (choose(when(each, name) for each in path) for choose, name in ((max, "not_valid_before"),
+                                                                                       (min, "not_valid_after")))
+        for time in times:
+            require(begins <= time.replace(microsecond=0) <= ends, where, "a certificate that is not valid at that time")
+        seconds = int(begins.replace(tzinfo=datetime.timezone.utc).timestamp())
+        good, text = path_holds(tuple(map(pem_of, path)), purpose, seconds)
         require(good, where, text)
-        with open(f"{directory}/info", "rb") as file:
-            info = elements(content(file.read(), 0x30, "TSTInfo"))
-        with open(f"{directory}/signer", "rb") as file:
-            signer = x509.load_pem_x509_certificate(file.read())
-    ends = {each[0]: each[1] for each in info[5:]}
-    require(0xa0 not in ends or is_named(ends[0xa0], signer), where, "tsa names somebody else")
-    for each in elements(ends.get(0xa1, b"")):
-        require(elements(each[1])[1][0] != 0x01, where, "a critical extension")
-    stated = re.fullmatch(r"(\d{14})(?:\.(\d{1,6})\d{0,10})?Z", info[4][1].decode())
-    require(info[4][0] == 0x18 and stated, where, "genTime")
-    time = datetime.datetime.strptime(stated[1], "%Y%m%d%H%M%S")
-    return elements(info[2][1])[1][1], time + datetime.timedelta(
-        microseconds=int((stated[2] or "0").ljust(6, "0"))), (info[1][1], ends.get(0x02))
+        return path
+
+    def check_end(self, last, until, where):
+        """Whether that time can be checked as of the time that is asked about: `last` is the newest timestamp's."""
+        if self.at and (self.at < last or self.at > until):
+            self.open.append(f"{where}: cannot be checked as of that time")
+
+    def conclude(self):
+        if self.open:
+            raise NotEstablished(self.open[0])
 
 
-def check_request(der, imprint, asked, where):
+# ---- tokens ----
+
+class Token(SignedData):
+    """A timestamp token, DER or BER, whoever gave it: its signature, what it is over, and when it was given. That its `tsa`
+    names the signer, and that nothing critical is in the TSTInfo (RFC 3161, section 2.4.2)."""
+
+    def __init__(self, token, where):
+        super().__init__(token if token[1] != 0x80 else as_der(token))
+        require(token[1] == 0x80 or element(token)[2] == len(token), where, "bytes behind it")
+        self.check_form(True)
+        self.der = token
+        require(self.encapsulated[0][1] == TST_INFO and len(self.encapsulated) == 2, where, "content type")
+        inside = content(self.encapsulated[1][1], 0x04, "token")
+        if self.is_plain():
+            self.check_value(inside)
+        else:
+            good, text = run_openssl("cms", "-verify", "-noverify", "-binary", "-inform", "DER", "-in", "{it}", "-out",
+                                     "/dev/null", it=token)
+            require(good, where, text)
+        info = elements(content(inside, 0x30, "TSTInfo"))
+        require(content(self.signed(CONTENT_TYPE), 0x06, where) == TST_INFO, where, "content type")
+        ends = {each[0]: each[1] for each in info[5:]}
+        require(info[0][1] == b"\1" and (0xa0 not in ends or is_named(ends[0xa0], self.certificate)), where,
+                "tsa names somebody else")
+        for each in elements(ends.get(0xa1, b"")):
+            require(elements(each[1])[1][0] != 0x01, where, "a critical extension")
+        stated = re.fullmatch(r"(\d{14})(?:\.(\d{1,6})\d{0,10})?Z", info[4][1].decode())
+        require(info[4][0] == 0x18 and stated, where, "genTime")
+        self.time = datetime.datetime.strptime(stated[1], "%Y%m%d%H%M%S") + datetime.timedelta(
+            microseconds=int((stated[2] or "0").ljust(6, "0")))
+        algorithm, imprint = elements(info[2][1])
+        self.imprint, self.policy, self.nonce = imprint[1], info[1][1], ends.get(0x02)
+        require(elements(algorithm[1])[0][1] in SHA_2, where, "the imprint's digest")
+
+    def gen_time(self):
+        return self.time
+
+
+def check_request(der, signed, where):
     """A TimeStampReq in DER for that token, and nothing else (section 4.6)."""
-    policy, nonce = asked
     require(len(der) <= 1024, where, "request")
     parts = elements(content(der, 0x30, where))
     tags = bytes(part[0] for part in parts)
     require(re.fullmatch(rb"\x02\x30\x06?\x02?\x01?", tags) and parts[0][1] == b"\1", where, "request")
     algorithm, digest = elements(parts[1][1])
     kind, *parameters = elements(algorithm[1])
-    require((kind[0], kind[1], digest[0], digest[1]) == (0x06, SHA256, 0x04, imprint)
+    require((kind[0], SHA_2.get(kind[1]), digest[0], digest[1]) == (0x06, "sha256", 0x04, signed.imprint)
             and parameters in ([], [(0x05, b"", b"\5\0")]), where, "imprint of the request")
     given = {part[0]: part[1] for part in parts[2:]}
-    require(given.get(0x01, b"\xff") == b"\xff" and given.get(0x06, policy) == policy
-            and given.get(0x02) == nonce, where, "policy or nonce of the request")
+    require(given.get(0x01, b"\xff") == b"\xff" and given.get(0x06, signed.policy) == signed.policy
+            and given.get(0x02) == signed.nonce, where, "policy or nonce of the request")
 
 
-def check_trust(path, imprint, trust, where, between=None, at=None):
-    """The token's authority, by OpenSSL, and what the token is over. `openssl ts` does not read other
-    certificates than those of X.509."""
-    more = ["-attime", str(at)] if at is not None else []
-    readable, _ = openssl("ts", "-reply", "-token_in", "-in", path, "-text")
-    if readable:
-        good, text = openssl("ts", "-verify", "-token_in", "-in", path, "-digest", imprint.hex(),
-                             "-CAfile", trust, *(["-untrusted", between] if between else []), *more)
-    else:
-        good, text = openssl("cms", "-verify", "-cades", "-inform", "DER", "-in", path, "-purpose",
-                             "timestampsign", "-CAfile", trust, "-out", "/dev/null",
-                             *(["-certfile", between] if between else []), *more)
-    require(good, where, text)
-
-
-def check_token(token, digest, trust, where):
-    """A timestamp token over that SHA-256. Answers its SignedData."""
-    signed = SignedData(token)
+def as_der(token):
     with tempfile.TemporaryDirectory() as directory:
-        with open(f"{directory}/token", "wb") as file:
+        with open(f"{directory}/ber", "wb") as file:
             file.write(token)
-        require(check_info(f"{directory}/token", where)[0] == digest, where, "imprint")
-        if trust:
-            check_trust(f"{directory}/token", digest, trust, where)
-    for each in signed.certificates:
-        require(each.issuer != each.subject or is_signed(each, each), where, "a certificate inside")
+        good, text = openssl("cms", "-cmsout", "-inform", "DER", "-in", f"{directory}/ber", "-outform", "DER", "-out",
+                             f"{directory}/der")
+        require(good, "token", text)
+        with open(f"{directory}/der", "rb") as file:
+            return file.read()
+
+
+@functools.lru_cache(maxsize=None)
+def read_token(token):
+    return Token(token, "token")
+
+
+def check_token(token, digest, trust, where, more=(), times=()):
+    """A timestamp token over that digest (None: any), judged as of its own time and of `times`, by certificates inside and
+    `more`. Answers it."""
+    signed = read_token(token)
+    require(digest in (None, signed.imprint), where, "imprint")
+    Trust.of(trust).judge(signed.certificate, [*signed.certificates, *more], AUTHORITY, [signed.time, *times], where)
     return signed
 
 
+def check_attached(cms, trust, where):
+    """A CAdES signature with its content inside, and a timestamp of it. Answers the content, the SHA-256 of who
+    signed, and the timestamp's time."""
+    trust, signed = Trust.of(trust), SignedData(cms)
+    require(element(cms)[2] == len(cms), where, "bytes behind it")
+    inside = content(signed.encapsulated.pop()[1], 0x04, where)
+    signed.check_form(False)
+    require(signed.is_plain(), where, "another signature algorithm")
+    signed.check_value(inside)
+    token = signed.timestamp()
+    require(token is not None and signed.revocations is None, where, "no timestamp, or revocation data")
+    token = check_token(token, hashlib.sha256(signed.value).digest(), trust, where)
+    trust.judge(signed.certificate, signed.certificates, SIGNER, [token.time], where)
+    return inside, signed.certificate.fingerprint(hashes.SHA256()).hex(), token.time
+
+
 def check_signature(cms, data, trust, where):
-    """A CAdES signature over those bytes. Answers its SignedData, and that of the timestamp over its
-    value, if it has one."""
-    signed = SignedData(cms)
-    with tempfile.TemporaryDirectory() as directory:
-        for name, each in (("cms", cms), ("data", data)):
-            with open(os.path.join(directory, name), "wb") as file:
-                file.write(each)
-        anchor = ("-cades", "-CAfile", trust) if trust else ("-noverify",)
-        good, text = openssl("cms", "-verify", "-binary", "-inform", "DER", "-purpose", "any",
-                             *anchor, "-in", f"{directory}/cms", "-content", f"{directory}/data",
-                             "-out", "/dev/null")
-    require(good, where, text)
+    """A CAdES signature over those bytes, as of its timestamp, or of the time that is asked about. Answers its SignedData,
+    and that of the timestamp over its value, if it has one."""
+    trust, signed = Trust.of(trust), SignedData(cms)
+    require(element(cms)[2] == len(cms), where, "bytes behind it")
+    signed.check_form(False)
+    if signed.is_plain():
+        signed.check_value(data)
+    else:
+        good, text = run_openssl("cms", "-verify", "-binary", "-inform", "DER", "-noverify", "-in", "{cms}", "-content",
+                                 "{data}", "-out", "/dev/null", cms=cms, data=data)
+        require(good, where, text)
     token = signed.timestamp()
     if token is not None:
         token = check_token(token, hashlib.sha256(signed.value).digest(), trust, where)
+    trust.judge(signed.certificate, signed.certificates, SIGNER, [token.time if token else trust.now()], where)
     return signed, token
 
 

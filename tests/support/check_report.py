@@ -3,8 +3,9 @@
 they go beyond PAdES' general form. It holds everything in memory and is meant for the tests, as a
 cross-check of `constancia verify`.
 
-usage: check_report.py [--trust ROOTS.pem] REPORT [ARCHIVE]
-Exit status 0: valid; 1: not valid, with the reason on standard error.
+usage: check_report.py [--trust ROOTS.pem] [--at TIME] REPORT [ARCHIVE]
+Exit status 0: valid; 1: not valid; 2: intact, but whose it is was not established, or it could not be checked as of the time
+that is asked about; with the reason on standard error.
 """
 
 import argparse
@@ -17,7 +18,7 @@ from cryptography import x509
 from cryptography.x509 import ocsp
 
 import check_cms
-from check_cms import REFUSALS, Invalid, require
+from check_cms import REFUSALS, NotEstablished, require
 
 OBJECTS_MAX, BYTES_MAX = 256, 8 << 20
 KINDS = (("Certs", "certificate", x509.load_der_x509_certificate),
@@ -95,6 +96,13 @@ def read_properties(file):
 
 def check(file, trust):
     """Answers the level and the properties."""
+    trust = check_cms.Trust.of(trust)
+    told = check_signatures(file, trust)
+    trust.conclude()
+    return told
+
+
+def check_signatures(file, trust):
     signatures = read_signatures(file)
     require([each[0] for each in signatures] in (["ETSI.CAdES.detached"],
                                                  ["ETSI.CAdES.detached", "ETSI.RFC3161"]), "report",
@@ -105,22 +113,27 @@ def check(file, trust):
     properties = read_properties(file[:end])
     require(properties["Chain"] == "test" or token, kind, "no timestamp")
     require(signatures[-1][3] == len(file), "report", "something behind it")
+    last = token
+    if len(signatures) == 2:
+        require(token, kind, "no timestamp")
+        _, der, covered, _ = signatures[1]
+        last = check_cms.check_token(der, hashlib.sha256(covered).digest(), trust, "document timestamp")
+    if last:
+        trust.check_end(last.time, check_cms.when(last.certificate, "not_valid_after"), kind)
     if len(signatures) == 1:
         return "T" if token else "B", properties
-    require(token, kind, "no timestamp")
-    _, der, covered, _ = signatures[1]
-    last = check_cms.check_token(der, hashlib.sha256(covered).digest(), trust, "document timestamp")
     return judge_level(signed, token, last, read_objects(file[end:])), properties
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--trust")
+    parser.add_argument("--at", type=check_cms.moment)
     parser.add_argument("report")
     parser.add_argument("archive", nargs="?")
     options = parser.parse_args()
     with open(options.report, "rb") as file:
-        level, properties = check(file.read(), options.trust)
+        level, properties = check(file.read(), check_cms.Trust(options.trust, options.at))
     if options.archive:
         with open(options.archive, "rb") as file:
             data = file.read()
@@ -133,4 +146,5 @@ if __name__ == "__main__":
     try:
         main()
     except REFUSALS as problem:
-        sys.exit(f"not valid: {type(problem).__name__}: {problem}")
+        print(f"not valid: {type(problem).__name__}: {problem}", file=sys.stderr)
+        sys.exit(2 if isinstance(problem, NotEstablished) else 1)

@@ -625,18 +625,20 @@ int fixture_make(struct fixture *fixture, const char *name, const struct fixture
 	return result;
 }
 
-/* Ends the question that the rest stands in already. */
-static bool second_verdict(const char *log)
+/* Ends the question that the rest stands in already. Without roots what is intact is good. */
+static bool second_verdict(const char *log, bool rooted)
 {
 	char verdict[4096];
 	fputc('\n', second_verifier.questions);
 	fflush(second_verifier.questions);
 	if (!fgets(verdict, sizeof verdict, second_verifier.verdicts))
 		fail_msg("the second verifier ended; %s has its reason", log);
-	bool valid = strncmp(verdict, "valid: ", 7) == 0;
-	if (!valid)
-		assert_int_equal(strncmp(verdict, "not valid: ", 11), 0);
-	return valid;
+	if (strncmp(verdict, "valid: ", 7) == 0)
+		return true;
+	if (strncmp(verdict, "not established: ", 17) == 0)
+		return !rooted;
+	assert_int_equal(strncmp(verdict, "not valid: ", 11), 0);
+	return false;
 }
 
 static void find_second_verifier(const struct fixture *fixture, char log[FIXTURE_PATH_SIZE])
@@ -655,7 +657,7 @@ bool fixture_agrees(const struct fixture *fixture, const char *path,
 	        beside ? "--beside" : "", beside ? beside : "", path);
 	for (size_t i = 0; parts && i < parts->part_count; i++)
 		fprintf(second_verifier.questions, " %s", parts->part_paths[i]);
-	return second_verdict(log);
+	return second_verdict(log, true);
 }
 
 bool fixture_agrees_without_roots(const struct fixture *fixture, const char *path)
@@ -663,7 +665,7 @@ bool fixture_agrees_without_roots(const struct fixture *fixture, const char *pat
 	char log[FIXTURE_PATH_SIZE];
 	find_second_verifier(fixture, log);
 	fputs(path, second_verifier.questions);
-	return second_verdict(log);
+	return second_verdict(log, false);
 }
 
 static void in_shell(const struct fixture *fixture, const char *command)
