@@ -44,7 +44,7 @@ enum language { LANGUAGE_ENGLISH, LANGUAGE_SPANISH };
 #define ERROR_CAUSE_MAX 512
 
 struct error {
-	int code; /* 0 or ERR_* */
+	int code;             /* 0 or ERR_* */
 	enum message message; /* from MSG_COUNT on: of another table (proof/verify_finding.h) */
 	char english[ERROR_MESSAGE_MAX];
 	char spanish[ERROR_MESSAGE_MAX];

@@ -43,11 +43,12 @@ def refused(client, content, why):
     issued, told = check(client, content)
     assert issued is None
     assert not told["valid"] and not told["trusted"] and not told["could_not_check"]
-    assert any(why in each["what"] for each in told["findings"]), told["findings"]
-    for language, words in (("en", "Not valid: this service did not issue this file"),
-                            ("es", "No válido: este servicio no emitió este fichero")):
+    found = next((each for each in told["findings"] if why in each["what"]), None)
+    assert found and found["code"].startswith("origin."), told["findings"]
+    for language, member, words in (("en", "what", "Not valid: this service did not issue this file"),
+                                    ("es", "what_es", "No válido: este servicio no emitió este fichero")):
         page = html.unescape(ask(client, content, HTML, language=language).body.decode())
-        assert words in page and why in page
+        assert words in page and found[member] in page
         for meant in ("What it attests", "Qué acredita", "Who signed", "Quién firmó"):
             assert meant not in page
 
