@@ -1,15 +1,15 @@
 /* The evidence archive: a ZIP (zip.h's shape) that is an ASiC-E container (ETSI EN 319 162-1).
  *
  * Written in one pass with constant memory, in this order, each call as often as needed:
- *   archive_begin, archive_add_signers (at most once), archive_add_config (ascending versions), archive_add_event (every event of the
- *   range, ascending), archive_add_leaf (ascending: the events that the first and the last segment
- *   hold outside the range), archive_add_segment (ascending), archive_add_round (ascending in time:
- *   for each round of those segments once, and before it the round that preceded it, whatever
- *   chains that one covered, as far as there was one), archive_add_object (ascending by SHA-256:
- *   each that a token names, once), archive_add_renewal (descending by number: each that a token or
- *   another one names, once), archive_finish.
- * A test archive has no leaves, segments and rounds. Content parts (part.h) may be made meanwhile.
- * After any failure the archive can only be freed; archive_free removes an unfinished file.
+ *   archive_begin, archive_add_signers (at most once), archive_add_config (ascending versions),
+ * archive_add_event (every event of the range, ascending), archive_add_leaf (ascending: the events
+ * that the first and the last segment hold outside the range), archive_add_segment (ascending),
+ * archive_add_round (ascending in time: for each round of those segments once, and before it the
+ * round that preceded it, whatever chains that one covered, as far as there was one),
+ * archive_add_object (ascending by SHA-256: each that a token names, once), archive_add_renewal
+ * (descending by number: each that a token or another one names, once), archive_finish. A test
+ * archive has no leaves, segments and rounds. Content parts (part.h) may be made meanwhile. After
+ * any failure the archive can only be freed; archive_free removes an unfinished file.
  * docs/evidence-format.md describes the files. One thread at a time. */
 #ifndef PROOF_ARCHIVE_H
 #define PROOF_ARCHIVE_H
@@ -21,7 +21,7 @@
 #include "seal/segment.h"
 #include "seal/tree.h"
 
-#define ARCHIVE_VERSION 3 /* of what is written; those before are read for ever */
+#define ARCHIVE_VERSION 3            /* of what is written; those before are read for ever */
 #define ARCHIVE_VERSION_OF_SIGNERS 3 /* from it on there may be a list of signers */
 #define ARCHIVE_TOKENS_MAX 2
 #define ARCHIVE_TOKEN_OBJECTS_MAX 64     /* of each kind that a token may name */

@@ -122,8 +122,7 @@ static int add_signers(struct archive_work *work)
 		return OK;
 	if (result)
 		*work->error = none;
-	return result ? result
-	              : archive_add_signers(work->archive, buf_slice(&document), work->error);
+	return result ? result : archive_add_signers(work->archive, buf_slice(&document), work->error);
 }
 
 /* ---- segments ---- */

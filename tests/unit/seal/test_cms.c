@@ -439,6 +439,52 @@ static void test_operator_keys(void **state)
 	signer_stop(own);
 }
 
+static int verify_attached(struct slice cms, struct slice roots, struct cms_facts *ret_facts,
+                           struct buf *inside)
+{
+	buf_init(inside, 4096);
+	return cms_verify_attached(cms, &(struct trust_roots){.signers = roots, .timestamps = roots},
+	                           ret_facts, inside, NULL);
+}
+
+/* The whole document is the CMS: as the list of signers is signed. */
+static void test_content_inside(void **state)
+{
+	struct authorities *authorities = embedded_authority();
+	struct cms_signer purpose = {signer, SIGNER_LIST};
+	const struct cms_signing signing = {.certificates_pem = signer_certificates(signer),
+	                                    .sign = cms_sign_with_signer,
+	                                    .sign_context = &purpose,
+	                                    .timestamp = embedded_timestamp,
+	                                    .timestamp_context = authorities};
+	BUF_AUTO struct buf cms, detached, inside, nothing;
+	struct cms_facts facts;
+	buf_init(&cms, CMS_LASTING_SIZE_MAX);
+	assert_int_equal(cms_create_attached(slice_of(content), TIME_NONE, &signing, &cms, NULL), 0);
+	authorities_free(authorities);
+	assert_int_equal(verify_attached(buf_slice(&cms), signer_trust(signer), &facts, &inside), 0);
+	assert_true(slice_is(buf_slice(&inside), content));
+	assert_true(facts.trusted && facts.has_timestamp && facts.timestamp.trusted);
+	scratch_write("made.p7m", buf_slice(&cms));
+	assert_int_equal(scratch_run("openssl cms -verify -cades -inform DER -in made.p7m -binary "
+	                             "-purpose any -CAfile trust.pem | cmp - content"),
+	                 0);
+	/* Neither is the other. */
+	create(true, &detached);
+	assert_int_equal(verify_attached(buf_slice(&detached), no_roots, &facts, &nothing),
+	                 ERR_INVALID_EVIDENCE);
+	assert_int_equal(nothing.size, 0);
+	assert_int_equal(verify_with(buf_slice(&cms), &digest, no_roots, &facts, NULL),
+	                 ERR_INVALID_EVIDENCE);
+	for (size_t bit = 0; bit < cms.size * 8; STRIDE(bit)) {
+		BUF_AUTO struct buf none;
+		cms.data[bit / 8] = (char)(cms.data[bit / 8] ^ 1 << bit % 8);
+		assert_int_equal(verify_attached(buf_slice(&cms), signer_trust(signer), &facts, &none),
+		                 ERR_INVALID_EVIDENCE);
+		cms.data[bit / 8] = (char)(cms.data[bit / 8] ^ 1 << bit % 8);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -453,6 +499,7 @@ int main(void)
 		cmocka_unit_test(test_callbacks),
 		cmocka_unit_test(test_foreign_signatures),
 		cmocka_unit_test(test_operator_keys),
+		cmocka_unit_test(test_content_inside),
 	};
 	return cmocka_run_group_tests(tests, make_signer, drop_signer);
 }

@@ -46,9 +46,21 @@ static void long_names_end_with_a_character(void **state)
 	assert_int_equal((unsigned char)name[strlen(name) - 1], 0xb1);
 }
 
+static void test_organizations(void **state)
+{
+	assert_true(trust_same_organization("CN=A,O=One", "O=One,CN=B"));
+	assert_true(trust_same_organization("CN=A,O=One\\, Ltd", "CN=B,O=One\\, Ltd"));
+	assert_true(trust_same_organization("CN=A", "CN=A"));
+	assert_false(trust_same_organization("CN=A", "CN=B"));
+	assert_false(trust_same_organization("CN=A,O=One", "CN=A,O=Two"));
+	assert_false(trust_same_organization("CN=A,O=One", "CN=A"));
+	assert_false(trust_same_organization("CN=O\\=One", "CN=B,O=One"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_organizations),
 		cmocka_unit_test(names_are_read),
 		cmocka_unit_test(long_names_end_with_a_character),
 	};
