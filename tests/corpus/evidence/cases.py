@@ -437,7 +437,7 @@ def documents():
             (["certification_id"], ["-"]), (["channel_id"], "chn_0000000000000000"), (["event_count"], 4), (["mode"], "test"),
             (["mode"], "other"), (["frozen_range", "last_sequence"], 4), (["frozen_range", "first_sequence"], 0),
             (["requested_range", "seq_to"], 4), (["first_chain_hash"], "00" * 32), (["last_chain_hash"], "00" * 32),
-            (["previous_chain_hash"], "00" * 32), (["issued_at"], "2026-01-01T00:00:00.000000Z"), (["v"], 1), (["v"], 3),
+            (["previous_chain_hash"], "00" * 32), (["issued_at"], "2026-01-01T00:00:00.000000Z"), (["v"], 1), (["v"], 4),
             (["config_versions"], []), (["config_versions", 0, "hash"], "00" * 32), (["config_versions", 0, "version"], 2),
             (["content_parts", 0, "first_sequence"], 3), (["more"], 1), (["service"], ["-"]), (["verification_code"], ["-"]))],
     }
