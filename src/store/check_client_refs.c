@@ -100,6 +100,8 @@ static int check_some(struct check *check, struct ref_events_position *position,
 	int result = db_begin(reader, error);
 	if (!result)
 		result = client_refs_open(reader, &shape, &refs.refs, error);
+	if (!result && client_refs_is_lost(refs.refs))
+		result = db_failure(reader);
 	if (!result && first)
 		result = check_blocks(&refs, error);
 	if (!result && client_refs_is_lost(refs.refs))
@@ -107,8 +109,18 @@ static int check_some(struct check *check, struct ref_events_position *position,
 	else if (!result)
 		result = ref_events_read(reader, position, tuned("refs_checked", CHECKED_AT_ONCE),
 		                         look_up_event, &refs, ret_ended, error);
+	struct error cause = {0};
+	const bool page_corrupt =
+		result && refs.refs && client_refs_is_lost(refs.refs) && db_failure(reader) == ERR_CORRUPT;
+	if (page_corrupt)
+		(void)client_refs_damaged(refs.refs, &cause);
 	client_refs_close(refs.refs);
 	check_give_reader(check);
+	if (page_corrupt) {
+		check_problem(check, "client_refs: %s", cause.cause);
+		*ret_ended = true;
+		result = OK;
+	}
 	*problems = refs.problems;
 	return result;
 }

@@ -85,6 +85,40 @@ def test_what_is_damaged_is_made_of_events(registered, what):
     assert problems(service) == []
 
 
+def spoil_page(service, sql):
+    """Fills the page that the query names with what SQLite cannot read."""
+    with contextlib.closing(sqlite3.connect(service.store.path)) as store:
+        store.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        (page,), (size,) = store.execute(sql).fetchone(), store.execute("PRAGMA page_size").fetchone()
+    with open(service.store.path, "r+b") as file:
+        file.seek((page - 1) * size)
+        file.write(b"\xff" * size)
+
+
+PAGES = {
+    "of a bucket": "SELECT MAX(pageno) FROM dbstat WHERE name = 'client_ref_buckets' AND pagetype = 'leaf'",
+    "of all buckets": "SELECT rootpage FROM sqlite_schema WHERE name = 'client_ref_buckets'",
+    "of runs": "SELECT rootpage FROM sqlite_schema WHERE name = 'client_ref_runs'",
+}
+
+
+@pytest.mark.parametrize("what", PAGES)
+def test_a_page_that_cannot_be_read_stops_nothing(registered, what):
+    service, key, events = registered
+    spoil_page(service, PAGES[what])
+    found = problems(service)
+    assert any("client_refs" in text for text in found), found
+    service.start()
+    with Client(service, key) as client:
+        repeat(client, events)
+        eventually(lambda: repeat(client, events) == 0, "all are found again")
+        client.register({"n": "new"}).expect(201)
+    assert service.logged(lambda line: line["event"] == "ref_index_repaired")
+    assert not [line for line in service.log_lines() if line["event"] == "registration_set_apart"]
+    assert service.stop() == 0
+    assert problems(service) == []
+
+
 def test_two_events_with_one_client_ref_are_named(registered):
     service, _, _ = registered
     change(service, """UPDATE events_arrived SET client_ref = 'ref-1' WHERE client_ref = 'ref-2';

@@ -273,7 +273,8 @@ static int load_or_lose(struct client_refs *refs, struct db_connection *connecti
 	if (result)
 		return result;
 	result = client_refs_load(refs, connection, &cause);
-	if (result == ERR_CORRUPT && !db_failure(connection)) {
+	if (result == ERR_CORRUPT || client_refs_page_failed(connection, result)) {
+		refs->unread = db_failure(connection) && !atomic_load(&refs->lost);
 		atomic_store(&refs->lost, true);
 		refs->emptied_all = false;
 		snprintf(refs->cause, sizeof refs->cause, "%s", cause.cause);
@@ -292,6 +293,7 @@ int client_refs_open(struct db_connection *connection, const struct client_refs_
 		return ERR_NO_MEMORY;
 	pthread_mutex_init(&refs->lock, NULL);
 	pthread_mutex_init(&refs->taking, NULL);
+	pthread_rwlock_init(&refs->in_use, NULL);
 	refs->shape = *shape;
 	refs->gathered_max = shape->gathered;
 	int result = load_or_lose(refs, connection, error);
@@ -308,6 +310,7 @@ void client_refs_close(struct client_refs *refs)
 	if (!refs)
 		return;
 	forget_loaded(refs);
+	pthread_rwlock_destroy(&refs->in_use);
 	pthread_mutex_destroy(&refs->taking);
 	pthread_mutex_destroy(&refs->lock);
 	free(refs);
@@ -364,10 +367,36 @@ static int tell_lost(struct error *error)
 	return error_cause(error, ERR_UNAVAILABLE, "the index of client_refs is being made of events");
 }
 
-/* What is damaged is repaired soon; until then nobody can say what it held. */
-static int tell_damage(int result, struct db_connection *connection, struct error *error)
+bool client_refs_page_failed(const struct db_connection *connection, int result)
 {
-	if (result == ERR_CORRUPT && !db_failure(connection))
+	return (result == ERR_CORRUPT || result == ERR_IO) && db_failure(connection) == result;
+}
+
+/* SQLite cannot go on with tables of which it cannot read a page. */
+int client_refs_lose(struct client_refs *refs, struct db_connection *connection,
+                     struct error *error)
+{
+	struct error cause = {0};
+	(void)!db_tell_failure(connection, &cause);
+	pthread_mutex_lock(&refs->lock);
+	if (!atomic_load(&refs->lost)) {
+		snprintf(refs->cause, sizeof refs->cause, "%s", cause.cause);
+		refs->unread = true;
+		refs->emptied_all = false;
+		atomic_store(&refs->lost, true);
+	}
+	pthread_mutex_unlock(&refs->lock);
+	return error_cause(error, ERR_UNAVAILABLE, "a page of the index of client_refs: %s",
+	                   cause.cause);
+}
+
+/* What is damaged is repaired soon; until then nobody can say what it held. */
+static int tell_damage(struct client_refs *refs, int result, struct db_connection *connection,
+                       struct error *error)
+{
+	if (client_refs_page_failed(connection, result))
+		return client_refs_lose(refs, connection, error);
+	if (result == ERR_CORRUPT)
 		return error_cause(error, ERR_UNAVAILABLE,
 		                   "a part of the index of client_refs is damaged, and being repaired");
 	return result;
@@ -408,7 +437,7 @@ int client_refs_find(struct client_refs *refs, struct db_connection *connection,
 	int result = find_once(refs, connection, false, &search, &generation, error);
 	if (!result)
 		*ret_count = search.count;
-	return tell_damage(result, connection, error);
+	return tell_damage(refs, result, connection, error);
 }
 
 static bool is_another(struct client_refs *refs, uint64_t generation)
@@ -419,27 +448,39 @@ static bool is_another(struct client_refs *refs, uint64_t generation)
 	return another;
 }
 
-int client_refs_look_up(struct client_refs *refs, struct db_connection *connection, int64_t account,
-                        int64_t chain, int64_t ref_hash, int64_t *ret_sequences, size_t max,
-                        size_t *ret_count, struct error *error)
+static int look_up(struct client_refs *refs, struct db_connection *connection,
+                   struct search *search, struct error *error)
 {
 	uint64_t generation;
-	struct search search = {account,       chain, ref_hash, ref_place(&refs->key, chain, ref_hash),
-	                        ret_sequences, max,   0};
-	if (atomic_load(&refs->lost))
-		return tell_lost(error);
+	search->place = ref_place(&refs->key, search->chain, search->ref_hash);
 	bool from_tree = atomic_load(&refs->tree_left);
 	if (from_tree)
 		pthread_mutex_lock(&refs->taking);
 	int result;
 	do
-		result = find_once(refs, connection, true, &search, &generation, error);
+		result = find_once(refs, connection, true, search, &generation, error);
 	while (!result && is_another(refs, generation));
 	if (from_tree)
 		pthread_mutex_unlock(&refs->taking);
+	return tell_damage(refs, result, connection, error);
+}
+
+int client_refs_look_up(struct client_refs *refs, struct db_connection *connection, int64_t account,
+                        int64_t chain, int64_t ref_hash, int64_t *ret_sequences, size_t max,
+                        size_t *ret_count, struct error *error)
+{
+	struct search search = {.account = account,
+	                        .chain = chain,
+	                        .ref_hash = ref_hash,
+	                        .sequences = ret_sequences,
+	                        .max = max};
+	pthread_rwlock_rdlock(&refs->in_use);
+	int result =
+		atomic_load(&refs->lost) ? tell_lost(error) : look_up(refs, connection, &search, error);
+	pthread_rwlock_unlock(&refs->in_use);
 	if (!result)
 		*ret_count = search.count;
-	return tell_damage(result, connection, error);
+	return result;
 }
 
 /* ---- adding and moving ---- */
@@ -587,7 +628,14 @@ static int move_on(struct client_refs *refs, struct db_connection *connection, s
 int client_refs_write(struct client_refs *refs, struct db_connection *connection,
                       struct error *error)
 {
-	return atomic_load(&refs->lost) ? OK : client_refs_write_all(refs, connection, error);
+	/* An event that nobody will find must not be there. */
+	if (atomic_load(&refs->lost))
+		return refs->added.count > 0 ? tell_lost(error) : OK;
+	if (db_failure(connection))
+		return db_tell_failure(connection, error);
+	int result = client_refs_write_all(refs, connection, error);
+	return client_refs_page_failed(connection, result) ? client_refs_lose(refs, connection, error)
+	                                                   : result;
 }
 
 int client_refs_write_all(struct client_refs *refs, struct db_connection *connection,
@@ -703,11 +751,9 @@ static int count_stale(const struct client_refs *refs, struct db_connection *con
 	return result;
 }
 
-int client_refs_count(struct client_refs *refs, struct db_connection *connection,
-                      int64_t *ret_count, struct error *error)
+static int count_parts(struct client_refs *refs, struct db_connection *connection,
+                       int64_t *ret_count, struct error *error)
 {
-	if (atomic_load(&refs->lost))
-		return error_cause(error, ERR_CORRUPT, "all is made of events: %s", refs->cause);
 	struct db_query *query = db_query(connection, "SELECT count(*) FROM client_refs");
 	int64_t in_tree = db_step(query) ? db_integer(query, 0) : 0;
 	int64_t in_runs = 0, twice = 0;
@@ -720,4 +766,16 @@ int client_refs_count(struct client_refs *refs, struct db_connection *connection
 	size_t moved = ref_runs_flushed(refs->runs, refs->moving.items, refs->moving.count);
 	*ret_count = (int64_t)(refs->gathered + refs->moving.count - moved) + in_runs + in_tree - twice;
 	return result;
+}
+
+int client_refs_count(struct client_refs *refs, struct db_connection *connection,
+                      int64_t *ret_count, struct error *error)
+{
+	if (atomic_load(&refs->lost))
+		return error_cause(error, ERR_CORRUPT, "all is made of events: %s", refs->cause);
+	if (db_failure(connection))
+		return db_tell_failure(connection, error);
+	int result = count_parts(refs, connection, ret_count, error);
+	return client_refs_page_failed(connection, result) ? client_refs_lose(refs, connection, error)
+	                                                   : result;
 }

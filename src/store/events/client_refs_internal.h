@@ -50,10 +50,14 @@ struct client_refs {
 	bool felled; /* nothing is left of the tree */
 	/* All is made of events, up to a position; until then nothing is found or added by others. */
 	struct client_refs_shape shape;
-	atomic_bool lost;
+	atomic_bool lost; /* others than the opener set it under `lock` */
+	bool unread;      /* a page could not be read, which may have been for once */
 	bool emptied_all; /* and that was begun */
 	struct ref_events_position position;
 	char cause[ERROR_CAUSE_MAX]; /* what was damaged */
+	/* Held by those who are not the sequencer while they look something up, and by whoever reads
+	 * all from the disk again. */
+	pthread_rwlock_t in_use;
 };
 
 static inline int64_t chain_of(const struct entry *entry)
@@ -75,6 +79,12 @@ int client_refs_tree_has(struct db_connection *connection, const struct entry *e
 /* Reads all that is on the disk; what memory has is gone. */
 int client_refs_load(struct client_refs *refs, struct db_connection *connection,
                      struct error *error) MUST_CHECK;
+/* Whether a page of the index's own tables could not be read, which such a result of one of their
+ * statements says. */
+bool client_refs_page_failed(const struct db_connection *connection, int result);
+/* After such a failure: all of it is read again, or made of events. ERR_UNAVAILABLE. */
+int client_refs_lose(struct client_refs *refs, struct db_connection *connection,
+                     struct error *error);
 /* What client_refs_write does, also while all is made of events. */
 int client_refs_write_all(struct client_refs *refs, struct db_connection *connection,
                           struct error *error) MUST_CHECK;

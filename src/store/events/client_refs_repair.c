@@ -11,14 +11,21 @@
 int64_t client_refs_damaged(struct client_refs *refs, struct error *ret_what)
 {
 	struct ref_bad bad[CLIENT_REF_BAD_MAX];
-	if (atomic_load(&refs->lost)) {
-		error_cause(ret_what, ERR_CORRUPT, "%s", refs->cause);
-		return 1;
-	}
+	size_t count = 0;
+	bool filters = false;
+	pthread_rwlock_rdlock(&refs->in_use);
 	pthread_mutex_lock(&refs->lock);
-	size_t count = ref_runs_bad(refs->runs, bad, CLIENT_REF_BAD_MAX);
-	bool filters = ref_runs_filters_lost(refs->runs);
+	const bool lost = atomic_load(&refs->lost);
+	if (lost) {
+		error_cause(ret_what, ERR_CORRUPT, "%s", refs->cause);
+	} else {
+		count = ref_runs_bad(refs->runs, bad, CLIENT_REF_BAD_MAX);
+		filters = ref_runs_filters_lost(refs->runs);
+	}
 	pthread_mutex_unlock(&refs->lock);
+	pthread_rwlock_unlock(&refs->in_use);
+	if (lost)
+		return 1;
 	if (count > 0)
 		error_cause(ret_what, ERR_CORRUPT, "run %lld, bucket %lld", (long long)(bad[0].row >> 32),
 		            (long long)(bad[0].row & UINT32_MAX));
@@ -137,7 +144,9 @@ static int repair_bucket(struct client_refs *refs, struct db_connection *writer,
 		result = list_missing(refs, writer, search, bad, &others, &missing, error);
 	if (!result)
 		result = ref_runs_repair(refs->runs, writer, bad->row, missing.items, missing.count, error);
-	if (!result)
+	if (client_refs_page_failed(writer, result))
+		result = client_refs_lose(refs, writer, error);
+	else if (!result)
 		result = db_commit(writer, error);
 	pthread_mutex_lock(&refs->lock);
 	ref_runs_repair_ended(refs->runs, !result);
@@ -176,7 +185,9 @@ static int repair_filters(struct client_refs *refs, struct db *db, int64_t *repa
 	int result = db_begin(writer, error);
 	if (!result)
 		result = ref_runs_write_filters(refs->runs, writer, &run, error);
-	if (!result)
+	if (client_refs_page_failed(writer, result))
+		result = client_refs_lose(refs, writer, error);
+	else if (!result)
 		result = db_commit(writer, error);
 	if (!result) {
 		pthread_mutex_lock(&refs->lock);
@@ -203,15 +214,104 @@ static int write_position(struct client_refs *refs, struct db_connection *writer
 	return db_execute(query, NULL, error);
 }
 
-/* With a key of its own: that of before may be what is damaged. */
-static int empty_all(struct client_refs *refs, struct db_connection *writer, struct error *error)
+static int load_again(struct client_refs *refs, struct db_connection *writer, struct error *error)
 {
+	pthread_rwlock_wrlock(&refs->in_use);
+	int result = client_refs_load(refs, writer, error);
+	pthread_rwlock_unlock(&refs->in_use);
+	return result;
+}
+
+/* What could not be read once may be read now. Nothing was registered meanwhile. */
+static int read_again(struct client_refs *refs, struct db_connection *writer, bool *ret_whole,
+                      struct error *error)
+{
+	int64_t count;
+	int result = db_begin(writer, error);
+	if (result)
+		return result;
+	struct error cause = {0};
+	result = load_again(refs, writer, &cause);
+	if (!result)
+		result = ref_runs_count(refs->runs, writer, &count, &cause);
+	*ret_whole = !result;
+	(void)!db_commit(writer, NULL); /* nothing was written */
+	return OK;
+}
+
+/* The table stays behind under another name, with all its pages: they cannot be given back, as some
+ * cannot be read. */
+static int replace_table(struct db_connection *writer, const char *name, struct error *error)
+{
+	char rename[128], create[1024] = "";
+	int result = db_begin(writer, error);
+	if (result)
+		return result;
+	struct db_query *query =
+		db_query(writer, "SELECT sql, (SELECT count(*) FROM sqlite_schema WHERE name LIKE"
+	                     " 'unreadable%') FROM sqlite_schema WHERE type = 'table' AND name = $1");
+	db_bind_string(query, name);
+	bool found = db_step(query);
+	if (found) {
+		struct slice sql = db_text(query, 0);
+		snprintf(create, sizeof create, "%.*s", (int)sql.size, sql.data);
+		snprintf(rename, sizeof rename, "ALTER TABLE %s RENAME TO unreadable_%lld_%s", name,
+		         (long long)db_integer(query, 1) + 1, name);
+	}
+	result = db_end(query, error);
+	if (!result && !found)
+		return error_cause(error, ERR_CORRUPT, "there is no table %s", name);
+	if (!result)
+		result = db_run(writer, rename, error);
+	if (!result)
+		result = db_run(writer, create, error);
+	int ended = db_commit(writer, error);
+	return result ? result : ended;
+}
+
+static int empty_table(struct db_connection *writer, const char *name, struct error *error)
+{
+	char empty[64];
+	struct error cause = {0};
+	snprintf(empty, sizeof empty, "DELETE FROM %s", name);
+	int result = db_begin(writer, error);
+	if (result)
+		return result;
+	result = db_run(writer, empty, &cause);
+	bool page_failed = client_refs_page_failed(writer, result);
+	int ended = db_commit(writer, error);
+	if (page_failed)
+		return replace_table(writer, name, error);
+	return result ? result : ended;
+}
+
+/* Each by itself; a start in between begins with the first. */
+static int empty_tables(struct db_connection *writer, struct error *error)
+{
+	static const char *const tables[] = {"client_ref_runs",     "client_ref_buckets",
+	                                     "client_ref_filters",  "client_refs",
+	                                     "fresh_client_refs_0", "fresh_client_refs_1"};
 	int result = db_begin(writer, error);
 	if (!result)
 		result = db_run(writer,
-		                "DELETE FROM client_ref_runs; DELETE FROM client_ref_buckets;"
-		                "DELETE FROM client_ref_filters; DELETE FROM client_refs;"
-		                "DELETE FROM fresh_client_refs_0; DELETE FROM fresh_client_refs_1;"
+		                "INSERT INTO settings(name, value) VALUES ('client_refs_made_to', 'begun')"
+		                " ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+		                error);
+	if (!result)
+		result = db_commit(writer, error);
+	for (size_t i = 0; i < sizeof tables / sizeof *tables && !result; i++)
+		result = empty_table(writer, tables[i], error);
+	return result;
+}
+
+/* With a key of its own: that of before may be what is damaged. */
+static int empty_all(struct client_refs *refs, struct db_connection *writer, struct error *error)
+{
+	int result = empty_tables(writer, error);
+	if (!result)
+		result = db_begin(writer, error);
+	if (!result)
+		result = db_run(writer,
 		                "DELETE FROM settings WHERE name IN ('fresh_client_refs',"
 		                " 'client_ref_key', 'client_ref_key_checksum');"
 		                "INSERT INTO settings(name, value)"
@@ -221,7 +321,7 @@ static int empty_all(struct client_refs *refs, struct db_connection *writer, str
 	if (!result)
 		result = write_position(refs, writer, &refs->position, error);
 	if (!result)
-		result = client_refs_load(refs, writer, error);
+		result = load_again(refs, writer, error);
 	if (!result)
 		result = db_commit(writer, error);
 	refs->emptied_all = !result;
@@ -245,8 +345,10 @@ static int add_some_again(struct client_refs *refs, struct db_connection *writer
 	if (!result)
 		result = ref_events_read(writer, &position, tuned("refs_read", REF_EVENTS_AT_ONCE),
 		                         add_again, refs, &ended, error);
-	if (!result)
+	if (!result) {
 		result = client_refs_write_all(refs, writer, error);
+		refs->emptied_all = !client_refs_page_failed(writer, result);
+	}
 	if (!result)
 		result =
 			ended ? db_run(writer, "DELETE FROM settings WHERE name = 'client_refs_made_to'", error)
@@ -265,14 +367,32 @@ static int add_some_again(struct client_refs *refs, struct db_connection *writer
 	return OK;
 }
 
+static int keep_if_whole(struct client_refs *refs, struct db *db, bool *ret_whole,
+                         struct error *error)
+{
+	struct db_connection *writer = db_take_writer(db);
+	int result = read_again(refs, writer, ret_whole, error);
+	if (!result) {
+		pthread_mutex_lock(&refs->lock);
+		refs->unread = false;
+		atomic_store(&refs->lost, !*ret_whole);
+		pthread_mutex_unlock(&refs->lock);
+	}
+	db_give(writer);
+	return result;
+}
+
 /* As if they came now. Nobody registers meanwhile, so the last part is the last. */
 static int make_all(struct client_refs *refs, struct db *db, const atomic_bool *stopping,
                     int64_t *repaired, struct error *error)
 {
 	bool ended = false;
 	int result = OK;
+	if (refs->unread)
+		result = keep_if_whole(refs, db, &ended, error);
 	while (!result && !ended && !atomic_load(stopping)) {
-		struct db_connection *writer = db_take_writer(db);
+		/* As the sequencer does: pages that become free are not overwritten. */
+		struct db_connection *writer = db_take_registrar(db, 0, 0);
 		result = refs->emptied_all ? add_some_again(refs, writer, &ended, error)
 		                           : empty_all(refs, writer, error);
 		db_give(writer);

@@ -1,6 +1,9 @@
 /* The index of client_refs against a plain list, through turns, merges, failures and restarts. */
+#include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
+#include <sqlite3.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stddef.h>
@@ -1026,6 +1029,196 @@ static void making_all_goes_on_after_a_start(void **state)
 	client_refs_close(refs);
 }
 
+static int64_t run_count(void)
+{
+	return number_of(fixture.writer, "SELECT count(*) FROM client_ref_runs");
+}
+
+/* A bucket that cannot be read stops the merges of its level, and nothing else: what comes
+ * meanwhile waits in runs, then in memory. Once it is repaired they are merged. */
+static void one_bucket_stops_nothing(void **state)
+{
+	struct client_refs *refs = register_all(fixture.writer);
+	int count = (int)register_until_merging(refs, REGISTERED);
+	damage(fixture.writer, "UPDATE client_ref_buckets SET entries = substr(entries, 2)" A_SOURCE);
+	const int until = count + (CLIENT_REF_RUNS_MAX + 20) * GATHERED;
+	for (; count < until; count += 10)
+		register_some(refs, fixture.writer, count + 1, count + 10);
+	assert_in_range(run_count(), 100, CLIENT_REF_RUNS_MAX - 1);
+	assert_true(look_up_registered(refs, fixture.writer, count) < 20);
+	assert_true(repair(refs) > 0);
+	assert_whole(refs, count);
+	for (int i = 0; i < 400; i++, count += 10)
+		register_some(refs, fixture.writer, count + 1, count + 10);
+	assert_in_range(run_count(), 1, 30);
+	assert_whole(refs, count);
+	client_refs_close(refs);
+}
+
+/* ---- pages ---- */
+
+static bool unreadable; /* each page */
+
+static ssize_t read_page(int file, void *data, size_t size, off_t offset)
+{
+	errno = EIO;
+	return unreadable ? -1 : pread(file, data, size, offset);
+}
+
+static void open_again(void)
+{
+	char url[128];
+	snprintf(url, sizeof url, "sqlite:%s/store.db", fixture.directory);
+	db_give(fixture.writer);
+	store_close(fixture.store);
+	assert_int_equal(store_open(&(struct db_options){.url = url}, &fixture.store, NULL), OK);
+	fixture.writer = db_take_writer(fixture.store->db);
+}
+
+static void assert_key(const char expected[33], bool same)
+{
+	struct db_query *query =
+		db_query(fixture.writer, "SELECT value FROM settings WHERE name = 'client_ref_key'");
+	assert_true(db_step(query));
+	assert_true(slice_is(db_text(query, 0), expected) == same);
+	assert_int_equal(db_end(query, NULL), OK);
+}
+
+static void copy_key(char key_text[33])
+{
+	struct db_query *query =
+		db_query(fixture.writer, "SELECT value FROM settings WHERE name = 'client_ref_key'");
+	assert_true(db_step(query));
+	struct slice value = db_text(query, 0);
+	snprintf(key_text, 33, "%.*s", (int)value.size, value.data);
+	assert_int_equal(db_end(query, NULL), OK);
+}
+
+/* Nobody can say what is there, and nothing is written; no registration is set apart for it. */
+static void assert_lost(struct client_refs *refs, int count)
+{
+	char text[24];
+	struct error what = {0};
+	assert_true(client_refs_is_lost(refs));
+	assert_int_equal(client_refs_damaged(refs, &what), 1);
+	assert_true(strlen(what.cause) > 0);
+	assert_int_equal(look_up_registered(refs, fixture.writer, count), count);
+	assert_int_equal(db_begin(fixture.writer, NULL), OK);
+	assert_int_equal(client_refs_add(refs, 1, 1, hash_of(count + 1, text), count + 1), OK);
+	assert_int_equal(client_refs_write(refs, fixture.writer, NULL), ERR_UNAVAILABLE);
+	assert_int_equal(db_failure(fixture.writer), OK);
+	fixture.writer->db->driver->rollback(fixture.writer);
+	client_refs_rolled_back(refs);
+}
+
+/* Once: it is read again, and nothing is made. */
+static void a_page_that_could_not_be_read_once(void **state)
+{
+	char key_text[33];
+	sqlite3_vfs *vfs = sqlite3_vfs_find(NULL);
+	sqlite3_syscall_ptr before = vfs->xGetSystemCall(vfs, "pread64");
+	assert_int_equal(vfs->xSetSystemCall(vfs, "pread64", (sqlite3_syscall_ptr)read_page),
+	                 SQLITE_OK);
+	client_refs_close(register_all(fixture.writer));
+	copy_key(key_text);
+	open_again();
+	struct client_refs *refs = open_refs(fixture.writer);
+	assert_int_equal(db_begin(fixture.writer, NULL), OK);
+	unreadable = true;
+	int64_t found[4];
+	size_t found_count;
+	int result = OK;
+	char text[24];
+	for (int number = 1; number <= REGISTERED && !result; number++)
+		result = client_refs_find(refs, fixture.writer, 1, 1, hash_of(number, text), found, 4,
+		                          &found_count, NULL);
+	unreadable = false;
+	assert_int_equal(result, ERR_UNAVAILABLE);
+	assert_int_equal(db_failure(fixture.writer), ERR_IO);
+	fixture.writer->db->driver->rollback(fixture.writer);
+	client_refs_rolled_back(refs);
+	db_give(fixture.writer);
+	fixture.writer = db_take_writer(fixture.store->db);
+	assert_lost(refs, REGISTERED);
+	assert_int_equal(repair(refs), 1);
+	assert_key(key_text, true);
+	assert_whole(refs, REGISTERED);
+	client_refs_close(refs);
+	vfs->xSetSystemCall(vfs, "pread64", before);
+}
+
+/* Fills a page of the file with what SQLite cannot read. */
+static void spoil_page(int64_t page)
+{
+	char path[SCRATCH_MAX + 16];
+	unsigned char garbage[512];
+	const int64_t size = number_of(fixture.writer, "PRAGMA page_size");
+	db_give(fixture.writer);
+	store_close(fixture.store);
+	snprintf(path, sizeof path, "%s/store.db", fixture.directory);
+	memset(garbage, 0xff, sizeof garbage);
+	int file = open(path, O_WRONLY);
+	assert_int_equal(pwrite(file, garbage, sizeof garbage, (off_t)((page - 1) * size)),
+	                 sizeof garbage);
+	assert_int_equal(close(file), 0);
+	snprintf(path, sizeof path, "sqlite:%s/store.db", fixture.directory);
+	assert_int_equal(store_open(&(struct db_options){.url = path}, &fixture.store, NULL), OK);
+	fixture.writer = db_take_writer(fixture.store->db);
+}
+
+/* For good: its table stays behind, and another one is made of events. */
+static void pages_that_cannot_be_read_are_replaced(void **state)
+{
+	static const char *const pages[] = {
+		"SELECT rootpage FROM sqlite_schema WHERE name = 'client_ref_buckets'",
+		"SELECT rootpage FROM sqlite_schema WHERE name = 'client_ref_filters'",
+		"SELECT rootpage FROM sqlite_schema WHERE name = 'client_ref_runs'",
+		"SELECT rootpage FROM sqlite_schema WHERE name = 'fresh_client_refs_0'",
+		"SELECT rootpage FROM sqlite_schema WHERE name = 'fresh_client_refs_1'",
+		"SELECT rootpage FROM sqlite_schema WHERE name = 'client_refs'",
+		"SELECT MAX(pageno) FROM dbstat WHERE name = 'client_ref_buckets' AND pagetype = 'leaf'",
+		"SELECT MIN(pageno) FROM dbstat WHERE name = 'client_ref_buckets' AND pagetype = 'leaf'",
+	};
+	char key_text[33];
+	int64_t count = REGISTERED;
+	client_refs_close(register_all(fixture.writer));
+	for (size_t i = 0; i < sizeof pages / sizeof *pages; i++) {
+		struct client_refs *refs = open_refs(fixture.writer);
+		count = register_until_merging(refs, count);
+		client_refs_close(refs);
+		copy_key(key_text);
+		spoil_page(number_of(fixture.writer, pages[i]));
+		refs = open_refs(fixture.writer);
+		while (!client_refs_is_lost(refs)) {
+			/* What is looked up, or moved, comes to the page. */
+			char text[24];
+			int64_t found[4];
+			size_t found_count;
+			int result = db_begin(fixture.writer, NULL);
+			for (int number = 1; number <= count && !result; number++)
+				result = client_refs_find(refs, fixture.writer, 1, 1, hash_of(number, text), found,
+				                          4, &found_count, NULL);
+			if (!result)
+				result = client_refs_write(refs, fixture.writer, NULL);
+			assert_int_equal(result, ERR_UNAVAILABLE);
+			fixture.writer->db->driver->rollback(fixture.writer);
+			client_refs_rolled_back(refs);
+		}
+		db_give(fixture.writer);
+		fixture.writer = db_take_writer(fixture.store->db);
+		assert_lost(refs, (int)count);
+		assert_int_equal(repair(refs), 1);
+		assert_key(key_text, false);
+		assert_whole(refs, count);
+		client_refs_close(refs);
+	}
+	assert_int_equal(
+		number_of(
+			fixture.writer,
+			"SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name LIKE 'unreadable%'"),
+		sizeof pages / sizeof *pages);
+}
+
 /* Filters that were made of buckets are written again. */
 static void filters_are_written_again(void **state)
 {
@@ -1060,6 +1253,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(all_is_made_of_events, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(making_all_goes_on_after_a_start, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(filters_are_written_again, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(one_bucket_stops_nothing, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_page_that_could_not_be_read_once, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(pages_that_cannot_be_read_are_replaced, set_up, tear_down),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
