@@ -68,7 +68,7 @@ public final class Judge {
 	}
 
 	/** DSS's own policy, but certificates of which no revocation data is at hand are a warning. */
-	private static byte[] lenient() throws Exception {
+	static byte[] lenient() throws Exception {
 		try (InputStream in = Judge.class.getResourceAsStream("/policy/constraint.xml")) {
 			String policy = new String(in.readAllBytes(), StandardCharsets.UTF_8);
 			String changed = policy
