@@ -45,7 +45,7 @@ enum language { LANGUAGE_ENGLISH, LANGUAGE_SPANISH };
 
 struct error {
 	int code; /* 0 or ERR_* */
-	enum message message;
+	enum message message; /* from MSG_COUNT on: of another table (proof/verify_finding.h) */
 	char english[ERROR_MESSAGE_MAX];
 	char spanish[ERROR_MESSAGE_MAX];
 	char cause[ERROR_CAUSE_MAX];

@@ -1,4 +1,5 @@
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "cli/command.h"
@@ -13,12 +14,16 @@ const struct option verify_options[] = {
 	{"trust-signer", "FILE", "PEM certificates for the signers alone"},
 	{"trust-timestamps", "FILE", "PEM certificates for the timestamp authorities alone"},
 	{"signer", "SHA256...", "only a certificate of this fingerprint may sign; may be repeated"},
+	{"signers", "FILE...",
+     "a service's list of its signers (/v1/signers.p7m): what was signed by none of them, or after "
+     "the key's end, is not valid; may be repeated, the newest counts"},
 	{"receipt", "FILE...",
      "answers to registrations: the archives must hold exactly these events; "
      "may be repeated"},
 	{"trusted-list", "FILE", "an EU trusted list (ETSI TS 119 612): says who was qualified when"},
 	{"trusted-list-root", "FILE...", "PEM certificates that sign it, or are above those that do"},
 	{"at", "TIME", "judge as of a time (RFC 3339) instead of now"},
+	{"lang", "en|es", "the language of the findings; JSON has both"},
 	{0},
 };
 
@@ -27,7 +32,9 @@ struct question {
 	struct trust_roots roots;
 	struct sha256 signers[COMMAND_OPTIONS_MAX];
 	const char *receipts[COMMAND_OPTIONS_MAX];
+	const char *signer_lists[COMMAND_OPTIONS_MAX];
 	struct verify_options options;
+	enum language language;
 };
 
 static void question_cleanup(struct question *question)
@@ -98,6 +105,17 @@ static int read_time(const struct command_line *line, struct verify_options *opt
 	              : 0;
 }
 
+static int read_language(const struct command_line *line, enum language *ret_language,
+                         struct error *error)
+{
+	const char *text = command_option(line, "lang");
+	bool spanish = text && strcmp(text, "es") == 0;
+	*ret_language = spanish ? LANGUAGE_SPANISH : LANGUAGE_ENGLISH;
+	return !text || spanish || strcmp(text, "en") == 0
+	           ? 0
+	           : error_cause(error, ERR_USAGE, "--lang takes en or es");
+}
+
 static int read_question(const struct command_line *line, struct question *question,
                          struct error *error)
 {
@@ -108,8 +126,12 @@ static int read_question(const struct command_line *line, struct question *quest
 		                    &question->roots.timestamps, error);
 	question->options.receipts = question->receipts;
 	question->options.receipt_count = command_options(line, "receipt", question->receipts);
+	question->options.signer_lists = question->signer_lists;
+	question->options.signer_list_count = command_options(line, "signers", question->signer_lists);
 	if (!result)
 		result = read_time(line, &question->options, error);
+	if (!result)
+		result = read_language(line, &question->language, error);
 	if (!result)
 		result = read_list(line, question, error);
 	return result ? result : read_pins(line, question, error);
@@ -136,7 +158,10 @@ int command_verify(const struct command_line *line)
 		command_fail(line, &error);
 		return 2;
 	}
-	verify_print(&result, line->json, stdout);
+	if (line->json)
+		verify_print(&result, true, stdout);
+	else
+		verify_print_in(&result, question.language, stdout);
 	int exit_code = verify_exit_code(&result);
 	verify_result_free(&result);
 	return exit_code;

@@ -49,11 +49,10 @@ static struct slice text_of(const struct json *object, const char *name)
 	return text;
 }
 
-static bool warns_of(const struct json *checked, const char *what)
+static bool warns_of(const struct json *checked, const char *code)
 {
 	for (const struct json *item = items(checked, "warnings"); item; item = item->next) {
-		struct slice text = text_of(item, "what");
-		if (memmem(text.data, text.size, what, strlen(what)))
+		if (slice_is(text_of(item, "code"), code))
 			return true;
 	}
 	return false;
@@ -99,7 +98,7 @@ static struct view look(const struct check_outcome *outcome, enum language langu
 		.events = count(checked, "events"),
 		.timestamps = count(checked, "timestamps"),
 	};
-	view.test = slice_is(mode, "test") || warns_of(checked, "this is a test archive");
+	view.test = slice_is(mode, "test") || warns_of(checked, "archive.test");
 	for (const struct json *file = items(checked, "files"); file; file = file->next)
 		view.test |= is_of_test(file);
 	return view;
@@ -455,7 +454,24 @@ static void level_section(struct buf *out, const struct view *view)
 	buf_add_text(out, "</dl>\n</section>\n");
 }
 
-/* ---- findings, which are in English ---- */
+/* ---- findings ---- */
+
+/* What a step said at the end of a finding is in English. */
+static void finding_text(struct buf *out, const struct view *view, const struct json *item)
+{
+	bool spanish = view->language == LANGUAGE_SPANISH;
+	struct slice what = text_of(item, spanish ? "what_es" : "what");
+	struct slice detail = text_of(item, "detail");
+	if (!spanish || detail.size == 0 || detail.size > what.size ||
+	    memcmp(what.data + what.size - detail.size, detail.data, detail.size) != 0) {
+		html_escape(out, what);
+		return;
+	}
+	html_escape(out, slice_make(what.data, what.size - detail.size));
+	buf_add_text(out, "<span lang=\"en\">");
+	html_escape(out, detail);
+	buf_add_text(out, "</span>");
+}
 
 static void findings(struct buf *out, const struct view *view, const char *member,
                      const char *heading)
@@ -463,7 +479,7 @@ static void findings(struct buf *out, const struct view *view, const char *membe
 	const struct json *item = items(view->checked, member);
 	if (!item)
 		return;
-	buf_printf(out, "<section>\n<h2>%s</h2>\n<ul lang=\"en\">\n", heading);
+	buf_printf(out, "<section>\n<h2>%s</h2>\n<ul>\n", heading);
 	for (; item; item = item->next) {
 		struct slice where = text_of(item, "where");
 		buf_add_text(out, "<li>");
@@ -472,7 +488,7 @@ static void findings(struct buf *out, const struct view *view, const char *membe
 			html_escape(out, where);
 			buf_add_text(out, "</code>: ");
 		}
-		html_escape(out, text_of(item, "what"));
+		finding_text(out, view, item);
 		buf_add_text(out, "</li>\n");
 	}
 	buf_add_text(out, "</ul>\n</section>\n");

@@ -21,6 +21,7 @@ const struct route public_routes[] = {
      GET_ONLY},
 	{"/v1/downloads/{certification_id}/{name}", {&operation_download}, GET_ONLY},
 	{"/v1/signers", {&operation_get_signers}, GET_ONLY},
+	{"/v1/signers.p7m", {&operation_get_signer_list}, GET_ONLY},
 	{"/v1/openapi.yaml", {&operation_openapi}, GET_ONLY},
 	{"/v1/webhooks.yaml", {&operation_webhooks}, GET_ONLY},
 	{"/v1", {&operation_index}, GET_ONLY},

@@ -69,12 +69,12 @@ extern const struct operation operation_register, operation_list_events, operati
 	operation_get_content, operation_get_evidence_record, operation_get_channel,
 	operation_get_balance, operation_certify, operation_list_certifications,
 	operation_get_certification, operation_get_certification_evidence_record, operation_download,
-	operation_get_signers, operation_openapi, operation_webhooks, operation_verify,
-	operation_verify_code, operation_verify_asset, operation_check_file, operation_error_docs,
-	operation_home, operation_docs, operation_index, operation_reference, operation_security,
-	operation_robots, operation_icon, operation_console, operation_console_content,
-	operation_console_form, operation_console_try, operation_console_call,
-	operation_console_receipt, operation_console_sign_in, operation_payment_notice, operation_live,
-	operation_ready, operation_metrics;
+	operation_get_signers, operation_get_signer_list, operation_openapi, operation_webhooks,
+	operation_verify, operation_verify_code, operation_verify_asset, operation_check_file,
+	operation_error_docs, operation_home, operation_docs, operation_index, operation_reference,
+	operation_security, operation_robots, operation_icon, operation_console,
+	operation_console_content, operation_console_form, operation_console_try,
+	operation_console_call, operation_console_receipt, operation_console_sign_in,
+	operation_payment_notice, operation_live, operation_ready, operation_metrics;
 
 #endif

@@ -1,5 +1,8 @@
-/* GET /v1/signers: who signed, from when to when. Anybody may ask who verifies something. */
+/* GET /v1/signers and /v1/signers.p7m: who signed, from when to when; the same as a signed
+ * document. Anybody may ask who verifies something. */
 #include "http/internal.h"
+#include "http/representation.h"
+#include "service/signer_listing.h"
 #include "service/signers.h"
 
 static int get_signers(struct exchange *exchange, struct error *error)
@@ -13,3 +16,21 @@ static int get_signers(struct exchange *exchange, struct error *error)
 }
 
 const struct operation operation_get_signers = {.open = true, .work = get_signers};
+
+static int get_signer_list(struct exchange *exchange, struct error *error)
+{
+	exchange->out.limit = SIGNER_LISTING_MAX;
+	int result = signer_listing_get(exchange->service->store, &exchange->out, error);
+	if (result)
+		return result;
+	struct representation list = {
+		.type = "application/pkcs7-mime",
+		.digest = sha256_of(exchange->out.data, exchange->out.size),
+		.file_name = SIGNER_LISTING_NAME,
+		.body = buf_slice(&exchange->out),
+		.size = exchange->out.size,
+	};
+	return answer_representation(exchange, &list, error);
+}
+
+const struct operation operation_get_signer_list = {.open = true, .work = get_signer_list};

@@ -60,6 +60,15 @@ void renewer_init(struct renewer *renewer, struct service *service, const char *
                   struct keeper *keeper);
 job_thread_run_function renewer_run;
 
+/* ---- list_signer.c: signs the list of the signers ---- */
+struct list_signer {
+	struct service *service;
+	char holder[HOLDER_SIZE];
+	int64_t failures; /* in a row */
+};
+void list_signer_init(struct list_signer *list_signer, struct service *service, const char *node);
+job_thread_run_function list_signer_run;
+
 /* ---- topup.c: decides automatic top-ups and tries payments ---- */
 #define TOPUP_COUNT 4 /* a provider that does not answer holds up to so many */
 struct topup {
@@ -84,6 +93,9 @@ struct validation_teller {
  * timestamp, when it is known and whenever it is not as before. Asks for what it has to know. */
 void validation_tell(struct validation_teller *teller, const struct service *service,
                      const atomic_bool *stopping);
+
+/* ---- mender.c: its context is the service ---- */
+job_thread_run_function mender_run;
 
 /* ---- watcher.c ---- */
 #define WATCHER_THREADS 5

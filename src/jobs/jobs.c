@@ -22,6 +22,7 @@ struct jobs {
 	struct sealer sealer;
 	struct issuer issuers[ISSUER_COUNT];
 	struct renewer renewer;
+	struct list_signer list_signer;
 	struct topup topups[TOPUP_COUNT];
 	struct deliverer deliverer;
 	struct watcher watcher;
@@ -31,11 +32,13 @@ struct jobs {
 	struct job_thread *issuer_threads[ISSUER_COUNT];
 	struct job_thread *topup_threads[TOPUP_COUNT];
 	struct job_thread *renewer_thread;
+	struct job_thread *list_signer_thread;
 	struct job_thread *deliverer_thread;
 	struct job_thread *mailer_thread;
 	struct job_thread *housekeeping_thread;
 	struct job_thread *look_around_thread;
 	struct job_thread *key_uses_thread;
+	struct job_thread *mender_thread;
 	struct job_thread *clock_thread;
 	int64_t clock_asked_us; /* monotonic: when it woke the sealer for the clock's sake; 0: never */
 };
@@ -154,6 +157,9 @@ static int start_threads(struct jobs *jobs, struct error *error)
 		result =
 			job_thread_start("renewer", renewer_run, &jobs->renewer, &jobs->renewer_thread, error);
 	if (!result)
+		result = job_thread_start("list-signer", list_signer_run, &jobs->list_signer,
+		                          &jobs->list_signer_thread, error);
+	if (!result)
 		result = job_thread_start("mailer", mailer_run, &jobs->mailer, &jobs->mailer_thread, error);
 	if (!result)
 		result = job_thread_start("deliverer", deliverer_run, &jobs->deliverer,
@@ -166,6 +172,8 @@ static int start_threads(struct jobs *jobs, struct error *error)
 			job_thread_start("look-around", look_around, jobs, &jobs->look_around_thread, error);
 	if (!result)
 		result = job_thread_start("key-uses", write_key_uses, jobs, &jobs->key_uses_thread, error);
+	if (!result)
+		result = job_thread_start("mender", mender_run, jobs->service, &jobs->mender_thread, error);
 	if (!result) /* after the thread that it wakes */
 		result = job_thread_start("clock", compare_clock, jobs, &jobs->clock_thread, error);
 	return result;
@@ -189,6 +197,7 @@ int jobs_start(struct service *service, struct jobs **ret_jobs, struct error *er
 	if (!result)
 		result = sealer_init(&jobs->sealer, service, node, jobs->keeper);
 	renewer_init(&jobs->renewer, service, node, jobs->keeper);
+	list_signer_init(&jobs->list_signer, service, node);
 	if (!result)
 		result = mailer_init(&jobs->mailer, service, node, error);
 	if (!result)
@@ -217,10 +226,12 @@ static void each_thread(struct jobs *jobs, void (*call)(struct job_thread *threa
 	call(jobs->clock_thread);
 	call(jobs->look_around_thread);
 	call(jobs->key_uses_thread);
+	call(jobs->mender_thread);
 	call(jobs->housekeeping_thread);
 	call(jobs->mailer_thread);
 	call(jobs->deliverer_thread);
 	call(jobs->renewer_thread);
+	call(jobs->list_signer_thread);
 	call(jobs->sealer_thread);
 	for (int i = 0; i < TOPUP_COUNT; i++)
 		call(jobs->topup_threads[i]);

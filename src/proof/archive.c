@@ -9,6 +9,7 @@
 
 /* What may come next; a call of an earlier phase is refused. */
 enum phase {
+	PHASE_SIGNERS,
 	PHASE_CONFIGS,
 	PHASE_EVENTS,
 	PHASE_LEAVES,
@@ -149,6 +150,15 @@ int archive_begin(const char *path, const struct archive_facts *facts, struct ar
 	}
 	*ret_archive = archive;
 	return 0;
+}
+
+int archive_add_signers(struct archive *archive, struct slice document, struct error *error)
+{
+	int result = enter(archive, PHASE_SIGNERS, error);
+	if (result < 0)
+		return result;
+	archive->phase = PHASE_CONFIGS;
+	return settle(archive, add_file(archive, ARCHIVE_SIGNERS_NAME, document, error));
 }
 
 int archive_add_config(struct archive *archive, int64_t version, struct slice document,

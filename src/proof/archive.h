@@ -1,7 +1,7 @@
 /* The evidence archive: a ZIP (zip.h's shape) that is an ASiC-E container (ETSI EN 319 162-1).
  *
  * Written in one pass with constant memory, in this order, each call as often as needed:
- *   archive_begin, archive_add_config (ascending versions), archive_add_event (every event of the
+ *   archive_begin, archive_add_signers (at most once), archive_add_config (ascending versions), archive_add_event (every event of the
  *   range, ascending), archive_add_leaf (ascending: the events that the first and the last segment
  *   hold outside the range), archive_add_segment (ascending), archive_add_round (ascending in time:
  *   for each round of those segments once, and before it the round that preceded it, whatever
@@ -21,7 +21,8 @@
 #include "seal/segment.h"
 #include "seal/tree.h"
 
-#define ARCHIVE_VERSION 2 /* of what is written; version 1 is read for ever */
+#define ARCHIVE_VERSION 3 /* of what is written; those before are read for ever */
+#define ARCHIVE_VERSION_OF_SIGNERS 3 /* from it on there may be a list of signers */
 #define ARCHIVE_TOKENS_MAX 2
 #define ARCHIVE_TOKEN_OBJECTS_MAX 64     /* of each kind that a token may name */
 #define ARCHIVE_TOKEN_REVOCATIONS_MAX 16 /* of them CRLs and OCSP answers: each is needed */
@@ -107,6 +108,9 @@ struct archive;
 /* The facts, and what they point to, must live until archive_finish. Creates or empties `path`. */
 int archive_begin(const char *path, const struct archive_facts *facts, struct archive **ret_archive,
                   struct error *error) MUST_CHECK;
+/* The service's signed list of its signers (signer_list.h), as it was current. */
+int archive_add_signers(struct archive *archive, struct slice document, struct error *error)
+	MUST_CHECK;
 /* `document`: canonical bytes whose digest is the config_hash of that version. */
 int archive_add_config(struct archive *archive, int64_t version, struct slice document,
                        struct error *error) MUST_CHECK;

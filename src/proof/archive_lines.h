@@ -17,6 +17,7 @@
 #define ARCHIVE_README_NAME "README.txt"
 #define ARCHIVE_LEEME_NAME "LEEME.txt"
 #define ARCHIVE_GENESIS_NAME "genesis.json"
+#define ARCHIVE_SIGNERS_NAME "signers.p7m" /* behind genesis.json, if it is there */
 
 extern const char *const archive_object_kinds[]; /* by enum archive_object_kind */
 extern const char archive_readme[];

@@ -14,7 +14,7 @@
 #define VERIFIER_SECONDS 10  /* of a processor */
 #define VERIFIER_TIMEOUT_S 13
 #define VERIFIER_MEMORY_MAX ((size_t)512 << 20) /* address space */
-#define VERIFIER_RESULT_MAX ((size_t)2 << 20)
+#define VERIFIER_RESULT_MAX ((size_t)3 << 20)
 
 /* Checks the open regular file, from its beginning, against roots (PEM; may be empty), and appends
  * what verify_print writes as JSON: by a process that may have been taken over by what it read, so

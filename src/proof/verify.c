@@ -13,7 +13,6 @@
 #include "proof/verify_check.h"
 #include "proof/zip_shape.h"
 
-#define FINDING_MAX 1024
 #define RESULT_ARENA_MAX ((size_t)16 << 20)
 #define RUN_ARENA_MAX ((size_t)64 << 20)
 #define RECEIPT_ARENA_MAX ((size_t)512 << 20)
@@ -59,26 +58,29 @@ static char *visible(struct arena *arena, const char *text)
 	return copy;
 }
 
-void verify_add(struct run *run, enum verify_severity severity, const char *path, const char *where,
-                const char *format, ...)
+/* NULL when it cannot be kept. */
+static struct verify_finding *begin_finding(struct run *run, enum verify_severity severity,
+                                            const char *path, const char *where)
 {
 	struct verify_result *result = run->result;
 	uint64_t *const counters[] = {&result->warnings, &result->unestablished, &result->unchecked,
 	                              &result->wrong};
 	++*counters[severity];
 	if (result->kept >= VERIFY_FINDINGS_MAX)
-		return;
-	char text[FINDING_MAX];
-	va_list arguments;
-	va_start(arguments, format);
-	vsnprintf(text, sizeof text, format, arguments);
-	va_end(arguments);
+		return NULL;
 	struct verify_finding *finding = arena_alloc(&result->arena, sizeof *finding);
-	char *copies[] = {visible(&result->arena, path), visible(&result->arena, where),
-	                  visible(&result->arena, text)};
-	if (!finding || !copies[0] || !copies[1] || !copies[2])
+	if (finding)
+		*finding = (struct verify_finding){.severity = severity,
+		                                   .path = visible(&result->arena, path),
+		                                   .where = visible(&result->arena, where)};
+	return finding;
+}
+
+static void end_finding(struct run *run, struct verify_finding *finding)
+{
+	struct verify_result *result = run->result;
+	if (!finding->path || !finding->where || !finding->what || !finding->what_es)
 		return; /* it is counted, and the count alone decides */
-	*finding = (struct verify_finding){severity, copies[0], copies[1], copies[2], NULL};
 	if (result->last)
 		result->last->next = finding;
 	else
@@ -87,13 +89,69 @@ void verify_add(struct run *run, enum verify_severity severity, const char *path
 	result->kept++;
 }
 
-int verify_add_error(struct run *run, const char *path, const char *where, int status,
-                     const struct error *error)
+static void add_told(struct run *run, enum verify_severity severity, const char *path,
+                     const char *where, enum finding code, const char *const sentences[2])
 {
+	struct verify_finding *finding = begin_finding(run, severity, path, where);
+	if (!finding)
+		return;
+	finding->finding = code;
+	finding->what = visible(&run->result->arena, sentences[LANGUAGE_ENGLISH]);
+	finding->what_es = visible(&run->result->arena, sentences[LANGUAGE_SPANISH]);
+	end_finding(run, finding);
+}
+
+void verify_add_filled(struct run *run, enum verify_severity severity, const char *path,
+                       const char *where, enum finding finding, const char *english,
+                       const char *spanish, ...)
+{
+	char texts[2][FINDING_TEXT_SIZE];
+	va_list list, again;
+	va_start(list, spanish);
+	va_copy(again, list);
+	vsnprintf(texts[LANGUAGE_ENGLISH], FINDING_TEXT_SIZE, english, list);
+	vsnprintf(texts[LANGUAGE_SPANISH], FINDING_TEXT_SIZE, spanish, again);
+	va_end(again);
+	va_end(list);
+	add_told(run, severity, path, where, finding, (const char *const[]){texts[0], texts[1]});
+}
+
+void verify_add_cause(struct run *run, enum verify_severity severity, const char *path,
+                      const char *where, enum finding code, const char *cause)
+{
+	struct arena *arena = &run->result->arena;
+	struct verify_finding *finding = begin_finding(run, severity, path, where);
+	if (!finding)
+		return;
+	const char *detail = visible(arena, cause);
+	finding->finding = code;
+	finding->detail = detail;
+	if (detail) {
+		finding->what =
+			arena_printf(arena, "%s: %s", finding_sentence(code, LANGUAGE_ENGLISH), detail);
+		finding->what_es =
+			arena_printf(arena, "%s: %s", finding_sentence(code, LANGUAGE_SPANISH), detail);
+	}
+	end_finding(run, finding);
+}
+
+int verify_add_error(struct run *run, const char *path, const char *where, enum finding finding,
+                     int status, const struct error *error)
+{
+	bool is_wrong = status == ERR_INVALID_EVIDENCE;
+	enum verify_severity severity = is_wrong ? VERIFY_WRONG : VERIFY_UNCHECKED;
 	if (status == ERR_NO_MEMORY)
 		return status;
-	verify_add(run, status == ERR_INVALID_EVIDENCE ? VERIFY_WRONG : VERIFY_UNCHECKED, path, where,
-	           "%s", error->cause[0] ? error->cause : error_message(error, LANGUAGE_ENGLISH));
+	enum finding named = finding_of(error);
+	if (named && error->english[0])
+		add_told(run, severity, path, where, named,
+		         (const char *const[]){error->english, error->spanish});
+	else
+		verify_add_cause(run, severity, path, where,
+		                 is_wrong           ? (named ? named : finding)
+		                 : status == ERR_IO ? FINDING_FILE_NOT_READABLE
+		                                    : FINDING_FILE_NOT_CHECKED,
+		                 error->cause[0] ? error->cause : error_message(error, LANGUAGE_ENGLISH));
 	return status == ERR_IO ? status : 0;
 }
 
@@ -120,16 +178,13 @@ int verify_canonical(struct slice found, const struct buf *canonical, struct err
 	if (buf_check(canonical) < 0 && !canonical->full)
 		return ERR_NO_MEMORY;
 	if (buf_check(canonical) < 0)
-		return error_cause(error, ERR_INVALID_EVIDENCE, "it is longer than this format allows");
+		return finding_fail(error, FINDING_DOCUMENT_TOO_LONG);
 	if (slice_equal(found, buf_slice(canonical)))
 		return 0;
 	size_t i = 0;
 	while (i < found.size && i < canonical->size && found.data[i] == canonical->data[i])
 		i++;
-	return error_cause(error, ERR_INVALID_EVIDENCE,
-	                   "from byte %zu on it is not the canonical form of this document "
-	                   "(unknown member, other order, spacing or spelling)",
-	                   i);
+	return finding_fail(error, FINDING_DOCUMENT_NOT_CANONICAL, i);
 }
 
 /* A SEQUENCE that begins with the version 1 and a SEQUENCE, and is too large for the timestamp
@@ -181,7 +236,7 @@ int verify_load(const struct input *input, struct buf *out, struct error *error)
 	size_t size = (size_t)input->sum.size_bytes;
 	char *to = buf_extend(out, size);
 	if (!to)
-		return out->full ? error_cause(error, ERR_INVALID_EVIDENCE, "it is too large")
+		return out->full ? finding_fail(error, FINDING_FILE_TOO_LARGE)
 		                 : error_cause(error, ERR_NO_MEMORY, "loading a file");
 	if (!file_read_at(fd, to, size, input->offset))
 		return error_cause(error, ERR_IO, "it cannot be read");
@@ -227,7 +282,7 @@ static int open_input(struct run *run, struct input *input)
 			result = error_cause(&error, ERR_IO, "it cannot be read");
 	}
 	if (result < 0)
-		return verify_add_error(run, input->path, "", result, &error);
+		return verify_add_error(run, input->path, "", FINDING_FILE_NOT_CHECKED, result, &error);
 	input->kind = recognize(head, size, tail + TAIL_SIZE - ZIP_END_SIZE);
 	if (input->is_containers_record)
 		input->kind = INPUT_RECORD;
@@ -257,25 +312,24 @@ static void compare_binding(struct run *run, const struct input *report,
 {
 	const struct archive_manifest *manifest = &archive->manifest;
 	const struct archive_facts *facts = &manifest->facts;
-	const struct {
-		bool same;
-		const char *what;
-	} items[] = {
-		{strcmp(binding->certification_id, facts->certification_id) == 0, "certification"},
-		{strcmp(binding->verification_code, facts->verification_code) == 0, "verification code"},
-		{strcmp(binding->channel_id, facts->channel_id) == 0, "channel"},
-		{binding->chain == facts->mode, "mode"},
-		{binding->first_sequence == facts->first_sequence, "first sequence number"},
-		{binding->last_sequence == facts->last_sequence, "last sequence number"},
-		{binding->event_count == manifest->event_count, "number of events"},
-		{sha256_equal(&binding->first_chain_hash, &manifest->first_chain_hash), "first chain hash"},
-		{sha256_equal(&binding->last_chain_hash, &manifest->last_chain_hash), "last chain hash"},
-		{(uint64_t)binding->archive_size_bytes == archive->sum.size_bytes, "archive's size"},
-	};
-	for (size_t i = 0; i < sizeof items / sizeof *items; i++)
-		if (!items[i].same)
-			verify_add(run, VERIFY_WRONG, report->path, "metadata",
-			           "its %s is not that of the archive %s", items[i].what, archive->path);
+#define COMPARE(same, finding)                                                                     \
+	if (!(same))                                                                                   \
+	verify_add(run, VERIFY_WRONG, report->path, "metadata", finding, archive->path)
+	COMPARE(strcmp(binding->certification_id, facts->certification_id) == 0,
+	        FINDING_REPORT_CERTIFICATION);
+	COMPARE(strcmp(binding->verification_code, facts->verification_code) == 0, FINDING_REPORT_CODE);
+	COMPARE(strcmp(binding->channel_id, facts->channel_id) == 0, FINDING_REPORT_CHANNEL);
+	COMPARE(binding->chain == facts->mode, FINDING_REPORT_MODE);
+	COMPARE(binding->first_sequence == facts->first_sequence, FINDING_REPORT_FIRST_SEQUENCE);
+	COMPARE(binding->last_sequence == facts->last_sequence, FINDING_REPORT_LAST_SEQUENCE);
+	COMPARE(binding->event_count == manifest->event_count, FINDING_REPORT_EVENT_COUNT);
+	COMPARE(sha256_equal(&binding->first_chain_hash, &manifest->first_chain_hash),
+	        FINDING_REPORT_FIRST_CHAIN_HASH);
+	COMPARE(sha256_equal(&binding->last_chain_hash, &manifest->last_chain_hash),
+	        FINDING_REPORT_LAST_CHAIN_HASH);
+	COMPARE((uint64_t)binding->archive_size_bytes == archive->sum.size_bytes,
+	        FINDING_REPORT_ARCHIVE_SIZE);
+#undef COMPARE
 }
 
 static void bind_report(struct run *run, struct input *report, const struct pdf_binding *binding)
@@ -296,16 +350,13 @@ static void bind_report(struct run *run, struct input *report, const struct pdf_
 		                                        binding->certification_id) == 0) {
 			report->bound = true;
 			verify_add(run, VERIFY_WRONG, report->path, "metadata",
-			           "it names an archive with the SHA-256 %s, and %s is another", digest,
-			           archive->path);
+			           FINDING_REPORT_OF_ANOTHER_ARCHIVE, digest, archive->path);
 		}
 	}
 	/* Beside an archive the question is whether they belong together. */
 	if (!report->bound)
 		verify_add(run, archive_given ? VERIFY_UNCHECKED : VERIFY_WARNING, report->path, "",
-		           "the archive it names (SHA-256 %s) was not given; the report was checked on its "
-		           "own",
-		           digest);
+		           FINDING_REPORT_ARCHIVE_NOT_GIVEN, digest);
 }
 
 /* The end of the newest certificate that vouches for the signature. */
@@ -336,14 +387,14 @@ static int verify_report(struct run *run, struct input *input)
 	pdf_paths_init(&paths);
 	int result = check_report(run, input, &paths, &facts, &error);
 	if (result < 0)
-		return verify_add_error(run, input->path, "", result, &error);
+		return verify_add_error(run, input->path, "", FINDING_REPORT_NOT_VALID, result, &error);
 	if (facts.signature.has_timestamp)
-		verify_stated_time(run, input->path, "signature", "its date of signature",
-		                   facts.signing_time_us, facts.signature.timestamp.gen_time_us);
+		verify_stated_time(run, input->path, "signature", facts.signing_time_us,
+		                   facts.signature.timestamp.gen_time_us);
 	bind_report(run, input, &facts.binding);
 	if (facts.level_cause[0])
-		verify_add(run, VERIFY_WARNING, input->path, "signature",
-		           "what would validate it for long is not all inside: %s", facts.level_cause);
+		verify_add_cause(run, VERIFY_WARNING, input->path, "signature",
+		                 FINDING_SIGNATURE_VALIDATION_INCOMPLETE, facts.level_cause);
 	result = verify_note_signature(run, input, "signature", &facts.signature, &paths.signature);
 	if (!result && facts.has_document_timestamp)
 		result = verify_note_timestamp(run, &facts.document_timestamp, buf_slice(&paths.timestamp));
@@ -368,16 +419,12 @@ static void judge_part(struct run *run, const struct input *part)
 		const struct input *archive = &run->inputs[i];
 		if (archive->kind == INPUT_ARCHIVE && archive->described && !archive->unread &&
 		    strcmp(archive->manifest.facts.certification_id, part->head.certification_id) == 0) {
-			verify_add(run, VERIFY_WRONG, part->path, "",
-			           "it says it belongs to %s, but the manifest of %s lists no part with its "
-			           "SHA-256",
+			verify_add(run, VERIFY_WRONG, part->path, "", FINDING_PART_NOT_LISTED,
 			           part->head.certification_id, archive->path);
 			return;
 		}
 	}
-	verify_add(run, VERIFY_UNCHECKED, part->path, "",
-	           "it is whole, but nothing signed vouches for it: give the evidence archive of %s "
-	           "too",
+	verify_add(run, VERIFY_UNCHECKED, part->path, "", FINDING_PART_ARCHIVE_NOT_GIVEN,
 	           part->head.certification_id);
 }
 
@@ -426,6 +473,8 @@ static int check_all(struct run *run)
 	static int (*const checks[])(struct run *, struct input *) = {verify_part, verify_archive,
 	                                                              verify_report, verify_record};
 	int result = verify_receipts_load(run);
+	if (!result)
+		result = verify_signers_load(run);
 	bool beside = false;
 	verify_sums_begin(run);
 	/* Containers append their files. */
@@ -469,22 +518,13 @@ static void conclude(struct run *run)
 	char span[VERIFY_SPAN_SIZE];
 	verify_span(run->coarsest_us, span);
 	if (run->coarse_timestamps > 0)
-		verify_add(run, VERIFY_WARNING, "", "",
-		           "%" PRIu64
-		           " timestamps are coarse: their authorities state an accuracy of up to "
-		           "%s only",
-		           run->coarse_timestamps, span);
+		verify_add(run, VERIFY_WARNING, "", "", FINDING_TOKEN_COARSE, run->coarse_timestamps, span);
 	if (run->vague_timestamps > 0)
-		verify_add(run, VERIFY_WARNING, "", "",
-		           "%" PRIu64 " timestamps state no accuracy: how far their time may be off, only "
-		           "the authority's policy can say",
-		           run->vague_timestamps);
+		verify_add(run, VERIFY_WARNING, "", "", FINDING_TOKEN_NO_ACCURACY, run->vague_timestamps);
 	if (run->development)
-		verify_add(run, VERIFY_WARNING, "", "",
-		           "timestamps come from a development authority: they have no probative value");
+		verify_add(run, VERIFY_WARNING, "", "", FINDING_TOKEN_DEVELOPMENT);
 	if (run->non_qualified)
-		verify_add(run, VERIFY_WARNING, "", "",
-		           "timestamps come from an authority that is not qualified");
+		verify_add(run, VERIFY_WARNING, "", "", FINDING_TOKEN_NOT_QUALIFIED);
 	verify_trust_conclude(run);
 }
 
@@ -559,6 +599,7 @@ int verify_paths(const char *const *paths, size_t count, const struct trust_root
 		conclude(&run);
 	verify_points_free(&run);
 	verify_receipts_free(&run);
+	verify_signers_free(&run);
 	free(run.others);
 	free(run.inputs);
 	arena_free(&run.arena);

@@ -22,6 +22,7 @@
 #include "seal/evidence_record.h"
 #include "seal/level.h"
 #include "proof/trusted_list.h"
+#include "proof/verify_finding.h"
 #include "seal/trust.h"
 
 #define VERIFY_FINDINGS_MAX 1000 /* kept; further ones are counted */
@@ -56,7 +57,9 @@ struct verify_finding {
 	enum verify_severity severity;
 	const char *path;  /* as given */
 	const char *where; /* "events/events-000001.ndjson.gz line 17 sequence 17 (hash)", or "" */
-	const char *what;  /* one English sentence */
+	enum finding finding;
+	const char *what, *what_es; /* one sentence, English and Spanish */
+	const char *detail; /* with which both end: what a step said, in English; NULL: nothing */
 	struct verify_finding *next;
 };
 
@@ -128,6 +131,14 @@ struct verify_record {
 	struct verify_record *next;
 };
 
+/* A service's list of its signers, as it was given. */
+struct verify_signer_list {
+	char *path, *service; /* by its own word */
+	struct sha256 signer; /* the SHA-256 of the certificate that signed it */
+	int64_t issued_at_us;
+	int64_t signed_at_us; /* by its timestamp */
+};
+
 struct verify_counts {
 	uint64_t events, segments, timestamps, files, parts, reports;
 	uint64_t records;  /* evidence records */
@@ -159,6 +170,8 @@ struct verify_result {
 		bool is_event; /* an event record, by its form */
 	} existence;
 	const struct list_facts *list; /* the trusted list that was asked; NULL: none */
+	/* The list of signers that signatures were compared with; NULL: none. */
+	const struct verify_signer_list *signer_list;
 	struct verify_counts checked;
 };
 
@@ -172,6 +185,11 @@ struct verify_options {
 	 * that no archive holds. */
 	const char *const *receipts;
 	size_t receipt_count;
+	/* Files of the service's signed list of its signers (proof/signer_list.h): a signature of none
+	 * of them, or of one that was not in force then, is wrong. The newest counts; one that cannot
+	 * be used is unchecked. */
+	const char *const *signer_lists;
+	size_t signer_list_count;
 	/* An EU trusted list, which then says of each signer and authority whether it was qualified;
 	 * who may sign it (PEM). NULL: none. One that cannot be used is unchecked. */
 	const char *trusted_list;
@@ -213,25 +231,31 @@ const char *verify_word(enum verify_verdict verdict, enum language language);
  * no line end. 0 or ERR_NO_MEMORY. */
 int verify_sentence(const struct verify_result *result, enum language language, struct buf *out)
 	MUST_CHECK;
+/* "wrong", "unchecked", "unestablished" or "warning". */
+const char *verify_severity_text(enum verify_severity severity);
 /* 0 valid, 1 not valid, 2 intact as far as it could be checked, but not established whose it is, or
  * not checked to the end. */
 int verify_exit_code(const struct verify_result *result);
-/* For people (first the sentence, in English and Spanish, and last the counts; findings in
+/* For people (first the sentence, in English and Spanish, and last the counts; the rest in
  * English), or one JSON document:
  * {"as_of","authorities":[{"first_gen_time","issuer","issuer_name","last_gen_time","name",
  * "not_after","not_before","not_revoked","qualified","sha256","subject","timestamps","trusted"}],
  * "checked":{…},
  * "could_not_check","evidence_records":[{"covers":[path],"exists_since","path","timestamps":[{
  * "algorithm","authority","chain","gen_time","number"}],"valid_until"}],"files":[{"kind","listed",
- * "path","sha256","signed_at","signer"}],"findings":[{"path","what","where"}],"longest_delay":{
+ * "path","sha256","signed_at","signer"}],"findings":[{"code","detail","path","severity","what",
+ * "what_es","where"}],"findings_version","longest_delay":{
  * "between","gen_time","microseconds","path","received_at","sequence"}|null,"signatures":[{
- * "checkable_until","level","path"}],"signers":[…],"trusted","trusted_list":{"issued_at",
+ * "checkable_until","level","path"}],"signer_list":{"issued_at","path","service","signed_at",
+ * "signer"}|null,"signers":[…],"trusted","trusted_list":{"issued_at",
  * "next_update","operator","signer","territory"}|null,"valid","verdict":{"code","en","es"},
  * "warnings":[…]}; `findings` holds what is wrong, not established or could not be checked;
  * "qualified" is {"provider","reason","service","standing"} or null; "kind" is "archive",
  * "container", "content_part", "evidence_record", "other" or "report"; "signed_at" and "signer" are
  * null where there is no valid signature or no timestamp of it. */
 void verify_print(const struct verify_result *result, bool json, FILE *out);
+/* For people, the rest in `language`. */
+void verify_print_in(const struct verify_result *result, enum language language, FILE *out);
 void verify_result_free(struct verify_result *result); /* NULL-safe */
 
 #endif

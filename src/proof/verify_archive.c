@@ -24,14 +24,17 @@ struct archive_check {
 	struct sha256 genesis_hash;
 };
 
-static int note(struct archive_check *check, const char *where, int status,
+static int note(struct archive_check *check, const char *where, enum finding finding, int status,
                 const struct error *error)
 {
-	return status < 0 ? verify_add_error(check->run, check->input->path, where, status, error) : 0;
+	return status < 0
+	           ? verify_add_error(check->run, check->input->path, where, finding, status, error)
+	           : 0;
 }
 
-#define wrong(check, where, ...)                                                                   \
-	verify_add((check)->run, VERIFY_WRONG, (check)->input->path, where, __VA_ARGS__)
+#define wrong(check, where, finding, ...)                                                          \
+	verify_add_filled((check)->run, VERIFY_WRONG, (check)->input->path, where, finding,            \
+	                  finding##_EN, finding##_ES, ##__VA_ARGS__)
 
 static const char *name_of(const struct archive_check *check, uint32_t index, char *to)
 {
@@ -54,7 +57,8 @@ static int sum_entries(struct archive_check *check)
 		char name[ZIP_NAME_MAX + 1];
 		int result = zip_entry_sum(check->zip, zip_at(check->zip, i), &check->sums[i], &error);
 		check->summed[i] = !result;
-		result = note(check, name_of(check, i, name), result, &error);
+		result =
+			note(check, name_of(check, i, name), FINDING_ARCHIVE_ENTRY_DAMAGED, result, &error);
 		if (result < 0)
 			return result;
 		check->run->result->checked.files++;
@@ -75,10 +79,9 @@ static int check_mimetype(struct archive_check *check)
 	const struct zip_entry *entry = zip_at(check->zip, 0);
 	int result = zip_entry_load(check->zip, entry, sizeof ARCHIVE_MIMETYPE - 1, &text, &error);
 	if (result < 0 && result != ERR_INVALID_EVIDENCE)
-		return note(check, "mimetype", result, &error);
+		return note(check, "mimetype", FINDING_ARCHIVE_ENTRY_DAMAGED, result, &error);
 	if (!slice_is(entry->name, "mimetype") || !slice_is(buf_slice(&text), ARCHIVE_MIMETYPE))
-		wrong(check, "mimetype", "the first entry is not 'mimetype' with the content '%s'",
-		      ARCHIVE_MIMETYPE);
+		wrong(check, "mimetype", FINDING_ARCHIVE_MIMETYPE, ARCHIVE_MIMETYPE);
 	return 0;
 }
 
@@ -86,8 +89,7 @@ static int read_manifest(struct archive_check *check, struct error *error)
 {
 	const struct zip_entry *entry = zip_at(check->zip, check->count - 3);
 	if (!slice_is(entry->name, ARCHIVE_MANIFEST_NAME))
-		return error_cause(error, ERR_INVALID_EVIDENCE,
-		                   "it is not the last entry but two of the ZIP");
+		return finding_fail(error, FINDING_MANIFEST_MISPLACED);
 	BUF_AUTO struct buf text;
 	buf_init(&text, ARCHIVE_MANIFEST_MAX);
 	int result = zip_entry_load(check->zip, entry, ARCHIVE_MANIFEST_MAX - 1, &text, error);
@@ -129,24 +131,23 @@ static void check_files(struct archive_check *check)
 	const struct archive_manifest *manifest = &check->manifest;
 	uint32_t listed = check->count - 4;
 	if (manifest->file_count != listed)
-		wrong(check, ARCHIVE_MANIFEST_NAME, "it lists %zu files, the ZIP holds %u",
-		      manifest->file_count, listed);
+		wrong(check, ARCHIVE_MANIFEST_NAME, FINDING_ARCHIVE_FILE_COUNT, manifest->file_count,
+		      listed);
 	for (uint32_t i = 0; i < listed && i < manifest->file_count; i++) {
 		const struct archive_file *file = &manifest->files[i];
 		char name[ZIP_NAME_MAX + 1];
 		name_of(check, i + 1, name);
 		if (strcmp(file->path, name) != 0) {
-			wrong(check, name, "the manifest lists '%s' in its place", file->path);
+			wrong(check, name, FINDING_ARCHIVE_FILE_NOT_LISTED, file->path);
 			return;
 		}
 		const struct zip_sum *sum = &check->sums[i + 1];
 		if (!check->summed[i + 1])
 			continue;
 		if (sum->size_bytes != file->sum.size_bytes)
-			wrong(check, name, "it has %" PRIu64 " bytes, the manifest says %" PRIu64,
-			      sum->size_bytes, file->sum.size_bytes);
+			wrong(check, name, FINDING_ARCHIVE_FILE_SIZE, sum->size_bytes, file->sum.size_bytes);
 		else if (!sha256_equal(&sum->sha256, &file->sum.sha256))
-			wrong(check, name, "its SHA-256 is not the one in the manifest");
+			wrong(check, name, FINDING_ARCHIVE_FILE_DIGEST);
 	}
 }
 
@@ -159,11 +160,14 @@ static void check_names(struct archive_check *check)
 	char name[ZIP_NAME_MAX + 1], path[ZIP_NAME_MAX + 1];
 	for (size_t i = 0; i < sizeof fixed / sizeof *fixed && at < end; i++, at++)
 		if (strcmp(name_of(check, at, name), fixed[i]) != 0)
-			wrong(check, name, "'%s' must stand in its place", fixed[i]);
+			wrong(check, name, FINDING_ARCHIVE_FILE_MISPLACED, fixed[i]);
+	if (at < end && check->manifest.version >= ARCHIVE_VERSION_OF_SIGNERS &&
+	    slice_is(zip_at(check->zip, at)->name, ARCHIVE_SIGNERS_NAME))
+		at++;
 	for (size_t i = 0; i < check->manifest.config_count && at < end; i++, at++) {
 		archive_config_path(check->manifest.configs[i].version, path);
 		if (strcmp(name_of(check, at, name), path) != 0)
-			wrong(check, name, "'%s' must stand in its place", path);
+			wrong(check, name, FINDING_ARCHIVE_FILE_MISPLACED, path);
 	}
 	for (int stream = 0; stream < STREAM_COUNT; stream++)
 		for (uint32_t number = 1; at < end; number++, at++) {
@@ -172,7 +176,7 @@ static void check_names(struct archive_check *check)
 				break;
 		}
 	for (; at < end; at++)
-		wrong(check, name_of(check, at, name), "no such file belongs here");
+		wrong(check, name_of(check, at, name), FINDING_ARCHIVE_FILE_SUPERFLUOUS);
 }
 
 /* The ASiCManifest is written again from the digests just taken, and compared piece by piece. */
@@ -181,14 +185,14 @@ static int check_asic(struct archive_check *check)
 	struct error error = {0};
 	const struct zip_entry *entry = zip_at(check->zip, check->count - 2);
 	if (!slice_is(entry->name, ARCHIVE_ASIC_NAME)) {
-		wrong(check, ARCHIVE_ASIC_NAME, "it is not the last entry but one of the ZIP");
+		wrong(check, ARCHIVE_ASIC_NAME, FINDING_ASIC_MISPLACED);
 		return 0;
 	}
 	BUF_AUTO struct buf text;
 	buf_init(&text, ARCHIVE_MANIFEST_MAX);
 	int result = zip_entry_load(check->zip, entry, ARCHIVE_MANIFEST_MAX - 1, &text, &error);
 	if (result < 0)
-		return note(check, ARCHIVE_ASIC_NAME, result, &error);
+		return note(check, ARCHIVE_ASIC_NAME, FINDING_ASIC_MALFORMED, result, &error);
 	struct slice found = buf_slice(&text);
 	/* Its first piece is the frame and the manifest itself, the last but one entry of the list. */
 	for (uint32_t i = 0; i + 3 < check->count; i++) {
@@ -203,10 +207,7 @@ static int check_asic(struct archive_check *check)
 		if (buf_check(&check->scratch) < 0)
 			return ERR_NO_MEMORY;
 		if (found.size < size || memcmp(found.data, check->scratch.data, size) != 0) {
-			wrong(check, ARCHIVE_ASIC_NAME,
-			      "at byte %zu it does not list %s with its present SHA-256 as this format "
-			      "wants it",
-			      text.size - found.size, name);
+			wrong(check, ARCHIVE_ASIC_NAME, FINDING_ASIC_DIGEST, text.size - found.size, name);
 			return 0;
 		}
 		found = slice_make(found.data + size, found.size - size);
@@ -216,8 +217,7 @@ static int check_asic(struct archive_check *check)
 	if (buf_check(&check->scratch) < 0)
 		return ERR_NO_MEMORY;
 	if (!slice_equal(found, buf_slice(&check->scratch)))
-		wrong(check, ARCHIVE_ASIC_NAME, "from byte %zu on it is not as this format wants it",
-		      text.size - found.size);
+		wrong(check, ARCHIVE_ASIC_NAME, FINDING_ASIC_DIFFERS, text.size - found.size);
 	return 0;
 }
 
@@ -232,7 +232,7 @@ static int check_signature_along(struct archive_check *check, struct cms_paths *
 	char unvalidated[LEVEL_CAUSE_SIZE];
 	int result = 0;
 	if (!slice_is(entry->name, ARCHIVE_SIGNATURE_NAME))
-		result = error_cause(&error, ERR_INVALID_EVIDENCE, "it is not the last entry of the ZIP");
+		result = finding_fail(&error, FINDING_SIGNATURE_MISPLACED);
 	if (!result && !check->summed[check->count - 2])
 		return 0; /* that is a finding already, and there is nothing to check against */
 	if (!result)
@@ -241,23 +241,19 @@ static int check_signature_along(struct archive_check *check, struct cms_paths *
 		result = verify_signature(buf_slice(&der), &check->sums[check->count - 2].sha256,
 		                          &check->run->roots, paths, &facts, &level, unvalidated, &error);
 	if (result < 0)
-		return note(check, ARCHIVE_SIGNATURE_NAME, result, &error);
+		return note(check, ARCHIVE_SIGNATURE_NAME, FINDING_SIGNATURE_NOT_VALID, result, &error);
 	if (check->has_manifest &&
 	    facts.signing_time_us != check->manifest.facts.issued_at_us / US_PER_SECOND * US_PER_SECOND)
-		wrong(check, ARCHIVE_SIGNATURE_NAME,
-		      "the signing-time is missing or not the manifest's issued_at, in whole seconds");
+		wrong(check, ARCHIVE_SIGNATURE_NAME, FINDING_SIGNATURE_TIME_DIFFERS);
 	if (facts.has_timestamp && check->has_manifest)
-		verify_stated_time(check->run, check->input->path, ARCHIVE_SIGNATURE_NAME, "issued_at",
+		verify_stated_time(check->run, check->input->path, ARCHIVE_SIGNATURE_NAME,
 		                   check->manifest.facts.issued_at_us, facts.timestamp.gen_time_us);
 	if (!facts.has_timestamp && check->has_manifest && check->manifest.facts.mode == MODE_LIVE)
-		wrong(check, ARCHIVE_SIGNATURE_NAME, "the signature of a live archive needs a timestamp");
+		wrong(check, ARCHIVE_SIGNATURE_NAME, FINDING_SIGNATURE_NO_TIMESTAMP);
 	result = verify_note_signature(check->run, check->input, ARCHIVE_SIGNATURE_NAME, &facts, paths);
 	if (unvalidated[0])
-		verify_add(
-			check->run, VERIFY_WARNING, check->input->path, ARCHIVE_SIGNATURE_NAME,
-			"the revocation data inside is for another path than the one to the root that is "
-			"trusted: %s",
-			unvalidated);
+		verify_add_cause(check->run, VERIFY_WARNING, check->input->path, ARCHIVE_SIGNATURE_NAME,
+		                 FINDING_SIGNATURE_VALIDATION_OTHER_PATH, unvalidated);
 	else if (!result && level == LEVEL_T)
 		result = verify_note_unvalidated(check->run, check->input->path, ARCHIVE_SIGNATURE_NAME,
 		                                 &facts, paths);
@@ -279,12 +275,27 @@ static int check_signature(struct archive_check *check)
 	return result;
 }
 
+/* The service's list of its signers, in archives that carry it. */
+static int check_signer_list(struct archive_check *check)
+{
+	struct error error = {0};
+	BUF_AUTO struct buf cms;
+	const struct zip_entry *entry = zip_find(check->zip, ARCHIVE_SIGNERS_NAME);
+	if (!entry || check->manifest.version < ARCHIVE_VERSION_OF_SIGNERS)
+		return 0;
+	buf_init(&cms, CMS_LASTING_SIZE_MAX);
+	int result = zip_entry_load(check->zip, entry, CMS_LASTING_SIZE_MAX - 1, &cms, &error);
+	if (!result)
+		result = verify_signers_inside(check->run, check->input, buf_slice(&cms), &error);
+	return note(check, ARCHIVE_SIGNERS_NAME, FINDING_SIGNERS_MALFORMED, result, &error);
+}
+
 static int load_document(struct archive_check *check, const char *name, struct buf *text,
                          struct error *error)
 {
 	const struct zip_entry *entry = zip_find(check->zip, name);
 	if (!entry)
-		return error_cause(error, ERR_INVALID_EVIDENCE, "the archive does not hold it");
+		return finding_fail(error, FINDING_DOCUMENT_MISSING);
 	return zip_entry_load(check->zip, entry, ARCHIVE_DOCUMENT_MAX, text, error);
 }
 
@@ -308,8 +319,7 @@ static int read_genesis(struct archive_check *check, struct error *error)
 		return result;
 	const struct archive_facts *facts = &check->manifest.facts;
 	if (chain != facts->mode || strcmp(channel_id, facts->channel_id) != 0)
-		return error_cause(error, ERR_INVALID_EVIDENCE,
-		                   "its channel or mode is not the manifest's");
+		return finding_fail(error, FINDING_GENESIS_OF_ANOTHER);
 	check->has_genesis = true;
 	check->genesis_hash = sha256_of(text.data, text.size);
 	return verify_point_document(check->run, check->input, 0, &check->genesis_hash);
@@ -335,14 +345,10 @@ static int read_config(struct archive_check *check, size_t index, const char *pa
 		return result;
 	struct sha256 hash = sha256_of(text.data, text.size);
 	if (!sha256_equal(&hash, &listed->hash))
-		return error_cause(error, ERR_INVALID_EVIDENCE,
-		                   "its SHA-256 is not the hash that the manifest gives for version "
-		                   "%" PRId64,
-		                   listed->version);
+		return finding_fail(error, FINDING_CONFIG_DIGEST, listed->version);
 	if (config.version != listed->version ||
 	    strcmp(config.channel_id, check->manifest.facts.channel_id) != 0)
-		return error_cause(error, ERR_INVALID_EVIDENCE,
-		                   "its channel or version is not the one it stands for");
+		return finding_fail(error, FINDING_CONFIG_OF_ANOTHER);
 	check->modalities[index] = config.modality;
 	return verify_point_document(check->run, check->input, config.version, &hash);
 }
@@ -350,7 +356,8 @@ static int read_config(struct archive_check *check, size_t index, const char *pa
 static int check_documents(struct archive_check *check)
 {
 	struct error error = {0};
-	int result = note(check, ARCHIVE_GENESIS_NAME, read_genesis(check, &error), &error);
+	int result = note(check, ARCHIVE_GENESIS_NAME, FINDING_GENESIS_MALFORMED,
+	                  read_genesis(check, &error), &error);
 	const struct archive_manifest *manifest = &check->manifest;
 	check->modalities =
 		arena_alloc(&check->arena, (manifest->config_count + 1) * sizeof *check->modalities);
@@ -360,8 +367,9 @@ static int check_documents(struct archive_check *check)
 		char path[ZIP_NAME_MAX + 1];
 		archive_config_path(manifest->configs[i].version, path);
 		if (i > 0 && manifest->configs[i - 1].version >= manifest->configs[i].version)
-			wrong(check, ARCHIVE_MANIFEST_NAME, "config_versions is not in ascending order");
-		result = note(check, path, read_config(check, i, path, &error), &error);
+			wrong(check, ARCHIVE_MANIFEST_NAME, FINDING_MANIFEST_CONFIGS_NOT_ASCENDING);
+		result = note(check, path, FINDING_CONFIG_MALFORMED, read_config(check, i, path, &error),
+		              &error);
 	}
 	return result;
 }
@@ -375,16 +383,13 @@ static void check_parts(struct archive_check *check)
 		char name[PART_NAME_SIZE];
 		part_name((uint32_t)i + 1, name);
 		if (strcmp(part->name, name) != 0)
-			wrong(check, ARCHIVE_MANIFEST_NAME, "content_parts: %s must be named %s", part->name,
-			      name);
+			wrong(check, ARCHIVE_MANIFEST_NAME, FINDING_MANIFEST_PART_NAME, part->name, name);
 		if (part->size_bytes > PART_BYTES_MAX)
-			wrong(check, ARCHIVE_MANIFEST_NAME, "content_parts: %s has more bytes than a part may",
-			      part->name);
+			wrong(check, ARCHIVE_MANIFEST_NAME, FINDING_MANIFEST_PART_SIZE, part->name);
 		if (part->first_sequence <= after || part->last_sequence < part->first_sequence ||
 		    part->first_sequence < facts->first_sequence ||
 		    part->last_sequence > facts->last_sequence)
-			wrong(check, ARCHIVE_MANIFEST_NAME, "content_parts: the range of %s is not possible",
-			      part->name);
+			wrong(check, ARCHIVE_MANIFEST_NAME, FINDING_MANIFEST_PART_RANGE, part->name);
 		after = part->last_sequence;
 	}
 }
@@ -394,27 +399,23 @@ static void check_manifest_facts(struct archive_check *check)
 	const struct archive_manifest *manifest = &check->manifest;
 	const struct archive_facts *facts = &manifest->facts;
 	if (manifest->event_count != facts->last_sequence - facts->first_sequence + 1)
-		wrong(check, ARCHIVE_MANIFEST_NAME, "event_count does not fit the frozen range");
+		wrong(check, ARCHIVE_MANIFEST_NAME, FINDING_MANIFEST_COUNT_OF_RANGE);
 	bool by_time = facts->requested_from_us != TIME_NONE && facts->requested_to_us != TIME_NONE;
 	bool by_sequence = facts->requested_first > 0 && facts->requested_last > 0;
 	bool any_time = facts->requested_from_us != TIME_NONE || facts->requested_to_us != TIME_NONE;
 	bool any_sequence = facts->requested_first > 0 || facts->requested_last > 0;
 	if (by_time != any_time || by_sequence != any_sequence || by_time == by_sequence)
-		wrong(check, ARCHIVE_MANIFEST_NAME,
-		      "requested_range must give either two times or two sequence numbers");
+		wrong(check, ARCHIVE_MANIFEST_NAME, FINDING_MANIFEST_REQUEST_UNCLEAR);
 	else if (by_time && facts->requested_from_us >= facts->requested_to_us)
-		wrong(check, ARCHIVE_MANIFEST_NAME, "requested_range ends before it begins");
+		wrong(check, ARCHIVE_MANIFEST_NAME, FINDING_MANIFEST_REQUEST_REVERSED);
 	else if (by_sequence && (facts->requested_first != facts->first_sequence ||
 	                         facts->requested_last != facts->last_sequence))
-		wrong(check, ARCHIVE_MANIFEST_NAME,
-		      "requested_range asks for events %" PRId64 " to %" PRId64
-		      ", frozen_range holds %" PRId64 " to %" PRId64,
+		wrong(check, ARCHIVE_MANIFEST_NAME, FINDING_MANIFEST_REQUEST_DIFFERS,
 		      facts->requested_first, facts->requested_last, facts->first_sequence,
 		      facts->last_sequence);
 	check_parts(check);
 	if (facts->mode == MODE_TEST)
-		verify_add(check->run, VERIFY_WARNING, check->input->path, "",
-		           "this is a test archive: it has no timestamps and no probative value");
+		verify_add(check->run, VERIFY_WARNING, check->input->path, "", FINDING_ARCHIVE_TEST);
 }
 
 /* Everything about the archive's own files but the lines of its streams. */
@@ -423,7 +424,8 @@ static int check_frame(struct archive_check *check)
 	struct error error = {0};
 	int result = check_mimetype(check);
 	if (!result)
-		result = note(check, ARCHIVE_MANIFEST_NAME, read_manifest(check, &error), &error);
+		result = note(check, ARCHIVE_MANIFEST_NAME, FINDING_MANIFEST_MALFORMED,
+		              read_manifest(check, &error), &error);
 	if (!result)
 		result = check_asic(check);
 	if (result < 0 || verify_stopped(check->run))
@@ -434,7 +436,9 @@ static int check_frame(struct archive_check *check)
 	check_files(check);
 	check_names(check);
 	check_manifest_facts(check);
-	result = describe(check);
+	result = check_signer_list(check);
+	if (!result)
+		result = describe(check);
 	return result < 0 ? result : check_documents(check);
 }
 
@@ -454,11 +458,10 @@ int verify_archive(struct run *run, struct input *input)
 	struct error error = {0};
 	int result = verify_open_zip(input, &check.zip, &error);
 	if (result < 0)
-		return verify_add_error(run, input->path, "", result, &error);
+		return verify_add_error(run, input->path, "", FINDING_ARCHIVE_MALFORMED, result, &error);
 	check.count = zip_count(check.zip);
 	if (check.count < ENTRIES_MIN || check.count > ARCHIVE_ENTRIES_MAX) {
-		verify_add(run, VERIFY_WRONG, input->path, "",
-		           "an evidence archive has %d to %u entries, this ZIP has %u", ENTRIES_MIN,
+		verify_add(run, VERIFY_WRONG, input->path, "", FINDING_ARCHIVE_ENTRY_COUNT, ENTRIES_MIN,
 		           ARCHIVE_ENTRIES_MAX, check.count);
 		zip_reader_free(check.zip);
 		return 0;

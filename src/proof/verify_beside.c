@@ -132,10 +132,13 @@ static int merge(struct verify_result *to, const struct beside *beside)
 			.severity = found->severity,
 			.path = arena_text(&to->arena, found->path),
 			.where = arena_text(&to->arena, found->where),
+			.finding = found->finding,
 			.what = arena_text(&to->arena, found->what),
+			.what_es = arena_text(&to->arena, found->what_es),
+			.detail = found->detail ? arena_text(&to->arena, found->detail) : NULL,
 			.next = *at,
 		};
-		if (!copy->path || !copy->where || !copy->what)
+		if (!copy->path || !copy->where || !copy->what || !copy->what_es)
 			return ERR_NO_MEMORY;
 		*at = copy;
 		at = &copy->next;

@@ -20,11 +20,6 @@ static char *name_of(const struct zip_entry *entry, char to[ZIP_NAME_MAX + 1])
 	return to;
 }
 
-static int invalid(struct error *error, const char *name, const char *words)
-{
-	return error_cause(error, ERR_INVALID_EVIDENCE, "%s: %s", name, words);
-}
-
 static bool collides(const struct opening *opening, uint32_t index)
 {
 	bool found = false;
@@ -39,15 +34,15 @@ static int check_names(const struct opening *opening, struct error *error)
 	char name[ZIP_NAME_MAX + 1], before[ZIP_NAME_MAX + 1] = "";
 	uint32_t end = opening->count - 2;
 	if (!slice_is(zip_at(opening->zip, 0)->name, "mimetype"))
-		return invalid(error, "mimetype", "it is not the first entry");
+		return finding_fail(error, FINDING_CONTAINER_FIRST_ENTRY, "mimetype");
 	if (!slice_is(zip_at(opening->zip, end)->name, BUNDLE_MANIFEST_NAME) ||
 	    !slice_is(zip_at(opening->zip, end + 1)->name, BUNDLE_RECORD_NAME))
-		return invalid(error, BUNDLE_MANIFEST_NAME, "it and the record are not the last entries");
+		return finding_fail(error, FINDING_CONTAINER_LAST_ENTRIES, BUNDLE_MANIFEST_NAME);
 	for (uint32_t i = 1; i < end; i++) {
 		const struct zip_entry *entry = zip_at(opening->zip, i);
 		name_of(entry, name);
 		if (!bundle_name_allowed(entry->name) || strcmp(before, name) >= 0 || collides(opening, i))
-			return invalid(error, name, "such a name does not belong there");
+			return finding_fail(error, FINDING_CONTAINER_ENTRY_NAME, name);
 		name_of(entry, before);
 	}
 	return OK;
@@ -66,8 +61,7 @@ static int check_text(const struct opening *opening, uint32_t index, struct slic
 	if (!result)
 		result = zip_entry_load(opening->zip, entry, BUNDLE_MANIFEST_MAX - 1, &text, error);
 	if (!result && !slice_equal(buf_slice(&text), wanted))
-		result = invalid(error, name_of(entry, name),
-		                 "it is not as this format wants it for these files");
+		result = finding_fail(error, FINDING_CONTAINER_ENTRY_DIFFERS, name_of(entry, name));
 	return result;
 }
 
@@ -134,8 +128,7 @@ int verify_bundle(struct run *run, size_t place)
 	struct opening opening = {.run = run, .place = place};
 	struct error error = {0};
 	if (run->inputs[place].container) {
-		verify_add(run, VERIFY_WRONG, run->inputs[place].path, "",
-		           "it is a container within another one");
+		verify_add(run, VERIFY_WRONG, run->inputs[place].path, "", FINDING_CONTAINER_NESTED);
 		return OK;
 	}
 	buf_init(&opening.manifest, BUNDLE_MANIFEST_MAX);
@@ -143,8 +136,7 @@ int verify_bundle(struct run *run, size_t place)
 	if (!result) {
 		opening.count = zip_count(opening.zip);
 		if (opening.count < BUNDLE_FILES_LEAST + 3 || opening.count > BUNDLE_FILES_MAX + 3)
-			result = error_cause(&error, ERR_INVALID_EVIDENCE, "a container of %u entries",
-			                     opening.count);
+			result = finding_fail(&error, FINDING_CONTAINER_ENTRY_COUNT, opening.count);
 	}
 	if (!result)
 		result = check_names(&opening, &error);
@@ -152,5 +144,7 @@ int verify_bundle(struct run *run, size_t place)
 		result = take_all(&opening, &error);
 	zip_reader_free(opening.zip);
 	buf_free(&opening.manifest);
-	return result < 0 ? verify_add_error(run, run->inputs[place].path, "", result, &error) : OK;
+	return result < 0 ? verify_add_error(run, run->inputs[place].path, "",
+	                                     FINDING_CONTAINER_MALFORMED, result, &error)
+	                  : OK;
 }

@@ -11,27 +11,37 @@ bool chain_given_up(const struct chain *chain)
 	return chain->run->result->wrong - chain->wrong_before >= FINDINGS_MAX;
 }
 
-void chain_wrong_at(struct chain *chain, enum archive_stream stream, const char *member,
-                    const char *what)
+const char *chain_where(struct chain *chain, enum archive_stream stream, const char *member,
+                        char where[CHAIN_WHERE_MAX])
 {
-	char where[CHAIN_WHERE_MAX];
 	const char *place = line_stream_where(chain->streams[stream]);
-	snprintf(where, sizeof where, member ? "%s member %s" : "%s", place, member);
-	verify_add(chain->run, VERIFY_WRONG, chain->facts->input->path, where, "%s", what);
+	snprintf(where, CHAIN_WHERE_MAX, member ? "%s member %s" : "%s", place, member);
+	return where;
 }
 
 int chain_note(struct chain *chain, enum archive_stream stream, int status,
                const struct error *error)
 {
+	static const enum finding lines[STREAM_COUNT] = {
+		[STREAM_EVENTS] = FINDING_EVENT_MALFORMED,
+		[STREAM_LEAVES] = FINDING_LEAF_MALFORMED,
+		[STREAM_SEALS] = FINDING_SEGMENT_MALFORMED,
+		[STREAM_ROUNDS] = FINDING_ROUND_MALFORMED,
+		[STREAM_VALIDATION] = FINDING_VALIDATION_MALFORMED,
+		[STREAM_RENEWALS] = FINDING_RENEWAL_MALFORMED,
+	};
 	return verify_add_error(chain->run, chain->facts->input->path,
-	                        line_stream_where(chain->streams[stream]), status, error);
+	                        line_stream_where(chain->streams[stream]), lines[stream], status,
+	                        error);
 }
 
 int chain_next_line(struct chain *chain, enum archive_stream stream, struct slice *ret_line)
 {
 	struct error error = {0};
 	int result = line_stream_next(chain->streams[stream], ret_line, &error);
-	return result < 0 ? chain_note(chain, stream, result, &error) : result;
+	return result < 0 ? chain_note(chain, stream,
+	                               finding_step(&error, FINDING_LINES_DAMAGED, result), &error)
+	                  : result;
 }
 
 /* Every stream must be at its end now. */
@@ -45,7 +55,7 @@ static int check_ends(struct chain *chain)
 		if (result < 0)
 			return result;
 		if (result == 1)
-			chain_wrong_at(chain, stream, NULL, "no line may follow here");
+			chain_wrong_at(chain, stream, NULL, FINDING_LINES_SUPERFLUOUS);
 	}
 	return 0;
 }
@@ -56,24 +66,19 @@ static void check_totals(struct chain *chain)
 	const struct archive_manifest *manifest = chain->manifest;
 	if (chain->events != (uint64_t)manifest->event_count)
 		verify_add(chain->run, VERIFY_WRONG, path, ARCHIVE_MANIFEST_NAME,
-		           "event_count is %" PRId64 ", the archive holds %" PRIu64
-		           " events that could be read",
-		           manifest->event_count, chain->events);
+		           FINDING_MANIFEST_COUNT_OF_EVENTS, manifest->event_count, chain->events);
 	else if (!sha256_equal(&chain->event_hash, &manifest->last_chain_hash))
-		verify_add(chain->run, VERIFY_WRONG, path, ARCHIVE_MANIFEST_NAME,
-		           "last_chain_hash is not the SHA-256 of the last event");
+		verify_add(chain->run, VERIFY_WRONG, path, ARCHIVE_MANIFEST_NAME, FINDING_CHAIN_LAST);
 	for (size_t i = 0; i < manifest->config_count; i++)
 		if (!chain->config_used[i])
 			verify_add(chain->run, VERIFY_WRONG, path, ARCHIVE_MANIFEST_NAME,
-			           "config_versions: no event names version %" PRId64,
-			           manifest->configs[i].version);
+			           FINDING_MANIFEST_CONFIG_UNUSED, manifest->configs[i].version);
 	if (chain->range->first_sequence == 1 && chain->facts->has_genesis &&
 	    !sha256_equal(&manifest->previous_chain_hash, &chain->facts->genesis_hash))
 		verify_add(chain->run, VERIFY_WRONG, path, ARCHIVE_GENESIS_NAME,
-		           "its SHA-256 is not the previous_chain_hash of event 1");
+		           FINDING_GENESIS_NOT_BEFORE_EVENT);
 	if (chain->without_part > 0)
-		verify_add(chain->run, VERIFY_WARNING, path, "",
-		           "%" PRIu64 " events of modality content are in no content part",
+		verify_add(chain->run, VERIFY_WARNING, path, "", FINDING_PART_NONE_OF_EVENTS,
 		           chain->without_part);
 }
 
@@ -87,9 +92,7 @@ static void tell_long_delay(struct chain *chain)
 	time_format(delay->received_at_us, received);
 	time_format(delay->gen_time_us, given);
 	verify_span(delay_us, span);
-	verify_add(chain->run, VERIFY_WARNING, delay->path, "",
-	           "event %" PRId64 " says it was received at %s, but nothing proves it before its "
-	           "timestamp of %s, %s later",
+	verify_add(chain->run, VERIFY_WARNING, delay->path, "", FINDING_SEGMENT_LONG_AFTER_RECEPTION,
 	           delay->sequence, received, given, span);
 }
 
@@ -106,12 +109,8 @@ static void tell_passed_over(struct chain *chain)
 	time_format(passed->between_us, between);
 	time_format(passed->gen_time_us, given);
 	verify_span(passed->between_us - passed->received_at_us, span);
-	verify_add(
-		chain->run, VERIFY_WARNING, passed->path, "",
-		"events of %" PRIu64 " segments say that they were received before timestamps that do "
-		"not cover them; event %" PRId64 " most: at %s, but the timestamp before, which does "
-		"not cover it, is of %s, %s later, and the first that does of %s",
-		chain->passed_segments, passed->sequence, received, between, span, given);
+	verify_add(chain->run, VERIFY_WARNING, passed->path, "", FINDING_SEGMENT_PASSED_OVER,
+	           chain->passed_segments, passed->sequence, received, between, span, given);
 }
 
 /* What a reader must know of the times in a valid archive. */
@@ -121,15 +120,10 @@ static void tell_times(struct chain *chain)
 	const struct verify_delay *delay = &chain->delay;
 	struct verify_delay *longest = &chain->run->result->longest_delay;
 	if (chain->unsynchronized_segments > 0)
-		verify_add(chain->run, VERIFY_WARNING, path, "",
-		           "%" PRIu64 " of %" PRIu64 " segments were sealed while the service's clock was "
-		           "not known to be synchronized: received_at rests on it",
+		verify_add(chain->run, VERIFY_WARNING, path, "", FINDING_CLOCK_NOT_SYNCHRONIZED,
 		           chain->unsynchronized_segments, chain->segments);
 	if (chain->uncompared_segments > 0)
-		verify_add(chain->run, VERIFY_WARNING, path, "",
-		           "%" PRIu64 " of %" PRIu64 " segments have events that may have been received "
-		           "before the service's clock was compared with a timestamp: received_at rests on "
-		           "that clock alone",
+		verify_add(chain->run, VERIFY_WARNING, path, "", FINDING_CLOCK_NOT_COMPARED,
 		           chain->uncompared_segments, chain->segments);
 	chain_tell_pairs(chain);
 	chain_tell_ended(chain);
@@ -156,10 +150,10 @@ static int walk(struct chain *chain)
 	bool sealed = chain->range->mode == MODE_TEST ||
 	              chain->next_segment_sequence > chain->range->last_sequence;
 	if (!sealed)
-		verify_add(
-			chain->run, VERIFY_WRONG, chain->facts->input->path, archive_stream_text(STREAM_SEALS),
-			"from sequence %" PRId64 " on no valid segment covers the range",
-			chain->segment_seen ? chain->next_segment_sequence : chain->range->first_sequence);
+		verify_add(chain->run, VERIFY_WRONG, chain->facts->input->path,
+		           archive_stream_text(STREAM_SEALS), FINDING_SEGMENT_MISSING,
+		           chain->segment_seen ? chain->next_segment_sequence
+		                               : chain->range->first_sequence);
 	do
 		result = chain->next_sequence > chain->range->last_sequence || chain_given_up(chain)
 		             ? 0

@@ -106,9 +106,15 @@ struct chain {
 
 /* Too much was found in this chain to go on. */
 bool chain_given_up(const struct chain *chain);
-/* Records what is wrong with the line last read of a stream; `member` may be NULL. */
-void chain_wrong_at(struct chain *chain, enum archive_stream stream, const char *member,
-                    const char *what);
+/* "events/events-000001.ndjson.gz line 17 member hash": the line last read of a stream; `member`
+ * may be NULL. Returns `where`. */
+const char *chain_where(struct chain *chain, enum archive_stream stream, const char *member,
+                        char where[CHAIN_WHERE_MAX]);
+/* Records what is wrong there. */
+#define chain_wrong_at(chain, stream, member, finding)                                             \
+	verify_add_filled((chain)->run, VERIFY_WRONG, (chain)->facts->input->path,                     \
+	                  chain_where(chain, stream, member, (char[CHAIN_WHERE_MAX]){0}), finding,     \
+	                  finding##_EN, finding##_ES)
 /* Records what reading a line answered. */
 int chain_note(struct chain *chain, enum archive_stream stream, int status,
                const struct error *error) MUST_CHECK;
@@ -159,7 +165,6 @@ void chain_check_renewals(struct chain *chain);
 void chain_tell_ended(struct chain *chain);
 
 /* ---- verify_revocations.c ---- */
-#define VERIFY_REVOKED_SIZE 320
 /* Judges the certificates of a token whose names chain_find_path has found, with their path's
  * `known`. ERR_INVALID_EVIDENCE: it names something superfluous, or what is no path. */
 int chain_judge_revocations(struct chain *chain, const struct archive_token *token,

@@ -7,13 +7,18 @@
 
 #define EVENTS_PER_PROGRESS 4096
 
-static void wrong_event(struct chain *chain, int64_t sequence, const char *member, const char *what)
+static const char *event_where(struct chain *chain, int64_t sequence, const char *member,
+                               char where[CHAIN_WHERE_MAX])
 {
-	char where[CHAIN_WHERE_MAX];
-	snprintf(where, sizeof where, "%s sequence %" PRId64 " member %s",
+	snprintf(where, CHAIN_WHERE_MAX, "%s sequence %" PRId64 " member %s",
 	         line_stream_where(chain->streams[STREAM_EVENTS]), sequence, member);
-	verify_add(chain->run, VERIFY_WRONG, chain->facts->input->path, where, "%s", what);
+	return where;
 }
+
+#define wrong_event(chain, sequence, member, finding)                                              \
+	verify_add_filled((chain)->run, VERIFY_WRONG, (chain)->facts->input->path,                     \
+	                  event_where(chain, sequence, member, (char[CHAIN_WHERE_MAX]){0}), finding,   \
+	                  finding##_EN, finding##_ES)
 
 static int compare_versions(const void *a, const void *b)
 {
@@ -28,33 +33,27 @@ static void check_config(struct chain *chain, const struct event_facts *event)
 	const struct archive_config *found = bsearch(&wanted, manifest->configs, manifest->config_count,
 	                                             sizeof wanted, compare_versions);
 	if (!found) {
-		wrong_event(chain, event->sequence, "config_version",
-		            "the archive holds no configuration document of this version");
+		wrong_event(chain, event->sequence, "config_version", FINDING_EVENT_CONFIG_MISSING);
 		return;
 	}
 	chain->config_used[found - manifest->configs] = true;
 	if (!sha256_equal(&found->hash, &event->config_hash))
-		wrong_event(chain, event->sequence, "config_hash",
-		            "it is not the SHA-256 of the configuration document of this version");
+		wrong_event(chain, event->sequence, "config_hash", FINDING_EVENT_CONFIG_DIGEST);
 	else if (chain->facts->modalities[found - manifest->configs] != event->declaration.modality)
-		wrong_event(chain, event->sequence, "modality",
-		            "it is not that of the configuration document of this version");
+		wrong_event(chain, event->sequence, "modality", FINDING_EVENT_MODALITY);
 }
 
 static void check_received(struct chain *chain, const struct event_facts *event)
 {
 	const struct archive_facts *range = chain->range;
 	if (event->received_at_us < chain->received_at_us)
-		wrong_event(chain, event->sequence, "received_at",
-		            "it is earlier than that of the event before");
+		wrong_event(chain, event->sequence, "received_at", FINDING_EVENT_RECEIVED_BEFORE_PREVIOUS);
 	if (range->requested_from_us != TIME_NONE && range->requested_to_us != TIME_NONE &&
 	    (event->received_at_us < range->requested_from_us ||
 	     event->received_at_us >= range->requested_to_us))
-		wrong_event(chain, event->sequence, "received_at",
-		            "it is outside of the manifest's requested_range");
+		wrong_event(chain, event->sequence, "received_at", FINDING_EVENT_RECEIVED_OUTSIDE_RANGE);
 	if (event->received_at_us > range->issued_at_us + VERIFY_CLOCK_TOLERANCE_US)
-		wrong_event(chain, event->sequence, "received_at",
-		            "it is later than the manifest's issued_at");
+		wrong_event(chain, event->sequence, "received_at", FINDING_EVENT_RECEIVED_AFTER_ISSUE);
 	chain->received_at_us = event->received_at_us;
 	if (chain->segment_received_at_us == TIME_NONE) {
 		chain->segment_received_at_us = event->received_at_us;
@@ -65,22 +64,19 @@ static void check_received(struct chain *chain, const struct event_facts *event)
 static void check_event(struct chain *chain, const struct event_facts *event)
 {
 	if (event->sequence != chain->next_sequence)
-		wrong_event(chain, chain->next_sequence, "sequence",
-		            "the line has another sequence number than its place demands");
+		wrong_event(chain, chain->next_sequence, "sequence", FINDING_EVENT_SEQUENCE);
 	if (event->chain != chain->range->mode)
-		wrong_event(chain, event->sequence, "chain", "it is not the manifest's mode");
+		wrong_event(chain, event->sequence, "chain", FINDING_EVENT_MODE);
 	if (strcmp(event->channel_id, chain->range->channel_id) != 0)
-		wrong_event(chain, event->sequence, "channel_id", "it is not the manifest's channel");
+		wrong_event(chain, event->sequence, "channel_id", FINDING_EVENT_CHANNEL);
 	if (chain->events > 0 && !sha256_equal(&event->previous_chain_hash, &chain->event_hash))
-		wrong_event(chain, event->sequence, "previous_chain_hash",
-		            "it is not the SHA-256 of the event before");
+		wrong_event(chain, event->sequence, "previous_chain_hash", FINDING_CHAIN_BROKEN);
 	if (chain->events == 0 &&
 	    !sha256_equal(&event->previous_chain_hash, &chain->manifest->previous_chain_hash))
-		wrong_event(chain, event->sequence, "previous_chain_hash",
-		            "it is not the manifest's previous_chain_hash");
+		wrong_event(chain, event->sequence, "previous_chain_hash", FINDING_CHAIN_START);
 	if (event->declaration.modality == MODALITY_CONTENT &&
 	    event->declaration.hash_algorithm != HASH_SHA256)
-		wrong_event(chain, event->sequence, "hash_alg", "of content it is always sha-256");
+		wrong_event(chain, event->sequence, "hash_alg", FINDING_EVENT_ALGORITHM);
 	check_received(chain, event);
 	check_config(chain, event);
 }
@@ -120,8 +116,7 @@ int chain_take_event(struct chain *chain)
 	verify_point_event(chain->run, chain->facts->input, chain->next_sequence, &hash,
 	                   !result ? chain->received_at_us : TIME_NONE);
 	if (chain->events == 0 && !sha256_equal(&hash, &chain->manifest->first_chain_hash))
-		wrong_event(chain, chain->next_sequence, "(the whole line)",
-		            "its SHA-256 is not the manifest's first_chain_hash");
+		wrong_event(chain, chain->next_sequence, "(the whole line)", FINDING_CHAIN_FIRST);
 	chain->chain_hash = chain->event_hash = hash;
 	chain->events++;
 	chain->next_sequence++;
@@ -149,16 +144,14 @@ int chain_take_leaf(struct chain *chain, int64_t sequence)
 		result = verify_canonical(line, &chain->scratch, &error);
 	}
 	if (!result && found != sequence)
-		result = error_cause(&error, ERR_INVALID_EVIDENCE,
-		                     "it is for sequence %" PRId64 ", must be %" PRId64, found, sequence);
+		result = finding_fail(&error, FINDING_LEAF_SEQUENCE, found, sequence);
 	if (result < 0) {
 		result = chain_note(chain, STREAM_LEAVES, result, &error);
 		return result < 0 ? result : 0;
 	}
 	if (sequence == chain->range->first_sequence - 1 &&
 	    !sha256_equal(&hash, &chain->manifest->previous_chain_hash))
-		chain_wrong_at(chain, STREAM_LEAVES, "chain_hash",
-		               "it is not the previous_chain_hash of the range's first event");
+		chain_wrong_at(chain, STREAM_LEAVES, "chain_hash", FINDING_LEAF_START);
 	verify_point_event(chain->run, chain->facts->input, sequence, &hash, TIME_NONE);
 	verify_receipt_hash(chain->run, chain->facts->input, sequence, &hash);
 	chain->chain_hash = hash;

@@ -19,7 +19,8 @@ static int note_part(struct chain *chain, const char *where, int status, const s
 {
 	if (status == ERR_INVALID_EVIDENCE)
 		return 0;
-	return verify_add_error(chain->run, chain->part_input->path, where, status, error);
+	return verify_add_error(chain->run, chain->part_input->path, where, FINDING_PART_MALFORMED,
+	                        status, error);
 }
 
 /* The end of a part's range: its index must be at its end too. */
@@ -32,8 +33,7 @@ static int finish_part(struct chain *chain)
 		result = line_stream_next(chain->part_index, &line, &error);
 		if (result == 1)
 			verify_add(chain->run, VERIFY_WRONG, chain->part_input->path,
-			           line_stream_where(chain->part_index),
-			           "the archive has no event of content for this line");
+			           line_stream_where(chain->part_index), FINDING_PART_LINE_WITHOUT_EVENT);
 		if (result < 0)
 			result = note_part(chain, line_stream_where(chain->part_index), result, &error);
 	}
@@ -55,7 +55,7 @@ static int open_part(struct chain *chain)
 	}
 	if (!chain->part_input) {
 		verify_add(chain->run, VERIFY_WARNING, chain->facts->input->path, part->name,
-		           "this content part was not given, so its content was not checked");
+		           FINDING_PART_NOT_GIVEN);
 		return 0;
 	}
 	const struct input *input = chain->part_input;
@@ -67,8 +67,7 @@ static int open_part(struct chain *chain)
 	     (input->head.number != chain->part + 1 ||
 	      strcmp(input->head.certification_id, chain->range->certification_id) != 0 ||
 	      strcmp(input->head.channel_id, chain->range->channel_id) != 0)))
-		verify_add(chain->run, VERIFY_WRONG, input->path, PART_HEAD_NAME,
-		           "its size, number, certification or channel is not what %s says",
+		verify_add(chain->run, VERIFY_WRONG, input->path, PART_HEAD_NAME, FINDING_PART_HEAD_DIFFERS,
 		           chain->facts->input->path);
 	struct error error = {0};
 	result = verify_open_zip(input, &chain->part_zip, &error);
@@ -106,19 +105,17 @@ int chain_follow_part(struct chain *chain, const struct event_facts *event)
 	if (result == 1)
 		result = archive_read_part_line(&chain->arena, line, &entry, &error);
 	else if (!result)
-		result = error_cause(&error, ERR_INVALID_EVIDENCE, "it ends too early");
+		result = finding_fail(&error, FINDING_PART_INDEX_ENDS_EARLY);
 	if (!result &&
 	    (entry.sequence != event->sequence || !slice_equal(entry.event_id, event->event_id) ||
 	     event->declaration.hash_algorithm != HASH_SHA256 ||
 	     memcmp(entry.hash.bytes, event->declaration.hash, SHA256_SIZE) != 0))
-		result = error_cause(&error, ERR_INVALID_EVIDENCE,
-		                     "sequence, event_id or hash is not that of event %" PRId64
-		                     " in the archive",
-		                     event->sequence);
+		result = finding_fail(&error, FINDING_PART_EVENT_DIFFERS, event->sequence);
 	if (!result)
 		return 0;
-	result = verify_add_error(chain->run, chain->part_input->path,
-	                          line_stream_where(chain->part_index), result, &error);
+	result =
+		verify_add_error(chain->run, chain->part_input->path, line_stream_where(chain->part_index),
+	                     FINDING_PART_MALFORMED, result, &error);
 	line_stream_free(chain->part_index); /* the rest of the lines could only mislead */
 	chain->part_index = NULL;
 	return result;

@@ -27,19 +27,21 @@ static int check_token(struct chain *chain, const struct sha256 *root,
 		result = timestamp_verify_token_at(token->token, &imprint, chain->run->roots.timestamps,
 		                                   &path, chain_judged_as_of(token->gen_time_us, stamp),
 		                                   ret_facts, error);
+	(void)finding_step(error, FINDING_TOKEN_NOT_VALID, result);
 	if (!result)
 		result = verify_note_timestamp(chain->run, ret_facts, buf_slice(&complete));
 	if (!result)
-		result = chain_judge_revocations(chain, token, buf_slice(&known), ret_verdict, error);
+		result = finding_step(
+			error, FINDING_TOKEN_REVOCATIONS_NOT_VALID,
+			chain_judge_revocations(chain, token, buf_slice(&known), ret_verdict, error));
 	if (result < 0)
 		return result;
 	if (ret_verdict->standing == TOKEN_GOOD)
 		verify_note_not_revoked(chain->run, &ret_facts->authority);
 	if (ret_facts->gen_time_us != token->gen_time_us)
-		return error_cause(error, ERR_INVALID_EVIDENCE,
-		                   "member 'gen_time' is not the time in the token");
+		return finding_fail(error, FINDING_TOKEN_TIME_DIFFERS);
 	if (stamp && stamp->gen_time_us < token->gen_time_us)
-		return error_cause(error, ERR_INVALID_EVIDENCE, "what is said to cover its token is older");
+		return finding_fail(error, FINDING_RENEWAL_OLDER);
 	chain_leave_past(stamp, ret_verdict);
 	int64_t until_us = stamp ? stamp->until_us : ret_facts->authority.not_after_us;
 	if (chain->round.until_us < until_us)
@@ -76,16 +78,12 @@ void chain_tell_pairs(struct chain *chain)
 		for (size_t i = 0; i < ARCHIVE_TOKENS_MAX; i++)
 			time_format(pairs->gen_times_us[i], times[i]);
 		verify_span(pairs->widest_us, span);
-		verify_add(chain->run, VERIFY_WARNING, path, "",
-		           "the two timestamps of %" PRIu64 " rounds diverge, so one of the two times is "
-		           "wrong; most in round %s, by %s: %s by %s, %s by %s",
+		verify_add(chain->run, VERIFY_WARNING, path, "", FINDING_ROUND_TIMES_DIVERGE,
 		           pairs->divergent, pairs->round_id, span, times[0], pairs->names[0], times[1],
 		           pairs->names[1]);
 	}
 	if (pairs->dependent > 0)
-		verify_add(chain->run, VERIFY_WARNING, path, "",
-		           "the two timestamps of %" PRIu64 " rounds are of one authority: their times "
-		           "are not independent of each other",
+		verify_add(chain->run, VERIFY_WARNING, path, "", FINDING_ROUND_ONE_AUTHORITY,
 		           pairs->dependent);
 }
 
@@ -93,15 +91,12 @@ static int check_round_time(struct chain *chain, int64_t gen_time_us, struct err
 {
 	if (chain->previous_round.usable &&
 	    chain->previous_round.gen_time_us > gen_time_us + VERIFY_CLOCK_TOLERANCE_US)
-		return error_cause(error, ERR_INVALID_EVIDENCE,
-		                   "its time is before that of the round in the line before");
+		return finding_fail(error, FINDING_ROUND_BEFORE_PREVIOUS);
 	if (chain->facts->input->signed_at_us != TIME_NONE &&
 	    gen_time_us > chain->facts->input->signed_at_us + VERIFY_CLOCK_TOLERANCE_US)
-		return error_cause(error, ERR_INVALID_EVIDENCE,
-		                   "its time is after that of the archive's signature, which covers it");
+		return finding_fail(error, FINDING_ROUND_AFTER_SIGNATURE);
 	if (gen_time_us > chain->range->issued_at_us + VERIFY_CLOCK_TOLERANCE_US)
-		return error_cause(error, ERR_INVALID_EVIDENCE,
-		                   "its time is after the manifest's issued_at");
+		return finding_fail(error, FINDING_ROUND_AFTER_ISSUE);
 	return 0;
 }
 
@@ -127,8 +122,7 @@ static int read_round(struct chain *chain, struct slice line, struct error *erro
 	const struct archive_token *first = &round.tokens[0];
 	struct round_state *state = &chain->round;
 	if (chain->previous_round.usable && strcmp(chain->previous_round.round_id, round.round_id) == 0)
-		return error_cause(error, ERR_INVALID_EVIDENCE,
-		                   "member 'round_id' is that of the line before");
+		return finding_fail(error, FINDING_ROUND_REPEATED);
 	snprintf(state->round_id, sizeof state->round_id, "%s", round.round_id);
 	state->root = round.root;
 	state->token_hash = sha256_of(first->token.data, first->token.size);
@@ -175,14 +169,11 @@ static int find_round(struct chain *chain, const char *round_id)
 		if (result < 0)
 			return result;
 		if (!result) {
-			chain_wrong_at(chain, STREAM_SEALS, "round_id",
-			               "the archive holds no such round behind "
-			               "that of the segment before");
+			chain_wrong_at(chain, STREAM_SEALS, "round_id", FINDING_SEGMENT_ROUND_MISSING);
 			return 0;
 		}
 		if (skipped >= 2)
-			chain_wrong_at(chain, STREAM_ROUNDS, NULL,
-			               "more than one round stands before that of a segment");
+			chain_wrong_at(chain, STREAM_ROUNDS, NULL, FINDING_ROUND_SUPERFLUOUS);
 	}
 }
 
@@ -218,26 +209,21 @@ static void check_lower_bound(struct chain *chain, const struct seal_document *s
 		if (!seal->previous_token_hash ||
 		    (before->usable && !sha256_equal(seal->previous_token_hash, &before->token_hash)))
 			chain_wrong_at(chain, STREAM_SEALS, "seal.previous_token_hash",
-			               "it is not the SHA-256 of the token of the round before");
+			               FINDING_SEGMENT_PREVIOUS_TOKEN);
 	} else if (seal->previous_token_hash) {
 		chain_wrong_at(chain, STREAM_SEALS, "seal.previous_token_hash",
-		               "the archive does not hold the round before, whose token it names");
+		               FINDING_SEGMENT_PREVIOUS_ROUND_MISSING);
 	} else if (!chain->segment_seen && seal->first_sequence > 1) {
 		/* Where the first round of a service has several segments of a chain, it is so. */
 		const struct verify_options *options = chain->run->options;
-		verify_add(
-			chain->run, options && options->own_seals ? VERIFY_WARNING : VERIFY_UNCHECKED,
-			chain->facts->input->path, line_stream_where(chain->streams[STREAM_SEALS]),
-			"it names no timestamp before its own, though it is not the first segment of its "
-			"chain: nothing shows after which time it was made");
+		verify_add(chain->run, options && options->own_seals ? VERIFY_WARNING : VERIFY_UNCHECKED,
+		           chain->facts->input->path, line_stream_where(chain->streams[STREAM_SEALS]),
+		           FINDING_SEGMENT_NO_LOWER_BOUND);
 	} else if (!chain->segment_seen && received_us != TIME_NONE && chain->round.usable &&
 	           chain->round.gen_time_us - received_us > VERIFY_CLOCK_TOLERANCE_US) {
-		verify_add(
-			chain->run, VERIFY_WARNING, chain->facts->input->path,
-			line_stream_where(chain->streams[STREAM_SEALS]),
-			"it names no timestamp before its own, as the first one of a service does: nothing "
-			"shows after which time it was made, nor whether other timestamps were given since "
-			"its first event was received");
+		verify_add(chain->run, VERIFY_WARNING, chain->facts->input->path,
+		           line_stream_where(chain->streams[STREAM_SEALS]),
+		           FINDING_SEGMENT_FIRST_OF_SERVICE);
 	}
 }
 
@@ -249,18 +235,15 @@ static void check_round(struct chain *chain, const struct archive_segment *segme
 	path.leaf = *segment_root;
 	struct sha256 root = tree_proof_root(&path);
 	if (!sha256_equal(&root, &chain->round.root))
-		chain_wrong_at(chain, STREAM_SEALS, "path",
-		               "the segment's events and seal do not lead to the round's root");
+		chain_wrong_at(chain, STREAM_SEALS, "path", FINDING_SEGMENT_ROOT);
 	chain->ended_segments += chain->round.until_us != TIME_NONE &&
 	                         chain->round.until_us < chain->facts->input->signed_at_us;
 	if (chain->round.revoked)
-		chain_wrong_at(chain, STREAM_SEALS, "round_id",
-		               "all authorities that gave its round a time were revoked");
+		chain_wrong_at(chain, STREAM_SEALS, "round_id", FINDING_SEGMENT_ROUND_REVOKED);
 	check_lower_bound(chain, seal);
 	if (chain->received_at_us != TIME_NONE &&
 	    chain->received_at_us > chain->round.gen_time_us + VERIFY_CLOCK_TOLERANCE_US)
-		chain_wrong_at(chain, STREAM_SEALS, NULL,
-		               "an event of this segment was received after its timestamp was given");
+		chain_wrong_at(chain, STREAM_SEALS, NULL, FINDING_SEGMENT_BEFORE_RECEPTION);
 	note_delay(chain);
 }
 
@@ -269,9 +252,9 @@ static void check_seal(struct chain *chain, const struct seal_document *seal)
 {
 	const enum archive_stream seals = STREAM_SEALS;
 	if (strcmp(seal->channel_id, chain->range->channel_id) != 0)
-		chain_wrong_at(chain, seals, "seal.channel_id", "it is not the manifest's channel");
+		chain_wrong_at(chain, seals, "seal.channel_id", FINDING_SEGMENT_CHANNEL);
 	if (strcmp(seal->chain, mode_text(chain->range->mode)) != 0)
-		chain_wrong_at(chain, seals, "seal.chain", "it is not the manifest's mode");
+		chain_wrong_at(chain, seals, "seal.chain", FINDING_SEGMENT_MODE);
 	verify_point_event(chain->run, chain->facts->input, seal->first_sequence - 1,
 	                   &seal->chain_hash_before, TIME_NONE);
 	if (seal->previous_seal_hash)
@@ -279,23 +262,20 @@ static void check_seal(struct chain *chain, const struct seal_document *seal)
 		                  seal->first_sequence - 1, seal->previous_seal_hash, NULL);
 	if (chain->segment_seen) {
 		if (!seal->previous_seal_hash || !sha256_equal(seal->previous_seal_hash, &chain->seal_hash))
-			chain_wrong_at(chain, seals, "seal.previous_seal_hash",
-			               "it is not the SHA-256 of the seal document before");
+			chain_wrong_at(chain, seals, "seal.previous_seal_hash", FINDING_SEGMENT_PREVIOUS_SEAL);
 		if (!sha256_equal(&seal->chain_hash_before, &chain->chain_hash))
-			chain_wrong_at(chain, seals, "seal.chain_hash_before",
-			               "it is not the chain hash of the event before the segment");
+			chain_wrong_at(chain, seals, "seal.chain_hash_before", FINDING_SEGMENT_PREVIOUS_EVENT);
 		return;
 	}
 	if ((seal->first_sequence == 1) != (seal->previous_seal_hash == NULL))
 		chain_wrong_at(chain, seals, "seal.previous_seal_hash",
-		               "only the first segment of a chain has none");
+		               FINDING_SEGMENT_PREVIOUS_SEAL_OF_FIRST);
 	bool at_range = seal->first_sequence == chain->range->first_sequence;
 	if ((at_range &&
 	     !sha256_equal(&seal->chain_hash_before, &chain->manifest->previous_chain_hash)) ||
 	    (seal->first_sequence == 1 && chain->facts->has_genesis &&
 	     !sha256_equal(&seal->chain_hash_before, &chain->facts->genesis_hash)))
-		chain_wrong_at(chain, seals, "seal.chain_hash_before",
-		               "it is not the chain hash before the segment");
+		chain_wrong_at(chain, seals, "seal.chain_hash_before", FINDING_SEGMENT_START);
 }
 
 /* Collects the leaves of a segment. 1, or 0 when events or leaves are missing. */
@@ -309,10 +289,10 @@ static int collect(struct chain *chain, const struct seal_document *seal)
 		if (result < 0)
 			return result;
 		if (!result || chain_given_up(chain)) {
-			chain_wrong_at(chain, STREAM_SEALS, NULL,
-			               inside
-			                   ? "not all events of this segment could be read"
-			                   : "not all leaves of this segment outside the range could be read");
+			if (inside)
+				chain_wrong_at(chain, STREAM_SEALS, NULL, FINDING_SEGMENT_EVENTS_UNREAD);
+			else
+				chain_wrong_at(chain, STREAM_SEALS, NULL, FINDING_SEGMENT_LEAVES_UNREAD);
 			return 0;
 		}
 		chain->leaves[count++] = chain->chain_hash;
@@ -345,8 +325,7 @@ static int check_segment(struct chain *chain, const struct archive_segment *segm
 	                                : seal->first_sequence <= chain->range->first_sequence &&
 	                                      seal->last_sequence >= chain->range->first_sequence;
 	if (!fits || seal->first_sequence > chain->range->last_sequence) {
-		chain_wrong_at(chain, STREAM_SEALS, "seal.first_sequence",
-		               "the segment does not continue the one before, or is outside the range");
+		chain_wrong_at(chain, STREAM_SEALS, "seal.first_sequence", FINDING_SEGMENT_MISPLACED);
 		return 0;
 	}
 	check_seal(chain, seal);
@@ -358,8 +337,7 @@ static int check_segment(struct chain *chain, const struct archive_segment *segm
 	if (result <= 0)
 		return result;
 	if (!sha256_equal(&seal->chain_hash_last, &chain->chain_hash))
-		chain_wrong_at(chain, STREAM_SEALS, "seal.chain_hash_last",
-		               "it is not the chain hash of the segment's last event");
+		chain_wrong_at(chain, STREAM_SEALS, "seal.chain_hash_last", FINDING_SEGMENT_LAST_EVENT);
 	struct sha256 root;
 	result = compute_root(chain, seal, &root);
 	if (!result)
@@ -380,17 +358,14 @@ int verify_read_segment(struct arena *arena, struct slice line, struct buf *scra
                         struct archive_segment *ret_segment, struct error *error)
 {
 	if (line.size > SEGMENT_LINE_MAX)
-		return error_cause(error, ERR_INVALID_EVIDENCE,
-		                   "the line has %zu bytes, at most %d are possible here", line.size,
-		                   SEGMENT_LINE_MAX);
+		return finding_fail(error, FINDING_LINES_TOO_LONG, SEGMENT_LINE_MAX);
 	int result = archive_read_segment(arena, line, ret_segment, error);
 	if (result < 0)
 		return result;
 	buf_clear(scratch);
 	seal_document_write(&ret_segment->seal, scratch);
 	if (scratch->size > SEAL_DOCUMENT_MAX)
-		return error_cause(error, ERR_INVALID_EVIDENCE, "its seal document is longer than %d bytes",
-		                   SEAL_DOCUMENT_MAX);
+		return finding_fail(error, FINDING_SEGMENT_TOO_LONG, SEAL_DOCUMENT_MAX);
 	buf_clear(scratch);
 	archive_segment_line(ret_segment, scratch);
 	return verify_canonical(line, scratch, error);

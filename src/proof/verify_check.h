@@ -4,6 +4,7 @@
 
 #include "proof/archive_lines.h"
 #include "proof/verify.h"
+#include "proof/verify_finding.h"
 
 #define VERIFY_SPAN_SIZE 32
 
@@ -66,6 +67,7 @@ struct run {
 	struct kept_receipt *receipts; /* in order: verify_receipts.c */
 	size_t receipt_count;
 	struct arena receipt_arena;
+	struct signer_lists *signer_lists; /* NULL: none were given; verify_signers.c */
 	int64_t next_progress_us;
 	uint64_t progress_done, progress_total; /* as they were told last */
 	struct input **others;                  /* of no kind, by their digests: verify_existence.c */
@@ -82,17 +84,28 @@ struct run {
 	uint64_t digested_files; /* read whole once more, for the records among the inputs */
 };
 
-/* Records a finding. `where` may be "". */
-void verify_add(struct run *run, enum verify_severity severity, const char *path, const char *where,
-                const char *format, ...) __attribute__((format(printf, 5, 6)));
+/* Records a finding of the enumeration, by its name, with what fills its places. `where` may be
+ * "". */
+#define verify_add(run, severity, path, where, finding, ...)                                       \
+	verify_add_filled(run, severity, path, where, finding, finding##_EN, finding##_ES,             \
+	                  ##__VA_ARGS__)
+void verify_add_filled(struct run *run, enum verify_severity severity, const char *path,
+                       const char *where, enum finding finding, const char *english,
+                       const char *spanish, ...)
+	__attribute__((format(printf, 6, 8), format(printf, 7, 8)));
+/* Records a finding without places, and behind it what a step said of it, in English. */
+void verify_add_cause(struct run *run, enum verify_severity severity, const char *path,
+                      const char *where, enum finding finding, const char *cause);
 /* What a file says is shown, but must not reach a terminal as control characters: these, what turns
  * the direction of writing around, and what is no UTF-8, become '?'. */
 void verify_make_visible(char *text);
-/* Records a failed step: evidence that is not valid is wrong, anything else unchecked. Answers 0;
- * or ERR_NO_MEMORY when the run cannot go on; or ERR_IO, recorded, when the file cannot be read:
- * its check ends there, as whatever would be missed in the rest of it is no finding. */
-int verify_add_error(struct run *run, const char *path, const char *where, int status,
-                     const struct error *error) MUST_CHECK;
+/* Records a failed step: evidence that is not valid is wrong, anything else unchecked. It is the
+ * finding that the error names (finding_fail, finding_step), or else `finding`, which has no
+ * places, with the error's cause behind it. Answers 0; or ERR_NO_MEMORY when the run cannot go on;
+ * or ERR_IO, recorded, when the file cannot be read: its check ends there, as whatever would be
+ * missed in the rest of it is no finding. */
+int verify_add_error(struct run *run, const char *path, const char *where, enum finding finding,
+                     int status, const struct error *error) MUST_CHECK;
 /* Something is wrong, and nobody wants to know more. */
 bool verify_stopped(const struct run *run);
 /* Negative: the check is to end. */
@@ -130,6 +143,21 @@ bool verify_sums_find(struct run *run, const struct input *input,
                       const struct zip_identity *identity, struct zip_sum *ret_sum) MUST_CHECK;
 void verify_sums_end(struct run *run);
 
+/* ---- lists of signers (verify_signers.c) ---- */
+
+/* Reads the options' files, before anything signed is checked; what does not count is unchecked. 0
+ * or ERR_NO_MEMORY. */
+int verify_signers_load(struct run *run) MUST_CHECK;
+void verify_signers_free(struct run *run);
+/* A valid signature of a report or an archive: whether it is the service's whose list was given,
+ * and of before the key's end. */
+void verify_signers_judge(struct run *run, const char *path, const char *where,
+                          const struct cms_facts *facts);
+/* The list that an archive carries, whose signature was noted: in itself, and against that. What is
+ * wrong with the list itself is the error. */
+int verify_signers_inside(struct run *run, const struct input *archive, struct slice cms,
+                          struct error *error) MUST_CHECK;
+
 /* ---- who is qualified (verify_qualified.c) ---- */
 
 /* After all inputs: asks the trusted list of everybody. 0 or ERR_NO_MEMORY. */
@@ -142,11 +170,11 @@ bool verify_is_later(const struct run *run, int64_t time_us);
 /* After all inputs: which signatures can no longer be checked, or were not there yet. */
 void verify_times_conclude(struct run *run);
 
-/* "61 s", "30 h", "12 days". */
+/* "61 s", "30 h", "12 d": in any language. */
 void verify_span(int64_t span_us, char text[VERIFY_SPAN_SIZE]);
-/* Compares a time that the signer states ("issued_at") with the timestamp over his signature. */
-void verify_stated_time(struct run *run, const char *path, const char *where, const char *what,
-                        int64_t stated_us, int64_t gen_time_us);
+/* Compares the time at which the signer says he signed with the timestamp over his signature. */
+void verify_stated_time(struct run *run, const char *path, const char *where, int64_t stated_us,
+                        int64_t gen_time_us);
 
 /* The lines of a stream of gzipped files ("events/events-000001.ndjson.gz", …) or of one plain
  * entry. */

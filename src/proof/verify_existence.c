@@ -82,12 +82,10 @@ static int tell_existence(struct run *run, const struct input *input)
 	if (status)
 		return status;
 	time_format(input->covered_since_us, since);
-	verify_add(
-		run, VERIFY_UNESTABLISHED, input->path, "",
-		"existence only: an evidence record shows that it existed at %s; nothing shows who %s",
-		since,
-		is_event ? "recorded this event, unless an archive that holds it is given too"
-				 : "made this file");
+	if (is_event)
+		verify_add(run, VERIFY_UNESTABLISHED, input->path, "", FINDING_RECORD_EVENT_ONLY, since);
+	else
+		verify_add(run, VERIFY_UNESTABLISHED, input->path, "", FINDING_RECORD_FILE_ONLY, since);
 	if (result->existence_only++ > 0)
 		return 0;
 	char *shown = arena_text(&result->arena, input->path);
@@ -106,12 +104,9 @@ static void tell_not_covered(struct run *run, const struct input *input)
 		record_unread |= run->inputs[i].kind == INPUT_RECORD && run->inputs[i].unread;
 	}
 	if (record_given && !record_unread)
-		verify_add(run, VERIFY_WRONG, input->path, "",
-		           "no evidence record that was given covers it");
+		verify_add(run, VERIFY_WRONG, input->path, "", FINDING_RECORD_NOT_COVERING);
 	else
-		verify_add(run, VERIFY_UNCHECKED, input->path, "",
-		           "this is neither an evidence archive, nor a content part, nor a report, and no "
-		           "evidence record could be read that might cover it");
+		verify_add(run, VERIFY_UNCHECKED, input->path, "", FINDING_FILE_KIND_UNKNOWN);
 }
 
 int verify_existence_conclude(struct run *run)

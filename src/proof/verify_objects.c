@@ -40,13 +40,13 @@ static int take_object(struct chain *chain, struct slice line, struct error *err
 		return result;
 	struct sha256 found = sha256_of(object.der.data, object.der.size);
 	if (!sha256_equal(&found, &said))
-		return error_cause(error, ERR_INVALID_EVIDENCE, "member 'sha256' is not that of 'der'");
+		return finding_fail(error, FINDING_VALIDATION_DIGEST);
 	if (chain->object_count > 0 &&
 	    memcmp(&chain->objects[chain->object_count - 1].sha256, &found, SHA256_SIZE) >= 0)
-		return error_cause(error, ERR_INVALID_EVIDENCE, "the objects do not ascend by SHA-256");
+		return finding_fail(error, FINDING_VALIDATION_NOT_ASCENDING);
 	if (chain->object_count == ARCHIVE_OBJECTS_MAX ||
 	    object.der.size > ARCHIVE_OBJECTS_BYTES_MAX - chain->object_bytes)
-		return error_cause(error, ERR_INVALID_EVIDENCE, "there are too many objects");
+		return finding_fail(error, FINDING_VALIDATION_COUNT);
 	const char *der = arena_copy(&chain->object_arena, object.der.data, object.der.size);
 	if (!der)
 		return ERR_NO_MEMORY;
@@ -89,9 +89,8 @@ static int name_objects(struct chain *chain, const struct sha256 *hashes, size_t
 	for (size_t i = 0; i < count; i++) {
 		struct object_state *object = find(chain, &hashes[i]);
 		if (!object || (object->kind == OBJECT_CERTIFICATE) != certificates)
-			return error_cause(error, ERR_INVALID_EVIDENCE,
-			                   "the archive does not hold what its member '%s' names",
-			                   certificates ? "certificates" : "revocations");
+			return finding_fail(error, FINDING_TOKEN_OBJECT_MISSING,
+			                    certificates ? "certificates" : "revocations");
 		object->is_named = true;
 		if (out)
 			buf_add_slice(out, object->der);
@@ -117,6 +116,6 @@ void chain_check_objects(struct chain *chain)
 			continue;
 		hex_encode(chain->objects[i].sha256.bytes, SHA256_SIZE, hex);
 		verify_add(chain->run, VERIFY_WRONG, chain->facts->input->path,
-		           archive_stream_text(STREAM_VALIDATION), "no token names %s", hex);
+		           archive_stream_text(STREAM_VALIDATION), FINDING_VALIDATION_NOT_NAMED, hex);
 	}
 }

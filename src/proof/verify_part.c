@@ -18,7 +18,7 @@ static int read_head(struct part_check *check, struct error *error)
 {
 	const struct zip_entry *entry = zip_find(check->zip, PART_HEAD_NAME);
 	if (!entry || entry != zip_at(check->zip, 0))
-		return error_cause(error, ERR_INVALID_EVIDENCE, "it is not the first entry of the ZIP");
+		return finding_fail(error, FINDING_PART_HEAD_MISPLACED);
 	BUF_AUTO struct buf text;
 	buf_init(&text, PART_INDEX_LINE_MAX);
 	struct zip_sum sum;
@@ -55,19 +55,17 @@ static int check_entry(struct part_check *check, struct slice line, const struct
 	if (result < 0)
 		return result;
 	if (facts.sequence <= check->last_sequence)
-		return error_cause(error, ERR_INVALID_EVIDENCE, "sequence %" PRId64 " is out of order",
-		                   facts.sequence);
+		return finding_fail(error, FINDING_PART_NOT_ASCENDING, facts.sequence);
 	check->last_sequence = facts.sequence;
 	char name[ZIP_NAME_MAX + 1];
 	part_entry_name(&facts, name);
 	if (!slice_is(entry->name, name))
-		return error_cause(error, ERR_INVALID_EVIDENCE, "it names %s where the ZIP holds %.*s",
-		                   name, (int)entry->name.size, entry->name.data);
+		return finding_fail(error, FINDING_PART_ENTRY_NAME, name, (int)entry->name.size,
+		                    entry->name.data);
 	struct zip_sum sum;
 	result = zip_entry_sum(check->zip, entry, &sum, error);
 	if (!result && !sha256_equal(&sum.sha256, &facts.hash))
-		result = error_cause(error, ERR_INVALID_EVIDENCE,
-		                     "the SHA-256 of %s is not the hash given here", name);
+		result = finding_fail(error, FINDING_PART_ENTRY_DIGEST, name);
 	return result;
 }
 
@@ -84,13 +82,14 @@ static int check_entries(struct part_check *check)
 			break;
 		bool broken = result < 0;
 		if (!broken && entry + 1 >= count)
-			result =
-				error_cause(&error, ERR_INVALID_EVIDENCE, "the ZIP holds no entry for this line");
+			result = finding_fail(&error, FINDING_PART_LINE_WITHOUT_ENTRY);
 		else if (!broken)
 			result = check_entry(check, line, zip_at(check->zip, entry), &error);
 		if (result < 0) {
 			const char *where = line_stream_where(check->index);
-			int fatal = verify_add_error(run, path, where, result, &error);
+			if (broken)
+				result = finding_step(&error, FINDING_LINES_DAMAGED, result);
+			int fatal = verify_add_error(run, path, where, FINDING_PART_MALFORMED, result, &error);
 			if (fatal < 0)
 				return fatal;
 			if (broken || ++bad >= FINDINGS_MAX)
@@ -103,8 +102,8 @@ static int check_entries(struct part_check *check)
 		entry++;
 	}
 	if (entry + 1 != count)
-		verify_add(run, VERIFY_WRONG, path, PART_INDEX_NAME,
-		           "it has %u lines for %u content entries", entry - 1, count - 2);
+		verify_add(run, VERIFY_WRONG, path, PART_INDEX_NAME, FINDING_PART_LINE_COUNT, entry - 1,
+		           count - 2);
 	return 0;
 }
 
@@ -115,14 +114,14 @@ static int check_index(struct part_check *check)
 	struct zip_sum sum;
 	int result = 0;
 	if (zip_count(check->zip) < 3 || entry != zip_at(check->zip, zip_count(check->zip) - 1))
-		result = error_cause(&error, ERR_INVALID_EVIDENCE,
-		                     "it is not the last entry, behind at least one of content");
+		result = finding_fail(&error, FINDING_PART_INDEX_MISPLACED);
 	if (!result)
 		result = zip_entry_sum(check->zip, entry, &sum, &error);
 	if (!result)
 		result = line_stream_open_plain(check->zip, entry, &check->index, &error);
 	if (result < 0)
-		return verify_add_error(check->run, check->input->path, PART_INDEX_NAME, result, &error);
+		return verify_add_error(check->run, check->input->path, PART_INDEX_NAME,
+		                        FINDING_PART_MALFORMED, result, &error);
 	result = check_entries(check);
 	line_stream_free(check->index);
 	return result;
@@ -134,21 +133,21 @@ int verify_part(struct run *run, struct input *input)
 	struct error error = {0};
 	run->result->checked.parts++;
 	if (input->sum.size_bytes > PART_BYTES_MAX) {
-		verify_add(run, VERIFY_WRONG, input->path, "", "a content part has at most %llu bytes",
+		verify_add(run, VERIFY_WRONG, input->path, "", FINDING_PART_TOO_LARGE,
 		           (unsigned long long)PART_BYTES_MAX);
 		return 0;
 	}
 	int result = verify_open_zip(input, &check.zip, &error);
 	if (result < 0)
-		return verify_add_error(run, input->path, "", result, &error);
+		return verify_add_error(run, input->path, "", FINDING_PART_MALFORMED, result, &error);
 	if (zip_count(check.zip) > PART_ENTRIES_MAX)
-		verify_add(run, VERIFY_WRONG, input->path, "", "a content part has at most %u entries",
-		           PART_ENTRIES_MAX);
+		verify_add(run, VERIFY_WRONG, input->path, "", FINDING_PART_ENTRY_COUNT, PART_ENTRIES_MAX);
 	arena_init(&check.arena, 1 << 20);
 	buf_init(&check.scratch, PART_INDEX_LINE_MAX);
 	result = read_head(&check, &error);
 	if (result < 0)
-		result = verify_add_error(run, input->path, PART_HEAD_NAME, result, &error);
+		result = verify_add_error(run, input->path, PART_HEAD_NAME, FINDING_PART_MALFORMED, result,
+		                          &error);
 	if (!result)
 		result = check_index(&check);
 	arena_free(&check.arena);

@@ -66,10 +66,8 @@ void verify_point_event(struct run *run, const struct input *archive, int64_t se
 		point->path = archive->path;
 		point->chain_hash = *chain_hash;
 	} else if (!sha256_equal(&point->chain_hash, chain_hash)) {
-		verify_add(run, VERIFY_WRONG, archive->path, "",
-		           "it and %s hold different histories of one channel: their chain hashes of event "
-		           "%" PRId64 " differ",
-		           point->path, sequence);
+		verify_add(run, VERIFY_WRONG, archive->path, "", FINDING_HISTORY_DIFFERS, point->path,
+		           sequence);
 	}
 }
 
@@ -85,9 +83,8 @@ void verify_point_seal(struct run *run, const struct input *archive, int64_t fir
 			point->seal_path = archive->path;
 			point->seal_hash = *seal_hash;
 		} else if (!sha256_equal(&point->seal_hash, seal_hash)) {
-			verify_add(run, VERIFY_WRONG, archive->path, "",
-			           "it and %s hold different seals of event %" PRId64, point->seal_path,
-			           point->sequence);
+			verify_add(run, VERIFY_WRONG, archive->path, "", FINDING_HISTORY_SEALS,
+			           point->seal_path, point->sequence);
 		}
 		if (!token_hash)
 			continue;
@@ -95,9 +92,8 @@ void verify_point_seal(struct run *run, const struct input *archive, int64_t fir
 			point->token_path = archive->path;
 			point->token_hash = *token_hash;
 		} else if (!sha256_equal(&point->token_hash, token_hash)) {
-			verify_add(run, VERIFY_WRONG, archive->path, "",
-			           "it and %s hold different timestamps of event %" PRId64, point->token_path,
-			           point->sequence);
+			verify_add(run, VERIFY_WRONG, archive->path, "", FINDING_HISTORY_TOKENS,
+			           point->token_path, point->sequence);
 		}
 	}
 }
@@ -139,8 +135,7 @@ int verify_point_document(struct run *run, const struct input *archive, int64_t 
 	char name[ZIP_NAME_MAX + 1] = ARCHIVE_GENESIS_NAME;
 	if (version > 0)
 		archive_config_path(version, name);
-	verify_add(run, VERIFY_WRONG, archive->path, name, "%s holds another one for the same channel",
-	           (*found)->path);
+	verify_add(run, VERIFY_WRONG, archive->path, name, FINDING_HISTORY_DOCUMENT, (*found)->path);
 	return 0;
 }
 
@@ -249,7 +244,8 @@ static int add_points(struct run *run, struct input *archive)
 		return 0;
 	if (result < 0) {
 		archive->unread = true;
-		result = verify_add_error(run, archive->path, "", result, &error);
+		result =
+			verify_add_error(run, archive->path, "", FINDING_ARCHIVE_MALFORMED, result, &error);
 		return result == ERR_IO ? 0 : result;
 	}
 	archive->outlined = true;
@@ -309,9 +305,8 @@ static void find_namesake(struct run *run, size_t index)
 		if (other->kind == INPUT_ARCHIVE && other->described &&
 		    same_certification(archive, other) &&
 		    !sha256_equal(&archive->sum.sha256, &other->sum.sha256)) {
-			verify_add(run, VERIFY_WRONG, archive->path, "",
-			           "it and %s are different archives of one certification, %s", other->path,
-			           archive->manifest.facts.certification_id);
+			verify_add(run, VERIFY_WRONG, archive->path, "", FINDING_HISTORY_CERTIFICATION,
+			           other->path, archive->manifest.facts.certification_id);
 			return;
 		}
 	}
@@ -329,23 +324,19 @@ static void judge_ends(struct run *run, const struct input *archive)
 		begin_shown = true;
 		if (before->received_at_us >= facts->requested_from_us)
 			verify_add(run, VERIFY_WRONG, archive->path, ARCHIVE_MANIFEST_NAME,
-			           "event %" PRId64 " in %s was received in the requested range, and this "
-			           "archive leaves it out",
-			           before->sequence, before->path);
+			           FINDING_RANGE_EVENT_LEFT_OUT, before->sequence, before->path);
 	}
 	/* What came after the request does not belong to it, and when that was is not in the
 	 * archive. */
 	if (after && after->received_at_us != TIME_NONE)
 		end_shown = after->received_at_us >= facts->requested_to_us ||
 		            after->received_at_us >= facts->issued_at_us;
-	if (begin_shown && end_shown)
-		return;
-	verify_add(run, VERIFY_WARNING, archive->path, "",
-	           "the range was asked for by time, and nothing given shows that no event of it is "
-	           "missing %s; an archive of the sequence numbers around it would",
-	           begin_shown ? "after its last one"
-	           : end_shown ? "before its first one"
-	                       : "before its first and after its last one");
+	if (!begin_shown && !end_shown)
+		verify_add(run, VERIFY_WARNING, archive->path, "", FINDING_RANGE_OPEN);
+	else if (!begin_shown)
+		verify_add(run, VERIFY_WARNING, archive->path, "", FINDING_RANGE_OPEN_BEFORE);
+	else if (!end_shown)
+		verify_add(run, VERIFY_WARNING, archive->path, "", FINDING_RANGE_OPEN_AFTER);
 }
 
 static struct place begin_of(const struct input *archive)
@@ -374,10 +365,7 @@ static void judge_gaps(struct run *run, const struct input **archives, size_t co
 		const struct input *archive = archives[i];
 		bool continues = furthest && same_chain(furthest, archive);
 		if (continues && archive->hashes_from > furthest->hashes_to)
-			verify_add(run, VERIFY_WARNING, archive->path, "",
-			           "nothing shows that it and %s belong to one history of their channel: they "
-			           "have no event in common; an archive of events %" PRId64 " to %" PRId64
-			           " would",
+			verify_add(run, VERIFY_WARNING, archive->path, "", FINDING_HISTORY_NOT_CONNECTED,
 			           furthest->path, furthest->hashes_to, archive->hashes_from + 1);
 		if (!continues || archive->hashes_to > furthest->hashes_to)
 			furthest = archive;

@@ -40,7 +40,8 @@ static int ask(struct run *run, struct list_question *questions)
 	if (status == ERR_NO_MEMORY)
 		return status;
 	if (status) {
-		verify_add(run, VERIFY_UNCHECKED, options->trusted_list, "", "%s", error.cause);
+		verify_add_cause(run, VERIFY_UNCHECKED, options->trusted_list, "", FINDING_LIST_NOT_USABLE,
+		                 error.cause);
 		return 0;
 	}
 	char *texts[] = {facts->territory, facts->operator_name, facts->signer};

@@ -12,9 +12,6 @@
 #include "proof/zip_shape.h"
 
 #define DIFFERENCES_MAX 160
-/* Whoever has a receipt can write another one. */
-#define NOT_SIGNED                                                                                 \
-	"one of the two is not genuine, and which one nothing shows, as a receipt is not signed"
 
 struct kept_receipt {
 	struct receipt receipt;
@@ -57,8 +54,7 @@ static int keep(struct run *run, const char *path, const struct receipt *receipt
                 struct error *error)
 {
 	if (run->receipt_count + count > RECEIPTS_MAX)
-		return error_cause(error, ERR_INVALID_EVIDENCE, "there are more than %d receipts in all",
-		                   RECEIPTS_MAX);
+		return finding_fail(error, FINDING_RECEIPT_COUNT, RECEIPTS_MAX);
 	struct kept_receipt *items =
 		realloc(run->receipts, (run->receipt_count + count) * sizeof *items);
 	if (!items)
@@ -92,7 +88,10 @@ static int read_file(struct run *run, const char *path)
 	if (!result || result == ERR_NO_MEMORY)
 		return result;
 	/* No receipt says nothing against the archive. */
-	verify_add(run, VERIFY_UNCHECKED, path, "", "%s", error.cause);
+	if (finding_of(&error) == FINDING_RECEIPT_COUNT)
+		verify_add(run, VERIFY_UNCHECKED, path, "", FINDING_RECEIPT_COUNT, RECEIPTS_MAX);
+	else
+		verify_add_cause(run, VERIFY_UNCHECKED, path, "", FINDING_RECEIPT_NOT_USABLE, error.cause);
 	return 0;
 }
 
@@ -178,9 +177,7 @@ void verify_receipt_event(struct run *run, const struct input *archive,
 		list_differences(&found[i].receipt, event, chain_hash, differences);
 		if (differences[0])
 			verify_add(run, VERIFY_UNCHECKED, found[i].path, found[i].where,
-			           "event %" PRId64
-			           " in %s is not the one that was acknowledged: %s; " NOT_SIGNED,
-			           event->sequence, archive->path, differences);
+			           FINDING_RECEIPT_EVENT_DIFFERS, event->sequence, archive->path, differences);
 	}
 }
 
@@ -195,9 +192,7 @@ void verify_receipt_hash(struct run *run, const struct input *archive, int64_t s
 			found[i].confirmed = true;
 		else
 			verify_add(run, VERIFY_UNCHECKED, found[i].path, found[i].where,
-			           "event %" PRId64 ", on which %s builds, is not the one that was "
-			           "acknowledged: chain_hash; " NOT_SIGNED,
-			           sequence, archive->path);
+			           FINDING_RECEIPT_CHAIN_DIFFERS, sequence, archive->path);
 	}
 }
 
@@ -206,11 +201,14 @@ void verify_receipts_conclude(struct run *run)
 	for (size_t i = 0; i < run->receipt_count; i++) {
 		const struct kept_receipt *item = &run->receipts[i];
 		const struct event_facts *event = &item->receipt.event;
-		if (!item->compared)
+		if (item->compared)
+			continue;
+		if (item->confirmed)
+			verify_add(run, VERIFY_UNCHECKED, item->path, item->where, FINDING_RECEIPT_HASH_ALONE,
+			           event->sequence, event->channel_id, mode_text(event->chain));
+		else
 			verify_add(run, VERIFY_UNCHECKED, item->path, item->where,
-			           "no archive given holds event %" PRId64 " of channel %s, mode %s%s",
-			           event->sequence, event->channel_id, mode_text(event->chain),
-			           item->confirmed ? "; one that follows it has the chain hash of this receipt"
-			                           : "");
+			           FINDING_RECEIPT_EVENT_NOT_GIVEN, event->sequence, event->channel_id,
+			           mode_text(event->chain));
 	}
 }

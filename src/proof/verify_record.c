@@ -114,10 +114,7 @@ static int check_copies(const struct run *run, const struct input *input, size_t
 		         sha256_equal(&run->inputs[i].sum.sha256, &data->sum.sha256);
 	return found == covered
 	           ? OK
-	           : error_cause(error, ERR_INVALID_EVIDENCE,
-	                         "%zu files of its container are the same as %s, and it covers %zu "
-	                         "such files",
-	                         found, data->path, covered);
+	           : finding_fail(error, FINDING_CONTAINER_COPIES, found, data->path, covered);
 }
 
 /* 1 when the record is of that file and valid for it, 0 when it is of others. */
@@ -143,8 +140,7 @@ static int check_data(struct run *run, const struct input *input,
 	result = evidence_record_verify(record, digests, &question,
 	                                *noted ? &scratch : &run->result->arena, &facts, error);
 	if (!result && verify_is_later(run, facts.exists_since_us))
-		return error_cause(error, ERR_NOT_FOUND,
-		                   "it shows nothing of the time asked for: its first timestamp is later");
+		return finding_fail_as(error, ERR_NOT_FOUND, FINDING_RECORD_NOT_YET);
 	if (!result && !*noted)
 		result = note_record(run, input, &facts, noted);
 	if (!result)
@@ -167,20 +163,18 @@ static int check_inputs(struct run *run, struct input *input, const struct evide
 		int result = check_data(run, input, record, data, &noted, &error);
 		members += member;
 		if (member && result == 0)
-			verify_add(run, VERIFY_WRONG, data->path, "",
-			           "the evidence record of its container does not cover it");
+			verify_add(run, VERIFY_WRONG, data->path, "", FINDING_CONTAINER_NOT_COVERED);
 		covers |= result == 1 || result == ERR_INVALID_EVIDENCE;
 		if (result < 0)
-			result = verify_add_error(run, input->path, "", result, &error);
+			result =
+				verify_add_error(run, input->path, "", FINDING_RECORD_NOT_VALID, result, &error);
 		if (result < 0)
 			return result;
 	}
 	if (!covers)
-		verify_add(run, VERIFY_UNCHECKED, input->path, "",
-		           "the data object that this evidence record covers was not given");
+		verify_add(run, VERIFY_UNCHECKED, input->path, "", FINDING_RECORD_DATA_NOT_GIVEN);
 	if (input->is_containers_record && members != evidence_record_group(record))
-		verify_add(run, VERIFY_WRONG, input->path, "",
-		           "it covers %zu files, and its container holds %zu",
+		verify_add(run, VERIFY_WRONG, input->path, "", FINDING_CONTAINER_COVERED_COUNT,
 		           evidence_record_group(record), members);
 	return OK;
 }
@@ -195,6 +189,6 @@ int verify_record(struct run *run, struct input *input)
 	int result = verify_load(input, &der, &error);
 	if (!result)
 		result = evidence_record_parse(buf_slice(&der), &record, &error);
-	return result ? verify_add_error(run, input->path, "", result, &error)
+	return result ? verify_add_error(run, input->path, "", FINDING_RECORD_MALFORMED, result, &error)
 	              : check_inputs(run, input, record);
 }

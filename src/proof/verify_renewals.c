@@ -32,18 +32,12 @@ int chain_follow_renewal(struct chain *chain, const struct archive_renewal *rene
 		return 0;
 	const struct stamp_state *stamp = chain_find_stamp(chain, renewal->stamp);
 	if (!stamp)
-		return error_cause(error, ERR_INVALID_EVIDENCE,
-		                   "the archive does not hold the archive timestamp %" PRId64
-		                   " that its member 'renewal' names",
-		                   renewal->stamp);
+		return finding_fail(error, FINDING_RENEWAL_MISSING, renewal->stamp);
 	struct tree_proof path = *renewal->path;
 	path.leaf = sha256_of(token.data, token.size);
 	struct sha256 root = tree_proof_root(&path);
 	if (!sha256_equal(&root, &stamp->imprint))
-		return error_cause(error, ERR_INVALID_EVIDENCE,
-		                   "its token does not lead to the archive timestamp %" PRId64
-		                   " that is said to cover it",
-		                   renewal->stamp);
+		return finding_fail(error, FINDING_RENEWAL_ROOT, renewal->stamp);
 	*ret_stamp = stamp;
 	return 0;
 }
@@ -64,18 +58,18 @@ static int check_token(struct chain *chain, const struct archive_stamp *stamp,
 	struct digest imprint;
 	int result = timestamp_token_imprint(stamp->token, &imprint, error);
 	if (!result && imprint.algorithm != DIGEST_SHA256)
-		result = error_cause(error, ERR_INVALID_EVIDENCE, "its imprint is no SHA-256");
+		result = finding_fail(error, FINDING_RENEWAL_IMPRINT);
 	if (!result)
 		result =
 			timestamp_verify_token_at(stamp->token, &imprint, chain->run->roots.timestamps, &path,
 		                              chain_judged_as_of(stamp->gen_time_us, next), &facts, error);
+	(void)finding_step(error, FINDING_TOKEN_NOT_VALID, result);
 	if (!result)
 		result = verify_note_timestamp(chain->run, &facts, buf_slice(&complete));
 	if (result)
 		return result;
 	if (facts.gen_time_us != stamp->gen_time_us)
-		return error_cause(error, ERR_INVALID_EVIDENCE,
-		                   "member 'gen_time' is not the time in the token");
+		return finding_fail(error, FINDING_TOKEN_TIME_DIFFERS);
 	memcpy(ret_state->imprint.bytes, imprint.bytes, SHA256_SIZE);
 	ret_state->until_us = next ? next->until_us : facts.authority.not_after_us;
 	return 0;
@@ -84,7 +78,7 @@ static int check_token(struct chain *chain, const struct archive_stamp *stamp,
 static int make_room(struct chain *chain, struct error *error)
 {
 	if (chain->stamp_count == ARCHIVE_RENEWALS_MAX)
-		return error_cause(error, ERR_INVALID_EVIDENCE, "there are too many renewals");
+		return finding_fail(error, FINDING_RENEWAL_COUNT);
 	if (chain->stamp_count < chain->stamp_room)
 		return 0;
 	size_t room = chain->stamp_room ? 2 * chain->stamp_room : 16;
@@ -109,13 +103,13 @@ static int take_stamp(struct chain *chain, struct slice line, struct error *erro
 	result = verify_canonical(line, &chain->scratch, error);
 	if (!result && chain->stamp_count > 0 &&
 	    chain->stamps[chain->stamp_count - 1].number <= stamp.stamp)
-		result = error_cause(error, ERR_INVALID_EVIDENCE, "the renewals do not descend by stamp");
+		result = finding_fail(error, FINDING_RENEWAL_NOT_DESCENDING);
 	if (!result)
 		result = make_room(chain, error);
 	if (!result)
 		result = chain_follow_renewal(chain, &stamp.renewal, stamp.token, &next, error);
 	if (!result && next && next->gen_time_us < stamp.gen_time_us)
-		result = error_cause(error, ERR_INVALID_EVIDENCE, "what is said to cover it is older");
+		result = finding_fail(error, FINDING_RENEWAL_OLDER);
 	struct stamp_state state = {.number = stamp.stamp, .gen_time_us = stamp.gen_time_us};
 	if (!result)
 		result = check_token(chain, &stamp, next, &state, error);
@@ -149,15 +143,13 @@ void chain_check_renewals(struct chain *chain)
 	for (size_t i = 0; i < chain->stamp_count; i++)
 		if (!chain->stamps[i].is_named)
 			verify_add(chain->run, VERIFY_WRONG, chain->facts->input->path,
-			           archive_stream_text(STREAM_RENEWALS),
-			           "no token names the archive timestamp %" PRId64, chain->stamps[i].number);
+			           archive_stream_text(STREAM_RENEWALS), FINDING_RENEWAL_NOT_NAMED,
+			           chain->stamps[i].number);
 }
 
 void chain_tell_ended(struct chain *chain)
 {
 	if (chain->ended_segments > 0)
 		verify_add(chain->run, VERIFY_WARNING, chain->facts->input->path, "",
-		           "the timestamps of %" PRIu64 " of %" PRIu64 " segments are of certificates that "
-		           "had ended before the archive was signed, and nothing renewed them before",
-		           chain->ended_segments, chain->segments);
+		           FINDING_SEGMENT_CERTIFICATES_ENDED, chain->ended_segments, chain->segments);
 }

@@ -39,8 +39,7 @@ static int judge(struct chain *chain, const struct archive_token *token, struct 
 	if (!result)
 		result = revocation_judge_token(path, token->gen_time_us, &set, ret_verdict, error);
 	if (!result && set.count < token->revocation_count)
-		result = error_cause(error, ERR_INVALID_EVIDENCE,
-		                     "member 'revocations' names something superfluous");
+		result = finding_fail(error, FINDING_TOKEN_REVOCATION_SUPERFLUOUS);
 	return result;
 }
 
@@ -54,9 +53,7 @@ int chain_judge_revocations(struct chain *chain, const struct archive_token *tok
 	if (token->revocation_count == 0)
 		return 0;
 	if (token->revocation_count > ARCHIVE_TOKEN_REVOCATIONS_MAX)
-		return error_cause(error, ERR_INVALID_EVIDENCE,
-		                   "member 'revocations' names more than %d objects",
-		                   ARCHIVE_TOKEN_REVOCATIONS_MAX);
+		return finding_fail(error, FINDING_TOKEN_REVOCATION_COUNT, ARCHIVE_TOKEN_REVOCATIONS_MAX);
 	int result = timestamp_path_known(token->token, known, &path, error);
 	if (result)
 		return result;
@@ -78,20 +75,10 @@ void chain_leave_past(const struct stamp_state *stamp, struct token_verdict *ver
 		verdict->standing = TOKEN_LEFT_OPEN;
 }
 
-static void explain(const struct token_verdict *verdict, char text[VERIFY_REVOKED_SIZE])
-{
-	char revoked[TIME_TEXT_SIZE];
-	time_format(verdict->revoked_us, revoked);
-	snprintf(text, VERIFY_REVOKED_SIZE, "the certificate of %.200s was revoked as of %s",
-	         verdict->certificate.name, revoked);
-	verify_make_visible(text);
-}
-
 bool chain_tell_revoked(struct chain *chain, const struct token_verdict *verdicts, size_t count)
 {
 	const struct token_verdict *revoked = NULL;
 	size_t left = 0;
-	char text[VERIFY_REVOKED_SIZE];
 	for (size_t i = 0; i < count; i++) {
 		if (verdicts[i].standing != TOKEN_REVOKED)
 			left++;
@@ -100,10 +87,14 @@ bool chain_tell_revoked(struct chain *chain, const struct token_verdict *verdict
 	}
 	if (!revoked)
 		return false;
-	explain(revoked, text);
-	verify_add(chain->run, VERIFY_WARNING, chain->facts->input->path,
-	           line_stream_where(chain->streams[STREAM_ROUNDS]), "%s: %s", text,
-	           left > 0 ? "the round's other timestamp alone shows its time"
-	                    : "nothing shows the round's time");
+	const char *where = line_stream_where(chain->streams[STREAM_ROUNDS]);
+	char as_of[TIME_TEXT_SIZE];
+	time_format(revoked->revoked_us, as_of);
+	if (left > 0)
+		verify_add(chain->run, VERIFY_WARNING, chain->facts->input->path, where,
+		           FINDING_ROUND_ONE_REVOKED, revoked->certificate.name, as_of);
+	else
+		verify_add(chain->run, VERIFY_WARNING, chain->facts->input->path, where,
+		           FINDING_ROUND_ALL_REVOKED, revoked->certificate.name, as_of);
 	return left == 0;
 }

@@ -38,12 +38,11 @@ static int judge_inside(struct slice cms, const struct cms_facts *facts,
 	if (!result)
 		result = level_judge(&proof, set, ret_level, cause, error);
 	if (!result && *ret_level != LEVEL_LT)
-		result = error_cause(error, ERR_INVALID_EVIDENCE, "what is inside does not validate it: %s",
-		                     cause);
+		result = error_cause(error, ERR_INVALID_EVIDENCE, "%s", cause);
 	if (!result)
 		result = level_check_bare(&proof, set, error);
 	end(&own);
-	return result;
+	return finding_step(error, FINDING_SIGNATURE_VALIDATION_NOT_VALID, result);
 }
 
 static int judge_level(struct slice cms, const struct cms_facts *facts,
@@ -56,8 +55,7 @@ static int judge_level(struct slice cms, const struct cms_facts *facts,
 	if (paths->inside->count == 0)
 		return OK;
 	if (!facts->has_timestamp)
-		return error_cause(error, ERR_INVALID_EVIDENCE,
-		                   "there is revocation data inside, but no timestamp");
+		return finding_fail(error, FINDING_SIGNATURE_VALIDATION_UNTIMED);
 	int result = judge_inside(cms, facts, paths->inside, ret_level, error);
 	return result ? result : level_judge(&proof, paths->inside, ret_level, cause, error);
 }
@@ -83,8 +81,6 @@ int verify_note_unvalidated(struct run *run, const char *path, const char *where
 	bool is_published = false;
 	int result = facts->has_timestamp ? level_is_published(&proof, &is_published, NULL) : OK;
 	if (is_published)
-		verify_add(run, VERIFY_WARNING, path, where,
-		           "nothing inside tells whether certificates were revoked, though they name where "
-		           "that is told: it could not be had, or was taken out");
+		verify_add(run, VERIFY_WARNING, path, where, FINDING_SIGNATURE_REVOCATION_UNKNOWN);
 	return result;
 }

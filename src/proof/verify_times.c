@@ -10,10 +10,10 @@ void verify_span(int64_t span_us, char text[VERIFY_SPAN_SIZE])
 	int64_t unit_us = span_us >= 2 * US_PER_DAY ? US_PER_DAY
 	                  : span_us >= 2 * HOUR_US  ? HOUR_US
 	                                            : US_PER_SECOND;
-	snprintf(text, VERIFY_SPAN_SIZE, "%" PRId64 " %s", span_us / unit_us,
-	         unit_us == US_PER_DAY ? "days"
-	         : unit_us == HOUR_US  ? "hours"
-	                               : "s");
+	snprintf(text, VERIFY_SPAN_SIZE, "%" PRId64 " %c", span_us / unit_us,
+	         unit_us == US_PER_DAY ? 'd'
+	         : unit_us == HOUR_US  ? 'h'
+	                               : 's');
 }
 
 bool verify_is_later(const struct run *run, int64_t time_us)
@@ -36,9 +36,7 @@ static void judge_end(struct run *run, const struct input *input)
 		return;
 	time_format(input->until_us, ended);
 	verify_add(run, asked ? VERIFY_UNCHECKED : VERIFY_WARNING, input->path, "",
-	           "the certificate of its newest timestamp ended %s, and no evidence record that was "
-	           "given shows that the file existed before",
-	           ended);
+	           FINDING_SIGNATURE_CERTIFICATE_ENDED, ended);
 }
 
 void verify_times_conclude(struct run *run)
@@ -51,31 +49,26 @@ void verify_times_conclude(struct run *run)
 			continue;
 		time_format(input->issued_us, issued);
 		if (verify_is_later(run, input->issued_us))
-			verify_add(run, VERIFY_UNCHECKED, input->path, "",
-			           "it was issued %s: as of %s there was nothing to check", issued, at);
+			verify_add(run, VERIFY_UNCHECKED, input->path, "", FINDING_SIGNATURE_NOT_YET, issued,
+			           at);
 		else
 			judge_end(run, input);
 	}
 	if (run->later_timestamps > 0)
-		verify_add(run, VERIFY_WARNING, "", "",
-		           "%" PRIu64 " timestamps were given after %s: each counts as of its own time",
-		           run->later_timestamps, at);
+		verify_add(run, VERIFY_WARNING, "", "", FINDING_TOKEN_LATER, run->later_timestamps, at);
 }
 
-void verify_stated_time(struct run *run, const char *path, const char *where, const char *what,
-                        int64_t stated_us, int64_t gen_time_us)
+void verify_stated_time(struct run *run, const char *path, const char *where, int64_t stated_us,
+                        int64_t gen_time_us)
 {
 	char stated[TIME_TEXT_SIZE], proven[TIME_TEXT_SIZE], span[VERIFY_SPAN_SIZE];
 	time_format(stated_us, stated);
 	time_format(gen_time_us, proven);
 	if (stated_us > gen_time_us + VERIFY_CLOCK_TOLERANCE_US) {
-		verify_add(run, VERIFY_WRONG, path, where,
-		           "%s is %s, after the signature's own timestamp of %s", what, stated, proven);
+		verify_add(run, VERIFY_WRONG, path, where, FINDING_SIGNATURE_TIME_LATE, stated, proven);
 	} else if (gen_time_us - stated_us > VERIFY_DELAY_MAX_US) {
 		verify_span(gen_time_us - stated_us, span);
-		verify_add(run, VERIFY_WARNING, path, where,
-		           "%s is %s, but the signature's timestamp is of %s, %s later: that it was signed "
-		           "before is only stated",
-		           what, stated, proven, span);
+		verify_add(run, VERIFY_WARNING, path, where, FINDING_SIGNATURE_TIME_STATED, stated, proven,
+		           span);
 	}
 }

@@ -18,9 +18,7 @@ static int note(struct run *run, struct verify_identities *list,
 	if (*ret_item)
 		return 0;
 	if (list->count == VERIFY_IDENTITIES_MAX) {
-		verify_add(run, VERIFY_UNCHECKED, "", "",
-		           "there are more than %d signers or authorities, too many to be named",
-		           VERIFY_IDENTITIES_MAX);
+		verify_add(run, VERIFY_UNCHECKED, "", "", FINDING_TRUST_COUNT, VERIFY_IDENTITIES_MAX);
 		return 0;
 	}
 	struct verify_identity *item = arena_alloc(&run->result->arena, sizeof *item);
@@ -99,8 +97,9 @@ int verify_note_signature(struct run *run, struct input *input, const char *wher
 	input->signed_at_us = facts->has_timestamp ? facts->timestamp.gen_time_us : TIME_NONE;
 	run->result->signers_trusted &= facts->trusted || pinned;
 	if (run->options && run->options->signer_count > 0 && !pinned)
-		verify_add(run, VERIFY_WRONG, input->path, where,
-		           "it was signed by %s, who is none of the signers asked for", facts->signer.name);
+		verify_add(run, VERIFY_WRONG, input->path, where, FINDING_SIGNATURE_SIGNER_NOT_ASKED,
+		           facts->signer.name);
+	verify_signers_judge(run, input->path, where, facts);
 	struct verify_identity *item;
 	int result = note(run, &run->result->signers, &facts->signer, buf_slice(&paths->signer), &item);
 	if (!result && item) {
@@ -140,21 +139,28 @@ static const struct verify_identity *first_unknown(const struct verify_identitie
 }
 
 /* Names stand in the certificates, which anybody can make. */
-static void tell_unknown(struct run *run, const char *what, bool given,
-                         const struct verify_identities *list, const char *kind,
-                         const char *options)
+static const char *name_unknown(const struct verify_identities *list)
 {
 	const struct verify_identity *unknown = first_unknown(list);
-	if (given)
-		verify_add(run, VERIFY_UNESTABLISHED, "", "",
-		           "%s was not established: the certificate in the name of %s leads to none of the "
-		           "roots that were given for %s (%s)",
-		           what, unknown ? unknown->certificate.name : "an unknown party", kind, options);
+	return unknown ? unknown->certificate.name : "?";
+}
+
+static void tell_signer(struct run *run)
+{
+	if (run->result->signers_given)
+		verify_add(run, VERIFY_UNESTABLISHED, "", "", FINDING_TRUST_SIGNER_UNKNOWN,
+		           name_unknown(&run->result->signers));
 	else
-		verify_add(run, VERIFY_UNESTABLISHED, "", "",
-		           "%s was not established: no trusted roots were given for %s (%s); integrity was "
-		           "checked against the certificates inside",
-		           what, kind, options);
+		verify_add(run, VERIFY_UNESTABLISHED, "", "", FINDING_TRUST_SIGNER_NO_ROOTS);
+}
+
+static void tell_authority(struct run *run)
+{
+	if (run->result->authorities_given)
+		verify_add(run, VERIFY_UNESTABLISHED, "", "", FINDING_TRUST_AUTHORITY_UNKNOWN,
+		           name_unknown(&run->result->authorities));
+	else
+		verify_add(run, VERIFY_UNESTABLISHED, "", "", FINDING_TRUST_AUTHORITY_NO_ROOTS);
 }
 
 void verify_trust_conclude(struct run *run)
@@ -163,11 +169,9 @@ void verify_trust_conclude(struct run *run)
 	result->signers_given = run->roots.signers.data;
 	result->authorities_given = run->roots.timestamps.data;
 	if (!result->signers_trusted)
-		tell_unknown(run, "who signed", result->signers_given, &result->signers, "signers",
-		             "--trust, --trust-signer");
+		tell_signer(run);
 	if (!result->authorities_trusted)
-		tell_unknown(run, "who gave the time", result->authorities_given, &result->authorities,
-		             "timestamp authorities", "--trust, --trust-timestamps");
+		tell_authority(run);
 	result->trusted = run->signatures > 0 && result->signers_trusted &&
 	                  result->authorities_trusted && result->wrong == 0;
 }

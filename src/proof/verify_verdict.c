@@ -26,6 +26,17 @@ int verify_exit_code(const struct verify_result *result)
 	return verdict == VERIFY_VALID ? 0 : verdict == VERIFY_NOT_VALID ? 1 : 2;
 }
 
+const char *verify_severity_text(enum verify_severity severity)
+{
+	static const char *const texts[] = {
+		[VERIFY_WARNING] = "warning",
+		[VERIFY_UNESTABLISHED] = "unestablished",
+		[VERIFY_UNCHECKED] = "unchecked",
+		[VERIFY_WRONG] = "wrong",
+	};
+	return texts[severity];
+}
+
 const char *verify_word(enum verify_verdict verdict, enum language language)
 {
 	static const char *const words[][2] = {
@@ -148,7 +159,7 @@ static void tell_existence(const struct verify_result *result, enum language lan
 		tell_no_root(result->authorities_given, language, out);
 }
 
-/* The first finding of that weight; they are in English. */
+/* The first finding of that weight. */
 static void tell_finding(const struct verify_result *result, enum verify_severity severity,
                          enum language language, struct buf *out)
 {
@@ -160,13 +171,8 @@ static void tell_finding(const struct verify_result *result, enum verify_severit
 		buf_add_text(out, spanish ? "no contiene ninguna firma" : "nothing in it is signed");
 		return;
 	}
-	buf_printf(out, "%s%s", at->path, at->path[0] ? ": " : "");
-	if (spanish)
-		buf_add_text(out, severity == VERIFY_WRONG
-		                      ? "algo no es correcto; el detalle figura en inglés"
-		                      : "no se comprobó todo; el motivo figura en inglés");
-	else
-		buf_printf(out, "%s%s%s", at->where, at->where[0] ? ": " : "", at->what);
+	buf_printf(out, "%s%s%s%s%s", at->path, at->path[0] ? ": " : "", at->where,
+	           at->where[0] ? ": " : "", spanish ? at->what_es : at->what);
 }
 
 int verify_sentence(const struct verify_result *result, enum language language, struct buf *out)

@@ -668,12 +668,11 @@ void authorities_ask_time(struct authorities *authorities, int64_t bound_us)
 			return;
 }
 
-void authorities_trust(const struct authorities *authorities, struct buf *out)
+int authorities_trust(const struct authorities *authorities, struct buf *out, struct error *error)
 {
-	for (size_t i = 0; i < authorities->count; i++) {
-		struct slice roots = buf_slice(&authorities->items[i].roots);
-		buf_add_slice(out, roots);
-		if (roots.size > 0 && roots.data[roots.size - 1] != '\n')
-			buf_add_byte(out, '\n');
-	}
+	int result = OK;
+	for (size_t i = 0; i < authorities->count && !result; i++)
+		if (authorities->items[i].roots.size > 0)
+			result = trust_add_roots(buf_slice(&authorities->items[i].roots), out, error);
+	return result;
 }

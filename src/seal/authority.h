@@ -155,7 +155,9 @@ struct authority_health {
 bool authorities_get_health(struct authorities *authorities, size_t index,
                             struct authority_health *ret);
 
-/* Appends what their roots_path hold, as PEM: the roots that a verifier has to trust. */
-void authorities_trust(const struct authorities *authorities, struct buf *out);
+/* Appends the roots that a verifier has to trust, as PEM: what is self-signed in their roots_path,
+ * once each, as certificates in between are trusted for nothing. 0 or ERR_NO_MEMORY. */
+int authorities_trust(const struct authorities *authorities, struct buf *out, struct error *error)
+	MUST_CHECK;
 
 #endif

@@ -209,8 +209,19 @@ static int add_validation(SignedContent *content, const struct cms_signing *sign
 	return result;
 }
 
-int cms_create(const struct sha256 *digest, int64_t signing_time_us,
-               const struct cms_signing *signing, struct buf *out, struct error *error)
+static bool attach(SignedContent *content, struct slice bytes)
+{
+	EncapsulatedContent *encapsulated = content->data->encapsulated;
+
+	encapsulated->content = ASN1_OCTET_STRING_new();
+	return encapsulated->content &&
+	       ASN1_OCTET_STRING_set(encapsulated->content, (const unsigned char *)bytes.data,
+	                             (int)bytes.size) == 1;
+}
+
+/* `inside`: the content, NULL: it is detached. */
+static int create(const struct sha256 *digest, const struct slice *inside, int64_t signing_time_us,
+                  const struct cms_signing *signing, struct buf *out, struct error *error)
 {
 	CERTIFICATES_AUTO STACK_OF(X509) *certificates = NULL;
 
@@ -223,6 +234,8 @@ int cms_create(const struct sha256 *digest, int64_t signing_time_us,
 		return ERR_NO_MEMORY;
 	if (!content)
 		return error_cause(error, ERR_REFUSED, "no signature can be made with this certificate");
+	if (inside && !attach(content, *inside))
+		return error_cause(error, ERR_NO_MEMORY, "the content of a signature");
 	SignerInfo *signer = signed_content_signer(content);
 	result = sign_attributes(signer, signing, error);
 	if (!result && signing->timestamp)
@@ -230,6 +243,23 @@ int cms_create(const struct sha256 *digest, int64_t signing_time_us,
 	if (!result && signing->collect)
 		result = add_validation(content, signing, error);
 	return !result ? signed_content_write(content, out) : result;
+}
+
+int cms_create(const struct sha256 *digest, int64_t signing_time_us,
+               const struct cms_signing *signing, struct buf *out, struct error *error)
+{
+	return create(digest, NULL, signing_time_us, signing, out, error);
+}
+
+int cms_create_attached(struct slice content, int64_t signing_time_us,
+                        const struct cms_signing *signing, struct buf *out, struct error *error)
+{
+	struct sha256 digest = sha256_of(content.data, content.size);
+
+	if (content.size > CMS_CONTENT_SIZE_MAX)
+		return error_cause(error, ERR_TOO_LARGE, "the content of a signature has %zu bytes",
+		                   content.size);
+	return create(&digest, &content, signing_time_us, signing, out, error);
 }
 
 /* None, or the one signature-time-stamp. */
@@ -305,20 +335,19 @@ static int read_inside(const SignedContent *content, struct validation_set *set,
 	return signed_validation_read(content, set, error);
 }
 
-int cms_verify_along(struct slice cms, const struct sha256 *digest, const struct trust_roots *roots,
-                     struct cms_paths *paths, struct cms_facts *ret_facts, struct error *error)
+/* `detached`: the digest of the content outside; NULL: it is inside. */
+static int verify_content(const SignedContent *content, const struct sha256 *detached,
+                          const struct trust_roots *roots, struct cms_paths *paths,
+                          struct cms_facts *ret_facts, struct error *error)
 {
-	SIGNED_CONTENT_AUTO SignedContent *content = NULL;
 	CERTIFICATES_AUTO STACK_OF(X509) *signer_roots = NULL;
 	CERTIFICATES_AUTO STACK_OF(X509) *path = NULL;
 	struct cms_facts facts = {.trusted = roots->signers.data != NULL};
 	X509 *signer;
 
-	int result = signed_content_parse(cms, &content, error);
+	int result = read_inside(content, paths ? paths->inside : NULL, error);
 	if (!result)
-		result = read_inside(content, paths ? paths->inside : NULL, error);
-	if (!result)
-		result = signed_content_verify(content, NID_pkcs7_data, digest, &signer, error);
+		result = signed_content_verify(content, NID_pkcs7_data, detached, &signer, error);
 	if (result)
 		return result;
 	SignerInfo *info = signed_content_signer(content);
@@ -340,6 +369,37 @@ int cms_verify_along(struct slice cms, const struct sha256 *digest, const struct
 	if (!result)
 		*ret_facts = facts;
 	return result;
+}
+
+int cms_verify_along(struct slice cms, const struct sha256 *digest, const struct trust_roots *roots,
+                     struct cms_paths *paths, struct cms_facts *ret_facts, struct error *error)
+{
+	SIGNED_CONTENT_AUTO SignedContent *content = NULL;
+	int result = signed_content_parse(cms, &content, error);
+
+	return result ? result : verify_content(content, digest, roots, paths, ret_facts, error);
+}
+
+int cms_verify_attached(struct slice cms, const struct trust_roots *roots,
+                        struct cms_facts *ret_facts, struct buf *content, struct error *error)
+{
+	SIGNED_CONTENT_AUTO SignedContent *parsed = NULL;
+	struct cms_facts facts;
+	int result = signed_content_parse(cms, &parsed, error);
+
+	if (!result)
+		result = verify_content(parsed, NULL, roots, NULL, &facts, error);
+	if (result)
+		return result;
+	const ASN1_OCTET_STRING *inside = parsed->data->encapsulated->content;
+	buf_add(content, ASN1_STRING_get0_data(inside), (size_t)ASN1_STRING_length(inside));
+	result = buf_check(content);
+	if (result)
+		return content->full
+		           ? error_cause(error, ERR_INVALID_EVIDENCE, "what is signed is too large")
+		           : result;
+	*ret_facts = facts;
+	return OK;
 }
 
 static int write_path_inside(const SignedContent *content, struct buf *out, struct error *error)

@@ -56,6 +56,13 @@ struct cms_signing {
 int cms_create(const struct sha256 *digest, int64_t signing_time_us,
                const struct cms_signing *signing, struct buf *out, struct error *error) MUST_CHECK;
 
+/* The same over content that is inside, so that the CMS is the whole document. ERR_TOO_LARGE: more
+ * than CMS_CONTENT_SIZE_MAX. */
+#define CMS_CONTENT_SIZE_MAX ((size_t)6 << 20)
+int cms_create_attached(struct slice content, int64_t signing_time_us,
+                        const struct cms_signing *signing, struct buf *out, struct error *error)
+	MUST_CHECK;
+
 struct cms_facts {
 	struct certificate_facts signer;
 	bool trusted;            /* the signer leads to a root the caller gave */
@@ -72,6 +79,11 @@ struct cms_facts {
  */
 int cms_verify(struct slice cms, const struct sha256 *digest, const struct trust_roots *roots,
                struct cms_facts *ret_facts, struct error *error) MUST_CHECK;
+
+/* The same of a CMS with its content inside, without revocation data; appends the content. */
+int cms_verify_attached(struct slice cms, const struct trust_roots *roots,
+                        struct cms_facts *ret_facts, struct buf *content, struct error *error)
+	MUST_CHECK;
 
 /* Where the paths went that were verified, as struct timestamp_path has them: for who judges them
  * further. */

@@ -360,7 +360,8 @@ static int check_form(const SignedContent *content, int type_nid, bool detached,
 	    !without_parameters(digest) || !without_parameters(signer->digest_algorithm) ||
 	    !accepted_digest(algorithm_nid(digest)))
 		return invalid(error, "digest algorithm not accepted");
-	if (detached && algorithm_nid(digest) != NID_sha256)
+	/* Of our own, wherever its content is. */
+	if (type_nid == NID_pkcs7_data && algorithm_nid(digest) != NID_sha256)
 		return invalid(error, "the digest algorithm is not SHA-256");
 	return 0;
 }

@@ -29,7 +29,7 @@
 struct signer;
 
 /* What a signature is for; goes into the log. */
-enum signer_purpose { SIGNER_REPORT, SIGNER_ARCHIVE, SIGNER_RECEIPT };
+enum signer_purpose { SIGNER_REPORT, SIGNER_ARCHIVE, SIGNER_RECEIPT, SIGNER_LIST };
 
 /* The keys that it has. One of them is in force; it begins with the present one. */
 enum { SIGNER_NO_KEY = -1, SIGNER_PRESENT, SIGNER_NEXT, SIGNER_KEYS };

@@ -3,7 +3,8 @@
  *
  * A line is a JSON object, at most SIGNER_LOG_LINE_MAX bytes with its line feed:
  *   time      when it was written
- *   purpose   "report", "archive", "receipt" (of a purchase), "timestamp": something was
+ *   purpose   "report", "archive", "receipt" (of a purchase), "signers" (their list),
+ *             "timestamp": something was
  *             signed; sha256 is the digest of the signed attributes, of a timestamp its imprint
  *             "ocsp": the development responder answered; sha256 is the digest of the ResponseData
  *             "round": a store was seen at this round; store, round, sha256: the round's root

@@ -288,6 +288,7 @@ static struct answer answer_sign(struct process *process, uint8_t purpose, struc
 		[SIGNER_REPORT] = "report",
 		[SIGNER_ARCHIVE] = "archive",
 		[SIGNER_RECEIPT] = "receipt",
+		[SIGNER_LIST] = "signers",
 	};
 	/* Its text outlives the answer. */
 	static struct error why;

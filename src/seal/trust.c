@@ -43,6 +43,19 @@ int trust_describe_path(struct slice pem, struct certificate_facts *ret_facts, i
 	return OK;
 }
 
+int trust_certificate_der(struct slice pem, struct buf *der, struct error *error)
+{
+	CERTIFICATES_AUTO STACK_OF(X509) *certificates = NULL;
+	int result = certificates_read(pem, &certificates, error);
+	unsigned char *bytes = NULL;
+	int size = result ? 0 : i2d_X509(sk_X509_value(certificates, 0), &bytes);
+
+	if (size > 0)
+		buf_add(der, bytes, (size_t)size);
+	OPENSSL_free(bytes);
+	return result ? result : size > 0 ? buf_check(der) : ERR_NO_MEMORY;
+}
+
 int trust_path_to_pem(struct slice path, struct buf *pem, struct error *error)
 {
 	CERTIFICATES_AUTO STACK_OF(X509) *certificates = NULL;
@@ -134,4 +147,13 @@ void trust_name(const char *subject, char name[SUBJECT_SIZE])
 	else
 		snprintf(made, sizeof made, "%s", common[0] ? common : organization);
 	copy_text(made, name);
+}
+
+bool trust_same_organization(const char *subject, const char *other)
+{
+	char common[SUBJECT_SIZE], one[SUBJECT_SIZE] = "", two[SUBJECT_SIZE] = "";
+	if (strcmp(subject, other) == 0)
+		return true;
+	return read_name(subject, common, one, sizeof one) &&
+	       read_name(other, common, two, sizeof two) && one[0] && strcmp(one, two) == 0;
 }

@@ -2,6 +2,7 @@
 #ifndef SEAL_TRUST_H
 #define SEAL_TRUST_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/buf.h"
@@ -36,6 +37,11 @@ struct certificate_facts {
 /* A subject (RFC 2253, as in certificate_facts) as people write it, like `name` there; one that is
  * no such text stays as it is. Cut at a character's end. */
 void trust_name(const char *subject, char name[SUBJECT_SIZE]);
+/* Whether two subjects (RFC 2253) are of one organization (O), or the same where neither names one.
+ * Only the issuers of both certificates vouch for that. */
+bool trust_same_organization(const char *subject, const char *other);
+/* Appends the first certificate of a PEM text as DER. ERR_VALIDATION: there is none. */
+int trust_certificate_der(struct slice pem, struct buf *der, struct error *error) MUST_CHECK;
 /* Of the first certificate of a PEM text. ERR_VALIDATION: there is none. */
 int trust_describe(struct slice pem, struct certificate_facts *ret_facts, struct error *error)
 	MUST_CHECK;

@@ -14,8 +14,9 @@
 int service_trust(struct service *service, struct buf *out, struct error *error)
 {
 	buf_add_slice(out, signer_trust(service->signer));
-	authorities_trust(service->authorities, out);
-	int result = signers_add_roots(service->store, out, error);
+	int result = authorities_trust(service->authorities, out, error);
+	if (!result)
+		result = signers_add_roots(service->store, out, error);
 	if (!result)
 		result = timestamp_roots_add(service->store, out, error);
 	return result ? result : buf_check(out);

@@ -1,5 +1,7 @@
 #include "service/file_origin.h"
 
+#include <stdarg.h>
+
 #include "base/json.h"
 #include "proof/verifier.h"
 #include "proof/verify.h"
@@ -49,19 +51,39 @@ static void put_truth(struct judging *judging, const char *name, bool value)
 	(void)put(judging, judging->check->verification, name, value ? JSON_TRUE : JSON_FALSE, NULL);
 }
 
-/* One more finding or warning about a file. */
-static void say(struct judging *judging, const char *list, struct slice path, const char *what)
+/* One more finding or warning about a file: of the table, with what fills its places. */
+#define say(judging, list, path, finding, ...)                                                     \
+	say_filled(judging, list, path, finding, finding##_EN, finding##_ES, ##__VA_ARGS__)
+
+__attribute__((format(printf, 5, 7), format(printf, 6, 7))) static void say_filled(
+	struct judging *judging, const char *list, struct slice path, enum finding finding,
+	const char *english, const char *spanish, ...)
 {
+	struct error told = {0};
+	va_list places, again;
+	va_start(places, spanish);
+	va_copy(again, places);
+	(void)finding_set_list(&told, ERR_INVALID_EVIDENCE, finding, english, spanish, places, again);
+	va_end(again);
+	va_end(places);
 	struct json *all = json_member(judging->check->verification, list);
 	if (!all || all->type != JSON_ARRAY)
 		all = put(judging, judging->check->verification, list, JSON_ARRAY, NULL);
 	struct json *item = all ? put(judging, all, NULL, JSON_OBJECT, NULL) : NULL;
-	struct json *told = item ? put(judging, item, "path", JSON_STRING, NULL) : NULL;
-	judging->failed |= !told || !what;
+	struct json *named = item ? put(judging, item, "path", JSON_STRING, NULL) : NULL;
+	const char *what = arena_text(judging->arena, told.english);
+	const char *what_es = arena_text(judging->arena, told.spanish);
+	judging->failed |= !named || !what || !what_es;
 	if (judging->failed)
 		return;
-	told->text = path;
+	bool warns = strcmp(list, "warnings") == 0;
+	named->text = path;
+	(void)put(judging, item, "code", JSON_STRING, finding_code(finding));
+	(void)put(judging, item, "detail", JSON_NULL, NULL);
+	(void)put(judging, item, "severity", JSON_STRING,
+	          verify_severity_text(warns ? VERIFY_WARNING : VERIFY_WRONG));
 	(void)put(judging, item, "what", JSON_STRING, what);
+	(void)put(judging, item, "what_es", JSON_STRING, what_es);
 	(void)put(judging, item, "where", JSON_STRING, "");
 }
 
@@ -102,9 +124,9 @@ static struct slice name_signer(const struct judging *judging, struct slice hex)
 	return slice_of("");
 }
 
-/* Why a signature with one of the service's keys does not count; NULL: it does. */
-static const char *judge_time(struct judging *judging, const struct signer_record *signer,
-                              const struct json *file)
+/* Whether a signature with one of the service's keys counts; if not, why is said. */
+static bool judge_time(struct judging *judging, const struct signer_record *signer,
+                       const struct json *file, struct slice path)
 {
 	int64_t signed_us;
 	char from[TIME_TEXT_SIZE], until[TIME_TEXT_SIZE];
@@ -116,21 +138,16 @@ static const char *judge_time(struct judging *judging, const struct signer_recor
 	if (has_ended)
 		time_format(signer->used_until_us, until);
 	if (has_ended && !is_stamped)
-		return arena_printf(judging->arena,
-		                    "this service did not issue it: it is signed with a key that was ended "
-		                    "at %s (%s), and no timestamp shows that it was signed before",
-		                    until, reason);
-	if (has_ended && signed_us > signer->used_until_us)
-		return arena_printf(judging->arena,
-		                    "this service did not issue it: the timestamp over its signature is of "
-		                    "%.*s, and the key was ended at %s (%s)",
-		                    (int)signed_at.size, signed_at.data, until, reason);
-	if (is_stamped && signed_us < signer->used_from_us - VERIFY_CLOCK_TOLERANCE_US)
-		return arena_printf(judging->arena,
-		                    "this service did not issue it: the timestamp over its signature is of "
-		                    "%.*s, and the key was not used before %s",
-		                    (int)signed_at.size, signed_at.data, from);
-	return NULL;
+		say(judging, "findings", path, FINDING_ORIGIN_KEY_ENDED_UNTIMED, until, reason);
+	else if (has_ended && signed_us > signer->used_until_us)
+		say(judging, "findings", path, FINDING_ORIGIN_KEY_ENDED, (int)signed_at.size,
+		    signed_at.data, until, reason);
+	else if (is_stamped && signed_us < signer->used_from_us - VERIFY_CLOCK_TOLERANCE_US)
+		say(judging, "findings", path, FINDING_ORIGIN_KEY_NOT_YET, (int)signed_at.size,
+		    signed_at.data, from);
+	else
+		return true;
+	return false;
 }
 
 static bool judge_signer(struct judging *judging, const struct json *file, struct slice path)
@@ -138,30 +155,18 @@ static bool judge_signer(struct judging *judging, const struct json *file, struc
 	struct slice hex = text_of(file, "signer");
 	const struct signer_record *signer = find_signer(judging, hex);
 	struct slice name = name_signer(judging, hex);
-	if (!signer) {
-		say(judging, "findings", path,
-		    hex.size == 0
-		        ? "this service did not issue it: its SHA-256 is not on record, and no signature "
-		          "of this service is valid for it"
-		        : arena_printf(judging->arena,
-		                       "this service did not issue it: it was signed by %.*s, which is "
-		                       "none of this service's certificates (SHA-256 %.*s)",
-		                       (int)name.size, name.data, (int)hex.size, hex.data));
+	if (!signer && hex.size == 0)
+		say(judging, "findings", path, FINDING_ORIGIN_NOT_SIGNED);
+	else if (!signer)
+		say(judging, "findings", path, FINDING_ORIGIN_OTHER_SIGNER, (int)name.size, name.data,
+		    (int)hex.size, hex.data);
+	if (!signer || !judge_time(judging, signer, file, path) || judging->failed)
 		return false;
-	}
-	const char *why = judge_time(judging, signer, file);
-	if (why || judging->failed) {
-		say(judging, "findings", path, why);
-		return false;
-	}
-	if (judging->was_valid)
-		say(judging, "warnings", path,
-		    signer->used_until_us == TIME_NONE
-		        ? "this service has no record of having issued it, though it was signed with its key"
-		        : arena_printf(judging->arena,
-		                       "this service has no record of having issued it, though it was "
-		                       "signed with a key of it, which was ended later (%s)",
-		                       signer->reason ? signer->reason : ""));
+	if (judging->was_valid && signer->used_until_us == TIME_NONE)
+		say(judging, "warnings", path, FINDING_ORIGIN_NOT_RECORDED);
+	else if (judging->was_valid)
+		say(judging, "warnings", path, FINDING_ORIGIN_NOT_RECORDED_KEY_ENDED,
+		    signer->reason ? signer->reason : "");
 	return true;
 }
 
@@ -225,18 +230,35 @@ static int judge_files(struct judging *judging, struct error *error)
 	return result;
 }
 
+/* In the place of the verifier's, which does not know whose a file has to be. */
+static void put_verdict(struct judging *judging)
+{
+	static const struct {
+		const char *name, *text;
+	} sentences[] = {
+		{"code", "not_issued"},
+		{"en", "NOT VALID: this service did not issue this file, whoever signed it."},
+		{"es", "NO VÁLIDO: este servicio no emitió este fichero, lo haya firmado quien lo haya "
+	           "firmado."},
+	};
+	struct json *verdict = put(judging, judging->check->verification, "verdict", JSON_OBJECT, NULL);
+	for (size_t i = 0; verdict && i < sizeof sentences / sizeof *sentences; i++)
+		(void)put(judging, verdict, sentences[i].name, JSON_STRING, sentences[i].text);
+}
+
 static void conclude(struct judging *judging)
 {
 	if (judging->files == 0)
 		judging->check->origin = FILE_FOREIGN;
 	if (judging->files == 0 && judging->was_valid)
-		say(judging, "findings", slice_of(VERIFIER_FILE),
-		    "this service did not issue it: nothing in it is signed by this service");
+		say(judging, "findings", slice_of(VERIFIER_FILE), FINDING_ORIGIN_NOTHING_SIGNED);
 	if (judging->check->origin != FILE_FOREIGN)
 		return;
 	put_truth(judging, "trusted", false);
 	if (judging->files == 0 && !judging->was_valid)
 		return; /* it could not be checked, or is wrong anyway */
+	if (judging->check->is_intact)
+		put_verdict(judging);
 	put_truth(judging, "valid", false);
 	put_truth(judging, "could_not_check", false);
 }

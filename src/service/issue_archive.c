@@ -4,6 +4,7 @@
 
 #include "seal/trust.h"
 #include "service/issue_work.h"
+#include "service/signer_listing.h"
 #include "service/stored_segment.h"
 #include "service/token_needs.h"
 #include "service/token_renewals.h"
@@ -108,6 +109,21 @@ static int add_configurations(struct archive_work *work)
 			                            buf_slice(&document), work->error);
 	}
 	return result;
+}
+
+/* One that is being signed again, since the list changed, is no reason to wait. */
+static int add_signers(struct archive_work *work)
+{
+	BUF_AUTO struct buf document;
+	struct error none = {0};
+	buf_init(&document, SIGNER_LISTING_MAX);
+	int result = signer_listing_get(work->issue->service->store, &document, &none);
+	if (result == ERR_NOT_FOUND)
+		return OK;
+	if (result)
+		*work->error = none;
+	return result ? result
+	              : archive_add_signers(work->archive, buf_slice(&document), work->error);
 }
 
 /* ---- segments ---- */
@@ -352,7 +368,9 @@ static int add_rounds(struct archive_work *work)
 static int fill(struct archive_work *work)
 {
 	struct issue_work *issue = work->issue;
-	int result = add_configurations(work);
+	int result = add_signers(work);
+	if (!result)
+		result = add_configurations(work);
 	if (!result)
 		result = issue_each_event(issue, false, add_event, work, work->error);
 	if (result || issue->certification->mode == MODE_TEST)

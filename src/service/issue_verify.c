@@ -1,4 +1,3 @@
-#include "base/log.h"
 #include "proof/verify.h"
 #include "seal/authority.h"
 #include "seal/signer.h"
@@ -64,16 +63,17 @@ static int check_in_force(const struct question *question, const struct verify_r
 	return result;
 }
 
-/* Rounds may have timestamps of authorities that are asked no more, and whose roots are gone from
- * the settings: a warning is logged, and the certification goes on. Without a root of the signer
- * there is nothing to compare with. */
-static bool is_good(const struct question *question, const struct verify_result *found)
+static int judge(const struct question *question, const struct verify_result *found,
+                 struct error *error)
 {
 	switch (verify_verdict(found)) {
-	case VERIFY_VALID:
-	case VERIFY_AUTHORITY_OPEN: return true;
-	case VERIFY_SIGNER_OPEN: return question->signers.size == 0;
-	default: return false;
+	case VERIFY_VALID: return check_in_force(question, found, error);
+	case VERIFY_AUTHORITY_OPEN:
+		return error_cause(error, ERR_UNAVAILABLE,
+		                   "a round's timestamp leads to none of the known roots, and could be "
+		                   "verified by nobody: put its authority's root into tsa.roots; %s",
+		                   unestablished(found));
+	default: return not_valid(found, error);
 	}
 }
 
@@ -90,29 +90,23 @@ static int verify_by_roots(const struct question *question, struct error *error)
 	int result = verify_paths(question->paths, question->count, &roots, &options, &found, error);
 	if (result)
 		return result;
-	if (!is_good(question, &found))
-		result = not_valid(&found, error);
-	else if (question->timestamps.size > 0 && !found.authorities_trusted)
-		log_warning("authority_not_established", "certification_id",
-		            question->work->certification->certification_id, "cause",
-		            unestablished(&found));
-	if (!result)
-		result = check_in_force(question, &found, error);
+	result = judge(question, &found, error);
 	verify_result_free(&found);
 	return result;
 }
 
-/* A key whose root the operator did not give is known by itself alone; beside one whose root is
- * there stand those of the keys before, as another may just have come into force; and beside those
- * of authorities those of the ones that gave timestamps before. */
+/* What trust.pem has, for signatures and for timestamps: self-signed certificates alone, so that
+ * the documents have to bring all that is between. Those of the keys and authorities of before are
+ * among them. */
 static int find_roots(struct question *question, struct error *error)
 {
 	const struct service *service = question->work->service;
-	int result = trust_add_roots(signer_certificates(service->signer), &question->signers, error);
-	if (!result && question->signers.size > 0)
+	int result = trust_add_roots(signer_trust(service->signer), &question->signers, error);
+	if (!result)
 		result = signers_add_roots(service->store, &question->signers, error);
-	authorities_trust(service->authorities, &question->timestamps);
-	if (!result && question->timestamps.size > 0)
+	if (!result)
+		result = authorities_trust(service->authorities, &question->timestamps, error);
+	if (!result)
 		result = timestamp_roots_add(service->store, &question->timestamps, error);
 	if (!result && (buf_check(&question->signers) || buf_check(&question->timestamps)))
 		result = error_cause(error, ERR_NO_MEMORY, "trusted roots");

@@ -106,9 +106,9 @@ void issue_give_space(struct issue_work *work);
 int issue_watch_space(const struct issue_work *work) MUST_CHECK;
 
 /* Gives the documents, which are whole in the directory, to the verifier (issue_verify.c), with the
- * roots of the service's keys and authorities: what it does not find valid is never handed out.
- * That a round's authority leads to none of these roots any more is told alone.
- * ERR_INVALID_EVIDENCE. */
+ * roots of the service's keys and authorities that trust.pem has, and nothing else that the service
+ * knows: what it does not find valid is never handed out. ERR_INVALID_EVIDENCE; ERR_UNAVAILABLE
+ * when only a root of a round's authority is missing, or the key is not in force any more. */
 int issue_verify(struct issue_work *work, const struct document *documents, size_t count,
                  struct error *error) MUST_CHECK;
 

@@ -1,5 +1,6 @@
 #include "service/sequencer.h"
 #include "base/reading.h"
+#include "base/tuned.h"
 #include "service/clock.h"
 
 #include <stddef.h>
@@ -93,7 +94,8 @@ static enum turn_choice join_batch(void *context, struct turn *turn)
 static void take_waiting(struct sequencer *sequencer, const int64_t *accounts, size_t account_count)
 {
 	struct taking taking = {sequencer, accounts, account_count};
-	(void)turns_take(&sequencer->waiting, BATCH_MAX - sequencer->count, join_batch, &taking);
+	(void)turns_take(&sequencer->waiting, sequencer->batch_max - sequencer->count, join_batch,
+	                 &taking);
 }
 
 /* Waits for work; false only when stopping and nothing is left. */
@@ -141,6 +143,8 @@ bool sequencer_start(struct registrar *registrar, unsigned number)
 	struct sequencer *sequencer = &registrar->sequencers[number];
 	sequencer->registrar = registrar;
 	sequencer->number = number;
+	const int64_t batch_max = tuned("batch", BATCH_MAX);
+	sequencer->batch_max = batch_max < BATCH_MAX ? (size_t)batch_max : BATCH_MAX;
 	sequencer->sharded = registrar->service->settings->store_sharded;
 	turns_init(&sequencer->waiting);
 	pthread_mutex_init(&sequencer->mutex, NULL);

@@ -21,6 +21,7 @@ struct sequencer {
 	pthread_cond_t arrived;
 	struct turns waiting; /* pending registrations, by account */
 	bool stopping;
+	size_t batch_max;
 	bool due;           /* what waits is a batch, whatever else comes; then something does */
 	struct apart apart; /* chains that get batches of their own; changed by the thread alone */
 	/* Of the thread alone: its batch. */

@@ -295,32 +295,17 @@ static int check_staged_round(struct check *check, struct error *error)
 
 /* ---- what is found how ---- */
 
-/* Every event has one entry, in a run or on its way there; and all that came is found. */
+/* All that came is found, by its number and by its client_ref. */
 static int check_indexes(struct check *check, struct error *error)
 {
 	struct db_connection *reader = check_take_reader(check);
 	int result = db_begin(reader, error);
-	int64_t events = number_of(reader,
-	                           "SELECT COALESCE(sum(last_sequence), 0) FROM chains "
-	                           "WHERE $1 = $1",
-	                           0, -1);
-	int64_t entries = 0;
 	if (!result)
-		result = check->store->register_engine->count_client_refs(reader, &entries, error);
-	const bool damaged = result == ERR_CORRUPT && !db_failure(reader);
-	if (damaged) {
-		check_problem(check, "client_refs: %s", error ? error->cause : "damaged");
-		result = OK;
-	}
-	if (!result && !db_is_shared(check->store->db))
 		check_all_arrivals(check);
 	if (!result)
 		result = db_failure(reader);
-	if (!result && !damaged && entries != events)
-		check_problem(check, "%lld entries of client_refs for %lld events", (long long)entries,
-		              (long long)events);
 	check_give_reader(check);
-	return result;
+	return result ? result : check_client_refs(check, error);
 }
 
 /* ---- money ---- */
@@ -483,7 +468,7 @@ int store_check(struct store *store, const struct check_listener *listener,
 	int result = check_chains(&check, error);
 	if (!result)
 		result = check_staged_round(&check, error);
-	if (!result && store->register_engine->count_client_refs)
+	if (!result && !db_is_shared(store->db))
 		result = check_indexes(&check, error);
 	if (!result)
 		result = check_accounts(&check, error);

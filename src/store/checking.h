@@ -34,6 +34,8 @@ void check_account_totals(struct check *check, int64_t account, const char *acco
 /* Embedded: how events are found, those of the chain at hand; and all, in the reader's view. */
 int check_chain_arrivals(struct check *check, struct error *error) MUST_CHECK;
 void check_all_arrivals(struct check *check);
+/* Embedded: the index of client_refs leads to every event, each client_ref to one. */
+int check_client_refs(struct check *check, struct error *error) MUST_CHECK;
 
 /* Archive timestamps, and how documents and tokens lead to them. */
 int check_evidence(struct check *check, struct error *error) MUST_CHECK;

@@ -13,7 +13,7 @@
 
 #include "store/store.h"
 
-enum lease_name { LEASE_SEALER, LEASE_DELIVERER, LEASE_SWEEP, LEASE_RENEWER };
+enum lease_name { LEASE_SEALER, LEASE_DELIVERER, LEASE_SWEEP, LEASE_RENEWER, LEASE_SIGNER_LIST };
 
 /* True when `holder` has the lease until now_us + duration_us: it was free, had run out, or was its
  * own already. */

@@ -46,6 +46,37 @@ int store_list_signers(struct store *store, struct arena *arena, struct signer_r
 	return end_read(connection, row_result(&row, true, error));
 }
 
+static int read_list(struct store *store, const char *sql, struct arena *arena,
+                     struct signed_signer_list *ret, struct error *error)
+{
+	struct db_connection *connection;
+	int result = begin_read(store, &connection, error);
+	if (result)
+		return result;
+	struct row row = {.query = db_query(connection, sql), .arena = arena};
+	bool found = db_step(row.query);
+	if (found) {
+		ret->state = store_sha256(db_blob(row.query, 0));
+		ret->signed_at_us = db_integer(row.query, 1);
+		if (arena)
+			ret->document = row_bytes(&row, 2);
+	}
+	return end_read(connection, row_result(&row, found, error));
+}
+
+int store_get_signer_list(struct store *store, struct arena *arena, struct signed_signer_list *ret,
+                          struct error *error)
+{
+	return read_list(store, "SELECT state, signed_at, document FROM signer_lists", arena, ret,
+	                 error);
+}
+
+int store_look_signer_list(struct store *store, struct signed_signer_list *ret, struct error *error)
+{
+	ret->document = slice_make("", 0);
+	return read_list(store, "SELECT state, signed_at FROM signer_lists", NULL, ret, error);
+}
+
 /* What is in force, and what has been. */
 struct standing {
 	bool any;
@@ -308,4 +339,23 @@ int store_end_signer(struct store *store, struct slice reason, struct error *err
 	if (!result)
 		result = end(connection, store_now_us(store), reason, error);
 	return end_write(connection, result, error);
+}
+
+int store_put_signer_list(struct store *store, const struct signed_signer_list *list,
+                          struct error *error)
+{
+	struct db_connection *connection;
+	int result = begin_write(store, &connection, error);
+	if (result)
+		return result;
+	struct db_query *query =
+		db_query(connection, "INSERT INTO signer_lists (number, state, signed_at, document)"
+	                         " VALUES (1, $1, $2, $3) ON CONFLICT (number) DO UPDATE SET"
+	                         " state = excluded.state, signed_at = excluded.signed_at,"
+	                         " document = excluded.document"
+	                         " WHERE signer_lists.signed_at <= excluded.signed_at");
+	db_bind_blob(query, &list->state, sizeof list->state);
+	db_bind_integer(query, list->signed_at_us);
+	db_bind_blob(query, list->document.data, list->document.size);
+	return end_write(connection, db_execute(query, NULL, error), error);
 }

@@ -32,6 +32,22 @@ int store_list_signers(struct store *store, struct arena *arena, struct signer_r
 int store_get_signer(struct store *store, struct sha256 *ret_sha256, bool *ret_any,
                      struct error *error) MUST_CHECK;
 
+/* The list as the service signed it last. */
+struct signed_signer_list {
+	struct sha256 state; /* of what it is made of; its form is the caller's affair */
+	int64_t signed_at_us;
+	struct slice document;
+};
+/* In the arena. ERR_NOT_FOUND: none was signed yet. */
+int store_get_signer_list(struct store *store, struct arena *arena, struct signed_signer_list *ret,
+                          struct error *error) MUST_CHECK;
+/* The same without the document, which stays empty. */
+int store_look_signer_list(struct store *store, struct signed_signer_list *ret, struct error *error)
+	MUST_CHECK;
+/* In place of the one before, unless that was signed later. */
+int store_put_signer_list(struct store *store, const struct signed_signer_list *list,
+                          struct error *error) MUST_CHECK;
+
 /* A node with these candidates starts: the one that is in force, or comes into force now because
  * none is and it is fit for that, is *ret_index. The first is preferred. In a store that no other
  * node can have, a development key takes another one's place. ERR_REFUSED with the

@@ -67,7 +67,7 @@ static int take_turn(struct db_connection *connection, const char *found, int64_
 		return ERR_REFUSED;
 	/* Else tokens that never came to the place would push out the one that stands there. */
 	if (at > tokens && !accepted) {
-		snprintf(turn->token, sizeof turn->token, "%s", tokens);
+		snprintf(turn->token, sizeof turn->token, "%.*s", (int)sizeof turn->token - 1, tokens);
 		return OK;
 	}
 	make_token(turn->token);

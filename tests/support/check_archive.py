@@ -112,7 +112,7 @@ def members_of(value, members, where):
 
 
 def document(data, members, where, versions=(1,)):
-    require(len(data) <= (16777215 if where == "manifest.json" else 262144), where, "size")
+    require(len(data) <= {"manifest.json": 16777215, "signers.p7m": 6 << 20}.get(where, 262144), where, "size")
     value = json.loads(data.decode("utf-8"))
     members_of(value, members, where)
     require(canonical(value) == data, where, "not canonical")
@@ -185,6 +185,34 @@ def openssl(*arguments):
     return done.returncode == 0, done.stdout + done.stderr
 
 
+def check_signers(entries, trust, signer, signed_at):
+    """Section 15: the list of signers inside, against the archive's own signer."""
+    where = "signers.p7m"
+    if where not in entries:
+        return
+    text, own, given = check_cms.check_attached(entries[where], trust, where)
+    listed = document(text, "certificates issued_at service v", where)
+    require(set(listed["service"]) == {"name", "prefix", "url"}, where, "service")
+    require(1 <= len(listed["certificates"]) <= 1000, where, "certificates")
+    uses = {}
+    for item in listed["certificates"]:
+        require(set(item) == {"certificate", "reason", "sha256", "used_from", "used_until"}, where, "members")
+        require(sha256(base64.b64decode(item["certificate"], validate=True)) == item["sha256"] not in uses, where,
+                "sha256")
+        require((item["reason"] is None) == (item["used_until"] is None), where, "reason")
+        require(TIME.fullmatch(item["used_from"]) and (item["used_until"] is None
+                                                       or TIME.fullmatch(item["used_until"])), where, "times")
+        uses[item["sha256"]] = item
+    require(sum(item["used_until"] is None for item in uses.values()) <= 1, where, "in force")
+    require(abs(given - time_of(listed["issued_at"])) <= datetime.timedelta(hours=1), where, "issued_at")
+    require(signed_at is None or given <= signed_at + TOLERANCE, where, "later than the archive")
+    for sha256_of_it, when in ((own, given), (signer, signed_at)):
+        use = uses.get(sha256_of_it)
+        require(use is not None, where, "a signer that is not listed")
+        require(use["used_until"] is None or (when is not None and when <= time_of(use["used_until"])), where, "ended")
+        require(when is None or when >= time_of(use["used_from"]) - TOLERANCE, where, "too early")
+
+
 def check_signature(entries, manifest, trust):
     """Section 7."""
     asic = ('<?xml version="1.0" encoding="UTF-8"?>\n'
@@ -208,6 +236,8 @@ def check_signature(entries, manifest, trust):
     require(stated == time_of(manifest["issued_at"]).replace(microsecond=0), where, "signing-time")
     given = token and token.gen_time()
     require(not given or time_of(manifest["issued_at"]) <= given + TOLERANCE, where, "issued_at")
+    if manifest["v"] > 2:
+        check_signers(entries, trust, signed.certificate.fingerprint(check_cms.hashes.SHA256()).hex(), given)
     return check_cms.check_inside(signed, token), given
 
 
@@ -228,7 +258,7 @@ def check_manifest(entries):
     manifest = document(entries[where], "certification_id channel_id config_versions content_parts"
                         " event_count files first_chain_hash frozen_range issued_at last_chain_hash"
                         " mode previous_chain_hash requested_range service v verification_code",
-                        where, versions=(1, 2))
+                        where, versions=(1, 2, 3))
     members_of(manifest["service"], "name prefix verification_url", where)
     members_of(manifest["frozen_range"], "first_sequence last_sequence", where)
     members_of(manifest["requested_range"], "from seq_from seq_to to", where)
@@ -248,6 +278,8 @@ def check_manifest(entries):
     require(listed == [(f["path"], f["sha256"], f["size"]) for f in manifest["files"]],
             where, "files")
     expected = ["README.txt", "LEEME.txt", "genesis.json"]
+    if manifest["v"] > 2 and names[4] == "signers.p7m":
+        expected.append("signers.p7m")
     expected += [f"config/config-{c['version']:06}.json" for c in manifest["config_versions"]]
     for stream in ("events", "leaves", "seals", "rounds", "validation", "renewals"):
         number = 1

@@ -2,21 +2,26 @@
 standard tools, and by the published rules."""
 
 import base64
+import functools
 import gzip
 import hashlib
 import io
 import json
 import os
+import pathlib
 import platform
 import re
 import subprocess
 import zipfile
 
+import jsonschema
 import pytest
+import yaml
 
 import evidence
 from client import run
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 CONTENT = b"\x00\x01 a file \xff" * 5000
 MIMETYPE = b"application/vnd.etsi.asic-e+zip"
 
@@ -77,6 +82,32 @@ def test(channel, tmp_path_factory):
     return Delivery(channel, "test", tmp_path_factory.mktemp("test"), seq_from=1, seq_to=3)
 
 
+@functools.cache
+def description():
+    """The description of POST /verify's answer, but for what a service adds."""
+    text = (ROOT / "docs" / "openapi.yaml").read_text(encoding="utf-8")
+    document = yaml.load(text, yaml.CSafeLoader)
+    file = document["components"]["schemas"]["CheckedFile"]
+    for name in ("certification_id", "origin"):
+        file["required"].remove(name)
+        del file["properties"][name]
+    return jsonschema.Draft202012Validator({"$ref": "#/components/schemas/FileVerification"},
+                                           resolver=jsonschema.RefResolver("", document)), document
+
+
+def check_described(result):
+    validator, document = description()
+    validator.validate(result)
+    codes = document["components"]["schemas"]["FileFinding"]["properties"]["code"]["x-extensible-enum"]
+    for finding in result["findings"] + result["warnings"]:
+        assert finding["code"] in codes
+        assert (finding["severity"] == "warning") == (finding in result["warnings"])
+        assert finding["what"] != finding["what_es"]
+        if finding["detail"] is not None:
+            assert finding["what"].endswith(f": {finding['detail']}")
+            assert finding["what_es"].endswith(f": {finding['detail']}")
+
+
 def verify(*paths, trust=None, expected=0, options=()):
     """The JSON of the verifier, which must agree with its exit code."""
     arguments = ["verify", *paths, "--json", *options]
@@ -85,9 +116,7 @@ def verify(*paths, trust=None, expected=0, options=()):
     done = run(*arguments)
     assert done.returncode == expected, (done.returncode, done.stdout, done.stderr)
     result = json.loads(done.stdout)
-    assert set(result) == {"as_of", "authorities", "checked", "could_not_check", "evidence_records",
-                           "findings", "longest_delay", "signatures", "signers", "trusted",
-                           "trusted_list", "valid", "verdict", "warnings"}
+    check_described(result)
     assert result["trusted_list"] is None
     words = {"valid": ("VALID: ", "V\u00c1LIDO: "), "not_valid": ("NOT VALID: ", "NO V\u00c1LIDO: ")}
     code, english, spanish = (result["verdict"][name] for name in ("code", "en", "es"))
@@ -123,6 +152,69 @@ def test_everything_together_is_valid_and_trusted_under_the_roots(live):
     levels = {signature["path"]: signature["level"] for signature in result["signatures"]}
     assert levels == {str(live.archive): "B-LT", **{str(r): "B-LTA" for r in live.reports.values()}}
     assert all(signature["checkable_until"] in ends for signature in result["signatures"])
+
+
+def test_findings_have_codes_and_both_languages(live, tmp_path):
+    altered = tmp_path / "altered.zip"
+    damaged = bytearray(live.archive.read_bytes())
+    damaged[len(damaged) // 2] ^= 1
+    altered.write_bytes(damaged)
+    result = verify(altered, trust=live.trust, expected=1)
+    assert result["findings_version"] == 1
+    assert {finding["severity"] for finding in result["findings"]} == {"wrong"}
+    first = result["findings"][0]
+    english, spanish = (run("verify", altered, "--trust", live.trust, "--lang", language).stdout.splitlines()
+                        for language in ("en", "es"))
+    place = f"{altered}: {first['where']}: " if first["where"] else f"{altered}: "
+    assert f"NOT VALID: {place}{first['what']}" in english
+    assert f"NO V\u00c1LIDO: {place}{first['what_es']}" in spanish
+    assert spanish[:2] == english[:2], "the verdict is in both languages anyway"
+    assert spanish[1] == f"NO V\u00c1LIDO: {place}{first['what_es']}."
+    assert run("verify", altered, "--trust", live.trust).stdout.splitlines() == english
+    refused = run("verify", altered, "--lang", "fr")
+    assert refused.returncode == 2 and "--lang takes en or es" in refused.stderr
+
+
+def test_a_step_that_fails_has_its_code_and_what_it_said(live, tmp_path):
+    cut = tmp_path / "cut.pdf"
+    cut.write_bytes(live.reports["en"].read_bytes()[:-200])
+    (finding,) = [one for one in verify(cut, trust=live.trust, expected=1)["findings"]]
+    assert finding["code"] == "report.not_valid" and finding["detail"]
+    missing = verify(tmp_path / "missing.zip", trust=live.trust, expected=2)["findings"][0]
+    assert (missing["code"], missing["severity"]) == ("file.not_readable", "unchecked")
+    assert missing["detail"] == "it cannot be opened: No such file or directory"
+    assert missing["what_es"] == f"no se pudo leer: {missing['detail']}"
+
+
+def members(node):
+    if isinstance(node, dict):
+        for name, value in node.get("properties", {}).items():
+            yield name
+            yield from members(value)
+        for name in ("items", "oneOf"):
+            yield from members(node.get(name))
+    elif isinstance(node, list):
+        for each in node:
+            yield from members(each)
+
+
+def test_the_manual_has_every_option_and_every_member():
+    """Of the section of the page that is about the command."""
+    page = (ROOT / "man" / "constancia.1").read_text(encoding="utf-8")
+    page = page[page.index(".It Cm verify Oo"):page.index(".It Cm proof Ar EVENT_ID")]
+    told = run("verify", "--help").stdout
+    options = set(re.findall(r"^  --([a-z-]+)", told, re.M)) - {"config", "data", "set", "help"}
+    assert {"trust", "lang", "json", "at"} <= options
+    assert options == set(re.findall(r"Fl -([a-z-]+) ?(?:Ar|$)", page, re.M))
+    named = set(re.findall(r"[a-z_0-9]+", " ".join(re.findall(r"^\.(?:Pf \( )?(?:Va|Li) (.*)$", page, re.M))))
+    schemas = description()[1]["components"]["schemas"]
+    for name in ("FileVerification", "FileVerdict", "FileFinding", "CheckedFile", "FileParty",
+                 "FileEvidenceRecord", "FileDelay"):
+        assert set(members(schemas[name])) <= named, name
+    for code in schemas["FileVerdict"]["properties"]["code"]["enum"]:
+        assert code in named
+    for code in schemas["FileFinding"]["properties"]["severity"]["enum"]:
+        assert code in named
 
 
 def test_a_report_of_the_test_chain_is_of_level_b(test):

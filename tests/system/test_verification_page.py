@@ -235,7 +235,7 @@ def test_a_damaged_file_is_not_valid_and_attests_nothing(files, anyone):
 def test_evidence_of_another_service_is_not_this_ones(anyone):
     told = check(anyone, FIXTURE.read_bytes()).expect(200).json
     assert told["issued"] is None and not told["verification"]["valid"]
-    assert told["verification"]["verdict"]["code"] == "signer_not_established"
+    assert told["verification"]["verdict"]["code"] == "not_issued"
     assert any("leads to none of the roots" in each["what"] for each in told["verification"]["findings"])
 
 

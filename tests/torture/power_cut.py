@@ -39,6 +39,7 @@ from torture import RICH_CREDITS, POOR_CREDITS, POOR_UNPAID, Chain, Torture, Wor
 
 import log_steps
 import s3_server
+import sizes
 from burst import Burst
 from program import copy_keys
 
@@ -115,6 +116,9 @@ class PowerCuts(Torture):
     def begin_store(self):
         self.close()
         self.place.empty()
+        # What finds the planted faults is known of the usual ones.
+        drawn = {} if self.fault else sizes.use_drawn(self.random.getrandbits(32))
+        self.log_moved = drawn.get("log_moved", sizes.LOG_MOVED)
         self.content = self.choose_content()
         self.service = Machine(self.place, self.logs,
                                {"seal.interval": "1s", **Burst.SETTINGS}, self.fault,
@@ -297,6 +301,8 @@ class PowerCuts(Torture):
     def at_a_step_of_the_log(self):
         """What no other thread waits for goes on for a moment; or the thread itself does."""
         step, size = self.random.choice(LOG_STEPS)
+        if step == "moving":
+            size = self.log_moved
         self.steps.stop_at(step, self.random.randint(0, size))
         self.begin_load(bulk=True)
         end = time.monotonic() + 30

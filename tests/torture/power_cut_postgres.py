@@ -31,6 +31,7 @@ from service import BINARY, ROOT
 from nodes import Deployment
 from program import NotStarted, Refused
 from postgres import PATIENCE, ROLE, Cluster, Failed, Server, unprivileged
+import sizes
 
 SURVIVAL = (0, 0, 10, 50, 90, 100)  # percent of what was not synced
 SCHEMA = ROOT / "src" / "store" / "schema" / "postgres"
@@ -238,6 +239,7 @@ def main():
     forgetting.unmount_when_told_to_end()
     options = read_options()
     print(f"seed {options.seed}, {options.rounds} rounds, {options.clients} clients", flush=True)
+    sizes.use_drawn(options.seed)
     try:
         places = open_places(options.seed)
     except forgetting.Unusable as reason:

@@ -32,6 +32,8 @@ from mixed_load import digests
 from program import copy_keys
 from service import ROOT, Client, Report, declare_file, declare_hash, declare_json, lasting
 
+import sizes
+
 SCHEMA = ROOT / "src" / "store" / "schema" / "sqlite"
 OLD_ACCOUNTS = 300
 EVENTS = 12
@@ -347,6 +349,7 @@ def main():
     parser.add_argument("--every", type=int, default=1, help="only each Nth sync")
     options = parser.parse_args()
     print(f"seed {options.seed}, steps {options.steps}", flush=True)
+    sizes.use_drawn(options.seed)
     chosen, cuts, report = random.Random(options.seed), 0, Report()
     directory = tempfile.mkdtemp(prefix="constancia-steps-")
     try:

@@ -1,11 +1,17 @@
 #!/usr/bin/env python3
 """Kills a busy service at random moments, round after round, and holds it to what it said.
 
-    torture.py [--rounds N] [--seed N] [--clients N] [--keep]
+    torture.py [--rounds N] [--seed N] [--clients N] [--keep] [--small]
+               [--fault NAME]
 
 What a client was told (201 or 200) is kept on the client's side. After every restart: each of these
 receipts is still there, unchanged; repeating a request gives the original; a chain has no gaps and
-nothing that nobody sent; credits add up; what is held has its digest.
+nothing that nobody sent; credits add up; what is held has its digest. What is registered is found
+by its client_ref at any moment. Statements of the store's index fail now and then, and sizes are
+drawn small (sizes.py), so that what runs seldom runs often.
+
+With --fault the program is one in which that fault is planted (plant.py), and what passes is that
+it is found.
 """
 
 import argparse
@@ -19,12 +25,17 @@ import tempfile
 import threading
 import time
 
-from service import (Client, NotStarted, Refused, Report, Service, declare_file, declare_hash,
+import shaking
+from service import (BINARY, Client, NotStarted, Refused, Report, Service, declare_file, declare_hash,
                      declare_json, lasting)
+
+import sizes
+from plant import FAULTS
 
 POOR_CREDITS, POOR_UNPAID = 400, 150
 RICH_CREDITS = 10_000_000
 TEST_EVENTS_PER_DAY = 10_000
+LOOKERS = 3
 
 
 class Chain:
@@ -82,10 +93,12 @@ class Worker(threading.Thread):
     def act(self, chain):
         choice = self.random.random()
         with chain.lock:
-            acknowledged = list(chain.receipts) if choice < 0.25 else []
-            unanswered = chain.unanswered if 0.25 <= choice < 0.35 else []
+            acknowledged = list(chain.receipts) if choice < 0.35 else []
+            unanswered = chain.unanswered if 0.35 <= choice < 0.45 else []
         if acknowledged and choice < 0.15:
             self.repeat(chain, self.random.choice(acknowledged))
+        elif acknowledged and choice < 0.25:
+            self.look_up(chain, self.random.choice(acknowledged))
         elif acknowledged:
             self.contradict(chain, self.random.choice(acknowledged))
         elif unanswered:
@@ -115,17 +128,40 @@ class Worker(threading.Thread):
         assert lasting(body) == lasting(chain.receipts[client_ref]), \
             f"{chain.name}: repetition differs: {body} from {chain.receipts[client_ref]}"
 
+    def look_up(self, chain, client_ref):
+        """The whole list of it is that event."""
+        status, page = self.client.get("/events?client_ref=" + client_ref, chain.key)
+        if status == 503:
+            return
+        assert status == 200, f"{chain.name}: look-up answered {status} {page}"
+        assert [lasting(event) for event in page["data"]] == [lasting(chain.receipts[client_ref])], \
+            f"{chain.name}: looked up {client_ref}: {page['data']}"
+
     def contradict(self, chain, client_ref):
         declare = declare_hash if chain.modality == "hash_only" else declare_json
         status, _, body = self.client.register(chain.key, declare(client_ref, "something else"))
         assert status in (409, 503), f"{chain.name}: conflict answered {status} {body[:300]}"
 
 
+class Looker(Worker):
+    """Looks up what was acknowledged, and nothing else."""
+
+    def act(self, chain):
+        with chain.lock:
+            acknowledged = list(chain.receipts)
+        if acknowledged:
+            self.look_up(chain, self.random.choice(acknowledged))
+        else:
+            time.sleep(0.01)
+
+
 class Torture:
     def __init__(self, options, data):
         self.random = random.Random(options.seed)
         self.clients = options.clients
-        self.service = Service(data, {"seal.interval": "1s"})
+        self.service = Service(data, {"seal.interval": "1s"}, binary=program_with(options.fault),
+                               environment=shaking.environment(shaking.build(options.directory)))
+        self.fault = options.fault
         self.report = Report()
         self.chains, self.weights = [], []
         self.round = 0
@@ -156,7 +192,8 @@ class Torture:
 
     def run_round(self):
         self.stopping = False
-        workers = [Worker(self, i, self.random.getrandbits(64)) for i in range(self.clients)]
+        workers = [kind(self, i, self.random.getrandbits(64))
+                   for i, kind in enumerate([Worker] * self.clients + [Looker] * LOOKERS)]
         for worker in workers:
             worker.start()
         time.sleep(self.random.uniform(0.02, 0.7))
@@ -190,7 +227,7 @@ class Torture:
                                        f"{len(client_refs)} receipts: {missing[:1]}")
         for client_ref in self.random.sample(client_refs, min(10, len(client_refs))):
             declaration = chain.sent[client_ref]
-            status, _, body = client.register(chain.key, declaration)
+            status, body = self.repeat_until_answered(client, chain, declaration)
             same = status == 200 and lasting(body) == lasting(chain.receipts[client_ref])
             self.report.check(same, f"round {self.round}: {chain.name}: repetition: "
                                     f"{status} {body}")
@@ -200,6 +237,14 @@ class Torture:
                 "GET", f"/events/{chain.receipts[client_ref]['event_id']}/content", chain.key)
             self.report.check(status == 200 and body == declaration.content,
                               f"round {self.round}: {chain.name}: content: {status} {body[:80]}")
+
+    def repeat_until_answered(self, client, chain, declaration):
+        """Statements fail now and then."""
+        for _ in range(50):
+            status, _, body = client.register(chain.key, declaration)
+            if status != 503:
+                break
+        return status, body
 
     def check_chain(self, chain, events):
         where = f"round {self.round}: {chain.name}: "
@@ -264,7 +309,10 @@ class Torture:
         self.prepare()
         for self.round in range(1, rounds + 1):
             self.run_round()
-            self.check_round(everything=self.round % 10 == 0 or self.round == rounds)
+            often = 2 if self.fault else 10
+            self.check_round(everything=self.round % often == 0 or self.round == rounds)
+            if self.fault and self.report.failed:
+                return
         self.report.check(self.service.stop() == 0, "SIGTERM: exit status is not 0")
         self.check_store("when stopped")
         for chain in self.chains:
@@ -274,28 +322,47 @@ class Torture:
         self.report.check(all(chain.receipts for chain in self.chains), "a chain took no event")
 
 
+def program_with(fault):
+    """The program, or one beside it with a planted fault."""
+    return f"{BINARY}-{fault}" if fault else BINARY
+
+
+def end(torture, fault):
+    """The exit status."""
+    if not fault:
+        return torture.report.end()
+    found = bool(torture.report.failed)
+    print(f"{fault} found in round {torture.round}" if found else
+          f"{fault} was not found in {torture.round} rounds", flush=True)
+    return 0 if found else 1
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=100)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().getrandbits(32))
     parser.add_argument("--clients", type=int, default=8)
     parser.add_argument("--keep", action="store_true", help="leave the data directory")
+    parser.add_argument("--small", action="store_true",
+                        help="sizes that a planted fault is looked for with")
+    parser.add_argument("--fault", choices=FAULTS)
     options = parser.parse_args()
     print(f"seed {options.seed}, {options.rounds} rounds, {options.clients} clients", flush=True)
-    directory = tempfile.mkdtemp(prefix="constancia-torture-")
+    sizes.use_drawn(options.seed, smallest=options.small or bool(options.fault))
+    options.directory = directory = tempfile.mkdtemp(prefix="constancia-torture-")
     torture = Torture(options, os.path.join(directory, "data"))
     try:
         torture.run(options.rounds)
     except (NotStarted, Refused, OSError, http.client.HTTPException, AssertionError) as error:
         torture.report.check(False, f"round {torture.round}: {type(error).__name__}: {error}")
-        options.keep = True
+        options.keep = not options.fault
     finally:
         torture.service.kill()
-    if options.keep or torture.report.failed:
+    if options.keep or (torture.report.failed and not options.fault):
         print("kept:", directory)
     else:
         shutil.rmtree(directory)
-    return torture.report.end()
+    return end(torture, options.fault)
 
 
 if __name__ == "__main__":

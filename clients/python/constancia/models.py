@@ -264,6 +264,13 @@ class FileVerification:
     authorities: List[Dict[str, Any]]
     files: Optional[List[Dict[str, Any]]] = None
     verdict: Optional[Dict[str, str]] = None
+    as_of: Optional[datetime] = None
+    checked: Optional[Dict[str, int]] = None
+    evidence_records: Optional[List[Dict[str, Any]]] = None
+    findings_version: Optional[int] = None
+    longest_delay: Optional[Dict[str, Any]] = None
+    signatures: Optional[List[Dict[str, Any]]] = None
+    trusted_list: Optional[Dict[str, Any]] = None
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
+#include "base/tuned.h"
 #include "db/sqlite/internal.h"
 
 #define WRITER_CACHE_KIB 4096
@@ -10,7 +11,7 @@
 #define BUSY_PATIENCE_MS 5000
 /* Of a new file; one that is there keeps its own. A batch changes little on the last pages of a
  * dozen tables, and each goes to the log whole. */
-#define NEW_PAGE_SIZE "2048"
+#define NEW_PAGE_SIZE 2048
 #define PAGES_MAX "4294967294" /* as many as a file of SQLite can have: 8 TiB of these */
 
 /* ---- errors ---- */
@@ -108,9 +109,13 @@ static int overwrite_freed(struct sqlite_connection *writer, bool overwrite)
 static void open_writer(struct sqlite_db *db)
 {
 	struct sqlite_connection *writer = &db->writer;
-	if (run(writer, "PRAGMA page_size=" NEW_PAGE_SIZE "; PRAGMA max_page_count=" PAGES_MAX ";"
-	                "PRAGMA synchronous=FULL; PRAGMA journal_mode=WAL; PRAGMA wal_autocheckpoint=0;"
-	                "PRAGMA journal_size_limit=67108864;"))
+	char pragmas[256];
+	snprintf(pragmas, sizeof pragmas,
+	         "PRAGMA page_size=%d; PRAGMA max_page_count=" PAGES_MAX ";"
+	         "PRAGMA synchronous=FULL; PRAGMA journal_mode=WAL; PRAGMA wal_autocheckpoint=0;"
+	         "PRAGMA journal_size_limit=67108864;",
+	         (int)tuned("page_size", NEW_PAGE_SIZE));
+	if (run(writer, pragmas))
 		return;
 	overwrite_freed(writer, true);
 	struct db_query *query = db_query(&writer->base, "PRAGMA page_size");

@@ -51,6 +51,16 @@ struct log_mover {
 	struct error error; /* of that */
 };
 
+/* Bytes. */
+struct log_sizes {
+	int64_t moved_at_least; /* the log is moved once it has grown by so much */
+	/* At most so much is left to the writer, when the thread is done and when the writer comes to
+	 * it. */
+	int64_t left_max, rest_max;
+	/* Where readers needed some of it still, that is tried again after so much more. */
+	int64_t tried_again_after;
+};
+
 struct sqlite_db {
 	struct db base;
 	char path[PATH_MAX];
@@ -71,6 +81,8 @@ struct sqlite_db {
 	int moved_pages;    /* of them already moved into the file; never fewer than that are */
 	int tried_pages;    /* of them there when it was last tried, whether readers need them still */
 	unsigned log_turns; /* how often it began anew */
+	struct log_sizes log_sizes;
+	pthread_mutex_t maintaining; /* held throughout: two at once could move the log at once */
 	struct log_mover mover;
 };
 

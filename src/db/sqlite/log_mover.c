@@ -9,23 +9,15 @@
 #include "base/durable.h"
 #include "base/file.h"
 #include "base/thread.h"
+#include "base/tuned.h"
 #include "db/sqlite/internal.h"
 
 #define MIB ((int64_t)1 << 20)
-/* It is moved once it has grown by so much. */
+/* The sizes of struct log_sizes. */
 #define MOVED_AT_LEAST (32 * MIB)
-/* At most so much is left to the writer, when the thread is done and when the writer comes to it.
- */
 #define LEFT_MAX (1 * MIB)
 #define REST_MAX (4 * MIB)
-/* Where readers needed some of it still, that is tried again after so much more. */
 #define TRIED_AGAIN_AFTER (4 * MIB)
-/* The writer waits for who moves when it is ahead by so much. */
-#define AHEAD_MAX (8 * MOVED_AT_LEAST)
-/* And, once the log is so long, when half of what is being moved has come meanwhile, or what is
- * being moved is as little as the rest: where pages are moved more slowly than they come, it would
- * never be moved to its end. */
-#define LONG (4 * MOVED_AT_LEAST)
 /* So long at most, then again behind its next batch: what is late is acknowledged all the same. */
 #define WAITED_AT_MOST_US (US_PER_SECOND / 2)
 /* A part of the file that is written out at a time. */
@@ -113,7 +105,8 @@ static int move_guarded(struct sqlite_db *db, struct error *error)
 /* Readers needed some of the pages that were there. */
 static void try_again_soon(struct sqlite_db *db, int there)
 {
-	db->tried_pages = there - pages_of(db, MOVED_AT_LEAST - TRIED_AGAIN_AFTER);
+	db->tried_pages =
+		there - pages_of(db, db->log_sizes.moved_at_least - db->log_sizes.tried_again_after);
 }
 
 /* Again and again, since the writer adds less each time. Never of a log that is moved to its end:
@@ -123,7 +116,7 @@ static void move_most(struct sqlite_db *db)
 	struct log_mover *mover = &db->mover;
 	int there = db->moved_pages;
 	while (!mover->result && !mover->stopping && db->moved_pages >= there &&
-	       db->log_pages - db->moved_pages > pages_of(db, LEFT_MAX)) {
+	       db->log_pages - db->moved_pages > pages_of(db, db->log_sizes.left_max)) {
 		there = db->tried_pages = db->log_pages;
 		pthread_cond_broadcast(&mover->changed);
 		pthread_mutex_unlock(&db->mutex);
@@ -163,6 +156,10 @@ static void *run_mover(void *argument)
 int sqlite_start_mover(struct sqlite_db *db, struct error *error)
 {
 	struct log_mover *mover = &db->mover;
+	db->log_sizes = (struct log_sizes){.moved_at_least = tuned("log_moved", MOVED_AT_LEAST),
+	                                   .left_max = tuned("log_left", LEFT_MAX),
+	                                   .rest_max = tuned("log_rest", REST_MAX),
+	                                   .tried_again_after = tuned("log_tried", TRIED_AGAIN_AFTER)};
 	int result = sqlite_connection_open(db, &mover->connection, SQLITE_MOVER, error);
 	if (!result)
 		result = sqlite_connection_open(db, &mover->guard, SQLITE_READER, error);
@@ -216,22 +213,26 @@ static bool take_rest(struct sqlite_db *db)
 	if (!mover->rest_left || mover->wanted)
 		return false;
 	mover->rest_left = false;
-	mover->wanted = rest > pages_of(db, REST_MAX);
+	mover->wanted = rest > pages_of(db, db->log_sizes.rest_max);
 	return rest > 0 && !mover->wanted;
 }
 
+/* The writer waits for who moves when it is far ahead; and, once the log is long, when half of what
+ * is being moved has come meanwhile, or what is being moved is as little as the rest: where pages
+ * are moved more slowly than they come, it would never be moved to its end. */
 static bool too_far_ahead(const struct sqlite_db *db)
 {
 	const int come = db->log_pages - db->tried_pages;
 	const int being_moved = db->tried_pages - db->moved_pages;
-	return come > pages_of(db, AHEAD_MAX) ||
-	       (db->log_pages > pages_of(db, LONG) && 2 * come > being_moved - pages_of(db, REST_MAX));
+	return come > pages_of(db, 8 * db->log_sizes.moved_at_least) ||
+	       (db->log_pages > pages_of(db, 4 * db->log_sizes.moved_at_least) &&
+	        2 * come > being_moved - pages_of(db, db->log_sizes.rest_max));
 }
 
 static void ask_mover(struct sqlite_db *db)
 {
 	struct log_mover *mover = &db->mover;
-	if (db->log_pages - db->tried_pages >= pages_of(db, MOVED_AT_LEAST) &&
+	if (db->log_pages - db->tried_pages >= pages_of(db, db->log_sizes.moved_at_least) &&
 	    !db_is_poisoned(&db->base))
 		mover->wanted = true;
 	if (mover->wanted)
@@ -242,9 +243,9 @@ static void ask_mover(struct sqlite_db *db)
 		;
 }
 
-int sqlite_maintain(struct db *base, struct error *error)
+static int maintain(struct sqlite_db *db, struct error *error)
 {
-	struct sqlite_db *db = sqlite_db(base);
+	struct db *base = &db->base;
 	pthread_mutex_lock(&db->mutex);
 	int result = take_result(&db->mover, error);
 	bool rest = !result && take_rest(db);
@@ -262,5 +263,14 @@ int sqlite_maintain(struct db *base, struct error *error)
 		try_again_soon(db, db->log_pages);
 	pthread_mutex_unlock(&db->mutex);
 	db_give(writer);
+	return result;
+}
+
+int sqlite_maintain(struct db *base, struct error *error)
+{
+	struct sqlite_db *db = sqlite_db(base);
+	pthread_mutex_lock(&db->maintaining);
+	int result = maintain(db, error);
+	pthread_mutex_unlock(&db->maintaining);
 	return result;
 }

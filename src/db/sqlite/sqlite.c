@@ -57,6 +57,7 @@ static void sqlite_close(struct db *base)
 	if (db->lock_file >= 0)
 		close(db->lock_file);
 	pthread_mutex_destroy(&db->mutex);
+	pthread_mutex_destroy(&db->maintaining);
 	pthread_cond_destroy(&db->turn_changed);
 	pthread_cond_destroy(&db->reader_free);
 	pthread_cond_destroy(&db->mover.changed);
@@ -79,6 +80,7 @@ static int sqlite_open(const struct db_options *options, struct db **ret_db, str
 	snprintf(db->path, sizeof db->path, "%s", path);
 	db->lock_file = db->file = -1;
 	pthread_mutex_init(&db->mutex, NULL);
+	pthread_mutex_init(&db->maintaining, NULL);
 	pthread_cond_init(&db->turn_changed, NULL);
 	pthread_cond_init(&db->reader_free, NULL);
 	pthread_cond_init(&db->mover.changed, NULL);

@@ -252,6 +252,18 @@ is "files: manifest.json lists the same" \
 is "files: there are no others" "$({ printf '%s\n' mimetype "$sig" "$xml"
   cut -d' ' -f2 "$work/listed"; } | sort)" \
   "$(find . ! -type d -printf '%P\0' | tr '\n\0' '?\n' | sort)"
+if [ -f signers.p7m ]; then
+  inside signers.p7m "$work/list"
+  under ../trust-signer.pem "$work/list.certs" openssl cms -verify -cades \
+    -binary -inform DER -purpose any -auth_level 2 -attime "${when%??????}" \
+    -in signers.p7m -out "$work/list"
+  judge $? "signers: the list of the service's certificates is signed, by:"
+  who "$work/list.signer"
+  is "signers: the one of the signature is listed and in force" 1 "$(jq \
+    --arg of "$(openssl x509 -in "$work/sig.signer" -outform DER | hash)" \
+    '[.certificates[] | select(.sha256 == $of and .used_until == null)] |
+    length' "$work/list")"
+fi
 steps+=3
 # 4. The chain of events
 all events >"$work/events"

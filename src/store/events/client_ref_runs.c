@@ -1,8 +1,10 @@
 #include "store/events/client_ref_runs.h"
 
 #include <assert.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <zlib.h>
 
 #include "store/internal.h"
 
@@ -12,10 +14,6 @@
 /* The row behind a run's last one is a number, too. Numbers of runs that are gone are used again.
  */
 #define RUN_MAX ((INT64_MAX >> RUN_BITS) - 1)
-/* Entries that a run under way gets for each one that comes: it is whole well before the next one
- * of its level begins. */
-#define MOVED_PER_NEW 2
-#define MOVED_AT_LEAST 64
 /* What nobody looks at any more goes back to the system in such pieces: whole pages, which have up
  * to 64 KiB. Of one that is given back in part all would be lost. */
 #define RELEASED_AT_ONCE ((size_t)1 << 16)
@@ -29,7 +27,9 @@ struct run {
 	unsigned char *filter;    /* of all buckets, each at a multiple of its size */
 	size_t released;          /* bytes of them, the first ones */
 	int64_t owed;             /* entries that it is behind */
-	bool stuck;               /* a source could not be read */
+	bool stuck;               /* a source could not be read; until something is repaired */
+	bool checked;             /* its blocks have checksums */
+	bool filters_lost;        /* damaged, and made of the buckets: not written yet */
 	/* Of the transaction under way. */
 	bool gone;
 	int64_t filled_next, into_next, owed_next;
@@ -43,9 +43,15 @@ struct ref_runs {
 	size_t fresh_count;
 	int64_t last_number;
 	uint64_t generation;
-	bool mended;             /* filters were damaged, and made of the buckets */
-	struct ref_entry *group; /* being put together */
-	size_t group_count, group_capacity;
+	pthread_mutex_t bad_lock;
+	struct ref_bad bad[CLIENT_REF_BAD_MAX];
+	size_t bad_count;
+	struct {             /* of the transaction under way */
+		struct run *run; /* NULL: none */
+		int64_t bucket;
+		unsigned char filter[CLIENT_REF_FILTER_SIZE];
+	} repaired;
+	struct ref_list group; /* being put together */
 };
 
 /* ---- places ---- */
@@ -72,6 +78,26 @@ int ref_compare(const void *a, const void *b)
 	return (left->event > right->event) - (left->event < right->event);
 }
 
+int ref_list_add(struct ref_list *list, const struct ref_entry *entry)
+{
+	if (list->count == list->capacity) {
+		size_t capacity = list->capacity ? list->capacity * 2 : 4096;
+		struct ref_entry *items = reallocarray(list->items, capacity, sizeof *items);
+		if (!items)
+			return ERR_NO_MEMORY;
+		list->items = items;
+		list->capacity = capacity;
+	}
+	list->items[list->count++] = *entry;
+	return OK;
+}
+
+void ref_list_sort(struct ref_list *list)
+{
+	if (list->count > 0)
+		qsort(list->items, list->count, sizeof *list->items, ref_compare);
+}
+
 static int64_t bucket_of(int64_t buckets, uint64_t place)
 {
 	return (int64_t)((unsigned __int128)place * (uint64_t)buckets >> 64);
@@ -87,6 +113,32 @@ static uint64_t first_place(int64_t buckets, int64_t bucket)
 static int64_t row_of(int64_t run, int64_t number)
 {
 	return run << RUN_BITS | number;
+}
+
+static int64_t run_of(int64_t row)
+{
+	return row >> RUN_BITS;
+}
+
+static int64_t number_in(int64_t row)
+{
+	return row & (((int64_t)1 << RUN_BITS) - 1);
+}
+
+/* ---- checksums ---- */
+
+int64_t ref_checksum(int64_t place, const void *data, size_t size)
+{
+	unsigned long sum = crc32_z(0, (const unsigned char *)&place, sizeof place);
+	return (int64_t)crc32_z(sum, data, size);
+}
+
+/* As it is to be when the transaction under way is committed. */
+static int64_t checksum_of_run(const struct run *run)
+{
+	const int64_t columns[] = {run->level,     run->entries,     run->buckets, run->filled_next,
+	                           run->into_next, run->filter_size, run->checked};
+	return ref_checksum(run->number, columns, sizeof columns);
 }
 
 /* ---- filters ---- */
@@ -105,13 +157,17 @@ static unsigned char *filter_of(const struct run *run, int64_t bucket)
 	return run->filter + bucket * run->filter_size;
 }
 
-static void filter_add(const struct run *run, int64_t bucket, uint64_t place)
+static void filter_put(const struct run *run, unsigned char *filter, uint64_t place)
 {
-	unsigned char *filter = filter_of(run, bucket);
 	for (int i = 0; i < FILTER_PROBES; i++) {
 		unsigned bit = filter_bit(run, place, i);
 		filter[bit / 8] |= (unsigned char)(1 << bit % 8);
 	}
+}
+
+static void filter_add(const struct run *run, int64_t bucket, uint64_t place)
+{
+	filter_put(run, filter_of(run, bucket), place);
 }
 
 static bool filter_has(const struct run *run, int64_t bucket, uint64_t place)
@@ -122,6 +178,15 @@ static bool filter_has(const struct run *run, int64_t bucket, uint64_t place)
 		if (!(filter[bit / 8] >> bit % 8 & 1))
 			return false;
 	}
+	return true;
+}
+
+static bool filter_is_empty(const struct run *run, int64_t bucket)
+{
+	const unsigned char *filter = filter_of(run, bucket);
+	for (int64_t i = 0; i < run->filter_size; i++)
+		if (filter[i])
+			return false;
 	return true;
 }
 
@@ -210,8 +275,7 @@ static int64_t source_bucket(const struct run *source, const struct run *merged,
 static int corrupt_bucket(int64_t row, struct error *error)
 {
 	return error_cause(error, ERR_CORRUPT, "run %lld of client_refs: bucket %lld",
-	                   (long long)(row >> RUN_BITS),
-	                   (long long)(row & (((int64_t)1 << RUN_BITS) - 1)));
+	                   (long long)run_of(row), (long long)number_in(row));
 }
 
 static struct ref_entry entry_at(struct slice entries, size_t number)
@@ -221,26 +285,126 @@ static struct ref_entry entry_at(struct slice entries, size_t number)
 	return entry;
 }
 
-/* Of the buckets: they say all that filters do. */
-static int make_filters_anew(struct db_connection *connection, struct run *run, struct error *error)
+/* What was written without a checksum is held against its form. */
+static bool is_in_order(const struct run *run, int64_t bucket, struct slice entries)
 {
-	memset(run->filter, 0, filter_bytes(run));
+	for (size_t i = 0; i < entries.size / sizeof(struct ref_entry); i++) {
+		struct ref_entry entry = entry_at(entries, i);
+		struct ref_entry before = {0};
+		if (i > 0)
+			before = entry_at(entries, i - 1);
+		if (entry.event <= 0 || ref_compare(&before, &entry) >= 0 ||
+		    bucket_of(run->buckets, entry.place) != bucket)
+			return false;
+	}
+	return true;
+}
+
+static bool is_sound_bucket(const struct run *run, int64_t row, struct slice entries,
+                            int64_t checksum)
+{
+	if (entries.size == 0 || entries.size % sizeof(struct ref_entry) ||
+	    number_in(row) >= run->buckets)
+		return false;
+	return run->checked ? checksum == ref_checksum(row, entries.data, entries.size)
+	                    : is_in_order(run, number_in(row), entries);
+}
+
+/* The buckets of a run from one to another, both included: place, entries, checksum. */
+static struct db_query *select_buckets(struct db_connection *connection, const struct run *run,
+                                       int64_t first, int64_t last)
+{
 	struct db_query *query =
-		db_query(connection, "SELECT place, entries FROM client_ref_buckets"
-	                         " WHERE place >= $1 AND place < $2 ORDER BY place");
-	db_bind_integer(query, row_of(run->number, 0));
-	db_bind_integer(query, row_of(run->number + 1, 0));
-	int result = OK;
-	while (!result && db_step(query)) {
-		int64_t bucket = db_integer(query, 0) - row_of(run->number, 0);
+		db_query(connection, "SELECT place, entries, checksum FROM client_ref_buckets"
+	                         " WHERE place >= $1 AND place <= $2 ORDER BY place");
+	db_bind_integer(query, row_of(run->number, first));
+	db_bind_integer(query, row_of(run->number, last));
+	return query;
+}
+
+/* Goes through buckets of a run that must be there: which is next, and which could not be read. */
+struct walk {
+	struct ref_runs *runs;
+	const struct run *run;
+	struct db_query *query;
+	int64_t next, last;
+	int64_t row;          /* of the one at hand */
+	struct slice entries; /* its */
+	size_t bad;
+};
+
+static struct walk begin_walk(struct ref_runs *runs, struct db_connection *connection,
+                              const struct run *run, int64_t first, int64_t last)
+{
+	const int64_t end = run->buckets - 1;
+	last = last < end ? last : end;
+	return (struct walk){.runs = runs,
+	                     .run = run,
+	                     .query = select_buckets(connection, run, first, last),
+	                     .next = first,
+	                     .last = last};
+}
+
+static void note_bad(struct walk *walk, int64_t bucket)
+{
+	walk->bad++;
+	ref_runs_note_bad(walk->runs, row_of(walk->run->number, bucket));
+}
+
+/* Up to this one: an empty bucket has no row, and an empty filter. */
+static void note_missing(struct walk *walk, int64_t bucket)
+{
+	for (; walk->next < bucket; walk->next++)
+		if (!filter_is_empty(walk->run, walk->next))
+			note_bad(walk, walk->next);
+}
+
+/* The next bucket that can be read. */
+static bool walk_on(struct walk *walk)
+{
+	while (db_step(walk->query)) {
+		walk->row = db_integer(walk->query, 0);
+		walk->entries = db_blob(walk->query, 1);
+		note_missing(walk, number_in(walk->row));
+		walk->next = number_in(walk->row) + 1;
+		if (is_sound_bucket(walk->run, walk->row, walk->entries, db_integer(walk->query, 2)))
+			return true;
+		note_bad(walk, number_in(walk->row));
+	}
+	return false;
+}
+
+static int end_walk(struct walk *walk, struct error *error)
+{
+	int result = db_end(walk->query, error);
+	if (!result)
+		note_missing(walk, walk->last + 1);
+	return result;
+}
+
+/* Of the buckets: they say all that filters do. One that cannot be read lets everything through, to
+ * those who then see that. Where buckets are large, one that is missing is no empty one. */
+static int make_filters_anew(struct ref_runs *runs, struct db_connection *connection,
+                             struct run *run, int64_t first, struct error *error)
+{
+	const bool may_be_empty = runs->shape.bucket_entries < 16;
+	memset(run->filter, 0, filter_bytes(run));
+	if (!may_be_empty)
+		memset(filter_of(run, first), 0xff, (size_t)((run->filled - first) * run->filter_size));
+	struct db_query *query = select_buckets(connection, run, first, run->filled - 1);
+	while (db_step(query)) {
+		const int64_t row = db_integer(query, 0);
+		const int64_t bucket = number_in(row);
 		struct slice entries = db_blob(query, 1);
-		if (bucket >= run->buckets || entries.size % sizeof(struct ref_entry))
-			result = corrupt_bucket(db_integer(query, 0), error);
-		for (size_t i = 0; i < entries.size / sizeof(struct ref_entry) && !result; i++)
+		bool sound = is_sound_bucket(run, row, entries, db_integer(query, 2));
+		if (!sound)
+			ref_runs_note_bad(runs, row);
+		memset(filter_of(run, bucket), sound ? 0 : 0xff, (size_t)run->filter_size);
+		for (size_t i = 0; i < entries.size / sizeof(struct ref_entry) && sound; i++)
 			filter_add(run, bucket, entry_at(entries, i).place);
 	}
-	int ended = db_end(query, error);
-	return ended ? ended : result;
+	run->filters_lost = true;
+	return db_end(query, error);
 }
 
 /* A source has lost the groups of which the merged run has all. */
@@ -251,7 +415,7 @@ static int load_filters(struct ref_runs *runs, struct db_connection *connection,
 	const int64_t kept = run->merged ? source_bucket(run, run->merged, run->merged->filled) : 0;
 	int64_t loaded = kept / group * group; /* buckets */
 	struct db_query *query =
-		db_query(connection, "SELECT place, filter FROM client_ref_filters"
+		db_query(connection, "SELECT place, filter, checksum FROM client_ref_filters"
 	                         " WHERE place >= $1 AND place < $2 ORDER BY place");
 	db_bind_integer(query, row_of(run->number, 0));
 	db_bind_integer(query, row_of(run->number + 1, 0));
@@ -262,14 +426,16 @@ static int load_filters(struct ref_runs *runs, struct db_connection *connection,
 		if (first != loaded || first + count > run->buckets ||
 		    (int64_t)filter.size % run->filter_size)
 			break;
+		if (run->checked &&
+		    db_integer(query, 2) != ref_checksum(db_integer(query, 0), filter.data, filter.size))
+			break;
 		memcpy(filter_of(run, first), filter.data, filter.size);
 		loaded = first + count;
 	}
 	int result = db_end(query, error);
 	if (result || loaded == run->filled)
 		return result;
-	runs->mended = true;
-	return make_filters_anew(connection, run, error);
+	return make_filters_anew(runs, connection, run, kept, error);
 }
 
 static bool is_sound(const struct run *run)
@@ -286,12 +452,34 @@ static bool goes_somewhere(const struct run *run)
 	return run->into == 0 || (run->merged && run->merged->level == run->level + 1 && is_whole(run));
 }
 
+/* All buckets are some run's: the rows of runs are all there. */
+static int check_owners(const struct ref_runs *runs, struct db_connection *connection,
+                        struct error *error)
+{
+	int64_t next = 0;
+	bool more = true;
+	int result = OK;
+	while (more && !result) {
+		struct db_query *query =
+			db_query(connection, "SELECT MIN(place) FROM client_ref_buckets WHERE place >= $1");
+		db_bind_integer(query, next);
+		more = db_step(query) && !db_is_null(query, 0);
+		const int64_t run = more ? run_of(db_integer(query, 0)) : 0;
+		result = db_end(query, error);
+		if (more && !result && !find_run((struct ref_runs *)runs, run))
+			result = error_cause(error, ERR_CORRUPT, "client_refs: there is no run %lld",
+			                     (long long)run);
+		next = row_of(run + 1, 0);
+	}
+	return result;
+}
+
 static int load_runs(struct ref_runs *runs, struct db_connection *connection, struct error *error)
 {
 	int result = OK;
 	struct db_query *query =
-		db_query(connection, "SELECT run, level, entries, buckets, filled, goes_into, filter_size"
-	                         " FROM client_ref_runs ORDER BY run");
+		db_query(connection, "SELECT run, level, entries, buckets, filled, goes_into, filter_size,"
+	                         " checked, checksum FROM client_ref_runs ORDER BY run");
 	while (!result && db_step(query)) {
 		struct run run = {.number = db_integer(query, 0),
 		                  .level = db_integer(query, 1),
@@ -299,10 +487,13 @@ static int load_runs(struct ref_runs *runs, struct db_connection *connection, st
 		                  .buckets = db_integer(query, 3),
 		                  .filled = db_integer(query, 4),
 		                  .into = db_integer(query, 5),
-		                  .filter_size = db_integer(query, 6)};
+		                  .filter_size = db_integer(query, 6),
+		                  .checked = db_integer(query, 7) != 0};
 		run.filled_next = run.filled;
 		run.into_next = run.into;
-		if (!is_sound(&run))
+		const bool may_lack_checksum = !run.checked && db_is_null(query, 8);
+		if (!is_sound(&run) ||
+		    (!may_lack_checksum && db_integer(query, 8) != checksum_of_run(&run)))
 			result =
 				error_cause(error, ERR_CORRUPT, "run %lld of client_refs", (long long)run.number);
 		else
@@ -317,6 +508,8 @@ static int load_runs(struct ref_runs *runs, struct db_connection *connection, st
 		if (!goes_somewhere(&runs->items[i]))
 			result = error_cause(error, ERR_CORRUPT, "run %lld of client_refs goes nowhere",
 			                     (long long)runs->items[i].number);
+	if (!result)
+		result = check_owners(runs, connection, error);
 	for (size_t i = 0; i < runs->count && !result; i++)
 		result = load_filters(runs, connection, &runs->items[i], error);
 	return result;
@@ -328,6 +521,7 @@ int ref_runs_open(struct db_connection *connection, struct ref_shape shape,
 	struct ref_runs *runs = calloc(1, sizeof *runs);
 	if (!runs)
 		return ERR_NO_MEMORY;
+	pthread_mutex_init(&runs->bad_lock, NULL);
 	runs->shape = shape;
 	int result = load_runs(runs, connection, error);
 	if (result)
@@ -344,7 +538,8 @@ void ref_runs_close(struct ref_runs *runs)
 	while (runs->count > 0)
 		remove_run(runs, runs->count - 1);
 	forget_fresh(runs);
-	free(runs->group);
+	free(runs->group.items);
+	pthread_mutex_destroy(&runs->bad_lock);
 	free(runs);
 }
 
@@ -357,7 +552,7 @@ static bool has_lost(const struct run *run, uint64_t place)
 }
 
 size_t ref_runs_rows(const struct ref_runs *runs, uint64_t place, bool others,
-                     int64_t rows[CLIENT_REF_RUNS_MAX])
+                     struct ref_row rows[CLIENT_REF_RUNS_MAX])
 {
 	int64_t buckets[CLIENT_REF_RUNS_MAX];
 	size_t count = 0;
@@ -374,7 +569,8 @@ size_t ref_runs_rows(const struct ref_runs *runs, uint64_t place, bool others,
 		} else if (has_lost(run, place) || !filter_has(run, buckets[i], place)) {
 			continue;
 		}
-		rows[count++] = row_of(run->number, buckets[i]);
+		rows[count++] = (struct ref_row){
+			.row = row_of(run->number, buckets[i]), .checked = run->checked, .is_there = !others};
 	}
 	return count;
 }
@@ -384,41 +580,55 @@ uint64_t ref_runs_generation(const struct ref_runs *runs)
 	return runs->generation;
 }
 
-int ref_runs_read(struct db_connection *connection, int64_t row, uint64_t place, int64_t chain,
-                  int64_t *sequences, size_t max, size_t *count, struct error *error)
+int ref_runs_read(struct ref_runs *runs, struct db_connection *connection,
+                  const struct ref_row *row, uint64_t place, int64_t chain, int64_t *sequences,
+                  size_t max, size_t *count, struct error *error)
 {
 	struct db_query *query =
-		db_query(connection, "SELECT entries FROM client_ref_buckets WHERE place = $1");
-	db_bind_integer(query, row);
-	bool whole = true;
+		db_query(connection, "SELECT entries, checksum FROM client_ref_buckets WHERE place = $1");
+	db_bind_integer(query, row->row);
+	bool sound = !row->is_there;
 	if (db_step(query)) {
 		struct slice entries = db_blob(query, 0);
-		whole = entries.size % sizeof(struct ref_entry) == 0;
-		for (size_t i = 0; i < entries.size / sizeof(struct ref_entry); i++) {
+		sound = entries.size % sizeof(struct ref_entry) == 0 &&
+		        (!row->checked ||
+		         db_integer(query, 1) == ref_checksum(row->row, entries.data, entries.size));
+		for (size_t i = 0; i < entries.size / sizeof(struct ref_entry) && sound; i++) {
 			struct ref_entry entry = entry_at(entries, i);
 			if (entry.place == place && entry.event >> EVENT_SEQUENCE_BITS == chain && *count < max)
 				sequences[(*count)++] = entry.event & EVENT_SEQUENCE_MAX;
 		}
 	}
 	int result = db_end(query, error);
-	return result || whole ? result : corrupt_bucket(row, error);
+	if (result || sound)
+		return result;
+	ref_runs_note_bad(runs, row->row);
+	return corrupt_bucket(row->row, error);
+}
+
+/* ---- what could not be read ---- */
+
+void ref_runs_note_bad(struct ref_runs *runs, int64_t row)
+{
+	pthread_mutex_lock(&runs->bad_lock);
+	size_t at = 0;
+	while (at < runs->bad_count && runs->bad[at].row != row)
+		at++;
+	if (at == runs->bad_count && at < CLIENT_REF_BAD_MAX)
+		runs->bad[runs->bad_count++] = (struct ref_bad){.row = row};
+	pthread_mutex_unlock(&runs->bad_lock);
+}
+
+static void forget_bad(struct ref_runs *runs, int64_t row)
+{
+	pthread_mutex_lock(&runs->bad_lock);
+	for (size_t i = 0; i < runs->bad_count; i++)
+		if (runs->bad[i].row == row)
+			runs->bad[i--] = runs->bad[--runs->bad_count];
+	pthread_mutex_unlock(&runs->bad_lock);
 }
 
 /* ---- writing a group ---- */
-
-static int group_add(struct ref_runs *runs, const struct ref_entry *entry)
-{
-	if (runs->group_count == runs->group_capacity) {
-		size_t capacity = runs->group_capacity ? runs->group_capacity * 2 : 4096;
-		struct ref_entry *group = reallocarray(runs->group, capacity, sizeof *group);
-		if (!group)
-			return ERR_NO_MEMORY;
-		runs->group = group;
-		runs->group_capacity = capacity;
-	}
-	runs->group[runs->group_count++] = *entry;
-	return OK;
-}
 
 static int64_t group_end(const struct ref_runs *runs, const struct run *run)
 {
@@ -434,9 +644,38 @@ static int write_bucket(struct db_connection *connection, const struct run *run,
 	for (size_t i = 0; i < count; i++)
 		filter_add(run, bucket, entries[i].place);
 	struct db_query *query =
-		db_query(connection, "INSERT INTO client_ref_buckets(place, entries) VALUES ($1, $2)");
-	db_bind_integer(query, row_of(run->number, bucket));
+		db_query(connection, "INSERT INTO client_ref_buckets(place, entries, checksum)"
+	                         " VALUES ($1, $2, $3)");
+	const int64_t row = row_of(run->number, bucket);
+	db_bind_integer(query, row);
 	db_bind_blob(query, entries, count * sizeof *entries);
+	db_bind_integer(query, ref_checksum(row, entries, count * sizeof *entries));
+	return db_execute(query, NULL, error);
+}
+
+static int write_filter(struct db_connection *connection, int64_t row, const void *filter,
+                        size_t size, struct error *error)
+{
+	struct db_query *query = db_query(
+		connection, "INSERT INTO client_ref_filters(place, filter, checksum) VALUES ($1, $2, $3)"
+					" ON CONFLICT (place) DO UPDATE SET filter = excluded.filter,"
+					" checksum = excluded.checksum");
+	db_bind_integer(query, row);
+	db_bind_blob(query, filter, size);
+	db_bind_integer(query, ref_checksum(row, filter, size));
+	return db_execute(query, NULL, error);
+}
+
+/* What changes of a run's row. */
+static int update_run(struct db_connection *connection, const struct run *run, struct error *error)
+{
+	struct db_query *query = db_query(
+		connection,
+		"UPDATE client_ref_runs SET filled = $2, goes_into = $3, checksum = $4 WHERE run = $1");
+	db_bind_integer(query, run->number);
+	db_bind_integer(query, run->filled_next);
+	db_bind_integer(query, run->into_next);
+	db_bind_integer(query, checksum_of_run(run));
 	return db_execute(query, NULL, error);
 }
 
@@ -458,19 +697,12 @@ static int write_group(struct ref_runs *runs, struct db_connection *connection, 
 	assert(result || at == count);
 	if (result)
 		return result;
-	struct db_query *query =
-		db_query(connection, "INSERT INTO client_ref_filters(place, filter) VALUES ($1, $2)");
-	db_bind_integer(query, row_of(run->number, first / runs->shape.group_buckets));
-	db_bind_blob(query, filter_of(run, first), (size_t)((end - first) * run->filter_size));
-	result = db_execute(query, NULL, error);
+	result = write_filter(connection, row_of(run->number, first / runs->shape.group_buckets),
+	                      filter_of(run, first), (size_t)((end - first) * run->filter_size), error);
 	if (result)
 		return result;
-	query = db_query(connection, "UPDATE client_ref_runs SET filled = $2 WHERE run = $1");
-	db_bind_integer(query, run->number);
-	db_bind_integer(query, end);
-	result = db_execute(query, NULL, error);
 	run->filled_next = end;
-	return result;
+	return update_run(connection, run, error);
 }
 
 /* Pays off what a run owes, by whole groups. */
@@ -480,9 +712,10 @@ static bool owes(const struct ref_runs *runs, const struct run *run)
 	       run->owed_next >= runs->shape.bucket_entries * runs->shape.group_buckets;
 }
 
-static void owe(struct run *run, size_t added)
+static void owe(const struct ref_runs *runs, struct run *run, size_t added)
 {
-	run->owed_next = run->owed + (int64_t)added * MOVED_PER_NEW + MOVED_AT_LEAST;
+	run->owed_next =
+		run->owed + (int64_t)added * runs->shape.moved_per_new + runs->shape.moved_at_least;
 }
 
 static void pay(const struct ref_runs *runs, struct run *run)
@@ -516,7 +749,8 @@ static int begin_run(struct ref_runs *runs, struct db_connection *connection, in
 	                  .level = level,
 	                  .entries = entries,
 	                  .buckets = buckets,
-	                  .filter_size = CLIENT_REF_FILTER_SIZE};
+	                  .filter_size = CLIENT_REF_FILTER_SIZE,
+	                  .checked = true};
 	int result = make_filter(runs, &run, error);
 	if (result)
 		return result;
@@ -524,12 +758,13 @@ static int begin_run(struct ref_runs *runs, struct db_connection *connection, in
 	*ret_number = run.number;
 	struct db_query *query = db_query(
 		connection, "INSERT INTO client_ref_runs(run, level, entries, buckets, filled, goes_into,"
-					" filter_size) VALUES ($1, $2, $3, $4, 0, 0, $5)");
+					" filter_size, checked, checksum) VALUES ($1, $2, $3, $4, 0, 0, $5, 1, $6)");
 	db_bind_integer(query, run.number);
 	db_bind_integer(query, run.level);
 	db_bind_integer(query, run.entries);
 	db_bind_integer(query, run.buckets);
 	db_bind_integer(query, run.filter_size);
+	db_bind_integer(query, checksum_of_run(&run));
 	return db_execute(query, NULL, error);
 }
 
@@ -594,7 +829,7 @@ int ref_runs_flush(struct ref_runs *runs, struct db_connection *connection,
 	if (run->entries != (int64_t)count)
 		return error_cause(error, ERR_CORRUPT, "run %lld of client_refs is made of others",
 		                   (long long)run->number);
-	owe(run, added);
+	owe(runs, run, added);
 	for (; owes(runs, run) && !result; pay(runs, run)) {
 		size_t from = first_in(run, sorted, count, run->filled_next);
 		size_t to = first_in(run, sorted, count, group_end(runs, run));
@@ -610,11 +845,7 @@ static int set_into(struct db_connection *connection, struct run *source, int64_
                     struct error *error)
 {
 	source->into_next = number;
-	struct db_query *query =
-		db_query(connection, "UPDATE client_ref_runs SET goes_into = $2 WHERE run = $1");
-	db_bind_integer(query, source->number);
-	db_bind_integer(query, number);
-	return db_execute(query, NULL, error);
+	return update_run(connection, source, error);
 }
 
 static bool may_merge(const struct run *run, int64_t level)
@@ -652,30 +883,26 @@ static int begin_merge(struct ref_runs *runs, struct db_connection *connection, 
 	return result;
 }
 
-/* Its entries that belong into the merged run's next group. */
+/* Its entries that belong into the merged run's next group. *bad: some could not be read. */
 static int read_source(struct ref_runs *runs, struct db_connection *connection,
-                       const struct run *source, const struct run *merged, struct error *error)
+                       const struct run *source, const struct run *merged, bool *bad,
+                       struct error *error)
 {
 	const int64_t first = merged->filled_next;
 	const int64_t end = group_end(runs, merged);
 	int result = OK;
-	struct db_query *query =
-		db_query(connection, "SELECT place, entries FROM client_ref_buckets"
-	                         " WHERE place >= $1 AND place <= $2 ORDER BY place");
-	db_bind_integer(query, row_of(source->number, source_bucket(source, merged, first)));
-	db_bind_integer(query, row_of(source->number, source_bucket(source, merged, end)));
-	while (!result && db_step(query)) {
-		struct slice entries = db_blob(query, 1);
-		if (entries.size % sizeof(struct ref_entry))
-			result = corrupt_bucket(db_integer(query, 0), error);
-		for (size_t i = 0; i < entries.size / sizeof(struct ref_entry) && !result; i++) {
-			struct ref_entry entry = entry_at(entries, i);
+	struct walk walk = begin_walk(runs, connection, source, source_bucket(source, merged, first),
+	                              source_bucket(source, merged, end));
+	while (!result && walk_on(&walk)) {
+		for (size_t i = 0; i < walk.entries.size / sizeof(struct ref_entry) && !result; i++) {
+			struct ref_entry entry = entry_at(walk.entries, i);
 			int64_t bucket = bucket_of(merged->buckets, entry.place);
 			if (bucket >= first && bucket < end)
-				result = group_add(runs, &entry);
+				result = ref_list_add(&runs->group, &entry);
 		}
 	}
-	int ended = db_end(query, error);
+	int ended = end_walk(&walk, error);
+	*bad = *bad || walk.bad > 0;
 	return ended ? ended : result;
 }
 
@@ -716,16 +943,18 @@ static int shorten_source(struct ref_runs *runs, struct db_connection *connectio
 static int merge_group(struct ref_runs *runs, struct db_connection *connection, struct run *merged,
                        struct error *error)
 {
-	runs->group_count = 0;
+	runs->group.count = 0;
 	int result = OK;
+	bool bad = false;
 	for (size_t i = 0; i < runs->count && !result; i++)
 		if (runs->items[i].into == merged->number)
-			result = read_source(runs, connection, &runs->items[i], merged, error);
-	merged->stuck = result == ERR_CORRUPT || result == ERR_IO;
-	if (!result && runs->group_count > 0)
-		qsort(runs->group, runs->group_count, sizeof *runs->group, ref_compare);
+			result = read_source(runs, connection, &runs->items[i], merged, &bad, error);
+	merged->stuck = bad || result == ERR_CORRUPT || result == ERR_IO;
+	if (!result && bad)
+		return OK; /* it rests until they are repaired */
+	ref_list_sort(&runs->group);
 	if (!result)
-		result = write_group(runs, connection, merged, runs->group, runs->group_count, error);
+		result = write_group(runs, connection, merged, runs->group.items, runs->group.count, error);
 	for (size_t i = 0; i < runs->count && !result; i++)
 		if (runs->items[i].into == merged->number)
 			result = shorten_source(runs, connection, &runs->items[i], merged, error);
@@ -742,8 +971,8 @@ int ref_runs_merge(struct ref_runs *runs, struct db_connection *connection, size
 		highest = run->level;
 		if (run->level == 0 || is_whole(run) || run->stuck)
 			continue;
-		owe(run, added);
-		for (; owes(runs, run) && !result; pay(runs, run))
+		owe(runs, run, added);
+		for (; owes(runs, run) && !result && !run->stuck; pay(runs, run))
 			result = merge_group(runs, connection, run, error);
 	}
 	for (int64_t level = 0; level <= highest && !result; level++)
@@ -800,58 +1029,223 @@ void ref_runs_rolled_back(struct ref_runs *runs)
 	}
 }
 
-/* ---- checking ---- */
+/* ---- repairing ---- */
 
-static bool is_in_order(const struct run *run, int64_t bucket, struct slice entries)
+static void set_range(const struct run *run, struct ref_bad *bad)
 {
-	if (entries.size % sizeof(struct ref_entry))
-		return false;
-	for (size_t i = 0; i < entries.size / sizeof(struct ref_entry); i++) {
-		struct ref_entry entry = entry_at(entries, i);
-		struct ref_entry before = {0};
-		if (i > 0)
-			before = entry_at(entries, i - 1);
-		if (entry.event <= 0 || ref_compare(&before, &entry) >= 0 ||
-		    bucket_of(run->buckets, entry.place) != bucket || !filter_has(run, bucket, entry.place))
-			return false;
-	}
-	return true;
+	const int64_t bucket = number_in(bad->row);
+	bad->first = first_place(run->buckets, bucket);
+	bad->last = bucket + 1 == run->buckets ? UINT64_MAX : first_place(run->buckets, bucket + 1) - 1;
 }
 
-/* What is in a merged run already does not count a second time. */
-static int64_t count_entries(const struct run *run, struct slice entries)
+/* Whether it is what look-ups go to: not moved into another run, or beyond what is written. */
+static bool is_used(const struct run *run, int64_t bucket)
 {
-	int64_t count = 0;
-	for (size_t i = 0; i < entries.size / sizeof(struct ref_entry); i++)
-		count += !has_lost(run, entry_at(entries, i).place);
+	return bucket < run->filled &&
+	       (!run->merged || bucket >= source_bucket(run, run->merged, run->merged->filled));
+}
+
+size_t ref_runs_bad(struct ref_runs *runs, struct ref_bad *ret, size_t max)
+{
+	size_t count = 0;
+	pthread_mutex_lock(&runs->bad_lock);
+	for (size_t i = 0; i < runs->bad_count; i++) {
+		struct ref_bad *bad = &runs->bad[i];
+		const struct run *run = find_run(runs, run_of(bad->row));
+		if (!run || !is_used(run, number_in(bad->row))) {
+			runs->bad[i--] = runs->bad[--runs->bad_count];
+			continue;
+		}
+		set_range(run, bad);
+		if (count < max)
+			ret[count++] = *bad;
+	}
+	pthread_mutex_unlock(&runs->bad_lock);
 	return count;
 }
 
-int ref_runs_count(const struct ref_runs *runs, struct db_connection *connection,
-                   int64_t *ret_count, struct error *error)
+int ref_runs_read_range(struct ref_runs *runs, struct db_connection *connection, uint64_t first,
+                        uint64_t last, struct ref_list *list, struct error *error)
 {
-	int64_t total = 0;
 	int result = OK;
 	for (size_t i = 0; i < runs->count && !result; i++) {
 		const struct run *run = &runs->items[i];
-		struct db_query *query =
-			db_query(connection, "SELECT place, entries FROM client_ref_buckets"
-		                         " WHERE place >= $1 AND place < $2 ORDER BY place");
-		db_bind_integer(query, row_of(run->number, 0));
-		db_bind_integer(query, row_of(run->number + 1, 0));
+		struct db_query *query = select_buckets(connection, run, bucket_of(run->buckets, first),
+		                                        bucket_of(run->buckets, last));
 		while (!result && db_step(query)) {
-			int64_t bucket = db_integer(query, 0) - row_of(run->number, 0);
+			const int64_t row = db_integer(query, 0);
 			struct slice entries = db_blob(query, 1);
-			if (bucket >= run->filled || !is_in_order(run, bucket, entries))
-				result = corrupt_bucket(db_integer(query, 0), error);
-			else
-				total += count_entries(run, entries);
+			if (!is_used(run, number_in(row)) ||
+			    !is_sound_bucket(run, row, entries, db_integer(query, 2)))
+				continue;
+			for (size_t j = 0; j < entries.size / sizeof(struct ref_entry) && !result; j++) {
+				struct ref_entry entry = entry_at(entries, j);
+				if (entry.place >= first && entry.place <= last && !has_lost(run, entry.place))
+					result = ref_list_add(list, &entry);
+			}
 		}
 		int ended = db_end(query, error);
 		result = ended ? ended : result;
 	}
-	if (!result && runs->mended)
-		result = error_cause(error, ERR_CORRUPT, "filters of client_refs");
+	return result;
+}
+
+static int replace_bucket(struct db_connection *connection, int64_t row,
+                          const struct ref_entry *entries, size_t count, struct error *error)
+{
+	if (count == 0) {
+		struct db_query *query =
+			db_query(connection, "DELETE FROM client_ref_buckets WHERE place = $1");
+		db_bind_integer(query, row);
+		return db_execute(query, NULL, error);
+	}
+	struct db_query *query = db_query(
+		connection, "INSERT INTO client_ref_buckets(place, entries, checksum) VALUES ($1, $2, $3)"
+					" ON CONFLICT (place) DO UPDATE SET entries = excluded.entries,"
+					" checksum = excluded.checksum");
+	db_bind_integer(query, row);
+	db_bind_blob(query, entries, count * sizeof *entries);
+	db_bind_integer(query, ref_checksum(row, entries, count * sizeof *entries));
+	return db_execute(query, NULL, error);
+}
+
+/* The group of filters that has the bucket's, as it is in memory but for that one, unless `filter`
+ * is NULL. */
+static int write_filter_group(const struct ref_runs *runs, struct db_connection *connection,
+                              const struct run *run, int64_t bucket, const unsigned char *filter,
+                              struct error *error)
+{
+	const int64_t group = bucket / runs->shape.group_buckets;
+	const int64_t first = group * runs->shape.group_buckets;
+	int64_t end = first + runs->shape.group_buckets;
+	end = end < run->filled ? end : run->filled;
+	const size_t size = (size_t)((end - first) * run->filter_size);
+	unsigned char *filters = malloc(size);
+	if (!filters)
+		return ERR_NO_MEMORY;
+	memcpy(filters, filter_of(run, first), size);
+	if (filter)
+		memcpy(filters + (bucket - first) * run->filter_size, filter, (size_t)run->filter_size);
+	int result = write_filter(connection, row_of(run->number, group), filters, size, error);
+	free(filters);
+	return result;
+}
+
+int ref_runs_repair(struct ref_runs *runs, struct db_connection *connection, int64_t row,
+                    const struct ref_entry *entries, size_t count, struct error *error)
+{
+	struct run *run = find_run(runs, run_of(row));
+	const int64_t bucket = number_in(row);
+	if (!run || !is_used(run, bucket))
+		return OK;
+	unsigned char *filter = runs->repaired.filter;
+	memset(filter, 0, sizeof runs->repaired.filter);
+	for (size_t i = 0; i < count; i++)
+		filter_put(run, filter, entries[i].place);
+	runs->repaired.run = run;
+	runs->repaired.bucket = bucket;
+	int result = replace_bucket(connection, row, entries, count, error);
+	return result ? result : write_filter_group(runs, connection, run, bucket, filter, error);
+}
+
+void ref_runs_repair_ended(struct ref_runs *runs, bool committed)
+{
+	struct run *run = runs->repaired.run;
+	runs->repaired.run = NULL;
+	if (!run || !committed)
+		return;
+	memcpy(filter_of(run, runs->repaired.bucket), runs->repaired.filter, (size_t)run->filter_size);
+	forget_bad(runs, row_of(run->number, runs->repaired.bucket));
+	for (size_t i = 0; i < runs->count; i++)
+		runs->items[i].stuck = false;
+}
+
+static struct run *run_without_filters(const struct ref_runs *runs)
+{
+	for (size_t i = 0; i < runs->count; i++)
+		if (runs->items[i].filters_lost)
+			return (struct run *)&runs->items[i];
+	return NULL;
+}
+
+bool ref_runs_filters_lost(const struct ref_runs *runs)
+{
+	return run_without_filters(runs) != NULL;
+}
+
+int ref_runs_write_filters(struct ref_runs *runs, struct db_connection *connection,
+                           int64_t *ret_number, struct error *error)
+{
+	const struct run *run = run_without_filters(runs);
+	if (!run)
+		return OK;
+	*ret_number = run->number;
+	const int64_t kept = run->merged ? source_bucket(run, run->merged, run->merged->filled) : 0;
+	struct db_query *query =
+		db_query(connection, "DELETE FROM client_ref_filters WHERE place >= $1 AND place < $2");
+	db_bind_integer(query, row_of(run->number, 0));
+	db_bind_integer(query, row_of(run->number + 1, 0));
+	int result = db_execute(query, NULL, error);
+	const int64_t group = runs->shape.group_buckets;
+	for (int64_t bucket = kept / group * group; bucket < run->filled && !result; bucket += group)
+		result = write_filter_group(runs, connection, run, bucket, NULL, error);
+	return result;
+}
+
+void ref_runs_filters_written(struct ref_runs *runs, int64_t number)
+{
+	struct run *run = find_run(runs, number);
+	if (run)
+		run->filters_lost = false;
+}
+
+/* ---- checking ---- */
+
+/* Each is in its bucket, in order, and let through by its filter; those that a merged run has
+ * already do not count a second time. */
+static bool count_bucket(const struct run *run, int64_t row, struct slice entries, int64_t *count)
+{
+	const int64_t bucket = number_in(row);
+	if (!is_in_order(run, bucket, entries))
+		return false;
+	for (size_t i = 0; i < entries.size / sizeof(struct ref_entry); i++) {
+		const uint64_t place = entry_at(entries, i).place;
+		if (!filter_has(run, bucket, place))
+			return false;
+		*count += !has_lost(run, place);
+	}
+	return true;
+}
+
+static int count_run(struct ref_runs *runs, struct db_connection *connection, const struct run *run,
+                     int64_t *total, struct error *error)
+{
+	const int64_t first = run->merged ? source_bucket(run, run->merged, run->merged->filled) : 0;
+	int result = OK;
+	/* To its last bucket, written or not: beyond `filled` there is none. */
+	struct walk walk = begin_walk(runs, connection, run, first, run->buckets - 1);
+	while (!result && walk_on(&walk))
+		if (number_in(walk.row) >= run->filled || !count_bucket(run, walk.row, walk.entries, total))
+			result = corrupt_bucket(walk.row, error);
+	int ended = end_walk(&walk, error);
+	if (ended || result)
+		return ended ? ended : result;
+	if (run->filters_lost)
+		return error_cause(error, ERR_CORRUPT, "run %lld of client_refs: filters",
+		                   (long long)run->number);
+	return OK;
+}
+
+int ref_runs_count(struct ref_runs *runs, struct db_connection *connection, int64_t *ret_count,
+                   struct error *error)
+{
+	int64_t total = 0;
+	int result = OK;
+	for (size_t i = 0; i < runs->count && !result; i++)
+		result = count_run(runs, connection, &runs->items[i], &total, error);
+	struct ref_bad bad;
+	if (!result && ref_runs_bad(runs, &bad, 1) > 0)
+		result = corrupt_bucket(bad.row, error);
 	*ret_count = total;
 	return result;
 }

@@ -1,66 +1,24 @@
-#include "store/events/client_refs.h"
-
 #include <assert.h>
-#include <pthread.h>
-#include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/digest.h"
-#include "store/internal.h"
+#include "base/tuned.h"
+#include "store/events/client_refs_internal.h"
 
 /* Of the tree of before, in a batch. */
 #define TAKEN_AT_LEAST 32
 #define TAKEN_MAX 256
 #define SLOTS_FIRST ((size_t)1 << 10)
 
-const struct client_refs_shape client_refs_shape = {
-	.gathered = 97000, .runs = {.bucket_entries = 40, .group_buckets = 96}};
-
-/* As it also stands in the small tables, many in a row. */
-struct entry {
-	int64_t account;
-	int64_t event; /* chain and sequence; 0: an empty slot */
-	int64_t ref_hash;
-};
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the store's files are little-endian");
-
-struct entry_list {
-	struct entry *items;
-	size_t count;
-	size_t capacity;
-};
-
-struct ref_list { /* sorted */
-	struct ref_entry *items;
-	size_t count;
-};
-
-struct client_refs {
-	size_t gathered_max;
-	struct ref_key key;
-	int table; /* which of the two takes new entries */
-	/* What is found without the disk, slots, `moving` and `runs`, changes under it; whoever changes
-	 * it, the sequencer alone, reads it without. */
-	pthread_mutex_t lock;
-	struct entry *slots; /* its entries: open addressing, at most three quarters full */
-	size_t slot_count;   /* a power of two */
-	size_t gathered;
-	struct ref_list moving; /* the other table's */
-	struct ref_runs *runs;
-	/* The tree of before has entries: they are taken out of it while this is held, until the
-	 * transaction has ended, and whoever else looks something up holds it, too. */
-	atomic_bool tree_left;
-	pthread_mutex_t taking;
-	struct entry_list stale; /* `moving`, of a store of before: the tree has some of them, too */
-	size_t cleared;          /* of them, the first ones: not any more */
-	/* Of the transaction under way. */
-	struct entry_list added;
-	bool takes;   /* `taking` is held */
-	bool emptied; /* the other table was emptied */
-	bool turned;  /* the tables change places */
-	size_t cleared_next;
-	bool felled; /* nothing is left of the tree */
-};
+struct client_refs_shape client_refs_usual_shape(void)
+{
+	return (struct client_refs_shape){.gathered = (size_t)tuned("refs_gathered", 97000),
+	                                  .runs = {.bucket_entries = tuned("refs_bucket_entries", 40),
+	                                           .group_buckets = tuned("refs_group_buckets", 96),
+	                                           .moved_per_new = tuned("refs_moved_per_new", 2),
+	                                           .moved_at_least = tuned("refs_moved_at_least", 64)}};
+}
 
 int64_t client_ref_hash(struct slice client_ref)
 {
@@ -70,12 +28,7 @@ int64_t client_ref_hash(struct slice client_ref)
 	return number;
 }
 
-static int64_t chain_of(const struct entry *entry)
-{
-	return entry->event >> EVENT_SEQUENCE_BITS;
-}
-
-static int list_add(struct entry_list *list, const struct entry *entry)
+int client_refs_list_add(struct entry_list *list, const struct entry *entry)
 {
 	if (list->count == list->capacity) {
 		size_t capacity = list->capacity ? list->capacity * 2 : 256;
@@ -100,11 +53,6 @@ static void list_free(struct entry_list *list)
 static size_t slot_of(const struct client_refs *refs, uint64_t place)
 {
 	return (size_t)place & (refs->slot_count - 1);
-}
-
-static uint64_t place_of(const struct client_refs *refs, const struct entry *entry)
-{
-	return ref_place(&refs->key, chain_of(entry), entry->ref_hash);
 }
 
 static void slot_put(struct client_refs *refs, const struct entry *entry)
@@ -139,8 +87,7 @@ static int slots_reserve(struct client_refs *refs, size_t more)
 	return OK;
 }
 
-/* The first of `moving` at the place or behind it. */
-static size_t moving_from(const struct ref_list *moving, uint64_t place)
+size_t client_refs_moving_from(const struct ref_list *moving, uint64_t place)
 {
 	size_t low = 0;
 	size_t high = moving->count;
@@ -158,13 +105,12 @@ static size_t moving_from(const struct ref_list *moving, uint64_t place)
 static struct ref_list sorted_of(const struct client_refs *refs, struct entry *items, size_t count)
 {
 	_Static_assert(sizeof(struct ref_entry) <= sizeof(struct entry), "one overtakes none");
-	struct ref_list list = {(struct ref_entry *)(void *)items, count};
+	struct ref_list list = {(struct ref_entry *)(void *)items, count, count};
 	for (size_t i = 0; i < count; i++) {
 		struct entry entry = items[i];
 		list.items[i] = (struct ref_entry){place_of(refs, &entry), entry.event};
 	}
-	if (count > 0)
-		qsort(list.items, count, sizeof *list.items, ref_compare);
+	ref_list_sort(&list);
 	struct ref_entry *fitting = reallocarray(list.items, count, sizeof *list.items);
 	if (fitting)
 		list.items = fitting;
@@ -175,14 +121,14 @@ static struct ref_list sorted_of(const struct client_refs *refs, struct entry *i
 
 static struct db_query *select_table(struct db_connection *connection, int table)
 {
-	return table == 0 ? db_query(connection, "SELECT entries FROM fresh_client_refs_0")
-	                  : db_query(connection, "SELECT entries FROM fresh_client_refs_1");
+	return table == 0 ? db_query(connection, "SELECT entries, checksum FROM fresh_client_refs_0")
+	                  : db_query(connection, "SELECT entries, checksum FROM fresh_client_refs_1");
 }
 
 static int load_entry(struct client_refs *refs, int table, const struct entry *entry)
 {
 	if (table != refs->table)
-		return list_add(&refs->stale, entry);
+		return client_refs_list_add(&refs->stale, entry);
 	int result = slots_reserve(refs, 1);
 	if (result)
 		return result;
@@ -198,8 +144,11 @@ static int load_table(struct client_refs *refs, struct db_connection *connection
 	struct db_query *query = select_table(connection, table);
 	while (!result && db_step(query)) {
 		struct slice entries = db_blob(query, 0);
-		if (entries.size % sizeof(struct entry))
-			result = ERR_CORRUPT;
+		/* What was written without a checksum stays only until the next run is written. */
+		if (entries.size % sizeof(struct entry) ||
+		    (!db_is_null(query, 1) &&
+		     db_integer(query, 1) != ref_checksum(table, entries.data, entries.size)))
+			result = error_cause(error, ERR_CORRUPT, "fresh_client_refs_%d", table);
 		for (size_t at = 0; at + sizeof(struct entry) <= entries.size && !result;
 		     at += sizeof(struct entry)) {
 			struct entry entry;
@@ -211,14 +160,27 @@ static int load_table(struct client_refs *refs, struct db_connection *connection
 	return ended ? ended : result;
 }
 
+static void write_key_checksum(const struct client_refs *refs, char text[24])
+{
+	snprintf(text, 24, "%lld", (long long)ref_checksum(0, refs->key.words, sizeof refs->key.words));
+}
+
+/* Its checksum is written with the first run. */
 static int load_key(struct client_refs *refs, struct db_connection *connection, struct error *error)
 {
-	struct db_query *query =
-		db_query(connection, "SELECT value FROM settings WHERE name = 'client_ref_key'");
+	struct db_query *query = db_query(
+		connection, "SELECT value, (SELECT value FROM settings WHERE name ="
+					" 'client_ref_key_checksum') FROM settings WHERE name = 'client_ref_key'");
 	bool found =
 		db_step(query) && hex_decode(db_text(query, 0), refs->key.words, sizeof refs->key.words);
+	char checksum[24];
+	write_key_checksum(refs, checksum);
+	if (found && !db_is_null(query, 1))
+		found = slice_is(db_text(query, 1), checksum);
 	int result = db_end(query, error);
-	return result || found ? result : error_cause(error, ERR_CORRUPT, "client_ref_key is missing");
+	return result || found
+	           ? result
+	           : error_cause(error, ERR_CORRUPT, "client_ref_key is missing, or another one");
 }
 
 static int load_tables(struct client_refs *refs, struct db_connection *connection,
@@ -255,6 +217,73 @@ static int sort_moving(struct client_refs *refs)
 	return OK;
 }
 
+static void forget_loaded(struct client_refs *refs)
+{
+	free(refs->slots);
+	refs->slots = NULL;
+	refs->slot_count = refs->gathered = 0;
+	free(refs->moving.items);
+	refs->moving = (struct ref_list){0};
+	list_free(&refs->stale);
+	list_free(&refs->added);
+	ref_runs_close(refs->runs);
+	refs->runs = NULL;
+}
+
+int client_refs_load(struct client_refs *refs, struct db_connection *connection,
+                     struct error *error)
+{
+	forget_loaded(refs);
+	int result = load_tables(refs, connection, error);
+	if (!result)
+		result = ref_runs_open(connection, refs->shape.runs, &refs->runs, error);
+	if (!result)
+		result = sort_moving(refs);
+	if (result)
+		forget_loaded(refs);
+	return result;
+}
+
+/* How far events were added again before this start. */
+static int load_position(struct client_refs *refs, struct db_connection *connection,
+                         struct error *error)
+{
+	long long before, arrived;
+	char text[64] = "";
+	struct db_query *query =
+		db_query(connection, "SELECT value FROM settings WHERE name = 'client_refs_made_to'");
+	if (db_step(query)) {
+		struct slice value = db_text(query, 0);
+		snprintf(text, sizeof text, "%.*s", (int)value.size, value.data);
+		atomic_store(&refs->lost, true);
+		snprintf(refs->cause, sizeof refs->cause, "was begun before");
+	}
+	refs->emptied_all = sscanf(text, "%lld %lld", &before, &arrived) == 2;
+	if (refs->emptied_all)
+		refs->position = (struct ref_events_position){before, arrived};
+	return db_end(query, error);
+}
+
+/* What is damaged, and not by the bucket, is made of events again. */
+static int load_or_lose(struct client_refs *refs, struct db_connection *connection,
+                        struct error *error)
+{
+	struct error cause = {0};
+	int result = load_position(refs, connection, error);
+	if (result)
+		return result;
+	result = client_refs_load(refs, connection, &cause);
+	if (result == ERR_CORRUPT && !db_failure(connection)) {
+		atomic_store(&refs->lost, true);
+		refs->emptied_all = false;
+		snprintf(refs->cause, sizeof refs->cause, "%s", cause.cause);
+		return OK;
+	}
+	if (result && error)
+		*error = cause;
+	return result;
+}
+
 int client_refs_open(struct db_connection *connection, const struct client_refs_shape *shape,
                      struct client_refs **ret, struct error *error)
 {
@@ -263,12 +292,9 @@ int client_refs_open(struct db_connection *connection, const struct client_refs_
 		return ERR_NO_MEMORY;
 	pthread_mutex_init(&refs->lock, NULL);
 	pthread_mutex_init(&refs->taking, NULL);
+	refs->shape = *shape;
 	refs->gathered_max = shape->gathered;
-	int result = load_tables(refs, connection, error);
-	if (!result)
-		result = ref_runs_open(connection, shape->runs, &refs->runs, error);
-	if (!result)
-		result = sort_moving(refs);
+	int result = load_or_lose(refs, connection, error);
 	if (result) {
 		client_refs_close(refs);
 		return result;
@@ -281,11 +307,7 @@ void client_refs_close(struct client_refs *refs)
 {
 	if (!refs)
 		return;
-	free(refs->slots);
-	free(refs->moving.items);
-	list_free(&refs->stale);
-	list_free(&refs->added);
-	ref_runs_close(refs->runs);
+	forget_loaded(refs);
 	pthread_mutex_destroy(&refs->taking);
 	pthread_mutex_destroy(&refs->lock);
 	free(refs);
@@ -317,7 +339,7 @@ static void find_in_memory(const struct client_refs *refs, struct search *search
 			    chain_of(&refs->slots[at]) == search->chain)
 				found(search, refs->slots[at].event);
 	}
-	for (size_t i = moving_from(&refs->moving, search->place);
+	for (size_t i = client_refs_moving_from(&refs->moving, search->place);
 	     i < refs->moving.count && refs->moving.items[i].place == search->place; i++)
 		if (refs->moving.items[i].event >> EVENT_SEQUENCE_BITS == search->chain)
 			found(search, refs->moving.items[i].event);
@@ -337,12 +359,26 @@ static int find_in_tree(struct db_connection *connection, struct search *search,
 	return db_end(query, error);
 }
 
+static int tell_lost(struct error *error)
+{
+	return error_cause(error, ERR_UNAVAILABLE, "the index of client_refs is being made of events");
+}
+
+/* What is damaged is repaired soon; until then nobody can say what it held. */
+static int tell_damage(int result, struct db_connection *connection, struct error *error)
+{
+	if (result == ERR_CORRUPT && !db_failure(connection))
+		return error_cause(error, ERR_UNAVAILABLE,
+		                   "a part of the index of client_refs is damaged, and being repaired");
+	return result;
+}
+
 /* Entries only ever go from memory to a run, and from a run to one of a higher level: so that is
  * the order in which they are looked for. */
 static int find_once(struct client_refs *refs, struct db_connection *connection, bool others,
                      struct search *search, uint64_t *ret_generation, struct error *error)
 {
-	int64_t rows[CLIENT_REF_RUNS_MAX];
+	struct ref_row rows[CLIENT_REF_RUNS_MAX];
 	search->count = 0;
 	pthread_mutex_lock(&refs->lock);
 	find_in_memory(refs, search);
@@ -351,8 +387,8 @@ static int find_once(struct client_refs *refs, struct db_connection *connection,
 	pthread_mutex_unlock(&refs->lock);
 	int result = OK;
 	for (size_t i = 0; i < row_count && !result; i++)
-		result = ref_runs_read(connection, rows[i], search->place, search->chain, search->sequences,
-		                       search->max, &search->count, error);
+		result = ref_runs_read(refs->runs, connection, &rows[i], search->place, search->chain,
+		                       search->sequences, search->max, &search->count, error);
 	if (!result && atomic_load(&refs->tree_left))
 		result = find_in_tree(connection, search, error);
 	if (!result && search->count == search->max)
@@ -367,10 +403,12 @@ int client_refs_find(struct client_refs *refs, struct db_connection *connection,
 	uint64_t generation;
 	struct search search = {account,       chain, ref_hash, ref_place(&refs->key, chain, ref_hash),
 	                        ret_sequences, max,   0};
+	if (atomic_load(&refs->lost))
+		return tell_lost(error);
 	int result = find_once(refs, connection, false, &search, &generation, error);
 	if (!result)
 		*ret_count = search.count;
-	return result;
+	return tell_damage(result, connection, error);
 }
 
 static bool is_another(struct client_refs *refs, uint64_t generation)
@@ -388,6 +426,8 @@ int client_refs_look_up(struct client_refs *refs, struct db_connection *connecti
 	uint64_t generation;
 	struct search search = {account,       chain, ref_hash, ref_place(&refs->key, chain, ref_hash),
 	                        ret_sequences, max,   0};
+	if (atomic_load(&refs->lost))
+		return tell_lost(error);
 	bool from_tree = atomic_load(&refs->tree_left);
 	if (from_tree)
 		pthread_mutex_lock(&refs->taking);
@@ -399,7 +439,7 @@ int client_refs_look_up(struct client_refs *refs, struct db_connection *connecti
 		pthread_mutex_unlock(&refs->taking);
 	if (!result)
 		*ret_count = search.count;
-	return result;
+	return tell_damage(result, connection, error);
 }
 
 /* ---- adding and moving ---- */
@@ -408,7 +448,7 @@ int client_refs_add(struct client_refs *refs, int64_t account, int64_t chain, in
                     int64_t sequence)
 {
 	struct entry entry = {account, event_number(chain, sequence), ref_hash};
-	return list_add(&refs->added, &entry);
+	return client_refs_list_add(&refs->added, &entry);
 }
 
 static int write_added(struct client_refs *refs, struct db_connection *connection,
@@ -418,9 +458,13 @@ static int write_added(struct client_refs *refs, struct db_connection *connectio
 		return OK;
 	struct db_query *query =
 		refs->table == 0
-			? db_query(connection, "INSERT INTO fresh_client_refs_0(entries) VALUES ($1)")
-			: db_query(connection, "INSERT INTO fresh_client_refs_1(entries) VALUES ($1)");
-	db_bind_blob(query, refs->added.items, refs->added.count * sizeof *refs->added.items);
+			? db_query(connection,
+	                   "INSERT INTO fresh_client_refs_0(entries, checksum) VALUES ($1, $2)")
+			: db_query(connection,
+	                   "INSERT INTO fresh_client_refs_1(entries, checksum) VALUES ($1, $2)");
+	const size_t size = refs->added.count * sizeof *refs->added.items;
+	db_bind_blob(query, refs->added.items, size);
+	db_bind_integer(query, ref_checksum(refs->table, refs->added.items, size));
 	return db_execute(query, NULL, error);
 }
 
@@ -442,6 +486,14 @@ static int turn_tables(struct client_refs *refs, struct db_connection *connectio
 	                         "ON CONFLICT (name) DO UPDATE SET value = excluded.value");
 	db_bind_string(query, refs->table == 0 ? "1" : "0");
 	int result = db_execute(query, NULL, error);
+	if (result)
+		return result;
+	char checksum[24];
+	write_key_checksum(refs, checksum);
+	query = db_query(connection, "INSERT INTO settings(name, value) VALUES"
+	                             " ('client_ref_key_checksum', $1) ON CONFLICT (name) DO NOTHING");
+	db_bind_string(query, checksum);
+	result = db_execute(query, NULL, error);
 	return result ? result
 	              : ref_runs_begin_flush(refs->runs, connection, refs->gathered + refs->added.count,
 	                                     error);
@@ -483,7 +535,7 @@ static int take_from_tree(struct client_refs *refs, struct db_connection *connec
 		last = (struct entry){db_integer(query, 0),
 		                      event_number(db_integer(query, 1), db_integer(query, 3)),
 		                      db_integer(query, 2)};
-		result = list_add(&refs->added, &last);
+		result = client_refs_list_add(&refs->added, &last);
 	}
 	int ended = db_end(query, error);
 	result = ended ? ended : result;
@@ -535,6 +587,12 @@ static int move_on(struct client_refs *refs, struct db_connection *connection, s
 int client_refs_write(struct client_refs *refs, struct db_connection *connection,
                       struct error *error)
 {
+	return atomic_load(&refs->lost) ? OK : client_refs_write_all(refs, connection, error);
+}
+
+int client_refs_write_all(struct client_refs *refs, struct db_connection *connection,
+                          struct error *error)
+{
 	int result = OK;
 	if (atomic_load(&refs->tree_left)) {
 		pthread_mutex_lock(&refs->taking);
@@ -584,6 +642,8 @@ static void forget_transaction(struct client_refs *refs)
 
 void client_refs_committed(struct client_refs *refs)
 {
+	if (!refs->runs)
+		return; /* lost */
 	assert((refs->gathered + refs->added.count) * 4 <= refs->slot_count * 3 || !refs->added.count);
 	pthread_mutex_lock(&refs->lock);
 	for (size_t i = 0; i < refs->added.count; i++)
@@ -609,11 +669,26 @@ void client_refs_committed(struct client_refs *refs)
 
 void client_refs_rolled_back(struct client_refs *refs)
 {
-	ref_runs_rolled_back(refs->runs);
+	if (refs->runs)
+		ref_runs_rolled_back(refs->runs);
 	forget_transaction(refs);
 }
 
 /* ---- checking ---- */
+
+int client_refs_tree_has(struct db_connection *connection, const struct entry *entry, bool *ret,
+                         struct error *error)
+{
+	struct db_query *query =
+		db_query(connection, "SELECT 1 FROM client_refs WHERE account = $1 AND chain = $2 "
+	                         "AND ref_hash = $3 AND sequence = $4");
+	db_bind_integer(query, entry->account);
+	db_bind_integer(query, chain_of(entry));
+	db_bind_integer(query, entry->ref_hash);
+	db_bind_integer(query, entry->event & EVENT_SEQUENCE_MAX);
+	*ret = db_step(query);
+	return db_end(query, error);
+}
 
 static int count_stale(const struct client_refs *refs, struct db_connection *connection,
                        int64_t *ret_count, struct error *error)
@@ -621,31 +696,22 @@ static int count_stale(const struct client_refs *refs, struct db_connection *con
 	int result = OK;
 	*ret_count = 0;
 	for (size_t i = 0; i < refs->stale.count && !result; i++) {
-		const struct entry *entry = &refs->stale.items[i];
-		struct db_query *query =
-			db_query(connection, "SELECT 1 FROM client_refs WHERE account = $1 AND chain = $2 "
-		                         "AND ref_hash = $3 AND sequence = $4");
-		db_bind_integer(query, entry->account);
-		db_bind_integer(query, chain_of(entry));
-		db_bind_integer(query, entry->ref_hash);
-		db_bind_integer(query, entry->event & EVENT_SEQUENCE_MAX);
-		*ret_count += db_step(query);
-		result = db_end(query, error);
+		bool has = false;
+		result = client_refs_tree_has(connection, &refs->stale.items[i], &has, error);
+		*ret_count += has;
 	}
 	return result;
 }
 
-int client_refs_count(struct db_connection *connection, const struct client_refs_shape *shape,
+int client_refs_count(struct client_refs *refs, struct db_connection *connection,
                       int64_t *ret_count, struct error *error)
 {
-	struct client_refs *refs;
-	int result = client_refs_open(connection, shape, &refs, error);
-	if (result)
-		return result;
+	if (atomic_load(&refs->lost))
+		return error_cause(error, ERR_CORRUPT, "all is made of events: %s", refs->cause);
 	struct db_query *query = db_query(connection, "SELECT count(*) FROM client_refs");
 	int64_t in_tree = db_step(query) ? db_integer(query, 0) : 0;
 	int64_t in_runs = 0, twice = 0;
-	result = db_end(query, error);
+	int result = db_end(query, error);
 	if (!result)
 		result = ref_runs_count(refs->runs, connection, &in_runs, error);
 	if (!result)
@@ -653,6 +719,5 @@ int client_refs_count(struct db_connection *connection, const struct client_refs
 	/* What moves is in memory, and a part of it in the run that is being written. */
 	size_t moved = ref_runs_flushed(refs->runs, refs->moving.items, refs->moving.count);
 	*ret_count = (int64_t)(refs->gathered + refs->moving.count - moved) + in_runs + in_tree - twice;
-	client_refs_close(refs);
 	return result;
 }

@@ -12,9 +12,15 @@
  * Used by the one sequencer, inside its transaction; client_refs_look_up by any thread, outside of
  * one. Entries become visible with client_refs_committed and vanish with client_refs_rolled_back,
  * one of which ends every transaction in which client_refs_write was called.
- */
+ *
+ * All of it is derived from events, and made of them again where it is damaged: a bucket of a run
+ * by itself, everything where it is something else. What is looked for and may stand in what is
+ * damaged is ERR_UNAVAILABLE meanwhile, without a failure of the connection: "not found" could be a
+ * lie. */
 #ifndef STORE_CLIENT_REFS_H
 #define STORE_CLIENT_REFS_H
+
+#include <stdatomic.h>
 
 #include "db/db.h"
 #include "store/events/client_ref_runs.h"
@@ -27,9 +33,10 @@ struct client_refs_shape {
 };
 /* The service's: with a batch more, what gathers just fits into 131,072 slots of 24 bytes, three
  * quarters full; while it is written, it takes 16 bytes an entry beside the next ones. */
-extern const struct client_refs_shape client_refs_shape;
+struct client_refs_shape client_refs_usual_shape(void);
 
-/* `shape` may change from one opening to the next but for group_buckets. */
+/* `shape` may change from one opening to the next but for group_buckets. What is damaged is no
+ * error. */
 int client_refs_open(struct db_connection *connection, const struct client_refs_shape *shape,
                      struct client_refs **ret, struct error *error) MUST_CHECK;
 void client_refs_close(struct client_refs *refs); /* NULL-safe */
@@ -55,8 +62,21 @@ int client_refs_write(struct client_refs *refs, struct db_connection *connection
 void client_refs_committed(struct client_refs *refs);
 void client_refs_rolled_back(struct client_refs *refs);
 
-/* All entries of the store, wherever they stand, each once; for checking, on any connection. */
-int client_refs_count(struct db_connection *connection, const struct client_refs_shape *shape,
+/* All entries of the store, wherever they stand, each once; of refs that were opened in the
+ * connection's view, for checking. ERR_CORRUPT: what was damaged. */
+int client_refs_count(struct client_refs *refs, struct db_connection *connection,
                       int64_t *ret_count, struct error *error) MUST_CHECK;
+
+/* Whether all of it has to be made of events: nothing is found. */
+bool client_refs_is_lost(const struct client_refs *refs);
+
+/* ---- repairing (client_refs_repair.c): by one thread, beside the sequencer ---- */
+
+/* How many parts are known to be damaged, and what of them, in the error's cause. By any thread. */
+int64_t client_refs_damaged(struct client_refs *refs, struct error *ret_what);
+/* Makes what is damaged of events, which it reads a part at a time; stops between two when
+ * *stopping. *ret_repaired: how many parts. */
+int client_refs_repair(struct client_refs *refs, struct db *db, const atomic_bool *stopping,
+                       int64_t *ret_repaired, struct error *error) MUST_CHECK;
 
 #endif

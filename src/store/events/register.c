@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "store/events/ref_index.h"
 #include "store/events/register_batch.h"
 
 /* ---- outcomes ---- */
@@ -96,11 +97,14 @@ static int give_outcome(struct batch *batch, const struct ledger_account *accoun
 
 /* ---- a batch ---- */
 
-/* Items whose shape no longer fits the channel's configuration are refused before the ledger. */
+/* Items whose shape no longer fits the channel's configuration are refused before the ledger, like
+ * those of which nobody can say whether they are new. */
 static size_t collect_requests(struct account_batch *part, struct ledger_request **requests)
 {
 	size_t count = 0;
 	for (struct batch_item *item = part->first; item; item = item->next) {
+		if (item->request.result)
+			continue;
 		if (item->registration->declaration.modality == item->request.chain->modality)
 			requests[count++] = &item->request;
 		else
@@ -263,4 +267,19 @@ void register_close(struct store *store)
 		arena_free(&store->memories[i].arena);
 	}
 	free(store->memories);
+}
+
+/* ---- the index of client_refs ---- */
+
+int64_t store_ref_index_damaged(struct store *store, struct error *ret_what)
+{
+	struct client_refs *refs = store->memories[0].client_refs;
+	return refs ? client_refs_damaged(refs, ret_what) : 0;
+}
+
+int store_ref_index_repair(struct store *store, const atomic_bool *stopping, int64_t *ret_repaired,
+                           struct error *error)
+{
+	return client_refs_repair(store->memories[0].client_refs, store->db, stopping, ret_repaired,
+	                          error);
 }

@@ -87,7 +87,8 @@ struct register_engine {
 	/* The heads of the account's chains, locked in order; `chains` are in the account's order. */
 	int (*read_heads)(struct batch *batch, struct account_batch *part, struct loaded_chain *chains,
 	                  struct error *error);
-	/* Fills request.known of the items whose client_ref an event holds already. */
+	/* Fills request.known of the items whose client_ref an event holds already, or request.result
+	 * where that cannot be said. */
 	int (*find_known)(struct batch *batch, struct account_batch *part, struct error *error);
 	int (*write_events)(struct batch *batch, struct account_batch *part, struct error *error);
 	/* Of the chains that have new events, behind write_events. */
@@ -105,9 +106,6 @@ struct register_engine {
 	 * By any thread. */
 	int (*look_up)(struct store *store, int64_t account, int64_t chain, struct slice client_ref,
 	               int64_t *ret_sequence, struct error *error);
-	/* Optional: how many entries lead from client_refs to events, where that is a table of ours. */
-	int (*count_client_refs)(struct db_connection *connection, int64_t *ret_count,
-	                         struct error *error);
 };
 extern const struct register_engine register_embedded;
 extern const struct register_engine register_on_server;

@@ -8,7 +8,8 @@
 static int open_embedded(struct store *store, struct batch_memory *memory, struct error *error)
 {
 	struct db_connection *reader = db_take_reader(store->db);
-	int result = client_refs_open(reader, &client_refs_shape, &memory->client_refs, error);
+	const struct client_refs_shape shape = client_refs_usual_shape();
+	int result = client_refs_open(reader, &shape, &memory->client_refs, error);
 	db_give(reader);
 	memory->kept_heads = kept_heads_make();
 	return result || memory->kept_heads ? result : ERR_NO_MEMORY;
@@ -104,6 +105,11 @@ static int find_known(struct batch *batch, struct account_batch *part, struct er
 		                        item->ref_hash};
 		result = load_known(batch->memory->client_refs, batch->connection, &wanted,
 		                    &item->request.known, error);
+		/* What is damaged is refused by itself. */
+		if (result == ERR_UNAVAILABLE && !db_failure(batch->connection)) {
+			item->request.result = result;
+			result = OK;
+		}
 	}
 	return result;
 }
@@ -309,11 +315,6 @@ static void ended(struct batch *batch, bool committed)
 	}
 }
 
-static int count_refs(struct db_connection *connection, int64_t *ret_count, struct error *error)
-{
-	return client_refs_count(connection, &client_refs_shape, ret_count, error);
-}
-
 const struct register_engine register_embedded = {
 	.open = open_embedded,
 	.close = close_embedded,
@@ -327,5 +328,4 @@ const struct register_engine register_embedded = {
 	.finish = finish,
 	.ended = ended,
 	.look_up = look_up,
-	.count_client_refs = count_refs,
 };

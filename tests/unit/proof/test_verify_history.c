@@ -121,7 +121,7 @@ static void stated_times_are_compared_with_proven_ones(void **state)
 {
 	static const struct expectation cases[] = {
 		{FAULT_OLD, 0, "", "says it was received at 20"},
-		{FAULT_OLD, 0, "", "30 days later"},
+		{FAULT_OLD, 0, "", "30 d later"},
 		{FAULT_UNSYNCHRONIZED, 0, "", "2 of 2 segments were sealed while the service's clock"},
 		{FAULT_NOT_COMPARED, 0, "", "2 of 2 segments have events that may have been"},
 		{FAULT_ISSUED_EARLY, 1, "sequence 2 member received_at",
@@ -333,7 +333,7 @@ static void an_archive_signed_long_after_it_was_issued_is_told(void **state)
 	struct trust_roots roots = own_roots(&own);
 	fixture_verify(&path, 1, &roots, &result);
 	assert_int_equal(verify_exit_code(&result), 0);
-	expect_finding(&result, VERIFY_WARNING, "META-INF/signature001.p7s", "3 hours later");
+	expect_finding(&result, VERIFY_WARNING, "META-INF/signature001.p7s", "3 h later");
 	verify_result_free(&result);
 	buf_free(&own.pem);
 }

@@ -165,7 +165,7 @@ static void test_good(void **state)
 	assert_int_equal(result.facts.accuracy_us, 1500000);
 	assert_string_equal(result.facts.policy, "2.25.1");
 	assert_string_equal(result.facts.authority.subject, "CN=Timestamp good,O=Stand-in");
-	authorities_trust(authorities, &trust);
+	assert_int_equal(authorities_trust(authorities, &trust, NULL), 0);
 	assert_int_equal(
 		timestamp_verify_token(buf_slice(&result.token), &imprint, buf_slice(&trust), &facts, NULL),
 		0);
@@ -316,6 +316,31 @@ static void assert_stamped_by(struct authorities *authorities, const char *name)
 	struct authority_failures failures;
 	assert_int_equal(stamp(authorities, &result, &failures, NULL), 0);
 	assert_string_equal(result.name, name);
+}
+
+/* A certificate in between may stand beside its root, and vouches for nothing. */
+static void test_roots_alone_are_trusted(void **state)
+{
+	struct authority_options one = {.url = first.url};
+	struct authorities_options options = {.authorities = &one, .count = 1, .guard = everywhere};
+	struct authorities *authorities = NULL;
+	BUF_AUTO struct buf root, given, trust;
+	char middle[256], between[256];
+
+	for (struct buf **at = (struct buf *[]){&root, &given, &trust, NULL}; *at; at++)
+		buf_init(*at, 65536);
+	one.roots_path = strcpy(between, scratch_path("between.pem"));
+	snprintf(middle, sizeof middle, "%.*s/middle.pem",
+	         (int)(strrchr(first.roots, '/') - first.roots), first.roots);
+	assert_int_equal(scratch_run("cp %s root.pem && cat %s root.pem root.pem > between.pem",
+	                             first.roots, middle),
+	                 0);
+	assert_int_equal(authorities_create(&options, &authorities, NULL), 0);
+	assert_int_equal(authorities_trust(authorities, &given, NULL), 0);
+	authorities_free(authorities);
+	scratch_read("root.pem", &root);
+	assert_int_equal(trust_add_roots(buf_slice(&root), &trust, NULL), 0);
+	assert_true(slice_equal(buf_slice(&given), buf_slice(&trust)));
 }
 
 /* 5 s after the first failure, then twice as long each time, but never longer than 300 s. */
@@ -640,23 +665,15 @@ static void test_kinds(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_good),
-		cmocka_unit_test(test_named),
-		cmocka_unit_test(test_another_time),
-		cmocka_unit_test(test_every_misbehaviour),
-		cmocka_unit_test(test_policy),
-		cmocka_unit_test(test_left_alone),
-		cmocka_unit_test(test_left_alone_for_a_digest),
-		cmocka_unit_test(test_rejected),
-		cmocka_unit_test(test_too_early),
-		cmocka_unit_test(test_time_since),
-		cmocka_unit_test(test_whose_time),
-		cmocka_unit_test(test_comparison),
-		cmocka_unit_test(test_none),
-		cmocka_unit_test(test_guarded),
-		cmocka_unit_test(test_embedded),
-		cmocka_unit_test(test_options),
-		cmocka_unit_test(test_kinds),
+		cmocka_unit_test(test_good),         cmocka_unit_test(test_named),
+		cmocka_unit_test(test_another_time), cmocka_unit_test(test_every_misbehaviour),
+		cmocka_unit_test(test_policy),       cmocka_unit_test(test_roots_alone_are_trusted),
+		cmocka_unit_test(test_left_alone),   cmocka_unit_test(test_left_alone_for_a_digest),
+		cmocka_unit_test(test_rejected),     cmocka_unit_test(test_too_early),
+		cmocka_unit_test(test_time_since),   cmocka_unit_test(test_whose_time),
+		cmocka_unit_test(test_comparison),   cmocka_unit_test(test_none),
+		cmocka_unit_test(test_guarded),      cmocka_unit_test(test_embedded),
+		cmocka_unit_test(test_options),      cmocka_unit_test(test_kinds),
 	};
 	stand_in_path = argc > 1 ? argv[1] : "tests/support/timestamp_authority.py";
 	return cmocka_run_group_tests(tests, start_both, stop_both);

@@ -381,7 +381,9 @@ static void test_operator_keys(void **state)
 {
 	static const char config[] =
 		"[req]\ndistinguished_name=dn\n[dn]\n[ca]\nbasicConstraints=critical,CA:TRUE\n"
-		"keyUsage=critical,keyCertSign\n[leaf]\nkeyUsage=critical,nonRepudiation\n";
+		"keyUsage=critical,keyCertSign\nsubjectKeyIdentifier=hash\n"
+		"authorityKeyIdentifier=keyid:always\n"
+		"[leaf]\nkeyUsage=critical,nonRepudiation\n";
 	struct signer *own = NULL;
 	struct error error = {0};
 	struct cms_facts facts;

@@ -1,0 +1,38 @@
+/* A list of signers, as it is inside its signature: what is read is written again as it was. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "fuzz.h"
+#include "proof/signer_list.h"
+
+static void require(bool good, const char *what)
+{
+	if (good)
+		return;
+	fprintf(stderr, "broken: %s\n", what);
+	abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	ARENA_AUTO struct arena arena;
+	BUF_AUTO struct buf again;
+	struct slice text = slice_make((const char *)data, size);
+	struct signer_list list;
+	struct error error = {0};
+	arena_init(&arena, (size_t)64 << 20);
+	buf_init(&again, SIGNER_LIST_TEXT_MAX);
+	if (signer_list_read(&arena, text, &list, &error)) {
+		require(error.cause[0], "a refusal has a reason");
+		return 0;
+	}
+	require(list.count > 0 && list.count <= SIGNER_LIST_ITEMS_MAX, "their number is within bounds");
+	signer_list_write(&list, &again);
+	require(slice_equal(buf_slice(&again), text), "it has one form");
+	for (size_t i = 0; i < list.count; i++) {
+		require(signer_list_find(&list, &list.items[i].sha256) == &list.items[i], "each is once");
+		(void)signer_list_judge(&list.items[i], list.issued_at_us);
+	}
+	require(signer_list_extends(&list, &list), "it agrees with itself");
+	return 0;
+}

@@ -1,0 +1,55 @@
+/* Signs the list of the signers, when it changed and once a day. */
+#include <stdio.h>
+
+#include "base/log.h"
+#include "base/schedule.h"
+#include "jobs/internal.h"
+#include "service/quiet.h"
+#include "service/signer_listing.h"
+
+#define POLL_US (5 * US_PER_SECOND)
+#define PAUSE_MAX_US (600 * US_PER_SECOND)
+#define LEASE_US (60 * US_PER_SECOND)
+
+void list_signer_init(struct list_signer *list_signer, struct service *service, const char *node)
+{
+	*list_signer = (struct list_signer){.service = service};
+	snprintf(list_signer->holder, sizeof list_signer->holder, "%s", node);
+}
+
+/* Two nodes would do no harm: only each timestamp costs. */
+static int sign(struct list_signer *list_signer, struct error *error)
+{
+	struct service *service = list_signer->service;
+	struct store *store = service->store;
+	bool leased = false;
+	int result = store_take_lease(store, LEASE_SIGNER_LIST, list_signer->holder,
+	                              store_now_us(store), LEASE_US, &leased, error);
+	if (result || !leased)
+		return result;
+	result = signer_listing_sign(service, error);
+	if (!result)
+		log_info("signer_list_signed");
+	if (store_end_lease(store, LEASE_SIGNER_LIST, list_signer->holder, NULL))
+		log_warning("signer_list_lease_left", "cause", "it runs out");
+	return result;
+}
+
+int64_t list_signer_run(void *context, const atomic_bool *stopping)
+{
+	struct list_signer *list_signer = context;
+	struct error error = {0};
+	bool due = false;
+	if (quiet_is(list_signer->service))
+		return QUIET_REST_US;
+	int result = signer_listing_is_due(list_signer->service, &due, &error);
+	if (!result && due)
+		result = sign(list_signer, &error);
+	if (!result || atomic_load(stopping)) {
+		list_signer->failures = 0;
+		return POLL_US;
+	}
+	log_warning("signer_list_not_signed", "error", error_code_text(result), "cause",
+	            error_reason(&error, result));
+	return backoff_us(++list_signer->failures, POLL_US, PAUSE_MAX_US);
+}

@@ -1,0 +1,296 @@
+/* Makes what is damaged of the index of client_refs of the events themselves. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/tuned.h"
+#include "store/events/client_refs_internal.h"
+
+#define REPAIRED_AT_ONCE 16 /* buckets, for which events are read once */
+#define REF_EVENTS_AT_ONCE 10000
+
+int64_t client_refs_damaged(struct client_refs *refs, struct error *ret_what)
+{
+	struct ref_bad bad[CLIENT_REF_BAD_MAX];
+	if (atomic_load(&refs->lost)) {
+		error_cause(ret_what, ERR_CORRUPT, "%s", refs->cause);
+		return 1;
+	}
+	pthread_mutex_lock(&refs->lock);
+	size_t count = ref_runs_bad(refs->runs, bad, CLIENT_REF_BAD_MAX);
+	bool filters = ref_runs_filters_lost(refs->runs);
+	pthread_mutex_unlock(&refs->lock);
+	if (count > 0)
+		error_cause(ret_what, ERR_CORRUPT, "run %lld, bucket %lld", (long long)(bad[0].row >> 32),
+		            (long long)(bad[0].row & UINT32_MAX));
+	else if (filters)
+		error_cause(ret_what, ERR_CORRUPT, "filters");
+	return (int64_t)count + filters;
+}
+
+bool client_refs_is_lost(const struct client_refs *refs)
+{
+	return atomic_load(&refs->lost);
+}
+
+static struct entry entry_of(const struct ref_event *event)
+{
+	return (struct entry){event->account, event->event, client_ref_hash(event->client_ref)};
+}
+
+/* ---- buckets ---- */
+
+/* Those to repair, and the events whose places are of them. */
+struct bucket_search {
+	const struct client_refs *refs;
+	struct ref_bad bad[REPAIRED_AT_ONCE];
+	size_t bad_count;
+	struct entry_list events;
+};
+
+static int note_bucket_event(void *context, const struct ref_event *event, struct error *error)
+{
+	struct bucket_search *search = context;
+	const struct entry entry = entry_of(event);
+	const uint64_t place = place_of(search->refs, &entry);
+	(void)error;
+	for (size_t i = 0; i < search->bad_count; i++)
+		if (place >= search->bad[i].first && place <= search->bad[i].last)
+			return client_refs_list_add(&search->events, &entry);
+	return OK;
+}
+
+/* Each part in a view of its own. Those that come meanwhile stand in no bucket of before. */
+static int search_events(struct bucket_search *search, struct db *db, const atomic_bool *stopping,
+                         bool *ret_ended, struct error *error)
+{
+	struct ref_events_position position = {0};
+	bool ended = false;
+	int result = OK;
+	while (!result && !ended && !atomic_load(stopping)) {
+		struct db_connection *reader = db_take_reader(db);
+		result = ref_events_read(reader, &position, tuned("refs_read", REF_EVENTS_AT_ONCE),
+		                         note_bucket_event, search, &ended, error);
+		db_give(reader);
+	}
+	*ret_ended = ended;
+	return result;
+}
+
+/* What memory and the runs have at the bucket's places. */
+static int list_others(struct client_refs *refs, struct db_connection *writer,
+                       const struct ref_bad *bad, struct ref_list *others, struct error *error)
+{
+	int result = ref_runs_read_range(refs->runs, writer, bad->first, bad->last, others, error);
+	for (size_t i = 0; i < refs->slot_count && !result; i++) {
+		const struct entry *entry = &refs->slots[i];
+		const uint64_t place = entry->event ? place_of(refs, entry) : 0;
+		if (entry->event && place >= bad->first && place <= bad->last)
+			result = ref_list_add(others, &(struct ref_entry){place, entry->event});
+	}
+	/* What of `moving` its run has already is a part of the run. */
+	const size_t flushed = ref_runs_flushed(refs->runs, refs->moving.items, refs->moving.count);
+	size_t from = client_refs_moving_from(&refs->moving, bad->first);
+	from = from > flushed ? from : flushed;
+	for (size_t i = from; i < refs->moving.count && !result; i++) {
+		if (refs->moving.items[i].place > bad->last)
+			break;
+		result = ref_list_add(others, &refs->moving.items[i]);
+	}
+	ref_list_sort(others);
+	return result;
+}
+
+/* The bucket's: the events at its places that stand nowhere else. */
+static int list_missing(struct client_refs *refs, struct db_connection *writer,
+                        const struct bucket_search *search, const struct ref_bad *bad,
+                        const struct ref_list *others, struct ref_list *missing,
+                        struct error *error)
+{
+	const bool tree_left = atomic_load(&refs->tree_left);
+	int result = OK;
+	for (size_t i = 0; i < search->events.count && !result; i++) {
+		const struct entry *event = &search->events.items[i];
+		const struct ref_entry entry = {place_of(refs, event), event->event};
+		if (entry.place < bad->first || entry.place > bad->last ||
+		    (others->count > 0 &&
+		     bsearch(&entry, others->items, others->count, sizeof entry, ref_compare)))
+			continue;
+		bool in_tree = false;
+		if (tree_left)
+			result = client_refs_tree_has(writer, event, &in_tree, error);
+		if (!result && !in_tree)
+			result = ref_list_add(missing, &entry);
+	}
+	ref_list_sort(missing);
+	return result;
+}
+
+static int repair_bucket(struct client_refs *refs, struct db_connection *writer,
+                         const struct bucket_search *search, const struct ref_bad *bad,
+                         struct error *error)
+{
+	struct ref_list others = {0}, missing = {0};
+	int result = db_begin(writer, error);
+	if (!result)
+		result = list_others(refs, writer, bad, &others, error);
+	if (!result)
+		result = list_missing(refs, writer, search, bad, &others, &missing, error);
+	if (!result)
+		result = ref_runs_repair(refs->runs, writer, bad->row, missing.items, missing.count, error);
+	if (!result)
+		result = db_commit(writer, error);
+	pthread_mutex_lock(&refs->lock);
+	ref_runs_repair_ended(refs->runs, !result);
+	pthread_mutex_unlock(&refs->lock);
+	free(others.items);
+	free(missing.items);
+	return result;
+}
+
+static int repair_buckets(struct client_refs *refs, struct db *db, const atomic_bool *stopping,
+                          int64_t *repaired, struct error *error)
+{
+	struct bucket_search search = {.refs = refs};
+	bool ended = true;
+	pthread_mutex_lock(&refs->lock);
+	search.bad_count = ref_runs_bad(refs->runs, search.bad, REPAIRED_AT_ONCE);
+	pthread_mutex_unlock(&refs->lock);
+	int result = search.bad_count > 0 ? search_events(&search, db, stopping, &ended, error) : OK;
+	for (size_t i = 0; i < search.bad_count && !result && ended; i++) {
+		struct db_connection *writer = db_take_writer(db);
+		result = repair_bucket(refs, writer, &search, &search.bad[i], error);
+		db_give(writer);
+		*repaired += !result;
+	}
+	free(search.events.items);
+	return result;
+}
+
+/* ---- filters ---- */
+
+static int repair_filters(struct client_refs *refs, struct db *db, int64_t *repaired,
+                          struct error *error)
+{
+	int64_t run = 0;
+	struct db_connection *writer = db_take_writer(db);
+	int result = db_begin(writer, error);
+	if (!result)
+		result = ref_runs_write_filters(refs->runs, writer, &run, error);
+	if (!result)
+		result = db_commit(writer, error);
+	if (!result) {
+		pthread_mutex_lock(&refs->lock);
+		ref_runs_filters_written(refs->runs, run);
+		pthread_mutex_unlock(&refs->lock);
+	}
+	db_give(writer);
+	*repaired += !result && run;
+	return result;
+}
+
+/* ---- all ---- */
+
+static int write_position(struct client_refs *refs, struct db_connection *writer,
+                          const struct ref_events_position *position, struct error *error)
+{
+	char text[64];
+	snprintf(text, sizeof text, "%lld %lld", (long long)position->before,
+	         (long long)position->arrived);
+	struct db_query *query =
+		db_query(writer, "INSERT INTO settings(name, value) VALUES ('client_refs_made_to', $1) "
+	                     "ON CONFLICT (name) DO UPDATE SET value = excluded.value");
+	db_bind_string(query, text);
+	return db_execute(query, NULL, error);
+}
+
+/* With a key of its own: that of before may be what is damaged. */
+static int empty_all(struct client_refs *refs, struct db_connection *writer, struct error *error)
+{
+	int result = db_begin(writer, error);
+	if (!result)
+		result = db_run(writer,
+		                "DELETE FROM client_ref_runs; DELETE FROM client_ref_buckets;"
+		                "DELETE FROM client_ref_filters; DELETE FROM client_refs;"
+		                "DELETE FROM fresh_client_refs_0; DELETE FROM fresh_client_refs_1;"
+		                "DELETE FROM settings WHERE name IN ('fresh_client_refs',"
+		                " 'client_ref_key', 'client_ref_key_checksum');"
+		                "INSERT INTO settings(name, value)"
+		                " VALUES ('client_ref_key', lower(hex(randomblob(16))))",
+		                error);
+	refs->position = (struct ref_events_position){0};
+	if (!result)
+		result = write_position(refs, writer, &refs->position, error);
+	if (!result)
+		result = client_refs_load(refs, writer, error);
+	if (!result)
+		result = db_commit(writer, error);
+	refs->emptied_all = !result;
+	return result;
+}
+
+static int add_again(void *context, const struct ref_event *event, struct error *error)
+{
+	struct client_refs *refs = context;
+	const struct entry entry = entry_of(event);
+	(void)error;
+	return client_refs_list_add(&refs->added, &entry);
+}
+
+static int add_some_again(struct client_refs *refs, struct db_connection *writer, bool *ret_ended,
+                          struct error *error)
+{
+	struct ref_events_position position = refs->position;
+	bool ended = false;
+	int result = db_begin(writer, error);
+	if (!result)
+		result = ref_events_read(writer, &position, tuned("refs_read", REF_EVENTS_AT_ONCE),
+		                         add_again, refs, &ended, error);
+	if (!result)
+		result = client_refs_write_all(refs, writer, error);
+	if (!result)
+		result =
+			ended ? db_run(writer, "DELETE FROM settings WHERE name = 'client_refs_made_to'", error)
+				  : write_position(refs, writer, &position, error);
+	if (!result)
+		result = db_commit(writer, error);
+	if (result) {
+		client_refs_rolled_back(refs);
+		return result;
+	}
+	client_refs_committed(refs);
+	refs->position = position;
+	*ret_ended = ended;
+	if (ended)
+		atomic_store(&refs->lost, false);
+	return OK;
+}
+
+/* As if they came now. Nobody registers meanwhile, so the last part is the last. */
+static int make_all(struct client_refs *refs, struct db *db, const atomic_bool *stopping,
+                    int64_t *repaired, struct error *error)
+{
+	bool ended = false;
+	int result = OK;
+	while (!result && !ended && !atomic_load(stopping)) {
+		struct db_connection *writer = db_take_writer(db);
+		result = refs->emptied_all ? add_some_again(refs, writer, &ended, error)
+		                           : empty_all(refs, writer, error);
+		db_give(writer);
+		if (!result && !ended)
+			result = db_maintain(db, error);
+	}
+	*repaired += ended;
+	return result;
+}
+
+int client_refs_repair(struct client_refs *refs, struct db *db, const atomic_bool *stopping,
+                       int64_t *ret_repaired, struct error *error)
+{
+	*ret_repaired = 0;
+	if (atomic_load(&refs->lost))
+		return make_all(refs, db, stopping, ret_repaired, error);
+	int result = repair_buckets(refs, db, stopping, ret_repaired, error);
+	while (!result && ref_runs_filters_lost(refs->runs))
+		result = repair_filters(refs, db, ret_repaired, error);
+	return result;
+}
