@@ -122,8 +122,7 @@ static int read_round(struct chain *chain, struct slice line, struct error *erro
 	const struct archive_token *first = &round.tokens[0];
 	struct round_state *state = &chain->round;
 	if (chain->previous_round.usable && strcmp(chain->previous_round.round_id, round.round_id) == 0)
-		return error_cause(error, ERR_INVALID_EVIDENCE,
-		                   "member 'round_id' is that of the line before");
+		return finding_fail(error, FINDING_ROUND_REPEATED);
 	snprintf(state->round_id, sizeof state->round_id, "%s", round.round_id);
 	state->root = round.root;
 	state->token_hash = sha256_of(first->token.data, first->token.size);
@@ -359,17 +358,14 @@ int verify_read_segment(struct arena *arena, struct slice line, struct buf *scra
                         struct archive_segment *ret_segment, struct error *error)
 {
 	if (line.size > SEGMENT_LINE_MAX)
-		return error_cause(error, ERR_INVALID_EVIDENCE,
-		                   "the line has %zu bytes, at most %d are possible here", line.size,
-		                   SEGMENT_LINE_MAX);
+		return finding_fail(error, FINDING_LINES_TOO_LONG, SEGMENT_LINE_MAX);
 	int result = archive_read_segment(arena, line, ret_segment, error);
 	if (result < 0)
 		return result;
 	buf_clear(scratch);
 	seal_document_write(&ret_segment->seal, scratch);
 	if (scratch->size > SEAL_DOCUMENT_MAX)
-		return error_cause(error, ERR_INVALID_EVIDENCE, "its seal document is longer than %d bytes",
-		                   SEAL_DOCUMENT_MAX);
+		return finding_fail(error, FINDING_SEGMENT_TOO_LONG, SEAL_DOCUMENT_MAX);
 	buf_clear(scratch);
 	archive_segment_line(ret_segment, scratch);
 	return verify_canonical(line, scratch, error);

@@ -60,10 +60,8 @@ static int check_count(const struct line_stream *stream, bool last, struct error
 	if (stream->plain || !stream->entry)
 		return 0;
 	if (last ? stream->line == 1 : stream->line != ARCHIVE_LINES_PER_FILE + 1)
-		return error_cause(error, ERR_INVALID_EVIDENCE,
-		                   last ? "the file holds no line"
-		                        : "another file follows, and it does not hold %d lines",
-		                   ARCHIVE_LINES_PER_FILE);
+		return finding_fail(error, FINDING_LINES_DIVIDED, ARCHIVE_LINES_PER_FILE,
+		                    ARCHIVE_LINES_PER_FILE);
 	return 0;
 }
 
@@ -99,8 +97,8 @@ static int next(struct line_stream *stream, struct slice *ret_line, struct error
 		char *from = stream->output + stream->scanned;
 		char *newline = memchr(from, '\n', stream->end - stream->scanned);
 		if (newline && !stream->plain && stream->line > ARCHIVE_LINES_PER_FILE)
-			return error_cause(error, ERR_INVALID_EVIDENCE, "the file holds more than %d lines",
-			                   ARCHIVE_LINES_PER_FILE);
+			return finding_fail(error, FINDING_LINES_DIVIDED, ARCHIVE_LINES_PER_FILE,
+			                    ARCHIVE_LINES_PER_FILE);
 		if (newline) {
 			size_t end = (size_t)(newline - stream->output);
 			*ret_line = slice_make(stream->output + stream->start, end - stream->start);

@@ -113,7 +113,7 @@ def members_of(value, members, where):
 
 
 def document(data, members, where, versions=(1,)):
-    require(len(data) <= (16777215 if where == "manifest.json" else 262144), where, "size")
+    require(len(data) <= {"manifest.json": 16777215, "signers.p7m": 6 << 20}.get(where, 262144), where, "size")
     value = json.loads(data.decode("utf-8"))
     members_of(value, members, where)
     require(canonical(value) == data, where, "not canonical")
@@ -205,8 +205,7 @@ def check_signers(entries, trust, signer, signed_at):
     for sha256_of_it, when in ((own, given), (signer, signed_at)):
         use = uses.get(sha256_of_it)
         require(use is not None, where, "a signer that is not listed")
-        require(use["used_until"] is None or (when is not None and when <= time_of(use["used_until"])), where,
-                "ended")
+        require(use["used_until"] is None or (when is not None and when <= time_of(use["used_until"])), where, "ended")
         require(when is None or when >= time_of(use["used_from"]) - TOLERANCE, where, "too early")
 
 

@@ -318,7 +318,7 @@ static void a_manifest_that_says_otherwise(void **state)
 		{MANIFEST, "\"name\":\"content-part-001.zip\"", "\"name\":\"other.zip\"", 0,
 	     "manifest.json", "other.zip must be named content-part-001.zip"},
 		{MANIFEST, "[{\"bytes\":", "[{\"bytes\":999999", 0, "manifest.json",
-	     "content-part-001.zip has more bytes than a part may"},
+	     "content-part-001.zip has more bytes than a part may have"},
 		{MANIFEST, "-001.zip\",\"sha256\":\"", NULL, 0, "",
 	     "it says it belongs to CERT-2026-0000001, but the"},
 		{MANIFEST, "\"certification_id\":\"CERT", "\"certification_id\":\"CERU", 0, "part.json",
@@ -688,8 +688,9 @@ static void lines_divided_in_another_way(void **state)
 		const char *where, *what;
 	} cases[] = {
 		{split_events, "events/events-000001.ndjson.gz line 2",
-	     "another file follows, and it does not hold 100000 lines"},
-		{add_empty_leaves, "leaves/leaves-000001.ndjson.gz", "the file holds no line"},
+	     "each file of a stream but the last holds 100000 lines"},
+		{add_empty_leaves, "leaves/leaves-000001.ndjson.gz",
+	     "each file of a stream but the last holds 100000 lines"},
 	};
 	char path[FIXTURE_PATH_SIZE];
 	snprintf(path, sizeof path, "%s/divided.zip", fixture.directory);
