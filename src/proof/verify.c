@@ -58,7 +58,8 @@ static char *visible(struct arena *arena, const char *text)
 	return copy;
 }
 
-/* NULL when it cannot be kept. */
+/* NULL when it cannot be kept. Where memory is missing for it, not all that was found can be told.
+ */
 static struct verify_finding *begin_finding(struct run *run, enum verify_severity severity,
                                             const char *path, const char *where)
 {
@@ -73,14 +74,18 @@ static struct verify_finding *begin_finding(struct run *run, enum verify_severit
 		*finding = (struct verify_finding){.severity = severity,
 		                                   .path = visible(&result->arena, path),
 		                                   .where = visible(&result->arena, where)};
+	else
+		result->unchecked++;
 	return finding;
 }
 
 static void end_finding(struct run *run, struct verify_finding *finding)
 {
 	struct verify_result *result = run->result;
-	if (!finding->path || !finding->where || !finding->what || !finding->what_es)
-		return; /* it is counted, and the count alone decides */
+	if (!finding->path || !finding->where || !finding->what || !finding->what_es) {
+		result->unchecked++;
+		return;
+	}
 	if (result->last)
 		result->last->next = finding;
 	else

@@ -364,6 +364,8 @@ int verify_read_segment(struct arena *arena, struct slice line, struct buf *scra
 		return result;
 	buf_clear(scratch);
 	seal_document_write(&ret_segment->seal, scratch);
+	if (buf_check(scratch))
+		return ERR_NO_MEMORY;
 	if (scratch->size > SEAL_DOCUMENT_MAX)
 		return finding_fail(error, FINDING_SEGMENT_TOO_LONG, SEAL_DOCUMENT_MAX);
 	buf_clear(scratch);

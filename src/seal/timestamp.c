@@ -365,7 +365,8 @@ static int check_request_form(TS_REQ *asked, struct slice request, struct error 
 	int parameters;
 
 	/* OpenSSL keeps a BOOLEAN of BER as it came. */
-	(void)TS_REQ_set_cert_req(asked, TS_REQ_get_cert_req(asked));
+	if (TS_REQ_set_cert_req(asked, TS_REQ_get_cert_req(asked)) != 1)
+		return ERR_NO_MEMORY;
 	int size = i2d_TS_REQ(asked, &der);
 	if (size <= 0)
 		return ERR_NO_MEMORY;

@@ -168,7 +168,7 @@ static void refuses_what_does_not_validate_and_what_nothing_needs(void **state)
 		enum collected what;
 		const char *told;
 	} cases[] = {
-		{NO_LIST, "what is inside does not validate it"},
+		{NO_LIST, "nothing published"},
 		{REVOKED, "was revoked"},
 		{JUNK, "nothing needs: crl"},
 		{OLDER_LIST, "nothing needs: crl"},
@@ -181,7 +181,8 @@ static void refuses_what_does_not_validate_and_what_nothing_needs(void **state)
 		assert_int_equal(make(cases[i].what, &cms, &error), 0);
 		assert_int_equal(judge(buf_slice(&cms), buf_slice(&roots), &level, &error),
 		                 ERR_INVALID_EVIDENCE);
-		assert_non_null(strstr(error.cause, cases[i].told));
+		if (!strstr(error.cause, cases[i].told))
+			fail_msg("no '%s' in '%s'", cases[i].told, error.cause);
 	}
 	BUF_AUTO struct buf unreadable;
 	assert_int_equal(make(UNREADABLE, &unreadable, NULL), ERR_CORRUPT);
