@@ -32,7 +32,7 @@ def judge(report, roots, at):
         good = status.bottom_line and (not stamp or status.timestamp_validity.trusted)
         for last in PdfFileReader(file).embedded_timestamp_signatures:
             told = validate_pdf_timestamp(last, context(roots, last.self_reported_timestamp or at))
-            good = good and told.bottom_line
+            good = good and told.intact and told.valid and told.trusted
         return "valid" if good else f"not valid: {status.summary()}"
 
 
