@@ -570,25 +570,6 @@ def check_signature(cms, data, trust, where):
     return signed, token
 
 
-def check_attached(cms, trust, where):
-    """A CAdES signature with its content inside, and a timestamp of it. Answers the content, the SHA-256 of who
-    signed, and the timestamp's time."""
-    signed = SignedData(cms)
-    with tempfile.TemporaryDirectory() as directory:
-        with open(f"{directory}/cms", "wb") as file:
-            file.write(cms)
-        anchor = ("-cades", "-CAfile", trust) if trust else ("-noverify",)
-        good, text = openssl("cms", "-verify", "-binary", "-inform", "DER", "-purpose", "any", *anchor,
-                             "-in", f"{directory}/cms", "-out", f"{directory}/content")
-        require(good, where, text)
-        with open(f"{directory}/content", "rb") as file:
-            inside = file.read()
-    token = signed.timestamp()
-    require(token is not None and signed.revocations is None, where, "no timestamp, or revocation data")
-    token = check_token(token, hashlib.sha256(signed.value).digest(), trust, where)
-    return inside, signed.certificate.fingerprint(hashes.SHA256()).hex(), token.gen_time()
-
-
 # ---- revocation data ----
 
 def extension(of, kind):

@@ -290,6 +290,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         mode, _, argument = self.server.mode.partition(":")
         with self.server.lock:
             self.server.count += 1
+            self.server.queries.append(query)
         if mode == "late":
             time.sleep(float(argument or 5))
         if mode == "silent":
@@ -319,6 +320,7 @@ class Server(http.server.ThreadingHTTPServer):
         super().__init__(("127.0.0.1", port), Handler)
         self.certificates, self.mode = certificates, mode
         self.count = self.fetched = 0
+        self.queries = []
         self.lock = threading.Lock()
         self.url = f"http://127.0.0.1:{self.server_address[1]}/"
         self.roots = certificates.path("root.pem")
