@@ -2,7 +2,6 @@
  * anything he wrote: it shows since when that existed, and nothing of whose it is. */
 #include <stdlib.h>
 
-#include "base/file.h"
 #include "proof/verify_check.h"
 
 #define EVENT_ARENA_MAX ((size_t)4 << 20)
@@ -62,7 +61,7 @@ static int recognize_event(const struct input *input, bool *ret_event)
 	buf_init(&text, ARCHIVE_LINE_MAX + 1);
 	buf_init(&canonical, ARCHIVE_LINE_MAX + 1);
 	arena_init(&arena, EVENT_ARENA_MAX);
-	int result = file_read_whole(input->file, &text, &error);
+	int result = verify_load(input, &text, &error);
 	if (!result)
 		result = archive_read_event(&arena, buf_slice(&text), &event, &error);
 	if (!result) {

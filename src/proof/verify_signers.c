@@ -3,8 +3,9 @@
  *
  * A thief of a key can sign a list as well as anything else. So a list counts when it, and its
  * timestamp, lead to the trusted roots; when neither itself nor another list that counts calls its
- * own key ended before its timestamp; and when newer ones say again all that it says. One that does
- * not is left out, and that it was given leaves the verdict open. */
+ * own key ended before its timestamp; when all that were given are of one service; and when newer
+ * ones say again all that it says. One that does not is left out, and that it was given leaves the
+ * verdict open. */
 #include <stdlib.h>
 
 #include "base/file.h"
@@ -148,6 +149,27 @@ static void compare_with_older(struct run *run, struct read_list *items, size_t 
 		leave_out(run, newer, FINDING_SIGNERS_KEY_ENDED);
 }
 
+/* Whose signature a list may say something of: with the same key, of the same organization, or both
+ * asked for. */
+static bool is_of_one_service(const struct run *run, const struct certificate_facts *a,
+                              const struct certificate_facts *b)
+{
+	return sha256_equal(&a->sha256, &b->sha256) ||
+	       trust_same_organization(a->subject, b->subject) ||
+	       (is_asked_for(run, &a->sha256) && is_asked_for(run, &b->sha256));
+}
+
+/* Anybody whom the same authority certifies can sign a newer list that says again all that the
+ * service's does, and more. Nothing shows which of the two services is meant. */
+static void leave_several_out(struct run *run, struct read_list *items, size_t count)
+{
+	bool is_one = true;
+	for (size_t i = 1; i < count && is_one; i++)
+		is_one = is_of_one_service(run, &items[0].facts.signer, &items[i].facts.signer);
+	for (size_t i = 0; i < count && !is_one; i++)
+		leave_out(run, &items[i], FINDING_SIGNERS_SEVERAL_SERVICES);
+}
+
 static int tell_newest(struct run *run)
 {
 	const struct read_list *newest = run->signer_lists->newest;
@@ -195,6 +217,8 @@ int verify_signers_load(struct run *run)
 	}
 	if (!result)
 		qsort(lists->items, lists->count, sizeof *lists->items, compare_times);
+	if (!result)
+		leave_several_out(run, lists->items, lists->count);
 	for (size_t i = 0; i < lists->count && !result; i++)
 		compare_with_older(run, lists->items, i);
 	for (size_t i = 0; i < lists->count; i++)
@@ -256,19 +280,32 @@ static void judge_use(struct run *run, const struct signer_list_item *item, cons
 		           item->reason);
 }
 
+/* A key that came into force after the list is not on it. */
+static void judge_unlisted(struct run *run, const struct read_list *read, const char *path,
+                           const char *where, const struct certificate_facts *signer,
+                           int64_t signed_us)
+{
+	char hex[2 * SHA256_SIZE + 1], listed[TIME_TEXT_SIZE];
+	hex_encode(signer->sha256.bytes, SHA256_SIZE, hex);
+	time_format(read->facts.timestamp.gen_time_us, listed);
+	if (signed_us != TIME_NONE && signed_us > read->facts.timestamp.gen_time_us)
+		verify_add(run, VERIFY_UNCHECKED, path, where, FINDING_SIGNERS_NOT_LISTED_YET, signer->name,
+		           hex, read->list.service_name, listed);
+	else
+		verify_add(run, VERIFY_WRONG, path, where, FINDING_SIGNERS_NOT_LISTED, signer->name, hex,
+		           read->list.service_name);
+}
+
 void verify_signers_judge(struct run *run, const char *path, const char *where,
                           const struct cms_facts *facts)
 {
 	const struct read_list *read = run->signer_lists ? run->signer_lists->newest : NULL;
 	if (!read)
 		return;
-	char hex[2 * SHA256_SIZE + 1];
-	hex_encode(facts->signer.sha256.bytes, SHA256_SIZE, hex);
 	const struct signer_list_item *item = signer_list_find(&read->list, &facts->signer.sha256);
 	int64_t signed_us = facts->has_timestamp ? facts->timestamp.gen_time_us : TIME_NONE;
 	if (!item) {
-		verify_add(run, VERIFY_WRONG, path, where, FINDING_SIGNERS_NOT_LISTED, facts->signer.name,
-		           hex, read->list.service_name);
+		judge_unlisted(run, read, path, where, &facts->signer, signed_us);
 		return;
 	}
 	if (!speaks_for(run, read, &facts->signer))
