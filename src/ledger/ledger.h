@@ -230,6 +230,9 @@ int range_order_check(const struct certification_range *range, struct error *err
 int certification_range_check(const struct certification_range *range, int64_t last_sequence,
                               struct error *error) MUST_CHECK;
 
+/* When a certification is requested: by the store's clock, which is believed to be ahead of the
+ * node's by the bound at most. What is closed by it, nobody can register in until then. */
+int64_t range_requested_us(int64_t store_now_us, int64_t node_now_us, int64_t bound_us);
 /* Until when a range by time reaches that is certified at `now_us`, of a chain that received its
  * last event at `last_received_at_us`: to its end, or to now if that is sooner; where the clock was
  * set back, to just behind the last event. */

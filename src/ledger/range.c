@@ -43,6 +43,11 @@ int certification_range_check(const struct certification_range *range, int64_t l
 	return OK;
 }
 
+int64_t range_requested_us(int64_t store_now_us, int64_t node_now_us, int64_t bound_us)
+{
+	return store_now_us - node_now_us > bound_us ? node_now_us + bound_us : store_now_us;
+}
+
 int64_t range_cut_us(const struct certification_range *range, int64_t last_received_at_us,
                      int64_t now_us)
 {

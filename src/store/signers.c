@@ -352,8 +352,7 @@ int store_put_signer_list(struct store *store, const struct signed_signer_list *
 		db_query(connection, "INSERT INTO signer_lists (number, state, signed_at, document)"
 	                         " VALUES (1, $1, $2, $3) ON CONFLICT (number) DO UPDATE SET"
 	                         " state = excluded.state, signed_at = excluded.signed_at,"
-	                         " document = excluded.document"
-	                         " WHERE signer_lists.signed_at <= excluded.signed_at");
+	                         " document = excluded.document");
 	db_bind_blob(query, &list->state, sizeof list->state);
 	db_bind_integer(query, list->signed_at_us);
 	db_bind_blob(query, list->document.data, list->document.size);

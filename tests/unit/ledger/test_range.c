@@ -100,12 +100,25 @@ static void closed_ranges_stay_closed(void **state)
 	}
 }
 
+static void clocks_of_stores_are_believed_within_a_bound(void **state)
+{
+	static const struct {
+		int64_t store_us, node_us, expected;
+	} rows[] = {{100, 100, 100},     {105, 100, 105}, {106, 100, 105},
+	            {1000000, 100, 105}, {99, 100, 99},   {-50, 100, -50}};
+
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		assert_int_equal(range_requested_us(rows[i].store_us, rows[i].node_us, 5),
+		                 rows[i].expected);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ranges),
 		cmocka_unit_test(cuts),
 		cmocka_unit_test(closed_ranges_stay_closed),
+		cmocka_unit_test(clocks_of_stores_are_believed_within_a_bound),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
