@@ -323,7 +323,7 @@ static void a_manifest_that_says_otherwise(void **state)
 	     "it says it belongs to CERT-2026-0000001, but the"},
 		{MANIFEST, "\"certification_id\":\"CERT", "\"certification_id\":\"CERU", 0, "part.json",
 	     "its size, number, certification or channel is not"},
-		{MANIFEST, "\"v\":3", "\"v\":3", 0, "manifest.json",
+		{MANIFEST, "\"v\":3", "\"v\":4", 0, "manifest.json",
 	     "member 'v' is missing or its value is not allowed"},
 		{MANIFEST, "\"v\":3", "\"v\":1", 0, "rounds/rounds-000001.ndjson.gz line 1",
 	     "member 'authority' is missing or its value is not allowed"},
