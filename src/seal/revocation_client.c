@@ -1,6 +1,7 @@
 #include "seal/revocation_client.h"
 
 #include <openssl/x509v3.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,12 +20,24 @@
 #define TIMEOUTS_OF_A_PATH 3
 #define CLOCKS_APART_US (300 * US_PER_SECOND)
 
+/* What was had for a hurried caller, whole: whoever asks for the same again gets the same bytes. */
+#define HURRIED_KEPT_MAX 64
+#define HURRIED_KEPT_US (60 * 60 * US_PER_SECOND)
+struct hurried_answer {
+	struct sha256 question;
+	int64_t until_us; /* monotonic; 0: none */
+	struct validation_set set;
+};
+
 struct revocation_client {
 	struct signer *signer;
 	struct address_guard guard;
 	int timeout_ms;
 	struct revocation_cache *cache;
 	atomic_bool is_hurried; /* somebody who cannot wait for long is waiting */
+	pthread_mutex_t hurried_lock;
+	struct hurried_answer hurried[HURRIED_KEPT_MAX];
+	size_t hurried_next;
 };
 
 /* What is wanted about one certificate. */
@@ -53,6 +66,7 @@ struct revocation_client *revocation_client_create(const struct revocation_clien
 		free(client);
 		return NULL;
 	}
+	pthread_mutex_init(&client->hurried_lock, NULL);
 	return client;
 }
 
@@ -61,6 +75,9 @@ void revocation_client_free(struct revocation_client *client)
 	if (!client)
 		return;
 	revocation_cache_free(client->cache);
+	for (size_t i = 0; i < HURRIED_KEPT_MAX; i++)
+		validation_free(&client->hurried[i].set);
+	pthread_mutex_destroy(&client->hurried_lock);
 	free(client);
 }
 
@@ -338,6 +355,54 @@ int revocation_fetch(struct revocation_client *client, struct slice path_pem,
 	                   ret_verdicts, ret_count, error);
 }
 
+static struct sha256 hurried_question(struct slice path_pem, const struct revocation_moment *at)
+{
+	struct sha256 path = sha256_of(path_pem.data, path_pem.size);
+	char question[SHA256_SIZE + sizeof at->time_us];
+	memcpy(question, path.bytes, SHA256_SIZE);
+	memcpy(question + SHA256_SIZE, &at->time_us, sizeof at->time_us);
+	return sha256_of(question, sizeof question);
+}
+
+/* Whether it was kept. */
+static int recall(struct revocation_client *client, const struct sha256 *question,
+                  struct validation_set *set, bool *ret_found, struct error *error)
+{
+	int result = OK;
+	*ret_found = false;
+	pthread_mutex_lock(&client->hurried_lock);
+	for (size_t i = 0; i < HURRIED_KEPT_MAX && !*ret_found; i++) {
+		const struct hurried_answer *answer = &client->hurried[i];
+		*ret_found =
+			answer->until_us > clock_monotonic_us() && sha256_equal(&answer->question, question);
+		if (*ret_found)
+			result = validation_add_all(set, &answer->set, error);
+	}
+	pthread_mutex_unlock(&client->hurried_lock);
+	return result;
+}
+
+/* Without memory it is not kept. */
+static void remember(struct revocation_client *client, const struct sha256 *question,
+                     const struct validation_set *set)
+{
+	pthread_mutex_lock(&client->hurried_lock);
+	struct hurried_answer *answer = &client->hurried[client->hurried_next++ % HURRIED_KEPT_MAX];
+	validation_free(&answer->set);
+	*answer = (struct hurried_answer){.question = *question};
+	if (!validation_add_all(&answer->set, set, NULL))
+		answer->until_us = clock_monotonic_us() + HURRIED_KEPT_US;
+	pthread_mutex_unlock(&client->hurried_lock);
+}
+
+static bool is_whole(const struct revocation_verdict *verdicts, size_t count)
+{
+	bool whole = count > 0;
+	for (size_t i = 0; i + 1 < count; i++)
+		whole &= revocation_suffices(verdicts[i].outcome);
+	return whole;
+}
+
 int revocation_fetch_hurried(struct revocation_client *client, struct slice path_pem,
                              const struct revocation_moment *at, int wait_ms,
                              struct validation_set *set,
@@ -345,11 +410,19 @@ int revocation_fetch_hurried(struct revocation_client *client, struct slice path
                              size_t *ret_count, struct error *error)
 {
 	thread_may_wait();
+	struct sha256 question = hurried_question(path_pem, at);
+	bool found;
+	int result = recall(client, &question, set, &found, error);
+	if (result || found)
+		return result ? result
+		              : revocation_judge(path_pem, set, at, ret_verdicts, ret_count, error);
 	bool alone = !atomic_exchange(&client->is_hurried, true);
 	int64_t wait_us = alone ? wait_ms * INT64_C(1000) : 0;
-	int result = fetch_until(client, path_pem, at, clock_monotonic_us() + wait_us, true, set,
-	                         ret_verdicts, ret_count, error);
+	result = fetch_until(client, path_pem, at, clock_monotonic_us() + wait_us, true, set,
+	                     ret_verdicts, ret_count, error);
 	if (alone)
 		atomic_store(&client->is_hurried, false);
+	if (!result && is_whole(ret_verdicts, *ret_count))
+		remember(client, &question, set);
 	return result;
 }

@@ -43,7 +43,8 @@ int revocation_fetch(struct revocation_client *client, struct slice path_pem,
                      struct error *error) MUST_CHECK;
 /* The same for whoever cannot wait for long: `wait_ms` in all, and only one at a time, so that no
  * slow place holds up many. Other callers meanwhile get what is kept. A place that did not answer
- * in that time is not left alone for it. */
+ * in that time is not left alone for it. What was had whole is given again for an hour, the last 64
+ * answers, so that what is made of it stays the same. */
 int revocation_fetch_hurried(struct revocation_client *client, struct slice path_pem,
                              const struct revocation_moment *at, int wait_ms,
                              struct validation_set *set,

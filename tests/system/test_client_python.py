@@ -39,7 +39,7 @@ OPERATIONS = {
     "getBalance": ["balance"], "requestCertification": ["certify"],
     "listCertifications": ["certifications_page"], "getCertification": ["certification"],
     "getCertificationEvidenceRecord": ["certification_evidence_record"], "download": ["download"],
-    "listSigners": ["signers"], "getDescription": ["description"], "verify": ["verify_digest"],
+    "listSigners": ["signers"], "getSignerList": ["signer_list"], "getDescription": ["description"], "verify": ["verify_digest"],
     "verifyFile": ["verify_file"], "verifyCode": ["verify"],
     "getWebhookDescription": ["webhook_description"],
     "getIndex": [],  # where a person finds the documentation

@@ -16,7 +16,7 @@ from test_client_python import OPERATIONS, described
 
 CLIENT = ROOT / "clients" / "typescript"
 NAMES = {"register_digest": "registerDigest", "register_file": "registerFile",
-         "events_page": "eventsPage", "event_evidence_record": "eventEvidenceRecord",
+         "events_page": "eventsPage", "event_evidence_record": "eventEvidenceRecord", "signer_list": "signerList",
          "certifications_page": "certificationsPage", "verify_digest": "verifyDigest",
          "certification_evidence_record": "certificationEvidenceRecord",
          "verify_file": "verifyFile", "webhook_description": "webhookDescription"}

@@ -97,7 +97,7 @@ def test_what_needs_the_store_is_refused_at_its_deadline(start, cluster, frozen,
     frozen()
     asking = [Asking(service, key, lambda client: client.register_hash(DIGEST, "held up"))
               for key in (channel.live_key["key"], fresh)]
-    asking.append(Asking(service, None, lambda client: client.get("/verify/ABCD-EFGH")))
+    asking.append(Asking(service, None, lambda client: client.get("/verify/SVC-2026-7K3M-Q9XD")))
     for one in asking:
         one.result().expect(503)
     for path in OPEN:

@@ -21,7 +21,7 @@ HERE = "shards"  # in the name of every partition
 GLOBAL_TABLES = {"settings", "api_keys", "seal_rounds", "round_blocks", "staged_round", "uncounted_rounds", "round_tokens",
                  "validation_objects", "token_validation", "archive_timestamps",
                  "archive_timestamp_blocks", "tokens_at_rest", "leases", "certification_numbers",
-                 "rollbacks", "signers", "link_secrets", "timestamp_roots",
+                 "rollbacks", "signers", "signer_lists", "link_secrets", "timestamp_roots",
                  "users", "memberships", "sign_in_links", "sessions", "passkeys",
                  "passkey_challenges", "known_browsers"}
 

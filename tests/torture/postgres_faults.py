@@ -91,6 +91,13 @@ class RetryingClient:
             self.torture.answers[self.at] += 1
         return answer
 
+    def get(self, path, key):
+        """One try, at the node that answered last."""
+        try:
+            return self.clients[self.at].get(path, key)
+        except (OSError, http.client.HTTPException):
+            return 503, {}
+
     def register(self, key, declaration):
         """Until it is answered, or the round has been over for long."""
         end = None

@@ -256,6 +256,11 @@ class Client:
         return self._perform("GET", "/signers",
                              lambda answer: decode(List[Signer], answer.json()["data"]))
 
+    def signer_list(self) -> bytes:
+        """The same as the service signed it (CMS, in DER), for `constancia verify --signers`; NotFound while there is
+        none."""
+        return self._perform("GET", "/signers.p7m", lambda answer: answer.read())
+
     def verify(self, code: str) -> Verification:
         """What the service issued under this code; NotFound if nothing."""
         return self._ask(Verification, "GET", f"{self._site}/verify/{quoted(code)}")

@@ -270,6 +270,7 @@ class FileVerification:
     findings_version: Optional[int] = None
     longest_delay: Optional[Dict[str, Any]] = None
     signatures: Optional[List[Dict[str, Any]]] = None
+    signer_list: Optional[Dict[str, Any]] = None
     trusted_list: Optional[Dict[str, Any]] = None
 
 

@@ -292,6 +292,11 @@ export class Client {
     return (await this.#ask<{ data: Signer[] }>("GET", "/signers")).data;
   }
 
+  /** The same as the service signed it (CMS, in DER), for `constancia verify --signers`; NotFound while there is none. */
+  async signerList(): Promise<Uint8Array> {
+    return this.#perform("GET", "/signers.p7m", (answer) => answer.bytes());
+  }
+
   /** What the service issued under this code; NotFound if nothing. */
   async verify(code: string): Promise<Verification> {
     return this.#ask("GET", `${this.#site}/verify/${step(code)}`);

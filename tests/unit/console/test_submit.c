@@ -35,6 +35,7 @@ static const int told[] = {
 	ERR_PIN,
 	ERR_PASSKEY,
 	ERR_BUSY,
+	ERR_FULL,
 };
 static const int elsewhere[] = {
 	ERR_INTERNAL,    ERR_CORRUPT,   ERR_METHOD,  ERR_INVALID_KEY,

@@ -26,6 +26,7 @@ static atomic_int passes, times_asked;
 
 int64_t __real_clock_now_us(void);
 int64_t __wrap_clock_now_us(void);
+int __wrap_signer_listing_is_due(struct service *service, bool *ret_due, struct error *why);
 void __real_authorities_ask_time(struct authorities *authorities, int64_t bound_us);
 void __wrap_authorities_ask_time(struct authorities *authorities, int64_t bound_us);
 int __real_store_list_unsealed(struct store *store, int64_t after_account, int64_t after_chain,
@@ -66,6 +67,13 @@ int __wrap_store_write_round(struct store *store, const struct round_record *rou
 int64_t __wrap_clock_now_us(void)
 {
 	return __real_clock_now_us() - atomic_load(&behind_us);
+}
+
+/* Its timestamp would tell the time as well. */
+int __wrap_signer_listing_is_due(struct service *service, bool *ret_due, struct error *why)
+{
+	*ret_due = false;
+	return OK;
 }
 
 void __wrap_authorities_ask_time(struct authorities *authorities, int64_t bound_us)

@@ -1041,7 +1041,7 @@ static void one_bucket_stops_nothing(void **state)
 	struct client_refs *refs = register_all(fixture.writer);
 	int count = (int)register_until_merging(refs, REGISTERED);
 	damage(fixture.writer, "UPDATE client_ref_buckets SET entries = substr(entries, 2)" A_SOURCE);
-	const int until = count + (CLIENT_REF_RUNS_MAX + 20) * GATHERED;
+	const int until = count + (CLIENT_REF_RUNS_MAX + 100) * GATHERED;
 	for (; count < until; count += 10)
 		register_some(refs, fixture.writer, count + 1, count + 10);
 	assert_in_range(run_count(), 100, CLIENT_REF_RUNS_MAX - 1);
