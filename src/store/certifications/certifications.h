@@ -72,9 +72,9 @@ struct certification {
 int store_accept_certification(struct store *store, const char *prefix, int64_t open_max,
                                struct certification *certification, struct error *error) MUST_CHECK;
 
-/* Closes the range of a certification by time that is requested at `now_us` (ledger.h): all that the
- * chain received before *ret_cut_us is committed, and nothing is received before it any more. Durable.
- * ERR_CLOCK: a live one's `clock` is not to be relied on, and would be believed. */
+/* Closes the range of a certification by time that is requested at `now_us` (ledger.h): all that
+ * the chain received before *ret_cut_us is committed, and nothing is received before it any more.
+ * Durable. ERR_CLOCK: a live one's `clock` is not to be relied on, and would be believed. */
 int store_close_range(struct store *store, int64_t account, int64_t chain,
                       const struct certification_range *range, const struct ledger_clock *clock,
                       int64_t *ret_cut_us, struct error *error) MUST_CHECK;

@@ -168,10 +168,8 @@ static void refuses_what_does_not_validate_and_what_nothing_needs(void **state)
 		enum collected what;
 		const char *told;
 	} cases[] = {
-		{NO_LIST, "nothing published"},
-		{REVOKED, "was revoked"},
-		{JUNK, "nothing needs: crl"},
-		{OLDER_LIST, "nothing needs: crl"},
+		{NO_LIST, "nothing published"},         {REVOKED, "was revoked"},
+		{JUNK, "nothing needs: crl"},           {OLDER_LIST, "nothing needs: crl"},
 		{OTHERS_ANSWER, "nothing needs: ocsp"},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
