@@ -152,6 +152,7 @@ def test_it_stays_valid_when_certificates_have_ended(whole, when, notes):
     assert len([line for line in lines if line.startswith("NOTE")]) == len(notes)
 
 
+@pytest.mark.thorough
 def test_without_roots_that_fit_it_is_open_by_whom(archives, world, tmp_path):
     other = tmp_path / "other.pem"
     subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
@@ -405,10 +406,8 @@ DAMAGES = {
 }
 
 
-# Of each step some; `make test-all` runs the others, too.
-OFTEN = {"2 the signature's value", "2 no timestamp", "3 a stream", "3 one file more", "4 what an event says",
-         "4 an event's configuration", "4 a range that would run", "5 a path", "5 the token before",
-         "6 a token's signature", "6 an object less"}
+# Of each step one; `make test-all` runs the others, too.
+OFTEN = {"2 no timestamp", "3 one file more", "4 what an event says", "5 a path", "6 a token's signature"}
 assert OFTEN <= set(DAMAGES)
 
 
