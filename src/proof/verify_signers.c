@@ -22,6 +22,7 @@ struct read_list {
 	struct signer_list list;
 	struct cms_facts facts;
 	bool is_left_out;
+	bool is_contradicted; /* which is why it is left out */
 };
 struct signer_lists {
 	struct arena arena;
@@ -142,8 +143,10 @@ static void compare_with_older(struct run *run, struct read_list *items, size_t 
 			continue;
 		if (is_called_ended(&items[i], newer))
 			leave_out(run, &items[i], FINDING_SIGNERS_KEY_ENDED);
-		else if (!signer_list_extends(&newer->list, &items[i].list))
+		else if (!signer_list_extends(&newer->list, &items[i].list)) {
+			items[i].is_contradicted = true;
 			leave_out(run, &items[i], FINDING_SIGNERS_CONTRADICTED);
+		}
 	}
 	if (is_ended)
 		leave_out(run, newer, FINDING_SIGNERS_KEY_ENDED);
@@ -280,6 +283,17 @@ static void judge_use(struct run *run, const struct signer_list_item *item, cons
 		           item->reason);
 }
 
+/* Whether a list names it that a newer one contradicts: one of the two is not the service's, and
+ * which one is open. */
+static bool is_disputed(const struct run *run, const struct sha256 *signer)
+{
+	const struct signer_lists *lists = run->signer_lists;
+	for (size_t i = 0; i < lists->count; i++)
+		if (lists->items[i].is_contradicted && signer_list_find(&lists->items[i].list, signer))
+			return true;
+	return false;
+}
+
 /* A key that came into force after the list is not on it. */
 static void judge_unlisted(struct run *run, const struct read_list *read, const char *path,
                            const char *where, const struct certificate_facts *signer,
@@ -291,7 +305,7 @@ static void judge_unlisted(struct run *run, const struct read_list *read, const 
 	if (signed_us != TIME_NONE && signed_us > read->facts.timestamp.gen_time_us)
 		verify_add(run, VERIFY_UNCHECKED, path, where, FINDING_SIGNERS_NOT_LISTED_YET, signer->name,
 		           hex, read->list.service_name, listed);
-	else
+	else if (!is_disputed(run, &signer->sha256))
 		verify_add(run, VERIFY_WRONG, path, where, FINDING_SIGNERS_NOT_LISTED, signer->name, hex,
 		           read->list.service_name);
 }

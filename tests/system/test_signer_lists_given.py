@@ -1,5 +1,5 @@
 """What `constancia verify` makes of lists of signers that are older than a key, or of another service: what is genuine is
-not called forged for them, and nobody vouches for himself beside the service's own list."""
+not called forged for them, and no stranger vouches for itself next to the service's own list."""
 
 import base64
 import datetime
@@ -89,7 +89,7 @@ def test_a_key_that_is_newer_than_the_list_is_not_called_a_stranger(listed, veri
     assert verify([listed("signer", 31 * DAY, ("signer", -DAY, None))], "plain", 30 * DAY) == (1, {"signers.not_listed"})
 
 
-def test_a_stranger_adds_nobody_to_the_services_list(listed, verify):
+def test_a_stranger_adds_no_signer_to_the_services_list(listed, verify):
     own = listed("signer", DAY, ("signer", -DAY, None))
     more = listed("stranger", DAY + 20, ("signer", -DAY, DAY + 10), ("stranger", DAY + 10, None))
     assert verify([own], "stranger", DAY - 600) == (1, {"signers.not_listed"})
@@ -104,3 +104,12 @@ def test_a_strangers_list_makes_nothing_genuine_forged(listed, verify):
                   listed("stranger", DAY + 30, ("signer", -DAY, -DAY), ("stranger", -DAY, None))):
         assert verify([own]) == (0, set())
         assert verify([own, other]) == (2, {"signers.several_services"})
+
+
+def test_two_services_of_one_organization_make_nothing_genuine_forged(listed, verify):
+    """Which of two lists that contradict each other is the service's is open."""
+    own = listed("signer", DAY, ("signer", -DAY, None))
+    other = listed("plain", DAY + 20, ("plain", -DAY, None))
+    assert verify([own]) == (0, set())
+    assert verify([own, other]) == (2, {"signers.contradicted"})
+    assert verify([other]) == (1, {"signers.not_listed"})
