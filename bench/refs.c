@@ -32,7 +32,7 @@
 #include "store/internal.h"
 
 #define BATCH_MAX 1024
-#define REPEATED 100 /* one in so many is there already */
+#define REPEATED 100 /* the interval of repeated references */
 #define CHAIN 1
 #define CHECKED 2000 /* found again after a start */
 #define PLACE_KEY "at"

@@ -3,7 +3,7 @@ it has, and docs/findings.md and docs/openapi.yaml list all of them.
 
 usage: findings.py [--write] SOURCE_DIRECTORY
 
-With --write both lists are written anew from the table.
+With --write both lists are rewritten from the table.
 """
 import pathlib
 import re

@@ -12,7 +12,7 @@
 #define EVENT_SEQUENCE_BITS 40
 #define EVENT_SEQUENCE_MAX ((INT64_C(1) << EVENT_SEQUENCE_BITS) - 1)
 #define CHAIN_MAX (INT64_MAX >> EVENT_SEQUENCE_BITS)
-/* A channel's chains are twice its number, and the number behind that. */
+/* A channel's chains are twice its number, and the number after that. */
 #define CHANNEL_MAX (CHAIN_MAX / 2)
 /* So many are read at once, each with all its texts: for the interface, a check, a certification.
  */

@@ -171,7 +171,7 @@ struct ledger_result {
 
 /* The clock that a batch is received by. Live events are added only while it is at most `bound_us`
  * ahead of the clock that it is compared with: then no clock that shows the right time is ever
- * further than that behind the chain's last received_at. None are added either before it was
+ * further than that after the chain's last received_at. None are added either before it was
  * compared with a timestamp since the start, nor while it was found to differ then. */
 struct ledger_clock {
 	int64_t now_us;
@@ -231,15 +231,15 @@ int certification_range_check(const struct certification_range *range, int64_t l
                               struct error *error) MUST_CHECK;
 
 /* When a certification is requested: by the store's clock, which is believed to be ahead of the
- * node's by the bound at most. What is closed by it, nobody can register in until then. */
+ * node's by the bound at most. Until then no registration can fall into what is closed by it. */
 int64_t range_requested_us(int64_t store_now_us, int64_t node_now_us, int64_t bound_us);
 /* Until when a range by time reaches that is certified at `now_us`, of a chain that received its
  * last event at `last_received_at_us`: to its end, or to now if that is sooner; where the clock was
- * set back, to just behind the last event. */
+ * set back, to just after the last event. */
 int64_t range_cut_us(const struct certification_range *range, int64_t last_received_at_us,
                      int64_t now_us);
 /* Closes it: nothing is received before the cut any more. True: last_received_at was moved for
- * that, which has to be durable before anybody is told of the range. */
+ * that, which has to be durable before the range is reported. */
 bool range_close(int64_t cut_us, int64_t *last_received_at_us);
 
 /* In how many whole days the balance is used up when it goes on as it did: `used` credits in `days`

@@ -10,7 +10,7 @@
 #include "base/error.h"
 
 #define VERIFIER_NAME "constancia-verifier"
-#define VERIFIER_FILE "file" /* how the file is told */
+#define VERIFIER_FILE "file" /* the name of the file in reports */
 #define VERIFIER_SECONDS 10  /* of a processor */
 #define VERIFIER_TIMEOUT_S 13
 #define VERIFIER_MEMORY_MAX ((size_t)512 << 20) /* address space */

@@ -109,7 +109,7 @@ enum verify_kind {
 	VERIFY_CONTAINER,
 };
 struct verify_file {
-	const char *path; /* as it is told; of a container's file behind the container's */
+	const char *path; /* as it is reported; of a file in a container, after the container's */
 	enum verify_kind kind;
 	struct sha256 sha256;
 	bool is_listed;       /* a part: an archive that was given, too, lists it */
@@ -194,7 +194,7 @@ struct verify_options {
 	 * who may sign it (PEM). NULL: none. One that cannot be used is unchecked. */
 	const char *trusted_list;
 	struct slice trusted_list_roots;
-	/* How the paths are told, each in their place; NULL: as they are. */
+	/* The names of the paths in reports, in their order; NULL: the paths. */
 	const char *const *names;
 	/* With a time, as of when everything is judged: the certificate of each file's newest timestamp
 	 * must not have ended by then, unless an evidence record shows that the file existed before;

@@ -72,8 +72,8 @@ struct run {
 	uint64_t progress_done, progress_total; /* as they were told last */
 	struct input **others;                  /* of no kind, by their digests: verify_existence.c */
 	size_t other_count;
-	struct sums *sums;               /* digests the inputs meanwhile; NULL: nobody does */
-	struct beside *beside;           /* checks the parts meanwhile; NULL: nobody does */
+	struct sums *sums;               /* digests the inputs concurrently; NULL: not used */
+	struct beside *beside;           /* checks the parts concurrently; NULL: not used */
 	struct arena part_arena;         /* what inputs point to that it has checked */
 	bool development, non_qualified; /* such timestamps were seen */
 	uint64_t vague_timestamps;       /* without an accuracy */
@@ -93,7 +93,7 @@ void verify_add_filled(struct run *run, enum verify_severity severity, const cha
                        const char *where, enum finding finding, const char *english,
                        const char *spanish, ...)
 	__attribute__((format(printf, 6, 8), format(printf, 7, 8)));
-/* Records a finding without places, and behind it what a step said of it, in English. */
+/* Records a finding without places, followed by what a step reported, in English. */
 void verify_add_cause(struct run *run, enum verify_severity severity, const char *path,
                       const char *where, enum finding finding, const char *cause);
 /* What a file says is shown, but must not reach a terminal as control characters: these, what turns
@@ -101,7 +101,7 @@ void verify_add_cause(struct run *run, enum verify_severity severity, const char
 void verify_make_visible(char *text);
 /* Records a failed step: evidence that is not valid is wrong, anything else unchecked. It is the
  * finding that the error names (finding_fail, finding_step), or else `finding`, which has no
- * places, with the error's cause behind it. Answers 0; or ERR_NO_MEMORY when the run cannot go on;
+ * places, followed by the error's cause. Answers 0; or ERR_NO_MEMORY when the run cannot go on;
  * or ERR_IO, recorded, when the file cannot be read: its check ends there, as whatever would be
  * missed in the rest of it is no finding. */
 int verify_add_error(struct run *run, const char *path, const char *where, enum finding finding,
@@ -150,7 +150,7 @@ void verify_sums_end(struct run *run);
 int verify_signers_load(struct run *run) MUST_CHECK;
 void verify_signers_free(struct run *run);
 /* A valid signature of a report or an archive: whether it is the service's whose list was given,
- * and of before the key's end. */
+ * and older than the key's end. */
 void verify_signers_judge(struct run *run, const char *path, const char *where,
                           const struct cms_facts *facts);
 /* The list that an archive carries, whose signature was noted: in itself, and against that. What is
@@ -314,7 +314,7 @@ int verify_existence_conclude(struct run *run) MUST_CHECK;
 
 /* ---- containers (verify_bundle.c) ---- */
 
-/* One of which nothing is known yet; `path` is how it is told. */
+/* One of which nothing is known yet; `path` is its name in reports. */
 struct input verify_input(const char *path, const char *file);
 /* Checks the container at that place and appends its files to the inputs, which may move. 0, or
  * ERR_NO_MEMORY, or ERR_IO, recorded. */

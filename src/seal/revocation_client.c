@@ -20,7 +20,7 @@
 #define TIMEOUTS_OF_A_PATH 3
 #define CLOCKS_APART_US (300 * US_PER_SECOND)
 
-/* What was had for a hurried caller, whole: whoever asks for the same again gets the same bytes. */
+/* A complete answer to a hurried caller. The same question gets the same bytes again. */
 #define HURRIED_KEPT_MAX 64
 #define HURRIED_KEPT_US (60 * 60 * US_PER_SECOND)
 struct hurried_answer {

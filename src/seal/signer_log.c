@@ -127,7 +127,7 @@ static bool line_follows(struct reading *reading, struct slice rest)
 	return false;
 }
 
-/* What is left behind the last whole line. */
+/* What follows the last whole line. */
 static int take_rest(struct reading *reading, struct slice rest)
 {
 	if (rest.size > SIGNER_LOG_LINE_MAX || line_follows(reading, rest))

@@ -41,7 +41,7 @@ typedef int signer_log_visit(void *context, const struct signer_log_entry *entry
 struct signer_log_facts {
 	int64_t lines;
 	int64_t size;       /* bytes up to and with the last whole line */
-	int64_t torn_size;  /* bytes behind it, at most SIGNER_LOG_LINE_MAX */
+	int64_t torn_size;  /* bytes after it, at most SIGNER_LOG_LINE_MAX */
 	struct sha256 torn; /* their digest */
 	struct sha256 last; /* digest of the last line; zeros: there is none */
 };

@@ -73,7 +73,7 @@ static int are_named(int nid, struct slice ids, const STACK_OF(X509) * path, boo
 	return result;
 }
 
-/* The attribute without the certificates behind the first that it names and that are not on the
+/* The attribute without the certificates after the first that it names and that are not on the
  * path. */
 static int write_present(int nid, struct slice ids, struct slice policies,
                          const STACK_OF(X509) * path, struct buf *out)

@@ -48,7 +48,7 @@ static struct slice roots_of(const struct buf *pem)
 }
 
 /* A key may have been ended, or replaced, since it signed: the timestamp of its signature may then
- * be later than its end, and nobody could tell it from a thief's. */
+ * be later than its end, and it could not be distinguished from a thief's. */
 static int check_in_force(const struct question *question, const struct verify_result *found,
                           struct error *error)
 {
@@ -70,8 +70,8 @@ static int judge(const struct question *question, const struct verify_result *fo
 	case VERIFY_VALID: return check_in_force(question, found, error);
 	case VERIFY_AUTHORITY_OPEN:
 		return error_cause(error, ERR_UNAVAILABLE,
-		                   "a round's timestamp leads to none of the known roots, and could be "
-		                   "verified by nobody: put its authority's root into tsa.roots; %s",
+		                   "a round's timestamp leads to none of the known roots, and could not be "
+		                   "verified: put its authority's root into tsa.roots; %s",
 		                   unestablished(found));
 	default: return not_valid(found, error);
 	}
@@ -96,7 +96,7 @@ static int verify_by_roots(const struct question *question, struct error *error)
 }
 
 /* What trust.pem has, for signatures and for timestamps: self-signed certificates alone, so that
- * the documents have to bring all that is between. Those of the keys and authorities of before are
+ * the documents have to bring all that is between. Those of former keys and authorities are
  * among them. */
 static int find_roots(struct question *question, struct error *error)
 {

@@ -129,7 +129,7 @@ static int stamp(void *context, const struct sha256 *imprint, struct buf *out, s
 	                                         out, error);
 }
 
-/* What nobody could read is not handed out. */
+/* A list that cannot be read is not published. */
 static int check_made(struct slice document, struct error *error)
 {
 	ARENA_AUTO struct arena arena;

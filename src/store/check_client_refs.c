@@ -3,7 +3,7 @@
 #include "store/checking.h"
 #include "store/events/client_ref_events.h"
 
-/* In one view, so that the log can begin anew between two. */
+/* In one view, so that the log can be reset between two. */
 #define CHECKED_AT_ONCE 1000000
 #define TOLD_MAX 20
 #define FOUND_MAX 64
@@ -14,7 +14,7 @@ struct ref_check {
 	int64_t problems;
 };
 
-/* What everything may have is told of the first ones, and counted. */
+/* What every entry may have is reported of the first ones, and counted. */
 static bool is_told(struct ref_check *refs)
 {
 	return ++refs->problems <= TOLD_MAX;

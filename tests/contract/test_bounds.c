@@ -1,4 +1,4 @@
-/* The last number of each kind works in full, and the one behind it is refused with nothing
+/* The last number of each kind works in full, and the next one is refused with nothing
  * changed. On a SQLite file in a fresh directory, or on a database of a server:
  *     contract-bounds [postgresql://…] */
 #include <inttypes.h>

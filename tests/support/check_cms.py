@@ -465,7 +465,7 @@ class Token(SignedData):
 
     def __init__(self, token, where):
         super().__init__(token if token[1] != 0x80 else as_der(token))
-        require(token[1] == 0x80 or element(token)[2] == len(token), where, "bytes behind it")
+        require(token[1] == 0x80 or element(token)[2] == len(token), where, "bytes after it")
         self.check_form(True)
         self.der = token
         require(self.encapsulated[0][1] == TST_INFO and len(self.encapsulated) == 2, where, "content type")
@@ -539,7 +539,7 @@ def check_attached(cms, trust, where):
     """A CAdES signature with its content inside, and a timestamp of it. Answers the content, the SHA-256 of who
     signed, and the timestamp's time."""
     trust, signed = Trust.of(trust), SignedData(cms)
-    require(element(cms)[2] == len(cms), where, "bytes behind it")
+    require(element(cms)[2] == len(cms), where, "bytes after it")
     inside = content(signed.encapsulated.pop()[1], 0x04, where)
     signed.check_form(False)
     require(signed.is_plain(), where, "another signature algorithm")
@@ -555,7 +555,7 @@ def check_signature(cms, data, trust, where):
     """A CAdES signature over those bytes, as of its timestamp, or of the time that is asked about. Answers its SignedData,
     and that of the timestamp over its value, if it has one."""
     trust, signed = Trust.of(trust), SignedData(cms)
-    require(element(cms)[2] == len(cms), where, "bytes behind it")
+    require(element(cms)[2] == len(cms), where, "bytes after it")
     signed.check_form(False)
     if signed.is_plain():
         signed.check_value(data)

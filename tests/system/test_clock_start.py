@@ -1,5 +1,5 @@
 """A clock that is wrong when the service starts gives no live event its time; and one that cannot be
-compared with a timestamp is told of in the seals of what it gave a time."""
+compared with a timestamp is recorded in the seals of what it gave a time."""
 
 import importlib.util
 import json

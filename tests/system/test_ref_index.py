@@ -40,7 +40,7 @@ def change(service, sql):
 
 
 def repeat(client, events):
-    """Each is told again, or nobody can say; how many those are."""
+    """Each is found again, or is unknown. Returns the number of unknown ones."""
     unknown = 0
     for number, event in enumerate(events):
         answer = client.register({"n": number}, client_ref=event["client_ref"])

@@ -92,7 +92,7 @@ def test_what_a_stolen_key_signs_after_its_end_is_not_valid_offline(start, tmp_p
         after, report = certify(stolen.new_channel().live, "after")
     finally:
         stolen.discard()
-    assert Client(service).get("/v1/signers.p7m").status == 404, "nobody can sign what is true now"
+    assert Client(service).get("/v1/signers.p7m").status == 404, "no key can sign what is true now"
     trust = keep(tmp_path, "trust.pem", (service.data / "trust.pem").read_bytes())
     # Another key, of the same authority, comes into force.
     assert service.stop() == 0
@@ -115,7 +115,7 @@ def test_what_a_stolen_key_signs_after_its_end_is_not_valid_offline(start, tmp_p
     # The thief's archive carries the thief's list.
     code, told = verify(keep(tmp_path, "before.zip", before), both, new_list)
     assert code == 2 and "one of the two lists of signers is false" in whats(told), told
-    # What the thief lists helps only where nobody has the service's own.
+    # What the thief lists helps only without the service's own list.
     for others, why in (([late_list], "the key that signed it was ended before"),
                         ([false_list], "a newer list that was given says something else")):
         for lists in ([new_list, *others], [*others, new_list]):

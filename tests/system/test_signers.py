@@ -58,7 +58,7 @@ def test_a_key_that_others_may_read_or_of_another_certificate_is_refused(tmp_pat
 
 @pytest.mark.parametrize("given, lacks", [(["short"], "CN=An issuer of seals"), (["short", "issuer"], "CN=An operator's root")])
 def test_a_chain_that_does_not_lead_to_its_root_is_refused(tmp_path, given, lacks):
-    """What it signed would be valid for nobody who trusts the root."""
+    """What it signed would not be valid for a reader who trusts the root."""
     pki = Pki(tmp_path / "pki")
     settings = pki.signer("short")
     whole = pki.path("short-chain.pem").read_bytes()

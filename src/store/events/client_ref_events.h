@@ -18,7 +18,7 @@ struct ref_event {
 /* Called for each; not OK ends the reading, whose result it is. */
 typedef int ref_event_function(void *context, const struct ref_event *event, struct error *error);
 
-/* At most `max` behind the position, which moves on; *ret_ended: these were the last. */
+/* At most `max` after the position, which advances; *ret_ended: these were the last. */
 int ref_events_read(struct db_connection *connection, struct ref_events_position *position,
                     int64_t max, ref_event_function *function, void *context, bool *ret_ended,
                     struct error *error) MUST_CHECK;

@@ -14,7 +14,7 @@
  * number of its buckets, moves on.
  *
  * All is derived from events, and every row has a checksum, but for those of runs that were written
- * without. A bucket that is damaged or missing is noted by whoever reads it, and ERR_CORRUPT;
+ * without. A bucket that is damaged or missing is noted by its reader, and ERR_CORRUPT;
  * merges that need it rest. Who repairs it makes it of events (ref_runs_bad and what follows).
  *
  * Changed by the one sequencer, in its transactions; what these change counts from

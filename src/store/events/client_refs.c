@@ -390,7 +390,7 @@ int client_refs_lose(struct client_refs *refs, struct db_connection *connection,
 	                   cause.cause);
 }
 
-/* What is damaged is repaired soon; until then nobody can say what it held. */
+/* What is damaged is repaired soon; until then its content is unknown. */
 static int tell_damage(struct client_refs *refs, int result, struct db_connection *connection,
                        struct error *error)
 {
@@ -628,7 +628,7 @@ static int move_on(struct client_refs *refs, struct db_connection *connection, s
 int client_refs_write(struct client_refs *refs, struct db_connection *connection,
                       struct error *error)
 {
-	/* An event that nobody will find must not be there. */
+	/* An event that cannot be found must not be there. */
 	if (atomic_load(&refs->lost))
 		return refs->added.count > 0 ? tell_lost(error) : OK;
 	if (db_failure(connection))

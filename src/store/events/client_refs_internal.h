@@ -35,11 +35,11 @@ struct client_refs {
 	size_t gathered;
 	struct ref_list moving; /* the other table's, in ascending order */
 	struct ref_runs *runs;
-	/* The tree of before has entries: they are taken out of it while this is held, until the
-	 * transaction has ended, and whoever else looks something up holds it, too. */
+	/* The tree of an older version has entries: they are taken out of it while this is held, until
+	 * the transaction has ended, and whoever else looks something up holds it, too. */
 	atomic_bool tree_left;
 	pthread_mutex_t taking;
-	struct entry_list stale; /* `moving`, of a store of before: the tree has some of them, too */
+	struct entry_list stale; /* `moving`, of an older store: the tree has some of them, too */
 	size_t cleared;          /* of them, the first ones: not any more */
 	/* Of the transaction under way. */
 	struct entry_list added;
@@ -70,10 +70,10 @@ static inline uint64_t place_of(const struct client_refs *refs, const struct ent
 	return ref_place(&refs->key, chain_of(entry), entry->ref_hash);
 }
 
-/* The first of `moving` at the place or behind it. */
+/* The first of `moving` at the place or after it. */
 size_t client_refs_moving_from(const struct ref_list *moving, uint64_t place);
 int client_refs_list_add(struct entry_list *list, const struct entry *entry) MUST_CHECK;
-/* Whether the tree of before has an entry. */
+/* Whether the tree of an older version has an entry. */
 int client_refs_tree_has(struct db_connection *connection, const struct entry *entry, bool *ret,
                          struct error *error) MUST_CHECK;
 /* Reads all that is on the disk; what memory has is gone. */

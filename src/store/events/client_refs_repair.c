@@ -66,7 +66,7 @@ static int note_bucket_event(void *context, const struct ref_event *event, struc
 	return OK;
 }
 
-/* Each part in a view of its own. Those that come meanwhile stand in no bucket of before. */
+/* Each part in a view of its own. Those that come meanwhile stand in no older bucket. */
 static int search_events(struct bucket_search *search, struct db *db, const atomic_bool *stopping,
                          bool *ret_ended, struct error *error)
 {
@@ -304,7 +304,7 @@ static int empty_tables(struct db_connection *writer, struct error *error)
 	return result;
 }
 
-/* With a key of its own: that of before may be what is damaged. */
+/* With a key of its own: the former one may be damaged. */
 static int empty_all(struct client_refs *refs, struct db_connection *writer, struct error *error)
 {
 	int result = empty_tables(writer, error);
@@ -382,7 +382,7 @@ static int keep_if_whole(struct client_refs *refs, struct db *db, bool *ret_whol
 	return result;
 }
 
-/* As if they came now. Nobody registers meanwhile, so the last part is the last. */
+/* As if they came now. There are no registrations meanwhile, so the last part is the last. */
 static int make_all(struct client_refs *refs, struct db *db, const atomic_bool *stopping,
                     int64_t *repaired, struct error *error)
 {

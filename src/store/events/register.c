@@ -98,7 +98,7 @@ static int give_outcome(struct batch *batch, const struct ledger_account *accoun
 /* ---- a batch ---- */
 
 /* Items whose shape no longer fits the channel's configuration are refused before the ledger, like
- * those of which nobody can say whether they are new. */
+ * those of which it is unknown whether they are new. */
 static size_t collect_requests(struct account_batch *part, struct ledger_request **requests)
 {
 	size_t count = 0;

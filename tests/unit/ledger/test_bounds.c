@@ -19,7 +19,7 @@ static void the_last_chain_is_the_last_channels(void **state)
 {
 	assert_int_equal(CHANNEL_MAX, 4194303);
 	assert_int_equal(CHAIN_MAX, CHANNEL_MAX * 2 + 1);
-	/* The last event of all has the greatest number, and the one behind it has none. */
+	/* The last event of all has the greatest number, and the next one has none. */
 	uint64_t last = (uint64_t)CHAIN_MAX << EVENT_SEQUENCE_BITS | EVENT_SEQUENCE_MAX;
 	assert_true(last == (uint64_t)INT64_MAX);
 }

@@ -624,7 +624,7 @@ static void files_that_stand_in_other_places(void **state)
 	}
 }
 
-/* What is there is listed anew, in the manifest and in the ASiCManifest. */
+/* What is there is listed again, in the manifest and in the ASiCManifest. */
 static void list_again(void)
 {
 	ARENA_AUTO struct arena arena;
@@ -661,7 +661,7 @@ static void insert(uint32_t at, const char *name, struct slice text)
 	pack(&members[at].content);
 }
 
-/* The events behind the first one stand in a second file. */
+/* The events after the first one stand in a second file. */
 static void split_events(void)
 {
 	uint32_t at = find(EVENTS);

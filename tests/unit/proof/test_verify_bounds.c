@@ -60,7 +60,7 @@ static void pack(const struct buf *text, struct buf *out)
 	deflateEnd(&stream);
 }
 
-/* Puts `line`, or NULL: the first one again, `count` times behind the first line of a stream. */
+/* Puts `line`, or NULL: the first one again, `count` times after the first line of a stream. */
 static void lengthen(struct buf *content, const char *line, int count)
 {
 	BUF_AUTO struct buf text;
@@ -141,7 +141,8 @@ static void segments_are_outlined_as_far_as_they_are_right(void **state)
 	}
 }
 
-/* What is wrong with an archive is told up to a bound, and the search for a round ends there. */
+/* What is wrong with an archive is reported up to a bound, and the search for a round ends there.
+ */
 static void rounds_are_read_until_too_many_are_wrong(void **state)
 {
 	static const char *const lines[] = {"\n", "x\n", "{}\n", NULL};

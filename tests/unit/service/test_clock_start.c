@@ -285,7 +285,7 @@ static void one_that_answers_later_may_show_a_difference(void **state)
 	assert_int_equal(world.until_us, NOW + SECOND);
 }
 
-/* While an authority hangs nobody says that all were asked. */
+/* While an authority hangs, not all were asked. */
 static void one_that_hangs_is_not_waited_for(void **state)
 {
 	world.boot_us += 15 * SECOND - 1;

@@ -509,8 +509,8 @@ static void filters_may_find_no_memory(void **state)
 
 #define LAST_RUN "2147483646" /* so that the row behind its last one is a number, too */
 
-/* Behind the last number come those that are free again. A run with other numbers has no checksums
- * that fit, like those of before. */
+/* After the last number come those that are free again. A run with other numbers has no checksums
+ * that fit, like older ones. */
 static void numbers_of_runs_begin_again(void **state)
 {
 	struct db_connection *connection = fixture.writer;
@@ -830,7 +830,7 @@ static struct client_refs *open_refs(struct db_connection *connection)
 	return refs;
 }
 
-/* Each is found, and nothing else; or nobody can say. How many of those there are. */
+/* Each is found, and nothing else, or is unknown. Returns the number of unknown ones. */
 static int look_up_registered(struct client_refs *refs, struct db_connection *connection, int count)
 {
 	int unknown = 0;
@@ -1094,7 +1094,7 @@ static void copy_key(char key_text[33])
 	assert_int_equal(db_end(query, NULL), OK);
 }
 
-/* Nobody can say what is there, and nothing is written; no registration is set apart for it. */
+/* What is there is unknown, and nothing is written; no registration is quarantined for it. */
 static void assert_lost(struct client_refs *refs, int count)
 {
 	char text[24];
