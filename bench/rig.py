@@ -134,16 +134,30 @@ class Service(DevService):
                 file.write("5")
 
 
-class Ceiling:
-    def __init__(self, options):
-        self.process = subprocess.Popen([tool(options, "bench-ceiling"), "--threads",
-                                         str(options.ceiling_threads)],
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+class Beside:
+    """One of the programs here that answer without doing anything, until it is stopped."""
+
+    def __init__(self, options, name, *words):
+        self.process = subprocess.Popen([tool(options, name), *words], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, text=True)
         self.port = int(self.process.stdout.readline())
 
     def stop(self):
         self.process.stdin.close()
         self.process.wait(10)
+
+
+def ceiling(options):
+    return Beside(options, "bench-ceiling", "--threads", str(options.ceiling_threads))
+
+
+def loaded(options, program, connections, keys=None):
+    """What load says, with the processor time of the program and its processes for a request. `program` has a
+    process and a port."""
+    before = processor_seconds({program.process.pid})
+    run = load(options, program.port, connections, keys, options.seconds)
+    spent = processor_seconds({program.process.pid}) - before
+    return {**run, "cpu_us": spent * 1e6 / run["requests"]}
 
 
 class NaiveChain:
