@@ -84,13 +84,13 @@ class Service(DevService):
             sys.exit(f"bench: {error}")
         return time.monotonic() - start
 
-    def make_keys(self, path, channels):
-        """A file with one live key for each of so many new channels."""
+    def make_keys(self, path, channels, **of_account):
+        """A file with one live key for each of so many new channels; `of_account`: what their accounts have besides."""
         with open(path, "w", encoding="utf-8") as file:
             for i in range(channels):
                 if i % CHANNELS_PER_ACCOUNT == 0:
                     account = self.ask_socket("account create", name=f"bench {channels} {i}",
-                                         credits=CREDITS)["account_id"]
+                                         credits=CREDITS, **of_account)["account_id"]
                 channel = self.ask_socket("channel create", account=account, name=f"bench {i}",
                                      declarant="Bench", modality="content")["channel_id"]
                 key = self.ask_socket("key create", channel=channel, mode="live")["key"]
