@@ -73,6 +73,7 @@ conformance: deps-conformance everything
 	@tests/conformance/run build
 	@tests/package/run build
 	@tests/package/first_minute
+	@tests/conformance/debian13 build
 	@tests/conformance/stripe/run build
 	@tests/conformance/clients/run build
 	@tests/conformance/examples/run build

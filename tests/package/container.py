@@ -11,7 +11,7 @@ import sys
 from chroot import Chroot, Serving, Verdicts, loopback_alone
 
 verdict = Verdicts()
-# What debian:12-slim has in /etc/dpkg/dpkg.cfg.d/docker.
+# What debian:13-slim has in /etc/dpkg/dpkg.cfg.d/docker.
 SLIM = """path-exclude /usr/share/doc/*
 path-include /usr/share/doc/*/copyright
 path-exclude /usr/share/man/*
