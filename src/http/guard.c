@@ -9,8 +9,11 @@
 #include "http/header.h"
 #include "http/internal.h"
 
-#define LIVE_BURST 4 /* the capacity of a live key's bucket, in seconds of its rate */
+#define LIVE_BURST 4   /* the capacity of a live key's bucket, in seconds of its rate */
 #define BUCKET_STEP UINT64_C(0x5bd1e9955bd1e995) /* between the buckets of one address, or user */
+
+#define LIVE_KEYS UINT64_C(0x9ae16a3b2f90404f) /* marks the bucket of all of an account's */
+#define TEST_KEYS UINT64_C(0xc949d7c7509e6557)
 
 /* ---- the head ---- */
 
@@ -185,8 +188,10 @@ uint64_t guard_owner_id(const struct exchange *exchange)
 
 static int rate_refusal(const struct exchange *exchange, struct error *error)
 {
-	error_set(error, ERR_RATE_LIMITED, exchange->key_known ? MSG_NONE : MSG_HTTP_ADDRESS_RATE,
-	          NULL);
+	enum message message = !exchange->key_known       ? MSG_HTTP_ADDRESS_RATE
+	                       : exchange->rate_is_shared ? MSG_HTTP_ACCOUNT_RATE
+	                                                  : MSG_NONE;
+	error_set(error, ERR_RATE_LIMITED, message, NULL);
 	error->retry_after_seconds = (int)exchange->rate.retry_after_seconds;
 	return ERR_RATE_LIMITED;
 }
@@ -245,17 +250,25 @@ int64_t guard_user_wait(const struct exchange *exchange, const char *user_id)
 	return state.allowed ? 0 : state.retry_after_seconds;
 }
 
+/* A token of the key's bucket, and one of that of all the account's keys of its mode. */
 static bool rate_by_key(struct exchange *exchange)
 {
 	const struct settings *settings = exchange->service->settings;
 	const struct key_identity *key = &exchange->key;
 	bool live = key->mode == MODE_LIVE;
+	int64_t burst = live ? LIVE_BURST : 1;
 	int64_t rate = !live ? settings->rate_test : key->rate > 0 ? key->rate : settings->rate_live;
 	if (rate < 1)
 		rate = 1;
-	uint64_t id = mix(mix((uint64_t)key->account) + (uint64_t)key->key * 2 + 1);
-	exchange->rate = rate_take(exchange->server->limiter, id, rate, live ? rate * LIVE_BURST : rate,
-	                           exchange->started_us);
+	int64_t all = live ? account_rate(key->account_rate, key->rate, settings->rate_account, rate)
+	                   : account_rate(0, 0, 0, rate);
+	uint64_t account = mix((uint64_t)key->account);
+	const struct rate_bucket own = {mix(account + (uint64_t)key->key * 2 + 1), rate, rate * burst,
+	                                1};
+	const struct rate_bucket shared = {mix(account ^ (live ? LIVE_KEYS : TEST_KEYS)), all,
+	                                   all < RATE_MAX ? all * burst : RATE_MAX * burst, 1};
+	exchange->rate = rate_take_both(exchange->server->limiter, &own, &shared, exchange->started_us,
+	                                &exchange->rate_is_shared);
 	return exchange->rate.allowed;
 }
 
