@@ -11,6 +11,7 @@
 #define VERIFICATION_CODE_SIZE 40
 #define DOCUMENT_NAME_SIZE 64
 #define OBJECT_NAME_SIZE 201
+#define DOCUMENT_PIECES_SIZE 512
 #define CERTIFICATION_LIST_MAX 500
 
 enum certification_status {
@@ -158,9 +159,15 @@ struct document {
 	char object[OBJECT_NAME_SIZE]; /* in the content store */
 	int64_t size_bytes;
 	struct sha256 sha256;
+	/* Unless empty: the rest of the document is in this object, which another document has for its
+	 * own, and the pieces are listed (content/composite.h); own_bytes is the size of `object`. */
+	char shared[OBJECT_NAME_SIZE];
+	char pieces[DOCUMENT_PIECES_SIZE];
+	int64_t own_bytes;
 };
 /* Makes the documents the issued ones: status, files and notice in one durable transaction.
- * ERR_REFUSED: the lease is another's, or the job is over. */
+ * ERR_REFUSED: the lease is another's, or the job is over. ERR_UNAVAILABLE: a shared object is no
+ * document's own. */
 int store_complete_certification(struct store *store, const struct certification *certification,
                                  const char *holder, int64_t issued_at_us,
                                  const struct document *documents, size_t count,
@@ -183,6 +190,12 @@ int store_find_overdue_certification(struct store *store, int64_t before_us, int
 int store_list_documents(struct store *store, int64_t account, int64_t certification,
                          struct arena *arena, struct document **ret_documents, size_t *ret_count,
                          struct error *error) MUST_CHECK;
+/* The documents of the last certification of the same events that was completed from since_us on;
+ * none: *ret_count is 0. */
+int store_list_like_documents(struct store *store, const struct certification *certification,
+                              int64_t since_us, struct arena *arena,
+                              struct document **ret_documents, size_t *ret_count,
+                              struct error *error) MUST_CHECK;
 /* By the public identifier and the file's name; ERR_NOT_FOUND. */
 int store_find_document(struct store *store, struct slice certification_id, struct slice name,
                         struct document *ret, struct error *error) MUST_CHECK;

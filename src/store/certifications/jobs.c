@@ -186,13 +186,34 @@ static int write_notice(struct db_connection *connection, const struct certifica
 
 static const char *const kind_texts[] = {"report", "evidence", "part"};
 
+/* What was read of another document may be of a commit that was lost. */
+static int check_shared(struct db_connection *connection, const struct certification *certification,
+                        const struct document *document, struct error *error)
+{
+	struct db_query *query = db_query(connection, "SELECT 1 FROM issued_files WHERE account = $1"
+	                                              " AND object = $2 AND shared_object IS NULL");
+	db_bind_integer(query, certification->account);
+	db_bind_string(query, document->shared);
+	bool found = db_step(query);
+	int result = db_end(query, error);
+	return result || found
+	           ? result
+	           : error_cause(error, ERR_UNAVAILABLE,
+	                         "no document is stored as the object %s any more", document->shared);
+}
+
 static int write_document(struct db_connection *connection,
                           const struct certification *certification,
                           const struct document *document, struct error *error)
 {
-	struct db_query *query = db_query(
-		connection, "INSERT INTO issued_files (account, certification, name, kind, language,"
-					" object, size_bytes, sha256) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)");
+	bool shares = document->shared[0];
+	int result = shares ? check_shared(connection, certification, document, error) : OK;
+	if (result)
+		return result;
+	struct db_query *query =
+		db_query(connection, "INSERT INTO issued_files (account, certification, name, kind,"
+	                         " language, object, size_bytes, sha256, shared_object, pieces,"
+	                         " own_bytes) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)");
 	db_bind_integer(query, certification->account);
 	db_bind_integer(query, certification->certification);
 	db_bind_string(query, document->name);
@@ -203,6 +224,12 @@ static int write_document(struct db_connection *connection,
 	db_bind_string(query, document->object);
 	db_bind_integer(query, document->size_bytes);
 	db_bind_blob(query, &document->sha256, sizeof document->sha256);
+	db_bind_string(query, shares ? document->shared : NULL);
+	db_bind_string(query, shares ? document->pieces : NULL);
+	if (shares)
+		db_bind_integer(query, document->own_bytes);
+	else
+		db_bind_null(query);
 	return db_execute(query, NULL, error);
 }
 
