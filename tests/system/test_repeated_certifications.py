@@ -12,6 +12,7 @@ import zipfile
 import pytest
 
 from client import eventually
+from program import Refused
 from test_sweep import become_old, claim_long_ago, fresh_name, place
 
 pytestmark = pytest.mark.both_stores
@@ -112,9 +113,15 @@ def test_the_sweep_keeps_what_is_shared(start):
     assert os.path.isdir(os.path.join(root, "issued", first))
     for record in records[1:]:
         check_documents(channel, channel.live.certification(record["certification_id"]))
-    report = service.admin("store", "check")
-    assert not report["valid"] and report["problems"]
-    assert all(first in problem for problem in report["problems"])
+    with pytest.raises(Refused) as refused:
+        service.admin("store", "check")
+    report = json.loads(refused.value.done.stdout)
+    assert len(report["problems"]) == 4
+    assert all(problem.startswith(f"certification {first}: ") for problem in report["problems"])
+    # Nothing new refers to what no document has for its own.
+    size = stored(service)
+    check_documents(channel, channel.live.certified(seq_from=1, seq_to=1))
+    assert stored(service) - size > FILE_BYTES
 
 
 def test_what_is_not_the_same_is_not_shared(start):

@@ -59,6 +59,10 @@ struct certification {
 	/* Both at acceptance, not read again; NULL: none. */
 	const char *idempotency_key;
 	const struct certification_expected *expected;
+	/* At acceptance: what the documents may need at most, and what an account without a bound of
+	 * its own may have stored (0: any number). */
+	int64_t expected_bytes;
+	int64_t stored_max;
 };
 
 /* Accepts what the caller has checked and frozen; given: everything but certification,
@@ -68,6 +72,8 @@ struct certification {
  * durable transaction:
  *   ERR_CONFLICT when its idempotency key is in use on the chain (idempotency.h);
  *   ERR_REFUSED when its fee or its events are not those expected;
+ *   ERR_FULL when its documents, with those of what is in processing, may bring the account above
+ *   what it may have stored;
  *   live: ERR_NOT_OPERATIONAL, then the fee, ERR_INSUFFICIENT_BALANCE;
  *   test: the daily count, ERR_TEST_QUOTA with retry_after_seconds; no fee. */
 int store_accept_certification(struct store *store, const char *prefix, int64_t open_max,
@@ -190,6 +196,9 @@ int store_find_overdue_certification(struct store *store, int64_t before_us, int
 int store_list_documents(struct store *store, int64_t account, int64_t certification,
                          struct arena *arena, struct document **ret_documents, size_t *ret_count,
                          struct error *error) MUST_CHECK;
+/* Whether there is one whose documents store_list_like_documents may give. */
+int store_has_like_certification(struct store *store, const struct certification *certification,
+                                 int64_t since_us, bool *ret_has, struct error *error) MUST_CHECK;
 /* The documents of the last certification of the same events that was completed from since_us on;
  * none: *ret_count is 0. */
 int store_list_like_documents(struct store *store, const struct certification *certification,

@@ -87,6 +87,36 @@ int store_list_documents(struct store *store, int64_t account, int64_t certifica
 	                                           ret_documents, ret_count, error));
 }
 
+int object_is_own(struct db_connection *connection, int64_t account, const char *object,
+                  bool *ret_own, struct error *error)
+{
+	struct db_query *query = db_query(connection, "SELECT 1 FROM issued_files WHERE account = $1"
+	                                              " AND object = $2 AND shared_object IS NULL");
+	db_bind_integer(query, account);
+	db_bind_string(query, object);
+	*ret_own = db_step(query);
+	return db_end(query, error);
+}
+
+/* Leaves out those whose shared object is nobody's own: nothing new may refer to it. */
+static int keep_whole(struct db_connection *connection, int64_t account, struct document *documents,
+                      size_t *count, struct error *error)
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < *count; i++) {
+		bool own = true;
+		int result = documents[i].shared[0]
+		                 ? object_is_own(connection, account, documents[i].shared, &own, error)
+		                 : OK;
+		if (result)
+			return result;
+		if (own)
+			documents[kept++] = documents[i];
+	}
+	*count = kept;
+	return OK;
+}
+
 static int find_like(struct db_connection *connection, const struct certification *certification,
                      int64_t since_us, int64_t *ret_found, struct error *error)
 {
@@ -102,6 +132,19 @@ static int find_like(struct db_connection *connection, const struct certificatio
 	db_bind_integer(query, since_us);
 	*ret_found = db_step(query) ? db_integer(query, 0) : 0;
 	return db_end(query, error);
+}
+
+int store_has_like_certification(struct store *store, const struct certification *certification,
+                                 int64_t since_us, bool *ret_has, struct error *error)
+{
+	struct db_connection *connection;
+	int64_t found = 0;
+	int result = begin_read(store, &connection, error);
+	if (result)
+		return result;
+	result = end_read(connection, find_like(connection, certification, since_us, &found, error));
+	*ret_has = found > 0;
+	return result;
 }
 
 int store_list_like_documents(struct store *store, const struct certification *certification,
@@ -120,6 +163,8 @@ int store_list_like_documents(struct store *store, const struct certification *c
 	if (!result && found)
 		result = list_documents(connection, certification->account, found, arena, &documents,
 		                        &count, error);
+	if (!result)
+		result = keep_whole(connection, certification->account, documents, &count, error);
 	result = end_read(connection, result);
 	if (!result) {
 		*ret_documents = documents;

@@ -190,13 +190,9 @@ static const char *const kind_texts[] = {"report", "evidence", "part"};
 static int check_shared(struct db_connection *connection, const struct certification *certification,
                         const struct document *document, struct error *error)
 {
-	struct db_query *query = db_query(connection, "SELECT 1 FROM issued_files WHERE account = $1"
-	                                              " AND object = $2 AND shared_object IS NULL");
-	db_bind_integer(query, certification->account);
-	db_bind_string(query, document->shared);
-	bool found = db_step(query);
-	int result = db_end(query, error);
-	return result || found
+	bool own = false;
+	int result = object_is_own(connection, certification->account, document->shared, &own, error);
+	return result || own
 	           ? result
 	           : error_cause(error, ERR_UNAVAILABLE,
 	                         "no document is stored as the object %s any more", document->shared);
@@ -230,6 +226,20 @@ static int write_document(struct db_connection *connection,
 		db_bind_integer(query, document->own_bytes);
 	else
 		db_bind_null(query);
+	return db_execute(query, NULL, error);
+}
+
+/* The account is locked before the certification, as at acceptance. */
+static int count_stored(struct db_connection *connection, int64_t account,
+                        const struct document *documents, size_t count, struct error *error)
+{
+	int64_t bytes = 0;
+	for (size_t i = 0; i < count; i++)
+		bytes += documents[i].shared[0] ? documents[i].own_bytes : documents[i].size_bytes;
+	struct db_query *query = db_query(
+		connection, "UPDATE accounts SET stored_bytes = stored_bytes + $2 WHERE account = $1");
+	db_bind_integer(query, account);
+	db_bind_integer(query, bytes);
 	return db_execute(query, NULL, error);
 }
 
@@ -273,7 +283,9 @@ int store_complete_certification(struct store *store, const struct certification
 	int result = begin_write(store, &connection, error);
 	if (result)
 		return result;
-	result = complete(connection, certification, holder, issued_at_us, error);
+	result = count_stored(connection, certification->account, documents, count, error);
+	if (!result)
+		result = complete(connection, certification, holder, issued_at_us, error);
 	for (size_t i = 0; i < count && !result; i++)
 		result = write_document(connection, certification, &documents[i], error);
 	if (!result)
