@@ -1,12 +1,14 @@
 #include "base/rate.h"
 
 #include <pthread.h>
+#include <stdalign.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
 
 #define WAYS 8
-#define TOKEN US_PER_SECOND /* a token is a million parts, so that refilling needs no fractions */
+#define STRIPES_MAX 256 /* locks, each of some sets: threads seldom meet at one */
+#define CACHE_LINE 64
 
 struct bucket {
 	uint64_t id;
@@ -14,10 +16,15 @@ struct bucket {
 	int64_t parts;
 };
 
+struct stripe {
+	alignas(CACHE_LINE) pthread_mutex_t lock;
+};
+
 struct rate_limiter {
-	pthread_mutex_t lock;
-	size_t sets; /* a power of two */
-	struct bucket buckets[];
+	size_t sets;    /* a power of two */
+	size_t stripes; /* a power of two, of `locks` */
+	struct bucket *buckets;
+	struct stripe locks[];
 };
 
 struct rate_limiter *rate_limiter_create(size_t buckets)
@@ -25,11 +32,18 @@ struct rate_limiter *rate_limiter_create(size_t buckets)
 	size_t sets = 1;
 	while (sets * WAYS < buckets)
 		sets *= 2;
-	struct rate_limiter *limiter = calloc(1, sizeof *limiter + sets * WAYS * sizeof(struct bucket));
-	if (!limiter)
+	size_t stripes = sets < STRIPES_MAX ? sets : STRIPES_MAX;
+	struct rate_limiter *limiter =
+		aligned_alloc(CACHE_LINE, sizeof *limiter + stripes * sizeof(struct stripe));
+	struct bucket *table = calloc(sets * WAYS, sizeof *table);
+	if (!limiter || !table) {
+		free(limiter);
+		free(table);
 		return NULL;
-	limiter->sets = sets;
-	pthread_mutex_init(&limiter->lock, NULL);
+	}
+	*limiter = (struct rate_limiter){.sets = sets, .stripes = stripes, .buckets = table};
+	for (size_t i = 0; i < stripes; i++)
+		pthread_mutex_init(&limiter->locks[i].lock, NULL);
 	return limiter;
 }
 
@@ -37,79 +51,185 @@ void rate_limiter_free(struct rate_limiter *limiter)
 {
 	if (!limiter)
 		return;
-	pthread_mutex_destroy(&limiter->lock);
+	for (size_t i = 0; i < limiter->stripes; i++)
+		pthread_mutex_destroy(&limiter->locks[i].lock);
+	free(limiter->buckets);
 	free(limiter);
 }
 
-static struct bucket *set_of(struct rate_limiter *limiter, uint64_t id)
+static size_t set_of(const struct rate_limiter *limiter, uint64_t id)
 {
 	uint64_t mixed = (id ^ id >> 29) * UINT64_C(0x9e3779b97f4a7c15);
-	return &limiter->buckets[(size_t)(mixed >> 32) % limiter->sets * WAYS];
+	return (size_t)(mixed >> 32) % limiter->sets;
+}
+
+static size_t stripe_of(const struct rate_limiter *limiter, uint64_t id)
+{
+	return set_of(limiter, id) % limiter->stripes;
+}
+
+static void lock(struct rate_limiter *limiter, size_t stripe)
+{
+	pthread_mutex_lock(&limiter->locks[stripe].lock);
+}
+
+static void unlock(struct rate_limiter *limiter, size_t stripe)
+{
+	pthread_mutex_unlock(&limiter->locks[stripe].lock);
 }
 
 /* NULL: it has given way, or never was. */
 static struct bucket *find(struct rate_limiter *limiter, uint64_t id)
 {
-	struct bucket *set = set_of(limiter, id);
+	struct bucket *set = &limiter->buckets[set_of(limiter, id) * WAYS];
 	for (struct bucket *bucket = set; bucket < set + WAYS; bucket++)
 		if (bucket->touched_us && bucket->id == id)
 			return bucket;
 	return NULL;
 }
 
+/* `kept` does not give way; NULL: any may. */
 static struct bucket *find_or_make(struct rate_limiter *limiter, uint64_t id, int64_t full,
-                                   int64_t now_us)
+                                   int64_t now_us, const struct bucket *kept)
 {
 	struct bucket *found = find(limiter, id);
 	if (found)
 		return found;
-	struct bucket *set = set_of(limiter, id);
-	struct bucket *oldest = set;
-	for (struct bucket *bucket = set + 1; bucket < set + WAYS; bucket++)
-		if (bucket->touched_us < oldest->touched_us)
+	struct bucket *set = &limiter->buckets[set_of(limiter, id) * WAYS];
+	struct bucket *oldest = NULL;
+	for (struct bucket *bucket = set; bucket < set + WAYS; bucket++)
+		if (bucket != kept && (!oldest || bucket->touched_us < oldest->touched_us))
 			oldest = bucket;
 	*oldest = (struct bucket){.id = id, .touched_us = now_us, .parts = full};
 	return oldest;
 }
 
-struct rate_state rate_take(struct rate_limiter *limiter, uint64_t id, int64_t rate,
-                            int64_t capacity, int64_t now_us)
+/* The parts of a token: so many that a bucket gets `rate` of them in a microsecond, and refilling
+ * needs no fractions. */
+static int64_t token_of(const struct rate_bucket *of)
 {
-	if (rate > RATE_MAX)
-		rate = RATE_MAX;
-	if (capacity > 4 * (int64_t)RATE_MAX)
-		capacity = 4 * (int64_t)RATE_MAX;
-	int64_t full = capacity * TOKEN;
+	return (of->period_seconds > 1 ? of->period_seconds : 1) * US_PER_SECOND;
+}
 
-	pthread_mutex_lock(&limiter->lock);
-	struct bucket *bucket = find_or_make(limiter, id, full, now_us);
+static int64_t rate_of(const struct rate_bucket *of)
+{
+	return of->rate < RATE_MAX ? of->rate : RATE_MAX;
+}
+
+static int64_t capacity_of(const struct rate_bucket *of)
+{
+	return of->capacity < 4 * (int64_t)RATE_MAX ? of->capacity : 4 * (int64_t)RATE_MAX;
+}
+
+/* Its bucket, with what has come into it by now. */
+static struct bucket *refill(struct rate_limiter *limiter, const struct rate_bucket *of,
+                             int64_t now_us, const struct bucket *kept)
+{
+	int64_t full = capacity_of(of) * token_of(of), rate = rate_of(of);
+	struct bucket *bucket = find_or_make(limiter, of->id, full, now_us, kept);
 	int64_t passed_us = now_us - bucket->touched_us;
 	int64_t missing = full - bucket->parts;
-	if (passed_us >= 0 && passed_us > missing / rate)
+	if (missing < 0 || (passed_us >= 0 && passed_us > missing / rate))
 		bucket->parts = full;
 	else if (passed_us > 0)
 		bucket->parts += passed_us * rate;
 	if (passed_us > 0)
 		bucket->touched_us = now_us;
-	bool allowed = bucket->parts >= TOKEN;
-	if (allowed)
-		bucket->parts -= TOKEN;
-	int64_t parts = bucket->parts;
-	pthread_mutex_unlock(&limiter->lock);
+	return bucket;
+}
 
-	int64_t per_second = rate * US_PER_SECOND;
-	struct rate_state state = {.allowed = allowed, .limit = capacity, .remaining = parts / TOKEN};
-	state.reset_seconds = (full - parts + per_second - 1) / per_second;
-	state.retry_after_seconds = allowed ? 0 : (TOKEN - parts + per_second - 1) / per_second;
+static bool has_token(const struct rate_bucket *of, const struct bucket *bucket)
+{
+	return bucket->parts >= token_of(of);
+}
+
+static struct rate_state state_of(const struct rate_bucket *of, const struct bucket *bucket,
+                                  bool allowed)
+{
+	int64_t token = token_of(of), full = capacity_of(of) * token;
+	int64_t per_second = rate_of(of) * US_PER_SECOND;
+	struct rate_state state = {
+		.allowed = allowed, .limit = capacity_of(of), .remaining = bucket->parts / token};
+	state.reset_seconds = (full - bucket->parts + per_second - 1) / per_second;
+	state.retry_after_seconds = allowed ? 0 : (token - bucket->parts + per_second - 1) / per_second;
 	return state;
+}
+
+/* Takes as many as `tokens`, 1 or 0, if there is one. */
+static struct rate_state take(struct rate_limiter *limiter, const struct rate_bucket *of,
+                              int64_t tokens, int64_t now_us)
+{
+	size_t stripe = stripe_of(limiter, of->id);
+	lock(limiter, stripe);
+	struct bucket *bucket = refill(limiter, of, now_us, NULL);
+	bool allowed = has_token(of, bucket);
+	if (allowed)
+		bucket->parts -= tokens * token_of(of);
+	struct rate_state state = state_of(of, bucket, allowed);
+	unlock(limiter, stripe);
+	return state;
+}
+
+struct rate_state rate_take_of(struct rate_limiter *limiter, const struct rate_bucket *of,
+                               int64_t now_us)
+{
+	return take(limiter, of, 1, now_us);
+}
+
+struct rate_state rate_look(struct rate_limiter *limiter, const struct rate_bucket *of,
+                            int64_t now_us)
+{
+	return take(limiter, of, 0, now_us);
+}
+
+struct rate_state rate_take(struct rate_limiter *limiter, uint64_t id, int64_t rate,
+                            int64_t capacity, int64_t now_us)
+{
+	return take(limiter, &(struct rate_bucket){id, rate, capacity, 1}, 1, now_us);
+}
+
+static bool shared_is_nearer(const struct rate_state *own, const struct rate_state *shared)
+{
+	if (own->allowed && shared->allowed)
+		return shared->remaining < own->remaining;
+	if (own->allowed || shared->allowed)
+		return own->allowed;
+	return shared->retry_after_seconds > own->retry_after_seconds;
+}
+
+struct rate_state rate_take_both(struct rate_limiter *limiter, const struct rate_bucket *own,
+                                 const struct rate_bucket *shared, int64_t now_us,
+                                 bool *ret_is_shared)
+{
+	size_t first = stripe_of(limiter, own->id), second = stripe_of(limiter, shared->id);
+	size_t low = first < second ? first : second, high = first < second ? second : first;
+	lock(limiter, low);
+	if (high != low)
+		lock(limiter, high);
+	struct bucket *one = refill(limiter, own, now_us, NULL);
+	struct bucket *other = refill(limiter, shared, now_us, one);
+	bool own_has = has_token(own, one), shared_has = has_token(shared, other);
+	if (own_has && shared_has) {
+		one->parts -= token_of(own);
+		other->parts -= token_of(shared);
+	}
+	const struct rate_state of_own = state_of(own, one, own_has);
+	const struct rate_state of_shared = state_of(shared, other, shared_has);
+	if (high != low)
+		unlock(limiter, high);
+	unlock(limiter, low);
+	*ret_is_shared = shared_is_nearer(&of_own, &of_shared);
+	return *ret_is_shared ? of_shared : of_own;
 }
 
 void rate_give_back(struct rate_limiter *limiter, uint64_t id, int64_t capacity)
 {
-	int64_t full = (capacity < 4 * (int64_t)RATE_MAX ? capacity : 4 * (int64_t)RATE_MAX) * TOKEN;
-	pthread_mutex_lock(&limiter->lock);
+	const struct rate_bucket of = {id, 1, capacity, 1};
+	int64_t full = capacity_of(&of) * token_of(&of);
+	size_t stripe = stripe_of(limiter, id);
+	lock(limiter, stripe);
 	struct bucket *bucket = find(limiter, id);
 	if (bucket && bucket->parts < full)
-		bucket->parts = full - bucket->parts > TOKEN ? bucket->parts + TOKEN : full;
-	pthread_mutex_unlock(&limiter->lock);
+		bucket->parts = full - bucket->parts > token_of(&of) ? bucket->parts + token_of(&of) : full;
+	unlock(limiter, stripe);
 }

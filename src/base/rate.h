@@ -1,6 +1,7 @@
-/* Token buckets in one bounded table: per key, and per client address for callers without a valid
- * key. When a set of the table is full the bucket that was touched longest ago gives way. Thread
- * safe. */
+/* Token buckets in one bounded table: per key, per account, and per client address for callers
+ * without a valid key. When a set of the table is full the bucket that was touched longest ago
+ * gives way. Thread safe: each of many locks guards a part of the table, so that threads wait for
+ * each other only where they take from neighbouring buckets at the same moment. */
 #ifndef BASE_RATE_H
 #define BASE_RATE_H
 
@@ -20,7 +21,14 @@ struct rate_state {
 	int64_t retry_after_seconds; /* until there is a token, at least 1 */
 };
 
-#define RATE_MAX 1000000 /* tokens per second; more is taken as this */
+struct rate_bucket {
+	uint64_t id;            /* any well-mixed number */
+	int64_t rate;           /* tokens in `period_seconds`; at least 1 */
+	int64_t capacity;       /* at least 1 */
+	int64_t period_seconds; /* at most 3600; the same for all that use the bucket */
+};
+
+#define RATE_MAX 1000000 /* tokens of a period; more is taken as this */
 
 /* Room for about `buckets` buckets. NULL without memory. */
 struct rate_limiter *rate_limiter_create(size_t buckets) MUST_CHECK;
@@ -29,7 +37,17 @@ void rate_limiter_free(struct rate_limiter *limiter); /* NULL-safe */
  * least 1; now_us is of the monotonic clock. */
 struct rate_state rate_take(struct rate_limiter *limiter, uint64_t id, int64_t rate,
                             int64_t capacity, int64_t now_us);
-/* Puts a token back into a bucket of so many, if it is still there. */
+struct rate_state rate_take_of(struct rate_limiter *limiter, const struct rate_bucket *of,
+                               int64_t now_us);
+/* Takes none; `allowed` says whether there is one. */
+struct rate_state rate_look(struct rate_limiter *limiter, const struct rate_bucket *of,
+                            int64_t now_us);
+/* Takes one of each, or none where either has none. Returns the state of the one that is nearer to
+ * its end: that refuses, or for longer; else the one with fewer left, of equals `own`. */
+struct rate_state rate_take_both(struct rate_limiter *limiter, const struct rate_bucket *own,
+                                 const struct rate_bucket *shared, int64_t now_us,
+                                 bool *ret_is_shared);
+/* Puts a token back into a bucket of so many, of rate_take, if it is still there. */
 void rate_give_back(struct rate_limiter *limiter, uint64_t id, int64_t capacity);
 
 #endif

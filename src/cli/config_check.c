@@ -161,6 +161,11 @@ static void check_numbers(const struct check *check)
 	            1000000);
 	check_range(check, "rate.live", settings->rate_live, 1, 1000000000);
 	check_range(check, "rate.test", settings->rate_test, 1, 1000000000);
+	check_range(check, "rate.account", settings->rate_account, 0, 1000000000);
+	check_range(check, "rate.wrong_codes", settings->rate_wrong_codes, 0, 1000000);
+	check_range(check, "certification.per_day", settings->certification_per_day, 0, 1000000000);
+	check_range(check, "account.channels", settings->account_channels, 0, 1000000000);
+	check_range(check, "account.keys", settings->account_keys, 0, 1000000000);
 	check_range(check, "store.disk_warn", settings->store_disk_warn, 0, 90);
 	check_range(check, "certification.disk_reserve", settings->certification_disk_reserve, 0, 90);
 	check_range(check, "certification.open_per_account", settings->certification_open_per_account,

@@ -119,6 +119,8 @@ struct exchange {
 	bool address_charged; /* a token of the address was taken for the look-up */
 	int forced;           /* ERR_* that a test scenario asks for; 0: none */
 	struct rate_state rate;
+	uint64_t address_id; /* of an open operation: what counts as its client's address, salted */
+	bool rate_is_shared; /* it is that of all keys of the account */
 
 	struct arena arena;
 	struct buf body;      /* a JSON body */

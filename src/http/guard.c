@@ -9,8 +9,13 @@
 #include "http/header.h"
 #include "http/internal.h"
 
-#define LIVE_BURST 4 /* the capacity of a live key's bucket, in seconds of its rate */
+#define LIVE_BURST 4   /* the capacity of a live key's bucket, in seconds of its rate */
+#define CODE_BUCKET 16 /* of an address; beyond those of operations */
 #define BUCKET_STEP UINT64_C(0x5bd1e9955bd1e995) /* between the buckets of one address, or user */
+
+#define LIVE_KEYS UINT64_C(0x9ae16a3b2f90404f) /* marks the bucket of all of an account's */
+#define TEST_KEYS UINT64_C(0xc949d7c7509e6557)
+#define CODE_PERIOD_SECONDS 60 /* of rate.wrong_codes */
 
 /* ---- the head ---- */
 
@@ -185,8 +190,10 @@ uint64_t guard_owner_id(const struct exchange *exchange)
 
 static int rate_refusal(const struct exchange *exchange, struct error *error)
 {
-	error_set(error, ERR_RATE_LIMITED, exchange->key_known ? MSG_NONE : MSG_HTTP_ADDRESS_RATE,
-	          NULL);
+	enum message message = !exchange->key_known       ? MSG_HTTP_ADDRESS_RATE
+	                       : exchange->rate_is_shared ? MSG_HTTP_ACCOUNT_RATE
+	                                                  : MSG_NONE;
+	error_set(error, ERR_RATE_LIMITED, message, NULL);
 	error->retry_after_seconds = (int)exchange->rate.retry_after_seconds;
 	return ERR_RATE_LIMITED;
 }
@@ -203,7 +210,8 @@ static bool rate_of_bucket(struct exchange *exchange, unsigned bucket, int64_t r
 {
 	if (exchange->loop->is_operators)
 		return true;
-	uint64_t id = address_id(exchange) ^ bucket * BUCKET_STEP;
+	exchange->address_id = address_id(exchange);
+	uint64_t id = exchange->address_id ^ bucket * BUCKET_STEP;
 	exchange->rate =
 		rate_take(exchange->server->limiter, id, rate, rate * LIVE_BURST, exchange->started_us);
 	return exchange->rate.allowed;
@@ -221,6 +229,48 @@ static bool rate_by_address(struct exchange *exchange, bool open)
 	return open
 	           ? rate_of_bucket(exchange, 1 + exchange->operation->bucket, operation_rate(exchange))
 	           : rate_of_bucket(exchange, 0, address_rate(exchange));
+}
+
+/* A bucket of its own, so that pages do not use it up. */
+static bool code_bucket(const struct exchange *exchange, struct rate_bucket *ret)
+{
+	int64_t most = exchange->service->settings->rate_wrong_codes;
+	if (most < 1 || exchange->loop->is_operators)
+		return false;
+	*ret = (struct rate_bucket){exchange->address_id ^ CODE_BUCKET * BUCKET_STEP, most, most,
+	                            CODE_PERIOD_SECONDS};
+	return true;
+}
+
+static int refuse_code(struct exchange *exchange, const struct rate_state *state,
+                       struct error *error)
+{
+	if (state->allowed)
+		return OK;
+	exchange->rate = *state;
+	error_set(error, ERR_RATE_LIMITED, MSG_HTTP_WRONG_CODES, NULL);
+	error->retry_after_seconds = (int)state->retry_after_seconds;
+	return ERR_RATE_LIMITED;
+}
+
+int guard_check_code(struct exchange *exchange, struct error *error)
+{
+	struct rate_bucket bucket;
+	if (!code_bucket(exchange, &bucket))
+		return OK;
+	const struct rate_state state =
+		rate_look(exchange->server->limiter, &bucket, clock_monotonic_us());
+	return refuse_code(exchange, &state, error);
+}
+
+int guard_count_wrong_code(struct exchange *exchange, struct error *error)
+{
+	struct rate_bucket bucket;
+	if (!code_bucket(exchange, &bucket))
+		return OK;
+	const struct rate_state state =
+		rate_take_of(exchange->server->limiter, &bucket, clock_monotonic_us());
+	return refuse_code(exchange, &state, error);
 }
 
 /* What is not done is a page like others. */
@@ -245,17 +295,25 @@ int64_t guard_user_wait(const struct exchange *exchange, const char *user_id)
 	return state.allowed ? 0 : state.retry_after_seconds;
 }
 
+/* A token of the key's bucket, and one of that of all the account's keys of its mode. */
 static bool rate_by_key(struct exchange *exchange)
 {
 	const struct settings *settings = exchange->service->settings;
 	const struct key_identity *key = &exchange->key;
 	bool live = key->mode == MODE_LIVE;
+	int64_t burst = live ? LIVE_BURST : 1;
 	int64_t rate = !live ? settings->rate_test : key->rate > 0 ? key->rate : settings->rate_live;
 	if (rate < 1)
 		rate = 1;
-	uint64_t id = mix(mix((uint64_t)key->account) + (uint64_t)key->key * 2 + 1);
-	exchange->rate = rate_take(exchange->server->limiter, id, rate, live ? rate * LIVE_BURST : rate,
-	                           exchange->started_us);
+	int64_t all = live ? account_rate(key->account_rate, key->rate, settings->rate_account, rate)
+	                   : account_rate(0, 0, 0, rate);
+	uint64_t account = mix((uint64_t)key->account);
+	const struct rate_bucket own = {mix(account + (uint64_t)key->key * 2 + 1), rate, rate * burst,
+	                                1};
+	const struct rate_bucket shared = {mix(account ^ (live ? LIVE_KEYS : TEST_KEYS)), all,
+	                                   all < RATE_MAX ? all * burst : RATE_MAX * burst, 1};
+	exchange->rate = rate_take_both(exchange->server->limiter, &own, &shared, exchange->started_us,
+	                                &exchange->rate_is_shared);
 	return exchange->rate.allowed;
 }
 

@@ -1,5 +1,6 @@
 /* /verify and /verify/{code}: the public page on which anyone checks a verification code or a file.
  * HTML for people, JSON for programs. It works without the script, but for computing a digest. */
+#include "http/guard.h"
 #include "http/header.h"
 #include "http/html.h"
 #include "http/internal.h"
@@ -67,6 +68,27 @@ static void answer_html(struct exchange *exchange, const struct lookup *lookup,
 	html_answer(exchange, lookup->wanted && !found ? 404 : 200, &page);
 }
 
+/* What cannot be a code is no guess, and costs nothing. */
+static int find_code(struct exchange *exchange, struct slice code, struct error *error)
+{
+	bool is_guess = verification_code_read(code).count > 0;
+	int result = is_guess ? guard_check_code(exchange, error) : OK;
+	if (!result)
+		result = verification_lookup(exchange->service, code, NULL, &exchange->out, error);
+	if (result != ERR_NOT_FOUND || !is_guess)
+		return result;
+	int counted = guard_count_wrong_code(exchange, error);
+	return counted ? counted : result;
+}
+
+static int find(struct exchange *exchange, const struct lookup *lookup, struct error *error)
+{
+	if (lookup->by_digest)
+		return verification_lookup(exchange->service, lookup->code, &lookup->digest, &exchange->out,
+		                           error);
+	return find_code(exchange, lookup->code, error);
+}
+
 /* May wait for the store when something is wanted. */
 static int look_up(struct exchange *exchange, const struct lookup *lookup, struct error *error)
 {
@@ -74,9 +96,7 @@ static int look_up(struct exchange *exchange, const struct lookup *lookup, struc
 	struct json *found = NULL;
 	int result = 0;
 	if (lookup->wanted)
-		result =
-			verification_lookup(exchange->service, lookup->code,
-		                        lookup->by_digest ? &lookup->digest : NULL, &exchange->out, error);
+		result = find(exchange, lookup, error);
 	if (result && (result != ERR_NOT_FOUND || as_json))
 		return result;
 	if (as_json) {

@@ -29,3 +29,31 @@ bool bound_is_near(enum bound bound, int64_t used)
 	const int64_t most = bounds[bound].most;
 	return used >= most || used * 100 >= most * BOUND_WARN_PERCENT;
 }
+
+/* ---- of an account ---- */
+
+#define KEYS_AT_ONCE 4 /* that may use up their whole rate, where nothing else is set */
+
+int64_t account_bound(int64_t own, int64_t general)
+{
+	return own > 0 ? own : general;
+}
+
+bool account_bound_is_reached(int64_t most, int64_t used)
+{
+	return most > 0 && used >= most;
+}
+
+static int64_t of_keys(int64_t rate)
+{
+	return rate < INT64_MAX / KEYS_AT_ONCE ? rate * KEYS_AT_ONCE : INT64_MAX;
+}
+
+int64_t account_rate(int64_t own, int64_t key_own, int64_t general, int64_t key_general)
+{
+	int64_t rate = own > 0       ? own
+	               : key_own > 0 ? of_keys(key_own)
+	               : general > 0 ? general
+	                             : of_keys(key_general);
+	return rate > 0 ? rate : 1;
+}

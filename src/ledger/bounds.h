@@ -44,6 +44,18 @@ const char *bound_label(enum bound bound);
 const char *bound_counted(enum bound bound);
 int64_t bound_most(enum bound bound);
 
+/* ---- of an account ---- */
+
+/* What an account may have or do at most: its own bound, else the general setting. 0: none is set;
+ * of both: any number. */
+int64_t account_bound(int64_t own, int64_t general);
+/* Whether one more is beyond it, where so many are there. */
+bool account_bound_is_reached(int64_t most, int64_t used);
+/* Requests per second of all live keys of an account together: `own` of it; else `general`, but
+ * four times its keys' own rate where it has one, or where `general` is 0. `key_general`: the
+ * setting for a key. At least 1. */
+int64_t account_rate(int64_t own, int64_t key_own, int64_t general, int64_t key_general);
+
 #define BOUND_WARN_PERCENT 80
 bool bound_is_near(enum bound bound, int64_t used);
 

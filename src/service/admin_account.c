@@ -1,4 +1,5 @@
 /* Accounts, their credits and their alert thresholds. */
+#include "ledger/bounds.h"
 #include "net/mail.h"
 #include "service/admin_call.h"
 #include "service/webauthn_party.h"
@@ -6,6 +7,7 @@
 
 #define RATE_MAX 1000000000
 #define UNPAID_LIMIT_MAX 1000000000
+#define BOUND_MAX 1000000000
 
 static void account_members(struct json_writer *out, const struct account_record *account)
 {
@@ -31,16 +33,78 @@ static void account_members(struct json_writer *out, const struct account_record
 	json_time(out, "active_at", account->active_at_us);
 }
 
+/* ---- bounds ---- */
+
+static void bound_number(struct json_writer *out, const char *name, int64_t bound)
+{
+	if (bound > 0)
+		json_integer(out, name, bound);
+	else
+		json_null(out, name);
+}
+
+/* What holds, the account's own, and how much of it there is; used below 0: it is not counted. */
+static void bound_member(struct json_writer *out, const char *name, int64_t most, int64_t own,
+                         int64_t used)
+{
+	json_begin_object(out, name);
+	bound_number(out, "most", most);
+	bound_number(out, "own", own);
+	if (used >= 0)
+		json_integer(out, "used", used);
+	json_end_object(out);
+}
+
+static void bound_members(const struct settings *settings, const struct account_record *account,
+                          const struct account_uses *uses, struct json_writer *out)
+{
+	const struct account_bounds *own = &account->bounds;
+	json_begin_object(out, "bounds");
+	bound_member(
+		out, "account_rate",
+		account_rate(own->rate, account->rate_live, settings->rate_account, settings->rate_live),
+		own->rate, -1);
+	bound_member(out, "channels", account_bound(own->channels, settings->account_channels),
+	             own->channels, uses->channels);
+	bound_member(out, "keys", account_bound(own->keys, settings->account_keys), own->keys,
+	             uses->keys);
+	bound_member(out, "certifications_per_day",
+	             account_bound(own->certifications, settings->certification_per_day),
+	             own->certifications, uses->certifications);
+	json_end_object(out);
+}
+
+static void read_bounds(const struct admin_call *call, int64_t unset, struct account_bounds *ret)
+{
+	*ret = (struct account_bounds){
+		.rate = admin_integer(call, "account_rate", unset),
+		.channels = admin_integer(call, "channels", unset),
+		.keys = admin_integer(call, "keys", unset),
+		.certifications = admin_integer(call, "certifications_per_day", unset),
+	};
+}
+
+static bool bounds_given(const struct admin_call *call)
+{
+	return admin_given(call, "account_rate") || admin_given(call, "channels") ||
+	       admin_given(call, "keys") || admin_given(call, "certifications_per_day");
+}
+
 static int show_account(const struct admin_call *call, struct slice account_id,
                         struct json_writer *out, struct error *error)
 {
 	struct account_record account;
+	struct account_uses uses;
 	int result = store_find_account(call->admin->store, account_id, call->now_us, call->arena,
 	                                &account, error);
+	if (!result)
+		result =
+			store_count_account_uses(call->admin->store, account_id, call->now_us, &uses, error);
 	if (result)
 		return result;
 	json_begin_object(out, NULL);
 	account_members(out, &account);
+	bound_members(call->admin->settings, &account, &uses, out);
 	json_end_object(out);
 	return OK;
 }
@@ -73,6 +137,7 @@ static int run_create(const struct admin_call *call, struct json_writer *out, st
 		.unpaid_limit =
 			admin_integer(call, "unpaid_limit", call->admin->settings->account_unpaid_limit),
 	};
+	read_bounds(call, 0, &given.bounds);
 	char account_id[ID_SIZE];
 	result = store_create_account(call->admin->store, &given, admin_integer(call, "credits", 0),
 	                              call->now_us, account_id, error);
@@ -117,7 +182,7 @@ static int run_set(const struct admin_call *call, struct json_writer *out, struc
 		return result;
 	if (!admin_given(call, "name") && !admin_given(call, "email") &&
 	    !admin_given(call, "language") && !admin_given(call, "rate") &&
-	    !admin_given(call, "unpaid_limit") && !admin_given(call, "passkeys"))
+	    !admin_given(call, "unpaid_limit") && !admin_given(call, "passkeys") && !bounds_given(call))
 		return error_set(error, ERR_USAGE, MSG_ADMIN_NOTHING_TO_CHANGE, NULL);
 	bool required = slice_is(admin_slice(call, "passkeys"), "required");
 	struct webauthn_party party;
@@ -135,6 +200,7 @@ static int run_set(const struct admin_call *call, struct json_writer *out, struc
 		wanted.language = language_of(admin_text(call, "language"));
 	wanted.rate_live = admin_integer(call, "rate", -1);
 	wanted.unpaid_limit = admin_integer(call, "unpaid_limit", -1);
+	read_bounds(call, -1, &wanted.bounds);
 	if (admin_given(call, "passkeys"))
 		wanted.passkeys_required = required;
 	return change(call, &wanted, out, error);
@@ -302,7 +368,17 @@ static int run_threshold_delete(const struct admin_call *call, struct json_write
 		ADMIN_FLAG_INTEGER("rate", false, 0, RATE_MAX,                                             \
 	                       "requests per second of its live keys; 0: the general setting"),        \
 		ADMIN_FLAG_INTEGER("unpaid_limit", false, 0, UNPAID_LIMIT_MAX,                             \
-	                       "unpaid events allowed; 0: none")
+	                       "unpaid events allowed; 0: none"),                                      \
+		ADMIN_FLAG_INTEGER(                                                                        \
+			"account_rate", false, 0, RATE_MAX,                                                    \
+			"requests per second of all its live keys together; 0: the general setting"),          \
+		ADMIN_FLAG_INTEGER("channels", false, 0, BOUND_MAX,                                        \
+	                       "channels that it may have; 0: the general setting"),                   \
+		ADMIN_FLAG_INTEGER("keys", false, 0, BOUND_MAX,                                            \
+	                       "keys that it may have, without revoked ones; 0: the general setting"), \
+		ADMIN_FLAG_INTEGER(                                                                        \
+			"certifications_per_day", false, 0, BOUND_MAX,                                         \
+			"live certifications that it may ask for on a UTC day; 0: the general setting")
 
 const struct admin_operation admin_account_operations[] = {
 	{.name = "account create",

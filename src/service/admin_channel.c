@@ -87,7 +87,8 @@ static int run_create(const struct admin_call *call, struct json_writer *out, st
 	char channel_id[ID_SIZE];
 	/* A configuration is evidence, so it has the time that events have. */
 	int result = store_create_channel(call->admin->store, admin_slice(call, "account"), &config,
-	                                  clock_now_us(), channel_id, error);
+	                                  call->admin->settings->account_channels, clock_now_us(),
+	                                  channel_id, error);
 	return result ? result : show_channel(call, slice_of(channel_id), -1, out, error);
 }
 
@@ -178,7 +179,8 @@ static int run_key_create(const struct admin_call *call, struct json_writer *out
 	struct sha256 hash = sha256_of(key, strlen(key));
 	memcpy(last_four, key + strlen(key) - 4, sizeof last_four);
 	result = store_create_key(call->admin->store, admin_slice(call, "channel"), mode, name,
-	                          expires_at_us, &hash, last_four, call->now_us, key_id, error);
+	                          expires_at_us, &hash, last_four, call->admin->settings->account_keys,
+	                          call->now_us, key_id, error);
 	if (!result) {
 		json_begin_object(out, NULL);
 		json_text(out, "key_id", key_id);

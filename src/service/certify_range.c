@@ -126,6 +126,7 @@ static int freeze(struct service *service, const struct certification_order *ord
 		.language = order->language,
 		.range = *order->range,
 		.fee = service->settings->certification_fee,
+		.daily_max = service->settings->certification_per_day,
 		.idempotency_key = order->idempotency_key,
 		.expected = order->expected,
 	};

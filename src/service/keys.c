@@ -260,6 +260,7 @@ int service_channel_identity(struct service *service, struct slice channel_id, e
 		.channel_suspended = channel.suspended,
 		.account_disabled = account.disabled,
 		.rate = account.rate_live,
+		.account_rate = account.bounds.rate,
 	};
 	memcpy(ret->account_id, channel.account_id, ID_SIZE);
 	memcpy(ret->channel_id, channel.channel_id, ID_SIZE);

@@ -11,7 +11,7 @@
 #include "store/reach.h"
 #include "store/transaction.h"
 
-#define MEMBERS_MAX 8
+#define MEMBERS_MAX 16
 #define NUMBER_TRIES 20
 #define VALUE_MAX ((size_t)64 * 1024)
 
@@ -41,10 +41,11 @@ static const struct subject {
 	{"account",
      "account",
      REACH_BOTH("SELECT account, name, email, language, rate_live, unpaid_limit, suspended,"
-                " disabled, passkeys_required FROM accounts WHERE account_id = $1",
+                " disabled, passkeys_required, bound_rate, bound_channels, bound_keys,"
+                " bound_certifications FROM accounts WHERE account_id = $1",
                 ""),
      {"name:t", "email:t", "language:t", "rate:i", "unpaid_limit:i", "suspended:b", "disabled:b",
-      "passkeys_required:b"},
+      "passkeys_required:b", "account_rate:i", "channels:i", "keys:i", "certifications_per_day:i"},
      REACH_AT("accounts", "account_id")},
 	{"billing",
      "account",

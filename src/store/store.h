@@ -98,7 +98,8 @@ struct key_identity {
 	bool account_suspended;
 	bool channel_suspended;
 	bool account_disabled;
-	int64_t rate; /* the account's own live rate per second, 0: the general one */
+	int64_t rate;         /* the account's own live rate per second of a key, 0: the general one */
+	int64_t account_rate; /* the same of all its live keys together */
 };
 /* By the SHA-256 of the whole key text; ERR_NOT_FOUND. */
 int store_find_key(struct store *store, const struct sha256 *key_hash, struct key_identity *ret,

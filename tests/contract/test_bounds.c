@@ -2,6 +2,7 @@
  * changed. On a SQLite file in a fresh directory, or on a database of a server:
  *     contract-bounds [postgresql://…] */
 #include <inttypes.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,6 +14,7 @@
 
 #include "registering.h"
 #include "sample.h"
+#include "store/accounts/accounts.h"
 #include "store/certifications/certifications.h"
 #include "store/internal.h"
 #include "store/watch.h"
@@ -91,7 +93,7 @@ static int create_channel(struct fixture *fixture, char channel_id[ID_SIZE])
 	const struct config_facts config = {
 		.modality = MODALITY_HASH_ONLY, .name = "One more", .declarant = "Sample & Co"};
 	return store_create_channel(fixture->sample.store, slice_of(fixture->sample.account_id),
-	                            &config, NOW, channel_id, &error);
+	                            &config, 0, NOW, channel_id, &error);
 }
 
 /* The channel gets another number, as if as many had been made before it. */
@@ -336,6 +338,163 @@ static void the_last_certification_of_a_year_works_and_is_the_last(void **state)
 	assert_int_equal(sample_check(&fixture->sample), 0);
 }
 
+/* ---- of an account ---- */
+
+static struct account_uses uses_of(struct fixture *fixture)
+{
+	struct account_uses uses;
+	assert_int_equal(store_count_account_uses(fixture->sample.store,
+	                                          slice_of(fixture->sample.account_id), NOW, &uses,
+	                                          &error),
+	                 OK);
+	return uses;
+}
+
+static void set_bounds(struct fixture *fixture, struct account_bounds bounds)
+{
+	struct account_change wanted = ACCOUNT_UNCHANGED;
+	wanted.bounds = bounds;
+	assert_int_equal(store_change_account(fixture->sample.store,
+	                                      slice_of(fixture->sample.account_id), &wanted, NOW,
+	                                      &error),
+	                 OK);
+	struct account_record record;
+	assert_int_equal(store_find_account(fixture->sample.store, slice_of(fixture->sample.account_id),
+	                                    NOW, &fixture->arena, &record, &error),
+	                 OK);
+	assert_int_equal(record.bounds.rate, bounds.rate);
+	assert_int_equal(record.bounds.channels, bounds.channels);
+	assert_int_equal(record.bounds.keys, bounds.keys);
+	assert_int_equal(record.bounds.certifications, bounds.certifications);
+}
+
+static int create_one_more(struct fixture *fixture, int64_t most)
+{
+	const struct config_facts config = {
+		.modality = MODALITY_HASH_ONLY, .name = "One more", .declarant = "Sample & Co"};
+	char channel_id[ID_SIZE];
+	return store_create_channel(fixture->sample.store, slice_of(fixture->sample.account_id),
+	                            &config, most, NOW, channel_id, &error);
+}
+
+static void an_account_has_no_more_channels_than_it_may(void **state)
+{
+	struct fixture *fixture = *state;
+	assert_int_equal(create_one_more(fixture, 0), OK);
+	expect_full(create_one_more(fixture, 2), "2");
+	assert_int_equal(create_one_more(fixture, 3), OK);
+	set_bounds(fixture, (struct account_bounds){.channels = 4});
+	assert_int_equal(create_one_more(fixture, 1), OK); /* its own bound goes before the setting */
+	expect_full(create_one_more(fixture, 0), "4");
+	assert_int_equal(uses_of(fixture).channels, 4);
+	set_bounds(fixture, (struct account_bounds){0});
+	assert_int_equal(create_one_more(fixture, 0), OK);
+	assert_int_equal(use_of(fixture, BOUND_CHANNELS).used, 5);
+}
+
+struct key_maker {
+	struct fixture *fixture;
+	int number;
+	int64_t most;
+	int result;
+	char key_id[ID_SIZE];
+};
+
+static void *make_key(void *context)
+{
+	struct key_maker *maker = context;
+	const struct sample *sample = &maker->fixture->sample;
+	const struct sha256 hash = sha256_of(&maker->number, sizeof maker->number);
+	struct error told = {0};
+	maker->result = store_create_key(sample->store, slice_of(sample->channel_id),
+	                                 maker->number % 2 ? MODE_LIVE : MODE_TEST, NULL, TIME_NONE,
+	                                 &hash, "0000", maker->most, NOW, maker->key_id, &told);
+	error_clear(&told);
+	return NULL;
+}
+
+static void an_account_has_no_more_keys_than_it_may(void **state)
+{
+	struct fixture *fixture = *state;
+	enum { MAKERS = 8, MOST = 3 };
+	struct key_maker makers[MAKERS], *made = NULL;
+	pthread_t threads[MAKERS];
+	int64_t there = uses_of(fixture).keys;
+	for (int i = 0; i < MAKERS; i++) {
+		makers[i] = (struct key_maker){fixture, i, there + MOST, ERR_INTERNAL, ""};
+		assert_int_equal(pthread_create(&threads[i], NULL, make_key, &makers[i]), 0);
+	}
+	int full = 0;
+	for (int i = 0; i < MAKERS; i++) {
+		assert_int_equal(pthread_join(threads[i], NULL), 0);
+		full += makers[i].result == ERR_FULL;
+		if (makers[i].result == OK)
+			made = &makers[i];
+	}
+	assert_int_equal(full, MAKERS - MOST);
+	assert_int_equal(uses_of(fixture).keys, there + MOST);
+	/* Revoked ones do not count. */
+	int64_t revoked_at_us;
+	assert_non_null(made);
+	assert_int_equal(store_revoke_key(fixture->sample.store, slice_of(made->key_id), NULL, NOW,
+	                                  &revoked_at_us, &error),
+	                 OK);
+	assert_int_equal(uses_of(fixture).keys, there + MOST - 1);
+	struct key_maker next = {fixture, 100, there + MOST, ERR_INTERNAL, ""};
+	make_key(&next);
+	assert_int_equal(next.result, OK);
+	set_bounds(fixture, (struct account_bounds){.keys = 1});
+	next.number = 101;
+	next.most = 0;
+	make_key(&next);
+	assert_int_equal(next.result, ERR_FULL);
+}
+
+static int ask_on(struct fixture *fixture, struct certification *certification)
+{
+	struct error why = {0};
+	int judged = store_judge_certification(fixture->sample.store, 0, certification, &why);
+	int result = store_accept_certification(fixture->sample.store, "SVC", 0, certification, &error);
+	assert_int_equal(judged, result);
+	assert_int_equal(why.retry_after_seconds, error.retry_after_seconds);
+	error_clear(&why);
+	return result;
+}
+
+static void an_account_asks_for_no_more_certifications_a_day_than_it_may(void **state)
+{
+	struct fixture *fixture = *state;
+	sample_register(&fixture->sample, MODE_LIVE, 1);
+	sample_register(&fixture->sample, MODE_TEST, 1);
+	for (int i = 0; i < 2; i++) {
+		struct certification live = asked(fixture, MODE_LIVE, NOW);
+		live.daily_max = 2;
+		assert_int_equal(ask_on(fixture, &live), OK);
+	}
+	int64_t before = balance_of(fixture);
+	struct certification beyond = asked(fixture, MODE_LIVE, NOW + 1);
+	beyond.daily_max = 2;
+	assert_int_equal(ask_on(fixture, &beyond), ERR_RATE_LIMITED);
+	assert_int_equal(error.retry_after_seconds, 12 * 3600); /* NOW is noon */
+	assert_non_null(strstr(error.english, "for a day is 2"));
+	error_clear(&error);
+	error = (struct error){0};
+	assert_int_equal(balance_of(fixture), before);
+	assert_string_equal(beyond.certification_id, "");
+	assert_int_equal(uses_of(fixture).certifications, 2);
+
+	struct certification test = asked(fixture, MODE_TEST, NOW);
+	test.daily_max = 2;
+	assert_int_equal(ask_on(fixture, &test), OK);
+	assert_int_equal(uses_of(fixture).certifications, 2);
+	set_bounds(fixture, (struct account_bounds){.certifications = 3});
+	assert_int_equal(ask_on(fixture, &beyond), OK);
+	struct certification tomorrow = asked(fixture, MODE_LIVE, NOW + US_PER_DAY / 2);
+	tomorrow.daily_max = 2;
+	assert_int_equal(ask_on(fixture, &tomorrow), OK);
+	assert_int_equal(sample_check(&fixture->sample), 0);
+}
+
 static void what_is_used_is_read_of_an_empty_store(void **state)
 {
 	struct fixture *fixture = *state;
@@ -361,6 +520,9 @@ int main(int count, char **arguments)
 		TEST(the_last_event_of_the_last_chain_works),
 		TEST(the_last_configuration_works_and_is_the_last),
 		TEST(the_last_certification_of_a_year_works_and_is_the_last),
+		TEST(an_account_has_no_more_channels_than_it_may),
+		TEST(an_account_has_no_more_keys_than_it_may),
+		TEST(an_account_asks_for_no_more_certifications_a_day_than_it_may),
 		TEST(what_is_used_is_read_of_an_empty_store),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import re
 import secrets
 import sys
 
@@ -27,6 +28,9 @@ def account(service):
 @pytest.fixture
 def owner(service, account):
     return signed_in(service, invited(service, account, somebody()))
+
+
+BOUNDS = ("account_rate", "channels", "keys", "certifications_per_day")
 
 
 def settings(service, account):
@@ -55,12 +59,38 @@ def test_an_owner_changes_name_address_and_language(service, account, owner, lan
 def test_what_cannot_be_saved_is_said_and_changes_nothing(service, account, owner):
     before = settings(service, account)
     for fields in ({"email": "no address", "name": "New"}, {"language": "fr"}, {"passkeys": "perhaps"},
-                   {"rate": "5"}, {"unpaid_limit": "5"}):
+                   {"rate": "5"}, {"unpaid_limit": "5"}, *({name: "5"} for name in BOUNDS)):
         owner.get("/console/account").send("/console/account/set", **fields)
-        assert owner.status == (403 if {"rate", "unpaid_limit"} & set(fields) else 400), fields
+        assert owner.status == (403 if {"rate", "unpaid_limit", *BOUNDS} & set(fields) else 400), fields
         assert settings(service, account) == before
     owner.get("/console/account").send("/console/account/set", email="no address", name="New <i>")
     assert 'role="alert"' in owner.body and 'value="no address"' in owner.body and 'value="New &lt;i&gt;"' in owner.body
+
+
+def test_the_bounds_of_the_account_are_shown(service, account, owner):
+    service.admin("account", "set", account, "--channels", "7", "--keys", "1234", "--certifications-per-day", "9",
+                  "--account-rate", "77")
+    owner.get("/console/")
+    owner.send("/console/language", language="en")
+    page = re.sub(r"(<[^>]*>|\s)+", " ", owner.get("/console/account").body)
+    for row in (r"Channels \d+ 7\b", r"Keys that are not revoked \d+ 1,234\b",
+                r"Live certifications asked for today \(UTC\) 0 9\b",
+                r"all live keys together – 77\b"):
+        assert re.search(row, page), row
+    owner.send("/console/language", language="es")
+    assert "Claves sin revocar" in owner.get("/console/account").body
+
+
+def test_a_channel_beyond_the_bound_is_refused_on_the_page(service, account, owner):
+    shown = service.admin("account", "show", account)["bounds"]
+    service.admin("account", "set", account, "--channels", str(max(1, shown["channels"]["used"])))
+    if not shown["channels"]["used"]:
+        owner.get("/console/channels").send("/console/channels/open", name="One", declarant="Me", modality="content")
+        assert owner.status == 303
+    owner.get("/console/").send("/console/language", language="es")
+    owner.get("/console/channels").send("/console/channels/open", name="Two", declarant="Me", modality="content")
+    assert owner.status == 400 and "no puede tener otro canal: su máximo es" in owner.text()
+    assert 'value="Two"' in owner.body, "what was typed stands there"
 
 
 @pytest.mark.parametrize("role", ["developer", "accountant", "reader"])

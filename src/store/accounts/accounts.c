@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "store/accounts/account_bounds.h"
 #include "store/reach.h"
 #include "store/transaction.h"
 
@@ -10,9 +11,19 @@
 
 /* ---- accounts ---- */
 
-#define INSERTED(numbered)                                                                         \
-	"INSERT INTO accounts (account_id, name, email, language, created_at, active_at, rate_live,"   \
-	" unpaid_limit, account) " numbered " RETURNING account"
+#define INSERTED(numbered)                                                                            \
+	"INSERT INTO accounts (account_id, name, email, language, created_at, active_at, rate_live,"      \
+	" unpaid_limit, bound_rate, bound_channels, bound_keys, bound_certifications, account) " numbered \
+	" RETURNING account"
+
+/* 0: the general setting, as it is by then. */
+static void bind_bound(struct db_query *query, int64_t bound)
+{
+	if (bound)
+		db_bind_integer(query, bound);
+	else
+		db_bind_null(query);
+}
 
 static int insert_account(struct db_connection *connection, const struct account_record *given,
                           const char *account_id, int64_t now_us, int64_t *ret_account,
@@ -24,20 +35,24 @@ static int insert_account(struct db_connection *connection, const struct account
 	if (result)
 		return result;
 	struct db_query *query =
-		sharded ? db_query(connection, INSERTED("VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)"))
-				: db_query(connection, INSERTED("SELECT $1, $2, $3, $4, $5, $6, $7, $8,"
-	                                            " COALESCE(MAX(account), 0) + 1 FROM accounts"));
+		sharded
+			? db_query(connection,
+	                   INSERTED("VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)"))
+			: db_query(connection,
+	                   INSERTED("SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12,"
+	                            " COALESCE(MAX(account), 0) + 1 FROM accounts"));
 	db_bind_string(query, account_id);
 	db_bind_string(query, given->name);
 	db_bind_string(query, given->email);
 	db_bind_string(query, given->language == LANGUAGE_SPANISH ? "es" : "en");
 	db_bind_integer(query, now_us);
 	db_bind_integer(query, now_us - now_us % US_PER_DAY);
-	if (given->rate_live)
-		db_bind_integer(query, given->rate_live);
-	else
-		db_bind_null(query);
+	bind_bound(query, given->rate_live);
 	db_bind_integer(query, given->unpaid_limit);
+	bind_bound(query, given->bounds.rate);
+	bind_bound(query, given->bounds.channels);
+	bind_bound(query, given->bounds.keys);
+	bind_bound(query, given->bounds.certifications);
 	if (sharded)
 		db_bind_integer(query, number);
 	*ret_account = db_step(query) ? db_integer(query, 0) : 0;
@@ -112,7 +127,8 @@ int store_create_account(struct store *store, const struct account_record *given
 #define ACCOUNT_COLUMNS                                                                            \
 	"SELECT a.account_id, a.name, a.email, a.language, a.created_at, a.active_at,"                 \
 	" a.suspended, a.disabled, a.rate_live, a.balance, a.unpaid_events, a.unpaid_limit,"           \
-	" t.events, t.content_bytes, t.certifications, a.passkeys_required"                            \
+	" t.events, t.content_bytes, t.certifications, a.passkeys_required, a.bound_rate,"             \
+	" a.bound_channels, a.bound_keys, a.bound_certifications"                                      \
 	" FROM accounts a LEFT JOIN test_usage t ON t.account = a.account AND t.day = $1"
 
 static void read_account(struct row *row, struct account_record *record)
@@ -134,6 +150,10 @@ static void read_account(struct row *row, struct account_record *record)
 		.test_bytes_today = db_integer(query, 13),
 		.test_certifications_today = db_integer(query, 14),
 		.passkeys_required = db_integer(query, 15) != 0,
+		.bounds = {.rate = db_integer(query, 16),
+	               .channels = db_integer(query, 17),
+	               .keys = db_integer(query, 18),
+	               .certifications = db_integer(query, 19)},
 	};
 	store_copy_id(record->account_id, db_text(query, 0));
 }
@@ -162,6 +182,37 @@ int store_find_account(struct store *store, struct slice account_id, int64_t now
 	result = end_read(connection, row_end(&row, found, MSG_STORE_NO_ACCOUNT, account_id, error));
 	if (!result)
 		*ret = record;
+	return result;
+}
+
+/* Keys are on no shard: they are asked for apart. */
+static int count_uses(struct db_connection *connection, int64_t account, int64_t now_us,
+                      struct account_uses *ret, struct error *error)
+{
+	int result = count_account_channels(connection, account, &ret->channels, error);
+	if (!result)
+		result = count_account_keys(db_beside(connection), account, &ret->keys, error);
+	if (!result)
+		result =
+			count_certifications_of_day(connection, account, now_us, &ret->certifications, error);
+	return result;
+}
+
+int store_count_account_uses(struct store *store, struct slice account_id, int64_t now_us,
+                             struct account_uses *ret, struct error *error)
+{
+	struct db_connection *connection;
+	int result = begin_read(store, &connection, error);
+	if (result)
+		return result;
+	int64_t account = 0;
+	struct account_uses uses;
+	result = find_account_number(connection, account_id, &account, error);
+	if (!result)
+		result = count_uses(connection, account, now_us, &uses, error);
+	result = end_read(connection, result);
+	if (!result)
+		*ret = uses;
 	return result;
 }
 
@@ -235,6 +286,11 @@ static int change_account(struct db_connection *connection, struct slice account
 		" suspended = CASE WHEN $7 < 0 THEN suspended ELSE $7 END,"
 		" passkeys_required = CASE WHEN $10 < 0 THEN passkeys_required ELSE $10 END,"
 		" active_at = CASE WHEN $8 = 0 THEN $9 ELSE active_at END,"
+		" bound_rate = CASE WHEN $11 < 0 THEN bound_rate WHEN $11 = 0 THEN NULL ELSE $11 END,"
+		" bound_channels = CASE WHEN $12 < 0 THEN bound_channels WHEN $12 = 0 THEN NULL ELSE $12 END,"
+		" bound_keys = CASE WHEN $13 < 0 THEN bound_keys WHEN $13 = 0 THEN NULL ELSE $13 END,"
+		" bound_certifications = CASE WHEN $14 < 0 THEN bound_certifications"
+		" WHEN $14 = 0 THEN NULL ELSE $14 END,"
 		" disabled = CASE WHEN $8 < 0 THEN disabled ELSE $8 END WHERE account = $1");
 	db_bind_integer(query, account);
 	db_bind_string(query, change->name);
@@ -248,6 +304,10 @@ static int change_account(struct db_connection *connection, struct slice account
 	db_bind_integer(query, change->disabled);
 	db_bind_integer(query, now_us - now_us % US_PER_DAY);
 	db_bind_integer(query, change->passkeys_required);
+	db_bind_integer(query, change->bounds.rate);
+	db_bind_integer(query, change->bounds.channels);
+	db_bind_integer(query, change->bounds.keys);
+	db_bind_integer(query, change->bounds.certifications);
 	return db_execute(query, NULL, error);
 }
 

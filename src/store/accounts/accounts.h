@@ -14,6 +14,20 @@
 #include "store/store.h"
 
 /* ---- accounts (accounts.c) ---- */
+
+/* What an account has at most; 0: what the general setting says. */
+struct account_bounds {
+	int64_t rate;           /* requests per second of all its live keys together */
+	int64_t channels;       /* that it has */
+	int64_t keys;           /* that are not revoked */
+	int64_t certifications; /* live ones, asked for on a UTC day */
+};
+/* How much of it there is. */
+struct account_uses {
+	int64_t channels;
+	int64_t keys;
+	int64_t certifications; /* today */
+};
 struct account_record {
 	char account_id[ID_SIZE];
 	const char *name;
@@ -27,6 +41,7 @@ struct account_record {
 	int64_t balance;
 	int64_t unpaid_events;
 	int64_t unpaid_limit;
+	struct account_bounds bounds;
 	bool passkeys_required; /* of everybody who uses its console */
 	int64_t test_events_today;
 	int64_t test_bytes_today;
@@ -38,13 +53,15 @@ struct account_list {
 	bool more;
 	bool partial; /* a server is away that may have some, too */
 };
-/* From given: name, email, language, rate_live, unpaid_limit. Credits may be 0. */
+/* From given: name, email, language, rate_live, unpaid_limit, bounds. Credits may be 0. */
 int store_create_account(struct store *store, const struct account_record *given, int64_t credits,
                          int64_t now_us, char ret_account_id[ID_SIZE], struct error *error)
 	MUST_CHECK;
 int store_find_account(struct store *store, struct slice account_id, int64_t now_us,
                        struct arena *arena, struct account_record *ret, struct error *error)
 	MUST_CHECK;
+int store_count_account_uses(struct store *store, struct slice account_id, int64_t now_us,
+                             struct account_uses *ret, struct error *error) MUST_CHECK;
 int store_list_accounts(struct store *store, struct slice after, int64_t limit, int64_t now_us,
                         struct arena *arena, struct account_list *ret, struct error *error)
 	MUST_CHECK;
@@ -59,6 +76,7 @@ struct account_change {
 	int language;
 	int64_t rate_live; /* 0: the general setting */
 	int64_t unpaid_limit;
+	struct account_bounds bounds; /* of each, 0: the general setting */
 	int passkeys_required;
 	int suspended;
 	int disabled; /* 0 also counts as activity, so that the account is not disabled again at once */
@@ -67,7 +85,12 @@ struct account_change {
 	(struct account_change)                                                                        \
 	{                                                                                              \
 		.language = -1, .rate_live = -1, .unpaid_limit = -1, .passkeys_required = -1,              \
-		.suspended = -1, .disabled = -1                                                            \
+		.suspended = -1, .disabled = -1, .bounds = {                                               \
+			-1,                                                                                    \
+			-1,                                                                                    \
+			-1,                                                                                    \
+			-1                                                                                     \
+		}                                                                                          \
 	}
 int store_change_account(struct store *store, struct slice account_id,
                          const struct account_change *change, int64_t now_us, struct error *error)
@@ -155,9 +178,10 @@ struct channel_list {
 	bool partial; /* a server is away that may have some, too */
 };
 /* From config: modality, name, description, declarant, supplementary_info. Version 1 is sealed and
- * both chains begin. */
+ * both chains begin. `most`: channels of an account without a bound of its own, 0: any number;
+ * ERR_FULL when it has as many. */
 int store_create_channel(struct store *store, struct slice account_id,
-                         const struct config_facts *config, int64_t now_us,
+                         const struct config_facts *config, int64_t most, int64_t now_us,
                          char ret_channel_id[ID_SIZE], struct error *error) MUST_CHECK;
 /* As store_get_channel, with at most `limit` versions: the newest of those below `before`. */
 int store_get_channel_versions(struct store *store, int64_t account, int64_t channel,
@@ -207,10 +231,12 @@ struct key_list {
 	size_t count;
 	bool more;
 };
-/* Of the key's text only its SHA-256 and last four characters come here. */
+/* Of the key's text only its SHA-256 and last four characters come here. `most`: keys of an account
+ * without a bound of its own that are not revoked, 0: any number; ERR_FULL when it has as many. */
 int store_create_key(struct store *store, struct slice channel_id, enum mode mode, const char *name,
                      int64_t expires_at_us, const struct sha256 *key_hash, const char last_four[5],
-                     int64_t now_us, char ret_key_id[ID_SIZE], struct error *error) MUST_CHECK;
+                     int64_t most, int64_t now_us, char ret_key_id[ID_SIZE], struct error *error)
+	MUST_CHECK;
 /* Either filter may be empty. */
 int store_list_keys(struct store *store, struct slice account_id, struct slice channel_id,
                     struct slice after, int64_t limit, struct arena *arena, struct key_list *ret,

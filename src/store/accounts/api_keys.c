@@ -1,4 +1,5 @@
 /* Keys as administration makes, lists and revokes them. */
+#include "store/accounts/account_bounds.h"
 #include "store/accounts/accounts.h"
 #include "store/transaction.h"
 
@@ -11,11 +12,15 @@ static void bind_time(struct db_query *query, int64_t time_us)
 }
 
 static int insert_key(struct db_connection *connection, struct slice channel_id,
-                      const struct key_record *record, const struct sha256 *key_hash,
+                      const struct key_record *record, const struct sha256 *key_hash, int64_t most,
                       struct error *error)
 {
 	int64_t account = 0, channel = 0;
 	int result = find_channel_number(connection, channel_id, &account, &channel, error);
+	if (!result)
+		result = lock_account(connection, account, error);
+	if (!result)
+		result = check_account_keys(connection, account, most, error);
 	if (result)
 		return result;
 	struct db_query *query = db_query(
@@ -36,7 +41,7 @@ static int insert_key(struct db_connection *connection, struct slice channel_id,
 
 int store_create_key(struct store *store, struct slice channel_id, enum mode mode, const char *name,
                      int64_t expires_at_us, const struct sha256 *key_hash, const char last_four[5],
-                     int64_t now_us, char ret_key_id[ID_SIZE], struct error *error)
+                     int64_t most, int64_t now_us, char ret_key_id[ID_SIZE], struct error *error)
 {
 	struct key_record record = {
 		.mode = mode, .name = name, .created_at_us = now_us, .expires_at_us = expires_at_us};
@@ -46,7 +51,7 @@ int store_create_key(struct store *store, struct slice channel_id, enum mode mod
 	int result = begin_write(store, &connection, error);
 	if (result)
 		return result;
-	result = insert_key(connection, channel_id, &record, key_hash, error);
+	result = insert_key(connection, channel_id, &record, key_hash, most, error);
 	act_made(connection, "key_id", record.key_id);
 	result = end_write(connection, result, error);
 	if (!result)

@@ -6,7 +6,7 @@
 #define KEY                                                                                        \
 	"SELECT api_keys.account, api_keys.channel, api_keys.key, account_id, "                        \
 	"channels.channel_id, key_id, mode, modality, revoked_at, accounts.suspended, "                \
-	"channels.suspended, disabled, rate_live, expires_at FROM api_keys "                           \
+	"channels.suspended, disabled, rate_live, expires_at, bound_rate FROM api_keys "               \
 	"JOIN accounts ON accounts.account = api_keys.account "                                        \
 	"JOIN channels ON channels.account = api_keys.account "                                        \
 	"AND channels.channel = api_keys.channel "                                                     \
@@ -19,7 +19,8 @@
 #define KEY_OF_CHANNEL                                                                             \
 	"SELECT accounts.account, channels.channel, CAST($3 AS BIGINT), account_id,"                   \
 	" channels.channel_id, CAST($4 AS TEXT), CAST($5 AS TEXT), modality, CAST($6 AS BIGINT),"      \
-	" accounts.suspended, channels.suspended, disabled, rate_live, CAST($7 AS BIGINT)"             \
+	" accounts.suspended, channels.suspended, disabled, rate_live, CAST($7 AS BIGINT),"            \
+	" bound_rate"                                                                                  \
 	" FROM accounts JOIN channels ON channels.account = accounts.account"                          \
 	" JOIN channel_configs ON channel_configs.account = channels.account"                          \
 	" AND channel_configs.channel = channels.channel"                                              \
@@ -112,6 +113,7 @@ int store_find_key(struct store *store, const struct sha256 *key_hash, struct ke
 			.account_disabled = db_integer(query, 11) != 0,
 			.rate = db_integer(query, 12),
 			.expires_at_us = db_integer(query, 13),
+			.account_rate = db_integer(query, 14),
 		};
 		store_copy_id(key.account_id, db_text(query, 3));
 		store_copy_id(key.channel_id, db_text(query, 4));

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "store/accounts/account_bounds.h"
 #include "store/accounts/accounts.h"
 #include "store/reach.h"
 #include "store/transaction.h"
@@ -107,11 +108,15 @@ static int insert_channel(struct db_connection *connection, int64_t account, con
 }
 
 static int create_channel(struct db_connection *connection, struct slice account_id,
-                          const struct config_facts *config, const char *channel_id, int64_t now_us,
-                          struct error *error)
+                          const struct config_facts *config, int64_t most, const char *channel_id,
+                          int64_t now_us, struct error *error)
 {
 	int64_t account = 0, channel = 0;
 	int result = find_account_number(connection, account_id, &account, error);
+	if (!result)
+		result = lock_account(connection, account, error);
+	if (!result)
+		result = check_account_channels(connection, account, most, error);
 	if (!result)
 		result = insert_channel(connection, account, channel_id, now_us, &channel, error);
 	if (!result)
@@ -128,7 +133,7 @@ static int create_channel(struct db_connection *connection, struct slice account
 }
 
 int store_create_channel(struct store *store, struct slice account_id,
-                         const struct config_facts *config, int64_t now_us,
+                         const struct config_facts *config, int64_t most, int64_t now_us,
                          char ret_channel_id[ID_SIZE], struct error *error)
 {
 	char channel_id[ID_SIZE];
@@ -137,7 +142,7 @@ int store_create_channel(struct store *store, struct slice account_id,
 	int result = begin_write(store, &connection, error);
 	if (result)
 		return result;
-	result = create_channel(connection, account_id, config, channel_id, now_us, error);
+	result = create_channel(connection, account_id, config, most, channel_id, now_us, error);
 	act_made(connection, "channel_id", channel_id);
 	result = end_write(connection, result, error);
 	if (!result)

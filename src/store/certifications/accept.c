@@ -1,6 +1,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "store/accounts/account_bounds.h"
 #include "store/certifications/certifications.h"
 #include "store/certifications/idempotency.h"
 #include "store/transaction.h"
@@ -292,6 +293,15 @@ static int check_stored(struct db_connection *connection, const struct certifica
 	return refuse_stored(stored_bytes + taken, stored_max, certification->expected_bytes, error);
 }
 
+static int check_day(struct db_connection *connection, const struct certification *certification,
+                     struct error *error)
+{
+	if (certification->mode != MODE_LIVE)
+		return OK;
+	return check_certifications_of_day(connection, certification->account, certification->daily_max,
+	                                   certification->requested_at_us, error);
+}
+
 /* The account is locked, so nobody else takes the key meanwhile. */
 static int check_key(struct db_connection *connection, const struct certification *certification,
                      struct error *error)
@@ -355,6 +365,8 @@ static int judge(struct db_connection *connection, int64_t open_max,
 	if (!result)
 		result = check_stored(connection, certification, account->stored_bytes, account->stored_max,
 		                      error);
+	if (!result)
+		result = check_day(connection, certification, error);
 	if (!result)
 		result =
 			certification->mode == MODE_TEST
@@ -451,6 +463,8 @@ int store_judge_certification(struct store *store, int64_t open_max,
 	result = check_open(connection, certification, open_max, error);
 	if (!result)
 		result = judge_stored(connection, certification, error);
+	if (!result)
+		result = check_day(connection, certification, error);
 	if (!result)
 		result = certification->mode == MODE_TEST ? check_quota(connection, certification, error)
 		                                          : check_balance(connection, certification, error);

@@ -56,7 +56,10 @@ struct certification {
 	int64_t
 		next_attempt_at_us; /* by the store's clock; while it is worked on, until when that holds */
 	bool worked_on;         /* or was, by whoever did not say how it ended */
-	/* Both at acceptance, not read again; NULL: none. */
+	/* At acceptance, not read again: live ones that an account without a bound of its own may ask
+	 * for on a UTC day, 0: any number. */
+	int64_t daily_max;
+	/* The same; NULL: none. */
 	const char *idempotency_key;
 	const struct certification_expected *expected;
 	/* At acceptance: what the documents may need at most, and what an account without a bound of
@@ -75,6 +78,8 @@ struct certification {
  *   ERR_FULL when its documents, with those of what is in processing, may bring the account above
  *   what it may have stored;
  *   live: ERR_NOT_OPERATIONAL, then the fee, ERR_INSUFFICIENT_BALANCE;
+ *   live: ERR_RATE_LIMITED with retry_after_seconds when the account asked for as many on this day
+ *   as it may; ERR_NOT_OPERATIONAL, then the fee, ERR_INSUFFICIENT_BALANCE;
  *   test: the daily count, ERR_TEST_QUOTA with retry_after_seconds; no fee. */
 int store_accept_certification(struct store *store, const char *prefix, int64_t open_max,
                                struct certification *certification, struct error *error) MUST_CHECK;

@@ -1,3 +1,4 @@
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -82,13 +83,117 @@ static void test_give_back(void **state)
 	rate_limiter_free(limiter);
 }
 
+static void test_period(void **state)
+{
+	const struct rate_bucket minutely = {.id = 9, .rate = 10, .capacity = 10, .period_seconds = 60};
+	struct rate_limiter *limiter = rate_limiter_create(64);
+	int64_t now = 1000000;
+	assert_int_equal(rate_look(limiter, &minutely, now).remaining, 10); /* and takes none */
+	for (int i = 0; i < 10; i++)
+		assert_true(rate_take_of(limiter, &minutely, now).allowed);
+	struct rate_state rate = rate_take_of(limiter, &minutely, now);
+	assert_false(rate.allowed);
+	assert_int_equal(rate.limit, 10);
+	assert_int_equal(rate.retry_after_seconds, 6);
+	assert_int_equal(rate.reset_seconds, 60);
+	now += 6 * US_PER_SECOND - 1;
+	assert_false(rate_look(limiter, &minutely, now).allowed);
+	assert_true(rate_take_of(limiter, &minutely, now + 1).allowed);
+	assert_false(rate_take_of(limiter, &minutely, now + 1).allowed);
+	rate_limiter_free(limiter);
+}
+
+static void test_both(void **state)
+{
+	struct rate_limiter *limiter = rate_limiter_create(64);
+	const struct rate_bucket shared = {1000, 1, 6, 1};
+	bool is_shared;
+	int allowed = 0;
+	for (uint64_t key = 1; key <= 40; key++) {
+		struct rate_bucket own = {key, 1, 4, 1};
+		for (int i = 0; i < 4; i++)
+			allowed += rate_take_both(limiter, &own, &shared, 5000, &is_shared).allowed;
+	}
+	assert_int_equal(allowed, 6);
+	assert_true(is_shared);
+	/* What the one refused cost nothing of the other. */
+	assert_int_equal(rate_look(limiter, &(struct rate_bucket){40, 1, 4, 1}, 5000).remaining, 4);
+
+	const struct rate_bucket wide = {1001, 10, 10, 1}, own = {2000, 1, 2, 1};
+	struct rate_state rate = rate_take_both(limiter, &own, &wide, 5000, &is_shared);
+	assert_true(rate.allowed && !is_shared);
+	assert_int_equal(rate.limit, 2);
+	assert_int_equal(rate.remaining, 1);
+	assert_true(rate_take_both(limiter, &own, &wide, 5000, &is_shared).allowed);
+	rate = rate_take_both(limiter, &own, &wide, 5000, &is_shared);
+	assert_false(rate.allowed || is_shared);
+	assert_int_equal(rate.retry_after_seconds, 1);
+	assert_int_equal(rate_look(limiter, &wide, 5000).remaining, 8);
+	for (int i = 0; i < 8; i++)
+		rate_take_of(limiter, &wide, 5000);
+	const struct rate_bucket fresh = {2001, 1, 2, 1};
+	rate = rate_take_both(limiter, &fresh, &wide, 5000, &is_shared);
+	assert_true(!rate.allowed && is_shared);
+	assert_int_equal(rate.limit, 10);
+	/* Both in one full set: the one that is under way does not give way to the other. */
+	struct rate_limiter *small = rate_limiter_create(1);
+	for (uint64_t id = 1; id <= 8; id++)
+		rate_take(small, id, 1, 1, 7000);
+	rate_take_both(small, &(struct rate_bucket){50, 1, 5, 1}, &(struct rate_bucket){51, 1, 5, 1},
+	               7000, &is_shared);
+	assert_int_equal(rate_look(small, &(struct rate_bucket){50, 1, 5, 1}, 7000).remaining, 4);
+	assert_int_equal(rate_look(small, &(struct rate_bucket){51, 1, 5, 1}, 7000).remaining, 4);
+	rate_limiter_free(small);
+	rate_limiter_free(limiter);
+}
+
+#define THREADS 4
+#define ROUNDS 20000
+
+struct taker {
+	struct rate_limiter *limiter;
+	uint64_t key;
+	int64_t allowed;
+};
+
+static void *take_many(void *context)
+{
+	struct taker *taker = context;
+	const struct rate_bucket shared = {77, 1, THREADS * ROUNDS / 2, 1};
+	const struct rate_bucket own = {taker->key, 1, ROUNDS, 1};
+	bool is_shared;
+	for (int i = 0; i < ROUNDS; i++)
+		taker->allowed += rate_take_both(taker->limiter, &own, &shared, 9000, &is_shared).allowed;
+	return NULL;
+}
+
+static void test_threads(void **state)
+{
+	struct taker takers[THREADS];
+	pthread_t threads[THREADS];
+	struct rate_limiter *limiter = rate_limiter_create(4096);
+	for (size_t i = 0; i < THREADS; i++) {
+		takers[i] = (struct taker){limiter, 100 + i, 0};
+		assert_int_equal(pthread_create(&threads[i], NULL, take_many, &takers[i]), 0);
+	}
+	int64_t allowed = 0, left = 0;
+	for (size_t i = 0; i < THREADS; i++) {
+		assert_int_equal(pthread_join(threads[i], NULL), 0);
+		allowed += takers[i].allowed;
+		left += rate_look(limiter, &(struct rate_bucket){100 + i, 1, ROUNDS, 1}, 9000).remaining;
+	}
+	assert_int_equal(allowed, THREADS * ROUNDS / 2);
+	assert_int_equal(left, THREADS * ROUNDS - allowed);
+	rate_limiter_free(limiter);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_bucket),
-		cmocka_unit_test(test_burst),
-		cmocka_unit_test(test_bounded),
-		cmocka_unit_test(test_give_back),
+		cmocka_unit_test(test_bucket),  cmocka_unit_test(test_burst),
+		cmocka_unit_test(test_bounded), cmocka_unit_test(test_give_back),
+		cmocka_unit_test(test_period),  cmocka_unit_test(test_both),
+		cmocka_unit_test(test_threads),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

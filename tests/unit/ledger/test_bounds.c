@@ -83,6 +83,28 @@ static void the_handbook_has_each(void **state)
 	}
 }
 
+static void an_accounts_own_bound_goes_before_the_setting(void **state)
+{
+	assert_int_equal(account_bound(0, 1000), 1000);
+	assert_int_equal(account_bound(5, 1000), 5);
+	assert_int_equal(account_bound(2000, 1000), 2000);
+	assert_int_equal(account_bound(0, 0), 0);
+	assert_false(account_bound_is_reached(3, 2));
+	assert_true(account_bound_is_reached(3, 3));
+	assert_true(account_bound_is_reached(3, 4)); /* it was lowered */
+	assert_false(account_bound_is_reached(0, INT64_MAX));
+}
+
+static void the_rate_of_all_keys_follows_the_nearest_that_is_set(void **state)
+{
+	assert_int_equal(account_rate(7, 20, 300, 50), 7);
+	assert_int_equal(account_rate(0, 20, 300, 50), 80);
+	assert_int_equal(account_rate(0, 0, 300, 50), 300);
+	assert_int_equal(account_rate(0, 0, 0, 50), 200);
+	assert_int_equal(account_rate(0, 0, 0, 0), 1);
+	assert_int_equal(account_rate(0, INT64_MAX, 0, 0), INT64_MAX);
+}
+
 int main(int count, char **arguments)
 {
 	const struct CMUnitTest tests[] = {
@@ -90,6 +112,8 @@ int main(int count, char **arguments)
 		cmocka_unit_test(identifiers_have_room_for_the_last),
 		cmocka_unit_test(a_bound_is_near_from_four_fifths_on),
 		cmocka_unit_test(the_handbook_has_each),
+		cmocka_unit_test(an_accounts_own_bound_goes_before_the_setting),
+		cmocka_unit_test(the_rate_of_all_keys_follows_the_nearest_that_is_set),
 	};
 	if (count != 2)
 		return 2;

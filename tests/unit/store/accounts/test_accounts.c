@@ -357,10 +357,10 @@ static void test_keys_are_found_and_revoked(void **state)
 	struct sha256 live = sha256_of("live", 4), test = sha256_of("test", 4);
 	char live_id[ID_SIZE], test_id[ID_SIZE];
 	assert_int_equal(store_create_key(store, channel_id, MODE_LIVE, "till 1", TIME_NONE, &live,
-	                                  "abcd", fixture->sample.now_us, live_id, NULL),
+	                                  "abcd", 0, fixture->sample.now_us, live_id, NULL),
 	                 OK);
 	assert_int_equal(store_create_key(store, channel_id, MODE_TEST, NULL, TIME_NONE, &test, "wxyz",
-	                                  fixture->sample.now_us, test_id, NULL),
+	                                  0, fixture->sample.now_us, test_id, NULL),
 	                 OK);
 	struct key_identity identity;
 	assert_int_equal(store_find_key(store, &test, &identity, NULL), OK);
@@ -387,7 +387,7 @@ static void test_keys_are_found_and_revoked(void **state)
 	assert_int_equal(list.items[1].revoked_at_us, TIME_NONE);
 	/* The same key text twice would make two identities of one. */
 	assert_int_not_equal(store_create_key(store, channel_id, MODE_LIVE, NULL, TIME_NONE, &live,
-	                                      "abcd", 1, live_id, NULL),
+	                                      "abcd", 0, 1, live_id, NULL),
 	                     OK);
 }
 
@@ -399,7 +399,7 @@ static void test_suspension_is_seen_by_the_guard(void **state)
 	struct key_identity identity;
 	struct slice channel_id = slice_of(fixture->sample.channel_id);
 	assert_int_equal(store_create_key(fixture->sample.store, channel_id, MODE_LIVE, NULL, TIME_NONE,
-	                                  &hash, "0000", 1, key_id, NULL),
+	                                  &hash, "0000", 0, 1, key_id, NULL),
 	                 OK);
 	assert_int_equal(store_suspend_channel(fixture->sample.store, channel_id, true, NULL), OK);
 	assert_int_equal(store_find_key(fixture->sample.store, &hash, &identity, NULL), OK);
@@ -417,7 +417,7 @@ static void test_limits_count_and_refuse_test_keys(void **state)
 	struct sha256 hash = sha256_of("t", 1);
 	char key_id[ID_SIZE], day[ID_SIZE], month[ID_SIZE], refused[ID_SIZE];
 	assert_int_equal(store_create_key(store, channel_id, MODE_TEST, NULL, TIME_NONE, &hash, "0000",
-	                                  1, key_id, NULL),
+	                                  0, 1, key_id, NULL),
 	                 OK);
 	assert_int_equal(store_create_limit(store, none, slice_of(key_id), PERIOD_DAY, 1, true, 1,
 	                                    refused, &fixture->error),
