@@ -10,6 +10,7 @@
 #include "cli/config_check.h"
 #include "http/request_log.h"
 #include "http/server.h"
+#include "ledger/ledger.h"
 #include "net/address.h"
 #include "net/mail.h"
 #include "payment/payment.h"

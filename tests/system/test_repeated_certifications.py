@@ -156,3 +156,82 @@ def test_sharing_can_be_switched_off(start):
     before = stored(service)
     check_documents(channel, channel.live.certified(seq_from=1, seq_to=1))
     assert stored(service) - before > FILE_BYTES
+
+
+# ---- what an account may have stored ----
+
+def bound(service, account):
+    return service.admin("account", "show", account)["bounds"]["stored_bytes"]
+
+
+def test_stored_bytes_are_counted_and_bounded(start):
+    service = start(seal__interval="1h", certification__fee=3)
+    channel = service.new_channel(**{"stored-bytes": 3_000_000})
+    other = service.new_channel()
+    assert bound(service, channel.account_id) == {"most": 3_000_000, "own": 3_000_000, "used": 0}
+    assert bound(service, other.account_id)["most"] == 2**40
+    for size in (900_000, 500_000):
+        channel.live.register_file(secrets.token_bytes(size), f"file-{size}").expect(201)
+    inline = channel.live.register({"n": 1}, "inline").expect(201)
+    assert bound(service, channel.account_id)["used"] == 1_400_000 + len('{"n":1}')
+    # A repetition adds nothing, and what does not fit leaves nothing.
+    channel.live.register({"n": 1}, "inline").expect(200)
+    balance = channel.live.balance()["balance"]
+    for client, language in ((channel.live, "en"), (channel.test, "es")):
+        refused = client.register_file(secrets.token_bytes(1_700_000), "large", language=language)
+        refused.expect(400, "validation_error")
+        assert "3000000" in refused.message and "1400007" in refused.message
+        assert ("digest alone" if language == "en" else "solo un resumen") in refused.message
+    eventually(lambda: len(glob.glob(os.path.join(service.data, "content", "event", "*", "*"))) == 2,
+               "what was refused is deleted")
+    assert channel.live.balance()["balance"] == balance
+    # What has no content goes on, and so does what fits, and everybody else.
+    other.live.register_file(secrets.token_bytes(1_700_000), "large").expect(201)
+    size = stored(service)
+    channel.live.certified(seq_from=3, seq_to=3)
+    used = bound(service, channel.account_id)["used"]
+    assert used == 1_400_007 + stored(service) - size
+    assert channel.live.balance()["balance"] == balance - 3
+    refused = channel.live.certify(seq_from=1, seq_to=2).expect(400, "validation_error")
+    assert "Nothing was accepted or charged" in refused.message
+    assert channel.live.balance()["balance"] == balance - 3
+    assert channel.live.get("/v1/certifications").json["data"][0]["event_count"] == 1
+    service.admin("account", "set", channel.account_id, "--stored-bytes", 10_000_000)
+    first = channel.live.certified(seq_from=1, seq_to=2)
+    grown = bound(service, channel.account_id)["used"]
+    assert grown > used + 1_400_000
+    # It shares, so that there is room for more than it seems.
+    service.admin("account", "set", channel.account_id, "--stored-bytes", grown + 1_300_000)
+    check_documents(channel, channel.live.certified(seq_from=1, seq_to=2))
+    assert bound(service, channel.account_id)["used"] == 1_400_007 + stored(service) - size
+    check_documents(channel, first)
+    service.admin("account", "set", channel.account_id, "--stored-bytes", 1)
+    channel.live.register_file(b"x", "one byte").expect(400, "validation_error")
+    channel.live.certify(seq_from=1, seq_to=1).expect(400, "validation_error")
+    channel.live.content(inline.json["event_id"]).expect(200)
+    hashes = service.new_channel("hash_only", account_id=channel.account_id)
+    hashes.live.register_hash(secrets.token_hex(32), "digest").expect(201)
+    service.admin("account", "set", channel.account_id, "--stored-bytes", 0)
+    channel.live.register_file(b"x", "one byte").expect(201)
+    assert bound(service, channel.account_id)["own"] is None
+    assert service.admin("store", "check")["valid"]
+    assert service.stop() == 0
+    service.store.change("UPDATE accounts SET stored_bytes = stored_bytes + 1")
+    service.start()
+    with pytest.raises(Refused) as refused:
+        service.admin("store", "check")
+    problems = json.loads(refused.value.done.stdout)["problems"]
+    assert any(f"account {channel.account_id}: " in problem and "stored bytes" in problem for problem in problems)
+
+
+def test_the_setting_bounds_and_warns(start):
+    service = start(seal__interval="1h", account__stored_bytes=100_000)
+    account = service.new_account()
+    channel = service.new_channel(account_id=account)
+    channel.live.register_file(secrets.token_bytes(90_000), "file").expect(201)
+    channel.live.register_file(secrets.token_bytes(20_000), "more").expect(400, "validation_error")
+    assert service.stop() == 0
+    service.start()
+    eventually(lambda: service.metric('limit_used_ratio{limit="stored_bytes"}') == 0.9, "the limit is near")
+    _, text = service.monitor("/readyz")
+    assert account in text and "stored" in text
