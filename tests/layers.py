@@ -38,7 +38,7 @@ PUBLIC = {
               "money/purchases.h", "money/topup.h", "notices/deliveries.h", "notices/mails.h",
               "notices/notices.h", "notices/replay.h", "notices/webhooks.h", "people/holders.h", "people/people.h",
               "usage/overview.h", "usage/totals.h", "usage/usage.h"},
-    "content": {"content.h"},
+    "content": {"composite.h", "content.h"},
     "seal": {"authority.h", "clock_state.h", "cms.h", "evidence_record.h", "evidence_tree.h", "level.h", "revocation_client.h", "revocation_token.h", "round_tree.h", "segment.h",
              "signer.h", "signer_log.h",
              "timestamp.h", "tree.h", "trust.h", "validation.h"},

@@ -10,6 +10,7 @@
 #include "cli/config_check.h"
 #include "http/request_log.h"
 #include "http/server.h"
+#include "ledger/ledger.h"
 #include "net/address.h"
 #include "net/mail.h"
 #include "payment/payment.h"
@@ -175,6 +176,8 @@ static void check_numbers(const struct check *check)
 		fault(check, "certification.level", "must be empty, B, T, LT or LTA");
 	check_range(check, "certification.fee", settings->certification_fee, 0, 1000000000);
 	check_range(check, "account.unpaid_limit", settings->account_unpaid_limit, 0, 1000000000);
+	check_range(check, "account.stored_bytes", settings->account_stored_bytes, 0,
+	            LEDGER_BALANCE_MAX);
 	check_range(check, "http.body_memory", settings->http_body_memory, 1, 1000000);
 	check_range(check, "http.check_size", settings->http_check_size, 0, 64);
 	check_duration(check, "http.idle_timeout", settings->http_idle_timeout, 1000000, "1s");

@@ -172,17 +172,18 @@ static void collect(struct exchange *exchange, struct header_list *list)
 		put(list, "Connection", "close");
 }
 
-int answer_object(struct exchange *exchange, const char *object, uint64_t offset, uint64_t size,
-                  struct error *error)
+int answer_object(struct exchange *exchange, const struct content_parts *parts, uint64_t offset,
+                  uint64_t size, struct error *error)
 {
 	struct content_store *store = exchange->service->content;
 	struct answer *answer = &exchange->answer;
 	uint64_t whole = 0;
-	int result = content_read_begin(store, object, offset, &answer->reader, &whole, error);
+	int result = content_parts_read(store, parts, offset, &answer->reader, &whole, error);
 	if (!result && (whole < offset || whole - offset < size))
-		result = error_cause(error, ERR_CORRUPT, "the content object %s is too short", object);
+		result =
+			error_cause(error, ERR_CORRUPT, "the content object %s is too short", parts->object);
 	else if (result == ERR_NOT_FOUND)
-		result = error_cause(error, ERR_CORRUPT, "the content object %s is missing", object);
+		result = error_cause(error, ERR_CORRUPT, "the content object %s is missing", parts->object);
 	answer->size = size;
 	return result;
 }

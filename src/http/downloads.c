@@ -27,6 +27,8 @@ static int download(struct exchange *exchange, struct error *error)
 		.language = file.languages,
 		.file_name = name,
 		.object = file.object,
+		.shared = file.shared,
+		.pieces = file.pieces,
 		.size = file.size,
 	};
 	return answer_representation(exchange, &representation, error);

@@ -159,9 +159,9 @@ void answer_error(struct exchange *exchange, int code);
 /* Of a page that tells of a fault itself: logs it with its incident, which the request's line has.
  */
 void answer_incident(struct exchange *exchange, int code, const char *incident_id);
-/* After answer_with: the body is a part of an object of the content store that must exist. */
-int answer_object(struct exchange *exchange, const char *object, uint64_t offset, uint64_t size,
-                  struct error *error) MUST_CHECK;
+/* After answer_with: the body is a part of what the content store has, and must exist. */
+int answer_object(struct exchange *exchange, const struct content_parts *parts, uint64_t offset,
+                  uint64_t size, struct error *error) MUST_CHECK;
 void answer_drop_object(struct exchange *exchange);
 /* Name and value must live as long as the exchange. */
 void answer_header(struct exchange *exchange, const char *name, const char *value);

@@ -426,6 +426,7 @@ static bool content_unwanted(const struct registration *registration)
 	case ERR_SUSPENDED:
 	case ERR_ACCOUNT_DISABLED:
 	case ERR_CLOCK:
+	case ERR_FULL:
 	case ERR_REFUSED: return true;
 	default: return false;
 	}

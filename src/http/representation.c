@@ -96,9 +96,11 @@ int answer_representation(struct exchange *exchange, const struct representation
 		return refuse_range(exchange, representation->size);
 	answer_with(exchange, range == RANGE_PART ? 206 : 200, representation->type,
 	            representation->object ? none : slice_make(body.data + offset, size));
+	const struct content_parts parts = {representation->object, representation->shared,
+	                                    representation->pieces};
 	int result = add_tag(exchange, representation);
 	if (!result && representation->object)
-		result = answer_object(exchange, representation->object, offset, size, error);
+		result = answer_object(exchange, &parts, offset, size, error);
 	if (!result && range == RANGE_PART)
 		result = tell_range(exchange, offset, size, representation->size);
 	if (!result && representation->file_name)

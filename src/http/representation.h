@@ -8,10 +8,11 @@
 struct representation {
 	const char *type;
 	struct sha256 digest;
-	const char *language;  /* NULL: not known, told as that of the request */
-	const char *file_name; /* under which it is saved; NULL: none */
-	const char *object;    /* of the content store; NULL: `body` */
-	struct slice body;     /* lives as long as the exchange */
+	const char *language;        /* NULL: not known, told as that of the request */
+	const char *file_name;       /* under which it is saved; NULL: none */
+	const char *object;          /* of the content store; NULL: `body` */
+	const char *shared, *pieces; /* with it (content/composite.h); NULL: it is all */
+	struct slice body;           /* lives as long as the exchange */
 	uint64_t size;
 };
 

@@ -22,6 +22,8 @@
 /* Those that ever signed, and those that timestamps ever led to. */
 #define SIGNERS_MAX 1000
 #define TIMESTAMP_ROOTS_MAX 1000
+/* Of an account's own bound, or the setting. */
+#define STORED_PERCENT 100
 
 /* BOUND(name, label of the metric, bound, what is counted) */
 #define BOUNDS                                                                                     \
@@ -33,7 +35,8 @@
 	BOUND(TEST_CERTIFICATIONS, "test_certifications", CERTIFICATION_NUMBER_MAX,                    \
 	      "test certifications of a year")                                                         \
 	BOUND(SIGNERS, "signers", SIGNERS_MAX, "signing certificates")                                 \
-	BOUND(TIMESTAMP_ROOTS, "timestamp_roots", TIMESTAMP_ROOTS_MAX, "roots of timestamps")
+	BOUND(TIMESTAMP_ROOTS, "timestamp_roots", TIMESTAMP_ROOTS_MAX, "roots of timestamps")          \
+	BOUND(STORED, "stored_bytes", STORED_PERCENT, "percent of what an account may have stored")
 enum bound {
 #define BOUND(name, label, most, counted) BOUND_##name,
 	BOUNDS

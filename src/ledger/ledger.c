@@ -88,6 +88,20 @@ static int check_room(const struct ledger_chain *chain)
 	return chain->chain > CHAIN_MAX || chain->last_sequence >= EVENT_SEQUENCE_MAX ? ERR_FULL : OK;
 }
 
+/* Whether so many bytes more may be stored. */
+bool ledger_may_store(int64_t stored_bytes, int64_t stored_max, int64_t more)
+{
+	return stored_max == 0 || more == 0 ||
+	       (stored_bytes <= stored_max && more <= stored_max - stored_bytes);
+}
+
+static int check_stored(const struct ledger_account *account, struct ledger_request *request)
+{
+	request->beyond_stored =
+		!ledger_may_store(account->stored_bytes, account->stored_max, request->content_bytes);
+	return request->beyond_stored ? ERR_FULL : OK;
+}
+
 /* One entry pays a run of events of a chain. Within a batch credits run out at most once, so the
  * paid events of a chain are consecutive. */
 static int charge(struct pass *pass, struct ledger_chain *chain, int64_t sequence)
@@ -200,11 +214,14 @@ static int decide(struct pass *pass, struct ledger_request *request)
 	request->result = live ? check_live(pass, request) : check_test(pass, request);
 	if (!request->result)
 		request->result = check_room(request->chain);
+	if (!request->result)
+		request->result = check_stored(pass->account, request);
 	if (request->result)
 		return OK;
 	*slot = request;
 	if (append(pass, request))
 		return ERR_NO_MEMORY;
+	pass->account->stored_bytes += request->content_bytes;
 	if (live)
 		return account_live(pass, request);
 	request->status = STATUS_TEST;

@@ -11,12 +11,14 @@
  *   - unpaid_after = unpaid_before + number of unpaid outcomes
  *   - a replay, a conflict and a refusal change nothing
  *   - each notice is given once per crossing
+ *   - no event is added whose content brings stored_bytes above stored_max; what has no content is
+ *     never refused for that
  *   - no sequence, and no chain that gets an event, is beyond its bound (ledger/bounds.h)
  *   - no live event is added while the clock is not to be relied on (struct ledger_clock), nor to a
  *     chain whose last one was received more than the clock's bound later
  * Order of the checks of one request: repeated client_ref, the clock, consumption limit, unpaid
- * limit, test quota, room in the chain, registration. (Key, state of account and channel, rate,
- * body, size and modality come before, outside.) */
+ * limit, test quota, room in the chain, stored bytes, registration. (Key, state of account and
+ * channel, rate, body, size and modality come before, outside.) */
 #ifndef LEDGER_LEDGER_H
 #define LEDGER_LEDGER_H
 
@@ -91,6 +93,8 @@ struct ledger_account {
 	int64_t last_unpaid;
 	int64_t test_events_today; /* of the UTC day of `now` */
 	int64_t test_bytes_today;
+	int64_t stored_bytes; /* content and issued documents */
+	int64_t stored_max;   /* of them; 0: any number */
 
 	struct ledger_chain **chains;
 	size_t chain_count;
@@ -112,13 +116,14 @@ struct ledger_request {
 	struct ledger_chain *chain;
 	int64_t key;
 	const struct declaration *declaration; /* the caller's; its modality is the chain's */
-	int64_t content_bytes;                 /* what test quotas count; 0 for hash-only */
+	int64_t content_bytes; /* what test quotas and stored_bytes count; 0 for hash-only */
 	struct ledger_known known;
 
 	/* The outcome. */
 	int result; /* OK: registered or replayed; ERR_CONFLICT, ERR_CLOCK, ERR_LIMIT_BLOCKED,
 	               ERR_UNPAID_LIMIT, ERR_TEST_QUOTA, ERR_FULL */
 	bool replayed;
+	bool beyond_stored; /* ERR_FULL: for stored_max */
 	int64_t original; /* replayed or ERR_CONFLICT: the sequence of the event that holds client_ref,
 	                     the store's or an earlier one of this batch */
 	int64_t sequence; /* this and what follows: of a new event */
@@ -194,6 +199,9 @@ static inline int64_t ledger_clock_lag_us(int64_t last_received_at_us, int64_t n
 int ledger_register(struct ledger_account *account, struct ledger_request **requests, size_t count,
                     const struct ledger_clock *clock, struct arena *arena,
                     struct ledger_result *ret_result) MUST_CHECK;
+
+/* Whether `more` bytes may be stored beside what is; stored_max 0: any number. */
+bool ledger_may_store(int64_t stored_bytes, int64_t stored_max, int64_t more) MUST_CHECK;
 
 /* Credits come (a purchase, a positive adjustment) or go (a negative adjustment, a revert, a fee).
  * Coming credits first lift a negative balance to zero, then settle unpaid events, oldest first,

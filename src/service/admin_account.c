@@ -8,6 +8,7 @@
 #define RATE_MAX 1000000000
 #define UNPAID_LIMIT_MAX 1000000000
 #define BOUND_MAX 1000000000
+#define STORED_MAX LEDGER_BALANCE_MAX /* what JSON readers keep exact */
 
 static void account_members(struct json_writer *out, const struct account_record *account)
 {
@@ -71,6 +72,9 @@ static void bound_members(const struct settings *settings, const struct account_
 	bound_member(out, "certifications_per_day",
 	             account_bound(own->certifications, settings->certification_per_day),
 	             own->certifications, uses->certifications);
+	bound_member(out, "stored_bytes",
+	             account_bound(own->stored_bytes, settings->account_stored_bytes),
+	             own->stored_bytes, uses->stored_bytes);
 	json_end_object(out);
 }
 
@@ -81,13 +85,15 @@ static void read_bounds(const struct admin_call *call, int64_t unset, struct acc
 		.channels = admin_integer(call, "channels", unset),
 		.keys = admin_integer(call, "keys", unset),
 		.certifications = admin_integer(call, "certifications_per_day", unset),
+		.stored_bytes = admin_integer(call, "stored_bytes", unset),
 	};
 }
 
 static bool bounds_given(const struct admin_call *call)
 {
 	return admin_given(call, "account_rate") || admin_given(call, "channels") ||
-	       admin_given(call, "keys") || admin_given(call, "certifications_per_day");
+	       admin_given(call, "keys") || admin_given(call, "certifications_per_day") ||
+	       admin_given(call, "stored_bytes");
 }
 
 static int show_account(const struct admin_call *call, struct slice account_id,
@@ -378,7 +384,10 @@ static int run_threshold_delete(const struct admin_call *call, struct json_write
 	                       "keys that it may have, without revoked ones; 0: the general setting"), \
 		ADMIN_FLAG_INTEGER(                                                                        \
 			"certifications_per_day", false, 0, BOUND_MAX,                                         \
-			"live certifications that it may ask for on a UTC day; 0: the general setting")
+			"live certifications that it may ask for on a UTC day; 0: the general setting"),       \
+		ADMIN_FLAG_INTEGER(                                                                        \
+			"stored_bytes", false, 0, STORED_MAX,                                                  \
+			"bytes of content and documents that it may have stored; 0: the general setting")
 
 const struct admin_operation admin_account_operations[] = {
 	{.name = "account create",

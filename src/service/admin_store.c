@@ -38,13 +38,14 @@ static void tell_problem(void *context, const char *text)
 }
 
 /* OK, ERR_CORRUPT with `text` filled, or an error that ends the check. */
-static int compare_object(struct check *check, const char *name, int64_t size_bytes,
-                          const void *expected, char text[PROBLEM_SIZE_MAX])
+static int compare_object(struct check *check, const struct content_parts *parts,
+                          int64_t size_bytes, const void *expected, char text[PROBLEM_SIZE_MAX])
 {
 	struct content_reader *reader;
 	uint64_t size;
+	const char *name = parts->object;
 	int result =
-		content_read_begin(check->call->admin->content, name, 0, &reader, &size, check->error);
+		content_parts_read(check->call->admin->content, parts, 0, &reader, &size, check->error);
 	if (result == ERR_NOT_FOUND) {
 		snprintf(text, PROBLEM_SIZE_MAX, "object %s is missing", name);
 		return ERR_CORRUPT;
@@ -62,6 +63,8 @@ static int compare_object(struct check *check, const char *name, int64_t size_by
 		digest_add(digest, check->chunk, (size_t)got);
 	content_read_end(reader);
 	struct sha256 found = digest_end(digest);
+	if (got == ERR_CORRUPT) /* of an object of several */
+		snprintf(text, PROBLEM_SIZE_MAX, "%s", check->error->cause);
 	if (got < 0)
 		return (int)got;
 	if ((int64_t)size == size_bytes && memcmp(found.bytes, expected, SHA256_SIZE) == 0)
@@ -79,8 +82,8 @@ static int check_event_content(void *context, const struct event *event)
 {
 	struct check *check = context;
 	char text[PROBLEM_SIZE_MAX], problem[PROBLEM_SIZE_MAX + ID_SIZE + 16];
-	int result = compare_object(check, event->content_object, event->content_bytes,
-	                            event->declaration.hash, text);
+	struct content_parts parts = {.object = event->content_object};
+	int result = compare_object(check, &parts, event->content_bytes, event->declaration.hash, text);
 	if (result == ERR_CORRUPT) {
 		snprintf(problem, sizeof problem, "event %s: %s", event->event_id, text);
 		tell_problem(check, problem);
@@ -123,8 +126,8 @@ static int check_issued(void *context, const struct named_object *object)
 {
 	struct check *check = context;
 	char text[PROBLEM_SIZE_MAX], problem[PROBLEM_SIZE_MAX + ID_SIZE + 24];
-	int result =
-		compare_object(check, object->name, object->size_bytes, object->sha256.bytes, text);
+	struct content_parts parts = {object->name, object->shared, object->pieces};
+	int result = compare_object(check, &parts, object->size_bytes, object->sha256.bytes, text);
 	if (result != ERR_CORRUPT)
 		return result;
 	snprintf(problem, sizeof problem, "certification %s: %s", object->owner, text);

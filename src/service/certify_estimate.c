@@ -26,6 +26,8 @@ int certification_estimate(struct service *service, const struct certification_o
 		result = store_estimate_content(service->store, certification.account, certification.chain,
 		                                certification.first_sequence, certification.last_sequence,
 		                                &ret->content_bytes, &ret->content_exact, error);
+	if (!result)
+		result = certification_expect_bytes(service, &certification, error);
 	if (result)
 		return result;
 	ret->first_sequence = certification.first_sequence;

@@ -18,4 +18,8 @@ int certification_foresee(struct service *service, const struct certification_or
                           struct certification *ret, struct buf *versions, bool *ret_sealed,
                           struct error *error) MUST_CHECK;
 
+/* Fills in expected_bytes and stored_max. */
+int certification_expect_bytes(struct service *service, struct certification *certification,
+                               struct error *error) MUST_CHECK;
+
 #endif

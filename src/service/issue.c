@@ -240,26 +240,80 @@ static int make_documents(struct issue_work *work, struct document *documents, s
 	return OK;
 }
 
+/* The same document of another certification. */
+static const struct document *find_like(const struct document *document,
+                                        const struct document *others, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (others[i].kind == document->kind &&
+		    (document->kind != DOCUMENT_REPORT || others[i].language == document->language) &&
+		    (document->kind != DOCUMENT_PART || strcmp(others[i].name, document->name) == 0))
+			return &others[i];
+	return NULL;
+}
+
+/* What it has in common with the same document of the same events is not stored again; the rest is
+ * left in `own`. One that cannot be compared is stored whole. */
+static bool share_document(struct issue_work *work, struct document *document,
+                           const struct document *like, const char *path, const char *own)
+{
+	struct content_difference found;
+	const char *shared = like->shared[0] ? like->shared : like->object;
+	if (content_compare(work->service->content, path, shared, own, &found, NULL))
+		return false;
+	_Static_assert(sizeof document->pieces == sizeof found.pieces, "size of the list of pieces");
+	memcpy(document->pieces, found.pieces, sizeof document->pieces);
+	snprintf(document->shared, sizeof document->shared, "%s", shared);
+	document->own_bytes = (int64_t)found.own_bytes;
+	return true;
+}
+
+static int store_document(struct issue_work *work, struct document *document,
+                          const struct document *like, struct error *error)
+{
+	char path[ISSUE_PATH_MAX], own[ISSUE_PATH_MAX];
+	issue_path(work, document->name, path);
+	issue_path(work, "own", own);
+	bool shares = like && share_document(work, document, like, path, own);
+	int result =
+		content_put_file(work->service->content, shares ? own : path, document->object, error);
+	unlink(own);
+	if (!result)
+		unlink(path);
+	return result;
+}
+
+static int find_like_documents(struct issue_work *work, struct document **ret_documents,
+                               size_t *ret_count, struct error *error)
+{
+	const struct settings *settings = work->service->settings;
+	*ret_documents = NULL;
+	*ret_count = 0;
+	if (settings->certification_share_within == 0)
+		return OK;
+	int64_t since_us = store_now_us(work->service->store) - settings->certification_share_within;
+	return store_list_like_documents(work->service->store, work->certification, since_us,
+	                                 work->arena, ret_documents, ret_count, error);
+}
+
 /* Under fresh names: nothing that an earlier attempt left can be taken for these. */
 static int store_documents(struct issue_work *work, struct document *documents, size_t count,
                            struct error *error)
 {
 	begin_step(work, PROGRESS_END);
-	int result = OK;
-	size_t stored = 0;
+	struct document *others;
+	size_t stored = 0, other_count;
+	int result = find_like_documents(work, &others, &other_count, error);
 	/* The name says for whom it is made, so that however long it takes nobody sweeps it
 	 * meanwhile. */
 	char area[ID_SIZE + 8];
 	snprintf(area, sizeof area, "issued/%s", work->certification->certification_id);
 	for (; stored < count && !result; stored++) {
-		char path[ISSUE_PATH_MAX];
-		issue_path(work, documents[stored].name, path);
 		content_fresh_name(area, documents[stored].object);
-		result = content_put_file(work->service->content, path, documents[stored].object, error);
-		if (!result) {
-			unlink(path);
+		result = store_document(work, &documents[stored],
+		                        find_like(&documents[stored], others, other_count), error);
+		if (!result)
 			result = issue_progress(work, (int64_t)stored, (int64_t)count);
-		}
 	}
 	if (result)
 		for (size_t i = 0; i < stored; i++)

@@ -121,7 +121,8 @@ void document_link(const struct service *service, const char *certification_id,
 		.now_us = now_us,
 		.lifetime_us = service->settings->certification_link_lifetime,
 	};
-	if (!service->settings->content_presigned_links ||
+	/* The content store gives whole objects alone. */
+	if (!service->settings->content_presigned_links || document->shared[0] ||
 	    content_make_link(service->content, document->object, &link, out, NULL))
 		link_make(service, certification_id, document->name, now_us, out);
 }
@@ -169,6 +170,8 @@ int issued_file_find(struct service *service, struct slice certification_id, str
 	if (strlen(document.object) >= sizeof file.object)
 		return error_cause(error, ERR_CORRUPT, "object name of %s", document.name);
 	memcpy(file.object, document.object, strlen(document.object) + 1);
+	memcpy(file.shared, document.shared, sizeof file.shared);
+	memcpy(file.pieces, document.pieces, sizeof file.pieces);
 	*ret = file;
 	return OK;
 }

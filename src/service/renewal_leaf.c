@@ -75,8 +75,9 @@ static int digest_document(struct making *making, const struct document *documen
 	char *piece = malloc(READ_AT_ONCE);
 	if (!piece)
 		return ERR_NO_MEMORY;
-	int result = content_read_begin(making->renewal->service->content, document->object, 0, &reader,
-	                                &size, making->error);
+	struct content_parts parts = {document->object, document->shared, document->pieces};
+	int result = content_parts_read(making->renewal->service->content, &parts, 0, &reader, &size,
+	                                making->error);
 	if (!result) {
 		result = digest_object(making, reader, piece, document, ret_digest);
 		content_read_end(reader);

@@ -121,6 +121,7 @@ static void register_apart(struct sequencer *sequencer, struct registration **it
 			.items = half ? items + cut : items,
 			.count = half ? count - cut : cut,
 			.clock = service_clock(service),
+			.stored_max = service->settings->account_stored_bytes,
 		};
 		struct error cause = {0};
 		int tried = store_register_batch(service->store, sequencer->number, &batch, &cause);
@@ -165,6 +166,7 @@ void sequencer_handle_batch(struct sequencer *sequencer)
 		.items = sequencer->items,
 		.count = sequencer->count,
 		.clock = service_clock(registrar->service),
+		.stored_max = registrar->service->settings->account_stored_bytes,
 		.grow = sequencer_grow_batch,
 		.context = sequencer,
 	};

@@ -6,7 +6,7 @@
 #include <stdatomic.h>
 
 #include "base/turns.h"
-#include "content/content.h"
+#include "content/composite.h"
 #include "payment/payment.h"
 #include "service/receipt_rate.h"
 #include "service/settings.h"
@@ -266,10 +266,13 @@ void document_link(const struct service *service, const char *certification_id,
 /* False when altered or expired. */
 bool link_check(const struct service *service, const char *certification_id, const char *name,
                 struct slice expires, struct slice mac, int64_t now_us) MUST_CHECK;
-/* The object in the content store behind an issued file, and what it is; ERR_NOT_FOUND. */
+/* The objects in the content store behind an issued file (content/composite.h), and what it is;
+ * ERR_NOT_FOUND. */
 struct issued_file {
 	int64_t account;
 	char object[CONTENT_NAME_MAX];
+	char shared[CONTENT_NAME_MAX + 1]; /* empty: the object is the whole file */
+	char pieces[CONTENT_PIECES_SIZE];
 	const char *content_type;
 	const char *languages; /* as Content-Language has them; NULL: of declared content, unknown */
 	uint64_t size;

@@ -169,7 +169,8 @@ int watch_look_at_bounds(struct service *service, struct error *error)
 {
 	struct watch *watch = service->watch;
 	struct bound_use bounds[BOUND_COUNT];
-	int result = store_read_bounds(service->store, store_now_us(service->store), bounds, error);
+	int result = store_read_bounds(service->store, store_now_us(service->store),
+	                               service->settings->account_stored_bytes, bounds, error);
 	if (result)
 		return result;
 	pthread_mutex_lock(&watch->mutex);

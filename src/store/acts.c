@@ -42,10 +42,11 @@ static const struct subject {
      "account",
      REACH_BOTH("SELECT account, name, email, language, rate_live, unpaid_limit, suspended,"
                 " disabled, passkeys_required, bound_rate, bound_channels, bound_keys,"
-                " bound_certifications FROM accounts WHERE account_id = $1",
+                " bound_certifications, bound_stored_bytes FROM accounts WHERE account_id = $1",
                 ""),
      {"name:t", "email:t", "language:t", "rate:i", "unpaid_limit:i", "suspended:b", "disabled:b",
-      "passkeys_required:b", "account_rate:i", "channels:i", "keys:i", "certifications_per_day:i"},
+      "passkeys_required:b", "account_rate:i", "channels:i", "keys:i", "certifications_per_day:i",
+      "stored_bytes:i"},
      REACH_AT("accounts", "account_id")},
 	{"billing",
      "account",

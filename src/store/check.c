@@ -2,6 +2,7 @@
 
 #include "ledger/purchase.h"
 #include "store/checking.h"
+#include "store/usage/count.h"
 
 #define CHAINS_AT_ONCE 256
 
@@ -366,6 +367,18 @@ static void check_purchases(struct check *check, struct db_connection *reader, i
 		              account_id, (long long)entries, (long long)named);
 }
 
+/* In the transaction that has read what else is said of the account. */
+static void check_stored_bytes(struct check *check, struct db_connection *reader, int64_t account,
+                               const char *account_id)
+{
+	int64_t stored =
+		number_of(reader, "SELECT stored_bytes FROM accounts WHERE account = $1", account, -1);
+	int64_t found = 0;
+	if (!stored_bytes_of(reader, account, &found, NULL) && found != stored)
+		check_problem(check, "account %s: %lld stored bytes are counted, its objects have %lld",
+		              account_id, (long long)stored, (long long)found);
+}
+
 static void check_account(struct check *check, struct db_connection *reader, int64_t account,
                           const char *account_id, int64_t balance, int64_t unpaid)
 {
@@ -394,6 +407,7 @@ static void check_account(struct check *check, struct db_connection *reader, int
 		              account_id, (long long)live, (long long)paid, (long long)unpaid);
 	check_purchases(check, reader, account, account_id);
 	check_taxes(check, reader, account);
+	check_stored_bytes(check, reader, account, account_id);
 	check_account_usage(check, account, account_id);
 	check_account_totals(check, account, account_id);
 	check->report.accounts++;

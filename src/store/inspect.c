@@ -183,16 +183,17 @@ static struct db_query *page_query(struct db_connection *connection, enum object
 		query =
 			db_query(connection,
 		             "SELECT account, event, content_object, content_object, content_bytes, hash,"
-		             " NULL FROM events WHERE content_object > $1"
+		             " NULL, NULL, NULL FROM events WHERE content_object > $1"
 		             " ORDER BY content_object LIMIT $2");
 	} else {
-		query = db_query(connection,
-		                 "SELECT i.account, i.certification, i.name, i.object, i.size_bytes,"
-		                 " i.sha256, c.certification_id FROM issued_files i"
-		                 " JOIN certifications c ON c.account = i.account"
-		                 " AND c.certification = i.certification"
-		                 " WHERE (i.account, i.certification, i.name) > ($1, $2, $3)"
-		                 " ORDER BY i.account, i.certification, i.name LIMIT $4");
+		query =
+			db_query(connection,
+		             "SELECT i.account, i.certification, i.name, i.object, i.size_bytes,"
+		             " i.sha256, c.certification_id, i.shared_object, i.pieces FROM issued_files i"
+		             " JOIN certifications c ON c.account = i.account"
+		             " AND c.certification = i.certification"
+		             " WHERE (i.account, i.certification, i.name) > ($1, $2, $3)"
+		             " ORDER BY i.account, i.certification, i.name LIMIT $4");
 		db_bind_integer(query, page->account);
 		db_bind_integer(query, page->number);
 	}
@@ -226,7 +227,9 @@ static int read_page(struct store *store, enum object_source source, struct obje
 		*item = (struct named_object){.name = row_string(&row, 3),
 		                              .owner = row_string(&row, 6),
 		                              .size_bytes = db_integer(row.query, 4),
-		                              .sha256 = store_sha256(db_blob(row.query, 5))};
+		                              .sha256 = store_sha256(db_blob(row.query, 5)),
+		                              .shared = row_string(&row, 7),
+		                              .pieces = row_string(&row, 8)};
 	}
 	return end_read(connection, row_end(&row, true, MSG_NONE, slice_of(""), error));
 }

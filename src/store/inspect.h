@@ -41,9 +41,10 @@ int store_inspect_segment(struct store *store, struct slice segment_id, struct a
 /* An object of the content store that a row names. */
 struct named_object {
 	const char *name;
-	const char *owner; /* an issued file's certification; NULL: an event's content */
-	int64_t size_bytes;
+	const char *owner;  /* an issued file's certification; NULL: an event's content */
+	int64_t size_bytes; /* of what it is the content of, as its digest is */
 	struct sha256 sha256;
+	const char *shared, *pieces; /* NULL: it is that whole (content/composite.h) */
 };
 enum object_source { OBJECTS_OF_EVENTS, OBJECTS_ISSUED };
 /* Calls `each` for every named object, page by page, with no connection held meanwhile; memory does

@@ -46,6 +46,7 @@ int store_write_notices(struct db_connection *connection, int64_t account,
                         struct error *error) MUST_CHECK;
 /* Loads what the ledger's rules need of an account, with its thresholds, locked FOR UPDATE; the
  * transaction keeps to its shard. chains, limits and test usage stay empty. */
+/* stored_max is the account's own bound, 0: the general setting. */
 int store_load_account(struct db_connection *connection, int64_t account, struct arena *arena,
                        struct ledger_account *ret, struct error *error) MUST_CHECK;
 /* What test events used up of the quotas of a UTC day. */

@@ -130,6 +130,7 @@ struct registration_batch {
 	struct registration **items;
 	size_t count;
 	struct ledger_clock clock; /* no item was received later */
+	int64_t stored_max;        /* bytes of an account without a bound of its own; 0: any number */
 	/* Where others write too, an account may have to be waited for. So once its accounts are the
 	 * batch's own, it may grow: appends to `items` what has come for these accounts (sorted) by
 	 * now, and brings count and clock up to date. NULL: it stays as it is. */

@@ -160,9 +160,27 @@ static int read_certifications(struct db_connection *connection, int64_t now_us,
 	return read_count(query, ret, error);
 }
 
-/* Numbers are never given twice: the greatest one says how many there are. */
-static int read_bounds(struct db_connection *connection, int64_t now_us, struct bound_use *ret,
+/* Of the account that is nearest to what it may have stored. */
+static int read_stored(struct db_connection *connection, int64_t stored_max, struct bound_use *ret,
                        struct error *error)
+{
+	struct db_query *query = db_query(
+		connection, "SELECT account_id, CASE WHEN stored_bytes >= most THEN 100"
+					" ELSE CAST(100.0 * stored_bytes / most AS BIGINT) END AS percent FROM"
+					" (SELECT account_id, stored_bytes, COALESCE(bound_stored_bytes, $1) AS most"
+					" FROM accounts) AS bounded WHERE most > 0 AND stored_bytes > 0"
+					" ORDER BY percent DESC LIMIT 1");
+	db_bind_integer(query, stored_max);
+	if (db_step(query)) {
+		store_copy_id(ret->about, db_text(query, 0));
+		ret->used = db_integer(query, 1);
+	}
+	return db_end(query, error);
+}
+
+/* Numbers are never given twice: the greatest one says how many there are. */
+static int read_bounds(struct db_connection *connection, int64_t now_us, int64_t stored_max,
+                       struct bound_use *ret, struct error *error)
 {
 	int result = reach_read_number(connection, REACH_CHANNELS, &ret[BOUND_CHANNELS].used, error);
 	if (!result)
@@ -189,18 +207,20 @@ static int read_bounds(struct db_connection *connection, int64_t now_us, struct 
 	if (!result)
 		result = read_count(db_query(connection, "SELECT COUNT(*) FROM timestamp_roots"),
 		                    &ret[BOUND_TIMESTAMP_ROOTS], error);
+	if (!result)
+		result = read_stored(connection, stored_max, &ret[BOUND_STORED], error);
 	return result;
 }
 
-int store_read_bounds(struct store *store, int64_t now_us, struct bound_use ret[BOUND_COUNT],
-                      struct error *error)
+int store_read_bounds(struct store *store, int64_t now_us, int64_t stored_max,
+                      struct bound_use ret[BOUND_COUNT], struct error *error)
 {
 	struct bound_use read[BOUND_COUNT] = {0};
 	struct db_connection *connection;
 	int result = begin_read(store, &connection, error);
 	if (result)
 		return result;
-	result = end_read(connection, read_bounds(connection, now_us, read, error));
+	result = end_read(connection, read_bounds(connection, now_us, stored_max, read, error));
 	if (!result)
 		memcpy(ret, read, sizeof read);
 	return result;

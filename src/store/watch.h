@@ -27,12 +27,13 @@ int store_ask_shard_servers(struct store *store, struct db_shard_server *items, 
 /* How far the number goes that is nearest to a bound (ledger/bounds.h). */
 struct bound_use {
 	int64_t used;
-	char about[ID_SIZE]; /* the channel; empty: it is of all */
+	char about[ID_SIZE]; /* the channel or the account; empty: it is of all */
 };
-/* Of each bound, at a time whose year counts. Goes over all chains and channels; fails
+/* Of each bound, at a time whose year counts; stored_max: of an account without a bound of its own
+ * (0: any number). Goes over all chains and channels; fails
  * while a server that has some is away. */
-int store_read_bounds(struct store *store, int64_t now_us, struct bound_use ret[BOUND_COUNT],
-                      struct error *error) MUST_CHECK;
+int store_read_bounds(struct store *store, int64_t now_us, int64_t stored_max,
+                      struct bound_use ret[BOUND_COUNT], struct error *error) MUST_CHECK;
 
 /* A backup was made of what the store was at at_us. */
 int store_note_backup(struct store *store, int64_t at_us, struct error *error) MUST_CHECK;

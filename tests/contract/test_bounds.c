@@ -82,7 +82,7 @@ static int64_t balance_of(const struct fixture *fixture)
 static struct bound_use use_of(const struct fixture *fixture, enum bound bound)
 {
 	struct bound_use uses[BOUND_COUNT];
-	assert_int_equal(store_read_bounds(fixture->sample.store, NOW, uses, &error), OK);
+	assert_int_equal(store_read_bounds(fixture->sample.store, NOW, 0, uses, &error), OK);
 	return uses[bound];
 }
 

@@ -359,3 +359,19 @@ def test_config_print_hides_the_secret(s3):
     done = run("config", "print", environment=s3.environment())
     assert done.returncode == 0
     assert s3.access_key in done.stdout and s3.secret_key not in done.stdout
+
+
+def test_documents_that_share(s3, start_on):
+    service = start_on(s3, content__presigned_links="true")
+    client, first = certified_large(service)
+    size = sum(entry["size"] for entry in s3.objects.values())
+    again = client.certified(seq_from=1, seq_to=first["event_count"])
+    grown = sum(entry["size"] for entry in s3.objects.values()) - size
+    assert 0 < grown < len(LARGE) / 10
+    # The content store gives whole objects alone.
+    for file in again["reports"] + again["content_parts"]:
+        body = client.download(file["url"]).expect(200).body
+        assert hashlib.sha256(body).hexdigest() == file["sha256"]
+        part = client.download(file["url"], headers={"Range": "bytes=9-5000"}).expect(206)
+        assert part.body == body[9:5001]
+    assert store_check(service, s3)["valid"]

@@ -11,9 +11,9 @@
 
 /* ---- accounts ---- */
 
-#define INSERTED(numbered)                                                                            \
-	"INSERT INTO accounts (account_id, name, email, language, created_at, active_at, rate_live,"      \
-	" unpaid_limit, bound_rate, bound_channels, bound_keys, bound_certifications, account) " numbered \
+#define INSERTED(numbered)                                                                                                \
+	"INSERT INTO accounts (account_id, name, email, language, created_at, active_at, rate_live,"                          \
+	" unpaid_limit, bound_rate, bound_channels, bound_keys, bound_certifications, bound_stored_bytes, account) " numbered \
 	" RETURNING account"
 
 /* 0: the general setting, as it is by then. */
@@ -36,10 +36,11 @@ static int insert_account(struct db_connection *connection, const struct account
 		return result;
 	struct db_query *query =
 		sharded
-			? db_query(connection,
-	                   INSERTED("VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)"))
+			? db_query(
+				  connection,
+				  INSERTED("VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)"))
 			: db_query(connection,
-	                   INSERTED("SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12,"
+	                   INSERTED("SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13,"
 	                            " COALESCE(MAX(account), 0) + 1 FROM accounts"));
 	db_bind_string(query, account_id);
 	db_bind_string(query, given->name);
@@ -53,6 +54,7 @@ static int insert_account(struct db_connection *connection, const struct account
 	bind_bound(query, given->bounds.channels);
 	bind_bound(query, given->bounds.keys);
 	bind_bound(query, given->bounds.certifications);
+	bind_bound(query, given->bounds.stored_bytes);
 	if (sharded)
 		db_bind_integer(query, number);
 	*ret_account = db_step(query) ? db_integer(query, 0) : 0;
@@ -128,7 +130,7 @@ int store_create_account(struct store *store, const struct account_record *given
 	"SELECT a.account_id, a.name, a.email, a.language, a.created_at, a.active_at,"                 \
 	" a.suspended, a.disabled, a.rate_live, a.balance, a.unpaid_events, a.unpaid_limit,"           \
 	" t.events, t.content_bytes, t.certifications, a.passkeys_required, a.bound_rate,"             \
-	" a.bound_channels, a.bound_keys, a.bound_certifications"                                      \
+	" a.bound_channels, a.bound_keys, a.bound_certifications, a.bound_stored_bytes"                \
 	" FROM accounts a LEFT JOIN test_usage t ON t.account = a.account AND t.day = $1"
 
 static void read_account(struct row *row, struct account_record *record)
@@ -153,7 +155,8 @@ static void read_account(struct row *row, struct account_record *record)
 		.bounds = {.rate = db_integer(query, 16),
 	               .channels = db_integer(query, 17),
 	               .keys = db_integer(query, 18),
-	               .certifications = db_integer(query, 19)},
+	               .certifications = db_integer(query, 19),
+	               .stored_bytes = db_integer(query, 20)},
 	};
 	store_copy_id(record->account_id, db_text(query, 0));
 }
@@ -185,6 +188,16 @@ int store_find_account(struct store *store, struct slice account_id, int64_t now
 	return result;
 }
 
+static int count_stored(struct db_connection *connection, int64_t account, int64_t *ret,
+                        struct error *error)
+{
+	struct db_query *query =
+		db_query(connection, "SELECT stored_bytes FROM accounts WHERE account = $1");
+	db_bind_integer(query, account);
+	*ret = db_step(query) ? db_integer(query, 0) : 0;
+	return db_end(query, error);
+}
+
 /* Keys are on no shard: they are asked for apart. */
 static int count_uses(struct db_connection *connection, int64_t account, int64_t now_us,
                       struct account_uses *ret, struct error *error)
@@ -195,6 +208,8 @@ static int count_uses(struct db_connection *connection, int64_t account, int64_t
 	if (!result)
 		result =
 			count_certifications_of_day(connection, account, now_us, &ret->certifications, error);
+	if (!result)
+		result = count_stored(connection, account, &ret->stored_bytes, error);
 	return result;
 }
 
@@ -291,6 +306,8 @@ static int change_account(struct db_connection *connection, struct slice account
 		" bound_keys = CASE WHEN $13 < 0 THEN bound_keys WHEN $13 = 0 THEN NULL ELSE $13 END,"
 		" bound_certifications = CASE WHEN $14 < 0 THEN bound_certifications"
 		" WHEN $14 = 0 THEN NULL ELSE $14 END,"
+		" bound_stored_bytes = CASE WHEN $15 < 0 THEN bound_stored_bytes"
+		" WHEN $15 = 0 THEN NULL ELSE $15 END,"
 		" disabled = CASE WHEN $8 < 0 THEN disabled ELSE $8 END WHERE account = $1");
 	db_bind_integer(query, account);
 	db_bind_string(query, change->name);
@@ -308,6 +325,7 @@ static int change_account(struct db_connection *connection, struct slice account
 	db_bind_integer(query, change->bounds.channels);
 	db_bind_integer(query, change->bounds.keys);
 	db_bind_integer(query, change->bounds.certifications);
+	db_bind_integer(query, change->bounds.stored_bytes);
 	return db_execute(query, NULL, error);
 }
 

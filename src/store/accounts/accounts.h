@@ -21,12 +21,14 @@ struct account_bounds {
 	int64_t channels;       /* that it has */
 	int64_t keys;           /* that are not revoked */
 	int64_t certifications; /* live ones, asked for on a UTC day */
+	int64_t stored_bytes;   /* content and issued documents */
 };
 /* How much of it there is. */
 struct account_uses {
 	int64_t channels;
 	int64_t keys;
 	int64_t certifications; /* today */
+	int64_t stored_bytes;
 };
 struct account_record {
 	char account_id[ID_SIZE];
@@ -86,6 +88,7 @@ struct account_change {
 	{                                                                                              \
 		.language = -1, .rate_live = -1, .unpaid_limit = -1, .passkeys_required = -1,              \
 		.suspended = -1, .disabled = -1, .bounds = {                                               \
+			-1,                                                                                    \
 			-1,                                                                                    \
 			-1,                                                                                    \
 			-1,                                                                                    \

@@ -215,8 +215,9 @@ static int insert_certification(struct db_connection *connection,
 		"INSERT INTO certifications (account, channel, chain, certification_id, key, status,"
 		" requested_at, language, range_from, range_to, range_seq_from, range_seq_to,"
 		" first_sequence, last_sequence, config_versions, fee, verification_code,"
-		" next_attempt_at, idempotency_key) VALUES ($1, $2, $3, $4, $5, 'processing', $6, $7, $8, $9,"
-		" $10, $11, $12, $13, $14, $15, $16, $17, $18) RETURNING certification");
+		" next_attempt_at, idempotency_key, expected_bytes) VALUES ($1, $2, $3, $4, $5,"
+		" 'processing', $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)"
+		" RETURNING certification");
 	db_bind_integer(query, certification->account);
 	db_bind_integer(query, certification->channel);
 	db_bind_integer(query, certification->chain);
@@ -235,6 +236,7 @@ static int insert_certification(struct db_connection *connection,
 	db_bind_string(query, certification->verification_code);
 	db_bind_integer(query, due_at_once_us(connection, certification->requested_at_us));
 	db_bind_string(query, certification->idempotency_key);
+	db_bind_integer(query, certification->expected_bytes);
 	if (db_step(query))
 		certification->certification = db_integer(query, 0);
 	return db_execute(query, NULL, error);
@@ -261,6 +263,34 @@ static int check_open(struct db_connection *connection, const struct certificati
 	if (error)
 		error->retry_after_seconds = OPEN_RETRY_SECONDS;
 	return result;
+}
+
+static int refuse_stored(int64_t stored_bytes, int64_t stored_max, int64_t more,
+                         struct error *error)
+{
+	char stored[24], most[24], needed[24];
+	snprintf(stored, sizeof stored, "%" PRId64, stored_bytes);
+	snprintf(most, sizeof most, "%" PRId64, stored_max);
+	snprintf(needed, sizeof needed, "%" PRId64, more);
+	return error_set(error, ERR_FULL, MSG_STORE_STORED_FULL, stored, most, needed, NULL);
+}
+
+/* What those in processing may come to is taken already. */
+static int check_stored(struct db_connection *connection, const struct certification *certification,
+                        int64_t stored_bytes, int64_t own_max, struct error *error)
+{
+	int64_t stored_max = own_max ? own_max : certification->stored_max;
+	if (stored_max == 0)
+		return OK;
+	struct db_query *query =
+		db_query(connection, "SELECT COALESCE(SUM(expected_bytes), 0) FROM certifications"
+	                         " WHERE account = $1 AND status = 'processing'");
+	db_bind_integer(query, certification->account);
+	int64_t taken = db_step(query) ? db_integer(query, 0) : 0;
+	int result = db_end(query, error);
+	if (result || ledger_may_store(stored_bytes + taken, stored_max, certification->expected_bytes))
+		return result;
+	return refuse_stored(stored_bytes + taken, stored_max, certification->expected_bytes, error);
 }
 
 static int check_day(struct db_connection *connection, const struct certification *certification,
@@ -332,6 +362,9 @@ static int judge(struct db_connection *connection, int64_t open_max,
 		result = check_expected(certification, error);
 	if (!result)
 		result = check_open(connection, certification, open_max, error);
+	if (!result)
+		result = check_stored(connection, certification, account->stored_bytes, account->stored_max,
+		                      error);
 	if (!result)
 		result = check_day(connection, certification, error);
 	if (!result)
@@ -406,6 +439,20 @@ static int check_balance(struct db_connection *connection,
 	return check_credits(certification, unpaid_events, balance, error);
 }
 
+static int judge_stored(struct db_connection *connection, const struct certification *certification,
+                        struct error *error)
+{
+	struct db_query *query =
+		db_query(connection, "SELECT stored_bytes, COALESCE(bound_stored_bytes, 0) FROM accounts"
+	                         " WHERE account = $1");
+	db_bind_integer(query, certification->account);
+	bool found = db_step(query);
+	int64_t stored_bytes = found ? db_integer(query, 0) : 0;
+	int64_t own_max = found ? db_integer(query, 1) : 0;
+	int result = db_end(query, error);
+	return result ? result : check_stored(connection, certification, stored_bytes, own_max, error);
+}
+
 int store_judge_certification(struct store *store, int64_t open_max,
                               const struct certification *certification, struct error *error)
 {
@@ -414,6 +461,8 @@ int store_judge_certification(struct store *store, int64_t open_max,
 	if (result)
 		return result;
 	result = check_open(connection, certification, open_max, error);
+	if (!result)
+		result = judge_stored(connection, certification, error);
 	if (!result)
 		result = check_day(connection, certification, error);
 	if (!result)

@@ -11,6 +11,7 @@
 #define VERIFICATION_CODE_SIZE 40
 #define DOCUMENT_NAME_SIZE 64
 #define OBJECT_NAME_SIZE 201
+#define DOCUMENT_PIECES_SIZE 512
 #define CERTIFICATION_LIST_MAX 500
 
 enum certification_status {
@@ -61,6 +62,10 @@ struct certification {
 	/* The same; NULL: none. */
 	const char *idempotency_key;
 	const struct certification_expected *expected;
+	/* At acceptance: what the documents may need at most, and what an account without a bound of
+	 * its own may have stored (0: any number). */
+	int64_t expected_bytes;
+	int64_t stored_max;
 };
 
 /* Accepts what the caller has checked and frozen; given: everything but certification,
@@ -70,6 +75,9 @@ struct certification {
  * durable transaction:
  *   ERR_CONFLICT when its idempotency key is in use on the chain (idempotency.h);
  *   ERR_REFUSED when its fee or its events are not those expected;
+ *   ERR_FULL when its documents, with those of what is in processing, may bring the account above
+ *   what it may have stored;
+ *   live: ERR_NOT_OPERATIONAL, then the fee, ERR_INSUFFICIENT_BALANCE;
  *   live: ERR_RATE_LIMITED with retry_after_seconds when the account asked for as many on this day
  *   as it may; ERR_NOT_OPERATIONAL, then the fee, ERR_INSUFFICIENT_BALANCE;
  *   test: the daily count, ERR_TEST_QUOTA with retry_after_seconds; no fee. */
@@ -162,9 +170,15 @@ struct document {
 	char object[OBJECT_NAME_SIZE]; /* in the content store */
 	int64_t size_bytes;
 	struct sha256 sha256;
+	/* Unless empty: the rest of the document is in this object, which another document has for its
+	 * own, and the pieces are listed (content/composite.h); own_bytes is the size of `object`. */
+	char shared[OBJECT_NAME_SIZE];
+	char pieces[DOCUMENT_PIECES_SIZE];
+	int64_t own_bytes;
 };
 /* Makes the documents the issued ones: status, files and notice in one durable transaction.
- * ERR_REFUSED: the lease is another's, or the job is over. */
+ * ERR_REFUSED: the lease is another's, or the job is over. ERR_UNAVAILABLE: a shared object is no
+ * document's own. */
 int store_complete_certification(struct store *store, const struct certification *certification,
                                  const char *holder, int64_t issued_at_us,
                                  const struct document *documents, size_t count,
@@ -187,6 +201,15 @@ int store_find_overdue_certification(struct store *store, int64_t before_us, int
 int store_list_documents(struct store *store, int64_t account, int64_t certification,
                          struct arena *arena, struct document **ret_documents, size_t *ret_count,
                          struct error *error) MUST_CHECK;
+/* Whether there is one whose documents store_list_like_documents may give. */
+int store_has_like_certification(struct store *store, const struct certification *certification,
+                                 int64_t since_us, bool *ret_has, struct error *error) MUST_CHECK;
+/* The documents of the last certification of the same events that was completed from since_us on;
+ * none: *ret_count is 0. */
+int store_list_like_documents(struct store *store, const struct certification *certification,
+                              int64_t since_us, struct arena *arena,
+                              struct document **ret_documents, size_t *ret_count,
+                              struct error *error) MUST_CHECK;
 /* By the public identifier and the file's name; ERR_NOT_FOUND. */
 int store_find_document(struct store *store, struct slice certification_id, struct slice name,
                         struct document *ret, struct error *error) MUST_CHECK;

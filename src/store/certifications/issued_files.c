@@ -4,7 +4,9 @@
 
 /* ---- documents ---- */
 
-#define DOCUMENTS "SELECT f.name, f.kind, f.language, f.object, f.size_bytes, f.sha256, f.account"
+#define DOCUMENTS                                                                                  \
+	"SELECT f.name, f.kind, f.language, f.object, f.size_bytes, f.sha256, f.account,"              \
+	" f.shared_object, f.pieces, COALESCE(f.own_bytes, f.size_bytes)"
 
 static void copy_text(char *field, size_t size, struct slice text)
 {
@@ -24,9 +26,12 @@ static void read_document(struct db_query *query, struct document *document)
 		.size_bytes = db_integer(query, 4),
 		.sha256 = store_sha256(db_blob(query, 5)),
 		.account = db_integer(query, 6),
+		.own_bytes = db_integer(query, 9),
 	};
 	copy_text(document->name, sizeof document->name, db_text(query, 0));
 	copy_text(document->object, sizeof document->object, db_text(query, 3));
+	copy_text(document->shared, sizeof document->shared, db_text(query, 7));
+	copy_text(document->pieces, sizeof document->pieces, db_text(query, 8));
 }
 
 static int count_documents(struct db_connection *connection, int64_t account, int64_t certification,
@@ -80,6 +85,92 @@ int store_list_documents(struct store *store, int64_t account, int64_t certifica
 		return result;
 	return end_read(connection, list_documents(connection, account, certification, arena,
 	                                           ret_documents, ret_count, error));
+}
+
+int object_is_own(struct db_connection *connection, int64_t account, const char *object,
+                  bool *ret_own, struct error *error)
+{
+	struct db_query *query = db_query(connection, "SELECT 1 FROM issued_files WHERE account = $1"
+	                                              " AND object = $2 AND shared_object IS NULL");
+	db_bind_integer(query, account);
+	db_bind_string(query, object);
+	*ret_own = db_step(query);
+	return db_end(query, error);
+}
+
+/* Leaves out those whose shared object is nobody's own: nothing new may refer to it. */
+static int keep_whole(struct db_connection *connection, int64_t account, struct document *documents,
+                      size_t *count, struct error *error)
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < *count; i++) {
+		bool own = true;
+		int result = documents[i].shared[0]
+		                 ? object_is_own(connection, account, documents[i].shared, &own, error)
+		                 : OK;
+		if (result)
+			return result;
+		if (own)
+			documents[kept++] = documents[i];
+	}
+	*count = kept;
+	return OK;
+}
+
+static int find_like(struct db_connection *connection, const struct certification *certification,
+                     int64_t since_us, int64_t *ret_found, struct error *error)
+{
+	struct db_query *query =
+		db_query(connection, "SELECT certification FROM certifications WHERE account = $1"
+	                         " AND chain = $2 AND first_sequence = $3 AND last_sequence = $4"
+	                         " AND status = 'completed' AND completed_at >= $5"
+	                         " ORDER BY certification DESC LIMIT 1");
+	db_bind_integer(query, certification->account);
+	db_bind_integer(query, certification->chain);
+	db_bind_integer(query, certification->first_sequence);
+	db_bind_integer(query, certification->last_sequence);
+	db_bind_integer(query, since_us);
+	*ret_found = db_step(query) ? db_integer(query, 0) : 0;
+	return db_end(query, error);
+}
+
+int store_has_like_certification(struct store *store, const struct certification *certification,
+                                 int64_t since_us, bool *ret_has, struct error *error)
+{
+	struct db_connection *connection;
+	int64_t found = 0;
+	int result = begin_read(store, &connection, error);
+	if (result)
+		return result;
+	result = end_read(connection, find_like(connection, certification, since_us, &found, error));
+	*ret_has = found > 0;
+	return result;
+}
+
+int store_list_like_documents(struct store *store, const struct certification *certification,
+                              int64_t since_us, struct arena *arena,
+                              struct document **ret_documents, size_t *ret_count,
+                              struct error *error)
+{
+	struct db_connection *connection;
+	int64_t found = 0;
+	int result = begin_read(store, &connection, error);
+	if (result)
+		return result;
+	struct document *documents = NULL;
+	size_t count = 0;
+	result = find_like(connection, certification, since_us, &found, error);
+	if (!result && found)
+		result = list_documents(connection, certification->account, found, arena, &documents,
+		                        &count, error);
+	if (!result)
+		result = keep_whole(connection, certification->account, documents, &count, error);
+	result = end_read(connection, result);
+	if (!result) {
+		*ret_documents = documents;
+		*ret_count = count;
+	}
+	return result;
 }
 
 #define NAMED_DOCUMENT                                                                             \
@@ -181,6 +272,8 @@ int store_object_is_named(struct store *store, const char *object, bool *ret_nam
 		db_query(connection, "SELECT 1 WHERE EXISTS (SELECT 1 FROM events WHERE content_object = $1"
 	                         " AND content_object IS NOT NULL)"
 	                         " OR EXISTS (SELECT 1 FROM issued_files WHERE object = $1)"
+	                         " OR EXISTS (SELECT 1 FROM issued_files WHERE shared_object = $1"
+	                         " AND shared_object IS NOT NULL)"
 	                         " OR EXISTS (SELECT 1 FROM certifications WHERE certification_id = $2"
 	                         " AND status = 'processing')");
 	db_bind_string(query, object);

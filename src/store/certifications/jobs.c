@@ -186,13 +186,30 @@ static int write_notice(struct db_connection *connection, const struct certifica
 
 static const char *const kind_texts[] = {"report", "evidence", "part"};
 
+/* What was read of another document may be of a commit that was lost. */
+static int check_shared(struct db_connection *connection, const struct certification *certification,
+                        const struct document *document, struct error *error)
+{
+	bool own = false;
+	int result = object_is_own(connection, certification->account, document->shared, &own, error);
+	return result || own
+	           ? result
+	           : error_cause(error, ERR_UNAVAILABLE,
+	                         "no document is stored as the object %s any more", document->shared);
+}
+
 static int write_document(struct db_connection *connection,
                           const struct certification *certification,
                           const struct document *document, struct error *error)
 {
-	struct db_query *query = db_query(
-		connection, "INSERT INTO issued_files (account, certification, name, kind, language,"
-					" object, size_bytes, sha256) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)");
+	bool shares = document->shared[0];
+	int result = shares ? check_shared(connection, certification, document, error) : OK;
+	if (result)
+		return result;
+	struct db_query *query =
+		db_query(connection, "INSERT INTO issued_files (account, certification, name, kind,"
+	                         " language, object, size_bytes, sha256, shared_object, pieces,"
+	                         " own_bytes) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)");
 	db_bind_integer(query, certification->account);
 	db_bind_integer(query, certification->certification);
 	db_bind_string(query, document->name);
@@ -203,6 +220,26 @@ static int write_document(struct db_connection *connection,
 	db_bind_string(query, document->object);
 	db_bind_integer(query, document->size_bytes);
 	db_bind_blob(query, &document->sha256, sizeof document->sha256);
+	db_bind_string(query, shares ? document->shared : NULL);
+	db_bind_string(query, shares ? document->pieces : NULL);
+	if (shares)
+		db_bind_integer(query, document->own_bytes);
+	else
+		db_bind_null(query);
+	return db_execute(query, NULL, error);
+}
+
+/* The account is locked before the certification, as at acceptance. */
+static int count_stored(struct db_connection *connection, int64_t account,
+                        const struct document *documents, size_t count, struct error *error)
+{
+	int64_t bytes = 0;
+	for (size_t i = 0; i < count; i++)
+		bytes += documents[i].shared[0] ? documents[i].own_bytes : documents[i].size_bytes;
+	struct db_query *query = db_query(
+		connection, "UPDATE accounts SET stored_bytes = stored_bytes + $2 WHERE account = $1");
+	db_bind_integer(query, account);
+	db_bind_integer(query, bytes);
 	return db_execute(query, NULL, error);
 }
 
@@ -246,7 +283,9 @@ int store_complete_certification(struct store *store, const struct certification
 	int result = begin_write(store, &connection, error);
 	if (result)
 		return result;
-	result = complete(connection, certification, holder, issued_at_us, error);
+	result = count_stored(connection, certification->account, documents, count, error);
+	if (!result)
+		result = complete(connection, certification, holder, issued_at_us, error);
 	for (size_t i = 0; i < count && !result; i++)
 		result = write_document(connection, certification, &documents[i], error);
 	if (!result)

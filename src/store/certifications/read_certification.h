@@ -20,4 +20,8 @@ void read_certification_row(struct row *row, struct certification *certification
 /* Steps once, reads, ends the query. ERR_NOT_FOUND. */
 int read_certification(struct row *row, struct certification *ret, struct error *error) MUST_CHECK;
 
+/* Whether a document of the account is that object whole (issued_files.c). */
+int object_is_own(struct db_connection *connection, int64_t account, const char *object,
+                  bool *ret_own, struct error *error) MUST_CHECK;
+
 #endif

@@ -65,6 +65,16 @@ static void give_full(const struct ledger_request *request, struct registration 
 	          beyond ? MSG_REGISTER_CHANNEL_BEYOND : MSG_REGISTER_CHAIN_FULL, most, NULL);
 }
 
+static void give_beyond_stored(const struct ledger_account *account,
+                               const struct ledger_request *request, struct registration *given)
+{
+	char stored[24], most[24], more[24];
+	snprintf(stored, sizeof stored, "%" PRId64, account->stored_bytes);
+	snprintf(most, sizeof most, "%" PRId64, account->stored_max);
+	snprintf(more, sizeof more, "%" PRId64, request->content_bytes);
+	error_set(&given->error, ERR_FULL, MSG_REGISTER_STORED_FULL, stored, most, more, NULL);
+}
+
 static int give_outcome(struct batch *batch, const struct ledger_account *account,
                         struct batch_item *item, struct error *error)
 {
@@ -78,7 +88,9 @@ static int give_outcome(struct batch *batch, const struct ledger_account *accoun
 		given->error.retry_after_seconds = test_quota_wait_seconds(batch->clock.now_us);
 	if (request->result == ERR_CONFLICT)
 		give_conflict(request, given);
-	if (request->result == ERR_FULL)
+	if (request->result == ERR_FULL && request->beyond_stored)
+		give_beyond_stored(account, request, given);
+	else if (request->result == ERR_FULL)
 		give_full(request, given);
 	if (request->result == ERR_CLOCK)
 		given->error.retry_after_seconds = clock_wait_seconds(batch, request->chain);
@@ -173,9 +185,12 @@ static int add_items(struct batch *batch, struct registration **items, size_t co
 static int load_accounts(struct batch *batch, struct error *error)
 {
 	int result = OK;
-	for (struct account_batch *part = batch->accounts; part && !result; part = part->next)
+	for (struct account_batch *part = batch->accounts; part && !result; part = part->next) {
 		result = store_load_account(batch->connection, part->account.account, batch->arena,
 		                            &part->account, error);
+		if (part->account.stored_max == 0)
+			part->account.stored_max = batch->stored_max;
+	}
 	return result;
 }
 
@@ -198,7 +213,8 @@ static int try_batch(struct store *store, unsigned sequencer, struct registratio
                      bool *ret_may_retry, struct error *error)
 {
 	const struct register_engine *engine = store->register_engine;
-	struct batch batch = {.engine = engine, .memory = &store->memories[sequencer]};
+	struct batch batch = {
+		.engine = engine, .memory = &store->memories[sequencer], .stored_max = given->stored_max};
 	batch.arena = &batch.memory->arena;
 	arena_reset(batch.arena);
 	int result = add_items(&batch, given->items, given->count);

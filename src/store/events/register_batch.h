@@ -51,6 +51,7 @@ struct batch {
 	struct batch_memory *memory;
 	struct arena *arena;
 	struct ledger_clock clock;
+	int64_t stored_max; /* the general setting */
 	char day[PERIOD_KEY_SIZE];
 	struct account_batch *accounts; /* in order of their numbers */
 	size_t account_count;

@@ -33,6 +33,7 @@ int store_load_account(struct db_connection *connection, int64_t account, struct
 	db_keep_to_shard(connection, account);
 	struct db_query *query = db_query(
 		connection, "SELECT balance, unpaid_events, unpaid_limit, last_entry, last_unpaid, "
+					"stored_bytes, COALESCE(bound_stored_bytes, 0), "
 					"(SELECT count(*) FROM balance_thresholds WHERE account = $1) "
 					"FROM accounts WHERE account = $1 FOR UPDATE");
 	db_bind_integer(query, account);
@@ -45,7 +46,9 @@ int store_load_account(struct db_connection *connection, int64_t account, struct
 		ret->unpaid_limit = db_integer(query, 2);
 		ret->last_entry = db_integer(query, 3);
 		ret->last_unpaid = db_integer(query, 4);
-		thresholds = (size_t)db_integer(query, 5);
+		ret->stored_bytes = db_integer(query, 5);
+		ret->stored_max = db_integer(query, 6);
+		thresholds = (size_t)db_integer(query, 7);
 	}
 	int result = db_end(query, error);
 	if (result)
@@ -92,7 +95,8 @@ int store_save_account(struct db_connection *connection, const struct ledger_acc
 {
 	struct db_query *query = db_query(
 		connection, "UPDATE accounts SET balance = $2, unpaid_events = $3, last_entry = $4, "
-					"last_unpaid = $5, active_at = CASE WHEN $6 < 0 THEN active_at ELSE $6 END "
+					"last_unpaid = $5, active_at = CASE WHEN $6 < 0 THEN active_at ELSE $6 END, "
+					"stored_bytes = $7 "
 					"WHERE account = $1");
 	db_bind_integer(query, account->account);
 	db_bind_integer(query, account->balance);
@@ -100,6 +104,7 @@ int store_save_account(struct db_connection *connection, const struct ledger_acc
 	db_bind_integer(query, account->last_entry);
 	db_bind_integer(query, account->last_unpaid);
 	db_bind_integer(query, active_us == TIME_NONE ? -1 : active_us - active_us % US_PER_DAY);
+	db_bind_integer(query, account->stored_bytes);
 	int result = db_execute(query, NULL, error);
 	return result ? result : save_thresholds(connection, account, error);
 }

@@ -106,3 +106,17 @@ int count_skipped(struct db_connection *connection, int64_t account, int64_t end
 	db_bind_integer(query, endpoint);
 	return db_execute(query, NULL, error);
 }
+
+/* ---- stored bytes ---- */
+
+int stored_bytes_of(struct db_connection *connection, int64_t account, int64_t *ret_bytes,
+                    struct error *error)
+{
+	struct db_query *query = db_query(
+		connection, "SELECT CAST((SELECT COALESCE(sum(content_bytes), 0) FROM daily_usage"
+					" WHERE account = $1) + (SELECT COALESCE(sum(COALESCE(own_bytes, size_bytes)),"
+					" 0) FROM issued_files WHERE account = $1) AS BIGINT)");
+	db_bind_integer(query, account);
+	*ret_bytes = db_step(query) ? db_integer(query, 0) : 0;
+	return db_end(query, error);
+}

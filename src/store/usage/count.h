@@ -32,6 +32,11 @@ int count_attempt(struct db_connection *connection, const struct attempt_record 
 int count_skipped(struct db_connection *connection, int64_t account, int64_t endpoint,
                   struct error *error) MUST_CHECK;
 
+/* What an account's stored_bytes are to be: the content of its events, by the daily totals, and the
+ * objects of its documents. */
+int stored_bytes_of(struct db_connection *connection, int64_t account, int64_t *ret_bytes,
+                    struct error *error) MUST_CHECK;
+
 /* The tables of a store that had none of these totals. */
 int fill_totals(struct db_connection *connection, struct error *error) MUST_CHECK;
 

@@ -10,6 +10,7 @@
 
 #define STEP "daily-usage"
 #define TOTALS_STEP "daily-totals"
+#define STORED_STEP "shared-documents"
 #define CHAINS_AT_ONCE 256
 #define EVENTS_AT_ONCE (1 << 18)
 #define RUNS_AT_ONCE 1024
@@ -321,6 +322,33 @@ static int count_all_certifications(struct fill *fill, struct error *error)
 	return result;
 }
 
+/* ---- stored bytes ---- */
+
+static int count_stored(struct fill *fill, int64_t account, struct error *error)
+{
+	int64_t bytes = 0;
+	int result = stored_bytes_of(fill->connection, account, &bytes, error);
+	if (result)
+		return result;
+	struct db_query *query =
+		db_query(fill->connection, "UPDATE accounts SET stored_bytes = $2 WHERE account = $1");
+	db_bind_integer(query, account);
+	db_bind_integer(query, bytes);
+	return db_execute(query, NULL, error);
+}
+
+static int count_all_stored(struct fill *fill, struct error *error)
+{
+	int64_t account = 0;
+	int result = next_account(fill, 0, &account, error);
+	while (!result && account) {
+		result = count_stored(fill, account, error);
+		if (!result)
+			result = next_account(fill, account, &account, error);
+	}
+	return result;
+}
+
 int store_fill(struct db_connection *connection, const char *step,
                const struct schema_progress *progress, struct error *error)
 {
@@ -328,6 +356,8 @@ int store_fill(struct db_connection *connection, const char *step,
 	const char *name = step + strspn(step, "0123456789-");
 	if (strcmp(name, TOTALS_STEP) == 0)
 		return fill_totals(connection, error);
+	if (strcmp(name, STORED_STEP) == 0)
+		return count_all_stored(&fill, error);
 	if (strcmp(name, STEP) != 0)
 		return OK;
 	int result = count_all(&fill, error);

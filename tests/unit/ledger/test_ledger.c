@@ -389,6 +389,45 @@ static void test_quotas(void **state)
 	world_end(&world);
 }
 
+static void test_stored_bytes(void **state)
+{
+	struct world world;
+	(void)state;
+	world_begin(&world, 100, 5);
+	world.account.stored_max = 1000;
+	world.account.stored_bytes = 900;
+	struct ledger_request requests[] = {request_make(&world, 0, "a"), request_make(&world, 0, "b"),
+	                                    request_make(&world, 1, "c"), request_make(&world, 2, "d"),
+	                                    request_make(&world, 0, "a"), request_make(&world, 0, "e")};
+	static const int64_t sizes[] = {60, 41, 0, 40, 60, 1};
+	static const int results[] = {OK, ERR_FULL, OK, OK, OK, ERR_FULL};
+	for (int i = 0; i < 6; i++)
+		requests[i].content_bytes = sizes[i];
+	run(&world, requests, 6);
+	for (int i = 0; i < 6; i++) {
+		assert_int_equal(requests[i].result, results[i]);
+		assert_int_equal(requests[i].beyond_stored, results[i] == ERR_FULL);
+	}
+	assert_true(requests[4].replayed);
+	assert_int_equal(world.account.stored_bytes, 1000);
+	assert_int_equal(world.account.balance, 98); /* what is refused costs nothing */
+	assert_int_equal(world.chains[0].last_sequence, 1);
+	/* A bound below what is there refuses content alone; none refuses nothing. */
+	world.account.stored_max = 10;
+	struct ledger_request more[] = {request_make(&world, 0, "f"), request_make(&world, 0, "g")};
+	more[0].content_bytes = 1;
+	run(&world, more, 2);
+	assert_int_equal(more[0].result, ERR_FULL);
+	assert_int_equal(more[1].result, OK);
+	world.account.stored_max = 0;
+	struct ledger_request any = request_make(&world, 0, "h");
+	any.content_bytes = INT64_C(1) << 40;
+	run(&world, &any, 1);
+	assert_int_equal(any.result, OK);
+	assert_int_equal(world.account.stored_bytes, 1000 + (INT64_C(1) << 40));
+	world_end(&world);
+}
+
 static void balance_low_once_per_crossing(void **state)
 {
 	struct world world;
@@ -668,6 +707,7 @@ int main(void)
 		cmocka_unit_test(unpaid_limit_zero_means_none),
 		cmocka_unit_test(consumption_limits),
 		cmocka_unit_test(test_quotas),
+		cmocka_unit_test(test_stored_bytes),
 		cmocka_unit_test(balance_low_once_per_crossing),
 		cmocka_unit_test(a_full_chain_takes_no_more),
 		cmocka_unit_test(a_chain_beyond_the_last_takes_nothing),
