@@ -45,12 +45,19 @@ static struct task *take(struct worker_pool *pool)
 	return choosing.task;
 }
 
+/* Less weight than the process has, for this thread alone. */
+static void give_way(int niceness)
+{
+	id_t thread = (id_t)gettid();
+	if (niceness)
+		(void)setpriority(PRIO_PROCESS, thread, getpriority(PRIO_PROCESS, thread) + niceness);
+}
+
 static void *work(void *context)
 {
 	struct worker_pool *pool = context;
 	pthread_setname_np(pthread_self(), "http-worker");
-	if (pool->niceness)
-		(void)setpriority(PRIO_PROCESS, (id_t)gettid(), pool->niceness);
+	give_way(pool->niceness);
 	pthread_mutex_lock(&pool->lock);
 	for (;;) {
 		struct task *task;

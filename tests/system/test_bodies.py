@@ -182,6 +182,31 @@ def test_bodies_that_break_off_leave_nothing(start):
         "Content-Type": content_type, "Accept": "application/json"}).status == 200, "its turn is given back")
 
 
+def test_files_that_give_way_while_they_are_read_are_answered(start):
+    """Those that come at once hold three times what there is for them: each is checked, or told to come
+    again, and what they held is given back."""
+    service = start(service__trusted_proxies="127.0.0.1/32", http__body_memory=16)
+    content_type, body = form(("file", bytes(2 * MIB), "a"))
+    statuses = []
+
+    def hand_in(number):
+        for _ in range(4):
+            answer = Client(service).post("/verify", body, headers={
+                "Content-Type": content_type, "Accept": "application/json",
+                "X-Forwarded-For": f"192.0.2.{number}"})
+            statuses.append(answer.status)
+    threads = [threading.Thread(target=hand_in, args=(number,)) for number in range(1, 13)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(statuses) == 48 and set(statuses) <= {200, 429, 503} and 200 in statuses, statuses
+    eventually(lambda: service.metric("http_body_bytes") == 0, "nothing is held any more")
+    answer = Client(service).post("/verify", body, headers={
+        "Content-Type": content_type, "Accept": "application/json", "X-Forwarded-For": "192.0.2.99"})
+    assert answer.status == 200
+
+
 def test_a_stop_among_long_bodies_loses_none_that_was_acknowledged(start):
     service = start(rate__live=100000)
     channel = service.new_channel(credits=100000)
