@@ -13,7 +13,9 @@
 
 #define DRAIN_STEP_NS (5 * 1000 * 1000)
 #define DRAIN_FRESH_US US_PER_SECOND
+/* Of threads, on top of the process's. */
 #define BODIES_NICE 10
+#define CONTENT_NICE 5
 #define OPERATOR_CONNECTIONS 64
 #define OPERATOR_DEADLINE_US (3 * US_PER_SECOND) /* those who ask /readyz do not wait for long */
 
@@ -60,7 +62,7 @@ static bool start_workers(struct http_server *server)
 		[LANE_READERS] = {2, 2},
 		[LANE_OPERATORS] = {2, 2},
 		[LANE_KEYS] = {2, 2},
-		[LANE_CONTENT] = {content, content - content / 5, BODIES_NICE},
+		[LANE_CONTENT] = {content, content - content / 5, CONTENT_NICE},
 		[LANE_CHECKS] = {1, 1, BODIES_NICE},
 		[LANE_RECEIPTS] = {1, 1},
 		[LANE_BODIES] = {bodies, bodies / 2, BODIES_NICE},
