@@ -62,7 +62,7 @@ int body_count(struct exchange *exchange, struct error *error)
 {
 	struct http_server *server = exchange->server;
 	size_t now = exchange->body.capacity + exchange->canonical.capacity +
-	             upload_held(exchange->upload) + checked_file_held(exchange->checked);
+	             checked_file_held(exchange->checked);
 	int64_t more = (int64_t)now - (int64_t)exchange->held;
 	pthread_mutex_lock(&server->bodies_lock);
 	bool fits = more <= 0 || take(exchange, more, now);

@@ -23,6 +23,8 @@
 #define CHECKS_OF_ADDRESS 1                 /* that come, wait or are under way */
 #define MEMORY_PART 2                       /* of http.body_memory, for all of them */
 #define CHECK_MEMORY_MAX ((size_t)32 << 20) /* for what the verifier said */
+#define PIECE ((size_t)64 * 1024)           /* of a form, until a worker reads it */
+#define PIECE_HELD (2 * PIECE + 1)          /* a buffer for it, with what comes at once */
 
 struct checked_file {
 	struct exchange *exchange;
@@ -42,7 +44,7 @@ struct checked_file {
 size_t check_size_max(const struct exchange *exchange)
 {
 	size_t setting = (size_t)exchange->service->settings->http_check_size * MIB;
-	size_t memory = body_largest(exchange);
+	size_t memory = body_largest(exchange) - PIECE_HELD;
 	if (!confine_knows_files()) /* whoever takes the verifier over could read our keys */
 		return 0;
 	return setting < memory ? setting : memory;
@@ -123,6 +125,15 @@ static bool take_room(struct checked_file *file, size_t more)
 	return fits;
 }
 
+static void give_room_back(struct checked_file *file)
+{
+	struct http_server *server = file->exchange->server;
+	pthread_mutex_lock(&server->bodies_lock);
+	server->check_bytes -= file->counted;
+	file->counted = 0;
+	pthread_mutex_unlock(&server->bodies_lock);
+}
+
 static struct checked_file *first_coming(struct loop *loop)
 {
 	struct checked_file *first = loop->coming;
@@ -131,14 +142,32 @@ static struct checked_file *first_coming(struct loop *loop)
 	return first;
 }
 
+/* Where a worker reads a piece of it, he goes on to the end of that, and then it is gone. */
+static void give_way(struct checked_file *file)
+{
+	struct exchange *exchange = file->exchange;
+	struct error error;
+	error_clear(&error);
+	end_coming(file);
+	give_room_back(file);
+	if (atomic_load(&exchange->abandoned))
+		return;
+	(void)busy(exchange, &error);
+	if (exchange->waiting) {
+		request_abandon_body(exchange, ERR_BUSY, &error);
+	} else {
+		exchange->error = error;
+		request_refuse(exchange, ERR_BUSY);
+	}
+}
+
 static int make_room(struct checked_file *file, size_t more, struct error *error)
 {
 	while (!take_room(file, more)) {
 		struct checked_file *first = first_coming(file->exchange->loop);
 		if (first == file)
 			return busy(file->exchange, error);
-		(void)busy(first->exchange, &first->exchange->error);
-		request_refuse(first->exchange, ERR_BUSY);
+		give_way(first);
 	}
 	return 0;
 }
@@ -180,9 +209,6 @@ static int part_data(void *context, struct slice data, struct error *error)
 	struct checked_file *file = context;
 	if (data.size > file->limit - file->size)
 		return error_set(error, ERR_TOO_LARGE, MSG_NONE, NULL);
-	int result = make_room(file, data.size, error);
-	if (result)
-		return result;
 	file->size += data.size;
 	digest_add(file->digest, data.data, data.size);
 	return file_write_all(file->file, data)
@@ -227,6 +253,7 @@ static int begin_file(struct exchange *exchange, struct error *error)
 		return error_set(error, ERR_NO_MEMORY, MSG_NONE, NULL);
 	}
 	link_coming(exchange->checked);
+	exchange->piece_size = PIECE;
 	if (exchange->checked->file < 0 || !exchange->checked->digest)
 		return error_set(error, ERR_NO_MEMORY, MSG_NONE, NULL);
 	struct multipart_sink sink = {part_begin, part_data, part_end, exchange->checked};
@@ -250,33 +277,56 @@ static int begin(struct exchange *exchange, struct error *error)
 
 static int data(struct exchange *exchange, struct slice part, struct error *error)
 {
-	int result = multipart_feed(&exchange->checked->multipart, part, error);
-	return result ? result : body_count(exchange, error);
+	struct checked_file *file = exchange->checked;
+	int result = make_room(file, part.size, error);
+	return result ? result : piece_collect(exchange, part, error);
+}
+
+static int read_piece(struct exchange *exchange, struct error *error)
+{
+	return multipart_feed(&exchange->checked->multipart, buf_slice(&exchange->body), error);
 }
 
 /* It is whole: now it may wait for its check. */
 static int end(struct exchange *exchange, struct error *error)
 {
 	struct checked_file *file = exchange->checked;
-	int result = multipart_end(&file->multipart, error);
+	int result = read_piece(exchange, error);
+	buf_free(&exchange->body);
+	if (!result)
+		result = multipart_end(&file->multipart, error);
 	if (!result && file->size == 0)
 		result = error_set(error, ERR_VALIDATION, MSG_FIELD_REQUIRED, "file", NULL);
-	end_coming(file);
+	if (!result)
+		result = body_count(exchange, error);
 	return result ? result : take_turn(file, error);
 }
 
-static bool finish(struct exchange *exchange)
+/* On a worker. */
+static void read_rest(struct task *task)
 {
+	struct exchange *exchange = (struct exchange *)((char *)task - offsetof(struct exchange, task));
+	if (atomic_load(&exchange->abandoned)) {
+		loop_complete(exchange);
+		return;
+	}
 	int result = end(exchange, &exchange->error);
 	if (!result) {
-		work_submit(exchange);
-		return false;
+		work_pass_on(exchange);
+		return;
 	}
 	answer_error(exchange, result);
 	checked_file_free(exchange->checked);
 	exchange->checked = NULL;
 	body_release(exchange);
-	return true;
+	loop_complete(exchange);
+}
+
+static bool finish(struct exchange *exchange)
+{
+	end_coming(exchange->checked);
+	work_hand_over(exchange, LANE_BODIES, read_rest);
+	return false;
 }
 
 /* ---- the check ---- */
@@ -343,6 +393,8 @@ const struct operation operation_check_file = {
 	.lane = LANE_CHECKS,
 	.begin = begin,
 	.data = data,
+	.piece = read_piece,
+	.piece_lane = LANE_BODIES,
 	.finish = finish,
 	.work = take_file,
 };

@@ -123,13 +123,16 @@ struct exchange {
 	bool rate_is_shared; /* it is that of all keys of the account */
 
 	struct arena arena;
-	struct buf body;      /* a JSON body */
+	struct buf body;      /* a JSON body, or what no worker has read yet of one in pieces */
 	struct buf canonical; /* of a payload */
 	struct buf out;       /* an answer's body */
 	size_t held;          /* bytes that are counted in http_body_bytes */
 	uint64_t body_owner;  /* in whose share */
 	size_t body_limit;
 	uint64_t body_seen;
+	size_t piece_size;               /* of a body in pieces; 0: it is none */
+	bool piece_taken;                /* a worker has had one of them */
+	int piece_result;                /* of the last that a worker had */
 	struct upload *upload;           /* a file that comes */
 	struct checked_file *checked;    /* one that comes to be checked */
 	struct console_request *console; /* of a page of the console, in the arena */

@@ -145,23 +145,36 @@ static bool is_token(char c)
 	return isalnum((unsigned char)c) || (c && strchr("!#$%&'*+-.^_`|~", c));
 }
 
+static bool is_escape(struct slice text, size_t at)
+{
+	return text.data[at] == '\\' && at + 1 < text.size &&
+	       (text.data[at + 1] == '"' || text.data[at + 1] == '\\');
+}
+
+/* The quote that closes what begins with one; past the end when there is none. */
+static size_t closing_quote(struct slice text)
+{
+	size_t at = 1;
+	while (at < text.size && text.data[at] != '"')
+		at += is_escape(text, at) ? 2 : 1;
+	return at;
+}
+
 static int quoted(struct slice *rest, struct arena *arena, struct slice *ret)
 {
-	char *text = arena_alloc(arena, rest->size + 1);
+	size_t end = closing_quote(*rest);
+	if (end >= rest->size)
+		return ERR_VALIDATION;
+	char *text = arena_alloc(arena, end);
 	size_t size = 0;
-	size_t i = 1;
 	if (!text)
 		return ERR_NO_MEMORY;
-	for (; i < rest->size && rest->data[i] != '"'; i++) {
-		if (rest->data[i] == '\\' && i + 1 < rest->size &&
-		    (rest->data[i + 1] == '"' || rest->data[i + 1] == '\\'))
-			i++;
+	for (size_t i = 1; i < end; i++) {
+		i += is_escape(*rest, i);
 		text[size++] = rest->data[i];
 	}
-	if (i >= rest->size)
-		return ERR_VALIDATION;
 	*ret = slice_make(text, size);
-	*rest = slice_make(rest->data + i + 1, rest->size - i - 1);
+	*rest = slice_make(rest->data + end + 1, rest->size - end - 1);
 	return 0;
 }
 

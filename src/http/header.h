@@ -21,8 +21,11 @@ bool header_prefers_html(struct slice accept);
 /* The media type without its parameters, compared without regard to case. */
 bool header_media_type_is(struct slice content_type, const char *media_type);
 
+#define HEADER_PARAMETERS_MAX 32 /* of one header; for callers to count */
+
 /* The next `; name=value` of a header value: 1, 0 at the end, ERR_VALIDATION for what is none, or
- * ERR_NO_MEMORY. A value in quotes has \" and \\ undone, into the arena. */
+ * ERR_NO_MEMORY. A value in quotes has \" and \\ undone, into the arena: no more of that than the
+ * value has. */
 int header_parameter(struct slice *rest, struct arena *arena, struct slice *ret_name,
                      struct slice *ret_value) MUST_CHECK;
 

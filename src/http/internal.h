@@ -19,9 +19,10 @@
 #define BUFFER_KEEP ((size_t)8 * 1024) /* of a buffer that serves one request after another */
 #define ARENA_MAX ((size_t)16 * 1024 * 1024)
 
-#define UPLOAD_PIECE ((size_t)256 * 1024) /* of a file, until a worker writes it away */
+#define BODY_AT_ONCE ((size_t)16 * 1024)  /* the longest that a polling thread reads itself */
+#define UPLOAD_PIECE ((size_t)256 * 1024) /* of a form, until a worker reads it */
 #define UPLOAD_SLACK ((size_t)64 * 1024)  /* what may come at once */
-/* Most that is held of one body: a piece of a file, or a JSON body (they end with a NUL). */
+/* Most that is held of one body: a piece of a form, or a JSON body (they end with a NUL). */
 #define BODY_HELD_MAX (UPLOAD_PIECE + UPLOAD_SLACK + 1)
 
 #define SWALLOW_MAX ((uint64_t)512 * 1024)       /* of a refused body, to keep the connection */
@@ -76,6 +77,8 @@ void request_connection(void *context, struct MHD_Connection *connection, void *
                         enum MHD_ConnectionNotificationCode code);
 /* The deadline has passed or the server stops: the connection gets a fresh exchange with 503. */
 void request_abandon(struct exchange *exchange);
+/* The same in the middle of a body that a worker reads, for another reason. */
+void request_abandon_body(struct exchange *exchange, int code, const struct error *error);
 /* What an abandoned exchange leaves behind when it comes back at last. */
 void request_tidy(struct exchange *exchange);
 
@@ -100,7 +103,11 @@ void body_release(struct exchange *exchange);
 int body_collect(struct exchange *exchange, struct slice part, struct error *error) MUST_CHECK;
 /* The largest body that may be held as one, however much others hold. */
 size_t body_largest(const struct exchange *exchange);
-size_t upload_held(const struct upload *upload); /* NULL-safe */
+
+/* ---- piece.c: bodies that workers read while they come ---- */
+/* Appends to the body, counts, and has a worker read a piece that is long enough: more of the body
+ * comes once he has. What has come when the body ends is left to `finish` of the operation. */
+int piece_collect(struct exchange *exchange, struct slice part, struct error *error) MUST_CHECK;
 
 /* An answer in the middle of a request's body, which is of no use any more. */
 void request_refuse(struct exchange *exchange, int code);
@@ -130,6 +137,10 @@ void console_headers(struct exchange *exchange, const struct console_answer *ans
 
 /* Runs `work` of the operation on a worker, or answers 503. */
 void work_submit(struct exchange *exchange);
+/* The same of `run`, on a worker of the lane. */
+void work_hand_over(struct exchange *exchange, enum lane lane, void (*run)(struct task *task));
+/* From a worker, who is done with it: `work` is run on one of the operation's lane, its own. */
+void work_pass_on(struct exchange *exchange);
 
 /* The page of error codes, made once. */
 int error_docs_make(struct http_server *server) MUST_CHECK;

@@ -25,6 +25,12 @@ static int too_many(struct error *error)
 	                 DIGITS(MULTIPART_HEADER_LINES_MAX), NULL);
 }
 
+static int too_many_parameters(const char *header, struct error *error)
+{
+	return error_set(error, ERR_VALIDATION, MSG_HTTP_PARAMETERS, header,
+	                 DIGITS(HEADER_PARAMETERS_MAX), NULL);
+}
+
 static bool boundary_good(struct slice boundary)
 {
 	if (!boundary.size || boundary.size > MULTIPART_BOUNDARY_MAX ||
@@ -48,8 +54,10 @@ int multipart_begin(struct multipart *multipart, struct slice content_type, stru
 		struct slice rest =
 			slice_make(semicolon, content_type.size - (size_t)(semicolon - content_type.data));
 		struct slice name, value;
-		int status;
+		int status, count = 0;
 		while ((status = header_parameter(&rest, arena, &name, &value)) == 1) {
+			if (++count > HEADER_PARAMETERS_MAX)
+				return too_many_parameters("Content-Type", error);
 			if (header_name_is(name, "boundary") && !boundary.data)
 				boundary = value;
 		}
@@ -131,8 +139,10 @@ static int disposition(struct multipart *multipart, struct slice value, struct e
 	struct slice rest = slice_make(value.data + type.size, value.size - type.size);
 	struct slice name, text;
 	bool exact = false;
-	int status;
+	int status, count = 0;
 	while ((status = header_parameter(&rest, multipart->arena, &name, &text)) == 1) {
+		if (++count > HEADER_PARAMETERS_MAX)
+			return too_many_parameters("Content-Disposition", error);
 		status = disposition_parameter(multipart, name, text, &exact);
 		if (status)
 			break;
@@ -213,41 +223,57 @@ static int pass(struct multipart *multipart, const char *data, size_t size, stru
 	return size ? multipart->sink.data(multipart->sink.context, slice_make(data, size), error) : 0;
 }
 
-/* Data up to the delimiter. Only its first byte is CR, so that after a mismatch a new match can
- * begin nowhere but at the byte at hand. */
+static int end_data(struct multipart *multipart, struct error *error)
+{
+	multipart->matched = multipart->delimiter_size;
+	multipart->state = MULTIPART_AFTER_DELIMITER;
+	return multipart->sink.end(multipart->sink.context, error);
+}
+
+/* Goes on with a delimiter of which `matched` bytes have come; what turns out to be none is data.
+ */
+static int feed_matched(struct multipart *multipart, struct slice data, size_t *ret_taken,
+                        struct error *error)
+{
+	const char *rest = multipart->delimiter + multipart->matched;
+	size_t left = multipart->delimiter_size - multipart->matched;
+	size_t size = left < data.size ? left : data.size;
+	if (memcmp(data.data, rest, size) == 0) {
+		multipart->matched += size;
+		*ret_taken = size;
+		return size == left ? end_data(multipart, error) : 0;
+	}
+	size = multipart->matched;
+	multipart->matched = 0;
+	*ret_taken = 0;
+	return pass(multipart, multipart->delimiter, size, error);
+}
+
+/* How many bytes at the end of data may be the beginning of a delimiter: only its first is CR, so
+ * none but the last CR can begin it. */
+static size_t unfinished(const struct multipart *multipart, struct slice data)
+{
+	size_t most = multipart->delimiter_size - 1;
+	size_t looked_at = data.size < most ? data.size : most;
+	const char *cr = memrchr(data.data + data.size - looked_at, '\r', looked_at);
+	size_t size = cr ? (size_t)(data.data + data.size - cr) : 0;
+	return size && memcmp(cr, multipart->delimiter, size) == 0 ? size : 0;
+}
+
+/* Data up to the delimiter, in one span. */
 static int feed_data(struct multipart *multipart, struct slice data, size_t *ret_taken,
                      struct error *error)
 {
-	size_t i = 0;
-	while (i < data.size) {
-		if (multipart->matched == 0) {
-			const char *cr = memchr(data.data + i, '\r', data.size - i);
-			size_t plain = cr ? (size_t)(cr - data.data) - i : data.size - i;
-			int result = pass(multipart, data.data + i, plain, error);
-			if (result)
-				return result;
-			i += plain;
-			if (cr) {
-				multipart->matched = 1;
-				i++;
-			}
-			continue;
-		}
-		if (data.data[i] == multipart->delimiter[multipart->matched]) {
-			i++;
-			if (++multipart->matched < multipart->delimiter_size)
-				continue;
-			multipart->state = MULTIPART_AFTER_DELIMITER;
-			*ret_taken = i;
-			return multipart->sink.end(multipart->sink.context, error);
-		}
-		int result = pass(multipart, multipart->delimiter, multipart->matched, error);
-		if (result)
-			return result;
-		multipart->matched = 0;
-	}
-	*ret_taken = i;
-	return 0;
+	if (multipart->matched)
+		return feed_matched(multipart, data, ret_taken, error);
+	size_t delimiter_size = multipart->delimiter_size;
+	const char *found = memmem(data.data, data.size, multipart->delimiter, delimiter_size);
+	size_t kept = found ? 0 : unfinished(multipart, data);
+	size_t plain = found ? (size_t)(found - data.data) : data.size - kept;
+	*ret_taken = found ? plain + delimiter_size : data.size;
+	multipart->matched = kept;
+	int result = pass(multipart, data.data, plain, error);
+	return result || !found ? result : end_data(multipart, error);
 }
 
 static int feed_first(struct multipart *multipart, struct slice data, size_t *ret_taken,

@@ -13,12 +13,14 @@
 
 enum form_field { FIELD_NONE, FIELD_CLIENT_REF, FIELD_OCCURRED_AT, FIELD_FILE };
 
+#define SPANS_MAX 2 /* a piece has no more of a file: the end of a delimiter, and data */
+
 struct upload {
 	struct exchange *exchange;
 	struct multipart multipart;
-	struct content_writer *writer; /* NULL until the first piece is written */
-	struct buf piece;              /* what has come of the file and is not written */
-	int result;                    /* of writing the last piece */
+	struct content_writer *writer; /* NULL until something is written */
+	struct slice spans[SPANS_MAX]; /* of the file, in `body` or the delimiter; not yet written */
+	size_t span_count;
 	struct digest_stream *digest;
 	struct sha256 hash;
 	enum form_field field;
@@ -35,17 +37,29 @@ void upload_free(struct upload *upload)
 	if (!upload)
 		return;
 	writer_discard(upload->exchange->server, upload->writer);
-	buf_free(&upload->piece);
 	digest_cancel(upload->digest);
 	free(upload);
 }
 
-size_t upload_held(const struct upload *upload)
+/* ---- the form: read by workers ---- */
+
+static int write_spans(struct upload *upload, struct error *error)
 {
-	return upload ? upload->piece.capacity : 0;
+	struct content_store *store = upload->exchange->service->content;
+	int result = upload->writer ? 0 : content_write_begin(store, &upload->writer, error);
+	for (size_t i = 0; i < upload->span_count && !result; i++)
+		result = content_write(upload->writer, upload->spans[i].data, upload->spans[i].size, error);
+	upload->span_count = 0;
+	return result;
 }
 
-/* ---- the form ---- */
+/* What the body's last piece has is written when all has been checked. */
+static int keep_span(struct upload *upload, struct slice span, struct error *error)
+{
+	int result = upload->span_count == SPANS_MAX ? write_spans(upload, error) : 0;
+	upload->spans[upload->span_count++] = span;
+	return result;
+}
 
 static int part_begin(void *context, struct slice name, struct slice file_name, struct error *error)
 {
@@ -107,8 +121,7 @@ static int part_data(void *context, struct slice data, struct error *error)
 		return error_set(error, ERR_TOO_LARGE, MSG_HTTP_FILE_LARGE, NULL);
 	upload->file_size += data.size;
 	digest_add(upload->digest, data.data, data.size);
-	buf_add_slice(&upload->piece, data);
-	return buf_check(&upload->piece) ? error_set(error, ERR_NO_MEMORY, MSG_NONE, NULL) : 0;
+	return keep_span(upload, data, error);
 }
 
 static int part_end(void *context, struct error *error)
@@ -136,7 +149,7 @@ static int begin_form(struct exchange *exchange, struct error *error)
 	if (!exchange->upload)
 		return error_set(error, ERR_NO_MEMORY, MSG_NONE, NULL);
 	exchange->upload->exchange = exchange;
-	buf_init(&exchange->upload->piece, UPLOAD_PIECE + UPLOAD_SLACK);
+	exchange->piece_size = UPLOAD_PIECE;
 	struct multipart_sink sink = {part_begin, part_data, part_end, exchange->upload};
 	return multipart_begin(&exchange->upload->multipart, exchange->head.content_type,
 	                       &exchange->arena, &sink, error);
@@ -161,66 +174,17 @@ static int begin(struct exchange *exchange, struct error *error)
 	return 0;
 }
 
-/* ---- pieces of a file, on their way to the content store ---- */
-
-/* On a worker. */
-static int write_piece(struct upload *upload, struct content_store *store, struct error *error)
-{
-	int result = upload->writer ? 0 : content_write_begin(store, &upload->writer, error);
-	if (!result)
-		result = content_write(upload->writer, upload->piece.data, upload->piece.size, error);
-	buf_clear(&upload->piece);
-	return result;
-}
-
-static void store_piece(struct task *task)
-{
-	struct exchange *exchange = (struct exchange *)((char *)task - offsetof(struct exchange, task));
-	struct upload *upload = exchange->upload;
-	upload->result = write_piece(upload, exchange->service->content, &exchange->error);
-	loop_complete(exchange);
-}
-
-static void piece_stored(struct loop_item *item)
-{
-	struct exchange *exchange = (struct exchange *)((char *)item - offsetof(struct exchange, item));
-	if (atomic_load(&exchange->abandoned)) {
-		exchange_free(exchange);
-		return;
-	}
-	exchange->body_comes = false;
-	loop_go_on(exchange);
-	exchange->step = STEP_BODY;
-	if (exchange->upload->result)
-		request_refuse(exchange, exchange->upload->result);
-}
-
-/* More of the body comes once the piece is written. */
-static int submit_piece(struct exchange *exchange, struct error *error)
-{
-	if (exchange->loop->ending)
-		return error_cause(error, ERR_UNAVAILABLE, "the server stops");
-	exchange->body_comes = true;
-	loop_wait(exchange);
-	exchange->item.take = piece_stored;
-	exchange->task.run = store_piece;
-	exchange->task.owner = guard_owner_id(exchange);
-	if (worker_submit(exchange->server->workers[LANE_CONTENT], &exchange->task))
-		return 0;
-	exchange->upload->result = error_cause(error, ERR_UNAVAILABLE, "the work queue is full");
-	loop_complete(exchange);
-	return 0;
-}
-
 static int data(struct exchange *exchange, struct slice part, struct error *error)
 {
+	return exchange->upload ? piece_collect(exchange, part, error)
+	                        : body_collect(exchange, part, error);
+}
+
+static int read_piece(struct exchange *exchange, struct error *error)
+{
 	struct upload *upload = exchange->upload;
-	if (!upload)
-		return body_collect(exchange, part, error);
-	int result = multipart_feed(&upload->multipart, part, error);
-	if (!result)
-		result = body_count(exchange, error);
-	return !result && upload->piece.size >= UPLOAD_PIECE ? submit_piece(exchange, error) : result;
+	int result = multipart_feed(&upload->multipart, buf_slice(&exchange->body), error);
+	return !result && upload->span_count ? write_spans(upload, error) : result;
 }
 
 /* ---- to the sequencer ---- */
@@ -283,8 +247,8 @@ static int write_rest(struct exchange *exchange, struct content_writer **ret_wri
                       struct error *error)
 {
 	struct upload *upload = exchange->upload;
-	int result = write_piece(upload, exchange->service->content, error);
-	buf_free(&upload->piece);
+	int result = write_spans(upload, error);
+	buf_free(&exchange->body);
 	*ret_writer = upload->writer;
 	upload->writer = NULL;
 	return result;
@@ -305,6 +269,7 @@ static void store_content(struct task *task)
 		result = content_write_commit(writer, exchange->content_object, error);
 	body_release(exchange);
 	exchange->content_stored = !result;
+	exchange->pending.registration.content = (struct slice){"", 0};
 	exchange->pending.registration.content_object = exchange->content_object;
 	if (!result && atomic_load(&exchange->abandoned)) {
 		error_set(error, ERR_UNAVAILABLE, MSG_NONE, NULL);
@@ -314,16 +279,6 @@ static void store_content(struct task *task)
 		fail(exchange, result);
 	else
 		submit(exchange);
-}
-
-static void submit_with_content(struct exchange *exchange)
-{
-	loop_wait(exchange);
-	exchange->task.run = store_content;
-	exchange->task.owner = guard_owner_id(exchange);
-	if (worker_submit(exchange->server->workers[LANE_CONTENT], &exchange->task))
-		return;
-	fail(exchange, error_cause(&exchange->error, ERR_UNAVAILABLE, "the work queue is full"));
 }
 
 /* ---- the end of the body ---- */
@@ -357,9 +312,9 @@ static void fit(struct buf *buf)
 }
 
 /* However long the registration waits, it holds no more than reference and canonical form. */
-static int body_declaration(struct exchange *exchange, struct declaration *ret, struct error *error)
+static int body_declaration(struct exchange *exchange, struct arena *scratch,
+                            struct declaration *ret, struct error *error)
 {
-	struct arena *scratch = &exchange->loop->scratch;
 	struct declaration declaration;
 	int result = event_body_parse(buf_slice(&exchange->body), exchange->key.modality, scratch,
 	                              &exchange->canonical, &declaration, error);
@@ -381,29 +336,105 @@ static int body_declaration(struct exchange *exchange, struct declaration *ret, 
 	return result;
 }
 
-static bool finish(struct exchange *exchange)
+/* What the body declares, checked, for the sequencer. */
+static int take_body(struct exchange *exchange, struct arena *scratch, struct error *error)
 {
 	struct declaration declaration;
-	struct error *error = &exchange->error;
-	int result = exchange->upload ? form_declaration(exchange, &declaration, error)
-	                              : body_declaration(exchange, &declaration, error);
+	int result = body_declaration(exchange, scratch, &declaration, error);
 	if (!result)
 		result = guard_forced(exchange, error);
+	if (result)
+		return result;
+	fill(exchange, &declaration);
+	if (declaration.modality == MODALITY_CONTENT)
+		exchange->pending.registration.content = buf_slice(&exchange->canonical);
+	return 0;
+}
+
+static bool travels_apart(const struct exchange *exchange)
+{
+	return exchange->pending.registration.content.size > EVENT_INLINE_MAX;
+}
+
+static void refuse(struct exchange *exchange, int result)
+{
+	buf_free(&exchange->body);
+	answer_error(exchange, result);
+	loop_complete(exchange);
+}
+
+static void pass_to_content(struct exchange *exchange)
+{
+	exchange->task.run = store_content;
+	if (!worker_submit(exchange->server->workers[LANE_CONTENT], &exchange->task))
+		fail(exchange, error_cause(&exchange->error, ERR_UNAVAILABLE, "the work queue is full"));
+}
+
+/* On a worker. */
+static void read_body(struct task *task)
+{
+	struct exchange *exchange = (struct exchange *)((char *)task - offsetof(struct exchange, task));
+	ARENA_AUTO struct arena scratch;
+	arena_init(&scratch, BODY_ARENA_MAX);
+	if (atomic_load(&exchange->abandoned)) {
+		loop_complete(exchange);
+		return;
+	}
+	int result = take_body(exchange, &scratch, &exchange->error);
+	if (result)
+		refuse(exchange, result);
+	else if (travels_apart(exchange))
+		pass_to_content(exchange);
+	else
+		submit(exchange);
+}
+
+static int take_form(struct exchange *exchange, struct error *error)
+{
+	struct upload *upload = exchange->upload;
+	struct declaration declaration;
+	int result = multipart_feed(&upload->multipart, buf_slice(&exchange->body), error);
+	if (!result)
+		result = form_declaration(exchange, &declaration, error);
+	if (!result)
+		result = guard_forced(exchange, error);
+	if (result)
+		return result;
+	fill(exchange, &declaration);
+	exchange->pending.registration.file_name = upload->file_name ? upload->file_name : "file";
+	return 0;
+}
+
+/* On a worker: the form's last piece, or all of it. */
+static void read_form(struct task *task)
+{
+	struct exchange *exchange = (struct exchange *)((char *)task - offsetof(struct exchange, task));
+	if (atomic_load(&exchange->abandoned)) {
+		loop_complete(exchange);
+		return;
+	}
+	int result = take_form(exchange, &exchange->error);
+	if (result)
+		refuse(exchange, result);
+	else
+		store_content(task);
+}
+
+static bool finish(struct exchange *exchange)
+{
+	if (exchange->upload || exchange->body.size > BODY_AT_ONCE) {
+		bool form = exchange->upload;
+		work_hand_over(exchange, form ? LANE_CONTENT : LANE_BODIES, form ? read_form : read_body);
+		return false;
+	}
+	int result = take_body(exchange, &exchange->loop->scratch, &exchange->error);
 	if (result) {
 		answer_error(exchange, result);
 		return true;
 	}
-	fill(exchange, &declaration);
-	if (exchange->upload) {
-		exchange->pending.registration.file_name =
-			exchange->upload->file_name ? exchange->upload->file_name : "file";
-		submit_with_content(exchange);
-	} else if (declaration.modality == MODALITY_CONTENT &&
-	           exchange->canonical.size > EVENT_INLINE_MAX) {
-		submit_with_content(exchange);
+	if (travels_apart(exchange)) {
+		work_hand_over(exchange, LANE_CONTENT, store_content);
 	} else {
-		if (declaration.modality == MODALITY_CONTENT)
-			exchange->pending.registration.content = buf_slice(&exchange->canonical);
 		loop_wait_briefly(exchange);
 		submit(exchange);
 	}
@@ -471,6 +502,8 @@ const struct operation operation_register = {
 	.scenario = SCENARIO_EVENT,
 	.begin = begin,
 	.data = data,
+	.piece = read_piece,
+	.piece_lane = LANE_CONTENT,
 	.finish = finish,
 	.resumed = resumed,
 };

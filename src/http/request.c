@@ -18,7 +18,7 @@ static struct exchange *exchange_new(struct http_server *server, struct loop *lo
 	exchange->service = server->service;
 	exchange->loop = loop;
 	arena_init(&exchange->arena, ARENA_MAX);
-	buf_init(&exchange->body, PAYLOAD_MAX + BODY_SLACK);
+	buf_init(&exchange->body, BODY_HELD_MAX - 1);
 	buf_init(&exchange->canonical, OUT_MAX);
 	buf_init(&exchange->out, OUT_MAX);
 	return exchange;
@@ -79,7 +79,8 @@ static void exchange_reset(struct exchange *exchange)
 	exchange->key_known = exchange->content_stored = exchange->address_charged = false;
 	exchange->language = LANGUAGE_ENGLISH;
 	exchange->forced = exchange->error_code = 0;
-	exchange->body_limit = exchange->body_seen = 0;
+	exchange->body_limit = exchange->body_seen = exchange->piece_size = 0;
+	exchange->piece_taken = false;
 	exchange->method = NULL;
 	exchange->address.ss_family = AF_UNSPEC;
 	*exchange->incident_id = '\0';
@@ -228,21 +229,43 @@ static struct exchange *successor(const struct exchange *exchange)
 	return fresh;
 }
 
-void request_abandon(struct exchange *exchange)
+/* NULL: there was no memory for it. */
+static struct exchange *replace(struct exchange *exchange)
 {
 	struct client *client = exchange->client;
 	struct exchange *fresh = client->exchange = successor(exchange);
 	client_goes_on(client, clock_monotonic_us());
+	if (!fresh)
+		finished(exchange);
+	return fresh;
+}
+
+void request_abandon_body(struct exchange *exchange, int code, const struct error *error)
+{
+	struct exchange *fresh = replace(exchange);
 	if (fresh) {
-		error_cause(&fresh->error, ERR_UNAVAILABLE, "http.deadline passed, or the server stops");
-		if (exchange->body_comes)
-			request_refuse(fresh, ERR_UNAVAILABLE);
-		else if (fresh->operation->late)
+		fresh->error = *error;
+		request_refuse(fresh, code);
+	}
+	give_up(exchange);
+}
+
+void request_abandon(struct exchange *exchange)
+{
+	struct error error;
+	error_clear(&error);
+	error_cause(&error, ERR_UNAVAILABLE, "http.deadline passed, or the server stops");
+	if (exchange->body_comes) {
+		request_abandon_body(exchange, ERR_UNAVAILABLE, &error);
+		return;
+	}
+	struct exchange *fresh = replace(exchange);
+	if (fresh) {
+		fresh->error = error;
+		if (fresh->operation->late)
 			fresh->operation->late(fresh);
 		else
 			answer_error(fresh, ERR_UNAVAILABLE);
-	} else {
-		finished(exchange);
 	}
 	give_up(exchange);
 }
@@ -269,7 +292,8 @@ static bool keep(struct exchange *exchange, struct slice *slice)
 	return copy;
 }
 
-static int submit(struct exchange *exchange, struct worker_pool *workers)
+static int submit(struct exchange *exchange, struct worker_pool *workers,
+                  void (*run)(struct task *task))
 {
 	struct head *head = &exchange->head;
 	bool kept = keep(exchange, &head->accept) && keep(exchange, &head->range) &&
@@ -278,26 +302,40 @@ static int submit(struct exchange *exchange, struct worker_pool *workers)
 		kept = keep(exchange, &head->none_match[i]);
 	if (!kept)
 		return ERR_NO_MEMORY;
-	exchange->task.run = run_work;
+	exchange->task.run = run;
 	exchange->task.owner = guard_owner_id(exchange);
 	if (worker_submit(workers, &exchange->task))
 		return 0;
 	return error_cause(&exchange->error, ERR_UNAVAILABLE, "the work queue is full");
 }
 
-static struct worker_pool *workers_for(const struct exchange *exchange)
+static struct worker_pool *workers_for(const struct exchange *exchange, enum lane lane)
 {
-	enum lane lane = exchange->operation->lane;
 	return lane == LANE_OWN ? exchange->loop->workers : exchange->server->workers[lane];
+}
+
+void work_hand_over(struct exchange *exchange, enum lane lane, void (*run)(struct task *task))
+{
+	loop_wait(exchange);
+	int result = submit(exchange, workers_for(exchange, lane), run);
+	if (!result)
+		return;
+	answer_error(exchange, result);
+	loop_complete(exchange);
 }
 
 void work_submit(struct exchange *exchange)
 {
-	loop_wait(exchange);
-	int result = submit(exchange, workers_for(exchange));
-	if (!result)
+	work_hand_over(exchange, exchange->operation->lane, run_work);
+}
+
+void work_pass_on(struct exchange *exchange)
+{
+	exchange->task.run = run_work;
+	if (worker_submit(exchange->server->workers[exchange->operation->lane], &exchange->task))
 		return;
-	answer_error(exchange, result);
+	answer_error(exchange,
+	             error_cause(&exchange->error, ERR_UNAVAILABLE, "the work queue is full"));
 	loop_complete(exchange);
 }
 

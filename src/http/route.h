@@ -12,6 +12,7 @@ enum lane {
 	LANE_READERS, /* what is read from the store */
 	LANE_OPERATORS,
 	LANE_KEYS,     /* a key that is not known yet */
+	LANE_BODIES,   /* bodies that are long: to read, check, make canonical and hash them */
 	LANE_CONTENT,  /* declared content, which waits for the disk or is across a network */
 	LANE_CHECKS,   /* files that were handed in, which take a processor for seconds */
 	LANE_RECEIPTS, /* the same, and the signing process */
@@ -39,6 +40,9 @@ struct operation {
 	int (*begin)(struct exchange *exchange, struct error *error);
 	/* NULL: collected in `body`. */
 	int (*data)(struct exchange *exchange, struct slice data, struct error *error);
+	/* On a worker of `piece_lane`: reads what is in `body`, of one that comes in pieces. */
+	int (*piece)(struct exchange *exchange, struct error *error);
+	enum lane piece_lane;
 	/* Everything has come: answers (true), or waits and has handed the exchange over (false). NULL:
 	 * `work` is done by a worker. */
 	bool (*finish)(struct exchange *exchange);

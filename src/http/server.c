@@ -13,6 +13,9 @@
 
 #define DRAIN_STEP_NS (5 * 1000 * 1000)
 #define DRAIN_FRESH_US US_PER_SECOND
+/* Of threads, on top of the process's. */
+#define BODIES_NICE 10
+#define CONTENT_NICE 5
 #define OPERATOR_CONNECTIONS 64
 #define OPERATOR_DEADLINE_US (3 * US_PER_SECOND) /* those who ask /readyz do not wait for long */
 
@@ -39,24 +42,38 @@ static void make_names(struct http_server *server)
 	scenario_header(prefix, server->scenario_header);
 }
 
+static size_t threads_for_bodies(void)
+{
+	long processors = sysconf(_SC_NPROCESSORS_ONLN);
+	return processors < 2 ? 2 : processors > 8 ? 8 : (size_t)processors;
+}
+
 /* Content across a network is waited for longer. Where one's own may hang as long as it likes, some
- * workers are left to the others. */
+ * workers are left to the others. Those that work on bodies and files give way to what polls, and
+ * to the sequencers. */
 static bool start_workers(struct http_server *server)
 {
 	size_t content = content_is_remote(server->service->content) ? 20 : 5;
+	size_t bodies = threads_for_bodies();
 	const struct {
 		size_t workers, of_one;
+		int niceness;
 	} pools[LANE_COUNT] = {
-		[LANE_READERS] = {2, 2}, [LANE_OPERATORS] = {2, 2},
-		[LANE_KEYS] = {2, 2},    [LANE_CONTENT] = {content, content - content / 5},
-		[LANE_CHECKS] = {1, 1},  [LANE_RECEIPTS] = {1, 1},
-		[LANE_FORMS] = {4, 2},   [LANE_TRIES] = {1, 1},
+		[LANE_READERS] = {2, 2},
+		[LANE_OPERATORS] = {2, 2},
+		[LANE_KEYS] = {2, 2},
+		[LANE_CONTENT] = {content, content - content / 5, CONTENT_NICE},
+		[LANE_CHECKS] = {1, 1, BODIES_NICE},
+		[LANE_RECEIPTS] = {1, 1},
+		[LANE_BODIES] = {bodies, bodies / 2, BODIES_NICE},
+		[LANE_FORMS] = {4, 2},
+		[LANE_TRIES] = {1, 1},
 		[LANE_CALLS] = {4, 2},
 	};
 	bool started = true;
 	for (int lane = LANE_READERS; lane < LANE_COUNT; lane++) {
-		server->workers[lane] =
-			worker_pool_start(pools[lane].workers, pools[lane].of_one, WORKER_QUEUE_MAX);
+		server->workers[lane] = worker_pool_start(pools[lane].workers, pools[lane].of_one,
+		                                          WORKER_QUEUE_MAX, pools[lane].niceness);
 		started = started && server->workers[lane];
 	}
 	return started;

@@ -3,6 +3,8 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "base/reading.h"
 
@@ -12,6 +14,7 @@ struct worker_pool {
 	struct turns waiting;
 	size_t owner_threads;
 	size_t queue_max;
+	int niceness;
 	bool stopping;
 	size_t thread_count;
 	pthread_t threads[];
@@ -42,10 +45,19 @@ static struct task *take(struct worker_pool *pool)
 	return choosing.task;
 }
 
+/* Less weight than the process has, for this thread alone. */
+static void give_way(int niceness)
+{
+	id_t thread = (id_t)gettid();
+	if (niceness)
+		(void)setpriority(PRIO_PROCESS, thread, getpriority(PRIO_PROCESS, thread) + niceness);
+}
+
 static void *work(void *context)
 {
 	struct worker_pool *pool = context;
 	pthread_setname_np(pthread_self(), "http-worker");
+	give_way(pool->niceness);
 	pthread_mutex_lock(&pool->lock);
 	for (;;) {
 		struct task *task;
@@ -65,7 +77,8 @@ static void *work(void *context)
 	return NULL;
 }
 
-struct worker_pool *worker_pool_start(size_t threads, size_t owner_threads, size_t queue_max)
+struct worker_pool *worker_pool_start(size_t threads, size_t owner_threads, size_t queue_max,
+                                      int niceness)
 {
 	struct worker_pool *pool = calloc(1, sizeof *pool + threads * sizeof(pthread_t));
 	if (!pool)
@@ -75,6 +88,7 @@ struct worker_pool *worker_pool_start(size_t threads, size_t owner_threads, size
 	turns_init(&pool->waiting);
 	pool->owner_threads = owner_threads;
 	pool->queue_max = queue_max;
+	pool->niceness = niceness;
 	sigset_t all, before;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);

@@ -18,9 +18,10 @@ struct task {
 };
 
 /* At most `owner_threads` of the threads work for one owner at a time, so that tasks that hang
- * leave some to the others. NULL when threads cannot be had. */
-struct worker_pool *worker_pool_start(size_t threads, size_t owner_threads, size_t queue_max)
-	MUST_CHECK;
+ * leave some to the others. `niceness` of the threads, on top of the process's: 19 gives way to
+ * all. NULL when threads cannot be had. */
+struct worker_pool *worker_pool_start(size_t threads, size_t owner_threads, size_t queue_max,
+                                      int niceness) MUST_CHECK;
 /* False when the queue has no room for the owner, who alone may fill half of it. The task must live
  * until it has run. Thread safe. */
 bool worker_submit(struct worker_pool *pool, struct task *task) MUST_CHECK;

@@ -104,6 +104,21 @@ static void test_parameters(void **state)
 	}
 }
 
+/* What many empty values use is what they have, and not what stands behind each. */
+static void test_parameters_use_little(void **state)
+{
+	static char many[2000 * 5 + 1];
+	ARENA_AUTO struct arena arena;
+	struct slice name, value;
+	for (size_t i = 0; i < 2000; i++)
+		memcpy(many + i * 5, ";a=\"\"", 6);
+	arena_init(&arena, sizeof many * 4);
+	struct slice rest = slice_of(many);
+	for (size_t i = 0; i < 2000; i++)
+		assert_int_equal(header_parameter(&rest, &arena, &name, &value), 1);
+	assert_int_equal(header_parameter(&rest, &arena, &name, &value), 0);
+}
+
 static void check_disposition(const char *name, const char *expected)
 {
 	BUF_AUTO struct buf out;
@@ -225,6 +240,7 @@ int main(void)
 		cmocka_unit_test(test_language),
 		cmocka_unit_test(test_accept),
 		cmocka_unit_test(test_parameters),
+		cmocka_unit_test(test_parameters_use_little),
 		cmocka_unit_test(test_disposition),
 		cmocka_unit_test(test_range),
 		cmocka_unit_test(test_percent),

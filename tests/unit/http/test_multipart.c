@@ -2,6 +2,8 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 #include <cmocka.h>
 
@@ -9,7 +11,17 @@
 
 struct found {
 	struct buf text; /* "name|file name|data;" for each part */
+	size_t spans;    /* in which the data came */
+	char error[256];
 };
+
+static uint64_t random_state = 1;
+
+static size_t random_below(size_t limit)
+{
+	random_state = random_state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+	return (size_t)(random_state >> 33) % limit;
+}
 
 static int begin(void *context, struct slice name, struct slice file_name, struct error *error)
 {
@@ -26,7 +38,9 @@ static int begin(void *context, struct slice name, struct slice file_name, struc
 
 static int data(void *context, struct slice part, struct error *error)
 {
-	buf_add_slice(&((struct found *)context)->text, part);
+	struct found *found = context;
+	found->spans++;
+	buf_add_slice(&found->text, part);
 	return 0;
 }
 
@@ -36,7 +50,8 @@ static int end(void *context, struct error *error)
 	return 0;
 }
 
-/* Feeds in pieces of `piece` bytes; 0 with what was found, or the error. */
+/* Feeds in pieces of `piece` bytes, 0: of any size up to 97; 0 with what was found, or the error.
+ */
 static int parse(const char *type, struct slice body, size_t piece, struct found *found)
 {
 	struct arena arena;
@@ -45,13 +60,18 @@ static int parse(const char *type, struct slice body, size_t piece, struct found
 	struct multipart_sink sink = {begin, data, end, found};
 	struct error error = {0};
 	buf_clear(&found->text);
+	found->spans = 0;
 	int result = multipart_begin(&multipart, slice_of(type), &arena, &sink, &error);
-	for (size_t at = 0; at < body.size && !result; at += piece) {
-		size_t size = body.size - at < piece ? body.size - at : piece;
+	size_t size;
+	for (size_t at = 0; at < body.size && !result; at += size) {
+		size = piece ? piece : 1 + random_below(97);
+		size = body.size - at < size ? body.size - at : size;
 		result = multipart_feed(&multipart, slice_make(body.data + at, size), &error);
 	}
 	if (!result)
 		result = multipart_end(&multipart, &error);
+	snprintf(found->error, sizeof found->error, "%s",
+	         result ? error_message(&error, LANGUAGE_ENGLISH) : "");
 	arena_free(&arena);
 	return result;
 }
@@ -121,6 +141,103 @@ static void test_bad(void **state)
 		expect(bad[i], NULL);
 }
 
+/* Data of the bytes that delimiters are made of, without one: it comes as it was sent, however it
+ * was cut. */
+static void test_data_like_delimiters(void **state)
+{
+	static const char *const bits[] = {
+		"\r", "\n", "-", "X", "\r\n", "\r\n--", "\r\n--X", "\r\n--XY", "\r\n-\r\n--X-", "a"};
+	static char body[8192], expected[8192];
+	struct found found;
+	buf_init(&found.text, 1 << 20);
+	for (int round = 0; round < 3000; round++) {
+		size_t size = (size_t)sprintf(body, PART("name=a"));
+		size_t start = size;
+		for (size_t bit = random_below(60); bit > 0; bit--)
+			size += (size_t)sprintf(body + size, "%s", bits[random_below(10)]);
+		if (strstr(body + start, "\r\n--XX"))
+			continue;
+		sprintf(expected, "a|-|%s;", body + start);
+		strcpy(body + size, "\r\n--XX--");
+		size += 8;
+		for (size_t piece = 0; piece <= size; piece = piece < 12 ? piece + 1 : piece * 2) {
+			assert_int_equal(parse(TYPE, slice_make(body, size), piece, &found), 0);
+			assert_string_equal(found.text.data, expected);
+		}
+	}
+	buf_free(&found.text);
+}
+
+/* A form that was damaged is refused in the same words, or taken with the same parts, whole and in
+ * pieces. */
+static void test_pieces_do_not_matter(void **state)
+{
+	static const char good[] = PART("name=a") "1\r\n" PART(
+		"name=file; filename=\"x\"") "\r\n--X\r\r\n--XY\r\n" PART("name=b") "\r\n--XX--\r\n";
+	static const char bytes[] = "\r\n-X\"; =a:";
+	char body[sizeof good];
+	struct found whole, pieces;
+	buf_init(&whole.text, 1 << 20);
+	buf_init(&pieces.text, 1 << 20);
+	for (int round = 0; round < 20000; round++) {
+		size_t size = sizeof good - 1 - random_below(2) * random_below(sizeof good - 1);
+		memcpy(body, good, sizeof good);
+		for (size_t changes = random_below(3); changes > 0; changes--)
+			body[random_below(sizeof good - 1)] = bytes[random_below(sizeof bytes - 1)];
+		int result = parse(TYPE, slice_make(body, size), sizeof body, &whole);
+		assert_int_equal(parse(TYPE, slice_make(body, size), 0, &pieces), result);
+		assert_string_equal(pieces.error, whole.error);
+		if (!result)
+			assert_string_equal(pieces.text.data, whole.text.data);
+	}
+	buf_free(&whole.text);
+	buf_free(&pieces.text);
+}
+
+/* Whatever the bytes are, they pass in few spans. */
+static void test_few_spans(void **state)
+{
+	static const char *const fillers[] = {"\r", "\r\n", "\r\n--", "\r\n--X", "\r\n--XY", "x"};
+	const size_t length = 1 << 20, piece = 4096;
+	char *body = malloc(length + 128);
+	struct found found;
+	assert_non_null(body);
+	buf_init(&found.text, 2 << 20);
+	for (size_t i = 0; i < sizeof fillers / sizeof *fillers; i++) {
+		size_t start = (size_t)sprintf(body, PART("name=a"));
+		size_t filler = strlen(fillers[i]);
+		for (size_t at = 0; at < length; at++)
+			body[start + at] = fillers[i][at % filler];
+		strcpy(body + start + length, "\r\n--XX--");
+		assert_int_equal(parse(TYPE, slice_of(body), piece, &found), 0);
+		assert_int_equal(found.text.size, length + strlen("a|-|;"));
+		assert_true(found.spans <= 2 * (length / piece + 2));
+	}
+	buf_free(&found.text);
+	free(body);
+}
+
+static void test_parameters_are_few(void **state)
+{
+	char text[2048] = "multipart/form-data";
+	struct found found;
+	buf_init(&found.text, 1 << 20);
+	for (int i = 0; i < 31; i++)
+		strcat(text, ";a=\"\"");
+	strcat(text, ";boundary=XX");
+	assert_int_equal(parse(text, slice_of(A_FIELD "--XX--"), 100, &found), 0);
+	strcat(text, ";a=b");
+	assert_int_equal(parse(text, slice_of(A_FIELD "--XX--"), 100, &found), ERR_VALIDATION);
+	assert_non_null(strstr(found.error, "Content-Type has more than 32 parameters"));
+	strcpy(text, "--XX\r\nContent-Disposition: form-data; name=a");
+	for (int i = 0; i < 32; i++)
+		strcat(text, ";a=\"\"");
+	strcat(text, "\r\n\r\n1\r\n--XX--");
+	assert_int_equal(parse(TYPE, slice_of(text), 100, &found), ERR_VALIDATION);
+	assert_non_null(strstr(found.error, "Content-Disposition has more than 32 parameters"));
+	buf_free(&found.text);
+}
+
 static void test_a_file_has_a_name(void **state)
 {
 	struct slice none = {NULL, 0};
@@ -169,6 +286,10 @@ int main(void)
 		cmocka_unit_test(test_bad),
 		cmocka_unit_test(test_a_file_has_a_name),
 		cmocka_unit_test(test_boundary),
+		cmocka_unit_test(test_data_like_delimiters),
+		cmocka_unit_test(test_pieces_do_not_matter),
+		cmocka_unit_test(test_few_spans),
+		cmocka_unit_test(test_parameters_are_few),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -260,15 +260,49 @@ static void test_broken_forms(void **state)
 	wait_for_objects(before);
 }
 
+static void make_json(const char *client_ref, size_t size)
+{
+	size_t head = (size_t)sprintf(form, "{\"client_ref\":\"%s\",\"payload\":{\"a\":\"", client_ref);
+	memset(form + head, 'j', size);
+	strcpy(form + head + size, "\"}}");
+}
+
+/* What a worker reads is judged as what the polling thread does, in the same order. */
+static void test_long_bodies_are_judged_alike(void **state)
+{
+	static const char *const headers = "Content-Type: application/json\r\n"
+									   "X-SVC-Test-Scenario: unpaid_limit\r\n";
+	const char *key = harness.key[MODALITY_CONTENT][MODE_TEST];
+	const size_t sizes[] = {0, 20000};
+	struct reply reply;
+	for (size_t i = 0; i < 2; i++) {
+		size_t size = (size_t)sprintf(form, "{\"client_ref\":\"alike %zu\",\"payload\":{}}", i);
+		memset(form + size, ' ', sizes[i]);
+		size += sizes[i];
+		harness_ask(&harness, &reply, "POST", "/v1/events", key, headers, form, size);
+		reply_expect(&reply, 402, "unpaid_limit_exceeded");
+		harness_ask(&harness, &reply, "POST", "/v1/events", key,
+		            "Content-Type: application/json\r\n", form, size);
+		reply_expect(&reply, 201, NULL);
+		form[size++] = '}';
+		harness_ask(&harness, &reply, "POST", "/v1/events", key, headers, form, size);
+		assert_non_null(strstr(reply.body, "something follows the value"));
+		reply_expect(&reply, 400, "validation_error");
+		memset(form, ' ', sizes[i]);
+		sprintf(form + sizes[i], "{\"client_ref\":\"\",\"payload\":{}}");
+		post(&reply, key, form);
+		assert_non_null(strstr(reply.body, "client_ref"));
+		reply_expect(&reply, 400, "validation_error");
+	}
+}
+
 /* JSON that is too large to travel in the transaction goes to the content store. */
 static void test_large_json(void **state)
 {
 	struct reply reply;
 	char id[140], path[200];
 	int before = harness_count_objects(&harness);
-	size_t size = (size_t)sprintf(form, "{\"client_ref\":\"large\",\"payload\":{\"a\":\"");
-	memset(form + size, 'j', 200000);
-	strcpy(form + size + 200000, "\"}}");
+	make_json("large", 200000);
 	post(&reply, LIVE, form);
 	text_of(reply.body, "event_id", id);
 	reply_expect(&reply, 201, NULL);
@@ -334,6 +368,9 @@ static void test_deadline(void **state)
 	size_t size = make_form("late file", "a", 100000, 'a');
 	upload(&reply, LIVE, size);
 	reply_expect(&reply, 503, "temporarily_unavailable");
+	make_json("late json", 200000);
+	post(&reply, LIVE, form);
+	reply_expect(&reply, 503, "temporarily_unavailable");
 	db_give(writer);
 	for (int i = 0; i < 100; i++) {
 		post(&reply, LIVE, "{\"client_ref\":\"late\",\"payload\":{}}");
@@ -345,6 +382,9 @@ static void test_deadline(void **state)
 	assert_non_null(strstr(reply.body, "\"sequence\":1,"));
 	reply_expect(&reply, 200, NULL);
 	upload(&reply, LIVE, make_form("late file", "a", 100000, 'a'));
+	reply_expect(&reply, 200, NULL);
+	make_json("late json", 200000);
+	post(&reply, LIVE, form);
 	reply_expect(&reply, 200, NULL);
 	harness_stop(&harness);
 }
@@ -370,6 +410,41 @@ static void test_stop_while_waiting(void **state)
 	close(descriptor);
 }
 
+/* Whatever of a body has come, and whoever has it. */
+static void test_stop_among_bodies(void **state)
+{
+	enum { CLIENTS = 24 };
+	struct reply reply;
+	int descriptors[CLIENTS];
+	char headers[128];
+	for (int round = 0; round < 5; round++) {
+		harness_start(&harness, NULL);
+		for (int i = 0; i < CLIENTS; i++) {
+			char ref[32];
+			sprintf(ref, "%d %d", round, i);
+			size_t size = i % 2 ? make_form(ref, "a", 600000, 'a') : 0;
+			if (!size) {
+				make_json(ref, 200000);
+				size = strlen(form);
+			}
+			snprintf(headers, sizeof headers, "Content-Type: %s\r\nContent-Length: %zu\r\n",
+			         i % 2 ? "multipart/form-data; boundary=B" : "application/json", size);
+			descriptors[i] = begin(LIVE, headers);
+			harness_send(descriptors[i], form, i % 3 ? size : size / 2);
+		}
+		usleep((useconds_t)round * 2000);
+		harness_stop(&harness);
+		for (int i = 0; i < CLIENTS; i++) {
+			if (i % 3) {
+				harness_read(descriptors[i], false, &reply);
+				assert_true(reply.status == 201 || reply.status == 503 || reply.status == 0);
+				reply_free(&reply);
+			}
+			close(descriptors[i]);
+		}
+	}
+}
+
 static int start(void **state)
 {
 	harness_start(&harness, NULL);
@@ -389,11 +464,12 @@ int main(void)
 		cmocka_unit_test(test_too_large),     cmocka_unit_test(test_continue),
 		cmocka_unit_test(test_file),          cmocka_unit_test(test_file_sizes),
 		cmocka_unit_test(test_broken_forms),  cmocka_unit_test(test_large_json),
-		cmocka_unit_test(test_content_bytes),
+		cmocka_unit_test(test_content_bytes), cmocka_unit_test(test_long_bodies_are_judged_alike),
 	};
 	const struct CMUnitTest waiting[] = {
 		cmocka_unit_test(test_deadline),
 		cmocka_unit_test(test_stop_while_waiting),
+		cmocka_unit_test(test_stop_among_bodies),
 	};
 	int failed = cmocka_run_group_tests(tests, start, stop);
 	return failed + cmocka_run_group_tests(waiting, NULL, NULL);

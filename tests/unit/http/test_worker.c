@@ -70,7 +70,7 @@ static bool submit(struct worker_pool *pool, uint64_t owner)
 
 static void test_a_backlog_is_passed(void **state)
 {
-	struct worker_pool *pool = worker_pool_start(1, 1, 1000);
+	struct worker_pool *pool = worker_pool_start(1, 1, 1000, 0);
 	hold(1);
 	for (int i = 0; i < 300; i++)
 		assert_true(submit(pool, 1));
@@ -85,7 +85,7 @@ static void test_a_backlog_is_passed(void **state)
 /* Tasks that hang leave a thread to the others, and go on when they can. */
 static void test_one_owner_does_not_hold_all_threads(void **state)
 {
-	struct worker_pool *pool = worker_pool_start(3, 2, 1000);
+	struct worker_pool *pool = worker_pool_start(3, 2, 1000, 0);
 	hold(1);
 	for (int i = 0; i < 10; i++)
 		assert_true(submit(pool, 1));
@@ -104,7 +104,7 @@ static void test_one_owner_does_not_hold_all_threads(void **state)
 /* Nobody's tasks, those of look-ups, may have them all. */
 static void test_what_is_nobodys_is_not_bounded(void **state)
 {
-	struct worker_pool *pool = worker_pool_start(3, 1, 10);
+	struct worker_pool *pool = worker_pool_start(3, 1, 10, 0);
 	hold(0);
 	for (int i = 0; i < 3; i++)
 		assert_true(submit(pool, 0));
@@ -119,7 +119,7 @@ static void test_what_is_nobodys_is_not_bounded(void **state)
 
 static void test_a_queue_that_one_has_filled_has_room_for_others(void **state)
 {
-	struct worker_pool *pool = worker_pool_start(1, 1, 40);
+	struct worker_pool *pool = worker_pool_start(1, 1, 40, 0);
 	hold(1);
 	assert_true(submit(pool, 1));
 	wait_until(&seen.begun[1], 1);
@@ -138,7 +138,7 @@ static void test_a_queue_that_one_has_filled_has_room_for_others(void **state)
 /* A stop runs what is queued, however many are of one owner. */
 static void test_a_stop_leaves_nothing(void **state)
 {
-	struct worker_pool *pool = worker_pool_start(4, 1, 1000);
+	struct worker_pool *pool = worker_pool_start(4, 1, 1000, 0);
 	hold(1);
 	for (int i = 0; i < 100; i++)
 		assert_true(submit(pool, 1));

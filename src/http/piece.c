@@ -1,0 +1,73 @@
+/* Bodies that workers read while they come: a polling thread puts what came behind what came, and
+ * looks at none of it. */
+#include "http/internal.h"
+
+static struct exchange *exchange_of(struct task *task)
+{
+	return (struct exchange *)((char *)task - offsetof(struct exchange, task));
+}
+
+/* On a worker. What he found and keeps is counted in place of the piece. */
+static void read_piece(struct task *task)
+{
+	struct exchange *exchange = exchange_of(task);
+	struct error *error = &exchange->error;
+	exchange->piece_result = 0;
+	if (!atomic_load(&exchange->abandoned))
+		exchange->piece_result = exchange->operation->piece(exchange, error);
+	buf_clear(&exchange->body);
+	if (!exchange->piece_result)
+		exchange->piece_result = body_count(exchange, error);
+	loop_complete(exchange);
+}
+
+static void take_back(struct loop_item *item)
+{
+	struct exchange *exchange = (struct exchange *)((char *)item - offsetof(struct exchange, item));
+	if (atomic_load(&exchange->abandoned)) {
+		exchange_free(exchange);
+		return;
+	}
+	exchange->body_comes = false;
+	loop_go_on(exchange);
+	exchange->step = STEP_BODY;
+	if (exchange->piece_result)
+		request_refuse(exchange, exchange->piece_result);
+}
+
+static int hand_over(struct exchange *exchange, struct error *error)
+{
+	if (exchange->loop->ending)
+		return error_cause(error, ERR_UNAVAILABLE, "the server stops");
+	exchange->body_comes = exchange->piece_taken = true;
+	loop_wait(exchange);
+	exchange->item.take = take_back;
+	exchange->task.run = read_piece;
+	exchange->task.owner = guard_owner_id(exchange);
+	enum lane lane = exchange->operation->piece_lane;
+	if (worker_submit(exchange->server->workers[lane], &exchange->task))
+		return 0;
+	exchange->piece_result = error_cause(error, ERR_UNAVAILABLE, "the work queue is full");
+	loop_complete(exchange);
+	return 0;
+}
+
+/* What is whole with the piece that comes is read when it has ended. Of what is longer the first
+ * piece is short, so that a form that is broken from the beginning need not come in full. */
+static bool is_due(const struct exchange *exchange)
+{
+	const struct head *head = &exchange->head;
+	size_t size = exchange->piece_size;
+	bool fits = !head->chunked && head->content_length <= size;
+	if (!head->chunked && exchange->body_seen == head->content_length)
+		return false;
+	if (!exchange->piece_taken && !fits && size > BODY_AT_ONCE)
+		size = BODY_AT_ONCE;
+	return exchange->body.size >= size;
+}
+
+int piece_collect(struct exchange *exchange, struct slice part, struct error *error)
+{
+	int result = body_collect(exchange, part, error);
+	return !result && is_due(exchange) ? hand_over(exchange, error) : result;
+}
