@@ -10,6 +10,7 @@
 
 #define FORM_SLACK ((size_t)64 * 1024) /* what a form may have beside the file */
 #define OCCURRED_AT_MAX 64
+#define RECORD_RESERVE ((size_t)16 * 1024) /* of an event, and of the answer that tells it */
 
 enum form_field { FIELD_NONE, FIELD_CLIENT_REF, FIELD_OCCURRED_AT, FIELD_FILE };
 
@@ -381,6 +382,14 @@ static int body_declaration(struct exchange *exchange, struct declaration *ret, 
 	return result;
 }
 
+/* The event's record in the arena, which of one that is repeated has the inline content too, and
+ * the answer made of it. */
+static size_t answer_size(const struct declaration *declaration)
+{
+	bool content = declaration->modality == MODALITY_CONTENT;
+	return RECORD_RESERVE + (content ? EVENT_INLINE_MAX : 0);
+}
+
 static bool finish(struct exchange *exchange)
 {
 	struct declaration declaration;
@@ -389,6 +398,8 @@ static bool finish(struct exchange *exchange)
 	                              : body_declaration(exchange, &declaration, error);
 	if (!result)
 		result = guard_forced(exchange, error);
+	if (!result)
+		result = memory_reserve_answer(exchange, answer_size(&declaration), error);
 	if (result) {
 		answer_error(exchange, result);
 		return true;
