@@ -98,10 +98,7 @@ def test_the_last_channel_works_and_the_next_is_refused(own):
     assert early.live.balance()["balance"] == 1000 - 2
     done = create(own, early.account_id)
     assert done.returncode == 1 and str(CHANNELS) in done.stderr
-    own.stop()  # the digest of each that was made up here is missed, once in each chain
-    checked = own.run("store", "check", "--json", *own.chosen())
-    assert json.loads(checked.stdout)["problem_count"] == 2 * 1149
-    own.start()
+    own.admin("store", "check")
 
 
 def test_the_last_event_of_a_chain_is_taken_and_the_next_is_refused(own):
@@ -186,7 +183,9 @@ def test_a_channel_with_many_configurations_is_shown_from_the_newest_on(own):
     for wrong in ("0", "-1", "x", "", "100002"):
         channel.live.get(f"/v1/channel?before_version={wrong}").expect(400, "validation_error")
     channel.live.get("/v1/channel?cursor=1").expect(400, "validation_error")
-    own.admin("store", "check")
+    # The digest of each that was made up here is missed, once in each chain.
+    checked = own.run("store", "check", "--json")
+    assert json.loads(checked.stdout)["problem_count"] == 2 * 1149
 
 
 def test_a_channel_takes_so_many_configurations_a_day(own):
