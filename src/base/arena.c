@@ -1,6 +1,7 @@
 #include "base/arena.h"
 
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -20,27 +21,37 @@ void arena_init(struct arena *arena, size_t limit)
 	*arena = (struct arena){.limit = limit};
 }
 
-static void free_blocks(struct arena_block *block)
+void arena_init_counted(struct arena *arena, size_t limit, struct budget *budget, unsigned kind)
 {
+	*arena = (struct arena){.limit = limit, .budget = budget, .kind = kind};
+}
+
+static void free_blocks(struct arena *arena, struct arena_block *block)
+{
+	size_t freed = 0;
 	while (block) {
 		struct arena_block *older = block->older;
+		freed += sizeof *block + block->size;
 		free(block);
 		block = older;
 	}
+	arena->held -= freed;
+	budget_give(arena->budget, arena->kind, freed);
 }
 
 void arena_free(struct arena *arena)
 {
 	if (!arena)
 		return;
-	free_blocks(arena->newest);
-	*arena = (struct arena){.limit = arena->limit};
+	free_blocks(arena, arena->newest);
+	arena->newest = NULL;
+	arena->used = 0;
 }
 
 void arena_reset(struct arena *arena)
 {
 	if (arena->newest) {
-		free_blocks(arena->newest->older);
+		free_blocks(arena, arena->newest->older);
 		arena->newest->older = NULL;
 		arena->newest->used = 0;
 	}
@@ -54,14 +65,29 @@ static bool add_block(struct arena *arena, size_t need)
 		size = BLOCK_LARGEST;
 	if (size < need)
 		size = need;
-	struct arena_block *block = malloc(sizeof *block + size);
+	struct arena_block *block = NULL;
+	if (budget_take(arena->budget, arena->kind, sizeof *block + size)) {
+		block = malloc(sizeof *block + size);
+		if (!block)
+			budget_give(arena->budget, arena->kind, sizeof *block + size);
+	}
 	if (!block)
 		return false;
+	arena->held += sizeof *block + size;
 	block->older = arena->newest;
 	block->size = size;
 	block->used = 0;
 	arena->newest = block;
 	return true;
+}
+
+bool arena_has(const struct arena *arena, const void *data)
+{
+	for (const struct arena_block *block = arena->newest; block; block = block->older)
+		if ((uintptr_t)data >= (uintptr_t)block->data &&
+		    (uintptr_t)data - (uintptr_t)block->data < block->size)
+			return true;
+	return false;
 }
 
 void *arena_alloc(struct arena *arena, size_t size)

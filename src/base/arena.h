@@ -7,8 +7,9 @@
 
 #include <stddef.h>
 
-#include "base/must_check.h"
+#include "base/budget.h"
 #include "base/buf.h"
+#include "base/must_check.h"
 
 struct arena_block;
 
@@ -16,14 +17,21 @@ struct arena {
 	struct arena_block *newest;
 	size_t used; /* bytes handed out */
 	size_t limit;
+	size_t held;           /* bytes of its blocks, which the budget counts */
+	struct budget *budget; /* NULL: none */
+	unsigned kind;
 };
 
 void arena_init(struct arena *arena, size_t limit);
-/* Frees everything; NULL-safe; the arena can be used again under the same limit. */
+/* The same, with its blocks counted in a budget that outlives it. */
+void arena_init_counted(struct arena *arena, size_t limit, struct budget *budget, unsigned kind);
+/* Frees everything; NULL-safe; the arena can be used again under the same limit and budget. */
 void arena_free(struct arena *arena);
 /* Forgets all allocations but keeps one block for the next use. */
 void arena_reset(struct arena *arena);
-/* NULL when the limit would be passed or memory is gone. */
+/* Whether the bytes at `data` lie in it. */
+bool arena_has(const struct arena *arena, const void *data) MUST_CHECK;
+/* NULL when the limit would be passed, the budget refuses, or memory is gone. */
 void *arena_alloc(struct arena *arena, size_t size) MUST_CHECK;
 /* Copies with a NUL behind. */
 char *arena_copy(struct arena *arena, const void *data, size_t size) MUST_CHECK;

@@ -13,12 +13,24 @@ void buf_init(struct buf *buf, size_t limit)
 	*buf = (struct buf){.limit = limit};
 }
 
+void buf_init_counted(struct buf *buf, size_t limit, struct budget *budget, unsigned kind)
+{
+	*buf = (struct buf){.limit = limit, .budget = budget, .kind = (unsigned char)kind};
+}
+
+/* Its memory is somebody else's. */
+static void forget(struct buf *buf)
+{
+	budget_give(buf->budget, buf->kind, buf->capacity);
+	*buf = (struct buf){.limit = buf->limit, .budget = buf->budget, .kind = buf->kind};
+}
+
 void buf_free(struct buf *buf)
 {
 	if (!buf)
 		return;
 	free(buf->data);
-	*buf = (struct buf){.limit = buf->limit};
+	forget(buf);
 }
 
 void buf_clear(struct buf *buf)
@@ -35,6 +47,7 @@ void buf_fit(struct buf *buf)
 	char *data = buf->capacity > buf->size + 1 ? realloc(buf->data, buf->size + 1) : NULL;
 	if (!data)
 		return;
+	budget_give(buf->budget, buf->kind, buf->capacity - (buf->size + 1));
 	buf->data = data;
 	buf->capacity = buf->size + 1;
 }
@@ -56,8 +69,14 @@ static bool buf_grow(struct buf *buf, size_t size)
 		capacity = capacity > SIZE_MAX / 2 ? need : capacity * 2;
 	if (capacity > buf->limit + 1)
 		capacity = buf->limit + 1;
+	size_t more = capacity - buf->capacity;
+	if (!budget_take(buf->budget, buf->kind, more)) {
+		buf->failed = true;
+		return false;
+	}
 	char *data = realloc(buf->data, capacity);
 	if (!data) {
+		budget_give(buf->budget, buf->kind, more);
 		buf->failed = true;
 		return false;
 	}
@@ -150,6 +169,6 @@ char *buf_take(struct buf *buf)
 	if (!buf_extend(buf, 0))
 		return NULL;
 	char *data = buf->data;
-	*buf = (struct buf){.limit = buf->limit};
+	forget(buf);
 	return data;
 }

@@ -13,6 +13,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/budget.h"
 #include "base/must_check.h"
 
 struct slice {
@@ -27,6 +28,8 @@ struct buf {
 	size_t limit; /* most bytes it may ever hold */
 	bool failed;
 	bool full; /* it failed for its limit, not for want of memory */
+	unsigned char kind;
+	struct budget *budget; /* that counts its capacity; NULL: none */
 };
 
 static inline struct slice slice_of(const char *text)
@@ -50,7 +53,10 @@ static inline bool slice_is(struct slice a, const char *text)
 }
 
 void buf_init(struct buf *buf, size_t limit);
-/* Frees the memory; the buf can be initialized again. NULL-safe, also for a zeroed buf. */
+/* The same, with its memory counted in a budget that outlives it. */
+void buf_init_counted(struct buf *buf, size_t limit, struct budget *budget, unsigned kind);
+/* Frees the memory; the buf can be used again under the same limit and budget. NULL-safe, also for
+ * a zeroed buf. */
 void buf_free(struct buf *buf);
 /* Empties it, keeps memory and limit, forgets a failure. */
 void buf_clear(struct buf *buf);
@@ -83,7 +89,8 @@ static inline void buf_add_byte(struct buf *buf, char byte)
 }
 /* 0, or ERR_NO_MEMORY. */
 int buf_check(const struct buf *buf) MUST_CHECK;
-/* Hands the NUL-terminated memory to the caller (free); the buf is empty then. NULL once failed. */
+/* Hands the NUL-terminated memory to the caller (free), and no budget counts it any more; the buf
+ * is empty then. NULL once failed. */
 char *buf_take(struct buf *buf);
 static inline struct slice buf_slice(const struct buf *buf)
 {

@@ -14,8 +14,8 @@
 
 void answer_drop_object(struct exchange *exchange)
 {
-	reader_discard(exchange->server, exchange->answer.reader);
-	exchange->answer.reader = NULL;
+	object_stream_discard(exchange->answer.stream);
+	exchange->answer.stream = NULL;
 }
 
 void answer_with(struct exchange *exchange, int status, const char *content_type, struct slice body)
@@ -76,6 +76,8 @@ void answer_incident(struct exchange *exchange, int code, const char *incident_i
 void answer_error(struct exchange *exchange, int code)
 {
 	struct error *error = &exchange->error;
+	code = memory_refusal(exchange, code);
+	memory_allow_refusal(exchange);
 	if (error->code != code) {
 		error_clear(error);
 		error->code = code;
@@ -172,13 +174,34 @@ static void collect(struct exchange *exchange, struct header_list *list)
 		put(list, "Connection", "close");
 }
 
+static int64_t read_object(void *context, char *data, size_t size, struct error *error)
+{
+	return content_read(context, data, size, error);
+}
+
+static size_t read_object_now(void *context, char *data, size_t size)
+{
+	return content_read_now(context, data, size);
+}
+
+static void end_object(void *context)
+{
+	content_read_end(context);
+}
+
+static const struct stream_source object_source = {
+	.lane = LANE_CONTENT, .read = read_object, .read_now = read_object_now, .end = end_object};
+
 int answer_object(struct exchange *exchange, const struct content_parts *parts, uint64_t offset,
                   uint64_t size, struct error *error)
 {
 	struct content_store *store = exchange->service->content;
 	struct answer *answer = &exchange->answer;
+	struct content_reader *reader = NULL;
 	uint64_t whole = 0;
-	int result = content_parts_read(store, parts, offset, &answer->reader, &whole, error);
+	int result = content_parts_read(store, parts, offset, &reader, &whole, error);
+	if (!result)
+		result = object_stream_new(exchange, &object_source, reader, &answer->stream, error);
 	if (!result && (whole < offset || whole - offset < size))
 		result =
 			error_cause(error, ERR_CORRUPT, "the content object %s is too short", parts->object);
@@ -196,10 +219,10 @@ static ssize_t read_nothing(void *context, uint64_t position, char *data, size_t
 static struct MHD_Response *make_response(struct exchange *exchange)
 {
 	struct answer *answer = &exchange->answer;
-	if (answer->reader) {
+	if (answer->stream) {
 		struct MHD_Response *response =
-			object_stream_response(exchange, answer->reader, answer->size);
-		answer->reader = NULL;
+			object_stream_response(answer->stream, exchange, answer->size);
+		answer->stream = NULL;
 		return response;
 	}
 	/* RFC 9110 section 8.6: a 304 has no Content-Length but that of what is not sent. */
@@ -209,9 +232,40 @@ static struct MHD_Response *make_response(struct exchange *exchange)
 	                                       MHD_RESPMEM_PERSISTENT);
 }
 
+/* However long the client takes to read it, no more is held than the answer. */
+static void settle(struct exchange *exchange)
+{
+	struct answer *answer = &exchange->answer;
+	struct buf *out = &exchange->out;
+	size_t offset = (size_t)((uintptr_t)answer->body.data - (uintptr_t)out->data);
+	buf_free(&exchange->body);
+	buf_free(&exchange->canonical);
+	if (!out->data || !answer->body.data || offset > out->size) {
+		buf_free(out);
+	} else {
+		buf_fit(out);
+		answer->body.data = out->data + offset;
+	}
+}
+
+/* Its headers have been copied; what is written of it afterwards is not in the arena. */
+static void drop_arena(struct exchange *exchange)
+{
+	if (arena_has(&exchange->arena, exchange->answer.body.data))
+		return;
+	exchange->path = exchange->query = slice_make("", 0);
+	exchange->answer.extra_count = 0;
+	exchange->console = NULL;
+	exchange->original_id = NULL;
+	arena_free(&exchange->arena);
+}
+
 enum MHD_Result answer_queue(struct exchange *exchange)
 {
 	struct header_list list;
+	bool holds_more = exchange->memory.budget.granted > 0;
+	if (holds_more)
+		settle(exchange);
 	exchange->draining = atomic_load_explicit(&exchange->server->draining, memory_order_relaxed);
 	collect(exchange, &list);
 	struct MHD_Response *response = make_response(exchange);
@@ -224,6 +278,10 @@ enum MHD_Result answer_queue(struct exchange *exchange)
 		result =
 			MHD_queue_response(exchange->connection, (unsigned)exchange->answer.status, response);
 	MHD_destroy_response(response);
+	if (holds_more) {
+		drop_arena(exchange);
+		budget_release(&exchange->memory.budget);
+	}
 	client_is_answered(exchange->client, clock_monotonic_us());
 	return result;
 }

@@ -8,7 +8,6 @@ struct discard {
 	struct task task;
 	struct content_store *store;
 	struct content_writer *writer;
-	struct content_reader *reader;
 	char name[CONTENT_NAME_MAX]; /* empty: none */
 };
 
@@ -16,7 +15,6 @@ static void run(struct task *task)
 {
 	struct discard *discard = (struct discard *)task;
 	content_write_abort(discard->writer);
-	content_read_end(discard->reader);
 	if (*discard->name)
 		content_discard(discard->store, discard->name);
 	free(discard);
@@ -37,12 +35,6 @@ void writer_discard(struct http_server *server, struct content_writer *writer)
 {
 	if (writer)
 		hand_over(server, (struct discard){.writer = writer});
-}
-
-void reader_discard(struct http_server *server, struct content_reader *reader)
-{
-	if (reader)
-		hand_over(server, (struct discard){.reader = reader});
 }
 
 void object_discard(struct http_server *server, const char name[CONTENT_NAME_MAX])

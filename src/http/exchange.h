@@ -16,6 +16,7 @@
 #include "base/rate.h"
 #include "http/clients.h"
 #include "http/loop.h"
+#include "http/memory.h"
 #include "http/query.h"
 #include "http/worker.h"
 #include "service/event_body.h"
@@ -28,6 +29,7 @@ struct route;
 struct operation;
 struct upload;
 struct checked_file;
+struct object_stream;
 struct console_request;
 struct console_answer;
 
@@ -45,9 +47,9 @@ struct answer {
 	int extra_count;
 	int64_t retry_after_seconds; /* 0: no header */
 	struct slice body;           /* lives as long as the exchange */
-	/* Or a part of an object of the content store. */
-	struct content_reader *reader; /* NULL: none; the answer's from queueing on */
-	uint64_t size;                 /* of the part; with 304, of what is not sent */
+	/* Or what is sent piece by piece, as a part of an object of the content store is. */
+	struct object_stream *stream; /* NULL: none; the response's from queueing on */
+	uint64_t size;                /* of that; with 304, of what is not sent */
 };
 
 /* Request headers that matter; slices live as long as the request. */
@@ -126,8 +128,8 @@ struct exchange {
 	struct buf body;      /* a JSON body, or what no worker has read yet of one in pieces */
 	struct buf canonical; /* of a payload */
 	struct buf out;       /* an answer's body */
-	size_t held;          /* bytes that are counted in http_body_bytes */
-	uint64_t body_owner;  /* in whose share */
+	struct memory memory; /* that counts these, and the following */
+	size_t check_counted;
 	size_t body_limit;
 	uint64_t body_seen;
 	size_t piece_size;               /* of a body in pieces; 0: it is none */

@@ -166,13 +166,14 @@ void html_headers(struct exchange *exchange)
 
 void html_answer(struct exchange *exchange, int status, const struct buf *page)
 {
-	const char *text =
-		buf_check(page) ? NULL : arena_copy(&exchange->arena, page->data, page->size);
-	if (!text) {
+	struct buf *out = &exchange->out;
+	buf_clear(out);
+	buf_add_slice(out, buf_slice(page));
+	if (buf_check(page) || buf_check(out)) {
 		answer_error(exchange, ERR_NO_MEMORY);
 		return;
 	}
-	answer_with(exchange, status, HTML_TYPE, slice_make(text, page->size));
+	answer_with(exchange, status, HTML_TYPE, buf_slice(out));
 	html_headers(exchange);
 }
 

@@ -5,6 +5,7 @@
 #include "http/exchange.h"
 #include "http/guard.h"
 #include "http/loop.h"
+#include "http/memory.h"
 #include "http/metrics.h"
 #include "http/request_log.h"
 #include "http/route.h"
@@ -16,7 +17,9 @@
 #define WORKER_QUEUE_MAX 1024
 #define RATE_BUCKETS 65536
 
-#define BUFFER_KEEP ((size_t)8 * 1024) /* of a buffer that serves one request after another */
+#define BUFFER_KEEP ((size_t)8 * 1024)      /* of a buffer that serves one request after another */
+#define ANSWER_RESERVE ((size_t)128 * 1024) /* for the page or record that tells what was done */
+#define REFUSAL_ROOM ((size_t)8 * 1024)
 #define ARENA_MAX ((size_t)16 * 1024 * 1024)
 
 #define BODY_AT_ONCE ((size_t)16 * 1024)  /* the longest that a polling thread reads itself */
@@ -39,7 +42,8 @@ struct http_server {
 	struct admin *admin; /* that the console asks; NULL: there is no console */
 	struct metrics metrics;
 	struct rate_limiter *limiter;
-	struct shares *bodies; /* what is held of them, by whose they are */
+	struct shares *bodies; /* what of http.body_memory is held, by whose it is */
+	int64_t held;          /* of it in all; under bodies_lock */
 	struct shares *checks; /* files that come to be checked, or are; under bodies_lock */
 	int check_count;
 	size_t check_bytes; /* that they hold; under bodies_lock */
@@ -82,8 +86,7 @@ void request_abandon_body(struct exchange *exchange, int code, const struct erro
 /* What an abandoned exchange leaves behind when it comes back at last. */
 void request_tidy(struct exchange *exchange);
 
-/* ---- body.c: what requests hold of their bodies, bounded by http.body_memory; of it an account,
- * or for what needs no key an address, has a share ---- */
+/* ---- body.c: bodies, and what a request may hold (http/memory.h) ---- */
 /* Whether a body of `size` may come, before it comes: of a long one as much as is held at a time.
  * ERR_UNAVAILABLE. In the loop's thread. */
 int body_expect(struct exchange *exchange, uint64_t size, struct error *error) MUST_CHECK;
@@ -94,13 +97,22 @@ int body_refuse_type(const struct exchange *exchange, const char *wanted, struct
 	MUST_CHECK;
 /* ERR_TOO_LARGE, for more than body_limit. */
 int body_refuse_size(const struct exchange *exchange, struct error *error) MUST_CHECK;
-/* Counts what the exchange holds now. ERR_UNAVAILABLE when it became more than there is: that is
- * not counted, and has to be dropped. */
+/* Counts what the exchange's checked file holds now; arenas and buffers count themselves.
+ * ERR_UNAVAILABLE when it became more than there is: that is not counted, and has to be dropped. */
 int body_count(struct exchange *exchange, struct error *error) MUST_CHECK;
-/* It holds nothing any more. Any thread. */
+/* What body_count counted is not held any more. */
 void body_release(struct exchange *exchange);
 /* Appends to the body, and counts. */
 int body_collect(struct exchange *exchange, struct slice part, struct error *error) MUST_CHECK;
+/* ERR_UNAVAILABLE, and why. */
+int memory_refuse(struct error *error);
+/* Before something is done that has to be answered: `size` bytes for that, beyond what is held.
+ * ERR_UNAVAILABLE. */
+int memory_reserve_answer(struct exchange *exchange, size_t size, struct error *error) MUST_CHECK;
+/* What failed for want of memory because it was refused some is ERR_UNAVAILABLE, with its cause. */
+int memory_refusal(struct exchange *exchange, int code) MUST_CHECK;
+/* From now on what is said is a refusal, for which there always is some room. */
+void memory_allow_refusal(struct exchange *exchange);
 /* The largest body that may be held as one, however much others hold. */
 size_t body_largest(const struct exchange *exchange);
 
@@ -114,7 +126,6 @@ void request_refuse(struct exchange *exchange, int code);
 
 /* ---- discard.c: for any thread; a worker ends or deletes ---- */
 void writer_discard(struct http_server *server, struct content_writer *writer); /* NULL-safe */
-void reader_discard(struct http_server *server, struct content_reader *reader); /* NULL-safe */
 void object_discard(struct http_server *server, const char name[CONTENT_NAME_MAX]);
 
 void upload_free(struct upload *upload); /* NULL-safe */

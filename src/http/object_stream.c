@@ -8,14 +8,18 @@
 
 #define PIECE_SIZE ((size_t)128 * 1024)
 #define BLOCK_SIZE ((size_t)32 * 1024)
+#define HELD (sizeof(struct object_stream) + BLOCK_SIZE)
 
 struct object_stream {
 	struct task task;
+	struct memory memory;
+	struct http_server *server;
 	struct loop_item item;
 	struct loop *loop;
 	struct client *client;
 	struct MHD_Connection *connection;
-	struct content_reader *reader;
+	const struct stream_source *source;
+	void *context;
 	struct object_stream *previous, *next; /* the loop's list of suspended ones */
 	bool filling;                          /* a worker has it */
 	bool suspended;                        /* and its connection waits */
@@ -32,8 +36,11 @@ struct object_stream {
 static void end(struct task *task)
 {
 	struct object_stream *stream = (struct object_stream *)task;
-	content_read_end(stream->reader);
+	struct memory memory = stream->memory;
+	size_t held = HELD + stream->source->held;
+	stream->source->end(stream->context);
 	free(stream);
+	budget_give(&memory.budget, MEMORY_ANSWER, held);
 }
 
 static void fill(struct task *task)
@@ -41,8 +48,8 @@ static void fill(struct task *task)
 	struct object_stream *stream = (struct object_stream *)task;
 	int64_t got = 1;
 	while (stream->size < PIECE_SIZE && got > 0) {
-		got = content_read(stream->reader, stream->piece + stream->size, PIECE_SIZE - stream->size,
-		                   &stream->error);
+		got = stream->source->read(stream->context, stream->piece + stream->size,
+		                           PIECE_SIZE - stream->size, &stream->error);
 		stream->size += got > 0 ? (size_t)got : 0;
 	}
 	stream->over = got <= 0;
@@ -55,7 +62,7 @@ static void fill(struct task *task)
 static void stream_free(struct object_stream *stream)
 {
 	stream->task.run = end;
-	worker_clear_up(stream->loop->server->workers[LANE_CONTENT], &stream->task);
+	worker_clear_up(stream->server->workers[LANE_CONTENT], &stream->task);
 }
 
 static void resume(struct object_stream *stream)
@@ -96,7 +103,7 @@ static void start_filling(struct object_stream *stream)
 	MHD_suspend_connection(stream->connection);
 	stream->task.run = fill;
 	stream->item.take = take;
-	if (worker_submit(loop->server->workers[LANE_CONTENT], &stream->task))
+	if (worker_submit(stream->server->workers[stream->source->lane], &stream->task))
 		return;
 	stream->over = true;
 	stream->result = error_cause(&stream->error, ERR_UNAVAILABLE, "the work queue is full");
@@ -133,7 +140,8 @@ static ssize_t read_piece(void *context, uint64_t position, char *data, size_t s
 		log_warning("download_cut", "cause", stream->error.cause);
 	if (stream->over || stream->loop->ending)
 		return cut(stream);
-	size_t now = content_read_now(stream->reader, data, size);
+	size_t now =
+		stream->source->read_now ? stream->source->read_now(stream->context, data, size) : 0;
 	if (now == 0)
 		start_filling(stream);
 	return (ssize_t)now;
@@ -154,25 +162,49 @@ void object_stream_end_all(struct loop *loop)
 		resume(loop->streams);
 }
 
-struct MHD_Response *object_stream_response(struct exchange *exchange,
-                                            struct content_reader *reader, uint64_t size)
+/* ---- its making ---- */
+
+int object_stream_new(struct exchange *exchange, const struct stream_source *source, void *context,
+                      struct object_stream **ret_stream, struct error *error)
 {
-	struct MHD_Response *response = NULL;
-	struct object_stream *stream = malloc(sizeof *stream);
-	if (stream) {
-		memset(stream, 0, offsetof(struct object_stream, piece));
-		stream->loop = exchange->loop;
-		stream->client = exchange->client;
-		stream->connection = exchange->connection;
-		stream->reader = reader;
-		stream->task.owner = exchange->content_owner ? guard_account_id(exchange->content_owner)
-		                                             : guard_owner_id(exchange);
-		response =
-			MHD_create_response_from_callback(size, BLOCK_SIZE, read_piece, stream, close_stream);
+	size_t held = HELD + source->held;
+	struct memory memory;
+	memory_init(&memory, exchange->server, 0);
+	memory_belongs(&memory, exchange->memory.owner);
+	bool granted = budget_take(&memory.budget, MEMORY_ANSWER, held);
+	struct object_stream *stream = granted ? malloc(sizeof *stream) : NULL;
+	if (!stream && granted)
+		budget_give(&memory.budget, MEMORY_ANSWER, held);
+	if (!stream) {
+		source->end(context);
+		return granted ? error_set(error, ERR_NO_MEMORY, MSG_NONE, NULL) : memory_refuse(error);
 	}
-	if (!response) {
-		reader_discard(exchange->server, reader);
-		free(stream);
-	}
+	memset(stream, 0, offsetof(struct object_stream, piece));
+	stream->memory = memory;
+	stream->server = exchange->server;
+	stream->source = source;
+	stream->context = context;
+	stream->task.owner =
+		exchange->content_owner ? guard_account_id(exchange->content_owner) : exchange->task.owner;
+	*ret_stream = stream;
+	return 0;
+}
+
+void object_stream_discard(struct object_stream *stream)
+{
+	if (stream)
+		stream_free(stream);
+}
+
+struct MHD_Response *object_stream_response(struct object_stream *stream,
+                                            const struct exchange *exchange, uint64_t size)
+{
+	stream->loop = exchange->loop;
+	stream->client = exchange->client;
+	stream->connection = exchange->connection;
+	struct MHD_Response *response =
+		MHD_create_response_from_callback(size, BLOCK_SIZE, read_piece, stream, close_stream);
+	if (!response)
+		stream_free(stream);
 	return response;
 }

@@ -10,6 +10,7 @@
 
 #define FORM_SLACK ((size_t)64 * 1024) /* what a form may have beside the file */
 #define OCCURRED_AT_MAX 64
+#define RECORD_RESERVE ((size_t)16 * 1024) /* of an event, and of the answer that tells it */
 
 enum form_field { FIELD_NONE, FIELD_CLIENT_REF, FIELD_OCCURRED_AT, FIELD_FILE };
 
@@ -267,7 +268,6 @@ static void store_content(struct task *task)
 		content_write_abort(writer);
 	else
 		result = content_write_commit(writer, exchange->content_object, error);
-	body_release(exchange);
 	exchange->content_stored = !result;
 	exchange->pending.registration.content = (struct slice){"", 0};
 	exchange->pending.registration.content_object = exchange->content_object;
@@ -327,13 +327,19 @@ static int body_declaration(struct exchange *exchange, struct arena *scratch,
 	buf_clear(&exchange->body);
 	fit(&exchange->body);
 	fit(&exchange->canonical);
-	if (!result)
-		result = body_count(exchange, error);
 	if (result)
 		buf_free(&exchange->canonical);
 	else
 		*ret = declaration;
 	return result;
+}
+
+/* The event's record in the arena, which of one that is repeated has the inline content too, and
+ * the answer made of it. */
+static size_t answer_size(const struct declaration *declaration)
+{
+	bool content = declaration->modality == MODALITY_CONTENT;
+	return RECORD_RESERVE + (content ? EVENT_INLINE_MAX : 0);
 }
 
 /* What the body declares, checked, for the sequencer. */
@@ -343,6 +349,8 @@ static int take_body(struct exchange *exchange, struct arena *scratch, struct er
 	int result = body_declaration(exchange, scratch, &declaration, error);
 	if (!result)
 		result = guard_forced(exchange, error);
+	if (!result)
+		result = memory_reserve_answer(exchange, answer_size(&declaration), error);
 	if (result)
 		return result;
 	fill(exchange, &declaration);
@@ -398,6 +406,8 @@ static int take_form(struct exchange *exchange, struct error *error)
 		result = form_declaration(exchange, &declaration, error);
 	if (!result)
 		result = guard_forced(exchange, error);
+	if (!result)
+		result = memory_reserve_answer(exchange, answer_size(&declaration), error);
 	if (result)
 		return result;
 	fill(exchange, &declaration);

@@ -1,4 +1,5 @@
 /* A request's way through an exchange: what libmicrohttpd calls. */
+#include <assert.h>
 #include <stdlib.h>
 
 #include "http/internal.h"
@@ -6,8 +7,15 @@
 
 /* What an idle connection keeps. */
 #define ARENA_KEEP ((size_t)16 * 1024)
+#define OPERATORS_ALLOWANCE (ARENA_MAX + OUT_MAX)
 
 /* ---- life ---- */
+
+/* What the operator asks is answered whatever clients hold. */
+static size_t allowance(const struct loop *loop)
+{
+	return loop->is_operators ? OPERATORS_ALLOWANCE : MEMORY_ALLOWANCE;
+}
 
 static struct exchange *exchange_new(struct http_server *server, struct loop *loop)
 {
@@ -17,10 +25,12 @@ static struct exchange *exchange_new(struct http_server *server, struct loop *lo
 	exchange->server = server;
 	exchange->service = server->service;
 	exchange->loop = loop;
-	arena_init(&exchange->arena, ARENA_MAX);
-	buf_init(&exchange->body, BODY_HELD_MAX - 1);
-	buf_init(&exchange->canonical, OUT_MAX);
-	buf_init(&exchange->out, OUT_MAX);
+	struct budget *budget = &exchange->memory.budget;
+	memory_init(&exchange->memory, server, allowance(loop));
+	arena_init_counted(&exchange->arena, ARENA_MAX, budget, MEMORY_ARENA);
+	buf_init_counted(&exchange->body, BODY_HELD_MAX - 1, budget, MEMORY_BODY);
+	buf_init_counted(&exchange->canonical, OUT_MAX, budget, MEMORY_BODY);
+	buf_init_counted(&exchange->out, OUT_MAX, budget, MEMORY_ANSWER);
 	return exchange;
 }
 
@@ -36,18 +46,39 @@ void exchange_free(struct exchange *exchange)
 	buf_free(&exchange->canonical);
 	buf_free(&exchange->out);
 	arena_free(&exchange->arena);
+	budget_release(&exchange->memory.budget);
+	assert(exchange->memory.budget.held == 0 && exchange->memory.budget.granted == 0);
 	free(exchange);
 }
 
 static void trim(struct buf *buf)
 {
-	size_t limit = buf->limit;
-	if (buf->capacity > BUFFER_KEEP) {
+	if (buf->capacity > BUFFER_KEEP)
 		buf_free(buf);
-		buf_init(buf, limit);
-	} else {
+	else
 		buf_clear(buf);
+}
+
+/* What an idle connection keeps is its allowance at most, so that nothing is granted to it. */
+static void reset_memory(struct exchange *exchange)
+{
+	struct budget *budget = &exchange->memory.budget;
+	trim(&exchange->body);
+	trim(&exchange->canonical);
+	trim(&exchange->out);
+	exchange->out.limit = OUT_MAX;
+	if (exchange->arena.used > ARENA_KEEP)
+		arena_free(&exchange->arena);
+	else
+		arena_reset(&exchange->arena);
+	if (budget->held > MEMORY_ALLOWANCE) {
+		arena_free(&exchange->arena);
+		buf_free(&exchange->body);
 	}
+	budget_release(budget);
+	budget->allowance = allowance(exchange->loop);
+	budget->refused = false;
+	assert(!budget->granted && budget->held <= MEMORY_ALLOWANCE);
 }
 
 /* Ready for the next request; keeps modest memory. */
@@ -60,13 +91,7 @@ static void exchange_reset(struct exchange *exchange)
 	exchange->checked = NULL;
 	exchange->console = NULL;
 	answer_drop_object(exchange);
-	trim(&exchange->body);
-	trim(&exchange->canonical);
-	trim(&exchange->out);
-	if (exchange->arena.used > ARENA_KEEP)
-		arena_free(&exchange->arena);
-	else
-		arena_reset(&exchange->arena);
+	reset_memory(exchange);
 	error_clear(&exchange->error);
 	memset(&exchange->head, 0, sizeof exchange->head);
 	memset(&exchange->answer, 0, sizeof exchange->answer);
@@ -225,6 +250,7 @@ static struct exchange *successor(const struct exchange *exchange)
 	fresh->key = exchange->key;
 	fresh->key_known = exchange->key_known;
 	fresh->rate = exchange->rate;
+	memory_belongs(&fresh->memory, exchange->memory.owner);
 	fresh->under_way = exchange->under_way;
 	return fresh;
 }
@@ -272,12 +298,21 @@ void request_abandon(struct exchange *exchange)
 
 /* ---- work ---- */
 
+/* Whatever is sent to us may have something done. */
+static int reserve_for_work(struct exchange *exchange, struct error *error)
+{
+	bool sends = strcmp(exchange->method, "POST") == 0;
+	return sends ? memory_reserve_answer(exchange, ANSWER_RESERVE, error) : 0;
+}
+
 static void run_work(struct task *task)
 {
 	struct exchange *exchange = (struct exchange *)((char *)task - offsetof(struct exchange, task));
 	if (!atomic_load(&exchange->abandoned)) {
 		buf_clear(&exchange->out);
-		int result = exchange->operation->work(exchange, &exchange->error);
+		int result = reserve_for_work(exchange, &exchange->error);
+		if (!result)
+			result = exchange->operation->work(exchange, &exchange->error);
 		if (result)
 			answer_error(exchange, result);
 	}
@@ -378,6 +413,7 @@ static enum MHD_Result head_checked(struct exchange *exchange, int result)
 {
 	struct error *error = &exchange->error;
 	const struct operation *operation = exchange->operation;
+	memory_belongs(&exchange->memory, guard_owner_id(exchange));
 	exchange->step = STEP_SWALLOW;
 	exchange->body_limit = BODY_SLACK;
 	if (!result && operation->begin) {

@@ -1,5 +1,6 @@
 #include "http/server.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -258,6 +259,7 @@ void http_stop(struct http_server *server)
 		close(server->listen_descriptor);
 	if (server->monitor_descriptor >= 0)
 		close(server->monitor_descriptor);
+	assert(server->held == 0);
 	rate_limiter_free(server->limiter);
 	shares_free(server->bodies);
 	shares_free(server->checks);

@@ -1,5 +1,7 @@
 #include "ledger/bounds.h"
 
+#include "base/clock.h"
+
 static const struct {
 	const char *label, *counted;
 	int64_t most;
@@ -22,6 +24,11 @@ const char *bound_counted(enum bound bound)
 int64_t bound_most(enum bound bound)
 {
 	return bounds[bound].most;
+}
+
+bool config_day_has_room(int64_t sealed_at_us, int64_t former_us)
+{
+	return former_us == TIME_NONE || time_day(former_us) < time_day(sealed_at_us);
 }
 
 bool bound_is_near(enum bound bound, int64_t used)

@@ -14,9 +14,11 @@
 #define CHAIN_MAX (INT64_MAX >> EVENT_SEQUENCE_BITS)
 /* A channel's chains are twice its number, and the number after that. */
 #define CHANNEL_MAX (CHAIN_MAX / 2)
-/* So many are read at once, each with all its texts: for the interface, a check, a certification.
- */
-#define CONFIG_VERSION_MAX 1000
+#define CONFIG_VERSION_MAX 100000
+/* So many are read at once, each with all its texts: for the interface, or a certification. */
+#define CONFIG_VERSIONS_SHOWN_MAX 1000
+/* Sealed in a UTC day, of a channel. */
+#define CONFIG_VERSIONS_PER_DAY 1000
 /* Seven digits of a certification's identifier. */
 #define CERTIFICATION_NUMBER_MAX 9999999
 /* Those that ever signed, and those that timestamps ever led to. */
@@ -58,6 +60,10 @@ bool account_bound_is_reached(int64_t most, int64_t used);
  * four times its keys' own rate where it has one, or where `general` is 0. `key_general`: the
  * setting for a key. At least 1. */
 int64_t account_rate(int64_t own, int64_t key_own, int64_t general, int64_t key_general);
+/* Whether a channel takes another configuration version, sealed at `sealed_at_us`, on that UTC day.
+ * `former_us`: when the version was sealed that is CONFIG_VERSIONS_PER_DAY before it; TIME_NONE:
+ * there is none. */
+bool config_day_has_room(int64_t sealed_at_us, int64_t former_us);
 
 #define BOUND_WARN_PERCENT 80
 bool bound_is_near(enum bound bound, int64_t used);

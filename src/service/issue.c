@@ -9,6 +9,7 @@
 #include "proof/pdf_sign.h"
 #include "proof/renderer.h"
 #include "service/issue_work.h"
+#include "store/accounts/accounts.h"
 
 #define PROGRESS_INTERVAL_US (US_PER_SECOND / 2)
 #define AUTHORITY_PATH_MAX ((size_t)256 << 10)
@@ -84,11 +85,19 @@ static int load_configurations(struct issue_work *work, struct error *error)
 		return ERR_NO_MEMORY;
 	for (const struct json *item = versions->first; item; item = item->next) {
 		int64_t version = (int64_t)item->number;
-		if (version < 1 || version > (int64_t)work->channel.config_count)
+		struct channel of_version;
+		result = store_get_channel_versions(work->service->store, work->certification->account,
+		                                    work->certification->channel, version + 1, 1,
+		                                    work->arena, &of_version, error);
+		if (result)
+			return result;
+		const struct channel_config *config = of_version.configs;
+		if (!of_version.config_count || config->facts.version != version)
 			return error_cause(error, ERR_CORRUPT, "no configuration version %" PRId64, version);
-		const struct channel_config *config = &work->channel.configs[version - 1];
 		work->configurations[work->configuration_count++] =
 			(struct report_configuration){config->facts, config->hash};
+		work->configurations[work->configuration_count - 1].facts.channel_id =
+			work->channel.channel_id;
 	}
 	return OK;
 }
@@ -116,8 +125,9 @@ static int load(struct issue_work *work, struct error *error)
 		                              certification->first_sequence - 1, &work->chain_hash_before,
 		                              error);
 	if (!result)
-		result = store_get_channel(service->store, certification->account, certification->channel,
-		                           work->arena, &work->channel, error);
+		result = store_get_channel_versions(service->store, certification->account,
+		                                    certification->channel, INT64_MAX, 1, work->arena,
+		                                    &work->channel, error);
 	return result ? result : load_configurations(work, error);
 }
 

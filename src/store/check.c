@@ -1,10 +1,13 @@
 #include <stdio.h>
 
 #include "ledger/purchase.h"
+#include "store/accounts/accounts.h"
 #include "store/checking.h"
 #include "store/usage/count.h"
 
 #define CHAINS_AT_ONCE 256
+#define CONFIGS_AT_ONCE 100
+#define CONFIGS_MEMORY_MAX ((size_t)4 << 20)
 
 void check_problem(struct check *check, const char *format, ...)
 {
@@ -45,12 +48,10 @@ static int64_t number_of(struct db_connection *reader, const char *literal_sql, 
 
 /* ---- events ---- */
 
-static const struct channel_config *config_of(const struct check *check, int64_t version)
+static const struct sha256 *config_hash_of(const struct check *check, int64_t version)
 {
-	for (size_t i = 0; i < check->channel.config_count; i++)
-		if (check->channel.configs[i].facts.version == version)
-			return &check->channel.configs[i];
-	return NULL;
+	bool known = version >= 1 && version <= (int64_t)check->config_count;
+	return known ? &check->config_hashes[version - 1] : NULL;
 }
 
 /* What a listener found wrong does not end the check; what it could not look at does. */
@@ -83,13 +84,13 @@ static int check_event(void *context, const struct event *event)
 		              (long long)check->sequence);
 	if (event->received_at_us < check->received_at_us)
 		check_problem(check, "event %s: received_at goes back", event->event_id);
-	const struct channel_config *config = config_of(check, event->config_version);
-	if (!config) {
+	const struct sha256 *config_hash = config_hash_of(check, event->config_version);
+	if (!config_hash) {
 		check_problem(check, "event %s: there is no configuration %lld", event->event_id,
 		              (long long)event->config_version);
 		return OK;
 	}
-	struct event_facts facts = event_facts_of(event, &config->hash, &check->chain_hash);
+	struct event_facts facts = event_facts_of(event, config_hash, &check->chain_hash);
 	struct sha256 chain_hash;
 	if (event_chain_hash(&facts, &check->record, &chain_hash))
 		return ERR_NO_MEMORY;
@@ -118,18 +119,57 @@ static int check_documents(struct check *check, const struct chain_head *head)
 	if (!sha256_equal(&hash, &head->genesis_hash))
 		check_problem(check, "channel %s, %s chain: the genesis hash is not its document's",
 		              check->channel.channel_id, mode_text(mode));
-	for (size_t i = 0; i < check->channel.config_count; i++) {
-		buf_clear(&document);
-		config_document(&check->channel.configs[i].facts, &document);
-		if (buf_check(&document))
-			return ERR_NO_MEMORY;
-		hash = sha256_of(document.data, document.size);
-		if (!sha256_equal(&hash, &check->channel.configs[i].hash))
-			check_problem(check, "channel %s: configuration %lld does not have its digest",
-			              check->channel.channel_id,
-			              (long long)check->channel.configs[i].facts.version);
-	}
 	return OK;
+}
+
+static int check_config(struct check *check, const struct channel_config *config)
+{
+	BUF_AUTO struct buf document;
+	buf_init(&document, 65536);
+	config_document(&config->facts, &document);
+	if (buf_check(&document))
+		return ERR_NO_MEMORY;
+	struct sha256 hash = sha256_of(document.data, document.size);
+	if (!sha256_equal(&hash, &config->hash))
+		check_problem(check, "channel %s: configuration %lld does not have its digest",
+		              check->channel.channel_id, (long long)config->facts.version);
+	return OK;
+}
+
+/* Some versions from *next on. */
+static int check_some_configs(struct check *check, int64_t *next, struct error *error)
+{
+	int64_t left = (int64_t)check->config_count - *next + 1;
+	int64_t count = left < CONFIGS_AT_ONCE ? left : CONFIGS_AT_ONCE;
+	ARENA_AUTO struct arena arena;
+	arena_init(&arena, CONFIGS_MEMORY_MAX);
+	struct channel some = {0};
+	int result = store_get_channel_versions(check->store, check->account, check->chain / 2,
+	                                        *next + count, count, &arena, &some, error);
+	for (size_t i = 0; i < some.config_count && !result; i++) {
+		const struct channel_config *config = &some.configs[i];
+		result = check_config(check, config);
+		if (config->facts.version == *next && *next <= (int64_t)check->config_count)
+			check->config_hashes[(*next)++ - 1] = config->hash;
+	}
+	return result;
+}
+
+static int check_configs(struct check *check, struct arena *arena, struct error *error)
+{
+	int64_t next = 1;
+	int64_t last = check->channel.config_count ? check->channel.configs[0].facts.version : 0;
+	check->config_count = (size_t)last;
+	check->config_hashes = arena_alloc(arena, (size_t)(last + 1) * sizeof *check->config_hashes);
+	int result = check->config_hashes ? OK : ERR_NO_MEMORY;
+	while (!result && next <= last) {
+		int64_t first = next;
+		result = check_some_configs(check, &next, error);
+		if (!result && next == first)
+			break;
+	}
+	check->config_count = (size_t)(next - 1);
+	return result;
 }
 
 /* Segments follow each other without a gap up to the sealed sequence. The last one's number. */
@@ -170,11 +210,13 @@ static int check_chain(struct check *check, struct error *error)
 	struct chain_head head;
 	int result = store_get_chain(check->store, check->account, check->chain, &head, error);
 	if (!result)
-		result = store_get_channel(check->store, check->account, check->chain / 2, &arena,
-		                           &check->channel, error);
+		result = store_get_channel_versions(check->store, check->account, check->chain / 2,
+		                                    INT64_MAX, 1, &arena, &check->channel, error);
 	if (result)
 		return result;
 	result = check_documents(check, &head);
+	if (!result)
+		result = check_configs(check, &arena, error);
 	int64_t problems = check->report.problems;
 	if (!result && !db_is_shared(check->store->db))
 		result = check_chain_arrivals(check, error);

@@ -12,7 +12,9 @@ struct check {
 	/* Of the chain at hand. */
 	int64_t account;
 	int64_t chain;
-	struct channel channel;
+	struct channel channel;       /* with its newest version */
+	struct sha256 *config_hashes; /* of each version, by its number - 1 */
+	size_t config_count;
 	int64_t sequence;
 	int64_t received_at_us;
 	struct sha256 chain_hash;

@@ -12,7 +12,8 @@ from client import Service, eventually, fresh
 pytestmark = pytest.mark.both_stores
 
 CHANNELS, EVENTS = 4_194_303, 1_099_511_627_775
-CONFIGURATIONS, CERTIFICATIONS = 1000, 9_999_999
+CONFIGURATIONS, CERTIFICATIONS = 100_000, 9_999_999
+CONFIGURATIONS_SHOWN = CONFIGURATIONS_OF_A_DAY = 1000
 
 
 @pytest.fixture(name="own")
@@ -123,17 +124,30 @@ def test_the_last_event_of_a_chain_is_taken_and_the_next_is_refused(own):
     assert channel.live.register({"n": 1}).expect(201).json["sequence"] == 1
 
 
+def with_configurations(number, first, last, long, days_ago):
+    """Those versions of the channel, with the longest texts, sealed as many days before its first one."""
+    return ("INSERT INTO channel_configs (account, channel, version, sealed_at, modality, name, "
+            "description, declarant, supplementary_info, config_hash) "
+            f"WITH RECURSIVE numbers(number) AS (SELECT {first} UNION ALL SELECT number + 1 FROM numbers WHERE number < {last}) "
+            f"SELECT account, channel, number, sealed_at - {days_ago * 86400_000_000}, modality, name, {long}, declarant, "
+            f"{long}, config_hash FROM channel_configs, numbers WHERE channel = {number} AND version = 1;"
+            f"UPDATE channels SET config_version = {last} WHERE channel = {number};")
+
+
+def longest():
+    """Text of which each byte is two in JSON."""
+    return ("replace('" + "n" * 2000 + "', 'n', char(10))" if stores.KIND == "sqlite" else "repeat(chr(10), 2000)")
+
+
+def versions(answer):
+    return [each["version"] for each in answer["config_versions"]]
+
+
 def test_the_last_configuration_is_sealed_and_the_next_is_refused(own):
     channel = own.new_channel()
     number = number_of(own, channel)
-    long = "replace('" + "n" * 2000 + "', 'n', char(10))" if stores.KIND == "sqlite" else (
-        "repeat(chr(10), 2000)")  # each byte of it is two in JSON
-    change(own, "INSERT INTO channel_configs (account, channel, version, sealed_at, modality, name, "
-                "description, declarant, supplementary_info, config_hash) "
-                f"WITH RECURSIVE numbers(number) AS (SELECT 2 UNION ALL SELECT number + 1 FROM numbers WHERE number < {CONFIGURATIONS - 1}) "
-                f"SELECT account, channel, number, sealed_at, modality, name, {long}, declarant, {long}, config_hash "
-                f"FROM channel_configs, numbers WHERE channel = {number};"
-                f"UPDATE channels SET config_version = {CONFIGURATIONS - 1} WHERE channel = {number}")
+    first = CONFIGURATIONS - 1150
+    change(own, with_configurations(number, first, CONFIGURATIONS - 1, longest(), days_ago=2))
     assert used(own, "configurations") > 0.99
     eventually(lambda: warned(own, "configuration versions", channel.id), "it is warned of")
     own.admin("channel", "configure", channel.id, "--name", "Another name")
@@ -145,8 +159,46 @@ def test_the_last_configuration_is_sealed_and_the_next_is_refused(own):
     done = own.run("channel", "configure", channel.id, "--name", "One name more")
     assert done.returncode == 1 and str(CONFIGURATIONS) in done.stderr
     described = channel.live.get("/v1/channel").expect(200).json
-    assert described["current_config"]["name"] == "Another name"
-    assert [each["version"] for each in described["config_versions"]] == list(range(1, CONFIGURATIONS + 1))
+    assert described["current_config"]["name"] == "Another name" and described["has_more_versions"]
+    oldest = CONFIGURATIONS - CONFIGURATIONS_SHOWN + 1
+    assert versions(described) == list(range(oldest, CONFIGURATIONS + 1))
+
+
+def test_a_channel_with_many_configurations_is_shown_from_the_newest_on(own):
+    """With more of them than one answer has, each as long as it can be."""
+    channel = own.new_channel()
+    change(own, with_configurations(number_of(own, channel), 2, 1150, longest(), days_ago=-1))
+    for client in (channel.live, channel.test):
+        newest = client.get("/v1/channel").expect(200).json
+        assert versions(newest) == list(range(151, 1151)) and newest["has_more_versions"] is True
+        assert newest["current_config"] == newest["config_versions"][-1]
+        assert newest["current_config"]["description"] == "\n" * 2000
+        rest = client.get("/v1/channel?before_version=151").expect(200).json
+        assert versions(rest) == list(range(1, 151)) and rest["has_more_versions"] is False
+        assert rest["current_config"] == newest["current_config"]
+        few = client.get("/v1/channel?before_version=4").expect(200).json
+        assert few["config_versions"] == rest["config_versions"][:3]
+        assert versions(client.get("/v1/channel?before_version=100001").expect(200).json) == versions(newest)
+        assert versions(client.get("/v1/channel?before_version=1").expect(200).json) == []
+    for wrong in ("0", "-1", "x", "", "100002"):
+        channel.live.get(f"/v1/channel?before_version={wrong}").expect(400, "validation_error")
+    channel.live.get("/v1/channel?cursor=1").expect(400, "validation_error")
+    # The digest of each that was made up here is missed, once in each chain.
+    checked = own.run("store", "check", "--json")
+    assert json.loads(checked.stdout)["problem_count"] == 2 * 1149
+
+
+def test_a_channel_takes_so_many_configurations_a_day(own):
+    channel = own.new_channel()
+    number = number_of(own, channel)
+    change(own, with_configurations(number, 2, CONFIGURATIONS_OF_A_DAY + 1, longest(), days_ago=-1))
+    for _ in range(2):
+        done = own.run("channel", "configure", channel.id, "--name", "One name more")
+        assert done.returncode == 1 and f"{CONFIGURATIONS_OF_A_DAY} configuration versions today" in done.stderr
+    assert channel.live.get("/v1/channel").expect(200).json["current_config"]["version"] == CONFIGURATIONS_OF_A_DAY + 1
+    change(own, f"UPDATE channel_configs SET sealed_at = sealed_at - {2 * 86400_000_000} WHERE channel = {number}")
+    own.admin("channel", "configure", channel.id, "--name", "Another name")
+    assert channel.live.get("/v1/channel").expect(200).json["current_config"]["name"] == "Another name"
 
 
 def test_the_last_certification_of_a_year_is_issued_and_the_next_is_refused(own):

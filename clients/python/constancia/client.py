@@ -151,8 +151,11 @@ class Client:
 
     # ---- channel and account ----
 
-    def channel(self) -> Channel:
-        return self._ask(Channel, "GET", "/channel")
+    def channel(self, *, before_version: Optional[int] = None) -> Channel:
+        """With the newest 1,000 versions of its configuration. While `has_more_versions`, older ones
+        come with `before_version` set to the first version of the answer."""
+        query = f"?before_version={before_version}" if before_version is not None else ""
+        return self._ask(Channel, "GET", "/channel" + query)
 
     def balance(self) -> Balance:
         return self._ask(Balance, "GET", "/account/balance")

@@ -155,6 +155,7 @@ class Channel:
     mode_note: str
     current_config: ChannelConfig
     config_versions: List[ChannelConfig]
+    has_more_versions: bool = False
 
 
 @dataclass(frozen=True)

@@ -184,8 +184,11 @@ export class Client {
 
   // ---- channel and account ----
 
-  async channel(): Promise<Channel> {
-    return this.#ask("GET", "/channel");
+  /** With the newest 1,000 versions of its configuration. While `has_more_versions`, older ones come
+   * with `beforeVersion` set to the first version of the answer. */
+  async channel(options: { beforeVersion?: number } = {}): Promise<Channel> {
+    const { beforeVersion } = options;
+    return this.#ask("GET", beforeVersion === undefined ? "/channel" : `/channel?before_version=${beforeVersion}`);
   }
 
   async balance(): Promise<AccountBalance> {

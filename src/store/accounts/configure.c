@@ -320,6 +320,22 @@ static int apply_change(struct config_state *state, const struct config_change *
 	return OK;
 }
 
+static int check_day(struct db_connection *connection, int64_t account, int64_t channel,
+                     const struct config_facts *facts, struct error *error)
+{
+	struct db_query *query =
+		db_query(connection, "SELECT sealed_at FROM channel_configs WHERE account = $1"
+	                         " AND channel = $2 AND version = $3");
+	db_bind_integer(query, account);
+	db_bind_integer(query, channel);
+	db_bind_integer(query, facts->version - CONFIG_VERSIONS_PER_DAY);
+	int64_t former_us = db_step(query) ? db_integer(query, 0) : TIME_NONE;
+	int result = db_end(query, error);
+	if (result || config_day_has_room(facts->sealed_at_us, former_us))
+		return result;
+	return refuse_full(MSG_STORE_CONFIGS_DAY, CONFIG_VERSIONS_PER_DAY, error);
+}
+
 static int configure_channel(struct db_connection *connection, struct slice channel_id,
                              const struct config_change *change, int64_t now_us,
                              int64_t *ret_version, bool *ret_changed, struct error *error)
@@ -348,6 +364,9 @@ static int configure_channel(struct db_connection *connection, struct slice chan
 	facts->channel_id = id;
 	facts->version = *ret_version;
 	facts->sealed_at_us = now_us > facts->sealed_at_us ? now_us : facts->sealed_at_us;
+	result = check_day(connection, account, channel, facts, error);
+	if (result)
+		return result;
 	result = insert_config(connection, account, channel, facts, error);
 	if (result)
 		return result;

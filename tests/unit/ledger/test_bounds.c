@@ -52,6 +52,30 @@ static void a_bound_is_near_from_four_fifths_on(void **state)
 	}
 }
 
+static void a_day_takes_so_many_configurations(void **state)
+{
+	const int64_t day_us = 20000 * US_PER_DAY;
+	assert_true(config_day_has_room(day_us, TIME_NONE));
+	assert_true(config_day_has_room(day_us, day_us - 1));
+	assert_false(config_day_has_room(day_us, day_us));
+	assert_false(config_day_has_room(day_us + US_PER_DAY - 1, day_us));
+	assert_true(config_day_has_room(day_us + US_PER_DAY, day_us + US_PER_DAY - 1));
+	/* A channel that goes on at the same pace: never more than a thousand on any day. */
+	int64_t sealed_us[5 * CONFIG_VERSIONS_PER_DAY], days[16] = {0};
+	size_t count = 0;
+	for (int64_t at_us = day_us + 1; at_us < day_us + 4 * US_PER_DAY; at_us += 40 * US_PER_SECOND) {
+		int64_t former_us = count < CONFIG_VERSIONS_PER_DAY
+		                        ? TIME_NONE
+		                        : sealed_us[count - CONFIG_VERSIONS_PER_DAY];
+		if (!config_day_has_room(at_us, former_us))
+			continue;
+		sealed_us[count++] = at_us;
+		days[(at_us - day_us) / US_PER_DAY]++;
+	}
+	for (int day = 0; day < 4; day++)
+		assert_int_equal(days[day], CONFIG_VERSIONS_PER_DAY);
+}
+
 /* 4194303 as 4,194,303. */
 static void group(int64_t number, char text[32])
 {
@@ -111,6 +135,7 @@ int main(int count, char **arguments)
 		cmocka_unit_test(the_last_chain_is_the_last_channels),
 		cmocka_unit_test(identifiers_have_room_for_the_last),
 		cmocka_unit_test(a_bound_is_near_from_four_fifths_on),
+		cmocka_unit_test(a_day_takes_so_many_configurations),
 		cmocka_unit_test(the_handbook_has_each),
 		cmocka_unit_test(an_accounts_own_bound_goes_before_the_setting),
 		cmocka_unit_test(the_rate_of_all_keys_follows_the_nearest_that_is_set),

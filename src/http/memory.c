@@ -1,0 +1,112 @@
+#include "http/memory.h"
+
+#include <assert.h>
+
+#include "http/internal.h"
+
+#define MIB ((int64_t)1024 * 1024)
+#define SHARE 4 /* an owner has at most this part of what there is */
+#define LARGE (2 * BODY_SLACK)
+
+static_assert(BODY_HELD_MAX > PAYLOAD_MAX + BODY_SLACK, "one body, whichever it is");
+static_assert(MEMORY_CHECK < BUDGET_KINDS, "each is counted");
+
+/* Large ones leave an eighth to small ones, so that these are served whatever those wait for. */
+static int64_t memory_for(const struct http_server *server, size_t size)
+{
+	int64_t all = server->service->settings->http_body_memory * MIB;
+	return size > LARGE ? all - all / 8 : all;
+}
+
+/* The same of one owner: always enough for one body. */
+static int64_t share_for(const struct http_server *server, size_t size)
+{
+	int64_t share = memory_for(server, size) / SHARE;
+	return share > (int64_t)BODY_HELD_MAX ? share : (int64_t)BODY_HELD_MAX;
+}
+
+size_t memory_largest(const struct http_server *server)
+{
+	return (size_t)share_for(server, SIZE_MAX);
+}
+
+static _Atomic int64_t *held_for(struct metrics *metrics, unsigned kind)
+{
+	switch ((enum memory_kind)kind) {
+	case MEMORY_BODY: return &metrics->body_bytes;
+	case MEMORY_ARENA: return &metrics->arena_bytes;
+	case MEMORY_ANSWER: return &metrics->answer_bytes;
+	case MEMORY_CHECK: break;
+	}
+	return &metrics->check_bytes;
+}
+
+static void count_refused(struct http_server *server)
+{
+	atomic_fetch_add_explicit(&server->metrics.body_memory_refused, 1, memory_order_relaxed);
+}
+
+static bool take(struct budget *budget, unsigned kind, size_t size)
+{
+	struct memory *memory = (struct memory *)budget;
+	struct http_server *server = memory->server;
+	int64_t more = (int64_t)size;
+	size_t whole = budget->granted + size;
+	pthread_mutex_lock(&server->bodies_lock);
+	bool fits = server->held + more <= memory_for(server, whole) &&
+	            share_take(server->bodies, memory->owner, more, share_for(server, whole)) == 0;
+	if (fits)
+		server->held += more;
+	pthread_mutex_unlock(&server->bodies_lock);
+	if (fits)
+		atomic_fetch_add_explicit(held_for(&server->metrics, kind), more, memory_order_relaxed);
+	else
+		count_refused(server);
+	return fits;
+}
+
+static void give(struct budget *budget, unsigned kind, size_t size)
+{
+	struct memory *memory = (struct memory *)budget;
+	struct http_server *server = memory->server;
+	pthread_mutex_lock(&server->bodies_lock);
+	share_give(server->bodies, memory->owner, (int64_t)size);
+	server->held -= (int64_t)size;
+	assert(server->held >= 0);
+	pthread_mutex_unlock(&server->bodies_lock);
+	atomic_fetch_sub_explicit(held_for(&server->metrics, kind), (int64_t)size,
+	                          memory_order_relaxed);
+}
+
+static const struct budget_source source = {take, give};
+
+void memory_init(struct memory *memory, struct http_server *server, size_t allowance)
+{
+	*memory =
+		(struct memory){.budget = {.source = &source, .allowance = allowance}, .server = server};
+}
+
+void memory_belongs(struct memory *memory, uint64_t owner)
+{
+	if (!memory->budget.granted)
+		memory->owner = owner;
+}
+
+bool memory_expect(struct memory *memory, size_t size)
+{
+	const struct budget *budget = &memory->budget;
+	struct http_server *server = memory->server;
+	size_t room = budget->allowance + budget->granted - budget->held;
+	if (size <= room)
+		return true;
+	int64_t more = (int64_t)(size - room);
+	size_t whole = budget->granted + (size - room);
+	pthread_mutex_lock(&server->bodies_lock);
+	int64_t all = server->held + more;
+	int64_t own = share_held(server->bodies, memory->owner) + more;
+	pthread_mutex_unlock(&server->bodies_lock);
+	bool fits = all <= memory_for(server, whole) && own <= share_for(server, whole);
+	if (!fits)
+		count_refused(server);
+	return fits;
+}
