@@ -2,6 +2,7 @@
 #ifndef HTTP_INTERNAL_H
 #define HTTP_INTERNAL_H
 
+#include "http/accept.h"
 #include "http/exchange.h"
 #include "http/guard.h"
 #include "http/loop.h"
@@ -12,7 +13,9 @@
 #include "http/shares.h"
 #include "net/address.h"
 
-#define LOOPS 1 /* polling threads; two gave the same on two cores */
+#define LOOPS_MAX 8
+/* Connections beyond http.connections: that have given way, and are not closed yet. */
+#define CONNECTIONS_SPARE 64
 #define WORKER_QUEUE_MAX 1024
 #define RATE_BUCKETS 65536
 
@@ -52,8 +55,15 @@ struct http_server {
 	/* Header names with the service's prefix, for keys and scenarios. */
 	char key_header[40];
 	char scenario_header[SCENARIO_HEADER_SIZE];
-	struct loop loops[LOOPS];
+	struct connection_table *connections; /* of the public listener */
+	_Atomic int64_t fresh;                /* of them, those from which nothing has come yet */
+	struct acceptor *acceptor;
+	struct loop *loops; /* of the public listener */
+	unsigned loop_count;
+	_Atomic int lookup_count; /* of keys, under way */
+	struct connection_table *operators_connections;
 	struct loop operators_loop;
+	struct request_lines request_lines;
 	int listen_descriptor;
 	int monitor_descriptor;
 	uint16_t port;
