@@ -29,7 +29,9 @@ struct checked_file {
 	struct multipart multipart;
 	uint64_t owner; /* who has one more in the server's checks */
 	bool has_turn;
-	bool comes; /* then it is in the loop's list */
+	/* Under the server's bodies_lock. */
+	bool comes;     /* then it is in the server's list */
+	bool gives_way; /* to a file of another loop; its own refuses it */
 	struct checked_file *earlier, *later;
 	int file;
 	size_t size, limit;
@@ -70,22 +72,37 @@ static int begin_coming(struct exchange *exchange, uint64_t owner, struct error 
 
 static void link_coming(struct checked_file *file)
 {
-	struct checked_file **list = &file->exchange->loop->coming;
+	struct http_server *server = file->exchange->server;
+	pthread_mutex_lock(&server->bodies_lock);
 	file->comes = true;
-	file->earlier = *list;
-	if (*list)
-		(*list)->later = file;
-	*list = file;
+	file->earlier = server->coming;
+	if (file->earlier)
+		file->earlier->later = file;
+	server->coming = file;
+	pthread_mutex_unlock(&server->bodies_lock);
 }
 
-static void end_coming(struct checked_file *file)
+/* Under the lock. */
+static void unlink_coming(struct checked_file *file)
 {
 	if (!file->comes)
 		return;
-	*(file->later ? &file->later->earlier : &file->exchange->loop->coming) = file->earlier;
+	struct http_server *server = file->exchange->server;
+	*(file->later ? &file->later->earlier : &server->coming) = file->earlier;
 	if (file->earlier)
 		file->earlier->later = file->later;
 	file->comes = false;
+}
+
+/* False: it has given way. */
+static bool end_coming(struct checked_file *file)
+{
+	struct http_server *server = file->exchange->server;
+	pthread_mutex_lock(&server->bodies_lock);
+	bool gives_way = file->gives_way;
+	unlink_coming(file);
+	pthread_mutex_unlock(&server->bodies_lock);
+	return !gives_way;
 }
 
 static int take_turn(struct checked_file *file, struct error *error)
@@ -108,46 +125,87 @@ static void give_back(struct checked_file *file)
 	pthread_mutex_unlock(&server->bodies_lock);
 }
 
-/* `more` bytes for it, of what there is for all. */
+/* `more` bytes for it, of what there is for all. Under the lock. */
 static bool take_room(struct checked_file *file, size_t more)
 {
 	struct http_server *server = file->exchange->server;
 	size_t all = (size_t)server->service->settings->http_body_memory * MIB / MEMORY_PART;
-	pthread_mutex_lock(&server->bodies_lock);
 	bool fits = server->check_bytes + more <= all;
 	if (fits) {
 		server->check_bytes += more;
 		file->counted += more;
 	}
-	pthread_mutex_unlock(&server->bodies_lock);
 	return fits;
 }
 
-static struct checked_file *first_coming(struct loop *loop)
+/* The one that began first and has not given way. Under the lock. */
+static struct checked_file *first_coming(const struct http_server *server)
 {
-	struct checked_file *first = loop->coming;
-	while (first && first->earlier)
-		first = first->earlier;
+	struct checked_file *first = NULL;
+	for (struct checked_file *file = server->coming; file; file = file->earlier)
+		first = file->gives_way ? first : file;
 	return first;
+}
+
+/* What it holds is free once its loop has gone round; whom it gives way to need not wait for that.
+ * Under the lock. */
+static void give_way(struct checked_file *file)
+{
+	file->gives_way = true;
+	file->exchange->server->check_bytes -= file->counted;
+	file->counted = 0;
+	atomic_store(&file->exchange->loop->files_give_way, true);
+	loop_wake(file->exchange->loop);
+}
+
+static bool find_room(struct checked_file *file, size_t more)
+{
+	struct http_server *server = file->exchange->server;
+	pthread_mutex_lock(&server->bodies_lock);
+	bool found = false;
+	for (bool more_to_ask = !file->gives_way; more_to_ask && !found;) {
+		found = take_room(file, more);
+		struct checked_file *first = found ? NULL : first_coming(server);
+		more_to_ask = first && first != file;
+		if (more_to_ask)
+			give_way(first);
+	}
+	pthread_mutex_unlock(&server->bodies_lock);
+	return found;
 }
 
 static int make_room(struct checked_file *file, size_t more, struct error *error)
 {
-	while (!take_room(file, more)) {
-		struct checked_file *first = first_coming(file->exchange->loop);
-		if (first == file)
-			return busy(file->exchange, error);
-		(void)busy(first->exchange, &first->exchange->error);
-		request_refuse(first->exchange, ERR_BUSY);
+	return find_room(file, more) ? 0 : busy(file->exchange, error);
+}
+
+static struct checked_file *take_one_that_gives_way(struct loop *loop)
+{
+	struct http_server *server = loop->server;
+	pthread_mutex_lock(&server->bodies_lock);
+	struct checked_file *file = server->coming;
+	while (file && !(file->gives_way && file->exchange->loop == loop))
+		file = file->earlier;
+	if (file)
+		unlink_coming(file);
+	pthread_mutex_unlock(&server->bodies_lock);
+	return file;
+}
+
+void checked_files_give_way(struct loop *loop)
+{
+	struct checked_file *file;
+	while ((file = take_one_that_gives_way(loop))) {
+		(void)busy(file->exchange, &file->exchange->error);
+		request_refuse(file->exchange, ERR_BUSY);
 	}
-	return 0;
 }
 
 void checked_file_free(struct checked_file *file)
 {
 	if (!file)
 		return;
-	end_coming(file);
+	(void)end_coming(file);
 	give_back(file);
 	descriptor_close(&file->file);
 	digest_cancel(file->digest);
@@ -261,7 +319,9 @@ static int end(struct exchange *exchange, struct error *error)
 	int result = multipart_end(&file->multipart, error);
 	if (!result && file->size == 0)
 		result = error_set(error, ERR_VALIDATION, MSG_FIELD_REQUIRED, "file", NULL);
-	end_coming(file);
+	bool stays = end_coming(file);
+	if (!result && !stays)
+		result = busy(exchange, error);
 	return result ? result : take_turn(file, error);
 }
 

@@ -41,8 +41,9 @@ struct http_server {
 	struct admin *admin; /* that the console asks; NULL: there is no console */
 	struct metrics metrics;
 	struct rate_limiter *limiter;
-	struct shares *bodies; /* what is held of them, by whose they are */
-	struct shares *checks; /* files that come to be checked, or are; under bodies_lock */
+	struct shares *bodies;       /* what is held of them, by whose they are */
+	struct shares *checks;       /* files that come to be checked, or are; under bodies_lock */
+	struct checked_file *coming; /* the last that began first; under bodies_lock */
 	int check_count;
 	size_t check_bytes; /* that they hold; under bodies_lock */
 	pthread_mutex_t bodies_lock;
@@ -127,6 +128,8 @@ void upload_free(struct upload *upload); /* NULL-safe */
 size_t check_size_max(const struct exchange *exchange);
 size_t checked_file_held(const struct checked_file *file); /* NULL-safe */
 void checked_file_free(struct checked_file *file);         /* NULL-safe */
+/* Refuses those of the loop that gave way to files of another one. */
+void checked_files_give_way(struct loop *loop);
 
 /* ---- console.c ---- */
 /* Whether what is asked for is the console, or below it. */

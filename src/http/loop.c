@@ -25,8 +25,7 @@
 #define KEPT_US (100 * 1000)
 #define KEPT_LOOK_MS 5
 
-/* Ends the loop's wait; from any thread. */
-static void wake(struct loop *loop)
+void loop_wake(struct loop *loop)
 {
 	uint64_t one = 1;
 	while (write(loop->wake_descriptor, &one, sizeof one) < 0 && errno == EINTR)
@@ -43,7 +42,7 @@ void loop_give(struct loop *loop, struct loop_item *item)
 	while (!atomic_compare_exchange_weak_explicit(&loop->given, &head, item, memory_order_release,
 	                                              memory_order_relaxed));
 	if (!head)
-		wake(loop);
+		loop_wake(loop);
 	atomic_fetch_sub_explicit(&loop->giving, 1, memory_order_release);
 }
 
@@ -248,6 +247,8 @@ static void *run(void *context)
 			wait_events(loop, wait_ms);
 		reading_begin();
 		take_given(loop);
+		if (atomic_exchange(&loop->files_give_way, false))
+			checked_files_give_way(loop);
 		check_deadlines(loop);
 		loop->goes_on = false;
 		turn(loop);
@@ -333,7 +334,7 @@ void loop_stop(struct loop *loop)
 {
 	if (loop->started) {
 		atomic_store(&loop->stopping, true);
-		wake(loop);
+		loop_wake(loop);
 		pthread_join(loop->thread, NULL);
 	} else if (loop->daemon) {
 		stop_daemon(loop);

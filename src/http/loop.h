@@ -47,7 +47,7 @@ struct loop {
 	_Atomic(struct loop_item *) given;
 	_Atomic int giving; /* threads that are about to wake the loop, which lives until then */
 	struct object_stream *streams; /* suspended between two pieces of an object */
-	struct checked_file *coming;   /* files to be checked, the last that began first */
+	_Atomic bool files_give_way;   /* that come to be checked, to those of other loops */
 	struct key_lookup *lookups;    /* under way */
 	_Atomic bool stopping;
 	_Atomic uint64_t turns;         /* it has gone round so often; at least twice a second */
@@ -87,6 +87,8 @@ void loop_wait_no_more(struct exchange *exchange);
 void loop_complete(struct exchange *exchange);
 /* From any thread: has the item taken in the loop's, which counts it in `out`. */
 void loop_give(struct loop *loop, struct loop_item *item);
+/* Ends the loop's wait; from any thread. */
+void loop_wake(struct loop *loop);
 /* Answers 503 to what waits, ends connections, waits for work that is still out, ends the
  * thread. */
 void loop_stop(struct loop *loop);
