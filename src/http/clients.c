@@ -271,6 +271,12 @@ bool client_has_request(struct client *client)
 	return client->entry.kind == CONNECTION_BUSY || client_has_head(client);
 }
 
+void client_is_refused(struct client *client, int64_t now_us)
+{
+	if (client->entry.kind == CONNECTION_BUSY && !client->by_proxy)
+		become_in_table(client, CONNECTION_SLOW, now_us);
+}
+
 void client_is_answered(struct client *client, int64_t now_us)
 {
 	client->answered_us = now_us;
@@ -377,6 +383,8 @@ static void look_at_idle(struct client *client, int64_t now_us)
 /* For a body, or for an answer to be read. */
 static bool is_waited_for(const struct client *client, int64_t now_us)
 {
+	if (client->by_proxy)
+		return false;
 	enum step step = client->exchange->step;
 	int64_t from_us = client->answered_us ? client->answered_us : client->since_us;
 	return from_us + client->excused_us + SLOW_AFTER_US < now_us &&

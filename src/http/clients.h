@@ -77,6 +77,8 @@ void client_begins_request(struct client *client, int64_t now_us);
 bool client_has_head(struct client *client) MUST_CHECK;
 /* All of its request has come; the same. */
 bool client_has_request(struct client *client) MUST_CHECK;
+/* Nothing is done for its request any more, whose body still comes. */
+void client_is_refused(struct client *client, int64_t now_us);
 /* Its answer is given to the library; its request is over. */
 void client_is_answered(struct client *client, int64_t now_us);
 void client_ends_request(struct client *client, int64_t now_us);

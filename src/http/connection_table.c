@@ -13,7 +13,8 @@
 #define BUCKETS 4096         /* a power of two */
 #define HEADS_ON_THEIR_WAY 8 /* of a client at a time */
 #define HEAD_GRACE_US US_PER_SECOND
-#define SLOW_FEW 16  /* requests of an address, which are not cut however slow they are */
+#define SLOW_FEW 8   /* requests of an address, which are not cut however slow they are */
+#define SLOW_MANY 16 /* beyond it they are cut before somebody's idle connection is */
 #define HELD_SPARE 1 /* the newcomer */
 
 struct entry_list {
@@ -32,9 +33,13 @@ struct connection_holder {
 	struct connection_holder *equal_previous[CONNECTION_KINDS], *equal_next[CONNECTION_KINDS];
 };
 
-/* Who has how many of a kind. */
+struct holder_list {
+	struct connection_holder *first, *last;
+};
+
+/* Who has how many of a kind; of those with as many, who has so for longest is the first. */
 struct ranking {
-	struct connection_holder **by_count;
+	struct holder_list *by_count;
 	size_t most;
 };
 
@@ -69,7 +74,7 @@ struct connection_table *connection_table_create(size_t connections_max, _Atomic
 		for (int kind = 0; kind < (int)CONNECTION_KINDS; kind++) {
 			struct ranking *ranking = &table->groups[group].rankings[kind];
 			ranking->by_count =
-				calloc(connections_max + HELD_SPARE + 1, sizeof(struct connection_holder *));
+				calloc(connections_max + HELD_SPARE + 1, sizeof(struct holder_list));
 			whole = whole && ranking->by_count;
 		}
 	}
@@ -99,12 +104,11 @@ static void rank(struct ranking *ranking, struct connection_holder *holder, int 
 	size_t count = holder->entries[kind].count;
 	if (count == 0)
 		return;
-	struct connection_holder **first = &ranking->by_count[count];
-	holder->equal_previous[kind] = NULL;
-	holder->equal_next[kind] = *first;
-	if (*first)
-		(*first)->equal_previous[kind] = holder;
-	*first = holder;
+	struct holder_list *equals = &ranking->by_count[count];
+	holder->equal_next[kind] = NULL;
+	holder->equal_previous[kind] = equals->last;
+	*(equals->last ? &equals->last->equal_next[kind] : &equals->first) = holder;
+	equals->last = holder;
 	if (count > ranking->most)
 		ranking->most = count;
 }
@@ -114,17 +118,17 @@ static void unrank(struct ranking *ranking, struct connection_holder *holder, in
 	size_t count = holder->entries[kind].count;
 	if (count == 0)
 		return;
+	struct holder_list *equals = &ranking->by_count[count];
 	struct connection_holder *previous = holder->equal_previous[kind];
 	struct connection_holder *next = holder->equal_next[kind];
-	*(previous ? &previous->equal_next[kind] : &ranking->by_count[count]) = next;
-	if (next)
-		next->equal_previous[kind] = previous;
+	*(previous ? &previous->equal_next[kind] : &equals->first) = next;
+	*(next ? &next->equal_previous[kind] : &equals->last) = previous;
 }
 
 /* Counts change by one, so that what is below the highest is not searched for. */
 static void settle(struct ranking *ranking)
 {
-	while (ranking->most > 0 && !ranking->by_count[ranking->most])
+	while (ranking->most > 0 && !ranking->by_count[ranking->most].first)
 		ranking->most--;
 }
 
@@ -234,7 +238,7 @@ static struct connection_entry *of_the_one_with_most(const struct group *group,
                                                      enum connection_kind kind, size_t few)
 {
 	const struct ranking *ranking = &group->rankings[kind];
-	return ranking->most > few ? ranking->by_count[ranking->most]->entries[kind].first : NULL;
+	return ranking->most > few ? ranking->by_count[ranking->most].first->entries[kind].first : NULL;
 }
 
 static struct connection_entry *choose_in(const struct group *group, int64_t now_us)
@@ -243,6 +247,8 @@ static struct connection_entry *choose_in(const struct group *group, int64_t now
 		of_the_one_with_most(group, CONNECTION_UNFINISHED, HEADS_ON_THEIR_WAY);
 	if (!chosen && group->oldest && group->oldest->since_us + HEAD_GRACE_US <= now_us)
 		chosen = group->oldest;
+	if (!chosen && group->rankings[CONNECTION_SLOW].most > group->rankings[CONNECTION_IDLE].most)
+		chosen = of_the_one_with_most(group, CONNECTION_SLOW, SLOW_MANY);
 	if (!chosen)
 		chosen = of_the_one_with_most(group, CONNECTION_IDLE, 0);
 	if (!chosen)

@@ -5,10 +5,11 @@
  * 1. a head that is not whole, of the address that has most of them, if these are more than a
  *    client has on their way at a time;
  * 2. any other such head that is a second old;
- * 3. an idle connection, of the address that has most of them;
- * 4. any other head that is not whole;
- * 5. a request whose body comes slowly, or whose answer is read slowly, of the address that has
- *    most of them, if these are many.
+ * 3. a request whose body comes slowly, or whose answer is read slowly, of the address that has
+ *    most of them, if these are very many, and more than any address has idle connections;
+ * 4. an idle connection, of the address that has most of them;
+ * 5. any other head that is not whole;
+ * 6. a slow request of the address that has most of them, if these are many.
  * The connections of a trusted proxy are many clients': they give way behind all others. No address
  * makes room for one that has more connections than itself: that one's own give way. What the
  * service itself is at is never cut. */

@@ -330,6 +330,7 @@ void request_refuse(struct exchange *exchange, int code)
 	if (worth_swallowing(exchange, code)) {
 		exchange->body_limit = (size_t)(exchange->body_seen + SWALLOW_MAX);
 		exchange->step = STEP_SWALLOW;
+		client_is_refused(exchange->client, clock_monotonic_us());
 		return;
 	}
 	atomic_fetch_add_explicit(&exchange->server->metrics.refused_early, 1, memory_order_relaxed);
