@@ -157,6 +157,7 @@ static void check_content(const struct check *check, bool serving)
 static void check_numbers(const struct check *check)
 {
 	const struct settings *settings = check->settings;
+	check_range(check, "http.loops", settings->http_loops, 0, 8);
 	check_range(check, "http.connections", settings->http_connections, 1, 1000000);
 	check_range(check, "http.connections_per_address", settings->http_connections_per_address, 1,
 	            1000000);

@@ -31,7 +31,9 @@ struct checked_file {
 	struct multipart multipart;
 	uint64_t owner; /* who has one more in the server's checks */
 	bool has_turn;
-	bool comes; /* then it is in the loop's list */
+	/* Under the server's bodies_lock. */
+	bool comes;     /* then it is in the server's list */
+	bool gives_way; /* to a file of another loop; its own refuses it */
 	struct checked_file *earlier, *later;
 	int file;
 	size_t size, limit;
@@ -72,22 +74,37 @@ static int begin_coming(struct exchange *exchange, uint64_t owner, struct error 
 
 static void link_coming(struct checked_file *file)
 {
-	struct checked_file **list = &file->exchange->loop->coming;
+	struct http_server *server = file->exchange->server;
+	pthread_mutex_lock(&server->bodies_lock);
 	file->comes = true;
-	file->earlier = *list;
-	if (*list)
-		(*list)->later = file;
-	*list = file;
+	file->earlier = server->coming;
+	if (file->earlier)
+		file->earlier->later = file;
+	server->coming = file;
+	pthread_mutex_unlock(&server->bodies_lock);
 }
 
-static void end_coming(struct checked_file *file)
+/* Under the lock. */
+static void unlink_coming(struct checked_file *file)
 {
 	if (!file->comes)
 		return;
-	*(file->later ? &file->later->earlier : &file->exchange->loop->coming) = file->earlier;
+	struct http_server *server = file->exchange->server;
+	*(file->later ? &file->later->earlier : &server->coming) = file->earlier;
 	if (file->earlier)
 		file->earlier->later = file->later;
 	file->comes = false;
+}
+
+/* False: it has given way. */
+static bool end_coming(struct checked_file *file)
+{
+	struct http_server *server = file->exchange->server;
+	pthread_mutex_lock(&server->bodies_lock);
+	bool gives_way = file->gives_way;
+	unlink_coming(file);
+	pthread_mutex_unlock(&server->bodies_lock);
+	return !gives_way;
 }
 
 static int take_turn(struct checked_file *file, struct error *error)
@@ -110,48 +127,80 @@ static void give_back(struct checked_file *file)
 	pthread_mutex_unlock(&server->bodies_lock);
 }
 
-/* `more` bytes for it, of what there is for all. */
+/* `more` bytes for it, of what there is for all. Under the lock. */
 static bool take_room(struct checked_file *file, size_t more)
 {
 	struct http_server *server = file->exchange->server;
 	size_t all = (size_t)server->service->settings->http_body_memory * MIB / MEMORY_PART;
-	pthread_mutex_lock(&server->bodies_lock);
 	bool fits = server->check_bytes + more <= all;
 	if (fits) {
 		server->check_bytes += more;
 		file->counted += more;
 	}
-	pthread_mutex_unlock(&server->bodies_lock);
 	return fits;
 }
 
-static void give_room_back(struct checked_file *file)
+/* The one that began first and has not given way. Under the lock. */
+static struct checked_file *first_coming(const struct http_server *server)
 {
-	struct http_server *server = file->exchange->server;
-	pthread_mutex_lock(&server->bodies_lock);
-	server->check_bytes -= file->counted;
-	file->counted = 0;
-	pthread_mutex_unlock(&server->bodies_lock);
-}
-
-static struct checked_file *first_coming(struct loop *loop)
-{
-	struct checked_file *first = loop->coming;
-	while (first && first->earlier)
-		first = first->earlier;
+	struct checked_file *first = NULL;
+	for (struct checked_file *file = server->coming; file; file = file->earlier)
+		first = file->gives_way ? first : file;
 	return first;
 }
 
-/* Where a worker reads a piece of it, he goes on to the end of that, and then it is gone. */
+/* What it holds is free once its loop has gone round, or a worker has read its piece; whom it gives
+ * way to need not wait for that. Under the lock. */
 static void give_way(struct checked_file *file)
 {
-	struct exchange *exchange = file->exchange;
+	file->gives_way = true;
+	file->exchange->server->check_bytes -= file->counted;
+	file->counted = 0;
+	atomic_store(&file->exchange->loop->files_give_way, true);
+	loop_wake(file->exchange->loop);
+}
+
+static bool find_room(struct checked_file *file, size_t more)
+{
+	struct http_server *server = file->exchange->server;
+	pthread_mutex_lock(&server->bodies_lock);
+	bool found = false;
+	for (bool more_to_ask = !file->gives_way; more_to_ask && !found;) {
+		found = take_room(file, more);
+		struct checked_file *first = found ? NULL : first_coming(server);
+		more_to_ask = first && first != file;
+		if (more_to_ask)
+			give_way(first);
+	}
+	pthread_mutex_unlock(&server->bodies_lock);
+	return found;
+}
+
+static int make_room(struct checked_file *file, size_t more, struct error *error)
+{
+	return find_room(file, more) ? 0 : busy(file->exchange, error);
+}
+
+static struct checked_file *take_one_that_gives_way(struct loop *loop)
+{
+	struct http_server *server = loop->server;
+	pthread_mutex_lock(&server->bodies_lock);
+	struct checked_file *file = server->coming;
+	while (file && !(file->gives_way && file->exchange->loop == loop))
+		file = file->earlier;
+	if (file)
+		unlink_coming(file);
+	pthread_mutex_unlock(&server->bodies_lock);
+	return file;
+}
+
+/* Where a worker reads a piece of it, he goes on to the end of that, and then it is gone. */
+static void give_way_now(struct exchange *exchange)
+{
 	struct error error;
-	error_clear(&error);
-	end_coming(file);
-	give_room_back(file);
 	if (atomic_load(&exchange->abandoned))
 		return;
+	error_clear(&error);
 	(void)busy(exchange, &error);
 	if (exchange->waiting) {
 		request_abandon_body(exchange, ERR_BUSY, &error);
@@ -161,22 +210,18 @@ static void give_way(struct checked_file *file)
 	}
 }
 
-static int make_room(struct checked_file *file, size_t more, struct error *error)
+void checked_files_give_way(struct loop *loop)
 {
-	while (!take_room(file, more)) {
-		struct checked_file *first = first_coming(file->exchange->loop);
-		if (first == file)
-			return busy(file->exchange, error);
-		give_way(first);
-	}
-	return 0;
+	struct checked_file *file;
+	while ((file = take_one_that_gives_way(loop)))
+		give_way_now(file->exchange);
 }
 
 void checked_file_free(struct checked_file *file)
 {
 	if (!file)
 		return;
-	end_coming(file);
+	(void)end_coming(file);
 	give_back(file);
 	descriptor_close(&file->file);
 	digest_cancel(file->digest);
@@ -324,7 +369,10 @@ static void read_rest(struct task *task)
 
 static bool finish(struct exchange *exchange)
 {
-	end_coming(exchange->checked);
+	if (!end_coming(exchange->checked)) {
+		answer_error(exchange, busy(exchange, &exchange->error));
+		return true;
+	}
 	work_hand_over(exchange, LANE_BODIES, read_rest);
 	return false;
 }

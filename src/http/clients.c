@@ -1,12 +1,16 @@
 #include "http/clients.h"
 
+#include <linux/tcp.h>
 #include <stdlib.h>
-#include <sys/socket.h>
+#include <unistd.h>
 
-#include "http/shares.h"
 #include "http/internal.h"
 
 #define BYTES_PER_SECOND (16 * 1024)
+#define BYTES_UNKNOWN (-1)
+#define LOOKS_IN_TRANSFER 8 /* for heads that have begun, in http.transfer_timeout */
+#define SLOW_AFTER_US US_PER_SECOND
+#define READ_PIECES 16 /* of what one that is turned away has sent already */
 
 /* ---- lists ---- */
 
@@ -35,28 +39,26 @@ static void become(struct client *client, bool idle, int64_t now_us)
 	client->is_idle = idle;
 	client->since_us = now_us;
 	client->answered_us = client->waits_us = client->excused_us = 0;
+	client->head_since_us = client->look_at_us = 0;
 	join(list_of(client), client);
+}
+
+static bool become_in_table(struct client *client, enum connection_kind kind, int64_t now_us)
+{
+	return connection_become(client->loop->connections, &client->entry, kind, now_us);
 }
 
 /* ---- cutting ---- */
 
-static int descriptor_of(const struct client *client)
+bool client_is_cut(const struct client *client)
 {
-	const union MHD_ConnectionInfo *info =
-		MHD_get_connection_info(client->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-	return info ? info->connect_fd : -1;
+	return atomic_load_explicit(&client->entry.is_cut, memory_order_relaxed);
 }
 
 /* The library sees the end of the connection and tidies up. `text`, if it can be said at once. */
 static void cut(struct client *client, const char *text)
 {
-	client->is_cut = true;
-	int descriptor = descriptor_of(client);
-	if (*text)
-		(void)!send(descriptor, text, strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT);
-	shutdown(descriptor, SHUT_RDWR);
-	struct metrics *metrics = &client->loop->server->metrics;
-	atomic_fetch_add_explicit(&metrics->connections_cut, 1, memory_order_relaxed);
+	connection_cut(client->loop->connections, &client->entry, text);
 }
 
 static const char too_slow[] = "HTTP/1.1 408 Request Timeout\r\nConnection: close\r\n"
@@ -66,113 +68,213 @@ static const char too_many[] = "HTTP/1.1 429 Too Many Requests\r\nRetry-After: 1
 static const char full[] = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 2\r\n"
 						   "Connection: close\r\nContent-Length: 0\r\n\r\n";
 
-/* ---- coming and going ---- */
+/* ---- coming ---- */
 
-static bool find_address(struct client *client)
+static void count(struct http_server *server, struct loop *loop, int by)
 {
-	const union MHD_ConnectionInfo *info =
-		MHD_get_connection_info(client->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
-	if (!info || !info->client_addr)
-		return false;
-	const struct http_server *server = client->loop->server;
-	client->address = guard_address_id(server, info->client_addr);
-	client->by_proxy = network_list_contains(&server->trusted_proxies->networks, info->client_addr);
-	return true;
+	if (!loop || !loop->is_operators)
+		atomic_fetch_add_explicit(&server->metrics.connections, by, memory_order_relaxed);
 }
 
-static int count_address(struct client *client)
-{
-	struct loop *loop = client->loop;
-	int64_t limit = loop->server->service->settings->http_connections_per_address;
-	if (loop->is_operators || !find_address(client) || client->by_proxy)
-		return 0;
-	int result = share_take(loop->addresses, client->address, 1, limit);
-	client->is_counted = !result;
-	return result;
-}
-
-/* Out of the list of idle ones, where it would be taken for room once more: it is gone only when
- * the library looks at it. */
-static void cut_idle(struct client *client, const char *text, int64_t now_us)
-{
-	become(client, false, now_us);
-	cut(client, text);
-}
-
-static bool make_room(struct client *client)
-{
-	struct loop *loop = client->loop;
-	if (loop->connections <= loop->connections_max)
-		return true;
-	if (loop->idle.first == client)
-		return false;
-	cut_idle(loop->idle.first, "", client->since_us);
-	return true;
-}
-
-static void count(struct loop *loop, int by)
-{
-	loop->connections += by;
-	if (!loop->is_operators)
-		atomic_fetch_add_explicit(&loop->server->metrics.connections, by, memory_order_relaxed);
-}
-
-static void turn_away(struct client *client, const char *text, int status)
-{
-	cut_idle(client, text, client->since_us);
-	request_log_refused(client, status);
-}
-
-struct client *client_begin(struct loop *loop, struct MHD_Connection *connection)
+static struct client *client_new(const struct sockaddr *address, socklen_t address_size)
 {
 	struct client *client = calloc(1, sizeof *client);
 	if (!client)
 		return NULL;
-	client->loop = loop;
-	client->connection = connection;
+	client->address_size =
+		address_size <= sizeof client->address ? address_size : (socklen_t)sizeof client->address;
+	memcpy(&client->address, address, client->address_size);
 	client->is_idle = client->is_fresh = true;
-	atomic_fetch_add_explicit(&loop->fresh, 1, memory_order_relaxed);
 	client->since_us = clock_monotonic_us();
-	count(loop, 1);
-	join(&loop->idle, client);
-	int counted = count_address(client);
-	if (counted == ERR_RATE_LIMITED)
-		turn_away(client, too_many, 429);
-	else if (counted || !make_room(client))
-		turn_away(client, full, 503);
 	return client;
 }
 
-static void forget_forwarded(struct client *client)
+/* Says it and closes; reads what has come first, since a connection that is closed with bytes
+ * unread is reset, and the answer lost. */
+static void turn_away(int descriptor, const char *text)
 {
-	if (client->forwarded)
-		share_give(client->loop->addresses, client->forwarded, 1);
-	client->forwarded = 0;
+	char unread[1024];
+	(void)!send(descriptor, text, strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT);
+	shutdown(descriptor, SHUT_WR);
+	for (int i = 0; i < READ_PIECES; i++)
+		if (recv(descriptor, unread, sizeof unread, MSG_DONTWAIT) <= 0)
+			break;
+	close(descriptor);
+}
+
+static int enter(struct http_server *server, struct client *client, int descriptor)
+{
+	const struct sockaddr *address = (const struct sockaddr *)&client->address;
+	client->by_proxy = network_list_contains(&server->trusted_proxies->networks, address);
+	const struct connection_origin origin = {
+		.address = guard_address_id(server, address),
+		.is_proxy = client->by_proxy,
+		.limit = server->service->settings->http_connections_per_address,
+	};
+	return connection_enter(server->connections, &client->entry, &origin, descriptor,
+	                        client->since_us);
+}
+
+struct client *client_accept(struct http_server *server, int descriptor,
+                             const struct sockaddr *address, socklen_t address_size)
+{
+	struct client *client = client_new(address, address_size);
+	int result = client ? enter(server, client, descriptor) : ERR_NO_MEMORY;
+	if (!result) {
+		client->descriptor = descriptor;
+		atomic_fetch_add_explicit(&server->fresh, 1, memory_order_relaxed);
+		count(server, NULL, 1);
+		return client;
+	}
+	bool many = result == ERR_RATE_LIMITED;
+	turn_away(descriptor, many ? too_many : full);
+	atomic_fetch_add_explicit(&server->metrics.connections_cut, 1, memory_order_relaxed);
+	request_log_refused(server, address, many ? 429 : 503);
+	free(client);
+	return NULL;
 }
 
 static void is_fresh_no_more(struct client *client)
 {
 	if (client->is_fresh)
-		atomic_fetch_sub_explicit(&client->loop->fresh, 1, memory_order_relaxed);
+		atomic_fetch_sub_explicit(&client->loop->server->fresh, 1, memory_order_relaxed);
 	client->is_fresh = false;
 }
 
-void client_end(struct client *client)
+static void client_free(struct client *client)
 {
+	struct loop *loop = client->loop;
 	is_fresh_no_more(client);
-	forget_forwarded(client);
-	if (client->is_counted)
-		share_give(client->loop->addresses, client->address, 1);
-	count(client->loop, -1);
-	leave(list_of(client), client);
+	if (client->forwarded)
+		connection_forward_end(loop->connections, client->forwarded);
+	connection_leave(loop->connections, &client->entry);
+	atomic_fetch_sub_explicit(&loop->connection_count, 1, memory_order_relaxed);
+	count(loop->server, loop, -1);
 	exchange_free(client->exchange);
 	free(client);
 }
 
+static void take(struct loop_item *item)
+{
+	struct client *client = (struct client *)((char *)item - offsetof(struct client, item));
+	struct loop *loop = client->loop;
+	loop->out++; /* nobody counted it */
+	/* From here on the library closes the descriptor when it likes. */
+	bool wanted = connection_set_descriptor(loop->connections, &client->entry, -1);
+	if (loop->ending || !wanted) {
+		int descriptor = client->descriptor;
+		client_free(client);
+		close(descriptor);
+		return;
+	}
+	client->next = loop->coming_clients;
+	loop->coming_clients = client;
+	MHD_add_connection(loop->daemon, client->descriptor, (struct sockaddr *)&client->address,
+	                   client->address_size);
+}
+
+void client_give(struct client *client, struct loop *loop)
+{
+	client->loop = loop;
+	client->item.take = take;
+	atomic_fetch_add_explicit(&loop->connection_count, 1, memory_order_relaxed);
+	loop_give(loop, &client->item);
+}
+
+void clients_forget_failed(struct loop *loop)
+{
+	while (loop->coming_clients) {
+		struct client *client = loop->coming_clients;
+		loop->coming_clients = client->next;
+		client_free(client);
+	}
+}
+
+static int descriptor_of(struct MHD_Connection *connection)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+	return info ? info->connect_fd : -1;
+}
+
+/* The one that was given with that descriptor. */
+static struct client *take_coming(struct loop *loop, int descriptor)
+{
+	struct client **at = &loop->coming_clients;
+	while (*at && (*at)->descriptor != descriptor)
+		at = &(*at)->next;
+	struct client *client = *at;
+	if (client)
+		*at = client->next;
+	return client;
+}
+
+/* A connection that the library accepted, of the operator's listener. */
+static struct client *client_of_operator(struct loop *loop, struct MHD_Connection *connection)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+	struct client *client = info && info->client_addr
+	                            ? client_new(info->client_addr, sizeof(struct sockaddr_in))
+	                            : NULL;
+	if (!client)
+		return NULL;
+	const struct connection_origin any = {.limit = INT64_MAX};
+	client->loop = loop;
+	client->descriptor = descriptor_of(connection);
+	client->is_fresh = false;
+	atomic_fetch_add_explicit(&loop->connection_count, 1, memory_order_relaxed);
+	if (connection_enter(loop->connections, &client->entry, &any, client->descriptor,
+	                     client->since_us)) {
+		(void)!send(client->descriptor, full, strlen(full), MSG_NOSIGNAL | MSG_DONTWAIT);
+		atomic_store(&client->entry.is_cut, true);
+		shutdown(client->descriptor, SHUT_RDWR);
+	}
+	return client;
+}
+
+struct client *client_begin(struct loop *loop, struct MHD_Connection *connection)
+{
+	struct client *client = loop->is_operators ? client_of_operator(loop, connection)
+	                                           : take_coming(loop, descriptor_of(connection));
+	if (!client)
+		return NULL;
+	client->connection = connection;
+	join(&loop->idle, client);
+	if (!connection_set_descriptor(loop->connections, &client->entry, client->descriptor))
+		become(client, false, client->since_us);
+	return client;
+}
+
+void client_end(struct client *client)
+{
+	leave(list_of(client), client);
+	client_free(client);
+}
+
+/* ---- its requests ---- */
+
 void client_begins_request(struct client *client, int64_t now_us)
 {
+	int64_t head_since_us = client->head_since_us;
 	is_fresh_no_more(client);
-	become(client, false, now_us);
+	become(client, false, head_since_us ? head_since_us : now_us);
+}
+
+bool client_has_head(struct client *client)
+{
+	return become_in_table(client, CONNECTION_BUSY, client->since_us);
+}
+
+bool client_has_request(struct client *client)
+{
+	return client->entry.kind == CONNECTION_BUSY || client_has_head(client);
+}
+
+void client_is_refused(struct client *client, int64_t now_us)
+{
+	if (client->entry.kind == CONNECTION_BUSY && !client->by_proxy)
+		become_in_table(client, CONNECTION_SLOW, now_us);
 }
 
 void client_is_answered(struct client *client, int64_t now_us)
@@ -181,15 +283,25 @@ void client_is_answered(struct client *client, int64_t now_us)
 	client->excused_us = 0;
 }
 
+static void forget_forwarded(struct client *client)
+{
+	if (client->forwarded)
+		connection_forward_end(client->loop->connections, client->forwarded);
+	client->forwarded = 0;
+}
+
 void client_ends_request(struct client *client, int64_t now_us)
 {
 	forget_forwarded(client);
-	become(client, !client->is_cut, now_us);
+	client->bytes = BYTES_UNKNOWN;
+	become(client, become_in_table(client, CONNECTION_IDLE, now_us), now_us);
 }
 
 void client_waits(struct client *client, int64_t now_us)
 {
 	client->waits_us = now_us;
+	if (client->entry.kind == CONNECTION_SLOW)
+		become_in_table(client, CONNECTION_BUSY, now_us);
 }
 
 void client_goes_on(struct client *client, int64_t now_us)
@@ -201,7 +313,7 @@ void client_goes_on(struct client *client, int64_t now_us)
 int client_comes_from(struct client *client, uint64_t address)
 {
 	int64_t limit = client->loop->server->service->settings->http_connections_per_address;
-	int result = share_take(client->loop->addresses, address, 1, limit);
+	int result = connection_forward(client->loop->connections, address, limit);
 	if (!result)
 		client->forwarded = address;
 	return result;
@@ -223,17 +335,86 @@ static int64_t patience_us(const struct client *client)
 	return from_us + client->excused_us + timeout_us + bytes * US_PER_SECOND / BYTES_PER_SECOND;
 }
 
-void clients_look(struct loop *loop, int64_t now_us)
+/* Bytes that came of the connection; BYTES_UNKNOWN: the system does not say. */
+static int64_t bytes_come(const struct client *client)
 {
-	int64_t idle_us = loop->server->service->settings->http_idle_timeout;
-	while (loop->idle.first && loop->idle.first->since_us + idle_us < now_us)
-		cut_idle(loop->idle.first, "", now_us);
-	for (struct client *client = loop->busy.first; client; client = client->next) {
-		const struct exchange *exchange = client->exchange;
-		bool excused = client->is_cut || client->waits_us || !exchange;
-		if (excused || patience_us(client) >= now_us)
-			continue;
+	struct tcp_info info = {0};
+	socklen_t size = sizeof info;
+	bool told =
+		getsockopt(client->descriptor, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 &&
+		size >= offsetof(struct tcp_info, tcpi_bytes_received) + sizeof info.tcpi_bytes_received;
+	return told ? (int64_t)info.tcpi_bytes_received : BYTES_UNKNOWN;
+}
+
+/* The library does not tell that a head has begun before its request line is whole. */
+static void look_for_head(struct client *client, int64_t timeout_us, int64_t now_us)
+{
+	client->look_at_us = now_us + timeout_us / LOOKS_IN_TRANSFER;
+	int64_t bytes = bytes_come(client);
+	if (client->bytes == BYTES_UNKNOWN)
+		client->bytes = bytes;
+	if (client->head_since_us || bytes <= client->bytes)
+		return;
+	client->head_since_us = now_us;
+	if (client->entry.kind == CONNECTION_IDLE)
+		become_in_table(client, CONNECTION_UNFINISHED, now_us);
+}
+
+static void look_at_idle(struct client *client, int64_t now_us)
+{
+	const struct settings *settings = client->loop->server->service->settings;
+	int64_t timeout_us = settings->http_transfer_timeout;
+	if (client_is_cut(client))
+		return;
+	if (client->since_us + settings->http_idle_timeout < now_us) {
+		cut(client, "");
+		become(client, false, now_us);
+		return;
+	}
+	if (client->look_at_us <= now_us)
+		look_for_head(client, timeout_us, now_us);
+	if (client->head_since_us && client->head_since_us + timeout_us < now_us) {
+		client->is_late = true;
+		cut(client, too_slow);
+		become(client, false, now_us);
+	}
+}
+
+/* For a body, or for an answer to be read. */
+static bool is_waited_for(const struct client *client, int64_t now_us)
+{
+	if (client->by_proxy)
+		return false;
+	enum step step = client->exchange->step;
+	int64_t from_us = client->answered_us ? client->answered_us : client->since_us;
+	return from_us + client->excused_us + SLOW_AFTER_US < now_us &&
+	       (client->answered_us || step == STEP_BODY || step == STEP_SWALLOW || step == STEP_SAID);
+}
+
+static void look_at_busy(struct client *client, int64_t now_us)
+{
+	const struct exchange *exchange = client->exchange;
+	if (client_is_cut(client) || client->waits_us || !exchange)
+		return;
+	if (patience_us(client) < now_us) {
 		client->is_late = !client->answered_us && exchange->step != STEP_SAID;
 		cut(client, client->is_late ? too_slow : "");
+	} else if (exchange->step == STEP_HEAD && client->entry.kind == CONNECTION_IDLE) {
+		become_in_table(client, CONNECTION_UNFINISHED, client->since_us);
+	} else if (client->entry.kind == CONNECTION_BUSY && is_waited_for(client, now_us)) {
+		become_in_table(client, CONNECTION_SLOW, now_us);
+	}
+}
+
+void clients_look(struct loop *loop, int64_t now_us)
+{
+	struct client *next;
+	for (struct client *client = loop->idle.first; client; client = next) {
+		next = client->next;
+		look_at_idle(client, now_us);
+	}
+	for (struct client *client = loop->busy.first; client; client = next) {
+		next = client->next;
+		look_at_busy(client, now_us);
 	}
 }

@@ -153,7 +153,7 @@ uint64_t guard_address_id(const struct http_server *server, const struct sockadd
 	else if (IN6_IS_ADDR_V4MAPPED(&six->sin6_addr))
 		memcpy(&number, six->sin6_addr.s6_addr + 12, 4);
 	else
-		memcpy(&number, six->sin6_addr.s6_addr, 8); /* a customer has a /64 at least */
+		memcpy(&number, six->sin6_addr.s6_addr, 7); /* one customer may have a /56 */
 	const uint64_t *salt = server->address_salt;
 	return mix(mix(number ^ salt[0]) ^ salt[1]);
 }

@@ -2,6 +2,7 @@
 #ifndef HTTP_INTERNAL_H
 #define HTTP_INTERNAL_H
 
+#include "http/accept.h"
 #include "http/exchange.h"
 #include "http/guard.h"
 #include "http/loop.h"
@@ -13,7 +14,9 @@
 #include "http/shares.h"
 #include "net/address.h"
 
-#define LOOPS 1 /* polling threads; two gave the same on two cores */
+#define LOOPS_MAX 8
+/* Connections beyond http.connections: that have given way, and are not closed yet. */
+#define CONNECTIONS_SPARE 64
 #define WORKER_QUEUE_MAX 1024
 #define RATE_BUCKETS 65536
 
@@ -45,6 +48,7 @@ struct http_server {
 	struct shares *bodies; /* what of http.body_memory is held, by whose it is */
 	int64_t held;          /* of it in all; under bodies_lock */
 	struct shares *checks; /* files that come to be checked, or are; under bodies_lock */
+	struct checked_file *coming; /* the last that began first; under bodies_lock */
 	int check_count;
 	size_t check_bytes; /* that they hold; under bodies_lock */
 	pthread_mutex_t bodies_lock;
@@ -57,8 +61,15 @@ struct http_server {
 	/* Header names with the service's prefix, for keys and scenarios. */
 	char key_header[40];
 	char scenario_header[SCENARIO_HEADER_SIZE];
-	struct loop loops[LOOPS];
+	struct connection_table *connections; /* of the public listener */
+	_Atomic int64_t fresh;                /* of them, those from which nothing has come yet */
+	struct acceptor *acceptor;
+	struct loop *loops; /* of the public listener */
+	unsigned loop_count;
+	_Atomic int lookup_count; /* of keys, under way */
+	struct connection_table *operators_connections;
 	struct loop operators_loop;
+	struct request_lines request_lines;
 	int listen_descriptor;
 	int monitor_descriptor;
 	uint16_t port;
@@ -135,6 +146,8 @@ void upload_free(struct upload *upload); /* NULL-safe */
 size_t check_size_max(const struct exchange *exchange);
 size_t checked_file_held(const struct checked_file *file); /* NULL-safe */
 void checked_file_free(struct checked_file *file);         /* NULL-safe */
+/* Refuses those of the loop that gave way to files of another one. */
+void checked_files_give_way(struct loop *loop);
 
 /* ---- console.c ---- */
 /* Whether what is asked for is the console, or below it. */

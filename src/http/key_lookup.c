@@ -4,7 +4,7 @@
 
 #include "http/internal.h"
 
-#define LOOKUPS_MAX 512
+#define LOOKUPS_MAX 512 /* of all loops */
 
 struct key_lookup {
 	struct task task;
@@ -45,7 +45,7 @@ static void take(struct loop_item *item)
 	*(lookup->previous ? &lookup->previous->next : &loop->lookups) = lookup->next;
 	if (lookup->next)
 		lookup->next->previous = lookup->previous;
-	loop->lookup_count--;
+	atomic_fetch_sub(&loop->server->lookup_count, 1);
 	while (lookup->waiting) {
 		struct exchange *exchange = lookup->waiting;
 		lookup->waiting = exchange->next_asker;
@@ -88,20 +88,24 @@ static bool may_share(const struct key_lookup *lookup, const struct key_question
 static struct key_lookup *start(struct loop *loop, const struct key_question *question,
                                 int64_t now_us)
 {
-	struct key_lookup *lookup = loop->lookup_count < LOOKUPS_MAX ? calloc(1, sizeof *lookup) : NULL;
-	if (!lookup)
+	struct http_server *server = loop->server;
+	bool many = atomic_fetch_add(&server->lookup_count, 1) >= LOOKUPS_MAX;
+	struct key_lookup *lookup = many ? NULL : calloc(1, sizeof *lookup);
+	if (!lookup) {
+		atomic_fetch_sub(&server->lookup_count, 1);
 		return NULL;
+	}
 	lookup->task.run = look_up;
 	lookup->item.take = take;
 	lookup->loop = loop;
 	lookup->started_us = now_us;
 	lookup->question = *question;
-	if (!worker_submit(loop->server->workers[LANE_KEYS], &lookup->task)) {
+	if (!worker_submit(server->workers[LANE_KEYS], &lookup->task)) {
+		atomic_fetch_sub(&server->lookup_count, 1);
 		free(lookup);
 		return NULL;
 	}
 	loop->out++;
-	loop->lookup_count++;
 	lookup->next = loop->lookups;
 	if (loop->lookups)
 		loop->lookups->previous = lookup;

@@ -5,6 +5,10 @@
 #include "base/library.h"
 
 #define ALL_FIXED(FUNCTION)                                                                        \
+	FUNCTION(enum MHD_Result, MHD_add_connection,                                                  \
+	         (struct MHD_Daemon * daemon, MHD_socket descriptor, const struct sockaddr *address,   \
+	          socklen_t size),                                                                     \
+	         (daemon, descriptor, address, size))                                                  \
 	FUNCTION(enum MHD_Result, MHD_add_response_header,                                             \
 	         (struct MHD_Response * response, const char *name, const char *value),                \
 	         (response, name, value))                                                              \

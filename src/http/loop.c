@@ -12,7 +12,6 @@
 #include "base/log.h"
 #include "base/reading.h"
 #include "base/thread.h"
-#include "http/shares.h"
 #include "http/internal.h"
 #include "http/key_lookup.h"
 #include "http/object_stream.h"
@@ -21,16 +20,12 @@
  * faster. */
 #define CONNECTION_MEMORY ((size_t)16 * 1024)
 
-#define CONNECTIONS_SPARE 64 /* for those that are turned away, or have given way already */
 #define LOOK_EVERY_US (US_PER_SECOND / 2)
 
 #define KEPT_US (100 * 1000)
 #define KEPT_LOOK_MS 5
 
-enum { COMMAND_RUN, COMMAND_DRAIN, COMMAND_STOP };
-
-/* Ends the loop's wait; from any thread. */
-static void wake(struct loop *loop)
+void loop_wake(struct loop *loop)
 {
 	uint64_t one = 1;
 	while (write(loop->wake_descriptor, &one, sizeof one) < 0 && errno == EINTR)
@@ -47,7 +42,7 @@ void loop_give(struct loop *loop, struct loop_item *item)
 	while (!atomic_compare_exchange_weak_explicit(&loop->given, &head, item, memory_order_release,
 	                                              memory_order_relaxed));
 	if (!head)
-		wake(loop);
+		loop_wake(loop);
 	atomic_fetch_sub_explicit(&loop->giving, 1, memory_order_release);
 }
 
@@ -169,7 +164,6 @@ static void check_deadlines(struct loop *loop)
 	int64_t now_us = loop->turned_us = clock_monotonic_us();
 	if (now_us >= loop->look_at_us) {
 		clients_look(loop, now_us);
-		request_log_tell_refused(loop, now_us);
 		loop->look_at_us = now_us + LOOK_EVERY_US;
 	}
 	while (loop->waiting_first && loop->waiting_first->deadline_us <= now_us) {
@@ -216,7 +210,7 @@ static void stop_daemon(struct loop *loop)
 static void end(struct loop *loop)
 {
 	loop->ending = true;
-	request_log_tell_refused(loop, INT64_MAX);
+	take_given(loop);
 	while (loop->waiting_first)
 		abandon_first(loop);
 	object_stream_end_all(loop);
@@ -237,6 +231,7 @@ static void turn(struct loop *loop)
 	if (!loop->is_operators)
 		registrations_come(loop->server->service);
 	MHD_run(loop->daemon);
+	clients_forget_failed(loop);
 	if (!loop->is_operators)
 		registrations_came(loop->server->service);
 }
@@ -246,22 +241,14 @@ static void *run(void *context)
 	struct loop *loop = context;
 	pthread_setname_np(pthread_self(), "http-loop");
 	thread_polls();
-	for (;;) {
-		int command = atomic_load(&loop->command);
-		if (command == COMMAND_STOP)
-			break;
-		if (command == COMMAND_DRAIN && !loop->quiet) {
-			reading_begin();
-			MHD_run(loop->daemon); /* takes those who are connected already */
-			reading_end();
-			MHD_quiesce_daemon(loop->daemon);
-			loop->quiet = true;
-		}
+	while (!atomic_load(&loop->stopping)) {
 		int wait_ms = timeout_ms(loop);
 		if (wait_ms > 0)
 			wait_events(loop, wait_ms);
 		reading_begin();
 		take_given(loop);
+		if (atomic_exchange(&loop->files_give_way, false))
+			checked_files_give_way(loop);
 		check_deadlines(loop);
 		loop->goes_on = false;
 		turn(loop);
@@ -297,23 +284,24 @@ static struct MHD_Daemon *start_daemon(struct loop *loop, int listen_descriptor)
 {
 	const struct settings *settings = loop->server->service->settings;
 	int64_t idle_seconds = settings->http_idle_timeout / US_PER_SECOND;
+	bool listens = listen_descriptor >= 0;
 	struct MHD_OptionItem options[] = {
 		{MHD_OPTION_EXTERNAL_LOGGER, (intptr_t)log_library, NULL},
 		{MHD_OPTION_UNESCAPE_CALLBACK, (intptr_t)keep_escapes, NULL},
-		{MHD_OPTION_LISTEN_SOCKET, listen_descriptor, NULL},
 		{MHD_OPTION_CONNECTION_MEMORY_LIMIT, (intptr_t)CONNECTION_MEMORY, NULL},
-		{MHD_OPTION_CONNECTION_LIMIT, (intptr_t)(loop->connections_max + CONNECTIONS_SPARE), NULL},
+		{MHD_OPTION_CONNECTION_LIMIT, (intptr_t)loop->connections_max, NULL},
 		{MHD_OPTION_CONNECTION_TIMEOUT, (intptr_t)(idle_seconds > 0 ? idle_seconds : 1), NULL},
 		{MHD_OPTION_STRICT_FOR_CLIENT, 1, NULL},
 		{MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, NULL},
 		{MHD_OPTION_NOTIFY_COMPLETED, (intptr_t)request_completed, loop},
 		{MHD_OPTION_NOTIFY_CONNECTION, (intptr_t)request_connection, loop},
 		{MHD_OPTION_URI_LOG_CALLBACK, (intptr_t)request_begin, loop},
+		{listens ? MHD_OPTION_LISTEN_SOCKET : MHD_OPTION_END, listen_descriptor, NULL},
 		{MHD_OPTION_END, 0, NULL},
 	};
-	return MHD_start_daemon(
-		MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_TURBO | MHD_USE_ERROR_LOG, 0, NULL, NULL,
-		request_handle, loop, MHD_OPTION_ARRAY, options, MHD_OPTION_END);
+	unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_TURBO | MHD_USE_ERROR_LOG;
+	return MHD_start_daemon(flags | (listens ? 0 : MHD_USE_NO_LISTEN_SOCKET), 0, NULL, NULL,
+	                        request_handle, loop, MHD_OPTION_ARRAY, options, MHD_OPTION_END);
 }
 
 int loop_start(struct loop *loop, struct http_server *server, int listen_descriptor,
@@ -326,8 +314,7 @@ int loop_start(struct loop *loop, struct http_server *server, int listen_descrip
 	loop->poll_descriptor = epoll_create1(EPOLL_CLOEXEC);
 	if (loop->wake_descriptor < 0 || loop->poll_descriptor < 0)
 		return error_cause(error, ERR_IO, "polling for HTTP: %s", strerror(errno));
-	loop->addresses = shares_create();
-	loop->daemon = loop->addresses ? start_daemon(loop, listen_descriptor) : NULL;
+	loop->daemon = start_daemon(loop, listen_descriptor);
 	if (!loop->daemon)
 		return error_cause(error, ERR_IO, "the HTTP library does not start");
 	const union MHD_DaemonInfo *info = MHD_get_daemon_info(loop->daemon, MHD_DAEMON_INFO_EPOLL_FD);
@@ -343,22 +330,15 @@ int loop_start(struct loop *loop, struct http_server *server, int listen_descrip
 	return loop->started ? 0 : error_cause(error, ERR_IO, "no thread for HTTP");
 }
 
-void loop_drain(struct loop *loop)
-{
-	atomic_store(&loop->command, COMMAND_DRAIN);
-	wake(loop);
-}
-
 void loop_stop(struct loop *loop)
 {
 	if (loop->started) {
-		atomic_store(&loop->command, COMMAND_STOP);
-		wake(loop);
+		atomic_store(&loop->stopping, true);
+		loop_wake(loop);
 		pthread_join(loop->thread, NULL);
 	} else if (loop->daemon) {
 		stop_daemon(loop);
 	}
-	shares_free(loop->addresses);
 	arena_free(&loop->scratch);
 	if (loop->poll_descriptor > 0)
 		close(loop->poll_descriptor);

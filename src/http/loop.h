@@ -19,7 +19,7 @@
  * to suspend it, which takes it out of what is polled and puts it back. */
 #define KEPT_MAX 1024
 
-struct shares;
+struct connection_table;
 struct exchange;
 struct http_server;
 struct key_lookup;
@@ -27,21 +27,6 @@ struct object_stream;
 struct route;
 struct worker_pool;
 struct checked_file;
-
-/* What another thread gives back to the loop. */
-struct loop_item {
-	void (*take)(struct loop_item *item); /* called in the loop's thread */
-	struct loop_item *next;
-};
-
-/* What anybody can have happen as often as he likes: one line a second tells how many. */
-#define REFUSED_CLIENT_SIZE 64
-struct refusals {
-	int64_t told_us; /* when the last line was written */
-	int64_t count;   /* since then */
-	int status;      /* of the last one, as the address is */
-	char client[REFUSED_CLIENT_SIZE];
-};
 
 struct loop {
 	struct http_server *server;
@@ -53,26 +38,20 @@ struct loop {
 	struct worker_pool *workers;
 	int64_t deadline_us; /* of a request that waits */
 	int64_t connections_max;
-	bool is_operators;        /* no rates, and not counted */
-	struct refusals refusals; /* of connections */
-	struct refusals unlisted; /* requests without a key that have no line */
-	int64_t listing_since_us; /* of such requests, and how many have a line since then */
-	int listed;
-	struct client_list idle, busy; /* the idle ones as they became so */
-	int64_t connections;
-	struct shares *addresses;
-	int64_t look_at_us; /* when to look at the clients next */
+	bool is_operators; /* no rates, and not counted */
+	struct connection_table *connections;
+	struct client_list idle, busy;    /* the idle ones as they became so */
+	struct client *coming_clients;    /* given to the library, which has not told of them yet */
+	_Atomic int64_t connection_count; /* also of those that are given to the loop */
+	int64_t look_at_us;               /* when to look at the clients next */
 	_Atomic(struct loop_item *) given;
 	_Atomic int giving; /* threads that are about to wake the loop, which lives until then */
 	struct object_stream *streams; /* suspended between two pieces of an object */
-	struct checked_file *coming;   /* files to be checked, the last that began first */
+	_Atomic bool files_give_way;   /* that come to be checked, to those of other loops */
 	struct key_lookup *lookups;    /* under way */
-	unsigned lookup_count;
-	_Atomic int command;
+	_Atomic bool stopping;
 	_Atomic uint64_t turns;         /* it has gone round so often; at least twice a second */
 	uint64_t turns_seen;            /* by http_has_turned */
-	_Atomic bool quiet;             /* takes no more connections */
-	_Atomic int64_t fresh;          /* connections from which nothing has come yet */
 	_Atomic int64_t under_way;      /* requests begun and not yet answered */
 	int64_t out;                    /* things that loop_give is still to be called for */
 	struct exchange *waiting_first; /* in order of their deadlines */
@@ -86,7 +65,9 @@ struct loop {
 	bool ending; /* of the thread alone: nothing may wait any more */
 };
 
-/* `routes`, `workers`, `deadline_us`, `connections_max` and `is_operators` are set before. */
+/* `routes`, `workers`, `deadline_us`, `connections`, `connections_max` (those of the library) and
+ * `is_operators` are set before. Without a descriptor to listen on (-1), for clients that are given
+ * to it. */
 int loop_start(struct loop *loop, struct http_server *server, int listen_descriptor,
                struct error *error) MUST_CHECK;
 /* Suspends the connection until loop_go_on or the deadline. In the loop's thread. */
@@ -104,10 +85,10 @@ void loop_still_waits(struct exchange *exchange);
 void loop_wait_no_more(struct exchange *exchange);
 /* From any thread, once for each loop_wait; the exchange is the loop's again. */
 void loop_complete(struct exchange *exchange);
-/* From any thread: has the item taken in the loop's, which counted it in `out` before. */
+/* From any thread: has the item taken in the loop's, which counts it in `out`. */
 void loop_give(struct loop *loop, struct loop_item *item);
-/* Takes no more connections; may be called from any thread. */
-void loop_drain(struct loop *loop);
+/* Ends the loop's wait; from any thread. */
+void loop_wake(struct loop *loop);
 /* Answers 503 to what waits, ends connections, waits for work that is still out, ends the
  * thread. */
 void loop_stop(struct loop *loop);

@@ -215,7 +215,7 @@ void request_completed(void *context, struct MHD_Connection *connection, void **
 	if (answered && !loop->is_operators)
 		count(exchange, now_us);
 	if (!loop->is_operators)
-		request_log_end(exchange, answered, client->is_cut || !is_whole(exchange, code),
+		request_log_end(exchange, answered, client_is_cut(client) || !is_whole(exchange, code),
 		                now_us - exchange->started_us);
 	client_ends_request(client, now_us);
 	finished(exchange);
@@ -403,6 +403,7 @@ void request_refuse(struct exchange *exchange, int code)
 	if (worth_swallowing(exchange, code)) {
 		exchange->body_limit = (size_t)(exchange->body_seen + SWALLOW_MAX);
 		exchange->step = STEP_SWALLOW;
+		client_is_refused(exchange->client, clock_monotonic_us());
 		return;
 	}
 	atomic_fetch_add_explicit(&exchange->server->metrics.refused_early, 1, memory_order_relaxed);
@@ -503,7 +504,7 @@ static bool finish(struct exchange *exchange)
 static enum MHD_Result end_step(struct exchange *exchange)
 {
 	bool refused = exchange->step == STEP_SWALLOW && exchange->answer.status;
-	if (exchange->step == STEP_SAID)
+	if (exchange->step == STEP_SAID || !client_has_request(exchange->client))
 		return MHD_NO;
 	if (refused)
 		exchange->step = STEP_ANSWER;
@@ -541,6 +542,8 @@ enum MHD_Result request_handle(void *context, struct MHD_Connection *connection,
 		loop_still_waits(exchange);
 		return MHD_YES;
 	}
+	if (exchange->step == STEP_HEAD && !client_has_head(client))
+		return MHD_NO;
 	enum MHD_Result result = step(exchange, method, data, size);
 	if (!exchange->waiting)
 		exchange->loop->goes_on = true;

@@ -10,7 +10,7 @@
 #define NETWORK_BYTES_FOUR 3
 #define NETWORK_BYTES_SIX 6
 #define STATUS_TOO_SLOW 408
-/* Of requests without a key, in a second of a loop: a page and its files are some. */
+/* Of requests without a key, in a second: a page and its files are some. */
 #define KEYLESS_LINES 10
 
 struct entry {
@@ -117,18 +117,22 @@ static void put_address(const struct http_server *server, const struct sockaddr_
 		memcpy(entry->address + strlen(entry->address), is_four ? "/24" : "/48", sizeof "/24");
 }
 
+static void put_any_address(const struct http_server *server, const struct sockaddr *any,
+                            struct entry *entry)
+{
+	struct sockaddr_storage address = {0};
+	memcpy(&address, any,
+	       any->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in));
+	put_address(server, &address, entry);
+}
+
 static void put_connection_address(const struct http_server *server,
                                    struct MHD_Connection *connection, struct entry *entry)
 {
 	const union MHD_ConnectionInfo *info =
 		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
-	struct sockaddr_storage address = {0};
-	if (!info || !info->client_addr)
-		return;
-	memcpy(&address, info->client_addr,
-	       info->client_addr->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6)
-	                                                : sizeof(struct sockaddr_in));
-	put_address(server, &address, entry);
+	if (info && info->client_addr)
+		put_any_address(server, info->client_addr, entry);
 }
 
 static int64_t bytes_out(const struct entry *entry)
@@ -194,10 +198,19 @@ static void tell(struct refusals *refusals, const char *event, int64_t now_us)
 	refusals->told_us = now_us;
 }
 
-void request_log_tell_refused(struct loop *loop, int64_t now_us)
+/* Under the lock. */
+static void tell_refused(struct request_lines *lines, int64_t now_us)
 {
-	tell(&loop->refusals, "connection_refused", now_us);
-	tell(&loop->unlisted, "requests_unlisted", now_us);
+	tell(&lines->refusals, "connection_refused", now_us);
+	tell(&lines->unlisted, "requests_unlisted", now_us);
+}
+
+void request_log_tell_refused(struct http_server *server, int64_t now_us)
+{
+	struct request_lines *lines = &server->request_lines;
+	pthread_mutex_lock(&lines->lock);
+	tell_refused(lines, now_us);
+	pthread_mutex_unlock(&lines->lock);
 }
 
 static void add_refusal(struct refusals *refusals, const struct entry *entry)
@@ -207,19 +220,25 @@ static void add_refusal(struct refusals *refusals, const struct entry *entry)
 	snprintf(refusals->client, sizeof refusals->client, "%s", entry->address);
 }
 
-/* Of those without a key, which anybody can send as often as he likes. */
-static bool has_line(struct loop *loop, int64_t now_us)
+/* Of those without a key, which anybody can send as often as he likes. What has no line is counted.
+ */
+static bool has_line(struct request_lines *lines, const struct entry *entry, int64_t now_us)
 {
-	if (now_us >= loop->listing_since_us + US_PER_SECOND) {
-		loop->listing_since_us = now_us;
-		loop->listed = 0;
+	pthread_mutex_lock(&lines->lock);
+	if (now_us >= lines->listing_since_us + US_PER_SECOND) {
+		lines->listing_since_us = now_us;
+		lines->listed = 0;
 	}
-	return loop->listed++ < KEYLESS_LINES;
+	bool has = lines->listed++ < KEYLESS_LINES;
+	if (!has)
+		add_refusal(&lines->unlisted, entry);
+	pthread_mutex_unlock(&lines->lock);
+	return has;
 }
 
 void request_log_end(const struct exchange *exchange, bool answered, bool cut, int64_t duration_us)
 {
-	const struct http_server *server = exchange->server;
+	struct http_server *server = exchange->server;
 	enum request_log_which which = which_logged(server);
 	if (which == REQUESTS_NONE)
 		return;
@@ -233,20 +252,20 @@ void request_log_end(const struct exchange *exchange, bool answered, bool cut, i
 		put_address(server, &exchange->address, &entry);
 	else
 		put_connection_address(server, exchange->connection, &entry);
-	struct loop *loop = exchange->loop;
-	if (exchange->key.key || *exchange->incident_id || has_line(loop, clock_monotonic_us()))
+	if (exchange->key.key || *exchange->incident_id ||
+	    has_line(&server->request_lines, &entry, clock_monotonic_us()))
 		log_write_many(LOG_INFO, "request", fill_request, &entry);
-	else
-		add_refusal(&loop->unlisted, &entry);
 }
 
-void request_log_refused(const struct client *client, int status)
+void request_log_refused(struct http_server *server, const struct sockaddr *address, int status)
 {
-	struct loop *loop = client->loop;
+	struct request_lines *lines = &server->request_lines;
 	struct entry entry = {.status = status};
-	if (loop->is_operators || which_logged(loop->server) == REQUESTS_NONE)
+	if (which_logged(server) == REQUESTS_NONE)
 		return;
-	put_connection_address(loop->server, client->connection, &entry);
-	add_refusal(&loop->refusals, &entry);
-	request_log_tell_refused(loop, clock_monotonic_us());
+	put_any_address(server, address, &entry);
+	pthread_mutex_lock(&lines->lock);
+	add_refusal(&lines->refusals, &entry);
+	tell_refused(lines, clock_monotonic_us());
+	pthread_mutex_unlock(&lines->lock);
 }

@@ -4,11 +4,13 @@
 #ifndef HTTP_REQUEST_LOG_H
 #define HTTP_REQUEST_LOG_H
 
+#include <pthread.h>
 #include <stdbool.h>
+#include <stdint.h>
+#include <sys/socket.h>
 
 #include "service/settings.h"
 
-struct client;
 struct exchange;
 struct http_server;
 
@@ -18,6 +20,24 @@ enum request_log_addresses { ADDRESSES_NONE, ADDRESSES_NETWORK, ADDRESSES_FULL }
 /* The words of the settings log.requests and log.addresses; false for another word. */
 bool request_log_which_parse(const char *text, enum request_log_which *ret) MUST_CHECK;
 bool request_log_addresses_parse(const char *text, enum request_log_addresses *ret) MUST_CHECK;
+
+/* What anybody can have happen as often as he likes: one line a second tells how many. */
+#define REFUSED_CLIENT_SIZE 64
+struct refusals {
+	int64_t told_us; /* when the last line was written */
+	int64_t count;   /* since then */
+	int status;      /* of the last one, as the address is */
+	char client[REFUSED_CLIENT_SIZE];
+};
+
+/* Of all threads. */
+struct request_lines {
+	pthread_mutex_t lock;
+	struct refusals refusals; /* of connections */
+	struct refusals unlisted; /* requests without a key that have no line */
+	int64_t listing_since_us; /* of such requests, and how many have a line since then */
+	int listed;
+};
 
 /* Takes over what the settings say; until then nothing is logged. Any thread, at any time. */
 void request_log_configure(struct http_server *server, const struct settings *settings);
@@ -29,12 +49,12 @@ void request_log_head(struct exchange *exchange, const char *method);
 /* It is over, after `duration_us`. `answered`: an answer of ours was made; `cut`: the client did
  * not take all of it, or was not waited for. */
 void request_log_end(const struct exchange *exchange, bool answered, bool cut, int64_t duration_us);
-/* A connection was turned away with `status` before any request of it was read. Anybody can have
- * that done as often as he likes, so there is one line a second at most, with their count. */
-void request_log_refused(const struct client *client, int status);
+/* A connection from there was turned away with `status` before any request of it was read. Anybody
+ * can have that done as often as he likes, so there is one line a second at most, with their count.
+ * Any thread. */
+void request_log_refused(struct http_server *server, const struct sockaddr *address, int status);
 /* Tells of those that no line has told of yet, if the last one is a second old at `now_us`
- * (monotonic); INT64_MAX: whenever it was. */
-struct loop;
-void request_log_tell_refused(struct loop *loop, int64_t now_us);
+ * (monotonic); INT64_MAX: whenever it was. Any thread. */
+void request_log_tell_refused(struct http_server *server, int64_t now_us);
 
 #endif

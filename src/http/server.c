@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <ctype.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -87,9 +88,47 @@ static int start_operators_loop(struct http_server *server, struct error *error)
 	loop->routes = operators_routes;
 	loop->workers = server->workers[LANE_OPERATORS];
 	loop->deadline_us = deadline_us < OPERATOR_DEADLINE_US ? deadline_us : OPERATOR_DEADLINE_US;
-	loop->connections_max = OPERATOR_CONNECTIONS;
+	server->operators_connections =
+		connection_table_create(OPERATOR_CONNECTIONS, &server->metrics.connections_cut);
+	if (!server->operators_connections)
+		return error_cause(error, ERR_NO_MEMORY, "no memory for HTTP");
+	loop->connections = server->operators_connections;
+	loop->connections_max = OPERATOR_CONNECTIONS + CONNECTIONS_SPARE;
 	loop->is_operators = true;
 	return loop_start(loop, server, server->monitor_descriptor, error);
+}
+
+/* One for each processor that the program may run on. */
+static unsigned loops_for(const struct settings *settings)
+{
+	cpu_set_t processors;
+	int64_t count = settings->http_loops;
+	if (count < 1)
+		count =
+			sched_getaffinity(0, sizeof processors, &processors) == 0 ? CPU_COUNT(&processors) : 1;
+	return count < LOOPS_MAX ? (unsigned)count : LOOPS_MAX;
+}
+
+static int start_loops(struct http_server *server, struct error *error)
+{
+	const struct settings *settings = server->service->settings;
+	server->connections = connection_table_create((size_t)settings->http_connections,
+	                                              &server->metrics.connections_cut);
+	server->loops = calloc(loops_for(settings), sizeof *server->loops);
+	if (!server->connections || !server->loops)
+		return error_cause(error, ERR_NO_MEMORY, "no memory for HTTP");
+	int result = 0;
+	while (!result && server->loop_count < loops_for(settings)) {
+		struct loop *loop = &server->loops[server->loop_count++];
+		loop->routes = public_routes;
+		loop->workers = server->workers[LANE_READERS];
+		loop->deadline_us = settings->http_deadline;
+		loop->connections = server->connections;
+		loop->connections_max = settings->http_connections + 2 * CONNECTIONS_SPARE;
+		result = loop_start(loop, server, -1, error);
+	}
+	return result ? result
+	              : acceptor_start(server, server->listen_descriptor, &server->acceptor, error);
 }
 
 /* Those that nobody looks at any more. */
@@ -162,15 +201,7 @@ static int start(struct http_server *server, struct error *error)
 		if (!result)
 			result = start_operators_loop(server, error);
 	}
-	for (int i = 0; i < LOOPS && !result; i++) {
-		struct loop *loop = &server->loops[i];
-		loop->routes = public_routes;
-		loop->workers = server->workers[LANE_READERS];
-		loop->deadline_us = settings->http_deadline;
-		loop->connections_max = settings->http_connections / LOOPS;
-		result = loop_start(loop, server, server->listen_descriptor, error);
-	}
-	return result;
+	return result ? result : start_loops(server, error);
 }
 
 int http_start(struct service *service, struct admin *admin, struct http_server **ret_server,
@@ -182,6 +213,7 @@ int http_start(struct service *service, struct admin *admin, struct http_server 
 	server->service = service;
 	server->admin = admin;
 	pthread_mutex_init(&server->bodies_lock, NULL);
+	pthread_mutex_init(&server->request_lines.lock, NULL);
 	server->listen_descriptor = server->monitor_descriptor = -1;
 	int result = start(server, error);
 	if (result) {
@@ -209,13 +241,14 @@ static bool turned(const struct loop *loop)
 
 bool http_has_turned(struct http_server *server)
 {
-	bool all = turned(&server->operators_loop);
-	for (int i = 0; i < LOOPS; i++)
+	bool all = turned(&server->operators_loop) && acceptor_has_turned(server->acceptor);
+	for (unsigned i = 0; i < server->loop_count; i++)
 		all = all && turned(&server->loops[i]);
 	if (!all)
 		return false;
+	acceptor_seen(server->acceptor);
 	server->operators_loop.turns_seen = atomic_load(&server->operators_loop.turns);
-	for (int i = 0; i < LOOPS; i++)
+	for (unsigned i = 0; i < server->loop_count; i++)
 		server->loops[i].turns_seen = atomic_load(&server->loops[i].turns);
 	return true;
 }
@@ -223,12 +256,10 @@ bool http_has_turned(struct http_server *server)
 /* A connection that was taken a moment ago has a request on its way, most likely. */
 static bool is_busy(struct http_server *server, bool wait_for_fresh)
 {
-	bool busy = false;
-	for (int i = 0; i < LOOPS; i++) {
-		struct loop *loop = &server->loops[i];
-		busy = busy || !atomic_load(&loop->quiet) || atomic_load(&loop->under_way) > 0 ||
-		       (wait_for_fresh && atomic_load(&loop->fresh) > 0);
-	}
+	bool busy =
+		!acceptor_is_quiet(server->acceptor) || (wait_for_fresh && atomic_load(&server->fresh) > 0);
+	for (unsigned i = 0; i < server->loop_count; i++)
+		busy = busy || atomic_load(&server->loops[i].under_way) > 0;
 	return busy;
 }
 
@@ -236,8 +267,7 @@ void http_drain(struct http_server *server, int64_t deadline_us)
 {
 	int64_t fresh_until_us = clock_monotonic_us() + DRAIN_FRESH_US;
 	atomic_store(&server->draining, true);
-	for (int i = 0; i < LOOPS; i++)
-		loop_drain(&server->loops[i]);
+	acceptor_drain(server->acceptor);
 	for (int64_t now_us = 0; is_busy(server, now_us < fresh_until_us) && now_us < deadline_us;
 	     now_us = clock_monotonic_us())
 		nanosleep(&(struct timespec){.tv_nsec = DRAIN_STEP_NS}, NULL);
@@ -248,9 +278,11 @@ void http_stop(struct http_server *server)
 	if (!server)
 		return;
 	atomic_store(&server->draining, true);
-	for (int i = 0; i < LOOPS; i++)
+	acceptor_stop(server->acceptor);
+	for (unsigned i = 0; i < server->loop_count; i++)
 		loop_stop(&server->loops[i]);
 	loop_stop(&server->operators_loop);
+	request_log_tell_refused(server, INT64_MAX);
 	for (int lane = LANE_READERS; lane < LANE_COUNT; lane++)
 		if (lane != LANE_CONTENT)
 			worker_pool_stop(server->workers[lane]);
@@ -263,7 +295,11 @@ void http_stop(struct http_server *server)
 	rate_limiter_free(server->limiter);
 	shares_free(server->bodies);
 	shares_free(server->checks);
+	connection_table_free(server->connections);
+	connection_table_free(server->operators_connections);
+	free(server->loops);
 	pthread_mutex_destroy(&server->bodies_lock);
+	pthread_mutex_destroy(&server->request_lines.lock);
 	free(server->error_docs);
 	free_proxies(server);
 	free(server);

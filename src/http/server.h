@@ -1,12 +1,13 @@
 /* The HTTP interface: the public listener with everything of docs/openapi.yaml, and the
  * operator's listener with /livez, /readyz and /metrics.
  *
- * Threads: one polling thread for each listener parses, checks, hashes and answers, and never waits
- * for a disk or a network (base/thread.h): workers look up keys, read the store, write and read
- * content, or ask what the operator's listener answers, each kind with threads of its own. A
- * sequencer that has registered a batch hands it back and wakes the polling thread. A request that
- * has waited for `http.deadline` is answered 503, and what comes later finds nobody. http_start,
- * http_drain and http_stop belong to one thread. */
+ * Threads: one accepts the connections of the public listener and gives them to `http.loops`
+ * polling threads; the operator's listener has a polling thread of its own. These parse, check,
+ * hash and answer, and never wait for a disk or a network (base/thread.h): workers look up keys,
+ * read the store, write and read content, or ask what the operator's listener answers, each kind
+ * with threads of its own. A sequencer that has registered a batch hands it back and wakes the
+ * polling threads. A request that has waited for `http.deadline` is answered 503, and what comes
+ * later finds nobody. http_start, http_drain and http_stop belong to one thread. */
 #ifndef HTTP_SERVER_H
 #define HTTP_SERVER_H
 

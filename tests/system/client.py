@@ -8,6 +8,7 @@ interface (/v1/openapi.yaml) gives it.
 import base64
 import http.client
 import json
+import os
 import pathlib
 import re
 import secrets
@@ -445,6 +446,8 @@ class Service(Administration, DevService):
     def __init__(self, directory, environment=None, describe=True, prepared=True, **settings):
         directory = pathlib.Path(directory)
         data = directory / "data"
+        if loops := os.environ.get("CONSTANCIA_TEST_HTTP_LOOPS"):
+            settings.setdefault("http__loops", loops)
         self.describe = describe
         self.store = None if "store__url" in settings else stores.make(data, prepared)
         super().__init__(data, directory / "log",

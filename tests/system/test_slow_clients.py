@@ -2,7 +2,9 @@
 
 import email.parser
 import json
+import os
 import re
+import resource
 import signal
 import socket
 import threading
@@ -236,6 +238,128 @@ def test_behind_a_trusted_proxy_its_clients_are_counted(start):
                    .status == 200, "one of its requests is over")
     for link in links:
         link.close()
+
+
+# ---- many, of several addresses ----
+
+CROWD = [f"127.0.0.{number}" for number in range(2, 10)]
+PAGE = "/v1/openapi.yaml"
+
+CROWDS = {  # what each connection says, and how much of it is answered at once
+    "nothing": (b"", 0),
+    "a letter": (b"G", 0),
+    "no line": (b"\x00\x01\x02", 0),
+    "a line": (b"GET /docs/errors HTTP/1.1\r\n", 0),
+    "a header": (b"GET /docs/errors HTTP/1.1\r\nHost: x\r\n", 0),
+    "a request": (get("/nothing"), 1),
+    "a request and a letter": (get("/nothing") + b"G", 1),
+    "a request and a line": (get("/nothing") + b"GET / HTTP/1.1\r\n", 1),
+    "no body": (request("svc_live_x", "Content-Length: 1000"), 0),
+    "unread": (get(PAGE) * 400, 0),
+}
+
+
+def crowd(service, each, says, answers):
+    """Connections of the crowd, as many as it gets."""
+    links = []
+    for _ in range(each):
+        for source in CROWD:
+            link = connect(service, source)
+            link.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            links.append(link)
+            try:
+                if answers:
+                    link.sendall(says)
+                    link.recv(1)
+                link.setblocking(False)
+                if not answers:
+                    link.send(says)
+            except OSError:
+                pass
+    return links
+
+
+def ask(service, source, link=None):
+    """The status of an answer; None: the connection ended before."""
+    try:
+        with link or connect(service, source) as used:
+            used.sendall(get("/nothing"))
+            found = statuses(used.recv(12) + b" ")
+            return found[0] if found else None
+    except ConnectionError:
+        return None
+
+
+@pytest.mark.parametrize("loops", [None, 1, 4])
+@pytest.mark.parametrize("says", CROWDS)
+def test_a_crowd_stops_nobody_but_itself(start, says, loops):
+    """Of eight addresses as many connections as there may be in all: those of others are served meanwhile, and
+    one that was there before goes on."""
+    service = start(http__connections=160, http__connections_per_address=40, http__idle_timeout="600s",
+                    http__transfer_timeout="600s", **({"http__loops": loops} if loops else {}))
+    with connect(service, "127.0.0.30") as before:
+        before.sendall(get("/nothing"))
+        assert statuses(before.recv(65536)) == [404]
+        links = crowd(service, 30, *CROWDS[says])
+        others = [f"127.0.0.{number}" for number in range(40, 80)]
+        if says == "unread":  # who reads slowly is known after a second
+            eventually(lambda: {ask(service, source) for source in others} == {404}, "others are served", PATIENCE)
+        for source in others:
+            assert ask(service, source) == 404
+        before.sendall(get("/nothing"))
+        assert statuses(before.recv(65536)) == [404]
+        for link in links:
+            link.close()
+
+
+def test_who_holds_most_makes_room_for_himself(start):
+    service = start(http__connections=20, http__connections_per_address=100, http__idle_timeout="600s",
+                    http__transfer_timeout="600s")
+    few = [connect(service, f"127.0.0.{number}") for number in range(40, 50)]
+    for link in few:
+        link.sendall(b"GET /nothing HTTP/1.1\r\n")
+    time.sleep(1.5)  # they are heads that are late, and would give way first
+    many = crowd(service, 10, get("/nothing")[:-2], 0)
+    own = [connect(service, "127.0.0.2") for _ in range(60)]
+    for link in few:
+        link.sendall(b"Host: x\r\n\r\n")
+        assert statuses(link.recv(12) + b" ") == [404]
+    for link in few + many + own:
+        link.close()
+
+
+@pytest.mark.parametrize("loops", [1, 4])
+def test_without_descriptors_it_goes_on(start, loops):
+    """What is idle gives way for those who come, and nothing spins."""
+    service = start(http__loops=loops, http__connections_per_address=1000, http__idle_timeout="600s")
+    assert ask(service, "127.0.0.2") == 404
+    opened = len(os.listdir(f"/proc/{service.process.pid}/fd"))
+    _, hard = resource.prlimit(service.process.pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(service.process.pid, resource.RLIMIT_NOFILE, (opened + 30, hard))
+    links = [connect(service, "127.0.0.2") for _ in range(100)]
+    eventually(lambda: service.metric("http_connections_cut_total") > 50, "room is made", PATIENCE)
+    for number in range(40, 60):
+        assert ask(service, f"127.0.0.{number}") == 404
+    assert any(line.get("event") == "accept_failed" for line in service.log_lines())
+    for link in links:
+        link.close()
+
+
+@pytest.mark.parametrize("rest", [b"\x00\x01\x02\r\n\r\n", b"GET / HT", b"\r\n\r\n\r\n"])
+@pytest.mark.parametrize("after_request", [False, True], ids=["first", "second"])
+def test_a_head_has_no_longer_than_the_transfer_timeout(start, rest, after_request):
+    """Though the connection could be idle for ten minutes: it is not."""
+    service = start(http__transfer_timeout=f"{TRANSFER}s", http__idle_timeout="600s")
+    with connect(service) as link:
+        if after_request:
+            link.sendall(get("/nothing"))
+            link.recv(65536)
+            time.sleep(1)
+        # Byte by byte, then another one as long as it goes.
+        for byte in rest[:-1]:
+            link.sendall(bytes([byte]))
+            time.sleep(0.05)
+        trickle(link, rest[-1:])
 
 
 # ---- told ----

@@ -97,6 +97,7 @@ void harness_start(struct harness *harness, void (*adjust)(struct settings *sett
 	settings->service_data_dir = harness->sample.directory;
 	settings->store_url = harness->sample.url;
 	settings->content_url = harness->content_url;
+	settings->http_loops = 1; /* some tests look at the only one */
 	settings->http_connections = 512;
 	settings->http_connections_per_address = 512;
 	settings->http_body_memory = 64;

@@ -237,6 +237,7 @@ static void *work(void *context)
 static void fast(struct settings *settings)
 {
 	settings->rate_live = 1000000;
+	settings->http_loops = 4;
 }
 
 static void test_many(void **state)

@@ -1,0 +1,220 @@
+#include "http/accept.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/reading.h"
+#include "base/thread.h"
+#include "http/internal.h"
+
+#define BUNCH 64 /* accepted before anything else is looked at */
+#define LOOK_EVERY_MS 500
+#define PAUSE_MS 5
+#define FAILURE_TOLD_US (10 * US_PER_SECOND)
+
+enum command { COMMAND_RUN, COMMAND_DRAIN, COMMAND_STOP };
+
+struct acceptor {
+	struct http_server *server;
+	pthread_t thread;
+	int listen_descriptor;
+	int wake_descriptor;
+	_Atomic int command;
+	_Atomic bool quiet;
+	_Atomic uint64_t turns; /* at least twice a second */
+	uint64_t turns_seen;
+	bool paused;
+	int64_t told_us; /* when the last failure was logged; 0: none was */
+	int64_t look_at_us;
+};
+
+/* ---- one connection ---- */
+
+static struct loop *with_fewest(const struct http_server *server)
+{
+	struct loop *fewest = &server->loops[0];
+	for (unsigned i = 1; i < server->loop_count; i++) {
+		struct loop *loop = &server->loops[i];
+		if (atomic_load_explicit(&loop->connection_count, memory_order_relaxed) <
+		    atomic_load_explicit(&fewest->connection_count, memory_order_relaxed))
+			fewest = loop;
+	}
+	return fewest;
+}
+
+static void tell_failure(struct acceptor *acceptor, int failure, int64_t now_us)
+{
+	if (acceptor->told_us && now_us < acceptor->told_us + FAILURE_TOLD_US)
+		return;
+	acceptor->told_us = now_us;
+	log_warning("accept_failed", "cause", strerror(failure));
+}
+
+/* Whether the next one may be accepted at once. */
+static bool goes_on(struct acceptor *acceptor, int failure)
+{
+	int64_t now_us = clock_monotonic_us();
+	switch (failure) {
+	case EAGAIN: return false;
+	case EINTR:
+	case ECONNABORTED:
+	case EPROTO:
+	case ENETDOWN:
+	case EHOSTDOWN:
+	case ENONET:
+	case EHOSTUNREACH:
+	case ENETUNREACH:
+	case EOPNOTSUPP:
+	case ENOPROTOOPT: return true;
+	case EMFILE:
+	case ENFILE:
+	case ENOBUFS:
+	case ENOMEM: (void)connection_make_room(acceptor->server->connections, now_us); break;
+	default: break;
+	}
+	tell_failure(acceptor, failure, now_us);
+	acceptor->paused = true;
+	return false;
+}
+
+static bool is_full(const struct http_server *server)
+{
+	return atomic_load_explicit(&server->metrics.connections, memory_order_relaxed) >=
+	       server->service->settings->http_connections + CONNECTIONS_SPARE;
+}
+
+/* Whether there may be more. */
+static bool accept_one(struct acceptor *acceptor)
+{
+	struct http_server *server = acceptor->server;
+	if (is_full(server)) {
+		acceptor->paused = true;
+		return false;
+	}
+	struct sockaddr_in6 address = {0};
+	socklen_t size = sizeof address;
+	int descriptor = accept4(acceptor->listen_descriptor, (struct sockaddr *)&address, &size,
+	                         SOCK_NONBLOCK | SOCK_CLOEXEC);
+	if (descriptor < 0)
+		return goes_on(acceptor, errno);
+	struct client *client =
+		client_accept(server, descriptor, (const struct sockaddr *)&address, size);
+	if (client)
+		client_give(client, with_fewest(server));
+	return true;
+}
+
+/* ---- the thread ---- */
+
+static void turn(struct acceptor *acceptor)
+{
+	int taken = 0;
+	acceptor->paused = false;
+	reading_begin();
+	while (taken < BUNCH && !acceptor->quiet && accept_one(acceptor))
+		taken++;
+	int64_t now_us = clock_monotonic_us();
+	if (now_us >= acceptor->look_at_us) {
+		request_log_tell_refused(acceptor->server, now_us);
+		acceptor->look_at_us = now_us + LOOK_EVERY_MS * 1000;
+	}
+	reading_end();
+	if (taken < BUNCH && atomic_load(&acceptor->command) == COMMAND_DRAIN)
+		atomic_store(&acceptor->quiet, true);
+	atomic_fetch_add_explicit(&acceptor->turns, 1, memory_order_relaxed);
+}
+
+static void wait_events(const struct acceptor *acceptor)
+{
+	bool listens = !acceptor->paused && !acceptor->quiet;
+	struct pollfd polled[] = {
+		{.fd = acceptor->wake_descriptor, .events = POLLIN},
+		{.fd = acceptor->listen_descriptor, .events = POLLIN},
+	};
+	uint64_t count;
+	bool pauses = acceptor->paused && !acceptor->quiet;
+	if (poll(polled, listens ? 2 : 1, pauses ? PAUSE_MS : LOOK_EVERY_MS) > 0 && polled[0].revents)
+		(void)!read(acceptor->wake_descriptor, &count, sizeof count);
+}
+
+static void *run(void *context)
+{
+	struct acceptor *acceptor = context;
+	pthread_setname_np(pthread_self(), "http-acceptor");
+	thread_polls();
+	while (atomic_load(&acceptor->command) != COMMAND_STOP) {
+		wait_events(acceptor);
+		if (atomic_load(&acceptor->command) != COMMAND_STOP)
+			turn(acceptor);
+	}
+	return NULL;
+}
+
+static void command(struct acceptor *acceptor, enum command command)
+{
+	uint64_t one = 1;
+	atomic_store(&acceptor->command, (int)command);
+	(void)!write(acceptor->wake_descriptor, &one, sizeof one);
+}
+
+int acceptor_start(struct http_server *server, int listen_descriptor, struct acceptor **ret,
+                   struct error *error)
+{
+	struct acceptor *acceptor = calloc(1, sizeof *acceptor);
+	if (!acceptor)
+		return error_cause(error, ERR_NO_MEMORY, "no memory for HTTP");
+	acceptor->server = server;
+	acceptor->listen_descriptor = listen_descriptor;
+	acceptor->wake_descriptor = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	sigset_t all, before;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	bool started = acceptor->wake_descriptor >= 0 &&
+	               pthread_create(&acceptor->thread, NULL, run, acceptor) == 0;
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (started) {
+		*ret = acceptor;
+		return OK;
+	}
+	if (acceptor->wake_descriptor >= 0)
+		close(acceptor->wake_descriptor);
+	free(acceptor);
+	return error_cause(error, ERR_IO, "no thread for HTTP");
+}
+
+void acceptor_drain(struct acceptor *acceptor)
+{
+	command(acceptor, COMMAND_DRAIN);
+}
+
+bool acceptor_is_quiet(struct acceptor *acceptor)
+{
+	return atomic_load(&acceptor->quiet);
+}
+
+bool acceptor_has_turned(struct acceptor *acceptor)
+{
+	return atomic_load(&acceptor->turns) != acceptor->turns_seen;
+}
+
+void acceptor_seen(struct acceptor *acceptor)
+{
+	acceptor->turns_seen = atomic_load(&acceptor->turns);
+}
+
+void acceptor_stop(struct acceptor *acceptor)
+{
+	if (!acceptor)
+		return;
+	command(acceptor, COMMAND_STOP);
+	pthread_join(acceptor->thread, NULL);
+	close(acceptor->wake_descriptor);
+	free(acceptor);
+}

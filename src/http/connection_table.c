@@ -1,0 +1,398 @@
+#include "http/connection_table.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "http/shares.h"
+
+#define BUCKETS 4096         /* a power of two */
+#define HEADS_ON_THEIR_WAY 8 /* of a client at a time */
+#define HEAD_GRACE_US US_PER_SECOND
+#define SLOW_FEW 8   /* requests of an address, which are not cut however slow they are */
+#define SLOW_MANY 16 /* beyond it they are cut before somebody's idle connection is */
+#define HELD_SPARE 1 /* the newcomer */
+
+struct entry_list {
+	struct connection_entry *first, *last;
+	size_t count;
+};
+
+/* An address that has connections. */
+struct connection_holder {
+	uint64_t address;
+	bool is_proxy;
+	size_t held;
+	struct connection_holder *next; /* in its bucket */
+	struct entry_list entries[CONNECTION_KINDS];
+	/* Among those with as many of the kind. */
+	struct connection_holder *equal_previous[CONNECTION_KINDS], *equal_next[CONNECTION_KINDS];
+};
+
+struct holder_list {
+	struct connection_holder *first, *last;
+};
+
+/* Who has how many of a kind; of those with as many, who has so for longest is the first. */
+struct ranking {
+	struct holder_list *by_count;
+	size_t most;
+};
+
+/* Those of clients, and those of trusted proxies. */
+struct group {
+	struct ranking rankings[CONNECTION_KINDS];
+	struct connection_entry *oldest, *youngest; /* unfinished ones */
+};
+
+struct connection_table {
+	pthread_mutex_t lock;
+	size_t held, held_max;
+	_Atomic int64_t *cut;
+	struct group groups[2];
+	struct shares *forwarded;
+	struct connection_holder *buckets[BUCKETS];
+};
+
+/* ---- life ---- */
+
+struct connection_table *connection_table_create(size_t connections_max, _Atomic int64_t *cut)
+{
+	struct connection_table *table = calloc(1, sizeof *table);
+	if (!table)
+		return NULL;
+	pthread_mutex_init(&table->lock, NULL);
+	table->held_max = connections_max;
+	table->cut = cut;
+	table->forwarded = shares_create();
+	bool whole = table->forwarded;
+	for (int group = 0; group < 2; group++) {
+		for (int kind = 0; kind < (int)CONNECTION_KINDS; kind++) {
+			struct ranking *ranking = &table->groups[group].rankings[kind];
+			ranking->by_count =
+				calloc(connections_max + HELD_SPARE + 1, sizeof(struct holder_list));
+			whole = whole && ranking->by_count;
+		}
+	}
+	if (whole)
+		return table;
+	connection_table_free(table);
+	return NULL;
+}
+
+void connection_table_free(struct connection_table *table)
+{
+	if (!table)
+		return;
+	assert(table->held == 0);
+	for (int group = 0; group < 2; group++)
+		for (int kind = 0; kind < (int)CONNECTION_KINDS; kind++)
+			free(table->groups[group].rankings[kind].by_count);
+	shares_free(table->forwarded);
+	pthread_mutex_destroy(&table->lock);
+	free(table);
+}
+
+/* ---- who has most ---- */
+
+static void rank(struct ranking *ranking, struct connection_holder *holder, int kind)
+{
+	size_t count = holder->entries[kind].count;
+	if (count == 0)
+		return;
+	struct holder_list *equals = &ranking->by_count[count];
+	holder->equal_next[kind] = NULL;
+	holder->equal_previous[kind] = equals->last;
+	*(equals->last ? &equals->last->equal_next[kind] : &equals->first) = holder;
+	equals->last = holder;
+	if (count > ranking->most)
+		ranking->most = count;
+}
+
+static void unrank(struct ranking *ranking, struct connection_holder *holder, int kind)
+{
+	size_t count = holder->entries[kind].count;
+	if (count == 0)
+		return;
+	struct holder_list *equals = &ranking->by_count[count];
+	struct connection_holder *previous = holder->equal_previous[kind];
+	struct connection_holder *next = holder->equal_next[kind];
+	*(previous ? &previous->equal_next[kind] : &equals->first) = next;
+	*(next ? &next->equal_previous[kind] : &equals->last) = previous;
+}
+
+/* Counts change by one, so that what is below the highest is not searched for. */
+static void settle(struct ranking *ranking)
+{
+	while (ranking->most > 0 && !ranking->by_count[ranking->most].first)
+		ranking->most--;
+}
+
+static struct group *group_of(struct connection_table *table,
+                              const struct connection_holder *holder)
+{
+	return &table->groups[holder->is_proxy];
+}
+
+static void join_age(struct group *group, struct connection_entry *entry)
+{
+	entry->younger = NULL;
+	entry->older = group->youngest;
+	*(entry->older ? &entry->older->younger : &group->oldest) = entry;
+	group->youngest = entry;
+}
+
+static void leave_age(struct group *group, struct connection_entry *entry)
+{
+	*(entry->older ? &entry->older->younger : &group->oldest) = entry->younger;
+	*(entry->younger ? &entry->younger->older : &group->youngest) = entry->older;
+}
+
+static void join(struct connection_table *table, struct connection_entry *entry)
+{
+	enum connection_kind kind = entry->kind;
+	if (kind == CONNECTION_BUSY)
+		return;
+	struct group *group = group_of(table, entry->holder);
+	struct entry_list *list = &entry->holder->entries[kind];
+	unrank(&group->rankings[kind], entry->holder, (int)kind);
+	entry->next = NULL;
+	entry->previous = list->last;
+	*(list->last ? &list->last->next : &list->first) = entry;
+	list->last = entry;
+	list->count++;
+	rank(&group->rankings[kind], entry->holder, (int)kind);
+	if (kind == CONNECTION_UNFINISHED)
+		join_age(group, entry);
+}
+
+static void leave(struct connection_table *table, struct connection_entry *entry)
+{
+	enum connection_kind kind = entry->kind;
+	if (kind == CONNECTION_BUSY)
+		return;
+	struct group *group = group_of(table, entry->holder);
+	struct entry_list *list = &entry->holder->entries[kind];
+	unrank(&group->rankings[kind], entry->holder, (int)kind);
+	*(entry->previous ? &entry->previous->next : &list->first) = entry->next;
+	*(entry->next ? &entry->next->previous : &list->last) = entry->previous;
+	list->count--;
+	rank(&group->rankings[kind], entry->holder, (int)kind);
+	settle(&group->rankings[kind]);
+	if (kind == CONNECTION_UNFINISHED)
+		leave_age(group, entry);
+}
+
+/* ---- addresses ---- */
+
+static struct connection_holder **find(struct connection_table *table, uint64_t address,
+                                       bool is_proxy)
+{
+	struct connection_holder **at = &table->buckets[address & (BUCKETS - 1)];
+	while (*at && ((*at)->address != address || (*at)->is_proxy != is_proxy))
+		at = &(*at)->next;
+	return at;
+}
+
+/* Out of the table; its address, too, if that has no more. */
+static void forget(struct connection_table *table, struct connection_entry *entry)
+{
+	struct connection_holder *holder = entry->holder;
+	leave(table, entry);
+	entry->holder = NULL;
+	table->held--;
+	if (--holder->held > 0)
+		return;
+	struct connection_holder **at = find(table, holder->address, holder->is_proxy);
+	*at = holder->next;
+	free(holder);
+}
+
+/* ---- cutting ---- */
+
+static void shut(const struct connection_entry *entry, const char *text)
+{
+	if (entry->descriptor < 0)
+		return;
+	if (*text)
+		(void)!send(entry->descriptor, text, strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT);
+	shutdown(entry->descriptor, SHUT_RDWR);
+}
+
+/* Its descriptor is not closed before it leaves the table, which takes the lock. */
+static void cut(struct connection_table *table, struct connection_entry *entry, const char *text)
+{
+	atomic_store_explicit(&entry->is_cut, true, memory_order_relaxed);
+	forget(table, entry);
+	shut(entry, text);
+	if (table->cut)
+		atomic_fetch_add_explicit(table->cut, 1, memory_order_relaxed);
+}
+
+/* The oldest of the kind of the address that has most of them, if these are more than `few`. */
+static struct connection_entry *of_the_one_with_most(const struct group *group,
+                                                     enum connection_kind kind, size_t few)
+{
+	const struct ranking *ranking = &group->rankings[kind];
+	return ranking->most > few ? ranking->by_count[ranking->most].first->entries[kind].first : NULL;
+}
+
+static struct connection_entry *choose_in(const struct group *group, int64_t now_us)
+{
+	struct connection_entry *chosen =
+		of_the_one_with_most(group, CONNECTION_UNFINISHED, HEADS_ON_THEIR_WAY);
+	if (!chosen && group->oldest && group->oldest->since_us + HEAD_GRACE_US <= now_us)
+		chosen = group->oldest;
+	if (!chosen && group->rankings[CONNECTION_SLOW].most > group->rankings[CONNECTION_IDLE].most)
+		chosen = of_the_one_with_most(group, CONNECTION_SLOW, SLOW_MANY);
+	if (!chosen)
+		chosen = of_the_one_with_most(group, CONNECTION_IDLE, 0);
+	if (!chosen)
+		chosen = of_the_one_with_most(group, CONNECTION_UNFINISHED, 0);
+	return chosen ? chosen : of_the_one_with_most(group, CONNECTION_SLOW, SLOW_FEW);
+}
+
+static struct connection_entry *choose(const struct connection_table *table, int64_t now_us)
+{
+	struct connection_entry *chosen = choose_in(&table->groups[false], now_us);
+	return chosen ? chosen : choose_in(&table->groups[true], now_us);
+}
+
+static struct connection_entry *choose_own(const struct connection_holder *holder)
+{
+	struct connection_entry *chosen = holder->entries[CONNECTION_UNFINISHED].first;
+	if (!chosen)
+		chosen = holder->entries[CONNECTION_IDLE].first;
+	return chosen || holder->entries[CONNECTION_SLOW].count <= SLOW_FEW
+	           ? chosen
+	           : holder->entries[CONNECTION_SLOW].first;
+}
+
+/* `newcomer` is NULL for an address that has none yet. */
+static bool make_room(struct connection_table *table, const struct connection_holder *newcomer,
+                      int64_t now_us)
+{
+	if (table->held < table->held_max)
+		return true;
+	struct connection_entry *chosen = choose(table, now_us);
+	if (chosen && newcomer && newcomer != chosen->holder && !newcomer->is_proxy &&
+	    newcomer->held >= chosen->holder->held)
+		chosen = choose_own(newcomer);
+	if (chosen)
+		cut(table, chosen, "");
+	return chosen;
+}
+
+/* ---- what others call ---- */
+
+static int enter(struct connection_table *table, struct connection_entry *entry,
+                 const struct connection_origin *origin, int64_t now_us)
+{
+	struct connection_holder **at = find(table, origin->address, origin->is_proxy);
+	if (*at && !origin->is_proxy && (int64_t)(*at)->held >= origin->limit)
+		return ERR_RATE_LIMITED;
+	if (!make_room(table, *at, now_us))
+		return ERR_BUSY;
+	at = find(table, origin->address, origin->is_proxy);
+	if (!*at) {
+		*at = calloc(1, sizeof **at);
+		if (!*at)
+			return ERR_NO_MEMORY;
+		(*at)->address = origin->address;
+		(*at)->is_proxy = origin->is_proxy;
+	}
+	entry->holder = *at;
+	entry->holder->held++;
+	table->held++;
+	entry->kind = CONNECTION_UNFINISHED;
+	entry->since_us = now_us;
+	join(table, entry);
+	return 0;
+}
+
+int connection_enter(struct connection_table *table, struct connection_entry *entry,
+                     const struct connection_origin *origin, int descriptor, int64_t now_us)
+{
+	entry->descriptor = descriptor;
+	pthread_mutex_lock(&table->lock);
+	int result = enter(table, entry, origin, now_us);
+	pthread_mutex_unlock(&table->lock);
+	return result;
+}
+
+bool connection_set_descriptor(struct connection_table *table, struct connection_entry *entry,
+                               int descriptor)
+{
+	pthread_mutex_lock(&table->lock);
+	entry->descriptor = descriptor;
+	bool is_cut = entry->is_cut;
+	if (is_cut)
+		shut(entry, "");
+	pthread_mutex_unlock(&table->lock);
+	return !is_cut;
+}
+
+bool connection_become(struct connection_table *table, struct connection_entry *entry,
+                       enum connection_kind kind, int64_t now_us)
+{
+	pthread_mutex_lock(&table->lock);
+	bool counts = entry->holder;
+	if (counts) {
+		leave(table, entry);
+		entry->kind = kind;
+		entry->since_us = now_us;
+		join(table, entry);
+	}
+	bool is_cut = entry->is_cut;
+	pthread_mutex_unlock(&table->lock);
+	return !is_cut;
+}
+
+bool connection_cut(struct connection_table *table, struct connection_entry *entry,
+                    const char *text)
+{
+	pthread_mutex_lock(&table->lock);
+	bool counts = entry->holder;
+	if (counts)
+		cut(table, entry, text);
+	pthread_mutex_unlock(&table->lock);
+	return counts;
+}
+
+bool connection_make_room(struct connection_table *table, int64_t now_us)
+{
+	pthread_mutex_lock(&table->lock);
+	struct connection_entry *chosen = choose(table, now_us);
+	if (chosen)
+		cut(table, chosen, "");
+	pthread_mutex_unlock(&table->lock);
+	return chosen;
+}
+
+void connection_leave(struct connection_table *table, struct connection_entry *entry)
+{
+	pthread_mutex_lock(&table->lock);
+	if (entry->holder)
+		forget(table, entry);
+	entry->descriptor = -1;
+	pthread_mutex_unlock(&table->lock);
+}
+
+int connection_forward(struct connection_table *table, uint64_t address, int64_t limit)
+{
+	pthread_mutex_lock(&table->lock);
+	int result = share_take(table->forwarded, address, 1, limit);
+	pthread_mutex_unlock(&table->lock);
+	return result;
+}
+
+void connection_forward_end(struct connection_table *table, uint64_t address)
+{
+	pthread_mutex_lock(&table->lock);
+	share_give(table->forwarded, address, 1);
+	pthread_mutex_unlock(&table->lock);
+}
