@@ -438,6 +438,62 @@ static void test_rate_by_address(void **state)
 	reply_expect(&reply, 200, NULL);
 }
 
+static void small_account_rate(struct settings *settings)
+{
+	small_rates(settings);
+	settings->rate_account = 1;
+	settings->rate_wrong_codes = 2;
+}
+
+static int start_small_account(void **state)
+{
+	harness_start(&harness, small_account_rate);
+	return 0;
+}
+
+static void test_rate_by_account(void **state)
+{
+	struct reply reply;
+	int allowed = 0;
+	for (;; allowed++) {
+		ask(&reply, "GET", "/v1/account/balance", LIVE, NULL);
+		assert_string_equal(reply_header(&reply, "RateLimit-Limit"), "4");
+		if (*reply_header(&reply, "Retry-After"))
+			break;
+		reply_expect(&reply, 200, NULL);
+		assert_true(allowed < 1000);
+	}
+	assert_true(allowed >= 4);
+	assert_string_equal(reply_header(&reply, "RateLimit-Remaining"), "0");
+	reply_expect(&reply, 429, "rate_limited");
+	ask(&reply, "GET", "/v1/account/balance", TEST, NULL); /* in another bucket */
+	assert_string_equal(reply_header(&reply, "RateLimit-Limit"), "3");
+	reply_expect(&reply, 200, NULL);
+}
+
+static void test_wrong_codes(void **state)
+{
+	static const char *const guesses[] = {"/verify/SVC-2026-AAAA-AAAA",
+	                                      "/verify?code=SVC-2026-AAAA-AAAB"};
+	struct reply reply;
+	for (int i = 0; i < 2; i++) {
+		ask(&reply, "GET", guesses[i], NULL, "Accept: application/json\r\n");
+		reply_expect(&reply, 404, "not_found");
+	}
+	for (int i = 0; i < 2; i++) {
+		ask(&reply, "GET", guesses[i], NULL, "Accept: application/json\r\n");
+		int wait = atoi(reply_header(&reply, "Retry-After"));
+		assert_true(wait >= 1 && wait <= 30);
+		assert_string_equal(reply_header(&reply, "RateLimit-Limit"), "2");
+		reply_expect(&reply, 429, "rate_limited");
+	}
+	ask(&reply, "GET", guesses[0], NULL,
+	    "Accept: application/json\r\nX-Forwarded-For: 192.0.2.9\r\n");
+	reply_expect(&reply, 404, "not_found");
+	ask(&reply, "GET", "/docs/errors", NULL, NULL);
+	reply_expect(&reply, 200, NULL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -458,6 +514,8 @@ int main(void)
 	const struct CMUnitTest rates[] = {
 		cmocka_unit_test_setup_teardown(test_rate_by_key, start_small, stop),
 		cmocka_unit_test_setup_teardown(test_rate_by_address, start_small, stop),
+		cmocka_unit_test_setup_teardown(test_rate_by_account, start_small_account, stop),
+		cmocka_unit_test_setup_teardown(test_wrong_codes, start_small_account, stop),
 	};
 	int failed = cmocka_run_group_tests(tests, start, stop);
 	return failed + cmocka_run_group_tests(rates, NULL, NULL);
