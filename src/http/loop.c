@@ -321,7 +321,6 @@ int loop_start(struct loop *loop, struct http_server *server, int listen_descrip
 {
 	loop->server = server;
 	arena_init(&loop->scratch, BODY_ARENA_MAX);
-	random_bytes(&loop->random, sizeof loop->random);
 	loop->wake_descriptor = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	loop->poll_descriptor = epoll_create1(EPOLL_CLOEXEC);
 	if (loop->wake_descriptor < 0 || loop->poll_descriptor < 0)

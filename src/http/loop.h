@@ -18,6 +18,7 @@
  * called whenever the library runs. Of so many, and for a tenth of a second, that costs less than
  * to suspend it, which takes it out of what is polled and puts it back. */
 #define KEPT_MAX 1024
+#define RANDOM_IDS 64
 
 struct shares;
 struct exchange;
@@ -80,8 +81,9 @@ struct loop {
 	unsigned kept;        /* of those that wait */
 	bool goes_on;         /* the library's last run left it something to do */
 	int64_t turned_us;    /* when this turn began */
-	struct arena scratch; /* for what ends before its handler does */
-	uint64_t random;      /* state for request ids */
+	struct arena scratch;        /* for what ends before its handler does */
+	uint64_t random[RANDOM_IDS]; /* drawn at once, for request ids; those from random_left on are used */
+	unsigned random_left;
 	bool started;
 	bool ending; /* of the thread alone: nothing may wait any more */
 };

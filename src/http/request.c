@@ -85,14 +85,16 @@ static void exchange_reset(struct exchange *exchange)
 	*exchange->incident_id = '\0';
 }
 
+/* Clients see it, so it must not tell how many requests there were between two of theirs. */
 static void make_request_id(struct loop *loop, char id[24])
 {
-	uint64_t number = loop->random += UINT64_C(0x9e3779b97f4a7c15);
-	number = (number ^ number >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	number = (number ^ number >> 27) * UINT64_C(0x94d049bb133111eb);
-	number ^= number >> 31;
+	if (loop->random_left == 0) {
+		random_bytes(loop->random, sizeof loop->random);
+		loop->random_left = RANDOM_IDS;
+	}
+	const uint64_t *number = &loop->random[--loop->random_left];
 	memcpy(id, "req_", 4);
-	hex_encode(&number, sizeof number, id + 4);
+	hex_encode(number, sizeof *number, id + 4);
 }
 
 void request_connection(void *context, struct MHD_Connection *connection, void **socket_context,
