@@ -1,6 +1,7 @@
 #include "http/clients.h"
 
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include "http/shares.h"
@@ -207,6 +208,36 @@ int client_comes_from(struct client *client, uint64_t address)
 	return result;
 }
 
+/* ---- what cannot go on ---- */
+
+#define DRAINED_MAX ((size_t)256 * 1024)
+
+/* A line of a chunk's size that fills the connection's memory: libmicrohttpd before 1.0 does not
+ * read on, and says nothing. Known by input that stays where it is from one look to the next. */
+static bool is_stuck(struct client *client)
+{
+	const struct exchange *exchange = client->exchange;
+	int unread = 0;
+	bool may_be = exchange->head.chunked && !client->answered_us &&
+	              (exchange->step == STEP_BODY || exchange->step == STEP_SWALLOW);
+	if (may_be)
+		(void)ioctl(descriptor_of(client), FIONREAD, &unread);
+	bool stays = unread > 0 && unread == client->unread && exchange->body_seen == client->seen;
+	client->unread = unread;
+	client->seen = exchange->body_seen;
+	return stays;
+}
+
+/* Drained, for a close with unread input would take the answer with it. */
+static void end_stuck(struct client *client)
+{
+	struct exchange *exchange = client->exchange;
+	answer_error(exchange, error_set(&exchange->error, ERR_VALIDATION, MSG_HTTP_CHUNK, NULL));
+	(void)!recv(descriptor_of(client), NULL, DRAINED_MAX, MSG_TRUNC | MSG_DONTWAIT);
+	(void)answer_say_now(exchange);
+	cut(client, "");
+}
+
 /* ---- time ---- */
 
 /* Until when the client may take for what it is at. */
@@ -231,6 +262,10 @@ void clients_look(struct loop *loop, int64_t now_us)
 	for (struct client *client = loop->busy.first; client; client = client->next) {
 		const struct exchange *exchange = client->exchange;
 		bool excused = client->is_cut || client->waits_us || !exchange;
+		if (!excused && is_stuck(client)) {
+			end_stuck(client);
+			continue;
+		}
 		if (excused || patience_us(client) >= now_us)
 			continue;
 		client->is_late = !client->answered_us && exchange->step != STEP_SAID;

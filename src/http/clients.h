@@ -37,6 +37,8 @@ struct client {
 	int64_t answered_us; /* 0: not yet */
 	int64_t waits_us;    /* since when it waits for us; 0: it does not */
 	int64_t excused_us;  /* how long it has done that */
+	int unread;          /* bytes in its socket at the last look, when body_seen was `seen` */
+	uint64_t seen;
 };
 
 struct client_list {

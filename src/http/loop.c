@@ -15,11 +15,9 @@
 #include "http/shares.h"
 #include "http/internal.h"
 #include "http/key_lookup.h"
+#include "http/libmicrohttpd.h"
 #include "http/object_stream.h"
-
-/* Bounds request line and headers too. The library clears it after every request, so less is
- * faster. */
-#define CONNECTION_MEMORY ((size_t)16 * 1024)
+#include "http/request_head.h"
 
 #define CONNECTIONS_SPARE 64 /* for those that are turned away, or have given way already */
 #define LOOK_EVERY_US (US_PER_SECOND / 2)
@@ -304,7 +302,8 @@ static struct MHD_Daemon *start_daemon(struct loop *loop, int listen_descriptor)
 		{MHD_OPTION_CONNECTION_MEMORY_LIMIT, (intptr_t)CONNECTION_MEMORY, NULL},
 		{MHD_OPTION_CONNECTION_LIMIT, (intptr_t)(loop->connections_max + CONNECTIONS_SPARE), NULL},
 		{MHD_OPTION_CONNECTION_TIMEOUT, (intptr_t)(idle_seconds > 0 ? idle_seconds : 1), NULL},
-		{MHD_OPTION_STRICT_FOR_CLIENT, 1, NULL},
+		/* Before 1.0 its own refusals for that are sent twice: request_head.c has them instead. */
+		{MHD_OPTION_STRICT_FOR_CLIENT, libmicrohttpd_is_lenient() ? 0 : 1, NULL},
 		{MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, NULL},
 		{MHD_OPTION_NOTIFY_COMPLETED, (intptr_t)request_completed, loop},
 		{MHD_OPTION_NOTIFY_CONNECTION, (intptr_t)request_connection, loop},

@@ -81,9 +81,11 @@ struct loop {
 	unsigned kept;        /* of those that wait */
 	bool goes_on;         /* the library's last run left it something to do */
 	int64_t turned_us;    /* when this turn began */
-	struct arena scratch;        /* for what ends before its handler does */
-	uint64_t random[RANDOM_IDS]; /* drawn at once, for request ids; those from random_left on are used */
+	struct arena scratch; /* for what ends before its handler does */
+	uint64_t
+		random[RANDOM_IDS]; /* drawn at once, for request ids; those from random_left on are used */
 	unsigned random_left;
+	int64_t rescue_told_us; /* when the last line about a rescued answer was written; 0: never */
 	bool started;
 	bool ending; /* of the thread alone: nothing may wait any more */
 };

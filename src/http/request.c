@@ -1,8 +1,10 @@
 /* A request's way through an exchange: what libmicrohttpd calls. */
 #include <stdlib.h>
 
+#include "base/log.h"
 #include "http/internal.h"
 #include "http/key_lookup.h"
+#include "http/request_head.h"
 
 /* What an idle connection keeps. */
 #define ARENA_KEEP ((size_t)16 * 1024)
@@ -126,14 +128,8 @@ void *request_begin(void *context, const char *uri, struct MHD_Connection *conne
 	exchange->started_us = clock_monotonic_us();
 	client_begins_request(client, exchange->started_us);
 	make_request_id(loop, exchange->request_id);
-	size_t size = strlen(uri);
-	char *copy = arena_copy(&exchange->arena, uri, size);
-	if (!copy)
+	if (!request_head_begin(exchange, uri))
 		return NULL;
-	const char *mark = memchr(copy, '?', size);
-	exchange->path = slice_make(copy, mark ? (size_t)(mark - copy) : size);
-	exchange->query =
-		mark ? slice_make(mark + 1, size - exchange->path.size - 1) : (struct slice){"", 0};
 	if (!exchange->under_way) {
 		exchange->under_way = true;
 		atomic_fetch_add_explicit(&loop->under_way, 1, memory_order_relaxed);
@@ -153,6 +149,39 @@ static void finished(struct exchange *exchange)
 static bool is_whole(const struct exchange *exchange, enum MHD_RequestTerminationCode code)
 {
 	return code == MHD_REQUEST_TERMINATED_COMPLETED_OK || exchange->step == STEP_SAID;
+}
+
+#define RESCUE_TOLD_US (60 * US_PER_SECOND)
+
+static void tell_rescued(struct exchange *exchange, bool said)
+{
+	struct loop *loop = exchange->loop;
+	struct metrics *metrics = &loop->server->metrics;
+	int64_t now_us = clock_monotonic_us();
+	atomic_fetch_add_explicit(said ? &metrics->answers_rescued : &metrics->answers_lost, 1,
+	                          memory_order_relaxed);
+	if (loop->rescue_told_us && now_us < loop->rescue_told_us + RESCUE_TOLD_US)
+		return;
+	loop->rescue_told_us = now_us;
+	log_warning(said ? "answer_rescued" : "answer_lost", "request_id", exchange->request_id,
+	            "cause", "the HTTP library had no room for the head of the answer");
+}
+
+/* The library failed between taking the answer and its first byte: what was done must not go
+ * unanswered. Of what it would have streamed nothing is there; that is no loss, for who reads may
+ * read again. When a socket fails, which looks the same, this fails too. */
+static bool rescue(struct exchange *exchange, enum MHD_RequestTerminationCode code)
+{
+	const struct answer *answer = &exchange->answer;
+	if (code != MHD_REQUEST_TERMINATED_WITH_ERROR || exchange->step != STEP_ANSWER ||
+	    exchange->client->is_cut || exchange->waiting || answer->has_begun)
+		return false;
+	if (answer->is_stream)
+		answer_error(exchange,
+		             error_set(&exchange->error, ERR_HEAD_LARGE, MSG_HTTP_HEAD_LARGE, NULL));
+	bool said = answer_say_now(exchange);
+	tell_rescued(exchange, said);
+	return said;
 }
 
 static void count(const struct exchange *exchange, int64_t now_us)
@@ -187,11 +216,12 @@ void request_completed(void *context, struct MHD_Connection *connection, void **
 	if (!exchange)
 		return;
 	bool answered = exchange->step == STEP_ANSWER || exchange->step == STEP_SAID;
+	bool whole = rescue(exchange, code) || is_whole(exchange, code);
 	int64_t now_us = clock_monotonic_us();
 	if (answered && !loop->is_operators)
 		count(exchange, now_us);
 	if (!loop->is_operators)
-		request_log_end(exchange, answered, client->is_cut || !is_whole(exchange, code),
+		request_log_end(exchange, answered, client->is_cut || !whole,
 		                now_us - exchange->started_us);
 	client_ends_request(client, now_us);
 	finished(exchange);
@@ -366,10 +396,10 @@ static enum MHD_Result head_checked(struct exchange *exchange, int result)
 	return MHD_YES;
 }
 
-static enum MHD_Result head_step(struct exchange *exchange, const char *method)
+static enum MHD_Result head_step(struct exchange *exchange, const char *method, const char *version)
 {
 	struct error *error = &exchange->error;
-	guard_read_head(exchange);
+	request_head_read(exchange, method, version);
 	request_log_head(exchange, method);
 	int result = guard_check(exchange, method, error);
 	if (result != GUARD_LOOK_UP)
@@ -442,11 +472,11 @@ static enum MHD_Result end_step(struct exchange *exchange)
 	return answer_queue(exchange);
 }
 
-static enum MHD_Result step(struct exchange *exchange, const char *method, const char *data,
-                            size_t *size)
+static enum MHD_Result step(struct exchange *exchange, const char *method, const char *version,
+                            const char *data, size_t *size)
 {
 	if (exchange->step == STEP_HEAD)
-		return head_step(exchange, method);
+		return head_step(exchange, method, version);
 	if (exchange->step == STEP_KEY)
 		return key_step(exchange);
 	if (*size) {
@@ -469,7 +499,7 @@ enum MHD_Result request_handle(void *context, struct MHD_Connection *connection,
 		loop_still_waits(exchange);
 		return MHD_YES;
 	}
-	enum MHD_Result result = step(exchange, method, data, size);
+	enum MHD_Result result = step(exchange, method, version, data, size);
 	if (!exchange->waiting)
 		exchange->loop->goes_on = true;
 	return result;

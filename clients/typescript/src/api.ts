@@ -1449,6 +1449,7 @@ export interface operations {
             408: components["responses"]["TooSlow"];
             413: components["responses"]["TooLarge"];
             429: components["responses"]["TooMany"];
+            431: components["responses"]["HeadTooLarge"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
         };
@@ -1494,6 +1495,7 @@ export interface operations {
             413: components["responses"]["DeclarationTooLarge"];
             422: components["responses"]["LimitBlocked"];
             429: components["responses"]["TooMany"];
+            431: components["responses"]["HeadTooLarge"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
         };
@@ -1546,6 +1548,7 @@ export interface operations {
             413: components["responses"]["DeclarationTooLarge"];
             422: components["responses"]["LimitBlocked"];
             429: components["responses"]["TooMany"];
+            431: components["responses"]["HeadTooLarge"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
         };
@@ -1602,6 +1605,7 @@ export interface operations {
             408: components["responses"]["TooSlow"];
             413: components["responses"]["TooLarge"];
             429: components["responses"]["TooMany"];
+            431: components["responses"]["HeadTooLarge"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
         };
@@ -1705,6 +1709,7 @@ export interface operations {
             413: components["responses"]["TooLarge"];
             416: components["responses"]["NoSuchRange"];
             429: components["responses"]["TooMany"];
+            431: components["responses"]["HeadTooLarge"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
         };
@@ -1804,6 +1809,7 @@ export interface operations {
             413: components["responses"]["TooLarge"];
             416: components["responses"]["NoSuchRange"];
             429: components["responses"]["TooMany"];
+            431: components["responses"]["HeadTooLarge"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
         };
@@ -1856,6 +1862,7 @@ export interface operations {
             408: components["responses"]["TooSlow"];
             413: components["responses"]["TooLarge"];
             429: components["responses"]["TooMany"];
+            431: components["responses"]["HeadTooLarge"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
         };
@@ -1908,6 +1915,7 @@ export interface operations {
             408: components["responses"]["TooSlow"];
             413: components["responses"]["TooLarge"];
             429: components["responses"]["TooMany"];
+            431: components["responses"]["HeadTooLarge"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
         };
@@ -1973,6 +1981,7 @@ export interface operations {
             408: components["responses"]["TooSlow"];
             413: components["responses"]["TooLarge"];
             429: components["responses"]["TooMany"];
+            431: components["responses"]["HeadTooLarge"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
         };
@@ -2083,6 +2092,7 @@ export interface operations {
             };
             413: components["responses"]["TooLarge"];
             429: components["responses"]["TooMany"];
+            431: components["responses"]["HeadTooLarge"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
         };
@@ -2139,6 +2149,7 @@ export interface operations {
             408: components["responses"]["TooSlow"];
             413: components["responses"]["TooLarge"];
             429: components["responses"]["TooMany"];
+            431: components["responses"]["HeadTooLarge"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
         };
@@ -2238,6 +2249,7 @@ export interface operations {
             413: components["responses"]["TooLarge"];
             416: components["responses"]["NoSuchRange"];
             429: components["responses"]["TooMany"];
+            431: components["responses"]["HeadTooLarge"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
         };
@@ -2329,6 +2341,7 @@ export interface operations {
             413: components["responses"]["TooLarge"];
             416: components["responses"]["NoSuchRange"];
             429: components["responses"]["TooMany"];
+            431: components["responses"]["HeadTooLarge"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
         };
@@ -2362,6 +2375,7 @@ export interface operations {
             408: components["responses"]["TooSlow"];
             413: components["responses"]["TooLarge"];
             429: components["responses"]["TooMany"];
+            431: components["responses"]["HeadTooLarge"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
         };
@@ -2445,6 +2459,7 @@ export interface operations {
             413: components["responses"]["TooLarge"];
             416: components["responses"]["NoSuchRange"];
             429: components["responses"]["TooMany"];
+            431: components["responses"]["HeadTooLarge"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
         };
@@ -2479,6 +2494,7 @@ export interface operations {
             408: components["responses"]["TooSlow"];
             413: components["responses"]["TooLarge"];
             429: components["responses"]["TooMany"];
+            431: components["responses"]["HeadTooLarge"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
         };
@@ -2512,6 +2528,7 @@ export interface operations {
             408: components["responses"]["TooSlow"];
             413: components["responses"]["TooLarge"];
             429: components["responses"]["TooMany"];
+            431: components["responses"]["HeadTooLarge"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
         };
@@ -2545,6 +2562,7 @@ export interface operations {
             408: components["responses"]["TooSlow"];
             413: components["responses"]["TooLarge"];
             429: components["responses"]["TooMany"];
+            431: components["responses"]["HeadTooLarge"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
         };
@@ -2608,6 +2626,7 @@ export interface operations {
             408: components["responses"]["PageError"];
             413: components["responses"]["PageError"];
             429: components["responses"]["PageTooMany"];
+            431: components["responses"]["PageError"];
             500: components["responses"]["PageError"];
             503: components["responses"]["PageTooMany"];
         };
@@ -2652,6 +2671,7 @@ export interface operations {
             408: components["responses"]["PageError"];
             413: components["responses"]["PageError"];
             429: components["responses"]["PageTooMany"];
+            431: components["responses"]["PageError"];
             500: components["responses"]["PageError"];
             503: components["responses"]["PageTooMany"];
         };
@@ -2709,6 +2729,7 @@ export interface operations {
             408: components["responses"]["PageError"];
             413: components["responses"]["PageError"];
             429: components["responses"]["PageTooMany"];
+            431: components["responses"]["PageError"];
             500: components["responses"]["PageError"];
             503: components["responses"]["PageTooMany"];
         };
