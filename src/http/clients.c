@@ -160,13 +160,14 @@ static void is_fresh_no_more(struct client *client)
 
 void client_end(struct client *client)
 {
+	if (client->exchange)
+		request_dropped(client);
 	is_fresh_no_more(client);
 	forget_forwarded(client);
 	if (client->is_counted)
 		share_give(client->loop->addresses, client->address, 1);
 	count(client->loop, -1);
 	leave(list_of(client), client);
-	exchange_free(client->exchange);
 	free(client);
 }
 

@@ -150,6 +150,7 @@ struct exchange {
 };
 
 void exchange_free(struct exchange *exchange); /* NULL-safe */
+void exchange_free_spare(struct loop *loop);   /* once its thread has ended */
 
 /* ---- answers (answer.c); they set `answer` and leave queueing to the loop ---- */
 void answer_with(struct exchange *exchange, int status, const char *content_type,

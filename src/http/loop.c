@@ -356,6 +356,7 @@ void loop_stop(struct loop *loop)
 	} else if (loop->daemon) {
 		stop_daemon(loop);
 	}
+	exchange_free_spare(loop);
 	shares_free(loop->addresses);
 	arena_free(&loop->scratch);
 	if (loop->poll_descriptor > 0)

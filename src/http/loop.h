@@ -19,6 +19,7 @@
  * to suspend it, which takes it out of what is polled and puts it back. */
 #define KEPT_MAX 1024
 #define RANDOM_IDS 64
+#define SPARE_EXCHANGES 256 /* kept for the next requests, whichever their connections are */
 
 struct shares;
 struct exchange;
@@ -70,12 +71,14 @@ struct loop {
 	struct key_lookup *lookups;    /* under way */
 	unsigned lookup_count;
 	_Atomic int command;
-	_Atomic uint64_t turns;         /* it has gone round so often; at least twice a second */
-	uint64_t turns_seen;            /* by http_has_turned */
-	_Atomic bool quiet;             /* takes no more connections */
-	_Atomic int64_t fresh;          /* connections from which nothing has come yet */
-	_Atomic int64_t under_way;      /* requests begun and not yet answered */
-	int64_t out;                    /* things that loop_give is still to be called for */
+	_Atomic uint64_t turns;    /* it has gone round so often; at least twice a second */
+	uint64_t turns_seen;       /* by http_has_turned */
+	_Atomic bool quiet;        /* takes no more connections */
+	_Atomic int64_t fresh;     /* connections from which nothing has come yet */
+	_Atomic int64_t under_way; /* requests begun and not yet answered */
+	int64_t out;               /* things that loop_give is still to be called for */
+	struct exchange *spare;    /* without a request */
+	unsigned spare_count;
 	struct exchange *waiting_first; /* in order of their deadlines */
 	struct exchange *waiting_last;
 	unsigned kept;        /* of those that wait */

@@ -6,7 +6,7 @@
 #include "http/key_lookup.h"
 #include "http/request_head.h"
 
-/* What an idle connection keeps. */
+/* What an exchange keeps from one request to the next. */
 #define ARENA_KEEP ((size_t)16 * 1024)
 
 /* ---- life ---- */
@@ -39,6 +39,27 @@ void exchange_free(struct exchange *exchange)
 	buf_free(&exchange->out);
 	arena_free(&exchange->arena);
 	free(exchange);
+}
+
+void exchange_free_spare(struct loop *loop)
+{
+	while (loop->spare) {
+		struct exchange *exchange = loop->spare;
+		loop->spare = exchange->next;
+		exchange_free(exchange);
+	}
+	loop->spare_count = 0;
+}
+
+static struct exchange *exchange_take(struct loop *loop)
+{
+	struct exchange *exchange = loop->spare;
+	if (!exchange)
+		return exchange_new(loop->server, loop);
+	loop->spare = exchange->next;
+	loop->spare_count--;
+	exchange->next = NULL;
+	return exchange;
 }
 
 static void trim(struct buf *buf)
@@ -87,6 +108,22 @@ static void exchange_reset(struct exchange *exchange)
 	*exchange->incident_id = '\0';
 }
 
+/* Connections without a request have none: the last one used is the first to be used again. */
+static void exchange_give_back(struct exchange *exchange)
+{
+	struct loop *loop = exchange->loop;
+	if (loop->spare_count == SPARE_EXCHANGES) {
+		exchange_free(exchange);
+		return;
+	}
+	exchange_reset(exchange);
+	exchange->client = NULL;
+	exchange->connection = NULL;
+	exchange->next = loop->spare;
+	loop->spare = exchange;
+	loop->spare_count++;
+}
+
 /* Clients see it, so it must not tell how many requests there were between two of theirs. */
 static void make_request_id(struct loop *loop, char id[24])
 {
@@ -119,7 +156,7 @@ void *request_begin(void *context, const char *uri, struct MHD_Connection *conne
 	if (!client)
 		return NULL;
 	if (!client->exchange)
-		client->exchange = exchange_new(loop->server, loop);
+		client->exchange = exchange_take(loop);
 	struct exchange *exchange = client->exchange;
 	if (!exchange)
 		return NULL;
@@ -184,6 +221,17 @@ static bool rescue(struct exchange *exchange, enum MHD_RequestTerminationCode co
 	return said;
 }
 
+#define UNREAD_MAX ((size_t)256 * 1024)
+
+/* The connection ends, with input that is not read, and a close would take the answer with it. */
+static void drain(const struct exchange *exchange)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(exchange->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+	if (info)
+		(void)!recv(info->connect_fd, NULL, UNREAD_MAX, MSG_TRUNC | MSG_DONTWAIT);
+}
+
 static void count(const struct exchange *exchange, int64_t now_us)
 {
 	const struct answered answered = {
@@ -207,17 +255,15 @@ static void give_up(struct exchange *exchange)
 	atomic_store(&exchange->abandoned, true);
 }
 
-void request_completed(void *context, struct MHD_Connection *connection, void **client_context,
-                       enum MHD_RequestTerminationCode code)
+static void end_request(struct client *client, enum MHD_RequestTerminationCode code)
 {
-	struct loop *loop = context;
-	struct client *client = *client_context;
-	struct exchange *exchange = client ? client->exchange : NULL;
-	if (!exchange)
-		return;
+	struct loop *loop = client->loop;
+	struct exchange *exchange = client->exchange;
 	bool answered = exchange->step == STEP_ANSWER || exchange->step == STEP_SAID;
 	bool whole = rescue(exchange, code) || is_whole(exchange, code);
 	int64_t now_us = clock_monotonic_us();
+	if (!answered || exchange->head.framing_broken)
+		drain(exchange);
 	if (answered && !loop->is_operators)
 		count(exchange, now_us);
 	if (!loop->is_operators)
@@ -226,12 +272,35 @@ void request_completed(void *context, struct MHD_Connection *connection, void **
 	client_ends_request(client, now_us);
 	finished(exchange);
 	loop->goes_on = true; /* there may be a request behind it */
-	if (exchange->waiting) {
-		client->exchange = NULL;
+	client->exchange = NULL;
+	if (exchange->waiting)
 		give_up(exchange);
-	} else {
-		exchange_reset(exchange);
+	else
+		exchange_give_back(exchange);
+}
+
+void request_completed(void *context, struct MHD_Connection *connection, void **client_context,
+                       enum MHD_RequestTerminationCode code)
+{
+	struct client *client = *client_context;
+	if (client && client->exchange)
+		end_request(client, code);
+}
+
+void request_dropped(struct client *client)
+{
+	struct exchange *exchange = client->exchange;
+	if (!exchange->under_way) {
+		exchange_free(exchange);
+		client->exchange = NULL;
+		return;
 	}
+	if (!exchange->waiting && exchange->step != STEP_SAID && exchange->step != STEP_ANSWER) {
+		answer_error(exchange, error_set(&exchange->error, ERR_VALIDATION, MSG_HTTP_CHUNK, NULL));
+		drain(exchange);
+		(void)answer_say_now(exchange);
+	}
+	end_request(client, MHD_REQUEST_TERMINATED_WITH_ERROR);
 }
 
 /* Takes the place of one that is still worked on. */
