@@ -109,6 +109,8 @@ static void look_at_address(const struct node_look *look, const char *setting, c
 	struct error error = {0};
 	if (*text && http_check_listen(setting, text, &error))
 		look->refused(look->context, false, setting, &error);
+	else if (strcmp(setting, "service.listen") == 0 && http_needs_proxy(text, &error))
+		look->refused(look->context, true, setting, &error);
 }
 
 void node_look(const struct node_look *look)

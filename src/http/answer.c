@@ -9,8 +9,7 @@
 #include "http/internal.h"
 #include "http/html.h"
 #include "http/object_stream.h"
-
-#define SAID_HEAD_MAX 8192
+#include "http/request_head.h"
 
 void answer_drop_object(struct exchange *exchange)
 {
@@ -220,6 +219,7 @@ static struct MHD_Response *make_response(struct exchange *exchange)
 {
 	struct answer *answer = &exchange->answer;
 	if (answer->stream) {
+		answer->is_stream = true;
 		struct MHD_Response *response =
 			object_stream_response(answer->stream, exchange, answer->size);
 		answer->stream = NULL;
@@ -296,25 +296,44 @@ static const char *reason(int status)
 	case 405: return "Method Not Allowed";
 	case 413: return "Content Too Large";
 	case 429: return "Too Many Requests";
-	default: return status < 500 ? "Refused" : "Unavailable";
+	case 431: return "Request Header Fields Too Large";
+	default: return status < 400 ? "OK" : status < 500 ? "Refused" : "Unavailable";
 	}
 }
 
-void answer_say_now(struct exchange *exchange)
+/* RFC 9110 sections 6.4.1 and 8.6. */
+static bool has_no_body(const struct exchange *exchange)
+{
+	int status = exchange->answer.status;
+	return status == 204 || status == 304 ||
+	       (exchange->method && strcmp(exchange->method, "HEAD") == 0);
+}
+
+static void write_said(struct exchange *exchange, struct buf *text)
+{
+	const struct answer *answer = &exchange->answer;
+	struct header_list list;
+	collect(exchange, &list);
+	buf_printf(text, "HTTP/1.1 %d %s\r\n", answer->status, reason(answer->status));
+	for (int i = 0; i < list.count; i++)
+		if (strcmp(list.names[i][0], "Connection") != 0)
+			buf_printf(text, "%s: %s\r\n", list.names[i][0], list.names[i][1]);
+	buf_add_text(text, "Connection: close\r\n");
+	if (answer->status != 204 && answer->status != 304)
+		buf_printf(text, "Content-Length: %zu\r\n", answer->body.size);
+	buf_add_text(text, "\r\n");
+	if (!has_no_body(exchange))
+		buf_add_slice(text, answer->body);
+}
+
+bool answer_say_now(struct exchange *exchange)
 {
 	const union MHD_ConnectionInfo *info =
 		MHD_get_connection_info(exchange->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-	struct header_list list;
 	BUF_AUTO struct buf text;
-	buf_init(&text, SAID_HEAD_MAX + exchange->answer.body.size);
-	collect(exchange, &list);
-	buf_printf(&text, "HTTP/1.1 %d %s\r\n", exchange->answer.status,
-	           reason(exchange->answer.status));
-	for (int i = 0; i < list.count; i++)
-		buf_printf(&text, "%s: %s\r\n", list.names[i][0], list.names[i][1]);
-	buf_printf(&text, "Connection: close\r\nContent-Length: %zu\r\n\r\n",
-	           exchange->answer.body.size);
-	buf_add_slice(&text, exchange->answer.body);
+	bool whole = false;
+	buf_init(&text, ANSWER_HEAD_MAX + exchange->answer.body.size);
+	write_said(exchange, &text);
 	/* A client that does not read what it was sent before gets nothing now. */
 	if (info && buf_check(&text) == 0) {
 		ssize_t sent;
@@ -322,6 +341,8 @@ void answer_say_now(struct exchange *exchange)
 			sent = send(info->connect_fd, text.data, text.size, MSG_NOSIGNAL | MSG_DONTWAIT);
 		while (sent < 0 && errno == EINTR);
 		shutdown(info->connect_fd, SHUT_WR);
+		whole = sent == (ssize_t)text.size;
 	}
 	exchange->step = STEP_SAID;
+	return whole;
 }

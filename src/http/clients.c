@@ -2,6 +2,7 @@
 
 #include <linux/tcp.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "http/internal.h"
@@ -150,7 +151,6 @@ static void client_free(struct client *client)
 	connection_leave(loop->connections, &client->entry);
 	atomic_fetch_sub_explicit(&loop->connection_count, 1, memory_order_relaxed);
 	count(loop->server, loop, -1);
-	exchange_free(client->exchange);
 	free(client);
 }
 
@@ -248,6 +248,8 @@ struct client *client_begin(struct loop *loop, struct MHD_Connection *connection
 
 void client_end(struct client *client)
 {
+	if (client->exchange)
+		request_dropped(client);
 	leave(list_of(client), client);
 	client_free(client);
 }
@@ -317,6 +319,36 @@ int client_comes_from(struct client *client, uint64_t address)
 	if (!result)
 		client->forwarded = address;
 	return result;
+}
+
+/* ---- what cannot go on ---- */
+
+#define DRAINED_MAX ((size_t)256 * 1024)
+
+/* A line of a chunk's size that fills the connection's memory: libmicrohttpd before 1.0 does not
+ * read on, and says nothing. Known by input that stays where it is from one look to the next. */
+static bool is_stuck(struct client *client)
+{
+	const struct exchange *exchange = client->exchange;
+	int unread = 0;
+	bool may_be = exchange->head.chunked && !client->answered_us &&
+	              (exchange->step == STEP_BODY || exchange->step == STEP_SWALLOW);
+	if (may_be)
+		(void)ioctl(client->descriptor, FIONREAD, &unread);
+	bool stays = unread > 0 && unread == client->unread && exchange->body_seen == client->seen;
+	client->unread = unread;
+	client->seen = exchange->body_seen;
+	return stays;
+}
+
+/* Drained, for a close with unread input would take the answer with it. */
+static void end_stuck(struct client *client)
+{
+	struct exchange *exchange = client->exchange;
+	answer_error(exchange, error_set(&exchange->error, ERR_VALIDATION, MSG_HTTP_CHUNK, NULL));
+	(void)!recv(client->descriptor, NULL, DRAINED_MAX, MSG_TRUNC | MSG_DONTWAIT);
+	(void)answer_say_now(exchange);
+	cut(client, "");
 }
 
 /* ---- time ---- */
@@ -396,7 +428,9 @@ static void look_at_busy(struct client *client, int64_t now_us)
 	const struct exchange *exchange = client->exchange;
 	if (client_is_cut(client) || client->waits_us || !exchange)
 		return;
-	if (patience_us(client) < now_us) {
+	if (is_stuck(client)) {
+		end_stuck(client);
+	} else if (patience_us(client) < now_us) {
 		client->is_late = !client->answered_us && exchange->step != STEP_SAID;
 		cut(client, client->is_late ? too_slow : "");
 	} else if (exchange->step == STEP_HEAD && client->entry.kind == CONNECTION_IDLE) {

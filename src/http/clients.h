@@ -47,6 +47,8 @@ struct client {
 	int64_t bytes;         /* that had come when it became idle; BYTES_UNKNOWN */
 	int64_t head_since_us; /* since when there are more; 0: there are not */
 	int64_t look_at_us;    /* when to look for more next */
+	int unread;            /* bytes in its socket at the last look, when body_seen was `seen` */
+	uint64_t seen;
 	/* Until the library has it. */
 	struct loop_item item;
 	int descriptor;

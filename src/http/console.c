@@ -9,8 +9,6 @@
 #include "http/representation.h"
 #include "service/interface.h"
 
-#define COOKIES_MAX 8192
-
 /* ---- the request ---- */
 
 static bool keep_header(struct exchange *exchange, const char *name, struct slice *ret)
@@ -18,6 +16,14 @@ static bool keep_header(struct exchange *exchange, const char *name, struct slic
 	const char *value = MHD_lookup_connection_value(exchange->connection, MHD_HEADER_KIND, name);
 	*ret = slice_of(value ? arena_text(&exchange->arena, value) : "");
 	return ret->data;
+}
+
+static bool keep_cookie(struct exchange *exchange, struct slice *ret)
+{
+	struct slice cookie = exchange->head.cookie;
+	const char *copy = cookie.size ? arena_copy(&exchange->arena, cookie.data, cookie.size) : "";
+	*ret = slice_make(copy, cookie.size);
+	return copy;
 }
 
 static const char *address_text(struct exchange *exchange)
@@ -48,15 +54,13 @@ static int begin(struct exchange *exchange, struct error *error)
 	struct slice agent;
 	exchange->body_limit = CONSOLE_BODY_MAX;
 	exchange->console = request;
-	if (!request || !keep_header(exchange, "Cookie", &request->cookie) ||
+	if (!request || !keep_cookie(exchange, &request->cookie) ||
 	    !keep_header(exchange, "Content-Type", &request->content_type) ||
 	    !keep_header(exchange, "Origin", &request->origin) ||
 	    !keep_header(exchange, "Sec-Fetch-Site", &request->fetch_site) ||
 	    !keep_header(exchange, "User-Agent", &agent) ||
 	    !(request->address = address_text(exchange)))
 		return error_set(error, ERR_NO_MEMORY, MSG_NONE, NULL);
-	if (request->cookie.size > COOKIES_MAX)
-		request->cookie.size = 0;
 	request->agent = agent.data;
 	request->post = strcmp(exchange->method, "POST") == 0;
 	request->language = exchange->language;
@@ -148,7 +152,7 @@ bool console_draw_error(struct exchange *exchange, int code, const char *inciden
 	bool has_path = exchange->path.size >= sizeof CONSOLE_PATH - 1;
 	if (exchange->console)
 		request = *exchange->console;
-	else if (exchange->connection && !keep_header(exchange, "Cookie", &request.cookie))
+	else if (exchange->connection && !keep_cookie(exchange, &request.cookie))
 		return false;
 	if (!exchange->console && has_path)
 		request.path = slice_make(exchange->path.data + sizeof CONSOLE_PATH - 1,

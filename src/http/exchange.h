@@ -50,12 +50,14 @@ struct answer {
 	/* Or what is sent piece by piece, as a part of an object of the content store is. */
 	struct object_stream *stream; /* NULL: none; the response's from queueing on */
 	uint64_t size;                /* of that; with 304, of what is not sent */
+	bool is_stream;               /* it had one */
+	bool has_begun;               /* and the library has asked for its first piece */
 };
 
 /* Request headers that matter; slices live as long as the request. */
 struct head {
 	struct slice authorization, api_key, accept, accept_language, content_type, content_encoding;
-	struct slice scenario, range, forwarded_for;
+	struct slice scenario, range, forwarded_for, cookie;
 	struct slice idempotency_key; /* of an operation that takes one: copied, with a 0 behind it */
 	bool idempotency_key_repeated;
 	struct slice if_range;                         /* of two, an empty one */
@@ -65,8 +67,11 @@ struct head {
 	bool authorization_repeated;
 	bool has_if_range;
 	bool expect_continue;
-	bool framing_broken;
-	unsigned content_lengths;
+	enum message fault;     /* MSG_NONE: it is sound */
+	bool framing_broken;    /* where the next request begins is not known */
+	const char *target_end; /* in the library's buffer */
+	const char *line_end;   /* the same, of the line before */
+	unsigned lines, hosts, content_lengths;
 	bool chunked;
 	uint64_t content_length;
 };
@@ -152,6 +157,7 @@ struct exchange {
 };
 
 void exchange_free(struct exchange *exchange); /* NULL-safe */
+void exchange_free_spare(struct loop *loop);   /* once its thread has ended */
 
 /* ---- answers (answer.c); they set `answer` and leave queueing to the loop ---- */
 void answer_with(struct exchange *exchange, int status, const char *content_type,
@@ -173,7 +179,8 @@ void answer_header(struct exchange *exchange, const char *name, const char *valu
 /* Gives the answer to libmicrohttpd. */
 enum MHD_Result answer_queue(struct exchange *exchange);
 /* Writes the answer straight to the socket, closing that direction: for what must be said while the
- * body still comes, which libmicrohttpd does not allow. */
-void answer_say_now(struct exchange *exchange);
+ * body still comes, which libmicrohttpd does not allow, or when it has no room for the head. False:
+ * it could not be sent whole. */
+bool answer_say_now(struct exchange *exchange);
 
 #endif

@@ -1,104 +1,20 @@
 #include "http/guard.h"
 
 #include <arpa/inet.h>
-#include <ctype.h>
 #include <netinet/in.h>
 
 #include "base/digest.h"
 #include "http/credential.h"
 #include "http/header.h"
 #include "http/internal.h"
+#include "http/request_head.h"
 
 #define LIVE_BURST 4   /* the capacity of a live key's bucket, in seconds of its rate */
 #define CODE_BUCKET 16 /* of an address; beyond those of operations */
 #define BUCKET_STEP UINT64_C(0x5bd1e9955bd1e995) /* between the buckets of one address, or user */
-
 #define LIVE_KEYS UINT64_C(0x9ae16a3b2f90404f) /* marks the bucket of all of an account's */
 #define TEST_KEYS UINT64_C(0xc949d7c7509e6557)
 #define CODE_PERIOD_SECONDS 60 /* of rate.wrong_codes */
-
-/* ---- the head ---- */
-
-static void read_length(struct head *head, struct slice value)
-{
-	head->content_lengths++;
-	head->content_length = 0;
-	if (!value.size || value.size > 18)
-		head->framing_broken = true;
-	for (size_t i = 0; i < value.size; i++) {
-		if (!isdigit((unsigned char)value.data[i]))
-			head->framing_broken = true;
-		head->content_length = head->content_length * 10 + (uint64_t)(value.data[i] - '0');
-	}
-}
-
-static void read_none_match(struct head *head, struct slice value)
-{
-	for (size_t i = 0; i < NONE_MATCH_LINES_MAX; i++) {
-		if (!head->none_match[i].size) {
-			head->none_match[i] = value;
-			return;
-		}
-	}
-}
-
-static enum MHD_Result read_header(void *context, enum MHD_ValueKind kind, const char *name_data,
-                                   size_t name_size, const char *value_data, size_t value_size)
-{
-	struct exchange *exchange = context;
-	struct head *head = &exchange->head;
-	struct slice name = slice_make(name_data, name_size);
-	struct slice value = header_trim(slice_make(value_data ? value_data : "", value_size));
-	if (!name_size || name_data[name_size - 1] == ' ' || name_data[name_size - 1] == '\t')
-		head->framing_broken = true;
-	else if (header_name_is(name, exchange->server->key_header))
-		head->api_key = value;
-	else if (header_name_is(name, exchange->server->scenario_header))
-		head->scenario = value;
-	else if (header_name_is(name, "Idempotency-Key")) {
-		head->idempotency_key_repeated |= head->idempotency_key.data != NULL;
-		head->idempotency_key = value;
-	} else if (header_name_is(name, "Content-Length"))
-		read_length(head, value);
-	else if (header_name_is(name, "Transfer-Encoding")) {
-		head->framing_broken |= head->chunked || !header_name_is(value, "chunked");
-		head->chunked = true;
-	} else if (header_name_is(name, "Authorization")) {
-		head->authorization_repeated |= head->authorization.data != NULL;
-		head->authorization = value;
-	} else if (header_name_is(name, "Content-Type"))
-		head->content_type = value;
-	else if (header_name_is(name, "Content-Encoding"))
-		head->content_encoding = value;
-	else if (header_name_is(name, "Accept-Language"))
-		head->accept_language = value;
-	else if (header_name_is(name, "Accept"))
-		head->accept = value;
-	else if (header_name_is(name, "Range"))
-		head->range = value;
-	else if (header_name_is(name, "If-Range")) {
-		head->if_range = head->has_if_range ? slice_make("", 0) : value;
-		head->has_if_range = true;
-	} else if (header_name_is(name, "If-None-Match"))
-		read_none_match(head, value);
-	else if (header_name_is(name, "Expect"))
-		head->expect_continue = header_name_is(value, "100-continue");
-	else if (header_name_is(name, "X-Forwarded-For"))
-		head->forwarded_for = value;
-	else if (credential_misplaced(name, value, exchange->service->settings->service_prefix))
-		head->misplaced_key = name;
-	return MHD_YES;
-}
-
-void guard_read_head(struct exchange *exchange)
-{
-	struct head *head = &exchange->head;
-	MHD_get_connection_values_n(exchange->connection, MHD_HEADER_KIND, read_header, exchange);
-	if (head->content_lengths > 1 || (head->chunked && head->content_lengths))
-		head->framing_broken = true;
-	if (head->accept_language.size)
-		exchange->language = header_language(head->accept_language);
-}
 
 /* ---- rates ---- */
 
@@ -393,6 +309,30 @@ static int not_served(struct exchange *exchange, int code, enum message message,
 	return error_set(error, code, message, NULL);
 }
 
+static int head_refused(struct exchange *exchange, struct error *error)
+{
+	return rate_by_address(exchange, false) ? request_head_judge(exchange, error)
+	                                        : rate_refusal(exchange, error);
+}
+
+/* RFC 9110 section 9.3.7: `OPTIONS *` asks about the server. */
+static int find_operation(struct exchange *exchange, const char *method_text, struct error *error)
+{
+	exchange->route = NULL;
+	if (slice_is(exchange->path, "*") && strcmp(method_text, "OPTIONS") == 0) {
+		exchange->operation = &operation_server_options;
+		return 0;
+	}
+	int found = route_find(exchange);
+	if (found == ERR_NO_MEMORY)
+		return error_set(error, found, MSG_NONE, NULL);
+	if (found)
+		return not_served(exchange, found, MSG_HTTP_PATH, error);
+	enum method method = method_parse(method_text);
+	exchange->operation = method < METHOD_COUNT ? exchange->route->operations[method] : NULL;
+	return exchange->operation ? 0 : not_served(exchange, ERR_METHOD, MSG_NONE, error);
+}
+
 /* Behind the key, if one is needed. */
 static int check_rest(struct exchange *exchange, int result, struct error *error)
 {
@@ -408,22 +348,16 @@ static int check_rest(struct exchange *exchange, int result, struct error *error
 
 int guard_check(struct exchange *exchange, const char *method_text, struct error *error)
 {
-	if (exchange->head.framing_broken)
-		return not_served(exchange, ERR_VALIDATION, MSG_HTTP_FRAMING, error);
+	if (exchange->head.fault != MSG_NONE)
+		return head_refused(exchange, error);
 	if (exchange->client->by_proxy && exchange->head.forwarded_for.size) {
 		int counted = client_comes_from(exchange->client, address_id(exchange));
 		if (counted)
 			return error_set(error, counted, MSG_NONE, NULL);
 	}
-	int found = route_find(exchange);
-	if (found == ERR_NO_MEMORY)
-		return error_set(error, found, MSG_NONE, NULL);
+	int found = find_operation(exchange, method_text, error);
 	if (found)
-		return not_served(exchange, found, MSG_HTTP_PATH, error);
-	enum method method = method_parse(method_text);
-	exchange->operation = method < METHOD_COUNT ? exchange->route->operations[method] : NULL;
-	if (!exchange->operation)
-		return not_served(exchange, ERR_METHOD, MSG_NONE, error);
+		return found;
 	/* RFC 9110 section 14.2: ranges are for GET. */
 	if (strcmp(method_text, "GET") != 0)
 		exchange->head.range.size = 0;

@@ -14,11 +14,9 @@ void guard_client_address(const struct exchange *exchange, struct sockaddr_stora
 /* Whose the request is, once its head has been checked: its key's account, or its address. */
 uint64_t guard_owner_id(const struct exchange *exchange);
 uint64_t guard_account_id(int64_t account); /* the same of an account */
-/* Fills exchange->head; slices live as long as the request. */
 /* Takes a token of what a user may send of such forms of the console, from wherever he does:
  * seconds until there is one, 0: it was there. For any thread. */
 int64_t guard_user_wait(const struct exchange *exchange, const char *user_id);
-void guard_read_head(struct exchange *exchange);
 /* Before a verification code is looked up: ERR_RATE_LIMITED while the request's address has sent
  * too many wrong ones. By whoever has the exchange. */
 int guard_check_code(struct exchange *exchange, struct error *error) MUST_CHECK;

@@ -145,6 +145,24 @@ static bool is_token(char c)
 	return isalnum((unsigned char)c) || (c && strchr("!#$%&'*+-.^_`|~", c));
 }
 
+bool header_is_token(struct slice name)
+{
+	for (size_t i = 0; i < name.size; i++)
+		if (!is_token(name.data[i]))
+			return false;
+	return name.size > 0;
+}
+
+bool header_is_text(struct slice value)
+{
+	bool is_text = true;
+	for (size_t i = 0; i < value.size; i++) {
+		unsigned char c = (unsigned char)value.data[i];
+		is_text &= (c >= 0x20 && c != 0x7f) || c == '\t';
+	}
+	return is_text;
+}
+
 static bool is_escape(struct slice text, size_t at)
 {
 	return text.data[at] == '\\' && at + 1 < text.size &&

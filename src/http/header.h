@@ -32,6 +32,10 @@ int header_parameter(struct slice *rest, struct arena *arena, struct slice *ret_
 /* Whether it has 1 to 255 visible ASCII characters. */
 bool header_is_idempotency_key(struct slice value);
 
+/* RFC 9110 section 5.1: what a name is made of. Section 5.5: no control character but the tab. */
+bool header_is_token(struct slice name);
+bool header_is_text(struct slice value);
+
 bool header_name_is(struct slice name, const char *text); /* without regard to case */
 struct slice header_trim(struct slice value);             /* spaces and tabs off both ends */
 

@@ -90,6 +90,9 @@ void request_completed(void *context, struct MHD_Connection *connection, void **
                        enum MHD_RequestTerminationCode code);
 void request_connection(void *context, struct MHD_Connection *connection, void **socket_context,
                         enum MHD_ConnectionNotificationCode code);
+/* The connection ends and request_completed was not called: libmicrohttpd 1.0 forgets it when the
+ * line of a chunk's size fills the connection's memory, and the answer, too. */
+void request_dropped(struct client *client);
 /* The deadline has passed or the server stops: the connection gets a fresh exchange with 503. */
 void request_abandon(struct exchange *exchange);
 /* The same in the middle of a body that a worker reads, for another reason. */

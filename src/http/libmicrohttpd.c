@@ -1,6 +1,7 @@
 #include "http/libmicrohttpd.h"
 
 #include <stdarg.h>
+#include <stdlib.h>
 
 #include "base/library.h"
 
@@ -25,12 +26,17 @@
 	         (connection, kind, iterator, context))                                                \
 	FUNCTION(enum MHD_Result, MHD_get_timeout,                                                     \
 	         (struct MHD_Daemon * daemon, MHD_UNSIGNED_LONG_LONG * ret_ms), (daemon, ret_ms))      \
+	FUNCTION(const char *, MHD_get_version, (void), ())                                            \
 	FUNCTION(const char *, MHD_lookup_connection_value,                                            \
 	         (struct MHD_Connection * connection, enum MHD_ValueKind kind, const char *name),      \
 	         (connection, kind, name))                                                             \
 	FUNCTION(enum MHD_Result, MHD_queue_response,                                                  \
 	         (struct MHD_Connection * connection, unsigned status, struct MHD_Response *response), \
 	         (connection, status, response))                                                       \
+	FUNCTION(enum MHD_Result, MHD_set_connection_value,                                            \
+	         (struct MHD_Connection * connection, enum MHD_ValueKind kind, const char *name,       \
+	          const char *value),                                                                  \
+	         (connection, kind, name, value))                                                      \
 	FUNCTION(MHD_socket, MHD_quiesce_daemon, (struct MHD_Daemon * daemon), (daemon))               \
 	FUNCTION(void, MHD_resume_connection, (struct MHD_Connection * connection), (connection))      \
 	FUNCTION(enum MHD_Result, MHD_run, (struct MHD_Daemon * daemon), (daemon))                     \
@@ -75,7 +81,17 @@ static const struct library_function functions[] = {ALL_FIXED(LIBRARY_ROW)
 static struct library libmicrohttpd = {LIBMICROHTTPD, functions,
                                        sizeof functions / sizeof *functions, false};
 
+static bool is_lenient;
+
 int libmicrohttpd_load(struct error *error)
 {
-	return library_load(&libmicrohttpd, error);
+	int result = library_load(&libmicrohttpd, error);
+	if (!result)
+		is_lenient = atoi(MHD_get_version()) < 1;
+	return result;
+}
+
+bool libmicrohttpd_is_lenient(void)
+{
+	return is_lenient;
 }

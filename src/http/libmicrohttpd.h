@@ -4,10 +4,13 @@
 #define HTTP_LIBMICROHTTPD_H
 
 #include <microhttpd.h>
+#include <stdbool.h>
 
 #include "base/error.h"
 
 /* Before any other function of libmicrohttpd (base/library.h). */
 int libmicrohttpd_load(struct error *error) MUST_CHECK;
+/* Whether it is older than 1.0, and reads heads that RFC 9112 has refused. Once it is loaded. */
+bool libmicrohttpd_is_lenient(void);
 
 #endif

@@ -56,6 +56,33 @@ static uint16_t port_of(const struct sockaddr_storage *address)
 	                                            : ((const struct sockaddr_in *)address)->sin_port);
 }
 
+static bool is_loopback(const struct sockaddr_storage *address)
+{
+	const struct sockaddr_in *four = (const struct sockaddr_in *)address;
+	const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)address;
+	const struct in6_addr *bytes = &six->sin6_addr;
+	if (address->ss_family == AF_INET)
+		return ntohl(four->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+	return address->ss_family == AF_INET6 &&
+	       (IN6_IS_ADDR_LOOPBACK(bytes) ||
+	        (IN6_IS_ADDR_V4MAPPED(bytes) && bytes->s6_addr[12] == IN_LOOPBACKNET));
+}
+
+bool listen_is_loopback(const char *text)
+{
+	struct sockaddr_storage address;
+	socklen_t size;
+	return parse_listen(text, &address, &size) && is_loopback(&address);
+}
+
+bool listen_is_bound_to_loopback(int descriptor)
+{
+	struct sockaddr_storage address = {0};
+	socklen_t size = sizeof address;
+	return getsockname(descriptor, (struct sockaddr *)&address, &size) == 0 &&
+	       is_loopback(&address);
+}
+
 int listen_port(const char *text)
 {
 	struct sockaddr_storage address;

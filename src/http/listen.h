@@ -14,6 +14,10 @@
 int listen_on(const char *setting, const char *text, const char *name, int *ret_descriptor,
               uint16_t *ret_port, struct error *error) MUST_CHECK;
 bool listen_is_handed_over(const char *name);
+/* Whether such an address, or the one that a socket is bound to, is reached from this machine
+ * alone. */
+bool listen_is_loopback(const char *text);
+bool listen_is_bound_to_loopback(int descriptor);
 /* The port that such an address names; -1: it is none. No names: what they stand for may change. */
 int listen_port(const char *text) MUST_CHECK;
 /* Whether an address could be listened on now, which nobody then does. ERR_VALIDATION, ERR_IO. */

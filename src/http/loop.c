@@ -14,11 +14,9 @@
 #include "base/thread.h"
 #include "http/internal.h"
 #include "http/key_lookup.h"
+#include "http/libmicrohttpd.h"
 #include "http/object_stream.h"
-
-/* Bounds request line and headers too. The library clears it after every request, so less is
- * faster. */
-#define CONNECTION_MEMORY ((size_t)16 * 1024)
+#include "http/request_head.h"
 
 #define LOOK_EVERY_US (US_PER_SECOND / 2)
 
@@ -291,7 +289,8 @@ static struct MHD_Daemon *start_daemon(struct loop *loop, int listen_descriptor)
 		{MHD_OPTION_CONNECTION_MEMORY_LIMIT, (intptr_t)CONNECTION_MEMORY, NULL},
 		{MHD_OPTION_CONNECTION_LIMIT, (intptr_t)loop->connections_max, NULL},
 		{MHD_OPTION_CONNECTION_TIMEOUT, (intptr_t)(idle_seconds > 0 ? idle_seconds : 1), NULL},
-		{MHD_OPTION_STRICT_FOR_CLIENT, 1, NULL},
+		/* Before 1.0 its own refusals for that are sent twice: request_head.c has them instead. */
+		{MHD_OPTION_STRICT_FOR_CLIENT, libmicrohttpd_is_lenient() ? 0 : 1, NULL},
 		{MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, NULL},
 		{MHD_OPTION_NOTIFY_COMPLETED, (intptr_t)request_completed, loop},
 		{MHD_OPTION_NOTIFY_CONNECTION, (intptr_t)request_connection, loop},
@@ -309,7 +308,6 @@ int loop_start(struct loop *loop, struct http_server *server, int listen_descrip
 {
 	loop->server = server;
 	arena_init(&loop->scratch, BODY_ARENA_MAX);
-	random_bytes(&loop->random, sizeof loop->random);
 	loop->wake_descriptor = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	loop->poll_descriptor = epoll_create1(EPOLL_CLOEXEC);
 	if (loop->wake_descriptor < 0 || loop->poll_descriptor < 0)
@@ -339,6 +337,7 @@ void loop_stop(struct loop *loop)
 	} else if (loop->daemon) {
 		stop_daemon(loop);
 	}
+	exchange_free_spare(loop);
 	arena_free(&loop->scratch);
 	if (loop->poll_descriptor > 0)
 		close(loop->poll_descriptor);

@@ -18,6 +18,8 @@
  * called whenever the library runs. Of so many, and for a tenth of a second, that costs less than
  * to suspend it, which takes it out of what is polled and puts it back. */
 #define KEPT_MAX 1024
+#define RANDOM_IDS 64
+#define SPARE_EXCHANGES 256 /* kept for the next requests, whichever their connections are */
 
 struct connection_table;
 struct exchange;
@@ -54,13 +56,18 @@ struct loop {
 	uint64_t turns_seen;            /* by http_has_turned */
 	_Atomic int64_t under_way;      /* requests begun and not yet answered */
 	int64_t out;                    /* things that loop_give is still to be called for */
+	struct exchange *spare;         /* without a request */
+	unsigned spare_count;
 	struct exchange *waiting_first; /* in order of their deadlines */
 	struct exchange *waiting_last;
 	unsigned kept;        /* of those that wait */
 	bool goes_on;         /* the library's last run left it something to do */
 	int64_t turned_us;    /* when this turn began */
 	struct arena scratch; /* for what ends before its handler does */
-	uint64_t random;      /* state for request ids */
+	uint64_t
+		random[RANDOM_IDS]; /* drawn at once, for request ids; those from random_left on are used */
+	unsigned random_left;
+	int64_t rescue_told_us; /* when the last line about a rescued answer was written; 0: never */
 	bool started;
 	bool ending; /* of the thread alone: nothing may wait any more */
 };

@@ -125,6 +125,8 @@ static ssize_t read_piece(void *context, uint64_t position, char *data, size_t s
 	struct object_stream *stream = context;
 	(void)position;
 	stream->loop->goes_on = true;
+	if (stream->client->exchange)
+		stream->client->exchange->answer.has_begun = true;
 	if (stream->filling) /* resumed to be cut */
 		return cut(stream);
 	if (stream->used < stream->size) {

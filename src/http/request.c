@@ -2,10 +2,12 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "base/log.h"
 #include "http/internal.h"
 #include "http/key_lookup.h"
+#include "http/request_head.h"
 
-/* What an idle connection keeps. */
+/* What an exchange keeps from one request to the next. */
 #define ARENA_KEEP ((size_t)16 * 1024)
 #define OPERATORS_ALLOWANCE (ARENA_MAX + OUT_MAX)
 
@@ -49,6 +51,27 @@ void exchange_free(struct exchange *exchange)
 	budget_release(&exchange->memory.budget);
 	assert(exchange->memory.budget.held == 0 && exchange->memory.budget.granted == 0);
 	free(exchange);
+}
+
+void exchange_free_spare(struct loop *loop)
+{
+	while (loop->spare) {
+		struct exchange *exchange = loop->spare;
+		loop->spare = exchange->next;
+		exchange_free(exchange);
+	}
+	loop->spare_count = 0;
+}
+
+static struct exchange *exchange_take(struct loop *loop)
+{
+	struct exchange *exchange = loop->spare;
+	if (!exchange)
+		return exchange_new(loop->server, loop);
+	loop->spare = exchange->next;
+	loop->spare_count--;
+	exchange->next = NULL;
+	return exchange;
 }
 
 static void trim(struct buf *buf)
@@ -111,14 +134,32 @@ static void exchange_reset(struct exchange *exchange)
 	*exchange->incident_id = '\0';
 }
 
+/* Connections without a request have none: the last one used is the first to be used again. */
+static void exchange_give_back(struct exchange *exchange)
+{
+	struct loop *loop = exchange->loop;
+	if (loop->spare_count == SPARE_EXCHANGES) {
+		exchange_free(exchange);
+		return;
+	}
+	exchange_reset(exchange);
+	exchange->client = NULL;
+	exchange->connection = NULL;
+	exchange->next = loop->spare;
+	loop->spare = exchange;
+	loop->spare_count++;
+}
+
+/* Clients see it, so it must not tell how many requests there were between two of theirs. */
 static void make_request_id(struct loop *loop, char id[24])
 {
-	uint64_t number = loop->random += UINT64_C(0x9e3779b97f4a7c15);
-	number = (number ^ number >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	number = (number ^ number >> 27) * UINT64_C(0x94d049bb133111eb);
-	number ^= number >> 31;
+	if (loop->random_left == 0) {
+		random_bytes(loop->random, sizeof loop->random);
+		loop->random_left = RANDOM_IDS;
+	}
+	const uint64_t *number = &loop->random[--loop->random_left];
 	memcpy(id, "req_", 4);
-	hex_encode(&number, sizeof number, id + 4);
+	hex_encode(number, sizeof *number, id + 4);
 }
 
 void request_connection(void *context, struct MHD_Connection *connection, void **socket_context,
@@ -141,7 +182,7 @@ void *request_begin(void *context, const char *uri, struct MHD_Connection *conne
 	if (!client)
 		return NULL;
 	if (!client->exchange)
-		client->exchange = exchange_new(loop->server, loop);
+		client->exchange = exchange_take(loop);
 	struct exchange *exchange = client->exchange;
 	if (!exchange)
 		return NULL;
@@ -150,14 +191,8 @@ void *request_begin(void *context, const char *uri, struct MHD_Connection *conne
 	exchange->started_us = clock_monotonic_us();
 	client_begins_request(client, exchange->started_us);
 	make_request_id(loop, exchange->request_id);
-	size_t size = strlen(uri);
-	char *copy = arena_copy(&exchange->arena, uri, size);
-	if (!copy)
+	if (!request_head_begin(exchange, uri))
 		return NULL;
-	const char *mark = memchr(copy, '?', size);
-	exchange->path = slice_make(copy, mark ? (size_t)(mark - copy) : size);
-	exchange->query =
-		mark ? slice_make(mark + 1, size - exchange->path.size - 1) : (struct slice){"", 0};
 	if (!exchange->under_way) {
 		exchange->under_way = true;
 		atomic_fetch_add_explicit(&loop->under_way, 1, memory_order_relaxed);
@@ -177,6 +212,50 @@ static void finished(struct exchange *exchange)
 static bool is_whole(const struct exchange *exchange, enum MHD_RequestTerminationCode code)
 {
 	return code == MHD_REQUEST_TERMINATED_COMPLETED_OK || exchange->step == STEP_SAID;
+}
+
+#define RESCUE_TOLD_US (60 * US_PER_SECOND)
+
+static void tell_rescued(struct exchange *exchange, bool said)
+{
+	struct loop *loop = exchange->loop;
+	struct metrics *metrics = &loop->server->metrics;
+	int64_t now_us = clock_monotonic_us();
+	atomic_fetch_add_explicit(said ? &metrics->answers_rescued : &metrics->answers_lost, 1,
+	                          memory_order_relaxed);
+	if (loop->rescue_told_us && now_us < loop->rescue_told_us + RESCUE_TOLD_US)
+		return;
+	loop->rescue_told_us = now_us;
+	log_warning(said ? "answer_rescued" : "answer_lost", "request_id", exchange->request_id,
+	            "cause", "the HTTP library had no room for the head of the answer");
+}
+
+/* The library failed between taking the answer and its first byte: what was done must not go
+ * unanswered. Of what it would have streamed nothing is there; that is no loss, for who reads may
+ * read again. When a socket fails, which looks the same, this fails too. */
+static bool rescue(struct exchange *exchange, enum MHD_RequestTerminationCode code)
+{
+	const struct answer *answer = &exchange->answer;
+	if (code != MHD_REQUEST_TERMINATED_WITH_ERROR || exchange->step != STEP_ANSWER ||
+	    client_is_cut(exchange->client) || exchange->waiting || answer->has_begun)
+		return false;
+	if (answer->is_stream)
+		answer_error(exchange,
+		             error_set(&exchange->error, ERR_HEAD_LARGE, MSG_HTTP_HEAD_LARGE, NULL));
+	bool said = answer_say_now(exchange);
+	tell_rescued(exchange, said);
+	return said;
+}
+
+#define UNREAD_MAX ((size_t)256 * 1024)
+
+/* The connection ends, with input that is not read, and a close would take the answer with it. */
+static void drain(const struct exchange *exchange)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(exchange->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+	if (info)
+		(void)!recv(info->connect_fd, NULL, UNREAD_MAX, MSG_TRUNC | MSG_DONTWAIT);
 }
 
 static void count(const struct exchange *exchange, int64_t now_us)
@@ -202,30 +281,52 @@ static void give_up(struct exchange *exchange)
 	atomic_store(&exchange->abandoned, true);
 }
 
-void request_completed(void *context, struct MHD_Connection *connection, void **client_context,
-                       enum MHD_RequestTerminationCode code)
+static void end_request(struct client *client, enum MHD_RequestTerminationCode code)
 {
-	struct loop *loop = context;
-	struct client *client = *client_context;
-	struct exchange *exchange = client ? client->exchange : NULL;
-	if (!exchange)
-		return;
+	struct loop *loop = client->loop;
+	struct exchange *exchange = client->exchange;
 	bool answered = exchange->step == STEP_ANSWER || exchange->step == STEP_SAID;
+	bool whole = rescue(exchange, code) || is_whole(exchange, code);
 	int64_t now_us = clock_monotonic_us();
+	if (!answered || exchange->head.framing_broken)
+		drain(exchange);
 	if (answered && !loop->is_operators)
 		count(exchange, now_us);
 	if (!loop->is_operators)
-		request_log_end(exchange, answered, client_is_cut(client) || !is_whole(exchange, code),
+		request_log_end(exchange, answered, client_is_cut(client) || !whole,
 		                now_us - exchange->started_us);
 	client_ends_request(client, now_us);
 	finished(exchange);
 	loop->goes_on = true; /* there may be a request behind it */
-	if (exchange->waiting) {
-		client->exchange = NULL;
+	client->exchange = NULL;
+	if (exchange->waiting)
 		give_up(exchange);
-	} else {
-		exchange_reset(exchange);
+	else
+		exchange_give_back(exchange);
+}
+
+void request_completed(void *context, struct MHD_Connection *connection, void **client_context,
+                       enum MHD_RequestTerminationCode code)
+{
+	struct client *client = *client_context;
+	if (client && client->exchange)
+		end_request(client, code);
+}
+
+void request_dropped(struct client *client)
+{
+	struct exchange *exchange = client->exchange;
+	if (!exchange->under_way) {
+		exchange_free(exchange);
+		client->exchange = NULL;
+		return;
 	}
+	if (!exchange->waiting && exchange->step != STEP_SAID && exchange->step != STEP_ANSWER) {
+		answer_error(exchange, error_set(&exchange->error, ERR_VALIDATION, MSG_HTTP_CHUNK, NULL));
+		drain(exchange);
+		(void)answer_say_now(exchange);
+	}
+	end_request(client, MHD_REQUEST_TERMINATED_WITH_ERROR);
 }
 
 /* Takes the place of one that is still worked on. */
@@ -439,10 +540,10 @@ static enum MHD_Result head_checked(struct exchange *exchange, int result)
 	return MHD_YES;
 }
 
-static enum MHD_Result head_step(struct exchange *exchange, const char *method)
+static enum MHD_Result head_step(struct exchange *exchange, const char *method, const char *version)
 {
 	struct error *error = &exchange->error;
-	guard_read_head(exchange);
+	request_head_read(exchange, method, version);
 	request_log_head(exchange, method);
 	int result = guard_check(exchange, method, error);
 	if (result != GUARD_LOOK_UP)
@@ -515,11 +616,11 @@ static enum MHD_Result end_step(struct exchange *exchange)
 	return answer_queue(exchange);
 }
 
-static enum MHD_Result step(struct exchange *exchange, const char *method, const char *data,
-                            size_t *size)
+static enum MHD_Result step(struct exchange *exchange, const char *method, const char *version,
+                            const char *data, size_t *size)
 {
 	if (exchange->step == STEP_HEAD)
-		return head_step(exchange, method);
+		return head_step(exchange, method, version);
 	if (exchange->step == STEP_KEY)
 		return key_step(exchange);
 	if (*size) {
@@ -544,7 +645,7 @@ enum MHD_Result request_handle(void *context, struct MHD_Connection *connection,
 	}
 	if (exchange->step == STEP_HEAD && !client_has_head(client))
 		return MHD_NO;
-	enum MHD_Result result = step(exchange, method, data, size);
+	enum MHD_Result result = step(exchange, method, version, data, size);
 	if (!exchange->waiting)
 		exchange->loop->goes_on = true;
 	return result;

@@ -79,6 +79,7 @@ extern const struct operation operation_register, operation_list_events, operati
 	operation_security, operation_robots, operation_icon, operation_console,
 	operation_console_content, operation_console_form, operation_console_try,
 	operation_console_call, operation_console_receipt, operation_console_sign_in,
-	operation_payment_notice, operation_live, operation_ready, operation_metrics;
+	operation_payment_notice, operation_server_options, operation_live, operation_ready,
+	operation_metrics;
 
 #endif

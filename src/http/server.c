@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "base/reading.h"
 #include "http/internal.h"
 #include "http/libmicrohttpd.h"
@@ -30,6 +31,31 @@ int http_check_listen(const char *setting, const char *text, struct error *error
 {
 	const char *name = strcmp(setting, "service.listen") == 0 ? "public" : "admin";
 	return listen_is_handed_over(name) ? OK : listen_try(setting, text, error);
+}
+
+static void tell_lenient(struct error *error)
+{
+	(void)error_set(error, ERR_VALIDATION, MSG_HTTP_LENIENT, MHD_get_version(), NULL);
+}
+
+bool http_needs_proxy(const char *text, struct error *error)
+{
+	struct error ignored = {0};
+	if (listen_is_handed_over("public") || listen_is_loopback(text) ||
+	    libmicrohttpd_load(&ignored) || !libmicrohttpd_is_lenient())
+		return false;
+	tell_lenient(error);
+	return true;
+}
+
+static void warn_of_leniency(const struct http_server *server)
+{
+	struct error error = {0};
+	if (!libmicrohttpd_is_lenient() || listen_is_bound_to_loopback(server->listen_descriptor))
+		return;
+	tell_lenient(&error);
+	log_warning("http_library_lenient", "setting", "service.listen", "cause",
+	            error_message(&error, LANGUAGE_ENGLISH));
 }
 
 /* ---- start and stop ---- */
@@ -201,6 +227,8 @@ static int start(struct http_server *server, struct error *error)
 		if (!result)
 			result = start_operators_loop(server, error);
 	}
+	if (!result)
+		warn_of_leniency(server);
 	return result ? result : start_loops(server, error);
 }
 

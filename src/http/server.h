@@ -35,6 +35,10 @@ int http_listen_port(const char *text) MUST_CHECK;
  * ERR_VALIDATION, ERR_IO with the cause. */
 int http_check_listen(const char *setting, const char *text, struct error *error) MUST_CHECK;
 
+/* Whether an address needs a proxy in front: the HTTP library is older than 1.0, and others than
+ * this machine reach it. Tells so in `error`. */
+bool http_needs_proxy(const char *text, struct error *error);
+
 /* Takes over service.trusted_proxies and what the log says of requests, while serving; connections
  * that are open keep what they were counted by. ERR_VALIDATION, ERR_NO_MEMORY: nothing has changed.
  */

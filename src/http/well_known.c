@@ -1,5 +1,5 @@
 /* What programs look for at any server: where to report a weakness, what crawlers may read, the
- * icon. */
+ * icon, its methods. */
 #include "http/embedded.h"
 #include "http/internal.h"
 #include "service/settings.h"
@@ -57,6 +57,14 @@ static bool icon(struct exchange *exchange)
 	return true;
 }
 
+static bool server_options(struct exchange *exchange)
+{
+	answer_with(exchange, 204, NULL, (struct slice){"", 0});
+	answer_header(exchange, "Allow", "GET, HEAD, POST, OPTIONS");
+	return true;
+}
+
+const struct operation operation_server_options = {.open = true, .finish = server_options};
 const struct operation operation_security = {.open = true, .finish = security};
 const struct operation operation_robots = {.open = true, .finish = robots};
 const struct operation operation_icon = {.open = true, .finish = icon};

@@ -41,7 +41,7 @@ ERROR = {"code", "message", "doc_url", "incident_id", "event_id"}
 LIST = {"data", "has_more", "next_cursor"}
 
 STATUSES = {
-    "validation_error": {400, 405, 416}, "invalid_key": {401}, "revoked_key": {401},
+    "validation_error": {400, 405, 416, 431}, "invalid_key": {401}, "revoked_key": {401},
     "unpaid_limit_exceeded": {402}, "account_not_operational": {402},
     "insufficient_balance": {402}, "suspended": {403}, "account_disabled": {403},
     "not_found": {404}, "client_ref_conflict": {409}, "payload_too_large": {413},

@@ -101,7 +101,7 @@ def test_a_body_that_is_refused_while_it_comes_is_logged_once(logging):
 
 def test_a_head_that_cannot_be_read_and_a_connection_that_is_cut_are_logged(logging):
     with socket.create_connection(("127.0.0.1", logging.port), PATIENCE) as connection:
-        connection.sendall(b"GET /v1/channel HTTP/1.1\r\nHost: x\r\nX-Long: " + b"y" * 30000)
+        connection.sendall(b"GET /v1/channel HTTP/1.1\r\nHost: x\r\nX-Long: " + b"y" * 40000)
     logging.logged(lambda line: line["event"] == "request" and line["status"] == 431)
     with socket.create_connection(("127.0.0.1", logging.port), PATIENCE) as connection:
         connection.sendall(b"POST /v1/events HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nhalf")

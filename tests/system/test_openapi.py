@@ -13,7 +13,7 @@ PATHS = {
     "/certifications": {"get", "post"},
     "/certifications/{certification_id}": {"get"},
 }
-ANY = {"400", "408", "413", "429", "500", "503"}  # whatever the operation
+ANY = {"400", "408", "413", "429", "431", "500", "503"}  # whatever the operation
 COMMON = {"401", "403", *ANY}
 STATUSES = {
     ("/events", "post"): {"201", "200", "400", "402", "409", "413", "422"},

@@ -151,7 +151,7 @@ def certificate(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def shared(start):
-    return start(service__trusted_proxies="127.0.0.0/8")
+    return start(service__trusted_proxies="127.0.0.0/8", log__requests="all")
 
 
 @pytest.fixture
@@ -273,3 +273,52 @@ def test_nginx_refuses_more_before_the_service_is_asked(behind, proxies):
         told = proxy.tell(f"POST {target} HTTP/1.1\r\nHost: register.example.org\r\n"
                           f"Content-Length: {size_bytes}\r\n\r\n".encode(), PATIENCE)
         assert told == 413, target
+
+
+# ---- what could be read in two ways ----
+
+# Each hides from an older libmicrohttpd that what follows is a body; {0} is its length.
+HIDING = {
+    "a line of a colon": "X-Any: 1\r\n: x\r\nContent-Length: {0}\r\n",
+    "a colon and a bare line feed": "X-Any: 1\r\n:\nContent-Length: {0}\r\n",
+    "a NUL and a bare line feed": "X-Any: 1\r\n\0\nContent-Length: {0}\r\n",
+    "a line that begins with a NUL": "X-Any: 1\r\n\0x: 1\r\nContent-Length: {0}\r\n",
+    "a folded length": "Content-Length:\r\n {0}\r\n",
+    "a length folded behind a tab": "Content-Length: \r\n\t{0}\r\n",
+    "a NUL behind a length": "Content-Length: {0}\0\r\n",
+    "a NUL before a length": "Content-Length: \0{0}\r\n",
+    "a space before the colon": "Content-Length : {0}\r\n",
+    "a length after a bare line feed": "X-Any: 1\nContent-Length: {0}\r\n",
+    "a length after a bare carriage return": "X-Any: 1\rContent-Length: {0}\r\n",
+}
+CODINGS = {
+    "a folded coding": "Transfer-Encoding:\r\n chunked\r\n",
+    "a NUL behind a coding": "Transfer-Encoding: chunked\0\r\n",
+    "a space before a coding's colon": "Transfer-Encoding : chunked\r\n",
+    "a coding after a colon": "Content-Length: 0\r\n:\nTransfer-Encoding: chunked\r\n",
+    "a coding with a control character": "Transfer-Encoding: \x0bchunked\r\n",
+}
+
+
+def hidden(service, method, lines, chunked):
+    """A request whose body is another one."""
+    key = service.ready["channels"]["content"]["live_key"]
+    inner = (f"GET /v1/events/evt_smuggled HTTP/1.1\r\nHost: register.example.org\r\n"
+             f"Authorization: Bearer {key}\r\n\r\n")
+    body = f"{len(inner):x}\r\n{inner}\r\n0\r\n\r\n" if chunked else inner
+    return (f"{method} /verify HTTP/1.1\r\nHost: register.example.org\r\n"
+            f"{lines.format(len(body))}\r\n{body}").encode("latin-1")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_nothing_hidden_in_a_body_reaches_the_service_through_a_proxy(behind, proxies, kind):
+    proxy = proxies(kind)
+    for method in ("GET", "POST"):
+        for name, lines in [*HIDING.items(), *CODINGS.items()]:
+            proxy.tell(hidden(behind, method, lines, name in CODINGS), patience=1)
+            assert proxy.ask("GET", "/v1/openapi.yaml") == 200, (method, name)
+    key = behind.ready["channels"]["content"]["live_key"]
+    assert proxy.ask("GET", "/v1/channel", headers={"Authorization": f"Bearer {key}"}) == 200
+    routes = eventually(lambda: [routes for routes in [{line.get("route") for line in behind.log_lines()}]
+                                 if "/v1/channel" in routes], "the last request is in the log")[0]
+    assert "/v1/events/{event_id}" not in routes

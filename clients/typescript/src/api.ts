@@ -1454,6 +1454,7 @@ export interface operations {
             408: components["responses"]["TooSlow"];
             413: components["responses"]["TooLarge"];
             429: components["responses"]["TooMany"];
+            431: components["responses"]["HeadTooLarge"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
         };
@@ -1499,6 +1500,7 @@ export interface operations {
             413: components["responses"]["DeclarationTooLarge"];
             422: components["responses"]["LimitBlocked"];
             429: components["responses"]["TooMany"];
+            431: components["responses"]["HeadTooLarge"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
         };
@@ -1551,6 +1553,7 @@ export interface operations {
             413: components["responses"]["DeclarationTooLarge"];
             422: components["responses"]["LimitBlocked"];
             429: components["responses"]["TooMany"];
+            431: components["responses"]["HeadTooLarge"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
         };
@@ -1607,6 +1610,7 @@ export interface operations {
             408: components["responses"]["TooSlow"];
             413: components["responses"]["TooLarge"];
             429: components["responses"]["TooMany"];
+            431: components["responses"]["HeadTooLarge"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
         };
@@ -1710,6 +1714,7 @@ export interface operations {
             413: components["responses"]["TooLarge"];
             416: components["responses"]["NoSuchRange"];
             429: components["responses"]["TooMany"];
+            431: components["responses"]["HeadTooLarge"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
         };
@@ -1809,6 +1814,7 @@ export interface operations {
             413: components["responses"]["TooLarge"];
             416: components["responses"]["NoSuchRange"];
             429: components["responses"]["TooMany"];
+            431: components["responses"]["HeadTooLarge"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
         };
@@ -1864,6 +1870,7 @@ export interface operations {
             408: components["responses"]["TooSlow"];
             413: components["responses"]["TooLarge"];
             429: components["responses"]["TooMany"];
+            431: components["responses"]["HeadTooLarge"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
         };
@@ -1916,6 +1923,7 @@ export interface operations {
             408: components["responses"]["TooSlow"];
             413: components["responses"]["TooLarge"];
             429: components["responses"]["TooMany"];
+            431: components["responses"]["HeadTooLarge"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
         };
@@ -1981,6 +1989,7 @@ export interface operations {
             408: components["responses"]["TooSlow"];
             413: components["responses"]["TooLarge"];
             429: components["responses"]["TooMany"];
+            431: components["responses"]["HeadTooLarge"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
         };
@@ -2091,6 +2100,7 @@ export interface operations {
             };
             413: components["responses"]["TooLarge"];
             429: components["responses"]["TooMany"];
+            431: components["responses"]["HeadTooLarge"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
         };
@@ -2147,6 +2157,7 @@ export interface operations {
             408: components["responses"]["TooSlow"];
             413: components["responses"]["TooLarge"];
             429: components["responses"]["TooMany"];
+            431: components["responses"]["HeadTooLarge"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
         };
@@ -2246,6 +2257,7 @@ export interface operations {
             413: components["responses"]["TooLarge"];
             416: components["responses"]["NoSuchRange"];
             429: components["responses"]["TooMany"];
+            431: components["responses"]["HeadTooLarge"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
         };
@@ -2337,6 +2349,7 @@ export interface operations {
             413: components["responses"]["TooLarge"];
             416: components["responses"]["NoSuchRange"];
             429: components["responses"]["TooMany"];
+            431: components["responses"]["HeadTooLarge"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
         };
@@ -2370,6 +2383,7 @@ export interface operations {
             408: components["responses"]["TooSlow"];
             413: components["responses"]["TooLarge"];
             429: components["responses"]["TooMany"];
+            431: components["responses"]["HeadTooLarge"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
         };
@@ -2453,6 +2467,7 @@ export interface operations {
             413: components["responses"]["TooLarge"];
             416: components["responses"]["NoSuchRange"];
             429: components["responses"]["TooMany"];
+            431: components["responses"]["HeadTooLarge"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
         };
@@ -2487,6 +2502,7 @@ export interface operations {
             408: components["responses"]["TooSlow"];
             413: components["responses"]["TooLarge"];
             429: components["responses"]["TooMany"];
+            431: components["responses"]["HeadTooLarge"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
         };
@@ -2520,6 +2536,7 @@ export interface operations {
             408: components["responses"]["TooSlow"];
             413: components["responses"]["TooLarge"];
             429: components["responses"]["TooMany"];
+            431: components["responses"]["HeadTooLarge"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
         };
@@ -2553,6 +2570,7 @@ export interface operations {
             408: components["responses"]["TooSlow"];
             413: components["responses"]["TooLarge"];
             429: components["responses"]["TooMany"];
+            431: components["responses"]["HeadTooLarge"];
             500: components["responses"]["Internal"];
             503: components["responses"]["Unavailable"];
         };
@@ -2616,6 +2634,7 @@ export interface operations {
             408: components["responses"]["PageError"];
             413: components["responses"]["PageError"];
             429: components["responses"]["PageTooMany"];
+            431: components["responses"]["PageError"];
             500: components["responses"]["PageError"];
             503: components["responses"]["PageTooMany"];
         };
@@ -2660,6 +2679,7 @@ export interface operations {
             408: components["responses"]["PageError"];
             413: components["responses"]["PageError"];
             429: components["responses"]["PageTooMany"];
+            431: components["responses"]["PageError"];
             500: components["responses"]["PageError"];
             503: components["responses"]["PageTooMany"];
         };
@@ -2717,6 +2737,7 @@ export interface operations {
             408: components["responses"]["PageError"];
             413: components["responses"]["PageError"];
             429: components["responses"]["PageTooMany"];
+            431: components["responses"]["PageError"];
             500: components["responses"]["PageError"];
             503: components["responses"]["PageTooMany"];
         };

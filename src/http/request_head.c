@@ -1,0 +1,278 @@
+#include "http/request_head.h"
+
+#include <ctype.h>
+#include <strings.h>
+
+#include "http/credential.h"
+#include "http/header.h"
+#include "http/internal.h"
+#include "http/libmicrohttpd.h"
+
+/* ---- before the library reads on ---- */
+
+static const char no_cookie[] = "";
+
+/* RFC 9112 section 3.2.2: the target may name the server, as a proxy's does. */
+static struct slice without_authority(struct slice target)
+{
+	static const char *const schemes[] = {"http://", "https://"};
+	for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++) {
+		size_t size = strlen(schemes[i]);
+		if (target.size <= size || strncasecmp(target.data, schemes[i], size) != 0)
+			continue;
+		size_t end = size;
+		while (end < target.size && target.data[end] != '/' && target.data[end] != '?')
+			end++;
+		return end == size ? target : slice_make(target.data + end, target.size - end);
+	}
+	return target;
+}
+
+static void split_target(struct exchange *exchange, struct slice target)
+{
+	struct slice rest = without_authority(target);
+	const char *mark = rest.size ? memchr(rest.data, '?', rest.size) : NULL;
+	exchange->path = slice_make(rest.data, mark ? (size_t)(mark - rest.data) : rest.size);
+	exchange->query =
+		mark ? slice_make(mark + 1, rest.size - exchange->path.size - 1) : (struct slice){"", 0};
+	if (!exchange->path.size && target.size) /* a server without a path */
+		exchange->path = slice_of("/");
+}
+
+bool request_head_begin(struct exchange *exchange, const char *uri)
+{
+	size_t size = strlen(uri);
+	exchange->head.target_end = uri + size;
+	char *copy = arena_copy(&exchange->arena, uri, size);
+	if (!copy)
+		return false;
+	split_target(exchange, slice_make(copy, size));
+	/* It parses the first Cookie that it has, into copies; this one is empty. */
+	(void)MHD_set_connection_value(exchange->connection, MHD_HEADER_KIND, "Cookie", no_cookie);
+	/* The buffer is the library's own, and what it would parse next is the query. */
+	char *mark = strchr(uri, '?');
+	if (mark && mark[1])
+		mark[1] = '\0';
+	return true;
+}
+
+/* ---- faults ---- */
+
+static void find_fault(struct head *head, enum message fault)
+{
+	if (head->fault == MSG_NONE)
+		head->fault = fault;
+	head->framing_broken |= fault != MSG_HTTP_HEAD_LARGE;
+}
+
+int request_head_judge(const struct exchange *exchange, struct error *error)
+{
+	enum message fault = exchange->head.fault;
+	if (fault == MSG_NONE)
+		return 0;
+	return error_set(error, fault == MSG_HTTP_HEAD_LARGE ? ERR_HEAD_LARGE : ERR_VALIDATION, fault,
+	                 NULL);
+}
+
+static bool begins_with(struct slice name, const char *text)
+{
+	size_t size = strlen(text);
+	return name.size > size && strncasecmp(name.data, text, size) == 0;
+}
+
+/* ---- where the lines are ----
+ *
+ * libmicrohttpd before 1.0 hides some shapes: a folded line becomes part of the name before, what
+ * stands behind a NUL is left out, and a line that begins with a colon or a NUL ends the head. Each
+ * leaves a gap, for the slices that it hands out point into the head as it came, which has a NUL
+ * where the colons and the ends of the lines were. */
+
+static bool is_blank(const char *data, ptrdiff_t size)
+{
+	for (ptrdiff_t i = 0; i < size; i++)
+		if (data[i] != ' ' && data[i] != '\t')
+			return false;
+	return size >= 0;
+}
+
+static void follow_line(struct head *head, struct slice name, const char *value, size_t value_size)
+{
+	if (!value || name.data - head->line_end != 2 ||
+	    !is_blank(name.data + name.size + 1, value - (name.data + name.size + 1))) {
+		find_fault(head, MSG_HTTP_HEAD_BROKEN);
+		return;
+	}
+	head->line_end = value + value_size;
+}
+
+/* ---- lines ---- */
+
+static void read_length(struct head *head, struct slice value)
+{
+	head->content_lengths++;
+	head->content_length = 0;
+	if (!value.size || value.size > 18)
+		find_fault(head, MSG_HTTP_FRAMING);
+	for (size_t i = 0; i < value.size; i++) {
+		if (!isdigit((unsigned char)value.data[i]))
+			find_fault(head, MSG_HTTP_FRAMING);
+		head->content_length = head->content_length * 10 + (uint64_t)(value.data[i] - '0');
+	}
+}
+
+/* `whole` has the white space, which libraries before 1.0 take for a part of the coding: they would
+ * wait for the end of the connection. */
+static void read_coding(struct head *head, struct slice value, struct slice whole)
+{
+	bool misread = libmicrohttpd_is_lenient() && whole.size != value.size;
+	if (head->chunked || misread || !header_name_is(value, "chunked"))
+		find_fault(head, MSG_HTTP_FRAMING);
+	head->chunked = true;
+}
+
+static void read_none_match(struct head *head, struct slice value)
+{
+	for (size_t i = 0; i < NONE_MATCH_LINES_MAX; i++) {
+		if (!head->none_match[i].size) {
+			head->none_match[i] = value;
+			return;
+		}
+	}
+}
+
+/* Those that say where the request ends, and for whom it is. */
+static bool read_framing(struct head *head, struct slice name, struct slice value,
+                         struct slice whole)
+{
+	if (header_name_is(name, "Content-Length"))
+		read_length(head, value);
+	else if (header_name_is(name, "Transfer-Encoding"))
+		read_coding(head, value, whole);
+	else if (header_name_is(name, "Host"))
+		head->hosts++;
+	else if (begins_with(name, "Content-Length") || begins_with(name, "Transfer-Encoding"))
+		find_fault(head, MSG_HTTP_FRAMING);
+	else
+		return false;
+	return true;
+}
+
+static void read_meaning(struct exchange *exchange, struct slice name, struct slice value)
+{
+	struct head *head = &exchange->head;
+	if (header_name_is(name, exchange->server->key_header))
+		head->api_key = value;
+	else if (header_name_is(name, exchange->server->scenario_header))
+		head->scenario = value;
+	else if (header_name_is(name, "Idempotency-Key")) {
+		head->idempotency_key_repeated |= head->idempotency_key.data != NULL;
+		head->idempotency_key = value;
+	} else if (header_name_is(name, "Authorization")) {
+		head->authorization_repeated |= head->authorization.data != NULL;
+		head->authorization = value;
+	} else if (header_name_is(name, "Cookie")) {
+		if (!head->cookie.data)
+			head->cookie = value;
+	} else if (header_name_is(name, "Content-Type"))
+		head->content_type = value;
+	else if (header_name_is(name, "Content-Encoding"))
+		head->content_encoding = value;
+	else if (header_name_is(name, "Accept-Language"))
+		head->accept_language = value;
+	else if (header_name_is(name, "Accept"))
+		head->accept = value;
+	else if (header_name_is(name, "Range"))
+		head->range = value;
+	else if (header_name_is(name, "If-Range")) {
+		head->if_range = head->has_if_range ? slice_make("", 0) : value;
+		head->has_if_range = true;
+	} else if (header_name_is(name, "If-None-Match"))
+		read_none_match(head, value);
+	else if (header_name_is(name, "Expect"))
+		head->expect_continue = header_name_is(value, "100-continue");
+	else if (header_name_is(name, "X-Forwarded-For"))
+		head->forwarded_for = value;
+	else if (credential_misplaced(name, value, exchange->service->settings->service_prefix))
+		head->misplaced_key = name;
+}
+
+static enum MHD_Result read_line(void *context, enum MHD_ValueKind kind, const char *name_data,
+                                 size_t name_size, const char *value_data, size_t value_size)
+{
+	struct exchange *exchange = context;
+	struct head *head = &exchange->head;
+	if (value_data == no_cookie)
+		return MHD_YES;
+	struct slice name = slice_make(name_data ? name_data : "", name_size);
+	struct slice whole = slice_make(value_data ? value_data : "", value_size);
+	struct slice value = header_trim(whole);
+	head->lines++;
+	if (libmicrohttpd_is_lenient())
+		follow_line(head, name, value_data, value_size);
+	if (!header_is_token(name) || !header_is_text(value))
+		find_fault(head, MSG_HTTP_HEAD_BROKEN);
+	else if (!read_framing(head, name, value, whole))
+		read_meaning(exchange, name, value);
+	return MHD_YES;
+}
+
+/* ---- the whole ---- */
+
+static size_t head_size(const struct exchange *exchange)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(exchange->connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+	return info ? info->header_size : 0;
+}
+
+static bool target_is_sound(const struct exchange *exchange)
+{
+	struct slice parts[] = {exchange->path, exchange->query};
+	for (size_t part = 0; part < 2; part++)
+		for (size_t i = 0; i < parts[part].size; i++)
+			if ((unsigned char)parts[part].data[i] <= 0x20 || parts[part].data[i] == 0x7f)
+				return false;
+	return true;
+}
+
+/* RFC 9112 section 3.2: one, which HTTP/1.0 may leave out. */
+static bool hosts_are_right(const struct head *head, const char *version)
+{
+	return head->hosts == 1 || (head->hosts == 0 && strcmp(version, "HTTP/1.0") == 0);
+}
+
+static bool means_body(const char *method)
+{
+	return strcmp(method, "POST") == 0 || strcmp(method, "PUT") == 0 ||
+	       strcmp(method, "PATCH") == 0;
+}
+
+static void judge_framing(struct head *head, const char *method, const char *version)
+{
+	if (head->content_lengths > 1 || (head->chunked && head->content_lengths) ||
+	    (head->chunked && strcmp(version, "HTTP/1.0") == 0))
+		find_fault(head, MSG_HTTP_FRAMING);
+	if (!hosts_are_right(head, version))
+		find_fault(head, MSG_HTTP_HOST);
+	if (means_body(method) && !head->chunked && !head->content_lengths)
+		find_fault(head, MSG_HTTP_LENGTH_MISSING);
+}
+
+void request_head_read(struct exchange *exchange, const char *method, const char *version)
+{
+	struct head *head = &exchange->head;
+	size_t size = head_size(exchange);
+	head->line_end = version + strlen(version);
+	if (libmicrohttpd_is_lenient() && version != head->target_end + 1)
+		find_fault(head, MSG_HTTP_HEAD_BROKEN);
+	if (!target_is_sound(exchange))
+		find_fault(head, MSG_HTTP_HEAD_BROKEN);
+	MHD_get_connection_values_n(exchange->connection, MHD_HEADER_KIND, read_line, exchange);
+	if (libmicrohttpd_is_lenient() && head->line_end + 4 != method + size)
+		find_fault(head, MSG_HTTP_HEAD_BROKEN);
+	judge_framing(head, method, version);
+	if (size > HEAD_SIZE_MAX || head->lines > HEAD_LINES_MAX)
+		find_fault(head, MSG_HTTP_HEAD_LARGE);
+	if (head->accept_language.size)
+		exchange->language = header_language(head->accept_language);
+}
