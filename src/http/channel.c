@@ -76,7 +76,6 @@ static int write_head(struct channel_text *text, struct arena *arena, struct err
 	json_text(writer, "name", current->name);
 	json_text(writer, "mode_note", mode_note(text->language));
 	write_config(writer, "current_config", current);
-	json_boolean(writer, "has_more_versions", text->first > 1);
 	json_begin_array(writer, "config_versions");
 	text->begun = true;
 	return 0;
@@ -170,19 +169,32 @@ static int measure(struct channel_text *text, struct buf *out, size_t *ret_size,
 	return 0;
 }
 
+/* RFC 8288: where the versions before these are. NULL without memory. */
+static const char *make_link(struct exchange *exchange, const struct channel_text *text)
+{
+	return arena_printf(&exchange->arena, "</v1/channel?before_version=%lld>; rel=\"next\"",
+	                    (long long)text->first);
+}
+
 static int answer_text(struct exchange *exchange, struct channel_text *text, struct error *error)
 {
 	size_t size = 0;
-	int result = measure(text, &exchange->out, &size, error);
+	const char *link = text->first > 1 ? make_link(exchange, text) : NULL;
+	int result = text->first > 1 && !link ? ERR_NO_MEMORY : 0;
+	if (!result)
+		result = measure(text, &exchange->out, &size, error);
 	if (result || size <= WHOLE_MAX) {
 		end_text(text);
 		if (!result)
 			answer_out(exchange, 200);
+		if (!result && exchange->answer.status == 200)
+			answer_header(exchange, "Link", link);
 		return result;
 	}
 	start_over(text);
 	answer_with(exchange, 200, "application/json", slice_make("", 0));
 	exchange->answer.size = size;
+	answer_header(exchange, "Link", link);
 	return object_stream_new(exchange, &channel_source, text, &exchange->answer.stream, error);
 }
 

@@ -159,7 +159,7 @@ def test_the_last_configuration_is_sealed_and_the_next_is_refused(own):
     done = own.run("channel", "configure", channel.id, "--name", "One name more")
     assert done.returncode == 1 and str(CONFIGURATIONS) in done.stderr
     described = channel.live.get("/v1/channel").expect(200).json
-    assert described["current_config"]["name"] == "Another name" and described["has_more_versions"]
+    assert described["current_config"]["name"] == "Another name"
     oldest = CONFIGURATIONS - CONFIGURATIONS_SHOWN + 1
     assert versions(described) == list(range(oldest, CONFIGURATIONS + 1))
 
@@ -169,12 +169,15 @@ def test_a_channel_with_many_configurations_is_shown_from_the_newest_on(own):
     channel = own.new_channel()
     change(own, with_configurations(number_of(own, channel), 2, 1150, longest(), days_ago=-1))
     for client in (channel.live, channel.test):
-        newest = client.get("/v1/channel").expect(200).json
-        assert versions(newest) == list(range(151, 1151)) and newest["has_more_versions"] is True
+        answer = client.get("/v1/channel").expect(200)
+        assert answer.headers["Link"] == '</v1/channel?before_version=151>; rel="next"'
+        newest = answer.json
+        assert versions(newest) == list(range(151, 1151))
         assert newest["current_config"] == newest["config_versions"][-1]
         assert newest["current_config"]["description"] == "\n" * 2000
-        rest = client.get("/v1/channel?before_version=151").expect(200).json
-        assert versions(rest) == list(range(1, 151)) and rest["has_more_versions"] is False
+        answer = client.get("/v1/channel?before_version=151").expect(200)
+        rest = answer.json
+        assert versions(rest) == list(range(1, 151)) and "Link" not in answer.headers
         assert rest["current_config"] == newest["current_config"]
         few = client.get("/v1/channel?before_version=4").expect(200).json
         assert few["config_versions"] == rest["config_versions"][:3]

@@ -155,7 +155,11 @@ class Channel:
     mode_note: str
     current_config: ChannelConfig
     config_versions: List[ChannelConfig]
-    has_more_versions: bool = False
+
+    @property
+    def has_more_versions(self) -> bool:
+        """Whether there are versions before these."""
+        return bool(self.config_versions) and self.config_versions[0].version > 1
 
 
 @dataclass(frozen=True)

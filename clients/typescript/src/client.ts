@@ -184,8 +184,8 @@ export class Client {
 
   // ---- channel and account ----
 
-  /** With the newest 1,000 versions of its configuration. While `has_more_versions`, older ones come
-   * with `beforeVersion` set to the first version of the answer. */
+  /** With the newest 1,000 versions of its configuration, numbered from 1. While the first one of the
+   * answer is a later one, those before it come with `beforeVersion` set to that. */
   async channel(options: { beforeVersion?: number } = {}): Promise<Channel> {
     const { beforeVersion } = options;
     return this.#ask("GET", beforeVersion === undefined ? "/channel" : `/channel?before_version=${beforeVersion}`);
