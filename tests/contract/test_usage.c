@@ -40,6 +40,8 @@ struct history {
 	char account_ids[CHANNELS][ID_SIZE], channel_ids[CHANNELS][ID_SIZE];
 	int64_t last[CHANNELS][2];
 	int64_t references;
+	int64_t document_bytes[CHANNELS]; /* of the objects that documents have, by account */
+	bool has_whole[CHANNELS];         /* an account has one that others can share */
 	int64_t expected[DAYS][CHANNELS][2][KEYS][COUNTS];
 };
 
@@ -156,10 +158,43 @@ static int channel_of(const struct history *history, int64_t number)
 	return 0;
 }
 
+static int account_of(const struct history *history, int64_t number)
+{
+	for (int i = 0; i < CHANNELS; i++)
+		if (history->accounts[i] == number)
+			return i;
+	fail();
+	return 0;
+}
+
+/* Whole, or what is its own beside the object of the first whole one. */
+static struct document make_document(struct history *history, int64_t number)
+{
+	int account = account_of(history, number);
+	struct document document = {
+		.kind = DOCUMENT_REPORT, .name = "report", .size_bytes = 100 + below(900)};
+	bool shares = history->has_whole[account] && below(2);
+	snprintf(document.object, sizeof document.object, "issued/%s%lld", shares ? "own" : "whole",
+	         (long long)number);
+	if (shares) {
+		snprintf(document.shared, sizeof document.shared, "issued/whole%lld", (long long)number);
+		snprintf(document.pieces, sizeof document.pieces, "+7@0+%lld",
+		         (long long)document.size_bytes - 7);
+		document.own_bytes = 7;
+	}
+	return document;
+}
+
+static void count_document(struct history *history, int64_t number, const struct document *document)
+{
+	int account = account_of(history, number);
+	history->document_bytes[account] +=
+		document->shared[0] ? document->own_bytes : document->size_bytes;
+	history->has_whole[account] = true;
+}
+
 static void step_end(struct history *history)
 {
-	const struct document document = {
-		.kind = DOCUMENT_REPORT, .name = "report", .object = "issued/a", .size_bytes = 1};
 	const struct certification_claim claim = {
 		.holder = "a", .now_us = INT64_MAX / 4, .lease_us = US_PER_SECOND};
 	struct certification job;
@@ -173,10 +208,12 @@ static void step_end(struct history *history)
 	int channel = channel_of(history, job.channel);
 	int64_t *counts =
 		counts_of(history, history->sample.now_us, channel, (int)(job.chain % 2), (int)job.key - 1);
+	struct document document = make_document(history, job.account);
 	if (below(3)) {
 		assert_int_equal(store_complete_certification(history->sample.store, &job, "a",
 		                                              history->sample.now_us, &document, 1, NULL),
 		                 OK);
+		count_document(history, job.account, &document);
 		counts[COMPLETED]++;
 		counts[CERTIFIED] += job.last_sequence - job.first_sequence + 1;
 	} else {
@@ -212,6 +249,26 @@ static void read_row(struct history *history, struct db_query *query, int first,
 		counts[first + i] = db_integer(query, 4 + i);
 }
 
+/* Whatever happened, in whatever order: content and documents, each object once. */
+static void compare_stored(struct history *history, struct db_connection *connection)
+{
+	for (int i = 0; i < CHANNELS; i++) {
+		int64_t expected = history->document_bytes[account_of(history, history->accounts[i])];
+		for (int cell = 0; cell < DAYS * CHANNELS * 2 * KEYS; cell++) {
+			int channel = cell / (2 * KEYS) % CHANNELS;
+			if (history->accounts[channel] == history->accounts[i])
+				expected += history->expected[cell / (CHANNELS * 2 * KEYS)][channel]
+				                             [cell / KEYS % 2][cell % KEYS][BYTES];
+		}
+		struct db_query *query =
+			db_query(connection, "SELECT stored_bytes FROM accounts WHERE account = $1");
+		db_bind_integer(query, history->accounts[i]);
+		assert_true(db_step(query));
+		assert_int_equal(db_integer(query, 0), expected);
+		assert_int_equal(db_end(query, NULL), OK);
+	}
+}
+
 static void compare(struct history *history)
 {
 	static int64_t found[DAYS][CHANNELS][2][KEYS][COUNTS];
@@ -227,6 +284,7 @@ static void compare(struct history *history)
 	while (db_step(query))
 		read_row(history, query, REQUESTED, 6, found);
 	assert_int_equal(db_end(query, NULL), OK);
+	compare_stored(history, reader);
 	db_give(reader);
 	assert_memory_equal(found, history->expected, sizeof found);
 }
@@ -459,6 +517,8 @@ static void fill_again(struct history *history)
 	assert_int_equal(store_fill(writer, "999-another-step", &progress, NULL), OK);
 	assert_int_equal(told, 0);
 	assert_int_equal(store_fill(writer, "017-daily-usage", &progress, NULL), OK);
+	assert_int_equal(db_run(writer, "UPDATE accounts SET stored_bytes = 5", NULL), OK);
+	assert_int_equal(store_fill(writer, "039-shared-documents", &progress, NULL), OK);
 	assert_int_equal(db_commit(writer, NULL), OK);
 	db_give(writer);
 	int64_t events = 0;

@@ -30,6 +30,8 @@ static int set_up(void **state)
 	char object[CONTENT_NAME_MAX];
 	office_open(&office, MODALITY_CONTENT, 1000000);
 	office.settings.certification_fee = FEE;
+	/* What fails is shared with what is issued. */
+	office.settings.certification_share_within = US_PER_DAY;
 	sample_register(&office.sample, MODE_LIVE, 2);
 	office_register_object(&office, slice_of("any bytes"), "a.bin", object);
 	sample_register(&office.sample, MODE_LIVE, 2);
