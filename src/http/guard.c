@@ -12,7 +12,7 @@
 #define LIVE_BURST 4   /* the capacity of a live key's bucket, in seconds of its rate */
 #define CODE_BUCKET 16 /* of an address; beyond those of operations */
 #define BUCKET_STEP UINT64_C(0x5bd1e9955bd1e995) /* between the buckets of one address, or user */
-#define LIVE_KEYS UINT64_C(0x9ae16a3b2f90404f) /* marks the bucket of all of an account's */
+#define LIVE_KEYS UINT64_C(0x9ae16a3b2f90404f)   /* marks the bucket of all of an account's */
 #define TEST_KEYS UINT64_C(0xc949d7c7509e6557)
 #define CODE_PERIOD_SECONDS 60 /* of rate.wrong_codes */
 

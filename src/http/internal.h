@@ -45,9 +45,9 @@ struct http_server {
 	struct admin *admin; /* that the console asks; NULL: there is no console */
 	struct metrics metrics;
 	struct rate_limiter *limiter;
-	struct shares *bodies; /* what of http.body_memory is held, by whose it is */
-	int64_t held;          /* of it in all; under bodies_lock */
-	struct shares *checks; /* files that come to be checked, or are; under bodies_lock */
+	struct shares *bodies;       /* what of http.body_memory is held, by whose it is */
+	int64_t held;                /* of it in all; under bodies_lock */
+	struct shares *checks;       /* files that come to be checked, or are; under bodies_lock */
 	struct checked_file *coming; /* the last that began first; under bodies_lock */
 	int check_count;
 	size_t check_bytes; /* that they hold; under bodies_lock */

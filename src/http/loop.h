@@ -52,11 +52,11 @@ struct loop {
 	_Atomic bool files_give_way;   /* that come to be checked, to those of other loops */
 	struct key_lookup *lookups;    /* under way */
 	_Atomic bool stopping;
-	_Atomic uint64_t turns;         /* it has gone round so often; at least twice a second */
-	uint64_t turns_seen;            /* by http_has_turned */
-	_Atomic int64_t under_way;      /* requests begun and not yet answered */
-	int64_t out;                    /* things that loop_give is still to be called for */
-	struct exchange *spare;         /* without a request */
+	_Atomic uint64_t turns;    /* it has gone round so often; at least twice a second */
+	uint64_t turns_seen;       /* by http_has_turned */
+	_Atomic int64_t under_way; /* requests begun and not yet answered */
+	int64_t out;               /* things that loop_give is still to be called for */
+	struct exchange *spare;    /* without a request */
 	unsigned spare_count;
 	struct exchange *waiting_first; /* in order of their deadlines */
 	struct exchange *waiting_last;
