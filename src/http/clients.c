@@ -9,7 +9,7 @@
 
 #define BYTES_PER_SECOND (16 * 1024)
 #define BYTES_UNKNOWN (-1)
-#define LOOKS_IN_TRANSFER 8 /* for heads that have begun, in http.transfer_timeout */
+#define LOOKS_IN_TRANSFER 8 /* checks for a head that has begun, in http.transfer_timeout */
 #define SLOW_AFTER_US US_PER_SECOND
 #define READ_PIECES 16 /* of what one that is turned away has sent already */
 
@@ -158,7 +158,7 @@ static void take(struct loop_item *item)
 {
 	struct client *client = (struct client *)((char *)item - offsetof(struct client, item));
 	struct loop *loop = client->loop;
-	loop->out++; /* nobody counted it */
+	loop->out++; /* take_given takes one off */
 	/* From here on the library closes the descriptor when it likes. */
 	bool wanted = connection_set_descriptor(loop->connections, &client->entry, -1);
 	if (loop->ending || !wanted) {

@@ -37,14 +37,14 @@ struct client {
 	struct connection_entry entry;
 	bool is_idle;
 	bool is_fresh;         /* nothing has come from it yet */
-	bool is_late;          /* and was told so, with 408 */
+	bool is_late;          /* and was answered 408 */
 	bool by_proxy;         /* what it says of addresses is believed */
 	uint64_t forwarded;    /* the address of its request; 0: none is counted */
 	int64_t since_us;      /* idle, or in its request */
 	int64_t answered_us;   /* 0: not yet */
 	int64_t waits_us;      /* since when it waits for us; 0: it does not */
 	int64_t excused_us;    /* how long it has done that */
-	int64_t bytes;         /* that had come when it became idle; BYTES_UNKNOWN */
+	int64_t bytes;         /* that had come when it became idle; -1: not known */
 	int64_t head_since_us; /* since when there are more; 0: there are not */
 	int64_t look_at_us;    /* when to look for more next */
 	int unread;            /* bytes in its socket at the last look, when body_seen was `seen` */
@@ -70,7 +70,7 @@ void client_give(struct client *client, struct loop *loop);
  * that is turned away is cut. */
 struct client *client_begin(struct loop *loop, struct MHD_Connection *connection);
 void client_end(struct client *client);
-/* Those given that the library did not take. Behind each run of it. */
+/* Frees those given that the library did not take. After each run of it. */
 void clients_forget_failed(struct loop *loop);
 
 /* Its request line has come. */

@@ -10,7 +10,7 @@
  * 4. an idle connection, of the address that has most of them;
  * 5. any other head that is not whole;
  * 6. a slow request of the address that has most of them, if these are many.
- * The connections of a trusted proxy are many clients': they give way behind all others. No address
+ * The connections of a trusted proxy are many clients': they give way last. No address
  * makes room for one that has more connections than itself: that one's own give way. What the
  * service itself is at is never cut. */
 #ifndef HTTP_CONNECTION_TABLE_H
@@ -27,7 +27,7 @@ enum connection_kind {
 	CONNECTION_UNFINISHED, /* no whole head has come yet */
 	CONNECTION_IDLE,       /* between two requests */
 	CONNECTION_SLOW,       /* a request that waits for its client */
-	CONNECTION_BUSY,       /* the service is at it: gives way to nobody */
+	CONNECTION_BUSY,       /* the service works on it: it does not give way */
 };
 #define CONNECTION_KINDS CONNECTION_BUSY /* that give way */
 
@@ -68,7 +68,7 @@ bool connection_set_descriptor(struct connection_table *table, struct connection
 /* False: it is cut, and stays what it was. */
 bool connection_become(struct connection_table *table, struct connection_entry *entry,
                        enum connection_kind kind, int64_t now_us);
-/* Says `text` if it can be said at once and ends the connection; its owner is told by the socket.
+/* Sends `text` if that does not wait and ends the connection; its owner sees that of the socket.
  * False: it was cut already. */
 bool connection_cut(struct connection_table *table, struct connection_entry *entry,
                     const char *text);

@@ -94,7 +94,7 @@ static void test_unfinished_first(void **state)
 	assert_false(connection_cut(table, &entries[12], ""));
 }
 
-/* One that is late gives way before those that are idle, one that has just come behind them. */
+/* One that is late gives way before those that are idle, one that has just come after them. */
 static void test_grace(void **state)
 {
 	struct connection_entry *late = enter(1, CONNECTION_UNFINISHED, 0);
@@ -136,7 +136,7 @@ static void test_own(void **state)
 	expect_cut(alone);
 }
 
-/* A few slow requests are nobody's attack; many give way behind all else, very many before those
+/* A few slow requests are nobody's attack; many give way after all else, very many before those
  * who only wait. */
 static void test_slow(void **state)
 {

@@ -1,9 +1,11 @@
 /* What is checked before a body is looked at, and what every answer carries. */
+#include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "harness.h"
+#include "http/internal.h"
 #include "service/keys.h"
 
 static struct harness harness;
@@ -345,6 +347,25 @@ static void test_keep_alive(void **state)
 	close(descriptor);
 }
 
+static uint64_t id_of(const char *text)
+{
+	struct sockaddr_in6 six = {.sin6_family = AF_INET6};
+	struct sockaddr_in four = {.sin_family = AF_INET};
+	if (inet_pton(AF_INET6, text, &six.sin6_addr) == 1)
+		return guard_address_id(harness.server, (struct sockaddr *)&six);
+	assert_int_equal(inet_pton(AF_INET, text, &four.sin_addr), 1);
+	return guard_address_id(harness.server, (struct sockaddr *)&four);
+}
+
+/* What one customer has is one address. */
+static void test_one_address(void **state)
+{
+	assert_true(id_of("2001:db8:0:1::1") == id_of("2001:db8:0:ff:ffff::2"));
+	assert_true(id_of("2001:db8:0:1::1") != id_of("2001:db8:0:100::1"));
+	assert_true(id_of("192.0.2.1") == id_of("::ffff:192.0.2.1"));
+	assert_true(id_of("192.0.2.1") != id_of("192.0.2.2"));
+}
+
 static int start(void **state)
 {
 	harness_start(&harness, NULL);
@@ -510,6 +531,7 @@ int main(void)
 		cmocka_unit_test(test_odd_credentials),
 		cmocka_unit_test(test_said_early),
 		cmocka_unit_test(test_encodings),
+		cmocka_unit_test(test_one_address),
 	};
 	const struct CMUnitTest rates[] = {
 		cmocka_unit_test_setup_teardown(test_rate_by_key, start_small, stop),
