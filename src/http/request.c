@@ -99,6 +99,7 @@ static void exchange_reset(struct exchange *exchange)
 	exchange->route = NULL;
 	exchange->operation = NULL;
 	exchange->original_id = NULL;
+	exchange->content_owner = 0;
 	exchange->key_known = exchange->content_stored = exchange->address_charged = false;
 	exchange->language = LANGUAGE_ENGLISH;
 	exchange->forced = exchange->error_code = 0;
