@@ -222,6 +222,7 @@ enum MHD_Result answer_queue(struct exchange *exchange)
 	if (result == MHD_YES)
 		result =
 			MHD_queue_response(exchange->connection, (unsigned)exchange->answer.status, response);
+	exchange->answer.is_queued = result == MHD_YES;
 	MHD_destroy_response(response);
 	client_is_answered(exchange->client, clock_monotonic_us());
 	return result;

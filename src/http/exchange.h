@@ -49,6 +49,7 @@ struct answer {
 	struct content_reader *reader; /* NULL: none; the answer's from queueing on */
 	uint64_t size;                 /* of the part; with 304, of what is not sent */
 	bool is_stream;                /* it had a reader */
+	bool is_queued;                /* the library has taken it */
 	bool has_begun;                /* and the library has asked for its first piece */
 };
 

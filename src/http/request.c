@@ -214,9 +214,11 @@ static bool rescue(struct exchange *exchange, enum MHD_RequestTerminationCode co
 	if (code != MHD_REQUEST_TERMINATED_WITH_ERROR || exchange->step != STEP_ANSWER ||
 	    exchange->client->is_cut || exchange->waiting || answer->has_begun)
 		return false;
-	if (answer->is_stream)
+	if (answer->is_stream && answer->is_queued)
 		answer_error(exchange,
 		             error_set(&exchange->error, ERR_HEAD_LARGE, MSG_HTTP_HEAD_LARGE, NULL));
+	else if (answer->is_stream)
+		answer_error(exchange, ERR_NO_MEMORY);
 	bool said = answer_say_now(exchange);
 	tell_rescued(exchange, said);
 	return said;
