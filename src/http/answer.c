@@ -277,6 +277,7 @@ enum MHD_Result answer_queue(struct exchange *exchange)
 	if (result == MHD_YES)
 		result =
 			MHD_queue_response(exchange->connection, (unsigned)exchange->answer.status, response);
+	exchange->answer.is_queued = result == MHD_YES;
 	MHD_destroy_response(response);
 	if (holds_more) {
 		drop_arena(exchange);

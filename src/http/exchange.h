@@ -51,6 +51,7 @@ struct answer {
 	struct object_stream *stream; /* NULL: none; the response's from queueing on */
 	uint64_t size;                /* of that; with 304, of what is not sent */
 	bool is_stream;               /* it had one */
+	bool is_queued;               /* the library has taken it */
 	bool has_begun;               /* and the library has asked for its first piece */
 };
 

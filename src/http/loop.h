@@ -19,7 +19,7 @@
  * to suspend it, which takes it out of what is polled and puts it back. */
 #define KEPT_MAX 1024
 #define RANDOM_IDS 64
-#define SPARE_EXCHANGES 256 /* kept for the next requests, whichever their connections are */
+#define SPARE_EXCHANGES 1024 /* kept for the next requests, whichever their connections are */
 
 struct connection_table;
 struct exchange;

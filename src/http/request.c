@@ -124,6 +124,7 @@ static void exchange_reset(struct exchange *exchange)
 	exchange->route = NULL;
 	exchange->operation = NULL;
 	exchange->original_id = NULL;
+	exchange->content_owner = 0;
 	exchange->key_known = exchange->content_stored = exchange->address_charged = false;
 	exchange->language = LANGUAGE_ENGLISH;
 	exchange->forced = exchange->error_code = 0;
@@ -239,9 +240,11 @@ static bool rescue(struct exchange *exchange, enum MHD_RequestTerminationCode co
 	if (code != MHD_REQUEST_TERMINATED_WITH_ERROR || exchange->step != STEP_ANSWER ||
 	    client_is_cut(exchange->client) || exchange->waiting || answer->has_begun)
 		return false;
-	if (answer->is_stream)
+	if (answer->is_stream && answer->is_queued)
 		answer_error(exchange,
 		             error_set(&exchange->error, ERR_HEAD_LARGE, MSG_HTTP_HEAD_LARGE, NULL));
+	else if (answer->is_stream)
+		answer_error(exchange, ERR_NO_MEMORY);
 	bool said = answer_say_now(exchange);
 	tell_rescued(exchange, said);
 	return said;

@@ -11,12 +11,13 @@
 
 #define HEAD_SIZE_MAX ((size_t)16 * 1024) /* from the request line to the empty line */
 #define HEAD_LINES_MAX 100                /* of headers */
-#define ANSWER_HEAD_MAX ((size_t)8 * 1024)
+#define ANSWER_HEAD_MAX                                                                            \
+	((size_t)5632) /* with cookies, policies and the longest file name: below 4 KiB */
 
 /* As the library has them: 56 bytes on 64-bit machines, rounded up. Three more for the cookies that
  * it does not parse. */
 #define LINE_RECORD_SIZE ((size_t)64)
-#define CONNECTION_MEMORY ((size_t)32 * 1024)
+#define CONNECTION_MEMORY ((size_t)28 * 1024) /* cleared after each request, so no more */
 _Static_assert(CONNECTION_MEMORY >=
                    HEAD_SIZE_MAX + (HEAD_LINES_MAX + 3) * LINE_RECORD_SIZE + ANSWER_HEAD_MAX,
                "what is taken can be answered");

@@ -51,7 +51,10 @@ bool http_needs_proxy(const char *text, struct error *error)
 static void warn_of_leniency(const struct http_server *server)
 {
 	struct error error = {0};
-	if (!libmicrohttpd_is_lenient() || listen_is_bound_to_loopback(server->listen_descriptor))
+	bool is_local = listen_is_handed_over("public")
+	                    ? listen_is_bound_to_loopback(server->listen_descriptor)
+	                    : listen_is_loopback(server->service->settings->service_listen);
+	if (is_local || !libmicrohttpd_is_lenient())
 		return;
 	tell_lenient(&error);
 	log_warning("http_library_lenient", "setting", "service.listen", "cause",
