@@ -98,6 +98,7 @@ bool is_told_on_page(int code)
 	case ERR_INTERNAL:
 	case ERR_CORRUPT:
 	case ERR_METHOD:
+	case ERR_HEAD_LARGE:
 	case ERR_INVALID_KEY:
 	case ERR_REVOKED_KEY:
 	case ERR_FORBIDDEN:

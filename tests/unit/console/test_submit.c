@@ -38,8 +38,8 @@ static const int told[] = {
 	ERR_FULL,
 };
 static const int elsewhere[] = {
-	ERR_INTERNAL,    ERR_CORRUPT,   ERR_METHOD,  ERR_INVALID_KEY,
-	ERR_REVOKED_KEY, ERR_FORBIDDEN, ERR_SIGN_IN,
+	ERR_INTERNAL,    ERR_CORRUPT,     ERR_METHOD,    ERR_HEAD_LARGE,
+	ERR_INVALID_KEY, ERR_REVOKED_KEY, ERR_FORBIDDEN, ERR_SIGN_IN,
 };
 
 static bool is_among(int code, const int *codes, size_t count)

@@ -57,7 +57,7 @@ static void test_method(void **state)
 	ask(&reply, "PUT", "/v1/events", LIVE, "Content-Length: 0\r\n");
 	assert_string_equal(reply_header(&reply, "Allow"), "GET, HEAD, POST");
 	reply_expect(&reply, 405, "validation_error");
-	ask(&reply, "POST", "/v1/channel", LIVE, NULL);
+	ask(&reply, "POST", "/v1/channel", LIVE, "Content-Length: 0\r\n");
 	assert_string_equal(reply_header(&reply, "Allow"), "GET, HEAD");
 	reply_expect(&reply, 405, "validation_error");
 }
