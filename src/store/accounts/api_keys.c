@@ -18,8 +18,6 @@ static int insert_key(struct db_connection *connection, struct slice channel_id,
 	int64_t account = 0, channel = 0;
 	int result = find_channel_number(connection, channel_id, &account, &channel, error);
 	if (!result)
-		result = lock_account(connection, account, error);
-	if (!result)
 		result = check_account_keys(connection, account, most, error);
 	if (result)
 		return result;
