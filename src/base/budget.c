@@ -61,6 +61,8 @@ void budget_give_slowly(struct budget *budget, unsigned kind, size_t size)
 {
 	assert(kind < BUDGET_KINDS && size <= budget->held);
 	budget->held -= size;
+	if (budget->reserved > budget->held + budget->reserve)
+		budget->reserved = budget->held + budget->reserve;
 	give_excess(budget, kind);
 }
 
@@ -70,12 +72,14 @@ bool budget_reserve(struct budget *budget, unsigned kind, size_t size)
 		return false;
 	if (budget->reserved < budget->held + size)
 		budget->reserved = budget->held + size;
+	if (budget->reserve < size)
+		budget->reserve = size;
 	return true;
 }
 
 void budget_release(struct budget *budget)
 {
-	budget->reserved = 0;
+	budget->reserved = budget->reserve = 0;
 	if (budget->granted)
 		give_excess(budget, 0);
 }

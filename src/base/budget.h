@@ -29,7 +29,8 @@ struct budget {
 	const struct budget_source *source; /* NULL: the allowance is all */
 	size_t allowance;                   /* bytes */
 	size_t held;
-	size_t reserved;                  /* what `held` may become without asking the source */
+	size_t reserved;                  /* what `held` may become without asking the source: */
+	size_t reserve;                   /* at most so much beyond it */
 	size_t granted;                   /* by the source: the sum of the following */
 	size_t granted_for[BUDGET_KINDS]; /* by the kind of what asked */
 	bool refused;                     /* something was, since this was last made false */
@@ -59,7 +60,8 @@ static inline void budget_give(struct budget *budget, unsigned kind, size_t size
 		budget->held -= size;
 }
 /* That `size` bytes beyond those held can be taken without being refused, however often some are
- * given back, until budget_release. False: they cannot, and nothing changed. */
+ * given back, until budget_release; never more than that is kept ready. False: they cannot, and
+ * nothing changed. */
 bool budget_reserve(struct budget *budget, unsigned kind, size_t size) MUST_CHECK;
 void budget_release(struct budget *budget);
 

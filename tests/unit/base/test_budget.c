@@ -163,6 +163,21 @@ static void what_is_reserved_is_there(void **state)
 	assert_int_equal(shared.out, 0);
 }
 
+/* What was held when it was reserved is not kept ready once it is given back. */
+static void what_is_given_back_is_not_reserved(void **state)
+{
+	struct budget budget = fresh(20 * BUDGET_STEP);
+	assert_true(budget_take(&budget, 0, ALLOWANCE + 9 * BUDGET_STEP));
+	assert_true(budget_reserve(&budget, 1, ALLOWANCE + 2 * BUDGET_STEP));
+	budget_give(&budget, 0, ALLOWANCE + 9 * BUDGET_STEP);
+	assert_int_equal(budget.granted, 2 * BUDGET_STEP);
+	assert_true(budget_take(&budget, 1, ALLOWANCE + 2 * BUDGET_STEP));
+	assert_int_equal(budget.granted, 2 * BUDGET_STEP);
+	budget_give(&budget, 1, ALLOWANCE + 2 * BUDGET_STEP);
+	budget_release(&budget);
+	assert_int_equal(shared.out, 0);
+}
+
 static void *churn(void *context)
 {
 	uint64_t random = (uint64_t)(uintptr_t)context;
@@ -257,6 +272,7 @@ int main(void)
 		cmocka_unit_test(without_a_source_the_allowance_is_all),
 		cmocka_unit_test(any_history_is_sound),
 		cmocka_unit_test(what_is_reserved_is_there),
+		cmocka_unit_test(what_is_given_back_is_not_reserved),
 		cmocka_unit_test(a_source_serves_threads_within_its_limit),
 		cmocka_unit_test(an_arena_counts_its_blocks),
 		cmocka_unit_test(a_buffer_counts_its_capacity),
