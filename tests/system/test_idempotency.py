@@ -182,7 +182,7 @@ def test_a_failed_certification_is_answered_as_that_and_its_fee_stays_given_back
 
 # ---- the header ----
 
-@pytest.mark.parametrize("key", ["", " ", "a b", "a\tb", "ñ", "k" * 256, "a\x7f"])
+@pytest.mark.parametrize("key", ["", " ", "a b", "a\tb", "ñ", "k" * 256])
 def test_what_is_no_key_is_refused_with_the_headers_name(shared, key):
     answer = ask(shared.test, key.encode()).expect(400, "validation_error")
     assert "Idempotency-Key" in answer.message

@@ -345,7 +345,7 @@ def test_a_list_that_is_too_large_for_a_signature(tmp_path, world):
         node.start()
         waiting = channel.live.certify(seq_from=1, seq_to=1).expect(202).json["certification_id"]
         eventually(lambda: any("cannot be had" in json.dumps(line) for line in node.log_lines()),
-                   "it is not issued")
+                   "it is not issued", patience=300)
         assert channel.live.certification(waiting)["status"] == "processing"
         world.pki.padding = 0
         assert node.stop() == 0
@@ -390,7 +390,7 @@ def test_an_authority_that_was_revoked_after_it_had_given_time(tmp_path, tmp_pat
                                      for each in told["warnings"]), told
         waiting = first.live.certify(seq_from=1, seq_to=1).expect(202).json["certification_id"]
         eventually(lambda: any("were revoked" in json.dumps(line) for line in node.log_lines()),
-                   "it is not issued")
+                   "it is not issued", patience=300)
         assert first.live.certification(waiting)["status"] == "processing"
         assert node.stop() == 0
 
