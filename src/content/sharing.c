@@ -47,7 +47,7 @@ static void end_piece(struct comparing *comparing)
 	comparing->length = 0;
 }
 
-/* Whether one more shared piece, and one of its own behind it, can be listed. */
+/* Whether one more shared piece, and an own piece after it, can be listed. */
 static bool is_room(const struct comparing *comparing)
 {
 	return comparing->text_size + 2 * PIECE_TEXT_MAX < sizeof comparing->found->pieces;

@@ -1,8 +1,8 @@
 /* A large answer on its way to a client: an object of the content store, or what is made of the
  * store piece by piece. The polling thread must not wait for it: between two pieces the connection
  * is suspended and a worker fetches the next one, so that a disk or a service that stalls delays
- * nobody else, and a client that does not read makes us hold one piece. A stream belongs to its
- * loop's thread, but for the source and the piece while it is being filled. */
+ * no other request, and a client that does not read makes us hold one piece. A stream belongs to
+ * its loop's thread, but for the source and the piece while it is being filled. */
 #ifndef HTTP_OBJECT_STREAM_H
 #define HTTP_OBJECT_STREAM_H
 

@@ -232,8 +232,8 @@ static void tell_rescued(struct exchange *exchange, bool said)
 }
 
 /* The library failed between taking the answer and its first byte: what was done must not go
- * unanswered. Of what it would have streamed nothing is there; that is no loss, for who reads may
- * read again. When a socket fails, which looks the same, this fails too. */
+ * unanswered. What it would have streamed is not in memory; a client can ask for that
+ * again. When a socket fails, which looks the same, this fails too. */
 static bool rescue(struct exchange *exchange, enum MHD_RequestTerminationCode code)
 {
 	const struct answer *answer = &exchange->answer;

@@ -302,7 +302,7 @@ def test_a_crowd_stops_nobody_but_itself(start, says, loops):
         assert statuses(before.recv(65536)) == [404]
         links = crowd(service, 30, *CROWDS[says])
         others = [f"127.0.0.{number}" for number in range(40, 80)]
-        if says == "unread":  # who reads slowly is known after a second; until then idle ones give way
+        if says == "unread":  # a slow reader is recognized after a second; until then idle ones give way
             eventually(lambda: {ask(service, source) for source in others} == {404}, "others are served", PATIENCE)
         for source in others:
             assert ask(service, source) == 404

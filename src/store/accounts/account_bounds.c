@@ -54,36 +54,39 @@ static int refuse(enum message message, int code, int64_t most, struct error *er
 	return error_set(error, code, message, number, NULL);
 }
 
-int check_account_channels(struct db_connection *connection, int64_t account, int64_t general,
-                           struct error *error)
+typedef int count_function(struct db_connection *connection, int64_t account, int64_t *ret,
+                           struct error *error);
+
+/* Whether there may be one more: the account's own bound, which `own_sql` reads, or `general`. */
+static int check_count(struct db_connection *connection, int64_t account, const char *own_sql,
+                       int64_t general, count_function *count, enum message full,
+                       struct error *error)
 {
-	struct db_query *query =
-		db_query(connection, "SELECT bound_channels FROM accounts WHERE account = $1");
+	struct db_query *query = db_query(connection, own_sql);
 	db_bind_integer(query, account);
 	int64_t own = 0, used = 0;
 	int result = read_number(query, &own, error);
 	int64_t most = account_bound(own, general);
 	if (!result && most)
-		result = count_account_channels(connection, account, &used, error);
+		result = count(connection, account, &used, error);
 	if (result || !account_bound_is_reached(most, used))
 		return result;
-	return refuse(MSG_STORE_ACCOUNT_CHANNELS_FULL, ERR_FULL, most, error);
+	return refuse(full, ERR_FULL, most, error);
+}
+
+int check_account_channels(struct db_connection *connection, int64_t account, int64_t general,
+                           struct error *error)
+{
+	return check_count(connection, account,
+	                   "SELECT bound_channels FROM accounts WHERE account = $1", general,
+	                   count_account_channels, MSG_STORE_ACCOUNT_CHANNELS_FULL, error);
 }
 
 int check_account_keys(struct db_connection *connection, int64_t account, int64_t general,
                        struct error *error)
 {
-	struct db_query *query =
-		db_query(connection, "SELECT bound_keys FROM accounts WHERE account = $1");
-	db_bind_integer(query, account);
-	int64_t own = 0, used = 0;
-	int result = read_number(query, &own, error);
-	int64_t most = account_bound(own, general);
-	if (!result && most)
-		result = count_account_keys(connection, account, &used, error);
-	if (result || !account_bound_is_reached(most, used))
-		return result;
-	return refuse(MSG_STORE_ACCOUNT_KEYS_FULL, ERR_FULL, most, error);
+	return check_count(connection, account, "SELECT bound_keys FROM accounts WHERE account = $1",
+	                   general, count_account_keys, MSG_STORE_ACCOUNT_KEYS_FULL, error);
 }
 
 int check_certifications_of_day(struct db_connection *connection, int64_t account, int64_t general,

@@ -98,7 +98,7 @@ int object_is_own(struct db_connection *connection, int64_t account, const char 
 	return db_end(query, error);
 }
 
-/* Leaves out those whose shared object is nobody's own: nothing new may refer to it. */
+/* Leaves out those whose shared object belongs to no document: nothing new may refer to it. */
 static int keep_whole(struct db_connection *connection, int64_t account, struct document *documents,
                       size_t *count, struct error *error)
 {

@@ -136,7 +136,7 @@ static void test_own(void **state)
 	expect_cut(alone);
 }
 
-/* A few slow requests are nobody's attack; many give way after all else, very many before those
+/* A few slow requests are no attack; many give way after all else, very many before those
  * who only wait. */
 static void test_slow(void **state)
 {

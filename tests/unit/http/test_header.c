@@ -104,7 +104,7 @@ static void test_parameters(void **state)
 	}
 }
 
-/* What many empty values use is what they have, and not what stands behind each. */
+/* Many empty values use as much memory as they have characters, not the rest of the header each. */
 static void test_parameters_use_little(void **state)
 {
 	static char many[2000 * 5 + 1];
