@@ -495,15 +495,21 @@ static bool worth_swallowing(const struct exchange *exchange, int code)
 	return head->chunked || head->content_length - exchange->body_seen <= SWALLOW_MAX;
 }
 
-void request_refuse(struct exchange *exchange, int code)
+/* Nothing of it may be left once there is an answer: a file that comes may have to give way. */
+static void drop_body(struct exchange *exchange)
 {
-	answer_error(exchange, code);
 	upload_free(exchange->upload);
 	exchange->upload = NULL;
 	checked_file_free(exchange->checked);
 	exchange->checked = NULL;
 	buf_free(&exchange->body);
 	body_release(exchange);
+}
+
+void request_refuse(struct exchange *exchange, int code)
+{
+	answer_error(exchange, code);
+	drop_body(exchange);
 	if (worth_swallowing(exchange, code)) {
 		exchange->body_limit = (size_t)(exchange->body_seen + SWALLOW_MAX);
 		exchange->step = STEP_SWALLOW;
@@ -531,6 +537,7 @@ static enum MHD_Result head_checked(struct exchange *exchange, int result)
 		result = body_expect(exchange, exchange->head.content_length, error);
 	if (!result)
 		return MHD_YES;
+	drop_body(exchange);
 	if (!has_body(exchange) && !exchange->head.framing_broken) {
 		answer_error(exchange, result);
 		return MHD_YES;

@@ -1,9 +1,12 @@
 /* What requests may hold of their bodies. */
+#include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "harness.h"
+#include "http/internal.h"
 
 #define STALLED 30
 #define LARGE 200000
@@ -15,6 +18,11 @@ static struct harness harness;
 static void four_mebibytes(struct settings *settings)
 {
 	settings->http_body_memory = 4;
+}
+
+static void checked(struct settings *settings)
+{
+	settings->http_check_size = 8;
 }
 
 static void large_body(char body[LARGE + 64], const char *client_ref)
@@ -105,11 +113,60 @@ static void test_a_long_file_is_expected_in_pieces(void **state)
 	free(body);
 }
 
+/* From an address of its own, with the smallest buffer to receive. */
+static int connect_from(const char *text)
+{
+	int descriptor = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int least = 1;
+	struct sockaddr_in own = {.sin_family = AF_INET};
+	struct sockaddr_in to = {.sin_family = AF_INET,
+	                         .sin_port = htons(http_port(harness.server)),
+	                         .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	assert_int_equal(inet_pton(AF_INET, text, &own.sin_addr), 1);
+	setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &least, sizeof least);
+	assert_int_equal(bind(descriptor, (struct sockaddr *)&own, sizeof own), 0);
+	assert_int_equal(connect(descriptor, (struct sockaddr *)&to, sizeof to), 0);
+	return descriptor;
+}
+
+static bool comes(void)
+{
+	pthread_mutex_lock(&harness.server->bodies_lock);
+	bool some = harness.server->coming;
+	pthread_mutex_unlock(&harness.server->bodies_lock);
+	return some;
+}
+
+/* A file to be checked is refused, and the answer is not read for now: nothing is left of the file
+ * that could give way to another, for what is said then would be written over this answer. */
+static void test_a_refused_file_does_not_come(void **state)
+{
+	static const char requests[] = "GET /docs/errors HTTP/1.1\r\nHost: test\r\n\r\n"
+								   "POST /verify HTTP/1.1\r\nHost: test\r\nContent-Length: 0\r\n"
+								   "Content-Type: multipart/form-data\r\nConnection: close\r\n\r\n";
+	char data[256];
+	int least = 1;
+	harness_start(&harness, checked);
+	setsockopt(harness.server->listen_descriptor, SOL_SOCKET, SO_SNDBUF, &least, sizeof least);
+	int descriptor = connect_from("127.0.0.2");
+	harness_send(descriptor, requests, strlen(requests));
+	while (recv(descriptor, data, sizeof data, 0) > 0) {
+		for (int times = 0; comes(); times++) {
+			assert_true(times < 100);
+			usleep(1000);
+		}
+		usleep(2000);
+	}
+	close(descriptor);
+	harness_stop(&harness);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_one_client_leaves_room),
 		cmocka_unit_test(test_a_long_file_is_expected_in_pieces),
+		cmocka_unit_test(test_a_refused_file_does_not_come),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
