@@ -169,24 +169,26 @@ static int refuse_code(struct exchange *exchange, const struct rate_state *state
 	return ERR_RATE_LIMITED;
 }
 
-int guard_check_code(struct exchange *exchange, struct error *error)
+typedef struct rate_state rate_function(struct rate_limiter *limiter, const struct rate_bucket *of,
+                                        int64_t now_us);
+
+static int judge_code(struct exchange *exchange, rate_function *rate, struct error *error)
 {
 	struct rate_bucket bucket;
 	if (!code_bucket(exchange, &bucket))
 		return OK;
-	const struct rate_state state =
-		rate_look(exchange->server->limiter, &bucket, clock_monotonic_us());
+	const struct rate_state state = rate(exchange->server->limiter, &bucket, clock_monotonic_us());
 	return refuse_code(exchange, &state, error);
+}
+
+int guard_check_code(struct exchange *exchange, struct error *error)
+{
+	return judge_code(exchange, rate_look, error);
 }
 
 int guard_count_wrong_code(struct exchange *exchange, struct error *error)
 {
-	struct rate_bucket bucket;
-	if (!code_bucket(exchange, &bucket))
-		return OK;
-	const struct rate_state state =
-		rate_take_of(exchange->server->limiter, &bucket, clock_monotonic_us());
-	return refuse_code(exchange, &state, error);
+	return judge_code(exchange, rate_take_of, error);
 }
 
 /* What is not done is a page like others. */

@@ -342,18 +342,27 @@ static size_t answer_size(const struct declaration *declaration)
 	return RECORD_RESERVE + (content ? EVENT_INLINE_MAX : 0);
 }
 
+/* Prepares the registration of what was declared and checked. */
+static int admit(struct exchange *exchange, const struct declaration *declaration,
+                 struct error *error)
+{
+	int result = guard_forced(exchange, error);
+	if (!result)
+		result = memory_reserve_answer(exchange, answer_size(declaration), error);
+	if (!result)
+		fill(exchange, declaration);
+	return result;
+}
+
 /* What the body declares, checked, for the sequencer. */
 static int take_body(struct exchange *exchange, struct arena *scratch, struct error *error)
 {
 	struct declaration declaration;
 	int result = body_declaration(exchange, scratch, &declaration, error);
 	if (!result)
-		result = guard_forced(exchange, error);
-	if (!result)
-		result = memory_reserve_answer(exchange, answer_size(&declaration), error);
+		result = admit(exchange, &declaration, error);
 	if (result)
 		return result;
-	fill(exchange, &declaration);
 	if (declaration.modality == MODALITY_CONTENT)
 		exchange->pending.registration.content = buf_slice(&exchange->canonical);
 	return 0;
@@ -405,12 +414,9 @@ static int take_form(struct exchange *exchange, struct error *error)
 	if (!result)
 		result = form_declaration(exchange, &declaration, error);
 	if (!result)
-		result = guard_forced(exchange, error);
-	if (!result)
-		result = memory_reserve_answer(exchange, answer_size(&declaration), error);
+		result = admit(exchange, &declaration, error);
 	if (result)
 		return result;
-	fill(exchange, &declaration);
 	exchange->pending.registration.file_name = upload->file_name ? upload->file_name : "file";
 	return 0;
 }
