@@ -85,7 +85,7 @@ class Service(DevService):
         return time.monotonic() - start
 
     def make_keys(self, path, channels, **of_account):
-        """A file with one live key for each of so many new channels; `of_account`: what their accounts have besides."""
+        """A file with one live key for each of so many new channels; `of_account`: further arguments of `account create`."""
         with open(path, "w", encoding="utf-8") as file:
             for i in range(channels):
                 if i % CHANNELS_PER_ACCOUNT == 0:

@@ -30,7 +30,7 @@ struct budget {
 	size_t allowance;                   /* bytes */
 	size_t held;
 	size_t reserved;                  /* what `held` may become without asking the source: */
-	size_t reserve;                   /* at most so much beyond it */
+	size_t reserve;                   /* at most this much beyond `held` */
 	size_t granted;                   /* by the source: the sum of the following */
 	size_t granted_for[BUDGET_KINDS]; /* by the kind of what asked */
 	bool refused;                     /* something was, since this was last made false */

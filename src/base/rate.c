@@ -155,7 +155,7 @@ static struct rate_state state_of(const struct rate_bucket *of, const struct buc
 	return state;
 }
 
-/* Takes as many as `tokens`, 1 or 0, if there is one. */
+/* Takes `tokens` (1 or 0) if at least one token is left. */
 static struct rate_state take(struct rate_limiter *limiter, const struct rate_bucket *of,
                               int64_t tokens, int64_t now_us)
 {

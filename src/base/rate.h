@@ -42,12 +42,13 @@ struct rate_state rate_take_of(struct rate_limiter *limiter, const struct rate_b
 /* Takes none; `allowed` says whether there is one. */
 struct rate_state rate_look(struct rate_limiter *limiter, const struct rate_bucket *of,
                             int64_t now_us);
-/* Takes one of each, or none where either has none. Returns the state of the one that is nearer to
- * its end: that refuses, or for longer; else the one with fewer left, of equals `own`. */
+/* Takes one token of each, or none when either bucket is empty. Returns the state of the tighter
+ * bucket: the one that refuses, or refuses for longer; else the one with fewer tokens left; `own`
+ * when both are equal. */
 struct rate_state rate_take_both(struct rate_limiter *limiter, const struct rate_bucket *own,
                                  const struct rate_bucket *shared, int64_t now_us,
                                  bool *ret_is_shared);
-/* Puts a token back into a bucket of so many, of rate_take, if it is still there. */
+/* Puts a token back into a bucket of rate_take with this capacity, if it is still in the table. */
 void rate_give_back(struct rate_limiter *limiter, uint64_t id, int64_t capacity);
 
 #endif

@@ -60,8 +60,8 @@ struct client_list {
 	struct client *first, *last;
 };
 
-/* In the acceptor's thread: who has come from there, with a nonblocking descriptor. NULL: turned
- * away, or no memory; the descriptor is closed. */
+/* In the acceptor's thread: the client of a new connection from that address, with a nonblocking
+ * descriptor. NULL: refused, or no memory; the descriptor is closed. */
 struct client *client_accept(struct http_server *server, int descriptor,
                              const struct sockaddr *address, socklen_t address_size) MUST_CHECK;
 /* Has the loop serve it from now on; any thread. */

@@ -29,7 +29,7 @@ struct connection_holder {
 	size_t held;
 	struct connection_holder *next; /* in its bucket */
 	struct entry_list entries[CONNECTION_KINDS];
-	/* Among those with as many of the kind. */
+	/* Among the addresses with the same number of the kind. */
 	struct connection_holder *equal_previous[CONNECTION_KINDS], *equal_next[CONNECTION_KINDS];
 };
 
@@ -37,7 +37,8 @@ struct holder_list {
 	struct connection_holder *first, *last;
 };
 
-/* Who has how many of a kind; of those with as many, who has so for longest is the first. */
+/* The addresses by their number of connections of a kind; among equal numbers, the address that has
+ * had its number for longest comes first. */
 struct ranking {
 	struct holder_list *by_count;
 	size_t most;
@@ -97,7 +98,7 @@ void connection_table_free(struct connection_table *table)
 	free(table);
 }
 
-/* ---- who has most ---- */
+/* ---- the addresses with the most connections ---- */
 
 static void rank(struct ranking *ranking, struct connection_holder *holder, int kind)
 {

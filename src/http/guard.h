@@ -18,7 +18,7 @@ uint64_t guard_account_id(int64_t account); /* the same of an account */
  * seconds until there is one, 0: it was there. For any thread. */
 int64_t guard_user_wait(const struct exchange *exchange, const char *user_id);
 /* Before a verification code is looked up: ERR_RATE_LIMITED while the request's address has sent
- * too many wrong ones. By whoever has the exchange. */
+ * too many wrong ones. For the thread that has the exchange. */
 int guard_check_code(struct exchange *exchange, struct error *error) MUST_CHECK;
 /* Counts one that was wrong: ERR_RATE_LIMITED when another request used up the last that was free
  * meanwhile. Then not even that it was wrong is said. */

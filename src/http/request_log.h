@@ -21,7 +21,7 @@ enum request_log_addresses { ADDRESSES_NONE, ADDRESSES_NETWORK, ADDRESSES_FULL }
 bool request_log_which_parse(const char *text, enum request_log_which *ret) MUST_CHECK;
 bool request_log_addresses_parse(const char *text, enum request_log_addresses *ret) MUST_CHECK;
 
-/* What anybody can have happen as often as he likes: one line a second tells how many. */
+/* Events that any client can cause at any rate: one line a second has their number. */
 #define REFUSED_CLIENT_SIZE 64
 struct refusals {
 	int64_t told_us; /* when the last line was written */

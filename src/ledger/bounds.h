@@ -54,7 +54,7 @@ int64_t bound_most(enum bound bound);
 /* What an account may have or do at most: its own bound, else the general setting. 0: none is set;
  * of both: any number. */
 int64_t account_bound(int64_t own, int64_t general);
-/* Whether one more is beyond it, where so many are there. */
+/* Whether one more than `used` would exceed `most`. */
 bool account_bound_is_reached(int64_t most, int64_t used);
 /* Requests per second of all live keys of an account together: `own` of it; else `general`, but
  * four times its keys' own rate where it has one, or where `general` is 0. `key_general`: the

@@ -88,7 +88,7 @@ static int check_room(const struct ledger_chain *chain)
 	return chain->chain > CHAIN_MAX || chain->last_sequence >= EVENT_SEQUENCE_MAX ? ERR_FULL : OK;
 }
 
-/* Whether so many bytes more may be stored. */
+/* Whether `more` bytes can be stored in addition. */
 bool ledger_may_store(int64_t stored_bytes, int64_t stored_max, int64_t more)
 {
 	return stored_max == 0 || more == 0 ||

@@ -76,7 +76,7 @@ static void test_limits(void **state)
 	assert_int_equal(cut_count, 0);
 }
 
-/* The oldest of who has most, whatever others have. */
+/* The oldest connection of the address that has most. */
 static void test_unfinished_first(void **state)
 {
 	struct connection_entry *own = enter(3, CONNECTION_UNFINISHED, LATE - 1000);
@@ -117,7 +117,7 @@ static void test_grace(void **state)
 	assert_false(connection_make_room(table, LATE));
 }
 
-/* Whoever has more than the one that would give way makes room himself. */
+/* An address with more connections than the one that would lose its own loses one itself. */
 static void test_own(void **state)
 {
 	struct connection_entry *alone = enter(1, CONNECTION_IDLE, 0);
