@@ -1,5 +1,6 @@
 #include "http/clients.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 
@@ -47,13 +48,35 @@ static int descriptor_of(const struct client *client)
 	return info ? info->connect_fd : -1;
 }
 
-/* The library sees the end of the connection and tidies up. `text`, if it can be said at once. */
+/* Of TLS the end is said, too, so that a client knows that nothing is missing. */
+static void say_last(struct client *client, int descriptor, struct slice text)
+{
+	ssize_t sent = 0;
+	if (client->loop->tls) {
+		if (client->tls)
+			tls_say_last(client->tls, text);
+		return;
+	}
+	do
+		sent = text.size ? send(descriptor, text.data, text.size, MSG_NOSIGNAL | MSG_DONTWAIT) : 0;
+	while (sent < 0 && errno == EINTR);
+}
+
+void client_say_last(struct client *client, struct slice text)
+{
+	int descriptor = descriptor_of(client);
+	say_last(client, descriptor, text);
+	shutdown(descriptor, SHUT_WR);
+}
+
+/* The library sees the end of the connection and tidies up. `text`, if it can be said at once;
+ * NULL: in the middle of an answer. */
 static void cut(struct client *client, const char *text)
 {
 	client->is_cut = true;
 	int descriptor = descriptor_of(client);
-	if (*text)
-		(void)!send(descriptor, text, strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT);
+	if (text)
+		say_last(client, descriptor, slice_of(text));
 	shutdown(descriptor, SHUT_RDWR);
 	struct metrics *metrics = &client->loop->server->metrics;
 	atomic_fetch_add_explicit(&metrics->connections_cut, 1, memory_order_relaxed);
@@ -135,10 +158,11 @@ struct client *client_begin(struct loop *loop, struct MHD_Connection *connection
 	client->since_us = clock_monotonic_us();
 	count(loop, 1);
 	join(&loop->idle, client);
+	bool ready = !loop->tls || tls_begin(client, loop->tls);
 	int counted = count_address(client);
 	if (counted == ERR_RATE_LIMITED)
 		turn_away(client, too_many, 429);
-	else if (counted || !make_room(client))
+	else if (counted || !ready || !make_room(client))
 		turn_away(client, full, 503);
 	return client;
 }
@@ -157,10 +181,20 @@ static void is_fresh_no_more(struct client *client)
 	client->is_fresh = false;
 }
 
+/* Of those that were turned away nothing was awaited. */
+static void count_handshake(const struct client *client)
+{
+	struct metrics *metrics = &client->loop->server->metrics;
+	if (client->loop->tls && !tls_has_shaken_hands(client->tls))
+		atomic_fetch_add_explicit(&metrics->tls_handshakes_failed, 1, memory_order_relaxed);
+}
+
 void client_end(struct client *client)
 {
 	is_fresh_no_more(client);
 	forget_forwarded(client);
+	count_handshake(client);
+	tls_end(client->tls);
 	if (client->is_counted)
 		share_give(client->loop->addresses, client->address, 1);
 	count(client->loop, -1);
@@ -223,17 +257,32 @@ static int64_t patience_us(const struct client *client)
 	return from_us + client->excused_us + timeout_us + bytes * US_PER_SECOND / BYTES_PER_SECOND;
 }
 
+/* A handshake, and the first request line behind it, have the time of a head. */
+static void cut_silent(struct loop *loop, int64_t now_us)
+{
+	int64_t since_us = now_us - loop->server->service->settings->http_transfer_timeout;
+	struct client *next;
+	for (struct client *client = loop->idle.first; client && client->since_us < since_us;
+	     client = next) {
+		next = client->next;
+		if (client->is_fresh)
+			cut_idle(client, "", now_us);
+	}
+}
+
 void clients_look(struct loop *loop, int64_t now_us)
 {
 	int64_t idle_us = loop->server->service->settings->http_idle_timeout;
 	while (loop->idle.first && loop->idle.first->since_us + idle_us < now_us)
 		cut_idle(loop->idle.first, "", now_us);
+	if (loop->tls)
+		cut_silent(loop, now_us);
 	for (struct client *client = loop->busy.first; client; client = client->next) {
 		const struct exchange *exchange = client->exchange;
 		bool excused = client->is_cut || client->waits_us || !exchange;
 		if (excused || patience_us(client) >= now_us)
 			continue;
 		client->is_late = !client->answered_us && exchange->step != STEP_SAID;
-		cut(client, client->is_late ? too_slow : "");
+		cut(client, client->is_late ? too_slow : NULL);
 	}
 }

@@ -12,18 +12,21 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/buf.h"
 #include "base/must_check.h"
 
 struct MHD_Connection;
 struct shares;
 struct exchange;
 struct loop;
+struct tls_session;
 
 /* What a connection is to us; libmicrohttpd keeps it for its requests. */
 struct client {
 	struct loop *loop;
 	struct MHD_Connection *connection;
 	struct exchange *exchange;
+	struct tls_session *tls;        /* NULL: plain HTTP */
 	struct client *previous, *next; /* in one of the loop's lists */
 	bool is_idle;
 	bool is_fresh; /* nothing has come from it yet */
@@ -57,6 +60,10 @@ void client_goes_on(struct client *client, int64_t now_us);
 /* `address` is that of a request through a trusted proxy. ERR_RATE_LIMITED: it has too many under
  * way; ERR_NO_MEMORY. */
 int client_comes_from(struct client *client, uint64_t address) MUST_CHECK;
+
+/* Says `text` straight to the client, and that nothing follows, which is then so. What cannot be
+ * said at once is not. */
+void client_say_last(struct client *client, struct slice text);
 
 /* Cuts those whose time is up. To be called about once a second. */
 void clients_look(struct loop *loop, int64_t now_us);

@@ -25,6 +25,7 @@ struct http_server;
 struct key_lookup;
 struct object_stream;
 struct route;
+struct tls_listener;
 struct worker_pool;
 struct checked_file;
 
@@ -50,6 +51,7 @@ struct loop {
 	int poll_descriptor;
 	int wake_descriptor;
 	const struct route *routes;
+	struct tls_listener *tls; /* NULL: plain HTTP */
 	struct worker_pool *workers;
 	int64_t deadline_us; /* of a request that waits */
 	int64_t connections_max;
@@ -86,7 +88,8 @@ struct loop {
 	bool ending; /* of the thread alone: nothing may wait any more */
 };
 
-/* `routes`, `workers`, `deadline_us`, `connections_max` and `is_operators` are set before. */
+/* `routes`, `tls`, `workers`, `deadline_us`, `connections_max` and `is_operators` are set before.
+ */
 int loop_start(struct loop *loop, struct http_server *server, int listen_descriptor,
                struct error *error) MUST_CHECK;
 /* Suspends the connection until loop_go_on or the deadline. In the loop's thread. */
