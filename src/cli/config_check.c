@@ -164,6 +164,7 @@ static void check_numbers(const struct check *check)
 	check_range(check, "http.connections", settings->http_connections, 1, 1000000);
 	check_range(check, "http.connections_per_address", settings->http_connections_per_address, 1,
 	            1000000);
+	check_range(check, "http.tls_handshakes", settings->http_tls_handshakes, 1, 100000);
 	check_range(check, "rate.live", settings->rate_live, 1, 1000000000);
 	check_range(check, "rate.test", settings->rate_test, 1, 1000000000);
 	check_range(check, "store.disk_warn", settings->store_disk_warn, 0, 90);

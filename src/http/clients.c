@@ -8,6 +8,8 @@
 #include "http/internal.h"
 
 #define BYTES_PER_SECOND (16 * 1024)
+#define HANDSHAKES UINT64_C(0x8f3a6c51d92e47b5) /* their buckets among those of addresses */
+#define HANDSHAKE_BURST 10
 
 /* ---- lists ---- */
 
@@ -146,6 +148,18 @@ static void turn_away(struct client *client, const char *text, int status)
 	request_log_refused(client, status);
 }
 
+/* A handshake costs a loop a thousand times what it costs to ask for one. */
+static bool may_shake_hands(const struct client *client)
+{
+	const struct http_server *server = client->loop->server;
+	int64_t rate = server->service->settings->http_tls_handshakes;
+	if (client->loop->is_operators || client->by_proxy || !client->address)
+		return true;
+	return rate_take(server->limiter, client->address ^ HANDSHAKES, rate, rate * HANDSHAKE_BURST,
+	                 client->since_us)
+	    .allowed;
+}
+
 struct client *client_begin(struct loop *loop, struct MHD_Connection *connection)
 {
 	struct client *client = calloc(1, sizeof *client);
@@ -158,8 +172,10 @@ struct client *client_begin(struct loop *loop, struct MHD_Connection *connection
 	client->since_us = clock_monotonic_us();
 	count(loop, 1);
 	join(&loop->idle, client);
-	bool ready = !loop->tls || tls_begin(client, loop->tls);
 	int counted = count_address(client);
+	if (!counted && loop->tls && !may_shake_hands(client))
+		counted = ERR_RATE_LIMITED;
+	bool ready = counted || !loop->tls || tls_begin(client, loop->tls);
 	if (counted == ERR_RATE_LIMITED)
 		turn_away(client, too_many, 429);
 	else if (counted || !ready || !make_room(client))

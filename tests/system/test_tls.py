@@ -14,6 +14,7 @@ import time
 import pytest
 
 from client import PATIENCE, eventually, form, fresh
+from test_proxies import Caddy, Haproxy, Nginx
 from test_reload import Reloading
 
 pytestmark = pytest.mark.sqlite  # TLS knows no store
@@ -78,6 +79,7 @@ class Speaking(Reloading):
         super().__init__(place)
         self.authority = authority
         self.base |= {"service.public_url": f"https://localhost:{self.port}",
+                      "http.tls_handshakes": "10000",
                       **{name.replace("__", "."): value for name, value in settings.items()}}
         self.write()
 
@@ -320,6 +322,33 @@ def test_a_handshake_byte_by_byte(serving):
         assert attempt(client.read, 65536).startswith(b"HTTP/1.1 404")
 
 
+def test_an_address_has_so_many_handshakes_a_second(tmp_path, authority, server_files):
+    """What is beyond costs nothing and is counted; a reload allows more, and a proxy has any number."""
+    one = Speaking(tmp_path, authority, http__tls_handshakes=1, **tls_settings(server_files))
+
+    def shakes_hands():
+        try:
+            one.connect().close()
+        except OSError:
+            return False
+        return True
+
+    def completed():
+        return sum(shakes_hands() for _ in range(30))
+    try:
+        one.start()
+        assert 10 <= completed() < 30
+        assert one.failed_handshakes() > 0
+        (told, *_) = one.logged(lambda line: line["event"] == "connection_refused")
+        assert told["status"] == 429
+        one.reload(http__tls_handshakes=1, service__trusted_proxies="127.0.0.0/8")
+        assert completed() == 30
+        one.reload(http__tls_handshakes=1000)
+        assert completed() == 30
+    finally:
+        one.discard()
+
+
 def test_a_service_ends_while_handshakes_are_under_way(tmp_path, authority, server_files):
     one = Speaking(tmp_path, authority, **tls_settings(server_files))
     try:
@@ -488,6 +517,91 @@ def test_a_certificate_that_ends_is_told(tmp_path, authority):
         assert "ends on" in done.stdout + done.stderr
     finally:
         one.discard()
+
+
+# ---- proxies ----
+
+class Encrypted:
+    """A proxy with its example, which reaches the node over TLS, as docs/operations.md has it."""
+
+    def to_node(self, text, certificate, service):
+        raise NotImplementedError
+
+    def adapt(self, text, certificate, service):
+        return self.to_node(super().adapt(text, certificate, service), certificate, service)
+
+
+class EncryptedNginx(Encrypted, Nginx):
+    def to_node(self, text, certificate, service):
+        return self.replace(text, (r"proxy_pass http://127\.0\.0\.1:\d+;", (
+            f"proxy_pass https://127.0.0.1:{service.port}; proxy_ssl_protocols TLSv1.2 TLSv1.3; "
+            "proxy_ssl_server_name on; proxy_ssl_name localhost; proxy_ssl_verify on; proxy_ssl_verify_depth 2; "
+            f"proxy_ssl_trusted_certificate {certificate}/root;"), 2))
+
+
+class EncryptedCaddy(Encrypted, Caddy):
+    def to_node(self, text, certificate, service):
+        return self.replace(
+            text, (r"reverse_proxy 127\.0\.0\.1:\d+", f"reverse_proxy https://127.0.0.1:{service.port}", 1),
+            (r"transport http \{", "transport http {\n\t\t\ttls_server_name localhost\n"
+                                   f"\t\t\ttls_trusted_ca_certs {certificate}/root", 1))
+
+
+class EncryptedHaproxy(Encrypted, Haproxy):
+    def to_node(self, text, certificate, service):
+        return self.replace(text, (r"(?m)server node1 .*$", (
+            f"server node1 127.0.0.1:{service.port} port {service.admin_port} ssl verify required "
+            f"ca-file {certificate}/root verifyhost localhost sni str(localhost) check-ssl "
+            f"crt {certificate}/client"), 2))
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory, authority, server_files):
+    """As the proxies want them: what they show, what they trust, and for HAProxy's checks a client's."""
+    place, client = tmp_path_factory.mktemp("proxy"), authority.client(fresh())
+    (place / "certificate").write_bytes(pathlib.Path(f"{server_files}.pem").read_bytes())
+    (place / "key").write_bytes(pathlib.Path(f"{server_files}.key").read_bytes())
+    (place / "root").write_bytes(pathlib.Path(f"{authority.root}.crt").read_bytes())
+    (place / "both").write_bytes((place / "certificate").read_bytes() + (place / "key").read_bytes())
+    (place / "client").write_bytes(b"".join(pathlib.Path(f"{client}.{end}").read_bytes() for end in ("crt", "key")))
+    return place
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory, authority, server_files):
+    one = Speaking(tmp_path_factory.mktemp("node"), authority, service__trusted_proxies="127.0.0.0/8",
+                   service__admin_tls_clients=f"{authority.root}.crt", **tls_settings(server_files),
+                   **tls_settings(server_files, admin=True))
+    try:
+        one.start()
+        one.key = one.new_channel("content").live_key["key"]
+        yield one
+        assert one.stop() == 0
+    finally:
+        one.discard()
+
+
+@pytest.mark.parametrize("kind", [EncryptedNginx, EncryptedCaddy, EncryptedHaproxy])
+def test_a_proxy_reaches_a_node_over_tls(node, certificates, kind, tmp_path):
+    proxy = kind(tmp_path, certificates, node)
+    try:
+        proxy.start()
+        eventually(lambda: proxy.ask("GET", "/v1/openapi.yaml") == 200, "it passes requests on")
+        for size_bytes in (100, 10 * MIB):
+            content_type, body = form(("client_ref", fresh()), ("file", bytes(size_bytes), "file.bin"))
+            headers = {"Content-Type": content_type, "Authorization": f"Bearer {node.key}"}
+            assert proxy.ask("POST", "/v1/events", body, headers) == 201
+        # It looks at the certificate: one of another root is refused.
+        pathlib.Path(certificates / "root").rename(certificates / "kept")
+        proxy.kill()
+        other = Authority(tmp_path, "other")
+        (certificates / "root").write_bytes(pathlib.Path(f"{other.root}.crt").read_bytes())
+        proxy.start()
+        assert eventually(lambda: proxy.ask("GET", "/v1/openapi.yaml"), "it answers") in (502, 503)
+    finally:
+        proxy.kill()
+        if (certificates / "kept").exists():
+            (certificates / "kept").rename(certificates / "root")
 
 
 # ---- clients' certificates ----
