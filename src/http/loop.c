@@ -221,6 +221,14 @@ static void stop_daemon(struct loop *loop)
 	loop->daemon = NULL;
 }
 
+/* The library must not end with connections that are suspended. */
+static void end_handshakes(const struct client_list *list)
+{
+	for (struct client *client = list->first; client; client = client->next)
+		if (client->tls)
+			tls_go_on(client->tls);
+}
+
 static void end(struct loop *loop)
 {
 	loop->ending = true;
@@ -228,9 +236,8 @@ static void end(struct loop *loop)
 	while (loop->waiting_first)
 		abandon_first(loop);
 	object_stream_end_all(loop);
-	for (struct client *client = loop->idle.first; client; client = client->next)
-		if (client->tls)
-			tls_go_on(client->tls);
+	end_handshakes(&loop->idle);
+	end_handshakes(&loop->busy); /* that are cut */
 	/* Twice: resumed connections queue their answer, then send it. */
 	for (int i = 0; i < 2; i++)
 		MHD_run(loop->daemon);

@@ -10,6 +10,7 @@
 #include "http/internal.h"
 #include "http/libmicrohttpd.h"
 #include "http/listen.h"
+#include "http/tls_files.h"
 
 #define DRAIN_STEP_NS (5 * 1000 * 1000)
 #define DRAIN_FRESH_US US_PER_SECOND

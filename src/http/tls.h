@@ -23,7 +23,6 @@
 
 struct client;
 struct loop;
-struct settings;
 struct tls_generation;
 struct tls_session;
 
@@ -35,16 +34,6 @@ struct tls_listener {
 /* What libmicrohttpd is started with. */
 #define TLS_FLAGS (MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG | MHD_USE_TLS)
 extern struct MHD_OptionItem tls_options[];
-
-/* Reads the files of a listener. NULL in `ret`: the settings name none. ERR_VALIDATION with the
- * cause, `ret_setting` then the name of the setting; ERR_NO_MEMORY; ERR_UNAVAILABLE without
- * GnuTLS. `problem` (may be NULL) gets what is questionable. Any thread. */
-int tls_read(const struct settings *settings, enum http_listener listener, http_problem *problem,
-             void *context, struct tls_generation **ret, const char **ret_setting,
-             struct error *error) MUST_CHECK;
-void tls_release(struct tls_generation *generation); /* NULL-safe */
-/* When its certificate, or one above it, ends. */
-int64_t tls_expires_us(const struct tls_generation *generation);
 
 void tls_init(struct tls_listener *listener);
 void tls_free(struct tls_listener *listener);
