@@ -221,6 +221,7 @@ void client_end(struct client *client)
 
 void client_begins_request(struct client *client, int64_t now_us)
 {
+	tls_has_request(client->tls);
 	is_fresh_no_more(client);
 	become(client, false, now_us);
 }
@@ -281,7 +282,7 @@ static void cut_silent(struct loop *loop, int64_t now_us)
 	for (struct client *client = loop->idle.first; client && client->since_us < since_us;
 	     client = next) {
 		next = client->next;
-		if (client->is_fresh)
+		if (tls_is_silent(client->tls))
 			cut_idle(client, "", now_us);
 	}
 }

@@ -24,6 +24,7 @@ struct tls_session {
 	gnutls_session_t session;
 	struct tls_generation *generation;
 	int descriptor;
+	bool has_request;  /* its first line */
 	bool waits;        /* suspended, and its socket is watched */
 	bool shaken_hands; /* the client's last word of the handshake has come */
 };
@@ -84,7 +85,7 @@ static void wait_for(struct tls_session *session, uint32_t events)
 	struct client *client = session->client;
 	struct loop *loop = client->loop;
 	struct epoll_event event = {.events = events | EPOLLRDHUP, .data.ptr = session};
-	if (!client->is_fresh || client->is_cut || session->waits || loop->ending)
+	if (session->has_request || client->is_cut || session->waits || loop->ending)
 		return;
 	if (epoll_ctl(loop->poll_descriptor, EPOLL_CTL_ADD, session->descriptor, &event) != 0)
 		return;
@@ -202,6 +203,17 @@ void tls_end(struct tls_session *session)
 		stop_watching(session);
 	tls_release(session->generation);
 	free(session);
+}
+
+void tls_has_request(struct tls_session *session)
+{
+	if (session)
+		session->has_request = true;
+}
+
+bool tls_is_silent(const struct tls_session *session)
+{
+	return session && !session->has_request;
 }
 
 bool tls_has_shaken_hands(const struct tls_session *session)

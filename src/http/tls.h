@@ -51,6 +51,10 @@ void tls_end(struct tls_session *session);
 void tls_say_last(struct tls_session *session, struct slice text);
 /* The socket that `session` waited for is ready, or is not to be waited for. */
 void tls_go_on(struct tls_session *session);
-bool tls_has_shaken_hands(const struct tls_session *session); /* NULL-safe */
+/* The first request line has come. NULL-safe, as what follows. */
+void tls_has_request(struct tls_session *session);
+/* None has. False of NULL. */
+bool tls_is_silent(const struct tls_session *session);
+bool tls_has_shaken_hands(const struct tls_session *session);
 
 #endif
