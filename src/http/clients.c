@@ -9,7 +9,7 @@
 
 #define BYTES_PER_SECOND (16 * 1024)
 #define HANDSHAKES UINT64_C(0x8f3a6c51d92e47b5) /* their buckets among those of addresses */
-#define HANDSHAKE_BURST 10
+#define HANDSHAKE_BURST 4
 
 /* ---- lists ---- */
 
