@@ -25,6 +25,7 @@
 	         (connection, kind, iterator, context))                                                \
 	FUNCTION(enum MHD_Result, MHD_get_timeout,                                                     \
 	         (struct MHD_Daemon * daemon, MHD_UNSIGNED_LONG_LONG * ret_ms), (daemon, ret_ms))      \
+	FUNCTION(enum MHD_Result, MHD_is_feature_supported, (enum MHD_FEATURE feature), (feature))     \
 	FUNCTION(const char *, MHD_lookup_connection_value,                                            \
 	         (struct MHD_Connection * connection, enum MHD_ValueKind kind, const char *name),      \
 	         (connection, kind, name))                                                             \

@@ -1,0 +1,60 @@
+/* TLS 1.2 and 1.3 of a listener (service.tls_certificate, service.admin_tls_certificate), by
+ * libmicrohttpd and GnuTLS.
+ *
+ * What a listener shows is a generation: a certificate with its issuers, its key, the roots of its
+ * clients' certificates, and a key of session tickets that is nowhere else. A connection keeps the
+ * generation that it began with; when files are read again, new connections get the new one, and
+ * the former is freed with the last connection that has it.
+ *
+ * libmicrohttpd takes a connection whose handshake waits for the client as ready all the time. So
+ * until the first request line has come we watch the socket ourselves, and the library has it
+ * suspended meanwhile. */
+#ifndef HTTP_TLS_H
+#define HTTP_TLS_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "http/libmicrohttpd.h"
+#include "http/server.h"
+
+struct client;
+struct loop;
+struct tls_generation;
+struct tls_session;
+
+struct tls_listener {
+	pthread_mutex_t lock;
+	struct tls_generation *current; /* NULL: the listener speaks plain HTTP */
+};
+
+/* What libmicrohttpd is started with. */
+#define TLS_FLAGS (MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG | MHD_USE_TLS)
+extern struct MHD_OptionItem tls_options[];
+
+void tls_init(struct tls_listener *listener);
+void tls_free(struct tls_listener *listener);
+/* Takes the generation over. Any thread. */
+void tls_replace(struct tls_listener *listener, struct tls_generation *fresh);
+
+/* ---- in the loop's thread ---- */
+
+/* For a connection that has just begun. False without memory: its handshake will fail. */
+bool tls_begin(struct client *client, struct tls_listener *listener) MUST_CHECK;
+/* The connection is gone. NULL-safe. */
+void tls_end(struct tls_session *session);
+/* Says `text`, if it can be said at once, and that nothing follows. Before the handshake is over
+ * nothing is said. */
+void tls_say_last(struct tls_session *session, struct slice text);
+/* The socket that `session` waited for is ready, or is not to be waited for. */
+void tls_go_on(struct tls_session *session);
+/* The first request line has come. NULL-safe, as what follows. */
+void tls_has_request(struct tls_session *session);
+/* None has. False of NULL. */
+bool tls_is_silent(const struct tls_session *session);
+bool tls_has_shaken_hands(const struct tls_session *session);
+
+#endif
