@@ -27,6 +27,7 @@
 	FUNCTION(enum MHD_Result, MHD_get_timeout,                                                     \
 	         (struct MHD_Daemon * daemon, MHD_UNSIGNED_LONG_LONG * ret_ms), (daemon, ret_ms))      \
 	FUNCTION(const char *, MHD_get_version, (void), ())                                            \
+	FUNCTION(enum MHD_Result, MHD_is_feature_supported, (enum MHD_FEATURE feature), (feature))     \
 	FUNCTION(const char *, MHD_lookup_connection_value,                                            \
 	         (struct MHD_Connection * connection, enum MHD_ValueKind kind, const char *name),      \
 	         (connection, kind, name))                                                             \
