@@ -404,6 +404,13 @@ static bool is_stuck(struct client *client)
 	return stays;
 }
 
+/* One that does not wait for its socket is taken for ready all the time, and after a suspension the
+ * library does not watch its socket: of its end it hears nothing. */
+static void end_soon(struct client *client)
+{
+	MHD_set_connection_option(client->connection, MHD_CONNECTION_OPTION_TIMEOUT, 1u);
+}
+
 static void end_stuck(struct client *client)
 {
 	struct exchange *exchange = client->exchange;
@@ -411,6 +418,7 @@ static void end_stuck(struct client *client)
 	client_discard(client);
 	(void)answer_say_now(exchange);
 	cut(client, "");
+	end_soon(client);
 }
 
 /* ---- time ---- */
@@ -490,7 +498,11 @@ static bool is_waited_for(const struct client *client, int64_t now_us)
 static void look_at_busy(struct client *client, int64_t now_us)
 {
 	const struct exchange *exchange = client->exchange;
-	if (client_is_cut(client) || client->waits_us || !exchange)
+	if (client_is_cut(client)) {
+		end_soon(client);
+		return;
+	}
+	if (client->waits_us || !exchange)
 		return;
 	if (is_stuck(client)) {
 		end_stuck(client);

@@ -259,7 +259,7 @@ static void *run(void *context)
 	thread_polls();
 	while (!atomic_load(&loop->stopping)) {
 		int wait_ms = timeout_ms(loop);
-		if (wait_ms > 0)
+		if (wait_ms > 0 || loop->handshakes)
 			wait_events(loop, wait_ms);
 		reading_begin();
 		take_given(loop);

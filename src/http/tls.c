@@ -92,14 +92,16 @@ static void wait_for(struct tls_session *session, uint32_t events)
 	if (epoll_ctl(loop->poll_descriptor, EPOLL_CTL_ADD, session->descriptor, &event) != 0)
 		return;
 	session->waits = true;
+	loop->handshakes++;
 	MHD_suspend_connection(client->connection);
 }
 
 static void stop_watching(struct tls_session *session)
 {
+	struct loop *loop = session->client->loop;
 	session->waits = false;
-	(void)epoll_ctl(session->client->loop->poll_descriptor, EPOLL_CTL_DEL, session->descriptor,
-	                NULL);
+	loop->handshakes--;
+	(void)epoll_ctl(loop->poll_descriptor, EPOLL_CTL_DEL, session->descriptor, NULL);
 }
 
 void tls_go_on(struct tls_session *session)

@@ -16,6 +16,7 @@ import pytest
 from client import PATIENCE, eventually, form, fresh
 from test_proxies import Caddy, Haproxy, Nginx
 from test_reload import Reloading
+from test_request_heads import LINES_MAX, SIZE_MAX, head_size, padded, registration, wire
 
 pytestmark = pytest.mark.sqlite  # TLS knows no store
 MIB = 1024 * 1024
@@ -264,6 +265,82 @@ def test_one_that_is_too_slow_is_told_so_in_tls(serving):
     with serving.connect() as connection:
         connection.sendall(b"GET / HTTP/1.1\r\nHost: local")
         assert everything(connection).startswith(b"HTTP/1.1 408 ")
+
+
+# ---- heads, and what goes around the library with them ----
+
+class Told:
+    """What was answered to some bytes, at whose end it was said that nothing follows."""
+
+    def __init__(self, serving, said):
+        plain = socket.create_connection(("127.0.0.1", serving.port), timeout=PATIENCE)
+        with serving.context().wrap_socket(plain, server_hostname="localhost",
+                                           suppress_ragged_eofs=False) as connection:
+            with contextlib.suppress(OSError):  # what comes after the end of the answer
+                connection.sendall(said)
+            self.whole = everything(connection)
+        self.statuses = [int(status) for status in re.findall(rb"HTTP/1\.1 (\d+) ", self.whole)]
+
+
+def lines_of(count):
+    return "".join(f"X-{number}: 1\n" for number in range(count))
+
+
+def test_heads_are_served_or_refused_before_anything_is_done(serving):
+    """Over TLS answers have a header more, which has room, too."""
+    registered = serving.metric("events_registered_total")
+    served = 0
+    for size in [*range(SIZE_MAX - 20, SIZE_MAX + 21, 4), *range(20000, 29000, 499), 40000]:
+        for more in ("", lines_of(LINES_MAX - 7)):
+            request = padded(serving.key, lambda pad, more=more: f"{more}X-Long: {pad}", size)
+            assert head_size(request) == size
+            told = Told(serving, request)
+            served += size <= SIZE_MAX
+            assert told.statuses == [201] if size <= SIZE_MAX else told.statuses[0] in (414, 431), (size, told.whole)
+            if size <= SIZE_MAX:
+                assert b"\r\nStrict-Transport-Security: " in told.whole
+    for count in (LINES_MAX - 5, LINES_MAX - 4, 400):
+        told = Told(serving, registration(serving.key, lines_of(count)))
+        served += count + 5 <= LINES_MAX
+        assert told.statuses == [201 if count + 5 <= LINES_MAX else 431], told.whole
+    assert serving.metric("events_registered_total") == registered + served
+
+
+def test_an_answer_without_room_is_rescued_in_tls(serving):
+    """Empty lines before a request stay in the connection's memory; what is done is answered all the same."""
+    registered, lost = (serving.metric(name) for name in ("events_registered_total", "http_answers_lost_total"))
+    rescued = serving.metric("http_answers_rescued_total")
+    served = 0
+    for count in range(11000, 15000, 250):
+        told = Told(serving, b"\r\n" * count + registration(serving.key))
+        served += told.statuses == [201]
+    assert serving.metric("events_registered_total") == registered + served
+    assert serving.metric("http_answers_lost_total") == lost
+    if rescued_here := serving.metric("http_answers_rescued_total") - rescued:
+        assert rescued_here <= served
+
+
+@pytest.mark.parametrize("behind", [0, 1, 5000, 15000])
+def test_what_is_no_sound_head_is_refused_in_tls(serving, behind):
+    """With what comes behind it in the same record, which nobody reads."""
+    for lines in ("Content-Length: 0\nContent-Length: 3\n", "Content-Length: 0\nHost: y\n", ""):
+        text = f"POST /v1/events HTTP/1.1\nHost: x\nAuthorization: Bearer {serving.key}\n{lines}\n"
+        told = Told(serving, wire(text) + b"x" * behind)
+        assert told.statuses == [400], (lines, told.whole)
+
+
+@pytest.mark.parametrize("size", [28000, 34000, 65536])
+def test_an_endless_chunk_line_is_answered_in_tls(serving, size):
+    """What was decrypted and does not fit into the connection's memory has left the socket."""
+    text = (f"POST /v1/events HTTP/1.1\nHost: x\nAuthorization: Bearer {serving.key}\n"
+            "Content-Type: application/json\nTransfer-Encoding: chunked\n\n")
+    told = Told(serving, wire(text) + b"0" * size)
+    # From 1.0 on the library has ended the session before it is known.
+    assert not told.whole or told.statuses[0] in (400, 408, 413, 431), told.whole
+    # It is gone, and no loop is kept from the handshakes of others, whichever loop it was.
+    eventually(lambda: serving.metric("http_connections") <= 1, "it is gone")
+    for _ in range(8):
+        assert serving.get().status == 200
 
 
 # ---- handshakes that take long ----
