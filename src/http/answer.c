@@ -175,7 +175,7 @@ static void collect(struct exchange *exchange, struct header_list *list)
 	for (int i = 0; i < answer->extra_count; i++)
 		put(list, answer->extra[i][0], answer->extra[i][1]);
 	if (is_secure(exchange))
-		put(list, "Strict-Transport-Security", "max-age=31536000");
+		put(list, TLS_STAYS_NAME, TLS_STAYS);
 	if (exchange->draining)
 		put(list, "Connection", "close");
 }
