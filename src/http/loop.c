@@ -27,6 +27,7 @@
 
 #define KEPT_US (100 * 1000)
 #define KEPT_LOOK_MS 5
+#define RESTLESS_TURNS 1000
 
 void loop_wake(struct loop *loop)
 {
@@ -196,6 +197,17 @@ static int timeout_ms(struct loop *loop)
 	return (int)wait_ms;
 }
 
+/* A connection whose memory is full, and whose client says no more, is taken for ready until its
+ * time is up. Turns that bring nothing to our handler are seldom so many in a row otherwise. */
+static int rest_ms(const struct loop *loop, int wait_ms, unsigned *restless)
+{
+	*restless = wait_ms || loop->goes_on ? 0 : *restless + 1;
+	if (*restless <= RESTLESS_TURNS)
+		return wait_ms;
+	*restless = RESTLESS_TURNS;
+	return 1;
+}
+
 static void wait_events(struct loop *loop, int wait_ms)
 {
 	struct epoll_event events[EVENTS_MAX];
@@ -257,8 +269,9 @@ static void *run(void *context)
 	struct loop *loop = context;
 	pthread_setname_np(pthread_self(), "http-loop");
 	thread_polls();
+	unsigned restless = 0;
 	while (!atomic_load(&loop->stopping)) {
-		int wait_ms = timeout_ms(loop);
+		int wait_ms = rest_ms(loop, timeout_ms(loop), &restless);
 		if (wait_ms > 0 || loop->handshakes)
 			wait_events(loop, wait_ms);
 		reading_begin();
