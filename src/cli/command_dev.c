@@ -76,15 +76,22 @@ static int settle_addresses(struct config *config, struct error *error)
 	bool any = strcmp(host, "0.0.0.0") == 0 || strcmp(host, "::") == 0;
 	const char *open = bracketed ? "[" : "", *shut = bracketed ? "]" : "";
 	settings->service_listen = arena_printf(&config->arena, "%s%s%s:%d", open, host, shut, port);
+	const char *scheme = *settings->service_tls_certificate ? "https" : "http";
 	if (!config_is_given(config, "service.public_url") && any)
-		settings->service_public_url = arena_printf(&config->arena, "http://127.0.0.1:%d", port);
+		settings->service_public_url =
+			arena_printf(&config->arena, "%s://127.0.0.1:%d", scheme, port);
 	else if (!config_is_given(config, "service.public_url"))
 		settings->service_public_url =
-			arena_printf(&config->arena, "http://%s%s%s:%d", open, host, shut, port);
+			arena_printf(&config->arena, "%s://%s%s%s:%d", scheme, open, host, shut, port);
 	return settings->service_listen && settings->service_public_url ? OK : ERR_NO_MEMORY;
 }
 
 /* ---- telling ---- */
+
+static const char *scheme_of_operators(const struct settings *settings)
+{
+	return *settings->service_admin_tls_certificate ? "https" : "http";
+}
 
 static void ready_document(const struct settings *settings, struct node *node,
                            const struct demo *demo, const char *console_url, struct buf *out)
@@ -99,7 +106,8 @@ static void ready_document(const struct settings *settings, struct node *node,
 	json_text(&writer, "admin_socket", settings->service_admin_socket);
 	buf_clear(&address);
 	if (node_monitor_port(node)) {
-		buf_printf(&address, "http://127.0.0.1:%u", node_monitor_port(node));
+		buf_printf(&address, "%s://127.0.0.1:%u", scheme_of_operators(settings),
+		           node_monitor_port(node));
 		json_slice(&writer, "operator_url", buf_slice(&address));
 		json_slice(&writer, "admin_url", buf_slice(&address));
 	}
@@ -117,7 +125,8 @@ static void print_welcome(const struct settings *settings, struct node *node,
 	       settings->service_data_dir);
 	printf("  base address     %s/v1\n", settings->service_public_url);
 	if (node_monitor_port(node))
-		printf("  operator         http://127.0.0.1:%u/metrics\n", node_monitor_port(node));
+		printf("  operator         %s://127.0.0.1:%u/metrics\n", scheme_of_operators(settings),
+		       node_monitor_port(node));
 	printf("  account          %s\n", demo->account_id);
 	for (int i = 0; i < DEMO_CHANNELS; i++) {
 		printf("\n  channel          %s  (%s)\n", demo->channels[i].channel_id,

@@ -85,7 +85,7 @@ static void check_contacts(const struct check *check, const char *setting, const
 		      "must list addresses such as mailto:security@example.org,https://example.org/report");
 }
 
-static void check_service(const struct check *check)
+static void check_service(const struct check *check, bool serving)
 {
 	const struct settings *settings = check->settings;
 	size_t size = strlen(settings->service_prefix);
@@ -112,6 +112,11 @@ static void check_service(const struct check *check)
 		fault(check, "service.name", "must have 1 to 100 bytes");
 	check_contacts(check, "service.security_contact", settings->service_security_contact);
 	check_networks(check, "service.trusted_proxies", settings->service_trusted_proxies);
+	if (serving)
+		http_check_tls(settings, check->problem, check->warning, check->context);
+	if (*settings->service_tls_certificate && starts_with(url, "http://"))
+		check->warning(check->context, "service.public_url",
+		               "should begin with https:// where the public interface speaks TLS");
 }
 
 static void check_stores(const struct check *check)
@@ -161,6 +166,7 @@ static void check_numbers(const struct check *check)
 	check_range(check, "http.connections", settings->http_connections, 1, 1000000);
 	check_range(check, "http.connections_per_address", settings->http_connections_per_address, 1,
 	            1000000);
+	check_range(check, "http.tls_handshakes", settings->http_tls_handshakes, 1, 100000);
 	check_range(check, "rate.live", settings->rate_live, 1, 1000000000);
 	check_range(check, "rate.test", settings->rate_test, 1, 1000000000);
 	check_range(check, "rate.account", settings->rate_account, 0, 1000000000);
@@ -259,7 +265,7 @@ void config_check(const struct settings *settings, bool serving, config_problem 
                   config_problem *warning, void *context)
 {
 	struct check check = {settings, problem, warning, context};
-	check_service(&check);
+	check_service(&check, serving);
 	check_stores(&check);
 	check_content(&check, serving);
 	check_numbers(&check);

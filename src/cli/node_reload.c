@@ -136,9 +136,10 @@ static bool make(struct node *node, struct reloaded *reloaded)
 		refuse(reloaded, "payment.provider", error_reason(&error, result));
 	error_clear(&error);
 	/* The last: from here on it is in force. */
-	result = reloaded->problem_count ? OK : http_reload(node->http, settings, &error);
+	const char *setting = NULL;
+	result = reloaded->problem_count ? OK : http_reload(node->http, settings, &setting, &error);
 	if (result)
-		refuse(reloaded, "service.trusted_proxies", error_reason(&error, result));
+		refuse(reloaded, setting, error_reason(&error, result));
 	return reloaded->problem_count == 0;
 }
 

@@ -1,7 +1,4 @@
-#include <errno.h>
 #include <stdio.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "base/log.h"
 #include "console/console.h"
@@ -147,6 +144,14 @@ static void put(struct header_list *list, const char *name, const char *value)
 	list->names[list->count++][1] = value;
 }
 
+/* RFC 6797 section 7.2: of the service itself; what a proxy shows is the proxy's to say. */
+static bool is_secure(const struct exchange *exchange)
+{
+	const struct client *client = exchange->client;
+	return client && client->tls && !client->by_proxy && !exchange->loop->is_operators &&
+	       strncmp(exchange->service->settings->service_public_url, "https://", 8) == 0;
+}
+
 /* Every header but those of the framing. */
 static void collect(struct exchange *exchange, struct header_list *list)
 {
@@ -169,6 +174,8 @@ static void collect(struct exchange *exchange, struct header_list *list)
 		put(list, "Retry-After", number(list->numbers[3] + 24, answer->retry_after_seconds));
 	for (int i = 0; i < answer->extra_count; i++)
 		put(list, answer->extra[i][0], answer->extra[i][1]);
+	if (is_secure(exchange))
+		put(list, TLS_STAYS_NAME, TLS_STAYS);
 	if (exchange->draining)
 		put(list, "Connection", "close");
 }
@@ -329,21 +336,13 @@ static void write_said(struct exchange *exchange, struct buf *text)
 
 bool answer_say_now(struct exchange *exchange)
 {
-	const union MHD_ConnectionInfo *info =
-		MHD_get_connection_info(exchange->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
 	BUF_AUTO struct buf text;
 	bool whole = false;
 	buf_init(&text, ANSWER_HEAD_MAX + exchange->answer.body.size);
 	write_said(exchange, &text);
 	/* A client that does not read what it was sent before gets nothing now. */
-	if (info && buf_check(&text) == 0) {
-		ssize_t sent;
-		do
-			sent = send(info->connect_fd, text.data, text.size, MSG_NOSIGNAL | MSG_DONTWAIT);
-		while (sent < 0 && errno == EINTR);
-		shutdown(info->connect_fd, SHUT_WR);
-		whole = sent == (ssize_t)text.size;
-	}
+	if (buf_check(&text) == 0)
+		whole = client_say_last(exchange->client, buf_slice(&text));
 	exchange->step = STEP_SAID;
 	return whole;
 }

@@ -1,5 +1,6 @@
 #include "http/clients.h"
 
+#include <errno.h>
 #include <linux/tcp.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
@@ -8,6 +9,8 @@
 #include "http/internal.h"
 
 #define BYTES_PER_SECOND (16 * 1024)
+#define HANDSHAKES UINT64_C(0x8f3a6c51d92e47b5) /* their buckets among those of addresses */
+#define HANDSHAKE_BURST 4
 #define BYTES_UNKNOWN (-1)
 #define LOOKS_IN_TRANSFER 8 /* checks for a head that has begun, in http.transfer_timeout */
 #define SLOW_AFTER_US US_PER_SECOND
@@ -56,10 +59,44 @@ bool client_is_cut(const struct client *client)
 	return atomic_load_explicit(&client->entry.is_cut, memory_order_relaxed);
 }
 
-/* The library sees the end of the connection and tidies up. `text`, if it can be said at once. */
+/* Of TLS the end is said, too, so that a client knows that nothing is missing. */
+static bool say_last(struct client *client, struct slice text)
+{
+	ssize_t sent;
+	if (client->loop->tls)
+		return client->tls && tls_say_last(client->tls, text);
+	do
+		sent = send(client->descriptor, text.data, text.size, MSG_NOSIGNAL | MSG_DONTWAIT);
+	while (sent < 0 && errno == EINTR);
+	return sent == (ssize_t)text.size;
+}
+
+bool client_say_last(struct client *client, struct slice text)
+{
+	bool whole = say_last(client, text);
+	shutdown(client->descriptor, SHUT_WR);
+	return whole;
+}
+
+#define DISCARDED_MAX ((size_t)256 * 1024)
+
+void client_discard(struct client *client)
+{
+	if (client->tls)
+		tls_discard(client->tls);
+	else if (!client->loop->tls)
+		(void)!recv(client->descriptor, NULL, DISCARDED_MAX, MSG_TRUNC | MSG_DONTWAIT);
+}
+
+/* The library sees the end of the connection and tidies up. `text`, if it can be said at once;
+ * NULL: in the middle of an answer. */
 static void cut(struct client *client, const char *text)
 {
-	connection_cut(client->loop->connections, &client->entry, text);
+	/* Others shut it down without a word; only its own thread can speak through its session. */
+	if (client->loop->tls && text && !client_is_cut(client))
+		(void)say_last(client, slice_of(text));
+	connection_cut(client->loop->connections, &client->entry,
+	               client->loop->tls || !text ? "" : text);
 }
 
 static const char too_slow[] = "HTTP/1.1 408 Request Timeout\r\nConnection: close\r\n"
@@ -95,12 +132,23 @@ static struct client *client_new(const struct sockaddr *address, socklen_t addre
 static void turn_away(int descriptor, const char *text)
 {
 	char unread[1024];
-	(void)!send(descriptor, text, strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT);
+	if (*text)
+		(void)!send(descriptor, text, strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT);
 	shutdown(descriptor, SHUT_WR);
 	for (int i = 0; i < READ_PIECES; i++)
 		if (recv(descriptor, unread, sizeof unread, MSG_DONTWAIT) <= 0)
 			break;
 	close(descriptor);
+}
+
+/* A handshake costs a loop a thousand times what it costs to ask for one. */
+static bool may_shake_hands(const struct http_server *server,
+                            const struct connection_origin *origin, int64_t now_us)
+{
+	int64_t rate = server->service->settings->http_tls_handshakes;
+	return origin->is_proxy || rate_take(server->limiter, origin->address ^ HANDSHAKES, rate,
+	                                     rate * HANDSHAKE_BURST, now_us)
+	                               .allowed;
 }
 
 static int enter(struct http_server *server, struct client *client, int descriptor)
@@ -112,6 +160,8 @@ static int enter(struct http_server *server, struct client *client, int descript
 		.is_proxy = client->by_proxy,
 		.limit = server->service->settings->http_connections_per_address,
 	};
+	if (server->loops[0].tls && !may_shake_hands(server, &origin, client->since_us))
+		return ERR_RATE_LIMITED;
 	return connection_enter(server->connections, &client->entry, &origin, descriptor,
 	                        client->since_us);
 }
@@ -128,7 +178,7 @@ struct client *client_accept(struct http_server *server, int descriptor,
 		return client;
 	}
 	bool many = result == ERR_RATE_LIMITED;
-	turn_away(descriptor, many ? too_many : full);
+	turn_away(descriptor, server->loops[0].tls ? "" : many ? too_many : full);
 	atomic_fetch_add_explicit(&server->metrics.connections_cut, 1, memory_order_relaxed);
 	request_log_refused(server, address, many ? 429 : 503);
 	free(client);
@@ -142,10 +192,20 @@ static void is_fresh_no_more(struct client *client)
 	client->is_fresh = false;
 }
 
+/* Of those that were turned away nothing was awaited. */
+static void count_handshake(const struct client *client)
+{
+	struct metrics *metrics = &client->loop->server->metrics;
+	if (client->loop->tls && !tls_has_shaken_hands(client->tls))
+		atomic_fetch_add_explicit(&metrics->tls_handshakes_failed, 1, memory_order_relaxed);
+}
+
 static void client_free(struct client *client)
 {
 	struct loop *loop = client->loop;
 	is_fresh_no_more(client);
+	count_handshake(client);
+	tls_end(client->tls);
 	if (client->forwarded)
 		connection_forward_end(loop->connections, client->forwarded);
 	connection_leave(loop->connections, &client->entry);
@@ -226,7 +286,8 @@ static struct client *client_of_operator(struct loop *loop, struct MHD_Connectio
 	atomic_fetch_add_explicit(&loop->connection_count, 1, memory_order_relaxed);
 	if (connection_enter(loop->connections, &client->entry, &any, client->descriptor,
 	                     client->since_us)) {
-		(void)!send(client->descriptor, full, strlen(full), MSG_NOSIGNAL | MSG_DONTWAIT);
+		if (!loop->tls)
+			(void)!send(client->descriptor, full, strlen(full), MSG_NOSIGNAL | MSG_DONTWAIT);
 		atomic_store(&client->entry.is_cut, true);
 		shutdown(client->descriptor, SHUT_RDWR);
 	}
@@ -243,11 +304,14 @@ struct client *client_begin(struct loop *loop, struct MHD_Connection *connection
 	join(&loop->idle, client);
 	if (!connection_set_descriptor(loop->connections, &client->entry, client->descriptor))
 		become(client, false, client->since_us);
+	if (loop->tls && !tls_begin(client, loop->tls))
+		cut(client, "");
 	return client;
 }
 
 void client_end(struct client *client)
 {
+	tls_is_gone(client->tls);
 	if (client->exchange)
 		request_dropped(client);
 	leave(list_of(client), client);
@@ -258,6 +322,7 @@ void client_end(struct client *client)
 
 void client_begins_request(struct client *client, int64_t now_us)
 {
+	tls_has_request(client->tls);
 	int64_t head_since_us = client->head_since_us;
 	is_fresh_no_more(client);
 	become(client, false, head_since_us ? head_since_us : now_us);
@@ -323,8 +388,6 @@ int client_comes_from(struct client *client, uint64_t address)
 
 /* ---- what cannot go on ---- */
 
-#define DRAINED_MAX ((size_t)256 * 1024)
-
 /* A line of a chunk's size that fills the connection's memory: libmicrohttpd before 1.0 does not
  * read on, and says nothing. Known by input that stays where it is from one look to the next. */
 static bool is_stuck(struct client *client)
@@ -333,22 +396,29 @@ static bool is_stuck(struct client *client)
 	int unread = 0;
 	bool may_be = exchange->head.chunked && !client->answered_us &&
 	              (exchange->step == STEP_BODY || exchange->step == STEP_SWALLOW);
-	if (may_be)
-		(void)ioctl(client->descriptor, FIONREAD, &unread);
+	if (may_be && ioctl(client->descriptor, FIONREAD, &unread) == 0)
+		unread += tls_unread(client->tls);
 	bool stays = unread > 0 && unread == client->unread && exchange->body_seen == client->seen;
 	client->unread = unread;
 	client->seen = exchange->body_seen;
 	return stays;
 }
 
-/* Drained, for a close with unread input would take the answer with it. */
+/* One that does not wait for its socket is taken for ready all the time, and after a suspension the
+ * library does not watch its socket: of its end it hears nothing. */
+static void end_soon(struct client *client)
+{
+	MHD_set_connection_option(client->connection, MHD_CONNECTION_OPTION_TIMEOUT, 1u);
+}
+
 static void end_stuck(struct client *client)
 {
 	struct exchange *exchange = client->exchange;
 	answer_error(exchange, error_set(&exchange->error, ERR_VALIDATION, MSG_HTTP_CHUNK, NULL));
-	(void)!recv(client->descriptor, NULL, DRAINED_MAX, MSG_TRUNC | MSG_DONTWAIT);
+	client_discard(client);
 	(void)answer_say_now(exchange);
 	cut(client, "");
+	end_soon(client);
 }
 
 /* ---- time ---- */
@@ -398,7 +468,9 @@ static void look_at_idle(struct client *client, int64_t now_us)
 	int64_t timeout_us = settings->http_transfer_timeout;
 	if (client_is_cut(client))
 		return;
-	if (client->since_us + settings->http_idle_timeout < now_us) {
+	/* A handshake, and the first request line behind it, have the time of a head. */
+	bool is_silent = tls_is_silent(client->tls) && client->since_us + timeout_us < now_us;
+	if (is_silent || client->since_us + settings->http_idle_timeout < now_us) {
 		cut(client, "");
 		become(client, false, now_us);
 		return;
@@ -426,13 +498,17 @@ static bool is_waited_for(const struct client *client, int64_t now_us)
 static void look_at_busy(struct client *client, int64_t now_us)
 {
 	const struct exchange *exchange = client->exchange;
-	if (client_is_cut(client) || client->waits_us || !exchange)
+	if (client_is_cut(client)) {
+		end_soon(client);
+		return;
+	}
+	if (client->waits_us || !exchange)
 		return;
 	if (is_stuck(client)) {
 		end_stuck(client);
 	} else if (patience_us(client) < now_us) {
 		client->is_late = !client->answered_us && exchange->step != STEP_SAID;
-		cut(client, client->is_late ? too_slow : "");
+		cut(client, client->is_late ? too_slow : NULL);
 	} else if (exchange->step == STEP_HEAD && client->entry.kind == CONNECTION_IDLE) {
 		become_in_table(client, CONNECTION_UNFINISHED, client->since_us);
 	} else if (client->entry.kind == CONNECTION_BUSY && is_waited_for(client, now_us)) {

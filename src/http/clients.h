@@ -14,6 +14,7 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
+#include "base/buf.h"
 #include "base/must_check.h"
 #include "http/connection_table.h"
 
@@ -21,6 +22,7 @@ struct MHD_Connection;
 struct exchange;
 struct http_server;
 struct loop;
+struct tls_session;
 
 /* What another thread gives back to the loop. */
 struct loop_item {
@@ -33,6 +35,7 @@ struct client {
 	struct loop *loop;
 	struct MHD_Connection *connection; /* NULL: not yet the library's */
 	struct exchange *exchange;
+	struct tls_session *tls;        /* NULL: plain HTTP */
 	struct client *previous, *next; /* in one of the loop's lists */
 	struct connection_entry entry;
 	bool is_idle;
@@ -91,6 +94,13 @@ bool client_is_cut(const struct client *client);
 /* `address` is that of a request through a trusted proxy. ERR_RATE_LIMITED: it has too many under
  * way; ERR_NO_MEMORY. */
 int client_comes_from(struct client *client, uint64_t address) MUST_CHECK;
+
+/* Says `text` straight to the client, and that nothing follows, which is then so. False: it could
+ * not be said at once, or not whole. */
+bool client_say_last(struct client *client, struct slice text);
+/* Reads what has come, for nobody: a connection that is closed with bytes unread is reset, and the
+ * answer lost. Its requests are over. */
+void client_discard(struct client *client);
 
 /* Cuts those whose time is up. To be called about once a second. */
 void clients_look(struct loop *loop, int64_t now_us);

@@ -12,6 +12,7 @@
 #include "http/route.h"
 #include "http/server.h"
 #include "http/shares.h"
+#include "http/tls.h"
 #include "net/address.h"
 
 #define LOOPS_MAX 8
@@ -74,6 +75,8 @@ struct http_server {
 	int monitor_descriptor;
 	uint16_t port;
 	uint16_t monitor_port;
+	struct tls_listener tls[HTTP_LISTENERS];
+	bool started; /* its first settings are in force */
 	_Atomic bool draining;
 	_Atomic bool content_asked, content_failed; /* by /readyz or /metrics; when it last was */
 	_Atomic int64_t store_ready_us;             /* monotonic: when the store last said that it is */

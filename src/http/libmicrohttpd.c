@@ -27,6 +27,7 @@
 	FUNCTION(enum MHD_Result, MHD_get_timeout,                                                     \
 	         (struct MHD_Daemon * daemon, MHD_UNSIGNED_LONG_LONG * ret_ms), (daemon, ret_ms))      \
 	FUNCTION(const char *, MHD_get_version, (void), ())                                            \
+	FUNCTION(enum MHD_Result, MHD_is_feature_supported, (enum MHD_FEATURE feature), (feature))     \
 	FUNCTION(const char *, MHD_lookup_connection_value,                                            \
 	         (struct MHD_Connection * connection, enum MHD_ValueKind kind, const char *name),      \
 	         (connection, kind, name))                                                             \
@@ -46,6 +47,7 @@
 #define ALL_VARIABLE(FUNCTION)                                                                     \
 	FUNCTION(, MHD_get_connection_info, , )                                                        \
 	FUNCTION(, MHD_get_daemon_info, , )                                                            \
+	FUNCTION(, MHD_set_connection_option, , )                                                      \
 	FUNCTION(, MHD_start_daemon_va, , )
 
 LIBRARY_FUNCTIONS(ALL_FIXED)
@@ -62,6 +64,16 @@ const union MHD_DaemonInfo *MHD_get_daemon_info(struct MHD_Daemon *daemon,
                                                 enum MHD_DaemonInfoType type, ...)
 {
 	return MHD_get_daemon_info_loaded(daemon, type);
+}
+
+enum MHD_Result MHD_set_connection_option(struct MHD_Connection *connection,
+                                          enum MHD_CONNECTION_OPTION option, ...)
+{
+	va_list values;
+	va_start(values, option);
+	unsigned value = va_arg(values, unsigned);
+	va_end(values);
+	return MHD_set_connection_option_loaded(connection, option, value);
 }
 
 struct MHD_Daemon *MHD_start_daemon(unsigned flags, uint16_t port, MHD_AcceptPolicyCallback accept,

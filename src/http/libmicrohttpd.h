@@ -1,5 +1,5 @@
-/* The folder's own: libmicrohttpd, loaded when a server starts. It brings GnuTLS, which we never
- * use and which reads tables of its own wherever it is loaded. */
+/* The folder's own: libmicrohttpd, loaded when a server starts. It brings GnuTLS, which
+ * reads tables of its own wherever it is loaded (gnutls.h). */
 #ifndef HTTP_LIBMICROHTTPD_H
 #define HTTP_LIBMICROHTTPD_H
 

@@ -18,10 +18,16 @@
 #include "http/object_stream.h"
 #include "http/request_head.h"
 
+/* The "turbo" leaves out what tells a client of TLS that nothing follows. */
+#define PLAIN_FLAGS (MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_TURBO | MHD_USE_ERROR_LOG)
+
 #define LOOK_EVERY_US (US_PER_SECOND / 2)
+
+#define EVENTS_MAX 64 /* two, and sockets whose handshake is under way */
 
 #define KEPT_US (100 * 1000)
 #define KEPT_LOOK_MS 5
+#define RESTLESS_TURNS 1000
 
 void loop_wake(struct loop *loop)
 {
@@ -191,10 +197,24 @@ static int timeout_ms(struct loop *loop)
 	return (int)wait_ms;
 }
 
+/* A connection whose memory is full, and whose client says no more, is taken for ready until its
+ * time is up. Turns that bring nothing to our handler are seldom so many in a row otherwise. */
+static int rest_ms(const struct loop *loop, int wait_ms, unsigned *restless)
+{
+	*restless = wait_ms || loop->goes_on ? 0 : *restless + 1;
+	if (*restless <= RESTLESS_TURNS)
+		return wait_ms;
+	*restless = RESTLESS_TURNS;
+	return 1;
+}
+
 static void wait_events(struct loop *loop, int wait_ms)
 {
-	struct epoll_event events[2];
-	(void)epoll_wait(loop->poll_descriptor, events, 2, wait_ms);
+	struct epoll_event events[EVENTS_MAX];
+	int count = epoll_wait(loop->poll_descriptor, events, EVENTS_MAX, wait_ms);
+	for (int i = 0; i < count; i++)
+		if (events[i].data.ptr)
+			tls_go_on(events[i].data.ptr);
 }
 
 /* Quiesced first, for it closes the listening socket otherwise, which is the server's. */
@@ -205,6 +225,14 @@ static void stop_daemon(struct loop *loop)
 	loop->daemon = NULL;
 }
 
+/* The library must not end with connections that are suspended. */
+static void end_handshakes(const struct client_list *list)
+{
+	for (struct client *client = list->first; client; client = client->next)
+		if (client->tls)
+			tls_go_on(client->tls);
+}
+
 static void end(struct loop *loop)
 {
 	loop->ending = true;
@@ -212,6 +240,8 @@ static void end(struct loop *loop)
 	while (loop->waiting_first)
 		abandon_first(loop);
 	object_stream_end_all(loop);
+	end_handshakes(&loop->idle);
+	end_handshakes(&loop->busy); /* that are cut */
 	/* Twice: resumed connections queue their answer, then send it. */
 	for (int i = 0; i < 2; i++)
 		MHD_run(loop->daemon);
@@ -239,9 +269,10 @@ static void *run(void *context)
 	struct loop *loop = context;
 	pthread_setname_np(pthread_self(), "http-loop");
 	thread_polls();
+	unsigned restless = 0;
 	while (!atomic_load(&loop->stopping)) {
-		int wait_ms = timeout_ms(loop);
-		if (wait_ms > 0)
+		int wait_ms = rest_ms(loop, timeout_ms(loop), &restless);
+		if (wait_ms > 0 || loop->handshakes)
 			wait_events(loop, wait_ms);
 		reading_begin();
 		take_given(loop);
@@ -298,9 +329,11 @@ static struct MHD_Daemon *start_daemon(struct loop *loop, int listen_descriptor)
 		{listens ? MHD_OPTION_LISTEN_SOCKET : MHD_OPTION_END, listen_descriptor, NULL},
 		{MHD_OPTION_END, 0, NULL},
 	};
-	unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_TURBO | MHD_USE_ERROR_LOG;
-	return MHD_start_daemon(flags | (listens ? 0 : MHD_USE_NO_LISTEN_SOCKET), 0, NULL, NULL,
-	                        request_handle, loop, MHD_OPTION_ARRAY, options, MHD_OPTION_END);
+	struct MHD_OptionItem none = {MHD_OPTION_END, 0, NULL};
+	unsigned flags =
+		(loop->tls ? TLS_FLAGS : PLAIN_FLAGS) | (listens ? 0 : MHD_USE_NO_LISTEN_SOCKET);
+	return MHD_start_daemon(flags, 0, NULL, NULL, request_handle, loop, MHD_OPTION_ARRAY, options,
+	                        MHD_OPTION_ARRAY, loop->tls ? tls_options : &none, MHD_OPTION_END);
 }
 
 int loop_start(struct loop *loop, struct http_server *server, int listen_descriptor,

@@ -27,6 +27,7 @@ struct http_server;
 struct key_lookup;
 struct object_stream;
 struct route;
+struct tls_listener;
 struct worker_pool;
 struct checked_file;
 
@@ -37,6 +38,7 @@ struct loop {
 	int poll_descriptor;
 	int wake_descriptor;
 	const struct route *routes;
+	struct tls_listener *tls; /* NULL: plain HTTP */
 	struct worker_pool *workers;
 	int64_t deadline_us; /* of a request that waits */
 	int64_t connections_max;
@@ -61,6 +63,7 @@ struct loop {
 	struct exchange *waiting_first; /* in order of their deadlines */
 	struct exchange *waiting_last;
 	unsigned kept;        /* of those that wait */
+	unsigned handshakes;  /* whose sockets are watched */
 	bool goes_on;         /* the library's last run left it something to do */
 	int64_t turned_us;    /* when this turn began */
 	struct arena scratch; /* for what ends before its handler does */
@@ -72,9 +75,9 @@ struct loop {
 	bool ending; /* of the thread alone: nothing may wait any more */
 };
 
-/* `routes`, `workers`, `deadline_us`, `connections`, `connections_max` (those of the library) and
- * `is_operators` are set before. Without a descriptor to listen on (-1), for clients that are given
- * to it. */
+/* `routes`, `tls`, `workers`, `deadline_us`, `connections`, `connections_max` (those of the
+ * library) and `is_operators` are set before. Without a descriptor to listen on (-1), for clients
+ * that are given to it. */
 int loop_start(struct loop *loop, struct http_server *server, int listen_descriptor,
                struct error *error) MUST_CHECK;
 /* Suspends the connection until loop_go_on or the deadline. In the loop's thread. */

@@ -214,6 +214,17 @@ static void write_limit_used(const struct metrics_page *page, const char *name, 
 		           (double)seen.bounds[bound].used / (double)bound_most(bound));
 }
 
+static void write_tls_expires(const struct metrics_page *page, const char *name, struct buf *out)
+{
+	static const char *const labels[SERVICE_LISTENERS] = {"public", "operator"};
+	for (int listener = 0; listener < SERVICE_LISTENERS; listener++) {
+		int64_t until_us = READ(page->service->tls_expires_us[listener]);
+		if (until_us)
+			buf_printf(out, "constancia_%s{listener=\"%s\"} %.17g\n", name, labels[listener],
+			           (double)until_us / 1e6);
+	}
+}
+
 void metrics_write(const struct metrics_page *page, struct buf *out)
 {
 	const struct metrics *metrics = page->metrics;

@@ -250,17 +250,6 @@ static bool rescue(struct exchange *exchange, enum MHD_RequestTerminationCode co
 	return said;
 }
 
-#define UNREAD_MAX ((size_t)256 * 1024)
-
-/* The connection ends, with input that is not read, and a close would take the answer with it. */
-static void drain(const struct exchange *exchange)
-{
-	const union MHD_ConnectionInfo *info =
-		MHD_get_connection_info(exchange->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-	if (info)
-		(void)!recv(info->connect_fd, NULL, UNREAD_MAX, MSG_TRUNC | MSG_DONTWAIT);
-}
-
 static void count(const struct exchange *exchange, int64_t now_us)
 {
 	const struct answered answered = {
@@ -292,7 +281,7 @@ static void end_request(struct client *client, enum MHD_RequestTerminationCode c
 	bool whole = rescue(exchange, code) || is_whole(exchange, code);
 	int64_t now_us = clock_monotonic_us();
 	if (!answered || exchange->head.framing_broken)
-		drain(exchange);
+		client_discard(client);
 	if (answered && !loop->is_operators)
 		count(exchange, now_us);
 	if (!loop->is_operators)
@@ -326,7 +315,7 @@ void request_dropped(struct client *client)
 	}
 	if (!exchange->waiting && exchange->step != STEP_SAID && exchange->step != STEP_ANSWER) {
 		answer_error(exchange, error_set(&exchange->error, ERR_VALIDATION, MSG_HTTP_CHUNK, NULL));
-		drain(exchange);
+		client_discard(client);
 		(void)answer_say_now(exchange);
 	}
 	end_request(client, MHD_REQUEST_TERMINATED_WITH_ERROR);

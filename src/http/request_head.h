@@ -11,8 +11,10 @@
 
 #define HEAD_SIZE_MAX ((size_t)16 * 1024) /* from the request line to the empty line */
 #define HEAD_LINES_MAX 100                /* of headers */
-#define ANSWER_HEAD_MAX                                                                            \
-	((size_t)5632) /* with cookies, policies and the longest file name: below 4 KiB */
+/* With cookies, policies and the longest file name below 4 KiB, and the header of TLS. */
+#define ANSWER_HEAD_MAX ((size_t)5632)
+#define TLS_STAYS_NAME "Strict-Transport-Security"
+#define TLS_STAYS "max-age=31536000"
 
 /* As the library has them: 56 bytes on 64-bit machines, rounded up. Three more for the cookies that
  * it does not parse. */
@@ -21,6 +23,8 @@
 _Static_assert(CONNECTION_MEMORY >=
                    HEAD_SIZE_MAX + (HEAD_LINES_MAX + 3) * LINE_RECORD_SIZE + ANSWER_HEAD_MAX,
                "what is taken can be answered");
+_Static_assert(ANSWER_HEAD_MAX >= 4096 + sizeof TLS_STAYS_NAME + sizeof TLS_STAYS + 2,
+               "with a header more over TLS");
 
 /* The request line has come: keeps the library from storing each parameter and cookie, and fills
  * path and query. `uri` is the library's, before it looks at it. False without memory. */

@@ -13,6 +13,7 @@
 #include "http/internal.h"
 #include "http/libmicrohttpd.h"
 #include "http/listen.h"
+#include "http/tls_files.h"
 
 #define DRAIN_STEP_NS (5 * 1000 * 1000)
 #define DRAIN_FRESH_US US_PER_SECOND
@@ -110,11 +111,17 @@ static bool start_workers(struct http_server *server)
 	return started;
 }
 
+static struct tls_listener *tls_of(struct http_server *server, enum http_listener listener)
+{
+	return server->tls[listener].current ? &server->tls[listener] : NULL;
+}
+
 static int start_operators_loop(struct http_server *server, struct error *error)
 {
 	int64_t deadline_us = server->service->settings->http_deadline;
 	struct loop *loop = &server->operators_loop;
 	loop->routes = operators_routes;
+	loop->tls = tls_of(server, HTTP_OPERATORS);
 	loop->workers = server->workers[LANE_OPERATORS];
 	loop->deadline_us = deadline_us < OPERATOR_DEADLINE_US ? deadline_us : OPERATOR_DEADLINE_US;
 	server->operators_connections =
@@ -150,6 +157,7 @@ static int start_loops(struct http_server *server, struct error *error)
 	while (!result && server->loop_count < loops_for(settings)) {
 		struct loop *loop = &server->loops[server->loop_count++];
 		loop->routes = public_routes;
+		loop->tls = tls_of(server, HTTP_PUBLIC);
 		loop->workers = server->workers[LANE_READERS];
 		loop->deadline_us = settings->http_deadline;
 		loop->connections = server->connections;
@@ -175,25 +183,93 @@ static void forget_proxies(struct proxies *in_force)
 	}
 }
 
-int http_reload(struct http_server *server, const struct settings *settings, struct error *error)
+_Static_assert(SERVICE_LISTENERS == HTTP_LISTENERS, "they are the same");
+
+struct fresh {
+	struct proxies *proxies;
+	struct tls_generation *tls[HTTP_LISTENERS];
+};
+
+static void drop(struct fresh *fresh)
 {
-	struct proxies *fresh = calloc(1, sizeof *fresh);
-	if (!fresh)
-		return ERR_NO_MEMORY;
-	int result =
-		network_list_parse(slice_of(settings->service_trusted_proxies), &fresh->networks, error);
-	if (result) {
-		free(fresh);
-		return result;
+	free(fresh->proxies);
+	for (int listener = 0; listener < HTTP_LISTENERS; listener++)
+		tls_release(fresh->tls[listener]);
+}
+
+/* A listener begins or ends to speak TLS with a start. */
+static int check_switch(const struct http_server *server, const struct fresh *fresh,
+                        const char **ret_setting, struct error *error)
+{
+	static const char *const settings[HTTP_LISTENERS] = {"service.tls_certificate",
+	                                                     "service.admin_tls_certificate"};
+	for (int listener = 0; server->started && listener < HTTP_LISTENERS; listener++) {
+		if (!fresh->tls[listener] == !server->tls[listener].current)
+			continue;
+		*ret_setting = settings[listener];
+		return error_cause(error, ERR_VALIDATION,
+		                   "needs a restart to begin or end TLS; its files are read again");
 	}
+	return OK;
+}
+
+static int read_fresh(const struct http_server *server, const struct settings *settings,
+                      struct fresh *fresh, const char **ret_setting, struct error *error)
+{
+	*ret_setting = "service.trusted_proxies";
+	fresh->proxies = calloc(1, sizeof *fresh->proxies);
+	if (!fresh->proxies)
+		return ERR_NO_MEMORY;
+	int result = network_list_parse(slice_of(settings->service_trusted_proxies),
+	                                &fresh->proxies->networks, error);
+	for (enum http_listener listener = 0; listener < HTTP_LISTENERS && !result; listener++)
+		result =
+			tls_read(settings, listener, NULL, NULL, &fresh->tls[listener], ret_setting, error);
+	return result ? result : check_switch(server, fresh, ret_setting, error);
+}
+
+static void put_in_force(struct http_server *server, struct fresh *fresh)
+{
 	struct proxies *former = server->trusted_proxies;
-	fresh->former = former;
-	server->trusted_proxies = fresh;
+	fresh->proxies->former = former;
+	server->trusted_proxies = fresh->proxies;
 	if (former)
 		former->number = reading_replaced();
-	forget_proxies(fresh);
+	forget_proxies(fresh->proxies);
+	for (int listener = 0; listener < HTTP_LISTENERS; listener++) {
+		struct tls_generation *generation = fresh->tls[listener];
+		atomic_store(&server->service->tls_expires_us[listener],
+		             generation ? tls_expires_us(generation) : 0);
+		tls_replace(&server->tls[listener], generation);
+	}
+}
+
+int http_reload(struct http_server *server, const struct settings *settings,
+                const char **ret_setting, struct error *error)
+{
+	struct fresh fresh = {0};
+	int result = read_fresh(server, settings, &fresh, ret_setting, error);
+	if (result) {
+		drop(&fresh);
+		return result;
+	}
+	put_in_force(server, &fresh);
 	request_log_configure(server, settings);
 	return OK;
+}
+
+void http_check_tls(const struct settings *settings, http_problem *problem, http_problem *warning,
+                    void *context)
+{
+	for (enum http_listener listener = 0; listener < HTTP_LISTENERS; listener++) {
+		struct tls_generation *generation = NULL;
+		struct error error = {0};
+		const char *setting = NULL;
+		int result = tls_read(settings, listener, warning, context, &generation, &setting, &error);
+		if (result)
+			problem(context, setting, error_reason(&error, result));
+		tls_release(generation);
+	}
 }
 
 static void free_proxies(struct http_server *server)
@@ -205,14 +281,29 @@ static void free_proxies(struct http_server *server)
 	}
 }
 
+static int check_tls_support(const struct http_server *server, struct error *error)
+{
+	bool wanted = server->tls[HTTP_PUBLIC].current || server->tls[HTTP_OPERATORS].current;
+	if (wanted && MHD_is_feature_supported(MHD_FEATURE_TLS) != MHD_YES)
+		return error_cause(error, ERR_UNAVAILABLE, "libmicrohttpd was built without TLS");
+	return OK;
+}
+
 static int start(struct http_server *server, struct error *error)
 {
 	const struct settings *settings = server->service->settings;
 	make_names(server);
 	random_bytes(server->address_salt, sizeof server->address_salt);
 	int result = libmicrohttpd_load(error);
+	const char *setting = NULL;
+	struct error reason = {0};
 	if (!result)
-		result = http_reload(server, settings, error);
+		result = http_reload(server, settings, &setting, &reason);
+	if (result)
+		return error_cause(error, result, "%s: %s", setting ? setting : "HTTP",
+		                   error_reason(&reason, result));
+	server->started = true;
+	result = check_tls_support(server, error);
 	if (result)
 		return result;
 	server->limiter = rate_limiter_create(RATE_BUCKETS);
@@ -244,6 +335,8 @@ int http_start(struct service *service, struct admin *admin, struct http_server 
 	server->service = service;
 	server->admin = admin;
 	pthread_mutex_init(&server->bodies_lock, NULL);
+	for (int listener = 0; listener < HTTP_LISTENERS; listener++)
+		tls_init(&server->tls[listener]);
 	pthread_mutex_init(&server->request_lines.lock, NULL);
 	server->listen_descriptor = server->monitor_descriptor = -1;
 	int result = start(server, error);
@@ -333,5 +426,9 @@ void http_stop(struct http_server *server)
 	pthread_mutex_destroy(&server->request_lines.lock);
 	free(server->error_docs);
 	free_proxies(server);
+	for (int listener = 0; listener < HTTP_LISTENERS; listener++) {
+		tls_free(&server->tls[listener]);
+		atomic_store(&server->service->tls_expires_us[listener], 0);
+	}
 	free(server);
 }

@@ -14,7 +14,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/clock.h"
 #include "base/error.h"
+
+/* Each has an address, and a certificate if it speaks TLS. */
+enum http_listener { HTTP_PUBLIC, HTTP_OPERATORS, HTTP_LISTENERS };
 
 struct http_server;
 struct admin;
@@ -39,11 +43,20 @@ int http_check_listen(const char *setting, const char *text, struct error *error
  * this machine reach it. Tells so in `error`. */
 bool http_needs_proxy(const char *text, struct error *error);
 
-/* Takes over service.trusted_proxies and what the log says of requests, while serving; connections
- * that are open keep what they were counted by. ERR_VALIDATION, ERR_NO_MEMORY: nothing has changed.
- */
-int http_reload(struct http_server *server, const struct settings *settings, struct error *error)
-	MUST_CHECK;
+/* What is wrong, or questionable, with the setting of that name. */
+typedef void http_problem(void *context, const char *setting, const char *what);
+/* Reads the files of service.tls_* and service.admin_tls_* as a start does. */
+void http_check_tls(const struct settings *settings, http_problem *problem, http_problem *warning,
+                    void *context);
+/* How long before the end of a listener's certificate that is said. */
+#define HTTP_TLS_WARN_US (14 * US_PER_DAY)
+
+/* Takes over service.trusted_proxies, what the log says of requests, and the files of TLS, while
+ * serving; connections that are open keep what they were counted by, and their certificate.
+ * ERR_VALIDATION with `ret_setting`, the name of the setting, ERR_NO_MEMORY, ERR_UNAVAILABLE:
+ * nothing has changed. */
+int http_reload(struct http_server *server, const struct settings *settings,
+                const char **ret_setting, struct error *error) MUST_CHECK;
 
 /* The ports that are listened on; 0: none. */
 uint16_t http_port(const struct http_server *server);

@@ -7,7 +7,10 @@
 #include "seal/signer.h"
 #include "service/signers.h"
 
-_Static_assert(EXPIRING_MAX == SIGNER_KEYS + AUTHORITIES_MAX, "there is room for all");
+#define LISTENER_WARN_US (14 * US_PER_DAY)
+
+_Static_assert(EXPIRING_MAX == SIGNER_KEYS + AUTHORITIES_MAX + SERVICE_LISTENERS,
+               "there is room for all");
 
 static void add(const struct service *service, const char *what,
                 const struct certificate_facts *certificate, int64_t until_us,
@@ -45,6 +48,25 @@ static void add_authorities(const struct service *service, struct expiring items
 	}
 }
 
+/* Most are renewed by a program a month before they end: one that still is the old one a fortnight
+ * before was not. */
+static void add_listeners(const struct service *service, struct expiring items[EXPIRING_MAX],
+                          size_t *count)
+{
+	static const char *const settings[SERVICE_LISTENERS] = {"service.tls_certificate",
+	                                                        "service.admin_tls_certificate"};
+	for (int listener = 0; listener < SERVICE_LISTENERS; listener++) {
+		int64_t until_us = atomic_load(&service->tls_expires_us[listener]);
+		if (!until_us)
+			continue;
+		struct expiring *item = &items[(*count)++];
+		item->what = "the certificate that a listener shows";
+		snprintf(item->subject, sizeof item->subject, "%s", settings[listener]);
+		item->until_us = until_us;
+		item->near = until_us - clock_now_us() < LISTENER_WARN_US;
+	}
+}
+
 size_t service_list_expiring(const struct service *service, struct expiring items[EXPIRING_MAX])
 {
 	size_t count = 0;
@@ -52,6 +74,7 @@ size_t service_list_expiring(const struct service *service, struct expiring item
 		add_signers(service, items, &count);
 	if (service->authorities)
 		add_authorities(service, items, &count);
+	add_listeners(service, items, &count);
 	return count;
 }
 

@@ -59,7 +59,8 @@ enum wake {
 typedef void service_wake_function(void *context, enum wake which);
 
 /* What was said of certificates that come to their end: of this node's keys, and of authorities. */
-#define EXPIRING_MAX 10
+#define EXPIRING_MAX 12
+#define SERVICE_LISTENERS 2 /* the public one, the operator's */
 struct expiry_told {
 	int64_t at_us; /* clock_boot_us; 0: nothing */
 	struct sha256 which;
@@ -105,6 +106,8 @@ struct service {
 	atomic_int_fast64_t issuing_bytes;                 /* on disk, for certifications being made */
 	atomic_bool makes_receipt;                         /* sale_receipt_make's */
 	struct receipt_rate receipt_rate;                  /* of the one who makes one */
+	/* When the certificate that a listener shows ends; 0: it speaks plain HTTP. The server's. */
+	atomic_int_fast64_t tls_expires_us[SERVICE_LISTENERS];
 	service_wake_function *wake; /* NULL: no jobs run; called by service_wake alone */
 	void *wake_context;
 };

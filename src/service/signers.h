@@ -40,7 +40,7 @@ struct expiring {
 	const char *what; /* "the signing certificate" */
 	char subject[SUBJECT_SIZE];
 	int64_t until_us;
-	bool near; /* signer.warn_before has begun */
+	bool near; /* signer.warn_before has begun, or of a listener's its last fortnight */
 };
 /* All of them; how many. */
 size_t service_list_expiring(const struct service *service, struct expiring items[EXPIRING_MAX]);

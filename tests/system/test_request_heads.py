@@ -3,9 +3,11 @@ answered. Byte for byte, on the wire."""
 
 import contextlib
 import os
+import pathlib
 import re
 import socket
 import struct
+import time
 
 import pytest
 
@@ -402,3 +404,26 @@ def test_an_endless_chunk_line_is_answered_and_the_connection_ends(impatient, li
                 "Content-Type: application/json\nTransfer-Encoding: chunked\n\n")
     talk = Talk(impatient, text + line)
     assert talk.closed and talk.statuses and talk.statuses[0] in (400, 413, 431), talk
+
+
+def seconds_of_loops(process):
+    tasks = pathlib.Path(f"/proc/{process.pid}/task").iterdir()
+    return sum(int((task / "schedstat").read_text().split()[0]) / 1e9 for task in tasks
+               if (task / "comm").read_text().startswith("http-"))
+
+
+def test_a_chunk_line_that_fills_the_memory_exactly_keeps_no_loop_busy(start):
+    """Of those that say no more than that, one does so, whatever the library has in its memory beside it."""
+    service = start(http__transfer_timeout="10s", http__connections_per_address=2000)
+    key = service.ready["channels"]["content"]["live_key"]
+    text = wire(f"POST /v1/events HTTP/1.1\nHost: x\nAuthorization: Bearer {key}\n"
+                "Content-Type: application/json\nTransfer-Encoding: chunked\n\n")
+    with contextlib.ExitStack() as ending:
+        for size in range(27900, 28400):
+            link = ending.enter_context(socket.create_connection(("127.0.0.1", service.port), timeout=PATIENCE))
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                link.sendall(text + b"5;" + b"x" * size)
+        time.sleep(2)  # for those that are longer, which are answered
+        used, began = seconds_of_loops(service.process), time.monotonic()
+        time.sleep(2)
+        assert seconds_of_loops(service.process) - used < 0.4 * (time.monotonic() - began)

@@ -330,6 +330,28 @@ static void test_credentials(void **state)
 	unlink(key);
 }
 
+static void assert_tls_problem(const char *first, const char *second, const char *expected)
+{
+	struct config_sources sources = {
+		.sets = {first, second}, .set_count = second ? 2 : 1, .serving = true};
+	assert_problem(&sources, expected);
+}
+
+static void test_tls(void **state)
+{
+	assert_tls_problem("service.tls_certificate=/nowhere", NULL,
+	                   "service.tls_key: must be given too");
+	assert_tls_problem("service.admin_tls_key=/nowhere", NULL,
+	                   "service.admin_tls_certificate: must be given too");
+	assert_tls_problem("service.tls_certificate=/nowhere", "service.tls_key=/nowhere",
+	                   "service.tls_certificate: cannot be read");
+	assert_tls_problem("service.tls_certificate=/dev/null", "service.tls_key=/dev/null",
+	                   "service.tls_certificate:");
+	assert_tls_problem("service.admin_tls_clients=/nowhere", NULL,
+	                   "service.admin_tls_clients: needs TLS");
+	assert_set_problem("http.tls_handshakes=0", "http.tls_handshakes: must be from 1 to 100000");
+}
+
 static void test_environment(void **state)
 {
 	char *environment[] = {"CONSTANCIA_ADMIN_SOCKET=/run/c.sock",
@@ -539,6 +561,7 @@ int main(void)
 		cmocka_unit_test(test_meanings_are_checked),
 		cmocka_unit_test(test_meanings_together_are_checked),
 		cmocka_unit_test(test_credentials),
+		cmocka_unit_test(test_tls),
 		cmocka_unit_test(test_environment),
 		cmocka_unit_test(test_names_near_are_told),
 		cmocka_unit_test(test_faults_of_form_hide_none_of_meaning),

@@ -1,0 +1,272 @@
+#include "http/tls.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include "http/gnutls.h"
+#include "http/internal.h"
+#include "http/tls_files.h"
+
+#define RECORD_MAX ((size_t)16 * 1024)
+#define DISCARDED_PIECE 4096
+#define DISCARDED_PIECES 64 /* however small: each costs a record */
+
+/* Forward secrecy and authenticated encryption alone. What of groups and signatures the library
+ * takes for good grows with it; SHA-1 is none of these any more, and is named for old ones. */
+#define PRIORITIES                                                                                 \
+	"NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:-KX-ALL:+ECDHE-ECDSA:+ECDHE-RSA:"                  \
+	"-CIPHER-ALL:+AES-256-GCM:+CHACHA20-POLY1305:+AES-128-GCM:-MAC-ALL:+AEAD:"                     \
+	"-SIGN-RSA-SHA1:-SIGN-ECDSA-SHA1:%SERVER_PRECEDENCE:%SAFE_RENEGOTIATION"
+
+struct tls_session {
+	struct client *client;
+	gnutls_session_t session; /* NULL: the library has freed it */
+	struct tls_generation *generation;
+	int descriptor;
+	bool has_request;  /* its first line */
+	bool waits;        /* suspended, and its socket is watched */
+	bool shaken_hands; /* the client's last word of the handshake has come */
+};
+
+void tls_init(struct tls_listener *listener)
+{
+	pthread_mutex_init(&listener->lock, NULL);
+	listener->current = NULL;
+}
+
+void tls_free(struct tls_listener *listener)
+{
+	tls_release(listener->current);
+	listener->current = NULL;
+	pthread_mutex_destroy(&listener->lock);
+}
+
+void tls_replace(struct tls_listener *listener, struct tls_generation *fresh)
+{
+	pthread_mutex_lock(&listener->lock);
+	struct tls_generation *former = listener->current;
+	listener->current = fresh;
+	pthread_mutex_unlock(&listener->lock);
+	tls_release(former);
+}
+
+static struct tls_generation *hold(struct tls_listener *listener)
+{
+	pthread_mutex_lock(&listener->lock);
+	struct tls_generation *generation = listener->current;
+	atomic_fetch_add(&generation->holders, 1);
+	pthread_mutex_unlock(&listener->lock);
+	return generation;
+}
+
+/* ---- what libmicrohttpd is started with ---- */
+
+/* It asks for one; each session has credentials of its own before it could be called. */
+static int have_none(gnutls_session_t session, const gnutls_datum_t *issuers, int issuer_count,
+                     const gnutls_pk_algorithm_t *algorithms, int algorithm_count,
+                     gnutls_pcert_st **certificates, unsigned *certificate_count,
+                     gnutls_privkey_t *key)
+{
+	return -1;
+}
+
+struct MHD_OptionItem tls_options[] = {
+	{MHD_OPTION_HTTPS_CERT_CALLBACK, 0, (void *)have_none},
+	{MHD_OPTION_HTTPS_PRIORITIES, 0, PRIORITIES},
+	{MHD_OPTION_END, 0, NULL},
+};
+
+/* ---- sockets ---- */
+
+/* The library is called from within its own reading or writing. */
+static void wait_for(struct tls_session *session, uint32_t events)
+{
+	struct client *client = session->client;
+	struct loop *loop = client->loop;
+	struct epoll_event event = {.events = events | EPOLLRDHUP, .data.ptr = session};
+	if (session->has_request || client_is_cut(client) || session->waits || loop->ending)
+		return;
+	if (epoll_ctl(loop->poll_descriptor, EPOLL_CTL_ADD, session->descriptor, &event) != 0)
+		return;
+	session->waits = true;
+	loop->handshakes++;
+	MHD_suspend_connection(client->connection);
+}
+
+static void stop_watching(struct tls_session *session)
+{
+	struct loop *loop = session->client->loop;
+	session->waits = false;
+	loop->handshakes--;
+	(void)epoll_ctl(loop->poll_descriptor, EPOLL_CTL_DEL, session->descriptor, NULL);
+}
+
+void tls_go_on(struct tls_session *session)
+{
+	if (!session->waits)
+		return;
+	stop_watching(session);
+	MHD_resume_connection(session->client->connection);
+}
+
+static ssize_t pull(gnutls_transport_ptr_t context, void *data, size_t size)
+{
+	struct tls_session *session = context;
+	ssize_t got = recv(session->descriptor, data, size, MSG_DONTWAIT);
+	if (got < 0 && errno == EAGAIN) {
+		wait_for(session, EPOLLIN);
+		errno = EAGAIN;
+	}
+	return got;
+}
+
+static ssize_t push(gnutls_transport_ptr_t context, const giovec_t *pieces, int count)
+{
+	struct tls_session *session = context;
+	struct msghdr message = {.msg_iov = (struct iovec *)pieces, .msg_iovlen = (size_t)count};
+	ssize_t sent = sendmsg(session->descriptor, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+	if (sent < 0 && errno == EAGAIN) {
+		wait_for(session, EPOLLOUT);
+		errno = EAGAIN;
+	}
+	return sent;
+}
+
+static int has_come(gnutls_transport_ptr_t context, unsigned wait_ms)
+{
+	struct tls_session *session = context;
+	struct pollfd look = {.fd = session->descriptor, .events = POLLIN};
+	return poll(&look, 1, 0);
+}
+
+/* ---- sessions ---- */
+
+static int note_finished(gnutls_session_t gnutls, unsigned type, unsigned when, unsigned incoming,
+                         const gnutls_datum_t *message)
+{
+	struct tls_session *session = gnutls_transport_get_ptr(gnutls);
+	session->shaken_hands = session->shaken_hands || incoming;
+	return 0;
+}
+
+static bool ask_clients(gnutls_session_t gnutls)
+{
+	static gnutls_typed_vdata_st purpose[] = {
+		{GNUTLS_DT_KEY_PURPOSE_OID, (unsigned char *)GNUTLS_KP_TLS_WWW_CLIENT, 0}};
+	gnutls_certificate_server_set_request(gnutls, GNUTLS_CERT_REQUIRE);
+	gnutls_session_set_verify_cert2(gnutls, purpose, 1, 0);
+	return true;
+}
+
+/* A ticket would stand for a client's certificate that is not looked at again. */
+static bool set_up(struct tls_session *session)
+{
+	struct tls_generation *generation = session->generation;
+	gnutls_session_t gnutls = session->session;
+	gnutls_transport_set_ptr(gnutls, session);
+	gnutls_transport_set_pull_function(gnutls, pull);
+	gnutls_transport_set_pull_timeout_function(gnutls, has_come);
+	gnutls_transport_set_vec_push_function(gnutls, push);
+	gnutls_handshake_set_hook_function(gnutls, GNUTLS_HANDSHAKE_FINISHED, GNUTLS_HOOK_POST,
+	                                   note_finished);
+	if (gnutls_credentials_set(gnutls, GNUTLS_CRD_CERTIFICATE, generation->credentials) < 0)
+		return false;
+	return generation->asks_clients
+	           ? ask_clients(gnutls)
+	           : gnutls_session_ticket_enable_server(gnutls, &generation->ticket_key) == 0;
+}
+
+bool tls_begin(struct client *client, struct tls_listener *listener)
+{
+	const union MHD_ConnectionInfo *session_info =
+		MHD_get_connection_info(client->connection, MHD_CONNECTION_INFO_GNUTLS_SESSION);
+	gnutls_session_t gnutls = session_info ? session_info->tls_session : NULL;
+	const union MHD_ConnectionInfo *socket_info =
+		MHD_get_connection_info(client->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+	struct tls_session *session = calloc(1, sizeof *session);
+	if (!gnutls || !socket_info || !session) {
+		free(session);
+		return false;
+	}
+	session->client = client;
+	session->session = gnutls;
+	session->descriptor = socket_info->connect_fd;
+	session->generation = hold(listener);
+	client->tls = session;
+	return set_up(session);
+}
+
+void tls_is_gone(struct tls_session *session)
+{
+	if (session)
+		session->session = NULL;
+}
+
+void tls_end(struct tls_session *session)
+{
+	if (!session)
+		return;
+	if (session->waits)
+		stop_watching(session);
+	tls_release(session->generation);
+	free(session);
+}
+
+void tls_has_request(struct tls_session *session)
+{
+	if (session)
+		session->has_request = true;
+}
+
+bool tls_is_silent(const struct tls_session *session)
+{
+	return session && !session->has_request;
+}
+
+bool tls_has_shaken_hands(const struct tls_session *session)
+{
+	return session && session->shaken_hands;
+}
+
+static bool can_speak(const struct tls_session *session)
+{
+	return session->session && session->shaken_hands;
+}
+
+int tls_unread(const struct tls_session *session)
+{
+	return session ? (int)gnutls_record_check_pending(session->session) : 0;
+}
+
+/* With what was begun before still unsent, something else would be told as sent. */
+static bool has_unsent(struct tls_session *session)
+{
+	return gnutls_record_send(session->session, NULL, 0) != GNUTLS_E_INVALID_REQUEST;
+}
+
+bool tls_say_last(struct tls_session *session, struct slice text)
+{
+	if (!can_speak(session) || has_unsent(session))
+		return false;
+	while (text.size) {
+		ssize_t sent = gnutls_record_send(session->session, text.data,
+		                                  text.size < RECORD_MAX ? text.size : RECORD_MAX);
+		if (sent <= 0 && sent != GNUTLS_E_INTERRUPTED)
+			return false;
+		if (sent > 0)
+			text = slice_make(text.data + sent, text.size - (size_t)sent);
+	}
+	(void)gnutls_bye(session->session, GNUTLS_SHUT_WR);
+	return true;
+}
+
+void tls_discard(struct tls_session *session)
+{
+	char data[DISCARDED_PIECE];
+	bool more = can_speak(session);
+	for (int i = 0; more && i < DISCARDED_PIECES; i++)
+		more = gnutls_record_recv(session->session, data, sizeof data) > 0;
+}
