@@ -15,7 +15,8 @@
 #define HEAD_GRACE_US US_PER_SECOND
 #define SLOW_FEW 8   /* requests of an address, which are not cut however slow they are */
 #define SLOW_MANY 16 /* beyond it they are cut before somebody's idle connection is */
-#define HELD_SPARE 1 /* the newcomer */
+#define SLOW_LONG_US (10 * US_PER_SECOND) /* of few, all but the last are cut then */
+#define HELD_SPARE 1                      /* the newcomer */
 
 struct entry_list {
 	struct connection_entry *first, *last;
@@ -242,6 +243,13 @@ static struct connection_entry *of_the_one_with_most(const struct group *group,
 	return ranking->most > few ? ranking->by_count[ranking->most].first->entries[kind].first : NULL;
 }
 
+/* Who has a prefix of IPv6 has many addresses: few requests of each would fill the table. */
+static struct connection_entry *slow_for_long(const struct group *group, int64_t now_us)
+{
+	struct connection_entry *first = of_the_one_with_most(group, CONNECTION_SLOW, 1);
+	return first && first->since_us + SLOW_LONG_US <= now_us ? first : NULL;
+}
+
 static struct connection_entry *choose_in(const struct group *group, int64_t now_us)
 {
 	struct connection_entry *chosen =
@@ -254,7 +262,9 @@ static struct connection_entry *choose_in(const struct group *group, int64_t now
 		chosen = of_the_one_with_most(group, CONNECTION_IDLE, 0);
 	if (!chosen)
 		chosen = of_the_one_with_most(group, CONNECTION_UNFINISHED, 0);
-	return chosen ? chosen : of_the_one_with_most(group, CONNECTION_SLOW, SLOW_FEW);
+	if (!chosen)
+		chosen = of_the_one_with_most(group, CONNECTION_SLOW, SLOW_FEW);
+	return chosen ? chosen : slow_for_long(group, now_us);
 }
 
 static struct connection_entry *choose(const struct connection_table *table, int64_t now_us)

@@ -9,7 +9,8 @@
  *    most of them, if these are very many, and more than any address has idle connections;
  * 4. an idle connection, of the address that has most of them;
  * 5. any other head that is not whole;
- * 6. a slow request of the address that has most of them, if these are many.
+ * 6. a slow request of the address that has most of them, if these are many;
+ * 7. the same if it has another one, and this one has been slow for ten seconds.
  * The connections of a trusted proxy are many clients': they give way last. No address
  * makes room for one that has more connections than itself: that one's own give way. What the
  * service itself is at is never cut. */

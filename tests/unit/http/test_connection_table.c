@@ -167,6 +167,26 @@ static void test_slow(void **state)
 	expect_cut(&entries[1]);
 }
 
+/* Few of each of many addresses: they give way when they have been slow for long, but for the last
+ * one of each, and not to each other. */
+static void test_slow_for_long(void **state)
+{
+	struct connection_entry extra;
+	struct connection_entry *alone = enter(9, CONNECTION_SLOW, 0);
+	for (uint64_t address = 1; address <= 3; address++)
+		enter_many(address, CONNECTION_SLOW, 7);
+	enter_many(4, CONNECTION_SLOW, 2);
+	assert_int_equal(try_enter(&extra, 5, false, LATE + 9 * US_PER_SECOND), ERR_BUSY);
+	assert_int_equal(try_enter(&extra, 2, false, LATE + 10 * US_PER_SECOND), ERR_BUSY);
+	enter(5, CONNECTION_BUSY, LATE + 10 * US_PER_SECOND);
+	expect_cut(&entries[1]);
+	for (uint64_t address = 10; address < 28; address++)
+		enter(address, CONNECTION_BUSY, LATE + 10 * US_PER_SECOND);
+	assert_int_equal(try_enter(&extra, 30, false, LATE + 10 * US_PER_SECOND), ERR_BUSY);
+	assert_false(alone->is_cut);
+	assert_int_equal(cut_count, 19);
+}
+
 /* A proxy's are many clients': they give way last, and it is not asked what it has itself. */
 static void test_proxy(void **state)
 {
@@ -201,6 +221,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_grace, start, stop),
 		cmocka_unit_test_setup_teardown(test_own, start, stop),
 		cmocka_unit_test_setup_teardown(test_slow, start, stop),
+		cmocka_unit_test_setup_teardown(test_slow_for_long, start, stop),
 		cmocka_unit_test_setup_teardown(test_proxy, start, stop),
 		cmocka_unit_test_setup_teardown(test_forwarded, start, stop),
 	};
