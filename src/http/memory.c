@@ -88,8 +88,19 @@ void memory_init(struct memory *memory, struct http_server *server, size_t allow
 
 void memory_belongs(struct memory *memory, uint64_t owner)
 {
-	if (!memory->budget.granted)
+	struct http_server *server = memory->server;
+	int64_t granted = (int64_t)memory->budget.granted;
+	if (!granted || memory->owner == owner) {
 		memory->owner = owner;
+		return;
+	}
+	pthread_mutex_lock(&server->bodies_lock);
+	int64_t share = share_for(server, memory->budget.granted);
+	if (share_take(server->bodies, owner, granted, share) == 0) {
+		share_give(server->bodies, memory->owner, granted);
+		memory->owner = owner;
+	}
+	pthread_mutex_unlock(&server->bodies_lock);
 }
 
 bool memory_expect(struct memory *memory, size_t size)

@@ -18,12 +18,13 @@ enum memory_kind { MEMORY_BODY, MEMORY_ARENA, MEMORY_ANSWER, MEMORY_CHECK };
 struct memory {
 	struct budget budget;
 	struct http_server *server;
-	uint64_t owner; /* whose share pays; only changed while nothing is granted */
+	uint64_t owner; /* whose share pays; 0: nobody's, before it is known */
 };
 
 /* An owner is changed with memory_belongs. */
 void memory_init(struct memory *memory, struct http_server *server, size_t allowance);
-/* From now on, unless something is granted: then who had that pays until it is given back. */
+/* From now on, with what is granted already, unless the share has no room for that: then who had it
+ * pays until it is given back. */
 void memory_belongs(struct memory *memory, uint64_t owner);
 /* Whether `size` bytes could be granted now. Counts a refusal. */
 bool memory_expect(struct memory *memory, size_t size) MUST_CHECK;

@@ -101,6 +101,7 @@ static void reset_memory(struct exchange *exchange)
 	budget_release(budget);
 	budget->allowance = allowance(exchange->loop);
 	budget->refused = false;
+	exchange->memory.owner = 0; /* a long head is read before it is known whose it is */
 	assert(!budget->granted && budget->held <= MEMORY_ALLOWANCE);
 }
 

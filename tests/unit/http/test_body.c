@@ -161,12 +161,51 @@ static void test_a_refused_file_does_not_come(void **state)
 	harness_stop(&harness);
 }
 
+/* What the bodies of all hold now, and of that the account of the keys. */
+static void read_held(int64_t *ret_all, int64_t *ret_account)
+{
+	struct http_server *server = harness.server;
+	pthread_mutex_lock(&server->bodies_lock);
+	*ret_all = server->held;
+	*ret_account = share_held(server->bodies, guard_account_id(harness.sample.account));
+	pthread_mutex_unlock(&server->bodies_lock);
+}
+
+/* A head so long that it needs more than its allowance is read into what a request of an account
+ * used before: its own address pays. */
+static void test_a_long_head_pays_for_itself(void **state)
+{
+	static char code[15000], head[16000];
+	struct reply reply;
+	int64_t held = 0, of_account = 0;
+	harness_start(&harness, NULL);
+	harness_ask(&harness, &reply, "GET", "/v1/account/balance", LIVE, NULL, NULL, 0);
+	reply_expect(&reply, 200, NULL);
+	memset(code, 'A', sizeof code - 1);
+	int size =
+		snprintf(head, sizeof head,
+	             "GET /verify/%s%%41 HTTP/1.1\r\nHost: test\r\nContent-Length: 1\r\n\r\n", code);
+	int descriptor = harness_connect(&harness);
+	harness_send(descriptor, head, (size_t)size);
+	while (held == 0) {
+		usleep(1000);
+		read_held(&held, &of_account);
+	}
+	usleep(20000);
+	read_held(&held, &of_account);
+	assert_int_equal(of_account, 0);
+	assert_true(held > 0);
+	close(descriptor);
+	harness_stop(&harness);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_one_client_leaves_room),
 		cmocka_unit_test(test_a_long_file_is_expected_in_pieces),
 		cmocka_unit_test(test_a_refused_file_does_not_come),
+		cmocka_unit_test(test_a_long_head_pays_for_itself),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
