@@ -63,13 +63,17 @@ static void forwarded(const struct exchange *exchange, struct sockaddr_storage *
 uint64_t guard_address_id(const struct http_server *server, const struct sockaddr *address)
 {
 	const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)address;
-	uint64_t number = 0;
-	if (address->sa_family != AF_INET6)
-		number = ((const struct sockaddr_in *)address)->sin_addr.s_addr;
-	else if (IN6_IS_ADDR_V4MAPPED(&six->sin6_addr))
-		memcpy(&number, six->sin6_addr.s6_addr + 12, 4);
-	else
-		memcpy(&number, six->sin6_addr.s6_addr, 7); /* one customer may have a /56 */
+	uint8_t bytes[8] = {0}; /* the last one is 6 for IPv6 */
+	uint64_t number;
+	if (address->sa_family != AF_INET6) {
+		memcpy(bytes, &((const struct sockaddr_in *)address)->sin_addr, 4);
+	} else if (IN6_IS_ADDR_V4MAPPED(&six->sin6_addr)) {
+		memcpy(bytes, six->sin6_addr.s6_addr + 12, 4);
+	} else {
+		memcpy(bytes, six->sin6_addr.s6_addr, 7); /* one customer may have a /56 */
+		bytes[7] = 6;
+	}
+	memcpy(&number, bytes, sizeof number);
 	const uint64_t *salt = server->address_salt;
 	return mix(mix(number ^ salt[0]) ^ salt[1]);
 }

@@ -364,6 +364,7 @@ static void test_one_address(void **state)
 	assert_true(id_of("2001:db8:0:1::1") != id_of("2001:db8:0:100::1"));
 	assert_true(id_of("192.0.2.1") == id_of("::ffff:192.0.2.1"));
 	assert_true(id_of("192.0.2.1") != id_of("192.0.2.2"));
+	assert_true(id_of("32.1.13.184") != id_of("2001:db8::1"));
 }
 
 static int start(void **state)
