@@ -1,5 +1,6 @@
 /* A request's way through an exchange: what libmicrohttpd calls. */
 #include <assert.h>
+#include <netinet/tcp.h>
 #include <stdlib.h>
 
 #include "base/log.h"
@@ -232,6 +233,17 @@ static void tell_rescued(struct exchange *exchange, bool said)
 	            "cause", "the HTTP library had no room for the head of the answer");
 }
 
+/* A client that has ended its side has not lost an answer by our fault. */
+static bool is_connected(const struct exchange *exchange)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(exchange->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+	struct tcp_info state = {0};
+	socklen_t size = sizeof state;
+	return info && getsockopt(info->connect_fd, IPPROTO_TCP, TCP_INFO, &state, &size) == 0 &&
+	       state.tcpi_state == TCP_ESTABLISHED;
+}
+
 /* The library failed between taking the answer and its first byte: what was done must not go
  * unanswered. What it would have streamed is not in memory; a client can ask for that
  * again. When a socket fails, which looks the same, this fails too. */
@@ -246,8 +258,9 @@ static bool rescue(struct exchange *exchange, enum MHD_RequestTerminationCode co
 		             error_set(&exchange->error, ERR_HEAD_LARGE, MSG_HTTP_HEAD_LARGE, NULL));
 	else if (answer->is_stream)
 		answer_error(exchange, ERR_NO_MEMORY);
-	bool said = answer_say_now(exchange);
-	tell_rescued(exchange, said);
+	bool connected = is_connected(exchange), said = answer_say_now(exchange);
+	if (connected)
+		tell_rescued(exchange, said);
 	return said;
 }
 

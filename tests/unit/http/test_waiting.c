@@ -120,11 +120,34 @@ static void test_reset(void **state)
 	harness_stop(&harness);
 }
 
+/* Nor is that an answer that was lost for want of room. */
+static void test_gone(void **state)
+{
+	struct linger at_once = {.l_onoff = 1};
+	harness_start(&harness, NULL);
+	struct db_connection *writer = db_take_writer(harness.service.store->db);
+	for (int i = 0; i < 8; i++) {
+		descriptors[i] = harness_connect(&harness);
+		begin(descriptors[i], i);
+	}
+	await_under_way(8);
+	for (int i = 0; i < 8; i++) {
+		setsockopt(descriptors[i], SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+		close(descriptors[i]);
+	}
+	db_give(writer);
+	await_under_way(0);
+	assert_int_equal(harness.server->metrics.answers_lost, 0);
+	assert_int_equal(harness.server->metrics.answers_rescued, 0);
+	harness_stop(&harness);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_many),
 		cmocka_unit_test(test_reset),
+		cmocka_unit_test(test_gone),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
