@@ -193,31 +193,6 @@ int certification_get_evidence_record(struct service *service, const struct key_
 
 /* ---- acceptance ---- */
 
-/* Rather too much than too little, beside the content: both reports, and the archive with its lines
- * of events. */
-#define REPORTS_BYTES ((int64_t)1 << 20)
-#define EVENT_BYTES 256
-
-int certification_expect_bytes(struct service *service, struct certification *certification,
-                               struct error *error)
-{
-	const struct settings *settings = service->settings;
-	int64_t content = 0, events = certification->last_sequence - certification->first_sequence + 1;
-	int64_t since_us = store_now_us(service->store) - settings->certification_share_within;
-	bool exact, alike = false;
-	int result = OK;
-	certification->stored_max = settings->account_stored_bytes;
-	if (settings->certification_share_within > 0)
-		result =
-			store_has_like_certification(service->store, certification, since_us, &alike, error);
-	if (!result && !alike)
-		result = store_estimate_content(service->store, certification->account,
-		                                certification->chain, certification->first_sequence,
-		                                certification->last_sequence, &content, &exact, error);
-	certification->expected_bytes = REPORTS_BYTES + (alike ? 0 : events * EVENT_BYTES) + content;
-	return result;
-}
-
 static int accept(struct service *service, struct store *store, struct certification *certification,
                   bool sealed, struct error *error)
 {

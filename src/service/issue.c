@@ -301,7 +301,8 @@ static int find_like_documents(struct issue_work *work, struct document **ret_do
 	*ret_count = 0;
 	if (settings->certification_share_within == 0)
 		return OK;
-	int64_t since_us = store_now_us(work->service->store) - settings->certification_share_within;
+	/* As at acceptance, which took only so much for one that shares, however long it waited. */
+	int64_t since_us = work->certification->requested_at_us - settings->certification_share_within;
 	return store_list_like_documents(work->service->store, work->certification, since_us,
 	                                 work->arena, ret_documents, ret_count, error);
 }

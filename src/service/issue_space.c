@@ -55,12 +55,12 @@ static const char *content_directory(const struct issue_work *work)
 int issue_take_space(struct issue_work *work, struct error *error)
 {
 	const struct certification *certification = work->certification;
-	int64_t content_bytes = 0;
-	bool exact = false;
-	int result = store_estimate_content(
-		work->service->store, certification->account, certification->chain,
-		certification->first_sequence, certification->last_sequence, &content_bytes, &exact, error);
-	if (!result && !exact)
+	struct content_estimate estimate;
+	int result = store_estimate_content(work->service->store, certification->account,
+	                                    certification->chain, certification->first_sequence,
+	                                    certification->last_sequence, &estimate, error);
+	int64_t content_bytes = !result ? estimate.bytes : 0;
+	if (!result && !estimate.exact)
 		result = store_sum_content(work->service->store, certification->account,
 		                           certification->chain, certification->first_sequence,
 		                           certification->last_sequence, &content_bytes, error);

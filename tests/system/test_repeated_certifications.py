@@ -7,6 +7,7 @@ import io
 import json
 import os
 import secrets
+import time
 import zipfile
 
 import pytest
@@ -148,6 +149,26 @@ def test_what_is_not_the_same_is_not_shared(start):
     check_documents(channel, record)
 
 
+def test_what_will_share_shares_however_long_it_waits(start):
+    service = start(seal__interval="1h")
+    channel = service.new_channel()
+    channel.test.register_file(secrets.token_bytes(FILE_BYTES), "file").expect(201)
+    records = [channel.test.certified(seq_from=1, seq_to=1) for _ in range(2)]
+    size = stored(service)
+    assert service.stop() == 0
+    # As if the second had been asked for 23 hours after the first was there, and waited for two.
+    first, second = (int(row[0]) for row in service.store.rows("SELECT certification FROM certifications"
+                                                               " ORDER BY certification"))
+    hour, now = 3600 * 10**6, int(time.time() * 10**6)
+    service.store.change(f"DELETE FROM issued_files WHERE certification = {second}")
+    service.store.change(f"UPDATE certifications SET completed_at = {now - 25 * hour} WHERE certification = {first}")
+    service.store.change("UPDATE certifications SET status = 'processing', completed_at = NULL, next_attempt_at = 0,"
+                         f" requested_at = {now - 2 * hour} WHERE certification = {second}")
+    service.start()
+    check_documents(channel, channel.test.settled(records[1]["certification_id"]))
+    assert stored(service) - size < FILE_BYTES
+
+
 def test_sharing_can_be_switched_off(start):
     service = start(seal__interval="1h", certification__share_within="0s")
     channel = service.new_channel()
@@ -222,6 +243,22 @@ def test_stored_bytes_are_counted_and_bounded(start):
         service.admin("store", "check")
     problems = json.loads(refused.value.done.stdout)["problems"]
     assert any(f"account {channel.account_id}: " in problem and "stored bytes" in problem for problem in problems)
+
+
+def test_few_large_events_among_many_small_ones(start):
+    """Of a day's events those that are certified may have most of its content."""
+    service = start(seal__interval="1h")
+    channel = service.new_channel()
+    for i in range(40):
+        channel.test.register({"n": i}).expect(201)
+    for i in range(2):
+        channel.test.register_file(secrets.token_bytes(FILE_BYTES), f"file-{i}").expect(201)
+    used = bound(service, channel.account_id)["used"]
+    service.admin("account", "set", channel.account_id, "--stored-bytes", used + 2 * FILE_BYTES)
+    channel.test.certify(seq_from=41, seq_to=42).expect(400, "validation_error")
+    channel.test.certified(seq_from=1, seq_to=40)
+    channel.test.certify(seq_from=2, seq_to=42).expect(400, "validation_error")
+    assert bound(service, channel.account_id)["used"] < used + 2 * FILE_BYTES
 
 
 def test_the_setting_bounds_and_warns(start):

@@ -232,7 +232,7 @@ static int64_t day_received(struct db_connection *connection, int64_t account, i
 }
 
 int store_estimate_content(struct store *store, int64_t account, int64_t chain, int64_t first,
-                           int64_t last, int64_t *ret_bytes, bool *ret_exact, struct error *error)
+                           int64_t last, struct content_estimate *ret, struct error *error)
 {
 	struct db_connection *connection;
 	int result = begin_read(store, &connection, error);
@@ -257,7 +257,8 @@ int store_estimate_content(struct store *store, int64_t account, int64_t chain, 
 	result = end_read(connection, db_end(query, error));
 	if (result)
 		return result;
-	*ret_exact = events == count;
-	*ret_bytes = events > count ? (int64_t)((double)bytes * (double)count / (double)events) : bytes;
+	*ret = (struct content_estimate){bytes, bytes, events == count};
+	if (events > count)
+		ret->bytes = (int64_t)((double)bytes * (double)count / (double)events);
 	return OK;
 }

@@ -107,11 +107,15 @@ int store_list_config_versions(struct store *store, int64_t account, int64_t cha
 int store_sum_content(struct store *store, int64_t account, int64_t chain, int64_t first,
                       int64_t last, int64_t *ret_bytes, struct error *error) MUST_CHECK;
 
-/* About how many, from the totals of the days on which these events were received (usage.h), in the
- * proportion that they are of the events of these days; *ret_exact: they are all of them. Reads two
- * events, however many there are. */
+/* From the totals of the days on which these events were received (usage.h). */
+struct content_estimate {
+	int64_t bytes; /* in the proportion that they are of the events of these days */
+	int64_t most;  /* no more than these events can have */
+	bool exact;    /* they are all of them: both are what they have */
+};
+/* About how many. Reads two events, however many there are. */
 int store_estimate_content(struct store *store, int64_t account, int64_t chain, int64_t first,
-                           int64_t last, int64_t *ret_bytes, bool *ret_exact, struct error *error)
+                           int64_t last, struct content_estimate *ret, struct error *error)
 	MUST_CHECK;
 
 int store_find_certification(struct store *store, int64_t account, int64_t chain, struct slice id,
