@@ -50,6 +50,8 @@ static int compare_object(struct check *check, const struct content_parts *parts
 		snprintf(text, PROBLEM_SIZE_MAX, "object %s is missing", name);
 		return ERR_CORRUPT;
 	}
+	if (result == ERR_CORRUPT) /* what it is stored as cannot be read */
+		snprintf(text, PROBLEM_SIZE_MAX, "%s", check->error->cause);
 	if (result)
 		return result;
 	check->objects++;

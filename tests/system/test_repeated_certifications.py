@@ -261,6 +261,21 @@ def test_few_large_events_among_many_small_ones(start):
     assert bound(service, channel.account_id)["used"] < used + 2 * FILE_BYTES
 
 
+def test_a_list_of_pieces_that_is_none_is_told(start):
+    service = start(seal__interval="1h")
+    channel = service.new_channel()
+    channel.test.register_file(secrets.token_bytes(FILE_BYTES), "file").expect(201)
+    records = [channel.test.certified(seq_from=1, seq_to=1) for _ in range(2)]
+    assert service.stop() == 0
+    service.store.change("UPDATE issued_files SET pieces = '+1@' WHERE kind = 'part' AND shared_object IS NOT NULL")
+    service.start()
+    with pytest.raises(Refused) as refused:
+        service.admin("store", "check")
+    (problem,) = json.loads(refused.value.done.stdout)["problems"]
+    assert problem.startswith(f"certification {records[1]['certification_id']}: ")
+    assert "is no list of pieces" in problem
+
+
 def test_the_setting_bounds_and_warns(start):
     service = start(seal__interval="1h", account__stored_bytes=100_000)
     account = service.new_account()
