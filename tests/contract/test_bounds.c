@@ -22,6 +22,16 @@
 #define NOW INT64_C(1767268800000000) /* 2026-01-01T12:00:00Z */
 #define CREDITS 20
 
+/* Statements that were begun; with these links of the program. */
+static int statements;
+struct db_query *__real_db_query(struct db_connection *connection, const char *literal_sql);
+struct db_query *__wrap_db_query(struct db_connection *connection, const char *literal_sql);
+struct db_query *__wrap_db_query(struct db_connection *connection, const char *literal_sql)
+{
+	statements++;
+	return __real_db_query(connection, literal_sql);
+}
+
 static const char *server_url; /* postgresql://…, NULL: a file of SQLite */
 
 struct fixture {
@@ -495,6 +505,57 @@ static void an_account_asks_for_no_more_certifications_a_day_than_it_may(void **
 	assert_int_equal(sample_check(&fixture->sample), 0);
 }
 
+#define NUMBERS "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d)"
+
+static int create_limit(struct fixture *fixture)
+{
+	char id[ID_SIZE];
+	return store_create_limit(fixture->sample.store, slice_of(fixture->sample.channel_id),
+	                          slice_of(""), PERIOD_DAY, 2, false, NOW, id, &error);
+}
+
+/* Others register in the same transaction, and wait for it. */
+static void an_account_has_no_more_limits_than_a_batch_reads_quickly(void **state)
+{
+	struct fixture *fixture = *state;
+	const struct sample *sample = &fixture->sample;
+	statements = 0;
+	submit(fixture, MODE_LIVE, "a");
+	const int without = statements;
+	change(fixture,
+	       "INSERT INTO consumption_limits (account, limit_id, channel, key, period, max_events,"
+	       " action, created_at) " NUMBERS " SELECT %" PRId64 ", 'lim_' || i, %" PRId64
+	       ", CASE WHEN i %% 2 = 0 THEN i + 10 END, CASE WHEN i %% 3 = 0 THEN 'day' ELSE 'month'"
+	       " END, 9, 'warn', 0 FROM n",
+	       LIMITS_MAX - 1, sample->account, sample->channel);
+	assert_int_equal(create_limit(fixture), OK);
+	assert_int_equal(create_limit(fixture), ERR_REFUSED);
+	assert_non_null(strstr(error.english, "1000 consumption limits"));
+	assert_non_null(strstr(error.spanish, "1000 límites"));
+	error_clear(&error);
+	statements = 0;
+	submit(fixture, MODE_LIVE, "b");
+	/* The limits, what is used in a day and in a month, and one that is reached. */
+	assert_in_range(statements, without + 3, without + 10);
+}
+
+static void an_account_has_no_more_thresholds_than_a_batch_reads_quickly(void **state)
+{
+	struct fixture *fixture = *state;
+	char id[ID_SIZE];
+	const struct slice account = slice_of(fixture->sample.account_id);
+	change(fixture,
+	       "INSERT INTO balance_thresholds (account, threshold_id, credits, armed) " NUMBERS
+	       " SELECT %" PRId64 ", 'thr_' || i, 1000 + i, 0 FROM n",
+	       THRESHOLDS_MAX - 1, fixture->sample.account);
+	assert_int_equal(store_create_threshold(fixture->sample.store, account, 1, id, &error), OK);
+	assert_int_equal(store_create_threshold(fixture->sample.store, account, 2, id, &error),
+	                 ERR_REFUSED);
+	assert_non_null(strstr(error.english, "100 thresholds"));
+	assert_non_null(strstr(error.spanish, "100 umbrales"));
+	error_clear(&error);
+}
+
 static void what_is_used_is_read_of_an_empty_store(void **state)
 {
 	struct fixture *fixture = *state;
@@ -523,6 +584,8 @@ int main(int count, char **arguments)
 		TEST(an_account_has_no_more_channels_than_it_may),
 		TEST(an_account_has_no_more_keys_than_it_may),
 		TEST(an_account_asks_for_no_more_certifications_a_day_than_it_may),
+		TEST(an_account_has_no_more_limits_than_a_batch_reads_quickly),
+		TEST(an_account_has_no_more_thresholds_than_a_batch_reads_quickly),
 		TEST(what_is_used_is_read_of_an_empty_store),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -253,6 +253,10 @@ int store_revoke_key(struct store *store, struct slice key_id, const char *reaso
                      int64_t *ret_revoked_at_us, struct error *error) MUST_CHECK;
 
 /* ---- consumption limits and alert thresholds (limits.c) ---- */
+/* Of an account: whatever it registers is compared with them, in one transaction with what others
+ * register. ERR_REFUSED beyond that. */
+#define LIMITS_MAX 1000
+#define THRESHOLDS_MAX 100
 struct limit_record {
 	char limit_id[ID_SIZE];
 	char account_id[ID_SIZE];

@@ -7,6 +7,22 @@
 #include "store/reach.h"
 #include "store/transaction.h"
 
+/* ---- how many ---- */
+
+/* The account is locked. `counted` is ended. */
+static int refuse_beyond(struct db_query *counted, int64_t account, int most, enum message message,
+                         struct error *error)
+{
+	db_bind_integer(counted, account);
+	bool full = db_step(counted) && db_integer(counted, 0) >= most;
+	int result = db_end(counted, error);
+	if (result || !full)
+		return result;
+	char text[24];
+	snprintf(text, sizeof text, "%d", most);
+	return error_set(error, ERR_REFUSED, message, text, NULL);
+}
+
 /* ---- consumption limits ---- */
 
 struct limit_target {
@@ -77,6 +93,10 @@ int store_create_limit(struct store *store, struct slice channel_id, struct slic
 			find_channel_number(connection, channel_id, &target.account, &target.channel, error);
 	if (!result)
 		result = lock_account(connection, target.account, error);
+	if (!result)
+		result = refuse_beyond(
+			db_query(connection, "SELECT count(*) FROM consumption_limits WHERE account = $1"),
+			target.account, LIMITS_MAX, MSG_STORE_LIMITS_MAX, error);
 	if (!result)
 		result =
 			insert_limit(connection, &target, limit_id, period, max_events, block, now_us, error);
@@ -244,6 +264,10 @@ int store_create_threshold(struct store *store, struct slice account_id, int64_t
 		result = lock_account(connection, account, error);
 	if (!result)
 		result = refuse_same_threshold(connection, account, credits, error);
+	if (!result)
+		result = refuse_beyond(
+			db_query(connection, "SELECT count(*) FROM balance_thresholds WHERE account = $1"),
+			account, THRESHOLDS_MAX, MSG_STORE_THRESHOLDS_MAX, error);
 	if (!result) {
 		struct db_query *query = db_query(
 			connection, "INSERT INTO balance_thresholds (account, threshold_id, credits, armed)"

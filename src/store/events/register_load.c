@@ -146,10 +146,39 @@ static int read_key_id(struct batch *batch, struct ledger_limit *limit, struct e
 	return !result && !limit->key_id ? ERR_NO_MEMORY : result;
 }
 
-/* The limits of the channels that the batch touches. */
-static int load_limits(struct batch *batch, struct db_query *count_query,
-                       struct ledger_account *account, struct error *error)
+/* Those on the same events in the same period have the same count. */
+static int count_uses(struct batch *batch, const struct ledger_account *account,
+                      struct error *error)
 {
+	int result = OK;
+	for (size_t i = 0; i < account->limit_count && !result; i++) {
+		struct ledger_limit *limit = &account->limits[i];
+		size_t same = 0;
+		while (same < i && (account->limits[same].channel != limit->channel ||
+		                    account->limits[same].key != limit->key ||
+		                    account->limits[same].period != limit->period))
+			same++;
+		if (same < i)
+			limit->used = account->limits[same].used;
+		else
+			result = load_limit_use(batch, account, limit, error);
+	}
+	return result;
+}
+
+static bool uses_key(const struct account_batch *part, int64_t key)
+{
+	for (const struct batch_item *item = part->first; item; item = item->next)
+		if (item->registration->key == key)
+			return true;
+	return false;
+}
+
+/* The limits of the channels and keys that the batch touches. */
+static int load_limits(struct batch *batch, struct db_query *count_query,
+                       struct account_batch *part, struct error *error)
+{
+	struct ledger_account *account = &part->account;
 	size_t count = db_step(count_query) ? (size_t)db_integer(count_query, 0) : 0;
 	int result = db_end(count_query, error);
 	if (result || count == 0)
@@ -168,7 +197,8 @@ static int load_limits(struct batch *batch, struct db_query *count_query,
 	db_bind_integer(query, account->account);
 	while (account->limit_count < count && !result && db_step(query)) {
 		const struct ledger_chain *chain = chain_of_channel(account, db_integer(query, 1));
-		if (!chain)
+		const int64_t key = db_integer(query, 2);
+		if (!chain || (key && !uses_key(part, key)))
 			continue;
 		struct ledger_limit *limit = &account->limits[account->limit_count++];
 		struct slice id = db_text(query, 0);
@@ -177,7 +207,7 @@ static int load_limits(struct batch *batch, struct db_query *count_query,
 		limit->limit_id = arena_copy(batch->arena, id.data, id.size);
 		limit->channel = chain->channel;
 		limit->channel_id = chain->channel_id;
-		limit->key = db_integer(query, 2);
+		limit->key = key;
 		limit->key_id = arena_copy(batch->arena, key_id.data, key_id.size);
 		limit->max_events = db_integer(query, 4);
 		limit->block = slice_is(db_text(query, 5), "block");
@@ -196,9 +226,7 @@ static int load_limits(struct batch *batch, struct db_query *count_query,
 	for (size_t i = 0; sharded && i < account->limit_count && !result; i++)
 		if (account->limits[i].key)
 			result = read_key_id(batch, &account->limits[i], error);
-	for (size_t i = 0; i < account->limit_count && !result; i++)
-		result = load_limit_use(batch, account, &account->limits[i], error);
-	return result;
+	return result ? result : count_uses(batch, account, error);
 }
 
 static bool has_test_chain(const struct ledger_account *account)
@@ -238,7 +266,7 @@ int register_load(struct batch *batch, struct account_batch *part, struct error 
 	if (has_test_chain(account))
 		result = store_load_test_usage(batch->connection, batch->day, account, error);
 	if (!result)
-		result = load_limits(batch, limits_query, account, error);
+		result = load_limits(batch, limits_query, part, error);
 	if (!result)
 		result = engine->find_known(batch, part, error);
 	return result;
