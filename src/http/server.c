@@ -80,9 +80,9 @@ static size_t threads_for_bodies(void)
 	return processors < 2 ? 2 : processors > 8 ? 8 : (size_t)processors;
 }
 
-/* Content across a network is waited for longer. Where one's own may hang as long as it likes, some
- * workers are left to the others. Those that work on bodies and files give way to what polls, and
- * to the sequencers. */
+/* Content across a network is waited for longer. Where one's own may hang as long as it likes, or
+ * takes long, as a channel with a thousand versions does, some workers are left to the others.
+ * Those that work on bodies and files give way to what polls, and to the sequencers. */
 static bool start_workers(struct http_server *server)
 {
 	size_t content = content_is_remote(server->service->content) ? 20 : 5;
@@ -91,7 +91,7 @@ static bool start_workers(struct http_server *server)
 		size_t workers, of_one;
 		int niceness;
 	} pools[LANE_COUNT] = {
-		[LANE_READERS] = {2, 2},
+		[LANE_READERS] = {3, 2},
 		[LANE_OPERATORS] = {2, 2},
 		[LANE_KEYS] = {2, 2},
 		[LANE_CONTENT] = {content, content - content / 5, CONTENT_NICE},

@@ -1,10 +1,13 @@
 /* Starting, stopping, the operator's listener, and many clients at once. */
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "harness.h"
+#include "http/internal.h"
 #include "service/readiness.h"
 
 static struct harness harness;
@@ -264,12 +267,65 @@ static void test_many(void **state)
 	harness_stop(&harness);
 }
 
+/* ---- readers ---- */
+
+struct reading {
+	struct task task;
+	sem_t *begun, *goes_on;
+};
+
+static void read_long(struct task *task)
+{
+	struct reading *reading = (struct reading *)task;
+	sem_post(reading->begun);
+	while (sem_wait(reading->goes_on) != 0)
+		;
+}
+
+static void await(sem_t *semaphore)
+{
+	struct timespec until;
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += 60;
+	assert_int_equal(sem_timedwait(semaphore, &until), 0);
+}
+
+/* However many requests that take long an account has under way, another's are read at once. */
+static void test_one_account_leaves_a_reader_to_the_others(void **state)
+{
+	enum { LONG = 8 };
+	sem_t begun, goes_on, others_begun;
+	struct reading readings[LONG + 1];
+	harness_start(&harness, NULL);
+	struct worker_pool *readers = harness.server->workers[LANE_READERS];
+	sem_init(&begun, 0, 0);
+	sem_init(&goes_on, 0, 0);
+	sem_init(&others_begun, 0, 0);
+	for (size_t i = 0; i <= LONG; i++) {
+		readings[i] = (struct reading){.task = {.run = read_long, .owner = 1 + i / LONG},
+		                               .begun = i < LONG ? &begun : &others_begun,
+		                               .goes_on = &goes_on};
+		assert_true(worker_submit(readers, &readings[i].task));
+		if (i < 2)
+			await(&begun);
+	}
+	await(&others_begun);
+	for (size_t i = 0; i <= LONG; i++)
+		sem_post(&goes_on);
+	for (size_t i = 2; i < LONG; i++)
+		await(&begun);
+	harness_stop(&harness);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_settings), cmocka_unit_test(test_admin),
-		cmocka_unit_test(test_watched),  cmocka_unit_test(test_drain),
+		cmocka_unit_test(test_settings),
+		cmocka_unit_test(test_admin),
+		cmocka_unit_test(test_watched),
+		cmocka_unit_test(test_drain),
 		cmocka_unit_test(test_many),
+		cmocka_unit_test(test_one_account_leaves_a_reader_to_the_others),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
