@@ -468,7 +468,7 @@ static void look_at_idle(struct client *client, int64_t now_us)
 	int64_t timeout_us = settings->http_transfer_timeout;
 	if (client_is_cut(client))
 		return;
-	/* A handshake, and the first request line behind it, have the time of a head. */
+	/* A handshake, and the first request line after it, have the time of a head. */
 	bool is_silent = tls_is_silent(client->tls) && client->since_us + timeout_us < now_us;
 	if (is_silent || client->since_us + settings->http_idle_timeout < now_us) {
 		cut(client, "");

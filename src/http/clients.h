@@ -98,7 +98,7 @@ int client_comes_from(struct client *client, uint64_t address) MUST_CHECK;
 /* Says `text` straight to the client, and that nothing follows, which is then so. False: it could
  * not be said at once, or not whole. */
 bool client_say_last(struct client *client, struct slice text);
-/* Reads what has come, for nobody: a connection that is closed with bytes unread is reset, and the
+/* Reads what has come and drops it: a connection that is closed with bytes unread is reset, and the
  * answer lost. Its requests are over. */
 void client_discard(struct client *client);
 

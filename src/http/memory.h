@@ -18,7 +18,7 @@ enum memory_kind { MEMORY_BODY, MEMORY_ARENA, MEMORY_ANSWER, MEMORY_CHECK };
 struct memory {
 	struct budget budget;
 	struct http_server *server;
-	uint64_t owner; /* whose share pays; 0: nobody's, before it is known */
+	uint64_t owner; /* whose share pays; 0: not known yet */
 };
 
 /* An owner is changed with memory_belongs. */

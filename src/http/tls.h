@@ -51,7 +51,7 @@ void tls_end(struct tls_session *session);
 /* Says `text`, if it can be said at once, and that nothing follows. False: it was not said, or not
  * whole: nothing is before the handshake is over, and once the session is gone. */
 bool tls_say_last(struct tls_session *session, struct slice text);
-/* Reads what has come, within bounds, for nobody. */
+/* Reads what has come, within bounds, and drops it. */
 void tls_discard(struct tls_session *session);
 /* The socket that `session` waited for is ready, or is not to be waited for. */
 void tls_go_on(struct tls_session *session);

@@ -125,14 +125,15 @@ static int look_at_chain(const struct reading *reading, gnutls_x509_crt_t *chain
 		from_us = begins_us > from_us ? begins_us : from_us;
 		until_us = ends_us < until_us ? ends_us : until_us;
 		if (i && !gnutls_x509_crt_check_issuer(chain[i - 1], chain[i]))
-			return refuse(reading, reading->names->certificate,
-			              "must have the server's certificate first, and behind each its issuer's");
+			return refuse(
+				reading, reading->names->certificate,
+				"must have the server's certificate first, each certificate followed by its issuer's");
 	}
 	generation->expires_us = until_us;
 	question_times(reading, from_us, until_us);
 	if (count == 1 && !gnutls_x509_crt_check_issuer(chain[0], chain[0]))
 		question(reading, reading->names->certificate,
-		         "has no issuer's certificate behind the server's: clients that have its root "
+		         "has no issuer's certificate after the server's: clients that have its root "
 		         "alone accept it only where that root issued it");
 	return OK;
 }

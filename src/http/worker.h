@@ -13,7 +13,7 @@ struct worker_pool;
 
 struct task {
 	void (*run)(struct task *task);
-	uint64_t owner;   /* who takes turns with others; 0: nobody's, bounded by all there is alone */
+	uint64_t owner;   /* of the fair queue; 0: none, bounded by the total alone */
 	struct turn turn; /* the queue's own */
 };
 

@@ -322,7 +322,7 @@ def test_an_answer_without_room_is_rescued_in_tls(serving):
 
 @pytest.mark.parametrize("behind", [0, 1, 5000, 15000])
 def test_what_is_no_sound_head_is_refused_in_tls(serving, behind):
-    """With what comes behind it in the same record, which nobody reads."""
+    """With what follows it in the same record and is not read."""
     for lines in ("Content-Length: 0\nContent-Length: 3\n", "Content-Length: 0\nHost: y\n", ""):
         text = f"POST /v1/events HTTP/1.1\nHost: x\nAuthorization: Bearer {serving.key}\n{lines}\n"
         told = Told(serving, wire(text) + b"x" * behind)
@@ -549,7 +549,7 @@ def test_broken_files_change_nothing(replacing, authority):
     certificate.write_text("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
     refused("service.tls_certificate", "must be a PEM file")
     certificate.write_bytes(pathlib.Path(f"{authority.root}.crt").read_bytes() + good)
-    refused("service.tls_certificate", "behind each its issuer's")
+    refused("service.tls_certificate", "followed by its issuer's")
     certificate.unlink()
     refused("service.tls_certificate", "cannot be read")
     certificate.write_bytes(good)
