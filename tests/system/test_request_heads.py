@@ -274,10 +274,18 @@ BROKEN = {
 
 @pytest.mark.parametrize("lines", BROKEN.values(), ids=BROKEN)
 def test_what_is_no_sound_head_is_refused_once_and_ends_the_connection(shared, lines):
-    talk = Talk(shared.service, smuggler(shared.live.key, lines, "0\n\n"))
-    assert talk.closed and len(talk.answers) >= 1, talk
-    assert talk.statuses[0] in (400, 413, 501), talk
-    assert not [head for _, head, _ in talk.answers if "HTTP/1.1 2" in head], talk
+    for body in ("0\n\n", ""):  # of who sees chunks, and of who sees no body: the other request is the next one
+        talk = Talk(shared.service, smuggler(shared.live.key, lines, body))
+        assert talk.closed and len(talk.answers) >= 1, (body, talk)
+        assert talk.statuses[0] in (400, 413, 501), (body, talk)
+        assert not [head for _, head, _ in talk.answers if "HTTP/1.1 2" in head], (body, talk)
+
+
+@pytest.mark.parametrize("line", [":", ": x", "\x00", "\x00: x"], ids=["colon", "colon first", "NUL", "NUL first"])
+def test_no_line_but_an_empty_one_ends_a_head(shared, line):
+    talk = Talk(shared.service, wire(f"GET /v1/openapi.yaml HTTP/1.1\nHost: x\nX-Any: 1\n{line}\nGET /v1/channel HTTP/1.1\n"
+                                     f"Host: x\nAuthorization: Bearer {shared.live.key}\n\n"))
+    assert talk.closed and set(talk.statuses) == {400}, talk
 
 
 @pytest.mark.parametrize("lines", ["X-Any: 1\\\n", "Content-Length: 0\\\n", "\\\n"])
