@@ -14,6 +14,7 @@
 #define WAITING (KEPT_MAX + 50)
 
 static struct harness harness;
+static struct db_connection *writer;
 static int descriptors[WAITING];
 
 static const struct loop *the_loop(void)
@@ -53,34 +54,76 @@ static void expect_created(int descriptor)
 	reply_expect(&reply, 201, NULL);
 }
 
-/* Most are kept, the rest suspended; after a while all are. */
-static void allow_all(struct settings *settings)
+/* However slow the machine is, no time-out is what ends a test. */
+static void be_patient(struct settings *settings)
 {
 	settings->http_connections = settings->http_connections_per_address = WAITING;
+	settings->http_idle_timeout = settings->http_transfer_timeout = settings->http_deadline =
+		3600 * US_PER_SECOND;
 	settings->rate_live = 10 * WAITING;
-	settings->http_deadline = 60 * US_PER_SECOND;
 }
 
+static int start(void **state)
+{
+	memset(descriptors, -1, sizeof descriptors);
+	file_allow_many();
+	harness_start(&harness, be_patient);
+	return 0;
+}
+
+/* Also of a test that has failed, which the next one must not find. */
+static int stop(void **state)
+{
+	for (int i = 0; i < WAITING; i++)
+		if (descriptors[i] >= 0)
+			close(descriptors[i]);
+	if (writer)
+		db_give(writer);
+	writer = NULL;
+	harness_stop(&harness);
+	return 0;
+}
+
+static void hold_commits(void)
+{
+	writer = db_take_writer(harness.service.store->db);
+}
+
+static void let_commit(void)
+{
+	db_give(writer);
+	writer = NULL;
+}
+
+static void connect_all(int count)
+{
+	for (int i = 0; i < count; i++)
+		descriptors[i] = harness_connect(&harness);
+}
+
+static void hang_up(int number)
+{
+	struct linger at_once = {.l_onoff = 1};
+	setsockopt(descriptors[number], SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+	close(descriptors[number]);
+	descriptors[number] = -1;
+}
+
+/* Most are kept, the rest suspended; after a while all are. */
 static void test_many(void **state)
 {
-	file_allow_many();
-	harness_start(&harness, allow_all);
-	struct db_connection *writer = db_take_writer(harness.service.store->db);
-	for (int i = 0; i < WAITING; i++) {
-		descriptors[i] = harness_connect(&harness);
+	hold_commits();
+	connect_all(WAITING);
+	for (int i = 0; i < WAITING; i++)
 		begin(descriptors[i], i);
-	}
 	await_under_way(WAITING);
 	int64_t until_us = clock_monotonic_us() + US_PER_SECOND / 4;
 	while (clock_monotonic_us() < until_us)
 		await_turns();
-	db_give(writer);
-	for (int i = 0; i < WAITING; i++) {
+	let_commit();
+	for (int i = 0; i < WAITING; i++)
 		expect_created(descriptors[i]);
-		close(descriptors[i]);
-	}
 	await_under_way(0);
-	harness_stop(&harness);
 }
 
 /* A client that is gone before its answer leaves its registration to the sequencer. Only a
@@ -88,66 +131,53 @@ static void test_many(void **state)
 static void test_reset(void **state)
 {
 	struct reply reply;
-	struct linger at_once = {.l_onoff = 1};
-	harness_start(&harness, NULL);
+	connect_all(8);
 	for (int i = 0; i < 8; i++) {
-		descriptors[i] = harness_connect(&harness);
 		begin(descriptors[i], 100 + i);
 		expect_created(descriptors[i]);
 	}
 	await_under_way(0);
 	await_turns();
-	struct db_connection *writer = db_take_writer(harness.service.store->db);
+	hold_commits();
 	for (int i = 0; i < 8; i++)
 		begin(descriptors[i], i);
 	await_under_way(8);
 	await_turns();
-	for (int i = 0; i < 8; i += 2) {
-		setsockopt(descriptors[i], SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
-		close(descriptors[i]);
-	}
+	for (int i = 0; i < 8; i += 2)
+		hang_up(i);
 	await_turns();
-	db_give(writer);
-	for (int i = 1; i < 8; i += 2) {
+	let_commit();
+	for (int i = 1; i < 8; i += 2)
 		expect_created(descriptors[i]);
-		close(descriptors[i]);
-	}
 	await_under_way(0);
 	harness_post(&harness, &reply, "/v1/events", harness.key[MODALITY_CONTENT][MODE_LIVE],
 	             "{\"client_ref\":\"0\",\"payload\":{}}");
 	assert_string_equal(reply_header(&reply, "Idempotent-Replayed"), "true");
 	reply_expect(&reply, 200, NULL);
-	harness_stop(&harness);
 }
 
 /* Nor is that an answer that was lost for want of room. */
 static void test_gone(void **state)
 {
-	struct linger at_once = {.l_onoff = 1};
-	harness_start(&harness, NULL);
-	struct db_connection *writer = db_take_writer(harness.service.store->db);
-	for (int i = 0; i < 8; i++) {
-		descriptors[i] = harness_connect(&harness);
+	hold_commits();
+	connect_all(8);
+	for (int i = 0; i < 8; i++)
 		begin(descriptors[i], i);
-	}
 	await_under_way(8);
-	for (int i = 0; i < 8; i++) {
-		setsockopt(descriptors[i], SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
-		close(descriptors[i]);
-	}
-	db_give(writer);
+	for (int i = 0; i < 8; i++)
+		hang_up(i);
+	let_commit();
 	await_under_way(0);
 	assert_int_equal(harness.server->metrics.answers_lost, 0);
 	assert_int_equal(harness.server->metrics.answers_rescued, 0);
-	harness_stop(&harness);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_many),
-		cmocka_unit_test(test_reset),
-		cmocka_unit_test(test_gone),
+		cmocka_unit_test_setup_teardown(test_many, start, stop),
+		cmocka_unit_test_setup_teardown(test_reset, start, stop),
+		cmocka_unit_test_setup_teardown(test_gone, start, stop),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
