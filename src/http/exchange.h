@@ -35,6 +35,7 @@ struct console_answer;
 
 #define OUT_MAX ((size_t)4 * 1024 * 1024)
 #define EXTRA_HEADERS_MAX 12
+#define FORWARDED_LINES_MAX 8  /* of X-Forwarded-For; of more, the last ones */
 #define NONE_MATCH_LINES_MAX 4 /* of If-None-Match; what more there are is not looked at */
 
 struct answer {
@@ -58,7 +59,8 @@ struct answer {
 /* Request headers that matter; slices live as long as the request. */
 struct head {
 	struct slice authorization, api_key, accept, accept_language, content_type, content_encoding;
-	struct slice scenario, range, forwarded_for, cookie;
+	struct slice scenario, range, cookie;
+	struct slice forwarded_for[FORWARDED_LINES_MAX]; /* each a list; empty: not sent */
 	struct slice idempotency_key; /* of an operation that takes one: copied, with a 0 behind it */
 	bool idempotency_key_repeated;
 	struct slice if_range;                         /* of two, an empty one */

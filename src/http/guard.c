@@ -25,10 +25,35 @@ static uint64_t mix(uint64_t value)
 	return value ^ value >> 31;
 }
 
+static bool is_port(struct slice text)
+{
+	bool digits = text.size > 0 && text.size <= 5;
+	for (size_t i = 0; i < text.size && digits; i++)
+		digits = text.data[i] >= '0' && text.data[i] <= '9';
+	return digits;
+}
+
+/* Some proxies name the client's port, too, some write IPv6 in brackets: 192.0.2.1:80,
+ * [2001:db8::1], [2001:db8::1]:80. */
+static struct slice without_port(struct slice text)
+{
+	const char *end = text.data + text.size;
+	const char *first = memchr(text.data, ':', text.size);
+	const char *bracket = text.data[0] == '[' ? memchr(text.data, ']', text.size) : NULL;
+	const char *after = bracket ? bracket + 1 : first;
+	bool ends = bracket && after == end;
+	bool has_port = after && after < end && *after == ':' &&
+	                is_port(slice_make(after + 1, (size_t)(end - after - 1)));
+	if (!ends && !has_port)
+		return text;
+	return bracket ? slice_make(text.data + 1, (size_t)(bracket - text.data - 1))
+	               : slice_make(text.data, (size_t)(first - text.data));
+}
+
 static bool parse_address(struct slice text, struct sockaddr_storage *ret)
 {
 	char copy[INET6_ADDRSTRLEN];
-	text = header_trim(text);
+	text = without_port(text);
 	if (text.size >= sizeof copy)
 		return false;
 	memcpy(copy, text.data, text.size);
@@ -43,21 +68,37 @@ static bool parse_address(struct slice text, struct sockaddr_storage *ret)
 	return ret->ss_family != 0;
 }
 
+/* Takes the last entry off. */
+static struct slice take_entry(struct slice *list)
+{
+	const char *comma = memrchr(list->data, ',', list->size);
+	size_t start = comma ? (size_t)(comma - list->data) + 1 : 0;
+	struct slice entry = slice_make(list->data + start, list->size - start);
+	list->size = comma ? start - 1 : 0;
+	return header_trim(entry);
+}
+
 /* The nearest address that no trusted proxy has: what stands farther left anyone can have
- * written. */
-static void forwarded(const struct exchange *exchange, struct sockaddr_storage *address)
+ * written. False: the connection's own. */
+static bool forwarded(const struct exchange *exchange, struct sockaddr_storage *address)
 {
 	const struct network_list *trusted = &exchange->server->trusted_proxies->networks;
-	struct slice rest = exchange->head.forwarded_for;
-	while (rest.size && network_list_contains(trusted, (const struct sockaddr *)address)) {
-		const char *comma = memrchr(rest.data, ',', rest.size);
-		size_t start = comma ? (size_t)(comma - rest.data) + 1 : 0;
-		struct sockaddr_storage next;
-		if (!parse_address(slice_make(rest.data + start, rest.size - start), &next))
-			return;
-		*address = next;
-		rest.size = comma ? start - 1 : 0;
+	bool found = false;
+	for (size_t line = FORWARDED_LINES_MAX; line > 0; line--) {
+		struct slice list = exchange->head.forwarded_for[line - 1];
+		while (list.size) {
+			struct sockaddr_storage next;
+			struct slice entry = take_entry(&list);
+			if (!entry.size)
+				continue;
+			if (!network_list_contains(trusted, (const struct sockaddr *)address) ||
+			    !parse_address(entry, &next))
+				return found;
+			*address = next;
+			found = true;
+		}
 	}
+	return found;
 }
 
 uint64_t guard_address_id(const struct http_server *server, const struct sockaddr *address)
@@ -78,7 +119,7 @@ uint64_t guard_address_id(const struct http_server *server, const struct sockadd
 	return mix(mix(number ^ salt[0]) ^ salt[1]);
 }
 
-void guard_client_address(const struct exchange *exchange, struct sockaddr_storage *ret)
+bool guard_client_address(const struct exchange *exchange, struct sockaddr_storage *ret)
 {
 	const union MHD_ConnectionInfo *info =
 		MHD_get_connection_info(exchange->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
@@ -87,8 +128,7 @@ void guard_client_address(const struct exchange *exchange, struct sockaddr_stora
 		memcpy(ret, info->client_addr,
 		       info->client_addr->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6)
 		                                                : sizeof(struct sockaddr_in));
-	if (exchange->head.forwarded_for.size && exchange->server->trusted_proxies->networks.count)
-		forwarded(exchange, ret);
+	return forwarded(exchange, ret);
 }
 
 static uint64_t address_id(const struct exchange *exchange)
@@ -352,15 +392,22 @@ static int check_rest(struct exchange *exchange, int result, struct error *error
 	return result || operation->validates ? result : guard_forced(exchange, error);
 }
 
+static int count_forwarded(const struct exchange *exchange)
+{
+	struct sockaddr_storage address;
+	if (!exchange->client->by_proxy || !guard_client_address(exchange, &address))
+		return 0;
+	uint64_t id = guard_address_id(exchange->server, (const struct sockaddr *)&address);
+	return client_comes_from(exchange->client, id);
+}
+
 int guard_check(struct exchange *exchange, const char *method_text, struct error *error)
 {
 	if (exchange->head.fault != MSG_NONE)
 		return head_refused(exchange, error);
-	if (exchange->client->by_proxy && exchange->head.forwarded_for.size) {
-		int counted = client_comes_from(exchange->client, address_id(exchange));
-		if (counted)
-			return error_set(error, counted, MSG_NONE, NULL);
-	}
+	int counted = count_forwarded(exchange);
+	if (counted)
+		return error_set(error, counted, MSG_NONE, NULL);
 	int found = find_operation(exchange, method_text, error);
 	if (found)
 		return found;

@@ -9,8 +9,9 @@
 
 /* What counts as one address, salted. */
 uint64_t guard_address_id(const struct http_server *server, const struct sockaddr *address);
-/* The address of the request's client, as trusted proxies tell it; once its head has been read. */
-void guard_client_address(const struct exchange *exchange, struct sockaddr_storage *ret);
+/* The address of the request's client, as trusted proxies tell it; once its head has been read.
+ * False: they tell none, and it is that of the connection. */
+bool guard_client_address(const struct exchange *exchange, struct sockaddr_storage *ret);
 /* Whose the request is, once its head has been checked: its key's account, or its address. */
 uint64_t guard_owner_id(const struct exchange *exchange);
 uint64_t guard_account_id(int64_t account); /* the same of an account */

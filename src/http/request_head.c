@@ -140,6 +140,20 @@ static void read_none_match(struct head *head, struct slice value)
 	}
 }
 
+/* RFC 9110 section 5.3: several lines are one list. */
+static void read_forwarded(struct head *head, struct slice value)
+{
+	struct slice *lines = head->forwarded_for;
+	size_t count = 0;
+	if (!value.size)
+		return;
+	while (count < FORWARDED_LINES_MAX && lines[count].size)
+		count++;
+	if (count == FORWARDED_LINES_MAX)
+		memmove(lines, lines + 1, --count * sizeof *lines);
+	lines[count] = value;
+}
+
 /* Those that say where the request ends, and for whom it is. */
 static bool read_framing(struct head *head, struct slice name, struct slice value,
                          struct slice whole)
@@ -191,7 +205,7 @@ static void read_meaning(struct exchange *exchange, struct slice name, struct sl
 	else if (header_name_is(name, "Expect"))
 		head->expect_continue = header_name_is(value, "100-continue");
 	else if (header_name_is(name, "X-Forwarded-For"))
-		head->forwarded_for = value;
+		read_forwarded(head, value);
 	else if (credential_misplaced(name, value, exchange->service->settings->service_prefix))
 		head->misplaced_key = name;
 }

@@ -109,10 +109,54 @@ def test_a_head_that_cannot_be_read_and_a_connection_that_is_cut_are_logged(logg
                    and line["method"] == "POST")
 
 
+FORWARDED = [  # lines of X-Forwarded-For, and whose request that is; 127.0.0.0/8 is trusted
+    (["198.51.100.7, 2001:db8:1:2::3"], "2001:db8:1:2::3"),
+    (["192.0.2.1:5678"], "192.0.2.1"),
+    (["198.51.100.7,192.0.2.1:1 , 127.0.0.2:65535"], "192.0.2.1"),
+    (["[2001:db8::1]:443"], "2001:db8::1"),
+    (["[2001:db8::1]"], "2001:db8::1"),
+    (["2001:db8::1:443"], "2001:db8::1:443"),
+    (["::ffff:192.0.2.1"], "192.0.2.1"),
+    (["[::ffff:192.0.2.1]:80"], "192.0.2.1"),
+    (["192.0.2.1, ::ffff:127.0.0.3"], "192.0.2.1"),
+    # Several lines are one list.
+    (["192.0.2.1", "127.0.0.3"], "192.0.2.1"),
+    (["198.51.100.7", "192.0.2.1", "127.0.0.3, 127.0.0.4"], "192.0.2.1"),
+    (["198.51.100.7", "192.0.2.1"], "192.0.2.1"),
+    ([f"198.51.100.{number}" for number in range(20)] + ["192.0.2.1"] + ["127.0.0.3"] * 7, "192.0.2.1"),
+    # Empty entries are none.
+    (["192.0.2.1,"], "192.0.2.1"),
+    (["192.0.2.1, , ,127.0.0.3, ,"], "192.0.2.1"),
+    (["192.0.2.1", "", " ", ","], "192.0.2.1"),
+    (["198.51.100.7," * 1000 + "192.0.2.1"], "192.0.2.1"),
+    (["," * 15000 + "192.0.2.1" + "," * 1000], "192.0.2.1"),
+    # What is no address ends it: it is whose who wrote it.
+    (["192.0.2.1, unknown, 127.0.0.3"], "127.0.0.3"),
+    *(([text], "127.0.0.1") for text in (
+        "", "unknown", "_hidden", "192.0.2.1:", "192.0.2.1:port", "192.0.2.1:123456", "192.0.2.1:80:80", ":80",
+        "192.0.2", "300.0.2.1:80", "[2001:db8::1", "2001:db8::1]:80", "[2001:db8::1]80", "[]:80", "[", "]", ":",
+        "[2001:db8::1]:", "fe80::1%eth0", "192.0.2.1 80", "x" * 1000)),
+]
+
+
 def test_the_address_is_the_one_that_a_trusted_proxy_tells(logging):
-    answer = Client(logging).call("GET", "/v1/channel",
-                                  headers={"X-Forwarded-For": "198.51.100.7, 2001:db8:1:2::3"})
-    assert line_of(logging, answer.expect(401))["client"] == "2001:db8:1:2::3"
+    key = logging.new_channel().live.key  # of requests with a key each has a line
+    told = {}
+    for lines, address in FORWARDED:
+        said = "".join(f"X-Forwarded-For: {line}\r\n" for line in lines)
+        answer = raw(logging, f"GET /v1/channel HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\n"
+                              f"Connection: close\r\n{said}\r\n".encode())
+        assert answer.startswith("HTTP/1.1 200 "), lines
+        told[request_id_in(answer)] = (lines, address)
+    found = logging.logged(lambda line: line.get("request_id") in told, len(told))
+    assert not [(line["client"], told[line["request_id"]]) for line in found
+                if line["client"] != told[line["request_id"]][1]]
+
+
+def test_nobody_else_tells_addresses(start):
+    service = start(log__requests="all", log__addresses="full", service__trusted_proxies="127.0.0.3")
+    answer = Client(service).call("GET", "/v1/channel", headers={"X-Forwarded-For": "192.0.2.1, 127.0.0.3"})
+    assert line_of(service, answer.expect(401))["client"] == "127.0.0.1"
 
 
 def test_an_incident_is_in_the_line_of_its_request(start):

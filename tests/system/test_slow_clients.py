@@ -240,6 +240,20 @@ def test_behind_a_trusted_proxy_its_clients_are_counted(start):
         link.close()
 
 
+def test_a_proxy_that_does_not_tell_its_clients_has_no_limit_for_all_of_them(start):
+    service = start(http__connections_per_address=3, service__trusted_proxies="127.0.0.1",
+                    http__transfer_timeout="60s")
+    key = service.new_channel().live.key
+    links = [connect(service) for _ in range(8)]
+    for number, link in enumerate(links):
+        says = ("unknown", "_hidden", "", ",")[number % 4]
+        link.sendall(request(key, "Content-Length: 100\r\nExpect: 100-continue\r\n"
+                                  f"X-Forwarded-For: {says}"))
+        assert statuses(link.recv(4096)) == [100]
+    for link in links:
+        link.close()
+
+
 # ---- many, of several addresses ----
 
 CROWD = [f"127.0.0.{number}" for number in range(2, 10)]

@@ -438,7 +438,7 @@ static void test_rate_by_address(void **state)
 	reply_expect(&reply, 401, "invalid_key");
 	/* What is no address is not believed: the proxy's own counts, for each of them. */
 	static const char *const odd[] = {
-		"", "unknown", "192.0.2.1:80", "::ffff:300.1.1.1",
+		"", "unknown", "192.0.2.1:http", "::ffff:300.1.1.1",
 		"a name that is far too long to be the text of any address there is at all"};
 	for (int i = 0; i < 9; i++) {
 		char header[160];
@@ -449,6 +449,8 @@ static void test_rate_by_address(void **state)
 	}
 	/* An IPv4 address is the same one in IPv6's clothes. */
 	ask(&reply, "GET", "/nothing", NULL, "X-Forwarded-For: ::ffff:192.0.2.1\r\n");
+	reply_expect(&reply, 429, "rate_limited");
+	ask(&reply, "GET", "/nothing", NULL, "X-Forwarded-For: 192.0.2.1:5678\r\n");
 	reply_expect(&reply, 429, "rate_limited");
 	/* So is a look-up of a key that is nobody's. */
 	char nobody[KEY_TEXT_MAX];
