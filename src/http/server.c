@@ -197,18 +197,35 @@ static void drop(struct fresh *fresh)
 		tls_release(fresh->tls[listener]);
 }
 
+static const char *const certificate_settings[HTTP_LISTENERS] = {"service.tls_certificate",
+                                                                 "service.admin_tls_certificate"};
+
 /* A listener begins or ends to speak TLS with a start. */
 static int check_switch(const struct http_server *server, const struct fresh *fresh,
                         const char **ret_setting, struct error *error)
 {
-	static const char *const settings[HTTP_LISTENERS] = {"service.tls_certificate",
-	                                                     "service.admin_tls_certificate"};
 	for (int listener = 0; server->started && listener < HTTP_LISTENERS; listener++) {
 		if (!fresh->tls[listener] == !server->tls[listener].current)
 			continue;
-		*ret_setting = settings[listener];
+		*ret_setting = certificate_settings[listener];
 		return error_cause(error, ERR_VALIDATION,
 		                   "needs a restart to begin or end TLS; its files are read again");
+	}
+	return OK;
+}
+
+/* One that clients refuse does not take the place of one that they accept. */
+static int check_times(const struct http_server *server, const struct fresh *fresh,
+                       const char **ret_setting, struct error *error)
+{
+	for (int listener = 0; listener < HTTP_LISTENERS; listener++) {
+		const struct tls_generation *current = server->tls[listener].current;
+		if (!current || tls_is_current(fresh->tls[listener]) || !tls_is_current(current))
+			continue;
+		*ret_setting = certificate_settings[listener];
+		return error_cause(error, ERR_VALIDATION,
+		                   "has ended or has not begun: clients would refuse it; the one that is "
+		                   "shown still counts, and stays");
 	}
 	return OK;
 }
@@ -225,7 +242,9 @@ static int read_fresh(const struct http_server *server, const struct settings *s
 	for (enum http_listener listener = 0; listener < HTTP_LISTENERS && !result; listener++)
 		result =
 			tls_read(settings, listener, NULL, NULL, &fresh->tls[listener], ret_setting, error);
-	return result ? result : check_switch(server, fresh, ret_setting, error);
+	if (!result)
+		result = check_switch(server, fresh, ret_setting, error);
+	return result ? result : check_times(server, fresh, ret_setting, error);
 }
 
 static void put_in_force(struct http_server *server, struct fresh *fresh)

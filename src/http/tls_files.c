@@ -129,6 +129,7 @@ static int look_at_chain(const struct reading *reading, gnutls_x509_crt_t *chain
 				reading, reading->names->certificate,
 				"must have the server's certificate first, each certificate followed by its issuer's");
 	}
+	generation->begins_us = from_us;
 	generation->expires_us = until_us;
 	question_times(reading, from_us, until_us);
 	if (count == 1 && !gnutls_x509_crt_check_issuer(chain[0], chain[0]))
@@ -173,6 +174,12 @@ void tls_release(struct tls_generation *generation)
 int64_t tls_expires_us(const struct tls_generation *generation)
 {
 	return generation->expires_us;
+}
+
+bool tls_is_current(const struct tls_generation *generation)
+{
+	int64_t now_us = clock_now_us();
+	return generation->begins_us <= now_us && now_us <= generation->expires_us;
 }
 
 static int read_pair(const struct reading *reading, const struct files *files,

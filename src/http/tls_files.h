@@ -14,7 +14,7 @@ struct tls_generation {
 	gnutls_certificate_credentials_t credentials;
 	gnutls_datum_t ticket_key;
 	bool asks_clients;
-	int64_t expires_us;
+	int64_t begins_us, expires_us;
 	_Atomic int holders;
 };
 
@@ -27,5 +27,7 @@ int tls_read(const struct settings *settings, enum http_listener listener, http_
 void tls_release(struct tls_generation *generation); /* NULL-safe */
 /* When its certificate, or one above it, ends. */
 int64_t tls_expires_us(const struct tls_generation *generation);
+/* Whether all of these count by now and still do. */
+bool tls_is_current(const struct tls_generation *generation);
 
 #endif

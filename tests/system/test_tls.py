@@ -46,10 +46,31 @@ class Authority:
         os.chmod(f"{path}.key", 0o600)
         return path
 
-    def server(self, name="server", days=60):
+    def dated(self, path, issuer, begins, ends, extensions):
+        """Times are days from now, which of openssl's commands `ca` alone can set."""
+        files = {"ext": "\n".join(extensions), "database": "", "cnf": (
+            f"[ca]\ndefault_ca=this\n[this]\nrand_serial=yes\ndatabase={path}.database\ndefault_md=sha256\n"
+            f"new_certs_dir={self.place}\npolicy=any\n[any]\norganizationName=supplied\ncommonName=supplied\n")}
+        for end, text in files.items():
+            pathlib.Path(f"{path}.{end}").write_text(text)
+        first, last = (time.strftime("%Y%m%d%H%M%SZ", time.gmtime(time.time() + days * 86400))
+                       for days in (begins, ends))
+        self.run("req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+                 "-subj", f"/O={self.name}/CN={path.name}", "-keyout", f"{path}.key", "-out", f"{path}.csr")
+        self.run("ca", "-batch", "-config", f"{path}.cnf", "-cert", f"{issuer}.crt", "-keyfile", f"{issuer}.key",
+                 "-in", f"{path}.csr", "-out", f"{path}.crt", "-notext", "-extfile", f"{path}.ext",
+                 "-startdate", first, "-enddate", last)
+        os.chmod(f"{path}.key", 0o600)
+        return path
+
+    def server(self, name="server", days=60, begins=None):
         between = self.issue(f"{name}-issuer", self.root, ca=True)
-        path = self.issue(name, between, days=days, more=("subjectAltName=DNS:localhost,IP:127.0.0.1",
-                                                          "extendedKeyUsage=serverAuth"))
+        more = ("subjectAltName=DNS:localhost,IP:127.0.0.1", "extendedKeyUsage=serverAuth")
+        path = self.place / name
+        if begins is None:
+            self.issue(name, between, days=days, more=more)
+        else:
+            self.dated(path, between, begins, days, more)
         chain = pathlib.Path(f"{path}.pem")
         chain.write_text(pathlib.Path(f"{path}.crt").read_text() + pathlib.Path(f"{between}.crt").read_text())
         return path
@@ -259,6 +280,29 @@ def test_what_is_said_in_the_middle_of_a_body_is_tls(serving):
         assert told.startswith(b"HTTP/1.1 401 "), told
         assert int(re.search(rb"Content-Length: (\d+)", told)[1]) == len(told.partition(b"\r\n\r\n")[2])
         assert serving.metric("http_refused_early_total") == before + 1
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3], ids=["1.2", "1.3"])
+def test_a_body_that_is_cut_short_is_not_executed(serving, version):
+    """Whether TLS says that nothing follows, or only the connection ends."""
+    registered = serving.metric("events_registered_total")
+    context = serving.context(versions=(version, version))
+    for size in (10, 20000, 200000):
+        body = b'{"client_ref":"%s","payload":{"a":"%s"}}' % (fresh().encode(), b"x" * size)
+        for framing in (b"Content-Length: %d\r\n\r\n%s" % (len(body) + 1, body),
+                        b"Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n" % (len(body), body)):
+            for says in (True, False):
+                with serving.connect(context) as connection:
+                    connection.sendall(b"POST /v1/events HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+                                       b"Authorization: Bearer %s\r\n%s" % (serving.key.encode(), framing))
+                    with contextlib.suppress(OSError):
+                        if says:
+                            connection.unwrap()
+                        connection.shutdown(socket.SHUT_WR)
+                        while connection.recv(65536):
+                            pass
+    eventually(lambda: serving.metric("http_connections") == 0, "all are gone")
+    assert serving.metric("events_registered_total") == registered
 
 
 def test_one_that_is_too_slow_is_told_so_in_tls(serving):
@@ -500,6 +544,23 @@ def test_a_certificate_is_replaced_under_open_connections(replacing, authority):
             first, ends = second, expires(replacing)
 
 
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3], ids=["1.2", "1.3"])
+def test_a_session_ends_with_a_reload(replacing, version):
+    context = replacing.context(versions=(version, version))
+
+    def talk(session=None):
+        plain = socket.create_connection(("127.0.0.1", replacing.port), timeout=PATIENCE)
+        with context.wrap_socket(plain, server_hostname="localhost", session=session) as connection:
+            connection.sendall(b"GET /nothing HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert connection.recv(65536).startswith(b"HTTP/1.1 404 ")
+            return connection.session_reused, connection.session
+    _, first = talk()
+    assert talk(first)[0]
+    replacing.reload()
+    reused, second = talk(first)
+    assert not reused and talk(second)[0]
+
+
 def test_certificates_are_replaced_while_many_connect(replacing, authority):
     faults, over = [], threading.Event()
 
@@ -558,6 +619,19 @@ def test_broken_files_change_nothing(replacing, authority):
     assert told[0]["setting"] == "service.tls_certificate" and "restart" in told[0]["problem"]
     assert replacing.reload() and shown(replacing) == first
     assert secret not in replacing.log.read_text() and "PRIVATE KEY" not in replacing.log.read_text()
+
+
+def test_a_certificate_that_clients_refuse_replaces_none_that_they_accept(replacing, authority):
+    first = shown(replacing)
+    for begins, ends in ((-60, -1), (1, 60)):
+        replace(replacing, authority.server(fresh(), days=ends, begins=begins))
+        told = replacing.reload("configuration_refused", rate__live=7)
+        assert [line["setting"] for line in told] == ["service.tls_certificate"]
+        assert "clients would refuse it" in told[0]["problem"]
+        assert shown(replacing) == first and shown(replacing, replacing.admin_port) == first
+    replace(replacing, authority.server(fresh()))
+    replacing.reload()
+    assert shown(replacing) != first
 
 
 def test_a_start_names_what_is_wrong(tmp_path, authority, server_files):
@@ -690,6 +764,7 @@ def test_a_proxy_reaches_a_node_over_tls(node, certificates, kind, tmp_path):
 def test_the_operators_listener_asks_for_certificates(tmp_path, authority, server_files):
     good, other = authority.client(fresh()), Authority(tmp_path, "other")
     stranger, wrong = other.client(), authority.client(fresh(), "serverAuth")
+    ended = authority.dated(authority.place / fresh(), authority.root, -60, -1, ["extendedKeyUsage=clientAuth"])
     one = Speaking(tmp_path, authority, **tls_settings(server_files, admin=True),
                    service__admin_tls_clients=f"{authority.root}.crt")
 
@@ -700,7 +775,7 @@ def test_the_operators_listener_asks_for_certificates(tmp_path, authority, serve
         one.start()
         for version in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
             assert ask(good, version) == 200
-            for bad in (None, stranger, wrong):
+            for bad in (None, stranger, wrong, ended):
                 with pytest.raises((ssl.SSLError, ConnectionError, http.client.RemoteDisconnected)):
                     ask(bad, version)
             assert ask(good, version) == 200
