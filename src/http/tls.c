@@ -11,6 +11,9 @@
 #include "http/tls_files.h"
 
 #define RECORD_MAX ((size_t)16 * 1024)
+/* Messages of a handshake, which are held until they are whole. */
+#define HELLO_MAX ((size_t)16 * 1024)
+#define CERTIFICATES_MAX ((size_t)64 * 1024) /* where clients show theirs */
 #define DISCARDED_PIECE 4096
 #define DISCARDED_PIECES 64 /* however small: each costs a record */
 
@@ -170,6 +173,8 @@ static bool set_up(struct tls_session *session)
 	gnutls_transport_set_pull_function(gnutls, pull);
 	gnutls_transport_set_pull_timeout_function(gnutls, has_come);
 	gnutls_transport_set_vec_push_function(gnutls, push);
+	gnutls_handshake_set_max_packet_length(gnutls,
+	                                       generation->asks_clients ? CERTIFICATES_MAX : HELLO_MAX);
 	gnutls_handshake_set_hook_function(gnutls, GNUTLS_HANDSHAKE_FINISHED, GNUTLS_HOOK_POST,
 	                                   note_finished);
 	if (gnutls_credentials_set(gnutls, GNUTLS_CRD_CERTIFICATE, generation->credentials) < 0)
