@@ -258,6 +258,7 @@ static bool rescue(struct exchange *exchange, enum MHD_RequestTerminationCode co
 		             error_set(&exchange->error, ERR_HEAD_LARGE, MSG_HTTP_HEAD_LARGE, NULL));
 	else if (answer->is_stream)
 		answer_error(exchange, ERR_NO_MEMORY);
+	client_discard(exchange->client);
 	bool connected = is_connected(exchange), said = answer_say_now(exchange);
 	if (connected)
 		tell_rescued(exchange, said);

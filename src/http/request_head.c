@@ -140,6 +140,20 @@ static void read_none_match(struct head *head, struct slice value)
 	}
 }
 
+/* Without a body there is nothing to continue with (RFC 9110 section 10.1.1). The library would say
+ * so all the same, and take what comes behind for a body of no bytes. */
+static void expect_nothing(struct exchange *exchange)
+{
+	struct head *head = &exchange->head;
+	const char *first =
+		MHD_lookup_connection_value(exchange->connection, MHD_HEADER_KIND, "Expect");
+	if (!first || head->chunked || head->content_length)
+		return;
+	if (*first)
+		*(char *)first = '0'; /* in its buffer */
+	head->expect_continue = false;
+}
+
 /* RFC 9110 section 5.3: several lines are one list. */
 static void read_forwarded(struct head *head, struct slice value)
 {
@@ -285,6 +299,7 @@ void request_head_read(struct exchange *exchange, const char *method, const char
 	if (libmicrohttpd_is_lenient() && head->line_end + 4 != method + size)
 		find_fault(head, MSG_HTTP_HEAD_BROKEN);
 	judge_framing(head, method, version);
+	expect_nothing(exchange);
 	if (size > HEAD_SIZE_MAX || head->lines > HEAD_LINES_MAX)
 		find_fault(head, MSG_HTTP_HEAD_LARGE);
 	if (head->accept_language.size)

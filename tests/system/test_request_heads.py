@@ -26,7 +26,7 @@ class Talk:
     """What came back for some bytes: the statuses of the answers, and whether the connection ended."""
 
     def __init__(self, service, sent, patience=PATIENCE, pieces=1):
-        self.answers, self.closed, self.left = [], False, b""
+        self.answers, self.closed, self.left, self.continued = [], False, b"", 0
         with socket.create_connection(("127.0.0.1", service.port), timeout=patience) as link:
             link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             with contextlib.suppress(BrokenPipeError, ConnectionResetError):
@@ -50,6 +50,7 @@ class Talk:
             length = re.search(rb"(?i)\r\ncontent-length: (\d+)", head)
             size = int(length[1]) if length else 0
             status = int(head.split()[1])
+            self.continued += status == 100
             if status != 100:
                 self.answers.append((status, head.decode("latin-1"), received[:size]))
             received = received[size:]
@@ -346,6 +347,24 @@ def test_white_space_behind_framing_values_never_hangs(shared, line):
     sent = b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body) if "chunked" in line else body
     talk = Talk(shared.service, head + sent)
     assert talk.closed and talk.statuses[:1] in ([201], [400]), talk
+
+
+@pytest.mark.parametrize("lines", ["Expect: 100-continue\n", "Expect: 100-continue\nContent-Length: 0\n",
+                                   "Expect: 100-Continue\nExpect: x\n", "Expect: x\nExpect: 100-continue\n"])
+@pytest.mark.parametrize("method, path, status", [
+    ("GET", "/docs/reference", 200), ("GET", "/nothing", 404), ("GET", "/v1/channel", 200),
+    ("POST", "/v1/events", 400), ("POST", "/verify", 400)])
+def test_who_has_no_body_need_not_be_told_to_continue(shared, service, method, path, status, lines):
+    """And the library answers whatever comes behind the request."""
+    if method == "POST" and "Length" not in lines:
+        lines += "Content-Length: 0\n"
+    rescued = service.metric("http_answers_rescued_total")
+    one = (f"{method} {path} HTTP/1.1\nHost: x\nAccept: application/json\nContent-Type: application/json\n"
+           f"Authorization: Bearer {shared.live.key}\n{lines}")
+    talk = Talk(service, wire(f"{one}\n" * 3 + f"{one}Connection: close\n\n"))
+    assert talk.statuses == [status] * 4 and talk.closed and not talk.left
+    assert not talk.continued
+    assert service.metric("http_answers_rescued_total") == rescued
 
 
 # ---- targets ----
