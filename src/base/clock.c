@@ -258,6 +258,10 @@ bool duration_parse(struct slice text, int64_t *ret_us)
 		number = number * 10 + (text.data[at++] - '0');
 	if (at == 0)
 		return false;
+	if (at == 1 && text.size == 1 && number == 0) {
+		*ret_us = 0;
+		return true;
+	}
 	struct slice unit = slice_make(text.data + at, text.size - at);
 	for (size_t i = 0; i < sizeof units / sizeof *units; i++)
 		if (slice_is(unit, units[i].unit))

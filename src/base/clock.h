@@ -29,7 +29,8 @@ void time_format(int64_t time_us, char text[TIME_TEXT_SIZE]);
 int time_parse(struct slice text, const char *field, int64_t *ret_us, struct error *error)
 	MUST_CHECK;
 
-/* A duration as people write it ("500ms", "60s", "5m", "2h", "7d"), in microseconds. */
+/* A duration as people write it ("500ms", "60s", "5m", "2h", "7d"; "0" needs no unit), in
+ * microseconds. */
 bool duration_parse(struct slice text, int64_t *ret_us) MUST_CHECK;
 
 /* UTC day "YYYY-MM-DD" and month "YYYY-MM", the first moment of the next day, and the year. */

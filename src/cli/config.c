@@ -41,7 +41,7 @@ static const char *put_value(const struct setting *setting, const char *text, vo
 	case DURATION:
 		return duration_parse(slice_of(text), field)
 		           ? NULL
-		           : "must be a duration, such as 500ms, 60s, 5m, 2h or 7d";
+		           : "must be a duration, such as 500ms, 60s, 5m, 2h or 7d; only 0 needs no unit";
 	case BOOLEAN:
 		*(bool *)field = strcmp(text, "true") == 0;
 		return *(bool *)field || strcmp(text, "false") == 0 ? NULL : "must be true or false";

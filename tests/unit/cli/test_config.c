@@ -470,8 +470,13 @@ static void test_durations(void **state)
 	assert_true(duration_parse(slice_of("500ms"), &us) && us == 500000);
 	assert_true(duration_parse(slice_of("2h"), &us) && us == INT64_C(7200000000));
 	assert_true(duration_parse(slice_of("7d"), &us) && us == INT64_C(604800000000));
-	static const char *const bad[] = {"",     "5",  "s",   "-1s",           "1 s",
-	                                  "1.5s", "1w", "1sx", "999999999999d", "9999999999999s"};
+	static const char *const none[] = {"0", "0s", "0ms", "0d"};
+	for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
+		us = -1;
+		assert_true(duration_parse(slice_of(none[i]), &us) && us == 0);
+	}
+	static const char *const bad[] = {
+		"", "5", "00", "s", "-1s", "1 s", "1.5s", "1w", "1sx", "999999999999d", "9999999999999s"};
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
 		assert_false(duration_parse(slice_of(bad[i]), &us));
 }
