@@ -93,15 +93,15 @@ static int skip(struct source *source, uint64_t size, struct error *error)
 }
 
 static int begin_at(struct pieces_reader *reader, struct source *source, uint64_t offset,
-                    struct error *error)
+                    uint64_t *ret_size, struct error *error)
 {
+	*ret_size = UINT64_MAX; /* it was long enough when it was begun */
 	if (source->reader && source->at <= offset && offset - source->at <= SKIP_MAX)
 		return skip(source, offset - source->at, error);
 	content_read_end(source->reader);
 	source->reader = NULL;
-	uint64_t size = 0;
 	int result =
-		content_read_begin(reader->store, source->name, offset, &source->reader, &size, error);
+		content_read_begin(reader->store, source->name, offset, &source->reader, ret_size, error);
 	if (result == ERR_NOT_FOUND)
 		return error_cause(error, ERR_CORRUPT, "object %s is missing", source->name);
 	source->at = offset;
@@ -117,8 +117,9 @@ static int64_t read_piece(struct content_reader *base, void *data, size_t size, 
 	struct source *source = piece->is_shared ? &reader->shared : &reader->own;
 	uint64_t offset = piece->offset + reader->used, left = piece->size - reader->used;
 	int result = OK;
+	uint64_t whole = 0;
 	if (!source->reader || source->at != offset)
-		result = begin_at(reader, source, offset, error);
+		result = begin_at(reader, source, offset, &whole, error);
 	int64_t got = result;
 	if (!result)
 		got = content_read(source->reader, data, size < left ? size : (size_t)left, error);
@@ -153,6 +154,39 @@ static void go_to(struct pieces_reader *reader, uint64_t offset)
 	reader->used = reader->next < reader->count ? offset : 0;
 }
 
+/* Of one object: the first byte that is still to be read, and the end of the last piece. */
+static bool find_extent(const struct pieces_reader *reader, bool is_shared, uint64_t *ret_first,
+                        uint64_t *ret_end)
+{
+	bool any = false;
+	*ret_end = 0;
+	for (size_t i = reader->next; i < reader->count; i++) {
+		const struct piece *piece = &reader->pieces[i];
+		if (piece->is_shared != is_shared)
+			continue;
+		if (!any)
+			*ret_first = piece->offset + (i == reader->next ? reader->used : 0);
+		any = true;
+		if (piece->offset + piece->size > *ret_end)
+			*ret_end = piece->offset + piece->size;
+	}
+	return any;
+}
+
+/* Both objects before anything is read: a client that has got the head of an answer cannot be told
+ * any more that one is missing. */
+static int begin_source(struct pieces_reader *reader, bool is_shared, struct error *error)
+{
+	struct source *source = is_shared ? &reader->shared : &reader->own;
+	uint64_t first = 0, end = 0, size = 0;
+	if (!find_extent(reader, is_shared, &first, &end))
+		return OK;
+	int result = begin_at(reader, source, first, &size, error);
+	return !result && size < end
+	           ? error_cause(error, ERR_CORRUPT, "object %s is too short", source->name)
+	           : result;
+}
+
 static int begin_pieces(struct content_store *store, const struct content_parts *parts,
                         uint64_t offset, struct content_reader **ret_reader, uint64_t *ret_size,
                         struct error *error)
@@ -175,6 +209,13 @@ static int begin_pieces(struct content_store *store, const struct content_parts 
 	memcpy(reader->pieces, pieces, count * sizeof *pieces);
 	reader->count = count;
 	go_to(reader, offset);
+	int result = begin_source(reader, false, error);
+	if (!result)
+		result = begin_source(reader, true, error);
+	if (result) {
+		end_pieces(&reader->base);
+		return result;
+	}
 	*ret_reader = &reader->base;
 	*ret_size = size;
 	return OK;

@@ -21,8 +21,8 @@ struct content_parts {
 	const char *pieces;
 };
 
-/* As content_read_begin, of the whole document. ERR_CORRUPT: the text is none. An object that is
- * missing or too short shows when its first byte is read, then or later. */
+/* As content_read_begin, of the whole document. ERR_CORRUPT, also where there are pieces: the text
+ * is none, or an object of which bytes from `offset` on are to come is missing or too short. */
 int content_parts_read(struct content_store *store, const struct content_parts *parts,
                        uint64_t offset, struct content_reader **ret_reader, uint64_t *ret_size,
                        struct error *error) MUST_CHECK;

@@ -6,6 +6,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import secrets
 import time
 import zipfile
@@ -274,6 +275,37 @@ def test_a_list_of_pieces_that_is_none_is_told(start):
     (problem,) = json.loads(refused.value.done.stdout)["problems"]
     assert problem.startswith(f"certification {records[1]['certification_id']}: ")
     assert "is no list of pieces" in problem
+
+
+def test_a_shared_object_that_is_missing_is_told_before_the_head(start):
+    service = start(seal__interval="1h")
+    channel = service.new_channel()
+    channel.test.register_file(secrets.token_bytes(FILE_BYTES), "file").expect(201)
+    records = [channel.test.certified(seq_from=1, seq_to=1) for _ in range(2)]
+    ((name,),) = service.store.rows("SELECT shared_object FROM issued_files"
+                                    " WHERE kind = 'part' AND shared_object IS NOT NULL")
+    os.unlink(os.path.join(service.data, "content", name))
+    refused = 0
+    # The first one's part is the object itself.
+    for record in records:
+        (part,) = record["content_parts"]
+        for headers in ({}, {"Range": f"bytes={part['bytes'] // 2}-"}):
+            answer = channel.test.download(part["url"], headers=headers).expect(500, "internal_error")
+            (line,) = service.logged(lambda line, answer=answer: line["event"] == "request_failed"
+                                     and line["incident_id"] == answer.json["incident_id"])
+            assert f"object {name} is missing" in line["cause"]
+            refused += 1
+        channel.test.download(part["url"], method="HEAD").expect(500)
+        for report in record["reports"]:
+            channel.test.download(report["url"]).expect(200)
+    counted = re.compile(r'constancia_http_requests_total\{route="/v1/downloads/[^"]*",method="GET",status="500"\} (\d+)')
+    eventually(lambda: counted.findall(service.monitor("/metrics")[1]) == [str(refused)], "each is counted")
+    with pytest.raises(Refused) as check:
+        service.admin("store", "check")
+    problems = json.loads(check.value.done.stdout)["problems"]
+    assert {problem.partition(": ")[0] for problem in problems} == {
+        f"certification {record['certification_id']}" for record in records}
+    assert len(problems) == 2 and all(problem.endswith(f"object {name} is missing") for problem in problems)
 
 
 def test_the_setting_bounds_and_warns(start):

@@ -207,20 +207,39 @@ static void test_what_is_damaged_is_not_given(void **state)
 	struct content_parts parts = {"issued/aa/own", "issued/aa/shared", "+1@2+3+2@0+1"};
 	check_read(&parts, "a234bc0", 7, 0);
 	check_read(&parts, "a234bc0", 7, 5);
-	static const char *const beyond[] = {"@8+3", "+4", "@20+1"};
-	char data[16];
+	/* Nothing is given of what cannot be given whole. */
+	static const char *const beyond[] = {"@8+3", "+4", "@20+1", "+1@0+1+2@3+8", "@9+1+1@2+3+3"};
 	for (size_t i = 0; i < sizeof beyond / sizeof *beyond; i++) {
 		parts.pieces = beyond[i];
-		assert_int_equal(content_parts_read(store, &parts, 0, &reader, &size, NULL), 0);
-		int64_t got = 1;
-		while (got > 0)
-			got = content_read(reader, data, sizeof data, NULL);
-		assert_int_equal(got, ERR_CORRUPT);
-		content_read_end(reader);
+		assert_int_equal(content_parts_read(store, &parts, 0, &reader, &size, NULL), ERR_CORRUPT);
 	}
-	parts = (struct content_parts){"issued/aa/own", "issued/aa/missing", "+1@0+3"};
-	assert_int_equal(content_parts_read(store, &parts, 1, &reader, &size, NULL), 0);
-	assert_int_equal(content_read(reader, data, sizeof data, NULL), ERR_CORRUPT);
+	parts.pieces = "@8+3+2";
+	check_read(&parts, "xxxab", 5, 3);
+	parts = (struct content_parts){"issued/aa/own", "issued/aa/missing", "+1@0+3+1"};
+	for (uint64_t offset = 0; offset < 4; offset++)
+		assert_int_equal(content_parts_read(store, &parts, offset, &reader, &size, NULL),
+		                 ERR_CORRUPT);
+	check_read(&parts, "xxxxb", 5, 4);
+	parts = (struct content_parts){"issued/aa/missing", "issued/aa/shared", "+1@0+3+1"};
+	assert_int_equal(content_parts_read(store, &parts, 0, &reader, &size, NULL), ERR_CORRUPT);
+}
+
+static void test_an_object_that_goes_while_it_is_read_is_an_error(void **state)
+{
+	(void)state;
+	char data[16];
+	struct content_reader *reader;
+	uint64_t size;
+	store_object("issued/aa/shared", "0123456789", 10);
+	store_object("issued/aa/own", "abc", 3);
+	/* It is begun again for what stands before. */
+	struct content_parts parts = {"issued/aa/own", "issued/aa/shared", "@5+1+3@0+1"};
+	assert_int_equal(content_parts_read(store, &parts, 0, &reader, &size, NULL), 0);
+	assert_int_equal(content_delete(store, "issued/aa/shared", NULL), 0);
+	int64_t got = 1;
+	while (got > 0)
+		got = content_read(reader, data, sizeof data, NULL);
+	assert_int_equal(got, ERR_CORRUPT);
 	content_read_end(reader);
 }
 
@@ -232,6 +251,7 @@ int main(void)
 		cmocka_unit_test(test_any_change),
 		cmocka_unit_test(test_what_has_little_in_common_is_refused),
 		cmocka_unit_test(test_what_is_damaged_is_not_given),
+		cmocka_unit_test(test_an_object_that_goes_while_it_is_read_is_an_error),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }
