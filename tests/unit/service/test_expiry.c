@@ -159,10 +159,26 @@ static void test_there_is_room_for_all(void **state)
 	world.has_next = true;
 	for (int i = 0; i < AUTHORITIES_MAX; i++)
 		world.authorities_until_us[i] = NOW + i * US_PER_DAY;
+	for (int i = 0; i < SERVICE_LISTENERS; i++)
+		atomic_store(&service.tls_expires_us[i], NOW + US_PER_DAY);
 	assert_int_equal(service_list_expiring(&service, items), EXPIRING_MAX);
 	service.signer = NULL;
 	service.authorities = NULL;
-	assert_int_equal(service_list_expiring(&service, items), 0);
+	assert_int_equal(service_list_expiring(&service, items), SERVICE_LISTENERS);
+}
+
+static void test_a_listener_s_certificate_is_near_its_end_later(void **state)
+{
+	struct expiring items[EXPIRING_MAX];
+	service.signer = NULL;
+	service.authorities = NULL;
+	atomic_store(&service.tls_expires_us[1], NOW + 15 * US_PER_DAY);
+	assert_int_equal(service_list_expiring(&service, items), 1);
+	assert_string_equal(items[0].subject, "service.admin_tls_certificate");
+	assert_false(items[0].near);
+	atomic_store(&service.tls_expires_us[1], NOW + 13 * US_PER_DAY);
+	assert_int_equal(service_list_expiring(&service, items), 1);
+	assert_true(items[0].near);
 }
 
 static void test_the_first_authority_s_end(void **state)
@@ -182,6 +198,7 @@ int main(void)
 		TEST(test_a_new_certificate_of_the_same_subject_is_told_of),
 		TEST(test_a_key_that_was_replaced_is_not_relied_on),
 		TEST(test_there_is_room_for_all),
+		TEST(test_a_listener_s_certificate_is_near_its_end_later),
 		TEST(test_the_first_authority_s_end),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
