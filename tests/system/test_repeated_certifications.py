@@ -290,7 +290,7 @@ def test_a_shared_object_that_is_missing_is_told_before_the_head(start):
     for record in records:
         (part,) = record["content_parts"]
         for headers in ({}, {"Range": f"bytes={part['bytes'] // 2}-"}):
-            answer = channel.test.download(part["url"], headers=headers).expect(500, "internal_error")
+            answer = channel.test.download(part["url"], headers=headers).expect(500, "internal")
             (line,) = service.logged(lambda line, answer=answer: line["event"] == "request_failed"
                                      and line["incident_id"] == answer.json["incident_id"])
             assert f"object {name} is missing" in line["cause"]
