@@ -29,6 +29,12 @@ def running():
     return {path.read_text().strip() for path in pathlib.Path("/proc").glob("[0-9]*/comm")}
 
 
+def every_package(text, architecture):
+    lines = [line.partition("#")[0] for line in text.splitlines() if not line.startswith("[")]
+    names = [name.partition("/") for line in lines for name in line.split()]
+    return [name for name, _, only in names if only in ("", architecture)]
+
+
 def main():
     root, tree = Chroot(sys.argv[1]), pathlib.Path(sys.argv[2])
     verdict = Verdicts()
@@ -58,6 +64,10 @@ def main():
     start = time.monotonic()
     code, words = root.run(INSTALL, "test")
     verdict(code == 0 and not words, f"a second time it does nothing, in {time.monotonic() - start:.2f} s", words)
+
+    packages = every_package(theirs, root.run("dpkg", "--print-architecture")[1].strip())
+    code, words = root.run("apt-get", "install", "--simulate", "--no-install-recommends", *packages)
+    verdict(code == 0, f"there are all {len(packages)} packages of the groups, and they go together", words)
 
     policy.unlink()
     done = subprocess.Popen(root.words([INSTALL, "conformance"], None), env=root.environment(None),
