@@ -60,11 +60,15 @@ def asked(root):
     return path.read_text().splitlines() if path.exists() else []
 
 
+def name_of(root):
+    return re.search(r'^PRETTY_NAME="(.*)"$', root.path("/etc/os-release").read_text(), re.MULTILINE)[1]
+
+
 def judge_first_installation(root, package):
     with_systemd(root, False)
     root.run("apt-get", "update")
     code, words = install(root, package)
-    if not verdict(code == 0, "apt installs it in a bare Debian 12", words):
+    if not verdict(code == 0, f"apt installs it in a bare {name_of(root)}", words):
         sys.exit(1)
     for name, wanted in (("/var/lib/constancia", "constancia:constancia 700"),
                          ("/etc/constancia", "root:constancia 750"), (CONFIG, "root:constancia 640"),
