@@ -6,8 +6,9 @@
 
 struct discard {
 	struct task task;
-	struct content_store *store;
+	struct http_server *server;
 	struct content_writer *writer;
+	struct upload_space space;
 	char name[CONTENT_NAME_MAX]; /* empty: none */
 };
 
@@ -16,30 +17,37 @@ static void run(struct task *task)
 	struct discard *discard = (struct discard *)task;
 	content_write_abort(discard->writer);
 	if (*discard->name)
-		content_discard(discard->store, discard->name);
+		content_discard(discard->server->service->content, discard->name);
+	upload_space_give(&discard->space, discard->server);
 	free(discard);
 }
 
-static void hand_over(struct http_server *server, struct discard given)
+static void hand_over(struct http_server *server, struct discard given, struct upload_space *space)
 {
 	struct discard *discard = malloc(sizeof *discard);
-	if (!discard)
+	if (!discard) {
+		upload_space_give(space, server);
 		return;
+	}
 	*discard = given;
 	discard->task.run = run;
-	discard->store = server->service->content;
+	discard->server = server;
+	discard->space = *space;
+	space->held = 0;
 	worker_clear_up(server->workers[LANE_CONTENT], &discard->task);
 }
 
-void writer_discard(struct http_server *server, struct content_writer *writer)
+void writer_discard(struct http_server *server, struct content_writer *writer,
+                    struct upload_space *space)
 {
 	if (writer)
-		hand_over(server, (struct discard){.writer = writer});
+		hand_over(server, (struct discard){.writer = writer}, space);
 }
 
-void object_discard(struct http_server *server, const char name[CONTENT_NAME_MAX])
+void object_discard(struct http_server *server, const char name[CONTENT_NAME_MAX],
+                    struct upload_space *space)
 {
 	struct discard discard = {0};
 	memcpy(discard.name, name, sizeof discard.name);
-	hand_over(server, discard);
+	hand_over(server, discard, space);
 }

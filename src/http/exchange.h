@@ -18,6 +18,7 @@
 #include "http/loop.h"
 #include "http/memory.h"
 #include "http/query.h"
+#include "http/upload_space.h"
 #include "http/worker.h"
 #include "service/event_body.h"
 #include "service/interface.h"
@@ -152,8 +153,9 @@ struct exchange {
 	struct loop_item item;
 	struct pending_registration pending;
 	char content_object[CONTENT_NAME_MAX];
-	bool content_stored;     /* content_object exists and no committed event names it yet */
-	const char *original_id; /* of the event that the Error record names, or NULL */
+	struct upload_space space; /* for it, from before it is written */
+	bool content_stored;       /* content_object exists and no committed event names it yet */
+	const char *original_id;   /* of the event that the Error record names, or NULL */
 
 	struct answer answer;
 	struct error error;

@@ -48,6 +48,8 @@ struct http_server {
 	struct rate_limiter *limiter;
 	struct shares *bodies;       /* what of http.body_memory is held, by whose it is */
 	int64_t held;                /* of it in all; under bodies_lock */
+	struct shares *uploads;      /* what of http.upload_space is held; under bodies_lock */
+	int64_t upload_held;         /* of it in all; under bodies_lock */
 	struct shares *checks;       /* files that come to be checked, or are; under bodies_lock */
 	struct checked_file *coming; /* the last that began first; under bodies_lock */
 	int check_count;
@@ -141,9 +143,12 @@ int piece_collect(struct exchange *exchange, struct slice part, struct error *er
 /* An answer in the middle of a request's body, which is of no use any more. */
 void request_refuse(struct exchange *exchange, int code);
 
-/* ---- discard.c: for any thread; a worker ends or deletes ---- */
-void writer_discard(struct http_server *server, struct content_writer *writer); /* NULL-safe */
-void object_discard(struct http_server *server, const char name[CONTENT_NAME_MAX]);
+/* ---- discard.c: for any thread; a worker ends or deletes, and then gives the space back, which it
+ * takes over ---- */
+void writer_discard(struct http_server *server, struct content_writer *writer,
+                    struct upload_space *space);
+void object_discard(struct http_server *server, const char name[CONTENT_NAME_MAX],
+                    struct upload_space *space);
 
 void upload_free(struct upload *upload); /* NULL-safe */
 

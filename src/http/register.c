@@ -37,17 +37,28 @@ void upload_free(struct upload *upload)
 {
 	if (!upload)
 		return;
-	writer_discard(upload->exchange->server, upload->writer);
+	writer_discard(upload->exchange->server, upload->writer, &upload->exchange->space);
 	digest_cancel(upload->digest);
 	free(upload);
 }
 
 /* ---- the form: read by workers ---- */
 
+static int take_space(struct exchange *exchange, size_t size, struct error *error)
+{
+	return upload_space_take(&exchange->space, exchange->server, guard_owner_id(exchange), size,
+	                         error);
+}
+
 static int write_spans(struct upload *upload, struct error *error)
 {
 	struct content_store *store = upload->exchange->service->content;
-	int result = upload->writer ? 0 : content_write_begin(store, &upload->writer, error);
+	size_t size = 0;
+	for (size_t i = 0; i < upload->span_count; i++)
+		size += upload->spans[i].size;
+	int result = take_space(upload->exchange, size, error);
+	if (!result && !upload->writer)
+		result = content_write_begin(store, &upload->writer, error);
 	for (size_t i = 0; i < upload->span_count && !result; i++)
 		result = content_write(upload->writer, upload->spans[i].data, upload->spans[i].size, error);
 	upload->span_count = 0;
@@ -226,17 +237,24 @@ static void fail(struct exchange *exchange, int result)
 	loop_complete(exchange);
 }
 
+/* What the sequencer did not take is certainly not registered. */
 static void submit(struct exchange *exchange)
 {
 	int result = register_submit(exchange->service, &exchange->pending, &exchange->error);
-	if (result)
-		fail(exchange, result);
+	if (!result)
+		return;
+	if (exchange->content_stored)
+		object_discard(exchange->server, exchange->content_object, &exchange->space);
+	exchange->content_stored = false;
+	fail(exchange, result);
 }
 
 static int write_canonical(struct exchange *exchange, struct content_writer **ret_writer,
                            struct error *error)
 {
-	int result = content_write_begin(exchange->service->content, ret_writer, error);
+	int result = take_space(exchange, exchange->canonical.size, error);
+	if (!result)
+		result = content_write_begin(exchange->service->content, ret_writer, error);
 	if (!result)
 		result =
 			content_write(*ret_writer, exchange->canonical.data, exchange->canonical.size, error);
@@ -482,10 +500,11 @@ static bool content_unwanted(const struct registration *registration)
 /* Deletes uploaded content that no event names. */
 static void discard_content(struct exchange *exchange)
 {
-	if (!exchange->content_stored || !content_unwanted(&exchange->pending.registration))
-		return;
-	exchange->content_stored = false;
-	object_discard(exchange->server, exchange->content_object);
+	if (exchange->content_stored && content_unwanted(&exchange->pending.registration)) {
+		exchange->content_stored = false;
+		object_discard(exchange->server, exchange->content_object, &exchange->space);
+	}
+	upload_space_give(&exchange->space, exchange->server);
 }
 
 void request_tidy(struct exchange *exchange)

@@ -43,6 +43,7 @@ void exchange_free(struct exchange *exchange)
 		return;
 	body_release(exchange);
 	upload_free(exchange->upload);
+	upload_space_give(&exchange->space, exchange->server);
 	checked_file_free(exchange->checked);
 	answer_drop_object(exchange);
 	buf_free(&exchange->body);
@@ -111,6 +112,7 @@ static void exchange_reset(struct exchange *exchange)
 {
 	body_release(exchange);
 	upload_free(exchange->upload);
+	upload_space_give(&exchange->space, exchange->server);
 	exchange->upload = NULL;
 	checked_file_free(exchange->checked);
 	exchange->checked = NULL;

@@ -148,10 +148,8 @@ static unsigned loops_for(const struct settings *settings)
 static int start_loops(struct http_server *server, struct error *error)
 {
 	const struct settings *settings = server->service->settings;
-	server->connections = connection_table_create((size_t)settings->http_connections,
-	                                              &server->metrics.connections_cut);
 	server->loops = calloc(loops_for(settings), sizeof *server->loops);
-	if (!server->connections || !server->loops)
+	if (!server->loops)
 		return error_cause(error, ERR_NO_MEMORY, "no memory for HTTP");
 	int result = 0;
 	while (!result && server->loop_count < loops_for(settings)) {
@@ -327,9 +325,12 @@ static int start(struct http_server *server, struct error *error)
 		return result;
 	server->limiter = rate_limiter_create(RATE_BUCKETS);
 	server->bodies = shares_create();
+	server->connections = connection_table_create((size_t)settings->http_connections,
+	                                              &server->metrics.connections_cut);
+	server->uploads = shares_create();
 	server->checks = shares_create();
-	if (!server->limiter || !server->bodies || !server->checks || !start_workers(server) ||
-	    error_docs_make(server))
+	if (!server->limiter || !server->connections || !server->bodies || !server->uploads ||
+	    !server->checks || !start_workers(server) || error_docs_make(server))
 		return error_cause(error, ERR_NO_MEMORY, "no memory or threads for HTTP");
 	result = listen_on("service.listen", settings->service_listen, "public",
 	                   &server->listen_descriptor, &server->port, error);
@@ -434,9 +435,10 @@ void http_stop(struct http_server *server)
 		close(server->listen_descriptor);
 	if (server->monitor_descriptor >= 0)
 		close(server->monitor_descriptor);
-	assert(server->held == 0);
+	assert(server->held == 0 && server->upload_held == 0);
 	rate_limiter_free(server->limiter);
 	shares_free(server->bodies);
+	shares_free(server->uploads);
 	shares_free(server->checks);
 	connection_table_free(server->connections);
 	connection_table_free(server->operators_connections);

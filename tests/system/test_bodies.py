@@ -182,6 +182,71 @@ def test_bodies_that_break_off_leave_nothing(start):
         "Content-Type": content_type, "Accept": "application/json"}).status == 200, "its turn is given back")
 
 
+def incoming(service):
+    """Bytes of content that is not finished."""
+    total = 0
+    for path in (service.data / "content" / ".incoming").iterdir():
+        with contextlib.suppress(OSError):  # one that is finished meanwhile
+            total += path.stat().st_size
+    return total
+
+
+def status_of(link):
+    """Of an answer that has come; 0: none has."""
+    link.settimeout(0.05)
+    try:
+        return int(link.recv(4096)[9:12] or 0)
+    except TimeoutError:
+        return 0
+
+
+def test_uploads_that_do_not_end_hold_no_more_than_their_share(start):
+    service = start(http__upload_space=20)  # one account: room for one file
+    channel, other = service.new_channel(), service.new_channel()
+    content_type, body = form(("client_ref", "held"), ("file", b"x" * (9 * MIB), "a"))
+    lines = [f"Authorization: Bearer {channel.live.key}", f"Content-Type: {content_type}",
+             f"Content-Length: {len(body)}"]
+    most, open_links, statuses = 0, [], []
+    with contextlib.ExitStack() as stack:
+        for _ in range(8):
+            link = stack.enter_context(connect(service))
+            with contextlib.suppress(OSError):  # it is refused before all is sent
+                link.sendall(head("/v1/events", lines) + body[:4 * MIB])
+            most = max(most, incoming(service))
+            open_links.append(link)
+        eventually(lambda: service.metric("http_upload_space_refused_total") > 0, "some are refused")
+        eventually(lambda: service.metric("http_upload_bytes") > 6 * MIB, "others are not")
+        most = max(most, incoming(service), service.metric("http_upload_bytes"))
+        assert most <= 10 * MIB
+        for link in open_links:
+            with contextlib.suppress(ConnectionError):
+                statuses.append(status_of(link))
+        assert 503 in statuses and set(statuses) <= {0, 503}
+        other.live.register_file(b"y" * (9 * MIB)).expect(201)
+        channel.live.register({"small": 1}).expect(201)
+        answer = channel.live.register_file(b"z" * (9 * MIB)).expect(503)
+        assert answer.headers["Retry-After"]
+    eventually(lambda: service.metric("http_upload_bytes") == 0, "all is given back")
+    assert incoming(service) == 0
+    channel.live.register_file(b"z" * (9 * MIB)).expect(201)
+
+
+def test_content_that_is_refused_at_the_end_gives_its_space_back(start):
+    service = start(http__upload_space=20)
+    channel = service.new_channel()
+    channel.live.register_file(b"x" * (5 * MIB), "one").expect(201)
+    channel.live.register({"text": "x" * 100000}, "two").expect(201)
+    for _ in range(4):
+        channel.live.register_file(b"y" * (5 * MIB), "one").expect(409)
+        channel.live.register_file(b"x" * (5 * MIB), "one").expect(200)
+        channel.live.register({"text": "y" * 100000}, "two").expect(409)
+        channel.live.register({"text": "x" * 100000}, "two").expect(200)
+        eventually(lambda: service.metric("http_upload_bytes") == 0, "all is given back")
+    assert service.metric("http_upload_space_refused_total") == 0
+    objects = (service.data / "content" / "event").rglob("*")
+    assert len([path for path in objects if path.is_file()]) == 2
+
+
 def test_files_that_give_way_while_they_are_read_are_answered(start):
     """Those that come at once hold three times what there is for them: each is checked, or told to come
     again, and what they held is given back."""

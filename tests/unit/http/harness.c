@@ -101,6 +101,7 @@ void harness_start(struct harness *harness, void (*adjust)(struct settings *sett
 	settings->http_connections = 512;
 	settings->http_connections_per_address = 512;
 	settings->http_body_memory = 64;
+	settings->http_upload_space = 64;
 	settings->http_idle_timeout = 3 * US_PER_SECOND;
 	settings->http_transfer_timeout = 30 * US_PER_SECOND;
 	settings->http_deadline = 10 * US_PER_SECOND;

@@ -216,6 +216,27 @@ static void test_file(void **state)
 	wait_for_objects(before + 1);
 }
 
+/* It is not known before the content is stored. */
+static void test_what_the_sequencer_does_not_take_is_not_kept(void **state)
+{
+	struct reply reply;
+	char headers[128];
+	int before = harness_count_objects(&harness);
+	size_t size = make_form("not taken", "a", 700000, 'n');
+	snprintf(headers, sizeof headers,
+	         "Content-Type: multipart/form-data; boundary=B\r\nContent-Length: %zu\r\n", size);
+	int descriptor = begin(LIVE, headers);
+	harness_send(descriptor, form, size / 2);
+	wait_for_objects(before + 1); /* unfinished */
+	atomic_store(&harness.service.quiet_since_us, 1);
+	harness_send(descriptor, form + size / 2, size - size / 2);
+	harness_read(descriptor, false, &reply);
+	reply_expect(&reply, 503, "temporarily_unavailable");
+	atomic_store(&harness.service.quiet_since_us, 0);
+	wait_for_objects(before);
+	close(descriptor);
+}
+
 static void test_file_sizes(void **state)
 {
 	struct reply reply;
@@ -460,11 +481,17 @@ static int stop(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_outcomes),      cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_too_large),     cmocka_unit_test(test_continue),
-		cmocka_unit_test(test_file),          cmocka_unit_test(test_file_sizes),
-		cmocka_unit_test(test_broken_forms),  cmocka_unit_test(test_large_json),
-		cmocka_unit_test(test_content_bytes), cmocka_unit_test(test_long_bodies_are_judged_alike),
+		cmocka_unit_test(test_outcomes),
+		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_too_large),
+		cmocka_unit_test(test_continue),
+		cmocka_unit_test(test_file),
+		cmocka_unit_test(test_file_sizes),
+		cmocka_unit_test(test_broken_forms),
+		cmocka_unit_test(test_large_json),
+		cmocka_unit_test(test_content_bytes),
+		cmocka_unit_test(test_long_bodies_are_judged_alike),
+		cmocka_unit_test(test_what_the_sequencer_does_not_take_is_not_kept),
 	};
 	const struct CMUnitTest waiting[] = {
 		cmocka_unit_test(test_deadline),
