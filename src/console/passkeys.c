@@ -1,6 +1,8 @@
 #include "console/passkeys.h"
 
+#include "base/clock.h"
 #include "base/log.h"
+#include "base/log_pace.h"
 #include "console/webauthn.h"
 #include "pages_made.h"
 #include "service/settings.h"
@@ -191,7 +193,11 @@ static int verify(struct visit *visit, struct passkey_record *ret_known, uint32_
 static int say_refused(struct visit *visit, int result)
 {
 	const struct template *page = visit->signed_in ? &page_again : &page_sign_in;
-	log_info("passkey_refused", "cause", error_reason(visit->error, result));
+	static struct log_pace pace = LOG_PACE(10, 60);
+	char omitted[LOG_PACE_NUMBER_SIZE];
+	if (log_pace_take(&pace, clock_monotonic_us(), omitted))
+		log_info("passkey_refused", "cause", error_reason(visit->error, result), "omitted",
+		         omitted);
 	visit->said = slice_of(error_words(visit));
 	visit->answer->code = result;
 	return draw_page(visit, 403, page, slice_of("{}"));

@@ -1,6 +1,7 @@
 #include <stdio.h>
 
 #include "base/log.h"
+#include "base/log_pace.h"
 #include "console/console.h"
 #include "http/header.h"
 #include "http/internal.h"
@@ -55,12 +56,17 @@ static bool is_page(const struct exchange *exchange)
  * than can be checked is nothing that failed. */
 static void log_incident(const struct exchange *exchange, int code, const char *incident_id)
 {
+	static struct log_pace pace = LOG_PACE(10, 1);
+	char omitted[LOG_PACE_NUMBER_SIZE];
+	if (!log_pace_take(&pace, clock_monotonic_us(), omitted))
+		return;
 	const char *cause = exchange->error.cause;
 	log_write(code == ERR_CLOCK || code == ERR_BUSY ? LOG_INFO : LOG_ERROR, "request_failed",
 	          "incident_id", incident_id, "request_id", exchange->request_id, "route",
 	          exchange->route ? exchange->route->pattern : NULL, "code", error_code_text(code),
 	          "key_id", exchange->key_known ? exchange->key.key_id : NULL, "cause",
-	          *cause ? cause : error_message(&exchange->error, LANGUAGE_ENGLISH), NULL);
+	          *cause ? cause : error_message(&exchange->error, LANGUAGE_ENGLISH), "omitted",
+	          omitted, NULL);
 }
 
 void answer_incident(struct exchange *exchange, int code, const char *incident_id)

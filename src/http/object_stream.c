@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 
 #include "base/log.h"
+#include "base/log_pace.h"
 #include "http/internal.h"
 
 #define PIECE_SIZE ((size_t)128 * 1024)
@@ -120,6 +121,14 @@ static ssize_t cut(const struct object_stream *stream)
 	return MHD_CONTENT_READER_END_WITH_ERROR;
 }
 
+static void log_cut(const struct object_stream *stream)
+{
+	static struct log_pace pace = LOG_PACE(1, 60);
+	char omitted[LOG_PACE_NUMBER_SIZE];
+	if (log_pace_take(&pace, clock_monotonic_us(), omitted))
+		log_warning("download_cut", "cause", stream->error.cause, "omitted", omitted);
+}
+
 static ssize_t read_piece(void *context, uint64_t position, char *data, size_t size)
 {
 	struct object_stream *stream = context;
@@ -139,7 +148,7 @@ static ssize_t read_piece(void *context, uint64_t position, char *data, size_t s
 	if (stream->over && !stream->result)
 		return MHD_CONTENT_READER_END_OF_STREAM;
 	if (stream->over)
-		log_warning("download_cut", "cause", stream->error.cause);
+		log_cut(stream);
 	if (stream->over || stream->loop->ending)
 		return cut(stream);
 	size_t now =

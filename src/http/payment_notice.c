@@ -1,6 +1,7 @@
 /* POST /payments/{provider}/notices: what the payment provider tells of payments. No API key; the
  * provider's signature over the body stands for one. */
 #include "base/log.h"
+#include "base/log_pace.h"
 #include "http/header.h"
 #include "http/internal.h"
 #include "payment/payment.h"
@@ -42,6 +43,15 @@ static const char *kind_text(enum payment_notice_kind kind)
 	return texts[kind];
 }
 
+static void log_refused(const struct exchange *exchange, const struct error *error)
+{
+	static struct log_pace pace = LOG_PACE(1, 60);
+	char omitted[LOG_PACE_NUMBER_SIZE];
+	if (log_pace_take(&pace, clock_monotonic_us(), omitted))
+		log_warning("payment_notice_refused", "request_id", exchange->request_id, "cause",
+		            error_message(error, LANGUAGE_ENGLISH), "omitted", omitted);
+}
+
 static int take_notice(struct exchange *exchange, struct error *error)
 {
 	struct payment_notice notice;
@@ -50,8 +60,7 @@ static int take_notice(struct exchange *exchange, struct error *error)
 		payment_read_notice(service->payments, exchange->head.signature, buf_slice(&exchange->body),
 	                        store_now_us(service->store), &notice, error);
 	if (result) {
-		log_warning("payment_notice_refused", "request_id", exchange->request_id, "cause",
-		            error_message(error, LANGUAGE_ENGLISH));
+		log_refused(exchange, error);
 		return result;
 	}
 	result = service_payment_notice(service, &notice, error);

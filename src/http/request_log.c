@@ -10,7 +10,8 @@
 #define NETWORK_BYTES_FOUR 3
 #define NETWORK_BYTES_SIX 6
 #define STATUS_TOO_SLOW 408
-/* Of requests without a key, in a second: a page and its files are some. */
+/* Of requests without a key, and those beyond their rate, in a second: a page and its files are
+ * some. */
 #define KEYLESS_LINES 10
 
 struct entry {
@@ -252,8 +253,9 @@ void request_log_end(const struct exchange *exchange, bool answered, bool cut, i
 		put_address(server, &exchange->address, &entry);
 	else
 		put_connection_address(server, exchange->connection, &entry);
-	if (exchange->key.key || *exchange->incident_id ||
-	    has_line(&server->request_lines, &entry, clock_monotonic_us()))
+	/* What is refused for its rate costs its sender nothing. */
+	bool is_paid = exchange->key.key && exchange->rate.allowed;
+	if (is_paid || has_line(&server->request_lines, &entry, clock_monotonic_us()))
 		log_write_many(LOG_INFO, "request", fill_request, &entry);
 }
 

@@ -2,7 +2,9 @@
 
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/log.h"
+#include "base/log_pace.h"
 #include "service/mail_templates.h"
 #include "service/people.h"
 
@@ -95,7 +97,11 @@ static void end(const struct mailing *mailing, const struct mail *mail, enum mai
 	record_end(mailing, mail, how, cause, stopping);
 	struct counters *counters = &mailing->service->counters;
 	if (how == MAIL_DROPPED && strcmp(mail->template_name, MAIL_SIGN_IN) == 0) {
-		log_info("sign_in_not_mailed", "mail_id", mail->mail_id, "cause", cause);
+		static struct log_pace pace = LOG_PACE(10, 60);
+		char omitted[LOG_PACE_NUMBER_SIZE];
+		if (log_pace_take(&pace, clock_monotonic_us(), omitted))
+			log_info("sign_in_not_mailed", "mail_id", mail->mail_id, "cause", cause, "omitted",
+			         omitted);
 		return; /* whoever types addresses makes no alarm */
 	}
 	if (how == MAIL_SENT) {

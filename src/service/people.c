@@ -8,6 +8,7 @@
 #include "base/digest.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/log_pace.h"
 #include "base/utf8.h"
 #include "net/mail.h"
 #include "store/acts.h"
@@ -97,6 +98,15 @@ static void read_network(const char *address, char ret[NETWORK_SIZE])
 	}
 }
 
+/* What strangers, or users while the store fails, can have logged with each request. */
+static void log_at_pace(struct log_pace *pace, const char *event, const struct error *error,
+                        int code)
+{
+	char omitted[LOG_PACE_NUMBER_SIZE];
+	if (log_pace_take(pace, clock_monotonic_us(), omitted))
+		log_warning(event, "cause", error_reason(error, code), "omitted", omitted);
+}
+
 int people_ask_link(struct service *service, struct slice email, enum language language,
                     const struct people_asker *asker, struct error *error)
 {
@@ -136,7 +146,8 @@ int people_ask_link(struct service *service, struct slice email, enum language l
 	if (!result)
 		result = store_ask_link(service->store, &request, error);
 	if (result == ERR_REFUSED) {
-		log_warning("sign_in_not_queued", "cause", error_reason(error, result));
+		static struct log_pace pace = LOG_PACE(1, 60);
+		log_at_pace(&pace, "sign_in_not_queued", error, result);
 		error_clear(error);
 		result = OK;
 	}
@@ -415,13 +426,14 @@ int people_enter(struct service *service, const struct passkey_record *known, in
 /* What an account asks of its members binds who works in it, and nobody who was merely invited. */
 static void take_up(struct service *service, const struct session_view *session)
 {
+	static struct log_pace pace = LOG_PACE(1, 60);
 	struct error trouble = {0};
 	const struct membership *chosen = session->chosen;
 	if (chosen->taken_up || (chosen->passkeys_required && !session->by_passkey))
 		return;
 	int result = store_take_up(service->store, session->user_id, chosen->account_id, &trouble);
 	if (result)
-		log_warning("membership_not_noted", "cause", error_reason(&trouble, result));
+		log_at_pace(&pace, "membership_not_noted", &trouble, result);
 }
 
 /* Not so behind a sign-in, and where another account was chosen. */
@@ -443,10 +455,11 @@ int people_find_session(struct service *service, struct slice cookie, struct are
 		take_up(service, ret);
 	if (result || (now_us - ret->seen_at_us < PEOPLE_TOUCH_US && was_seen(ret->chosen, now_us)))
 		return result;
+	static struct log_pace pace = LOG_PACE(1, 60);
 	struct error trouble = {0};
 	int touched = store_touch_session(service->store, &digest, now_us, &trouble);
 	if (touched)
-		log_warning("session_not_noted", "cause", error_reason(&trouble, touched));
+		log_at_pace(&pace, "session_not_noted", &trouble, touched);
 	return OK;
 }
 

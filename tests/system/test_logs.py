@@ -231,6 +231,40 @@ def test_a_flood_of_requests_without_a_key_is_counted(start):
 
 
 
+def test_a_flood_beyond_the_rate_of_a_key_is_counted(start):
+    service = start(describe=False, rate__live=1)
+    channel = service.new_channel()
+    began, sent = time.monotonic(), 400
+    refused = [channel.live.get("/v1/channel").status for _ in range(sent)].count(429)
+    seconds = time.monotonic() - began
+    assert refused > sent / 2
+    assert service.stop() == 0
+    lines = [line for line in service.log_lines() if line["event"] == "request" and line["status"] == 429]
+    counted = [line for line in service.log_lines() if line["event"] == "requests_unlisted"]
+    assert len(lines) + sum(line["count"] for line in counted) == refused
+    assert 0 < len(lines) <= 10 * (seconds + 2)
+
+
+def test_a_flood_of_incidents_is_counted(start):
+    service = start(rate__live=100000)
+    channel = service.new_channel()
+    content = b"kept " * 20000
+    event = channel.live.register_file(content).expect(201).json
+    for path in (service.data / "content").rglob("*"):
+        if path.is_file() and path.stat().st_size == len(content):
+            path.unlink()
+    began, sent = time.monotonic(), 400
+    for _ in range(sent):
+        channel.live.get(f"/v1/events/{event['event_id']}/content").expect(500)
+    seconds = time.monotonic() - began
+    time.sleep(1.1)
+    channel.live.get(f"/v1/events/{event['event_id']}/content").expect(500)
+    assert service.stop() == 0
+    lines = [line for line in service.log_lines() if line["event"] == "request_failed"]
+    assert 0 < len(lines) <= 10 * (seconds + 3)
+    assert len(lines) + sum(int(line["omitted"]) for line in lines) == sent + 1, "the others are counted"
+
+
 def test_words_that_the_settings_do_not_know_are_named(service):
     done = service.run("config", "check", "--set=log.requests=some", "--set=log.addresses=half")
     assert done.returncode == 1

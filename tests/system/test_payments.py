@@ -229,6 +229,16 @@ def test_the_path_of_notices(paying, service):
     without.close()
 
 
+def test_false_notices_do_not_fill_the_log(start, provider):
+    service = start(**provider.settings())
+    stranger = Client(service)
+    for _ in range(40):
+        stranger.call("POST", NOTICES, b"{}", headers={"Stripe-Signature": "t=1,v1=00"}).expect(400)
+    stranger.close()
+    told = service.logged(lambda line: line["event"] == "payment_notice_refused")
+    assert 1 <= len(told) < 10 and told[0]["omitted"] == "0", "one in a minute"
+
+
 def test_notices_do_not_eat_the_rate_of_clients(start, provider):
     service = start(**provider.settings(), rate__live=1)
     anyone, channel = Client(service), service.new_channel()

@@ -1,0 +1,39 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "base/log_pace.h"
+
+static void test_what_is_beyond_is_counted(void **state)
+{
+	(void)state;
+	struct log_pace pace = LOG_PACE(2, 60);
+	char omitted[LOG_PACE_NUMBER_SIZE];
+	int64_t now_us = 5; /* the machine has just started */
+	for (int i = 0; i < 2; i++) {
+		assert_true(log_pace_take(&pace, now_us, omitted));
+		assert_string_equal(omitted, "0");
+	}
+	for (int i = 0; i < 1000; i++)
+		assert_false(log_pace_take(&pace, now_us + 59 * US_PER_SECOND, omitted));
+	now_us += 60 * US_PER_SECOND;
+	assert_true(log_pace_take(&pace, now_us, omitted));
+	assert_string_equal(omitted, "1000");
+	assert_true(log_pace_take(&pace, now_us, omitted));
+	assert_string_equal(omitted, "0");
+	assert_false(log_pace_take(&pace, now_us, omitted));
+	assert_true(log_pace_take(&pace, now_us + US_PER_DAY, omitted));
+	assert_string_equal(omitted, "1");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_what_is_beyond_is_counted),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
