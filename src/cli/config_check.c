@@ -173,6 +173,7 @@ static void check_numbers(const struct check *check)
 	check_range(check, "rate.wrong_codes", settings->rate_wrong_codes, 0, 1000000);
 	check_range(check, "certification.per_day", settings->certification_per_day, 0, 1000000000);
 	check_range(check, "account.channels", settings->account_channels, 0, 1000000000);
+	check_range(check, "account.acts_per_day", settings->account_acts_per_day, 0, 1000000000);
 	check_range(check, "account.keys", settings->account_keys, 0, 1000000000);
 	check_range(check, "store.disk_warn", settings->store_disk_warn, 0, 90);
 	check_range(check, "certification.disk_reserve", settings->certification_disk_reserve, 0, 90);

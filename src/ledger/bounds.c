@@ -26,9 +26,9 @@ int64_t bound_most(enum bound bound)
 	return bounds[bound].most;
 }
 
-bool config_day_has_room(int64_t sealed_at_us, int64_t former_us)
+bool day_has_room(int64_t at_us, int64_t former_us)
 {
-	return former_us == TIME_NONE || time_day(former_us) < time_day(sealed_at_us);
+	return former_us == TIME_NONE || time_day(former_us) < time_day(at_us);
 }
 
 bool bound_is_near(enum bound bound, int64_t used)

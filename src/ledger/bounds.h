@@ -60,10 +60,9 @@ bool account_bound_is_reached(int64_t most, int64_t used);
  * four times its keys' own rate where it has one, or where `general` is 0. `key_general`: the
  * setting for a key. At least 1. */
 int64_t account_rate(int64_t own, int64_t key_own, int64_t general, int64_t key_general);
-/* Whether a channel takes another configuration version, sealed at `sealed_at_us`, on that UTC day.
- * `former_us`: when the version was sealed that is CONFIG_VERSIONS_PER_DAY before it; TIME_NONE:
- * there is none. */
-bool config_day_has_room(int64_t sealed_at_us, int64_t former_us);
+/* Whether one more may be done at `at_us` of what may be done so many times on a UTC day.
+ * `former_us`: when that was done that is so many before it; TIME_NONE: there is none. */
+bool day_has_room(int64_t at_us, int64_t former_us);
 
 #define BOUND_WARN_PERCENT 80
 bool bound_is_near(enum bound bound, int64_t used);

@@ -105,8 +105,8 @@ int admin_record_outcome(const struct admin_call *call, enum act_outcome outcome
 {
 	int result = store_record_act(call->admin->store, outcome, name, id, error);
 	const struct act_form *form = call->caller->form;
-	bool refused =
-		result == ERR_FORBIDDEN || result == ERR_PASSKEY || (result && form && form->repeated);
+	bool refused = result == ERR_FORBIDDEN || result == ERR_PASSKEY || result == ERR_FULL ||
+	               (result && form && form->repeated);
 	if (result && !refused)
 		log_error("act_not_recorded", "operation", call->operation->name, "made", id ? id : "",
 		          "cause", error_reason(error, result));
@@ -359,6 +359,7 @@ int admin_run(struct admin *admin, const struct admin_operation *operation,
 		return result;
 	struct admin_call call = {admin, operation, values, caller, &arena, store_now_us(admin->store)};
 	act.urgent = operation->urgent;
+	act.most_of_day = caller->is_user ? admin->settings->account_acts_per_day : 0;
 	if (operation->takes && !operation->takes(&call))
 		result = confirm_first(admin->store, error);
 	if (!result)

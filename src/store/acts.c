@@ -1,9 +1,12 @@
 #include "store/acts.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/url_mask.h"
+#include "ledger/bounds.h"
 #include "store/events/segments.h"
 #include "store/forms.h"
 #include "store/people/people.h"
@@ -164,6 +167,25 @@ int store_record_act(struct store *acting, enum act_outcome outcome, const char 
 static int look(struct db_connection *connection, struct act *act, struct act_subjects *ret,
                 struct error *error);
 
+/* Numbers are without gaps, so that one row tells how many there are since then. */
+static int check_day(struct db_connection *connection, const struct act *act, struct error *error)
+{
+	if (!act->most_of_day || act->urgent || act->failed || !act->account)
+		return OK;
+	struct db_query *query =
+		db_query(connection, "SELECT at FROM acts WHERE account = $1 AND number > 0 AND number ="
+	                         " (SELECT MAX(number) FROM acts WHERE account = $1) + 1 - $2");
+	db_bind_integer(query, act->account);
+	db_bind_integer(query, act->most_of_day);
+	int64_t former_us = db_step(query) ? db_integer(query, 0) : TIME_NONE;
+	int result = db_end(query, error);
+	if (result || day_has_room(db_now_us(db_of(connection)), former_us))
+		return result;
+	char most[24];
+	snprintf(most, sizeof most, "%" PRId64, act->most_of_day);
+	return error_set(error, ERR_FULL, MSG_STORE_ACTS_DAY, most, NULL);
+}
+
 /* On the primary alone: what is recorded behind its doing waits for a standby then. */
 static int claim(struct store *acting, struct act *act, struct error *error)
 {
@@ -175,6 +197,8 @@ static int claim(struct store *acting, struct act *act, struct error *error)
 	act->account = act->before->account;
 	if (!result)
 		db_keep_to_shard(connection, act->account);
+	if (!result)
+		result = check_day(connection, act, error);
 	if (!result)
 		result = form_claim(connection, act->account, act->form, error);
 	result = end_write(connection, result, error);
@@ -192,7 +216,10 @@ int store_permit_act(struct store *acting, struct error *error)
 	if (act->standing && !result)
 		result = end_read(connection, standing_check(connection, act->standing, error));
 	act->standing = NULL;
-	return !result && act->form ? claim(acting, act, error) : result;
+	if (!result && act->form)
+		result = claim(acting, act, error);
+	act->most_of_day = 0;
+	return result;
 }
 
 int act_write_alone(struct db_connection *connection, struct act *act, struct error *error)
@@ -348,7 +375,7 @@ int act_begin(struct db_connection *connection, struct act *act, struct error *e
 		result = db_check_reach(connection, act->account, error);
 	if (!result && act->form && !act->failed)
 		result = form_check(connection, act->account, act->form, error);
-	return result;
+	return result ? result : check_day(connection, act, error);
 }
 
 int act_settle(struct db_connection *connection, struct error *error)

@@ -102,6 +102,9 @@ struct act {
 	struct arena *arena;
 	/* Committed without waiting for a standby, and in a chain of its own. */
 	bool urgent;
+	/* Acts in the account's chain on a UTC day, of whomever; one more is refused before anything is
+	 * changed, with ERR_FULL. 0: any number. Not of what is urgent. */
+	int64_t most_of_day;
 	/* Another act of the same transaction decides on which server the commit is judged. */
 	bool beside;
 	enum act_outcome outcome;

@@ -179,6 +179,42 @@ def test_a_keys_end_is_set_and_it_is_revoked_with_a_reason(service, developer):
     client.close()
 
 
+@pytest.mark.both_stores
+def test_an_account_takes_so_many_acts_on_a_day(start):
+    service = start(account__acts_per_day=15)
+    account, other = service.new_account(), service.new_account()
+    developer, neighbour = user_of(service, account), user_of(service, other)
+    channel = open_channel(developer)
+
+    def make(visitor, of):
+        visitor.get(f"/console/keys?channel={of}").send("/console/keys/make", channel=of, mode="test")
+        found = re.search(r'<p class="secret"><code class="hash">([^<]+)</code>', visitor.body)
+        if found:
+            service.secrets.add(found[1])
+        return visitor.status
+
+    def keys():
+        return service.admin("key", "list", "--channel", channel)["data"]
+
+    made = 0
+    for _ in range(40):  # it may become midnight meanwhile
+        if make(developer, channel) == 400:
+            break
+        made += 1
+        service.admin("key", "revoke", keys()[-1]["key_id"])
+    assert developer.status == 400 and "15 changes were made in the account today" in developer.text()
+    assert len(keys()) == made, "what was refused left nothing"
+    developer.get("/console/webhooks").send("/console/webhooks/make", url="https://example.org/hook")
+    assert developer.status == 400 and "15 changes" in developer.text()
+    assert service.admin("webhook", "list", "--account", account)["data"] == []
+    # What takes away goes on, and the operator, and everybody else.
+    key = service.new_key(channel, "test")["key_id"]
+    developer.get(f"/console/keys?channel={channel}").send("/console/keys/revoke", key=key)
+    assert developer.location and keys()[-1]["state"] == "revoked"
+    assert make(neighbour, open_channel(neighbour)) == 200
+    assert service.admin("store", "check")["valid"]
+
+
 def test_keys_are_those_of_one_channel(service, developer):
     first, second = open_channel(developer), open_channel(developer, name="Another")
     marks = [service.new_key(channel, "test")["last_four"] for channel in (first, second)]

@@ -331,7 +331,7 @@ static int check_day(struct db_connection *connection, int64_t account, int64_t 
 	db_bind_integer(query, facts->version - CONFIG_VERSIONS_PER_DAY);
 	int64_t former_us = db_step(query) ? db_integer(query, 0) : TIME_NONE;
 	int result = db_end(query, error);
-	if (result || config_day_has_room(facts->sealed_at_us, former_us))
+	if (result || day_has_room(facts->sealed_at_us, former_us))
 		return result;
 	return refuse_full(MSG_STORE_CONFIGS_DAY, CONFIG_VERSIONS_PER_DAY, error);
 }

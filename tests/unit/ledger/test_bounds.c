@@ -55,11 +55,11 @@ static void a_bound_is_near_from_four_fifths_on(void **state)
 static void a_day_takes_so_many_configurations(void **state)
 {
 	const int64_t day_us = 20000 * US_PER_DAY;
-	assert_true(config_day_has_room(day_us, TIME_NONE));
-	assert_true(config_day_has_room(day_us, day_us - 1));
-	assert_false(config_day_has_room(day_us, day_us));
-	assert_false(config_day_has_room(day_us + US_PER_DAY - 1, day_us));
-	assert_true(config_day_has_room(day_us + US_PER_DAY, day_us + US_PER_DAY - 1));
+	assert_true(day_has_room(day_us, TIME_NONE));
+	assert_true(day_has_room(day_us, day_us - 1));
+	assert_false(day_has_room(day_us, day_us));
+	assert_false(day_has_room(day_us + US_PER_DAY - 1, day_us));
+	assert_true(day_has_room(day_us + US_PER_DAY, day_us + US_PER_DAY - 1));
 	/* A channel that goes on at the same pace: never more than a thousand on any day. */
 	int64_t sealed_us[5 * CONFIG_VERSIONS_PER_DAY], days[16] = {0};
 	size_t count = 0;
@@ -67,7 +67,7 @@ static void a_day_takes_so_many_configurations(void **state)
 		int64_t former_us = count < CONFIG_VERSIONS_PER_DAY
 		                        ? TIME_NONE
 		                        : sealed_us[count - CONFIG_VERSIONS_PER_DAY];
-		if (!config_day_has_room(at_us, former_us))
+		if (!day_has_room(at_us, former_us))
 			continue;
 		sealed_us[count++] = at_us;
 		days[(at_us - day_us) / US_PER_DAY]++;
