@@ -1,4 +1,5 @@
-"""The documentation names exactly the metrics that there are, and says of each what the page does.
+"""The documentation names exactly the metrics that there are, and says of each what the page does;
+dashboards and alert rules name no others.
 
 usage: metrics.py SOURCE_DIRECTORY
 """
@@ -30,7 +31,8 @@ def faults(root):
                 if entry not in rows)
     yield from (f"docs/operations.md, but not metrics.def: {row}" for row in rows
                 if row not in entries)
-    for path in sorted(root.glob("docs/*.md")):
+    for path in [*sorted(root.glob("docs/*.md")), *sorted(root.glob("dist/*/*.json")),
+                 *sorted(root.glob("dist/*/*.yml"))]:
         for name in NAMED.findall(path.read_text(encoding="utf-8")):
             if SERIES_OF_A_HISTOGRAM.sub("", name) not in names and name not in names:
                 yield f"{path}: there is no {name}"

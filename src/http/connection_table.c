@@ -54,6 +54,7 @@ struct group {
 struct connection_table {
 	pthread_mutex_t lock;
 	size_t held, held_max;
+	size_t by_kind[CONNECTION_KINDS + 1];
 	_Atomic int64_t *cut;
 	struct group groups[2];
 	struct shares *forwarded;
@@ -157,6 +158,7 @@ static void leave_age(struct group *group, struct connection_entry *entry)
 static void join(struct connection_table *table, struct connection_entry *entry)
 {
 	enum connection_kind kind = entry->kind;
+	table->by_kind[kind]++;
 	if (kind == CONNECTION_BUSY)
 		return;
 	struct group *group = group_of(table, entry->holder);
@@ -175,6 +177,7 @@ static void join(struct connection_table *table, struct connection_entry *entry)
 static void leave(struct connection_table *table, struct connection_entry *entry)
 {
 	enum connection_kind kind = entry->kind;
+	table->by_kind[kind]--;
 	if (kind == CONNECTION_BUSY)
 		return;
 	struct group *group = group_of(table, entry->holder);
@@ -390,6 +393,13 @@ void connection_leave(struct connection_table *table, struct connection_entry *e
 	if (entry->holder)
 		forget(table, entry);
 	entry->descriptor = -1;
+	pthread_mutex_unlock(&table->lock);
+}
+
+void connection_count(struct connection_table *table, size_t ret_counts[CONNECTION_KINDS + 1])
+{
+	pthread_mutex_lock(&table->lock);
+	memcpy(ret_counts, table->by_kind, sizeof table->by_kind);
 	pthread_mutex_unlock(&table->lock);
 }
 

@@ -79,6 +79,9 @@ bool connection_make_room(struct connection_table *table, int64_t now_us);
  */
 void connection_leave(struct connection_table *table, struct connection_entry *entry);
 
+/* How many there are of each kind. */
+void connection_count(struct connection_table *table, size_t ret_counts[CONNECTION_KINDS + 1]);
+
 /* A request under way that a trusted proxy sent for this address. ERR_RATE_LIMITED for more than
  * `limit`, ERR_NO_MEMORY. */
 int connection_forward(struct connection_table *table, uint64_t address, int64_t limit) MUST_CHECK;

@@ -123,6 +123,15 @@ static void write_build(const struct metrics_page *page, const char *name, struc
 	           CONSTANCIA_VERSION, store_schema_name(), (int)strcspn(url, ":"), url);
 }
 
+static void write_connection_states(const struct metrics_page *page, const char *name,
+                                    struct buf *out)
+{
+	static const char *const states[CONNECTION_KINDS + 1] = {"unfinished", "idle", "slow", "busy"};
+	for (int kind = 0; kind <= (int)CONNECTION_KINDS; kind++)
+		buf_printf(out, "constancia_%s{state=\"%s\"} %zu\n", name, states[kind],
+		           page->connections[kind]);
+}
+
 /* ---- what readiness goes by ---- */
 
 static void write_findings(const struct metrics_page *page, const char *name, struct buf *out)

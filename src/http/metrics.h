@@ -7,6 +7,7 @@
 
 #include "base/buf.h"
 #include "base/error.h"
+#include "http/connection_table.h"
 #include "service/readiness.h"
 
 #define METRICS_BUCKETS 13
@@ -47,6 +48,7 @@ struct metrics_page {
 	struct service *service;
 	const struct gauges *gauges; /* those that are GAUGE_UNKNOWN are left out */
 	const struct readiness *readiness;
+	size_t connections[CONNECTION_KINDS + 1]; /* of the public interface, by enum connection_kind */
 };
 /* Appends the whole page, in the text format of Prometheus. */
 void metrics_write(const struct metrics_page *page, struct buf *out);

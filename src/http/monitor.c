@@ -100,6 +100,7 @@ static void write_metrics(struct http_server *server, const struct state *state,
 	struct gauges gauges = {0};
 	service_read_gauges(server->service, &gauges);
 	gauges.worker_queue_length = (int64_t)worker_queue_length(server->workers[LANE_READERS]);
+	gauges.bodies_waiting = (int64_t)worker_queue_length(server->workers[LANE_BODIES]);
 	gauges.notices_waiting = state->counted ? deliveries->waiting : GAUGE_UNKNOWN;
 	gauges.notices_held = state->counted ? deliveries->held : GAUGE_UNKNOWN;
 	gauges.disabled_webhooks = state->counted ? deliveries->disabled : GAUGE_UNKNOWN;
@@ -109,7 +110,8 @@ static void write_metrics(struct http_server *server, const struct state *state,
 	struct readiness readiness;
 	readiness_read(server->service, &state->stores, &readiness);
 	gauges.ready = is_ready(server, &readiness);
-	const struct metrics_page page = {&server->metrics, server->service, &gauges, &readiness};
+	struct metrics_page page = {&server->metrics, server->service, &gauges, &readiness, {0}};
+	connection_count(server->connections, page.connections);
 	metrics_write(&page, out);
 }
 

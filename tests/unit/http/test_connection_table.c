@@ -202,6 +202,26 @@ static void test_proxy(void **state)
 	expect_cut(&entries[0]);
 }
 
+static void test_counts_by_kind(void **state)
+{
+	size_t counts[CONNECTION_KINDS + 1];
+	enter_many(1, CONNECTION_BUSY, 5);
+	enter_many(2, CONNECTION_IDLE, 4);
+	enter_many(3, CONNECTION_SLOW, 3);
+	enter_many(4, CONNECTION_UNFINISHED, 2);
+	assert_true(connection_become(table, &entries[0], CONNECTION_IDLE, LATE));
+	assert_true(connection_cut(table, &entries[5], ""));
+	connection_leave(table, &entries[1]);
+	connection_count(table, counts);
+	static const size_t expected[] = {
+		[CONNECTION_UNFINISHED] = 2,
+		[CONNECTION_IDLE] = 4,
+		[CONNECTION_SLOW] = 3,
+		[CONNECTION_BUSY] = 3,
+	};
+	assert_memory_equal(counts, expected, sizeof counts);
+}
+
 static void test_forwarded(void **state)
 {
 	assert_int_equal(connection_forward(table, 7, 2), OK);
@@ -223,6 +243,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_slow, start, stop),
 		cmocka_unit_test_setup_teardown(test_slow_for_long, start, stop),
 		cmocka_unit_test_setup_teardown(test_proxy, start, stop),
+		cmocka_unit_test_setup_teardown(test_counts_by_kind, start, stop),
 		cmocka_unit_test_setup_teardown(test_forwarded, start, stop),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
