@@ -187,8 +187,8 @@ static void check_numbers(const struct check *check)
 	check_range(check, "account.stored_bytes", settings->account_stored_bytes, 0,
 	            LEDGER_BALANCE_MAX);
 	check_range(check, "http.body_memory", settings->http_body_memory, 1, 1000000);
-	check_range(check, "http.check_size", settings->http_check_size, 0, 64);
 	check_range(check, "http.upload_space", settings->http_upload_space, 10, 1000000000);
+	check_range(check, "http.check_size", settings->http_check_size, 0, 64);
 	check_duration(check, "http.idle_timeout", settings->http_idle_timeout, 1000000, "1s");
 	check_duration(check, "http.transfer_timeout", settings->http_transfer_timeout, 1000000, "1s");
 	check_duration(check, "http.deadline", settings->http_deadline, 100000, "100ms");
