@@ -27,7 +27,7 @@ MAY_INCLUDE = {
 # A folder's other headers are its own.
 PUBLIC = {
     "base": {"arena.h", "base64.h", "budget.h", "buf.h", "child.h", "clock.h", "confine.h", "csv.h", "digest.h", "durable.h", "error.h", "file.h",
-             "json.h", "json_reader.h", "json_scan.h", "library.h", "log.h", "must_check.h", "notify.h", "percent.h", "rate.h", "reading.h", "schedule.h", "spool.h", "thread.h", "tuned.h", "turns.h", "url_mask.h", "utf8.h",
+             "json.h", "json_reader.h", "json_scan.h", "library.h", "log.h", "log_pace.h", "must_check.h", "notify.h", "percent.h", "rate.h", "reading.h", "schedule.h", "spool.h", "thread.h", "tuned.h", "turns.h", "url_mask.h", "utf8.h",
              "validation_object.h"},
     "net": {"address.h", "http.h", "http_many.h", "mail.h", "origin.h"},
     "db": {"arrivals.h", "db.h", "schema.h"},
