@@ -27,8 +27,6 @@
 	FUNCTION(void, gnutls_handshake_set_hook_function,                                             \
 	         (gnutls_session_t session, unsigned type, int when, gnutls_handshake_hook_func hook), \
 	         (session, type, when, hook))                                                          \
-	FUNCTION(void, gnutls_handshake_set_max_packet_length, (gnutls_session_t session, size_t max), \
-	         (session, max))                                                                       \
 	FUNCTION(size_t, gnutls_record_check_pending, (gnutls_session_t session), (session))           \
 	FUNCTION(ssize_t, gnutls_record_recv, (gnutls_session_t session, void *data, size_t size),     \
 	         (session, data, size))                                                                \

@@ -661,6 +661,8 @@ enum MHD_Result request_handle(void *context, struct MHD_Connection *connection,
 	}
 	if (exchange->step == STEP_HEAD && !client_has_head(client))
 		return MHD_NO;
+	if (exchange->step == STEP_HEAD || *size)
+		tls_makes_progress(client->tls);
 	enum MHD_Result result = step(exchange, method, version, data, size);
 	if (!exchange->waiting)
 		exchange->loop->goes_on = true;

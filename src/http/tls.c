@@ -11,9 +11,15 @@
 #include "http/tls_files.h"
 
 #define RECORD_MAX ((size_t)16 * 1024)
-/* Messages of a handshake, which are held until they are whole. */
+#define RECORD_HEADER_SIZE 5
+#define APPLICATION_DATA 23          /* ContentType, RFC 8446 section 5.1 */
+#define RECORD_OVERHEAD ((size_t)17) /* of a protected record: its tag and its type */
+/* What a client may send without completing its handshake or making progress with a request.
+ * GnuTLS holds messages of a handshake until they are whole, whenever they come, and they may say
+ * that they have 16 MiB. */
 #define HELLO_MAX ((size_t)16 * 1024)
 #define CERTIFICATES_MAX ((size_t)64 * 1024) /* where clients show theirs */
+#define AHEAD_MAX ((size_t)64 * 1024)        /* after the handshake */
 #define DISCARDED_PIECE 4096
 #define DISCARDED_PIECES 64 /* however small: each costs a record */
 
@@ -32,6 +38,10 @@ struct tls_session {
 	bool has_request;  /* its first line */
 	bool waits;        /* suspended, and its socket is watched */
 	bool shaken_hands; /* the client's last word of the handshake has come */
+	/* Bytes since the last progress, without what protects them, and where in a record the next
+	 * byte is. */
+	size_t ahead, header_used, record_left;
+	uint8_t header[RECORD_HEADER_SIZE];
 };
 
 void tls_init(struct tls_listener *listener)
@@ -115,10 +125,45 @@ void tls_go_on(struct tls_session *session)
 	MHD_resume_connection(session->client->connection);
 }
 
+static void begin_record(struct tls_session *session)
+{
+	const uint8_t *header = session->header;
+	size_t size = (size_t)header[3] << 8 | header[4];
+	size_t overhead = header[0] == APPLICATION_DATA ? RECORD_OVERHEAD : 0;
+	session->record_left = size;
+	session->ahead += size > overhead ? size - overhead : 0;
+	session->header_used = 0;
+}
+
+/* Follows the records (RFC 8446 section 5.1). False: the client has sent too much. */
+static bool count(struct tls_session *session, const uint8_t *data, size_t size)
+{
+	size_t most = session->shaken_hands               ? AHEAD_MAX
+	              : session->generation->asks_clients ? CERTIFICATES_MAX
+	                                                  : HELLO_MAX;
+	while (size > 0) {
+		size_t skipped = size < session->record_left ? size : session->record_left;
+		session->record_left -= skipped;
+		data += skipped;
+		size -= skipped;
+		if (!size)
+			break;
+		session->header[session->header_used++] = *data++;
+		size--;
+		if (session->header_used == RECORD_HEADER_SIZE)
+			begin_record(session);
+	}
+	return session->ahead <= most;
+}
+
 static ssize_t pull(gnutls_transport_ptr_t context, void *data, size_t size)
 {
 	struct tls_session *session = context;
 	ssize_t got = recv(session->descriptor, data, size, MSG_DONTWAIT);
+	if (got > 0 && !count(session, data, (size_t)got)) {
+		errno = EPROTO;
+		return -1;
+	}
 	if (got < 0 && errno == EAGAIN) {
 		wait_for(session, EPOLLIN);
 		errno = EAGAIN;
@@ -152,6 +197,8 @@ static int note_finished(gnutls_session_t gnutls, unsigned type, unsigned when, 
 {
 	struct tls_session *session = gnutls_transport_get_ptr(gnutls);
 	session->shaken_hands = session->shaken_hands || incoming;
+	if (incoming)
+		session->ahead = 0;
 	return 0;
 }
 
@@ -173,8 +220,6 @@ static bool set_up(struct tls_session *session)
 	gnutls_transport_set_pull_function(gnutls, pull);
 	gnutls_transport_set_pull_timeout_function(gnutls, has_come);
 	gnutls_transport_set_vec_push_function(gnutls, push);
-	gnutls_handshake_set_max_packet_length(gnutls,
-	                                       generation->asks_clients ? CERTIFICATES_MAX : HELLO_MAX);
 	gnutls_handshake_set_hook_function(gnutls, GNUTLS_HANDSHAKE_FINISHED, GNUTLS_HOOK_POST,
 	                                   note_finished);
 	if (gnutls_credentials_set(gnutls, GNUTLS_CRD_CERTIFICATE, generation->credentials) < 0)
@@ -224,6 +269,13 @@ void tls_has_request(struct tls_session *session)
 {
 	if (session)
 		session->has_request = true;
+	tls_makes_progress(session);
+}
+
+void tls_makes_progress(struct tls_session *session)
+{
+	if (session)
+		session->ahead = 0;
 }
 
 bool tls_is_silent(const struct tls_session *session)
@@ -272,6 +324,8 @@ void tls_discard(struct tls_session *session)
 {
 	char data[DISCARDED_PIECE];
 	bool more = can_speak(session);
-	for (int i = 0; more && i < DISCARDED_PIECES; i++)
+	for (int i = 0; more && i < DISCARDED_PIECES; i++) {
 		more = gnutls_record_recv(session->session, data, sizeof data) > 0;
+		session->ahead = 0;
+	}
 }

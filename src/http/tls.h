@@ -57,6 +57,8 @@ void tls_discard(struct tls_session *session);
 void tls_go_on(struct tls_session *session);
 /* The first request line has come. NULL-safe, as what follows. */
 void tls_has_request(struct tls_session *session);
+/* The library has passed on a head, or bytes of a body: the client may send as much again. */
+void tls_makes_progress(struct tls_session *session);
 /* None has. False of NULL. */
 bool tls_is_silent(const struct tls_session *session);
 bool tls_has_shaken_hands(const struct tls_session *session);
