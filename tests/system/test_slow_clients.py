@@ -1,5 +1,6 @@
 """What one client can take: connections and memory, by being slow or by being many."""
 
+import contextlib
 import email.parser
 import json
 import os
@@ -374,10 +375,11 @@ def test_a_head_has_no_longer_than_the_transfer_timeout(start, rest, after_reque
             link.recv(65536)
             time.sleep(1)
         # Byte by byte, then another one as long as it goes.
-        for byte in rest[:-1]:
-            link.sendall(bytes([byte]))
-            time.sleep(0.05)
-        trickle(link, rest[-1:])
+        with contextlib.suppress(ConnectionError):  # libmicrohttpd from 1.0 on ends what is no head at once
+            for byte in rest[:-1]:
+                link.sendall(bytes([byte]))
+                time.sleep(0.05)
+            trickle(link, rest[-1:])
 
 
 # ---- told ----

@@ -39,7 +39,8 @@ class Authority:
     def issue(self, name, issuer=None, ca=False, days=60, more=()):
         path = self.place / name
         signed = ["-CA", f"{issuer}.crt", "-CAkey", f"{issuer}.key"] if issuer else []
-        usage = ["basicConstraints=critical,CA:TRUE" if ca else "basicConstraints=critical,CA:FALSE", *more]
+        usage = [*(("basicConstraints=critical,CA:TRUE", "keyUsage=critical,keyCertSign,cRLSign") if ca else
+                   ("basicConstraints=critical,CA:FALSE", "keyUsage=critical,digitalSignature")), *more]
         self.run("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", days,
                  "-subj", f"/O={self.name}/CN={name}", "-keyout", f"{path}.key", "-out", f"{path}.crt", *signed,
                  *(word for extension in usage for word in ("-addext", extension)))
@@ -326,6 +327,14 @@ class Told:
         self.statuses = [int(status) for status in re.findall(rb"HTTP/1\.1 (\d+) ", self.whole)]
 
 
+def until_told(serving, said):
+    """What comes after the end of the answer may reset the connection before the answer is read."""
+    for _ in range(10):
+        with contextlib.suppress(ConnectionError, ssl.SSLEOFError):
+            return Told(serving, said)
+    return None
+
+
 def lines_of(count):
     return "".join(f"X-{number}: 1\n" for number in range(count))
 
@@ -380,9 +389,12 @@ def test_an_endless_chunk_line_is_answered_in_tls(serving, line):
     """What was decrypted and does not fit into the connection's memory has left the socket."""
     text = (f"POST /v1/events HTTP/1.1\nHost: x\nAuthorization: Bearer {serving.key}\n"
             "Content-Type: application/json\nTransfer-Encoding: chunked\n\n")
-    told = Told(serving, wire(text) + line)
+    told = until_told(serving, wire(text) + line)
     # From 1.0 on the library ends the session at a long extension before it is known.
-    assert (not told.whole and b";" in line) or told.statuses[0] in (400, 408, 413, 431), told.whole
+    if told and told.whole:
+        assert told.statuses[0] in (400, 408, 413, 431), told.whole
+    else:
+        assert b";" in line
     # It is gone, and no loop is kept from the handshakes of others, whichever loop it was.
     eventually(lambda: serving.metric("http_connections") <= 1, "it is gone")
     for _ in range(8):
