@@ -246,7 +246,8 @@ static struct connection_entry *of_the_one_with_most(const struct group *group,
 	return ranking->most > few ? ranking->by_count[ranking->most].first->entries[kind].first : NULL;
 }
 
-/* Who has a prefix of IPv6 has many addresses: few requests of each would fill the table. */
+/* The holder of an IPv6 prefix has many addresses: a few slow requests from each would fill the
+ * table. */
 static struct connection_entry *slow_for_long(const struct group *group, int64_t now_us)
 {
 	struct connection_entry *first = of_the_one_with_most(group, CONNECTION_SLOW, 1);

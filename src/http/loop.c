@@ -198,7 +198,7 @@ static int timeout_ms(struct loop *loop)
 }
 
 /* A connection whose memory is full, and whose client says no more, is taken for ready until its
- * time is up. Turns that bring nothing to our handler are seldom so many in a row otherwise. */
+ * time is up. Otherwise consecutive turns without a call of our handler are rare. */
 static int rest_ms(const struct loop *loop, int wait_ms, unsigned *restless)
 {
 	*restless = wait_ms || loop->goes_on ? 0 : *restless + 1;

@@ -211,7 +211,7 @@ static bool ask_clients(gnutls_session_t gnutls)
 	return true;
 }
 
-/* A ticket would stand for a client's certificate that is not looked at again. */
+/* With a ticket, a client's certificate would not be checked again. */
 static bool set_up(struct tls_session *session)
 {
 	struct tls_generation *generation = session->generation;

@@ -60,8 +60,8 @@ bool account_bound_is_reached(int64_t most, int64_t used);
  * four times its keys' own rate where it has one, or where `general` is 0. `key_general`: the
  * setting for a key. At least 1. */
 int64_t account_rate(int64_t own, int64_t key_own, int64_t general, int64_t key_general);
-/* Whether one more may be done at `at_us` of what may be done so many times on a UTC day.
- * `former_us`: when that was done that is so many before it; TIME_NONE: there is none. */
+/* Whether a bound of N acts for a UTC day allows another act at `at_us`. `former_us`: the time of
+ * the N-th last act; TIME_NONE: there are fewer. */
 bool day_has_room(int64_t at_us, int64_t former_us);
 
 #define BOUND_WARN_PERCENT 80

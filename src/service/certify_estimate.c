@@ -2,8 +2,8 @@
 #include "service/certify_range.h"
 #include "service/quiet.h"
 
-/* Rather too much than too little, beside the content: both reports, an event that they list, and
- * what archive and content part have of each event. */
+/* Upper estimates, in addition to the content: both reports, an event that they list, and the
+ * part of each event in the archive and the content part. */
 #define REPORTS_BYTES ((int64_t)1 << 20)
 #define ROW_BYTES 1024
 #define EVENT_BYTES 512

@@ -355,7 +355,7 @@ def test_white_space_behind_framing_values_never_hangs(shared, line):
     ("GET", "/docs/reference", 200), ("GET", "/nothing", 404), ("GET", "/v1/channel", 200),
     ("POST", "/v1/events", 400), ("POST", "/verify", 400)])
 def test_who_has_no_body_need_not_be_told_to_continue(shared, service, method, path, status, lines):
-    """And the library answers whatever comes behind the request."""
+    """And the library, not the service itself, answers the request that follows."""
     if method == "POST" and "Length" not in lines:
         lines += "Content-Length: 0\n"
     rescued = service.metric("http_answers_rescued_total")
@@ -440,7 +440,7 @@ def seconds_of_loops(process):
 
 
 def test_a_chunk_line_that_fills_the_memory_exactly_keeps_no_loop_busy(start):
-    """Of those that say no more than that, one does so, whatever the library has in its memory beside it."""
+    """One of these sizes does, whatever else the library keeps in that memory."""
     service = start(http__transfer_timeout="1h", http__connections_per_address=2000)
     key = service.ready["channels"]["content"]["live_key"]
     text = wire(f"POST /v1/events HTTP/1.1\nHost: x\nAuthorization: Bearer {key}\n"

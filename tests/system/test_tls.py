@@ -809,7 +809,7 @@ def test_the_operators_listener_asks_for_certificates(tmp_path, authority, serve
                 with pytest.raises((ssl.SSLError, ConnectionError, http.client.RemoteDisconnected)):
                     ask(bad, version)
             assert ask(good, version) == 200
-        # The roots are read again, and no session is taken up without a look.
+        # The roots are read again, and no session is resumed without a check of the certificate.
         context = one.context(client=stranger)
         one.reload(**{**tls_settings(server_files, admin=True),
                       "service__admin_tls_clients": f"{other.root}.crt"})
