@@ -16,7 +16,7 @@
 
 #include "chains.h"
 #include "office.h"
-#include "service/seal_round.h"
+#include "evidence/seal_round.h"
 #include "store/usage/totals.h"
 
 #define BATCH 1000

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "fuzz.h"
-#include "proof/archive_scan.h"
-#include "proof/verify_check.h"
+#include "archive/archive_scan.h"
+#include "verify/verify_check.h"
 
 #define TEXT_MAX ((size_t)32 << 20)
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "fuzz.h"
-#include "proof/pdf_check.h"
+#include "report/pdf_check.h"
 
 static void require(bool good, const char *what)
 {

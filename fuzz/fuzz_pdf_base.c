@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "fuzz.h"
-#include "proof/pdf_base.h"
+#include "report/pdf_base.h"
 
 static void require(bool good, const char *what)
 {

@@ -5,7 +5,7 @@
 
 #include "base/json.h"
 #include "fuzz.h"
-#include "proof/receipt.h"
+#include "archive/receipt.h"
 
 static void require(bool good, const char *what)
 {

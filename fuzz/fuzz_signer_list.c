@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "fuzz.h"
-#include "proof/signer_list.h"
+#include "archive/signer_list.h"
 
 static void require(bool good, const char *what)
 {

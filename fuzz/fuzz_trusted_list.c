@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proof/trusted_list_xml.h"
+#include "trustlist/trusted_list_xml.h"
 
 /* A certificate of the list is above itself: so everything that stands about it is read. */
 static void ask_about(const struct list *list, const xmlNode *node)

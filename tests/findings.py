@@ -30,13 +30,13 @@ def joined(sentence):
 
 
 def read(root):
-    text = (root / "src/proof/verify_finding.def").read_text(encoding="utf-8")
+    text = (root / "src/verify/verify_finding.def").read_text(encoding="utf-8")
     return [(name, code[1:-1], severities.split(" | "), joined(english), joined(spanish))
             for name, code, severities, english, spanish in ENTRY.findall(text)]
 
 
 def unread(root, entries):
-    text = (root / "src/proof/verify_finding.def").read_text(encoding="utf-8")
+    text = (root / "src/verify/verify_finding.def").read_text(encoding="utf-8")
     return len(re.findall(r"^VERIFY_FINDING\(", text, re.M)) - len(entries)
 
 
@@ -57,7 +57,7 @@ def faults_of_table(entries):
 
 def faults_of_sources(root, entries):
     can_be = {name: set(severities) for name, _, severities, _, _ in entries}
-    text = "\n".join(path.read_text(encoding="utf-8") for pattern in ("proof/verify*.c", "service/file_origin.c")
+    text = "\n".join(path.read_text(encoding="utf-8") for pattern in ("verify/verify*.c", "issue/file_origin.c")
                      for path in sorted((root / "src").glob(pattern)))
     for name in sorted(set(re.findall(r"\bFINDING_([A-Z_]+?)(?:_E[NS])?\b", text)) ^ set(can_be)):
         if name not in ("COUNT", "NONE", "TEXT_SIZE"):
@@ -98,7 +98,7 @@ def faults(root):
     for name, wanted in listed(entries).items():
         if split(root, name)[1] != wanted:
             yield f"{name} does not list what verify_finding.def has: run tests/findings.py --write"
-    version = re.search(r"#define FINDINGS_VERSION (\d+)", (root / "src/proof/verify_finding.h").read_text())[1]
+    version = re.search(r"#define FINDINGS_VERSION (\d+)", (root / "src/verify/verify_finding.h").read_text())[1]
     if f"`findings_version` is {version}" not in (root / "docs/findings.md").read_text(encoding="utf-8"):
         yield f"docs/findings.md does not say that `findings_version` is {version}"
 

@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/must_check.h"
 #include "base/buf.h"
+#include "base/must_check.h"
 
 #define SHA256_SIZE 32
 #define SHA512_SIZE 64

@@ -21,7 +21,7 @@ enum {
 #undef ERROR_ENTRY
 };
 
-/* A field of an operation within a sentence, by the name of its parameter (service/admin.h): a
+/* A field of an operation within a sentence, by the name of its parameter (admin/admin.h): a
  * command line and a form call it differently, and put their own word there (error_name_fields). */
 #define FIELD_OPENS "\x01"
 #define FIELD_CLOSES "\x02"
@@ -45,7 +45,7 @@ enum language { LANGUAGE_ENGLISH, LANGUAGE_SPANISH };
 
 struct error {
 	int code;             /* 0 or ERR_* */
-	enum message message; /* from MSG_COUNT on: of another table (proof/verify_finding.h) */
+	enum message message; /* from MSG_COUNT on: of another table (verify/verify_finding.h) */
 	char english[ERROR_MESSAGE_MAX];
 	char spanish[ERROR_MESSAGE_MAX];
 	char cause[ERROR_CAUSE_MAX];

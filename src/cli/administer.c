@@ -5,9 +5,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "admin/admin_socket.h"
 #include "base/clock.h"
 #include "cli/command.h"
-#include "service/admin_socket.h"
 
 #define ANSWER_LIMIT ((size_t)16 << 20)
 #define LOCKED_PATIENCE_US (5 * US_PER_SECOND)

@@ -1,14 +1,14 @@
 /* Commands and their command lines.
  *
- * One table in main.c lists the commands of this folder; the operations of service/admin.h are
+ * One table in main.c lists the commands of this folder; the operations of admin/admin.h are
  * commands too. Exit codes: 0 done, 1 refused, 2 wrong usage or could not be done, 3 a token
  * refused its PIN at a start. */
 #ifndef CLI_COMMAND_H
 #define CLI_COMMAND_H
 
+#include "admin/admin.h"
 #include "base/error.h"
 #include "cli/config.h"
-#include "service/admin.h"
 
 #define COMMAND_OPTIONS_MAX 32
 

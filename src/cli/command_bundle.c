@@ -1,10 +1,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "archive/bundle.h"
 #include "base/clock.h"
 #include "base/json.h"
 #include "cli/command.h"
-#include "proof/bundle.h"
 
 const struct option bundle_options[] = {
 	{"output", "FILE", "where the container goes; -o for short (required)"},

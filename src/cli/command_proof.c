@@ -5,7 +5,7 @@
 #include "base/durable.h"
 #include "base/json.h"
 #include "cli/command.h"
-#include "proof/extract.h"
+#include "verify/extract.h"
 
 #define MEMORY_MAX ((size_t)16 << 20)
 

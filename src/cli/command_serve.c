@@ -2,13 +2,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "admin/webauthn_party.h"
 #include "base/confine.h"
 #include "base/log.h"
 #include "cli/command.h"
 #include "cli/node_parts.h"
-#include "proof/renderer.h"
+#include "report/renderer.h"
 #include "seal/authority.h"
-#include "service/webauthn_party.h"
 #include "store/accounts/accounts.h"
 
 const struct option init_options[] = {

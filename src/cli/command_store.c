@@ -7,11 +7,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "admin/backup.h"
 #include "base/durable.h"
 #include "cli/command.h"
 #include "cli/node.h"
 #include "seal/signer_log.h"
-#include "service/backup.h"
 #include "service/history.h"
 
 const struct option migrate_options[] = {

@@ -3,7 +3,7 @@
 #include <unistd.h>
 
 #include "cli/command.h"
-#include "proof/verify.h"
+#include "verify/verify.h"
 
 #define ROOTS_MAX ((size_t)16 << 20)
 

@@ -12,7 +12,7 @@
 #include "payment/payment.h"
 #include "seal/clock_state.h"
 #include "service/service.h"
-#include "store/servers.h"
+#include "store/nodes/servers.h"
 #include "store/store.h"
 
 #define TEXT_MAX 1024

@@ -12,7 +12,7 @@
 #include "base/file.h"
 #include "cli/connect_internal.h"
 #include "cli/node_parts.h"
-#include "proof/renderer.h"
+#include "report/renderer.h"
 #include "seal/trust.h"
 
 #define PEM_MAX ((size_t)4 << 20)

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "cli/connect_internal.h"
-#include "store/servers.h"
+#include "store/nodes/servers.h"
 
 struct server_trial {
 	struct trial *trial;

@@ -6,7 +6,7 @@
 #ifndef CLI_DEMO_H
 #define CLI_DEMO_H
 
-#include "service/admin.h"
+#include "admin/admin.h"
 
 #define DEMO_USER "demo@example.org"
 #define DEMO_CHANNELS 2 /* by enum modality */

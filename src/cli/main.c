@@ -8,7 +8,7 @@
 
 #include "base/confine.h"
 #include "cli/command.h"
-#include "proof/verifier.h"
+#include "verify/verifier.h"
 
 #define NAME_SIZE 64
 #define USAGE_COLUMN 34

@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "admin/admin_socket.h"
 #include "base/clock.h"
 #include "base/durable.h"
 #include "base/file.h"
@@ -15,18 +16,19 @@
 #include "cli/node_internal.h"
 #include "cli/node_parts.h"
 #include "cli/supervise.h"
+#include "evidence/signers.h"
 #include "http/server.h"
+#include "issue/check_file.h"
+#include "issue/links.h"
 #include "jobs/jobs.h"
-#include "proof/renderer.h"
+#include "report/renderer.h"
 #include "seal/authority.h"
 #include "seal/revocation_client.h"
 #include "seal/signer.h"
 #include "seal/trust.h"
-#include "service/admin_socket.h"
 #include "service/clock_start.h"
 #include "service/history.h"
 #include "service/service.h"
-#include "service/signers.h"
 
 #define DRAIN_US (20 * US_PER_SECOND)
 #define END_BY_FORCE_S 29
@@ -114,6 +116,8 @@ int node_open(const struct settings *settings, bool create, struct node **ret_no
 	if (!result)
 		result = service_open(settings, create, &node->service, error);
 	node->service_open = !result;
+	if (!result)
+		result = links_open(&node->service, error);
 	if (result) {
 		node_close(node);
 		return result;
@@ -294,8 +298,10 @@ void node_close(struct node *node)
 	http_stop(node->http);
 	admin_server_stop(node->admin_server);
 	jobs_stop(node->jobs); /* which requests and commands wake */
-	if (node->service_open)
+	if (node->service_open) {
+		links_close(&node->service);
 		service_close(&node->service);
+	}
 	reloaded_free(node->in_force);
 	reloaded_free(node->former);
 	authorities_free(node->authorities);

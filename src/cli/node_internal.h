@@ -4,12 +4,12 @@
 
 #include <signal.h>
 
+#include "admin/admin_socket.h"
 #include "cli/config.h"
 #include "cli/node.h"
 #include "http/server.h"
 #include "jobs/jobs.h"
-#include "proof/renderer.h"
-#include "service/admin_socket.h"
+#include "report/renderer.h"
 #include "service/service.h"
 
 struct reloaded;

@@ -7,8 +7,8 @@
 
 #include "base/arena.h"
 #include "base/log.h"
+#include "evidence/signers.h"
 #include "service/history.h"
-#include "service/signers.h"
 
 #define LIST_MEMORY_MAX ((size_t)64 * 1024)
 

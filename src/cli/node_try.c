@@ -10,15 +10,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "admin/webauthn_party.h"
 #include "base/file.h"
 #include "cli/node_parts.h"
 #include "content/content.h"
 #include "http/server.h"
-#include "proof/renderer.h"
-#include "proof/trusted_list.h"
+#include "report/renderer.h"
 #include "seal/signer_log.h"
-#include "service/webauthn_party.h"
 #include "store/store.h"
+#include "trustlist/trusted_list.h"
 
 static void refuse(const struct node_look *look, const char *setting, int code, const char *format,
                    ...) __attribute__((format(printf, 4, 5)));

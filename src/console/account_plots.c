@@ -8,8 +8,8 @@
 #include "base/utf8.h"
 #include "console/money_plots.h"
 #include "console/plot.h"
-#include "console/proof_picture.h"
 #include "console/plot_scale.h"
+#include "console/proof_picture.h"
 #include "console/template.h"
 
 #define SUMMARY_MAX 200

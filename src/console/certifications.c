@@ -1,6 +1,7 @@
 #include "console/certifications.h"
 
 #include "console/channels.h"
+#include "issue/links.h"
 #include "service/service.h"
 #include "service/settings.h"
 #include "store/certifications/certifications.h"

@@ -1,7 +1,7 @@
 /* The console: pages by which an account's owner governs it, as a function from a request to an
  * answer. It knows nothing of sockets; http/console.c is what calls it.
  *
- * Every page is a template and operations of the administration (service/admin.h), which the
+ * Every page is a template and operations of the administration (admin/admin.h), which the
  * permission table judges; every form is one operation. A form that cannot be done is shown again,
  * with what was typed and a sentence; one that was done leads on (303). Sign-in, sessions and their
  * cookies are those of service/people.h.
@@ -14,9 +14,9 @@
 #ifndef CONSOLE_CONSOLE_H
 #define CONSOLE_CONSOLE_H
 
+#include "admin/admin.h"
 #include "base/digest.h"
 #include "base/json.h"
-#include "service/admin.h"
 
 #define CONSOLE_PATH "/console"
 #define CONSOLE_BODY_MAX ((size_t)256 * 1024)

@@ -24,7 +24,7 @@ static void put_token(const struct visit *visit, struct json_writer *writer)
 	json_text(writer, "token", token);
 }
 
-/* What is sent from this page twice is done once (store/acts.h), of who is signed in. */
+/* What is sent from this page twice is done once (store/audit/acts.h), of who is signed in. */
 static void put_form_number(const struct visit *visit, struct json_writer *writer)
 {
 	uint8_t random[FORM_NUMBER_BYTES];

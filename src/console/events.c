@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "console/channels.h"
 #include "console/proof_picture.h"
+#include "evidence/event_proof.h"
 #include "service/service.h"
 
 #define ROWS "50"

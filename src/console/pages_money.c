@@ -2,6 +2,7 @@
 #include "console/certifications.h"
 #include "console/certify.h"
 #include "console/money.h"
+#include "issue/certify.h"
 #include "pages_made.h"
 
 #define PURCHASES_FILTER "state=?state"

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "admin/permit.h"
 #include "console/visit.h"
-#include "service/permit.h"
 
 /* ---- arguments ---- */
 

@@ -10,10 +10,10 @@
 
 #include <stdint.h>
 
+#include "admin/webauthn_party.h"
 #include "base/base64.h"
 #include "base/buf.h"
 #include "base/error.h"
-#include "service/webauthn_party.h"
 
 #define WEBAUTHN_CHALLENGE_SIZE 32
 #define WEBAUTHN_CLIENT_DATA_MAX 4096

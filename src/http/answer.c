@@ -4,8 +4,8 @@
 #include "base/log_pace.h"
 #include "console/console.h"
 #include "http/header.h"
-#include "http/internal.h"
 #include "http/html.h"
+#include "http/internal.h"
 #include "http/object_stream.h"
 #include "http/request_head.h"
 

@@ -6,6 +6,7 @@
 #include "http/internal.h"
 #include "http/page.h"
 #include "http/representation.h"
+#include "issue/certify.h"
 
 /* The connection, and what it read, may be gone when a worker looks at it. */
 static int take_idempotency_key(struct exchange *exchange, struct error *error)

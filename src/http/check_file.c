@@ -16,6 +16,8 @@
 #include "http/header.h"
 #include "http/internal.h"
 #include "http/multipart.h"
+#include "issue/check_file.h"
+#include "issue/verification.h"
 
 #define MIB ((size_t)1024 * 1024)
 #define FORM_SLACK ((size_t)64 * 1024)      /* what a form may have beside the file */

@@ -4,6 +4,7 @@
 
 #include "http/html.h"
 #include "http/internal.h"
+#include "issue/check_file.h"
 
 enum kind { KIND_ARCHIVE, KIND_REPORT, KIND_PART, KIND_RECORD, KIND_CONTAINER, KIND_OTHER };
 

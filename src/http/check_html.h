@@ -3,6 +3,7 @@
 #define HTTP_CHECK_HTML_H
 
 #include "http/exchange.h"
+#include "issue/check_file.h"
 
 struct check_outcome {
 	struct sha256 digest;           /* of the file */

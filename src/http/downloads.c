@@ -1,6 +1,7 @@
 /* GET /v1/downloads/{certification_id}/{name}: issued files by their links. */
 #include "http/internal.h"
 #include "http/representation.h"
+#include "issue/links.h"
 
 static int download(struct exchange *exchange, struct error *error)
 {

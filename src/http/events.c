@@ -2,6 +2,7 @@
 #include <assert.h>
 #include <stdio.h>
 
+#include "evidence/event_proof.h"
 #include "http/internal.h"
 #include "http/page.h"
 #include "http/representation.h"

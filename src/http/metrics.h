@@ -5,10 +5,10 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "admin/readiness.h"
 #include "base/buf.h"
 #include "base/error.h"
 #include "http/connection_table.h"
-#include "service/readiness.h"
 
 #define METRICS_BUCKETS 13
 #define METRICS_ROUTES_MAX 40 /* of route.h; what none fits is counted behind them */

@@ -2,8 +2,8 @@
  * not answer in time, the pages say so and everything else. */
 #include <stdio.h>
 
+#include "admin/readiness.h"
 #include "http/internal.h"
-#include "service/readiness.h"
 #include "store/notices/deliveries.h"
 
 /* What the stores said. */

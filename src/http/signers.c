@@ -1,9 +1,9 @@
 /* GET /v1/signers and /v1/signers.p7m: who signed, from when to when; the same as a signed
  * document. Anybody may ask who verifies something. */
+#include "evidence/signer_listing.h"
+#include "evidence/signers.h"
 #include "http/internal.h"
 #include "http/representation.h"
-#include "service/signer_listing.h"
-#include "service/signers.h"
 
 static int get_signers(struct exchange *exchange, struct error *error)
 {

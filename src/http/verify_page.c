@@ -4,7 +4,8 @@
 #include "http/header.h"
 #include "http/html.h"
 #include "http/internal.h"
-#include "service/verification_code.h"
+#include "issue/verification.h"
+#include "issue/verification_code.h"
 
 static void found_section(struct buf *out, enum language language, const struct json *found,
                           const char *digest)

@@ -5,8 +5,8 @@
 
 #include "base/log.h"
 #include "base/utf8.h"
-#include "store/leases.h"
 #include "service/quiet.h"
+#include "store/nodes/leases.h"
 
 #define LEASE_BEYOND_US (10 * US_PER_SECOND) /* longer than an attempt by so much */
 #define RENEW_US (3 * US_PER_SECOND)

@@ -3,17 +3,17 @@
 
 #include "base/log.h"
 #include "jobs/internal.h"
+#include "service/people.h"
+#include "service/quiet.h"
 #include "service/sweep.h"
+#include "service/watch.h"
 #include "store/accounts/accounts.h"
-#include "store/acts.h"
+#include "store/audit/acts.h"
 #include "store/certifications/certifications.h"
 #include "store/certifications/idempotency.h"
 #include "store/events/segments.h"
 #include "store/notices/deliveries.h"
 #include "store/notices/mails.h"
-#include "service/people.h"
-#include "service/quiet.h"
-#include "service/watch.h"
 
 #define INTERVAL_US (6 * 3600 * US_PER_SECOND)
 #define TELL_INTERVAL_US (10 * US_PER_SECOND)

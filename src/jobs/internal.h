@@ -2,12 +2,12 @@
 #ifndef JOBS_INTERNAL_H
 #define JOBS_INTERNAL_H
 
+#include "admin/readiness.h"
+#include "evidence/seal_round.h"
+#include "jobs/job_thread.h"
 #include "jobs/jobs.h"
 #include "jobs/keeper.h"
-#include "jobs/job_thread.h"
 #include "seal/authority.h"
-#include "service/readiness.h"
-#include "service/seal_round.h"
 
 /* One account never holds all of them. */
 #define ISSUER_COUNT 3

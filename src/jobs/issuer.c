@@ -4,9 +4,9 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "evidence/signers.h"
+#include "issue/issue_attempt.h"
 #include "jobs/internal.h"
-#include "service/issue_attempt.h"
-#include "service/signers.h"
 #include "service/quiet.h"
 
 #define POLL_US US_PER_SECOND

@@ -9,12 +9,14 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "evidence/signers.h"
+#include "issue/check_file.h"
+#include "issue/links.h"
 #include "jobs/deliverer.h"
 #include "jobs/internal.h"
 #include "jobs/mailer.h"
 #include "service/clock_start.h"
 #include "service/quiet.h"
-#include "service/signers.h"
 
 struct jobs {
 	struct service *service;

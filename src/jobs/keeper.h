@@ -1,5 +1,5 @@
-/* Keeps leases (store/leases.h) while their jobs run: renews each every few seconds, so that leases
- * can be short and the job of a node that died is soon taken over. */
+/* Keeps leases (store/nodes/leases.h) while their jobs run: renews each every few seconds, so that
+ * leases can be short and the job of a node that died is soon taken over. */
 #ifndef JOBS_KEEPER_H
 #define JOBS_KEEPER_H
 
@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "store/leases.h"
+#include "store/nodes/leases.h"
 
 #define KEPT_LEASE_US (12 * US_PER_SECOND)
 #define KEEPER_INTERVAL_US (3 * US_PER_SECOND)

@@ -3,9 +3,9 @@
 
 #include "base/log.h"
 #include "base/schedule.h"
+#include "evidence/signer_listing.h"
 #include "jobs/internal.h"
 #include "service/quiet.h"
-#include "service/signer_listing.h"
 
 #define POLL_US (5 * US_PER_SECOND)
 #define PAUSE_MAX_US (600 * US_PER_SECOND)

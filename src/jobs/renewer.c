@@ -2,10 +2,10 @@
 
 #include "base/log.h"
 #include "base/schedule.h"
+#include "evidence/renewal.h"
 #include "jobs/internal.h"
-#include "service/renewal.h"
-#include "store/evidence/evidence.h"
 #include "service/quiet.h"
+#include "store/evidence/evidence.h"
 
 #define PAUSE_FIRST_US US_PER_SECOND
 #define PAUSE_MAX_US (600 * US_PER_SECOND)

@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "seal/authority.h"
 #include "service/quiet.h"
-#include "store/uncompared.h"
+#include "store/nodes/uncompared.h"
 
 /* More than one authority that hangs takes by default (tsa.timeout), so that the next one's answer
  * is waited for. */

@@ -11,7 +11,7 @@
 #include "base/log_pace.h"
 #include "base/utf8.h"
 #include "net/mail.h"
-#include "store/acts.h"
+#include "store/audit/acts.h"
 #include "store/notices/mails.h"
 
 #define ADDRESS_SHOWN_MAX 64

@@ -5,10 +5,10 @@
 
 #include "base/log.h"
 #include "base/schedule.h"
-#include "store/money/purchases.h"
-#include "store/money/topup.h"
 #include "service/quiet.h"
 #include "service/topup_look.h"
+#include "store/money/purchases.h"
+#include "store/money/topup.h"
 
 #define PAYMENT_MEMORY_MAX ((size_t)256 << 10)
 /* A try may take two exchanges: asking what became of the one before, and charging. */

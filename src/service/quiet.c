@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "base/log.h"
-#include "store/quiet.h"
+#include "store/nodes/quiet.h"
 
 #define REMIND_US (60 * US_PER_SECOND)
 

@@ -1,4 +1,5 @@
-/* Quiet mode: a copy of a store that is served to be looked at (store/quiet.h, service.quiet).
+/* Quiet mode: a copy of a store that is served to be looked at (store/nodes/quiet.h,
+ * service.quiet).
  *
  * Reading, reports and verification go on. Nothing is sent or charged, no background work runs that
  * would send, seal, sign, charge or delete, and nothing is acknowledged: a copy that took events

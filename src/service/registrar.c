@@ -2,9 +2,9 @@
 
 #include <stdlib.h>
 
+#include "service/clock.h"
 #include "service/quiet.h"
 #include "service/sequencer.h"
-#include "service/clock.h"
 
 #define CLOCK_REFUSES_US (60 * US_PER_SECOND)
 

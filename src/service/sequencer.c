@@ -1,7 +1,7 @@
-#include "service/sequencer.h"
 #include "base/reading.h"
 #include "base/tuned.h"
 #include "service/clock.h"
+#include "service/sequencer.h"
 
 #include <stddef.h>
 #include <stdlib.h>

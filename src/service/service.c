@@ -6,15 +6,12 @@
 #include "base/digest.h"
 #include "base/log.h"
 #include "base/rate.h"
-#include "seal/clock_state.h"
 #include "seal/signer.h"
 #include "service/clock.h"
 #include "service/key_uses.h"
 #include "service/keys.h"
-#include "service/links.h"
 #include "service/quiet.h"
 #include "service/registrar.h"
-#include "service/signers.h"
 #include "service/watch.h"
 
 #define TRIES_BUCKETS 4096
@@ -74,8 +71,6 @@ int service_open(const struct settings *settings, bool create, struct service *r
 	if (!result)
 		result = store_get_secret(service->store, "cursor_secret", &service->cursor_secret, error);
 	if (!result)
-		result = links_open(service, error);
-	if (!result)
 		result = service_open_payments(settings, &payments, error);
 	service->payments = payments;
 	if (!result) {
@@ -97,7 +92,6 @@ void service_close(struct service *service)
 	key_cache_free(service->keys);
 	key_uses_free(service->key_uses);
 	rate_limiter_free(service->tries);
-	links_close(service);
 	payment_provider_close(service->payments);
 	content_close(service->content);
 	store_close(service->store);
@@ -142,39 +136,3 @@ bool service_has_development_keys(const struct service *service)
 	return found;
 }
 
-static int64_t time_or_zero(int64_t time_us)
-{
-	return time_us == TIME_NONE ? 0 : time_us;
-}
-
-/* Until the store has answered once, it is not known. */
-static void read_observation(const struct service *service, struct gauges *ret)
-{
-	struct observation seen = watch_seen(service);
-	bool known = seen.at_us != 0;
-	ret->oldest_pending_us = known ? time_or_zero(seen.oldest_pending_us) : GAUGE_UNKNOWN;
-	ret->last_seal_us = known ? time_or_zero(seen.last_seal_us) : GAUGE_UNKNOWN;
-	ret->last_backup_us = known ? time_or_zero(seen.last_backup_us) : GAUGE_UNKNOWN;
-	ret->replicas = known ? seen.replicas.synchronous : GAUGE_UNKNOWN;
-	ret->replicas_required = known ? seen.replicas.required : GAUGE_UNKNOWN;
-	ret->replica_lag_bytes = known ? seen.replicas.lag_bytes : GAUGE_UNKNOWN;
-	ret->replica_lag_us = known ? seen.replicas.lag_us : GAUGE_UNKNOWN;
-}
-
-void service_read_gauges(struct service *service, struct gauges *ret)
-{
-	registrar_read_gauges(service->registrar, ret);
-	ret->quiet = quiet_is(service);
-	struct clock_state clock = clock_state_read();
-	ret->clock_synchronized = clock.synchronized;
-	ret->clock_max_error_us = clock.max_error_us;
-	ret->clock_compared = atomic_load(&service->comparison.state) == CLOCK_COMPARED;
-	ret->clock_ahead_us = service_clock_ahead_us(service);
-	ret->development_keys = service_has_development_keys(service);
-	read_observation(service, ret);
-	ret->signer_can_sign = signers_check(service, NULL) == 0;
-	const struct signer_key *key =
-		service->signer ? signer_get_key(service->signer, signer_in_force(service->signer)) : NULL;
-	ret->signer_expires_us = key ? key->valid_until_us : 0;
-	ret->authority_expires_us = service_authorities_expire_us(service);
-}

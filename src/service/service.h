@@ -92,7 +92,7 @@ struct service {
 	struct counters counters;
 	atomic_int_fast64_t quiet_since_us; /* 0: it is not (quiet.h) */
 	atomic_int_fast64_t quiet_told_us;  /* clock_boot_us */
-	atomic_int_fast64_t woken_us;       /* 0: never (store/quiet.h) */
+	atomic_int_fast64_t woken_us;       /* 0: never (store/nodes/quiet.h) */
 	atomic_int_fast64_t copied_us;      /* with it */
 	struct clock_watch clock_watch;
 	struct clock_comparison comparison;
@@ -196,127 +196,6 @@ int event_find(struct store *store, struct slice id, struct arena *arena, struct
 int event_check_content(struct content_store *store, const struct event *event, struct error *error)
 	MUST_CHECK;
 
-struct json_writer;
-/* The `proof` member of one event: previous_chain_hash, and once sealed the segment, its seal
- * document, the path to the round's root, the token (base64) and its authority. */
-int event_proof_json(struct store *store, int64_t account, int64_t chain, const struct event *event,
-                     struct arena *arena, struct json_writer *writer, struct error *error)
-	MUST_CHECK;
-/* Appends the event's evidence record (RFC 4998, DER), whose data object is the event's record,
- * with what validates it inside: `revocation` is asked for that, if it is not NULL, and may take
- * seconds. ERR_NOT_FOUND for a test event, which has none, and for one that is not sealed yet. */
-int event_evidence_record(struct store *store, struct revocation_client *revocation,
-                          int64_t account, int64_t chain, const struct event *event,
-                          struct arena *arena, struct buf *out, struct error *error) MUST_CHECK;
-
-/* ---- certifications (certify.c) ---- */
-struct certification_range;
-struct certification_order {
-	const struct key_identity *key;
-	const struct certification_range *range;
-	const char *idempotency_key; /* NULL: none */
-	/* ERR_REFUSED if it is not this now (store/certifications/certifications.h); NULL: nothing */
-	const struct certification_expected *expected;
-	enum language language;
-	struct store *store; /* that the acceptance is an act of (store/acts.h); NULL: of none */
-};
-/* Accepts a request: checks, freezes the range, charges the fee, writes the job. Gives the
- * Certification record as JSON.
- * With an idempotency key that was accepted on the chain in the last 24 hours it does nothing of
- * that: *ret_replayed, and the record of that certification as it stands now; for another range
- * ERR_CONFLICT. */
-int certification_request(struct service *service, const struct certification_order *order,
-                          struct buf *out, bool *ret_replayed, struct error *error) MUST_CHECK;
-/* What a request would mean now, and whether it would be accepted. */
-struct certification_estimate {
-	int64_t first_sequence, last_sequence;
-	bool sealed;
-	int64_t fee;
-	/* Of the declared content: the totals of the days on which the range was received, in the
-	 * proportion that it has of their events; exact where it has them all. */
-	int64_t content_bytes;
-	bool content_exact;
-	int refusal;      /* ERR_* of a request; OK: none */
-	struct error why; /* of a refusal */
-};
-/* Changes nothing. ERR_VALIDATION: the range means nothing. */
-int certification_estimate(struct service *service, const struct certification_order *order,
-                           struct certification_estimate *ret, struct error *error) MUST_CHECK;
-int certification_get(struct service *service, const struct key_identity *key, struct slice id,
-                      enum language language, struct buf *out, struct error *error) MUST_CHECK;
-/* Appends the evidence record (RFC 4998, DER) of its documents, as renewed so far. ERR_NOT_FOUND:
- * of a test certification, or not made yet. */
-int certification_get_evidence_record(struct service *service, const struct key_identity *key,
-                                      struct slice id, struct buf *out, struct error *error)
-	MUST_CHECK;
-/* status NULL: any. Appends the records separated by commas; *ret_last: where the page ends. */
-int certification_list(struct service *service, const struct key_identity *key, const char *status,
-                       const struct list_page *page, enum language language, struct buf *out,
-                       bool *ret_more, int64_t *ret_last, struct error *error) MUST_CHECK;
-
-/* ---- download links ---- */
-/* Looks which secrets are valid; to be called every LINKS_INTERVAL_US, so that a new one is known
- * to every node before it is used. ERR_* of the store: those known stay. */
-#define LINKS_INTERVAL_US (2 * US_PER_SECOND)
-#define LINKS_SPREAD_US (10 * US_PER_SECOND)
-int service_refresh_links(struct service *service, struct error *error) MUST_CHECK;
-struct document;
-/* The link of an issued document as answers give it:
- * public_url/v1/downloads/<certification id>/<file name>?expires=<unix seconds>&mac=<hex>, or with
- * content.presigned_links one that leads to the content store itself. */
-void document_link(const struct service *service, const char *certification_id,
-                   const struct document *document, int64_t now_us, struct buf *out);
-/* False when altered or expired. */
-bool link_check(const struct service *service, const char *certification_id, const char *name,
-                struct slice expires, struct slice mac, int64_t now_us) MUST_CHECK;
-/* The objects in the content store behind an issued file (content/composite.h), and what it is;
- * ERR_NOT_FOUND. */
-struct issued_file {
-	int64_t account;
-	char object[CONTENT_NAME_MAX];
-	char shared[CONTENT_NAME_MAX + 1]; /* empty: the object is the whole file */
-	char pieces[CONTENT_PIECES_SIZE];
-	const char *content_type;
-	const char *languages; /* as Content-Language has them; NULL: of declared content, unknown */
-	uint64_t size;
-	struct sha256 sha256;
-};
-int issued_file_find(struct service *service, struct slice certification_id, struct slice name,
-                     struct issued_file *ret, struct error *error) MUST_CHECK;
-
-/* What the public verification page says of a code, as people type and paste it
- * (verification_code.h), or (`digest` not NULL) of a file's SHA-256; JSON, ERR_NOT_FOUND. */
-int verification_lookup(struct service *service, struct slice typed, const struct sha256 *digest,
-                        struct buf *out, struct error *error) MUST_CHECK;
-
-/* PEM, appended: the roots that whoever verifies this service's evidence has to trust. Asks the
- * store. */
-int service_trust(struct service *service, struct buf *out, struct error *error) MUST_CHECK;
-#define SERVICE_TRUST_MAX ((size_t)4 << 20)
-/* Writes them to trust.pem in the data directory. Waits for store and disk. */
-int service_write_trust(struct service *service, struct error *error) MUST_CHECK;
-/* Verifies an open file that anybody may have handed in, with that SHA-256, in a process of its own
- * (proof/verifier.h), against these roots and the signers that the store lists: what is neither on
- * record nor signed by one of them while it was in force is not valid. ERR_UNAVAILABLE when that
- * could not be done to its end; ERR_TOO_LARGE. Waits. */
-enum file_origin {
-	FILE_FOREIGN, /* some of it is neither issued nor signed by this service */
-	FILE_SIGNED,  /* all of it at least signed, some of it not on record */
-	FILE_ISSUED,  /* all of it on record */
-};
-struct file_check {
-	enum file_origin origin;
-	bool is_container; /* of files, which are what is judged */
-	bool is_intact;    /* nothing is wrong but that it is foreign */
-	/* In the arena: as `constancia verify --json` has it, with the findings of this service and
-	 * "certification_id" and "origin" ("foreign", "issued", "signed"), or null, in each of "files".
-	 * Its form is not to be relied on. */
-	struct json *verification;
-};
-int service_check_file(struct service *service, int file, const struct sha256 *digest,
-                       struct arena *arena, struct file_check *ret_check, struct error *error)
-	MUST_CHECK;
-
 /* ---- the clock (clock.c) ---- */
 /* Why live registrations are refused at this node now, wherever their chains stand. ERR_CLOCK: the
  * clock is ahead by more than seal.clock_bound, or not synchronized where seal.strict_clock asks
@@ -336,7 +215,5 @@ struct gauges {
 #include "service/metrics.def"
 	bool clock_refuses; /* registrations, for a chain, within the last minute */
 };
-/* What neither the store nor the server has to be asked for; the rest stays. */
-void service_read_gauges(struct service *service, struct gauges *ret);
 
 #endif

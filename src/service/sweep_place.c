@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "store/sweeps.h"
+#include "store/nodes/sweeps.h"
 
 #define DISPUTED "disputed" /* no token: those are hex digits */
 

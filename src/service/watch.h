@@ -4,7 +4,7 @@
 #define SERVICE_WATCH_H
 
 #include "service/service.h"
-#include "store/watch.h"
+#include "store/nodes/watch.h"
 
 #define WATCH_INTERVAL_US (5 * US_PER_SECOND)
 /* A look that is older than this says that it hangs. */

@@ -1,11 +1,11 @@
 #include <stdlib.h>
 
 #include "base/digest.h"
-#include "store/acts.h"
+#include "store/audit/acts.h"
 #include "store/internal.h"
-#include "store/schema.h"
+#include "store/schema/schema.h"
+#include "store/shards/work.h"
 #include "store/transaction.h"
-#include "store/work.h"
 
 void store_fresh_id(const char *prefix, char id[ID_SIZE])
 {

@@ -18,8 +18,8 @@
 #define STORE_STORE_H
 
 #include "base/arena.h"
-#include "ledger/ledger.h"
 #include "db/db.h"
+#include "ledger/ledger.h"
 
 struct store;
 
@@ -28,8 +28,8 @@ int store_open(const struct db_options *options, struct store **ret_store, struc
 	MUST_CHECK;
 void store_close(struct store *store);
 /* Applies the steps of the schema that are missing, or with `dry_run` only tells; their names into
- * out (one per line), and into the arguments of `act` (store/acts.h), which is recorded with them.
- * `act`, `out` and `progress`, which is told how far a long step is, may be NULL. */
+ * out (one per line), and into the arguments of `act` (store/audit/acts.h), which is recorded with
+ * them. `act`, `out` and `progress`, which is told how far a long step is, may be NULL. */
 struct act;
 int store_migrate(const struct db_options *options, bool dry_run, struct act *act, struct buf *out,
                   const struct schema_progress *progress, struct error *error) MUST_CHECK;

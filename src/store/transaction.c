@@ -2,9 +2,9 @@
 
 #include <stdio.h>
 
-#include "store/acts.h"
+#include "store/audit/acts.h"
 #include "store/people/standing.h"
-#include "store/reach.h"
+#include "store/shards/reach.h"
 
 int begin_write(struct store *store, struct db_connection **ret_connection, struct error *error)
 {

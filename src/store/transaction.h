@@ -20,8 +20,8 @@ int begin_read(struct store *store, struct db_connection **ret_connection, struc
 	MUST_CHECK;
 int end_read(struct db_connection *connection, int code) MUST_CHECK;
 
-/* What the act that is under way in this transaction (store/acts.h), if any, made: identifiers that
- * nobody has given. `name` is a literal. */
+/* What the act that is under way in this transaction (store/audit/acts.h), if any, made:
+ * identifiers that nobody has given. `name` is a literal. */
 void act_made(struct db_connection *connection, const char *name, const char *id);
 void act_made_account(struct db_connection *connection, const char *account_id, int64_t account);
 /* The same for a number that came of it. */

@@ -94,7 +94,7 @@ def ask_pyhanko(files, build):
 
 
 def ask_readme(files, build):
-    commands = (HERE.parents[1] / "src/proof/by_hand/check.sh").resolve()
+    commands = (HERE.parents[1] / "src/archive/by_hand/check.sh").resolve()
 
     def ask(case, directory):
         unpacked = directory / "unpacked"

@@ -17,7 +17,7 @@
 #include "store/accounts/accounts.h"
 #include "store/certifications/certifications.h"
 #include "store/internal.h"
-#include "store/watch.h"
+#include "store/nodes/watch.h"
 
 #define NOW INT64_C(1767268800000000) /* 2026-01-01T12:00:00Z */
 #define CREDITS 20

@@ -13,7 +13,7 @@
 
 #include "sample.h"
 #include "store/accounts/accounts.h"
-#include "store/acts.h"
+#include "store/audit/acts.h"
 #include "store/internal.h"
 #include "store/notices/mails.h"
 #include "store/people/people.h"

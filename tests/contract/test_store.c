@@ -12,17 +12,17 @@
 
 #include "db/db.h"
 #include "store/accounts/accounts.h"
-#include "store/internal.h"
 #include "store/certifications/certifications.h"
 #include "store/certifications/idempotency.h"
 #include "store/events/segments.h"
 #include "store/evidence/evidence.h"
+#include "store/internal.h"
 #include "store/money/packs.h"
 #include "store/money/purchases.h"
 #include "registering.h"
 #include "sample.h"
-#include "store/quiet.h"
-#include "store/sweeps.h"
+#include "store/nodes/quiet.h"
+#include "store/nodes/sweeps.h"
 
 #define NOW INT64_C(1767268800000000) /* 2026-01-01T12:00:00Z */
 

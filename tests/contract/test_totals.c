@@ -20,11 +20,11 @@
 #include "store/certifications/certifications.h"
 #include "store/events/segments.h"
 #include "store/internal.h"
+#include "store/nodes/quiet.h"
 #include "store/notices/deliveries.h"
 #include "store/notices/replay.h"
 #include "store/notices/webhooks.h"
-#include "store/quiet.h"
-#include "store/schema.h"
+#include "store/schema/schema.h"
 #include "store/usage/count.h"
 #include "store/usage/totals.h"
 

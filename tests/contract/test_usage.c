@@ -17,7 +17,7 @@
 #include "sample.h"
 #include "store/certifications/certifications.h"
 #include "store/internal.h"
-#include "store/schema.h"
+#include "store/schema/schema.h"
 #include "store/usage/usage.h"
 
 #define START INT64_C(1767222000000000) /* 2025-12-31T23:00:00Z */

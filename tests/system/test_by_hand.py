@@ -486,7 +486,7 @@ def test_a_revocation_that_the_archive_shows_is_found(world, archives, tmp_path)
 # ---- the documentation ----
 
 def test_the_commands_are_those_of_the_source(whole):
-    commands = (ROOT / "src/proof/by_hand/check.sh").read_text(encoding="utf-8")
+    commands = (ROOT / "src/archive/by_hand/check.sh").read_text(encoding="utf-8")
     assert commands in (whole.inside / "README.txt").read_text(encoding="utf-8")
     assert max(len(line) for name in ("README.txt", "LEEME.txt")
                for line in (whole.inside / name).read_text(encoding="utf-8").splitlines()) <= 82

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "store/accounts/account_bounds.h"
-#include "store/reach.h"
+#include "store/shards/reach.h"
 #include "store/transaction.h"
 
 #define MOVEMENT_MEMORY_MAX ((size_t)4 << 20) /* thresholds and their notices */

@@ -5,7 +5,7 @@
 
 #include "store/accounts/account_bounds.h"
 #include "store/accounts/accounts.h"
-#include "store/reach.h"
+#include "store/shards/reach.h"
 #include "store/transaction.h"
 
 #define DOCUMENT_MAX ((size_t)64 * 1024) /* four texts of CONFIG_TEXT_MAX, every byte escaped */

@@ -2,8 +2,8 @@
  */
 #include "base/json.h"
 #include "store/accounts/accounts.h"
-#include "store/transaction.h"
 #include "store/notices/queue_mail.h"
+#include "store/transaction.h"
 
 #define TEST_USAGE_KEPT_US (30 * US_PER_DAY)
 

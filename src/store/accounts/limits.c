@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "store/accounts/accounts.h"
-#include "store/reach.h"
+#include "store/shards/reach.h"
 #include "store/transaction.h"
 
 /* ---- how many ---- */

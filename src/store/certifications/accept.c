@@ -4,9 +4,9 @@
 #include "store/accounts/account_bounds.h"
 #include "store/certifications/certifications.h"
 #include "store/certifications/idempotency.h"
+#include "store/shards/reach.h"
 #include "store/transaction.h"
 #include "store/usage/count.h"
-#include "store/reach.h"
 
 #define ACCEPT_MEMORY_MAX                                                                          \
 	((size_t)4 << 20) /* an account's thresholds and the notices they give                         \

@@ -1,6 +1,6 @@
 #include "store/certifications/certifications.h"
 #include "store/certifications/read_certification.h"
-#include "store/reach.h"
+#include "store/shards/reach.h"
 
 /* ---- documents ---- */
 

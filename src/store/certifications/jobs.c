@@ -1,9 +1,9 @@
 
 #include "base/json.h"
 #include "store/certifications/read_certification.h"
-#include "store/claims.h"
+#include "store/nodes/claims.h"
+#include "store/shards/work.h"
 #include "store/usage/count.h"
-#include "store/work.h"
 
 #define FAIL_MEMORY_MAX ((size_t)4 << 20)
 #define NOTICE_DATA_MAX 1024

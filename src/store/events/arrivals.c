@@ -1,6 +1,6 @@
 #include "store/events/arrivals.h"
 
-#include "store/schema.h"
+#include "store/schema/schema.h"
 
 const struct schema_arrivals event_arrivals = {
 	.name = "events",

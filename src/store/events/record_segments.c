@@ -1,8 +1,8 @@
 /* The record of acts in the rounds: which acts are in no segment yet, and what a segment of them is
  * made of. */
-#include "store/acts.h"
+#include "store/audit/acts.h"
 #include "store/events/staged_round.h"
-#include "store/work.h"
+#include "store/shards/work.h"
 
 #define NO_ACCOUNT "installation"
 

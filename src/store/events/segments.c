@@ -1,7 +1,7 @@
 #include "store/events/segments.h"
 
+#include "store/shards/work.h"
 #include "store/transaction.h"
-#include "store/work.h"
 
 /* ---- chains with unsealed events ---- */
 

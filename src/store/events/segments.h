@@ -1,7 +1,7 @@
 /* Sealed segments, and the rounds whose timestamps cover them: what the sealer reads and writes,
  * and what proofs and archives read. Trees and documents are made above (src/seal); the store keeps
- * their bytes. Of events only live chains are ever sealed; of the record of acts (store/acts.h) all
- * are, as chains with numbers of their own. Thread safe. */
+ * their bytes. Of events only live chains are ever sealed; of the record of acts
+ * (store/audit/acts.h) all are, as chains with numbers of their own. Thread safe. */
 #ifndef STORE_SEGMENTS_H
 #define STORE_SEGMENTS_H
 

@@ -1,7 +1,7 @@
 /* Certifications whose documents wait for an archive timestamp, and the chains of those that have
  * one. */
 #include "store/evidence/internal.h"
-#include "store/work.h"
+#include "store/shards/work.h"
 
 #define CHAINS_MAX 64 /* of one record */
 

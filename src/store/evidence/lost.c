@@ -1,7 +1,7 @@
 /* Tokens that ended before they were renewed. What leads to one in vain may be a million rows: it
  * is put right in many short transactions, before the one that gives the token up. */
 #include "store/evidence/internal.h"
-#include "store/work.h"
+#include "store/shards/work.h"
 
 #define ROWS_AT_ONCE 1024
 

@@ -1,7 +1,7 @@
 /* Certifications that are found to have to wait for an archive timestamp. They are looked for
  * beside whoever writes, and in an index's order, so that all is walked once, however many wait. */
 #include "store/evidence/internal.h"
-#include "store/work.h"
+#include "store/shards/work.h"
 
 struct found {
 	struct evidence_cursor at;

@@ -1,6 +1,6 @@
 /* Tokens at rest: what has to be renewed, and what was renewed by what. */
 #include "store/evidence/internal.h"
-#include "store/work.h"
+#include "store/shards/work.h"
 
 static const char *const source_texts[] = {
 	[TOKEN_ROUND] = "round",

@@ -1,6 +1,6 @@
 /* Blocks that are staged and cannot be stamped: what they hold is staged again. */
 #include "store/evidence/internal.h"
-#include "store/work.h"
+#include "store/shards/work.h"
 
 /* Whichever of its rows is left says that there is one; -1: none. */
 static int find_last(struct db_connection *connection, int64_t stamp, int64_t *ret_block,

@@ -4,9 +4,9 @@
 #define STORE_MONEY_H
 
 #include "ledger/topup.h"
-#include "store/transaction.h"
 #include "store/money/packs.h"
 #include "store/money/purchases.h"
+#include "store/transaction.h"
 
 #define MONEY_MEMORY_MAX ((size_t)4 << 20) /* thresholds, notices, addresses of pages */
 

@@ -1,7 +1,7 @@
 #include "store/money/packs.h"
 
 #include "store/money/money.h"
-#include "store/reach.h"
+#include "store/shards/reach.h"
 
 #define BY_PACK REACH_PLACE("packs", "pack_id")
 

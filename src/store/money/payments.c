@@ -2,9 +2,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "store/claims.h"
 #include "store/money/money.h"
-#include "store/work.h"
+#include "store/nodes/claims.h"
+#include "store/shards/work.h"
 
 static const char *const action_names[] = {"charge", "refund"};
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "store/money/money.h"
-#include "store/reach.h"
+#include "store/shards/reach.h"
 
 #define DESCRIPTION_MAX 400
 #define BY_SALE REACH_PLACE("purchases", "sale_id")

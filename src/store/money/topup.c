@@ -3,7 +3,7 @@
 #include "base/json.h"
 #include "store/money/money.h"
 #include "store/notices/queue_mail.h"
-#include "store/work.h"
+#include "store/shards/work.h"
 
 /* ---- rows ---- */
 

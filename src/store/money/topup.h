@@ -37,10 +37,10 @@ int store_switch_topup(struct store *store, struct slice account_id, bool on, st
 /* The next account after this one (0: from the start) whose top-up is due; 0: none. */
 int store_next_due_topup(struct store *store, int64_t after_account, int64_t *ret_account,
                          struct error *error) MUST_CHECK;
-/* What has to be looked at before it is decided in a store that was woken (store/quiet.h): what the
- * original may have charged is the customer's payments since the last purchase before the store was
- * a copy, or since the account was made, or since they were last looked at. Once for each top-up
- * and waking. */
+/* What has to be looked at before it is decided in a store that was woken (store/nodes/quiet.h):
+ * what the original may have charged is the customer's payments since the last purchase before the
+ * store was a copy, or since the account was made, or since they were last looked at. Once for each
+ * top-up and waking. */
 struct topup_look {
 	bool wanted;
 	char account_id[ID_SIZE];

@@ -3,12 +3,12 @@
 #include <stdlib.h>
 
 #include "base/json.h"
-#include "store/reach.h"
-#include "store/transaction.h"
 #include "store/notices/endpoint.h"
 #include "store/notices/queue_mail.h"
+#include "store/shards/reach.h"
+#include "store/shards/work.h"
+#include "store/transaction.h"
 #include "store/usage/count.h"
-#include "store/work.h"
 
 /* ---- what is due ---- */
 

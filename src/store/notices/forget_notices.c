@@ -1,6 +1,6 @@
 /* Housekeeping of notices and their deliveries. */
-#include "store/transaction.h"
 #include "store/notices/deliveries.h"
+#include "store/transaction.h"
 
 #define PIECE 500 /* notices or deliveries of one transaction */
 

@@ -1,7 +1,7 @@
 #include "store/notices/queue_mail.h"
 
-#include "store/claims.h"
-#include "store/work.h"
+#include "store/nodes/claims.h"
+#include "store/shards/work.h"
 
 /* ---- queueing ---- */
 

@@ -1,7 +1,7 @@
 #include "store/notices/notices.h"
 
 #include "store/notices/endpoint.h"
-#include "store/reach.h"
+#include "store/shards/reach.h"
 #include "store/transaction.h"
 
 #define STATE "COALESCE(d.status, CASE WHEN " WANTS("e.types", "n.type") " THEN 'missed' END)"

@@ -1,7 +1,7 @@
 #include "store/notices/replay.h"
 
 #include "store/notices/endpoint.h"
-#include "store/reach.h"
+#include "store/shards/reach.h"
 #include "store/transaction.h"
 
 #define PIECE 500

@@ -1,7 +1,7 @@
 /* The delivery log. */
-#include "store/reach.h"
-#include "store/transaction.h"
 #include "store/notices/webhooks.h"
+#include "store/shards/reach.h"
+#include "store/transaction.h"
 
 #define ATTEMPTS_SHOWN_MAX 1000
 

@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "store/notices/endpoint.h"
-#include "store/reach.h"
+#include "store/shards/reach.h"
 #include "store/transaction.h"
 
 #define BY_ENDPOINT REACH_PLACE("webhook_endpoints", "endpoint_id")

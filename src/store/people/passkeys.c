@@ -2,11 +2,11 @@
 #include <stdio.h>
 
 #include "base/json.h"
-#include "store/acts.h"
+#include "store/audit/acts.h"
 #include "store/notices/queue_mail.h"
 #include "store/people/people.h"
 #include "store/people/start.h"
-#include "store/reach.h"
+#include "store/shards/reach.h"
 #include "store/transaction.h"
 
 #define NAME_MAX_SIZE 256

@@ -1,6 +1,6 @@
 /* Coming in and going out are acts of the session's user. */
 #include "base/json.h"
-#include "store/acts.h"
+#include "store/audit/acts.h"
 #include "store/people/start.h"
 #include "store/transaction.h"
 

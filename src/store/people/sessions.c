@@ -1,7 +1,7 @@
 #include "base/digest.h"
 #include "store/people/people.h"
 #include "store/people/start.h"
-#include "store/reach.h"
+#include "store/shards/reach.h"
 #include "store/transaction.h"
 
 /* ---- beginning ---- */

@@ -3,7 +3,7 @@
 #define STORE_PEOPLE_STANDING_H
 
 #include "db/db.h"
-#include "store/acts.h"
+#include "store/audit/acts.h"
 
 /* In the transaction of the act. Holds no row: taking rights away waits for no act. ERR_FORBIDDEN:
  * the session has ended, or his role is another; ERR_PASSKEY: he needs one now. */

@@ -31,7 +31,7 @@ def main(output, *inputs):
     for path in sorted(inputs, key=os.path.basename):
         engines[os.path.basename(os.path.dirname(path))].append(path)
     with open(output, "w", encoding="utf-8") as out:
-        out.write('#include <stddef.h>\n\n#include "store/schema.h"\n')
+        out.write('#include <stddef.h>\n\n#include "store/schema/schema.h"\n')
         for engine, paths in engines.items():
             out.write(f"\nstatic const struct schema_step {engine}_steps[] = {{\n")
             for path in paths:

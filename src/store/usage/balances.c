@@ -1,6 +1,6 @@
 /* Balances of days: from the balance as it stands, back over what moved credits on each day. */
 #include "base/clock.h"
-#include "store/reach.h"
+#include "store/shards/reach.h"
 #include "store/transaction.h"
 #include "store/usage/totals.h"
 

@@ -1,7 +1,7 @@
 /* The daily totals of credits and seals against a recount, those of deliveries against what is
  * still kept of them. */
 #include "base/clock.h"
-#include "store/checking.h"
+#include "store/check/checking.h"
 #include "store/usage/count.h"
 
 static void tell_days(struct check *check, struct db_query *query, const char *account_id,

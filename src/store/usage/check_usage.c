@@ -1,6 +1,6 @@
 /* The totals of usage against what they count, computed again. */
 #include "base/clock.h"
-#include "store/checking.h"
+#include "store/check/checking.h"
 
 /* What each key has on a day, by the chain's events; rows that no event has are found by sums. */
 void check_chain_usage(struct check *check)

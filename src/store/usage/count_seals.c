@@ -2,10 +2,10 @@
  * accounts a round is of, since registration waits for whoever writes. How far that went is marked
  * where the round is written, so whoever comes next goes on from there. */
 #include "store/events/segments.h"
+#include "store/shards/work.h"
 #include "store/transaction.h"
 #include "store/usage/count.h"
 #include "store/usage/totals.h"
-#include "store/work.h"
 
 #define SEAL_VALUES (4 + 2 + DELAY_BOUNDS) /* of SEAL_COLUMNS; the account first */
 #define ACCOUNTS_AT_ONCE 256

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "store/internal.h"
-#include "store/schema.h"
+#include "store/schema/schema.h"
 #include "store/usage/count.h"
 
 #define STEP "daily-usage"

@@ -7,8 +7,8 @@
 #include <cmocka.h>
 
 #include "base/arena.h"
-#include "base/buf.h"
 #include "base/budget.h"
+#include "base/buf.h"
 
 #define ALLOWANCE ((size_t)10000)
 #define THREADS 4

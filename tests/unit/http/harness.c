@@ -9,8 +9,9 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "store/certifications/certifications.h"
+#include "issue/links.h"
 #include "service/keys.h"
+#include "store/certifications/certifications.h"
 
 static void must(int result, const struct error *error)
 {
@@ -115,6 +116,7 @@ void harness_start(struct harness *harness, void (*adjust)(struct settings *sett
 		adjust(settings);
 	log_set_level(LOG_ERROR + 1);
 	must(service_open(settings, true, &harness->service, &error), &error);
+	must(links_open(&harness->service, &error), &error);
 	populate(harness);
 	must(http_start(&harness->service, NULL, &harness->server, &error), &error);
 	assert_true(http_port(harness->server) > 0);
@@ -123,6 +125,7 @@ void harness_start(struct harness *harness, void (*adjust)(struct settings *sett
 void harness_stop(struct harness *harness)
 {
 	http_stop(harness->server);
+	links_close(&harness->service);
 	service_close(&harness->service);
 	sample_remove_directory(&harness->sample);
 }

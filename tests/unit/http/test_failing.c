@@ -9,8 +9,8 @@
 #include "base/json.h"
 #include "failing.h"
 #include "harness.h"
-#include "store/inspect.h"
 #include "service/keys.h"
+#include "store/check/inspect.h"
 
 #define KINDS (FAILING_MEMORY | FAILING_SQLITE | FAILING_OPENSSL)
 #define LARGE 40000

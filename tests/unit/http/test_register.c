@@ -4,8 +4,8 @@
 #include <unistd.h>
 
 #include "harness.h"
-#include "service/event_body.h"
 #include "db/db.h"
+#include "service/event_body.h"
 #include "store/internal.h"
 
 static struct harness harness;

@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "harness.h"
+#include "admin/readiness.h"
 #include "http/internal.h"
-#include "service/readiness.h"
 
 static struct harness harness;
 

@@ -15,7 +15,7 @@
 #include "jobs/internal.h"
 #include "office.h"
 #include "seal/signer.h"
-#include "store/inspect.h"
+#include "store/check/inspect.h"
 
 #define FEE 7
 

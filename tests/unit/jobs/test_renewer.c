@@ -9,7 +9,7 @@
 
 #include "jobs/internal.h"
 #include "sample.h"
-#include "service/renewal.h"
+#include "evidence/renewal.h"
 
 static struct sample sample;
 static struct settings settings;

@@ -4,8 +4,8 @@
 
 #include "base/clock.h"
 #include "failing.h"
-#include "seal/cms.h"
 #include "seal/certificate.h"
+#include "seal/cms.h"
 #include "seal/development.h"
 #include "seal/evidence_record.h"
 #include "seal/timestamp.h"

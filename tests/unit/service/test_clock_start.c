@@ -13,7 +13,7 @@
 #include "seal/clock_state.h"
 #include "service/clock.h"
 #include "service/clock_start.h"
-#include "store/uncompared.h"
+#include "store/nodes/uncompared.h"
 
 #define SECOND US_PER_SECOND
 #define NOW (INT64_C(1000000) * SECOND)

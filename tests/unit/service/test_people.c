@@ -11,9 +11,9 @@
 
 #include "base/clock.h"
 #include "sample.h"
-#include "service/admin.h"
+#include "admin/admin.h"
 #include "service/people.h"
-#include "store/acts.h"
+#include "store/audit/acts.h"
 #include "store/notices/mails.h"
 #include "store/transaction.h"
 

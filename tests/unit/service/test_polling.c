@@ -15,8 +15,8 @@
 
 #include "base/thread.h"
 #include "content/content.h"
-#include "net/http.h"
 #include "db/db.h"
+#include "net/http.h"
 #include "scratch.h"
 #include "store/internal.h"
 #include "store/store.h"

@@ -14,7 +14,7 @@
 #include "failing.h"
 #include "base/clock.h"
 #include "sample.h"
-#include "service/admin.h"
+#include "admin/admin.h"
 #include "service/keys.h"
 #include "service/purchase.h"
 #include "store/money/packs.h"

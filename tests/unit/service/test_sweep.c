@@ -14,11 +14,12 @@
 #include <cmocka.h>
 
 #include "office.h"
+#include "issue/links.h"
 #include "service/sweep.h"
 #include "service/sweep_place.h"
 #include "store/events/segments.h"
 #include "store/internal.h"
-#include "store/sweeps.h"
+#include "store/nodes/sweeps.h"
 
 static struct office office;
 static struct error error;
@@ -210,6 +211,7 @@ static void test_anothers_place_is_refused(void **state)
 	sweep();
 	assert_false(is_marked(old));
 	struct authorities *authorities = service->authorities;
+	links_close(service);
 	service_close(service);
 	error_clear(&error);
 	assert_int_equal(service_open(&office.settings, false, service, &error), ERR_REFUSED);

@@ -8,8 +8,8 @@
 
 #include "sample.h"
 #include "store/certifications/certifications.h"
+#include "store/check/inspect.h"
 #include "store/transaction.h"
-#include "store/inspect.h"
 
 static struct sample sample;
 static struct error error;

@@ -10,8 +10,8 @@
 #include <cmocka.h>
 
 #include "sample.h"
-#include "store/transaction.h"
 #include "store/notices/queue_mail.h"
+#include "store/transaction.h"
 
 #define LEASE_US (30 * US_PER_SECOND)
 #define START INT64_C(1700000000000000)

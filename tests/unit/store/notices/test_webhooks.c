@@ -9,13 +9,13 @@
 #include <cmocka.h>
 
 #include "sample.h"
-#include "store/transaction.h"
 #include "store/events/segments.h"
 #include "store/notices/deliveries.h"
 #include "store/notices/mails.h"
 #include "store/notices/notices.h"
 #include "store/notices/replay.h"
 #include "store/notices/webhooks.h"
+#include "store/transaction.h"
 
 #define FAILURES_MAX 5
 

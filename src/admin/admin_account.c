@@ -1,0 +1,483 @@
+/* Accounts, their credits and their alert thresholds. */
+#include "admin/admin_call.h"
+#include "admin/webauthn_party.h"
+#include "ledger/bounds.h"
+#include "net/mail.h"
+#include "store/accounts/accounts.h"
+
+#define RATE_MAX 1000000000
+#define UNPAID_LIMIT_MAX 1000000000
+#define BOUND_MAX 1000000000
+#define STORED_MAX LEDGER_BALANCE_MAX /* what JSON readers keep exact */
+
+static void account_members(struct json_writer *out, const struct account_record *account)
+{
+	json_text(out, "account_id", account->account_id);
+	json_text(out, "name", account->name);
+	json_text(out, "email", account->email);
+	json_text(out, "language", account->language == LANGUAGE_SPANISH ? "es" : "en");
+	json_boolean(out, "suspended", account->suspended);
+	json_boolean(out, "disabled", account->disabled);
+	json_integer(out, "balance", account->balance);
+	json_boolean(out, "operational", account->balance >= 0 && account->unpaid_events == 0);
+	json_integer(out, "unpaid_events", account->unpaid_events);
+	json_integer(out, "unpaid_limit", account->unpaid_limit);
+	if (account->rate_live)
+		json_integer(out, "rate_live", account->rate_live);
+	else
+		json_null(out, "rate_live");
+	json_boolean(out, "passkeys_required", account->passkeys_required);
+	json_integer(out, "test_events_today", account->test_events_today);
+	json_integer(out, "test_bytes_today", account->test_bytes_today);
+	json_integer(out, "test_certifications_today", account->test_certifications_today);
+	json_time(out, "created_at", account->created_at_us);
+	json_time(out, "active_at", account->active_at_us);
+}
+
+/* ---- bounds ---- */
+
+static void bound_number(struct json_writer *out, const char *name, int64_t bound)
+{
+	if (bound > 0)
+		json_integer(out, name, bound);
+	else
+		json_null(out, name);
+}
+
+/* What holds, the account's own, and how much of it there is; used below 0: it is not counted. */
+static void bound_member(struct json_writer *out, const char *name, int64_t most, int64_t own,
+                         int64_t used)
+{
+	json_begin_object(out, name);
+	bound_number(out, "most", most);
+	bound_number(out, "own", own);
+	if (used >= 0)
+		json_integer(out, "used", used);
+	json_end_object(out);
+}
+
+static void bound_members(const struct settings *settings, const struct account_record *account,
+                          const struct account_uses *uses, struct json_writer *out)
+{
+	const struct account_bounds *own = &account->bounds;
+	json_begin_object(out, "bounds");
+	bound_member(
+		out, "account_rate",
+		account_rate(own->rate, account->rate_live, settings->rate_account, settings->rate_live),
+		own->rate, -1);
+	bound_member(out, "channels", account_bound(own->channels, settings->account_channels),
+	             own->channels, uses->channels);
+	bound_member(out, "keys", account_bound(own->keys, settings->account_keys), own->keys,
+	             uses->keys);
+	bound_member(out, "certifications_per_day",
+	             account_bound(own->certifications, settings->certification_per_day),
+	             own->certifications, uses->certifications);
+	bound_member(out, "stored_bytes",
+	             account_bound(own->stored_bytes, settings->account_stored_bytes),
+	             own->stored_bytes, uses->stored_bytes);
+	json_end_object(out);
+}
+
+static void read_bounds(const struct admin_call *call, int64_t unset, struct account_bounds *ret)
+{
+	*ret = (struct account_bounds){
+		.rate = admin_integer(call, "account_rate", unset),
+		.channels = admin_integer(call, "channels", unset),
+		.keys = admin_integer(call, "keys", unset),
+		.certifications = admin_integer(call, "certifications_per_day", unset),
+		.stored_bytes = admin_integer(call, "stored_bytes", unset),
+	};
+}
+
+static bool bounds_given(const struct admin_call *call)
+{
+	return admin_given(call, "account_rate") || admin_given(call, "channels") ||
+	       admin_given(call, "keys") || admin_given(call, "certifications_per_day") ||
+	       admin_given(call, "stored_bytes");
+}
+
+static int show_account(const struct admin_call *call, struct slice account_id,
+                        struct json_writer *out, struct error *error)
+{
+	struct account_record account;
+	struct account_uses uses;
+	int result = store_find_account(call->admin->store, account_id, call->now_us, call->arena,
+	                                &account, error);
+	if (!result)
+		result =
+			store_count_account_uses(call->admin->store, account_id, call->now_us, &uses, error);
+	if (result)
+		return result;
+	json_begin_object(out, NULL);
+	account_members(out, &account);
+	bound_members(call->admin->settings, &account, &uses, out);
+	json_end_object(out);
+	return OK;
+}
+
+static enum language language_of(const char *text)
+{
+	return text && strcmp(text, "es") == 0 ? LANGUAGE_SPANISH : LANGUAGE_ENGLISH;
+}
+
+static int check_email(const char *email, struct error *error)
+{
+	if (!email || !*email)
+		return OK;
+	if (!mail_address_usable(email))
+		return error_set(error, ERR_USAGE, MSG_ADMIN_BAD_EMAIL, NULL);
+	return OK;
+}
+
+static int run_create(const struct admin_call *call, struct json_writer *out, struct error *error)
+{
+	const char *email = admin_text(call, "email");
+	int result = check_email(email, error);
+	if (result)
+		return result;
+	struct account_record given = {
+		.name = admin_text(call, "name"),
+		.email = email && *email ? email : NULL,
+		.language = language_of(admin_text(call, "language")),
+		.rate_live = admin_integer(call, "rate", 0),
+		.unpaid_limit =
+			admin_integer(call, "unpaid_limit", call->admin->settings->account_unpaid_limit),
+	};
+	read_bounds(call, 0, &given.bounds);
+	char account_id[ID_SIZE];
+	result = store_create_account(call->admin->store, &given, admin_integer(call, "credits", 0),
+	                              call->now_us, account_id, error);
+	return result ? result : show_account(call, slice_of(account_id), out, error);
+}
+
+static int run_list(const struct admin_call *call, struct json_writer *out, struct error *error)
+{
+	struct account_list list;
+	int result = store_list_accounts(call->admin->store, admin_slice(call, "after"),
+	                                 admin_integer(call, "limit", ADMIN_LIST_DEFAULT), call->now_us,
+	                                 call->arena, &list, error);
+	if (result)
+		return result;
+	list_begin(out);
+	for (size_t i = 0; i < list.count; i++) {
+		json_begin_object(out, NULL);
+		account_members(out, &list.items[i]);
+		json_end_object(out);
+	}
+	list_end_partial(out, list.more, list.partial);
+	return OK;
+}
+
+static int run_show(const struct admin_call *call, struct json_writer *out, struct error *error)
+{
+	return show_account(call, admin_slice(call, "account"), out, error);
+}
+
+static int change(const struct admin_call *call, const struct account_change *change,
+                  struct json_writer *out, struct error *error)
+{
+	struct slice account_id = admin_slice(call, "account");
+	int result = store_change_account(call->admin->store, account_id, change, call->now_us, error);
+	return result ? result : show_account(call, account_id, out, error);
+}
+
+static int run_set(const struct admin_call *call, struct json_writer *out, struct error *error)
+{
+	int result = check_email(admin_text(call, "email"), error);
+	if (result)
+		return result;
+	if (!admin_given(call, "name") && !admin_given(call, "email") &&
+	    !admin_given(call, "language") && !admin_given(call, "rate") &&
+	    !admin_given(call, "unpaid_limit") && !admin_given(call, "passkeys") && !bounds_given(call))
+		return error_set(error, ERR_USAGE, MSG_ADMIN_NOTHING_TO_CHANGE, NULL);
+	bool required = slice_is(admin_slice(call, "passkeys"), "required");
+	struct webauthn_party party;
+	if (required)
+		result = webauthn_party_read(call->admin->settings->service_public_url, &party, error);
+	if (result)
+		return result;
+	/* Who has none would lock himself out with his next click. */
+	if (required && call->caller->is_user && !call->caller->by_passkey)
+		return error_set(error, ERR_PASSKEY, MSG_NONE, NULL);
+	struct account_change wanted = ACCOUNT_UNCHANGED;
+	wanted.name = admin_text(call, "name");
+	wanted.email = admin_text(call, "email");
+	if (admin_given(call, "language"))
+		wanted.language = language_of(admin_text(call, "language"));
+	wanted.rate_live = admin_integer(call, "rate", -1);
+	wanted.unpaid_limit = admin_integer(call, "unpaid_limit", -1);
+	read_bounds(call, -1, &wanted.bounds);
+	if (admin_given(call, "passkeys"))
+		wanted.passkeys_required = required;
+	return change(call, &wanted, out, error);
+}
+
+static int run_suspend(const struct admin_call *call, struct json_writer *out, struct error *error)
+{
+	struct account_change wanted = ACCOUNT_UNCHANGED;
+	wanted.suspended = 1;
+	return change(call, &wanted, out, error);
+}
+
+static int run_resume(const struct admin_call *call, struct json_writer *out, struct error *error)
+{
+	struct account_change wanted = ACCOUNT_UNCHANGED;
+	wanted.suspended = 0;
+	return change(call, &wanted, out, error);
+}
+
+static int run_disable(const struct admin_call *call, struct json_writer *out, struct error *error)
+{
+	struct account_change wanted = ACCOUNT_UNCHANGED;
+	wanted.disabled = 1;
+	return change(call, &wanted, out, error);
+}
+
+static int run_enable(const struct admin_call *call, struct json_writer *out, struct error *error)
+{
+	struct account_change wanted = ACCOUNT_UNCHANGED;
+	wanted.disabled = 0;
+	return change(call, &wanted, out, error);
+}
+
+/* ---- credits ---- */
+
+static int run_credits_add(const struct admin_call *call, struct json_writer *out,
+                           struct error *error)
+{
+	bool revert = admin_given(call, "revert");
+	struct credit_movement movement = {
+		.credits = admin_integer(call, "credits", 0),
+		.kind = revert ? "revert" : "adjustment",
+		.reference = admin_text(call, "reason"),
+	};
+	if (movement.credits == 0)
+		return error_set(error, ERR_USAGE, MSG_ADMIN_ZERO_CREDITS, NULL);
+	if (revert && movement.credits > 0)
+		return error_set(error, ERR_USAGE, MSG_ADMIN_REVERT_SIGN, NULL);
+	struct credit_outcome outcome;
+	int result = store_move_credits(call->admin->store, admin_slice(call, "account"), &movement,
+	                                call->now_us, &outcome, error);
+	if (result)
+		return result;
+	json_begin_object(out, NULL);
+	json_text(out, "account_id", admin_text(call, "account"));
+	json_integer(out, "credits", movement.credits);
+	json_integer(out, "balance", outcome.balance);
+	json_boolean(out, "operational", outcome.balance >= 0 && outcome.unpaid_events == 0);
+	json_integer(out, "unpaid_events", outcome.unpaid_events);
+	json_integer(out, "settled_events", outcome.settled_events);
+	json_end_object(out);
+	return OK;
+}
+
+static int run_credits_list(const struct admin_call *call, struct json_writer *out,
+                            struct error *error)
+{
+	struct credit_list list;
+	struct credit_filter filter = {
+		.account_id = admin_slice(call, "account"),
+		.kind = admin_slice(call, "kind"),
+		.before = admin_integer(call, "before", 0),
+		.limit = admin_integer(call, "limit", ADMIN_LIST_DEFAULT),
+	};
+	int result = admin_moment(call, "since", -1, TIME_NONE, &filter.since_us, error);
+	if (!result)
+		result = admin_moment(call, "until", -1, TIME_NONE, &filter.until_us, error);
+	if (!result)
+		result = store_list_credits(call->admin->store, &filter, call->arena, &list, error);
+	if (result)
+		return result;
+	list_begin(out);
+	for (size_t i = 0; i < list.count; i++) {
+		const struct credit_record *item = &list.items[i];
+		json_begin_object(out, NULL);
+		json_integer(out, "number", item->number);
+		json_time(out, "at", item->at_us);
+		json_text(out, "kind", item->kind);
+		json_integer(out, "credits", item->credits);
+		json_integer(out, "balance", item->balance);
+		json_text(out, "channel_id", item->channel_id);
+		if (item->channel_id) {
+			json_integer(out, "first_sequence", item->first_sequence);
+			json_integer(out, "last_sequence", item->last_sequence);
+		} else {
+			json_null(out, "first_sequence");
+			json_null(out, "last_sequence");
+		}
+		json_text(out, "reference", item->reference);
+		json_end_object(out);
+	}
+	list_end(out, list.more);
+	return OK;
+}
+
+/* ---- thresholds ---- */
+
+static int run_threshold_create(const struct admin_call *call, struct json_writer *out,
+                                struct error *error)
+{
+	char threshold_id[ID_SIZE];
+	int64_t credits = admin_integer(call, "credits", 0);
+	int result = store_create_threshold(call->admin->store, admin_slice(call, "account"), credits,
+	                                    threshold_id, error);
+	if (result)
+		return result;
+	json_begin_object(out, NULL);
+	json_text(out, "threshold_id", threshold_id);
+	json_text(out, "account_id", admin_text(call, "account"));
+	json_integer(out, "credits", credits);
+	json_end_object(out);
+	return OK;
+}
+
+static int run_threshold_list(const struct admin_call *call, struct json_writer *out,
+                              struct error *error)
+{
+	struct threshold_list list;
+	int result = store_list_thresholds(
+		call->admin->store, admin_slice(call, "account"), admin_slice(call, "after"),
+		admin_integer(call, "limit", ADMIN_LIST_DEFAULT), call->arena, &list, error);
+	if (result)
+		return result;
+	list_begin(out);
+	for (size_t i = 0; i < list.count; i++) {
+		json_begin_object(out, NULL);
+		json_text(out, "threshold_id", list.items[i].threshold_id);
+		json_text(out, "account_id", list.items[i].account_id);
+		json_integer(out, "credits", list.items[i].credits);
+		json_boolean(out, "armed", list.items[i].armed);
+		json_end_object(out);
+	}
+	list_end_partial(out, list.more, list.partial);
+	return OK;
+}
+
+static int run_threshold_delete(const struct admin_call *call, struct json_writer *out,
+                                struct error *error)
+{
+	int result = store_delete_threshold(call->admin->store, admin_slice(call, "threshold"), error);
+	if (result)
+		return result;
+	json_begin_object(out, NULL);
+	json_text(out, "threshold_id", admin_text(call, "threshold"));
+	json_boolean(out, "deleted", true);
+	json_end_object(out);
+	return OK;
+}
+
+#define CREDIT_KINDS "events|settlement|purchase|refund|revert|adjustment|fee|fee_refund"
+#define ACCOUNT ADMIN_POSITIONAL_ID("account", "ACCOUNT", "the account")
+#define ACCOUNT_DETAILS                                                                            \
+	ADMIN_FLAG_LINE("email", false, 0, ADMIN_LINE_MAX, "address for notices; \"\": none"),         \
+		ADMIN_FLAG_CHOICE("language", false, "en|es", "language of what is sent to the owner"),    \
+		ADMIN_FLAG_INTEGER("rate", false, 0, RATE_MAX,                                             \
+	                       "requests per second of its live keys; 0: the general setting"),        \
+		ADMIN_FLAG_INTEGER("unpaid_limit", false, 0, UNPAID_LIMIT_MAX,                             \
+	                       "unpaid events allowed; 0: none"),                                      \
+		ADMIN_FLAG_INTEGER(                                                                        \
+			"account_rate", false, 0, RATE_MAX,                                                    \
+			"requests per second of all its live keys together; 0: the general setting"),          \
+		ADMIN_FLAG_INTEGER("channels", false, 0, BOUND_MAX,                                        \
+	                       "channels that it may have; 0: the general setting"),                   \
+		ADMIN_FLAG_INTEGER("keys", false, 0, BOUND_MAX,                                            \
+	                       "keys that it may have, without revoked ones; 0: the general setting"), \
+		ADMIN_FLAG_INTEGER(                                                                        \
+			"certifications_per_day", false, 0, BOUND_MAX,                                         \
+			"live certifications that it may ask for on a UTC day; 0: the general setting"),       \
+		ADMIN_FLAG_INTEGER(                                                                        \
+			"stored_bytes", false, 0, STORED_MAX,                                                  \
+			"bytes of content and documents that it may have stored; 0: the general setting")
+
+const struct admin_operation admin_account_operations[] = {
+	{.name = "account create",
+     .summary = "open an account",
+     .changes = true,
+     .parameters = {ADMIN_FLAG_LINE("name", true, 1, ADMIN_LINE_MAX, "name of the owner"),
+                    ADMIN_FLAG_INTEGER("credits", false, 0, ADMIN_CREDITS_MAX,
+                                       "credits to begin with"),
+                    ACCOUNT_DETAILS},
+     .run = run_create},
+	{.name = "account list",
+     .summary = "list accounts",
+     .columns = "account_id name balance unpaid_events suspended disabled created_at",
+     .parameters = {ADMIN_LIST_LIMIT, ADMIN_LIST_AFTER},
+     .run = run_list},
+	{.name = "account show",
+     .summary = "show an account",
+     .parameters = {ACCOUNT},
+     .run = run_show},
+	{.name = "account set",
+     .summary = "change an account's details",
+     .changes = true,
+     .parameters = {ACCOUNT, ADMIN_FLAG_LINE("name", false, 1, ADMIN_LINE_MAX, "name of the owner"),
+                    ACCOUNT_DETAILS,
+                    ADMIN_FLAG_CHOICE("passkeys", false, "required|optional",
+                                      "whether everybody who uses its console needs a passkey")},
+     .run = run_set},
+	{.name = "account suspend",
+     .summary = "refuse registrations and certifications; reading goes on",
+     .urgent = true,
+     .changes = true,
+     .parameters = {ACCOUNT},
+     .run = run_suspend},
+	{.name = "account resume",
+     .summary = "end a suspension",
+     .changes = true,
+     .parameters = {ACCOUNT},
+     .run = run_resume},
+	{.name = "account disable",
+     .summary = "refuse every call of the account",
+     .urgent = true,
+     .changes = true,
+     .parameters = {ACCOUNT},
+     .run = run_disable},
+	{.name = "account enable",
+     .summary = "enable a disabled account again",
+     .changes = true,
+     .parameters = {ACCOUNT},
+     .run = run_enable},
+	{.name = "credits add",
+     .summary = "add credits, or take them away with a negative number",
+     .changes = true,
+     .parameters = {ACCOUNT,
+                    {.name = "credits",
+                     .kind = ADMIN_INTEGER,
+                     .required = true,
+                     .positional = true,
+                     .place = "CREDITS",
+                     .least = -ADMIN_CREDITS_MAX,
+                     .most = ADMIN_CREDITS_MAX,
+                     .help = "how many; unpaid events are settled first"},
+                    ADMIN_FLAG_LINE("reason", false, 1, ADMIN_LINE_MAX, "kept with the entry"),
+                    ADMIN_FLAG_SWITCH("revert",
+                                      "take back a purchase: the balance may become negative")},
+     .run = run_credits_add},
+	{.name = "credits list",
+     .summary = "list movements of credits, newest first",
+     .columns = "number at kind credits balance channel_id first_sequence last_sequence reference",
+     .parameters = {ACCOUNT, ADMIN_FLAG_CHOICE("kind", false, CREDIT_KINDS, "only these"),
+                    ADMIN_FLAG_MOMENT("since", false, "from this time on; a duration: before now"),
+                    ADMIN_FLAG_MOMENT("until", false, "before this time; a duration: before now"),
+                    ADMIN_LIST_LIMIT, ADMIN_LIST_BEFORE},
+     .run = run_credits_list},
+	{.name = "threshold create",
+     .summary = "have a notice sent when the balance falls to a number of credits",
+     .changes = true,
+     .parameters = {ADMIN_FLAG_ID("account", "ACCOUNT", true, "the account"),
+                    ADMIN_FLAG_INTEGER("credits", true, 0, ADMIN_CREDITS_MAX,
+                                       "the number of credits")},
+     .run = run_threshold_create},
+	{.name = "threshold list",
+     .summary = "list alert thresholds",
+     .columns = "threshold_id account_id credits armed",
+     .parameters = {ADMIN_FLAG_ID("account", "ACCOUNT", false, "those of one account"),
+                    ADMIN_LIST_LIMIT, ADMIN_LIST_AFTER},
+     .run = run_threshold_list},
+	{.name = "threshold delete",
+     .summary = "delete an alert threshold",
+     .changes = true,
+     .parameters = {ADMIN_POSITIONAL_ID("threshold", "THRESHOLD", "the threshold")},
+     .run = run_threshold_delete},
+	{0},
+};

@@ -1,0 +1,373 @@
+/* One document with all that an account's owner wants to see at first. */
+#include <stdlib.h>
+
+#include "admin/admin_call.h"
+#include "base/clock.h"
+#include "store/accounts/accounts.h"
+#include "store/money/topup.h"
+#include "store/notices/webhooks.h"
+#include "store/usage/overview.h"
+#include "store/usage/totals.h"
+
+#define PACE_DAYS 14 /* before today */
+#define LIMITS_READ 200
+#define LIMITS_SHOWN 10
+#define ENDPOINT_DAYS_MAX 4000 /* endpoints' rows of the days shown */
+
+struct overview {
+	const struct admin_call *call;
+	struct slice account_id;
+	struct account_record account;
+	struct account_activity *activity;
+	struct balance_list balances; /* of the days shown, since the account was made */
+	struct days days;
+};
+
+/* ---- whether it works ---- */
+
+static bool registers(const struct account_record *account)
+{
+	return !account->disabled && !account->suspended &&
+	       (account->balance > 0 || account->unpaid_events < account->unpaid_limit);
+}
+
+static void standing_members(const struct overview *overview, struct json_writer *out)
+{
+	const struct account_record *account = &overview->account;
+	json_text(out, "account_id", account->account_id);
+	json_text(out, "name", account->name);
+	json_integer(out, "balance", account->balance);
+	json_integer(out, "unpaid_events", account->unpaid_events);
+	json_integer(out, "unpaid_limit", account->unpaid_limit);
+	json_boolean(out, "operational", account->balance >= 0 && account->unpaid_events == 0);
+	json_boolean(out, "registers", registers(account));
+	const struct {
+		bool holds;
+		const char *reason;
+	} reasons[] = {
+		{account->disabled, "disabled"},
+		{account->suspended, "suspended"},
+		{account->balance < 0, "negative_balance"},
+		{account->balance == 0, "no_credits"},
+		{account->unpaid_events > 0, "unpaid_events"},
+		{account->balance <= 0 && account->unpaid_events >= account->unpaid_limit,
+	     "unpaid_limit_reached"},
+	};
+	json_begin_array(out, "reasons");
+	for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++)
+		if (reasons[i].holds)
+			json_text(out, NULL, reasons[i].reason);
+	json_end_array(out);
+}
+
+/* ---- days ---- */
+
+static void event_members(const struct overview *overview, struct json_writer *out)
+{
+	const struct account_activity *activity = overview->activity;
+	json_begin_object(out, "events");
+	admin_day(out, "first_day", activity->first_day);
+	json_integer(out, "days", OVERVIEW_DAYS);
+	json_integer(out, "total", activity->events);
+	json_integer(out, "today", activity->events_today);
+	json_integer(out, "test_today", activity->test_events_today);
+	json_begin_array(out, "channels");
+	for (size_t i = 0; i < activity->channel_count; i++) {
+		const struct overview_channel *channel = &activity->channels[i];
+		json_begin_object(out, NULL);
+		json_text(out, "channel_id", channel->channel_id);
+		json_text(out, "name", channel->name);
+		json_integer(out, "total", channel->total);
+		json_integer(out, "today", channel->counts[OVERVIEW_DAYS - 1]);
+		json_begin_array(out, "counts");
+		for (size_t day = 0; day < OVERVIEW_DAYS; day++)
+			json_integer(out, NULL, channel->counts[day]);
+		json_end_array(out);
+		json_end_object(out);
+	}
+	json_end_array(out);
+	json_end_object(out);
+}
+
+/* By the pace of the last whole days. */
+static void forecast_members(const struct overview *overview, struct json_writer *out)
+{
+	const struct balance_list *list = &overview->balances;
+	size_t whole = list->count ? list->count - 1 : 0; /* but today */
+	size_t days = whole < PACE_DAYS ? whole : PACE_DAYS;
+	int64_t used = 0;
+	for (size_t i = whole - days; i < whole; i++)
+		used -= list->items[i].events + list->items[i].settlements + list->items[i].fees +
+		        list->items[i].fee_refunds;
+	int64_t left = ledger_days_left(overview->account.balance, used, (int64_t)days);
+	json_begin_object(out, "forecast");
+	json_integer(out, "days", (int64_t)days);
+	json_integer(out, "used", used);
+	if (left >= 0) {
+		json_integer(out, "days_left", left);
+		admin_day(out, "runs_out_on", time_day(overview->call->now_us) + left);
+	} else {
+		json_null(out, "days_left");
+		json_null(out, "runs_out_on");
+	}
+	json_end_object(out);
+}
+
+static void credit_members(const struct overview *overview, struct json_writer *out)
+{
+	const struct balance_list *list = &overview->balances;
+	json_begin_object(out, "credits");
+	admin_day(out, "first_day",
+	          list->count ? list->items[0].day : time_day(overview->call->now_us));
+	json_begin_array(out, "balances");
+	for (size_t i = 0; i < list->count; i++)
+		json_integer(out, NULL, list->items[i].balance);
+	json_end_array(out);
+	forecast_members(overview, out);
+	json_end_object(out);
+}
+
+/* ---- what is under way ---- */
+
+static void pending_members(const struct overview *overview, struct json_writer *out)
+{
+	const struct account_activity *activity = overview->activity;
+	int64_t since_us = activity->oldest_pending_at_us;
+	json_integer(out, "pending_events", activity->pending_events);
+	json_time(out, "oldest_pending_at", since_us);
+	if (since_us == TIME_NONE)
+		json_null(out, "oldest_pending_seconds");
+	else
+		json_integer(out, "oldest_pending_seconds",
+		             delay_ms(since_us, overview->call->now_us) / 1000);
+	json_integer(out, "certifications_processing", activity->certifying);
+	json_begin_array(out, "certifications");
+	for (size_t i = 0; i < activity->certification_count; i++) {
+		const struct overview_certification *item = &activity->certifications[i];
+		json_begin_object(out, NULL);
+		json_text(out, "certification_id", item->certification_id);
+		json_text(out, "channel_id", item->channel_id);
+		json_time(out, "requested_at", item->requested_at_us);
+		json_integer(out, "progress_permille", item->progress_permille);
+		json_end_object(out);
+	}
+	json_end_array(out);
+}
+
+static int seal_members(const struct overview *overview, struct json_writer *out,
+                        struct error *error)
+{
+	struct seal_list list = {0};
+	int result = store_list_seals(overview->call->admin->store, &overview->days, OVERVIEW_DAYS + 1,
+	                              overview->call->arena, &list, error);
+	if (result)
+		return result;
+	json_begin_array(out, "seals");
+	for (size_t i = 0; i < list.count; i++) {
+		const struct seal_day *item = &list.items[i];
+		json_begin_object(out, NULL);
+		admin_day(out, "day", item->day);
+		json_integer(out, "events", item->events);
+		json_integer(out, "mean_delay_ms", item->delays.sum_ms / item->events);
+		json_integer(out, "longest_delay_ms", item->delays.longest_ms);
+		json_end_object(out);
+	}
+	json_end_array(out);
+	return OK;
+}
+
+/* All endpoints' rows of a day, which stand together, as one. */
+static struct delivery_day join_day(const struct delivery_day_list *list, size_t *at)
+{
+	struct delivery_day sum = list->items[(*at)++];
+	for (; *at < list->count && list->items[*at].day == sum.day; ++*at) {
+		const struct delivery_day *item = &list->items[*at];
+		sum.attempts += item->attempts;
+		sum.delivered += item->delivered;
+		sum.failed += item->failed;
+		sum.delays.sum_ms += item->delays.sum_ms;
+		if (item->delays.longest_ms > sum.delays.longest_ms)
+			sum.delays.longest_ms = item->delays.longest_ms;
+	}
+	return sum;
+}
+
+static int delivery_members(const struct overview *overview, struct json_writer *out,
+                            struct error *error)
+{
+	struct delivery_day_list list = {0};
+	int result =
+		store_list_delivery_days(overview->call->admin->store, &overview->days, slice_of(""), 0,
+	                             ENDPOINT_DAYS_MAX, overview->call->arena, &list, error);
+	if (result)
+		return result;
+	json_begin_array(out, "deliveries");
+	for (size_t i = 0; i < list.count;) {
+		struct delivery_day day = join_day(&list, &i);
+		json_begin_object(out, NULL);
+		admin_day(out, "day", day.day);
+		json_integer(out, "attempts", day.attempts);
+		json_integer(out, "delivered", day.delivered);
+		json_integer(out, "failed", day.failed);
+		if (day.delivered)
+			json_integer(out, "mean_delay_ms", day.delays.sum_ms / day.delivered);
+		else
+			json_null(out, "mean_delay_ms");
+		json_integer(out, "longest_delay_ms", day.delays.longest_ms);
+		json_end_object(out);
+	}
+	json_end_array(out);
+	return OK;
+}
+
+/* ---- what needs somebody ---- */
+
+/* Disabled, or with notices that used up their schedule since the last one that was delivered. */
+static int endpoint_members(const struct overview *overview, struct json_writer *out,
+                            struct error *error)
+{
+	struct webhook_list list = {0};
+	int result =
+		store_list_webhooks(overview->call->admin->store, overview->account_id, slice_of(""),
+	                        WEBHOOKS_MAX, overview->call->arena, &list, error);
+	if (result)
+		return result;
+	json_integer(out, "endpoints", (int64_t)list.count);
+	json_begin_array(out, "endpoints_in_trouble");
+	for (size_t i = 0; i < list.count; i++) {
+		const struct webhook_record *item = &list.items[i];
+		bool enabled = item->disabled_at_us == TIME_NONE;
+		if (enabled && item->failures == 0)
+			continue;
+		json_begin_object(out, NULL);
+		json_text(out, "endpoint_id", item->endpoint_id);
+		json_text(out, "url", item->url);
+		json_boolean(out, "enabled", enabled);
+		json_text(out, "disabled_by", item->disabled_by);
+		json_time(out, "disabled_at", item->disabled_at_us);
+		json_integer(out, "failures", item->failures);
+		json_integer(out, "waiting", item->waiting);
+		json_end_object(out);
+	}
+	json_end_array(out);
+	return OK;
+}
+
+static int topup_members(const struct overview *overview, struct json_writer *out,
+                         struct error *error)
+{
+	struct topup_record topup;
+	int result = store_get_topup(overview->call->admin->store, overview->account_id,
+	                             overview->call->now_us, overview->call->arena, &topup, error);
+	if (result == ERR_NOT_FOUND) {
+		json_null(out, "topup");
+		return OK;
+	}
+	if (result)
+		return result;
+	json_begin_object(out, "topup");
+	json_boolean(out, "enabled", topup.enabled);
+	json_integer(out, "threshold", topup.threshold);
+	json_text(out, "pack_id", topup.pack_id);
+	json_text(out, "sale_id", *topup.sale_id ? topup.sale_id : NULL);
+	json_time(out, "failed_at", topup.failed_at_us);
+	json_text(out, "reason", topup.reason);
+	json_end_object(out);
+	return OK;
+}
+
+/* The fullest first. */
+static int compare_limits(const void *left, const void *right)
+{
+	const struct limit_record *a = left, *b = right;
+	__int128 first = (__int128)a->used * b->max_events, second = (__int128)b->used * a->max_events;
+	if (first != second)
+		return first > second ? -1 : 1;
+	return strcmp(a->limit_id, b->limit_id);
+}
+
+static int limit_members(const struct overview *overview, struct json_writer *out,
+                         struct error *error)
+{
+	struct limit_list list = {0};
+	int result = store_list_limits(overview->call->admin->store, overview->account_id, slice_of(""),
+	                               slice_of(""), LIMITS_READ, overview->call->now_us,
+	                               overview->call->arena, &list, error);
+	if (result)
+		return result;
+	if (list.count)
+		qsort(list.items, list.count, sizeof *list.items, compare_limits);
+	json_begin_array(out, "limits");
+	for (size_t i = 0; i < list.count && i < LIMITS_SHOWN; i++) {
+		const struct limit_record *item = &list.items[i];
+		json_begin_object(out, NULL);
+		json_text(out, "limit_id", item->limit_id);
+		json_text(out, "channel_id", item->channel_id);
+		json_text(out, "channel_name", item->channel_name);
+		json_text(out, "key_id", *item->key_id ? item->key_id : NULL);
+		json_text(out, "key_name", item->key_name);
+		json_text(out, "key_last_four", item->key_last_four);
+		json_text(out, "period", period_text(item->period));
+		json_integer(out, "max_events", item->max_events);
+		json_integer(out, "used", item->used);
+		json_text(out, "action", item->block ? "block" : "warn");
+		json_end_object(out);
+	}
+	json_end_array(out);
+	json_boolean(out, "more_limits", list.more || list.count > LIMITS_SHOWN);
+	return OK;
+}
+
+static int read_overview(struct overview *overview, struct error *error)
+{
+	const struct admin_call *call = overview->call;
+	int64_t today = time_day(call->now_us);
+	overview->account_id = admin_slice(call, "account");
+	overview->days =
+		(struct days){overview->account_id, today - OVERVIEW_DAYS + 1, INT64_MAX / US_PER_DAY};
+	overview->activity = arena_alloc(call->arena, sizeof *overview->activity);
+	if (!overview->activity)
+		return ERR_NO_MEMORY;
+	int result = store_find_account(call->admin->store, overview->account_id, call->now_us,
+	                                call->arena, &overview->account, error);
+	if (!result)
+		result = store_read_activity(call->admin->store, overview->account_id, call->now_us,
+		                             call->arena, overview->activity, error);
+	if (!result)
+		result = store_list_balances(call->admin->store, &overview->days, call->now_us,
+		                             OVERVIEW_DAYS, call->arena, &overview->balances, error);
+	return result;
+}
+
+static int run_overview(const struct admin_call *call, struct json_writer *out, struct error *error)
+{
+	struct overview overview = {.call = call};
+	int result = read_overview(&overview, error);
+	if (result)
+		return result;
+	json_begin_object(out, NULL);
+	standing_members(&overview, out);
+	event_members(&overview, out);
+	credit_members(&overview, out);
+	pending_members(&overview, out);
+	result = seal_members(&overview, out, error);
+	if (!result)
+		result = delivery_members(&overview, out, error);
+	if (!result)
+		result = endpoint_members(&overview, out, error);
+	if (!result)
+		result = topup_members(&overview, out, error);
+	if (!result)
+		result = limit_members(&overview, out, error);
+	json_time(out, "as_of", call->now_us);
+	json_end_object(out);
+	return result;
+}
+
+const struct admin_operation admin_overview_operations[] = {
+	{.name = "account overview",
+     .summary = "show how an account stands: credits, what waits, and its last 90 days",
+     .parameters = {ADMIN_POSITIONAL_ID("account", "ACCOUNT", "the account")},
+     .run = run_overview},
+	{0},
+};

@@ -1,0 +1,235 @@
+/* Purchases: begun, shown, paid, called off, given back. */
+#include "admin/admin_call.h"
+#include "service/purchase.h"
+#include "store/money/packs.h"
+#include "store/money/purchases.h"
+
+static void payment_members(struct json_writer *out, const struct purchase_record *purchase)
+{
+	if (!purchase->payment) {
+		json_null(out, "payment");
+		return;
+	}
+	json_begin_object(out, "payment");
+	json_text(out, "action", purchase->payment);
+	json_text(out, "state", purchase->payment_state);
+	json_text(out, "outcome", purchase->payment_outcome);
+	json_text(out, "last_error", purchase->payment_error);
+	json_end_object(out);
+}
+
+static void purchase_members(struct json_writer *out, const struct purchase_record *purchase)
+{
+	json_text(out, "sale_id", purchase->sale_id);
+	json_text(out, "account_id", purchase->account_id);
+	json_text(out, "account_name", purchase->account_name);
+	json_text(out, "country", purchase->country);
+	json_text(out, "pack_id", purchase->pack_id);
+	json_text(out, "description", purchase->description);
+	json_integer(out, "credits", purchase->credits);
+	admin_amount(out, "amount", purchase->amount_minor);
+	if (purchase->tax_rate < 0)
+		json_null(out, "tax_rate");
+	else
+		admin_amount(out, "tax_rate", purchase->tax_rate);
+	admin_amount(out, "tax", purchase->tax_minor);
+	admin_amount(out, "total", purchase->amount_minor + purchase->tax_minor);
+	json_text(out, "currency", currency_text(purchase->currency));
+	json_text(out, "state", purchase_state_text(purchase->state));
+	json_boolean(out, "automatic", purchase->automatic);
+	json_text(out, "provider", purchase->provider);
+	json_text(out, "reference", purchase->reference);
+	json_text(out, "payment_url",
+	          purchase->state == PURCHASE_PENDING ? purchase->payment_url : NULL);
+	payment_members(out, purchase);
+	json_time(out, "created_at", purchase->created_at_us);
+	json_time(out, "paid_at", purchase->paid_at_us);
+	json_time(out, "ended_at", purchase->ended_at_us);
+}
+
+static int show_purchase(const struct admin_call *call, struct slice sale_id,
+                         const struct purchase_outcome *outcome, struct json_writer *out,
+                         struct error *error)
+{
+	struct purchase_record purchase;
+	int result = store_find_purchase(call->admin->store, sale_id, call->arena, &purchase, error);
+	if (result)
+		return result;
+	json_begin_object(out, NULL);
+	purchase_members(out, &purchase);
+	if (outcome) {
+		json_integer(out, "balance", outcome->balance);
+		json_boolean(out, "operational", outcome->balance >= 0 && outcome->unpaid_events == 0);
+		json_integer(out, "unpaid_events", outcome->unpaid_events);
+		json_integer(out, "settled_events", outcome->settled_events);
+	}
+	json_end_object(out);
+	return OK;
+}
+
+/* An operator who sells to an account without a country has agreed on the currency with it; a user
+ * sees packs of all currencies, and says first where he is. */
+static int require_country(const struct admin_call *call, struct error *error)
+{
+	struct billing billing;
+	if (!call->caller->is_user)
+		return OK;
+	int result = store_get_billing(call->admin->store, admin_slice(call, "account"), call->arena,
+	                               &billing, error);
+	if (!result && !billing.country)
+		result = error_set(error, ERR_REFUSED, MSG_SALE_NO_COUNTRY, NULL);
+	return result;
+}
+
+static int run_purchase_create(const struct admin_call *call, struct json_writer *out,
+                               struct error *error)
+{
+	char sale_id[ID_SIZE];
+	int result = require_country(call, error);
+	if (!result)
+		result = store_create_purchase(
+			call->admin->store, admin_slice(call, "account"), admin_slice(call, "pack"),
+			call->admin->settings->payment_provider, call->now_us, sale_id, error);
+	if (!result && call->admin->service)
+		result = service_make_payment_page(call->admin->service, slice_of(sale_id), error);
+	return result ? result : show_purchase(call, slice_of(sale_id), NULL, out, error);
+}
+
+static int run_purchase_page(const struct admin_call *call, struct json_writer *out,
+                             struct error *error)
+{
+	struct slice sale_id = admin_slice(call, "sale");
+	if (!call->admin->service)
+		return error_set(error, ERR_UNAVAILABLE, MSG_SALE_PAGE_NO_SERVICE, NULL);
+	int result = service_ask_payment_page(call->admin->service, call->admin->store, sale_id, error);
+	return result ? result : show_purchase(call, sale_id, NULL, out, error);
+}
+
+static int run_purchase_list(const struct admin_call *call, struct json_writer *out,
+                             struct error *error)
+{
+	enum purchase_state wanted;
+	int state = purchase_state_parse(admin_slice(call, "state"), &wanted) ? (int)wanted : -1;
+	struct purchase_list list;
+	int result = store_list_purchases(
+		call->admin->store, admin_slice(call, "account"), state, admin_slice(call, "after"),
+		admin_integer(call, "limit", ADMIN_LIST_DEFAULT), call->arena, &list, error);
+	if (result)
+		return result;
+	list_begin(out);
+	for (size_t i = 0; i < list.count; i++) {
+		json_begin_object(out, NULL);
+		purchase_members(out, &list.items[i]);
+		json_end_object(out);
+	}
+	list_end_partial(out, list.more, list.partial);
+	return OK;
+}
+
+static int run_purchase_show(const struct admin_call *call, struct json_writer *out,
+                             struct error *error)
+{
+	return show_purchase(call, admin_slice(call, "sale"), NULL, out, error);
+}
+
+static int act(const struct admin_call *call, enum purchase_act what, struct json_writer *out,
+               struct error *error)
+{
+	struct slice sale_id = admin_slice(call, "sale");
+	struct purchase_order order = {.act = what, .sale_id = sale_id};
+	struct purchase_outcome outcome;
+	int result = store_act_on_purchase(call->admin->store, &order, call->now_us, &outcome, error);
+	if (result)
+		return result;
+	if (call->admin->service)
+		service_count_purchase(call->admin->service, &outcome);
+	return show_purchase(call, sale_id, &outcome, out, error);
+}
+
+static int run_purchase_pay(const struct admin_call *call, struct json_writer *out,
+                            struct error *error)
+{
+	return act(call, PURCHASE_PAY, out, error);
+}
+
+static int run_purchase_cancel(const struct admin_call *call, struct json_writer *out,
+                               struct error *error)
+{
+	return act(call, PURCHASE_CANCEL, out, error);
+}
+
+static int run_purchase_revert(const struct admin_call *call, struct json_writer *out,
+                               struct error *error)
+{
+	return act(call, PURCHASE_REVERT, out, error);
+}
+
+/* What a provider charged it also gives back; the rest the operator has given back by hand. */
+static int run_purchase_refund(const struct admin_call *call, struct json_writer *out,
+                               struct error *error)
+{
+	struct slice sale_id = admin_slice(call, "sale");
+	struct purchase_record purchase;
+	int result = store_find_purchase(call->admin->store, sale_id, call->arena, &purchase, error);
+	if (result)
+		return result;
+	if (purchase.state != PURCHASE_PAID || !purchase.reference)
+		return act(call, PURCHASE_REFUND, out, error);
+	result = store_ask_for_refund(call->admin->store, sale_id, call->now_us, error);
+	if (result)
+		return result;
+	service_wake(call->admin->service, WAKE_TOPUP);
+	return show_purchase(call, sale_id, NULL, out, error);
+}
+
+#define SALE ADMIN_POSITIONAL_ID("sale", "SALE", "the purchase's sale code (sal_…)")
+#define PURCHASE_COLUMNS                                                                           \
+	"sale_id account_id pack_id credits total currency state automatic created_at"
+
+const struct admin_operation admin_purchase_operations[] = {
+	{.name = "purchase create",
+     .summary = "begin a purchase of a pack",
+     .changes = true,
+     .parameters = {ADMIN_FLAG_ID("account", "ACCOUNT", true, "who buys"),
+                    ADMIN_FLAG_ID("pack", "PACK", true, "what is bought")},
+     .run = run_purchase_create},
+	{.name = "purchase list",
+     .summary = "list purchases, newest first",
+     .columns = PURCHASE_COLUMNS,
+     .parameters = {ADMIN_FLAG_ID("account", "ACCOUNT", false, "those of one account"),
+                    ADMIN_FLAG_CHOICE("state", false,
+                                      "pending|paid|canceled|rejected|refunded|reverted",
+                                      "only these"),
+                    ADMIN_LIST_LIMIT, ADMIN_LIST_AFTER},
+     .run = run_purchase_list},
+	{.name = "purchase show",
+     .summary = "show a purchase",
+     .parameters = {SALE},
+     .run = run_purchase_show},
+	{.name = "purchase page",
+     .summary = "ask the provider again for a page on which a purchase is paid",
+     .changes = true,
+     .parameters = {SALE},
+     .run = run_purchase_page},
+	{.name = "purchase pay",
+     .summary = "confirm that a purchase was paid: its credits come",
+     .changes = true,
+     .parameters = {SALE},
+     .run = run_purchase_pay},
+	{.name = "purchase cancel",
+     .summary = "call off a purchase that was not paid",
+     .changes = true,
+     .parameters = {SALE},
+     .run = run_purchase_cancel},
+	{.name = "purchase refund",
+     .summary = "give a purchase back: money and credits return",
+     .changes = true,
+     .parameters = {SALE},
+     .run = run_purchase_refund},
+	{.name = "purchase revert",
+     .summary = "take its credits back after the customer's bank took back the money",
+     .changes = true,
+     .parameters = {SALE},
+     .run = run_purchase_revert},
+	{0},
+};

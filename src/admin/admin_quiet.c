@@ -1,0 +1,116 @@
+/* A store that was brought back: quiet until it is told to go on. */
+#include "admin/admin_call.h"
+#include "service/clock_start.h"
+#include "service/quiet.h"
+#include "store/nodes/quiet.h"
+
+static void due_members(struct json_writer *out, const struct quiet_due *due)
+{
+	json_begin_object(out, "due");
+	json_integer(out, "notices", due->notices);
+	json_integer(out, "mails", due->mails);
+	json_integer(out, "payments", due->payments);
+	json_integer(out, "certifications", due->certifications);
+	json_end_object(out);
+	json_begin_object(out, "on_waking");
+	json_integer(out, "charges_looked_up", due->charges);
+	json_integer(out, "topups_looked_up", due->topups);
+	json_integer(out, "certifications_given_time", due->certifications_before);
+	json_end_object(out);
+}
+
+static int count_due(const struct admin_call *call, struct quiet_due *ret, struct error *error)
+{
+	struct store *store = call->admin->store;
+	int64_t patience_us = call->admin->settings->certification_give_up_after;
+	return store_count_due(store, store_now_us(store) - patience_us, ret, error);
+}
+
+static int answer(const struct admin_call *call, const struct quiet_due *due, int64_t skipped,
+                  struct json_writer *out, struct error *error)
+{
+	struct quiet quiet;
+	int result = store_get_quiet(call->admin->store, &quiet, error);
+	if (!result && call->admin->service)
+		result = quiet_look(call->admin->service, error);
+	if (result)
+		return result;
+	bool by_setting = call->admin->settings->service_quiet;
+	json_begin_object(out, NULL);
+	json_boolean(out, "quiet", quiet.is || by_setting);
+	json_boolean(out, "by_setting", by_setting);
+	json_time(out, "since", quiet.is ? quiet.since_us : TIME_NONE);
+	json_text(out, "reason", quiet.is ? quiet.reason : NULL);
+	json_integer(out, "skipped_notices", skipped);
+	due_members(out, due);
+	json_end_object(out);
+	return OK;
+}
+
+static int run_quiet(const struct admin_call *call, struct json_writer *out, struct error *error)
+{
+	struct quiet_due due;
+	int result =
+		store_set_quiet(call->admin->store, admin_text(call, "reason"), call->now_us, error);
+	if (!result)
+		result = count_due(call, &due, error);
+	return result ? result : answer(call, &due, 0, out, error);
+}
+
+#define CLOCK_AWAITED_US (2 * US_PER_SECOND)
+
+/* While it was quiet no authority was asked. As a rule nothing is refused for that any more when
+ * the answer comes. */
+static void compare_clock(struct service *service)
+{
+	if (!service)
+		return;
+	service_wake(service, WAKE_CLOCK);
+	clock_start_await(service, CLOCK_AWAITED_US);
+}
+
+static int run_wake(const struct admin_call *call, struct json_writer *out, struct error *error)
+{
+	struct store *store = call->admin->store;
+	bool dry = admin_given(call, "dry_run");
+	int64_t skipped = 0;
+	struct quiet quiet = {0};
+	struct quiet_due due;
+	int result = store_get_quiet(store, &quiet, error);
+	bool quiet_now = quiet.is || call->admin->settings->service_quiet;
+	if (!result && !quiet_now && !dry && admin_given(call, "skip_notices"))
+		result = error_set(error, ERR_REFUSED, MSG_ADMIN_NOT_QUIET, NULL);
+	if (!result && !dry && admin_given(call, "skip_notices"))
+		result = store_skip_deliveries(store, call->now_us, &skipped, error);
+	if (!result)
+		result = count_due(call, &due, error);
+	if (!result && !dry && quiet_now)
+		result = store_end_quiet(store, store_now_us(store), error);
+	if (!result)
+		result = answer(call, &due, skipped, out, error);
+	if (!result && !dry && quiet_now)
+		compare_clock(call->admin->service);
+	return result;
+}
+
+const struct admin_operation admin_quiet_operations[] = {
+	{.name = "store quiet",
+     .summary = "have nothing sent, charged, sealed or acknowledged until 'store wake'",
+     .changes = true,
+     .parameters = {{.name = "reason",
+                     .kind = ADMIN_LINE,
+                     .required = true,
+                     .place = "TEXT",
+                     .least = 1,
+                     .most = QUIET_REASON_MAX,
+                     .help = "why, kept with it"}},
+     .run = run_quiet},
+	{.name = "store wake",
+     .summary = "have a store that was restored, and is quiet, go on; says what is due then",
+     .changes = true,
+     .parameters = {ADMIN_FLAG_SWITCH("dry_run", "only say what is due"),
+                    ADMIN_FLAG_SWITCH("skip_notices",
+                                      "those that wait are not sent; they can be replayed")},
+     .run = run_wake},
+	{0},
+};

@@ -1,0 +1,55 @@
+/* The certificates that sign. */
+#include "admin/admin_call.h"
+#include "evidence/signers.h"
+#include "service/quiet.h"
+#include "store/evidence/signers.h"
+
+static int run_list(const struct admin_call *call, struct json_writer *out, struct error *error)
+{
+	return signers_write_json(call->admin->store, call->arena, out, error);
+}
+
+static int run_rotate(const struct admin_call *call, struct json_writer *out, struct error *error)
+{
+	struct slice reason = admin_slice(call, "reason");
+	if (!call->admin->service || !call->admin->service->signer)
+		return error_set(error, ERR_REFUSED, MSG_SIGNER_NO_SERVICE, NULL);
+	/* A copy has no say in whose key signs, not even in its own history of them. */
+	int result = quiet_refuse(call->admin->service, error);
+	if (!result)
+		result = signers_rotate(call->admin->service, call->admin->store,
+		                        reason.size ? reason : slice_of("replaced by the operator"), error);
+	return result ? result : run_list(call, out, error);
+}
+
+static int run_end(const struct admin_call *call, struct json_writer *out, struct error *error)
+{
+	int result = store_end_signer(call->admin->store, admin_slice(call, "reason"), error);
+	if (!result && call->admin->service)
+		result = signers_follow(call->admin->service, error);
+	return result ? result : run_list(call, out, error);
+}
+
+#define COLUMNS "sha256 subject used_from used_until reason not_after"
+#define REASON(needed)                                                                             \
+	ADMIN_FLAG_LINE("reason", needed, 1, ADMIN_LINE_MAX, "published with the history: one line")
+
+const struct admin_operation admin_signer_operations[] = {
+	{.name = "signer list",
+     .summary = "list the certificates that signed, from when to when",
+     .columns = COLUMNS,
+     .run = run_list},
+	{.name = "signer rotate",
+     .summary = "bring the key of signer.next_key into force, at all nodes",
+     .changes = true,
+     .columns = COLUMNS,
+     .parameters = {REASON(false)},
+     .run = run_rotate},
+	{.name = "signer end",
+     .summary = "have the certificate in force sign nothing more; certifications wait for another",
+     .changes = true,
+     .columns = COLUMNS,
+     .parameters = {REASON(true)},
+     .run = run_end},
+	{0},
+};

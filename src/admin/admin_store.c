@@ -1,0 +1,297 @@
+/* The store as a whole: checking and copying it while it serves. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "admin/admin_call.h"
+#include "admin/backup.h"
+#include "evidence/check_segment.h"
+#include "evidence/check_stamp.h"
+#include "issue/links.h"
+#include "seal/signer_log.h"
+#include "store/certifications/link_secrets.h"
+#include "store/check/inspect.h"
+#include "store/nodes/watch.h"
+
+#define PROBLEMS_SHOWN_MAX 1000
+#define PROBLEM_SIZE_MAX 600
+#define CHUNK ((size_t)256 * 1024)
+
+/* ---- check ---- */
+
+struct check {
+	const struct admin_call *call;
+	struct json_writer *out;
+	struct error *error;
+	char *chunk;
+	int64_t problems;
+	int64_t objects;
+	struct checked_segment segment; /* the last */
+};
+
+static void tell_problem(void *context, const char *text)
+{
+	struct check *check = context;
+	if (check->problems++ < PROBLEMS_SHOWN_MAX)
+		json_text(check->out, NULL, text);
+}
+
+/* OK, ERR_CORRUPT with `text` filled, or an error that ends the check. */
+static int compare_object(struct check *check, const struct content_parts *parts,
+                          int64_t size_bytes, const void *expected, char text[PROBLEM_SIZE_MAX])
+{
+	struct content_reader *reader;
+	uint64_t size;
+	const char *name = parts->object;
+	int result =
+		content_parts_read(check->call->admin->content, parts, 0, &reader, &size, check->error);
+	if (result == ERR_NOT_FOUND) {
+		snprintf(text, PROBLEM_SIZE_MAX, "object %s is missing", name);
+		return ERR_CORRUPT;
+	}
+	if (result == ERR_CORRUPT) /* what it is stored as cannot be read */
+		snprintf(text, PROBLEM_SIZE_MAX, "%s", check->error->cause);
+	if (result)
+		return result;
+	check->objects++;
+	struct digest_stream *digest = digest_begin();
+	if (!digest) {
+		content_read_end(reader);
+		return ERR_NO_MEMORY;
+	}
+	int64_t got;
+	while ((got = content_read(reader, check->chunk, CHUNK, check->error)) > 0)
+		digest_add(digest, check->chunk, (size_t)got);
+	content_read_end(reader);
+	struct sha256 found = digest_end(digest);
+	if (got == ERR_CORRUPT) /* of an object of several */
+		snprintf(text, PROBLEM_SIZE_MAX, "%s", check->error->cause);
+	if (got < 0)
+		return (int)got;
+	if ((int64_t)size == size_bytes && memcmp(found.bytes, expected, SHA256_SIZE) == 0)
+		return OK;
+	if ((int64_t)size == size_bytes)
+		snprintf(text, PROBLEM_SIZE_MAX, "object %s does not have its digest", name);
+	else
+		snprintf(text, PROBLEM_SIZE_MAX,
+		         "object %s has %" PRIu64 " bytes where %" PRId64 " are recorded", name, size,
+		         size_bytes);
+	return ERR_CORRUPT;
+}
+
+static int check_event_content(void *context, const struct event *event)
+{
+	struct check *check = context;
+	char text[PROBLEM_SIZE_MAX], problem[PROBLEM_SIZE_MAX + ID_SIZE + 16];
+	struct content_parts parts = {.object = event->content_object};
+	int result = compare_object(check, &parts, event->content_bytes, event->declaration.hash, text);
+	if (result == ERR_CORRUPT) {
+		snprintf(problem, sizeof problem, "event %s: %s", event->event_id, text);
+		tell_problem(check, problem);
+	}
+	return result;
+}
+
+static int check_one_segment(void *context, int64_t account, int64_t chain, int64_t number)
+{
+	struct check *check = context;
+	struct error error = {0};
+	int result =
+		check_segment(check->call->admin->store, account, chain, number, &check->segment, &error);
+	if (result == ERR_CORRUPT)
+		tell_problem(check, error_reason(&error, result));
+	/* Taken back, as sealers do with what they staged; the store's own check looks for gaps. */
+	if (result == ERR_NOT_FOUND)
+		return OK;
+	if (result && result != ERR_CORRUPT && check->error)
+		*check->error = error;
+	return result;
+}
+
+static int check_one_stamp(void *context, int64_t stamp)
+{
+	struct check *check = context;
+	struct error error = {0};
+	int result = check_stamp(check->call->admin->store, stamp, &error);
+	if (result == ERR_CORRUPT)
+		tell_problem(check, error_reason(&error, result));
+	/* The store's own check looks for gaps. */
+	if (result == ERR_NOT_FOUND)
+		return OK;
+	if (result && result != ERR_CORRUPT && check->error)
+		*check->error = error;
+	return result;
+}
+
+static int check_issued(void *context, const struct named_object *object)
+{
+	struct check *check = context;
+	char text[PROBLEM_SIZE_MAX], problem[PROBLEM_SIZE_MAX + ID_SIZE + 24];
+	struct content_parts parts = {object->name, object->shared, object->pieces};
+	int result = compare_object(check, &parts, object->size_bytes, object->sha256.bytes, text);
+	if (result != ERR_CORRUPT)
+		return result;
+	snprintf(problem, sizeof problem, "certification %s: %s", object->owner, text);
+	tell_problem(check, problem);
+	return OK;
+}
+
+static int check_all(struct check *check, struct check_report *report)
+{
+	struct store *store = check->call->admin->store;
+	bool content = !admin_given(check->call, "no_content");
+	struct check_listener listener = {.problem = tell_problem,
+	                                  .content = content ? check_event_content : NULL,
+	                                  .segment = check_one_segment,
+	                                  .archive_timestamp = check_one_stamp,
+	                                  .context = check};
+	int result = store_check(store, &listener, report, check->error);
+	if ((result && result != ERR_CORRUPT) || !content)
+		return result;
+	int issued = store_list_objects(store, OBJECTS_ISSUED, check_issued, check, check->error);
+	return issued ? issued : result;
+}
+
+/* The chain of what this node's signing process signed. */
+static int check_signer_log(struct check *check, int64_t *ret_lines)
+{
+	const char *directory = check->call->admin->settings->signer_directory;
+	struct signer_log_facts facts = {0};
+	struct error error = {0};
+	int result = signer_log_check(directory, NULL, NULL, &facts, &error);
+	*ret_lines = facts.lines;
+	if (result == ERR_CORRUPT)
+		tell_problem(check, error.cause);
+	else if (result && result != ERR_NOT_FOUND) {
+		*check->error = error;
+		return result;
+	}
+	return OK;
+}
+
+static int run_check(const struct admin_call *call, struct json_writer *out, struct error *error)
+{
+	struct check check = {.call = call, .out = out, .error = error, .chunk = malloc(CHUNK)};
+	if (!check.chunk)
+		return ERR_NO_MEMORY;
+	struct check_report report = {0};
+	json_begin_object(out, NULL);
+	json_begin_array(out, "problems");
+	int64_t lines = 0;
+	int result = check_all(&check, &report);
+	free(check.chunk);
+	if (result && result != ERR_CORRUPT)
+		return result;
+	int log_code = check_signer_log(&check, &lines);
+	if (log_code)
+		return log_code;
+	json_end_array(out);
+	json_boolean(out, "valid", !result && check.problems == 0);
+	json_integer(out, "problem_count", check.problems);
+	json_integer(out, "accounts", report.accounts);
+	json_integer(out, "chains", report.chains);
+	json_integer(out, "events", report.events);
+	json_integer(out, "segments", report.segments);
+	json_integer(out, "certifications", report.certifications);
+	json_integer(out, "objects", check.objects);
+	json_integer(out, "signer_log_lines", lines);
+	json_end_object(out);
+	error_clear(error);
+	return OK;
+}
+
+/* ---- backup ---- */
+
+#define BACKUP_NICE 5
+
+static int run_backup(const struct admin_call *call, struct json_writer *out, struct error *error)
+{
+	bool content = !admin_given(call, "no_content");
+	struct backup_facts facts;
+	/* It gives way to registrations, as jobs do; the thread is this exchange's own. */
+	setpriority(PRIO_PROCESS, (id_t)gettid(), BACKUP_NICE);
+	int result = backup_make(call->admin->store, content ? call->admin->content : NULL,
+	                         admin_text(call, "directory"), call->now_us, &facts, error);
+	if (result)
+		return result;
+	json_begin_object(out, NULL);
+	json_text(out, "directory", admin_text(call, "directory"));
+	json_time(out, "created_at", facts.created_at_us);
+	json_integer(out, "store_bytes", facts.store_bytes);
+	json_hex(out, "store_sha256", facts.store_sha256.bytes, SHA256_SIZE);
+	if (content) {
+		json_integer(out, "content_objects", facts.content_objects);
+		json_integer(out, "content_bytes", facts.content_bytes);
+		json_integer(out, "content_missing", facts.content_missing);
+		json_boolean(out, "valid", facts.content_missing == 0);
+	}
+	json_end_object(out);
+	return OK;
+}
+
+/* For whoever archives the database by its own means. */
+static int run_note_backup(const struct admin_call *call, struct json_writer *out,
+                           struct error *error)
+{
+	int result = store_note_backup(call->admin->store, call->now_us, error);
+	if (result)
+		return result;
+	json_begin_object(out, NULL);
+	json_time(out, "last_backup_at", call->now_us);
+	json_end_object(out);
+	return OK;
+}
+
+/* ---- links ---- */
+
+static int run_rotate_link_secret(const struct admin_call *call, struct json_writer *out,
+                                  struct error *error)
+{
+	bool at_once = admin_given(call, "now");
+	const struct settings *settings = call->admin->settings;
+	struct service *service = call->admin->service;
+	int result = store_rotate_link_secret(call->admin->store, LINKS_SPREAD_US,
+	                                      settings->certification_link_lifetime, at_once, error);
+	if (!result && service)
+		result = service_refresh_links(service, error);
+	if (result)
+		return result;
+	json_begin_object(out, NULL);
+	json_boolean(out, "rotated", true);
+	json_boolean(out, "former_links_valid", !at_once);
+	json_end_object(out);
+	return OK;
+}
+
+const struct admin_operation admin_store_operations[] = {
+	{.name = "store check",
+     .summary = "recompute every chain, reference and sum, every stored object's digest, and the"
+                " signer's log",
+     .parameters = {ADMIN_FLAG_SWITCH("no_content", "leave the stored objects out")},
+     .run = run_check},
+	{.name = "store backup",
+     .summary = "copy the store and what it names into a directory, while serving",
+     .outside = true,
+     .parameters = {{.name = "directory",
+                     .kind = ADMIN_PATH,
+                     .required = true,
+                     .positional = true,
+                     .place = "DIR",
+                     .least = 1,
+                     .most = 3500,
+                     .help = "empty, or not there yet; the service must be able to write there"},
+                    ADMIN_FLAG_SWITCH("no_content", "the database alone")},
+     .run = run_backup},
+	{.name = "store backup-done",
+     .summary = "note that a backup was made by other means, as of now",
+     .changes = true,
+     .run = run_note_backup},
+	{.name = "store rotate-link-secret",
+     .summary = "sign new download links with a new secret",
+     .changes = true,
+     .parameters = {ADMIN_FLAG_SWITCH("now", "links already given out end at once")},
+     .run = run_rotate_link_secret},
+	{0},
+};

@@ -1,0 +1,368 @@
+#include "admin/backup.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/durable.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "db/db.h"
+#include "store/check/inspect.h"
+#include "store/nodes/quiet.h"
+#include "store/nodes/watch.h"
+
+#define COPY_CHUNK ((size_t)256 * 1024)
+#define STEPS_MAX ((size_t)64 * 1024) /* names of the schema's */
+#define MANIFEST_MAX ((size_t)64 * 1024)
+#define FIRST_STORE_FILE "constancia.db" /* of manifests that do not name it */
+#define DIRECTORY_MAX 3500               /* leaves room for names below it within PATH_MAX */
+
+/* ---- files ---- */
+
+static int prepare_directory(const char *path, struct error *error)
+{
+	if (*path != '/' || strlen(path) > DIRECTORY_MAX)
+		return error_set(error, ERR_USAGE, MSG_ADMIN_DIRECTORY_ABSOLUTE, NULL);
+	int result = durable_make_directory(path, error);
+	if (result)
+		return result;
+	DIR *directory = opendir(path);
+	if (!directory)
+		return file_fail(error, "opening", path);
+	bool empty = true;
+	for (struct dirent *entry; empty && (entry = readdir(directory));)
+		empty = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0;
+	closedir(directory);
+	if (!empty)
+		return error_set(error, ERR_REFUSED, MSG_ADMIN_DIRECTORY_NOT_EMPTY, path, NULL);
+	return OK;
+}
+
+static int digest_file(const char *path, int64_t *ret_bytes, struct sha256 *ret_digest,
+                       struct error *error)
+{
+	uint64_t bytes = 0;
+	DESCRIPTOR_AUTO int file = open(path, O_RDONLY | O_CLOEXEC);
+	if (file < 0)
+		return file_fail(error, "opening", path);
+	int result = file_digest(file, path, &bytes, ret_digest, error);
+	if (!result)
+		*ret_bytes = (int64_t)bytes;
+	return result;
+}
+
+/* ---- objects ---- */
+
+struct object_copy {
+	struct content_store *from;
+	struct content_store *to;
+	struct backup_facts *facts;
+	char *chunk;
+	struct error *error;
+	bool keeps; /* what is there already */
+};
+
+/* Objects are written once and never changed: one of the same size is the same, and better than
+ * what a backup may have made of it. */
+static int is_there(struct content_store *content, const char *name, uint64_t size, bool *ret_there,
+                    struct error *error)
+{
+	struct content_reader *reader = NULL;
+	uint64_t size_there = 0;
+	int result = content_read_begin(content, name, 0, &reader, &size_there, error);
+	*ret_there = !result && size_there == size;
+	if (!result)
+		content_read_end(reader);
+	return result == ERR_NOT_FOUND ? OK : result;
+}
+
+static int copy_object(void *context, const char *name)
+{
+	if (strcmp(name, CONTENT_MARKER) == 0)
+		return OK; /* whose place the copy's is, once it was served from there */
+	struct object_copy *copy = context;
+	struct content_reader *reader;
+	struct content_writer *writer;
+	uint64_t size;
+	int result = content_read_begin(copy->from, name, 0, &reader, &size, copy->error);
+	if (result == ERR_NOT_FOUND) {
+		log_error("object_missing", "object", name);
+		copy->facts->content_missing++;
+		return OK;
+	}
+	if (result)
+		return result;
+	bool there = false;
+	result = copy->keeps ? is_there(copy->to, name, size, &there, copy->error) : OK;
+	if (!result && !there)
+		result = content_write_begin(copy->to, &writer, copy->error);
+	if (result || there) {
+		content_read_end(reader);
+		copy->facts->content_objects += there;
+		copy->facts->content_bytes += there ? (int64_t)size : 0;
+		return result;
+	}
+	int64_t got = 0, bytes = 0;
+	while (!result && (got = content_read(reader, copy->chunk, COPY_CHUNK, copy->error)) > 0) {
+		result = content_write(writer, copy->chunk, (size_t)got, copy->error);
+		bytes += got;
+	}
+	if (!result && got < 0)
+		result = (int)got;
+	content_read_end(reader);
+	if (result) {
+		content_write_abort(writer);
+		return result;
+	}
+	copy->facts->content_objects++;
+	copy->facts->content_bytes += bytes;
+	return content_write_commit(writer, name, copy->error);
+}
+
+static int copy_named_object(void *context, const struct named_object *object)
+{
+	return copy_object(context, object->name);
+}
+
+/* Those that `store` names, or all that are there (NULL). */
+static int copy_objects(struct store *store, struct content_store *from, struct content_store *to,
+                        struct backup_facts *facts, struct error *error)
+{
+	struct object_copy copy = {from, to, facts, malloc(COPY_CHUNK), error, .keeps = !store};
+	if (!copy.chunk)
+		return ERR_NO_MEMORY;
+	facts->content_objects = facts->content_missing = facts->content_bytes = 0;
+	int result;
+	if (store) {
+		result = store_list_objects(store, OBJECTS_OF_EVENTS, copy_named_object, &copy, error);
+		if (!result)
+			result = store_list_objects(store, OBJECTS_ISSUED, copy_named_object, &copy, error);
+	} else {
+		struct content_range all = {.area = "", .since_us = INT64_MIN, .before_us = INT64_MAX};
+		result = content_list(from, &all, copy_object, &copy, error);
+	}
+	free(copy.chunk);
+	return result;
+}
+
+/* ---- manifest ---- */
+
+static int write_manifest(const char *directory, const struct backup_facts *facts,
+                          struct error *error)
+{
+	BUF_AUTO struct buf text;
+	buf_init(&text, MANIFEST_MAX);
+	struct json_writer writer = {.out = &text};
+	json_begin_object(&writer, NULL);
+	json_integer(&writer, "content_bytes", facts->content_bytes);
+	json_integer(&writer, "content_missing", facts->content_missing);
+	json_integer(&writer, "content_objects", facts->content_objects);
+	json_time(&writer, "created_at", facts->created_at_us);
+	json_text(&writer, "installation", facts->installation);
+	json_text(&writer, "program", "constancia " CONSTANCIA_VERSION);
+	json_integer(&writer, "store_bytes", facts->store_bytes);
+	json_text(&writer, "store_file", facts->store_file);
+	json_hex(&writer, "store_sha256", facts->store_sha256.bytes, SHA256_SIZE);
+	json_integer(&writer, "v", BACKUP_FORMAT);
+	json_end_object(&writer);
+	buf_add_byte(&text, '\n');
+	int result = buf_check(&text);
+	if (result)
+		return result;
+	char path[PATH_MAX];
+	snprintf(path, sizeof path, "%s/backup.json", directory);
+	return durable_replace(path, 0600, buf_slice(&text), error);
+}
+
+static int read_manifest(const char *directory, struct backup_facts *ret, struct error *error)
+{
+	char path[PATH_MAX];
+	struct error why = {0};
+	BUF_AUTO struct buf text;
+	ARENA_AUTO struct arena arena;
+	struct json *json;
+	snprintf(path, sizeof path, "%s/backup.json", directory);
+	buf_init(&text, MANIFEST_MAX);
+	arena_init(&arena, MANIFEST_MAX);
+	int result = file_read_whole(path, &text, &why);
+	if (result)
+		return error_cause(error, result, "this is no whole backup: %s", why.cause);
+	result = json_parse(&arena, buf_slice(&text), NULL, &json, error);
+	if (result)
+		return result;
+	struct slice digest, created, store_file = slice_of(FIRST_STORE_FILE);
+	struct slice installation = slice_of("");
+	int64_t version;
+	if (!json_get_integer(json, "v", &version) || version != BACKUP_FORMAT ||
+	    !json_get_integer(json, "store_bytes", &ret->store_bytes) ||
+	    !json_get_integer(json, "content_objects", &ret->content_objects) ||
+	    !json_get_integer(json, "content_bytes", &ret->content_bytes) ||
+	    !json_get_text(json, "created_at", &created) ||
+	    !json_get_text(json, "store_sha256", &digest) ||
+	    !hex_decode(digest, ret->store_sha256.bytes, SHA256_SIZE))
+		return error_cause(error, ERR_CORRUPT, "%s is not a manifest of this program", path);
+	(void)json_get_text(json, "installation", &installation);
+	snprintf(ret->installation, sizeof ret->installation, "%.*s", (int)installation.size,
+	         installation.data);
+	(void)json_get_text(json, "store_file", &store_file);
+	snprintf(ret->store_file, sizeof ret->store_file, "%.*s", (int)store_file.size,
+	         store_file.data);
+	return time_parse(created, "created_at", &ret->created_at_us, error);
+}
+
+/* ---- both ways ---- */
+
+static int backup_content(struct store *store, struct content_store *content, const char *directory,
+                          struct backup_facts *facts, struct error *error)
+{
+	char url[PATH_MAX];
+	snprintf(url, sizeof url, "file:%s/content", directory);
+	struct content_store *copy;
+	int result = content_open(url, true, &copy, error);
+	if (result)
+		return result;
+	result = copy_objects(store, content, copy, facts, error);
+	content_close(copy);
+	return result;
+}
+
+/* Whatever comes of it, the backup is there. One that lacks objects is none to rely on; one that
+ * leaves content out on purpose is whole, since who takes it sees to the content otherwise. */
+static void note_backup(struct store *store, const struct backup_facts *facts)
+{
+	struct error error = {0};
+	int result = OK;
+	if (facts->content_missing)
+		result = error_cause(&error, ERR_CORRUPT, "it lacks %lld objects that the store names",
+		                     (long long)facts->content_missing);
+	if (!result)
+		result = store_note_backup(store, facts->created_at_us, &error);
+	if (result)
+		log_warning("backup_not_noted", "cause", error_reason(&error, result));
+}
+
+int backup_make(struct store *store, struct content_store *content, const char *directory,
+                int64_t now_us, struct backup_facts *ret, struct error *error)
+{
+	int result = prepare_directory(directory, error);
+	if (result)
+		return result;
+	struct backup_facts facts = {.created_at_us = now_us, .content_objects = -1};
+	char path[PATH_MAX];
+	snprintf(facts.store_file, sizeof facts.store_file, "%s", store_backup_name(store));
+	snprintf(path, sizeof path, "%s/%s", directory, facts.store_file);
+	result = store_get_installation(store, facts.installation, error);
+	if (!result)
+		result = store_backup(store, path, error);
+	if (!result && chmod(path, 0600) != 0)
+		result = file_fail(error, "restricting", path);
+	if (!result)
+		result = durable_sync(path, error);
+	if (!result)
+		result = digest_file(path, &facts.store_bytes, &facts.store_sha256, error);
+	/* Rows are only added, so the store of now names all that its copy names. */
+	if (!result && content)
+		result = backup_content(store, content, directory, &facts, error);
+	if (!result)
+		result = write_manifest(directory, &facts, error);
+	if (!result)
+		note_backup(store, &facts);
+	if (!result)
+		*ret = facts;
+	return result;
+}
+
+static int check_store_file(const char *path, const struct backup_facts *facts, struct error *error)
+{
+	int64_t bytes;
+	struct sha256 digest;
+	int result = digest_file(path, &bytes, &digest, error);
+	if (!result && (bytes != facts->store_bytes || !sha256_equal(&digest, &facts->store_sha256)))
+		result = error_cause(error, ERR_CORRUPT, "%s does not match its manifest", path);
+	return result;
+}
+
+static int restore_content(const char *directory, const struct content_options *content,
+                           const struct backup_facts *facts, struct error *error)
+{
+	char url[PATH_MAX];
+	snprintf(url, sizeof url, "file:%s/content", directory);
+	struct content_store *from = NULL, *to = NULL;
+	struct backup_facts counted = {0};
+	int result = content_open(url, false, &from, error);
+	if (!result)
+		result = content_open_with(content, &to, error);
+	if (!result)
+		result = content_check_claim(to, facts->installation, error);
+	if (!result)
+		result = copy_objects(NULL, from, to, &counted, error);
+	if (!result && counted.content_objects < facts->content_objects)
+		result = error_cause(error, ERR_CORRUPT, "the backup has %lld objects, its manifest %lld",
+		                     (long long)counted.content_objects, (long long)facts->content_objects);
+	if (to)
+		content_close(to);
+	if (from)
+		content_close(from);
+	return result;
+}
+
+/* Nothing is changed before all of the backup that can be wrong was looked at. */
+static int check_backup(const char *path, const struct db_options *store,
+                        const struct backup_facts *facts, struct error *error)
+{
+	int result = db_check_vacant(store, error);
+	if (result)
+		return result;
+	char shown[256];
+	const char *wanted = db_backup_name_of(store->url);
+	db_shown_url(store->url, shown, sizeof shown);
+	if (strcmp(facts->store_file, wanted) != 0)
+		return error_set(error, ERR_REFUSED, MSG_ADMIN_BACKUP_ENGINE, facts->store_file, shown,
+		                 wanted, NULL);
+	return check_store_file(path, facts, error);
+}
+
+/* What it has from its first moment on, so that nothing that fails later leaves one that sends. */
+static int restore_store(const struct db_options *options, const char *path, bool live,
+                         const struct backup_facts *facts, struct error *error)
+{
+	char created[TIME_TEXT_SIZE], reason[QUIET_REASON_MAX], text[QUIET_MARK_SIZE];
+	time_format(facts->created_at_us, created);
+	snprintf(reason, sizeof reason, "restored from the backup of %s", created);
+	struct db_mark mark = quiet_mark(live ? NULL : reason, clock_now_us(), text);
+	return db_restore(options, path, &mark, error);
+}
+
+int backup_restore(const char *directory, const struct db_options *store,
+                   const struct content_options *content, bool live, struct act *moved,
+                   struct backup_facts *ret, struct error *error)
+{
+	BUF_AUTO struct buf steps;
+	buf_init(&steps, STEPS_MAX);
+	if (strlen(directory) > DIRECTORY_MAX)
+		return error_set(error, ERR_USAGE, MSG_ADMIN_DIRECTORY_ABSOLUTE, NULL);
+	struct backup_facts facts = {0};
+	int result = read_manifest(directory, &facts, error);
+	if (result)
+		return result;
+	char path[PATH_MAX];
+	snprintf(path, sizeof path, "%s/%s", directory, facts.store_file);
+	result = check_backup(path, store, &facts, error);
+	if (!result && facts.content_objects >= 0)
+		result = restore_content(directory, content, &facts, error);
+	if (!result)
+		result = restore_store(store, path, live, &facts, error);
+	if (!result)
+		result = store_migrate(store, false, moved, &steps, NULL, error);
+	if (!result)
+		*ret = facts;
+	return result;
+}

@@ -1,0 +1,164 @@
+#include "archive/signer_list.h"
+
+#include "base/base64.h"
+#include "base/json_reader.h"
+
+static const struct json_limits limits = {.depth_max = 4, .value_max = 8 * SIGNER_LIST_ITEMS_MAX};
+
+static void write_item(const struct signer_list_item *item, struct json_writer *writer)
+{
+	json_begin_object(writer, NULL);
+	json_raw(writer, "certificate", slice_of("\""));
+	buf_add_base64(writer->out, item->certificate);
+	buf_add_byte(writer->out, '"');
+	json_text(writer, "reason", item->reason);
+	json_hex(writer, "sha256", item->sha256.bytes, SHA256_SIZE);
+	json_time(writer, "used_from", item->used_from_us);
+	json_time(writer, "used_until", item->used_until_us);
+	json_end_object(writer);
+}
+
+void signer_list_write(const struct signer_list *list, struct buf *out)
+{
+	struct json_writer writer = {.out = out};
+	json_begin_object(&writer, NULL);
+	json_begin_array(&writer, "certificates");
+	for (size_t i = 0; i < list->count; i++)
+		write_item(&list->items[i], &writer);
+	json_end_array(&writer);
+	json_time(&writer, "issued_at", list->issued_at_us);
+	json_begin_object(&writer, "service");
+	json_text(&writer, "name", list->service_name);
+	json_text(&writer, "prefix", list->service_prefix);
+	json_text(&writer, "url", list->service_url);
+	json_end_object(&writer);
+	json_integer(&writer, "v", 1);
+	json_end_object(&writer);
+}
+
+/* ---- reading ---- */
+
+static int take_item(struct json_reader *reader, struct signer_list_item *ret)
+{
+	struct signer_list_item item = {
+		.certificate = json_take_base64(reader, "certificate", SIGNER_LIST_CERTIFICATE_MAX)};
+	item.reason = json_take_text_or_null(reader, "reason");
+	item.sha256 = json_take_hash(reader, "sha256");
+	item.used_from_us = json_take_time(reader, "used_from");
+	item.used_until_us = json_take_time_or_null(reader, "used_until");
+	if (reader->result)
+		return reader->result;
+	struct sha256 found = sha256_of(item.certificate.data, item.certificate.size);
+	if (!sha256_equal(&found, &item.sha256))
+		json_refuse(reader, "sha256");
+	if ((item.used_until_us == TIME_NONE) != (item.reason == NULL))
+		json_refuse(reader, "reason");
+	*ret = item;
+	return reader->result;
+}
+
+/* No two of them have one certificate, or are in force. */
+static int check_items(const struct signer_list_item *items, size_t count, struct error *error)
+{
+	size_t in_force = 0;
+	for (size_t i = 0; i < count; i++) {
+		in_force += items[i].used_until_us == TIME_NONE;
+		for (size_t k = 0; k < i; k++)
+			if (sha256_equal(&items[i].sha256, &items[k].sha256))
+				return error_cause(error, ERR_INVALID_EVIDENCE, "a certificate is listed twice");
+	}
+	return in_force <= 1
+	           ? OK
+	           : error_cause(error, ERR_INVALID_EVIDENCE,
+	                         "%zu certificates are in force, at most one can be", in_force);
+}
+
+static void take_items(struct json_reader *reader, struct signer_list *list)
+{
+	const struct json *array = json_take(reader, "certificates", JSON_ARRAY);
+	if (array && (array->count < 1 || array->count > SIGNER_LIST_ITEMS_MAX))
+		json_refuse(reader, "certificates");
+	if (reader->result)
+		return;
+	struct signer_list_item *items = arena_alloc(reader->arena, array->count * sizeof *items);
+	if (!items) {
+		reader->result = error_cause(reader->error, ERR_NO_MEMORY, "certificates");
+		return;
+	}
+	for (const struct json *at = array->first; at && !reader->result; at = at->next) {
+		struct json_reader inner = json_reader_of(reader->arena, at, reader->error);
+		reader->result = inner.result ? inner.result : take_item(&inner, &items[list->count++]);
+	}
+	if (!reader->result)
+		reader->result = check_items(items, list->count, reader->error);
+	list->items = items;
+}
+
+static int check_form(const struct signer_list *list, struct slice text, struct error *error)
+{
+	BUF_AUTO struct buf canonical;
+	buf_init(&canonical, SIGNER_LIST_TEXT_MAX);
+	signer_list_write(list, &canonical);
+	if (buf_check(&canonical) && !canonical.full)
+		return ERR_NO_MEMORY;
+	return !canonical.full && slice_equal(buf_slice(&canonical), text)
+	           ? OK
+	           : error_cause(error, ERR_INVALID_EVIDENCE,
+	                         "it is not the canonical form of a list of signers");
+}
+
+int signer_list_read(struct arena *arena, struct slice text, struct signer_list *ret_list,
+                     struct error *error)
+{
+	if (text.size > SIGNER_LIST_TEXT_MAX)
+		return error_cause(error, ERR_INVALID_EVIDENCE, "it is larger than a list of signers");
+	struct json_reader reader = json_reader_parse(arena, text, &limits, error);
+	struct signer_list list = {0};
+	take_items(&reader, &list);
+	list.issued_at_us = json_take_time(&reader, "issued_at");
+	struct json_reader service = json_take_object(&reader, "service");
+	list.service_name = json_take_text(&service, "name");
+	list.service_prefix = json_take_text(&service, "prefix");
+	list.service_url = json_take_text(&service, "url");
+	reader.result = service.result;
+	json_require_integer(&reader, "v", 1);
+	int result = reader.result ? reader.result : check_form(&list, text, error);
+	if (!result)
+		*ret_list = list;
+	return result;
+}
+
+/* ---- what it says ---- */
+
+const struct signer_list_item *signer_list_find(const struct signer_list *list,
+                                                const struct sha256 *sha256)
+{
+	for (size_t i = 0; i < list->count; i++)
+		if (sha256_equal(&list->items[i].sha256, sha256))
+			return &list->items[i];
+	return NULL;
+}
+
+enum signer_use signer_list_judge(const struct signer_list_item *item, int64_t signed_us)
+{
+	bool has_ended = item->used_until_us != TIME_NONE;
+	if (signed_us == TIME_NONE)
+		return has_ended ? SIGNER_USE_UNDATED : SIGNER_USE_IN_FORCE;
+	if (has_ended && signed_us > item->used_until_us)
+		return SIGNER_USE_ENDED;
+	return signed_us < item->used_from_us - SIGNER_LIST_TOLERANCE_US ? SIGNER_USE_TOO_EARLY
+	                                                                 : SIGNER_USE_IN_FORCE;
+}
+
+bool signer_list_extends(const struct signer_list *newer, const struct signer_list *older)
+{
+	for (size_t i = 0; i < older->count; i++) {
+		const struct signer_list_item *was = &older->items[i];
+		const struct signer_list_item *is = signer_list_find(newer, &was->sha256);
+		bool has_ended = was->used_until_us != TIME_NONE;
+		if (!is || is->used_from_us != was->used_from_us ||
+		    (has_ended && is->used_until_us != was->used_until_us))
+			return false;
+	}
+	return true;
+}

@@ -1,0 +1,103 @@
+#include "evidence/record_validation.h"
+
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "seal/revocation_client.h"
+#include "seal/revocation_token.h"
+#include "store/events/validation.h"
+
+#define PATH_PEM_MAX ((size_t)512 << 10)
+#define STEP_MEMORY_MAX ((size_t)8 << 20)
+/* Of whoever fetches a record. */
+#define WAIT_MS 2000
+
+static int add_certificates(struct store *store, struct slice token, struct buf *beside,
+                            struct error *error)
+{
+	ARENA_AUTO struct arena arena;
+	arena_init(&arena, STEP_MEMORY_MAX);
+	struct sha256 hash = sha256_of(token.data, token.size);
+	const struct validation_object *objects;
+	size_t count = 0;
+	int result = store_list_validation(store, &hash, &arena, &objects, &count, error);
+	for (size_t i = 0; i < count && !result; i++)
+		if (objects[i].kind == VALIDATION_CERTIFICATE)
+			buf_add_slice(beside, objects[i].der);
+	return result ? result : buf_check(beside);
+}
+
+/* CRLs and OCSP answers alone. */
+static int keep(const struct validation_set *got, struct validation_set *set, struct error *error)
+{
+	int result = OK;
+	for (size_t i = 0; i < got->count && !result; i++)
+		if (got->objects[i].kind != VALIDATION_CERTIFICATE)
+			result = validation_add(set, got->objects[i].kind, got->objects[i].der, error);
+	return result;
+}
+
+static int fetch(struct revocation_client *revocation, struct slice path, int64_t gen_time_us,
+                 struct validation_set *set, struct error *error)
+{
+	BUF_AUTO struct buf pem;
+	VALIDATION_AUTO struct validation_set got = {0};
+	/* Times of such data have no fractions: what was issued in that second is not asked for again.
+	 */
+	struct revocation_moment at = {gen_time_us - gen_time_us % US_PER_SECOND, true};
+	struct token_verdict verdict;
+	size_t count = 0;
+	struct revocation_verdict *verdicts = calloc(REVOCATION_PATH_MAX, sizeof *verdicts);
+	buf_init(&pem, PATH_PEM_MAX);
+	int result = verdicts ? trust_path_to_pem(path, &pem, error) : ERR_NO_MEMORY;
+	if (!result)
+		result = revocation_fetch_hurried(revocation, buf_slice(&pem), &at, WAIT_MS, &got, verdicts,
+		                                  &count, error);
+	if (!result)
+		result = keep(&got, set, error);
+	if (!result && set->count > 0)
+		result = revocation_judge_token(path, gen_time_us, set, &verdict, error);
+	free(verdicts);
+	return result;
+}
+
+/* For a certificate that has ended no authority answers any more. */
+static int add_revocations(struct revocation_client *revocation, struct slice token,
+                           struct slice beside, struct validation_set *set, struct error *error)
+{
+	BUF_AUTO struct buf path;
+	int64_t gen_time_us = 0, until_us = 0;
+	buf_init(&path, TIMESTAMP_PATH_MAX + TIMESTAMP_RESPONSE_MAX);
+	int result = timestamp_valid_until(token, beside, &gen_time_us, &until_us, error);
+	if (result || until_us <= clock_now_us())
+		return result;
+	result = timestamp_path_known(token, beside, &path, error);
+	return result ? result : fetch(revocation, buf_slice(&path), gen_time_us, set, error);
+}
+
+/* The record is good without. */
+static int leave_out(int result, const struct error *cause)
+{
+	if (!result || result == ERR_NO_MEMORY)
+		return result;
+	log_warning("evidence_record_without_validation_data", "cause", error_reason(cause, result));
+	return OK;
+}
+
+int record_validation_add(struct store *store, struct revocation_client *revocation,
+                          struct slice token, struct evidence_record *record, struct error *error)
+{
+	BUF_AUTO struct buf beside;
+	VALIDATION_AUTO struct validation_set set = {0};
+	struct error cause = {0};
+	buf_init(&beside, TIMESTAMP_PATH_MAX);
+	int result = add_certificates(store, token, &beside, error);
+	if (result == ERR_CORRUPT) {
+		buf_clear(&beside);
+		result = leave_out(result, error);
+	} else if (!result && revocation) {
+		result =
+			leave_out(add_revocations(revocation, token, buf_slice(&beside), &set, &cause), &cause);
+	}
+	return result ? result : evidence_record_complete(record, buf_slice(&beside), &set, error);
+}

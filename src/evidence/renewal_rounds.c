@@ -1,0 +1,95 @@
+/* Rounds come to rest: their tokens are to be renewed one day. */
+#include "base/log.h"
+#include "evidence/renewal_leaf.h"
+#include "seal/timestamp.h"
+#include "store/events/segments.h"
+#include "store/events/validation.h"
+
+#define STEP_MEMORY_MAX ((size_t)8 << 20)
+#define ROUNDS_AT_ONCE 64
+
+/* What beside it helps to find out how long it is good, as far as that can be read. */
+static int add_beside(struct store *store, struct slice token, struct arena *arena, struct buf *out,
+                      struct error *error)
+{
+	struct sha256 token_hash = sha256_of(token.data, token.size);
+	const struct validation_object *objects;
+	size_t count = 0;
+	int result = store_list_validation(store, &token_hash, arena, &objects, &count, error);
+	for (size_t i = 0; i < count && !result; i++)
+		if (objects[i].kind == VALIDATION_CERTIFICATE)
+			buf_add_slice(out, objects[i].der);
+	if (renewal_fails_alone(result))
+		result = OK;
+	return result ? result : buf_check(out);
+}
+
+/* One that cannot be read is over at once: it is given up, and told of. */
+static int describe(struct store *store, struct slice token, int64_t sealed_at_us,
+                    struct arena *arena, struct token_at_rest *ret, struct error *error)
+{
+	BUF_AUTO struct buf beside;
+	buf_init(&beside, TIMESTAMP_PATH_MAX);
+	int result = add_beside(store, token, arena, &beside, error);
+	ret->stamped_at_us = ret->valid_until_us = sealed_at_us;
+	if (!result)
+		result = timestamp_valid_until(token, buf_slice(&beside), &ret->stamped_at_us,
+		                               &ret->valid_until_us, error);
+	return result == ERR_INVALID_EVIDENCE ? OK : result;
+}
+
+/* And so is one whose row is damaged or gone, though nobody knows since when. */
+static int take_for_over(const struct token_at_rest *token, int result, struct error *error)
+{
+	char round[24];
+	if (!renewal_fails_alone(result))
+		return result;
+	renewal_text(token->number, round);
+	log_error("round_token_not_read", "round", round, "cause", error_reason(error, result));
+	*error = (struct error){0};
+	return OK;
+}
+
+static int describe_round(struct store *store, int64_t number, struct token_at_rest *ret_tokens,
+                          size_t *count, struct error *error)
+{
+	ARENA_AUTO struct arena arena;
+	arena_init(&arena, STEP_MEMORY_MAX);
+	struct round_record round;
+	struct round_token second;
+	struct token_at_rest *first = &ret_tokens[(*count)++];
+	*first = (struct token_at_rest){.source = TOKEN_ROUND, .number = number};
+	int result = store_get_round(store, number, &arena, &round, error);
+	if (!result)
+		result = describe(store, round.token, round.sealed_at_us, &arena, first, error);
+	result = take_for_over(first, result, error);
+	if (result)
+		return result;
+	result = store_get_second_token(store, number, &arena, &second, error);
+	if (result == ERR_NOT_FOUND)
+		return OK;
+	struct token_at_rest *other = &ret_tokens[(*count)++];
+	*other = (struct token_at_rest){.source = TOKEN_SECOND, .number = number};
+	if (!result)
+		result = describe(store, second.token, second.sealed_at_us, &arena, other, error);
+	return take_for_over(other, result, error);
+}
+
+int renewal_set_rounds_to_rest(const struct renewal *renewal, struct error *error)
+{
+	struct store *store = renewal->service->store;
+	struct sha256 unused;
+	int64_t at_rest = 0, last = 0;
+	int result = store_last_round_at_rest(store, &at_rest, error);
+	if (!result)
+		result = store_last_round(store, &last, &unused, error);
+	while (!result && at_rest < last && !renewal_stops(renewal)) {
+		struct token_at_rest tokens[2 * ROUNDS_AT_ONCE];
+		size_t count = 0;
+		for (int i = 0; i < ROUNDS_AT_ONCE && at_rest < last && !result; i++)
+			result = describe_round(store, ++at_rest, tokens, &count, error);
+		if (!result)
+			result = store_set_to_rest(store, tokens, count, error);
+	}
+	return result;
+}

@@ -1,0 +1,337 @@
+#include "evidence/seal_round.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "evidence/timestamp_roots.h"
+#include "evidence/token_path.h"
+#include "seal/authority.h"
+#include "seal/round_tree.h"
+#include "seal/segment.h"
+#include "verify/verify.h"
+
+#define SMALL_BLOCK_SEGMENTS 256
+
+#define CLOSE_MEMORY_MAX ((size_t)1 << 20)
+
+/* What authorities gave for a round. */
+struct stamps {
+	struct authority_result first, second;
+	size_t count;
+};
+
+/* A round that is written. */
+struct closing {
+	struct sealing *sealing;
+	struct error *error;
+	struct staged_round round;
+	int64_t damaged;       /* number of a block that cannot be read, once one was met */
+	struct sha256 *blocks; /* their roots */
+	struct sha256 root;
+	int64_t segments, events;
+};
+
+int sealing_init(struct sealing *sealing, struct service *service)
+{
+	*sealing = (struct sealing){.service = service,
+	                            .block_segments = ROUND_BLOCK_SEGMENTS_MAX,
+	                            .small_block_segments = SMALL_BLOCK_SEGMENTS,
+	                            .round_blocks = ROUND_BLOCKS_MAX};
+	sealing->leaves = malloc((SEGMENT_LEAVES_MAX + 1) * sizeof *sealing->leaves);
+	return sealing->leaves ? OK : ERR_NO_MEMORY;
+}
+
+void sealing_free(struct sealing *sealing)
+{
+	free(sealing->leaves);
+}
+
+void sealing_begin_pass(struct sealing *sealing)
+{
+	sealing->ahead_count = sealing->newly_apart = 0;
+	sealing->chain_failed = false;
+}
+
+void sealing_end_pass(struct sealing *sealing)
+{
+	struct counters *counters = &sealing->service->counters;
+	atomic_store(&counters->chains_apart, apart_count(&sealing->apart, clock_monotonic_us()));
+	atomic_store(&counters->chains_ahead, sealing->ahead_count);
+}
+
+/* ---- the round ---- */
+
+int sealing_room(struct sealing *sealing, bool *ret_staged, bool *ret_full, struct error *error)
+{
+	struct staged_round round;
+	int result = store_get_staged_round(sealing->service->store, &round, error);
+	if (result)
+		return result;
+	*ret_staged = round.blocks > 0;
+	*ret_full = round.blocks >= (int64_t)sealing->round_blocks;
+	return OK;
+}
+
+/* From what the store holds, and that is what is sealed, whoever staged it. */
+static int read_blocks(struct closing *closing)
+{
+	struct store *store = closing->sealing->service->store;
+	ARENA_AUTO struct arena arena;
+	arena_init(&arena, CLOSE_MEMORY_MAX);
+	int result = OK;
+	for (int64_t i = 0; i < closing->round.blocks && !result; i++) {
+		struct slice roots;
+		int64_t events = 0;
+		arena_reset(&arena);
+		result = store_read_block(store, closing->round.round, i, &arena, &roots, &events,
+		                          closing->error);
+		if (!result)
+			result = round_tree_root(roots, ROUND_BLOCK_LEAVES_MAX, &closing->blocks[i]);
+		if (result == ERR_NOT_FOUND || result == ERR_INVALID_EVIDENCE) {
+			closing->damaged = i;
+			return error_cause(closing->error, ERR_CORRUPT, "round %lld: block %lld is damaged",
+			                   (long long)closing->round.round, (long long)i);
+		}
+		closing->segments += (int64_t)(roots.size / SHA256_SIZE);
+		closing->events += events;
+	}
+	return result;
+}
+
+static struct slice blocks_of(const struct closing *closing)
+{
+	return slice_make(closing->blocks, (size_t)closing->round.blocks * sizeof *closing->blocks);
+}
+
+/* An earlier time no verifier would take. */
+static int64_t earliest_us(const struct staged_round *round)
+{
+	return round->latest_received_at_us - VERIFY_CLOCK_TOLERANCE_US;
+}
+
+static void tell_failures(const struct authority_failures *failures)
+{
+	for (size_t i = 0; i < failures->count; i++)
+		if (!failures->items[i].left_alone)
+			log_warning("authority_failed", "authority", failures->items[i].name, "reason",
+			            failures->items[i].reason);
+}
+
+/* The times of one moment, had both been asked at once. */
+static void compare_times(const struct closing *closing, const struct stamps *stamps,
+                          int64_t between_us)
+{
+	const struct service *service = closing->sealing->service;
+	int64_t apart_us =
+		stamps->second.facts.gen_time_us - stamps->first.facts.gen_time_us - between_us;
+	if (apart_us <= service->settings->tsa_divergence_bound &&
+	    apart_us >= -service->settings->tsa_divergence_bound)
+		return;
+	char round[24], milliseconds[24];
+	snprintf(round, sizeof round, "%" PRId64, closing->round.round);
+	snprintf(milliseconds, sizeof milliseconds, "%" PRId64, apart_us / 1000);
+	log_error("timestamps_diverge", "round", round, "authority", stamps->first.name, "other",
+	          stamps->second.name, "milliseconds", milliseconds);
+	atomic_fetch_add(&closing->sealing->service->counters.timestamps_diverging, 1);
+}
+
+static void swap_stamps(struct stamps *stamps)
+{
+	struct authority_result first = stamps->first;
+	stamps->first = stamps->second;
+	stamps->second = first;
+}
+
+/* The response ends with its token, and is kept without it. */
+static int cut_response(const struct authority_result *stamped, struct slice *ret_head,
+                        struct error *error)
+{
+	struct slice token = buf_slice(&stamped->token);
+	struct slice response = buf_slice(&stamped->response);
+	if (token.size > response.size ||
+	    memcmp(response.data + response.size - token.size, token.data, token.size) != 0)
+		return error_cause(error, ERR_INVALID_EVIDENCE,
+		                   "%s: the response does not end with its token", stamped->name);
+	*ret_head = slice_make(response.data, response.size - token.size);
+	return OK;
+}
+
+/* A second time from another authority. Its absence stops no round. */
+static void timestamp_again(struct closing *closing, struct stamps *stamps)
+{
+	struct service *service = closing->sealing->service;
+	struct authority_failures failures = {0};
+	struct error error = {0};
+	int64_t first_us = clock_monotonic_us();
+	int result = authorities_timestamp_apart(service->authorities, &closing->root,
+	                                         earliest_us(&closing->round), &stamps->first,
+	                                         &stamps->second, &failures, &error);
+	int64_t between_us = clock_monotonic_us() - first_us;
+	struct slice head;
+	if (!result)
+		result = cut_response(&stamps->second, &head, &error);
+	tell_failures(&failures);
+	if (result) {
+		char round[24];
+		snprintf(round, sizeof round, "%" PRId64, closing->round.round);
+		log_warning("second_timestamp_missing", "round", round, "cause", error.cause);
+		atomic_fetch_add(&service->counters.second_timestamps_missing, 1);
+		return;
+	}
+	stamps->count = 2;
+	compare_times(closing, stamps, between_us);
+	/* One that is not qualified never stands in for one that is. */
+	if (stamps->second.kind > stamps->first.kind)
+		swap_stamps(stamps);
+}
+
+static int timestamp(struct closing *closing, struct stamps *stamps)
+{
+	struct service *service = closing->sealing->service;
+	struct authority_failures failures = {0};
+	int result =
+		authorities_timestamp(service->authorities, &closing->root, earliest_us(&closing->round),
+	                          &stamps->first, &failures, closing->error);
+	tell_failures(&failures);
+	if (result)
+		return result;
+	stamps->count = 1;
+	if (service->settings->tsa_tokens > 1)
+		timestamp_again(closing, stamps);
+	return OK;
+}
+
+static int keep_paths(struct closing *closing, const struct stamps *stamps)
+{
+	struct service *service = closing->sealing->service;
+	const struct authority_result *both[] = {&stamps->first, &stamps->second};
+	int result = OK;
+	for (size_t i = 0; !result && i < stamps->count; i++) {
+		result = token_path_keep(service->store, both[i], closing->error);
+		if (!result)
+			result = timestamp_roots_keep(service, buf_slice(&both[i]->path), closing->error);
+	}
+	return result;
+}
+
+static int write_round(struct closing *closing, const struct stamps *stamps)
+{
+	const struct authority_result *first = &stamps->first, *second = &stamps->second;
+	struct round_token other = {
+		.authority = second->facts.authority.subject,
+		.kind = authority_kind_text(second->kind),
+		.sealed_at_us = second->facts.gen_time_us,
+		.request = buf_slice(&second->request),
+		.token = buf_slice(&second->token),
+	};
+	struct round_record record = {
+		.round = closing->round.round,
+		.root = closing->root,
+		.authority = first->facts.authority.subject,
+		.kind = authority_kind_text(first->kind),
+		.sealed_at_us = first->facts.gen_time_us,
+		.obtained_at_us = clock_now_us(),
+		.request = buf_slice(&first->request),
+		.token = buf_slice(&first->token),
+		.token_hash = sha256_of(first->token.data, first->token.size),
+		.blocks = blocks_of(closing),
+		.staged_changes = closing->round.changes,
+		.second = stamps->count > 1 ? &other : NULL,
+	};
+	int result = cut_response(first, &record.response_head, closing->error);
+	if (!result && record.second)
+		result = cut_response(second, &other.response_head, closing->error);
+	return result ? result
+	              : store_write_round(closing->sealing->service->store, &record, closing->error);
+}
+
+static void count_round(const struct closing *closing)
+{
+	struct counters *counters = &closing->sealing->service->counters;
+	atomic_fetch_add(&counters->seal_rounds, 1);
+	atomic_fetch_add(&counters->sealed_segments, closing->segments);
+	char number[24], segments[24], events[24];
+	snprintf(number, sizeof number, "%" PRId64, closing->round.round);
+	snprintf(segments, sizeof segments, "%" PRId64, closing->segments);
+	snprintf(events, sizeof events, "%" PRId64, closing->events);
+	log_info("sealed", "round", number, "segments", segments, "events", events);
+}
+
+static int close_round(struct closing *closing)
+{
+	struct stamps stamps = {0};
+	int result = read_blocks(closing);
+	if (!result)
+		result = round_tree_root(blocks_of(closing), ROUND_BLOCKS_MAX, &closing->root);
+	if (!result)
+		result = timestamp(closing, &stamps);
+	if (!result)
+		result = keep_paths(closing, &stamps);
+	if (!result)
+		result = write_round(closing, &stamps);
+	if (!result)
+		count_round(closing);
+	authority_result_free(&stamps.first);
+	authority_result_free(&stamps.second);
+	return result;
+}
+
+/* Nothing is lost: its events are staged again, in another round or in this one. */
+static int take_back_last(struct closing *closing)
+{
+	struct store *store = closing->sealing->service->store;
+	char round[24], block[24];
+	snprintf(round, sizeof round, "%" PRId64, closing->round.round);
+	snprintf(block, sizeof block, "%" PRId64, closing->round.blocks - 1);
+	log_warning("block_taken_back", "round", round, "block", block);
+	int result =
+		store_unstage_block(store, closing->round.round, closing->round.blocks - 1, closing->error);
+	return result ? result : store_get_staged_round(store, &closing->round, closing->error);
+}
+
+/* What a clock that ran ahead let be staged, and no authority will ever give a time for, as it was
+ * received in the future: once the clock is right it is staged again as far as its time has come.
+ */
+static int take_back_the_future(struct closing *closing)
+{
+	int result = OK;
+	while (!result && closing->round.blocks > 0 && earliest_us(&closing->round) > clock_now_us())
+		result = take_back_last(closing);
+	return result;
+}
+
+/* A block that cannot be read would keep everything from being sealed for good. */
+static void take_back_damage(struct closing *closing)
+{
+	struct error *met = closing->error, error = {0};
+	int result = OK;
+	closing->error = &error;
+	while (!result && closing->round.blocks > closing->damaged)
+		result = take_back_last(closing);
+	closing->error = met;
+	if (result)
+		log_error("block_not_taken_back", "error", error_code_text(result), "cause", error.cause);
+}
+
+int seal_close(struct sealing *sealing, struct error *error)
+{
+	struct closing closing = {.sealing = sealing, .error = error, .damaged = INT64_MAX};
+	int result = store_get_staged_round(sealing->service->store, &closing.round, error);
+	if (!result)
+		result = take_back_the_future(&closing);
+	if (result || closing.round.blocks == 0)
+		return result;
+	if (closing.round.blocks > ROUND_BLOCKS_MAX)
+		return error_cause(error, ERR_CORRUPT, "round %lld has %lld blocks staged",
+		                   (long long)closing.round.round, (long long)closing.round.blocks);
+	closing.blocks = calloc((size_t)closing.round.blocks, sizeof *closing.blocks);
+	if (!closing.blocks)
+		return ERR_NO_MEMORY;
+	result = close_round(&closing);
+	free(closing.blocks);
+	if (result == ERR_CORRUPT)
+		take_back_damage(&closing);
+	return result;
+}

@@ -1,0 +1,394 @@
+/* Blocks of a round: segments of the chains that are unsealed, staged. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/log.h"
+#include "evidence/seal_round.h"
+#include "seal/segment.h"
+#include "store/nodes/uncompared.h"
+#include "store/nodes/watch.h"
+
+#define BLOCK_EVENTS_MAX (INT64_C(1) << 20)
+/* A chain that grows faster than it is sealed must not keep the others waiting. */
+#define BLOCK_CHAIN_SEGMENTS_MAX 64
+#define BLOCK_MEMORY_MAX ((size_t)16 << 20)
+#define AHEAD_TOLD_EVERY_US (60 * US_PER_SECOND)
+/* How many chains a pass finds broken before it ends: so many at once are more likely all well, and
+ * something else is not. */
+#define NEWLY_APART_MAX 8
+
+/* A block on its way. */
+struct staging {
+	struct sealing *sealing;
+	struct arena arena;
+	struct error *error;
+	struct staged_round round; /* as it was before */
+	struct clock_state clock;
+	struct uncompared uncompared;
+	int64_t now_us;    /* nothing received later is sealed */
+	int64_t latest_us; /* of what is: when it was received */
+	struct segment_record *segments;
+	size_t count, limit; /* of segments */
+	int64_t events;
+	int64_t leaves; /* events and acts */
+};
+
+bool sealing_doubts(const struct sealing *sealing)
+{
+	return sealing->newly_apart >= NEWLY_APART_MAX;
+}
+
+/* ---- one segment ---- */
+
+static const char *chain_text(int64_t chain)
+{
+	if (!chain_is_of_acts(chain))
+		return mode_text(MODE_LIVE);
+	return chain == URGENT_ACTS_CHAIN ? SEAL_CHAIN_URGENT_ACTS : SEAL_CHAIN_ACTS;
+}
+
+/* "seg_", the channel's own part, "n" and the number: known before the round is, for the seal
+ * document names it. Of acts the account's part, and "a", or "u" for urgent ones. */
+static void make_segment_id(const struct unsealed_chain *chain, char id[ID_SIZE])
+{
+	const char *own = strchr(chain->channel_id, '_');
+	char kind = !chain_is_of_acts(chain->chain)     ? 'n'
+	            : chain->chain == URGENT_ACTS_CHAIN ? 'u'
+	                                                : 'a';
+	/* Each segment has an event, or an act. */
+	const int64_t number = (chain->sealed_segment + 1) & EVENT_SEQUENCE_MAX;
+	snprintf(id, ID_SIZE, "seg_%.20s%c%" PRId64, own ? own + 1 : chain->channel_id, kind, number);
+}
+
+/* As the document has it: also whether some of the events may have been received by a clock that no
+ * timestamp had been compared with. */
+static int describe_clock(struct staging *staging, const struct segment_record *segment,
+                          struct clock_state *ret)
+{
+	const struct uncompared *uncompared = &staging->uncompared;
+	bool concerned = uncompared->is && !chain_is_of_acts(segment->chain);
+	struct store *store = staging->sealing->service->store;
+	int64_t first, last;
+	int result = OK;
+	if (concerned && !uncompared->goes_on) {
+		result = store_resolve_times(store, segment->account, segment->chain, 0,
+		                             uncompared->until_us + 1, &first, &last, staging->error);
+		concerned = !result && segment->first_sequence <= last;
+	}
+	*ret = staging->clock;
+	if (concerned)
+		ret->source = SEAL_CLOCK_NOT_COMPARED;
+	return result;
+}
+
+static int write_document(struct staging *staging, const struct unsealed_chain *chain,
+                          struct segment_record *segment, const struct sha256 *before,
+                          const struct sha256 *last)
+{
+	struct clock_state clock;
+	int result = describe_clock(staging, segment, &clock);
+	if (result)
+		return result;
+	struct seal_document document = {
+		.segment_id = segment->segment_id,
+		.channel_id = chain->channel_id,
+		.chain = chain_text(chain->chain),
+		.first_sequence = segment->first_sequence,
+		.last_sequence = segment->last_sequence,
+		.chain_hash_before = *before,
+		.chain_hash_last = *last,
+		.previous_seal_hash = chain->sealed_segment ? &chain->seal_hash : NULL,
+		.previous_token_hash =
+			staging->round.has_previous ? &staging->round.previous_token_hash : NULL,
+		.clock = clock,
+	};
+	BUF_AUTO struct buf text;
+	buf_init(&text, SEAL_DOCUMENT_MAX);
+	seal_document_write(&document, &text);
+	const char *copy = !buf_check(&text) ? arena_copy(&staging->arena, text.data, text.size) : NULL;
+	if (!copy)
+		return ERR_NO_MEMORY;
+	segment->document = slice_make(copy, text.size);
+	segment->seal_hash = sha256_of(copy, text.size);
+	return OK;
+}
+
+/* Its leaves, and the chain hashes before the first and of the last. */
+static int read_leaves(struct staging *staging, const struct segment_record *segment,
+                       struct sha256 *leaves, struct sha256 *ret_before, struct sha256 *ret_last)
+{
+	struct store *store = staging->sealing->service->store;
+	if (chain_is_of_acts(segment->chain))
+		return store_read_act_hashes(store, segment->account, segment->chain,
+		                             segment->first_sequence, segment->last_sequence, leaves + 1,
+		                             ret_before, ret_last, staging->error);
+	int result = store_read_chain_hashes(store, segment->account, segment->chain,
+	                                     segment->first_sequence - 1, segment->last_sequence,
+	                                     leaves, staging->error);
+	*ret_before = leaves[0];
+	*ret_last = leaves[segment->last_sequence - segment->first_sequence + 1];
+	return result;
+}
+
+/* The next segment of a chain, whose state moves on as if it were sealed. */
+static int add_segment(struct staging *staging, struct unsealed_chain *chain)
+{
+	int64_t count = chain->last_sequence - chain->sealed_sequence;
+	if (count > SEGMENT_EVENTS_MAX)
+		count = SEGMENT_EVENTS_MAX;
+	struct segment_record *segment = &staging->segments[staging->count];
+	*segment = (struct segment_record){
+		.account = chain->account,
+		.chain = chain->chain,
+		.number = chain->sealed_segment + 1,
+		.first_sequence = chain->sealed_sequence + 1,
+		.last_sequence = chain->sealed_sequence + count,
+		.previous_seal_hash = chain->seal_hash,
+	};
+	make_segment_id(chain, segment->segment_id);
+	/* The event before the first, the events, and room for the document's digest. */
+	struct sha256 *leaves = staging->sealing->leaves;
+	struct sha256 before, last;
+	int result = read_leaves(staging, segment, leaves, &before, &last);
+	if (!result)
+		result = write_document(staging, chain, segment, &before, &last);
+	if (result)
+		return result;
+	leaves[count + 1] = segment->seal_hash;
+	struct sha256 nodes[SEGMENT_NODES_MAX];
+	size_t node_count = 0;
+	result = segment_build(leaves + 1, (size_t)count + 1, nodes, &node_count, &segment->root);
+	if (result)
+		return result;
+	const char *kept = arena_copy(&staging->arena, nodes, node_count * sizeof *nodes);
+	if (!kept)
+		return ERR_NO_MEMORY;
+	segment->nodes = slice_make(kept, node_count * sizeof *nodes);
+	staging->count++;
+	staging->leaves += count;
+	staging->events += chain_is_of_acts(chain->chain) ? 0 : count;
+	chain->sealed_sequence = segment->last_sequence;
+	chain->sealed_segment = segment->number;
+	chain->seal_hash = segment->seal_hash;
+	return OK;
+}
+
+/* ---- chains that cannot be sealed ---- */
+
+static void set_apart(struct sealing *sealing, int64_t account, int64_t chain, const char *name,
+                      int result, const struct error *error)
+{
+	sealing->newly_apart += !apart_has(&sealing->apart, account, chain);
+	sealing->chain_failed = true;
+	unsigned failures = apart_add(&sealing->apart, account, chain, clock_monotonic_us());
+	/* Refused once: another sealer may have been faster. */
+	if (!apart_tells(failures) || (result == ERR_REFUSED && failures == 1))
+		return;
+	char times[16];
+	snprintf(times, sizeof times, "%u", failures);
+	log_error("chain_not_sealed", "chain", name, "failures", times, "error",
+	          error_code_text(result), "cause", error->cause);
+}
+
+/* Whether an error met on a chain may be the chain's own: it is none of those that meet every
+ * chain, nor met by many, and the store answers otherwise. */
+static bool is_chains_own(const struct staging *staging, int64_t account, int64_t chain, int result)
+{
+	const struct sealing *sealing = staging->sealing;
+	int64_t number;
+	struct sha256 token_hash;
+	if (sealing_doubts(sealing) && !apart_has(&sealing->apart, account, chain))
+		return false;
+	switch (result) {
+	case ERR_NO_MEMORY:
+	case ERR_NO_SPACE:
+	case ERR_UNAVAILABLE:
+	case ERR_UNKNOWN_OUTCOME:
+	case ERR_NETWORK:
+	case ERR_AUTHORITY: return false;
+	default: return !store_last_round(sealing->service->store, &number, &token_hash, NULL);
+	}
+}
+
+static void note_ahead(struct sealing *sealing, const struct unsealed_chain *chain, int64_t lag_us)
+{
+	int64_t now_us = clock_monotonic_us();
+	sealing->ahead_count++;
+	if (sealing->told_ahead_us && now_us - sealing->told_ahead_us < AHEAD_TOLD_EVERY_US)
+		return;
+	sealing->told_ahead_us = now_us;
+	char seconds[24];
+	snprintf(seconds, sizeof seconds, "%" PRId64, lag_us / US_PER_SECOND);
+	log_error("chain_ahead_of_clock", "channel_id", chain->channel_id, "seconds", seconds);
+}
+
+/* Leaves out what was received at a time that has not come yet: a timestamp given now would be
+ * earlier. Where nodes' clocks differ a little, only the newest events of a chain wait. */
+static int cut_to_clock(struct staging *staging, struct unsealed_chain *chain)
+{
+	struct sealing *sealing = staging->sealing;
+	int64_t lag_us = ledger_clock_lag_us(chain->last_received_at_us, staging->now_us);
+	if (lag_us == 0)
+		return OK;
+	if (lag_us > sealing->service->settings->seal_clock_bound)
+		note_ahead(sealing, chain, lag_us);
+	int64_t first, last;
+	int result =
+		store_resolve_times(sealing->service->store, chain->account, chain->chain, staging->now_us,
+	                        staging->now_us + 1, &first, &last, staging->error);
+	if (!result && last < chain->last_sequence)
+		chain->last_sequence = last;
+	chain->last_received_at_us = staging->now_us;
+	return result;
+}
+
+/* ---- one block ---- */
+
+static bool block_is_full(const struct staging *staging)
+{
+	return staging->count == staging->limit || staging->leaves >= BLOCK_EVENTS_MAX;
+}
+
+static int add_chain(struct staging *staging, struct unsealed_chain *chain)
+{
+	/* Acts are dated behind the one before, even by a clock that was turned back: they would wait
+	 * for it. */
+	int result = chain_is_of_acts(chain->chain) ? OK : cut_to_clock(staging, chain);
+	for (int i = 0; i < BLOCK_CHAIN_SEGMENTS_MAX && !block_is_full(staging) && !result &&
+	                chain->sealed_sequence < chain->last_sequence;
+	     i++) {
+		result = add_segment(staging, chain);
+		if (!result && staging->latest_us < chain->last_received_at_us)
+			staging->latest_us = chain->last_received_at_us;
+	}
+	return result;
+}
+
+/* Takes chains in order until the block is full. *ret_taken of them were begun; *ret_backlog: one
+ * of these has more to seal. A chain that is broken is left out. */
+static int gather(struct staging *staging, struct unsealed_chain *chains, size_t count,
+                  size_t *ret_taken, bool *ret_backlog)
+{
+	struct sealing *sealing = staging->sealing;
+	size_t taken = 0;
+	int result = OK;
+	for (; taken < count && !block_is_full(staging) && !result; taken++) {
+		struct unsealed_chain *chain = &chains[taken];
+		if (apart_waits(&sealing->apart, chain->account, chain->chain, clock_monotonic_us()))
+			continue;
+		result = add_chain(staging, chain);
+		if (result && is_chains_own(staging, chain->account, chain->chain, result)) {
+			set_apart(sealing, chain->account, chain->chain, chain->channel_id, result,
+			          staging->error);
+			result = OK;
+		} else if (result && staging->count > 0) {
+			break; /* first what is good; then it is met again */
+		} else if (chain->sealed_sequence < chain->last_sequence) {
+			*ret_backlog = true;
+		}
+	}
+	*ret_taken = taken;
+	return staging->count > 0 ? OK : result;
+}
+
+/* A segment that cannot be written keeps its chain out of the blocks to come. True when the others
+ * can be tried again at once. */
+static bool blame_segment(struct staging *staging, size_t failed, int result)
+{
+	if (failed >= staging->count)
+		return false;
+	const struct segment_record *segment = &staging->segments[failed];
+	if (!is_chains_own(staging, segment->account, segment->chain, result))
+		return false;
+	set_apart(staging->sealing, segment->account, segment->chain, segment->segment_id, result,
+	          staging->error);
+	return result != ERR_REFUSED;
+}
+
+static void forget_apart(const struct staging *staging)
+{
+	struct apart *apart = &staging->sealing->apart;
+	for (size_t i = 0; i < staging->count && apart->count > 0; i++)
+		if (apart_remove(apart, staging->segments[i].account, staging->segments[i].chain))
+			log_info("chain_sealed_again", "segment_id", staging->segments[i].segment_id);
+}
+
+/* While events are registered, which wait for whoever writes, blocks are small. They make rounds of
+ * fewer chains, and each costs a timestamp: so half of a round's blocks are kept for large ones. */
+static size_t segments_limit(struct sealing *sealing, const struct staged_round *round)
+{
+	int_fast64_t registered = atomic_load(&sealing->service->counters.registered);
+	bool small = registered != sealing->registered &&
+	             round->blocks < (int64_t)(sealing->round_blocks / 2) &&
+	             sealing->small_block_segments < sealing->block_segments;
+	sealing->registered = registered;
+	return small ? sealing->small_block_segments : sealing->block_segments;
+}
+
+/* Once in a round it is forgotten, when nothing is left of it. */
+static int read_uncompared(struct staging *staging)
+{
+	struct store *store = staging->sealing->service->store;
+	struct uncompared *uncompared = &staging->uncompared;
+	int64_t oldest_us;
+	int result = store_get_uncompared(store, uncompared, staging->error);
+	if (result || !uncompared->is || uncompared->goes_on || staging->round.blocks > 0)
+		return result;
+	result = store_oldest_pending(store, &oldest_us, staging->error);
+	if (result || (oldest_us != TIME_NONE && oldest_us <= uncompared->until_us))
+		return result;
+	uncompared->is = false;
+	return store_forget_uncompared(store, uncompared->until_us, staging->error);
+}
+
+static int stage(struct staging *staging, struct unsealed_chain *chains, size_t count,
+                 size_t *ret_taken, bool *ret_backlog)
+{
+	struct sealing *sealing = staging->sealing;
+	struct store *store = sealing->service->store;
+	int result = store_get_staged_round(store, &staging->round, staging->error);
+	staging->limit = segments_limit(sealing, &staging->round);
+	staging->clock = clock_state_read();
+	staging->now_us = clock_now_us();
+	staging->segments =
+		arena_alloc(&staging->arena, sealing->block_segments * sizeof *staging->segments);
+	if (!staging->segments)
+		return ERR_NO_MEMORY;
+	*ret_taken = 0;
+	if (!result && staging->round.blocks >= (int64_t)sealing->round_blocks)
+		return OK; /* the proofs of more would be too long */
+	if (!result)
+		result = read_uncompared(staging);
+	if (!result)
+		result = gather(staging, chains, count, ret_taken, ret_backlog);
+	if (result || staging->count == 0)
+		return result;
+	struct round_block block = {.round = staging->round.round,
+	                            .number = staging->round.blocks,
+	                            .events = staging->events,
+	                            .latest_received_at_us = staging->latest_us};
+	size_t failed;
+	result = store_stage_block(store, &block, staging->segments, staging->count, &failed,
+	                           staging->error);
+	if (!result) {
+		forget_apart(staging);
+	} else if (blame_segment(staging, failed, result)) {
+		*ret_taken = 0;
+		staging->count = 0;
+		result = OK;
+	}
+	return result;
+}
+
+int seal_stage(struct sealing *sealing, struct unsealed_chain *chains, size_t count,
+               size_t *ret_taken, size_t *ret_segments, bool *ret_backlog, struct error *error)
+{
+	struct staging staging = {.sealing = sealing, .error = error};
+	arena_init(&staging.arena, BLOCK_MEMORY_MAX);
+	*ret_segments = 0;
+	int result = stage(&staging, chains, count, ret_taken, ret_backlog);
+	arena_free(&staging.arena);
+	if (!result)
+		*ret_segments = staging.count;
+	return result;
+}

@@ -1,0 +1,201 @@
+#include "evidence/signer_listing.h"
+
+#include "archive/signer_list.h"
+#include "base/json.h"
+#include "evidence/signers.h"
+#include "evidence/timestamp_roots.h"
+#include "seal/authority.h"
+#include "seal/cms.h"
+#include "store/evidence/signers.h"
+
+#define LIST_MEMORY_MAX ((size_t)64 << 20)
+#define STATE_MAX ((size_t)8 << 20)
+#define LIST_LIFE_US US_PER_DAY
+
+/* What the store says now. */
+struct listing {
+	struct arena arena;
+	struct signer_record *records;
+	size_t count;
+	struct sha256 state;
+};
+
+static void listing_cleanup(struct listing *listing)
+{
+	arena_free(&listing->arena);
+}
+#define LISTING_AUTO __attribute__((cleanup(listing_cleanup)))
+
+static int digest_records(struct listing *listing)
+{
+	BUF_AUTO struct buf text;
+	struct json_writer writer = {.out = &text};
+	buf_init(&text, STATE_MAX);
+	json_begin_array(&writer, NULL);
+	for (size_t i = 0; i < listing->count; i++) {
+		const struct signer_record *record = &listing->records[i];
+		json_hex(&writer, NULL, record->sha256.bytes, SHA256_SIZE);
+		json_time(&writer, NULL, record->used_from_us);
+		json_time(&writer, NULL, record->used_until_us);
+		json_text(&writer, NULL, record->reason);
+	}
+	json_end_array(&writer);
+	listing->state = sha256_of(text.data, text.size);
+	return buf_check(&text);
+}
+
+static int read_listing(struct store *store, struct listing *listing, struct error *error)
+{
+	arena_init(&listing->arena, LIST_MEMORY_MAX);
+	int result =
+		store_list_signers(store, &listing->arena, &listing->records, &listing->count, error);
+	return result ? result : digest_records(listing);
+}
+
+/* ---- signing ---- */
+
+int signer_listing_is_due(struct service *service, bool *ret_due, struct error *error)
+{
+	LISTING_AUTO struct listing listing = {0};
+	struct signed_signer_list signed_last;
+	*ret_due = false;
+	if (!service->signer || signers_check(service, NULL))
+		return OK;
+	int result = read_listing(service->store, &listing, error);
+	if (!result && listing.count > 0)
+		result = store_look_signer_list(service->store, &signed_last, error);
+	*ret_due = result == ERR_NOT_FOUND;
+	if (result == ERR_NOT_FOUND)
+		error_clear(error);
+	else if (!result && listing.count > 0)
+		*ret_due = !sha256_equal(&signed_last.state, &listing.state) ||
+		           clock_now_us() - signed_last.signed_at_us >= LIST_LIFE_US;
+	return result == ERR_NOT_FOUND ? OK : result;
+}
+
+static int write_item(const struct signer_record *record, struct arena *arena,
+                      struct signer_list_item *ret, struct error *error)
+{
+	BUF_AUTO struct buf der;
+	buf_init(&der, SIGNER_LIST_CERTIFICATE_MAX);
+	int result = trust_certificate_der(slice_of(record->certificates), &der, error);
+	const char *copy = result ? NULL : arena_copy(arena, der.data, der.size);
+	if (!result && !copy)
+		return ERR_NO_MEMORY;
+	*ret = (struct signer_list_item){.certificate = slice_make(copy, der.size),
+	                                 .sha256 = record->sha256,
+	                                 .used_from_us = record->used_from_us,
+	                                 .used_until_us = record->used_until_us,
+	                                 .reason = record->reason};
+	return result;
+}
+
+static int write_document(const struct service *service, struct listing *listing,
+                          int64_t issued_at_us, struct buf *text, struct error *error)
+{
+	const struct settings *settings = service->settings;
+	struct signer_list_item *items =
+		arena_alloc(&listing->arena, (listing->count + 1) * sizeof *items);
+	int result = items ? OK : ERR_NO_MEMORY;
+	for (size_t i = 0; i < listing->count && !result; i++)
+		result = write_item(&listing->records[i], &listing->arena, &items[i], error);
+	if (result)
+		return result;
+	const struct signer_list list = {
+		.service_name = settings->service_name,
+		.service_prefix = settings->service_prefix,
+		.service_url = settings->service_public_url,
+		.issued_at_us = issued_at_us,
+		.items = items,
+		.count = listing->count,
+	};
+	signer_list_write(&list, text);
+	result = buf_check(text);
+	return result && text->full
+	           ? error_cause(error, ERR_TOO_LARGE, "the list of signers is too large to be signed")
+	           : result;
+}
+
+static int stamp(void *context, const struct sha256 *imprint, struct buf *out, struct error *error)
+{
+	struct service *service = context;
+	AUTHORITY_RESULT_AUTO struct authority_result stamped = {0};
+	int result =
+		authorities_timestamp(service->authorities, imprint, TIME_NONE, &stamped, NULL, error);
+	if (!result)
+		result = timestamp_roots_keep(service, buf_slice(&stamped.path), error);
+	return result ? result
+	              : timestamp_token_complete(buf_slice(&stamped.token), buf_slice(&stamped.path),
+	                                         out, error);
+}
+
+/* A list that cannot be read is not published. */
+static int check_made(struct slice document, struct error *error)
+{
+	ARENA_AUTO struct arena arena;
+	BUF_AUTO struct buf text;
+	struct signer_list list;
+	struct cms_facts facts;
+	const struct trust_roots none = {0};
+	arena_init(&arena, LIST_MEMORY_MAX);
+	buf_init(&text, SIGNER_LIST_TEXT_MAX);
+	int result = cms_verify_attached(document, &none, &facts, &text, error);
+	return result ? result : signer_list_read(&arena, buf_slice(&text), &list, error);
+}
+
+/* A key that was ended meanwhile may have signed after its end, by the timestamp. */
+static int check_unchanged(struct service *service, const struct sha256 *state, struct error *error)
+{
+	LISTING_AUTO struct listing now = {0};
+	int result = read_listing(service->store, &now, error);
+	return result || sha256_equal(&now.state, state)
+	           ? result
+	           : error_cause(error, ERR_UNAVAILABLE, "the list changed while it was signed");
+}
+
+int signer_listing_sign(struct service *service, struct error *error)
+{
+	LISTING_AUTO struct listing listing = {0};
+	BUF_AUTO struct buf text, made;
+	struct cms_signer signer = {service->signer, SIGNER_LIST};
+	int64_t now_us = clock_now_us();
+	buf_init(&text, SIGNER_LIST_TEXT_MAX);
+	buf_init(&made, CMS_LASTING_SIZE_MAX);
+	int result = signers_check(service, error);
+	if (!result)
+		result = read_listing(service->store, &listing, error);
+	if (!result)
+		result = write_document(service, &listing, now_us, &text, error);
+	const struct cms_signing signing = {
+		.certificates_pem = signer_certificates(service->signer),
+		.sign = cms_sign_with_signer,
+		.sign_context = &signer,
+		.timestamp = stamp,
+		.timestamp_context = service,
+	};
+	if (!result)
+		result = cms_create_attached(buf_slice(&text), now_us, &signing, &made, error);
+	if (!result)
+		result = check_made(buf_slice(&made), error);
+	if (!result)
+		result = check_unchanged(service, &listing.state, error);
+	const struct signed_signer_list list = {listing.state, now_us, buf_slice(&made)};
+	return result ? result : store_put_signer_list(service->store, &list, error);
+}
+
+/* ---- handing out ---- */
+
+int signer_listing_get(struct store *store, struct buf *out, struct error *error)
+{
+	LISTING_AUTO struct listing listing = {0};
+	struct signed_signer_list list = {0};
+	int result = read_listing(store, &listing, error);
+	if (!result)
+		result = store_get_signer_list(store, &listing.arena, &list, error);
+	if (result == ERR_NOT_FOUND || (!result && !sha256_equal(&list.state, &listing.state)))
+		return error_set(error, ERR_NOT_FOUND, MSG_HTTP_SIGNER_LIST, NULL);
+	if (result)
+		return result;
+	buf_add_slice(out, list.document);
+	return buf_check(out);
+}

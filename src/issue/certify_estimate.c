@@ -1,0 +1,91 @@
+#include "issue/certify.h"
+#include "issue/certify_range.h"
+#include "report/report.h"
+#include "service/quiet.h"
+
+/* Upper estimates, in addition to the content: both reports, an event that they list, and the
+ * part of each event in the archive and the content part. */
+#define REPORTS_BYTES ((int64_t)1 << 20)
+#define ROW_BYTES 1024
+#define EVENT_BYTES 512
+#define SUMMED_EVENTS_MAX 10000 /* whose content is added up, one by one */
+
+/* Never less than there is: few of a day's events may have most of its content. */
+static int expect_content(struct service *service, const struct certification *certification,
+                          int64_t *ret_bytes, struct error *error)
+{
+	const int64_t first = certification->first_sequence, last = certification->last_sequence;
+	struct content_estimate estimate;
+	int result = store_estimate_content(service->store, certification->account,
+	                                    certification->chain, first, last, &estimate, error);
+	if (!result && !estimate.exact && last - first < SUMMED_EVENTS_MAX)
+		return store_sum_content(service->store, certification->account, certification->chain,
+		                         first, last, ret_bytes, error);
+	if (!result)
+		*ret_bytes = estimate.most;
+	return result;
+}
+
+int certification_expect_bytes(struct service *service, struct certification *certification,
+                               struct error *error)
+{
+	const struct settings *settings = service->settings;
+	int64_t content = 0, events = certification->last_sequence - certification->first_sequence + 1;
+	int64_t since_us = certification->requested_at_us - settings->certification_share_within;
+	bool alike = false;
+	int result = OK;
+	certification->stored_max = settings->account_stored_bytes;
+	if (settings->certification_share_within > 0)
+		result =
+			store_has_like_certification(service->store, certification, since_us, &alike, error);
+	if (!result && !alike)
+		result = expect_content(service, certification, &content, error);
+	int64_t rows = events < REPORT_EVENT_ROWS_MAX ? events : REPORT_EVENT_ROWS_MAX;
+	certification->expected_bytes =
+		REPORTS_BYTES + rows * ROW_BYTES + (alike ? 0 : events * EVENT_BYTES) + content;
+	return result;
+}
+
+static int check_all(struct service *service, const struct certification_order *order,
+                     const struct certification *certification, struct error *why)
+{
+	int result = quiet_refuse(service, why);
+	if (!result)
+		result = service_check_writes(order->key, why);
+	if (!result)
+		result = store_judge_certification(
+			service->store, service->settings->certification_open_per_account, certification, why);
+	return result;
+}
+
+int certification_estimate(struct service *service, const struct certification_order *order,
+                           struct certification_estimate *ret, struct error *error)
+{
+	struct certification certification;
+	BUF_AUTO struct buf versions;
+	buf_init(&versions, CONFIG_VERSIONS_TEXT_MAX);
+	*ret = (struct certification_estimate){0};
+	struct content_estimate content = {0};
+	int result =
+		certification_foresee(service, order, &certification, &versions, &ret->sealed, error);
+	if (!result)
+		result = store_estimate_content(service->store, certification.account, certification.chain,
+		                                certification.first_sequence, certification.last_sequence,
+		                                &content, error);
+	if (!result)
+		result = certification_expect_bytes(service, &certification, error);
+	if (result)
+		return result;
+	ret->content_bytes = content.bytes;
+	ret->content_exact = content.exact;
+	ret->first_sequence = certification.first_sequence;
+	ret->last_sequence = certification.last_sequence;
+	ret->fee = certification.mode == MODE_TEST ? 0 : certification.fee;
+	ret->refusal = check_all(service, order, &certification, &ret->why);
+	/* What is nobody's fault says nothing of the request, but that the service is quiet. */
+	bool is_fault = ret->refusal && error_http_status(ret->refusal) >= 500;
+	if (!is_fault || quiet_is(service))
+		return OK;
+	*error = ret->why;
+	return ret->refusal;
+}

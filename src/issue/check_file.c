@@ -1,0 +1,72 @@
+/* What this service says of a file that it may have issued, or may not. */
+#include <limits.h>
+#include <stdio.h>
+
+#include "base/durable.h"
+#include "base/json.h"
+#include "evidence/signers.h"
+#include "evidence/timestamp_roots.h"
+#include "issue/check_file.h"
+#include "issue/file_origin.h"
+#include "seal/authority.h"
+#include "seal/signer.h"
+#include "verify/verifier.h"
+
+int service_trust(struct service *service, struct buf *out, struct error *error)
+{
+	buf_add_slice(out, signer_trust(service->signer));
+	int result = authorities_trust(service->authorities, out, error);
+	if (!result)
+		result = signers_add_roots(service->store, out, error);
+	if (!result)
+		result = timestamp_roots_add(service->store, out, error);
+	return result ? result : buf_check(out);
+}
+
+int service_write_trust(struct service *service, struct error *error)
+{
+	BUF_AUTO struct buf roots;
+	buf_init(&roots, SERVICE_TRUST_MAX);
+	int result = service_trust(service, &roots, error);
+	if (result)
+		return result;
+	char path[PATH_MAX];
+	snprintf(path, sizeof path, "%s/trust.pem", service->settings->service_data_dir);
+	return durable_replace(path, 0644, buf_slice(&roots), error);
+}
+
+/* The tree refers to the text. */
+static int read_result(const struct buf *text, struct arena *arena, struct json **ret_json,
+                       struct error *error)
+{
+	size_t size = text->size;
+	while (size > 0 && text->data[size - 1] == '\n')
+		size--;
+	const char *copy = arena_copy(arena, text->data, size);
+	if (!copy)
+		return ERR_NO_MEMORY;
+	int result = json_parse(arena, slice_make(copy, size), NULL, ret_json, error);
+	/* It may have been taken over by what it read. */
+	if (result == ERR_VALIDATION || (!result && (*ret_json)->type != JSON_OBJECT))
+		return error_cause(error, ERR_UNAVAILABLE, "what the verifier said is no JSON");
+	return result;
+}
+
+int service_check_file(struct service *service, int file, const struct sha256 *digest,
+                       struct arena *arena, struct file_check *ret_check, struct error *error)
+{
+	BUF_AUTO struct buf roots, told;
+	buf_init(&roots, SERVICE_TRUST_MAX);
+	buf_init(&told, VERIFIER_RESULT_MAX);
+	struct file_check check = {0};
+	int result = service_trust(service, &roots, error);
+	if (!result)
+		result = verifier_check(file, buf_slice(&roots), &told, error);
+	if (!result)
+		result = read_result(&told, arena, &check.verification, error);
+	if (!result)
+		result = file_origin_judge(service, digest, arena, &check, error);
+	if (!result)
+		*ret_check = check;
+	return result;
+}

@@ -1,0 +1,186 @@
+#include "issue/issue_attempt.h"
+#include "service/quiet.h"
+
+#include <stdio.h>
+
+#include "base/log.h"
+#include "base/schedule.h"
+#include "evidence/signers.h"
+
+#define PAUSE_FIRST_US (2 * US_PER_SECOND)
+#define PAUSE_MAX_US (600 * US_PER_SECOND)
+/* One that is old and was tried so often without an answer is not tried again. */
+#define ATTEMPTS_MAX 30
+/* How long what fails in itself is tried again all the same: a clock, a mount or a setting may be
+ * wrong for a while. */
+#define SETTLED_AFTER_US (3600 * US_PER_SECOND)
+#define OVERDUE_MEMORY_MAX ((size_t)1 << 20)
+
+static int64_t pause_after(int64_t attempts)
+{
+	return backoff_us(attempts, PAUSE_FIRST_US, PAUSE_MAX_US);
+}
+
+static int fail(struct service *service, const struct certification *certification,
+                const char *holder, const char *cause)
+{
+	char incident_id[ID_SIZE];
+	struct error error = {0};
+	int result = store_fail_certification(service->store, certification, holder, cause,
+	                                      store_now_us(service->store), incident_id, &error);
+	if (result) {
+		if (result != ERR_REFUSED)
+			log_error("certification_not_failed", "certification_id",
+			          certification->certification_id, "cause", error_reason(&error, result));
+		return result;
+	}
+	atomic_fetch_add(&service->counters.certifications_failed, 1);
+	log_error("certification_failed", "certification_id", certification->certification_id,
+	          "incident_id", incident_id, "cause", cause);
+	return OK;
+}
+
+/* cause NULL: the attempt does not count. */
+static void delay(const struct issue_attempt *attempt, int64_t pause_us, const char *cause,
+                  bool own_failure)
+{
+	struct error error = {0};
+	struct store *store = attempt->service->store;
+	const struct certification_delay delay = {
+		.next_us = store_now_us(store) + pause_us,
+		.cause = cause,
+		.own_failure = own_failure,
+	};
+	int result =
+		store_delay_certification(store, attempt->certification, attempt->holder, &delay, &error);
+	/* A lease that cannot be given back runs out. */
+	if (result && result != ERR_REFUSED)
+		log_warning("certification_not_released", "certification_id",
+		            attempt->certification->certification_id, "cause",
+		            error_reason(&error, result));
+}
+
+static bool is_old(const struct issue_attempt *attempt)
+{
+	const struct service *service = attempt->service;
+	int64_t from_us = quiet_counted_from(service, attempt->certification->requested_at_us);
+	return store_now_us(service->store) - from_us > service->settings->certification_give_up_after;
+}
+
+/* Whether the attempts that failed in themselves, with the pauses between them, have gone on for
+ * long enough: it may have waited for other things before. Where an operator calls for one at once,
+ * the store counts anew. */
+static bool is_settled(const struct issue_attempt *attempt)
+{
+	const struct certification *certification = attempt->certification;
+	int64_t tried_us = 0;
+	for (int64_t i = 1; i <= certification->own_failures && tried_us < SETTLED_AFTER_US; i++)
+		tried_us += pause_after(certification->attempts - i);
+	return tried_us >= SETTLED_AFTER_US &&
+	       store_now_us(attempt->service->store) - certification->requested_at_us >=
+	           SETTLED_AFTER_US;
+}
+
+static bool is_transient(int code)
+{
+	switch (code) {
+	case ERR_UNAVAILABLE:
+	case ERR_IO:
+	case ERR_NO_SPACE:
+	case ERR_NO_MEMORY:
+	case ERR_AUTHORITY:
+	case ERR_NETWORK:
+	case ERR_UNKNOWN_OUTCOME: return true;
+	default: return false;
+	}
+}
+
+/* What may be right again after a while, without anybody waiting for it. */
+static bool is_own_failure(int code)
+{
+	switch (code) {
+	case ERR_INVALID_EVIDENCE: /* the clock is wrong, or an authority's certificate */
+	case ERR_NOT_FOUND:        /* another place is mounted where the content should be */
+	case ERR_INTERNAL: /* a font is missing */ return true;
+	default: return false;
+	}
+}
+
+void issue_failed(const struct issue_attempt *attempt, int result, const struct error *error)
+{
+	const struct certification *certification = attempt->certification;
+	char cause[ERROR_CAUSE_MAX + 64];
+	snprintf(cause, sizeof cause, "%d %s: %s", result, error_code_text(result),
+	         error_reason(error, result));
+	if (atomic_load(attempt->stopping)) {
+		log_info("certification_given_back", "certification_id", certification->certification_id,
+		         "cause", cause);
+		delay(attempt, 0, NULL, false);
+		return;
+	}
+	bool own_failure = is_own_failure(result);
+	bool may_pass = own_failure ? !is_settled(attempt) : is_transient(result);
+	/* What for want of a key was not signed waits for one. */
+	bool lacks_key = signers_check(attempt->service, NULL) != 0;
+	if (!lacks_key && (!may_pass || is_old(attempt))) {
+		int failed = fail(attempt->service, certification, attempt->holder, cause);
+		if (!failed || failed == ERR_REFUSED)
+			return;
+	}
+	log_warning("certification_delayed", "certification_id", certification->certification_id,
+	            "cause", cause);
+	delay(attempt, pause_after(certification->attempts), cause, own_failure);
+}
+
+void issue_succeeded(const struct issue_attempt *attempt, const struct issue_result *issued)
+{
+	const struct certification *certification = attempt->certification;
+	struct service *service = attempt->service;
+	struct error error = {0};
+	int result = store_complete_certification(service->store, certification, attempt->holder,
+	                                          issued->issued_at_us, issued->documents,
+	                                          issued->count, &error);
+	if (!result) {
+		atomic_fetch_add(&service->counters.certifications_completed, 1);
+		log_info("certification_completed", "certification_id", certification->certification_id);
+		return;
+	}
+	/* Unless it is known to be another's, the documents may be the issued ones; what nothing names
+	 * is swept. */
+	if (result != ERR_REFUSED) {
+		issue_failed(attempt, result, &error);
+		return;
+	}
+	log_warning("certification_not_completed", "certification_id", certification->certification_id,
+	            "cause", error_reason(&error, result));
+	for (size_t i = 0; i < issued->count; i++)
+		content_discard(service->content, issued->documents[i].object);
+}
+
+bool issue_is_given_up(const struct issue_attempt *attempt)
+{
+	if (attempt->certification->attempts <= ATTEMPTS_MAX || !is_old(attempt))
+		return false;
+	/* One that cannot be failed now is claimed again once its lease has run out. */
+	(void)fail(attempt->service, attempt->certification, attempt->holder,
+	           "attempts at it end the process");
+	return true;
+}
+
+void issue_fail_overdue(struct service *service, const atomic_bool *stopping)
+{
+	ARENA_AUTO struct arena arena;
+	arena_init(&arena, OVERDUE_MEMORY_MAX);
+	struct certification found = {0};
+	struct store *store = service->store;
+	int64_t before_us = store_now_us(store) - service->settings->certification_give_up_after;
+	if (quiet_counted_from(service, before_us) > before_us)
+		return; /* woken since: none has waited for so long */
+	while (!atomic_load(stopping) &&
+	       !store_find_overdue_certification(store, before_us, found.certification, &arena, &found,
+	                                         NULL)) {
+		/* One that cannot be failed is told of, and keeps none of the others. */
+		(void)fail(service, &found, NULL, "its range was not sealed in time");
+		arena_reset(&arena);
+	}
+}

@@ -1,0 +1,101 @@
+#include <errno.h>
+#include <inttypes.h>
+#include <sys/statvfs.h>
+
+#include "issue/issue_work.h"
+
+/* Upper bounds of what stands in an archive and in both reports beside the content. */
+#define EVENT_BYTES 1024
+#define REPORT_BYTES ((int64_t)16 << 20)
+#define PART_BYTES ((int64_t)1 << 30)
+
+struct space {
+	int64_t total, available, reserve;
+};
+
+static int look(const struct issue_work *work, const char *path, struct space *ret,
+                struct error *error)
+{
+	struct statvfs found;
+	if (statvfs(path, &found) != 0)
+		return error_cause(error, ERR_IO, "statvfs %s: %s", path, strerror(errno));
+	ret->total = (int64_t)(found.f_blocks * found.f_frsize);
+	ret->available = (int64_t)(found.f_bavail * found.f_frsize);
+	ret->reserve = ret->total / 100 * work->service->settings->certification_disk_reserve;
+	return OK;
+}
+
+static int check_place(const struct issue_work *work, const char *path, int64_t others_bytes,
+                       struct error *error)
+{
+	struct space space = {0};
+	int result = look(work, path, &space, error);
+	if (result)
+		return result;
+	if (work->space_bytes > space.total - space.reserve)
+		return error_cause(error, ERR_TOO_LARGE,
+		                   "it needs about %" PRId64 " bytes, more than the disk of %s can give it",
+		                   work->space_bytes, path);
+	if (work->space_bytes + others_bytes > space.available - space.reserve)
+		return error_cause(error, ERR_NO_SPACE,
+		                   "it needs about %" PRId64
+		                   " bytes, which the disk of %s has not free now",
+		                   work->space_bytes, path);
+	return OK;
+}
+
+/* The directory of a content store that is one, else NULL. */
+static const char *content_directory(const struct issue_work *work)
+{
+	static const char scheme[] = "file:";
+	const char *url = work->service->settings->content_url;
+	return strncmp(url, scheme, sizeof scheme - 1) == 0 ? url + sizeof scheme - 1 : NULL;
+}
+
+int issue_take_space(struct issue_work *work, struct error *error)
+{
+	const struct certification *certification = work->certification;
+	struct content_estimate estimate;
+	int result = store_estimate_content(work->service->store, certification->account,
+	                                    certification->chain, certification->first_sequence,
+	                                    certification->last_sequence, &estimate, error);
+	int64_t content_bytes = !result ? estimate.bytes : 0;
+	if (!result && !estimate.exact)
+		result = store_sum_content(work->service->store, certification->account,
+		                           certification->chain, certification->first_sequence,
+		                           certification->last_sequence, &content_bytes, error);
+	if (result)
+		return result;
+	/* The largest file is there twice while it is moved into the content store. */
+	int64_t archive_bytes = issue_event_count(work) * EVENT_BYTES;
+	int64_t part_bytes = content_bytes < PART_BYTES ? content_bytes : PART_BYTES;
+	work->space_bytes = content_bytes + archive_bytes + REPORT_BYTES +
+	                    (archive_bytes > part_bytes ? archive_bytes : part_bytes);
+	/* What others took they may have written in part already: rather too much than too little. */
+	int64_t others_bytes = atomic_fetch_add(&work->service->issuing_bytes, work->space_bytes);
+	result = check_place(work, work->directory, others_bytes, error);
+	const char *content = content_directory(work);
+	if (!result && content)
+		result = check_place(work, content, others_bytes, error);
+	return result;
+}
+
+void issue_give_space(struct issue_work *work)
+{
+	atomic_fetch_sub(&work->service->issuing_bytes, work->space_bytes);
+	work->space_bytes = 0;
+}
+
+static bool is_used_up(const struct issue_work *work, const char *path)
+{
+	struct space space = {0};
+	return !look(work, path, &space, NULL) && space.available < space.reserve;
+}
+
+int issue_watch_space(const struct issue_work *work)
+{
+	const char *content = content_directory(work);
+	return is_used_up(work, work->directory) || (content && is_used_up(work, content))
+	           ? ERR_NO_SPACE
+	           : OK;
+}

@@ -1,7 +1,0 @@
-/* constancia-renderer: draws one report for constancia, which alone starts it. */
-#include "proof/renderer_process.h"
-
-int main(int argc, char **argv)
-{
-	renderer_run(argc > 1 ? argv[1] : "", argc > 2 ? argv[2] : "");
-}

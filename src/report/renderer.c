@@ -1,0 +1,205 @@
+#include "report/renderer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/child.h"
+#include "base/confine.h"
+#include "base/file.h"
+#include "report/renderer_identity.h"
+#include "report/renderer_process.h"
+#include "report/report_wire.h"
+
+#define TOLD "renderer: "
+
+struct drawing {
+	int facts;        /* what it reads */
+	int report;       /* what it writes */
+	const char *what; /* NULL: a report */
+	int timeout_ms;
+	int told; /* the pipe's end for reading */
+	int tell;
+};
+
+/* `written`: what became of their writing into `wire`. */
+static int make_facts(int written, const struct buf *wire, struct drawing *drawing,
+                      struct error *error)
+{
+	if (written)
+		return error_cause(error, written, "the facts of a report");
+	drawing->facts = memfd_create("facts", MFD_CLOEXEC);
+	if (drawing->facts < 0 ||
+	    pwrite(drawing->facts, wire->data, wire->size, 0) != (ssize_t)wire->size)
+		return error_cause(error, ERR_NO_MEMORY, "the facts of a report: %s", strerror(errno));
+	return OK;
+}
+
+/* What stands in the pipe, from the beginning of its last line on that has room. */
+static void read_last_line(int told, char *text, size_t size)
+{
+	char piece[4096];
+	size_t used = 0;
+	bool ended = false;
+	for (ssize_t got; (got = read(told, piece, sizeof piece)) > 0;)
+		for (ssize_t i = 0; i < got; i++) {
+			if (ended)
+				used = 0;
+			ended = piece[i] == '\n';
+			if (!ended && used < size - 1)
+				text[used++] = piece[i] < ' ' || piece[i] > '~' ? '?' : piece[i];
+		}
+	text[used] = '\0';
+}
+
+/* What it tells, behind what libraries may have said: an error's number, a space, the cause. It may
+ * have been taken over by the text that it draws, so that only what a renderer may say is believed.
+ */
+static int read_failure(int told, struct error *error)
+{
+	static const int known[] = {ERR_VALIDATION, ERR_IO, ERR_NO_SPACE, ERR_NO_MEMORY, ERR_INTERNAL};
+	char text[ERROR_CAUSE_MAX / 2] = "";
+	int result = 0, used = 0;
+	read_last_line(told, text, sizeof text);
+	if (sscanf(text, "%d %n", &result, &used) >= 1)
+		for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+			if (result == known[i])
+				return error_cause(error, result, TOLD "%s", text + used);
+	return error_cause(error, ERR_INTERNAL, TOLD "%s", text);
+}
+
+static int open_pipe(struct drawing *drawing, struct error *error)
+{
+	int pipes[2];
+	if (pipe2(pipes, O_CLOEXEC | O_NONBLOCK) != 0)
+		return error_cause(error, ERR_IO, "pipe: %s", strerror(errno));
+	drawing->told = pipes[0];
+	drawing->tell = pipes[1];
+	return OK;
+}
+
+/* Has the program read the facts and write the report. */
+static int run(const struct renderer *renderer, struct drawing *drawing, struct error *error)
+{
+	char *const words[] = {"renderer", RENDERER_IDENTITY, (char *)drawing->what, NULL};
+	int result = open_pipe(drawing, error);
+	if (!result)
+		result = child_run(&(struct child){renderer->program,
+		                                   words,
+		                                   {drawing->facts, drawing->report, drawing->tell},
+		                                   drawing->timeout_ms},
+		                   error);
+	if (result == CHILD_FAILED)
+		result = read_failure(drawing->told, error);
+	descriptor_close(&drawing->told);
+	descriptor_close(&drawing->tell);
+	return result;
+}
+
+static struct drawing begin(const struct renderer *renderer, const char *what)
+{
+	return (struct drawing){.facts = -1,
+	                        .report = -1,
+	                        .told = -1,
+	                        .tell = -1,
+	                        .what = what,
+	                        .timeout_ms = renderer->timeout_ms};
+}
+
+int renderer_draw(const struct renderer *renderer, const struct report_facts *facts,
+                  enum language language, const char *path, struct error *error)
+{
+	struct drawing drawing = begin(renderer, NULL);
+	BUF_AUTO struct buf wire;
+	buf_init(&wire, REPORT_WIRE_MAX);
+	int written = report_wire_write(facts, language, &wire);
+	int result = make_facts(written, &wire, &drawing, error);
+	if (!result) {
+		drawing.report = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+		result = drawing.report >= 0 ? run(renderer, &drawing, error)
+		                             : error_cause(error, ERR_IO, "%s: %s", path, strerror(errno));
+	}
+	if (result && drawing.report >= 0)
+		unlink(path);
+	descriptor_close(&drawing.facts);
+	descriptor_close(&drawing.report);
+	return result;
+}
+
+int renderer_draw_sale(const struct renderer *renderer, const struct sale_facts *facts,
+                       enum language language, int file, struct error *error)
+{
+	struct drawing drawing = begin(renderer, RENDERER_RECEIPT);
+	BUF_AUTO struct buf wire;
+	buf_init(&wire, REPORT_WIRE_MAX);
+	drawing.report = file;
+	if (drawing.timeout_ms > RENDERER_RECEIPT_TIMEOUT_S * 1000)
+		drawing.timeout_ms = RENDERER_RECEIPT_TIMEOUT_S * 1000;
+	int written = sale_wire_write(facts, language, &wire);
+	int result = make_facts(written, &wire, &drawing, error);
+	if (!result)
+		result = run(renderer, &drawing, error);
+	descriptor_close(&drawing.facts);
+	return result;
+}
+
+bool renderer_can_be_fenced(void)
+{
+	return confine_knows_files();
+}
+
+/* ---- the program ---- */
+
+int renderer_open(const char *path, struct renderer *ret_renderer, struct error *error)
+{
+	int program = open(path, O_PATH | O_CLOEXEC);
+	if (program < 0)
+		return error_cause(error, ERR_UNAVAILABLE, "%s: %s", path, strerror(errno));
+	*ret_renderer = (struct renderer){program, RENDERER_TIMEOUT_S * 1000};
+	return OK;
+}
+
+void renderer_close(struct renderer *renderer)
+{
+	descriptor_close(&renderer->program);
+	renderer->program = -1;
+}
+
+int renderer_check(const struct renderer *renderer, struct error *error)
+{
+	struct drawing drawing = begin(renderer, NULL);
+	drawing.facts = memfd_create("no facts", MFD_CLOEXEC);
+	drawing.report = memfd_create("no report", MFD_CLOEXEC);
+	int result = drawing.facts >= 0 && drawing.report >= 0
+	                 ? run(renderer, &drawing, error)
+	                 : error_cause(error, ERR_NO_MEMORY, "memfd_create: %s", strerror(errno));
+	descriptor_close(&drawing.facts);
+	descriptor_close(&drawing.report);
+	return result;
+}
+
+int renderer_find(struct renderer *ret_renderer, struct error *error)
+{
+	char path[CHILD_PATH_MAX];
+	struct error local = {0};
+	int result = child_find(RENDERER_NAME, RENDERER_INSTALLED, path, error);
+	if (result)
+		return result;
+	result = renderer_open(path, ret_renderer, &local);
+	if (result)
+		return error_set(error, ERR_UNAVAILABLE, MSG_RENDERER_UNUSABLE, path, local.cause, NULL);
+	result = renderer_check(ret_renderer, &local);
+	if (result)
+		renderer_close(ret_renderer);
+	if (result == ERR_IO) /* it works, and says what it misses */
+		return error_set(
+			error, ERR_UNAVAILABLE, MSG_RENDERER_MISSES,
+			local.cause + (strncmp(local.cause, TOLD, sizeof TOLD - 1) == 0 ? sizeof TOLD - 1 : 0),
+			NULL);
+	if (result)
+		return error_set(error, ERR_UNAVAILABLE, MSG_RENDERER_UNUSABLE, path, local.cause, NULL);
+	return OK;
+}

@@ -1,0 +1,13 @@
+/* Marks what no structure tag covers in a page's content as an artifact (ISO 14289-1, 7.1).
+ * Internal to proof. */
+#ifndef REPORT_REPORT_ARTIFACT_H
+#define REPORT_REPORT_ARTIFACT_H
+
+#include "base/buf.h"
+#include "base/error.h"
+
+/* Appends the content stream with everything outside marked-content sequences put into sequences
+ * tagged Artifact. ERR_INTERNAL when the sequences do not pair up, ERR_NO_MEMORY. */
+int report_mark_artifacts(struct slice content, struct buf *out, struct error *error) MUST_CHECK;
+
+#endif

@@ -1,0 +1,660 @@
+#include "store/audit/acts.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/url_mask.h"
+#include "ledger/bounds.h"
+#include "store/audit/forms.h"
+#include "store/events/segments.h"
+#include "store/people/people.h"
+#include "store/people/standing.h"
+#include "store/shards/reach.h"
+#include "store/transaction.h"
+
+#define MEMBERS_MAX 16
+#define NUMBER_TRIES 20
+#define VALUE_MAX ((size_t)64 * 1024)
+
+#define MEMBERSHIP_TEXT                                                                            \
+	"SELECT m.account, m.role FROM memberships m JOIN users u ON u.user_id = m.user_id"            \
+	" JOIN accounts a ON a.account = m.account"                                                    \
+	" WHERE u.email = LOWER(CAST($1 AS TEXT)) AND a.account_id = $2"
+#define ON_NO_SHARD                                                                                \
+	{                                                                                              \
+		NULL, NULL, NULL                                                                           \
+	}
+#define MEMBERSHIP                                                                                 \
+	{                                                                                              \
+		MEMBERSHIP_TEXT, MEMBERSHIP_TEXT " AND a.account = $3"                                     \
+	}
+
+/* What acts name, by the arguments that name it: the statement gives its account first and then the
+ * members. A member's type stands behind its name: t text, i integer, b boolean, m a time, u an
+ * address. */
+static const struct subject {
+	const char *kind;
+	const char *argument;
+	struct reach_texts sql;
+	const char *members[MEMBERS_MAX];
+	struct reach_place place;
+} subjects[] = {
+	{"account",
+     "account",
+     REACH_BOTH("SELECT account, name, email, language, rate_live, unpaid_limit, suspended,"
+                " disabled, passkeys_required, bound_rate, bound_channels, bound_keys,"
+                " bound_certifications, bound_stored_bytes FROM accounts WHERE account_id = $1",
+                ""),
+     {"name:t", "email:t", "language:t", "rate:i", "unpaid_limit:i", "suspended:b", "disabled:b",
+      "passkeys_required:b", "account_rate:i", "channels:i", "keys:i", "certifications_per_day:i",
+      "stored_bytes:i"},
+     REACH_AT("accounts", "account_id")},
+	{"billing",
+     "account",
+     REACH_BOTH("SELECT b.account, b.country, b.region, b.tax_rate, b.customer, b.payment_method"
+                " FROM accounts a JOIN account_billing b ON b.account = a.account"
+                " WHERE a.account_id = $1",
+                "a."),
+     {"country:t", "region:t", "tax_rate_hundredths:i", "customer:t", "payment_method:t"},
+     REACH_AT("accounts", "account_id")},
+	{"topup",
+     "account",
+     REACH_BOTH("SELECT t.account, t.enabled, t.threshold, t.pack_id, t.daily_max"
+                " FROM accounts a JOIN topups t ON t.account = a.account WHERE a.account_id = $1",
+                "a."),
+     {"enabled:b", "threshold:i", "pack_id:t", "daily_max:i"},
+     REACH_AT("accounts", "account_id")},
+	{"membership", "user", MEMBERSHIP, {"role:t"}, REACH_AT("accounts", "account_id")},
+	{"membership", "email", MEMBERSHIP, {"role:t"}, REACH_AT("accounts", "account_id")},
+	{"session",
+     "session",
+     {"SELECT account, ended_at FROM sessions WHERE session_id = $1", NULL},
+     {"ended_at:m"},
+     ON_NO_SHARD},
+	{"channel",
+     "channel",
+     REACH_BOTH("SELECT account, suspended, config_version FROM channels WHERE channel_id = $1",
+                ""),
+     {"suspended:b", "config_version:i"},
+     REACH_AT("channels", "channel_id")},
+	{"key",
+     "key",
+     {"SELECT account, revoked_at, expires_at FROM api_keys WHERE key_id = $1", NULL},
+     {"revoked_at:m", "expires_at:m"},
+     ON_NO_SHARD},
+	{"limit",
+     "limit",
+     REACH_BOTH("SELECT account, period, max_events, action FROM consumption_limits"
+                " WHERE limit_id = $1",
+                ""),
+     {"period:t", "max_events:i", "action:t"},
+     REACH_AT("consumption_limits", "limit_id")},
+	{"threshold",
+     "threshold",
+     REACH_BOTH("SELECT account, credits FROM balance_thresholds WHERE threshold_id = $1", ""),
+     {"credits:i"},
+     REACH_AT("balance_thresholds", "threshold_id")},
+	{"endpoint",
+     "endpoint",
+     REACH_BOTH("SELECT account, url, types, secret_version, disabled_at, deleted_at"
+                " FROM webhook_endpoints WHERE endpoint_id = $1",
+                ""),
+     {"url:u", "types:t", "secret_version:i", "disabled_at:m", "deleted_at:m"},
+     REACH_AT("webhook_endpoints", "endpoint_id")},
+	{"pack",
+     "pack",
+     REACH_BOTH("SELECT account, withdrawn_at FROM packs WHERE pack_id = $1", ""),
+     {"withdrawn_at:m"},
+     REACH_AT("packs", "pack_id")},
+	{"purchase",
+     "sale",
+     REACH_BOTH("SELECT account, state FROM purchases WHERE sale_id = $1", ""),
+     {"state:t"},
+     REACH_AT("purchases", "sale_id")},
+	{"certification",
+     "certification",
+     REACH_BOTH("SELECT account, status FROM certifications WHERE certification_id = $1", ""),
+     {"status:t"},
+     REACH_AT("certifications", "certification_id")},
+};
+#define SUBJECTS (sizeof subjects / sizeof *subjects)
+
+/* How they stand at one time; the values are JSON. An address is kept whole to be compared: that
+ * its secret was changed is to be seen, the secret not. */
+struct act_subjects {
+	int64_t account; /* of the first that has one */
+	struct {
+		bool there;
+		const char *values[MEMBERS_MAX];
+		const char *shown[MEMBERS_MAX];
+	} of[SUBJECTS];
+};
+
+struct store *store_acting(struct store *store, struct act *act)
+{
+	struct store *acting = malloc(sizeof *acting);
+	if (!acting)
+		return NULL;
+	*acting = *store;
+	acting->act = act;
+	act->before = arena_alloc(act->arena, sizeof *act->before);
+	if (act->before)
+		return acting;
+	free(acting);
+	return NULL;
+}
+
+void store_acting_end(struct store *acting)
+{
+	free(acting);
+}
+
+int store_record_act(struct store *acting, enum act_outcome outcome, const char *name,
+                     const char *id, struct error *error)
+{
+	acting->act->outcome = outcome;
+	struct db_connection *connection;
+	int result = begin_write(acting, &connection, error);
+	if (result)
+		return result;
+	if (id)
+		act_made(connection, name, id);
+	return end_write(connection, OK, error);
+}
+
+static int look(struct db_connection *connection, struct act *act, struct act_subjects *ret,
+                struct error *error);
+
+/* Numbers are without gaps, so that one row tells how many there are since then. */
+static int check_day(struct db_connection *connection, const struct act *act, struct error *error)
+{
+	if (!act->most_of_day || act->urgent || act->failed || !act->account)
+		return OK;
+	struct db_query *query =
+		db_query(connection, "SELECT at FROM acts WHERE account = $1 AND number > 0 AND number ="
+	                         " (SELECT MAX(number) FROM acts WHERE account = $1) + 1 - $2");
+	db_bind_integer(query, act->account);
+	db_bind_integer(query, act->most_of_day);
+	int64_t former_us = db_step(query) ? db_integer(query, 0) : TIME_NONE;
+	int result = db_end(query, error);
+	if (result || day_has_room(db_now_us(db_of(connection)), former_us))
+		return result;
+	char most[24];
+	snprintf(most, sizeof most, "%" PRId64, act->most_of_day);
+	return error_set(error, ERR_FULL, MSG_STORE_ACTS_DAY, most, NULL);
+}
+
+/* On the primary alone: what is recorded behind its doing waits for a standby then. */
+static int claim(struct store *acting, struct act *act, struct error *error)
+{
+	struct db_connection *connection;
+	int result = begin_local(acting, &connection, error);
+	if (result)
+		return result;
+	result = look(connection, act, act->before, error);
+	act->account = act->before->account;
+	if (!result)
+		db_keep_to_shard(connection, act->account);
+	if (!result)
+		result = check_day(connection, act, error);
+	if (!result)
+		result = form_claim(connection, act->account, act->form, error);
+	result = end_write(connection, result, error);
+	act->form->claimed = !result;
+	return result;
+}
+
+int store_permit_act(struct store *acting, struct error *error)
+{
+	struct act *act = acting->act;
+	struct db_connection *connection;
+	int result = OK;
+	if (act->standing)
+		result = begin_read(acting, &connection, error);
+	if (act->standing && !result)
+		result = end_read(connection, standing_check(connection, act->standing, error));
+	act->standing = NULL;
+	if (!result && act->form)
+		result = claim(acting, act, error);
+	act->most_of_day = 0;
+	return result;
+}
+
+int act_write_alone(struct db_connection *connection, struct act *act, struct error *error)
+{
+	act->before = arena_alloc(act->arena, sizeof *act->before);
+	if (!act->before)
+		return ERR_NO_MEMORY;
+	int result = act_begin(connection, act, error);
+	return result ? result : act_write(connection, act, error);
+}
+
+/* ---- what came of it ---- */
+
+static void add_made(struct db_connection *connection, const char *name, const char *id,
+                     int64_t number)
+{
+	struct act *act = db_kept(connection);
+	if (!act || act->made_count == ACT_MADE_MAX)
+		return;
+	act->made[act->made_count].name = name;
+	store_copy_id(act->made[act->made_count].id, slice_of(id));
+	act->made[act->made_count++].number = number;
+}
+
+void act_made(struct db_connection *connection, const char *name, const char *id)
+{
+	add_made(connection, name, id, 0);
+}
+
+void act_made_account(struct db_connection *connection, const char *account_id, int64_t account)
+{
+	add_made(connection, "account_id", account_id, account);
+}
+
+void act_told(struct db_connection *connection, const char *name, int64_t number)
+{
+	add_made(connection, name, "", number);
+}
+
+/* ---- before and after ---- */
+
+static const char *shown_of(struct db_query *query, int column, const char *value,
+                            struct arena *arena)
+{
+	BUF_AUTO struct buf address, text;
+	buf_init(&address, VALUE_MAX);
+	buf_init(&text, VALUE_MAX);
+	if (db_is_null(query, column))
+		return value;
+	url_mask(db_text(query, column), &address);
+	struct json_writer writer = {.out = &text};
+	json_slice(&writer, NULL, buf_slice(&address));
+	bool failed = buf_check(&address) || buf_check(&text);
+	return failed ? NULL : arena_copy(arena, text.data, text.size);
+}
+
+static const char *value_of(struct db_query *query, int column, char type, struct arena *arena)
+{
+	BUF_AUTO struct buf text;
+	buf_init(&text, VALUE_MAX);
+	struct json_writer writer = {.out = &text};
+	if (db_is_null(query, column))
+		json_null(&writer, NULL);
+	else if (type == 'i')
+		json_integer(&writer, NULL, db_integer(query, column));
+	else if (type == 'b')
+		json_boolean(&writer, NULL, db_integer(query, column) != 0);
+	else if (type == 'm')
+		json_time(&writer, NULL, db_integer(query, column));
+	else
+		json_slice(&writer, NULL, db_text(query, column));
+	return buf_check(&text) ? NULL : arena_copy(arena, text.data, text.size);
+}
+
+/* known: whose it is, where this transaction made it: nobody else sees it yet. */
+static int look_at(struct db_connection *connection, size_t index, struct slice id,
+                   const int64_t *known, const struct act *act, struct act_subjects *ret,
+                   struct error *error)
+{
+	const struct subject *subject = &subjects[index];
+	struct slice account_id = slice_of("");
+	bool of_account = strstr(subject->sql.all, "$2"); /* what it is within the named one, too */
+	int64_t account = known ? *known : 0;
+	if (of_account)
+		(void)json_get_text(act->arguments, "account", &account_id);
+	if (of_account && !account_id.size)
+		return OK;
+	bool located = subject->place.table && db_misses_servers(db_of(connection)) &&
+	               (known || reach_locates(connection, &subject->place,
+	                                       of_account ? account_id : id, &account));
+	struct db_query *query =
+		db_query(connection, located ? subject->sql.located : subject->sql.all);
+	bool failed = false;
+	db_bind_text(query, id);
+	if (of_account)
+		db_bind_text(query, account_id);
+	if (located)
+		db_bind_integer(query, account);
+	if (db_step(query)) {
+		ret->of[index].there = true;
+		if (!ret->account)
+			ret->account = db_integer(query, 0);
+		for (int i = 0; i < MEMBERS_MAX && subject->members[i]; i++) {
+			char type = strchr(subject->members[i], ':')[1];
+			const char *value = value_of(query, i + 1, type, act->arena);
+			ret->of[index].values[i] = value;
+			ret->of[index].shown[i] =
+				type == 'u' && value ? shown_of(query, i + 1, value, act->arena) : value;
+			failed |= !ret->of[index].shown[i];
+		}
+	}
+	int result = db_end(query, error);
+	return !result && failed ? ERR_NO_MEMORY : result;
+}
+
+static int look(struct db_connection *connection, struct act *act, struct act_subjects *ret,
+                struct error *error)
+{
+	*ret = (struct act_subjects){0};
+	int result = OK;
+	for (size_t i = 0; i < SUBJECTS && !result; i++) {
+		struct slice id;
+		char made_name[32];
+		const int64_t *known = NULL;
+		snprintf(made_name, sizeof made_name, "%s_id", subjects[i].kind);
+		bool named = json_get_text(act->arguments, subjects[i].argument, &id) && id.size;
+		for (size_t at = 0; at < act->made_count && !named; at++)
+			if (strcmp(act->made[at].name, made_name) == 0) {
+				named = true;
+				id = slice_of(act->made[at].id);
+				known = act->made[at].number ? &act->made[at].number : &ret->account;
+			}
+		bool of_first = strcmp(subjects[i].argument, subjects[0].argument) == 0;
+		if (named && of_first && ret->of[0].there)
+			known = &ret->account;
+		if (named)
+			result = look_at(connection, i, id, known, act, ret, error);
+	}
+	return result;
+}
+
+int act_begin(struct db_connection *connection, struct act *act, struct error *error)
+{
+	int result = act->standing ? standing_check(connection, act->standing, error) : OK;
+	act->made_count = act->account_count = 0;
+	act->settled = false;
+	if (!result)
+		act->failed = look(connection, act, act->before, NULL);
+	/* It is another act's then, which must be confirmed on that account. */
+	act->account = act->before->account;
+	/* Nothing is to wait for a server that is away, as the act itself cannot be written there. */
+	if (!result && act->account && !act->beside)
+		result = db_check_reach(connection, act->account, error);
+	if (!result && act->form && !act->failed)
+		result = form_check(connection, act->account, act->form, error);
+	return result ? result : check_day(connection, act, error);
+}
+
+int act_settle(struct db_connection *connection, struct error *error)
+{
+	struct act *act = db_kept(connection);
+	if (!act || !act->standing)
+		return OK;
+	act->settled = true;
+	return standing_check(connection, act->standing, error);
+}
+
+int act_on_accounts_of(struct db_connection *connection, const char *user_id, bool worked_in,
+                       struct error *error)
+{
+	struct act *act = db_kept(connection);
+	if (!act || act->by->user_id)
+		return OK;
+	act->accounts = arena_alloc(act->arena, ACCOUNTS_OF_USER_MAX * sizeof *act->accounts);
+	if (!act->accounts)
+		return ERR_NO_MEMORY;
+	struct db_query *query = db_query(connection, "SELECT account FROM memberships"
+	                                              " WHERE user_id = $1 AND taken_up >= $2"
+	                                              " ORDER BY account LIMIT $3");
+	db_bind_string(query, user_id);
+	db_bind_integer(query, worked_in);
+	db_bind_integer(query, ACCOUNTS_OF_USER_MAX);
+	for (act->account_count = 0; db_step(query); act->account_count++)
+		act->accounts[act->account_count] = db_integer(query, 0);
+	return db_end(query, error);
+}
+
+static bool differs(const struct act_subjects *a, const struct act_subjects *b, size_t subject,
+                    int member)
+{
+	const char *one = a->of[subject].values[member];
+	const char *other = b->of[subject].values[member];
+	return !one || !other ? one != other : strcmp(one, other) != 0;
+}
+
+static bool any_differs(const struct act_subjects *a, const struct act_subjects *b, size_t subject)
+{
+	bool any = false;
+	for (int i = 0; i < MEMBERS_MAX && subjects[subject].members[i]; i++)
+		any |= differs(a, b, subject, i);
+	return any;
+}
+
+/* Of what stands in `shown`, the members that `other` has otherwise. */
+static void write_difference(struct json_writer *out, const char *name,
+                             const struct act_subjects *shown, const struct act_subjects *other)
+{
+	bool begun = false;
+	for (size_t i = 0; i < SUBJECTS; i++) {
+		if (!shown->of[i].there || !any_differs(shown, other, i))
+			continue;
+		if (!begun)
+			json_begin_object(out, name);
+		begun = true;
+		json_begin_object(out, subjects[i].kind);
+		for (int at = 0; at < MEMBERS_MAX && subjects[i].members[at]; at++) {
+			char member[32];
+			snprintf(member, sizeof member, "%.*s", (int)strcspn(subjects[i].members[at], ":"),
+			         subjects[i].members[at]);
+			if (differs(shown, other, i, at))
+				json_raw(out, member, slice_of(shown->of[i].shown[at]));
+		}
+		json_end_object(out);
+	}
+	if (begun)
+		json_end_object(out);
+	else
+		json_null(out, name);
+}
+
+/* ---- the row ---- */
+
+struct sha256 act_chain_hash(const struct sha256 *before, struct slice document)
+{
+	struct sha256 both[2] = {*before, sha256_of(document.data, document.size)};
+	return sha256_of(both, sizeof both);
+}
+
+static void write_things(struct json_writer *out, const char *name, const struct act *act)
+{
+	json_begin_object(out, name);
+	for (size_t i = 0; i < act->made_count; i++)
+		if (*act->made[i].id)
+			json_text(out, act->made[i].name, act->made[i].id);
+		else
+			json_integer(out, act->made[i].name, act->made[i].number);
+	json_end_object(out);
+}
+
+/* In any order of members. */
+static void write_document(const struct act *act, const struct act_subjects *after, int64_t at_us,
+                           struct slice arguments, struct json_writer *out)
+{
+	json_begin_object(out, NULL);
+	json_text(out, "account_id", *act->account_id ? act->account_id : NULL);
+	json_text(out, "act_id", act->act_id);
+	json_text(out, "actor", act->by->user_id ? "user" : "operator");
+	if (act->by->user_id)
+		json_text(out, "address", act->by->address);
+	write_difference(out, "after", after, act->before);
+	json_raw(out, "arguments", arguments);
+	json_time(out, "at", at_us);
+	write_difference(out, "before", act->before, after);
+	json_text(out, "claimed", act->by->claimed);
+	if (act->outcome == ACT_FOUND) {
+		write_things(out, "found", act);
+		json_begin_object(out, "made");
+		json_end_object(out);
+	} else {
+		write_things(out, "made", act);
+	}
+	json_text(out, "node", act->by->node);
+	json_integer(out, "number", act->number);
+	json_text(out, "operation", act->operation);
+	if (act->outcome == ACT_UNKNOWN)
+		json_text(out, "outcome", "unknown");
+	json_text(out, "reason", act->reason);
+	if (act->by->user_id) {
+		json_text(out, "email", act->by->email);
+		json_text(out, "signed_in_by", act->by->signed_in_by);
+		json_text(out, "user_id", act->by->user_id);
+		json_null(out, "uid");
+	} else {
+		json_integer(out, "uid", act->by->uid);
+	}
+	json_boolean(out, "urgent", act->urgent);
+	json_text(out, "user", act->by->user);
+	json_text(out, "via", act->by->via);
+	json_end_object(out);
+}
+
+static int make_document(struct act *act, const struct act_subjects *after, int64_t at_us,
+                         struct buf *out, struct error *error)
+{
+	BUF_AUTO struct buf arguments;
+	BUF_AUTO struct buf text;
+	buf_init(&arguments, ACT_DOCUMENT_MAX);
+	buf_init(&text, ACT_DOCUMENT_MAX);
+	if (act->arguments)
+		json_canonical(act->arguments, &arguments);
+	else
+		buf_add_text(&arguments, "{}");
+	struct json_writer writer = {.out = &text};
+	write_document(act, after, at_us, buf_slice(&arguments), &writer);
+	struct json *json;
+	int result = buf_check(&arguments);
+	if (!result)
+		result = buf_check(&text);
+	if (!result)
+		result = json_parse(act->arena, buf_slice(&text), NULL, &json, error);
+	if (!result)
+		json_canonical(json, out);
+	return result ? result : buf_check(out);
+}
+
+struct chain_end {
+	int64_t number, at_us;
+	struct sha256 hash;
+};
+
+/* The number that an act's row has: those of what is urgent go downwards from -1. */
+static int64_t row_number(const struct act *act, int64_t number)
+{
+	return act->urgent ? -number : number;
+}
+
+/* The end of the chain on the account that the act belongs to; and the account's public
+ * identifier. */
+static int read_end(struct db_connection *connection, struct act *act, struct chain_end *ret,
+                    struct error *error)
+{
+	struct db_query *query =
+		act->urgent
+			? db_query(connection, "SELECT number, chain_hash, at FROM acts WHERE account = $1"
+	                               " AND number < 0 ORDER BY number LIMIT 1")
+			: db_query(connection, "SELECT number, chain_hash, at FROM acts WHERE account = $1"
+	                               " AND number > 0 ORDER BY number DESC LIMIT 1");
+	db_bind_integer(query, act->account);
+	*ret = (struct chain_end){0};
+	if (db_step(query))
+		*ret = (struct chain_end){row_number(act, db_integer(query, 0)), db_integer(query, 2),
+		                          store_sha256(db_blob(query, 1))};
+	int result = db_end(query, error);
+	*act->account_id = '\0';
+	if (result || !act->account)
+		return result;
+	query = db_query(connection, "SELECT account_id FROM accounts WHERE account = $1");
+	db_bind_integer(query, act->account);
+	if (db_step(query))
+		store_copy_id(act->account_id, db_text(query, 0));
+	return db_end(query, error);
+}
+
+static int insert_act(struct db_connection *connection, const struct act *act, int64_t at_us,
+                      struct slice document, const struct sha256 *end, int64_t *ret_inserted,
+                      struct error *error)
+{
+	struct sha256 chain_hash = act_chain_hash(end, document);
+	struct db_query *query =
+		db_query(connection, "INSERT INTO acts (account, number, act_id, at, operation, document,"
+	                         " chain_hash) VALUES ($1, $2, $3, $4, $5, $6, $7)"
+	                         " ON CONFLICT (account, number) DO NOTHING");
+	db_bind_integer(query, act->account);
+	db_bind_integer(query, row_number(act, act->number));
+	db_bind_string(query, act->act_id);
+	db_bind_integer(query, at_us);
+	db_bind_string(query, act->operation);
+	db_bind_text(query, document);
+	db_bind_blob(query, &chain_hash, sizeof chain_hash);
+	int result = db_execute(query, ret_inserted, error);
+	if (result || !*ret_inserted)
+		return result;
+	query = db_query(connection, "INSERT INTO unsealed_acts (account, chain, number)"
+	                             " VALUES ($1, $2, $3)");
+	db_bind_integer(query, act->account);
+	db_bind_integer(query, act->urgent ? URGENT_ACTS_CHAIN : ACTS_CHAIN);
+	db_bind_integer(query, act->number);
+	return db_execute(query, NULL, error);
+}
+
+static int append(struct db_connection *connection, struct act *act,
+                  const struct act_subjects *after, int64_t *ret_inserted, struct error *error)
+{
+	BUF_AUTO struct buf document;
+	buf_init(&document, ACT_DOCUMENT_MAX);
+	struct chain_end end;
+	int result = read_end(connection, act, &end, error);
+	if (result)
+		return result;
+	/* A clock that is turned back does not turn the order round. */
+	int64_t at_us = db_now_us(db_of(connection));
+	if (at_us <= end.at_us)
+		at_us = end.at_us + 1;
+	act->number = end.number + 1;
+	result = make_document(act, after, at_us, &document, error);
+	return result ? result
+	              : insert_act(connection, act, at_us, buf_slice(&document), &end.hash,
+	                           ret_inserted, error);
+}
+
+/* One that is made on the primary alone excludes nobody: who finds the number taken takes the next.
+ */
+static int append_to(struct db_connection *connection, struct act *act, int64_t account,
+                     const struct act_subjects *after, struct error *error)
+{
+	int64_t inserted = 0;
+	int result = OK;
+	act->account = account;
+	store_fresh_id("act_", act->act_id);
+	for (int tries = 0; !result && !inserted && tries < NUMBER_TRIES; tries++)
+		result = append(connection, act, after, &inserted, error);
+	if (!result && !inserted)
+		result = error_cause(error, ERR_UNAVAILABLE, "the acts of the account come too fast");
+	return result;
+}
+
+/* Of several accounts always in one order, so that no two transactions wait for each other's
+ * numbers; a commit is judged on one server, that of the first. */
+int act_write(struct db_connection *connection, struct act *act, struct error *error)
+{
+	struct act_subjects after = {0};
+	int result = act->failed;
+	if (!result && act->standing && !act->settled)
+		result = standing_check(connection, act->standing, error);
+	if (!result)
+		result = look(connection, act, &after, error);
+	act->account = act->before->account ? act->before->account : after.account;
+	const int64_t named = act->account;
+	const int64_t *accounts = act->account_count ? act->accounts : &named;
+	size_t left = act->account_count ? act->account_count : 1;
+	if (!result && !act->beside)
+		db_keep_to_shard(connection, accounts[0]);
+	while (!result && left > 0)
+		result = append_to(connection, act, accounts[--left], &after, error);
+	if (!result && act->form)
+		result = form_keep(connection, act->before->account, act->form, act->act_id, error);
+	return result;
+}

@@ -1,0 +1,542 @@
+#include <stdio.h>
+
+#include "ledger/purchase.h"
+#include "store/accounts/accounts.h"
+#include "store/check/checking.h"
+#include "store/usage/count.h"
+
+#define CHAINS_AT_ONCE 256
+#define CONFIGS_AT_ONCE 100
+#define CONFIGS_MEMORY_MAX ((size_t)4 << 20)
+
+void check_problem(struct check *check, const char *format, ...)
+{
+	char text[512];
+	va_list arguments;
+	va_start(arguments, format);
+	vsnprintf(text, sizeof text, format, arguments);
+	va_end(arguments);
+	if (check->reader && db_failure(check->reader))
+		return; /* what could not be read proves nothing */
+	check->report.problems++;
+	check->listener->problem(check->listener->context, text);
+}
+
+struct db_connection *check_take_reader(struct check *check)
+{
+	return check->reader = db_take_reader(check->store->db);
+}
+
+void check_give_reader(struct check *check)
+{
+	db_give(check->reader);
+	check->reader = NULL;
+}
+
+/* One integer from one row; 0 when the row is absent or null. */
+static int64_t number_of(struct db_connection *reader, const char *literal_sql, int64_t account,
+                         int64_t other)
+{
+	struct db_query *query = db_query(reader, literal_sql);
+	db_bind_integer(query, account);
+	if (other >= 0)
+		db_bind_integer(query, other);
+	int64_t number = db_step(query) ? db_integer(query, 0) : 0;
+	db_release(query);
+	return number;
+}
+
+/* ---- events ---- */
+
+static const struct sha256 *config_hash_of(const struct check *check, int64_t version)
+{
+	bool known = version >= 1 && version <= (int64_t)check->config_count;
+	return known ? &check->config_hashes[version - 1] : NULL;
+}
+
+/* What a listener found wrong does not end the check; what it could not look at does. */
+static int go_on(int result)
+{
+	return result == ERR_CORRUPT ? OK : result;
+}
+
+static int check_content(struct check *check, const struct event *event)
+{
+	if (event->content_object)
+		return check->listener->content
+		           ? go_on(check->listener->content(check->listener->context, event))
+		           : OK;
+	if (event->content_bytes < 0)
+		return OK;
+	struct sha256 hash = sha256_of(event->content.data, event->content.size);
+	if (event->declaration.hash_algorithm != HASH_SHA256 ||
+	    memcmp(hash.bytes, event->declaration.hash, SHA256_SIZE) != 0)
+		check_problem(check, "event %s: its content does not have its hash", event->event_id);
+	return OK;
+}
+
+static int check_event(void *context, const struct event *event)
+{
+	struct check *check = context;
+	if (event->sequence != check->sequence + 1)
+		check_problem(check, "channel %s, %s chain: event %lld follows %lld", event->channel_id,
+		              mode_text(event->mode), (long long)event->sequence,
+		              (long long)check->sequence);
+	if (event->received_at_us < check->received_at_us)
+		check_problem(check, "event %s: received_at goes back", event->event_id);
+	const struct sha256 *config_hash = config_hash_of(check, event->config_version);
+	if (!config_hash) {
+		check_problem(check, "event %s: there is no configuration %lld", event->event_id,
+		              (long long)event->config_version);
+		return OK;
+	}
+	struct event_facts facts = event_facts_of(event, config_hash, &check->chain_hash);
+	struct sha256 chain_hash;
+	if (event_chain_hash(&facts, &check->record, &chain_hash))
+		return ERR_NO_MEMORY;
+	if (!sha256_equal(&chain_hash, &event->chain_hash))
+		check_problem(check, "event %s: its chain_hash does not follow from its record",
+		              event->event_id);
+	int result = check_content(check, event);
+	check->sequence = event->sequence;
+	check->received_at_us = event->received_at_us;
+	check->chain_hash = event->chain_hash;
+	check->report.events++;
+	return result;
+}
+
+/* ---- chains ---- */
+
+static int check_documents(struct check *check, const struct chain_head *head)
+{
+	BUF_AUTO struct buf document;
+	buf_init(&document, 65536);
+	enum mode mode = check->chain % 2 ? MODE_TEST : MODE_LIVE;
+	genesis_document(check->channel.channel_id, mode, head->created_at_us, &document);
+	if (buf_check(&document))
+		return ERR_NO_MEMORY;
+	struct sha256 hash = sha256_of(document.data, document.size);
+	if (!sha256_equal(&hash, &head->genesis_hash))
+		check_problem(check, "channel %s, %s chain: the genesis hash is not its document's",
+		              check->channel.channel_id, mode_text(mode));
+	return OK;
+}
+
+static int check_config(struct check *check, const struct channel_config *config)
+{
+	BUF_AUTO struct buf document;
+	buf_init(&document, 65536);
+	config_document(&config->facts, &document);
+	if (buf_check(&document))
+		return ERR_NO_MEMORY;
+	struct sha256 hash = sha256_of(document.data, document.size);
+	if (!sha256_equal(&hash, &config->hash))
+		check_problem(check, "channel %s: configuration %lld does not have its digest",
+		              check->channel.channel_id, (long long)config->facts.version);
+	return OK;
+}
+
+/* Some versions from *next on. */
+static int check_some_configs(struct check *check, int64_t *next, struct error *error)
+{
+	int64_t left = (int64_t)check->config_count - *next + 1;
+	int64_t count = left < CONFIGS_AT_ONCE ? left : CONFIGS_AT_ONCE;
+	ARENA_AUTO struct arena arena;
+	arena_init(&arena, CONFIGS_MEMORY_MAX);
+	struct channel some = {0};
+	int result = store_get_channel_versions(check->store, check->account, check->chain / 2,
+	                                        *next + count, count, &arena, &some, error);
+	for (size_t i = 0; i < some.config_count && !result; i++) {
+		const struct channel_config *config = &some.configs[i];
+		result = check_config(check, config);
+		if (config->facts.version == *next && *next <= (int64_t)check->config_count)
+			check->config_hashes[(*next)++ - 1] = config->hash;
+	}
+	return result;
+}
+
+static int check_configs(struct check *check, struct arena *arena, struct error *error)
+{
+	int64_t next = 1;
+	int64_t last = check->channel.config_count ? check->channel.configs[0].facts.version : 0;
+	check->config_count = (size_t)last;
+	check->config_hashes = arena_alloc(arena, (size_t)(last + 1) * sizeof *check->config_hashes);
+	int result = check->config_hashes ? OK : ERR_NO_MEMORY;
+	while (!result && next <= last) {
+		int64_t first = next;
+		result = check_some_configs(check, &next, error);
+		if (!result && next == first)
+			break;
+	}
+	check->config_count = (size_t)(next - 1);
+	return result;
+}
+
+/* Segments follow each other without a gap up to the sealed sequence. The last one's number. */
+static int check_segments(struct check *check, struct db_connection *reader, int64_t *ret_last)
+{
+	struct db_query *query =
+		db_query_long(reader, "SELECT segment_id, first_sequence, last_sequence, number "
+	                          "FROM segments WHERE account = $1 AND chain = $2 ORDER BY number");
+	db_bind_integer(query, check->account);
+	db_bind_integer(query, check->chain);
+	int64_t last = 0;
+	int64_t number = 0;
+	while (db_step(query)) {
+		struct slice id = db_text(query, 0);
+		if (db_integer(query, 1) != last + 1)
+			check_problem(check, "segment %.*s: it does not begin where the one before ended",
+			              (int)id.size, id.data);
+		last = db_integer(query, 2);
+		number = db_integer(query, 3);
+		check->report.segments++;
+	}
+	db_release(query);
+	int64_t sealed = number_of(reader,
+	                           "SELECT sealed_sequence FROM chains WHERE account = $1 "
+	                           "AND chain = $2",
+	                           check->account, check->chain);
+	if (sealed != last)
+		check_problem(check, "chain %lld: sealed up to %lld, but its segments end at %lld",
+		              (long long)check->chain, (long long)sealed, (long long)last);
+	*ret_last = number;
+	return db_failure(reader);
+}
+
+static int check_chain(struct check *check, struct error *error)
+{
+	ARENA_AUTO struct arena arena;
+	arena_init(&arena, (size_t)64 << 20);
+	struct chain_head head;
+	int result = store_get_chain(check->store, check->account, check->chain, &head, error);
+	if (!result)
+		result = store_get_channel_versions(check->store, check->account, check->chain / 2,
+		                                    INT64_MAX, 1, &arena, &check->channel, error);
+	if (result)
+		return result;
+	result = check_documents(check, &head);
+	if (!result)
+		result = check_configs(check, &arena, error);
+	int64_t problems = check->report.problems;
+	if (!result && !db_is_shared(check->store->db))
+		result = check_chain_arrivals(check, error);
+	if (result || check->report.problems > problems)
+		return result; /* its events may not be found */
+	check->sequence = 0;
+	check->received_at_us = 0;
+	check->chain_hash = head.genesis_hash;
+	struct event_filter filter = {
+		.from_us = TIME_NONE, .to_us = TIME_NONE, .seq_to = head.last_sequence, .status = -1};
+	if (head.last_sequence > 0)
+		result = store_list_events(check->store, check->account, check->chain, &filter, 0, true,
+		                           check_event, check, error);
+	if (result)
+		return result;
+	if (check->sequence != head.last_sequence ||
+	    !sha256_equal(&check->chain_hash, &head.last_chain_hash))
+		check_problem(check, "channel %s, %s chain: its head is not its last event",
+		              check->channel.channel_id,
+		              mode_text(check->chain % 2 ? MODE_TEST : MODE_LIVE));
+	struct db_connection *reader = check_take_reader(check);
+	result = db_begin(reader, error);
+	int64_t segments = 0;
+	if (!result) {
+		check_chain_usage(check);
+		result = check_segments(check, reader, &segments);
+	}
+	check_give_reader(check);
+	/* With the connection given back: the listener takes one of its own. */
+	for (int64_t number = 1; number <= segments && !result && check->listener->segment; number++)
+		result = go_on(check->listener->segment(check->listener->context, check->account,
+		                                        check->chain, number));
+	check->report.chains++;
+	return result;
+}
+
+static int next_chains(struct store *store, const int64_t after[2], int64_t numbers[][2],
+                       size_t *ret_count, struct error *error)
+{
+	struct db_connection *reader = db_take_reader(store->db);
+	struct db_query *query =
+		db_query(reader, "SELECT account, chain FROM chains WHERE (account, chain) > ($1, $2) "
+	                     "ORDER BY account, chain LIMIT $3");
+	db_bind_integer(query, after[0]);
+	db_bind_integer(query, after[1]);
+	db_bind_integer(query, CHAINS_AT_ONCE);
+	*ret_count = 0;
+	while (*ret_count < CHAINS_AT_ONCE && db_step(query)) {
+		numbers[*ret_count][0] = db_integer(query, 0);
+		numbers[(*ret_count)++][1] = db_integer(query, 1);
+	}
+	int result = db_end(query, error);
+	db_give(reader);
+	return result;
+}
+
+static int check_chains(struct check *check, struct error *error)
+{
+	int64_t numbers[CHAINS_AT_ONCE][2];
+	size_t count;
+	int64_t after[2] = {-1, -1};
+	int result = OK;
+	do {
+		result = next_chains(check->store, after, numbers, &count, error);
+		for (size_t i = 0; i < count && !result; i++) {
+			check->account = after[0] = numbers[i][0];
+			check->chain = after[1] = numbers[i][1];
+			result = check_chain(check, error);
+		}
+	} while (!result && count == CHAINS_AT_ONCE);
+	return result;
+}
+
+/* ---- the round to come ---- */
+
+static void check_staged_blocks(struct check *check, int64_t round, int64_t blocks)
+{
+	int64_t last = number_of(
+		check->reader, "SELECT COALESCE(MAX(round), 0) FROM seal_rounds WHERE $1 = $1", 0, -1);
+	int64_t kept = number_of(check->reader,
+	                         "SELECT count(*) FROM round_blocks WHERE round = $1 AND block < $2",
+	                         round, blocks);
+	int64_t others = number_of(check->reader,
+	                           "SELECT count(*) FROM round_blocks WHERE round > $1 OR (round = $1"
+	                           " AND block >= $2)",
+	                           round, blocks);
+	if (round > last + 1)
+		check_problem(check, "round %lld is staged, but the last one is %lld", (long long)round,
+		              (long long)last);
+	if (round <= last && blocks > 0)
+		check_problem(check, "round %lld is written, but is staged, too", (long long)round);
+	if (kept != blocks)
+		check_problem(check, "round %lld: of %lld blocks that are staged only %lld are there",
+		              (long long)round, (long long)blocks, (long long)kept);
+	/* While a node of before the staged round seals, the row stays behind the rounds. */
+	if (others > 0 && round > last)
+		check_problem(check, "round %lld: %lld blocks are there that are not staged",
+		              (long long)round, (long long)others);
+}
+
+static int check_staged_round(struct check *check, struct error *error)
+{
+	struct db_connection *reader = check_take_reader(check);
+	int result = db_begin(reader, error);
+	struct db_query *query = db_query(reader, "SELECT round, blocks FROM staged_round");
+	bool found = db_step(query);
+	int64_t round = found ? db_integer(query, 0) : 0;
+	int64_t blocks = found ? db_integer(query, 1) : 0;
+	db_release(query);
+	if (found)
+		check_staged_blocks(check, round, blocks);
+	else
+		check_problem(check, "the row of the staged round is missing");
+	if (!result)
+		result = db_failure(reader);
+	check_give_reader(check);
+	return result;
+}
+
+/* ---- what is found how ---- */
+
+/* All that came is found, by its number and by its client_ref. */
+static int check_indexes(struct check *check, struct error *error)
+{
+	struct db_connection *reader = check_take_reader(check);
+	int result = db_begin(reader, error);
+	if (!result)
+		check_all_arrivals(check);
+	if (!result)
+		result = db_failure(reader);
+	check_give_reader(check);
+	return result ? result : check_client_refs(check, error);
+}
+
+/* ---- money ---- */
+
+/* Of purchases whose rate was recorded. */
+static void check_taxes(struct check *check, struct db_connection *reader, int64_t account)
+{
+	struct db_query *query = db_query(reader, "SELECT sale_id, amount, tax, tax_rate FROM purchases"
+	                                          " WHERE account = $1 AND tax_rate IS NOT NULL");
+	db_bind_integer(query, account);
+	while (db_step(query)) {
+		struct slice id = db_text(query, 0);
+		if (!amount_is_taxed(db_integer(query, 1), db_integer(query, 3), db_integer(query, 2)))
+			check_problem(check, "purchase %.*s: its tax is not that of its rate", (int)id.size,
+			              id.data);
+	}
+	db_release(query);
+}
+
+/* Each purchase against the entries that brought and took back its credits. */
+static void check_purchases(struct check *check, struct db_connection *reader, int64_t account,
+                            const char *account_id)
+{
+	struct db_query *query = db_query(
+		reader, "SELECT p.sale_id FROM purchases p"
+				" LEFT JOIN credit_entries e ON e.account = p.account AND e.number = p.paid_entry"
+				" LEFT JOIN credit_entries b ON b.account = p.account"
+				" AND b.number = p.returned_entry"
+				" WHERE p.account = $1 AND (NOT CASE"
+				" WHEN p.state = 'paid' THEN p.paid_entry IS NOT NULL AND p.returned_entry IS NULL"
+				" WHEN p.state IN ('refunded', 'reverted')"
+				" THEN (p.paid_entry IS NULL) = (p.returned_entry IS NULL)"
+				" ELSE p.paid_entry IS NULL AND p.returned_entry IS NULL END"
+				" OR (p.paid_entry IS NOT NULL AND NOT (COALESCE(e.kind, '') = 'purchase'"
+				" AND e.reference = p.sale_id AND e.credits = p.credits))"
+				" OR (p.returned_entry IS NOT NULL AND NOT (COALESCE(b.kind, '') ="
+				" CASE p.state WHEN 'refunded' THEN 'refund' ELSE 'revert' END"
+				" AND b.reference = p.sale_id AND b.credits = -p.credits)))");
+	db_bind_integer(query, account);
+	while (db_step(query)) {
+		struct slice id = db_text(query, 0);
+		check_problem(check, "purchase %.*s: its state does not fit its credit entries",
+		              (int)id.size, id.data);
+	}
+	db_release(query);
+	int64_t entries = number_of(reader,
+	                            "SELECT count(*) FROM credit_entries WHERE account = $1 "
+	                            "AND kind IN ('purchase', 'refund')",
+	                            account, -1);
+	int64_t named = number_of(reader,
+	                          "SELECT count(paid_entry) + count(CASE WHEN state = "
+	                          "'refunded' THEN returned_entry END) FROM purchases "
+	                          "WHERE account = $1",
+	                          account, -1);
+	if (entries != named)
+		check_problem(check,
+		              "account %s: %lld entries of purchases and refunds, purchases name %lld",
+		              account_id, (long long)entries, (long long)named);
+}
+
+/* In the transaction that has read what else is said of the account. */
+static void check_stored_bytes(struct check *check, struct db_connection *reader, int64_t account,
+                               const char *account_id)
+{
+	int64_t stored =
+		number_of(reader, "SELECT stored_bytes FROM accounts WHERE account = $1", account, -1);
+	int64_t found = 0;
+	if (!stored_bytes_of(reader, account, &found, NULL) && found != stored)
+		check_problem(check, "account %s: %lld stored bytes are counted, its objects have %lld",
+		              account_id, (long long)stored, (long long)found);
+}
+
+static void check_account(struct check *check, struct db_connection *reader, int64_t account,
+                          const char *account_id, int64_t balance, int64_t unpaid)
+{
+	int64_t sum = number_of(reader,
+	                        "SELECT COALESCE(sum(credits), 0) FROM credit_entries "
+	                        "WHERE account = $1",
+	                        account, -1);
+	if (sum != balance)
+		check_problem(check, "account %s: the balance is %lld, its entries sum up to %lld",
+		              account_id, (long long)balance, (long long)sum);
+	int64_t rows =
+		number_of(reader, "SELECT count(*) FROM unpaid_events WHERE account = $1", account, -1);
+	if (rows != unpaid)
+		check_problem(check, "account %s: %lld unpaid events are counted, %lld listed", account_id,
+		              (long long)unpaid, (long long)rows);
+	int64_t live = number_of(reader,
+	                         "SELECT COALESCE(sum(last_sequence), 0) FROM chains "
+	                         "WHERE account = $1 AND chain % 2 = 0",
+	                         account, -1);
+	int64_t paid = -number_of(reader,
+	                          "SELECT COALESCE(sum(credits), 0) FROM credit_entries "
+	                          "WHERE account = $1 AND kind IN ('events', 'settlement')",
+	                          account, -1);
+	if (live != paid + unpaid)
+		check_problem(check, "account %s: %lld live events, but %lld paid and %lld unpaid",
+		              account_id, (long long)live, (long long)paid, (long long)unpaid);
+	check_purchases(check, reader, account, account_id);
+	check_taxes(check, reader, account);
+	check_stored_bytes(check, reader, account, account_id);
+	check_account_usage(check, account, account_id);
+	check_account_totals(check, account, account_id);
+	check->report.accounts++;
+}
+
+static int check_accounts(struct check *check, struct error *error)
+{
+	int64_t account = -1;
+	bool found = true;
+	int result = OK;
+	while (found && !result) {
+		struct db_connection *reader = check_take_reader(check);
+		result = db_begin(reader, error);
+		struct db_query *query =
+			db_query(reader, "SELECT account, account_id, balance, unpaid_events FROM accounts "
+		                     "WHERE account > $1 ORDER BY account LIMIT 1");
+		db_bind_integer(query, account);
+		found = db_step(query);
+		int64_t balance = 0;
+		int64_t unpaid = 0;
+		char id[ID_SIZE] = "";
+		if (found) {
+			account = db_integer(query, 0);
+			store_copy_id(id, db_text(query, 1));
+			balance = db_integer(query, 2);
+			unpaid = db_integer(query, 3);
+		}
+		if (!result)
+			result = db_end(query, error);
+		if (found && !result)
+			check_account(check, reader, account, id, balance, unpaid);
+		if (!result)
+			result = db_failure(reader);
+		check_give_reader(check);
+	}
+	return result;
+}
+
+static int check_certifications(struct check *check, struct error *error)
+{
+	struct db_connection *reader = check_take_reader(check);
+	struct db_query *query = db_query(
+		reader,
+		"SELECT certification_id FROM certifications "
+		"LEFT JOIN chains ON chains.account = certifications.account "
+		"AND chains.chain = certifications.chain WHERE chains.chain IS NULL "
+		"OR certifications.last_sequence > chains.last_sequence "
+		"OR certifications.first_sequence > certifications.last_sequence "
+		"OR (status = 'completed') != (verification_code IS NOT NULL AND completed_at IS NOT "
+		"NULL AND EXISTS (SELECT 1 FROM issued_files "
+		"WHERE issued_files.account = certifications.account "
+		"AND issued_files.certification = certifications.certification))");
+	while (db_step(query)) {
+		struct slice id = db_text(query, 0);
+		check_problem(check, "certification %.*s: its range or its documents are not whole",
+		              (int)id.size, id.data);
+	}
+	int result = db_end(query, error);
+	check->report.certifications =
+		number_of(reader, "SELECT count(*) FROM certifications WHERE $1 = $1", 0, -1);
+	if (!result)
+		result = db_failure(reader);
+	check_give_reader(check);
+	return result;
+}
+
+int store_check(struct store *store, const struct check_listener *listener,
+                struct check_report *ret_report, struct error *error)
+{
+	struct check check = {.store = store, .listener = listener};
+	buf_init(&check.record, EVENT_RECORD_MAX);
+	int result = check_chains(&check, error);
+	if (!result)
+		result = check_staged_round(&check, error);
+	if (!result && !db_is_shared(store->db))
+		result = check_indexes(&check, error);
+	if (!result)
+		result = check_accounts(&check, error);
+	if (!result)
+		result = check_certifications(&check, error);
+	if (!result)
+		result = check_evidence(&check, error);
+	if (!result)
+		result = check_acts(&check, error);
+	buf_free(&check.record);
+	if (result)
+		return result;
+	*ret_report = check.report;
+	return check.report.problems > 0 ? ERR_CORRUPT : OK;
+}

@@ -1,0 +1,251 @@
+#include "store/check/inspect.h"
+
+#include <stdio.h>
+
+#include "store/shards/reach.h"
+#include "store/transaction.h"
+
+/* ---- certifications ---- */
+
+#define BY_CERTIFICATION REACH_PLACE("certifications", "certification_id")
+
+int store_locate_certification(struct store *store, struct slice certification_id,
+                               int64_t *ret_account, int64_t *ret_chain, struct error *error)
+{
+	struct db_connection *connection;
+	int result = begin_read(store, &connection, error);
+	if (result)
+		return result;
+	struct row row = {
+		.query = reach_query_one(
+			connection, BY_CERTIFICATION, certification_id,
+			REACH_TEXTS("SELECT account, chain FROM certifications WHERE certification_id = $1",
+	                    ""))};
+	bool found = db_step(row.query);
+	if (found) {
+		*ret_account = db_integer(row.query, 0);
+		*ret_chain = db_integer(row.query, 1);
+	}
+	return end_read(connection,
+	                row_end(&row, found, MSG_STORE_NO_CERTIFICATION, certification_id, error));
+}
+
+#define RETRIED(now, of)                                                                           \
+	"SELECT account, certification, status, lease IS NOT NULL AND next_attempt_at > " now          \
+	" FROM certifications WHERE certification_id = $1" of
+
+static int retry_certification(struct db_connection *connection, struct slice certification_id,
+                               int64_t now_us, struct error *error)
+{
+	struct row row = {
+		.query = reach_query_one(
+			connection, BY_CERTIFICATION, certification_id,
+			(struct reach_texts){RETRIED("$2", ""), RETRIED("$3", " AND account = $2")})};
+	db_bind_integer(row.query, now_us);
+	bool found = db_step(row.query);
+	int64_t account = 0, certification = 0;
+	bool over = false, leased = false;
+	if (found) {
+		account = db_integer(row.query, 0);
+		certification = db_integer(row.query, 1);
+		over = !slice_is(db_text(row.query, 2), "processing");
+		leased = db_integer(row.query, 3) != 0;
+	}
+	int result = row_end(&row, found, MSG_STORE_NO_CERTIFICATION, certification_id, error);
+	if (result)
+		return result;
+	if (over || leased)
+		return error_set(error, ERR_REFUSED,
+		                 over ? MSG_STORE_CERTIFICATION_OVER : MSG_STORE_CERTIFICATION_BUSY, NULL);
+	/* The pauses behind the failures before are not over: they count no more. */
+	struct db_query *query =
+		db_query(connection, "UPDATE certifications SET next_attempt_at = $3, own_failures = 0"
+	                         " WHERE account = $1 AND certification = $2");
+	db_bind_integer(query, account);
+	db_bind_integer(query, certification);
+	db_bind_integer(query, now_us);
+	return db_execute(query, NULL, error);
+}
+
+int store_retry_certification(struct store *store, struct slice certification_id, int64_t now_us,
+                              struct error *error)
+{
+	struct db_connection *connection;
+	int result = begin_write(store, &connection, error);
+	if (result)
+		return result;
+	now_us = due_at_once_us(connection, now_us);
+	return end_write(connection, retry_certification(connection, certification_id, now_us, error),
+	                 error);
+}
+
+/* ---- segments ---- */
+
+#define SEGMENT_COLUMNS                                                                            \
+	"SELECT s.segment_id, c.channel_id, s.number, s.first_sequence, s.last_sequence, s.round,"     \
+	" r.authority, r.kind, r.sealed_at"
+#define SEGMENT_SOURCE                                                                             \
+	" FROM segments s JOIN seal_rounds r ON r.round = s.round"                                     \
+	" JOIN channels c ON c.account = s.account AND c.channel = s.chain / 2"
+
+static void read_segment(struct row *row, struct segment_summary *summary)
+{
+	struct db_query *query = row->query;
+	*summary = (struct segment_summary){
+		.number = db_integer(query, 2),
+		.first_sequence = db_integer(query, 3),
+		.last_sequence = db_integer(query, 4),
+		.round = db_integer(query, 5),
+		.authority = row_string(row, 6),
+		.kind = row_string(row, 7),
+		.sealed_at_us = db_integer(query, 8),
+	};
+	store_copy_id(summary->segment_id, db_text(query, 0));
+	store_copy_id(summary->channel_id, db_text(query, 1));
+}
+
+int store_list_segments(struct store *store, struct slice channel_id, int64_t before, int64_t limit,
+                        struct arena *arena, struct segment_list *ret, struct error *error)
+{
+	struct db_connection *connection;
+	int result = begin_read(store, &connection, error);
+	if (result)
+		return result;
+	int64_t account = 0, channel = 0;
+	result = find_channel_number(connection, channel_id, &account, &channel, error);
+	if (result)
+		return end_read(connection, result);
+	struct row row = {.arena = arena,
+	                  .query = db_query(connection, SEGMENT_COLUMNS SEGMENT_SOURCE
+	                                    " WHERE s.account = $1 AND s.chain = $2 AND s.number < $3"
+	                                    " ORDER BY s.number DESC LIMIT $4")};
+	db_bind_integer(row.query, account);
+	db_bind_integer(row.query, chain_number(channel, MODE_LIVE));
+	db_bind_integer(row.query, before ? before : INT64_MAX);
+	db_bind_integer(row.query, limit + 1);
+	struct segment_list list = {0};
+	struct segment_summary *item;
+	while (!row.failed && db_step(row.query) &&
+	       (item = list_add(&row, &list.items, &list.count, &list.more, limit, sizeof *item)))
+		read_segment(&row, item);
+	result = end_read(connection, row_end(&row, true, MSG_NONE, channel_id, error));
+	if (!result)
+		*ret = list;
+	return result;
+}
+
+int store_inspect_segment(struct store *store, struct slice segment_id, struct arena *arena,
+                          struct segment_summary *ret, struct error *error)
+{
+	struct db_connection *connection;
+	int result = begin_read(store, &connection, error);
+	if (result)
+		return result;
+	struct row row = {
+		.arena = arena,
+		.query = reach_query_one(connection, REACH_PLACE("segments", "segment_id"), segment_id,
+	                             REACH_TEXTS(SEGMENT_COLUMNS ", s.document" SEGMENT_SOURCE
+	                                                         " WHERE s.segment_id = $1",
+	                                         "s."))};
+	struct segment_summary summary;
+	bool found = db_step(row.query);
+	if (found) {
+		read_segment(&row, &summary);
+		summary.document = row_string(&row, 9);
+	}
+	result = end_read(connection, row_end(&row, found, MSG_STORE_NO_SEGMENT, segment_id, error));
+	if (!result)
+		*ret = summary;
+	return result;
+}
+
+/* ---- named objects ---- */
+
+#define OBJECT_PAGE 500
+#define OBJECT_PAGE_MEMORY_MAX ((size_t)1 << 20)
+
+struct object_page {
+	struct arena arena;
+	struct named_object *items;
+	size_t count;
+	bool more;
+	/* Where the next page begins. */
+	int64_t account;
+	int64_t number; /* of an event or a certification */
+	const char *name;
+};
+
+static struct db_query *page_query(struct db_connection *connection, enum object_source source,
+                                   const struct object_page *page, const char *after_name)
+{
+	struct db_query *query;
+	if (source == OBJECTS_OF_EVENTS) {
+		query =
+			db_query(connection,
+		             "SELECT account, event, content_object, content_object, content_bytes, hash,"
+		             " NULL, NULL, NULL FROM events WHERE content_object > $1"
+		             " ORDER BY content_object LIMIT $2");
+	} else {
+		query =
+			db_query(connection,
+		             "SELECT i.account, i.certification, i.name, i.object, i.size_bytes,"
+		             " i.sha256, c.certification_id, i.shared_object, i.pieces FROM issued_files i"
+		             " JOIN certifications c ON c.account = i.account"
+		             " AND c.certification = i.certification"
+		             " WHERE (i.account, i.certification, i.name) > ($1, $2, $3)"
+		             " ORDER BY i.account, i.certification, i.name LIMIT $4");
+		db_bind_integer(query, page->account);
+		db_bind_integer(query, page->number);
+	}
+	db_bind_string(query, after_name);
+	db_bind_integer(query, OBJECT_PAGE + 1);
+	return query;
+}
+
+static int read_page(struct store *store, enum object_source source, struct object_page *page,
+                     struct error *error)
+{
+	char after_name[256];
+	snprintf(after_name, sizeof after_name, "%s", page->name ? page->name : "");
+	arena_reset(&page->arena);
+	page->items = NULL;
+	page->count = 0;
+	page->more = false;
+	struct db_connection *connection;
+	int result = begin_read(store, &connection, error);
+	if (result)
+		return result;
+	struct row row = {.arena = &page->arena,
+	                  .query = page_query(connection, source, page, after_name)};
+	struct named_object *item;
+	while (!row.failed && db_step(row.query) &&
+	       (item = list_add(&row, &page->items, &page->count, &page->more, OBJECT_PAGE,
+	                        sizeof *item))) {
+		page->account = db_integer(row.query, 0);
+		page->number = db_integer(row.query, 1);
+		page->name = row_string(&row, 2);
+		*item = (struct named_object){.name = row_string(&row, 3),
+		                              .owner = row_string(&row, 6),
+		                              .size_bytes = db_integer(row.query, 4),
+		                              .sha256 = store_sha256(db_blob(row.query, 5)),
+		                              .shared = row_string(&row, 7),
+		                              .pieces = row_string(&row, 8)};
+	}
+	return end_read(connection, row_end(&row, true, MSG_NONE, slice_of(""), error));
+}
+
+int store_list_objects(struct store *store, enum object_source source,
+                       int (*each)(void *context, const struct named_object *object), void *context,
+                       struct error *error)
+{
+	struct object_page page = {.more = true};
+	arena_init(&page.arena, OBJECT_PAGE_MEMORY_MAX);
+	int result = OK;
+	while (!result && page.more) {
+		result = read_page(store, source, &page, error);
+		for (size_t i = 0; !result && i < page.count; i++)
+			result = each(context, &page.items[i]);
+	}
+	arena_free(&page.arena);
+	return result;
+}

@@ -1,0 +1,360 @@
+#include "store/evidence/signers.h"
+
+#include <stdio.h>
+
+#include "store/transaction.h"
+
+/* ---- reading ---- */
+
+#define COLUMNS "number, sha256, development, certificates, used_from, used_until, reason"
+
+static void read_record(struct row *row, struct signer_record *ret)
+{
+	struct db_query *query = row->query;
+	*ret = (struct signer_record){
+		.number = db_integer(query, 0),
+		.sha256 = store_sha256(db_blob(query, 1)),
+		.development = db_integer(query, 2) != 0,
+		.certificates = row_string(row, 3),
+		.used_from_us = db_integer(query, 4),
+		.used_until_us = row_time(query, 5),
+		.reason = row_string(row, 6),
+	};
+}
+
+int store_list_signers(struct store *store, struct arena *arena, struct signer_record **ret_items,
+                       size_t *ret_count, struct error *error)
+{
+	struct db_connection *connection;
+	struct signer_record *items = NULL;
+	bool more = false;
+	int result = begin_read(store, &connection, error);
+	if (result)
+		return result;
+	struct row row = {
+		.query = db_query(connection, "SELECT " COLUMNS " FROM signers ORDER BY number"),
+		.arena = arena,
+	};
+	*ret_count = 0;
+	while (db_step(row.query)) {
+		struct signer_record *item =
+			list_add(&row, &items, ret_count, &more, SIGNERS_MAX, sizeof *items);
+		if (item)
+			read_record(&row, item);
+	}
+	*ret_items = items;
+	return end_read(connection, row_result(&row, true, error));
+}
+
+static int read_list(struct store *store, const char *sql, struct arena *arena,
+                     struct signed_signer_list *ret, struct error *error)
+{
+	struct db_connection *connection;
+	int result = begin_read(store, &connection, error);
+	if (result)
+		return result;
+	struct row row = {.query = db_query(connection, sql), .arena = arena};
+	bool found = db_step(row.query);
+	if (found) {
+		ret->state = store_sha256(db_blob(row.query, 0));
+		ret->signed_at_us = db_integer(row.query, 1);
+		if (arena)
+			ret->document = row_bytes(&row, 2);
+	}
+	return end_read(connection, row_result(&row, found, error));
+}
+
+int store_get_signer_list(struct store *store, struct arena *arena, struct signed_signer_list *ret,
+                          struct error *error)
+{
+	return read_list(store, "SELECT state, signed_at, document FROM signer_lists", arena, ret,
+	                 error);
+}
+
+int store_look_signer_list(struct store *store, struct signed_signer_list *ret, struct error *error)
+{
+	ret->document = slice_make("", 0);
+	return read_list(store, "SELECT state, signed_at FROM signer_lists", NULL, ret, error);
+}
+
+/* What is in force, and what has been. */
+struct standing {
+	bool any;
+	struct sha256 sha256; /* in force */
+	bool development;
+	bool operators; /* an operator's key has signed, now or before */
+};
+
+static int read_standing(struct db_connection *connection, struct standing *ret,
+                         struct error *error)
+{
+	struct standing standing = {0};
+	struct db_query *query =
+		db_query(connection, "SELECT sha256, development, used_until FROM signers ORDER BY number");
+	while (db_step(query)) {
+		bool development = db_integer(query, 1) != 0;
+		standing.operators |= !development;
+		if (!db_is_null(query, 2))
+			continue;
+		standing.any = true;
+		standing.sha256 = store_sha256(db_blob(query, 0));
+		standing.development = development;
+	}
+	*ret = standing;
+	return db_end(query, error);
+}
+
+int store_get_signer(struct store *store, struct sha256 *ret_sha256, bool *ret_any,
+                     struct error *error)
+{
+	struct db_connection *connection;
+	struct standing standing = {0};
+	int result = begin_read(store, &connection, error);
+	if (result)
+		return result;
+	result = read_standing(connection, &standing, error);
+	*ret_sha256 = standing.sha256;
+	*ret_any = standing.any;
+	return end_read(connection, result);
+}
+
+static int is_known(struct db_connection *connection, const struct sha256 *sha256, bool *ret_known,
+                    struct error *error)
+{
+	struct db_query *query = db_query(connection, "SELECT number FROM signers WHERE sha256 = $1");
+	db_bind_blob(query, sha256, sizeof *sha256);
+	*ret_known = db_step(query);
+	return db_end(query, error);
+}
+
+/* ---- writing ---- */
+
+static int check_room(struct db_connection *connection, struct error *error)
+{
+	struct db_query *query = db_query(connection, "SELECT COUNT(*) FROM signers");
+	bool full = db_step(query) && db_integer(query, 0) >= SIGNERS_MAX;
+	int result = db_end(query, error);
+	if (result || !full)
+		return result;
+	char most[24];
+	snprintf(most, sizeof most, "%d", SIGNERS_MAX);
+	return error_set(error, ERR_FULL, MSG_STORE_SIGNERS_FULL, most, NULL);
+}
+
+static int add(struct db_connection *connection, const struct signer_candidate *candidate,
+               int64_t now_us, struct error *error)
+{
+	int result = check_room(connection, error);
+	if (result)
+		return result;
+	struct db_query *query = db_query(
+		connection, "INSERT INTO signers (number, sha256, development, certificates, used_from)"
+					" SELECT COALESCE(MAX(number), 0) + 1, $1, $2, $3, $4 FROM signers");
+	db_bind_blob(query, &candidate->sha256, sizeof candidate->sha256);
+	db_bind_integer(query, candidate->development);
+	db_bind_text(query, candidate->certificates);
+	db_bind_integer(query, now_us);
+	return db_execute(query, NULL, error);
+}
+
+static int end(struct db_connection *connection, int64_t now_us, struct slice reason,
+               struct error *error)
+{
+	struct db_query *query = db_query(
+		connection, "UPDATE signers SET used_until = $1, reason = $2 WHERE used_until IS NULL");
+	db_bind_integer(query, now_us);
+	db_bind_text(query, reason);
+	return db_execute(query, NULL, error);
+}
+
+/* Where it may take over, since none is in force. */
+static int check_takes_over(struct db_connection *connection, const struct standing *standing,
+                            const struct signer_candidate *candidate, struct error *error)
+{
+	bool known = false;
+	int result = is_known(connection, &candidate->sha256, &known, error);
+	if (result)
+		return result;
+	if (known)
+		return error_set(error, ERR_REFUSED, MSG_SIGNER_ENDED, NULL);
+	if (candidate->development && standing->operators)
+		return error_set(error, ERR_REFUSED, MSG_SIGNER_DEVELOPMENT_LATE, NULL);
+	return OK;
+}
+
+static int refuse_other(const struct standing *standing, const struct signer_candidate *candidate,
+                        struct error *error)
+{
+	char hex[2 * SHA256_SIZE + 1];
+	hex_encode(standing->sha256.bytes, SHA256_SIZE, hex);
+	enum message message = !candidate->development && standing->development ? MSG_SIGNER_GOES_LIVE
+	                       : candidate->development && standing->development
+	                           ? MSG_SIGNER_DEVELOPMENT_OTHER
+	                       : candidate->development ? MSG_SIGNER_DEVELOPMENT_LATE
+	                                                : MSG_SIGNER_OTHER;
+	return error_set(error, ERR_REFUSED, message, hex, NULL);
+}
+
+/* The files of a development key do not go with a copy of its store. */
+static bool takes_place(const struct standing *standing, const struct signer_candidate *candidate,
+                        bool alone)
+{
+	return alone && standing->development && candidate->development;
+}
+
+enum join { JOIN_IN_FORCE, JOIN_TAKES_OVER, JOIN_TAKES_PLACE };
+
+/* Which of them signs from now on, and what has to be written for that. */
+static int choose(struct db_connection *connection, const struct signer_candidate *candidates,
+                  size_t count, bool alone, size_t *ret_index, enum join *ret_join,
+                  struct error *error)
+{
+	struct standing standing;
+	int result = read_standing(connection, &standing, error);
+	*ret_join = JOIN_IN_FORCE;
+	for (size_t i = 0; !result && standing.any && i < count; i++)
+		if (sha256_equal(&candidates[i].sha256, &standing.sha256)) {
+			*ret_index = i;
+			return OK;
+		}
+	if (!result && standing.any && takes_place(&standing, &candidates[0], alone)) {
+		*ret_index = 0;
+		*ret_join = JOIN_TAKES_PLACE;
+		return check_takes_over(connection, &standing, &candidates[0], error);
+	}
+	if (!result && standing.any)
+		return refuse_other(&standing, &candidates[0], error);
+	for (size_t i = 0; !result && i < count; i++) {
+		result = check_takes_over(connection, &standing, &candidates[i], error);
+		if (!result) {
+			*ret_index = i;
+			*ret_join = JOIN_TAKES_OVER;
+			return OK;
+		}
+		if (result == ERR_REFUSED && i + 1 < count)
+			result = OK; /* there is another to try */
+	}
+	return result;
+}
+
+static int join(struct db_connection *connection, const struct signer_candidate *candidates,
+                size_t count, bool alone, int64_t now_us, size_t *ret_index, struct error *error)
+{
+	enum join what;
+	int result = choose(connection, candidates, count, alone, ret_index, &what, error);
+	if (!result && what == JOIN_TAKES_PLACE)
+		result = end(connection, now_us, slice_of("it was not there any more"), error);
+	if (!result && what != JOIN_IN_FORCE)
+		result = add(connection, &candidates[*ret_index], now_us, error);
+	return result;
+}
+
+int store_check_signers(struct store *store, const struct signer_candidate *candidates,
+                        size_t count, size_t *ret_index, struct error *error)
+{
+	struct db_connection *connection;
+	enum join what;
+	int result = begin_read(store, &connection, error);
+	if (result)
+		return result;
+	return end_read(connection, choose(connection, candidates, count, !store_is_shared(store),
+	                                   ret_index, &what, error));
+}
+
+/* Whether the one in force is among them. */
+static int find_in_force(struct store *store, const struct signer_candidate *candidates,
+                         size_t count, bool *ret_found, size_t *ret_index, struct error *error)
+{
+	struct sha256 in_force;
+	bool any = false;
+	int result = store_get_signer(store, &in_force, &any, error);
+	for (size_t i = 0; i < count && !result && any && !*ret_found; i++) {
+		*ret_found = sha256_equal(&candidates[i].sha256, &in_force);
+		*ret_index = *ret_found ? i : *ret_index;
+	}
+	return result;
+}
+
+int store_join_signers(struct store *store, const struct signer_candidate *candidates, size_t count,
+                       size_t *ret_index, struct error *error)
+{
+	struct db_connection *connection;
+	size_t index = 0;
+	/* Then nothing is written: a start does not wait for a commit that waits for its standby. */
+	bool found = false;
+	int result = find_in_force(store, candidates, count, &found, ret_index, error);
+	if (result || found)
+		return result;
+	result = begin_write(store, &connection, error);
+	if (result)
+		return result;
+	result = end_write(connection,
+	                   join(connection, candidates, count, !store_is_shared(store),
+	                        store_now_us(store), &index, error),
+	                   error);
+	if (!result)
+		*ret_index = index;
+	return result;
+}
+
+static int replace(struct db_connection *connection, const struct signer_candidate *next,
+                   const struct sha256 *former, int64_t now_us, struct slice reason,
+                   struct error *error)
+{
+	struct standing standing;
+	int result = read_standing(connection, &standing, error);
+	if (result)
+		return result;
+	if (standing.any && sha256_equal(&standing.sha256, &next->sha256))
+		return OK;
+	if (former && (!standing.any || !sha256_equal(&standing.sha256, former)))
+		return OK;
+	result = check_takes_over(connection, &standing, next, error);
+	if (!result)
+		result = end(connection, now_us, reason, error);
+	return result ? result : add(connection, next, now_us, error);
+}
+
+int store_replace_signer(struct store *store, const struct signer_candidate *next,
+                         const struct sha256 *former, struct slice reason, struct error *error)
+{
+	struct db_connection *connection;
+	int result = begin_write(store, &connection, error);
+	if (result)
+		return result;
+	return end_write(connection,
+	                 replace(connection, next, former, store_now_us(store), reason, error), error);
+}
+
+int store_end_signer(struct store *store, struct slice reason, struct error *error)
+{
+	struct db_connection *connection;
+	struct standing standing;
+	int result = begin_write(store, &connection, error);
+	if (result)
+		return result;
+	result = read_standing(connection, &standing, error);
+	if (!result && !standing.any)
+		result = error_set(error, ERR_REFUSED, MSG_SIGNER_NONE, NULL);
+	if (!result)
+		result = end(connection, store_now_us(store), reason, error);
+	return end_write(connection, result, error);
+}
+
+int store_put_signer_list(struct store *store, const struct signed_signer_list *list,
+                          struct error *error)
+{
+	struct db_connection *connection;
+	int result = begin_write(store, &connection, error);
+	if (result)
+		return result;
+	struct db_query *query =
+		db_query(connection, "INSERT INTO signer_lists (number, state, signed_at, document)"
+	                         " VALUES (1, $1, $2, $3) ON CONFLICT (number) DO UPDATE SET"
+	                         " state = excluded.state, signed_at = excluded.signed_at,"
+	                         " document = excluded.document");
+	db_bind_blob(query, &list->state, sizeof list->state);
+	db_bind_integer(query, list->signed_at_us);
+	db_bind_blob(query, list->document.data, list->document.size);
+	return end_write(connection, db_execute(query, NULL, error), error);
+}

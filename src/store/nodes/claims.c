@@ -1,0 +1,10 @@
+#include "store/nodes/claims.h"
+
+int claim_change(struct db_query *query, const char *id, struct error *error)
+{
+	int64_t changes = 0;
+	int result = db_execute(query, &changes, error);
+	if (result || changes == 1)
+		return result;
+	return error_cause(error, ERR_REFUSED, "%s is over or held by another", id);
+}

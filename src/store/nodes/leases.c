@@ -1,0 +1,46 @@
+#include "store/nodes/leases.h"
+
+#include "store/transaction.h"
+
+/* Nodes of other releases look for them by these names. */
+static const char *const names[] = {
+	[LEASE_SEALER] = "sealer",   [LEASE_DELIVERER] = "deliverer",     [LEASE_SWEEP] = "sweep",
+	[LEASE_RENEWER] = "renewer", [LEASE_SIGNER_LIST] = "signer_list",
+};
+
+int store_take_lease(struct store *store, enum lease_name name, const char *holder, int64_t now_us,
+                     int64_t duration_us, bool *ret_taken, struct error *error)
+{
+	struct db_connection *connection;
+	int result = begin_write(store, &connection, error);
+	if (result)
+		return result;
+	struct db_query *query =
+		db_query(connection, "INSERT INTO leases (name, holder, expires_at) VALUES ($1, $2, $3)"
+	                         " ON CONFLICT (name) DO UPDATE SET holder = excluded.holder,"
+	                         " expires_at = excluded.expires_at"
+	                         " WHERE leases.holder = excluded.holder OR leases.expires_at <= $4");
+	db_bind_string(query, names[name]);
+	db_bind_string(query, holder);
+	db_bind_integer(query, now_us + duration_us);
+	db_bind_integer(query, now_us);
+	int64_t changes = 0;
+	result = end_write(connection, db_execute(query, &changes, error), error);
+	if (!result)
+		*ret_taken = changes == 1;
+	return result;
+}
+
+int store_end_lease(struct store *store, enum lease_name name, const char *holder,
+                    struct error *error)
+{
+	struct db_connection *connection;
+	int result = begin_write(store, &connection, error);
+	if (result)
+		return result;
+	struct db_query *query =
+		db_query(connection, "DELETE FROM leases WHERE name = $1 AND holder = $2");
+	db_bind_string(query, names[name]);
+	db_bind_string(query, holder);
+	return end_write(connection, db_execute(query, NULL, error), error);
+}

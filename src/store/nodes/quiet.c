@@ -1,0 +1,268 @@
+#include "store/nodes/quiet.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "store/transaction.h"
+#include "store/usage/count.h"
+
+#define QUIET "quiet"   /* of the setting: when, in microseconds, a space, and why */
+#define WOKEN "woken"   /* when, in microseconds */
+#define COPIED "copied" /* the same: quiet.copied_us */
+
+static void read_text(struct db_query *query, char text[QUIET_MARK_SIZE])
+{
+	snprintf(text, QUIET_MARK_SIZE, "%.*s", (int)db_text(query, 0).size, db_text(query, 0).data);
+}
+
+static int read_mark(struct db_query *query, struct quiet *quiet, struct error *error)
+{
+	char text[QUIET_MARK_SIZE] = "";
+	char *reason = text;
+	quiet->is = db_step(query);
+	if (quiet->is)
+		read_text(query, text);
+	quiet->since_us = strtoll(text, &reason, 10);
+	snprintf(quiet->reason, sizeof quiet->reason, "%s", *reason ? reason + 1 : "");
+	return db_end(query, error);
+}
+
+static int read_time(struct db_query *query, int64_t *ret, struct error *error)
+{
+	char text[QUIET_MARK_SIZE] = "";
+	if (db_step(query))
+		read_text(query, text);
+	*ret = strtoll(text, NULL, 10);
+	return db_end(query, error);
+}
+
+/* A restore that was killed behind the copy's coming leaves its marks where they waited for it. */
+static int read_left_woken(struct db_connection *connection, struct quiet *quiet,
+                           struct error *error)
+{
+	int64_t left_us = 0;
+	int result = read_time(
+		db_query(connection, "SELECT value FROM " DB_RESTORING " WHERE name = '" WOKEN "'"),
+		&left_us, error);
+	if (left_us > quiet->woken_us)
+		quiet->woken_us = left_us;
+	return result;
+}
+
+/* A store that began as a copy that is awake, or was woken by an older program, has no COPIED. */
+static int read_woken(struct db_connection *connection, bool left, struct quiet *quiet,
+                      struct error *error)
+{
+	int result =
+		read_time(db_query(connection, "SELECT value FROM settings WHERE name = '" WOKEN "'"),
+	              &quiet->woken_us, error);
+	if (!result)
+		result =
+			read_time(db_query(connection, "SELECT value FROM settings WHERE name = '" COPIED "'"),
+		              &quiet->copied_us, error);
+	if (!result && left)
+		result = read_left_woken(connection, quiet, error);
+	if (!quiet->copied_us)
+		quiet->copied_us = quiet->woken_us;
+	return result;
+}
+
+static int read_quiet(struct db_connection *connection, struct quiet *ret, struct error *error)
+{
+	*ret = (struct quiet){0};
+	bool left = false;
+	int result = read_mark(
+		db_query(connection, "SELECT value FROM settings WHERE name = '" QUIET "'"), ret, error);
+	if (!result)
+		result = db_has_table(connection, DB_RESTORING, &left, error);
+	if (!result && left && !ret->is)
+		result = read_mark(
+			db_query(connection, "SELECT value FROM " DB_RESTORING " WHERE name = '" QUIET "'"),
+			ret, error);
+	return result ? result : read_woken(connection, left, ret, error);
+}
+
+int store_get_quiet(struct store *store, struct quiet *ret, struct error *error)
+{
+	struct db_connection *connection;
+	int result = begin_read(store, &connection, error);
+	if (result)
+		return result;
+	struct quiet quiet;
+	result = end_read(connection, read_quiet(connection, &quiet, error));
+	if (!result)
+		*ret = quiet;
+	return result;
+}
+
+struct db_mark quiet_mark(const char *reason, int64_t now_us, char text[QUIET_MARK_SIZE])
+{
+	snprintf(text, QUIET_MARK_SIZE, "%" PRId64 "%s%s", now_us, reason ? " " : "",
+	         reason ? reason : "");
+	return (struct db_mark){reason ? QUIET : WOKEN, text};
+}
+
+int store_set_quiet(struct store *store, const char *reason, int64_t now_us, struct error *error)
+{
+	struct db_connection *connection;
+	char text[QUIET_MARK_SIZE];
+	int result = begin_write(store, &connection, error);
+	if (result)
+		return result;
+	struct db_query *query =
+		db_query(connection, "INSERT INTO settings (name, value) VALUES ('" QUIET "', $1)"
+	                         " ON CONFLICT (name) DO NOTHING");
+	db_bind_string(query, quiet_mark(reason, now_us, text).value);
+	return end_write(connection, db_execute(query, NULL, error), error);
+}
+
+static int write_time(struct db_connection *connection, const char *name, int64_t time_us,
+                      struct error *error)
+{
+	char text[QUIET_MARK_SIZE];
+	struct db_query *query =
+		db_query(connection, "INSERT INTO settings (name, value) VALUES ($1, $2)"
+	                         " ON CONFLICT (name) DO UPDATE SET value = excluded.value");
+	db_bind_string(query, name);
+	db_bind_string(query, quiet_mark(NULL, time_us, text).value);
+	return db_execute(query, NULL, error);
+}
+
+static int end_quiet(struct db_connection *connection, int64_t now_us, struct error *error)
+{
+	struct quiet quiet;
+	int result = read_quiet(connection, &quiet, error);
+	if (result)
+		return result;
+	int64_t since_us = quiet.is ? quiet.since_us : now_us;
+	result = write_time(connection, COPIED, quiet.copied_us ? quiet.copied_us : since_us, error);
+	if (!result)
+		result = write_time(connection, WOKEN, now_us, error);
+	if (!result)
+		result = db_execute(db_query(connection, "DELETE FROM settings WHERE name = '" QUIET "'"),
+		                    NULL, error);
+	return result ? result : db_run(connection, "DROP TABLE IF EXISTS " DB_RESTORING, error);
+}
+
+int store_end_quiet(struct store *store, int64_t now_us, struct error *error)
+{
+	struct db_connection *connection;
+	int result = begin_write(store, &connection, error);
+	if (result)
+		return result;
+	return end_write(connection, end_quiet(connection, now_us, error), error);
+}
+
+/* ---- what is due ---- */
+
+#define ENABLED "e.disabled_at IS NULL AND e.deleted_at IS NULL"
+
+int store_count_due(struct store *store, int64_t before_us, struct quiet_due *ret,
+                    struct error *error)
+{
+	static const char *const texts[] = {
+		"SELECT count(*) FROM webhook_endpoints e JOIN webhook_deliveries d"
+		" ON d.account = e.account AND d.endpoint = e.endpoint"
+		" WHERE " ENABLED " AND d.status = 'waiting'",
+		"SELECT count(*) FROM mails WHERE state = 'waiting'",
+		"SELECT count(*) FROM payments WHERE state <> 'over'",
+		"SELECT count(*) FROM certifications WHERE status = 'processing'",
+		"SELECT count(*) FROM payments WHERE state <> 'over' AND action = 'charge'",
+		"SELECT count(*) FROM topups t JOIN accounts a ON a.account = t.account"
+		" WHERE t.enabled = 1 AND t.purchase IS NULL AND a.disabled = 0"
+		" AND a.balance < t.threshold",
+	};
+	struct quiet_due due = {0};
+	int64_t *const counts[] = {&due.notices,        &due.mails,   &due.payments,
+	                           &due.certifications, &due.charges, &due.topups};
+	struct db_connection *connection;
+	int result = begin_read(store, &connection, error);
+	if (result)
+		return result;
+	for (size_t i = 0; i < sizeof texts / sizeof *texts && !result; i++) {
+		struct db_query *query = db_query(connection, texts[i]);
+		*counts[i] = db_step(query) ? db_integer(query, 0) : 0;
+		result = db_end(query, error);
+	}
+	if (!result) {
+		struct db_query *query =
+			db_query(connection, "SELECT count(*) FROM certifications WHERE status = 'processing'"
+		                         " AND requested_at < $1");
+		db_bind_integer(query, before_us);
+		due.certifications_before = db_step(query) ? db_integer(query, 0) : 0;
+		result = db_end(query, error);
+	}
+	due.payments += due.topups;
+	if (!result)
+		*ret = due;
+	return end_read(connection, result);
+}
+
+/* Of one endpoint, behind the last one, at most 500. */
+static int skip_piece(struct store *store, int64_t now_us, int64_t *account, int64_t *endpoint,
+                      bool *ret_found, int64_t *ret_changes, struct error *error)
+{
+	struct db_connection *connection;
+	int result = begin_write(store, &connection, error);
+	if (result)
+		return result;
+	struct db_query *query =
+		db_query(connection, "SELECT e.account, e.endpoint FROM webhook_endpoints e WHERE " ENABLED
+	                         " AND e.next_at IS NOT NULL AND (e.account > $1 OR (e.account = $1"
+	                         " AND e.endpoint >= $2)) ORDER BY e.account, e.endpoint LIMIT 1");
+	db_bind_integer(query, *account);
+	db_bind_integer(query, *endpoint);
+	*ret_found = db_step(query);
+	if (*ret_found) {
+		*account = db_integer(query, 0);
+		*endpoint = db_integer(query, 1);
+	}
+	result = db_end(query, error);
+	if (result || !*ret_found)
+		return end_write(connection, result, error);
+	/* Somebody may have disabled it since: then what waits for it is kept. */
+	query = db_query(connection, "SELECT e.endpoint FROM webhook_endpoints e WHERE " ENABLED
+	                             " AND e.account = $1 AND e.endpoint = $2 FOR UPDATE");
+	db_bind_integer(query, *account);
+	db_bind_integer(query, *endpoint);
+	*ret_changes = 0;
+	bool enabled = db_step(query);
+	result = db_end(query, error);
+	if (!result && enabled)
+		result = count_skipped(connection, *account, *endpoint, error);
+	if (result || !enabled)
+		return end_write(connection, result, error);
+	query =
+		db_query(connection, "UPDATE webhook_deliveries SET status = 'failed', next_attempt_at = $3"
+	                         " WHERE account = $1 AND endpoint = $2 AND notice IN (SELECT notice"
+	                         " FROM (" SKIPPED_DELIVERIES ") AS skipped)");
+	db_bind_integer(query, *account);
+	db_bind_integer(query, *endpoint);
+	db_bind_integer(query, now_us);
+	result = db_execute(query, ret_changes, error);
+	if (!result && *ret_changes == 0) {
+		query = db_query(connection, "UPDATE webhook_endpoints SET next_at = NULL"
+		                             " WHERE account = $1 AND endpoint = $2");
+		db_bind_integer(query, *account);
+		db_bind_integer(query, *endpoint);
+		result = db_execute(query, NULL, error);
+	}
+	return end_write(connection, result, error);
+}
+
+int store_skip_deliveries(struct store *store, int64_t now_us, int64_t *ret_count,
+                          struct error *error)
+{
+	int64_t account = 0, endpoint = 0, count = 0, changes = 0;
+	bool found = true;
+	int result = OK;
+	while (!result && found) {
+		changes = 0;
+		result = skip_piece(store, now_us, &account, &endpoint, &found, &changes, error);
+		count += changes;
+		endpoint += found && changes == 0;
+	}
+	*ret_count = count;
+	return result;
+}

@@ -1,0 +1,266 @@
+#include "store/nodes/watch.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/shards/reach.h"
+#include "store/transaction.h"
+
+#define TEXT_OF(number) #number
+#define NUMBER_TEXT(number) TEXT_OF(number)
+/* A statement within one, so that each event is looked up by its number (event_number's), whatever
+ * a planner believes of the tables. */
+#define RECEIVED_AT(account, chain, sequence, of)                                                  \
+	"(SELECT e.received_at FROM events e WHERE e.account = " account of " AND e.event = (" chain   \
+	" << " NUMBER_TEXT(EVENT_SEQUENCE_BITS) ") + " sequence ")"
+
+/* Within a chain the times never decrease, so that its first pending event is its oldest one: the
+ * one behind what is staged, or the first of what is staged for a round that is not there yet. */
+#define BEHIND_STAGED(of_events, of)                                                               \
+	"SELECT " RECEIVED_AT(                                                                         \
+		"c.account", "c.chain", "c.sealed_sequence + 1",                                           \
+		of_events) " AS received_at FROM unsealed_chains u"                                        \
+				   " JOIN chains c ON c.account = u.account AND c.chain = u.chain" of
+#define STAGED                                                                                     \
+	"SELECT " RECEIVED_AT("s.account", "s.chain", "s.first_sequence",                              \
+	                      "") " FROM segments s WHERE s.round = (SELECT round FROM staged_round)"
+#define OLDEST                                                                                     \
+	"SELECT MIN(received_at) FROM (" BEHIND_STAGED("", "") " UNION ALL " STAGED ") pending"
+#define OLDEST_OF                                                                                  \
+	"SELECT MIN(received_at) FROM (" BEHIND_STAGED(                                                \
+		WORK_OF("e", "$1"), " WHERE u.account = ANY($1)" WORK_OF("c", "$1")) ") pending"
+
+static int oldest_pending(struct store *store, int64_t *ret_received_at_us, struct error *error)
+{
+	struct db_connection *connection;
+	int result = begin_read(store, &connection, error);
+	if (result)
+		return result;
+	struct db_query *query = db_query(connection, OLDEST);
+	bool found = db_step(query) && !db_is_null(query, 0);
+	int64_t received_at_us = found ? db_integer(query, 0) : TIME_NONE;
+	result = end_read(connection, db_end(query, error));
+	if (!result)
+		*ret_received_at_us = received_at_us;
+	return result;
+}
+
+/* What is staged is looked at while a block is, and while all servers answer: the round comes soon,
+ * or something fails that is told otherwise. */
+static int read_staged_round(struct db_connection *connection, int64_t *ret_round,
+                             struct error *error)
+{
+	struct db_query *query =
+		db_query(connection, "SELECT round FROM staged_round WHERE blocks > 0 AND round >"
+	                         " (SELECT COALESCE(MAX(round), 0) FROM seal_rounds)");
+	*ret_round = db_step(query) ? db_integer(query, 0) : 0;
+	return db_end(query, error);
+}
+
+static int64_t earlier_us(int64_t a_us, struct db_query *query)
+{
+	int64_t b_us = db_step(query) && !db_is_null(query, 0) ? db_integer(query, 0) : TIME_NONE;
+	db_release(query);
+	return b_us == TIME_NONE || (a_us != TIME_NONE && a_us < b_us) ? a_us : b_us;
+}
+
+static int oldest_pending_of(struct store *store, struct work_of *of, bool all,
+                             int64_t *ret_received_at_us, struct error *error)
+{
+	struct db_connection *connection;
+	int64_t received_at_us = TIME_NONE, round = 0;
+	int result = begin_read(store, &connection, error);
+	if (result)
+		return result;
+	result = all ? read_staged_round(connection, &round, error) : OK;
+	if (!result && !work_is_nobodys(of)) {
+		struct db_query *query = db_query(connection, OLDEST_OF);
+		work_bind(query, of);
+		received_at_us = earlier_us(received_at_us, query);
+	}
+	if (!result && round > 0) {
+		struct db_query *query =
+			db_query(connection, "SELECT MIN(received_at) FROM segments WHERE round = $1");
+		db_bind_integer(query, round);
+		received_at_us = earlier_us(received_at_us, query);
+	}
+	if (!result)
+		result = db_tell_failure(connection, error);
+	result = end_read(connection, result);
+	if (!result)
+		*ret_received_at_us = received_at_us;
+	return result;
+}
+
+int store_oldest_pending(struct store *store, int64_t *ret_received_at_us, struct error *error)
+{
+	struct work_of of;
+	int result = work_find(store, WORK_UNSEALED, &of, error);
+	if (!result)
+		result = of.anybodys ? oldest_pending(store, ret_received_at_us, error)
+		                     : oldest_pending_of(store, &of, work_is_of_all(store),
+		                                         ret_received_at_us, error);
+	work_free(&of);
+	return result;
+}
+
+int store_count_replicas(struct store *store, struct store_replicas *ret, struct error *error)
+{
+	struct db_replicas found = {0};
+	int result = db_count_replicas(store->db, &found, error);
+	if (!result)
+		*ret = (struct store_replicas){found.required, found.synchronous, found.lag_bytes,
+		                               found.lag_us};
+	return result;
+}
+
+int store_ask_shard_servers(struct store *store, struct db_shard_server *items, size_t max,
+                            size_t *ret_count, struct error *error)
+{
+	return db_ask_shard_servers(store->db, items, max, ret_count, error);
+}
+
+/* ---- bounds ---- */
+
+static int read_count(struct db_query *query, struct bound_use *ret, struct error *error)
+{
+	if (db_step(query))
+		ret->used = db_integer(query, 0);
+	return db_end(query, error);
+}
+
+/* An account, a channel and a number of it. */
+static int read_of_channel(struct db_connection *connection, struct db_query *query,
+                           struct bound_use *ret, struct error *error)
+{
+	bool found = db_step(query);
+	int64_t account = found ? db_integer(query, 0) : 0, channel = found ? db_integer(query, 1) : 0;
+	ret->used = found ? db_integer(query, 2) : 0;
+	int result = db_end(query, error);
+	if (result || !found)
+		return result;
+	query =
+		db_query(connection, "SELECT channel_id FROM channels WHERE account = $1 AND channel = $2");
+	db_bind_integer(query, account);
+	db_bind_integer(query, channel);
+	if (db_step(query))
+		store_copy_id(ret->about, db_text(query, 0));
+	return db_end(query, error);
+}
+
+static int read_certifications(struct db_connection *connection, int64_t now_us, enum mode mode,
+                               struct bound_use *ret, struct error *error)
+{
+	struct db_query *query = db_query(
+		connection, "SELECT last_number FROM certification_numbers WHERE year = $1 AND mode = $2");
+	db_bind_integer(query, time_year(now_us));
+	db_bind_string(query, mode_text(mode));
+	return read_count(query, ret, error);
+}
+
+/* Of the account that is nearest to what it may have stored. */
+static int read_stored(struct db_connection *connection, int64_t stored_max, struct bound_use *ret,
+                       struct error *error)
+{
+	struct db_query *query = db_query(
+		connection, "SELECT account_id, CASE WHEN stored_bytes >= most THEN 100"
+					" ELSE CAST(100.0 * stored_bytes / most AS BIGINT) END AS percent FROM"
+					" (SELECT account_id, stored_bytes, COALESCE(bound_stored_bytes, $1) AS most"
+					" FROM accounts) AS bounded WHERE most > 0 AND stored_bytes > 0"
+					" ORDER BY percent DESC LIMIT 1");
+	db_bind_integer(query, stored_max);
+	if (db_step(query)) {
+		store_copy_id(ret->about, db_text(query, 0));
+		ret->used = db_integer(query, 1);
+	}
+	return db_end(query, error);
+}
+
+/* Numbers are never given twice: the greatest one says how many there are. */
+static int read_bounds(struct db_connection *connection, int64_t now_us, int64_t stored_max,
+                       struct bound_use *ret, struct error *error)
+{
+	int result = reach_read_number(connection, REACH_CHANNELS, &ret[BOUND_CHANNELS].used, error);
+	if (!result)
+		result = read_of_channel(connection,
+		                         db_query(connection,
+		                                  "SELECT account, chain / 2, last_sequence FROM chains"
+		                                  " ORDER BY last_sequence DESC LIMIT 1"),
+		                         &ret[BOUND_EVENTS], error);
+	if (!result)
+		result = read_of_channel(connection,
+		                         db_query(connection,
+		                                  "SELECT account, channel, config_version FROM channels"
+		                                  " ORDER BY config_version DESC LIMIT 1"),
+		                         &ret[BOUND_CONFIGS], error);
+	if (!result)
+		result = read_certifications(connection, now_us, MODE_LIVE, &ret[BOUND_LIVE_CERTIFICATIONS],
+		                             error);
+	if (!result)
+		result = read_certifications(connection, now_us, MODE_TEST, &ret[BOUND_TEST_CERTIFICATIONS],
+		                             error);
+	if (!result)
+		result = read_count(db_query(connection, "SELECT COUNT(*) FROM signers"),
+		                    &ret[BOUND_SIGNERS], error);
+	if (!result)
+		result = read_count(db_query(connection, "SELECT COUNT(*) FROM timestamp_roots"),
+		                    &ret[BOUND_TIMESTAMP_ROOTS], error);
+	if (!result)
+		result = read_stored(connection, stored_max, &ret[BOUND_STORED], error);
+	return result;
+}
+
+int store_read_bounds(struct store *store, int64_t now_us, int64_t stored_max,
+                      struct bound_use ret[BOUND_COUNT], struct error *error)
+{
+	struct bound_use read[BOUND_COUNT] = {0};
+	struct db_connection *connection;
+	int result = begin_read(store, &connection, error);
+	if (result)
+		return result;
+	result = end_read(connection, read_bounds(connection, now_us, stored_max, read, error));
+	if (!result)
+		memcpy(ret, read, sizeof read);
+	return result;
+}
+
+/* ---- backups ---- */
+
+#define LAST_BACKUP "last_backup"
+
+int store_note_backup(struct store *store, int64_t at_us, struct error *error)
+{
+	struct db_connection *connection;
+	char text[24];
+	int result = begin_write(store, &connection, error);
+	if (result)
+		return result;
+	snprintf(text, sizeof text, "%" PRId64, at_us);
+	struct db_query *query =
+		db_query(connection, "INSERT INTO settings(name, value) VALUES ('" LAST_BACKUP "', $1)"
+	                         " ON CONFLICT (name) DO UPDATE SET value = excluded.value");
+	db_bind_string(query, text);
+	return end_write(connection, db_execute(query, NULL, error), error);
+}
+
+int store_last_backup(struct store *store, int64_t *ret_at_us, struct error *error)
+{
+	struct db_connection *connection;
+	int result = begin_read(store, &connection, error);
+	if (result)
+		return result;
+	struct db_query *query =
+		db_query(connection, "SELECT value FROM settings WHERE name = '" LAST_BACKUP "'");
+	char text[24] = "";
+	bool found = db_step(query);
+	if (found) {
+		struct slice value = db_text(query, 0);
+		snprintf(text, sizeof text, "%.*s", (int)value.size, value.data);
+	}
+	result = end_read(connection, db_end(query, error));
+	if (!result)
+		*ret_at_us = found ? strtoll(text, NULL, 10) : TIME_NONE;
+	return result;
+}

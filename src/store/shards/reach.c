@@ -1,0 +1,309 @@
+#include "store/shards/reach.h"
+
+#include <string.h>
+
+#define QUESTION_MAX ((size_t)4096)
+#define NUMBERS_TRIED 4096 /* until a server is there that would have one */
+
+/* ---- one row ---- */
+
+struct located {
+	bool found;
+	int64_t account;
+};
+
+static void note_located(void *context, size_t part, int64_t account)
+{
+	(void)part;
+	*(struct located *)context = (struct located){true, account};
+}
+
+/* As a literal of SQL, with the braces that stand for tables kept out. */
+static bool add_literal(struct buf *text, struct slice value)
+{
+	buf_add(text, "'", 1);
+	for (size_t i = 0; i < value.size; i++) {
+		char c = value.data[i];
+		if (c == '{' || c == '\\' || c == '\0' || (signed char)c < 0)
+			return false;
+		buf_add(text, "''", c == '\'' ? 2 : 0);
+		if (c != '\'')
+			buf_add(text, &c, 1);
+	}
+	buf_add(text, "'", 1);
+	return true;
+}
+
+int reach_locate(struct db *db, const struct reach_place *place, struct slice value,
+                 int64_t *ret_account, struct error *error)
+{
+	struct located located = {0};
+	struct db_asked asked;
+	BUF_AUTO struct buf text;
+	buf_init(&text, QUESTION_MAX);
+	buf_printf(&text, "SELECT account FROM {%s} WHERE %s", place->table, place->before);
+	if (!add_literal(&text, value))
+		return ERR_NOT_FOUND; /* no identifier of ours */
+	buf_printf(&text, "%s" DB_PART_ACCOUNTS, place->after);
+	int result = buf_check(&text);
+	if (result)
+		return result == ERR_TOO_LARGE ? ERR_NOT_FOUND : result;
+	const char *const part = text.data;
+	result = db_ask_pieces(db, &part, 1, note_located, &located, &asked, error);
+	if (!result && !asked.distributed)
+		return ERR_USAGE;
+	if (!result && located.found)
+		*ret_account = located.account;
+	else if (!result)
+		result = asked.all
+		             ? ERR_NOT_FOUND
+		             : error_cause(error, ERR_UNAVAILABLE, "it may be on a server that is away");
+	return result;
+}
+
+/* What no server has, or is not looked for on several, the statement itself does not find. */
+bool reach_locates(struct db_connection *connection, const struct reach_place *place,
+                   struct slice value, int64_t *ret_account)
+{
+	struct db *db = db_of(connection);
+	struct error error = {0};
+	if (!db_misses_servers(db))
+		return false;
+	int result = reach_locate(db, place, value, ret_account, &error);
+	if (result && result != ERR_NOT_FOUND && result != ERR_USAGE) {
+		error.code = result;
+		(void)db_fail(connection, &error);
+	}
+	return !result;
+}
+
+struct db_query *reach_query_one(struct db_connection *connection, struct reach_place place,
+                                 struct slice value, struct reach_texts both)
+{
+	int64_t account = 0;
+	bool located = reach_locates(connection, &place, value, &account);
+	struct db_query *query = db_query(connection, located ? both.located : both.all);
+	db_bind_text(query, value);
+	if (located)
+		db_bind_integer(query, account);
+	return query;
+}
+
+/* ---- a page ---- */
+
+static int write_page(struct buf *text, const char *rows, const struct reach_value *values,
+                      int64_t limit)
+{
+	bool good = true;
+	buf_add_text(text, "SELECT DISTINCT account FROM (");
+	for (const char *at = rows; *at;) {
+		size_t plain = strcspn(at, "?");
+		buf_add(text, at, plain);
+		at += plain;
+		if (!*at)
+			break;
+		if (values->text)
+			good = good && add_literal(text, *values->text);
+		else
+			buf_printf(text, "%lld", (long long)values->number);
+		values++;
+		at++;
+	}
+	buf_printf(text, " LIMIT %lld) AS page" DB_PART_ACCOUNTS, (long long)limit);
+	return good ? buf_check(text) : ERR_TOO_LARGE;
+}
+
+static void note_account(void *context, size_t part, int64_t account)
+{
+	(void)part;
+	db_array_add_integer(context, account);
+}
+
+/* The first number from there on whose server is there, if there is one. */
+static int find_present(struct db_connection *connection, int64_t account, int64_t *ret,
+                        struct error *error)
+{
+	int64_t end = account + NUMBERS_TRIED;
+	while (account < end && db_misses(connection, account))
+		account++;
+	*ret = account;
+	return account < end ? db_tell_failure(connection, error)
+	                     : error_cause(error, ERR_UNAVAILABLE, "no server is there");
+}
+
+/* None at all would be looked for everywhere: an account that is there, and has none of the rows.
+ */
+static int keep_to_some(struct db_connection *connection, struct work_of *of, struct error *error)
+{
+	int64_t account = 0;
+	bool none = of->accounts.count == 0 && db_misses_servers(db_of(connection));
+	int result = none ? find_present(connection, 1, &account, error) : OK;
+	if (none && !result)
+		db_array_add_integer(&of->accounts, account);
+	return result ? result : buf_check(&of->accounts.wire);
+}
+
+int reach_find_page(struct db_connection *connection, int64_t account, const char *rows,
+                    const struct reach_value *values, int64_t limit, struct work_of *ret,
+                    struct error *error)
+{
+	struct db *db = db_of(connection);
+	struct db_asked asked = {.distributed = true, .all = true};
+	*ret = (struct work_of){.anybodys = !db_is_sharded(db)};
+	if (ret->anybodys)
+		return OK;
+	db_array_init(&ret->accounts, DB_INTEGERS);
+	ret->anybodys = account == REACH_ALL && !db_misses_servers(db);
+	if (account != REACH_ALL)
+		db_array_add_integer(&ret->accounts, account);
+	if (ret->anybodys || account != REACH_ALL)
+		return buf_check(&ret->accounts.wire);
+	BUF_AUTO struct buf text;
+	buf_init(&text, QUESTION_MAX);
+	int result = write_page(&text, rows, values, limit);
+	if (result)
+		return result == ERR_TOO_LARGE ? error_cause(error, ERR_UNAVAILABLE, "a server is away")
+		                               : result;
+	const char *const part = text.data;
+	result = db_ask_pieces(db, &part, 1, note_account, &ret->accounts, &asked, error);
+	ret->anybodys = !asked.distributed;
+	ret->partial = !asked.all;
+	return result ? result : keep_to_some(connection, ret, error);
+}
+
+struct db_query *reach_query(struct db_connection *connection, const struct work_of *of,
+                             const char *all, const char *some)
+{
+	return db_query(connection, of->anybodys ? all : some);
+}
+
+/* ---- counts ---- */
+
+static void add_count(void *context, size_t part, int64_t number)
+{
+	((int64_t *)context)[part] += number;
+}
+
+int reach_count(struct db *db, const char *const *parts, size_t count, int64_t *ret_counts,
+                bool *ret_distributed, struct error *error)
+{
+	struct db_asked asked;
+	memset(ret_counts, 0, count * sizeof *ret_counts);
+	int result = db_ask_pieces(db, parts, count, add_count, ret_counts, &asked, error);
+	*ret_distributed = asked.distributed;
+	return result;
+}
+
+/* ---- accounts that are known ---- */
+
+int reach_keep(struct db_connection *connection, struct db_query *accounts, struct work_of *ret,
+               struct error *error)
+{
+	*ret = (struct work_of){0};
+	db_array_init(&ret->accounts, DB_INTEGERS);
+	while (db_step(accounts)) {
+		int64_t account = db_integer(accounts, 0);
+		if (db_misses(connection, account))
+			ret->partial = true;
+		else
+			db_array_add_integer(&ret->accounts, account);
+	}
+	int result = db_end(accounts, error);
+	return result ? result : keep_to_some(connection, ret, error);
+}
+
+int reach_of_user(struct db_connection *connection, const char *user_id, struct work_of *ret,
+                  struct error *error)
+{
+	*ret = (struct work_of){.anybodys = true};
+	if (!db_is_sharded(db_of(connection)))
+		return OK;
+	struct db_query *query =
+		db_query(connection, "SELECT account FROM memberships WHERE user_id = $1");
+	db_bind_string(query, user_id);
+	return reach_keep(connection, query, ret, error);
+}
+
+/* ---- numbers ---- */
+
+#define NO_NUMBER (-1)
+
+static int read_number(struct db_query *query, int64_t *ret, struct error *error)
+{
+	*ret = db_step(query) ? db_integer(query, 0) : NO_NUMBER;
+	return db_end(query, error);
+}
+
+static const char *setting_of(enum reach_numbered what)
+{
+	return what == REACH_ACCOUNTS ? "last_account" : "last_channel";
+}
+
+static int read_greatest(struct db_connection *connection, enum reach_numbered what, int64_t *ret,
+                         struct error *error)
+{
+	return read_number(what == REACH_ACCOUNTS
+	                       ? db_query(connection, "SELECT COALESCE(MAX(account), 0) FROM accounts")
+	                       : db_query(connection, "SELECT COALESCE(MAX(channel), 0) FROM channels"),
+	                   ret, error);
+}
+
+static int remember(struct db_connection *connection, enum reach_numbered what, int64_t number,
+                    struct error *error)
+{
+	struct db_query *query =
+		db_query(connection, "INSERT INTO settings (name, value) VALUES ($1, CAST($2 AS TEXT))"
+	                         " ON CONFLICT (name) DO UPDATE SET value = excluded.value");
+	db_bind_string(query, setting_of(what));
+	db_bind_integer(query, number);
+	return db_execute(query, NULL, error);
+}
+
+int reach_remember_number(struct db_connection *connection, enum reach_numbered what,
+                          struct error *error)
+{
+	int64_t greatest;
+	int result = read_greatest(connection, what, &greatest, error);
+	return result ? result : remember(connection, what, greatest, error);
+}
+
+int reach_read_number(struct db_connection *connection, enum reach_numbered what, int64_t *ret,
+                      struct error *error)
+{
+	bool missing = db_misses_servers(db_of(connection));
+	int64_t remembered, greatest = 0;
+	struct db_query *query =
+		db_query(connection, "SELECT CAST(value AS BIGINT) FROM settings WHERE name = $1");
+	db_bind_string(query, setting_of(what));
+	int result = read_number(query, &remembered, error);
+	if (!result && missing && remembered == NO_NUMBER)
+		result =
+			error_cause(error, ERR_UNAVAILABLE, "a server is away that may have the last number");
+	if (!result && !missing)
+		result = read_greatest(connection, what, &greatest, error);
+	if (!result)
+		*ret = remembered > greatest ? remembered : greatest;
+	return result;
+}
+
+int reach_take_number(struct db_connection *connection, enum reach_numbered what, int64_t *ret,
+                      struct error *error)
+{
+	bool missing = db_misses_servers(db_of(connection));
+	int64_t last;
+	int result = reach_read_number(connection, what, &last, error);
+	if (result)
+		return result;
+	*ret = last + 1;
+	result = what == REACH_ACCOUNTS && missing ? find_present(connection, *ret, ret, error) : OK;
+	return result ? result : remember(connection, what, *ret, error);
+}
+
+void reach_want_all(struct db_connection *connection)
+{
+	struct error error = {0};
+	if (!db_misses_servers(db_of(connection)))
+		return;
+	(void)error_cause(&error, ERR_UNAVAILABLE, "a server is away that has accounts of it");
+	(void)db_fail(connection, &error);
+}

@@ -1,0 +1,135 @@
+#include "store/shards/work.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+
+/* What was found is good for so long. Certifications and deliveries go through several steps, each
+ * of which is found by asking; anything else may wait for hours for its time, and is no hurry. */
+#define FRESH_IDLE_US (2 * US_PER_SECOND)
+#define FRESH_BUSY_US INT64_C(500000)
+
+#define ACCOUNTS_OF(rows) "SELECT DISTINCT account FROM " rows DB_PART_ACCOUNTS
+static const char *const parts[WORK_KINDS] = {
+	[WORK_UNSEALED] = ACCOUNTS_OF("{unsealed_chains}"),
+	[WORK_ACTS] = ACCOUNTS_OF("{unsealed_acts}"),
+	[WORK_CERTIFICATIONS] = ACCOUNTS_OF("{certifications} WHERE status = 'processing'"),
+	[WORK_EVIDENCE] = ACCOUNTS_OF("{evidence_queue}"),
+	[WORK_DELIVERIES] = ACCOUNTS_OF("{webhook_endpoints} WHERE next_at IS NOT NULL"),
+	[WORK_MAILS] = ACCOUNTS_OF("{mails} WHERE state = 'waiting'"),
+	[WORK_TOPUPS] = "SELECT t.account FROM {topups} t JOIN {accounts} a ON a.account = t.account"
+					" WHERE t.enabled = 1 AND t.purchase IS NULL AND a.balance < t.threshold"
+					" AND a.disabled = 0" DB_PART_ACCOUNTS,
+	[WORK_PAYMENTS] = ACCOUNTS_OF("{payments} WHERE state <> 'over'"),
+};
+
+struct work_found {
+	pthread_mutex_t mutex;
+	int64_t asked_us; /* monotonic; 0: never */
+	struct db_asked asked;
+	bool busy;
+	struct db_array accounts[WORK_KINDS];
+};
+
+int work_open(struct store *store)
+{
+	store->work = calloc(1, sizeof *store->work);
+	if (!store->work)
+		return ERR_NO_MEMORY;
+	pthread_mutex_init(&store->work->mutex, NULL);
+	for (int i = 0; i < WORK_KINDS && db_is_sharded(store->db); i++)
+		db_array_init(&store->work->accounts[i], DB_INTEGERS);
+	return OK;
+}
+
+void work_close(struct store *store)
+{
+	if (!store->work)
+		return;
+	for (int i = 0; i < WORK_KINDS; i++)
+		db_array_free(&store->work->accounts[i]);
+	pthread_mutex_destroy(&store->work->mutex);
+	free(store->work);
+}
+
+static void note(void *context, size_t part, int64_t account)
+{
+	struct work_found *found = context;
+	db_array_add_integer(&found->accounts[part], account);
+	found->busy = found->busy || part == WORK_CERTIFICATIONS || part == WORK_DELIVERIES;
+}
+
+/* Whoever comes meanwhile waits for the answer, rather than asking the same. */
+static int refresh(struct store *store, struct error *error)
+{
+	struct work_found *found = store->work;
+	int64_t now_us = clock_monotonic_us();
+	int64_t fresh_us = found->busy ? FRESH_BUSY_US : FRESH_IDLE_US;
+	if (found->asked_us && now_us - found->asked_us < fresh_us)
+		return OK;
+	for (int i = 0; i < WORK_KINDS; i++)
+		db_array_clear(&found->accounts[i]);
+	found->busy = false;
+	int result = db_ask_pieces(store->db, parts, WORK_KINDS, note, found, &found->asked, error);
+	for (int i = 0; i < WORK_KINDS && !result; i++)
+		result = buf_check(&found->accounts[i].wire);
+	found->asked_us = result ? 0 : clock_monotonic_us();
+	return result;
+}
+
+int work_find(struct store *store, enum work kind, struct work_of *ret, struct error *error)
+{
+	struct work_found *found = store->work;
+	*ret = (struct work_of){.anybodys = !db_is_sharded(store->db)};
+	if (ret->anybodys)
+		return OK;
+	db_array_init(&ret->accounts, DB_INTEGERS);
+	pthread_mutex_lock(&found->mutex);
+	int result = refresh(store, error);
+	ret->anybodys = !found->asked.distributed;
+	if (!result) {
+		buf_add(&ret->accounts.wire, found->accounts[kind].wire.data + ret->accounts.wire.size,
+		        found->accounts[kind].wire.size - ret->accounts.wire.size);
+		ret->accounts.count = found->accounts[kind].count;
+		result = buf_check(&ret->accounts.wire);
+	}
+	pthread_mutex_unlock(&found->mutex);
+	return result;
+}
+
+void work_free(struct work_of *of)
+{
+	db_array_free(&of->accounts);
+}
+
+void work_forget(struct store *store)
+{
+	if (!db_is_sharded(store->db))
+		return;
+	pthread_mutex_lock(&store->work->mutex);
+	store->work->asked_us = 0;
+	pthread_mutex_unlock(&store->work->mutex);
+}
+
+bool work_is_of_all(struct store *store)
+{
+	if (!db_is_sharded(store->db))
+		return true;
+	struct work_found *found = store->work;
+	pthread_mutex_lock(&found->mutex);
+	bool all = refresh(store, NULL) == OK && (!found->asked.distributed || found->asked.all);
+	pthread_mutex_unlock(&found->mutex);
+	return all;
+}
+
+bool store_is_whole(struct store *store)
+{
+	return work_is_of_all(store);
+}
+
+void work_bind(struct db_query *query, struct work_of *of)
+{
+	if (!of->anybodys)
+		db_bind_array(query, &of->accounts);
+}

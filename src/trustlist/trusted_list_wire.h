@@ -1,0 +1,34 @@
+/* What the asker and the program that reads trusted lists tell each other, as JSON. */
+#ifndef TRUSTLIST_TRUSTED_LIST_WIRE_H
+#define TRUSTLIST_TRUSTED_LIST_WIRE_H
+
+#include "base/arena.h"
+#include "trustlist/trusted_list.h"
+
+#define TRUSTED_LIST_NAME "constancia-trusted-list"
+#define TRUSTED_LIST_SECONDS 60
+#define TRUSTED_LIST_WIRE_MAX ((size_t)32 << 20)
+
+struct list_inquiry {
+	struct slice roots_pem;
+	int64_t at_us;
+	struct list_question *questions;
+	size_t count;
+};
+/* Or, unless `refused` is "", why the list is not used. */
+struct list_report {
+	char refused[ERROR_CAUSE_MAX];
+	struct list_facts facts;
+	struct list_answer *answers;
+	size_t count;
+};
+
+int list_inquiry_write(const struct list_inquiry *inquiry, struct buf *out) MUST_CHECK;
+int list_report_write(const struct list_report *report, struct buf *out) MUST_CHECK;
+/* What is read points into the arena. ERR_INVALID_EVIDENCE: it is none. */
+int list_inquiry_read(struct slice text, struct arena *arena, struct list_inquiry *ret_inquiry,
+                      struct error *error) MUST_CHECK;
+int list_report_read(struct slice text, struct arena *arena, struct list_report *ret_report,
+                     struct error *error) MUST_CHECK;
+
+#endif

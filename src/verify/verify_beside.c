@@ -1,0 +1,180 @@
+/* Content parts, checked by a thread of their own while the archive that lists them is checked:
+ * what is said of them is said as if they had been checked before. Until it is waited for, the
+ * thread alone has what it writes of an input: `described`, `head` and `unread`. */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "base/thread.h"
+#include "verify/verify_check.h"
+
+/* As the archive's check has. */
+#define RESULT_ARENA_MAX ((size_t)16 << 20)
+#define RUN_ARENA_MAX ((size_t)64 << 20)
+#define WAIT_US 100000 /* between two looks at whether the check is to end */
+
+struct beside {
+	struct run run; /* the thread's own, but for the inputs */
+	struct verify_result result;
+	struct verify_options options;
+	struct verify_finding *after; /* what was found before; NULL: nothing was */
+	pthread_t thread;
+	atomic_bool cancelled;
+	pthread_mutex_t mutex;
+	pthread_cond_t changed;
+	size_t checked; /* under the mutex: all inputs before this one */
+	int status;     /* of the thread, once all are checked */
+};
+
+/* ---- on the thread ---- */
+
+static int look(void *context, const char *path, uint64_t done, uint64_t total)
+{
+	const struct beside *beside = context;
+	return atomic_load(&beside->cancelled) ? ERR_UNAVAILABLE : 0;
+}
+
+static void note_checked(struct beside *beside, size_t count)
+{
+	pthread_mutex_lock(&beside->mutex);
+	beside->checked = count;
+	pthread_cond_signal(&beside->changed);
+	pthread_mutex_unlock(&beside->mutex);
+}
+
+static void *check(void *argument)
+{
+	struct beside *beside = argument;
+	int status = 0;
+	struct run *run = &beside->run;
+	for (size_t i = 0; i < run->input_count && !status && !verify_stopped(run); i++) {
+		if (run->inputs[i].kind == INPUT_PART && !run->inputs[i].unread)
+			status = verify_one(run, &run->inputs[i], verify_part);
+		note_checked(beside, i + 1);
+	}
+	beside->status = status;
+	note_checked(beside, beside->run.input_count);
+	return NULL;
+}
+
+/* ---- on the caller's ---- */
+
+static void beside_free(struct beside *beside)
+{
+	arena_free(&beside->result.arena);
+	arena_free(&beside->run.arena);
+	pthread_cond_destroy(&beside->changed);
+	pthread_mutex_destroy(&beside->mutex);
+	free(beside);
+}
+
+bool verify_beside_begin(struct run *run)
+{
+	bool any = false;
+	for (size_t i = 0; i < run->input_count; i++)
+		any |= run->inputs[i].kind == INPUT_PART;
+	struct beside *beside =
+		any && run->options && run->options->beside ? calloc(1, sizeof *beside) : NULL;
+	if (!beside)
+		return false;
+	beside->options = *run->options;
+	beside->options.progress = look;
+	beside->options.progress_context = beside;
+	beside->run = (struct run){
+		.result = &beside->result,
+		.options = &beside->options,
+		.inputs = run->inputs,
+		.input_count = run->input_count,
+	};
+	beside->after = run->result->last;
+	arena_init(&beside->result.arena, RESULT_ARENA_MAX);
+	arena_init(&beside->run.arena, RUN_ARENA_MAX);
+	pthread_mutex_init(&beside->mutex, NULL);
+	pthread_cond_init(&beside->changed, NULL);
+	if (pthread_create(&beside->thread, NULL, check, beside) != 0) {
+		beside_free(beside);
+		return false;
+	}
+	run->beside = beside;
+	return true;
+}
+
+static bool wait_briefly(struct beside *beside, size_t place)
+{
+	const int64_t until_us = clock_monotonic_us() + WAIT_US;
+	pthread_mutex_lock(&beside->mutex);
+	if (beside->checked <= place)
+		(void)thread_wait_until(&beside->changed, &beside->mutex, until_us);
+	bool checked = beside->checked > place;
+	pthread_mutex_unlock(&beside->mutex);
+	return checked;
+}
+
+int verify_beside_wait(struct run *run, const struct input *input)
+{
+	size_t place = (size_t)(input - run->inputs);
+	int result = 0;
+	while (run->beside && !result && !wait_briefly(run->beside, place))
+		result = verify_progress(run, input->path, run->progress_done, run->progress_total);
+	return result;
+}
+
+/* Puts the thread's findings where they had stood, and as many as are kept. */
+static int merge(struct verify_result *to, const struct beside *beside)
+{
+	const struct verify_result *from = &beside->result;
+	struct verify_finding **at = beside->after ? &beside->after->next : &to->first;
+	for (const struct verify_finding *found = from->first; found; found = found->next) {
+		struct verify_finding *copy = arena_alloc(&to->arena, sizeof *copy);
+		if (!copy)
+			return ERR_NO_MEMORY;
+		*copy = (struct verify_finding){
+			.severity = found->severity,
+			.path = arena_text(&to->arena, found->path),
+			.where = arena_text(&to->arena, found->where),
+			.finding = found->finding,
+			.what = arena_text(&to->arena, found->what),
+			.what_es = arena_text(&to->arena, found->what_es),
+			.detail = found->detail ? arena_text(&to->arena, found->detail) : NULL,
+			.next = *at,
+		};
+		if (!copy->path || !copy->where || !copy->what || !copy->what_es)
+			return ERR_NO_MEMORY;
+		*at = copy;
+		at = &copy->next;
+	}
+	to->wrong += from->wrong;
+	to->unchecked += from->unchecked;
+	to->warnings += from->warnings;
+	to->checked.files += from->checked.files;
+	to->checked.parts += from->checked.parts;
+	to->kept = 0;
+	to->last = NULL;
+	for (struct verify_finding *found = to->first; found; found = found->next) {
+		to->last = found;
+		if (++to->kept == VERIFY_FINDINGS_MAX)
+			found->next = NULL;
+	}
+	return 0;
+}
+
+int verify_beside_end(struct run *run, int status)
+{
+	struct beside *beside = run->beside;
+	if (!beside)
+		return status;
+	for (size_t i = run->input_count; i > 0 && !status; i--)
+		if (run->inputs[i - 1].kind == INPUT_PART)
+			status = verify_beside_wait(run, &run->inputs[i - 1]);
+	atomic_store(&beside->cancelled, status != 0);
+	pthread_join(beside->thread, NULL);
+	run->beside = NULL;
+	if (!status)
+		status = beside->status;
+	if (!status)
+		status = merge(run->result, beside);
+	run->part_arena = beside->run.arena; /* what the inputs point to */
+	beside->run.arena = (struct arena){0};
+	beside_free(beside);
+	return status;
+}

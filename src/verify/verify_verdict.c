@@ -1,0 +1,192 @@
+/* What was found, as one word and one sentence for people who are no engineers. */
+#include <inttypes.h>
+
+#include "verify/verify_check.h"
+
+#define NAMES_SHOWN 3
+
+enum verify_verdict verify_verdict(const struct verify_result *result)
+{
+	if (result->wrong > 0)
+		return VERIFY_NOT_VALID;
+	if (result->unchecked > 0)
+		return VERIFY_NOT_CHECKED;
+	if (!result->signers_trusted)
+		return VERIFY_SIGNER_OPEN;
+	if (!result->authorities_trusted && result->signers.count > 0)
+		return VERIFY_AUTHORITY_OPEN;
+	if (result->existence_only > 0)
+		return VERIFY_EXISTENCE_ONLY;
+	return result->trusted && result->unestablished == 0 ? VERIFY_VALID : VERIFY_NOT_CHECKED;
+}
+
+int verify_exit_code(const struct verify_result *result)
+{
+	enum verify_verdict verdict = verify_verdict(result);
+	return verdict == VERIFY_VALID ? 0 : verdict == VERIFY_NOT_VALID ? 1 : 2;
+}
+
+const char *verify_severity_text(enum verify_severity severity)
+{
+	static const char *const texts[] = {
+		[VERIFY_WARNING] = "warning",
+		[VERIFY_UNESTABLISHED] = "unestablished",
+		[VERIFY_UNCHECKED] = "unchecked",
+		[VERIFY_WRONG] = "wrong",
+	};
+	return texts[severity];
+}
+
+const char *verify_word(enum verify_verdict verdict, enum language language)
+{
+	static const char *const words[][2] = {
+		[VERIFY_VALID] = {"VALID", "VÁLIDO"},
+		[VERIFY_NOT_VALID] = {"NOT VALID", "NO VÁLIDO"},
+		[VERIFY_SIGNER_OPEN] = {"INTACT, SIGNER NOT ESTABLISHED",
+	                            "ÍNTEGRO, FIRMANTE NO ACREDITADO"},
+		[VERIFY_AUTHORITY_OPEN] = {"INTACT, TIMESTAMP AUTHORITY NOT ESTABLISHED",
+	                               "ÍNTEGRO, AUTORIDAD DE SELLADO DE TIEMPO NO ACREDITADA"},
+		[VERIFY_EXISTENCE_ONLY] = {"EXISTENCE ONLY", "SOLO EXISTENCIA"},
+		[VERIFY_NOT_CHECKED] = {"COULD NOT BE CHECKED", "NO SE PUDO COMPROBAR"},
+	};
+	return words[verdict][language];
+}
+
+/* ---- names ---- */
+
+static bool is_meant(const struct verify_identity *identity, bool unknown)
+{
+	return !unknown || !identity->trusted;
+}
+
+/* "A, B and C"; those who are not trusted alone, or all. */
+static void add_names(const struct verify_identities *list, bool unknown, enum language language,
+                      struct buf *out)
+{
+	bool spanish = language == LANGUAGE_SPANISH;
+	size_t count = 0, shown = 0;
+	for (const struct verify_identity *at = list->first; at; at = at->next)
+		count += is_meant(at, unknown);
+	for (const struct verify_identity *at = list->first; at && shown < NAMES_SHOWN; at = at->next) {
+		if (!is_meant(at, unknown))
+			continue;
+		bool last = shown + 1 == count;
+		buf_add_text(out, shown == 0 ? "" : !last ? ", " : spanish ? " y " : " and ");
+		buf_add_text(out, at->certificate.name);
+		shown++;
+	}
+	if (count > shown)
+		buf_printf(out, spanish ? " y %zu más" : " and %zu more", count - shown);
+}
+
+/* ---- the sentences ---- */
+
+static void tell_valid(const struct verify_result *result, enum language language, struct buf *out)
+{
+	bool spanish = language == LANGUAGE_SPANISH;
+	buf_add_text(out, spanish ? "emitido por " : "issued by ");
+	add_names(&result->signers, false, language, out);
+	if (result->authorities.count == 0) {
+		buf_add_text(out, spanish ? "; es de prueba, sin sellos de tiempo ni valor probatorio"
+		                          : "; it is a test, without timestamps and probative value");
+		return;
+	}
+	buf_add_text(out, spanish ? "; las horas las dio " : "; the times were given by ");
+	add_names(&result->authorities, false, language, out);
+}
+
+/* Why a name that stands in a certificate is not enough. */
+static void tell_no_root(bool given, enum language language, struct buf *out)
+{
+	bool spanish = language == LANGUAGE_SPANISH;
+	buf_add_text(out, spanish ? "; cualquiera puede hacer un certificado con ese nombre, y "
+	                          : "; anybody can make a certificate in that name, and ");
+	if (given)
+		buf_add_text(out, spanish ? "este no conduce a ninguna de las raíces dadas"
+		                          : "this one leads to none of the roots that were given");
+	else
+		buf_add_text(out, spanish ? "no se dio ninguna raíz de confianza que lo avale (--trust)"
+		                          : "no trusted root was given that vouches for it (--trust)");
+}
+
+static void tell_signer_open(const struct verify_result *result, enum language language,
+                             struct buf *out)
+{
+	buf_add_text(out, language == LANGUAGE_SPANISH
+	                      ? "no ha cambiado nada desde que se firmó en nombre de "
+	                      : "nothing was changed since it was signed in the name of ");
+	add_names(&result->signers, true, language, out);
+	tell_no_root(result->signers_given, language, out);
+}
+
+static void tell_authority_open(const struct verify_result *result, enum language language,
+                                struct buf *out)
+{
+	bool spanish = language == LANGUAGE_SPANISH;
+	buf_add_text(out, spanish ? "emitido por " : "issued by ");
+	add_names(&result->signers, false, language, out);
+	buf_add_text(out, spanish ? ", pero las horas se dieron en nombre de "
+	                          : ", but the times were given in the name of ");
+	add_names(&result->authorities, true, language, out);
+	tell_no_root(result->authorities_given, language, out);
+}
+
+static void tell_existence(const struct verify_result *result, enum language language,
+                           struct buf *out)
+{
+	bool spanish = language == LANGUAGE_SPANISH, trusted = result->authorities_trusted;
+	const struct verify_existence *first = &result->existence;
+	char since[TIME_TEXT_SIZE];
+	time_format(first->since_us, since);
+	if (first->is_event)
+		buf_add_text(out, spanish ? "nada muestra quién registró este evento"
+		                          : "nothing shows who recorded this event");
+	else
+		buf_add_text(out, spanish ? "nada muestra quién hizo este fichero"
+		                          : "nothing shows who made this file");
+	buf_printf(out,
+	           spanish ? ", %s, que existía el %.19sZ según un sello de tiempo %s "
+	                   : ", %s, which existed at %.19sZ by a timestamp %s ",
+	           first->path, since,
+	           spanish ? (trusted ? "de" : "en nombre de") : (trusted ? "of" : "in the name of"));
+	add_names(&result->authorities, !trusted, language, out);
+	if (result->existence_only > 1)
+		buf_printf(out,
+		           spanish ? "; lo mismo vale para otros %" PRIu64 " ficheros"
+		                   : "; the same holds for %" PRIu64 " more files",
+		           result->existence_only - 1);
+	if (!trusted)
+		tell_no_root(result->authorities_given, language, out);
+}
+
+/* The first finding of that weight. */
+static void tell_finding(const struct verify_result *result, enum verify_severity severity,
+                         enum language language, struct buf *out)
+{
+	bool spanish = language == LANGUAGE_SPANISH;
+	const struct verify_finding *at = result->first;
+	while (at && at->severity != severity)
+		at = at->next;
+	if (!at) {
+		buf_add_text(out, spanish ? "no contiene ninguna firma" : "nothing in it is signed");
+		return;
+	}
+	buf_printf(out, "%s%s%s%s%s", at->path, at->path[0] ? ": " : "", at->where,
+	           at->where[0] ? ": " : "", spanish ? at->what_es : at->what);
+}
+
+int verify_sentence(const struct verify_result *result, enum language language, struct buf *out)
+{
+	enum verify_verdict verdict = verify_verdict(result);
+	buf_printf(out, "%s: ", verify_word(verdict, language));
+	switch (verdict) {
+	case VERIFY_VALID: tell_valid(result, language, out); break;
+	case VERIFY_SIGNER_OPEN: tell_signer_open(result, language, out); break;
+	case VERIFY_AUTHORITY_OPEN: tell_authority_open(result, language, out); break;
+	case VERIFY_EXISTENCE_ONLY: tell_existence(result, language, out); break;
+	case VERIFY_NOT_VALID: tell_finding(result, VERIFY_WRONG, language, out); break;
+	case VERIFY_NOT_CHECKED: tell_finding(result, VERIFY_UNCHECKED, language, out); break;
+	}
+	buf_add_text(out, ".");
+	return buf_check(out);
+}

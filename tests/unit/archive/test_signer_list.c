@@ -1,0 +1,195 @@
+/* The list of signers: its one form, and what it says of a signature. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "archive/signer_list.h"
+
+#define BEGIN_US (1000 * US_PER_DAY)
+
+static struct arena arena;
+static struct buf text;
+static struct error error;
+
+static int set_up(void **state)
+{
+	arena_init(&arena, (size_t)256 << 20);
+	buf_init(&text, SIGNER_LIST_TEXT_MAX);
+	error_clear(&error);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	arena_free(&arena);
+	buf_free(&text);
+	return 0;
+}
+
+static struct signer_list_item item(const char *certificate, int64_t from_us, int64_t until_us)
+{
+	return (struct signer_list_item){
+		.certificate = slice_of(certificate),
+		.sha256 = sha256_of(certificate, strlen(certificate)),
+		.used_from_us = from_us,
+		.used_until_us = until_us,
+		.reason = until_us == TIME_NONE ? NULL : "stolen",
+	};
+}
+
+static struct signer_list list_of(const struct signer_list_item *items, size_t count)
+{
+	return (struct signer_list){"Service", "svc", "https://service.example",
+	                            BEGIN_US,  items, count};
+}
+
+static int read_back(const struct signer_list *given, struct signer_list *ret)
+{
+	buf_clear(&text);
+	signer_list_write(given, &text);
+	assert_int_equal(buf_check(&text), OK);
+	return signer_list_read(&arena, buf_slice(&text), ret, &error);
+}
+
+static void refuse(const struct signer_list_item *items, size_t count, const char *why)
+{
+	struct signer_list given = list_of(items, count), found;
+	error_clear(&error);
+	assert_int_equal(read_back(&given, &found), ERR_INVALID_EVIDENCE);
+	if (!strstr(error.cause, why))
+		fail_msg("'%s' does not say '%s'", error.cause, why);
+}
+
+static void test_what_is_written_is_read(void **state)
+{
+	const struct signer_list_item items[] = {item("first", BEGIN_US, BEGIN_US + 5),
+	                                         item("second", BEGIN_US + 5, TIME_NONE)};
+	struct signer_list given = list_of(items, 2), found;
+	assert_int_equal(read_back(&given, &found), OK);
+	assert_int_equal(found.count, 2);
+	assert_int_equal(found.issued_at_us, BEGIN_US);
+	assert_string_equal(found.service_name, "Service");
+	assert_string_equal(found.items[0].reason, "stolen");
+	assert_int_equal(found.items[0].used_until_us, BEGIN_US + 5);
+	assert_null(found.items[1].reason);
+	assert_true(slice_is(found.items[1].certificate, "second"));
+	assert_ptr_equal(signer_list_find(&found, &items[1].sha256), &found.items[1]);
+	struct sha256 other = sha256_of("third", 5);
+	assert_null(signer_list_find(&found, &other));
+}
+
+static void test_a_list_that_cannot_be_is_refused(void **state)
+{
+	struct signer_list_item items[2] = {item("first", BEGIN_US, TIME_NONE),
+	                                    item("second", BEGIN_US, TIME_NONE)};
+	refuse(items, 0, "certificates");
+	refuse(items, 2, "2 certificates are in force");
+	items[0] = item("second", BEGIN_US, BEGIN_US);
+	refuse(items, 2, "listed twice");
+	items[0] = item("first", BEGIN_US, BEGIN_US);
+	items[0].reason = NULL;
+	refuse(items, 1, "reason");
+	items[1].reason = "still in force";
+	refuse(&items[1], 1, "reason");
+	items[0] = item("first", BEGIN_US, TIME_NONE);
+	items[0].sha256.bytes[0] ^= 1;
+	refuse(items, 1, "sha256");
+}
+
+static void test_more_than_the_limits_are_refused(void **state)
+{
+	static struct signer_list_item items[SIGNER_LIST_ITEMS_MAX + 1];
+	static char names[SIGNER_LIST_ITEMS_MAX + 1][8];
+	struct signer_list found;
+	for (size_t i = 0; i <= SIGNER_LIST_ITEMS_MAX; i++) {
+		snprintf(names[i], sizeof names[i], "%zu", i);
+		items[i] = item(names[i], BEGIN_US, BEGIN_US);
+	}
+	struct signer_list most = list_of(items, SIGNER_LIST_ITEMS_MAX);
+	assert_int_equal(read_back(&most, &found), OK);
+	refuse(items, SIGNER_LIST_ITEMS_MAX + 1, "");
+	static char large[SIGNER_LIST_TEXT_MAX + 1];
+	memset(large, ' ', sizeof large);
+	assert_int_equal(signer_list_read(&arena, slice_make(large, sizeof large), &found, &error),
+	                 ERR_INVALID_EVIDENCE);
+	assert_non_null(strstr(error.cause, "larger"));
+}
+
+/* Cut anywhere, with any byte changed or one more, it is another list or none. */
+static void test_no_byte_is_free(void **state)
+{
+	const struct signer_list_item items[] = {item("first", BEGIN_US, BEGIN_US + 5),
+	                                         item("second", BEGIN_US + 5, TIME_NONE)};
+	struct signer_list given = list_of(items, 2), found;
+	char bytes[2048];
+	assert_int_equal(read_back(&given, &found), OK);
+	size_t size = text.size;
+	assert_true(size + 1 < sizeof bytes);
+	for (size_t i = 0; i < size; i++) {
+		memcpy(bytes, text.data, size);
+		assert_int_not_equal(signer_list_read(&arena, slice_make(bytes, i), &found, &error), OK);
+		bytes[i] = bytes[i] == ' ' ? '\t' : ' ';
+		BUF_AUTO struct buf again;
+		buf_init(&again, SIGNER_LIST_TEXT_MAX);
+		if (signer_list_read(&arena, slice_make(bytes, size), &found, &error))
+			continue;
+		signer_list_write(&found, &again);
+		assert_true(slice_equal(buf_slice(&again), slice_make(bytes, size)));
+	}
+	memcpy(bytes, text.data, size);
+	bytes[size] = ' ';
+	assert_int_not_equal(signer_list_read(&arena, slice_make(bytes, size + 1), &found, &error), OK);
+}
+
+static void test_a_signature_counts_between_beginning_and_end(void **state)
+{
+	const int64_t end_us = BEGIN_US + US_PER_DAY, tolerated = SIGNER_LIST_TOLERANCE_US;
+	struct signer_list_item ended = item("first", BEGIN_US, end_us);
+	struct signer_list_item in_force = item("second", BEGIN_US, TIME_NONE);
+	assert_int_equal(signer_list_judge(&ended, end_us), SIGNER_USE_IN_FORCE);
+	assert_int_equal(signer_list_judge(&ended, end_us + 1), SIGNER_USE_ENDED);
+	assert_int_equal(signer_list_judge(&ended, BEGIN_US - tolerated), SIGNER_USE_IN_FORCE);
+	assert_int_equal(signer_list_judge(&ended, BEGIN_US - tolerated - 1), SIGNER_USE_TOO_EARLY);
+	assert_int_equal(signer_list_judge(&ended, TIME_NONE), SIGNER_USE_UNDATED);
+	assert_int_equal(signer_list_judge(&in_force, end_us + 1), SIGNER_USE_IN_FORCE);
+	assert_int_equal(signer_list_judge(&in_force, TIME_NONE), SIGNER_USE_IN_FORCE);
+	assert_int_equal(signer_list_judge(&in_force, BEGIN_US - tolerated - 1), SIGNER_USE_TOO_EARLY);
+}
+
+static void test_a_newer_list_says_all_again(void **state)
+{
+	struct signer_list_item was[] = {item("first", BEGIN_US, BEGIN_US + 5),
+	                                 item("second", BEGIN_US + 5, TIME_NONE)};
+	struct signer_list_item is[] = {was[0], item("second", BEGIN_US + 5, BEGIN_US + 9),
+	                                item("third", BEGIN_US + 9, TIME_NONE)};
+	struct signer_list older = list_of(was, 2), newer = list_of(is, 3);
+	assert_true(signer_list_extends(&newer, &older));
+	assert_true(signer_list_extends(&older, &older));
+	assert_false(signer_list_extends(&older, &newer));
+	is[0].used_until_us++;
+	assert_false(signer_list_extends(&newer, &older));
+	is[0] = item("first", BEGIN_US, TIME_NONE);
+	assert_false(signer_list_extends(&newer, &older));
+	is[0] = was[0];
+	is[1].used_from_us++;
+	assert_false(signer_list_extends(&newer, &older));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_what_is_written_is_read, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_a_list_that_cannot_be_is_refused, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_more_than_the_limits_are_refused, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_no_byte_is_free, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_a_signature_counts_between_beginning_and_end, set_up,
+	                                    tear_down),
+		cmocka_unit_test_setup_teardown(test_a_newer_list_says_all_again, set_up, tear_down),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

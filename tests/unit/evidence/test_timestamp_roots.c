@@ -1,0 +1,181 @@
+/* Roots of timestamps are put on record before what needs them is written, once each. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "sample.h"
+#include "evidence/timestamp_roots.h"
+#include "store/evidence/timestamp_roots.h"
+#include "time_authority.h"
+
+static struct sample sample;
+static struct service service;
+static struct time_authority authorities[KEPT_ROOTS_MAX + 2];
+static struct error error;
+static int written;
+static bool fails;
+
+int __real_store_add_timestamp_root(struct store *store, const struct sha256 *sha256,
+                                    struct slice pem, struct error *why);
+int __wrap_store_add_timestamp_root(struct store *store, const struct sha256 *sha256,
+                                    struct slice pem, struct error *why);
+int __wrap_store_add_timestamp_root(struct store *store, const struct sha256 *sha256,
+                                    struct slice pem, struct error *why)
+{
+	written++;
+	return fails ? error_cause(why, ERR_IO, "the disk is gone")
+	             : __real_store_add_timestamp_root(store, sha256, pem, why);
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	sample_open(&sample, MODALITY_HASH_ONLY, 1);
+	memset(&service, 0, sizeof service);
+	service.store = sample.store;
+	written = 0;
+	fails = false;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	sample_close(&sample);
+	return 0;
+}
+
+static void add_der(X509 *certificate, struct buf *out)
+{
+	unsigned char *der = NULL;
+	int size = i2d_X509(certificate, &der);
+	assert_true(size > 0);
+	buf_add(out, der, (size_t)size);
+	OPENSSL_free(der);
+}
+
+static int keep(const struct time_authority *authority, bool with_root)
+{
+	BUF_AUTO struct buf path;
+	buf_init(&path, 65536);
+	add_der(authority->certificate, &path);
+	if (with_root)
+		add_der(authority->root, &path);
+	return timestamp_roots_keep(&service, buf_slice(&path), &error);
+}
+
+/* How many of the authorities' roots are there, after `out`'s own. */
+static size_t on_record(struct buf *out)
+{
+	size_t count = 0;
+	assert_int_equal(timestamp_roots_add(sample.store, out, &error), OK);
+	for (size_t i = 0; i < sizeof authorities / sizeof *authorities; i++) {
+		BUF_AUTO struct buf pem;
+		buf_init(&pem, 65536);
+		time_authority_trust(&authorities[i], &pem);
+		const char *found = out->size > 0 ? memmem(out->data, out->size, pem.data, pem.size) : NULL;
+		count += found != NULL;
+		if (found)
+			assert_null(
+				memmem(found + 1, (size_t)(out->data + out->size - found - 1), pem.data, pem.size));
+	}
+	return count;
+}
+
+static void a_root_is_put_on_record_once(void **state)
+{
+	(void)state;
+	BUF_AUTO struct buf out, again;
+	buf_init(&out, 1 << 20);
+	buf_init(&again, 1 << 20);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(keep(&authorities[0], true), OK);
+		assert_int_equal(keep(&authorities[1], true), OK);
+	}
+	assert_int_equal(written, 2);
+	assert_int_equal(on_record(&out), 2);
+	/* A program that starts knows nothing of it, and changes nothing. */
+	memset(&service.kept_roots, 0, sizeof service.kept_roots);
+	assert_int_equal(keep(&authorities[0], true), OK);
+	assert_int_equal(written, 3);
+	/* What stands there stays once. */
+	time_authority_trust(&authorities[1], &again);
+	assert_int_equal(on_record(&again), 2);
+}
+
+/* A path without its root has nothing to be kept. */
+static void only_roots_are_kept(void **state)
+{
+	(void)state;
+	BUF_AUTO struct buf out;
+	buf_init(&out, 1 << 20);
+	assert_int_equal(keep(&authorities[0], false), OK);
+	assert_int_equal(on_record(&out), 0);
+	assert_int_equal(out.size, 0);
+	assert_int_equal(keep(&authorities[0], true), OK);
+	assert_int_equal(on_record(&out), 1);
+}
+
+/* Nothing is written then that needs it; and the next time it is tried again. */
+static void what_could_not_be_written_is_not_believed(void **state)
+{
+	(void)state;
+	BUF_AUTO struct buf out;
+	buf_init(&out, 1 << 20);
+	fails = true;
+	assert_int_equal(keep(&authorities[0], true), ERR_IO);
+	assert_int_equal(keep(&authorities[0], true), ERR_IO);
+	fails = false;
+	assert_int_equal(keep(&authorities[0], true), OK);
+	assert_int_equal(written, 3);
+	assert_int_equal(on_record(&out), 1);
+}
+
+/* More of them than are remembered. */
+static void many_are_kept(void **state)
+{
+	(void)state;
+	BUF_AUTO struct buf out;
+	buf_init(&out, 1 << 20);
+	size_t count = sizeof authorities / sizeof *authorities;
+	for (int round = 0; round < 2; round++)
+		for (size_t i = 0; i < count; i++)
+			assert_int_equal(keep(&authorities[i], true), OK);
+	assert_int_equal(on_record(&out), count);
+}
+
+static int make_authorities(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof authorities / sizeof *authorities; i++) {
+		char name[32];
+		snprintf(name, sizeof name, "Authority %zu", i);
+		time_authority_make(&authorities[i], name, INT64_C(1700000000000000),
+		                    INT64_C(2000000000000000));
+	}
+	return 0;
+}
+
+static int drop_authorities(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof authorities / sizeof *authorities; i++)
+		time_authority_drop(&authorities[i]);
+	return 0;
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_root_is_put_on_record_once),
+		TEST(only_roots_are_kept),
+		TEST(what_could_not_be_written_is_not_believed),
+		TEST(many_are_kept),
+	};
+	return cmocka_run_group_tests(tests, make_authorities, drop_authorities);
+}

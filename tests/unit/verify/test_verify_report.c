@@ -1,0 +1,177 @@
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "report/pdf_sign.h"
+#include "report/report.h"
+#include "test_archive_fixture.h"
+#include "test_report_facts.h"
+#include "test_report_tools.h"
+
+static struct fixture fixture;
+static struct fixture_archive archive;
+static char report[FIXTURE_PATH_SIZE];
+
+static const struct fixture_plan plan = {MODE_LIVE, 20, 7, 14, 5, false, 0, FAULT_NONE};
+
+/* The facts of the report that belongs to the archive, or that says `extra` events more. */
+static void facts_of(struct sample *sample, const struct fixture_archive *made, int64_t extra)
+{
+	sample_ordinary(sample, plan.last - plan.first + 1 + extra);
+	struct report_facts *facts = &sample->facts;
+	facts->certification_id = FIXTURE_CERTIFICATION;
+	facts->verification_code = FIXTURE_CODE;
+	facts->channel_id = FIXTURE_CHANNEL;
+	facts->first_sequence = plan.first;
+	facts->last_sequence = plan.last + extra;
+	facts->first_chain_hash = made->first_chain_hash;
+	facts->last_chain_hash = made->last_chain_hash;
+	facts->archive_digest = made->sum.sha256;
+	facts->archive_size_bytes = (int64_t)made->sum.size_bytes;
+}
+
+static void make_report(const struct sample *sample, const char *path)
+{
+	char base[FIXTURE_PATH_SIZE];
+	struct cms_signer signer;
+	struct cms_signing signing = fixture_signing(&fixture, MODE_LIVE, &signer);
+	struct pdf_signed made;
+	struct error error = {0};
+	snprintf(base, sizeof base, "%s/base.pdf", fixture.directory);
+	if (tools_render(&sample->facts, LANGUAGE_ENGLISH, base, &error) < 0 ||
+	    pdf_sign(base, path, clock_now_us(), &signing, NULL, &made, &error))
+		fail_msg("report: %s %s", error.english, error.cause);
+}
+
+static int set_up(void **state)
+{
+	static struct sample sample;
+	fixture_open(&fixture);
+	assert_int_equal(fixture_make(&fixture, "one", &plan, &archive), 0);
+	facts_of(&sample, &archive, 0);
+	snprintf(report, sizeof report, "%s/report.pdf", fixture.directory);
+	make_report(&sample, report);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	fixture_close(&fixture);
+	return 0;
+}
+
+static void report_and_archive_are_bound(void **state)
+{
+	const char *paths[] = {report, archive.path};
+	struct verify_result result;
+	fixture_verify(paths, 2, &fixture.roots, &result);
+	if (verify_exit_code(&result) != 0)
+		verify_print(&result, false, stderr);
+	assert_int_equal(verify_exit_code(&result), 0);
+	assert_true(result.trusted);
+	assert_int_equal(result.checked.reports, 1);
+	/* The development authority; neither signature has revocation data. */
+	assert_int_equal(fixture_warnings(&result), 3);
+	assert_true(fixture_finds(&result, VERIFY_WARNING, "signature", "nothing inside tells"));
+	verify_result_free(&result);
+}
+
+static void report_alone_is_valid_on_its_own(void **state)
+{
+	const char *path = report;
+	struct verify_result result;
+	fixture_verify(&path, 1, &fixture.roots, &result);
+	assert_int_equal(verify_exit_code(&result), 0);
+	assert_true(fixture_finds(&result, VERIFY_WARNING, "", "was not given"));
+	verify_result_free(&result);
+}
+
+static void report_of_another_archive_is_found(void **state)
+{
+	struct fixture_archive other;
+	struct verify_result result;
+	assert_int_equal(fixture_make(&fixture, "other", &plan, &other), 0);
+	const char *paths[] = {other.path, report};
+	fixture_verify(paths, 2, &fixture.roots, &result);
+	assert_int_equal(verify_exit_code(&result), 1);
+	assert_true(fixture_finds(&result, VERIFY_WRONG, "metadata", "is another"));
+	verify_result_free(&result);
+}
+
+static void every_fact_is_compared(void **state)
+{
+	static const char *const what[] = {"certification",    "verification code", "channel",
+	                                   "first sequence",   "last sequence",     "number of events",
+	                                   "first chain hash", "last chain hash",   "archive's size"};
+	static struct sample sample;
+	char path[FIXTURE_PATH_SIZE];
+	snprintf(path, sizeof path, "%s/false.pdf", fixture.directory);
+	for (size_t i = 0; i < sizeof what / sizeof *what; i++) {
+		facts_of(&sample, &archive, i == 4 || i == 5 ? 1 : 0);
+		struct report_facts *facts = &sample.facts;
+		facts->certification_id = i == 0 ? "CERT-2026-0000009" : facts->certification_id;
+		facts->verification_code = i == 1 ? "SVC-2026-0000-0000" : facts->verification_code;
+		facts->channel_id = i == 2 ? "chn_another" : facts->channel_id;
+		facts->first_sequence += i == 3; /* with the other end: the range holds together */
+		facts->last_sequence += i == 3;
+		facts->first_chain_hash.bytes[0] ^= i == 6;
+		facts->last_chain_hash.bytes[0] ^= i == 7;
+		facts->archive_size_bytes += i == 8;
+		make_report(&sample, path);
+		const char *paths[] = {path, archive.path};
+		struct verify_result result;
+		fixture_verify(paths, 2, &fixture.roots, &result);
+		if (!fixture_finds(&result, VERIFY_WRONG, "metadata", what[i]))
+			fail_msg("the %s was not compared", what[i]);
+		assert_int_equal(verify_exit_code(&result), 1);
+		verify_result_free(&result);
+	}
+}
+
+static void random_bits_of_a_report_count(void **state)
+{
+	enum { FLIPS = 200 };
+	const char *given = getenv("CONSTANCIA_TEST_SEED");
+	unsigned seed = given ? (unsigned)strtoul(given, NULL, 10) : (unsigned)clock_now_us();
+	print_message("CONSTANCIA_TEST_SEED=%u\n", seed);
+	BUF_AUTO struct buf bytes;
+	buf_init(&bytes, 64 << 20);
+	fixture_read(report, &bytes);
+	char path[FIXTURE_PATH_SIZE];
+	snprintf(path, sizeof path, "%s/flipped.pdf", fixture.directory);
+	const char *one = path;
+	for (int i = 0; i < FLIPS; i++) {
+		uint64_t number = (uint64_t)rand_r(&seed) << 31 ^ (uint64_t)rand_r(&seed);
+		/* Byte 0 and the last ones first: they tell what the file is. */
+		uint64_t bit = i < 8 ? (uint64_t)i : number % (bytes.size * 8);
+		if (i >= 8 && i < 56)
+			bit = bytes.size * 8 - 1 - (uint64_t)(i - 8);
+		struct verify_result result;
+		bytes.data[bit / 8] ^= (char)(1 << bit % 8);
+		fixture_write(path, buf_slice(&bytes));
+		fixture_verify(&one, 1, NULL, &result);
+		if (verify_exit_code(&result) != 1)
+			fail_msg("bit %u of byte %llu was not found", (unsigned)(bit % 8),
+			         (unsigned long long)(bit / 8));
+		verify_result_free(&result);
+		bytes.data[bit / 8] ^= (char)(1 << bit % 8);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(report_and_archive_are_bound),
+		cmocka_unit_test(report_alone_is_valid_on_its_own),
+		cmocka_unit_test(report_of_another_archive_is_found),
+		cmocka_unit_test(every_fact_is_compared),
+		cmocka_unit_test(random_bits_of_a_report_count),
+	};
+	return cmocka_run_group_tests(tests, set_up, tear_down);
+}
