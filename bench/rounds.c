@@ -25,7 +25,7 @@
 static struct office office;
 static struct error error;
 static int64_t longest_us[3]; /* of staging a block, of writing a round, of counting a block */
-enum { STAGING, WRITING, COUNTING };
+enum { STAGING, WRITING };
 
 int __real_store_stage_block(struct store *store, const struct round_block *block,
                              const struct segment_record *segments, size_t count,
@@ -37,8 +37,6 @@ int __real_store_write_round(struct store *store, const struct round_record *rou
                              struct error *why);
 int __wrap_store_write_round(struct store *store, const struct round_record *round,
                              struct error *why);
-int __real_store_count_sealed(struct store *store, bool *ret_more, struct error *why);
-int __wrap_store_count_sealed(struct store *store, bool *ret_more, struct error *why);
 
 static int note(int which, int64_t begin_us, int result)
 {
@@ -61,12 +59,6 @@ int __wrap_store_write_round(struct store *store, const struct round_record *rou
 {
 	int64_t begin_us = clock_monotonic_us();
 	return note(WRITING, begin_us, __real_store_write_round(store, round, why));
-}
-
-int __wrap_store_count_sealed(struct store *store, bool *ret_more, struct error *why)
-{
-	int64_t begin_us = clock_monotonic_us();
-	return note(COUNTING, begin_us, __real_store_count_sealed(store, ret_more, why));
 }
 
 static void check(int result)
@@ -159,8 +151,6 @@ static void seal_all(struct sealing *sealing)
 			check(seal_close(sealing, &error));
 	}
 	check(seal_close(sealing, &error));
-	for (bool more = true; more;)
-		check(store_count_sealed(office.service.store, &more, &error));
 }
 
 int main(int argc, char **argv)
@@ -189,13 +179,12 @@ int main(int argc, char **argv)
 	int64_t spent_us = clock_monotonic_us() - begin_us;
 	struct counters *counters = &office.service.counters;
 	printf("%" PRIdFAST64 " segments of %ld chains of %ld accounts in %" PRIdFAST64
-	       " timestamps: %.1f s, longest transactions %.0f ms (a block), %.0f ms (a round), %.0f ms"
-	       " (a block counted), resident %.1f MiB before, %.1f MiB at most\n",
+	       " timestamps: %.1f s, longest transactions %.0f ms (a block), %.0f ms (a round),"
+	       " resident %.1f MiB before, %.1f MiB at most\n",
 	       atomic_load(&counters->sealed_segments), count, accounts,
 	       atomic_load(&counters->seal_rounds), (double)spent_us / 1e6,
 	       (double)longest_us[STAGING] / 1e3, (double)longest_us[WRITING] / 1e3,
-	       (double)longest_us[COUNTING] / 1e3, (double)before_kib / 1024,
-	       (double)memory_kib("VmHWM:") / 1024);
+	       (double)before_kib / 1024, (double)memory_kib("VmHWM:") / 1024);
 	sealing_free(&sealing);
 	office_close(&office);
 	return office_stop_signer(NULL);

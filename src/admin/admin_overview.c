@@ -12,7 +12,6 @@
 #define PACE_DAYS 14 /* before today */
 #define LIMITS_READ 200
 #define LIMITS_SHOWN 10
-#define ENDPOINT_DAYS_MAX 4000 /* endpoints' rows of the days shown */
 
 struct overview {
 	const struct admin_call *call;
@@ -139,7 +138,9 @@ static void pending_members(const struct overview *overview, struct json_writer 
 		json_null(out, "oldest_pending_seconds");
 	else
 		json_integer(out, "oldest_pending_seconds",
-		             delay_ms(since_us, overview->call->now_us) / 1000);
+		             since_us < overview->call->now_us
+		                 ? (overview->call->now_us - since_us) / US_PER_SECOND
+		                 : 0);
 	json_integer(out, "certifications_processing", activity->certifying);
 	json_begin_array(out, "certifications");
 	for (size_t i = 0; i < activity->certification_count; i++) {
@@ -152,72 +153,6 @@ static void pending_members(const struct overview *overview, struct json_writer 
 		json_end_object(out);
 	}
 	json_end_array(out);
-}
-
-static int seal_members(const struct overview *overview, struct json_writer *out,
-                        struct error *error)
-{
-	struct seal_list list = {0};
-	int result = store_list_seals(overview->call->admin->store, &overview->days, OVERVIEW_DAYS + 1,
-	                              overview->call->arena, &list, error);
-	if (result)
-		return result;
-	json_begin_array(out, "seals");
-	for (size_t i = 0; i < list.count; i++) {
-		const struct seal_day *item = &list.items[i];
-		json_begin_object(out, NULL);
-		admin_day(out, "day", item->day);
-		json_integer(out, "events", item->events);
-		json_integer(out, "mean_delay_ms", item->delays.sum_ms / item->events);
-		json_integer(out, "longest_delay_ms", item->delays.longest_ms);
-		json_end_object(out);
-	}
-	json_end_array(out);
-	return OK;
-}
-
-/* All endpoints' rows of a day, which stand together, as one. */
-static struct delivery_day join_day(const struct delivery_day_list *list, size_t *at)
-{
-	struct delivery_day sum = list->items[(*at)++];
-	for (; *at < list->count && list->items[*at].day == sum.day; ++*at) {
-		const struct delivery_day *item = &list->items[*at];
-		sum.attempts += item->attempts;
-		sum.delivered += item->delivered;
-		sum.failed += item->failed;
-		sum.delays.sum_ms += item->delays.sum_ms;
-		if (item->delays.longest_ms > sum.delays.longest_ms)
-			sum.delays.longest_ms = item->delays.longest_ms;
-	}
-	return sum;
-}
-
-static int delivery_members(const struct overview *overview, struct json_writer *out,
-                            struct error *error)
-{
-	struct delivery_day_list list = {0};
-	int result =
-		store_list_delivery_days(overview->call->admin->store, &overview->days, slice_of(""), 0,
-	                             ENDPOINT_DAYS_MAX, overview->call->arena, &list, error);
-	if (result)
-		return result;
-	json_begin_array(out, "deliveries");
-	for (size_t i = 0; i < list.count;) {
-		struct delivery_day day = join_day(&list, &i);
-		json_begin_object(out, NULL);
-		admin_day(out, "day", day.day);
-		json_integer(out, "attempts", day.attempts);
-		json_integer(out, "delivered", day.delivered);
-		json_integer(out, "failed", day.failed);
-		if (day.delivered)
-			json_integer(out, "mean_delay_ms", day.delays.sum_ms / day.delivered);
-		else
-			json_null(out, "mean_delay_ms");
-		json_integer(out, "longest_delay_ms", day.delays.longest_ms);
-		json_end_object(out);
-	}
-	json_end_array(out);
-	return OK;
 }
 
 /* ---- what needs somebody ---- */
@@ -350,11 +285,7 @@ static int run_overview(const struct admin_call *call, struct json_writer *out, 
 	event_members(&overview, out);
 	credit_members(&overview, out);
 	pending_members(&overview, out);
-	result = seal_members(&overview, out, error);
-	if (!result)
-		result = delivery_members(&overview, out, error);
-	if (!result)
-		result = endpoint_members(&overview, out, error);
+	result = endpoint_members(&overview, out, error);
 	if (!result)
 		result = topup_members(&overview, out, error);
 	if (!result)

@@ -1,4 +1,4 @@
-/* Totals by day, from what the store keeps: balances, seals, deliveries of notices. */
+/* The history of an account's credits by UTC day. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,8 +44,6 @@ static int go_on_behind(const struct admin_call *call, struct days *days, struct
 	return OK;
 }
 
-/* ---- credits ---- */
-
 static int run_credits(const struct admin_call *call, struct json_writer *out, struct error *error)
 {
 	struct days days;
@@ -79,123 +77,8 @@ static int run_credits(const struct admin_call *call, struct json_writer *out, s
 	return OK;
 }
 
-/* ---- delays ---- */
-
-static const char *const within[DELAY_BOUNDS] = {"within_1s",  "within_10s", "within_1m",
-                                                 "within_10m", "within_1h",  "within_1d"};
-
-/* Of `number` things. */
-static void delay_members(struct json_writer *out, const struct delays *delays, int64_t number)
-{
-	int64_t longer = number;
-	if (number)
-		json_integer(out, "mean_delay_ms", delays->sum_ms / number);
-	else
-		json_null(out, "mean_delay_ms");
-	if (number)
-		json_integer(out, "longest_delay_ms", delays->longest_ms);
-	else
-		json_null(out, "longest_delay_ms");
-	for (size_t i = 0; i < DELAY_BOUNDS; i++) {
-		json_integer(out, within[i], delays->within[i]);
-		longer -= delays->within[i];
-	}
-	json_integer(out, "over_1d", longer);
-}
-
-static int run_seals(const struct admin_call *call, struct json_writer *out, struct error *error)
-{
-	struct days days;
-	struct seal_list list = {0};
-	int result = read_days(call, &days, error);
-	if (!result)
-		result = go_on_behind(call, &days, error);
-	if (!result)
-		result = store_list_seals(call->admin->store, &days,
-		                          admin_integer(call, "limit", ADMIN_LIST_DEFAULT), call->arena,
-		                          &list, error);
-	if (result)
-		return result;
-	list_begin(out);
-	for (size_t i = 0; i < list.count; i++) {
-		json_begin_object(out, NULL);
-		admin_day(out, "day", list.items[i].day);
-		json_integer(out, "segments", list.items[i].segments);
-		json_integer(out, "events", list.items[i].events);
-		delay_members(out, &list.items[i].delays, list.items[i].events);
-		json_end_object(out);
-	}
-	list_end(out, list.more);
-	return OK;
-}
-
-/* ---- deliveries ---- */
-
-#define ROW_SIZE 48 /* "DAY-ENDPOINT", in numbers */
-
-static int read_row(const struct admin_call *call, struct days *days, int64_t *ret_endpoint,
-                    struct error *error)
-{
-	*ret_endpoint = 0;
-	if (!admin_given(call, "after"))
-		return OK;
-	long long day, endpoint;
-	int size = 0;
-	const char *after = admin_text(call, "after");
-	if (strspn(after, "0123456789-") != strlen(after) || *after == '-' ||
-	    sscanf(after, "%9lld-%18lld%n", &day, &endpoint, &size) != 2 || after[size] || endpoint < 0)
-		return error_set(error, ERR_USAGE, MSG_ADMIN_BAD_CURSOR, NULL);
-	if (day >= days->first_day) {
-		days->first_day = day;
-		*ret_endpoint = endpoint;
-	}
-	return OK;
-}
-
-static void write_delivery_day(struct json_writer *out, const struct delivery_day *item)
-{
-	char row[ROW_SIZE];
-	snprintf(row, sizeof row, "%" PRId64 "-%" PRId64, item->day, item->endpoint);
-	json_begin_object(out, NULL);
-	json_text(out, "row", row);
-	admin_day(out, "day", item->day);
-	json_text(out, "endpoint_id", item->endpoint_id);
-	json_text(out, "url", item->url);
-	json_integer(out, "attempts", item->attempts);
-	json_integer(out, "delivered", item->delivered);
-	json_integer(out, "failed", item->failed);
-	delay_members(out, &item->delays, item->delivered);
-	json_end_object(out);
-}
-
-static int run_deliveries(const struct admin_call *call, struct json_writer *out,
-                          struct error *error)
-{
-	struct days days;
-	struct delivery_day_list list = {0};
-	int64_t after_endpoint;
-	int result = read_days(call, &days, error);
-	if (!result)
-		result = read_row(call, &days, &after_endpoint, error);
-	if (!result)
-		result = store_list_delivery_days(
-			call->admin->store, &days, admin_slice(call, "endpoint"), after_endpoint,
-			admin_integer(call, "limit", ADMIN_LIST_DEFAULT), call->arena, &list, error);
-	if (result)
-		return result;
-	list_begin(out);
-	for (size_t i = 0; i < list.count; i++)
-		write_delivery_day(out, &list.items[i]);
-	list_end(out, list.more);
-	return OK;
-}
-
 #define ACCOUNT ADMIN_FLAG_ID("account", "ACCOUNT", true, "of this account")
 #define AFTER_DAY ADMIN_FLAG_ID("after", "DAY", false, "go on behind this day, YYYY-MM-DD")
-#define DELAY_NAMES                                                                                \
-	"mean_delay_ms longest_delay_ms within_1s within_10s within_1m within_10m within_1h "          \
-	"within_1d over_1d"
-
 const struct admin_operation admin_totals_operations[] = {
 	{.name = "credits history",
      .summary = "tell an account's balance at the end of each UTC day, and what moved it",
@@ -205,20 +88,5 @@ const struct admin_operation admin_totals_operations[] = {
             "adjustments",
      .parameters = {ACCOUNT, ADMIN_FLAG_DAYS, ADMIN_FLAG_CSV, ADMIN_LIST_LIMIT, AFTER_DAY},
      .run = run_credits},
-	{.name = "segment totals",
-     .summary = "tell what was sealed on each UTC day, and how long it waited for that at most",
-     .columns = "day segments events mean_delay_ms longest_delay_ms",
-     .csv = "day segments events " DELAY_NAMES,
-     .parameters = {ACCOUNT, ADMIN_FLAG_DAYS, ADMIN_FLAG_CSV, ADMIN_LIST_LIMIT, AFTER_DAY},
-     .run = run_seals},
-	{.name = "webhook totals",
-     .summary = "tell what was delivered to endpoints on each UTC day, and how long it took",
-     .columns = "day endpoint_id attempts delivered failed mean_delay_ms longest_delay_ms",
-     .csv = "row day endpoint_id url attempts delivered failed " DELAY_NAMES,
-     .parameters = {ACCOUNT, ADMIN_FLAG_ID("endpoint", "WHK", false, "of this endpoint"),
-                    ADMIN_FLAG_DAYS, ADMIN_FLAG_CSV, ADMIN_LIST_LIMIT,
-                    ADMIN_FLAG_ID("after", "ROW", false,
-                                  "go on behind this row, the last of the page before")},
-     .run = run_deliveries},
 	{0},
 };

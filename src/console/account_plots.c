@@ -34,16 +34,6 @@ enum word {
 	WORD_ENDS,
 	WORD_LIMITS,
 	WORD_LIMITS_SUMMARY,
-	WORD_DELIVERIES,
-	WORD_DELIVERIES_SUMMARY,
-	WORD_DELIVERED,
-	WORD_FAILED,
-	WORD_AGAIN,
-	WORD_DELIVERY_DELAY,
-	WORD_DELAY_SUMMARY,
-	WORD_MEAN,
-	WORD_LONGEST,
-	WORD_SEALING,
 	WORD_FIGURES,
 	WORD_DAY_LIMIT,
 	WORD_MONTH_LIMIT,
@@ -60,18 +50,6 @@ static const char *const words[][2] = {
 	{"Use of limits", "Uso de los límites"},
 	{"A bar for each limit, full where it is used up. Limits: %s.",
      "Una barra por límite, llena cuando está agotado. Límites: %s."},
-	{"Attempts at deliveries by day", "Intentos de entrega por día"},
-	{"Bars for each day: delivered, failed, and to be tried again. Attempts in all: %s.",
-     "Una barra por día: entregados, fallidos y por repetir. Intentos en total: %s."},
-	{"Delivered", "Entregados"},
-	{"Failed for good", "Fallidos sin remedio"},
-	{"To be tried again", "Por repetir"},
-	{"From a notice to its delivery", "Del aviso a su entrega"},
-	{"Lines of the mean and of the longest time by day. The longest of all: %s.",
-     "Líneas con el tiempo medio y el más largo por día. El más largo de todos: %s."},
-	{"Mean", "Media"},
-	{"Longest", "Más largo"},
-	{"From an event to the timestamp of its seal", "Del evento al sello de tiempo"},
 	{"The figures as a table", "Las cifras en una tabla"},
 	{"by day", "por día"},
 	{"by month", "por mes"},
@@ -124,7 +102,7 @@ static void summarize(struct picture *picture, enum word word, int64_t value)
 {
 	BUF_AUTO struct buf text;
 	buf_init(&text, 64);
-	plot_value(&text, value, picture->plot.unit, picture->plot.language);
+	plot_value(&text, value, picture->plot.language);
 	const char *format = say(word, picture->plot.language), *place = strstr(format, "%s");
 	snprintf(picture->summary, sizeof picture->summary, "%.*s%s%s", (int)(place - format), format,
 	         text.data ? text.data : "", place + 2);
@@ -211,84 +189,6 @@ static int draw_credits(struct picture *picture, struct buf *out)
 	return figure_draw(plot, out);
 }
 
-/* Rows that each have a day: from the first to the last of them. */
-static bool begin_rows(struct picture *picture, const struct json *rows, int64_t otherwise)
-{
-	struct plot *plot = &picture->plot;
-	int64_t last = PLOT_NONE;
-	plot->first_day = PLOT_NONE;
-	for (const struct json *at = rows ? rows->first : NULL; at; at = at->next) {
-		int64_t day = read_day(at, "day");
-		plot->first_day = plot->first_day == PLOT_NONE ? day : plot->first_day;
-		last = day;
-	}
-	if (plot->first_day < 0 || last < plot->first_day || last - plot->first_day >= PLOT_DAYS_MAX)
-		return false;
-	plot->days = (size_t)(last - plot->first_day) + 1;
-	for (size_t i = 0; i < PLOT_SERIES_MAX; i++)
-		for (size_t day = 0; day < plot->days; day++)
-			picture->values[i][day] = otherwise;
-	return true;
-}
-
-static size_t place_of(const struct picture *picture, const struct json *row)
-{
-	int64_t day = read_day(row, "day") - picture->plot.first_day;
-	return day >= 0 && day < (int64_t)picture->plot.days ? (size_t)day : 0;
-}
-
-static int draw_deliveries(struct picture *picture, struct buf *out)
-{
-	const struct json *rows = json_member(picture->state, "deliveries");
-	enum language language = picture->plot.language;
-	int64_t attempts = 0;
-	if (!begin_rows(picture, rows, 0))
-		return OK;
-	for (const struct json *at = rows->first; at; at = at->next) {
-		size_t day = place_of(picture, at);
-		int64_t tried = integer_of(at, "attempts", 0);
-		picture->values[0][day] = integer_of(at, "delivered", 0);
-		picture->values[1][day] = integer_of(at, "failed", 0);
-		picture->values[2][day] = tried - picture->values[0][day] - picture->values[1][day];
-		attempts += tried;
-	}
-	picture->plot.title = say(WORD_DELIVERIES, language);
-	add_series(picture, slice_of(say(WORD_DELIVERED, language)));
-	add_series(picture, slice_of(say(WORD_FAILED, language)));
-	add_series(picture, slice_of(say(WORD_AGAIN, language)));
-	summarize(picture, WORD_DELIVERIES_SUMMARY, attempts);
-	return figure_draw(&picture->plot, out);
-}
-
-static int draw_delays(struct picture *picture, const char *member, enum word title,
-                       struct buf *out)
-{
-	const struct json *rows = json_member(picture->state, member);
-	enum language language = picture->plot.language;
-	int64_t longest = 0;
-	if (!begin_rows(picture, rows, PLOT_NONE))
-		return OK;
-	bool any = false;
-	for (const struct json *at = rows->first; at; at = at->next) {
-		size_t day = place_of(picture, at);
-		picture->values[0][day] = integer_of(at, "mean_delay_ms", PLOT_NONE);
-		if (picture->values[0][day] == PLOT_NONE)
-			continue;
-		any = true;
-		picture->values[1][day] = integer_of(at, "longest_delay_ms", PLOT_NONE);
-		longest = picture->values[1][day] > longest ? picture->values[1][day] : longest;
-	}
-	if (!any)
-		return OK;
-	picture->plot.title = say(title, language);
-	picture->plot.shape = PLOT_LINES;
-	picture->plot.unit = PLOT_MILLISECONDS;
-	add_series(picture, slice_of(say(WORD_MEAN, language)));
-	add_series(picture, slice_of(say(WORD_LONGEST, language)));
-	summarize(picture, WORD_DELAY_SUMMARY, longest);
-	return figure_draw(&picture->plot, out);
-}
-
 /* A key by its last characters, as lists of keys show it. */
 static void name_limit(const struct json *limit, enum language language, char name[SUMMARY_MAX])
 {
@@ -350,11 +250,5 @@ int account_picture(const char *name, const struct json *data, enum language lan
 		return draw_credits(&picture, out);
 	if (strcmp(name, "limits") == 0)
 		return draw_limits(&picture, out);
-	if (strcmp(name, "deliveries") == 0)
-		return draw_deliveries(&picture, out);
-	if (strcmp(name, "delivery_delay") == 0)
-		return draw_delays(&picture, "deliveries", WORD_DELIVERY_DELAY, out);
-	if (strcmp(name, "sealing") == 0)
-		return draw_delays(&picture, "seals", WORD_SEALING, out);
 	return OK;
 }

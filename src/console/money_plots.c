@@ -74,7 +74,7 @@ static int finish(struct picture *picture, const struct words *said, int64_t fig
 {
 	BUF_AUTO struct buf text;
 	buf_init(&text, 64);
-	plot_value(&text, figure, PLOT_COUNT, picture->plot.language);
+	plot_value(&text, figure, picture->plot.language);
 	const char *place = strstr(said->summary, "%s");
 	snprintf(picture->summary, sizeof picture->summary, "%.*s%s%s", (int)(place - said->summary),
 	         said->summary, text.data ? text.data : "", place + 2);

@@ -136,7 +136,7 @@ static double widest_tick(const struct drawing *drawing)
 	for (size_t i = 0; i < drawing->tick_count; i++) {
 		BUF_AUTO struct buf text;
 		buf_init(&text, 64);
-		plot_value(&text, drawing->ticks[i], drawing->plot->unit, drawing->plot->language);
+		plot_value(&text, drawing->ticks[i], drawing->plot->language);
 		size_t count = svg_characters(buf_slice(&text));
 		widest = count > widest ? count : widest;
 	}
@@ -155,7 +155,7 @@ static void add_values_axis(const struct drawing *drawing)
 		svg_attribute(out, "x", drawing->left - 6);
 		svg_attribute(out, "y", y + 4);
 		buf_add_byte(out, '>');
-		plot_value(out, drawing->ticks[i], drawing->plot->unit, drawing->plot->language);
+		plot_value(out, drawing->ticks[i], drawing->plot->language);
 		buf_add_text(out, "</text>");
 	}
 }
@@ -345,7 +345,7 @@ int plot_draw(const struct plot *plot, struct buf *out)
 	if (result)
 		return result;
 	find_range(plot, &least, &most);
-	drawing.tick_count = plot_ticks(least, most, plot->unit, drawing.ticks);
+	drawing.tick_count = plot_ticks(least, most, drawing.ticks);
 	drawing.days = plot->days + forecast_days(plot);
 	drawing.days += drawing.days == 0;
 	drawing.left = widest_tick(&drawing) + 10;

@@ -20,7 +20,6 @@ enum plot_shape {
 	PLOT_BARS, /* a bar for each day, the series on each other, from the first up; none below 0 */
 	PLOT_LINES,
 };
-enum plot_unit { PLOT_COUNT, PLOT_MILLISECONDS };
 
 struct plot_series {
 	struct slice name;     /* anybody's text */
@@ -31,7 +30,6 @@ struct plot {
 	const char *title, *summary; /* the summary says in words what there is to see */
 	enum language language;
 	enum plot_shape shape;
-	enum plot_unit unit;
 	int64_t first_day; /* from 1970-01-01, UTC */
 	size_t days;
 	struct plot_series series[PLOT_SERIES_MAX];
@@ -61,8 +59,8 @@ int plot_limits_table(const struct plot_limits *limits, struct buf *out) MUST_CH
 /* Round numbers, ascending, a step apart: the first is at most `least`, the last at least `most`,
  * 2 to PLOT_TICKS_MAX of them; 0 is among them where it lies between. least <= most, both within
  * PLOT_VALUE_MAX. Returns how many. */
-size_t plot_ticks(int64_t least, int64_t most, enum plot_unit unit, int64_t ticks[PLOT_TICKS_MAX]);
-/* A value with its unit: "1,234", "1.5 s", "2 min 5 s". */
-void plot_value(struct buf *out, int64_t value, enum plot_unit unit, enum language language);
+size_t plot_ticks(int64_t least, int64_t most, int64_t ticks[PLOT_TICKS_MAX]);
+/* A value as the language writes it: "1,234". */
+void plot_value(struct buf *out, int64_t value, enum language language);
 
 #endif

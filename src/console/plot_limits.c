@@ -23,9 +23,9 @@ static void add_limit(const struct plot_limits *limits, size_t number, struct bu
 	svg_attribute(out, "x", LIMIT_LEFT + LIMIT_WIDE);
 	svg_attribute(out, "y", y + 12);
 	buf_add_byte(out, '>');
-	plot_value(out, limit->used, PLOT_COUNT, limits->language);
+	plot_value(out, limit->used, limits->language);
 	buf_add_text(out, " / ");
-	plot_value(out, limit->most, PLOT_COUNT, limits->language);
+	plot_value(out, limit->most, limits->language);
 	buf_add_text(out, "</text><path class=\"plot-room\" d=\"");
 	svg_point(out, 'M', LIMIT_LEFT, y + 18);
 	buf_add_byte(out, 'h');

@@ -18,13 +18,12 @@ static void add_head(struct buf *out, struct slice name)
 }
 
 /* With its column's name, which a narrow screen shows in place of the table's head. */
-static void add_value(struct buf *out, struct slice column, int64_t value, enum plot_unit unit,
-                      enum language language)
+static void add_value(struct buf *out, struct slice column, int64_t value, enum language language)
 {
 	buf_add_text(out, "<td data-label=\"");
 	template_escape(out, column, TEMPLATE_IN_ATTRIBUTE);
 	buf_add_text(out, "\">");
-	plot_value(out, value, unit, language);
+	plot_value(out, value, language);
 	buf_add_text(out, "</td>");
 }
 
@@ -46,7 +45,7 @@ static void add_row(const struct plot *plot, size_t day, struct buf *out)
 	buf_add_text(out, "</th>");
 	for (size_t i = 0; i < plot->series_count; i++) {
 		int64_t value = plot->series[i].values[day];
-		add_value(out, plot->series[i].name, value, plot->unit, plot->language);
+		add_value(out, plot->series[i].name, value, plot->language);
 		sum += value == PLOT_NONE ? 0 : value;
 	}
 	if (has_sum(plot))
@@ -54,7 +53,7 @@ static void add_row(const struct plot *plot, size_t day, struct buf *out)
 		          sum > INT64_MAX    ? INT64_MAX
 		          : sum < -INT64_MAX ? -INT64_MAX
 		                             : (int64_t)sum,
-		          plot->unit, plot->language);
+		          plot->language);
 	buf_add_text(out, "</tr>");
 }
 
@@ -91,8 +90,8 @@ int plot_limits_table(const struct plot_limits *limits, struct buf *out)
 		buf_add_text(out, "<tr><th scope=\"row\">");
 		template_escape(out, limits->items[i].name, TEMPLATE_IN_TEXT);
 		buf_add_text(out, "</th>");
-		add_value(out, used, limits->items[i].used, PLOT_COUNT, limits->language);
-		add_value(out, most, limits->items[i].most, PLOT_COUNT, limits->language);
+		add_value(out, used, limits->items[i].used, limits->language);
+		add_value(out, most, limits->items[i].most, limits->language);
 		buf_add_text(out, "</tr>");
 	}
 	buf_add_text(out, "</tbody></table>");

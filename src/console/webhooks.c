@@ -59,43 +59,14 @@ int webhooks_page(struct visit *visit, struct json_writer *data)
 
 /* ---- one endpoint ---- */
 
-static void put_rows(struct json_writer *data, const struct json *rows)
-{
-	static const char *const numbers[] = {"attempts", "delivered", "failed", "mean_delay_ms",
-	                                      "longest_delay_ms"};
-	json_begin_object(data, "state");
-	json_begin_array(data, "deliveries");
-	for (const struct json *at = rows ? rows->first : NULL; at; at = at->next) {
-		struct slice day = slice_of("");
-		json_begin_object(data, NULL);
-		(void)json_get_text(at, "day", &day);
-		json_slice(data, "day", day);
-		for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
-			int64_t number;
-			if (json_get_integer(at, numbers[i], &number))
-				json_integer(data, numbers[i], number);
-		}
-		json_end_object(data);
-	}
-	json_end_array(data);
-	json_end_object(data);
-}
-
 int endpoint_page(struct visit *visit, struct json_writer *data)
 {
-	char day[DATE_TEXT], arguments[80];
-	struct json *endpoint, *totals = NULL;
+	struct json *endpoint;
 	struct slice text;
-	time_day_key(visit->now_us - (DAYS - 1) * US_PER_DAY, day);
-	snprintf(arguments, sizeof arguments, "endpoint={endpoint} limit=%d from=%s", DAYS, day);
 	int result = ask_source(visit, "webhook show", "endpoint={endpoint}", &text, &endpoint);
 	if (!result)
-		result = ask_source(visit, "webhook totals", arguments, &text, &totals);
-	if (result)
-		return result;
-	put_types(visit, json_member(endpoint, "types"), data);
-	put_rows(data, json_member(totals, "data"));
-	return OK;
+		put_types(visit, json_member(endpoint, "types"), data);
+	return result;
 }
 
 /* ---- one delivery ---- */

@@ -252,7 +252,6 @@ static void fill_result(const struct deliverer *deliverer, const struct attempt 
 	record->notice = delivery->notice;
 	record->attempts = delivery->attempts;
 	record->tries = delivery->tries;
-	record->since_us = delivery->since_us;
 	/* From when it really began: it may have waited for its thread. */
 	int64_t now_us = store_now_us(deliverer->service->store);
 	record->at_us = now_us - exchange->duration_us;

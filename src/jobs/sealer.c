@@ -7,9 +7,7 @@
 #include "seal/authority.h"
 #include "service/history.h"
 #include "service/quiet.h"
-#include "store/usage/totals.h"
 
-#define COUNTED_AT_ONCE 64 /* blocks, before it looks what certifications wait for */
 #define PAUSE_FIRST_US US_PER_SECOND
 #define PAUSE_MAX_US (60 * US_PER_SECOND)
 
@@ -236,27 +234,6 @@ static int seal_pass(struct sealer *sealer, struct unsealed_chain *chains,
 	return result;
 }
 
-/* What was sealed goes into the daily totals behind its round, in short transactions; what is left
- * when the service stops, the next pass finds. *ret_wanted: it broke off for a certification that
- * waits for seals now. */
-static int count_sealed(struct sealer *sealer, struct unsealed_chain *chains,
-                        const atomic_bool *stopping, bool *ret_wanted, struct error *error)
-{
-	struct store *store = sealer->service->store;
-	bool more = true;
-	int result = OK;
-	*ret_wanted = false;
-	for (int blocks = 1; more && !result && !*ret_wanted && !atomic_load(stopping); blocks++) {
-		size_t count = 0;
-		result = store_count_sealed(store, &more, error);
-		if (result || !more || blocks % COUNTED_AT_ONCE)
-			continue;
-		result = store_list_wanted(store, 1, chains, &count, error);
-		*ret_wanted = count > 0;
-	}
-	return result;
-}
-
 static int seal_all(struct sealer *sealer, const atomic_bool *stopping, struct error *error)
 {
 	struct unsealed_chain *chains = malloc(sealer->sealing.block_segments * sizeof *chains);
@@ -268,12 +245,6 @@ static int seal_all(struct sealer *sealer, const atomic_bool *stopping, struct e
 		backlog = false;
 		result = seal_pass(sealer, chains, stopping, &backlog, error);
 		backlog = backlog && !atomic_load(stopping);
-		struct error met = *error;
-		int counted = backlog ? OK : count_sealed(sealer, chains, stopping, &backlog, error);
-		if (result)
-			*error = met;
-		else
-			result = counted;
 	}
 	free(chains);
 	return result;

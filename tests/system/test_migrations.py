@@ -221,19 +221,3 @@ def test_a_step_that_fails_leaves_the_schema_as_it_was(old):
     code, _, err = old.run("migrate")
     assert code == 0, err
     assert old.schema() == STEPS[-1]
-
-
-def test_when_somebody_was_last_seen_is_taken_from_his_sessions(old):
-    before = STEPS[:STEPS.index("030-how-one-came-in")]
-    old.change("".join((SCHEMA / old.engine / f"{step}.sql").read_text(encoding="utf-8") for step in before[1:]))
-    old.change(f"UPDATE settings SET value = '{before[-1]}' WHERE name = 'schema';"
-               "INSERT INTO memberships (user_id, account, role, made_at) VALUES ('usr_1', 1, 'owner', 1),"
-               " ('usr_1', 2, 'reader', 1);" + "".join(
-                   "INSERT INTO sessions (digest, session_id, user_id, account, made_at, seen_at, signed_in_at,"
-                   f" by_passkey, address, agent) VALUES ('{number}', 'ses_{number}', 'usr_1', 1, 1, {seen}, 1, 0, '', '');"
-                   for number, seen in ((1, 70), (2, 90), (3, 80))))
-    code, _, err = old.run("migrate")
-    assert code == 0, err
-    assert int(old.ask("SELECT seen_at FROM memberships WHERE account = 1")) == 90
-    assert int(old.ask("SELECT COUNT(*) FROM memberships WHERE seen_at IS NULL")) == 1
-    assert int(old.ask("SELECT COUNT(*) FROM sessions WHERE signed_in_by IS NULL")) == 3

@@ -18,7 +18,7 @@ PARTITIONS = 32
 HERE = "shards"  # in the name of every partition
 
 # Tables that belong to no account, or are found without one. Everything else is partitioned.
-GLOBAL_TABLES = {"settings", "api_keys", "seal_rounds", "round_blocks", "staged_round", "uncounted_rounds", "round_tokens",
+GLOBAL_TABLES = {"settings", "api_keys", "seal_rounds", "round_blocks", "staged_round", "round_tokens",
                  "validation_objects", "token_validation", "archive_timestamps",
                  "archive_timestamp_blocks", "tokens_at_rest", "leases", "certification_numbers",
                  "rollbacks", "signers", "signer_lists", "link_secrets", "timestamp_roots",
@@ -234,7 +234,7 @@ def test_the_list_of_what_is_allowed_holds_nothing_of_a_registration(explained):
 
 
 WRITTEN = ("accounts", "chains", "events", "credit_entries", "daily_usage", "daily_certifications",
-           "daily_credits", "daily_seals", "daily_deliveries", "test_usage",
+           "daily_credits", "test_usage",
            "unpaid_events", "notices", "segments", "certifications")
 
 

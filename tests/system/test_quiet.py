@@ -70,10 +70,6 @@ def was_tried(store):
     store.change(
         "INSERT INTO webhook_attempts (account, endpoint, notice, attempt, at, duration_us)"
         " SELECT account, endpoint, notice, 1, 1700000000000000, 1 FROM webhook_deliveries;"
-        " INSERT INTO daily_deliveries (account, day, endpoint, attempts, delivered, failed, delay_ms,"
-        " longest_ms, within_1s, within_10s, within_1m, within_10m, within_1h, within_1d)"
-        " SELECT account, 1700000000000000 / 86400000000, endpoint, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0"
-        " FROM webhook_deliveries;"
         " UPDATE webhook_deliveries SET attempts = 1, tries = 1;")
 
 

@@ -1,6 +1,5 @@
 /* Rounds: writing one over what is staged for it, and reading them. */
 #include "store/events/staged_round.h"
-#include "store/usage/count.h"
 
 /* ---- a round ---- */
 
@@ -64,8 +63,6 @@ int store_write_round(struct store *store, const struct round_record *round, str
 		result = insert_round(connection, round, error);
 	if (!result && round->second)
 		result = insert_second(connection, round->round, round->second, error);
-	if (!result)
-		result = count_sealed_later(connection, round->round, blocks, error);
 	return end_write(connection, result, error);
 }
 

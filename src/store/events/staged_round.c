@@ -31,22 +31,6 @@ static int move_chain_on(struct db_connection *connection, const struct segment_
 	return result;
 }
 
-#define RECEIVED "SELECT e.received_at FROM events e WHERE e.account = $1 "
-#define NEW_SEGMENT                                                                                \
-	"INSERT INTO segments (account, chain, number, segment_id, first_sequence, last_sequence,"     \
-	" round, root, document, nodes, path, place, received_at) VALUES ($1, $2, $3, $4, $5, $6, $7," \
-	" $8, $9, $10, $11, $12, "
-
-static int read_received(struct db_connection *connection, int64_t account, int64_t event,
-                         int64_t *ret_us, struct error *error)
-{
-	struct db_query *query = db_query(connection, RECEIVED "AND e.event = $2");
-	db_bind_integer(query, account);
-	db_bind_integer(query, event);
-	*ret_us = db_step(query) ? db_integer(query, 0) : 0;
-	return db_end(query, error);
-}
-
 static int write_segment(struct db_connection *connection, const struct segment_record *segment,
                          int64_t round, int64_t place, struct error *error)
 {
@@ -55,15 +39,10 @@ static int write_segment(struct db_connection *connection, const struct segment_
 	                     : move_chain_on(connection, segment, round, error);
 	if (result)
 		return result;
-	int64_t event = of_acts ? 0 : event_number(segment->chain, segment->first_sequence);
-	bool apart = db_is_sharded(db_of(connection)); /* no shard takes the one within the other */
-	if (apart && !of_acts)
-		result = read_received(connection, segment->account, event, &event, error);
-	if (result)
-		return result;
 	struct db_query *query =
-		apart ? db_query(connection, NEW_SEGMENT "CAST(NULLIF($13, 0) AS BIGINT))")
-			  : db_query(connection, NEW_SEGMENT "(" RECEIVED "AND e.event = $13))");
+		db_query(connection, "INSERT INTO segments (account, chain, number, segment_id,"
+	                         " first_sequence, last_sequence, round, root, document, nodes, path,"
+	                         " place) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)");
 	db_bind_integer(query, segment->account);
 	db_bind_integer(query, segment->chain);
 	db_bind_integer(query, segment->number);
@@ -76,7 +55,6 @@ static int write_segment(struct db_connection *connection, const struct segment_
 	db_bind_blob(query, segment->nodes.data, segment->nodes.size);
 	db_bind_blob(query, "", 0);
 	db_bind_integer(query, place);
-	db_bind_integer(query, event);
 	int64_t inserted = 0;
 	result = db_execute(query, &inserted, error);
 	if (result || of_acts)

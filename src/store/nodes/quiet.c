@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "store/transaction.h"
-#include "store/usage/count.h"
 
 #define QUIET "quiet"   /* of the setting: when, in microseconds, a space, and why */
 #define WOKEN "woken"   /* when, in microseconds */
@@ -229,14 +228,14 @@ static int skip_piece(struct store *store, int64_t now_us, int64_t *account, int
 	*ret_changes = 0;
 	bool enabled = db_step(query);
 	result = db_end(query, error);
-	if (!result && enabled)
-		result = count_skipped(connection, *account, *endpoint, error);
 	if (result || !enabled)
 		return end_write(connection, result, error);
 	query =
 		db_query(connection, "UPDATE webhook_deliveries SET status = 'failed', next_attempt_at = $3"
 	                         " WHERE account = $1 AND endpoint = $2 AND notice IN (SELECT notice"
-	                         " FROM (" SKIPPED_DELIVERIES ") AS skipped)");
+	                         " FROM webhook_deliveries WHERE account = $1 AND endpoint = $2"
+	                         " AND status = 'waiting' ORDER BY replayed, next_attempt_at, notice"
+	                         " LIMIT 500)");
 	db_bind_integer(query, *account);
 	db_bind_integer(query, *endpoint);
 	db_bind_integer(query, now_us);

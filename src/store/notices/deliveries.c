@@ -8,7 +8,6 @@
 #include "store/shards/reach.h"
 #include "store/shards/work.h"
 #include "store/transaction.h"
-#include "store/usage/count.h"
 
 /* ---- what is due ---- */
 
@@ -112,7 +111,6 @@ static void read_delivery(struct row *row, struct delivery *delivery)
 		.mode = row_string(row, 5),
 		.created_at_us = db_integer(query, 6),
 		.data = slice_of(row_string(row, 7)),
-		.since_us = db_integer(query, 8),
 	};
 	store_copy_id(delivery->notice_id, db_text(query, 3));
 }
@@ -243,9 +241,7 @@ static int record_attempt(struct recording *recording, struct attempt_record *re
 	/* Only an end that counts must know whether it was the first to be recorded. */
 	int64_t changes = 1;
 	bool counts = record->end == DELIVERY_USED_UP;
-	int result = count_attempt(recording->connection, record, recording->error);
-	if (!result)
-		result = move_delivery(recording, record, counts ? &changes : NULL);
+	int result = move_delivery(recording, record, counts ? &changes : NULL);
 	if (!result)
 		result = write_attempt(recording, record);
 	if (result)

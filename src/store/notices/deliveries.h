@@ -27,7 +27,6 @@ struct delivery {
 	const char *type;
 	const char *mode;
 	int64_t created_at_us;
-	int64_t since_us; /* when it was first to be delivered, or its last replay asked for */
 	struct slice data;
 };
 struct delivery_batch {
@@ -57,7 +56,6 @@ struct attempt_record {
 	int64_t attempts; /* as loaded */
 	int64_t tries;    /* as loaded */
 	enum delivery_end end;
-	int64_t since_us; /* as loaded */
 	int64_t at_us;
 	int64_t duration_us;
 	int64_t next_at_us;

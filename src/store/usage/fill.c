@@ -8,9 +8,7 @@
 #include "store/schema/schema.h"
 #include "store/usage/count.h"
 
-#define STEP "daily-usage"
-#define TOTALS_STEP "daily-totals"
-#define STORED_STEP "shared-documents"
+#define STEP "version-0.2"
 #define CHAINS_AT_ONCE 256
 #define EVENTS_AT_ONCE (1 << 18)
 #define RUNS_AT_ONCE 1024
@@ -354,10 +352,6 @@ int store_fill(struct db_connection *connection, const char *step,
 {
 	struct fill fill = {.connection = connection, .progress = progress};
 	const char *name = step + strspn(step, "0123456789-");
-	if (strcmp(name, TOTALS_STEP) == 0)
-		return fill_totals(connection, error);
-	if (strcmp(name, STORED_STEP) == 0)
-		return count_all_stored(&fill, error);
 	if (strcmp(name, STEP) != 0)
 		return OK;
 	int result = count_all(&fill, error);
@@ -367,5 +361,9 @@ int store_fill(struct db_connection *connection, const char *step,
 		result = count_all_unpaid(&fill, error);
 	if (!result)
 		result = count_all_certifications(&fill, error);
+	if (!result)
+		result = fill_totals(connection, error);
+	if (!result)
+		result = count_all_stored(&fill, error);
 	return result;
 }

@@ -68,8 +68,6 @@ static const struct step steps[] = {
 	{"credits add", "{\"account\":\"$A\",\"credits\":100000}", NULL},
 	{"credits list", "{\"account\":\"$A\"}", NULL},
 	{"credits history", "{\"account\":\"$A\"}", NULL},
-	{"segment totals", "{\"account\":\"$A\"}", NULL},
-	{"webhook totals", "{\"account\":\"$A\"}", NULL},
 	{"account overview", "{\"account\":\"$A\"}", NULL},
 	{"channel create",
      "{\"account\":\"$A\",\"name\":\"C\",\"declarant\":\"D\",\"modality\":\"content\"}",
@@ -255,9 +253,8 @@ static void take_turns(struct admin *admin, const struct step *step, struct name
 	fill_in(names, step->arguments, arguments);
 	const struct admin_operation *operation = admin_find(slice_of(step->operation));
 	assert_non_null(operation);
-	bool changes =
-		!is_among("list show history totals overview deliveries attempts check estimate receipt ",
-	              step->operation);
+	bool changes = !is_among(
+		"list show history overview deliveries attempts check estimate receipt ", step->operation);
 	/* Refused after an attempt that was made, and failed before it was answered. */
 	bool once = is_among("delete rotate-link-secret invite remove leave ", step->operation) ||
 	            strcmp(step->operation, "threshold create") == 0;

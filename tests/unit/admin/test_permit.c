@@ -312,8 +312,7 @@ static bool has_parameter(const struct admin_operation *operation, const char *n
 /* Whose `after` is the mark of a row, and names no thing. */
 static bool lists_totals(const char *operation)
 {
-	static const char *const names[] = {"usage", "credits history", "webhook totals",
-	                                    "segment totals"};
+	static const char *const names[] = {"usage", "credits history"};
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
 		if (strcmp(operation, names[i]) == 0)
 			return true;

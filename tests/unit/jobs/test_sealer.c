@@ -256,7 +256,7 @@ static void a_segment_that_cannot_be_written_is_set_apart(void **state)
 	office_stop_jobs(&office);
 	change(
 		"INSERT INTO segments SELECT account, chain, 2, 'seg_other', 6, 6, round, root, document,"
-		" nodes, path, place, received_at FROM segments");
+		" nodes, path, place FROM segments");
 	register_in(&first, 5, clock_now_us());
 	register_in(&second, 5, clock_now_us());
 	office_start_jobs(&office);
@@ -423,32 +423,6 @@ static void seal_once(void)
 	keeper_end(keeper);
 }
 
-static int64_t number_of(const char *sql)
-{
-	struct db_connection *reader = db_take_reader(office.service.store->db);
-	struct db_query *query = db_query(reader, sql);
-	assert_true(db_step(query));
-	int64_t number = db_integer(query, 0);
-	assert_int_equal(db_end(query, &error), OK);
-	db_give(reader);
-	return number;
-}
-
-/* Behind its round; and what a sealer left uncounted when it stopped, the next one counts. */
-static void what_is_sealed_is_counted(void **state)
-{
-	register_in(&first, 3, clock_now_us());
-	seal_once();
-	assert_int_equal(sealed_of(&first), 3);
-	assert_int_equal(number_of("SELECT sum(events) FROM daily_seals"), 3);
-	assert_int_equal(number_of("SELECT count(*) FROM uncounted_rounds"), 0);
-	change("DELETE FROM daily_seals; INSERT INTO uncounted_rounds (round, place, places)"
-	       " SELECT round, 0, 1024 FROM seal_rounds");
-	seal_once(); /* nothing is to be sealed */
-	assert_int_equal(number_of("SELECT sum(events) FROM daily_seals"), 3);
-	assert_int_equal(number_of("SELECT count(*) FROM uncounted_rounds"), 0);
-}
-
 static void beside_few_chains_its_round_is_the_only_one(void **state)
 {
 	register_in_many();
@@ -575,7 +549,6 @@ int main(void)
 	                                    tear_down),
 		cmocka_unit_test_setup_teardown(beside_few_chains_its_round_is_the_only_one, set_up,
 	                                    tear_down),
-		cmocka_unit_test_setup_teardown(what_is_sealed_is_counted, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_stop_waits_for_no_certifications, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_round_of_unknown_outcome_wakes_the_issuer, set_up,
 	                                    tear_down),

@@ -234,8 +234,6 @@ static void seal(void)
 	round.staged_changes = staged.changes;
 	round.second = &second;
 	IN_TURN(store_write_round(sample.store, &round, &error));
-	bool more;
-	IN_TURN(store_count_sealed(sample.store, &more, &error));
 	IN_TURN(store_get_second_token(sample.store, round.round, &arena, &second, &error));
 	struct round_record read;
 	IN_TURN(store_get_round(sample.store, 1, &arena, &read, &error));

@@ -1,2 +1,0 @@
--- The embedded engine's.
-SELECT 1;

@@ -1,7 +1,0 @@
--- The list of the signers as the service signed it last. Global; one row.
-CREATE TABLE signer_lists (
-	number BIGINT PRIMARY KEY,    -- 1
-	state BYTEA NOT NULL,          -- digest of what the list is made of
-	signed_at BIGINT NOT NULL,
-	document BYTEA NOT NULL        -- CMS, with the list inside
-);

@@ -1,2 +1,0 @@
--- The server's.
-SELECT 1;
