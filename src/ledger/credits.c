@@ -2,6 +2,7 @@
 
 #include <assert.h>
 
+#include "ledger/invariants.h"
 #include "ledger/notice.h"
 
 static struct ledger_entry *entry_make(struct arena *arena, const char *kind, int64_t credits,
@@ -21,6 +22,7 @@ int ledger_move_credits(struct ledger_account *account, int64_t credits, const c
                         const char *reference, struct arena *arena,
                         struct ledger_result *ret_result, int64_t *ret_settled, struct error *error)
 {
+	const struct ledger_values before = ledger_values_of(account, NULL);
 	int64_t balance;
 	if (credits == 0 || __builtin_add_overflow(account->balance, credits, &balance) ||
 	    balance > LEDGER_BALANCE_MAX || balance < -LEDGER_BALANCE_MAX)
@@ -38,7 +40,7 @@ int ledger_move_credits(struct ledger_account *account, int64_t credits, const c
 	}
 	account->balance = balance;
 	account->unpaid_events -= settled;
-	assert(account->unpaid_events >= 0);
+	assert_moved(&before, account, entry, settled);
 
 	struct notice_list notices;
 	notice_list_init(&notices, arena);

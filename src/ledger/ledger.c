@@ -2,6 +2,7 @@
 
 #include <assert.h>
 
+#include "ledger/invariants.h"
 #include "ledger/notice.h"
 
 /* Requests already registered in this batch, by chain and client_ref: a second one with the same
@@ -137,6 +138,7 @@ static void count_limits(struct pass *pass, const struct ledger_request *request
 		period_key(limit->period, request->received_at_us, key);
 		if (limit->used < limit->max_events || strcmp(limit->notified_period, key) == 0)
 			continue;
+		assert(!limit->changed || strcmp(limit->notified_period, key) < 0); /* once a period */
 		notice_consumption_limit(&pass->notices, limit, key);
 		memcpy(limit->notified_period, key, PERIOD_KEY_SIZE);
 		limit->changed = true;
@@ -187,15 +189,28 @@ static int append(struct pass *pass, struct ledger_request *request)
 	};
 	if (event_chain_hash(&facts, &pass->record, &request->chain_hash))
 		return ERR_NO_MEMORY;
-	assert(request->received_at_us >= chain->last_received_at_us);
 	chain->last_received_at_us = request->received_at_us;
 	chain->last_chain_hash = request->chain_hash;
 	chain->changed = true;
 	return OK;
 }
 
+static int register_new(struct pass *pass, struct ledger_request *request)
+{
+	if (append(pass, request))
+		return ERR_NO_MEMORY;
+	pass->account->stored_bytes += request->content_bytes;
+	if (request->chain->mode == MODE_LIVE)
+		return account_live(pass, request);
+	request->status = STATUS_TEST;
+	pass->account->test_events_today++;
+	pass->account->test_bytes_today += request->content_bytes;
+	return OK;
+}
+
 static int decide(struct pass *pass, struct ledger_request *request)
 {
+	const struct ledger_values before = ledger_values_of(pass->account, request->chain);
 	struct ledger_request **slot = seen_slot(&pass->seen, request);
 	struct ledger_request *earlier = *slot;
 	const struct ledger_known *known = &request->known;
@@ -208,6 +223,7 @@ static int decide(struct pass *pass, struct ledger_request *request)
 		request->result = same ? OK : ERR_CONFLICT;
 		request->replayed = same;
 		request->original = earlier ? earlier->sequence : known->sequence;
+		assert_unchanged(&before, pass->account, request);
 		return OK;
 	}
 	bool live = request->chain->mode == MODE_LIVE;
@@ -216,18 +232,15 @@ static int decide(struct pass *pass, struct ledger_request *request)
 		request->result = check_room(request->chain);
 	if (!request->result)
 		request->result = check_stored(pass->account, request);
-	if (request->result)
+	if (request->result) {
+		assert_unchanged(&before, pass->account, request);
 		return OK;
+	}
 	*slot = request;
-	if (append(pass, request))
-		return ERR_NO_MEMORY;
-	pass->account->stored_bytes += request->content_bytes;
-	if (live)
-		return account_live(pass, request);
-	request->status = STATUS_TEST;
-	pass->account->test_events_today++;
-	pass->account->test_bytes_today += request->content_bytes;
-	return OK;
+	int result = register_new(pass, request);
+	if (!result)
+		assert_appended(&before, pass->account, request, pass->clock);
+	return result;
 }
 
 static int pass_init(struct pass *pass, size_t count)
@@ -249,9 +262,7 @@ int ledger_register(struct ledger_account *account, struct ledger_request **requ
                     struct ledger_result *ret_result)
 {
 	struct pass pass = {.account = account, .clock = clock, .arena = arena};
-	int64_t balance_before = account->balance;
-	int64_t test_events_before = account->test_events_today;
-	int64_t test_bytes_before = account->test_bytes_today;
+	const struct ledger_values before = ledger_values_of(account, NULL);
 	int result = pass_init(&pass, count);
 	if (result)
 		return result;
@@ -263,20 +274,20 @@ int ledger_register(struct ledger_account *account, struct ledger_request **requ
 		return ERR_NO_MEMORY;
 
 	int64_t live_events = 0;
-	int64_t balance = balance_before;
+	int64_t balance = before.balance;
 	for (struct ledger_entry *entry = pass.entries; entry; entry = entry->next) {
 		balance += entry->credits;
 		entry->balance = balance;
 	}
-	assert(balance == account->balance);
+	assert_batch(&before, account, requests, count, pass.entries);
 	for (size_t i = 0; i < count; i++)
 		live_events +=
 			!requests[i]->result && !requests[i]->replayed && requests[i]->status != STATUS_TEST;
 	*ret_result = (struct ledger_result){
 		.entries = pass.entries,
 		.notices = pass.notices.first,
-		.test_events_added = account->test_events_today - test_events_before,
-		.test_bytes_added = account->test_bytes_today - test_bytes_before,
+		.test_events_added = account->test_events_today - before.test_events_today,
+		.test_bytes_added = account->test_bytes_today - before.test_bytes_today,
 		.live_events_added = live_events,
 	};
 	return OK;

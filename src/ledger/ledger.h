@@ -2,8 +2,8 @@
  * credit entries, notices). No I/O, no clock, no store, no memory but the caller's arena.
  *
  * A batch belongs to one account. The store loads the state of what the batch touches, calls
- * ledger_register, and writes what changed in one transaction. Invariants that always hold and are
- * asserted:
+ * ledger_register, and writes what changed in one transaction. Invariants that always hold; invariants.h
+ * asserts them, and a failed assertion ends the process before anything is acknowledged:
  *   - sequences of a chain are gapless, received_at never decreases, hashes chain
  *   - nothing is received before the end of a range by time that was certified: range_close moves
  *     last_received_at there, behind which every later event is received

@@ -1,5 +1,7 @@
 #include "ledger/notice.h"
 
+#include <assert.h>
+
 #include "base/json.h"
 
 #define NOTICE_DATA_MAX 2048
@@ -27,6 +29,7 @@ static void list_add(struct notice_list *list, enum notice_type type, const stru
 static void balance_low(struct notice_list *list, const struct ledger_threshold *threshold,
                         int64_t balance)
 {
+	assert(threshold->armed && balance <= threshold->credits); /* one notice for each crossing */
 	BUF_AUTO struct buf data;
 	buf_init(&data, NOTICE_DATA_MAX);
 	struct json_writer writer = {.out = &data};
@@ -65,6 +68,7 @@ void notice_exhausted(struct notice_list *list, const char *channel_id)
 
 void notice_unpaid_limit(struct notice_list *list, const struct ledger_account *account)
 {
+	assert(account->balance <= 0 && account->unpaid_events == account->unpaid_limit);
 	BUF_AUTO struct buf data;
 	buf_init(&data, NOTICE_DATA_MAX);
 	struct json_writer writer = {.out = &data};
