@@ -1,5 +1,5 @@
 # The face of the build; meson and ninja do the work.
-.PHONY: all everything install deb sbom package-test run test test-all sanitize sanitize-core thread-sanitize analyze coverage conformance pictures bench fuzz format clean
+.PHONY: all everything install deb sbom package-test run test test-all sanitize sanitize-core thread-sanitize analyze coverage conformance pictures bench fuzz format source-map clean
 
 # The groups of scripts/packages.txt that a target needs are its prerequisites, deps-GROUP.
 deps := deps-run deps-test deps-analysis deps-package deps-conformance
@@ -98,6 +98,10 @@ thread-sanitize: build-thread/build.ninja
 # The layout (.clang-format), clang-tidy (.clang-tidy) and the compiler's own analyzer.
 analyze: deps-analysis everything
 	@scripts/analyze build
+
+# docs/develop/source-map.md and the pages that it links to.
+source-map:
+	@scripts/source-map
 
 format: deps-analysis
 	@clang-format -i $$(find src tests fuzz bench -name '*.[ch]')

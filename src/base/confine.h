@@ -12,8 +12,9 @@
 
 #include "base/error.h"
 
-/* No core dump, and no other process of the same user may read this one's memory. For every
- * process that holds secrets. ERR_REFUSED with the cause. */
+/* Disables core dumps, debuggers, and reading this process's memory by other processes of the same
+ * user. Every process that holds secrets calls it before it reads them, except a service that
+ * `constancia dev --debuggable` started. ERR_REFUSED with the cause. */
 int confine_memory(struct error *error) MUST_CHECK;
 
 enum confine_condition {

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/confine.h"
 #include "base/file.h"
 #include "cli/command.h"
 #include "cli/demo.h"
@@ -18,6 +19,7 @@
 const struct option dev_options[] = {
 	{"listen", "ADDR:PORT", "service.listen; port 0 takes a free one"},
 	{"ready-file", "FILE", "written once requests are served: addresses, identifiers and keys"},
+	{"debuggable", NULL, "allow debuggers and core dumps; the signing process stays protected"},
 	{0},
 };
 
@@ -59,7 +61,7 @@ static int free_port(const char *host, struct error *error)
 	return port > 0 ? port : error_cause(error, ERR_IO, "no free port on %s", host);
 }
 
-/* Puts a real port into service.listen and, unless told otherwise, makes public_url of it. */
+/* Replaces port 0 in service.listen by a free port. Derives public_url unless it is configured. */
 static int settle_addresses(struct config *config, struct error *error)
 {
 	struct settings *settings = &config->settings;
@@ -119,7 +121,7 @@ static void ready_document(const struct settings *settings, struct node *node,
 }
 
 static void print_welcome(const struct settings *settings, struct node *node,
-                          const struct demo *demo, const char *console_url)
+                          const struct demo *demo, const char *console_url, bool debuggable)
 {
 	printf("\nconstancia %s, for development, with its data in %s\n\n", CONSTANCIA_VERSION,
 	       settings->service_data_dir);
@@ -139,7 +141,10 @@ static void print_welcome(const struct settings *settings, struct node *node,
 	       "%s --data %s)\n",
 	       DEMO_USER, settings->service_data_dir);
 	printf("  administration   constancia account list --data %s\n", settings->service_data_dir);
-	printf("  trust roots      %s/trust.pem\n\n", settings->service_data_dir);
+	printf("  trust roots      %s/trust.pem\n", settings->service_data_dir);
+	if (debuggable)
+		printf("  debuggers        allowed, core dumps too (--debuggable)\n");
+	printf("\n");
 	printf("Nothing made here has probative value. Ctrl-C ends it.\n\n");
 	fflush(stdout);
 }
@@ -176,7 +181,8 @@ static int tell_ready(const struct command_line *line, const struct settings *se
 	if (line->json)
 		fputs(text.data, stdout);
 	else
-		print_welcome(settings, node, demo, link.data);
+		print_welcome(settings, node, demo, link.data,
+		              command_option(line, "debuggable") != NULL);
 	fflush(stdout);
 	return OK;
 }
@@ -189,6 +195,10 @@ int command_dev(const struct command_line *line)
 	struct node *node = NULL;
 	struct demo demo = {0};
 	char listen[300];
+	bool debuggable = command_option(line, "debuggable") != NULL;
+	error.code = debuggable ? OK : confine_memory(&error);
+	if (error.code)
+		return command_fail(line, &error);
 	sources.presets = presets;
 	sources.serving = true;
 	if (command_option(line, "listen")) {

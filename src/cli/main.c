@@ -269,12 +269,14 @@ int main(int argc, char **argv)
 	struct error error = {0};
 	if (argc > 0 && strcmp(argv[0], VERIFIER_NAME) == 0)
 		verifier_run();
-	error.code = confine_memory(&error); /* settings and the store hold secrets */
+	int leading = count_leading_options(argc - 1, argv + 1);
+	/* Settings and the store hold secrets. `dev` calls it itself unless --debuggable is given. */
+	if (argc - 1 <= leading || strcmp(argv[1 + leading], "dev") != 0)
+		error.code = confine_memory(&error);
 	if (error.code)
 		return command_fail(&line, &error);
 	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
 		line.json |= strcmp(argv[i], "--json") == 0; /* for errors in what stands before it */
-	int leading = count_leading_options(argc - 1, argv + 1);
 	int exit_code = command_line_parse(&line, NULL, leading, argv + 1);
 	free(line.arguments);
 	line.arguments = NULL;
