@@ -176,7 +176,7 @@ int store_find_secret(struct store *store, const char *name, bool *ret_found, st
 int store_get_secret(struct store *store, const char *name, struct sha256 *ret, struct error *error)
 {
 	bool found = false;
-	/* One that is there already: then a start waits for no commit that waits for its standby. */
+	/* Reading first, so that a start does not wait for a commit that waits for its standby. */
 	int found_result = store_find_secret(store, name, &found, ret, error);
 	if (found_result || found)
 		return found_result;

@@ -16,7 +16,7 @@ int begin_write(struct store *store, struct db_connection **ret_connection, stru
 		db_give(connection);
 		return result;
 	}
-	/* An act of several transactions is on record with the first, and permitted in each. */
+	/* An operation of several transactions is recorded with the first and authorized in each. */
 	if (store->act && !store->act->recorded) {
 		db_keep(connection, store->act);
 		result = act_begin(connection, store->act, error);
@@ -110,24 +110,24 @@ int64_t row_time(struct db_query *query, int column)
 	return db_is_null(query, column) ? TIME_NONE : db_integer(query, column);
 }
 
-static void tell_unknown(const char *what, struct slice text, const char *id,
-                         char words[ROW_UNKNOWN_MAX])
+static void format_unknown(const char *what, struct slice text, const char *id,
+                           char words[ROW_UNKNOWN_MAX])
 {
-	snprintf(words, ROW_UNKNOWN_MAX, "%.64s: \"%.*s\" is no %s", id,
+	snprintf(words, ROW_UNKNOWN_MAX, "%.64s: \"%.*s\" is not a valid %s", id,
 	         text.size < 32 ? (int)text.size : 32, text.data, what);
 }
 
 int unknown_text(const char *what, struct slice text, const char *id, struct error *error)
 {
 	char words[ROW_UNKNOWN_MAX];
-	tell_unknown(what, text, id, words);
+	format_unknown(what, text, id, words);
 	return error_cause(error, ERR_CORRUPT, "%s", words);
 }
 
 void row_expect(struct row *row, bool known, const char *what, int column, const char *id)
 {
 	if (!known && !*row->unknown)
-		tell_unknown(what, db_text(row->query, column), id, row->unknown);
+		format_unknown(what, db_text(row->query, column), id, row->unknown);
 }
 
 static int not_found(enum message what, struct slice id, struct error *error)

@@ -1,4 +1,4 @@
-"""Runs a program with the addresses of two empty databases on a PostgreSQL of its own.
+"""Runs a program with the addresses of two empty databases on a new PostgreSQL server.
 
 usage: on_postgres.py PROGRAM
 """
@@ -10,7 +10,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from postgres import Cluster  # noqa: E402
 
 with Cluster(standbys=0) as cluster:
-    # No test is about a server that is slow to accept, as one on a busy machine is.
+    # A long timeout, because a server on a busy machine may be slow to accept connections.
     urls = [cluster.url(cluster.create_database(), connect_timeout=60) for _ in range(2)]
     code = subprocess.run([*sys.argv[1:], *urls], check=False).returncode
 sys.exit(code)

@@ -1,5 +1,5 @@
-/* The last number of each kind works in full, and the next one is refused with nothing
- * changed. On a SQLite file in a fresh directory, or on a database of a server:
+/* Bounds: the last number of each kind works completely, and the next one is refused without any
+ * change. Runs on a SQLite file in a new directory, or on a database of a server:
  *     contract-bounds [postgresql://…] */
 #include <inttypes.h>
 #include <pthread.h>
@@ -22,7 +22,7 @@
 #define NOW INT64_C(1767268800000000) /* 2026-01-01T12:00:00Z */
 #define CREDITS 20
 
-/* Statements that were begun; with these links of the program. */
+/* Counts statements; db_query is wrapped by the linker. */
 static int statements;
 struct db_query *__real_db_query(struct db_connection *connection, const char *literal_sql);
 struct db_query *__wrap_db_query(struct db_connection *connection, const char *literal_sql);
@@ -32,7 +32,7 @@ struct db_query *__wrap_db_query(struct db_connection *connection, const char *l
 	return __real_db_query(connection, literal_sql);
 }
 
-static const char *server_url; /* postgresql://…, NULL: a file of SQLite */
+static const char *server_url; /* postgresql://…; NULL: a SQLite file */
 
 struct fixture {
 	struct sample sample;
@@ -106,7 +106,7 @@ static int create_channel(struct fixture *fixture, char channel_id[ID_SIZE])
 	                            &config, 0, NOW, channel_id, &error);
 }
 
-/* The channel gets another number, as if as many had been made before it. */
+/* Gives the channel another number, as if that many channels had been created before. */
 static void renumber(struct fixture *fixture, int64_t channel)
 {
 	struct sample *sample = &fixture->sample;
@@ -153,12 +153,12 @@ static int note_sequence(void *context, const struct event *event)
 	return 0;
 }
 
-/* The newest two of what the chain has, in both orders. */
+/* Reads the newest two events of the chain in both orders. */
 static void assert_listed(struct fixture *fixture, enum mode mode, int64_t first, int64_t last)
 {
 	for (int order = ORDER_ASCENDING; order <= ORDER_DESCENDING; order++) {
 		int64_t found[8] = {0};
-		/* In front of them there may be room for very many that are missing. */
+		/* A very large number of events before these may be missing. */
 		struct event_filter filter = {.status = -1,
 		                              .seq_from = order == ORDER_ASCENDING ? first : 0,
 		                              .from_us = TIME_NONE,
@@ -205,7 +205,7 @@ static void the_last_channel_works_and_is_the_last(void **state)
 	assert_int_equal(sample_check(&fixture->sample), 0);
 }
 
-/* As an earlier program made them. */
+/* As created by an older version. */
 static void a_channel_beyond_the_last_takes_no_events(void **state)
 {
 	struct fixture *fixture = *state;
@@ -220,7 +220,7 @@ static void a_channel_beyond_the_last_takes_no_events(void **state)
 
 /* ---- events ---- */
 
-/* What stands before them is missing: only the newest can be read. */
+/* The earlier events do not exist, so only the newest can be read. */
 static void a_full_chain_takes_no_events(struct fixture *fixture, enum mode mode)
 {
 	change(fixture, "UPDATE chains SET last_sequence = %" PRId64 " WHERE chain = %" PRId64,
@@ -249,7 +249,7 @@ static void the_last_event_works_and_is_the_last(void **state)
 	a_full_chain_takes_no_events(*state, MODE_LIVE);
 }
 
-/* Its number is the greatest that there is. */
+/* Its number is the highest possible one. */
 static void the_last_event_of_the_last_chain_works(void **state)
 {
 	struct fixture *fixture = *state;
@@ -277,7 +277,7 @@ static void the_last_configuration_works_and_is_the_last(void **state)
 	assert_int_equal(version, CONFIG_VERSION_MAX);
 	assert_int_equal(submit(fixture, MODE_LIVE, "a").event->config_version, CONFIG_VERSION_MAX);
 	expect_full(configure(fixture, "And another", &version), "100000");
-	assert_int_equal(configure(fixture, "Another", &version), OK); /* it is that already */
+	assert_int_equal(configure(fixture, "Another", &version), OK); /* no change */
 	assert_int_equal(version, CONFIG_VERSION_MAX);
 	struct bound_use use = use_of(fixture, BOUND_CONFIGS);
 	assert_int_equal(use.used, CONFIG_VERSION_MAX);
@@ -348,7 +348,7 @@ static void the_last_certification_of_a_year_works_and_is_the_last(void **state)
 	assert_int_equal(sample_check(&fixture->sample), 0);
 }
 
-/* ---- of an account ---- */
+/* ---- limits of an account ---- */
 
 static struct account_uses uses_of(struct fixture *fixture)
 {
@@ -394,7 +394,7 @@ static void an_account_has_no_more_channels_than_it_may(void **state)
 	expect_full(create_one_more(fixture, 2), "2");
 	assert_int_equal(create_one_more(fixture, 3), OK);
 	set_bounds(fixture, (struct account_bounds){.channels = 4});
-	assert_int_equal(create_one_more(fixture, 1), OK); /* its own bound goes before the setting */
+	assert_int_equal(create_one_more(fixture, 1), OK); /* precedes the setting */
 	expect_full(create_one_more(fixture, 0), "4");
 	assert_int_equal(uses_of(fixture).channels, 4);
 	set_bounds(fixture, (struct account_bounds){0});
@@ -443,7 +443,7 @@ static void an_account_has_no_more_keys_than_it_may(void **state)
 	}
 	assert_int_equal(full, MAKERS - MOST);
 	assert_int_equal(uses_of(fixture).keys, there + MOST);
-	/* Revoked ones do not count. */
+	/* Revoked keys are not counted. */
 	int64_t revoked_at_us;
 	assert_non_null(made);
 	assert_int_equal(store_revoke_key(fixture->sample.store, slice_of(made->key_id), NULL, NOW,
@@ -514,7 +514,7 @@ static int create_limit(struct fixture *fixture)
 	                          slice_of(""), PERIOD_DAY, 2, false, NOW, id, &error);
 }
 
-/* Others register in the same transaction, and wait for it. */
+/* Other accounts register in the same transaction and wait for it. */
 static void an_account_has_no_more_limits_than_a_batch_reads_quickly(void **state)
 {
 	struct fixture *fixture = *state;
@@ -535,7 +535,7 @@ static void an_account_has_no_more_limits_than_a_batch_reads_quickly(void **stat
 	error_clear(&error);
 	statements = 0;
 	submit(fixture, MODE_LIVE, "b");
-	/* The limits, what is used in a day and in a month, and one that is reached. */
+	/* The limits, the usage of a day and of a month, and one limit that is reached. */
 	assert_in_range(statements, without + 3, without + 10);
 }
 

@@ -1,5 +1,5 @@
-/* The contract of content.h, for whatever implementation its argument names. "file:" alone stands
- * for a fresh directory. The keys of a service come from the environment, as for the program. */
+/* The contract of content.h, for the implementation that the argument names. "file:" means a new
+ * directory. The keys of a service come from the environment, as for the program. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -66,7 +66,7 @@ static int put(const char *name, const void *data, size_t size)
 	else
 		content_write_abort(writer);
 	if (result && result != ERR_INTERNAL)
-		print_message("%s\n", error.cause); /* of a service that the test knows nothing of */
+		print_message("%s\n", error.cause); /* of a service that this test does not know */
 	return result;
 }
 
@@ -78,7 +78,7 @@ static void assert_holds(const char *name, uint64_t offset, const char *expected
 	assert_int_equal(content_read_begin(store, name, offset, &reader, &size, NULL), 0);
 	assert_int_equal(size, expected_size);
 	size_t done = 0;
-	char data[7]; /* small, so that reading goes on over several calls */
+	char data[7]; /* small, so that a read takes several calls */
 	int64_t got;
 	while ((got = content_read(reader, data, sizeof data, NULL)) > 0) {
 		assert_memory_equal(data, expected + done, got);
@@ -155,7 +155,7 @@ static void test_absent(void **state)
 	assert_int_equal(error.code, ERR_NOT_FOUND);
 	assert_int_equal(content_read_descriptor(store, "no/such/object", &size), -1);
 	assert_int_equal(content_delete(store, "no/such/object", NULL), 0);
-	/* An area is no object. */
+	/* An area is not an object. */
 	assert_int_equal(put("dir/aa/object", "x", 1), 0);
 	assert_int_equal(exists("dir/aa"), ERR_NOT_FOUND);
 	assert_int_equal(exists("dir/aa/object/below"), ERR_NOT_FOUND);
@@ -229,7 +229,7 @@ static void test_fresh_names(void **state)
 static void test_put_file(void **state)
 {
 	(void)state;
-	enum { SIZE = 200001 }; /* more than one piece of a copy */
+	enum { SIZE = 200001 }; /* more than one copy buffer */
 	char path[sizeof scratch + 8];
 	snprintf(path, sizeof path, "%s/file", scratch);
 	char *data = malloc(SIZE), *back = malloc(SIZE);
@@ -259,8 +259,8 @@ static void test_put_file(void **state)
 	free(back);
 }
 
-/* More than a reader takes at a time, more than goes in one piece, and an end that is no
- * boundary. */
+/* More than one read and more than one part of an upload, and a size that is not a multiple of
+ * either. */
 static void test_large(void **state)
 {
 	(void)state;
@@ -345,7 +345,7 @@ static void test_descriptor(void **state)
 	assert_int_equal(put("area/aa/fd", "bytes", 5), 0);
 	int descriptor = content_read_descriptor(store, "area/aa/fd", &size);
 	if (descriptor < 0)
-		skip(); /* an implementation may have none */
+		skip(); /* optional for an implementation */
 	assert_int_equal(size, 5);
 	assert_int_equal(read(descriptor, data, sizeof data), 5);
 	assert_string_equal(data, "bytes");
@@ -374,7 +374,7 @@ static int remove_upload(void *context, const char *name)
 	return 0;
 }
 
-/* All that is there and older, then what writers left that is older. */
+/* Calls `visit` for all objects that are older, then for what writers left behind that is older. */
 static int sweep_older(int64_t age_us, int (*visit)(void *context, const char *name), void *context)
 {
 	int64_t now_us = 0;
@@ -385,7 +385,8 @@ static int sweep_older(int64_t age_us, int (*visit)(void *context, const char *n
 	return result ? result : content_tidy(store, &range, remove_upload, NULL, NULL);
 }
 
-/* A service may tell an object's time in whole seconds, and its own so, too, as of a second ago. */
+/* A service may report an object's time, and its own time, in whole seconds and up to a second
+ * late. */
 static void become_old(void)
 {
 	usleep(remote ? 5100000 : 30000);
@@ -404,7 +405,7 @@ static void test_sweep(void **state)
 	assert_int_equal(sweep_older(old_us, see, &seen), 0);
 	assert_int_equal(seen.wanted, 1);
 	assert_true(seen.count >= 1);
-	/* What is being written is not shown, and lives through a sweep for older things. */
+	/* An object that is being written is not listed, and survives a sweep of older objects. */
 	assert_int_equal(content_write_begin(store, &writer, NULL), 0);
 	assert_int_equal(content_write(writer, "new", 3, NULL), 0);
 	int before = seen.count;
@@ -412,7 +413,7 @@ static void test_sweep(void **state)
 	assert_int_equal(sweep_older(old_us, see, &seen), 0);
 	assert_int_equal(seen.count, before);
 	assert_int_equal(content_write_commit(writer, "sweep/bb/new", NULL), 0);
-	/* The first answer that is not zero ends it. */
+	/* The first non-zero result ends the listing. */
 	seen = (struct seen){.answer = ERR_UNAVAILABLE};
 	assert_int_equal(sweep_older(old_us, see, &seen), ERR_UNAVAILABLE);
 	assert_int_equal(seen.count, 1);
@@ -433,7 +434,7 @@ static int note_one(void *context, const char *name)
 	return 0;
 }
 
-/* A listing of one area, between two times. */
+/* Lists one area, between two times. */
 static void test_a_listing_has_bounds(void **state)
 {
 	(void)state;
@@ -478,7 +479,7 @@ static void test_a_place_is_one_installations(void **state)
 	assert_true(since.since_us > 0 && since.since_us == again.since_us);
 	assert_int_equal(content_claim(store, other, &again, &error), ERR_REFUSED);
 	assert_non_null(strstr(error_message(&error, LANGUAGE_ENGLISH), one));
-	/* What somebody else put there is no leave to take the place. */
+	/* A marker of another owner does not permit the use of the location. */
 	assert_int_equal(put(CONTENT_MARKER, "theirs", 6), 0);
 	assert_int_equal(content_claim(store, one, &again, &error), ERR_REFUSED);
 	assert_int_equal(put(CONTENT_MARKER, "", 0), 0);
@@ -489,7 +490,8 @@ static void test_a_place_is_one_installations(void **state)
 	assert_int_equal(content_delete(store, CONTENT_MARKER, NULL), 0);
 }
 
-/* What a sweep writes is read again; what only looks like it is no leave to sweep. */
+/* The marker that a sweep writes is read again; text that only resembles one does not permit a
+ * sweep. */
 static void test_a_marker_carries_the_last_sweep(void **state)
 {
 	(void)state;
@@ -554,7 +556,7 @@ static void *write_many(void *context)
 {
 	char name[CONTENT_NAME_MAX], text[32];
 	for (int i = 0; i < OBJECTS_PER_THREAD; i++) {
-		/* Every thread makes the same directories at the same time. */
+		/* All threads create the same directories at the same time. */
 		snprintf(name, sizeof name, "many/%02d/%c", i, *(const char *)context);
 		snprintf(text, sizeof text, "%c%d", *(const char *)context, i);
 		if (put(name, text, strlen(text)))

@@ -1,4 +1,4 @@
-/* One suite for everything that holds signing keys: what is tested is named by the argument.
+/* One suite for all implementations of signing keys; the argument names the implementation:
  *   pem  pem-encrypted  pkcs12  pkcs11 (SoftHSM2) */
 #include "../unit/seal/support.h"
 
@@ -27,10 +27,11 @@ static bool is_locked(void)
 	return !is("pem");
 }
 
-/* ---- keys as their holders have them ---- */
+/* ---- keys of each implementation ---- */
 
-/* A root, and under it an issuer, with which `leaf NAME KEY_OPTIONS EXTENSIONS` makes NAME.key,
- * NAME.pem and NAME-chain.pem, out of order; `hold NAME` gives that to the kind of holder. */
+/* Creates a root and an issuer below it. `leaf NAME KEY_OPTIONS EXTENSIONS` then creates NAME.key,
+ * NAME.pem and NAME-chain.pem, which is not in order; `hold NAME` stores them for the tested
+ * implementation. */
 static const char setup[] =
 	"printf 'a passphrase\\n' > right && echo other > wrong && printf '\\n' > nothing && "
 	"chmod 600 right wrong nothing && mkdir tokens && "
@@ -103,7 +104,7 @@ static void run_tools(const char *command)
 		fail_msg("%s", command);
 }
 
-/* What a source points to lives until the next call but fifteen. */
+/* The result is valid until the fifteenth further call. */
 static const char *keep_path(const char *name)
 {
 	static char paths[16][256];
@@ -159,9 +160,9 @@ static void assert_refused(const struct key_source *source, const char *why)
 	assert_fails(source, ERR_REFUSED, why);
 }
 
-/* ---- what holds for all ---- */
+/* ---- all implementations ---- */
 
-/* By a program that knows nothing of us. */
+/* Verifies the signature with an independent program. */
 static void assert_signs(struct key *key, const char *name, const char *text)
 {
 	BUF_AUTO struct buf signature;
@@ -190,7 +191,7 @@ static void test_signs(void **state)
 	}
 }
 
-/* The order in the file is anybody's; a signature wants its signer first. */
+/* The order in the file is arbitrary; a signature needs its signer first. */
 static void test_certificates_are_a_path_up_to_the_root(void **state)
 {
 	static const char *const wanted[] = {"CN=ec", "CN=Issuer", "CN=Root"};
@@ -335,8 +336,8 @@ static void test_its_time(void **state)
 	key_close(key);
 }
 
-/* The number of the first thing that is not as it must be in a process that gave up what its key
- * does not need; 0: none. */
+/* Returns the number of the first wrong condition in a process that has given up the privileges
+ * that its key does not need; 0: none. */
 static int first_wrong(struct key *key)
 {
 	struct key_calls calls = key_calls(key);
@@ -345,7 +346,7 @@ static int first_wrong(struct key *key)
 	char *const words[] = {"/bin/true", NULL};
 
 	buf_init(&signature, 4096);
-	/* A token that was away is found again by a confined process, too. */
+	/* A confined process also finds a token again after it was removed. */
 	if (is("pkcs11") && (scratch_run("mv tokens away && mkdir tokens") != 0 ||
 	                     key_sign(key, slice_of("away"), &signature, NULL) != ERR_UNAVAILABLE ||
 	                     scratch_run("rmdir tokens && mv away tokens") != 0))
@@ -382,7 +383,7 @@ static void test_signs_in_a_confined_process(void **state)
 	for (size_t i = 0; i < 2; i++) {
 		int status = 0;
 		pid_t child = fork();
-		if (child == 0) /* a module is loaded after the fork */
+		if (child == 0) /* the module is loaded after the fork */
 			_exit(first_wrong(open_key(names[i])));
 		assert_int_equal(waitpid(child, &status, 0), child);
 		assert_true(WIFEXITED(status));
@@ -390,9 +391,9 @@ static void test_signs_in_a_confined_process(void **state)
 	}
 }
 
-/* ---- what holds for tokens ---- */
+/* ---- tokens ---- */
 
-/* As one whose reader was pulled out, or whose appliance was started anew. */
+/* As when the reader was unplugged or the appliance restarted. */
 static void test_a_token_that_was_away_signs_again(void **state)
 {
 	BUF_AUTO struct buf signature;
@@ -452,7 +453,7 @@ static void find_token(void)
 	assert_int_equal(scratch_run("rmdir tokens && mv away tokens"), 0);
 }
 
-/* Whatever of it fails: nothing is signed, and afterwards all is as before. */
+/* Whichever call fails: nothing is signed, and afterwards everything works again. */
 static void test_calls_of_the_module_that_fail(void **state)
 {
 	BUF_AUTO struct buf signature;

@@ -1,5 +1,5 @@
-/* Users, links and sessions as the store keeps them, on a SQLite file in a fresh directory, or on
- * a database of a server:
+/* Users, sign-in links and sessions in the store, on a SQLite file in a new directory, or on a
+ * database of a server:
  *     contract-people [postgresql://…] */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,9 +23,10 @@
 #define OWNERS_LOCKED "SELECT user_id FROM memberships WHERE account = $1 AND role = 'owner'"
 #define LATER (NOW + 15 * 60 * US_PER_SECOND)
 
-static const char *server_url; /* postgresql://…, NULL: a file of SQLite */
+static const char *server_url; /* postgresql://…; NULL: a SQLite file */
 
-/* What happens, once, before a statement that begins so; with these links of the program. */
+/* Action that runs once, before a statement with this beginning; db_query is wrapped by the
+ * linker. */
 static struct {
 	const char *before;
 	void (*happens)(void *context);
@@ -218,7 +219,7 @@ static void a_link_works_once_in_time_in_its_browser(void **state)
 	assert_int_equal(take(fixture, "one", "b", NULL, "c", LATER - 1), OK);
 	assert_int_equal(find(fixture, "c", &session), OK);
 	assert_int_equal(take(fixture, "one", "b", NULL, "d", NOW), ERR_NOT_FOUND);
-	assert_int_equal(take(fixture, "again", "b", NULL, "d", NOW), ERR_NOT_FOUND); /* same request */
+	assert_int_equal(take(fixture, "again", "b", NULL, "d", NOW), ERR_NOT_FOUND); /* used up */
 }
 
 static void signing_in_again_goes_on_in_the_same_account(void **state)
@@ -289,7 +290,7 @@ static void strangers_use_up_nothing_of_the_users_own(void **state)
 	invite(fixture, fixture->sample.account_id, "eva@example.org", ROLE_READER);
 	assert_int_equal(link_for(fixture, ana, "first", NULL, 0), OK);
 	assert_int_equal(store_take_link(fixture->sample.store, &link, NULL, &start, NULL), OK);
-	/* However often a mail is tried: one request. */
+	/* A mail counts as one request, whatever its number of attempts. */
 	assert_int_equal(ask_as(fixture, ana, &(struct request){"1", "1a", NULL, false, NULL}), OK);
 	assert_int_equal(ask_as(fixture, ana, &(struct request){"1", "1b", NULL, false, NULL}), OK);
 	assert_int_equal(ask_as(fixture, ana, &(struct request){"1", "1c", NULL, false, NULL}), OK);
@@ -310,7 +311,7 @@ static void strangers_use_up_nothing_of_the_users_own(void **state)
 		assert_int_equal(ask_as(fixture, ana, &requests[1]), OK);
 		assert_int_equal(ask_as(fixture, ana, &requests[2]), ERR_REFUSED);
 	}
-	/* What is known of one is not of another. */
+	/* What is known about one user does not apply to another. */
 	assert_int_equal(
 		ask_as(fixture, "eva@example.org", &(struct request){"a", "aa", NULL, false, NULL}), OK);
 	assert_int_equal(
@@ -320,8 +321,8 @@ static void strangers_use_up_nothing_of_the_users_own(void **state)
 		ERR_REFUSED);
 }
 
-/* Whoever asks from many networks leaves one in which the user has been alone, and takes of none
- * more than that one's own. */
+/* Requests from many networks do not use up the limit of a network in which the user signed in, and
+ * use from each network no more than its own limit. */
 static void strangers_use_up_nothing_of_another_network(void **state)
 {
 	struct fixture *fixture = *state;
@@ -350,7 +351,7 @@ static void strangers_use_up_nothing_of_another_network(void **state)
 	assert_int_equal(ask_as(fixture, ana, &strange), ERR_REFUSED);
 	struct request near = {"m", "m", NULL, false, "198.51.100.7"};
 	assert_int_equal(ask_as(fixture, ana, &near), OK);
-	/* Nor who has got hold of what one of her browsers keeps. */
+	/* The same holds with a stolen cookie of one of the user's browsers. */
 	for (int i = 0; i < 6; i++) {
 		snprintf(asked, sizeof asked, "k%d", i);
 		struct request thief = {asked, asked, "kept", false, networks[i / 3]};
@@ -401,7 +402,7 @@ static void strangers_fill_no_queue(void **state)
 	assert_int_equal(ask_mail(fixture, "ana@example.org", false, "other"), ERR_REFUSED);
 	assert_int_equal(ask_mail(fixture, "ana@example.org", false, "kept"), OK);
 	assert_int_equal(ask_mail(fixture, "ana@example.org", true, NULL), OK);
-	/* From other networks there is room, and more where she has been. */
+	/* Other networks still have room, and networks in which the user signed in have more. */
 	for (made += 2; made < ASKED_OF_ADDRESS_MAX; made++) {
 		snprintf(email, sizeof email, "192.0.3.%d", made);
 		assert_int_equal(ask_mail_from(fixture, "ana@example.org", false, NULL, email), OK);
@@ -413,13 +414,13 @@ static void strangers_fill_no_queue(void **state)
 		                 OK);
 	assert_int_equal(ask_mail_from(fixture, "ana@example.org", false, NULL, "198.51.100.7"),
 	                 ERR_REFUSED);
-	/* Others are asked for as before, until there is no room. */
+	/* Mails for other addresses are still accepted until the total limit is reached. */
 	for (; made < ASKED_WAITING_MAX; made++) {
 		snprintf(email, sizeof email, "%d@example.org", made);
 		assert_int_equal(ask_mail(fixture, email, false, "kept"), OK);
 	}
 	assert_int_equal(ask_mail(fixture, "eva@example.org", false, "kept"), ERR_REFUSED);
-	/* For users there is as much again, and an end, too. */
+	/* Users have the same capacity again, which is also limited. */
 	assert_int_equal(ask_mail(fixture, "ana@example.org", false, "kept"), OK);
 	for (made++; made < 2 * ASKED_WAITING_MAX; made++)
 		assert_int_equal(ask_mail(fixture, "ana@example.org", true, NULL), OK);
@@ -591,7 +592,7 @@ static void owners_of_one_account_end_nothing_in_another(void **state)
 	sign_in(fixture, "ana@example.org", "here");
 	sign_in(fixture, "ana@example.org", "there");
 	assert_int_equal(choose(fixture, "there", fixture->other_id), OK);
-	/* The role that she has already. */
+	/* The role that she already has. */
 	assert_int_equal(store_change_role(store, other, "ana@example.org", ROLE_READER, NOW, NULL),
 	                 OK);
 	assert_int_equal(find(fixture, "there", &session), OK);
@@ -601,7 +602,7 @@ static void owners_of_one_account_end_nothing_in_another(void **state)
 	assert_int_equal(find(fixture, "here", &session), OK);
 	assert_int_equal(choose(fixture, "here", fixture->other_id), OK);
 	assert_int_equal(find(fixture, "here", &session), OK);
-	assert_int_equal(session.chosen->role, ROLE_DEVELOPER); /* as it is now */
+	assert_int_equal(session.chosen->role, ROLE_DEVELOPER); /* the current role */
 	assert_int_equal(choose(fixture, "here", fixture->sample.account_id), OK);
 	assert_int_equal(store_remove_user(store, other, "ana@example.org", NOW, NULL), OK);
 	assert_int_equal(find(fixture, "here", &session), OK);
@@ -641,14 +642,14 @@ static struct store *open_other_node(struct fixture *fixture)
 
 struct removal {
 	struct fixture *fixture;
-	struct store *store; /* of one of two nodes */
+	struct store *store; /* on one of two nodes */
 	pthread_barrier_t *start;
 	const char *email;
 	bool by_role;
 	int result;
 };
 
-/* As an urgent act does it: by a connection that waits for no other writer. Role 0: none. */
+/* Like an urgent operation: on a connection that waits for no other writer. Role 0: none. */
 static int change_urgently(struct store *store, struct act *act, const char *account_id,
                            const char *email, enum role role)
 {
@@ -707,13 +708,13 @@ static void of_two_last_owners_who_go_at_once_one_stays(void **state)
 		store_close(other);
 }
 
-/* An owner who removes another one, as the console has it done. */
+/* An owner who removes another owner, as done through the console. */
 struct owner {
 	struct fixture *fixture;
-	struct store *store; /* of one of two nodes */
+	struct store *store; /* on one of two nodes */
 	struct session_view session;
 	const char *other;
-	pthread_barrier_t *start; /* NULL: at once */
+	pthread_barrier_t *start; /* NULL: start immediately */
 	bool by_role;
 	int result;
 };
@@ -786,7 +787,7 @@ static void remove_meanwhile(void *context)
 	remove_other(context);
 }
 
-/* Two nodes write beside each other on a server alone. */
+/* Only on a server do two nodes write concurrently. */
 static void who_was_removed_before_the_owners_were_locked_removes_nobody(void **state)
 {
 	struct fixture *fixture = *state;
@@ -844,7 +845,7 @@ static void who_was_removed_meanwhile_revokes_no_key(void **state)
 	store_close(other);
 }
 
-/* An act of several transactions, such as a replay of many notices. */
+/* An operation of several transactions, such as a replay of many notices. */
 static void who_was_removed_meanwhile_goes_on_with_nothing(void **state)
 {
 	struct fixture *fixture = *state;
@@ -884,7 +885,7 @@ static void who_was_removed_meanwhile_goes_on_with_nothing(void **state)
 
 /* ---- forms ---- */
 
-/* As the console sends it: an act of an operation that does nothing else. */
+/* Sends a form as the console does, with an operation that does nothing else. */
 static int send_form(struct fixture *fixture, const char *number, bool urgent, bool behind,
                      struct act_form *form)
 {
@@ -983,7 +984,7 @@ static void who_became_the_last_owner_meanwhile_stays(void **state)
 	store_close(other);
 }
 
-/* As a commit that waits for its standby holds it. */
+/* Locked as by a commit that waits for its standby. */
 static void what_is_noted_of_a_user_waits_for_no_row(void **state)
 {
 	struct fixture *fixture = *state;
@@ -996,7 +997,7 @@ static void what_is_noted_of_a_user_waits_for_no_row(void **state)
 	if (server_url) {
 		struct db_connection *holder = db_take_writer(other->db);
 		assert_int_equal(db_begin(holder, NULL), OK);
-		int64_t held = 0; /* asked for, so that it is done now */
+		int64_t held = 0; /* the query forces the lock to be taken now */
 		assert_int_equal(
 			db_execute(db_query(holder, "UPDATE sessions SET by_passkey = 1"), &held, NULL), OK);
 		assert_int_equal(
@@ -1071,7 +1072,7 @@ static void when_somebody_was_seen_outlasts_his_sessions(void **state)
 	assert_int_equal(last_seen(fixture, fixture->other_id), TIME_NONE);
 }
 
-/* ---- acts ---- */
+/* ---- audit log ---- */
 
 static size_t acts_of(struct fixture *fixture, const char *account_id, const char *operation,
                       struct act_record **ret)
@@ -1111,7 +1112,7 @@ static void coming_in_and_going_out_are_acts(void **state)
 	assert_true(says(&acts[0], "\"signed_in_by\":\"operator_link\""));
 	assert_true(says(&acts[0], session.session_id));
 	assert_true(says(&acts[0], "\"urgent\":false"));
-	/* In the same browser then somebody else signs in, for another account. */
+	/* Another user then signs in with the same browser, for another account. */
 	assert_int_equal(link_for(fixture, "eva@example.org", "of eva", "browser", 0), OK);
 	assert_int_equal(take(fixture, "of eva", "browser", "a", "e", NOW), OK);
 	assert_int_equal(acts_of(fixture, here, "sign out", &acts), 1);
@@ -1123,7 +1124,7 @@ static void coming_in_and_going_out_are_acts(void **state)
 		assert_int_equal(leave(fixture, "e"), OK);
 	assert_int_equal(acts_of(fixture, there, "sign out", &acts), 1);
 	assert_true(says(&acts[0], "\"address\":\"192.0.2.9\""));
-	assert_true(says(&acts[0], "\"urgent\":true")); /* it waits for no standby */
+	assert_true(says(&acts[0], "\"urgent\":true")); /* does not wait for a standby */
 	assert_int_equal(acts_of(fixture, here, "sign in", &acts), 1);
 }
 
@@ -1224,7 +1225,7 @@ static void a_passkey_is_kept_and_signs_in(void **state)
 	assert_int_equal(found.algorithm, -7);
 	assert_int_equal(found.sign_count, 3);
 	assert_int_equal(use(fixture, &found, 4, "d"), OK);
-	assert_int_equal(use(fixture, &found, 5, "e"), ERR_NOT_FOUND); /* its count is another now */
+	assert_int_equal(use(fixture, &found, 5, "e"), ERR_NOT_FOUND); /* its count has changed */
 	assert_int_equal(find(fixture, "e", &session), ERR_NOT_FOUND);
 	assert_int_equal(find(fixture, "d", &session), OK);
 	assert_true(session.by_passkey);

@@ -1,4 +1,4 @@
-/* The store's contract, on a SQLite file in a fresh directory, or on two databases of a server:
+/* The contract of the store, on a SQLite file in a new directory, or on two databases of a server:
  *     contract-store [postgresql://… postgresql://…] */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,8 +26,8 @@
 
 #define NOW INT64_C(1767268800000000) /* 2026-01-01T12:00:00Z */
 
-static const char *server_url; /* postgresql://…, NULL: a file of SQLite */
-static const char *other_url;  /* of another database there */
+static const char *server_url; /* postgresql://…; NULL: a SQLite file */
+static const char *other_url;  /* another database of that server */
 
 struct fixture {
 	struct sample sample;
@@ -92,7 +92,7 @@ static void submit(struct fixture *fixture, struct registration *items, size_t c
 	assert_int_equal(register_items(fixture->sample.store, list, count, now_us, NULL), OK);
 }
 
-static char told[8192]; /* by the last check */
+static char told[8192]; /* problems of the last check */
 
 static void tell_problem(void *context, const char *text)
 {
@@ -187,7 +187,7 @@ static void replays_and_conflicts_across_batches(void **state)
 	assert_clean(fixture);
 }
 
-/* A channel may be configured otherwise while a request is under way. */
+/* The channel's configuration may change during a request. */
 static void refuses_what_is_not_of_the_channels_modality(void **state)
 {
 	struct fixture *fixture = *state;
@@ -341,7 +341,7 @@ static void lists_by_filters(void **state)
 	assert_int_equal(last, 4);
 }
 
-/* Until `to` by the clock `now`: until when it is closed. */
+/* Closes the range to `to_us` at the time of `clock`; returns where it was cut. */
 static int64_t close_until(struct fixture *fixture, int64_t to_us, const struct ledger_clock *clock,
                            int expected)
 {
@@ -367,14 +367,14 @@ static void nothing_is_received_in_a_closed_range(void **state)
 	struct ledger_clock clock = {.now_us = NOW + 1000, .bound_us = 10};
 	assert_int_equal(received_at(fixture, "a", NOW), NOW);
 	assert_int_equal(close_until(fixture, NOW + 5000, &clock, OK), NOW + 1000);
-	/* By a batch whose clock was read before, and behind a head that was kept. */
+	/* By a batch that read its clock earlier, and with a cached chain head. */
 	assert_int_equal(received_at(fixture, "b", NOW + 10), NOW + 1000);
 	assert_int_equal(received_at(fixture, "c", NOW + 1200), NOW + 1200);
 	assert_int_equal(close_until(fixture, NOW + 500, &clock, OK), NOW + 500);
 	assert_int_equal(close_until(fixture, NOW + 5000, &clock, OK), NOW + 1201);
 	reopen(fixture);
 	assert_int_equal(received_at(fixture, "d", NOW + 20), NOW + 1201);
-	/* A clock that would be believed. */
+	/* A clock that would be relied on. */
 	clock.now_us = NOW + 9000;
 	clock.ahead_us = 11;
 	close_until(fixture, NOW + 9000, &clock, ERR_CLOCK);
@@ -409,7 +409,7 @@ static void long_lists_come_in_pieces(void **state)
 	assert_int_equal(assert_clean(fixture).events, 5000);
 }
 
-/* %s, if it is there, stands for the table that has events. */
+/* %s, if present, is replaced by the name of the table with the events. */
 static void change_events(struct fixture *fixture, const char *change)
 {
 	const char *table = db_is_shared(fixture->sample.store->db) ? "events" : "events_arrived";
@@ -420,7 +420,7 @@ static void change_events(struct fixture *fixture, const char *change)
 	sample_change(&fixture->sample, at ? sql : change);
 }
 
-/* What the files say is checked, not believed. */
+/* The contents of the files are checked, not trusted. */
 static void check_finds_changes(void **state)
 {
 	struct fixture *fixture = *state;
@@ -481,7 +481,7 @@ static void secrets_last(void **state)
 	assert_memory_not_equal(first.bytes, other.bytes, SHA256_SIZE);
 }
 
-/* The turns of sweeps are the database's own: a copy knows only those of before. */
+/* Sweep tokens belong to the database: a copy has only the earlier ones. */
 static void sweeps_take_turns(void **state)
 {
 	struct fixture *fixture = *state;
@@ -492,7 +492,7 @@ static void sweeps_take_turns(void **state)
 	assert_int_equal(store_take_sweep_turn(fixture->sample.store, first.token, 0, &second, NULL),
 	                 OK);
 	assert_string_not_equal(first.token, second.token);
-	/* The place still carries the first: the second has not come there. */
+	/* The location still has the first token, because the second was not written there. */
 	assert_int_equal(store_take_sweep_turn(fixture->sample.store, first.token, 0, &again, NULL),
 	                 OK);
 	assert_string_equal(again.token, second.token);
@@ -519,8 +519,8 @@ static size_t count_rows(struct fixture *fixture, const char *literal_sql)
 	return count;
 }
 
-/* A limit set in the middle of its period counts what came before it; notices stand in the outbox
- * once; the next period starts at nought. */
+/* A limit that is set in the middle of its period counts the earlier events; its notice is written
+ * once; the next period starts at zero. */
 static void limits_hold_across_batches_and_periods(void **state)
 {
 	struct fixture *fixture = *state;
@@ -561,7 +561,8 @@ static void add_late_one(struct registration_batch *batch, const int64_t *accoun
 	batch->clock.now_us = NOW + 7;
 }
 
-/* Where accounts may have to be waited for, what came meanwhile joins, and was received later. */
+/* When a batch may have to wait for accounts, items that arrive in the meantime join it and have a
+ * later time. */
 static void a_batch_grows_while_it_waits(void **state)
 {
 	struct fixture *fixture = *state;
@@ -580,7 +581,7 @@ static void a_batch_grows_while_it_waits(void **state)
 	assert_int_equal(assert_clean(fixture).events, grown ? 2 : 1);
 }
 
-/* A batch that cannot be written whole leaves nothing behind. */
+/* A batch that cannot be written completely leaves nothing behind. */
 static void a_failed_batch_leaves_nothing(void **state)
 {
 	struct fixture *fixture = *state;
@@ -595,8 +596,8 @@ static void a_failed_batch_leaves_nothing(void **state)
 	assert_int_equal(good.event->sequence, 1);
 }
 
-/* A copy taken while the store is open is whole by itself, comes back where nothing is, whole or
- * not at all, and goes on without a gap. */
+/* A copy made while the store is open is complete, can be restored into an empty place, completely
+ * or not at all, and continues without a gap. */
 static void a_backup_goes_on(void **state)
 {
 	struct fixture *fixture = *state;
@@ -640,7 +641,7 @@ static void a_backup_goes_on(void **state)
 	assert_int_equal(store_end_quiet(fixture->sample.store, 9, NULL), OK);
 	assert_int_equal(store_get_quiet(fixture->sample.store, &quiet, NULL), OK);
 	assert_true(!quiet.is && quiet.woken_us == 9 && quiet.copied_us == 5);
-	/* As a restore with --live leaves it that was killed behind the copy's coming. */
+	/* As left by a restore with --live that was killed after the data was complete. */
 	sample_change(&fixture->sample, "CREATE TABLE " DB_RESTORING " (name TEXT, value TEXT)");
 	sample_change(&fixture->sample, "INSERT INTO " DB_RESTORING " VALUES ('woken', '11')");
 	assert_int_equal(store_get_quiet(fixture->sample.store, &quiet, NULL), OK);
@@ -651,14 +652,14 @@ static void a_backup_goes_on(void **state)
 	assert_clean(fixture);
 }
 
-/* A restore that fails in the middle leaves nothing. */
+/* A restore that fails in the middle leaves nothing behind. */
 static void half_a_backup_does_not_come_back(void **state)
 {
 	struct fixture *fixture = *state;
 	struct registration item = item_make(fixture, &fixture->channel, MODE_LIVE, "a");
 	submit(fixture, &item, 1, NOW);
 	if (!server_url)
-		skip(); /* a file of SQLite is not looked into: backup.c compares its digest */
+		skip(); /* a SQLite file is not parsed: backup.c compares its digest */
 	char copy[128], command[300];
 	struct sample other = fixture->sample;
 	snprintf(copy, sizeof copy, "%s/copy", fixture->sample.directory);
@@ -674,7 +675,7 @@ static void half_a_backup_does_not_come_back(void **state)
 	assert_int_equal(db_check_vacant(&there, NULL), OK);
 }
 
-/* Sums of 64-bit integers, which a server gives in a type of its own. */
+/* Sums of 64-bit integers, which a server returns in another type. */
 static void sums_are_read_as_they_are(void **state)
 {
 	struct fixture *fixture = *state;
@@ -721,18 +722,18 @@ static void sums_are_read_as_they_are(void **state)
 	db_bind_integer(query, 1);
 	if (db_step(query))
 		db_integer(query, 0);
-	assert_int_not_equal(db_end(query, NULL), OK); /* beyond 64 bits: an error, no other number */
+	assert_int_not_equal(db_end(query, NULL), OK); /* beyond 64 bits: an error */
 	db_give(reader);
 }
 
-/* Whoever wants to know what is named by nothing waits for those who are still writing. */
+/* A search for unreferenced objects waits for transactions in progress. */
 static void what_is_being_written_is_awaited(void **state)
 {
 	struct fixture *fixture = *state;
 	struct db *db = fixture->sample.store->db;
 	assert_int_equal(store_await_writes(fixture->sample.store, NULL), OK);
 	if (!db_is_shared(db))
-		return; /* there is one writer, and its commits are never in doubt */
+		return; /* one writer, whose commits never have an unknown outcome */
 	struct db_connection *registrar = db_take_registrar(db, 0, 1);
 	int64_t changes = 0;
 	assert_int_equal(db_begin(registrar, NULL), OK);
@@ -765,7 +766,7 @@ static size_t list_unsealed(struct fixture *fixture, struct unsealed_chain *ret_
 	return count;
 }
 
-/* Stages the next `events` of the chain, as block `number` of round 1. */
+/* Stages the next `events` events of the chain as block `number` of round 1. */
 static int stage(struct fixture *fixture, int64_t number, int64_t events)
 {
 	struct unsealed_chain chain;
@@ -787,7 +788,7 @@ static int stage(struct fixture *fixture, int64_t number, int64_t events)
 	return store_stage_block(fixture->sample.store, &block, &segment, 1, &failed, NULL);
 }
 
-/* Blocks of a round count only when the round is written, and can be taken back until then. */
+/* Blocks of a round take effect when the round is written, and can be removed until then. */
 static void rounds_are_written_in_blocks(void **state)
 {
 	struct fixture *fixture = *state;
@@ -797,7 +798,7 @@ static void rounds_are_written_in_blocks(void **state)
 	struct slice roots;
 	int64_t events;
 	sample_register(&fixture->sample, MODE_LIVE, 5);
-	assert_int_equal(stage(fixture, 1, 2), ERR_REFUSED); /* not the first */
+	assert_int_equal(stage(fixture, 1, 2), ERR_REFUSED); /* not the first block */
 	assert_int_equal(stage(fixture, 0, 2), OK);
 	assert_int_equal(stage(fixture, 0, 2), ERR_REFUSED);
 	assert_int_equal(stage(fixture, 1, 2), OK);
@@ -810,7 +811,7 @@ static void rounds_are_written_in_blocks(void **state)
 	assert_int_equal(staged.latest_received_at_us, NOW + 2);
 	assert_false(staged.has_previous);
 
-	assert_int_equal(store_unstage_block(store, 1, 1, NULL), ERR_REFUSED); /* not the last */
+	assert_int_equal(store_unstage_block(store, 1, 1, NULL), ERR_REFUSED); /* not the last block */
 	assert_int_equal(store_unstage_block(store, 1, 2, NULL), OK);
 	assert_int_equal(store_unstage_block(store, 1, 1, NULL), OK);
 	assert_int_equal(list_unsealed(fixture, &chain), 1);
@@ -876,8 +877,8 @@ static void check_with(struct fixture *fixture, const char *sql, int expected)
 	assert_int_equal(store_check(fixture->sample.store, &listener, &report, NULL), expected);
 }
 
-/* Here each segment is as it was written; only whole blocks and the row of the round are looked at.
- */
+/* The segments themselves are unchanged here; only complete blocks and the row of the round are
+ * checked. */
 static void the_staged_round_is_checked(void **state)
 {
 	static const char *const changes[][2] = {
@@ -901,7 +902,7 @@ static void the_staged_round_is_checked(void **state)
 		if (changes[i][1])
 			check_with(fixture, changes[i][1], OK);
 	}
-	/* What is lost is staged again, and then all is well. */
+	/* After the missing block is staged again the check succeeds. */
 	assert_int_equal(store_unstage_block(fixture->sample.store, 1, 1, NULL), OK);
 	assert_int_equal(store_unstage_block(fixture->sample.store, 1, 0, NULL), OK);
 	assert_clean(fixture);
@@ -940,7 +941,7 @@ static int ask_for(const struct fixture *fixture, struct certification *certific
 	return store_accept_certification(fixture->sample.store, "SVC", 0, certification, NULL);
 }
 
-/* What whoever asks so, at that time, is led to; its identifier, "" for nothing. */
+/* Returns the identifier of the certification that such a request at that time finds; "": none. */
 static const char *led_to(struct fixture *fixture, const struct certification *certification)
 {
 	static struct certification found;
@@ -973,16 +974,16 @@ static void an_idempotency_key_leads_to_its_certification(void **state)
 	assert_int_equal(ask_for(fixture, &first), OK);
 	assert_string_equal(led_to(fixture, &first), first.certification_id);
 	assert_int_equal(balance_of(fixture), 5 - 2 - 1);
-	/* It is taken, and nothing is charged or numbered for that. */
+	/* The request is accepted, and nothing is charged or numbered for it. */
 	struct certification again = asked(fixture, MODE_LIVE, 2, NOW, "key");
 	assert_int_equal(ask_for(fixture, &again), ERR_CONFLICT);
 	assert_int_equal(balance_of(fixture), 5 - 2 - 1);
 	struct certification other = asked(fixture, MODE_LIVE, 1, NOW, "key");
 	assert_string_equal(led_to(fixture, &other), "another");
-	/* By time it is another range, whatever was frozen. */
+	/* A request by time has another range, even if the closed range is the same. */
 	other.range = (struct certification_range){.from_us = 1, .to_us = NOW + US_PER_DAY};
 	assert_string_equal(led_to(fixture, &other), "another");
-	/* Byte by byte, of this chain; and none is none. */
+	/* Keys are compared byte by byte and per chain; a missing key matches none. */
 	struct certification keys[] = {
 		asked(fixture, MODE_LIVE, 2, NOW, "KEY"), asked(fixture, MODE_TEST, 1, NOW, "key"),
 		asked(fixture, MODE_LIVE, 2, NOW, NULL), asked(fixture, MODE_TEST, 1, NOW, NULL)};
@@ -1015,7 +1016,7 @@ static void an_idempotency_key_is_free_after_a_day(void **state)
 	assert_string_equal(led_to(fixture, &later), "");
 	assert_int_equal(ask_for(fixture, &later), OK);
 	assert_string_equal(led_to(fixture, &later), later.certification_id);
-	/* A clock that goes back frees nothing. */
+	/* Setting the clock back does not release keys. */
 	first.requested_at_us -= US_PER_DAY;
 	assert_string_equal(led_to(fixture, &first), "another");
 	assert_clean(fixture);
@@ -1032,7 +1033,7 @@ static int64_t keys_left(const struct fixture *fixture)
 	return count;
 }
 
-/* In steps of 500. */
+/* In batches of 500. */
 static void idempotency_keys_are_forgotten(void **state)
 {
 	struct fixture *fixture = *state;
@@ -1100,7 +1101,7 @@ static void an_idempotency_key_is_taken_once(void **state)
 	assert_clean(fixture);
 }
 
-/* ---- evidence at rest ---- */
+/* ---- evidence records ---- */
 
 static void complete_live(struct fixture *fixture)
 {
@@ -1174,7 +1175,7 @@ static void write_stamp(struct fixture *fixture, int64_t number)
 }
 
 /* Certifications 1 and 2 under one archive timestamp, which a second one renews together with the
- * round's token; 1 by hash tree, too; a block staged; 3 waits. */
+ * round's token; 1 also by hash tree; a staged block; 3 is queued. */
 static void fill_evidence(struct fixture *fixture)
 {
 	struct store *store = fixture->sample.store;
@@ -1215,7 +1216,7 @@ static void fill_evidence(struct fixture *fixture)
 	stage_leaves(fixture, &staged, 1);
 }
 
-/* Each with what mends it again. */
+/* Each with the statement that repairs it. */
 static const char *const evidence_changes[][2] = {
 	{"UPDATE archive_timestamps SET stamp = 7 WHERE stamp = 1",
      "UPDATE archive_timestamps SET stamp = 1 WHERE stamp = 7"},
@@ -1268,21 +1269,22 @@ static const char *const evidence_changes[][2] = {
 	{"UPDATE certifications SET chain = chain + 1 WHERE certification = 2",
      "UPDATE certifications SET chain = chain - 1 WHERE certification = 2"},
 };
-/* These are not mended: each tells something of its own. */
+/* Not repaired: each causes a problem of its own. */
 static const char *const evidence_ends[][2] = {
-	{"DELETE FROM evidence_queue", "it has no evidence, and does not wait for any"},
-	{"UPDATE tokens_at_rest SET number = 9 WHERE source = 'round'", "it does not come to rest"},
+	{"DELETE FROM evidence_queue", "it has no evidence and is not queued for it"},
+	{"UPDATE tokens_at_rest SET number = 9 WHERE source = 'round'",
+     "its timestamp is not registered for renewal"},
 	{"DELETE FROM evidence_chains WHERE certification = 2 AND chain = 1",
-     "it does not follow the one before"},
+     "it does not continue the previous chain"},
 	{"DELETE FROM tokens_at_rest WHERE source = 'stamp' AND number = 2",
-     "its token is not at rest"},
+     "its token is not registered for renewal"},
 	{"UPDATE archive_timestamp_blocks SET leaves = substr(leaves, 1, 31) WHERE stamp = 3",
-     "its leaves are no hashes"},
+     "its leaves are not a list of hashes"},
 	{"UPDATE evidence_chains SET hashes = substr(hashes, 1, 31) WHERE certification = 1",
-     "what it covers are no hashes"},
+     "its hashes have the wrong size"},
 	{"UPDATE archive_timestamps SET blocks = substr(blocks, 1, 31) WHERE stamp = 1",
-     "its blocks are not those that it is over"},
-	{"DELETE FROM archive_timestamps WHERE stamp = 1", "the one before is missing"},
+     "its blocks do not match the block roots that it covers"},
+	{"DELETE FROM archive_timestamps WHERE stamp = 1", "the previous archive timestamp is missing"},
 };
 
 static void evidence_is_checked(void **state)
@@ -1320,8 +1322,8 @@ static void find_sale(struct fixture *fixture, const char *sale_id, struct purch
 		OK);
 }
 
-/* Who bought, and at what rate, is what held when the purchase was created; none of both is there
- * of one from before they were recorded. */
+/* Buyer and tax rate are those at the creation of the purchase; a purchase of an older version has
+ * neither. */
 static void a_purchase_keeps_who_bought_at_what_rate(void **state)
 {
 	struct fixture *fixture = *state;
@@ -1345,7 +1347,7 @@ static void a_purchase_keeps_who_bought_at_what_rate(void **state)
 	assert_int_equal(sale.tax_rate, 525);
 	assert_int_equal(sale.tax_minor, 5);
 	check_with(fixture, "UPDATE purchases SET tax_rate = 600", ERR_CORRUPT);
-	assert_non_null(strstr(told, "its tax is not that of its rate"));
+	assert_non_null(strstr(told, "the tax amount does not match the tax rate"));
 	check_with(fixture, "UPDATE purchases SET tax_rate = -1", ERR_CORRUPT);
 	check_with(fixture, "UPDATE purchases SET tax_rate = NULL, account_name = NULL", OK);
 	find_sale(fixture, sale_id, &sale);

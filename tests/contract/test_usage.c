@@ -1,5 +1,5 @@
-/* Totals of usage over random histories, against a recount by what callers were told; and filled
- * anew from the store, as the schema's step does. On a SQLite file, or on a server:
+/* Usage totals over random histories, compared with a recount of the results that callers received,
+ * and with the totals filled by the migration step. On a SQLite file, or on a server:
  *     contract-usage [postgresql://… postgresql://…]
  * The seed is printed; CONSTANCIA_TEST_SEED repeats a run. */
 #include <setjmp.h>
@@ -25,11 +25,11 @@
 #define STEPS 60
 #define DAYS 40
 #define CHANNELS 4
-#define KEYS 3 /* of a chain: 1 to 3, the same numbers on each */
+#define KEYS 3 /* per chain: 1 to 3, the same numbers on each */
 #define BATCH_MAX 24
 #define OPEN_MAX 8
 
-static const char *server_url; /* postgresql://…, NULL: a file of SQLite */
+static const char *server_url; /* postgresql://…; NULL: a SQLite file */
 
 enum { EVENTS, UNPAID, BYTES, REQUESTED, COMPLETED, FAILED, CERTIFIED, FEES, REFUNDS, COUNTS };
 
@@ -40,8 +40,8 @@ struct history {
 	char account_ids[CHANNELS][ID_SIZE], channel_ids[CHANNELS][ID_SIZE];
 	int64_t last[CHANNELS][2];
 	int64_t references;
-	int64_t document_bytes[CHANNELS]; /* of the objects that documents have, by account */
-	bool has_whole[CHANNELS];         /* an account has one that others can share */
+	int64_t document_bytes[CHANNELS]; /* of the objects of documents, by account */
+	bool has_whole[CHANNELS];         /* the account has a document that others can share */
 	int64_t expected[DAYS][CHANNELS][2][KEYS][COUNTS];
 };
 
@@ -50,7 +50,7 @@ static int below(int limit)
 	return rand() % limit;
 }
 
-/* ---- what happens ---- */
+/* ---- steps of a history ---- */
 
 static int64_t *counts_of(struct history *history, int64_t at_us, int channel, int mode, int key)
 {
@@ -101,7 +101,7 @@ static void step_register(struct history *history)
 		memcpy(items[i].declaration.hash, hash.bytes, SHA256_SIZE);
 		list[i] = &items[i];
 	}
-	/* The clock of a node may be behind, and what it registers is not before what is there. */
+	/* The clock of a node may lag; its events still follow the existing ones. */
 	int64_t now_us = history->sample.now_us - (below(6) ? 0 : below(3) * US_PER_DAY);
 	assert_int_equal(
 		register_items(history->sample.store, list, count, now_us < START ? START : now_us, NULL),
@@ -167,7 +167,7 @@ static int account_of(const struct history *history, int64_t number)
 	return 0;
 }
 
-/* Whole, or what is its own beside the object of the first whole one. */
+/* Makes a complete document, or one that shares the object of the first complete one. */
 static struct document make_document(struct history *history, int64_t number)
 {
 	int account = account_of(history, number);
@@ -234,7 +234,7 @@ static void step_certify(struct history *history)
 	step_end(history);
 }
 
-/* ---- what stands ---- */
+/* ---- comparison ---- */
 
 static void read_row(struct history *history, struct db_query *query, int first, int count,
                      int64_t found[DAYS][CHANNELS][2][KEYS][COUNTS])
@@ -249,7 +249,7 @@ static void read_row(struct history *history, struct db_query *query, int first,
 		counts[first + i] = db_integer(query, 4 + i);
 }
 
-/* Whatever happened, in whatever order: content and documents, each object once. */
+/* After any sequence of steps: content and documents, each object once. */
 static void compare_stored(struct history *history, struct db_connection *connection)
 {
 	for (int i = 0; i < CHANNELS; i++) {
@@ -294,7 +294,7 @@ static void compare(struct history *history)
 #define ROWS_MAX (DAYS * CHANNELS * 2 * KEYS)
 #define QUESTIONS 60
 
-/* A row as it would be counted here; what rows are not told apart by is 0. */
+/* A row of the recount; 0 for levels by which rows are not grouped. */
 struct own_row {
 	int64_t period, account, channel, key, mode;
 	int64_t counts[COUNTS];
@@ -327,7 +327,7 @@ static bool any_of(const int64_t counts[COUNTS])
 	return sum > 0;
 }
 
-/* What the list has to say: account and channel are indices, -1: any. */
+/* Computes the rows that the list should have; account and channel are indices, -1: any. */
 static size_t count_own(struct history *history, const struct usage_filter *filter, unsigned by,
                         int account, int channel, struct own_row rows[ROWS_MAX])
 {
@@ -365,7 +365,7 @@ static void compare_row(struct history *history, const struct usage_row *row, un
 	struct own_row wanted = {at[0], at[1], at[2], at[3], at[4], {0}, false};
 	size_t before = count;
 	struct own_row *own = find_own(rows, &count, &wanted);
-	assert_int_equal(count, before); /* it was there */
+	assert_int_equal(count, before); /* it was returned before */
 	assert_false(own->listed);
 	own->listed = true;
 	assert_memory_equal(&row->counts, own->counts, sizeof own->counts);
@@ -376,7 +376,7 @@ static void compare_row(struct history *history, const struct usage_row *row, un
 	int differs = 0;
 	while (differs < 4 && places[0][differs] == places[1][differs])
 		differs++;
-	assert_true(places[0][differs] < places[1][differs]); /* they come in order */
+	assert_true(places[0][differs] < places[1][differs]); /* rows are in order */
 	*last = wanted;
 	if (by & (USAGE_BY_DAY | USAGE_BY_MONTH))
 		period_key(by & USAGE_BY_DAY ? PERIOD_DAY : PERIOD_MONTH, at[0] * US_PER_DAY, period);
@@ -458,7 +458,7 @@ static bool compare_estimate(struct history *history, int channel, int mode, int
 	return estimate.exact;
 }
 
-/* Of all ranges, those alone are told to be exact whose sum is what is told. */
+/* Of all ranges, exactly those with an exact total are reported as exact. */
 static void compare_estimates(struct history *history)
 {
 	int exact = 0, total = 0;
@@ -578,7 +578,7 @@ static void live(struct history *history)
 static void totals_are_what_a_recount_finds(void **state)
 {
 	struct history *history = *state;
-	for (int i = 0; i < CHANNELS; i++) /* one of each before chance decides */
+	for (int i = 0; i < CHANNELS; i++) /* one of each kind before random ones */
 		history->sample.now_us += US_PER_SECOND, step_register(history);
 	live(history);
 	compare(history);
@@ -631,8 +631,8 @@ static void a_check_finds_what_is_counted_wrong(void **state)
 	}
 }
 
-/* Of all accounts: a page reads some from its cursor on, and neither what stands before nor what is
- * far behind. There, sums that would not fit are lying in wait. */
+/* Over all accounts: a page reads some from its cursor on, and neither the earlier ones nor those
+ * far after them. The sums of the others would overflow if they were read. */
 static void a_page_reads_a_few_accounts(void **state)
 {
 	struct history *history = *state;
@@ -672,8 +672,8 @@ static int64_t count_rows(const struct sample *sample)
 	return count;
 }
 
-/* They are read some at a time: where few of them have rows, one page goes over several such steps,
- * and no account on the edge between two is left out. */
+/* Accounts are read in batches. When few of them have rows, one page takes several batches, and no
+ * account at a batch boundary is missed. */
 static void a_page_leaves_no_account_out(void **state)
 {
 	struct history *history = *state;

@@ -183,9 +183,9 @@ def server_settings(primary, **settings):
 @pytest.mark.postgresql
 @pytest.mark.skipif(stores.DISTRIBUTED, reason="events are in the logs of other servers")
 @pytest.mark.parametrize("settings, said", [
-    ({}, ["wal_init_zero is on and min_wal_size 80 MB, so that new segments of its log come to be needed: each, "
-          "of 16 MB or some 24 thousand small events",
-          "max_wal_size is 1024 MB, so that under load a checkpoint comes with every 778 thousand small events"]),
+    ({}, ["wal_init_zero is on and min_wal_size 80 MB: each new WAL segment (16 MB, "
+          "about 24 thousand small events)",
+          "max_wal_size is 1024 MB: under load a checkpoint starts about every 778 thousand small events"]),
     ({"wal_init_zero": "off"}, ["max_wal_size is 1024 MB"]),
     ({"wal_init_zero": "off", "max_wal_size": "4GB"}, []),
     ({"min_wal_size": "4GB", "max_wal_size": "4GB"}, []),

@@ -215,7 +215,7 @@ def test_a_machine_that_reaches_no_worker_itself_is_told(written, tmp_path):
     (3, ["sessions have lock_timeout = 0", "sessions have jit = on", "sessions have enable_seqscan = on"]),
     (4, ["citus.node_conninfo lacks connect_timeout, keepalives_idle, keepalives_interval, keepalives_count, "
          "tcp_user_timeout"]),
-    (5, ["does not know its own name", "knows no worker"]),
+    (5, ["the coordinator has no entry for itself", "no workers are registered"]),
 ])
 def test_a_step_that_is_left_out_is_told(written, tmp_path, left_out, said):
     """The others are done as far as they can be."""
@@ -232,7 +232,7 @@ def test_a_step_that_is_left_out_is_told(written, tmp_path, left_out, said):
 
 @pytest.mark.parametrize("part, first, said", [
     ("GRANT pg_read_all_stats", 0, "the role lacks pg_read_all_stats"),
-    ("CREATE EXTENSION", 1, "knows no worker")])
+    ("CREATE EXTENSION", 1, "no workers are registered")])
 def test_a_part_of_the_second_step_is_told(written, tmp_path, part, first, said):
     """Left out at all servers, or at the workers. Adding a worker gives the coordinator's grants to its role."""
     name = f"without{first}"

@@ -162,7 +162,7 @@ def test_a_worker_with_room_for_few_prepared_transactions_is_told(store):
     with configured(one, "max_prepared_transactions", "299"):
         problems, _ = found(store.settings)
     assert problems == {f"{named(one)}: max_prepared_transactions is 299, less than the coordinator's "
-                        "max_connections (300): raise it, on its standbys too"}
+                        "max_connections (300): increase it, also on the standbys"}
 
 
 def test_a_coordinator_that_would_wait_for_a_worker_is_told(store):
@@ -173,7 +173,7 @@ def test_a_coordinator_that_would_wait_for_a_worker_is_told(store):
         hidden, _ = found(store.settings)
         store.ask(f"GRANT pg_read_all_settings TO {ROLE}")
     assert problems == {"coordinator: citus.node_conninfo lacks keepalives_interval, keepalives_count, "
-                        "tcp_user_timeout: without them it does not find out in time that a worker was cut off"}
+                        "tcp_user_timeout: without these the coordinator detects an unreachable worker too late"}
     assert hidden == {"coordinator: citus.node_conninfo is hidden from this role: "
                       f"GRANT pg_read_all_settings TO {ROLE}"}
     all_is_well(store)
@@ -203,9 +203,9 @@ def test_a_coordinator_under_a_name_that_is_not_its_own_is_told(store):
     for port, where in ((coordinator.standby.port, "standby"), (1, "nowhere"), (coordinator.primary.port, "own")):
         store.ask(f"SELECT citus_set_coordinator_host('127.0.0.1', {port})")
         told[where], _ = found(store.settings)
-    assert told["standby"] == {f"coordinator: its own name, {standby}, is that of another server: {REMEDY}"}
+    assert told["standby"] == {f"coordinator: its own address, {standby}, leads to another server: {REMEDY}"}
     (problem,) = told["nowhere"]
-    assert problem.startswith("coordinator: its own name, 127.0.0.1:1, does not answer (") and REMEDY in problem
+    assert problem.startswith("coordinator: its own address, 127.0.0.1:1, does not answer (") and REMEDY in problem
     assert told["own"] == set()
 
 
@@ -213,25 +213,25 @@ def test_servers_that_are_not_known_are_told(store):
     name = store.servers.coordinator.create_database()
     settings = {**store.settings, "store.url": store.servers.url(name)}
     problems, _ = found(settings)
-    assert problems == {"coordinator: the database distributes no tables: CREATE EXTENSION citus, or leave "
-                        "store.sharded out"}
+    assert problems == {"coordinator: the database distributes no tables: CREATE EXTENSION citus, or remove "
+                        "store.sharded"}
     assert found({**settings, "store.sharded": "false"}) == (set(), set())
     store.servers.primary.query("CREATE EXTENSION citus", name)
     problems, _ = found(settings)
-    assert problems == {f"coordinator: it does not know its own name: {REMEDY}",
-                        "coordinator: it knows no worker: call citus_add_node('HOST', PORT) for each"}
+    assert problems == {f"coordinator: the coordinator has no entry for itself: {REMEDY}",
+                        "coordinator: no workers are registered: call citus_add_node('HOST', PORT) for each"}
 
 
 def test_a_distributed_store_without_the_setting_is_told(store):
     problems, _ = found({**store.settings, "store.sharded": "false"})
-    assert problems == {"coordinator: its tables are distributed: store.sharded = true"}
+    assert problems == {"coordinator: its tables are distributed: set store.sharded = true"}
 
 
 def test_tables_that_are_not_distributed_are_told(store):
     store.ask(f"SET ROLE {ROLE}; SELECT undistribute_table('mails')")
     problems, _ = found(store.settings)
-    assert problems == {"coordinator: tables that are not distributed as they are to be: 1, the first of them "
-                        "mails: constancia store distribute"}
+    assert problems == {"coordinator: 1 tables are not distributed as required, the first is "
+                        "mails: run constancia store distribute"}
     run(store.settings, "store", "distribute")
     all_is_well(store)
 
@@ -246,11 +246,11 @@ def test_fewer_shards_than_workers_are_told(store, tmp_path):
                         "citus.shard_count = 32"}
     run(settings, "init")
     run(settings, "store", "distribute")
-    few = ("coordinator: there are 1 shards for 2 workers, and none is ever divided: bring a backup into a "
-           "database with more (citus.shard_count)")
+    few = ("coordinator: there are 1 shards for 2 workers, and shards are never split: restore a "
+           "backup into a database with a higher citus.shard_count")
     problems, _ = found(settings)
     (lone,) = problems - {few}
-    assert few in problems and lone.endswith(": it has no shards: call citus_rebalance_start() on the coordinator")
+    assert few in problems and lone.endswith(": the worker has no shards: call citus_rebalance_start() on the coordinator")
 
 
 def test_shards_of_the_coordinator_are_told(store, tmp_path):
@@ -262,7 +262,7 @@ def test_shards_of_the_coordinator_are_told(store, tmp_path):
     run(settings, "init")
     run(settings, "store", "distribute")
     problems, _ = found(settings)
-    assert any("it has 8 shards itself, which belong on workers" in problem for problem in problems), problems
+    assert any("the coordinator holds 8 shards, which belong on workers" in problem for problem in problems), problems
 
 
 # ---- what is done while clients register ----
@@ -379,7 +379,7 @@ def test_the_coordinator_and_a_worker_fail_over_under_load(own_servers, fleet):
         goes_on(load)
         # Not before: its commit waits for a standby, too.
         (problem,) = found(fleet.nodes[0].settings)[0]
-        assert f"its own name, 127.0.0.1:{old.port}, is that of another server" in problem
+        assert f"its own address, 127.0.0.1:{old.port}, leads to another server" in problem
         servers.primary.query(f"SELECT citus_set_coordinator_host('127.0.0.1', {servers.primary.port})",
                               fleet.database)
         worker = servers.workers[0]

@@ -57,7 +57,8 @@ static int refuse(enum message message, int code, int64_t most, struct error *er
 typedef int count_function(struct db_connection *connection, int64_t account, int64_t *ret,
                            struct error *error);
 
-/* Whether there may be one more: the account's own bound, which `own_sql` reads, or `general`. */
+/* Returns OK when one more is allowed by the account's own limit, which `own_sql` reads, or else by
+ * `general`. */
 static int check_count(struct db_connection *connection, int64_t account, const char *own_sql,
                        int64_t general, count_function *count, enum message full,
                        struct error *error)

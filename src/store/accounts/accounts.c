@@ -16,7 +16,7 @@
 	" unpaid_limit, bound_rate, bound_channels, bound_keys, bound_certifications, bound_stored_bytes, account) " numbered \
 	" RETURNING account"
 
-/* 0: the general setting, as it is by then. */
+/* 0: the general setting at the time of use. */
 static void bind_bound(struct db_query *query, int64_t bound)
 {
 	if (bound)
@@ -87,7 +87,7 @@ static int move_credits(struct db_connection *connection, int64_t account,
 		code = store_write_entries(connection, &state, result.entries, now_us, error);
 	if (!code)
 		code = store_write_notices(connection, account, result.notices, MODE_LIVE, now_us, error);
-	if (!code) /* an operator's doing, not the owner's */
+	if (!code) /* requested by an operator, not the owner */
 		code = store_save_account(connection, &state, TIME_NONE, error);
 	if (!code)
 		*ret = (struct credit_outcome){state.balance, state.unpaid_events, settled};
@@ -198,7 +198,7 @@ static int count_stored(struct db_connection *connection, int64_t account, int64
 	return db_end(query, error);
 }
 
-/* Keys are on no shard: they are asked for apart. */
+/* Keys are not on a shard, so they take a query of their own. */
 static int count_uses(struct db_connection *connection, int64_t account, int64_t now_us,
                       struct account_uses *ret, struct error *error)
 {

@@ -1,4 +1,4 @@
-/* Keys as administration makes, lists and revokes them. */
+/* Administration of keys: creation, lists, expiry and revocation. */
 #include "store/accounts/account_bounds.h"
 #include "store/accounts/accounts.h"
 #include "store/transaction.h"

@@ -14,8 +14,7 @@
 	"AND channel_configs.channel = api_keys.channel "                                              \
 	"AND channel_configs.version = channels.config_version WHERE key_hash = $1"
 
-/* The same columns of the account $1 and the channel $2, with what the key's row says as $3 to $6.
- */
+/* The same columns for account $1 and channel $2, with the values of the key's row as $3 to $7. */
 #define KEY_OF_CHANNEL                                                                             \
 	"SELECT accounts.account, channels.channel, CAST($3 AS BIGINT), account_id,"                   \
 	" channels.channel_id, CAST($4 AS TEXT), CAST($5 AS TEXT), modality, CAST($6 AS BIGINT),"      \
@@ -65,8 +64,9 @@ static void bind_time(struct db_query *query, int64_t time_us)
 		db_bind_integer(query, time_us);
 }
 
-/* By the digest alone no shard is known: where there are some, its row is read first, which is on
- * none, and the rest where its account is. NULL: there is no such key, or it cannot be reached. */
+/* The digest alone does not determine a shard. With shards, the row of the key, which is on no
+ * shard, is read first, and the rest on the shard of its account. Returns NULL when there is no
+ * such key or a read failed. */
 static struct db_query *ask_key(struct db_connection *reader, const struct sha256 *key_hash)
 {
 	struct key_row row;
@@ -85,7 +85,7 @@ static struct db_query *ask_key(struct db_connection *reader, const struct sha25
 	db_bind_string(query, row.mode);
 	bind_time(query, row.revoked_at_us);
 	bind_time(query, row.expires_at_us);
-	db_send(query); /* while the row is here */
+	db_send(query); /* sent while `row` is still valid */
 	return query;
 }
 
@@ -138,7 +138,7 @@ static char *copy_column(struct arena *arena, struct db_query *query, int column
 	return arena_copy(arena, text.data, text.size);
 }
 
-/* Versions are numbered from 1 without a gap. */
+/* Versions are numbered from 1 without gaps. */
 static int read_configs(struct db_connection *reader, struct arena *arena, struct channel *channel,
                         int64_t before, int64_t limit, struct error *error)
 {

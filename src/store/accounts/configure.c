@@ -1,4 +1,4 @@
-/* Channels as administration makes and changes them: sealed configuration versions and chains. */
+/* Administration of channels: creation, sealed configuration versions and chains. */
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include "store/shards/reach.h"
 #include "store/transaction.h"
 
-#define DOCUMENT_MAX ((size_t)64 * 1024) /* four texts of CONFIG_TEXT_MAX, every byte escaped */
+#define DOCUMENT_MAX ((size_t)64 * 1024) /* four texts of CONFIG_TEXT_MAX, fully escaped */
 
 static int refuse_full(enum message message, int64_t most, struct error *error)
 {
@@ -288,7 +288,7 @@ static int load_config(struct db_connection *connection, int64_t account, int64_
 	return row_end(&row, found, MSG_STORE_NO_CHANNEL, channel_id, error);
 }
 
-/* Whether `given` differs from what is there. */
+/* Replaces the text; returns whether `given` differs from it. */
 static bool replace(const char **text, const char *given, bool nullable)
 {
 	if (!given)
@@ -300,7 +300,7 @@ static bool replace(const char **text, const char *given, bool nullable)
 	return !same;
 }
 
-/* Puts the change into facts; ERR_REFUSED for a modality that must stay. */
+/* Applies the change to the facts. Returns ERR_REFUSED when the modality can no longer change. */
 static int apply_change(struct config_state *state, const struct config_change *change,
                         bool *ret_changed, struct error *error)
 {

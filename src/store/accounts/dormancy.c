@@ -1,5 +1,4 @@
-/* What time takes from accounts: counts of days long past, and being enabled when nobody uses them.
- */
+/* Periodic changes of accounts: removal of old counts, and disabling of idle accounts. */
 #include "base/json.h"
 #include "store/accounts/accounts.h"
 #include "store/notices/queue_mail.h"
@@ -7,8 +6,8 @@
 
 #define TEST_USAGE_KEPT_US (30 * US_PER_DAY)
 
-/* active_at is by day and follows live registrations, certifications and purchases; test
- * registrations show in the chains. */
+/* active_at has the precision of a day and covers live registrations, certifications and purchases.
+ * Test registrations are read from the chains. */
 #define IS_IDLE                                                                                    \
 	" disabled = 0 AND active_at < $1 AND NOT EXISTS (SELECT 1 FROM chains c"                      \
 	" WHERE c.account = accounts.account AND c.last_received_at >= $1)"
@@ -46,7 +45,7 @@ static int tell_owner(struct db_connection *connection, int64_t account, int64_t
 	                                 now_us, error);
 }
 
-/* Unless it came to life since it was found. */
+/* Disables the account unless it has become active since it was found. */
 static int disable(struct db_connection *connection, int64_t account, int64_t before_us,
                    int64_t now_us, bool *ret_disabled, struct error *error)
 {
@@ -56,7 +55,6 @@ static int disable(struct db_connection *connection, int64_t account, int64_t be
 	db_bind_integer(query, account);
 	*ret_disabled = db_step(query);
 	int64_t active_us = *ret_disabled ? db_integer(query, 0) : 0;
-	/* Stepping to the end is what makes the change complete. */
 	int result = db_execute(query, NULL, error);
 	if (!result && *ret_disabled)
 		result = tell_owner(connection, account, active_us, now_us, error);
@@ -81,7 +79,7 @@ int store_disable_idle_accounts(struct store *store, int64_t before_us, int64_t 
 			disable(connection, account, before_us, db_now_us(store->db), &disabled, error), error);
 		if (result == ERR_UNAVAILABLE || result == ERR_UNKNOWN_OUTCOME)
 			break;
-		failure = result ? result : failure; /* of this account alone */
+		failure = result ? result : failure; /* of this account only */
 		count += disabled && !result;
 	}
 	*ret_count = count;

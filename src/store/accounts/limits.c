@@ -7,10 +7,10 @@
 #include "store/shards/reach.h"
 #include "store/transaction.h"
 
-/* ---- how many ---- */
+/* ---- maximum numbers ---- */
 
-/* The account is locked. `counted` is ended. */
-static int refuse_beyond(struct db_query *counted, int64_t account, int most, enum message message,
+/* The caller has locked the account. Ends the query `counted`. */
+static int check_maximum(struct db_query *counted, int64_t account, int most, enum message message,
                          struct error *error)
 {
 	db_bind_integer(counted, account);
@@ -94,7 +94,7 @@ int store_create_limit(struct store *store, struct slice channel_id, struct slic
 	if (!result)
 		result = lock_account(connection, target.account, error);
 	if (!result)
-		result = refuse_beyond(
+		result = check_maximum(
 			db_query(connection, "SELECT count(*) FROM consumption_limits WHERE account = $1"),
 			target.account, LIMITS_MAX, MSG_STORE_LIMITS_MAX, error);
 	if (!result)
@@ -129,7 +129,7 @@ static void read_limit(struct row *row, struct limit_record *record)
 	           record->limit_id);
 }
 
-/* Day by day each is one look-up; shards don't take that. */
+/* One lookup for each day; distributed tables do not support this query. */
 #define EACH_DAY                                                                                   \
 	"WITH RECURSIVE days(number) AS (SELECT CAST($4 AS BIGINT) UNION ALL"                          \
 	" SELECT number + 1 FROM days WHERE number < $7) "
@@ -265,7 +265,7 @@ int store_create_threshold(struct store *store, struct slice account_id, int64_t
 	if (!result)
 		result = refuse_same_threshold(connection, account, credits, error);
 	if (!result)
-		result = refuse_beyond(
+		result = check_maximum(
 			db_query(connection, "SELECT count(*) FROM balance_thresholds WHERE account = $1"),
 			account, THRESHOLDS_MAX, MSG_STORE_THRESHOLDS_MAX, error);
 	if (!result) {

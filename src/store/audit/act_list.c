@@ -6,7 +6,7 @@
 #define PAGE_BYTES ((size_t)4 << 20)
 #define BY_ACT REACH_PLACE("acts", "act_id")
 
-/* Where an act stands in the order. */
+/* Position of a record in the list order. */
 struct place {
 	int64_t at_us, account, number;
 };
@@ -25,7 +25,7 @@ static int find_place(struct db_connection *connection, struct slice act_id, str
 	return row_end(&row, found, MSG_STORE_NO_ACT, act_id, error);
 }
 
-/* Each with the segment that it is in, and that one's round. */
+/* Audit records with their segment and its round. */
 #define SEALED(of, acts)                                                                           \
 	"SELECT t.act_id, t.document, t.chain_hash, t.account, t.number, s.segment_id, r.sealed_at,"   \
 	" r.authority, r.kind, r.round FROM (" acts ") t"                                              \
@@ -55,7 +55,7 @@ _Static_assert(ACTS_CHAIN + 2 == 0 && URGENT_ACTS_CHAIN + 4 == 0, "as in SEALED"
 	"SELECT account FROM {acts} WHERE at >= ? AND at < ? AND ? IN ('', operation)"                 \
 	" AND (at, account, number) " behind " (?, ?, ?) ORDER BY " order
 
-/* Acts are counted out before their segments are looked up; on shards, with them. */
+/* Limits the records before their segments are looked up; with shards both are one step. */
 static struct db_query *ask(struct db_connection *connection, const struct act_filter *filter,
                             int64_t account, const struct place *place, struct work_of *of)
 {
@@ -118,7 +118,7 @@ static void read_act(struct row *row, struct act_record *ret)
 	};
 	store_copy_id(ret->act_id, db_text(query, 0));
 	if (db_is_null(query, 6))
-		return; /* staged for a round that is not there yet */
+		return; /* staged for a round that is not written yet */
 	store_copy_id(ret->segment_id, db_text(query, 5));
 	ret->sealed_at_us = db_integer(query, 6);
 	ret->authority = row_string(row, 7);

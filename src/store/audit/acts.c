@@ -31,9 +31,9 @@
 		MEMBERSHIP_TEXT, MEMBERSHIP_TEXT " AND a.account = $3"                                     \
 	}
 
-/* What acts name, by the arguments that name it: the statement gives its account first and then the
- * members. A member's type stands behind its name: t text, i integer, b boolean, m a time, u an
- * address. */
+/* The objects that an operation names, by the argument that names them. The statement returns the
+ * account and then the members. The letter after a member's name is its type: t text, i integer, b
+ * boolean, m time, u URL. */
 static const struct subject {
 	const char *kind;
 	const char *argument;
@@ -121,10 +121,10 @@ static const struct subject {
 };
 #define SUBJECTS (sizeof subjects / sizeof *subjects)
 
-/* How they stand at one time; the values are JSON. An address is kept whole to be compared: that
- * its secret was changed is to be seen, the secret not. */
+/* Their values at one time, as JSON. A URL is also kept unmasked for the comparison, so that a
+ * change of its secret part is recorded but the secret is not. */
 struct act_subjects {
-	int64_t account; /* of the first that has one */
+	int64_t account; /* of the first object that has one */
 	struct {
 		bool there;
 		const char *values[MEMBERS_MAX];
@@ -164,10 +164,10 @@ int store_record_act(struct store *acting, enum act_outcome outcome, const char 
 	return end_write(connection, OK, error);
 }
 
-static int look(struct db_connection *connection, struct act *act, struct act_subjects *ret,
-                struct error *error);
+static int read_subjects(struct db_connection *connection, struct act *act,
+                         struct act_subjects *ret, struct error *error);
 
-/* Numbers are without gaps, so that one row tells how many there are since then. */
+/* Numbers have no gaps, so that one row shows how many records were written since then. */
 static int check_day(struct db_connection *connection, const struct act *act, struct error *error)
 {
 	if (!act->most_of_day || act->urgent || act->failed || !act->account)
@@ -186,14 +186,14 @@ static int check_day(struct db_connection *connection, const struct act *act, st
 	return error_set(error, ERR_FULL, MSG_STORE_ACTS_DAY, most, NULL);
 }
 
-/* On the primary alone: what is recorded behind its doing waits for a standby then. */
-static int claim(struct store *acting, struct act *act, struct error *error)
+/* On the primary only: the audit record, which is written afterwards, waits for a standby. */
+static int claim_form(struct store *acting, struct act *act, struct error *error)
 {
 	struct db_connection *connection;
 	int result = begin_local(acting, &connection, error);
 	if (result)
 		return result;
-	result = look(connection, act, act->before, error);
+	result = read_subjects(connection, act, act->before, error);
 	act->account = act->before->account;
 	if (!result)
 		db_keep_to_shard(connection, act->account);
@@ -217,7 +217,7 @@ int store_permit_act(struct store *acting, struct error *error)
 		result = end_read(connection, standing_check(connection, act->standing, error));
 	act->standing = NULL;
 	if (!result && act->form)
-		result = claim(acting, act, error);
+		result = claim_form(acting, act, error);
 	act->most_of_day = 0;
 	return result;
 }
@@ -231,7 +231,7 @@ int act_write_alone(struct db_connection *connection, struct act *act, struct er
 	return result ? result : act_write(connection, act, error);
 }
 
-/* ---- what came of it ---- */
+/* ---- results ---- */
 
 static void add_made(struct db_connection *connection, const char *name, const char *id,
                      int64_t number)
@@ -294,14 +294,15 @@ static const char *value_of(struct db_query *query, int column, char type, struc
 	return buf_check(&text) ? NULL : arena_copy(arena, text.data, text.size);
 }
 
-/* known: whose it is, where this transaction made it: nobody else sees it yet. */
-static int look_at(struct db_connection *connection, size_t index, struct slice id,
-                   const int64_t *known, const struct act *act, struct act_subjects *ret,
-                   struct error *error)
+/* `known`: the account of an object that this transaction created and that is not visible to others
+ * yet. */
+static int read_subject(struct db_connection *connection, size_t index, struct slice id,
+                        const int64_t *known, const struct act *act, struct act_subjects *ret,
+                        struct error *error)
 {
 	const struct subject *subject = &subjects[index];
 	struct slice account_id = slice_of("");
-	bool of_account = strstr(subject->sql.all, "$2"); /* what it is within the named one, too */
+	bool of_account = strstr(subject->sql.all, "$2"); /* searched within the named account */
 	int64_t account = known ? *known : 0;
 	if (of_account)
 		(void)json_get_text(act->arguments, "account", &account_id);
@@ -335,8 +336,8 @@ static int look_at(struct db_connection *connection, size_t index, struct slice 
 	return !result && failed ? ERR_NO_MEMORY : result;
 }
 
-static int look(struct db_connection *connection, struct act *act, struct act_subjects *ret,
-                struct error *error)
+static int read_subjects(struct db_connection *connection, struct act *act,
+                         struct act_subjects *ret, struct error *error)
 {
 	*ret = (struct act_subjects){0};
 	int result = OK;
@@ -356,7 +357,7 @@ static int look(struct db_connection *connection, struct act *act, struct act_su
 		if (named && of_first && ret->of[0].there)
 			known = &ret->account;
 		if (named)
-			result = look_at(connection, i, id, known, act, ret, error);
+			result = read_subject(connection, i, id, known, act, ret, error);
 	}
 	return result;
 }
@@ -367,10 +368,12 @@ int act_begin(struct db_connection *connection, struct act *act, struct error *e
 	act->made_count = act->account_count = 0;
 	act->settled = false;
 	if (!result)
-		act->failed = look(connection, act, act->before, NULL);
-	/* It is another act's then, which must be confirmed on that account. */
+		act->failed = read_subjects(connection, act, act->before, NULL);
+	/* For a repeated form: the caller confirms the record of the first submission on this
+	 * account. */
 	act->account = act->before->account;
-	/* Nothing is to wait for a server that is away, as the act itself cannot be written there. */
+	/* Fails early while the account's server is unavailable, because the record could not be
+	 * written there. */
 	if (!result && act->account && !act->beside)
 		result = db_check_reach(connection, act->account, error);
 	if (!result && act->form && !act->failed)
@@ -423,7 +426,7 @@ static bool any_differs(const struct act_subjects *a, const struct act_subjects 
 	return any;
 }
 
-/* Of what stands in `shown`, the members that `other` has otherwise. */
+/* Writes the members of `shown` that differ from those of `other`. */
 static void write_difference(struct json_writer *out, const char *name,
                              const struct act_subjects *shown, const struct act_subjects *other)
 {
@@ -450,7 +453,7 @@ static void write_difference(struct json_writer *out, const char *name,
 		json_null(out, name);
 }
 
-/* ---- the row ---- */
+/* ---- writing the record ---- */
 
 struct sha256 act_chain_hash(const struct sha256 *before, struct slice document)
 {
@@ -458,7 +461,7 @@ struct sha256 act_chain_hash(const struct sha256 *before, struct slice document)
 	return sha256_of(both, sizeof both);
 }
 
-static void write_things(struct json_writer *out, const char *name, const struct act *act)
+static void write_created(struct json_writer *out, const char *name, const struct act *act)
 {
 	json_begin_object(out, name);
 	for (size_t i = 0; i < act->made_count; i++)
@@ -469,7 +472,7 @@ static void write_things(struct json_writer *out, const char *name, const struct
 	json_end_object(out);
 }
 
-/* In any order of members. */
+/* The members are sorted later (canonical JSON). */
 static void write_document(const struct act *act, const struct act_subjects *after, int64_t at_us,
                            struct slice arguments, struct json_writer *out)
 {
@@ -485,11 +488,11 @@ static void write_document(const struct act *act, const struct act_subjects *aft
 	write_difference(out, "before", act->before, after);
 	json_text(out, "claimed", act->by->claimed);
 	if (act->outcome == ACT_FOUND) {
-		write_things(out, "found", act);
+		write_created(out, "found", act);
 		json_begin_object(out, "made");
 		json_end_object(out);
 	} else {
-		write_things(out, "made", act);
+		write_created(out, "made", act);
 	}
 	json_text(out, "node", act->by->node);
 	json_integer(out, "number", act->number);
@@ -540,14 +543,13 @@ struct chain_end {
 	struct sha256 hash;
 };
 
-/* The number that an act's row has: those of what is urgent go downwards from -1. */
+/* Returns the number in the record's row: urgent records count down from -1. */
 static int64_t row_number(const struct act *act, int64_t number)
 {
 	return act->urgent ? -number : number;
 }
 
-/* The end of the chain on the account that the act belongs to; and the account's public
- * identifier. */
+/* Reads the end of the operation's chain on its account, and the account's public identifier. */
 static int read_end(struct db_connection *connection, struct act *act, struct chain_end *ret,
                     struct error *error)
 {
@@ -609,7 +611,7 @@ static int append(struct db_connection *connection, struct act *act,
 	int result = read_end(connection, act, &end, error);
 	if (result)
 		return result;
-	/* A clock that is turned back does not turn the order round. */
+	/* `at` increases even when the clock is set back. */
 	int64_t at_us = db_now_us(db_of(connection));
 	if (at_us <= end.at_us)
 		at_us = end.at_us + 1;
@@ -620,10 +622,10 @@ static int append(struct db_connection *connection, struct act *act,
 	                           ret_inserted, error);
 }
 
-/* One that is made on the primary alone excludes nobody: who finds the number taken takes the next.
- */
-static int append_to(struct db_connection *connection, struct act *act, int64_t account,
-                     const struct act_subjects *after, struct error *error)
+/* A transaction on the primary only does not exclude others, so a number that is taken is retried
+ * with the next one. */
+static int append_to_account(struct db_connection *connection, struct act *act, int64_t account,
+                             const struct act_subjects *after, struct error *error)
 {
 	int64_t inserted = 0;
 	int result = OK;
@@ -632,12 +634,14 @@ static int append_to(struct db_connection *connection, struct act *act, int64_t 
 	for (int tries = 0; !result && !inserted && tries < NUMBER_TRIES; tries++)
 		result = append(connection, act, after, &inserted, error);
 	if (!result && !inserted)
-		result = error_cause(error, ERR_UNAVAILABLE, "the acts of the account come too fast");
+		result = error_cause(
+			error, ERR_UNAVAILABLE,
+			"no act number could be assigned: too many concurrent operations on the account");
 	return result;
 }
 
-/* Of several accounts always in one order, so that no two transactions wait for each other's
- * numbers; a commit is judged on one server, that of the first. */
+/* Several accounts are always written in the same order, so that two transactions never wait for
+ * each other's numbers. The commit is confirmed on the server of the first account. */
 int act_write(struct db_connection *connection, struct act *act, struct error *error)
 {
 	struct act_subjects after = {0};
@@ -645,7 +649,7 @@ int act_write(struct db_connection *connection, struct act *act, struct error *e
 	if (!result && act->standing && !act->settled)
 		result = standing_check(connection, act->standing, error);
 	if (!result)
-		result = look(connection, act, &after, error);
+		result = read_subjects(connection, act, &after, error);
 	act->account = act->before->account ? act->before->account : after.account;
 	const int64_t named = act->account;
 	const int64_t *accounts = act->account_count ? act->accounts : &named;
@@ -653,7 +657,7 @@ int act_write(struct db_connection *connection, struct act *act, struct error *e
 	if (!result && !act->beside)
 		db_keep_to_shard(connection, accounts[0]);
 	while (!result && left > 0)
-		result = append_to(connection, act, accounts[--left], &after, error);
+		result = append_to_account(connection, act, accounts[--left], &after, error);
 	if (!result && act->form)
 		result = form_keep(connection, act->before->account, act->form, act->act_id, error);
 	return result;

@@ -1,37 +1,44 @@
-/* Acts of administration: who changed what, when, from where and why.
+/* The audit log: which administrative operation was done by whom, when, from where and why.
  *
- * An act is one row, written in the transaction of the change that it tells of: neither is without
- * the other. Where an act takes several transactions its row is in the first. Rows are only ever
- * inserted. Those on one account are numbered from 1 without gaps, those on none (account 0) too,
- * and each is bound to the one before:
+ * An audit record is one row. It is written in the transaction of the change that it describes, so
+ * that neither exists without the other. An operation of several transactions is recorded in the
+ * first one. Rows are only ever inserted. The records of an account are numbered from 1 without
+ * gaps, and so are those without an account (account 0). Each record is chained to the previous
+ * one:
  *
- *   chain_hash = SHA-256(chain_hash of the one before, 32 zero bytes at first ‖ SHA-256(document))
+ *   chain_hash = SHA-256(previous chain_hash, 32 zero bytes for the first ‖ SHA-256(document))
  *
- * What is urgent is a second chain of the account, so that it needs no number behind an act whose
- * commit waits for a standby; its rows have the numbers -1, -2, … Along a chain `at` increases.
+ * Urgent records form a second chain of the account, so that they do not wait for the number of an
+ * ordinary record whose commit waits for a standby. Their rows have the numbers -1, -2, … Within a
+ * chain `at` increases.
  *
- * What the operator does to a user is an act on each of the user's accounts, with a row in each.
+ * An operator's operation on a user is recorded on each account of that user, one row for each.
  *
- * The document is canonical JSON (RFC 8785) with the members
- *   account_id  null: on no account         act_id      "act_…"
- *   actor       "operator", "user"          uid, user   proven: of the socket's peer, or of the
- *                                                       process that did it without a service
- *   claimed     what the command said of who is behind that user (sudo); null: nothing
- *   via         "socket", "command"         node        the machine's name
- *               of a user of the console uid, user and claimed are null, via is "console", and he
- *               has user_id, email, address: from where, and
- *   signed_in_by   how his session began (store/people/people.h); null: it is from before that was
- *               kept; absent in documents of then, too
- *   operation   "key revoke"                arguments   as given; none of them is a secret. Of
- *                                                       content "sha-256:…", addresses masked
- *                                                       (base/url_mask.h), in before and after, too
- *   reason      or null                     at          by the store's clock
- *   before, after   objects by kind of thing, of what differs; null: nothing
- *   made        identifiers and numbers that came of it
- *   found       the same of what was there before, in place of making it; absent: nothing
- *   outcome     "unknown": it was asked for, and may have been done; absent otherwise
- *   number      within its chain           urgent      in the chain of the urgent ones; absent in
- *                                          documents of before there was one: false */
+ * The document is canonical JSON (RFC 8785) with these members:
+ *   account_id      null: no account
+ *   act_id          "act_…"
+ *   actor           "operator" or "user"
+ *   uid, user       authenticated: of the socket's peer, or of the process of a command that ran
+ *                   without the service; null for a user of the console
+ *   claimed         the user who ran the command through sudo, as stated by the command; null: not
+ *                   stated, or a user of the console
+ *   via             "socket", "command" or "console"
+ *   node            the machine's name
+ *   user_id, email, address   user of the console: identifier, e-mail and client address
+ *   signed_in_by    user of the console: how the session began (store/people/people.h); null: not
+ *                   recorded for the session; absent in documents of older versions
+ *   operation       such as "key revoke"
+ *   arguments       as given, without secrets. Content is stated as "sha-256:…". URLs are masked
+ *                   (base/url_mask.h), also in `before` and `after`
+ *   reason          or null
+ *   at              by the store's clock
+ *   before, after   changed values, in objects by kind of object; null: none
+ *   made            identifiers and numbers that the operation created
+ *   found           identifiers of an existing object that replaced a creation; absent: none
+ *   outcome         "unknown": the operation was requested and may have been done; else absent
+ *   number          within its chain
+ *   urgent          whether it is in the urgent chain; absent in documents of older versions: false
+ */
 #ifndef STORE_AUDIT_ACTS_H
 #define STORE_AUDIT_ACTS_H
 
@@ -44,39 +51,40 @@
 struct actor {
 	int64_t uid;
 	const char *user;    /* NULL: the uid has no name here */
-	const char *claimed; /* NULL: nothing was said */
+	const char *claimed; /* stated by the command (sudo); NULL: nothing */
 	const char *via;
 	const char *node;
 	const char *user_id;      /* of a user of the console; NULL: the operator */
-	const char *email;        /* then his address, */
-	const char *address;      /* and that of his browser, as text */
-	const char *signed_in_by; /* how his session began; NULL: it is not known */
+	const char *email;        /* of that user */
+	const char *address;      /* client address of the browser, as text */
+	const char *signed_in_by; /* how the session began; NULL: unknown */
 };
 
-/* What a user must still be when his act is done: in a session that goes on, with that role in that
- * account, and come in by a passkey where the account asks for them. */
+/* What must hold when a user's operation is committed: the session is open, the user has the role
+ * in the account, and has signed in with a passkey where the account requires one. */
 struct act_standing {
 	const char *session_id, *account_id, *role;
 	enum {
 		PASSKEY_ASKED,
-		PASSKEY_IF_ANY, /* only if he has one */
+		PASSKEY_IF_ANY, /* required only if the user has a passkey */
 		PASSKEY_UNASKED
 	} passkey;
 };
 
-/* The form of a page that an act is sent with. What was done with it once is not done again: that
- * is kept in the act's transaction, and whoever sends the same again is refused with ERR_CONFLICT
- * and `repeated`, before anything is changed. */
+/* Deduplication of a submitted page form. A form is accepted once; that is recorded in the
+ * transaction of the operation. A repeated submission returns ERR_CONFLICT and sets `repeated`,
+ * before anything is changed. */
 struct act_form {
-	/* What the page gave its forms; the user, the operation and the arguments belong to it. */
+	/* Generated for the form when the page was made. */
 	struct slice number;
-	/* Of all of those. */
+	/* Over the number, the user, the operation and the arguments. */
 	struct sha256 digest;
 	bool repeated;
-	/* Then of the first one's act; empty: it is under way, or its outcome is not known. */
+	/* Set with `repeated`: the audit record of the first submission; empty: that operation is in
+	 * progress, or its outcome is unknown. */
 	char act_id[ID_SIZE];
 
-	/* The store's own: taken before its doing. */
+	/* Private to the store: recorded before the operation was done. */
 	bool claimed;
 };
 
@@ -84,65 +92,70 @@ struct act_subjects;
 
 enum act_outcome {
 	ACT_DONE,
-	ACT_FOUND,  /* what was to be made was there */
-	ACT_UNKNOWN /* it was asked for, and may have been done */
+	ACT_FOUND,  /* the object to be created already existed */
+	ACT_UNKNOWN /* the operation was requested and may have been done */
 };
 
-/* An act under way. Belongs to one thread. */
+/* An operation in progress that is to be recorded. Belongs to one thread. */
 struct act {
 	const struct actor *by;
-	/* Read in the act's transaction, before it changes anything, and again before it commits, or
-	 * before what may be the user's own leaving; of an act of several, at the beginning of each.
-	 * NULL: the operator's. */
+	/* Checked in the transaction before any change, and again before the commit or before a change
+	 * that may remove the user's own authorization. In an operation of several transactions it is
+	 * checked at the beginning of each. NULL: an operation of the operator. */
 	const struct act_standing *standing;
-	struct act_form *form; /* NULL: it was sent with none */
+	struct act_form *form; /* NULL: not sent with a form */
 	const char *operation;
-	struct json *arguments; /* an object, or NULL; is put into canonical order */
+	struct json *arguments; /* an object, or NULL; is converted to canonical form */
 	const char *reason;     /* NULL: none */
 	struct arena *arena;
-	/* Committed without waiting for a standby, and in a chain of its own. */
+	/* Committed without waiting for a standby, and recorded in the urgent chain. */
 	bool urgent;
-	/* Acts in the account's chain on a UTC day, of whomever; one more is refused before anything is
-	 * changed, with ERR_FULL. 0: any number. Not of what is urgent. */
+	/* Maximum number of records in the account's chain in a UTC day, by any user. The next
+	 * operation is refused with ERR_FULL before any change. 0: no limit. Does not apply to urgent
+	 * operations. */
 	int64_t most_of_day;
-	/* Another act of the same transaction decides on which server the commit is judged. */
+	/* A second record of the same transaction: the other one decides on which server the commit is
+	 * confirmed. */
 	bool beside;
 	enum act_outcome outcome;
 
 	bool recorded; /* its row is committed */
 	char act_id[ID_SIZE];
-	int64_t account;          /* 0: on no account */
-	char account_id[ID_SIZE]; /* empty: on no account */
+	int64_t account;          /* 0: none */
+	char account_id[ID_SIZE]; /* empty: none */
 	int64_t number;
 
-	/* The store's own. */
+	/* Private to the store. */
 	struct act_subjects *before;
-	int failed;        /* looking at what was before */
-	int64_t *accounts; /* on each of which there is a row of its own; none: on the one it names */
+	int failed;        /* error while reading the values before the change */
+	int64_t *accounts; /* accounts that each get a row; NULL: only the account that is named */
 	size_t account_count;
-	bool settled; /* the standing is not read again */
+	bool settled; /* the authorization is not checked again */
 	struct {
 		const char *name;
-		char id[ID_SIZE]; /* empty: a number */
+		char id[ID_SIZE]; /* empty: it is a number */
 		int64_t number;
 	} made[ACT_MADE_MAX];
 	size_t made_count;
 };
 
-/* The same store, whose next transaction that writes records the act: ERR_FORBIDDEN, ERR_PASSKEY
- * where the user has lost his standing. Belongs to one thread; is given back before `act` and the
- * store end. NULL: no memory. */
+/* Returns a handle of the same store whose next write transaction records `act`. That transaction
+ * fails with ERR_FORBIDDEN or ERR_PASSKEY when the user is no longer authorized. Belongs to one
+ * thread. The caller ends it before `act` and the store end. Returns NULL when memory is
+ * exhausted. */
 struct store *store_acting(struct store *store, struct act *act) MUST_CHECK;
 void store_acting_end(struct store *acting); /* NULL-safe */
-/* Records, in a transaction of its own, an act whose doing is outside of the store, or of another
- * transaction, of which came the thing of that identifier, "event_id" by name; NULL: nothing. */
+/* Records, in a transaction of its own, an operation that was done outside the store or in another
+ * transaction. `id` is the identifier of the created object and `name` the name of the member, such
+ * as "event_id"; NULL: none. */
 int store_record_act(struct store *acting, enum act_outcome outcome, const char *name,
                      const char *id, struct error *error) MUST_CHECK;
-/* For an act that is recorded behind its doing, before that: ERR_FORBIDDEN, ERR_PASSKEY, and of a
- * form that is sent again ERR_CONFLICT. What he was let do is then on record whatever becomes of
- * him meanwhile. */
+/* Checks, before it is done, an operation that is recorded afterwards. Returns ERR_FORBIDDEN,
+ * ERR_PASSKEY, or ERR_CONFLICT for a repeated form. The later record is then written even if the
+ * user loses the authorization in the meantime. */
 int store_permit_act(struct store *acting, struct error *error) MUST_CHECK;
-/* What was done before with forms that cannot be sent any more. */
+/* Removes the deduplication records of forms that were submitted before before_us and have
+ * expired. */
 int store_forget_forms(struct store *store, int64_t before_us, struct error *error) MUST_CHECK;
 
 struct act_record {
@@ -150,8 +163,8 @@ struct act_record {
 	int64_t account, chain, number; /* ACTS_CHAIN or URGENT_ACTS_CHAIN (store/events/segments.h) */
 	struct slice document;
 	struct sha256 chain_hash;
-	char segment_id[ID_SIZE]; /* empty: not sealed yet, nor are the next four told */
-	int64_t sealed_at_us;     /* as its authority says */
+	char segment_id[ID_SIZE]; /* empty: not sealed yet, and the next four are not set */
+	int64_t sealed_at_us;     /* according to the timestamp authority */
 	const char *authority, *kind;
 	int64_t round;
 };
@@ -159,27 +172,28 @@ struct act_list {
 	struct act_record *items;
 	size_t count;
 	bool more;
-	bool partial; /* a server is away that may have some, too */
+	bool partial; /* incomplete: a shard server is unavailable */
 };
 struct act_filter {
-	struct slice account_id; /* empty: of all */
-	bool installation;       /* only those on no account */
+	struct slice account_id; /* empty: all accounts */
+	bool installation;       /* only records without an account */
 	struct slice operation;  /* empty: any */
 	int64_t since_us;        /* TIME_NONE: none; inclusive */
 	int64_t until_us;        /* TIME_NONE: none; exclusive */
-	struct slice after;      /* an act_id: go on behind it, in the order; empty: from the start */
-	enum list_order order;   /* by time, and within an account by number */
+	struct slice
+		after; /* an act_id: starts after this record, in list order; empty: at the start */
+	enum list_order order; /* by time, and within one account by number */
 	int64_t limit;
 };
-/* A page of at most `limit` acts and about 4 MiB. */
+/* Lists at most `limit` records and about 4 MiB. */
 int store_list_acts(struct store *store, const struct act_filter *filter, struct arena *arena,
                     struct act_list *ret, struct error *error) MUST_CHECK;
 
-/* Lives in the arena. ERR_NOT_FOUND. */
+/* Reads one record into the arena. Returns ERR_NOT_FOUND when it does not exist. */
 int store_get_act(struct store *store, struct slice act_id, struct arena *arena,
                   struct act_record *ret, struct error *error) MUST_CHECK;
 
-/* The rule of the chain. */
+/* Computes the chain hash of a record from the previous chain hash. */
 struct sha256 act_chain_hash(const struct sha256 *before, struct slice document);
 
 #endif

@@ -25,7 +25,7 @@ int form_check(struct db_connection *connection, int64_t account, struct act_for
 	return !result && found ? refuse(form, error) : result;
 }
 
-/* Without an act: claimed. */
+/* act_id NULL: the form is recorded before the operation. */
 static int insert(struct db_connection *connection, int64_t account, struct act_form *form,
                   const char *act_id, struct error *error)
 {

@@ -23,7 +23,7 @@ static int refuse_numbers(int year, struct error *error)
 	                 NULL);
 }
 
-/* Whether take_number would find one. */
+/* Checks whether take_number would succeed. */
 static int check_numbers(struct db_connection *connection,
                          const struct certification *certification, struct error *error)
 {
@@ -51,7 +51,6 @@ static int take_number(struct db_connection *connection, struct certification *c
 	db_bind_integer(query, year);
 	db_bind_string(query, mode_text(certification->mode));
 	int64_t number = db_step(query) ? db_integer(query, 0) : 0;
-	/* Stepping to the end is what makes the change complete. */
 	int result = db_execute(query, NULL, error);
 	if (!result && number > CERTIFICATION_NUMBER_MAX)
 		return refuse_numbers(year, error);
@@ -64,7 +63,7 @@ static int take_number(struct db_connection *connection, struct certification *c
 static void make_code(const char *prefix, const struct certification *certification,
                       char code[VERIFICATION_CODE_SIZE])
 {
-	/* Without digits and letters that are read for one another. */
+	/* Without characters that are easily confused. */
 	static const char alphabet[] = "23456789ABCDEFGHJKMNPQRSTVWXYZ";
 	enum { LETTERS = sizeof alphabet - 1, FAIR = 256 / LETTERS * LETTERS };
 	char letters[8];
@@ -89,10 +88,9 @@ static int ask_code(struct db_connection *connection, const char *code, bool *re
 	return db_end(query, error);
 }
 
-/* Where accounts are on several servers each is asked for itself, so that acceptance waits for none
- * that hangs. One that is away is not asked: that it has just this code is as likely as that a
- * guess finds it, one in some hundred thousand million for each of its certifications of the year.
- */
+/* With several servers each is asked individually, so that acceptance does not wait for one that
+ * hangs. An unavailable server is skipped: the probability that it has this code is that of
+ * guessing it, about 1 in 10^11 for each of its certifications of the year. */
 static int ask_servers(struct db_connection *connection, const char *code, bool *ret_taken,
                        struct error *error)
 {
@@ -149,7 +147,7 @@ static int count_test(struct db_connection *connection, const struct certificati
 	return result || changes == 1 ? result : refuse_quota(certification, error);
 }
 
-/* Whether count_test would find room. */
+/* Checks whether count_test would succeed. */
 static int check_quota(struct db_connection *connection, const struct certification *certification,
                        struct error *error)
 {
@@ -242,7 +240,7 @@ static int insert_certification(struct db_connection *connection,
 	return db_execute(query, NULL, error);
 }
 
-/* The count stands still where the account is locked. */
+/* The account is locked, so that the count does not change. */
 static int check_open(struct db_connection *connection, const struct certification *certification,
                       int64_t open_max, struct error *error)
 {
@@ -275,7 +273,7 @@ static int refuse_stored(int64_t stored_bytes, int64_t stored_max, int64_t more,
 	return error_set(error, ERR_FULL, MSG_STORE_STORED_FULL, stored, most, needed, NULL);
 }
 
-/* What those in processing may come to is taken already. */
+/* The maximum sizes of certifications in processing are counted as used. */
 static int check_stored(struct db_connection *connection, const struct certification *certification,
                         int64_t stored_bytes, int64_t own_max, struct error *error)
 {
@@ -302,7 +300,7 @@ static int check_day(struct db_connection *connection, const struct certificatio
 	                                   certification->requested_at_us, error);
 }
 
-/* The account is locked, so nobody else takes the key meanwhile. */
+/* The account is locked, so that no other request takes the key in the meantime. */
 static int check_key(struct db_connection *connection, const struct certification *certification,
                      struct error *error)
 {
@@ -350,7 +348,7 @@ static int check_expected(const struct certification *certification, struct erro
 	return OK;
 }
 
-/* Everything for which a request is refused. A test one is counted here. */
+/* All reasons to refuse a request. A test certification is also counted here. */
 static int judge(struct db_connection *connection, int64_t open_max,
                  const struct certification *certification, struct arena *arena,
                  struct ledger_account *account, struct error *error)

@@ -153,8 +153,8 @@ static int64_t config_version_at(struct db_connection *connection, int64_t accou
 	return version;
 }
 
-/* The first event after `sequence` with a later version, `last + 1` when there is none: by halving,
- * since versions never decrease along a chain. */
+/* Returns the first event after `sequence` with a later version, or `last + 1` when there is none.
+ * Binary search, because versions never decrease along a chain. */
 static int64_t next_version_at(struct db_connection *connection, int64_t account, int64_t chain,
                                int64_t sequence, int64_t version, int64_t last)
 {
@@ -182,8 +182,8 @@ int store_list_config_versions(struct store *store, int64_t account, int64_t cha
 	int64_t highest = config_version_at(connection, account, chain, last);
 	for (int64_t at = first; at <= last && !db_failure(connection);) {
 		if (count == limit) {
-			result =
-				error_cause(error, ERR_TOO_LARGE, "more than %zu configuration versions", limit);
+			result = error_cause(error, ERR_TOO_LARGE,
+			                     "the range has more than %zu configuration versions", limit);
 			break;
 		}
 		int64_t version = config_version_at(connection, account, chain, at);

@@ -1,8 +1,8 @@
-/* Certifications: accepted, worked on, issued or failed, and the files issued. Thread safe.
+/* Certifications: acceptance, job leases, completion or failure, and the issued files. Thread safe.
  *
- * A job has no state of its own: it is the row of a certification in processing. A worker claims it
- * for a while (a lease that it renews), and ends it in one transaction; whoever lost the lease ends
- * nothing. What is given back lives in the caller's arena. */
+ * A job has no state of its own: it is the row of a certification that is in processing. A worker
+ * claims it with a lease, renews the lease, and ends the job in one transaction. A worker that lost
+ * the lease cannot end the job. Results live in the caller's arena. */
 #ifndef STORE_CERTIFICATIONS_H
 #define STORE_CERTIFICATIONS_H
 
@@ -23,7 +23,7 @@ const char *certification_status_text(enum certification_status status);
 bool certification_status_parse(struct slice text, enum certification_status *ret_status)
 	MUST_CHECK;
 
-/* What whoever asks was shown of it; each below 0: nothing. */
+/* The values that were shown to the requester; each below 0: not shown. */
 struct certification_expected {
 	int64_t fee;
 	int64_t first_sequence, last_sequence;
@@ -33,7 +33,7 @@ struct certification {
 	int64_t account;
 	int64_t channel;
 	int64_t chain;
-	int64_t certification; /* number; later ones are larger */
+	int64_t certification; /* number, ascending */
 	int64_t key;
 	char certification_id[ID_SIZE];
 	char channel_id[ID_SIZE];
@@ -44,76 +44,75 @@ struct certification {
 	int64_t completed_at_us; /* TIME_NONE while processing */
 	enum language language;
 	struct certification_range range; /* as requested */
-	int64_t first_sequence;           /* as frozen; a range by time is closed */
+	int64_t first_sequence;           /* fixed at acceptance; a range by time is closed first */
 	int64_t last_sequence;
 	const char *config_versions; /* JSON array of integers */
 	int64_t fee;
 	char verification_code[VERIFICATION_CODE_SIZE];
 	char incident_id[ID_SIZE]; /* empty unless failed */
 	int64_t attempts;
-	int64_t own_failures;   /* of the last attempts, in a row */
+	int64_t own_failures;   /* consecutive attempts that failed through their own fault */
 	const char *last_error; /* may be NULL */
 	int64_t
-		next_attempt_at_us; /* by the store's clock; while it is worked on, until when that holds */
-	bool worked_on;         /* or was, by whoever did not say how it ended */
-	/* At acceptance, not read again: live ones that an account without a bound of its own may ask
-	 * for on a UTC day, 0: any number. */
+		next_attempt_at_us; /* by the store's clock; during an attempt, when the lease expires */
+	bool worked_on;         /* leased, or its last worker ended without releasing the lease */
+	/* For acceptance only, not read back: the maximum number of live certifications in a UTC day of
+	 * an account without its own limit; 0: no limit. */
 	int64_t daily_max;
-	/* The same; NULL: none. */
+	/* For acceptance only; NULL: none. */
 	const char *idempotency_key;
 	const struct certification_expected *expected;
-	/* At acceptance: what the documents may need at most, and what an account without a bound of
-	 * its own may have stored (0: any number). */
+	/* For acceptance only: the maximum size of the documents, and the maximum stored bytes of an
+	 * account without its own limit (0: no limit). */
 	int64_t expected_bytes;
 	int64_t stored_max;
 };
 
-/* Accepts what the caller has checked and frozen; given: everything but certification,
- * certification_id, status, progress, verification_code, incident_id and attempts, which are filled
- * in. `prefix` (upper case) begins the verification code. `open_max` of an account may be in
- * processing in one mode (0: any number), else ERR_RATE_LIMITED with retry_after_seconds. In one
- * durable transaction:
- *   ERR_CONFLICT when its idempotency key is in use on the chain (idempotency.h);
- *   ERR_REFUSED when its fee or its events are not those expected;
- *   ERR_FULL when its documents, with those of what is in processing, may bring the account above
- *   what it may have stored;
- *   live: ERR_NOT_OPERATIONAL, then the fee, ERR_INSUFFICIENT_BALANCE;
- *   live: ERR_RATE_LIMITED with retry_after_seconds when the account asked for as many on this day
- *   as it may; ERR_NOT_OPERATIONAL, then the fee, ERR_INSUFFICIENT_BALANCE;
+/* Accepts a certification whose range the caller has checked and closed. The caller sets all
+ * members except certification, certification_id, status, progress, verification_code, incident_id
+ * and attempts, which the function sets. `prefix` (upper case) begins the verification code. At
+ * most `open_max` certifications of an account may be in processing in one mode (0: no limit), else
+ * ERR_RATE_LIMITED with retry_after_seconds. Does all of this in one durable transaction:
+ *   ERR_CONFLICT when the idempotency key is in use on the chain (idempotency.h);
+ *   ERR_REFUSED when the fee or the events differ from `expected`;
+ *   ERR_FULL when the documents, together with those of certifications in processing, may exceed
+ *   the account's limit of stored bytes;
+ *   live: ERR_RATE_LIMITED with retry_after_seconds when the daily limit is reached;
+ *   ERR_NOT_OPERATIONAL, then the fee, ERR_INSUFFICIENT_BALANCE;
  *   test: the daily count, ERR_TEST_QUOTA with retry_after_seconds; no fee. */
 int store_accept_certification(struct store *store, const char *prefix, int64_t open_max,
                                struct certification *certification, struct error *error) MUST_CHECK;
 
-/* Closes the range of a certification by time that is requested at `now_us` (ledger.h): all that
- * the chain received before *ret_cut_us is committed, and nothing is received before it any more.
- * Durable. ERR_CLOCK: a live one's `clock` is not to be relied on, and would be believed. */
+/* Closes the range of a certification by time that is requested at `now_us` (ledger.h). All events
+ * that the chain received before *ret_cut_us are committed, and none is received before it later.
+ * Durable. Returns ERR_CLOCK when `clock` of a live chain is not reliable and would be used. */
 int store_close_range(struct store *store, int64_t account, int64_t chain,
                       const struct certification_range *range, const struct ledger_clock *clock,
                       int64_t *ret_cut_us, struct error *error) MUST_CHECK;
 
-/* Whether store_accept_certification would accept it as it stands now: the same checks, but for the
- * idempotency key and what is expected, by a reader. Given as there. */
+/* Reads whether store_accept_certification would accept the certification now. Makes the same
+ * checks except those of the idempotency key and of `expected`. The members are set as there. */
 int store_judge_certification(struct store *store, int64_t open_max,
                               const struct certification *certification, struct error *error)
 	MUST_CHECK;
 
-/* The configuration versions that the events first to last were registered under, ascending; a
- * chain's versions never decrease. At most `limit`, else ERR_TOO_LARGE. */
+/* Lists the configuration versions under which the events first to last were registered, ascending.
+ * Along a chain versions never decrease. Returns ERR_TOO_LARGE when there are more than `limit`. */
 int store_list_config_versions(struct store *store, int64_t account, int64_t chain, int64_t first,
                                int64_t last, size_t limit, int64_t *ret_versions, size_t *ret_count,
                                struct error *error) MUST_CHECK;
 
-/* The bytes of declared content of the events first to last. */
+/* Sums the declared content bytes of the events first to last. */
 int store_sum_content(struct store *store, int64_t account, int64_t chain, int64_t first,
                       int64_t last, int64_t *ret_bytes, struct error *error) MUST_CHECK;
 
-/* From the totals of the days on which these events were received (usage.h). */
+/* Estimate from the daily totals of the days on which the events were received (usage.h). */
 struct content_estimate {
-	int64_t bytes; /* in the proportion that they are of the events of these days */
-	int64_t most;  /* no more than these events can have */
-	bool exact;    /* they are all of them: both are what they have */
+	int64_t bytes; /* the share of these events in the totals of those days */
+	int64_t most;  /* upper bound */
+	bool exact;    /* the totals cover exactly these events: both values are exact */
 };
-/* About how many. Reads two events, however many there are. */
+/* Estimates the content bytes of a range. Reads two events, whatever the size of the range. */
 int store_estimate_content(struct store *store, int64_t account, int64_t chain, int64_t first,
                            int64_t last, struct content_estimate *ret, struct error *error)
 	MUST_CHECK;
@@ -121,8 +120,8 @@ int store_estimate_content(struct store *store, int64_t account, int64_t chain, 
 int store_find_certification(struct store *store, int64_t account, int64_t chain, struct slice id,
                              struct arena *arena, struct certification *ret, struct error *error)
 	MUST_CHECK;
-/* In order of their numbers, which is that of their requests; status -1: any; the page's limit is
- * at most CERTIFICATION_LIST_MAX. */
+/* Lists certifications in order of their numbers, which is the order of their requests. status -1:
+ * any. The limit of the page is at most CERTIFICATION_LIST_MAX. */
 int store_list_certifications(struct store *store, int64_t account, int64_t chain, int status,
                               const struct list_page *page, struct arena *arena,
                               struct certification **ret_items, size_t *ret_count, bool *ret_more,
@@ -134,98 +133,102 @@ struct certification_claim {
 	const char *holder;
 	int64_t now_us;
 	int64_t lease_us;
-	/* Accounts take turns: those with the fewest certifications being worked on come first, of
-	 * these the next one after this account, round and round. */
+	/* Round-robin over accounts: accounts with the fewest certifications being worked on come
+	 * first, and among these the next one after this account. */
 	int64_t after_account;
-	/* How many of an account the holders whose names begin with `node` may work on at a time; 0:
-	 * any number. */
+	/* Maximum number of certifications of an account that holders whose names begin with `node` may
+	 * work on at a time; 0: no limit. */
 	const char *node;
 	int64_t account_max;
 };
-/* The next certification in processing that is due, whose range is sealed (or a test one), leased
- * to the holder until now_us + lease_us; ERR_NOT_FOUND when there is none. A holder works on one at
- * a time: what it still holds is left from before a crash, and is taken up at once, unless that
- * happened many times. */
+/* Leases to the holder, until now_us + lease_us, the next due certification in processing that is a
+ * test one or whose range is sealed. Returns ERR_NOT_FOUND when there is none. A holder works on
+ * one certification at a time. A lease that it still holds is left from a crash; the job is resumed
+ * at once unless that has happened many times (store/nodes/claims.h). */
 int store_claim_certification(struct store *store, const struct certification_claim *claim,
                               struct arena *arena, struct certification *ret, struct error *error)
 	MUST_CHECK;
-/* ERR_REFUSED: the lease is another's, or the job is over. */
+/* Renews the lease. Returns ERR_REFUSED when another holder has the lease or the job is over. */
 int store_renew_certification(struct store *store, const struct certification *certification,
                               const char *holder, int64_t until_us, int64_t progress_permille,
                               struct error *error) MUST_CHECK;
-/* Why an attempt is over: its cause, and whether it failed in itself rather than for something that
- * passes by waiting. */
+/* Result of a failed attempt: the cause, and whether the attempt failed through its own fault
+ * rather than because of a temporary condition. */
 struct certification_delay {
 	int64_t next_us;
 	const char *cause; /* NULL: the attempt does not count */
 	bool own_failure;
 };
-/* Gives it back, to be tried again from next_us on. */
+/* Releases the lease; the next attempt is due at next_us. */
 int store_delay_certification(struct store *store, const struct certification *certification,
                               const char *holder, const struct certification_delay *delay,
                               struct error *error) MUST_CHECK;
 
 enum document_kind { DOCUMENT_REPORT, DOCUMENT_EVIDENCE, DOCUMENT_PART };
 struct document {
-	int64_t account; /* of what the store gives; not looked at in what it takes */
+	int64_t account; /* set by the store; ignored as input */
 	enum document_kind kind;
 	enum language language;        /* of a report */
-	char name[DOCUMENT_NAME_SIZE]; /* as downloads show it */
+	char name[DOCUMENT_NAME_SIZE]; /* name of the downloaded file */
 	char object[OBJECT_NAME_SIZE]; /* in the content store */
 	int64_t size_bytes;
 	struct sha256 sha256;
-	/* Unless empty: the rest of the document is in this object, which another document has for its
-	 * own, and the pieces are listed (content/composite.h); own_bytes is the size of `object`. */
+	/* If not empty, the rest of the document is in this object, which belongs to another document,
+	 * and `pieces` lists the parts (content/composite.h). own_bytes is the size of `object`. */
 	char shared[OBJECT_NAME_SIZE];
 	char pieces[DOCUMENT_PIECES_SIZE];
 	int64_t own_bytes;
 };
-/* Makes the documents the issued ones: status, files and notice in one durable transaction.
- * ERR_REFUSED: the lease is another's, or the job is over. ERR_UNAVAILABLE: a shared object is no
- * document's own. */
+/* Completes a certification: writes status, files and notice in one durable transaction. Returns
+ * ERR_REFUSED when another holder has the lease or the job is over, and ERR_UNAVAILABLE when a
+ * shared object no longer belongs to a document. */
 int store_complete_certification(struct store *store, const struct certification *certification,
                                  const char *holder, int64_t issued_at_us,
                                  const struct document *documents, size_t count,
                                  struct error *error) MUST_CHECK;
-/* Fails it for good: status, refund of the fee and notice, with a fresh incident. `holder` NULL:
- * one that nobody works on. ERR_REFUSED as above. */
+/* Fails a certification permanently: writes the status with a new incident, refunds the fee and
+ * sends the notice. `holder` NULL: for a certification that is not leased. Returns ERR_REFUSED as
+ * above. */
 int store_fail_certification(struct store *store, const struct certification *certification,
                              const char *holder, const char *cause, int64_t now_us,
                              char ret_incident_id[ID_SIZE], struct error *error) MUST_CHECK;
 
-/* The first one numbered above `after` in processing, requested before before_us, whose range is
- * still not sealed, so that nobody can claim it; ERR_NOT_FOUND. */
+/* Finds the first certification with a number above `after` that is in processing, was requested
+ * before before_us and has an unsealed range, so that it cannot be claimed. Returns ERR_NOT_FOUND
+ * when there is none. */
 int store_find_overdue_certification(struct store *store, int64_t before_us, int64_t after,
                                      struct arena *arena, struct certification *ret,
                                      struct error *error) MUST_CHECK;
 
 /* ---- issued files ---- */
 
-/* Reports (Spanish first), evidence, then parts in their order. */
+/* Lists the documents of a certification: reports (Spanish first), evidence, then parts in
+ * order. */
 int store_list_documents(struct store *store, int64_t account, int64_t certification,
                          struct arena *arena, struct document **ret_documents, size_t *ret_count,
                          struct error *error) MUST_CHECK;
-/* Whether there is one whose documents store_list_like_documents may give. */
+/* Reads whether store_list_like_documents would return documents. */
 int store_has_like_certification(struct store *store, const struct certification *certification,
                                  int64_t since_us, bool *ret_has, struct error *error) MUST_CHECK;
-/* The documents of the last certification of the same events that was completed from since_us on;
- * none: *ret_count is 0. */
+/* Lists the documents of the last certification of the same events that was completed since
+ * since_us. *ret_count is 0 when there is none. */
 int store_list_like_documents(struct store *store, const struct certification *certification,
                               int64_t since_us, struct arena *arena,
                               struct document **ret_documents, size_t *ret_count,
                               struct error *error) MUST_CHECK;
-/* By the public identifier and the file's name; ERR_NOT_FOUND. */
+/* Finds a document by the certification's public identifier and the file name. Returns
+ * ERR_NOT_FOUND when it does not exist. */
 int store_find_document(struct store *store, struct slice certification_id, struct slice name,
                         struct document *ret, struct error *error) MUST_CHECK;
-/* A completed certification by its verification code, or (digest not NULL) by the SHA-256 of one of
- * its files; ERR_NOT_FOUND. */
+/* Finds a completed certification by its verification code or, if `digest` is not NULL, by the
+ * SHA-256 of one of its files. Returns ERR_NOT_FOUND when it does not exist. */
 int store_find_issued(struct store *store, struct slice code, const struct sha256 *digest,
                       struct arena *arena, struct certification *ret, struct error *error)
 	MUST_CHECK;
 
 /* ---- housekeeping ---- */
 
-/* Whether an event or an issued file names the object. */
+/* Reads whether an event or an issued file refers to the object. */
 int store_object_is_named(struct store *store, const char *object, bool *ret_named,
                           struct error *error) MUST_CHECK;
 

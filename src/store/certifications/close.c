@@ -1,4 +1,4 @@
-/* The end of a certified range by time. */
+/* Closing of certified ranges by time. */
 #include "store/certifications/certifications.h"
 #include "store/transaction.h"
 
@@ -27,7 +27,8 @@ static int write_last(struct db_connection *connection, int64_t account, int64_t
 	return db_execute(query, NULL, error);
 }
 
-/* Registration holds the account to its commit, so what was received is there to be read. */
+/* Registration holds the lock of the account until its commit, so everything that was received is
+ * visible here. */
 static int close_range(struct db_connection *connection, int64_t account, int64_t chain,
                        const struct certification_range *range, const struct ledger_clock *clock,
                        int64_t *ret_cut_us, struct error *error)
@@ -42,7 +43,8 @@ static int close_range(struct db_connection *connection, int64_t account, int64_
 	if (!range_close(*ret_cut_us, &last_us))
 		return OK;
 	if (chain % 2 == MODE_LIVE && ledger_clock_is_refused(clock))
-		return error_cause(error, ERR_CLOCK, "the end of a range would be ahead of the time");
+		return error_cause(error, ERR_CLOCK,
+		                   "the end of the range would be later than the current time");
 	return write_last(connection, account, chain, last_us, error);
 }
 

@@ -2,7 +2,7 @@
 
 #include "store/certifications/read_certification.h"
 
-#define PIECE 500 /* keys of one transaction */
+#define BATCH_KEYS 500 /* keys per transaction */
 
 /* ---- repeated requests ---- */
 
@@ -36,7 +36,7 @@ int store_find_repeated(struct store *store, int64_t account, int64_t chain, con
 	if (!same_range(&found.range, range))
 		return error_set(error, ERR_CONFLICT, MSG_STORE_IDEMPOTENCY_KEY, found.certification_id,
 		                 NULL);
-	/* Whoever asked first may not have been answered, for no standby has it yet. */
+	/* The first request may still be waiting for a standby, so its commit is confirmed here. */
 	result = store_confirm_account(store, account, error);
 	if (!result)
 		*ret = found;
@@ -49,7 +49,7 @@ struct place {
 	int64_t account, certification;
 };
 
-static int find_old(struct store *store, int64_t before_us, struct place places[PIECE],
+static int find_old(struct store *store, int64_t before_us, struct place places[BATCH_KEYS],
                     size_t *ret_count, struct error *error)
 {
 	struct db_connection *connection;
@@ -62,7 +62,7 @@ static int find_old(struct store *store, int64_t before_us, struct place places[
 	                         " ORDER BY requested_at LIMIT 500");
 	db_bind_integer(query, before_us);
 	size_t count = 0;
-	while (count < PIECE && db_step(query))
+	while (count < BATCH_KEYS && db_step(query))
 		places[count++] = (struct place){db_integer(query, 0), db_integer(query, 1)};
 	*ret_count = count;
 	return end_read(connection, db_end(query, error));
@@ -89,7 +89,7 @@ static int forget(struct store *store, const struct place *places, size_t count,
 int store_forget_idempotency_keys(struct store *store, int64_t now_us, int64_t most,
                                   int64_t *ret_removed, struct error *error)
 {
-	struct place places[PIECE];
+	struct place places[BATCH_KEYS];
 	size_t count = 1;
 	int64_t removed = 0;
 	int result = OK;

@@ -1,6 +1,6 @@
-/* Idempotency keys of requests for certifications: the row of a certification has the key that it
- * was asked for with, which leads whoever repeats the request to it for a day. A key is the
- * chain's: unique there, by an index. Thread safe. */
+/* Idempotency keys of certification requests. The row of a certification stores the key of its
+ * request; a repeated request within a day returns that certification. A key is unique within its
+ * chain (unique index). Thread safe. */
 #ifndef STORE_IDEMPOTENCY_H
 #define STORE_IDEMPOTENCY_H
 
@@ -8,17 +8,17 @@
 
 #define IDEMPOTENCY_KEPT_US US_PER_DAY /* from requested_at_us on */
 
-/* The certification that was asked for with the key, on the chain and no longer than
- * IDEMPOTENCY_KEPT_US before now_us; ERR_NOT_FOUND. ERR_CONFLICT when that was for another range:
- * what is compared is what was asked for, not what was frozen. What it gives is as safe as an
- * acceptance. */
+/* Finds the certification that was requested with the key on the chain within IDEMPOTENCY_KEPT_US
+ * before now_us. Returns ERR_NOT_FOUND when there is none, and ERR_CONFLICT when the requested
+ * range differs; the range as requested is compared, not the closed range. The result is as durable
+ * as an acceptance. */
 int store_find_repeated(struct store *store, int64_t account, int64_t chain, const char *key,
                         int64_t now_us, const struct certification_range *range,
                         struct arena *arena, struct certification *ret, struct error *error)
 	MUST_CHECK;
 
-/* Forgets the keys whose time is over at now_us, the oldest first, about `most` of them, some in
- * each transaction. */
+/* Removes keys that have expired at now_us, the oldest first, about `most` of them, in batches of
+ * one transaction each. */
 int store_forget_idempotency_keys(struct store *store, int64_t now_us, int64_t most,
                                   int64_t *ret_removed, struct error *error) MUST_CHECK;
 

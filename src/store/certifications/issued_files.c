@@ -98,7 +98,8 @@ int object_is_own(struct db_connection *connection, int64_t account, const char 
 	return db_end(query, error);
 }
 
-/* Leaves out those whose shared object belongs to no document: nothing new may refer to it. */
+/* Removes documents whose shared object no longer belongs to a document; new documents must not
+ * refer to it. */
 static int keep_whole(struct db_connection *connection, int64_t account, struct document *documents,
                       size_t *count, struct error *error)
 {
@@ -248,8 +249,8 @@ int store_find_issued(struct store *store, struct slice code, const struct sha25
 
 /* ---- housekeeping ---- */
 
-/* The certification that a document being issued is for, by its name: "issued/CERTIFICATION/xx/…";
- * empty for any other object. */
+/* Returns the certification of a document that is being issued, from its name
+ * "issued/CERTIFICATION/xx/…"; empty for any other object. */
 static struct slice certification_of(const char *object)
 {
 	static const char issued[] = "issued/";

@@ -28,7 +28,7 @@
 										   " c.next_attempt_at LIMIT 1"
 #define OF_EACH(parameter) WORK_OF("c", parameter) WORK_OF("s", parameter) WORK_OF("h", parameter)
 
-/* With the next_attempt_at it was seen with. */
+/* Finds a due certification. *ret_seen_us is its next_attempt_at, which the claim compares. */
 static int find_due_of(struct store *store, const struct certification_claim *claim,
                        struct work_of *of, struct arena *arena, struct certification *ret,
                        int64_t *ret_seen_us, struct error *error)
@@ -96,7 +96,7 @@ int store_claim_certification(struct store *store, const struct certification_cl
 	db_bind_integer(query, claim->now_us + claim->lease_us);
 	db_bind_integer(query, seen_us);
 	db_bind_integer(query, certification.attempts);
-	result = end_write_of_one(connection, query, error); /* none: another was faster */
+	result = end_write_of_one(connection, query, error); /* no row: another node was faster */
 	if (!result) {
 		certification.attempts++;
 		*ret = certification;
@@ -186,16 +186,16 @@ static int write_notice(struct db_connection *connection, const struct certifica
 
 static const char *const kind_texts[] = {"report", "evidence", "part"};
 
-/* What was read of another document may be of a commit that was lost. */
+/* The other document may have been read from a commit that was later lost. */
 static int check_shared(struct db_connection *connection, const struct certification *certification,
                         const struct document *document, struct error *error)
 {
 	bool own = false;
 	int result = object_is_own(connection, certification->account, document->shared, &own, error);
-	return result || own
-	           ? result
-	           : error_cause(error, ERR_UNAVAILABLE,
-	                         "no document is stored as the object %s any more", document->shared);
+	return result || own ? result
+	                     : error_cause(error, ERR_UNAVAILABLE,
+	                                   "the shared object %s no longer belongs to any document",
+	                                   document->shared);
 }
 
 static int write_document(struct db_connection *connection,
@@ -229,7 +229,7 @@ static int write_document(struct db_connection *connection,
 	return db_execute(query, NULL, error);
 }
 
-/* The account is locked before the certification, as at acceptance. */
+/* Locks the account before the certification, as acceptance does. */
 static int count_stored(struct db_connection *connection, int64_t account,
                         const struct document *documents, size_t count, struct error *error)
 {
@@ -258,7 +258,7 @@ static int complete(struct db_connection *connection, const struct certification
 	return claim_change(query, certification->certification_id, error);
 }
 
-/* A live one, whose documents wait for an evidence record from then on. */
+/* Queues a live certification for an evidence record. */
 static int queue_evidence(struct db_connection *connection,
                           const struct certification *certification, int64_t now_us,
                           struct error *error)
@@ -297,7 +297,7 @@ int store_complete_certification(struct store *store, const struct certification
 		                             issued_at_us, error);
 	result = end_write(connection, result, error);
 	if (!result)
-		work_forget(store); /* its notice */
+		work_forget(store); /* for its notice */
 	return result;
 }
 
@@ -332,7 +332,7 @@ static int fail(struct db_connection *connection, const struct certification *ce
                 const char *holder, const char *incident_id, const char *cause, int64_t now_us,
                 struct error *error)
 {
-	/* The account is locked before the certification, as at acceptance. */
+	/* Locks the account before the certification, as acceptance does. */
 	int result = refund(connection, certification, now_us, error);
 	if (result)
 		return result;

@@ -55,7 +55,7 @@ int store_read_link_secrets(struct store *store, struct link_secret ret_secrets[
 	if (result)
 		return result;
 	result = read_valid(connection, now_us, ret_secrets, ret_count, error);
-	if (!result && *ret_count == 0) { /* no other node was faster */
+	if (!result && *ret_count == 0) { /* unless another node was faster */
 		result = add_secret(connection, 0, error);
 		if (!result)
 			result = read_valid(connection, now_us, ret_secrets, ret_count, error);

@@ -1,4 +1,4 @@
-/* Reading rows of `certifications`, shared by the files of src/store alone. */
+/* Reading rows of `certifications`. Private to src/store. */
 #ifndef STORE_READ_CERTIFICATION_H
 #define STORE_READ_CERTIFICATION_H
 
@@ -15,12 +15,12 @@
 	" JOIN channels h ON h.account = c.account AND h.channel = c.channel"
 #define CERTIFICATION_NEXT_ATTEMPT 24 /* column of next_attempt_at */
 
-/* Texts go to the row's arena. */
+/* Reads the current row. Texts are copied to the row's arena. */
 void read_certification_row(struct row *row, struct certification *certification);
-/* Steps once, reads, ends the query. ERR_NOT_FOUND. */
+/* Steps once, reads the row and ends the query. Returns ERR_NOT_FOUND when there is no row. */
 int read_certification(struct row *row, struct certification *ret, struct error *error) MUST_CHECK;
 
-/* Whether a document of the account is that object whole (issued_files.c). */
+/* Reads whether the object is a complete document of the account (issued_files.c). */
 int object_is_own(struct db_connection *connection, int64_t account, const char *object,
                   bool *ret_own, struct error *error) MUST_CHECK;
 

@@ -17,7 +17,7 @@ void check_problem(struct check *check, const char *format, ...)
 	vsnprintf(text, sizeof text, format, arguments);
 	va_end(arguments);
 	if (check->reader && db_failure(check->reader))
-		return; /* what could not be read proves nothing */
+		return; /* a failed read proves nothing */
 	check->report.problems++;
 	check->listener->problem(check->listener->context, text);
 }
@@ -33,7 +33,7 @@ void check_give_reader(struct check *check)
 	check->reader = NULL;
 }
 
-/* One integer from one row; 0 when the row is absent or null. */
+/* Returns an integer from one row; 0 when the row is absent or null. */
 static int64_t number_of(struct db_connection *reader, const char *literal_sql, int64_t account,
                          int64_t other)
 {
@@ -54,8 +54,8 @@ static const struct sha256 *config_hash_of(const struct check *check, int64_t ve
 	return known ? &check->config_hashes[version - 1] : NULL;
 }
 
-/* What a listener found wrong does not end the check; what it could not look at does. */
-static int go_on(int result)
+/* A problem found by a listener does not end the check; an object that it could not read does. */
+static int ignore_problem(int result)
 {
 	return result == ERR_CORRUPT ? OK : result;
 }
@@ -64,14 +64,15 @@ static int check_content(struct check *check, const struct event *event)
 {
 	if (event->content_object)
 		return check->listener->content
-		           ? go_on(check->listener->content(check->listener->context, event))
+		           ? ignore_problem(check->listener->content(check->listener->context, event))
 		           : OK;
 	if (event->content_bytes < 0)
 		return OK;
 	struct sha256 hash = sha256_of(event->content.data, event->content.size);
 	if (event->declaration.hash_algorithm != HASH_SHA256 ||
 	    memcmp(hash.bytes, event->declaration.hash, SHA256_SIZE) != 0)
-		check_problem(check, "event %s: its content does not have its hash", event->event_id);
+		check_problem(check, "event %s: the hash of its content differs from the recorded hash",
+		              event->event_id);
 	return OK;
 }
 
@@ -83,10 +84,11 @@ static int check_event(void *context, const struct event *event)
 		              mode_text(event->mode), (long long)event->sequence,
 		              (long long)check->sequence);
 	if (event->received_at_us < check->received_at_us)
-		check_problem(check, "event %s: received_at goes back", event->event_id);
+		check_problem(check, "event %s: received_at is earlier than that of the previous event",
+		              event->event_id);
 	const struct sha256 *config_hash = config_hash_of(check, event->config_version);
 	if (!config_hash) {
-		check_problem(check, "event %s: there is no configuration %lld", event->event_id,
+		check_problem(check, "event %s: configuration version %lld does not exist", event->event_id,
 		              (long long)event->config_version);
 		return OK;
 	}
@@ -95,7 +97,7 @@ static int check_event(void *context, const struct event *event)
 	if (event_chain_hash(&facts, &check->record, &chain_hash))
 		return ERR_NO_MEMORY;
 	if (!sha256_equal(&chain_hash, &event->chain_hash))
-		check_problem(check, "event %s: its chain_hash does not follow from its record",
+		check_problem(check, "event %s: chain_hash does not match the event record",
 		              event->event_id);
 	int result = check_content(check, event);
 	check->sequence = event->sequence;
@@ -117,7 +119,8 @@ static int check_documents(struct check *check, const struct chain_head *head)
 		return ERR_NO_MEMORY;
 	struct sha256 hash = sha256_of(document.data, document.size);
 	if (!sha256_equal(&hash, &head->genesis_hash))
-		check_problem(check, "channel %s, %s chain: the genesis hash is not its document's",
+		check_problem(check,
+		              "channel %s, %s chain: the genesis hash does not match the genesis document",
 		              check->channel.channel_id, mode_text(mode));
 	return OK;
 }
@@ -131,12 +134,14 @@ static int check_config(struct check *check, const struct channel_config *config
 		return ERR_NO_MEMORY;
 	struct sha256 hash = sha256_of(document.data, document.size);
 	if (!sha256_equal(&hash, &config->hash))
-		check_problem(check, "channel %s: configuration %lld does not have its digest",
-		              check->channel.channel_id, (long long)config->facts.version);
+		check_problem(
+			check,
+			"channel %s: the digest of configuration version %lld does not match its document",
+			check->channel.channel_id, (long long)config->facts.version);
 	return OK;
 }
 
-/* Some versions from *next on. */
+/* Checks a batch of versions from *next on. */
 static int check_some_configs(struct check *check, int64_t *next, struct error *error)
 {
 	int64_t left = (int64_t)check->config_count - *next + 1;
@@ -172,7 +177,8 @@ static int check_configs(struct check *check, struct arena *arena, struct error 
 	return result;
 }
 
-/* Segments follow each other without a gap up to the sealed sequence. The last one's number. */
+/* Checks that segments are contiguous up to the sealed sequence. *ret_last is the number of the
+ * last one. */
 static int check_segments(struct check *check, struct db_connection *reader, int64_t *ret_last)
 {
 	struct db_query *query =
@@ -185,7 +191,7 @@ static int check_segments(struct check *check, struct db_connection *reader, int
 	while (db_step(query)) {
 		struct slice id = db_text(query, 0);
 		if (db_integer(query, 1) != last + 1)
-			check_problem(check, "segment %.*s: it does not begin where the one before ended",
+			check_problem(check, "segment %.*s does not begin where the previous segment ended",
 			              (int)id.size, id.data);
 		last = db_integer(query, 2);
 		number = db_integer(query, 3);
@@ -197,8 +203,9 @@ static int check_segments(struct check *check, struct db_connection *reader, int
 	                           "AND chain = $2",
 	                           check->account, check->chain);
 	if (sealed != last)
-		check_problem(check, "chain %lld: sealed up to %lld, but its segments end at %lld",
-		              (long long)check->chain, (long long)sealed, (long long)last);
+		check_problem(
+			check, "chain %lld is marked as sealed up to event %lld, but its segments end at %lld",
+			(long long)check->chain, (long long)sealed, (long long)last);
 	*ret_last = number;
 	return db_failure(reader);
 }
@@ -234,7 +241,7 @@ static int check_chain(struct check *check, struct error *error)
 		return result;
 	if (check->sequence != head.last_sequence ||
 	    !sha256_equal(&check->chain_hash, &head.last_chain_hash))
-		check_problem(check, "channel %s, %s chain: its head is not its last event",
+		check_problem(check, "channel %s, %s chain: the chain head does not match the last event",
 		              check->channel.channel_id,
 		              mode_text(check->chain % 2 ? MODE_TEST : MODE_LIVE));
 	struct db_connection *reader = check_take_reader(check);
@@ -245,10 +252,10 @@ static int check_chain(struct check *check, struct error *error)
 		result = check_segments(check, reader, &segments);
 	}
 	check_give_reader(check);
-	/* With the connection given back: the listener takes one of its own. */
+	/* Called without a connection, because the listener takes one of its own. */
 	for (int64_t number = 1; number <= segments && !result && check->listener->segment; number++)
-		result = go_on(check->listener->segment(check->listener->context, check->account,
-		                                        check->chain, number));
+		result = ignore_problem(check->listener->segment(check->listener->context, check->account,
+		                                                 check->chain, number));
 	check->report.chains++;
 	return result;
 }
@@ -290,7 +297,7 @@ static int check_chains(struct check *check, struct error *error)
 	return result;
 }
 
-/* ---- the round to come ---- */
+/* ---- the staged round ---- */
 
 static void check_staged_blocks(struct check *check, int64_t round, int64_t blocks)
 {
@@ -304,17 +311,17 @@ static void check_staged_blocks(struct check *check, int64_t round, int64_t bloc
 	                           " AND block >= $2)",
 	                           round, blocks);
 	if (round > last + 1)
-		check_problem(check, "round %lld is staged, but the last one is %lld", (long long)round,
+		check_problem(check, "round %lld is staged, but the last round is %lld", (long long)round,
 		              (long long)last);
 	if (round <= last && blocks > 0)
-		check_problem(check, "round %lld is written, but is staged, too", (long long)round);
+		check_problem(check, "round %lld is both written and staged", (long long)round);
 	if (kept != blocks)
-		check_problem(check, "round %lld: of %lld blocks that are staged only %lld are there",
+		check_problem(check, "round %lld: %lld blocks are staged, but only %lld exist",
 		              (long long)round, (long long)blocks, (long long)kept);
-	/* While a node of before the staged round seals, the row stays behind the rounds. */
+	/* While a node that does not know the staged round seals, the row lags behind the rounds. */
 	if (others > 0 && round > last)
-		check_problem(check, "round %lld: %lld blocks are there that are not staged",
-		              (long long)round, (long long)others);
+		check_problem(check, "round %lld: %lld blocks exist that are not staged", (long long)round,
+		              (long long)others);
 }
 
 static int check_staged_round(struct check *check, struct error *error)
@@ -329,16 +336,16 @@ static int check_staged_round(struct check *check, struct error *error)
 	if (found)
 		check_staged_blocks(check, round, blocks);
 	else
-		check_problem(check, "the row of the staged round is missing");
+		check_problem(check, "the row in staged_round is missing");
 	if (!result)
 		result = db_failure(reader);
 	check_give_reader(check);
 	return result;
 }
 
-/* ---- what is found how ---- */
+/* ---- indexes ---- */
 
-/* All that came is found, by its number and by its client_ref. */
+/* Checks that all events are found by number and by client_ref. */
 static int check_indexes(struct check *check, struct error *error)
 {
 	struct db_connection *reader = check_take_reader(check);
@@ -353,7 +360,7 @@ static int check_indexes(struct check *check, struct error *error)
 
 /* ---- money ---- */
 
-/* Of purchases whose rate was recorded. */
+/* Checks purchases with a recorded rate. */
 static void check_taxes(struct check *check, struct db_connection *reader, int64_t account)
 {
 	struct db_query *query = db_query(reader, "SELECT sale_id, amount, tax, tax_rate FROM purchases"
@@ -362,13 +369,13 @@ static void check_taxes(struct check *check, struct db_connection *reader, int64
 	while (db_step(query)) {
 		struct slice id = db_text(query, 0);
 		if (!amount_is_taxed(db_integer(query, 1), db_integer(query, 3), db_integer(query, 2)))
-			check_problem(check, "purchase %.*s: its tax is not that of its rate", (int)id.size,
-			              id.data);
+			check_problem(check, "purchase %.*s: the tax amount does not match the tax rate",
+			              (int)id.size, id.data);
 	}
 	db_release(query);
 }
 
-/* Each purchase against the entries that brought and took back its credits. */
+/* Compares each purchase with the entries of its credits. */
 static void check_purchases(struct check *check, struct db_connection *reader, int64_t account,
                             const char *account_id)
 {
@@ -390,7 +397,7 @@ static void check_purchases(struct check *check, struct db_connection *reader, i
 	db_bind_integer(query, account);
 	while (db_step(query)) {
 		struct slice id = db_text(query, 0);
-		check_problem(check, "purchase %.*s: its state does not fit its credit entries",
+		check_problem(check, "purchase %.*s: its state does not match its credit entries",
 		              (int)id.size, id.data);
 	}
 	db_release(query);
@@ -405,11 +412,12 @@ static void check_purchases(struct check *check, struct db_connection *reader, i
 	                          account, -1);
 	if (entries != named)
 		check_problem(check,
-		              "account %s: %lld entries of purchases and refunds, purchases name %lld",
+		              "account %s has %lld credit entries of purchases and refunds, but "
+		              "its purchases refer to %lld",
 		              account_id, (long long)entries, (long long)named);
 }
 
-/* In the transaction that has read what else is said of the account. */
+/* In the same transaction as the other checks of the account. */
 static void check_stored_bytes(struct check *check, struct db_connection *reader, int64_t account,
                                const char *account_id)
 {
@@ -417,7 +425,7 @@ static void check_stored_bytes(struct check *check, struct db_connection *reader
 		number_of(reader, "SELECT stored_bytes FROM accounts WHERE account = $1", account, -1);
 	int64_t found = 0;
 	if (!stored_bytes_of(reader, account, &found, NULL) && found != stored)
-		check_problem(check, "account %s: %lld stored bytes are counted, its objects have %lld",
+		check_problem(check, "account %s: stored_bytes is %lld, but its objects have %lld bytes",
 		              account_id, (long long)stored, (long long)found);
 }
 
@@ -429,13 +437,14 @@ static void check_account(struct check *check, struct db_connection *reader, int
 	                        "WHERE account = $1",
 	                        account, -1);
 	if (sum != balance)
-		check_problem(check, "account %s: the balance is %lld, its entries sum up to %lld",
+		check_problem(check,
+		              "account %s: the balance is %lld, but the sum of its credit entries is %lld",
 		              account_id, (long long)balance, (long long)sum);
 	int64_t rows =
 		number_of(reader, "SELECT count(*) FROM unpaid_events WHERE account = $1", account, -1);
 	if (rows != unpaid)
-		check_problem(check, "account %s: %lld unpaid events are counted, %lld listed", account_id,
-		              (long long)unpaid, (long long)rows);
+		check_problem(check, "account %s: the count of unpaid events is %lld, but %lld are listed",
+		              account_id, (long long)unpaid, (long long)rows);
 	int64_t live = number_of(reader,
 	                         "SELECT COALESCE(sum(last_sequence), 0) FROM chains "
 	                         "WHERE account = $1 AND chain % 2 = 0",
@@ -445,7 +454,7 @@ static void check_account(struct check *check, struct db_connection *reader, int
 	                          "WHERE account = $1 AND kind IN ('events', 'settlement')",
 	                          account, -1);
 	if (live != paid + unpaid)
-		check_problem(check, "account %s: %lld live events, but %lld paid and %lld unpaid",
+		check_problem(check, "account %s has %lld live events, but %lld paid and %lld unpaid ones",
 		              account_id, (long long)live, (long long)paid, (long long)unpaid);
 	check_purchases(check, reader, account, account_id);
 	check_taxes(check, reader, account);
@@ -504,7 +513,7 @@ static int check_certifications(struct check *check, struct error *error)
 		"AND issued_files.certification = certifications.certification))");
 	while (db_step(query)) {
 		struct slice id = db_text(query, 0);
-		check_problem(check, "certification %.*s: its range or its documents are not whole",
+		check_problem(check, "certification %.*s: its range or its documents are incomplete",
 		              (int)id.size, id.data);
 	}
 	int result = db_end(query, error);

@@ -1,4 +1,4 @@
-/* The chains of what the administration did. */
+/* Checks of the chains of the audit log. */
 #include "store/audit/acts.h"
 #include "store/check/checking.h"
 #include "store/events/segments.h"
@@ -6,7 +6,7 @@
 #define PAGE 256
 #define DOCUMENT_MEMORY ((size_t)16 << 20)
 
-/* The last row looked at. */
+/* The last row that was checked. */
 struct position {
 	int64_t account, number; /* within its chain, from 1 */
 	struct sha256 hash;
@@ -34,7 +34,7 @@ static bool same_time(const struct json *document, int64_t at_us)
 	       said_us == at_us;
 }
 
-/* What lists go by must be what the document says: the hash covers the document alone. */
+/* Lists use the columns, but the hash covers only the document: they must agree. */
 static int check_columns(struct check *check, struct db_query *query, int64_t number, bool urgent)
 {
 	ARENA_AUTO struct arena arena;
@@ -61,7 +61,7 @@ static int check_columns(struct check *check, struct db_query *query, int64_t nu
 	for (size_t i = 0; i < sizeof columns / sizeof *columns; i++)
 		if (!columns[i].same)
 			check_problem(check,
-			              "%s act %lld of account %lld: its %s is not what its document says",
+			              "%s act %lld of account %lld: column %s does not match the document",
 			              urgent ? "urgent" : "ordinary", (long long)number,
 			              (long long)db_integer(query, 0), columns[i].what);
 	return OK;
@@ -81,8 +81,8 @@ static int check_one(struct check *check, struct db_query *query, bool urgent,
 	struct sha256 hash = act_chain_hash(&last->hash, db_text(query, 2));
 	struct sha256 kept = store_sha256(db_blob(query, 3));
 	if (!sha256_equal(&hash, &kept))
-		check_problem(check, "%s act %lld of account %lld is not what its chain_hash says", chain,
-		              (long long)number, (long long)account);
+		check_problem(check, "%s act %lld of account %lld: the document does not match chain_hash",
+		              chain, (long long)number, (long long)account);
 	last->number = number;
 	last->hash = kept;
 	return check_columns(check, query, number, urgent);
@@ -135,9 +135,9 @@ static int64_t ask_number(struct db_connection *reader, const char *literal_sql,
 	return number;
 }
 
-/* From number 1 up to *ret_last without a gap. */
-static int64_t check_row_of_segments(struct check *check, int64_t account, int64_t chain,
-                                     int64_t *ret_last)
+/* Checks that the segments are contiguous from number 1 up to *ret_last. Returns their number. */
+static int64_t check_segments(struct check *check, int64_t account, int64_t chain,
+                              int64_t *ret_last)
 {
 	struct db_query *query =
 		db_query_long(check->reader, "SELECT number, first_sequence, last_sequence FROM segments"
@@ -156,13 +156,13 @@ static int64_t check_row_of_segments(struct check *check, int64_t account, int64
 	return count;
 }
 
-/* Each act is in one segment, or is marked as in none. */
+/* Checks that each record is either in one segment or listed as unsealed. */
 static int check_sealed(struct check *check, int64_t account, int64_t chain, struct error *error)
 {
 	struct db_connection *reader = check_take_reader(check);
 	int result = db_begin(reader, error);
 	int64_t sealed = 0;
-	int64_t segments = check_row_of_segments(check, account, chain, &sealed);
+	int64_t segments = check_segments(check, account, chain, &sealed);
 	int64_t acts = chain == URGENT_ACTS_CHAIN
 	                   ? ask_number(reader,
 	                                "SELECT COALESCE(-MIN(number), 0) FROM acts"
@@ -180,13 +180,15 @@ static int check_sealed(struct check *check, int64_t account, int64_t chain, str
 	                           " WHERE account = $1 AND chain = $2",
 	                           account, chain);
 	if (unsealed != acts - sealed || (unsealed > 0 && first != sealed + 1))
-		check_problem(check, "%s acts of account %lld: %lld of %lld are sealed, but %lld wait",
-		              chain == URGENT_ACTS_CHAIN ? "urgent" : "ordinary", (long long)account,
-		              (long long)sealed, (long long)acts, (long long)unsealed);
+		check_problem(
+			check,
+			"%s acts of account %lld: %lld of %lld are sealed, but %lld are listed as unsealed",
+			chain == URGENT_ACTS_CHAIN ? "urgent" : "ordinary", (long long)account,
+			(long long)sealed, (long long)acts, (long long)unsealed);
 	if (!result)
 		result = db_failure(reader);
 	check_give_reader(check);
-	/* With the connection given back: the listener takes one of its own. */
+	/* Called without a connection, because the listener takes one of its own. */
 	for (int64_t number = 1; number <= segments && !result && check->listener->segment; number++) {
 		result = check->listener->segment(check->listener->context, account, chain, number);
 		result = result == ERR_CORRUPT ? OK : result;
@@ -202,7 +204,7 @@ static int check_account(struct check *check, int64_t account, struct error *err
 
 static int check_accounts(struct check *check, struct error *error)
 {
-	int64_t accounts[PAGE] = {0}; /* first those on no account */
+	int64_t accounts[PAGE] = {0}; /* 0 first: records without an account */
 	size_t count = 1;
 	int result = OK;
 	while (count > 0 && !result) {

@@ -1,8 +1,8 @@
-/* How the embedded store finds events (events/arrivals.h), against what its rows say. */
+/* Compares the event runs of the embedded store (events/arrivals.h) with the rows of the events. */
 #include "store/check/checking.h"
 #include "store/events/arrivals.h"
 
-/* The run's rows are there and are its events. */
+/* Checks that the rows of the run are exactly its events. */
 static void check_rows(struct check *check, const struct arrival_run *run)
 {
 	struct db_query *query = db_query(
@@ -13,12 +13,12 @@ static void check_rows(struct check *check, const struct arrival_run *run)
 	db_bind_integer(query, check->account);
 	if (db_step(query) && (db_integer(query, 0) != run->count || db_integer(query, 1) != run->key ||
 	                       db_integer(query, 2) != arrival_run_last_key(run)))
-		check_problem(check, "chain %lld: the run of events %lld has others than it names",
+		check_problem(check, "chain %lld: the rows of event run %lld do not match its range",
 		              (long long)check->chain, (long long)run->arrival);
 	db_release(query);
 }
 
-/* It leads where it should; `ret_previous` is the run before. */
+/* Checks the links of the run. *ret_previous is the previous run. */
 static int check_links(struct check *check, const struct arrival_run *run,
                        struct arrival_run *ret_previous, struct error *error)
 {
@@ -31,12 +31,12 @@ static int check_links(struct check *check, const struct arrival_run *run,
 	arrival_run_link(&expected, ret_previous, &beyond);
 	if (run->place != expected.place || run->jump != expected.jump ||
 	    run->jump_key != expected.jump_key || run->jump_place != expected.jump_place)
-		check_problem(check, "chain %lld: the run of events %lld leads elsewhere than it should",
-		              (long long)check->chain, (long long)run->arrival);
+		check_problem(check, "chain %lld: event run %lld has wrong links", (long long)check->chain,
+		              (long long)run->arrival);
 	return OK;
 }
 
-/* What the chain has of before ends where its runs begin. */
+/* Checks that the chain's events in the older table end where its runs begin. */
 static void check_before(struct check *check, int64_t last)
 {
 	struct db_query *query =
@@ -46,8 +46,8 @@ static void check_before(struct check *check, int64_t last)
 	db_bind_integer(query, event_number(check->chain, EVENT_SEQUENCE_MAX));
 	if (db_step(query) && db_integer(query, 0) != last)
 		check_problem(check,
-		              "chain %lld: its runs of events begin behind %lld, the events before"
-		              " them end at %lld",
+		              "chain %lld: its event runs begin after event %lld, but the earlier"
+		              " events end at %lld",
 		              (long long)check->chain, (long long)(last & EVENT_SEQUENCE_MAX),
 		              (long long)(db_integer(query, 0) & EVENT_SEQUENCE_MAX));
 	db_release(query);
@@ -59,7 +59,7 @@ static int check_runs(struct check *check, int64_t last_run, int64_t last, struc
 	int result = arrivals_read_run(check->reader, last_run, &run, error);
 	for (; !result && run.arrival; run = previous) {
 		if (arrival_run_last_key(&run) != last || run.count < 1 || run.previous >= run.arrival) {
-			check_problem(check, "chain %lld: the run of events %lld is out of order",
+			check_problem(check, "chain %lld: event run %lld is out of order",
 			              (long long)check->chain, (long long)run.arrival);
 			return OK;
 		}
@@ -114,7 +114,7 @@ void check_all_arrivals(struct check *check)
 		check->reader, "SELECT (SELECT COALESCE(max(arrival), 0) FROM events_arrived),"
 					   " (SELECT COALESCE(sum(count), 0) FROM events_runs)");
 	if (db_step(query) && db_integer(query, 0) != db_integer(query, 1))
-		check_problem(check, "%lld events came, the runs by which they are found name %lld",
+		check_problem(check, "the append log has %lld events, but the event runs cover %lld",
 		              (long long)db_integer(query, 0), (long long)db_integer(query, 1));
 	db_release(query);
 }

@@ -1,11 +1,11 @@
-/* The index of client_refs (events/client_refs.h): its blocks, and whether each event is found. */
+/* Checks the client_ref index (events/client_refs.h): its blocks, and that every event is found. */
 #include "base/tuned.h"
 #include "store/check/checking.h"
 #include "store/events/client_ref_events.h"
 
-/* In one view, so that the log can be reset between two. */
+/* Events per read transaction, so that the WAL can be reset between two. */
 #define CHECKED_AT_ONCE 1000000
-#define TOLD_MAX 20
+#define REPORTED_MAX 20
 #define FOUND_MAX 64
 
 struct ref_check {
@@ -14,10 +14,11 @@ struct ref_check {
 	int64_t problems;
 };
 
-/* What every entry may have is reported of the first ones, and counted. */
-static bool is_told(struct ref_check *refs)
+/* Returns whether to report the problem. Only the first ones are reported, the others are
+ * counted. */
+static bool is_reported(struct ref_check *refs)
 {
-	return ++refs->problems <= TOLD_MAX;
+	return ++refs->problems <= REPORTED_MAX;
 }
 
 static void check_other(struct ref_check *refs, const struct ref_event *event, int64_t sequence)
@@ -29,7 +30,7 @@ static void check_other(struct ref_check *refs, const struct ref_event *event, i
 	db_bind_integer(query, event_number(chain, sequence));
 	const bool same = db_step(query) && slice_equal(db_text(query, 0), event->client_ref);
 	db_release(query);
-	if (same && is_told(refs))
+	if (same && is_reported(refs))
 		check_problem(refs->check, "chain %lld: events %lld and %lld have the same client_ref",
 		              (long long)chain, (long long)sequence,
 		              (long long)(event->event & EVENT_SEQUENCE_MAX));
@@ -54,8 +55,8 @@ static int look_up_event(void *context, const struct ref_event *event, struct er
 		if (found[i] < sequence)
 			check_other(refs, event, found[i]);
 	}
-	if (!known && is_told(refs))
-		check_problem(refs->check, "chain %lld: event %lld is not found by its client_ref",
+	if (!known && is_reported(refs))
+		check_problem(refs->check, "chain %lld: the client_ref index does not find event %lld",
 		              (long long)chain, (long long)sequence);
 	return db_failure(reader);
 }
@@ -68,7 +69,7 @@ static int64_t count_events(struct db_connection *reader)
 	return count;
 }
 
-/* Every block of it, and how many entries it has. */
+/* Checks every block of the index and its number of entries. */
 static int check_blocks(struct ref_check *refs, struct error *error)
 {
 	struct db_connection *reader = refs->check->reader;
@@ -76,7 +77,7 @@ static int check_blocks(struct ref_check *refs, struct error *error)
 	int64_t entries = 0;
 	int result = client_refs_count(refs->refs, reader, &entries, &cause);
 	if (result == ERR_CORRUPT && !db_failure(reader)) {
-		check_problem(refs->check, "client_refs: %s", cause.cause);
+		check_problem(refs->check, "client_ref index: %s", cause.cause);
 		return OK;
 	}
 	if (result) {
@@ -86,7 +87,7 @@ static int check_blocks(struct ref_check *refs, struct error *error)
 	}
 	const int64_t events = count_events(reader);
 	if (entries != events)
-		check_problem(refs->check, "%lld entries of client_refs for %lld events",
+		check_problem(refs->check, "the client_ref index has %lld entries for %lld events",
 		              (long long)entries, (long long)events);
 	return db_failure(reader);
 }
@@ -117,7 +118,7 @@ static int check_some(struct check *check, struct ref_events_position *position,
 	client_refs_close(refs.refs);
 	check_give_reader(check);
 	if (page_corrupt) {
-		check_problem(check, "client_refs: %s", cause.cause);
+		check_problem(check, "client_ref index: %s", cause.cause);
 		*ret_ended = true;
 		result = OK;
 	}
@@ -133,7 +134,8 @@ int check_client_refs(struct check *check, struct error *error)
 	int result = OK;
 	for (bool first = true; !result && !ended; first = false)
 		result = check_some(check, &position, &problems, first, &ended, error);
-	if (!result && problems > TOLD_MAX)
-		check_problem(check, "client_refs: %lld more like these", (long long)(problems - TOLD_MAX));
+	if (!result && problems > REPORTED_MAX)
+		check_problem(check, "client_ref index: %lld more problems",
+		              (long long)(problems - REPORTED_MAX));
 	return result;
 }

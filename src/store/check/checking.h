@@ -1,4 +1,4 @@
-/* A check in progress, shared by its files. */
+/* State of a store check in progress, shared by the files of the check. */
 #ifndef STORE_CHECK_CHECKING_H
 #define STORE_CHECK_CHECKING_H
 
@@ -8,12 +8,12 @@ struct check {
 	struct store *store;
 	const struct check_listener *listener;
 	struct check_report report;
-	struct db_connection *reader; /* taken now, NULL: none */
-	/* Of the chain at hand. */
+	struct db_connection *reader; /* taken at the moment; NULL: none */
+	/* The chain being checked. */
 	int64_t account;
 	int64_t chain;
 	struct channel channel;       /* with its newest version */
-	struct sha256 *config_hashes; /* of each version, by its number - 1 */
+	struct sha256 *config_hashes; /* by version number - 1 */
 	size_t config_count;
 	int64_t sequence;
 	int64_t received_at_us;
@@ -21,27 +21,29 @@ struct check {
 	struct buf record;
 };
 
-/* Told, unless the reader failed: what could not be read proves nothing. */
+/* Reports a problem to the listener, unless the reader has failed; a failed read proves nothing. */
 void check_problem(struct check *check, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 struct db_connection *check_take_reader(struct check *check);
 void check_give_reader(struct check *check);
 
-/* The totals of usage: of the chain at hand, in the reader's view; and of an account. */
+/* Check the usage totals of the current chain, in the reader's view, and of an account. */
 void check_chain_usage(struct check *check);
 void check_account_usage(struct check *check, int64_t account, const char *account_id);
-/* The daily totals beside them, of an account. */
+/* Checks the daily totals of an account (usage/totals.h). */
 void check_account_totals(struct check *check, int64_t account, const char *account_id);
 
-/* Embedded: how events are found, those of the chain at hand; and all, in the reader's view. */
+/* Embedded engine: check the event runs of the current chain, and the total of all runs in the
+ * reader's view. */
 int check_chain_arrivals(struct check *check, struct error *error) MUST_CHECK;
 void check_all_arrivals(struct check *check);
-/* Embedded: the index of client_refs leads to every event, each client_ref to one. */
+/* Embedded engine: checks that the client_ref index finds every event, and that each client_ref has
+ * one event. */
 int check_client_refs(struct check *check, struct error *error) MUST_CHECK;
 
-/* Archive timestamps, and how documents and tokens lead to them. */
+/* Checks the archive timestamps, and that documents and tokens refer to them correctly. */
 int check_evidence(struct check *check, struct error *error) MUST_CHECK;
-/* The numbers and chains of acts of administration. */
+/* Checks the numbers, chains and segments of the audit log. */
 int check_acts(struct check *check, struct error *error) MUST_CHECK;
 
 #endif

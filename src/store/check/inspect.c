@@ -57,7 +57,7 @@ static int retry_certification(struct db_connection *connection, struct slice ce
 	if (over || leased)
 		return error_set(error, ERR_REFUSED,
 		                 over ? MSG_STORE_CERTIFICATION_OVER : MSG_STORE_CERTIFICATION_BUSY, NULL);
-	/* The pauses behind the failures before are not over: they count no more. */
+	/* The pause after the earlier failures is cancelled, so they are no longer counted. */
 	struct db_query *query =
 		db_query(connection, "UPDATE certifications SET next_attempt_at = $3, own_failures = 0"
 	                         " WHERE account = $1 AND certification = $2");
@@ -169,7 +169,7 @@ struct object_page {
 	struct named_object *items;
 	size_t count;
 	bool more;
-	/* Where the next page begins. */
+	/* Start of the next page. */
 	int64_t account;
 	int64_t number; /* of an event or a certification */
 	const char *name;

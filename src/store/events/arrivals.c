@@ -46,13 +46,13 @@ int arrivals_read_run(struct db_connection *connection, int64_t arrival, struct 
 		                            .jump_place = db_integer(query, 6)};
 	int result = db_end(query, error);
 	return result || found ? result
-	                       : error_cause(error, ERR_CORRUPT, "there is no run of events %lld",
+	                       : error_cause(error, ERR_CORRUPT, "event run %lld does not exist",
 	                                     (long long)arrival);
 }
 
-/* Reads what is not known of a run with that number. */
-static int know_run(struct db_connection *connection, int64_t arrival, struct arrival_run *run,
-                    struct error *error)
+/* Completes a run of which only the number is known. */
+static int complete_run(struct db_connection *connection, int64_t arrival, struct arrival_run *run,
+                        struct error *error)
 {
 	return run->count && run->arrival == arrival
 	           ? OK
@@ -64,13 +64,13 @@ int arrivals_add_run(struct db_connection *connection, int64_t arrival, int64_t 
 {
 	struct arrival_run run = {.arrival = arrival, .key = event, .count = count};
 	struct arrival_run *previous = &end->last;
-	int result = know_run(connection, previous->arrival, previous, error);
+	int result = complete_run(connection, previous->arrival, previous, error);
 	if (!result)
-		result = know_run(connection, previous->jump, &end->beyond, error);
+		result = complete_run(connection, previous->jump, &end->beyond, error);
 	if (result)
 		return result;
 	if (previous->arrival && arrival_run_last_key(previous) != event - 1)
-		return error_cause(error, ERR_CORRUPT, "the run of events %lld is not its chain's last",
+		return error_cause(error, ERR_CORRUPT, "event run %lld is not the last run of its chain",
 		                   (long long)previous->arrival);
 	arrival_run_link(&run, previous, &end->beyond);
 	struct db_query *query =

@@ -9,49 +9,49 @@
 #include "store/internal.h"
 
 #define LEVELS_MAX 32
-#define ROOM_OF_MERGES 16 /* runs: where merges rest, flushes leave so many to those that go on */
-#define RUN_BITS 32 /* row of a bucket, or of a group of filters: its run << 32 | its number */
-/* The row behind a run's last one is a number, too. Numbers of runs that are gone are used again.
- */
+#define MERGE_RUNS_RESERVED 16 /* runs that flushes leave for merges while some are suspended */
+#define RUN_BITS 32            /* row of a bucket or of a group of filters: run << 32 | number */
+/* The row number after the last row of a run must also be valid. Numbers of removed runs are
+ * reused. */
 #define RUN_MAX ((INT64_MAX >> RUN_BITS) - 1)
-/* What nobody looks at any more goes back to the system in such pieces: whole pages, which have up
- * to 64 KiB. Of one that is given back in part all would be lost. */
+/* Memory that is no longer read is released in multiples of this size, which are whole pages of up
+ * to 64 KiB. Releasing a part of a page would discard the whole page. */
 #define RELEASED_AT_ONCE ((size_t)1 << 16)
 
 struct run {
 	int64_t number, level, entries, buckets;
-	int64_t filled;           /* buckets; all of them: it is whole */
+	int64_t filled;           /* buckets written; all of them: the run is complete */
 	int64_t into;             /* number of the run that it is being merged into; 0: none */
-	const struct run *merged; /* that one */
-	int64_t filter_size;      /* bytes for a bucket */
+	const struct run *merged; /* the run with number `into` */
+	int64_t filter_size;      /* bytes per bucket */
 	unsigned char *filter;    /* of all buckets, each at a multiple of its size */
-	size_t released;          /* bytes of them, the first ones */
-	int64_t owed;             /* entries that it is behind */
-	bool stuck;               /* a source could not be read; until something is repaired */
+	size_t released;          /* bytes at the start of `filter` that are released */
+	int64_t owed;             /* entries that still have to be advanced */
+	bool stuck;               /* a source could not be read; until a repair */
 	bool checked;             /* its blocks have checksums */
-	bool filters_lost;        /* damaged, and made of the buckets: not written yet */
-	/* Of the transaction under way. */
+	bool filters_lost;        /* damaged and rebuilt from the buckets, but not yet written */
+	/* State of the current transaction. */
 	bool gone;
 	int64_t filled_next, into_next, owed_next;
 };
 
 struct ref_runs {
 	struct ref_shape shape;
-	struct run items[CLIENT_REF_RUNS_MAX]; /* by level */
+	struct run items[CLIENT_REF_RUNS_MAX]; /* in order of level */
 	size_t count;
-	struct run fresh[CLIENT_REF_RUNS_MAX]; /* that the transaction under way began */
+	struct run fresh[CLIENT_REF_RUNS_MAX]; /* begun by the current transaction */
 	size_t fresh_count;
 	int64_t last_number;
 	uint64_t generation;
 	pthread_mutex_t bad_lock;
 	struct ref_bad bad[CLIENT_REF_BAD_MAX];
 	size_t bad_count;
-	struct {             /* of the transaction under way */
+	struct {             /* by the current transaction */
 		struct run *run; /* NULL: none */
 		int64_t bucket;
 		unsigned char filter[CLIENT_REF_FILTER_SIZE];
 	} repaired;
-	struct ref_list group; /* being put together */
+	struct ref_list group; /* being assembled */
 };
 
 /* ---- places ---- */
@@ -103,7 +103,7 @@ static int64_t bucket_of(int64_t buckets, uint64_t place)
 	return (int64_t)((unsigned __int128)place * (uint64_t)buckets >> 64);
 }
 
-/* The first place of a bucket; not of the one behind the last. */
+/* Returns the first place of a bucket; not defined for the bucket after the last one. */
 static uint64_t first_place(int64_t buckets, int64_t bucket)
 {
 	unsigned __int128 scaled = (unsigned __int128)bucket << 64;
@@ -133,7 +133,7 @@ int64_t ref_checksum(int64_t place, const void *data, size_t size)
 	return (int64_t)crc32_z(sum, data, size);
 }
 
-/* As it is to be when the transaction under way is committed. */
+/* Returns the checksum after the commit of the current transaction. */
 static int64_t checksum_of_run(const struct run *run)
 {
 	const int64_t columns[] = {run->level,     run->entries,     run->buckets, run->filled_next,
@@ -145,7 +145,7 @@ static int64_t checksum_of_run(const struct run *run)
 
 #define FILTER_PROBES 5
 
-/* Places of a bucket have their upper bits in common: the product's depend on the lower ones. */
+/* The places of a bucket share their upper bits, so the lower bits determine the product. */
 static unsigned filter_bit(const struct run *run, uint64_t place, int probe)
 {
 	uint64_t mixed = place * UINT64_C(0xd6e8feb86659fd93);
@@ -230,14 +230,15 @@ static size_t room_of(const struct ref_runs *runs)
 static int make_filter(const struct ref_runs *runs, struct run *run, struct error *error)
 {
 	if (room_of(runs) == 0)
-		return error_cause(error, ERR_CORRUPT, "too many runs of client_refs");
+		return error_cause(error, ERR_CORRUPT, "the client_ref index has too many runs");
 	void *memory =
 		mmap(NULL, filter_bytes(run), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	run->filter = memory == MAP_FAILED ? NULL : memory;
 	return run->filter ? OK : ERR_NO_MEMORY;
 }
 
-/* Behind those of its level: a merge's sources stand before what they are merged into. */
+/* Inserts after the runs of its level, so that the sources of a merge come before the merged
+ * run. */
 static void add_run(struct ref_runs *runs, struct run run)
 {
 	size_t at = runs->count++;
@@ -264,7 +265,7 @@ static void forget_fresh(struct ref_runs *runs)
 
 /* ---- opening ---- */
 
-/* The bucket of a source that the merged run's bucket begins in. */
+/* Returns the bucket of a source in which the merged run's bucket begins. */
 static int64_t source_bucket(const struct run *source, const struct run *merged, int64_t bucket)
 {
 	return bucket == merged->buckets
@@ -274,7 +275,7 @@ static int64_t source_bucket(const struct run *source, const struct run *merged,
 
 static int corrupt_bucket(int64_t row, struct error *error)
 {
-	return error_cause(error, ERR_CORRUPT, "run %lld of client_refs: bucket %lld",
+	return error_cause(error, ERR_CORRUPT, "client_ref index: run %lld, bucket %lld is damaged",
 	                   (long long)run_of(row), (long long)number_in(row));
 }
 
@@ -285,7 +286,7 @@ static struct ref_entry entry_at(struct slice entries, size_t number)
 	return entry;
 }
 
-/* What was written without a checksum is held against its form. */
+/* Checks the order of entries that were written without a checksum. */
 static bool is_in_order(const struct run *run, int64_t bucket, struct slice entries)
 {
 	for (size_t i = 0; i < entries.size / sizeof(struct ref_entry); i++) {
@@ -310,7 +311,7 @@ static bool is_sound_bucket(const struct run *run, int64_t row, struct slice ent
 	                    : is_in_order(run, number_in(row), entries);
 }
 
-/* The buckets of a run from one to another, both included: place, entries, checksum. */
+/* Selects the buckets of a run from `first` to `last`, both included: place, entries, checksum. */
 static struct db_query *select_buckets(struct db_connection *connection, const struct run *run,
                                        int64_t first, int64_t last)
 {
@@ -322,70 +323,73 @@ static struct db_query *select_buckets(struct db_connection *connection, const s
 	return query;
 }
 
-/* Goes through buckets of a run that must be there: which is next, and which could not be read. */
-struct walk {
+/* Iteration over buckets of a run, with the next expected bucket and the number of unreadable
+ * ones. */
+struct bucket_iterator {
 	struct ref_runs *runs;
 	const struct run *run;
 	struct db_query *query;
 	int64_t next, last;
-	int64_t row;          /* of the one at hand */
-	struct slice entries; /* its */
+	int64_t row;          /* of the current bucket */
+	struct slice entries; /* of the current bucket */
 	size_t bad;
 };
 
-static struct walk begin_walk(struct ref_runs *runs, struct db_connection *connection,
-                              const struct run *run, int64_t first, int64_t last)
+static struct bucket_iterator begin_buckets(struct ref_runs *runs, struct db_connection *connection,
+                                            const struct run *run, int64_t first, int64_t last)
 {
 	const int64_t end = run->buckets - 1;
 	last = last < end ? last : end;
-	return (struct walk){.runs = runs,
-	                     .run = run,
-	                     .query = select_buckets(connection, run, first, last),
-	                     .next = first,
-	                     .last = last};
+	return (struct bucket_iterator){.runs = runs,
+	                                .run = run,
+	                                .query = select_buckets(connection, run, first, last),
+	                                .next = first,
+	                                .last = last};
 }
 
-static void note_bad(struct walk *walk, int64_t bucket)
+static void note_bad(struct bucket_iterator *bucket_iterator, int64_t bucket)
 {
-	walk->bad++;
-	ref_runs_note_bad(walk->runs, row_of(walk->run->number, bucket));
+	bucket_iterator->bad++;
+	ref_runs_note_bad(bucket_iterator->runs, row_of(bucket_iterator->run->number, bucket));
 }
 
-/* Up to this one: an empty bucket has no row, and an empty filter. */
-static void note_missing(struct walk *walk, int64_t bucket)
+/* Records as missing the buckets before this one, except empty ones, which have no row and an empty
+ * filter. */
+static void note_missing(struct bucket_iterator *bucket_iterator, int64_t bucket)
 {
-	for (; walk->next < bucket; walk->next++)
-		if (!filter_is_empty(walk->run, walk->next))
-			note_bad(walk, walk->next);
+	for (; bucket_iterator->next < bucket; bucket_iterator->next++)
+		if (!filter_is_empty(bucket_iterator->run, bucket_iterator->next))
+			note_bad(bucket_iterator, bucket_iterator->next);
 }
 
-/* The next bucket that can be read. */
-static bool walk_on(struct walk *walk)
+/* Advances to the next readable bucket. */
+static bool next_bucket(struct bucket_iterator *bucket_iterator)
 {
-	while (db_step(walk->query)) {
-		walk->row = db_integer(walk->query, 0);
-		walk->entries = db_blob(walk->query, 1);
-		note_missing(walk, number_in(walk->row));
-		walk->next = number_in(walk->row) + 1;
-		if (is_sound_bucket(walk->run, walk->row, walk->entries, db_integer(walk->query, 2)))
+	while (db_step(bucket_iterator->query)) {
+		bucket_iterator->row = db_integer(bucket_iterator->query, 0);
+		bucket_iterator->entries = db_blob(bucket_iterator->query, 1);
+		note_missing(bucket_iterator, number_in(bucket_iterator->row));
+		bucket_iterator->next = number_in(bucket_iterator->row) + 1;
+		if (is_sound_bucket(bucket_iterator->run, bucket_iterator->row, bucket_iterator->entries,
+		                    db_integer(bucket_iterator->query, 2)))
 			return true;
-		note_bad(walk, number_in(walk->row));
+		note_bad(bucket_iterator, number_in(bucket_iterator->row));
 	}
 	return false;
 }
 
-static int end_walk(struct walk *walk, struct error *error)
+static int end_buckets(struct bucket_iterator *bucket_iterator, struct error *error)
 {
-	int result = db_end(walk->query, error);
+	int result = db_end(bucket_iterator->query, error);
 	if (!result)
-		note_missing(walk, walk->last + 1);
+		note_missing(bucket_iterator, bucket_iterator->last + 1);
 	return result;
 }
 
-/* Of the buckets: they say all that filters do. One that cannot be read lets everything through, to
- * those who then see that. Where buckets are large, one that is missing is no empty one. */
-static int make_filters_anew(struct ref_runs *runs, struct db_connection *connection,
-                             struct run *run, int64_t first, struct error *error)
+/* Rebuilds the filters from the buckets. The filter of an unreadable bucket admits everything, so
+ * that readers detect the damage. With large buckets a missing bucket is not an empty one. */
+static int rebuild_filters(struct ref_runs *runs, struct db_connection *connection, struct run *run,
+                           int64_t first, struct error *error)
 {
 	const bool may_be_empty = runs->shape.bucket_entries < 16;
 	memset(run->filter, 0, filter_bytes(run));
@@ -407,13 +411,13 @@ static int make_filters_anew(struct ref_runs *runs, struct db_connection *connec
 	return db_end(query, error);
 }
 
-/* A source has lost the groups of which the merged run has all. */
+/* Loads the filters. A source no longer has the groups that the merged run has completely. */
 static int load_filters(struct ref_runs *runs, struct db_connection *connection, struct run *run,
                         struct error *error)
 {
 	const int64_t group = runs->shape.group_buckets;
 	const int64_t kept = run->merged ? source_bucket(run, run->merged, run->merged->filled) : 0;
-	int64_t loaded = kept / group * group; /* buckets */
+	int64_t loaded = kept / group * group; /* in buckets */
 	struct db_query *query =
 		db_query(connection, "SELECT place, filter, checksum FROM client_ref_filters"
 	                         " WHERE place >= $1 AND place < $2 ORDER BY place");
@@ -435,7 +439,7 @@ static int load_filters(struct ref_runs *runs, struct db_connection *connection,
 	int result = db_end(query, error);
 	if (result || loaded == run->filled)
 		return result;
-	return make_filters_anew(runs, connection, run, kept, error);
+	return rebuild_filters(runs, connection, run, kept, error);
 }
 
 static bool is_sound(const struct run *run)
@@ -447,12 +451,12 @@ static bool is_sound(const struct run *run)
 	       run->filter_size <= CLIENT_REF_FILTER_SIZE;
 }
 
-static bool goes_somewhere(const struct run *run)
+static bool has_valid_target(const struct run *run)
 {
 	return run->into == 0 || (run->merged && run->merged->level == run->level + 1 && is_whole(run));
 }
 
-/* All buckets are some run's: the rows of runs are all there. */
+/* Checks that every bucket belongs to a run, which shows that no row of a run is missing. */
 static int check_owners(const struct ref_runs *runs, struct db_connection *connection,
                         struct error *error)
 {
@@ -467,7 +471,7 @@ static int check_owners(const struct ref_runs *runs, struct db_connection *conne
 		const int64_t run = more ? run_of(db_integer(query, 0)) : 0;
 		result = db_end(query, error);
 		if (more && !result && !find_run((struct ref_runs *)runs, run))
-			result = error_cause(error, ERR_CORRUPT, "client_refs: there is no run %lld",
+			result = error_cause(error, ERR_CORRUPT, "client_ref index: run %lld does not exist",
 			                     (long long)run);
 		next = row_of(run + 1, 0);
 	}
@@ -494,8 +498,8 @@ static int load_runs(struct ref_runs *runs, struct db_connection *connection, st
 		const bool may_lack_checksum = !run.checked && db_is_null(query, 8);
 		if (!is_sound(&run) ||
 		    (!may_lack_checksum && db_integer(query, 8) != checksum_of_run(&run)))
-			result =
-				error_cause(error, ERR_CORRUPT, "run %lld of client_refs", (long long)run.number);
+			result = error_cause(error, ERR_CORRUPT, "client_ref index: run %lld is damaged",
+			                     (long long)run.number);
 		else
 			result = make_filter(runs, &run, error);
 		if (!result)
@@ -505,8 +509,9 @@ static int load_runs(struct ref_runs *runs, struct db_connection *connection, st
 	result = ended ? ended : result;
 	link_runs(runs);
 	for (size_t i = 0; i < runs->count && !result; i++)
-		if (!goes_somewhere(&runs->items[i]))
-			result = error_cause(error, ERR_CORRUPT, "run %lld of client_refs goes nowhere",
+		if (!has_valid_target(&runs->items[i]))
+			result = error_cause(error, ERR_CORRUPT,
+			                     "client_ref index: run %lld has an invalid merge target",
 			                     (long long)runs->items[i].number);
 	if (!result)
 		result = check_owners(runs, connection, error);
@@ -545,8 +550,8 @@ void ref_runs_close(struct ref_runs *runs)
 
 /* ---- finding ---- */
 
-/* To the run that it is being merged into. */
-static bool has_lost(const struct run *run, uint64_t place)
+/* Returns whether the place has moved to the merged run. */
+static bool has_moved(const struct run *run, uint64_t place)
 {
 	return run->merged && bucket_of(run->merged->buckets, place) < run->merged->filled;
 }
@@ -556,7 +561,7 @@ size_t ref_runs_rows(const struct ref_runs *runs, uint64_t place, bool others,
 {
 	int64_t buckets[CLIENT_REF_RUNS_MAX];
 	size_t count = 0;
-	/* Each is far from the others: they are fetched together. */
+	/* The filters are far apart in memory: prefetch them together. */
 	for (size_t i = 0; i < runs->count; i++) {
 		buckets[i] = bucket_of(runs->items[i].buckets, place);
 		__builtin_prefetch(filter_of(&runs->items[i], buckets[i]));
@@ -566,7 +571,7 @@ size_t ref_runs_rows(const struct ref_runs *runs, uint64_t place, bool others,
 		if (buckets[i] >= run->filled) {
 			if (!others)
 				continue;
-		} else if (has_lost(run, place) || !filter_has(run, buckets[i], place)) {
+		} else if (has_moved(run, place) || !filter_has(run, buckets[i], place)) {
 			continue;
 		}
 		rows[count++] = (struct ref_row){
@@ -606,7 +611,7 @@ int ref_runs_read(struct ref_runs *runs, struct db_connection *connection,
 	return corrupt_bucket(row->row, error);
 }
 
-/* ---- what could not be read ---- */
+/* ---- unreadable buckets ---- */
 
 void ref_runs_note_bad(struct ref_runs *runs, int64_t row)
 {
@@ -666,7 +671,7 @@ static int write_filter(struct db_connection *connection, int64_t row, const voi
 	return db_execute(query, NULL, error);
 }
 
-/* What changes of a run's row. */
+/* Writes the columns of a run that change. */
 static int update_run(struct db_connection *connection, const struct run *run, struct error *error)
 {
 	struct db_query *query = db_query(
@@ -679,8 +684,8 @@ static int update_run(struct db_connection *connection, const struct run *run, s
 	return db_execute(query, NULL, error);
 }
 
-/* The filters in memory are written on, too: nobody looks at them before the buckets count, and
- * after a failure the same are written again. */
+/* Also updates the filters in memory. They are not read before the buckets take effect, and after a
+ * failure the same filters are written again. */
 static int write_group(struct ref_runs *runs, struct db_connection *connection, struct run *run,
                        const struct ref_entry *entries, size_t count, struct error *error)
 {
@@ -705,20 +710,20 @@ static int write_group(struct ref_runs *runs, struct db_connection *connection, 
 	return update_run(connection, run, error);
 }
 
-/* Pays off what a run owes, by whole groups. */
-static bool owes(const struct ref_runs *runs, const struct run *run)
+/* A run advances by whole groups. */
+static bool is_behind(const struct ref_runs *runs, const struct run *run)
 {
 	return run->filled_next < run->buckets &&
 	       run->owed_next >= runs->shape.bucket_entries * runs->shape.group_buckets;
 }
 
-static void owe(const struct ref_runs *runs, struct run *run, size_t added)
+static void add_debt(const struct ref_runs *runs, struct run *run, size_t added)
 {
 	run->owed_next =
 		run->owed + (int64_t)added * runs->shape.moved_per_new + runs->shape.moved_at_least;
 }
 
-static void pay(const struct ref_runs *runs, struct run *run)
+static void reduce_debt(const struct ref_runs *runs, struct run *run)
 {
 	run->owed_next -= runs->shape.bucket_entries * runs->shape.group_buckets;
 }
@@ -731,7 +736,7 @@ static bool is_taken(const struct ref_runs *runs, int64_t number)
 	return find_run((struct ref_runs *)runs, number) != NULL;
 }
 
-/* There are far fewer runs than numbers. */
+/* Ends because there are far fewer runs than numbers. */
 static int64_t free_number(const struct ref_runs *runs)
 {
 	int64_t number = runs->last_number;
@@ -768,11 +773,11 @@ static int begin_run(struct ref_runs *runs, struct db_connection *connection, in
 	return db_execute(query, NULL, error);
 }
 
-/* ---- what gathered ---- */
+/* ---- writing a run of level 0 ---- */
 
 bool ref_runs_has_room(const struct ref_runs *runs)
 {
-	return room_of(runs) > ROOM_OF_MERGES;
+	return room_of(runs) > MERGE_RUNS_RESERVED;
 }
 
 int ref_runs_begin_flush(struct ref_runs *runs, struct db_connection *connection, size_t entries,
@@ -795,7 +800,7 @@ bool ref_runs_is_flushing(const struct ref_runs *runs)
 	return flushed_run((struct ref_runs *)runs) != NULL;
 }
 
-/* The first of the sorted entries that is in this bucket or behind it. */
+/* Returns the index of the first sorted entry in this bucket or a later one. */
 static size_t first_in(const struct run *run, const struct ref_entry *sorted, size_t count,
                        int64_t bucket)
 {
@@ -827,10 +832,11 @@ int ref_runs_flush(struct ref_runs *runs, struct db_connection *connection,
 	if (!run)
 		return OK;
 	if (run->entries != (int64_t)count)
-		return error_cause(error, ERR_CORRUPT, "run %lld of client_refs is made of others",
+		return error_cause(error, ERR_CORRUPT,
+		                   "client_ref index: the number of entries of run %lld is wrong",
 		                   (long long)run->number);
-	owe(runs, run, added);
-	for (; owes(runs, run) && !result; pay(runs, run)) {
+	add_debt(runs, run, added);
+	for (; is_behind(runs, run) && !result; reduce_debt(runs, run)) {
 		size_t from = first_in(run, sorted, count, run->filled_next);
 		size_t to = first_in(run, sorted, count, group_end(runs, run));
 		result = write_group(runs, connection, run, sorted + from, to - from, error);
@@ -841,8 +847,8 @@ int ref_runs_flush(struct ref_runs *runs, struct db_connection *connection,
 
 /* ---- merging ---- */
 
-static int set_into(struct db_connection *connection, struct run *source, int64_t number,
-                    struct error *error)
+static int set_merge_target(struct db_connection *connection, struct run *source, int64_t number,
+                            struct error *error)
 {
 	source->into_next = number;
 	return update_run(connection, source, error);
@@ -853,7 +859,8 @@ static bool may_merge(const struct run *run, int64_t level)
 	return run->level == level && is_whole(run) && run->into_next == 0;
 }
 
-/* The oldest CLIENT_REF_MERGED whole runs of the level, unless such are being merged already. */
+/* Begins to merge the oldest CLIENT_REF_MERGED complete runs of the level, unless a merge of the
+ * level is in progress. */
 static int begin_merge(struct ref_runs *runs, struct db_connection *connection, int64_t level,
                        struct error *error)
 {
@@ -872,18 +879,18 @@ static int begin_merge(struct ref_runs *runs, struct db_connection *connection, 
 	if (count < CLIENT_REF_MERGED || level + 1 == LEVELS_MAX || room_of(runs) == 0)
 		return OK;
 	if (entries / runs->shape.bucket_entries + 1 >= (int64_t)1 << RUN_BITS)
-		return OK; /* they stay as they are */
+		return OK; /* too large to merge */
 	int64_t number;
 	const size_t fresh = runs->fresh_count;
 	int result = begin_run(runs, connection, level + 1, entries, &number, error);
 	if (result == ERR_NO_MEMORY && runs->fresh_count == fresh)
-		return OK; /* another time */
+		return OK; /* retried later */
 	for (size_t i = 0; i < count && !result; i++)
-		result = set_into(connection, find_run(runs, sources[i]), number, error);
+		result = set_merge_target(connection, find_run(runs, sources[i]), number, error);
 	return result;
 }
 
-/* Its entries that belong into the merged run's next group. *bad: some could not be read. */
+/* Reads the source's entries for the next group of the merged run. *bad: some could not be read. */
 static int read_source(struct ref_runs *runs, struct db_connection *connection,
                        const struct run *source, const struct run *merged, bool *bad,
                        struct error *error)
@@ -891,18 +898,20 @@ static int read_source(struct ref_runs *runs, struct db_connection *connection,
 	const int64_t first = merged->filled_next;
 	const int64_t end = group_end(runs, merged);
 	int result = OK;
-	struct walk walk = begin_walk(runs, connection, source, source_bucket(source, merged, first),
-	                              source_bucket(source, merged, end));
-	while (!result && walk_on(&walk)) {
-		for (size_t i = 0; i < walk.entries.size / sizeof(struct ref_entry) && !result; i++) {
-			struct ref_entry entry = entry_at(walk.entries, i);
+	struct bucket_iterator bucket_iterator =
+		begin_buckets(runs, connection, source, source_bucket(source, merged, first),
+	                  source_bucket(source, merged, end));
+	while (!result && next_bucket(&bucket_iterator)) {
+		for (size_t i = 0; i < bucket_iterator.entries.size / sizeof(struct ref_entry) && !result;
+		     i++) {
+			struct ref_entry entry = entry_at(bucket_iterator.entries, i);
 			int64_t bucket = bucket_of(merged->buckets, entry.place);
 			if (bucket >= first && bucket < end)
 				result = ref_list_add(&runs->group, &entry);
 		}
 	}
-	int ended = end_walk(&walk, error);
-	*bad = *bad || walk.bad > 0;
+	int ended = end_buckets(&bucket_iterator, error);
+	*bad = *bad || bucket_iterator.bad > 0;
 	return ended ? ended : result;
 }
 
@@ -922,9 +931,9 @@ static int delete_before(struct db_connection *connection, const struct run *run
 	return db_execute(query, NULL, error);
 }
 
-/* What the merged run has now; all of the source at the end. */
-static int shorten_source(struct ref_runs *runs, struct db_connection *connection,
-                          struct run *source, const struct run *merged, struct error *error)
+/* Deletes from the source what the merged run now contains; at the end the whole source. */
+static int trim_source(struct ref_runs *runs, struct db_connection *connection, struct run *source,
+                       const struct run *merged, struct error *error)
 {
 	const int64_t group = runs->shape.group_buckets;
 	const bool done = merged->filled_next == merged->buckets;
@@ -951,13 +960,13 @@ static int merge_group(struct ref_runs *runs, struct db_connection *connection, 
 			result = read_source(runs, connection, &runs->items[i], merged, &bad, error);
 	merged->stuck = bad || result == ERR_CORRUPT || result == ERR_IO;
 	if (!result && bad)
-		return OK; /* it rests until they are repaired */
+		return OK; /* suspended until the buckets are repaired */
 	ref_list_sort(&runs->group);
 	if (!result)
 		result = write_group(runs, connection, merged, runs->group.items, runs->group.count, error);
 	for (size_t i = 0; i < runs->count && !result; i++)
 		if (runs->items[i].into == merged->number)
-			result = shorten_source(runs, connection, &runs->items[i], merged, error);
+			result = trim_source(runs, connection, &runs->items[i], merged, error);
 	return result;
 }
 
@@ -971,8 +980,8 @@ int ref_runs_merge(struct ref_runs *runs, struct db_connection *connection, size
 		highest = run->level;
 		if (run->level == 0 || is_whole(run) || run->stuck)
 			continue;
-		owe(runs, run, added);
-		for (; owes(runs, run) && !result && !run->stuck; pay(runs, run))
+		add_debt(runs, run, added);
+		for (; is_behind(runs, run) && !result && !run->stuck; reduce_debt(runs, run))
 			result = merge_group(runs, connection, run, error);
 	}
 	for (int64_t level = 0; level <= highest && !result; level++)
@@ -982,8 +991,8 @@ int ref_runs_merge(struct ref_runs *runs, struct db_connection *connection, size
 
 /* ---- the end of a transaction ---- */
 
-/* Of a source, what the merged run has. */
-static void release_lost(struct run *run)
+/* Releases the filters of a source that the merged run has replaced. */
+static void release_merged(struct run *run)
 {
 	const int64_t bucket = source_bucket(run, run->merged, run->merged->filled);
 	const size_t lost = (size_t)(bucket * run->filter_size) / RELEASED_AT_ONCE * RELEASED_AT_ONCE;
@@ -1014,7 +1023,7 @@ void ref_runs_committed(struct ref_runs *runs)
 		link_runs(runs);
 	for (size_t i = 0; i < runs->count; i++)
 		if (runs->items[i].merged)
-			release_lost(&runs->items[i]);
+			release_merged(&runs->items[i]);
 }
 
 void ref_runs_rolled_back(struct ref_runs *runs)
@@ -1038,7 +1047,7 @@ static void set_range(const struct run *run, struct ref_bad *bad)
 	bad->last = bucket + 1 == run->buckets ? UINT64_MAX : first_place(run->buckets, bucket + 1) - 1;
 }
 
-/* Whether it is what look-ups go to: not moved into another run, or beyond what is written. */
+/* Returns whether lookups use the bucket: written, and not moved to another run. */
 static bool is_used(const struct run *run, int64_t bucket)
 {
 	return bucket < run->filled &&
@@ -1080,7 +1089,7 @@ int ref_runs_read_range(struct ref_runs *runs, struct db_connection *connection,
 				continue;
 			for (size_t j = 0; j < entries.size / sizeof(struct ref_entry) && !result; j++) {
 				struct ref_entry entry = entry_at(entries, j);
-				if (entry.place >= first && entry.place <= last && !has_lost(run, entry.place))
+				if (entry.place >= first && entry.place <= last && !has_moved(run, entry.place))
 					result = ref_list_add(list, &entry);
 			}
 		}
@@ -1109,8 +1118,8 @@ static int replace_bucket(struct db_connection *connection, int64_t row,
 	return db_execute(query, NULL, error);
 }
 
-/* The group of filters that has the bucket's, as it is in memory but for that one, unless `filter`
- * is NULL. */
+/* Writes the group of filters that contains the bucket's filter as in memory, with `filter` for
+ * this bucket unless it is NULL. */
 static int write_filter_group(const struct ref_runs *runs, struct db_connection *connection,
                               const struct run *run, int64_t bucket, const unsigned char *filter,
                               struct error *error)
@@ -1201,8 +1210,8 @@ void ref_runs_filters_written(struct ref_runs *runs, int64_t number)
 
 /* ---- checking ---- */
 
-/* Each is in its bucket, in order, and let through by its filter; those that a merged run has
- * already do not count a second time. */
+/* Checks that each entry is in its bucket, in order and admitted by its filter. Entries that a
+ * merged run already has are not counted again. */
 static bool count_bucket(const struct run *run, int64_t row, struct slice entries, int64_t *count)
 {
 	const int64_t bucket = number_in(row);
@@ -1212,7 +1221,7 @@ static bool count_bucket(const struct run *run, int64_t row, struct slice entrie
 		const uint64_t place = entry_at(entries, i).place;
 		if (!filter_has(run, bucket, place))
 			return false;
-		*count += !has_lost(run, place);
+		*count += !has_moved(run, place);
 	}
 	return true;
 }
@@ -1222,16 +1231,19 @@ static int count_run(struct ref_runs *runs, struct db_connection *connection, co
 {
 	const int64_t first = run->merged ? source_bucket(run, run->merged, run->merged->filled) : 0;
 	int result = OK;
-	/* To its last bucket, written or not: beyond `filled` there is none. */
-	struct walk walk = begin_walk(runs, connection, run, first, run->buckets - 1);
-	while (!result && walk_on(&walk))
-		if (number_in(walk.row) >= run->filled || !count_bucket(run, walk.row, walk.entries, total))
-			result = corrupt_bucket(walk.row, error);
-	int ended = end_walk(&walk, error);
+	/* Includes unwritten buckets: beyond `filled` there must be none. */
+	struct bucket_iterator bucket_iterator =
+		begin_buckets(runs, connection, run, first, run->buckets - 1);
+	while (!result && next_bucket(&bucket_iterator))
+		if (number_in(bucket_iterator.row) >= run->filled ||
+		    !count_bucket(run, bucket_iterator.row, bucket_iterator.entries, total))
+			result = corrupt_bucket(bucket_iterator.row, error);
+	int ended = end_buckets(&bucket_iterator, error);
 	if (ended || result)
 		return ended ? ended : result;
 	if (run->filters_lost)
-		return error_cause(error, ERR_CORRUPT, "run %lld of client_refs: filters",
+		return error_cause(error, ERR_CORRUPT,
+		                   "client_ref index: the filters of run %lld are damaged",
 		                   (long long)run->number);
 	return OK;
 }

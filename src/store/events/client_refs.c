@@ -6,9 +6,9 @@
 #include "base/tuned.h"
 #include "store/events/client_refs_internal.h"
 
-/* Of the tree of before, in a batch. */
-#define TAKEN_AT_LEAST 32
-#define TAKEN_MAX 256
+/* Entries moved from the B-tree of an older version, per batch. */
+#define TREE_MOVED_MIN 32
+#define TREE_MOVED_MAX 256
 #define SLOTS_FIRST ((size_t)1 << 10)
 
 struct client_refs_shape client_refs_usual_shape(void)
@@ -63,7 +63,7 @@ static void slot_put(struct client_refs *refs, const struct entry *entry)
 	refs->slots[at] = *entry;
 }
 
-/* Room for one more, so that a committed addition cannot fail. */
+/* Reserves slots, so that an addition cannot fail after the commit. */
 static int slots_reserve(struct client_refs *refs, size_t more)
 {
 	size_t count = refs->slot_count ? refs->slot_count : SLOTS_FIRST;
@@ -101,10 +101,11 @@ size_t client_refs_moving_from(const struct ref_list *moving, uint64_t place)
 	return low;
 }
 
-/* Makes the entries sorted ones, in the same memory. */
+/* Converts the entries to sorted ones in place. */
 static struct ref_list sorted_of(const struct client_refs *refs, struct entry *items, size_t count)
 {
-	_Static_assert(sizeof(struct ref_entry) <= sizeof(struct entry), "one overtakes none");
+	_Static_assert(sizeof(struct ref_entry) <= sizeof(struct entry),
+	               "an entry is never overwritten before it is read");
 	struct ref_list list = {(struct ref_entry *)(void *)items, count, count};
 	for (size_t i = 0; i < count; i++) {
 		struct entry entry = items[i];
@@ -144,7 +145,7 @@ static int load_table(struct client_refs *refs, struct db_connection *connection
 	struct db_query *query = select_table(connection, table);
 	while (!result && db_step(query)) {
 		struct slice entries = db_blob(query, 0);
-		/* What was written without a checksum stays only until the next run is written. */
+		/* A batch without a checksum remains only until the next run is written. */
 		if (entries.size % sizeof(struct entry) ||
 		    (!db_is_null(query, 1) &&
 		     db_integer(query, 1) != ref_checksum(table, entries.data, entries.size)))
@@ -165,7 +166,7 @@ static void write_key_checksum(const struct client_refs *refs, char text[24])
 	snprintf(text, 24, "%lld", (long long)ref_checksum(0, refs->key.words, sizeof refs->key.words));
 }
 
-/* Its checksum is written with the first run. */
+/* The checksum is written with the first run. */
 static int load_key(struct client_refs *refs, struct db_connection *connection, struct error *error)
 {
 	struct db_query *query = db_query(
@@ -178,9 +179,9 @@ static int load_key(struct client_refs *refs, struct db_connection *connection, 
 	if (found && !db_is_null(query, 1))
 		found = slice_is(db_text(query, 1), checksum);
 	int result = db_end(query, error);
-	return result || found
-	           ? result
-	           : error_cause(error, ERR_CORRUPT, "client_ref_key is missing, or another one");
+	return result || found ? result
+	                       : error_cause(error, ERR_CORRUPT,
+	                                     "client_ref_key is missing or has a wrong checksum");
 }
 
 static int load_tables(struct client_refs *refs, struct db_connection *connection,
@@ -202,7 +203,8 @@ static int load_tables(struct client_refs *refs, struct db_connection *connectio
 	return db_end(query, error);
 }
 
-/* What moves is in no tree, but where a store of before was moving it into one. */
+/* Entries of `moving` are not in the tree, except when an older version was moving them into the
+ * tree. */
 static int sort_moving(struct client_refs *refs)
 {
 	if (refs->stale.count == 0)
@@ -244,7 +246,7 @@ int client_refs_load(struct client_refs *refs, struct db_connection *connection,
 	return result;
 }
 
-/* How far events were added again before this start. */
+/* Loads how far a rebuild had come before this start. */
 static int load_position(struct client_refs *refs, struct db_connection *connection,
                          struct error *error)
 {
@@ -256,7 +258,7 @@ static int load_position(struct client_refs *refs, struct db_connection *connect
 		struct slice value = db_text(query, 0);
 		snprintf(text, sizeof text, "%.*s", (int)value.size, value.data);
 		atomic_store(&refs->lost, true);
-		snprintf(refs->cause, sizeof refs->cause, "was begun before");
+		snprintf(refs->cause, sizeof refs->cause, "an earlier rebuild was interrupted");
 	}
 	refs->emptied_all = sscanf(text, "%lld %lld", &before, &arrived) == 2;
 	if (refs->emptied_all)
@@ -264,7 +266,7 @@ static int load_position(struct client_refs *refs, struct db_connection *connect
 	return db_end(query, error);
 }
 
-/* What is damaged, and not by the bucket, is made of events again. */
+/* Damage that does not concern a single bucket leads to a rebuild from events. */
 static int load_or_lose(struct client_refs *refs, struct db_connection *connection,
                         struct error *error)
 {
@@ -318,7 +320,7 @@ void client_refs_close(struct client_refs *refs)
 
 /* ---- finding ---- */
 
-/* What is looked for, and what was found. */
+/* The search values and the result. */
 struct search {
 	int64_t account, chain, ref_hash;
 	uint64_t place;
@@ -362,9 +364,10 @@ static int find_in_tree(struct db_connection *connection, struct search *search,
 	return db_end(query, error);
 }
 
-static int tell_lost(struct error *error)
+static int refuse_while_rebuilding(struct error *error)
 {
-	return error_cause(error, ERR_UNAVAILABLE, "the index of client_refs is being made of events");
+	return error_cause(error, ERR_UNAVAILABLE,
+	                   "the client_ref index is being rebuilt from the events");
 }
 
 bool client_refs_page_failed(const struct db_connection *connection, int result)
@@ -372,7 +375,7 @@ bool client_refs_page_failed(const struct db_connection *connection, int result)
 	return (result == ERR_CORRUPT || result == ERR_IO) && db_failure(connection) == result;
 }
 
-/* SQLite cannot go on with tables of which it cannot read a page. */
+/* SQLite cannot continue with tables that have an unreadable page. */
 int client_refs_lose(struct client_refs *refs, struct db_connection *connection,
                      struct error *error)
 {
@@ -386,24 +389,24 @@ int client_refs_lose(struct client_refs *refs, struct db_connection *connection,
 		atomic_store(&refs->lost, true);
 	}
 	pthread_mutex_unlock(&refs->lock);
-	return error_cause(error, ERR_UNAVAILABLE, "a page of the index of client_refs: %s",
+	return error_cause(error, ERR_UNAVAILABLE, "a page of the client_ref index cannot be read: %s",
 	                   cause.cause);
 }
 
-/* What is damaged is repaired soon; until then its content is unknown. */
-static int tell_damage(struct client_refs *refs, int result, struct db_connection *connection,
-                       struct error *error)
+/* Damage is repaired soon; until then the content is unknown. */
+static int convert_damage(struct client_refs *refs, int result, struct db_connection *connection,
+                          struct error *error)
 {
 	if (client_refs_page_failed(connection, result))
 		return client_refs_lose(refs, connection, error);
 	if (result == ERR_CORRUPT)
 		return error_cause(error, ERR_UNAVAILABLE,
-		                   "a part of the index of client_refs is damaged, and being repaired");
+		                   "a part of the client_ref index is damaged and is being repaired");
 	return result;
 }
 
-/* Entries only ever go from memory to a run, and from a run to one of a higher level: so that is
- * the order in which they are looked for. */
+/* Entries move only from memory to a run and from a run to a higher level, so that this order of
+ * searching misses none. */
 static int find_once(struct client_refs *refs, struct db_connection *connection, bool others,
                      struct search *search, uint64_t *ret_generation, struct error *error)
 {
@@ -421,7 +424,7 @@ static int find_once(struct client_refs *refs, struct db_connection *connection,
 	if (!result && atomic_load(&refs->tree_left))
 		result = find_in_tree(connection, search, error);
 	if (!result && search->count == search->max)
-		result = error_cause(error, ERR_INTERNAL, "too many equal hashes of client_refs");
+		result = error_cause(error, ERR_INTERNAL, "too many client_refs have the same hash");
 	return result;
 }
 
@@ -433,14 +436,14 @@ int client_refs_find(struct client_refs *refs, struct db_connection *connection,
 	struct search search = {account,       chain, ref_hash, ref_place(&refs->key, chain, ref_hash),
 	                        ret_sequences, max,   0};
 	if (atomic_load(&refs->lost))
-		return tell_lost(error);
+		return refuse_while_rebuilding(error);
 	int result = find_once(refs, connection, false, &search, &generation, error);
 	if (!result)
 		*ret_count = search.count;
-	return tell_damage(refs, result, connection, error);
+	return convert_damage(refs, result, connection, error);
 }
 
-static bool is_another(struct client_refs *refs, uint64_t generation)
+static bool has_changed(struct client_refs *refs, uint64_t generation)
 {
 	pthread_mutex_lock(&refs->lock);
 	bool another = ref_runs_generation(refs->runs) != generation;
@@ -459,10 +462,10 @@ static int look_up(struct client_refs *refs, struct db_connection *connection,
 	int result;
 	do
 		result = find_once(refs, connection, true, search, &generation, error);
-	while (!result && is_another(refs, generation));
+	while (!result && has_changed(refs, generation));
 	if (from_tree)
 		pthread_mutex_unlock(&refs->taking);
-	return tell_damage(refs, result, connection, error);
+	return convert_damage(refs, result, connection, error);
 }
 
 int client_refs_look_up(struct client_refs *refs, struct db_connection *connection, int64_t account,
@@ -475,8 +478,8 @@ int client_refs_look_up(struct client_refs *refs, struct db_connection *connecti
 	                        .sequences = ret_sequences,
 	                        .max = max};
 	pthread_rwlock_rdlock(&refs->in_use);
-	int result =
-		atomic_load(&refs->lost) ? tell_lost(error) : look_up(refs, connection, &search, error);
+	int result = atomic_load(&refs->lost) ? refuse_while_rebuilding(error)
+	                                      : look_up(refs, connection, &search, error);
 	pthread_rwlock_unlock(&refs->in_use);
 	if (!result)
 		*ret_count = search.count;
@@ -518,7 +521,7 @@ static int empty_other_table(struct client_refs *refs, struct db_connection *con
 	                  NULL, error);
 }
 
-static int turn_tables(struct client_refs *refs, struct db_connection *connection,
+static int swap_tables(struct client_refs *refs, struct db_connection *connection,
                        struct error *error)
 {
 	refs->turned = true;
@@ -540,9 +543,10 @@ static int turn_tables(struct client_refs *refs, struct db_connection *connectio
 	                                     error);
 }
 
-/* ---- the tree of before ---- */
+/* ---- the B-tree of an older version ---- */
 
-static int cut_down(struct db_connection *connection, const struct entry *last, struct error *error)
+static int delete_from_tree(struct db_connection *connection, const struct entry *last,
+                            struct error *error)
 {
 	struct db_query *query =
 		db_query(connection, "DELETE FROM client_refs"
@@ -554,17 +558,17 @@ static int cut_down(struct db_connection *connection, const struct entry *last, 
 	return db_execute(query, NULL, error);
 }
 
-static size_t taken_max(const struct client_refs *refs)
+static size_t tree_moved_max(const struct client_refs *refs)
 {
-	size_t max = refs->added.count + TAKEN_AT_LEAST;
-	return max < TAKEN_MAX ? max : TAKEN_MAX;
+	size_t max = refs->added.count + TREE_MOVED_MIN;
+	return max < TREE_MOVED_MAX ? max : TREE_MOVED_MAX;
 }
 
-/* Some of it come like new ones, so that it is gone after a while. */
+/* Moves some entries, as if they were new, until the tree is empty. */
 static int take_from_tree(struct client_refs *refs, struct db_connection *connection,
                           struct error *error)
 {
-	const size_t max = taken_max(refs);
+	const size_t max = tree_moved_max(refs);
 	struct db_query *query =
 		db_query(connection, "SELECT account, chain, ref_hash, sequence FROM client_refs"
 	                         " ORDER BY account, chain, ref_hash, sequence LIMIT $1");
@@ -581,17 +585,17 @@ static int take_from_tree(struct client_refs *refs, struct db_connection *connec
 	int ended = db_end(query, error);
 	result = ended ? ended : result;
 	if (!result && taken > 0)
-		result = cut_down(connection, &last, error);
+		result = delete_from_tree(connection, &last, error);
 	refs->felled = !result && taken < max;
 	return result;
 }
 
-/* Of what an earlier program was moving the tree has a part. Whoever starts again before all was
- * cleared begins with the first. */
+/* Deletes from the tree entries that an older version had copied to it from `stale`. After a
+ * restart the deletion begins with the first entry again. */
 static int clear_stale(struct client_refs *refs, struct db_connection *connection,
                        struct error *error)
 {
-	size_t end = refs->cleared + taken_max(refs);
+	size_t end = refs->cleared + tree_moved_max(refs);
 	end = end < refs->stale.count ? end : refs->stale.count;
 	int result = OK;
 	for (size_t i = refs->cleared; i < end && !result; i++) {
@@ -611,10 +615,10 @@ static int clear_stale(struct client_refs *refs, struct db_connection *connectio
 
 /* ---- in a batch ---- */
 
-static int move_on(struct client_refs *refs, struct db_connection *connection, size_t added,
-                   struct error *error)
+static int flush_moving(struct client_refs *refs, struct db_connection *connection, size_t added,
+                        struct error *error)
 {
-	/* A run that is being written says that nothing of it is in the tree. */
+	/* A run that is being written implies that none of its entries is in the tree. */
 	if (refs->moving.count == 0 || refs->cleared_next < refs->stale.count)
 		return OK;
 	if (!ref_runs_is_flushing(refs->runs))
@@ -628,9 +632,9 @@ static int move_on(struct client_refs *refs, struct db_connection *connection, s
 int client_refs_write(struct client_refs *refs, struct db_connection *connection,
                       struct error *error)
 {
-	/* An event that cannot be found must not be there. */
+	/* An event whose client_ref cannot be indexed must not be written. */
 	if (atomic_load(&refs->lost))
-		return refs->added.count > 0 ? tell_lost(error) : OK;
+		return refs->added.count > 0 ? refuse_while_rebuilding(error) : OK;
 	if (db_failure(connection))
 		return db_tell_failure(connection, error);
 	int result = client_refs_write_all(refs, connection, error);
@@ -656,16 +660,16 @@ int client_refs_write_all(struct client_refs *refs, struct db_connection *connec
 	if (!result)
 		result = ref_runs_merge(refs->runs, connection, added, error);
 	if (!result)
-		result = move_on(refs, connection, added, error);
+		result = flush_moving(refs, connection, added, error);
 	bool nothing_moves = refs->moving.count == 0 || refs->emptied;
 	bool full = refs->gathered + added >= refs->gathered_max;
 	if (!result && nothing_moves && full && ref_runs_has_room(refs->runs))
-		result = turn_tables(refs, connection, error);
+		result = swap_tables(refs, connection, error);
 	return result;
 }
 
-/* What was gathered becomes what is moved, in the same memory, so that this cannot fail. */
-static void turn(struct client_refs *refs)
+/* Turns the collected entries into `moving`, in the same memory, so that this cannot fail. */
+static void swap_entries(struct client_refs *refs)
 {
 	size_t count = 0;
 	for (size_t i = 0; i < refs->slot_count; i++)
@@ -703,7 +707,7 @@ void client_refs_committed(struct client_refs *refs)
 		refs->moving = (struct ref_list){0};
 	}
 	if (refs->turned)
-		turn(refs);
+		swap_entries(refs);
 	if (refs->felled)
 		atomic_store(&refs->tree_left, false);
 	pthread_mutex_unlock(&refs->lock);
@@ -762,7 +766,7 @@ static int count_parts(struct client_refs *refs, struct db_connection *connectio
 		result = ref_runs_count(refs->runs, connection, &in_runs, error);
 	if (!result)
 		result = count_stale(refs, connection, &twice, error);
-	/* What moves is in memory, and a part of it in the run that is being written. */
+	/* Entries of `moving` are in memory, and some of them also in the run being written. */
 	size_t moved = ref_runs_flushed(refs->runs, refs->moving.items, refs->moving.count);
 	*ret_count = (int64_t)(refs->gathered + refs->moving.count - moved) + in_runs + in_tree - twice;
 	return result;
@@ -772,7 +776,7 @@ int client_refs_count(struct client_refs *refs, struct db_connection *connection
                       int64_t *ret_count, struct error *error)
 {
 	if (atomic_load(&refs->lost))
-		return error_cause(error, ERR_CORRUPT, "all is made of events: %s", refs->cause);
+		return error_cause(error, ERR_CORRUPT, "the index has to be rebuilt: %s", refs->cause);
 	if (db_failure(connection))
 		return db_tell_failure(connection, error);
 	int result = count_parts(refs, connection, ret_count, error);

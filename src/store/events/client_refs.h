@@ -1,22 +1,23 @@
-/* Which event of a chain holds a client_ref: the idempotency index.
+/* The idempotency index: which event of a chain has a given client_ref.
  *
- * Keys are hashes: a tree of them would have a page of its own rewritten for every registration,
- * and the larger it is the more. So new entries go to a small table in order of arrival and to
- * memory; when enough have come, they are sorted and written as a run, a part with every batch, and
- * runs are merged into larger ones (client_ref_runs.h). Two small tables take turns: one takes new
- * entries while the other's are written. After a restart memory is filled from them.
+ * Keys are hashes. A B-tree would rewrite one page for every registration, and more so the larger
+ * it is. Therefore new entries go to memory and to a small table in insertion order. When enough
+ * entries are collected, they are sorted and written as a run, a part with each batch, and runs are
+ * merged into larger ones (client_ref_runs.h). Two small tables alternate: one receives new entries
+ * while those of the other are written. After a restart memory is filled from the tables.
  *
- * Stores of before have a tree, `client_refs`. Some of its entries are taken out with every batch,
- * as if they were new ones, until nothing is left of it.
+ * Databases of older versions have a B-tree, `client_refs`. Each batch moves some of its entries,
+ * as if they were new, until the tree is empty.
  *
- * Used by the one sequencer, inside its transaction; client_refs_look_up by any thread, outside of
- * one. Entries become visible with client_refs_committed and vanish with client_refs_rolled_back,
- * one of which ends every transaction in which client_refs_write was called.
+ * Used by the one sequencer inside its transaction; client_refs_look_up may be called by any
+ * thread, outside a transaction. Entries become visible with client_refs_committed and vanish with
+ * client_refs_rolled_back. One of these ends every transaction in which client_refs_write was
+ * called.
  *
- * All of it is derived from events, and made of them again where it is damaged: a bucket of a run
- * by itself, everything where it is something else. What is looked for and may stand in what is
- * damaged is ERR_UNAVAILABLE meanwhile, without a failure of the connection: "not found" could be a
- * lie. */
+ * The index is derived from events and rebuilt from them when damaged: a bucket of a run
+ * individually, otherwise the whole index. In the meantime a lookup that may concern the damaged
+ * part returns ERR_UNAVAILABLE, without a failure of the connection, because "not found" could be
+ * wrong. */
 #ifndef STORE_CLIENT_REFS_H
 #define STORE_CLIENT_REFS_H
 
@@ -28,54 +29,57 @@
 struct client_refs;
 
 struct client_refs_shape {
-	size_t gathered; /* entries that gather before they are written as a run */
+	size_t gathered; /* number of entries that are collected before they are written as a run */
 	struct ref_shape runs;
 };
-/* The service's: with a batch more, what gathers just fits into 131,072 slots of 24 bytes, three
- * quarters full; while it is written, it takes 16 bytes an entry beside the next ones. */
+/* Returns the values that the service uses. With one more batch the collected entries just fit into
+ * 131,072 slots of 24 bytes, three quarters full. While they are written, they take 16 bytes per
+ * entry in addition to the next ones. */
 struct client_refs_shape client_refs_usual_shape(void);
 
-/* `shape` may change from one opening to the next but for group_buckets. What is damaged is no
+/* Opens the index. `shape` may change between two openings, except group_buckets. Damage is not an
  * error. */
 int client_refs_open(struct db_connection *connection, const struct client_refs_shape *shape,
                      struct client_refs **ret, struct error *error) MUST_CHECK;
 void client_refs_close(struct client_refs *refs); /* NULL-safe */
 
-/* 64 bits of the client_ref's SHA-256. */
+/* Returns the first 64 bits of the SHA-256 of the client_ref. */
 int64_t client_ref_hash(struct slice client_ref);
 
-/* Sequences of the events of a chain whose client_ref has this hash; some may come twice. More than
- * `max` are ERR_INTERNAL. For the sequencer, within its transaction, before client_refs_write. */
+/* Finds the sequences of the events of a chain whose client_ref has this hash; duplicates are
+ * possible. Returns ERR_INTERNAL when there are more than `max`. For the sequencer, within its
+ * transaction, before client_refs_write. */
 int client_refs_find(struct client_refs *refs, struct db_connection *connection, int64_t account,
                      int64_t chain, int64_t ref_hash, int64_t *ret_sequences, size_t max,
                      size_t *ret_count, struct error *error) MUST_CHECK;
-/* The same for others, of what is committed when it is called. Without a transaction: each of its
- * statements sees what was committed before it. */
+/* Like client_refs_find for other threads, over the entries committed before the call. Outside a
+ * transaction: each statement sees the commits before it. */
 int client_refs_look_up(struct client_refs *refs, struct db_connection *connection, int64_t account,
                         int64_t chain, int64_t ref_hash, int64_t *ret_sequences, size_t max,
                         size_t *ret_count, struct error *error) MUST_CHECK;
 int client_refs_add(struct client_refs *refs, int64_t account, int64_t chain, int64_t ref_hash,
                     int64_t sequence) MUST_CHECK;
-/* Writes the additions and moves some entries on; once in every batch. */
+/* Writes the additions and moves some entries; called once in every batch. */
 int client_refs_write(struct client_refs *refs, struct db_connection *connection,
                       struct error *error) MUST_CHECK;
 void client_refs_committed(struct client_refs *refs);
 void client_refs_rolled_back(struct client_refs *refs);
 
-/* All entries of the store, wherever they stand, each once; of refs that were opened in the
- * connection's view, for checking. ERR_CORRUPT: what was damaged. */
+/* Counts all entries, each once, wherever they are stored. For a check: `refs` was opened in the
+ * view of the connection. Returns ERR_CORRUPT, with the cause, when something is damaged. */
 int client_refs_count(struct client_refs *refs, struct db_connection *connection,
                       int64_t *ret_count, struct error *error) MUST_CHECK;
 
-/* Whether all of it has to be made of events: nothing is found. */
+/* Returns whether the whole index has to be rebuilt from events; nothing is found until then. */
 bool client_refs_is_lost(const struct client_refs *refs);
 
-/* ---- repairing (client_refs_repair.c): by one thread, beside the sequencer ---- */
+/* ---- repair (client_refs_repair.c): by one thread, in parallel with the sequencer ---- */
 
-/* How many parts are known to be damaged, and what of them, in the error's cause. By any thread. */
+/* Returns the number of damaged parts and describes the damage in the cause of the error. Any
+ * thread. */
 int64_t client_refs_damaged(struct client_refs *refs, struct error *ret_what);
-/* Makes what is damaged of events, which it reads a part at a time; stops between two when
- * *stopping. *ret_repaired: how many parts. */
+/* Rebuilds the damaged parts from events, which it reads in batches. Stops between two batches when
+ * *stopping is set. *ret_repaired is the number of repaired parts. */
 int client_refs_repair(struct client_refs *refs, struct db *db, const atomic_bool *stopping,
                        int64_t *ret_repaired, struct error *error) MUST_CHECK;
 

@@ -1,4 +1,4 @@
-/* Shared by client_refs.c and client_refs_repair.c alone. */
+/* Private to client_refs.c and client_refs_repair.c. */
 #ifndef STORE_CLIENT_REFS_INTERNAL_H
 #define STORE_CLIENT_REFS_INTERNAL_H
 
@@ -9,7 +9,7 @@
 #include "store/events/client_refs.h"
 #include "store/internal.h"
 
-/* As it also stands in the small tables, many in a row. */
+/* Also the format in the small tables, where a row has many of them. */
 struct entry {
 	int64_t account;
 	int64_t event; /* chain and sequence; 0: an empty slot */
@@ -26,37 +26,38 @@ struct entry_list {
 struct client_refs {
 	size_t gathered_max;
 	struct ref_key key;
-	int table; /* which of the two takes new entries */
-	/* What is found without the disk, slots, `moving` and `runs`, changes under it; whoever changes
-	 * it, the sequencer alone, reads it without. */
+	int table; /* index of the table that receives new entries */
+	/* Protects the part that is found without the disk: slots, `moving` and `runs`. Only the
+	 * sequencer changes it, so the sequencer reads it without the lock. */
 	pthread_mutex_t lock;
-	struct entry *slots; /* its entries: open addressing, at most three quarters full */
+	struct entry *slots; /* new entries: open addressing, at most three quarters full */
 	size_t slot_count;   /* a power of two */
 	size_t gathered;
-	struct ref_list moving; /* the other table's, in ascending order */
+	struct ref_list moving; /* entries of the other table, in ascending order */
 	struct ref_runs *runs;
-	/* The tree of an older version has entries: they are taken out of it while this is held, until
-	 * the transaction has ended, and whoever else looks something up holds it, too. */
+	/* The B-tree of an older version still has entries. `taking` is held while entries are moved
+	 * out of it, until the end of the transaction, and by other threads during a lookup. */
 	atomic_bool tree_left;
 	pthread_mutex_t taking;
-	struct entry_list stale; /* `moving`, of an older store: the tree has some of them, too */
-	size_t cleared;          /* of them, the first ones: not any more */
-	/* Of the transaction under way. */
+	struct entry_list stale; /* `moving` from an older version; partly in the tree */
+	size_t cleared;          /* leading entries of `stale` that have left the tree */
+	/* State of the current transaction. */
 	struct entry_list added;
 	bool takes;   /* `taking` is held */
 	bool emptied; /* the other table was emptied */
-	bool turned;  /* the tables change places */
+	bool turned;  /* the two tables are exchanged */
 	size_t cleared_next;
-	bool felled; /* nothing is left of the tree */
-	/* All is made of events, up to a position; until then nothing is found or added by others. */
+	bool felled; /* the tree is empty */
+	/* The index is being rebuilt from events, up to a position. Until it is complete, other threads
+	 * find and add nothing. */
 	struct client_refs_shape shape;
-	atomic_bool lost; /* others than the opener set it under `lock` */
-	bool unread;      /* a page could not be read, which may have been for once */
-	bool emptied_all; /* and that was begun */
+	atomic_bool lost; /* after opening, set under `lock` only */
+	bool unread;      /* a page could not be read, which may be temporary */
+	bool emptied_all; /* and the rebuild has begun */
 	struct ref_events_position position;
-	char cause[ERROR_CAUSE_MAX]; /* what was damaged */
-	/* Held by those who are not the sequencer while they look something up, and by whoever reads
-	 * all from the disk again. */
+	char cause[ERROR_CAUSE_MAX]; /* description of the damage */
+	/* Held for reading by threads other than the sequencer during a lookup, and for writing while
+	 * the whole index is loaded again from disk. */
 	pthread_rwlock_t in_use;
 };
 
@@ -70,22 +71,23 @@ static inline uint64_t place_of(const struct client_refs *refs, const struct ent
 	return ref_place(&refs->key, chain_of(entry), entry->ref_hash);
 }
 
-/* The first of `moving` at the place or after it. */
+/* Returns the index of the first entry of `moving` at or after the place. */
 size_t client_refs_moving_from(const struct ref_list *moving, uint64_t place);
 int client_refs_list_add(struct entry_list *list, const struct entry *entry) MUST_CHECK;
-/* Whether the tree of an older version has an entry. */
+/* Reads whether the tree of an older version has the entry. */
 int client_refs_tree_has(struct db_connection *connection, const struct entry *entry, bool *ret,
                          struct error *error) MUST_CHECK;
-/* Reads all that is on the disk; what memory has is gone. */
+/* Loads everything from disk; the contents of memory are discarded. */
 int client_refs_load(struct client_refs *refs, struct db_connection *connection,
                      struct error *error) MUST_CHECK;
-/* Whether a page of the index's own tables could not be read, which such a result of one of their
- * statements says. */
+/* Returns whether a page of the index's own tables could not be read, according to the result of
+ * one of their statements. */
 bool client_refs_page_failed(const struct db_connection *connection, int result);
-/* After such a failure: all of it is read again, or made of events. ERR_UNAVAILABLE. */
+/* After such a failure: marks the index to be loaded again or rebuilt from events. Returns
+ * ERR_UNAVAILABLE. */
 int client_refs_lose(struct client_refs *refs, struct db_connection *connection,
                      struct error *error);
-/* What client_refs_write does, also while all is made of events. */
+/* Does the work of client_refs_write, also during a rebuild. */
 int client_refs_write_all(struct client_refs *refs, struct db_connection *connection,
                           struct error *error) MUST_CHECK;
 

@@ -1,11 +1,11 @@
-/* Makes what is damaged of the index of client_refs of the events themselves. */
+/* Repair of the client_ref index from the events. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/tuned.h"
 #include "store/events/client_refs_internal.h"
 
-#define REPAIRED_AT_ONCE 16 /* buckets, for which events are read once */
+#define REPAIRED_AT_ONCE 16 /* number of buckets that are repaired in one pass over the events */
 #define REF_EVENTS_AT_ONCE 10000
 
 int64_t client_refs_damaged(struct client_refs *refs, struct error *ret_what)
@@ -46,7 +46,7 @@ static struct entry entry_of(const struct ref_event *event)
 
 /* ---- buckets ---- */
 
-/* Those to repair, and the events whose places are of them. */
+/* The buckets to repair, and the events with places in them. */
 struct bucket_search {
 	const struct client_refs *refs;
 	struct ref_bad bad[REPAIRED_AT_ONCE];
@@ -66,7 +66,7 @@ static int note_bucket_event(void *context, const struct ref_event *event, struc
 	return OK;
 }
 
-/* Each part in a view of its own. Those that come meanwhile stand in no older bucket. */
+/* Each batch is read in a view of its own. Later events are never in an older bucket. */
 static int search_events(struct bucket_search *search, struct db *db, const atomic_bool *stopping,
                          bool *ret_ended, struct error *error)
 {
@@ -83,7 +83,7 @@ static int search_events(struct bucket_search *search, struct db *db, const atom
 	return result;
 }
 
-/* What memory and the runs have at the bucket's places. */
+/* Lists the entries in memory and in the runs with places in the bucket. */
 static int list_others(struct client_refs *refs, struct db_connection *writer,
                        const struct ref_bad *bad, struct ref_list *others, struct error *error)
 {
@@ -94,7 +94,7 @@ static int list_others(struct client_refs *refs, struct db_connection *writer,
 		if (entry->event && place >= bad->first && place <= bad->last)
 			result = ref_list_add(others, &(struct ref_entry){place, entry->event});
 	}
-	/* What of `moving` its run has already is a part of the run. */
+	/* The flushed part of `moving` is already in its run. */
 	const size_t flushed = ref_runs_flushed(refs->runs, refs->moving.items, refs->moving.count);
 	size_t from = client_refs_moving_from(&refs->moving, bad->first);
 	from = from > flushed ? from : flushed;
@@ -107,7 +107,7 @@ static int list_others(struct client_refs *refs, struct db_connection *writer,
 	return result;
 }
 
-/* The bucket's: the events at its places that stand nowhere else. */
+/* Lists the entries of the bucket: events with places in it that are stored nowhere else. */
 static int list_missing(struct client_refs *refs, struct db_connection *writer,
                         const struct bucket_search *search, const struct ref_bad *bad,
                         const struct ref_list *others, struct ref_list *missing,
@@ -199,7 +199,7 @@ static int repair_filters(struct client_refs *refs, struct db *db, int64_t *repa
 	return result;
 }
 
-/* ---- all ---- */
+/* ---- rebuild ---- */
 
 static int write_position(struct client_refs *refs, struct db_connection *writer,
                           const struct ref_events_position *position, struct error *error)
@@ -222,9 +222,10 @@ static int load_again(struct client_refs *refs, struct db_connection *writer, st
 	return result;
 }
 
-/* What could not be read once may be read now. Nothing was registered meanwhile. */
-static int read_again(struct client_refs *refs, struct db_connection *writer, bool *ret_whole,
-                      struct error *error)
+/* Loads the index again, because the read failure may have been temporary. Nothing was registered
+ * in the meantime. */
+static int reload(struct client_refs *refs, struct db_connection *writer, bool *ret_whole,
+                  struct error *error)
 {
 	int64_t count;
 	int result = db_begin(writer, error);
@@ -239,8 +240,8 @@ static int read_again(struct client_refs *refs, struct db_connection *writer, bo
 	return OK;
 }
 
-/* The table stays behind under another name, with all its pages: they cannot be given back, as some
- * cannot be read. */
+/* Keeps the old table under another name with all its pages, because an unreadable page cannot be
+ * freed. */
 static int replace_table(struct db_connection *writer, const char *name, struct error *error)
 {
 	char rename[128], create[1024] = "";
@@ -260,7 +261,7 @@ static int replace_table(struct db_connection *writer, const char *name, struct 
 	}
 	result = db_end(query, error);
 	if (!result && !found)
-		return error_cause(error, ERR_CORRUPT, "there is no table %s", name);
+		return error_cause(error, ERR_CORRUPT, "table %s does not exist", name);
 	if (!result)
 		result = db_run(writer, rename, error);
 	if (!result)
@@ -285,7 +286,7 @@ static int empty_table(struct db_connection *writer, const char *name, struct er
 	return result ? result : ended;
 }
 
-/* Each by itself; a start in between begins with the first. */
+/* Each table is emptied individually; after a restart the procedure begins with the first. */
 static int empty_tables(struct db_connection *writer, struct error *error)
 {
 	static const char *const tables[] = {"client_ref_runs",     "client_ref_buckets",
@@ -304,7 +305,7 @@ static int empty_tables(struct db_connection *writer, struct error *error)
 	return result;
 }
 
-/* With a key of its own: the former one may be damaged. */
+/* Creates a new key, because the former one may be damaged. */
 static int empty_all(struct client_refs *refs, struct db_connection *writer, struct error *error)
 {
 	int result = empty_tables(writer, error);
@@ -328,7 +329,7 @@ static int empty_all(struct client_refs *refs, struct db_connection *writer, str
 	return result;
 }
 
-static int add_again(void *context, const struct ref_event *event, struct error *error)
+static int add_event(void *context, const struct ref_event *event, struct error *error)
 {
 	struct client_refs *refs = context;
 	const struct entry entry = entry_of(event);
@@ -336,15 +337,15 @@ static int add_again(void *context, const struct ref_event *event, struct error 
 	return client_refs_list_add(&refs->added, &entry);
 }
 
-static int add_some_again(struct client_refs *refs, struct db_connection *writer, bool *ret_ended,
-                          struct error *error)
+static int add_batch(struct client_refs *refs, struct db_connection *writer, bool *ret_ended,
+                     struct error *error)
 {
 	struct ref_events_position position = refs->position;
 	bool ended = false;
 	int result = db_begin(writer, error);
 	if (!result)
 		result = ref_events_read(writer, &position, tuned("refs_read", REF_EVENTS_AT_ONCE),
-		                         add_again, refs, &ended, error);
+		                         add_event, refs, &ended, error);
 	if (!result) {
 		result = client_refs_write_all(refs, writer, error);
 		refs->emptied_all = !client_refs_page_failed(writer, result);
@@ -367,11 +368,11 @@ static int add_some_again(struct client_refs *refs, struct db_connection *writer
 	return OK;
 }
 
-static int keep_if_whole(struct client_refs *refs, struct db *db, bool *ret_whole,
-                         struct error *error)
+static int reload_if_complete(struct client_refs *refs, struct db *db, bool *ret_whole,
+                              struct error *error)
 {
 	struct db_connection *writer = db_take_writer(db);
-	int result = read_again(refs, writer, ret_whole, error);
+	int result = reload(refs, writer, ret_whole, error);
 	if (!result) {
 		pthread_mutex_lock(&refs->lock);
 		refs->unread = false;
@@ -382,18 +383,19 @@ static int keep_if_whole(struct client_refs *refs, struct db *db, bool *ret_whol
 	return result;
 }
 
-/* As if they came now. There are no registrations meanwhile, so the last part is the last. */
-static int make_all(struct client_refs *refs, struct db *db, const atomic_bool *stopping,
-                    int64_t *repaired, struct error *error)
+/* Adds the events as if they were new. Nothing is registered in the meantime, so the last batch is
+ * complete. */
+static int rebuild_all(struct client_refs *refs, struct db *db, const atomic_bool *stopping,
+                       int64_t *repaired, struct error *error)
 {
 	bool ended = false;
 	int result = OK;
 	if (refs->unread)
-		result = keep_if_whole(refs, db, &ended, error);
+		result = reload_if_complete(refs, db, &ended, error);
 	while (!result && !ended && !atomic_load(stopping)) {
-		/* As the sequencer does: pages that become free are not overwritten. */
+		/* Like the sequencer: freed pages are not overwritten. */
 		struct db_connection *writer = db_take_registrar(db, 0, 0);
-		result = refs->emptied_all ? add_some_again(refs, writer, &ended, error)
+		result = refs->emptied_all ? add_batch(refs, writer, &ended, error)
 		                           : empty_all(refs, writer, error);
 		db_give(writer);
 		if (!result && !ended)
@@ -408,7 +410,7 @@ int client_refs_repair(struct client_refs *refs, struct db *db, const atomic_boo
 {
 	*ret_repaired = 0;
 	if (atomic_load(&refs->lost))
-		return make_all(refs, db, stopping, ret_repaired, error);
+		return rebuild_all(refs, db, stopping, ret_repaired, error);
 	int result = repair_buckets(refs, db, stopping, ret_repaired, error);
 	while (!result && ref_runs_filters_lost(refs->runs))
 		result = repair_filters(refs, db, ret_repaired, error);

@@ -1,8 +1,8 @@
 #include "store/events/register_batch.h"
 
-/* Streams are read in pieces, each with a connection of its own, so that no long read keeps the
- * engine's log from being recycled. Events never change, so the pieces fit together. */
-#define PIECE_EVENTS 2000
+/* Streams are read in batches, each with a connection of its own, so that no long read prevents a
+ * reset of the engine's log. Events never change, so the batches are consistent. */
+#define BATCH_EVENTS 2000
 
 static int get_channel_of_chain(struct db_connection *connection, int64_t account, int64_t chain,
                                 struct event *ret, struct error *error)
@@ -22,7 +22,8 @@ static int get_channel_of_chain(struct db_connection *connection, int64_t accoun
 #define READ_EVENT_COLUMNS                                                                         \
 	"events.event, client_ref, received_at, occurred_at, hash, config_version, chain_hash, "       \
 	"content_object, file_name, content_bytes, unpaid_events.number"
-/* $1 account, $2 first and $3 last number of events, $4 most rows; order: "" or " DESC". */
+/* $1 account, $2 first and $3 last event number, $4 maximum number of rows; order: "" or "
+ * DESC". */
 #define READ_EVENTS(columns, order)                                                                \
 	"SELECT " columns " FROM events "                                                              \
 	"LEFT JOIN unpaid_events ON unpaid_events.event = events.event "                               \
@@ -36,7 +37,7 @@ static int get_channel_of_chain(struct db_connection *connection, int64_t accoun
 	"WHERE unpaid_events.account = $1 AND unpaid_events.event BETWEEN $2 AND $3 "                  \
 	"ORDER BY unpaid_events.event" order " LIMIT $4"
 
-/* event->channel_id and event->mode are filled already; slices live until the next step. */
+/* The caller sets event->channel_id and event->mode. Slices are valid until the next step. */
 static void read_event_row(struct db_query *query, bool with_content, struct event *event)
 {
 	struct declaration *declared = &event->declaration;
@@ -76,13 +77,13 @@ struct event_facts event_facts_of(const struct event *event, const struct sha256
 	};
 }
 
-/* ---- the segment that covers an event, remembered while events pass in order ---- */
+/* ---- the segment of an event, cached while events are read in order ---- */
 
 struct cover {
 	struct db_connection *connection;
 	int64_t account;
 	int64_t chain;
-	int64_t first, last; /* of the segment at hand; last 0: none yet */
+	int64_t first, last; /* of the cached segment; last 0: none */
 	int64_t sealed_sequence;
 	int64_t sealed_at_us;
 	char segment_id[ID_SIZE];
@@ -141,12 +142,12 @@ struct listing {
 	bool with_content;
 	int (*each)(void *context, const struct event *event);
 	void *context;
-	int64_t first, last; /* sequences still to look at; none when last < first */
-	int64_t left;        /* events still to give */
+	int64_t first, last; /* sequences to read; none when last < first */
+	int64_t left;        /* number of events still to return */
 };
 
-/* The index of unpaid events leads the way when only they are asked for. */
-static struct db_query *piece_query(struct db_connection *connection, const struct listing *listing,
+/* A filter for unpaid events uses their index. */
+static struct db_query *batch_query(struct db_connection *connection, const struct listing *listing,
                                     int64_t count)
 {
 	static const char *const queries[2][2][2] = {
@@ -175,8 +176,8 @@ static bool filter_passes(const struct event_filter *filter, const struct event 
 	       (filter->to_us == TIME_NONE || event->received_at_us < filter->to_us);
 }
 
-/* One piece; *ret_more is false when the last one asked for was met. */
-static int list_piece(struct db_connection *connection, struct listing *listing, bool *ret_more,
+/* Reads one batch; *ret_more is false when the last requested event was reached. */
+static int list_batch(struct db_connection *connection, struct listing *listing, bool *ret_more,
                       struct error *error)
 {
 	struct event event = {0};
@@ -185,8 +186,8 @@ static int list_piece(struct db_connection *connection, struct listing *listing,
 		return result;
 	struct cover cover;
 	cover_begin(&cover, connection, listing->account, listing->chain);
-	int64_t wanted = listing->left < PIECE_EVENTS ? listing->left : PIECE_EVENTS;
-	struct db_query *query = piece_query(connection, listing, wanted);
+	int64_t wanted = listing->left < BATCH_EVENTS ? listing->left : BATCH_EVENTS;
+	struct db_query *query = batch_query(connection, listing, wanted);
 	int64_t seen = 0;
 	int answer = 0;
 	while (answer == 0 && listing->left > 0 && db_step(query)) {
@@ -215,7 +216,7 @@ static void narrow(struct listing *listing, int64_t first, int64_t last)
 		listing->last = last;
 }
 
-/* Time bounds become sequence bounds, since received_at never decreases along a chain. */
+/* Converts time bounds to sequence bounds, because received_at never decreases along a chain. */
 static int bound_by_times(struct store *store, struct listing *listing, struct error *error)
 {
 	const struct event_filter *filter = listing->filter;
@@ -233,7 +234,7 @@ static int bound_by_times(struct store *store, struct listing *listing, struct e
 	return OK;
 }
 
-/* At most one event holds it. */
+/* At most one event has the client_ref. */
 static int bound_by_client_ref(struct store *store, struct listing *listing, struct error *error)
 {
 	int64_t sequence;
@@ -278,7 +279,7 @@ int store_list_events(struct store *store, int64_t account, int64_t chain,
 		struct db_connection *reader = db_take_reader(store->db);
 		result = db_begin(reader, error);
 		if (!result)
-			result = list_piece(reader, &listing, &more, error);
+			result = list_batch(reader, &listing, &more, error);
 		db_give(reader);
 	}
 	return result;
@@ -329,12 +330,12 @@ int store_read_event(struct db_connection *connection, int64_t account, int64_t 
 		return ended ? ended : result;
 	if (!found)
 		return ERR_NOT_FOUND;
-	struct db_connection *beside = db_beside(connection); /* rounds are of no account */
+	struct db_connection *unsharded = db_beside(connection); /* rounds belong to no account */
 	struct cover cover;
-	cover_begin(&cover, beside, account, chain);
+	cover_begin(&cover, unsharded, account, chain);
 	cover_event(&cover, &event);
-	if (db_failure(beside))
-		result = db_tell_failure(beside, error);
+	if (db_failure(unsharded))
+		result = db_tell_failure(unsharded, error);
 	if (!result)
 		*ret = event;
 	return result;
@@ -394,8 +395,8 @@ int store_get_chain_hash(struct store *store, int64_t account, int64_t chain, in
 	return result ? result : found ? OK : ERR_NOT_FOUND;
 }
 
-/* The first sequence whose received_at is at least `time_us`, `last + 1` if none: by halving, since
- * received_at never decreases along a chain. */
+/* Returns the first sequence whose received_at is at least `time_us`, or `last + 1`. Binary search,
+ * because received_at never decreases along a chain. */
 static int64_t first_received_from(struct db_connection *connection, int64_t account, int64_t chain,
                                    int64_t last, int64_t time_us)
 {

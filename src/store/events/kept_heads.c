@@ -2,10 +2,10 @@
 
 #include <stdlib.h>
 
-#define SLOTS 16384 /* a power of two; a chain takes another's */
+#define SLOTS 16384 /* a power of two; a chain may replace another one */
 
 struct kept_head {
-	uint64_t generation; /* in which it was kept; of another one it is forgotten */
+	uint64_t generation; /* of the entry; valid only if equal to that of the cache */
 	int64_t account;
 	struct loaded_chain chain;
 	char channel_id[ID_SIZE];
@@ -52,7 +52,7 @@ int kept_heads_finish(struct kept_heads *heads, struct db_connection *connection
 	return db_written(connection, &heads->written, error);
 }
 
-/* Channels are numbered one behind the other. */
+/* Channels are numbered consecutively. */
 static size_t slot_of(int64_t chain)
 {
 	return (size_t)(chain / 2) & (SLOTS - 1);
@@ -83,6 +83,6 @@ void kept_heads_keep(struct kept_heads *heads, int64_t account, const struct loa
 	kept->chain.ledger.channel_id = NULL;
 	kept->chain.ledger.paid = NULL;
 	kept->chain.ledger.changed = false;
-	/* What is new waits for a seal, and is listed. */
+	/* A chain with new events is unsealed, and is already listed as such. */
 	kept->chain.sealed = chain->sealed && !chain->ledger.changed;
 }

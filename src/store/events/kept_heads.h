@@ -1,5 +1,5 @@
-/* Chain heads as the last batches left them, so that they are read from the embedded store only
- * where something else was written since. One thread at a time. */
+/* Cache of chain heads as left by the last batches. The embedded store is read only for heads that
+ * are not cached or after another writer. One thread at a time. */
 #ifndef STORE_KEPT_HEADS_H
 #define STORE_KEPT_HEADS_H
 
@@ -10,20 +10,20 @@ struct kept_heads;
 struct kept_heads *kept_heads_make(void);
 void kept_heads_free(struct kept_heads *heads); /* NULL-safe */
 
-/* At the beginning of a write transaction: forgets all when anybody wrote since the end of the last
- * one. */
+/* At the beginning of a write transaction: clears the cache when there was another writer since the
+ * end of the last one. */
 int kept_heads_begin(struct kept_heads *heads, struct db_connection *connection,
                      struct error *error) MUST_CHECK;
-/* Behind the last that it writes, before its commit. */
+/* After the last write of the transaction, before its commit. */
 int kept_heads_finish(struct kept_heads *heads, struct db_connection *connection,
                       struct error *error) MUST_CHECK;
-/* Fills a chain whose number is there; the identifier is the arena's. False: it is not kept, or
- * there is no memory. */
+/* Fills a chain whose number is set; the identifier lives in the arena. Returns false when the head
+ * is not cached or memory is exhausted. */
 bool kept_heads_find(const struct kept_heads *heads, int64_t account, struct arena *arena,
                      struct loaded_chain *chain) MUST_CHECK;
-/* It is committed, and this is how it left the chain. */
+/* Caches the head of a chain after the commit. */
 void kept_heads_keep(struct kept_heads *heads, int64_t account, const struct loaded_chain *chain);
-/* It is not, or nobody knows. */
+/* Clears the cache after a rollback or a commit of unknown outcome. */
 void kept_heads_forget(struct kept_heads *heads);
 
 #endif

@@ -1,14 +1,13 @@
-/* The record of acts in the rounds: which acts are in no segment yet, and what a segment of them is
- * made of. */
+/* Audit records in sealing rounds: unsealed records and the contents of their segments. */
 #include "store/audit/acts.h"
 #include "store/events/staged_round.h"
 #include "store/shards/work.h"
 
 #define NO_ACCOUNT "installation"
 
-/* ---- acts in no segment yet ---- */
+/* ---- unsealed records ---- */
 
-/* Chains are counted out before their segments are looked up; on shards, with them. */
+/* Limits the chains before their segments are looked up; with shards both are one step. */
 #define UNSEALED(piece, of, of_segments, of_last)                                                   \
 	"SELECT u.account, u.chain, u.last, a.account_id, s.last_sequence, s.number, s.document FROM (" \
 	"SELECT account, chain, MAX(number) AS last FROM unsealed_acts"                                 \
@@ -83,7 +82,7 @@ int store_list_unsealed_acts(struct store *store, int64_t after_account, int64_t
 	return result;
 }
 
-/* ---- what a segment is made of ---- */
+/* ---- contents of a segment ---- */
 
 static int missing(int64_t account, int64_t chain, int64_t number, struct error *error)
 {
@@ -92,7 +91,7 @@ static int missing(int64_t account, int64_t chain, int64_t number, struct error 
 	                   (long long)number);
 }
 
-/* One row, the first of which is the one before the first act. */
+/* Reads one row. The first row is the record before the first of the segment. */
 static int take_act(struct db_query *query, int64_t number, int64_t first, struct sha256 *hashes,
                     struct sha256 *ret_before, struct sha256 *ret_last, struct error *error)
 {
@@ -104,7 +103,8 @@ static int take_act(struct db_query *query, int64_t number, int64_t first, struc
 	}
 	struct sha256 hash = act_chain_hash(ret_last, document);
 	if (!sha256_equal(&hash, &kept))
-		return error_cause(error, ERR_CORRUPT, "act %lld is not what its chain_hash says",
+		return error_cause(error, ERR_CORRUPT,
+		                   "the document of act %lld does not match its chain_hash",
 		                   (long long)number);
 	hashes[number - first] = sha256_of(document.data, document.size);
 	*ret_last = kept;
@@ -153,7 +153,7 @@ int store_read_act_hashes(struct store *store, int64_t account, int64_t chain, i
 	                                            ret_before, ret_last, error));
 }
 
-/* ---- staging, and taking back ---- */
+/* ---- staging and unstaging ---- */
 
 static int check_continues(struct db_connection *connection, const struct segment_record *segment,
                            struct error *error)
@@ -186,7 +186,8 @@ int take_acts(struct db_connection *connection, const struct segment_record *seg
 	int result = check_continues(connection, segment, error);
 	if (result)
 		return result;
-	/* They only say where to look: one that is missing keeps no act from its segment. */
+	/* These rows only list the chains to examine. A missing one does not exclude a record from its
+	 * segment. */
 	struct db_query *query = db_query(connection, "DELETE FROM unsealed_acts WHERE account = $1"
 	                                              " AND chain = $2 AND number <= $3");
 	db_bind_integer(query, segment->account);
@@ -208,7 +209,8 @@ static int delete_last(struct db_connection *connection, int64_t account, int64_
 	int64_t changes = 0;
 	int result = db_execute(query, &changes, error);
 	if (!result && changes != 1)
-		return error_cause(error, ERR_REFUSED, "acts of account %lld: segment %lld is not the last",
+		return error_cause(error, ERR_REFUSED,
+		                   "acts of account %lld: segment %lld is not the last segment",
 		                   (long long)account, (long long)number);
 	return result;
 }

@@ -34,7 +34,7 @@ static int test_quota_wait_seconds(int64_t now_us)
 	return (int)((time_next_day(now_us) - now_us) / US_PER_SECOND + 1);
 }
 
-/* Until the clock is near enough; if it is set right meanwhile, sooner. */
+/* Upper limit: the clock may be corrected earlier. */
 #define CLOCK_WAIT_MAX_SECONDS 60
 
 static int clock_wait_seconds(const struct batch *batch, const struct ledger_chain *chain)
@@ -109,8 +109,8 @@ static int give_outcome(struct batch *batch, const struct ledger_account *accoun
 
 /* ---- a batch ---- */
 
-/* Items whose shape no longer fits the channel's configuration are refused before the ledger, like
- * those of which it is unknown whether they are new. */
+/* Items that no longer match the channel's configuration, and items whose client_ref could not be
+ * looked up, are refused before the ledger. */
 static size_t collect_requests(struct account_batch *part, struct ledger_request **requests)
 {
 	size_t count = 0;
@@ -144,7 +144,7 @@ static int register_part(struct batch *batch, struct account_batch *part, struct
 	return result;
 }
 
-/* The part of an account, made when it is its first item. */
+/* Returns the account's part of the batch; creates it for its first item. */
 static struct account_batch *part_of(struct batch *batch, int64_t account)
 {
 	struct account_batch **place = &batch->accounts;
@@ -163,7 +163,7 @@ static struct account_batch *part_of(struct batch *batch, int64_t account)
 	return part;
 }
 
-/* Sorts items into the parts of their accounts. */
+/* Adds items to the parts of their accounts. */
 static int add_items(struct batch *batch, struct registration **items, size_t count)
 {
 	struct batch_item *all = arena_alloc(batch->arena, count * sizeof *all);
@@ -181,7 +181,7 @@ static int add_items(struct batch *batch, struct registration **items, size_t co
 	return OK;
 }
 
-/* Locks and reads the accounts, in the one order that everybody keeps: of their numbers. */
+/* Locks and reads the accounts in order of their numbers, which is the lock order. */
 static int load_accounts(struct batch *batch, struct error *error)
 {
 	int result = OK;
@@ -194,7 +194,7 @@ static int load_accounts(struct batch *batch, struct error *error)
 	return result;
 }
 
-/* Takes in what has come for the accounts while they were waited for. */
+/* Adds the items that arrived for these accounts while the batch waited for them. */
 static int grow(struct batch *batch, struct registration_batch *given)
 {
 	int64_t *accounts = arena_alloc(batch->arena, batch->account_count * sizeof *accounts);
@@ -258,7 +258,7 @@ int store_register_batch(struct store *store, unsigned sequencer, struct registr
 	return result;
 }
 
-/* ---- what is kept ---- */
+/* ---- memory kept between batches ---- */
 
 #define BATCH_ARENA_MAX ((size_t)256 << 20)
 

@@ -1,8 +1,8 @@
-/* A batch of registrations between loading, deciding and writing; shared by register*.c alone.
+/* A batch of registrations: loading, decision and writing. Private to register*.c.
  *
- * The engines differ in how chain heads and the events that hold given client_refs are found, and
- * in how many rows are written at once: all on a server, where each statement costs more than its
- * rows. What differs is a `struct register_engine`, chosen when the store is opened. */
+ * The engines differ in how they find chain heads and the events with given client_refs, and in the
+ * number of rows per statement: all rows on a server, where a statement costs more than its rows. A
+ * `struct register_engine`, chosen when the store is opened, has these differences. */
 #ifndef STORE_REGISTER_BATCH_H
 #define STORE_REGISTER_BATCH_H
 
@@ -10,38 +10,38 @@
 #include "store/events/client_refs.h"
 #include "store/internal.h"
 
-/* One item of a batch beside the ledger's request. */
+/* An item of a batch, with the ledger's request. */
 struct batch_item {
 	struct registration *registration;
 	struct ledger_request request;
 	int64_t ref_hash;
-	struct batch_item *next; /* of the same account, in order of arrival */
+	struct batch_item *next; /* next item of the same account, in order of arrival */
 };
 
-/* A chain head as loaded; the ledger sees its first member. */
+/* A chain head as loaded; the ledger sees the first member. */
 struct loaded_chain {
 	struct ledger_chain ledger;
-	bool sealed;                  /* no live event waits for a seal */
-	struct arrival_runs_end runs; /* embedded: of its events */
+	bool sealed;                  /* no live event is waiting for a seal */
+	struct arrival_runs_end runs; /* embedded engine: of its events */
 };
 
-/* What a batch holds of one account. */
+/* The part of a batch that concerns one account. */
 struct account_batch {
 	struct ledger_account account;
 	struct batch_item *first;
 	struct batch_item **end;
 	size_t count;
-	struct db_query *heads, *known; /* a server's: asked, not read yet */
+	struct db_query *heads, *known; /* server: sent, but not read yet */
 	struct account_batch *next;
 };
 
-/* What is kept from batch to batch, for each that may run at a time. */
+/* Memory that is kept between batches, one for each sequencer. */
 struct batch_memory {
-	struct arena arena; /* of the batch */
-	/* The embedded engine's. */
+	struct arena arena; /* of the current batch */
+	/* Embedded engine. */
 	struct client_refs *client_refs;
 	struct kept_heads *kept_heads;
-	/* A server's. */
+	/* Server. */
 	struct event_columns *columns;
 };
 
@@ -53,19 +53,19 @@ struct batch {
 	struct ledger_clock clock;
 	int64_t stored_max; /* the general setting */
 	char day[PERIOD_KEY_SIZE];
-	struct account_batch *accounts; /* in order of their numbers */
+	struct account_batch *accounts; /* in ascending order */
 	size_t account_count;
 };
 
-/* A request that the ledger let in as a new event. */
+/* Returns whether the ledger admitted the request as a new event. */
 static inline bool batch_item_is_new(const struct batch_item *item)
 {
 	return !item->request.result && !item->request.replayed;
 }
 
-/* What a key registered in the batch. */
+/* The events that a key registered in the batch. */
 struct usage {
-	int64_t day; /* of received_at, counted from 1970-01-01 */
+	int64_t day; /* of received_at, in days since 1970-01-01 */
 	int64_t chain;
 	int64_t key;
 	int64_t events;
@@ -73,46 +73,47 @@ struct usage {
 	int64_t content_bytes;
 };
 
-/* What an engine does in its own way. "Optional": may be NULL, and then is not called. */
+/* Operations of an engine. "Optional" members may be NULL. */
 struct register_engine {
-	/* Whether what comes while a batch waits for its accounts is taken in. */
+	/* Whether items that arrive while the batch waits for its accounts join the batch. */
 	bool grows;
-	/* What is kept from batch to batch; close is called after a failed open, too. */
+	/* Allocate and free the memory that is kept between batches; close is also called after a
+	 * failed open. */
 	int (*open)(struct store *store, struct batch_memory *memory, struct error *error);
 	void (*close)(struct batch_memory *memory);
-	/* Optional: behind the transaction's begin. */
+	/* Optional: after the transaction has begun. */
 	int (*begin)(struct batch *batch, struct error *error);
-	/* Optional: sends the questions of read_heads and find_known, which then cost one round
-	 * trip. */
+	/* Optional: sends the queries of read_heads and find_known together, so that they cost one
+	 * round trip. */
 	void (*ask)(struct batch *batch, struct account_batch *part);
-	/* The heads of the account's chains, locked in order; `chains` are in the account's order. */
+	/* Reads and locks the heads of the account's chains, in the order of `chains`. */
 	int (*read_heads)(struct batch *batch, struct account_batch *part, struct loaded_chain *chains,
 	                  struct error *error);
-	/* Fills request.known of the items whose client_ref an event holds already, or request.result
-	 * where that cannot be said. */
+	/* Fills request.known of the items whose client_ref already has an event, or request.result
+	 * when that cannot be determined. */
 	int (*find_known)(struct batch *batch, struct account_batch *part, struct error *error);
 	int (*write_events)(struct batch *batch, struct account_batch *part, struct error *error);
-	/* Of the chains that have new events, behind write_events. */
+	/* For the chains with new events, after write_events. */
 	int (*write_heads)(struct batch *batch, const struct account_batch *part, struct error *error);
-	/* What the new events cost, continuing account->last_entry. */
+	/* Writes the credit entries of the new events, continuing account->last_entry. */
 	int (*write_entries)(struct batch *batch, struct ledger_account *account,
 	                     const struct ledger_entry *entries, struct error *error);
-	/* In the order of chains and keys. */
+	/* Called with entries in order of chain and key. */
 	int (*add_usage)(struct batch *batch, int64_t account, const struct usage *usage, size_t count,
 	                 struct error *error);
-	/* Optional: before the commit, and when it is known how the transaction ended. */
+	/* Optional: before the commit, and when the outcome of the transaction is known. */
 	int (*finish)(struct batch *batch, struct error *error);
 	void (*ended)(struct batch *batch, bool committed);
-	/* The sequence of the event that holds a client_ref and was committed before the call, 0: none.
-	 * By any thread. */
+	/* Returns the sequence of the event that has the client_ref and was committed before the call;
+	 * 0: none. Any thread. */
 	int (*look_up)(struct store *store, int64_t account, int64_t chain, struct slice client_ref,
 	               int64_t *ret_sequence, struct error *error);
 };
 extern const struct register_engine register_embedded;
 extern const struct register_engine register_on_server;
 
-/* A chain's head: the columns of a query and what is added to them, FROM and JOINs; and how its row
- * is read. */
+/* The query of a chain head, with additional columns, FROM and JOINs; and the function that reads
+ * its row. */
 #define CHAIN_HEADS(more)                                                                          \
 	"SELECT chains.chain, chains.last_sequence, last_received_at, last_chain_hash, channel_id, "   \
 	"config_version, modality, config_hash, sealed_sequence" more " FROM chains "                  \
@@ -123,14 +124,14 @@ extern const struct register_engine register_on_server;
 	"AND channel_configs.version = channels.config_version "
 int register_read_head(struct batch *batch, struct db_query *query, struct loaded_chain *ret)
 	MUST_CHECK;
-#define CHAIN_HEADS_ADDED 9 /* the column that was added */
-/* ERR_CORRUPT: a head is missing, or says what none says. */
+#define CHAIN_HEADS_ADDED 9 /* index of the added column */
+/* Returns ERR_CORRUPT: a head is missing or has invalid values. */
 int register_head_not_whole(int64_t chain, struct error *error) MUST_CHECK;
 
-/* What else the ledger must know of the items of an account, which is locked and read already;
- * chains are locked in the order of their numbers. */
+/* Loads what the ledger needs for the items of an account that is already locked and loaded. Locks
+ * chains in order of their numbers. */
 int register_load(struct batch *batch, struct account_batch *part, struct error *error) MUST_CHECK;
-/* Everything that the ledger decided. */
+/* Writes everything that the ledger decided. */
 int register_write(struct batch *batch, struct account_batch *part,
                    const struct ledger_result *decided, struct error *error) MUST_CHECK;
 

@@ -1,5 +1,5 @@
-/* How a batch is read and written on the embedded engine: row by row, since a statement costs
- * little; and which events hold a client_ref is told by tables of our own (client_refs.h). */
+/* Registration on the embedded engine: rows are read and written individually, because a statement
+ * costs little. Events are found by client_ref through an index of our own (client_refs.h). */
 #include <stdlib.h>
 
 #include "store/events/kept_heads.h"
@@ -53,9 +53,9 @@ struct wanted {
 	int64_t ref_hash;
 };
 
-/* Whether an event with this number holds the client_ref; fills what is known of it. */
-static int look_at_candidate(struct db_connection *connection, const struct wanted *wanted,
-                             int64_t sequence, struct ledger_known *known, struct error *error)
+/* Reads whether the event has the client_ref, and fills *known. */
+static int check_candidate(struct db_connection *connection, const struct wanted *wanted,
+                           int64_t sequence, struct ledger_known *known, struct error *error)
 {
 	struct db_query *query =
 		db_query(connection, "SELECT client_ref, hash, occurred_at FROM events "
@@ -72,7 +72,7 @@ static int look_at_candidate(struct db_connection *connection, const struct want
 	return db_end(query, error);
 }
 
-#define CANDIDATES_MAX 64 /* equal 64-bit hashes of different client_refs */
+#define CANDIDATES_MAX 64 /* different client_refs with the same 64-bit hash */
 
 static int look_at_candidates(struct db_connection *connection, const struct wanted *wanted,
                               const int64_t *candidates, size_t count, struct ledger_known *known,
@@ -80,7 +80,7 @@ static int look_at_candidates(struct db_connection *connection, const struct wan
 {
 	int result = OK;
 	for (size_t i = 0; i < count && !result && !known->sequence; i++)
-		result = look_at_candidate(connection, wanted, candidates[i], known, error);
+		result = check_candidate(connection, wanted, candidates[i], known, error);
 	return result;
 }
 
@@ -105,7 +105,7 @@ static int find_known(struct batch *batch, struct account_batch *part, struct er
 		                        item->ref_hash};
 		result = load_known(batch->memory->client_refs, batch->connection, &wanted,
 		                    &item->request.known, error);
-		/* What is damaged is refused by itself. */
+		/* Damage of the index concerns only this item. */
 		if (result == ERR_UNAVAILABLE && !db_failure(batch->connection)) {
 			item->request.result = result;
 			result = OK;
@@ -170,7 +170,7 @@ static int write_event(struct batch *batch, int64_t account, int64_t arrival,
 	                       request->sequence);
 }
 
-/* The order in which they arrive: each chain's events of a batch one behind the other. */
+/* Sort order of insertion: the events of a chain in a batch are consecutive. */
 static int compare_events(const void *a, const void *b)
 {
 	const struct batch_item *left = *(struct batch_item *const *)a;
@@ -185,7 +185,7 @@ static struct loaded_chain *chain_of(const struct batch_item *item)
 	return (struct loaded_chain *)item->request.chain;
 }
 
-/* Those of one chain, with its run. */
+/* Writes the events of one chain and their run. */
 static int write_run(struct batch *batch, int64_t account, int64_t arrival,
                      struct batch_item *const *items, size_t count, struct error *error)
 {

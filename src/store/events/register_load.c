@@ -22,7 +22,8 @@ int register_read_head(struct batch *batch, struct db_query *query, struct loade
 
 int register_head_not_whole(int64_t chain, struct error *error)
 {
-	return error_cause(error, ERR_CORRUPT, "chain %lld is not whole", (long long)chain);
+	return error_cause(error, ERR_CORRUPT, "the head of chain %lld is missing or damaged",
+	                   (long long)chain);
 }
 
 static int compare_chain_numbers(const void *a, const void *b)
@@ -39,8 +40,8 @@ static int compare_chains(const void *a, const void *b)
 	return (left->chain > right->chain) - (left->chain < right->chain);
 }
 
-/* The chains of an account's items, each once, in order of their numbers: the fixed order of
- * locks. */
+/* Lists the chains of an account's items, each once, in order of their numbers, which is the lock
+ * order. */
 static int list_chains(struct batch *batch, struct account_batch *part,
                        struct loaded_chain **ret_chains)
 {
@@ -89,7 +90,7 @@ static const struct ledger_chain *chain_of_channel(const struct ledger_account *
 	return found ? *found : NULL;
 }
 
-/* Day by day, so that each is one look-up: a day's rows of all chains lie together. */
+/* One lookup for each day: the rows of a day for all chains are stored together. */
 #define USED_IN_DAYS                                                                               \
 	"WITH RECURSIVE days(number) AS (SELECT CAST($3 AS BIGINT) UNION ALL "                         \
 	"SELECT number + 1 FROM days WHERE number < $4) "                                              \
@@ -99,7 +100,8 @@ static const struct ledger_chain *chain_of_channel(const struct ledger_account *
 static int load_limit_use(struct batch *batch, const struct ledger_account *account,
                           struct ledger_limit *limit, struct error *error)
 {
-	/* Periods go by received_at, which may be ahead of this clock, on the far side of midnight. */
+	/* Periods are determined by received_at, which may be ahead of this clock and in the next
+	 * day. */
 	const struct ledger_chain *chain = chain_of_channel(account, limit->channel);
 	int64_t received_at_us = batch->clock.now_us > chain->last_received_at_us
 	                             ? batch->clock.now_us
@@ -128,15 +130,16 @@ static struct db_query *ask_limit_count(struct batch *batch, int64_t account)
 	return query;
 }
 
-/* A key's identifier is where the keys are, which on shards is not with the limits. */
+/* The identifier of a key is stored with the keys, which with shards is not where the limits
+ * are. */
 #define LIMIT_COLUMNS                                                                              \
 	"SELECT limit_id, consumption_limits.channel, consumption_limits.key, period, max_events, "    \
 	"action, notified_period, "
 
 static int read_key_id(struct batch *batch, struct ledger_limit *limit, struct error *error)
 {
-	struct db_connection *beside = db_beside(batch->connection);
-	struct db_query *query = db_query(beside, "SELECT key_id FROM api_keys WHERE key = $1");
+	struct db_connection *unsharded = db_beside(batch->connection);
+	struct db_query *query = db_query(unsharded, "SELECT key_id FROM api_keys WHERE key = $1");
 	db_bind_integer(query, limit->key);
 	if (db_step(query)) {
 		struct slice key_id = db_text(query, 0);
@@ -146,7 +149,7 @@ static int read_key_id(struct batch *batch, struct ledger_limit *limit, struct e
 	return !result && !limit->key_id ? ERR_NO_MEMORY : result;
 }
 
-/* Those on the same events in the same period have the same count. */
+/* Limits of the same events and period share one count. */
 static int count_uses(struct batch *batch, const struct ledger_account *account,
                       struct error *error)
 {
@@ -174,7 +177,7 @@ static bool uses_key(const struct account_batch *part, int64_t key)
 	return false;
 }
 
-/* The limits of the channels and keys that the batch touches. */
+/* Loads the limits of the channels and keys in the batch. */
 static int load_limits(struct batch *batch, struct db_query *count_query,
                        struct account_batch *part, struct error *error)
 {

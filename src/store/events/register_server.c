@@ -1,5 +1,5 @@
-/* How a batch is read and written on a server: one statement for all of them, its parameters
- * arrays, because each round trip costs more than an event. */
+/* Registration on a server: one statement for all rows of a batch, with arrays as parameters,
+ * because a round trip costs more than an event. */
 #include <assert.h>
 #include <stdlib.h>
 
@@ -8,9 +8,9 @@
 #define USED_COLUMNS 6
 #define ENTRY_COLUMNS 6
 
-/* The parameters of the statements, kept from batch to batch for their memory. */
+/* Parameters of the statements; their memory is kept between batches. */
 struct event_columns {
-	struct db_array chain, ref_hash;                                  /* what is looked for */
+	struct db_array chain, ref_hash;                                  /* search values */
 	struct db_array last_sequence, last_received_at, last_chain_hash; /* of `chain` */
 	struct db_array used[USED_COLUMNS];                               /* as in struct usage */
 	struct db_array entry[ENTRY_COLUMNS];
@@ -114,7 +114,7 @@ static int read_heads(struct batch *batch, struct account_batch *part, struct lo
 	size_t found = 0;
 	int read = OK;
 	while (!read && db_step(query)) {
-		size_t i = found; /* they come in the order asked for, but nothing promises it */
+		size_t i = found; /* usually in the requested order, which is not guaranteed */
 		while (chains[i % count].ledger.chain != db_integer(query, 0))
 			i++;
 		read = register_read_head(batch, query, &chains[i % count]);
@@ -134,14 +134,14 @@ static void fill_known(struct db_query *query, struct batch_item *item)
 	struct slice hash = db_blob(query, 3);
 	if (!slice_equal(db_text(query, 2), item->registration->declaration.client_ref) ||
 	    hash.size > DIGEST_SIZE_MAX)
-		return; /* another one with the same 64 bits */
+		return; /* another client_ref with the same 64-bit hash */
 	known->sequence = db_integer(query, 1) & EVENT_SEQUENCE_MAX;
 	known->hash_algorithm = hash.size == SHA512_SIZE ? HASH_SHA512 : HASH_SHA256;
 	memcpy(known->hash, hash.data, hash.size);
 	known->occurred_at_us = db_is_null(query, 4) ? TIME_NONE : db_integer(query, 4);
 }
 
-/* OFFSET 0 keeps the planner from turning the look-ups around, into a walk over all events. */
+/* OFFSET 0 prevents the planner from reversing the join, which would read all events. */
 static struct db_query *ask_known(struct batch *batch, struct account_batch *part)
 {
 	struct event_columns *columns = batch->memory->columns;
@@ -252,9 +252,8 @@ static void add_event(struct event_columns *columns, const struct batch_item *it
 #define NEW_EVENTS                                                                                 \
 	"INSERT INTO events(account, event, key, ref_hash, client_ref, received_at, occurred_at, "     \
 	"hash, config_version, chain_hash, content, file_name, content_object, content_bytes) "
-/* The arrays are as long as each other. In the list of what is selected they give their values one
- * by one; behind FROM each would first become a table of its own, which costs a microsecond an
- * event. */
+/* The arrays have the same length. unnest in the select list returns their values in step. In FROM,
+ * each would first be materialized, which costs a microsecond per event. */
 #define EVENT_VALUES                                                                               \
 	"SELECT $1, unnest($2::bigint[]), unnest($3::bigint[]), unnest($4::bigint[]), "                \
 	"unnest($5::text[]), unnest($6::bigint[]), unnest($7::bigint[]), unnest($8::bytea[]), "        \
@@ -278,7 +277,7 @@ static int write_events(struct batch *batch, struct account_batch *part, struct 
 	return db_execute(query, NULL, error);
 }
 
-/* Chains are named twice, so that only they are looked at, whatever a plan begins with. */
+/* The condition on chains is repeated, so that every plan reads only these chains. */
 static int write_heads(struct batch *batch, const struct account_batch *part, struct error *error)
 {
 	const struct ledger_account *account = &part->account;

@@ -25,7 +25,7 @@ static int write_unsealed(struct batch *batch, int64_t account, const struct loa
 	return db_execute(query, NULL, error);
 }
 
-/* The order of daily_usage within a day. */
+/* Sort order of daily_usage within a day. */
 static int compare_keys(const void *a, const void *b)
 {
 	const struct registration *left = (*(struct batch_item *const *)a)->registration;
@@ -34,8 +34,8 @@ static int compare_keys(const void *a, const void *b)
 	return chains ? chains : (left->key > right->key) - (left->key < right->key);
 }
 
-/* Events by key: `runs` of equal keys in `items`. All those of a key are of one chain, so they were
- * received at one time. */
+/* Groups events by key: `runs` has one element for each key in `items`. The events of a key belong
+ * to one chain and therefore have the same received_at. */
 static size_t count_runs(struct batch_item **items, size_t count, struct usage *runs)
 {
 	size_t found = 0;

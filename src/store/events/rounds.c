@@ -1,4 +1,4 @@
-/* Rounds: writing one over what is staged for it, and reading them. */
+/* Writing a round over its staged segments, and reading rounds. */
 #include "store/events/staged_round.h"
 
 /* ---- a round ---- */
@@ -26,7 +26,7 @@ static int insert_round(struct db_connection *connection, const struct round_rec
 	int64_t changes = 0;
 	int result = db_execute(query, &changes, error);
 	if (!result && changes != 1)
-		return error_cause(error, ERR_REFUSED, "round %lld is not the next one",
+		return error_cause(error, ERR_REFUSED, "round %lld is not the next round",
 		                   (long long)round->round);
 	return result;
 }
@@ -52,7 +52,7 @@ int store_write_round(struct store *store, const struct round_record *round, str
 	struct db_connection *connection;
 	int64_t blocks = (int64_t)(round->blocks.size / SHA256_SIZE);
 	if (blocks < 1 || round->blocks.size % SHA256_SIZE)
-		return error_cause(error, ERR_USAGE, "a round of no whole blocks");
+		return error_cause(error, ERR_USAGE, "the block roots of a round are not a list of hashes");
 	int result = begin_write(store, &connection, error);
 	if (result)
 		return result;

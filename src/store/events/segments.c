@@ -71,7 +71,7 @@ int store_list_unsealed(struct store *store, int64_t after_account, int64_t afte
 	return result;
 }
 
-/* Live certifications that are to be issued, as r, and their chains, as c. */
+/* Live certifications in processing, as r, and their chains, as c. */
 #define FROM_OPEN                                                                                  \
 	" FROM certifications r JOIN chains c ON c.account = r.account AND c.chain = r.chain"
 #define WHERE_OPEN " WHERE r.status = 'processing' AND r.chain % 2 = 0"
@@ -141,7 +141,7 @@ int store_round_is_awaited(struct store *store, bool *ret_awaited, struct error 
 	return result;
 }
 
-/* ---- what a round reads ---- */
+/* ---- input of a round ---- */
 
 static int read_genesis_hash(struct db_connection *connection, int64_t account, int64_t chain,
                              struct sha256 *ret_hash, struct error *error)

@@ -1,11 +1,11 @@
-/* The round to come: the blocks of segments that are staged for it, and taken back. */
+/* The staged round: staging and unstaging of its blocks of segments. */
 #include <stdlib.h>
 
 #include "store/events/staged_round.h"
 
 /* ---- a block ---- */
 
-static int move_chain_on(struct db_connection *connection, const struct segment_record *segment,
+static int advance_chain(struct db_connection *connection, const struct segment_record *segment,
                          int64_t round, struct error *error)
 {
 	struct db_query *query = db_query(
@@ -36,7 +36,7 @@ static int write_segment(struct db_connection *connection, const struct segment_
 {
 	bool of_acts = chain_is_of_acts(segment->chain);
 	int result = of_acts ? take_acts(connection, segment, error)
-	                     : move_chain_on(connection, segment, round, error);
+	                     : advance_chain(connection, segment, round, error);
 	if (result)
 		return result;
 	struct db_query *query =
@@ -64,14 +64,14 @@ static int write_segment(struct db_connection *connection, const struct segment_
 	                             " AND c.chain = $2 AND last_sequence = sealed_sequence)");
 	db_bind_integer(query, segment->account);
 	db_bind_integer(query, segment->chain);
-	/* The count is what makes all of this segment show its errors now, not at the next. */
+	/* Requesting the count makes an error show now rather than at the next statement. */
 	int64_t changes = 0;
 	return db_execute(query, &changes, error);
 }
 
 static int refuse_staged(int64_t round, int64_t blocks, struct error *error)
 {
-	return error_cause(error, ERR_REFUSED, "round %lld has not %lld blocks staged",
+	return error_cause(error, ERR_REFUSED, "round %lld does not have %lld staged blocks",
 	                   (long long)round, (long long)blocks);
 }
 
@@ -91,7 +91,7 @@ int take_staged(struct db_connection *connection, int64_t round, int64_t blocks,
 	return result || changes == 1 ? result : refuse_staged(round, blocks, error);
 }
 
-/* What the one row says: ret->round, ->blocks and ->changes. */
+/* Reads the row: ret->round, ->blocks and ->changes. */
 static int read_staged_row(struct db_connection *connection, struct staged_round *ret,
                            struct error *error)
 {
@@ -105,19 +105,20 @@ static int read_staged_row(struct db_connection *connection, struct staged_round
 	}
 	int result = db_end(query, error);
 	if (!result && !found)
-		return error_cause(error, ERR_CORRUPT, "the row of the staged round is missing");
+		return error_cause(error, ERR_CORRUPT, "the row in staged_round is missing");
 	return result;
 }
 
-/* The blocks may have been taken back, and as many others staged in their place. One change is that
- * of this transaction, which keeps all others out. */
+/* The blocks may have been removed and replaced by the same number of others. One change is that of
+ * this transaction, which excludes all others. */
 int check_staged_changes(struct db_connection *connection, const struct round_record *round,
                          struct error *error)
 {
 	struct staged_round row = {0};
 	int result = read_staged_row(connection, &row, error);
 	if (!result && row.changes != round->staged_changes + 1)
-		return error_cause(error, ERR_REFUSED, "round %lld: what is staged was changed",
+		return error_cause(error, ERR_REFUSED,
+		                   "round %lld: the staged blocks were changed in the meantime",
 		                   (long long)round->round);
 	return result;
 }
@@ -140,12 +141,13 @@ static int insert_block(struct db_connection *connection, const struct round_blo
 	int64_t changes = 0;
 	int result = db_execute(query, &changes, error);
 	if (!result && changes != 1)
-		return error_cause(error, ERR_REFUSED, "round %lld is not the next one",
+		return error_cause(error, ERR_REFUSED, "round %lld is not the next round",
 		                   (long long)block->round);
 	return result;
 }
 
-/* Whether take_staged would find it so: nobody changes it within the writer's turn. */
+/* Checks whether take_staged would succeed; the row does not change while the writer lock is
+ * held. */
 static int check_staged(struct db_connection *connection, int64_t round, int64_t blocks,
                         struct error *error)
 {
@@ -162,7 +164,7 @@ int store_stage_block(struct store *store, const struct round_block *block,
 	struct db_connection *connection;
 	*ret_failed = count;
 	if (count < 1 || count > ROUND_BLOCK_SEGMENTS_MAX)
-		return error_cause(error, ERR_USAGE, "a block of %zu segments", count);
+		return error_cause(error, ERR_USAGE, "a block cannot have %zu segments", count);
 	int result = begin_write(store, &connection, error);
 	if (result)
 		return result;
@@ -173,7 +175,7 @@ int store_stage_block(struct store *store, const struct round_block *block,
 		if (result)
 			*ret_failed = i;
 	}
-	/* Behind all that other servers may keep it waiting for: these rows are everybody's. */
+	/* After everything that may wait for other servers, because all accounts share these rows. */
 	if (!result)
 		result = insert_block(connection, block, segments, count, error);
 	if (!result)
@@ -182,13 +184,13 @@ int store_stage_block(struct store *store, const struct round_block *block,
 	return end_write(connection, result, error);
 }
 
-/* ---- a block taken back ---- */
+/* ---- unstaging a block ---- */
 
 struct staged_segment {
 	int64_t account, chain, number, first_sequence;
 };
 
-/* The last of a chain first. */
+/* Lists the segments of a block, the last one of a chain first. */
 static int list_block(struct db_connection *connection, int64_t round, int64_t number,
                       struct staged_segment *ret_segments, size_t *ret_count, struct error *error)
 {
@@ -207,7 +209,7 @@ static int list_block(struct db_connection *connection, int64_t round, int64_t n
 	return db_end(query, error);
 }
 
-/* The digest of the seal document of the segment before is that of its text. */
+/* Computes the digest of the previous segment's seal document. */
 static int read_seal_hash(struct db_connection *connection, const struct staged_segment *segment,
                           struct sha256 *ret_hash, struct error *error)
 {
@@ -265,7 +267,7 @@ static int unstage_segment(struct db_connection *connection, const struct staged
 	int64_t changes = 0;
 	result = db_execute(query, &changes, error);
 	if (!result && changes != 1)
-		return error_cause(error, ERR_REFUSED, "chain %lld: segment %lld is not the last",
+		return error_cause(error, ERR_REFUSED, "chain %lld: segment %lld is not the last segment",
 		                   (long long)segment->chain, (long long)segment->number);
 	if (!result)
 		result = run_of_segment(connection,
@@ -287,11 +289,11 @@ static int check_not_written(struct db_connection *connection, int64_t round, st
 	bool found = db_step(query);
 	int result = db_end(query, error);
 	if (!result && found)
-		return error_cause(error, ERR_REFUSED, "round %lld is written", (long long)round);
+		return error_cause(error, ERR_REFUSED, "round %lld is already written", (long long)round);
 	return result;
 }
 
-/* Its row may be what is missing, and why it is taken back: the segments say what is staged. */
+/* The block's own row may be missing, so the segments show what is staged. */
 static int delete_block(struct db_connection *connection, int64_t round, int64_t number,
                         struct error *error)
 {
@@ -330,11 +332,11 @@ int store_unstage_block(struct store *store, int64_t round, int64_t number, stru
 
 /* ---- reading ---- */
 
-/* A node of before the staged round wrote rounds and left the row as it was. */
-static int fit_to_last_round(struct staged_round *staged, int64_t last, struct error *error)
+/* A node that does not know the staged round writes rounds without updating the row. */
+static int adjust_to_last_round(struct staged_round *staged, int64_t last, struct error *error)
 {
 	if (staged->round > last + 1)
-		return error_cause(error, ERR_CORRUPT, "round %lld is staged, but the last one is %lld",
+		return error_cause(error, ERR_CORRUPT, "round %lld is staged, but the last round is %lld",
 		                   (long long)staged->round, (long long)last);
 	if (staged->round <= last)
 		staged->blocks = 0;
@@ -368,7 +370,7 @@ int store_get_staged_round(struct store *store, struct staged_round *ret, struct
 	if (!result)
 		result = read_staged_row(connection, &staged, error);
 	if (!result)
-		result = fit_to_last_round(&staged, last, error);
+		result = adjust_to_last_round(&staged, last, error);
 	if (!result && staged.blocks > 0)
 		result = read_latest(connection, &staged, error);
 	result = end_read(connection, result);

@@ -90,7 +90,8 @@ int store_list_validation(struct store *store, const struct sha256 *token_hash, 
 	if (result)
 		return result;
 	if (found == ERR_CORRUPT)
-		return error_cause(error, found, "what validates a token is damaged, or too much");
+		return error_cause(error, found,
+		                   "the validation objects of a token are damaged or too many");
 	if (!found) {
 		*ret_objects = objects;
 		*ret_count = count;

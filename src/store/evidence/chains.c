@@ -1,11 +1,10 @@
-/* Certifications whose documents wait for an archive timestamp, and the chains of those that have
- * one. */
+/* The queue of certifications for archive timestamps, and the chains of those that have one. */
 #include "store/evidence/internal.h"
 #include "store/shards/work.h"
 
 #define CHAINS_MAX 64 /* of one record */
 
-/* ---- waiting ---- */
+/* ---- the queue ---- */
 
 #define WAITING(of)                                                                                \
 	"SELECT q.account, q.certification, q.reason, q.attempts, c.certification_id"                  \
@@ -103,7 +102,7 @@ int write_evidence_chain(struct db_connection *connection, const struct evidence
 	int64_t changes = 0;
 	int result = leave_queue(connection, chain->account, chain->certification, &changes, error);
 	if (!result && changes != 1)
-		result = error_cause(error, ERR_REFUSED, "certification %lld waits for no evidence",
+		result = error_cause(error, ERR_REFUSED, "certification %lld is not queued for evidence",
 		                     (long long)chain->certification);
 	if (result)
 		return result;
@@ -201,7 +200,8 @@ int store_list_evidence_chains(struct store *store, int64_t account, int64_t cer
 	if (!result && row.failed)
 		return ERR_NO_MEMORY;
 	if (!result && !known)
-		return error_cause(error, ERR_CORRUPT, "an archive timestamp is by an unknown digest");
+		return error_cause(error, ERR_CORRUPT,
+		                   "an archive timestamp has an unknown digest algorithm");
 	if (!result) {
 		*ret_chains = chains;
 		*ret_count = count;

@@ -1,13 +1,13 @@
-/* Tokens that ended before they were renewed. What leads to one in vain may be a million rows: it
- * is put right in many short transactions, before the one that gives the token up. */
+/* Tokens that expired before they were renewed. A million rows may depend on one. They are
+ * corrected in many short transactions, before the one that gives the token up. */
 #include "store/evidence/internal.h"
 #include "store/shards/work.h"
 
 #define ROWS_AT_ONCE 1024
 
-/* The archive timestamps that are lost with $1 at $2: itself, and those that it renewed, directly
- * or not, and that ended since. */
-#define WITH_GONE                                                                                  \
+/* The archive timestamps that are lost with $1 at time $2: itself, and those that it renewed,
+ * directly or indirectly, and that have expired since. */
+#define WITH_LOST                                                                                  \
 	"WITH RECURSIVE gone(stamp) AS (SELECT CAST($1 AS BIGINT) UNION SELECT t.number"               \
 	" FROM tokens_at_rest t JOIN gone g ON t.stamp = g.stamp WHERE t.source = 'stamp'"             \
 	" AND t.valid_until < $2) "
@@ -34,9 +34,10 @@ static int list_ended(struct store *store, int64_t ended_us, size_t limit,
 	return !result && !known ? refuse_token_source(error) : result;
 }
 
-/* Tokens that are good without what renewed them are to be renewed by another. */
-static int uncover_good(struct store *store, const struct token_at_rest *lost, int64_t ended_us,
-                        int64_t *ret_count, struct error *error)
+/* A token that is still valid without the lost renewal is to be renewed by another archive
+ * timestamp. */
+static int uncover_valid(struct store *store, const struct token_at_rest *lost, int64_t ended_us,
+                         int64_t *ret_count, struct error *error)
 {
 	struct db_connection *connection;
 	int result = begin_write(store, &connection, error);
@@ -44,7 +45,7 @@ static int uncover_good(struct store *store, const struct token_at_rest *lost, i
 		return result;
 	struct db_query *query =
 		db_query(connection, "UPDATE tokens_at_rest SET stamp = NULL, place = NULL"
-	                         " WHERE (source, number) IN (" WITH_GONE
+	                         " WHERE (source, number) IN (" WITH_LOST
 	                         "SELECT source, number FROM tokens_at_rest WHERE valid_until >= $2"
 	                         " AND stamp IN (SELECT stamp FROM gone) LIMIT $3)");
 	db_bind_integer(query, lost->number);
@@ -53,15 +54,16 @@ static int uncover_good(struct store *store, const struct token_at_rest *lost, i
 	return end_write(connection, db_execute(query, ret_count, error), error);
 }
 
-struct led_there {
+struct dependent_record {
 	int64_t account, certification;
 };
 
-/* With the lost one itself; apart, for no shard walks through them. */
-static void list_gone(struct db_connection *connection, const struct token_at_rest *lost,
+/* Lists the lost archive timestamps, including the first one. With shards a separate statement,
+ * because they do not support the recursion. */
+static void list_lost(struct db_connection *connection, const struct token_at_rest *lost,
                       int64_t ended_us, struct db_array *ret)
 {
-	struct db_query *query = db_query(connection, WITH_GONE "SELECT stamp FROM gone");
+	struct db_query *query = db_query(connection, WITH_LOST "SELECT stamp FROM gone");
 	db_bind_integer(query, lost->number);
 	db_bind_integer(query, ended_us);
 	while (db_step(query))
@@ -69,7 +71,7 @@ static void list_gone(struct db_connection *connection, const struct token_at_re
 	db_release(query);
 }
 
-#define LED_THERE(stamps)                                                                          \
+#define DEPENDENT(stamps)                                                                          \
 	"SELECT e.account, e.certification FROM evidence_chains e"                                     \
 	" WHERE (e.stamp " stamps " OR (e.after_stamp = $1 AND e.stamp NOT IN"                         \
 	" (SELECT a.stamp FROM archive_timestamps a WHERE a.stamped_at <= $3)))"                       \
@@ -77,9 +79,10 @@ static void list_gone(struct db_connection *connection, const struct token_at_re
 	" AND q.certification = e.certification AND q.reason = 'lost')"                                \
 	" AND" EVIDENCE_CHAIN_IS_LAST " LIMIT $4"
 
-/* And a renewal by hash tree that came when it had ended already. */
-static int list_led_there(struct store *store, const struct token_at_rest *lost, int64_t ended_us,
-                          struct led_there *ret_items, int64_t *ret_count, struct error *error)
+/* Also lists certifications whose hash-tree renewal came after the expiry. */
+static int list_dependents(struct store *store, const struct token_at_rest *lost, int64_t ended_us,
+                           struct dependent_record *ret_items, int64_t *ret_count,
+                           struct error *error)
 {
 	struct db_connection *connection;
 	int result = begin_read(store, &connection, error);
@@ -89,10 +92,10 @@ static int list_led_there(struct store *store, const struct token_at_rest *lost,
 	db_array_init(&gone, DB_INTEGERS);
 	struct db_query *query;
 	if (db_is_sharded(db_of(connection))) {
-		list_gone(connection, lost, ended_us, &gone);
-		query = db_query(connection, LED_THERE("= ANY($2)"));
+		list_lost(connection, lost, ended_us, &gone);
+		query = db_query(connection, DEPENDENT("= ANY($2)"));
 	} else {
-		query = db_query(connection, WITH_GONE LED_THERE("IN (SELECT stamp FROM gone)"));
+		query = db_query(connection, WITH_LOST DEPENDENT("IN (SELECT stamp FROM gone)"));
 	}
 	db_bind_integer(query, lost->number);
 	if (gone.count)
@@ -103,14 +106,14 @@ static int list_led_there(struct store *store, const struct token_at_rest *lost,
 	db_bind_integer(query, ROWS_AT_ONCE);
 	int64_t count = 0;
 	while (count < ROWS_AT_ONCE && db_step(query))
-		ret_items[count++] = (struct led_there){db_integer(query, 0), db_integer(query, 1)};
+		ret_items[count++] = (struct dependent_record){db_integer(query, 0), db_integer(query, 1)};
 	*ret_count = count;
 	result = end_read(connection, db_end(query, error));
 	db_array_free(&gone);
 	return result;
 }
 
-static int queue_lost(struct store *store, const struct led_there *items, int64_t count,
+static int queue_lost(struct store *store, const struct dependent_record *items, int64_t count,
                       int64_t now_us, struct error *error)
 {
 	struct db_connection *connection;
@@ -133,17 +136,18 @@ static int queue_lost(struct store *store, const struct led_there *items, int64_
 	return result;
 }
 
-static int take_leave_of(struct store *store, const struct token_at_rest *lost, int64_t ended_us,
-                         int64_t now_us, int64_t *certifications, struct error *error)
+static int detach_dependents(struct store *store, const struct token_at_rest *lost,
+                             int64_t ended_us, int64_t now_us, int64_t *certifications,
+                             struct error *error)
 {
-	struct led_there items[ROWS_AT_ONCE];
+	struct dependent_record items[ROWS_AT_ONCE];
 	int64_t count = ROWS_AT_ONCE;
 	int result = OK;
 	while (!result && count == ROWS_AT_ONCE)
-		result = uncover_good(store, lost, ended_us, &count, error);
+		result = uncover_valid(store, lost, ended_us, &count, error);
 	count = ROWS_AT_ONCE;
 	while (!result && count == ROWS_AT_ONCE) {
-		result = list_led_there(store, lost, ended_us, items, &count, error);
+		result = list_dependents(store, lost, ended_us, items, &count, error);
 		if (!result && count > 0)
 			result = queue_lost(store, items, count, now_us, error);
 		*certifications += !result ? count : 0;
@@ -188,7 +192,7 @@ int store_give_up_tokens(struct store *store, int64_t ended_us, int64_t now_us, 
 		lost.rounds += !is_stamp;
 		if (is_stamp)
 			result =
-				take_leave_of(store, &tokens[i], ended_us, now_us, &lost.certifications, error);
+				detach_dependents(store, &tokens[i], ended_us, now_us, &lost.certifications, error);
 	}
 	if (!result && count > 0)
 		result = mark_all(store, tokens, count, now_us, error);

@@ -1,5 +1,6 @@
-/* Certifications that are found to have to wait for an archive timestamp. They are looked for
- * beside whoever writes, and in an index's order, so that all is walked once, however many wait. */
+/* Search for certifications that must be queued for an archive timestamp. It reads outside of write
+ * transactions and in the order of an index, so that each row is read once, whatever the number of
+ * queued ones. */
 #include "store/evidence/internal.h"
 #include "store/shards/work.h"
 
@@ -18,7 +19,7 @@ static size_t read_found(struct db_query *query, struct found *items)
 	return count;
 }
 
-/* What waits from now on is of the same pass. */
+/* Entries that are queued from now on belong to the same pass. */
 static int end_find(struct store *store, struct evidence_cursor *cursor, const struct found *items,
                     size_t count, int result, size_t *ret_count)
 {
@@ -32,7 +33,7 @@ static int end_find(struct store *store, struct evidence_cursor *cursor, const s
 	return OK;
 }
 
-/* ---- by another digest ---- */
+/* ---- chains with another algorithm ---- */
 
 static int list_others(struct store *store, enum digest_algorithm algorithm,
                        const struct evidence_cursor *after, struct found *ret_items,
@@ -88,7 +89,7 @@ int store_rehash_evidence(struct store *store, enum digest_algorithm algorithm, 
 	return end_find(store, cursor, items, count, result, ret_count);
 }
 
-/* ---- that nobody had wait ---- */
+/* ---- certifications that were never queued ---- */
 
 static int list_forgotten(struct store *store, const struct evidence_cursor *after,
                           struct found *ret_items, size_t *ret_count, struct error *error)
@@ -115,7 +116,7 @@ static int list_forgotten(struct store *store, const struct evidence_cursor *aft
 	return end_read(connection, db_end(query, error));
 }
 
-/* One that was staged meanwhile waits no longer. */
+/* A certification that was staged in the meantime is no longer queued. */
 static int queue_forgotten(struct store *store, const struct found *items, size_t count,
                            struct error *error)
 {

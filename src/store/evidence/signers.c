@@ -77,30 +77,30 @@ int store_look_signer_list(struct store *store, struct signed_signer_list *ret, 
 	return read_list(store, "SELECT state, signed_at FROM signer_lists", NULL, ret, error);
 }
 
-/* What is in force, and what has been. */
-struct standing {
+/* The certificate in force, and what was in force before. */
+struct signer_state {
 	bool any;
 	struct sha256 sha256; /* in force */
 	bool development;
-	bool operators; /* an operator's key has signed, now or before */
+	bool operator_signed; /* an operator's key has signed, now or earlier */
 };
 
-static int read_standing(struct db_connection *connection, struct standing *ret,
-                         struct error *error)
+static int read_signer_state(struct db_connection *connection, struct signer_state *ret,
+                             struct error *error)
 {
-	struct standing standing = {0};
+	struct signer_state signer_state = {0};
 	struct db_query *query =
 		db_query(connection, "SELECT sha256, development, used_until FROM signers ORDER BY number");
 	while (db_step(query)) {
 		bool development = db_integer(query, 1) != 0;
-		standing.operators |= !development;
+		signer_state.operator_signed |= !development;
 		if (!db_is_null(query, 2))
 			continue;
-		standing.any = true;
-		standing.sha256 = store_sha256(db_blob(query, 0));
-		standing.development = development;
+		signer_state.any = true;
+		signer_state.sha256 = store_sha256(db_blob(query, 0));
+		signer_state.development = development;
 	}
-	*ret = standing;
+	*ret = signer_state;
 	return db_end(query, error);
 }
 
@@ -108,13 +108,13 @@ int store_get_signer(struct store *store, struct sha256 *ret_sha256, bool *ret_a
                      struct error *error)
 {
 	struct db_connection *connection;
-	struct standing standing = {0};
+	struct signer_state signer_state = {0};
 	int result = begin_read(store, &connection, error);
 	if (result)
 		return result;
-	result = read_standing(connection, &standing, error);
-	*ret_sha256 = standing.sha256;
-	*ret_any = standing.any;
+	result = read_signer_state(connection, &signer_state, error);
+	*ret_sha256 = signer_state.sha256;
+	*ret_any = signer_state.any;
 	return end_read(connection, result);
 }
 
@@ -167,9 +167,10 @@ static int end(struct db_connection *connection, int64_t now_us, struct slice re
 	return db_execute(query, NULL, error);
 }
 
-/* Where it may take over, since none is in force. */
-static int check_takes_over(struct db_connection *connection, const struct standing *standing,
-                            const struct signer_candidate *candidate, struct error *error)
+/* Checks whether the candidate may come into force when none is. */
+static int check_may_enter(struct db_connection *connection,
+                           const struct signer_state *signer_state,
+                           const struct signer_candidate *candidate, struct error *error)
 {
 	bool known = false;
 	int result = is_known(connection, &candidate->sha256, &known, error);
@@ -177,62 +178,63 @@ static int check_takes_over(struct db_connection *connection, const struct stand
 		return result;
 	if (known)
 		return error_set(error, ERR_REFUSED, MSG_SIGNER_ENDED, NULL);
-	if (candidate->development && standing->operators)
+	if (candidate->development && signer_state->operator_signed)
 		return error_set(error, ERR_REFUSED, MSG_SIGNER_DEVELOPMENT_LATE, NULL);
 	return OK;
 }
 
-static int refuse_other(const struct standing *standing, const struct signer_candidate *candidate,
-                        struct error *error)
+static int refuse_other(const struct signer_state *signer_state,
+                        const struct signer_candidate *candidate, struct error *error)
 {
 	char hex[2 * SHA256_SIZE + 1];
-	hex_encode(standing->sha256.bytes, SHA256_SIZE, hex);
-	enum message message = !candidate->development && standing->development ? MSG_SIGNER_GOES_LIVE
-	                       : candidate->development && standing->development
-	                           ? MSG_SIGNER_DEVELOPMENT_OTHER
-	                       : candidate->development ? MSG_SIGNER_DEVELOPMENT_LATE
-	                                                : MSG_SIGNER_OTHER;
+	hex_encode(signer_state->sha256.bytes, SHA256_SIZE, hex);
+	enum message message =
+		!candidate->development && signer_state->development  ? MSG_SIGNER_GOES_LIVE
+		: candidate->development && signer_state->development ? MSG_SIGNER_DEVELOPMENT_OTHER
+		: candidate->development                              ? MSG_SIGNER_DEVELOPMENT_LATE
+															  : MSG_SIGNER_OTHER;
 	return error_set(error, ERR_REFUSED, message, hex, NULL);
 }
 
-/* The files of a development key do not go with a copy of its store. */
-static bool takes_place(const struct standing *standing, const struct signer_candidate *candidate,
-                        bool alone)
+/* A copy of a store does not contain the files of its development key. */
+static bool may_replace_development(const struct signer_state *signer_state,
+                                    const struct signer_candidate *candidate, bool alone)
 {
-	return alone && standing->development && candidate->development;
+	return alone && signer_state->development && candidate->development;
 }
 
-enum join { JOIN_IN_FORCE, JOIN_TAKES_OVER, JOIN_TAKES_PLACE };
+enum join { JOIN_IN_FORCE, JOIN_ENTERS, JOIN_REPLACES };
 
-/* Which of them signs from now on, and what has to be written for that. */
+/* Chooses the candidate that signs from now on, and what has to be written. */
 static int choose(struct db_connection *connection, const struct signer_candidate *candidates,
                   size_t count, bool alone, size_t *ret_index, enum join *ret_join,
                   struct error *error)
 {
-	struct standing standing;
-	int result = read_standing(connection, &standing, error);
+	struct signer_state signer_state;
+	int result = read_signer_state(connection, &signer_state, error);
 	*ret_join = JOIN_IN_FORCE;
-	for (size_t i = 0; !result && standing.any && i < count; i++)
-		if (sha256_equal(&candidates[i].sha256, &standing.sha256)) {
+	for (size_t i = 0; !result && signer_state.any && i < count; i++)
+		if (sha256_equal(&candidates[i].sha256, &signer_state.sha256)) {
 			*ret_index = i;
 			return OK;
 		}
-	if (!result && standing.any && takes_place(&standing, &candidates[0], alone)) {
+	if (!result && signer_state.any &&
+	    may_replace_development(&signer_state, &candidates[0], alone)) {
 		*ret_index = 0;
-		*ret_join = JOIN_TAKES_PLACE;
-		return check_takes_over(connection, &standing, &candidates[0], error);
+		*ret_join = JOIN_REPLACES;
+		return check_may_enter(connection, &signer_state, &candidates[0], error);
 	}
-	if (!result && standing.any)
-		return refuse_other(&standing, &candidates[0], error);
+	if (!result && signer_state.any)
+		return refuse_other(&signer_state, &candidates[0], error);
 	for (size_t i = 0; !result && i < count; i++) {
-		result = check_takes_over(connection, &standing, &candidates[i], error);
+		result = check_may_enter(connection, &signer_state, &candidates[i], error);
 		if (!result) {
 			*ret_index = i;
-			*ret_join = JOIN_TAKES_OVER;
+			*ret_join = JOIN_ENTERS;
 			return OK;
 		}
 		if (result == ERR_REFUSED && i + 1 < count)
-			result = OK; /* there is another to try */
+			result = OK; /* the next candidate is tried */
 	}
 	return result;
 }
@@ -242,8 +244,8 @@ static int join(struct db_connection *connection, const struct signer_candidate 
 {
 	enum join what;
 	int result = choose(connection, candidates, count, alone, ret_index, &what, error);
-	if (!result && what == JOIN_TAKES_PLACE)
-		result = end(connection, now_us, slice_of("it was not there any more"), error);
+	if (!result && what == JOIN_REPLACES)
+		result = end(connection, now_us, slice_of("its files were missing"), error);
 	if (!result && what != JOIN_IN_FORCE)
 		result = add(connection, &candidates[*ret_index], now_us, error);
 	return result;
@@ -261,7 +263,7 @@ int store_check_signers(struct store *store, const struct signer_candidate *cand
 	                                   ret_index, &what, error));
 }
 
-/* Whether the one in force is among them. */
+/* Reads whether the certificate in force is among the candidates. */
 static int find_in_force(struct store *store, const struct signer_candidate *candidates,
                          size_t count, bool *ret_found, size_t *ret_index, struct error *error)
 {
@@ -280,7 +282,8 @@ int store_join_signers(struct store *store, const struct signer_candidate *candi
 {
 	struct db_connection *connection;
 	size_t index = 0;
-	/* Then nothing is written: a start does not wait for a commit that waits for its standby. */
+	/* In that case nothing is written, so that a start does not wait for a commit that waits for
+	 * its standby. */
 	bool found = false;
 	int result = find_in_force(store, candidates, count, &found, ret_index, error);
 	if (result || found)
@@ -301,15 +304,15 @@ static int replace(struct db_connection *connection, const struct signer_candida
                    const struct sha256 *former, int64_t now_us, struct slice reason,
                    struct error *error)
 {
-	struct standing standing;
-	int result = read_standing(connection, &standing, error);
+	struct signer_state signer_state;
+	int result = read_signer_state(connection, &signer_state, error);
 	if (result)
 		return result;
-	if (standing.any && sha256_equal(&standing.sha256, &next->sha256))
+	if (signer_state.any && sha256_equal(&signer_state.sha256, &next->sha256))
 		return OK;
-	if (former && (!standing.any || !sha256_equal(&standing.sha256, former)))
+	if (former && (!signer_state.any || !sha256_equal(&signer_state.sha256, former)))
 		return OK;
-	result = check_takes_over(connection, &standing, next, error);
+	result = check_may_enter(connection, &signer_state, next, error);
 	if (!result)
 		result = end(connection, now_us, reason, error);
 	return result ? result : add(connection, next, now_us, error);
@@ -329,12 +332,12 @@ int store_replace_signer(struct store *store, const struct signer_candidate *nex
 int store_end_signer(struct store *store, struct slice reason, struct error *error)
 {
 	struct db_connection *connection;
-	struct standing standing;
+	struct signer_state signer_state;
 	int result = begin_write(store, &connection, error);
 	if (result)
 		return result;
-	result = read_standing(connection, &standing, error);
-	if (!result && !standing.any)
+	result = read_signer_state(connection, &signer_state, error);
+	if (!result && !signer_state.any)
 		result = error_set(error, ERR_REFUSED, MSG_SIGNER_NONE, NULL);
 	if (!result)
 		result = end(connection, store_now_us(store), reason, error);

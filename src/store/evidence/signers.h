@@ -1,6 +1,6 @@
-/* The certificates that sign, in the store that all nodes share: one of them is in force, or none,
- * and the history of the others stays. So a node that has another key than the others, or none of
- * its own, is told at its start, and a change holds at all of them.
+/* The signing certificates, in the store that all nodes share. One of them is in force, or none;
+ * the others are kept as history. So a node without a key, or with a different key than the others,
+ * is refused at its start, and a change applies to all nodes.
  *
  * A certificate that was ended never comes into force again. */
 #ifndef STORE_EVIDENCE_SIGNERS_H
@@ -12,60 +12,60 @@ struct signer_record {
 	int64_t number; /* from 1 */
 	struct sha256 sha256;
 	bool development;
-	const char *certificates; /* PEM: its own, then its issuers */
+	const char *certificates; /* PEM: the certificate, then its issuers */
 	int64_t used_from_us;
 	int64_t used_until_us; /* TIME_NONE: in force */
-	const char *reason;    /* why it ended; NULL: it has not */
+	const char *reason;    /* why it was ended; NULL: in force */
 };
 
-/* What a node could sign with. */
+/* A certificate that a node could sign with. */
 struct signer_candidate {
 	struct sha256 sha256;
 	bool development;
 	struct slice certificates;
 };
 
-/* The newest last; in the arena. ERR_NOT_FOUND never. */
+/* Lists the certificates, the newest last, in the arena. Never returns ERR_NOT_FOUND. */
 int store_list_signers(struct store *store, struct arena *arena, struct signer_record **ret_items,
                        size_t *ret_count, struct error *error) MUST_CHECK;
-/* Which certificate is in force; false in *ret_any: none. */
+/* Returns the certificate in force; *ret_any false: none. */
 int store_get_signer(struct store *store, struct sha256 *ret_sha256, bool *ret_any,
                      struct error *error) MUST_CHECK;
 
-/* The list as the service signed it last. */
+/* The last list of certificates that the service signed. */
 struct signed_signer_list {
-	struct sha256 state; /* of what it is made of; its form is the caller's affair */
+	struct sha256 state; /* digest of its source data; the format is chosen by the caller */
 	int64_t signed_at_us;
 	struct slice document;
 };
-/* In the arena. ERR_NOT_FOUND: none was signed yet. */
+/* Reads the list into the arena. Returns ERR_NOT_FOUND when none was signed yet. */
 int store_get_signer_list(struct store *store, struct arena *arena, struct signed_signer_list *ret,
                           struct error *error) MUST_CHECK;
-/* The same without the document, which stays empty. */
+/* Does the same without the document, which stays empty. */
 int store_look_signer_list(struct store *store, struct signed_signer_list *ret, struct error *error)
 	MUST_CHECK;
-/* In place of the one before, unless that was signed later. */
+/* Replaces the stored list, unless that was signed later. */
 int store_put_signer_list(struct store *store, const struct signed_signer_list *list,
                           struct error *error) MUST_CHECK;
 
-/* A node with these candidates starts: the one that is in force, or comes into force now because
- * none is and it is fit for that, is *ret_index. The first is preferred. In a store that no other
- * node can have, a development key takes another one's place. ERR_REFUSED with the
- * sentence: another is in force; or none is, and these were all ended, or are a development key
- * where an operator's has signed. ERR_FULL: one would come into force, and SIGNERS_MAX have been.
- */
+/* Decides which candidate a starting node signs with. *ret_index is the one in force, or one that
+ * comes into force now because none is and it is acceptable. The first candidate is preferred. In a
+ * store that no other node can have, a development key replaces another development key. Returns
+ * ERR_REFUSED with a message when another certificate is in force; when none is in force and all
+ * candidates were ended; or when they are development keys and an operator's key has signed.
+ * Returns ERR_FULL when a certificate would come into force and SIGNERS_MAX already have. */
 int store_join_signers(struct store *store, const struct signer_candidate *candidates, size_t count,
                        size_t *ret_index, struct error *error) MUST_CHECK;
-/* What store_join_signers would say, without that anything comes into force. */
+/* Returns the result of store_join_signers without bringing anything into force. */
 int store_check_signers(struct store *store, const struct signer_candidate *candidates,
                         size_t count, size_t *ret_index, struct error *error) MUST_CHECK;
-/* Replaces the one in force, if any, by `next`, which goes on record. When `former` is given, only
- * if that one is in force still: else nothing is done. ERR_REFUSED: `next` was ended before, or is
- * a development key. ERR_FULL as above. It being in force already is no error. */
+/* Replaces the certificate in force, if any, by `next`, which is recorded. With `former`, does
+ * nothing unless that one is still in force. Returns ERR_REFUSED when `next` was ended before or is
+ * a development key, and ERR_FULL as above. OK when `next` is already in force. */
 int store_replace_signer(struct store *store, const struct signer_candidate *next,
                          const struct sha256 *former, struct slice reason, struct error *error)
 	MUST_CHECK;
-/* Ends the one in force without another. ERR_REFUSED: none is. */
+/* Ends the certificate in force without a successor. Returns ERR_REFUSED when none is in force. */
 int store_end_signer(struct store *store, struct slice reason, struct error *error) MUST_CHECK;
 
 #endif

@@ -60,14 +60,15 @@ int store_get_staged_stamp(struct store *store, struct staged_stamp *ret, struct
 	return result;
 }
 
-/* In a transaction that writes, which keeps all others out. */
+/* In a write transaction, which excludes all others. */
 static int check_staged(struct db_connection *connection, int64_t stamp, int64_t blocks,
                         struct error *error)
 {
 	struct staged_stamp found;
 	int result = read_staged(connection, &found, error);
 	if (!result && (found.stamp != stamp || found.blocks != blocks))
-		return error_cause(error, ERR_REFUSED, "archive timestamp %lld has not %lld blocks staged",
+		return error_cause(error, ERR_REFUSED,
+		                   "archive timestamp %lld does not have %lld staged blocks",
 		                   (long long)stamp, (long long)blocks);
 	return result;
 }
@@ -102,7 +103,7 @@ int store_stage_leaves(struct store *store, const struct staged_stamp *staged,
 	struct db_connection *connection;
 	*ret_failed = count;
 	if (count < 1 || count > EVIDENCE_LEAVES_MAX)
-		return error_cause(error, ERR_USAGE, "a block of %zu leaves", count);
+		return error_cause(error, ERR_USAGE, "a block cannot have %zu leaves", count);
 	int result = begin_write(store, &connection, error);
 	if (result)
 		return result;
@@ -151,14 +152,15 @@ int store_strongest_stamp(struct store *store, enum digest_algorithm *ret_algori
 	int result = begin_read(store, &connection, error);
 	if (result)
 		return result;
-	/* Their names are in the order of their strength. */
+	/* The alphabetical order of the names is the order of strength. */
 	struct db_query *query = db_query(connection, "SELECT MAX(algorithm) FROM archive_timestamps"
 	                                              " WHERE algorithm IN ('sha-256', 'sha-512')");
 	bool known = !db_step(query) || db_is_null(query, 0) ||
 	             evidence_algorithm_of(db_text(query, 0), &strongest);
 	result = end_read(connection, db_end(query, error));
 	if (!result && !known)
-		return error_cause(error, ERR_CORRUPT, "an archive timestamp is by an unknown digest");
+		return error_cause(error, ERR_CORRUPT,
+		                   "an archive timestamp has an unknown digest algorithm");
 	if (!result)
 		*ret_algorithm = strongest;
 	return result;
@@ -184,8 +186,9 @@ static int insert_stamp(struct db_connection *connection, const struct archive_t
 	return db_execute(query, &changes, error);
 }
 
-/* What ended between staging and now has nothing from a token that came too late, nor what is good
- * for longer than that one: another may be better, when half of what is left has passed. */
+/* A token that expired between staging and now is not preserved by a token that came too late. A
+ * token that is valid for longer than the new one is retried when half of its remaining time has
+ * passed, because a later archive timestamp may last longer. */
 static int uncover_others(struct db_connection *connection, const struct archive_timestamp *stamp,
                           struct error *error)
 {

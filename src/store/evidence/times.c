@@ -1,10 +1,10 @@
-/* From when to when records hold, of many at a time. */
+/* Validity periods of the records of many certifications at a time. */
 #include <stdlib.h>
 
 #include "store/evidence/internal.h"
 
-/* Of a chain's way, from its first archive timestamp to what renewed that and so on, the end: as
- * far as it goes, or where the next chain took it over. */
+/* The validity of a chain: from its first archive timestamp, through the archive timestamps that
+ * renewed it, to the last one or to the one at which the next chain took over. */
 #define CHAIN_TIMES                                                                                \
 	"WITH RECURSIVE way(certification, chain, stamped_at, last, stamp) AS ("                       \
 	"SELECT e.certification, e.chain, a.stamped_at, (SELECT n.after_stamp FROM evidence_chains n"  \
@@ -23,15 +23,15 @@
 	" LEFT JOIN archive_timestamps a ON a.stamp = t.stamp"                                         \
 	" WHERE w.stamp = w.last OR a.stamp IS NULL ORDER BY w.certification, w.chain"
 
-/* The chains $2 of certifications that are covered up to the archive timestamp $5. */
+/* The chains $2 of certifications that are covered up to archive timestamp $5. */
 #define CHAINS                                                                                     \
 	"SELECT e.certification, e.record, e.chain, e.stamp, COALESCE(e.after_stamp, 0)"               \
 	" FROM certifications c JOIN evidence_chains e ON e.account = c.account"                       \
 	" AND e.certification = c.certification WHERE c.account = $1 AND e.account = $1"               \
 	" AND c.chain = $2 AND c.certification BETWEEN $3 AND $4 AND e.stamp <= $5"                    \
 	" ORDER BY e.certification, e.record, e.chain"
-/* The end of the way of one, from its archive timestamp $1 to $2; 0: as far as it goes. */
-#define WAY                                                                                        \
+/* The last renewal of one chain, from its archive timestamp $1 up to $2; 0: no upper limit. */
+#define RENEWALS                                                                                   \
 	"WITH RECURSIVE way(stamp) AS (SELECT CAST($1 AS BIGINT) UNION ALL SELECT t.stamp FROM way w"  \
 	" JOIN tokens_at_rest t ON t.source = 'stamp' AND t.number = w.stamp"                          \
 	" JOIN archive_timestamps a ON a.stamp = t.stamp WHERE $2 = 0 OR w.stamp < $2)"                \
@@ -44,10 +44,10 @@ struct chain_row {
 	int64_t certification, record, chain, stamp, after;
 };
 
-/* From the column on: when it began, and its newest token. */
-static void tell_times(struct db_query *query, int column, struct evidence_chain_times *times,
-                       void (*each)(void *context, const struct evidence_chain_times *times),
-                       void *context)
+/* Reads, from `column` on, when the chain began, and its newest token. */
+static void report_times(struct db_query *query, int column, struct evidence_chain_times *times,
+                         void (*each)(void *context, const struct evidence_chain_times *times),
+                         void *context)
 {
 	times->stamped_at_us = db_integer(query, column);
 	if (!db_is_null(query, column + 1))
@@ -101,11 +101,12 @@ static bool is_same_record(const struct chain_row *a, const struct chain_row *b)
 	return a->certification == b->certification && a->record == b->record;
 }
 
-/* Where chains are on shards and what covers them is not: one way after the other. Of each
- * certification the last record counts. */
-static int list_apart(struct db_connection *connection, const int64_t given[4],
-                      void (*each)(void *context, const struct evidence_chain_times *times),
-                      void *context, struct error *error)
+/* With shards the chains are distributed and the archive timestamps are not, so the renewals of
+ * each chain are followed by a separate statement. Only the last record of each certification
+ * counts. */
+static int list_by_chain(struct db_connection *connection, const int64_t given[4],
+                         void (*each)(void *context, const struct evidence_chain_times *times),
+                         void *context, struct error *error)
 {
 	struct chain_row *rows = NULL;
 	size_t count = 0, end;
@@ -117,13 +118,13 @@ static int list_apart(struct db_connection *connection, const int64_t given[4],
 			continue;
 		for (size_t i = first; i < end && !result; i++) {
 			bool taken_over = i + 1 < end && rows[i + 1].chain == rows[i].chain + 1;
-			struct db_query *query = db_query(connection, WAY);
+			struct db_query *query = db_query(connection, RENEWALS);
 			db_bind_integer(query, rows[i].stamp);
 			db_bind_integer(query, taken_over ? rows[i + 1].after : 0);
 			while (db_step(query)) {
 				struct evidence_chain_times times = {.certification = rows[i].certification,
 				                                     .chain = rows[i].chain};
-				tell_times(query, 0, &times, each, context);
+				report_times(query, 0, &times, each, context);
 			}
 			result = db_end(query, error);
 		}
@@ -143,14 +144,14 @@ int store_list_chain_times(struct store *store, int64_t account, int64_t chain, 
 	if (result)
 		return result;
 	if (db_is_sharded(db_of(connection)))
-		return end_read(connection, list_apart(connection, given, each, context, error));
+		return end_read(connection, list_by_chain(connection, given, each, context, error));
 	struct db_query *query = db_query(connection, CHAIN_TIMES);
 	for (int i = 0; i < 4; i++)
 		db_bind_integer(query, given[i]);
 	while (db_step(query)) {
 		struct evidence_chain_times times = {.certification = db_integer(query, 0),
 		                                     .chain = db_integer(query, 1)};
-		tell_times(query, 2, &times, each, context);
+		report_times(query, 2, &times, each, context);
 	}
 	return end_read(connection, db_end(query, error));
 }

@@ -12,8 +12,8 @@ static int check_room(struct db_connection *connection, const struct sha256 *sha
 	int result = db_end(query, error);
 	return result || !full ? result
 	                       : error_cause(error, ERR_FULL,
-	                                     "the store has %d roots of timestamps, the most that it "
-	                                     "can have: ask an authority of one of these roots",
+	                                     "the store has %d timestamp roots, the maximum: use a "
+	                                     "timestamp authority of one of these roots",
 	                                     TIMESTAMP_ROOTS_MAX);
 }
 

@@ -1,14 +1,15 @@
-/* The roots that the timestamps of this store's rounds and signatures led to. They stay when the
- * authorities change: evidence of before is verified by them. Thread safe. */
+/* Root certificates of the timestamps of this store's rounds and signatures. They are kept when the
+ * timestamp authorities change, to verify earlier evidence. Thread safe. */
 #ifndef STORE_EVIDENCE_TIMESTAMP_ROOTS_H
 #define STORE_EVIDENCE_TIMESTAMP_ROOTS_H
 
 #include "store/store.h"
 
-/* Durably. A root that is known stays as it is. ERR_FULL: TIMESTAMP_ROOTS_MAX others are kept. */
+/* Adds a root durably. A known root is not changed. Returns ERR_FULL when there are
+ * TIMESTAMP_ROOTS_MAX other roots. */
 int store_add_timestamp_root(struct store *store, const struct sha256 *sha256, struct slice pem,
                              struct error *error) MUST_CHECK;
-/* PEM texts in the arena, the first used first. */
+/* Lists the roots as PEM texts in the arena, in order of first use. */
 int store_list_timestamp_roots(struct store *store, struct arena *arena, const char ***ret_items,
                                size_t *ret_count, struct error *error) MUST_CHECK;
 

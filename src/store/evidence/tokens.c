@@ -1,4 +1,4 @@
-/* Tokens at rest: what has to be renewed, and what was renewed by what. */
+/* Tokens registered for renewal, and which archive timestamp renewed them. */
 #include "store/evidence/internal.h"
 #include "store/shards/work.h"
 
@@ -23,7 +23,7 @@ bool token_source_of(struct slice text, enum token_source *ret_source)
 	return false;
 }
 
-/* ---- setting to rest ---- */
+/* ---- registration ---- */
 
 int write_token_at_rest(struct db_connection *connection, const struct token_at_rest *token,
                         struct error *error)
@@ -66,7 +66,7 @@ int store_last_round_at_rest(struct store *store, int64_t *ret_round, struct err
 	return result;
 }
 
-/* ---- renewing ---- */
+/* ---- renewal ---- */
 
 bool read_token_at_rest(struct db_query *query, struct token_at_rest *ret)
 {
@@ -78,7 +78,7 @@ bool read_token_at_rest(struct db_query *query, struct token_at_rest *ret)
 
 int refuse_token_source(struct error *error)
 {
-	return error_cause(error, ERR_CORRUPT, "a token at rest is of an unknown source");
+	return error_cause(error, ERR_CORRUPT, "a token has an unknown source");
 }
 
 int store_list_tokens_to_renew(struct store *store, enum digest_algorithm algorithm, int64_t now_us,
@@ -89,7 +89,7 @@ int store_list_tokens_to_renew(struct store *store, enum digest_algorithm algori
 	int result = begin_read(store, &connection, error);
 	if (result)
 		return result;
-	/* Rounds have SHA-256. */
+	/* Rounds use SHA-256. */
 	struct db_query *query = db_query(
 		connection, "SELECT t.source, t.number, t.stamped_at, t.valid_until, t.attempts"
 					" FROM tokens_at_rest t"
@@ -147,7 +147,8 @@ int cover_token(struct db_connection *connection, const struct token_at_rest *to
 	int64_t changes = 0;
 	int result = db_execute(query, &changes, error);
 	if (!result && changes != 1)
-		return error_cause(error, ERR_REFUSED, "token %lld of a %s is covered already",
+		return error_cause(error, ERR_REFUSED,
+		                   "token %lld of a %s is already covered by an archive timestamp",
 		                   (long long)token->number, token_source_text(token->source));
 	return result;
 }
@@ -183,7 +184,7 @@ int store_find_token_at_rest(struct store *store, enum token_source source, int6
 	return OK;
 }
 
-/* ---- what an operator has to know ---- */
+/* ---- state for monitoring ---- */
 
 #define STATE                                                                                      \
 	"SELECT (SELECT MIN(staged_at) FROM archive_timestamp_blocks WHERE stamp >"                    \

@@ -1,8 +1,8 @@
-/* Blocks that are staged and cannot be stamped: what they hold is staged again. */
+/* Removal of staged blocks that cannot be timestamped; their contents are staged again. */
 #include "store/evidence/internal.h"
 #include "store/shards/work.h"
 
-/* Whichever of its rows is left says that there is one; -1: none. */
+/* Returns the last block of which any row exists; -1: none. */
 static int find_last(struct db_connection *connection, int64_t stamp, int64_t *ret_block,
                      struct error *error)
 {
@@ -24,13 +24,13 @@ static int check_not_written(struct db_connection *connection, int64_t stamp, st
 	bool found = db_step(query);
 	int result = db_end(query, error);
 	if (!result && found)
-		return error_cause(error, ERR_REFUSED, "archive timestamp %lld is written",
+		return error_cause(error, ERR_REFUSED, "archive timestamp %lld is already written",
 		                   (long long)stamp);
 	return result;
 }
 
-static int take_back(struct db_connection *connection, int64_t stamp, int64_t block, int64_t now_us,
-                     struct error *error)
+static int unstage_block(struct db_connection *connection, int64_t stamp, int64_t block,
+                         int64_t now_us, struct error *error)
 {
 	static const char *const statements[] = {
 		"INSERT INTO evidence_queue (account, certification, reason, since, next_attempt_at,"
@@ -72,7 +72,7 @@ int store_unstage_leaves(struct store *store, int64_t stamp, int64_t from, int64
 		return result;
 	result = check_not_written(connection, stamp, error);
 	if (!result)
-		result = take_back(connection, stamp, last, now_us, error);
+		result = unstage_block(connection, stamp, last, now_us, error);
 	result = end_write(connection, result, error);
 	if (!result) {
 		*ret_block = last;

@@ -1,10 +1,10 @@
-/* Whether balances are the sums of their entries, one account after the other, so that no view of
- * the store stays open for long. */
+/* Comparison of balances with the sums of their entries, one account at a time, so that no read
+ * transaction stays open for long. */
 #include "store/accounts/accounts.h"
 #include "store/transaction.h"
 
-static int look_at_next(struct store *store, int64_t after, int64_t *ret_account, bool *ret_whole,
-                        struct error *error)
+static int check_next(struct store *store, int64_t after, int64_t *ret_account, bool *ret_whole,
+                      struct error *error)
 {
 	struct db_connection *connection;
 	int result = begin_read(store, &connection, error);
@@ -33,7 +33,7 @@ int store_count_unbalanced(struct store *store, const atomic_bool *stopping, int
 	int64_t count = 0;
 	do {
 		bool whole = true;
-		int result = look_at_next(store, account, &account, &whole, error);
+		int result = check_next(store, account, &account, &whole, error);
 		if (result)
 			return result;
 		count += !whole;

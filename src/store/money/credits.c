@@ -135,23 +135,23 @@ int store_write_entries(struct db_connection *connection, struct ledger_account 
 		}
 		db_bind_string(query, entry->reference);
 		result = db_execute(query, NULL, error);
-		/* What a registration pays is counted with its events, in daily_usage. */
+		/* What a registration pays is counted with its events in daily_usage. */
 		if (!result && !entry->chain)
 			result = count_movement(connection, account->account, entry, now_us, error);
 	}
 	return result;
 }
 
-/* One sequence numbers all notices, in the order in which they are written; 0: that of the
- * connection is the one. */
+/* One sequence numbers all notices in the order in which they are written. 0: the engine assigns
+ * the number. */
 static int next_notice(struct db_connection *connection, int64_t *ret_number, struct error *error)
 {
-	struct db_connection *beside = db_beside(connection);
+	struct db_connection *unsharded = db_beside(connection);
 	*ret_number = 0;
-	if (beside == connection)
+	if (unsharded == connection)
 		return OK;
 	struct db_query *query =
-		db_query(beside, "SELECT nextval(pg_get_serial_sequence('notices', 'notice'))");
+		db_query(unsharded, "SELECT nextval(pg_get_serial_sequence('notices', 'notice'))");
 	if (db_step(query))
 		*ret_number = db_integer(query, 0);
 	int result = db_end(query, error);
@@ -214,7 +214,8 @@ int store_settle(struct db_connection *connection, int64_t account, int64_t coun
 	int64_t changes;
 	int result = db_execute(query, &changes, error);
 	if (!result && changes != count)
-		return error_cause(error, ERR_CORRUPT, "%lld unpaid events where %lld were counted",
+		return error_cause(error, ERR_CORRUPT,
+		                   "%lld unpaid events are listed, but %lld were counted",
 		                   (long long)changes, (long long)count);
 	return result;
 }

@@ -254,7 +254,7 @@ int store_find_pack(struct store *store, struct slice pack_id, struct arena *are
 	return result;
 }
 
-/* Where a page begins, and which packs it shows. */
+/* Start of a page, and the packs that it lists. */
 struct pack_filter {
 	int64_t after_account;
 	int64_t after_number;
@@ -299,7 +299,7 @@ static int make_filter(struct db_connection *connection, struct slice account_id
 	" AND p.withdrawn_at IS NULL AND $4 IN ('', p.currency)))" of                                  \
 	" ORDER BY p.account, p.number LIMIT $5"
 
-/* An account's packs are those of nobody, too. */
+/* The packs of an account include those on sale to all accounts. */
 static int list_packs(struct db_connection *connection, const struct pack_filter *filter,
                       int64_t limit, struct arena *arena, struct pack_list *list,
                       struct error *error)
@@ -350,7 +350,7 @@ int store_list_packs(struct store *store, struct slice account_id, struct slice 
 	return result;
 }
 
-/* ---- taking off sale ---- */
+/* ---- withdrawal from sale ---- */
 
 static int write_withdrawn(struct money *money, const struct pack_row *pack, bool withdrawn,
                            struct error *error)

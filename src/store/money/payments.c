@@ -1,4 +1,4 @@
-/* Payments: attempts at charging or giving back, each a job with a lease. */
+/* Payments: attempts to charge or refund, each a job with a lease. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -8,7 +8,7 @@
 
 static const char *const action_names[] = {"charge", "refund"};
 
-/* ---- beginning ---- */
+/* ---- creation ---- */
 
 static int next_number(struct db_connection *connection, int64_t account, int64_t *ret,
                        struct error *error)
@@ -157,7 +157,7 @@ static void read_payment(struct row *row, struct payment *payment)
 	" ORDER BY y.next_try_at LIMIT 1"
 #define DUE_OF WORK_OF("y", "$5") WORK_OF("p", "$5")
 
-/* With the next_try_at it was seen with. */
+/* Finds a due payment. *ret_seen_us is its next_try_at, which the claim compares. */
 static int find_due_of(struct store *store, const char *holder, const char *provider,
                        int64_t now_us, struct work_of *of, struct arena *arena, struct payment *ret,
                        int64_t *ret_seen_us, struct error *error)
@@ -200,8 +200,8 @@ static int find_due(struct store *store, const char *holder, const char *provide
 	return result;
 }
 
-/* One that cannot be read keeps none of the others from its turn. */
-static void pass_over(struct store *store, const struct payment *payment, int64_t next_us)
+/* A payment that cannot be read must not block the others. */
+static void skip_unreadable(struct store *store, const struct payment *payment, int64_t next_us)
 {
 	struct error error = {0};
 	struct db_connection *connection;
@@ -215,7 +215,7 @@ static void pass_over(struct store *store, const struct payment *payment, int64_
 	db_bind_integer(query, payment->number);
 	db_bind_integer(query, next_us);
 	db_bind_integer(query, payment->attempts);
-	/* It is told all the same, and met again. */
+	/* The error is reported to the caller all the same, and occurs again later. */
 	(void)!end_write_of_one(connection, query, &error);
 }
 
@@ -227,7 +227,7 @@ int store_claim_payment(struct store *store, const char *holder, const char *pro
 	int64_t seen_us;
 	int result = find_due(store, holder, provider, now_us, arena, &payment, &seen_us, error);
 	if (result == ERR_CORRUPT)
-		pass_over(store, &payment, now_us + lease_us);
+		skip_unreadable(store, &payment, now_us + lease_us);
 	if (result)
 		return result;
 	struct db_connection *connection;
@@ -245,7 +245,7 @@ int store_claim_payment(struct store *store, const char *holder, const char *pro
 	db_bind_integer(query, now_us);
 	db_bind_integer(query, seen_us);
 	db_bind_integer(query, payment.attempts);
-	result = end_write_of_one(connection, query, error); /* none: another was faster */
+	result = end_write_of_one(connection, query, error); /* no row: another node was faster */
 	if (!result) {
 		payment.attempts++;
 		if (payment.first_try_at_us == TIME_NONE)
@@ -312,7 +312,7 @@ static int keep_facts(struct money *money, struct purchase_row *row,
 	return db_execute(query, NULL, error);
 }
 
-/* What no charge means for the purchase and its top-up. */
+/* Updates the purchase and its top-up when nothing was charged. */
 static int leave_unpaid(struct money *money, struct purchase_row *row, enum payment_end end,
                         struct purchase_outcome *outcome, struct error *error)
 {

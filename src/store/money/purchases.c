@@ -352,7 +352,7 @@ static const char *entry_kind(enum purchase_state state)
 	return state == PURCHASE_PAID ? "purchase" : state == PURCHASE_REFUNDED ? "refund" : "revert";
 }
 
-/* What a top-up's purchase comes to. */
+/* Determines the end of a top-up whose purchase has ended. */
 static int end_recharge(struct money *money, const struct purchase_row *row,
                         struct purchase_outcome *outcome, struct error *error)
 {
@@ -387,10 +387,10 @@ int step_purchase(struct money *money, struct purchase_row *row, struct purchase
 	return result;
 }
 
-/* ---- acts ---- */
+/* ---- changes of state ---- */
 
-static int find_told_sale(struct db_connection *connection, const struct purchase_order *order,
-                          int64_t *ret_account, int64_t *ret_number, struct error *error)
+static int find_reported_sale(struct db_connection *connection, const struct purchase_order *order,
+                              int64_t *ret_account, int64_t *ret_number, struct error *error)
 {
 	int64_t created_us;
 	if (order->sale_id.size)
@@ -408,7 +408,7 @@ static int find_told_sale(struct db_connection *connection, const struct purchas
 	return row_end(&row, found, MSG_STORE_NO_SALE, reference, error);
 }
 
-/* Whether the provider works on a charge by itself: what came of it only the provider can tell. */
+/* Reads whether the provider is working on a charge; only the provider knows its result. */
 static int is_being_charged(struct money *money, const struct purchase_row *row, bool *ret,
                             struct error *error)
 {
@@ -421,8 +421,8 @@ static int is_being_charged(struct money *money, const struct purchase_row *row,
 	return db_end(query, error);
 }
 
-/* A part of a payment is taken back, or money of another currency, which cannot be compared:
- * neither takes all the credits with it, and how many it takes is for an operator to decide. */
+/* Refuses a partial refund, or one in another currency, which cannot be compared. Neither takes
+ * back all credits; an operator decides how many. */
 static int refuse_part(const struct purchase_order *order, const struct purchase_row *row,
                        struct error *error)
 {
@@ -478,7 +478,7 @@ static int keep_reference(struct money *money, const struct purchase_row *row,
 	return db_execute(query, NULL, error);
 }
 
-/* Of a purchase that was paid twice by mistake one payment can go back; that leaves it paid. */
+/* When a purchase was paid twice by mistake, a refund of one payment leaves it paid. */
 static bool is_of_another_payment(const struct purchase_order *order,
                                   const struct purchase_row *row)
 {
@@ -491,7 +491,7 @@ static int act(struct money *money, const struct purchase_order *order,
 {
 	int64_t account, number;
 	struct purchase_row row;
-	int result = find_told_sale(money->connection, order, &account, &number, error);
+	int result = find_reported_sale(money->connection, order, &account, &number, error);
 	if (!result)
 		result = money_hold(money, account, error);
 	if (!result)
@@ -504,7 +504,7 @@ static int act(struct money *money, const struct purchase_order *order,
 	result = refuse(money, order, &row, step, error);
 	if (!result)
 		result = step_purchase(money, &row, step, ret, error);
-	/* Later payments of what is refunded already keep the first one's name. */
+	/* A later payment of a refunded purchase keeps the reference of the first. */
 	if (!result && ret->changed && order->told)
 		result = keep_reference(money, &row, order->reference, error);
 	if (!result && row.state != PURCHASE_PENDING)

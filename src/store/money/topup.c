@@ -13,7 +13,7 @@ struct topup_row {
 	int64_t threshold;
 	char pack_id[ID_SIZE];
 	int64_t daily_max;
-	int64_t purchase; /* 0: none under way */
+	int64_t purchase; /* 0: none in progress */
 };
 
 static int read_topup(struct db_connection *connection, int64_t account, struct topup_row *ret,
@@ -48,7 +48,7 @@ static int count_today(struct db_connection *connection, int64_t account, int64_
 	return db_end(query, error);
 }
 
-/* ---- how it ends ---- */
+/* ---- end of a top-up ---- */
 
 static int queue_failure_mail(struct money *money, const struct recharge *recharge,
                               enum recharge_reason reason, const char *payment_url,
@@ -69,7 +69,7 @@ static int queue_failure_mail(struct money *money, const struct recharge *rechar
 	                                 buf_slice(&values), money->now_us, error);
 }
 
-/* Off, whatever it was, with the settings kept. */
+/* Turns the top-up off; its settings are kept. */
 static int write_failure(struct money *money, int64_t purchase, enum recharge_reason reason,
                          struct error *error)
 {
@@ -279,7 +279,7 @@ int store_switch_topup(struct store *store, struct slice account_id, bool on, st
 	return money_end(&money, switch_topup(&money, account_id, on, error), error);
 }
 
-/* ---- deciding ---- */
+/* ---- decision ---- */
 
 #define DUE(of)                                                                                    \
 	"SELECT t.account FROM topups t JOIN accounts a ON a.account = t.account"                      \
@@ -319,7 +319,7 @@ int store_next_due_topup(struct store *store, int64_t after_account, int64_t *re
 	return result;
 }
 
-/* Sales made in the copy say nothing of what the original charged. */
+/* Purchases made in the copy do not show what the original charged. */
 int store_get_topup_look(struct store *store, int64_t account, int64_t copied_us, int64_t woken_us,
                          struct arena *arena, struct topup_look *ret, struct error *error)
 {
@@ -374,7 +374,7 @@ int store_end_topup_look(struct store *store, int64_t account, const char *reaso
 	return money_end(&money, db_execute(query, NULL, error), error);
 }
 
-/* What a decision is made of. */
+/* Input of a decision. */
 struct decision {
 	struct topup_row topup;
 	struct account_state state;

@@ -6,5 +6,5 @@ int claim_change(struct db_query *query, const char *id, struct error *error)
 	int result = db_execute(query, &changes, error);
 	if (result || changes == 1)
 		return result;
-	return error_cause(error, ERR_REFUSED, "%s is over or held by another", id);
+	return error_cause(error, ERR_REFUSED, "%s has ended or is leased to another holder", id);
 }

@@ -1,22 +1,22 @@
-/* Rows that are pieces of work, each with a lease of its own (store/nodes/leases.h):
- * certifications, mails, payments. Inside src/store only.
+/* Job claims: rows that are jobs, each with a lease of its own (store/nodes/leases.h), such as
+ * certifications, mails and payments. Private to src/store.
  *
- * One that is due is looked for in a read, without a lock, and taken by a change of the row as it
- * was seen then: of several nodes one takes it, and the others find ERR_NOT_FOUND and look again
- * (end_write_of_one). Whoever holds it renews, delays and ends it by changes of the row with his
- * name in its lease. The statements stay with their tables, which have nothing but this in common.
- */
+ * A due job is found by a read without a lock. It is claimed by an update that requires the row to
+ * be unchanged since that read. One of several nodes succeeds; the others get ERR_NOT_FOUND and
+ * search again (end_write_of_one). The holder renews, delays and ends the job by updates that
+ * require its name in the lease. The statements are kept with their tables, because they have only
+ * this protocol in common. */
 #ifndef STORE_NODES_CLAIMS_H
 #define STORE_NODES_CLAIMS_H
 
 #include "store/transaction.h"
 
-/* How often a holder takes up at once what it held when it ended without a word; beyond that the
- * work itself may be what ends it, and its lease has to run out first. */
+/* How many times a holder immediately resumes a job that it held when it ended unexpectedly. After
+ * that the job itself may be the cause, and its lease has to expire first. */
 #define CLAIM_RESUMED_MAX 5
 
-/* Runs a change that only the holder may make; `id` names the row in the cause. ERR_REFUSED when
- * it changed none: the work is over, or another's. */
+/* Runs an update that only the holder may make; `id` names the row in the error. Returns
+ * ERR_REFUSED when no row was changed: the job has ended or is leased to another holder. */
 int claim_change(struct db_query *query, const char *id, struct error *error) MUST_CHECK;
 
 #endif

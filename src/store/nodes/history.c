@@ -1,4 +1,5 @@
-/* How far the store has come, and what an operator confirmed about that. */
+/* The last round of the store, for rollback detection, and the rollbacks that an operator
+ * accepted. */
 #include "store/events/segments.h"
 #include "store/transaction.h"
 

@@ -2,7 +2,7 @@
 
 #include "store/transaction.h"
 
-/* Nodes of other releases look for them by these names. */
+/* Nodes of other versions use these names. */
 static const char *const names[] = {
 	[LEASE_SEALER] = "sealer",   [LEASE_DELIVERER] = "deliverer",     [LEASE_SWEEP] = "sweep",
 	[LEASE_RENEWER] = "renewer", [LEASE_SIGNER_LIST] = "signer_list",

@@ -6,9 +6,9 @@
 
 #include "store/transaction.h"
 
-#define QUIET "quiet"   /* of the setting: when, in microseconds, a space, and why */
-#define WOKEN "woken"   /* when, in microseconds */
-#define COPIED "copied" /* the same: quiet.copied_us */
+#define QUIET "quiet"   /* setting: time in microseconds, a space, the reason */
+#define WOKEN "woken"   /* time in microseconds */
+#define COPIED "copied" /* time in microseconds: quiet.copied_us */
 
 static void read_text(struct db_query *query, char text[QUIET_MARK_SIZE])
 {
@@ -36,9 +36,9 @@ static int read_time(struct db_query *query, int64_t *ret, struct error *error)
 	return db_end(query, error);
 }
 
-/* A restore that was killed behind the copy's coming leaves its marks where they waited for it. */
-static int read_left_woken(struct db_connection *connection, struct quiet *quiet,
-                           struct error *error)
+/* A restore that was killed after the data was complete leaves its marks in this table. */
+static int read_leftover_resume(struct db_connection *connection, struct quiet *quiet,
+                                struct error *error)
 {
 	int64_t left_us = 0;
 	int result = read_time(
@@ -49,7 +49,7 @@ static int read_left_woken(struct db_connection *connection, struct quiet *quiet
 	return result;
 }
 
-/* A store that began as a copy that is awake, or was woken by an older program, has no COPIED. */
+/* A store that began as a resumed copy, or was resumed by an older version, has no COPIED. */
 static int read_woken(struct db_connection *connection, bool left, struct quiet *quiet,
                       struct error *error)
 {
@@ -61,7 +61,7 @@ static int read_woken(struct db_connection *connection, bool left, struct quiet 
 			read_time(db_query(connection, "SELECT value FROM settings WHERE name = '" COPIED "'"),
 		              &quiet->copied_us, error);
 	if (!result && left)
-		result = read_left_woken(connection, quiet, error);
+		result = read_leftover_resume(connection, quiet, error);
 	if (!quiet->copied_us)
 		quiet->copied_us = quiet->woken_us;
 	return result;
@@ -153,7 +153,7 @@ int store_end_quiet(struct store *store, int64_t now_us, struct error *error)
 	return end_write(connection, end_quiet(connection, now_us, error), error);
 }
 
-/* ---- what is due ---- */
+/* ---- pending work ---- */
 
 #define ENABLED "e.disabled_at IS NULL AND e.deleted_at IS NULL"
 
@@ -198,8 +198,8 @@ int store_count_due(struct store *store, int64_t before_us, struct quiet_due *re
 	return end_read(connection, result);
 }
 
-/* Of one endpoint, behind the last one, at most 500. */
-static int skip_piece(struct store *store, int64_t now_us, int64_t *account, int64_t *endpoint,
+/* Skips at most 500 deliveries of the next endpoint. */
+static int skip_batch(struct store *store, int64_t now_us, int64_t *account, int64_t *endpoint,
                       bool *ret_found, int64_t *ret_changes, struct error *error)
 {
 	struct db_connection *connection;
@@ -220,7 +220,7 @@ static int skip_piece(struct store *store, int64_t now_us, int64_t *account, int
 	result = db_end(query, error);
 	if (result || !*ret_found)
 		return end_write(connection, result, error);
-	/* Somebody may have disabled it since: then what waits for it is kept. */
+	/* The endpoint may have been disabled since; its deliveries are then kept. */
 	query = db_query(connection, "SELECT e.endpoint FROM webhook_endpoints e WHERE " ENABLED
 	                             " AND e.account = $1 AND e.endpoint = $2 FOR UPDATE");
 	db_bind_integer(query, *account);
@@ -258,7 +258,7 @@ int store_skip_deliveries(struct store *store, int64_t now_us, int64_t *ret_coun
 	int result = OK;
 	while (!result && found) {
 		changes = 0;
-		result = skip_piece(store, now_us, &account, &endpoint, &found, &changes, error);
+		result = skip_batch(store, now_us, &account, &endpoint, &found, &changes, error);
 		count += changes;
 		endpoint += found && changes == 0;
 	}

@@ -1,6 +1,6 @@
-/* Whether a store is quiet: a copy that was brought back to be looked at, for which nothing is
- * sent, charged, sealed or acknowledged until it is told that it is the one to go on with. The mark
- * lies in the store itself, so that every node of it sees it. Thread safe. */
+/* Read-only copies: a restored store that is marked for inspection. Nothing is sent, charged,
+ * sealed or acknowledged for it until an operator resumes it as the store in service. The mark is
+ * in the store itself, so that all its nodes see it. Thread safe. */
 #ifndef STORE_NODES_QUIET_H
 #define STORE_NODES_QUIET_H
 
@@ -12,37 +12,38 @@ struct quiet {
 	bool is;
 	int64_t since_us;
 	char reason[QUIET_REASON_MAX + 1];
-	int64_t woken_us; /* when it was last told to go on, as a copy may have been; 0: never */
-	/* From when on it may have been a copy, whose own history is not the original's: when it became
-	 * quiet before it was first woken. 0: never woken. */
+	int64_t woken_us; /* when it was last resumed, which may have been as a copy; 0: never */
+	/* The earliest time since which it may have been a copy with a history that differs from the
+	 * original: when it became a read-only copy before it was first resumed. 0: never resumed. */
 	int64_t copied_us;
 };
 int store_get_quiet(struct store *store, struct quiet *ret, struct error *error) MUST_CHECK;
-/* One that is quiet already stays so since then, and keeps its reason. */
+/* Marks the store as a read-only copy. If it is already one, time and reason are kept. */
 int store_set_quiet(struct store *store, const char *reason, int64_t now_us, struct error *error)
 	MUST_CHECK;
-/* The same for a store that is brought back (db_restore). `reason` NULL: it is woken at once. The
- * text is the caller's, and the mark's value. */
+/* Returns the mark for a store that is being restored (db_restore). `reason` NULL: it is resumed at
+ * once. `text` belongs to the caller and holds the value of the mark. */
 #define QUIET_MARK_SIZE (24 + QUIET_REASON_MAX + 1)
 struct db_mark quiet_mark(const char *reason, int64_t now_us, char text[QUIET_MARK_SIZE]);
-/* Also notes when (`woken_us`), and the first time since when (`copied_us`). */
+/* Resumes the store. Records the time (`woken_us`) and, the first time, since when it was a copy
+ * (`copied_us`). */
 int store_end_quiet(struct store *store, int64_t now_us, struct error *error) MUST_CHECK;
 
-/* What would be done if it were not quiet, now or in its time. */
+/* The work that is pending, due now or later, as if the store were resumed. */
 struct quiet_due {
 	int64_t notices; /* deliveries to enabled endpoints */
 	int64_t mails;
-	int64_t payments; /* asked for, or top-ups whose threshold is passed */
+	int64_t payments; /* requested, or top-ups whose threshold is passed */
 	int64_t certifications;
-	/* Of them. */
-	int64_t charges; /* asked for */
+	/* Parts of these numbers. */
+	int64_t charges; /* requested payments */
 	int64_t topups;
-	int64_t certifications_before; /* asked for before `before_us` */
+	int64_t certifications_before; /* requested before `before_us` */
 };
 int store_count_due(struct store *store, int64_t before_us, struct quiet_due *ret,
                     struct error *error) MUST_CHECK;
-/* Ends the deliveries that wait for enabled endpoints as failed, so that they can be replayed. In
- * short transactions; *ret_count: how many. */
+/* Ends as failed the deliveries that wait for enabled endpoints, so that they can be replayed. Uses
+ * short transactions; *ret_count is the number of deliveries. */
 int store_skip_deliveries(struct store *store, int64_t now_us, int64_t *ret_count,
                           struct error *error) MUST_CHECK;
 

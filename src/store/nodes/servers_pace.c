@@ -6,7 +6,7 @@
 #define SENTENCE_MAX 512
 #define MIB (INT64_C(1) << 20)
 #define CHECKPOINT_LOG_LEAST (INT64_C(4) << 30)
-#define EVENT_LOG 690 /* bytes, of one of 200 bytes (bench/stores) */
+#define EVENT_LOG 690 /* bytes of WAL for an event of 200 bytes (bench/stores) */
 
 static const char pace_query[] = "SELECT pg_size_bytes(current_setting('min_wal_size')),"
 								 " pg_size_bytes(current_setting('max_wal_size')),"
@@ -20,9 +20,9 @@ struct log_settings {
 	bool fills, recycles;
 };
 
-/* Behind a checkpoint segments get the names of those to come, up to max_wal_size; behind a quiet
- * time no more than min_wal_size has. */
-static void judge_segments(const struct log_settings *log, servers_found *found, void *context)
+/* A checkpoint renames old segments for later use, up to max_wal_size. After an idle period only
+ * min_wal_size remains. */
+static void check_segments(const struct log_settings *log, servers_found *found, void *context)
 {
 	char sentence[SENTENCE_MAX], why[64];
 	if (!log->fills || (log->recycles && log->least >= log->most))
@@ -33,24 +33,23 @@ static void judge_segments(const struct log_settings *log, servers_found *found,
 	else
 		snprintf(why, sizeof why, "wal_init_zero is on and wal_recycle off");
 	snprintf(sentence, sizeof sentence,
-	         "the server's %s, so that new segments of its log come to be needed: each, of %" PRId64
-	         " MB or some %" PRId64 " thousand small events, is filled with zeros while all "
-	         "registrations wait, there and then on the standby; set wal_init_zero to off, on the "
-	         "standbys too",
+	         "the server's %s: each new WAL segment (%" PRId64 " MB, about %" PRId64
+	         " thousand small events) is filled with zeros while all "
+	         "registrations wait, first on the server and then on the standby; set wal_init_zero "
+	         "to off, also on the standbys",
 	         why, log->segment / MIB, log->segment / EVENT_LOG / 1000);
 	found(context, sentence);
 }
 
-static void judge_checkpoints(const struct log_settings *log, servers_found *found, void *context)
+static void check_checkpoints(const struct log_settings *log, servers_found *found, void *context)
 {
 	char sentence[SENTENCE_MAX];
 	if (log->most >= CHECKPOINT_LOG_LEAST)
 		return;
 	snprintf(sentence, sizeof sentence,
-	         "the server's max_wal_size is %" PRId64 " MB, so that under load a checkpoint comes "
-	         "with every %" PRId64
-	         " thousand small events or so, behind which whole pages are logged again; "
-	         "set it to %" PRId64 " MB or more, on the standbys too",
+	         "the server's max_wal_size is %" PRId64 " MB: under load a checkpoint starts about "
+	         "every %" PRId64 " thousand small events and is followed by full-page writes; "
+	         "set it to %" PRId64 " MB or more, also on the standbys",
 	         log->most / MIB, log->most / 2 / EVENT_LOG / 1000, CHECKPOINT_LOG_LEAST / MIB);
 	found(context, sentence);
 }
@@ -60,8 +59,8 @@ int servers_check_pace(struct db *db, servers_found *found, void *context, struc
 	struct log_settings log = {0};
 	struct db_connection *reader = db_take_reader(db);
 	struct db_query *query = db_query(reader, pace_query);
-	bool told = db_step(query);
-	if (told)
+	bool found_settings = db_step(query);
+	if (found_settings)
 		log = (struct log_settings){
 			.least = db_integer(query, 0),
 			.most = db_integer(query, 1),
@@ -71,9 +70,9 @@ int servers_check_pace(struct db *db, servers_found *found, void *context, struc
 		};
 	int result = db_end(query, error);
 	db_give(reader);
-	if (result || !told)
+	if (result || !found_settings)
 		return result;
-	judge_segments(&log, found, context);
-	judge_checkpoints(&log, found, context);
+	check_segments(&log, found, context);
+	check_checkpoints(&log, found, context);
 	return OK;
 }

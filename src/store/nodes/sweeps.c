@@ -8,9 +8,10 @@
 
 #define TOKENS_NAME "sweep_tokens"
 #define TOKEN_LENGTH (SWEEP_TOKEN_SIZE - 1)
-#define TOKENS_SIZE (SWEEP_TOKENS_KEPT * SWEEP_TOKEN_SIZE) /* a space or NUL behind each */
+#define TOKENS_SIZE (SWEEP_TOKENS_KEPT * SWEEP_TOKEN_SIZE) /* a space or NUL after each */
 
-/* Newest first. Older than one are kept for writes of the marker that arrive late. */
+/* Reads the tokens, newest first. Older tokens are kept because a write of the marker may arrive
+ * late. */
 static int read_tokens(struct db_connection *connection, char ret[TOKENS_SIZE], struct error *error)
 {
 	struct db_query *query =
@@ -36,7 +37,7 @@ static int write_tokens(struct db_connection *connection, const char *fresh, con
 	return db_execute(query, NULL, error);
 }
 
-/* A time, not a number of them, which goes back with a store that goes back twice. */
+/* A time rather than a count, because a count would decrease with a second rollback. */
 static int last_accepted(struct db_connection *connection, int64_t *ret, struct error *error)
 {
 	struct db_query *query =
@@ -52,8 +53,8 @@ static void make_token(char ret[SWEEP_TOKEN_SIZE])
 	hex_encode(bytes, sizeof bytes, ret);
 }
 
-static int take_turn(struct db_connection *connection, const char *found, int64_t found_accepted_us,
-                     struct sweep_turn *turn, struct error *error)
+static int take_token(struct db_connection *connection, const char *found,
+                      int64_t found_accepted_us, struct sweep_turn *turn, struct error *error)
 {
 	char tokens[TOKENS_SIZE] = "";
 	int result = read_tokens(connection, tokens, error);
@@ -65,7 +66,8 @@ static int take_turn(struct db_connection *connection, const char *found, int64_
 	const char *at = strlen(found) == TOKEN_LENGTH ? strstr(tokens, found) : NULL;
 	if (*found && !at && !accepted)
 		return ERR_REFUSED;
-	/* Else tokens that never came to the place would push out the one that stands there. */
+	/* Otherwise tokens that were never written to the location would displace the one that is
+	 * there. */
 	if (at > tokens && !accepted) {
 		snprintf(turn->token, sizeof turn->token, "%.*s", (int)sizeof turn->token - 1, tokens);
 		return OK;
@@ -82,8 +84,8 @@ int store_take_sweep_turn(struct store *store, const char *found, int64_t found_
 	int result = begin_write(store, &connection, error);
 	if (result)
 		return result;
-	result =
-		end_write(connection, take_turn(connection, found, found_accepted_us, &turn, error), error);
+	result = end_write(connection, take_token(connection, found, found_accepted_us, &turn, error),
+	                   error);
 	if (!result)
 		*ret = turn;
 	return result;

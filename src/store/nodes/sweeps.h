@@ -1,6 +1,6 @@
-/* Which sweeps of the content are this database's own. A copy of the database knows the tokens of
- * those before it was made, and none of the original's later ones; nor does the original know the
- * copy's. Thread safe. */
+/* Tokens that identify the content sweeps of this database. A copy of a database has the tokens of
+ * the sweeps before the copy was made, but not the later ones of the original; the original does
+ * not have those of the copy. Thread safe. */
 #ifndef STORE_NODES_SWEEPS_H
 #define STORE_NODES_SWEEPS_H
 
@@ -10,12 +10,13 @@
 #define SWEEP_TOKENS_KEPT 32
 
 struct sweep_turn {
-	char token[SWEEP_TOKEN_SIZE]; /* what the place is to carry, recorded durably */
+	char token[SWEEP_TOKEN_SIZE]; /* the token to write at the content location; recorded durably */
 	int64_t accepted_us;          /* when an operator last accepted a rollback; 0: never */
 };
-/* `found` is the token at the place (empty: none), `found_accepted_us` what stands beside it. A
- * token of the turn before, which may never have come to the place, is given again; else a new one.
- * ERR_REFUSED: `found` is of another database's sweep, and no rollback was accepted since. */
+/* Takes the token of the next sweep. `found` is the token at the content location (empty: none) and
+ * `found_accepted_us` the time stored with it. The token of the previous sweep, which may never
+ * have been written there, is returned again; otherwise a new one. Returns ERR_REFUSED when `found`
+ * belongs to a sweep of another database and no rollback was accepted since. */
 int store_take_sweep_turn(struct store *store, const char *found, int64_t found_accepted_us,
                           struct sweep_turn *ret, struct error *error) MUST_CHECK;
 

@@ -7,7 +7,7 @@
 
 #include "store/transaction.h"
 
-#define NAME "clock_not_compared" /* of the setting: until when, in microseconds */
+#define NAME "clock_not_compared" /* setting: end of the period in microseconds */
 #define GOES_ON "now"
 #define VALUE_SIZE 24
 

@@ -1,23 +1,25 @@
-/* From when to when live events were received by a clock that no timestamp had been compared with
- * since its node started: what was pending then, or until then, is sealed with a statement of it.
- * The mark lies in the store, so that whichever node seals knows it. Thread safe. */
+/* The period in which live events were received by a clock that had not been compared with any
+ * timestamp since the start of its node. Events that were pending during the period, or received by
+ * its end, are sealed with a statement about it. The mark is in the store, so that any node that
+ * seals knows it. Thread safe. */
 #ifndef STORE_NODES_UNCOMPARED_H
 #define STORE_NODES_UNCOMPARED_H
 
 #include "store/store.h"
 
 struct uncompared {
-	bool is;          /* there is such a time */
-	bool goes_on;     /* it has not ended: this concerns all that is pending */
-	int64_t until_us; /* else: what was received by then */
+	bool is;          /* there is such a period */
+	bool goes_on;     /* it has not ended, so it concerns all pending events */
+	int64_t until_us; /* else events received until this time */
 };
 int store_get_uncompared(struct store *store, struct uncompared *ret, struct error *error)
 	MUST_CHECK;
-/* Durable before it returns. Nothing is written when it goes on already. */
+/* Begins the period; durable before it returns. Writes nothing when it has already begun. */
 int store_begin_uncompared(struct store *store, struct error *error) MUST_CHECK;
-/* Nothing is written unless it goes on. */
+/* Ends the period. Writes nothing when there is none. */
 int store_end_uncompared(struct store *store, int64_t until_us, struct error *error) MUST_CHECK;
-/* Once none of its events is pending; one that has begun again since stays. */
+/* Removes the mark when no event of the period is pending. A period that has begun again since is
+ * kept. */
 int store_forget_uncompared(struct store *store, int64_t until_us, struct error *error) MUST_CHECK;
 
 #endif

@@ -10,15 +10,14 @@
 
 #define TEXT_OF(number) #number
 #define NUMBER_TEXT(number) TEXT_OF(number)
-/* A statement within one, so that each event is looked up by its number (event_number's), whatever
- * a planner believes of the tables. */
+/* A nested statement, so that every planner looks each event up by its number (event_number). */
 #define RECEIVED_AT(account, chain, sequence, of)                                                  \
 	"(SELECT e.received_at FROM events e WHERE e.account = " account of " AND e.event = (" chain   \
 	" << " NUMBER_TEXT(EVENT_SEQUENCE_BITS) ") + " sequence ")"
 
-/* Within a chain the times never decrease, so that its first pending event is its oldest one: the
- * one behind what is staged, or the first of what is staged for a round that is not there yet. */
-#define BEHIND_STAGED(of_events, of)                                                               \
+/* Times never decrease along a chain, so its first pending event is the oldest one: the first event
+ * after the staged ones, or the first staged for a round that is not written yet. */
+#define AFTER_STAGED(of_events, of)                                                                \
 	"SELECT " RECEIVED_AT(                                                                         \
 		"c.account", "c.chain", "c.sealed_sequence + 1",                                           \
 		of_events) " AS received_at FROM unsealed_chains u"                                        \
@@ -27,9 +26,9 @@
 	"SELECT " RECEIVED_AT("s.account", "s.chain", "s.first_sequence",                              \
 	                      "") " FROM segments s WHERE s.round = (SELECT round FROM staged_round)"
 #define OLDEST                                                                                     \
-	"SELECT MIN(received_at) FROM (" BEHIND_STAGED("", "") " UNION ALL " STAGED ") pending"
+	"SELECT MIN(received_at) FROM (" AFTER_STAGED("", "") " UNION ALL " STAGED ") pending"
 #define OLDEST_OF                                                                                  \
-	"SELECT MIN(received_at) FROM (" BEHIND_STAGED(                                                \
+	"SELECT MIN(received_at) FROM (" AFTER_STAGED(                                                 \
 		WORK_OF("e", "$1"), " WHERE u.account = ANY($1)" WORK_OF("c", "$1")) ") pending"
 
 static int oldest_pending(struct store *store, int64_t *ret_received_at_us, struct error *error)
@@ -47,8 +46,8 @@ static int oldest_pending(struct store *store, int64_t *ret_received_at_us, stru
 	return result;
 }
 
-/* What is staged is looked at while a block is, and while all servers answer: the round comes soon,
- * or something fails that is told otherwise. */
+/* Staged events are read only while a block is staged and all servers answer. The round follows
+ * soon, or a failure is reported elsewhere. */
 static int read_staged_round(struct db_connection *connection, int64_t *ret_round,
                              struct error *error)
 {
@@ -131,7 +130,7 @@ static int read_count(struct db_query *query, struct bound_use *ret, struct erro
 	return db_end(query, error);
 }
 
-/* An account, a channel and a number of it. */
+/* Reads an account, a channel and a count. */
 static int read_of_channel(struct db_connection *connection, struct db_query *query,
                            struct bound_use *ret, struct error *error)
 {
@@ -160,7 +159,7 @@ static int read_certifications(struct db_connection *connection, int64_t now_us,
 	return read_count(query, ret, error);
 }
 
-/* Of the account that is nearest to what it may have stored. */
+/* Reads the account that is nearest to its limit of stored bytes. */
 static int read_stored(struct db_connection *connection, int64_t stored_max, struct bound_use *ret,
                        struct error *error)
 {
@@ -178,7 +177,7 @@ static int read_stored(struct db_connection *connection, int64_t stored_max, str
 	return db_end(query, error);
 }
 
-/* Numbers are never given twice: the greatest one says how many there are. */
+/* Numbers are never reused, so the highest one is the count. */
 static int read_bounds(struct db_connection *connection, int64_t now_us, int64_t stored_max,
                        struct bound_use *ret, struct error *error)
 {

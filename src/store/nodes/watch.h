@@ -1,4 +1,4 @@
-/* What tells whether all goes well, of all accounts together. Thread safe. */
+/* State of the store for monitoring, over all accounts. Thread safe. */
 #ifndef STORE_NODES_WATCH_H
 #define STORE_NODES_WATCH_H
 
@@ -6,38 +6,38 @@
 #include "ledger/bounds.h"
 #include "store/store.h"
 
-/* When the event was received that waits for its seal for longest, of all live chains; TIME_NONE:
- * none waits. Costs two look-ups for each chain that has unsealed events. */
+/* Returns when the oldest event that waits for its seal was received, over all live chains;
+ * TIME_NONE: none waits. Costs two lookups for each chain with unsealed events. */
 int store_oldest_pending(struct store *store, int64_t *ret_received_at_us, struct error *error)
 	MUST_CHECK;
 
-/* What holds copies of the store as it is written. */
+/* Replicas of the store. */
 struct store_replicas {
-	int64_t required;          /* store.require_replicas; 0 where there are none */
-	int64_t synchronous;       /* standbys that stream and that commits may wait for */
-	int64_t lag_bytes, lag_us; /* of that one of them that is furthest behind */
+	int64_t required;          /* store.require_replicas; 0: the engine has none */
+	int64_t synchronous;       /* streaming standbys that commits may wait for */
+	int64_t lag_bytes, lag_us; /* of the synchronous standby that is furthest behind */
 };
 int store_count_replicas(struct store *store, struct store_replicas *ret, struct error *error)
 	MUST_CHECK;
 
-/* db_ask_shard_servers: those that have accounts' rows, where several do. */
+/* Lists the servers that have rows of accounts, if there are several (db_ask_shard_servers). */
 int store_ask_shard_servers(struct store *store, struct db_shard_server *items, size_t max,
                             size_t *ret_count, struct error *error) MUST_CHECK;
 
-/* How far the number goes that is nearest to a bound (ledger/bounds.h). */
+/* Use of a bound (ledger/bounds.h) by the object that is nearest to it. */
 struct bound_use {
 	int64_t used;
-	char about[ID_SIZE]; /* the channel or the account; empty: it is of all */
+	char about[ID_SIZE]; /* the channel or account; empty: the whole store */
 };
-/* Of each bound, at a time whose year counts; stored_max: of an account without a bound of its own
- * (0: any number). Goes over all chains and channels; fails
- * while a server that has some is away. */
+/* Reads the use of each bound in the year of now_us. stored_max is the limit of an account without
+ * its own limit (0: no limit). Reads all chains and channels. Fails while a server with some of
+ * them is unavailable. */
 int store_read_bounds(struct store *store, int64_t now_us, int64_t stored_max,
                       struct bound_use ret[BOUND_COUNT], struct error *error) MUST_CHECK;
 
-/* A backup was made of what the store was at at_us. */
+/* Records that a backup of the state at at_us was made. */
 int store_note_backup(struct store *store, int64_t at_us, struct error *error) MUST_CHECK;
-/* TIME_NONE: none was ever noted. */
+/* Returns the time of the last backup; TIME_NONE: none was recorded. */
 int store_last_backup(struct store *store, int64_t *ret_at_us, struct error *error) MUST_CHECK;
 
 #endif

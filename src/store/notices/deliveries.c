@@ -9,7 +9,7 @@
 #include "store/shards/work.h"
 #include "store/transaction.h"
 
-/* ---- what is due ---- */
+/* ---- due deliveries ---- */
 
 #define DUE_WEBHOOKS(of)                                                                           \
 	"SELECT account, endpoint FROM webhook_endpoints e"                                            \
@@ -115,9 +115,9 @@ static void read_delivery(struct row *row, struct delivery *delivery)
 	store_copy_id(delivery->notice_id, db_text(query, 3));
 }
 
-/* A dead endpoint gets few tries, and more may come for it than these: only if what was tried goes
- * first are schedules ever used up, and is it disabled. What is new and what is replayed go in
- * turns, each in its order: a hundred thousand that are replayed hold up no new one. */
+/* A dead endpoint gets few attempts, and more deliveries may arrive than attempts. Only if retries
+ * go first is a schedule ever exhausted and the endpoint disabled. New and replayed deliveries
+ * alternate, each in order, so that a hundred thousand replayed ones do not delay a new one. */
 #define DUE(part)                                                                                  \
 	"SELECT account, notice, attempts, tries, replayed, replayed_at,"                              \
 	" ROW_NUMBER() OVER (ORDER BY next_attempt_at, notice) AS turn"                                \
@@ -125,7 +125,7 @@ static void read_delivery(struct row *row, struct delivery *delivery)
 	" FROM webhook_deliveries WHERE account = $1 AND endpoint = $2 AND status = 'waiting'"         \
 	" AND next_attempt_at <= $3 AND tries " part " ORDER BY next_attempt_at LIMIT $4) AS due"
 
-#define DUE_IN_TURNS                                                                               \
+#define DUE_ALTERNATING                                                                            \
 	DUE("> 0") " UNION ALL " DUE("= 0 AND replayed = 0") " UNION ALL " DUE("= 0 AND replayed = 1")
 
 int store_load_deliveries(struct store *store, int64_t account, int64_t endpoint, int64_t now_us,
@@ -145,7 +145,7 @@ int store_load_deliveries(struct store *store, int64_t account, int64_t endpoint
 		.query = db_query(
 			connection,
 			"SELECT d.notice, d.attempts, d.tries, n.notice_id, n.type, n.mode, n.created_at,"
-			" n.data, COALESCE(d.replayed_at, n.created_at) FROM (" DUE_IN_TURNS ") AS d"
+			" n.data, COALESCE(d.replayed_at, n.created_at) FROM (" DUE_ALTERNATING ") AS d"
 			" JOIN notices n ON n.account = d.account AND n.notice = d.notice AND n.account = $1"
 			" ORDER BY CASE WHEN d.tries > 0 THEN 0 ELSE 1 END, d.turn, d.replayed LIMIT $4")};
 	db_bind_integer(row.query, account);
@@ -169,7 +169,7 @@ struct recording {
 	struct db_connection *connection;
 	int64_t account;
 	int64_t endpoint;
-	bool gone; /* deleted, or its row is gone */
+	bool gone; /* deleted, or its row does not exist */
 	bool disabled;
 	int64_t failures;
 	int64_t failures_max;
@@ -191,7 +191,8 @@ static int lock_endpoint(struct recording *recording)
 	return db_end(query, recording->error);
 }
 
-/* Not of a delivery that housekeeping has removed meanwhile: nothing would ever remove it. */
+/* Skips a delivery that housekeeping has removed in the meantime, because nothing would remove the
+ * attempt. */
 static int write_attempt(struct recording *recording, const struct attempt_record *record)
 {
 	struct db_query *query = db_query(
@@ -215,7 +216,8 @@ static int write_attempt(struct recording *recording, const struct attempt_recor
 	return db_execute(query, NULL, recording->error);
 }
 
-/* Only while it stands as it was loaded: recorded before, or asked for anew meanwhile, it stays. */
+/* Updates the delivery only if it is unchanged since it was loaded: not recorded before and not
+ * replayed in the meantime. */
 static int move_delivery(struct recording *recording, const struct attempt_record *record,
                          int64_t *ret_changes)
 {
@@ -238,7 +240,7 @@ static int move_delivery(struct recording *recording, const struct attempt_recor
 
 static int record_attempt(struct recording *recording, struct attempt_record *record)
 {
-	/* Only an end that counts must know whether it was the first to be recorded. */
+	/* Only an end that is counted needs to know whether it was recorded first. */
 	int64_t changes = 1;
 	bool counts = record->end == DELIVERY_USED_UP;
 	int result = move_delivery(recording, record, counts ? &changes : NULL);
@@ -319,7 +321,7 @@ static bool same_endpoint(const struct attempt_record *a, const struct attempt_r
 	return a->account == b->account && a->endpoint == b->endpoint;
 }
 
-/* By endpoint, and as they ended: whoever locks endpoints does it in this order. */
+/* Sorts by endpoint and end of the attempt; endpoints are locked in this order. */
 static int compare(const void *left, const void *right)
 {
 	const struct attempt_record *a = left, *b = right;

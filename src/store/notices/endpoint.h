@@ -1,4 +1,5 @@
-/* The store's own: endpoints while they are changed, and what their types say. */
+/* Locking of endpoints for changes, and the matching of their notice types. Private to
+ * src/store. */
 #ifndef STORE_ENDPOINT_H
 #define STORE_ENDPOINT_H
 
@@ -9,19 +10,20 @@ struct locked_endpoint {
 	int64_t endpoint;
 	bool disabled;
 };
-/* Locks the endpoint's row to the end of the transaction. ERR_NOT_FOUND names it. */
+/* Locks the endpoint's row until the end of the transaction. Returns ERR_NOT_FOUND with its
+ * identifier when it does not exist. */
 int lock_endpoint_by_id(struct db_connection *connection, struct slice endpoint_id,
                         struct locked_endpoint *ret, struct error *error) MUST_CHECK;
-/* Makes it due at due_us unless it is earlier. */
+/* Makes the endpoint due at due_us or earlier. */
 int make_endpoint_due(struct db_connection *connection, const struct locked_endpoint *locked,
                       int64_t due_us, struct error *error) MUST_CHECK;
 
-/* Whether the endpoint whose types are in `types` wants what is of `type`. The types are known
- * names, so that '_' in them, which stands for any character, finds no other. */
+/* SQL condition: an endpoint with these `types` receives notices of `type`. Type names are fixed,
+ * so that '_', a wildcard of LIKE, matches no other name. */
 #define WANTS(types, type) "(" types " IS NULL OR " types " LIKE '%,' || " type " || ',%')"
 
-/* When the first waiting delivery of endpoint $2 of account $1 is due: one look at the index for
- * each of its two parts. */
+/* SQL expression: when the first waiting delivery of endpoint $2 of account $1 is due. Uses one
+ * index lookup for each of its two parts. */
 #define FIRST_DUE                                                                                  \
 	"(SELECT MIN(first) FROM (SELECT MIN(next_attempt_at) AS first FROM webhook_deliveries"        \
 	" WHERE account = $1 AND endpoint = $2 AND status = 'waiting' AND replayed = 0"                \

@@ -1,5 +1,5 @@
-/* The store's own: queues notices for the endpoints of their account, in the transaction that
- * writes them. */
+/* Queues notices for the endpoints of their account, in the transaction that writes the notices.
+ * Private to src/store. */
 #ifndef STORE_FAN_OUT_H
 #define STORE_FAN_OUT_H
 
@@ -14,11 +14,12 @@ struct fan_out {
 	size_t count; /* of enabled endpoints */
 	struct {
 		int64_t endpoint;
-		int64_t next_at_us;             /* INT64_MAX: nothing waits */
+		int64_t next_at_us;             /* INT64_MAX: no delivery waits */
 		char types[WEBHOOK_TYPES_SIZE]; /* empty: every type */
 	} endpoints[WEBHOOKS_MAX];
 };
-/* Reads and locks the account's enabled endpoints, in ascending order as everyone does. */
+/* Reads and locks the account's enabled endpoints in ascending order, which is the lock order for
+ * endpoints. */
 int fan_out_open(struct db_connection *connection, int64_t account, int64_t now_us,
                  struct fan_out *ret, struct error *error) MUST_CHECK;
 int fan_out_notice(struct db_connection *connection, struct fan_out *out, int64_t notice,

@@ -2,13 +2,13 @@
 #include "store/notices/deliveries.h"
 #include "store/transaction.h"
 
-#define PIECE 500 /* notices or deliveries of one transaction */
+#define BATCH_ROWS 500 /* notices or deliveries per transaction */
 
 struct place {
 	int64_t account, number;
 };
 
-/* Calls for at most PIECE places what removes one, in one transaction. */
+/* Calls `remove` for at most BATCH_ROWS rows, in one transaction. */
 static int remove_places(struct store *store, const struct place *places, size_t count,
                          int (*remove)(struct db_connection *connection, const struct place *place,
                                        int64_t *removed, struct error *error),
@@ -23,18 +23,18 @@ static int remove_places(struct store *store, const struct place *places, size_t
 	return end_write(connection, result, error);
 }
 
-static size_t read_places(struct db_query *query, struct place places[PIECE])
+static size_t read_places(struct db_query *query, struct place places[BATCH_ROWS])
 {
 	size_t count = 0;
-	while (count < PIECE && db_step(query))
+	while (count < BATCH_ROWS && db_step(query))
 		places[count++] = (struct place){db_integer(query, 0), db_integer(query, 1)};
 	return count;
 }
 
 /* ---- old notices ---- */
 
-/* By a replay since it was found. */
-static int is_awaited(struct db_connection *connection, const struct place *place, bool *ret,
+/* Reads whether a replay has queued the notice since it was found. */
+static int is_waiting(struct db_connection *connection, const struct place *place, bool *ret,
                       struct error *error)
 {
 	struct db_query *query = db_query(
@@ -58,9 +58,9 @@ static int remove_notice(struct db_connection *connection, const struct place *p
 		" AND endpoint IN (SELECT endpoint FROM webhook_endpoints WHERE account = $1)",
 		"DELETE FROM notices WHERE account = $1 AND notice = $2",
 	};
-	bool awaited = false;
-	int result = is_awaited(connection, place, &awaited, error);
-	if (result || awaited)
+	bool has_waiting = false;
+	int result = is_waiting(connection, place, &has_waiting, error);
+	if (result || has_waiting)
 		return result;
 	for (size_t i = 0; i < sizeof texts / sizeof *texts && !result; i++) {
 		struct db_query *query = db_query(connection, texts[i]);
@@ -72,11 +72,11 @@ static int remove_notice(struct db_connection *connection, const struct place *p
 	return result;
 }
 
-/* What an enabled endpoint still waits for stays: with a long schedule it may be older. */
+/* Keeps what an enabled endpoint still waits for; with a long schedule it may be older. */
 static int forget_old(struct store *store, int64_t before_us, size_t *ret_count, int64_t *removed,
                       struct error *error)
 {
-	struct place places[PIECE];
+	struct place places[BATCH_ROWS];
 	struct db_connection *connection;
 	int result = begin_read(store, &connection, error);
 	if (result)
@@ -99,7 +99,7 @@ static int forget_old(struct store *store, int64_t before_us, size_t *ret_count,
 
 /* ---- deleted endpoints ---- */
 
-/* A piece of what it has; the endpoint itself once it has nothing more. */
+/* Removes a batch of the endpoint's rows, and the endpoint when none is left. */
 static int empty_endpoint(struct db_connection *connection, const struct place *place,
                           int64_t *removed, struct error *error)
 {
@@ -121,7 +121,7 @@ static int empty_endpoint(struct db_connection *connection, const struct place *
 	int64_t changes = 0;
 	result = db_execute(query, &changes, error);
 	*removed += changes;
-	if (result || changes == PIECE)
+	if (result || changes == BATCH_ROWS)
 		return result;
 	query = db_query(connection, "DELETE FROM webhook_endpoints"
 	                             " WHERE account = $1 AND endpoint = $2");
@@ -134,7 +134,7 @@ static int empty_endpoint(struct db_connection *connection, const struct place *
 static int forget_deleted(struct store *store, size_t *ret_count, int64_t *removed,
                           struct error *error)
 {
-	struct place places[PIECE];
+	struct place places[BATCH_ROWS];
 	struct db_connection *connection;
 	int result = begin_read(store, &connection, error);
 	if (result)

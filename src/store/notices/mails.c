@@ -9,7 +9,8 @@ int store_queue_mail(struct db_connection *connection, int64_t account, const ch
                      struct slice values, int64_t now_us, struct error *error)
 {
 	if (values.size > MAIL_VALUES_MAX)
-		return error_cause(error, ERR_TOO_LARGE, "values of a mail '%s': %zu bytes", template_name,
+		return error_cause(error, ERR_TOO_LARGE,
+		                   "the values of a mail '%s' are too long: %zu bytes", template_name,
 		                   values.size);
 	char mail_id[ID_SIZE];
 	store_fresh_id("eml_", mail_id);
@@ -31,7 +32,8 @@ int store_queue_mail_to(struct db_connection *connection, int64_t account, const
                         struct error *error)
 {
 	if (values.size > MAIL_VALUES_MAX)
-		return error_cause(error, ERR_TOO_LARGE, "values of a mail '%s': %zu bytes", template_name,
+		return error_cause(error, ERR_TOO_LARGE,
+		                   "the values of a mail '%s' are too long: %zu bytes", template_name,
 		                   values.size);
 	char mail_id[ID_SIZE];
 	store_fresh_id("eml_", mail_id);
@@ -51,7 +53,7 @@ int store_queue_mail_to(struct db_connection *connection, int64_t account, const
 
 /* ---- claiming ---- */
 
-/* With the next_at it was seen with. */
+/* Finds a due mail. next_at is compared by the claim. */
 #define DUE(of)                                                                                    \
 	"SELECT m.account, a.account_id, m.mail_id, m.template, m.details,"                            \
 	" COALESCE(m.recipient, a.email), COALESCE(m.language, a.language), m.queued_at,"              \
@@ -128,7 +130,7 @@ int store_claim_mail(struct store *store, const char *template_name, const char 
 	db_bind_string(query, holder);
 	db_bind_integer(query, now_us + lease_us);
 	db_bind_integer(query, seen_us);
-	result = end_write_of_one(connection, query, error); /* none: another was faster */
+	result = end_write_of_one(connection, query, error); /* no row: another node was faster */
 	if (!result)
 		*ret = mail;
 	return result;

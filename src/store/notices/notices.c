@@ -10,7 +10,7 @@
 	"webhook_endpoints e LEFT JOIN webhook_deliveries d ON d.account = e.account"                  \
 	" AND d.endpoint = e.endpoint AND d.notice = n.notice"
 
-/* The notices of `page`, a query that has their columns, a row for each endpoint of theirs. */
+/* The notices of `page`, a query with their columns; one row for each of their endpoints. */
 #define WITH_STATES(page, where)                                                                   \
 	"SELECT n.notice, n.notice_id, a.account_id, n.type, n.mode, n.created_at, n.data,"            \
 	" e.endpoint_id, " STATE ", d.attempts, d.next_attempt_at, d.replayed_at FROM (" page ") AS n" \

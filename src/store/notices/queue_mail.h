@@ -1,4 +1,4 @@
-/* The store's own: queues e-mails (mails.h) in the transaction that causes them. */
+/* Queues e-mails (mails.h) in the transaction that causes them. Private to src/store. */
 #ifndef STORE_QUEUE_MAIL_H
 #define STORE_QUEUE_MAIL_H
 
@@ -7,12 +7,12 @@
 
 #define MAIL_VALUES_MAX 8192 /* bytes of JSON */
 
-/* Queues inside the caller's open transaction. `values` is a JSON object. An account without an
- * e-mail address has nobody to tell: then nothing is queued, and that is no error. */
+/* Queues a mail to the account's owner. `values` is a JSON object. For an account without an e-mail
+ * address nothing is queued, and the result is OK. */
 int store_queue_mail(struct db_connection *connection, int64_t account, const char *template_name,
                      struct slice values, int64_t now_us, struct error *error) MUST_CHECK;
 
-/* To somebody else than the account's owner; account 0: on no account. */
+/* Queues a mail to another recipient; account 0: no account. */
 struct mail_to {
 	const char *recipient;
 	enum language language;

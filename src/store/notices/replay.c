@@ -4,7 +4,7 @@
 #include "store/shards/reach.h"
 #include "store/transaction.h"
 
-#define PIECE 500
+#define BATCH_NOTICES 500
 
 static int begin(struct store *store, struct slice endpoint_id,
                  struct db_connection **ret_connection, struct locked_endpoint *ret,
@@ -19,7 +19,7 @@ static int begin(struct store *store, struct slice endpoint_id,
 	return result ? end_write(*ret_connection, result, error) : OK;
 }
 
-/* ---- one ---- */
+/* ---- one notice ---- */
 
 static int find_notice(struct db_connection *connection, int64_t account, struct slice notice_id,
                        int64_t *ret_notice, struct error *error)
@@ -70,16 +70,16 @@ int store_replay_notice(struct store *store, struct slice notice_id, struct slic
 	return end_write(connection, result, error);
 }
 
-/* ---- all of a range ---- */
+/* ---- a range ---- */
 
 struct window {
 	int64_t count;
-	int64_t last; /* number of its last notice */
+	int64_t last; /* number of the last notice */
 };
 
-/* The next notices of the account, whatever became of them, one look at the key for each: where the
- * server knows nothing of the tables yet, as after a restore, it would else sort all that are left
- * for each piece. Read before anything is locked. */
+/* The next notices of the account in any state, with one key lookup for each. Without table
+ * statistics, as after a restore, the server would otherwise sort all remaining notices for each
+ * batch. Reads before anything is locked. */
 static struct db_query *ask_window(struct db_connection *connection, int64_t account)
 {
 	struct db_query *query =
@@ -114,14 +114,15 @@ static int find_window(struct store *store, struct slice endpoint_id,
 		return result;
 	struct db_query *query = ask_window(connection, account_of(connection, endpoint_id));
 	db_bind_integer(query, place->behind);
-	db_bind_integer(query, PIECE);
+	db_bind_integer(query, BATCH_NOTICES);
 	if (db_step(query))
 		*ret = (struct window){db_integer(query, 0), db_integer(query, 1)};
 	return end_read(connection, db_end(query, error));
 }
 
-/* A microsecond apart, each piece behind the one before: so they go in the order of the notices.
- * How each of the few notices stands is asked by its key, for a join may read all deliveries. */
+/* Due times differ by a microsecond, and each batch follows the previous one, which keeps the order
+ * of the notices. The state of each notice is read by its key, because a join might read all
+ * deliveries. */
 static int queue_window(struct db_connection *connection, const struct locked_endpoint *locked,
                         const struct replay_range *range, const struct replay_place *place,
                         int64_t last, int64_t due_us, int64_t *ret_queued, struct error *error)
@@ -176,7 +177,7 @@ int store_replay_piece(struct store *store, struct slice endpoint_id,
 		.behind = window.count ? window.last : place->behind,
 		.due_us = due_us + queued,
 		.queued = place->queued + queued,
-		.more = window.count == PIECE,
+		.more = window.count == BATCH_NOTICES,
 	};
 	return OK;
 }

@@ -1,4 +1,4 @@
-/* The delivery log. */
+/* The log of deliveries. */
 #include "store/notices/webhooks.h"
 #include "store/shards/reach.h"
 #include "store/transaction.h"
@@ -21,7 +21,7 @@ static int find_endpoint(struct db_connection *connection, struct slice endpoint
 	return row_end(&row, found, MSG_STORE_NO_WEBHOOK, endpoint_id, error);
 }
 
-/* The columns attempt, at, duration_us, http_status, error, answer from `first` on. */
+/* Reads the columns attempt, at, duration_us, http_status, error, answer from `first` on. */
 static void read_attempt(struct row *row, int first, struct attempt_view *view)
 {
 	struct db_query *query = row->query;

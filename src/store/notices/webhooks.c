@@ -22,7 +22,7 @@
 	COLUMNS(of_waiting)                                                                            \
 	" AND ($1 = 0 OR e.account = $1) AND e.endpoint_id > $2" of " ORDER BY e.endpoint_id LIMIT $3"
 
-/* Stored with a comma before the first and behind the last. */
+/* Stored with a comma before the first and after the last type. */
 static const char *read_types(struct row *row, int column)
 {
 	if (db_is_null(row->query, column))
@@ -116,7 +116,8 @@ int store_list_webhooks(struct store *store, struct slice account_id, struct sli
 
 /* ---- changing ---- */
 
-/* By its identifier no row is locked, which would ask every shard: found first, then locked. */
+/* Locking a row by its identifier would ask every shard, so the row is found first and then
+ * locked. */
 int lock_endpoint_by_id(struct db_connection *connection, struct slice endpoint_id,
                         struct locked_endpoint *ret, struct error *error)
 {
@@ -237,8 +238,8 @@ int store_change_webhook(struct store *store, struct slice endpoint_id, const ch
 	return end_write(connection, db_execute(query, NULL, error), error);
 }
 
-/* Two secrets sign at a time, so a third one would silence the first at once, which may be all that
- * a receiver has. */
+/* Two secrets sign at a time. A third one would immediately end the first, which may be the only
+ * one that a receiver has. */
 static int refuse_while_both_sign(struct db_connection *connection,
                                   const struct locked_endpoint *locked, struct error *error)
 {
@@ -311,7 +312,7 @@ int store_switch_webhook(struct store *store, struct slice endpoint_id, const ch
 		return result;
 	if (!disabled_by)
 		result = enable(connection, &locked, error);
-	else if (!locked.disabled) /* one that failures disabled stays so */
+	else if (!locked.disabled) /* an endpoint disabled because of failures stays so */
 		result = disable(connection, &locked, disabled_by, now_us, error);
 	return end_write(connection, result, error);
 }

@@ -2,7 +2,7 @@
 
 #include "store/transaction.h"
 
-/* $1: the thing, $2: the account; where accounts are on several servers, its number. */
+/* $1: the object, $2: the account; with several servers, the account's number. */
 #define HELD_BY(table, condition)                                                                  \
 	"SELECT 1 FROM " table " t JOIN accounts a ON a.account = t.account WHERE " condition          \
 	" AND a.account_id = $2",                                                                      \
@@ -23,7 +23,7 @@ static const struct {
 	{"sale", MSG_STORE_NO_SALE, HELD("purchases", "sale_id")},
 	{"certification", MSG_STORE_NO_CERTIFICATION, HELD("certifications", "certification_id")},
 	{"segment", MSG_STORE_NO_SEGMENT, HELD("segments", "segment_id")},
-	/* An event's identifier holds what its channel's has behind the prefix. */
+	/* The identifier of an event contains that of its channel after the prefix. */
 	{"event", MSG_STORE_NO_EVENT,
      HELD_BY("channels", "t.channel_id = 'chn_' || substr(CAST($1 AS TEXT), 5, 16)")},
 	{"act", MSG_STORE_NO_ACT, HELD("acts", "act_id")},
@@ -47,7 +47,7 @@ int store_check_holder(struct store *store, const char *kind, struct slice id,
 	while (at < HOLDERS && strcmp(holders[at].kind, kind) != 0)
 		at++;
 	if (at == HOLDERS)
-		return error_cause(error, ERR_INTERNAL, "nobody knows whose a %s is", kind);
+		return error_cause(error, ERR_INTERNAL, "unknown kind of object: %s", kind);
 	struct db_connection *connection;
 	int result = begin_read(store, &connection, error);
 	if (result)

@@ -1,16 +1,16 @@
-/* Whether a thing is an account's, by the identifiers of both: what the rights of users rest on.
- * Thread safe. */
+/* Ownership: whether an object belongs to an account, by the identifiers of both. The authorization
+ * of console users is based on it. Thread safe. */
 #ifndef STORE_HOLDERS_H
 #define STORE_HOLDERS_H
 
 #include "store/store.h"
 
-/* Of a kind as store_holder_kind names it. ERR_NOT_FOUND, in the same words where there is no such
- * thing and where it is another account's. A pack that is on sale to everybody is every account's.
- * ERR_INTERNAL: there is no such kind. */
+/* Checks the ownership of an object whose kind is one of store_holder_kind. Returns ERR_NOT_FOUND
+ * with the same message whether the object does not exist or belongs to another account. A pack
+ * that is on sale to all belongs to every account. Returns ERR_INTERNAL for an unknown kind. */
 int store_check_holder(struct store *store, const char *kind, struct slice id,
                        struct slice account_id, struct error *error) MUST_CHECK;
-/* All kinds in turn: "channel", "key", …; NULL past the end. */
+/* Enumerates the kinds: "channel", "key", …; NULL after the last one. */
 const char *store_holder_kind(size_t index);
 
 #endif

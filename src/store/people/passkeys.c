@@ -57,9 +57,9 @@ int store_take_challenge(struct store *store, const struct sha256 *browser, int6
 	return result ? result : good ? OK : ERR_NOT_FOUND;
 }
 
-/* ---- telling the user ---- */
+/* ---- notification of the user ---- */
 
-/* Whoever adds or removes one need not be he; by the act that is under way. */
+/* The operation may have been done by someone else than the user, so the mail states its source. */
 static int mail_values(struct db_connection *connection, const char *name, int64_t now_us,
                        struct buf *values)
 {
@@ -76,8 +76,9 @@ static int mail_values(struct db_connection *connection, const char *name, int64
 	return buf_check(values);
 }
 
-static int tell_user(struct db_connection *connection, const char *email, const char *template_name,
-                     const char *name, int64_t now_us, struct error *error)
+static int notify_user(struct db_connection *connection, const char *email,
+                       const char *template_name, const char *name, int64_t now_us,
+                       struct error *error)
 {
 	BUF_AUTO struct buf values;
 	buf_init(&values, MAIL_VALUES_MAX);
@@ -123,24 +124,27 @@ static int check_room(struct db_connection *connection, const char *user_id, str
 	return result;
 }
 
-#define OWED(of)                                                                                   \
+#define PASSKEY_OWED(of)                                                                           \
 	"SELECT 1 FROM sessions s JOIN memberships m ON m.user_id = $2"                                \
 	" AND (m.taken_up <> 0 OR m.account = s.account) JOIN accounts a ON a.account = m.account"     \
 	" WHERE s.digest = $1 AND s.by_passkey = 0 AND a.passkeys_required <> 0"                       \
 	" AND EXISTS (SELECT 1 FROM passkeys p WHERE p.user_id = $2)" of
 
-/* A link would do where passkeys are asked for, if who has one could add another behind it. */
-static int check_owed(struct db_connection *connection, const char *user_id,
-                      const struct sha256 *cookie, struct error *error)
+/* Otherwise a sign-in link would be sufficient where passkeys are required, because its holder
+ * could add another passkey. */
+static int check_passkey_owed(struct db_connection *connection, const char *user_id,
+                              const struct sha256 *cookie, struct error *error)
 {
 	WORK_AUTO struct work_of of = {0};
 	int reached = reach_of_user(connection, user_id, &of, error);
 	if (!reached && of.partial)
-		reached = error_cause(error, ERR_UNAVAILABLE, "what an account asks for is not known");
+		reached = error_cause(
+			error, ERR_UNAVAILABLE,
+			"a server that may require passkeys for an account of the user is unavailable");
 	if (reached)
 		return reached;
 	struct db_query *query =
-		reach_query(connection, &of, OWED(""), OWED(" AND a.account = ANY($3)"));
+		reach_query(connection, &of, PASSKEY_OWED(""), PASSKEY_OWED(" AND a.account = ANY($3)"));
 	db_bind_blob(query, cookie->bytes, SHA256_SIZE);
 	db_bind_string(query, user_id);
 	work_bind(query, &of);
@@ -149,18 +153,18 @@ static int check_owed(struct db_connection *connection, const char *user_id,
 	return !result && owes ? error_set(error, ERR_PASSKEY, MSG_PEOPLE_OTHER_PASSKEY, NULL) : result;
 }
 
-#define BEGINNING_SIZE 32
+#define SIGNED_IN_BY_SIZE 32
 
-/* By what the session was begun; empty where that is not known. By itself: no shard takes the one
- * within the other. */
-static int read_beginning(struct db_connection *connection, const struct sha256 *cookie,
-                          char ret[BEGINNING_SIZE], struct error *error)
+/* Reads how the session began; empty when unknown. A separate statement, because distributed tables
+ * do not support the nested one. */
+static int read_signed_in_by(struct db_connection *connection, const struct sha256 *cookie,
+                             char ret[SIGNED_IN_BY_SIZE], struct error *error)
 {
 	struct db_query *query =
 		db_query(connection, "SELECT signed_in_by FROM sessions WHERE digest = $1");
 	db_bind_blob(query, cookie->bytes, SHA256_SIZE);
 	struct slice text = db_step(query) ? db_text(query, 0) : slice_of("");
-	snprintf(ret, BEGINNING_SIZE, "%.*s", (int)text.size, text.data);
+	snprintf(ret, SIGNED_IN_BY_SIZE, "%.*s", (int)text.size, text.data);
 	return db_end(query, error);
 }
 
@@ -168,8 +172,8 @@ static int insert_passkey(struct db_connection *connection, const struct passkey
                           const struct sha256 *cookie, const char *passkey_id, int64_t now_us,
                           struct error *error)
 {
-	char added_by[BEGINNING_SIZE];
-	int result = read_beginning(connection, cookie, added_by, error);
+	char added_by[SIGNED_IN_BY_SIZE];
+	int result = read_signed_in_by(connection, cookie, added_by, error);
 	if (result)
 		return result;
 	struct db_query *query =
@@ -203,7 +207,7 @@ int store_add_passkey(struct store *store, const struct passkey_record *given,
 	if (result)
 		return result;
 	store_fresh_id("psk_", passkey_id);
-	result = check_owed(connection, given->user_id, cookie, error);
+	result = check_passkey_owed(connection, given->user_id, cookie, error);
 	if (!result)
 		result = mark_session(connection, given->user_id, cookie, error);
 	if (!result)
@@ -211,7 +215,7 @@ int store_add_passkey(struct store *store, const struct passkey_record *given,
 	if (!result)
 		result = insert_passkey(connection, given, cookie, passkey_id, now_us, error);
 	if (!result && tell)
-		result = tell_user(connection, tell, MAIL_PASSKEY_ADDED, given->name, now_us, error);
+		result = notify_user(connection, tell, MAIL_PASSKEY_ADDED, given->name, now_us, error);
 	act_made(connection, "passkey_id", passkey_id);
 	result = end_write(connection, result, error);
 	if (!result)
@@ -219,7 +223,7 @@ int store_add_passkey(struct store *store, const struct passkey_record *given,
 	return result;
 }
 
-/* ---- looking ---- */
+/* ---- reading ---- */
 
 #define PASSKEY_COLUMNS                                                                            \
 	"SELECT p.passkey_id, p.user_id, p.credential_id, p.algorithm, p.public_key, p.sign_count,"    \
@@ -285,7 +289,7 @@ int store_list_passkeys(struct store *store, const char *email, struct arena *ar
 	return result;
 }
 
-/* ---- using and removing ---- */
+/* ---- use and removal ---- */
 
 int store_use_passkey(struct store *store, const struct passkey_record *known, int64_t sign_count,
                       const struct session_start *start, struct error *error)
@@ -355,6 +359,6 @@ int store_remove_passkey(struct store *store, struct slice passkey_id, const cha
 	if (!result)
 		result = end_sessions(connection, email, now_us, error);
 	if (!result && tells)
-		result = tell_user(connection, email, MAIL_PASSKEY_REMOVED, name, now_us, error);
+		result = notify_user(connection, email, MAIL_PASSKEY_REMOVED, name, now_us, error);
 	return end_write(connection, result, error);
 }

@@ -1,4 +1,4 @@
-/* Coming in and going out are acts of the session's user. */
+/* Audit records of sign-in and sign-out, by the user of the session. */
 #include "base/json.h"
 #include "store/audit/acts.h"
 #include "store/people/start.h"

@@ -6,8 +6,8 @@
 
 /* ---- beginning ---- */
 
-/* Where the session begins: the account of the former one, if it is the same user's, else the first
- * that he came to. */
+/* Chooses the account of the former session if that belongs to the same user, else the user's first
+ * account. */
 static int choose_first(struct db_connection *connection, const char *user_id,
                         const struct sha256 *former, int64_t *ret_account, struct error *error)
 {
@@ -36,7 +36,7 @@ static int end_by_digest(struct db_connection *connection, const struct sha256 *
 	return db_execute(query, ret_ended, error);
 }
 
-/* A commit of a sign-in waits for a standby: so it has no number of the urgent acts. */
+/* The commit of a sign-in waits for a standby, so its audit record is not an urgent one. */
 static int end_former(struct db_connection *connection, const struct session_start *start,
                       struct error *error)
 {
@@ -52,9 +52,9 @@ static int end_former(struct db_connection *connection, const struct session_sta
 	return result || !ended ? result : session_act_write(connection, &act, error);
 }
 
-/* From now on the user's own requests for links are told from those of strangers by it. */
-static int know_browser(struct db_connection *connection, const char *user_id,
-                        const struct session_start *start, struct error *error)
+/* Distinguishes the user's own requests for links from those of strangers from now on. */
+static int record_browser(struct db_connection *connection, const char *user_id,
+                          const struct session_start *start, struct error *error)
 {
 	if (!start->known)
 		return OK;
@@ -80,7 +80,7 @@ int session_begin(struct db_connection *connection, const char *user_id, const c
 	if (!result)
 		result = end_former(connection, start, error);
 	if (!result)
-		result = know_browser(connection, user_id, start, error);
+		result = record_browser(connection, user_id, start, error);
 	if (result)
 		return result;
 	struct db_query *query = db_query(
@@ -104,7 +104,7 @@ int session_begin(struct db_connection *connection, const char *user_id, const c
 	return result ? result : session_act_write(connection, &act, error);
 }
 
-/* Of two who take it at once one finds it used. */
+/* Of two concurrent uses of a link, the second finds it used. */
 static int use_link(struct db_connection *connection, const struct sha256 *link,
                     const struct sha256 *browser, int64_t now_us, char user_id[ID_SIZE],
                     bool *ret_operators, struct error *error)
@@ -152,7 +152,7 @@ int store_take_link(struct store *store, const struct sha256 *link, const struct
 	return end_write(connection, result, error);
 }
 
-/* ---- looking ---- */
+/* ---- reading ---- */
 
 static int read_session(struct db_connection *connection, const struct sha256 *cookie,
                         int64_t made_after_us, int64_t seen_after_us, struct arena *arena,
@@ -195,8 +195,8 @@ static int read_session(struct db_connection *connection, const struct sha256 *c
 	" LEFT JOIN users b ON b.user_id = m.made_by"                                                  \
 	" WHERE m.user_id = $1" of " ORDER BY a.name, a.account"
 
-/* Which accounts it is about is known before they are read: no other shard is asked. Those whose
- * server is away are left out. */
+/* The accounts are known before they are read, so no other shard is asked. Accounts on an
+ * unavailable server are left out. */
 static int read_memberships(struct db_connection *connection, int64_t chosen, struct arena *arena,
                             struct session_view *session, struct error *error)
 {
@@ -229,7 +229,7 @@ static int read_memberships(struct db_connection *connection, int64_t chosen, st
 	result = row_result(&row, session->membership_count > 0, error);
 	return result == ERR_NOT_FOUND && of.partial
 	           ? error_cause(error, ERR_UNAVAILABLE,
-	                         "the user's accounts are on a server that is away")
+	                         "the server with the user's accounts is unavailable")
 	           : result;
 }
 
@@ -255,15 +255,15 @@ int store_find_session(struct store *store, const struct sha256 *cookie, int64_t
 
 /* ---- changing ---- */
 
-/* What may be noted later waits for nobody who holds the row: his commit may wait for a standby,
- * and what takes rights away would wait for this connection. */
+/* Optional updates skip a locked row. The lock's owner may be a commit that waits for a standby;
+ * transactions that remove rights would then wait for this connection. */
 static int lock_free_row(struct db_query *query, bool *ret_locked, struct error *error)
 {
 	*ret_locked = db_step(query);
 	return db_end(query, error);
 }
 
-/* Sessions are forgotten, and when somebody was in the account is not. */
+/* Sessions are removed later, but the time of last use is kept in the membership. */
 static int touch_membership(struct db_connection *connection, const struct sha256 *cookie,
                             int64_t now_us, struct error *error)
 {
@@ -375,7 +375,7 @@ int store_choose_account(struct store *store, const struct sha256 *cookie, struc
 	db_bind_integer(query, account);
 	int64_t changed = 0;
 	result = db_execute(query, &changed, error);
-	if (!result && !changed) { /* in the words for one that does not exist */
+	if (!result && !changed) { /* the same message as for a session that does not exist */
 		char id[ID_SIZE];
 		store_copy_id(id, account_id);
 		result = error_set(error, ERR_NOT_FOUND, MSG_STORE_NO_ACCOUNT, id, NULL);
@@ -401,7 +401,7 @@ int store_leave_session(struct store *store, const struct session_leave *leave, 
 	return end_write(connection, result, error);
 }
 
-/* ---- those that are open ---- */
+/* ---- open sessions ---- */
 
 #define SESSIONS(of)                                                                               \
 	"SELECT s.session_id, a.account_id, u.email, s.address, s.agent, s.made_at, s.seen_at,"        \

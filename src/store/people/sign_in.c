@@ -10,14 +10,15 @@
 #define KNOWN_US (365 * US_PER_DAY)
 #define NETWORK_MEMBER_MAX 128
 
-enum asker { ASKER_KNOWN, ASKER_NEAR, ASKER_STRANGE };
+enum requester { REQUESTER_KNOWN, REQUESTER_NEAR, REQUESTER_STRANGE };
 
-/* Anybody can ask in the name of another. Near is who asks from where the user has signed in. */
-static int find_asker(struct db_connection *connection, const struct link_request *request,
-                      enum asker *ret, struct error *error)
+/* Anyone can enter another person's address. REQUESTER_NEAR is a request from a network in which
+ * the user has signed in. */
+static int find_requester(struct db_connection *connection, const struct link_request *request,
+                          enum requester *ret, struct error *error)
 {
 	static const struct sha256 nothing;
-	*ret = request->in_session ? ASKER_KNOWN : ASKER_STRANGE;
+	*ret = request->in_session ? REQUESTER_KNOWN : REQUESTER_STRANGE;
 	if (request->in_session)
 		return OK;
 	struct db_query *query =
@@ -28,16 +29,16 @@ static int find_asker(struct db_connection *connection, const struct link_reques
 	db_bind_string(query, request->email);
 	db_bind_string(query, request->network);
 	if (db_step(query) && !db_is_null(query, 0))
-		*ret = db_integer(query, 0) ? ASKER_KNOWN : ASKER_NEAR;
+		*ret = db_integer(query, 0) ? REQUESTER_KNOWN : REQUESTER_NEAR;
 	return db_end(query, error);
 }
 
 static int check_room(struct db_connection *connection, const struct link_request *request,
                       struct error *error)
 {
-	enum asker asker;
+	enum requester requester;
 	char member[NETWORK_MEMBER_MAX];
-	int result = find_asker(connection, request, &asker, error);
+	int result = find_requester(connection, request, &requester, error);
 	if (result)
 		return result;
 	snprintf(member, sizeof member, "%%\"network\":\"%s\"%%",
@@ -57,11 +58,11 @@ static int check_room(struct db_connection *connection, const struct link_reques
 	if (result)
 		return result;
 	bool full = waiting >= ASKED_WAITING_MAX || of_network >= ASKED_OF_NETWORK_MAX ||
-	            (asker == ASKER_STRANGE && of_address >= ASKED_OF_ADDRESS_MAX);
-	if (asker != ASKER_KNOWN && full)
-		return error_cause(error, ERR_REFUSED, "too many mails wait to be sent");
+	            (requester == REQUESTER_STRANGE && of_address >= ASKED_OF_ADDRESS_MAX);
+	if (requester != REQUESTER_KNOWN && full)
+		return error_cause(error, ERR_REFUSED, "too many e-mails are queued");
 	if (waiting >= 2 * ASKED_WAITING_MAX)
-		return error_cause(error, ERR_UNAVAILABLE, "too many mails wait to be sent");
+		return error_cause(error, ERR_UNAVAILABLE, "too many e-mails are queued");
 	return OK;
 }
 
@@ -79,7 +80,7 @@ int store_ask_link(struct store *store, const struct link_request *request, stru
 	return end_write(connection, result, error);
 }
 
-/* ---- making ---- */
+/* ---- creating links ---- */
 
 static int find_user(struct db_connection *connection, const char *email, char user_id[ID_SIZE],
                      struct error *error)
@@ -97,9 +98,9 @@ static int find_user(struct db_connection *connection, const char *email, char u
 	                               : result;
 }
 
-/* Whoever asks in another's name does so from a browser that the user never signed in with. */
-static int find_standing(struct db_connection *connection, const struct link_grant *grant,
-                         const char *user_id, const char **ret_standing, struct error *error)
+/* A request in another person's name comes from a browser in which the user has never signed in. */
+static int classify_browser(struct db_connection *connection, const struct link_grant *grant,
+                            const char *user_id, const char **ret_standing, struct error *error)
 {
 	*ret_standing = grant->in_session ? "session" : "unknown";
 	if (grant->in_session || !grant->known)
@@ -113,9 +114,9 @@ static int find_standing(struct db_connection *connection, const struct link_gra
 	return db_end(query, error);
 }
 
-/* A mail that is tried again has a link of its own each time, and was asked for once. Whoever asks
- * from many networks uses up what is there for those in which the user never was. So does who has
- * what one of the user's browsers kept. */
+/* A mail that is sent again has a new link each time but counts as one request. Requests from many
+ * networks use up only the capacity of networks in which the user never was; so do requests with a
+ * stolen cookie of one of the user's browsers. */
 static int check_rate(struct db_connection *connection, const struct link_grant *grant,
                       const char *user_id, const char *standing, struct error *error)
 {
@@ -141,7 +142,7 @@ static int check_rate(struct db_connection *connection, const struct link_grant 
 	int result = db_end(query, error);
 	bool many = anywhere && !near && grant->strangers_max && made_anywhere >= grant->strangers_max;
 	if (!result && (made >= grant->hourly_max || many))
-		result = error_cause(error, ERR_REFUSED, "the user asked for too many links");
+		result = error_cause(error, ERR_REFUSED, "too many links were requested for the user");
 	return result;
 }
 
@@ -152,7 +153,7 @@ static int make_link(struct db_connection *connection, const struct link_grant *
 	const char *standing = NULL;
 	int result = find_user(connection, grant->email, user_id, error);
 	if (!result)
-		result = find_standing(connection, grant, user_id, &standing, error);
+		result = classify_browser(connection, grant, user_id, &standing, error);
 	if (!result)
 		result = check_rate(connection, grant, user_id, standing, error);
 	if (!result)
@@ -183,7 +184,7 @@ int store_make_link(struct store *store, const struct link_grant *grant, struct 
 	return end_write(connection, make_link(connection, grant, error), error);
 }
 
-/* ---- forgetting ---- */
+/* ---- housekeeping ---- */
 
 static int forget(struct db_query *query, int64_t before_us, struct error *error)
 {

@@ -1,12 +1,13 @@
-/* The store's own: whether who acts is still what he was when he was let in. */
+/* Whether a user is still authorized for the operation in progress. Private to src/store. */
 #ifndef STORE_PEOPLE_STANDING_H
 #define STORE_PEOPLE_STANDING_H
 
 #include "db/db.h"
 #include "store/audit/acts.h"
 
-/* In the transaction of the act. Holds no row: taking rights away waits for no act. ERR_FORBIDDEN:
- * the session has ended, or his role is another; ERR_PASSKEY: he needs one now. */
+/* Checks the authorization in the transaction of the operation. Locks no row, so that removing
+ * rights does not wait for the operation. Returns ERR_FORBIDDEN when the session has ended or the
+ * role differs, and ERR_PASSKEY when the account now requires a passkey. */
 int standing_check(struct db_connection *connection, const struct act_standing *standing,
                    struct error *error) MUST_CHECK;
 

@@ -36,9 +36,9 @@ bool role_parse(struct slice text, enum role *ret)
 	return false;
 }
 
-/* ---- inviting ---- */
+/* ---- invitation ---- */
 
-/* The one row of a count. */
+/* Reads the single row of a count. */
 static int count(struct db_query *query, int64_t *ret, struct error *error)
 {
 	*ret = db_step(query) ? db_integer(query, 0) : 0;
@@ -72,7 +72,7 @@ static int check_room(struct db_connection *connection, int64_t account, const c
 	return result;
 }
 
-/* Whoever would forget the user at the same moment leaves him, for the row is held. */
+/* The row is locked, so a concurrent transaction that would delete the user keeps it. */
 static int make_user(struct db_connection *connection, const struct invitation *invitation,
                      int64_t now_us, char user_id[ID_SIZE], enum language *ret_language,
                      struct error *error)
@@ -99,7 +99,7 @@ static int make_user(struct db_connection *connection, const struct invitation *
 	}
 	result = row_result(&row, found, error);
 	return result == ERR_NOT_FOUND
-	           ? error_cause(error, ERR_UNAVAILABLE, "the user is being forgotten")
+	           ? error_cause(error, ERR_UNAVAILABLE, "the user is being deleted")
 	           : result;
 }
 
@@ -168,9 +168,9 @@ int store_invite_user(struct store *store, const struct invitation *invitation, 
 	return result;
 }
 
-/* ---- listing ---- */
+/* ---- lists ---- */
 
-/* A session that has just begun is noted of the membership a little later. */
+/* A new session is recorded in the membership a little later. */
 static int64_t last_seen(struct db_query *query)
 {
 	int64_t in_session_us = row_time(query, 5), noted_us = row_time(query, 7);
@@ -250,9 +250,10 @@ static int find_member(struct db_connection *connection, struct slice account_id
 	                               : result;
 }
 
-/* All owners are locked, so of two who go at once the second one finds himself alone, and whom the
- * first one removed does nothing more. Who is one is what they say then. */
-static int hold_owners(struct db_connection *connection, const struct member *member,
+/* All owners are locked. When two owners leave at once, the second transaction finds one owner
+ * left, and an owner who was removed by the first does nothing more. The locked rows show who is an
+ * owner at that time. */
+static int lock_owners(struct db_connection *connection, const struct member *member,
                        const char *email, bool stays_owner, struct error *error)
 {
 	int64_t owners = 0;
@@ -273,8 +274,8 @@ static int hold_owners(struct db_connection *connection, const struct member *me
 	return result;
 }
 
-/* Those in which this account is chosen, and no others: what a user does elsewhere is not for this
- * account's owners to end. Roles are read anew with every request. */
+/* Ends only sessions in which this account is chosen. What a user does in other accounts is not for
+ * this account's owners to end. Roles are read again with every request. */
 static int end_sessions(struct db_connection *connection, const struct member *member,
                         int64_t now_us, struct error *error)
 {
@@ -294,7 +295,7 @@ static int change_role(struct db_connection *connection, struct slice account_id
 	int result = find_member(connection, account_id, email, &member, error);
 	if (result || member.role == role)
 		return result;
-	result = hold_owners(connection, &member, email, role == ROLE_OWNER, error);
+	result = lock_owners(connection, &member, email, role == ROLE_OWNER, error);
 	if (result)
 		return result;
 	struct db_query *query = db_query(
@@ -323,8 +324,9 @@ static int run_for_user(struct db_query *query, const char *user_id, struct erro
 	return db_execute(query, NULL, error);
 }
 
-/* Who has no account any more is forgotten; his sessions, which have ended, later. One who is being
- * invited elsewhere is not: taking rights away waits for no such act, whose commit may wait. */
+/* Deletes a user without accounts; the ended sessions are removed later. Skips a user who is being
+ * invited to another account: removing rights must not wait for that transaction, whose commit may
+ * be waiting. */
 static int forget_user(struct db_connection *connection, const char *user_id, struct error *error)
 {
 	int64_t accounts = 0;
@@ -360,7 +362,7 @@ static int remove_user(struct db_connection *connection, struct slice account_id
 	struct member member = {0};
 	int result = find_member(connection, account_id, email, &member, error);
 	if (!result)
-		result = hold_owners(connection, &member, email, false, error);
+		result = lock_owners(connection, &member, email, false, error);
 	if (result)
 		return result;
 	struct db_query *query =

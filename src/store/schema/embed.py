@@ -1,23 +1,23 @@
-"""Turns the numbered SQL files of each engine's folder into C tables of (name, statements). Each
-statement stands alone: a server that distributes tables refuses some in the company of others."""
+"""Converts the numbered SQL files of each engine's folder to C tables of (name, statements). Statements
+are separate, because a server that distributes tables refuses some of them together with others."""
 import json
 import os
 import re
 import sys
 
-# Comments, texts, names, bodies between $tags$: a semicolon in them ends nothing.
+# Comments, strings, names, bodies between $tags$: a semicolon in them does not end a statement.
 WHOLE = re.compile(r"--[^\n]*|'(?:[^']|'')*'|\"[^\"]*\"|(\$\w*\$).*?\1|;|[^-;'\"$]+|.", re.S)
 
 
 def statements(text):
     if re.search(r"/\*|\bTRIGGER\b", text, re.I):
-        raise SystemExit("a step of the schema has no comments in /* */ and no triggers: they cannot be split")
+        raise SystemExit("a schema step must not contain /* */ comments or triggers: it cannot be split into statements")
     found = [""]
     for match in WHOLE.finditer(text):
         found[-1] += match[0]
         if match[0] == ";":
             found.append("")
-    # What is nothing but comments and space is no statement.
+    # Comments and white space alone are not a statement.
     return [one.strip() for one in found if re.sub(r"--[^\n]*", "", one).strip()]
 
 

@@ -1,5 +1,5 @@
-/* Has a server that distributes tables do so: table by table, each in a transaction of its own, so
- * that whoever comes again goes on where it was broken off. */
+/* Distribution of tables on a server that supports it. Each table has a transaction of its own, so
+ * that a later call continues after an interruption. */
 #include "store/audit/acts.h"
 #include "store/nodes/servers.h"
 #include "store/schema/schema.h"
@@ -11,7 +11,7 @@
 
 static const struct {
 	const char *name;
-	const char *kind; /* as the catalogue says it is held: by what, and how it is copied */
+	const char *kind; /* partition method and replication model in the catalogue */
 	const char *statement;
 } tables[] = {
 #define FIRST_BY_ACCOUNT(table)                                                                    \
@@ -29,7 +29,7 @@ static const struct {
 #define TABLE_COUNT (sizeof tables / sizeof *tables)
 #define PLANNED_MAX ((size_t)64 * 1024)
 
-/* Only a server that distributes has the catalogue of what is distributed. */
+/* The catalogue exists only on a server that supports distribution. */
 static int check_offered(struct db_connection *connection, struct error *error)
 {
 	struct db_query *query =
@@ -41,7 +41,7 @@ static int check_offered(struct db_connection *connection, struct error *error)
 	return result;
 }
 
-/* What holds it as it should be, if anything does. */
+/* Reads whether the table is in the catalogue, and whether it is distributed as required. */
 static int read_kind(struct db_connection *connection, size_t number, bool *ret_held,
                      bool *ret_right, struct error *error)
 {
@@ -55,8 +55,8 @@ static int read_kind(struct db_connection *connection, size_t number, bool *ret_
 	return db_end(query, error);
 }
 
-/* What was a copy on each server becomes one table again. */
-static int undo(struct db_connection *connection, size_t number, struct error *error)
+/* Turns a table with a copy on each server back into a local table. */
+static int undistribute(struct db_connection *connection, size_t number, struct error *error)
 {
 	struct db_query *query =
 		db_query(connection, "SELECT undistribute_table(to_regclass(CAST($1 AS TEXT)))");
@@ -64,7 +64,7 @@ static int undo(struct db_connection *connection, size_t number, struct error *e
 	return db_execute(query, NULL, error);
 }
 
-/* The writer's turn keeps other nodes' from doing the same. */
+/* The writer lock excludes other nodes. */
 static int distribute_one(struct db *db, size_t number, bool *ret_done, struct error *error)
 {
 	struct db_connection *connection = db_take_writer(db);
@@ -73,7 +73,7 @@ static int distribute_one(struct db *db, size_t number, bool *ret_done, struct e
 	if (!result)
 		result = read_kind(connection, number, &held, &right, error);
 	if (!result && held && !right)
-		result = undo(connection, number, error);
+		result = undistribute(connection, number, error);
 	if (!result && !right)
 		result = db_run(connection, tables[number].statement, error);
 	if (!result && !right)
@@ -83,8 +83,8 @@ static int distribute_one(struct db *db, size_t number, bool *ret_done, struct e
 	return result;
 }
 
-/* So that accounts can be made while a server is away. */
-static int remember_numbers(struct db *db, struct error *error)
+/* Stores the last numbers, so that accounts can be created while a server is unavailable. */
+static int store_last_numbers(struct db *db, struct error *error)
 {
 	struct db_connection *connection = db_take_writer(db);
 	int result = db_begin(connection, error);
@@ -110,7 +110,7 @@ static int distribute(struct db *db, struct buf *out, const struct schema_progre
 		buf_printf(out, "%s\n", tables[i].name);
 		progress->tell(progress->context, "tables", (int64_t)i + 1, TABLE_COUNT);
 	}
-	return result ? result : remember_numbers(db, error);
+	return result ? result : store_last_numbers(db, error);
 }
 
 int servers_list_undistributed(struct db *db, struct buf *out, struct error *error)
@@ -127,8 +127,8 @@ int servers_list_undistributed(struct db *db, struct buf *out, struct error *err
 	return result ? result : buf_check(out);
 }
 
-/* Before anything is done: each table commits by itself, and whoever goes on after a failure
- * records what was left. */
+/* Records the operation before it begins. Each table commits individually; a later call records the
+ * tables that were left. */
 static int record(struct db *db, struct act *act, const struct buf *names, struct error *error)
 {
 	struct db_connection *connection = db_take_writer(db);

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #define QUESTION_MAX ((size_t)4096)
-#define NUMBERS_TRIED 4096 /* until a server is there that would have one */
+#define NUMBERS_TRIED_MAX 4096 /* numbers that are tried until one is on an available server */
 
 /* ---- one row ---- */
 
@@ -18,7 +18,7 @@ static void note_located(void *context, size_t part, int64_t account)
 	*(struct located *)context = (struct located){true, account};
 }
 
-/* As a literal of SQL, with the braces that stand for tables kept out. */
+/* Writes an SQL literal. Rejects braces, which stand for tables. */
 static bool add_literal(struct buf *text, struct slice value)
 {
 	buf_add(text, "'", 1);
@@ -43,7 +43,7 @@ int reach_locate(struct db *db, const struct reach_place *place, struct slice va
 	buf_init(&text, QUESTION_MAX);
 	buf_printf(&text, "SELECT account FROM {%s} WHERE %s", place->table, place->before);
 	if (!add_literal(&text, value))
-		return ERR_NOT_FOUND; /* no identifier of ours */
+		return ERR_NOT_FOUND; /* not one of our identifiers */
 	buf_printf(&text, "%s" DB_PART_ACCOUNTS, place->after);
 	int result = buf_check(&text);
 	if (result)
@@ -55,13 +55,13 @@ int reach_locate(struct db *db, const struct reach_place *place, struct slice va
 	if (!result && located.found)
 		*ret_account = located.account;
 	else if (!result)
-		result = asked.all
-		             ? ERR_NOT_FOUND
-		             : error_cause(error, ERR_UNAVAILABLE, "it may be on a server that is away");
+		result = asked.all ? ERR_NOT_FOUND
+		                   : error_cause(error, ERR_UNAVAILABLE,
+		                                 "it may be on a server that is unavailable");
 	return result;
 }
 
-/* What no server has, or is not looked for on several, the statement itself does not find. */
+/* When no server has the row, or nothing is distributed, the unrestricted statement is used. */
 bool reach_locates(struct db_connection *connection, const struct reach_place *place,
                    struct slice value, int64_t *ret_account)
 {
@@ -119,25 +119,25 @@ static void note_account(void *context, size_t part, int64_t account)
 	db_array_add_integer(context, account);
 }
 
-/* The first number from there on whose server is there, if there is one. */
-static int find_present(struct db_connection *connection, int64_t account, int64_t *ret,
-                        struct error *error)
+/* Finds the first number from `account` on whose server is available. */
+static int find_available(struct db_connection *connection, int64_t account, int64_t *ret,
+                          struct error *error)
 {
-	int64_t end = account + NUMBERS_TRIED;
+	int64_t end = account + NUMBERS_TRIED_MAX;
 	while (account < end && db_misses(connection, account))
 		account++;
 	*ret = account;
 	return account < end ? db_tell_failure(connection, error)
-	                     : error_cause(error, ERR_UNAVAILABLE, "no server is there");
+	                     : error_cause(error, ERR_UNAVAILABLE, "no server is available");
 }
 
-/* None at all would be looked for everywhere: an account that is there, and has none of the rows.
- */
+/* An empty list would be searched on all servers, so it is replaced by one available account
+ * without such rows. */
 static int keep_to_some(struct db_connection *connection, struct work_of *of, struct error *error)
 {
 	int64_t account = 0;
 	bool none = of->accounts.count == 0 && db_misses_servers(db_of(connection));
-	int result = none ? find_present(connection, 1, &account, error) : OK;
+	int result = none ? find_available(connection, 1, &account, error) : OK;
 	if (none && !result)
 		db_array_add_integer(&of->accounts, account);
 	return result ? result : buf_check(&of->accounts.wire);
@@ -162,8 +162,9 @@ int reach_find_page(struct db_connection *connection, int64_t account, const cha
 	buf_init(&text, QUESTION_MAX);
 	int result = write_page(&text, rows, values, limit);
 	if (result)
-		return result == ERR_TOO_LARGE ? error_cause(error, ERR_UNAVAILABLE, "a server is away")
-		                               : result;
+		return result == ERR_TOO_LARGE
+		           ? error_cause(error, ERR_UNAVAILABLE, "a server is unavailable")
+		           : result;
 	const char *const part = text.data;
 	result = db_ask_pieces(db, &part, 1, note_account, &ret->accounts, &asked, error);
 	ret->anybodys = !asked.distributed;
@@ -194,7 +195,7 @@ int reach_count(struct db *db, const char *const *parts, size_t count, int64_t *
 	return result;
 }
 
-/* ---- accounts that are known ---- */
+/* ---- known accounts ---- */
 
 int reach_keep(struct db_connection *connection, struct db_query *accounts, struct work_of *ret,
                struct error *error)
@@ -248,8 +249,8 @@ static int read_greatest(struct db_connection *connection, enum reach_numbered w
 	                   ret, error);
 }
 
-static int remember(struct db_connection *connection, enum reach_numbered what, int64_t number,
-                    struct error *error)
+static int store_number(struct db_connection *connection, enum reach_numbered what, int64_t number,
+                        struct error *error)
 {
 	struct db_query *query =
 		db_query(connection, "INSERT INTO settings (name, value) VALUES ($1, CAST($2 AS TEXT))"
@@ -264,7 +265,7 @@ int reach_remember_number(struct db_connection *connection, enum reach_numbered 
 {
 	int64_t greatest;
 	int result = read_greatest(connection, what, &greatest, error);
-	return result ? result : remember(connection, what, greatest, error);
+	return result ? result : store_number(connection, what, greatest, error);
 }
 
 int reach_read_number(struct db_connection *connection, enum reach_numbered what, int64_t *ret,
@@ -277,8 +278,8 @@ int reach_read_number(struct db_connection *connection, enum reach_numbered what
 	db_bind_string(query, setting_of(what));
 	int result = read_number(query, &remembered, error);
 	if (!result && missing && remembered == NO_NUMBER)
-		result =
-			error_cause(error, ERR_UNAVAILABLE, "a server is away that may have the last number");
+		result = error_cause(error, ERR_UNAVAILABLE,
+		                     "a server that may have the last number is unavailable");
 	if (!result && !missing)
 		result = read_greatest(connection, what, &greatest, error);
 	if (!result)
@@ -295,8 +296,8 @@ int reach_take_number(struct db_connection *connection, enum reach_numbered what
 	if (result)
 		return result;
 	*ret = last + 1;
-	result = what == REACH_ACCOUNTS && missing ? find_present(connection, *ret, ret, error) : OK;
-	return result ? result : remember(connection, what, *ret, error);
+	result = what == REACH_ACCOUNTS && missing ? find_available(connection, *ret, ret, error) : OK;
+	return result ? result : store_number(connection, what, *ret, error);
 }
 
 void reach_want_all(struct db_connection *connection)
@@ -304,6 +305,6 @@ void reach_want_all(struct db_connection *connection)
 	struct error error = {0};
 	if (!db_misses_servers(db_of(connection)))
 		return;
-	(void)error_cause(&error, ERR_UNAVAILABLE, "a server is away that has accounts of it");
+	(void)error_cause(&error, ERR_UNAVAILABLE, "a server with some of its accounts is unavailable");
 	(void)db_fail(connection, &error);
 }

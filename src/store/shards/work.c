@@ -5,8 +5,8 @@
 
 #include "base/clock.h"
 
-/* What was found is good for so long. Certifications and deliveries go through several steps, each
- * of which is found by asking; anything else may wait for hours for its time, and is no hurry. */
+/* How long a result is used. Certifications and deliveries have several steps, each of which is
+ * found by asking again. Other work may wait for hours and is not urgent. */
 #define FRESH_IDLE_US (2 * US_PER_SECOND)
 #define FRESH_BUSY_US INT64_C(500000)
 
@@ -26,7 +26,7 @@ static const char *const parts[WORK_KINDS] = {
 
 struct work_found {
 	pthread_mutex_t mutex;
-	int64_t asked_us; /* monotonic; 0: never */
+	int64_t asked_us; /* monotonic clock; 0: never */
 	struct db_asked asked;
 	bool busy;
 	struct db_array accounts[WORK_KINDS];
@@ -60,7 +60,7 @@ static void note(void *context, size_t part, int64_t account)
 	found->busy = found->busy || part == WORK_CERTIFICATIONS || part == WORK_DELIVERIES;
 }
 
-/* Whoever comes meanwhile waits for the answer, rather than asking the same. */
+/* Concurrent callers wait for the result instead of asking again. */
 static int refresh(struct store *store, struct error *error)
 {
 	struct work_found *found = store->work;

@@ -1,15 +1,15 @@
-/* Balances of days: from the balance as it stands, back over what moved credits on each day. */
+/* Daily balances, computed from the current balance backwards over the movements of each day. */
 #include "base/clock.h"
 #include "store/shards/reach.h"
 #include "store/transaction.h"
 #include "store/usage/totals.h"
 
-struct standing {
+struct running_balance {
 	int64_t account, balance, unpaid_events, first_day;
 };
 
 static int read_standing(struct db_connection *connection, struct slice account_id,
-                         struct standing *ret, struct error *error)
+                         struct running_balance *ret, struct error *error)
 {
 	struct row row = {
 		.query = reach_query_one(
@@ -19,8 +19,9 @@ static int read_standing(struct db_connection *connection, struct slice account_
 	                    ""))};
 	bool found = db_step(row.query);
 	if (found)
-		*ret = (struct standing){db_integer(row.query, 0), db_integer(row.query, 1),
-		                         db_integer(row.query, 2), time_day(db_integer(row.query, 3))};
+		*ret =
+			(struct running_balance){db_integer(row.query, 0), db_integer(row.query, 1),
+		                             db_integer(row.query, 2), time_day(db_integer(row.query, 3))};
 	return row_end(&row, found, MSG_STORE_NO_ACCOUNT, account_id, error);
 }
 
@@ -39,7 +40,7 @@ static int read_standing(struct db_connection *connection, struct slice account_
 							  ", " OF_KINDS("'fee'") ", " OF_KINDS(                                \
 								  "'fee_refund'") " FROM daily_credits WHERE account = $1 AND day >= $2"
 
-/* Of all days from the first on, the last one first. */
+/* Selects all days from the first one, the last day first. */
 static struct db_query *ask(struct db_connection *connection, int64_t account, int64_t first_day)
 {
 	struct db_query *query = db_query_long(
@@ -65,37 +66,39 @@ static struct balance_day read_day(struct db_query *query)
 	};
 }
 
-/* What stood before the day. */
-static void go_back(struct standing *standing, const struct balance_day *day, int64_t unpaid)
+/* Goes back to the balance before the day. */
+static void undo_day(struct running_balance *running_balance, const struct balance_day *day,
+                     int64_t unpaid)
 {
-	standing->balance -= day->events + day->settlements + day->purchases + day->returns +
-	                     day->adjustments + day->fees + day->fee_refunds;
-	standing->unpaid_events -= unpaid + day->settlements;
+	running_balance->balance -= day->events + day->settlements + day->purchases + day->returns +
+	                            day->adjustments + day->fees + day->fee_refunds;
+	running_balance->unpaid_events -= unpaid + day->settlements;
 }
 
-/* Fills the days first_day and on, all of them, also those on which nothing moved. */
-static int fill_days(struct db_connection *connection, struct standing standing, int64_t first_day,
-                     struct balance_day *items, size_t count, struct error *error)
+/* Fills all days from first_day on, including those without a movement. */
+static int fill_days(struct db_connection *connection, struct running_balance running_balance,
+                     int64_t first_day, struct balance_day *items, size_t count,
+                     struct error *error)
 {
-	struct db_query *query = ask(connection, standing.account, first_day);
-	size_t left = count; /* those before are still to be filled */
+	struct db_query *query = ask(connection, running_balance.account, first_day);
+	size_t left = count; /* the earlier ones are still to be filled */
 	while (db_step(query)) {
 		struct balance_day day = read_day(query);
 		for (; left > 0 && first_day + (int64_t)left - 1 >= day.day; left--)
 			items[left - 1] = (struct balance_day){.day = first_day + (int64_t)left - 1,
-			                                       .balance = standing.balance,
-			                                       .unpaid_events = standing.unpaid_events};
+			                                       .balance = running_balance.balance,
+			                                       .unpaid_events = running_balance.unpaid_events};
 		if (day.day < first_day + (int64_t)count) {
-			day.balance = standing.balance;
-			day.unpaid_events = standing.unpaid_events;
+			day.balance = running_balance.balance;
+			day.unpaid_events = running_balance.unpaid_events;
 			items[day.day - first_day] = day;
 		}
-		go_back(&standing, &day, db_integer(query, 2));
+		undo_day(&running_balance, &day, db_integer(query, 2));
 	}
 	for (; left > 0; left--)
 		items[left - 1] = (struct balance_day){.day = first_day + (int64_t)left - 1,
-		                                       .balance = standing.balance,
-		                                       .unpaid_events = standing.unpaid_events};
+		                                       .balance = running_balance.balance,
+		                                       .unpaid_events = running_balance.unpaid_events};
 	return db_end(query, error);
 }
 
@@ -103,22 +106,24 @@ int store_list_balances(struct store *store, const struct days *days, int64_t no
                         struct arena *arena, struct balance_list *ret, struct error *error)
 {
 	struct db_connection *connection;
-	struct standing standing;
+	struct running_balance running_balance;
 	struct balance_list list = {0};
 	int result = begin_read(store, &connection, error);
 	if (result)
 		return result;
-	result = read_standing(connection, days->account_id, &standing, error);
+	result = read_standing(connection, days->account_id, &running_balance, error);
 	if (result)
 		return end_read(connection, result);
-	int64_t first = days->first_day > standing.first_day ? days->first_day : standing.first_day;
+	int64_t first =
+		days->first_day > running_balance.first_day ? days->first_day : running_balance.first_day;
 	int64_t last = days->last_day < time_day(now_us) ? days->last_day : time_day(now_us);
 	if (first <= last) {
 		list.more = last - first + 1 > limit;
 		list.count = (size_t)(list.more ? limit : last - first + 1);
 		list.items = arena_alloc(arena, list.count * sizeof *list.items);
-		result = list.items ? fill_days(connection, standing, first, list.items, list.count, error)
-		                    : ERR_NO_MEMORY;
+		result = list.items
+		             ? fill_days(connection, running_balance, first, list.items, list.count, error)
+		             : ERR_NO_MEMORY;
 	}
 	result = end_read(connection, result);
 	if (!result)

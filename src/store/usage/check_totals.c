@@ -1,16 +1,16 @@
-/* The daily totals of credits against a recount. */
+/* Compares the daily totals of credits with a recount. */
 #include "base/clock.h"
 #include "store/check/checking.h"
 #include "store/usage/count.h"
 
-static void tell_days(struct check *check, struct db_query *query, const char *account_id,
-                      const char *what)
+static void report_days(struct check *check, struct db_query *query, const char *account_id,
+                        const char *what)
 {
 	while (db_step(query)) {
 		char day[PERIOD_KEY_SIZE];
 		period_key(PERIOD_DAY, db_integer(query, 0) * US_PER_DAY, day);
-		check_problem(check, "account %s, %s: the totals do not count %s as they are", account_id,
-		              day, what);
+		check_problem(check, "account %s, %s: the daily totals of %s are wrong", account_id, day,
+		              what);
 	}
 	db_release(query);
 }
@@ -24,7 +24,7 @@ static void check_credits(struct check *check, int64_t account, const char *acco
 		" SELECT day, kind, -movements, -credits FROM daily_credits WHERE account = $1) AS moved"
 		" GROUP BY day, kind HAVING sum(movements) <> 0 OR sum(credits) <> 0 ORDER BY day");
 	db_bind_integer(query, account);
-	tell_days(check, query, account_id, "movements of credits");
+	report_days(check, query, account_id, "movements of credits");
 }
 
 void check_account_totals(struct check *check, int64_t account, const char *account_id)

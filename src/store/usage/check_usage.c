@@ -1,8 +1,9 @@
-/* The totals of usage against what they count, computed again. */
+/* Compares the usage totals with a recount. */
 #include "base/clock.h"
 #include "store/check/checking.h"
 
-/* What each key has on a day, by the chain's events; rows that no event has are found by sums. */
+/* Compares the totals of each key and day with the chain's events. Rows without events are found by
+ * check_sums. */
 void check_chain_usage(struct check *check)
 {
 	struct db_query *query = db_query_long(
@@ -24,8 +25,8 @@ void check_chain_usage(struct check *check)
 		char day[PERIOD_KEY_SIZE];
 		period_key(PERIOD_DAY, db_integer(query, 0) * US_PER_DAY, day);
 		check_problem(check,
-		              "chain %lld, key %lld, %s: usage counts %lld events with %lld bytes, there"
-		              " are %lld with %lld",
+		              "chain %lld, key %lld, %s: daily_usage has %lld events with %lld bytes, the"
+		              " chain has %lld with %lld",
 		              (long long)check->chain, (long long)db_integer(query, 1), day,
 		              (long long)db_integer(query, 4), (long long)db_integer(query, 5),
 		              (long long)db_integer(query, 2), (long long)db_integer(query, 3));
@@ -33,7 +34,7 @@ void check_chain_usage(struct check *check)
 	db_release(query);
 }
 
-/* Each chain's sums over all days: its events, and of them those that no entry paid. */
+/* Compares each chain's sums over all days with its events and its unpaid events. */
 static void check_sums(struct check *check, int64_t account)
 {
 	struct db_query *query = db_query_long(
@@ -51,15 +52,15 @@ static void check_sums(struct check *check, int64_t account)
 	db_bind_integer(query, account);
 	while (db_step(query))
 		check_problem(check,
-		              "chain %lld: usage counts %lld events, %lld of them unpaid when received;"
-		              " there are %lld and %lld",
+		              "chain %lld: daily_usage has %lld events, %lld of them unpaid when received;"
+		              " the chain has %lld and %lld",
 		              (long long)db_integer(query, 0), (long long)db_integer(query, 2),
 		              (long long)db_integer(query, 3), (long long)db_integer(query, 1),
 		              (long long)db_integer(query, 4));
 	db_release(query);
 }
 
-/* Rows that cannot be: of a chain that is not there, or with counts that nothing has. */
+/* Finds impossible rows: of a chain that does not exist, or with impossible counts. */
 static void check_rows(struct check *check, int64_t account, const char *account_id)
 {
 	struct db_query *query = db_query(
@@ -71,7 +72,7 @@ static void check_rows(struct check *check, int64_t account, const char *account
 	int64_t rows = db_step(query) ? db_integer(query, 0) : 0;
 	db_release(query);
 	if (rows > 0)
-		check_problem(check, "account %s: %lld rows of usage count what cannot be", account_id,
+		check_problem(check, "account %s: %lld rows of daily_usage are invalid", account_id,
 		              (long long)rows);
 }
 
@@ -99,8 +100,8 @@ static void check_certified(struct check *check, int64_t account, const char *ac
 		char day[PERIOD_KEY_SIZE];
 		period_key(PERIOD_DAY, db_integer(query, 0) * US_PER_DAY, day);
 		check_problem(check,
-		              "account %s, chain %lld, key %lld, %s: usage does not count its"
-		              " certifications as they are",
+		              "account %s, chain %lld, key %lld, %s: daily_certifications does not"
+		              " match the certifications",
 		              account_id, (long long)db_integer(query, 1), (long long)db_integer(query, 2),
 		              day);
 	}

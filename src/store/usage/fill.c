@@ -1,7 +1,7 @@
-/* The totals of a store that had none: counted from what is there, once, by the step of the schema
- * that makes their tables. Portions are bounded, so that memory is, and so that no statement of a
- * server takes longer than one may; all is one transaction, so a fill that was broken off begins
- * again with nothing half counted. */
+/* Fills the totals of a store that had none, once, from the existing rows, in the migration step
+ * that creates the tables. Batches are bounded, which bounds the memory and the time of each
+ * statement on a server. All of it is one transaction, so that an interrupted migration starts
+ * again without partial counts. */
 #include <stdlib.h>
 
 #include "store/internal.h"
@@ -111,9 +111,9 @@ static int count_events(struct fill *fill, struct error *error)
 	return result;
 }
 
-/* ---- events that were unpaid when they were received ---- */
+/* ---- events that were unpaid at registration ---- */
 
-/* How far a live chain's events are known to be paid or not. */
+/* Up to which event of a live chain it is known which ones are paid. */
 struct chain_paid {
 	int64_t chain, last;
 };
@@ -179,7 +179,7 @@ struct run {
 	int64_t number, chain, first, last;
 };
 
-/* Entries in the order of their making, in which a chain's runs follow each other. */
+/* Reads entries in order of creation, in which the runs of a chain follow each other. */
 static int next_runs(struct fill *fill, int64_t account, struct run *runs, size_t *count,
                      struct error *error)
 {
@@ -204,7 +204,8 @@ static int pass_run(struct fill *fill, const struct paid *paid, const struct run
 	struct chain_paid *chain =
 		bsearch(&wanted, paid->chains, paid->count, sizeof *paid->chains, by_chain);
 	if (!chain)
-		return error_cause(error, ERR_CORRUPT, "a credit entry is of a chain that is not there");
+		return error_cause(error, ERR_CORRUPT,
+		                   "a credit entry refers to a chain that does not exist");
 	int result = count_gap(fill, paid, run->chain, chain->last + 1, run->first - 1, error);
 	chain->last = run->last;
 	return result;
@@ -223,7 +224,7 @@ static int pass_runs(struct fill *fill, const struct paid *paid, struct error *e
 	return result;
 }
 
-/* What is behind a chain's last run. */
+/* Counts the events after a chain's last run. */
 static int count_tail(struct fill *fill, const struct paid *paid, const struct chain_paid *chain,
                       struct error *error)
 {
@@ -236,7 +237,8 @@ static int count_tail(struct fill *fill, const struct paid *paid, const struct c
 	return result ? result : count_gap(fill, paid, chain->chain, chain->last + 1, last, error);
 }
 
-/* Those of live chains that no entry of kind `events` paid: the gaps between its runs. */
+/* Counts the events of live chains that no entry of kind `events` paid: the gaps between its
+ * runs. */
 static int count_unpaid(struct fill *fill, int64_t account, struct error *error)
 {
 	struct paid paid = {.account = account};
@@ -249,8 +251,8 @@ static int count_unpaid(struct fill *fill, int64_t account, struct error *error)
 	return result;
 }
 
-/* The next account with a chain; 0: none. Whether credits of it ever ran out is not asked first: it
- * would be looked for in the very entries. */
+/* Finds the next account with a chain; 0: none. Whether its credits ever ran out is not checked
+ * first, because that would read the same entries. */
 static int next_account(struct fill *fill, int64_t after, int64_t *ret_account, struct error *error)
 {
 	struct db_query *query = db_query(
@@ -296,7 +298,7 @@ static int count_certifications(struct fill *fill, int64_t account, struct error
 	return db_execute(query, NULL, error);
 }
 
-/* The next account that has asked for one; 0: none. */
+/* Finds the next account with a certification; 0: none. */
 static int next_certified(struct fill *fill, int64_t after, int64_t *ret_account,
                           struct error *error)
 {

@@ -1,5 +1,5 @@
-/* The daily totals of credits of a store that had none, from its entries. Each statement goes over
- * a bounded part, since a server ends a statement that lasts too long. */
+/* Fills the daily totals of credits of a store that had none from its entries. Each statement reads
+ * a bounded part, because a server cancels long statements. */
 #include "base/clock.h"
 #include "store/usage/count.h"
 

@@ -1,7 +1,7 @@
 #include "store/transaction.h"
 #include "store/usage/usage.h"
 
-#define AT_ONCE 500 /* registrations wait for no more on the embedded store */
+#define AT_ONCE 500 /* registrations on the embedded store wait for one such batch at most */
 
 static int note_use(struct db_connection *connection, const struct key_use *use,
                     struct error *error)
@@ -16,8 +16,8 @@ static int note_use(struct db_connection *connection, const struct key_use *use,
 	return db_execute(query, NULL, error);
 }
 
-/* Durable on the server alone: no commit of it waits for a standby, and none that waits holds it
- * up, so that a node ends and another starts while no standby answers. */
+/* Durable on this server only: the commit does not wait for a standby and is not delayed by one
+ * that does. So a node can end, and another start, while no standby answers. */
 static int note_some(struct store *store, const struct key_use *uses, size_t count,
                      struct error *error)
 {

@@ -7,13 +7,13 @@ struct reading {
 	struct db_connection *connection;
 	struct arena *arena;
 	int64_t account, today;
-	int64_t chains[OVERVIEW_CHANNELS]; /* those that are told apart; 0: none */
+	int64_t chains[OVERVIEW_CHANNELS]; /* those that are listed individually; 0: none */
 	struct account_activity *activity;
 };
 
 /* ---- events ---- */
 
-/* The channels with most events of these days. */
+/* Finds the channels with the most events in these days. */
 static int read_channels(struct reading *reading, struct error *error)
 {
 	struct account_activity *activity = reading->activity;
@@ -84,11 +84,11 @@ static int read_counts(struct reading *reading, struct error *error)
 	return db_end(query, error);
 }
 
-/* ---- what is under way ---- */
+/* ---- work in progress ---- */
 
-/* Only chains that may have pending events are looked at: those that the sealer finds, and those of
- * the round that is not there yet. Within a chain times never decrease: its first pending event is
- * its oldest one. */
+/* Reads only chains that may have pending events: those that the sealer lists, and those of the
+ * staged round. Times never decrease along a chain, so its first pending event is the oldest
+ * one. */
 #define WAITING_CHAINS                                                                             \
 	"(SELECT u.chain FROM unsealed_chains u WHERE u.account = $1 UNION"                            \
 	" SELECT s.chain FROM segments s WHERE s.account = $1 AND s.chain > 0"                         \

@@ -15,9 +15,9 @@ int64_t usage_credits(const struct usage_counts *counts, enum mode mode)
 	return paid + counts->fees - counts->refunds;
 }
 
-/* ---- where a row stands ---- */
+/* ---- cursor ---- */
 
-/* Numbers, 0 where rows are not told apart by it. */
+/* Numbers; 0 where rows are not grouped by the level. */
 struct place {
 	int64_t period, account, channel, key, mode;
 };
@@ -47,16 +47,16 @@ static bool read_cursor(struct slice cursor, struct place *ret)
 	return number == sizeof numbers / sizeof *numbers - 1 && digits > 0;
 }
 
-/* ---- what is asked for ---- */
+/* ---- the query ---- */
 
 struct question {
 	const struct usage_filter *filter;
 	unsigned by;
 	int64_t account, channel, key; /* 0: any */
 	int64_t first_day, last_day;
-	int64_t period; /* of the rows, in a month; days have their own */
+	int64_t period; /* first day of the month of the rows; daily rows have their own */
 	struct place past;
-	int64_t first_account, last_account; /* of the rows that are read */
+	int64_t first_account, last_account; /* of the rows that are read in this step */
 	int64_t limit;
 };
 
@@ -115,7 +115,7 @@ static int find_numbers(struct db_connection *connection, struct question *quest
 	return result;
 }
 
-/* The days that have rows, so that nobody walks through empty months. */
+/* Limits the days to those with rows, so that empty months are skipped. */
 static int clip_days(struct db_connection *connection, struct question *question,
                      struct error *error)
 {
@@ -148,7 +148,7 @@ static int clip_days(struct db_connection *connection, struct question *question
 
 /* ---- rows ---- */
 
-#define TOLD_APART                                                                                 \
+#define GROUPED                                                                                    \
 	"CASE WHEN $9 <> 0 THEN day ELSE $10 END AS period,"                                           \
 	" CASE WHEN $11 <> 0 THEN account ELSE 0 END AS account,"                                      \
 	" CASE WHEN $12 <> 0 THEN chain / 2 ELSE 0 END AS channel,"                                    \
@@ -156,7 +156,7 @@ static int clip_days(struct db_connection *connection, struct question *question
 #define CHOSEN(accounts)                                                                           \
 	" WHERE " accounts " AND day >= $2 AND day <= $3"                                              \
 	" AND ($4 = 0 OR chain / 2 = $4) AND ($5 = 0 OR key = $5) AND ($6 < 0 OR chain % 2 = $6)"
-/* The sums first, and what they are called once there are few of them. */
+/* Aggregates first and then reads the names, when there are few rows. */
 #define USAGE(accounts, of)                                                                        \
 	"SELECT g.period, g.account, g.channel, g.key, g.mode, g.events, g.unpaid, g.bytes,"           \
 	" g.requested, g.completed, g.failed, g.certified, g.fees, g.refunds,"                         \
@@ -166,10 +166,10 @@ static int clip_days(struct db_connection *connection, struct question *question
 	" sum(bytes) AS bytes, sum(requested) AS requested, sum(completed) AS completed,"              \
 	" sum(failed) AS failed, sum(certified) AS certified, sum(fees) AS fees,"                      \
 	" sum(refunds) AS refunds FROM"                                                                \
-	" (SELECT " TOLD_APART " events, unpaid_events AS unpaid, content_bytes AS bytes,"             \
+	" (SELECT " GROUPED " events, unpaid_events AS unpaid, content_bytes AS bytes,"                \
 	" 0 AS requested, 0 AS completed, 0 AS failed, 0 AS certified, 0 AS fees, 0 AS refunds"        \
 	" FROM daily_usage" CHOSEN(                                                                    \
-		accounts) " UNION ALL SELECT " TOLD_APART " 0, 0, 0, requested, completed, failed,"        \
+		accounts) " UNION ALL SELECT " GROUPED " 0, 0, 0, requested, completed, failed,"           \
 				  " events, fees, refunds FROM daily_certifications" CHOSEN(                       \
 					  accounts) ") AS u"                                                           \
 								" WHERE (period, account, channel, key, mode) > ($7, $8, $14,"     \
@@ -257,7 +257,7 @@ static int add_span(struct db_connection *connection, struct question *question,
 	return row_end(&row, true, MSG_NONE, slice_of(""), error);
 }
 
-/* The last of the next accounts; beyond all of them when there are no more. */
+/* Finds the last of the next accounts; the maximum number when there are no more. */
 static int find_chunk(struct db_connection *connection, int64_t first, int64_t *ret_last,
                       struct error *error)
 {
@@ -269,8 +269,8 @@ static int find_chunk(struct db_connection *connection, int64_t first, int64_t *
 	return db_end(query, error);
 }
 
-/* Adds the rows of one span of days. Where accounts come before anything else they are read some at
- * a time, from the cursor's on. */
+/* Adds the rows of one span of days. When accounts are the first sort key, they are read in batches
+ * from the cursor on. */
 static int add_rows(struct db_connection *connection, struct question *question,
                     struct arena *arena, int64_t limit, struct usage_list *list,
                     struct error *error)
@@ -294,7 +294,7 @@ static int add_rows(struct db_connection *connection, struct question *question,
 	return result;
 }
 
-/* A month at a time: its first day stands for it. */
+/* Adds the rows of each month, which is represented by its first day. */
 static int add_months(struct db_connection *connection, struct question *question,
                       struct arena *arena, int64_t limit, struct usage_list *list,
                       struct error *error)
@@ -337,7 +337,7 @@ int store_list_usage(struct store *store, const struct usage_filter *filter, str
                      int64_t limit, struct arena *arena, struct usage_list *ret,
                      struct error *error)
 {
-	/* Before all: no row has a mode below 0. */
+	/* before all rows, whose mode is at least 0 */
 	struct question question = {.filter = filter, .past = {.mode = -1}};
 	if (after.size && !read_cursor(after, &question.past))
 		return error_set(error, ERR_USAGE, MSG_ADMIN_BAD_CURSOR, NULL);

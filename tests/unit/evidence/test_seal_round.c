@@ -522,7 +522,7 @@ static void a_lost_round_is_told(void **state)
 	close_staged();
 	change("DELETE FROM seal_rounds");
 	assert_int_equal(store_get_staged_round(office.service.store, &staged, &error), ERR_CORRUPT);
-	assert_string_equal(error.cause, "round 2 is staged, but the last one is 0");
+	assert_string_equal(error.cause, "round 2 is staged, but the last round is 0");
 }
 
 /* Two that seal at once: what one has not seen, its timestamp must not seem to cover. */

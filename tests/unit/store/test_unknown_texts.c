@@ -286,7 +286,8 @@ static void what_stands_for_nothing_is_told(void **state)
 			change(sql);
 			error_clear(&error);
 			int result = damage->read[k]();
-			snprintf(expected, sizeof expected, ": \"ni\303\261o\" is no %s", damage->what);
+			snprintf(expected, sizeof expected, ": \"ni\303\261o\" is not a valid %s",
+			         damage->what);
 			if (result != ERR_CORRUPT || !strstr(error.cause, expected))
 				fail_msg("%s %s, reader %zu: %d %s", damage->table, damage->column, k, result,
 				         error.cause);
@@ -301,12 +302,12 @@ static void the_cause_says_where(void **state)
 	(void)set_up(state);
 	change("UPDATE api_keys SET mode = printf('%.*c', 1000, 'x')");
 	assert_int_equal(list_keys(), ERR_CORRUPT);
-	snprintf(expected, sizeof expected, "%s: \"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\" is no mode",
-	         key_id);
+	snprintf(expected, sizeof expected,
+	         "%s: \"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\" is not a valid mode", key_id);
 	assert_string_equal(error.cause, expected);
 	change("UPDATE consumption_limits SET period = ''");
 	assert_int_equal(register_one(), ERR_CORRUPT);
-	snprintf(expected, sizeof expected, "%s: \"\" is no period", limit_id);
+	snprintf(expected, sizeof expected, "%s: \"\" is not a valid period", limit_id);
 	assert_string_equal(error.cause, expected);
 	(void)tear_down(state);
 }

@@ -1,9 +1,9 @@
--- The schema of step 001 for PostgreSQL: the tables and columns of SQLite's, but that
--- - the account leads every primary key, so that all tables can be distributed by it, and no
---   constraint is unique over several accounts: public identifiers are random and only indexed.
---   Global, and to be replicated to every shard: settings, api_keys (found by digest), seal_rounds,
+-- The schema of step 001 for PostgreSQL. It has the tables and columns of SQLite, with these differences:
+-- - the account is the first column of every primary key, so that all tables can be distributed by
+--   it. No constraint is unique over several accounts: public identifiers are random and only
+--   indexed. Tables without an account (global): settings, api_keys (found by digest), seal_rounds,
 --   leases and certification_numbers;
--- - events carries ref_hash, the first 8 bytes of SHA-256(client_ref), and an index on it instead of
+-- - events has ref_hash, the first 8 bytes of SHA-256(client_ref), and an index on it instead of
 --   the tables of client_refs;
 -- - texts are compared byte by byte.
 -- Times are microseconds since 1970 (UTC). Digests are bytes.
@@ -71,7 +71,7 @@ CREATE TABLE chains (             -- the heads
 	PRIMARY KEY (account, chain)
 );
 
-CREATE TABLE api_keys (           -- found by digest: global by nature
+CREATE TABLE api_keys (           -- found by digest: global
 	account BIGINT NOT NULL,
 	channel BIGINT NOT NULL,
 	key BIGINT PRIMARY KEY,
@@ -104,7 +104,7 @@ CREATE TABLE events (
 	PRIMARY KEY (account, event)
 );
 CREATE INDEX events_by_ref_hash ON events(account, ref_hash);
--- Only events with an object of their own are in it: what housekeeping must keep.
+-- Contains only events with an object of their own, which housekeeping must keep.
 CREATE INDEX events_by_object ON events(content_object) WHERE content_object IS NOT NULL;
 -- Events not yet paid, in the order in which purchases settle them.
 CREATE TABLE unpaid_events (
@@ -123,7 +123,7 @@ CREATE TABLE credit_entries (
 	kind TEXT COLLATE "C" NOT NULL,           -- events, settlement, purchase, revert, adjustment, fee, fee_refund
 	credits BIGINT NOT NULL,      -- signed
 	balance BIGINT NOT NULL,      -- after it
-	chain BIGINT,                 -- events: the run of events that it pays
+	chain BIGINT,                 -- kind `events`: the events that it pays
 	first_sequence BIGINT,
 	last_sequence BIGINT,
 	reference TEXT COLLATE "C",               -- certification, sale, reason
@@ -192,7 +192,7 @@ CREATE TABLE seal_rounds (
 	authority TEXT COLLATE "C" NOT NULL,
 	kind TEXT COLLATE "C" NOT NULL,           -- qualified, non_qualified, development
 	sealed_at BIGINT NOT NULL,    -- genTime of the token
-	obtained_at BIGINT NOT NULL,  -- our clock when it was obtained
+	obtained_at BIGINT NOT NULL,  -- by the local clock
 	request BYTEA NOT NULL,        -- DER
 	response_head BYTEA NOT NULL,  -- DER of the response up to the token, with which it ends
 	token BYTEA NOT NULL,          -- DER, ContentInfo
@@ -217,15 +217,15 @@ CREATE INDEX segments_by_id ON segments(segment_id);
 CREATE INDEX segments_by_sequence ON segments(account, chain, first_sequence);
 CREATE INDEX segments_of_round ON segments(round);
 
--- Live chains that have events behind their last segment: where the sealer looks. The batch
--- that registers the first such event writes the row, the segment that leaves none removes it; so
--- batches that move on a chain which is unsealed already have nothing to write here.
+-- Live chains with events after their last segment: the input of the sealer. The batch that
+-- registers the first such event inserts the row, and the segment that covers the last one deletes
+-- it, so that batches on a chain that is already unsealed write nothing here.
 CREATE TABLE unsealed_chains (
 	account BIGINT NOT NULL,
 	chain BIGINT NOT NULL,
 	PRIMARY KEY (account, chain)
 );
-CREATE TABLE leases (             -- global: what one node at a time does
+CREATE TABLE leases (             -- global: jobs that one node does at a time
 	name TEXT COLLATE "C" PRIMARY KEY,
 	holder TEXT COLLATE "C" NOT NULL,
 	expires_at BIGINT NOT NULL
@@ -255,7 +255,7 @@ CREATE TABLE certifications (
 	incident_id TEXT COLLATE "C",
 	attempts BIGINT NOT NULL DEFAULT 0,
 	next_attempt_at BIGINT NOT NULL,  -- jobs: when it may be tried; leases push it forward
-	lease TEXT COLLATE "C",                       -- who works on it
+	lease TEXT COLLATE "C",                       -- holder of the job's lease
 	last_error TEXT COLLATE "C",
 	PRIMARY KEY (account, certification)
 );
@@ -264,11 +264,11 @@ CREATE INDEX certifications_by_code ON certifications(verification_code);
 CREATE INDEX certifications_of_chain ON certifications(account, chain, certification);
 CREATE INDEX certifications_waiting ON certifications(next_attempt_at) WHERE status = 'processing';
 
--- What was issued: written with the status `completed`, never before.
+-- Issued files: written with the status `completed`, never earlier.
 CREATE TABLE issued_files (
 	account BIGINT NOT NULL,
 	certification BIGINT NOT NULL,
-	name TEXT COLLATE "C" NOT NULL,           -- as downloads show it
+	name TEXT COLLATE "C" NOT NULL,           -- name of the downloaded file
 	kind TEXT COLLATE "C" NOT NULL,           -- report, evidence, part
 	language TEXT COLLATE "C",                -- of a report: es, en
 	object TEXT COLLATE "C" NOT NULL,         -- name in the content store

@@ -1,17 +1,17 @@
--- Money: how accounts pay, packs on sale, purchases, what is under way at the payment provider, and
--- automatic top-ups. Amounts are in minor units (cents, pence).
+-- Billing of accounts, packs on sale, purchases, payments at the provider, and automatic top-ups.
+-- Amounts are in minor units (cents, pence).
 
 CREATE TABLE account_billing (
 	account BIGINT PRIMARY KEY,
 	country TEXT COLLATE "C",         -- ISO 3166-1 alpha-2
-	region TEXT COLLATE "C",          -- pricing region of its own; NULL: the country's
+	region TEXT COLLATE "C",          -- pricing region set for the account; NULL: the country's
 	tax_rate BIGINT NOT NULL,     -- hundredths of a percent, on top of net prices
-	customer TEXT COLLATE "C",        -- the provider's name of the customer
-	payment_method TEXT COLLATE "C"   -- the provider's name of the default method
+	customer TEXT COLLATE "C",        -- the provider's identifier of the customer
+	payment_method TEXT COLLATE "C"   -- the provider's identifier of the default method
 );
 
 CREATE TABLE packs (
-	account BIGINT NOT NULL,      -- 0: on sale to everybody; else a custom pack of that account
+	account BIGINT NOT NULL,      -- 0: on sale to all accounts; else a custom pack of that account
 	number BIGINT NOT NULL,
 	pack_id TEXT COLLATE "C" NOT NULL,
 	name TEXT COLLATE "C" NOT NULL,
@@ -24,13 +24,13 @@ CREATE TABLE packs (
 );
 CREATE INDEX packs_by_id ON packs(pack_id);
 
--- What is bought stands as it was when the purchase was created, whatever becomes of the pack.
+-- A purchase keeps the values of the pack at its creation; later changes of the pack do not affect it.
 CREATE TABLE purchases (
 	account BIGINT NOT NULL,
 	number BIGINT NOT NULL,
 	sale_id TEXT COLLATE "C" NOT NULL,
 	pack_id TEXT COLLATE "C" NOT NULL,
-	description TEXT COLLATE "C" NOT NULL, -- as the customer reads it; the same in every try of a payment
+	description TEXT COLLATE "C" NOT NULL, -- shown to the customer; the same in every attempt of a payment
 	credits BIGINT NOT NULL,
 	amount BIGINT NOT NULL,       -- net
 	tax BIGINT NOT NULL,
@@ -44,17 +44,17 @@ CREATE TABLE purchases (
 	created_at BIGINT NOT NULL,
 	paid_at BIGINT,
 	ended_at BIGINT,              -- canceled, rejected, refunded, reverted
-	paid_entry BIGINT,            -- number of the credit entry that brought the credits
-	returned_entry BIGINT,        -- of the one that took them back
-	reference TEXT COLLATE "C",       -- the provider's name of the payment
-	payment_url TEXT COLLATE "C",     -- page to pay by hand
+	paid_entry BIGINT,            -- number of the credit entry that added the credits
+	returned_entry BIGINT,        -- number of the entry that took them back
+	reference TEXT COLLATE "C",       -- the provider's identifier of the payment
+	payment_url TEXT COLLATE "C",     -- page for manual payment
 	PRIMARY KEY (account, number)
 );
 CREATE INDEX purchases_by_sale ON purchases(sale_id);
 CREATE INDEX purchases_by_reference ON purchases(reference) WHERE reference IS NOT NULL;
 
--- One row for each attempt at charging or giving back, written before the provider hears of it. Its
--- idempotency key is the same in every try until the outcome is known.
+-- One row for each charge or refund, written before the request to the provider. The idempotency key
+-- is the same in every attempt until the outcome is known.
 CREATE TABLE payments (
 	account BIGINT NOT NULL,
 	number BIGINT NOT NULL,
@@ -62,12 +62,12 @@ CREATE TABLE payments (
 	action TEXT COLLATE "C" NOT NULL, -- charge, refund
 	provider TEXT COLLATE "C" NOT NULL,
 	idempotency_key TEXT COLLATE "C" NOT NULL,
-	state TEXT COLLATE "C" NOT NULL,  -- due: to be tried; waiting: taken on by the provider; over
+	state TEXT COLLATE "C" NOT NULL,  -- due: to be sent; waiting: accepted by the provider; over
 	created_at BIGINT NOT NULL,
 	first_try_at BIGINT,
 	attempts BIGINT NOT NULL DEFAULT 0,
 	next_try_at BIGINT NOT NULL,  -- leases push it forward
-	lease TEXT COLLATE "C",           -- who works on it
+	lease TEXT COLLATE "C",           -- holder of the job's lease
 	reference TEXT COLLATE "C",
 	outcome TEXT COLLATE "C",         -- once over
 	last_error TEXT COLLATE "C",
@@ -82,8 +82,8 @@ CREATE TABLE topups (
 	threshold BIGINT NOT NULL,    -- credits
 	pack_id TEXT COLLATE "C" NOT NULL,
 	daily_max BIGINT NOT NULL,    -- purchases in a UTC day
-	purchase BIGINT,              -- number of the one under way
-	failed_at BIGINT,             -- the last failure, which turned it off
+	purchase BIGINT,              -- number of the purchase in progress
+	failed_at BIGINT,             -- the last failure, which disabled it
 	reason TEXT COLLATE "C"
 );
 CREATE INDEX topups_enabled ON topups(account) WHERE enabled = 1 AND purchase IS NULL;

@@ -1,14 +1,14 @@
--- E-mails to account owners, written by what causes them and sent by the mailer.
+-- The outbox of e-mails to account owners, sent by the mailer.
 CREATE TABLE mails (
 	account BIGINT NOT NULL,
 	mail_id TEXT COLLATE "C" NOT NULL,
 	template TEXT COLLATE "C" NOT NULL,
-	details TEXT COLLATE "C" NOT NULL,   -- JSON: what the template's places are filled with
+	details TEXT COLLATE "C" NOT NULL,   -- JSON: values for the template
 	queued_at BIGINT NOT NULL,
 	state TEXT COLLATE "C" NOT NULL DEFAULT 'waiting', -- waiting, sent, failed, dropped
 	attempts BIGINT NOT NULL DEFAULT 0,
 	next_at BIGINT NOT NULL,             -- waiting: when it may be claimed; while leased, the lease's end
-	lease TEXT COLLATE "C",              -- who holds it
+	lease TEXT COLLATE "C",              -- holder
 	last_error TEXT COLLATE "C",
 	ended_at BIGINT,
 	PRIMARY KEY (account, mail_id)

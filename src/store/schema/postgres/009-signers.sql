@@ -1,10 +1,11 @@
--- Who signed reports and archives, from when to when. Global; nothing is ever taken out.
+-- Signing certificates of reports and archives, with their periods of use. Global; rows are never
+-- deleted.
 CREATE TABLE signers (
 	number BIGINT PRIMARY KEY,
 	sha256 BYTEA NOT NULL UNIQUE,  -- of the certificate
-	development BIGINT NOT NULL,  -- 1: a development key, which no one vouches for
-	certificates TEXT NOT NULL,   -- PEM: its own, then its issuers
+	development BIGINT NOT NULL,  -- 1: a self-made development key
+	certificates TEXT NOT NULL,   -- PEM: the certificate, then its issuers
 	used_from BIGINT NOT NULL,
-	used_until BIGINT,            -- NULL: in force, one at most; when it is past it never signs again
+	used_until BIGINT,            -- NULL: in force, at most one; an ended one never signs again
 	reason TEXT                   -- why it was ended or replaced
 );

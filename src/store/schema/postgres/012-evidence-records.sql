@@ -1,17 +1,17 @@
--- Evidence records (RFC 4998): timestamps over many things at a time, which are renewed before what
--- validates them ends. Nothing that was issued is touched, and of what stands here only what is
--- waiting: a record is put together from these rows whenever it is asked for.
+-- Evidence records (RFC 4998): timestamps over many objects at a time, renewed before their
+-- certificates expire. Issued files are never changed. Only rows of the queue are deleted; a record is
+-- assembled from these rows on request.
 --
 -- An archive timestamp is one token over the tree of what it covers: documents of certifications,
--- tokens of rounds, tokens of earlier archive timestamps. Its leaves are staged in blocks; the row
--- here, with the token, is what makes them covered. Global, rows are only added.
+-- tokens of rounds, tokens of earlier archive timestamps. Its leaves are staged in blocks and
+-- are covered when the row with the token is inserted. Global; rows are only inserted.
 CREATE TABLE archive_timestamps (
-	stamp BIGINT PRIMARY KEY,     -- from 1, gapless
+	stamp BIGINT PRIMARY KEY,     -- from 1, without gaps
 	algorithm TEXT COLLATE "C" NOT NULL,      -- sha-256, sha-512: of its tree and its imprint
 	authority TEXT COLLATE "C" NOT NULL,
 	kind TEXT COLLATE "C" NOT NULL,           -- qualified, non_qualified, development
 	stamped_at BIGINT NOT NULL,   -- genTime
-	obtained_at BIGINT NOT NULL,  -- by our clock
+	obtained_at BIGINT NOT NULL,  -- by the local clock
 	request BYTEA NOT NULL,
 	token BYTEA NOT NULL,          -- with all certificates up to the root inside
 	blocks BYTEA NOT NULL          -- the roots of its blocks
@@ -25,30 +25,30 @@ CREATE TABLE archive_timestamp_blocks ( -- global
 	staged_at BIGINT NOT NULL,
 	PRIMARY KEY (stamp, block)
 );
--- Every token that has to be renewed one day, and the archive timestamp that covers it.
+-- Tokens that have to be renewed before they expire, and the archive timestamps that cover them.
 CREATE TABLE tokens_at_rest (     -- global
 	source TEXT COLLATE "C" NOT NULL,         -- round, second (of a round), stamp (an archive timestamp)
 	number BIGINT NOT NULL,
 	stamped_at BIGINT NOT NULL,
-	valid_until BIGINT NOT NULL,  -- the first end of its certificates
-	stamp BIGINT,                 -- what covers it, once that is there; NULL: nothing yet
+	valid_until BIGINT NOT NULL,  -- earliest expiry of its certificates
+	stamp BIGINT,                 -- the archive timestamp that covers it; NULL: none
 	place BIGINT,                 -- block * 1024 + place in it
-	lost_at BIGINT,               -- found ended before it was renewed
+	lost_at BIGINT,               -- when it was found expired without a renewal
 	PRIMARY KEY (source, number)
 );
 CREATE INDEX tokens_to_renew ON tokens_at_rest (valid_until)
 	WHERE stamp IS NULL AND lost_at IS NULL;
 CREATE INDEX tokens_lost ON tokens_at_rest (lost_at) WHERE lost_at IS NOT NULL;
 CREATE INDEX tokens_of_stamp ON tokens_at_rest (stamp) WHERE stamp IS NOT NULL;
--- How a certification's documents lead to archive timestamps: a row for each chain of its record. A
--- record whose timestamps were lost is followed by another.
+-- Evidence of certifications: one row for each archive timestamp chain of a record. A record whose
+-- timestamps were lost is followed by another record.
 CREATE TABLE evidence_chains (
 	account BIGINT NOT NULL,
 	certification BIGINT NOT NULL,
 	record BIGINT NOT NULL,       -- from 1
 	chain BIGINT NOT NULL,        -- from 1; later ones are renewals by hash tree
 	hashes BYTEA NOT NULL,         -- what the first archive timestamp covers, sorted
-	after_stamp BIGINT,           -- the last archive timestamp of the chain before; NULL: none
+	after_stamp BIGINT,           -- the last archive timestamp of the previous chain; NULL: none
 	stamp BIGINT NOT NULL,
 	place BIGINT NOT NULL,
 	PRIMARY KEY (account, certification, record, chain)
@@ -60,7 +60,7 @@ CREATE INDEX evidence_chains_after ON evidence_chains (after_stamp)
 CREATE TABLE evidence_queue (
 	account BIGINT NOT NULL,
 	certification BIGINT NOT NULL,
-	reason TEXT COLLATE "C" NOT NULL,         -- first, digest (by another one), lost
+	reason TEXT COLLATE "C" NOT NULL,         -- first, digest (new algorithm), lost
 	since BIGINT NOT NULL,
 	next_attempt_at BIGINT NOT NULL,
 	attempts BIGINT NOT NULL,

@@ -1,3 +1,3 @@
--- Certifications that wait are taken up in the order of their waiting, and the first of them is told.
+-- The evidence queue is processed in the order of waiting; the oldest entry is reported.
 CREATE INDEX evidence_queue_by_since
 	ON evidence_queue (since, account, certification, next_attempt_at);

@@ -1,9 +1,9 @@
--- Every row belongs to an account, which leads its primary key, but for the few lists that are
--- global by nature: settings, api_keys (found by digest), seal_rounds (one timestamp for the chains
+-- Every row belongs to an account, the first column of its primary key, except in a few global
+-- tables: settings, api_keys (found by digest), seal_rounds (one timestamp for the chains
 -- of all accounts), leases and certification_numbers. Accounts, channels, chains and keys have small numbers,
 -- unique in the store; `chain` is channel * 2 for the live chain, channel * 2 + 1 for the test chain.
--- In `events` the number of the chain stands in the key itself, so that one integer is the key and
--- SQLite keeps a chain's events together; queries name the account beside it.
+-- In `events` the chain number is part of the key, so that the key is one integer and SQLite stores a
+-- chain's events together; queries also name the account.
 -- Times are microseconds since 1970 (UTC). Digests are blobs.
 
 CREATE TABLE settings (           -- global: facts of the installation itself
@@ -67,7 +67,7 @@ CREATE TABLE chains (             -- the heads
 	PRIMARY KEY (account, chain)
 ) WITHOUT ROWID;
 
-CREATE TABLE api_keys (           -- found by digest: global by nature
+CREATE TABLE api_keys (           -- found by digest: global
 	account BIGINT NOT NULL,
 	channel BIGINT NOT NULL,
 	key BIGINT PRIMARY KEY,
@@ -97,7 +97,7 @@ CREATE TABLE events (
 	content_object TEXT,          -- name in the content store
 	content_bytes BIGINT          -- NULL: hash-only
 );
--- Only events with an object of their own are in it: what housekeeping must keep.
+-- Contains only events with an object of their own, which housekeeping must keep.
 CREATE INDEX events_by_object ON events(content_object) WHERE content_object IS NOT NULL;
 -- From the first 8 bytes of SHA-256(client_ref) to the events that may hold it.
 CREATE TABLE client_refs (
@@ -107,8 +107,8 @@ CREATE TABLE client_refs (
 	sequence BIGINT NOT NULL,
 	PRIMARY KEY (account, chain, ref_hash, sequence)
 ) WITHOUT ROWID;
--- Entries that are still to be moved there, in order of arrival: two tables that take turns
--- (settings: fresh_client_refs names the one that takes new entries).
+-- Entries that are still to be moved there, in insertion order: two alternating tables
+-- (settings: fresh_client_refs names the one that receives new entries).
 CREATE TABLE fresh_client_refs_0 (
 	entries BLOB NOT NULL         -- of a batch; each: account, event, ref_hash, little-endian
 );
@@ -132,7 +132,7 @@ CREATE TABLE credit_entries (
 	kind TEXT NOT NULL,           -- events, settlement, purchase, revert, adjustment, fee, fee_refund
 	credits BIGINT NOT NULL,      -- signed
 	balance BIGINT NOT NULL,      -- after it
-	chain BIGINT,                 -- events: the run of events that it pays
+	chain BIGINT,                 -- kind `events`: the events that it pays
 	first_sequence BIGINT,
 	last_sequence BIGINT,
 	reference TEXT,               -- certification, sale, reason
@@ -198,7 +198,7 @@ CREATE TABLE seal_rounds (
 	authority TEXT NOT NULL,
 	kind TEXT NOT NULL,           -- qualified, non_qualified, development
 	sealed_at BIGINT NOT NULL,    -- genTime of the token
-	obtained_at BIGINT NOT NULL,  -- our clock when it was obtained
+	obtained_at BIGINT NOT NULL,  -- by the local clock
 	request BLOB NOT NULL,        -- DER
 	response_head BLOB NOT NULL,  -- DER of the response up to the token, with which it ends
 	token BLOB NOT NULL,          -- DER, ContentInfo
@@ -222,15 +222,15 @@ CREATE TABLE segments (
 CREATE INDEX segments_by_sequence ON segments(account, chain, first_sequence);
 CREATE INDEX segments_of_round ON segments(round);
 
--- Live chains that have events behind their last segment: where the sealer looks. The batch
--- that registers the first such event writes the row, the segment that leaves none removes it; so
--- batches that move on a chain which is unsealed already have nothing to write here.
+-- Live chains with events after their last segment: the input of the sealer. The batch that
+-- registers the first such event inserts the row, and the segment that covers the last one deletes
+-- it, so that batches on a chain that is already unsealed write nothing here.
 CREATE TABLE unsealed_chains (
 	account BIGINT NOT NULL,
 	chain BIGINT NOT NULL,
 	PRIMARY KEY (account, chain)
 ) WITHOUT ROWID;
-CREATE TABLE leases (             -- global: what one node at a time does
+CREATE TABLE leases (             -- global: jobs that one node does at a time
 	name TEXT PRIMARY KEY,
 	holder TEXT NOT NULL,
 	expires_at BIGINT NOT NULL
@@ -260,17 +260,17 @@ CREATE TABLE certifications (
 	incident_id TEXT,
 	attempts BIGINT NOT NULL DEFAULT 0,
 	next_attempt_at BIGINT NOT NULL,  -- jobs: when it may be tried; leases push it forward
-	lease TEXT,                       -- who works on it
+	lease TEXT,                       -- holder of the job's lease
 	last_error TEXT
 );
 CREATE INDEX certifications_of_chain ON certifications(account, chain, certification);
 CREATE INDEX certifications_waiting ON certifications(next_attempt_at) WHERE status = 'processing';
 
--- What was issued: written with the status `completed`, never before.
+-- Issued files: written with the status `completed`, never earlier.
 CREATE TABLE issued_files (
 	account BIGINT NOT NULL,
 	certification BIGINT NOT NULL,
-	name TEXT NOT NULL,           -- as downloads show it
+	name TEXT NOT NULL,           -- name of the downloaded file
 	kind TEXT NOT NULL,           -- report, evidence, part
 	language TEXT,                -- of a report: es, en
 	object TEXT NOT NULL,         -- name in the content store

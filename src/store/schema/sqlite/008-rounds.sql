@@ -1,8 +1,8 @@
--- A round is written in blocks of at most 1,024 segments: first each of them, with the number of a
--- round that is not there yet, then the round, with its timestamp. Until then they are staged, and
--- their events pending. A segment's path is computed from its block and the blocks' roots; only
--- segments of before have a path of their own, and no place.
-CREATE TABLE round_blocks (       -- global, as seal_rounds
+-- A round is written in blocks of at most 1,024 segments: first the blocks, with the number of the
+-- next round, then the round with its timestamp. Until then the blocks are staged and their events
+-- pending. A segment's path is computed from its block and the roots of the blocks; only segments of
+-- older versions have their own path, and no place.
+CREATE TABLE round_blocks (       -- global, like seal_rounds
 	round BIGINT NOT NULL,
 	block BIGINT NOT NULL,        -- from 0
 	roots BLOB NOT NULL,          -- of its segments
@@ -10,9 +10,9 @@ CREATE TABLE round_blocks (       -- global, as seal_rounds
 	latest_received_at BIGINT NOT NULL,
 	PRIMARY KEY (round, block)
 ) WITHOUT ROWID;
--- One row: the round to come and how many blocks of it are staged. Whoever adds one, takes one back
--- or writes the round changes it, and counts that, so that a round has exactly the blocks that its
--- timestamp covers: as many others in their place are not the same.
+-- One row: the next round and its number of staged blocks. Staging a block, removing one and writing
+-- the round update the row and its count of changes. So a round has exactly the blocks that its
+-- timestamp covers, and not the same number of other blocks.
 CREATE TABLE staged_round (       -- global
 	round BIGINT PRIMARY KEY,
 	blocks BIGINT NOT NULL,
@@ -20,7 +20,7 @@ CREATE TABLE staged_round (       -- global
 );
 INSERT INTO staged_round (round, blocks, changes)
 	SELECT COALESCE(MAX(round), 0) + 1, 0, 0 FROM seal_rounds;
-CREATE TABLE round_tokens (       -- the second timestamps of rounds that have two; global
+CREATE TABLE round_tokens (       -- second timestamps of rounds; global
 	round BIGINT PRIMARY KEY,
 	authority TEXT NOT NULL,
 	kind TEXT NOT NULL,

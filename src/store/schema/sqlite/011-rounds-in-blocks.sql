@@ -1,2 +1,2 @@
--- On PostgreSQL this keeps programs of before that still run from writing rounds; here a program has
--- the file alone, and one of before refuses it.
+-- On PostgreSQL this step prevents older nodes that still run from writing rounds. Here one process
+-- has the file, and an older version refuses the schema.

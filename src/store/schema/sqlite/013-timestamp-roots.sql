@@ -1,5 +1,5 @@
--- The roots that timestamps led to, whatever authorities there are today: what a verifier has to
--- trust. Global; rows are only added.
+-- Root certificates of all timestamps, also of former authorities, which a verifier has to trust.
+-- Global; rows are only inserted.
 CREATE TABLE timestamp_roots (
 	sha256 BLOB PRIMARY KEY,      -- of the certificate
 	certificate TEXT NOT NULL,    -- PEM

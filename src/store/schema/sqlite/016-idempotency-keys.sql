@@ -1,5 +1,5 @@
--- The Idempotency-Key that a certification was asked for with: whoever repeats the request gets this
--- certification. It is taken away again when its time is over.
+-- The Idempotency-Key of the request for a certification: a repeated request returns this
+-- certification. It is removed when it expires.
 ALTER TABLE certifications ADD COLUMN idempotency_key TEXT;
 CREATE UNIQUE INDEX certifications_by_idempotency_key
 	ON certifications (account, chain, idempotency_key) WHERE idempotency_key IS NOT NULL;

@@ -130,7 +130,7 @@ static void test_a_development_key_takes_anothers_place_where_no_other_node_can_
 	assert_in_force("again");
 	assert_int_equal(join("made", true), ERR_REFUSED);
 	assert_in_force("again");
-	assert_history("made:it was not there any more again:-");
+	assert_history("made:its files were missing again:-");
 	assert_int_equal(join("one", false), ERR_REFUSED);
 	assert_int_equal(store_end_signer(sample.store, slice_of("live"), &error), OK);
 	assert_int_equal(join("one", false), OK);
