@@ -1,4 +1,5 @@
-/* Where an operation is executed: in the running service, or here. */
+/* Runs an administration operation in the running service or, when no service runs, in this
+ * process. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,23 +11,23 @@
 #include "cli/command.h"
 
 #define ANSWER_LIMIT ((size_t)16 << 20)
-#define LOCKED_PATIENCE_US (5 * US_PER_SECOND)
+#define LOCK_TIMEOUT_US (5 * US_PER_SECOND)
 
 const char *command_claims(void)
 {
 	return getenv("SUDO_USER");
 }
 
-/* The service's own error, as its answer tells it. */
-static int answered_error(const struct json *told, struct error *error)
+/* Fills `error` from the error object of the service's response. */
+static int parse_error(const struct json *response, struct error *error)
 {
 	struct slice code = {0}, message = {0}, cause = {0};
 	int64_t exit_code = 2;
-	(void)json_get_text(told, "code", &code);
-	(void)json_get_text(told, "message", &message);
-	(void)json_get_text(told, "cause", &cause);
-	(void)json_get_integer(told, "exit", &exit_code);
-	/* Codes of the interface are shared by several numbers: code and exit choose one. */
+	(void)json_get_text(response, "code", &code);
+	(void)json_get_text(response, "message", &message);
+	(void)json_get_text(response, "cause", &cause);
+	(void)json_get_integer(response, "exit", &exit_code);
+	/* Several errors share an API code; API code and exit code together identify one. */
 	int found = error_find(code.data, code.size, (int)exit_code);
 	error_clear(error);
 	error->code = found;
@@ -47,7 +48,7 @@ static int read_answer(struct slice answer, struct buf *result, struct error *er
 	arena_init(&arena, ANSWER_LIMIT);
 	struct json *json;
 	int code = json_parse(&arena, answer, NULL, &json, error);
-	return code ? code : answered_error(json_member(json, "error"), error);
+	return code ? code : parse_error(json_member(json, "error"), error);
 }
 
 static int ask_service(const struct settings *settings, const struct admin_operation *operation,
@@ -73,14 +74,14 @@ static int ask_service(const struct settings *settings, const struct admin_opera
 	return code;
 }
 
-/* Commands about the store look at its objects, unless they are told not to. */
+/* Store commands also open the content store, unless the caller passes no_content. */
 static bool wants_content(const struct admin_operation *operation, const struct json *arguments)
 {
 	return strncmp(operation->name, "store ", 6) == 0 && !json_member(arguments, "no_content");
 }
 
-static int run_here(const struct settings *settings, const struct admin_operation *operation,
-                    struct slice arguments, struct buf *result, struct error *error)
+static int run_locally(const struct settings *settings, const struct admin_operation *operation,
+                       struct slice arguments, struct buf *result, struct error *error)
 {
 	ARENA_AUTO struct arena arena;
 	arena_init(&arena, ANSWER_LIMIT);
@@ -106,23 +107,24 @@ static int run_here(const struct settings *settings, const struct admin_operatio
 	return code;
 }
 
-static bool no_service(int code, const struct error *error)
+static bool is_service_absent(int code, const struct error *error)
 {
 	return code == ERR_NOT_FOUND && error->message == MSG_ADMIN_NO_SERVICE;
 }
 
-/* A service that is starting or ending, or another command, holds the store for a moment. */
+/* Retries while the store is locked: a service that starts or stops, or another command, holds the
+ * lock for a moment. */
 int administer(const struct settings *settings, const struct admin_operation *operation,
                struct slice arguments, struct buf *result, struct error *error)
 {
-	int64_t deadline_us = clock_monotonic_us() + LOCKED_PATIENCE_US;
+	int64_t deadline_us = clock_monotonic_us() + LOCK_TIMEOUT_US;
 	for (;;) {
 		error_clear(error);
 		int code = ask_service(settings, operation, arguments, result, error);
-		if (!no_service(code, error))
+		if (!is_service_absent(code, error))
 			return code;
 		error_clear(error);
-		code = run_here(settings, operation, arguments, result, error);
+		code = run_locally(settings, operation, arguments, result, error);
 		bool locked = code == ERR_UNAVAILABLE && error->message == MSG_STORE_LOCKED;
 		if (!locked || clock_monotonic_us() > deadline_us)
 			return code;

@@ -1,8 +1,8 @@
-/* Commands and their command lines.
+/* Commands and the parsing of their command lines.
  *
- * One table in main.c lists the commands of this folder; the operations of admin/admin.h are
- * commands too. Exit codes: 0 done, 1 refused, 2 wrong usage or could not be done, 3 a token
- * refused its PIN at a start. */
+ * main.c lists the commands of this folder in one table; the operations of admin/admin.h are
+ * commands too. Exit codes: 0: success; 1: the check failed or the request was refused; 2: wrong
+ * usage or the command could not run; 3: a token rejected its PIN at start. */
 #ifndef CLI_COMMAND_H
 #define CLI_COMMAND_H
 
@@ -12,10 +12,10 @@
 
 #define COMMAND_OPTIONS_MAX 32
 
-/* A flag; those that every command takes are known anyway. */
+/* An option of one command. common_options are accepted by every command. */
 struct option {
 	const char *name;  /* without dashes; NULL ends a list */
-	const char *place; /* how usage shows the value; NULL: a switch; "X...": it may be repeated */
+	const char *place; /* placeholder of the value in usage; NULL: a switch; "X...": repeatable */
 	const char *help;
 };
 
@@ -35,66 +35,68 @@ struct command_line {
 
 struct command {
 	const char *name;
-	const char *arguments; /* as usage shows them: "DIR"; NULL: none */
+	const char *arguments; /* placeholders in usage: "DIR"; NULL: none */
 	unsigned arguments_least;
 	unsigned arguments_most;
 	const char *summary;
-	const struct option *options; /* NULL: none of its own */
+	const struct option *options; /* NULL: common_options only */
 	int (*run)(const struct command_line *line);
 };
 
 extern const struct option common_options[];
 
-/* Reads the words behind the command's name. 0, or 2 after having told what is wrong. */
+/* Parses the words that follow the command's name. Returns 0, or 2 after reporting the mistake. */
 int command_line_parse(struct command_line *line, const struct option *options, int count,
                        char **words);
-/* NULL: not given. */
+/* Returns the option's value; NULL: not given. */
 const char *command_option(const struct command_line *line, const char *name);
-/* All values of a repeatable option, in order; how many. */
+/* Stores all values of a repeatable option in order and returns their number. */
 unsigned command_options(const struct command_line *line, const char *name,
                          const char *values[COMMAND_OPTIONS_MAX]);
 
-/* --reason of a command that leaves an act by itself; *ret stays NULL where it is not given. 0, or
- * the exit code. */
+/* Reads --reason for a command that writes an audit log entry. *ret stays NULL when the option is
+ * absent. Returns 0 or the exit code. */
 #define REASON_OPTION                                                                              \
 	{                                                                                              \
-		"reason", "TEXT", "why; kept with the record of the act"                                   \
+		"reason", "TEXT", "reason to record in the audit log"                                      \
 	}
 int command_reason(const struct command_line *line, const char **ret);
 
-/* How a command takes a parameter of an operation: "ACCOUNT" or "--unpaid-limit". */
+/* Writes the label of an operation's parameter on the command line: "ACCOUNT" or
+ * "--unpaid-limit". */
 void command_label(const struct admin_parameter *parameter, char label[ADMIN_LABEL_SIZE]);
 
-/* Tells an error on standard error, as text or as JSON, and gives the exit code. */
+/* Prints an error to standard error, as text or as JSON, and returns the exit code. */
 int command_fail(const struct command_line *line, const struct error *error);
-/* Wrong usage: 2. */
+/* Prints a usage error and returns exit code 2. */
 int command_misused(const struct command_line *line, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* How far a long check has come, on standard error; the context is a bool that is set: something is
- * shown. */
+/* Prints the progress of a long check to standard error. The context is a bool, which is set to
+ * true: something was printed. */
 int command_show_progress(void *context, const char *path, uint64_t done, uint64_t total);
 void command_hide_progress(bool shown);
 
-/* Loads the settings; tells problems, and unless `serving` warnings too. 0, or the exit code. The
- * config is to be freed in any case. */
+/* Loads the settings and prints problems; prints warnings too unless `serving` is set. Returns 0 or
+ * the exit code. The caller frees the config in any case. */
 int command_settings(const struct command_line *line, const struct config_sources *sources,
                      struct config *ret_config);
 
-/* A node_refused (cli/node.h); context: a struct config, which gets it as a finding unless
- * something wrong with the setting is one already. */
+/* A node_refused callback (cli/node.h). Its context is a struct config. Adds the error to the
+ * findings, unless they already have a problem of the same setting. */
 void command_note_refusal(void *context, bool warning, const char *setting,
                           const struct error *error);
 
-/* What log.level says, from now on. */
+/* Applies log.level. */
 void serving_log_level(const struct settings *settings);
-/* For a process that serves: sets the log's level, and logs the settings' warnings. */
+/* Prepares logging of a serving process: sets the log level and logs the warnings about
+ * settings. */
 void serving_log(const struct config *config);
 
-/* Who is said to be behind the user of this process (sudo says so); NULL: nothing is. */
+/* Returns the user on whose behalf this process runs, as claimed by SUDO_USER; NULL: not set. */
 const char *command_claims(void);
-/* Runs an administration operation: in the running service, or with the store opened here. 0 with
- * the JSON document appended to `result`. */
+/* Runs an administration operation in the running service, or locally with the store opened in this
+ * process. Returns 0 with the JSON document appended to `result`. */
 int administer(const struct settings *settings, const struct admin_operation *operation,
                struct slice arguments, struct buf *result, struct error *error) MUST_CHECK;
 
@@ -102,7 +104,8 @@ int command_admin(const struct command_line *line, const struct admin_operation 
 int command_accept_rollback(const struct command_line *line);
 int command_audit_export(const struct command_line *line);
 int command_bundle(const struct command_line *line);
-/* Prints the script for the shell that is named; `commands` is the table of all but operations. */
+/* Prints the completion script of the named shell. `commands` is the table of all commands except
+ * operations. */
 int command_completion(const struct command_line *line, const struct command *commands,
                        size_t count);
 int command_config_check(const struct command_line *line);
@@ -129,10 +132,11 @@ extern const struct option restore_options[];
 extern const struct option proof_options[];
 extern const struct option verify_options[];
 
-/* Prints a JSON document for people: lists as tables of `columns` (NULL: no list). */
+/* Formats a JSON document for a terminal; lists become tables of `columns` (NULL: the document has
+ * no list). */
 void output_print(const struct json *json, const char *columns, struct buf *out);
-/* The members `columns` of rows (NULL: none) as comma-separated values, their names before them
- * when `named`. */
+/* Appends the members `columns` of `rows` (NULL: no rows) as comma-separated values; with `named`,
+ * a header row comes first. */
 void output_csv(const struct json *rows, const char *columns, bool named, struct buf *out);
 
 #endif

@@ -1,4 +1,5 @@
-/* The operations of administration as commands: flags and words become their arguments. */
+/* Administration operations as commands: options and words become the arguments of the
+ * operation. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -11,7 +12,7 @@
 #include "service/list.h"
 
 #define ARGUMENTS_LIMIT ((size_t)64 * 1024)
-#define PAGE_LIMIT "1000" /* the most that lists give at once */
+#define PAGE_LIMIT "1000" /* the largest page of a list */
 #define PLACE_SIZE 128
 #define RESULT_LIMIT ((size_t)16 << 20)
 
@@ -42,10 +43,12 @@ static int add_argument(const struct admin_parameter *parameter, const char *val
 	return OK;
 }
 
-/* All that was given, in the order of the operation's parameters. `after` (NULL: as given) is where
- * a page begins; pages that are asked for one after the other are large. */
-static int gather(const struct command_line *line, const struct admin_operation *operation,
-                  const char *after, struct json_writer *writer, struct error *error)
+/* Writes the given arguments in the order of the operation's parameters. `after` is the position
+ * where a page begins (NULL: as given on the command line); with `after`, pages have the maximum
+ * size. */
+static int collect_arguments(const struct command_line *line,
+                             const struct admin_operation *operation, const char *after,
+                             struct json_writer *writer, struct error *error)
 {
 	unsigned used = 0;
 	json_begin_object(writer, NULL);
@@ -76,13 +79,15 @@ static int gather(const struct command_line *line, const struct admin_operation 
 	return buf_check(writer->out);
 }
 
-static void warn_of_partial(const struct json *json)
+static void warn_if_partial(const struct json *json)
 {
 	if (list_is_partial(json))
-		fputs("warning: some may be missing, as a server of the store is away\n", stderr);
+		fputs("warning: the list may be incomplete because a server of the store is "
+		      "unavailable\n",
+		      stderr);
 }
 
-/* 1 for a document that says that something is not valid, as `store check` may. */
+/* Returns 1 for a document with "valid": false, such as the result of `store check`. */
 static int print_result(const struct command_line *line, const struct admin_operation *operation,
                         struct slice result)
 {
@@ -107,14 +112,15 @@ static int print_result(const struct command_line *line, const struct admin_oper
 		error.code = code;
 		return command_fail(line, &error);
 	}
-	warn_of_partial(json);
+	warn_if_partial(json);
 	const struct json *valid = json_member(json, "valid");
 	return valid && valid->type == JSON_FALSE;
 }
 
 /* ---- comma-separated values ---- */
 
-/* A page, written out; its last row's place into `after`, empty when nothing follows. */
+/* Prints a page as CSV and stores the position of its last row in `after`; empty: it is the last
+ * page. */
 static int print_page(const struct admin_operation *operation, struct slice result,
                       char after[PLACE_SIZE], struct error *error)
 {
@@ -137,11 +143,11 @@ static int print_page(const struct admin_operation *operation, struct slice resu
 	code = buf_check(&text);
 	if (!code && (fwrite(text.data, 1, text.size, stdout) != text.size || fflush(stdout) != 0))
 		code = error_cause(error, ERR_IO, "writing to standard output");
-	warn_of_partial(json);
+	warn_if_partial(json);
 	return code;
 }
 
-/* All pages, each with what it says when it is asked for. */
+/* Prints all pages. Each page is written before the next one is requested. */
 static int print_csv(const struct command_line *line, const struct admin_operation *operation,
                      const struct settings *settings, struct error *error)
 {
@@ -154,7 +160,7 @@ static int print_csv(const struct command_line *line, const struct admin_operati
 		buf_init(&arguments, ARGUMENTS_LIMIT);
 		buf_init(&result, RESULT_LIMIT);
 		struct json_writer writer = {.out = &arguments};
-		code = gather(line, operation, one_page ? NULL : after, &writer, error);
+		code = collect_arguments(line, operation, one_page ? NULL : after, &writer, error);
 		if (!code)
 			code = administer(settings, operation, buf_slice(&arguments), &result, error);
 		if (!code)
@@ -165,7 +171,7 @@ static int print_csv(const struct command_line *line, const struct admin_operati
 
 /* ---- a file ---- */
 
-/* Nothing is written over; what could not be written whole is removed. */
+/* Creates a new file; never overwrites one. Removes a file that could not be written completely. */
 static int write_file(const char *path, struct slice content, struct error *error)
 {
 	bool to_standard = strcmp(path, "-") == 0;
@@ -182,7 +188,7 @@ static int write_file(const char *path, struct slice content, struct error *erro
 	return result;
 }
 
-/* Takes the file out of the document, which it leaves without it, and writes it to `path`. */
+/* Removes the file from the document and writes it to `path`. */
 static int take_file(const struct admin_operation *operation, const char *path,
                      struct buf *document, struct error *error)
 {
@@ -199,7 +205,7 @@ static int take_file(const struct admin_operation *operation, const char *path,
 		at = &(*at)->next;
 	char *bytes = *at ? buf_extend(&content, (*at)->text.size + 1) : NULL;
 	if (!bytes || !base64_decode((*at)->text, bytes, (*at)->text.size, &size))
-		return error_cause(error, ERR_INTERNAL, "the service answered without the file");
+		return error_cause(error, ERR_INTERNAL, "the service's response contains no file");
 	*at = (*at)->next;
 	result = write_file(path, slice_make(bytes, size), error);
 	BUF_AUTO struct buf rest;
@@ -219,7 +225,7 @@ int command_admin(const struct command_line *line, const struct admin_operation 
 	buf_init(&result, RESULT_LIMIT);
 	struct error error = {0};
 	struct json_writer writer = {.out = &arguments};
-	int code = gather(line, operation, NULL, &writer, &error);
+	int code = collect_arguments(line, operation, NULL, &writer, &error);
 	if (!code && line->json && operation->csv && command_option(line, "csv"))
 		code = error_set(&error, ERR_USAGE, MSG_ADMIN_CSV_OR_JSON, NULL);
 	const char *output = operation->file ? command_option(line, "output") : NULL;

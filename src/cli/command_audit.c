@@ -1,4 +1,4 @@
-/* `audit export`: all that the administration did, page by page. */
+/* `audit export`: writes the audit log, page by page. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -20,15 +20,15 @@
 #define PAGE_ACTS 500
 
 const struct option audit_export_options[] = {
-	{"account", "ACCOUNT", "only on this account"},
-	{"since", "TIME", "from this time on; a duration such as 90d: before now"},
-	{"until", "TIME", "before this time; a duration: before now"},
-	{"operation", "TEXT", "only these, such as \"key revoke\""},
-	{"format", "ndjson|csv", "one JSON document a line (unless told), or a table"},
-	{"output", "FILE", "where it goes, or - ; -o for short (required)"},
+	{"account", "ACCOUNT", "only entries of this account"},
+	{"since", "TIME", "entries since this time; a duration such as 90d counts back from now"},
+	{"until", "TIME", "entries before this time; a duration counts back from now"},
+	{"operation", "TEXT", "only entries of this operation, such as \"key revoke\""},
+	{"format", "ndjson|csv", "output format: one JSON document per line (default), or CSV"},
+	{"output", "FILE", "output file, or - for standard output; short form -o (required)"},
 	{"proofs", "DIR",
-     "a directory that is made: each sealed act and each seal with its evidence record, for "
-     "constancia verify"},
+     "new directory for each sealed entry and each seal document with its "
+     "evidence record, as input of constancia verify"},
 	{0},
 };
 
@@ -46,7 +46,7 @@ struct export
 	const struct settings *settings;
 	FILE *file;
 	bool csv;
-	const char *proofs; /* NULL: none are wanted */
+	const char *proofs; /* NULL: no proofs requested */
 	char after[ID_SIZE];
 	bool more;
 	int64_t count, unsealed;
@@ -96,7 +96,7 @@ static int write_proof(const struct export *export, struct slice name, const cha
 	return durable_replace(path, 0600, content, error);
 }
 
-/* A document, and its evidence record as base64. */
+/* Writes a document and its evidence record, which is given as base64. */
 static int write_pair(const struct export *export, struct slice name, struct json *document,
                       struct slice base64, struct error *error)
 {
@@ -109,7 +109,7 @@ static int write_pair(const struct export *export, struct slice name, struct jso
 	size_t size = 0;
 	int result = der ? buf_check(&text) : ERR_NO_MEMORY;
 	if (!result && !base64_decode(base64, der, base64.size, &size))
-		result = error_cause(error, ERR_INTERNAL, "the service answered with no proof");
+		result = error_cause(error, ERR_INTERNAL, "the service's response contains no proof");
 	if (!result)
 		result = write_proof(export, name, ".json", buf_slice(&text), error);
 	return result ? result : write_proof(export, name, ".ers", slice_make(der, size), error);
@@ -139,13 +139,13 @@ static int write_proofs(const struct export *export, struct slice act_id, struct
 	if (!json_get_text(json, "act_evidence_record", &of_act) ||
 	    !json_get_text(json, "seal_document_evidence_record", &of_seal) ||
 	    !json_get_text(document, "segment_id", &segment_id) || !act)
-		return error_cause(error, ERR_INTERNAL, "the service answered with no proof");
+		return error_cause(error, ERR_INTERNAL, "the service's response contains no proof");
 	result = write_pair(export, act_id, act, of_act, error);
 	return result ? result : write_pair(export, segment_id, document, of_seal, error);
 }
 
-static int prove_act(struct export *export, const struct json *act, struct slice act_id,
-                     struct error *error)
+static int export_proof(struct export *export, const struct json *act, struct slice act_id,
+                        struct error *error)
 {
 	const struct json *seal = json_member(act, "seal");
 	if (seal && seal->type == JSON_OBJECT)
@@ -171,7 +171,7 @@ static int write_act(struct export *export, struct json *act, struct error *erro
 	if (json_get_text(act, "act_id", &id)) {
 		snprintf(export->after, sizeof export->after, "%.*s", (int)id.size, id.data);
 		if (export->proofs && !result)
-			result = prove_act(export, act, id, error);
+			result = export_proof(export, act, id, error);
 	}
 	export->count++;
 	return result ? result : write_text(export, &text, error);
@@ -209,7 +209,9 @@ static int export_page(struct export *export, struct error *error)
 	if (!result)
 		result = json_parse(&arena, buf_slice(&page), NULL, &json, error);
 	if (!result && list_is_partial(json))
-		result = error_cause(error, ERR_UNAVAILABLE, "acts are missing, as a server is away");
+		result =
+			error_cause(error, ERR_UNAVAILABLE,
+		                "the audit log is incomplete because a server of the store is unavailable");
 	if (result)
 		return result;
 	const struct json *data = json_member(json, "data"), *more = json_member(json, "has_more");
@@ -234,8 +236,8 @@ static int export_all(struct export *export, struct error *error)
 	return result;
 }
 
-/* What a failed one has made would keep its repetition out. */
-static void take_back(const char *output, const char *proofs)
+/* Removes the output of a failed export, which would make a second attempt fail. */
+static void remove_output(const char *output, const char *proofs)
 {
 	if (strcmp(output, "-") != 0)
 		(void)remove(output);
@@ -245,7 +247,7 @@ static void take_back(const char *output, const char *proofs)
 		fprintf(stderr, "warning: %s\n", error_reason(&error, result));
 }
 
-/* Where it goes; nothing is written over. Answers 0, or what command_misused does. */
+/* Opens the output files; never overwrites one. Returns 0 or the result of command_misused. */
 static int open_output(const struct command_line *line, const char *output, struct export *export)
 {
 	bool to_standard = strcmp(output, "-") == 0;
@@ -258,19 +260,21 @@ static int open_output(const struct command_line *line, const char *output, stru
 	int why = errno;
 	if (!to_standard)
 		fclose(export->file);
-	take_back(output, NULL);
+	remove_output(output, NULL);
 	return command_misused(line, "%s: %s.", export->proofs, strerror(why));
 }
 
-static void tell(const struct command_line *line, const char *output, const struct export *export)
+static void print_summary(const struct command_line *line, const char *output,
+                          const struct export *export)
 {
 	if (line->json)
 		printf("{\"acts\":%lld,\"unsealed\":%lld}\n", (long long)export->count,
 		       (long long)export->unsealed);
 	else
-		printf("%lld acts are in %s.\n", (long long)export->count, output);
+		printf("Wrote %lld audit log entries to %s.\n", (long long)export->count, output);
 	if (!line->json && export->unsealed > 0)
-		printf("%lld of them are not sealed yet: their proofs come with the next round.\n",
+		printf("%lld of them are not sealed yet. Their proofs are available after the "
+		       "next sealing round.\n",
 		       (long long)export->unsealed);
 }
 
@@ -297,10 +301,10 @@ int command_audit_export(const struct command_line *line)
 	if (!to_standard && fclose(export.file) != 0 && !error.code)
 		error.code = error_cause(&error, ERR_IO, "closing %s: %s", output, strerror(errno));
 	if (error.code) {
-		take_back(output, export.proofs);
+		remove_output(output, export.proofs);
 		return command_fail(line, &error);
 	}
 	if (!to_standard)
-		tell(line, output, &export);
+		print_summary(line, output, &export);
 	return 0;
 }

@@ -7,7 +7,7 @@
 #include "cli/command.h"
 
 const struct option bundle_options[] = {
-	{"output", "FILE", "where the container goes; -o for short (required)"},
+	{"output", "FILE", "output container; short form -o (required)"},
 	{0},
 };
 
@@ -32,12 +32,12 @@ static void print_text(const struct bundle *bundle, const struct bundled *bundle
 	char since[TIME_TEXT_SIZE], until[TIME_TEXT_SIZE];
 	time_format(bundled->exists_since_us, since);
 	time_format(bundled->valid_until_us, until);
-	printf("%s: %zu files with the evidence record that covers them, since %s; its newest "
-	       "timestamp's certificate ends %s\n",
+	printf("%s: %zu files with their evidence record, which proves that they "
+	       "existed at %s; the certificate of its newest timestamp expires at %s\n",
 	       bundle->output, bundle->file_count, since, until);
 }
 
-static bool is_given(const struct bundle *bundle)
+static bool is_output_an_input(const struct bundle *bundle)
 {
 	bool given = strcmp(bundle->output, bundle->record) == 0;
 	for (size_t i = 0; i < bundle->file_count; i++)
@@ -55,8 +55,8 @@ int command_bundle(const struct command_line *line)
 	struct error error = {0};
 	if (!bundle.output)
 		return command_misused(line, "--output FILE is missing. See --help.");
-	if (is_given(&bundle))
-		return command_misused(line, "--output must be another file than those given.");
+	if (is_output_an_input(&bundle))
+		return command_misused(line, "--output must differ from every input file.");
 	int result = bundle_write(&bundle, &bundled, &error);
 	if (result) {
 		error.code = result;

@@ -25,7 +25,8 @@ void command_note_refusal(void *context, bool warning, const char *setting,
                           const struct error *error)
 {
 	const struct config *config = context;
-	/* What is written wrong need not be told again for what comes of it. */
+	/* A start failure that follows from a reported problem of the same setting is not reported
+	 * again. */
 	for (const struct config_finding *at = config->findings; at && setting; at = at->next)
 		if (!at->warning && at->setting && strcmp(at->setting, setting) == 0)
 			return;
@@ -47,14 +48,15 @@ static void write_findings(const struct config *config, struct json_writer *writ
 
 const struct option config_check_options[] = {
 	{"connect", NULL,
-     "also ask database, content, timestamp authorities and whoever says what was revoked, mail "
-     "server and payment provider, draw a report, and say what answered"},
+     "also connect to the database, content store, timestamp authorities, "
+     "revocation services, mail server and payment provider, render a report, "
+     "and print each result"},
 	{0},
 };
 
-/* ---- what answered ---- */
+/* ---- connections ---- */
 
-struct answers {
+struct connect_output {
 	struct config *config;
 	bool as_json;
 	bool progress; /* on a terminal */
@@ -63,12 +65,12 @@ struct answers {
 
 static void show_begin(void *context, const char *what)
 {
-	const struct answers *answers = context;
-	if (answers->progress)
+	const struct connect_output *connect_output = context;
+	if (connect_output->progress)
 		fprintf(stderr, "%s …", what);
 }
 
-static bool is_told(const struct config *config, const char *what)
+static bool is_reported(const struct config *config, const char *what)
 {
 	for (const struct config_finding *at = config->findings; at; at = at->next)
 		if (!at->warning && at->what && strcmp(at->what, what) == 0)
@@ -78,82 +80,83 @@ static bool is_told(const struct config *config, const char *what)
 
 static void show_end(void *context, const struct connection *connection)
 {
-	struct answers *answers = context;
-	command_hide_progress(answers->progress);
-	if (connection->failed && !is_told(answers->config, connection->text))
-		config_add(answers->config, false, connection->setting, connection->text);
-	if (!answers->as_json) {
+	struct connect_output *connect_output = context;
+	command_hide_progress(connect_output->progress);
+	if (connection->failed && !is_reported(connect_output->config, connection->text))
+		config_add(connect_output->config, false, connection->setting, connection->text);
+	if (!connect_output->as_json) {
 		printf("%-11s %-7s %s (%lld ms)\n", connection->what, connection->failed ? "FAILED" : "ok",
 		       connection->text, (long long)connection->took_us / 1000);
 		fflush(stdout);
 		return;
 	}
-	json_begin_object(&answers->writer, NULL);
-	json_text(&answers->writer, "what", connection->what);
-	json_text(&answers->writer, "setting", connection->setting);
-	json_boolean(&answers->writer, "ok", !connection->failed);
-	json_text(&answers->writer, "text", connection->text);
-	json_integer(&answers->writer, "milliseconds", connection->took_us / 1000);
-	json_end_object(&answers->writer);
+	json_begin_object(&connect_output->writer, NULL);
+	json_text(&connect_output->writer, "what", connection->what);
+	json_text(&connect_output->writer, "setting", connection->setting);
+	json_boolean(&connect_output->writer, "ok", !connection->failed);
+	json_text(&connect_output->writer, "text", connection->text);
+	json_integer(&connect_output->writer, "milliseconds", connection->took_us / 1000);
+	json_end_object(&connect_output->writer);
 }
 
 static void show_warning(void *context, const char *setting, const char *text)
 {
-	const struct answers *answers = context;
-	config_add(answers->config, true, setting, text);
+	const struct connect_output *connect_output = context;
+	config_add(connect_output->config, true, setting, text);
 }
 
-static void connect_and_tell(struct answers *answers, const struct node_keys *keys)
+static void check_connections(struct connect_output *connect_output, const struct node_keys *keys)
 {
-	struct connect_listener listener = {show_begin, show_end, show_warning, answers};
-	const struct settings *settings = &answers->config->settings;
+	struct connect_listener listener = {show_begin, show_end, show_warning, connect_output};
+	const struct settings *settings = &connect_output->config->settings;
 	connect_all(settings, keys, node_is_running(settings), &listener);
 }
 
-/* ---- the end ---- */
+/* ---- results ---- */
 
-/* `connect`: ask others, too; NULL: do not. */
-static int tell_as_json(struct config *config, const struct node_keys *connect)
+/* `connect`: the keys for connect_all; NULL: make no connections. */
+static int print_as_json(struct config *config, const struct node_keys *connect)
 {
 	BUF_AUTO struct buf text;
 	buf_init(&text, FILE_LIMIT);
-	struct answers answers = {.config = config, .as_json = true, .writer = {.out = &text}};
-	json_begin_object(&answers.writer, NULL);
+	struct connect_output connect_output = {
+		.config = config, .as_json = true, .writer = {.out = &text}};
+	json_begin_object(&connect_output.writer, NULL);
 	if (connect) {
-		json_begin_array(&answers.writer, "connections");
-		connect_and_tell(&answers, connect);
-		json_end_array(&answers.writer);
+		json_begin_array(&connect_output.writer, "connections");
+		check_connections(&connect_output, connect);
+		json_end_array(&connect_output.writer);
 	}
-	write_findings(config, &answers.writer);
-	json_boolean(&answers.writer, "valid", config->problem_count == 0);
-	json_end_object(&answers.writer);
+	write_findings(config, &connect_output.writer);
+	json_boolean(&connect_output.writer, "valid", config->problem_count == 0);
+	json_end_object(&connect_output.writer);
 	if (buf_check(&text))
 		return 2;
 	puts(text.data);
 	return config->problem_count ? 1 : 0;
 }
 
-static int tell_as_text(struct config *config, const struct node_keys *connect)
+static int print_as_text(struct config *config, const struct node_keys *connect)
 {
-	struct answers answers = {.config = config, .progress = isatty(STDERR_FILENO)};
+	struct connect_output connect_output = {.config = config, .progress = isatty(STDERR_FILENO)};
 	if (connect)
-		connect_and_tell(&answers, connect);
+		check_connections(&connect_output, connect);
 	for (const struct config_finding *at = config->findings; at; at = at->next)
 		fprintf(stderr, "%s%s%s%s%s%s\n", at->warning ? "warning: " : "",
 		        at->origin ? at->origin : "", at->origin ? ": " : "",
 		        at->setting ? at->setting : "", at->setting ? ": " : "", at->what);
 	if (!config->problem_count) {
-		puts("The settings are good.");
+		puts("The settings are valid.");
 		return 0;
 	}
 	fprintf(stderr,
-	        config->problem_count == 1 ? "One problem is in the way.\n"
-	                                   : "%u problems are in the way.\n",
+	        config->problem_count == 1 ? "1 problem prevents a start.\n"
+	                                   : "%u problems prevent a start.\n",
 	        config->problem_count);
 	return 1;
 }
 
-/* What `serve` would say, all at once. With settings that are written wrong nobody is asked. */
+/* Reports everything that would make `serve` fail. With invalid settings no connection is made. */
 int command_config_check(const struct command_line *line)
 {
 	CONFIG_AUTO struct config config = {0};
@@ -168,7 +171,7 @@ int command_config_check(const struct command_line *line)
 	struct node_keys keys = {0};
 	node_try(&config.settings, &keys, command_note_refusal, &config);
 	const struct node_keys *connect = !result && command_option(line, "connect") ? &keys : NULL;
-	int exit_code = line->json ? tell_as_json(&config, connect) : tell_as_text(&config, connect);
+	int exit_code = line->json ? print_as_json(&config, connect) : print_as_text(&config, connect);
 	node_keys_free(&keys);
 	return exit_code;
 }

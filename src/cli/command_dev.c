@@ -1,4 +1,5 @@
-/* A complete service for development: demo account, channels and keys, all in one directory. */
+/* `dev`: a complete service for development, with demo account, channels and keys in one
+ * directory. */
 #include <arpa/inet.h>
 #include <assert.h>
 #include <fcntl.h>
@@ -17,8 +18,9 @@
 #include "http/server.h"
 
 const struct option dev_options[] = {
-	{"listen", "ADDR:PORT", "service.listen; port 0 takes a free one"},
-	{"ready-file", "FILE", "written once requests are served: addresses, identifiers and keys"},
+	{"listen", "ADDR:PORT", "service.listen; port 0 selects a free port"},
+	{"ready-file", "FILE",
+     "file written when the service is ready: addresses, identifiers and keys"},
 	{"debuggable", NULL, "allow debuggers and core dumps; the signing process stays protected"},
 	{0},
 };
@@ -42,7 +44,7 @@ static int fail(const struct command_line *line, int code, struct error *error)
 
 /* ---- addresses ---- */
 
-/* Links in answers need the port before the listener exists. */
+/* Links in responses need the port number before the listener exists. */
 static int free_port(const char *host, struct error *error)
 {
 	bool six = strchr(host, ':') != NULL;
@@ -61,8 +63,9 @@ static int free_port(const char *host, struct error *error)
 	return port > 0 ? port : error_cause(error, ERR_IO, "no free port on %s", host);
 }
 
-/* Replaces port 0 in service.listen by a free port. Derives public_url unless it is configured. */
-static int settle_addresses(struct config *config, struct error *error)
+/* Replaces port 0 in service.listen by a free port and derives service.public_url, unless
+ * configured. */
+static int resolve_addresses(struct config *config, struct error *error)
 {
 	struct settings *settings = &config->settings;
 	const char *listen = settings->service_listen;
@@ -88,7 +91,7 @@ static int settle_addresses(struct config *config, struct error *error)
 	return settings->service_listen && settings->service_public_url ? OK : ERR_NO_MEMORY;
 }
 
-/* ---- telling ---- */
+/* ---- readiness ---- */
 
 static const char *scheme_of_operators(const struct settings *settings)
 {
@@ -123,7 +126,7 @@ static void ready_document(const struct settings *settings, struct node *node,
 static void print_welcome(const struct settings *settings, struct node *node,
                           const struct demo *demo, const char *console_url, bool debuggable)
 {
-	printf("\nconstancia %s, for development, with its data in %s\n\n", CONSTANCIA_VERSION,
+	printf("\nconstancia %s for development, data in %s\n\n", CONSTANCIA_VERSION,
 	       settings->service_data_dir);
 	printf("  base address     %s/v1\n", settings->service_public_url);
 	if (node_monitor_port(node))
@@ -137,31 +140,31 @@ static void print_welcome(const struct settings *settings, struct node *node,
 		printf("    test key       %s\n", demo->channels[i].keys[MODE_TEST]);
 	}
 	printf("\n  console          %s\n", console_url);
-	printf("                   (opens once, within 15 minutes; another one: constancia user link "
-	       "%s --data %s)\n",
+	printf("                   (valid once, for 15 minutes; new link: constancia "
+	       "user link %s --data %s)\n",
 	       DEMO_USER, settings->service_data_dir);
 	printf("  administration   constancia account list --data %s\n", settings->service_data_dir);
 	printf("  trust roots      %s/trust.pem\n", settings->service_data_dir);
 	if (debuggable)
 		printf("  debuggers        allowed, core dumps too (--debuggable)\n");
-	printf("\n");
-	printf("Nothing made here has probative value. Ctrl-C ends it.\n\n");
+	printf("\nEvidence of this service has no probative value. Press Ctrl-C to stop.\n\n");
 	fflush(stdout);
 }
 
-/* Passkeys work at a name alone (console/webauthn.h), and this one leads to the same service. */
-static void name_loopback(struct buf *url)
+/* Replaces the loopback address by localhost: passkeys need a host name (console/webauthn.h), and
+ * both reach the same service. */
+static void use_localhost(struct buf *url)
 {
 	static const char address[] = "http://127.0.0.1", name[] = "http://localhost";
-	static_assert(sizeof address == sizeof name, "one takes the other's place");
+	static_assert(sizeof address == sizeof name, "both texts have the same size");
 	if (strncmp(url->data, address, sizeof address - 1) == 0)
 		memcpy(url->data, name, sizeof name - 1);
 }
 
 /* ---- the command ---- */
 
-static int tell_ready(const struct command_line *line, const struct settings *settings,
-                      struct node *node, const struct demo *demo, struct error *error)
+static int report_ready(const struct command_line *line, const struct settings *settings,
+                        struct node *node, const struct demo *demo, struct error *error)
 {
 	BUF_AUTO struct buf text;
 	BUF_AUTO struct buf link;
@@ -170,7 +173,7 @@ static int tell_ready(const struct command_line *line, const struct settings *se
 	int result = demo_link(node_admin(node), &link, error);
 	if (result)
 		return result;
-	name_loopback(&link);
+	use_localhost(&link);
 	ready_document(settings, node, demo, link.data, &text);
 	result = buf_check(&text);
 	const char *path = command_option(line, "ready-file");
@@ -181,8 +184,7 @@ static int tell_ready(const struct command_line *line, const struct settings *se
 	if (line->json)
 		fputs(text.data, stdout);
 	else
-		print_welcome(settings, node, demo, link.data,
-		              command_option(line, "debuggable") != NULL);
+		print_welcome(settings, node, demo, link.data, command_option(line, "debuggable") != NULL);
 	fflush(stdout);
 	return OK;
 }
@@ -204,14 +206,14 @@ int command_dev(const struct command_line *line)
 	if (command_option(line, "listen")) {
 		snprintf(listen, sizeof listen, "service.listen=%s", command_option(line, "listen"));
 		if (sources.set_count == CONFIG_SETS_MAX)
-			return command_misused(line, "--set is given too often.");
+			return command_misused(line, "Too many --set options.");
 		sources.sets[sources.set_count++] = listen;
 	}
 	int exit_code = command_settings(line, &sources, &config);
 	if (exit_code)
 		return exit_code;
 	serving_log(&config);
-	int result = settle_addresses(&config, &error);
+	int result = resolve_addresses(&config, &error);
 	if (!result)
 		result = node_open(&config.settings, true, &node, NULL, &error);
 	if (!result)
@@ -225,7 +227,7 @@ int command_dev(const struct command_line *line)
 	if (!result)
 		result = node_listen(node, &error);
 	if (!result)
-		result = tell_ready(line, &config.settings, node, &demo, &error);
+		result = report_ready(line, &config.settings, node, &demo, &error);
 	exit_code = result ? fail(line, result, &error) : node_wait(node, NULL, NULL);
 	node_close(node);
 	explicit_bzero(&demo, sizeof demo);

@@ -6,11 +6,13 @@
 #include "cli/command.h"
 
 const struct option common_options[] = {
-	{"config", "FILE", "settings from this file (constancia.conf(5))"},
-	{"data", "DIR", "the data directory: service.data_dir"},
-	{"set", "SECTION.KEY=VALUE", "one setting; may be repeated"},
-	{"json", NULL, "one JSON document on standard output, errors as JSON on standard error"},
-	{"help", NULL, "this text"},
+	{"config", "FILE", "configuration file (constancia.conf(5))"},
+	{"data", "DIR", "data directory (service.data_dir)"},
+	{"set", "SECTION.KEY=VALUE", "a setting; may be repeated"},
+	{"json", NULL,
+     "print one JSON document to standard output, and errors as JSON to "
+     "standard error"},
+	{"help", NULL, "print this help"},
 	{0},
 };
 
@@ -28,7 +30,7 @@ static bool is_repeatable(const struct option *option)
 	return size > 3 && strcmp(option->place + size - 3, "...") == 0;
 }
 
-/* What every command takes goes to its place; the rest is kept for command_option. */
+/* Stores a common option in its field and any other option for command_option. */
 static int take_option(struct command_line *line, const struct option *option, const char *value)
 {
 	const char *name = option->name;
@@ -42,20 +44,20 @@ static int take_option(struct command_line *line, const struct option *option, c
 		line->sources.data_dir = value;
 	} else if (strcmp(name, "set") == 0) {
 		if (line->sources.set_count == CONFIG_SETS_MAX)
-			return command_misused(line, "--set is given more than %d times.", CONFIG_SETS_MAX);
+			return command_misused(line, "--set may be given at most %d times.", CONFIG_SETS_MAX);
 		line->sources.sets[line->sources.set_count++] = value;
 	} else {
 		if (!is_repeatable(option) && command_option(line, name))
-			return command_misused(line, "--%s is given twice.", name);
+			return command_misused(line, "--%s may be given only once.", name);
 		if (line->given_count == COMMAND_OPTIONS_MAX)
-			return command_misused(line, "There are too many options.");
+			return command_misused(line, "Too many options.");
 		line->given[line->given_count].name = name;
 		line->given[line->given_count++].value = value;
 	}
 	return 0;
 }
 
-/* A word that begins with a dash; `next` is the word behind it, or NULL. */
+/* Parses a word that begins with a dash. `next` is the following word, or NULL. */
 static int parse_option(struct command_line *line, const struct option *options, const char *word,
                         const char *next, bool *ret_used_next)
 {
@@ -64,23 +66,23 @@ static int parse_option(struct command_line *line, const struct option *options,
 	if (strcmp(word, "-o") == 0 && find_option(options, "output", strlen("output")))
 		word = "--output";
 	if (word[1] != '-')
-		return command_misused(line, "'%s' is not an option here. See --help.", word);
+		return command_misused(line, "Unknown option '%s'. See --help.", word);
 	const char *name = word + 2;
 	size_t size = strcspn(name, "=");
 	const struct option *option = find_option(options, name, size);
 	if (!option)
 		option = find_option(common_options, name, size);
 	if (!option)
-		return command_misused(line, "--%.*s is not an option here. See --help.", (int)size, name);
+		return command_misused(line, "Unknown option '--%.*s'. See --help.", (int)size, name);
 	const char *value = name[size] ? name + size + 1 : NULL;
 	if (!option->place) {
 		if (value)
-			return command_misused(line, "--%s takes no value.", option->name);
+			return command_misused(line, "--%s does not take a value.", option->name);
 		return take_option(line, option, "true");
 	}
 	if (!value) {
 		if (!next)
-			return command_misused(line, "--%s needs a value: %s.", option->name, option->place);
+			return command_misused(line, "--%s requires a value: %s.", option->name, option->place);
 		value = next;
 		*ret_used_next = true;
 	}
@@ -146,10 +148,10 @@ unsigned command_options(const struct command_line *line, const char *name,
 	return count;
 }
 
-/* ---- telling ---- */
+/* ---- errors ---- */
 
-static void tell(const struct command_line *line, const char *code, const char *message,
-                 const char *cause)
+static void print_error(const struct command_line *line, const char *code, const char *message,
+                        const char *cause)
 {
 	if (!line->json) {
 		fprintf(stderr, "constancia%s%s: %s\n", line->command ? " " : "",
@@ -200,7 +202,8 @@ int command_fail(const struct command_line *line, const struct error *error)
 {
 	struct error named = *error;
 	error_name_fields(&named, name_field, admin_find(slice_of(line->command)));
-	tell(line, error_code_text(error->code), error_message(&named, LANGUAGE_ENGLISH), error->cause);
+	print_error(line, error_code_text(error->code), error_message(&named, LANGUAGE_ENGLISH),
+	            error->cause);
 	return error_exit_code(error->code);
 }
 
@@ -211,7 +214,7 @@ int command_misused(const struct command_line *line, const char *format, ...)
 	va_start(list, format);
 	vsnprintf(message, sizeof message, format, list);
 	va_end(list);
-	tell(line, error_code_text(ERR_USAGE), message, NULL);
+	print_error(line, error_code_text(ERR_USAGE), message, NULL);
 	return error_exit_code(ERR_USAGE);
 }
 
@@ -221,8 +224,8 @@ int command_settings(const struct command_line *line, const struct config_source
 	int result = config_load(sources, ret_config);
 	if (result == ERR_USAGE) {
 		char *problems = ret_config->problems.data;
-		problems[ret_config->problems.size - 1] = '\0'; /* the last line feed */
-		tell(line, error_code_text(result), problems, NULL);
+		problems[ret_config->problems.size - 1] = '\0'; /* replaces the last line feed */
+		print_error(line, error_code_text(result), problems, NULL);
 		return error_exit_code(result);
 	}
 	if (result) {

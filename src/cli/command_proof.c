@@ -10,8 +10,8 @@
 #define MEMORY_MAX ((size_t)16 << 20)
 
 const struct option proof_options[] = {
-	{"output", "FILE", "where the evidence record goes; -o for short (required)"},
-	{"record", "FILE", "where the event's record goes, which the evidence record covers"},
+	{"output", "FILE", "output file of the evidence record; short form -o (required)"},
+	{"record", "FILE", "output file of the event's record, which the evidence record covers"},
 	{0},
 };
 
@@ -44,12 +44,12 @@ static void print_text(const struct command_line *line, const struct extracted *
 	char received[TIME_TEXT_SIZE], given[TIME_TEXT_SIZE];
 	time_format(extracted->received_at_us, received);
 	time_format(extracted->gen_time_us, given);
-	printf(
-		"%s: the evidence record of event %lld, received at %s, with the timestamp of %s by %s\n",
-		command_option(line, "output"), (long long)extracted->sequence, received, given,
-		extracted->authority);
+	printf("%s: evidence record of event %lld, received at %s, with the timestamp "
+	       "of %s by %s\n",
+	       command_option(line, "output"), (long long)extracted->sequence, received, given,
+	       extracted->authority);
 	if (record)
-		printf("%s: the event's record, which it covers\n", record);
+		printf("%s: event record covered by it\n", record);
 }
 
 static int write_files(const struct command_line *line, const struct extracted *extracted,
@@ -62,7 +62,7 @@ static int write_files(const struct command_line *line, const struct extracted *
 	return result;
 }
 
-/* As verify: 1 for what is not valid, 2 for what could not be done. */
+/* Exit codes as for verify: 1: invalid evidence; 2: the command could not run. */
 static int fail(const struct command_line *line, struct error *error, int result)
 {
 	error->code = result;

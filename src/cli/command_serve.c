@@ -1,4 +1,4 @@
-/* init and serve: a real deployment. */
+/* `init` and `serve`: a production deployment. */
 #include <stdio.h>
 #include <string.h>
 
@@ -22,8 +22,8 @@ static int fail(const struct command_line *line, int code, struct error *error)
 	return command_fail(line, error);
 }
 
-/* Prepares directory, store and, for development, keys, by starting everything that needs no
- * listener once. */
+/* Prepares the data directory, the store and, for development, the keys. Starts every component
+ * that needs no listener once. */
 int command_init(const struct command_line *line)
 {
 	CONFIG_AUTO struct config config = {0};
@@ -52,11 +52,13 @@ int command_init(const struct command_line *line)
 	if (line->json)
 		printf("{\"store\":\"%s\"}\n", store);
 	else
-		printf("The store %s is ready. Next: constancia serve.\n", store);
+		printf("The store %s is ready. Next step: constancia serve.\n", store);
 	return 0;
 }
 
-/* As after a change of service.public_url: nobody could say so in a console that lets nobody in. */
+/* Warns of accounts that require passkeys when service.public_url does not allow them, for example
+ * after a change of it. Their users cannot sign in to the console, so that the console cannot show
+ * this. */
 static void warn_of_passkeys(const struct settings *settings, struct store *store)
 {
 	struct webauthn_party party;
@@ -68,37 +70,39 @@ static void warn_of_passkeys(const struct settings *settings, struct store *stor
 	int result = store_count_passkey_accounts(store, &accounts, &error);
 	snprintf(number, sizeof number, "%lld", (long long)accounts);
 	if (result)
-		log_warning("passkeys_not_looked_at", "cause", error_reason(&error, result));
+		log_warning("passkey_check_failed", "cause", error_reason(&error, result));
 	else if (accounts)
 		log_warning("passkeys_do_not_work", "url", settings->service_public_url, "accounts", number,
 		            "meaning",
-		            "they need https and a name, and so many accounts ask for them: "
-		            "'account set ACCOUNT --passkeys optional' lets their users in again");
+		            "passkeys need https and a host name in service.public_url; this number "
+		            "of accounts require them; 'account set ACCOUNT --passkeys optional' "
+		            "lets their users sign in again");
 }
 
-/* What an operator must know about this deployment's promises. */
-static void warn_of_promises(const struct settings *settings, struct node *node)
+/* Logs the limits of what this deployment guarantees. */
+static void warn_of_limits(const struct settings *settings, struct node *node)
 {
 	struct service *service = node_service(node);
 	const char *promise = store_promise(service->store);
 	if (strcmp(promise, "replicated") != 0)
 		log_warning("receipts_not_replicated", "promise", promise, "meaning",
-		            "a receipt says that the event is durable on this machine, not that a second "
-		            "machine holds it");
+		            "a receipt confirms that the event is durable on this machine, not that "
+		            "a second machine holds it");
 	if (strstr(settings->tsa_url, AUTHORITY_EMBEDDED_URL))
 		log_warning("development_timestamp_authority", "meaning",
-		            "its timestamps prove nothing to a third party");
+		            "its timestamps prove nothing to third parties");
 	if (!*settings->signer_key)
 		log_warning("development_signing_key", "meaning",
-		            "reports are signed with a key that no one vouches for; set signer.key");
+		            "reports are signed with a key that no certification authority vouches "
+		            "for; set signer.key");
 	if (!renderer_can_be_fenced())
 		log_warning("reports_drawn_unfenced", "meaning",
-		            "without the kernel's Landlock the process that draws reports may read what "
-		            "this user may read");
+		            "the kernel lacks Landlock: the process that renders reports can read "
+		            "every file that this user can read");
 	if (settings->http_check_size > 0 && !confine_knows_files())
 		log_warning("files_not_checked", "meaning",
-		            "without the kernel's Landlock /verify takes no files: the process that checks "
-		            "them could read what this user may read");
+		            "the kernel lacks Landlock: /verify accepts no files, because the "
+		            "process that verifies them could read every file that this user can read");
 	if (strncmp(settings->service_public_url, "http://", 7) == 0)
 		log_warning("public_url_without_tls", "url", settings->service_public_url);
 	warn_of_passkeys(settings, service->store);
@@ -126,38 +130,40 @@ void serving_log(const struct config *config)
 	}
 }
 
-/* What kept it from starting was told; this is what would be the next, and the one after that. */
-struct told {
+/* The error that prevented the start, which is logged already. Further errors are logged unless
+ * they are the same. */
+struct logged {
 	const char *message;
 	const char *cause;
 };
 
 static void log_refusal(void *context, bool warning, const char *setting, const struct error *error)
 {
-	const struct told *told = context;
+	const struct logged *logged = context;
 	const char *message = error_message(error, LANGUAGE_ENGLISH);
-	bool same = strcmp(message, told->message) == 0 &&
-	            (!*error->cause || strcmp(error->cause, told->cause) == 0);
+	bool same = strcmp(message, logged->message) == 0 &&
+	            (!*error->cause || strcmp(error->cause, logged->cause) == 0);
 	if (!warning && !same)
 		log_error("not_started_either", "setting", setting ? setting : "", "message", message,
 		          "cause", error->cause);
 }
 
-/* A token is logged in to once: wrong PINs lock it. */
-static int not_started(const struct settings *settings, struct node *node, bool keys_tried,
-                       int result, const struct error *error)
+/* The keys are not tried again after an attempt to open them: a PKCS#11 token locks after several
+ * wrong PINs. */
+static int report_start_failure(const struct settings *settings, struct node *node, bool keys_tried,
+                                int result, const struct error *error)
 {
-	struct told told = {error_message(error, LANGUAGE_ENGLISH), error->cause};
-	log_error("not_started", "message", told.message, "cause", told.cause);
+	struct logged logged = {error_message(error, LANGUAGE_ENGLISH), error->cause};
+	log_error("report_start_failure", "message", logged.message, "cause", logged.cause);
 	node_close(node);
 	struct node_keys keys = {0};
-	log_stop(); /* keys are tried in a child */
-	node_try(settings, keys_tried ? NULL : &keys, log_refusal, &told);
+	log_stop(); /* node_try forks to try the keys */
+	node_try(settings, keys_tried ? NULL : &keys, log_refusal, &logged);
 	node_keys_free(&keys);
 	return error_exit_code(result);
 }
 
-/* What is written wrong, and what a start with the rest would find. */
+/* Logs invalid settings, and what else would prevent a start. */
 static int settings_refused(struct config *config)
 {
 	struct node_keys keys = {0};
@@ -168,7 +174,7 @@ static int settings_refused(struct config *config)
 	for (const struct config_finding *at = config->findings; at; at = at->next) {
 		if (at->warning)
 			continue;
-		log_error(first ? "not_started" : "not_started_either", "setting",
+		log_error(first ? "report_start_failure" : "not_started_either", "setting",
 		          at->setting ? at->setting : "", "origin", at->origin ? at->origin : "", "message",
 		          at->what, "cause", "");
 		first = false;
@@ -198,8 +204,8 @@ int command_serve(const struct command_line *line)
 	if (!result)
 		result = node_listen(node, &error);
 	if (result)
-		return not_started(&config.settings, node, keys_tried, result, &error);
-	warn_of_promises(&config.settings, node);
+		return report_start_failure(&config.settings, node, keys_tried, result, &error);
+	warn_of_limits(&config.settings, node);
 	char port[8], admin_port[8];
 	snprintf(port, sizeof port, "%u", node_port(node));
 	snprintf(admin_port, sizeof admin_port, "%u", node_monitor_port(node));

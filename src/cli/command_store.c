@@ -1,4 +1,4 @@
-/* What is done to a store while no service runs. */
+/* Commands that change a store while no service runs. */
 #include <assert.h>
 #include <errno.h>
 #include <limits.h>
@@ -15,25 +15,27 @@
 #include "service/history.h"
 
 const struct option migrate_options[] = {
-	{"dry-run", NULL, "only tell which steps would be applied"},
+	{"dry-run", NULL, "print the steps that would be applied, and change nothing"},
 	REASON_OPTION,
 	{0},
 };
 
 const struct option distribute_options[] = {
-	{"dry-run", NULL, "only tell which tables would be distributed"},
+	{"dry-run", NULL, "print the tables that would be distributed, and change nothing"},
 	REASON_OPTION,
 	{0},
 };
 
 const struct option restore_options[] = {
-	{"live", NULL, "go on at once as the one store; else the copy is quiet until store wake"},
+	{"live", NULL,
+     "make the copy the live store at once; by default it is a read-only copy "
+     "until 'store wake'"},
 	REASON_OPTION,
 	{0},
 };
 
 const struct option accept_rollback_options[] = {
-	{"reason", "TEXT", "why the store went back, kept on record (required)"},
+	{"reason", "TEXT", "reason for the rollback, recorded in the audit log (required)"},
 	{0},
 };
 
@@ -43,25 +45,25 @@ static int fail(const struct command_line *line, int code, struct error *error)
 	return command_fail(line, error);
 }
 
-/* What moves a store on: what it goes through, and how people read of it. */
-struct moving {
+/* A schema change of a store, and the texts that describe its result. */
+struct schema_change {
 	int (*move)(const struct db_options *options, bool dry_run, struct act *act, struct buf *out,
 	            const struct schema_progress *progress, struct error *error);
 	const char *operation;
-	const char *what; /* in JSON */
+	const char *what; /* name of the list in JSON */
 	const char *nothing, *done, *would;
 };
 
-/* One name per line in `names`. */
-static void print_moved(const struct command_line *line, const struct moving *moving,
-                        const struct buf *names, bool applied)
+/* Prints the result; `names` has one name per line. */
+static void print_result(const struct command_line *line, const struct schema_change *schema_change,
+                         const struct buf *names, bool applied)
 {
 	BUF_AUTO struct buf text;
 	buf_init(&text, (size_t)1 << 20);
 	struct json_writer writer = {.out = &text};
 	json_begin_object(&writer, NULL);
 	json_boolean(&writer, "applied", applied);
-	json_begin_array(&writer, moving->what);
+	json_begin_array(&writer, schema_change->what);
 	for (const char *at = names->data; at && *at;) {
 		size_t size = strcspn(at, "\n");
 		json_slice(&writer, NULL, slice_make(at, size));
@@ -74,13 +76,13 @@ static void print_moved(const struct command_line *line, const struct moving *mo
 	if (line->json)
 		puts(text.data);
 	else if (!names->size)
-		puts(moving->nothing);
+		puts(schema_change->nothing);
 	else
-		printf("%s\n%s", applied ? moving->done : moving->would, names->data);
+		printf("%s\n%s", applied ? schema_change->done : schema_change->would, names->data);
 }
 
-/* On standard error, so that the result stays alone. */
-static void tell_progress(void *context, const char *what, int64_t done, int64_t total)
+/* Prints progress to standard error, so that standard output holds the result only. */
+static void print_progress(void *context, const char *what, int64_t done, int64_t total)
 {
 	const struct command_line *line = context;
 	if (line->json)
@@ -90,8 +92,8 @@ static void tell_progress(void *context, const char *what, int64_t done, int64_t
 		fprintf(stderr, "%lld of %lld %s\n", (long long)done, (long long)total, what);
 }
 
-static int record_here(const struct settings *settings, const char *operation,
-                       const struct buf *arguments, const char *reason, struct error *error)
+static int record_entry(const struct settings *settings, const char *operation,
+                        const struct buf *arguments, const char *reason, struct error *error)
 {
 	struct db_options options = settings_store(settings, false);
 	struct store *store;
@@ -117,10 +119,10 @@ static int record_restore(const struct settings *settings, const char *directory
 	json_text(&writer, "directory", directory);
 	json_boolean(&writer, "live", live);
 	json_end_object(&writer);
-	return record_here(settings, "store restore", &arguments, reason, error);
+	return record_entry(settings, "store restore", &arguments, reason, error);
 }
 
-static int move(const struct command_line *line, const struct moving *moving)
+static int move(const struct command_line *line, const struct schema_change *schema_change)
 {
 	CONFIG_AUTO struct config config = {0};
 	BUF_AUTO struct buf names;
@@ -134,47 +136,47 @@ static int move(const struct command_line *line, const struct moving *moving)
 	if (exit_code)
 		return exit_code;
 	struct db_options options = settings_store(&config.settings, false);
-	struct schema_progress progress = {tell_progress, (void *)line};
+	struct schema_progress progress = {print_progress, (void *)line};
 	ARENA_AUTO struct arena arena;
 	arena_init(&arena, (size_t)4 << 20);
 	struct actor actor;
 	struct act act = {
-		.by = &actor, .operation = moving->operation, .reason = reason, .arena = &arena};
+		.by = &actor, .operation = schema_change->operation, .reason = reason, .arena = &arena};
 	int result = admin_actor(getuid(), "command", command_claims(), &arena, &actor);
 	if (!result)
-		result = moving->move(&options, dry_run, &act, &names, &progress, &error);
+		result = schema_change->move(&options, dry_run, &act, &names, &progress, &error);
 	if (!result)
 		result = buf_check(&names);
 	if (result)
 		return fail(line, result, &error);
-	print_moved(line, moving, &names, !dry_run && names.size);
+	print_result(line, schema_change, &names, !dry_run && names.size);
 	return 0;
 }
 
 int command_migrate(const struct command_line *line)
 {
-	static const struct moving steps = {store_migrate, "store migrate",
-	                                    "steps",       "The schema is current.",
-	                                    "Applied:",    "Would apply:"};
+	static const struct schema_change steps = {store_migrate, "store migrate",
+	                                           "steps",       "The schema is up to date.",
+	                                           "Applied:",    "Would apply:"};
 	return move(line, &steps);
 }
 
 int command_distribute(const struct command_line *line)
 {
-	static const struct moving distribution = {store_distribute, "store distribute",
-	                                           "tables",         "All tables are distributed.",
-	                                           "Distributed:",   "Would distribute:"};
+	static const struct schema_change distribution = {
+		store_distribute, "store distribute", "tables", "All tables are distributed.",
+		"Distributed:",   "Would distribute:"};
 	return move(line, &distribution);
 }
 
-/* The copy is the store; where that moves its schema on, this is an act of its own. */
+/* Restores the backup. A migration of its schema is recorded as an audit log entry of its own. */
 static int restore(const struct settings *settings, const char *directory, bool live,
                    const char *reason, struct backup_facts *ret, struct error *error)
 {
 	ARENA_AUTO struct arena arena;
 	arena_init(&arena, (size_t)4 << 20);
 	struct actor actor;
-	struct act moved = {
+	struct act migration = {
 		.by = &actor, .operation = "store migrate", .reason = reason, .arena = &arena};
 	struct content_options content = settings_content(settings, true);
 	struct db_options store = settings_store(settings, false);
@@ -183,7 +185,7 @@ static int restore(const struct settings *settings, const char *directory, bool 
 	if (!result)
 		result = durable_make_directory(settings->service_data_dir, error);
 	if (!result)
-		result = backup_restore(directory, &store, &content, live, &moved, ret, error);
+		result = backup_restore(directory, &store, &content, live, &migration, ret, error);
 	if (result)
 		return result;
 	time_format(ret->created_at_us, time);
@@ -216,11 +218,10 @@ int command_restore(const struct command_line *line)
 			time, (long long)facts.store_bytes, (long long)facts.content_objects,
 			live ? "false" : "true");
 	else
-		printf(
-			"Restored the backup of %s. Now run 'constancia store check'.%s\n", time,
-			live ? ""
-				 : " The copy is quiet: it sends and acknowledges nothing until 'constancia store "
-				   "wake'.");
+		printf("Restored the backup of %s. Next step: 'constancia store check'.%s\n", time,
+		       live ? ""
+		            : "The copy is read-only: it sends and acknowledges nothing until "
+		              "'constancia store wake'.");
 	return 0;
 }
 
@@ -230,8 +231,8 @@ static void print_accepted(const struct command_line *line, const struct history
 		printf("{\"store_id\":\"%s\",\"round\":%lld,\"known_round\":%lld}\n", history->store_id,
 		       (long long)history->found.round, (long long)history->known.round);
 	else
-		printf("On record: the store went back from round %lld to round %lld. Now run "
-		       "'constancia store check'.\n",
+		printf("Recorded: the store was rolled back from round %lld to round %lld. Next "
+		       "step: 'constancia store check'.\n",
 		       (long long)history->known.round, (long long)history->found.round);
 }
 

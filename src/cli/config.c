@@ -30,18 +30,19 @@ static bool read_integer(const char *text, int64_t *ret)
 	return true;
 }
 
-/* NULL, or what the value should have been. */
+/* Parses a value into `field`. Returns NULL, or the error message. */
 static const char *put_value(const struct setting *setting, const char *text, void *field)
 {
 	switch (setting->type) {
 	case TEXT:
 	case SECRET:
 	case LIST: *(const char **)field = text; return NULL;
-	case INTEGER: return read_integer(text, field) ? NULL : "must be a plain integer, such as 50";
+	case INTEGER: return read_integer(text, field) ? NULL : "must be a decimal integer, such as 50";
 	case DURATION:
 		return duration_parse(slice_of(text), field)
 		           ? NULL
-		           : "must be a duration, such as 500ms, 60s, 5m, 2h or 7d; only 0 needs no unit";
+		           : "must be a duration with a unit, such as 500ms, 60s, 5m, 2h or 7d; only "
+		             "0 needs no unit";
 	case BOOLEAN:
 		*(bool *)field = strcmp(text, "true") == 0;
 		return *(bool *)field || strcmp(text, "false") == 0 ? NULL : "must be true or false";
@@ -56,7 +57,7 @@ static void add_finding(struct config *config, bool warning, const char *setting
 {
 	struct config_finding *finding = arena_alloc(&config->arena, sizeof *finding);
 	if (!finding)
-		return; /* it stands in the text */
+		return; /* config->problems and config->warnings have the text */
 	*finding = (struct config_finding){
 		.setting = setting ? arena_text(&config->arena, setting) : NULL,
 		.origin = origin ? arena_text(&config->arena, origin) : NULL,
@@ -114,7 +115,7 @@ static void take(struct config *config, const struct setting *setting, const cha
 	config->texts[i] = arena_text(&config->arena, text);
 	config->origins[i] = arena_text(&config->arena, origin);
 	if (!is_plain(text))
-		add_problem(config, origin, NULL, "the value has control characters or is not UTF-8");
+		add_problem(config, origin, NULL, "the value contains control characters or is not UTF-8");
 }
 
 static void unknown_name(struct config *config, const char *origin, const char *name)
@@ -124,8 +125,9 @@ static void unknown_name(struct config *config, const char *origin, const char *
 	if (near)
 		setting_name(near, other);
 	snprintf(what, sizeof what,
-	         "there is no setting '%.100s'%s%s; 'constancia config print' lists all", name,
-	         near ? "; near it is " : "", near ? other : "");
+	         "unknown setting '%.100s'%s%s; 'constancia config print' lists all "
+	         "settings",
+	         name, near ? "; did you mean " : "", near ? other : "");
 	add_problem(config, origin, NULL, what);
 }
 
@@ -133,7 +135,7 @@ static void take_assignment(struct config *config, const char *assignment, const
 {
 	const char *equals = strchr(assignment, '=');
 	if (!equals) {
-		add_problem(config, origin, NULL, "write section.key=value");
+		add_problem(config, origin, NULL, "must have the form section.key=value");
 		return;
 	}
 	char name[SETTING_NAME_SIZE];
@@ -145,7 +147,7 @@ static void take_assignment(struct config *config, const char *assignment, const
 		unknown_name(config, origin, name);
 }
 
-static void take_sets(struct config *config, const struct config_sources *sources)
+static void apply_set_options(struct config *config, const struct config_sources *sources)
 {
 	for (unsigned i = 0; i < sources->set_count; i++) {
 		char origin[SETTING_NAME_SIZE];
@@ -155,8 +157,9 @@ static void take_sets(struct config *config, const struct config_sources *source
 	}
 }
 
-/* What container platforms set for a service that is called "constancia". */
-static bool is_of_platform(struct slice name)
+/* Returns whether the variable is one that container platforms set for a service named
+ * "constancia". */
+static bool is_platform_variable(struct slice name)
 {
 	static const char *const starts[] = {"CONSTANCIA_PORT_", "CONSTANCIA_SERVICE_PORT_"};
 	for (size_t i = 0; i < sizeof starts / sizeof *starts; i++)
@@ -166,25 +169,25 @@ static bool is_of_platform(struct slice name)
 	       slice_is(name, "CONSTANCIA_SERVICE_PORT");
 }
 
-/* A service starts in spite of it: a platform may set variables of its own that begin alike.
- * Whoever has the settings checked wants to hear of it. */
+/* Reports an unknown variable. It does not prevent a start, since a platform may set variables with
+ * the same prefix; for `config check` it is a problem. */
 static void unknown_variable(struct config *config, struct slice name, bool checking)
 {
 	char origin[SETTING_NAME_SIZE], what[200], other[SETTING_NAME_SIZE];
-	bool tolerated = is_of_platform(name);
+	bool tolerated = is_platform_variable(name);
 	const struct setting *near = tolerated ? NULL : setting_near_variable(name);
 	if (near)
 		setting_variable(near, other);
 	snprintf(origin, sizeof origin, "%.*s", (int)name.size, name.data);
-	snprintf(what, sizeof what, "no setting has this name; it is not used%s%s",
-	         near ? ". Near it is " : "", near ? other : "");
+	snprintf(what, sizeof what, "unknown setting, ignored%s%s", near ? "; did you mean " : "",
+	         near ? other : "");
 	if (checking && !tolerated)
 		add_problem(config, origin, NULL, what);
 	else
 		add_warning(config, origin, NULL, what);
 }
 
-static void take_environment(struct config *config, const struct config_sources *sources)
+static void apply_environment(struct config *config, const struct config_sources *sources)
 {
 	static const char prefix[] = "CONSTANCIA_";
 	char *const *environment = sources->environment;
@@ -205,71 +208,70 @@ static void take_environment(struct config *config, const struct config_sources 
 
 /* ---- the file ---- */
 
-struct ini_reading {
+struct ini_reader {
 	struct config *config;
 	const char *path;
 	FILE *file;
 	unsigned line;
-	unsigned last_bad; /* line that was told of; 0: none */
-	bool in_pair;      /* an indented line may go on */
-	bool indented;     /* the line begins with white space: it goes on the one before */
+	unsigned last_bad; /* line of the last reported problem; 0: none */
+	bool in_pair;      /* an indented line may continue the value */
+	bool indented;     /* the line begins with white space, so that it continues the previous one */
 	const struct setting *last;
 	unsigned char taken[SETTINGS_COUNT];
 };
 
-static void line_origin(const struct ini_reading *reading, char origin[PATH_MAX])
+static void line_origin(const struct ini_reader *reader, char origin[PATH_MAX])
 {
-	snprintf(origin, PATH_MAX, "%s:%u", reading->path, reading->line);
+	snprintf(origin, PATH_MAX, "%s:%u", reader->path, reader->line);
 }
 
-/* The library tells of the first bad line alone. */
-static void look_at_line(struct ini_reading *reading, const char *text)
+/* Checks a line, since the library reports only the first bad line. */
+static void check_line(struct ini_reader *reader, const char *text)
 {
-	if (reading->line == 1 && strncmp(text, "\xef\xbb\xbf", 3) == 0)
+	if (reader->line == 1 && strncmp(text, "\xef\xbb\xbf", 3) == 0)
 		text += 3;
 	const char *at = text + strspn(text, " \t\r\n\f\v");
-	if (!*at || *at == ';' || *at == '#' || (reading->indented && reading->in_pair))
+	if (!*at || *at == ';' || *at == '#' || (reader->indented && reader->in_pair))
 		return;
 	bool section = *at == '[' && strchr(at, ']');
-	reading->in_pair = *at != '[' && strpbrk(at, "=:");
-	if (section || reading->in_pair)
+	reader->in_pair = *at != '[' && strpbrk(at, "=:");
+	if (section || reader->in_pair)
 		return;
 	char origin[PATH_MAX];
-	line_origin(reading, origin);
-	reading->last_bad = reading->line;
-	add_problem(reading->config, origin, NULL,
-	            "neither a [section], nor key = value, nor a comment");
+	line_origin(reader, origin);
+	reader->last_bad = reader->line;
+	add_problem(reader->config, origin, NULL, "must be a [section], key = value or a comment");
 }
 
 static char *read_line(char *text, int size, void *context)
 {
-	struct ini_reading *reading = context;
-	if (!fgets(text, size, reading->file))
+	struct ini_reader *reader = context;
+	if (!fgets(text, size, reader->file))
 		return NULL;
-	reading->line++;
-	reading->indented = *text == ' ' || *text == '\t';
-	look_at_line(reading, text);
-	if (strchr(text, '\n') || feof(reading->file))
+	reader->line++;
+	reader->indented = *text == ' ' || *text == '\t';
+	check_line(reader, text);
+	if (strchr(text, '\n') || feof(reader->file))
 		return text;
 	int c;
 	bool longer = false;
-	while ((c = getc(reading->file)) != EOF && c != '\n')
+	while ((c = getc(reader->file)) != EOF && c != '\n')
 		longer = true;
 	if (longer) {
 		char origin[PATH_MAX];
-		line_origin(reading, origin);
-		add_problem(reading->config, origin, NULL,
-		            "the line is too long; a list can go on in indented lines");
+		line_origin(reader, origin);
+		add_problem(reader->config, origin, NULL,
+		            "the line is too long; a list may continue in indented lines");
 	}
 	return text;
 }
 
 static int take_pair(void *context, const char *section, const char *key, const char *value)
 {
-	struct ini_reading *reading = context;
-	struct config *config = reading->config;
+	struct ini_reader *reader = context;
+	struct config *config = reader->config;
 	char origin[PATH_MAX], name[2 * SETTING_NAME_SIZE];
-	line_origin(reading, origin);
+	line_origin(reader, origin);
 	snprintf(name, sizeof name, "%.60s.%.60s", section, key);
 	const struct setting *setting = setting_find(section, strlen(section), key);
 	if (!setting) {
@@ -277,41 +279,41 @@ static int take_pair(void *context, const char *section, const char *key, const 
 		return 1;
 	}
 	size_t i = (size_t)(setting - settings_table);
-	bool continued = reading->indented && reading->last == setting && setting->type == LIST;
+	bool continued = reader->indented && reader->last == setting && setting->type == LIST;
 	if (continued) {
 		const char *before = config->texts[i];
 		const char *glue = *before && before[strlen(before) - 1] != ',' ? "," : "";
 		const char *whole = arena_printf(&config->arena, "%s%s%s", before, glue, value);
 		take(config, setting, whole ? whole : "", origin);
-	} else if (reading->taken[i]) {
-		add_problem(config, origin, name, "is given twice");
+	} else if (reader->taken[i]) {
+		add_problem(config, origin, name, "is set twice");
 	} else {
 		take(config, setting, value, origin);
 	}
-	reading->taken[i] = 1;
-	reading->last = setting;
+	reader->taken[i] = 1;
+	reader->last = setting;
 	return 1;
 }
 
-static void take_file(struct config *config, const char *path)
+static void apply_file(struct config *config, const char *path)
 {
 	FILE *file = fopen(path, "re");
 	if (!file) {
 		add_problem(config, path, NULL, strerror(errno));
 		return;
 	}
-	struct ini_reading reading = {.config = config, .path = path, .file = file};
-	int bad_line = ini_parse_stream(read_line, &reading, take_pair, &reading);
+	struct ini_reader reader = {.config = config, .path = path, .file = file};
+	int bad_line = ini_parse_stream(read_line, &reader, take_pair, &reader);
 	fclose(file);
-	if (bad_line == 0 || reading.last_bad)
+	if (bad_line == 0 || reader.last_bad)
 		return;
 	char origin[PATH_MAX];
-	reading.line = bad_line > 0 ? (unsigned)bad_line : reading.line;
-	line_origin(&reading, origin);
-	add_problem(config, origin, NULL, "neither a [section], nor key = value, nor a comment");
+	reader.line = bad_line > 0 ? (unsigned)bad_line : reader.line;
+	line_origin(&reader, origin);
+	add_problem(config, origin, NULL, "must be a [section], key = value or a comment");
 }
 
-/* ---- all together ---- */
+/* ---- loading ---- */
 
 static const char *absolute(struct config *config, const char *path)
 {
@@ -349,7 +351,8 @@ static void note_warning(void *context, const char *name, const char *what)
 	config_add(context, true, name, what);
 }
 
-/* A command that serves nothing is handed no credentials, and needs no secret. */
+/* Replaces a credential:NAME by the content of the credential. Commands that do not serve receive
+ * no credentials and need no secrets, so that the value is then empty. */
 static void take_credential(struct config *config, const struct config_sources *sources, size_t i)
 {
 	const char *text = config->texts[i];
@@ -369,7 +372,8 @@ static void take_credential(struct config *config, const struct config_sources *
 		take(config, &settings_table[i], found, config->origins[i]);
 }
 
-/* In place of what cannot be read its default is looked at, so that all the rest is told, too. */
+/* Parses the values. For an invalid value the default is used, so that the remaining checks still
+ * run. */
 static void put_values(struct config *config)
 {
 	for (size_t i = 0; i < SETTINGS_COUNT; i++) {
@@ -401,11 +405,11 @@ int config_load(const struct config_sources *sources, struct config *ret_config)
 	for (const char *const *preset = sources->presets; preset && *preset; preset++)
 		take_assignment(config, *preset, "preset");
 	if (sources->file)
-		take_file(config, sources->file);
-	take_environment(config, sources);
+		apply_file(config, sources->file);
+	apply_environment(config, sources);
 	if (sources->data_dir)
 		take(config, setting_named("service.data_dir"), sources->data_dir, "--data");
-	take_sets(config, sources);
+	apply_set_options(config, sources);
 	for (size_t i = 0; i < SETTINGS_COUNT; i++)
 		if (!config->texts[i])
 			return ERR_NO_MEMORY;

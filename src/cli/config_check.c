@@ -1,4 +1,5 @@
-/* What settings mean, beyond their type; those of authorities and keys: config_check_trust.c. */
+/* Checks of the settings' values beyond their type. Those of authorities and keys are in
+ * config_check_trust.c. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -34,7 +35,7 @@ void check_duration(const struct check *check, const char *setting, int64_t valu
 	if (value_us >= least_us)
 		return;
 	char what[128];
-	snprintf(what, sizeof what, "must be %s or longer", least);
+	snprintf(what, sizeof what, "must be at least %s", least);
 	fault(check, setting, what);
 }
 
@@ -42,7 +43,7 @@ void check_networks(const struct check *check, const char *setting, const char *
 {
 	struct network_list networks;
 	if (network_list_parse(slice_of(list), &networks, NULL))
-		fault(check, setting, "must list networks such as 10.0.0.0/8, 2001:db8::/32");
+		fault(check, setting, "must be a list of networks such as 10.0.0.0/8, 2001:db8::/32");
 }
 
 void check_readable(const struct check *check, const char *setting, const char *path)
@@ -55,12 +56,13 @@ static void check_schedule(const struct check *check, const char *setting, const
 {
 	struct schedule waits;
 	if (!schedule_parse(schedule, &waits) || !waits.count)
-		fault(check, setting, "must list 1 to 20 durations such as 1m,5m,30m");
+		fault(check, setting, "must be a list of 1 to 20 durations such as 1m,5m,30m");
 }
 
 /* ---- addresses and places ---- */
 
-/* RFC 9116 section 2.5.3, and nothing in it that could end its line. */
+/* Returns whether the text is a contact of RFC 9116 section 2.5.3 without characters that could end
+ * its line. */
 static bool is_contact(struct slice text)
 {
 	if (!starts_with(text, "mailto:") && !starts_with(text, "https://") &&
@@ -82,7 +84,8 @@ static void check_contacts(const struct check *check, const char *setting, const
 	}
 	if (!good)
 		fault(check, setting,
-		      "must list addresses such as mailto:security@example.org,https://example.org/report");
+		      "must be a list of addresses such as "
+		      "mailto:security@example.org,https://example.org/report");
 }
 
 static void check_service(const struct check *check, bool serving)
@@ -91,15 +94,15 @@ static void check_service(const struct check *check, bool serving)
 	size_t size = strlen(settings->service_prefix);
 	if (size < 2 || size > 10 ||
 	    strspn(settings->service_prefix, "abcdefghijklmnopqrstuvwxyz0123456789") != size)
-		fault(check, "service.prefix", "must be 2 to 10 lower-case letters or digits");
+		fault(check, "service.prefix", "must have 2 to 10 lower-case letters or digits");
 	struct slice url = slice_of(settings->service_public_url);
 	if (!(starts_with(url, "http://") || starts_with(url, "https://")) ||
 	    url.data[url.size - 1] == '/' || strpbrk(url.data, " ?#\"<>"))
-		fault(
-			check, "service.public_url",
-			"must be an address such as https://register.example.org, without a slash at its end");
+		fault(check, "service.public_url",
+		      "must be a URL such as https://register.example.org, without a slash at "
+		      "the end");
 	else if (url.size > 3 && strcmp(url.data + url.size - 3, "/v1") == 0)
-		fault(check, "service.public_url", "must be given without /v1");
+		fault(check, "service.public_url", "must not end with /v1");
 	if (http_listen_port(settings->service_listen) < 0)
 		fault(check, "service.listen",
 		      "must be address:port, such as 127.0.0.1:8080 or [::1]:8080");
@@ -116,7 +119,7 @@ static void check_service(const struct check *check, bool serving)
 		http_check_tls(settings, check->problem, check->warning, check->context);
 	if (*settings->service_tls_certificate && starts_with(url, "http://"))
 		check->warning(check->context, "service.public_url",
-		               "should begin with https:// where the public interface speaks TLS");
+		               "should begin with https:// because the public interface uses TLS");
 }
 
 static void check_stores(const struct check *check)
@@ -144,15 +147,16 @@ static void check_content(const struct check *check, bool serving)
 	if (remote && serving && !*settings->content_secret_key)
 		fault(check, "content.secret_key", "must be set for an s3: address");
 	if (!remote && settings->content_presigned_links)
-		fault(check, "content.presigned_links", "needs an s3: address in content.url");
+		fault(check, "content.presigned_links", "requires an s3: address in content.url");
 	if (settings->content_presigned_links &&
 	    settings->certification_link_lifetime > CONTENT_LINK_LIFETIME_MAX_US)
 		fault(check, "certification.link_lifetime",
-		      "must be 7d or shorter with content.presigned_links");
+		      "must be at most 7d with content.presigned_links");
 	if (settings->content_keep_swept < US_PER_DAY)
 		check->warning(check->context, "content.keep_swept",
-		               "should be a day or longer: by then each database that sweeps the place has "
-		               "come by, and a copy is noticed before it deletes anything");
+		               "should be at least one day: by then every database that sweeps this "
+		               "content store has run, and a copy of a database is detected before it "
+		               "deletes anything");
 	check_networks(check, "content.allow_networks", settings->content_allow_networks);
 	check_range(check, "content.timeout", settings->content_timeout / US_PER_SECOND, 1, 600);
 }
@@ -204,7 +208,7 @@ static void check_numbers(const struct check *check)
 	               1000000, "1s");
 	check_duration(check, "webhook.timeout", settings->webhook_timeout, 100000, "100ms");
 	if (settings->webhook_timeout > 60 * US_PER_SECOND)
-		fault(check, "webhook.timeout", "must be 60s or shorter");
+		fault(check, "webhook.timeout", "must be at most 60s");
 	check_duration(check, "webhook.keep", settings->webhook_keep, 1000000, "1s");
 	check_duration(check, "certification.give_up_after", settings->certification_give_up_after,
 	               1000000, "1s");
@@ -217,7 +221,7 @@ static bool is_provider(const char *name)
 	return strcmp(name, "manual") == 0 || strcmp(name, "stripe") == 0;
 }
 
-/* Opening a provider sends nothing, and looks at all its settings. */
+/* Opens the provider, which checks all its settings and sends nothing. */
 static void check_payment(const struct check *check)
 {
 	const struct settings *settings = check->settings;

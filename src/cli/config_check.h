@@ -1,4 +1,4 @@
-/* What the files that look at the meaning of settings share. */
+/* Shared by the files that check the meaning of settings. */
 #ifndef CLI_CONFIG_CHECK_H
 #define CLI_CONFIG_CHECK_H
 
@@ -25,14 +25,14 @@ static inline bool starts_with(struct slice text, const char *start)
 
 void check_range(const struct check *check, const char *setting, int64_t value, int64_t least,
                  int64_t most);
-/* `least` is least_us in words. */
+/* `least` is the text of least_us. */
 void check_duration(const struct check *check, const char *setting, int64_t value_us,
                     int64_t least_us, const char *least);
 void check_networks(const struct check *check, const char *setting, const char *list);
-/* A file, where one is named. */
+/* Checks that the file is readable; an empty path is valid. */
 void check_readable(const struct check *check, const char *setting, const char *path);
 
-/* config_check_trust.c. `serving`: what a service needs must be there, too. */
+/* config_check_trust.c. `serving`: also check what a service needs. */
 void check_authorities(const struct check *check, bool serving);
 void check_signer(const struct check *check, bool serving);
 

@@ -1,4 +1,4 @@
-/* What the settings of timestamp authorities and of the signing keys mean together. */
+/* Checks of the settings of timestamp authorities and signing keys. */
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -8,9 +8,10 @@
 #include "cli/config_check.h"
 #include "seal/authority.h"
 
-/* ---- lists, an item for each authority ---- */
+/* ---- lists with one item per authority ---- */
 
-/* The next item, without the spaces around it; false at the end. An empty text has no items. */
+/* Returns the next item without surrounding spaces; false: the list ends. An empty text has no
+ * items. */
 static bool next_item(const char **rest, struct slice *ret_item)
 {
 	if (!*rest || !**rest)
@@ -45,7 +46,7 @@ static void check_count(const struct check *check, const char *setting, const ch
 		fault(check, setting, "must have one value for all authorities, or one for each");
 }
 
-/* Whether two authorities of the list are at one address. */
+/* Returns whether an address occurs twice. */
 static bool has_twice(const char *list)
 {
 	struct slice item, other;
@@ -66,12 +67,12 @@ static void check_tokens(const struct check *check, bool serving, unsigned autho
 	if (settings->tsa_tokens != 2)
 		return;
 	if (serving && authorities < 2)
-		fault(check, "tsa.tokens", "can be 2 only with two authorities or more in tsa.url");
+		fault(check, "tsa.tokens", "must be 1 unless tsa.url lists two or more authorities");
 	else if (has_twice(settings->tsa_url))
-		fault(check, "tsa.url", "must not list an authority twice with tsa.tokens = 2");
+		fault(check, "tsa.url", "must not list an authority twice when tsa.tokens is 2");
 }
 
-/* The value of a list for one authority: its own, or the only one; size 0: none. */
+/* Returns the item of one authority: its own, or the only one; size 0: none. */
 static struct slice item_of(const char *list, unsigned index)
 {
 	bool single = !strchr(list, ',');
@@ -82,20 +83,20 @@ static struct slice item_of(const char *list, unsigned index)
 	return item;
 }
 
-/* The two together or none. */
+/* Checks that both values are set, or neither. */
 static void check_pair(const struct check *check, const char *one, struct slice first,
                        const char *other, struct slice second)
 {
 	char what[128];
 	if (!first.size == !second.size)
 		return;
-	snprintf(what, sizeof what, "must be given too: %s and %s belong together", one, other);
+	snprintf(what, sizeof what, "must be set too: %s and %s belong together", one, other);
 	fault(check, first.size ? other : one, what);
 }
 
-/* ---- what one authority is asked with ---- */
+/* ---- credentials ---- */
 
-/* Which files of a list are regular ones that this process may read. */
+/* Checks that the file is a regular file that this process may read. */
 static void check_file(const struct check *check, const char *setting, struct slice path,
                        bool is_secret)
 {
@@ -108,7 +109,7 @@ static void check_file(const struct check *check, const char *setting, struct sl
 	    access(text, R_OK) != 0)
 		fault(check, setting, "cannot be read");
 	else if (is_secret && facts.st_mode & (S_IRWXG | S_IRWXO))
-		fault(check, setting, "must be open to its owner alone: mode 0600 or 0400");
+		fault(check, setting, "must be accessible only to its owner: mode 0600 or 0400");
 }
 
 static void check_credentials(const struct check *check, bool serving, struct slice url,
@@ -127,10 +128,10 @@ static void check_credentials(const struct check *check, bool serving, struct sl
 	check_pair(check, "tsa.user", user, "tsa.password", password);
 	check_pair(check, "tsa.client_certificate", certificate, "tsa.client_key", key);
 	if (user.size && token.size)
-		fault(check, "tsa.token", "must be empty where tsa.user is given: one of them is sent");
+		fault(check, "tsa.token", "must be empty when tsa.user is set: only one of them is sent");
 	if ((user.size || password.size || token.size || certificate.size) &&
 	    !slice_is(url, AUTHORITY_EMBEDDED_URL) && strncasecmp(url.data, "https://", 8) != 0)
-		fault(check, "tsa.url", "must be https://… where credentials are sent");
+		fault(check, "tsa.url", "must be an https:// address when credentials are sent");
 	if (!serving)
 		return;
 	check_file(check, "tsa.roots", item_of(settings->tsa_roots, index), false);
@@ -139,15 +140,14 @@ static void check_credentials(const struct check *check, bool serving, struct sl
 	check_file(check, "tsa.tls_roots", item_of(settings->tsa_tls_roots, index), false);
 }
 
-/* A secret that several have is no secret of any. */
+/* Warns of a secret that is sent to several authorities. */
 static void warn_of_shared(const struct check *check, const char *setting, const char *list,
                            unsigned count)
 {
 	if (count > 1 && *list && !strchr(list, ','))
-		check->warning(
-			check->context, setting,
-			"is one value, which goes to every authority; a list with empty elements gives "
-			"it to its own alone");
+		check->warning(check->context, setting,
+		               "is a single value, which is sent to every authority; to send it to one "
+		               "authority only, use a list with empty elements");
 }
 
 void check_authorities(const struct check *check, bool serving)
@@ -165,23 +165,25 @@ void check_authorities(const struct check *check, bool serving)
 		}
 		remote = true;
 		if (!starts_with(item, "https://") && !starts_with(item, "http://"))
-			fault(check, "tsa.url", "must list https://… addresses, or embedded: for development");
+			fault(check, "tsa.url", "must list https:// addresses, or embedded: for development");
 	}
 	if (count > AUTHORITIES_MAX)
-		fault(check, "tsa.url", "lists more than 8 authorities");
+		fault(check, "tsa.url", "must list at most 8 authorities");
 	if (embedded && *settings->signer_key)
-		fault(check, "tsa.url", "can name embedded: only without signer.key, for development");
+		fault(check, "tsa.url",
+		      "must not contain embedded: when signer.key is set; it is for "
+		      "development only");
 	if (serving && count == 0)
 		fault(check, "tsa.url",
-		      "must name a timestamp authority, or events are never sealed; embedded: is one for "
-		      "development");
+		      "must list a timestamp authority, otherwise events are never sealed; "
+		      "embedded: is for development");
 	if (serving && remote && !*settings->tsa_roots)
-		fault(check, "tsa.roots", "must name a PEM file with the trust roots of the authority");
+		fault(check, "tsa.roots", "must name a PEM file with the trusted roots of the authority");
 	rest = settings->tsa_kind;
 	enum authority_kind kind;
 	while (next_item(&rest, &item))
 		if (!authority_kind_parse(item, &kind) || kind == AUTHORITY_DEVELOPMENT)
-			fault(check, "tsa.kind", "must list qualified or non_qualified");
+			fault(check, "tsa.kind", "must be a list of qualified or non_qualified");
 	check_count(check, "tsa.kind", settings->tsa_kind, count);
 	check_count(check, "tsa.roots", settings->tsa_roots, count);
 	check_count(check, "tsa.policy", settings->tsa_policy, count);
@@ -205,22 +207,22 @@ void check_authorities(const struct check *check, bool serving)
 
 /* ---- keys ---- */
 
-/* Whether the keys are fit, the process that has them says (node_try_signer). */
+/* The fitness of the keys is checked by the process that holds them (node_try_signer). */
 void check_signer(const struct check *check, bool serving)
 {
 	const struct settings *settings = check->settings;
 	bool on_token = starts_with(slice_of(settings->signer_key), "pkcs11:");
 	if (!*settings->signer_key && (*settings->signer_chain || *settings->signer_passphrase_file))
 		fault(check, "signer.key",
-		      "must be given: signer.chain and signer.passphrase_file belong to it");
+		      "must be set when signer.chain or signer.passphrase_file is set");
 	if (on_token && !*settings->signer_chain)
-		fault(check, "signer.chain", "must be given with a pkcs11: key");
+		fault(check, "signer.chain", "must be set with a pkcs11: key");
 	if (!*settings->signer_key && *settings->signer_next_key)
-		fault(check, "signer.key", "must be given: signer.next_key comes after it");
+		fault(check, "signer.key", "must be set when signer.next_key is set");
 	if (!*settings->signer_next_key &&
 	    (*settings->signer_next_chain || *settings->signer_next_passphrase_file))
 		fault(check, "signer.next_key",
-		      "must be given: signer.next_chain and signer.next_passphrase_file belong to it");
+		      "must be set when signer.next_chain or signer.next_passphrase_file is set");
 	if (serving && !on_token)
 		check_readable(check, "signer.key", settings->signer_key);
 	if (serving)

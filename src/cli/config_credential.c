@@ -28,12 +28,12 @@ static const char *take(const struct buf *text, struct arena *arena, const char 
 	if (size && text->data[size - 1] == '\n')
 		size--;
 	if (!size)
-		return "its credential is empty";
+		return "the credential is empty";
 	if (memchr(text->data, '\0', size))
-		return "its credential is not text";
+		return "the credential contains a NUL byte";
 	const char *copy = arena_copy(arena, text->data, size);
 	if (!copy)
-		return "there is no memory for its credential";
+		return "out of memory reading the credential";
 	*ret_text = copy;
 	return NULL;
 }
@@ -47,14 +47,14 @@ const char *credential_read(char *const *environment, const char *name, struct a
 	BUF_AUTO struct buf text;
 	buf_init(&text, CREDENTIAL_MAX);
 	if (!directory)
-		return "no credentials are handed over here (there is no CREDENTIALS_DIRECTORY): see "
-			   "LoadCredential= in systemd.exec(5)";
+		return "the supervisor provides no credentials (CREDENTIALS_DIRECTORY is not "
+			   "set); see LoadCredential= in systemd.exec(5)";
 	if (!*name || *name == '.' || strchr(name, '/') ||
 	    snprintf(path, sizeof path, "%s/%s", directory, name) >= (int)sizeof path)
-		return "names no credential: write credential:NAME, without a slash";
+		return "must be credential:NAME, without a slash";
 	if (file_read_whole(path, &text, &error)) {
-		const char *what = arena_printf(arena, "its credential cannot be read: %s", error.cause);
-		return what ? what : "its credential cannot be read";
+		const char *what = arena_printf(arena, "the credential cannot be read: %s", error.cause);
+		return what ? what : "the credential cannot be read";
 	}
 	const char *what = take(&text, arena, ret_text);
 	if (text.data)

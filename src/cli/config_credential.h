@@ -1,4 +1,4 @@
-/* Secrets in files that a supervisor hands over, as systemd's LoadCredential= does. */
+/* Secrets in files that a supervisor provides, as systemd does with LoadCredential=. */
 #ifndef CLI_CONFIG_CREDENTIAL_H
 #define CLI_CONFIG_CREDENTIAL_H
 
@@ -6,13 +6,14 @@
 
 #include "base/arena.h"
 
-/* What a value begins with that names a credential: "credential:NAME". */
+/* Prefix of a value that names a credential: "credential:NAME". */
 #define CREDENTIAL_PREFIX "credential:"
 
-/* Whether the environment, closed by NULL (itself NULL: empty), names a directory of them. */
+/* Returns whether the environment (NULL-terminated; itself NULL: empty) names a directory of
+ * credentials. */
 bool credentials_are_given(char *const *environment);
-/* Reads NAME there, without the line feed at its end: NULL and the text, in the arena; otherwise
- * what is wrong. */
+/* Reads the credential NAME without its final line feed. Returns NULL with the text in the arena,
+ * otherwise the error message. */
 const char *credential_read(char *const *environment, const char *name, struct arena *arena,
                             const char **ret_text) MUST_CHECK;
 

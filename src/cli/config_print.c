@@ -1,4 +1,4 @@
-/* All settings, as a file that reads back or as JSON; no secrets. */
+/* Prints all settings as a configuration file or as JSON, without secrets. */
 #include <stdio.h>
 #include <string.h>
 
@@ -27,7 +27,7 @@ static void print_comment(const char *comment, struct buf *out)
 	buf_add_byte(out, '\n');
 }
 
-/* Secrets, and an address of the store that has a password in it. */
+/* Returns whether the value is a secret, or a store URL that contains a password. */
 static bool is_hidden(const struct config *config, size_t setting)
 {
 	char shown[4096];
@@ -51,10 +51,10 @@ void config_print(const struct config *config, struct buf *out)
 		}
 		char comment[COMMENT_MAX];
 		snprintf(comment, sizeof comment, "%s%s", settings_table[i].comment,
-		         setting_reloads(&settings_table[i]) ? "" : " A change needs a restart.");
+		         setting_reloads(&settings_table[i]) ? "" : " A change requires a restart.");
 		print_comment(comment, out);
 		if (is_hidden(config, i)) {
-			buf_printf(out, "#%s = (not shown; given by %s)\n", settings_table[i].key,
+			buf_printf(out, "#%s = (not shown; set by %s)\n", settings_table[i].key,
 			           config->origins[i]);
 			continue;
 		}

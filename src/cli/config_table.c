@@ -5,7 +5,7 @@
 #include <string.h>
 
 #define VARIABLE_PREFIX "CONSTANCIA_"
-#define NEAR_MAX 3 /* slips of the pen */
+#define NEAR_MAX 3 /* typing errors */
 
 const struct setting settings_table[SETTINGS_COUNT] = {
 #define SETTING(section, key, type, default_text, comment)                                         \
@@ -92,14 +92,15 @@ const struct setting *setting_of_variable(struct slice variable)
 	return NULL;
 }
 
-/* ---- near ones ---- */
+/* ---- similar names ---- */
 
 static unsigned least(unsigned a, unsigned b)
 {
 	return a < b ? a : b;
 }
 
-/* How many letters to add, drop, change, or swap with their neighbour make one of the other. */
+/* Returns the edit distance of two names: letters to add, drop or change, or to swap with their
+ * neighbour. */
 static unsigned distance(struct slice one, const char *other)
 {
 	unsigned rows[3][SETTING_NAME_SIZE + 1];
@@ -147,7 +148,7 @@ const struct setting *setting_near(const char *name)
 {
 	const char *dot = strchr(name, '.');
 	const struct setting *found = nearest(slice_of(name), setting_name);
-	/* The right key in another section is a slip, too. */
+	/* A correct key in the wrong section is a typing error too. */
 	for (size_t i = 0; !found && dot && strlen(dot + 1) > 3 && i < SETTINGS_COUNT; i++)
 		if (strcmp(settings_table[i].key, dot + 1) == 0)
 			found = &settings_table[i];

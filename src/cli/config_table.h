@@ -1,4 +1,4 @@
-/* The settings of service/settings.def as a table, for whoever reads or shows them by name. */
+/* The settings of service/settings.def as a table, for access by name. */
 #ifndef CLI_CONFIG_TABLE_H
 #define CLI_CONFIG_TABLE_H
 
@@ -12,7 +12,7 @@ struct setting {
 	const char *section;
 	const char *key;
 	enum setting_type type;
-	const char *otherwise; /* its default, as written */
+	const char *otherwise; /* the default, unparsed */
 	const char *comment;
 	size_t offset; /* in struct settings */
 };
@@ -30,22 +30,23 @@ extern const struct setting settings_table[SETTINGS_COUNT];
 void setting_name(const struct setting *setting, char name[SETTING_NAME_SIZE]);
 void setting_variable(const struct setting *setting, char variable[SETTING_NAME_SIZE]);
 
-/* Whether SIGHUP takes it over. */
+/* Returns whether SIGHUP applies a change of the setting. */
 bool setting_reloads(const struct setting *setting);
-/* Of two settings' structures: whether they differ in it; and from one into the other. */
+/* Compare or copy one setting between two structures. */
 bool setting_differs(const struct setting *setting, const struct settings *one,
                      const struct settings *other);
 void setting_copy(const struct setting *setting, struct settings *to, const struct settings *from);
 
-/* NULL: there is none. */
+/* Return NULL for an unknown setting. */
 const struct setting *setting_find(const char *section, size_t section_size, const char *key);
 const struct setting *setting_named(const char *name); /* "section.key" */
 /* "CONSTANCIA_SECTION_KEY", or CONSTANCIA_ADMIN_SOCKET. */
 const struct setting *setting_of_variable(struct slice variable);
 
-/* The one whose name a slip of the pen turns into "section.key" given here; NULL: none is near. */
+/* Returns the setting with the most similar name to the "section.key" given; NULL: none is
+ * similar. */
 const struct setting *setting_near(const char *name);
-/* The same for a variable. */
+/* The same for a variable name. */
 const struct setting *setting_near_variable(struct slice variable);
 
 #endif

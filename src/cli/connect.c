@@ -16,7 +16,7 @@
 #include "store/store.h"
 
 #define TEXT_MAX 1024
-#define MAIL_TRY_MS 20000
+#define MAIL_TIMEOUT_MS 20000
 #define STEPS_MAX ((size_t)16 * 1024)
 
 void trial_begin(struct trial *trial, const char *what, const char *setting)
@@ -57,7 +57,7 @@ static const char facts_query[] =
 struct database_facts {
 	char version[64], host[128], name[128], encoding[32], standbys[256], schema[64];
 	bool sees_standbys;
-	int64_t ahead_us; /* this machine's clock of the server's */
+	int64_t clock_difference_us; /* this machine's clock minus the server's */
 };
 
 static void copy(struct db_query *query, int column, char *text, size_t size)
@@ -66,13 +66,13 @@ static void copy(struct db_query *query, int column, char *text, size_t size)
 	snprintf(text, size, "%.*s", (int)value.size, value.data ? value.data : "");
 }
 
-/* What keeps a start from a store, and where to mend it. */
+/* The first error that prevents a start, and the setting that it concerns. */
 struct refusal {
 	const char *setting;
 	struct error error;
 };
 
-/* What the installation's own table says, where there is one. */
+/* Reads the schema and the installation from the store's `settings` table, if it exists. */
 static int read_settings(struct db_connection *reader, struct trial *trial,
                          struct database_facts *facts, struct error *error)
 {
@@ -102,7 +102,7 @@ static int read_facts(struct db *db, struct trial *trial, struct database_facts 
 		copy(query, 2, facts->name, sizeof facts->name);
 		copy(query, 3, facts->encoding, sizeof facts->encoding);
 		facts->sees_standbys = db_integer(query, 4) != 0;
-		facts->ahead_us = clock_now_us() - db_integer(query, 5);
+		facts->clock_difference_us = clock_now_us() - db_integer(query, 5);
 		copy(query, 6, facts->standbys, sizeof facts->standbys);
 	}
 	int result = db_end(query, error);
@@ -112,8 +112,9 @@ static int read_facts(struct db *db, struct trial *trial, struct database_facts 
 	return result;
 }
 
-/* What the schema of a store lacks for this program, if anything. */
-static int judge_schema(const struct db_options *options, const char *schema, struct error *error)
+/* Checks whether this program can use the schema. An empty `schema` is valid: the store does not
+ * exist yet. */
+static int check_schema(const struct db_options *options, const char *schema, struct error *error)
 {
 	BUF_AUTO struct buf steps;
 	buf_init(&steps, STEPS_MAX);
@@ -122,13 +123,14 @@ static int judge_schema(const struct db_options *options, const char *schema, st
 	int result = store_migrate(options, true, NULL, &steps, NULL, error);
 	if (!result && steps.size)
 		result = error_cause(error, ERR_REFUSED,
-		                     "its schema is %s, older than this program's: run 'constancia store "
+		                     "the schema is %s, older than this program's: run 'constancia store "
 		                     "migrate'",
 		                     schema);
 	return result;
 }
 
-static void keep_first(void *context, bool warning, const char *setting, const struct error *error)
+static void store_first_error(void *context, bool warning, const char *setting,
+                              const struct error *error)
 {
 	struct refusal *first = context;
 	if (warning || first->error.code)
@@ -137,15 +139,15 @@ static void keep_first(void *context, bool warning, const char *setting, const s
 	first->error = *error;
 }
 
-/* What a start looks at once the schema is good: where it was, and whose keys sign. */
-static int judge_store(struct trial *trial, const struct db_options *options, struct error *error)
+/* Runs the checks of a start that need a current schema: rollback detection and signing keys. */
+static int check_store(struct trial *trial, const struct db_options *options, struct error *error)
 {
 	struct refusal first = {0};
 	struct store *store = NULL;
 	int result = store_open(options, &store, error);
 	if (result)
 		return result;
-	node_try_opened_store(trial->settings, store, trial->keys, keep_first, &first);
+	node_try_opened_store(trial->settings, store, trial->keys, store_first_error, &first);
 	store_close(store);
 	if (!first.error.code)
 		return OK;
@@ -172,33 +174,34 @@ static void try_server(struct trial *trial)
 		result = read_facts(db, trial, &facts, &error);
 	trial->store_known = !result;
 	if (!result && strcmp(facts.encoding, "UTF8") != 0)
-		result = error_cause(&error, ERR_REFUSED, "its encoding is %s, and must be UTF8",
-		                     facts.encoding);
+		result =
+			error_cause(&error, ERR_REFUSED, "the encoding is %s; it must be UTF8", facts.encoding);
 	if (!result) {
 		trial->setting = "store.require_replicas";
 		result = db_ready(db, &error);
 	}
 	if (!result) {
 		trial->setting = "store.url";
-		result = judge_schema(&options, facts.schema, &error);
+		result = check_schema(&options, facts.schema, &error);
 		if (!result && *facts.schema)
-			result = judge_store(trial, &options, &error);
+			result = check_store(trial, &options, &error);
 	}
 	if (result)
 		trial_fail(trial, result, &error);
 	else
 		trial_end(trial, false,
-		          "PostgreSQL %s at %s, database %s, %s%s%s, %s%s%s, this clock %+lld ms of it%s",
+		          "PostgreSQL %s at %s, database %s, %s%s%s, %s%s%s, local clock differs "
+		          "by %+lld ms%s",
 		          facts.version, facts.host, facts.name,
 		          *facts.standbys ? "standby " : "no standby", facts.standbys,
-		          trial->settings->store_require_replicas ? "" : " (none is required)",
+		          trial->settings->store_require_replicas ? "" : " (none required)",
 		          *facts.schema ? "schema " : "", *facts.schema ? facts.schema : "empty",
-		          *facts.schema ? "" : ": 'constancia init' prepares it",
-		          (long long)facts.ahead_us / 1000,
+		          *facts.schema ? "" : ": run 'constancia init'",
+		          (long long)facts.clock_difference_us / 1000,
 		          facts.sees_standbys ? "" : "; the role lacks pg_read_all_stats");
 	if (trial->store_known)
 		try_servers(trial, db, *facts.schema != '\0');
-	/* Where tables are distributed, events are not in the log of this one. */
+	/* On a distributed store events are not in the write-ahead log of this server. */
 	if (trial->store_known && !trial->settings->store_sharded) {
 		result = servers_check_pace(db, warn_of_pace, trial, &error);
 		if (result)
@@ -215,11 +218,14 @@ static void try_embedded(struct trial *trial, bool running)
 	struct error error = {0};
 	trial_begin(trial, "database", "store.url");
 	if (running) {
-		trial_end(trial, false, "SQLite, %s: a running service holds it", path);
+		trial_end(trial, false, "SQLite, %s: in use by a running service", path);
 		return;
 	}
 	if (!node_may_open_store(path)) {
-		trial_end(trial, false, "SQLite, %s: not there, or not this user's; not opened", path);
+		trial_end(trial, false,
+		          "SQLite, %s: not opened, since it does not exist or belongs to another "
+		          "user",
+		          path);
 		return;
 	}
 	int result = store_open(&options, &store, &error);
@@ -235,8 +241,8 @@ static void try_embedded(struct trial *trial, bool running)
 
 /* ---- content ---- */
 
-/* Puts an object, reads it and deletes it again. One that stays is swept as any that no event
- * names. */
+/* Writes, reads and deletes an object. If the deletion fails, the sweep deletes the object like any
+ * other that no event references. */
 static int exchange_object(struct content_store *content, struct error *error)
 {
 	static const char probe[] = "constancia config check";
@@ -259,7 +265,8 @@ static int exchange_object(struct content_store *content, struct error *error)
 	if (!result && (size != sizeof probe ||
 	                content_read(reader, back, sizeof back, error) != (int64_t)sizeof probe ||
 	                memcmp(back, probe, sizeof probe) != 0))
-		result = error_cause(error, ERR_NETWORK, "an object that was put did not come back");
+		result =
+			error_cause(error, ERR_NETWORK, "an object was written but could not be read back");
 	content_read_end(reader);
 	struct error local = {0};
 	int deleted = content_delete(content, name, result ? &local : error);
@@ -282,7 +289,7 @@ static void try_content(struct trial *trial)
 		return;
 	trial_begin(trial, "content", "content.url");
 	if (access(options.spool_directory, W_OK | X_OK) != 0)
-		options.spool_directory = NULL; /* before 'init' */
+		options.spool_directory = NULL; /* 'init' has not run yet */
 	int result = content_open_with(&options, &content, &error);
 	if (!result)
 		result = content_ready(content, &error);
@@ -296,9 +303,11 @@ static void try_content(struct trial *trial)
 	if (result)
 		trial_fail(trial, result, &error);
 	else
-		trial_end(trial, false, "%s: put, read, listed and deleted an object%s",
+		trial_end(trial, false, "%s: wrote, read, listed and deleted an object%s",
 		          trial->settings->content_url,
-		          trial->store_known ? "" : "; whose place it is was not asked, without the store");
+		          trial->store_known
+		              ? ""
+		              : "; ownership was not checked because the store is unavailable");
 }
 
 /* ---- mail and payments ---- */
@@ -313,7 +322,7 @@ static void try_mail(struct trial *trial)
 		.password = settings->mail_password,
 		.roots = settings->mail_roots,
 		.require_tls = settings->mail_require_tls,
-		.timeout_ms = MAIL_TRY_MS,
+		.timeout_ms = MAIL_TIMEOUT_MS,
 		.guard = &guard,
 	};
 	struct error error = {0};
@@ -347,7 +356,7 @@ static void try_payments(struct trial *trial)
 	if (result)
 		trial_fail(trial, result, &error);
 	else
-		trial_end(trial, false, "%s at %s takes the key", settings->payment_provider,
+		trial_end(trial, false, "%s at %s accepts the key", settings->payment_provider,
 		          settings->payment_stripe_url);
 }
 
@@ -358,7 +367,7 @@ static void try_clock(struct trial *trial)
 	struct clock_state clock = clock_state_read();
 	trial_begin(trial, "clock", "seal.strict_clock");
 	trial_end(trial, !clock.synchronized && trial->settings->seal_strict_clock,
-	          "%s, at most %lld ms off as the kernel knows%s",
+	          "%s, maximum error %lld ms according to the kernel%s",
 	          clock.synchronized ? "synchronized" : "not synchronized",
 	          (long long)clock.max_error_us / 1000,
 	          clock.synchronized ? "" : "; run chrony, ntpd or systemd-timesyncd");

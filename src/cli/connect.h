@@ -1,5 +1,5 @@
-/* Asks everything that a service depends on across a network, as the service would: each address
- * under the same guard, with the same credentials and time-outs. Nothing stays changed. */
+/* Connects to every remote service that a node depends on, as the node would: with the same address
+ * guard, credentials and time-outs. Leaves nothing changed. */
 #ifndef CLI_CONNECT_H
 #define CLI_CONNECT_H
 
@@ -10,22 +10,22 @@
 
 struct connection {
 	const char *what;    /* "database", "authority", … */
-	const char *setting; /* where to mend what failed */
+	const char *setting; /* the setting to correct after a failure */
 	bool failed;
-	const char *text; /* what answered, or why nothing good did */
+	const char *text; /* description of the peer, or the error */
 	int64_t took_us;
 };
 
-/* `running`: a service runs with the data directory, and has its embedded store. `begin` is told of
- * what is tried next, `end` what became of it; both in order. `warn`, between them, of what serves
- * but had better be otherwise. */
+/* `running`: a service runs with the data directory and holds the embedded store. `begin` is called
+ * before each check and `end` with its result, in order. `warn` is called between them for settings
+ * that work but are not recommended. */
 struct connect_listener {
 	void (*begin)(void *context, const char *what);
 	void (*end)(void *context, const struct connection *connection);
 	void (*warn)(void *context, const char *setting, const char *text);
 	void *context;
 };
-/* `keys`: what node_try found of them (cli/node_parts.h). */
+/* `keys`: the keys that node_try found (cli/node_parts.h). */
 struct node_keys;
 void connect_all(const struct settings *settings, const struct node_keys *keys, bool running,
                  const struct connect_listener *listener);

@@ -1,5 +1,5 @@
-/* What evidence depends on: authorities, what is published of their certificates, and what draws
- * reports. */
+/* Checks of what evidence depends on: timestamp authorities, revocation data of their certificates,
+ * and the report renderer. */
 #include <ctype.h>
 #include <errno.h>
 #include <limits.h>
@@ -19,9 +19,10 @@
 
 /* ---- authorities ---- */
 
-/* Nothing better is to be had of a certificate that names no place. */
-static const struct revocation_verdict *find_lack(const struct revocation_verdict *verdicts,
-                                                  size_t count, size_t *ret_unpublished)
+/* Returns the first certificate whose revocation data does not suffice; revoked ones take
+ * precedence. Certificates that name no source of revocation data are counted instead. */
+static const struct revocation_verdict *find_insufficient(const struct revocation_verdict *verdicts,
+                                                          size_t count, size_t *ret_unpublished)
 {
 	const struct revocation_verdict *found = NULL;
 	*ret_unpublished = 0;
@@ -35,7 +36,7 @@ static const struct revocation_verdict *find_lack(const struct revocation_verdic
 	return found;
 }
 
-/* As issuing would ask for the timestamp just given. */
+/* Fetches revocation data as for a certification, for the timestamp just issued. */
 static void try_revocation(struct trial *trial, const char *of, struct slice path)
 {
 	struct revocation_verdict verdicts[REVOCATION_PATH_MAX];
@@ -53,17 +54,17 @@ static void try_revocation(struct trial *trial, const char *of, struct slice pat
 		trial_fail(trial, result, &error);
 		return;
 	}
-	const struct revocation_verdict *lack = find_lack(verdicts, count, &unpublished);
+	const struct revocation_verdict *lack = find_insufficient(verdicts, count, &unpublished);
 	if (lack)
 		trial_end(trial, true, "%s: %s: %s%s%s", of, lack->certificate.name,
 		          revocation_outcome_text(lack->outcome), *lack->cause ? ": " : "", lack->cause);
 	else if (unpublished)
 		trial_end(trial, false,
-		          "%s: %zu of %zu certificates name no place where it is said whether they were "
-		          "revoked; the others are good",
+		          "%s: %zu of %zu certificates name no source of revocation data; the "
+		          "others are not revoked",
 		          of, unpublished, count);
 	else
-		trial_end(trial, false, "%s: its %zu certificates are good", of, count);
+		trial_end(trial, false, "%s: its %zu certificates are not revoked", of, count);
 }
 
 static void try_authority(struct trial *trial, size_t index)
@@ -83,7 +84,7 @@ static void try_authority(struct trial *trial, size_t index)
 	if (!result)
 		result = authorities_timestamp(authorities, &imprint, TIME_NONE, &given, &failures, &error);
 	if (!result)
-		trial_end(trial, false, "%s: %s, %s, policy %s, this clock %+lld ms of it", given.url,
+		trial_end(trial, false, "%s: %s, %s, policy %s, local clock differs by %+lld ms", given.url,
 		          given.facts.authority.name, authority_kind_text(given.kind), given.facts.policy,
 		          (long long)(clock_now_us() - given.facts.gen_time_us) / 1000);
 	else if (failures.count)
@@ -107,7 +108,8 @@ void try_authorities(struct trial *trial)
 
 /* ---- roots ---- */
 
-/* Each certificate of a file that may hold hundreds. */
+/* Describes the first certificate of a file that may hold hundreds, and checks that all can be
+ * read. */
 static int describe_all(struct slice rest, struct certificate_facts *ret_first, size_t *ret_count,
                         struct error *error)
 {
@@ -125,7 +127,7 @@ static int describe_all(struct slice rest, struct certificate_facts *ret_first, 
 	}
 	if (result)
 		return error_cause(error, ERR_VALIDATION, "certificate %zu cannot be read", *ret_count);
-	return *ret_count ? OK : error_cause(error, ERR_VALIDATION, "there is no certificate");
+	return *ret_count ? OK : error_cause(error, ERR_VALIDATION, "the file contains no certificate");
 }
 
 void try_webhooks(struct trial *trial)
@@ -147,8 +149,8 @@ void try_webhooks(struct trial *trial)
 	if (result)
 		trial_end(trial, true, "%s: %s", path, error_reason(&error, result));
 	else
-		trial_end(trial, false, "%s: %zu roots of receivers, the first of them %s", path, count,
-		          facts.name);
+		trial_end(trial, false, "%s: %zu trusted roots for webhook receivers, the first is %s",
+		          path, count, facts.name);
 }
 
 /* ---- reports ---- */
@@ -156,7 +158,7 @@ void try_webhooks(struct trial *trial)
 #define PDF_MAX ((size_t)64 << 20)
 #define NOW_US INT64_C(1795252502000000)
 
-/* Facts of nothing, in scripts of several fonts. */
+/* Fills the facts of a sample report, in scripts of several fonts. */
 static void fill_page(struct report_facts *facts, struct report_configuration *configuration,
                       struct report_event *event)
 {
@@ -212,7 +214,8 @@ static void fill_page(struct report_facts *facts, struct report_configuration *c
 	};
 }
 
-/* A name in a PDF stands behind the tag of the subset, and ends where it has no more letters. */
+/* Returns whether the PDF embeds the font. In a PDF the name of a font follows the tag of its
+ * subset and ends where its letters end. */
 static bool has_font(struct slice pdf, const char *name)
 {
 	size_t size = strlen(name);
@@ -224,7 +227,8 @@ static bool has_font(struct slice pdf, const char *name)
 	return false;
 }
 
-/* Each has to have drawn something: where a font cannot be read another one, or boxes, stand in. */
+/* Checks that every font was used: for an unreadable font the renderer substitutes another font or
+ * boxes. */
 static int find_fonts(const char *path, size_t *ret_size, struct error *error)
 {
 	static const char *const names[] = {
@@ -237,16 +241,16 @@ static int find_fonts(const char *path, size_t *ret_size, struct error *error)
 		result = buf_check(&pdf);
 	for (size_t i = 0; !result && i < sizeof names / sizeof *names; i++)
 		if (!has_font(buf_slice(&pdf), names[i]))
-			result =
-				error_cause(error, ERR_IO,
-			                "a report was drawn without the font %s: it is installed, and does "
-			                "not work; install its package again",
-			                names[i]);
+			result = error_cause(
+				error, ERR_IO,
+				"a report was rendered without the font %s, which is installed but does "
+				"not work; reinstall its package",
+				names[i]);
 	*ret_size = pdf.size;
 	return result;
 }
 
-static int draw_page(const struct renderer *renderer, size_t *ret_size, struct error *error)
+static int render_page(const struct renderer *renderer, size_t *ret_size, struct error *error)
 {
 	struct report_configuration configuration;
 	struct report_event event;
@@ -274,10 +278,10 @@ void try_reports(struct trial *trial)
 	trial_begin(trial, "reports", NULL);
 	int result = renderer_find(&renderer, &error);
 	if (!result)
-		result = draw_page(&renderer, &size, &error);
+		result = render_page(&renderer, &size, &error);
 	renderer_close(&renderer);
 	if (result)
 		trial_fail(trial, result, &error);
 	else
-		trial_end(trial, false, "drew one of %zu KiB, in seven scripts", size / 1024);
+		trial_end(trial, false, "rendered a report of %zu KiB in seven scripts", size / 1024);
 }

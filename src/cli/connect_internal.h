@@ -1,4 +1,4 @@
-/* What the files of `config check --connect` share. */
+/* Shared by the files of `config check --connect`. */
 #ifndef CLI_CONNECT_INTERNAL_H
 #define CLI_CONNECT_INTERNAL_H
 
@@ -11,23 +11,23 @@ struct trial {
 	const struct connect_listener *listener;
 	const char *what, *setting;
 	int64_t began_us;
-	char installation[INSTALLATION_SIZE]; /* the store's; empty: it has none yet */
-	bool store_known;                     /* whose the content has to be is known */
+	char installation[INSTALLATION_SIZE]; /* installation of the store; empty: none yet */
+	bool store_known;                     /* the store answered, so that `installation` is valid */
 };
 
 void trial_begin(struct trial *trial, const char *what, const char *setting);
-/* What answered; `failed`: what is wrong with it, which is then a problem of the setting. */
+/* Reports the result of a check. `failed`: the text is a problem of the setting. */
 void trial_end(struct trial *trial, bool failed, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 void trial_fail(struct trial *trial, int result, const struct error *error);
 
-/* Where tables are distributed: the coordinator, and each worker. */
+/* Checks the coordinator and each worker of a distributed store. */
 void try_servers(struct trial *trial, struct db *db, bool has_schema);
-/* Each authority, and what says whether its certificates were revoked. */
+/* Checks each timestamp authority and the revocation data of its certificates. */
 void try_authorities(struct trial *trial);
-/* The roots that receivers of notices are verified by, where they are given. */
+/* Checks the file of trusted roots for webhook receivers, if configured. */
 void try_webhooks(struct trial *trial);
-/* Draws a report, in several scripts. */
+/* Renders a sample report in several scripts. */
 void try_reports(struct trial *trial);
 
 #endif

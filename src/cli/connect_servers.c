@@ -1,5 +1,5 @@
-/* What is wrong with the servers of a store whose tables are distributed: a line for each finding,
- * or one that says what the server is. */
+/* Checks the servers of a distributed store. Reports a line per problem, or one line that describes
+ * the server. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -12,20 +12,21 @@ struct server_trial {
 	size_t findings;
 };
 
-static void find(struct server_trial *server, const char *setting, const char *sentence)
+static void report_problem(struct server_trial *server, const char *setting, const char *sentence)
 {
 	server->findings++;
 	trial_begin(server->trial, server->what, setting);
 	trial_end(server->trial, true, "%s: %s", server->name, sentence);
 }
 
-static void find_unready(void *context, const char *sentence)
+static void report_unready(void *context, const char *sentence)
 {
-	find(context, "store.sharded", sentence);
+	report_problem(context, "store.sharded", sentence);
 }
 
-/* Registrations do not go by way of the coordinator. */
-static void try_own_way(struct server_trial *server, struct db *db)
+/* Checks that this machine reaches the worker directly, since registrations bypass the
+ * coordinator. */
+static void try_direct_connection(struct server_trial *server, struct db *db)
 {
 	struct error error = {0};
 	char sentence[ERROR_CAUSE_MAX + 128];
@@ -33,25 +34,26 @@ static void try_own_way(struct server_trial *server, struct db *db)
 	if (!result)
 		return;
 	snprintf(sentence, sizeof sentence,
-	         "the coordinator reaches it, and this machine does not, where registrations go "
-	         "straight to it: %s",
+	         "the coordinator reaches it, but this machine, which must connect to it "
+	         "directly for registrations, does not: %s",
 	         error_reason(&error, result));
-	find(server, "store.url", sentence);
+	report_problem(server, "store.url", sentence);
 }
 
-/* Asked once more only where that does not hang. */
+/* Sends further queries only to a worker that answered, since others could block. */
 static void try_worker(struct trial *trial, struct db *db, const struct db_shard_server *found)
 {
 	struct server_trial server = {trial, "shards", found->name, 0};
 	struct error error = {0};
 	if (found->result)
-		find(&server, "store.require_replicas", found->cause);
-	int result =
-		found->answered ? servers_check_worker(db, found->name, find_unready, &server, &error) : OK;
+		report_problem(&server, "store.require_replicas", found->cause);
+	int result = found->answered
+	                 ? servers_check_worker(db, found->name, report_unready, &server, &error)
+	                 : OK;
 	if (result)
-		find(&server, "store.url", error_reason(&error, result));
+		report_problem(&server, "store.url", error_reason(&error, result));
 	if (found->answered)
-		try_own_way(&server, db);
+		try_direct_connection(&server, db);
 	if (server.findings)
 		return;
 	trial_begin(trial, server.what, "store.require_replicas");
@@ -78,9 +80,9 @@ void try_servers(struct trial *trial, struct db *db, bool has_schema)
 	struct servers_coordinator own;
 	struct error error = {0};
 	int result = servers_check_coordinator(db, trial->settings->store_sharded, has_schema, &own,
-	                                       find_unready, &server, &error);
+	                                       report_unready, &server, &error);
 	if (result)
-		find(&server, "store.url", error_reason(&error, result));
+		report_problem(&server, "store.url", error_reason(&error, result));
 	if (own.distributes && !server.findings) {
 		trial_begin(trial, server.what, "store.sharded");
 		trial_end(trial, false, "%s: %" PRId64 " shards on %" PRId64 " workers", own.name,

@@ -44,7 +44,7 @@ static void copy_text(const struct json *json, const char *name, char *field, si
 	}
 }
 
-/* What cannot be read counts as missing. */
+/* Reads the saved keys; an unreadable file or member counts as missing. */
 static void read_keys(const struct admin *admin, struct demo *demo)
 {
 	char path[PATH_MAX];
@@ -86,7 +86,7 @@ static int write_keys(const struct admin *admin, const struct demo *demo, struct
 
 /* ---- the store ---- */
 
-/* Runs an operation whose arguments are given as name, value, …, NULL (all text but `credits`). */
+/* Runs an operation. The arguments are name, value, …, NULL; all are texts except `credits`. */
 static int run(struct admin *admin, const char *operation, struct arena *arena,
                const char *const *arguments, struct json **ret_answer, struct error *error)
 {
@@ -108,7 +108,7 @@ static int run(struct admin *admin, const char *operation, struct arena *arena,
 		result = json_parse(arena, buf_slice(&given), NULL, &json, error);
 	if (!result)
 		result = admin_run(admin, admin_find(slice_of(operation)), json, NULL, &answer, error);
-	/* The answer's tree may point into its text. */
+	/* The parsed tree may point into the text of the answer. */
 	const char *kept = result ? NULL : arena_copy(arena, answer.data, answer.size);
 	if (!result && !kept)
 		result = ERR_NO_MEMORY;
@@ -117,9 +117,10 @@ static int run(struct admin *admin, const char *operation, struct arena *arena,
 	return result;
 }
 
-/* Without its own file, the account is the first of that name. */
-static int find_account(struct admin *admin, struct arena *arena, struct demo *demo,
-                        struct error *error)
+/* Finds the account of the file or, without a file, the first account with the demo's name; creates
+ * it if there is none. */
+static int ensure_account(struct admin *admin, struct arena *arena, struct demo *demo,
+                          struct error *error)
 {
 	struct account_list list;
 	int result =
@@ -142,8 +143,8 @@ static int find_account(struct admin *admin, struct arena *arena, struct demo *d
 	return result;
 }
 
-static int find_channel(struct admin *admin, struct arena *arena, enum modality modality,
-                        struct demo *demo, struct error *error)
+static int ensure_channel(struct admin *admin, struct arena *arena, enum modality modality,
+                          struct demo *demo, struct error *error)
 {
 	char *channel_id = demo->channels[modality].channel_id;
 	struct channel_list list;
@@ -170,8 +171,8 @@ static int find_channel(struct admin *admin, struct arena *arena, enum modality 
 	return result;
 }
 
-static int find_key(struct admin *admin, struct arena *arena, enum modality modality,
-                    enum mode mode, struct demo *demo, struct error *error)
+static int ensure_key(struct admin *admin, struct arena *arena, enum modality modality,
+                      enum mode mode, struct demo *demo, struct error *error)
 {
 	char *key = demo->channels[modality].keys[mode];
 	struct key_identity identity;
@@ -194,8 +195,8 @@ static int find_key(struct admin *admin, struct arena *arena, enum modality moda
 	return result;
 }
 
-/* He exists from the start on, and nobody mails him. */
-static int find_user(struct admin *admin, const struct demo *demo, struct error *error)
+/* Creates the demo user, who needs no invitation mail. */
+static int ensure_user(struct admin *admin, const struct demo *demo, struct error *error)
 {
 	char user_id[ID_SIZE];
 	const struct invitation invitation = {
@@ -220,15 +221,15 @@ int demo_prepare(struct admin *admin, struct demo *ret_demo, struct error *error
 	arena_init(&arena, (size_t)16 << 20);
 	struct demo demo = {0};
 	read_keys(admin, &demo);
-	int result = find_account(admin, &arena, &demo, error);
+	int result = ensure_account(admin, &arena, &demo, error);
 	for (int i = 0; !result && i < DEMO_CHANNELS; i++) {
 		enum modality modality = (enum modality)i;
-		result = find_channel(admin, &arena, modality, &demo, error);
+		result = ensure_channel(admin, &arena, modality, &demo, error);
 		for (int mode = MODE_LIVE; !result && mode <= MODE_TEST; mode++)
-			result = find_key(admin, &arena, modality, (enum mode)mode, &demo, error);
+			result = ensure_key(admin, &arena, modality, (enum mode)mode, &demo, error);
 	}
 	if (!result)
-		result = find_user(admin, &demo, error);
+		result = ensure_user(admin, &demo, error);
 	if (!result)
 		result = write_keys(admin, &demo, error);
 	if (!result)

@@ -1,8 +1,8 @@
-/* The demo account of `constancia dev`: one channel of each modality with a live and a test key,
- * and a user who owns it.
+/* The demo account of `constancia dev`: a channel of each modality with a live and a test key, and
+ * a user who owns the account.
  *
- * The keys stand in demo-keys.json (mode 0600) in the data directory, since the store keeps only
- * their digests. What is there is taken up again; what is missing is made. */
+ * The keys are saved in demo-keys.json (mode 0600) in the data directory, since the store holds
+ * only their digests. Existing objects are used; missing ones are created. */
 #ifndef CLI_DEMO_H
 #define CLI_DEMO_H
 
@@ -20,9 +20,9 @@ struct demo {
 };
 
 int demo_prepare(struct admin *admin, struct demo *ret_demo, struct error *error) MUST_CHECK;
-/* A link with which a browser opens the account's console, once, appended to `url`. */
+/* Appends to `url` a link that opens the account's console in a browser, once. */
 int demo_link(struct admin *admin, struct buf *url, struct error *error) MUST_CHECK;
-/* "account_id" and "channels", as the ready file and demo-keys.json have them. */
+/* Writes the members "account_id" and "channels" of the ready file and of demo-keys.json. */
 void demo_members(const struct demo *demo, struct json_writer *writer);
 
 #endif

@@ -21,70 +21,71 @@ static const struct command commands[] = {
      .options = dev_options,
      .run = command_dev},
 	{.name = "init",
-     .summary = "prepare the store of a deployment",
+     .summary = "create the store of a deployment",
      .options = init_options,
      .run = command_init},
-	{.name = "serve", .summary = "serve", .run = command_serve},
+	{.name = "run the service", .summary = "run the service", .run = command_serve},
 	{.name = "verify",
      .arguments = "PATH...",
      .arguments_least = 1,
      .arguments_most = 10000,
-     .summary = "check evidence archives, content parts and reports offline",
+     .summary = "verify evidence archives, content parts and reports offline",
      .options = verify_options,
      .run = command_verify},
 	{.name = "proof",
      .arguments = "EVENT_ID ARCHIVE",
      .arguments_least = 2,
      .arguments_most = 2,
-     .summary = "take an event's evidence record (RFC 4998) out of an evidence archive, offline",
+     .summary = "extract an event's evidence record (RFC 4998) from an evidence archive, "
+                "offline",
      .options = proof_options,
      .run = command_proof},
 	{.name = "bundle",
      .arguments = "RECORD FILE...",
      .arguments_least = 3,
      .arguments_most = 501,
-     .summary = "put files and the evidence record that covers them into one container, offline",
+     .summary = "put files and their evidence record into one container, offline",
      .options = bundle_options,
      .run = command_bundle},
 	{.name = "audit export",
-     .summary = "write down what the administration did, as JSON lines or a table",
+     .summary = "export the audit log as JSON lines or CSV",
      .options = audit_export_options,
      .run = command_audit_export},
 	{.name = "config check",
-     .summary = "say what keeps a service from starting, with file and line",
+     .summary = "check the settings and report every problem with file and line",
      .options = config_check_options,
      .run = command_config_check},
 	{.name = "config print",
      .summary = "print all settings as a commented file",
      .run = command_config_print},
 	{.name = "migrate",
-     .summary = "the same as store migrate",
+     .summary = "same as store migrate",
      .options = migrate_options,
      .run = command_migrate},
 	{.name = "store migrate",
-     .summary = "move the schema of a stopped service on",
+     .summary = "upgrade the schema of a stopped service",
      .options = migrate_options,
      .run = command_migrate},
 	{.name = "store distribute",
-     .summary = "have a server that distributes tables do so, by account",
+     .summary = "distribute the tables over the workers by account",
      .options = distribute_options,
      .run = command_distribute},
 	{.name = "store accept-rollback",
-     .summary = "confirm that a store which went back is meant to be served",
+     .summary = "confirm that a store that was rolled back is to be served",
      .options = accept_rollback_options,
      .run = command_accept_rollback},
 	{.name = "store restore",
      .arguments = "DIR",
      .arguments_least = 1,
      .arguments_most = 1,
-     .summary = "bring a backup back where no store is",
+     .summary = "restore a backup where no store exists",
      .options = restore_options,
      .run = command_restore},
 	{.name = "completion",
      .arguments = "SHELL",
      .arguments_least = 1,
      .arguments_most = 1,
-     .summary = "print what makes a shell (bash, fish or zsh) complete these commands",
+     .summary = "print the completion script for a shell (bash, fish or zsh)",
      .run = run_completion},
 	{.name = "version", .summary = "print the version", .run = command_version},
 };
@@ -139,7 +140,7 @@ static void help_of_operation(const struct admin_operation *operation)
 	print_options(common_options);
 }
 
-/* Everything whose name begins with `start`; true when there was something. */
+/* Lists the commands whose name begins with `start`; returns whether there are any. */
 static bool list_commands(const char *start)
 {
 	size_t size = strlen(start);
@@ -160,14 +161,14 @@ static bool list_commands(const char *start)
 
 static int help_of_all(void)
 {
-	puts("constancia COMMAND [OPTIONS]   (each command has --help)\n");
+	puts("constancia COMMAND [OPTIONS]   (every command has --help)\n");
 	list_commands("");
-	puts("\nevery command takes");
+	puts("\nCommon options:");
 	print_options(common_options);
 	return 0;
 }
 
-/* ---- choosing ---- */
+/* ---- dispatch ---- */
 
 static int run_command(struct command_line *line, const struct command *command, int count,
                        char **words)
@@ -180,7 +181,7 @@ static int run_command(struct command_line *line, const struct command *command,
 		return 0;
 	}
 	if (line->argument_count > command->arguments_most)
-		return command_misused(line, "'%s' is one word too many. See --help.",
+		return command_misused(line, "Unexpected argument '%s'. See --help.",
 		                       line->arguments[command->arguments_most]);
 	if (line->argument_count < command->arguments_least)
 		return command_misused(line, "%s is missing. See --help.", command->arguments);
@@ -219,8 +220,8 @@ static const struct command *find_command(const char *name)
 	return NULL;
 }
 
-/* The command's name is one word or two. */
-static int choose(struct command_line *line, int count, char **words)
+/* Finds the command by the first word or the first two words, and runs it. */
+static int dispatch(struct command_line *line, int count, char **words)
 {
 	char name[NAME_SIZE];
 	for (int size = 1; size <= 2 && size <= count; size++) {
@@ -240,11 +241,11 @@ static int choose(struct command_line *line, int count, char **words)
 	bool help = count == 2 && (strcmp(words[1], "--help") == 0 || strcmp(words[1], "-h") == 0);
 	if ((help || count == 1) && list_commands(name))
 		return help ? 0 : 2;
-	return command_misused(line, "There is no command '%s%s%s'. See --help.", words[0],
+	return command_misused(line, "Unknown command '%s%s%s'. See --help.", words[0],
 	                       count > 1 ? " " : "", count > 1 ? words[1] : "");
 }
 
-/* How many words at the start are options that every command takes. */
+/* Returns the number of leading words that are common options or their values. */
 static int count_leading_options(int count, char **words)
 {
 	int used = 0;
@@ -258,14 +259,15 @@ static int count_leading_options(int count, char **words)
 	return used;
 }
 
-/* What is large goes back to the system when it is freed, however often it was needed. */
+/* A fixed threshold returns large allocations to the system when they are freed; glibc would raise
+ * it after each. */
 #define LARGE_ALLOCATION (128 * 1024)
 
 int main(int argc, char **argv)
 {
 	struct command_line line = {.sources = {.environment = environ}};
 	(void)mallopt(M_MMAP_THRESHOLD, LARGE_ALLOCATION);
-	umask(0077); /* stores, keys and their copies are this user's alone */
+	umask(0077); /* stores, keys and their copies are readable by this user only */
 	struct error error = {0};
 	if (argc > 0 && strcmp(argv[0], VERIFIER_NAME) == 0)
 		verifier_run();
@@ -276,7 +278,7 @@ int main(int argc, char **argv)
 	if (error.code)
 		return command_fail(&line, &error);
 	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
-		line.json |= strcmp(argv[i], "--json") == 0; /* for errors in what stands before it */
+		line.json |= strcmp(argv[i], "--json") == 0; /* also applies to errors in earlier options */
 	int exit_code = command_line_parse(&line, NULL, leading, argv + 1);
 	free(line.arguments);
 	line.arguments = NULL;
@@ -287,7 +289,7 @@ int main(int argc, char **argv)
 	else if (!exit_code && left == 0)
 		exit_code = help_of_all() + 2;
 	else if (!exit_code)
-		exit_code = choose(&line, left, argv + 1 + leading);
+		exit_code = dispatch(&line, left, argv + 1 + leading);
 	free(line.arguments);
 	return exit_code;
 }

@@ -31,11 +31,11 @@
 #include "service/service.h"
 
 #define DRAIN_US (20 * US_PER_SECOND)
-#define END_BY_FORCE_S 29
-#define LOOK_AGAIN_NS 200000000
-/* Until it is said that the node serves: as a rule its clock is compared by then, and nothing is
- * refused. */
-#define CLOCK_AWAITED_US (2 * US_PER_SECOND)
+#define FORCED_EXIT_S 29
+#define POLL_INTERVAL_NS 200000000
+/* How long to wait for the first comparison of the clock before the node reports that it serves.
+ * Usually the clock is compared by then, and no request is refused. */
+#define CLOCK_WAIT_US (2 * US_PER_SECOND)
 
 /* ---- starting ---- */
 
@@ -51,7 +51,7 @@ static void prepare_process(struct node *node)
 	file_allow_many();
 }
 
-/* One service for a data directory; the store may be shared by many. */
+/* Locks the data directory, which belongs to one service; a store may be shared by several. */
 static int lock_directory(struct node *node, struct error *error)
 {
 	char path[PATH_MAX];
@@ -62,7 +62,8 @@ static int lock_directory(struct node *node, struct error *error)
 	return result;
 }
 
-static void keep_first(void *context, bool warning, const char *setting, const struct error *error)
+static void store_first_error(void *context, bool warning, const char *setting,
+                              const struct error *error)
 {
 	struct error *first = context;
 	(void)setting;
@@ -70,12 +71,12 @@ static void keep_first(void *context, bool warning, const char *setting, const s
 		*first = *error;
 }
 
-/* What `config check` looks at, too. */
-static int look_first(const struct settings *settings, bool create, struct error *error)
+/* Runs the same checks as `config check`; returns the first error. */
+static int check_environment(const struct settings *settings, bool create, struct error *error)
 {
 	struct error first = {0};
 	struct node_look look = {
-		.settings = settings, .create = create, .refused = keep_first, .context = &first};
+		.settings = settings, .create = create, .refused = store_first_error, .context = &first};
 	node_look(&look);
 	if (first.code && error)
 		*error = first;
@@ -94,7 +95,7 @@ int node_open(const struct settings *settings, bool create, struct node **ret_no
 	node->lock_file = -1;
 	node->renderer.program = -1;
 	prepare_process(node);
-	int result = look_first(settings, create, error);
+	int result = check_environment(settings, create, error);
 	if (!result)
 		result = durable_make_directory(settings->service_data_dir, error);
 	if (!result)
@@ -103,7 +104,7 @@ int node_open(const struct settings *settings, bool create, struct node **ret_no
 		if (ret_keys_tried)
 			*ret_keys_tried = true;
 		result = node_start_signer(node->settings, &node->signer, error);
-		log_start(); /* after it: a forked process has no such threads */
+		log_start(); /* after the fork: the child has no such threads */
 	}
 	if (!result)
 		node->supervision = supervise_start();
@@ -141,20 +142,21 @@ int node_open(const struct settings *settings, bool create, struct node **ret_no
 
 int node_check_history(struct node *node, struct error *error)
 {
-	struct history history = {0}; /* filled only when the store could be read */
+	struct history history = {0}; /* filled if the store could be read */
 	int result = history_check(node->service.store, node->signer, &history, error);
 	if (!result && history.known.round == 0 && history.found.round > 0) {
 		char round[24];
 		snprintf(round, sizeof round, "%lld", (long long)history.found.round);
 		log_warning("store_taken_as_found", "round", round, "meaning",
-		            "this node has never seen the store: whether it went back cannot be told");
+		            "this node has not seen the store before: a rollback cannot be detected");
 	}
-	/* The mark lags until there is room, or until a standby has the round and another is sealed. */
+	/* The node's mark is updated later: once there is disk space, or once a standby has the round
+	 * and another round is sealed. */
 	bool waits = *history.store_id && (result == ERR_UNKNOWN_OUTCOME || result == ERR_UNAVAILABLE);
 	return result == ERR_NO_SPACE || waits ? OK : result;
 }
 
-/* The store's record of it and the act are one transaction. */
+/* Writes the store's record of the rollback and the audit log entry in one transaction. */
 static int accept_rollback(struct node *node, struct store *store, struct slice reason,
                            struct history *ret, struct error *error)
 {
@@ -209,7 +211,7 @@ int node_listen(struct node *node, struct error *error)
 		result = http_start(&node->service, &node->admin, &node->http, error);
 	if (result)
 		return result;
-	clock_start_await(&node->service, CLOCK_AWAITED_US);
+	clock_start_await(&node->service, CLOCK_WAIT_US);
 	supervise_ready(node->supervision, node->settings->service_listen);
 	return OK;
 }
@@ -244,9 +246,9 @@ int node_write_trust(struct node *node, struct error *error)
 int node_wait(struct node *node, const struct config_sources *sources, const struct config *config)
 {
 	node->config = config;
-	struct timespec look_again = {.tv_nsec = LOOK_AGAIN_NS};
+	struct timespec poll_interval = {.tv_nsec = POLL_INTERVAL_NS};
 	for (;;) {
-		int signal_number = sigtimedwait(&node->signals, NULL, &look_again);
+		int signal_number = sigtimedwait(&node->signals, NULL, &poll_interval);
 		supervise_look(node->supervision, node->http);
 		node_forget_former(node);
 		if (signal_number == SIGHUP && sources)
@@ -258,29 +260,30 @@ int node_wait(struct node *node, const struct config_sources *sources, const str
 			                                   : "SIGTERM");
 			return 0;
 		}
-		/* A backup's pg_dump is a child, too. Threads exist by now: no new one can be forked. */
+		/* SIGCHLD may also be a backup's pg_dump. A new signing process cannot be forked, since
+		 * threads exist. */
 		if (signer_has_ended(node->signer)) {
-			log_error("signer_ended", "consequence", "the program ends, to be started anew");
+			log_error("signer_ended", "consequence",
+			          "the process exits; the supervisor restarts it");
 			return 1;
 		}
 		if (atomic_load(&node->service.went_back)) {
 			log_error("store_went_back", "consequence",
-			          "the program ends; a start says what is to be confirmed");
+			          "the process exits; the next start reports what to confirm");
 			log_stop();
 			_exit(1);
 		}
 		if (store_is_poisoned(node->service.store)) {
-			log_error("store_failed", "cause",
-			          "a sync of the store failed: what it holds is unknown", "consequence",
-			          "the program ends, to be started anew");
+			log_error("store_failed", "cause", "a sync of the store failed: its content is unknown",
+			          "consequence", "the process exits; the supervisor restarts it");
 			log_stop();
 			_exit(1);
 		}
 	}
 }
 
-/* What is acknowledged is durable, so ending by force loses nothing. */
-static void end_by_force(int signal_number)
+/* Ends the process by force. Acknowledged events are durable, so nothing is lost. */
+static void force_exit(int signal_number)
 {
 	log_last(LOG_WARNING, "drain_cut_short");
 	_exit(0);
@@ -290,14 +293,14 @@ void node_close(struct node *node)
 {
 	if (!node)
 		return;
-	signal(SIGALRM, end_by_force);
-	alarm(END_BY_FORCE_S);
+	signal(SIGALRM, force_exit);
+	alarm(FORCED_EXIT_S);
 	supervise_stop(node->supervision);
 	if (node->http)
 		http_drain(node->http, clock_monotonic_us() + DRAIN_US);
 	http_stop(node->http);
 	admin_server_stop(node->admin_server);
-	jobs_stop(node->jobs); /* which requests and commands wake */
+	jobs_stop(node->jobs); /* after requests and commands, which wake jobs */
 	if (node->service_open) {
 		links_close(&node->service);
 		service_close(&node->service);

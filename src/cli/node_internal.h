@@ -1,4 +1,4 @@
-/* What the files of a running node share. */
+/* Shared by the files of a running node. */
 #ifndef CLI_NODE_INTERNAL_H
 #define CLI_NODE_INTERNAL_H
 
@@ -20,7 +20,7 @@ struct node {
 	sigset_t signals;
 	int lock_file;
 	struct signer *signer;
-	struct authorities *authorities; /* of the start, until SIGHUP replaces them */
+	struct authorities *authorities; /* created by the start, until SIGHUP replaces them */
 	struct revocation_client *revocation;
 	struct renderer renderer;
 	struct service service;
@@ -30,16 +30,16 @@ struct node {
 	struct admin_server *admin_server;
 	struct http_server *http;
 	struct supervision *supervision;
-	const struct config *config; /* of the start */
-	struct reloaded *in_force;   /* what SIGHUP made last; NULL: nothing yet */
-	struct reloaded *former;     /* and before, the last first, as long as somebody may hold it */
+	const struct config *config; /* loaded by the start */
+	struct reloaded *in_force;   /* created by the last SIGHUP; NULL: none yet */
+	struct reloaded *former;     /* replaced ones, newest first, while a thread may use them */
 };
 
-/* Reads the settings again and takes over what can be changed while serving, all of it or nothing.
- * Logs what became of it. In the main thread, and waits for nothing but local files. */
+/* Reloads the settings and applies those that can change while serving: all of them, or none on an
+ * error. Logs the result. Runs in the main thread and blocks on local files only. */
 void node_reload(struct node *node, const struct config_sources *sources);
-/* Frees of what reloads replaced that which nobody holds any more; to be called often. */
+/* Frees replaced settings that no thread uses any more. To be called periodically. */
 void node_forget_former(struct node *node);
-void reloaded_free(struct reloaded *reloaded); /* and all behind it; NULL-safe */
+void reloaded_free(struct reloaded *reloaded); /* with all older ones; NULL-safe */
 
 #endif

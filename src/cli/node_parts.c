@@ -1,4 +1,4 @@
-/* What a start makes of the settings, one part at a time. */
+/* Creates the components of a node from the settings. */
 #include "cli/node_parts.h"
 
 #include <stdio.h>
@@ -14,7 +14,7 @@
 
 /* ---- authorities from the settings ---- */
 
-/* The item of a list that stands for authority `index`: its own, or the only one. NULL: none. */
+/* Returns the list item of authority `index`: its own, or the only one. NULL: none. */
 static const char *list_item(struct arena *arena, const char *list, size_t index)
 {
 	bool single = !strchr(list, ',');
@@ -32,7 +32,7 @@ static const char *list_item(struct arena *arena, const char *list, size_t index
 	return size ? arena_copy(arena, list, size) : NULL;
 }
 
-/* A secret of one authority alone is no list. */
+/* The secret of a single authority may contain commas. */
 static const char *secret_item(struct arena *arena, const char *list, size_t count, size_t index)
 {
 	return count == 1 && *list ? list : list_item(arena, list, index);
@@ -60,7 +60,7 @@ static int create_authorities(const struct settings *settings, struct signer *si
 		.time_bound_us = settings->tsa_time_bound,
 	};
 	if (options.count == 0 || options.count > AUTHORITIES_MAX)
-		return error_cause(error, ERR_VALIDATION, "tsa.url names no authority, or too many");
+		return error_cause(error, ERR_VALIDATION, "tsa.url must list 1 to 8 authorities");
 	size_t given = options.count, used = 0;
 	for (size_t i = 0; i < given; i++) {
 		struct authority_options *item = &items[used];
@@ -76,13 +76,13 @@ static int create_authorities(const struct settings *settings, struct signer *si
 		item->tls_roots_path = list_item(&arena, settings->tsa_tls_roots, i);
 		item->kind = AUTHORITY_NON_QUALIFIED;
 		if (!item->url || (kind && !authority_kind_parse(slice_of(kind), &item->kind)))
-			return error_cause(error, ERR_VALIDATION, "tsa.url or tsa.kind");
+			return error_cause(error, ERR_VALIDATION, "invalid tsa.url or tsa.kind");
 		bool usable = signer || strcmp(item->url, AUTHORITY_EMBEDDED_URL) != 0;
 		used += usable && (only < 0 || i == (size_t)only);
 	}
 	options.count = used;
 	if (!used)
-		return OK; /* tried, and all of them embedded */
+		return OK; /* only checked, and all of them are embedded */
 	int result =
 		network_list_parse(slice_of(settings->tsa_allow_networks), &options.guard.allowed, error);
 	return result ? result : authorities_create(&options, ret, error);
@@ -141,7 +141,7 @@ static struct signer_options signer_options_of(const struct settings *settings)
 	};
 }
 
-/* The operator is to read it, not only the log. */
+/* Wraps the cause in a message for the operator, in addition to the log. */
 static int signer_unusable(int result, struct error *error)
 {
 	char cause[ERROR_CAUSE_MAX];
@@ -161,9 +161,10 @@ int node_start_signer(const struct settings *settings, struct signer **ret, stru
 	return result == ERR_REFUSED || result == ERR_PIN ? signer_unusable(result, error) : result;
 }
 
-/* One that is not there yet is made by a start: it is nobody's in the store. */
-static int look_at_development_key(const struct settings *settings, struct node_keys *keys,
-                                   struct error *error)
+/* Reads the certificate of the development key. A missing key is created by a start and is not yet
+ * registered in the store. */
+static int read_development_key(const struct settings *settings, struct node_keys *keys,
+                                struct error *error)
 {
 	struct signer_key *key = &keys->made;
 	buf_init(&keys->certificate, SIGNER_BYTES_MAX);
@@ -181,7 +182,7 @@ int node_try_signer(const struct settings *settings, struct node_keys *ret, stru
 {
 	struct signer_options options = signer_options_of(settings);
 	*ret = (struct node_keys){.development = options.development};
-	int result = options.development ? look_at_development_key(settings, ret, error)
+	int result = options.development ? read_development_key(settings, ret, error)
 	                                 : signer_try(&options, &ret->tried, error);
 	for (int i = 0; !result && ret->tried && i < SIGNER_KEYS; i++)
 		ret->keys[i] = signer_get_key(ret->tried, i);
@@ -206,7 +207,7 @@ void node_try_opened_store(const struct settings *settings, struct store *store,
 	if (result) {
 		error.code = result;
 		if (result == ERR_CORRUPT)
-			error.cause[0] = '\0'; /* the sentence says what to do */
+			error.cause[0] = '\0'; /* the message states the remedy */
 		refused(context, false, "store.url", &error);
 	}
 	result = keys->known ? signers_try(store, keys->keys, keys->development, &other) : OK;

@@ -1,5 +1,6 @@
-/* SIGHUP. Everybody reads the settings through pointers that are replaced here at once; what was
- * made of the former ones is kept as long as somebody who was reading then is still at work. */
+/* SIGHUP: replaces the settings atomically (epoch-based reclamation). Threads read them through
+ * pointers; replaced objects are freed once no thread that may have read the old pointers is still
+ * active. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,17 +15,18 @@
 
 #define NAMES_MAX ((size_t)8192)
 #define VALUES_MAX ((size_t)64 * 1024)
-/* Work that hangs keeps them all, about 100 KiB each. */
+/* Blocked requests keep all replaced settings, about 100 KiB each. */
 #define FORMER_MAX 64
 
 struct reloaded {
 	struct reloaded *former;
-	uint64_t number;          /* reading_replaced, once it was */
-	struct config config;     /* as read; the texts are its */
-	struct settings settings; /* in force: its own where it can be, else what is in force already */
+	uint64_t number;      /* epoch of the replacement (reading_replaced) */
+	struct config config; /* as loaded; owns the texts */
+	struct settings
+		settings; /* in force: the new values of reloadable settings, the old values of others */
 	struct authorities *authorities;
 	struct revocation_client *revocation;
-	struct payment_provider *payments; /* the service has the one in force */
+	struct payment_provider *payments; /* NULL while in force: the service owns it */
 	unsigned problem_count;
 };
 
@@ -50,14 +52,14 @@ static void refuse(void *context, const char *setting, const char *what)
 	log_error("configuration_refused", "setting", setting, "origin", origin, "problem", what);
 }
 
-static void pass_over(void *context, const char *setting, const char *what)
+static void ignore_warning(void *context, const char *setting, const char *what)
 {
 	(void)context, (void)setting, (void)what;
 }
 
-/* What became of it, for the log: names; and of what changed the values, "rate.live = 50; …". */
+/* The result for the log: names of changed settings, and their values, "rate.live = 50; …". */
 struct difference {
-	struct buf changed, before, after, waiting;
+	struct buf changed, before, after, needs_restart;
 };
 
 static void difference_init(struct difference *difference)
@@ -65,7 +67,7 @@ static void difference_init(struct difference *difference)
 	buf_init(&difference->changed, NAMES_MAX);
 	buf_init(&difference->before, VALUES_MAX);
 	buf_init(&difference->after, VALUES_MAX);
-	buf_init(&difference->waiting, NAMES_MAX);
+	buf_init(&difference->needs_restart, NAMES_MAX);
 }
 
 static void difference_free(struct difference *difference)
@@ -73,7 +75,7 @@ static void difference_free(struct difference *difference)
 	buf_free(&difference->changed);
 	buf_free(&difference->before);
 	buf_free(&difference->after);
-	buf_free(&difference->waiting);
+	buf_free(&difference->needs_restart);
 }
 
 static void add_name(struct buf *names, const char *name)
@@ -81,7 +83,7 @@ static void add_name(struct buf *names, const char *name)
 	buf_printf(names, "%s%s", names->size ? " " : "", name);
 }
 
-/* As written; no secret, nor what may be one in an address. */
+/* Appends the unparsed value. Masks secrets and possible credentials in URLs. */
 static void add_value(struct buf *values, const struct setting *setting, const char *name,
                       const char *text)
 {
@@ -94,7 +96,8 @@ static void add_value(struct buf *values, const struct setting *setting, const c
 		buf_add_text(values, text);
 }
 
-/* What is in force from now on, and what of it is new. `texts`: of what is in force. */
+/* Computes the settings that come into force, and the difference. `texts`: the unparsed values in
+ * force. */
 static void merge(struct reloaded *reloaded, const struct settings *in_force,
                   const char *const *texts, struct difference *ret)
 {
@@ -103,14 +106,14 @@ static void merge(struct reloaded *reloaded, const struct settings *in_force,
 		const struct setting *setting = &settings_table[i];
 		bool reloads = setting_reloads(setting);
 		bool differs = setting_differs(setting, in_force, &reloaded->config.settings);
-		/* Its text, even where it is the same: the former one's goes. */
+		/* Copied even if equal: the old text is freed. */
 		if (reloads)
 			setting_copy(setting, &reloaded->settings, &reloaded->config.settings);
 		if (!differs)
 			continue;
 		char name[SETTING_NAME_SIZE];
 		setting_name(setting, name);
-		add_name(reloads ? &ret->changed : &ret->waiting, name);
+		add_name(reloads ? &ret->changed : &ret->needs_restart, name);
 		if (!reloads)
 			continue;
 		add_value(&ret->before, setting, name, texts[i]);
@@ -118,8 +121,8 @@ static void merge(struct reloaded *reloaded, const struct settings *in_force,
 	}
 }
 
-/* Files are read anew, whether or not their names have changed. */
-static bool make(struct node *node, struct reloaded *reloaded)
+/* Creates the components. Files are read again even if their names did not change. */
+static bool create_components(struct node *node, struct reloaded *reloaded)
 {
 	const struct settings *settings = &reloaded->settings;
 	struct error error = {0};
@@ -135,7 +138,7 @@ static bool make(struct node *node, struct reloaded *reloaded)
 	if (result)
 		refuse(reloaded, "payment.provider", error_reason(&error, result));
 	error_clear(&error);
-	/* The last: from here on it is in force. */
+	/* Last, because a successful call applies the settings in the HTTP server. */
 	const char *setting = NULL;
 	result = reloaded->problem_count ? OK : http_reload(node->http, settings, &setting, &error);
 	if (result)
@@ -143,14 +146,15 @@ static bool make(struct node *node, struct reloaded *reloaded)
 	return reloaded->problem_count == 0;
 }
 
-/* Nobody sees half of it but for a moment, and each part is whole. */
-static void put_in_force(struct node *node, struct reloaded *reloaded)
+/* Publishes the new settings. A thread may see some old and some new pointers for a moment; each
+ * object is complete. */
+static void publish(struct node *node, struct reloaded *reloaded)
 {
 	struct service *service = &node->service;
 	struct reloaded *former = node->in_force;
 	authorities_inherit(reloaded->authorities, service->authorities);
 	former->payments = service->payments;
-	service->payments = reloaded->payments; /* which closes the last one */
+	service->payments = reloaded->payments; /* which frees it */
 	reloaded->payments = NULL;
 	node->settings = &reloaded->settings;
 	service->settings = &reloaded->settings;
@@ -164,8 +168,8 @@ static void put_in_force(struct node *node, struct reloaded *reloaded)
 	node->in_force = reloaded;
 }
 
-/* What the start made is the first that is replaced. */
-static bool hand_over_start(struct node *node)
+/* Makes the objects that the start created the first to be replaced. */
+static bool adopt_initial(struct node *node)
 {
 	struct reloaded *first = calloc(1, sizeof *first);
 	if (!first)
@@ -201,7 +205,7 @@ void node_forget_former(struct node *node)
 	}
 }
 
-static bool read_again(const struct config_sources *sources, struct reloaded *reloaded)
+static bool load_settings(const struct config_sources *sources, struct reloaded *reloaded)
 {
 	int result = config_load(sources, &reloaded->config);
 	const struct config_finding *at = reloaded->config.findings;
@@ -216,17 +220,17 @@ static bool read_again(const struct config_sources *sources, struct reloaded *re
 	return reloaded->problem_count == 0;
 }
 
-/* Those of the start until a reload has others. */
+/* Returns the unparsed values in force: those of the start until a reload has replaced them. */
 static const char *const *texts_in_force(const struct node *node)
 {
 	const struct config *last = &node->in_force->config;
 	return last->texts ? last->texts : node->config->texts;
 }
 
-static void tell(const struct difference *difference)
+static void log_difference(const struct difference *difference)
 {
 	const struct buf *texts[] = {&difference->changed, &difference->before, &difference->after,
-	                             &difference->waiting};
+	                             &difference->needs_restart};
 	const char *shown[4];
 	for (int i = 0; i < 4; i++)
 		shown[i] = texts[i]->data ? texts[i]->data : "";
@@ -234,38 +238,39 @@ static void tell(const struct difference *difference)
 	           shown[2], "needs_restart", shown[3], NULL);
 }
 
-/* False: everything is as it was. */
+/* Returns false on an error; nothing has changed then. */
 static bool reload(struct node *node, const struct config_sources *sources, struct difference *ret)
 {
 	struct reloaded *reloaded = calloc(1, sizeof *reloaded);
 	node_forget_former(node);
 	if (count_former(node) >= FORMER_MAX) {
 		log_error("configuration_refused", "problem",
-		          "work that hangs since earlier reloads still holds what they replaced; /readyz "
-		          "says what does not answer, and a restart reads the settings, too");
+		          "requests blocked since earlier reloads still use replaced settings; see "
+		          "/readyz for components that do not respond; a restart also loads the "
+		          "settings");
 		free(reloaded);
 		return false;
 	}
-	if (!reloaded || (!node->in_force && !hand_over_start(node))) {
+	if (!reloaded || (!node->in_force && !adopt_initial(node))) {
 		free(reloaded);
-		log_error("configuration_refused", "problem", "there is no memory to read it");
+		log_error("configuration_refused", "problem", "out of memory");
 		return false;
 	}
-	bool good = read_again(sources, reloaded);
+	bool good = load_settings(sources, reloaded);
 	if (good) {
 		merge(reloaded, node->settings, texts_in_force(node), ret);
-		/* Each may be good, and not with what is in force until a restart. */
-		config_check(&reloaded->settings, true, refuse, pass_over, reloaded);
-		good = reloaded->problem_count == 0 && make(node, reloaded);
+		/* The new values may be invalid in combination with those that need a restart. */
+		config_check(&reloaded->settings, true, refuse, ignore_warning, reloaded);
+		good = reloaded->problem_count == 0 && create_components(node, reloaded);
 	}
 	if (!good) {
 		reloaded_free(reloaded);
 		return false;
 	}
-	put_in_force(node, reloaded);
-	atomic_store(&node->service.trust_is_old, true); /* for a thread that may wait for the store */
+	publish(node, reloaded);
+	atomic_store(&node->service.trust_is_old, true); /* for a thread that may block on the store */
 	serving_log_level(&reloaded->settings);
-	tell(ret);
+	log_difference(ret);
 	return true;
 }
 
@@ -275,7 +280,8 @@ void node_reload(struct node *node, const struct config_sources *sources)
 	difference_init(&difference);
 	notify_reloading();
 	notify_ready(reload(node, sources, &difference)
-	                 ? "serves; its settings were read again"
-	                 : "serves with its former settings: the log says why the new were refused");
+	                 ? "serving; settings reloaded"
+	                 : "serving with the previous settings: the new ones were rejected, see the "
+	                   "log");
 	difference_free(&difference);
 }

@@ -1,5 +1,5 @@
-/* What a start refuses, told all at once: what a look shows (a start looks, too), and the parts of
- * a start made one by one and let go again. */
+/* Reports every error that would prevent a start: the checks that a start makes first (node_look),
+ * then each component, created and freed again. */
 #include <errno.h>
 #include <limits.h>
 #include <pwd.h>
@@ -45,7 +45,7 @@ static void advise(const struct node_look *look, const char *setting, const char
 	look->refused(look->context, true, setting, &error);
 }
 
-/* ---- looks ---- */
+/* ---- directories and addresses ---- */
 
 bool node_is_running(const struct settings *settings)
 {
@@ -60,8 +60,8 @@ static const char *user_name(uid_t user)
 	return entry ? entry->pw_name : "another user";
 }
 
-/* True: it is there and can be used. */
-static bool look_at_data_directory(const struct node_look *look)
+/* Returns whether the directory exists and is usable. */
+static bool check_data_directory(const struct node_look *look)
 {
 	const char *path = look->settings->service_data_dir;
 	struct stat facts;
@@ -83,12 +83,12 @@ static bool look_at_data_directory(const struct node_look *look)
 	if (access(path, R_OK | W_OK | X_OK) == 0)
 		return true;
 	refuse(look, "service.data_dir", ERR_IO,
-	       "%s belongs to %s, and this user (%lu) cannot write there: %s", path,
+	       "%s belongs to %s and is not writable by this user (%lu): %s", path,
 	       user_name(facts.st_uid), (unsigned long)geteuid(), strerror(errno));
 	return false;
 }
 
-static void look_at_admin_socket(const struct node_look *look)
+static void check_admin_socket(const struct node_look *look)
 {
 	const char *path = look->settings->service_admin_socket;
 	const char *slash = strrchr(path, '/');
@@ -101,10 +101,10 @@ static void look_at_admin_socket(const struct node_look *look)
 	if (access(directory, W_OK | X_OK) != 0)
 		refuse(look, "service.admin_socket", ERR_IO, "%s: %s", directory, strerror(errno));
 	else if (lstat(path, &facts) == 0 && !S_ISSOCK(facts.st_mode))
-		refuse(look, "service.admin_socket", ERR_IO, "%s is there and is no socket", path);
+		refuse(look, "service.admin_socket", ERR_IO, "%s exists and is not a socket", path);
 }
 
-static void look_at_address(const struct node_look *look, const char *setting, const char *text)
+static void check_address(const struct node_look *look, const char *setting, const char *text)
 {
 	struct error error = {0};
 	if (*text && http_check_listen(setting, text, &error))
@@ -116,7 +116,7 @@ static void look_at_address(const struct node_look *look, const char *setting, c
 void node_look(const struct node_look *look)
 {
 	const struct settings *settings = look->settings;
-	bool usable = !look->absent && look_at_data_directory(look);
+	bool usable = !look->absent && check_data_directory(look);
 	if (usable && !look->running && node_is_running(settings)) {
 		struct error error = {0};
 		(void)error_set(&error, ERR_UNAVAILABLE, MSG_DATA_LOCKED, settings->service_data_dir, NULL);
@@ -126,16 +126,17 @@ void node_look(const struct node_look *look)
 	if (look->create)
 		return;
 	if (usable)
-		look_at_admin_socket(look);
+		check_admin_socket(look);
 	if (look->running)
 		return;
-	look_at_address(look, "service.listen", settings->service_listen);
-	look_at_address(look, "service.admin_listen", settings->service_admin_listen);
+	check_address(look, "service.listen", settings->service_listen);
+	check_address(look, "service.admin_listen", settings->service_admin_listen);
 }
 
-/* ---- parts ---- */
+/* ---- components ---- */
 
-static void tell(const struct node_look *look, const char *setting, int result, struct error *error)
+static void report(const struct node_look *look, const char *setting, int result,
+                   struct error *error)
 {
 	if (!result)
 		return;
@@ -147,12 +148,13 @@ static void try_programs(const struct node_look *look)
 {
 	struct renderer renderer = {.program = -1};
 	struct error error = {0};
-	tell(look, NULL, renderer_find(&renderer, &error), &error);
+	report(look, NULL, renderer_find(&renderer, &error), &error);
 	renderer_close(&renderer);
 	error_clear(&error);
 	if (trusted_list_check(&error))
 		advise(look, NULL,
-		       "%s: 'constancia verify --trusted-list' needs it; it comes with this program",
+		       "%s: required by 'constancia verify --trusted-list'; part of this "
+		       "program's installation",
 		       error.cause);
 }
 
@@ -161,12 +163,12 @@ static void try_clients(const struct node_look *look)
 	struct authorities *authorities = NULL;
 	struct revocation_client *revocation = NULL;
 	struct error error = {0};
-	tell(look, "tsa.url", node_create_authorities(look->settings, NULL, &authorities, &error),
-	     &error);
+	report(look, "tsa.url", node_create_authorities(look->settings, NULL, &authorities, &error),
+	       &error);
 	authorities_free(authorities);
 	error_clear(&error);
-	tell(look, "revocation.allow_networks",
-	     node_create_revocation_client(look->settings, NULL, &revocation, &error), &error);
+	report(look, "revocation.allow_networks",
+	       node_create_revocation_client(look->settings, NULL, &revocation, &error), &error);
 	revocation_client_free(revocation);
 }
 
@@ -181,7 +183,7 @@ static void try_content(const struct node_look *look, struct store *store)
 		result = store_get_installation(store, installation, &error);
 	if (!result && !content_is_remote(content))
 		result = content_check_claim(content, installation, &error);
-	tell(look, "content.url", result, &error);
+	report(look, "content.url", result, &error);
 	content_close(content);
 }
 
@@ -198,14 +200,14 @@ bool node_may_open_store(const char *path)
 	return stat(path, &facts) == 0 && facts.st_uid == geteuid();
 }
 
-/* A start that came as far as its keys has read it. */
+/* Checks the log of the signing process; a start that opened its keys has checked it already. */
 static void try_signer_log(const struct node_look *look)
 {
 	struct signer_log_facts facts;
 	struct error error = {0};
 	int result = signer_log_check(look->settings->signer_directory, NULL, NULL, &facts, &error);
-	if (result != ERR_NOT_FOUND) /* a start makes it */
-		tell(look, "signer.directory", result, &error);
+	if (result != ERR_NOT_FOUND) /* created by a start */
+		report(look, "signer.directory", result, &error);
 }
 
 static void try_store(const struct node_look *look, const struct node_keys *keys)
@@ -215,12 +217,12 @@ static void try_store(const struct node_look *look, const struct node_keys *keys
 	if (!path || look->running)
 		return;
 	if (stat(path, &facts) != 0) {
-		advise(look, "store.url", "there is no store at %s yet: 'constancia init' prepares it",
-		       path);
+		advise(look, "store.url", "there is no store at %s yet: run 'constancia init'", path);
 		return;
 	}
 	if (!node_may_open_store(path)) {
-		advise(look, "store.url", "%s belongs to %s: not opened; run this as that user", path,
+		advise(look, "store.url",
+		       "%s belongs to %s and was not opened: run this command as that user", path,
 		       user_name(facts.st_uid));
 		return;
 	}
@@ -228,7 +230,7 @@ static void try_store(const struct node_look *look, const struct node_keys *keys
 	struct store *store = NULL;
 	struct error error = {0};
 	int result = store_open(&options, &store, &error);
-	tell(look, "store.url", result, &error);
+	report(look, "store.url", result, &error);
 	if (!result)
 		try_content(look, store);
 	if (!result)
@@ -242,8 +244,8 @@ static void warn_of_user(const struct node_look *look)
 	const char *path = look->settings->service_data_dir;
 	if (geteuid() == 0 && stat(path, &facts) == 0 && facts.st_uid != 0)
 		advise(look, "service.data_dir",
-		       "%s belongs to %s, and root may read everything: run this as the service's user "
-		       "(sudo -u %s)",
+		       "%s belongs to %s, and root can read every file: run this command as the "
+		       "service's user (sudo -u %s)",
 		       path, user_name(facts.st_uid), user_name(facts.st_uid));
 }
 
@@ -266,17 +268,17 @@ void node_try(const struct settings *settings, struct node_keys *ret_keys, node_
 	                         .context = context};
 	if (look.running)
 		advise(&look, "service.data_dir",
-		       "a service is running here: its addresses and its store are its own, and were not "
-		       "tried");
+		       "a service is running with this directory: its addresses and store were "
+		       "not checked");
 	look.absent = access(settings->service_data_dir, F_OK) != 0 && errno == ENOENT;
 	if (look.absent)
-		advise(&look, "service.data_dir", "%s is not there yet: 'constancia init' makes it",
+		advise(&look, "service.data_dir", "%s does not exist yet: run 'constancia init'",
 		       settings->service_data_dir);
 	node_look(&look);
 	warn_of_user(&look);
 	warn_of_passkeys(&look);
 	if (ret_keys)
-		tell(&look, "signer.key", node_try_signer(settings, ret_keys, &error), &error);
+		report(&look, "signer.key", node_try_signer(settings, ret_keys, &error), &error);
 	if (ret_keys && !look.running)
 		try_signer_log(&look);
 	try_programs(&look);

@@ -1,4 +1,4 @@
-/* JSON documents for people: aligned members, tables for lists. */
+/* Prints JSON documents for a terminal: aligned members, and tables for lists. */
 #include <ctype.h>
 #include <string.h>
 
@@ -25,7 +25,8 @@ static void pad(struct buf *out, size_t from, size_t to)
 		buf_add_byte(out, ' ');
 }
 
-/* What a terminal could obey becomes '?'; lines go on behind `indent` spaces. */
+/* Appends text with control characters replaced by '?'. Lines after the first are indented by
+ * `indent` spaces. */
 static void add_text(struct buf *out, struct slice text, size_t indent)
 {
 	while (text.size) {

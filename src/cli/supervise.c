@@ -12,27 +12,27 @@
 #include "base/notify.h"
 #include "http/server.h"
 
-/* A supervisor waits for 90 seconds at least, as systemd does, or is told otherwise. */
-#define LOOK_EVERY_US (5 * US_PER_SECOND)
+/* Supervisors wait at least 90 seconds, as systemd does, unless configured otherwise. */
+#define CHECK_INTERVAL_US (5 * US_PER_SECOND)
 #define EXTEND_US (60 * US_PER_SECOND)
-/* What a start that only waits uses, for its own polling, in each look's time. */
+/* Processor time that an idle start uses for polling in one interval. */
 #define IDLE_PROCESSOR_US (US_PER_SECOND / 20)
 
 struct supervision {
-	pthread_t thread; /* while it starts, and while it ends */
+	pthread_t thread; /* runs during start and stop */
 	pthread_mutex_t mutex;
 	pthread_cond_t changed;
-	bool runs;           /* the thread */
-	int64_t watchdog_us; /* 0: nobody waits for a sign of life */
-	int64_t alive_us;    /* when it was last given */
+	bool runs;           /* the thread runs */
+	int64_t watchdog_us; /* 0: no watchdog */
+	int64_t alive_us;    /* time of the last keep-alive notification */
 };
 
 struct work {
 	int64_t processor_us;
-	int64_t blocks; /* read and written */
+	int64_t blocks; /* blocks read and written */
 };
 
-static struct work work_done(void)
+static struct work measure_work(void)
 {
 	struct rusage used = {0};
 	getrusage(RUSAGE_SELF, &used);
@@ -43,7 +43,7 @@ static struct work work_done(void)
 	};
 }
 
-/* False: the thread is to end. The mutex is held. */
+/* Returns false when the thread has to end. The mutex is held. */
 static bool pause_thread(struct supervision *supervision, int64_t pause_us)
 {
 	int64_t until_us = clock_monotonic_us() + pause_us;
@@ -59,10 +59,10 @@ static bool pause_thread(struct supervision *supervision, int64_t pause_us)
 static void *watch_start(void *context)
 {
 	struct supervision *supervision = context;
-	struct work before = work_done();
+	struct work before = measure_work();
 	pthread_mutex_lock(&supervision->mutex);
-	while (pause_thread(supervision, LOOK_EVERY_US)) {
-		struct work now = work_done();
+	while (pause_thread(supervision, CHECK_INTERVAL_US)) {
+		struct work now = measure_work();
 		if (now.processor_us - before.processor_us > IDLE_PROCESSOR_US ||
 		    now.blocks != before.blocks)
 			notify_extend(EXTEND_US);
@@ -72,8 +72,9 @@ static void *watch_start(void *context)
 	return NULL;
 }
 
-/* How long an end takes is bounded by whoever ends the process (node_close). */
-static void *watch_end(void *context)
+/* Sends keep-alive notifications while the node stops. The duration is bounded by node_close, which
+ * ends the process by force. */
+static void *watch_stop(void *context)
 {
 	struct supervision *supervision = context;
 	pthread_mutex_lock(&supervision->mutex);
@@ -94,7 +95,7 @@ static void start_thread(struct supervision *supervision, void *(*run)(void *con
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-static void end_thread(struct supervision *supervision)
+static void stop_thread(struct supervision *supervision)
 {
 	pthread_mutex_lock(&supervision->mutex);
 	bool runs = supervision->runs;
@@ -114,7 +115,7 @@ struct supervision *supervise_start(void)
 	pthread_mutex_init(&supervision->mutex, NULL);
 	pthread_cond_init(&supervision->changed, NULL);
 	supervision->watchdog_us = notify_watchdog_us();
-	notify_status("starts");
+	notify_status("starting");
 	start_thread(supervision, watch_start);
 	return supervision;
 }
@@ -124,8 +125,8 @@ void supervise_ready(struct supervision *supervision, const char *listen)
 	char status[256];
 	if (!supervision)
 		return;
-	end_thread(supervision);
-	snprintf(status, sizeof status, "serves on %s", listen);
+	stop_thread(supervision);
+	snprintf(status, sizeof status, "serving on %s", listen);
 	notify_ready(status);
 	supervision->alive_us = clock_monotonic_us();
 }
@@ -144,17 +145,17 @@ void supervise_stop(struct supervision *supervision)
 {
 	if (!supervision)
 		return;
-	end_thread(supervision);
+	stop_thread(supervision);
 	notify_stopping(supervision->watchdog_us > 0);
 	if (supervision->watchdog_us)
-		start_thread(supervision, watch_end);
+		start_thread(supervision, watch_stop);
 }
 
 void supervise_free(struct supervision *supervision)
 {
 	if (!supervision)
 		return;
-	end_thread(supervision);
+	stop_thread(supervision);
 	pthread_cond_destroy(&supervision->changed);
 	pthread_mutex_destroy(&supervision->mutex);
 	free(supervision);

@@ -1,5 +1,5 @@
-/* What a running node tells the one who supervises it (base/notify.h): that its start makes
- * progress, that it serves, that it lives. Belongs to the main thread. */
+/* Notifies the supervisor (base/notify.h) that the start makes progress, that the node serves, and
+ * that it is alive. Belongs to the main thread. */
 #ifndef CLI_SUPERVISE_H
 #define CLI_SUPERVISE_H
 
@@ -10,16 +10,17 @@
 struct http_server;
 struct supervision;
 
-/* The start begins: as long as it makes progress (uses the processor, reads or writes) the
- * supervisor is asked for more time. NULL: nobody supervises, or there is no memory. */
+/* Begins the start. While it makes progress (uses the processor, reads or writes), the supervisor
+ * is asked for more time. Returns NULL without a supervisor or without memory. */
 struct supervision *supervise_start(void);
-/* It serves. NULL-safe, as what follows. */
+/* Notifies that the node serves. NULL-safe, like the following functions. */
 void supervise_ready(struct supervision *supervision, const char *listen);
-/* To be called several times a second: says that the node lives, half as often as is asked for, if
- * every thread that polls sockets has gone round since it was last said. */
+/* Sends the keep-alive notification when half of the watchdog interval is over and every thread
+ * that polls sockets has completed a loop since the last one. To be called several times a
+ * second. */
 void supervise_look(struct supervision *supervision, struct http_server *http);
-/* It ends: from here to supervise_free a thread says that it lives, since requests that are under
- * way are answered first. */
+/* Notifies that the node stops. Until supervise_free a thread sends keep-alive notifications, since
+ * requests in progress are completed first. */
 void supervise_stop(struct supervision *supervision);
 void supervise_free(struct supervision *supervision);
 

@@ -16,17 +16,17 @@
 
 #define TIMEOUT_DEFAULT_MS 10000
 #define TIME_BOUND_DEFAULT_US (60 * US_PER_SECOND)
-#define TOKEN_RESOLUTION_US US_PER_SECOND /* a token's time may lack the fraction */
+#define TOKEN_RESOLUTION_US US_PER_SECOND /* a token's time may lack fractions of a second */
 #define BACKOFF_FIRST_US (5 * US_PER_SECOND)
 #define BACKOFF_MAX_US (300 * US_PER_SECOND)
-/* Of what is rejected each try costs a token. */
+/* Longer, because each attempt after a rejection consumes a token. */
 #define REJECTED_FIRST_US (600 * US_PER_SECOND)
 #define REJECTED_MAX_US (6 * 3600 * US_PER_SECOND)
 
 enum known_time { TIME_UNKNOWN, TIME_DISAGREED, TIME_AGREED };
 
-/* What its failures in a row came to. */
-struct standing {
+/* Back-off state after consecutive failures. */
+struct backoff {
 	int64_t failures;
 	int64_t next_try_us; /* monotonic */
 	char last_reason[AUTHORITY_REASON_SIZE];
@@ -37,13 +37,14 @@ struct authority {
 	bool embedded;
 	struct buf roots; /* PEM */
 	/* Under the mutex: */
-	struct standing standings[DIGEST_ALGORITHM_COUNT]; /* not all take each imprint */
-	struct standing rejected;                          /* by authorities_reject */
+	struct backoff backoffs[DIGEST_ALGORITHM_COUNT]; /* per digest algorithm, since an authority may
+	                                                    not support all */
+	struct backoff rejected;                         /* set by authorities_reject */
 	struct sha256 rejected_path;
-	enum known_time time; /* its last one, and our clock */
-	int64_t latest_us;    /* that time at the latest, less clock_boot_us */
-	int64_t earliest_us;  /* the same at the earliest */
-	struct sha256 path;   /* of the last one's, in DER; zeros: there was none */
+	enum known_time time; /* its last time compared with the local clock */
+	int64_t latest_us;    /* latest value of that time, minus clock_boot_us */
+	int64_t earliest_us;  /* earliest value, minus clock_boot_us */
+	struct sha256 path;   /* digest of its last path (DER); zeros: none yet */
 	struct buf path_pem;
 	struct authority_seen seen;
 	struct authority_health health;
@@ -56,7 +57,7 @@ struct authorities {
 	struct address_guard guard;
 	int timeout_ms;
 	int64_t time_bound_us;
-	int64_t latest_us; /* our clock at the creation, less clock_boot_us */
+	int64_t latest_us; /* local clock at creation, minus clock_boot_us */
 	struct issuers *issuers;
 	size_t count;
 	struct authority items[AUTHORITIES_MAX];
@@ -107,22 +108,23 @@ static int load_roots(const struct authorities *authorities, struct authority *a
 
 	if (authority->embedded) {
 		if (!authorities->signer)
-			return error_cause(error, ERR_VALIDATION, "embedded: needs a signer process");
+			return error_cause(error, ERR_VALIDATION, "embedded: requires a signing process");
 		buf_add_slice(&authority->roots, signer_timestamp_roots(authorities->signer));
 	} else {
 		if (!authority->options.roots_path)
-			return error_cause(error, ERR_VALIDATION, "%s: no roots", authority->options.name);
+			return error_cause(error, ERR_VALIDATION, "%s: no trusted roots",
+			                   authority->options.name);
 		int result = file_read_whole(authority->options.roots_path, &authority->roots, error);
 		if (result)
 			return result;
 	}
 	if (buf_check(&authority->roots) != 0)
 		return ERR_NO_MEMORY;
-	/* Read once now, so that a file without certificates is found when starting. */
+	/* Parsed at the start, so that a file without certificates is reported then. */
 	return certificates_read(buf_slice(&authority->roots), &certificates, error);
 }
 
-/* What is between "//" and the path, without a name or password before it. */
+/* Copies the host and port of a URL, without credentials. */
 static void name_host(const char *url, char host[AUTHORITY_NAME_SIZE])
 {
 	const char *begin = strstr(url, "//");
@@ -157,7 +159,7 @@ static int add_authority(struct authorities *authorities, const struct authority
 	if (!authority->options.name)
 		authority->options.name = options->url;
 	if (!options->url)
-		return error_cause(error, ERR_VALIDATION, "a timestamp authority without URL");
+		return error_cause(error, ERR_VALIDATION, "a timestamp authority has no URL");
 	if (!keep_texts(&authorities->arena, &authority->options))
 		return ERR_NO_MEMORY;
 	authority->embedded = strcmp(options->url, AUTHORITY_EMBEDDED_URL) == 0;
@@ -167,9 +169,9 @@ static int add_authority(struct authorities *authorities, const struct authority
 		authority->options.kind = AUTHORITY_DEVELOPMENT;
 	else if (http_url_check(slice_of(options->url), true, "tsa.url", error) != 0 ||
 	         strlen(options->url) >= AUTHORITY_REASON_SIZE)
-		return error_cause(error, ERR_VALIDATION, "%s: not a usable URL", authority->options.name);
+		return error_cause(error, ERR_VALIDATION, "%s: invalid URL", authority->options.name);
 	else if (has_credentials(options) && strncasecmp(options->url, "https://", 8) != 0)
-		return error_cause(error, ERR_VALIDATION, "%s: credentials need https://",
+		return error_cause(error, ERR_VALIDATION, "%s: credentials require https://",
 		                   authority->options.name);
 	return load_roots(authorities, authority, error);
 }
@@ -178,7 +180,8 @@ int authorities_create(const struct authorities_options *options,
                        struct authorities **ret_authorities, struct error *error)
 {
 	if (options->count < 1 || options->count > AUTHORITIES_MAX)
-		return error_cause(error, ERR_VALIDATION, "1 to %d timestamp authorities", AUTHORITIES_MAX);
+		return error_cause(error, ERR_VALIDATION,
+		                   "the number of timestamp authorities must be 1 to %d", AUTHORITIES_MAX);
 	struct authorities *authorities = calloc(1, sizeof *authorities);
 	if (!authorities)
 		return ERR_NO_MEMORY;
@@ -225,7 +228,7 @@ static void inherit(struct authority *authority, const struct authority *former)
 	authority->rejected_path = former->rejected_path;
 	authority->path = former->path;
 	authority->seen = former->seen;
-	/* How it did; what it is called is its own. */
+	/* Inherits the counters but not the name and kind. */
 	struct authority_health own = authority->health;
 	authority->health = former->health;
 	memcpy(authority->health.host, own.host, sizeof own.host);
@@ -271,7 +274,7 @@ static int send_request(const struct authorities *authorities, const struct auth
 		.body = der,
 		.timeout_ms = authorities->timeout_ms,
 		.answer_limit = TIMESTAMP_RESPONSE_MAX,
-		.allow_http = true, /* the answer is signed */
+		.allow_http = true, /* the response is signed */
 		.user = options->user,
 		.password = options->password,
 		.bearer = options->bearer,
@@ -284,17 +287,19 @@ static int send_request(const struct authorities *authorities, const struct auth
 	if (result)
 		return result;
 	if (answer.status == 401 || answer.status == 403)
-		return error_cause(error, ERR_AUTHORITY, "HTTP %d: it does not take the credentials given",
+		return error_cause(error, ERR_AUTHORITY, "HTTP %d: the authority rejected the credentials",
 		                   answer.status);
-	if (answer.status != 200 && answer.status != 201) /* some call a token a thing that they made */
+	if (answer.status != 200 &&
+	    answer.status != 201) /* some authorities return 201 (Created) for a token */
 		return error_cause(error, ERR_AUTHORITY, "HTTP %d", answer.status);
 	buf_add_slice(out, buf_slice(&answer.body));
 	return buf_check(out);
 }
 
-/* However long the answer was on its way: the time is not earlier than it says, and not later than
- * that and what has passed since it was asked. One that our clock does not agree with takes no
- * better one's place: an authority may be wrong, and so may a clock when its machine starts. */
+/* Records a time. The current time is not earlier than the timestamp, and not later than the
+ * timestamp plus the time since the request. A time that disagrees with the local clock never
+ * replaces one that agrees: the authority may be wrong, or the clock of a machine that just
+ * started. */
 static void note_time(struct authorities *authorities, struct authority *authority,
                       int64_t gen_time_us, int64_t asked_us, bool agrees)
 {
@@ -324,7 +329,7 @@ int64_t authorities_latest_now_us(struct authorities *authorities)
 	return clock_boot_us() + latest_us;
 }
 
-/* How far `now_us` lies after the span, or before it (negative); 0: within. */
+/* Returns how far `now_us` is after the interval (positive) or before it (negative); 0: within. */
 static int64_t off_span_us(int64_t now_us, int64_t earliest_us, int64_t latest_us)
 {
 	if (now_us > latest_us)
@@ -334,7 +339,7 @@ static int64_t off_span_us(int64_t now_us, int64_t earliest_us, int64_t latest_u
 
 bool authorities_compare_clock(struct authorities *authorities, int64_t *ret_off_us)
 {
-	/* Read first: what is waited for in between makes it no further ahead. */
+	/* Read before locking, so that waiting for the mutex does not make the clock appear ahead. */
 	int64_t ahead_of_boot_us = clock_now_us() - clock_boot_us();
 	bool any = false;
 	int64_t best_us = 0;
@@ -361,16 +366,17 @@ static int check_time(struct authorities *authorities, struct authority *authori
 	bool agrees = off_us <= authorities->time_bound_us && off_us >= -authorities->time_bound_us;
 	note_time(authorities, authority, gen_time_us, asked_us, agrees);
 	if (!agrees)
-		return error_cause(error, ERR_INVALID_EVIDENCE, "the time is %lld ms away from our clock",
+		return error_cause(error, ERR_INVALID_EVIDENCE,
+		                   "the time differs from the local clock by %lld ms",
 		                   (long long)(off_us / 1000));
 	if (gen_time_us < earliest_us)
 		return error_cause(error, ERR_INVALID_EVIDENCE,
-		                   "the time is %lld ms before the earliest that will do",
+		                   "the time is %lld ms earlier than permitted",
 		                   (long long)(earliest_us - gen_time_us) / 1000);
 	return OK;
 }
 
-/* Takes the answer apart, and completes the path to a root. */
+/* Verifies the response and completes the path to a root. */
 static int check_response(const struct authorities *authorities, const struct authority *authority,
                           struct authority_result *result, struct error *error)
 {
@@ -390,7 +396,7 @@ static int check_response(const struct authorities *authorities, const struct au
 	return code ? code : timestamp_response_end_with_token(&result->response, error);
 }
 
-/* Without memory the one before stays. */
+/* Without memory the previous path is kept. */
 static void note_path(struct authorities *authorities, struct authority *authority,
                       struct slice path)
 {
@@ -435,7 +441,7 @@ bool authorities_get_seen(struct authorities *authorities, size_t index,
 	return any;
 }
 
-/* One try: fills everything but what is known beforehand. */
+/* Makes one attempt. Fills *result except the fields that the caller knows. */
 static int try_authority(struct authorities *authorities, struct authority *authority,
                          const struct digest *imprint, int64_t earliest_us,
                          struct authority_result *result, struct error *error)
@@ -459,19 +465,19 @@ static int try_authority(struct authorities *authorities, struct authority *auth
 	return code;
 }
 
-/* What an authority is asked. */
+/* A request to the authorities. */
 struct question {
 	const struct digest *imprint;
 	int64_t earliest_us;
-	const char *except; /* the URL of one that is left out; NULL: none */
-	bool lasting;       /* what was rejected will not do */
+	const char *except; /* URL of an authority to skip; NULL: none */
+	bool skip_rejected; /* skip rejected authorities */
 };
 
-static bool waits(const struct standing *standing, char reason[AUTHORITY_REASON_SIZE])
+static bool is_backing_off(const struct backoff *backoff, char reason[AUTHORITY_REASON_SIZE])
 {
-	bool alone = clock_monotonic_us() < standing->next_try_us;
+	bool alone = clock_monotonic_us() < backoff->next_try_us;
 	if (alone)
-		memcpy(reason, standing->last_reason, AUTHORITY_REASON_SIZE);
+		memcpy(reason, backoff->last_reason, AUTHORITY_REASON_SIZE);
 	return alone;
 }
 
@@ -479,18 +485,18 @@ static bool is_left_alone(struct authorities *authorities, const struct authorit
                           const struct question *question, char reason[AUTHORITY_REASON_SIZE])
 {
 	pthread_mutex_lock(&authorities->mutex);
-	bool alone = (question->lasting && waits(&authority->rejected, reason)) ||
-	             waits(&authority->standings[question->imprint->algorithm], reason);
+	bool alone = (question->skip_rejected && is_backing_off(&authority->rejected, reason)) ||
+	             is_backing_off(&authority->backoffs[question->imprint->algorithm], reason);
 	pthread_mutex_unlock(&authorities->mutex);
 	return alone;
 }
 
-static void leave_alone(struct standing *standing, int64_t first_us, int64_t longest_us,
-                        const char *reason)
+static void extend_backoff(struct backoff *backoff, int64_t first_us, int64_t longest_us,
+                           const char *reason)
 {
-	standing->next_try_us =
-		clock_monotonic_us() + backoff_us(++standing->failures, first_us, longest_us);
-	snprintf(standing->last_reason, sizeof standing->last_reason, "%s", reason);
+	backoff->next_try_us =
+		clock_monotonic_us() + backoff_us(++backoff->failures, first_us, longest_us);
+	snprintf(backoff->last_reason, sizeof backoff->last_reason, "%s", reason);
 }
 
 static void note_health(struct authority_health *health, const char *reason)
@@ -517,19 +523,19 @@ bool authorities_get_health(struct authorities *authorities, size_t index,
 	return true;
 }
 
-/* reason NULL: its answer was good. A failure of a try that began before another's failure was
- * noted does not lengthen the wait again. */
+/* Records the outcome of an attempt (`reason` NULL: success). A failure of an attempt that began
+ * before another failure was recorded does not extend the back-off. */
 static void note_outcome(struct authorities *authorities, struct authority *authority,
                          enum digest_algorithm algorithm, int64_t started_us, const char *reason)
 {
-	struct standing *standing = &authority->standings[algorithm];
+	struct backoff *backoff = &authority->backoffs[algorithm];
 	pthread_mutex_lock(&authorities->mutex);
 	note_health(&authority->health, reason);
 	if (!reason) {
-		standing->failures = 0;
-		standing->next_try_us = 0;
-	} else if (standing->next_try_us <= started_us) {
-		leave_alone(standing, BACKOFF_FIRST_US, BACKOFF_MAX_US, reason);
+		backoff->failures = 0;
+		backoff->next_try_us = 0;
+	} else if (backoff->next_try_us <= started_us) {
+		extend_backoff(backoff, BACKOFF_FIRST_US, BACKOFF_MAX_US, reason);
 	}
 	pthread_mutex_unlock(&authorities->mutex);
 }
@@ -546,7 +552,7 @@ void authorities_reject(struct authorities *authorities, const struct authority_
 		if (!sha256_equal(&authority->rejected_path, &path))
 			authority->rejected.failures = 0;
 		authority->rejected_path = path;
-		leave_alone(&authority->rejected, REJECTED_FIRST_US, REJECTED_MAX_US, reason);
+		extend_backoff(&authority->rejected, REJECTED_FIRST_US, REJECTED_MAX_US, reason);
 	}
 	pthread_mutex_unlock(&authorities->mutex);
 }
@@ -566,13 +572,13 @@ static const char *cause_of(const struct error *error, int code)
 	return error->cause[0] ? error->cause : error_general_message(code, LANGUAGE_ENGLISH);
 }
 
-static int ask_in_turn(struct authorities *authorities, const struct question *question,
-                       struct authority_result *ret_result, struct authority_failures *ret_failures,
-                       struct error *error)
+static int ask_each(struct authorities *authorities, const struct question *question,
+                    struct authority_result *ret_result, struct authority_failures *ret_failures,
+                    struct error *error)
 {
 	struct authority_failures failures = {0};
 	int code = ERR_AUTHORITY;
-	bool lacked = false;
+	bool no_memory = false;
 
 	for (size_t i = 0; code != 0 && i < authorities->count; i++) {
 		struct authority *authority = &authorities->items[i];
@@ -597,9 +603,9 @@ static int ask_in_turn(struct authorities *authorities, const struct question *q
 			break;
 		}
 		const char *cause = cause_of(&reason, code);
-		/* Want of memory may be ours: it leaves nobody alone. */
+		/* Lack of memory may be local, so it causes no back-off. */
 		if (code == ERR_NO_MEMORY)
-			lacked = true;
+			no_memory = true;
 		else
 			note_outcome(authorities, authority, question->imprint->algorithm, started_us, cause);
 		note_failure(&failures, authority, cause, false);
@@ -608,9 +614,9 @@ static int ask_in_turn(struct authorities *authorities, const struct question *q
 	if (ret_failures)
 		*ret_failures = failures;
 	if (code != 0 && failures.count == 0)
-		return error_cause(error, ERR_AUTHORITY, "there is no other authority");
+		return error_cause(error, ERR_AUTHORITY, "there is no other timestamp authority");
 	if (code != 0)
-		return error_cause(error, lacked ? ERR_NO_MEMORY : ERR_AUTHORITY, "%s: %s",
+		return error_cause(error, no_memory ? ERR_NO_MEMORY : ERR_AUTHORITY, "%s: %s",
 		                   failures.items[0].name, failures.items[0].reason);
 	return 0;
 }
@@ -621,7 +627,7 @@ int authorities_timestamp(struct authorities *authorities, const struct sha256 *
 {
 	struct digest digest = digest_of_sha256(imprint);
 	const struct question question = {.imprint = &digest, .earliest_us = earliest_us};
-	return ask_in_turn(authorities, &question, ret_result, ret_failures, error);
+	return ask_each(authorities, &question, ret_result, ret_failures, error);
 }
 
 int authorities_timestamp_over(struct authorities *authorities, const struct digest *imprint,
@@ -629,8 +635,8 @@ int authorities_timestamp_over(struct authorities *authorities, const struct dig
                                struct authority_failures *ret_failures, struct error *error)
 {
 	const struct question question = {
-		.imprint = imprint, .earliest_us = TIME_NONE, .lasting = true};
-	return ask_in_turn(authorities, &question, ret_result, ret_failures, error);
+		.imprint = imprint, .earliest_us = TIME_NONE, .skip_rejected = true};
+	return ask_each(authorities, &question, ret_result, ret_failures, error);
 }
 
 int authorities_timestamp_apart(struct authorities *authorities, const struct sha256 *imprint,
@@ -641,7 +647,7 @@ int authorities_timestamp_apart(struct authorities *authorities, const struct sh
 	struct digest digest = digest_of_sha256(imprint);
 	const struct question question = {
 		.imprint = &digest, .earliest_us = earliest_us, .except = first->url};
-	return ask_in_turn(authorities, &question, ret_result, ret_failures, error);
+	return ask_each(authorities, &question, ret_result, ret_failures, error);
 }
 
 bool authorities_ask_time_of(struct authorities *authorities, size_t index)

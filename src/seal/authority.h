@@ -1,10 +1,10 @@
 /* Timestamps from several authorities in order of preference.
  *
- * An authority that fails is left alone for a while: 5 s, then twice as long each time, 5 minutes
- * at most, until it gives a good answer. Every try has a fresh nonce; every answer is verified in
- * full (seal/timestamp.h) before it counts, and has to agree with our clock. An authority that
- * sends its own certificate alone is right: those above are fetched from where it says
- * (seal/issuers.h). Thread safe; calls run side by side. */
+ * After a failure an authority is in back-off: 5 s, doubled by each further failure up to 5
+ * minutes, until it returns a valid timestamp. Each attempt has a new nonce. A response counts only
+ * after full verification (seal/timestamp.h) and if its time agrees with the local clock. An
+ * authority may send its own certificate only; its issuers are then fetched from the URLs that the
+ * certificates name (seal/issuers.h). Thread safe; calls run concurrently. */
 #ifndef SEAL_AUTHORITY_H
 #define SEAL_AUTHORITY_H
 
@@ -34,37 +34,38 @@ struct authority_options {
 	const char *name; /* NULL: the URL */
 	const char *url;  /* http://, https://, or "embedded:" (always of kind development) */
 	enum authority_kind kind;
-	/* PEM: the roots of its timestamps, and what else their paths lead over; not for embedded. */
+	/* PEM file: trusted roots of its timestamps, and further certificates for their paths; unused
+	 * for embedded. */
 	const char *roots_path;
-	const char *policy; /* dotted OID to ask for and insist on; NULL: any */
-	/* Credentials, over https:// alone: Basic or a bearer token, and a certificate. */
+	const char *policy; /* dotted OID to request and require; NULL: any */
+	/* Credentials, for https:// only: Basic or a bearer token, and a client certificate. */
 	const char *user;
 	const char *password;
 	const char *bearer;
-	const char *client_certificate; /* PEM files, only together */
+	const char *client_certificate; /* PEM files; both or none */
 	const char *client_key;
-	const char *tls_roots_path; /* PEM; NULL: the system's */
+	const char *tls_roots_path; /* PEM; NULL: the system's roots */
 };
 
 struct authorities_options {
 	const struct authority_options *authorities; /* in order of preference */
 	size_t count;                                /* 1 to AUTHORITIES_MAX */
-	struct signer *signer;                       /* for "embedded:"; outlives the object */
-	struct address_guard guard;                  /* where they may stand (tsa.allow_networks) */
-	int timeout_ms;                              /* each try; 0: 10,000 */
+	struct signer *signer;                       /* for "embedded:"; must outlive the object */
+	struct address_guard guard;                  /* permitted addresses (tsa.allow_networks) */
+	int timeout_ms;                              /* per attempt; 0: 10,000 */
 	int64_t time_bound_us;                       /* |genTime - our clock|; 0: 60 s */
 };
 
 struct authorities;
 
-/* Loads roots. 0, ERR_VALIDATION (cause: which setting; credentials that would go over plain HTTP,
- * too), ERR_IO, ERR_NO_MEMORY. */
+/* Loads the trusted roots. Returns 0, ERR_VALIDATION (the cause names the setting; also for
+ * credentials without https://), ERR_IO or ERR_NO_MEMORY. */
 int authorities_create(const struct authorities_options *options,
                        struct authorities **ret_authorities, struct error *error) MUST_CHECK;
 void authorities_free(struct authorities *authorities); /* NULL-safe */
 
-/* What former ones have learnt of time and certificates, for the same addresses. Before the first
- * use. */
+/* Copies from replaced authorities what they know about time and certificates, for equal URLs. To
+ * be called before the first use. */
 void authorities_inherit(struct authorities *authorities, struct authorities *former);
 
 struct authority_result {
@@ -74,89 +75,94 @@ struct authority_result {
 	struct timestamp_facts facts;
 	struct buf request;  /* DER */
 	struct buf response; /* DER or BER */
-	struct buf token;    /* the bytes as they came; the response ends with them */
-	struct buf path;     /* its certificate, its issuers', the root's: struct timestamp_path */
+	struct buf token;    /* unchanged bytes; the response ends with them */
+	struct buf path;     /* its certificate, its issuers and the root: struct timestamp_path */
 };
 void authority_result_free(struct authority_result *result); /* NULL-safe, also when zeroed */
 #define AUTHORITY_RESULT_AUTO __attribute__((cleanup(authority_result_free)))
 
-/* What was tried before (or without) success, for the log. */
+/* Failed attempts before success, or without success; for the log. */
 struct authority_failures {
 	size_t count;
 	struct {
 		char name[AUTHORITY_NAME_SIZE];
 		char reason[AUTHORITY_REASON_SIZE];
-		bool left_alone; /* not tried: still backing off; reason is that of its last failure */
+		bool left_alone; /* not attempted, in back-off; `reason` is that of the last failure */
 	} items[AUTHORITIES_MAX];
 };
 
-/* A timestamp over `imprint`, not from before earliest_us (TIME_NONE: any), from the first that
- * gives a good one. ret_failures may be NULL and is filled in either case. 0, or ERR_AUTHORITY when
- * none did; ERR_NO_MEMORY, which counts against none of them. */
+/* Gets a timestamp over `imprint`, not older than earliest_us (TIME_NONE: any time), from the first
+ * authority that returns a valid one. Fills ret_failures (may be NULL) in any case. Returns 0;
+ * ERR_AUTHORITY when all failed; ERR_NO_MEMORY, which does not count as a failure of an
+ * authority. */
 int authorities_timestamp(struct authorities *authorities, const struct sha256 *imprint,
                           int64_t earliest_us, struct authority_result *ret_result,
                           struct authority_failures *ret_failures, struct error *error) MUST_CHECK;
 
-/* The same over a digest by any algorithm, of any time; not from one that was rejected. What fails
- * for one algorithm leaves nobody alone for another. */
+/* The same over a digest of any algorithm, without a limit on the time, and skipping rejected
+ * authorities. Back-off applies per digest algorithm. */
 int authorities_timestamp_over(struct authorities *authorities, const struct digest *imprint,
                                struct authority_result *ret_result,
                                struct authority_failures *ret_failures, struct error *error)
 	MUST_CHECK;
 
-/* A timestamp of authorities_timestamp_over will not do, as its certificate was revoked: for a
- * while, longer with each of its timestamps by the same certificates, that one is not asked for
- * them. */
+/* Rejects a timestamp of authorities_timestamp_over because its certificate was revoked. The
+ * authority is skipped for such timestamps for a while; the time grows with each rejected timestamp
+ * of the same certificates. */
 void authorities_reject(struct authorities *authorities, const struct authority_result *given,
                         const char *reason);
 
-/* The same from any other than the one that gave `first`: a second, independent time. */
+/* The same as authorities_timestamp, from another authority than that of `first`: a second,
+ * independent time. */
 int authorities_timestamp_apart(struct authorities *authorities, const struct sha256 *imprint,
                                 int64_t earliest_us, const struct authority_result *first,
                                 struct authority_result *ret_result,
                                 struct authority_failures *ret_failures, struct error *error)
 	MUST_CHECK;
 
-/* The latest time that it may be now by their last good timestamps, whatever our clock was set to
- * since. Before the first: by those that only our clock did not agree with; before these: by our
- * clock as it was at the creation. */
+/* Returns the latest possible current time according to the last valid timestamps, independent of
+ * later changes of the local clock. Before the first valid timestamp: according to timestamps that
+ * only disagreed with the local clock; before these, according to the local clock at creation. */
 int64_t authorities_latest_now_us(struct authorities *authorities);
-/* How far our clock is at least off by the last time, good or not agreed with, of that authority
- * that it agrees with best: ahead, or behind (negative). False: none has given a time yet. */
+/* Computes the minimum error of the local clock against the last known time of the authority that
+ * agrees best with it: positive: ahead, negative: behind. Returns false if no authority has given a
+ * time. */
 bool authorities_compare_clock(struct authorities *authorities, int64_t *ret_off_us);
-/* Asks one, `index` from 0, for a timestamp of nothing, for its time; also one that is left alone:
- * it may have been our clock that was wrong. False: there is no such one. */
+/* Requests a timestamp of random data from one authority (`index` from 0) to learn its time.
+ * Ignores back-off, since the local clock may have caused the failures. Returns false: there is no
+ * such authority. */
 bool authorities_ask_time_of(struct authorities *authorities, size_t index);
-/* Asks one after the other so until our clock is at most bound_us ahead of one. */
+/* Does so for each authority in turn, until the local clock is at most bound_us ahead of one. */
 void authorities_ask_time(struct authorities *authorities, int64_t bound_us);
 
-/* An authority's certificates, as its last good timestamp had them. */
+/* The certificates of an authority, from its last valid timestamp. */
 struct authority_seen {
 	char name[AUTHORITY_NAME_SIZE];
 	struct certificate_facts certificate; /* its own */
 	int64_t valid_until_us;               /* of all of them, up to the root */
 };
-/* Of one after the other, `index` from 0 to AUTHORITIES_MAX - 1; false: it has given none yet, or
- * there is no such one. `path_pem` is NULL, or gets them appended. */
+/* Describes the certificates of authority `index` (0 to AUTHORITIES_MAX - 1) and appends them to
+ * path_pem unless that is NULL. Returns false: no timestamp yet, or no such authority. */
 bool authorities_get_seen(struct authorities *authorities, size_t index,
                           struct authority_seen *ret_seen, struct buf *path_pem);
 
-/* How one of them did since it was created. */
+/* State of an authority since its creation. */
 struct authority_health {
-	char host[AUTHORITY_NAME_SIZE]; /* and port, of its address; "embedded" */
+	char host[AUTHORITY_NAME_SIZE]; /* host and port of its URL; "embedded" */
 	enum authority_kind kind;
 	int64_t successes, failures;
 	int64_t last_success_us;            /* by our clock; 0: none */
-	bool fails;                         /* its last answer was none, or not good */
+	bool fails;                         /* the last attempt failed */
 	int64_t failed_boot_us;             /* clock_boot_us of the last failure */
-	char reason[AUTHORITY_REASON_SIZE]; /* of it */
+	char reason[AUTHORITY_REASON_SIZE]; /* of the last failure */
 };
-/* Of one after the other, `index` from 0; false: there is no such one. */
+/* Returns the state of authority `index` (from 0); false: there is no such authority. */
 bool authorities_get_health(struct authorities *authorities, size_t index,
                             struct authority_health *ret);
 
-/* Appends the roots that a verifier has to trust, as PEM: what is self-signed in their roots_path,
- * once each, as certificates in between are trusted for nothing. 0 or ERR_NO_MEMORY. */
+/* Appends the roots that a verifier must trust, as PEM: the self-signed certificates of all
+ * roots_path files, without duplicates. Intermediate certificates are omitted, since they are not
+ * trusted. Returns 0 or ERR_NO_MEMORY. */
 int authorities_trust(const struct authorities *authorities, struct buf *out, struct error *error)
 	MUST_CHECK;
 

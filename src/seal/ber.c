@@ -45,7 +45,7 @@ static bool read_header(struct slice bytes, struct header *ret_header)
 		header.content = length;
 	else if (!header.indefinite && !read_length(bytes, &header))
 		return false;
-	/* Only what is constructed has an end that can be found; nothing has the number 0. */
+	/* Only constructed elements can have indefinite length. No element has the number 0. */
 	if (header.indefinite ? !(header.identifier & CONSTRUCTED)
 	                      : header.identifier == 0 && header.content + header.size != 2)
 		return false;
@@ -58,7 +58,7 @@ static bool is_end_of_contents(const struct header *header)
 	return header->identifier == 0;
 }
 
-/* How many bytes stand before the end-of-contents octets that belong to no element inside. */
+/* Finds the number of bytes before the end-of-contents octets of the element itself. */
 static bool find_end(struct slice bytes, size_t *ret_size)
 {
 	size_t at = 0;
@@ -82,15 +82,15 @@ bool ber_next(struct slice *rest, struct ber_element *ret_element)
 
 	if (!read_header(*rest, &header) || is_end_of_contents(&header))
 		return false;
-	struct slice behind = slice_make(rest->data + header.size, rest->size - header.size);
+	struct slice contents = slice_make(rest->data + header.size, rest->size - header.size);
 	size_t content = header.content;
-	if (header.indefinite && !find_end(behind, &content))
+	if (header.indefinite && !find_end(contents, &content))
 		return false;
 	size_t size = header.size + content + (header.indefinite ? 2 : 0);
 	*ret_element = (struct ber_element){
 		.identifier = header.identifier,
 		.whole = slice_make(rest->data, size),
-		.inside = slice_make(behind.data, content),
+		.inside = slice_make(contents.data, content),
 	};
 	*rest = slice_make(rest->data + size, rest->size - size);
 	return true;
@@ -119,7 +119,8 @@ void ber_write(unsigned char identifier, struct slice inside, struct buf *out)
 	buf_add_slice(out, inside);
 }
 
-/* As X.690 section 11.6 has it; neither starts the other, for their sizes stand in front. */
+/* Order of X.690 section 11.6. Neither element is a prefix of the other, since both begin with
+ * their length. */
 static int compare_elements(const void *a, const void *b)
 {
 	const struct slice *one = a, *other = b;
@@ -172,7 +173,7 @@ static int write_element(const struct ber_element *element, enum ber_order order
 		} else if (part.identifier == OCTET_STRING) {
 			buf_add_slice(&inside, part.inside);
 		} else {
-			return ERR_INVALID_EVIDENCE; /* pieces of pieces nobody makes */
+			return ERR_INVALID_EVIDENCE; /* nested constructed strings are not supported */
 		}
 	}
 	if (!result)

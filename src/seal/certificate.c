@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* 112 bits: RSA of 2,048, SHA-2, and nothing weaker (SSL_CTX_set_security_level(3)). */
+/* 112 bits: RSA of 2,048 bits and SHA-2 at least (SSL_CTX_set_security_level(3)). */
 #define SECURITY_LEVEL 2
-#define NAME_SIZE 256 /* in an error */
+#define NAME_SIZE 256 /* in an error message */
 
 const char *openssl_reason(void)
 {
@@ -20,7 +20,7 @@ const char *openssl_reason(void)
 	return reason ? reason : "unknown";
 }
 
-/* What failed first stands first in the queue, and what failed because of it behind. */
+/* The first entry of the queue is the original failure; later entries result from it. */
 static bool lacked_memory(void)
 {
 	return ERR_GET_REASON(ERR_peek_error()) == ERR_R_MALLOC_FAILURE;
@@ -38,7 +38,7 @@ int openssl_refused(struct error *error, const char *what)
 	            : error_cause(error, ERR_INVALID_EVIDENCE, "%s", what);
 }
 
-/* The text is at its end: no further PEM block begins. */
+/* Returns whether reading stopped because no further PEM block begins. */
 static bool ends_regularly(void)
 {
 	unsigned long last = ERR_peek_last_error();
@@ -182,7 +182,7 @@ int certificate_describe(const X509 *certificate, struct certificate_facts *ret_
 	    !certificate_name(X509_get_issuer_name(certificate), facts.issuer, SUBJECT_SIZE))
 		return openssl_refused(error, "the certificate's times or names cannot be read");
 	if (X509_digest(certificate, EVP_sha256(), facts.sha256.bytes, &size) != 1)
-		abort(); /* no digest without memory, and no identity without digest */
+		abort(); /* out of memory: a certificate cannot be identified without its digest */
 	trust_name(facts.subject, facts.name);
 	trust_name(facts.issuer, facts.issuer_name);
 	*ret_facts = facts;
@@ -199,7 +199,7 @@ bool certificate_claims_self_issue(X509 *certificate)
 	       (own && issuer && ASN1_OCTET_STRING_cmp(own, issuer) == 0);
 }
 
-/* 0, whatever it finds, or ERR_NO_MEMORY. */
+/* Returns 0 with the result of the check, or ERR_NO_MEMORY. */
 static int verify_by(X509 *certificate, X509 *issuer, bool *ret_verified)
 {
 	ERR_clear_error();
@@ -231,7 +231,7 @@ int certificate_find_issuer(X509 *certificate, const STACK_OF(X509) * among, X50
 
 struct step {
 	X509 *certificate;
-	size_t below; /* the step that it issued; of the first: itself */
+	size_t below; /* index of the certificate that it issued; of the first: itself */
 };
 
 static bool is_reached(const struct step *steps, size_t count, const X509 *certificate)
@@ -242,7 +242,7 @@ static bool is_reached(const struct step *steps, size_t count, const X509 *certi
 	return false;
 }
 
-/* Adds whoever issued that step's certificate and was not reached before. */
+/* Adds the issuers of that step's certificate that were not reached before. */
 static int add_issuers(struct step *steps, size_t at, const STACK_OF(X509) * among, size_t *count)
 {
 	X509 *below = steps[at].certificate;
@@ -276,7 +276,7 @@ static int take_path(const struct step *steps, size_t top, STACK_OF(X509) * *ret
 	return path ? 0 : ERR_NO_MEMORY;
 }
 
-/* Breadth first: each certificate is reached once, however many have one name and key. */
+/* Breadth-first search: each certificate is reached once, even if many share name and key. */
 int certificate_path_inside(X509 *certificate, const STACK_OF(X509) * inside,
                             STACK_OF(X509) * *ret_path)
 {
@@ -326,7 +326,8 @@ static int check_self_signature(X509 *certificate, STACK_OF(X509) * inside,
 	                   "a self-issued certificate's signature is not its own");
 }
 
-/* One that is not on the path proves nothing, but one that is damaged is a sign of damage. */
+/* A certificate outside the path proves nothing, but a damaged one indicates that the evidence was
+ * altered. */
 static int check_self_signatures(STACK_OF(X509) * inside, const STACK_OF(X509) * roots,
                                  struct error *error)
 {
@@ -354,8 +355,8 @@ static bool are_on_path(const STACK_OF(X509) * inside, const STACK_OF(X509) * pa
 	return true;
 }
 
-/* A root that is trusted may stand in for one inside that has its name and key: what is inside
- * leads up all the same, only elsewhere. */
+/* A trusted root may replace a certificate inside with the same name and key. The certificates
+ * inside are then accepted if they form a path of their own. */
 static int check_inside(X509 *signer, const STACK_OF(X509) * inside, const STACK_OF(X509) * path,
                         enum path_purpose purpose, struct error *error)
 {
@@ -408,7 +409,8 @@ static X509_STORE *make_store(const STACK_OF(X509) * roots, X509 *top)
 	return NULL;
 }
 
-/* It ends elsewhere than at an anchor; what else is wrong, no other anchor would put right. */
+/* Returns whether the path ends at no trust anchor. Every other error is independent of the
+ * anchors. */
 static bool leads_elsewhere(int code)
 {
 	switch (code) {
@@ -421,7 +423,7 @@ static bool leads_elsewhere(int code)
 	}
 }
 
-static int tell_path_error(X509_STORE_CTX *context, X509 *signer, bool rooted, struct error *error)
+static int set_path_error(X509_STORE_CTX *context, X509 *signer, bool rooted, struct error *error)
 {
 	X509 *certificate = X509_STORE_CTX_get_current_cert(context);
 	int code = X509_STORE_CTX_get_error(context);
@@ -455,7 +457,7 @@ int certificate_path(X509 *signer, STACK_OF(X509) * inside, const STACK_OF(X509)
 	    !set_up(context, store, signer, inside, purpose, roots != NULL, any_anchor, time_us)) {
 		result = ERR_NO_MEMORY;
 	} else if (X509_verify_cert(context) != 1) {
-		result = tell_path_error(context, signer, roots != NULL, error);
+		result = set_path_error(context, signer, roots != NULL, error);
 	} else {
 		CERTIFICATES_AUTO STACK_OF(X509) *path = X509_STORE_CTX_get1_chain(context);
 		result = path ? check_inside(signer, inside, path, purpose, error) : ERR_NO_MEMORY;

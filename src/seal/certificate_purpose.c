@@ -5,7 +5,7 @@
 #define NAME_SIZE 256
 #define SECURITY_BITS_MIN 112 /* OpenSSL's security level 2 */
 
-/* Key purposes that allow to sign documents; e-mail's is what most certificates for seals carry. */
+/* Key purposes that allow signing documents; most certificates for seals have emailProtection. */
 static const char *const document_purposes[] = {
 	"1.3.6.1.5.5.7.3.36",      /* id-kp-documentSigning, RFC 9336 */
 	"1.3.6.1.5.5.7.3.4",       /* id-kp-emailProtection */
@@ -19,7 +19,7 @@ static const char *const time_purposes[] = {
 	"2.5.29.37.0",
 	NULL,
 };
-/* Whoever got a certificate for one of these did not get it to sign evidence. */
+/* Key purposes that exclude signing evidence. */
 static const char *const foreign_purposes[] = {
 	"1.3.6.1.5.5.7.3.1", /* id-kp-serverAuth */
 	"1.3.6.1.5.5.7.3.3", /* id-kp-codeSigning */
@@ -42,7 +42,7 @@ static int refuse(const X509 *certificate, const char *reason, struct error *err
 	return error_cause(error, ERR_INVALID_EVIDENCE, "the certificate of %s %s", name, reason);
 }
 
-/* false: there is one that cannot be read, or several. NULL: there is none. */
+/* Reads the extended key usage; NULL: none. Returns false if it is unreadable or repeated. */
 static bool read_usage(const X509 *certificate, EXTENDED_KEY_USAGE **ret_usage, bool *ret_critical)
 {
 	int critical = -1;
@@ -64,8 +64,8 @@ static bool names_any(const EXTENDED_KEY_USAGE *usage, const char *const *purpos
 	return false;
 }
 
-/* RFC 3161 section 2.3 wants timeStamping critical and alone. OpenSSL's own check of the purpose
- * overlooks key purposes that it does not know. */
+/* RFC 3161 section 2.3 requires timeStamping to be critical and the only purpose. OpenSSL's purpose
+ * check ignores key purposes that it does not know. */
 static bool only_stamps_time(const EXTENDED_KEY_USAGE *usage, bool critical)
 {
 	return usage && critical && sk_ASN1_OBJECT_num(usage) == 1 &&
@@ -74,7 +74,7 @@ static bool only_stamps_time(const EXTENDED_KEY_USAGE *usage, bool critical)
 
 int certificate_check_signer(X509 *signer, enum path_purpose purpose, struct error *error)
 {
-	/* Without the extension every usage is allowed, and the call says so. */
+	/* Without the extension every usage is allowed, and the function returns all bits. */
 	uint32_t key_usage = X509_get_key_usage(signer);
 	USAGE_AUTO EXTENDED_KEY_USAGE *usage = NULL;
 	bool critical;
@@ -94,13 +94,13 @@ int certificate_check_signer(X509 *signer, enum path_purpose purpose, struct err
 	if (purpose == PATH_SIGNATURE && usage &&
 	    (names_any(usage, foreign_purposes) || !names_any(usage, document_purposes)))
 		return refuse(signer,
-		              "is not for signing documents: its extended key usage is for "
-		              "something else",
+		              "is not for signing documents: its extended key usage is for something "
+		              "else",
 		              error);
 	return 0;
 }
 
-/* A path's last certificate vouches for itself, if it is its own issuer. */
+/* The last certificate of a path may be self-signed. */
 static bool is_root(X509 *certificate)
 {
 	return X509_get_extension_flags(certificate) & EXFLAG_SS;
@@ -114,8 +114,8 @@ static bool well_signed(X509 *certificate)
 	       bits >= SECURITY_BITS_MIN;
 }
 
-/* OpenSSL does not ask issuers for their own extended key usage, and takes how the topmost
- * certificate was signed on trust even if that is no root. */
+/* OpenSSL does not check the extended key usage of issuers, nor how the topmost certificate was
+ * signed, even if it is not a root. */
 int certificate_check_issuers(const STACK_OF(X509) * path, enum path_purpose purpose,
                               struct error *error)
 {
@@ -134,8 +134,8 @@ int certificate_check_issuers(const STACK_OF(X509) * path, enum path_purpose pur
 		if (usage &&
 		    !names_any(usage, purpose == PATH_TIMESTAMP ? time_purposes : document_purposes))
 			return refuse(certificate,
-			              "may not issue certificates for this purpose: its extended "
-			              "key usage is for something else",
+			              "may not issue certificates for this purpose: its extended key usage is "
+			              "for something else",
 			              error);
 	}
 	return 0;

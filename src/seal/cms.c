@@ -79,7 +79,7 @@ static bool add_attributes(SignerInfo *signer, const struct sha256 *digest, int6
 {
 	STACK_OF(X509_ATTRIBUTE) **attributes = &signer->signed_attributes;
 
-	/* With a length of -1 the value is taken as the object it points to. */
+	/* With length -1 the value is the object itself. */
 	return X509at_add1_attr_by_NID(attributes, NID_pkcs9_contentType, V_ASN1_OBJECT,
 	                               (const unsigned char *)OBJ_nid2obj(NID_pkcs7_data), -1) &&
 	       X509at_add1_attr_by_NID(attributes, NID_pkcs9_messageDigest, V_ASN1_OCTET_STRING,
@@ -120,7 +120,7 @@ static int compare_encodings(const X509 *const *a, const X509 *const *b)
 	unsigned char *der_b = NULL;
 	int size_a = i2d_X509(*a, &der_a);
 	int size_b = i2d_X509(*b, &der_b);
-	/* Neither starts the other: their sizes stand in front. */
+	/* Neither is a prefix of the other, since both begin with their length. */
 	int order = size_a > 0 && size_b > 0
 	                ? memcmp(der_a, der_b, (size_t)(size_a < size_b ? size_a : size_b))
 	                : 0;
@@ -130,7 +130,8 @@ static int compare_encodings(const X509 *const *a, const X509 *const *b)
 	return order;
 }
 
-/* Everything but the signature. Takes the certificates, in DER's order of a SET. */
+/* Builds everything except the signature. Takes the certificates and sorts them in DER order of a
+ * SET. */
 static SignedContent *make_content(const struct sha256 *digest, int64_t signing_time_us,
                                    STACK_OF(X509) * certificates)
 {
@@ -202,8 +203,8 @@ static int add_validation(SignedContent *content, const struct cms_signing *sign
 
 	int result = signing->collect(signing->collect_context, &set, error);
 	if (!result && set.size_bytes > CMS_INSIDE_SIZE_MAX)
-		result = error_cause(error, ERR_TOO_LARGE, "what validates a signature has %zu bytes",
-		                     set.size_bytes);
+		result = error_cause(error, ERR_TOO_LARGE,
+		                     "the validation data of a signature has %zu bytes", set.size_bytes);
 	if (!result)
 		result = signed_validation_add(content, &set, error);
 	return result;
@@ -219,7 +220,7 @@ static bool attach(SignedContent *content, struct slice bytes)
 	                             (int)bytes.size) == 1;
 }
 
-/* `inside`: the content, NULL: it is detached. */
+/* `inside`: the content; NULL: it is detached. */
 static int create(const struct sha256 *digest, const struct slice *inside, int64_t signing_time_us,
                   const struct cms_signing *signing, struct buf *out, struct error *error)
 {
@@ -233,7 +234,7 @@ static int create(const struct sha256 *digest, const struct slice *inside, int64
 	if (!content && openssl_refused(error, "signature") == ERR_NO_MEMORY)
 		return ERR_NO_MEMORY;
 	if (!content)
-		return error_cause(error, ERR_REFUSED, "no signature can be made with this certificate");
+		return error_cause(error, ERR_REFUSED, "this certificate cannot be used for signatures");
 	if (inside && !attach(content, *inside))
 		return error_cause(error, ERR_NO_MEMORY, "the content of a signature");
 	SignerInfo *signer = signed_content_signer(content);
@@ -262,7 +263,7 @@ int cms_create_attached(struct slice content, int64_t signing_time_us,
 	return create(&digest, &content, signing_time_us, signing, out, error);
 }
 
-/* None, or the one signature-time-stamp. */
+/* Reads the only permitted unsigned attribute, signature-time-stamp, if present. */
 static int read_timestamp(const SignerInfo *signer, struct slice *ret_token, struct error *error)
 {
 	const STACK_OF(X509_ATTRIBUTE) *attributes = signer->unsigned_attributes;
@@ -277,7 +278,7 @@ static int read_timestamp(const SignerInfo *signer, struct slice *ret_token, str
 		                   "other unsigned attributes than one signature timestamp");
 	const ASN1_TYPE *value = X509_ATTRIBUTE_get0_type(attribute, 0);
 	if (value->type != V_ASN1_SEQUENCE)
-		return error_cause(error, ERR_INVALID_EVIDENCE, "the signature timestamp is no token");
+		return error_cause(error, ERR_INVALID_EVIDENCE, "the signature timestamp is not a token");
 	*ret_token = slice_make(ASN1_STRING_get0_data(value->value.sequence),
 	                        (size_t)ASN1_STRING_length(value->value.sequence));
 	return 0;
@@ -299,7 +300,7 @@ static int verify_timestamp(const SignerInfo *signer, const struct trust_roots *
 	                                    &facts->timestamp, error);
 }
 
-/* Only as make_time writes it. */
+/* Accepts only the encoding that make_time writes. */
 static int read_signing_time(const SignerInfo *signer, int64_t *ret_us, struct error *error)
 {
 	const STACK_OF(X509_ATTRIBUTE) *attributes = signer->signed_attributes;
@@ -330,12 +331,11 @@ static int read_inside(const SignedContent *content, struct validation_set *set,
 	if (!content->data->revocations)
 		return 0;
 	if (!set)
-		return error_cause(error, ERR_INVALID_EVIDENCE,
-		                   "the signed data has revocation data inside");
+		return error_cause(error, ERR_INVALID_EVIDENCE, "the signed data contains revocation data");
 	return signed_validation_read(content, set, error);
 }
 
-/* `detached`: the digest of the content outside; NULL: it is inside. */
+/* `detached`: the digest of external content; NULL: the content is inside. */
 static int verify_content(const SignedContent *content, const struct sha256 *detached,
                           const struct trust_roots *roots, struct cms_paths *paths,
                           struct cms_facts *ret_facts, struct error *error)
@@ -396,7 +396,7 @@ int cms_verify_attached(struct slice cms, const struct trust_roots *roots,
 	result = buf_check(content);
 	if (result)
 		return content->full
-		           ? error_cause(error, ERR_INVALID_EVIDENCE, "what is signed is too large")
+		           ? error_cause(error, ERR_INVALID_EVIDENCE, "the signed content is too large")
 		           : result;
 	*ret_facts = facts;
 	return OK;

@@ -2,12 +2,13 @@
  * (ETSI.CAdES.detached) and for the META-INF p7s files of ASiC-E containers. No I/O of its own.
  * Thread safe.
  *
- * DER CMS SignedData (RFC 5652) with one signer, SHA-256, the signed attributes content-type,
- * message-digest, signing-certificate-v2 and, when asked for, signing-time (a baseline signature
- * must have it in a container, EN 319 122-1 section 6.3, and must not in a PDF, EN 319 142-1
- * section 6.3), all certificates given, and, when asked for, one signature-time-stamp attribute and
- * the CRLs and OCSP responses that validate signature and timestamp.
- * The key stays behind a function. */
+ * The format is DER CMS SignedData (RFC 5652) with one signer, SHA-256, the signed attributes
+ * content-type, message-digest, signing-certificate-v2 and optionally signing-time, and all given
+ * certificates. A baseline signature must have signing-time in a container (EN 319 122-1 section
+ * 6.3) and must not in a PDF (EN 319 142-1 section 6.3). Optional are a signature-time-stamp
+ * attribute, and the CRLs and OCSP responses that validate signature and timestamp.
+ *
+ * The signing key is accessed through a callback only. */
 #ifndef SEAL_CMS_H
 #define SEAL_CMS_H
 
@@ -24,19 +25,20 @@
 struct validation_set; /* seal/validation.h */
 
 #define CMS_SIZE_MAX ((size_t)131072)         /* without validation data */
-#define CMS_INSIDE_SIZE_MAX ((size_t)8 << 20) /* of what validates one document and is in it */
+#define CMS_INSIDE_SIZE_MAX ((size_t)8 << 20) /* of validation data inside a document */
 #define CMS_LASTING_SIZE_MAX (CMS_SIZE_MAX + CMS_INSIDE_SIZE_MAX)
 
-/* Signs `bytes` with SHA-256 by the first certificate's key and appends the signature value. 0 or
- * ERR_*. */
+/* Signs `bytes` with SHA-256 and the key of the first certificate, and appends the signature value.
+ * Returns 0 or ERR_*. */
 typedef int (*cms_sign_function)(void *context, struct slice bytes, struct buf *out,
                                  struct error *error);
-/* Appends a DER timestamp token over `imprint`. 0 or ERR_*. */
+/* Appends a DER timestamp token over `imprint`. Returns 0 or ERR_*. */
 typedef int (*cms_timestamp_function)(void *context, const struct sha256 *imprint, struct buf *out,
                                       struct error *error);
 
-/* Called once the signature is made: puts into the empty set all that validates it and its
- * timestamp; leaves it empty where that cannot be had. 0 or ERR_*, which ends the signing. */
+/* Called after signing: adds to the empty set everything that validates the signature and its
+ * timestamp, or leaves it empty when that is unavailable. Returns 0 or ERR_*, which aborts the
+ * signing. */
 typedef int (*cms_collect_function)(void *context, struct validation_set *set, struct error *error);
 
 struct cms_signing {
@@ -45,19 +47,19 @@ struct cms_signing {
 	void *sign_context;
 	cms_timestamp_function timestamp; /* NULL: CAdES-B */
 	void *timestamp_context;
-	cms_collect_function collect; /* NULL: nothing of the kind goes inside; needs a timestamp */
+	cms_collect_function collect; /* NULL: no validation data; requires a timestamp */
 	void *collect_context;
 };
 
-/* Signs content whose SHA-256 is `digest` (a caller streams it with digest_add) and appends the
- * CMS. signing_time_us is written in whole seconds; TIME_NONE: no such attribute. 0, what the
- * callbacks answered, ERR_REFUSED for unusable certificates, ERR_TOO_LARGE for more validation data
- * than CMS_INSIDE_SIZE_MAX, ERR_NO_MEMORY. */
+/* Signs content by its SHA-256 `digest` and appends the CMS. signing_time_us is written in whole
+ * seconds; TIME_NONE: no such attribute. Returns 0, the error of a callback, ERR_REFUSED for
+ * unusable certificates, ERR_TOO_LARGE for more than CMS_INSIDE_SIZE_MAX of validation data, or
+ * ERR_NO_MEMORY. */
 int cms_create(const struct sha256 *digest, int64_t signing_time_us,
                const struct cms_signing *signing, struct buf *out, struct error *error) MUST_CHECK;
 
-/* The same over content that is inside, so that the CMS is the whole document. ERR_TOO_LARGE: more
- * than CMS_CONTENT_SIZE_MAX. */
+/* The same with the content inside, so that the CMS is the complete document. ERR_TOO_LARGE: the
+ * content exceeds CMS_CONTENT_SIZE_MAX. */
 #define CMS_CONTENT_SIZE_MAX ((size_t)6 << 20)
 int cms_create_attached(struct slice content, int64_t signing_time_us,
                         const struct cms_signing *signing, struct buf *out, struct error *error)
@@ -65,50 +67,49 @@ int cms_create_attached(struct slice content, int64_t signing_time_us,
 
 struct cms_facts {
 	struct certificate_facts signer;
-	bool trusted;            /* the signer leads to a root the caller gave */
-	int64_t signing_time_us; /* as the signer states it; TIME_NONE: not stated */
+	bool trusted;            /* the signer's path leads to a root that the caller gave */
+	int64_t signing_time_us; /* claimed by the signer; TIME_NONE: absent */
 	bool has_timestamp;
-	struct timestamp_facts timestamp; /* has its own `trusted` */
+	struct timestamp_facts timestamp; /* has a `trusted` of its own */
 };
 
-/* Verifies strictly; bytes after the DER are refused. Signer and timestamp must each chain to a
- * root of their own kind, the signer as of the timestamp's time or, without one, as the roots say.
- * Where no roots of a kind are given, or tolerant ones do not fit: against the certificates inside,
- * integrity alone, `trusted` false. The signer's certificate must be one for signing documents
- * (certificate.h). 0 or ERR_INVALID_EVIDENCE, or ERR_VALIDATION for unusable roots, with the cause.
- */
+/* Verifies strictly; trailing bytes are an error. Signer and timestamp must each lead to a root of
+ * their own kind. The signer's path is checked at the time of the timestamp or, without one, as the
+ * roots specify. Without roots of a kind, or with tolerant roots that do not match, the
+ * certificates inside are used: integrity only, `trusted` is false. The signer's certificate must
+ * allow signing documents (certificate.h). Returns 0, ERR_INVALID_EVIDENCE, or ERR_VALIDATION for
+ * unusable roots, with the cause. */
 int cms_verify(struct slice cms, const struct sha256 *digest, const struct trust_roots *roots,
                struct cms_facts *ret_facts, struct error *error) MUST_CHECK;
 
-/* The same of a CMS with its content inside, without revocation data; appends the content. */
+/* The same for a CMS with its content inside and without revocation data; appends the content. */
 int cms_verify_attached(struct slice cms, const struct trust_roots *roots,
                         struct cms_facts *ret_facts, struct buf *content, struct error *error)
 	MUST_CHECK;
 
-/* Where the paths went that were verified, as struct timestamp_path has them: for who judges them
- * further. */
+/* The verified paths, as in struct timestamp_path, for further checks by the caller. */
 #define CMS_PATH_SIZE_MAX ((size_t)256 << 10)
 struct cms_paths {
 	struct buf signer;
-	struct buf authority; /* of the signature's timestamp; stays empty without one */
-	/* Takes what validates both and is inside; NULL: nothing about revocation may be. */
+	struct buf authority; /* of the signature's timestamp; empty without one */
+	/* Receives the validation data inside; NULL: revocation data inside is an error. */
 	struct validation_set *inside;
 };
-/* The same, and appends to the paths. */
+/* The same as cms_verify; also appends the paths. */
 int cms_verify_along(struct slice cms, const struct sha256 *digest, const struct trust_roots *roots,
                      struct cms_paths *paths, struct cms_facts *ret_facts, struct error *error)
 	MUST_CHECK;
 
-/* Appends the paths inside (certificate_path_inside), which are the same whomever one trusts:
- * unverified. Leaves paths->inside alone. 0, ERR_NO_MEMORY or ERR_INVALID_EVIDENCE. */
+/* Appends the unverified paths within the CMS (certificate_path_inside), independently of trusted
+ * roots. Does not use paths->inside. Returns 0, ERR_NO_MEMORY or ERR_INVALID_EVIDENCE. */
 int cms_find_paths_inside(struct slice cms, struct cms_paths *paths, struct error *error)
 	MUST_CHECK;
 
-/* Size of the DER element that `padded` (a PDF's /Contents) begins with; 0 when it is none. What
- * follows is for the caller to judge. */
+/* Returns the size of the DER element at the start of `padded` (a PDF's /Contents), or 0 if there
+ * is none. The caller checks the bytes that follow. */
 size_t cms_size(struct slice padded);
 
-/* A ready cms_sign_function over the signer process: context is a struct cms_signer. */
+/* A cms_sign_function that uses the signing process; the context is a struct cms_signer. */
 struct cms_signer {
 	struct signer *signer;
 	enum signer_purpose purpose;

@@ -62,7 +62,8 @@ static const struct extension timestamp_extensions[] = {
 	{0, NULL},
 };
 
-/* Whoever has its key has the signer's, too: that it was not revoked need not be asked. */
+/* Its key is stored next to the signer's key, so that a revocation check of the responder would add
+ * nothing. */
 static const struct extension responder_extensions[] = {
 	{NID_basic_constraints, "critical,CA:FALSE"},
 	{NID_key_usage, "critical,digitalSignature"},
@@ -113,7 +114,7 @@ static bool add_extensions(X509 *certificate, X509 *issuer, const struct extensi
 	return true;
 }
 
-/* issuer NULL: self-signed. */
+/* `issuer` NULL: self-signed. */
 static bool issue(const char *common_name, int days, const struct extension *extensions,
                   const struct issued *issuer, struct issued *issued)
 {
@@ -136,7 +137,7 @@ static bool issue(const char *common_name, int days, const struct extension *ext
 	       X509_sign(certificate, signing_key, EVP_sha256()) > 0;
 }
 
-/* key NULL: the certificate alone. */
+/* `key` NULL: writes the certificate only. */
 static int write_pem(const char *directory, const char *name, X509 *certificate, EVP_PKEY *key,
                      struct error *error)
 {
@@ -164,7 +165,7 @@ static bool exists(const char *directory, const char *name)
 	       access(path, F_OK) == 0;
 }
 
-/* 0 also when it is absent. */
+/* Returns 0 also if the file is absent. */
 static int append_file(const char *directory, const char *name, struct buf *out,
                        struct error *error)
 {
@@ -182,9 +183,10 @@ int development_former_roots(const char *directory, const struct development_nam
 	return append_file(directory, names->former_roots, out, error);
 }
 
-/* A root whose key is gone cannot certify a responder: another takes its place. */
-static int lay_root_aside(const char *directory, const struct development_names *names,
-                          struct error *error)
+/* Moves a root to the former roots. Its key was discarded, so it cannot certify a responder and is
+ * replaced. */
+static int retire_root(const char *directory, const struct development_names *names,
+                       struct error *error)
 {
 	BUF_AUTO struct buf roots;
 	char path[PATH_MAX];
@@ -202,8 +204,8 @@ static int lay_root_aside(const char *directory, const struct development_names 
 	return durable_replace(path, 0600, buf_slice(&roots), error);
 }
 
-/* The responder's file comes last: as long as it is missing nothing was signed by these, and all
- * are made anew. */
+/* Writes the responder's file last. While it is missing, nothing was signed with these keys, and
+ * all files are created again. */
 static int create(const char *directory, const struct development_names *names,
                   const char *const subjects[3], const struct extension *extensions,
                   struct error *error)
@@ -220,7 +222,7 @@ static int create(const char *directory, const struct development_names *names,
 	    !issue(subjects[2], SIGNER_DAYS, responder_extensions, &root, &responder))
 		return error_cause(error, ERR_INTERNAL, "cannot make certificates: %s", openssl_reason());
 	if (exists(directory, names->signer))
-		result = lay_root_aside(directory, names, error);
+		result = retire_root(directory, names, error);
 	if (!result)
 		result = write_pem(directory, names->root, root.certificate, NULL, error);
 	if (!result)

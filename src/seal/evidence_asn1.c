@@ -13,7 +13,7 @@ ASN1_ITEM_TEMPLATE(PartialHashtree) =
 	ASN1_EX_TEMPLATE_TYPE(ASN1_TFLG_SEQUENCE_OF, 0, PartialHashtree, ASN1_OCTET_STRING)
 ASN1_ITEM_TEMPLATE_END(PartialHashtree)
 
-/* An ANY keeps the bytes of the token, whose digest a renewal covers. */
+/* ANY preserves the bytes of the token, whose digest a renewal covers. */
 DECLARE_ASN1_ITEM(ArchiveTimeStamp)
 ASN1_SEQUENCE(ArchiveTimeStamp) = {
 	ASN1_IMP_OPT(ArchiveTimeStamp, digest_algorithm, X509_ALGOR, 0),
@@ -129,7 +129,7 @@ struct digest evidence_pair(const struct digest *one, const struct digest *other
 	return digest_by(one->algorithm, joined, 2 * size);
 }
 
-/* ---- what a chain begins with ---- */
+/* ---- the first hash of a chain ---- */
 
 int evidence_chain_leaf(const struct evidence_record *record, int chain, const struct digest *data,
                         struct digest *ret_leaf)
@@ -210,18 +210,18 @@ static int check_hashtree(const ArchiveTimeStamp *stamp, enum digest_algorithm a
 		for (int j = 0; j < hashes; j++)
 			if ((size_t)ASN1_STRING_length(sk_ASN1_OCTET_STRING_value(list, j)) !=
 			    digest_size(algorithm))
-				return invalid(error, "a hash of its reducedHashtree has another length than its "
-				                      "algorithm's");
+				return invalid(
+					error, "a hash of its reducedHashtree has another length than its algorithm's");
 	}
 	return OK;
 }
 
-/* The chain's algorithm is that of its first archive timestamp. */
+/* The algorithm of a chain is that of its first archive timestamp. */
 static int check_stamp(const ArchiveTimeStamp *stamp, bool first,
                        enum digest_algorithm *chain_algorithm, struct error *error)
 {
 	if (stamp->token->type != V_ASN1_SEQUENCE)
-		return invalid(error, "its timeStamp is no ContentInfo");
+		return invalid(error, "its timeStamp is not a ContentInfo");
 	struct digest imprint;
 	int result = timestamp_token_imprint(archive_timestamp_token(stamp), &imprint, error);
 	if (result)
@@ -267,7 +267,7 @@ static int check_chains(struct evidence_record *record, struct error *error)
 	return OK;
 }
 
-/* Each algorithm of the chains once, and no other. */
+/* Checks that digestAlgorithms names each algorithm of the chains once and no other. */
 static int check_algorithms(const struct evidence_record *record, struct error *error)
 {
 	bool named[DIGEST_ALGORITHM_COUNT] = {false};

@@ -1,6 +1,5 @@
-/* The ASN.1 of evidence records (RFC 4998, appendix A), as OpenSSL's templates. Inside src/seal
- * only. What of it is not declared here does not parse: encryptionInfo, and the attributes of an
- * archive timestamp. */
+/* ASN.1 of evidence records (RFC 4998, appendix A) as OpenSSL templates. For src/seal only.
+ * Undeclared parts do not parse: encryptionInfo and the attributes of an archive timestamp. */
 #ifndef SEAL_EVIDENCE_ASN1_H
 #define SEAL_EVIDENCE_ASN1_H
 
@@ -14,9 +13,9 @@ typedef STACK_OF(ASN1_OCTET_STRING) PartialHashtree;
 DEFINE_STACK_OF(PartialHashtree)
 
 typedef struct {
-	X509_ALGOR *digest_algorithm;                 /* NULL: that of the token's imprint */
-	STACK_OF(PartialHashtree) * reduced_hashtree; /* NULL: the token is over what it covers */
-	ASN1_TYPE *token;                             /* its bytes as they stand */
+	X509_ALGOR *digest_algorithm;                 /* NULL: algorithm of the token's imprint */
+	STACK_OF(PartialHashtree) * reduced_hashtree; /* NULL: the token directly covers the leaf */
+	ASN1_TYPE *token;                             /* unchanged bytes */
 } ArchiveTimeStamp;
 DEFINE_STACK_OF(ArchiveTimeStamp)
 typedef STACK_OF(ArchiveTimeStamp) ArchiveTimeStampChain;
@@ -34,7 +33,7 @@ DECLARE_ASN1_ALLOC_FUNCTIONS(ArchiveTimeStamp)
 
 struct evidence_record {
 	EvidenceRecord *asn1;
-	enum digest_algorithm algorithms[EVIDENCE_CHAINS_MAX]; /* of its chains */
+	enum digest_algorithm algorithms[EVIDENCE_CHAINS_MAX]; /* by chain */
 };
 
 void partial_hashtree_free(PartialHashtree *list);
@@ -50,24 +49,25 @@ static inline ArchiveTimeStampChain *evidence_chain(const struct evidence_record
 }
 struct slice archive_timestamp_token(const ArchiveTimeStamp *stamp);
 
-/* A digest algorithm as an AlgorithmIdentifier without parameters (RFC 5754 section 2); NULL
- * without memory. */
+/* Returns the digest algorithm as an AlgorithmIdentifier without parameters (RFC 5754 section 2);
+ * NULL: no memory. */
 X509_ALGOR *evidence_algorithm_new(enum digest_algorithm algorithm);
-/* false: another one, or with parameters. */
+/* Returns false for other algorithms or for parameters other than NULL. */
 bool evidence_algorithm_read(const X509_ALGOR *algorithm, enum digest_algorithm *ret_algorithm);
 
-/* Says in the cause of an ERR_INVALID_EVIDENCE which archive timestamp it is of (from 0). */
+/* Prefixes the cause of ERR_INVALID_EVIDENCE with the archive timestamp (counted from 0); returns
+ * `result`. */
 int evidence_refused(struct error *error, int result, int chain, int number);
 
-/* What the first archive timestamp of chain `chain` (from 0; there may be none yet) covers, for a
- * data object of that digest, whose algorithm is the chain's. */
+/* Computes the hash that the first archive timestamp of chain `chain` covers (from 0; it may not
+ * exist yet). `data` is the digest of the data object by the chain's algorithm. */
 int evidence_chain_leaf(const struct evidence_record *record, int chain, const struct digest *data,
                         struct digest *ret_leaf) MUST_CHECK;
 
-/* The digest of hashes of one algorithm, sorted as unsigned bytes and concatenated (RFC 4998,
- * section 4.2). Sorts them. 0 or ERR_NO_MEMORY. */
+/* Computes the digest of the hashes, sorted as unsigned bytes and concatenated (RFC 4998 section
+ * 4.2). All have one algorithm. Sorts `hashes` in place. Returns 0 or ERR_NO_MEMORY. */
 int evidence_node(struct digest *hashes, size_t count, struct digest *ret_node) MUST_CHECK;
-/* The same of two, which needs no memory. */
+/* The same for two hashes, without allocation. */
 struct digest evidence_pair(const struct digest *one, const struct digest *other);
 
 #endif

@@ -1,4 +1,4 @@
-/* Making and renewing evidence records. */
+/* Creation and renewal of evidence records. */
 #include "seal/evidence_record.h"
 
 #include <assert.h>
@@ -38,8 +38,8 @@ static bool add_list(ArchiveTimeStamp *stamp, const struct digest *hashes, size_
 	return false;
 }
 
-/* The first list holds the group, or the leaf and its sibling, ascending; each later one a sibling.
- */
+/* The first list contains the group, or the leaf and its sibling in ascending order; each later
+ * list one sibling. */
 static bool set_hashtree(ArchiveTimeStamp *stamp, const struct evidence_path *path)
 {
 	if (path->count == 0 && !path->group)
@@ -61,7 +61,7 @@ static bool set_hashtree(ArchiveTimeStamp *stamp, const struct evidence_path *pa
 	return complete;
 }
 
-/* NULL without memory. */
+/* Returns NULL without memory. */
 static ArchiveTimeStamp *make_stamp(const struct evidence_path *path, struct slice token)
 {
 	ArchiveTimeStamp *stamp = ArchiveTimeStamp_new();
@@ -78,7 +78,7 @@ static ArchiveTimeStamp *make_stamp(const struct evidence_path *path, struct sli
 	return stamp;
 }
 
-/* ---- making ---- */
+/* ---- creation ---- */
 
 struct digest evidence_path_root(const struct evidence_path *path)
 {
@@ -99,11 +99,11 @@ static int check_token(const struct evidence_path *path, struct slice token, str
 	int result = timestamp_token_imprint(token, &imprint, error);
 	if (!result && !digest_equal(&imprint, &root))
 		result = error_cause(error, ERR_INVALID_EVIDENCE,
-		                     "the token is not over what the hash tree leads to");
+		                     "the token's imprint is not the root of the hash tree");
 	return result;
 }
 
-/* Appends a chain of one archive timestamp, and its algorithm to digestAlgorithms. */
+/* Appends a chain with one archive timestamp, and adds its algorithm to digestAlgorithms. */
 static int begin_chain(struct evidence_record *record, const struct evidence_path *path,
                        struct slice token)
 {
@@ -178,7 +178,7 @@ int evidence_record_create(const struct tree_proof *proof, struct slice token,
 	return result;
 }
 
-/* ---- renewing ---- */
+/* ---- renewal ---- */
 
 static ArchiveTimeStampChain *newest_chain(const struct evidence_record *record)
 {
@@ -215,8 +215,9 @@ int evidence_record_renew(struct evidence_record *record, const struct digest *d
 	struct digest leaf;
 	int result = evidence_record_next_leaf(record, data, &leaf);
 	if (!result && !digest_equal(&leaf, &path->leaf))
-		result = error_cause(error, ERR_INVALID_EVIDENCE,
-		                     "the hash tree does not begin with what the renewal has to cover");
+		result =
+			error_cause(error, ERR_INVALID_EVIDENCE,
+		                "the hash tree does not begin with the hash that the renewal must cover");
 	if (!result)
 		result = check_token(path, token, error);
 	if (!result && !evidence_record_has_room(record, data != NULL))
@@ -232,9 +233,9 @@ int evidence_record_renew(struct evidence_record *record, const struct digest *d
 	return ERR_NO_MEMORY;
 }
 
-/* ---- what validates it ---- */
+/* ---- validation data ---- */
 
-/* Appends nothing where the token stays as it is. */
+/* Appends the completed token, or nothing if it stays unchanged. */
 static int complete_token(struct slice token, struct slice certificates,
                           const struct validation_set *set, struct buf *out, struct error *error)
 {
@@ -272,7 +273,7 @@ int evidence_record_complete(struct evidence_record *record, struct slice certif
 	return result;
 }
 
-/* ---- many with one token ---- */
+/* ---- joint renewal with one token ---- */
 
 static int take_leaves(struct digest *leaves, const struct evidence_renewal *renewals, size_t count,
                        struct error *error)
@@ -283,7 +284,7 @@ static int take_leaves(struct digest *leaves, const struct evidence_renewal *ren
 			return result;
 		if (leaves[i].algorithm != leaves[0].algorithm)
 			return error_cause(error, ERR_USAGE,
-			                   "records that hash by different algorithms cannot share a token");
+			                   "records with different digest algorithms cannot share a token");
 	}
 	return OK;
 }

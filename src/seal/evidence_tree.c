@@ -5,7 +5,7 @@
 
 #include "seal/evidence_asn1.h"
 
-/* Joins a level in place to the one above it. */
+/* Replaces a level by the level above it and returns its size. */
 static size_t join(struct digest *nodes, size_t count)
 {
 	size_t above = 0;

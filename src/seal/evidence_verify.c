@@ -1,4 +1,4 @@
-/* Verifying evidence records (RFC 4998, section 3.3, 4.3 and 5.3). */
+/* Verification of evidence records (RFC 4998 sections 3.3, 4.3 and 5.3). */
 #include <stdlib.h>
 
 #include "seal/evidence_asn1.h"
@@ -11,7 +11,7 @@ struct check {
 	struct error *error;
 };
 
-/* What the archive timestamp at that place has to cover. */
+/* Computes the hash that the archive timestamp at that place must cover. */
 static int find_leaf(const struct check *check, int chain, int number, struct digest *ret_leaf)
 {
 	enum digest_algorithm algorithm = check->record->algorithms[chain];
@@ -41,7 +41,7 @@ static size_t list_count(const PartialHashtree *list, const struct digest *leaf)
 	return count;
 }
 
-/* Joins the hashes of a list, and `node` unless it is NULL. */
+/* Combines the hashes of a list, and `node` unless it is NULL. */
 static int join_list(const PartialHashtree *list, enum digest_algorithm algorithm,
                      const struct digest *node, struct digest *ret_node)
 {
@@ -58,13 +58,14 @@ static int join_list(const PartialHashtree *list, enum digest_algorithm algorith
 	return result;
 }
 
-/* How often its first list has it. */
+/* Returns how often the first list contains the leaf. */
 static size_t tree_count(const ArchiveTimeStamp *stamp, const struct digest *leaf)
 {
 	return list_count(sk_PartialHashtree_value(stamp->reduced_hashtree, 0), leaf);
 }
 
-/* The root above a leaf that the tree holds. `carried`: a first list of one hash is that hash. */
+/* Computes the root above a leaf of the tree. `carried`: a first list of one hash is used as the
+ * node itself. */
 static int find_root(const ArchiveTimeStamp *stamp, const struct digest *leaf, bool carried,
                      struct digest *ret_root)
 {
@@ -79,9 +80,9 @@ static int find_root(const ArchiveTimeStamp *stamp, const struct digest *leaf, b
 	return result;
 }
 
-/* Whether the tree leads from the leaf to what the token is over. What writes a first list of one
- * hash takes it for the node, as RFC 6283 section 3.2.1 has it in XML; RFC 4998 section 4.3 hashes
- * it. Either way the token is over the leaf. */
+/* Returns whether the tree leads from the leaf to the token's imprint. Some implementations use a
+ * first list of one hash as the node, as RFC 6283 section 3.2.1 specifies for XML; RFC 4998 section
+ * 4.3 hashes it. In both cases the token covers the leaf. */
 static int leads_to(const ArchiveTimeStamp *stamp, const struct digest *leaf,
                     const struct digest *imprint, bool *ret_leads)
 {
@@ -125,11 +126,11 @@ static const char *not_covered(int chain, int number)
 	                   : "it does not cover the data object";
 }
 
-/* `judged_us`: the time of the archive timestamp behind it, which vouches for this one. */
-static int check_stamp(const struct check *check, int64_t judged_us, struct evidence_stamp *made,
+/* `judged_us`: the time of the next archive timestamp, which vouches for this one. */
+static int check_stamp(const struct check *check, int64_t judged_us, struct evidence_stamp *stamped,
                        struct arena *arena)
 {
-	int chain = (int)made->chain - 1, number = (int)made->number - 1;
+	int chain = (int)stamped->chain - 1, number = (int)stamped->number - 1;
 	BUF_AUTO struct buf complete;
 	buf_init(&complete, TIMESTAMP_PATH_MAX);
 	struct timestamp_path path = {.complete = &complete, .tolerant = check->question->tolerant};
@@ -152,15 +153,15 @@ static int check_stamp(const struct check *check, int64_t judged_us, struct evid
 	if (!result)
 		result = timestamp_verify_token_at(archive_timestamp_token(stamp), &imprint,
 		                                   check->question->roots_pem, &path, judged_us,
-		                                   &made->timestamp, check->error);
+		                                   &stamped->timestamp, check->error);
 	if (result)
 		return result;
-	made->path.size = complete.size;
-	made->path.data = arena_copy(arena, complete.data, complete.size);
-	return made->path.data ? OK : ERR_NO_MEMORY;
+	stamped->path.size = complete.size;
+	stamped->path.data = arena_copy(arena, complete.data, complete.size);
+	return stamped->path.data ? OK : ERR_NO_MEMORY;
 }
 
-/* Which ones there are, in order. */
+/* Lists the archive timestamps in order. */
 static int list_stamps(struct check *check, struct arena *arena)
 {
 	struct evidence_facts *facts = &check->facts;
@@ -187,7 +188,7 @@ int evidence_record_verify(const struct evidence_record *record,
 {
 	struct check check = {record, data, question, {.trusted = true}, error};
 	int result = list_stamps(&check, arena);
-	/* From the newest on, whose time says when the one before it had to be good. */
+	/* Starts with the newest. The time of each determines when the previous one had to be valid. */
 	int64_t judged_us = question->at_us;
 	for (size_t i = check.facts.stamp_count; i-- > 0 && !result;) {
 		struct evidence_stamp *stamp = &check.facts.stamps[i];
@@ -195,7 +196,7 @@ int evidence_record_verify(const struct evidence_record *record,
 		result = check_stamp(&check, judged_us, stamp, arena);
 		if (!result && i + 1 < check.facts.stamp_count && facts->gen_time_us > judged_us)
 			result = error_cause(error, ERR_INVALID_EVIDENCE,
-			                     "its time is after that of the archive timestamp behind it");
+			                     "its time is after that of the next archive timestamp");
 		if (result)
 			return evidence_refused(error, result, (int)stamp->chain - 1, (int)stamp->number - 1);
 		judged_us = facts->gen_time_us;

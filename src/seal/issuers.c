@@ -10,7 +10,7 @@
 #include "seal/signed_data.h"
 
 #define PATH_MAX_LENGTH 8
-#define ADDRESSES_MAX 4 /* of one certificate that are tried */
+#define ADDRESSES_MAX 4 /* URLs tried per certificate */
 #define ANSWER_MAX 262144
 #define NAME_SIZE 256
 #define REASON_SIZE 384
@@ -19,7 +19,7 @@ struct issuers {
 	struct address_guard guard;
 	int timeout_ms;
 	pthread_mutex_t mutex;
-	STACK_OF(X509) * kept; /* those that did issue one below */
+	STACK_OF(X509) * cached; /* cache of certificates that issued another one */
 };
 
 struct issuers *issuers_create(const struct address_guard *guard, int timeout_ms)
@@ -31,8 +31,8 @@ struct issuers *issuers_create(const struct address_guard *guard, int timeout_ms
 	pthread_mutex_init(&issuers->mutex, NULL);
 	issuers->guard = *guard;
 	issuers->timeout_ms = timeout_ms;
-	issuers->kept = sk_X509_new_null();
-	if (issuers->kept)
+	issuers->cached = sk_X509_new_null();
+	if (issuers->cached)
 		return issuers;
 	issuers_free(issuers);
 	return NULL;
@@ -42,12 +42,12 @@ void issuers_free(struct issuers *issuers)
 {
 	if (!issuers)
 		return;
-	sk_X509_pop_free(issuers->kept, X509_free);
+	sk_X509_pop_free(issuers->cached, X509_free);
 	pthread_mutex_destroy(&issuers->mutex);
 	free(issuers);
 }
 
-/* ---- what comes ---- */
+/* ---- responses ---- */
 
 static int add_der(struct slice answer, struct buf *out)
 {
@@ -81,7 +81,7 @@ int issuers_read(struct slice answer, struct buf *out, struct error *error)
 	CERTIFICATES_AUTO STACK_OF(X509) *certificates = NULL;
 
 	if (answer.size == 0 || answer.size > ANSWER_MAX)
-		return error_cause(error, ERR_VALIDATION, "no certificates, or too many");
+		return error_cause(error, ERR_VALIDATION, "the response is empty or too large");
 	if (answer.data[0] == 0x30) {
 		ERR_clear_error();
 		int result = add_der(answer, out);
@@ -91,7 +91,8 @@ int issuers_read(struct slice answer, struct buf *out, struct error *error)
 			result = ERR_NO_MEMORY;
 		ERR_clear_error();
 		return result == ERR_VALIDATION
-		           ? error_cause(error, result, "neither a certificate nor a PKCS#7 of such")
+		           ? error_cause(error, result,
+		                         "neither a certificate nor a PKCS#7 container of certificates")
 		           : result;
 	}
 	int result = certificates_read(answer, &certificates, error);
@@ -110,14 +111,14 @@ static int take_reference(X509 *certificate, STACK_OF(X509) * to)
 	return ERR_NO_MEMORY;
 }
 
-/* From among those kept, as long as it is valid. It is appended to `known`. */
-static int find_kept(struct issuers *issuers, X509 *below, STACK_OF(X509) * known,
-                     X509 **ret_issuer)
+/* Looks up the issuer in the cache; an expired one is evicted. Appends it to `known`. */
+static int find_cached(struct issuers *issuers, X509 *below, STACK_OF(X509) * known,
+                       X509 **ret_issuer)
 {
 	pthread_mutex_lock(&issuers->mutex);
-	int result = certificate_find_issuer(below, issuers->kept, ret_issuer);
+	int result = certificate_find_issuer(below, issuers->cached, ret_issuer);
 	if (*ret_issuer && X509_cmp_current_time(X509_get0_notAfter(*ret_issuer)) <= 0) {
-		X509_free(sk_X509_delete_ptr(issuers->kept, *ret_issuer));
+		X509_free(sk_X509_delete_ptr(issuers->cached, *ret_issuer));
 		*ret_issuer = NULL;
 	}
 	if (*ret_issuer)
@@ -126,17 +127,17 @@ static int find_kept(struct issuers *issuers, X509 *below, STACK_OF(X509) * know
 	return result;
 }
 
-static int keep(struct issuers *issuers, X509 *issuer)
+static int cache_issuer(struct issuers *issuers, X509 *issuer)
 {
 	pthread_mutex_lock(&issuers->mutex);
-	if (sk_X509_num(issuers->kept) == ISSUERS_KEPT_MAX)
-		X509_free(sk_X509_shift(issuers->kept));
-	int result = take_reference(issuer, issuers->kept);
+	if (sk_X509_num(issuers->cached) == ISSUERS_KEPT_MAX)
+		X509_free(sk_X509_shift(issuers->cached));
+	int result = take_reference(issuer, issuers->cached);
 	pthread_mutex_unlock(&issuers->mutex);
 	return result;
 }
 
-/* reason: why not, for people. */
+/* `reason` receives the cause of a failure. */
 static int fetch(const struct issuers *issuers, const char *url, X509 *below,
                  STACK_OF(X509) * known, X509 **ret_issuer, char reason[REASON_SIZE])
 {
@@ -148,7 +149,7 @@ static int fetch(const struct issuers *issuers, const char *url, X509 *below,
 		.url = url,
 		.timeout_ms = issuers->timeout_ms,
 		.answer_limit = ANSWER_MAX,
-		.allow_http = true, /* what comes is signed */
+		.allow_http = true, /* the content is signed */
 		.guard = &issuers->guard,
 	};
 
@@ -188,14 +189,14 @@ static bool uri_of(const ACCESS_DESCRIPTION *access, char url[HTTP_URL_MAX + 1])
 	return strncasecmp(url, "http://", 7) == 0 || strncasecmp(url, "https://", 8) == 0;
 }
 
-static int look_elsewhere(struct issuers *issuers, X509 *below, STACK_OF(X509) * known,
-                          X509 **ret_issuer, char reason[REASON_SIZE])
+static int fetch_issuer(struct issuers *issuers, X509 *below, STACK_OF(X509) * known,
+                        X509 **ret_issuer, char reason[REASON_SIZE])
 {
 	AUTHORITY_INFO_ACCESS *places = X509_get_ext_d2i(below, NID_info_access, NULL, NULL);
 	int result = 0;
 
 	ERR_clear_error();
-	snprintf(reason, REASON_SIZE, "; and it does not say where it can be had");
+	snprintf(reason, REASON_SIZE, "; and it names no URL for it");
 	for (int i = 0, tried = 0;
 	     !result && !*ret_issuer && tried < ADDRESSES_MAX && i < sk_ACCESS_DESCRIPTION_num(places);
 	     i++) {
@@ -207,13 +208,13 @@ static int look_elsewhere(struct issuers *issuers, X509 *below, STACK_OF(X509) *
 	}
 	AUTHORITY_INFO_ACCESS_free(places);
 	if (!result && *ret_issuer)
-		result = keep(issuers, *ret_issuer);
+		result = cache_issuer(issuers, *ret_issuer);
 	return result;
 }
 
 /* ---- the path ---- */
 
-static int tell_missing(const X509 *below, const char *reason, struct error *error)
+static int set_missing_error(const X509 *below, const char *reason, struct error *error)
 {
 	char name[NAME_SIZE], issuer[NAME_SIZE];
 
@@ -225,7 +226,7 @@ static int tell_missing(const X509 *below, const char *reason, struct error *err
 	                   name, issuer, reason);
 }
 
-/* `known`: from elsewhere, in order of the path. */
+/* `known` receives certificates from the cache and the network, in order of the path. */
 static int climb(struct issuers *issuers, X509 *signer, const STACK_OF(X509) * inside,
                  const STACK_OF(X509) * roots, STACK_OF(X509) * known, struct error *error)
 {
@@ -242,11 +243,11 @@ static int climb(struct issuers *issuers, X509 *signer, const STACK_OF(X509) * i
 		if (!result && !issuer)
 			result = certificate_find_issuer(top, inside, &issuer);
 		if (!result && !issuer)
-			result = find_kept(issuers, top, known, &issuer);
+			result = find_cached(issuers, top, known, &issuer);
 		if (!result && !issuer)
-			result = look_elsewhere(issuers, top, known, &issuer, reason);
+			result = fetch_issuer(issuers, top, known, &issuer, reason);
 		if (!result && !issuer)
-			result = tell_missing(top, reason, error);
+			result = set_missing_error(top, reason, error);
 		top = issuer;
 	}
 	return result;

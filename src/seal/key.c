@@ -17,9 +17,9 @@
 
 #define RSA_BITS_MIN 3072
 #define SECURITY_BITS_MIN 128
-#define SIGNATURE_MAX 4096 /* RSA of 16,384 bits is 2,048 bytes */
+#define SIGNATURE_MAX 4096 /* bytes; RSA of 16,384 bits needs 2,048 */
 
-/* The last takes whatever is left: any path. */
+/* The last driver accepts every source: any path. */
 static const struct key_driver *const drivers[] = {&key_pkcs11_driver, &key_file_driver};
 
 struct key {
@@ -40,7 +40,7 @@ static bool is_credential(const char *path)
 
 int key_read_secret(const char *path, struct buf *out, struct error *error)
 {
-	/* Where the supervisor gives access by a list, the group's bits are its mask. */
+	/* If the supervisor grants access by an access control list, the group bits are its mask. */
 	mode_t forbidden = is_credential(path) ? S_IRWXO : S_IRWXG | S_IRWXO;
 	DESCRIPTOR_AUTO int file = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 	struct stat found;
@@ -48,10 +48,11 @@ int key_read_secret(const char *path, struct buf *out, struct error *error)
 	if (file < 0 || fstat(file, &found) != 0)
 		return file_fail(error, "opening", path);
 	if (!S_ISREG(found.st_mode))
-		return error_cause(error, ERR_REFUSED, "%s is not a file", path);
+		return error_cause(error, ERR_REFUSED, "%s is not a regular file", path);
 	if (found.st_mode & forbidden)
 		return error_cause(error, ERR_REFUSED,
-		                   "%s may be used by others than its owner (mode %04o): chmod 0400 %s",
+		                   "%s is accessible to users other than its owner (mode %04o): run chmod "
+		                   "0400 %s",
 		                   path, (unsigned)found.st_mode & 07777, path);
 	if (found.st_size < 0 || (uint64_t)found.st_size > out->limit)
 		return error_cause(error, ERR_REFUSED, "%s is too large", path);
@@ -74,7 +75,8 @@ static int secret_path(const char *name, char path[PATH_MAX], struct error *erro
 
 	if (credential && !directory)
 		return error_cause(error, ERR_REFUSED,
-		                   "%s names a credential, and the supervisor gives none; write a path",
+		                   "%s names a credential, but the supervisor provides none; give a path "
+		                   "instead",
 		                   name);
 	int size = credential ? snprintf(path, PATH_MAX, "%s/%s", directory, name)
 	                      : snprintf(path, PATH_MAX, "%s", name);
@@ -93,7 +95,8 @@ int key_read_passphrase(const char *path, char passphrase[KEY_PASSPHRASE_MAX + 1
 		result = key_read_secret(found, &text, error);
 	size_t size = !result && text.data ? strcspn(text.data, "\r\n") : 0;
 	if (!result && (size == 0 || size > KEY_PASSPHRASE_MAX))
-		result = error_cause(error, ERR_REFUSED, "%s: its first line is no passphrase", found);
+		result = error_cause(error, ERR_REFUSED,
+		                     "%s: the first line is empty or too long for a passphrase", found);
 	if (!result)
 		snprintf(passphrase, KEY_PASSPHRASE_MAX + 1, "%.*s", (int)size, text.data);
 	if (text.data)
@@ -131,9 +134,9 @@ static int add_root(const char *path, STACK_OF(X509) * certificates, struct erro
 	return result;
 }
 
-/* Takes `own`. */
-static int gather(const struct key_source *source, STACK_OF(X509) * own, struct key *key,
-                  struct error *error)
+/* Takes ownership of `own`. */
+static int collect_certificates(const struct key_source *source, STACK_OF(X509) * own,
+                                struct key *key, struct error *error)
 {
 	int result = OK;
 
@@ -143,14 +146,14 @@ static int gather(const struct key_source *source, STACK_OF(X509) * own, struct 
 		key->certificates = NULL;
 		result = read_certificates(source->chain, &key->certificates, error);
 	} else if (!own) {
-		return error_cause(error, ERR_REFUSED, "%s brings no certificate: signer.chain has to",
+		return error_cause(error, ERR_REFUSED, "%s contains no certificate: set signer.chain",
 		                   source->key);
 	}
 	return result ? result : add_root(source->root, key->certificates, error);
 }
 
-/* In the order of their path. What other certificates sign no verifier takes; when they are valid
- * is another question. */
+/* Sorts the certificates in path order. Verifiers reject signatures by other kinds of certificates.
+ * Validity periods are checked separately. */
 static int order(struct key *key, struct error *error)
 {
 	STACK_OF(X509) *path = NULL;
@@ -164,7 +167,7 @@ static int order(struct key *key, struct error *error)
 	return result == ERR_INVALID_EVIDENCE ? ERR_REFUSED : result;
 }
 
-/* Whoever trusts the root alone has to find the way from it to the key in what is signed. */
+/* A verifier that trusts only the root needs the complete path in the signed document. */
 static int check_leads_to_root(const struct key_source *source, const struct key *key,
                                struct error *error)
 {
@@ -177,10 +180,10 @@ static int check_leads_to_root(const struct key_source *source, const struct key
 	                      sizeof name))
 		return ERR_NO_MEMORY;
 	bool own = !source->chain || !*source->chain;
-	return error_cause(
-		error, ERR_REFUSED, "%s does not lead to a root: the certificate of %s is missing, %s",
-		own ? source->key : source->chain, name,
-		own ? "give it with its issuers in signer.chain" : "add it and those above it");
+	return error_cause(error, ERR_REFUSED,
+	                   "%s does not lead to a root: the certificate of %s is missing, %s",
+	                   own ? source->key : source->chain, name,
+	                   own ? "set signer.chain to it and its issuers" : "add it and its issuers");
 }
 
 static bool is_strong_curve(const EVP_PKEY *key)
@@ -199,14 +202,14 @@ static int check_strength(const struct key_source *source, X509 *certificate, st
 	case EVP_PKEY_RSA:
 		if (EVP_PKEY_get_bits(key) >= RSA_BITS_MIN)
 			return OK;
-		return error_cause(error, ERR_REFUSED, "%s is an RSA key of %d bits: it must have %d",
-		                   source->key, EVP_PKEY_get_bits(key), RSA_BITS_MIN);
+		return error_cause(error, ERR_REFUSED,
+		                   "%s is an RSA key of %d bits; it must have at least %d", source->key,
+		                   EVP_PKEY_get_bits(key), RSA_BITS_MIN);
 	case EVP_PKEY_EC:
 		if (is_strong_curve(key))
 			return OK;
 		return error_cause(error, ERR_REFUSED,
-		                   "%s is of a curve weaker than P-256, or of none with"
-		                   " a name",
+		                   "%s is on a curve weaker than P-256, or on an unnamed curve",
 		                   source->key);
 	default:
 		return error_cause(error, ERR_REFUSED, "%s: neither an EC nor an RSA key", source->key);
@@ -259,7 +262,8 @@ bool key_sign_evp(EVP_PKEY *key, struct slice bytes, struct buf *out)
 
 	EVP_MD_CTX_free(context);
 	if (signature)
-		out->size -= signed_well ? room - size : room; /* ECDSA is often shorter than its bound */
+		out->size -= signed_well ? room - size
+		                         : room; /* ECDSA signatures are often shorter than their bound */
 	return signed_well;
 }
 
@@ -277,7 +281,8 @@ static bool verifies(const struct key *key, struct slice bytes, struct slice sig
 	return good;
 }
 
-/* A signature by another key would be found much later, by a reader. */
+/* Verifies the signature, since otherwise a signature by a wrong key would only be noticed by a
+ * verifier much later. */
 int key_sign(struct key *key, struct slice bytes, struct buf *out, struct error *error)
 {
 	BUF_AUTO struct buf signature;
@@ -290,7 +295,7 @@ int key_sign(struct key *key, struct slice bytes, struct buf *out, struct error 
 		return result;
 	if (!verifies(key, bytes, buf_slice(&signature)))
 		return error_cause(error, ERR_UNAVAILABLE,
-		                   "what was signed does not verify by the key's certificate");
+		                   "the signature does not verify with the key's certificate");
 	buf_add_slice(out, buf_slice(&signature));
 	return buf_check(out);
 }
@@ -311,9 +316,10 @@ static const struct key_driver *find_driver(const char *source)
 	return drivers[i];
 }
 
-/* A wrong pair of key and certificate shows here, and so does a holder that lets the key be seen
- * but not used. What libraries read from files at their first use they read now. */
-static int try_it(struct key *key, const struct key_source *source, struct error *error)
+/* Makes a trial signature. It detects a key and certificate that do not match, and a holder that
+ * lists the key but does not let it be used. It also makes libraries read the files that they need
+ * for their first signature. */
+static int try_key(struct key *key, const struct key_source *source, struct error *error)
 {
 	BUF_AUTO struct buf signature;
 	static const char trial[] = "a trial at start";
@@ -323,7 +329,8 @@ static int try_it(struct key *key, const struct key_source *source, struct error
 	if (result == ERR_UNAVAILABLE)
 		return ERR_REFUSED;
 	if (!result && !verifies(key, slice_of(trial), buf_slice(&signature)))
-		return error_cause(error, ERR_REFUSED, "the first certificate is not of the key in %.200s",
+		return error_cause(error, ERR_REFUSED,
+		                   "the first certificate does not belong to the key in %.200s",
 		                   source->key);
 	return result;
 }
@@ -344,11 +351,11 @@ int key_open(const struct key_source *source, struct key **ret_key, struct error
 	}
 	OPENSSL_cleanse(passphrase, sizeof passphrase);
 	if (!result)
-		result = gather(source, own, key, error);
+		result = collect_certificates(source, own, key, error);
 	if (!result)
 		result = check_strength(source, sk_X509_value(key->certificates, 0), error);
 	if (!result)
-		result = try_it(key, source, error);
+		result = try_key(key, source, error);
 	if (!result)
 		result = order(key, error);
 	if (!result)

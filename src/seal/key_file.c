@@ -13,7 +13,7 @@ static bool takes(const char *source)
 	return true;
 }
 
-/* Never asks at a terminal. */
+/* Passphrase callback that never prompts on a terminal. */
 static int give_passphrase(char *text, int size, int writing, void *context)
 {
 	const char *passphrase = context;
@@ -35,7 +35,7 @@ static int refuse(const char *path, const char *passphrase, struct error *error)
 	if (unlocking && !passphrase)
 		return error_cause(error, ERR_REFUSED, "%s is encrypted: set signer.passphrase_file", path);
 	return error_cause(error, ERR_REFUSED, "%s: no usable private key%s: %s", path,
-	                   passphrase ? ", or another passphrase" : "", openssl_reason());
+	                   passphrase ? " (or wrong passphrase)" : "", openssl_reason());
 }
 
 static int read_pem(const struct key_source *source, struct slice text, const char *passphrase,
@@ -52,10 +52,12 @@ static int read_pem(const struct key_source *source, struct slice text, const ch
 	if (!*ret_key)
 		return refuse(source->key, passphrase, error);
 	int result = chain_elsewhere ? OK : certificates_read(text, ret_certificates, NULL);
-	return result == ERR_VALIDATION ? OK : result; /* it has none: whoever needs one says so */
+	return result == ERR_VALIDATION
+	           ? OK
+	           : result; /* no certificate in the file; the caller reports it if needed */
 }
 
-/* The key's certificate goes before what it is issued by. */
+/* Puts the key's certificate before its issuers. */
 static int read_pkcs12(const struct key_source *source, PKCS12 *bag, const char *passphrase,
                        EVP_PKEY **ret_key, STACK_OF(X509) * *ret_certificates, struct error *error)
 {
@@ -125,7 +127,7 @@ static int sign(void *handle, struct slice bytes, struct buf *out, struct error 
 {
 	if (key_sign_evp(handle, bytes, out))
 		return OK;
-	return error_cause(error, ERR_UNAVAILABLE, "the key does not sign: %s", openssl_reason());
+	return error_cause(error, ERR_UNAVAILABLE, "the key failed to sign: %s", openssl_reason());
 }
 
 const struct key_driver key_file_driver = {

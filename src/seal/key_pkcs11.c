@@ -1,9 +1,10 @@
-/* Keys of PKCS#11 tokens. The module is somebody else's code, and runs in this process: it is
- * loaded after the fork, so that it is nowhere else.
+/* Keys on PKCS#11 tokens. The module is third-party code that runs in this process; it is loaded
+ * after the fork, so that no other process contains it.
  *
- * A token that goes away for a while is found again at the next signature. Its PIN stays in memory
- * for that. Wrong PINs lock a token, and a supervisor starts anew what ends: so a PIN is never
- * tried again once it was refused, and not at all while the token has only one more try. */
+ * A token that becomes unavailable is searched again at the next signature. The PIN stays in memory
+ * for this purpose. Wrong PINs lock a token, and a supervisor restarts a process that exits. A
+ * rejected PIN is therefore never retried, and no PIN is tried while the token allows only one more
+ * attempt. */
 #include <dlfcn.h>
 #include <libp11.h>
 #include <openssl/err.h>
@@ -18,12 +19,12 @@ struct token_key {
 	struct key_uri uri;
 	char pin[KEY_PASSPHRASE_MAX + 1]; /* "": none */
 	bool pin_refused;
-	void *module; /* kept, so that loading it again takes nothing from a disk */
+	void *module; /* kept open, so that reloading reads nothing from the disk */
 	PKCS11_CTX *context;
 	bool loaded;
 	PKCS11_SLOT *slots;
 	unsigned int slot_count;
-	EVP_PKEY *key; /* NULL: it has to be found (again) */
+	EVP_PKEY *key; /* NULL: must be searched (again) */
 };
 
 static bool takes(const char *source)
@@ -33,28 +34,28 @@ static bool takes(const char *source)
 
 /* ---- finding ---- */
 
-/* libp11 has taken the padding away. */
-static bool says(const struct key_uri_text *wanted, const char *found)
+/* libp11 has removed the padding. */
+static bool matches(const struct key_uri_text *wanted, const char *found)
 {
 	return !wanted->given || (found && strcmp(wanted->data, found) == 0);
 }
 
 static bool is_token(const struct key_uri *uri, const PKCS11_TOKEN *token)
 {
-	return token->initialized && says(&uri->token, token->label) &&
-	       says(&uri->manufacturer, token->manufacturer) && says(&uri->serial, token->serialnr) &&
-	       says(&uri->model, token->model);
+	return token->initialized && matches(&uri->token, token->label) &&
+	       matches(&uri->manufacturer, token->manufacturer) &&
+	       matches(&uri->serial, token->serialnr) && matches(&uri->model, token->model);
 }
 
 static bool is_key(const struct key_uri *uri, const PKCS11_KEY *key)
 {
-	return says(&uri->object, key->label) &&
+	return matches(&uri->object, key->label) &&
 	       (!uri->id.given ||
 	        slice_equal(slice_make(uri->id.data, uri->id.size), slice_make(key->id, key->id_len)));
 }
 
-/* Libp11 gives the module's own code (PKCS #11, section 5.1.6). Whatever else went wrong, such as
- * an appliance that was away for a moment, says nothing of the PIN. */
+/* libp11 passes on the module's error code (PKCS #11 section 5.1.6). Other errors, such as an
+ * appliance that was unreachable for a moment, do not concern the PIN. */
 static bool is_pin_refused(void)
 {
 	switch (ERR_GET_REASON(ERR_peek_last_error())) {
@@ -74,27 +75,27 @@ static int log_in(struct token_key *handle, PKCS11_SLOT *slot, struct error *err
 	if (!token->loginRequired)
 		return OK;
 	if (!*handle->pin)
-		return error_cause(error, ERR_REFUSED, "token %s wants a PIN: set signer.passphrase_file",
-		                   token->label);
+		return error_cause(error, ERR_REFUSED,
+		                   "token %s requires a PIN: set signer.passphrase_file", token->label);
 	if (token->userPinLocked || token->userPinFinalTry || handle->pin_refused)
 		return error_cause(error, ERR_PIN,
-		                   "the PIN of token %s was refused before: it is not tried again%s",
+		                   "the PIN of token %s was rejected before and is not tried again%s",
 		                   token->label,
 		                   token->userPinLocked     ? "; the token is locked"
-		                   : token->userPinFinalTry ? ", for the token allows one more try"
+		                   : token->userPinFinalTry ? "; the token allows only one more attempt"
 		                                            : "");
 	ERR_clear_error();
 	if (PKCS11_login(slot, 0, handle->pin) == 0)
 		return OK;
 	if (!is_pin_refused())
-		return error_cause(error, ERR_UNAVAILABLE, "token %s lets nobody in: %s", token->label,
+		return error_cause(error, ERR_UNAVAILABLE, "login to token %s failed: %s", token->label,
 		                   openssl_reason());
 	handle->pin_refused = true;
-	return error_cause(error, ERR_PIN, "token %s refuses the PIN: %s", token->label,
+	return error_cause(error, ERR_PIN, "token %s rejected the PIN: %s", token->label,
 	                   openssl_reason());
 }
 
-/* Exactly one: which of several is meant is not for us to choose. */
+/* Requires exactly one match, since choosing among several is not safe. */
 static int find_slot(struct token_key *handle, PKCS11_SLOT **ret_slot, struct error *error)
 {
 	PKCS11_SLOT *found = NULL;
@@ -104,11 +105,11 @@ static int find_slot(struct token_key *handle, PKCS11_SLOT **ret_slot, struct er
 		if (!slot->token || !is_token(&handle->uri, slot->token))
 			continue;
 		if (found)
-			return error_cause(error, ERR_REFUSED, "several tokens are as the pkcs11: URI says");
+			return error_cause(error, ERR_REFUSED, "several tokens match the pkcs11: URI");
 		found = slot;
 	}
 	if (!found)
-		return error_cause(error, ERR_UNAVAILABLE, "no token is as the pkcs11: URI says");
+		return error_cause(error, ERR_UNAVAILABLE, "no token matches the pkcs11: URI");
 	*ret_slot = found;
 	return OK;
 }
@@ -119,28 +120,26 @@ static int find_key(struct token_key *handle, PKCS11_TOKEN *token, struct error 
 	unsigned int count = 0;
 
 	if (PKCS11_enumerate_keys(token, &keys, &count) != 0)
-		return error_cause(error, ERR_UNAVAILABLE, "token %s tells no keys: %s", token->label,
-		                   openssl_reason());
+		return error_cause(error, ERR_UNAVAILABLE, "token %s does not list its keys: %s",
+		                   token->label, openssl_reason());
 	for (unsigned int i = 0; i < count; i++) {
 		if (!is_key(&handle->uri, &keys[i]))
 			continue;
 		if (found)
-			return error_cause(error, ERR_REFUSED,
-			                   "several keys of token %s are as the pkcs11: URI"
-			                   " says",
+			return error_cause(error, ERR_REFUSED, "several keys of token %s match the pkcs11: URI",
 			                   token->label);
 		found = &keys[i];
 	}
 	if (!found)
-		return error_cause(error, ERR_REFUSED,
-		                   "token %s has no key that is as the pkcs11: URI says", token->label);
+		return error_cause(error, ERR_REFUSED, "token %s has no key that matches the pkcs11: URI",
+		                   token->label);
 	handle->key = PKCS11_get_private_key(found);
 	return handle->key ? OK
-	                   : error_cause(error, ERR_REFUSED, "token %s does not give its key: %s",
+	                   : error_cause(error, ERR_REFUSED, "token %s does not provide its key: %s",
 	                                 token->label, openssl_reason());
 }
 
-static void let_go(struct token_key *handle)
+static void release(struct token_key *handle)
 {
 	EVP_PKEY_free(handle->key);
 	handle->key = NULL;
@@ -153,21 +152,22 @@ static void let_go(struct token_key *handle)
 	handle->loaded = false;
 }
 
-/* From the module's start: what it knew of a token that was away may be wrong for good. */
-static int find(struct token_key *handle, struct error *error)
+/* Reinitializes the module, whose state of a token that was unavailable may be invalid
+ * permanently. */
+static int find_token_key(struct token_key *handle, struct error *error)
 {
 	PKCS11_SLOT *slot = NULL;
 
-	let_go(handle);
+	release(handle);
 	ERR_clear_error();
 	handle->loaded = PKCS11_CTX_load(handle->context, handle->uri.module_path) == 0;
 	if (!handle->loaded ||
 	    PKCS11_enumerate_slots(handle->context, &handle->slots, &handle->slot_count) != 0)
-		return error_cause(error, ERR_UNAVAILABLE, "%s tells no tokens: %s",
+		return error_cause(error, ERR_UNAVAILABLE, "%s does not list its tokens: %s",
 		                   handle->uri.module_path, openssl_reason());
 	int result = find_slot(handle, &slot, error);
 	if (!result && PKCS11_open_session(slot, 0) != 0)
-		result = error_cause(error, ERR_UNAVAILABLE, "token %s opens no session: %s",
+		result = error_cause(error, ERR_UNAVAILABLE, "token %s does not open a session: %s",
 		                     slot->token->label, openssl_reason());
 	if (!result)
 		result = log_in(handle, slot, error);
@@ -182,7 +182,7 @@ static void close_key(void *opened)
 {
 	struct token_key *handle = opened;
 
-	let_go(handle);
+	release(handle);
 	if (handle->context)
 		PKCS11_CTX_free(handle->context);
 	if (handle->module)
@@ -207,7 +207,8 @@ static int open_key(const struct key_source *source, const char *passphrase, voi
 {
 	struct token_key *handle = calloc(1, sizeof *handle);
 
-	(void)ret_certificates; /* a token's certificates are anybody's who may write to it */
+	(void)ret_certificates; /* not used: any user who may write to the token can change its
+	                           certificates */
 	if (!handle)
 		return ERR_NO_MEMORY;
 	int result = key_uri_parse(source->key, &handle->uri, error);
@@ -218,7 +219,7 @@ static int open_key(const struct key_source *source, const char *passphrase, voi
 	if (!result)
 		result = load_module(handle, error);
 	if (!result)
-		result = find(handle, error);
+		result = find_token_key(handle, error);
 	if (result) {
 		close_key(handle);
 		return result == ERR_UNAVAILABLE ? ERR_REFUSED : result;
@@ -233,16 +234,16 @@ static int sign(void *opened, struct slice bytes, struct buf *out, struct error 
 
 	if (handle->key && key_sign_evp(handle->key, bytes, out))
 		return OK;
-	int result = find(handle, error);
+	int result = find_token_key(handle, error);
 	if (!result && !key_sign_evp(handle->key, bytes, out))
 		result =
-			error_cause(error, ERR_UNAVAILABLE, "the token does not sign: %s", openssl_reason());
+			error_cause(error, ERR_UNAVAILABLE, "the token failed to sign: %s", openssl_reason());
 	return result == ERR_REFUSED || result == ERR_PIN ? ERR_UNAVAILABLE : result;
 }
 
-/* What modules do when they sign: they read and lock files of theirs (SoftHSM2), talk to a daemon
- * on this machine, to an appliance or to a device, and start threads. They can neither fork,
- * execute, listen, trace, nor create, write to, rename or remove a file by its name. */
+/* System calls that modules need for signing: they read and lock their own files (SoftHSM2),
+ * communicate with a local daemon, an appliance or a device, and start threads. They cannot fork,
+ * execute, listen or trace, nor create, write, rename or remove a file by name. */
 static const struct confine_call module_calls[] = {
 	{SCMP_SYS(openat), CONFINE_READ_ONLY},   {SCMP_SYS(newfstatat), CONFINE_ALWAYS},
 	{SCMP_SYS(access), CONFINE_ALWAYS},      {SCMP_SYS(faccessat2), CONFINE_ALWAYS},

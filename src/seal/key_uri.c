@@ -4,12 +4,12 @@
 
 #include "base/percent.h"
 
-/* One attribute, name and value apart. */
+/* An attribute split into name and value. */
 struct attribute {
 	struct slice name, value;
 };
 
-/* The next attribute of `rest`, up to `separator`; false at the end. */
+/* Removes the next attribute, up to `separator`, from *rest; false: the end. */
 static bool next_attribute(struct slice *rest, char separator, struct attribute *ret)
 {
 	if (rest->size == 0)
@@ -37,12 +37,12 @@ static int take_text(const struct attribute *attribute, struct key_uri_text *tex
                      struct error *error)
 {
 	if (text->given)
-		return unusable(attribute, "is given twice", error);
+		return unusable(attribute, "is set twice", error);
 	bool bytes = slice_is(attribute->name, "id");
 	bool whole = (bytes ? percent_decode_bytes : percent_decode)(attribute->value, text->data,
 	                                                             KEY_URI_TEXT_MAX, &text->size);
 	if (!whole || text->size == 0)
-		return unusable(attribute, "has a value that cannot be read", error);
+		return unusable(attribute, "has an invalid value", error);
 	text->data[text->size] = '\0';
 	text->given = true;
 	return OK;
@@ -53,9 +53,9 @@ static int take_path(const struct attribute *attribute, char path[PATH_MAX], str
 	size_t size;
 
 	if (*path)
-		return unusable(attribute, "is given twice", error);
+		return unusable(attribute, "is set twice", error);
 	if (!percent_decode(attribute->value, path, PATH_MAX - 1, &size))
-		return unusable(attribute, "has a value that cannot be read", error);
+		return unusable(attribute, "has an invalid value", error);
 	path[size] = '\0';
 	if (strncmp(path, "file:", 5) == 0)
 		memmove(path, path + 5, size - 4);
@@ -80,7 +80,7 @@ static int take_path_attribute(struct key_uri *uri, const struct attribute *attr
 		if (slice_is(attribute->name, known[i].name))
 			return take_text(attribute, known[i].text, error);
 	if (!slice_is(attribute->name, "type"))
-		return unusable(attribute, "is not known here", error);
+		return unusable(attribute, "is not supported", error);
 	return slice_is(attribute->value, "private") ? OK
 	                                             : unusable(attribute, "must be private", error);
 }
@@ -94,10 +94,10 @@ static int take_query_attribute(struct key_uri *uri, const struct attribute *att
 		return take_path(attribute, uri->pin_source, error);
 	if (slice_is(attribute->name, "pin-value"))
 		return unusable(attribute,
-		                "would be shown with the settings: use pin-source, or"
-		                " signer.passphrase_file",
+		                "is not permitted because the settings would reveal it: use pin-source "
+		                "or signer.passphrase_file",
 		                error);
-	return unusable(attribute, "is not known here", error);
+	return unusable(attribute, "is not supported", error);
 }
 
 int key_uri_parse(const char *text, struct key_uri *ret_uri, struct error *error)
@@ -117,7 +117,7 @@ int key_uri_parse(const char *text, struct key_uri *ret_uri, struct error *error
 	if (!result && !*uri.module_path)
 		result = error_cause(error, ERR_REFUSED, "pkcs11: URI: module-path is missing");
 	if (!result && !uri.object.given && !uri.id.given)
-		result = error_cause(error, ERR_REFUSED, "pkcs11: URI: it names no key: object or id");
+		result = error_cause(error, ERR_REFUSED, "pkcs11: URI: object or id is required");
 	if (!result)
 		*ret_uri = uri;
 	return result;

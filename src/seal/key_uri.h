@@ -1,5 +1,4 @@
-/* "pkcs11:" URIs (RFC 7512): which key of which token, and by which module. Inside src/seal only.
- */
+/* "pkcs11:" URIs (RFC 7512), which name a module, a token and a key. For src/seal only. */
 #ifndef SEAL_KEY_URI_H
 #define SEAL_KEY_URI_H
 
@@ -9,7 +8,7 @@
 #include "base/error.h"
 
 #define KEY_URI_SCHEME "pkcs11:"
-#define KEY_URI_TEXT_MAX 128 /* bytes of an attribute; those of a token have at most 32 */
+#define KEY_URI_TEXT_MAX 128 /* bytes of an attribute; token attributes have at most 32 */
 
 struct key_uri_text {
 	bool given;
@@ -18,17 +17,16 @@ struct key_uri_text {
 };
 
 struct key_uri {
-	/* What the token says of itself. */
+	/* Attributes of the token. */
 	struct key_uri_text token, manufacturer, serial, model;
-	/* CKA_LABEL and CKA_ID of the key. At least one is given. */
+	/* CKA_LABEL and CKA_ID of the key; at least one is given. */
 	struct key_uri_text object, id;
 	char module_path[PATH_MAX];
-	char pin_source[PATH_MAX]; /* the path of a file; "": not given */
+	char pin_source[PATH_MAX]; /* path of a file; "": not given */
 };
 
-/* ERR_REFUSED with the cause. Refused, too, is what could not be heeded: attributes that are not
- * known, a type that is no private key, and a PIN in the URI itself, which the settings would
- * show. */
+/* Parses a URI. ERR_REFUSED with the cause, also for unknown attributes, a type other than private,
+ * and a PIN in the URI, which the settings would reveal. */
 int key_uri_parse(const char *text, struct key_uri *ret_uri, struct error *error) MUST_CHECK;
 
 #endif

@@ -9,9 +9,9 @@
 #include "seal/revocation_client.h"
 #include "seal/trust.h"
 
-/* *ret_suffices: nothing is missing; else the cause says what. */
-static int conclude(const struct revocation_verdict *verdicts, size_t count, bool *ret_suffices,
-                    char cause[LEVEL_CAUSE_SIZE], struct error *error)
+/* *ret_suffices: all data is present; otherwise the cause states what is missing. */
+static int summarize(const struct revocation_verdict *verdicts, size_t count, bool *ret_suffices,
+                     char cause[LEVEL_CAUSE_SIZE], struct error *error)
 {
 	const struct revocation_verdict *lack = revocation_lack(verdicts, count);
 
@@ -26,7 +26,7 @@ static int conclude(const struct revocation_verdict *verdicts, size_t count, boo
 	return 0;
 }
 
-/* *ret_is_rooted: the path ends with a root, which vouches for itself. */
+/* *ret_is_rooted: the path ends with a self-signed root. */
 static int judge(struct slice path, const struct validation_set *set,
                  const struct revocation_moment *at, bool *ret_suffices, bool *ret_is_rooted,
                  char cause[LEVEL_CAUSE_SIZE], struct error *error)
@@ -40,7 +40,7 @@ static int judge(struct slice path, const struct validation_set *set,
 	if (!result)
 		result = revocation_judge(buf_slice(&pem), set, at, verdicts, &count, error);
 	if (!result)
-		result = conclude(verdicts, count, ret_suffices, cause, error);
+		result = summarize(verdicts, count, ret_suffices, cause, error);
 	*ret_is_rooted = !result && verdicts[count - 1].outcome == REVOCATION_NOT_NEEDED;
 	free(verdicts);
 	return result == ERR_VALIDATION ? ERR_INVALID_EVIDENCE : result;
@@ -50,8 +50,8 @@ int level_judge(const struct level_proof *proof, const struct validation_set *se
                 enum level *ret_level, char ret_cause[LEVEL_CAUSE_SIZE], struct error *error)
 {
 	bool lasts = proof->last.size > 0;
-	/* The timestamp over all proves when the one over the signature existed; nothing but its own
-	 * authority says when that one did. */
+	/* The last timestamp proves when the signature timestamp existed. Its own time is stated only
+	 * by its own authority. */
 	struct revocation_moment signature = {proof->signed_us, false};
 	struct revocation_moment first = {lasts ? proof->last_us : proof->signed_us, !lasts};
 	struct revocation_moment last = {proof->last_us, true};
@@ -64,7 +64,8 @@ int level_judge(const struct level_proof *proof, const struct validation_set *se
 			judge(proof->authority, set, &first, &authority_suffices, &rooted, causes[1], error);
 	if (!result && lasts)
 		result = judge(proof->last, set, &last, &last_suffices, &rooted, causes[2], error);
-	/* Nothing is over it, so nothing else would show that a certificate of it was changed. */
+	/* Nothing covers the last timestamp, so only the path to its root shows that no certificate was
+	 * altered. */
 	if (!result && lasts && !rooted)
 		result = error_cause(error, ERR_INVALID_EVIDENCE,
 		                     "the path of the last timestamp does not end with a root");
@@ -79,10 +80,10 @@ int level_judge(const struct level_proof *proof, const struct validation_set *se
 	return 0;
 }
 
-/* ---- a set that nothing is over ---- */
+/* ---- a set that no timestamp covers ---- */
 
-/* What is said of each certificate of two paths. */
-struct standing {
+/* The verdicts on the certificates of two paths. */
+struct verdict_list {
 	struct revocation_verdict verdicts[2 * REVOCATION_PATH_MAX];
 	size_t first_count; /* of the first path */
 	size_t count;
@@ -110,27 +111,27 @@ static int paths_of(const struct level_proof *proof, struct paths *paths, struct
 	return result ? result : trust_path_to_pem(proof->authority, &paths->authority, error);
 }
 
-static int stand(const struct paths *paths, const struct validation_set *set,
-                 struct standing *standing, struct error *error)
+static int judge_both(const struct paths *paths, const struct validation_set *set,
+                      struct verdict_list *verdict_list, struct error *error)
 {
 	struct revocation_moment signature = {paths->signed_us, false};
 	struct revocation_moment own = {paths->signed_us, true};
 	size_t count = 0, more = 0;
 
-	int result = revocation_judge(buf_slice(&paths->signer), set, &signature, standing->verdicts,
-	                              &count, error);
+	int result = revocation_judge(buf_slice(&paths->signer), set, &signature,
+	                              verdict_list->verdicts, &count, error);
 	if (!result)
 		result = revocation_judge(buf_slice(&paths->authority), set, &own,
-		                          standing->verdicts + count, &more, error);
-	standing->first_count = count;
-	standing->count = count + more;
+		                          verdict_list->verdicts + count, &more, error);
+	verdict_list->first_count = count;
+	verdict_list->count = count + more;
 	return result == ERR_VALIDATION ? ERR_INVALID_EVIDENCE : result;
 }
 
-/* Whether a certificate is judged worse without it. */
+/* Returns whether the outcome of a certificate is worse without the object. */
 static int is_needed(const struct paths *paths, const struct validation_set *set, size_t index,
-                     const struct standing *whole, struct standing *scratch, bool *ret_is_needed,
-                     struct error *error)
+                     const struct verdict_list *whole, struct verdict_list *scratch,
+                     bool *ret_is_needed, struct error *error)
 {
 	struct validation_set rest = {.count = set->count - 1};
 	rest.objects = calloc(set->count, sizeof *rest.objects);
@@ -139,7 +140,7 @@ static int is_needed(const struct paths *paths, const struct validation_set *set
 	memcpy(rest.objects, set->objects, index * sizeof *rest.objects);
 	memcpy(rest.objects + index, set->objects + index + 1,
 	       (rest.count - index) * sizeof *rest.objects);
-	int result = stand(paths, &rest, scratch, error);
+	int result = judge_both(paths, &rest, scratch, error);
 	free(rest.objects);
 	*ret_is_needed = false;
 	for (size_t i = 0; !result && i < whole->count; i++)
@@ -148,22 +149,23 @@ static int is_needed(const struct paths *paths, const struct validation_set *set
 	return result;
 }
 
-/* Whether a certificate is judged by it: of two that say the same, the newer one. */
-static bool decides(const struct standing *standing, const struct validation_object *object)
+/* Returns whether the object decides the outcome of a certificate; of two equivalent objects the
+ * newer one decides. */
+static bool decides(const struct verdict_list *verdict_list, const struct validation_object *object)
 {
-	for (size_t i = 0; i < standing->count; i++)
-		if (sha256_equal(&standing->verdicts[i].object, &object->sha256))
+	for (size_t i = 0; i < verdict_list->count; i++)
+		if (sha256_equal(&verdict_list->verdicts[i].object, &object->sha256))
 			return true;
 	return false;
 }
 
-/* Finds an object that is not needed, one that nothing is judged by first. *ret_index is the set's
- * count: there is none. */
-static int find_needless(const struct paths *paths, const struct validation_set *set,
+/* Finds an object that is not needed, preferring one that decides nothing. *ret_index is the set's
+ * count if all are needed. */
+static int find_unneeded(const struct paths *paths, const struct validation_set *set,
                          size_t *ret_index, struct error *error)
 {
-	struct standing *standings = calloc(2, sizeof *standings);
-	int result = standings ? stand(paths, set, &standings[0], error) : ERR_NO_MEMORY;
+	struct verdict_list *verdict_lists = calloc(2, sizeof *verdict_lists);
+	int result = verdict_lists ? judge_both(paths, set, &verdict_lists[0], error) : ERR_NO_MEMORY;
 	bool needed = true;
 
 	*ret_index = set->count;
@@ -171,13 +173,13 @@ static int find_needless(const struct paths *paths, const struct validation_set 
 		for (size_t i = 0; !result && needed && i < set->count; i++) {
 			const struct validation_object *object = &set->objects[i];
 			if (object->kind == VALIDATION_CERTIFICATE ||
-			    decides(&standings[0], object) != (pass == 1))
+			    decides(&verdict_lists[0], object) != (pass == 1))
 				continue;
-			result = is_needed(paths, set, i, &standings[0], &standings[1], &needed, error);
+			result = is_needed(paths, set, i, &verdict_lists[0], &verdict_lists[1], &needed, error);
 			if (!result && !needed)
 				*ret_index = i;
 		}
-	free(standings);
+	free(verdict_lists);
 	return result;
 }
 
@@ -195,17 +197,17 @@ int level_check_bare(const struct level_proof *proof, const struct validation_se
 {
 	PATHS_AUTO struct paths paths;
 	char digest[2 * SHA256_SIZE + 1];
-	size_t needless = 0;
+	size_t unneeded = 0;
 
 	int result = paths_of(proof, &paths, error);
 	if (!result && count_revocations(set) > LEVEL_BARE_OBJECTS_MAX)
 		result = error_cause(error, ERR_INVALID_EVIDENCE, "more than %d objects of revocation data",
 		                     LEVEL_BARE_OBJECTS_MAX);
 	if (!result)
-		result = find_needless(&paths, set, &needless, error);
-	if (result || needless == set->count)
+		result = find_unneeded(&paths, set, &unneeded, error);
+	if (result || unneeded == set->count)
 		return result;
-	const struct validation_object *object = &set->objects[needless];
+	const struct validation_object *object = &set->objects[unneeded];
 	hex_encode(object->sha256.bytes, SHA256_SIZE, digest);
 	return error_cause(error, ERR_INVALID_EVIDENCE,
 	                   "revocation data inside that nothing needs: %s, SHA-256 %s",
@@ -215,33 +217,33 @@ int level_check_bare(const struct level_proof *proof, const struct validation_se
 int level_is_published(const struct level_proof *proof, bool *ret_is_published, struct error *error)
 {
 	PATHS_AUTO struct paths paths;
-	struct standing *standing = calloc(1, sizeof *standing);
+	struct verdict_list *verdict_list = calloc(1, sizeof *verdict_list);
 
 	int result = paths_of(proof, &paths, error);
 	if (!result)
-		result =
-			standing ? stand(&paths, &(struct validation_set){0}, standing, error) : ERR_NO_MEMORY;
+		result = verdict_list ? judge_both(&paths, &(struct validation_set){0}, verdict_list, error)
+		                      : ERR_NO_MEMORY;
 	*ret_is_published = false;
-	for (size_t i = 0; !result && i < standing->count; i++) {
-		bool topmost = i + 1 == standing->first_count || i + 1 == standing->count;
-		if (!topmost && standing->verdicts[i].outcome == REVOCATION_MISSING)
+	for (size_t i = 0; !result && i < verdict_list->count; i++) {
+		bool topmost = i + 1 == verdict_list->first_count || i + 1 == verdict_list->count;
+		if (!topmost && verdict_list->verdicts[i].outcome == REVOCATION_MISSING)
 			*ret_is_published = true;
 	}
-	free(standing);
+	free(verdict_list);
 	return result == ERR_NO_MEMORY ? result : OK;
 }
 
-/* By the rule that level_check_bare has. */
+/* Removes unneeded objects, by the rule of level_check_bare. */
 static int prune(const struct paths *paths, struct validation_set *set, enum level *level,
                  char cause[LEVEL_CAUSE_SIZE], struct error *error)
 {
-	size_t needless = 0;
+	size_t unneeded = 0;
 	int result = OK;
 
-	while (!result && needless < set->count) {
-		result = find_needless(paths, set, &needless, error);
-		if (!result && needless < set->count)
-			validation_remove(set, needless);
+	while (!result && unneeded < set->count) {
+		result = find_unneeded(paths, set, &unneeded, error);
+		if (!result && unneeded < set->count)
+			validation_remove(set, unneeded);
 		else
 			break;
 	}
@@ -265,7 +267,7 @@ static int collect(struct revocation_client *client, struct slice path_pem,
 	                      : ERR_NO_MEMORY;
 
 	if (!result)
-		result = conclude(verdicts, count, ret_suffices, cause, error);
+		result = summarize(verdicts, count, ret_suffices, cause, error);
 	free(verdicts);
 	return result;
 }
@@ -285,15 +287,15 @@ int level_collect_authority(struct revocation_client *client, struct slice autho
 	return result == ERR_VALIDATION ? ERR_INVALID_EVIDENCE : result;
 }
 
-/* What does not fit cannot be had: the set, and then the signature, are bounded. */
-static int fit(int result, const struct validation_set *set, enum level *level,
-               char cause[LEVEL_CAUSE_SIZE], const struct error *error)
+/* Treats data that exceeds a limit of the set or the signature as unavailable. */
+static int check_size(int result, const struct validation_set *set, enum level *level,
+                      char cause[LEVEL_CAUSE_SIZE], const struct error *error)
 {
 	if (result == ERR_TOO_LARGE)
 		snprintf(cause, LEVEL_CAUSE_SIZE, "%s", error_reason(error, result));
 	else if (!result && *level == LEVEL_LT && set->size_bytes > CMS_INSIDE_SIZE_MAX)
 		snprintf(cause, LEVEL_CAUSE_SIZE,
-		         "%zu bytes of revocation data, where a signature holds %zu", set->size_bytes,
+		         "%zu bytes of revocation data, but a signature holds at most %zu", set->size_bytes,
 		         CMS_INSIDE_SIZE_MAX);
 	else
 		return result;
@@ -301,17 +303,17 @@ static int fit(int result, const struct validation_set *set, enum level *level,
 	return OK;
 }
 
-/* What was got for one path may say of the other that a certificate was revoked, which does not
- * suffice any more: it is all judged together, as whoever verifies does. */
+/* Evaluates both paths with the complete set, as a verifier does: data fetched for one path may
+ * show that a certificate of the other was revoked. */
 static int judge_whole(const struct paths *paths, const struct validation_set *set,
                        bool *ret_suffices, char cause[LEVEL_CAUSE_SIZE], struct error *error)
 {
-	struct standing *standing = malloc(sizeof *standing);
-	int result = standing ? stand(paths, set, standing, error) : ERR_NO_MEMORY;
+	struct verdict_list *verdict_list = malloc(sizeof *verdict_list);
+	int result = verdict_list ? judge_both(paths, set, verdict_list, error) : ERR_NO_MEMORY;
 
 	if (!result)
-		result = conclude(standing->verdicts, standing->count, ret_suffices, cause, error);
-	free(standing);
+		result = summarize(verdict_list->verdicts, verdict_list->count, ret_suffices, cause, error);
+	free(verdict_list);
 	return result;
 }
 
@@ -351,7 +353,7 @@ int level_collect(struct revocation_client *client, const struct level_wanted *w
 	*ret_level = !result && suffices ? LEVEL_LT : LEVEL_T;
 	if (*ret_level == LEVEL_LT && wanted->bare)
 		result = prune(&paths, set, ret_level, ret_cause, error);
-	result = fit(result, set, ret_level, ret_cause, error);
+	result = check_size(result, set, ret_level, ret_cause, error);
 	if (result || *ret_level != LEVEL_LT)
 		validation_free(set);
 	return result == ERR_VALIDATION ? ERR_INVALID_EVIDENCE : result;

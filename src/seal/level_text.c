@@ -1,4 +1,5 @@
-/* In a file of its own: whoever draws reports needs nothing of what judges and collects. */
+/* Separate from level.c, so that the report renderer does not link the code that evaluates and
+ * fetches revocation data. */
 #include <string.h>
 
 #include "seal/level.h"

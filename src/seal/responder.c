@@ -35,7 +35,7 @@ static int read_file(const char *directory, const char *name, struct buf *out, s
 	return file_read_whole(path, out, error);
 }
 
-/* The first certificate of a file, and with `ret_key` the key behind it. */
+/* Loads the first certificate of a file and, with `ret_key`, the key that follows it. */
 static int load(const char *directory, const char *name, X509 **ret_certificate, EVP_PKEY **ret_key,
                 struct error *error)
 {
@@ -144,17 +144,18 @@ static bool fill(OCSP_BASICRESP *basic, const struct responder_pair *pair, OCSP_
 static int write_out(OCSP_BASICRESP *basic, struct buf *out, struct sha256 *ret_signed)
 {
 	unsigned char *der = NULL;
-	unsigned char *told = NULL;
+	unsigned char *response_data = NULL;
 	OCSP_RESPONSE *response = OCSP_response_create(OCSP_RESPONSE_STATUS_SUCCESSFUL, basic);
 	int size = response ? i2d_OCSP_RESPONSE(response, &der) : -1;
-	int told_size = i2d_OCSP_RESPDATA((OCSP_RESPDATA *)OCSP_resp_get0_respdata(basic), &told);
-	bool written = size > 0 && told_size > 0;
+	int response_data_size =
+		i2d_OCSP_RESPDATA((OCSP_RESPDATA *)OCSP_resp_get0_respdata(basic), &response_data);
+	bool written = size > 0 && response_data_size > 0;
 
 	if (written) {
 		buf_add(out, der, (size_t)size);
-		*ret_signed = sha256_of(told, (size_t)told_size);
+		*ret_signed = sha256_of(response_data, (size_t)response_data_size);
 	}
-	OPENSSL_free(told);
+	OPENSSL_free(response_data);
 	OPENSSL_free(der);
 	OCSP_RESPONSE_free(response);
 	return written ? buf_check(out) : ERR_NO_MEMORY;
@@ -166,17 +167,17 @@ int responder_answer(const struct responder *responder, struct slice request, st
 	const unsigned char *position = (const unsigned char *)request.data;
 
 	if (request.size > RESPONDER_REQUEST_MAX)
-		return error_cause(error, ERR_REFUSED, "an OCSP request that is too long");
+		return error_cause(error, ERR_REFUSED, "the OCSP request is too long");
 	REQUEST_AUTO OCSP_REQUEST *parsed = d2i_OCSP_REQUEST(NULL, &position, (long)request.size);
 	if (!parsed || OCSP_request_onereq_count(parsed) != 1)
-		return error_cause(error, ERR_REFUSED, "not an OCSP request about one certificate");
+		return error_cause(error, ERR_REFUSED, "not an OCSP request about exactly one certificate");
 	OCSP_CERTID *asked = OCSP_onereq_get0_id(OCSP_request_onereq_get0(parsed, 0));
 	const struct responder_pair *pair = find_pair(responder, asked);
 	if (!pair)
-		return error_cause(error, ERR_REFUSED, "an OCSP request about another issuer");
+		return error_cause(error, ERR_REFUSED, "the OCSP request is about another issuer");
 	BASIC_AUTO OCSP_BASICRESP *basic = OCSP_BASICRESP_new();
 	if (!basic || !fill(basic, pair, parsed, asked))
-		return error_cause(error, ERR_NO_MEMORY, "no OCSP answer could be made: %s",
+		return error_cause(error, ERR_NO_MEMORY, "the OCSP response could not be created: %s",
 		                   openssl_reason());
 	return write_out(basic, out, ret_signed);
 }

@@ -9,7 +9,7 @@
 
 struct text_of_outcome {
 	const char *text;
-	int rank; /* which of two says more about a certificate */
+	int rank; /* the higher rank wins */
 	bool suffices;
 };
 static const struct text_of_outcome outcomes[] = {
@@ -17,7 +17,7 @@ static const struct text_of_outcome outcomes[] = {
 	[REVOCATION_MISSING] = {"missing", 1, false},
 	[REVOCATION_UNKNOWN] = {"unknown to its responder", 2, false},
 	[REVOCATION_TOO_OLD] = {"too old", 3, false},
-	[REVOCATION_GOOD_CURRENT] = {"good as of before", 4, true},
+	[REVOCATION_GOOD_CURRENT] = {"good as of an earlier time", 4, true},
 	[REVOCATION_GOOD_AFTER] = {"good", 5, true},
 	[REVOCATION_REVOKED] = {"revoked", 6, false},
 	[REVOCATION_NOT_NEEDED] = {"not needed", 7, true},
@@ -33,8 +33,9 @@ bool revocation_suffices(enum revocation_outcome outcome)
 	return outcomes[outcome].suffices;
 }
 
-/* RFC 3161 section 4: the key was given up, not lost. Without a stated reason it may have been. */
-static bool leaves_the_past(int reason)
+/* Returns whether the reason excludes a compromised key (RFC 3161 section 4). A missing reason does
+ * not. */
+static bool excludes_compromise(int reason)
 {
 	return reason == CRL_REASON_UNSPECIFIED || reason == CRL_REASON_AFFILIATION_CHANGED ||
 	       reason == CRL_REASON_SUPERSEDED || reason == CRL_REASON_CESSATION_OF_OPERATION;
@@ -46,7 +47,8 @@ static enum revocation_outcome outcome_of(const struct revocation_facts *facts,
 	switch (facts->status) {
 	case REVOCATION_STATUS_NONE: return REVOCATION_UNKNOWN;
 	case REVOCATION_STATUS_REVOKED:
-		if (facts->revoked_us <= at->time_us || (at->self_dated && !leaves_the_past(facts->reason)))
+		if (facts->revoked_us <= at->time_us ||
+		    (at->self_dated && !excludes_compromise(facts->reason)))
 			return REVOCATION_REVOKED;
 		break;
 	case REVOCATION_STATUS_GOOD: break;
@@ -67,7 +69,8 @@ static bool knows_nothing(const struct revocation_verdict *verdict)
 	return verdict->outcome == REVOCATION_MISSING || verdict->outcome == REVOCATION_UNPUBLISHED;
 }
 
-/* What is said of a certificate after its end may have forgotten that it was revoked. */
+/* Takes the facts into the verdict if they outrank it. Data issued after the certificate's end may
+ * no longer list a revocation, so it cannot show that the certificate is good. */
 static void consider(const struct revocation_facts *facts, const struct revocation_moment *at,
                      const struct sha256 *object, struct revocation_verdict *verdict)
 {
@@ -75,7 +78,7 @@ static void consider(const struct revocation_facts *facts, const struct revocati
 
 	if (outcome != REVOCATION_REVOKED && facts->issued_us > verdict->certificate.not_after_us) {
 		if (knows_nothing(verdict))
-			explain(verdict, "what there is was issued after the certificate's end");
+			explain(verdict, "the data was issued after the certificate's end");
 		return;
 	}
 	int gain = outcomes[outcome].rank - outcomes[verdict->outcome].rank;
@@ -91,11 +94,10 @@ static void consider(const struct revocation_facts *facts, const struct revocati
 }
 
 static int judge(X509 *certificate, X509 *issuer, const struct validation_set *set,
-                 const struct revocation_moment *at, bool lists_alone,
+                 const struct revocation_moment *at, bool crls_only,
                  struct revocation_verdict *verdict, struct error *error);
 
-/* An answer of a responder that may be revoked itself counts as far as a list says that it is
- * not. */
+/* Finds out whether a responder that can be revoked is good; only CRLs count for this. */
 static int consider_responder(X509 *responder, X509 *issuer, const struct validation_set *set,
                               const struct revocation_moment *at, bool *ret_good,
                               struct error *error)
@@ -124,7 +126,7 @@ static int consider_object(const struct validation_object *object, X509 *certifi
 	if (!result && responder) {
 		result = consider_responder(responder, issuer, set, at, &counts, error);
 		if (!result && !counts && knows_nothing(verdict))
-			explain(verdict, "whether the OCSP responder itself was revoked is not known");
+			explain(verdict, "it is not known whether the OCSP responder itself was revoked");
 	}
 	X509_free(responder);
 	if (!result && counts)
@@ -147,35 +149,36 @@ static int begin(X509 *certificate, struct revocation_verdict *verdict, struct e
 	if (!result && sources->ocsp.count + sources->crl.count == 0) {
 		verdict->outcome = REVOCATION_UNPUBLISHED;
 		explain(verdict, sources->others > 0
-		                     ? "the certificate names no place of HTTP for revocation data"
-		                     : "the certificate names no place for revocation data");
+		                     ? "the certificate names no HTTP source of revocation data"
+		                     : "the certificate names no source of revocation data");
 	}
 	OPENSSL_free(sources);
 	return result ? result : certificate_describe(certificate, &verdict->certificate, error);
 }
 
 static int judge(X509 *certificate, X509 *issuer, const struct validation_set *set,
-                 const struct revocation_moment *at, bool lists_alone,
+                 const struct revocation_moment *at, bool crls_only,
                  struct revocation_verdict *verdict, struct error *error)
 {
 	int result = begin(certificate, verdict, error);
 
 	for (size_t i = 0; !result && i < set->count; i++) {
 		const struct validation_object *object = &set->objects[i];
-		if (object->kind == VALIDATION_CRL || (object->kind == VALIDATION_OCSP && !lists_alone))
+		if (object->kind == VALIDATION_CRL || (object->kind == VALIDATION_OCSP && !crls_only))
 			result = consider_object(object, certificate, issuer, set, at, verdict, error);
 	}
 	return result;
 }
 
-/* Whoever is his own issuer need not be one of others. */
+/* Checks that `issuer` issued `certificate`. A self-signed certificate need not be a certification
+ * authority. */
 static int check_issue(X509 *issuer, X509 *certificate, struct error *error)
 {
 	ERR_clear_error();
 	if ((issuer == certificate || X509_check_issued(issuer, certificate) == X509_V_OK) &&
 	    X509_verify(certificate, X509_get0_pubkey(issuer)) == 1)
 		return OK;
-	return openssl_refused(error, "a certificate of the path is not of the next one's issue");
+	return openssl_refused(error, "a certificate of the path was not issued by the next one");
 }
 
 static int judge_topmost(X509 *certificate, struct revocation_verdict *verdict, struct error *error)
@@ -204,7 +207,7 @@ int revocation_judge(struct slice path_pem, const struct validation_set *set,
 	int count = !result ? sk_X509_num(path) : 0;
 
 	if (count > REVOCATION_PATH_MAX)
-		result = error_cause(error, ERR_VALIDATION, "a path of %d certificates", count);
+		result = error_cause(error, ERR_VALIDATION, "the path has %d certificates", count);
 	for (int i = 0; !result && i + 1 < count; i++) {
 		X509 *certificate = sk_X509_value(path, i);
 		X509 *issuer = sk_X509_value(path, i + 1);
@@ -222,13 +225,13 @@ int revocation_judge(struct slice path_pem, const struct validation_set *set,
 const struct revocation_verdict *revocation_lack(const struct revocation_verdict *verdicts,
                                                  size_t count)
 {
-	const struct revocation_verdict *lack = NULL;
+	const struct revocation_verdict *insufficient = NULL;
 
 	for (size_t i = 0; i < count; i++) {
 		if (verdicts[i].outcome == REVOCATION_REVOKED)
 			return &verdicts[i];
-		if (!lack && !revocation_suffices(verdicts[i].outcome))
-			lack = &verdicts[i];
+		if (!insufficient && !revocation_suffices(verdicts[i].outcome))
+			insufficient = &verdicts[i];
 	}
-	return lack;
+	return insufficient;
 }

@@ -10,22 +10,23 @@
 
 #define BACKOFF_FIRST_US (5 * US_PER_SECOND)
 #define BACKOFF_MAX_US (300 * US_PER_SECOND)
-/* What was no older than this when it came is made when asked for. Other data is made in advance:
- * its place is not asked again before a part of the data's life, and this long. */
-#define MADE_WHEN_ASKED_US (10 * US_PER_SECOND)
+/* Data that was at most this old on arrival is produced on request. Other data is produced in
+ * advance: its source is not asked again before 1/REST_SHARE of its lifetime, and at least
+ * REST_MIN_US, have passed. */
+#define MADE_ON_REQUEST_US (10 * US_PER_SECOND)
 #define REST_SHARE 32
 #define REST_MIN_US (60 * US_PER_SECOND)
 
 struct entry {
 	struct sha256 question;
-	struct buf der; /* empty: the entry is free */
+	struct buf der; /* empty: free entry */
 	int64_t issued_us, next_us, came_us;
-	int64_t used; /* in order */
+	int64_t used; /* sequence number of the last use */
 };
 
-struct place {
+struct source {
 	struct sha256 url;
-	int64_t failures;    /* in a row; 0: the place is free */
+	int64_t failures;    /* consecutive failures; 0: free entry */
 	int64_t next_try_us; /* monotonic */
 	char reason[REVOCATION_CAUSE_SIZE];
 };
@@ -35,7 +36,7 @@ struct revocation_cache {
 	int64_t uses;
 	size_t size_bytes;
 	struct entry entries[REVOCATION_KEPT_MAX];
-	struct place places[REVOCATION_KEPT_MAX];
+	struct source sources[REVOCATION_KEPT_MAX];
 };
 
 struct revocation_cache *revocation_cache_create(void)
@@ -82,43 +83,43 @@ static void drop(struct revocation_cache *cache, struct entry *entry)
 	*entry = (struct entry){0};
 }
 
-static struct entry *longest_unused(struct revocation_cache *cache)
+static struct entry *least_recently_used(struct revocation_cache *cache)
 {
-	struct entry *longest = NULL;
+	struct entry *oldest = NULL;
 
 	for (size_t i = 0; i < REVOCATION_KEPT_MAX; i++) {
 		struct entry *entry = &cache->entries[i];
-		if (entry->der.size > 0 && (!longest || entry->used < longest->used))
-			longest = entry;
+		if (entry->der.size > 0 && (!oldest || entry->used < oldest->used))
+			oldest = entry;
 	}
-	return longest;
+	return oldest;
 }
 
 static struct entry *find_room(struct revocation_cache *cache, size_t size)
 {
-	struct entry *longest;
+	struct entry *oldest;
 
 	while (cache->size_bytes + size > REVOCATION_KEPT_BYTES_MAX &&
-	       (longest = longest_unused(cache)))
-		drop(cache, longest);
+	       (oldest = least_recently_used(cache)))
+		drop(cache, oldest);
 	for (size_t i = 0; i < REVOCATION_KEPT_MAX; i++)
 		if (cache->entries[i].der.size == 0)
 			return &cache->entries[i];
-	longest = longest_unused(cache);
-	drop(cache, longest);
-	return longest;
+	oldest = least_recently_used(cache);
+	drop(cache, oldest);
+	return oldest;
 }
 
 static enum revocation_kept state_of(const struct entry *entry, int64_t time_us, int64_t now_us)
 {
-	/* A clock that was set back does not know how long it was; of another thread it may be a little
-	 * behind. */
+	/* After the clock was set back the age is unknown. A small difference between threads is
+	 * tolerated. */
 	if (entry->next_us == TIME_NONE || now_us >= entry->next_us ||
 	    now_us < entry->came_us - US_PER_SECOND)
 		return REVOCATION_KEPT_NOTHING;
 	if (entry->issued_us >= time_us)
 		return REVOCATION_KEPT_FRESH;
-	if (entry->came_us - entry->issued_us <= MADE_WHEN_ASKED_US)
+	if (entry->came_us - entry->issued_us <= MADE_ON_REQUEST_US)
 		return REVOCATION_KEPT_OLDER;
 	int64_t rest_us = (entry->next_us - entry->issued_us) / REST_SHARE;
 	if (rest_us < REST_MIN_US)
@@ -174,25 +175,25 @@ void revocation_cache_put(struct revocation_cache *cache,
 	pthread_mutex_unlock(&cache->mutex);
 }
 
-/* ---- places ---- */
+/* ---- sources ---- */
 
-static struct place *find_place(struct revocation_cache *cache, const struct sha256 *url)
+static struct source *find_source(struct revocation_cache *cache, const struct sha256 *url)
 {
 	for (size_t i = 0; i < REVOCATION_KEPT_MAX; i++)
-		if (cache->places[i].failures > 0 && sha256_equal(&cache->places[i].url, url))
-			return &cache->places[i];
+		if (cache->sources[i].failures > 0 && sha256_equal(&cache->sources[i].url, url))
+			return &cache->sources[i];
 	return NULL;
 }
 
-/* The one that may be asked again soonest makes room. */
-static struct place *add_place(struct revocation_cache *cache, const struct sha256 *url)
+/* Evicts the source whose back-off ends first. */
+static struct source *add_source(struct revocation_cache *cache, const struct sha256 *url)
 {
-	struct place *chosen = &cache->places[0];
+	struct source *chosen = &cache->sources[0];
 
 	for (size_t i = 0; i < REVOCATION_KEPT_MAX && chosen->failures > 0; i++)
-		if (cache->places[i].failures == 0 || cache->places[i].next_try_us < chosen->next_try_us)
-			chosen = &cache->places[i];
-	*chosen = (struct place){.url = *url};
+		if (cache->sources[i].failures == 0 || cache->sources[i].next_try_us < chosen->next_try_us)
+			chosen = &cache->sources[i];
+	*chosen = (struct source){.url = *url};
 	return chosen;
 }
 
@@ -202,15 +203,15 @@ bool revocation_cache_is_left_alone(struct revocation_cache *cache, const char *
 	struct sha256 name = sha256_of(url, strlen(url));
 
 	pthread_mutex_lock(&cache->mutex);
-	const struct place *place = find_place(cache, &name);
-	bool alone = place && clock_monotonic_us() < place->next_try_us;
-	if (alone)
-		memcpy(reason, place->reason, REVOCATION_CAUSE_SIZE);
+	const struct source *source = find_source(cache, &name);
+	bool backing_off = source && clock_monotonic_us() < source->next_try_us;
+	if (backing_off)
+		memcpy(reason, source->reason, REVOCATION_CAUSE_SIZE);
 	pthread_mutex_unlock(&cache->mutex);
-	return alone;
+	return backing_off;
 }
 
-/* Of several failures side by side the first lengthens the wait, and the others do not. */
+/* Of several concurrent failures only the first extends the back-off. */
 void revocation_cache_note_failure(struct revocation_cache *cache, const char *url,
                                    const char *reason)
 {
@@ -218,13 +219,13 @@ void revocation_cache_note_failure(struct revocation_cache *cache, const char *u
 	int64_t now_us = clock_monotonic_us();
 
 	pthread_mutex_lock(&cache->mutex);
-	struct place *place = find_place(cache, &name);
-	if (!place)
-		place = add_place(cache, &name);
-	if (place->next_try_us <= now_us)
-		place->next_try_us =
-			now_us + backoff_us(++place->failures, BACKOFF_FIRST_US, BACKOFF_MAX_US);
-	snprintf(place->reason, sizeof place->reason, "%s", reason);
+	struct source *source = find_source(cache, &name);
+	if (!source)
+		source = add_source(cache, &name);
+	if (source->next_try_us <= now_us)
+		source->next_try_us =
+			now_us + backoff_us(++source->failures, BACKOFF_FIRST_US, BACKOFF_MAX_US);
+	snprintf(source->reason, sizeof source->reason, "%s", reason);
 	pthread_mutex_unlock(&cache->mutex);
 }
 
@@ -233,8 +234,8 @@ void revocation_cache_note_success(struct revocation_cache *cache, const char *u
 	struct sha256 name = sha256_of(url, strlen(url));
 
 	pthread_mutex_lock(&cache->mutex);
-	struct place *place = find_place(cache, &name);
-	if (place)
-		*place = (struct place){0};
+	struct source *source = find_source(cache, &name);
+	if (source)
+		*source = (struct source){0};
 	pthread_mutex_unlock(&cache->mutex);
 }

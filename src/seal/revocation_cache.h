@@ -1,5 +1,5 @@
-/* What revocation_client remembers: data, and places that failed. In memory, bounded, the longest
- * unused goes first. Thread safe. Inside src/seal only. */
+/* Cache of revocation_client: data, and sources that failed. In memory, bounded, least recently
+ * used entries are evicted. Thread safe. For src/seal only. */
 #ifndef SEAL_REVOCATION_CACHE_H
 #define SEAL_REVOCATION_CACHE_H
 
@@ -14,7 +14,7 @@ struct revocation_cache;
 struct revocation_cache *revocation_cache_create(void) MUST_CHECK;
 void revocation_cache_free(struct revocation_cache *cache); /* NULL-safe */
 
-/* One question to one place. */
+/* A request to a source. */
 struct revocation_question {
 	const char *url;
 	struct slice request; /* empty: a CRL */
@@ -22,19 +22,20 @@ struct revocation_question {
 
 enum revocation_kept {
 	REVOCATION_KEPT_NOTHING,
-	REVOCATION_KEPT_OLDER, /* current still; there may be a newer one that was issued at the time */
-	REVOCATION_KEPT_FRESH, /* asking again would not help */
+	REVOCATION_KEPT_OLDER, /* still current; newer data may exist that was issued after the time in
+	                          question */
+	REVOCATION_KEPT_FRESH, /* a new request would not return better data */
 };
-/* Appends what is kept, if it is current at `now_us`. */
+/* Appends the cached data if it is current at `now_us`. time_us is the time in question. */
 enum revocation_kept revocation_cache_get(struct revocation_cache *cache,
                                           const struct revocation_question *question,
                                           int64_t time_us, int64_t now_us, struct buf *out);
-/* What does not fit, or for want of memory, is not kept. */
+/* Caches data; does nothing if it is too large or memory is exhausted. */
 void revocation_cache_put(struct revocation_cache *cache,
                           const struct revocation_question *question, struct slice der,
                           const struct revocation_facts *facts, int64_t now_us);
 
-/* Whether the place is to be left alone, and the reason of its last failure. */
+/* Returns whether the source is in back-off, and the reason of its last failure. */
 bool revocation_cache_is_left_alone(struct revocation_cache *cache, const char *url,
                                     char reason[REVOCATION_CAUSE_SIZE]);
 void revocation_cache_note_failure(struct revocation_cache *cache, const char *url,

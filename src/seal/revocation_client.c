@@ -18,14 +18,14 @@
 
 #define TIMEOUT_DEFAULT_MS 10000
 #define TIMEOUTS_OF_A_PATH 3
-#define CLOCKS_APART_US (300 * US_PER_SECOND)
+#define CLOCK_TOLERANCE_US (300 * US_PER_SECOND)
 
-/* A complete answer to a hurried caller. The same question gets the same bytes again. */
+/* A complete result for a caller that cannot wait. The same request gets the same bytes again. */
 #define HURRIED_KEPT_MAX 64
 #define HURRIED_KEPT_US (60 * 60 * US_PER_SECOND)
 struct hurried_answer {
 	struct sha256 question;
-	int64_t until_us; /* monotonic; 0: none */
+	int64_t until_us; /* monotonic; 0: unused */
 	struct validation_set set;
 };
 
@@ -34,22 +34,22 @@ struct revocation_client {
 	struct address_guard guard;
 	int timeout_ms;
 	struct revocation_cache *cache;
-	atomic_bool is_hurried; /* somebody who cannot wait for long is waiting */
+	atomic_bool is_hurried; /* a caller that cannot wait long is waiting */
 	pthread_mutex_t hurried_lock;
 	struct hurried_answer hurried[HURRIED_KEPT_MAX];
 	size_t hurried_next;
 };
 
-/* What is wanted about one certificate. */
+/* A request for data about one certificate. */
 struct wanted {
 	struct revocation_client *client;
 	X509 *certificate;
 	X509 *issuer;
 	int64_t time_us;
 	int64_t deadline_us; /* monotonic */
-	bool hurried;        /* no failure is the place's: it had little time */
+	bool hurried;        /* failures do not count against the source, since it had little time */
 	struct validation_set *set;
-	char *cause; /* REVOCATION_CAUSE_SIZE: why it could not be had */
+	char *cause; /* REVOCATION_CAUSE_SIZE bytes: why the data is unavailable */
 };
 
 struct revocation_client *revocation_client_create(const struct revocation_client_options *options)
@@ -81,9 +81,9 @@ void revocation_client_free(struct revocation_client *client)
 	free(client);
 }
 
-/* ---- one question ---- */
+/* ---- one request ---- */
 
-/* ERR_METHOD: the place does not take this method. */
+/* ERR_METHOD: the source rejects the method. */
 static int send_request(const struct wanted *wanted, const char *url, struct slice body,
                         size_t limit, struct buf *out, struct error *error)
 {
@@ -92,7 +92,7 @@ static int send_request(const struct wanted *wanted, const char *url, struct sli
 	int64_t left_ms = (wanted->deadline_us - clock_monotonic_us()) / 1000;
 
 	if (left_ms <= 0)
-		return error_cause(error, ERR_NETWORK, "no time is left to ask");
+		return error_cause(error, ERR_NETWORK, "no time left for a request");
 	struct http_request request = {
 		.method = body.size == 0 ? "GET" : "POST",
 		.url = url,
@@ -100,7 +100,7 @@ static int send_request(const struct wanted *wanted, const char *url, struct sli
 		.body = body,
 		.timeout_ms = left_ms < client->timeout_ms ? (int)left_ms : client->timeout_ms,
 		.answer_limit = limit,
-		.allow_http = true, /* the answer is signed */
+		.allow_http = true, /* the response is signed */
 		.guard = &client->guard,
 	};
 	int result = http_send(&request, &answer, error);
@@ -115,7 +115,7 @@ static int send_request(const struct wanted *wanted, const char *url, struct sli
 	return buf_check(out);
 }
 
-/* The request as a part of the URL (RFC 6960 appendix A.1). */
+/* Appends the request to the URL (RFC 6960 appendix A.1). */
 static int add_to_url(const struct revocation_question *question, struct buf *url)
 {
 	BUF_AUTO struct buf text;
@@ -133,9 +133,9 @@ static int add_to_url(const struct revocation_question *question, struct buf *ur
 	return buf_check(url);
 }
 
-/* By POST, which every responder has to take but those that only hand out answers made before. */
-static int ask(const struct wanted *wanted, const struct revocation_question *question,
-               struct buf *out, struct error *error)
+/* Sends a request by POST; falls back to GET for responders that only serve prepared responses. */
+static int send_question(const struct wanted *wanted, const struct revocation_question *question,
+                         struct buf *out, struct error *error)
 {
 	const struct revocation_client *client = wanted->client;
 	BUF_AUTO struct buf url;
@@ -154,7 +154,7 @@ static int ask(const struct wanted *wanted, const struct revocation_question *qu
 
 static int get_responder_list(const struct wanted *wanted, X509 *responder, struct error *error);
 
-/* Whether it is verified and of use now. */
+/* Verifies the data and checks that it is usable now. */
 static int check(const struct wanted *wanted, struct slice der, bool list,
                  struct revocation_facts *ret_facts, struct error *error)
 {
@@ -167,10 +167,10 @@ static int check(const struct wanted *wanted, struct slice der, bool list,
 
 	if (!result && ret_facts->status == REVOCATION_STATUS_NONE)
 		result = error_cause(error, ERR_NOT_FOUND, "it does not know the certificate");
-	if (!result && ret_facts->issued_us > now_us + CLOCKS_APART_US)
+	if (!result && ret_facts->issued_us > now_us + CLOCK_TOLERANCE_US)
 		result = error_cause(error, ERR_INVALID_EVIDENCE, "it was issued in the future");
 	if (!result && ret_facts->next_us != TIME_NONE && ret_facts->next_us < now_us)
-		result = error_cause(error, ERR_INVALID_EVIDENCE, "it is not current any more");
+		result = error_cause(error, ERR_INVALID_EVIDENCE, "it is no longer current");
 	if (!result && responder)
 		result = get_responder_list(wanted, responder, error);
 	X509_free(responder);
@@ -182,8 +182,8 @@ static int add(const struct wanted *wanted, struct slice der, bool list, struct 
 	return validation_add(wanted->set, list ? VALIDATION_CRL : VALIDATION_OCSP, der, error);
 }
 
-/* The fault is none of the place's. */
-static bool is_ours(int result)
+/* Returns whether the error is local and not the source's. */
+static bool is_local_error(int result)
 {
 	return result == ERR_NO_MEMORY || result == ERR_TOO_LARGE;
 }
@@ -198,22 +198,21 @@ static int ask_and_check(const struct wanted *wanted, const struct revocation_qu
 
 	if (revocation_cache_is_left_alone(cache, question->url, reason))
 		return error_cause(error, ERR_NETWORK, "%s", reason);
-	int result = ask(wanted, question, der, error);
+	int result = send_question(wanted, question, der, error);
 	if (!result)
 		result = check(wanted, buf_slice(der), list, &facts, error);
 	if (!result) {
 		revocation_cache_note_success(cache, question->url);
 		revocation_cache_put(cache, question, buf_slice(der), &facts, clock_now_us());
-	} else if (!is_ours(result) && !wanted->hurried) {
+	} else if (!is_local_error(result) && !wanted->hurried) {
 		revocation_cache_note_failure(cache, question->url, error_reason(error, result));
 	}
 	return result;
 }
 
-/* Puts into the set what one place gives. What is kept and still current does, where nothing newer
- * comes. */
-static int get(const struct wanted *wanted, const struct revocation_question *question,
-               struct error *error)
+/* Adds the data of one source to the set; falls back to cached data that is still current. */
+static int get_from(const struct wanted *wanted, const struct revocation_question *question,
+                    struct error *error)
 {
 	BUF_AUTO struct buf kept;
 	BUF_AUTO struct buf der;
@@ -240,16 +239,17 @@ static int get(const struct wanted *wanted, const struct revocation_question *qu
 
 /* ---- one certificate ---- */
 
-/* The first that gives something; else the first one's reason is kept, unless there is one. */
+/* Tries each source until one returns data. Otherwise keeps the cause of the first failure, unless
+ * a cause is set already. */
 static int try_each(const struct wanted *wanted, const struct revocation_urls *urls,
                     struct slice request, bool *ret_got)
 {
 	for (size_t i = 0; i < urls->count && !*ret_got; i++) {
 		struct revocation_question question = {urls->urls[i], request};
 		struct error error = {0};
-		int result = get(wanted, &question, &error);
+		int result = get_from(wanted, &question, &error);
 		*ret_got = !result;
-		if (is_ours(result))
+		if (is_local_error(result))
 			return result;
 		if (result && wanted->cause[0] == '\0')
 			snprintf(wanted->cause, REVOCATION_CAUSE_SIZE, "%s: %s", question.url,
@@ -272,8 +272,9 @@ static int get_responder_list(const struct wanted *wanted, X509 *responder, stru
 		result = try_each(&about, &sources->crl, slice_make(NULL, 0), &got);
 	free(sources);
 	if (!result && !got)
-		result = error_cause(error, ERR_INVALID_EVIDENCE, "of the responder itself: %s",
-		                     cause[0] ? cause : "nothing is published");
+		result =
+			error_cause(error, ERR_INVALID_EVIDENCE, "revocation data of the responder itself: %s",
+		                cause[0] ? cause : "nothing is published");
 	return result;
 }
 
@@ -321,7 +322,7 @@ static int fetch_until(struct revocation_client *client, struct slice path_pem,
 	char causes[REVOCATION_PATH_MAX][REVOCATION_CAUSE_SIZE] = {0};
 	size_t count = 0;
 
-	/* Whether it is a path shows before anybody is asked. */
+	/* Detects an invalid path before any request is sent. */
 	int result = revocation_judge(path_pem, set, at, ret_verdicts, &count, error);
 	if (!result)
 		result = certificates_read(path_pem, &path, error);
@@ -364,9 +365,9 @@ static struct sha256 hurried_question(struct slice path_pem, const struct revoca
 	return sha256_of(question, sizeof question);
 }
 
-/* Whether it was kept. */
-static int recall(struct revocation_client *client, const struct sha256 *question,
-                  struct validation_set *set, bool *ret_found, struct error *error)
+/* Looks up a cached result. */
+static int find_result(struct revocation_client *client, const struct sha256 *question,
+                       struct validation_set *set, bool *ret_found, struct error *error)
 {
 	int result = OK;
 	*ret_found = false;
@@ -382,9 +383,9 @@ static int recall(struct revocation_client *client, const struct sha256 *questio
 	return result;
 }
 
-/* Without memory it is not kept. */
-static void remember(struct revocation_client *client, const struct sha256 *question,
-                     const struct validation_set *set)
+/* Caches a result; does nothing without memory. */
+static void cache_result(struct revocation_client *client, const struct sha256 *question,
+                         const struct validation_set *set)
 {
 	pthread_mutex_lock(&client->hurried_lock);
 	struct hurried_answer *answer = &client->hurried[client->hurried_next++ % HURRIED_KEPT_MAX];
@@ -412,7 +413,7 @@ int revocation_fetch_hurried(struct revocation_client *client, struct slice path
 	thread_may_wait();
 	struct sha256 question = hurried_question(path_pem, at);
 	bool found;
-	int result = recall(client, &question, set, &found, error);
+	int result = find_result(client, &question, set, &found, error);
 	if (result || found)
 		return result ? result
 		              : revocation_judge(path_pem, set, at, ret_verdicts, ret_count, error);
@@ -423,6 +424,6 @@ int revocation_fetch_hurried(struct revocation_client *client, struct slice path
 	if (alone)
 		atomic_store(&client->is_hurried, false);
 	if (!result && is_whole(ret_verdicts, *ret_count))
-		remember(client, &question, set);
+		cache_result(client, &question, set);
 	return result;
 }

@@ -35,14 +35,14 @@ static int parse(struct slice der, X509_CRL **ret_crl, struct error *error)
 		return openssl_refused(error, "the CRL does not parse");
 	if ((const char *)position != der.data + der.size) {
 		X509_CRL_free(crl);
-		return refuse(error, "has something behind it");
+		return refuse(error, "has trailing bytes");
 	}
 	*ret_crl = crl;
 	return OK;
 }
 
-/* An entry with a critical extension, such as the issuer's name of an indirect list, changes what
- * the entries behind it mean. */
+/* An entry with a critical extension, such as the certificate issuer in an indirect CRL, changes
+ * the meaning of the following entries. */
 static int check_critical(X509_CRL *crl, struct error *error)
 {
 	STACK_OF(X509_REVOKED) *entries = X509_CRL_get_REVOKED(crl);
@@ -106,7 +106,7 @@ static int check_scope(X509_CRL *crl, X509 *certificate, struct error *error)
 	if (point->indirectCRL > 0)
 		return refuse(error, "is indirect");
 	if (point->onlysomereasons)
-		return refuse(error, "is for some reasons alone");
+		return refuse(error, "is limited to some reasons");
 	if (point->onlyattr > 0 || (point->onlyuser > 0 && authority) ||
 	    (point->onlyCA > 0 && !authority))
 		return refuse(error, "is for other kinds of certificates");
@@ -120,7 +120,7 @@ static int check_signature(X509_CRL *crl, X509 *issuer, struct error *error)
 
 	X509_CRL_get0_signature(crl, NULL, &algorithm);
 	if (!(X509_get_key_usage(issuer) & KU_CRL_SIGN))
-		return refuse(error, "is of an issuer that may not sign any");
+		return refuse(error, "belongs to an issuer that may not sign CRLs");
 	if (!revocation_well_signed(algorithm, key))
 		return refuse(error, "was signed with a digest or a key that is too weak");
 	if (X509_CRL_verify(crl, key) != 1)
@@ -134,11 +134,11 @@ static int read_times(X509_CRL *crl, struct revocation_facts *facts, struct erro
 
 	if (!certificate_time(X509_CRL_get0_lastUpdate(crl), &facts->issued_us) || !next ||
 	    !certificate_time(next, &facts->next_us) || facts->next_us < facts->issued_us)
-		return refuse(error, "does not say from when to when it is current");
+		return refuse(error, "does not state its period of validity");
 	return OK;
 }
 
-/* A list that cannot say when it revoked a certificate revokes it from the beginning. */
+/* An unreadable revocation time counts as a revocation from the beginning. */
 static int read_entry(X509_CRL *crl, X509 *certificate, struct revocation_facts *facts,
                       struct error *error)
 {

@@ -21,7 +21,7 @@ static void basic_cleanup(OCSP_BASICRESP **basic)
 
 static int refuse(struct error *error, const char *reason)
 {
-	return revocation_refuse(error, "the OCSP answer", reason);
+	return revocation_refuse(error, "the OCSP response", reason);
 }
 
 int revocation_ocsp_request(const X509 *certificate, const X509 *issuer, struct buf *out,
@@ -45,7 +45,7 @@ int revocation_ocsp_request(const X509 *certificate, const X509 *issuer, struct 
 	return size > 0 ? buf_check(out) : error_cause(error, ERR_NO_MEMORY, "an OCSP request");
 }
 
-/* OpenSSL's parser lets more pass than DER, and verifies over what it makes of it again. */
+/* OpenSSL's parser accepts more than DER and verifies over its own re-encoding. */
 static int check_encoding(int status, OCSP_BASICRESP *basic, struct slice der, struct error *error)
 {
 	unsigned char *again = NULL;
@@ -55,7 +55,7 @@ static int check_encoding(int status, OCSP_BASICRESP *basic, struct slice der, s
 
 	OPENSSL_free(again);
 	OCSP_RESPONSE_free(response);
-	return same ? OK : openssl_refused(error, "the OCSP answer is not DER");
+	return same ? OK : openssl_refused(error, "the OCSP response is not DER");
 }
 
 static int parse(struct slice der, OCSP_BASICRESP **ret_basic, struct error *error)
@@ -67,19 +67,19 @@ static int parse(struct slice der, OCSP_BASICRESP **ret_basic, struct error *err
 	__attribute__((cleanup(response_cleanup))) OCSP_RESPONSE *response =
 		d2i_OCSP_RESPONSE(NULL, &position, (long)der.size);
 	if (!response)
-		return openssl_refused(error, "the OCSP answer does not parse");
+		return openssl_refused(error, "the OCSP response does not parse");
 	int status = OCSP_response_status(response);
 	if (status != OCSP_RESPONSE_STATUS_SUCCESSFUL)
 		return error_cause(error, ERR_INVALID_EVIDENCE, "the OCSP responder says %s",
 		                   OCSP_response_status_str(status));
 	*ret_basic = OCSP_response_get1_basic(response);
 	if (!*ret_basic)
-		return openssl_refused(error, "the OCSP answer is not a basic one");
+		return openssl_refused(error, "the OCSP response is not a basic one");
 	return check_encoding(status, *ret_basic, der, error);
 }
 
-/* Whether it was signed with the certificate's key, and names it as the responder: 1, 0, or
- * ERR_NO_MEMORY. */
+/* Returns whether the response was signed with the certificate's key and names it as the responder:
+ * 1, 0 or ERR_NO_MEMORY. */
 static int is_signed_by(OCSP_BASICRESP *basic, X509 *certificate)
 {
 	STACK_OF(X509) *one = sk_X509_new_null();
@@ -94,7 +94,8 @@ static int is_signed_by(OCSP_BASICRESP *basic, X509 *certificate)
 	return by || openssl_refused(NULL, "") != ERR_NO_MEMORY ? by : ERR_NO_MEMORY;
 }
 
-/* RFC 6960 section 4.2.2.2: of the same issuer's own making, for this purpose. */
+/* Returns whether the issuer certified the responder for this purpose (RFC 6960 section
+ * 4.2.2.2). */
 static bool may_respond(X509 *responder, X509 *issuer)
 {
 	int bits = 0;
@@ -110,7 +111,8 @@ static bool may_respond(X509 *responder, X509 *issuer)
 	       X509_check_ca(responder) == 0;
 }
 
-/* The answer's, or the issuer; not a reference of the caller's own. */
+/* Finds the responder's certificate: the issuer, or one inside the response. The caller gets no
+ * reference of its own. */
 static int find_responder(OCSP_BASICRESP *basic, X509 *issuer, X509 **ret_responder,
                           struct error *error)
 {
@@ -132,10 +134,10 @@ static int find_responder(OCSP_BASICRESP *basic, X509 *issuer, X509 **ret_respon
 		ERR_clear_error();
 		return may_respond(candidate, issuer)
 		           ? OK
-		           : openssl_refused(error, "the OCSP answer is of a responder that the issuer did "
+		           : openssl_refused(error, "the OCSP response is of a responder that the issuer did "
 		                                    "not certify for it");
 	}
-	return refuse(error, "is signed by nobody who may");
+	return refuse(error, "is not signed by an authorized responder");
 }
 
 static int check_signature(OCSP_BASICRESP *basic, X509 *issuer, int64_t produced_us,
@@ -154,12 +156,12 @@ static int check_signature(OCSP_BASICRESP *basic, X509 *issuer, int64_t produced
 	return OK;
 }
 
-/* 1, 0, or ERR_NO_MEMORY. */
+/* Returns 1, 0 or ERR_NO_MEMORY. */
 static int is_about(const OCSP_SINGLERESP *single, const X509 *certificate, const X509 *issuer)
 {
 	static const int known[] = {NID_sha1, NID_sha256, NID_sha384, NID_sha512};
 	ASN1_OBJECT *algorithm = NULL;
-	/* The function takes what is not to be changed without saying so. */
+	/* The function lacks a const qualifier. */
 	OCSP_CERTID *id = (OCSP_CERTID *)OCSP_SINGLERESP_get0_id(single);
 	int about = 0;
 
@@ -187,11 +189,11 @@ static int find_single(OCSP_BASICRESP *basic, const X509 *certificate, const X50
 		if (about == 0)
 			continue;
 		if (found)
-			return refuse(error, "answers twice about the certificate");
+			return refuse(error, "contains two answers about the certificate");
 		found = single;
 	}
 	if (!found)
-		return error_cause(error, ERR_NOT_FOUND, "the OCSP answer is about others");
+		return error_cause(error, ERR_NOT_FOUND, "the OCSP response is about other certificates");
 	if (OCSP_BASICRESP_get_ext_by_critical(basic, 1, -1) >= 0 ||
 	    OCSP_SINGLERESP_get_ext_by_critical(found, 1, -1) >= 0)
 		return refuse(error, "has an unknown critical extension");
@@ -228,7 +230,7 @@ static int read_single(OCSP_SINGLERESP *single, int64_t produced_us, struct revo
 	if (!this_update || !certificate_time(this_update, &facts->issued_us) ||
 	    (next_update &&
 	     (!certificate_time(next_update, &facts->next_us) || facts->next_us < facts->issued_us)))
-		return refuse(error, "does not say from when to when it is current");
+		return refuse(error, "does not state its period of validity");
 	if (produced_us < facts->issued_us)
 		facts->issued_us = produced_us;
 	if (status == V_OCSP_CERTSTATUS_GOOD)
@@ -239,7 +241,7 @@ static int read_single(OCSP_SINGLERESP *single, int64_t produced_us, struct revo
 	facts->reason = reason;
 	if (!revoked || !certificate_time(revoked, &facts->revoked_us) ||
 	    !read_invalidity(single, facts))
-		return refuse(error, "does not say when the certificate was revoked");
+		return refuse(error, "does not state when the certificate was revoked");
 	return OK;
 }
 
@@ -258,7 +260,7 @@ int revocation_check_ocsp(struct slice der, X509 *certificate, X509 *issuer,
 	if (!result)
 		result = find_single(basic, certificate, issuer, &single, error);
 	if (!result && !certificate_time(OCSP_resp_get0_produced_at(basic), &produced_us))
-		result = refuse(error, "does not say when it was made");
+		result = refuse(error, "does not state when it was produced");
 	if (!result)
 		result = check_signature(basic, issuer, produced_us, &responder, error);
 	if (!result)

@@ -7,7 +7,7 @@
 
 #define SECURITY_BITS_MIN 112
 
-/* NID_undef: none is named, or it cannot be read. */
+/* Returns NID_undef if no digest is named or the parameters are unreadable. */
 static int pss_digest(const X509_ALGOR *algorithm)
 {
 	const ASN1_OBJECT *object;

@@ -44,7 +44,7 @@ static int read_access(const X509 *certificate, struct revocation_sources *sourc
 	return OK;
 }
 
-/* Some of a point's names suffice: they are places of the same list. */
+/* One usable name of a distribution point suffices: all names are locations of the same CRL. */
 static bool add_point(struct revocation_urls *urls, const DIST_POINT *point)
 {
 	bool added = false;

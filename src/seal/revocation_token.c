@@ -19,22 +19,22 @@ static int judge(struct slice pem, int64_t gen_time_us, const struct validation_
 	return result == ERR_VALIDATION ? ERR_INVALID_EVIDENCE : result;
 }
 
-static enum token_standing standing_of(const struct revocation_verdict *verdict)
+static enum token_standing state_of(const struct revocation_verdict *verdict)
 {
 	if (verdict->outcome == REVOCATION_REVOKED)
 		return TOKEN_REVOKED;
 	return revocation_suffices(verdict->outcome) ? TOKEN_GOOD : TOKEN_LEFT_OPEN;
 }
 
-static bool stand_alike(const struct judged *one, const struct judged *other)
+static bool have_same_states(const struct judged *one, const struct judged *other)
 {
 	for (size_t i = 0; i < one->count; i++)
-		if (standing_of(&one->verdicts[i]) != standing_of(&other->verdicts[i]))
+		if (state_of(&one->verdicts[i]) != state_of(&other->verdicts[i]))
 			return false;
 	return true;
 }
 
-/* Whether the set says the same of every certificate without one of its objects. */
+/* Finds out whether the state of every certificate is the same without one of the set's objects. */
 static int try_without(struct slice pem, int64_t gen_time_us, const struct judged *with,
                        const struct validation_set *set, size_t place, bool *ret_same,
                        struct error *error)
@@ -50,8 +50,8 @@ static int try_without(struct slice pem, int64_t gen_time_us, const struct judge
 	if (!result)
 		result = judge(pem, gen_time_us, &rest, without, error);
 	if (!result)
-		*ret_same = stand_alike(with, without);
-	free(rest.objects); /* their bytes are the set's */
+		*ret_same = have_same_states(with, without);
+	free(rest.objects); /* the bytes belong to the set */
 	free(without);
 	return result;
 }
@@ -70,7 +70,8 @@ static int prune(struct slice pem, int64_t gen_time_us, const struct judged *jud
 	return result;
 }
 
-/* The last time at which what decided still decides; TIME_NONE: another time asks anew. */
+/* Returns the last time at which the deciding data still decides; TIME_NONE: it does not cover
+ * other times. */
 static int64_t decided_until(const struct judged *judged)
 {
 	int64_t until_us = INT64_MAX;
@@ -83,7 +84,7 @@ static int64_t decided_until(const struct judged *judged)
 			return TIME_NONE;
 		int64_t end_us =
 			verdict->next_us > verdict->issued_us ? verdict->next_us : verdict->issued_us;
-		/* It left the past alone. */
+		/* The revocation only affects later signatures. */
 		if (verdict->revoked_us != TIME_NONE && verdict->revoked_us <= end_us)
 			end_us = verdict->revoked_us - 1;
 		until_us = end_us < until_us ? end_us : until_us;
@@ -91,8 +92,9 @@ static int64_t decided_until(const struct judged *judged)
 	return until_us;
 }
 
-/* What is good by a minimal set at one time is so at every time before: data that is current then
- * was issued after it or is current, too. So it is enough to look at the end once. */
+/* Finds the last time for which the same minimal set is good. It is then good for every earlier
+ * time too: data that is current then was issued later or is current as well. So only the end needs
+ * to be checked. */
 static int find_end(struct slice pem, const struct judged *judged, const struct validation_set *set,
                     int64_t *ret_until_us, struct error *error)
 {
@@ -104,7 +106,7 @@ static int find_end(struct slice pem, const struct judged *judged, const struct 
 
 	if (!result && same)
 		result = judge(pem, until_us, set, last, error);
-	same = !result && same && stand_alike(judged, last) && decided_until(last) != TIME_NONE;
+	same = !result && same && have_same_states(judged, last) && decided_until(last) != TIME_NONE;
 	for (size_t i = 0; same && !superfluous && !result && i < set->count; i++)
 		result = try_without(pem, until_us, last, set, i, &superfluous, error);
 	*ret_until_us = same && !superfluous ? until_us : TIME_NONE;
@@ -117,7 +119,7 @@ static void fill(const struct judged *judged, struct token_verdict *verdict)
 	const struct revocation_verdict *lack = revocation_lack(judged->verdicts, judged->count);
 
 	*verdict = (struct token_verdict){
-		.standing = lack ? standing_of(lack) : TOKEN_GOOD,
+		.standing = lack ? state_of(lack) : TOKEN_GOOD,
 		.outcome = lack ? lack->outcome : REVOCATION_GOOD_AFTER,
 		.revoked_us = lack ? lack->revoked_us : TIME_NONE,
 		.same_until_us = TIME_NONE,

@@ -76,7 +76,7 @@ static void write_hash(struct json_writer *writer, const char *name, const struc
 		json_null(writer, name);
 }
 
-/* The members stand in canonical order. */
+/* The members are written in canonical order. */
 void seal_document_write(const struct seal_document *document, struct buf *out)
 {
 	struct json_writer writer = {.out = out};
@@ -108,7 +108,7 @@ struct sha256 seal_document_digest(const struct seal_document *document, struct 
 	buf_clear(scratch);
 	seal_document_write(document, scratch);
 	int result = buf_check(scratch);
-	assert(!result); /* a digest of half a document must never be sealed */
+	assert(!result); /* a digest of an incomplete document must never be sealed */
 	return sha256_of(scratch->data, scratch->size);
 }
 

@@ -31,7 +31,7 @@ ASN1_SEQUENCE(EncapsulatedContent) = {
 	ASN1_EXP_OPT(EncapsulatedContent, content, ASN1_OCTET_STRING, 0),
 } ASN1_SEQUENCE_END(EncapsulatedContent)
 
-/* What is tagged is not looked into: a SEQUENCE of that tag keeps its bytes. */
+/* A SEQUENCE with an implicit tag keeps its bytes unparsed. */
 DECLARE_ASN1_ITEM(CertificateChoice)
 ASN1_CHOICE(CertificateChoice) = {
 	ASN1_SIMPLE(CertificateChoice, d.certificate, X509),
@@ -43,8 +43,8 @@ ASN1_CHOICE(CertificateChoice) = {
 IMPLEMENT_ASN1_ALLOC_FUNCTIONS(CertificateChoice)
 
 static ASN1_aux_cb keep_certificates;
-/* Authorities put certificates in the order of the path, not in DER's order of a SET: their order
- * is kept as it is. */
+/* Authorities list certificates in path order, not in the DER order of a SET; the order is
+ * preserved. */
 DECLARE_ASN1_ITEM(SignedData)
 ASN1_SEQUENCE_cb(SignedData, keep_certificates) = {
 	ASN1_SIMPLE(SignedData, version, ASN1_INTEGER),
@@ -71,7 +71,7 @@ static_ASN1_ITEM_TEMPLATE_END(SignedAttributes)
 	return error_cause(error, ERR_INVALID_EVIDENCE, "%s", reason);
 }
 
-/* Keeps `certificates`, which has no place in the encoding. */
+/* Maintains `certificates`, which is not part of the encoding. */
 static int keep_certificates(int operation, ASN1_VALUE **value, const ASN1_ITEM *item,
                              void *argument)
 {
@@ -180,7 +180,7 @@ int signed_content_parse(struct slice der, SignedContent **ret_content, struct e
 	return 0;
 }
 
-/* OpenSSL's parser lets more pass than BER does. */
+/* OpenSSL's parser accepts more than BER. */
 static int check_ber(const SignedContent *content, struct slice ber, struct error *error)
 {
 	BUF_AUTO struct buf again;
@@ -209,7 +209,7 @@ int signed_content_parse_ber(struct slice ber, SignedContent **ret_content, stru
 
 	if (ber.size == 0 || ber.size > SIGNED_DATA_SIZE_MAX)
 		return invalid(error, "the signed data is empty or too large");
-	/* What was signed is DER (RFC 5652 section 5.4), whatever it was sent as. */
+	/* The signature is over DER (RFC 5652 section 5.4), whatever encoding was sent. */
 	buf_init(&der, SIGNED_DATA_SIZE_MAX);
 	int result = ber_to_der(ber, BER_ORDER_KEPT, &der);
 	if (result == ERR_INVALID_EVIDENCE || der.full)
@@ -252,8 +252,9 @@ static const EVP_MD *accepted_digest(int nid)
 	}
 }
 
-/* RFC 4055 section 3.1, with one digest for everything. OpenSSL takes negative sizes of the salt
- * for orders of its own: with one of them the signature would say less than it could. */
+/* Reads the parameters of RFC 4055 section 3.1 and requires a single digest algorithm. Negative
+ * salt lengths are refused: OpenSSL gives them special meanings, so that the signature would be
+ * checked less strictly. */
 static bool read_pss(const X509_ALGOR *algorithm, int digest_nid, int *ret_salt_size)
 {
 	const void *value;
@@ -265,7 +266,7 @@ static bool read_pss(const X509_ALGOR *algorithm, int digest_nid, int *ret_salt_
 	const unsigned char *position = ASN1_STRING_get0_data(sequence);
 	RSA_PSS_PARAMS *pss = d2i_RSA_PSS_PARAMS(NULL, &position, ASN1_STRING_length(sequence));
 	int64_t salt_size = 20, trailer = 1;
-	/* What is left out stands for SHA-1. */
+	/* Absent fields mean SHA-1. */
 	bool fits = pss && pss->hashAlgorithm && pss->maskGenAlgorithm &&
 	            algorithm_nid(pss->hashAlgorithm) == digest_nid &&
 	            without_parameters(pss->hashAlgorithm) &&
@@ -287,7 +288,8 @@ static bool read_pss(const X509_ALGOR *algorithm, int digest_nid, int *ret_salt_
 	return fits;
 }
 
-/* The signature algorithm must say what really was done: verification alone would not notice. */
+/* Checks that the signature algorithm matches digest and key; verification itself does not check
+ * this. */
 static bool algorithm_fits(const X509_ALGOR *algorithm, int digest_nid, const EVP_PKEY *key)
 {
 	int nid = algorithm_nid(algorithm);
@@ -323,8 +325,8 @@ static bool holds_choice(const SignedContent *content, enum certificate_choice k
 	return false;
 }
 
-/* RFC 5652 section 5.1. Others write the 3 that RFC 2630 had for all that they have inside, or
- * leave it when they add revocation data to a token. */
+/* Checks the version of RFC 5652 section 5.1. Some authorities always write 3, as RFC 2630
+ * required, or keep it when they add revocation data to a token. */
 static bool version_fits(const SignedContent *content, int type_nid)
 {
 	bool is_foreign = type_nid != NID_pkcs7_data;
@@ -360,13 +362,13 @@ static int check_form(const SignedContent *content, int type_nid, bool detached,
 	    !without_parameters(digest) || !without_parameters(signer->digest_algorithm) ||
 	    !accepted_digest(algorithm_nid(digest)))
 		return invalid(error, "digest algorithm not accepted");
-	/* Of our own, wherever its content is. */
+	/* Signatures of our own use SHA-256 only. */
 	if (type_nid == NID_pkcs7_data && algorithm_nid(digest) != NID_sha256)
 		return invalid(error, "the digest algorithm is not SHA-256");
 	return 0;
 }
 
-/* OpenSSL compares names without regard to case and blanks; here every byte counts. */
+/* Compares every byte; OpenSSL ignores case and white space. */
 static bool same_name(const X509_NAME *a, const X509_NAME *b)
 {
 	const unsigned char *der_a, *der_b;
@@ -451,7 +453,7 @@ static int check_attributes(const SignedContent *content, struct slice digest, s
 	return 0;
 }
 
-/* Ready to verify by the algorithm that algorithm_fits found to fit. */
+/* Prepares the verification with the algorithm that algorithm_fits has checked. */
 static bool start_verifying(EVP_MD_CTX *context, const SignerInfo *signer, const EVP_MD *digest,
                             EVP_PKEY *key)
 {
@@ -505,7 +507,7 @@ int signed_content_verify(const SignedContent *content, int type_nid, const stru
 	if (!key)
 		return invalid(error, "the signer's certificate is not inside, or has no usable key");
 	int digest_nid = algorithm_nid(signer->digest_algorithm);
-	/* Our own are in few forms: RSA-PSS is none of them. */
+	/* Signatures of our own never use RSA-PSS. */
 	bool is_foreign = type_nid != NID_pkcs7_data;
 	if (!algorithm_fits(signer->signature_algorithm, digest_nid, key) ||
 	    (!is_foreign && algorithm_nid(signer->signature_algorithm) == NID_rsassaPss))
@@ -553,8 +555,8 @@ static int verify_path(const struct path_question *question, const STACK_OF(X509
 	return result;
 }
 
-/* First as it is done without anchors, whose path goes up to the root: what is known of it counts
- * for those who trust less. */
+/* Tries the roots as strict roots first, because then the path extends to a root; then as trust
+ * anchors; then without roots. */
 static int find_path(const struct path_question *question, const STACK_OF(X509) * roots,
                      bool *ret_trusted, STACK_OF(X509) * *ret_path, struct error *error)
 {
@@ -578,15 +580,15 @@ static int find_path(const struct path_question *question, const STACK_OF(X509) 
 }
 
 int signed_content_verify_path(const SignedContent *content, X509 *signer,
-                               const STACK_OF(X509) * beside, const STACK_OF(X509) * roots,
+                               const STACK_OF(X509) * external, const STACK_OF(X509) * roots,
                                enum path_purpose purpose, int64_t time_us, bool *ret_trusted,
                                STACK_OF(X509) * *ret_path, struct error *error)
 {
 	STACK_OF(X509) *known = sk_X509_dup(content->data->certificates);
 	int result = known ? 0 : ERR_NO_MEMORY;
 
-	for (int i = 0; !result && beside && i < sk_X509_num(beside); i++)
-		if (!sk_X509_push(known, sk_X509_value(beside, i)))
+	for (int i = 0; !result && external && i < sk_X509_num(external); i++)
+		if (!sk_X509_push(known, sk_X509_value(external, i)))
 			result = ERR_NO_MEMORY;
 	struct path_question question = {content, signer, known, purpose, time_us};
 	if (!result)

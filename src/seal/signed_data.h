@@ -1,9 +1,9 @@
-/* CMS SignedData (RFC 5652) in the one shape that timestamp tokens and our signatures have: X.509
- * certificates, in tokens with others among them that are not read, and one signer named by issuer
- * and serial number. Inside src/seal only.
+/* CMS SignedData (RFC 5652) in the profile of timestamp tokens and of our own signatures: X.509
+ * certificates, and one signer identified by issuer and serial number. Tokens may contain other
+ * kinds of certificates, which are not parsed. For src/seal only.
  *
- * OpenSSL's own CMS and PKCS#7 types hide version fields and accept much more, so the structure is
- * declared here with its templates; whatever else a SignedData may hold does not parse. */
+ * OpenSSL's CMS and PKCS#7 types hide version fields and accept much more. The structure is
+ * therefore declared here with OpenSSL's templates; anything else does not parse. */
 #ifndef SEAL_SIGNED_DATA_H
 #define SEAL_SIGNED_DATA_H
 
@@ -16,7 +16,7 @@
 #include "base/error.h"
 #include "seal/certificate.h"
 
-#define SIGNED_DATA_SIZE_MAX ((size_t)131072) /* beside what validates it */
+#define SIGNED_DATA_SIZE_MAX ((size_t)131072) /* without validation data */
 
 typedef struct {
 	ASN1_INTEGER *version;
@@ -58,8 +58,8 @@ typedef struct {
 	STACK_OF(X509_ALGOR) * digest_algorithms;
 	EncapsulatedContent *encapsulated;
 	STACK_OF(CertificateChoice) * choices;
-	STACK_OF(X509) * certificates;     /* the X.509 ones of the choices, which own them */
-	STACK_OF(ASN1_TYPE) * revocations; /* NULL: none; as they stand, nobody looks inside */
+	STACK_OF(X509) * certificates;     /* the X.509 certificates of `choices`, which own them */
+	STACK_OF(ASN1_TYPE) * revocations; /* NULL: none; unparsed */
 	STACK_OF(SignerInfo) * signers;
 } SignedData;
 
@@ -75,10 +75,10 @@ static inline void signed_content_cleanup(SignedContent **content)
 }
 #define SIGNED_CONTENT_AUTO __attribute__((cleanup(signed_content_cleanup)))
 
-/* Our own: DER to the last byte, the form described above. */
+/* Parses a signature of our own: strict DER without trailing bytes, X.509 certificates only. */
 int signed_content_parse(struct slice der, SignedContent **ret_content, struct error *error)
 	MUST_CHECK;
-/* Others': BER, to the last byte; certificates of other kinds are kept as they stand. */
+/* Parses a token: BER without trailing bytes; certificates of other kinds are kept unparsed. */
 int signed_content_parse_ber(struct slice ber, SignedContent **ret_content, struct error *error)
 	MUST_CHECK;
 /* Appends the DER. */
@@ -88,35 +88,37 @@ static inline SignerInfo *signed_content_signer(const SignedContent *content)
 	return sk_SignerInfo_value(content->data->signers, 0);
 }
 
-/* Adds one after those inside, and takes it. false, and it stays the caller's: no memory. */
+/* Appends a certificate and takes ownership. Returns false without memory; the caller keeps it
+ * then. */
 bool signed_content_add_certificate(SignedContent *content, X509 *certificate) MUST_CHECK;
 
-/* The signer's, of those inside; NULL: it is not there. */
+/* Returns the signer's certificate if it is inside; NULL: it is not. */
 X509 *signed_content_certificate(const SignedContent *content);
 
-/* The DER SET of signed attributes, as it is signed (RFC 5652 section 5.4). */
+/* Appends the DER SET of signed attributes over which the signature is made (RFC 5652 section
+ * 5.4). */
 int signed_attributes_write(const STACK_OF(X509_ATTRIBUTE) * attributes, struct buf *out)
 	MUST_CHECK;
-/* The single value of the first attribute of that kind; NULL: there is none. */
+/* Returns the first value of the first attribute of that kind; NULL: there is none. */
 const ASN1_TYPE *signed_attribute(const STACK_OF(X509_ATTRIBUTE) * attributes, int nid);
-/* NULL when it is none; BER and what trails it are accepted. */
+/* Parses a SET of attributes. Returns NULL on an error; accepts BER and trailing bytes. */
 STACK_OF(X509_ATTRIBUTE) * signed_attributes_read(struct slice der);
 
-/* Checks everything but the path: content type, versions, algorithms, signed attributes, digest and
- * signature. `detached` is the digest of the content outside; NULL: it is inside. The signer's
- * certificate belongs to the content. */
+/* Verifies everything except the path: content type, versions, algorithms, signed attributes,
+ * digest and signature. `detached` is the digest of external content; NULL: the content is inside.
+ * The signer's certificate belongs to `content`. */
 int signed_content_verify(const SignedContent *content, int type_nid, const struct sha256 *detached,
                           X509 **ret_signer, struct error *error) MUST_CHECK;
 
-/* Checks the path (certificate_path), over the certificates inside and `beside` (NULL: none), and
- * the signing-certificate attribute against it (signing_certificate.h). The path is the caller's;
- * ret_path may be NULL.
+/* Verifies the path (certificate_path) over the certificates inside and `external` (external
+ * certificates; NULL: none), and the signing-certificate attribute against it
+ * (signing_certificate.h). The caller owns the path; ret_path may be NULL.
  *
- * ret_trusted NULL: a path that does not lead to `roots` is an error. Otherwise each of them is an
- * anchor, and a path that leads to none, but holds by the certificates inside, is that one, with
- * *ret_trusted false, as it is without roots. */
+ * With ret_trusted NULL, a path that does not lead to `roots` is an error. Otherwise every
+ * certificate of `roots` is a trust anchor, and a path that leads to none of them but is valid with
+ * the certificates inside is returned with *ret_trusted false, as without roots. */
 int signed_content_verify_path(const SignedContent *content, X509 *signer,
-                               const STACK_OF(X509) * beside, const STACK_OF(X509) * roots,
+                               const STACK_OF(X509) * external, const STACK_OF(X509) * roots,
                                enum path_purpose purpose, int64_t time_us, bool *ret_trusted,
                                STACK_OF(X509) * *ret_path, struct error *error) MUST_CHECK;
 

@@ -2,8 +2,8 @@
 
 #include <openssl/err.h>
 
-/* RevocationInfoChoice: a CertificateList as it is, or [1] with a format of its own; of those, an
- * OCSPResponse (RFC 5940 section 2). */
+/* RevocationInfoChoice: a CertificateList, or [1] with a format identifier. The only supported
+ * format is OCSPResponse (RFC 5940 section 2). */
 #define OCSP_FORMAT "1.3.6.1.5.5.7.16.2"
 #define OTHER_TAG 1
 
@@ -25,8 +25,8 @@ ASN1_SEQUENCE(OtherRevocation) =
 
 /* ---- writing ---- */
 
-/* An element as it stands: what is not of a universal kind is kept whole, with its tag. */
-static ASN1_TYPE *as_it_stands(const unsigned char *der, long size)
+/* Keeps an element unparsed; one that is not of a universal class is kept with its tag. */
+static ASN1_TYPE *parse_any(const unsigned char *der, long size)
 {
 	return d2i_ASN1_TYPE(NULL, &der, size);
 }
@@ -38,14 +38,14 @@ static ASN1_TYPE *make_other(struct slice der)
 	ASN1_TYPE *made = NULL;
 	if (other) {
 		ASN1_TYPE_free(other->value);
-		other->value = as_it_stands((const unsigned char *)der.data, (long)der.size);
+		other->value = parse_any((const unsigned char *)der.data, (long)der.size);
 		ASN1_OBJECT_free(other->format);
 		other->format = OBJ_txt2obj(OCSP_FORMAT, 1);
 	}
 	int size = other && other->value && other->format ? i2d_OtherRevocation(other, &encoded) : -1;
 	if (size > 0) {
 		encoded[0] = V_ASN1_CONTEXT_SPECIFIC | V_ASN1_CONSTRUCTED | OTHER_TAG; /* IMPLICIT */
-		made = as_it_stands(encoded, size);
+		made = parse_any(encoded, size);
 	}
 	OPENSSL_free(encoded);
 	OtherRevocation_free(other);
@@ -60,7 +60,7 @@ static bool add_revocation(SignedContent *content, const struct validation_objec
 	ASN1_TYPE *element =
 		object->kind == VALIDATION_OCSP
 			? make_other(object->der)
-			: as_it_stands((const unsigned char *)object->der.data, (long)object->der.size);
+			: parse_any((const unsigned char *)object->der.data, (long)object->der.size);
 	if (element && data->revocations && sk_ASN1_TYPE_push(data->revocations, element))
 		return true;
 	ASN1_TYPE_free(element);
@@ -77,7 +77,7 @@ int signed_validation_add(SignedContent *content, const struct validation_set *s
 		if (!added && openssl_refused(error, "validation data") == ERR_NO_MEMORY)
 			return ERR_NO_MEMORY;
 		if (!added)
-			return error_cause(error, ERR_CORRUPT, "validation data that is no DER");
+			return error_cause(error, ERR_CORRUPT, "the validation data is not DER");
 	}
 	/* RFC 5652 section 5.1 */
 	if (signed_validation_has_other(content) && ASN1_INTEGER_set(content->data->version, 5) != 1)
@@ -110,7 +110,7 @@ static int add_once(struct validation_set *set, enum validation_kind kind, struc
 	return validation_add(set, kind, der, error);
 }
 
-static int of_other_form(struct error *error)
+static int refuse_format(struct error *error)
 {
 	return invalid(error, "revocation data inside that is neither a CRL nor an OCSP response");
 }
@@ -123,7 +123,7 @@ static int read_other(const ASN1_STRING *element, struct validation_set *set, st
 	char format[sizeof OCSP_FORMAT + 1] = "";
 
 	if (size < 2 || data[0] != (V_ASN1_CONTEXT_SPECIFIC | V_ASN1_CONSTRUCTED | OTHER_TAG))
-		return of_other_form(error);
+		return refuse_format(error);
 	buf_init(&sequence, size);
 	buf_add(&sequence, data, size);
 	if (buf_check(&sequence))
@@ -138,7 +138,7 @@ static int read_other(const ASN1_STRING *element, struct validation_set *set, st
 	    strcmp(format, OCSP_FORMAT) == 0 && other->value->type == V_ASN1_SEQUENCE)
 		result = add_once(set, VALIDATION_OCSP, string_slice(other->value->value.sequence), error);
 	else
-		result = of_other_form(error);
+		result = refuse_format(error);
 	OtherRevocation_free(other);
 	return result;
 }
@@ -150,7 +150,7 @@ static int read_revocation(const ASN1_TYPE *element, struct validation_set *set,
 	case V_ASN1_SEQUENCE:
 		return add_once(set, VALIDATION_CRL, string_slice(element->value.sequence), error);
 	case V_ASN1_OTHER: return read_other(element->value.asn1_string, set, error);
-	default: return of_other_form(error);
+	default: return refuse_format(error);
 	}
 }
 

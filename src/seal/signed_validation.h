@@ -1,21 +1,21 @@
-/* Revocation data inside a SignedData: CRLs, and OCSP responses as RFC 5940 puts them there. The
- * certificates are inside already, the signer's beside its own, an authority's in its token. Inside
- * src/seal only. */
+/* Revocation data inside a SignedData: CRLs, and OCSP responses as specified by RFC 5940. The
+ * certificates are inside already: the issuers of the signer next to its own, those of the
+ * authority in its token. For src/seal only. */
 #ifndef SEAL_SIGNED_VALIDATION_H
 #define SEAL_SIGNED_VALIDATION_H
 
 #include "seal/signed_data.h"
 #include "seal/validation.h"
 
-/* Adds the set's revocation data, and raises the version where RFC 5652 section 5.1 wants that. 0,
- * ERR_CORRUPT for what is not DER, or ERR_NO_MEMORY. */
+/* Adds the set's revocation data and raises the version if RFC 5652 section 5.1 requires it.
+ * Returns 0, ERR_CORRUPT for data that is not DER, or ERR_NO_MEMORY. */
 int signed_validation_add(SignedContent *content, const struct validation_set *set,
                           struct error *error) MUST_CHECK;
-/* Adds what is inside to the set. 0, ERR_INVALID_EVIDENCE for revocation data of another form, an
- * object that is there twice or a place for them without any, or what validation_add answers. */
+/* Adds the revocation data inside to the set. Returns 0, ERR_INVALID_EVIDENCE for data of another
+ * format, a duplicate or an empty list, or the error of validation_add. */
 int signed_validation_read(const SignedContent *content, struct validation_set *set,
                            struct error *error) MUST_CHECK;
-/* Whether some of it is of a form of its own, as OCSP responses are. */
+/* Returns whether some of it has the alternative `other`, as OCSP responses have. */
 bool signed_validation_has_other(const SignedContent *content);
 
 #endif

@@ -30,15 +30,16 @@ struct signer {
 	pthread_mutex_t mutex; /* one exchange at a time */
 	int socket;
 	pid_t child;
-	bool broken; /* an exchange was cut short: what comes next belongs to nobody */
-	atomic_int_fast64_t asked_at_us; /* monotonic: of the exchange at hand; 0: none */
-	/* Of the exchange at hand: want of memory must not cut one short. */
+	bool broken; /* an exchange was interrupted: later packets cannot be matched to a request */
+	atomic_int_fast64_t asked_at_us; /* monotonic: start of the current exchange; 0: none */
+	/* Packet of the current exchange; allocated in advance, so that lack of memory cannot interrupt
+	 * one. */
 	char packet[SIGNER_PACKET_MAX];
 	bool development;
 	atomic_int in_force;
 	atomic_bool key_fails;
 	pthread_mutex_t cause_mutex;
-	char cause[ERROR_CAUSE_MAX]; /* why it does */
+	char cause[ERROR_CAUSE_MAX]; /* why the key fails */
 	struct buf certificates[SIGNER_KEYS];
 	struct signer_key keys[SIGNER_KEYS];
 	struct buf trust;
@@ -48,7 +49,7 @@ struct signer {
 static int broken(struct signer *signer, struct error *error, const char *reason)
 {
 	signer->broken = true;
-	/* Whoever supervises the parent's children notices it at once. */
+	/* The parent's supervision of its children notices the exit at once. */
 	if (signer->child > 0)
 		kill(signer->child, SIGKILL);
 	return error_cause(error, ERR_UNAVAILABLE, "signer process: %s", reason);
@@ -65,7 +66,7 @@ static int wait_readable(struct signer *signer, int timeout_ms, struct error *er
 		if (ready > 0)
 			return 0;
 		if (ready == 0)
-			return broken(signer, error, "no answer in time");
+			return broken(signer, error, "no response in time");
 		if (errno != EINTR)
 			return broken(signer, error, strerror(errno));
 	}
@@ -91,7 +92,7 @@ static void note_failure(struct signer *signer, struct slice cause)
 	atomic_store(&signer->key_fails, true);
 }
 
-/* Appends the payload of the next answer. */
+/* Appends the payload of the next response. */
 static int receive(struct signer *signer, int timeout_ms, struct buf *out, struct error *error)
 {
 	char *packet = signer->packet;
@@ -100,7 +101,7 @@ static int receive(struct signer *signer, int timeout_ms, struct buf *out, struc
 	if (!result) {
 		ssize_t size = recv(signer->socket, packet, SIGNER_PACKET_MAX, 0);
 		if (size < SIGNER_ANSWER_HEAD_SIZE) {
-			result = broken(signer, error, size < 0 ? strerror(errno) : "it has ended");
+			result = broken(signer, error, size < 0 ? strerror(errno) : "it has exited");
 		} else if (packet[0] != SIGNER_DONE) {
 			result = error_cause(error, declined(packet[0]), "signer process: %.*s", (int)size - 1,
 			                     packet + 1);
@@ -121,7 +122,7 @@ static int exchange(struct signer *signer, enum signer_request kind, uint8_t pur
 
 	thread_may_wait();
 	if (payload.size > SIGNER_BYTES_MAX)
-		return error_cause(error, ERR_REFUSED, "over %d bytes to be signed", SIGNER_BYTES_MAX);
+		return error_cause(error, ERR_REFUSED, "the request exceeds %d bytes", SIGNER_BYTES_MAX);
 	if (signer->broken)
 		return error_cause(error, ERR_UNAVAILABLE, "signer process: an earlier exchange failed");
 	signer->packet[0] = (char)kind;
@@ -175,7 +176,7 @@ int signer_ocsp(struct signer *signer, struct slice request, struct buf *out, st
 	return ask(signer, SIGNER_REQUEST_OCSP, 0, request, out, error);
 }
 
-/* `mark` NULL: none is sent. */
+/* `mark` NULL: no mark is sent. */
 static int ask_mark(struct signer *signer, enum signer_request kind, const char *store_id,
                     const struct signer_mark *mark, struct slice reason, struct buf *out,
                     struct error *error)
@@ -228,10 +229,12 @@ int signer_accept_mark(struct signer *signer, const char *store_id, const struct
 static int check_options(const struct signer_options *options, struct error *error)
 {
 	if (options->development == (options->key.key != NULL))
-		return error_cause(error, ERR_REFUSED, "a signer needs either a key, or development keys");
+		return error_cause(error, ERR_REFUSED,
+		                   "the signer requires either a key or development keys");
 	if (options->trial)
 		return OK;
-	/* A log of signatures whose directory is gone after a power failure is gone, too. */
+	/* Created durably: if the directory is lost in a power failure, the log of signatures is lost
+	 * too. */
 	return durable_make_directory(options->directory, error);
 }
 
@@ -264,8 +267,8 @@ static int describe(struct slice pem, struct signer_key *ret_key, struct error *
 	                           &ret_key->valid_until_us, error);
 }
 
-/* What the child says before it is asked. */
-static int hear(struct signer *signer, struct error *error)
+/* Receives the packets that the child sends before the first request. */
+static int receive_greeting(struct signer *signer, struct error *error)
 {
 	int result = OK;
 
@@ -301,7 +304,7 @@ int signer_start(const struct signer_options *options, struct signer **ret_signe
 	buf_init(&signer->timestamp_roots, SIGNER_PACKET_MAX);
 	result = fork_child(signer, options, error);
 	if (!result)
-		result = hear(signer, error);
+		result = receive_greeting(signer, error);
 	if (result) {
 		signer_stop(signer);
 		return result;
@@ -339,7 +342,7 @@ void signer_stop(struct signer *signer)
 	if (!signer)
 		return;
 	if (signer->socket >= 0)
-		close(signer->socket); /* an idle child ends by itself */
+		close(signer->socket); /* an idle child then exits */
 	if (signer->child > 0) {
 		if (signer->broken)
 			kill(signer->child, SIGKILL);
@@ -367,9 +370,9 @@ int signer_ready(const struct signer *signer, struct error *error)
 	int64_t asked_at_us = atomic_load(&signer->asked_at_us);
 
 	if (signer_has_ended(signer))
-		return error_cause(error, ERR_UNAVAILABLE, "the signing process has ended");
+		return error_cause(error, ERR_UNAVAILABLE, "the signing process has exited");
 	if (asked_at_us != 0 && clock_monotonic_us() - asked_at_us > LATE_US)
-		return error_cause(error, ERR_UNAVAILABLE, "the signing process does not answer");
+		return error_cause(error, ERR_UNAVAILABLE, "the signing process does not respond");
 	return OK;
 }
 
@@ -388,7 +391,7 @@ int signer_use(struct signer *signer, int index, struct error *error)
 	buf_init(&out, SIGNER_PACKET_MAX);
 	int result = ask(signer, SIGNER_REQUEST_USE, 0, slice_make(&number, 1), &out, error);
 	if (!result && atomic_exchange(&signer->in_force, index) != index)
-		atomic_store(&signer->key_fails, false); /* that was another's */
+		atomic_store(&signer->key_fails, false); /* the failure was that of another key */
 	return result;
 }
 
@@ -434,7 +437,7 @@ int signer_look_development(const char *directory, struct buf *out, struct error
 	if (last)
 		buf_add(out, first, (size_t)(last - first) + sizeof end - 1);
 	if (file.data)
-		explicit_bzero(file.data, file.size); /* the key is in it, too */
+		explicit_bzero(file.data, file.size); /* it also contains the key */
 	return buf_check(out);
 }
 
@@ -455,7 +458,7 @@ int signer_check_key(struct signer *signer, int64_t now_us, struct error *error)
 	const struct signer_key *key = signer_get_key(signer, signer_in_force(signer));
 
 	if (!key)
-		return error_cause(error, ERR_UNAVAILABLE, "none of this node's signing keys is in force");
+		return error_cause(error, ERR_UNAVAILABLE, "none of this node's signing keys is active");
 	int result = signer_key_check_time(key, now_us, error);
 	return result ? result : check_holder(signer, error);
 }

@@ -1,18 +1,18 @@
-/* The process that holds the keys.
+/* The signing process, which holds the keys.
  *
- * signer_start forks. The child loads (in development: first makes) the keys, opens its log, gives
- * up every system call but those that signing and logging need (base/confine.h), and answers typed
- * requests over a socket pair, one at a time, each at most SIGNER_BYTES_MAX bytes. Before it hands
- * out a signature it appends a line to DIRECTORY/signer.log and syncs it (signer_log.h); what it
- * cannot log it does not sign. When its log fails otherwise than for want of space, it ends. It
- * ends, too, when its parent does, or when the socket closes; it ignores SIGINT and SIGTERM, so
- * that a draining parent can still sign.
+ * signer_start forks. The child loads (in development: first creates) the keys, opens its log,
+ * drops all system calls except those needed for signing and logging (base/confine.h), and serves
+ * typed requests over a socket pair, one at a time, of at most SIGNER_BYTES_MAX bytes each. Before
+ * it returns a signature it appends a line to DIRECTORY/signer.log and syncs it (signer_log.h);
+ * what it cannot log it does not sign. It exits when writing the log fails for any reason other
+ * than lack of space, when its parent exits, or when the socket is closed. It ignores SIGINT and
+ * SIGTERM, so that a draining parent can still sign.
  *
- * In the same log it keeps how far each store had come, so that a store that went back is noticed
- * by something that did not go back with it.
+ * The log also records the last sealed round of each store, so that a rollback of a store is
+ * detected from outside the store.
  *
- * Start it from the main thread before other threads exist: the child dies with the thread that
- * forked it. All other functions may be called from any thread. */
+ * signer_start must be called from the main thread before other threads exist: the child dies with
+ * the thread that forked it. All other functions may be called from any thread. */
 #ifndef SEAL_SIGNER_H
 #define SEAL_SIGNER_H
 
@@ -28,63 +28,65 @@
 
 struct signer;
 
-/* What a signature is for; goes into the log. */
+/* Purpose of a signature; recorded in the log. */
 enum signer_purpose { SIGNER_REPORT, SIGNER_ARCHIVE, SIGNER_RECEIPT, SIGNER_LIST };
 
-/* The keys that it has. One of them is in force; it begins with the present one. */
+/* Indexes of the keys. At most one is active; SIGNER_PRESENT is active at the start. */
 enum { SIGNER_NO_KEY = -1, SIGNER_PRESENT, SIGNER_NEXT, SIGNER_KEYS };
 
 struct signer_options {
-	const char *directory; /* for the log, and the development keys; is created, mode 0700 */
-	/* Makes what is missing and then loads it, each file mode 0600: for reports and for timestamps
-	 * a root, a certificate with its key, and those of the root's OCSP responder (development.h).
-	 */
+	const char *directory; /* for the log and the development keys; created with mode 0700 */
+	/* Creates missing development files (mode 0600) and loads them: for reports and for timestamps
+	 * each a root, a certificate with its key, and those of the root's OCSP responder
+	 * (development.h). */
 	bool development;
-	/* A real deployment: the key that signs reports and archives, and the one to come. */
+	/* In production: the key that signs reports and archives, and its successor. */
 	struct key_source key, next;
-	int words;  /* above 0: open to write, its standard error */
-	bool trial; /* signer_try's own */
+	int words;  /* above 0: descriptor that becomes the child's standard error */
+	bool trial; /* set by signer_try */
 };
 
-/* 0 when the child answers; ERR_IO, ERR_PIN (seal/key.h), ERR_REFUSED with the cause: a key that
- * cannot be used, or is not fit (seal/key.h), or of which neither's time is now. */
+/* Starts the child. Returns 0 once it responds; ERR_IO; ERR_PIN (seal/key.h); ERR_REFUSED with the
+ * cause: a key that is unusable or not fit (seal/key.h), or no key valid at this time. */
 int signer_start(const struct signer_options *options, struct signer **ret_signer,
                  struct error *error) MUST_CHECK;
-/* Whether it would start with these keys, in a child that ends at once: nothing is made or logged.
- * Like signer_start; of what it gives, signer_get_key and signer_stop may be called. */
+/* Checks whether the signer would start with these keys, in a child that exits at once; creates and
+ * logs nothing. Results as for signer_start; only signer_get_key and signer_stop may be called on
+ * *ret_signer. */
 int signer_try(const struct signer_options *options, struct signer **ret_signer,
                struct error *error) MUST_CHECK;
-/* Ends the child and frees. NULL-safe. */
+/* Stops the child and frees. NULL-safe. */
 void signer_stop(struct signer *signer);
 
-/* Each answers ERR_REFUSED when the child declines, ERR_NO_SPACE when its log has no room, and
- * ERR_UNAVAILABLE once the child is gone. One that does not answer within SIGNER_TIMEOUT_S is
- * killed: what it might answer later belongs to nobody. The caller may then stop this signer and
- * start another, if it is in a state to fork. */
+/* The following requests return ERR_REFUSED when the child refuses, ERR_NO_SPACE when its log has
+ * no space, and ERR_UNAVAILABLE once the child has exited. A child that does not respond within
+ * SIGNER_TIMEOUT_S is killed, since a late response could not be matched to a request. The caller
+ * may then stop this signer and start another, if it can fork. */
 #define SIGNER_TIMEOUT_S 20
 
-/* Signs with SHA-256 (ECDSA or RSA PKCS#1 v1.5, as the key is). The bytes must be the DER SET of
- * signed attributes that cms_create writes: content-type id-data, a SHA-256 message-digest, the
- * signing-certificate-v2 of the certificate in force, at most a signing-time besides. Appends the
- * signature value. ERR_UNAVAILABLE, too, when no key is in force, or another than the attributes
- * say, when a certificate of its path is not valid now, or what holds the key does not sign. */
+/* Signs with SHA-256 (ECDSA or RSA PKCS#1 v1.5, depending on the key) and appends the signature
+ * value. The bytes must be the DER SET of signed attributes that cms_create writes: content-type
+ * id-data, a SHA-256 message-digest, the signing-certificate-v2 of the active certificate, and
+ * optionally a signing-time. ERR_UNAVAILABLE also means that no key is active, that the attributes
+ * name another key, that a certificate of the path is not valid now, or that the key holder does
+ * not sign. */
 int signer_sign(struct signer *signer, enum signer_purpose purpose, struct slice bytes,
                 struct buf *out, struct error *error) MUST_CHECK;
-/* Whether the key in force signs again, after it failed: by a trial signature, which is on no
- * record. ERR_UNAVAILABLE: it does not. */
+/* Checks by a trial signature, which is not logged, whether the active key signs again after a
+ * failure. ERR_UNAVAILABLE: it does not. */
 int signer_probe(struct signer *signer, struct error *error) MUST_CHECK;
-/* The embedded development timestamp authority: DER request in, DER response appended. */
+/* The embedded development timestamp authority: takes a DER request and appends a DER response. */
 int signer_timestamp(struct signer *signer, struct slice request, struct buf *out,
                      struct error *error) MUST_CHECK;
 
-/* The development authorities' OCSP responder: DER request about one certificate in, DER response
- * appended. */
+/* The development authorities' OCSP responder: takes a DER request about one certificate and
+ * appends a DER response. */
 int signer_ocsp(struct signer *signer, struct slice request, struct buf *out, struct error *error)
 	MUST_CHECK;
 
-/* How far a store had come: its last sealed round; 0 with zeros: none. Stores are named by their
- * id, SIGNER_STORE_ID_SIZE hex digits; the log of a signing process remembers SIGNER_STORES_MAX of
- * them, the latest. */
+/* The mark of a store: its last sealed round; 0 with zeros: none. Stores are identified by
+ * SIGNER_STORE_ID_SIZE hex digits; the log keeps the marks of the SIGNER_STORES_MAX most recently
+ * used stores. */
 #define SIGNER_STORE_ID_SIZE 32
 #define SIGNER_STORES_MAX 64
 struct signer_mark {
@@ -93,54 +95,53 @@ struct signer_mark {
 };
 int signer_get_mark(struct signer *signer, const char *store_id, struct signer_mark *ret_mark,
                     struct error *error) MUST_CHECK;
-/* Moves the mark on, durably. ERR_REFUSED when the store had been further, or at the same round
- * with another root. */
+/* Advances the mark durably. ERR_REFUSED: the known mark is later, or has the same round with
+ * another root. */
 int signer_set_mark(struct signer *signer, const char *store_id, const struct signer_mark *mark,
                     struct error *error) MUST_CHECK;
-/* Sets it back, for the reason an operator gives (at most SIGNER_LOG_REASON_MAX bytes, one line);
- * on record. */
+/* Sets the mark back and logs the reason that the operator gives (one line of at most
+ * SIGNER_LOG_REASON_MAX bytes). */
 int signer_accept_mark(struct signer *signer, const char *store_id, const struct signer_mark *mark,
                        struct slice reason, struct error *error) MUST_CHECK;
 
-/* The same, read from the log of a directory, while it may be written: no process is asked. As
- * signer_log_check: ERR_CORRUPT, ERR_NOT_FOUND, ERR_IO. */
+/* Reads a mark from the log file without a signing process; the log may be written meanwhile.
+ * Errors as for signer_log_check: ERR_CORRUPT, ERR_NOT_FOUND, ERR_IO. */
 int signer_look_mark(const char *directory, const char *store_id, struct signer_mark *ret_mark,
                      struct error *error) MUST_CHECK;
-/* Whether the child has ended; it stays to be collected by signer_stop. */
+/* Returns whether the child has exited; signer_stop reaps it. */
 bool signer_has_ended(const struct signer *signer);
-/* ERR_UNAVAILABLE with the cause when the child has ended, or has not answered a request for a
- * quarter of its time. Waits for nothing. */
+/* Returns ERR_UNAVAILABLE with the cause when the child has exited, or has not responded to a
+ * request for a quarter of its time-out. Does not block. */
 int signer_ready(const struct signer *signer, struct error *error) MUST_CHECK;
 
-/* One of its keys, constant during the signer's life. */
+/* A key of the signer, constant during its lifetime. */
 struct signer_key {
-	struct slice certificates; /* PEM: its own first, then its issuers */
+	struct slice certificates; /* PEM: the key's first, then its issuers */
 	struct certificate_facts certificate;
-	int64_t valid_from_us, valid_until_us; /* of all of them together */
+	int64_t valid_from_us, valid_until_us; /* the period in which all are valid */
 };
-/* NULL: there is none, as of SIGNER_NO_KEY. */
+/* Returns a key; NULL: there is none, also for SIGNER_NO_KEY. */
 const struct signer_key *signer_get_key(const struct signer *signer, int index);
-/* The certificate of a development key that a directory has, as PEM, appended; nothing when there
- * is none. */
+/* Appends the certificate of the directory's development key as PEM; nothing if there is none. */
 int signer_look_development(const char *directory, struct buf *out, struct error *error) MUST_CHECK;
-/* ERR_UNAVAILABLE with the cause: its certificates are not valid at that time. */
+/* Returns ERR_UNAVAILABLE with the cause when the certificates are not valid at that time. */
 int signer_key_check_time(const struct signer_key *key, int64_t now_us, struct error *error)
 	MUST_CHECK;
-/* Brings another into force, or none with SIGNER_NO_KEY; on record in the log. ERR_REFUSED: there
- * is none. */
+/* Activates another key, or none with SIGNER_NO_KEY, and logs it. ERR_REFUSED: there is no such
+ * key. */
 int signer_use(struct signer *signer, int index, struct error *error) MUST_CHECK;
-int signer_in_force(const struct signer *signer); /* an index, or SIGNER_NO_KEY */
-/* ERR_UNAVAILABLE with the cause: no key is in force, or not valid at that time, or what holds it
- * did not sign when it was last asked. No request. */
+int signer_in_force(const struct signer *signer); /* index of the active key, or SIGNER_NO_KEY */
+/* Returns ERR_UNAVAILABLE with the cause when no key is active, when it is not valid at that time,
+ * or when its holder failed to sign the last time. Sends no request. */
 int signer_check_key(struct signer *signer, int64_t now_us, struct error *error) MUST_CHECK;
-/* Whether what holds the key in force did not sign when it was last asked. */
+/* Returns whether the holder of the active key failed to sign the last time. */
 bool signer_key_fails(const struct signer *signer);
 bool signer_is_development(const struct signer *signer);
 
-/* PEM, kept by the signer; no request to the child. */
+/* PEM texts owned by the signer; no request is sent. */
 struct slice signer_certificates(
-	const struct signer *signer);                       /* in force; else the present key's */
-struct slice signer_trust(const struct signer *signer); /* all roots that its keys have */
+	const struct signer *signer); /* of the active key; otherwise of the present one */
+struct slice signer_trust(const struct signer *signer);           /* roots of all keys */
 struct slice signer_timestamp_roots(const struct signer *signer); /* of the embedded authority */
 
 #endif

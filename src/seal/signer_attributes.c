@@ -25,7 +25,7 @@ static bool is_time(const ASN1_TYPE *value)
 	       ASN1_TIME_check(value->value.asn1_string) == 1;
 }
 
-/* The reference as cms_create writes it, byte for byte. */
+/* Compares the reference with that of cms_create, byte for byte. */
 static bool names_certificate(const ASN1_TYPE *value, const X509 *certificate)
 {
 	ESS_SIGNING_CERT_V2 *reference =
@@ -65,7 +65,7 @@ static const char *problem(const Attributes *attributes, const X509 *certificate
 	for (int i = 0; i < sk_X509_ATTRIBUTE_num(attributes); i++) {
 		X509_ATTRIBUTE *attribute = sk_X509_ATTRIBUTE_value(attributes, i);
 		if (!is_ours(attribute, certificate))
-			return "a signed attribute is none of those that are signed here";
+			return "a signed attribute is not one of those that are signed here";
 		if (X509at_get_attr_by_OBJ(attributes, X509_ATTRIBUTE_get0_object(attribute), i) >= 0)
 			return "a signed attribute is repeated";
 	}

@@ -18,30 +18,30 @@
 
 #define BLOCK_SIZE 65536
 #define LINE_MEMORY_MAX 65536
-#define TAIL_SIZE 16384 /* more than a last line and the page it begins in */
-#define LOCK_PATIENCE_US (5 * US_PER_SECOND)
+#define TAIL_SIZE 16384 /* exceeds a last line and the page in which it begins */
+#define LOCK_TIMEOUT_US (5 * US_PER_SECOND)
 
-/* ---- reading ---- */
+/* ---- reader ---- */
 
-struct reading {
+struct reader {
 	signer_log_visit *visit;
 	void *context;
 	struct signer_log_facts facts;
 	struct arena arena;
 	int64_t file_size;
 	bool chained;
-	bool torn; /* from facts.size on */
+	bool torn; /* the bytes from facts.size on are a torn line */
 	struct error *error;
 };
 
-static int corrupt(const struct reading *reading, const char *what)
+static int corrupt(const struct reader *reader, const char *what)
 {
-	return error_cause(reading->error, ERR_CORRUPT, SIGNER_LOG_NAME ", line %lld: %s",
-	                   (long long)reading->facts.lines + 1, what);
+	return error_cause(reader->error, ERR_CORRUPT, SIGNER_LOG_NAME ", line %lld: %s",
+	                   (long long)reader->facts.lines + 1, what);
 }
 
-/* Whether it has the form of a line. */
-static bool parse(struct reading *reading, struct slice text, struct signer_log_entry *entry,
+/* Parses a line; returns false for any other text. */
+static bool parse(struct reader *reader, struct slice text, struct signer_log_entry *entry,
                   struct slice *previous)
 {
 	struct json *json = NULL;
@@ -49,8 +49,8 @@ static bool parse(struct reading *reading, struct slice text, struct signer_log_
 
 	*entry = (struct signer_log_entry){0};
 	*previous = slice_make(NULL, 0);
-	arena_reset(&reading->arena);
-	if (text.size > SIGNER_LOG_LINE_MAX || json_parse(&reading->arena, text, NULL, &json, NULL) ||
+	arena_reset(&reader->arena);
+	if (text.size > SIGNER_LOG_LINE_MAX || json_parse(&reader->arena, text, NULL, &json, NULL) ||
 	    !json_get_text(json, "purpose", &entry->purpose) ||
 	    !json_get_text(json, "sha256", &digest) ||
 	    !hex_decode(digest, entry->sha256.bytes, SHA256_SIZE))
@@ -62,26 +62,27 @@ static bool parse(struct reading *reading, struct slice text, struct signer_log_
 	return true;
 }
 
-/* A line with its line feed. */
-static int take_line(struct reading *reading, struct slice line)
+/* Processes a line including its line feed. */
+static int take_line(struct reader *reader, struct slice line)
 {
-	struct signer_log_facts *facts = &reading->facts;
+	struct signer_log_facts *facts = &reader->facts;
 	struct signer_log_entry entry;
 	struct slice previous;
 	struct sha256 named;
 
-	if (!parse(reading, slice_make(line.data, line.size - 1), &entry, &previous)) {
-		/* Its pages may have come to the disk in another order, with line feeds in between. */
-		reading->torn = reading->file_size - facts->size <= SIGNER_LOG_LINE_MAX;
-		return reading->torn ? OK : corrupt(reading, "not a line of the log");
+	if (!parse(reader, slice_make(line.data, line.size - 1), &entry, &previous)) {
+		/* The pages of a torn line may have been written in any order, so it may contain line
+		 * feeds. */
+		reader->torn = reader->file_size - facts->size <= SIGNER_LOG_LINE_MAX;
+		return reader->torn ? OK : corrupt(reader, "not a line of the log");
 	}
-	if (!previous.data && reading->chained)
-		return corrupt(reading, "it does not name the line before");
+	if (!previous.data && reader->chained)
+		return corrupt(reader, "it does not name the previous line");
 	if (previous.data &&
 	    (!hex_decode(previous, named.bytes, SHA256_SIZE) || !sha256_equal(&named, &facts->last)))
-		return corrupt(reading, "it follows another line than the one before");
-	reading->chained |= previous.data != NULL;
-	int result = reading->visit ? reading->visit(reading->context, &entry) : OK;
+		return corrupt(reader, "its hash does not match the previous line");
+	reader->chained |= previous.data != NULL;
+	int result = reader->visit ? reader->visit(reader->context, &entry) : OK;
 	if (result)
 		return result;
 	facts->last = sha256_of(line.data, line.size);
@@ -90,28 +91,29 @@ static int take_line(struct reading *reading, struct slice line)
 	return OK;
 }
 
-/* All whole lines of a block; *ret_used: their bytes. */
-static int take_lines(struct reading *reading, struct slice block, size_t *ret_used)
+/* Processes all complete lines of a block; *ret_used: their size. */
+static int take_lines(struct reader *reader, struct slice block, size_t *ret_used)
 {
 	int result = OK;
 	size_t used = 0;
 
-	while (!result && !reading->torn) {
+	while (!result && !reader->torn) {
 		const char *start = block.data + used;
 		const char *end = memchr(start, '\n', block.size - used);
 		if (!end)
 			break;
 		size_t size = (size_t)(end - start) + 1;
-		result = take_line(reading, slice_make(start, size));
-		if (!reading->torn)
+		result = take_line(reader, slice_make(start, size));
+		if (!reader->torn)
 			used += size;
 	}
 	*ret_used = used;
 	return result;
 }
 
-/* Whether a line follows the first line feed, which a torn last line cannot have. */
-static bool line_follows(struct reading *reading, struct slice rest)
+/* Returns whether a valid line follows the first line feed, which is impossible after a torn last
+ * line. */
+static bool line_follows(struct reader *reader, struct slice rest)
 {
 	const char *end = memchr(rest.data, '\n', rest.size);
 
@@ -121,60 +123,60 @@ static bool line_follows(struct reading *reading, struct slice rest)
 		rest = slice_make(end + 1, rest.size - (size_t)(end + 1 - rest.data));
 		end = memchr(rest.data, '\n', rest.size);
 		size_t size = end ? (size_t)(end - rest.data) : rest.size;
-		if (parse(reading, slice_make(rest.data, size), &entry, &previous))
+		if (parse(reader, slice_make(rest.data, size), &entry, &previous))
 			return true;
 	}
 	return false;
 }
 
-/* What follows the last whole line. */
-static int take_rest(struct reading *reading, struct slice rest)
+/* Processes the bytes after the last complete line. */
+static int take_rest(struct reader *reader, struct slice rest)
 {
-	if (rest.size > SIGNER_LOG_LINE_MAX || line_follows(reading, rest))
-		return corrupt(reading, "not a line of the log");
-	reading->facts.torn_size = (int64_t)rest.size;
-	reading->facts.torn = sha256_of(rest.data, rest.size);
+	if (rest.size > SIGNER_LOG_LINE_MAX || line_follows(reader, rest))
+		return corrupt(reader, "not a line of the log");
+	reader->facts.torn_size = (int64_t)rest.size;
+	reader->facts.torn = sha256_of(rest.data, rest.size);
 	return OK;
 }
 
-static int read_all(struct reading *reading, int file, char *block)
+static int read_all(struct reader *reader, int file, char *block)
 {
 	for (;;) {
-		int64_t left = reading->file_size - reading->facts.size;
+		int64_t left = reader->file_size - reader->facts.size;
 		size_t wanted = left < BLOCK_SIZE ? (size_t)left : BLOCK_SIZE;
-		if (!file_read_at(file, block, wanted, (uint64_t)reading->facts.size))
-			return error_cause(reading->error, ERR_IO, "reading " SIGNER_LOG_NAME ": %s",
+		if (!file_read_at(file, block, wanted, (uint64_t)reader->facts.size))
+			return error_cause(reader->error, ERR_IO, "reader " SIGNER_LOG_NAME ": %s",
 			                   errno ? strerror(errno) : "it became shorter");
 		size_t used = 0;
-		int result = take_lines(reading, slice_make(block, wanted), &used);
+		int result = take_lines(reader, slice_make(block, wanted), &used);
 		if (result)
 			return result;
-		if (wanted < BLOCK_SIZE) /* its end */
-			return take_rest(reading, slice_make(block + used, wanted - used));
+		if (wanted < BLOCK_SIZE) /* end of the file */
+			return take_rest(reader, slice_make(block + used, wanted - used));
 		if (used == 0)
-			return corrupt(reading, "not a line of the log");
+			return corrupt(reader, "not a line of the log");
 	}
 }
 
-/* From its start to its end. */
+/* Reads the complete log. */
 static int read_log(int file, signer_log_visit *visit, void *context,
                     struct signer_log_facts *ret_facts, struct error *error)
 {
-	struct reading reading = {.visit = visit, .context = context, .error = error};
+	struct reader reader = {.visit = visit, .context = context, .error = error};
 	struct stat found;
 
 	if (fstat(file, &found) != 0 || !S_ISREG(found.st_mode))
-		return error_cause(error, ERR_IO, SIGNER_LOG_NAME " is not a file");
+		return error_cause(error, ERR_IO, SIGNER_LOG_NAME " is not a regular file");
 	char *block = malloc(BLOCK_SIZE);
 	if (!block)
-		return error_cause(error, ERR_NO_MEMORY, "reading " SIGNER_LOG_NAME);
-	reading.file_size = found.st_size;
-	arena_init(&reading.arena, LINE_MEMORY_MAX);
-	int result = read_all(&reading, file, block);
-	arena_free(&reading.arena);
+		return error_cause(error, ERR_NO_MEMORY, "reader " SIGNER_LOG_NAME);
+	reader.file_size = found.st_size;
+	arena_init(&reader.arena, LINE_MEMORY_MAX);
+	int result = read_all(&reader, file, block);
+	arena_free(&reader.arena);
 	free(block);
 	if (!result)
-		*ret_facts = reading.facts;
+		*ret_facts = reader.facts;
 	return result;
 }
 
@@ -203,23 +205,24 @@ int signer_log_check(const char *directory, signer_log_visit *visit, void *conte
 
 /* ---- opening ---- */
 
-/* An ended service's signing process may live a moment longer than it. */
+/* Waits a moment for the lock: the signing process of a stopped service may exit slightly later. */
 static int lock(int file, const char *path, struct error *error)
 {
-	int64_t deadline_us = clock_monotonic_us() + LOCK_PATIENCE_US;
+	int64_t deadline_us = clock_monotonic_us() + LOCK_TIMEOUT_US;
 
 	while (flock(file, LOCK_EX | LOCK_NB) != 0) {
 		if (errno != EWOULDBLOCK && errno != EINTR)
 			return error_cause(error, ERR_IO, "%s: %s", path, strerror(errno));
 		if (clock_monotonic_us() > deadline_us)
-			return error_cause(error, ERR_UNAVAILABLE, "%s is held by another signing process",
+			return error_cause(error, ERR_UNAVAILABLE, "%s is locked by another signing process",
 			                   path);
 		nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
 	}
 	return OK;
 }
 
-/* Every line but the last was synced before the one behind it was begun. */
+/* Writes the end of the log again. Every line but the last was synced before the next one was
+ * begun. */
 static bool rewrite_tail(int file, int64_t size)
 {
 	char tail[TAIL_SIZE];
@@ -230,8 +233,8 @@ static bool rewrite_tail(int file, int64_t size)
 	       file_write_at(file, slice_make(tail, wanted), (uint64_t)offset);
 }
 
-static int settle(struct signer_log *log, const struct signer_log_facts *facts,
-                  const char *directory, struct error *error)
+static int make_durable(struct signer_log *log, const struct signer_log_facts *facts,
+                        const char *directory, struct error *error)
 {
 	if ((facts->torn_size > 0 && ftruncate(log->file, (off_t)facts->size) != 0) ||
 	    !rewrite_tail(log->file, facts->size) || !durable_sync_open(log->file))
@@ -264,7 +267,7 @@ int signer_log_open(const char *directory, signer_log_visit *visit, void *contex
 	if (!result)
 		result = read_log(log.file, visit, context, &facts, error);
 	if (!result)
-		result = settle(&log, &facts, directory, error);
+		result = make_durable(&log, &facts, directory, error);
 	if (!result)
 		*ret_log = log;
 	else
@@ -303,14 +306,15 @@ int signer_log_add(struct signer_log *log, const struct signer_log_entry *entry,
 	int result = buf_check(&line);
 	if (!result && !file_write_at(log->file, buf_slice(&line), (uint64_t)log->size))
 		result = file_code(errno);
-	/* A piece of a line would be cut off at the next start, but no line may follow it. */
+	/* A partial line would be cut off at the next start, but no further line may follow it. */
 	if (result == ERR_NO_SPACE && ftruncate(log->file, (off_t)log->size) != 0)
 		result = ERR_IO;
 	if (!result && !durable_sync_data(log->file))
 		result = ERR_IO;
 	if (result)
 		return error_cause(error, result, "writing " SIGNER_LOG_NAME ": %s",
-		                   result == ERR_NO_SPACE ? "no space is left" : "it failed");
+		                   result == ERR_NO_SPACE ? "no space left on the disk"
+		                                          : "input/output error");
 	log->size += (int64_t)line.size;
 	log->last = sha256_of(line.data, line.size);
 	return OK;

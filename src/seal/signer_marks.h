@@ -1,4 +1,4 @@
-/* How far each store had come, as the signing process's log tells it. Inside src/seal only. */
+/* The last sealed round of each store, from the signing process's log. For src/seal only. */
 #ifndef SEAL_SIGNER_MARKS_H
 #define SEAL_SIGNER_MARKS_H
 
@@ -10,17 +10,16 @@ struct signer_marks {
 	struct {
 		char store_id[SIGNER_STORE_ID_SIZE];
 		struct signer_mark mark;
-	} items[SIGNER_STORES_MAX]; /* the one touched last stands last */
+	} items[SIGNER_STORES_MAX]; /* least recently used first */
 };
 
 bool signer_store_id_valid(struct slice store_id);
-/* Round 0 when the store is not known. */
+/* Returns the mark of a store; round 0: unknown store. */
 struct signer_mark signer_marks_find(const struct signer_marks *marks, struct slice store_id);
-/* In place of the store's mark; when there is no room the store touched longest ago is
- * forgotten. */
+/* Replaces or adds the mark of a store; when full, the least recently used store is evicted. */
 void signer_marks_put(struct signer_marks *marks, struct slice store_id,
                       const struct signer_mark *mark);
-/* A signer_log_visit; context: struct signer_marks. */
+/* A signer_log_visit callback; its context is a struct signer_marks. */
 int signer_marks_learn(void *context, const struct signer_log_entry *entry);
 
 #endif

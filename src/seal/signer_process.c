@@ -26,10 +26,10 @@
 
 #define SOCKET_NUMBER 3
 #define CALLS_MAX 128
-/* In the arc of UUIDs, which needs no registration (ITU-T X.667). */
+/* In the UUID arc, which requires no registration (ITU-T X.667). */
 #define DEVELOPMENT_POLICY "2.25.246049200999522755544578053737302326459"
 
-/* The embedded timestamp authority's. */
+/* Key and certificates of the embedded timestamp authority. */
 struct stamper {
 	EVP_PKEY *key;                 /* NULL: there is none */
 	STACK_OF(X509) * certificates; /* its own first */
@@ -46,7 +46,7 @@ struct process {
 	struct signer_marks marks;
 };
 
-/* Writing the log, and the socket: what is beyond the basic calls. */
+/* System calls for the log and the socket, in addition to the basic ones. */
 static const struct confine_call own_calls[] = {
 	{SCMP_SYS(fdatasync), CONFINE_ALWAYS},
 	{SCMP_SYS(fremovexattr), CONFINE_ALWAYS},
@@ -74,7 +74,7 @@ static int isolate(int *socket, pid_t parent, struct error *error)
 	static const int ignored[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGXFSZ};
 
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent)
-		return error_cause(error, ERR_REFUSED, "the parent is gone");
+		return error_cause(error, ERR_REFUSED, "the parent has exited");
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
 		return error_cause(error, ERR_REFUSED, "prctl: %s", strerror(errno));
 	prctl(PR_SET_NAME, "signer");
@@ -191,7 +191,8 @@ static int keep_roots(struct process *process)
 	return !result ? buf_check(&process->roots) : result;
 }
 
-/* The next one's time may still come, and after a change the present one's may be over. */
+/* Checks that one of the keys is valid now: the next key may not be valid yet, and after a change
+ * the present one may have expired. */
 static int check_times(const struct process *process, struct error *error)
 {
 	int64_t now_us = clock_now_us();
@@ -216,9 +217,9 @@ static int load(struct process *process, const struct signer_options *options, s
 	return !result ? keep_roots(process) : result;
 }
 
-/* What libraries read from files at their first use they read now; the signing keys were tried when
- * they were opened. */
-static int try_stamper(const struct process *process, struct error *error)
+/* Makes a trial timestamp signature, so that libraries read the files that they need for their
+ * first use. The signing keys were tried when they were opened. */
+static int try_timestamp_key(const struct process *process, struct error *error)
 {
 	BUF_AUTO struct buf out;
 
@@ -226,13 +227,13 @@ static int try_stamper(const struct process *process, struct error *error)
 	tzset();
 	if (process->timestamp.key &&
 	    !key_sign_evp(process->timestamp.key, slice_of("a trial at start"), &out))
-		return error_cause(error, ERR_REFUSED, "the key does not sign: %s", openssl_reason());
+		return error_cause(error, ERR_REFUSED, "the key failed to sign: %s", openssl_reason());
 	return OK;
 }
 
-/* ---- answers ---- */
+/* ---- responses ---- */
 
-/* How a request ends: done, or the reason why it is not. */
+/* The result of a request: success, or a reason. */
 struct answer {
 	enum signer_outcome outcome;
 	const char *reason;
@@ -271,7 +272,8 @@ static X509 *certificate_of(const struct process *process, int index)
 	return key ? sk_X509_value(key_certificates(key), 0) : NULL;
 }
 
-/* What was begun with the key that was in force before is to be begun again. */
+/* Returns whether the attributes name another key of this process: the caller began with the
+ * previously active key and must begin again. */
 static bool is_for_another(const struct process *process, struct slice bytes)
 {
 	for (int i = 0; i < SIGNER_KEYS; i++)
@@ -290,19 +292,19 @@ static struct answer answer_sign(struct process *process, uint8_t purpose, struc
 		[SIGNER_RECEIPT] = "receipt",
 		[SIGNER_LIST] = "signers",
 	};
-	/* Its text outlives the answer. */
+	/* Static, because the response refers to its text. */
 	static struct error why;
 	struct sha256 digest = sha256_of(bytes.data, bytes.size);
 
 	if (purpose >= sizeof purposes / sizeof *purposes)
 		return refusal("unknown purpose");
 	if (process->in_force == SIGNER_NO_KEY)
-		return (struct answer){SIGNER_WAITS, "none of this node's keys is in force"};
+		return (struct answer){SIGNER_WAITS, "none of this node's keys is active"};
 	struct key *key = process->keys[process->in_force];
 	const char *problem =
 		signer_attributes_problem(bytes, certificate_of(process, process->in_force));
 	if (problem && is_for_another(process, bytes))
-		return (struct answer){SIGNER_WAITS, "another key has come into force"};
+		return (struct answer){SIGNER_WAITS, "another key has become active"};
 	if (problem)
 		return refusal(problem);
 	if (key_check_time(key, clock_now_us(), &why) != 0)
@@ -315,7 +317,7 @@ static struct answer answer_sign(struct process *process, uint8_t purpose, struc
 	return done;
 }
 
-/* A trial is no signature of anything, so it is not on record. */
+/* Not logged, since a trial signature covers no document. */
 static struct answer answer_probe(struct process *process)
 {
 	BUF_AUTO struct buf out;
@@ -323,13 +325,13 @@ static struct answer answer_probe(struct process *process)
 
 	buf_init(&out, SIGNER_PACKET_MAX);
 	if (process->in_force == SIGNER_NO_KEY)
-		return (struct answer){SIGNER_WAITS, "none of this node's keys is in force"};
+		return (struct answer){SIGNER_WAITS, "none of this node's keys is active"};
 	if (key_sign(process->keys[process->in_force], slice_of("a trial"), &out, &why) != 0)
 		return (struct answer){SIGNER_KEY_FAILS, why.cause};
 	return done;
 }
 
-/* What was the key in force, and what is now, is on record. */
+/* Logs the change of the active key. */
 static struct answer answer_use(struct process *process, struct slice payload)
 {
 	int wanted = payload.size == 1 ? (int)(signed char)payload.data[0] : SIGNER_KEYS;
@@ -368,7 +370,7 @@ static TS_RESP *make_response(const struct process *process, struct slice reques
 	TS_RESP_CTX *context = TS_RESP_CTX_new();
 	ASN1_OBJECT *policy = OBJ_txt2obj(DEVELOPMENT_POLICY, 1);
 	BIO *bio = BIO_new_mem_buf(request.data, (int)request.size);
-	/* The signer's own certificate goes in by itself. */
+	/* OpenSSL adds the signer's own certificate. */
 	STACK_OF(X509) *issuers = sk_X509_dup(process->timestamp.certificates);
 	TS_RESP *response = NULL;
 
@@ -391,7 +393,7 @@ static TS_RESP *make_response(const struct process *process, struct slice reques
 	return response;
 }
 
-/* What the log says of it: the imprint, or of a longer one the SHA-256. */
+/* Returns the digest to log: a SHA-256 imprint itself, or the SHA-256 of a longer one. */
 static bool request_imprint(struct slice request, struct sha256 *ret_imprint)
 {
 	const unsigned char *position = (const unsigned char *)request.data;
@@ -431,16 +433,16 @@ static struct answer answer_timestamp(struct process *process, struct slice requ
 		buf_add(out, der, (size_t)size);
 	OPENSSL_free(der);
 	TS_RESP_free(response);
-	return size > 0 ? done : refusal("no timestamp could be made");
+	return size > 0 ? done : refusal("the timestamp could not be created");
 }
 
 static struct answer answer_ocsp(struct process *process, struct slice request, struct buf *out)
 {
-	struct sha256 told;
+	struct sha256 signed_digest;
 
-	if (responder_answer(&process->responder, request, out, &told, NULL) != 0)
-		return refusal("no embedded authority answers that");
-	return record_signature(process, "ocsp", &told);
+	if (responder_answer(&process->responder, request, out, &signed_digest, NULL) != 0)
+		return refusal("no embedded authority answers this request");
+	return record_signature(process, "ocsp", &signed_digest);
 }
 
 static struct answer answer_mark(struct process *process, enum signer_request kind,
@@ -466,7 +468,7 @@ static struct answer answer_mark(struct process *process, enum signer_request ki
 	if (same && !accepting)
 		return done;
 	if (mark.round <= known.round && !accepting)
-		return refusal("the store had come further, or had another root");
+		return refusal("the known mark is later, or has another root");
 	struct signer_log_entry entry = {
 		.purpose = slice_of(accepting ? "rollback_accepted" : "round"),
 		.sha256 = mark.root,
@@ -510,7 +512,7 @@ static struct answer decide(struct process *process, struct slice packet, struct
 	return refusal("unknown request");
 }
 
-/* False when it is to end. */
+/* Serves one request. Returns false when the process must exit. */
 static bool serve_one(struct process *process, int socket, struct slice packet)
 {
 	BUF_AUTO struct buf out;
@@ -535,13 +537,13 @@ static bool greet(const struct process *process, int socket)
 	       send_answer(socket, done, buf_slice(&process->timestamp_roots));
 }
 
-/* Everything that needs a file first, then nothing can be opened any more. */
+/* Opens every file first; after the confinement none can be opened. */
 static int prepare(struct process *process, const struct signer_options *options,
                    struct error *error)
 {
 	int result = load(process, options, error);
 	if (!result)
-		result = try_stamper(process, error);
+		result = try_timestamp_key(process, error);
 	if (!result && !options->trial)
 		result = signer_log_open(options->directory, signer_marks_learn, &process->marks,
 		                         &process->log, error);

@@ -1,13 +1,13 @@
-/* What runs inside the signer process, and its protocol. Inside src/seal only.
+/* The code of the signing process, and its protocol. For src/seal only.
  *
- * Packets on a SOCK_SEQPACKET pair, one answer to each request:
- *   request: kind, purpose (0 but for sign), payload; of the kinds about marks: the store's id,
- *            round and root (struct signer_mark), for accept a reason; of use: a byte, the number
- *            of the key, or SIGNER_NO_KEY; of probe: any byte
- *   answer:  0 and payload, or enum signer_outcome and a reason in ASCII
+ * Packets on a SOCK_SEQPACKET pair, one response to each request:
+ *   request:  kind, purpose (0 except for sign), payload. Payload of the mark requests: the store's
+ *             id, round and root (struct signer_mark), and for accept a reason; of use: one byte,
+ *             the index of the key or SIGNER_NO_KEY; of probe: any byte
+ *   response: 0 and a payload, or enum signer_outcome and an ASCII reason
  * Before the first request the child sends the certificates of each of its SIGNER_KEYS keys (empty:
- * it is not there), all roots, and the embedded authority's roots (PEM), or one refusal. A trial
- * ends then. */
+ * no such key), all roots, and the embedded authority's roots (PEM), or one refusal. A trial
+ * process exits then. */
 #ifndef SEAL_SIGNER_PROCESS_H
 #define SEAL_SIGNER_PROCESS_H
 
@@ -18,7 +18,7 @@
 enum signer_request {
 	SIGNER_REQUEST_SIGN = 1,
 	SIGNER_REQUEST_TIMESTAMP,
-	SIGNER_REQUEST_GET_MARK, /* the store's id alone; answered by a struct signer_mark */
+	SIGNER_REQUEST_GET_MARK, /* payload: the store's id; response: a struct signer_mark */
 	SIGNER_REQUEST_SET_MARK,
 	SIGNER_REQUEST_ACCEPT_MARK,
 	SIGNER_REQUEST_OCSP,
@@ -29,20 +29,20 @@ enum signer_outcome {
 	SIGNER_DONE,
 	SIGNER_REFUSES,
 	SIGNER_HAS_NO_SPACE,
-	SIGNER_ENDS,        /* its log is in an unknown state */
-	SIGNER_WAITS,       /* it cannot sign now, and may later */
-	SIGNER_KEY_FAILS,   /* the same: what holds the key does not sign */
-	SIGNER_PIN_REFUSED, /* at its start */
+	SIGNER_ENDS,        /* it exits: its log is in an unknown state */
+	SIGNER_WAITS,       /* it cannot sign now but may later */
+	SIGNER_KEY_FAILS,   /* the same: the key holder does not sign */
+	SIGNER_PIN_REFUSED, /* at the start */
 };
 
 #define SIGNER_HEAD_SIZE 2
 #define SIGNER_ANSWER_HEAD_SIZE 1
 #define SIGNER_PACKET_MAX 98304
 
-/* Serves until the socket closes; answers the exit status. */
+/* Serves requests until the socket is closed. Returns the exit status. */
 int signer_process_run(int socket, pid_t parent, const struct signer_options *options);
-/* The last step of its isolation: the system calls that it, and the holders of its keys, keep. An
- * item of `keys`, SIGNER_KEYS of them, may be NULL. */
+/* Drops all system calls except those that the process and its key holders need: the last step of
+ * its isolation. Items of `keys` (SIGNER_KEYS of them) may be NULL. */
 struct key;
 int signer_process_confine(struct key *const *keys, struct error *error) MUST_CHECK;
 

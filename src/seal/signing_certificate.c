@@ -27,7 +27,8 @@ static bool read_references(int nid, struct slice der, struct references *refere
 	return (references->second = d2i_ESS_SIGNING_CERT_V2(NULL, &position, (long)der.size)) != NULL;
 }
 
-/* Whether an ESSCertID or ESSCertIDv2 names one of the path. 0 or ERR_NO_MEMORY. */
+/* Finds out whether an ESSCertID or ESSCertIDv2 names a certificate of the path. Returns 0 or
+ * ERR_NO_MEMORY. */
 static int is_reference_to(int nid, struct slice id, const STACK_OF(X509) * path, bool *ret_found)
 {
 	BUF_AUTO struct buf list, whole;
@@ -52,7 +53,7 @@ static int is_reference_to(int nid, struct slice id, const STACK_OF(X509) * path
 	return result ? result : buf_check(&whole);
 }
 
-/* Whether each certificate of the path is named by one of the ids. */
+/* Finds out whether the ids name every certificate of the path. */
 static int are_named(int nid, struct slice ids, const STACK_OF(X509) * path, bool *ret_named)
 {
 	int result = 0;
@@ -73,8 +74,7 @@ static int are_named(int nid, struct slice ids, const STACK_OF(X509) * path, boo
 	return result;
 }
 
-/* The attribute without the certificates after the first that it names and that are not on the
- * path. */
+/* Writes the attribute without those certificates after the first that are not on the path. */
 static int write_present(int nid, struct slice ids, struct slice policies,
                          const STACK_OF(X509) * path, struct buf *out)
 {
@@ -97,8 +97,8 @@ static int write_present(int nid, struct slice ids, struct slice policies,
 	return result ? result : buf_check(out);
 }
 
-/* Reads an attribute; there may be none. Where the path does not end at a root, what is named above
- * it may be missing, as long as all that is there is named. */
+/* Reads an attribute, which may be absent. If the path does not end at a root, named certificates
+ * above its end may be missing, provided that all of the path are named. */
 static int take_references(const SignerInfo *signer, int nid, const STACK_OF(X509) * path,
                            bool is_rooted, struct references *references, bool *ret_readable)
 {
@@ -124,7 +124,7 @@ static int take_references(const SignerInfo *signer, int nid, const STACK_OF(X50
 	return result;
 }
 
-/* The first kind names by SHA-1, which old authorities still do and a signer of ours never did. */
+/* ESSCertID uses SHA-1, which some authorities still use. Signatures of our own never did. */
 int signing_certificate_check(const SignerInfo *signer, const STACK_OF(X509) * path,
                               enum path_purpose purpose, bool is_rooted, struct error *error)
 {

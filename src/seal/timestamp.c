@@ -10,7 +10,7 @@
 
 #define NONCE_SIZE 16
 #define ACCURACY_MAX_SECONDS 86400
-#define NAME_SIZE 160 /* in an error */
+#define NAME_SIZE 160 /* in an error message */
 
 static int invalid(struct error *error, const char *reason)
 {
@@ -55,7 +55,7 @@ static bool request_set_nonce(TS_REQ *request)
 	unsigned char bytes[NONCE_SIZE];
 
 	random_bytes(bytes, sizeof bytes);
-	bytes[0] = (bytes[0] & 0x7f) | 0x40; /* positive and always of full length */
+	bytes[0] = (bytes[0] & 0x7f) | 0x40; /* positive, and always of full length */
 	BIGNUM *number = BN_bin2bn(bytes, sizeof bytes, NULL);
 	ASN1_INTEGER *nonce = number ? BN_to_ASN1_INTEGER(number, NULL) : NULL;
 	bool set = nonce && TS_REQ_set_nonce(request, nonce) == 1;
@@ -88,7 +88,8 @@ int timestamp_request_over(const struct digest *imprint, const char *policy, str
 		if (!set)
 			return openssl_refused(error, "policy") == ERR_NO_MEMORY
 			           ? ERR_NO_MEMORY
-			           : error_cause(error, ERR_VALIDATION, "'%s' is no policy identifier", policy);
+			           : error_cause(error, ERR_VALIDATION, "'%s' is not a policy identifier",
+			                         policy);
 	}
 	int size = i2d_TS_REQ(request, &der);
 	if (size <= 0)
@@ -98,7 +99,7 @@ int timestamp_request_over(const struct digest *imprint, const char *policy, str
 	return buf_check(out);
 }
 
-/* GeneralizedTime as RFC 3161 section 2.4.2 has it: YYYYMMDDhhmmss[.s…]Z. */
+/* Parses a GeneralizedTime of RFC 3161 section 2.4.2: YYYYMMDDhhmmss[.s…]Z. */
 static bool read_gen_time(const ASN1_GENERALIZEDTIME *time, int64_t *ret_us)
 {
 	const char *text = (const char *)ASN1_STRING_get0_data(time);
@@ -115,7 +116,7 @@ static bool read_gen_time(const ASN1_GENERALIZEDTIME *time, int64_t *ret_us)
 		if (text[i] < '0' || text[i] > '9')
 			return false;
 		unit /= 10;
-		fraction += unit * (text[i] - '0'); /* digits beyond microseconds count as nothing */
+		fraction += unit * (text[i] - '0'); /* digits beyond microseconds are ignored */
 	}
 	*ret_us = (int64_t)timegm(&parts) * US_PER_SECOND + fraction;
 	return true;
@@ -212,8 +213,8 @@ static int parse_info(const ASN1_OCTET_STRING *content, TS_TST_INFO **ret_info, 
 	return openssl_refused(error, "the TSTInfo does not parse");
 }
 
-/* A critical extension may change what the rest means (RFC 3161 section 2.4.2), and none is known.
- */
+/* A critical extension may change the meaning of the rest (RFC 3161 section 2.4.2), and none is
+ * supported. */
 static int check_extensions(TS_TST_INFO *info, struct error *error)
 {
 	int at = TS_TST_INFO_get_ext_by_critical(info, 1, -1);
@@ -237,8 +238,8 @@ static bool is_alternative_name(const GENERAL_NAMES *names, GENERAL_NAME *name)
 	return false;
 }
 
-/* `tsa`, where it is there, has to be one of the names in the certificate (RFC 3161 section 2.4.2).
- * Names are compared as `openssl ts -verify` does. */
+/* Checks that `tsa`, if present, is one of the names in the certificate (RFC 3161 section 2.4.2).
+ * Names are compared as by `openssl ts -verify`. */
 static int check_name(TS_TST_INFO *info, const X509 *signer, struct error *error)
 {
 	GENERAL_NAME *tsa = TS_TST_INFO_get_tsa(info);
@@ -289,7 +290,7 @@ static int verify_authority(const SignedContent *content, X509 *signer, struct s
 	return result;
 }
 
-/* All that a token says by itself; the TSTInfo is the caller's. */
+/* Verifies a token without reference to a request; the caller owns the TSTInfo. */
 static int verify_token(struct slice token, struct slice roots_pem,
                         const struct timestamp_path *along, int64_t judged_us,
                         TS_TST_INFO **ret_info, struct timestamp_facts *ret_facts,
@@ -358,13 +359,13 @@ static int compare_with_request(TS_REQ *asked, TS_TST_INFO *info,
 	return 0;
 }
 
-/* Whether the request has one encoding, and nothing in it that may be any. */
+/* Checks that the request is DER, which has a single encoding, and contains no free-form parts. */
 static int check_request_form(TS_REQ *asked, struct slice request, struct error *error)
 {
 	unsigned char *der = NULL;
 	int parameters;
 
-	/* OpenSSL keeps a BOOLEAN of BER as it came. */
+	/* OpenSSL preserves the BER value of a BOOLEAN; setting it normalizes the value. */
 	if (TS_REQ_set_cert_req(asked, TS_REQ_get_cert_req(asked)) != 1)
 		return ERR_NO_MEMORY;
 	int size = i2d_TS_REQ(asked, &der);
@@ -442,7 +443,7 @@ int timestamp_token_imprint(struct slice token, struct digest *ret_imprint, stru
 		return result;
 	const EncapsulatedContent *inside = content->data->encapsulated;
 	if (OBJ_obj2nid(inside->type) != NID_id_smime_ct_TSTInfo || !inside->content)
-		return invalid(error, "it is no timestamp token");
+		return invalid(error, "it is not a timestamp token");
 	result = parse_info(inside->content, &info, error);
 	if (!result && !read_imprint(TS_TST_INFO_get_msg_imprint(info), ret_imprint))
 		result = invalid(error, "the imprint is not a SHA-2 digest");
@@ -457,9 +458,9 @@ static bool holds(const STACK_OF(X509) * certificates, const X509 *wanted)
 	return false;
 }
 
-/* The token, and those of the certificates that are not inside it. */
-static int read_beside(struct slice token, struct slice path, SignedContent **ret_content,
-                       STACK_OF(X509) * *ret_beside, struct error *error)
+/* Parses the token, and the certificates of `path` that are not inside it. */
+static int read_external(struct slice token, struct slice path, SignedContent **ret_content,
+                         STACK_OF(X509) * *ret_beside, struct error *error)
 {
 	int result = signed_content_parse_ber(token, ret_content, error);
 	if (!result)
@@ -474,21 +475,21 @@ int timestamp_path_beside(struct slice token, struct slice path, struct buf *out
                           struct error *error)
 {
 	SIGNED_CONTENT_AUTO SignedContent *content = NULL;
-	CERTIFICATES_AUTO STACK_OF(X509) *beside = NULL;
+	CERTIFICATES_AUTO STACK_OF(X509) *external = NULL;
 
-	int result = read_beside(token, path, &content, &beside, error);
-	return !result ? certificates_write_der(beside, out) : result;
+	int result = read_external(token, path, &content, &external, error);
+	return !result ? certificates_write_der(external, out) : result;
 }
 
 int timestamp_token_complete(struct slice token, struct slice certificates, struct buf *out,
                              struct error *error)
 {
 	SIGNED_CONTENT_AUTO SignedContent *content = NULL;
-	CERTIFICATES_AUTO STACK_OF(X509) *beside = NULL;
+	CERTIFICATES_AUTO STACK_OF(X509) *external = NULL;
 
-	int result = read_beside(token, certificates, &content, &beside, error);
-	while (!result && sk_X509_num(beside) > 0) {
-		X509 *certificate = sk_X509_shift(beside);
+	int result = read_external(token, certificates, &content, &external, error);
+	while (!result && sk_X509_num(external) > 0) {
+		X509 *certificate = sk_X509_shift(external);
 		if (!signed_content_add_certificate(content, certificate)) {
 			X509_free(certificate);
 			result = ERR_NO_MEMORY;
@@ -497,11 +498,11 @@ int timestamp_token_complete(struct slice token, struct slice certificates, stru
 	return !result ? signed_content_write(content, out) : result;
 }
 
-/* The token, and all certificates that are inside it or beside. */
-static int read_known(struct slice token, struct slice beside, SignedContent **ret_content,
+/* Parses the token, and all certificates inside it or in `external`. */
+static int read_known(struct slice token, struct slice external, SignedContent **ret_content,
                       STACK_OF(X509) * *ret_known, struct error *error)
 {
-	int result = read_beside(token, beside, ret_content, ret_known, error);
+	int result = read_external(token, external, ret_content, ret_known, error);
 	if (result)
 		return result;
 	const STACK_OF(X509) *inside = (*ret_content)->data->certificates;
@@ -540,17 +541,17 @@ static int earliest_end(X509 *certificate, const STACK_OF(X509) * known, int64_t
 	return OK;
 }
 
-int timestamp_path_known(struct slice token, struct slice beside, struct buf *out,
+int timestamp_path_known(struct slice token, struct slice external, struct buf *out,
                          struct error *error)
 {
 	SIGNED_CONTENT_AUTO SignedContent *content = NULL;
 	CERTIFICATES_AUTO STACK_OF(X509) *known = NULL;
 	STACK_OF(X509) *path = sk_X509_new_null(); /* its members are in `known` */
 
-	int result = path ? read_known(token, beside, &content, &known, error) : ERR_NO_MEMORY;
+	int result = path ? read_known(token, external, &content, &known, error) : ERR_NO_MEMORY;
 	X509 *certificate = !result ? signed_content_certificate(content) : NULL;
 	if (!result && !certificate)
-		result = invalid(error, "it is no timestamp token");
+		result = invalid(error, "it is not a timestamp token");
 	while (!result && certificate && sk_X509_num(path) < CERTIFICATES_MAX)
 		result = sk_X509_push(path, certificate) > 0 ? find_next(certificate, known, &certificate)
 		                                             : ERR_NO_MEMORY;
@@ -568,7 +569,7 @@ int timestamp_path_inside(struct slice token, struct buf *out, struct error *err
 	int result = signed_content_parse_ber(token, &content, error);
 	X509 *certificate = !result ? signed_content_certificate(content) : NULL;
 	if (!result && !certificate)
-		result = invalid(error, "it is no timestamp token");
+		result = invalid(error, "it is not a timestamp token");
 	if (!result)
 		result = certificate_path_inside(certificate, content->data->certificates, &path);
 	if (!result)
@@ -577,7 +578,7 @@ int timestamp_path_inside(struct slice token, struct buf *out, struct error *err
 	return result;
 }
 
-int timestamp_valid_until(struct slice token, struct slice beside, int64_t *ret_gen_time_us,
+int timestamp_valid_until(struct slice token, struct slice external, int64_t *ret_gen_time_us,
                           int64_t *ret_until_us, struct error *error)
 {
 	SIGNED_CONTENT_AUTO SignedContent *content = NULL;
@@ -585,10 +586,10 @@ int timestamp_valid_until(struct slice token, struct slice beside, int64_t *ret_
 	__attribute__((cleanup(info_cleanup))) TS_TST_INFO *info = NULL;
 	struct timestamp_facts facts;
 
-	int result = read_known(token, beside, &content, &known, error);
+	int result = read_known(token, external, &content, &known, error);
 	X509 *signer = !result ? signed_content_certificate(content) : NULL;
 	if (!result && (!signer || !content->data->encapsulated->content))
-		result = invalid(error, "it is no timestamp token");
+		result = invalid(error, "it is not a timestamp token");
 	if (!result)
 		result = parse_info(content->data->encapsulated->content, &info, error);
 	if (!result)
@@ -623,11 +624,11 @@ static int cut_response(struct slice response, struct ber_element *ret_status,
 		*ret_token = (struct ber_element){0};
 	else if (!ber_next(&whole.inside, ret_token) || ret_token->identifier != BER_SEQUENCE ||
 	         whole.inside.size > 0)
-		return invalid(error, "what follows the response's status is no token");
+		return invalid(error, "the bytes after the response's status are not a token");
 	return 0;
 }
 
-/* Cuts the token out as it stands, since encoding a parsed one could change its bytes. */
+/* Returns the original bytes, since encoding a parsed token could change them. */
 int timestamp_response_token(struct slice response, struct slice *ret_token, struct error *error)
 {
 	struct ber_element status, token;
@@ -651,19 +652,19 @@ int timestamp_response_end_with_token(struct buf *response, struct error *error)
 		return invalid(error, "the response has no token");
 	if (result || token.whole.data + token.whole.size == response->data + response->size)
 		return result;
-	BUF_AUTO struct buf anew;
-	buf_init(&anew, TIMESTAMP_RESPONSE_MAX);
+	BUF_AUTO struct buf rewritten;
+	buf_init(&rewritten, TIMESTAMP_RESPONSE_MAX);
 	ASN1_put_object(&end, 1, (int)(status.whole.size + token.whole.size), V_ASN1_SEQUENCE,
 	                V_ASN1_UNIVERSAL);
-	buf_add(&anew, header, (size_t)(end - header));
-	buf_add_slice(&anew, status.whole);
-	buf_add_slice(&anew, token.whole);
+	buf_add(&rewritten, header, (size_t)(end - header));
+	buf_add_slice(&rewritten, status.whole);
+	buf_add_slice(&rewritten, token.whole);
 	buf_clear(response);
-	buf_add_slice(response, buf_slice(&anew));
-	return buf_check(&anew) ? buf_check(&anew) : buf_check(response);
+	buf_add_slice(response, buf_slice(&rewritten));
+	return buf_check(&rewritten) ? buf_check(&rewritten) : buf_check(response);
 }
 
-/* The authority's own words, made safe for a log. */
+/* Copies the authority's status text without characters that are unsafe in a log. */
 static void status_text(const TS_STATUS_INFO *status, char text[128])
 {
 	const STACK_OF(ASN1_UTF8STRING) *words = TS_STATUS_INFO_get0_text(status);

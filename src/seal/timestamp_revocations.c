@@ -35,7 +35,7 @@ static bool holds(const STACK_OF(ASN1_TYPE) * list, const unsigned char *der, in
 	return false;
 }
 
-/* Each once. */
+/* Adds a SEQUENCE unless the list contains it. */
 static int push_sequence(STACK_OF(ASN1_TYPE) * *list, const unsigned char *der, int size)
 {
 	if (holds(*list, der, size))
@@ -55,7 +55,7 @@ static int push_sequence(STACK_OF(ASN1_TYPE) * *list, const unsigned char *der, 
 	return ERR_NO_MEMORY;
 }
 
-/* What is signed of a response. */
+/* Adds the BasicOCSPResponse of a response. */
 static int push_answer(STACK_OF(ASN1_TYPE) * *list, struct slice response, struct error *error)
 {
 	const unsigned char *position = (const unsigned char *)response.data;
@@ -72,7 +72,8 @@ static int push_answer(STACK_OF(ASN1_TYPE) * *list, struct slice response, struc
 	return result;
 }
 
-static int gather(const struct validation_set *set, RevocationValues *values, struct error *error)
+static int collect_values(const struct validation_set *set, RevocationValues *values,
+                          struct error *error)
 {
 	int result = OK;
 	for (size_t i = 0; i < set->count && !result; i++) {
@@ -86,7 +87,7 @@ static int gather(const struct validation_set *set, RevocationValues *values, st
 	return result;
 }
 
-/* What its token has already, or none. */
+/* Removes the existing attribute and returns its values, or empty values. */
 static RevocationValues *take_values(SignerInfo *signer)
 {
 	STACK_OF(X509_ATTRIBUTE) *attributes = signer->unsigned_attributes;
@@ -125,7 +126,7 @@ int timestamp_token_add_revocations(struct slice token, const struct validation_
 	if (!result && !(values = take_values(signed_content_signer(content))))
 		result = ERR_NO_MEMORY;
 	if (!result)
-		result = gather(set, values, error);
+		result = collect_values(set, values, error);
 	if (!result && (values->lists || values->answers))
 		result = add_attribute(signed_content_signer(content), values);
 	size_t before = out->size;

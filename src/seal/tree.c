@@ -15,7 +15,7 @@ struct hash_tree {
 	struct sha256 nodes[];
 };
 
-/* The node above two. */
+/* Returns the parent of two nodes. */
 static struct sha256 combine(const struct sha256 *a, const struct sha256 *b)
 {
 	struct sha256 pair[2] = {*a, *b};
@@ -114,7 +114,7 @@ int tree_proof_compose(const struct tree_proof *lower, const struct tree_proof *
 	return 0;
 }
 
-/* List `index` of the reducedHashtree; answers how many hashes it has. */
+/* Writes list `index` of the reducedHashtree and returns its number of hashes. */
 static size_t proof_list(const struct tree_proof *proof, size_t index, struct sha256 hashes[2])
 {
 	assert(index < proof->count);

@@ -85,7 +85,7 @@ int trust_add_roots(struct slice pem, struct buf *out, struct error *error)
 
 /* ---- names ---- */
 
-/* Takes one value off the text, with its escapes undone; false: it does not fit. */
+/* Reads one value and removes its escapes; false: it does not fit or is empty. */
 static bool take_value(const char **at, char *value, size_t size)
 {
 	size_t used = 0;

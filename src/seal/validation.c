@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-/* Where it stands, or would. */
+/* Returns the position of the object, or where to insert it. */
 static size_t position_of(const struct validation_set *set, const struct sha256 *sha256)
 {
 	size_t low = 0;

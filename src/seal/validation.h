@@ -1,6 +1,6 @@
-/* What validates signatures and tokens and is not inside them: certificates, CRLs (RFC 5280) and
- * OCSP responses (RFC 6960), each once by its SHA-256, in ascending order of it. Whoever adds an
- * object has verified it. Not thread safe. */
+/* Validation data that is not inside signatures and tokens: certificates, CRLs (RFC 5280) and OCSP
+ * responses (RFC 6960), without duplicates, in ascending order of SHA-256. The caller verifies an
+ * object before adding it. Not thread safe. */
 #ifndef SEAL_VALIDATION_H
 #define SEAL_VALIDATION_H
 
@@ -15,26 +15,26 @@
 #define VALIDATION_OBJECTS_MAX 256
 #define VALIDATION_BYTES_MAX ((size_t)32 << 20)
 
-/* Zeroed: empty. Members are read, and changed by the functions alone. */
+/* Zeroed: empty. Callers may read the members; only the functions change them. */
 struct validation_set {
-	struct validation_object *objects; /* `count` of them; the set owns their bytes */
+	struct validation_object *objects; /* `count` objects; the set owns their bytes */
 	size_t count;
 	size_t size_bytes; /* of all objects */
 };
 
-/* Copies the object in; one that is there already changes nothing. 0, ERR_VALIDATION: it is empty,
- * ERR_TOO_LARGE: beyond one of the bounds, ERR_NO_MEMORY; the set is then as it was. */
+/* Adds a copy of the object, unless the set contains it. Returns 0; ERR_VALIDATION: it is empty;
+ * ERR_TOO_LARGE: a limit is exceeded; ERR_NO_MEMORY. On an error the set is unchanged. */
 int validation_add(struct validation_set *set, enum validation_kind kind, struct slice der,
                    struct error *error) MUST_CHECK;
-/* Adds all that `other` holds. On failure some of it may have been added. */
+/* Adds all objects of `other`. On an error some may have been added. */
 int validation_add_all(struct validation_set *set, const struct validation_set *other,
                        struct error *error) MUST_CHECK;
-/* Takes out the object at `index`, below `count`. */
+/* Removes the object at `index`, which must be below `count`. */
 void validation_remove(struct validation_set *set, size_t index);
-/* NULL: it is not there. */
+/* Returns the object with that SHA-256; NULL: not in the set. */
 const struct validation_object *validation_find(const struct validation_set *set,
                                                 const struct sha256 *sha256);
-/* Empties it; NULL-safe, also for a zeroed set. */
+/* Empties the set. NULL-safe, also for a zeroed set. */
 void validation_free(struct validation_set *set);
 #define VALIDATION_AUTO __attribute__((cleanup(validation_free)))
 

@@ -238,14 +238,14 @@ static void test_a_wrong_passphrase_is_refused(void **state)
 	struct key_source absent = source_of("ec", "absent");
 	struct key *key = NULL;
 
-	assert_refused(&empty, "no passphrase");
+	assert_refused(&empty, "too long for a passphrase");
 	assert_int_equal(key_open(&absent, &key, NULL), ERR_IO);
 	if (!is_locked())
 		return;
 	if (is("pkcs11"))
-		assert_fails(&wrong, ERR_PIN, "refuses the PIN");
+		assert_fails(&wrong, ERR_PIN, "rejected the PIN");
 	else
-		assert_refused(&wrong, "another passphrase");
+		assert_refused(&wrong, "wrong passphrase");
 	assert_refused(&none, "signer.passphrase_file");
 }
 
@@ -255,7 +255,7 @@ static void test_a_passphrase_can_be_a_credential(void **state)
 	struct key *key = NULL;
 
 	source.passphrase = "right";
-	assert_refused(&source, "the supervisor gives none");
+	assert_refused(&source, "the supervisor provides none");
 	setenv("CREDENTIALS_DIRECTORY", keep_path("credentials"), 1);
 	assert_int_equal(
 		scratch_run("mkdir -p credentials && cp right credentials && chmod 440 credentials/right"),
@@ -263,7 +263,7 @@ static void test_a_passphrase_can_be_a_credential(void **state)
 	assert_int_equal(key_open(&source, &key, NULL), 0);
 	key_close(key);
 	assert_int_equal(scratch_run("chmod 444 credentials/right"), 0);
-	assert_refused(&source, "others than its owner");
+	assert_refused(&source, "users other than its owner");
 	unsetenv("CREDENTIALS_DIRECTORY");
 }
 
@@ -275,11 +275,11 @@ static void test_secrets_that_others_may_read_are_refused(void **state)
 		struct key_source source = source_of("ec", "right");
 		struct key *key = NULL;
 		assert_int_equal(scratch_run("chmod %s right", modes[i]), 0);
-		assert_refused(&source, "others than its owner");
+		assert_refused(&source, "users other than its owner");
 		assert_int_equal(scratch_run("chmod 400 right"), 0);
 		if (!is("pkcs11")) {
 			assert_int_equal(scratch_run("chmod %s ec.held", modes[i]), 0);
-			assert_refused(&source, "others than its owner");
+			assert_refused(&source, "users other than its owner");
 			assert_int_equal(scratch_run("chmod 400 ec.held"), 0);
 		}
 		assert_int_equal(key_open(&source, &key, NULL), 0);
@@ -293,9 +293,9 @@ static void test_the_certificate_of_another_key_is_refused(void **state)
 
 	run_tools("leaf other 'ec -pkeyopt ec_paramgen_curve:P-256' leaf");
 	source.chain = keep_path("other-chain.pem");
-	assert_refused(&source, "is not of the key");
+	assert_refused(&source, "does not belong to the key");
 	source.chain = keep_path("rsa-chain.pem");
-	assert_refused(&source, "is not of the key");
+	assert_refused(&source, "does not belong to the key");
 	source.chain = keep_path("right");
 	assert_refused(&source, "no certificates");
 }
@@ -421,9 +421,9 @@ static void test_which_key_is_meant_is_certain(void **state)
 		return;
 	source.key = uri;
 	snprintf(uri, sizeof uri, "pkcs11:token=a%%20token;object=none?module-path=%s", MODULE);
-	assert_refused(&source, "has no key that is as");
+	assert_refused(&source, "has no key that matches");
 	snprintf(uri, sizeof uri, "pkcs11:token=none;object=ec?module-path=%s", MODULE);
-	assert_refused(&source, "no token is as");
+	assert_refused(&source, "no token matches");
 	snprintf(uri, sizeof uri, "pkcs11:token=a%%20token;object=ec?module-path=%s",
 	         keep_path("openssl.cnf"));
 	assert_refused(&source, "cannot be loaded");

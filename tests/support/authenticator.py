@@ -20,7 +20,7 @@ def bytes_of(text):
 
 
 class Passkey:
-    """What it hands over are the fields of the console's forms; `asked` is what the console asks."""
+    """A passkey. Returns the fields of the console's forms; `asked` is the console's request."""
 
     def __init__(self, origin, user=b""):
         self.origin, self.user = origin, user

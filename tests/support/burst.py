@@ -1,5 +1,5 @@
-"""Many connections that register at the same moment, by one thread: what they bring is one large
-transaction, and the log of the embedded store grows fast."""
+"""Many connections that register at the same moment, from one thread. Their events form one large transaction,
+and the write-ahead log of the embedded store grows fast."""
 
 import contextlib
 import http.client
@@ -10,7 +10,7 @@ TEXT_SIZE = 15_500
 
 
 class Burst:
-    """Of a service with a port; `http.connections_per_address` has to allow so many."""
+    """Connections to a service's port; `http.connections_per_address` must allow their number."""
 
     SETTINGS = {"http.connections_per_address": "2000"}
 
@@ -22,7 +22,7 @@ class Burst:
                 self.connections.append(socket.create_connection(("127.0.0.1", port), patience))
 
     def send(self, bodies):
-        """One on each connection, of which there are as many or more. OSError."""
+        """Sends one request on each connection; there must be at least as many connections. Raises OSError."""
         for connection, body in zip(self.connections, bodies):
             connection.sendall(b"POST /v1/events HTTP/1.1\r\nHost: 127.0.0.1\r\n"
                                b"Content-Type: application/json\r\nAuthorization: Bearer %s\r\n"
@@ -30,7 +30,7 @@ class Burst:
                                + body)
 
     def answers(self, count):
-        """Of the first connections, as they come: (status, body), or None of one that broke."""
+        """Yields the responses of the first connections: (status, body), or None for a broken connection."""
         for connection in self.connections[:count]:
             try:
                 response = http.client.HTTPResponse(connection)

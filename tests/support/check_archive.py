@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 """A second, independent verifier of evidence archives and their content parts.
 
-Written from docs/evidence-format.md alone, with the standard library, the openssl command and
-python3-cryptography for revocation data. It
-holds everything in memory and is meant for the tests, as a cross-check of `constancia verify`.
+Written only from docs/evidence-format.md, with the standard library, the openssl command and, for revocation
+data, python3-cryptography. It holds everything in memory and serves the tests as a cross-check of `constancia
+verify`.
 
 usage: check_archive.py [--trust ROOTS.pem] [--at TIME] [--beside ARCHIVE]... ARCHIVE [PART...]
        check_archive.py --serve
-Exit status as of `constancia verify`. 0: valid; 1: not valid; 2: intact, but whose it is was not established, or it could
-not be checked as of the time that is asked about (--at); with the reason on standard error. With --serve, each line of
-standard input has the arguments of one check, and each line of standard output its verdict: "valid: …", "not valid: …" or
-"not established: …". One process then serves a whole program of tests.
+Exit status as of `constancia verify`: 0: valid; 1: not valid; 2: intact, but the signer was not established, or
+it could not be checked as of the time of --at; the reason is on standard error. With --serve, each line of
+standard input has the arguments of one check, and each line of standard output its verdict: "valid: …",
+"not valid: …" or "not established: …". One process then serves a complete test program.
 """
 
 import argparse
@@ -40,7 +40,7 @@ def sha256(data):
 
 
 def canonical(value):
-    """RFC 8785 for what occurs here: integers, and names that are ASCII."""
+    """RFC 8785 for the values used here: integers and ASCII names."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
 
 
@@ -79,7 +79,7 @@ def or_null(check):
     return lambda value: value is None or check(value)
 
 
-# Of each member with one meaning in all documents; those of others are checked where they are read.
+# Members with the same meaning in all documents; others are checked where they are read.
 FORMS = {
     "authority": is_text, "bytes": integer(1, 10**9), "chain": one_of("live", "test"),
     "chain_hash": is_hash, "channel_id": is_text, "certification_id": is_text,
@@ -104,7 +104,7 @@ FORMS = {
 
 
 def members_of(value, members, where):
-    """An object that has these members and no others."""
+    """Checks that an object has exactly these members."""
     require(isinstance(value, dict) and set(value) == set(members.split()), where, "members")
     for name, member in value.items():
         form = FORMS.get(name, is_hash if name.endswith("_hash") else None)
@@ -127,7 +127,7 @@ def time_of(text):
 
 
 def read_zip(path):
-    """Section 2. Answers an ordered dict of name to content."""
+    """Section 2. Returns an ordered dict from name to content."""
     with open(path, "rb") as file:
         data = file.read()
     end = struct.unpack("<4sHHHHIIH", data[-22:])
@@ -297,7 +297,7 @@ def check_manifest(entries):
 
 
 def check_events(entries, manifest):
-    """Section 4.1 to 4.3. Answers chain hashes and events by sequence."""
+    """Sections 4.1 to 4.3. Returns chain hashes and events by sequence."""
     channel, mode = manifest["channel_id"], manifest["mode"]
     genesis = document(entries["genesis.json"], "chain channel_id created_at v", "genesis.json")
     require((genesis["chain"], genesis["channel_id"]) == (mode, channel), "genesis.json", "channel")
@@ -345,7 +345,7 @@ def check_events(entries, manifest):
 
 
 def check_objects(entries):
-    """Section 4.7. Answers the objects by their SHA-256."""
+    """Section 4.7. Returns the objects by their SHA-256."""
     objects, before = {}, ""
     for line in lines_of(entries, "validation"):
         given = document(line, "der kind sha256", "validation")
@@ -361,7 +361,7 @@ def check_objects(entries):
 
 
 def certificates_of(given, objects, where):
-    """What a token names."""
+    """Returns the certificates that a token names; checks its references."""
     for member, kinds, most in (("certificates", ("certificate",), 64), ("revocations", ("crl", "ocsp"), 16)):
         names = given.get(member, [])
         require(hash_list(most)(names), where, member)
@@ -372,7 +372,8 @@ def certificates_of(given, objects, where):
 
 
 def check_token(given, digest, between, trust, times, where):
-    """A token over that digest, as of its own time and others. Answers its bytes and its own time."""
+    """Checks a token over that digest as of its own time and of `times`. Returns its bytes, its time and its
+    imprint."""
     require(given["kind"] in ("qualified", "non_qualified", "development"), where, "kind")
     require(is_base64(131072 if "stamp" in given else 65536)(given["token"]), where, "token")
     token = base64.b64decode(given["token"], validate=True)
@@ -384,7 +385,7 @@ def check_token(given, digest, between, trust, times, where):
 
 
 def covering(given, stamps, where):
-    """Section 4.9: the archive timestamp that covers a token, or None."""
+    """Section 4.9. Returns the archive timestamp that covers a token, or None."""
     renewal = given.get("renewal")
     if renewal is None:
         return None
@@ -401,7 +402,7 @@ def covering(given, stamps, where):
 
 
 def check_renewals(entries, trust):
-    """Section 4.9: the archive timestamps by their numbers."""
+    """Section 4.9. Returns the archive timestamps by number."""
     stamps, before = {}, None
     for line in lines_of(entries, "renewals"):
         given = document(line, "authority gen_time kind renewal stamp token", "renewals")
@@ -415,7 +416,7 @@ def check_renewals(entries, trust):
 
 
 def check_round_token(round_, given, objects, stamps, trust):
-    """Answers the SHA-256 of the token, and whether its certificates were revoked."""
+    """Returns the SHA-256 of the token and the revocation state of its certificates."""
     where = round_["round_id"]
     between = certificates_of(given, objects, where)
     renewal = covering(given, stamps, where)
@@ -434,7 +435,7 @@ TOKEN_2 = f"{TOKEN} certificates renewal revocations"
 
 
 def read_round(line, version):
-    """Sections 4.6 and 12: the line, with its tokens as version 2 has them."""
+    """Sections 4.6 and 12. Returns the line with its tokens in the form of version 2."""
     if version == 1:
         round_ = document(line, f"{TOKEN} root round_id", "rounds")
         round_["tokens"] = [{name: round_[name] for name in TOKEN.split()}]
@@ -449,7 +450,7 @@ def read_round(line, version):
 
 
 def check_rounds(entries, manifest, signed_at, trust):
-    """Answers the rounds in order, each with the round before and its token's hash."""
+    """Returns the rounds in order, each with the previous round and the hash of its token."""
     version = manifest["v"]
     rounds, before, named = [], None, set()
     require(version > 1 or not any(name.startswith(("validation/", "renewals/")) for name in entries),
@@ -481,8 +482,8 @@ def check_rounds(entries, manifest, signed_at, trust):
 
 
 def check_seals(entries, manifest, hashes, events, rounds, trust):
-    """Sections 4.4, 4.5 and 5. Answers the first and last event of each segment, the hash of its seal
-    and of the seal before, and that of its token."""
+    """Sections 4.4, 4.5 and 5. Returns for each segment its first and last event, the hashes of its seal and
+    of the previous seal, and the hash of its token."""
     first, last = (manifest["frozen_range"][k] for k in ("first_sequence", "last_sequence"))
     leaves = {}
     for line in lines_of(entries, "leaves"):
@@ -519,7 +520,7 @@ def check_seals(entries, manifest, hashes, events, rounds, trust):
         skipped = at
         while rounds[at]["round_id"] != segment["round_id"]:
             at += 1
-        # Before the line of the first segment that names a round stands its predecessor alone.
+        # Only the previous round may precede the round of the first segment.
         require(at - skipped <= (2 if seals else 1), "rounds", "one that no segment needs")
         round_ = rounds[at]
         require(top == round_["root"], where, "does not lead to the round's root")
@@ -572,7 +573,7 @@ def check_part(path, number, listed, manifest, events):
 
 
 def facts_of(path, entries, manifest, hashes, seals):
-    """Section 10.2: what other archives of the same channel have to agree on."""
+    """Section 10.2. Returns the facts on which other archives of the same channel must agree."""
     channel, mode = manifest["channel_id"], manifest["mode"]
     facts = {("genesis", channel, mode): sha256(entries["genesis.json"])}
     with open(path, "rb") as file:
@@ -596,7 +597,7 @@ def facts_of(path, entries, manifest, hashes, seals):
 
 
 def check_archive(path, trust):
-    """An archive for itself. Answers its manifest, its events, what it says, and a sentence."""
+    """Checks a single archive. Returns its manifest, its events, its facts and a summary."""
     entries = read_zip(path)
     manifest = check_manifest(entries)
     level, signed_at = check_signature(entries, manifest, trust)
@@ -613,7 +614,7 @@ def check_archive(path, trust):
 
 
 def check(arguments):
-    """Returns what was checked; raises one of REFUSALS where something is not valid."""
+    """Returns a summary; raises one of REFUSALS for invalid evidence."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--trust")
     parser.add_argument("--at", type=check_cms.moment)

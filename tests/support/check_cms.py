@@ -1,5 +1,5 @@
-"""What a second verifier needs of CMS: who signed, a timestamp, revocation data (docs/evidence-format.md,
-sections 7 and 8). With python3-cryptography for certificates, CRLs and OCSP responses; for tests alone."""
+"""CMS for the second verifier: signers, timestamps and revocation data (docs/evidence-format.md, sections 7
+and 8). Uses python3-cryptography for certificates, CRLs and OCSP responses. For tests only."""
 
 import datetime
 import functools
@@ -32,7 +32,7 @@ SIGNING_TIME = bytes.fromhex("2a864886f70d010905")
 NO_CHECK = "1.3.6.1.5.5.7.48.1.5"
 OBJECTS_MAX, BYTES_MAX = 16, 8 << 20
 AFTER, CURRENT, NOTHING = range(3)  # from the best to the worst
-LEAVES_THE_PAST = (x509.ReasonFlags.unspecified, x509.ReasonFlags.affiliation_changed,
+EXCLUDES_COMPROMISE = (x509.ReasonFlags.unspecified, x509.ReasonFlags.affiliation_changed,
                    x509.ReasonFlags.superseded, x509.ReasonFlags.cessation_of_operation)
 
 
@@ -41,10 +41,11 @@ class Invalid(Exception):
 
 
 class NotEstablished(Invalid):
-    """Nothing is wrong, as far as it is known: whose it is was not established, or could not be checked."""
+    """No error was found, but the signer was not established, or the evidence could not be checked."""
 
 
-# Exceptions that mean that something is not valid: those of these checks, and of libraries that read damaged bytes.
+# Exceptions that mean that evidence is invalid: those of these checks, and those that libraries raise on damaged
+# bytes.
 REFUSALS = (Invalid, ArithmeticError, LookupError, TypeError, ValueError, struct.error, zlib.error,
             UnsupportedAlgorithm, x509.InvalidVersion, x509.DuplicateExtension, x509.ExtensionNotFound,
             x509.UnsupportedGeneralNameType)
@@ -58,7 +59,7 @@ def require(condition, where, what):
 # ---- DER ----
 
 def element(data, at=0):
-    """Its tag, where its content begins, and where it ends."""
+    """Returns the tag, and the positions where the content begins and ends."""
     tag, size, begin = data[at], data[at + 1], at + 2
     require(tag & 31 != 31, "DER", "a long tag")
     if size & 128:
@@ -71,7 +72,7 @@ def element(data, at=0):
 
 
 def elements(data):
-    """The (tag, content, whole) of each, one behind the other."""
+    """Returns (tag, content, whole) of each of the concatenated elements."""
     found, at = [], 0
     while at < len(data):
         tag, begin, end = element(data, at)
@@ -81,7 +82,7 @@ def elements(data):
 
 
 def content(data, tag, where):
-    """Of a single element that is all there is."""
+    """Returns the content of an element that must be the only one."""
     (found,) = elements(data)
     require(found[0] == tag, where, "another element")
     return found[1]
@@ -97,7 +98,7 @@ class SignedData:
         self.digests, self.encapsulated = parts.pop(0)[1], elements(parts.pop(0)[1])
         optional = {part[0]: part[1] for part in parts[:-1]}
         require(len(optional) == len(parts) - 1 and set(optional) <= {0xa0, 0xa1}, "SignedData", "members")
-        # Attribute certificates, and what else may be among them, are not read.
+        # Attribute certificates and other kinds are not parsed.
         choices = elements(optional.get(0xa0, b""))
         require(all(each[0] in (0x30, 0xa0, 0xa1, 0xa2, 0xa3) for each in choices), "SignedData",
                 "certificates")
@@ -124,14 +125,14 @@ class SignedData:
         require(self.version == wanted, "SignedData", "version")
 
     def signed(self, kind, needed=True):
-        """The one value of a signed attribute, which is there once."""
+        """Returns the single value of a signed attribute, which must occur once."""
         found = [values for each, values in self.attributes if each == kind]
         require(len(found) <= 1 and all(len(values) == 1 for values in found) and (found or not needed), "SignedData",
                 "a signed attribute is missing, or is there twice")
         return found[0][0] if found else None
 
     def check_references(self, exact):
-        """ESSCertID or ESSCertIDv2: of the signer's certificate first, by every digest that counts."""
+        """Checks ESSCertID or ESSCertIDv2: the signer's certificate first, by every digest used."""
         first, second = self.signed(REFERENCE_1, False), self.signed(REFERENCE_2, False)
         require((second and not first) if exact else (first or second), "SignedData", "no reference to its certificate")
         for whole, digest in ((first, "sha1"), (second, "sha256")):
@@ -150,7 +151,7 @@ class SignedData:
                         "SignedData", "a reference to another certificate")
 
     def check_form(self, timestamp):
-        """What is the same of a signature and of a token."""
+        """Checks the rules common to signatures and tokens."""
         require(self.signer[0][1] == b"\1", "SignerInfo", "version")
         self.check_version(timestamp)
         kinds = [kind for kind, _ in self.attributes]
@@ -166,7 +167,7 @@ class SignedData:
             require(len(self.encapsulated) == 1, "SignedData", "content inside")
 
     def check_value(self, data):
-        """That the signer's key signed these bytes."""
+        """Checks that the signer's key signed these bytes."""
         digest = SHA_2[elements(self.signer[2][1])[0][1]]
         require(content(self.signed(MESSAGE_DIGEST), 0x04, "digest") == hashlib.new(digest, data).digest(), "SignedData",
                 "message-digest of something else")
@@ -176,24 +177,24 @@ class SignedData:
                 "the signature is of something else")
 
     def is_plain(self):
-        """Whether it is signed in a way that verifies() knows."""
+        """Returns whether verifies() supports its signature algorithm."""
         how = elements([each for each in self.signer if each[0] == 0x30][-1][1])[0][1]
         return self.der[1] != 0x80 and how in PLAIN
 
     def unsigned(self):
-        """The type and value of each unsigned attribute."""
+        """Returns the type and value of each unsigned attribute."""
         return [(kind[1], values[1]) for each in self.signer if each[0] == 0xa1
                 for kind, values in [elements(of[1]) for of in elements(each[1])]]
 
     def timestamp(self):
-        """The token over the signature; None: there is none."""
+        """Returns the token over the signature; None: there is none."""
         found = self.unsigned()
         require(len(found) <= 1 and all(kind == TIMESTAMP for kind, _ in found), "SignedData",
                 "other unsigned attributes than one timestamp")
         return found[0][1] if found else None
 
     def signing_time(self):
-        """As the signed attributes state it; None: they do not."""
+        """Returns the signing-time attribute; None: absent."""
         for each in self.signer:
             if each[0] == 0xa0:
                 found = {kind[1]: values[1] for kind, values in map(elements, (of[1] for of in
@@ -204,7 +205,7 @@ class SignedData:
         return None
 
     def gen_time(self):
-        """Of a token."""
+        """Returns the genTime of a token."""
         require(self.encapsulated[0][1] == TST_INFO, "token", "content type")
         info = elements(content(content(self.encapsulated[1][1], 0x04, "token"), 0x30, "TSTInfo"))
         text = next(each[1] for each in info if each[0] == 0x18).decode()
@@ -212,7 +213,7 @@ class SignedData:
                                           "%Y%m%d%H%M%S.%f")
 
     def path(self, more=()):
-        """The shortest from the signer's certificate over issuers to one that is its own."""
+        """Returns the shortest path over issuers from the signer's certificate to a self-signed one."""
         known, paths, reached = [*self.certificates, *more], [[self.certificate]], [self.certificate]
         for path in paths:
             if path[-1].issuer == path[-1].subject:
@@ -229,7 +230,7 @@ class SignedData:
 # ---- signatures ----
 
 def when(of, name):
-    """A time without its zone: later versions of the library have it with one, under another name."""
+    """Returns a time without its zone. Later versions of the library have a name for it with a zone."""
     aware = getattr(of, name + "_utc", None) if hasattr(of, name + "_utc") else getattr(of, name)
     return aware and aware.replace(tzinfo=None)
 
@@ -253,7 +254,7 @@ def pem_of(certificate):
 
 @functools.lru_cache(maxsize=None)
 def is_signed_by_pem(certificate, issuer):
-    """By OpenSSL, where the library cannot read how it was signed."""
+    """Verifies with OpenSSL, for signature algorithms that the library does not support."""
     return run_openssl("verify", "-partial_chain", "-no_check_time", "-CAfile", "{issuer}", "{it}", issuer=issuer,
                        it=certificate)[0]
 
@@ -273,7 +274,7 @@ def openssl(*arguments):
 
 
 def run_openssl(*words, **files):
-    """With {NAME} in the words standing for a file of that content; whether it is right, and what it says."""
+    """Runs openssl; {NAME} in the words stands for a file with that content. Returns success and output."""
     with tempfile.TemporaryDirectory() as directory:
         for name, each in files.items():
             with open(f"{directory}/{name}", "wb") as file:
@@ -282,7 +283,7 @@ def run_openssl(*words, **files):
 
 
 def attributes(name):
-    """Of a Name in DER, as names are compared: without regard to case and to repeated blanks."""
+    """Returns the attributes of a DER Name for comparison, ignoring case and repeated blanks."""
     return [sorted((kind[1], " ".join(str(text[1], "utf-16-be" if text[0] == 0x1e else "utf-8",
                                           "replace").casefold().split()))
                    for kind, text in (elements(each[1]) for each in elements(rdn[1])))
@@ -290,7 +291,7 @@ def attributes(name):
 
 
 def is_named(tsa, certificate):
-    """Whether that GeneralName is of the certificate's subject, or an alternative name of it."""
+    """Returns whether the GeneralName is the certificate's subject or one of its alternative names."""
     (tag, name, _), = elements(tsa)
     if tag == 0xa4 and attributes(name) == attributes(certificate.subject.public_bytes()):
         return True
@@ -299,10 +300,10 @@ def is_named(tsa, certificate):
                                                                         "names"))]
 
 
-# ---- whom a reader trusts ----
+# ---- trust ----
 
 def moment(text):
-    """RFC 3339, in UTC."""
+    """Parses an RFC 3339 time in UTC."""
     return datetime.datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%fZ" if "." in text else "%Y-%m-%dT%H:%M:%SZ")
 
 
@@ -321,13 +322,14 @@ def extension_of(certificate, kind):
 
 
 def purposes_of(certificate):
-    """None: it names none."""
+    """Returns the key purposes; None: the extension is absent."""
     found = extension_of(certificate, x509.ExtendedKeyUsage)
     return found and [each.dotted_string for each in found.value]
 
 
 def may_certify(certificate):
-    """Whether it could be taken for an authority's: by basicConstraints or, without them, by its age or key usage."""
+    """Returns whether it could be used as a certification authority: by basicConstraints or, without them, by
+    version or key usage."""
     basic, usage = extension(certificate, x509.BasicConstraints), extension(certificate, x509.KeyUsage)
     if basic:
         return basic.ca
@@ -336,7 +338,7 @@ def may_certify(certificate):
 
 
 def check_leaf(certificate, purpose, where):
-    """Section 7: what the certificate of a signer, or of an authority, must allow."""
+    """Section 7. Checks what the certificate of a signer or authority must allow."""
     usage, purposes = extension(certificate, x509.KeyUsage), purposes_of(certificate)
     require(not usage or usage.digital_signature or usage.content_commitment, where, "of a key that may not sign")
     require(not may_certify(certificate), where, "a certification authority's certificate")
@@ -365,8 +367,8 @@ def check_issuers(path, purpose, where):
 
 @functools.lru_cache(maxsize=None)
 def path_holds(path, purpose, seconds):
-    """RFC 5280 by OpenSSL: names, constraints, keys and digests of its level 2. `path` is PEM, from the leaf up; at that time
-    all are valid."""
+    """Checks RFC 5280 with OpenSSL: names, constraints, keys and digests by its level 2. `path` is PEM, from
+    the leaf upwards; all certificates are valid at that time."""
     words = ["verify", "-partial_chain", "-check_ss_sig", "-auth_level", "2", "-attime", str(seconds), "-purpose",
              "timestampsign" if purpose == AUTHORITY else "any", "-CAfile", "{top}"]
     return run_openssl(*words, *(["-untrusted", "{between}"] if path[1:-1] else []), "{leaf}", top=path[-1],
@@ -378,7 +380,7 @@ def issuers_of(certificate, among):
 
 
 def climb(certificate, among, is_end):
-    """The shortest path over issuers to an end; None: none leads there."""
+    """Returns the shortest path over issuers to an end; None: there is none."""
     paths, reached = [[certificate]], [certificate]
     for path in paths:
         if is_end(path[-1]):
@@ -391,7 +393,8 @@ def climb(certificate, among, is_end):
 
 
 def climb_inside(certificate, inside):
-    """The path inside: to one that is its own issuer or, where none is, as far as they lead."""
+    """Returns the path within a set: to a self-signed certificate or, without one, as far up as issuers are
+    found."""
     found = climb(certificate, inside, is_own)
     while not found:
         reached = [certificate]
@@ -406,8 +409,8 @@ def climb_inside(certificate, inside):
 
 
 class Trust:
-    """Certificates that a reader trusts, each as an anchor, and as of when he asks. What leads to none of them is noted in
-    `open`: whose it is was not established then."""
+    """Certificates that a verifier trusts, each as an anchor, and the time of the check. Paths that lead to no
+    anchor are recorded in `open`: the signer is then not established."""
 
     def __init__(self, path=None, at=None):
         self.anchors, self.at, self.open = [], at, []
@@ -424,7 +427,7 @@ class Trust:
         return self.at or datetime.datetime.utcnow()
 
     def judge(self, certificate, inside, purpose, times, where):
-        """The path of a certificate as of those times. Answers it."""
+        """Checks the path of a certificate as of those times and returns it."""
         check_leaf(certificate, purpose, where)
         for each in inside:
             require(each.issuer != each.subject or any(is_signed(each, other) for other in [each, *inside, *self.anchors]),
@@ -448,7 +451,8 @@ class Trust:
         return path
 
     def check_end(self, last, until, where):
-        """Whether that time can be checked as of the time that is asked about: `last` is the newest timestamp's."""
+        """Records in `open` if the time of the check is outside the covered period; `last` is the time of the
+        newest timestamp."""
         if self.at and (self.at < last or self.at > until):
             self.open.append(f"{where}: cannot be checked as of that time")
 
@@ -460,8 +464,8 @@ class Trust:
 # ---- tokens ----
 
 class Token(SignedData):
-    """A timestamp token, DER or BER, whoever gave it: its signature, what it is over, and when it was given. That its `tsa`
-    names the signer, and that nothing critical is in the TSTInfo (RFC 3161, section 2.4.2)."""
+    """A timestamp token in DER or BER. Checks its signature and reads imprint and time. Also checks that `tsa`
+    names the signer and that the TSTInfo has no critical extension (RFC 3161 section 2.4.2)."""
 
     def __init__(self, token, where):
         super().__init__(token if token[1] != 0x80 else as_der(token))
@@ -496,7 +500,7 @@ class Token(SignedData):
 
 
 def check_request(der, signed, where):
-    """A TimeStampReq in DER for that token, and nothing else (section 4.6)."""
+    """Checks that the bytes are a DER TimeStampReq for that token and nothing else (section 4.6)."""
     require(len(der) <= 1024, where, "request")
     parts = elements(content(der, 0x30, where))
     tags = bytes(part[0] for part in parts)
@@ -527,8 +531,8 @@ def read_token(token):
 
 
 def check_token(token, digest, trust, where, more=(), times=()):
-    """A timestamp token over that digest (None: any), judged as of its own time and of `times`, by certificates inside and
-    `more`. Answers it."""
+    """Checks a timestamp token over that digest (None: any) as of its own time and of `times`, with the
+    certificates inside and `more`. Returns it."""
     signed = read_token(token)
     require(digest in (None, signed.imprint), where, "imprint")
     Trust.of(trust).judge(signed.certificate, [*signed.certificates, *more], AUTHORITY, [signed.time, *times], where)
@@ -536,8 +540,8 @@ def check_token(token, digest, trust, where, more=(), times=()):
 
 
 def check_attached(cms, trust, where):
-    """A CAdES signature with its content inside, and a timestamp of it. Answers the content, the SHA-256 of who
-    signed, and the timestamp's time."""
+    """Checks a CAdES signature with its content inside and a timestamp over it. Returns the content, the
+    SHA-256 of the signer's certificate, and the timestamp's time."""
     trust, signed = Trust.of(trust), SignedData(cms)
     require(element(cms)[2] == len(cms), where, "bytes after it")
     inside = content(signed.encapsulated.pop()[1], 0x04, where)
@@ -552,8 +556,8 @@ def check_attached(cms, trust, where):
 
 
 def check_signature(cms, data, trust, where):
-    """A CAdES signature over those bytes, as of its timestamp, or of the time that is asked about. Answers its SignedData,
-    and that of the timestamp over its value, if it has one."""
+    """Checks a CAdES signature over those bytes as of its timestamp or of the time of the check. Returns its
+    SignedData, and the timestamp over its value, if any."""
     trust, signed = Trust.of(trust), SignedData(cms)
     require(element(cms)[2] == len(cms), where, "bytes after it")
     signed.check_form(False)
@@ -579,8 +583,8 @@ def extension(of, kind):
         return None
 
 
-class Told:
-    """What one object says of a certificate."""
+class Statement:
+    """The statement of one CRL or OCSP response about a certificate."""
 
     def __init__(self, issued, following, revoked=None, reason=None):
         self.issued, self.following, self.revoked, self.reason = issued, following, revoked, reason
@@ -606,7 +610,7 @@ def of_scope(crl, certificate):
 
 
 def read_crl(der, certificate, issuer):
-    """None: it says nothing of it."""
+    """Returns what a CRL states about the certificate; None: nothing."""
     crl = x509.load_der_x509_crl(der)
     usage = extension(issuer, x509.KeyUsage)
     if crl.issuer != certificate.issuer or when(crl, "next_update") is None or (usage and not usage.crl_sign) \
@@ -617,11 +621,11 @@ def read_crl(der, certificate, issuer):
         return None
     entry = crl.get_revoked_certificate_by_serial_number(certificate.serial_number)
     if not entry:
-        return Told(when(crl, "last_update"), when(crl, "next_update"))
+        return Statement(when(crl, "last_update"), when(crl, "next_update"))
     reason, invalid = extension(entry, x509.CRLReason), extension(entry, x509.InvalidityDate)
     since = min([when(entry, "revocation_date")]
                 + ([when(invalid, "invalidity_date")] if invalid else []))
-    return Told(when(crl, "last_update"), when(crl, "next_update"), since, reason and reason.reason)
+    return Statement(when(crl, "last_update"), when(crl, "next_update"), since, reason and reason.reason)
 
 
 def is_about(single, certificate, issuer):
@@ -649,7 +653,8 @@ def responder_of(response, issuer):
 
 
 def read_ocsp(der, certificate, issuer):
-    """What it says, and who has to be good himself; (None, None): nothing of it."""
+    """Returns the statement of an OCSP response and the responder if it must be checked itself; (None, None):
+    no statement."""
     response = ocsp.load_der_ocsp_response(der)
     if response.response_status != ocsp.OCSPResponseStatus.SUCCESSFUL:
         return None, None
@@ -659,7 +664,7 @@ def read_ocsp(der, certificate, issuer):
             or singles[0].certificate_status == ocsp.OCSPCertStatus.UNKNOWN:
         return None, None
     single = singles[0]
-    told = Told(min(when(single, "this_update"), when(response, "produced_at")),
+    told = Statement(min(when(single, "this_update"), when(response, "produced_at")),
                 when(single, "next_update"), when(single, "revocation_time"), single.revocation_reason)
     free = responder is issuer or any(each.oid.dotted_string == NO_CHECK
                                       for each in responder.extensions)
@@ -680,7 +685,7 @@ def judge(certificate, issuer, objects, time, self_dated, lists_alone=False):
         if not told:
             continue
         if told.revoked and (told.revoked <= time
-                             or self_dated and told.reason not in LEAVES_THE_PAST):
+                             or self_dated and told.reason not in EXCLUDES_COMPROMISE):
             require(lists_alone, certificate.subject.rfc4514_string(), "was revoked")
             return NOTHING
         if told.issued > when(certificate, "not_valid_after"):
@@ -691,13 +696,13 @@ def judge(certificate, issuer, objects, time, self_dated, lists_alone=False):
 
 
 def judge_paths(paths, objects):
-    """`paths`: (path, time, whether its own word is all there is for the time)."""
+    """`paths`: (path, time, whether the time is stated by the key in question only)."""
     return [judge(certificate, issuer, objects, time, self_dated)
             for path, time, self_dated in paths for certificate, issuer in zip(path, path[1:])]
 
 
 def read_revocations(signed):
-    """Section 7: what is inside, as (kind, DER)."""
+    """Section 7. Returns the revocation data inside as (kind, DER)."""
     objects = []
     for tag, inside, whole in signed.revocations:
         if tag == 0x30:
@@ -713,7 +718,7 @@ def read_revocations(signed):
 
 
 def check_inside(signed, token):
-    """Section 7: revocation data suffices, and all of it is needed. Answers the level."""
+    """Section 7. Checks that the revocation data suffices and that all of it is needed. Returns the level."""
     if signed.revocations is None:
         return "T" if token else "B"
     objects = read_revocations(signed)

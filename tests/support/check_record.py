@@ -36,7 +36,7 @@ def require(condition, what):
 
 
 class Element:
-    """One element of DER: its tag, its content, and all of its bytes."""
+    """A DER element: its tag, its content and all of its bytes."""
 
     def __init__(self, data):
         require(len(data) >= 2, "an element is cut")
@@ -88,12 +88,12 @@ class Stamp:
             require(self.lists and all(self.lists), "no list, or one without a hash")
         require(len(parts) == 1, "something else in an archive timestamp")
         self.token = parts[0].expect(SEQUENCE).whole
-        self.imprint_algorithm, self.imprint, self.seconds = self.look()
+        self.imprint_algorithm, self.imprint, self.seconds = self.read_info()
         self.algorithm = self.algorithm or self.imprint_algorithm
         require(self.algorithm == self.imprint_algorithm, "the imprint is by another algorithm")
 
-    def look(self):
-        """Into the TSTInfo: what the token is over, and when it was given."""
+    def read_info(self):
+        """Reads the TSTInfo: the imprint and the time."""
         signed = Element(Element(self.token).children()[1].content)
         info = Element(Element(signed.children()[2].children()[1].content).content)
         parts = Element(info.whole).children()
@@ -106,7 +106,7 @@ class Stamp:
         return algorithm(imprint[0]), imprint[1].expect(OCTETS).content, seconds
 
     def check(self, leaf, where):
-        # A first list of one hash is that hash, or is hashed again.
+        # A first list of one hash is accepted as that hash, or hashed again.
         starts = [leaf]
         if self.lists:
             require(leaf in self.lists[0], f"{where} does not cover what it has to")
@@ -123,12 +123,12 @@ class Stamp:
         return node
 
     def check_token(self, trust, seconds, where):
-        """By OpenSSL, as of its own time and as of `seconds`."""
+        """Verifies with OpenSSL as of its own time and as of `seconds`."""
         with tempfile.NamedTemporaryFile() as file:
             file.write(self.token)
             file.flush()
             command = ["openssl", "ts", "-verify", "-token_in", "-digest", self.imprint.hex()]
-            # It reads neither other certificates than those of X.509 nor OCSP responses.
+            # `openssl ts` supports neither certificates other than X.509 nor OCSP responses.
             if subprocess.run(["openssl", "ts", "-reply", "-token_in", "-in", file.name, "-text"],
                               capture_output=True, check=False).returncode != 0:
                 command = ["openssl", "cms", "-verify", "-cades", "-inform", "DER", "-purpose",
@@ -168,7 +168,7 @@ class Record:
         return digest(name, digest(name, data) + digest(name, bytes([SEQUENCE]) + length + content))
 
     def verify(self, data, trust=None, at=None):
-        """The times of its archive timestamps, oldest first; Invalid says what is wrong."""
+        """Returns the times of the archive timestamps, oldest first; raises Invalid with the error."""
         stamps = []
         for number, chain in enumerate(self.chains):
             leaf = self.chain_leaf(number, chain[0].algorithm, data)

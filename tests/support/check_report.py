@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """A second, independent verifier of signed reports: sections 7 and 8 of docs/evidence-format.md, as far as
-they go beyond PAdES' general form. It holds everything in memory and is meant for the tests, as a
-cross-check of `constancia verify`.
+they exceed the general form of PAdES. It holds everything in memory and serves the tests as a cross-check of
+`constancia verify`.
 
 usage: check_report.py [--trust ROOTS.pem] [--at TIME] REPORT [ARCHIVE]
-Exit status 0: valid; 1: not valid; 2: intact, but whose it is was not established, or it could not be checked as of the time
-that is asked about; with the reason on standard error.
+Exit status 0: valid; 1: not valid; 2: intact, but the signer was not established, or it could not be checked as
+of the time of --at; the reason is on standard error.
 """
 
 import argparse
@@ -32,7 +32,8 @@ SIGNATURE = re.compile(
 
 
 def read_signatures(file):
-    """Each as (SubFilter, its DER, what it covers, where that ends), in the order of the file."""
+    """Returns each signature as (SubFilter, its DER, the covered bytes, the end of them), in the order of the
+    file."""
     found = []
     for match in SIGNATURE.finditer(file):
         begin, size, resumes, rest = map(int, match.groups()[1:5])
@@ -48,7 +49,7 @@ def read_signatures(file):
 
 
 def read_objects(update):
-    """The update with validation data: its objects as (kind, DER)."""
+    """Returns the objects of the update with validation data as (kind, DER)."""
     dictionary = re.search(rb"\n(\d+) 0 obj\n<< /Type /DSS((?: /(?:Certs|CRLs|OCSPs) \[[ \dR]*\])*) >>\n",
                            update)
     require(dictionary, "DSS", "missing")
@@ -72,7 +73,7 @@ def read_objects(update):
 
 
 def judge_level(signed, token, last, objects):
-    """Section 8: T or LTA."""
+    """Section 8. Returns T or LTA."""
     more = [x509.load_der_x509_certificate(der) for kind, der in objects if kind == "certificate"]
     told = [each for each in objects if each[0] != "certificate"]
     time, last_time = token.gen_time(), last.gen_time()
@@ -84,7 +85,7 @@ def judge_level(signed, token, last, objects):
 
 
 def read_properties(file):
-    """What the report says of itself in its XMP."""
+    """Returns the properties in the report's XMP."""
     packet = re.search(rb"<\?xpacket begin=.*?<\?xpacket end=", file, re.S)
     require(packet, "XMP", "missing")
     found = dict(re.findall(r"<constancia:(\w+)>([^<]*)</constancia:\1>", packet[0].decode()))
@@ -95,7 +96,7 @@ def read_properties(file):
 
 
 def check(file, trust):
-    """Answers the level and the properties."""
+    """Returns the level and the properties."""
     trust = check_cms.Trust.of(trust)
     told = check_signatures(file, trust)
     trust.conclude()

@@ -1,5 +1,5 @@
-"""Whether certificates were revoked, by CRLs and OCSP answers that stand beside them: the second
-verifier's part for section 4.8 of docs/evidence-format.md, by the openssl command alone."""
+"""Determines whether certificates were revoked, from CRLs and OCSP responses: the second verifier's part for
+section 4.8 of docs/evidence-format.md, with the openssl command only."""
 
 import datetime
 import functools
@@ -8,13 +8,13 @@ import subprocess
 import tempfile
 
 PEM = re.compile(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----\n", re.S)
-LEAVES_THE_PAST = {"unspecified", "affiliationchanged", "superseded", "cessationofoperation"}
+EXCLUDES_COMPROMISE = {"unspecified", "affiliationchanged", "superseded", "cessationofoperation"}
 PATH_MAX = 8
 NEVER = datetime.datetime.max
 
 
 def openssl(*words, **files):
-    """Runs it with {NAME} in the words standing for a file of that content; its status and text."""
+    """Runs openssl; {NAME} in the words stands for a file with that content. Returns success and output."""
     with tempfile.TemporaryDirectory() as directory:
         for name, content in files.items():
             with open(f"{directory}/{name}", "wb") as file:
@@ -32,7 +32,7 @@ def time_of(text):
 
 @functools.lru_cache(maxsize=None)
 def facts_of(certificate):
-    """Subject, issuer, serial number, end and text of a certificate (PEM)."""
+    """Returns subject, issuer, serial number, end and text of a certificate (PEM)."""
     _, text = openssl("x509", "-in", "{it}", "-noout", "-text", "-subject", "-issuer", "-serial",
                       "-enddate", it=certificate)
     found = {name: re.search(rf"^{name}=(.*)$", text, re.M)[1]
@@ -49,7 +49,7 @@ def issued(issuer, certificate):
 
 
 def path_of(token, others):
-    """The authority's certificate and those above it, PEM, of a token (DER) and of `others`."""
+    """Returns the authority's certificate and its issuers as PEM, from a token (DER) and `others`."""
     with tempfile.NamedTemporaryFile() as signer, tempfile.NamedTemporaryFile() as inside:
         openssl("cms", "-verify", "-noverify", "-inform", "DER", "-in", "{it}", "-signer",
                 signer.name, "-certsout", inside.name, "-out", "/dev/null", it=token)
@@ -63,7 +63,7 @@ def path_of(token, others):
     return path
 
 
-# ---- what one object says of one certificate: (issued, until, revoked or None, reason), or None ----
+# ---- statements of one object about one certificate: (issued, until, revoked or None, reason), or None ----
 
 def points_of(text):
     return set(re.findall(r"URI:(\S+)", "".join(re.findall(
@@ -93,7 +93,7 @@ def by_list(der, certificate, issuer):
 
 @functools.lru_cache(maxsize=None)
 def by_answer(der, certificate, issuer):
-    """With, at the end, the responder if a list has to say that he was not revoked."""
+    """Also returns the responder if a CRL must show that it was not revoked."""
     for digest in ("-sha1", "-sha256"):
         _, text = openssl("ocsp", "-respin", "{it}", digest, "-issuer", "{issuer}", "-cert", "{of}",
                           "-CAfile", "{issuer}", "-partial_chain", "-no_check_time", "-resp_text",
@@ -116,50 +116,50 @@ def by_answer(der, certificate, issuer):
 
 # ---- judging ----
 
-def standing_by(said, certificate, moment):
-    """With the time of a revocation."""
+def state_by(said, certificate, moment):
+    """Returns the state and the time of a revocation."""
     begun, until, revoked, reason = said[:4]
-    if revoked and (revoked <= moment or reason not in LEAVES_THE_PAST):
+    if revoked and (revoked <= moment or reason not in EXCLUDES_COMPROMISE):
         return ("revoked", revoked)
     in_time = begun >= moment or (until and until >= moment)
     return ("good" if in_time and begun <= facts_of(certificate)["notAfter"] else "open", NEVER)
 
 
-def standing(certificate, issuer, objects, moment, lists_alone=False):
-    """Of one certificate, by objects: (kind, DER) each."""
+def state_of(certificate, issuer, objects, moment, crls_only=False):
+    """Returns the state of a certificate from the objects: (kind, DER) each."""
     found = set()
     for kind, der in objects:
         said = None
         if kind == "crl":
             said = by_list(der, certificate, issuer)
-        elif not lists_alone:
+        elif not crls_only:
             said = by_answer(der, certificate, issuer)
-            if said and said[4] and standing(said[4], issuer, objects, moment, True)[0] != "good":
+            if said and said[4] and state_of(said[4], issuer, objects, moment, True)[0] != "good":
                 said = None
         if said:
-            found.add(standing_by(said, certificate, moment))
+            found.add(state_by(said, certificate, moment))
     return next((each for word in ("revoked", "good") for each in sorted(found) if each[0] == word),
                 ("open", NEVER))
 
 
-def standings(path, objects, moment):
-    """Of each certificate of a path below the root."""
+def states_of(path, objects, moment):
+    """Returns the state of each certificate of a path below the root."""
     ends = issued(path[-1], path[-1])
-    return [standing(certificate, path[at + 1], objects, moment) if at + 1 < len(path)
+    return [state_of(certificate, path[at + 1], objects, moment) if at + 1 < len(path)
             else ("open", NEVER)
             for at, certificate in enumerate(path) if not (ends and at + 1 == len(path))]
 
 
 def judge(token, others, objects, moment, renewed):
-    """"revoked", "good" or "open" for a token, which something covers since `renewed` (None: nothing);
-    and whether nothing of the objects is superfluous."""
+    """Returns "revoked", "good" or "open" for a token that is covered since `renewed` (None: not covered), and
+    whether all objects are needed."""
     path = path_of(token, others)
-    found = standings(path, objects, moment)
+    found = states_of(path, objects, moment)
 
-    def words(standings_):
-        return [word for word, _ in standings_]
+    def words(states_):
+        return [word for word, _ in states_]
 
-    needed = all(words(standings(path, objects[:at] + objects[at + 1:], moment)) != words(found)
+    needed = all(words(states_of(path, objects[:at] + objects[at + 1:], moment)) != words(found)
                  for at in range(len(objects)))
     revoked = [when for word, when in found if word == "revoked"]
     if revoked:

@@ -1,15 +1,15 @@
 #!/usr/bin/python3
-"""A proxy with TLS before a timestamp authority, which demands credentials. For tests alone.
+"""A TLS proxy in front of a timestamp authority, which requires credentials. For tests only.
 
     demanding_proxy.py --directory DIR --target URL [--port-file FILE]
                        [--basic USER:PASSWORD] [--bearer TOKEN] [--mutual]
 
-Makes its certificates in DIR unless they are there: root.pem, a private root that clients have to
-be told of; client.pem and client.key, what a client shows with --mutual. Listens on 127.0.0.1 and
-writes the port number to FILE once it serves. What lacks the header demanded is answered 401; who
-shows no certificate of that root, not at all.
+Creates its certificates in DIR unless they exist: root.pem, a private root that clients must trust; client.pem
+and client.key, the client certificate for --mutual. Listens on 127.0.0.1 and writes the port number to FILE
+once it serves. Requests without the required header are answered with 401; clients without a certificate of
+that root are rejected in the handshake.
 
-Needs Python's standard library and the `openssl` command, nothing else.
+Needs only Python's standard library and the `openssl` command.
 """
 
 import argparse
@@ -111,7 +111,7 @@ class Server(http.server.ThreadingHTTPServer):
         if mutual:
             context.verify_mode = ssl.CERT_REQUIRED
             context.load_verify_locations(certificates.path("root.pem"))
-        # Each connection shakes hands in its own thread.
+        # Each connection performs its handshake in its own thread.
         self.socket = context.wrap_socket(self.socket, server_side=True,
                                           do_handshake_on_connect=False)
         self.target = target
@@ -124,7 +124,7 @@ class Server(http.server.ThreadingHTTPServer):
         self.url = f"https://127.0.0.1:{self.server_address[1]}/"
 
     def handle_error(self, request, client_address):
-        pass  # who is turned away in the handshake
+        pass  # clients rejected in the handshake
 
 
 def main():

@@ -1,12 +1,12 @@
-"""A PostgreSQL that distributes tables: a coordinator and workers, each a cluster of its own with
-as many synchronous standbys. Where the server at hand does not offer the extension, `offered()` is
-false and MISSING says so.
+"""A PostgreSQL that distributes tables: a coordinator and workers, each a cluster of its own with the same
+number of synchronous standbys. If the installed server lacks the extension, `offered()` is false and MISSING
+is the reason.
 
     with Distributed(standbys=1) as servers:
         url = servers.url(servers.create_database())
         servers.workers[0].standby.freeze()
 
-It answers to what a Cluster answers to, for its coordinator.
+It has the interface of a Cluster, applied to its coordinator.
 """
 
 import concurrent.futures
@@ -29,11 +29,11 @@ SETTINGS = {
     "citus.shard_count": str(SHARDS),
     "citus.node_conninfo": "sslmode=disable connect_timeout=3 keepalives_idle=3 keepalives_interval=1 "
                            "keepalives_count=3 tcp_user_timeout=6000",
-    "max_worker_processes": "64",  # a daemon for each database
+    "max_worker_processes": "64",  # one daemon per database
     "max_prepared_transactions": "300",
 }
-# What transactions set for themselves does not reach the workers. That commits are synchronous there is
-# their servers' own setting, which tests change.
+# Settings of a transaction do not reach the workers. Synchronous commits there are a setting of their servers,
+# which tests change.
 SESSIONS = {"lock_timeout": "5s", "jit": "off", "enable_seqscan": "off"}
 
 
@@ -48,7 +48,7 @@ class Distributed:
         self.coordinator = Cluster(standbys, settings={**SETTINGS, **(settings or {})})
         self.workers = [Cluster(standbys, settings={**SETTINGS, **(settings or {})})
                         for _ in range(workers)]
-        self.prepared = None  # the database that others are copies of
+        self.prepared = None  # template of other databases
 
     @property
     def clusters(self):
@@ -77,19 +77,19 @@ class Distributed:
             cluster.close()
 
     def on_each(self, do):
-        """At all servers at once: much of it is waiting."""
+        """Runs on all servers in parallel, since most of the time is waiting."""
         with concurrent.futures.ThreadPoolExecutor(len(self.clusters)) as threads:
             list(threads.map(do, self.clusters))
 
     def create_database(self, name=None, like=None):
-        """A database of the service's role on all servers, which know each other there: empty, or a
-        copy of one that nobody serves."""
+        """Creates a database of the service's role on all servers and registers the workers there: empty, or a
+        copy of a database that no client uses."""
         name = name or "t" + secrets.token_hex(6)
 
         def create(cluster):
             if like:
                 cluster.primary.query(f"ALTER DATABASE {like} ALLOW_CONNECTIONS false")
-                cluster.primary.terminate_backends(like)  # the extension has one in each
+                cluster.primary.terminate_backends(like)  # the extension holds a connection to each database
                 cluster.create_database(name, like)
                 cluster.primary.query(f"ALTER DATABASE {like} ALLOW_CONNECTIONS true")
             else:
@@ -104,30 +104,29 @@ class Distributed:
             ask(f"SELECT citus_set_coordinator_host('127.0.0.1', {self.coordinator.primary.port})",
                 name)
             for worker in self.workers:
-                self.make_known(worker, name)
+                self.register_worker(worker, name)
         return name
 
     def set_sessions(self, worker, name):
         worker.primary.query("".join(f"ALTER ROLE {ROLE} IN DATABASE {name} SET {setting} = '{value}';"
                                      for setting, value in SESSIONS.items()))
 
-    def make_known(self, worker, name):
+    def register_worker(self, worker, name):
         self.coordinator.primary.query(f"SELECT citus_add_node('127.0.0.1', {worker.primary.port})", name)
 
     def add_worker(self, name):
-        """One more, without shards yet, for that database."""
+        """Adds a worker without shards for that database."""
         worker = Cluster(len(self.coordinator.standbys), settings=dict(self.coordinator.settings))
         self.workers.append(worker)
         worker.start()
         worker.create_database(name)
         worker.primary.query(f"CREATE EXTENSION {EXTENSION}", name)
         self.set_sessions(worker, name)
-        self.make_known(worker, name)
+        self.register_worker(worker, name)
         return worker
 
     def create_prepared(self, binary):
-        """One that is prepared, too. It is the copy of another, as distributing sixty tables takes
-        its time."""
+        """Creates a prepared database as a copy of another, since distributing sixty tables takes long."""
         if self.prepared is None:
             self.prepared = self.create_database()
             self.prepare(self.prepared, binary)
@@ -135,13 +134,13 @@ class Distributed:
 
     def drop_database(self, name):
         def drop(cluster):
-            with contextlib.suppress(Failed):  # the extension's own session may take its time to end
+            with contextlib.suppress(Failed):  # the extension's own session may end late
                 cluster.drop_database(name)
             cluster.drop_database(name)
         self.on_each(drop)
 
     def prepare(self, database, binary):
-        """The schema as it stands, and the tables distributed by the program itself."""
+        """Creates the current schema; the program itself distributes the tables."""
         steps = sorted(SCHEMA.glob("*.sql"))
         text = "".join(step.read_text(encoding="utf-8") for step in steps)
         self.primary.query(f"SET ROLE {ROLE}; BEGIN; {text}; INSERT INTO settings VALUES "

@@ -1,20 +1,21 @@
-/* Preloaded into a service: keeps beside its files what of them would outlast a power failure, so
- * that forgetful.py can make a disk of it. Below FORGETFUL_ROOT, into FORGETFUL_STATE:
+/* Preloaded into a service: records which parts of its files would survive a power failure, so that
+ * forgetful.py can restore exactly those. Files below FORGETFUL_ROOT are tracked in
+ * FORGETFUL_STATE:
  *
- *   KEY.dirty    a byte for each page of 4 KiB: 1 when it was written since the last sync
- *   KEY.image    the file as its good syncs left it
- *   KEY.entries  a directory as its last good sync left it: its path, then lines NAME\tKEY\tTYPE
+ *   KEY.dirty    a byte per page of 4 KiB: 1 if written since the last sync
+ *   KEY.image    the file as of its successful syncs
+ *   KEY.entries  a directory as of its last successful sync: its path, then lines NAME\tKEY\tTYPE
  *
- * A sync that fails does what the kernel does: the pages count as clean, and later syncs leave them
- * out. What is to go wrong stands in FORGETFUL_STATE/plan, one line:
+ * A failed sync behaves as in the kernel: the pages become clean, and later syncs skip them.
+ * FORGETFUL_STATE/plan contains the fault to inject, in one line:
  *
- *   fail N PART   the Nth sync of what has PART in its path answers EIO; the plan is then removed
- *   lie N PART    it answers as if it were good, but is none: the file system gave up, and answers
- *                 EIO when it is asked for what needs a journal
- *   kill N PART   the process is killed before it
- *   full 1 PART   writing to such a file answers ENOSPC, until the plan is removed
+ *   fail N PART   the Nth sync of a path that contains PART returns EIO; the plan is then removed
+ *   lie N PART    that sync returns success without effect: the file system has failed, and returns
+ *                 EIO for operations that need a journal
+ *   kill N PART   the process is killed before that sync
+ *   full 1 PART   writes to such a file return ENOSPC until the plan is removed
  *
- * A PART ends with $ that is the end of the path. */
+ * A PART that ends with $ matches the end of the path. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
@@ -87,8 +88,8 @@ static void put(int file, const void *data, size_t size, off_t at)
 
 /* ---- the plan ---- */
 
-/* Whether `what` is planned for this path, and now is the time. */
-static bool planned(const char *what, const char *path)
+/* Returns whether `what` is is_planned for this path and due now. */
+static bool is_planned(const char *what, const char *path)
 {
 	char place[PATH_MAX], text[PATH_MAX + 32] = "", kind[8] = "", part[PATH_MAX] = "";
 	char whole[PATH_MAX + 1];
@@ -113,7 +114,7 @@ static bool planned(const char *what, const char *path)
 	return meant && number == 1;
 }
 
-/* ---- what lasts ---- */
+/* ---- durable state ---- */
 
 static void mark(int descriptor, off_t at, size_t size)
 {
@@ -127,12 +128,12 @@ static void mark(int descriptor, off_t at, size_t size)
 	close(dirty);
 }
 
-static void settle_file(int descriptor, bool good)
+static void record_file_sync(int descriptor, bool good)
 {
 	char key[KEY_SIZE], link[64], page[PAGE];
 	key_at(descriptor, "", key);
 	snprintf(link, sizeof link, "/proc/self/fd/%d", descriptor);
-	/* Closing another descriptor of a file would drop its locks: only where there is no choice. */
+	/* Closing another descriptor of the file would drop its locks; used only if unavoidable. */
 	bool unreadable = (fcntl(descriptor, F_GETFL) & O_ACCMODE) == O_WRONLY;
 	int file = unreadable ? open(link, O_RDONLY | O_CLOEXEC) : descriptor;
 	int dirty = open_state(key, "dirty"), image = -1;
@@ -158,7 +159,7 @@ static void settle_file(int descriptor, bool good)
 		close(image);
 }
 
-static void settle_directory(int descriptor, const char *path)
+static void record_directory_sync(int descriptor, const char *path)
 {
 	char key[KEY_SIZE], name[PATH_MAX], partial[PATH_MAX + 16];
 	key_at(descriptor, "", key);
@@ -173,7 +174,7 @@ static void settle_directory(int descriptor, const char *path)
 		struct stat status;
 		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
 		    fstatat(dirfd(directory), entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0)
-			continue; /* gone meanwhile */
+			continue; /* removed meanwhile */
 		key_at(dirfd(directory), entry->d_name, key);
 		fprintf(out, "%s\t%s\t%c\n", entry->d_name, key,
 		        S_ISDIR(status.st_mode)   ? 'd'
@@ -192,16 +193,16 @@ static int sync_one(int descriptor)
 	if (!path_of(descriptor, path) || fstat(descriptor, &status) != 0)
 		return 0;
 	pthread_mutex_lock(&mutex);
-	if (planned("kill", path))
+	if (is_planned("kill", path))
 		kill(getpid(), SIGKILL);
-	bool lie = planned("lie", path);
-	bool fail = planned("fail", path);
+	bool lie = is_planned("lie", path);
+	bool fail = is_planned("fail", path);
 	bool good = !lie && !fail;
 	gave_up = gave_up || lie;
 	if (S_ISREG(status.st_mode))
-		settle_file(descriptor, good);
+		record_file_sync(descriptor, good);
 	else if (S_ISDIR(status.st_mode) && good)
-		settle_directory(descriptor, path);
+		record_directory_sync(descriptor, path);
 	pthread_mutex_unlock(&mutex);
 	if (!fail)
 		return 0;
@@ -221,7 +222,7 @@ int fdatasync(int descriptor)
 	return sync_one(descriptor);
 }
 
-/* The service asks for nothing else of a journal's. */
+/* The only call by which the service checks the journal. */
 int fremovexattr(int descriptor, const char *name)
 {
 	pthread_mutex_lock(&mutex);
@@ -250,7 +251,7 @@ static bool is_full(int descriptor)
 	char path[PATH_MAX];
 	struct stat status;
 	if (fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode) || !path_of(descriptor, path) ||
-	    !planned("full", path))
+	    !is_planned("full", path))
 		return false;
 	errno = ENOSPC;
 	return true;

@@ -1,5 +1,5 @@
-"""A disk that keeps only what was synced, without a file system of its own: forgetful.c, preloaded
-into a service, notes what good syncs covered, and `cut` makes a directory of exactly that."""
+"""A disk that keeps only synced data, without a file system of its own: forgetful.c, preloaded into a service,
+records what successful syncs covered, and `cut` restores exactly that."""
 
 import os
 import pathlib
@@ -18,7 +18,7 @@ def build(directory):
 
 
 class Disk:
-    """`root` is where the service keeps its files. Its own name lasts, and nothing else does."""
+    """`root` is the directory of the service's files. Only the directory's own name is durable."""
 
     def __init__(self, directory, library):
         self.directory = pathlib.Path(directory)
@@ -35,20 +35,21 @@ class Disk:
                 "ASAN_OPTIONS": f"{asan}:verify_asan_link_order=0"}
 
     def plan(self, what, part, number=1):
-        """fail, lie, kill: the sync of that number whose path has `part`; full: writing there."""
+        """fail, lie, kill: applies to the sync of that number of a path that contains `part`; full: to writes
+        there."""
         partial = self.state / "plan.partial"
         partial.write_text(f"{what} {number} {part}")
         partial.rename(self.state / "plan")
 
     def planned(self):
-        """Whether what was planned has yet to happen."""
+        """Returns whether the planned fault is still pending."""
         return (self.state / "plan").exists()
 
     def forget_plan(self):
         (self.state / "plan").unlink(missing_ok=True)
 
     def cut(self):
-        """The power fails: what no sync covered is gone. No process may run on it."""
+        """Simulates a power failure: everything that no sync covered is lost. No process may use the disk."""
         self.forget_plan()
         directories, top = {}, None
         for path in self.state.glob("*.entries"):
@@ -81,7 +82,7 @@ class Disk:
 
 
 def sync_all(root):
-    """What is there now is on the disk: written and synced under forgetful.c."""
+    """Makes the present files durable: writes and syncs them under forgetful.c."""
     for directory, _, files in os.walk(root):
         for name in files:
             path = pathlib.Path(directory, name)

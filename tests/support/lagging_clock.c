@@ -1,6 +1,6 @@
-/* Preloaded into a node: its clock runs behind by CLOCK_LAG_SECONDS, or by what the file
- * CLOCK_LAG_FILE holds at the time (a native 64-bit number, seconds). What measures durations
- * (CLOCK_MONOTONIC, CLOCK_BOOTTIME) is left alone. */
+/* Preloaded into a node: sets its clock back by CLOCK_LAG_SECONDS, or by the current value of the
+ * file CLOCK_LAG_FILE (a native 64-bit number of seconds). Clocks that measure durations
+ * (CLOCK_MONOTONIC, CLOCK_BOOTTIME) are unchanged. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>

@@ -1,8 +1,8 @@
-/* Preloaded into a service, before what else is: follows how the log of its embedded store is
- * written and moved into the file, and stops a thread at the step that is asked for, until it may
- * go on. LOG_STEPS names the file over which both sides talk: struct steps, for log_steps.py.
+/* Preloaded into a service, before other preloaded libraries: follows the writes and checkpoints of
+ * the embedded store's write-ahead log, and stops a thread at the requested step until it is
+ * released. LOG_STEPS names the shared file (struct steps) for log_steps.py.
  *
- * What a start does with the log is none of these steps. */
+ * The log handling of a start is not covered. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -21,29 +21,29 @@
 
 enum step {
 	NONE,
-	MOVING,     /* before a page of the log is moved into the file: the size-th byte of a move */
-	MOVED,      /* all of the log is moved: before the file is synced */
-	SYNCED,     /* behind that: before the log begins anew */
-	BELIEVING,  /* behind the move: before the file system is asked whether that sync counts */
-	ANEW,       /* it has: before its new head is synced */
-	SPILLING,   /* a batch has put so many bytes into the log, and its COMMIT is not begun */
-	COMMITTING, /* before the sync of a batch of so many bytes in the log */
-	COMMITTED,  /* behind that: before anybody is answered */
+	MOVING,     /* before a page is checkpointed: the size-th byte of a checkpoint */
+	MOVED,      /* the log is checkpointed: before the file is synced */
+	SYNCED,     /* after that sync: before the log is reset */
+	BELIEVING,  /* after the checkpoint: before the file system is asked whether the sync counts */
+	ANEW,       /* the log was reset: before its new header is synced */
+	SPILLING,   /* a batch has written that many bytes to the log; its COMMIT has not begun */
+	COMMITTING, /* before the sync of a batch with that many bytes in the log */
+	COMMITTED,  /* after that sync: before any response */
 };
 
 struct steps {
 	_Atomic uint32_t wanted; /* the step to stop at, once */
-	_Atomic uint32_t at;     /* and at how many bytes of it, or more */
+	_Atomic uint32_t at;     /* minimum number of bytes of the step */
 	_Atomic uint32_t reached;
-	_Atomic uint32_t bytes; /* how many there were */
+	_Atomic uint32_t bytes; /* number of bytes reached */
 };
 
 static struct steps *steps;
 static _Thread_local bool moving, synced, committing;
 static _Thread_local size_t moved;
-/* The writer's. */
+/* Used by the writer. */
 static _Atomic size_t unsynced;
-static _Atomic bool begun_anew;
+static _Atomic bool was_reset;
 
 __attribute__((constructor)) static void prepare(void)
 {
@@ -83,7 +83,7 @@ static bool is_log(int descriptor)
 	return ends(descriptor, ".db-wal");
 }
 
-/* Others commit, too. */
+/* Only the sequencer thread, since other threads commit too. */
 static void reach_in_batch(enum step step, size_t bytes)
 {
 	char name[16] = "";
@@ -122,7 +122,7 @@ static void before_write(int descriptor, size_t size, off64_t at)
 		moved += size;
 		reach(MOVING, moved);
 	} else if (is_log(descriptor)) {
-		begun_anew = begun_anew || at == 0;
+		was_reset = was_reset || at == 0;
 		if (!committing)
 			reach_in_batch(SPILLING, unsynced);
 		unsynced += size;
@@ -147,14 +147,14 @@ static int sync_by(int (*call)(int), int descriptor)
 	size_t bytes = unsynced;
 	if (file)
 		reach(MOVED, moved);
-	if (log && begun_anew)
+	if (log && was_reset)
 		reach(ANEW, bytes);
 	if (log)
 		reach_in_batch(COMMITTING, bytes);
 	int result = call(descriptor);
 	if (log) {
 		unsynced = 0;
-		begun_anew = false;
+		was_reset = false;
 	}
 	if (file) {
 		synced = true;

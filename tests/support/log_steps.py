@@ -1,5 +1,5 @@
-"""Stops a service with the embedded store at a step of what it does with its log: log_steps.c,
-preloaded into it, says which there are."""
+"""Stops a service with the embedded store at a step of its log handling. log_steps.c, which is preloaded into
+it, lists the steps."""
 
 import mmap
 import pathlib
@@ -22,7 +22,7 @@ def build(directory):
 
 
 class LogSteps:
-    """`directory` is none whose content a cut takes."""
+    """`directory` must not be on a disk that a cut affects."""
 
     def __init__(self, directory, library):
         self.library = library
@@ -32,7 +32,7 @@ class LogSteps:
             self.shared = mmap.mmap(file.fileno(), 16)
 
     def environment(self, environment):
-        """What is to be in that of the service, beside what `environment` has."""
+        """Returns the environment of the service: `environment` with additions."""
         preloaded = [str(self.library), environment.get("LD_PRELOAD")]
         return {**environment, "LOG_STEPS": str(self.path),
                 "LD_PRELOAD": ":".join(filter(None, preloaded))}
@@ -44,24 +44,24 @@ class LogSteps:
         struct.pack_into("=I", self.shared, 4 * place, value)
 
     def stop_at(self, step, size=0):
-        """The next thread that comes to it, or to that many bytes of it, stands still there."""
+        """Stops the next thread that reaches the step, or that many bytes of it."""
         self._set(WANTED, 0)
         self._set(AT, size)
         self._set(WANTED, NAMES.index(step))
-        self._set(REACHED, 0)  # who stands goes on now, and not past what is wanted
+        self._set(REACHED, 0)  # a stopped thread continues now, at most to the wanted step
 
     def reached(self):
-        """The step at which a thread stands."""
+        """Returns the step at which a thread is stopped."""
         return NAMES[self._get(REACHED)]
 
     def bytes(self):
-        """How much of it was done there."""
+        """Returns the number of bytes reached there."""
         return self._get(BYTES)
 
     def wait_until(self, step):
         eventually(lambda: self.reached() == step, f"a thread is {step}", pause=0.005)
 
     def go_on(self):
-        """Nobody stands any more, nor is to."""
+        """Releases the stopped thread and stops no other."""
         self._set(WANTED, 0)
         self._set(REACHED, 0)

@@ -1,21 +1,20 @@
-"""A real SMTP server (aiosmtpd) that keeps what it is given, and that can also misbehave. For tests
-alone.
+"""An SMTP server (aiosmtpd) that keeps all messages and can also misbehave. For tests only.
 
     server = MailServer()                      listens on 127.0.0.1; .url
-    server.script("451 later", "cut")          what the next messages meet, in order; then they are taken
-    server.messages                            every message that came in whole, an email.message each
+    server.script("451 later", "cut")          responses to the next messages, in order; then messages are accepted
+    server.messages                            every complete message, as email.message
     server.close()
 
 usage: mail_server.py PORT FILE
-Stands alone, and adds a line of JSON to the file for each message before it takes it.
+Runs standalone and appends a line of JSON to the file for each message before it accepts it.
 
 A step of the script:
-    take            take the message
-    cut             keep the message, and close the connection without an answer
-    rcpt CODE TEXT  answer so to RCPT
-    CODE TEXT       answer so to the whole message, which is kept in .turned_down
+    take            accept the message
+    cut             keep the message, and close the connection without a response
+    rcpt CODE TEXT  this response to RCPT
+    CODE TEXT       this response to the complete message, which is kept in .turned_down
 
-With certificates (make_certificates) it offers STARTTLS, and wants it, and a password with it.
+With certificates (make_certificates) it offers and requires STARTTLS, and a password if `user` is set.
 """
 
 import email
@@ -34,7 +33,7 @@ from ports import reserve_port
 
 
 def make_certificates(directory, name="127.0.0.1"):
-    """A root and a server certificate under it: paths of root, chain and key."""
+    """Creates a root and a server certificate; returns the paths of root, chain and key."""
     directory = pathlib.Path(directory)
     root, root_key = directory / "root.pem", directory / "root.key"
     chain, key, request = directory / "mail.pem", directory / "mail.key", directory / "mail.csr"
@@ -103,7 +102,7 @@ class MailServer:
         self.controller.start()
 
     def settings(self, **more):
-        """Of a service that uses it, for client.Service."""
+        """Returns the settings of a service that uses it, for client.Service."""
         return {"mail__url": self.url, "mail__from": "notices@example.org",
                 "mail__require_tls": "false", "mail__allow_networks": "127.0.0.0/8",
                 "mail__schedule": "200ms,200ms,200ms,200ms", **more}

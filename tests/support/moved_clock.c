@@ -1,9 +1,8 @@
-/* Preloaded into any program: its wall clock is moved by CLOCK_OFFSET_SECONDS, and by what the file
- * CLOCK_OFFSET_FILE holds at the time (a native 64-bit number, seconds). Forward, if positive.
- * Clocks that measure durations are not moved, nor are the times of files, which the kernel gives.
- * A program that asks the kernel without the C library (one in Go) is not moved either.
- * CLOCK_LIBRARY is where this library is: processes that are started with an empty environment get
- * it, too. */
+/* Preloaded into any program: moves its wall clock by CLOCK_OFFSET_SECONDS, and by the current
+ * value of the file CLOCK_OFFSET_FILE (a native 64-bit number of seconds); positive: forward.
+ * Clocks that measure durations are not moved, nor are file times, which the kernel sets. Programs
+ * that call the kernel without the C library, such as Go programs, are not affected. CLOCK_LIBRARY
+ * is the path of this library, for processes that are started with an empty environment. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -19,8 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A deadline of a clock that counts from the start of the machine is earlier than this one (2001).
- */
+/* Deadlines of clocks that count from the start of the machine are earlier than this (2001). */
 #define FIRST_WALL_SECONDS 1000000000
 
 static int64_t fixed_offset;
@@ -34,7 +32,7 @@ static void *find(const char *name)
 	return dlsym(RTLD_NEXT, name);
 }
 
-/* What a process is given that would have no variables. */
+/* Environment of processes that would start without variables. */
 static char *inherited[5];
 
 static void inherit(const char *name, const char *value)
@@ -106,9 +104,9 @@ time_t time(time_t *ret)
 	return now.tv_sec;
 }
 
-/* ---- waiting until a time ---- */
+/* ---- absolute time-outs ---- */
 
-/* The deadline for the kernel, whose clock is not moved. */
+/* Returns the deadline for the kernel, whose clock is not moved. */
 static struct timespec unmoved(const struct timespec *until)
 {
 	struct timespec result = *until;
@@ -121,7 +119,7 @@ int pthread_cond_timedwait(pthread_cond_t *restrict condition, pthread_mutex_t *
                            const struct timespec *restrict until)
 {
 	static __typeof__(&pthread_cond_timedwait) real;
-	if (!real) /* where there is an older version, dlsym may find that one */
+	if (!real) /* if an older version exists, dlsym may return that one */
 		real = (__typeof__(real))dlvsym(RTLD_NEXT, "pthread_cond_timedwait", "GLIBC_2.3.2");
 	if (!real)
 		real = REAL(pthread_cond_timedwait);

@@ -1,5 +1,5 @@
-"""A wall clock that is moved under programs (moved_clock.c, preloaded): by tests/clock for the tests and
-all that they start, or by a test for what it starts."""
+"""A wall clock that is moved for programs (moved_clock.c, preloaded): by tests/clock for all tests and the
+programs they start, or by a test for the programs it starts."""
 
 import os
 import pathlib
@@ -12,7 +12,7 @@ SOURCE = pathlib.Path(__file__).with_name("moved_clock.c")
 
 
 def build(directory):
-    """The library to preload. One that is preloaded already must not be joined by another copy of it."""
+    """Builds and returns the library to preload; a library that is already preloaded must not be loaded twice."""
     if library := os.environ.get("CLOCK_LIBRARY"):
         return pathlib.Path(library)
     library = pathlib.Path(directory) / "moved_clock.so"
@@ -21,7 +21,7 @@ def build(directory):
 
 
 def preload(library, environment=os.environ):
-    """The variables that load it before all that is preloaded there."""
+    """Returns the variables that load it before other preloaded libraries."""
     preloaded = [str(library), environment.get("LD_PRELOAD")]
     asan = environment.get("ASAN_OPTIONS", "")
     return {"LD_PRELOAD": ":".join(filter(None, preloaded)), "CLOCK_LIBRARY": str(library),
@@ -29,7 +29,7 @@ def preload(library, environment=os.environ):
 
 
 class MovedClock:
-    """A clock that a test sets while processes run with its environment, of whatever user."""
+    """A clock that a test sets while processes run with its environment, as any user."""
 
     def __init__(self):
         self._directory = tempfile.TemporaryDirectory(prefix="constancia-clock-")
@@ -46,7 +46,7 @@ class MovedClock:
         self._directory.cleanup()
 
     def set(self, seconds):
-        """How many seconds of time since 1970 it is there now; by how much that is ahead of here."""
+        """Sets the clock to that time (seconds since 1970); returns how far it is ahead of the real clock."""
         ahead = int(seconds - time.time())
         with open(self.path, "r+b") as file:
             file.write(struct.pack("=q", ahead))

@@ -1,6 +1,6 @@
-"""A machine of its own for a node: a network namespace with two links to this machine, one for the
-node's clients and one for its store, so that the store can be cut off and the node still be asked.
-Needs root and iproute2."""
+"""A separate machine for a node: a network namespace with two links to this machine, one for the node's
+clients and one for its store, so that the store can be cut off while the node remains reachable. Needs root
+and iproute2."""
 
 import atexit
 import contextlib
@@ -39,14 +39,14 @@ class Machine:
             ip("-n", self.name, "link", "set", "lo", "up")
             self._link(f"cst{self.number}c", self.here, self.there)
             self._link(self.store_link, self.store_here, self.store_there)
-            # While the link is down nothing may look for another way out.
+            # While the link is down no other route may be used.
             ip("route", "add", "blackhole", self.store_network, "metric", "1000")
         except BaseException:
             self.close()
             raise
 
     def _reserve(self):
-        """A number that no other run on this machine uses."""
+        """Reserves a number that no other run on this machine uses."""
         while True:
             self.number = random.SystemRandom().randrange(1, 250)
             self.reservation = socket.socket(socket.AF_UNIX)
@@ -67,11 +67,11 @@ class Machine:
         ip("-n", self.name, "link", "set", name + "p", "up")
 
     def wrap(self):
-        """What stands before a command to run it there."""
+        """Returns the prefix of a command that runs there."""
         return ["ip", "netns", "exec", self.name]
 
     def cut(self):
-        """Nothing passes between it and its store any more, and neither is told."""
+        """Drops all packets between the node and its store; neither side is notified."""
         ip("link", "set", self.store_link, "down")
 
     def join(self):
@@ -82,5 +82,5 @@ class Machine:
         ip("route", "del", "blackhole", self.store_network, "metric", "1000", check=False)
         ip("netns", "del", self.name, check=False)
         for link in (f"cst{self.number}c", self.store_link):
-            ip("link", "del", link, check=False)  # gone with the namespace, but in its own time
+            ip("link", "del", link, check=False)  # removed with the namespace, possibly later
         self.reservation.close()

@@ -1,5 +1,5 @@
-"""Several nodes of the service on one store: each a `constancia serve` with a data directory, ports
-and a signing process of its own; the store, the content and the keys that sign are common."""
+"""Several nodes of the service on one store: each is a `constancia serve` with a data directory, ports and a
+signing process of its own. Store, content and signing keys are shared."""
 
 import os
 import pathlib
@@ -13,7 +13,7 @@ from program import PATIENCE, NotStarted, Program, copy_keys
 
 
 class SetClock:
-    """A clock that a test sets while the process runs: behind by so many seconds, or ahead."""
+    """A clock that a test sets while the process runs: behind by a number of seconds; negative: ahead."""
 
     def __init__(self, directory, behind=0):
         self.path = pathlib.Path(directory) / "clock_lag"
@@ -26,7 +26,7 @@ class SetClock:
 
 
 def clock_behind(directory, seconds):
-    """The environment of a process whose clock runs behind by so much; ahead, if negative."""
+    """Returns the environment of a process whose clock is behind by that many seconds; negative: ahead."""
     shim = pathlib.Path(directory) / "lagging_clock.so"
     source = pathlib.Path(__file__).with_name("lagging_clock.c")
     subprocess.run(["cc", "-shared", "-fPIC", "-O2", "-o", shim, source], check=True)
@@ -60,7 +60,7 @@ class Node(Program):
         return self.is_well("/readyz")
 
     def ask(self, path, timeout=PATIENCE):
-        """The operator's listener: status and text, None while nobody listens."""
+        """Asks the operator's listener: status and text, or None while it does not accept connections."""
         url = f"http://{self.address}:{self.admin_port}{path}"
         try:
             with urllib.request.urlopen(url, timeout=timeout) as answer:
@@ -75,12 +75,12 @@ class Node(Program):
         return answer is not None and answer[0] == 200
 
     def wait(self, path, seconds=PATIENCE):
-        """Until it answers 200."""
+        """Blocks until it returns 200."""
         return self.wait_until(lambda: self.is_well(path), f"{path} is 200", seconds)
 
 
 class Deployment:
-    """What the nodes have in common. The first node prepares the store."""
+    """The common settings of the nodes. The first node prepares the store."""
 
     node_class = Node
 
@@ -94,8 +94,8 @@ class Deployment:
                          "content.url": f"file:{self.directory}/content", **settings}
 
     def add(self, **options):
-        """A node, not started. All sign with the first one's keys, as a real deployment's do with
-        the files of signer.key and signer.chain."""
+        """Adds a node without starting it. All nodes sign with the first one's keys, as production nodes do
+        with the files of signer.key and signer.chain."""
         node = self.node_class(self, f"node{len(self.nodes) + 1}", **options)
         if not self.nodes:
             done = node.run("init")

@@ -1,36 +1,36 @@
-"""A stand-in payment provider that speaks the part of Stripe's interface that the service uses, and
-that can also misbehave. For tests alone; needs nothing but Python's standard library.
+"""A substitute payment provider that implements the part of Stripe's interface that the service uses, and that
+can also misbehave. For tests only; needs only Python's standard library.
 
     provider = PaymentProvider()               listens on 127.0.0.1; .url, .key, .secret
-    provider.script("lose", "pay")             what the next charges do, in order; then .behaviour
-    provider.charges                           every charge that was made, each a Charge
+    provider.script("lose", "pay")             results of the next charges, in order; then .behaviour
+    provider.charges                           all charges, each a Charge
     provider.close()
 
-It keeps its state: payments, what each idempotency key was answered (the same answer again for the
-same request, an error for another one, 409 while the first one is under way), and all charges made,
-so that a test can say that somebody was charged exactly once.
+It keeps its state: payments, the response to each idempotency key (the same response for the same request, an
+error for another one, 409 while the first one is in progress), and all charges, so that a test can check that
+a customer was charged exactly once.
 
-What a charge can do:
+Results of a charge:
     pay             succeed
     decline         be declined (insufficient_funds)
-    authenticate    want the customer to authenticate
-    expired         meet an expired card
-    no_method       find no such payment method
-    process         be taken on; finish_processing() settles it
-    lose            succeed, and close the connection without an answer
-    lose_decline    be declined, and close the connection without an answer
-    cut             close the connection before anything was done
-    stall           succeed, and answer only after .stall_seconds
-    error           answer 500 before anything was done; the key keeps that answer
-    error_after     succeed, and answer 500; the key keeps that answer
-    unavailable     answer 503 without looking at the key
-    rate            answer 429 with Retry-After: 1, without looking at the key
-    conflict        answer 409 as if the key were in use
-    garbage         succeed, and answer with something that is not JSON
+    authenticate    require the customer to authenticate
+    expired         fail because the card has expired
+    no_method       fail because the payment method does not exist
+    process         be accepted; finish_processing() settles it
+    lose            succeed, and close the connection without a response
+    lose_decline    be declined, and close the connection without a response
+    cut             close the connection before any effect
+    stall           succeed, and respond only after .stall_seconds
+    error           return 500 before any effect; the key keeps that response
+    error_after     succeed, and return 500; the key keeps that response
+    unavailable     return 503 without checking the key
+    rate            return 429 with Retry-After: 1, without checking the key
+    conflict        return 409 as if the key were in use
+    garbage         succeed, and return a body that is not JSON
 
 Notices: with .webhook_url set, each event is sent there at once (notices = "send"), kept in .held
-until deliver() (notices = "hold"), or both sent twice (notices = "twice"). deliver() takes a false
-signature, a false time, and another body.
+until deliver() (notices = "hold"), or both sent twice (notices = "twice"). deliver() accepts an invalid
+signature, an invalid time, and another body.
 """
 
 import dataclasses
@@ -56,13 +56,13 @@ DECLINES = {
 class Charge:
     intent: str
     sale_code: str
-    key: str  # empty when it was paid on a page
+    key: str  # empty if it was paid on a page
     amount: int
     currency: str
 
 
 class Cut(Exception):
-    """The connection is closed without an answer."""
+    """The connection is closed without a response."""
 
 
 class PaymentProvider(http.server.ThreadingHTTPServer):
@@ -73,12 +73,12 @@ class PaymentProvider(http.server.ThreadingHTTPServer):
         self.secret = "whsec_" + secrets.token_hex(12)
         self.behaviour = "pay"
         self.stall_seconds = 3600
-        self.page_behaviours = []  # what the next payment pages do: unavailable, cut; then one is made
+        self.page_behaviours = []  # results of the next payment pages: unavailable, cut; then pages are created
         self.webhook_url = None
         self.notices = "send"
         self.charges = []
         self.refunds = []
-        self.requests = []   # (method, path, key) of all that came
+        self.requests = []   # (method, path, key) of all requests
         self.intents = {}
         self.sessions = {}
         self.held = []       # events
@@ -93,7 +93,7 @@ class PaymentProvider(http.server.ThreadingHTTPServer):
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
     def settings(self):
-        """Of a service that uses it, for client.Service."""
+        """Returns the settings of a service that uses it, for client.Service."""
         return {"payment__provider": "stripe", "payment__stripe_url": self.url,
                 "payment__stripe_key": self.key, "payment__stripe_webhook_secret": self.secret,
                 "payment__allow_networks": "127.0.0.0/8"}
@@ -117,7 +117,7 @@ class PaymentProvider(http.server.ThreadingHTTPServer):
     # ---- payments ----
 
     def recover(self):
-        """Forgets what was still to come of the script."""
+        """Discards the rest of the script."""
         with self._lock:
             self._script.clear()
 
@@ -177,7 +177,7 @@ class PaymentProvider(http.server.ThreadingHTTPServer):
         return intent
 
     def give_back(self, intent_id):
-        """A refund that somebody makes at the provider, or on request."""
+        """A refund that is made at the provider, or on request."""
         intent = self.intents[intent_id]
         with self._lock:
             self.refunds.append(intent_id)
@@ -187,7 +187,7 @@ class PaymentProvider(http.server.ThreadingHTTPServer):
             "currency": intent["currency"], "metadata": dict(intent["metadata"])})
 
     def lose_dispute(self, intent_id, amount=None):
-        """Over the whole payment, or a part of it."""
+        """Of the whole payment, or a part of it."""
         intent = self.intents[intent_id]
         self.tell("charge.dispute.closed", {
             "id": "dp_" + intent_id[3:], "object": "dispute", "payment_intent": intent_id,
@@ -215,7 +215,7 @@ class PaymentProvider(http.server.ThreadingHTTPServer):
         return f"t={signed_at},v1={mac}"
 
     def deliver(self, event, *, signed_at=None, secret=None, signature=None, body=None):
-        """Sends one event; the status of the answer, None without one."""
+        """Sends one event; returns the status of the response, None without one."""
         body = json.dumps(event).encode() if body is None else body
         headers = {"Content-Type": "application/json",
                    "Stripe-Signature": self.sign(body, signed_at, secret)
@@ -234,7 +234,7 @@ class PaymentProvider(http.server.ThreadingHTTPServer):
         return status
 
     def deliver_held(self, reverse=False):
-        """All that was held, until each is taken."""
+        """Delivers all held events; each must be accepted."""
         with self._lock:
             events, self.held = self.held, []
         for event in reversed(events) if reverse else events:
@@ -243,7 +243,7 @@ class PaymentProvider(http.server.ThreadingHTTPServer):
     # ---- the interface ----
 
     def answer_once(self, key, fingerprint, act):
-        """`act` gives (status, body) and runs once for a key."""
+        """Runs `act`, which returns (status, body), once per key."""
         with self._lock:
             known = self._answers.get(key)
             if known is None:
@@ -272,7 +272,7 @@ class PaymentProvider(http.server.ThreadingHTTPServer):
             self._answers[key] = (fingerprint, status, json.loads(json.dumps(body)))
 
     def charge(self, form, key, behaviour):
-        """Status and body; what is kept for the key may go elsewhere than what is sent."""
+        """Returns status and body; the response kept for the key may differ from the one sent."""
         if behaviour == "no_method":
             return 400, fault("invalid_request_error", "No such PaymentMethod.",
                               code="resource_missing", param="payment_method")

@@ -1,9 +1,9 @@
-"""An operator's certification authority, for keys that sign and for timestamp authorities; and keys
-wherever they are held. For tests alone; needs the `openssl` command, and `softhsm2-util` for tokens.
+"""An operator's certification authority, for signing keys and timestamp authorities; and keys in any kind of
+holder. For tests only; needs the `openssl` command, and `softhsm2-util` for tokens.
 
-usage: pki.py DIRECTORY SECONDS
-The authority of timestamp_authority.py in DIRECTORY/mortal goes on with a certificate that ends in so
-many seconds, under DIRECTORY/root.pem; both are made unless they are there, and revocation lists anew.
+usage: pki.py DIRECTORY SECONDS: gives the authority of timestamp_authority.py in DIRECTORY/mortal a new
+certificate with that lifetime, under DIRECTORY/root.pem. Creates both unless they exist, and new revocation
+lists.
 """
 
 import datetime
@@ -88,29 +88,28 @@ DAY = 86400
 
 
 def openssl(*words, env=None):
-    """The settings' variables must all be there."""
+    """Runs openssl. All variables of the configuration must be set."""
     environment = {**os.environ, "CA_DATABASE": "", **(env or {})}
     return subprocess.run(["openssl", *map(str, words)], check=True, capture_output=True,
                           env=environment)
 
 
 def moment(seconds):
-    """So many seconds from now, as a certificate has it."""
+    """Returns the time that many seconds from now, in the form of a certificate."""
     when = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=seconds)
     return when.strftime("%Y%m%d%H%M%SZ")
 
 
 class Pki:
-    """A root, and issuers under it. With `url`, where a Publisher (publisher.py) of it listens, each
-    certificate says where its issuer's revocation list is and, unless it is an authority's, its
-    OCSP responder."""
+    """A root and issuers under it. With `url`, the address of a Publisher (publisher.py), each certificate
+    names its issuer's revocation list and, unless it is an authority's, an OCSP responder."""
 
     def __init__(self, directory, name="An operator's root", url=None, kind="P-256"):
         self.directory = pathlib.Path(directory)
         self.directory.mkdir(parents=True, exist_ok=True)
         self.url = url
         self.kind = kind
-        self.padding = 0  # so many bytes more in revocation lists, under an OID for examples (RFC 5612)
+        self.padding = 0  # additional bytes in revocation lists, under an OID for examples (RFC 5612)
         if not self.root.exists():
             self.issue("root", "authority", None, name, ends=3650 * DAY)
             self.add_issuer("issuer", "An issuer of seals")
@@ -128,7 +127,7 @@ class Pki:
             self.issue(f"{name}-responder", "responder", name, f"{subject}: responder")
 
     def make_key(self, name, kind):
-        """`kind` is a curve, or RSA-BITS."""
+        """Creates a key; `kind` is a curve, or RSA-BITS."""
         key = self.path(name + ".key")
         algorithm, _, bits = kind.partition("-")
         options = (["RSA", "-pkeyopt", f"rsa_keygen_bits:{bits}"] if algorithm == "RSA"
@@ -139,7 +138,8 @@ class Pki:
         return key
 
     def configure(self, issuer, strings="utf8only"):
-        """What certificates of that issuer say, and in which strings; the file's path."""
+        """Writes the configuration of that issuer's certificates and the string type of their names; returns
+        its path."""
         published = self.url and issuer
         config = self.path("openssl.cnf")
         config.write_text(CONFIG.replace("@STRINGS@", strings).replace(
@@ -152,7 +152,7 @@ class Pki:
         return config
 
     def database(self):
-        """Of all certificates that were issued, as `openssl ca` keeps it."""
+        """Returns the database of all issued certificates for `openssl ca`."""
         database = self.path("database")
         if not database.exists():
             database.touch()
@@ -168,7 +168,7 @@ class Pki:
 
     def issue(self, name, extensions, issuer, subject, begins=-3600, ends=365 * DAY, kind=None,
               strings="utf8only"):
-        """NAME.key, unless it is there, and NAME.pem. Its times are seconds from now."""
+        """Creates NAME.key, unless it exists, and NAME.pem. Times are seconds from now."""
         key, request, made = self.make_key(name, kind or self.kind), self.path(name + ".csr"), \
             self.path(name + ".pem")
         config = self.configure(issuer, strings)
@@ -181,7 +181,7 @@ class Pki:
         return made
 
     def twin(self, name):
-        """A root of an issuer's name and key: the file's path."""
+        """Creates a root with the name and key of an issuer; returns its path."""
         made = self.path(f"{name}-twin.pem")
         self.ca(self.configure(None), "-in", self.path(name + ".csr"), "-out", made, "-notext",
                 "-outdir", self.directory, "-startdate", moment(-3600),
@@ -194,38 +194,38 @@ class Pki:
                 *self.by(issuer))
 
     def write_list(self, issuer):
-        """ISSUER.crl, a revocation list as of now."""
+        """Creates ISSUER.crl, a revocation list as of now."""
         made = self.path(issuer + ".crl")
         self.ca(self.configure(issuer), "-gencrl", "-out", made, *self.by(issuer))
         return made
 
     def chain(self, name, issuer="issuer"):
-        """NAME-chain.pem: its certificate, its issuer's and the root."""
+        """Creates NAME-chain.pem: its certificate, its issuer's and the root."""
         chain = self.path(name + "-chain.pem")
         chain.write_bytes(b"".join(self.path(each + ".pem").read_bytes()
                                    for each in (name, issuer, "root")))
         return chain
 
     def signer(self, name, holder="pem", **more):
-        """The settings of a new key: signer.key, and what goes with it. Who holds it: see below."""
+        """Creates a key in a holder (see HOLDERS) and returns the settings signer.…."""
         more.setdefault("extensions", "leaf")
         self.issue(name, issuer="issuer", subject=name, **more)
         return HOLDERS[holder](self, name, self.chain(name))
 
     def timestamps(self, name, issuer="issuer", **more):
-        """A directory for timestamp_authority.py."""
+        """Creates a directory for timestamp_authority.py."""
         self.issue(name, "timestamps", issuer, name, **more)
         directory = self.path(name)
         directory.mkdir()
         shutil.copy(self.path(name + ".pem"), directory / "good.pem")
         shutil.copy(self.path(name + ".key"), directory / "good.key")
-        # What it sends along; there it is a root's.
+        # The certificate that it sends along; there it is a root.
         shutil.copy(self.path(issuer + ".pem"), directory / "root.pem")
         (directory / "ready").touch()
         return directory
 
     def go_on(self, name, ends):
-        """The authority of that directory goes on with another certificate of its key."""
+        """Replaces the certificate of that directory's authority by a new one of the same key."""
         made = self.issue(name, "timestamps", "issuer", name, ends=ends)
         fresh = self.path(name) / "good.pem.new"
         shutil.copy(made, fresh)
@@ -236,7 +236,7 @@ class Pki:
         return hashlib.sha256(der).hexdigest()
 
 
-# ---- who holds a key: the settings of NAME.key with its chain ----
+# ---- key holders: the settings of NAME.key with its chain ----
 
 PASSPHRASE = "correct horse, battery"
 MODULE = "/usr/lib/softhsm/libsofthsm2.so"
@@ -263,7 +263,7 @@ def held_encrypted(pki, name, chain):
 
 
 def held_in_pkcs12(pki, name, chain):
-    """Which brings its certificates along."""
+    """Includes its certificates."""
     held = pki.path(name + ".p12")
     locked = passphrase_file(pki)
     openssl("pkcs12", "-export", "-inkey", pki.path(name + ".key"), "-in", pki.path(name + ".pem"),
@@ -274,7 +274,7 @@ def held_in_pkcs12(pki, name, chain):
 
 
 def held_by_token(pki, name, chain):
-    """By SoftHSM2: processes find it with token_environment."""
+    """Uses SoftHSM2; processes find the token with token_environment."""
     environment = token_environment(pki)
     locked = passphrase_file(pki)
     tokens = pki.path("tokens")
@@ -307,7 +307,7 @@ HOLDERS = {"pem": held_in_pem, "encrypted": held_encrypted, "pkcs12": held_in_pk
 
 
 def as_next(settings):
-    """The same key, as the one to come."""
+    """Returns the settings of the same key as the next one."""
     return {name.replace("signer.", "signer.next_"): value for name, value in settings.items()}
 
 

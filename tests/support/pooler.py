@@ -1,5 +1,5 @@
-"""What a pooler does to the sessions of PostgreSQL: after each transaction everything that the client
-had set for the session is reset. A proxy in front of one server."""
+"""Simulates a connection pooler for PostgreSQL: a proxy in front of one server that resets all session
+settings of the client after each transaction."""
 
 import contextlib
 import socket
@@ -25,7 +25,7 @@ def read_message(connection):
 
 
 class Pooler:
-    """`port` takes connections without TLS."""
+    """`port` accepts connections without TLS."""
 
     def __init__(self, port):
         self.server = ("127.0.0.1", port)
@@ -60,7 +60,7 @@ class Pooler:
 
     @staticmethod
     def answer(client, server):
-        """Up to the end of the exchange, and whether a transaction is open then."""
+        """Forwards responses up to the end of the exchange; returns whether a transaction is open then."""
         while True:
             message = read_message(server)
             client.sendall(message)
@@ -68,7 +68,7 @@ class Pooler:
                 return message[5:] != b"I"
 
     def exchange(self, client, server):
-        """What the client says up to a sync. Answers that it asks for before are its own."""
+        """Forwards the client's messages up to a sync, with the responses to earlier ones."""
         done = threading.Event()
         outcome = []
 

@@ -1,8 +1,8 @@
-"""TCP ports for the tests that nobody else takes while this process lives.
+"""TCP ports for the tests that no other process takes while this one lives.
 
-They lie below the range from which the kernel gives ports to outgoing connections, and each is
-reserved by an abstract Unix socket of its number, so that test runs side by side, and a server that
-is started again on its port, do not collide.
+They are below the range from which the kernel assigns ports to outgoing connections. Each is reserved by an
+abstract Unix socket with its number, so that concurrent test runs, and a server that is restarted on its port,
+do not collide.
 """
 
 import random

@@ -1,14 +1,13 @@
-"""PostgreSQL servers for the tests: a primary and its synchronous standbys, each with a data
-directory, a Unix socket and a port of its own, and what can happen to them.
+"""PostgreSQL servers for the tests: a primary and its synchronous standbys, each with a data directory, a Unix
+socket and a port of its own, and the failures that they can have.
 
     with Cluster(standbys=1) as cluster:
         url = cluster.url(cluster.create_database())
         cluster.standbys[0].freeze()
 
-Every server has the same settings, so that a promoted standby asks for a synchronous standby too.
-Control (`query`) goes through the Unix socket, whatever happens to the network. The service's role
-is no superuser. Servers run as an unprivileged user when the tests run as root, and end with the
-process that started them.
+Every server has the same settings, so that a promoted standby requires a synchronous standby too. Control
+(`query`) uses the Unix socket, independent of the network. The service's role is not a superuser. Servers run
+as an unprivileged user when the tests run as root, and exit with the process that started them.
 """
 
 import atexit
@@ -27,8 +26,8 @@ import urllib.parse
 from ports import reserve_port
 
 SUPERUSER = "postgres"
-ROLE = "constancia"  # of the service
-PATIENCE = 60  # seconds until what must come in the end counts as not coming
+ROLE = "constancia"  # role of the service
+PATIENCE = 60  # seconds until a condition that must become true counts as failed
 SETTINGS = {
     "max_connections": "300",
     "max_wal_senders": "10",
@@ -38,20 +37,20 @@ SETTINGS = {
     "hot_standby": "on",
     "synchronous_commit": "on",
     "log_line_prefix": "%m [%p] %q%d ",
-    "dynamic_shared_memory_type": "mmap",  # goes with the data directory
+    "dynamic_shared_memory_type": "mmap",  # removed with the data directory
     "wal_receiver_status_interval": "1s",
-    "wal_sender_timeout": "5min",  # a busy machine is no lost standby
+    "wal_sender_timeout": "5min",  # a busy machine is not a lost standby
     "wal_receiver_timeout": "5min",
     "wal_retrieve_retry_interval": "100ms",
 }
 
 
 class Failed(Exception):
-    """A server or a program of PostgreSQL did not do what was asked."""
+    """A server or a program of PostgreSQL failed."""
 
 
 def programs():
-    """The directory of the newest server that is installed."""
+    """Returns the directory of the newest installed server."""
     found = sorted(glob.glob("/usr/lib/postgresql/*/bin/postgres"),
                    key=lambda path: int(path.split("/")[4]))
     if not found:
@@ -60,7 +59,7 @@ def programs():
 
 
 def unprivileged():
-    """The user that servers run as, None for this one: they refuse to be root."""
+    """Returns the user that servers run as, since they refuse to run as root; None: the current user."""
     if os.geteuid() != 0:
         return None
     for name in (SUPERUSER, "nobody"):
@@ -70,7 +69,7 @@ def unprivileged():
 
 
 def as_server(command):
-    """The command as that user; a server ends when its parent does."""
+    """Returns the command as that user; a server exits with its parent."""
     user = unprivileged()
     who = ["--reuid", str(user.pw_uid), "--regid", str(user.pw_gid), "--init-groups"] if user else []
     return ["setpriv", *who, "--pdeathsig", "QUIT", *command]
@@ -85,7 +84,8 @@ def program(name, *arguments):
 
 
 def eventually(question, what, patience=PATIENCE, pause=0.05):
-    """The first true answer; the last time it is asked is after the patience, however long the answer takes."""
+    """Returns the first true answer. The question is asked a last time after the patience, however long the
+    answer takes."""
     end = time.monotonic() + patience
     while True:
         asked = time.monotonic()
@@ -109,7 +109,7 @@ def literal(value):
 
 
 class Server:
-    """One server; primary or standby by what its data directory says."""
+    """A server; its data directory determines whether it is a primary or a standby."""
 
     def __init__(self, cluster, name):
         self.cluster = cluster
@@ -119,7 +119,7 @@ class Server:
         self.log = os.path.join(self.directory, "log")
         self.port = reserve_port()
         self.process = None
-        self.follows = None  # a standby's primary
+        self.follows = None  # the primary of a standby
         cluster.make_directory(self.directory)
 
     def __repr__(self):
@@ -166,7 +166,7 @@ class Server:
         return self.process is not None and self.process.poll() is None
 
     def stop(self, mode="fast"):
-        """smart, fast or immediate, as pg_ctl names them."""
+        """Stops it; `mode` is smart, fast or immediate, as for pg_ctl."""
         if self.alive():
             self.process.send_signal({"smart": signal.SIGTERM, "fast": signal.SIGINT,
                                       "immediate": signal.SIGQUIT}[mode])
@@ -174,7 +174,7 @@ class Server:
         self.process = None
 
     def _signal_all(self, number):
-        """To the server and its children. It is stopped first, so that no child escapes."""
+        """Signals the server and its children. Stops the server first, so that no child escapes."""
         self.process.send_signal(signal.SIGSTOP)
         signalled = set()
         while new := set(children_of(self.process.pid)) - signalled:
@@ -186,14 +186,14 @@ class Server:
         return signalled
 
     def kill(self):
-        """kill -9 of all its processes at once, as when the machine goes away."""
+        """Kills all its processes at once, as when the machine fails."""
         if self.alive():
             self._signal_all(signal.SIGKILL)
             self.process.wait(PATIENCE)
         self.process = None
 
     def discard(self):
-        """Ends it and removes its data, with the shared memory that a killed server leaves."""
+        """Stops it and removes its data, with the shared memory that a killed server leaves."""
         if self.alive():
             self.thaw()
             self.stop("immediate")
@@ -204,7 +204,7 @@ class Server:
         shutil.rmtree(self.data, ignore_errors=True)
 
     def freeze(self):
-        """SIGSTOP: it holds its connections and says nothing."""
+        """Stops it with SIGSTOP: its connections stay open without a response."""
         self._signal_all(signal.SIGSTOP)
 
     def thaw(self):
@@ -220,7 +220,7 @@ class Server:
     # ---- asking ----
 
     def query(self, sql, database="postgres", timeout=PATIENCE):
-        """What psql prints: a line for each row, columns separated by a bar."""
+        """Returns the output of psql: a line per row, columns separated by a bar."""
         done = subprocess.run(
             [os.path.join(programs(), "psql"), "-XAtq", "-v", "ON_ERROR_STOP=1", "-h",
              self.directory, "-p", str(self.port), "-U", SUPERUSER, "-d", database, "-f", "-"],
@@ -230,7 +230,7 @@ class Server:
         return done.stdout.strip("\n")
 
     def attempt(self, sql, database="postgres"):
-        """All that psql says, errors and their states included, of statements each by itself."""
+        """Returns all output of psql for statements run individually, including errors and their states."""
         return subprocess.run(
             [os.path.join(programs(), "psql"), "-XAtq", "-v", "VERBOSITY=verbose", "-h",
              self.directory, "-p", str(self.port), "-U", SUPERUSER, "-d", database, "-f", "-"],
@@ -238,7 +238,7 @@ class Server:
             timeout=5 * PATIENCE, check=False).stdout
 
     def session(self, sql, database="postgres"):
-        """That goes on: what it is told next is written to its standard input."""
+        """Starts a session that stays open; further statements are written to its standard input."""
         psql = subprocess.Popen(
             [os.path.join(programs(), "psql"), "-XAtq", "-h", self.directory, "-p", str(self.port),
              "-U", SUPERUSER, "-d", database, "-f", "-"], stdin=subprocess.PIPE,
@@ -254,7 +254,7 @@ class Server:
     def number(self, sql, database="postgres"):
         return int(self.query(sql, database))
 
-    # ---- what may happen to it ----
+    # ---- failures ----
 
     def promote(self):
         self.query(f"SELECT pg_promote(true, {PATIENCE})", timeout=PATIENCE + 10)
@@ -263,16 +263,16 @@ class Server:
         self.follows = None
 
     def terminate_backends(self, database):
-        """Ends every connection to the database; how many there were."""
+        """Ends every connection to the database; returns their number."""
         return self.number("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity "
                            f"WHERE datname = {literal(database)}")
 
     def commits_waiting(self):
-        """Back ends whose commit waits for a standby."""
+        """Returns the number of back ends whose commit waits for a standby."""
         return self.number("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
 
     def cancel_commits(self):
-        """Cancels waits for a standby: what they wait for becomes visible without it."""
+        """Cancels waits for a standby: the commits become visible without it."""
         return self.number("SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity "
                            "WHERE wait_event = 'SyncRep'")
 
@@ -281,7 +281,7 @@ class Server:
                            "AND sync_state IN ('sync', 'quorum')")
 
     def wait_for_standbys(self, count=1):
-        """Until so many synchronous standbys hold all that is written."""
+        """Blocks until that many synchronous standbys have everything that is written."""
         eventually(lambda: self.number(
             "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming' AND sync_state IN "
             "('sync', 'quorum') AND replay_lsn >= pg_current_wal_lsn()") >= count,
@@ -289,12 +289,11 @@ class Server:
 
 
 class Cluster:
-    """A primary and so many standbys, of which any one makes a commit synchronous. Without
-    standbys, commits wait for none. `parent` is the directory to be in, which must let the servers'
-    user through."""
+    """A primary and `standbys` standbys, any one of which makes a commit synchronous. Without standbys,
+    commits wait for none. `parent` is the parent directory, which the servers' user must be able to enter."""
 
     server_class = Server
-    template = None  # of a data directory, made once for the process
+    template = None  # data directory template, created once per process
 
     def __init__(self, standbys=1, addresses=("127.0.0.1",), settings=None,
                  parent=None):
@@ -335,7 +334,7 @@ class Cluster:
         (one,) = self.standbys
         return one
 
-    # ---- its life ----
+    # ---- life cycle ----
 
     @classmethod
     def make_template(cls):
@@ -367,10 +366,10 @@ class Cluster:
         return self
 
     def configure(self):
-        """Before the primary is started for the first time."""
+        """Called before the first start of the primary."""
 
     def make_role(self):
-        """Before there are standbys."""
+        """Called before the standbys exist."""
         self.primary.query("SET synchronous_commit TO local; "
                            f"CREATE ROLE {ROLE} LOGIN; GRANT pg_read_all_stats TO {ROLE};")
 
@@ -381,7 +380,7 @@ class Cluster:
         shutil.rmtree(self.directory, ignore_errors=True)
 
     def rebuild(self, server):
-        """A standby, from nothing, of the present primary."""
+        """Rebuilds a standby of the present primary from scratch."""
         server.discard()
         server.follows = self.primary
         program("pg_basebackup", "-D", server.data, "-h", self.primary.directory, "-p",
@@ -391,8 +390,8 @@ class Cluster:
         server.start()
 
     def fail_over(self, to=None):
-        """Promotes a standby; what the old primary was stays as it is. The other standbys follow
-        nobody until they are rebuilt. The old primary."""
+        """Promotes a standby; the old primary is unchanged. The other standbys follow no primary until they
+        are rebuilt. Returns the old primary."""
         old = self.primary
         chosen = to or self.standbys[0]
         chosen.promote()
@@ -402,11 +401,11 @@ class Cluster:
     # ---- databases ----
 
     def create_database(self, name=None, like="template1"):
-        """A database of the service's role, on all servers: empty, or a copy of one that nobody
-        is connected to."""
+        """Creates a database of the service's role on all servers: empty, or a copy of one without
+        connections."""
         name = name or "t" + secrets.token_hex(6)
         self.primary.query(f"CREATE DATABASE {name} OWNER {ROLE} TEMPLATE {like}")
-        if self.replicated:  # a client that finds a server without it does not go on to the next
+        if self.replicated:  # a client does not try the next server if the first lacks the database
             self.primary.wait_for_standbys(len(self.standbys))
         return name
 
@@ -414,7 +413,7 @@ class Cluster:
         self.primary.query(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
 
     def url(self, database, address="127.0.0.1", **parameters):
-        """store.url: all servers, whichever takes writes."""
+        """Returns store.url with all servers; the one that accepts writes is used."""
         hosts = ",".join(f"{address}:{server.port}" for server in self.servers)
         parameters.setdefault("target_session_attrs", "read-write")
         return f"postgresql://{ROLE}@{hosts}/{database}?{urllib.parse.urlencode(parameters)}"

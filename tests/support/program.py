@@ -1,4 +1,4 @@
-"""The program as tests start it: a process that serves, and the commands beside it."""
+"""The program as tests start it: a serving process, and commands."""
 
 import contextlib
 import json
@@ -16,20 +16,20 @@ from ports import reserve_port
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BINARY = os.environ.get("CONSTANCIA", str(ROOT / "build" / "constancia"))
-PATIENCE = 60  # seconds until what must come in the end counts as not coming
+PATIENCE = 60  # seconds until a condition that must become true counts as failed
 STOP_PATIENCE = 60
 
 
 def copy_keys(data, to):
-    """The keys that a development service made in its directory, for another directory: nodes of a
-    store that can be shared need the same. The log of what they signed stays where it is."""
+    """Copies the keys of a development service to another directory: nodes that share a store need the same
+    keys. The log of signatures is not copied."""
     shutil.copytree(pathlib.Path(data, "signer"), pathlib.Path(to, "signer"), dirs_exist_ok=True,
                     ignore=shutil.ignore_patterns("signer.log"))
 
 
 def eventually(question, what, patience=PATIENCE, pause=0.1):
-    """The first true answer to the question; the last time it is asked is after the patience, however long
-    the answer takes."""
+    """Returns the first true answer. The question is asked a last time after the patience, however long the
+    answer takes."""
     end = time.monotonic() + patience
     while True:
         asked = time.monotonic()
@@ -41,11 +41,11 @@ def eventually(question, what, patience=PATIENCE, pause=0.1):
 
 
 class NotStarted(Exception):
-    """The process ended, or did not say that it is ready."""
+    """The process exited, or did not become ready."""
 
 
 class Refused(Exception):
-    """An administration command that did not exit with 0."""
+    """An administration command failed."""
 
     def __init__(self, what, done=None):
         super().__init__(f"{what}: exit {done.returncode}: {done.stderr.strip()[-500:]} "
@@ -55,8 +55,8 @@ class Refused(Exception):
 
 
 def clean_environment(more=None):
-    """Ours, without what would be settings of the program. What is preloaded here is there, too, behind
-    what `more` preloads: a clock that is moved under all (tests/clock)."""
+    """Returns our environment without settings of the program. Libraries preloaded here are kept after those
+    of `more`, for a clock moved for all programs (tests/clock)."""
     kept = {name: value for name, value in os.environ.items()
             if not name.startswith("CONSTANCIA")}
     both = {**kept, **(more or {})}
@@ -70,35 +70,34 @@ def flags(settings):
 
 
 def sanitized():
-    """Whether the program is built with a sanitizer."""
+    """Returns whether the program is built with a sanitizer."""
     binary = pathlib.Path(BINARY).read_bytes()
     return b"__asan_init" in binary or b"__tsan_init" in binary
 
 
 def counts_coverage():
-    """Whether the program counts what runs of it, and writes that to files when it ends."""
+    """Returns whether the program is built with coverage counters, which it writes at exit."""
     return b".gcda" in pathlib.Path(BINARY).read_bytes()
 
 
 def run(command, environment=None, timeout=600, **more):
-    """A command, to its end."""
+    """Runs a command to its end."""
     return subprocess.run(list(map(str, command)), env=clean_environment(environment),
                           capture_output=True, text=True, timeout=timeout, check=False, **more)
 
 
 def answer(words, done):
-    """What a command with --json printed."""
+    """Returns the output of a command with --json."""
     if done.returncode:
         raise Refused(" ".join(map(str, words)), done)
     return json.loads(done.stdout)
 
 
 class Program:
-    """One that serves, and that ends with the process that started it. `settings` are those of the
-    commands, too; `wrap` goes before its command, as `ip netns exec` does. What it says goes to
-    `log`."""
+    """A serving process that exits with the process that started it. `settings` also apply to the commands;
+    `wrap` is a prefix of its command, such as `ip netns exec`. Its standard error goes to `log`."""
 
-    restore_signals = True  # whether it has those back that Python ignores
+    restore_signals = True  # whether to restore the signals that Python ignores
 
     def __init__(self, log, settings, wrap=(), environment=None, binary=BINARY):
         self.log = self.printed = log
@@ -108,17 +107,17 @@ class Program:
         self.binary = str(binary)
         self.process = None
 
-    # ---- what a kind of it says ----
+    # ---- for subclasses ----
 
     def serving(self):
-        """The words that make it serve."""
+        """Returns the arguments that make it serve."""
         raise NotImplementedError
 
     def is_ready(self):
         raise NotImplementedError
 
     def chosen(self):
-        """How a command finds it and its store."""
+        """Returns the arguments by which a command finds it and its store."""
         return flags(self.settings)
 
     # ---- its process ----
@@ -131,7 +130,7 @@ class Program:
                 env=clean_environment(self.environment), restore_signals=self.restore_signals)
 
     def wait_until(self, question, what, seconds=PATIENCE):
-        """As long as it lives."""
+        """Blocks until the condition holds; raises NotStarted when the process exits."""
         end = time.monotonic() + seconds
         while True:
             asked = time.monotonic()
@@ -152,14 +151,14 @@ class Program:
         return self.process is not None and self.process.poll() is None
 
     def kill(self):
-        """kill -9; the signing process ends with it."""
+        """Kills it with SIGKILL; the signing process exits with it."""
         if self.process:
             self.process.kill()
             self.process.wait()
         self.process = None
 
     def stop(self):
-        """The exit code, None if it was not started."""
+        """Stops it and returns the exit code, None if it was not started."""
         if self.process is None:
             return None
         if self.alive():
@@ -170,17 +169,17 @@ class Program:
             self.kill()
 
     def children(self, name):
-        """The processes of that name that it has started."""
+        """Returns its child processes of that name."""
         found = []
         for thread in pathlib.Path(f"/proc/{self.process.pid}/task").iterdir():
-            with contextlib.suppress(OSError):  # a thread, or a child, that has ended since
+            with contextlib.suppress(OSError):  # a thread or child that has exited since
                 for child in (thread / "children").read_text(encoding="ascii").split():
                     comm = pathlib.Path(f"/proc/{child}/comm").read_text(encoding="ascii")
                     found += [int(child)] if comm == f"{name}\n" else []
         return found
 
     def signer(self):
-        """The signing process."""
+        """Returns the signing process."""
         (signer,) = self.children("signer")
         return signer
 
@@ -193,12 +192,12 @@ class Program:
         return ""
 
     def log_lines(self):
-        """Those that are whole."""
+        """Returns the complete lines."""
         with open(self.log, encoding="utf-8") as file:
             return [json.loads(line) for line in file if line.endswith("\n")]
 
     def logged(self, wanted, count=1):
-        """The lines that are wanted, once there are so many: a thread of its own writes them."""
+        """Returns the wanted lines once there are `count`: a separate thread writes them."""
         def look():
             found = [line for line in self.log_lines() if wanted(line)]
             return found if len(found) >= count else None
@@ -217,16 +216,16 @@ class Program:
 
 
 class DevService(Program):
-    """A `constancia dev` on a directory of its own."""
+    """A `constancia dev` with a directory of its own."""
 
-    awaits_clock = True  # whether it is ready only once live registrations are not refused for its comparison
+    awaits_clock = True  # whether it counts as ready only after the clock comparison, until which live registrations are refused
 
     def __init__(self, data, log, settings, ready_file=None, **more):
         super().__init__(log, settings, **more)
         self.data = data
         self.port = reserve_port()
         self.ready_file = ready_file or f"{data}.ready"
-        self.ready = None  # what it says when it is
+        self.ready = None  # content of the ready file
 
     def __repr__(self):
         return f"<dev {self.data}>"
@@ -250,8 +249,8 @@ class DevService(Program):
         return False
 
     def compares_clock(self):
-        """Whether its clock is still being compared with a timestamp. Where its operator's listener cannot be
-        reached from here that is not known, and programs of 0.1.0 compare nothing."""
+        """Returns whether its clock is still being compared with a timestamp. False if its operator's listener
+        is unreachable from here, and for programs of 0.1.0, which compare nothing."""
         if "admin_url" not in self.ready:
             return False
         try:
@@ -263,7 +262,7 @@ class DevService(Program):
             return False
 
     def ask_socket(self, operation, **arguments):
-        """An administration operation without the cost of a command."""
+        """Runs an administration operation without the cost of a command."""
         with socket.socket(socket.AF_UNIX) as connection:
             connection.settimeout(PATIENCE)
             connection.connect(os.path.join(self.data, "admin.sock"))
@@ -276,7 +275,7 @@ class DevService(Program):
 
 
 def kill_groups(processes):
-    """kill -9 of each with what it started, or wraps."""
+    """Kills each process group with SIGKILL."""
     for process in processes:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Publishes what a certification authority (pki.py) has to say: certificates, revocation lists, and
-OCSP answers, over HTTP on 127.0.0.1. For tests alone; needs the `openssl` command.
+"""Publishes the data of a certification authority (pki.py): certificates, revocation lists and OCSP responses,
+over HTTP on 127.0.0.1. For tests only; needs the `openssl` command.
 
     GET  /NAME.crt            the certificate, DER
     GET  /NAME.crl            NAME's revocation list as of now, DER
@@ -20,7 +20,7 @@ from pki import Pki, openssl
 
 
 def answer_ocsp(pki, name, request):
-    """DER to DER."""
+    """Returns the DER response to a DER request."""
     with tempfile.TemporaryDirectory() as directory:
         asked, answered = (pathlib.Path(directory, part) for part in ("request", "answer"))
         asked.write_bytes(request)
@@ -46,7 +46,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def serve(self, answer, content_type):
-        """One at a time: `openssl ca` keeps files of its own."""
+        """Serves one request at a time: `openssl ca` uses fixed files."""
         if not self.server.answers.is_set():
             self.server.asked.append((self.command, self.path))
             self.server.answers.wait(HANGS_SECONDS)
@@ -84,8 +84,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 
 class Publisher(http.server.ThreadingHTTPServer):
-    """`asked` are the requests so far: (method, path). While `lost`, nothing is there; while
-    `answers` is not set it takes requests and says nothing."""
+    """`asked` lists the requests so far: (method, path). While `lost` is set, nothing is available; while
+    `answers` is not set, requests get no response."""
 
     daemon_threads = True
 
@@ -99,7 +99,7 @@ class Publisher(http.server.ThreadingHTTPServer):
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
     def handle_error(self, request, client_address):
-        pass  # who gives up
+        pass  # clients that give up
 
     def close(self):
         self.answers.set()

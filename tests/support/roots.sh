@@ -1,21 +1,22 @@
-# Clean systems in directories, for scripts that set `top` (this tree), `work` (a directory for roots) and a function
-# `fatal`. They need root, mmdebstrap and Debian's mirror.
+# Clean Debian systems in directories, for scripts that set `top` (this tree), `work` (a directory for roots) and
+# a function `fatal`. Need root, mmdebstrap and Debian's mirror.
 
-# A system has its own processes and mounts, which end with it.
+# inside ROOT COMMAND…: runs a command with processes and mounts of its own, which end with it.
 inside() { # ROOT COMMAND…
 	unshare --mount --pid --fork --kill-child -- bash -c '
 		mount -t proc proc "$0/proc" && mount -t tmpfs tmpfs "$0/run" && mount -t tmpfs tmpfs "$0/dev/shm" &&
 		exec chroot "$0" env LC_ALL=C.UTF-8 HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "$@"' "$@"
 }
 
-# sources SUITE: this machine's sources of packages, for another suite.
+# sources SUITE: prints this machine's package sources for another suite.
 sources() {
 	local file=/etc/apt/sources.list.d/debian.sources
 	[ -f $file ] || file=/etc/apt/sources.list
 	sed -E "s/\b(bookworm|trixie)\b/$1/g" $file
 }
 
-# fresh_root SUITE DIRECTORY: a minimal system with make and this tree. It fetches packages as this machine does.
+# fresh_root SUITE DIRECTORY: creates a minimal system with make and this tree. It fetches packages in the same
+# way as this machine.
 fresh_root() {
 	mkdir -p "$work"
 	if [ ! -f "$work/$1.tar" ]; then

@@ -1,15 +1,14 @@
-"""An S3 service for the tests, over plain HTTP, that is strict and can be told to misbehave.
+"""An S3 service for the tests over plain HTTP, which is strict and can be made to misbehave.
 
-It verifies AWS Signature Version 4 (headers and presigned queries), payload hashes and checksums by
-its own reading of the specification, keeps objects below a directory, and answers the operations
-that the content store uses. Faults are laid in wait with `misbehave`. Tests in other languages send
-the members of a Fault as JSON to /_control/misbehave, {"seconds"} to /_control/age, {} to
-/_control/behave, which forgets faults and requests, and get what is there from /_control/state.
+It verifies AWS Signature Version 4 (headers and presigned queries), payload hashes and checksums with an
+independent implementation, keeps objects below a directory, and serves the operations that the content store
+uses. `misbehave` schedules faults. Tests in other languages send the members of a Fault as JSON to
+/_control/misbehave, {"seconds"} to /_control/age, {} to /_control/behave, which removes faults and requests,
+and get the state from /_control/state.
 
-usage: s3_server.py PROGRAM [ARGUMENT…]
-Runs the program beside a fresh service. {url} in an argument becomes the address of a content store
-in it, {endpoint} that of the service; CONSTANCIA_CONTENT_ACCESS_KEY, _SECRET_KEY and
-_ALLOW_NETWORKS are in the environment.
+usage: s3_server.py PROGRAM [ARGUMENT…]: runs the program with a new service. {url} in an argument becomes the
+address of a content store in it, {endpoint} that of the service. CONSTANCIA_CONTENT_ACCESS_KEY, _SECRET_KEY
+and _ALLOW_NETWORKS are in the environment.
 """
 
 import base64
@@ -48,7 +47,7 @@ class Refusal(Exception):
 
 
 class Gone(Exception):
-    """The connection ends here."""
+    """The connection was closed."""
 
 
 # ---- signatures ----
@@ -81,7 +80,7 @@ def canonical_request(method, path, pairs, headers, signed, payload):
 # ---- faults ----
 
 class Fault:
-    """What to do to the next `times` requests of a method whose target matches, after `skip`."""
+    """A fault for the next `times` requests of a method whose target matches, after `skip` of them."""
 
     def __init__(self, kind, method=None, target="", times=1, skip=0, **more):
         self.kind = kind
@@ -90,7 +89,7 @@ class Fault:
         self.times = times
         self.skip = skip
         self.more = more
-        self.met = 0  # how many requests it has done its harm to
+        self.met = 0  # number of affected requests
 
     def takes(self, method, target):
         if (self.method and method != self.method) or not self.target.search(target):
@@ -123,7 +122,7 @@ class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
         self.objects = {}  # key: dict(path, size, etag, sha256, changed, meta)
         self.uploads = {}  # id: dict(key, started, parts, meta)
         self.faults = []
-        self.requests = []  # [method, target, status]; 0: no answer
+        self.requests = []  # [method, target, status]; 0: no response
         self.stopping = threading.Event()
         self.thread = threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True)
         self.thread.start()
@@ -137,7 +136,7 @@ class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
         return f"s3://{self.bucket}/{prefix}?{urllib.parse.urlencode(query)}"
 
     def settings(self, prefix="", **more):
-        """Settings of a service, and its environment."""
+        """Returns the settings of a service."""
         return {"content__url": self.url(prefix, **more), "content__access_key": self.access_key,
                 "content__secret_key": self.secret_key, "content__allow_networks": "127.0.0.0/8"}
 
@@ -165,7 +164,7 @@ class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
         return None
 
     def age(self, seconds):
-        """Everything that is there becomes older."""
+        """Makes all objects and uploads older."""
         with self.lock:
             for entry in self.objects.values():
                 entry["changed"] -= seconds
@@ -268,7 +267,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.reset()
 
     def harm_after(self):
-        """Behind the work, in place of the answer."""
+        """Injects the fault after the operation, instead of its response."""
         kind = self.fault.kind if self.fault else None
         if kind == "lose-answer":
             self.reset()
@@ -325,7 +324,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 "".join(content) + f"</{root}>")
         self.answer(200, body.encode(), {"Content-Type": "application/xml"})
 
-    # ---- who asks ----
+    # ---- authentication ----
 
     def check_signature(self):
         if "X-Amz-Signature" in self.query:
@@ -389,7 +388,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             raise Refusal(403, "RequestTimeTooSkewed")
         return began
 
-    # ---- what is asked ----
+    # ---- operations ----
 
     def operate(self):
         names = set(self.query)
@@ -412,7 +411,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         operation()
 
     def receive(self):
-        """The body into a file: its path, size, SHA-256 and MD5; both hashes are compared."""
+        """Writes the body into a file and checks both hashes; returns path, size, SHA-256 and MD5."""
         descriptor, path = tempfile.mkstemp(dir=self.server.directory)
         sha256, md5, size = hashlib.sha256(), hashlib.md5(), 0
         with os.fdopen(descriptor, "wb") as file:
@@ -462,7 +461,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def put_object(self):
         path, size, digest, md5 = self.receive()
         if self.fault and self.fault.kind == "error-inside":
-            os.unlink(path)  # said to have failed, and it has
+            os.unlink(path)  # reported as failed, and really failed
         else:
             self.keep(self.key, path, size, md5, self.meta())
         if not self.harm_after():

@@ -1,4 +1,4 @@
-"""Lines of a signing process's log (src/seal/signer_log.h), as it would write them."""
+"""Lines of a signing process's log (src/seal/signer_log.h), in the form in which it writes them."""
 
 import hashlib
 import json
@@ -13,7 +13,7 @@ def lines(data):
 
 
 def mark(data, store, number, root=bytes(32)):
-    """Has it seen that store at that round; `store`: the tests' (stores.py)."""
+    """Adds a mark of that store at that round; `store` is the tests' (stores.py)."""
     ((name,),) = store.rows("SELECT value FROM settings WHERE name = 'store_id'")
     before = lines(data)
     previous = hashlib.sha256(before[-1]).hexdigest() if before else "0" * 64
@@ -24,7 +24,7 @@ def mark(data, store, number, root=bytes(32)):
 
 
 def tamper(data):
-    """Changes a line that others follow."""
+    """Changes a line that is not the last."""
     kept = lines(data)
     assert len(kept) > 1
     kept[-2] = kept[-2].replace(b"2026-", b"2025-", 1)

@@ -1,17 +1,17 @@
-"""Constants of the program that decide when code runs that runs seldom, drawn small
-(src/base/tuned.h): a build with tests takes them from the environment. All processes of a store
-have to have the same."""
+"""Small random values for constants of the program that determine when rarely executed code runs
+(src/base/tuned.h). A build with tests takes them from the environment. All processes of a store must use the
+same values."""
 
 import os
 import random
 
 KIB, MIB = 1 << 10, 1 << 20
 NAME = "TORTURE_SIZES"
-LOG_MOVED = 32 * MIB  # as it is elsewhere
+LOG_MOVED = 32 * MIB  # the default
 
 
 def draw(seed, smallest=False):
-    """{name: value}, by chance; `smallest`: runs of the index are written and merged all the time,
+    """Returns random {name: value}; with `smallest`, runs of the index are written and merged continuously,
     within hundreds of events."""
     chosen = random.Random(f"sizes {seed}")
     log_moved = chosen.choice((64 * KIB, 512 * KIB, 4 * MIB, LOG_MOVED))
@@ -33,7 +33,7 @@ def draw(seed, smallest=False):
 
 
 def use(sizes):
-    """For what this process starts from now on; without any: as they are elsewhere."""
+    """Sets the values for processes started from now on; without any: the defaults."""
     if sizes:
         os.environ[NAME] = ",".join(f"{name}={value}" for name, value in sizes.items())
     else:
@@ -42,7 +42,7 @@ def use(sizes):
 
 
 def use_drawn(seed, smallest=False):
-    """And says which."""
+    """Draws, sets and prints the values."""
     sizes = use(draw(seed, smallest))
     print("sizes:", os.environ[NAME], flush=True)
     return sizes

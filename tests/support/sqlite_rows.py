@@ -1,4 +1,4 @@
-"""Reads an embedded store whose service may be running, which keeps other programs out."""
+"""Reads an embedded store while its service, which locks it, may be running."""
 
 import contextlib
 import os
@@ -8,8 +8,8 @@ import tempfile
 
 
 def rows(path, sql):
-    """Of a copy: as the store was at some moment of the call. The file is written only when the log
-    is moved into it; then it is copied once more."""
+    """Returns rows of a copy: the store's state at some moment of the call. The file is written only by a
+    checkpoint of the log; in that case it is copied again."""
     with tempfile.TemporaryDirectory() as directory:
         copy = os.path.join(directory, "copy.db")
         while True:

@@ -1,7 +1,6 @@
-/* In builds under the thread sanitizer: what it is told in every process, also in those that start
- * with an empty environment. The libraries are not instrumented, so that it sees their threads but
- * not how they wait for each other; and it takes a thread that pthread_clockjoin_np joined for one
- * that was left. */
+/* For builds with the thread sanitizer: its options in every process, including those started with
+ * an empty environment. The libraries are not instrumented, so that it sees their threads but not
+ * their synchronization. It also reports a thread joined by pthread_clockjoin_np as leaked. */
 const char *__tsan_default_options(void);
 
 const char *__tsan_default_options(void)

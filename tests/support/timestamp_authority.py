@@ -1,47 +1,47 @@
 #!/usr/bin/python3
-"""A stand-in RFC 3161 timestamp authority that can also misbehave. For tests alone.
+"""A substitute RFC 3161 timestamp authority that can also misbehave. For tests only.
 
     timestamp_authority.py --directory DIR [--port N] [--port-file FILE] [--mode MODE]
 
-Makes its certificates in DIR unless they are there (root.pem is what clients trust), listens on
-127.0.0.1, and writes the port number to FILE once it serves.
+Creates its certificates in DIR unless they exist (clients trust root.pem), listens on 127.0.0.1, and writes
+the port number to FILE once it serves.
 
-    POST /        a timestamp query; answered as the mode says
+    POST /        a timestamp query; the mode determines the response
     PUT  /mode    sets the mode, as plain text; 204, or 400 for an unknown one
     GET  /mode    the mode
-    GET  /count   how many timestamp queries have come in
+    GET  /count   the number of timestamp queries so far
     GET  /middle.crt   the intermediate certificate, DER
     GET  /middle.p7c   the same as PKCS#7
 
 Modes:
-    good            a good timestamp
-    no_accuracy     a good one that states no accuracy
-    named           a good one that names the authority (tsa) as its certificate does, and has an
-                    extension that is not critical
-    ber             a good one in BER, of indefinite lengths, as is the response around it
-    alone           a good one with the authority's own certificate alone, which an intermediate
-                    issued: GET /middle.crt has that one's
-    alone_lost      the same, and GET /middle.crt answers 404
-    alone_wrong     the same, and GET /middle.crt has another's certificate
-    late[:SECONDS]  a good one after SECONDS (default 5)
+    good            a valid timestamp
+    no_accuracy     a valid one without accuracy
+    named           a valid one with the authority's name (tsa) from its certificate and an extension that
+                    is not critical
+    ber             a valid one in BER with indefinite lengths, like the response
+    alone           a valid one with only the authority's own certificate, issued by the intermediate whose
+                    certificate is at GET /middle.crt
+    alone_lost      the same, and GET /middle.crt returns 404
+    alone_wrong     the same, and GET /middle.crt returns another certificate
+    late[:SECONDS]  a valid one after SECONDS (default 5)
     wrong_imprint   over another digest
     wrong_nonce     with another nonce
-    wrong_policy    under another policy than was asked for
-    wrong_usage     by a certificate whose key usage is not timeStamping alone
+    wrong_policy    under another policy than requested
+    wrong_usage     by a certificate whose key usage is not timeStamping only
     wrong_name      names another authority (tsa) than the one whose certificate signed it
-    critical        has a critical extension that is unknown
+    critical        has an unknown critical extension
     wrong_time      two hours ahead
-    ahead:SECONDS   so many seconds ahead
+    ahead:SECONDS   that many seconds ahead
     untrusted       by an authority under another root
     rejected        status "rejection", no token
-    garbage         200 and bytes that are no response
+    garbage         200 and bytes that are not a response
     error           HTTP 500
-    close           closes the connection without an answer
-    silent          never answers
-    endless_header  answers with a header line that has no end
+    close           closes the connection without a response
+    silent          never responds
+    endless_header  sends an endless header line
 
-Needs Python's standard library and the `openssl` command, nothing else. The TSTInfo is encoded
-here, so that it can be wrong in any way, and signed with `openssl cms`.
+Needs only Python's standard library and the `openssl` command. The TSTInfo is encoded here, so that it can be
+wrong in any way, and signed with `openssl cms`.
 """
 
 import argparse
@@ -133,7 +133,7 @@ class Certificates:
             "-extfile", config, "-extensions", extensions, *signed_by)
 
     def make_alone(self, url):
-        """The authority below the intermediate, which says where that one's certificate is."""
+        """Creates the authority below the intermediate; its certificate names the URL of the intermediate's."""
         with open(self.path("openssl.cnf"), "w", encoding="ascii") as file:
             file.write(EXTENSIONS.replace("@MIDDLE@", url))
         self.make("alone", "alone", "middle")
@@ -178,14 +178,14 @@ def object_identifier(dotted):
 
 
 def directory_name(organization, name):
-    """A Name as the certificates have it."""
+    """Returns a Name in the form of the certificates."""
     return tlv(0x30, b"".join(
         tlv(0x31, tlv(0x30, object_identifier(kind) + tlv(0x0c, text.encode())))
         for kind, text in (("2.5.4.10", organization), ("2.5.4.3", name))))
 
 
 def name_and_extensions(mode):
-    """What a TSTInfo may end with: tsa, and extensions."""
+    """Returns the optional end of a TSTInfo: tsa and extensions."""
     names = {"named": "Timestamp good", "wrong_name": "Timestamp somebody else"}
     tsa = tlv(0xa0, tlv(0xa4, directory_name("Stand-in", names[mode]))) if mode in names else b""
     critical = {"named": b"", "critical": tlv(0x01, b"\xff")}.get(mode)
@@ -194,7 +194,7 @@ def name_and_extensions(mode):
 
 
 def elements(content):
-    """The DER elements one after another: (tag, whole, inside)."""
+    """Yields the concatenated DER elements: (tag, whole, inside)."""
     while content:
         tag, size, head = content[0], content[1], 2
         if size & 0x80:
@@ -221,7 +221,7 @@ def parse_query(der):
 
 
 def answer(certificates, der, mode, argument=""):
-    """The body of the response."""
+    """Returns the body of the response."""
     query = parse_query(der)
     if mode == "rejected":
         return tlv(0x30, tlv(0x30, integer(2) + tlv(0x30, tlv(0x0c, b"not today"))))
@@ -328,11 +328,11 @@ class Server(http.server.ThreadingHTTPServer):
             certificates.make_alone(f"{self.url}middle.crt")
 
     def handle_error(self, request, client_address):
-        pass  # a client that gives up is what some modes are for
+        pass  # some modes make clients give up
 
 
 def main():
-    parser = argparse.ArgumentParser(description="a stand-in timestamp authority")
+    parser = argparse.ArgumentParser(description="a substitute timestamp authority")
     parser.add_argument("--directory", required=True)
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--port-file")

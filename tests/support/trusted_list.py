@@ -1,5 +1,5 @@
-"""Makes and signs EU trusted lists (ETSI TS 119 612; XAdES, enveloped). For tests alone; needs lxml and
-the `openssl` command."""
+"""Creates and signs EU trusted lists (ETSI TS 119 612; XAdES, enveloped). For tests only; needs lxml and the
+`openssl` command."""
 
 import base64
 import copy
@@ -30,7 +30,7 @@ def moment(days):
 
 
 def body(pem):
-    """The base64 of the first certificate of a PEM file."""
+    """Returns the base64 of the first certificate of a PEM file."""
     text = pem.read_text()
     return "".join(text.split("-----BEGIN CERTIFICATE-----")[1].split("-----END")[0].split())
 
@@ -57,7 +57,7 @@ def period(kind, status, days, certificate=None, extensions=""):
 
 
 def service(pem, kind, periods, extensions=""):
-    """`periods`: (status, days from now since when) or with a type, newest first."""
+    """`periods`: (status, start in days from now), optionally with a type; newest first."""
     parts = [period(more[0] if more else kind, status, days, body(pem) if number == 0 else None, extensions)
              for number, (status, days, *more) in enumerate(periods)]
     history = "".join(f"<ServiceHistoryInstance>{part}</ServiceHistoryInstance>" for part in parts[1:])
@@ -97,7 +97,7 @@ def reference(uri, transforms, value, more=""):
 
 
 def raw_ecdsa(der):
-    """r and s, 32 bytes each, of the signature's DER."""
+    """Returns r and s, 32 bytes each, of a DER signature."""
     at, out = 2, b""
     for _ in range(2):
         size = der[at + 1]
@@ -107,7 +107,7 @@ def raw_ecdsa(der):
 
 
 def sign(document, key, certificates, whole="", transforms=(ENVELOPED, EXCLUSIVE), properties=True):
-    """`document` with the signature of that key (P-256) in it, as bytes."""
+    """Returns `document`, signed with that key (P-256), as bytes."""
     root = copy.deepcopy(document)
     signature = etree.fromstring(
         f'<ds:Signature xmlns:ds="{DS}" Id="signature"><ds:SignedInfo/><ds:SignatureValue/><ds:KeyInfo>'

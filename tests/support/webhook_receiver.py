@@ -1,5 +1,4 @@
-"""Receivers of notices for tests: a real one, which checks every signature, and scripted ones that
-behave badly.
+"""Webhook receivers for tests: a real one, which checks every signature, and scripted ones that misbehave.
 
     with Receiver() as receiver:
         endpoint = …create an endpoint at receiver.url…
@@ -7,7 +6,7 @@ behave badly.
         delivery = receiver.next()
 
 usage: webhook_receiver.py PORT FILE SECRET
-Stands alone, and adds a line of JSON to the file for each notice before it acknowledges it.
+Runs standalone and appends a line of JSON to the file for each notice before it acknowledges it.
 """
 
 import hashlib
@@ -22,11 +21,11 @@ import threading
 import time
 
 PATIENCE = 60
-TOLERANCE = 300  # seconds that a timestamp may be old
+TOLERANCE = 300  # maximum age of a timestamp in seconds
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
 ENVELOPE = ["id", "type", "created_at", "mode", "data"]
 
-# The members of each type's data, and those that need not be there.
+# The members of each type's data.
 CERTIFICATION = {"certification_id", "channel_id", "status", "event_count"}
 RECHARGE = {"recharge_id", "pack_id", "credits", "amount", "currency", "threshold"}
 DATA = {
@@ -48,7 +47,7 @@ def signature(secret, timestamp, body):
 
 
 def problems(headers, body, secrets, prefix="SVC"):
-    """What is wrong with a delivery, as a receiver must see it; secrets: those that must sign it."""
+    """Returns what is wrong with a delivery from the view of a receiver; `secrets` must all sign it."""
     found = []
     timestamp = headers.get(f"X-{prefix}-Timestamp", "")
     if not timestamp.isdigit() or abs(time.time() - int(timestamp)) > TOLERANCE:
@@ -82,8 +81,8 @@ class Delivery:
 
 
 class Receiver:
-    """Checks and records what comes. `answer` decides the answer: a status, or what takes the
-    delivery and gives a status or (status, headers, body)."""
+    """Checks and records deliveries. `answer` determines the response: a status, or a function from the
+    delivery to a status or (status, headers, body)."""
 
     def __init__(self, address="127.0.0.1", port=0, answer=200, secrets=(), prefix="SVC",
                  certificate=None):
@@ -110,7 +109,7 @@ class Receiver:
             address_family = socket.AF_INET6 if ":" in address else socket.AF_INET
 
             def handle_error(self, *_):
-                pass  # a sender that went away
+                pass  # a sender that disconnected
 
         self.server = Server((address, port), Handler)
         scheme = "http"
@@ -174,25 +173,24 @@ class Receiver:
                 self.changed.wait(left)
 
     def next(self, patience=PATIENCE):
-        """The next delivery that was not asked for yet."""
+        """Returns the next delivery that was not returned yet."""
         self.wait(lambda: len(self.deliveries) > self.taken, "a delivery", patience)
         self.taken += 1
         return self.deliveries[self.taken - 1]
 
     def expect(self, count, patience=PATIENCE):
-        """All deliveries once there are so many."""
+        """Returns all deliveries once there are `count`."""
         self.wait(lambda: len(self.deliveries) >= count, f"{count} deliveries", patience)
         self.taken = len(self.deliveries)
         return list(self.deliveries)
 
     def check(self):
-        """Everything that came was as the interface says."""
+        """Checks that all deliveries were valid."""
         assert not self.faults, self.faults[:5]
 
 
 class BadReceiver:
-    """A listener that plays `script(connection)` to each connection, after it has read the request
-    unless told otherwise."""
+    """A listener that runs `script(connection)` on each connection, by default after reading the request."""
 
     def __init__(self, script, address="127.0.0.1", read=True, context=None):
         self.script, self.read, self.context = script, read, context
@@ -223,7 +221,7 @@ class BadReceiver:
                     self.requests.append(self.read_request(connection))
                 self.script(connection)
         except (OSError, ValueError):
-            pass  # the sender has had enough
+            pass  # the sender gave up
 
     @staticmethod
     def read_request(connection):
@@ -241,7 +239,7 @@ class BadReceiver:
 
     def close(self):
         self.closed.set()
-        # A thread waiting in accept() does not notice close() alone.
+        # A thread blocked in accept() is not woken by close() alone.
         try:
             self.listener.shutdown(socket.SHUT_RDWR)
         except OSError:

@@ -149,7 +149,7 @@ def test_the_next_authority_is_asked_when_the_first_is_late(start, stand_in, tmp
     assert late.count >= 1 and good.count >= 1
     evidence.check_proof(event, event["proof"], config_of(channel.live), good.roots, tmp_path)
     failed = service.logged(lambda line: line["event"] == "authority_failed")
-    assert "before the earliest that will do" in failed[0]["reason"]
+    assert "earlier than permitted" in failed[0]["reason"]
 
 
 def test_one_token_covers_the_segments_of_many_channels(start, stand_in, tmp_path):

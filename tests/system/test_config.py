@@ -64,10 +64,10 @@ def test_all_that_is_written_wrong_is_told_together(tmp_path):
                      environment={"CONSTANCIA_RATE_TSET": "1", "CONSTANCIA_SERVICE_HOST": "10.0.0.1"})
     told = [(one["setting"], one["origin"], one.get("problem") or one.get("warning"))
             for one in found]
-    wanted = [("rate.live", f"{file}:2", "plain integer"), (None, f"{file}:3", "near it is rate.live"),
-              (None, f"{file}:4", "neither a [section]"), (None, f"{file}:5", "neither a [section]"),
+    wanted = [("rate.live", f"{file}:2", "decimal integer"), (None, f"{file}:3", "did you mean rate.live"),
+              (None, f"{file}:4", "must be a [section]"), (None, f"{file}:5", "must be a [section]"),
               ("log.level", f"{file}:7", "debug, info"), ("mail.from", None, "must be an address"),
-              (None, "CONSTANCIA_RATE_TSET", "Near it is CONSTANCIA_RATE_TEST")]
+              (None, "CONSTANCIA_RATE_TSET", "did you mean CONSTANCIA_RATE_TEST")]
     for setting, origin, text in wanted:
         assert any(one[:2] == (setting, origin) and text in one[2] for one in told), (text, told)
     assert len([one for one in found if "problem" in one]) == len(wanted)

@@ -87,7 +87,7 @@ def test_each_says_what_answered_and_nothing_stays_changed(world):
     assert connections.keys() == {"database", "content", "authority", "revocation", "mail", "payments",
                                   "reports", "clock"} | servers
     assert "seven scripts" in connections["reports"]["text"]
-    assert "name no place" in connections["revocation"]["text"]
+    assert "name no source" in connections["revocation"]["text"]
     assert not world.s3.objects and not world.mail.messages and not world.provider.charges
     methods = [method for method, _target, _status in world.s3.requests]
     assert {"PUT", "GET", "DELETE"} <= set(methods)
@@ -216,7 +216,7 @@ def test_what_is_published_of_an_authority_is_asked_for(world, tmp_path):
                  "revocation__allow_networks": NETWORK, "revocation__timeout": "20s"}
     try:
         connections, _ = world.connect(0, **published)
-        assert "certificates are good" in connections["revocation"]["text"]
+        assert "certificates are not revoked" in connections["revocation"]["text"]
         assert publisher.asked
         publisher.asked.clear()
         connections, findings = world.connect(1, **{**published, "revocation__allow_networks": ""})
@@ -235,14 +235,14 @@ def test_what_is_published_of_an_authority_is_asked_for(world, tmp_path):
 @pytest.mark.sqlite
 def test_the_roots_of_receivers_are_read(world, tmp_path):
     roots = tmp_path / "roots.pem"
-    for text, found in (("", "there is no certificate"),
+    for text, found in (("", "the file contains no certificate"),
                         (pathlib.Path(world.authority.roots).read_text() * 3, None),
                         (pathlib.Path(world.authority.roots).read_text()
                          + "-----BEGIN CERTIFICATE-----\nxxxx\n-----END CERTIFICATE-----\n",
                          "certificate 2 cannot be read")):
         roots.write_text(text)
         connections, findings = world.connect(1 if found else 0, webhook__roots=roots)
-        assert (found or "3 roots of receivers") in connections["webhooks"]["text"]
+        assert (found or "3 trusted roots for webhook receivers") in connections["webhooks"]["text"]
         assert [one["setting"] for one in findings if "problem" in one] == ["webhook.roots"] * bool(found)
 
 

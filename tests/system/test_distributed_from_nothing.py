@@ -172,7 +172,7 @@ def test_the_page_leads_from_nothing_to_a_certified_event(written, tmp_path):
         written.step(number, "constancia")
     settings = written.settings("constancia", tmp_path)
     said = shell(steps()[5][1], settings)
-    assert "32 shards on 2 workers" in said and "The settings are good." in said, said
+    assert "32 shards on 2 workers" in said and "The settings are valid." in said, said
     node = OneNode(tmp_path, settings)
     try:
         node.start()
@@ -205,7 +205,8 @@ def test_a_machine_that_reaches_no_worker_itself_is_told(written, tmp_path):
                           env=clean_environment({"PGPASSFILE": str(passwords)}), capture_output=True, check=False)
     assert done.returncode == 1, done.stdout + done.stderr
     for worker in written.workers:
-        (line,) = [line for line in done.stdout.splitlines() if "does not, where registrations go straight to it" in line
+        (line,) = [line for line in done.stdout.splitlines()
+                   if "which must connect to it directly for registrations" in line
                    and str(worker.primary.port) in line]
         assert "password" in line
 

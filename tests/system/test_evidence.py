@@ -144,7 +144,7 @@ def test_findings_have_codes_and_both_languages(live, tmp_path):
     assert spanish[1] == f"NO V\u00c1LIDO: {place}{first['what_es']}."
     assert run("verify", altered, "--trust", live.trust).stdout.splitlines() == english
     refused = run("verify", altered, "--lang", "fr")
-    assert refused.returncode == 2 and "--lang takes en or es" in refused.stderr
+    assert refused.returncode == 2 and "--lang must be en or es" in refused.stderr
 
 
 def test_a_step_that_fails_has_its_code_and_what_it_said(live, tmp_path):

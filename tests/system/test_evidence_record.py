@@ -245,7 +245,7 @@ def test_evidence_is_judged_as_of_a_time(sealed, archive, tmp_path):
     assert before["as_of"] == "2019-12-31T23:00:00.000000Z" and not before["evidence_records"]
     assert any("it was issued" in finding["what"] for finding in before["findings"])
     done = run("verify", archive, "--at", "yesterday")
-    assert done.returncode == 2 and "--at takes a time" in done.stderr
+    assert done.returncode == 2 and "--at must be a time" in done.stderr
 
 
 # ---- constancia bundle ----

@@ -507,7 +507,7 @@ def test_a_standstill_of_the_signing_process_is_shown_and_ends_the_service(start
 
     def told():
         status, text = service.monitor("/readyz")
-        return status == 503 and "signing process does not answer" in text
+        return status == 503 and "signing process does not respond" in text
     eventually(told, "readiness says so")
     assert "constancia_signer_ready 0" in service.monitor("/metrics")[1]
     assert service.process.wait(90) == 1
@@ -613,9 +613,9 @@ def test_store_check_recomputes_the_signers_log(start):
     log.write_text(log.read_text() + log.read_text())
     done = run("store", "check", "--json", *service.chosen())
     assert done.returncode == 1
-    assert "follows another line" in json.loads(done.stdout)["problems"][0]
+    assert "does not match the previous line" in json.loads(done.stdout)["problems"][0]
     refused = run("serve", "--set=tsa.url=embedded:", *service.chosen())
-    assert refused.returncode != 0 and "follows another line" in refused.stdout + refused.stderr
+    assert refused.returncode != 0 and "does not match the previous line" in refused.stdout + refused.stderr
 
 
 def test_a_log_that_an_earlier_store_left_is_not_put_into_a_restored_one(start, tmp_path):

@@ -284,8 +284,8 @@ def there(world):
 
 
 @pytest.mark.parametrize("change, why", [
-    (("token=constancia", "token=elsewhere"), "no token is as the pkcs11: URI says"),
-    (("object=there", "object=nowhere"), "has no key that is as the pkcs11: URI says"),
+    (("token=constancia", "token=elsewhere"), "no token matches the pkcs11: URI"),
+    (("object=there", "object=nowhere"), "has no key that matches the pkcs11: URI"),
     (("libsofthsm2.so", "libabsent.so"), "the module cannot be loaded"),
 ])
 def test_a_token_that_is_not_there_is_refused_plainly(tmp_path, world, there, change, why):

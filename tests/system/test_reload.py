@@ -385,7 +385,7 @@ def test_the_supervisor_hears_when_it_begins_and_ends(tmp_path):
     try:
         service.start()
         assert supervisor.hear("READY=1")
-        for faults, status in ((None, "its settings were read again"), ("[x]\ny = 1\n", "former settings")):
+        for faults, status in ((None, "settings reloaded"), ("[x]\ny = 1\n", "previous settings")):
             service.reload("configuration_refused" if faults else "configuration_reloaded", faults)
             begun = supervisor.hear("RELOADING=1")
             ended = supervisor.hear("READY=1")

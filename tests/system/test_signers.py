@@ -205,7 +205,7 @@ def test_a_lost_key(tmp_path, pki):
         service.set(found)
         if LOOKS_INTO_THE_STORE:
             done = check(service)
-            assert done.returncode == 1 and "One problem" in done.stderr and pki.sha256("lost") in done.stderr
+            assert done.returncode == 1 and "1 problem" in done.stderr and pki.sha256("lost") in done.stderr
         reason = command_of("lost-key.md", service)
         assert check(service).returncode == 0
         service.start()

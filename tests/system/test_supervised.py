@@ -68,8 +68,8 @@ def test_it_says_when_it_serves_that_it_lives_and_when_it_ends(supervised):
     service, supervisor = supervised
     ready = supervisor.hear("READY=1")
     assert f"MAINPID={service.process.pid}" in ready
-    assert f"STATUS=serves on 127.0.0.1:{service.port}" in ready
-    assert supervisor.heard[0] == ["STATUS=starts"]
+    assert f"STATUS=serving on 127.0.0.1:{service.port}" in ready
+    assert supervisor.heard[0] == ["STATUS=starting"]
     Client(service).get("/v1/openapi.yaml").expect(200)
     for _ in range(2):
         assert supervisor.hear("WATCHDOG=1")

@@ -55,7 +55,7 @@ static bool is_due(const char *name, unsigned kind)
 	return true;
 }
 
-/* Not every executable has OpenSSL. */
+/* Not every executable links OpenSSL. */
 #pragma weak ERR_new
 #pragma weak ERR_set_debug
 #pragma weak ERR_set_error

@@ -1,6 +1,6 @@
-/* The linker leads every call of NAME here (--wrap), whatever its arguments: they are kept, then it
- * is called, or its value of failure returned. REACH is .weak where an executable need not have
- * it. */
+/* The linker redirects every call of NAME here (--wrap), whatever its arguments. They are saved;
+ * then the function is called, or its value of failure returned. REACH is .weak for names that an
+ * executable may lack. */
 #ifndef TRAMPOLINE_H
 #define TRAMPOLINE_H
 
@@ -14,7 +14,7 @@
 #define KIND_TOKEN 4096
 #define KIND_SYSTEM 128
 #define KIND_PARTS 256
-#define KIND_CODES 256 /* of the parts, those that tell by failing_code */
+#define KIND_CODES 256 /* PARTS that return failing_code */
 #define KIND_ARENAS 512
 #define KIND_TRAFFIC 1024
 #define KIND_JOURNAL 2048

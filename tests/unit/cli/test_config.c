@@ -91,9 +91,9 @@ static void test_file_problems_have_lines(void **state)
 	struct config config;
 	assert_int_equal(config_load(&sources, &config), ERR_USAGE);
 	static const char *const expected[] = {
-		":3: there is no setting 'rate.fast'",    ":5: there is no setting 'nothing.x'",
-		":7: seal.interval: must be a duration",  ":8: neither a [section]",
-		":10: rate.live: is given twice",         ":12: webhook.allow_http: must be true or false",
+		":3: unknown setting 'rate.fast'",        ":5: unknown setting 'nothing.x'",
+		":7: seal.interval: must be a duration",  ":8: must be a [section]",
+		":10: rate.live: is set twice",           ":12: webhook.allow_http: must be true or false",
 		":2: rate.live: must be a plain integer",
 	};
 	for (size_t i = 0; i < sizeof expected / sizeof *expected; i++)
@@ -131,10 +131,10 @@ static void test_long_lines_and_lists(void **state)
 static void test_meanings_are_checked(void **state)
 {
 	assert_set_problem("rate.live=0", "--set rate.live: rate.live: must be from 1");
-	assert_set_problem("service.prefix=SVC", "must be 2 to 10 lower-case letters or digits");
-	assert_set_problem("service.public_url=ftp://x", "service.public_url: must be an address");
+	assert_set_problem("service.prefix=SVC", "must have 2 to 10 lower-case letters or digits");
+	assert_set_problem("service.public_url=ftp://x", "service.public_url: must be a URL");
 	assert_set_problem("service.public_url=https://x/", "without a slash");
-	assert_set_problem("service.public_url=https://x/v1", "without /v1");
+	assert_set_problem("service.public_url=https://x/v1", "must not end with /v1");
 	assert_set_problem("service.listen=8080", "service.listen: must be address:port");
 	assert_set_problem("service.listen=::1:8080", "service.listen: must be address:port");
 	assert_set_problem("service.listen=127.0.0.1:65536", "service.listen: must be address:port");
@@ -152,36 +152,43 @@ static void test_meanings_are_checked(void **state)
 	assert_set_problem("content.url=s3://evidence?region=EU", "'EU' is not a region");
 	assert_set_problem("content.url=s3://evidence?style=dns", "style of an s3: address");
 	assert_set_problem("content.presigned_links=true",
-	                   "content.presigned_links: needs an s3: address in content.url");
+	                   "content.presigned_links: requires an s3: address in content.url");
 	assert_set_problem("content.timeout=100ms", "content.timeout: must be from 1 to 600");
-	assert_set_problem("content.allow_networks=here", "content.allow_networks: must list networks");
-	assert_set_problem("service.trusted_proxies=10.0.0.1/8", "must list networks");
+	assert_set_problem("content.allow_networks=here",
+	                   "content.allow_networks: must be a list of networks");
+	assert_set_problem("service.trusted_proxies=10.0.0.1/8", "must be a list of networks");
 	assert_set_problem("service.security_contact=security@example.org",
-	                   "service.security_contact: must list addresses");
-	assert_set_problem("service.security_contact=mailto:a@example.org,", "must list addresses");
-	assert_set_problem("service.security_contact=mailto:a@example.org,b", "must list addresses");
-	assert_set_problem("service.security_contact=mailto:a@example.org,tel:", "must list addresses");
-	assert_set_problem("service.security_contact=http://example.org/x", "must list addresses");
-	assert_set_problem("service.security_contact=https://example.org/a b", "must list addresses");
+	                   "service.security_contact: must be a list of addresses");
+	assert_set_problem("service.security_contact=mailto:a@example.org,",
+	                   "must be a list of addresses");
+	assert_set_problem("service.security_contact=mailto:a@example.org,b",
+	                   "must be a list of addresses");
+	assert_set_problem("service.security_contact=mailto:a@example.org,tel:",
+	                   "must be a list of addresses");
+	assert_set_problem("service.security_contact=http://example.org/x",
+	                   "must be a list of addresses");
+	assert_set_problem("service.security_contact=https://example.org/a b",
+	                   "must be a list of addresses");
 	assert_set_problem("tsa.url=gopher://x", "tsa.url: must list");
-	assert_set_problem("tsa.kind=development", "tsa.kind: must list");
-	assert_set_problem("signer.chain=/tmp/chain.pem", "signer.key: must be given: signer.chain");
-	assert_set_problem("signer.passphrase_file=/tmp/pin", "signer.key: must be given");
-	assert_set_problem("signer.key=pkcs11:object=a", "signer.chain: must be given with a pkcs11:");
-	assert_set_problem("webhook.schedule=1m,soon", "webhook.schedule: must list 1 to 20 durations");
-	assert_set_problem("mail.schedule=", "mail.schedule: must list 1 to 20 durations");
+	assert_set_problem("tsa.kind=development", "tsa.kind: must be a list");
+	assert_set_problem("signer.chain=/tmp/chain.pem", "signer.key: must be set when signer.chain");
+	assert_set_problem("signer.passphrase_file=/tmp/pin", "signer.key: must be set");
+	assert_set_problem("signer.key=pkcs11:object=a", "signer.chain: must be set with a pkcs11:");
+	assert_set_problem("webhook.schedule=1m,soon",
+	                   "webhook.schedule: must be a list of 1 to 20 durations");
+	assert_set_problem("mail.schedule=", "mail.schedule: must be a list of 1 to 20 durations");
 	assert_set_problem("mail.url=mail.example.org", "mail.url: must be smtp://HOST:PORT");
 	assert_set_problem("mail.url=smtp://mail.example.org", "mail.from: must be an address");
 	assert_set_problem("payment.provider=barter", "payment.provider: must be manual or stripe");
 	assert_set_problem("payment.provider=stripe", "The setting payment.stripe_key is needed");
 	assert_set_problem("log.level=loud", "log.level: must be");
-	assert_set_problem("seal.interval=1ms", "seal.interval: must be 50ms or longer");
-	assert_set_problem("rate.live", "write section.key=value");
-	assert_set_problem("rate.alive=1", "there is no setting 'rate.alive'");
+	assert_set_problem("seal.interval=1ms", "seal.interval: must be at least 50ms");
+	assert_set_problem("rate.live", "must have the form section.key=value");
+	assert_set_problem("rate.alive=1", "unknown setting 'rate.alive'");
 	assert_set_problem("service.name=a\tb", "control characters");
 	assert_set_problem("service.name=\xff", "not UTF-8");
 	struct config_sources sources = {.serving = true};
-	assert_problem(&sources, "tsa.url: must name a timestamp authority");
+	assert_problem(&sources, "tsa.url: must list a timestamp authority");
 }
 
 /* What is right by itself may not go together, and what a node needs is asked of who serves. */
@@ -192,9 +199,9 @@ static void test_meanings_together_are_checked(void **state)
 		bool serving;
 		const char *expected;
 	} cases[] = {
-		{{"service.prefix=s"}, false, "service.prefix: must be 2 to 10"},
-		{{"service.prefix=abcdefghijk"}, false, "service.prefix: must be 2 to 10"},
-		{{"service.public_url=https://x y"}, false, "service.public_url: must be an address"},
+		{{"service.prefix=s"}, false, "service.prefix: must have 2 to 10"},
+		{{"service.prefix=abcdefghijk"}, false, "service.prefix: must have 2 to 10"},
+		{{"service.public_url=https://x y"}, false, "service.public_url: must be a URL"},
 		{{"service.admin_listen=8081"}, false, "service.admin_listen: must be empty or address"},
 		{{"service.data_dir="}, false, "service.data_dir: must name a directory"},
 		{{"service.name="}, false, "service.name: must have 1 to 100 bytes"},
@@ -212,10 +219,10 @@ static void test_meanings_together_are_checked(void **state)
 		{{"tsa.url=https://1,https://2,https://3,https://4,https://5,https://6,https://7,https://8,"
 	      "https://9"},
 	     false,
-	     "tsa.url: lists more than 8"},
+	     "tsa.url: must list at most 8"},
 		{{"tsa.url=embedded:", "signer.key=/k", "signer.chain=/c"},
 	     false,
-	     "tsa.url: can name embedded: only without signer.key"},
+	     "tsa.url: must not contain embedded: when signer.key is set"},
 		{{"tsa.url=https://a", "tsa.kind=qualified, non_qualified"},
 	     false,
 	     "tsa.kind: must have one value for all authorities, or one for each"},
@@ -224,26 +231,26 @@ static void test_meanings_together_are_checked(void **state)
 		{{"tsa.tokens=0"}, false, "tsa.tokens: must be"},
 		{{"tsa.url=https://a", "tsa.roots=/r", "tsa.tokens=2"},
 	     true,
-	     "tsa.tokens: can be 2 only with two authorities or more"},
+	     "tsa.tokens: must be 1 unless tsa.url lists two or more"},
 		{{"tsa.url=https://a,https://b, https://a", "tsa.tokens=2"},
 	     false,
 	     "tsa.url: must not list an authority twice"},
 		{{"tsa.divergence_bound=1ms"}, false, "tsa.divergence_bound: must be"},
 		{{"tsa.url=https://a", "tsa.roots=/nowhere"}, true, "tsa.roots: cannot be read"},
-		{{"tsa.url=https://a", "tsa.user=x"}, false, "tsa.password: must be given too"},
-		{{"tsa.url=https://a", "tsa.password=x"}, false, "tsa.user: must be given too"},
+		{{"tsa.url=https://a", "tsa.user=x"}, false, "tsa.password: must be set too"},
+		{{"tsa.url=https://a", "tsa.password=x"}, false, "tsa.user: must be set too"},
 		{{"tsa.url=https://a", "tsa.client_certificate=/c"},
 	     false,
-	     "tsa.client_key: must be given too"},
+	     "tsa.client_key: must be set too"},
 		{{"tsa.url=https://a", "tsa.client_key=/k"},
 	     false,
-	     "tsa.client_certificate: must be given too"},
+	     "tsa.client_certificate: must be set too"},
 		{{"tsa.url=https://a", "tsa.user=x", "tsa.password=y", "tsa.token=z"},
 	     false,
 	     "tsa.token: must be empty where tsa.user is given"},
 		{{"tsa.url=https://a,https://b", "tsa.user=x,", "tsa.password=,y"},
 	     false,
-	     "tsa.password: must be given too"},
+	     "tsa.password: must be set too"},
 		{{"tsa.url=https://a,https://b,https://c", "tsa.token=,y"},
 	     false,
 	     "tsa.token: must have one value for all authorities, or one for each"},
@@ -264,7 +271,7 @@ static void test_meanings_together_are_checked(void **state)
 		{{"signer.key=/nowhere/key", "signer.chain=/nowhere/chain"},
 	     true,
 	     "signer.chain: cannot be read"},
-		{{"webhook.timeout=61s"}, false, "webhook.timeout: must be 60s or shorter"},
+		{{"webhook.timeout=61s"}, false, "webhook.timeout: must be at most 60s"},
 		{{"webhook.roots=/nowhere/roots"}, true, "webhook.roots: cannot be read"},
 		{{"mail.roots=/nowhere/roots", "mail.url=smtp://mail.example.org", "mail.from=a@b.org"},
 	     true,
@@ -301,7 +308,8 @@ static void test_credentials(void **state)
 		.set_count = 2,
 	};
 	assert_int_equal(config_load(&sources, &config), OK);
-	assert_non_null(strstr(config.warnings.data, "tsa.token: is one value, which goes to every"));
+	assert_non_null(
+		strstr(config.warnings.data, "tsa.token: is a single value, which is sent to every"));
 	config_free(&config);
 	sources = (struct config_sources){
 		.sets = {"tsa.url=https://a", "tsa.user=me", "tsa.password=hush,hush"},
@@ -370,15 +378,15 @@ static void test_environment(void **state)
 static void test_names_near_are_told(void **state)
 {
 	(void)state;
-	assert_set_problem("rate.lvie=1", "there is no setting 'rate.lvie'; near it is rate.live;");
-	assert_set_problem("webhooks.timeout=1s", "near it is webhook.timeout;");
-	assert_set_problem("http.trusted_proxies=10.0.0.0/8", "near it is service.trusted_proxies;");
-	assert_set_problem("nothing.of_that=1", "there is no setting 'nothing.of_that'; 'constancia");
+	assert_set_problem("rate.lvie=1", "unknown setting 'rate.lvie'; did you mean rate.live;");
+	assert_set_problem("webhooks.timeout=1s", "did you mean webhook.timeout;");
+	assert_set_problem("http.trusted_proxies=10.0.0.0/8", "did you mean service.trusted_proxies;");
+	assert_set_problem("nothing.of_that=1", "unknown setting 'nothing.of_that'; 'constancia");
 	char *environment[] = {"CONSTANCIA_SEAL_INTERVALL=9s", "CONSTANCIA_PORT_8080_TCP=x", NULL};
 	struct config_sources sources = {.environment = environment};
 	struct config config;
 	assert_int_equal(config_load(&sources, &config), OK);
-	assert_non_null(strstr(config.warnings.data, "Near it is CONSTANCIA_SEAL_INTERVAL"));
+	assert_non_null(strstr(config.warnings.data, "did you mean CONSTANCIA_SEAL_INTERVAL"));
 	config_free(&config);
 	sources.checking = true;
 	assert_int_equal(config_load(&sources, &config), ERR_USAGE);
@@ -412,7 +420,7 @@ static void test_what_is_unwise_is_told(void **state)
 	struct config_sources sources = {.sets = {"content.keep_swept=23h"}, .set_count = 1};
 	struct config config;
 	assert_int_equal(config_load(&sources, &config), OK);
-	assert_non_null(strstr(config.warnings.data, "content.keep_swept: should be a day or longer"));
+	assert_non_null(strstr(config.warnings.data, "content.keep_swept: should be at least one day"));
 	config_free(&config);
 	sources.sets[0] = "content.keep_swept=1d";
 	assert_int_equal(config_load(&sources, &config), OK);
@@ -457,7 +465,7 @@ static void test_secrets_are_not_printed(void **state)
 	config_free(&config);
 	assert_null(strstr(text.data, "hidden"));
 	assert_non_null(
-		strstr(text.data, "\n#stripe_key = (not shown; given by --set payment.stripe_key)\n"));
+		strstr(text.data, "\n#stripe_key = (not shown; set by --set payment.stripe_key)\n"));
 	assert_non_null(strstr(text.data, "\n#stripe_webhook_secret = \n"));
 	assert_null(strstr(json.data, "hidden"));
 	assert_non_null(strstr(json.data, "\"stripe_key\":\"********\""));
@@ -524,21 +532,21 @@ static void test_secrets_are_credentials(void **state)
 	config_free(&config);
 
 	sources.sets[0] = "mail.password=credential:none";
-	assert_problem(&sources, "--set mail.password: mail.password: its credential cannot be read");
+	assert_problem(&sources, "--set mail.password: mail.password: the credential cannot be read");
 	sources.sets[0] = "mail.password=credential:../mail";
-	assert_problem(&sources, "names no credential");
+	assert_problem(&sources, "must be credential:NAME");
 	sources.sets[0] = "mail.password=credential:";
-	assert_problem(&sources, "names no credential");
+	assert_problem(&sources, "must be credential:NAME");
 	drop_credential(directory, "mail");
 
 	make_credential(directory, "mail", "a\0b", 3);
 	sources.sets[0] = "mail.password=credential:mail";
 	snprintf(variable, sizeof variable, "CREDENTIALS_DIRECTORY=%s", directory);
-	assert_problem(&sources, "its credential is not text");
+	assert_problem(&sources, "the credential contains a NUL byte");
 	drop_credential(directory, "mail");
 	make_credential(directory, "mail", "\n", 1);
 	snprintf(variable, sizeof variable, "CREDENTIALS_DIRECTORY=%s", directory);
-	assert_problem(&sources, "its credential is empty");
+	assert_problem(&sources, "the credential is empty");
 	drop_credential(directory, "mail");
 }
 
@@ -551,7 +559,7 @@ static void test_credentials_are_for_what_serves(void **state)
 	assert_string_equal(config.settings.mail_password, "");
 	config_free(&config);
 	sources.serving = true;
-	assert_problem(&sources, "no credentials are handed over here");
+	assert_problem(&sources, "the supervisor provides no credentials");
 }
 
 int main(void)

@@ -118,7 +118,7 @@ static void a_start_that_works_is_given_time(void **state)
 	(void)state;
 	struct supervision *supervision = supervise_start();
 	assert_non_null(supervision);
-	expect("STATUS=starts");
+	expect("STATUS=starting");
 	sem_wait(&looks); /* before it pauses first */
 	used.ru_utime.tv_sec = 3;
 	sem_post(&pauses);
@@ -144,7 +144,7 @@ static void an_end_gives_signs_of_life(void **state)
 {
 	(void)state;
 	struct supervision *supervision = supervise_start();
-	expect("STATUS=starts");
+	expect("STATUS=starting");
 	make_ready(supervision);
 	supervise_stop(supervision);
 	expect("WATCHDOG=1"); /* with the end */
@@ -161,7 +161,7 @@ static void nobody_who_waits_for_no_sign_hears_one(void **state)
 	(void)state;
 	unsetenv("WATCHDOG_USEC");
 	struct supervision *supervision = supervise_start();
-	expect("STATUS=starts");
+	expect("STATUS=starting");
 	make_ready(supervision);
 	supervise_look(supervision, NULL);
 	supervise_stop(supervision);

@@ -243,7 +243,7 @@ static void test_another_time(void **state)
 	                                             &failures, &error),
 	                 ERR_AUTHORITY);
 	assert_int_equal(failures.count, 0);
-	assert_string_equal(error.cause, "there is no other authority");
+	assert_string_equal(error.cause, "there is no other timestamp authority");
 	authorities_free(authorities);
 }
 
@@ -260,7 +260,7 @@ static void test_every_misbehaviour(void **state)
 		{"wrong_name", "tsa in the TSTInfo, CN=Timestamp somebody else,O=Stand-in, is no name of "
 	                   "the certificate that signed it, CN=Timestamp good,O=Stand-in"},
 		{"critical", "unknown critical extension, 2.25.3"},
-		{"wrong_time", "our clock"},
+		{"wrong_time", "local clock"},
 		{"untrusted", "certificate path"},
 		{"rejected", "not granted: status 2 not today"},
 		{"garbage", "does not parse"},
@@ -392,7 +392,7 @@ static void test_too_early(void **state)
 		authorities_timestamp(authorities, &imprint, earliest_us, &result, &failures, NULL), 0);
 	assert_string_equal(result.name, "two");
 	assert_int_equal(failures.count, 1);
-	assert_non_null(strstr(failures.items[0].reason, "before the earliest"));
+	assert_non_null(strstr(failures.items[0].reason, "earlier than permitted"));
 	assert_int_equal(authorities_timestamp(authorities, &imprint,
 	                                       clock_now_us() + 3600 * US_PER_SECOND, &none, NULL,
 	                                       NULL),

@@ -201,7 +201,7 @@ static void test_token_over_something_else(void **state)
 	time_authority_stamp(&first, &other, start_us, &token);
 	assert_int_equal(evidence_record_create(&proof, buf_slice(&token), &record, &error),
 	                 ERR_INVALID_EVIDENCE);
-	assert_non_null(strstr(error.cause, "not over"));
+	assert_non_null(strstr(error.cause, "not the root"));
 	assert_int_equal(evidence_record_create(&proof, slice_of("no token"), &record, &error),
 	                 ERR_INVALID_EVIDENCE);
 	assert_null(record);
@@ -270,8 +270,8 @@ static void test_renewed_before(void **state)
 	renew(record, NULL, &second, start_us + 6 * MINUTE);
 	renew(record, NULL, &first, start_us + 5 * MINUTE);
 	assert_refused(record, start_us + 9 * MINUTE,
-	               "archive timestamp 2 of chain 1: its time is after that of the archive "
-	               "timestamp behind it");
+	               "archive timestamp 2 of chain 1: its time is after that of the next archive "
+	               "timestamp");
 }
 
 static void test_without_roots(void **state)
@@ -660,7 +660,7 @@ static void test_form(void **state)
 		"no archive",
 		"its token's imprint",
 		"not accepted",
-		"no ContentInfo",
+		"not a ContentInfo",
 		"no hash",
 		"no hash",
 		"another length",

@@ -54,24 +54,24 @@ static void test_what_could_not_be_heeded(void **state)
 
 	(void)state;
 	assert_refused("pkcs11:object=a", "module-path is missing");
-	assert_refused("pkcs11:token=a?module-path=/m.so", "names no key");
-	assert_refused("pkcs11:?module-path=/m.so", "names no key");
-	assert_refused("pkcs11:object=a;object=b?module-path=/m.so", "object is given twice");
-	assert_refused("pkcs11:object=a?module-path=/m.so&module-path=/n.so", "is given twice");
-	assert_refused("pkcs11:object=a;slot-id=1?module-path=/m.so", "slot-id is not known");
+	assert_refused("pkcs11:token=a?module-path=/m.so", "object or id is required");
+	assert_refused("pkcs11:?module-path=/m.so", "object or id is required");
+	assert_refused("pkcs11:object=a;object=b?module-path=/m.so", "object is set twice");
+	assert_refused("pkcs11:object=a?module-path=/m.so&module-path=/n.so", "is set twice");
+	assert_refused("pkcs11:object=a;slot-id=1?module-path=/m.so", "slot-id is not supported");
 	assert_refused("pkcs11:object=a;type=cert?module-path=/m.so", "type must be private");
-	assert_refused("pkcs11:object=a?module-name=m", "module-name is not known");
+	assert_refused("pkcs11:object=a?module-name=m", "module-name is not supported");
 	assert_refused("pkcs11:object=a?module-path=m.so", "must be an absolute path");
-	assert_refused("pkcs11:object=a?module-path=/m.so&pin-value=1234", "would be shown");
+	assert_refused("pkcs11:object=a?module-path=/m.so&pin-value=1234", "would reveal");
 	assert_refused("pkcs11:object=a?module-path=/m.so&pin-source=%7cls",
 	               "must be an absolute path");
-	assert_refused("pkcs11:object=%4?module-path=/m.so", "cannot be read");
-	assert_refused("pkcs11:object=a%00b?module-path=/m.so", "cannot be read");
-	assert_refused("pkcs11:object=?module-path=/m.so", "cannot be read");
-	assert_refused("pkcs11:object?module-path=/m.so", "cannot be read");
+	assert_refused("pkcs11:object=%4?module-path=/m.so", "has an invalid value");
+	assert_refused("pkcs11:object=a%00b?module-path=/m.so", "has an invalid value");
+	assert_refused("pkcs11:object=?module-path=/m.so", "has an invalid value");
+	assert_refused("pkcs11:object?module-path=/m.so", "has an invalid value");
 	memset(longer + strlen(longer), 'a', KEY_URI_TEXT_MAX + 1);
 	strcat(longer, "?module-path=/m.so");
-	assert_refused(longer, "cannot be read");
+	assert_refused(longer, "has an invalid value");
 }
 
 int main(void)

@@ -333,8 +333,8 @@ static void test_list_instead(void **state)
 static void test_unusable(void **state)
 {
 	static const char *const causes[] = {
-		"HTTP status 404", "mpty reply", "does not parse", "not know", "in the future",
-		"not current",     "may",        "more than 65536"};
+		"HTTP status 404",   "mpty reply", "does not parse", "not know", "in the future",
+		"no longer current", "may",        "more than 65536"};
 
 	(void)state;
 	for (int i = 0; i < 8; i++) {
@@ -415,7 +415,7 @@ static void test_nothing_published(void **state)
 	assert_int_equal(
 		revocation_fetch(client, buf_slice(&silent_path), &at, &set, verdicts, &count, NULL), 0);
 	assert_int_equal(verdicts[0].outcome, REVOCATION_UNPUBLISHED);
-	assert_non_null(strstr(verdicts[0].cause, "names no place"));
+	assert_non_null(strstr(verdicts[0].cause, "names no source"));
 	assert_int_equal(
 		revocation_fetch(client, slice_of("no path"), &at, &set, verdicts, &count, NULL),
 		ERR_VALIDATION);

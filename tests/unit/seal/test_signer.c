@@ -245,27 +245,28 @@ static void test_signs_only_what_cms_create_makes(void **state)
 	assert_declined(signer,
 	                altered(&copy, BYTES("\x06\x09\x2a\x86\x48\x86\xf7\x0d\x01\x07\x01"),
 	                        BYTES("\x06\x09\x2a\x86\x48\x86\xf7\x0d\x01\x07\x02")),
-	                "none of those");
+	                "not one of those");
 	/* A SHA-1 message digest, with the size as it must then be, would be longer or shorter; another
 	 * type of the same size. */
-	assert_declined(signer, altered(&copy, BYTES("\x04\x20"), BYTES("\x0c\x20")), "none of those");
+	assert_declined(signer, altered(&copy, BYTES("\x04\x20"), BYTES("\x0c\x20")),
+	                "not one of those");
 	/* An attribute of another kind in place of the message digest. */
 	assert_declined(signer,
 	                altered(&copy, BYTES("\xf7\x0d\x01\x09\x04"), BYTES("\xf7\x0d\x01\x09\x02")),
-	                "none of those");
+	                "not one of those");
 	/* contentType twice. */
 	make_attributes(signer, clock_now_us(), &copy);
 	assert_int_equal(signer_sign(signer, SIGNER_REPORT, buf_slice(&copy), &out, NULL), 0);
 	char *time = memmem(copy.data, copy.size, "\x17\x0d", 2);
 	assert_non_null(time);
 	time[2] = 'x';
-	assert_declined(signer, buf_slice(&copy), "none of those");
+	assert_declined(signer, buf_slice(&copy), "not one of those");
 	/* The reference to another certificate. */
 	strcpy(directory, scratch_path("stranger"));
 	options.directory = directory;
 	assert_int_equal(signer_start(&options, &stranger, NULL), 0);
 	make_attributes(stranger, TIME_NONE, &copy);
-	assert_declined(signer, buf_slice(&copy), "none of those");
+	assert_declined(signer, buf_slice(&copy), "not one of those");
 	signer_stop(stranger);
 	signer_stop(signer);
 }
@@ -421,7 +422,7 @@ static void test_one_process_holds_the_log(void **state)
 	struct signer_options options = {.directory = scratch_path("signer"), .development = true};
 
 	assert_int_equal(signer_start(&options, &second, &error), ERR_REFUSED);
-	assert_non_null(strstr(error.cause, "held by another"));
+	assert_non_null(strstr(error.cause, "locked by another"));
 	signer_stop(signer);
 }
 
@@ -437,7 +438,7 @@ static void test_standstill(void **state)
 	kill(child_pid(), SIGSTOP);
 	assert_false(signer_has_ended(signer));
 	assert_int_equal(signer_sign(signer, SIGNER_REPORT, set, &out, &error), ERR_UNAVAILABLE);
-	assert_non_null(strstr(error.cause, "no answer in time"));
+	assert_non_null(strstr(error.cause, "no response in time"));
 	while (!signer_has_ended(signer))
 		usleep(1000);
 	assert_int_equal(signer_ready(signer, &error), ERR_UNAVAILABLE);
@@ -621,7 +622,7 @@ static void test_unusable_keys(void **state)
 	strcpy(locked, scratch_path("locked.key"));
 	struct signer_options options = {.directory = directory, .key = {.key = key, .chain = other}};
 	assert_int_equal(signer_start(&options, &signer, &error), ERR_REFUSED);
-	assert_non_null(strstr(error.cause, "not of the key"));
+	assert_non_null(strstr(error.cause, "not belong to the key"));
 	strcpy(other, scratch_path("a.pem"));
 	assert_int_equal(signer_start(&options, &signer, &error), ERR_REFUSED);
 	assert_non_null(strstr(error.cause, "a certification authority's"));

@@ -174,13 +174,14 @@ static void test_tampering_is_found(void **state)
 		const char *change;
 		const char *cause;
 	} cases[] = {
-		{"sed -i 2d signer.log", "line 2: it follows another"},
-		{"sed -i 1d signer.log", "line 1: it follows another"},
-		{"sed -i '2s/report/parade/' signer.log", "line 3: it follows another"},
-		{"sed -i '2{h;d};3G' signer.log", "line 2: it follows another"},
+		{"sed -i 2d signer.log", "line 2: its hash does not match"},
+		{"sed -i 1d signer.log", "line 1: its hash does not match"},
+		{"sed -i '2s/report/parade/' signer.log", "line 3: its hash does not match"},
+		{"sed -i '2{h;d};3G' signer.log", "line 2: its hash does not match"},
 		{"sed -i '2s/,\"previous.*/}/' signer.log", "line 2: it does not name"},
 		{"sed -i '2s/{/[/' signer.log", "line 2: not a line"},
-		{"sed -i '3s/\"previous\":\"./\"previous\":\"x/' signer.log", "line 3: it follows another"},
+		{"sed -i '3s/\"previous\":\"./\"previous\":\"x/' signer.log",
+	     "line 3: its hash does not match"},
 		{"head -c 100000 /dev/zero >> signer.log", "line 4: not a line"},
 		{"head -c 3000 /dev/zero >> signer.log", "line 4: not a line"},
 		{"{ head -c 2000 /dev/zero; echo; head -c 48 /dev/zero; } >> signer.log",
@@ -252,7 +253,7 @@ static void test_older_lines(void **state)
 	scratch_run("sed -i 2d signer.log");
 	assert_int_equal(read_back().count, 3); /* nothing guards these */
 	scratch_run("sed -i '2s/report/parade/' signer.log");
-	assert_corrupt("line 3: it follows another");
+	assert_corrupt("line 3: its hash does not match");
 }
 
 static void test_many_lines(void **state)
@@ -331,7 +332,7 @@ static void test_a_pipe_in_its_place_is_not_waited_for(void **state)
 	assert_int_equal(mkfifo(scratch_path("signer.log"), 0600), 0);
 	alarm(120);
 	assert_int_equal(signer_log_check(scratch, NULL, NULL, &facts, &error), ERR_IO);
-	assert_non_null(strstr(error.cause, "is not a file"));
+	assert_non_null(strstr(error.cause, "is not a regular file"));
 	assert_int_equal(signer_log_open(scratch, NULL, NULL, &log, &error), ERR_IO);
 	alarm(0);
 }
