@@ -14,7 +14,7 @@
 #include "service/people.h"
 
 #define CALL_MEMORY_MAX ((size_t)32 << 20)
-#define NAMES_MEMORY 16384 /* for an entry of the user database */
+#define NAMES_MEMORY 16384 /* buffer for an entry of the user database */
 #define CLAIMED_MAX 64
 
 static const struct admin_operation *const groups[] = {
@@ -48,7 +48,7 @@ const struct admin_operation *admin_find(struct slice name)
 /* ---- parameters ---- */
 
 const struct admin_parameter admin_reason =
-	ADMIN_FLAG_LINE("reason", false, 1, ADMIN_LINE_MAX, "why; kept with the record of the act");
+	ADMIN_FLAG_LINE("reason", false, 1, ADMIN_LINE_MAX, "reason, kept in the audit log");
 
 const struct admin_parameter *admin_parameter_at(const struct admin_operation *operation,
                                                  size_t index)
@@ -98,8 +98,9 @@ static void log_act(const struct act *act, const struct actor *actor, int result
 	         result ? error_code_text(result) : "done");
 }
 
-/* Outside of the store nothing can be undone when its record fails. A copy of a store that is full
- * may be what saves it: so it is made all the same, and the log is the record. */
+/* An action outside of the store cannot be undone if its audit record fails. A backup of a full
+ * store may be what saves it. Therefore the action is performed anyway, and the log is the only
+ * record. */
 int admin_record_outcome(const struct admin_call *call, enum act_outcome outcome, const char *name,
                          const char *id, struct error *error)
 {
@@ -108,8 +109,8 @@ int admin_record_outcome(const struct admin_call *call, enum act_outcome outcome
 	bool refused = result == ERR_FORBIDDEN || result == ERR_PASSKEY || result == ERR_FULL ||
 	               (result && form && form->repeated);
 	if (result && !refused)
-		log_error("act_not_recorded", "operation", call->operation->name, "made", id ? id : "",
-		          "cause", error_reason(error, result));
+		log_error("audit_record_not_written", "operation", call->operation->name, "made",
+		          id ? id : "", "cause", error_reason(error, result));
 	if (result && !refused)
 		error_clear(error);
 	return refused ? result : OK;
@@ -130,7 +131,8 @@ static int run(struct admin_call *call, struct act *act, struct buf *answer, str
 	int result = OK;
 	if (operation->outside)
 		result = admin_record_outcome(call, ACT_DONE, NULL, NULL, error);
-	/* What fails from here on is sent again as another form: the record has this one. */
+	/* A failure after this point is retried with a new form: the audit record already contains
+	 * this one. */
 	if (!result && operation->outside && act->form)
 		act->form->claimed = act->recorded;
 	if (!operation->outside && operation->behind)
@@ -142,8 +144,8 @@ static int run(struct admin_call *call, struct act *act, struct buf *answer, str
 	return result;
 }
 
-/* What gives rights waits for a standby, but before it has locked what it changes: else nobody
- * could take them away while it waits. */
+/* A grant of rights waits for a standby before it locks what it changes. Otherwise a revocation
+ * would block while the grant waits. */
 static int confirm_first(struct store *store, struct error *error)
 {
 	int result = store_confirm(store, error);
@@ -152,8 +154,8 @@ static int confirm_first(struct store *store, struct error *error)
 	           : result;
 }
 
-/* What was committed on the server alone is on the standbys with whatever is written after it. */
-static void tell_replicated(struct store *store, const struct act *act, struct buf *answer)
+/* A commit that only the primary has reaches the standbys together with any later write. */
+static void report_replication(struct store *store, const struct act *act, struct buf *answer)
 {
 	struct error error = {0};
 	struct error note = {0};
@@ -165,13 +167,13 @@ static void tell_replicated(struct store *store, const struct act *act, struct b
 	if (result) {
 		error_set(&note, OK, MSG_ADMIN_NOT_REPLICATED, NULL);
 		buf_printf(answer, ",\"note\":\"%s\"", error_message(&note, LANGUAGE_ENGLISH));
-		log_warning("act_not_replicated", "operation", act->operation, "account", act->account_id,
-		            "act", act->act_id, "cause", error_reason(&error, result));
+		log_warning("audit_record_not_replicated", "operation", act->operation, "account",
+		            act->account_id, "act", act->act_id, "cause", error_reason(&error, result));
 	}
 	buf_add_byte(answer, '}');
 }
 
-/* A copy of the arguments: an act puts them into canonical order. */
+/* Copies the arguments, because the audit record sorts them into canonical order. */
 static int copy_arguments(const struct json *arguments, struct arena *arena, struct json **ret)
 {
 	*ret = NULL;
@@ -193,7 +195,7 @@ static int copy_arguments(const struct json *arguments, struct arena *arena, str
 	return OK;
 }
 
-/* What is content, and not how something was asked for, the record does not keep. */
+/* The audit log does not store content, only its digest. */
 static int digest_argument(const struct admin_operation *operation, const struct json *arguments,
                            struct arena *arena)
 {
@@ -210,8 +212,8 @@ static int digest_argument(const struct admin_operation *operation, const struct
 	return OK;
 }
 
-/* What a form is told by when it is sent again: an act of the same user, from the same page, with
- * the same arguments; who has signed in again meanwhile has another session. */
+/* A repeated form is identified by user, page number, operation and arguments. The session is not
+ * part of the identity, because the user may have signed in again. */
 static int identify_form(const struct admin_caller *caller, struct act *act)
 {
 	BUF_AUTO struct buf text;
@@ -227,7 +229,7 @@ static int identify_form(const struct admin_caller *caller, struct act *act)
 	return buf_check(&text);
 }
 
-/* It may be that no standby holds the first one's act yet; what is urgent waits for none. */
+/* The first record may not be on a standby yet. Urgent operations do not wait for one. */
 static int confirm_repeated(struct store *store, const struct act *act, int result,
                             struct error *error)
 {
@@ -238,7 +240,7 @@ static int confirm_repeated(struct store *store, const struct act *act, int resu
 	return confirmed ? confirmed : result;
 }
 
-/* Receivers have tokens in their addresses, and the record is for ever. */
+/* Receivers have tokens in their URLs, and the audit log is permanent. */
 static int mask_address(const struct admin_operation *operation, const struct json *arguments,
                         struct arena *arena)
 {
@@ -306,8 +308,8 @@ void admin_caller_user(const struct session_view *session, const char *address, 
 	memcpy(ret->account_id, session->chosen->account_id, ID_SIZE);
 }
 
-/* The arguments that are run and recorded, their values checked, and all that they name the
- * caller's. */
+/* Prepares the arguments that are executed and logged. Checks their values, and that all objects in
+ * them belong to the caller. */
 static int prepare(struct admin *admin, const struct admin_operation *operation,
                    const struct json *given, const struct admin_caller *caller, struct act *act,
                    struct admin_value *values, struct error *error)
@@ -366,24 +368,25 @@ int admin_run(struct admin *admin, const struct admin_operation *operation,
 		result = run(&call, &act, &answer, error);
 	if (result && act.form && act.form->repeated)
 		result = confirm_repeated(admin->store, &act, result, error);
-	/* The general sentence would have it repeated, and credits be added twice; a form may be. */
+	/* The general message asks for a retry, which would add credits twice. A form may be
+	 * retried. */
 	if (result == ERR_UNKNOWN_OUTCOME)
 		error_set(error, result, act.form ? MSG_ADMIN_FORM_UNKNOWN : MSG_ADMIN_UNKNOWN_OUTCOME,
 		          NULL);
-	/* What left no act and did not fail changed nothing. */
+	/* An operation that succeeded without an audit record changed nothing. */
 	bool may_have_changed = operation->changes && (act.recorded || result);
 	if (may_have_changed && admin->service)
 		service_forget_keys(admin->service);
 	if (admin->service)
 		log_act(&act, act.by, result);
 	if (!result && act.urgent)
-		tell_replicated(admin->store, &act, &answer);
+		report_replication(admin->store, &act, &answer);
 	if (!result)
 		result = buf_check(&answer);
 	if (result)
 		return result;
 	buf_add_slice(out, buf_slice(&answer));
 	if (answer.data)
-		explicit_bzero(answer.data, answer.size); /* it may hold a new key */
+		explicit_bzero(answer.data, answer.size); /* it may contain a new key */
 	return buf_check(out);
 }

@@ -8,7 +8,7 @@
 #define RATE_MAX 1000000000
 #define UNPAID_LIMIT_MAX 1000000000
 #define BOUND_MAX 1000000000
-#define STORED_MAX LEDGER_BALANCE_MAX /* what JSON readers keep exact */
+#define STORED_MAX LEDGER_BALANCE_MAX /* exact in JSON readers */
 
 static void account_members(struct json_writer *out, const struct account_record *account)
 {
@@ -44,7 +44,8 @@ static void bound_number(struct json_writer *out, const char *name, int64_t boun
 		json_null(out, name);
 }
 
-/* What holds, the account's own, and how much of it there is; used below 0: it is not counted. */
+/* Writes the effective limit, the account's own limit and the usage; `used` below 0: not
+ * counted. */
 static void bound_member(struct json_writer *out, const char *name, int64_t most, int64_t own,
                          int64_t used)
 {
@@ -196,7 +197,7 @@ static int run_set(const struct admin_call *call, struct json_writer *out, struc
 		result = webauthn_party_read(call->admin->settings->service_public_url, &party, error);
 	if (result)
 		return result;
-	/* Who has none would lock himself out with his next click. */
+	/* A user without a passkey session would lock themselves out with the next request. */
 	if (required && call->caller->is_user && !call->caller->by_passkey)
 		return error_set(error, ERR_PASSKEY, MSG_NONE, NULL);
 	struct account_change wanted = ACCOUNT_UNCHANGED;
@@ -369,33 +370,32 @@ static int run_threshold_delete(const struct admin_call *call, struct json_write
 #define CREDIT_KINDS "events|settlement|purchase|refund|revert|adjustment|fee|fee_refund"
 #define ACCOUNT ADMIN_POSITIONAL_ID("account", "ACCOUNT", "the account")
 #define ACCOUNT_DETAILS                                                                            \
-	ADMIN_FLAG_LINE("email", false, 0, ADMIN_LINE_MAX, "address for notices; \"\": none"),         \
-		ADMIN_FLAG_CHOICE("language", false, "en|es", "language of what is sent to the owner"),    \
+	ADMIN_FLAG_LINE("email", false, 0, ADMIN_LINE_MAX, "e-mail address for notices; \"\": none"),  \
+		ADMIN_FLAG_CHOICE("language", false, "en|es", "language of e-mails to the owner"),         \
 		ADMIN_FLAG_INTEGER("rate", false, 0, RATE_MAX,                                             \
-	                       "requests per second of its live keys; 0: the general setting"),        \
+	                       "requests per second of each live key; 0: the general setting"),        \
 		ADMIN_FLAG_INTEGER("unpaid_limit", false, 0, UNPAID_LIMIT_MAX,                             \
 	                       "unpaid events allowed; 0: none"),                                      \
 		ADMIN_FLAG_INTEGER(                                                                        \
 			"account_rate", false, 0, RATE_MAX,                                                    \
-			"requests per second of all its live keys together; 0: the general setting"),          \
+			"requests per second of all live keys together; 0: the general setting"),              \
 		ADMIN_FLAG_INTEGER("channels", false, 0, BOUND_MAX,                                        \
-	                       "channels that it may have; 0: the general setting"),                   \
+	                       "maximum number of channels; 0: the general setting"),                  \
 		ADMIN_FLAG_INTEGER("keys", false, 0, BOUND_MAX,                                            \
-	                       "keys that it may have, without revoked ones; 0: the general setting"), \
+	                       "maximum number of unrevoked keys; 0: the general setting"),            \
 		ADMIN_FLAG_INTEGER(                                                                        \
 			"certifications_per_day", false, 0, BOUND_MAX,                                         \
-			"live certifications that it may ask for on a UTC day; 0: the general setting"),       \
+			"maximum number of live certifications per UTC day; 0: the general setting"),          \
 		ADMIN_FLAG_INTEGER(                                                                        \
 			"stored_bytes", false, 0, STORED_MAX,                                                  \
-			"bytes of content and documents that it may have stored; 0: the general setting")
+			"maximum bytes of stored content and documents; 0: the general setting")
 
 const struct admin_operation admin_account_operations[] = {
 	{.name = "account create",
      .summary = "open an account",
      .changes = true,
      .parameters = {ADMIN_FLAG_LINE("name", true, 1, ADMIN_LINE_MAX, "name of the owner"),
-                    ADMIN_FLAG_INTEGER("credits", false, 0, ADMIN_CREDITS_MAX,
-                                       "credits to begin with"),
+                    ADMIN_FLAG_INTEGER("credits", false, 0, ADMIN_CREDITS_MAX, "initial credits"),
                     ACCOUNT_DETAILS},
      .run = run_create},
 	{.name = "account list",
@@ -413,10 +413,10 @@ const struct admin_operation admin_account_operations[] = {
      .parameters = {ACCOUNT, ADMIN_FLAG_LINE("name", false, 1, ADMIN_LINE_MAX, "name of the owner"),
                     ACCOUNT_DETAILS,
                     ADMIN_FLAG_CHOICE("passkeys", false, "required|optional",
-                                      "whether everybody who uses its console needs a passkey")},
+                                      "whether all users of its console need a passkey")},
      .run = run_set},
 	{.name = "account suspend",
-     .summary = "refuse registrations and certifications; reading goes on",
+     .summary = "refuse registrations and certifications; reading remains possible",
      .urgent = true,
      .changes = true,
      .parameters = {ACCOUNT},
@@ -427,7 +427,7 @@ const struct admin_operation admin_account_operations[] = {
      .parameters = {ACCOUNT},
      .run = run_resume},
 	{.name = "account disable",
-     .summary = "refuse every call of the account",
+     .summary = "refuse all requests of the account",
      .urgent = true,
      .changes = true,
      .parameters = {ACCOUNT},
@@ -438,7 +438,7 @@ const struct admin_operation admin_account_operations[] = {
      .parameters = {ACCOUNT},
      .run = run_enable},
 	{.name = "credits add",
-     .summary = "add credits, or take them away with a negative number",
+     .summary = "add credits, or remove credits with a negative number",
      .changes = true,
      .parameters = {ACCOUNT,
                     {.name = "credits",
@@ -448,21 +448,23 @@ const struct admin_operation admin_account_operations[] = {
                      .place = "CREDITS",
                      .least = -ADMIN_CREDITS_MAX,
                      .most = ADMIN_CREDITS_MAX,
-                     .help = "how many; unpaid events are settled first"},
+                     .help = "number of credits; unpaid events are settled first"},
                     ADMIN_FLAG_LINE("reason", false, 1, ADMIN_LINE_MAX, "kept with the entry"),
                     ADMIN_FLAG_SWITCH("revert",
-                                      "take back a purchase: the balance may become negative")},
+                                      "take back a purchase; the balance may become negative")},
      .run = run_credits_add},
 	{.name = "credits list",
      .summary = "list movements of credits, newest first",
      .columns = "number at kind credits balance channel_id first_sequence last_sequence reference",
-     .parameters = {ACCOUNT, ADMIN_FLAG_CHOICE("kind", false, CREDIT_KINDS, "only these"),
-                    ADMIN_FLAG_MOMENT("since", false, "from this time on; a duration: before now"),
-                    ADMIN_FLAG_MOMENT("until", false, "before this time; a duration: before now"),
+     .parameters = {ACCOUNT, ADMIN_FLAG_CHOICE("kind", false, CREDIT_KINDS, "only this kind"),
+                    ADMIN_FLAG_MOMENT("since", false,
+                                      "from this time on, or this duration before now"),
+                    ADMIN_FLAG_MOMENT("until", false,
+                                      "before this time, or this duration before now"),
                     ADMIN_LIST_LIMIT, ADMIN_LIST_BEFORE},
      .run = run_credits_list},
 	{.name = "threshold create",
-     .summary = "have a notice sent when the balance falls to a number of credits",
+     .summary = "send a notice when the balance falls to a number of credits",
      .changes = true,
      .parameters = {ADMIN_FLAG_ID("account", "ACCOUNT", true, "the account"),
                     ADMIN_FLAG_INTEGER("credits", true, 0, ADMIN_CREDITS_MAX,
@@ -471,7 +473,7 @@ const struct admin_operation admin_account_operations[] = {
 	{.name = "threshold list",
      .summary = "list alert thresholds",
      .columns = "threshold_id account_id credits armed",
-     .parameters = {ADMIN_FLAG_ID("account", "ACCOUNT", false, "those of one account"),
+     .parameters = {ADMIN_FLAG_ID("account", "ACCOUNT", false, "only those of this account"),
                     ADMIN_LIST_LIMIT, ADMIN_LIST_AFTER},
      .run = run_threshold_list},
 	{.name = "threshold delete",

@@ -1,4 +1,4 @@
-/* The arguments of an operation: read, checked, asked for. */
+/* Reads, checks and looks up the arguments of an operation. */
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -27,7 +27,7 @@ static bool is_identifier(struct slice text)
 	return true;
 }
 
-/* C0, DEL and C1 are controls. */
+/* C0, DEL and C1 are control characters. */
 bool admin_is_printable(struct slice text, bool line_feeds)
 {
 	for (size_t at = 0; at < text.size;) {

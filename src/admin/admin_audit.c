@@ -1,4 +1,4 @@
-/* Who did what. */
+/* Operations that read the audit log. */
 #include "admin/admin_call.h"
 #include "base/base64.h"
 #include "evidence/act_proof.h"
@@ -17,7 +17,7 @@ static void write_seal(const struct act_record *record, struct json_writer *out)
 	json_end_object(out);
 }
 
-/* The document with members more. */
+/* Writes the record's document with the members chain_hash and seal added. */
 static int add_act(const struct act_record *record, struct json_writer *out)
 {
 	BUF_AUTO struct buf text;
@@ -121,27 +121,27 @@ static int run_list(const struct admin_call *call, struct json_writer *out, stru
 	return result;
 }
 
-#define ACT ADMIN_POSITIONAL_ID("act", "ACT", "the act (act_…)")
+#define ACT ADMIN_POSITIONAL_ID("act", "ACT", "the audit record (act_…)")
 
 const struct admin_operation admin_audit_operations[] = {
 	{.name = "audit list",
-     .summary = "list what the administration did, newest first",
+     .summary = "list audit records, newest first",
      .columns = "at act_id operation user claimed account_id reason",
-     .parameters = {ADMIN_FLAG_ID("account", "ACCOUNT", false, "on one account"),
-                    ADMIN_FLAG_SWITCH("installation", "on no account, but the whole installation"),
-                    ADMIN_FLAG_LINE("operation", false, 1, 64,
-                                    "only these, such as \"key revoke\""),
-                    ADMIN_FLAG_MOMENT("since", false, "from this time on; a duration: before now"),
-                    ADMIN_FLAG_MOMENT("until", false, "before this time; a duration: before now"),
-                    ADMIN_FLAG_SWITCH("ascending", "oldest first"), ADMIN_LIST_LIMIT,
-                    ADMIN_LIST_AFTER},
+     .parameters =
+         {ADMIN_FLAG_ID("account", "ACCOUNT", false, "only those of this account"),
+          ADMIN_FLAG_SWITCH("installation",
+                            "only those of the whole installation, not of an account"),
+          ADMIN_FLAG_LINE("operation", false, 1, 64, "only this operation, such as \"key revoke\""),
+          ADMIN_FLAG_MOMENT("since", false, "from this time on, or this duration before now"),
+          ADMIN_FLAG_MOMENT("until", false, "before this time, or this duration before now"),
+          ADMIN_FLAG_SWITCH("ascending", "oldest first"), ADMIN_LIST_LIMIT, ADMIN_LIST_AFTER},
      .run = run_list},
 	{.name = "audit show",
-     .summary = "show an act, and the seal that it has",
+     .summary = "show an audit record and its seal",
      .parameters = {ACT},
      .run = run_show},
 	{.name = "audit proof",
-     .summary = "show what proves an act: evidence records (RFC 4998) in base64",
+     .summary = "show the proof of an audit record: evidence records (RFC 4998) in base64",
      .parameters = {ACT},
      .run = run_proof},
 	{0},

@@ -1,4 +1,4 @@
-/* Asking for certifications, without a key: what a range would be, and the request itself. */
+/* Operations that estimate and request certifications without a key. */
 #include <assert.h>
 
 #include "admin/admin_call.h"
@@ -31,7 +31,8 @@ static int read_order(const struct admin_call *call, struct asked *ret, struct e
 	if (!result)
 		result = admin_time(call, "to", TIME_NONE, &ret->range.to_us, error);
 	if (!result)
-		result = certification_range_check(&ret->range, INT64_MAX, error); /* by itself */
+		result =
+			certification_range_check(&ret->range, INT64_MAX, error); /* independent of the chain */
 	ret->order = (struct certification_order){.key = &ret->key, .range = &ret->range};
 	return result;
 }
@@ -99,32 +100,32 @@ static int run_request(const struct admin_call *call, struct json_writer *out, s
 
 #define OF_RANGE                                                                                   \
 	ADMIN_POSITIONAL_ID("channel", "CHANNEL", "the channel"),                                      \
-		ADMIN_FLAG_CHOICE("mode", false, "live|test", "of which chain (live unless told)"),        \
+		ADMIN_FLAG_CHOICE("mode", false, "live|test", "mode of the chain (live by default)"),      \
 		ADMIN_FLAG_MOMENT("from", false, "events received from this time on"),                     \
-		ADMIN_FLAG_MOMENT("to", false, "events received before this time; it goes with --from"),   \
+		ADMIN_FLAG_MOMENT("to", false, "events received before this time; requires --from"),       \
 		ADMIN_FLAG_INTEGER("seq_from", false, 1, ADMIN_NUMBER_MAX, "the first sequence number"),   \
 		ADMIN_FLAG_INTEGER("seq_to", false, 1, ADMIN_NUMBER_MAX,                                   \
-	                       "the last one; it goes with --seq-from")
+	                       "the last sequence number; requires --seq-from")
 
 const struct admin_operation admin_certify_operations[] = {
 	{.name = "certification estimate",
-     .summary = "what a certification would be of and cost; nothing is asked for",
+     .summary = "show range, size and fee of a certification without requesting it",
      .parameters = {OF_RANGE},
      .run = run_estimate},
 	{.name = "certification request",
-     .summary = "ask for a certification of a range, by time or by sequence",
+     .summary = "request a certification of a range, by time or by sequence number",
      .changes = true,
      .parameters = {OF_RANGE,
                     ADMIN_FLAG_CHOICE("language", false, "en|es",
-                                      "of the report that report_url leads to (en unless told)"),
+                                      "language of the report at report_url (en by default)"),
                     ADMIN_FLAG_LINE("idempotency_key", false, 1, REPEAT_KEY_MAX,
-                                    "a repeated request with it makes no second one for a day"),
+                                    "key for idempotent replay within 24 hours"),
                     ADMIN_FLAG_INTEGER("expected_fee", false, 0, ADMIN_NUMBER_MAX,
-                                       "nothing is asked for if the fee is another one"),
+                                       "refuse if the fee differs"),
                     ADMIN_FLAG_INTEGER("expected_first", false, 1, ADMIN_NUMBER_MAX,
-                                       "the same if the range begins with another event"),
+                                       "refuse if the range begins with another event"),
                     ADMIN_FLAG_INTEGER("expected_last", false, 1, ADMIN_NUMBER_MAX,
-                                       "the same if it ends with another one")},
+                                       "refuse if the range ends with another event")},
      .run = run_request},
 	{0},
 };

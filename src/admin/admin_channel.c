@@ -38,7 +38,7 @@ static void config_object(struct json_writer *out, const struct channel_config *
 	json_end_object(out);
 }
 
-/* `changed` -1: not a matter of change. */
+/* Writes a channel; `changed` -1: omit this member. */
 static int put_channel(const struct admin_call *call, struct slice channel_id, int changed,
                        int64_t before, int64_t limit, struct json_writer *out, struct error *error)
 {
@@ -85,7 +85,7 @@ static int run_create(const struct admin_call *call, struct json_writer *out, st
 	bool known = modality_parse(admin_slice(call, "modality"), &config.modality);
 	assert(known); /* one of the operation's choices */
 	char channel_id[ID_SIZE];
-	/* A configuration is evidence, so it has the time that events have. */
+	/* A configuration is evidence, so it uses the clock of events. */
 	int result = store_create_channel(call->admin->store, admin_slice(call, "account"), &config,
 	                                  call->admin->settings->account_channels, clock_now_us(),
 	                                  channel_id, error);
@@ -275,40 +275,39 @@ static int run_key_revoke(const struct admin_call *call, struct json_writer *out
 		.name = member, .kind = ADMIN_TEXT, .place = "TEXT", .most = CONFIG_TEXT_MAX, .help = text \
 	}
 #define DESCRIPTIONS                                                                               \
-	TEXT_FLAG("description", "what the channel is for; \"\": none"),                               \
-		TEXT_FLAG("supplementary_info", "what the declared data means; \"\": none")
+	TEXT_FLAG("description", "purpose of the channel; \"\": none"),                                \
+		TEXT_FLAG("supplementary_info", "meaning of the declared data; \"\": none")
 
 const struct admin_operation admin_channel_operations[] = {
 	{.name = "channel create",
-     .summary = "open a channel and seal version 1 of its configuration",
+     .summary = "create a channel and seal version 1 of its configuration",
      .changes = true,
      .parameters = {ADMIN_FLAG_ID("account", "ACCOUNT", true, "the account that owns it"),
                     ADMIN_FLAG_LINE("name", true, 1, ADMIN_LINE_MAX, "its name"),
                     ADMIN_FLAG_LINE("declarant", true, 1, DECLARANT_MAX,
                                     "person or entity on whose behalf events are declared"),
                     ADMIN_FLAG_CHOICE("modality", true, "content|hash_only",
-                                      "whether the service holds the declared content"),
+                                      "whether the service stores the declared content"),
                     DESCRIPTIONS},
      .run = run_create},
 	{.name = "channel list",
      .summary = "list channels",
      .columns =
          "channel_id account_id name modality config_version live_events test_events suspended",
-     .parameters = {ADMIN_FLAG_ID("account", "ACCOUNT", false, "those of one account"),
+     .parameters = {ADMIN_FLAG_ID("account", "ACCOUNT", false, "only those of this account"),
                     ADMIN_LIST_LIMIT, ADMIN_LIST_AFTER},
      .run = run_list},
 	{.name = "channel show",
-     .summary =
-         "show a channel with its sealed configuration versions, of which the last is in force",
+     .summary = "show a channel with its sealed configuration versions; the last one is in force",
      .parameters = {CHANNEL,
                     ADMIN_FLAG_INTEGER("limit", false, 1, ADMIN_LIST_MAX,
-                                       "at most so many versions, the newest (50 unless told)"),
+                                       "maximum number of versions, newest first (50 by default)"),
                     ADMIN_FLAG_INTEGER(
 						"before", false, 1, ADMIN_NUMBER_MAX,
-						"only versions below this one, the first of the page before")},
+						"only versions below this one, the first of the previous page")},
      .run = run_show},
 	{.name = "channel configure",
-     .summary = "seal a new configuration version, if anything differs",
+     .summary = "seal a new configuration version if anything differs",
      .changes = true,
      .parameters = {CHANNEL, ADMIN_FLAG_LINE("name", false, 1, ADMIN_LINE_MAX, "its name"),
                     ADMIN_FLAG_LINE("declarant", false, 1, DECLARANT_MAX,
@@ -318,7 +317,7 @@ const struct admin_operation admin_channel_operations[] = {
                     DESCRIPTIONS},
      .run = run_configure},
 	{.name = "channel suspend",
-     .summary = "refuse registrations and certifications; reading goes on",
+     .summary = "refuse registrations and certifications; reading remains possible",
      .urgent = true,
      .changes = true,
      .parameters = {CHANNEL},
@@ -329,31 +328,32 @@ const struct admin_operation admin_channel_operations[] = {
      .parameters = {CHANNEL},
      .run = run_resume},
 	{.name = "key create",
-     .summary = "make an API key; it is shown this once",
+     .summary = "create an API key; it is shown only once",
      .changes = true,
-     .parameters = {ADMIN_FLAG_ID("channel", "CHANNEL", true, "the channel that it opens"),
-                    ADMIN_FLAG_CHOICE("mode", true, "live|test", "which of the channel's chains"),
-                    ADMIN_FLAG_LINE("name", false, 0, ADMIN_LINE_MAX, "to tell keys apart"),
+     .parameters = {ADMIN_FLAG_ID("channel", "CHANNEL", true, "the key's channel"),
+                    ADMIN_FLAG_CHOICE("mode", true, "live|test", "mode of the key"),
+                    ADMIN_FLAG_LINE("name", false, 0, ADMIN_LINE_MAX,
+                                    "name that distinguishes keys"),
                     ADMIN_FLAG_MOMENT("expires", false,
-                                      "when it ends: a time, or a duration such as 90d from now")},
+                                      "expiry: a time, or a duration from now such as 90d")},
      .run = run_key_create},
 	{.name = "key list",
      .summary = "list keys",
      .columns =
          "key_id channel_id mode last_four name created_at last_used_at expires_at revoked_at "
          "reason",
-     .parameters = {ADMIN_FLAG_ID("channel", "CHANNEL", false, "those of one channel"),
-                    ADMIN_FLAG_ID("account", "ACCOUNT", false, "those of one account"),
+     .parameters = {ADMIN_FLAG_ID("channel", "CHANNEL", false, "only those of this channel"),
+                    ADMIN_FLAG_ID("account", "ACCOUNT", false, "only those of this account"),
                     ADMIN_LIST_LIMIT, ADMIN_LIST_AFTER},
      .run = run_key_list},
 	{.name = "key expire",
-     .summary = "set, move or take away the time at which a key ends",
+     .summary = "set, change or remove the expiry of a key",
      .changes = true,
      .parameters = {ADMIN_POSITIONAL_ID("key", "KEY_ID", "the key's identifier"),
-                    ADMIN_FLAG_MOMENT("at", true, "a time, a duration from now, or never")},
+                    ADMIN_FLAG_MOMENT("at", true, "a time, a duration from now, or 'never'")},
      .run = run_key_expire},
 	{.name = "key revoke",
-     .summary = "revoke a key for good, within 2 seconds",
+     .summary = "revoke a key permanently; takes effect within 2 seconds",
      .urgent = true,
      .changes = true,
      .parameters = {ADMIN_POSITIONAL_ID("key", "KEY_ID", "the key's identifier"),

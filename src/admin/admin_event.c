@@ -1,4 +1,4 @@
-/* Events: what a channel registered, and what proves one. */
+/* Operations on events: list, proof and test events. */
 #include <stdio.h>
 
 #include "admin/admin_call.h"
@@ -65,7 +65,7 @@ struct listing {
 	bool more;
 };
 
-/* As the interface gives it. */
+/* Writes an event in the format of the API. */
 static int put_receipt(struct json_writer *out, const char *name, const struct event *event)
 {
 	BUF_AUTO struct buf receipt;
@@ -108,7 +108,7 @@ static int run_list(const struct admin_call *call, struct json_writer *out, stru
 
 /* ---- one ---- */
 
-/* The bytes of which chain_hash is the digest. */
+/* Writes the bytes whose digest is chain_hash. */
 static int put_record(const struct admin_call *call, int64_t account, int64_t chain,
                       const struct event *event, struct json_writer *out, struct error *error)
 {
@@ -124,7 +124,7 @@ static int put_record(const struct admin_call *call, int64_t account, int64_t ch
 		                              &previous, error);
 	if (result)
 		return result;
-	/* That there is this version, event_proof_json has made sure of. */
+	/* event_proof_json has checked that this version exists. */
 	struct event_facts facts = event_facts_of(event, &channel.configs[0].hash, &previous);
 	event_record(&facts, &record);
 	json_slice(out, "record", buf_slice(&record));
@@ -144,7 +144,7 @@ static void put_content(const struct event *event, struct json_writer *out)
 	json_end_object(out);
 }
 
-/* The archive timestamps that keep the round's token provable, the first one first. */
+/* Writes the archive timestamps that keep the round's token provable, oldest first. */
 static int put_renewals(const struct admin_call *call, int64_t round, struct json_writer *out,
                         struct error *error)
 {
@@ -173,10 +173,10 @@ static int put_renewals(const struct admin_call *call, int64_t round, struct jso
 		source = TOKEN_STAMP;
 	}
 	json_end_array(out);
-	return result == ERR_NOT_FOUND ? OK : result; /* a token that is new is not at rest yet */
+	return result == ERR_NOT_FOUND ? OK : result; /* a new token is not recorded for renewal yet */
 }
 
-/* Of rounds that two authorities gave a time. */
+/* Writes the second token of a round, if it has one. */
 static int put_second(const struct admin_call *call, int64_t round, struct json_writer *out,
                       struct error *error)
 {
@@ -197,7 +197,7 @@ static int put_second(const struct admin_call *call, int64_t round, struct json_
 	return OK;
 }
 
-/* The operator's words name hosts and what they said, which is nothing for users. */
+/* The text for the operator contains host names and their responses. Users do not get it. */
 static int put_seal(const struct admin_call *call, int64_t account, int64_t chain,
                     const struct event *event, struct json_writer *out, struct error *error)
 {
@@ -249,7 +249,7 @@ static int run_show(const struct admin_call *call, struct json_writer *out, stru
 
 /* ---- a test event ---- */
 
-/* What was refused leaves none. */
+/* A refused test event leaves no audit record. */
 static int record_try(const struct admin_call *call, const struct event_tried *tried,
                       struct error *error)
 {
@@ -305,46 +305,49 @@ const struct admin_operation admin_event_operations[] = {
 	{.name = "event list",
      .summary = "list a channel's events, newest first",
      .columns = "event_id sequence status received_at client_ref hash",
-     .parameters =
-         {ADMIN_FLAG_ID("channel", "CHANNEL", true, "the channel"),
-          ADMIN_FLAG_CHOICE("mode", false, "live|test", "of which chain (live unless told)"),
-          ADMIN_FLAG_MOMENT("since", false, "received from this time on; a duration: before now"),
-          ADMIN_FLAG_MOMENT("until", false, "received before this time; a duration: before now"),
-          ADMIN_FLAG_INTEGER("from", false, 1, SEQUENCE_MAX, "from this sequence on"),
-          ADMIN_FLAG_INTEGER("to", false, 1, SEQUENCE_MAX, "up to this sequence"),
-          ADMIN_FLAG_CHOICE("status", false, "registered|unpaid|test", "only those in this state"),
-          ADMIN_FLAG_LINE("client_ref", false, 1, CLIENT_REF_MAX,
-                          "only the one that holds this reference"),
-          ADMIN_FLAG_SWITCH("ascending", "the oldest first"), ADMIN_LIST_LIMIT, ADMIN_LIST_AFTER},
+     .parameters = {ADMIN_FLAG_ID("channel", "CHANNEL", true, "the channel"),
+                    ADMIN_FLAG_CHOICE("mode", false, "live|test",
+                                      "mode of the chain (live by default)"),
+                    ADMIN_FLAG_MOMENT("since", false,
+                                      "received from this time on, or this duration before now"),
+                    ADMIN_FLAG_MOMENT("until", false,
+                                      "received before this time, or this duration before now"),
+                    ADMIN_FLAG_INTEGER("from", false, 1, SEQUENCE_MAX, "first sequence number"),
+                    ADMIN_FLAG_INTEGER("to", false, 1, SEQUENCE_MAX, "last sequence number"),
+                    ADMIN_FLAG_CHOICE("status", false, "registered|unpaid|test",
+                                      "only events with this status"),
+                    ADMIN_FLAG_LINE("client_ref", false, 1, CLIENT_REF_MAX,
+                                    "only the event with this reference"),
+                    ADMIN_FLAG_SWITCH("ascending", "oldest first"), ADMIN_LIST_LIMIT,
+                    ADMIN_LIST_AFTER},
      .run = run_list},
 	{.name = "event show",
-     .summary = "show an event: its receipt, what proves it, and the state of its seal",
+     .summary = "show an event: its receipt, its proof and the state of its seal",
      .parameters = {ADMIN_POSITIONAL_ID("event", "EVENT", "the event (evt_…)")},
      .run = run_show},
 	{.name = "event try",
-     .summary = "register a test event without a key, and show what the interface answers",
+     .summary = "register a test event without a key and show the response of the API",
      .behind = true,
      .digested = "content",
-     .parameters = {ADMIN_POSITIONAL_ID("channel", "CHANNEL", "the channel, on whose test chain"),
+     .parameters = {ADMIN_POSITIONAL_ID("channel", "CHANNEL", "the channel of the test event"),
                     {.name = "client_ref",
                      .kind = ADMIN_CONTENT,
                      .required = true,
                      .place = "TEXT",
                      .least = 1,
-                     .most = 4 * CLIENT_REF_MAX, /* the interface itself says what is too long */
-                     .help = "the event's own reference"},
+                     .most = 4 * CLIENT_REF_MAX, /* the API checks the length itself */
+                     .help = "reference of the event"},
                     {.name = "content",
                      .kind = ADMIN_CONTENT,
                      .required = true,
                      .place = "JSON",
                      .least = 1,
                      .most = TRY_CONTENT_MAX,
-                     .help =
-                         "the declared object; on a channel of digests the text that is hashed"},
+                     .help = "the declared object; on a hash_only channel, the text to hash"},
                     ADMIN_FLAG_CHOICE("scenario", false, "unpaid|unpaid_limit|rate_limited",
-                                      "the refusal that is forced, as the test scenarios have it"),
+                                      "test scenario that forces a refusal"),
                     ADMIN_FLAG_CHOICE("language", false, "en|es",
-                                      "of an error's message (en unless told)")},
+                                      "language of error messages (en by default)")},
      .run = run_try},
 	{0},
 };

@@ -1,4 +1,4 @@
-/* Certifications and sealed segments. */
+/* Operations on certifications and sealed segments. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -11,7 +11,8 @@
 
 /* ---- certifications ---- */
 
-/* What a failed attempt's words begin with (issue_attempt.c) says of what kind it was. */
+/* The text of a failed attempt begins with its error code (issue_attempt.c), which determines the
+ * kind. */
 static const char *failure_kind(const char *last_error)
 {
 	if (!last_error)
@@ -30,7 +31,8 @@ static const char *failure_kind(const char *last_error)
 	}
 }
 
-/* The words are the operator's: they name places, hosts and programs. A user gets the kinds. */
+/* Error texts contain paths, hosts and programs, so only the operator gets them. A user gets the
+ * kind. */
 static void certification_members(const struct admin_call *call, struct json_writer *out,
                                   const struct certification *item)
 {
@@ -57,7 +59,7 @@ static void certification_members(const struct admin_call *call, struct json_wri
 	json_time(out, "next_attempt_at", waits ? item->next_attempt_at_us : TIME_NONE);
 }
 
-/* ---- what one that is processed waits for ---- */
+/* ---- what a certification in progress waits for ---- */
 
 void admin_describe_authorities(const struct admin_call *call, char *text, size_t size)
 {
@@ -87,7 +89,7 @@ static bool authority_fails(const struct service *service)
 	return fails;
 }
 
-/* As far as the service that is asked knows. */
+/* Based on what this service knows. */
 static int write_waits_for(const struct admin_call *call, const struct certification *item,
                            struct json_writer *out, struct error *error)
 {
@@ -110,7 +112,7 @@ static int write_waits_for(const struct admin_call *call, const struct certifica
 	} else if (service && signers_check(service, &why)) {
 		write_waits(call, "signature", error_reason(&why, why.code), out);
 	} else if (item->worked_on && item->next_attempt_at_us > store_now_us(call->admin->store)) {
-		write_waits(call, "work", "the node that is at it", out);
+		write_waits(call, "work", "the node that is processing it", out);
 	} else {
 		write_waits(call, "attempt", "its next attempt", out);
 	}
@@ -263,7 +265,7 @@ static int run_segment_show(const struct admin_call *call, struct json_writer *o
 
 #define OF_CHANNEL ADMIN_FLAG_ID("channel", "CHANNEL", true, "the channel")
 #define CERTIFICATION                                                                              \
-	ADMIN_POSITIONAL_ID("certification", "CERTIFICATION", "as in CERT-2026-0000001")
+	ADMIN_POSITIONAL_ID("certification", "CERTIFICATION", "such as CERT-2026-0000001")
 
 const struct admin_operation admin_evidence_operations[] = {
 	{.name = "certification list",
@@ -272,11 +274,11 @@ const struct admin_operation admin_evidence_operations[] = {
                 "completed_at attempts next_attempt_at",
      .parameters = {OF_CHANNEL,
                     ADMIN_FLAG_CHOICE("mode", false, "live|test",
-                                      "of which chain (live unless told)"),
+                                      "mode of the chain (live by default)"),
                     ADMIN_FLAG_CHOICE("status", false, "processing|completed|failed",
-                                      "only those in this state"),
+                                      "only certifications with this status"),
                     ADMIN_FLAG_INTEGER("limit", false, 1, CERTIFICATION_LIST_MAX,
-                                       "at most so many (100 unless told)"),
+                                       "maximum number of rows (100 by default)"),
                     ADMIN_LIST_BEFORE},
      .run = run_list},
 	{.name = "certification show",
@@ -284,7 +286,7 @@ const struct admin_operation admin_evidence_operations[] = {
      .parameters = {CERTIFICATION},
      .run = run_show},
 	{.name = "certification retry",
-     .summary = "try one that waits for its next attempt now",
+     .summary = "retry a waiting certification immediately",
      .changes = true,
      .parameters = {CERTIFICATION},
      .run = run_retry},

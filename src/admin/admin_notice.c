@@ -1,4 +1,4 @@
-/* Notices as an operator looks at them, and those that are delivered again. */
+/* Operations on notices: list, show and replay. */
 #include "admin/admin_call.h"
 #include "service/webhook.h"
 #include "store/notices/notices.h"
@@ -110,7 +110,7 @@ static int run_show(const struct admin_call *call, struct json_writer *out, stru
 	return buf_check(&body);
 }
 
-/* ---- delivering again ---- */
+/* ---- replay ---- */
 
 static int replay_one(const struct admin_call *call, struct json_writer *out, struct error *error)
 {
@@ -126,7 +126,7 @@ static int replay_one(const struct admin_call *call, struct json_writer *out, st
 	return OK;
 }
 
-/* Up to the notices of now: later ones are queued as they arise. */
+/* Replays notices up to the present time; later ones are queued as they arise. */
 static int replay_many(const struct admin_call *call, struct json_writer *out, struct error *error)
 {
 	struct replay_range range = {
@@ -167,44 +167,46 @@ static int run_replay(const struct admin_call *call, struct json_writer *out, st
 /* ---- the table ---- */
 
 #define ACCOUNT ADMIN_FLAG_ID("account", "ACCOUNT", true, "the account")
-#define SINCE ADMIN_FLAG_MOMENT("since", false, "those from this time on")
+#define SINCE ADMIN_FLAG_MOMENT("since", false, "created from this time on")
 
 const struct admin_operation admin_notice_operations[] = {
 	{.name = "webhook replay",
-     .summary = "have notices delivered to an endpoint again, with a fresh schedule: one, or with "
-                "--missed or --failed all of them",
+     .summary = "deliver notices to an endpoint again with a new schedule: one notice, or with "
+                "--missed or --failed all such notices",
      .changes = true,
      .parameters = {{.name = "notice",
                      .kind = ADMIN_ID,
                      .positional = true,
                      .place = "NOTICE",
-                     .help = "this one (ntc_…)"},
+                     .help = "the notice (ntc_…)"},
                     ADMIN_FLAG_ID("endpoint", "ENDPOINT", true, "the endpoint (whk_…)"),
-                    ADMIN_FLAG_SWITCH("missed", "all that it wants and has not acknowledged"),
-                    ADMIN_FLAG_SWITCH("failed", "all whose schedule was used up"),
+                    ADMIN_FLAG_SWITCH("missed",
+                                      "all notices of its types that it has not acknowledged"),
+                    ADMIN_FLAG_SWITCH("failed", "all notices whose retries are exhausted"),
                     SINCE},
      .run = run_replay},
 	{.name = "notice list",
-     .summary = "list an account's notices, newest first, and at how many endpoints they stand how",
+     .summary =
+         "list an account's notices, newest first, with the number of endpoints in each status",
      .columns = "number notice_id type mode created_at delivered waiting failed missed",
      .parameters = {ACCOUNT,
                     SINCE,
-                    ADMIN_FLAG_MOMENT("until", false, "those before this time"),
+                    ADMIN_FLAG_MOMENT("until", false, "created before this time"),
                     {.name = "type",
                      .kind = ADMIN_LINE,
                      .place = "TYPE,…",
                      .least = 1,
                      .most = TYPES_MAX,
-                     .help = "only those of these types"},
-                    ADMIN_FLAG_ID("endpoint", "ENDPOINT", false,
-                                  "only those that this endpoint wants or was sent"),
-                    ADMIN_FLAG_CHOICE("status", false, "delivered|waiting|failed|missed",
-                                      "only those that stand so at an endpoint, or at that one"),
+                     .help = "only these types"},
+                    ADMIN_FLAG_ID("endpoint", "ENDPOINT", false, "only notices for this endpoint"),
+                    ADMIN_FLAG_CHOICE(
+						"status", false, "delivered|waiting|failed|missed",
+						"only notices with this status at an endpoint, or at the given one"),
                     ADMIN_LIST_LIMIT,
                     ADMIN_LIST_BEFORE},
      .run = run_list},
 	{.name = "notice show",
-     .summary = "show a notice: its body as it is sent, and how it stands at each endpoint",
+     .summary = "show a notice: its body as sent, and its status at each endpoint",
      .parameters = {ADMIN_POSITIONAL_ID("notice", "NOTICE", "the notice (ntc_…)")},
      .run = run_show},
 	{0},

@@ -1,4 +1,4 @@
-/* One document with all that an account's owner wants to see at first. */
+/* The overview of an account: one document for the start page of its console. */
 #include <stdlib.h>
 
 #include "admin/admin_call.h"
@@ -9,7 +9,7 @@
 #include "store/usage/overview.h"
 #include "store/usage/totals.h"
 
-#define PACE_DAYS 14 /* before today */
+#define PACE_DAYS 14 /* whole days before today */
 #define LIMITS_READ 200
 #define LIMITS_SHOWN 10
 
@@ -18,11 +18,11 @@ struct overview {
 	struct slice account_id;
 	struct account_record account;
 	struct account_activity *activity;
-	struct balance_list balances; /* of the days shown, since the account was made */
+	struct balance_list balances; /* of the days shown, from the creation of the account */
 	struct days days;
 };
 
-/* ---- whether it works ---- */
+/* ---- state ---- */
 
 static bool registers(const struct account_record *account)
 {
@@ -30,7 +30,7 @@ static bool registers(const struct account_record *account)
 	       (account->balance > 0 || account->unpaid_events < account->unpaid_limit);
 }
 
-static void standing_members(const struct overview *overview, struct json_writer *out)
+static void state_members(const struct overview *overview, struct json_writer *out)
 {
 	const struct account_record *account = &overview->account;
 	json_text(out, "account_id", account->account_id);
@@ -88,11 +88,11 @@ static void event_members(const struct overview *overview, struct json_writer *o
 	json_end_object(out);
 }
 
-/* By the pace of the last whole days. */
+/* Extrapolates the usage of the last whole days. */
 static void forecast_members(const struct overview *overview, struct json_writer *out)
 {
 	const struct balance_list *list = &overview->balances;
-	size_t whole = list->count ? list->count - 1 : 0; /* but today */
+	size_t whole = list->count ? list->count - 1 : 0; /* excluding today */
 	size_t days = whole < PACE_DAYS ? whole : PACE_DAYS;
 	int64_t used = 0;
 	for (size_t i = whole - days; i < whole; i++)
@@ -126,7 +126,7 @@ static void credit_members(const struct overview *overview, struct json_writer *
 	json_end_object(out);
 }
 
-/* ---- what is under way ---- */
+/* ---- pending work ---- */
 
 static void pending_members(const struct overview *overview, struct json_writer *out)
 {
@@ -155,9 +155,10 @@ static void pending_members(const struct overview *overview, struct json_writer 
 	json_end_array(out);
 }
 
-/* ---- what needs somebody ---- */
+/* ---- what requires attention ---- */
 
-/* Disabled, or with notices that used up their schedule since the last one that was delivered. */
+/* Writes the endpoints that are disabled, or whose retries were exhausted since the last
+ * delivery. */
 static int endpoint_members(const struct overview *overview, struct json_writer *out,
                             struct error *error)
 {
@@ -211,7 +212,7 @@ static int topup_members(const struct overview *overview, struct json_writer *ou
 	return OK;
 }
 
-/* The fullest first. */
+/* Sorts by usage, highest first. */
 static int compare_limits(const void *left, const void *right)
 {
 	const struct limit_record *a = left, *b = right;
@@ -281,7 +282,7 @@ static int run_overview(const struct admin_call *call, struct json_writer *out, 
 	if (result)
 		return result;
 	json_begin_object(out, NULL);
-	standing_members(&overview, out);
+	state_members(&overview, out);
 	event_members(&overview, out);
 	credit_members(&overview, out);
 	pending_members(&overview, out);
@@ -297,7 +298,7 @@ static int run_overview(const struct admin_call *call, struct json_writer *out, 
 
 const struct admin_operation admin_overview_operations[] = {
 	{.name = "account overview",
-     .summary = "show how an account stands: credits, what waits, and its last 90 days",
+     .summary = "show the state of an account: credits, pending work and the last 90 days",
      .parameters = {ADMIN_POSITIONAL_ID("account", "ACCOUNT", "the account")},
      .run = run_overview},
 	{0},

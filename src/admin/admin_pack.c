@@ -1,10 +1,10 @@
-/* How accounts pay, and the packs that are on sale. */
+/* Operations on billing data and packs. */
 #include <assert.h>
 
 #include "admin/admin_call.h"
 #include "store/money/packs.h"
 
-#define PROVIDER_NAME_MAX 128 /* of a customer or a payment method */
+#define PROVIDER_NAME_MAX 128 /* length of the ID of a customer or a payment method */
 #define AMOUNT_LENGTH_MAX 24
 #define REGIONS "europe|united-kingdom|world"
 
@@ -188,44 +188,45 @@ static int run_pack_offer(const struct admin_call *call, struct json_writer *out
 
 const struct admin_operation admin_pack_operations[] = {
 	{.name = "account billing",
-     .summary = "show or change country, prices and payment method of an account",
+     .summary = "show or change an account's country, pricing and payment method",
      .changes = true,
-     .parameters = {ACCOUNT,
-                    ADMIN_FLAG_LINE("country", false, 0, 2,
-                                    "billing country, such as ES; \"\": none"),
-                    ADMIN_FLAG_LINE("region", false, 0, 20,
-                                    "pricing region of its own: " REGIONS "; \"\": the country's"),
-                    ADMIN_FLAG_LINE("tax_rate", false, 1, AMOUNT_LENGTH_MAX,
-                                    "percent on top of net prices, such as 21 or 5.5"),
-                    ADMIN_FLAG_LINE("customer", false, 0, PROVIDER_NAME_MAX,
-                                    "the payment provider's name of the customer; \"\": none"),
-                    ADMIN_FLAG_LINE("payment_method", false, 0, PROVIDER_NAME_MAX,
-                                    "the provider's name of the default method; \"\": none")},
+     .parameters =
+         {ACCOUNT,
+          ADMIN_FLAG_LINE("country", false, 0, 2, "billing country, such as ES; \"\": none"),
+          ADMIN_FLAG_LINE("region", false, 0, 20,
+                          "pricing region: " REGIONS "; \"\": the region of the country"),
+          ADMIN_FLAG_LINE("tax_rate", false, 1, AMOUNT_LENGTH_MAX,
+                          "percent on top of net prices, such as 21 or 5.5"),
+          ADMIN_FLAG_LINE("customer", false, 0, PROVIDER_NAME_MAX,
+                          "customer ID at the payment provider; \"\": none"),
+          ADMIN_FLAG_LINE("payment_method", false, 0, PROVIDER_NAME_MAX,
+                          "ID of the default payment method at the provider; \"\": none")},
      .run = run_billing},
 	{.name = "billing show",
-     .summary = "show country, prices and payment method of an account",
+     .summary = "show an account's country, pricing and payment method",
      .parameters = {ACCOUNT},
      .run = show_billing},
 	{.name = "pack create",
      .summary = "put a pack of credits on sale",
      .changes = true,
-     .parameters = {ADMIN_FLAG_LINE("name", true, 1, ADMIN_LINE_MAX, "as customers read it"),
-                    ADMIN_FLAG_INTEGER("credits", true, 1, ADMIN_CREDITS_MAX, "credits in it"),
-                    ADMIN_FLAG_LINE("price", true, 1, AMOUNT_LENGTH_MAX,
-                                    "net price, such as 10.00"),
-                    ADMIN_FLAG_CHOICE("currency", true, "EUR|GBP|USD", "currency of the price"),
-                    ADMIN_FLAG_ID("account", "ACCOUNT", false,
-                                  "a custom pack for this account alone")},
+     .parameters =
+         {ADMIN_FLAG_LINE("name", true, 1, ADMIN_LINE_MAX, "name shown to customers"),
+          ADMIN_FLAG_INTEGER("credits", true, 1, ADMIN_CREDITS_MAX, "credits in the pack"),
+          ADMIN_FLAG_LINE("price", true, 1, AMOUNT_LENGTH_MAX, "net price, such as 10.00"),
+          ADMIN_FLAG_CHOICE("currency", true, "EUR|GBP|USD", "currency of the price"),
+          ADMIN_FLAG_ID("account", "ACCOUNT", false, "create a custom pack for this account only")},
      .run = run_pack_create},
 	{.name = "pack list",
      .summary = "list packs",
      .columns = "pack_id name credits price currency on_sale account_id",
-     .parameters = {ADMIN_FLAG_ID("account", "ACCOUNT", false, "what this account can buy"),
+     .parameters = {ADMIN_FLAG_ID("account", "ACCOUNT", false,
+                                  "only packs that this account can buy"),
                     ADMIN_LIST_LIMIT, ADMIN_LIST_AFTER},
      .run = run_pack_list},
 	{.name = "pack show", .summary = "show a pack", .parameters = {PACK}, .run = run_pack_show},
 	{.name = "pack withdraw",
-     .summary = "take a pack off sale; a custom one turns off the top-up that buys it",
+     .summary =
+         "withdraw a pack from sale; for a custom pack, also turn off the top-up that buys it",
      .changes = true,
      .parameters = {PACK},
      .run = run_pack_withdraw},

@@ -1,4 +1,4 @@
-/* Purchases: begun, shown, paid, called off, given back. */
+/* Operations on purchases. */
 #include "admin/admin_call.h"
 #include "service/purchase.h"
 #include "store/money/packs.h"
@@ -67,8 +67,8 @@ static int show_purchase(const struct admin_call *call, struct slice sale_id,
 	return OK;
 }
 
-/* An operator who sells to an account without a country has agreed on the currency with it; a user
- * sees packs of all currencies, and says first where he is. */
+/* An operator has agreed on the currency with an account without a country. A user sees packs of
+ * all currencies and must choose a country first. */
 static int require_country(const struct admin_call *call, struct error *error)
 {
 	struct billing billing;
@@ -164,7 +164,7 @@ static int run_purchase_revert(const struct admin_call *call, struct json_writer
 	return act(call, PURCHASE_REVERT, out, error);
 }
 
-/* What a provider charged it also gives back; the rest the operator has given back by hand. */
+/* The provider refunds what it charged. Other refunds are made by the operator. */
 static int run_purchase_refund(const struct admin_call *call, struct json_writer *out,
                                struct error *error)
 {
@@ -188,18 +188,18 @@ static int run_purchase_refund(const struct admin_call *call, struct json_writer
 
 const struct admin_operation admin_purchase_operations[] = {
 	{.name = "purchase create",
-     .summary = "begin a purchase of a pack",
+     .summary = "start a purchase of a pack",
      .changes = true,
-     .parameters = {ADMIN_FLAG_ID("account", "ACCOUNT", true, "who buys"),
-                    ADMIN_FLAG_ID("pack", "PACK", true, "what is bought")},
+     .parameters = {ADMIN_FLAG_ID("account", "ACCOUNT", true, "the buyer"),
+                    ADMIN_FLAG_ID("pack", "PACK", true, "the pack to buy")},
      .run = run_purchase_create},
 	{.name = "purchase list",
      .summary = "list purchases, newest first",
      .columns = PURCHASE_COLUMNS,
-     .parameters = {ADMIN_FLAG_ID("account", "ACCOUNT", false, "those of one account"),
+     .parameters = {ADMIN_FLAG_ID("account", "ACCOUNT", false, "only those of this account"),
                     ADMIN_FLAG_CHOICE("state", false,
                                       "pending|paid|canceled|rejected|refunded|reverted",
-                                      "only these"),
+                                      "only this state"),
                     ADMIN_LIST_LIMIT, ADMIN_LIST_AFTER},
      .run = run_purchase_list},
 	{.name = "purchase show",
@@ -207,27 +207,27 @@ const struct admin_operation admin_purchase_operations[] = {
      .parameters = {SALE},
      .run = run_purchase_show},
 	{.name = "purchase page",
-     .summary = "ask the provider again for a page on which a purchase is paid",
+     .summary = "request a payment page from the provider again",
      .changes = true,
      .parameters = {SALE},
      .run = run_purchase_page},
 	{.name = "purchase pay",
-     .summary = "confirm that a purchase was paid: its credits come",
+     .summary = "confirm the payment of a purchase and add its credits",
      .changes = true,
      .parameters = {SALE},
      .run = run_purchase_pay},
 	{.name = "purchase cancel",
-     .summary = "call off a purchase that was not paid",
+     .summary = "cancel a purchase that was not paid",
      .changes = true,
      .parameters = {SALE},
      .run = run_purchase_cancel},
 	{.name = "purchase refund",
-     .summary = "give a purchase back: money and credits return",
+     .summary = "refund a purchase: return the money and take back the credits",
      .changes = true,
      .parameters = {SALE},
      .run = run_purchase_refund},
 	{.name = "purchase revert",
-     .summary = "take its credits back after the customer's bank took back the money",
+     .summary = "take back the credits after the customer's bank reversed the payment",
      .changes = true,
      .parameters = {SALE},
      .run = run_purchase_revert},

@@ -1,4 +1,4 @@
-/* A store that was brought back: quiet until it is told to go on. */
+/* Operations that make a store a read-only copy and resume it. */
 #include "admin/admin_call.h"
 #include "service/clock_start.h"
 #include "service/quiet.h"
@@ -59,8 +59,8 @@ static int run_quiet(const struct admin_call *call, struct json_writer *out, str
 
 #define CLOCK_AWAITED_US (2 * US_PER_SECOND)
 
-/* While it was quiet no authority was asked. As a rule nothing is refused for that any more when
- * the answer comes. */
+/* No authority was asked while the store was a read-only copy. Usually the comparison is complete
+ * when the response is sent, so that nothing is refused any more. */
 static void compare_clock(struct service *service)
 {
 	if (!service)
@@ -95,7 +95,9 @@ static int run_wake(const struct admin_call *call, struct json_writer *out, stru
 
 const struct admin_operation admin_quiet_operations[] = {
 	{.name = "store quiet",
-     .summary = "have nothing sent, charged, sealed or acknowledged until 'store wake'",
+     .summary =
+         "make the store a read-only copy: nothing is sent, charged, sealed or acknowledged until "
+         "'store wake'",
      .changes = true,
      .parameters = {{.name = "reason",
                      .kind = ADMIN_LINE,
@@ -103,14 +105,14 @@ const struct admin_operation admin_quiet_operations[] = {
                      .place = "TEXT",
                      .least = 1,
                      .most = QUIET_REASON_MAX,
-                     .help = "why, kept with it"}},
+                     .help = "reason, stored with the mode"}},
      .run = run_quiet},
 	{.name = "store wake",
-     .summary = "have a store that was restored, and is quiet, go on; says what is due then",
+     .summary = "resume a store that is a read-only copy, and show what is due",
      .changes = true,
-     .parameters = {ADMIN_FLAG_SWITCH("dry_run", "only say what is due"),
+     .parameters = {ADMIN_FLAG_SWITCH("dry_run", "only show what is due"),
                     ADMIN_FLAG_SWITCH("skip_notices",
-                                      "those that wait are not sent; they can be replayed")},
+                                      "do not send pending notices; they can be replayed")},
      .run = run_wake},
 	{0},
 };

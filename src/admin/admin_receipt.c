@@ -1,4 +1,4 @@
-/* The receipt of a purchase. */
+/* The operation that creates the receipt of a purchase. */
 #include "admin/admin_call.h"
 #include "base/base64.h"
 #include "issue/sale_receipt.h"
@@ -54,11 +54,11 @@ static int run_purchase_receipt(const struct admin_call *call, struct json_write
 
 const struct admin_operation admin_receipt_operations[] = {
 	{.name = "purchase receipt",
-     .summary = "make the receipt of a paid purchase, a signed PDF",
+     .summary = "create the receipt of a paid purchase, a signed PDF",
      .file = "pdf",
      .parameters = {SALE,
                     ADMIN_FLAG_CHOICE("language", false, "en|es",
-                                      "its language (the account's unless told)"),
+                                      "language of the receipt (the account's by default)"),
                     ADMIN_FLAG_OUTPUT},
      .run = run_purchase_receipt},
 	{0},

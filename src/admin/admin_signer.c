@@ -1,4 +1,4 @@
-/* The certificates that sign. */
+/* Operations on signing certificates. */
 #include "admin/admin_call.h"
 #include "evidence/signers.h"
 #include "service/quiet.h"
@@ -14,7 +14,7 @@ static int run_rotate(const struct admin_call *call, struct json_writer *out, st
 	struct slice reason = admin_slice(call, "reason");
 	if (!call->admin->service || !call->admin->service->signer)
 		return error_set(error, ERR_REFUSED, MSG_SIGNER_NO_SERVICE, NULL);
-	/* A copy has no say in whose key signs, not even in its own history of them. */
+	/* A read-only copy must not change the key in force, not even in its own history. */
 	int result = quiet_refuse(call->admin->service, error);
 	if (!result)
 		result = signers_rotate(call->admin->service, call->admin->store,
@@ -32,21 +32,21 @@ static int run_end(const struct admin_call *call, struct json_writer *out, struc
 
 #define COLUMNS "sha256 subject used_from used_until reason not_after"
 #define REASON(needed)                                                                             \
-	ADMIN_FLAG_LINE("reason", needed, 1, ADMIN_LINE_MAX, "published with the history: one line")
+	ADMIN_FLAG_LINE("reason", needed, 1, ADMIN_LINE_MAX, "one line, published with the history")
 
 const struct admin_operation admin_signer_operations[] = {
 	{.name = "signer list",
-     .summary = "list the certificates that signed, from when to when",
+     .summary = "list the signing certificates with the periods in which they were in force",
      .columns = COLUMNS,
      .run = run_list},
 	{.name = "signer rotate",
-     .summary = "bring the key of signer.next_key into force, at all nodes",
+     .summary = "bring the key of signer.next_key into force on all nodes",
      .changes = true,
      .columns = COLUMNS,
      .parameters = {REASON(false)},
      .run = run_rotate},
 	{.name = "signer end",
-     .summary = "have the certificate in force sign nothing more; certifications wait for another",
+     .summary = "end the use of the certificate in force; certifications wait for another one",
      .changes = true,
      .columns = COLUMNS,
      .parameters = {REASON(true)},

@@ -27,7 +27,7 @@ struct admin_server {
 	struct admin *admin;
 	char *path;
 	int listener;
-	int wake[2]; /* closed at the writing end: stop */
+	int wake[2]; /* the write end is closed to stop the server */
 	pthread_t thread;
 	pthread_mutex_t mutex;
 	pthread_cond_t ended;
@@ -43,8 +43,8 @@ struct exchange {
 
 /* ---- addresses ---- */
 
-/* A path too long for sun_path goes through its directory's descriptor, which *ret_directory then
- * holds open (else -1). */
+/* A path that is too long for sun_path is addressed through the descriptor of its directory, which
+ * *ret_directory keeps open (otherwise -1). */
 static int socket_address(const char *path, struct sockaddr_un *ret, int *ret_directory,
                           struct error *error)
 {
@@ -86,8 +86,8 @@ static bool send_all(int connection, const char *data, size_t size)
 	return true;
 }
 
-/* Reads up to a line feed, which is taken off. timeout_ms -1: none. ERR_USAGE: there was none in
- * time, or before the line's limit; ERR_IO, ERR_NO_MEMORY. */
+/* Reads up to a line feed, which is removed. timeout_ms -1: no timeout. ERR_USAGE: no line feed
+ * arrived in time or within the size limit; ERR_IO, ERR_NO_MEMORY. */
 static int read_line(int connection, struct buf *line, int timeout_ms)
 {
 	int64_t deadline_us = clock_monotonic_us() + timeout_ms * INT64_C(1000);
@@ -163,7 +163,8 @@ static int execute(struct exchange *exchange, struct slice line, struct buf *ans
 	return result ? result : buf_check(answer);
 }
 
-/* What the caller still sends is read away: closing over it would take the answer from him. */
+/* Reads and discards what the client still sends. Closing with unread data would discard the
+ * response. */
 static void linger(int connection)
 {
 	char chunk[8192];
@@ -216,7 +217,7 @@ static void *exchange_run(void *argument)
 	if (!buf_check(&answer))
 		(void)send_all(exchange->connection, answer.data, answer.size);
 	if (answer.data)
-		explicit_bzero(answer.data, answer.size); /* it may hold a new key */
+		explicit_bzero(answer.data, answer.size); /* it may contain a new key */
 	exchange_end(exchange);
 	return NULL;
 }
@@ -275,8 +276,8 @@ static void *server_run(void *argument)
 	return NULL;
 }
 
-/* The mode of the socket's inode is taken over from the descriptor (Linux), so that it is never
- * open to others, not for a moment. */
+/* On Linux, bind takes the mode of the socket file from the descriptor, so that other users never
+ * have access. */
 static int listen_on(const char *path, int *ret_listener, struct error *error)
 {
 	struct sockaddr_un address;
@@ -379,8 +380,9 @@ int admin_exchange(const char *path, struct slice request, struct buf *answer, s
 		result = error_cause(error, ERR_IO, "administration socket %s: %s", path, strerror(reason));
 	else if (!send_all(connection, request.data, request.size) || !send_all(connection, "\n", 1) ||
 	         read_line(connection, answer, -1))
-		result = error_cause(error, ERR_UNAVAILABLE,
-		                     "the service ended the exchange before it answered; look whether the "
-		                     "operation took place before you repeat it");
+		result =
+			error_cause(error, ERR_UNAVAILABLE,
+		                "the service closed the connection before it responded; check whether the "
+		                "operation took effect before you repeat it");
 	return result;
 }

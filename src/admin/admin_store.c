@@ -1,4 +1,4 @@
-/* The store as a whole: checking and copying it while it serves. */
+/* Operations on the whole store: check, backup and link secrets. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,17 +28,18 @@ struct check {
 	char *chunk;
 	int64_t problems;
 	int64_t objects;
-	struct checked_segment segment; /* the last */
+	struct checked_segment segment; /* the last segment checked */
 };
 
-static void tell_problem(void *context, const char *text)
+static void report_problem(void *context, const char *text)
 {
 	struct check *check = context;
 	if (check->problems++ < PROBLEMS_SHOWN_MAX)
 		json_text(check->out, NULL, text);
 }
 
-/* OK, ERR_CORRUPT with `text` filled, or an error that ends the check. */
+/* Compares an object with its record. ERR_CORRUPT: `text` has the problem. Other errors end the
+ * check. */
 static int compare_object(struct check *check, const struct content_parts *parts,
                           int64_t size_bytes, const void *expected, char text[PROBLEM_SIZE_MAX])
 {
@@ -51,7 +52,7 @@ static int compare_object(struct check *check, const struct content_parts *parts
 		snprintf(text, PROBLEM_SIZE_MAX, "object %s is missing", name);
 		return ERR_CORRUPT;
 	}
-	if (result == ERR_CORRUPT) /* what it is stored as cannot be read */
+	if (result == ERR_CORRUPT) /* the stored form cannot be read */
 		snprintf(text, PROBLEM_SIZE_MAX, "%s", check->error->cause);
 	if (result)
 		return result;
@@ -66,17 +67,17 @@ static int compare_object(struct check *check, const struct content_parts *parts
 		digest_add(digest, check->chunk, (size_t)got);
 	content_read_end(reader);
 	struct sha256 found = digest_end(digest);
-	if (got == ERR_CORRUPT) /* of an object of several */
+	if (got == ERR_CORRUPT) /* in an object with several parts */
 		snprintf(text, PROBLEM_SIZE_MAX, "%s", check->error->cause);
 	if (got < 0)
 		return (int)got;
 	if ((int64_t)size == size_bytes && memcmp(found.bytes, expected, SHA256_SIZE) == 0)
 		return OK;
 	if ((int64_t)size == size_bytes)
-		snprintf(text, PROBLEM_SIZE_MAX, "object %s does not have its digest", name);
+		snprintf(text, PROBLEM_SIZE_MAX, "object %s does not match its digest", name);
 	else
 		snprintf(text, PROBLEM_SIZE_MAX,
-		         "object %s has %" PRIu64 " bytes where %" PRId64 " are recorded", name, size,
+		         "object %s has %" PRIu64 " bytes instead of the %" PRId64 " recorded", name, size,
 		         size_bytes);
 	return ERR_CORRUPT;
 }
@@ -89,7 +90,7 @@ static int check_event_content(void *context, const struct event *event)
 	int result = compare_object(check, &parts, event->content_bytes, event->declaration.hash, text);
 	if (result == ERR_CORRUPT) {
 		snprintf(problem, sizeof problem, "event %s: %s", event->event_id, text);
-		tell_problem(check, problem);
+		report_problem(check, problem);
 	}
 	return result;
 }
@@ -101,8 +102,8 @@ static int check_one_segment(void *context, int64_t account, int64_t chain, int6
 	int result =
 		check_segment(check->call->admin->store, account, chain, number, &check->segment, &error);
 	if (result == ERR_CORRUPT)
-		tell_problem(check, error_reason(&error, result));
-	/* Taken back, as sealers do with what they staged; the store's own check looks for gaps. */
+		report_problem(check, error_reason(&error, result));
+	/* A sealer may have unstaged it. The store's own check detects gaps. */
 	if (result == ERR_NOT_FOUND)
 		return OK;
 	if (result && result != ERR_CORRUPT && check->error)
@@ -116,8 +117,8 @@ static int check_one_stamp(void *context, int64_t stamp)
 	struct error error = {0};
 	int result = check_stamp(check->call->admin->store, stamp, &error);
 	if (result == ERR_CORRUPT)
-		tell_problem(check, error_reason(&error, result));
-	/* The store's own check looks for gaps. */
+		report_problem(check, error_reason(&error, result));
+	/* The store's own check detects gaps. */
 	if (result == ERR_NOT_FOUND)
 		return OK;
 	if (result && result != ERR_CORRUPT && check->error)
@@ -134,7 +135,7 @@ static int check_issued(void *context, const struct named_object *object)
 	if (result != ERR_CORRUPT)
 		return result;
 	snprintf(problem, sizeof problem, "certification %s: %s", object->owner, text);
-	tell_problem(check, problem);
+	report_problem(check, problem);
 	return OK;
 }
 
@@ -142,7 +143,7 @@ static int check_all(struct check *check, struct check_report *report)
 {
 	struct store *store = check->call->admin->store;
 	bool content = !admin_given(check->call, "no_content");
-	struct check_listener listener = {.problem = tell_problem,
+	struct check_listener listener = {.problem = report_problem,
 	                                  .content = content ? check_event_content : NULL,
 	                                  .segment = check_one_segment,
 	                                  .archive_timestamp = check_one_stamp,
@@ -154,7 +155,7 @@ static int check_all(struct check *check, struct check_report *report)
 	return issued ? issued : result;
 }
 
-/* The chain of what this node's signing process signed. */
+/* Checks the hash chain of the log of this node's signing process. */
 static int check_signer_log(struct check *check, int64_t *ret_lines)
 {
 	const char *directory = check->call->admin->settings->signer_directory;
@@ -163,7 +164,7 @@ static int check_signer_log(struct check *check, int64_t *ret_lines)
 	int result = signer_log_check(directory, NULL, NULL, &facts, &error);
 	*ret_lines = facts.lines;
 	if (result == ERR_CORRUPT)
-		tell_problem(check, error.cause);
+		report_problem(check, error.cause);
 	else if (result && result != ERR_NOT_FOUND) {
 		*check->error = error;
 		return result;
@@ -210,7 +211,7 @@ static int run_backup(const struct admin_call *call, struct json_writer *out, st
 {
 	bool content = !admin_given(call, "no_content");
 	struct backup_facts facts;
-	/* It gives way to registrations, as jobs do; the thread is this exchange's own. */
+	/* Registrations take precedence, as over jobs. The thread belongs to this exchange. */
 	setpriority(PRIO_PROCESS, (id_t)gettid(), BACKUP_NICE);
 	int result = backup_make(call->admin->store, content ? call->admin->content : NULL,
 	                         admin_text(call, "directory"), call->now_us, &facts, error);
@@ -231,7 +232,7 @@ static int run_backup(const struct admin_call *call, struct json_writer *out, st
 	return OK;
 }
 
-/* For whoever archives the database by its own means. */
+/* For operators who back up the database by other means. */
 static int run_note_backup(const struct admin_call *call, struct json_writer *out,
                            struct error *error)
 {
@@ -267,12 +268,13 @@ static int run_rotate_link_secret(const struct admin_call *call, struct json_wri
 
 const struct admin_operation admin_store_operations[] = {
 	{.name = "store check",
-     .summary = "recompute every chain, reference and sum, every stored object's digest, and the"
-                " signer's log",
-     .parameters = {ADMIN_FLAG_SWITCH("no_content", "leave the stored objects out")},
+     .summary =
+         "recompute all chains, references, sums, digests of stored objects, and the signer's"
+         " log",
+     .parameters = {ADMIN_FLAG_SWITCH("no_content", "skip the stored objects")},
      .run = run_check},
 	{.name = "store backup",
-     .summary = "copy the store and what it names into a directory, while serving",
+     .summary = "copy the store and the objects that it references into a directory, while serving",
      .outside = true,
      .parameters = {{.name = "directory",
                      .kind = ADMIN_PATH,
@@ -281,17 +283,17 @@ const struct admin_operation admin_store_operations[] = {
                      .place = "DIR",
                      .least = 1,
                      .most = 3500,
-                     .help = "empty, or not there yet; the service must be able to write there"},
-                    ADMIN_FLAG_SWITCH("no_content", "the database alone")},
+                     .help = "an empty or new directory that the service can write"},
+                    ADMIN_FLAG_SWITCH("no_content", "copy only the database")},
      .run = run_backup},
 	{.name = "store backup-done",
-     .summary = "note that a backup was made by other means, as of now",
+     .summary = "record that a backup was made now by other means",
      .changes = true,
      .run = run_note_backup},
 	{.name = "store rotate-link-secret",
      .summary = "sign new download links with a new secret",
      .changes = true,
-     .parameters = {ADMIN_FLAG_SWITCH("now", "links already given out end at once")},
+     .parameters = {ADMIN_FLAG_SWITCH("now", "invalidate existing links immediately")},
      .run = run_rotate_link_secret},
 	{0},
 };

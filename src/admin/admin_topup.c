@@ -1,4 +1,4 @@
-/* Automatic top-up. */
+/* Operations on automatic top-up. */
 #include "admin/admin_call.h"
 #include "store/money/topup.h"
 
@@ -72,21 +72,21 @@ static int run_topup_off(const struct admin_call *call, struct json_writer *out,
 
 const struct admin_operation admin_topup_operations[] = {
 	{.name = "topup set",
-     .summary = "have a pack bought whenever the balance falls below a threshold",
+     .summary = "buy a pack whenever the balance falls below a threshold",
      .changes = true,
      .parameters = {ADMIN_FLAG_ID("account", "ACCOUNT", true, "the account"),
                     ADMIN_FLAG_INTEGER("threshold", true, 1, ADMIN_CREDITS_MAX,
-                                       "buy when fewer credits are left"),
-                    ADMIN_FLAG_ID("pack", "PACK", true, "what to buy"),
+                                       "buy when the balance is below this number of credits"),
+                    ADMIN_FLAG_ID("pack", "PACK", true, "the pack to buy"),
                     ADMIN_FLAG_INTEGER("daily_max", false, 1, TOPUP_DAILY_MAX,
-                                       "purchases in a UTC day (3 unless told)")},
+                                       "maximum number of purchases per UTC day (3 by default)")},
      .run = run_topup_set},
 	{.name = "topup show",
      .summary = "show an account's automatic top-up",
      .parameters = {ACCOUNT},
      .run = run_topup_show},
 	{.name = "topup on",
-     .summary = "turn an automatic top-up on again, with its settings",
+     .summary = "turn an automatic top-up on again with its previous settings",
      .changes = true,
      .parameters = {ACCOUNT},
      .run = run_topup_on},

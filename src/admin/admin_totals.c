@@ -1,4 +1,4 @@
-/* The history of an account's credits by UTC day. */
+/* Operations on the history of an account's credits by UTC day. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,8 +28,8 @@ static int read_days(const struct admin_call *call, struct days *days, struct er
 	return admin_days(call, &days->first_day, &days->last_day, error);
 }
 
-/* Moves the first day behind "after", which is a day. */
-static int go_on_behind(const struct admin_call *call, struct days *days, struct error *error)
+/* Moves the first day to the one after "after". */
+static int skip_to_after(const struct admin_call *call, struct days *days, struct error *error)
 {
 	char text[TIME_TEXT_SIZE];
 	int64_t time_us;
@@ -50,7 +50,7 @@ static int run_credits(const struct admin_call *call, struct json_writer *out, s
 	struct balance_list list = {0};
 	int result = read_days(call, &days, error);
 	if (!result)
-		result = go_on_behind(call, &days, error);
+		result = skip_to_after(call, &days, error);
 	if (!result)
 		result = store_list_balances(call->admin->store, &days, call->now_us,
 		                             admin_integer(call, "limit", ADMIN_LIST_DEFAULT), call->arena,
@@ -77,11 +77,11 @@ static int run_credits(const struct admin_call *call, struct json_writer *out, s
 	return OK;
 }
 
-#define ACCOUNT ADMIN_FLAG_ID("account", "ACCOUNT", true, "of this account")
-#define AFTER_DAY ADMIN_FLAG_ID("after", "DAY", false, "go on behind this day, YYYY-MM-DD")
+#define ACCOUNT ADMIN_FLAG_ID("account", "ACCOUNT", true, "the account")
+#define AFTER_DAY ADMIN_FLAG_ID("after", "DAY", false, "start after this day, YYYY-MM-DD")
 const struct admin_operation admin_totals_operations[] = {
 	{.name = "credits history",
-     .summary = "tell an account's balance at the end of each UTC day, and what moved it",
+     .summary = "list an account's balance at the end of each UTC day and its movements",
      .columns = "day balance unpaid_events events settlements purchases returns fees fee_refunds "
                 "adjustments",
      .csv = "day balance unpaid_events events settlements purchases returns fees fee_refunds "

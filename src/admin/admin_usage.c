@@ -1,4 +1,4 @@
-/* What was used, from totals that the store keeps. */
+/* The operation that lists the usage totals of the store. */
 #include <stdio.h>
 
 #include "admin/admin_call.h"
@@ -38,7 +38,7 @@ static int read_by(struct slice text, unsigned *ret_by, struct error *error)
 	return OK;
 }
 
-/* The day of "YYYY-MM-DD", or the first of "YYYY-MM". */
+/* Parses the day "YYYY-MM-DD", or the first day of "YYYY-MM". */
 static int read_day(const struct admin_call *call, const char *name, size_t size, int64_t *ret_day,
                     struct error *error)
 {
@@ -148,7 +148,7 @@ static int run_usage(const struct admin_call *call, struct json_writer *out, str
 
 const struct admin_operation admin_usage_operations[] = {
 	{.name = "usage",
-     .summary = "tell what was used: events, bytes, certifications and credits",
+     .summary = "show the usage: events, bytes, certifications and credits",
      .columns = "period account_id channel_id channel_name key_id mode events content_bytes "
                 "certifications_completed credits",
      .csv = "period account_id account_name channel_id channel_name key_id key_name mode events "
@@ -156,18 +156,18 @@ const struct admin_operation admin_usage_operations[] = {
             "certifications_failed events_certified fees refunds credits",
      .parameters =
          {
-			 ADMIN_FLAG_ID("account", "ACCOUNT", false, "of this account"),
-			 ADMIN_FLAG_ID("channel", "CHANNEL", false, "of this channel"),
-			 ADMIN_FLAG_ID("key", "KEY_ID", false, "of this key"),
+			 ADMIN_FLAG_ID("account", "ACCOUNT", false, "only this account"),
+			 ADMIN_FLAG_ID("channel", "CHANNEL", false, "only this channel"),
+			 ADMIN_FLAG_ID("key", "KEY_ID", false, "only this key"),
 			 ADMIN_FLAG_LINE("by", false, 3, 40,
-                             "a row for each account, channel, key, day or month; several "
-                             "separated by commas (channel,key unless told)"),
+                             "one row per account, channel, key, day or month; several values are "
+                             "separated by commas (channel,key by default)"),
 			 ADMIN_FLAG_DAYS,
-			 ADMIN_FLAG_CHOICE("mode", false, "live|test", "of keys of this mode"),
+			 ADMIN_FLAG_CHOICE("mode", false, "live|test", "only keys of this mode"),
 			 ADMIN_FLAG_CSV,
 			 ADMIN_LIST_LIMIT,
 			 ADMIN_FLAG_ID("after", "ROW", false,
-                           "go on behind this row, the last of the page before"),
+                           "start after this row, the last of the previous page"),
 		 },
      .run = run_usage},
 	{0},

@@ -1,4 +1,4 @@
-/* Users of the console, and their sessions. */
+/* Operations on users of the console, their sessions and passkeys. */
 #include <assert.h>
 
 #include "admin/admin_call.h"
@@ -41,15 +41,16 @@ static int invitation_values(const struct admin_call *call, struct buf *values, 
 	return url ? buf_check(values) : ERR_NO_MEMORY;
 }
 
-/* It is the same in all accounts of the user, so that owners would learn from it whether somebody
- * whom they invited has others. They name him by his address. */
+/* The user ID is the same in all accounts of a user. Owners could learn from it whether an invited
+ * user has other accounts. They identify users by e-mail address. */
 static void put_user_id(const struct admin_call *call, const char *user_id, struct json_writer *out)
 {
 	if (!call->caller->is_user)
 		json_text(out, "user_id", user_id);
 }
 
-/* For the same reason of one who has not come in here they are told nothing. */
+/* For the same reason, owners do not see the passkeys of a user who has not used this account
+ * yet. */
 static void put_passkeys(const struct admin_call *call, const struct user_record *user,
                          struct json_writer *out)
 {
@@ -164,8 +165,7 @@ static int run_role(const struct admin_call *call, struct json_writer *out, stru
 	return result ? result : member_answer(call, email, role_text(role), out);
 }
 
-/* What his role is meanwhile, if somebody else changes it, decides nothing but what is waited for.
- */
+/* A concurrent change of the role affects only whether a standby is waited for. */
 static bool takes_rights(const struct admin_call *call)
 {
 	struct user_list list;
@@ -195,8 +195,8 @@ static int run_remove(const struct admin_call *call, struct json_writer *out, st
 
 /* ---- sessions ---- */
 
-/* A user has his own sessions, whatever account is chosen in them, and as an owner those in which
- * others work for his account; what they do elsewhere is not his affair. */
+/* A user sees their own sessions in all accounts. An owner also sees the sessions of other users in
+ * the owner's account, but not in other accounts. */
 static int session_scope(const struct admin_call *call, char email[EMAIL_SIZE],
                          struct session_scope *ret, struct error *error)
 {
@@ -319,18 +319,19 @@ static int run_passkey_remove(const struct admin_call *call, struct json_writer 
 #define OF_USER                                                                                    \
 	{                                                                                              \
 		.name = "user", .kind = ADMIN_LINE, .place = "EMAIL", .least = 1, .most = EMAIL_SIZE - 1,  \
-		.help = "only if it is this user's"                                                        \
+		.help = "only if it belongs to this user"                                                  \
 	}
-#define ROLE ADMIN_FLAG_CHOICE("role", true, ROLES, "what he may do in the account")
+#define ROLE ADMIN_FLAG_CHOICE("role", true, ROLES, "role of the user in the account")
 
 const struct admin_operation admin_user_operations[] = {
 	{.name = "user invite",
-     .summary = "make somebody a user of an account's console, and tell him by e-mail",
+     .summary = "add a user to an account's console and notify them by e-mail",
      .changes = true,
      .parameters = {OF_ACCOUNT,
-                    ADMIN_FLAG_LINE("email", true, 1, EMAIL_SIZE - 1, "his e-mail address"), ROLE,
+                    ADMIN_FLAG_LINE("email", true, 1, EMAIL_SIZE - 1, "e-mail address of the user"),
+                    ROLE,
                     ADMIN_FLAG_CHOICE("language", false, "en|es",
-                                      "of one who is new here (en unless told)")},
+                                      "language of a new user (en by default)")},
      .run = run_invite},
 	{.name = "user list",
      .summary = "list an account's users",
@@ -338,34 +339,34 @@ const struct admin_operation admin_user_operations[] = {
      .parameters = {OF_ACCOUNT},
      .run = run_list},
 	{.name = "user role",
-     .summary = "change what a user may do in an account; his sessions there end",
+     .summary = "change a user's role in an account; their sessions in it end",
      .urgent = true,
      .takes = takes_rights,
      .changes = true,
      .parameters = {USER, OF_ACCOUNT, ROLE},
      .run = run_role},
 	{.name = "user remove",
-     .summary = "take an account from a user; his sessions there end",
+     .summary = "remove a user from an account; their sessions in it end",
      .urgent = true,
      .changes = true,
      .parameters = {USER, OF_ACCOUNT},
      .run = run_remove},
 	{.name = "user leave",
-     .summary = "take an account from a user at his own wish; his sessions there end",
+     .summary = "remove the user from an account at their own request; their sessions in it end",
      .urgent = true,
      .changes = true,
      .parameters = {USER, OF_ACCOUNT},
      .run = run_remove},
 	{.name = "user link",
-     .summary = "make a link with which a user signs in, once, within 15 minutes",
+     .summary = "create a sign-in link for a user; it works once, within 15 minutes",
      .changes = true,
      .parameters = {USER},
      .run = run_link},
 	{.name = "session list",
-     .summary = "list open sessions of the console, newest first",
+     .summary = "list the open sessions of the console, newest first",
      .columns = "session_id account_id email signed_in_by signed_in_at seen_at address agent",
-     .parameters = {ADMIN_FLAG_ID("account", "ACCOUNT", false, "those in one account"), OF_USER,
-                    ADMIN_LIST_LIMIT},
+     .parameters = {ADMIN_FLAG_ID("account", "ACCOUNT", false, "only those of this account"),
+                    OF_USER, ADMIN_LIST_LIMIT},
      .run = run_session_list},
 	{.name = "session end",
      .summary = "end a session of the console",
@@ -379,7 +380,7 @@ const struct admin_operation admin_user_operations[] = {
      .parameters = {USER},
      .run = run_passkey_list},
 	{.name = "passkey remove",
-     .summary = "remove a user's passkey; the sessions that were begun with one end",
+     .summary = "remove a user's passkey; sessions started with a passkey end",
      .urgent = true,
      .changes = true,
      .parameters = {ADMIN_POSITIONAL_ID("passkey", "PASSKEY", "the passkey (psk_…)"),

@@ -1,4 +1,4 @@
-/* Receivers of notices: endpoints, test deliveries, the delivery log. */
+/* Operations on webhook endpoints: configuration, test deliveries, delivery log. */
 #include "admin/admin_call.h"
 #include "base/utf8.h"
 #include "service/webhook.h"
@@ -66,7 +66,7 @@ static int secret_of(const struct admin_call *call, const struct webhook_record 
 	return result;
 }
 
-/* The one time that a secret is shown is when it is made. */
+/* Shows an endpoint; the secret is shown only when it is created. */
 static int show(const struct admin_call *call, struct slice endpoint_id, bool with_secret,
                 struct json_writer *out, struct error *error)
 {
@@ -138,7 +138,7 @@ static int run_update(const struct admin_call *call, struct json_writer *out, st
 		return error_set(error, ERR_USAGE, MSG_ADMIN_NOTHING_TO_CHANGE, NULL);
 	BUF_AUTO struct buf types;
 	buf_init(&types, TYPES_MAX);
-	buf_add_text(&types, ""); /* "": every type, unlike NULL */
+	buf_add_text(&types, ""); /* "": all types; NULL: unchanged */
 	struct slice endpoint_id = admin_slice(call, "endpoint");
 	int result = admin_given(call, "url") ? check_url(call, error) : OK;
 	if (!result && admin_given(call, "types"))
@@ -190,7 +190,7 @@ static int run_disable(const struct admin_call *call, struct json_writer *out, s
 
 /* ---- the log ---- */
 
-/* Bytes of a stranger as text: what is no UTF-8 or a control becomes '?'. */
+/* Writes untrusted bytes as text: invalid UTF-8 and control characters become '?'. */
 static void answer_member(struct json_writer *out, const char *name, struct slice bytes)
 {
 	BUF_AUTO struct buf text;
@@ -305,7 +305,7 @@ static int test_body(const struct admin_call *call, const struct webhook_record 
 	return result ? result : buf_check(out);
 }
 
-/* Makes the attempt and says how it went. */
+/* Makes the attempt and writes the result. */
 static int send_test(const struct admin_call *call, const struct webhook_record *record,
                      const char *notice_id, struct slice body, struct json_writer *out,
                      struct error *error)
@@ -388,21 +388,21 @@ static int run_test(const struct admin_call *call, struct json_writer *out, stru
 #define TYPES                                                                                      \
 	{                                                                                              \
 		.name = "types", .kind = ADMIN_LINE, .place = "TYPE,…", .least = 1, .most = TYPES_MAX,     \
-		.help = "only these types of notices; all: every one"                                      \
+		.help = "types of notices to deliver; all: every type"                                     \
 	}
 
 const struct admin_operation admin_webhook_operations[] = {
 	{.name = "webhook create",
-     .summary = "have an account's notices delivered to an address; shows the secret this once",
+     .summary = "deliver an account's notices to a URL; the secret is shown only once",
      .changes = true,
      .address = "url",
      .parameters = {ADMIN_FLAG_ID("account", "ACCOUNT", true, "the account"),
-                    URL(true, "the receiver"), TYPES},
+                    URL(true, "URL of the receiver"), TYPES},
      .run = run_create},
 	{.name = "webhook list",
      .summary = "list webhook endpoints",
      .columns = "endpoint_id account_id url enabled waiting failures",
-     .parameters = {ADMIN_FLAG_ID("account", "ACCOUNT", false, "those of one account"),
+     .parameters = {ADMIN_FLAG_ID("account", "ACCOUNT", false, "only those of this account"),
                     ADMIN_LIST_LIMIT, ADMIN_LIST_AFTER},
      .run = run_list},
 	{.name = "webhook show",
@@ -410,10 +410,10 @@ const struct admin_operation admin_webhook_operations[] = {
      .parameters = {ENDPOINT},
      .run = run_show},
 	{.name = "webhook update",
-     .summary = "change address or types of a webhook endpoint",
+     .summary = "change the URL or the types of a webhook endpoint",
      .changes = true,
      .address = "url",
-     .parameters = {ENDPOINT, URL(false, "another receiver"), TYPES},
+     .parameters = {ENDPOINT, URL(false, "new URL of the receiver"), TYPES},
      .run = run_update},
 	{.name = "webhook delete",
      .summary = "delete a webhook endpoint with its delivery log",
@@ -421,24 +421,24 @@ const struct admin_operation admin_webhook_operations[] = {
      .parameters = {ENDPOINT},
      .run = run_delete},
 	{.name = "webhook test",
-     .summary = "make one test delivery and say how it went; it is never counted",
+     .summary = "make one test delivery and show the result; it is not counted",
      .outside = true,
      .parameters = {ENDPOINT},
      .run = run_test},
 	{.name = "webhook rotate",
-     .summary = "make a new secret, shown this once; both sign for 24 hours",
+     .summary = "create a new secret, shown only once; both secrets sign for 24 hours",
      .changes = true,
      .parameters = {ENDPOINT, ADMIN_FLAG_SWITCH("end_previous",
-                                                "also while the secret before the present one "
-                                                "signs, which ends at once")},
+                                                "rotate even while the previous secret still "
+                                                "signs; the previous secret ends immediately")},
      .run = run_rotate},
 	{.name = "webhook enable",
-     .summary = "enable an endpoint again and take up what waits for it",
+     .summary = "enable an endpoint again and resume its pending deliveries",
      .changes = true,
      .parameters = {ENDPOINT},
      .run = run_enable},
 	{.name = "webhook disable",
-     .summary = "stop deliveries to an endpoint; what waits is kept",
+     .summary = "stop deliveries to an endpoint; pending deliveries are kept",
      .urgent = true,
      .changes = true,
      .parameters = {ENDPOINT},
@@ -447,7 +447,8 @@ const struct admin_operation admin_webhook_operations[] = {
      .summary = "list deliveries to an endpoint, newest first",
      .columns = "number notice_id type status attempts next_attempt_at ended_at",
      .parameters = {ENDPOINT,
-                    ADMIN_FLAG_CHOICE("status", false, "waiting|delivered|failed", "only these"),
+                    ADMIN_FLAG_CHOICE("status", false, "waiting|delivered|failed",
+                                      "only this status"),
                     ADMIN_LIST_LIMIT, ADMIN_LIST_BEFORE},
      .run = run_deliveries},
 	{.name = "webhook attempts",

@@ -20,10 +20,10 @@
 #include "store/nodes/watch.h"
 
 #define COPY_CHUNK ((size_t)256 * 1024)
-#define STEPS_MAX ((size_t)64 * 1024) /* names of the schema's */
+#define STEPS_MAX ((size_t)64 * 1024) /* names of the schema steps */
 #define MANIFEST_MAX ((size_t)64 * 1024)
-#define FIRST_STORE_FILE "constancia.db" /* of manifests that do not name it */
-#define DIRECTORY_MAX 3500               /* leaves room for names below it within PATH_MAX */
+#define FIRST_STORE_FILE "constancia.db" /* for manifests without store_file */
+#define DIRECTORY_MAX 3500               /* leaves room for file names within PATH_MAX */
 
 /* ---- files ---- */
 
@@ -67,11 +67,11 @@ struct object_copy {
 	struct backup_facts *facts;
 	char *chunk;
 	struct error *error;
-	bool keeps; /* what is there already */
+	bool keeps; /* keep existing objects */
 };
 
-/* Objects are written once and never changed: one of the same size is the same, and better than
- * what a backup may have made of it. */
+/* Objects are immutable, so one of the same size is the same object, and preferable to a copy from
+ * a backup. */
 static int is_there(struct content_store *content, const char *name, uint64_t size, bool *ret_there,
                     struct error *error)
 {
@@ -87,7 +87,7 @@ static int is_there(struct content_store *content, const char *name, uint64_t si
 static int copy_object(void *context, const char *name)
 {
 	if (strcmp(name, CONTENT_MARKER) == 0)
-		return OK; /* whose place the copy's is, once it was served from there */
+		return OK; /* the marker belongs to the store that the copy was served from */
 	struct object_copy *copy = context;
 	struct content_reader *reader;
 	struct content_writer *writer;
@@ -132,7 +132,7 @@ static int copy_named_object(void *context, const struct named_object *object)
 	return copy_object(context, object->name);
 }
 
-/* Those that `store` names, or all that are there (NULL). */
+/* Copies the objects that `store` references, or all objects (NULL). */
 static int copy_objects(struct store *store, struct content_store *from, struct content_store *to,
                         struct backup_facts *facts, struct error *error)
 {
@@ -194,7 +194,7 @@ static int read_manifest(const char *directory, struct backup_facts *ret, struct
 	arena_init(&arena, MANIFEST_MAX);
 	int result = file_read_whole(path, &text, &why);
 	if (result)
-		return error_cause(error, result, "this is no whole backup: %s", why.cause);
+		return error_cause(error, result, "this is not a complete backup: %s", why.cause);
 	result = json_parse(&arena, buf_slice(&text), NULL, &json, error);
 	if (result)
 		return result;
@@ -218,7 +218,7 @@ static int read_manifest(const char *directory, struct backup_facts *ret, struct
 	return time_parse(created, "created_at", &ret->created_at_us, error);
 }
 
-/* ---- both ways ---- */
+/* ---- backup and restore ---- */
 
 static int backup_content(struct store *store, struct content_store *content, const char *directory,
                           struct backup_facts *facts, struct error *error)
@@ -234,15 +234,17 @@ static int backup_content(struct store *store, struct content_store *content, co
 	return result;
 }
 
-/* Whatever comes of it, the backup is there. One that lacks objects is none to rely on; one that
- * leaves content out on purpose is whole, since who takes it sees to the content otherwise. */
+/* Records the backup in the store. A failure does not affect the backup. A backup with missing
+ * objects is not recorded. One that excludes content on purpose is, because the operator backs up
+ * the content otherwise. */
 static void note_backup(struct store *store, const struct backup_facts *facts)
 {
 	struct error error = {0};
 	int result = OK;
 	if (facts->content_missing)
-		result = error_cause(&error, ERR_CORRUPT, "it lacks %lld objects that the store names",
-		                     (long long)facts->content_missing);
+		result =
+			error_cause(&error, ERR_CORRUPT, "%lld objects that the store references are missing",
+		                (long long)facts->content_missing);
 	if (!result)
 		result = store_note_backup(store, facts->created_at_us, &error);
 	if (result)
@@ -268,7 +270,7 @@ int backup_make(struct store *store, struct content_store *content, const char *
 		result = durable_sync(path, error);
 	if (!result)
 		result = digest_file(path, &facts.store_bytes, &facts.store_sha256, error);
-	/* Rows are only added, so the store of now names all that its copy names. */
+	/* Rows are only added, so the present store references all objects that its copy references. */
 	if (!result && content)
 		result = backup_content(store, content, directory, &facts, error);
 	if (!result)
@@ -305,7 +307,8 @@ static int restore_content(const char *directory, const struct content_options *
 	if (!result)
 		result = copy_objects(NULL, from, to, &counted, error);
 	if (!result && counted.content_objects < facts->content_objects)
-		result = error_cause(error, ERR_CORRUPT, "the backup has %lld objects, its manifest %lld",
+		result = error_cause(error, ERR_CORRUPT,
+		                     "the backup contains %lld objects instead of the %lld in its manifest",
 		                     (long long)counted.content_objects, (long long)facts->content_objects);
 	if (to)
 		content_close(to);
@@ -314,7 +317,7 @@ static int restore_content(const char *directory, const struct content_options *
 	return result;
 }
 
-/* Nothing is changed before all of the backup that can be wrong was looked at. */
+/* Checks everything that can be wrong with the backup before anything is changed. */
 static int check_backup(const char *path, const struct db_options *store,
                         const struct backup_facts *facts, struct error *error)
 {
@@ -330,7 +333,8 @@ static int check_backup(const char *path, const struct db_options *store,
 	return check_store_file(path, facts, error);
 }
 
-/* What it has from its first moment on, so that nothing that fails later leaves one that sends. */
+/* The mark is written together with the database, so that no later failure leaves a restored store
+ * that sends. */
 static int restore_store(const struct db_options *options, const char *path, bool live,
                          const struct backup_facts *facts, struct error *error)
 {

@@ -18,7 +18,7 @@
 #define CANONICAL_MAX ((size_t)4 << 20)
 #define BODY_MAX ((size_t)256 << 10)
 
-/* It belongs to whoever submitted it until that one waits no more, and else to the sequencer. */
+/* Owned by the submitting thread until it stops waiting, then by the sequencer. */
 struct attempt {
 	struct pending_registration pending;
 	pthread_mutex_t mutex;
@@ -53,7 +53,7 @@ static void attempt_free(struct attempt *attempt)
 
 /* ---- waiting ---- */
 
-/* On the sequencer's thread. */
+/* Runs on the sequencer's thread. */
 static void done(struct pending_registration *pending)
 {
 	struct attempt *attempt = pending->context;
@@ -66,7 +66,7 @@ static void done(struct pending_registration *pending)
 		attempt_free(attempt);
 }
 
-/* False: it is the sequencer's from now on. */
+/* Returns false if the sequencer owns the attempt from now on. */
 static bool await(struct attempt *attempt)
 {
 	const int64_t until_us = clock_monotonic_us() + WAIT_SECONDS * US_PER_SECOND;
@@ -82,8 +82,8 @@ static bool await(struct attempt *attempt)
 
 /* ---- what is declared ---- */
 
-/* The body of a request. The content is looked at alone first: within the body it could be more
- * than one member. */
+/* Writes the body of a request. The content is parsed separately first, because inside the body it
+ * could form more than one member. */
 static int write_body(const struct event_try *tried, enum modality modality,
                       struct attempt *attempt, struct error *error)
 {
@@ -122,7 +122,8 @@ static int declare(const struct event_try *tried, enum modality modality, struct
 
 /* ---- the guard ---- */
 
-/* As of a request with a test key (http/guard.c): its token is gone also when it is refused. */
+/* Takes a token from the rate limit, also for a refused request, as http/guard.c does for a test
+ * key. */
 static int guard(struct service *service, const struct key_identity *key, struct error *error)
 {
 	int64_t rate = service->settings->rate_test < 1 ? 1 : service->settings->rate_test;
@@ -171,7 +172,7 @@ static int check(struct service *service, const struct event_try *tried,
 struct refusal {
 	int code;
 	struct error why;
-	char original_id[ID_SIZE]; /* of the event that holds the client_ref; empty: none */
+	char original_id[ID_SIZE]; /* event with the same client_ref; empty: none */
 };
 
 static void answer_refusal(const struct service *service, const struct event_try *tried,
@@ -183,8 +184,9 @@ static void answer_refusal(const struct service *service, const struct event_try
 	ret->retry_after_seconds = error_retry_after(refusal->code, &refusal->why);
 	if (ret->status >= 500) {
 		incident_id_make(incident_id);
-		log_error("try_failed", "incident_id", incident_id, "code", error_code_text(refusal->code),
-		          "cause", error_reason(&refusal->why, refusal->code));
+		log_error("test_event_failed", "incident_id", incident_id, "code",
+		          error_code_text(refusal->code), "cause",
+		          error_reason(&refusal->why, refusal->code));
 	}
 	struct error_answer said = {
 		.code = refusal->code,
@@ -232,7 +234,8 @@ int event_try(struct service *service, const struct event_try *tried, struct eve
 	} else if (!refusal.code) {
 		attempt = NULL;
 		ret->unknown = true;
-		refusal.code = error_cause(&refusal.why, ERR_UNAVAILABLE, "the commit takes long");
+		refusal.code =
+			error_cause(&refusal.why, ERR_UNAVAILABLE, "the commit has not completed yet");
 	}
 	if (refusal.code)
 		answer_refusal(service, tried, &refusal, ret, answer);

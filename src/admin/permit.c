@@ -26,7 +26,7 @@ const struct permission *permit_at(size_t index)
 	return index < PERMISSIONS ? &permissions[index] : NULL;
 }
 
-/* NULL: nobody has written it down, so it is the operator's. */
+/* NULL: not in the table, so it is reserved for the operator. */
 static const struct permission *find(const char *operation)
 {
 	for (size_t i = 0; i < PERMISSIONS; i++)
@@ -117,7 +117,8 @@ static const struct admin_parameter *find_parameter(const struct admin_operation
 	return NULL;
 }
 
-/* What was given stays when it is the same, upper or lower case; else the thing is not there. */
+/* Sets a parameter to a value. If the caller gave the same value, ignoring case, it is kept; for
+ * another value the object does not exist. */
 static int force(struct json *arguments, const char *name, const char *value, enum message message,
                  struct arena *arena, struct error *error)
 {
@@ -151,7 +152,7 @@ static int check_parameters(const struct permission *permission,
 		char kind[ADMIN_LABEL_SIZE], label[FIELD_SIZE];
 		const struct admin_parameter *parameter = find_parameter(operation, at->name);
 		if (!parameter || permit_parameter(permission, parameter, kind))
-			continue; /* what the operation does not have is told with the other faults */
+			continue; /* an unknown parameter is reported with the other errors */
 		return error_set(error, ERR_FORBIDDEN, MSG_PERMIT_PARAMETER,
 		                 error_field(parameter->name, label), NULL);
 	}

@@ -1,39 +1,42 @@
-/* What a user of the console may do: the rules over the table permissions.def. */
+/* Authorization of console users by the table permissions.def. */
 #ifndef ADMIN_PERMIT_H
 #define ADMIN_PERMIT_H
 
 #include "admin/admin.h"
 
-/* Whether he may do it now. ERR_FORBIDDEN: his role does not allow it; ERR_SIGN_IN: he has to sign
- * in again first; ERR_PASSKEY: the account asks for a passkey, and he came in without one, and it
- * is not one of the few that need none, or that need none of who has none. */
+/* Checks whether the user may perform the operation now. ERR_FORBIDDEN: their role does not allow
+ * it. ERR_SIGN_IN: they must sign in again first. ERR_PASSKEY: the account requires a passkey, the
+ * session was started without one, and the operation is not exempt (BARE, BARE_AT_FIRST). */
 int permit_operation(const struct admin_caller *user, const struct admin_operation *operation,
                      int64_t now_us, struct error *error) MUST_CHECK;
-/* Puts his account, and where the table says so himself, into the arguments (an object, or NULL,
- * that is made then), which lie in the arena. ERR_FORBIDDEN: a parameter that is the operator's
- * alone; ERR_NOT_FOUND: another account, or another user's where only his own is his. */
+/* Adds the user's account, and the user where the table requires it, to the arguments (an object,
+ * or NULL, which is replaced by a new object), which are in the arena. ERR_FORBIDDEN: a parameter
+ * is reserved for the operator. ERR_NOT_FOUND: another account, or another user where only the user
+ * themselves is allowed. */
 int permit_arguments(const struct admin_caller *user, const struct admin_operation *operation,
                      struct json **arguments, struct arena *arena, struct error *error) MUST_CHECK;
-/* Whether all that the arguments name is his account's: ERR_NOT_FOUND. They have been checked. */
+/* Checks that all objects in the arguments belong to the user's account. The arguments must be
+ * valid. ERR_NOT_FOUND. */
 int permit_things(const struct admin_caller *user, const struct admin_operation *operation,
                   const struct json *arguments, struct store *store, struct error *error)
 	MUST_CHECK;
 
-/* What he must still be when it is done; borrows of him. */
+/* Fills in the authorization that the user must still have when the operation commits. It borrows
+ * from `user`. */
 const struct act_standing *permit_standing(const struct admin_caller *user,
                                            const struct admin_operation *operation,
                                            struct act_standing *ret);
-/* Whether something that the one role may do is not the other's. */
+/* Returns whether the role `from` has a permission that `to` lacks. */
 bool permit_takes(enum role from, enum role to);
 
-/* Of the table, for who shows a page: what a user with that role could do, signing in again apart.
- */
+/* Returns whether a role may perform an operation, for the display of pages; a recent sign-in is
+ * not considered. */
 bool permit_allows(enum role role, const char *operation);
 
-/* The table itself, for its test. */
+/* The table, for its test. */
 struct permission {
 	const char *operation; /* NULL past the end */
-	unsigned roles;        /* 0: the operator's alone */
+	unsigned roles;        /* 0: reserved for the operator */
 	unsigned how;
 	const char *parameters;
 };
@@ -43,8 +46,9 @@ struct permission {
 #define PERMIT_BARE 8u
 #define PERMIT_BARE_AT_FIRST 16u
 const struct permission *permit_at(size_t index);
-/* Whether users may give it; then the kind of thing that it names, if it is an identifier, empty
- * for the account itself, a position and what is his own. */
+/* Returns whether users may give the parameter. `kind` is the kind of object that it identifies;
+ * empty for other parameters, the account itself, positions, and objects checked by the
+ * operation. */
 bool permit_parameter(const struct permission *permission, const struct admin_parameter *parameter,
                       char kind[ADMIN_LABEL_SIZE]);
 

@@ -12,7 +12,7 @@
 #include "service/quiet.h"
 #include "service/registrar.h"
 
-#define SEAL_LATE_ROUNDS 5 /* sealing is called late after so many intervals */
+#define SEAL_LATE_ROUNDS 5 /* sealing is late after this number of intervals */
 #define SEAL_LATE_MIN_US (10 * US_PER_SECOND)
 #define SPACE_MIN_BYTES ((int64_t)1 << 20)
 #define MIB ((int64_t)1 << 20)
@@ -43,7 +43,7 @@ static int64_t time_or_zero(int64_t time_us)
 	return time_us == TIME_NONE ? 0 : time_us;
 }
 
-/* Until the store has answered once, it is not known. */
+/* Unknown until the store has responded once. */
 static void read_observation(const struct service *service, struct gauges *ret)
 {
 	struct observation seen = watch_seen(service);
@@ -75,7 +75,7 @@ void service_read_gauges(struct service *service, struct gauges *ret)
 	ret->authority_expires_us = service_authorities_expire_us(service);
 }
 
-/* ---- finding ---- */
+/* ---- findings ---- */
 
 __attribute__((format(printf, 5, 6))) static void find(struct readiness *readiness,
                                                        enum concern concern, bool stops,
@@ -109,11 +109,13 @@ static void find_in_clock(const struct service *service, struct readiness *ret)
 	if (service_clock_ready(service, &error))
 		find(ret, CONCERN_CLOCK, true, "", "%s", error.cause);
 	else if (!clock_state_read().synchronized)
-		find(ret, CONCERN_CLOCK, false, "", "the system clock is not synchronized; seals say so");
+		find(ret, CONCERN_CLOCK, false, "",
+		     "the system clock is not synchronized; seals record that");
 	if (atomic_load(&service->comparison.state) == CLOCK_NOT_COMPARED)
-		find(ret, CONCERN_CLOCK, false, "timestamp",
-		     "no timestamp authority has answered since the start: the clock was compared with no "
-		     "timestamp; seals say so");
+		find(
+			ret, CONCERN_CLOCK, false, "timestamp",
+			"no timestamp authority has responded since the start: the clock was not compared with "
+			"a timestamp; seals record that");
 }
 
 static void find_quiet(struct service *service, struct readiness *ret)
@@ -127,7 +129,8 @@ static void find_quiet(struct service *service, struct readiness *ret)
 
 /* ---- chains ---- */
 
-/* Whatever holds it up: an authority, a store, a node that died or hangs with the lease. */
+/* The cause may be an authority, the store, or a node that crashed or hangs while holding the
+ * lease. */
 static void find_in_sealing(const struct service *service, const struct observation *seen,
                             struct readiness *ret)
 {
@@ -140,7 +143,7 @@ static void find_in_sealing(const struct service *service, const struct observat
 		return;
 	time_format(seen->oldest_pending_us, since);
 	find(ret, CONCERN_SEALING, false, "",
-	     "no segment could be sealed for a while; events stay pending, the oldest since %s", since);
+	     "no segment could be sealed recently; events are pending, the oldest since %s", since);
 }
 
 static void find_in_chains(struct service *service, const struct gauges *gauges,
@@ -149,19 +152,19 @@ static void find_in_chains(struct service *service, const struct gauges *gauges,
 	struct counters *counters = &service->counters;
 	if (atomic_load(&counters->chains_apart))
 		find(ret, CONCERN_CHAIN_APART, false, "sealing",
-		     "chains that cannot be sealed are set apart; the log says why");
+		     "chains that cannot be sealed are in quarantine; see the log");
 	if (gauges->registration_chains_apart)
 		find(ret, CONCERN_CHAIN_APART, false, "registration",
-		     "registrations of some chains fail; the log says why");
+		     "registrations of some chains fail; see the log");
 	if (atomic_load(&counters->chains_ahead) || gauges->clock_refuses)
 		find(ret, CONCERN_CHAIN_AHEAD, false, "",
-		     "the clock stands before the last event of some chains: they stay pending, and "
-		     "live registrations there are refused");
+		     "the clock is behind the last event of some chains: their events stay pending, and "
+		     "their live registrations are refused");
 }
 
 /* ---- keys and authorities ---- */
 
-/* Registration goes on without a key, and so does what is issued already. */
+/* Without a key, registration continues, and issued documents remain available. */
 static void find_in_signing(const struct service *service, struct readiness *ret)
 {
 	struct expiring items[EXPIRING_MAX];
@@ -177,13 +180,13 @@ static void find_in_signing(const struct service *service, struct readiness *ret
 		if (!items[i].near)
 			continue;
 		time_format(items[i].until_us, until);
-		find(ret, CONCERN_CERTIFICATE, false, items[i].subject, "%s (%s) ends on %s", items[i].what,
-		     items[i].subject, until);
+		find(ret, CONCERN_CERTIFICATE, false, items[i].subject, "%s (%s) expires on %s",
+		     items[i].what, items[i].subject, until);
 	}
 	if (!service->development && service_has_development_keys(service))
 		find(ret, CONCERN_DEVELOPMENT_KEY, false, "",
-		     "a development key signs, or gives timestamps: what is issued proves nothing to "
-		     "anybody else (signer.key, tsa.url)");
+		     "a development key signs or issues timestamps: documents have no probative value "
+		     "(signer.key, tsa.url)");
 }
 
 static void find_in_authorities(const struct service *service, struct readiness *ret)
@@ -195,7 +198,7 @@ static void find_in_authorities(const struct service *service, struct readiness 
 			     "the timestamp authority %s fails: %s", watched.host, watched.reason);
 }
 
-/* ---- what is watched ---- */
+/* ---- monitored components ---- */
 
 static void find_in_disks(const struct service *service, const struct observation *seen,
                           struct readiness *ret)
@@ -203,14 +206,13 @@ static void find_in_disks(const struct service *service, const struct observatio
 	const struct disk *store = &seen->disks[PLACE_STORE];
 	bool full = store->known && store->free_bytes < SPACE_MIN_BYTES;
 	if (full || atomic_load(&service->lacks_space))
-		find(ret, CONCERN_SPACE, true, "",
-		     "no space is left where the store is; nothing can be registered");
+		find(ret, CONCERN_SPACE, true, "", "the store's disk is full; nothing can be registered");
 	int64_t bound_permille = service->settings->store_disk_warn * 10;
 	for (enum place place = 0; place < PLACE_COUNT; place++) {
 		const struct disk *disk = &seen->disks[place];
 		if (disk->known && disk->free_permille < bound_permille)
 			find(ret, CONCERN_DISK, false, place_text(place),
-			     "the disk of the %s directory is nearly full: %lld MiB, %lld.%lld %%, are left",
+			     "the disk of the %s directory is nearly full: %lld MiB (%lld.%lld %%) are free",
 			     place_text(place), (long long)(disk->free_bytes / MIB),
 			     (long long)(disk->free_permille / 10), (long long)(disk->free_permille % 10));
 	}
@@ -219,19 +221,19 @@ static void find_in_disks(const struct service *service, const struct observatio
 static void find_in_replicas(const struct observation *seen, const struct stores_state *stores,
                              struct readiness *ret)
 {
-	/* While the store itself says so, that is enough. */
+	/* Not reported in addition to a finding about the store itself. */
 	if (!stores->store && seen->replicas.synchronous < seen->replicas.required)
 		find(ret, CONCERN_REPLICAS, false, "",
-		     "%lld synchronous standbys were there, store.require_replicas asks for %lld",
+		     "%lld synchronous standbys are available, store.require_replicas asks for %lld",
 		     (long long)seen->replicas.synchronous, (long long)seen->replicas.required);
 }
 
-/* The accounts of the others are served, so the node is. */
+/* The node is ready because it serves the accounts on the other servers. */
 static void find_in_servers(const struct observation *seen, struct readiness *ret)
 {
 	for (size_t i = 0; i < seen->failing_count; i++)
 		find(ret, CONCERN_SHARD, false, seen->failing[i].name,
-		     "the store's server %s: %s; nothing of the accounts there is acknowledged",
+		     "the store's server %s: %s; nothing is acknowledged for its accounts",
 		     seen->failing[i].name, seen->failing[i].cause);
 }
 
@@ -243,10 +245,10 @@ static void find_in_backup(const struct service *service, const struct observati
 	if (!bound_us || !seen->at_us)
 		return;
 	if (seen->last_backup_us == TIME_NONE) {
-		find(ret, CONCERN_BACKUP, false, "", "no backup of the store was ever noted");
+		find(ret, CONCERN_BACKUP, false, "", "no backup of the store has been recorded");
 	} else if (store_now_us(service->store) - seen->last_backup_us > bound_us) {
 		time_format(seen->last_backup_us, at);
-		find(ret, CONCERN_BACKUP, false, "", "the last backup of the store is of %s", at);
+		find(ret, CONCERN_BACKUP, false, "", "the last backup of the store was made at %s", at);
 	}
 }
 
@@ -256,29 +258,30 @@ static void find_in_bounds(const struct observation *seen, struct readiness *ret
 		const struct bound_use *use = &seen->bounds[bound];
 		if (bound_is_near(bound, use->used))
 			find(ret, CONCERN_LIMIT, false, bound_label(bound),
-			     "%lld of the %lld %s that there can be are there%s%s", (long long)use->used,
+			     "%lld of at most %lld %s are used%s%s", (long long)use->used,
 			     (long long)bound_most(bound), bound_counted(bound), *use->about ? ": " : "",
 			     use->about);
 	}
 }
 
-/* What is not looked at is not told as it once was. */
+/* Reports checks that hang or fail; their old results are not shown. */
 static void find_in_watch(const struct service *service, const struct observation *seen,
                           struct readiness *ret)
 {
 	if (watch_hangs_us(service) > WATCH_LATE_US)
 		find(ret, CONCERN_WATCH, false, "",
-		     "the store, the content or a disk has not answered this node's own look for %lld s",
+		     "the store, the content store or a disk has not responded to this node's check "
+		     "for %lld s",
 		     (long long)(watch_hangs_us(service) / US_PER_SECOND));
 	else if (seen->stale_us)
 		find(ret, CONCERN_WATCH, false, "store",
-		     "what waits in the store, its standbys and its backup are not known: it could not be "
+		     "pending work, standbys and backup of the store are unknown: the store could not be "
 		     "read for %lld s: %s",
 		     (long long)(seen->stale_us / US_PER_SECOND), seen->stale_cause);
 	for (enum place place = 0; place < PLACE_COUNT; place++)
 		if (seen->disks[place].failed)
 			find(ret, CONCERN_WATCH, false, place_text(place),
-			     "the disk of the %s directory cannot be looked at: %s", place_text(place),
+			     "the disk of the %s directory cannot be checked: %s", place_text(place),
 			     strerror(seen->disks[place].failed));
 }
 
@@ -305,7 +308,7 @@ void readiness_read(struct service *service, const struct stores_state *stores,
 	find_in_watch(service, &seen, ret);
 }
 
-/* ---- telling ---- */
+/* ---- logging ---- */
 
 static bool has(const struct readiness *readiness, const struct finding *wanted)
 {
@@ -318,7 +321,8 @@ static bool has(const struct readiness *readiness, const struct finding *wanted)
 	return false;
 }
 
-/* That of `a` which `b` lacks: numbers and times in the texts may differ. */
+/* Appends the findings of `a` that are missing in `b`. Numbers and times in the texts may
+ * differ. */
 static size_t add_missing(const struct readiness *a, const struct readiness *b, struct buf *out)
 {
 	size_t count = 0;
@@ -338,7 +342,7 @@ static void add_all(const struct readiness *readiness, bool stops, struct buf *o
 	buf_add_byte(out, '\0');
 }
 
-/* False: without memory the next look tells. */
+/* Returns false if memory is exhausted; the next call logs the change. */
 static bool tell(const struct readiness *now, const struct readiness *before)
 {
 	BUF_AUTO struct buf come, gone, reasons, warnings;

@@ -12,7 +12,8 @@ static int fault(const struct segment_record *segment, const char *words, struct
 	return error_cause(error, ERR_CORRUPT, "segment %s: %s", segment->segment_id, words);
 }
 
-/* The chain that a seal document of acts names: their documents alone are leaves. */
+/* Checks the chain hashes in a seal document of the audit log, whose leaves are the records'
+ * documents only. */
 static int check_ends(struct store *store, const struct segment_record *segment,
                       struct sha256 *leaves, struct arena *arena, struct error *error)
 {
@@ -28,15 +29,15 @@ static int check_ends(struct store *store, const struct segment_record *segment,
 	return sha256_equal(&before, &document.chain_hash_before) &&
 	               sha256_equal(&last, &document.chain_hash_last)
 	           ? OK
-	           : fault(segment, "the chain hashes that it names are not those of its acts", error);
+	           : fault(segment, "its chain hashes are not those of its audit records", error);
 }
 
-/* Leaves from the events and the seal document to the kept nodes and the root. */
+/* Checks the tree from the leaves (events and seal document) over the stored nodes to the root. */
 static int check_tree(struct store *store, const struct segment_record *segment,
                       struct arena *arena, struct error *error)
 {
 	size_t events = (size_t)(segment->last_sequence - segment->first_sequence + 1);
-	assert(events >= 1 && events <= SEGMENT_EVENTS_MAX); /* as in its seal document */
+	assert(events >= 1 && events <= SEGMENT_EVENTS_MAX); /* checked in the seal document */
 	struct sha256 *leaves = arena_alloc(arena, (events + 1) * sizeof *leaves);
 	struct sha256 *nodes = arena_alloc(arena, SEGMENT_NODES_MAX * sizeof *nodes);
 	if (!leaves || !nodes)
@@ -60,7 +61,8 @@ static int check_tree(struct store *store, const struct segment_record *segment,
 	return OK;
 }
 
-/* Staged for the round to come, which is not written yet: it has its place in a block. */
+/* Checks the place in a block of a segment that is staged for the next round, which is not written
+ * yet. */
 static int check_staged(struct store *store, const struct segment_record *segment,
                         struct arena *arena, struct error *error)
 {
@@ -73,10 +75,10 @@ static int check_staged(struct store *store, const struct segment_record *segmen
 		return result;
 	bool there = !result && index < roots.size / SHA256_SIZE &&
 	             memcmp(roots.data + index * SHA256_SIZE, &segment->root, SHA256_SIZE) == 0;
-	return there ? OK : fault(segment, "it is not in the block that it is staged in", error);
+	return there ? OK : fault(segment, "it is missing in the block in which it is staged", error);
 }
 
-/* A round may have a second timestamp, over the same root. */
+/* Checks the second timestamp of a round, if it has one, over the same root. */
 static int check_second(struct store *store, const struct segment_record *segment,
                         const struct round_record *round, struct arena *arena, struct error *error)
 {
@@ -128,7 +130,7 @@ static int check_round(struct store *store, const struct segment_record *segment
 	return OK;
 }
 
-/* Its seal document names the digest of the one before. */
+/* Checks that the seal document contains the digest of the previous one. */
 static int check_document(const struct segment_record *segment,
                           const struct checked_segment *before, struct arena *arena,
                           struct error *error)
@@ -142,7 +144,7 @@ static int check_document(const struct segment_record *segment,
 	const struct sha256 *named = document.previous_seal_hash;
 	if ((segment->number == 1) != !named ||
 	    (named && follows && !sha256_equal(named, &before->seal_hash)))
-		return fault(segment, "it does not name the seal before it", error);
+		return fault(segment, "it does not reference the previous seal", error);
 	return OK;
 }
 
@@ -167,28 +169,30 @@ static int check_as_staged(struct store *store, int64_t account, int64_t chain, 
 	              : check_round(store, &segment, staged, &before->last_round, &arena, error);
 }
 
-/* A round whose row is lost is told once, by the check of the store, and has no staged segments. */
-static int look_at_staged(struct store *store, struct staged_round *ret, struct error *error)
+/* Reads the staged round. A lost round is reported once by the check of the store; it has no staged
+ * segments. */
+static int read_staged(struct store *store, struct staged_round *ret, struct error *error)
 {
 	*ret = (struct staged_round){0};
 	int result = store_get_staged_round(store, ret, error);
 	return result == ERR_CORRUPT ? OK : result;
 }
 
-/* A sealer may work beside: what it changed between one look and another is looked at again. */
+/* A sealer may run concurrently. A segment whose staging changed during the check is checked
+ * again. */
 int check_segment(struct store *store, int64_t account, int64_t chain, int64_t number,
                   struct checked_segment *before, struct error *error)
 {
 	struct staged_round staged, now;
 	struct checked_segment checked;
-	int result = look_at_staged(store, &now, error);
+	int result = read_staged(store, &now, error);
 	if (result)
 		return result;
 	do {
 		staged = now;
 		checked = *before;
 		result = check_as_staged(store, account, chain, number, &staged, &checked, error);
-	} while (result == ERR_CORRUPT && !look_at_staged(store, &now, NULL) &&
+	} while (result == ERR_CORRUPT && !read_staged(store, &now, NULL) &&
 	         now.changes != staged.changes);
 	*before = checked;
 	return result;

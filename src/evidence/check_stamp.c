@@ -22,7 +22,7 @@ static int check_block(struct store *store, const struct archive_timestamp *stam
 	size_t count;
 	int result = store_read_leaves(store, stamp->stamp, block, &arena, &bytes, error);
 	if (result)
-		return result == ERR_NOT_FOUND ? fault(stamp->stamp, "a block of it is missing", error)
+		return result == ERR_NOT_FOUND ? fault(stamp->stamp, "one of its blocks is missing", error)
 		                               : result;
 	struct digest *leaves = evidence_hashes_read(bytes, stamp->algorithm, &arena, &count);
 	if (leaves)
@@ -31,7 +31,7 @@ static int check_block(struct store *store, const struct archive_timestamp *stam
 		return result;
 	return leaves && digest_equal(&root, expected)
 	           ? OK
-	           : fault(stamp->stamp, "a block of it is damaged", error);
+	           : fault(stamp->stamp, "one of its blocks is damaged", error);
 }
 
 static int check_token(const struct archive_timestamp *stamp, const struct digest *root,
@@ -59,7 +59,7 @@ int check_stamp(struct store *store, int64_t number, struct error *error)
 		return result;
 	struct digest *blocks = evidence_hashes_read(stamp.blocks, stamp.algorithm, &arena, &count);
 	if (!blocks)
-		return fault(number, "what it is over cannot be read", error);
+		return fault(number, "its block hashes cannot be read", error);
 	for (size_t i = 0; i < count && !result; i++)
 		result = check_block(store, &stamp, (int64_t)i, &blocks[i], error);
 	if (!result)

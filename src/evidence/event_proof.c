@@ -1,4 +1,4 @@
-/* What proves one event: as JSON, and as an evidence record. */
+/* The proof of one event: as JSON, and as an evidence record. */
 #include "base/base64.h"
 #include "base/json.h"
 #include "evidence/act_proof.h"
@@ -20,7 +20,7 @@ static int base64(struct arena *arena, struct slice bytes, struct slice *ret_tex
 	return OK;
 }
 
-/* What the seal consists of, read whole before anything is written. */
+/* The parts of a seal, all read before anything is written. */
 struct seal {
 	struct segment_record segment;
 	struct round_record round;
@@ -91,13 +91,13 @@ int event_proof_json(struct store *store, int64_t account, int64_t chain, const 
 	return OK;
 }
 
-/* Where a record is put together. */
+/* Sources of a record. */
 struct sources {
 	struct store *store;
 	struct revocation_client *revocation; /* NULL: nothing is fetched */
 };
 
-/* By one of the round's tokens and what renewed it. */
+/* Builds a record from one of the round's tokens and its renewals. */
 static int make_record(const struct sources *from, const struct seal *seal, const char *of,
                        enum token_source source, struct slice token,
                        struct evidence_record **ret_record, int64_t *ret_until_us,
@@ -118,12 +118,12 @@ static int make_record(const struct sources *from, const struct seal *seal, cons
 		return result;
 	*ret_record = record;
 	record = NULL;
-	/* One that is not at rest yet is new. */
+	/* A token that is not recorded for renewal yet is new. */
 	*ret_until_us = newest.valid_until_us ? newest.valid_until_us : INT64_MAX;
 	return OK;
 }
 
-/* Where the first token was lost, the second one may not be. */
+/* Uses the second token if the first one has expired without renewal. */
 static int make_best_record(const struct sources *from, const struct seal *seal, const char *of,
                             struct arena *arena, struct evidence_record **ret_record,
                             struct error *error)
@@ -181,7 +181,7 @@ int act_evidence_records(struct store *store, struct revocation_client *revocati
 		return error_set(error, result, MSG_ADMIN_ACT_PENDING, act->act_id, NULL);
 	if (!result)
 		result = write_best_record(&from, &seal, act->act_id, arena, evidence->act, error);
-	/* The seal document is the leaf behind the last act. */
+	/* The seal document is the leaf after the last record. */
 	if (!result)
 		result = stored_segment_prove(store, &seal.segment, seal.segment.last_sequence + 1,
 		                              &seal.proof, error);

@@ -10,9 +10,10 @@ static int damaged(struct error *error, int64_t stamp, const char *what)
 	return error_cause(error, ERR_CORRUPT, "archive timestamp %lld: %s", (long long)stamp, what);
 }
 
-/* ---- the way to an archive timestamp ---- */
+/* ---- the path to an archive timestamp ---- */
 
-/* One level of it: the hashes as they are kept, and the place of what the path has come to. */
+/* Adds one level to the path: the stored hashes, and the index of the hash that the path has
+ * reached. */
 static int climb(struct slice bytes, size_t index, enum digest_algorithm algorithm,
                  struct arena *arena, struct evidence_path *path)
 {
@@ -24,7 +25,7 @@ static int climb(struct slice bytes, size_t index, enum digest_algorithm algorit
 	return evidence_tree_climb(hashes, count, index, path);
 }
 
-/* `path` has its leaf. */
+/* Completes a path that has its leaf. */
 static int find_path(struct store *store, const struct archive_timestamp *stamp, int64_t place,
                      struct arena *arena, struct evidence_path *path, struct error *error)
 {
@@ -37,7 +38,7 @@ static int find_path(struct store *store, const struct archive_timestamp *stamp,
 	if (!result)
 		result = climb(stamp->blocks, (size_t)block, stamp->algorithm, arena, path);
 	if (result == ERR_NOT_FOUND || result == ERR_INVALID_EVIDENCE)
-		return damaged(error, stamp->stamp, "its tree does not hold what it covers");
+		return damaged(error, stamp->stamp, "its tree does not contain what it covers");
 	return result;
 }
 
@@ -60,7 +61,8 @@ static int append_renewal(struct store *store, struct evidence_record *record, i
 	if (!result)
 		result = evidence_record_next_leaf(record, NULL, &path.leaf);
 	if (!result && path.leaf.algorithm != stamp.algorithm)
-		return damaged(error, number, "it is by another digest than what it renews");
+		return damaged(error, number,
+		               "its digest algorithm differs from that of the renewed token");
 	if (!result)
 		result = find_path(store, &stamp, place, &arena, &path, error);
 	return result ? result
@@ -124,8 +126,8 @@ int64_t evidence_renew_at_us(const struct settings *settings, const struct token
 
 /* ---- certifications ---- */
 
-/* What it renewed by hash tree had ended before. */
-static bool came_too_late(int64_t stamped_at_us, const struct token_at_rest *before)
+/* Returns whether the renewed tokens had expired before the hash-tree renewal. */
+static bool is_too_late(int64_t stamped_at_us, const struct token_at_rest *before)
 {
 	return stamped_at_us > before->valid_until_us;
 }
@@ -141,12 +143,12 @@ static int begin_chain(struct store *store, const struct evidence_chain_row *row
 	int result = store_get_archive_timestamp(store, row->stamp, &arena, &stamp, error);
 	if (result)
 		return result;
-	if (made->record && came_too_late(stamp.stamped_at_us, &made->newest))
+	if (made->record && is_too_late(stamp.stamped_at_us, &made->newest))
 		return ERR_REFUSED;
 	struct digest *group =
 		evidence_hashes_read(row->hashes, row->algorithm, &arena, &path.group_count);
 	if (!group || path.group_count < 2)
-		return damaged(error, row->stamp, "what it covers cannot be read");
+		return damaged(error, row->stamp, "the hashes that it covers cannot be read");
 	result = evidence_group_leaf(group, path.group_count, &path.leaf);
 	path.group = group;
 	if (!result)
@@ -199,7 +201,7 @@ int certification_record_load(struct store *store, int64_t account, int64_t cert
 	return result;
 }
 
-/* ---- what is offered ---- */
+/* ---- records offered by the API ---- */
 
 static struct evidence_offer offer_of(const struct service *service, int64_t certification,
                                       int64_t exists_since_us, const struct token_at_rest *newest)
@@ -236,7 +238,7 @@ int certification_evidence_record(struct service *service,
 struct listing {
 	const struct service *service;
 	struct evidence_offers *offers;
-	/* Of the last one. */
+	/* State of the last certification. */
 	struct token_at_rest newest;
 	bool is_over;
 };
@@ -246,18 +248,18 @@ static void list_chain(void *context, const struct evidence_chain_times *times)
 	struct listing *listing = context;
 	struct evidence_offers *offers = listing->offers;
 	struct evidence_offer *last = offers->count ? &offers->items[offers->count - 1] : NULL;
-	bool goes_on = last && last->certification == times->certification;
-	if (!goes_on && offers->count == offers->room)
+	bool continues = last && last->certification == times->certification;
+	if (!continues && offers->count == offers->room)
 		return;
 	listing->is_over =
-		goes_on && (listing->is_over || came_too_late(times->stamped_at_us, &listing->newest));
+		continues && (listing->is_over || is_too_late(times->stamped_at_us, &listing->newest));
 	if (listing->is_over)
 		return;
 	listing->newest = times->newest;
-	if (!goes_on)
+	if (!continues)
 		last = &offers->items[offers->count++];
 	*last = offer_of(listing->service, times->certification,
-	                 goes_on ? last->exists_since_us : times->stamped_at_us, &times->newest);
+	                 continues ? last->exists_since_us : times->stamped_at_us, &times->newest);
 }
 
 int certification_list_offers(struct service *service, int64_t account, int64_t chain,

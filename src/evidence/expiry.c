@@ -1,4 +1,4 @@
-/* Certificates that come to their end while a service runs. */
+/* Certificates that expire while the service is running. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -23,7 +23,7 @@ static void add(const struct service *service, const char *what,
 	item->near = until_us - clock_now_us() < service->settings->signer_warn_before;
 }
 
-/* A key that was replaced is not relied on any more. */
+/* A replaced key is no longer used. */
 static void add_signers(const struct service *service, struct expiring items[EXPIRING_MAX],
                         size_t *count)
 {
@@ -48,8 +48,8 @@ static void add_authorities(const struct service *service, struct expiring items
 	}
 }
 
-/* Most are renewed by a program a month before they end: one that still is the old one a fortnight
- * before was not. */
+/* Most listener certificates are renewed automatically a month before they expire. One that is
+ * still in use two weeks before its expiry was not renewed. */
 static void add_listeners(const struct service *service, struct expiring items[EXPIRING_MAX],
                           size_t *count)
 {
@@ -60,7 +60,7 @@ static void add_listeners(const struct service *service, struct expiring items[E
 		if (!until_us)
 			continue;
 		struct expiring *item = &items[(*count)++];
-		item->what = "the certificate that a listener shows";
+		item->what = "the certificate of a listener";
 		snprintf(item->subject, sizeof item->subject, "%s", settings[listener]);
 		item->until_us = until_us;
 		item->near = until_us - clock_now_us() < LISTENER_WARN_US;
@@ -90,7 +90,7 @@ int64_t service_authorities_expire_us(const struct service *service)
 	return earliest_us;
 }
 
-/* Another certificate of the same subject is another one. */
+/* Identifies a certificate; a renewed one with the same subject is another certificate. */
 static struct sha256 name_of(const struct expiring *item)
 {
 	char text[sizeof item->subject + 256];
@@ -99,7 +99,7 @@ static struct sha256 name_of(const struct expiring *item)
 	return sha256_of(text, (size_t)size < sizeof text ? (size_t)size : sizeof text - 1);
 }
 
-/* Whoever was told yesterday is told again. */
+/* Returns whether the certificate is due for its daily log message. */
 static bool is_due(struct service *service, const struct expiring *item)
 {
 	int64_t now_us = clock_boot_us();

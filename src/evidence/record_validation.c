@@ -9,10 +9,10 @@
 
 #define PATH_PEM_MAX ((size_t)512 << 10)
 #define STEP_MEMORY_MAX ((size_t)8 << 20)
-/* Of whoever fetches a record. */
+/* Longest delay for the client that fetches a record. */
 #define WAIT_MS 2000
 
-static int add_certificates(struct store *store, struct slice token, struct buf *beside,
+static int add_certificates(struct store *store, struct slice token, struct buf *issuers,
                             struct error *error)
 {
 	ARENA_AUTO struct arena arena;
@@ -23,11 +23,11 @@ static int add_certificates(struct store *store, struct slice token, struct buf 
 	int result = store_list_validation(store, &hash, &arena, &objects, &count, error);
 	for (size_t i = 0; i < count && !result; i++)
 		if (objects[i].kind == VALIDATION_CERTIFICATE)
-			buf_add_slice(beside, objects[i].der);
-	return result ? result : buf_check(beside);
+			buf_add_slice(issuers, objects[i].der);
+	return result ? result : buf_check(issuers);
 }
 
-/* CRLs and OCSP answers alone. */
+/* Copies the CRLs and OCSP responses only. */
 static int keep(const struct validation_set *got, struct validation_set *set, struct error *error)
 {
 	int result = OK;
@@ -42,8 +42,8 @@ static int fetch(struct revocation_client *revocation, struct slice path, int64_
 {
 	BUF_AUTO struct buf pem;
 	VALIDATION_AUTO struct validation_set got = {0};
-	/* Times of such data have no fractions: what was issued in that second is not asked for again.
-	 */
+	/* Times in revocation data have no fractions: data issued in the same second is not fetched
+	 * again. */
 	struct revocation_moment at = {gen_time_us - gen_time_us % US_PER_SECOND, true};
 	struct token_verdict verdict;
 	size_t count = 0;
@@ -61,21 +61,21 @@ static int fetch(struct revocation_client *revocation, struct slice path, int64_
 	return result;
 }
 
-/* For a certificate that has ended no authority answers any more. */
+/* No authority responds for an expired certificate. */
 static int add_revocations(struct revocation_client *revocation, struct slice token,
-                           struct slice beside, struct validation_set *set, struct error *error)
+                           struct slice issuers, struct validation_set *set, struct error *error)
 {
 	BUF_AUTO struct buf path;
 	int64_t gen_time_us = 0, until_us = 0;
 	buf_init(&path, TIMESTAMP_PATH_MAX + TIMESTAMP_RESPONSE_MAX);
-	int result = timestamp_valid_until(token, beside, &gen_time_us, &until_us, error);
+	int result = timestamp_valid_until(token, issuers, &gen_time_us, &until_us, error);
 	if (result || until_us <= clock_now_us())
 		return result;
-	result = timestamp_path_known(token, beside, &path, error);
+	result = timestamp_path_known(token, issuers, &path, error);
 	return result ? result : fetch(revocation, buf_slice(&path), gen_time_us, set, error);
 }
 
-/* The record is good without. */
+/* The record is valid without this data. */
 static int leave_out(int result, const struct error *cause)
 {
 	if (!result || result == ERR_NO_MEMORY)
@@ -87,17 +87,17 @@ static int leave_out(int result, const struct error *cause)
 int record_validation_add(struct store *store, struct revocation_client *revocation,
                           struct slice token, struct evidence_record *record, struct error *error)
 {
-	BUF_AUTO struct buf beside;
+	BUF_AUTO struct buf issuers;
 	VALIDATION_AUTO struct validation_set set = {0};
 	struct error cause = {0};
-	buf_init(&beside, TIMESTAMP_PATH_MAX);
-	int result = add_certificates(store, token, &beside, error);
+	buf_init(&issuers, TIMESTAMP_PATH_MAX);
+	int result = add_certificates(store, token, &issuers, error);
 	if (result == ERR_CORRUPT) {
-		buf_clear(&beside);
+		buf_clear(&issuers);
 		result = leave_out(result, error);
 	} else if (!result && revocation) {
-		result =
-			leave_out(add_revocations(revocation, token, buf_slice(&beside), &set, &cause), &cause);
+		result = leave_out(add_revocations(revocation, token, buf_slice(&issuers), &set, &cause),
+		                   &cause);
 	}
-	return result ? result : evidence_record_complete(record, buf_slice(&beside), &set, error);
+	return result ? result : evidence_record_complete(record, buf_slice(&issuers), &set, error);
 }

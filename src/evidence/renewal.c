@@ -7,10 +7,11 @@
 #include "seal/authority.h"
 #include "store/events/segments.h"
 
-/* ---- what came to its end ---- */
+/* ---- expired tokens ---- */
 
-/* Our clock alone gives up nothing: an authority's time has to have come that far, if not by what
- * is at rest then by a timestamp of nothing, which is good only where our clock agrees with it. */
+/* Determines the latest time confirmed by an authority. Tokens are not given up on the basis of our
+ * clock alone. If the stored tokens do not confirm the time, a timestamp over a random value is
+ * requested; it is accepted only if our clock agrees with it. */
 static int latest_known_us(const struct renewal *renewal, const struct evidence_state *state,
                            int64_t *ret_us, struct error *error)
 {
@@ -34,7 +35,7 @@ static int latest_known_us(const struct renewal *renewal, const struct evidence_
 	return result;
 }
 
-static void tell_lost(const struct lost_tokens *lost)
+static void log_lost(const struct lost_tokens *lost)
 {
 	char rounds[24], stamps[24], certifications[24];
 	renewal_text((int64_t)lost->rounds, rounds);
@@ -42,7 +43,7 @@ static void tell_lost(const struct lost_tokens *lost)
 	renewal_text(lost->certifications, certifications);
 	log_error("evidence_lost", "round_tokens", rounds, "archive_timestamps", stamps,
 	          "certifications", certifications, "cause",
-	          "their certificates ended before they were renewed");
+	          "their certificates expired before they were renewed");
 }
 
 static int give_up(const struct renewal *renewal, struct error *error)
@@ -61,14 +62,14 @@ static int give_up(const struct renewal *renewal, struct error *error)
 		                              &lost, error);
 		if (result || lost.rounds + lost.stamps == 0)
 			break;
-		tell_lost(&lost);
+		log_lost(&lost);
 	}
 	return result;
 }
 
 /* ---- staging ---- */
 
-/* What cannot be staged by itself is left out. */
+/* Stages the leaves; a leaf that fails individually is omitted. */
 static int stage_leaves(const struct renewal *renewal, const struct staged_stamp *staged,
                         struct renewal_leaves *made, struct error *error)
 {
@@ -92,13 +93,13 @@ static int stage_leaves(const struct renewal *renewal, const struct staged_stamp
 	return OK;
 }
 
-/* A kind of what is due, which shares tokens. */
+/* A group of due leaves that share tokens. */
 struct due {
 	enum digest_algorithm algorithm;
-	bool of_chains; /* with the documents that wait */
+	bool of_chains; /* including the waiting documents */
 };
 
-/* *ret_more: the block held as much as one does, so that there may be more. */
+/* Stages one block. *ret_more: the block was full, so more leaves may be due. */
 static int stage_block(const struct renewal *renewal, const struct due *due,
                        struct evidence_leaf *leaves, bool *ret_more, struct error *error)
 {
@@ -111,7 +112,8 @@ static int stage_block(const struct renewal *renewal, const struct due *due,
 	if (result)
 		return result;
 	*ret_more = false;
-	/* Of another kind: staged by another node since, and to be closed first. */
+	/* The staged blocks have another algorithm: another node staged them in the meantime, and they
+	 * must be closed first. */
 	if (staged.blocks == RENEWAL_BLOCKS_MAX ||
 	    (staged.blocks > 0 && staged.algorithm != due->algorithm))
 		return OK;
@@ -136,8 +138,8 @@ static int renew_due(const struct renewal *renewal, const struct due *due, struc
 	return result ? result : renewal_close(renewal, error);
 }
 
-/* evidence.digest, or a stronger one that was taken up already: where nodes' settings differ, what
- * one renewed is not renewed back by the other. */
+/* Returns evidence.digest, or a stronger one that is already in use. With different settings on
+ * several nodes, a node must not renew evidence back to a weaker digest. */
 static int find_digest(const struct renewal *renewal, enum digest_algorithm *ret_digest,
                        struct error *error)
 {
@@ -157,7 +159,7 @@ static int queue_rehash(const struct renewal *renewal, enum digest_algorithm alg
 	struct evidence_cursor cursor = {0};
 	size_t count;
 	int result;
-	/* Nothing is by a weaker one; or not all of it can be gone through. */
+	/* No weaker digest exists, or not all evidence can be read. */
 	if (algorithm == DIGEST_SHA256 || !store_is_whole(store))
 		return OK;
 	do {
@@ -168,8 +170,8 @@ static int queue_rehash(const struct renewal *renewal, enum digest_algorithm alg
 	return result;
 }
 
-/* Where no authority takes the stronger digest, or not yet, what is staged by it must not keep from
- * being renewed what they do take. */
+/* Closes what is staged. If no authority accepts the stronger digest (yet), the staged blocks must
+ * not delay the renewal of tokens whose digest is accepted. */
 static int close_staged(const struct renewal *renewal, struct error *error)
 {
 	struct service *service = renewal->service;
@@ -219,7 +221,7 @@ int renewal_pass(const struct renewal *renewal, struct error *error)
 		result = give_up(renewal, error);
 	if (!result)
 		result = close_staged(renewal, error);
-	/* What had been staged, and ended before its token came. */
+	/* Staged tokens that expired before the archive timestamp was obtained. */
 	if (!result)
 		result = give_up(renewal, error);
 	return result ? result : renew_all(renewal, error);
@@ -239,7 +241,7 @@ int renewal_queue_forgotten(const struct renewal *renewal, struct error *error)
 		char text[24];
 		renewal_text((int64_t)queued, text);
 		log_info("evidence_queued", "certifications", text, "cause",
-		         "a program of before completed them");
+		         "an older node completed them");
 	}
 	return result;
 }

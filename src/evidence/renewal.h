@@ -1,8 +1,8 @@
-/* Keeping provable what was issued and sealed, for longer than any certificate or digest lasts
- * (RFC 4998): a first archive timestamp over the documents of certifications, and renewals of every
- * token, of rounds and of archive timestamps, before its certificates end (evidence.renew_before).
- * One token covers whatever is due, however much that is; memory does not grow with it. Who may do
- * it now, and when, is the caller's affair (jobs). */
+/* Long-term preservation of evidence beyond the lifetime of certificates and digests (RFC 4998): a
+ * first archive timestamp over the documents of certifications, and renewals of every token, of
+ * rounds and of archive timestamps, before its certificates expire (evidence.renew_before). One
+ * token covers everything that is due; the memory used does not depend on the amount. The caller
+ * holds the lease and schedules the passes (jobs). */
 #ifndef EVIDENCE_RENEWAL_H
 #define EVIDENCE_RENEWAL_H
 
@@ -11,14 +11,15 @@
 struct renewal {
 	struct service *service;
 	const atomic_bool *stopping;
-	const atomic_bool *lost; /* the lease went to another */
+	const atomic_bool *lost; /* another node holds the lease */
 };
-/* Does all that is due now. What ended unrenewed is told, and documents that led to it get a new
- * record. Documents that cannot be read wait, each by itself. ERR_REFUSED: another node was faster,
- * or it is to stop; ERR_AUTHORITY: no token is to be had, and what is staged waits for one. */
+/* Processes everything that is due. Tokens that expired before renewal are logged, and the
+ * documents that depended on them get a new record. A document that cannot be read is delayed
+ * individually. ERR_REFUSED: another node was faster, or the pass must stop. ERR_AUTHORITY: no
+ * token is available; what is staged waits for one. */
 int renewal_pass(const struct renewal *renewal, struct error *error) MUST_CHECK;
-/* Has those completed live certifications wait for a record that neither have one nor wait: a
- * program of before, which still ran after the store was migrated, completed them. Reads all. */
+/* Queues completed live certifications that neither have a record nor wait for one: an older node,
+ * which still ran after the migration of the store, completed them. Reads all certifications. */
 int renewal_queue_forgotten(const struct renewal *renewal, struct error *error) MUST_CHECK;
 
 #endif

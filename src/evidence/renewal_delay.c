@@ -1,4 +1,4 @@
-/* What cannot be renewed now, by itself. */
+/* Delays individual leaves that cannot be renewed now. */
 #include "base/log.h"
 #include "base/schedule.h"
 #include "evidence/renewal_leaf.h"

@@ -19,7 +19,7 @@ struct making {
 	struct renewal_leaves *made;
 	size_t hashes_bytes;
 	int64_t read_bytes;
-	bool more; /* not all that is due was looked at */
+	bool more; /* not everything due was visited */
 	struct error *error;
 };
 
@@ -36,7 +36,7 @@ static bool stops(const struct making *making)
 
 /* ---- documents ---- */
 
-/* By both digests: what is renewed is what was issued. */
+/* Computes both digests and checks that the renewed document is the issued one. */
 static int digest_object(struct making *making, struct content_reader *reader, char *piece,
                          const struct document *document, struct digest *ret_digest)
 {
@@ -60,7 +60,7 @@ static int digest_object(struct making *making, struct content_reader *reader, c
 	*ret_digest = digest_end_by(wanted);
 	return sha256_equal(&found, &document->sha256)
 	           ? OK
-	           : error_cause(making->error, ERR_CORRUPT, "%s is not as it was issued",
+	           : error_cause(making->error, ERR_CORRUPT, "%s differs from the issued document",
 	                         document->name);
 }
 
@@ -86,7 +86,8 @@ static int digest_document(struct making *making, const struct document *documen
 	return result;
 }
 
-/* Each document as the chain is to cover it: itself, or together with the chains before. */
+/* Computes the hash of each document for the chain: the document alone, or together with the
+ * previous chains. */
 static int hash_documents(struct making *making, const struct evidence_waiting *item,
                           const struct evidence_record *before, struct evidence_leaf *leaf)
 {
@@ -123,13 +124,14 @@ static int hash_documents(struct making *making, const struct evidence_waiting *
 	return result;
 }
 
-/* Whether the record that it had goes on with one more chain; else it gets a new one. */
+/* Determines whether the existing record is extended by one more chain; otherwise a new record is
+ * started. */
 static int find_last(struct making *making, const struct evidence_waiting *item,
                      const struct evidence_chain_row *chain, struct certification_record *ret_last,
-                     bool *ret_goes_on)
+                     bool *ret_continues)
 {
 	struct certification_record last;
-	*ret_goes_on = false;
+	*ret_continues = false;
 	if (item->anew || chain->record == 0)
 		return OK;
 	int result = certification_record_load(making->renewal->service->store, item->account,
@@ -137,29 +139,30 @@ static int find_last(struct making *making, const struct evidence_waiting *item,
 	if (result)
 		return result == ERR_NOT_FOUND ? OK : result;
 	*ret_last = last;
-	*ret_goes_on = last.number == chain->record && last.chain == chain->chain &&
-	               evidence_record_has_room(last.record, true);
+	*ret_continues = last.number == chain->record && last.chain == chain->chain &&
+	                 evidence_record_has_room(last.record, true);
 	return OK;
 }
 
-/* *ret_has: it has a chain by that digest or a stronger one, where it waits for no more. */
+/* *ret_has: the record already has a chain with that digest or a stronger one, so the certification
+ * no longer waits. */
 static int fill_chain(struct making *making, const struct evidence_waiting *item,
                       struct certification_record *last, struct evidence_leaf *leaf, bool *ret_has)
 {
 	struct evidence_chain_row *chain = &leaf->chain;
-	bool goes_on;
+	bool continues;
 	int result = store_last_evidence_chain(making->renewal->service->store, item->account,
 	                                       item->certification, &chain->record, &chain->chain,
 	                                       making->error);
 	if (!result)
-		result = find_last(making, item, chain, last, &goes_on);
-	*ret_has = !result && goes_on && evidence_record_digest(last->record) >= making->algorithm;
+		result = find_last(making, item, chain, last, &continues);
+	*ret_has = !result && continues && evidence_record_digest(last->record) >= making->algorithm;
 	if (result || *ret_has)
 		return result;
-	chain->record += goes_on ? 0 : 1;
-	chain->chain = goes_on ? chain->chain + 1 : 1;
-	chain->after_stamp = goes_on ? last->last_stamp : 0;
-	return hash_documents(making, item, goes_on ? last->record : NULL, leaf);
+	chain->record += continues ? 0 : 1;
+	chain->chain = continues ? chain->chain + 1 : 1;
+	chain->after_stamp = continues ? last->last_stamp : 0;
+	return hash_documents(making, item, continues ? last->record : NULL, leaf);
 }
 
 static int make_chain(struct making *making, const struct evidence_waiting *item,

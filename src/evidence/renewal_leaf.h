@@ -1,4 +1,4 @@
-/* Shared by the files of renewals alone. */
+/* Shared by the files that implement renewals. */
 #ifndef EVIDENCE_RENEWAL_LEAF_H
 #define EVIDENCE_RENEWAL_LEAF_H
 
@@ -9,7 +9,7 @@
 #include "store/evidence/evidence.h"
 
 #define RENEWAL_LEAVES_MEMORY_MAX ((size_t)64 << 20)
-#define RENEWAL_BLOCKS_MAX 1024 /* of one archive timestamp */
+#define RENEWAL_BLOCKS_MAX 1024 /* maximum blocks of one archive timestamp */
 
 static inline bool renewal_stops(const struct renewal *renewal)
 {
@@ -21,32 +21,32 @@ static inline void renewal_text(int64_t value, char text[24])
 	snprintf(text, 24, "%" PRId64, value);
 }
 
-/* The tokens of rounds that were written since (renewal_rounds.c). */
+/* Records the tokens of new rounds for later renewal (renewal_rounds.c). */
 int renewal_set_rounds_to_rest(const struct renewal *renewal, struct error *error) MUST_CHECK;
-/* One token over what is staged, by whomever; nothing when nothing is (renewal_stamp.c). Blocks
- * that are damaged, and those behind them, are taken back. */
+/* Obtains one token over everything that is staged, by any node; does nothing if nothing is staged
+ * (renewal_stamp.c). Damaged blocks and the blocks after them are unstaged. */
 int renewal_close(const struct renewal *renewal, struct error *error) MUST_CHECK;
 
-/* Takes back the blocks that are staged, from that one on, and tells it. */
+/* Unstages the staged blocks from that one on, and logs it. */
 int renewal_take_back(const struct renewal *renewal, const struct staged_stamp *staged,
                       int64_t from, struct error *error) MUST_CHECK;
 
 struct renewal_leaves {
-	struct evidence_leaf *leaves; /* room for EVIDENCE_LEAVES_MAX */
-	bool of_chains;               /* documents that wait are due by that algorithm */
+	struct evidence_leaf *leaves; /* capacity: EVIDENCE_LEAVES_MAX */
+	bool of_chains;               /* waiting documents are due by that algorithm */
 	size_t count;
-	bool full;           /* there may be more */
-	struct arena *arena; /* of what they point to */
+	bool full;           /* more may be due */
+	struct arena *arena; /* memory of what the leaves point to */
 };
-/* What is due by that algorithm (renewal_leaf.c), as many as fit into one block or are worth one
- * transaction: after a gigabyte of documents read what is made is to be staged, so that it is not
- * lost. */
+/* Creates the leaves that are due by that algorithm (renewal_leaf.c), up to one block. After a
+ * gigabyte of documents read the function stops, so that the caller can stage the leaves and does
+ * not lose them. */
 int renewal_make_leaves(const struct renewal *renewal, enum digest_algorithm algorithm,
                         struct renewal_leaves *made, struct error *error) MUST_CHECK;
 
-/* What fails for one of them alone holds up no other (renewal_delay.c): whether a failure may be
- * one of these; then it is told, counted, and tried again after a pause that grows. *error is what
- * was met, and zeroed. */
+/* Individual failures do not delay other leaves (renewal_delay.c). renewal_fails_alone returns
+ * whether a failure may concern one leaf only. The other functions then log and count it, and
+ * schedule a retry with exponential back-off. *error is the failure on input, and is cleared. */
 bool renewal_fails_alone(int failure);
 int renewal_delay_waiting(const struct renewal *renewal, const struct evidence_waiting *item,
                           int failure, struct error *error) MUST_CHECK;

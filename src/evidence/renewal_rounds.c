@@ -1,4 +1,4 @@
-/* Rounds come to rest: their tokens are to be renewed one day. */
+/* Records the tokens of new rounds for later renewal. */
 #include "base/log.h"
 #include "evidence/renewal_leaf.h"
 #include "seal/timestamp.h"
@@ -8,9 +8,10 @@
 #define STEP_MEMORY_MAX ((size_t)8 << 20)
 #define ROUNDS_AT_ONCE 64
 
-/* What beside it helps to find out how long it is good, as far as that can be read. */
-static int add_beside(struct store *store, struct slice token, struct arena *arena, struct buf *out,
-                      struct error *error)
+/* Adds the certificates stored for a token, which help to determine its expiry, as far as they can
+ * be read. */
+static int add_issuers(struct store *store, struct slice token, struct arena *arena,
+                       struct buf *out, struct error *error)
 {
 	struct sha256 token_hash = sha256_of(token.data, token.size);
 	const struct validation_object *objects;
@@ -24,22 +25,23 @@ static int add_beside(struct store *store, struct slice token, struct arena *are
 	return result ? result : buf_check(out);
 }
 
-/* One that cannot be read is over at once: it is given up, and told of. */
+/* A token that cannot be read counts as expired: it is given up and logged. */
 static int describe(struct store *store, struct slice token, int64_t sealed_at_us,
                     struct arena *arena, struct token_at_rest *ret, struct error *error)
 {
-	BUF_AUTO struct buf beside;
-	buf_init(&beside, TIMESTAMP_PATH_MAX);
-	int result = add_beside(store, token, arena, &beside, error);
+	BUF_AUTO struct buf issuers;
+	buf_init(&issuers, TIMESTAMP_PATH_MAX);
+	int result = add_issuers(store, token, arena, &issuers, error);
 	ret->stamped_at_us = ret->valid_until_us = sealed_at_us;
 	if (!result)
-		result = timestamp_valid_until(token, buf_slice(&beside), &ret->stamped_at_us,
+		result = timestamp_valid_until(token, buf_slice(&issuers), &ret->stamped_at_us,
 		                               &ret->valid_until_us, error);
 	return result == ERR_INVALID_EVIDENCE ? OK : result;
 }
 
-/* And so is one whose row is damaged or gone, though nobody knows since when. */
-static int take_for_over(const struct token_at_rest *token, int result, struct error *error)
+/* A token whose row is damaged or missing also counts as expired, although it is unknown since
+ * when. */
+static int count_as_expired(const struct token_at_rest *token, int result, struct error *error)
 {
 	char round[24];
 	if (!renewal_fails_alone(result))
@@ -62,7 +64,7 @@ static int describe_round(struct store *store, int64_t number, struct token_at_r
 	int result = store_get_round(store, number, &arena, &round, error);
 	if (!result)
 		result = describe(store, round.token, round.sealed_at_us, &arena, first, error);
-	result = take_for_over(first, result, error);
+	result = count_as_expired(first, result, error);
 	if (result)
 		return result;
 	result = store_get_second_token(store, number, &arena, &second, error);
@@ -72,7 +74,7 @@ static int describe_round(struct store *store, int64_t number, struct token_at_r
 	*other = (struct token_at_rest){.source = TOKEN_SECOND, .number = number};
 	if (!result)
 		result = describe(store, second.token, second.sealed_at_us, &arena, other, error);
-	return take_for_over(other, result, error);
+	return count_as_expired(other, result, error);
 }
 
 int renewal_set_rounds_to_rest(const struct renewal *renewal, struct error *error)

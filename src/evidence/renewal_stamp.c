@@ -1,4 +1,4 @@
-/* One token over what is staged. */
+/* Obtains one token over everything that is staged. */
 #include <stdlib.h>
 
 #include "base/log.h"
@@ -27,8 +27,7 @@ static int read_root(struct store *store, const struct staged_stamp *staged, int
 	return result ? result : evidence_tree_root(leaves, count, ret_root);
 }
 
-/* What says that its certificates were not revoked, where its authority publishes that; the token
- * counts without, too. */
+/* Adds revocation data if the authority publishes it; the token is valid without it, too. */
 static int add_revocations(const struct renewal *renewal, const struct authority_result *stamped,
                            struct slice token, struct buf *out, struct error *error)
 {
@@ -58,7 +57,7 @@ static int add_revocations(const struct renewal *renewal, const struct authority
 	return result ? error_cause(error, result, "an archive timestamp's token") : OK;
 }
 
-/* Whatever validates it goes inside before a later one covers it. */
+/* Stores the validation data inside the token before a later timestamp covers it. */
 static int complete_token(const struct renewal *renewal, const struct authority_result *stamped,
                           struct buf *out, struct error *error)
 {
@@ -97,8 +96,8 @@ static int write_stamp(const struct renewal *renewal, const struct staged_stamp 
 	                                              error);
 }
 
-static void tell_stamp(const struct renewal *renewal, const struct staged_stamp *staged,
-                       const struct authority_result *stamped)
+static void log_stamp(const struct renewal *renewal, const struct staged_stamp *staged,
+                      const struct authority_result *stamped)
 {
 	char number[24], blocks[24];
 	renewal_text(staged->stamp, number);
@@ -108,7 +107,7 @@ static void tell_stamp(const struct renewal *renewal, const struct staged_stamp 
 	         digest_algorithm_text(staged->algorithm), "authority", stamped->name);
 }
 
-/* What was bought and will not do. */
+/* Rejects an unusable token. */
 static void reject(const struct renewal *renewal, const struct authority_result *stamped,
                    struct error *error)
 {
@@ -119,10 +118,10 @@ static void reject(const struct renewal *renewal, const struct authority_result 
 	*error = (struct error){0};
 }
 
-/* *ret_rejected: another authority may do better. */
-static int buy_stamp(const struct renewal *renewal, const struct staged_stamp *staged,
-                     const struct digest *root, struct slice blocks, bool *ret_rejected,
-                     struct error *error)
+/* *ret_rejected: the token is unusable; another authority may issue a better one. */
+static int obtain_stamp(const struct renewal *renewal, const struct staged_stamp *staged,
+                        const struct digest *root, struct slice blocks, bool *ret_rejected,
+                        struct error *error)
 {
 	AUTHORITY_RESULT_AUTO struct authority_result stamped = {0};
 	int result =
@@ -135,7 +134,7 @@ static int buy_stamp(const struct renewal *renewal, const struct staged_stamp *s
 	if (*ret_rejected)
 		reject(renewal, &stamped, error);
 	else if (!result)
-		tell_stamp(renewal, staged, &stamped);
+		log_stamp(renewal, staged, &stamped);
 	return result;
 }
 
@@ -143,7 +142,7 @@ static int stamp_blocks(const struct renewal *renewal, const struct staged_stamp
                         struct digest *roots, struct error *error)
 {
 	bool rejected;
-	int bought = 0;
+	int attempts = 0;
 	BUF_AUTO struct buf blocks;
 	struct digest root;
 	buf_init(&blocks, (size_t)RENEWAL_BLOCKS_MAX * DIGEST_SIZE_MAX);
@@ -156,12 +155,12 @@ static int stamp_blocks(const struct renewal *renewal, const struct staged_stamp
 	do {
 		if (renewal_stops(renewal))
 			return ERR_REFUSED;
-		result = buy_stamp(renewal, staged, &root, buf_slice(&blocks), &rejected, error);
-	} while (rejected && ++bought <= AUTHORITIES_MAX);
+		result = obtain_stamp(renewal, staged, &root, buf_slice(&blocks), &rejected, error);
+	} while (rejected && ++attempts <= AUTHORITIES_MAX);
 	return result;
 }
 
-/* How many of its blocks, from the first, are as they were staged. */
+/* *ret_sound: number of consecutive blocks, from the first, that are undamaged. */
 static int read_roots(struct store *store, const struct staged_stamp *staged, struct digest *roots,
                       int64_t *ret_sound, struct error *error)
 {
@@ -203,7 +202,7 @@ int renewal_close(const struct renewal *renewal, struct error *error)
 	int result = roots ? store_get_staged_stamp(store, &staged, error) : ERR_NO_MEMORY;
 	if (!result)
 		result = read_roots(store, &staged, roots, &sound, error);
-	/* What is damaged would keep everything from being covered for good. */
+	/* A damaged block would block the timestamping of everything else permanently. */
 	if (!result)
 		result = renewal_take_back(renewal, &staged, sound, error);
 	staged.blocks = sound;

@@ -16,19 +16,19 @@
 
 #define CLOSE_MEMORY_MAX ((size_t)1 << 20)
 
-/* What authorities gave for a round. */
+/* The timestamps of a round. */
 struct stamps {
 	struct authority_result first, second;
 	size_t count;
 };
 
-/* A round that is written. */
+/* State of a round that is being closed. */
 struct closing {
 	struct sealing *sealing;
 	struct error *error;
 	struct staged_round round;
-	int64_t damaged;       /* number of a block that cannot be read, once one was met */
-	struct sha256 *blocks; /* their roots */
+	int64_t damaged;       /* number of a damaged block, if one was found */
+	struct sha256 *blocks; /* roots of the blocks */
 	struct sha256 root;
 	int64_t segments, events;
 };
@@ -74,7 +74,8 @@ int sealing_room(struct sealing *sealing, bool *ret_staged, bool *ret_full, stru
 	return OK;
 }
 
-/* From what the store holds, and that is what is sealed, whoever staged it. */
+/* Reads the blocks from the store, which determines what is sealed, regardless of the node that
+ * staged it. */
 static int read_blocks(struct closing *closing)
 {
 	struct store *store = closing->sealing->service->store;
@@ -105,13 +106,13 @@ static struct slice blocks_of(const struct closing *closing)
 	return slice_make(closing->blocks, (size_t)closing->round.blocks * sizeof *closing->blocks);
 }
 
-/* An earlier time no verifier would take. */
+/* Returns the earliest time of a timestamp that verifiers accept. */
 static int64_t earliest_us(const struct staged_round *round)
 {
 	return round->latest_received_at_us - VERIFY_CLOCK_TOLERANCE_US;
 }
 
-static void tell_failures(const struct authority_failures *failures)
+static void log_failures(const struct authority_failures *failures)
 {
 	for (size_t i = 0; i < failures->count; i++)
 		if (!failures->items[i].left_alone)
@@ -119,19 +120,19 @@ static void tell_failures(const struct authority_failures *failures)
 			            failures->items[i].reason);
 }
 
-/* The times of one moment, had both been asked at once. */
+/* Compares the two times after correction for the time between the requests. */
 static void compare_times(const struct closing *closing, const struct stamps *stamps,
                           int64_t between_us)
 {
 	const struct service *service = closing->sealing->service;
-	int64_t apart_us =
+	int64_t difference_us =
 		stamps->second.facts.gen_time_us - stamps->first.facts.gen_time_us - between_us;
-	if (apart_us <= service->settings->tsa_divergence_bound &&
-	    apart_us >= -service->settings->tsa_divergence_bound)
+	if (difference_us <= service->settings->tsa_divergence_bound &&
+	    difference_us >= -service->settings->tsa_divergence_bound)
 		return;
 	char round[24], milliseconds[24];
 	snprintf(round, sizeof round, "%" PRId64, closing->round.round);
-	snprintf(milliseconds, sizeof milliseconds, "%" PRId64, apart_us / 1000);
+	snprintf(milliseconds, sizeof milliseconds, "%" PRId64, difference_us / 1000);
 	log_error("timestamps_diverge", "round", round, "authority", stamps->first.name, "other",
 	          stamps->second.name, "milliseconds", milliseconds);
 	atomic_fetch_add(&closing->sealing->service->counters.timestamps_diverging, 1);
@@ -144,7 +145,7 @@ static void swap_stamps(struct stamps *stamps)
 	stamps->second = first;
 }
 
-/* The response ends with its token, and is kept without it. */
+/* Cuts the token off the response: the two are stored separately. */
 static int cut_response(const struct authority_result *stamped, struct slice *ret_head,
                         struct error *error)
 {
@@ -158,7 +159,7 @@ static int cut_response(const struct authority_result *stamped, struct slice *re
 	return OK;
 }
 
-/* A second time from another authority. Its absence stops no round. */
+/* Obtains a second timestamp from another authority. A failure does not stop the round. */
 static void timestamp_again(struct closing *closing, struct stamps *stamps)
 {
 	struct service *service = closing->sealing->service;
@@ -172,7 +173,7 @@ static void timestamp_again(struct closing *closing, struct stamps *stamps)
 	struct slice head;
 	if (!result)
 		result = cut_response(&stamps->second, &head, &error);
-	tell_failures(&failures);
+	log_failures(&failures);
 	if (result) {
 		char round[24];
 		snprintf(round, sizeof round, "%" PRId64, closing->round.round);
@@ -182,7 +183,7 @@ static void timestamp_again(struct closing *closing, struct stamps *stamps)
 	}
 	stamps->count = 2;
 	compare_times(closing, stamps, between_us);
-	/* One that is not qualified never stands in for one that is. */
+	/* A non-qualified timestamp never takes precedence over a qualified one. */
 	if (stamps->second.kind > stamps->first.kind)
 		swap_stamps(stamps);
 }
@@ -194,7 +195,7 @@ static int timestamp(struct closing *closing, struct stamps *stamps)
 	int result =
 		authorities_timestamp(service->authorities, &closing->root, earliest_us(&closing->round),
 	                          &stamps->first, &failures, closing->error);
-	tell_failures(&failures);
+	log_failures(&failures);
 	if (result)
 		return result;
 	stamps->count = 1;
@@ -278,41 +279,43 @@ static int close_round(struct closing *closing)
 	return result;
 }
 
-/* Nothing is lost: its events are staged again, in another round or in this one. */
-static int take_back_last(struct closing *closing)
+/* Unstages the last block. Nothing is lost: its events are staged again, in this round or another
+ * one. */
+static int unstage_last(struct closing *closing)
 {
 	struct store *store = closing->sealing->service->store;
 	char round[24], block[24];
 	snprintf(round, sizeof round, "%" PRId64, closing->round.round);
 	snprintf(block, sizeof block, "%" PRId64, closing->round.blocks - 1);
-	log_warning("block_taken_back", "round", round, "block", block);
+	log_warning("round_block_unstaged", "round", round, "block", block);
 	int result =
 		store_unstage_block(store, closing->round.round, closing->round.blocks - 1, closing->error);
 	return result ? result : store_get_staged_round(store, &closing->round, closing->error);
 }
 
-/* What a clock that ran ahead let be staged, and no authority will ever give a time for, as it was
- * received in the future: once the clock is right it is staged again as far as its time has come.
- */
-static int take_back_the_future(struct closing *closing)
+/* Unstages blocks with events that were received in the future, staged while the clock was ahead.
+ * No authority will issue an acceptable timestamp for them. They are staged again when their time
+ * has come. */
+static int unstage_future(struct closing *closing)
 {
 	int result = OK;
 	while (!result && closing->round.blocks > 0 && earliest_us(&closing->round) > clock_now_us())
-		result = take_back_last(closing);
+		result = unstage_last(closing);
 	return result;
 }
 
-/* A block that cannot be read would keep everything from being sealed for good. */
-static void take_back_damage(struct closing *closing)
+/* Unstages damaged blocks, which would block all sealing permanently. */
+static void unstage_damaged(struct closing *closing)
 {
 	struct error *met = closing->error, error = {0};
 	int result = OK;
 	closing->error = &error;
 	while (!result && closing->round.blocks > closing->damaged)
-		result = take_back_last(closing);
+		result = unstage_last(closing);
 	closing->error = met;
 	if (result)
-		log_error("block_not_taken_back", "error", error_code_text(result), "cause", error.cause);
+		log_error("round_block_not_unstaged", "error", error_code_text(result), "cause",
+		          error.cause);
 }
 
 int seal_close(struct sealing *sealing, struct error *error)
@@ -320,7 +323,7 @@ int seal_close(struct sealing *sealing, struct error *error)
 	struct closing closing = {.sealing = sealing, .error = error, .damaged = INT64_MAX};
 	int result = store_get_staged_round(sealing->service->store, &closing.round, error);
 	if (!result)
-		result = take_back_the_future(&closing);
+		result = unstage_future(&closing);
 	if (result || closing.round.blocks == 0)
 		return result;
 	if (closing.round.blocks > ROUND_BLOCKS_MAX)
@@ -332,6 +335,6 @@ int seal_close(struct sealing *sealing, struct error *error)
 	result = close_round(&closing);
 	free(closing.blocks);
 	if (result == ERR_CORRUPT)
-		take_back_damage(&closing);
+		unstage_damaged(&closing);
 	return result;
 }

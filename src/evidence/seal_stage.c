@@ -1,4 +1,4 @@
-/* Blocks of a round: segments of the chains that are unsealed, staged. */
+/* Stages the blocks of a round: segments of unsealed chains. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -9,28 +9,29 @@
 #include "store/nodes/watch.h"
 
 #define BLOCK_EVENTS_MAX (INT64_C(1) << 20)
-/* A chain that grows faster than it is sealed must not keep the others waiting. */
+/* Limits the segments per chain: a chain that grows faster than it is sealed must not delay the
+ * others. */
 #define BLOCK_CHAIN_SEGMENTS_MAX 64
 #define BLOCK_MEMORY_MAX ((size_t)16 << 20)
 #define AHEAD_TOLD_EVERY_US (60 * US_PER_SECOND)
-/* How many chains a pass finds broken before it ends: so many at once are more likely all well, and
- * something else is not. */
+/* Number of newly failing chains after which a pass ends: with that many, a common cause is more
+ * likely. */
 #define NEWLY_APART_MAX 8
 
-/* A block on its way. */
+/* State of a block that is being staged. */
 struct staging {
 	struct sealing *sealing;
 	struct arena arena;
 	struct error *error;
-	struct staged_round round; /* as it was before */
+	struct staged_round round; /* before this block */
 	struct clock_state clock;
 	struct uncompared uncompared;
-	int64_t now_us;    /* nothing received later is sealed */
-	int64_t latest_us; /* of what is: when it was received */
+	int64_t now_us;    /* events received later are not sealed */
+	int64_t latest_us; /* latest reception time in the block */
 	struct segment_record *segments;
-	size_t count, limit; /* of segments */
+	size_t count, limit; /* number of segments */
 	int64_t events;
-	int64_t leaves; /* events and acts */
+	int64_t leaves; /* events and audit records */
 };
 
 bool sealing_doubts(const struct sealing *sealing)
@@ -47,21 +48,23 @@ static const char *chain_text(int64_t chain)
 	return chain == URGENT_ACTS_CHAIN ? SEAL_CHAIN_URGENT_ACTS : SEAL_CHAIN_ACTS;
 }
 
-/* "seg_", the channel's own part, "n" and the number: known before the round is, for the seal
- * document names it. Of acts the account's part, and "a", or "u" for urgent ones. */
+/* Builds the segment ID: "seg_", the unique part of the channel ID, "n" and the number. For the
+ * audit log, the unique part of the account ID, and "a", or "u" for urgent records. The ID must be
+ * known before the round, because the seal document contains it. */
 static void make_segment_id(const struct unsealed_chain *chain, char id[ID_SIZE])
 {
 	const char *own = strchr(chain->channel_id, '_');
 	char kind = !chain_is_of_acts(chain->chain)     ? 'n'
 	            : chain->chain == URGENT_ACTS_CHAIN ? 'u'
 	                                                : 'a';
-	/* Each segment has an event, or an act. */
+	/* Each segment has at least one event or record, so its number is within the range of
+	 * sequences. */
 	const int64_t number = (chain->sealed_segment + 1) & EVENT_SEQUENCE_MAX;
 	snprintf(id, ID_SIZE, "seg_%.20s%c%" PRId64, own ? own + 1 : chain->channel_id, kind, number);
 }
 
-/* As the document has it: also whether some of the events may have been received by a clock that no
- * timestamp had been compared with. */
+/* Fills in the clock state for the seal document, including whether events may have been received
+ * while the clock was not compared with a timestamp. */
 static int describe_clock(struct staging *staging, const struct segment_record *segment,
                           struct clock_state *ret)
 {
@@ -113,7 +116,7 @@ static int write_document(struct staging *staging, const struct unsealed_chain *
 	return OK;
 }
 
-/* Its leaves, and the chain hashes before the first and of the last. */
+/* Reads the leaves, and the chain hashes before the first and of the last one. */
 static int read_leaves(struct staging *staging, const struct segment_record *segment,
                        struct sha256 *leaves, struct sha256 *ret_before, struct sha256 *ret_last)
 {
@@ -130,7 +133,7 @@ static int read_leaves(struct staging *staging, const struct segment_record *seg
 	return result;
 }
 
-/* The next segment of a chain, whose state moves on as if it were sealed. */
+/* Adds the next segment of a chain and advances the chain as if it were sealed. */
 static int add_segment(struct staging *staging, struct unsealed_chain *chain)
 {
 	int64_t count = chain->last_sequence - chain->sealed_sequence;
@@ -146,7 +149,7 @@ static int add_segment(struct staging *staging, struct unsealed_chain *chain)
 		.previous_seal_hash = chain->seal_hash,
 	};
 	make_segment_id(chain, segment->segment_id);
-	/* The event before the first, the events, and room for the document's digest. */
+	/* The previous event, the events, and room for the digest of the document. */
 	struct sha256 *leaves = staging->sealing->leaves;
 	struct sha256 before, last;
 	int result = read_leaves(staging, segment, leaves, &before, &last);
@@ -175,13 +178,13 @@ static int add_segment(struct staging *staging, struct unsealed_chain *chain)
 
 /* ---- chains that cannot be sealed ---- */
 
-static void set_apart(struct sealing *sealing, int64_t account, int64_t chain, const char *name,
-                      int result, const struct error *error)
+static void quarantine_chain(struct sealing *sealing, int64_t account, int64_t chain,
+                             const char *name, int result, const struct error *error)
 {
 	sealing->newly_apart += !apart_has(&sealing->apart, account, chain);
 	sealing->chain_failed = true;
 	unsigned failures = apart_add(&sealing->apart, account, chain, clock_monotonic_us());
-	/* Refused once: another sealer may have been faster. */
+	/* A single refusal may mean that another sealer was faster. */
 	if (!apart_tells(failures) || (result == ERR_REFUSED && failures == 1))
 		return;
 	char times[16];
@@ -190,8 +193,8 @@ static void set_apart(struct sealing *sealing, int64_t account, int64_t chain, c
 	          error_code_text(result), "cause", error->cause);
 }
 
-/* Whether an error met on a chain may be the chain's own: it is none of those that meet every
- * chain, nor met by many, and the store answers otherwise. */
+/* Returns whether an error is specific to its chain: it is not of a kind that affects all chains,
+ * not many chains failed, and the store responds otherwise. */
 static bool is_chains_own(const struct staging *staging, int64_t account, int64_t chain, int result)
 {
 	const struct sealing *sealing = staging->sealing;
@@ -222,8 +225,8 @@ static void note_ahead(struct sealing *sealing, const struct unsealed_chain *cha
 	log_error("chain_ahead_of_clock", "channel_id", chain->channel_id, "seconds", seconds);
 }
 
-/* Leaves out what was received at a time that has not come yet: a timestamp given now would be
- * earlier. Where nodes' clocks differ a little, only the newest events of a chain wait. */
+/* Excludes events received at a time that has not come yet, because a timestamp obtained now would
+ * be earlier. If the clocks of nodes differ slightly, only the newest events of a chain wait. */
 static int cut_to_clock(struct staging *staging, struct unsealed_chain *chain)
 {
 	struct sealing *sealing = staging->sealing;
@@ -251,8 +254,8 @@ static bool block_is_full(const struct staging *staging)
 
 static int add_chain(struct staging *staging, struct unsealed_chain *chain)
 {
-	/* Acts are dated behind the one before, even by a clock that was turned back: they would wait
-	 * for it. */
+	/* The time of an audit record is always after that of the previous one, even after the clock
+	 * was set back. Records must not wait for the clock. */
 	int result = chain_is_of_acts(chain->chain) ? OK : cut_to_clock(staging, chain);
 	for (int i = 0; i < BLOCK_CHAIN_SEGMENTS_MAX && !block_is_full(staging) && !result &&
 	                chain->sealed_sequence < chain->last_sequence;
@@ -264,8 +267,8 @@ static int add_chain(struct staging *staging, struct unsealed_chain *chain)
 	return result;
 }
 
-/* Takes chains in order until the block is full. *ret_taken of them were begun; *ret_backlog: one
- * of these has more to seal. A chain that is broken is left out. */
+/* Takes chains in order until the block is full. *ret_taken: number of chains visited;
+ * *ret_backlog: one of them has more to seal. A broken chain is quarantined. */
 static int gather(struct staging *staging, struct unsealed_chain *chains, size_t count,
                   size_t *ret_taken, bool *ret_backlog)
 {
@@ -278,11 +281,11 @@ static int gather(struct staging *staging, struct unsealed_chain *chains, size_t
 			continue;
 		result = add_chain(staging, chain);
 		if (result && is_chains_own(staging, chain->account, chain->chain, result)) {
-			set_apart(sealing, chain->account, chain->chain, chain->channel_id, result,
-			          staging->error);
+			quarantine_chain(sealing, chain->account, chain->chain, chain->channel_id, result,
+			                 staging->error);
 			result = OK;
 		} else if (result && staging->count > 0) {
-			break; /* first what is good; then it is met again */
+			break; /* the good segments first; the error recurs later */
 		} else if (chain->sealed_sequence < chain->last_sequence) {
 			*ret_backlog = true;
 		}
@@ -291,8 +294,8 @@ static int gather(struct staging *staging, struct unsealed_chain *chains, size_t
 	return staging->count > 0 ? OK : result;
 }
 
-/* A segment that cannot be written keeps its chain out of the blocks to come. True when the others
- * can be tried again at once. */
+/* Quarantines the chain of a segment that cannot be written. Returns true if the other segments can
+ * be retried immediately. */
 static bool blame_segment(struct staging *staging, size_t failed, int result)
 {
 	if (failed >= staging->count)
@@ -300,21 +303,22 @@ static bool blame_segment(struct staging *staging, size_t failed, int result)
 	const struct segment_record *segment = &staging->segments[failed];
 	if (!is_chains_own(staging, segment->account, segment->chain, result))
 		return false;
-	set_apart(staging->sealing, segment->account, segment->chain, segment->segment_id, result,
-	          staging->error);
+	quarantine_chain(staging->sealing, segment->account, segment->chain, segment->segment_id,
+	                 result, staging->error);
 	return result != ERR_REFUSED;
 }
 
-static void forget_apart(const struct staging *staging)
+static void release_chains(const struct staging *staging)
 {
 	struct apart *apart = &staging->sealing->apart;
 	for (size_t i = 0; i < staging->count && apart->count > 0; i++)
 		if (apart_remove(apart, staging->segments[i].account, staging->segments[i].chain))
-			log_info("chain_sealed_again", "segment_id", staging->segments[i].segment_id);
+			log_info("chain_sealing_resumed", "segment_id", staging->segments[i].segment_id);
 }
 
-/* While events are registered, which wait for whoever writes, blocks are small. They make rounds of
- * fewer chains, and each costs a timestamp: so half of a round's blocks are kept for large ones. */
+/* Returns the block size. While events are registered, blocks are small, because registrations wait
+ * for the writer. Rounds of small blocks cover fewer chains, and each round costs a timestamp, so
+ * half of a round's blocks are reserved for large ones. */
 static size_t segments_limit(struct sealing *sealing, const struct staged_round *round)
 {
 	int_fast64_t registered = atomic_load(&sealing->service->counters.registered);
@@ -325,7 +329,8 @@ static size_t segments_limit(struct sealing *sealing, const struct staged_round 
 	return small ? sealing->small_block_segments : sealing->block_segments;
 }
 
-/* Once in a round it is forgotten, when nothing is left of it. */
+/* Checked once per round: the record of the uncompared clock is deleted when no affected event is
+ * pending. */
 static int read_uncompared(struct staging *staging)
 {
 	struct store *store = staging->sealing->service->store;
@@ -356,7 +361,7 @@ static int stage(struct staging *staging, struct unsealed_chain *chains, size_t 
 		return ERR_NO_MEMORY;
 	*ret_taken = 0;
 	if (!result && staging->round.blocks >= (int64_t)sealing->round_blocks)
-		return OK; /* the proofs of more would be too long */
+		return OK; /* more blocks would make the proofs too long */
 	if (!result)
 		result = read_uncompared(staging);
 	if (!result)
@@ -371,7 +376,7 @@ static int stage(struct staging *staging, struct unsealed_chain *chains, size_t 
 	result = store_stage_block(store, &block, staging->segments, staging->count, &failed,
 	                           staging->error);
 	if (!result) {
-		forget_apart(staging);
+		release_chains(staging);
 	} else if (blame_segment(staging, failed, result)) {
 		*ret_taken = 0;
 		staging->count = 0;

@@ -12,7 +12,7 @@
 #define STATE_MAX ((size_t)8 << 20)
 #define LIST_LIFE_US US_PER_DAY
 
-/* What the store says now. */
+/* The present signers in the store. */
 struct listing {
 	struct arena arena;
 	struct signer_record *records;
@@ -112,7 +112,7 @@ static int write_document(const struct service *service, struct listing *listing
 	signer_list_write(&list, text);
 	result = buf_check(text);
 	return result && text->full
-	           ? error_cause(error, ERR_TOO_LARGE, "the list of signers is too large to be signed")
+	           ? error_cause(error, ERR_TOO_LARGE, "the list of signers is too large to sign")
 	           : result;
 }
 
@@ -129,7 +129,7 @@ static int stamp(void *context, const struct sha256 *imprint, struct buf *out, s
 	                                         out, error);
 }
 
-/* A list that cannot be read is not published. */
+/* Checks that the signed list can be read before it is published. */
 static int check_made(struct slice document, struct error *error)
 {
 	ARENA_AUTO struct arena arena;
@@ -143,7 +143,8 @@ static int check_made(struct slice document, struct error *error)
 	return result ? result : signer_list_read(&arena, buf_slice(&text), &list, error);
 }
 
-/* A key that was ended meanwhile may have signed after its end, by the timestamp. */
+/* The signing key may have been ended in the meantime; by its timestamp, the signature could be
+ * later than the end. */
 static int check_unchanged(struct service *service, const struct sha256 *state, struct error *error)
 {
 	LISTING_AUTO struct listing now = {0};

@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "store/evidence/signers.h"
 
-/* The next key is taken so long before the present one's end. */
+/* Time before the expiry of the present key at which the next one comes into force. */
 #define NEXT_TAKEN_BEFORE_US US_PER_DAY
 #define LIST_MEMORY_MAX ((size_t)64 << 20)
 
@@ -52,8 +52,9 @@ static int use(struct service *service, int index, struct error *error)
 		return result;
 	const struct signer_key *key = signer_get_key(service->signer, index);
 	if (!key) {
-		log_error("signer_not_in_force", "cause", "none of this node's keys is the store's",
-		          "consequence", "certifications wait");
+		log_error("signer_not_in_force", "cause",
+		          "none of this node's keys is the one in force in the store", "consequence",
+		          "certifications wait");
 		return OK;
 	}
 	hex_encode(key->certificate.sha256.bytes, SHA256_SIZE, hex);
@@ -81,7 +82,7 @@ static bool is_time_for(const struct signer_key *next, const struct signer_key *
 	       present->valid_until_us - now_us <= NEXT_TAKEN_BEFORE_US;
 }
 
-/* The node that sees it first does it for all. */
+/* The first node that notices it does it for all nodes. */
 static int take_next_in_time(struct service *service, struct error *error)
 {
 	const struct signer_key *present = signer_get_key(service->signer, SIGNER_PRESENT);
@@ -95,7 +96,8 @@ static int take_next_in_time(struct service *service, struct error *error)
 	return result ? result : follow(service, error);
 }
 
-/* A token that was away. Whatever waits for it goes on when it signs again. */
+/* Detects whether the key's token fails or works again. Waiting work resumes when it signs
+ * again. */
 static void watch_holder(struct service *service)
 {
 	struct error error = {0};
@@ -121,7 +123,7 @@ int signers_follow(struct service *service, struct error *error)
 	return result ? result : take_next_in_time(service, error);
 }
 
-/* One whose time is now goes first where none is in force. How many there are. */
+/* Sorts the keys: valid ones first, which is relevant if none is in force. Returns their number. */
 static size_t order_keys(const struct signer_key *const keys[SIGNER_KEYS], bool development,
                          int64_t now_us, struct signer_candidate candidates[SIGNER_KEYS],
                          int indexes[SIGNER_KEYS])
@@ -175,8 +177,9 @@ int signers_join(struct service *service, struct error *error)
 	if (!result)
 		result = store_join_signers(service->store, candidates, count, &chosen, error);
 	if (!result && any && !sha256_equal(&former, &candidates[chosen].sha256))
-		log_warning("development_key_replaced", "meaning",
-		            "the store's development key is not here: this node's own took its place");
+		log_warning(
+			"development_key_replaced", "meaning",
+			"the store's development key is missing on this node: this node's own key replaced it");
 	if (!result)
 		result = use(service, indexes[chosen], error);
 	if (!result)

@@ -2,7 +2,7 @@
 
 #include "seal/round_tree.h"
 
-/* A round's tokens, its blocks' roots, a block. */
+/* Memory for a round's tokens, the roots of its blocks, and one block. */
 #define PATH_MEMORY_MAX ((size_t)4 << 20)
 
 _Static_assert(ROUND_BLOCK_SEGMENTS_MAX == ROUND_BLOCK_LEAVES_MAX, "a block is one tree");
@@ -12,7 +12,7 @@ static int fault(const struct segment_record *segment, const char *words, struct
 	return error_cause(error, ERR_CORRUPT, "segment %s: %s", segment->segment_id, words);
 }
 
-/* In rounds of before each segment has its path. */
+/* In rounds of the earlier format, each segment stores its own path. */
 static int own_path(const struct segment_record *segment, struct tree_proof *ret_path,
                     struct error *error)
 {
@@ -84,7 +84,7 @@ int stored_segment_document(const struct segment_record *segment, struct arena *
 	if (result || strcmp(document.segment_id, segment->segment_id) != 0 ||
 	    document.first_sequence != segment->first_sequence ||
 	    document.last_sequence != segment->last_sequence)
-		return fault(segment, "its seal document is not as it was written", error);
+		return fault(segment, "its seal document was changed", error);
 	*ret_document = document;
 	return OK;
 }

@@ -6,7 +6,7 @@
 #define PATH_PEM_MAX ((size_t)1 << 20)
 #define LIST_MEMORY_MAX ((size_t)16 << 20)
 
-/* Paths are told apart by the beginning of their digest. */
+/* Paths are identified by the first bytes of their digest. */
 static uint64_t name_of(struct slice path)
 {
 	struct sha256 digest = sha256_of(path.data, path.size);
@@ -23,7 +23,7 @@ static bool is_kept(struct service *service, uint64_t name)
 	return false;
 }
 
-/* In a free place; when there is none, in place of another, which is then only written again. */
+/* Uses a free slot, or replaces another entry, which is then only recorded again. */
 static void note_kept(struct service *service, uint64_t name)
 {
 	for (size_t i = 0; i < KEPT_ROOTS_MAX; i++) {

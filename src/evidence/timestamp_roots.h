@@ -1,14 +1,14 @@
-/* Which roots evidence of this store needs for its timestamps, now and of before. */
+/* The trust roots that this store's timestamps need, present and former ones. */
 #ifndef EVIDENCE_TIMESTAMP_ROOTS_H
 #define EVIDENCE_TIMESTAMP_ROOTS_H
 
 #include "service/service.h"
 
-/* Before anything is written that has a timestamp with this path (DER, up to the root): puts the
- * root on record, unless it is known to be. Thread safe. */
+/* Records the root of a certificate path (DER, up to the root), unless it is recorded already. To
+ * be called before anything with such a timestamp is written. Thread safe. */
 int timestamp_roots_keep(struct service *service, struct slice path, struct error *error)
 	MUST_CHECK;
-/* Appends those on record, as PEM, unless they stand in `out`. */
+/* Appends the recorded roots that `out` does not contain yet, as PEM. */
 int timestamp_roots_add(struct store *store, struct buf *out, struct error *error) MUST_CHECK;
 
 #endif

@@ -7,13 +7,13 @@ int token_path_keep(struct store *store, const struct authority_result *stamped,
 {
 	struct validation_object objects[TOKEN_OBJECTS_MAX];
 	size_t count = 0;
-	BUF_AUTO struct buf beside;
-	buf_init(&beside, TIMESTAMP_PATH_MAX);
+	BUF_AUTO struct buf issuers;
+	buf_init(&issuers, TIMESTAMP_PATH_MAX);
 	struct slice token = buf_slice(&stamped->token);
-	int result = timestamp_path_beside(token, buf_slice(&stamped->path), &beside, error);
+	int result = timestamp_path_beside(token, buf_slice(&stamped->path), &issuers, error);
 	if (result)
 		return result;
-	struct slice rest = buf_slice(&beside), der;
+	struct slice rest = buf_slice(&issuers), der;
 	while (count < TOKEN_OBJECTS_MAX && timestamp_next_certificate(&rest, &der))
 		objects[count++] = (struct validation_object){
 			.kind = VALIDATION_CERTIFICATE,

@@ -52,11 +52,11 @@ static int keep_path(const struct evidence_path *path, struct arena *arena,
 	return OK;
 }
 
-static int tell_damaged(enum token_source source, int64_t number, const struct error *cause)
+static int log_damaged(enum token_source source, int64_t number, const struct error *cause)
 {
 	char text[24];
 	snprintf(text, sizeof text, "%" PRId64, number);
-	log_error("renewal_left_out", source == TOKEN_STAMP ? "archive_timestamp" : "round", text,
+	log_error("renewal_omitted", source == TOKEN_STAMP ? "archive_timestamp" : "round", text,
 	          "cause", cause->cause);
 	return OK;
 }
@@ -71,8 +71,8 @@ int token_renewals_add(struct token_renewals *renewals, struct store *store,
 	*ret_renewal = (struct archive_renewal){0};
 	int result = evidence_chain_next(store, source, number, token, &stamp, &path, error);
 	if (result == ERR_CORRUPT)
-		return tell_damaged(source, number, error);
-	/* By another digest stand the records of documents alone. */
+		return log_damaged(source, number, error);
+	/* Only records of documents use another digest. */
 	if (result || stamp == 0 || path.leaf.algorithm != DIGEST_SHA256)
 		return result;
 	result = note(renewals, stamp, error);
@@ -108,12 +108,12 @@ int token_renewals_write(struct token_renewals *renewals, struct store *store,
 	arena_init(&arena, STEP_MEMORY_MAX);
 	struct archive_stamp stamp;
 	int result = OK;
-	/* What renewed one stands behind it. */
+	/* Renewals of a timestamp are appended after it, so this loop visits them, too. */
 	for (size_t i = 0; i < renewals->count && !result; i++) {
 		arena_reset(&arena);
 		result = load(renewals, store, renewals->stamps[i], &arena, &stamp, error);
 	}
-	/* One that was renewed just now is known by its number: what was not found then is left. */
+	/* Renewals that were added since the first loop have higher numbers and are omitted. */
 	size_t known = renewals->count;
 	for (size_t i = known; i > 0 && !result; i--) {
 		arena_reset(&arena);

@@ -1,5 +1,5 @@
-/* What renewed an archive's timestamps before their certificates ended: which archive timestamps
- * these are, each once, whatever the number of tokens. One thread at a time. */
+/* The archive timestamps that renewed an archive's timestamps before their certificates expired,
+ * each once. Not thread safe. */
 #ifndef EVIDENCE_TOKEN_RENEWALS_H
 #define EVIDENCE_TOKEN_RENEWALS_H
 
@@ -7,21 +7,22 @@
 #include "base/arena.h"
 #include "store/evidence/evidence.h"
 
-/* Zeroed to begin with. */
+/* Initialized with zeros. */
 struct token_renewals {
 	int64_t *stamps; /* ascending */
 	size_t count, room;
 };
 void token_renewals_free(struct token_renewals *renewals);
 
-/* Which archive timestamp covers a token at rest, by SHA-256; its path lives in `arena`. What is
- * damaged at rest is told and left out: the token then stands as it is. ERR_TOO_LARGE: there are
- * more than an archive may hold. */
+/* Finds the archive timestamp that covers a stored token, by SHA-256; the path is allocated in
+ * `arena`. Damaged stored data is logged and omitted; the token then has no renewal. ERR_TOO_LARGE:
+ * the archive would exceed its limit. */
 int token_renewals_add(struct token_renewals *renewals, struct store *store,
                        enum token_source source, int64_t number, struct slice token,
                        struct arena *arena, struct archive_renewal *ret_renewal,
                        struct error *error) MUST_CHECK;
-/* Behind everything else: those, and those that renewed them. */
+/* Writes these archive timestamps and those that renewed them. To be called after everything
+ * else. */
 int token_renewals_write(struct token_renewals *renewals, struct store *store,
                          struct archive *archive, struct error *error) MUST_CHECK;
 

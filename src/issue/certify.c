@@ -29,7 +29,7 @@ static void write_link(const struct service *service, const struct certification
 		return;
 	}
 	document_link(service, certification->certification_id, document, now_us, &link);
-	writer->out->failed |= link.failed; /* no answer rather than a link that leads nowhere */
+	writer->out->failed |= link.failed; /* a failed response is better than a broken link */
 	json_slice(writer, member, buf_slice(&link));
 }
 
@@ -53,7 +53,7 @@ static void write_range(const struct certification_range *range, struct json_wri
 	json_end_object(writer);
 }
 
-/* Those of one kind, in the order of the list. */
+/* Writes the documents of one kind, in the order of the list. */
 static void write_documents(const struct service *service,
                             const struct certification *certification,
                             const struct document *documents, size_t count, enum document_kind kind,
@@ -89,7 +89,7 @@ static const struct document *pick(const struct document *documents, size_t coun
 	return NULL;
 }
 
-/* The evidence record stands beside what was issued, and changes with each renewal. */
+/* The evidence record is separate from the issued documents and changes with each renewal. */
 static void write_evidence_record(const struct service *service,
                                   const struct certification *certification,
                                   const struct evidence_offer *offer, struct json_writer *writer)
@@ -159,7 +159,7 @@ static int add_record(struct service *service, const struct certification *certi
 	return result;
 }
 
-/* One that cannot be put together keeps nobody from what was issued. */
+/* A record that cannot be built does not prevent access to the issued documents. */
 static int find_offer(struct service *service, const struct certification *certification,
                       struct evidence_offer *offer, bool *ret_found, struct error *error)
 {
@@ -207,7 +207,7 @@ static int accept(struct service *service, struct store *store, struct certifica
 		store, prefix, service->settings->certification_open_per_account, certification, error);
 	if (result)
 		return result;
-	/* A round costs a timestamp: none without need. */
+	/* A round costs a timestamp, so it is started only if necessary. */
 	if (certification->mode == MODE_LIVE && !sealed)
 		service_wake(service, WAKE_SEALER);
 	service_wake(service, WAKE_ISSUER);
@@ -284,7 +284,7 @@ int certification_request(struct service *service, const struct certification_or
 		if (result != ERR_NOT_FOUND)
 			break;
 		result = accept_new(service, order, out, error);
-		if (result != ERR_CONFLICT) /* else another one was quicker */
+		if (result != ERR_CONFLICT) /* otherwise a concurrent request was faster */
 			return result;
 	}
 	*ret_replayed = !result;
@@ -292,7 +292,7 @@ int certification_request(struct service *service, const struct certification_or
 	              : write_as_it_stands(service, &before, order->language, &arena, out, error);
 }
 
-/* Of a page, whichever way it goes. */
+/* Lists the records of a page, in either order. */
 static int list_offers(struct service *service, const struct key_identity *key,
                        const struct certification *items, size_t count, struct arena *arena,
                        struct evidence_offers *offers, struct error *error)

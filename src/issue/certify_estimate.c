@@ -3,14 +3,15 @@
 #include "report/report.h"
 #include "service/quiet.h"
 
-/* Upper estimates, in addition to the content: both reports, an event that they list, and the
- * part of each event in the archive and the content part. */
+/* Upper bounds, in addition to the content: both reports, a row of a report, and the overhead of
+ * each event in the archive and the content part. */
 #define REPORTS_BYTES ((int64_t)1 << 20)
 #define ROW_BYTES 1024
 #define EVENT_BYTES 512
-#define SUMMED_EVENTS_MAX 10000 /* whose content is added up, one by one */
+#define SUMMED_EVENTS_MAX 10000 /* number of events whose content is added up individually */
 
-/* Never less than there is: few of a day's events may have most of its content. */
+/* Estimates the content; never too low, because few of a day's events may have most of its
+ * content. */
 static int expect_content(struct service *service, const struct certification *certification,
                           int64_t *ret_bytes, struct error *error)
 {
@@ -82,7 +83,8 @@ int certification_estimate(struct service *service, const struct certification_o
 	ret->last_sequence = certification.last_sequence;
 	ret->fee = certification.mode == MODE_TEST ? 0 : certification.fee;
 	ret->refusal = check_all(service, order, &certification, &ret->why);
-	/* What is nobody's fault says nothing of the request, but that the service is quiet. */
+	/* A server error says nothing about the request, unless the cause is that the store is a
+	 * read-only copy. */
 	bool is_fault = ret->refusal && error_http_status(ret->refusal) >= 500;
 	if (!is_fault || quiet_is(service))
 		return OK;

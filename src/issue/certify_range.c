@@ -9,7 +9,7 @@
 #include "service/clock_start.h"
 
 #define CONFIG_VERSIONS_MAX (CONFIG_VERSIONS_TEXT_MAX / 24)
-/* An archive is a ZIP of less than 4 GiB, and an event may take half a kilobyte of it. */
+/* An archive is a ZIP file of less than 4 GiB, and an event may take half a kilobyte of it. */
 #define LIVE_CERTIFICATION_EVENTS_MAX 8000000
 
 static int check_size(const struct certification *certification, struct error *error)
@@ -35,7 +35,7 @@ static int resolve_times(struct service *service, struct certification *certific
 	                           &certification->last_sequence, error);
 }
 
-/* Turns what was asked for into sequence numbers. *ret_sealed: these are sealed already. */
+/* Resolves the request into sequence numbers. *ret_sealed: these are sealed already. */
 static int resolve(struct service *service, struct certification *certification, bool *ret_sealed,
                    struct error *error)
 {
@@ -59,7 +59,7 @@ static int resolve(struct service *service, struct certification *certification,
 	return result ? result : check_size(certification, error);
 }
 
-/* Behind resolve, which has found events: a range that has none is not worth a change. */
+/* Called after resolve has found events: an empty range is not worth a change. */
 static int close_range(struct service *service, struct certification *certification,
                        bool *ret_sealed, struct error *error)
 {
@@ -74,17 +74,18 @@ static int close_range(struct service *service, struct certification *certificat
 	int64_t cut_us, before = certification->last_sequence;
 	int result = store_close_range(service->store, certification->account, certification->chain,
 	                               &certification->range, &clock, &cut_us, error);
-	/* What the chain received while its turn was waited for, it received before the request was
-	 * accepted. Where the clock was set back by more, the two times stay apart. */
+	/* Events that the chain received while this request waited for its lock were received before
+	 * the request was accepted. If the clock was set back by more than the bound, the two times
+	 * stay different. */
 	if (!result && cut_us > certification->requested_at_us &&
 	    cut_us - certification->requested_at_us <= clock.bound_us)
 		certification->requested_at_us = cut_us;
 	if (!result)
 		result = resolve_times(service, certification, cut_us, error);
-	/* By what was read before; a server that took over may have less. */
+	/* Compared with the value read before: a server that took over may have less. */
 	if (!result && certification->last_sequence < before)
-		result =
-			error_cause(error, ERR_UNAVAILABLE, "the store went back while a range was closed");
+		result = error_cause(error, ERR_UNAVAILABLE,
+		                     "the store was rolled back while a range was closed");
 	*ret_sealed = *ret_sealed && certification->last_sequence == before;
 	return result ? result : check_size(certification, error);
 }

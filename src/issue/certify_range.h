@@ -1,4 +1,5 @@
-/* What a request for a certification means: of which events, under which configurations. */
+/* Resolves a certification request into its range of events and the configuration versions in that
+ * range. */
 #ifndef ISSUE_CERTIFY_RANGE_H
 #define ISSUE_CERTIFY_RANGE_H
 
@@ -6,15 +7,16 @@
 #include "service/service.h"
 #include "store/certifications/certifications.h"
 
-#define CONFIG_VERSIONS_TEXT_MAX ((size_t)1000 * 24) /* a thousand versions, in JSON */
+#define CONFIG_VERSIONS_TEXT_MAX ((size_t)1000 * 24) /* 1000 versions, in JSON */
 
-/* Turns what was asked for into sequence numbers; the versions' text lies in `versions`.
- * *ret_sealed: they are sealed already. A range by time is closed (store_close_range), so that they
- * stay what they are. ERR_VALIDATION: no range, none of events, or of too many; ERR_CLOCK. */
+/* Resolves the request into sequence numbers. `versions` holds the JSON text of the configuration
+ * versions. *ret_sealed: all events are sealed already. A range by time is closed
+ * (store_close_range), so that no later event can fall into it. ERR_VALIDATION: the range is
+ * invalid, empty or too large; ERR_CLOCK. */
 int certification_freeze(struct service *service, const struct certification_order *order,
                          struct certification *ret, struct buf *versions, bool *ret_sealed,
                          struct error *error) MUST_CHECK;
-/* The same as it stands now; nothing is closed. */
+/* Does the same without closing the range. */
 int certification_foresee(struct service *service, const struct certification_order *order,
                           struct certification *ret, struct buf *versions, bool *ret_sealed,
                           struct error *error) MUST_CHECK;

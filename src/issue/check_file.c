@@ -1,4 +1,4 @@
-/* What this service says of a file that it may have issued, or may not. */
+/* Verification of an uploaded file by this service. */
 #include <limits.h>
 #include <stdio.h>
 
@@ -35,7 +35,7 @@ int service_write_trust(struct service *service, struct error *error)
 	return durable_replace(path, 0644, buf_slice(&roots), error);
 }
 
-/* The tree refers to the text. */
+/* Parses the verifier's output. The tree points into the text. */
 static int read_result(const struct buf *text, struct arena *arena, struct json **ret_json,
                        struct error *error)
 {
@@ -46,9 +46,9 @@ static int read_result(const struct buf *text, struct arena *arena, struct json 
 	if (!copy)
 		return ERR_NO_MEMORY;
 	int result = json_parse(arena, slice_make(copy, size), NULL, ret_json, error);
-	/* It may have been taken over by what it read. */
+	/* The verifier is untrusted: the file may have exploited it. */
 	if (result == ERR_VALIDATION || (!result && (*ret_json)->type != JSON_OBJECT))
-		return error_cause(error, ERR_UNAVAILABLE, "what the verifier said is no JSON");
+		return error_cause(error, ERR_UNAVAILABLE, "the output of the verifier is not JSON");
 	return result;
 }
 

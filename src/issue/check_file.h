@@ -4,28 +4,28 @@
 
 #include "service/service.h"
 
-/* PEM, appended: the roots that whoever verifies this service's evidence has to trust. Asks the
- * store. */
+/* Appends, as PEM, the roots that relying parties have to trust to verify this service's evidence.
+ * Accesses the store. */
 int service_trust(struct service *service, struct buf *out, struct error *error) MUST_CHECK;
 #define SERVICE_TRUST_MAX ((size_t)4 << 20)
-/* Writes them to trust.pem in the data directory. Waits for store and disk. */
+/* Writes these roots to trust.pem in the data directory. Blocks on store and disk. */
 int service_write_trust(struct service *service, struct error *error) MUST_CHECK;
-/* Verifies an open file that anybody may have handed in, with that SHA-256, in a process of its own
- * (verify/verifier.h), against these roots and the signers that the store lists: what is neither on
- * record nor signed by one of them while it was in force is not valid. ERR_UNAVAILABLE when that
- * could not be done to its end; ERR_TOO_LARGE. Waits. */
+/* Verifies an open file from an untrusted source, with that SHA-256, in a separate process
+ * (verify/verifier.h), with these roots and the signers in the store. A file that is neither
+ * recorded nor signed by one of these while in force is not valid. ERR_UNAVAILABLE: the
+ * verification did not complete; ERR_TOO_LARGE. Blocks. */
 enum file_origin {
-	FILE_FOREIGN, /* some of it is neither issued nor signed by this service */
-	FILE_SIGNED,  /* all of it at least signed, some of it not on record */
-	FILE_ISSUED,  /* all of it on record */
+	FILE_FOREIGN, /* at least one file is neither issued nor signed by this service */
+	FILE_SIGNED,  /* all files are at least signed, some are not recorded */
+	FILE_ISSUED,  /* all files are recorded */
 };
 struct file_check {
 	enum file_origin origin;
-	bool is_container; /* of files, which are what is judged */
-	bool is_intact;    /* nothing is wrong but that it is foreign */
-	/* In the arena: as `constancia verify --json` has it, with the findings of this service and
-	 * "certification_id" and "origin" ("foreign", "issued", "signed"), or null, in each of "files".
-	 * Its form is not to be relied on. */
+	bool is_container; /* it is a container, whose files are judged */
+	bool is_intact;    /* there is no fault except a foreign origin */
+	/* In the arena: the result of `constancia verify --json` with the findings of this service;
+	 * each of "files" has additionally "certification_id" and "origin" ("foreign", "issued",
+	 * "signed"), or null. The verifier's output is untrusted: its structure must be checked. */
 	struct json *verification;
 };
 int service_check_file(struct service *service, int file, const struct sha256 *digest,

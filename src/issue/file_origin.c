@@ -19,14 +19,14 @@ struct judging {
 	const struct signer_record *signers;
 	size_t signer_count;
 	struct file_check *check;
-	bool was_valid; /* by the verifier's word */
-	size_t files;   /* that have an origin */
+	bool was_valid; /* according to the verifier */
+	size_t files;   /* files with an origin */
 	bool failed;    /* out of memory */
 };
 
 /* ---- the tree ---- */
 
-/* In place of a member of that name. */
+/* Adds a member, or replaces the member of that name. */
 static struct json *put(struct judging *judging, struct json *object, const char *name,
                         enum json_type type, const char *text)
 {
@@ -52,7 +52,8 @@ static void put_truth(struct judging *judging, const char *name, bool value)
 	(void)put(judging, judging->check->verification, name, value ? JSON_TRUE : JSON_FALSE, NULL);
 }
 
-/* One more finding or warning about a file: of the table, with what fills its places. */
+/* Adds a finding or warning about a file: an entry of the table and the values of its
+ * placeholders. */
 #define say(judging, list, path, finding, ...)                                                     \
 	say_filled(judging, list, path, finding, finding##_EN, finding##_ES, ##__VA_ARGS__)
 
@@ -114,7 +115,7 @@ static const struct signer_record *find_signer(const struct judging *judging, st
 	return NULL;
 }
 
-/* As the verifier names it. */
+/* Returns the signer's name in the verifier's result. */
 static struct slice name_signer(const struct judging *judging, struct slice hex)
 {
 	const struct json *list = json_member(judging->check->verification, "signers");
@@ -125,7 +126,8 @@ static struct slice name_signer(const struct judging *judging, struct slice hex)
 	return slice_of("");
 }
 
-/* Whether a signature with one of the service's keys counts; if not, why is said. */
+/* Returns whether a signature with one of the service's keys is valid for its time; otherwise adds
+ * a finding. */
 static bool judge_time(struct judging *judging, const struct signer_record *signer,
                        const struct json *file, struct slice path)
 {
@@ -204,7 +206,7 @@ static int judge_file(struct judging *judging, struct json *file, struct error *
 	else if (!hex_decode(text_of(file, "sha256"), digest.bytes, SHA256_SIZE))
 		return error_cause(error, ERR_UNAVAILABLE, "the verifier gave no digest of a file");
 	int result = find_certification(judging, file, &digest, &is_issued, error);
-	/* A container and a record say nothing of who made them. */
+	/* A container and an evidence record do not show who created them. */
 	bool is_judged =
 		is_issued || !(slice_is(kind, "container") || slice_is(kind, "evidence_record"));
 	bool is_listed = slice_is(kind, "content_part") && is_true(file, "listed");
@@ -231,7 +233,7 @@ static int judge_files(struct judging *judging, struct error *error)
 	return result;
 }
 
-/* In the place of the verifier's, which does not know whose a file has to be. */
+/* Replaces the verifier's verdict, which does not consider the origin of files. */
 static void put_verdict(struct judging *judging)
 {
 	static const struct {
@@ -239,8 +241,9 @@ static void put_verdict(struct judging *judging)
 	} sentences[] = {
 		{"code", "not_issued"},
 		{"en", "NOT VALID: this service did not issue this file, whoever signed it."},
-		{"es", "NO VÁLIDO: este servicio no emitió este fichero, lo haya firmado quien lo haya "
-	           "firmado."},
+		{"es",
+	     "NO VÁLIDO: este servicio no ha emitido este fichero, con independencia de quién lo haya "
+	     "firmado."},
 	};
 	struct json *verdict = put(judging, judging->check->verification, "verdict", JSON_OBJECT, NULL);
 	for (size_t i = 0; verdict && i < sizeof sentences / sizeof *sentences; i++)
@@ -257,7 +260,7 @@ static void conclude(struct judging *judging)
 		return;
 	put_truth(judging, "trusted", false);
 	if (judging->files == 0 && !judging->was_valid)
-		return; /* it could not be checked, or is wrong anyway */
+		return; /* it could not be checked, or is invalid anyway */
 	if (judging->check->is_intact)
 		put_verdict(judging);
 	put_truth(judging, "valid", false);

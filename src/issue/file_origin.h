@@ -1,15 +1,15 @@
-/* Whether what the verifier found in a file is this service's. */
+/* Determines whether verified files come from this service. */
 #ifndef ISSUE_FILE_ORIGIN_H
 #define ISSUE_FILE_ORIGIN_H
 
 #include "issue/check_file.h"
 #include "service/service.h"
 
-/* Judges each file that the verifier names: whether this service issued it (its SHA-256 is on
- * record), or whether one of its keys signed it while it was in force. What is neither makes the
- * whole not valid, with a finding; what is signed without being on record gets a warning. `digest`
- * is that of the file handed in; for those in a container the verifier's word is taken. Each of
- * the files gets its "certification_id" and "origin". Asks the store; what is added lies in the
+/* Classifies each file in the verifier's result: issued by this service (its SHA-256 is recorded),
+ * or signed by one of its keys while the key was in force. A file that is neither makes the result
+ * invalid, with a finding. A file that is signed but not recorded gets a warning. `digest` is the
+ * digest of the uploaded file; for files in a container the verifier's digest is used. Adds
+ * "certification_id" and "origin" to each file. Accesses the store; additions are allocated in the
  * arena. */
 int file_origin_judge(struct service *service, const struct sha256 *digest, struct arena *arena,
                       struct file_check *check, struct error *error) MUST_CHECK;

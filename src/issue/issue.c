@@ -13,9 +13,9 @@
 
 #define PROGRESS_INTERVAL_US (US_PER_SECOND / 2)
 #define AUTHORITY_PATH_MAX ((size_t)256 << 10)
-/* Where the steps end, in permille. */
+/* Progress at the end of each step, in permille. */
 enum {
-	PROGRESS_ARCHIVE = 550, /* and parts */
+	PROGRESS_ARCHIVE = 550, /* archive and parts */
 	PROGRESS_REPORTS = 600,
 	PROGRESS_VERIFIED = 900,
 	PROGRESS_END = 1000,
@@ -70,7 +70,7 @@ int issue_each_event(const struct issue_work *work, bool with_content,
 	                         &filter, 0, with_content, each, context, error);
 }
 
-/* ---- what it starts from ---- */
+/* ---- input ---- */
 
 static int load_configurations(struct issue_work *work, struct error *error)
 {
@@ -223,7 +223,8 @@ static int make_report(struct issue_work *work, const struct report_facts *facts
 
 /* ---- the whole ---- */
 
-/* Reports first, then the archive; the parts are in work->parts. */
+/* Creates the documents; `documents` receives the reports, then the archive. The parts are in
+ * work->parts. */
 static int make_documents(struct issue_work *work, struct document *documents, struct error *error)
 {
 	begin_step(work, PROGRESS_ARCHIVE);
@@ -250,7 +251,7 @@ static int make_documents(struct issue_work *work, struct document *documents, s
 	return OK;
 }
 
-/* The same document of another certification. */
+/* Finds the corresponding document of another certification. */
 static const struct document *find_like(const struct document *document,
                                         const struct document *others, size_t count)
 {
@@ -262,8 +263,8 @@ static const struct document *find_like(const struct document *document,
 	return NULL;
 }
 
-/* What it has in common with the same document of the same events is not stored again; the rest is
- * left in `own`. One that cannot be compared is stored whole. */
+/* Stores only the difference from the corresponding document of the same events; the difference is
+ * written to `own`. A document that cannot be compared is stored whole. */
 static bool share_document(struct issue_work *work, struct document *document,
                            const struct document *like, const char *path, const char *own)
 {
@@ -301,13 +302,15 @@ static int find_like_documents(struct issue_work *work, struct document **ret_do
 	*ret_count = 0;
 	if (settings->certification_share_within == 0)
 		return OK;
-	/* As at acceptance, which took only so much for one that shares, however long it waited. */
+	/* The same period as at acceptance, which reserved less space for a document that shares bytes,
+	 * however long it has waited. */
 	int64_t since_us = work->certification->requested_at_us - settings->certification_share_within;
 	return store_list_like_documents(work->service->store, work->certification, since_us,
 	                                 work->arena, ret_documents, ret_count, error);
 }
 
-/* Under fresh names: nothing that an earlier attempt left can be taken for these. */
+/* Stores the documents under new names, so that leftovers of earlier attempts cannot be mistaken
+ * for them. */
 static int store_documents(struct issue_work *work, struct document *documents, size_t count,
                            struct error *error)
 {
@@ -315,8 +318,8 @@ static int store_documents(struct issue_work *work, struct document *documents, 
 	struct document *others;
 	size_t stored = 0, other_count;
 	int result = find_like_documents(work, &others, &other_count, error);
-	/* The name says for whom it is made, so that however long it takes nobody sweeps it
-	 * meanwhile. */
+	/* The name contains the certification, so that the sweep does not delete the object, however
+	 * long the work takes. */
 	char area[ID_SIZE + 8];
 	snprintf(area, sizeof area, "issued/%s", work->certification->certification_id);
 	for (; stored < count && !result; stored++) {

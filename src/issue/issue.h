@@ -1,5 +1,5 @@
-/* Makes the documents of one certification: content parts, evidence archive and both signed
- * reports. Memory does not grow with the range. */
+/* Creates the documents of one certification: content parts, evidence archive and both signed
+ * reports. The memory used does not depend on the size of the range. */
 #ifndef ISSUE_ISSUE_H
 #define ISSUE_ISSUE_H
 
@@ -7,7 +7,8 @@
 #include "store/certifications/certifications.h"
 
 struct issue_watch {
-	/* Told now and then how far it is; not 0 stops the work, and is given back. */
+	/* Called periodically with the progress. A nonzero return value stops the work and becomes its
+	 * result. */
 	int (*progress)(void *context, int64_t permille);
 	void *context;
 };
@@ -18,13 +19,12 @@ struct issue_result {
 	size_t count;
 };
 
-/* The whole range must be sealed (a test range needs no seal). `directory` is an existing empty
- * directory for working files; what is left in it is the caller's to remove. On failure nothing
- * that was stored is named anywhere: objects already in the content store are deleted again, or
- * swept later. Transient: ERR_UNAVAILABLE, ERR_IO, ERR_NO_SPACE, ERR_NO_MEMORY, ERR_AUTHORITY,
- * ERR_NETWORK; everything else will not pass by waiting.
- * ERR_INVALID_EVIDENCE: what was made does not verify, which a clock or a bit may be to blame for,
- * so that a few attempts more are worth it. */
+/* Creates the documents. The whole range must be sealed, except for a test certification.
+ * `directory` is an existing empty directory for working files; the caller removes what is left in
+ * it. After a failure nothing references the stored objects: they are deleted, or swept later.
+ * ERR_UNAVAILABLE, ERR_IO, ERR_NO_SPACE, ERR_NO_MEMORY, ERR_AUTHORITY and ERR_NETWORK are
+ * temporary; all other errors are permanent. ERR_INVALID_EVIDENCE: the documents do not verify. A
+ * wrong clock or a bit error may be the cause, so the caller should retry a few times. */
 int issue_certification(struct service *service, const struct certification *certification,
                         const char *directory, const struct issue_watch *watch, struct arena *arena,
                         struct issue_result *ret_result, struct error *error) MUST_CHECK;

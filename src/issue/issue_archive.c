@@ -16,10 +16,10 @@
 struct archive_work {
 	struct issue_work *issue;
 	struct archive *archive;
-	struct sha256 previous;              /* chain hash of the event before */
+	struct sha256 previous;              /* chain hash of the previous event */
 	int64_t first_segment, last_segment; /* numbers */
-	int64_t *seal_rounds;                /* of issue->seals */
-	int64_t last_round;                  /* written */
+	int64_t *seal_rounds;                /* rounds of issue->seals */
+	int64_t last_round;                  /* last round written */
 	struct token_needs needs;
 	struct token_renewals renewals;
 	struct error *error;
@@ -41,7 +41,8 @@ static const struct report_configuration *configuration_of(const struct issue_wo
 	return NULL;
 }
 
-/* Up to REPORT_EVENT_ROWS_MAX events all are listed, else both ends. */
+/* Keeps a row for the reports: all events up to REPORT_EVENT_ROWS_MAX, otherwise both ends of the
+ * range. */
 static int keep_row(struct issue_work *issue, const struct event *event)
 {
 	int64_t index = event->sequence - issue->certification->first_sequence;
@@ -77,13 +78,14 @@ static int add_event(void *context, const struct event *event)
 		configuration_of(issue, event->config_version);
 	if (!configuration)
 		return error_cause(work->error, ERR_CORRUPT,
-		                   "event %" PRId64 " has version %" PRId64 ", which is not in the range",
+		                   "event %" PRId64 " has configuration version %" PRId64
+		                   ", which is not in the range",
 		                   event->sequence, event->config_version);
 	struct event_facts facts = event_facts_of(event, &configuration->digest, &work->previous);
 	int result = archive_add_event(work->archive, &facts, work->error);
 	struct sha256 chain_hash = archive_last_chain_hash(work->archive);
 	if (!result && !sha256_equal(&chain_hash, &event->chain_hash))
-		result = error_cause(work->error, ERR_CORRUPT, "event %s does not have its chain hash",
+		result = error_cause(work->error, ERR_CORRUPT, "event %s does not match its chain hash",
 		                     event->event_id);
 	work->previous = event->chain_hash;
 	if (!result)
@@ -111,7 +113,7 @@ static int add_configurations(struct archive_work *work)
 	return result;
 }
 
-/* One that is being signed again, since the list changed, is no reason to wait. */
+/* The archive does not wait for a list that is being signed again after a change. */
 static int add_signers(struct archive_work *work)
 {
 	BUF_AUTO struct buf document;
@@ -147,7 +149,7 @@ static int add_leaves(struct archive_work *work, int64_t first, int64_t last)
 	return result;
 }
 
-/* The leaves at both ends of the range, and the numbers of the segments between. */
+/* Adds the leaves at both ends of the range, and finds the numbers of the segments between. */
 static int find_segments(struct archive_work *work)
 {
 	const struct certification *certification = work->issue->certification;
@@ -161,7 +163,7 @@ static int find_segments(struct archive_work *work)
 		result = store_find_segment(store, certification->account, certification->chain,
 		                            certification->last_sequence, &arena, &last, work->error);
 	if (result == ERR_NOT_FOUND)
-		return error_cause(work->error, ERR_CORRUPT, "the range is not sealed whole");
+		return error_cause(work->error, ERR_CORRUPT, "the range is not completely sealed");
 	if (result)
 		return result;
 	work->first_segment = first.number;
@@ -237,7 +239,7 @@ static int note_authority(struct issue_work *issue, const char *subject, enum au
 	return OK;
 }
 
-/* Fills in what the rows of the report say of a round; `covers`: it seals segments of the range. */
+/* Fills in the round's data in the rows of the report. */
 static int describe_round(struct archive_work *work, const struct round_record *round,
                           enum authority_kind kind)
 {
@@ -257,7 +259,7 @@ static int describe_round(struct archive_work *work, const struct round_record *
 	return result;
 }
 
-/* The second timestamp of a round, if it has one. */
+/* Adds the second timestamp of a round, if it has one. */
 static int add_second(struct archive_work *work, int64_t number, bool covers, struct arena *arena,
                       struct archive_round *round)
 {
@@ -282,7 +284,7 @@ static int add_second(struct archive_work *work, int64_t number, bool covers, st
 	return covers ? note_authority(work->issue, token.authority, kind) : OK;
 }
 
-/* What its tokens need beside them, and what renewed them. */
+/* Adds validation data and renewals of the round's tokens. */
 static int complete_round(struct archive_work *work, int64_t number, struct arena *arena,
                           struct archive_round *round)
 {
@@ -327,7 +329,7 @@ static int add_round(struct archive_work *work, int64_t number, bool covers, str
 	return !result && covers ? describe_round(work, &round, kind) : result;
 }
 
-/* A round once, and before it the round before. */
+/* Adds a round once, after the round before it. */
 static int add_round_of_segment(struct archive_work *work, int64_t round)
 {
 	ARENA_AUTO struct arena arena;
@@ -340,7 +342,7 @@ static int add_round_of_segment(struct archive_work *work, int64_t round)
 	return result;
 }
 
-/* In the archive they stand behind all segments, which say no more than the rounds' numbers. */
+/* The rounds follow all segments in the archive; segments contain only the numbers of rounds. */
 static int add_rounds(struct archive_work *work)
 {
 	const struct certification *certification = work->issue->certification;
@@ -416,7 +418,7 @@ static int finish(struct archive_work *work)
 	issue->first_chain_hash = archive_first_chain_hash(work->archive);
 	issue->last_chain_hash = archive_last_chain_hash(work->archive);
 	if (!sha256_equal(&issue->last_chain_hash, &work->previous))
-		return error_cause(work->error, ERR_CORRUPT, "the last event's chain hash is another");
+		return error_cause(work->error, ERR_CORRUPT, "the last event's chain hash differs");
 	return OK;
 }
 

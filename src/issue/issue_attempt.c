@@ -9,10 +9,10 @@
 
 #define PAUSE_FIRST_US (2 * US_PER_SECOND)
 #define PAUSE_MAX_US (600 * US_PER_SECOND)
-/* One that is old and was tried so often without an answer is not tried again. */
+/* An overdue certification with this many attempts without a result is not retried. */
 #define ATTEMPTS_MAX 30
-/* How long what fails in itself is tried again all the same: a clock, a mount or a setting may be
- * wrong for a while. */
+/* Time for which permanent errors are retried: a clock, a mount or a setting may be wrong
+ * temporarily. */
 #define SETTLED_AFTER_US (3600 * US_PER_SECOND)
 #define OVERDUE_MEMORY_MAX ((size_t)1 << 20)
 
@@ -30,7 +30,7 @@ static int fail(struct service *service, const struct certification *certificati
 	                                      store_now_us(service->store), incident_id, &error);
 	if (result) {
 		if (result != ERR_REFUSED)
-			log_error("certification_not_failed", "certification_id",
+			log_error("certification_failure_not_recorded", "certification_id",
 			          certification->certification_id, "cause", error_reason(&error, result));
 		return result;
 	}
@@ -40,7 +40,7 @@ static int fail(struct service *service, const struct certification *certificati
 	return OK;
 }
 
-/* cause NULL: the attempt does not count. */
+/* cause NULL: the attempt is not counted. */
 static void delay(const struct issue_attempt *attempt, int64_t pause_us, const char *cause,
                   bool own_failure)
 {
@@ -53,7 +53,7 @@ static void delay(const struct issue_attempt *attempt, int64_t pause_us, const c
 	};
 	int result =
 		store_delay_certification(store, attempt->certification, attempt->holder, &delay, &error);
-	/* A lease that cannot be given back runs out. */
+	/* A lease that cannot be released expires. */
 	if (result && result != ERR_REFUSED)
 		log_warning("certification_not_released", "certification_id",
 		            attempt->certification->certification_id, "cause",
@@ -67,9 +67,9 @@ static bool is_old(const struct issue_attempt *attempt)
 	return store_now_us(service->store) - from_us > service->settings->certification_give_up_after;
 }
 
-/* Whether the attempts that failed in themselves, with the pauses between them, have gone on for
- * long enough: it may have waited for other things before. Where an operator calls for one at once,
- * the store counts anew. */
+/* Returns whether the attempts that failed with permanent errors, with their back-off, have gone on
+ * for long enough. The certification may have waited for other things before. If an operator
+ * requests an immediate retry, the store restarts the count. */
 static bool is_settled(const struct issue_attempt *attempt)
 {
 	const struct certification *certification = attempt->certification;
@@ -95,12 +95,13 @@ static bool is_transient(int code)
 	}
 }
 
-/* What may be right again after a while, without anybody waiting for it. */
+/* Returns whether an error is permanent in principle, but may disappear when its cause is
+ * corrected. */
 static bool is_own_failure(int code)
 {
 	switch (code) {
-	case ERR_INVALID_EVIDENCE: /* the clock is wrong, or an authority's certificate */
-	case ERR_NOT_FOUND:        /* another place is mounted where the content should be */
+	case ERR_INVALID_EVIDENCE: /* the clock or an authority's certificate is wrong */
+	case ERR_NOT_FOUND:        /* another file system is mounted instead of the content */
 	case ERR_INTERNAL: /* a font is missing */ return true;
 	default: return false;
 	}
@@ -113,14 +114,14 @@ void issue_failed(const struct issue_attempt *attempt, int result, const struct 
 	snprintf(cause, sizeof cause, "%d %s: %s", result, error_code_text(result),
 	         error_reason(error, result));
 	if (atomic_load(attempt->stopping)) {
-		log_info("certification_given_back", "certification_id", certification->certification_id,
+		log_info("certification_released", "certification_id", certification->certification_id,
 		         "cause", cause);
 		delay(attempt, 0, NULL, false);
 		return;
 	}
 	bool own_failure = is_own_failure(result);
 	bool may_pass = own_failure ? !is_settled(attempt) : is_transient(result);
-	/* What for want of a key was not signed waits for one. */
+	/* Without a key, the certification waits for one. */
 	bool lacks_key = signers_check(attempt->service, NULL) != 0;
 	if (!lacks_key && (!may_pass || is_old(attempt))) {
 		int failed = fail(attempt->service, certification, attempt->holder, cause);
@@ -145,8 +146,8 @@ void issue_succeeded(const struct issue_attempt *attempt, const struct issue_res
 		log_info("certification_completed", "certification_id", certification->certification_id);
 		return;
 	}
-	/* Unless it is known to be another's, the documents may be the issued ones; what nothing names
-	 * is swept. */
+	/* Unless another node is known to hold the certification, the documents may be the issued ones.
+	 * Unreferenced objects are swept. */
 	if (result != ERR_REFUSED) {
 		issue_failed(attempt, result, &error);
 		return;
@@ -161,9 +162,9 @@ bool issue_is_given_up(const struct issue_attempt *attempt)
 {
 	if (attempt->certification->attempts <= ATTEMPTS_MAX || !is_old(attempt))
 		return false;
-	/* One that cannot be failed now is claimed again once its lease has run out. */
+	/* If it cannot be failed now, it is claimed again when its lease has expired. */
 	(void)fail(attempt->service, attempt->certification, attempt->holder,
-	           "attempts at it end the process");
+	           "its attempts crash the process");
 	return true;
 }
 
@@ -175,11 +176,11 @@ void issue_fail_overdue(struct service *service, const atomic_bool *stopping)
 	struct store *store = service->store;
 	int64_t before_us = store_now_us(store) - service->settings->certification_give_up_after;
 	if (quiet_counted_from(service, before_us) > before_us)
-		return; /* woken since: none has waited for so long */
+		return; /* resumed since: none has waited that long */
 	while (!atomic_load(stopping) &&
 	       !store_find_overdue_certification(store, before_us, found.certification, &arena, &found,
 	                                         NULL)) {
-		/* One that cannot be failed is told of, and keeps none of the others. */
+		/* A failure is logged and does not affect the others. */
 		(void)fail(service, &found, NULL, "its range was not sealed in time");
 		arena_reset(&arena);
 	}

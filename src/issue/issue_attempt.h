@@ -1,7 +1,7 @@
-/* How an attempt at a certification ends: issued; put off, to be tried again after a pause that
- * grows; or failed for good, with its fee given back. What does not pass by waiting is tried for an
- * hour all the same, anything else until certification.give_up_after. What cannot be recorded is
- * told to the log: then the lease runs out, and the certification is claimed again. */
+/* Ends an attempt at a certification: issued; delayed with exponential back-off; or failed
+ * permanently, with its fee refunded. Permanent errors are also retried, for one hour; temporary
+ * ones until certification.give_up_after. A result that cannot be recorded is logged; the lease
+ * then expires, and the certification is claimed again. */
 #ifndef ISSUE_ISSUE_ATTEMPT_H
 #define ISSUE_ISSUE_ATTEMPT_H
 
@@ -10,19 +10,22 @@
 struct issue_attempt {
 	struct service *service;
 	const struct certification *certification; /* as claimed */
-	const char *holder;                        /* of its lease */
+	const char *holder;                        /* holder of its lease */
 	const atomic_bool *stopping;
 };
 
-/* Before the attempt. True: it is old, and its attempts seem to end the process, so that it was
- * failed instead. */
+/* To be called before an attempt. Returns true if the certification is overdue and its attempts
+ * appear to crash the process; it was failed instead. */
 bool issue_is_given_up(const struct issue_attempt *attempt);
-/* Its documents are the issued ones, or, when the lease went to another, discarded. */
+/* Completes the certification with these documents. If another node holds the lease now, the
+ * documents are discarded. */
 void issue_succeeded(const struct issue_attempt *attempt, const struct issue_result *issued);
-/* `result` decides; while stopping it is given back at once, and the attempt does not count. */
+/* Delays or fails the certification, depending on `result`. While the node is stopping it is
+ * released immediately, and the attempt is not counted. */
 void issue_failed(const struct issue_attempt *attempt, int result, const struct error *error);
 
-/* Fails those that have waited too long for a seal: these are never claimed. */
+/* Fails certifications that have waited too long for a seal. Such certifications are never
+ * claimed. */
 void issue_fail_overdue(struct service *service, const atomic_bool *stopping);
 
 #endif

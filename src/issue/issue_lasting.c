@@ -5,8 +5,8 @@
 #include "issue/issue_work.h"
 #include "seal/validation.h"
 
-/* Whatever validates the timestamp and is known now goes inside, for a signature has no place
- * beside. */
+/* The available validation data of the timestamp is stored inside the token, because a signature
+ * has no other place for it. */
 int issue_stamp(void *context, const struct sha256 *imprint, struct buf *out, struct error *error)
 {
 	struct issue_work *work = context;
@@ -49,7 +49,7 @@ static int collect(struct issue_work *work, bool bare, struct validation_set *se
 	if (result || level != LEVEL_T)
 		return result;
 	if (least > LEVEL_T)
-		return error_cause(error, ERR_UNAVAILABLE, "level B-%s cannot be had: %s",
+		return error_cause(error, ERR_UNAVAILABLE, "level B-%s is unavailable: %s",
 		                   level_text(least), cause);
 	log_warning("level_not_reached", "certification_id", work->certification->certification_id,
 	            "signature_level", "B-T", "cause", cause);
@@ -100,5 +100,5 @@ int issue_compare(const struct issue_work *work, const struct report_facts *fact
 	    (reached == facts->level && work->stamped_until_us >= facts->checkable_until_us))
 		return OK;
 	return error_cause(error, ERR_UNAVAILABLE,
-	                   "what can be had for the signature changed while the report was made");
+	                   "the achievable signature level changed while the report was made");
 }

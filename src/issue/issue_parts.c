@@ -1,6 +1,6 @@
-/* The content parts of a certification, made beside its archive: a thread of their own reads the
- * events with their content while the issuer's reads them for the archive. It has its priority, and
- * uses nothing of `issue` but what was found out before. */
+/* Creates the content parts of a certification concurrently with its archive. A separate thread
+ * reads the events with their content while the issuer's thread reads them for the archive. It has
+ * the issuer's priority, and uses only data of `issue` that does not change any more. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -9,7 +9,7 @@
 #include "issue/issue_work.h"
 
 #define FILE_CONTENT_MAX ((size_t)10485760)
-#define WAIT_US 100000 /* between two looks at whether the issuer is to stop */
+#define WAIT_US 100000 /* between checks whether the issuer must stop */
 
 struct issue_parts {
 	const struct issue_work *issue;
@@ -19,7 +19,8 @@ struct issue_parts {
 	atomic_int_fast64_t done; /* events */
 	pthread_mutex_t mutex;
 	pthread_cond_t changed;
-	bool over; /* under the mutex; then what is below belongs to the issuer's thread */
+	bool over; /* protected by the mutex; afterwards the members below belong to the issuer's thread
+	            */
 	int result;
 	struct error error;
 	struct part_writer *writer;
@@ -29,7 +30,7 @@ struct issue_parts {
 
 /* ---- on the thread ---- */
 
-/* For content stores without file descriptors: through memory, one object at a time. */
+/* For content stores without file descriptors: copies one object at a time through memory. */
 static int add_object_by_memory(struct issue_parts *parts, const struct part_entry *entry,
                                 const char *object)
 {
@@ -130,7 +131,7 @@ int issue_begin_parts(struct issue_work *work, struct error *error)
 	parts->started = pthread_create(&parts->thread, NULL, run, parts) == 0;
 	if (!parts->started)
 		return error_cause(error, ERR_NO_MEMORY,
-		                   "the thread that makes content parts cannot start");
+		                   "the thread that creates content parts cannot be started");
 	pthread_setname_np(parts->thread, "parts");
 	return OK;
 }
@@ -173,7 +174,7 @@ int issue_await_parts(struct issue_work *work, struct error *error)
 		memcpy(facts, parts->facts, parts->count * sizeof *facts);
 	work->parts = facts;
 	work->part_count = parts->count;
-	/* The writer's own memory is free for the next steps. */
+	/* Frees the writer's memory for the next steps. */
 	issue_end_parts(work);
 	return OK;
 }

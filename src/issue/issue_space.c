@@ -4,7 +4,7 @@
 
 #include "issue/issue_work.h"
 
-/* Upper bounds of what stands in an archive and in both reports beside the content. */
+/* Upper bounds for the archive and both reports, in addition to the content. */
 #define EVENT_BYTES 1024
 #define REPORT_BYTES ((int64_t)16 << 20)
 #define PART_BYTES ((int64_t)1 << 30)
@@ -34,17 +34,17 @@ static int check_place(const struct issue_work *work, const char *path, int64_t 
 		return result;
 	if (work->space_bytes > space.total - space.reserve)
 		return error_cause(error, ERR_TOO_LARGE,
-		                   "it needs about %" PRId64 " bytes, more than the disk of %s can give it",
+		                   "it needs about %" PRId64 " bytes, more than the disk of %s can provide",
 		                   work->space_bytes, path);
 	if (work->space_bytes + others_bytes > space.available - space.reserve)
 		return error_cause(error, ERR_NO_SPACE,
 		                   "it needs about %" PRId64
-		                   " bytes, which the disk of %s has not free now",
+		                   " bytes, which are not free on the disk of %s now",
 		                   work->space_bytes, path);
 	return OK;
 }
 
-/* The directory of a content store that is one, else NULL. */
+/* Returns the directory of a file content store, otherwise NULL. */
 static const char *content_directory(const struct issue_work *work)
 {
 	static const char scheme[] = "file:";
@@ -66,12 +66,12 @@ int issue_take_space(struct issue_work *work, struct error *error)
 		                           certification->last_sequence, &content_bytes, error);
 	if (result)
 		return result;
-	/* The largest file is there twice while it is moved into the content store. */
+	/* The largest file exists twice while it is moved into the content store. */
 	int64_t archive_bytes = issue_event_count(work) * EVENT_BYTES;
 	int64_t part_bytes = content_bytes < PART_BYTES ? content_bytes : PART_BYTES;
 	work->space_bytes = content_bytes + archive_bytes + REPORT_BYTES +
 	                    (archive_bytes > part_bytes ? archive_bytes : part_bytes);
-	/* What others took they may have written in part already: rather too much than too little. */
+	/* Others may have written part of their reservation already: an overestimate is safe. */
 	int64_t others_bytes = atomic_fetch_add(&work->service->issuing_bytes, work->space_bytes);
 	result = check_place(work, work->directory, others_bytes, error);
 	const char *content = content_directory(work);

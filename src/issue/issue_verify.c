@@ -8,7 +8,7 @@
 
 #define ROOTS_MAX ((size_t)4 << 20)
 
-/* What is to be verified, and by whose roots. */
+/* The documents to verify, and the trust roots. */
 struct question {
 	struct issue_work *work;
 	const char **paths;
@@ -27,12 +27,12 @@ static int not_valid(const struct verify_result *found, struct error *error)
 	while (finding && finding->severity == VERIFY_WARNING)
 		finding = finding->next;
 	const char *slash = finding ? strrchr(finding->path, '/') : NULL;
-	return error_cause(error, ERR_INVALID_EVIDENCE, "what was made does not verify: %s %s: %s",
+	return error_cause(error, ERR_INVALID_EVIDENCE, "the certification does not verify: %s %s: %s",
 	                   slash ? slash + 1 : "", finding ? finding->where : "",
-	                   finding ? finding->what : "nothing says why");
+	                   finding ? finding->what : "no reason given");
 }
 
-/* The last such finding is of the authorities. */
+/* Returns the last such finding, which concerns the authorities. */
 static const char *unestablished(const struct verify_result *found)
 {
 	const char *what = "";
@@ -47,8 +47,8 @@ static struct slice roots_of(const struct buf *pem)
 	return pem->size > 0 ? buf_slice(pem) : slice_make(NULL, 0);
 }
 
-/* A key may have been ended, or replaced, since it signed: the timestamp of its signature may then
- * be later than its end, and it could not be distinguished from a thief's. */
+/* The key may have been ended or replaced since it signed. The timestamp of its signature may then
+ * be later than the end, and the signature would be indistinguishable from one by a stolen key. */
 static int check_in_force(const struct question *question, const struct verify_result *found,
                           struct error *error)
 {
@@ -57,9 +57,9 @@ static int check_in_force(const struct question *question, const struct verify_r
 	int result = store_get_signer(question->work->service->store, &in_force, &any, error);
 	for (const struct verify_identity *at = found->signers.first; at && !result; at = at->next)
 		if (!any || !sha256_equal(&at->certificate.sha256, &in_force))
-			result =
-				error_cause(error, ERR_UNAVAILABLE,
-			                "the key that signed it is not in force any more: it is made again");
+			result = error_cause(
+				error, ERR_UNAVAILABLE,
+				"the key that signed it is no longer in force; it will be issued again");
 	return result;
 }
 
@@ -70,8 +70,8 @@ static int judge(const struct question *question, const struct verify_result *fo
 	case VERIFY_VALID: return check_in_force(question, found, error);
 	case VERIFY_AUTHORITY_OPEN:
 		return error_cause(error, ERR_UNAVAILABLE,
-		                   "a round's timestamp leads to none of the known roots, and could not be "
-		                   "verified: put its authority's root into tsa.roots; %s",
+		                   "a round's timestamp leads to none of the known roots and could not be "
+		                   "verified; add its authority's root to tsa.roots; %s",
 		                   unestablished(found));
 	default: return not_valid(found, error);
 	}
@@ -95,9 +95,9 @@ static int verify_by_roots(const struct question *question, struct error *error)
 	return result;
 }
 
-/* What trust.pem has, for signatures and for timestamps: self-signed certificates alone, so that
- * the documents have to bring all that is between. Those of former keys and authorities are
- * among them. */
+/* Reads the roots of trust.pem, separately for signatures and timestamps. Only self-signed
+ * certificates are used, so that the documents must contain all intermediate certificates. Roots of
+ * former keys and authorities are included. */
 static int find_roots(struct question *question, struct error *error)
 {
 	const struct service *service = question->work->service;

@@ -1,4 +1,4 @@
-/* Shared by the files that issue a certification. */
+/* Shared by the files that issue certifications. */
 #ifndef ISSUE_ISSUE_WORK_H
 #define ISSUE_ISSUE_WORK_H
 
@@ -9,7 +9,7 @@
 
 #define ISSUE_PATH_MAX 4096
 
-/* The work on one certification: what its steps find out for one another. Everything lives in the
+/* State of the work on one certification, shared by its steps. Everything is allocated in the
  * arena. */
 struct issue_work {
 	struct service *service;
@@ -18,30 +18,30 @@ struct issue_work {
 	const struct issue_watch *watch;
 	struct arena *arena;
 
-	int64_t progress_from, progress_to; /* permille of the step at hand */
+	int64_t progress_from, progress_to; /* range of the current step, in permille */
 	int64_t progress_at_us;
-	int64_t space_bytes; /* taken on the disk */
+	int64_t space_bytes; /* reserved on the disk */
 
 	struct chain_head head;
 	struct channel channel;
-	struct report_configuration *configurations; /* in force in the range, ascending */
+	struct report_configuration *configurations; /* in force in the range, in ascending order */
 	size_t configuration_count;
 
-	struct issue_parts *making; /* the parts, meanwhile; NULL: they are made, or there are none */
+	struct issue_parts *making; /* parts in progress; NULL: finished, or none needed */
 	const struct part_facts *parts;
 	size_t part_count;
 
 	struct cms_signing signing;
 	struct cms_signer signer;
 
-	/* Of the last timestamp that was given, for what validates it. */
+	/* Data of the last timestamp, needed to validate it. */
 	struct buf authority_path;
-	struct buf path_inside; /* its token's: timestamp_path_inside */
+	struct buf path_inside; /* of its token: timestamp_path_inside */
 	int64_t stamped_us;
-	int64_t stamped_until_us; /* the end of its certificate */
-	enum level collected;     /* what issue_collect came to last: LEVEL_T or LEVEL_LT */
+	int64_t stamped_until_us; /* expiry of its certificate */
+	enum level collected;     /* last level of issue_collect: LEVEL_T or LEVEL_LT */
 
-	/* Left by the archive for the reports. */
+	/* Set by the archive step for the reports. */
 	char archive_name[DOCUMENT_NAME_SIZE];
 	struct zip_sum archive_sum;
 	struct sha256 chain_hash_before, first_chain_hash, last_chain_hash;
@@ -58,57 +58,59 @@ struct issue_work {
 };
 
 int64_t issue_event_count(const struct issue_work *work);
-/* The path of a working file. */
+/* Writes the path of a working file. */
 void issue_path(const struct issue_work *work, const char *name, char path[ISSUE_PATH_MAX]);
-/* Tells how far the step at hand is; not 0 stops the work. */
+/* Reports the progress of the current step. A nonzero result stops the work. */
 int issue_progress(struct issue_work *work, int64_t done, int64_t total) MUST_CHECK;
-/* Every event of the range in order. */
+/* Calls `each` for every event of the range, in order. */
 int issue_each_event(const struct issue_work *work, bool with_content,
                      int (*each)(void *context, const struct event *event), void *context,
                      struct error *error) MUST_CHECK;
 
-/* Begins to make the content parts, on a thread beside (issue_parts.c). */
+/* Starts the creation of the content parts on a separate thread (issue_parts.c). */
 int issue_begin_parts(struct issue_work *work, struct error *error) MUST_CHECK;
-/* How far they are; 1000: there are none to wait for. */
+/* Returns their progress; 1000: there is nothing to wait for. */
 int64_t issue_parts_permille(const struct issue_work *work);
-/* Waits for them: work->parts. */
+/* Waits for the parts and sets work->parts. */
 int issue_await_parts(struct issue_work *work, struct error *error) MUST_CHECK;
-/* After issue_begin_parts in any case: what is still under way is stopped and forgotten. */
+/* Must always follow issue_begin_parts. Stops and frees what is still in progress. */
 void issue_end_parts(struct issue_work *work);
 
 /* Writes the evidence archive (issue_archive.c). */
 int issue_archive(struct issue_work *work, struct error *error) MUST_CHECK;
 
-/* A timestamp for a signature: only live documents have one (issue_lasting.c). A
+/* Obtains a timestamp for a signature; only live documents have one (issue_lasting.c). A
  * cms_timestamp_function. */
 int issue_stamp(void *context, const struct sha256 *imprint, struct buf *out, struct error *error)
 	MUST_CHECK;
-/* What validates the signature just made and its timestamp, where it can be had: the collect of
- * struct pdf_lasting. ERR_UNAVAILABLE when less would be reached than certification.level wants. */
+/* Collects the validation data of the last signature and its timestamp, as far as it is available.
+ * The collect function of struct pdf_lasting. ERR_UNAVAILABLE: the level would be below
+ * certification.level. */
 int issue_collect(void *context, struct validation_set *set, struct error *error) MUST_CHECK;
-/* The same for a signature that has it inside and nothing over it: a cms_collect_function. */
+/* Does the same for a signature that contains the data and has no timestamp over it. A
+ * cms_collect_function. */
 int issue_collect_bare(void *context, struct validation_set *set, struct error *error) MUST_CHECK;
-/* What a report that is signed now will reach, as far as the archive's signature shows, which was
- * made before; and whether one that was signed has reached it. ERR_UNAVAILABLE: it has not, and
- * what it says of itself is not true. */
+/* issue_foresee fills in the level that a report signed now will reach, judging from the archive's
+ * signature, which was made before. issue_compare checks that a signed report has reached it.
+ * ERR_UNAVAILABLE: it has not, so that the report's own statement is wrong. */
 int issue_foresee(struct issue_work *work, struct report_facts *facts, struct error *error)
 	MUST_CHECK;
 int issue_compare(const struct issue_work *work, const struct report_facts *facts,
                   struct error *error) MUST_CHECK;
 
-/* Room on the disks, of the working directory and of content where that is a directory, over the
- * reserve that registration keeps on each (issue_space.c). Takes as much as the
- * documents may need at most: ERR_NO_SPACE while there is not enough, ERR_TOO_LARGE when there
- * never will be. To be given back in any case. */
+/* Reserves the maximum space that the documents may need, on the disk of the working directory and,
+ * if the content store is a directory, on its disk, above the reserve for registrations
+ * (issue_space.c). ERR_NO_SPACE: there is not enough space now. ERR_TOO_LARGE: there never will be.
+ * issue_give_space must be called in any case. */
 int issue_take_space(struct issue_work *work, struct error *error) MUST_CHECK;
 void issue_give_space(struct issue_work *work);
-/* ERR_NO_SPACE once others have used up what was free, into the reserve. */
+/* Returns ERR_NO_SPACE when others have used the free space down to the reserve. */
 int issue_watch_space(const struct issue_work *work) MUST_CHECK;
 
-/* Gives the documents, which are whole in the directory, to the verifier (issue_verify.c), with the
- * roots of the service's keys and authorities that trust.pem has, and nothing else that the service
- * knows: what it does not find valid is never handed out. ERR_INVALID_EVIDENCE; ERR_UNAVAILABLE
- * when only a root of a round's authority is missing, or the key is not in force any more. */
+/* Verifies the finished documents in the directory (issue_verify.c) with the roots in trust.pem and
+ * no other knowledge of the service. Documents that are not valid are never issued.
+ * ERR_INVALID_EVIDENCE. ERR_UNAVAILABLE: only the root of a round's authority is missing, or the
+ * key is no longer in force. */
 int issue_verify(struct issue_work *work, const struct document *documents, size_t count,
                  struct error *error) MUST_CHECK;
 

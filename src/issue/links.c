@@ -50,7 +50,7 @@ int service_refresh_links(struct service *service, struct error *error)
 	return OK;
 }
 
-/* Those known, in order of their making. */
+/* Copies the known secrets, in order of creation. */
 static size_t copy_secrets(const struct service *service, struct link_secret *items)
 {
 	struct link_secrets *secrets = service->link_secrets;
@@ -61,7 +61,8 @@ static size_t copy_secrets(const struct service *service, struct link_secret *it
 	return count;
 }
 
-/* The latest whose time has come. The first is used at once, so that there is always one. */
+/* Returns the latest secret that is in use. The first one is used immediately, so there is always
+ * one. */
 static struct sha256 secret_in_use(const struct service *service)
 {
 	struct link_secret items[LINK_SECRETS_MAX];
@@ -72,15 +73,14 @@ static struct sha256 secret_in_use(const struct service *service)
 	return items[at - 1].secret;
 }
 
-/* The MAC covers what a request for the link says: method, path and expiry. HEAD is a GET without a
- * body. */
+/* The MAC covers the method, path and expiry of the link. HEAD is a GET without a body. */
 static struct sha256 link_mac(const struct sha256 *secret, const char *certification_id,
                               const char *name, int64_t expires)
 {
 	char text[LINK_TEXT_MAX];
 	int size = snprintf(text, sizeof text, "GET\n/v1/downloads/%s/%s\n%" PRId64, certification_id,
 	                    name, expires);
-	/* Names are ours and short; what comes from outside and is longer matches nothing. */
+	/* Our names are short; longer ones from outside match nothing. */
 	size_t used = size > 0 && (size_t)size < sizeof text ? (size_t)size : 0;
 	return hmac_sha256(slice_make(secret->bytes, SHA256_SIZE), slice_make(text, used));
 }
@@ -102,7 +102,7 @@ static const char *document_type(enum document_kind kind)
 	return kind == DOCUMENT_REPORT ? "application/pdf" : "application/zip";
 }
 
-/* An archive explains itself in both. */
+/* An archive contains explanations in both languages. */
 static const char *document_languages(const struct document *document)
 {
 	switch (document->kind) {
@@ -121,7 +121,7 @@ void document_link(const struct service *service, const char *certification_id,
 		.now_us = now_us,
 		.lifetime_us = service->settings->certification_link_lifetime,
 	};
-	/* The content store gives whole objects alone. */
+	/* The content store can link to whole objects only. */
 	if (!service->settings->content_presigned_links || document->shared[0] ||
 	    content_make_link(service->content, document->object, &link, out, NULL))
 		link_make(service, certification_id, document->name, now_us, out);

@@ -52,7 +52,7 @@ static int note(struct token_needs *needs, const struct validation_object *objec
 }
 
 static int add_certificates(struct token_needs *needs, struct store *store, struct arena *arena,
-                            struct archive_token *token, struct buf *beside, struct error *error)
+                            struct archive_token *token, struct buf *issuers, struct error *error)
 {
 	struct sha256 token_hash = sha256_of(token->token.data, token->token.size);
 	const struct validation_object *objects;
@@ -68,20 +68,20 @@ static int add_certificates(struct token_needs *needs, struct store *store, stru
 		if (objects[i].kind != VALIDATION_CERTIFICATE)
 			continue;
 		names[token->certificate_count++] = objects[i].sha256;
-		buf_add_slice(beside, objects[i].der);
+		buf_add_slice(issuers, objects[i].der);
 		result = note(needs, &objects[i], error);
 	}
-	return result ? result : buf_check(beside);
+	return result ? result : buf_check(issuers);
 }
 
 static int add_revocations(struct token_needs *needs, struct arena *arena,
-                           struct archive_token *token, struct slice beside,
+                           struct archive_token *token, struct slice issuers,
                            struct token_prospect *ret_prospect, struct error *error)
 {
 	BUF_AUTO struct buf path;
 	buf_init(&path, TIMESTAMP_PATH_MAX + TIMESTAMP_RESPONSE_MAX);
 	const struct validation_set *set = NULL;
-	int result = timestamp_path_known(token->token, beside, &path, error);
+	int result = timestamp_path_known(token->token, issuers, &path, error);
 	if (!result)
 		result = token_revocations_find(&needs->revocations, buf_slice(&path), token->gen_time_us,
 		                                &set, ret_prospect, error);
@@ -102,11 +102,11 @@ static int add_token(struct token_needs *needs, struct store *store, struct aren
                      struct archive_token *token, struct token_prospect *ret_prospect,
                      struct error *error)
 {
-	BUF_AUTO struct buf beside;
-	buf_init(&beside, TIMESTAMP_PATH_MAX);
-	int result = add_certificates(needs, store, arena, token, &beside, error);
+	BUF_AUTO struct buf issuers;
+	buf_init(&issuers, TIMESTAMP_PATH_MAX);
+	int result = add_certificates(needs, store, arena, token, &issuers, error);
 	return result ? result
-	              : add_revocations(needs, arena, token, buf_slice(&beside), ret_prospect, error);
+	              : add_revocations(needs, arena, token, buf_slice(&issuers), ret_prospect, error);
 }
 
 int token_needs_add(struct token_needs *needs, struct store *store, struct arena *arena,

@@ -10,11 +10,11 @@
 #include "seal/revocation_client.h"
 
 #define PATH_PEM_MAX ((size_t)512 << 10)
-#define LINE_FRAME_SIZE 256 /* of a line of the archive, beside the object itself */
-/* An authority that is gone for good would else be waited for with every certification. */
+#define LINE_FRAME_SIZE 256 /* overhead of a line of the archive */
+/* Without this limit, every certification would wait for an authority that has ceased to exist. */
 #define WAIT_MAX_US (3600 * US_PER_SECOND)
 
-/* ---- getting it ---- */
+/* ---- fetching ---- */
 
 static bool is_kept(const struct token_revocations *all, const struct sha256 *sha256)
 {
@@ -24,8 +24,8 @@ static bool is_kept(const struct token_revocations *all, const struct sha256 *sh
 	return found;
 }
 
-/* What was asked for and can stand in an archive: the certificates do already. What paths share
- * stands there once. */
+/* Keeps fetched revocation data that fits into an archive; the certificates are already in it. Data
+ * shared by several paths is counted once. */
 static int keep_revocations(struct token_revocations *all, struct known_path *path,
                             const struct validation_set *got, struct error *error)
 {
@@ -48,23 +48,24 @@ static int keep_revocations(struct token_revocations *all, struct known_path *pa
 	return result;
 }
 
-/* Nobody answers any more for a certificate that has ended, and nobody could be believed. */
+/* Returns whether the data may become available. For an expired certificate no authority responds,
+ * and none would be credible. */
 static bool may_come(const struct revocation_verdict *verdict, int64_t now_us)
 {
 	return !revocation_suffices(verdict->outcome) && verdict->outcome != REVOCATION_UNPUBLISHED &&
 	       verdict->outcome != REVOCATION_REVOKED && verdict->certificate.not_after_us > now_us;
 }
 
-static void tell(const struct token_revocations *all, const struct revocation_verdict *lack)
+static void log_missing(const struct token_revocations *all, const struct revocation_verdict *lack)
 {
 	log_info("timestamp_left_open", "certification_id", all->work->certification->certification_id,
 	         "certificate", lack->certificate.name, "outcome",
 	         revocation_outcome_text(lack->outcome), "cause", lack->cause);
 }
 
-/* About the topmost certificate nobody can be asked: it is the root, or its issuer is unknown. */
-static void foresee(const struct token_revocations *all, const struct revocation_verdict *verdicts,
-                    size_t count, int64_t now_us, struct known_path *path)
+/* The topmost certificate is not considered: it is the root, or its issuer is unknown. */
+static void evaluate(const struct token_revocations *all, const struct revocation_verdict *verdicts,
+                     size_t count, int64_t now_us, struct known_path *path)
 {
 	const struct revocation_verdict *awaited = NULL;
 	const struct revocation_verdict *lack = revocation_lack(verdicts, count);
@@ -81,7 +82,7 @@ static void foresee(const struct token_revocations *all, const struct revocation
 		         awaited->certificate.name, revocation_outcome_text(awaited->outcome),
 		         awaited->cause);
 	else if (lack)
-		tell(all, lack);
+		log_missing(all, lack);
 }
 
 static int fetch(struct token_revocations *all, struct slice pem, struct known_path *path,
@@ -95,14 +96,14 @@ static int fetch(struct token_revocations *all, struct slice pem, struct known_p
 	                                         verdicts, &count, error)
 	                      : ERR_NO_MEMORY;
 	if (!result)
-		foresee(all, verdicts, count, now.time_us, path);
+		evaluate(all, verdicts, count, now.time_us, path);
 	if (!result)
 		result = keep_revocations(all, path, &got, error);
 	free(verdicts);
 	return result;
 }
 
-/* A path that cannot be asked about is left open. */
+/* Fetches the data of a path. If the path cannot be evaluated, its data stays empty. */
 static int get(struct token_revocations *all, struct slice der, struct known_path *path,
                struct error *error)
 {
@@ -127,18 +128,18 @@ static int get(struct token_revocations *all, struct slice der, struct known_pat
 	return OK;
 }
 
-/* ---- naming it ---- */
+/* ---- selection ---- */
 
-static void tell_of_too_many(struct token_revocations *all)
+static void log_too_many_paths(struct token_revocations *all)
 {
 	if (!all->too_many_told)
 		log_warning("timestamp_left_open", "certification_id",
 		            all->work->certification->certification_id, "cause",
-		            "the timestamps have more paths than are asked about");
+		            "the timestamps have more certificate paths than the limit");
 	all->too_many_told = true;
 }
 
-/* *ret_path NULL: there are too many. */
+/* *ret_path NULL: the limit of paths is reached. */
 static int find_path(struct token_revocations *all, struct slice der, struct known_path **ret_path,
                      struct error *error)
 {
@@ -154,7 +155,7 @@ static int find_path(struct token_revocations *all, struct slice der, struct kno
 	if (*ret_path)
 		return OK;
 	if (all->count == TOKEN_PATHS_MAX) {
-		tell_of_too_many(all);
+		log_too_many_paths(all);
 		return OK;
 	}
 	*ret_path = &all->paths[all->count++];
@@ -173,7 +174,7 @@ static int keep_minimal(struct known_path *path, const struct validation_set *la
 	return result;
 }
 
-/* Fills in all->last, or points to the minimal set. */
+/* Fills in all->last, or sets *ret_set to the minimal set. */
 static int find_needed(struct token_revocations *all, struct known_path *path, struct slice der,
                        int64_t gen_time_us, const struct validation_set **ret_set,
                        enum token_standing *ret_standing, struct error *error)
@@ -214,7 +215,7 @@ int token_revocations_find(struct token_revocations *all, struct slice der, int6
 	return OK;
 }
 
-/* ---- waiting for it ---- */
+/* ---- waiting ---- */
 
 static bool may_wait(const struct token_revocations *all)
 {

@@ -1,4 +1,4 @@
-/* What this service says of a code or a digest that anybody asks about. */
+/* Public lookup of certifications by verification code or digest. */
 #include "base/json.h"
 #include "issue/verification.h"
 #include "issue/verification_code.h"
@@ -55,7 +55,7 @@ static int find_code(struct service *service, struct slice typed, struct arena *
 		if (result)
 			continue;
 		if (found)
-			return ERR_NOT_FOUND; /* it could be either */
+			return ERR_NOT_FOUND; /* ambiguous */
 		*ret = one;
 		found = true;
 	}

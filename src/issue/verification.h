@@ -4,8 +4,9 @@
 
 #include "service/service.h"
 
-/* What the public verification page says of a code, as people type and paste it
- * (verification_code.h), or (`digest` not NULL) of a file's SHA-256; JSON, ERR_NOT_FOUND. */
+/* Finds the certification of a verification code, as typed or pasted (verification_code.h), or
+ * (`digest` not NULL) of a file's SHA-256, for the public verification page. Appends JSON.
+ * ERR_NOT_FOUND. */
 int verification_lookup(struct service *service, struct slice typed, const struct sha256 *digest,
                         struct buf *out, struct error *error) MUST_CHECK;
 

@@ -9,7 +9,7 @@
 #define PREFIX_MAX 10
 #define MARK_SIZE (sizeof "TEST" - 1)
 #define YEAR_SIZE 4
-#define HALF_SIZE 4 /* of the letters */
+#define HALF_SIZE 4 /* half of the letters */
 #define TAIL_SIZE ((size_t)YEAR_SIZE + (size_t)2 * HALF_SIZE)
 #define LETTERS_MAX (PREFIX_MAX + MARK_SIZE + TAIL_SIZE)
 
@@ -27,7 +27,7 @@ static bool is_one_of(const struct span *spans, size_t count, uint32_t character
 	return false;
 }
 
-/* White space (Unicode's White_Space), and what shows nothing at all. */
+/* Returns whether a character is white space (Unicode White_Space) or invisible. */
 static bool is_space(uint32_t character)
 {
 	static const struct span spans[] = {
@@ -39,7 +39,7 @@ static bool is_space(uint32_t character)
 	return IS_ONE_OF(spans, character);
 }
 
-/* Hyphens and dashes (Unicode's Dash), the soft hyphen among them. */
+/* Returns whether a character is a hyphen or a dash (Unicode Dash), including the soft hyphen. */
 static bool is_hyphen(uint32_t character)
 {
 	static const struct span spans[] = {
@@ -53,13 +53,14 @@ static bool is_hyphen(uint32_t character)
 	return IS_ONE_OF(spans, character);
 }
 
-/* The mark of quoted lines, and the soft line break of quoted-printable (RFC 2045 section 6.7). */
+/* Returns whether a character is the mark of quoted lines, or the soft line break of
+ * quoted-printable (RFC 2045 section 6.7). */
 static bool is_mail_mark(uint32_t character)
 {
 	return character == '>' || character == '=';
 }
 
-/* What may stand around a code in a sentence. */
+/* Returns whether a character is punctuation that may surround a code in a sentence. */
 static bool is_punctuation(uint32_t character)
 {
 	static const struct span spans[] = {
@@ -69,7 +70,7 @@ static bool is_punctuation(uint32_t character)
 	return (character < 0x80 && ispunct((int)character)) || IS_ONE_OF(spans, character);
 }
 
-/* A capital letter or a digit; 0: it is none. */
+/* Converts a character to an upper-case letter or a digit; 0: it is neither. */
 static char letter_of(uint32_t character)
 {
 	bool is_wide = character >= 0xff01 && character <= 0xff5e;
@@ -77,7 +78,7 @@ static char letter_of(uint32_t character)
 	return narrow < 0x80 && isalnum((int)narrow) ? (char)toupper((int)narrow) : 0;
 }
 
-/* Takes the character in front; false: it is none. */
+/* Removes and returns the first character; false: invalid UTF-8. */
 static bool take(struct slice *rest, uint32_t *ret_character)
 {
 	static const uint8_t leads[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
@@ -97,7 +98,7 @@ static bool take(struct slice *rest, uint32_t *ret_character)
 struct letters {
 	size_t size;
 	char text[LETTERS_MAX];
-	bool parted[LETTERS_MAX]; /* something stood before it */
+	bool parted[LETTERS_MAX]; /* preceded by a separator */
 };
 
 static bool read_letters(struct slice typed, struct letters *letters)

@@ -8,25 +8,25 @@
 #include "service/quiet.h"
 #include "store/nodes/leases.h"
 
-#define LEASE_BEYOND_US (10 * US_PER_SECOND) /* longer than an attempt by so much */
+#define LEASE_BEYOND_US (10 * US_PER_SECOND) /* margin beyond the duration of an attempt */
 #define RENEW_US (3 * US_PER_SECOND)
 #define LEASE_RETRY_US US_PER_SECOND
 #define LOOK_US INT64_C(250000)
-#define LOOK_SHARE 20 /* looking takes at most this part of the time */
+#define LOOK_SHARE 20 /* checks take at most this fraction of the time */
 #define ROUND_US INT64_C(50000)
 #define LOADED_FRESH_US (2 * US_PER_SECOND)
 #define IDLE_US (2 * US_PER_SECOND)
 #define DRAIN_US (3 * US_PER_SECOND)
 #define LOAD_MEMORY_MAX ((size_t)4 << 20)
 #define BODY_MAX ((size_t)64 * 1024)
-/* Results are recorded in bunches, since every commit waits for the disk: acknowledgments soon,
- * failures with what else comes, and after a failure to record not at once again. */
+/* Results are recorded in batches, because every commit waits for the disk: acknowledgements soon,
+ * failures together with other results, and after a failure to record with a delay. */
 #define RECORD_ACKNOWLEDGED_US INT64_C(20000)
 #define RECORD_US INT64_C(250000)
 #define RECORD_RETRY_US US_PER_SECOND
 #define RECORD_COUNT 512
 
-/* A request under way. */
+/* A request in progress. */
 struct attempt {
 	struct http_exchange exchange;
 	struct queue_endpoint *endpoint;
@@ -36,13 +36,13 @@ struct attempt {
 	char url[];
 };
 
-/* Whether the rules are those of former settings. */
+/* Returns whether the settings were reloaded since the rules were read. */
 static bool is_reloaded(const struct deliverer *deliverer)
 {
 	return atomic_load(&deliverer->service->reloads) != deliverer->reloads;
 }
 
-/* Connections that are kept open were judged by the former rules: none of them is used again. */
+/* Reads the rules. Open connections were checked against the former rules and are not reused. */
 static int read_rules(struct deliverer *deliverer, struct error *error)
 {
 	struct webhook_rules rules;
@@ -50,7 +50,7 @@ static int read_rules(struct deliverer *deliverer, struct error *error)
 	int result = webhook_rules_read(deliverer->service->settings, &rules, error);
 	if (result)
 		return result;
-	(void)!http_many_stop(deliverer->many); /* nothing is under way */
+	(void)!http_many_stop(deliverer->many); /* no request is in progress */
 	deliverer->many = NULL;
 	deliverer->rules = rules;
 	deliverer->reloads = reloads;
@@ -95,7 +95,7 @@ static void count_result(struct deliverer *deliverer, const struct attempt_recor
 	}
 }
 
-/* Records `count` results and forgets what it records. */
+/* Records `count` results and removes them from the queue. */
 static int record_some(struct deliverer *deliverer, struct attempt_record *records, size_t count)
 {
 	struct error error = {0};
@@ -117,15 +117,16 @@ static int record_some(struct deliverer *deliverer, struct attempt_record *recor
 	return result;
 }
 
-/* Whether it may be the rows of one endpoint that cannot be written, and not the store. */
+/* Returns whether the rows of one endpoint may be the cause, rather than the store. */
 static bool is_of_one_endpoint(int result)
 {
 	return result == ERR_CORRUPT || result == ERR_INTERNAL || result == ERR_REFUSED ||
 	       result == ERR_NO_MEMORY;
 }
 
-/* Each endpoint's results by themselves, so that a broken one holds up no other; they lie together
- * already (store_record_attempts). How many stay, moved to the start. */
+/* Records the results of each endpoint separately, so that a broken endpoint does not delay others.
+ * The results of an endpoint are adjacent (store_record_attempts). Returns the number of results
+ * that remain, moved to the start. */
 static size_t record_each(struct deliverer *deliverer)
 {
 	struct attempt_record *all = deliverer->results;
@@ -160,7 +161,7 @@ static void record(struct deliverer *deliverer)
 		deliverer->result_acknowledged = false;
 }
 
-/* When what there is must be recorded; INT64_MAX: there is nothing. */
+/* Returns when the results must be recorded; INT64_MAX: there are none. */
 static int64_t record_at_us(const struct deliverer *deliverer)
 {
 	if (deliverer->result_count == 0)
@@ -173,7 +174,8 @@ static int64_t record_at_us(const struct deliverer *deliverer)
 	       (deliverer->result_acknowledged ? RECORD_ACKNOWLEDGED_US : RECORD_US);
 }
 
-/* Room for another; there is always one, for what is under way has its place reserved. */
+/* Returns an entry for another result. There is always space, because requests in progress have
+ * reserved theirs. */
 static struct attempt_record *add_result(struct deliverer *deliverer,
                                          const struct queue_endpoint *endpoint)
 {
@@ -252,7 +254,7 @@ static void fill_result(const struct deliverer *deliverer, const struct attempt 
 	record->notice = delivery->notice;
 	record->attempts = delivery->attempts;
 	record->tries = delivery->tries;
-	/* From when it really began: it may have waited for its thread. */
+	/* Computed from the duration, because the request may have waited for its thread. */
 	int64_t now_us = store_now_us(deliverer->service->store);
 	record->at_us = now_us - exchange->duration_us;
 	record->duration_us = exchange->duration_us;
@@ -345,7 +347,8 @@ static void load(struct deliverer *deliverer, struct queue_endpoint *endpoint, i
 	if (result && result != ERR_NOT_FOUND)
 		log_warning("deliveries_not_loaded", "error", error_code_text(result), "cause",
 		            error_reason(&error, result));
-	/* The store calls it due, and nothing is: what it goes by is brought up to date. */
+	/* The store lists the endpoint as due although nothing is. An empty result updates the store's
+	 * state. */
 	bool stale = result == ERR_NOT_FOUND || (!result && batch.count == 0);
 	if (stale && endpoint->unrecorded_count == 0 && has_room(deliverer))
 		add_result(deliverer, endpoint);
@@ -362,7 +365,7 @@ static void begin_all(struct deliverer *deliverer, struct queue_endpoint *endpoi
 	while (lease_outlasts(deliverer, now_us) && has_room(deliverer) && !is_reloaded(deliverer) &&
 	       queue_may_begin(&deliverer->queue, endpoint, now_us)) {
 		if (endpoint->first && now_us - endpoint->loaded_at_us > LOADED_FRESH_US) {
-			queue_drop_loaded(endpoint); /* address, secret or state may be others now */
+			queue_drop_loaded(endpoint); /* address, secret or state may have changed */
 			endpoint->due = true;
 		}
 		if (!endpoint->first && endpoint->due)
@@ -372,7 +375,7 @@ static void begin_all(struct deliverer *deliverer, struct queue_endpoint *endpoi
 	}
 }
 
-/* ---- whose turn it is ---- */
+/* ---- round-robin ---- */
 
 static int mark_due(void *context, int64_t account, int64_t endpoint)
 {
@@ -383,7 +386,7 @@ static int mark_due(void *context, int64_t account, int64_t endpoint)
 	return OK;
 }
 
-static void look(struct deliverer *deliverer)
+static void find_due(struct deliverer *deliverer)
 {
 	struct error error = {0};
 	int64_t started_us = clock_monotonic_us();
@@ -397,9 +400,9 @@ static void look(struct deliverer *deliverer)
 	deliverer->look_at_us = now_us + (pause_us > LOOK_US ? pause_us : LOOK_US);
 }
 
-/* Who got a request under way goes last in the next round, so that all get places when these are
- * few. */
-static void go_round(struct deliverer *deliverer)
+/* An endpoint that started a request goes to the end, so that all endpoints get slots when these
+ * are scarce. */
+static void run_round(struct deliverer *deliverer)
 {
 	struct delivery_queue *queue = &deliverer->queue;
 	struct queue_endpoint *next;
@@ -433,19 +436,19 @@ static bool hold_lease(struct deliverer *deliverer)
 	else
 		deliverer->leased_until_us = taken ? now_us + duration_us : 0;
 	deliverer->renew_at_us = clock_monotonic_us() + (result ? LEASE_RETRY_US : RENEW_US);
-	/* When the store is away, the lease that was taken before still runs. */
+	/* While the store is unavailable, the previous lease is still valid. */
 	return deliverer->leased_until_us > clock_monotonic_us();
 }
 
-/* ---- the work ---- */
+/* ---- main loop ---- */
 
-static void take_ended(struct deliverer *deliverer, int64_t timeout_us, bool go_on)
+static void collect_ended(struct deliverer *deliverer, int64_t timeout_us, bool go_on)
 {
 	struct http_exchange *next;
 	for (struct http_exchange *at = http_many_take(deliverer->many, timeout_us); at; at = next) {
 		next = at->next;
 		struct queue_endpoint *endpoint = end(deliverer, at->context);
-		if (go_on && !endpoint->in_doubt) /* else it waits for its turn */
+		if (go_on && !endpoint->in_doubt) /* otherwise it waits for its turn */
 			begin_all(deliverer, endpoint);
 	}
 }
@@ -455,7 +458,7 @@ static int64_t earliest(int64_t a_us, int64_t b_us)
 	return a_us < b_us ? a_us : b_us;
 }
 
-/* Until something is to be done, if nothing ends before. */
+/* Returns the time until the next action, unless a request ends before. */
 static int64_t time_left(const struct deliverer *deliverer)
 {
 	int64_t at_us =
@@ -464,7 +467,7 @@ static int64_t time_left(const struct deliverer *deliverer)
 	return left_us > 0 ? left_us : 0;
 }
 
-/* For now: what comes next is of another run, which reads a reload's rules. */
+/* Returns whether this run has ended; the next run reads reloaded rules. */
 static bool has_ended(const struct deliverer *deliverer)
 {
 	return deliverer->queue.under_way == 0 && deliverer->result_count == 0 &&
@@ -480,26 +483,26 @@ static void work(struct deliverer *deliverer, const atomic_bool *stopping)
 		if (now_us >= deliverer->renew_at_us && !hold_lease(deliverer))
 			break;
 		if (now_us >= deliverer->look_at_us)
-			look(deliverer);
+			find_due(deliverer);
 		if (now_us >= deliverer->round_at_us)
-			go_round(deliverer);
-		take_ended(deliverer, time_left(deliverer), true);
+			run_round(deliverer);
+		collect_ended(deliverer, time_left(deliverer), true);
 		if (clock_monotonic_us() >= record_at_us(deliverer))
 			record(deliverer);
 	}
 }
 
-/* Waits a little for what is under way. */
+/* Waits briefly for requests in progress. */
 static void drain(struct deliverer *deliverer)
 {
 	int64_t end_us = clock_monotonic_us() + DRAIN_US;
 	int64_t left_us;
 	while (deliverer->queue.under_way > 0 && (left_us = end_us - clock_monotonic_us()) > 0)
-		take_ended(deliverer, left_us, false);
+		collect_ended(deliverer, left_us, false);
 	record(deliverer);
 }
 
-/* What still is under way will be sent again. */
+/* Abandons requests in progress; they will be sent again. */
 static void give_up(struct deliverer *deliverer)
 {
 	if (deliverer->queue.under_way > 0) {
@@ -550,7 +553,7 @@ int64_t deliverer_run(void *context, const atomic_bool *stopping)
 	drain(deliverer);
 	give_up(deliverer);
 	deliverer->leased_until_us = 0;
-	/* One that cannot be given back runs out. */
+	/* A lease that cannot be released expires. */
 	(void)!store_end_lease(deliverer->service->store, LEASE_DELIVERER, deliverer->holder, NULL);
 	return LOOK_US;
 }
@@ -559,7 +562,7 @@ void deliverer_free(struct deliverer *deliverer)
 {
 	if (!deliverer->results)
 		return;
-	(void)!http_many_stop(deliverer->many); /* nothing is under way between runs */
+	(void)!http_many_stop(deliverer->many); /* no request is in progress between runs */
 	queue_clear(&deliverer->queue);
 	free(deliverer->results);
 	explicit_bzero(&deliverer->installation, sizeof deliverer->installation);

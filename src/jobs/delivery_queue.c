@@ -6,12 +6,12 @@
 
 #define ENDPOINTS_MAX 100000
 #define SLOW_US (2 * US_PER_SECOND)
-#define PAUSE_FREE_FAILURES 3 /* so many in a row cost no pause */
+#define PAUSE_FREE_FAILURES 3 /* consecutive failures without a pause */
 #define PAUSE_FIRST_US INT64_C(10000)
 #define PAUSE_MAX_US US_PER_SECOND
 #define DOUBT_KEPT_US (60 * US_PER_SECOND)
 #define LOADED_IN_DOUBT_MAX 2
-#define ACCOUNT_SHARE 3 /* requests of an account for each place that is free */
+#define ACCOUNT_SHARE 3 /* requests of an account per free slot */
 
 void queue_item_free(struct queue_item *item)
 {
@@ -43,7 +43,7 @@ struct queue_endpoint *queue_find(struct delivery_queue *queue, int64_t account,
 	return at;
 }
 
-/* One more endpoint of the account; NULL: no memory. */
+/* Adds an endpoint to its account; NULL: out of memory. */
 static struct queue_account *join_account(struct delivery_queue *queue, int64_t account)
 {
 	struct queue_account **at = &queue->accounts[bucket_of(account, 0)];
@@ -133,7 +133,7 @@ void queue_forget_idle(struct delivery_queue *queue, int64_t monotonic_us)
 	}
 }
 
-/* ---- whose turn it is ---- */
+/* ---- scheduling ---- */
 
 static bool has_place(unsigned max, unsigned all, unsigned own)
 {

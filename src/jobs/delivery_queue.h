@@ -1,11 +1,13 @@
-/* The deliverer's own: the endpoints that have something due, what was loaded of it, and whose turn
- * it is. In memory only: what matters is in the store. One thread.
+/* Fair queue of the deliverer: the endpoints with due deliveries, the deliveries that were loaded,
+ * and the order of endpoints (round-robin). Kept in memory only; the store has the authoritative
+ * state. Not thread safe.
  *
- * An endpoint that fails or is slow is in doubt until it acknowledges quickly: it then gets one
- * request at a time, pauses that grow with each failure, and a place among a part of all requests
- * under way only, so that however many are dead, the others go on. An account may have three
- * requests under way for each place that is left to the others, so that however many endpoints one
- * has, another's finds a place: one alone has three quarters of all. */
+ * An endpoint that fails or is slow is in doubt until it acknowledges quickly. It then gets one
+ * request at a time, with a back-off that grows with the consecutive failures, and only slots from
+ * a limited share of all concurrent requests. However many endpoints are down, the others are
+ * served. An account may have three requests in progress for each slot that it leaves to others, so
+ * that no number of endpoints of one account can block another account. A single account uses at
+ * most three quarters of all slots. */
 #ifndef JOBS_DELIVERY_QUEUE_H
 #define JOBS_DELIVERY_QUEUE_H
 
@@ -14,27 +16,27 @@
 #include "base/clock.h"
 #include "store/notices/deliveries.h"
 
-#define UNDER_WAY_MAX 512          /* requests in all */
-#define UNDER_WAY_IN_DOUBT_MAX 128 /* of them, to endpoints in doubt */
+#define UNDER_WAY_MAX 512          /* maximum concurrent requests */
+#define UNDER_WAY_IN_DOUBT_MAX 128 /* of these, to endpoints in doubt */
 #define UNDER_WAY_ENDPOINT_MAX 4
-#define UNRECORDED_MAX 64 /* deliveries of an endpoint that are under way or not recorded yet */
-#define LOADED_MAX 32     /* deliveries of an endpoint held ready */
+#define UNRECORDED_MAX 64 /* deliveries of an endpoint in progress or not recorded yet */
+#define LOADED_MAX 32     /* maximum loaded deliveries of an endpoint */
 
-/* A delivery that is held ready. */
+/* A loaded delivery. */
 struct queue_item {
-	struct delivery delivery; /* notice and counts; texts are not kept */
+	struct delivery delivery; /* notice and counts; without texts */
 	struct buf body;
 	struct queue_item *next;
 };
 void queue_item_free(struct queue_item *item); /* NULL-safe */
 
-/* What the endpoints of an account have under way. */
+/* Requests in progress of an account's endpoints. */
 struct queue_account {
 	int64_t account;
-	size_t endpoints; /* of the queue; without any it is freed */
+	size_t endpoints; /* endpoints in the queue; the account is freed with the last one */
 	unsigned under_way;
 	unsigned in_doubt_under_way;
-	struct queue_account *chain; /* of the table */
+	struct queue_account *chain; /* next in the hash bucket */
 };
 
 struct queue_endpoint {
@@ -45,24 +47,24 @@ struct queue_endpoint {
 	char *url;
 	int64_t secret_version;
 	int64_t previous_secret_until_us; /* by the store's clock; TIME_NONE: none */
-	struct queue_item *first;         /* held ready */
+	struct queue_item *first;         /* loaded deliveries */
 	struct queue_item **end;
 	int64_t loaded_at_us; /* monotonic */
-	bool due;             /* the store may have more that is due */
+	bool due;             /* the store may have more due deliveries */
 	bool in_doubt;
-	unsigned failures;     /* in a row */
+	unsigned failures;     /* consecutive */
 	int64_t not_before_us; /* monotonic */
 	unsigned under_way;
 	int64_t unrecorded[UNRECORDED_MAX]; /* notices */
 	unsigned unrecorded_count;
-	struct queue_endpoint *chain;           /* of the table */
-	struct queue_endpoint *next, *previous; /* the ring of all */
+	struct queue_endpoint *chain;           /* next in the hash bucket */
+	struct queue_endpoint *next, *previous; /* ring of all endpoints */
 };
 
 #define QUEUE_BUCKETS 4096
 
 struct delivery_queue {
-	struct queue_endpoint ring; /* its anchor */
+	struct queue_endpoint ring; /* anchor of the ring */
 	struct queue_endpoint *buckets[QUEUE_BUCKETS];
 	struct queue_account *accounts[QUEUE_BUCKETS];
 	size_t count;
@@ -71,29 +73,29 @@ struct delivery_queue {
 };
 
 void queue_init(struct delivery_queue *queue);
-/* Frees everything; nothing may be under way. */
+/* Frees everything. No request may be in progress. */
 void queue_clear(struct delivery_queue *queue);
-/* The endpoint, made when it is not there; NULL: too many, or no memory. */
+/* Returns the endpoint, which is created if necessary; NULL: too many, or out of memory. */
 struct queue_endpoint *queue_endpoint(struct delivery_queue *queue, int64_t account,
                                       int64_t endpoint);
 struct queue_endpoint *queue_find(struct delivery_queue *queue, int64_t account, int64_t endpoint);
-/* Frees those that have nothing and whose past does not count any more. */
+/* Frees endpoints that have no work and whose failures are old enough to be forgotten. */
 void queue_forget_idle(struct delivery_queue *queue, int64_t monotonic_us);
 
-/* Whether a request to it may begin now. */
+/* Returns whether a request to the endpoint may start now. */
 bool queue_may_begin(const struct delivery_queue *queue, const struct queue_endpoint *endpoint,
                      int64_t monotonic_us);
-/* In the order of rounds, behind all others. */
+/* Moves the endpoint to the end of the round-robin order. */
 void queue_move_last(struct delivery_queue *queue, struct queue_endpoint *endpoint);
-/* How many deliveries are worth loading for it. */
+/* Returns how many deliveries to load for the endpoint. */
 int64_t queue_load_limit(const struct queue_endpoint *endpoint);
 bool queue_is_unrecorded(const struct queue_endpoint *endpoint, int64_t notice);
-/* Forgets what was loaded and has not begun. */
+/* Frees loaded deliveries that have not started. */
 void queue_drop_loaded(struct queue_endpoint *endpoint);
 
-/* Takes the next loaded delivery as under way; it is the caller's to free. */
+/* Starts the next loaded delivery; the caller frees it. */
 struct queue_item *queue_begin(struct delivery_queue *queue, struct queue_endpoint *endpoint);
-/* Its request has ended; it stays unrecorded. */
+/* Ends a request; its delivery stays unrecorded. */
 void queue_end(struct delivery_queue *queue, struct queue_endpoint *endpoint, bool acknowledged,
                int64_t duration_us, int64_t monotonic_us);
 void queue_recorded(struct queue_endpoint *endpoint, int64_t notice);

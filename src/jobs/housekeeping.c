@@ -17,13 +17,13 @@
 
 #define INTERVAL_US (6 * 3600 * US_PER_SECOND)
 #define TELL_INTERVAL_US (10 * US_PER_SECOND)
-#define FORGOTTEN_MAX 200000 /* notices and deliveries, or idempotency keys, at a time */
+#define FORGOTTEN_MAX 200000 /* maximum notices and deliveries, or idempotency keys, per run */
 #define IDLE_ACCOUNT_US (365 * US_PER_DAY)
 #define MAIL_KEEP_US (90 * US_PER_DAY)
-#define FORM_KEEP_US US_PER_DAY /* longer than any session, whose form can be sent */
+#define FORM_KEEP_US US_PER_DAY /* longer than any session that could send the form */
 
-/* A year that the timestamp authority has seen end: a clock of ours that jumped must not disable
- * everybody, and tell them so by mail. */
+/* The year must be confirmed by a timestamp authority: a clock error must not disable all accounts
+ * and notify their owners by mail. */
 static void disable_idle_accounts(struct service *service)
 {
 	struct error error = {0};
@@ -35,7 +35,7 @@ static void disable_idle_accounts(struct service *service)
 			service->store, (now_us < sealed_at_us ? now_us : sealed_at_us) - IDLE_ACCOUNT_US,
 			&count, &error);
 	if (result)
-		log_warning("idle_accounts_failed", "cause", error_reason(&error, result));
+		log_warning("idle_accounts_not_disabled", "cause", error_reason(&error, result));
 	if (count > 0) {
 		char text[24];
 		snprintf(text, sizeof text, "%" PRId64, count);
@@ -52,15 +52,15 @@ static void forget_notices(struct service *service)
 		service->store, store_now_us(service->store) - service->settings->webhook_keep,
 		FORGOTTEN_MAX, &removed, &error);
 	if (result)
-		log_warning("notices_not_forgotten", "cause", error_reason(&error, result));
+		log_warning("notices_not_deleted", "cause", error_reason(&error, result));
 	if (removed > 0) {
 		char text[24];
 		snprintf(text, sizeof text, "%" PRId64, removed);
-		log_info("notices_forgotten", "rows", text);
+		log_info("notices_deleted", "rows", text);
 	}
 }
 
-static void look_at_balances(struct service *service, const atomic_bool *stopping)
+static void check_balances(struct service *service, const atomic_bool *stopping)
 {
 	struct error error = {0};
 	int64_t count = 0;
@@ -74,7 +74,7 @@ static void look_at_balances(struct service *service, const atomic_bool *stoppin
 		log_error("balances_differ", "cause", "store check names the accounts");
 }
 
-static void look_at_bounds(struct service *service)
+static void check_bounds(struct service *service)
 {
 	struct error error = {0};
 	int result = watch_look_at_bounds(service, &error);
@@ -88,7 +88,7 @@ static void forget_mails(struct service *service)
 	int result =
 		store_forget_mails(service->store, store_now_us(service->store) - MAIL_KEEP_US, &error);
 	if (result)
-		log_warning("mails_not_forgotten", "cause", error_reason(&error, result));
+		log_warning("mails_not_deleted", "cause", error_reason(&error, result));
 }
 
 static void forget_people(struct service *service)
@@ -96,7 +96,7 @@ static void forget_people(struct service *service)
 	struct error error = {0};
 	int result = people_forget(service, &error);
 	if (result)
-		log_warning("sessions_not_forgotten", "cause", error_reason(&error, result));
+		log_warning("sessions_not_deleted", "cause", error_reason(&error, result));
 }
 
 static void forget_forms(struct service *service)
@@ -105,7 +105,7 @@ static void forget_forms(struct service *service)
 	int result =
 		store_forget_forms(service->store, store_now_us(service->store) - FORM_KEEP_US, &error);
 	if (result)
-		log_warning("forms_not_forgotten", "cause", error_reason(&error, result));
+		log_warning("forms_not_deleted", "cause", error_reason(&error, result));
 }
 
 static void forget_idempotency_keys(struct service *service)
@@ -115,7 +115,7 @@ static void forget_idempotency_keys(struct service *service)
 	int result = store_forget_idempotency_keys(service->store, store_now_us(service->store),
 	                                           FORGOTTEN_MAX, &removed, &error);
 	if (result)
-		log_warning("idempotency_keys_not_forgotten", "cause", error_reason(&error, result));
+		log_warning("idempotency_keys_not_deleted", "cause", error_reason(&error, result));
 }
 
 static void sweep(struct housekeeping *housekeeping, const atomic_bool *stopping)
@@ -132,11 +132,11 @@ static void sweep(struct housekeeping *housekeeping, const atomic_bool *stopping
 	if (result && !atomic_load(stopping))
 		log_warning("sweep_failed", "cause", error_reason(&error, result));
 	if (!leased)
-		return; /* or another node is at it */
+		return; /* or another node is sweeping */
 	sweep_content(housekeeping->service, stopping, &lease.lost);
 	kept_lease_rest(&lease);
 	if (kept_lease_end(&lease, NULL))
-		log_warning("sweep_lease_left", "cause", "it runs out");
+		log_warning("sweep_lease_not_released", "cause", "it runs out");
 }
 
 static void keep_house(struct housekeeping *housekeeping, const atomic_bool *stopping)
@@ -145,16 +145,16 @@ static void keep_house(struct housekeeping *housekeeping, const atomic_bool *sto
 	int result = store_forget_usage(housekeeping->service->store,
 	                                store_now_us(housekeeping->service->store), &error);
 	if (result)
-		log_warning("usage_not_forgotten", "cause", error_reason(&error, result));
+		log_warning("usage_not_deleted", "cause", error_reason(&error, result));
 	disable_idle_accounts(housekeeping->service);
-	look_at_bounds(housekeeping->service);
-	look_at_balances(housekeeping->service, stopping);
+	check_bounds(housekeeping->service);
+	check_balances(housekeeping->service, stopping);
 	forget_notices(housekeeping->service);
 	forget_people(housekeeping->service);
 	forget_mails(housekeeping->service);
 	forget_forms(housekeeping->service);
 	forget_idempotency_keys(housekeeping->service);
-	sweep(housekeeping, stopping); /* the longest: nothing else waits for it */
+	sweep(housekeeping, stopping); /* last, because it takes longest */
 }
 
 int64_t housekeeping_run(void *context, const atomic_bool *stopping)

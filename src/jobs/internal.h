@@ -1,4 +1,4 @@
-/* Shared by the files of src/jobs alone: one state and one run function for each kind of job. */
+/* Shared by the files of src/jobs: one state and one run function for each kind of job. */
 #ifndef JOBS_INTERNAL_H
 #define JOBS_INTERNAL_H
 
@@ -9,7 +9,7 @@
 #include "jobs/keeper.h"
 #include "seal/authority.h"
 
-/* One account never holds all of them. */
+/* One account never occupies all issuers. */
 #define ISSUER_COUNT 3
 #define HOLDER_SIZE 512
 
@@ -19,11 +19,11 @@ struct sealer {
 	struct sealing sealing;
 	char holder[HOLDER_SIZE];
 	struct kept_lease lease;
-	int64_t not_before_us; /* monotonic: after a failure, whoever wakes it */
-	int64_t failures;      /* in a row */
-	bool refused;          /* so ended the last pass */
-	/* Behind this chain the next pass begins, since at it too many broken ones ended the last; 0:
-	 * at the first. */
+	int64_t not_before_us; /* monotonic; end of the back-off, also if woken */
+	int64_t failures;      /* consecutive */
+	bool refused;          /* the last pass ended with ERR_REFUSED */
+	/* The next pass starts after this chain, because too many chains failed there in the last one;
+	 * 0: at the first chain. */
 	int64_t behind_account, behind_chain;
 };
 int sealer_init(struct sealer *sealer, struct service *service, const char *node,
@@ -35,14 +35,14 @@ job_thread_run_function sealer_run;
 struct issuer {
 	struct service *service;
 	struct keeper *keeper;
-	char holder[HOLDER_SIZE]; /* of leases: the same after a restart */
-	char node[HOLDER_SIZE];   /* what the holders of this node begin with */
-	int64_t last_account;     /* whose turn it was */
-	char directory[4096];     /* of working files, its own */
-	bool looks_for_overdue;   /* one of them does */
-	int64_t overdue_at_us;    /* monotonic: when to look next */
+	char holder[HOLDER_SIZE]; /* of leases; the same after a restart */
+	char node[HOLDER_SIZE];   /* common prefix of the holders of this node */
+	int64_t last_account;     /* account served last (round-robin) */
+	char directory[4096];     /* private directory for working files */
+	bool looks_for_overdue;   /* true for one issuer */
+	int64_t overdue_at_us;    /* next check for overdue certifications; monotonic */
 };
-/* `directory` is that of all issuers. */
+/* `directory` is the parent directory of all issuers. */
 void issuer_init(struct issuer *issuer, struct service *service, const char *node,
                  const char *directory, int number, struct keeper *keeper);
 job_thread_run_function issuer_run;
@@ -52,45 +52,46 @@ struct renewer {
 	struct service *service;
 	char holder[HOLDER_SIZE];
 	struct kept_lease lease;
-	bool refused;            /* the last pass was */
-	int64_t failures;        /* in a row */
-	int64_t forgotten_at_us; /* by the monotonic clock: when to look for forgotten ones */
+	bool refused;            /* the last pass ended with ERR_REFUSED */
+	int64_t failures;        /* consecutive */
+	int64_t forgotten_at_us; /* next search for certifications without a record; monotonic */
 };
 void renewer_init(struct renewer *renewer, struct service *service, const char *node,
                   struct keeper *keeper);
 job_thread_run_function renewer_run;
 
-/* ---- list_signer.c: signs the list of the signers ---- */
+/* ---- list_signer.c: signs the list of signers ---- */
 struct list_signer {
 	struct service *service;
 	char holder[HOLDER_SIZE];
-	int64_t failures; /* in a row */
+	int64_t failures; /* consecutive */
 };
 void list_signer_init(struct list_signer *list_signer, struct service *service, const char *node);
 job_thread_run_function list_signer_run;
 
-/* ---- topup.c: decides automatic top-ups and tries payments ---- */
-#define TOPUP_COUNT 4 /* a provider that does not answer holds up to so many */
+/* ---- topup.c: decides automatic top-ups and attempts payments ---- */
+#define TOPUP_COUNT 4 /* number of threads that an unresponsive provider can block */
 struct topup {
 	struct service *service;
-	char holder[HOLDER_SIZE]; /* of leases: the same after a restart */
-	bool decides;             /* one of them does */
+	char holder[HOLDER_SIZE]; /* of leases; the same after a restart */
+	bool decides;             /* true for one thread */
 };
 void topup_init(struct topup *topup, struct service *service, const char *node, int number);
 job_thread_run_function topup_run;
 
-/* ---- validation.c: which level signatures and timestamps can have ---- */
+/* ---- validation.c: achievable levels of signatures and timestamps ---- */
 #define VALIDATION_TOLD_MAX (1 + AUTHORITIES_MAX)
 struct validation_told {
-	struct sha256 path; /* of what was looked at last; zeros: of nothing */
-	int64_t next_us;    /* monotonic: when it is looked at again */
-	struct sha256 said; /* digest of what was last said; zeros: nothing */
+	struct sha256 path; /* digest of the path checked last; zeros: none */
+	int64_t next_us;    /* next check; monotonic */
+	struct sha256 said; /* digest of the last log message; zeros: none */
 };
 struct validation_teller {
 	struct validation_told told[VALIDATION_TOLD_MAX];
 };
-/* To be called often. Says it in the log, of the signer and of each authority once it has given a
- * timestamp, when it is known and whenever it is not as before. Asks for what it has to know. */
+/* To be called frequently. Logs the achievable level of the signer, and of each authority once it
+ * has issued a timestamp, when it becomes known and whenever it changes. Fetches the revocation
+ * data for that. */
 void validation_tell(struct validation_teller *teller, const struct service *service,
                      const atomic_bool *stopping);
 
@@ -101,19 +102,20 @@ job_thread_run_function mender_run;
 #define WATCHER_THREADS 5
 struct watcher {
 	struct service *service;
-	struct readiness told; /* by the last of them */
-	/* Two ask the store, one looks at mounts, since any may hang; one tells the log. */
+	struct readiness told; /* last logged readiness, of the logging thread */
+	/* Separate threads, because any check may hang: two check the store, one the disks, one
+	 * logs. */
 	struct job_thread *threads[WATCHER_THREADS];
 };
 int watcher_start(struct watcher *watcher, struct service *service, struct error *error) MUST_CHECK;
-/* Ends the threads; also where they were not started. */
+/* Ends the threads; also if they were not started. */
 void watcher_stop(struct watcher *watcher);
 
 /* ---- housekeeping.c ---- */
 struct housekeeping {
 	struct service *service;
 	struct validation_teller teller;
-	int64_t next_us; /* monotonic: what takes long is done again */
+	int64_t next_us; /* next run of the long tasks; monotonic */
 	struct keeper *keeper;
 	char holder[HOLDER_SIZE];
 };

@@ -18,7 +18,7 @@ struct issuing {
 	struct certification certification;
 	const atomic_bool *stopping;
 	atomic_int_fast64_t permille;
-	atomic_bool lost; /* the lease went to another */
+	atomic_bool lost; /* another node holds the lease */
 };
 
 void issuer_init(struct issuer *issuer, struct service *service, const char *node,
@@ -28,7 +28,7 @@ void issuer_init(struct issuer *issuer, struct service *service, const char *nod
 		.service = service,
 		.keeper = keeper,
 		.looks_for_overdue = number == 0,
-		/* After a long standstill the sealer goes first. */
+		/* After a long downtime the sealer runs first. */
 		.overdue_at_us = clock_monotonic_us() + OVERDUE_INTERVAL_US,
 	};
 	snprintf(issuer->node, sizeof issuer->node, "%.*s#", HOLDER_SIZE - 16, node);
@@ -37,10 +37,10 @@ void issuer_init(struct issuer *issuer, struct service *service, const char *nod
 	snprintf(issuer->directory, sizeof issuer->directory, "%s/issuer-%d", directory, number);
 }
 
-/* ---- while it works ---- */
+/* ---- progress ---- */
 
-/* Writes the progress with the lease. Whether the store is well again shows at the end; a lost
- * lease ends the work at once. */
+/* Renews the lease and writes the progress. Failures of the store show at the end; a lost lease
+ * ends the work immediately. */
 static int renew(void *context)
 {
 	struct issuing *job = context;
@@ -58,14 +58,14 @@ static int report_progress(void *context, int64_t permille)
 	struct issuing *job = context;
 	if (atomic_load(job->stopping))
 		return ERR_UNAVAILABLE;
-	/* The first sign of progress soon, the others with the lease. */
+	/* The first progress is written immediately, later progress with the lease. */
 	bool early = atomic_exchange(&job->permille, permille) == 0 && permille > 0;
 	if (early)
 		(void)renew(job);
 	return atomic_load(&job->lost) ? ERR_REFUSED : OK;
 }
 
-/* ---- one after the other ---- */
+/* ---- processing ---- */
 
 static int prepare_directory(const struct issuer *issuer, struct error *error)
 {
@@ -101,10 +101,10 @@ static void work_on(struct issuing *job, struct arena *arena)
 		issue_failed(&attempt, result, &error);
 	result = file_remove_tree(issuer->directory, &error);
 	if (result)
-		log_warning("working_files_left", "cause", error_reason(&error, result));
+		log_warning("working_files_not_removed", "cause", error_reason(&error, result));
 }
 
-/* What waits for a seal that does not come is never claimed, so it is looked for apart. */
+/* Certifications that wait for a missing seal are never claimed, so they are checked separately. */
 static void fail_overdue(struct issuer *issuer, const atomic_bool *stopping)
 {
 	int64_t now_us = clock_monotonic_us();
@@ -122,7 +122,7 @@ int64_t issuer_run(void *context, const atomic_bool *stopping)
 	fail_overdue(issuer, stopping);
 	ARENA_AUTO struct arena arena;
 	arena_init(&arena, JOB_MEMORY_MAX);
-	/* What this node cannot sign waits, or another node takes it. */
+	/* Certifications that this node cannot sign wait, or another node takes them. */
 	while (!atomic_load(stopping) && !quiet_is(issuer->service) &&
 	       !signers_check(issuer->service, NULL)) {
 		arena_reset(&arena);

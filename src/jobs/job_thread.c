@@ -10,7 +10,7 @@
 #include "base/reading.h"
 #include "base/thread.h"
 
-/* Background work gives way to requests. */
+/* Background work has a lower priority than requests. */
 #define JOB_NICE 5
 
 struct job_thread {
@@ -37,7 +37,7 @@ static void wait_for_call(struct job_thread *thread, int64_t pause_us)
 static void *work(void *argument)
 {
 	struct job_thread *thread = argument;
-	/* On Linux a thread has a priority of its own, under its own number. */
+	/* On Linux each thread has its own priority, set by its thread ID. */
 	setpriority(PRIO_PROCESS, (id_t)gettid(), JOB_NICE);
 	while (!atomic_load(&thread->stopping)) {
 		reading_begin();

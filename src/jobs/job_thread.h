@@ -10,21 +10,21 @@
 
 struct job_thread;
 
-/* Does what there is to do, on the thread's thread, and answers after how many microseconds to be
- * called again if nothing wakes it before. Of the settings, and what is made of them, it keeps
- * nothing from one call to the next (base/reading.h) but to see whether they are others. */
+/* Runs on the job's thread. Returns the number of microseconds after which to call it again, unless
+ * it is woken before. It must not keep settings, or objects derived from them, between calls
+ * (base/reading.h), except to detect that they have changed. */
 typedef int64_t job_thread_run_function(void *context, const atomic_bool *stopping);
 
-/* `name` has at most 15 characters. Runs at once for the first time. */
+/* Starts a thread and calls `run` immediately. `name` has at most 15 characters. */
 int job_thread_start(const char *name, job_thread_run_function *run, void *context,
                      struct job_thread **ret_thread, struct error *error) MUST_CHECK;
-/* Runs again at once, or as soon as the present run ends. Any thread; NULL-safe. */
+/* Calls `run` again immediately, or when the present call returns. Any thread; NULL-safe. */
 void job_thread_wake(struct job_thread *thread);
-/* Sets the stop flag and wakes; returns at once. NULL-safe. */
+/* Sets the stop flag and wakes the thread; does not block. NULL-safe. */
 void job_thread_ask_to_stop(struct job_thread *thread);
-/* Waits for the end of the thread; the thread can still be woken, to no effect. NULL-safe. */
+/* Waits for the thread to end; waking it afterwards has no effect. NULL-safe. */
 void job_thread_join(struct job_thread *thread);
-/* Once joined, and nobody wakes it any more. NULL-safe. */
+/* Frees a joined thread that is no longer woken. NULL-safe. */
 void job_thread_free(struct job_thread *thread);
 
 #endif

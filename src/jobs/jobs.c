@@ -42,7 +42,8 @@ struct jobs {
 	struct job_thread *key_uses_thread;
 	struct job_thread *mender_thread;
 	struct job_thread *clock_thread;
-	int64_t clock_asked_us; /* monotonic: when it woke the sealer for the clock's sake; 0: never */
+	int64_t
+		clock_asked_us; /* last time the sealer was woken to check the clock; monotonic; 0: never */
 };
 
 static void wake_each(struct job_thread *const *threads, size_t count)
@@ -62,7 +63,7 @@ static void wake(void *context, enum wake which)
 	}
 }
 
-/* The node's name in leases: the same after a restart, so that it takes up what it left. */
+/* Builds the node's name in leases: the same after a restart, so that the node resumes its work. */
 static void name_node(const struct settings *settings, char node[HOLDER_SIZE])
 {
 	char host[128] = "";
@@ -80,7 +81,7 @@ static int make_directory(const struct settings *settings, char *path, size_t si
 	return result;
 }
 
-/* A reload leaves it to this thread, since the store may hang. What failed is tried again. */
+/* Done on this thread after a reload, because the store may hang. Retried after a failure. */
 static void write_trust(struct service *service)
 {
 	struct error error = {0};
@@ -95,8 +96,8 @@ static void write_trust(struct service *service)
 
 #define CLOCK_ASKED_EVERY_US (10 * US_PER_SECOND)
 
-/* What is looked at all the time. While our clock seems to be ahead the sealer asks for a
- * timestamp, which shows whether it is; otherwise it would at the next interval. */
+/* Periodic checks. While the clock appears to be ahead, the sealer requests a timestamp, which
+ * shows whether it is; otherwise it would do so only at the next interval. */
 static int64_t look_around(void *context, const atomic_bool *stopping)
 {
 	struct jobs *jobs = context;
@@ -104,13 +105,13 @@ static int64_t look_around(void *context, const atomic_bool *stopping)
 	clock_start_decide(jobs->service);
 	int result = quiet_look(jobs->service, &error);
 	if (result)
-		log_warning("quiet_not_read", "cause", error_reason(&error, result));
+		log_warning("read_only_mode_not_read", "cause", error_reason(&error, result));
 	result = service_refresh_links(jobs->service, &error);
 	if (result)
 		log_warning("link_secrets_not_read", "cause", error_reason(&error, result));
 	result = signers_follow(jobs->service, &error);
 	if (result)
-		log_warning("signer_not_followed", "cause", error_reason(&error, result));
+		log_warning("signer_not_updated", "cause", error_reason(&error, result));
 	write_trust(jobs->service);
 	service_watch_expiry(jobs->service);
 	int64_t now_us = clock_monotonic_us();
@@ -122,7 +123,7 @@ static int64_t look_around(void *context, const atomic_bool *stopping)
 	return LINKS_INTERVAL_US;
 }
 
-/* An authority that hangs keeps nothing else waiting. */
+/* Separate thread, so that a hanging authority does not delay anything else. */
 static int64_t compare_clock(void *context, const atomic_bool *stopping)
 {
 	struct jobs *jobs = context;
@@ -132,7 +133,7 @@ static int64_t compare_clock(void *context, const atomic_bool *stopping)
 	return pause_us;
 }
 
-/* What a crash loses of it is a minute. */
+/* A crash loses one minute of these times. */
 static int64_t write_key_uses(void *context, const atomic_bool *stopping)
 {
 	struct jobs *jobs = context;
@@ -208,7 +209,7 @@ int jobs_start(struct service *service, struct jobs **ret_jobs, struct error *er
 		issuer_init(&jobs->issuers[i], service, node, directory, i, jobs->keeper);
 	for (int i = 0; i < TOPUP_COUNT; i++)
 		topup_init(&jobs->topups[i], service, node, i);
-	/* Before the threads exist, since these wake each other; nobody else does yet. */
+	/* Set before the threads start, because they wake each other; no other code does so yet. */
 	service->wake_context = jobs;
 	service->wake = wake;
 	if (!result)
@@ -247,7 +248,7 @@ void jobs_stop(struct jobs *jobs)
 		return;
 	each_thread(jobs, job_thread_ask_to_stop);
 	watcher_stop(&jobs->watcher);
-	each_thread(jobs, job_thread_join); /* all of them first, for they wake each other */
+	each_thread(jobs, job_thread_join); /* all threads first, because they wake each other */
 	(void)write_key_uses(jobs, NULL);
 	jobs->service->wake = NULL;
 	jobs->service->wake_context = NULL;

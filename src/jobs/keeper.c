@@ -12,7 +12,7 @@ struct holding {
 };
 
 struct keeper {
-	pthread_mutex_t mutex; /* held while a lease is renewed */
+	pthread_mutex_t mutex; /* held during a renewal */
 	struct holding holdings[KEEPER_HOLDINGS_MAX];
 	struct job_thread *thread;
 };
@@ -62,7 +62,7 @@ int keeper_hold(struct keeper *keeper, keeper_renew_function *renew, void *conte
 	int at = 0;
 	while (keeper->holdings[at].taken)
 		if (++at == KEEPER_HOLDINGS_MAX)
-			abort(); /* more jobs than the program has */
+			abort(); /* more leases than jobs in the program */
 	keeper->holdings[at] = (struct holding){renew, context, true};
 	pthread_mutex_unlock(&keeper->mutex);
 	return at;

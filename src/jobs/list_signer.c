@@ -1,4 +1,4 @@
-/* Signs the list of the signers, when it changed and once a day. */
+/* Signs the list of signers when it has changed and once a day. */
 #include <stdio.h>
 
 #include "base/log.h"
@@ -17,7 +17,7 @@ void list_signer_init(struct list_signer *list_signer, struct service *service, 
 	snprintf(list_signer->holder, sizeof list_signer->holder, "%s", node);
 }
 
-/* Two nodes would do no harm: only each timestamp costs. */
+/* The lease only saves the cost of a second timestamp; signing on two nodes is harmless. */
 static int sign(struct list_signer *list_signer, struct error *error)
 {
 	struct service *service = list_signer->service;
@@ -31,7 +31,7 @@ static int sign(struct list_signer *list_signer, struct error *error)
 	if (!result)
 		log_info("signer_list_signed");
 	if (store_end_lease(store, LEASE_SIGNER_LIST, list_signer->holder, NULL))
-		log_warning("signer_list_lease_left", "cause", "it runs out");
+		log_warning("signer_list_lease_not_released", "cause", "it runs out");
 	return result;
 }
 

@@ -19,7 +19,7 @@ int mailer_init(struct mailer *mailer, struct service *service, const char *node
 	return mailing_init(&mailer->mailing, service, mailer->holder, error);
 }
 
-/* A reload's settings count from the next mail on. */
+/* Reloaded settings apply from the next mail on. */
 static int read_settings(struct mailer *mailer, struct error *error)
 {
 	uint64_t reloads = atomic_load(&mailer->service->reloads);
@@ -31,8 +31,8 @@ static int read_settings(struct mailer *mailer, struct error *error)
 	return result;
 }
 
-/* Somebody waits before his browser for a mail "sign_in": every second turn is theirs alone, so
- * that one waits for one other mail at most, and however many are asked for hold up no other. */
+/* Claims a mail. Users wait for "sign_in" mails, so every second claim is reserved for them. Such a
+ * mail waits for at most one other mail, and any number of them does not block the others. */
 static int claim(struct mailer *mailer, struct arena *arena, struct mail *ret, struct error *error)
 {
 	struct store *store = mailer->service->store;

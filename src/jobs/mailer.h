@@ -1,5 +1,5 @@
-/* Has the mails of the outbox (store/notices/mails.h) delivered: one thread a node, one message at
- * a time, each under a lease, so that several nodes send none twice at the same time. */
+/* Sends the mails of the outbox (store/notices/mails.h). Each node has one thread, which sends one
+ * mail at a time under a lease, so that no two nodes send the same mail at the same time. */
 #ifndef JOBS_MAILER_H
 #define JOBS_MAILER_H
 
@@ -9,11 +9,11 @@
 struct mailer {
 	struct service *service;
 	char holder[HOLDER_SIZE];
-	uint64_t reloads;  /* the service's, when it was made */
-	bool sign_in_turn; /* of which the last turn was */
+	uint64_t reloads;  /* the service's counter when `mailing` was made */
+	bool sign_in_turn; /* whether the last mail came from the sign-in queue */
 	struct mailing mailing;
 };
-/* ERR_VALIDATION as mailing_init. */
+/* Initializes the job. ERR_VALIDATION: see mailing_init. */
 int mailer_init(struct mailer *mailer, struct service *service, const char *node,
                 struct error *error) MUST_CHECK;
 job_thread_run_function mailer_run;

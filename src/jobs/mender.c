@@ -1,4 +1,4 @@
-/* Repairs the embedded store's index of client_refs where it is damaged. */
+/* Repairs damaged parts of the embedded store's client_ref index. */
 #include <inttypes.h>
 #include <stdio.h>
 

@@ -9,7 +9,7 @@
 
 #define PAUSE_FIRST_US US_PER_SECOND
 #define PAUSE_MAX_US (600 * US_PER_SECOND)
-/* All certifications are read for it; nodes of before are gone after an upgrade. */
+/* The search reads all certifications; after an upgrade no older nodes remain. */
 #define FORGOTTEN_EVERY_US (6 * 3600 * US_PER_SECOND)
 
 void renewer_init(struct renewer *renewer, struct service *service, const char *node,
@@ -35,7 +35,7 @@ static int64_t or_zero(int64_t time_us)
 	return time_us == TIME_NONE ? 0 : time_us;
 }
 
-/* Whoever does the work: each node's metrics tell. */
+/* Updates the metrics of this node, regardless of which node does the work. */
 static void look(struct service *service)
 {
 	struct evidence_state state;
@@ -47,7 +47,7 @@ static void look(struct service *service)
 			store_evidence_due_since(service->store, clock_now_us(),
 		                             service->settings->evidence_renew_before, &due_us, &error);
 	if (result) {
-		log_warning("evidence_not_looked_at", "cause", error_reason(&error, result));
+		log_warning("evidence_not_checked", "cause", error_reason(&error, result));
 		return;
 	}
 	atomic_store(&service->counters.evidence_waiting_since_us, or_zero(state.waiting_since_us));
@@ -56,7 +56,8 @@ static void look(struct service *service)
 	atomic_store(&service->counters.evidence_lost, state.lost);
 }
 
-/* Refused: another node was faster, or has the lease now. What is refused again is a fault. */
+/* Returns whether a refusal is temporary: another node was faster, or has the lease now. A repeated
+ * refusal is an error. */
 static bool is_passing(struct renewer *renewer, int result)
 {
 	bool again = renewer->refused;
@@ -64,7 +65,7 @@ static bool is_passing(struct renewer *renewer, int result)
 	return renewer->refused && !again;
 }
 
-/* At the start, and then now and then. */
+/* At the start, and periodically afterwards. */
 static int queue_forgotten(struct renewer *renewer, const struct renewal *renewal,
                            struct error *error)
 {
@@ -90,7 +91,7 @@ int64_t renewer_run(void *context, const atomic_bool *stopping)
 	if (!result && !leased) {
 		renewer->refused = false;
 		look(service);
-		return interval_us; /* another node does it */
+		return interval_us; /* another node does the work */
 	}
 	if (!result) {
 		result = queue_forgotten(renewer, &renewal, &error);
@@ -98,7 +99,7 @@ int64_t renewer_run(void *context, const atomic_bool *stopping)
 			result = renewal_pass(&renewal, &error);
 		kept_lease_rest(&renewer->lease);
 		if (kept_lease_end(&renewer->lease, NULL))
-			log_warning("renewer_lease_left", "cause", "it runs out");
+			log_warning("renewer_lease_not_released", "cause", "it runs out");
 	}
 	look(service);
 	if (is_passing(renewer, result) || !result || atomic_load(stopping)) {

@@ -30,28 +30,28 @@ void sealer_free(struct sealer *sealer)
 	sealing_free(&sealer->sealing);
 }
 
-/* Full disks pass: then the mark lags, and sealing goes on. */
+/* Checks for a rollback. A full disk is temporary: the mark lags, and sealing continues. */
 static int check_history(struct sealer *sealer, struct error *error)
 {
 	struct service *service = sealer->service;
-	struct history history = {0}; /* filled only when the store could be read */
+	struct history history = {0}; /* filled in only if the store could be read */
 	int result = history_check(service->store, service->signer, &history, error);
 	if (result == ERR_CORRUPT && !history_goes_on(&history))
 		atomic_store(&service->went_back, true);
 	return result == ERR_NO_SPACE ? OK : result;
 }
 
-/* A pass through all unsealed chains. */
+/* State of a pass through all unsealed chains. */
 struct pass {
 	struct sealer *sealer;
-	struct unsealed_chain *chains; /* block_segments of them */
+	struct unsealed_chain *chains; /* block_segments entries */
 	struct error *error;
 	int64_t after_account, after_chain;
-	bool backlog; /* a chain had more than fits into its share */
+	bool backlog; /* a chain has more to seal than its share */
 	bool any;     /* the lease was taken */
-	bool lost;    /* another node has it */
-	bool done;    /* all were gone through */
-	bool refused; /* no timestamp is to be had now, or the round cannot be written */
+	bool lost;    /* another node holds the lease */
+	bool done;    /* all chains were visited */
+	bool refused; /* no timestamp is available, or the round cannot be written */
 };
 
 static int take_lease(struct pass *pass)
@@ -63,7 +63,7 @@ static int take_lease(struct pass *pass)
 	return result;
 }
 
-/* One timestamp over all that is staged. */
+/* Seals everything that is staged under one timestamp. */
 static int close_staged(struct pass *pass)
 {
 	struct sealer *sealer = pass->sealer;
@@ -73,8 +73,8 @@ static int close_staged(struct pass *pass)
 	result = seal_close(&sealer->sealing, pass->error);
 	kept_lease_rest(&sealer->lease);
 	pass->refused = result;
-	/* Certifications that wait for it need not wait for the whole pass. Of an unknown outcome they
-	 * find out. */
+	/* Certifications that wait for this round need not wait for the whole pass. They also detect
+	 * the result of an unknown outcome. */
 	if (!result || result == ERR_UNKNOWN_OUTCOME)
 		service_wake(sealer->service, WAKE_ISSUER);
 	return result ? result : check_history(sealer, pass->error);
@@ -92,8 +92,8 @@ static int stage_chains(struct pass *pass, size_t count, size_t *ret_taken, size
 	return result;
 }
 
-/* What certifications wait for goes first. *ret_awaited: nothing but the round is missing to one.
- */
+/* Stages first what certifications wait for. *ret_awaited: a certification waits only for the
+ * round. */
 static int serve_certifications(struct pass *pass, const atomic_bool *stopping, bool *ret_awaited)
 {
 	struct store *store = pass->sealer->service->store;
@@ -137,7 +137,7 @@ static int stage_next(struct pass *pass)
 	return result;
 }
 
-/* The record of acts, behind all events: what is wrong with it keeps none of them. */
+/* Seals the audit log after all events, so that an error in it does not affect events. */
 static int stage_acts(struct pass *pass, const atomic_bool *stopping)
 {
 	struct sealer *sealer = pass->sealer;
@@ -164,9 +164,9 @@ static int stage_acts(struct pass *pass, const atomic_bool *stopping)
 	return result;
 }
 
-/* A block of the other chains, and the round when it is time for it: one that certifications wait
- * for takes that block with it, so that beside few chains it is the only one, and waits for no
- * more of them, however many these are. */
+/* Stages a block of other chains, and closes the round if it is full or awaited. A round that
+ * certifications wait for includes that block. With few chains it is then the only round; with
+ * many, certifications wait for one block only. */
 static int stage_some(struct pass *pass, bool awaited)
 {
 	bool staged, full = false;
@@ -188,13 +188,14 @@ static int stage_all(struct pass *pass, const atomic_bool *stopping)
 	return result;
 }
 
-static int go_through(struct pass *pass, const atomic_bool *stopping)
+static int run_pass(struct pass *pass, const atomic_bool *stopping)
 {
 	struct sealing *sealing = &pass->sealer->sealing;
 	bool staged = false, full;
 	int result = sealing_room(sealing, &staged, &full, pass->error);
-	/* What a sealer left behind comes first, alone: while no authority answers, nothing is added to
-	 * it, so that a long outage makes no more segments than a short one. */
+	/* Closes the blocks of an earlier sealer first, without additions. While no authority responds,
+	 * nothing is added to them, so that a long outage does not create more segments than a short
+	 * one. */
 	if (!result && staged)
 		result = close_staged(pass);
 	if (!result)
@@ -203,7 +204,7 @@ static int go_through(struct pass *pass, const atomic_bool *stopping)
 		result = stage_acts(pass, stopping);
 	if (pass->lost || pass->refused || atomic_load(stopping))
 		return result;
-	/* What is staged is good, whatever was met behind it. */
+	/* What is staged is valid, regardless of a later error. */
 	struct error met = *pass->error;
 	int closed = sealing_room(sealing, &staged, &full, pass->error);
 	if (!closed && staged)
@@ -221,10 +222,10 @@ static int seal_pass(struct sealer *sealer, struct unsealed_chain *chains,
 	                    .error = error,
 	                    .after_account = sealer->behind_account,
 	                    .after_chain = sealer->behind_chain};
-	pass.backlog = pass.after_account != 0; /* those before have their turn, too */
+	pass.backlog = pass.after_account != 0; /* the chains before that one follow in another pass */
 	sealer->behind_account = sealer->behind_chain = 0;
 	sealing_begin_pass(&sealer->sealing);
-	int result = go_through(&pass, stopping);
+	int result = run_pass(&pass, stopping);
 	sealing_end_pass(&sealer->sealing);
 	if (pass.any) {
 		int ended = kept_lease_end(&sealer->lease, NULL);
@@ -250,8 +251,8 @@ static int seal_all(struct sealer *sealer, const atomic_bool *stopping, struct e
 	return result;
 }
 
-/* Where the clock was set right, and where an authority's is wrong, only a new timestamp shows it;
- * while nothing is registered none is needed otherwise. */
+/* Only a new timestamp shows that the clock was corrected, or that an authority's clock was wrong.
+ * While nothing is registered, no timestamp is requested otherwise. */
 static void watch_clock(struct sealer *sealer)
 {
 	struct service *service = sealer->service;
@@ -262,8 +263,9 @@ static void watch_clock(struct sealer *sealer)
 	service_watch_clock(service);
 }
 
-/* Refused: another node sealed the same, and what is left comes with the next pass; or a chain did
- * not go on, which was set apart and told. What is refused again for neither reason is a fault. */
+/* Returns whether a refusal is temporary: another node sealed the same events, and the rest follows
+ * in the next pass; or a chain failed, which was quarantined and logged. A repeated refusal for
+ * neither reason is an error. */
 static bool is_passing(struct sealer *sealer, int result)
 {
 	bool again = sealer->refused && !sealer->sealing.chain_failed;

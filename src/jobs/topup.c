@@ -24,7 +24,7 @@ int64_t topup_run(void *context, const atomic_bool *stopping)
 	int result = OK;
 	if (topup->decides)
 		result = service_decide_topups(service, store_now_us(service->store), stopping, &error);
-	/* Whose payments are not told yet keeps nobody else's from being tried. */
+	/* Accounts whose payments are unknown must not delay the payments of others. */
 	if (result == ERR_NETWORK) {
 		not_told = error;
 		result = OK;

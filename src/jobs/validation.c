@@ -1,7 +1,7 @@
-/* Signatures and timestamps can be validated for ever (ETSI's levels LT and LTA) when everything
- * about their certificates stands beside them: of each below a root, that it was not revoked. Where
- * an authority publishes nothing about that, what is issued ends at level T: it can be validated as
- * long as others answer for it. An operator is told which it is before anybody relies on it. */
+/* Logs the achievable levels of signatures and timestamps. Long-term validation (levels LT and LTA
+ * of ETSI) needs revocation data for each certificate below a root. If an authority does not
+ * publish such data, issued documents reach level T only: they can be validated as long as others
+ * provide the data. The log informs the operator before users rely on a level. */
 #include <stdio.h>
 
 #include "base/clock.h"
@@ -46,7 +46,7 @@ static void tell(struct sha256 *told, const char *of, const struct revocation_ve
 		            "reason", reason, "signature_level", "T");
 }
 
-/* A path is looked at when it is another, and after a while. */
+/* Returns whether a path must be checked: it has changed, or the last check is too old. */
 static bool is_due(struct validation_told *told, struct slice path)
 {
 	int64_t now_us = clock_monotonic_us();
@@ -65,7 +65,7 @@ static void look(struct validation_told *told, const struct service *service, co
 	if (!is_due(told, path))
 		return;
 	struct revocation_verdict verdicts[REVOCATION_PATH_MAX];
-	/* A whole second: what is said now counts as said afterwards. */
+	/* One second in the past, so that data issued now counts as issued afterwards. */
 	struct revocation_moment at = {.time_us = clock_now_us() - US_PER_SECOND};
 	VALIDATION_AUTO struct validation_set set = {0};
 	struct error error = {0};

@@ -1,4 +1,4 @@
-/* The node looks at itself: what readiness goes by, and telling where it changes. */
+/* Monitoring threads: update the state for readiness, and log its changes. */
 #include "jobs/internal.h"
 #include "service/watch.h"
 
@@ -28,7 +28,7 @@ static int64_t look(void *context, const atomic_bool *stopping)
 	return WATCH_INTERVAL_US;
 }
 
-/* Apart from those who look: they hang with what they look at. */
+/* Logs on a separate thread, because the others may hang in their checks. */
 static int64_t tell(void *context, const atomic_bool *stopping)
 {
 	struct watcher *watcher = context;

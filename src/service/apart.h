@@ -1,7 +1,7 @@
-/* Chains that are set apart because work on them fails: nobody else's work may wait for them or
- * fail with them. Who keeps a list tries each of its chains again after a pause that grows with
- * every failure in a row, and forgets it once that went well. In memory only, for one thread at a
- * time. */
+/* Quarantine of failing chains, so that the work on other chains neither waits for them nor fails
+ * with them. The owner of a quarantine retries each chain after a back-off that grows with the
+ * consecutive failures. It removes the chain after a success. Kept in memory only. Not thread
+ * safe. */
 #ifndef SERVICE_APART_H
 #define SERVICE_APART_H
 
@@ -9,29 +9,29 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define APART_MAX 256 /* beyond that the one that failed longest ago makes room */
+#define APART_MAX 256 /* beyond it, the chain with the oldest failure is replaced */
 
 struct apart {
 	struct apart_chain {
 		int64_t account;
 		int64_t chain;
-		unsigned failures;    /* in a row */
-		int64_t failed_at_us; /* monotonic, the last */
+		unsigned failures;    /* consecutive */
+		int64_t failed_at_us; /* last failure, monotonic */
 	} chains[APART_MAX];
 	size_t count;
 };
 
-/* Whether it is listed. */
+/* Returns whether the chain is in quarantine. */
 bool apart_has(const struct apart *apart, int64_t account, int64_t chain);
-/* Whether it is listed and its pause is not over. */
+/* Returns whether the chain is in quarantine and its back-off has not elapsed. */
 bool apart_waits(const struct apart *apart, int64_t account, int64_t chain, int64_t monotonic_us);
-/* It failed: how often in a row by now. */
+/* Records a failure. Returns the number of consecutive failures. */
 unsigned apart_add(struct apart *apart, int64_t account, int64_t chain, int64_t monotonic_us);
-/* It went well. True when it was listed. */
+/* Removes the chain after a success. Returns whether it was in quarantine. */
 bool apart_remove(struct apart *apart, int64_t account, int64_t chain);
-/* How many failed within the last hour. */
+/* Returns the number of chains that failed within the last hour. */
 size_t apart_count(const struct apart *apart, int64_t monotonic_us);
-/* Whether a failure, the so manyth in a row, is worth a line in the log: fewer and fewer are. */
+/* Returns whether the n-th consecutive failure is to be logged: only powers of two are. */
 static inline bool apart_tells(unsigned failures)
 {
 	return (failures & (failures - 1)) == 0;

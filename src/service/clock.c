@@ -10,7 +10,7 @@
 
 #define BEHIND_TOLD_EVERY_US (60 * US_PER_SECOND)
 
-/* Whose clock it is compared with; NULL: nobody's. */
+/* Returns the name of the reference clock; NULL: none. */
 static const char *compared_with(const struct service *service)
 {
 	if (store_is_shared(service->store))
@@ -22,7 +22,7 @@ int64_t service_clock_ahead_us(const struct service *service)
 {
 	if (!compared_with(service))
 		return 0;
-	/* Read first: what is waited for in between makes it no further ahead. */
+	/* Read first, so that a delay in between cannot increase the lead. */
 	int64_t now_us = clock_now_us();
 	int64_t latest_us =
 		store_is_shared(service->store)
@@ -67,7 +67,7 @@ int service_clock_ready(const struct service *service, struct error *error)
 	return result ? result : is_ahead(service, error);
 }
 
-static void tell_change(atomic_bool *told, int result, const struct error *error, const char *ended)
+static void log_change(atomic_bool *told, int result, const struct error *error, const char *ended)
 {
 	bool now = result;
 	if (atomic_load(told) == now || atomic_exchange(told, now) == now)
@@ -83,7 +83,7 @@ int service_clock_synchronized(struct service *service, struct error *error)
 {
 	struct error local = {0};
 	int result = is_unsynchronized(service, &local);
-	tell_change(&service->clock_watch.unsynchronized, result, &local, "it is synchronized");
+	log_change(&service->clock_watch.unsynchronized, result, &local, "it is synchronized");
 	if (result && error)
 		*error = local;
 	return result;
@@ -93,7 +93,7 @@ bool service_watch_clock(struct service *service)
 {
 	struct error error = {0};
 	int result = is_ahead(service, &error);
-	tell_change(&service->clock_watch.ahead, result, &error, "it is no longer ahead");
+	log_change(&service->clock_watch.ahead, result, &error, "it is no longer ahead");
 	return result;
 }
 
@@ -110,6 +110,6 @@ bool service_tell_clock_refusal(struct service *service, const struct registrati
 	snprintf(account, sizeof account, "%" PRId64, refused->account);
 	snprintf(chain, sizeof chain, "%" PRId64, refused->chain);
 	log_error("clock_behind_chain", "account", account, "chain", chain, "cause",
-	          "its last event was received at a time that this clock has not reached");
+	          "this clock is behind the reception time of its last event");
 	return true;
 }

@@ -1,19 +1,19 @@
-/* The clock as registrations see it. Inside src/service only; thread safe. */
+/* The clock of registrations. Internal to src/service; thread safe. */
 #ifndef SERVICE_CLOCK_H
 #define SERVICE_CLOCK_H
 
 #include "service/service.h"
 
-/* By how much this clock is at least ahead of the one that it is compared with: the store's where
- * other nodes share it, else the last timestamps' (authorities_latest_now_us). */
+/* Returns the minimum lead of this clock over its reference clock: the store's if other nodes share
+ * the store, otherwise the time of the last timestamps (authorities_latest_now_us). */
 int64_t service_clock_ahead_us(const struct service *service);
-/* The clock as registrations see it now. */
+/* Returns the clock that the ledger uses for registrations. */
 struct ledger_clock service_clock(struct service *service);
-/* Whether the clock is synchronized where seal.strict_clock asks for that: ERR_CLOCK. Known without
- * the store. Tells the log once. */
+/* Returns ERR_CLOCK if seal.strict_clock is set and the clock is not synchronized. Does not access
+ * the store. Logs each change once. */
 int service_clock_synchronized(struct service *service, struct error *error) MUST_CHECK;
-/* Tells the log, but not each time, that a registration was refused. True: because of its chain,
- * which is ahead; the clock itself is well. */
+/* Logs a refused registration, at a limited rate. Returns true if the cause is its chain, which is
+ * ahead of a correct clock. */
 bool service_tell_clock_refusal(struct service *service, const struct registration *refused);
 
 #endif

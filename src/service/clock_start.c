@@ -8,12 +8,12 @@
 #include "service/quiet.h"
 #include "store/nodes/uncompared.h"
 
-/* More than one authority that hangs takes by default (tsa.timeout), so that the next one's answer
- * is waited for. */
+/* Longer than the default tsa.timeout, so that after a hanging authority the response of the next
+ * one is waited for. */
 #define PATIENCE_US (15 * US_PER_SECOND)
-#define ASKED_EVERY_US (10 * US_PER_SECOND)        /* while it is refused */
-#define ASKED_RARELY_EVERY_US (60 * US_PER_SECOND) /* while it is not, or is no matter any more */
-#define COMPARING_TAKES_US US_PER_SECOND           /* as a rule, less */
+#define ASKED_EVERY_US (10 * US_PER_SECOND)        /* while registrations are refused */
+#define ASKED_RARELY_EVERY_US (60 * US_PER_SECOND) /* otherwise */
+#define COMPARING_TAKES_US US_PER_SECOND           /* usually less */
 #define SETTING_RIGHT_TAKES_US (60 * US_PER_SECOND)
 #define LOOK_AGAIN_NS 5000000
 
@@ -67,29 +67,30 @@ bool clock_start_ask(struct service *service, const atomic_bool *stopping, int64
 
 /* ---- deciding ---- */
 
-static void tell_unkept(int result, const struct error *error)
+static void log_not_recorded(int result, const struct error *error)
 {
 	log_warning("clock_comparison_not_kept", "cause", error_reason(error, result));
 }
 
-/* In the store before the first of those registrations: whoever seals them has to know. It is
- * written again where another node's comparison ended it. */
-static void go_on_without(struct service *service, enum clock_comparison_state state)
+/* Recorded in the store before the first registration without a comparison, because the sealer must
+ * know. Recorded again if the comparison of another node has ended the record. */
+static void continue_uncompared(struct service *service, enum clock_comparison_state state)
 {
 	struct error error = {0};
 	int result = store_begin_uncompared(service->store, &error);
 	if (result)
-		tell_unkept(result, &error);
+		log_not_recorded(result, &error);
 	if (result || state == CLOCK_NOT_COMPARED)
 		return;
 	enter(service, CLOCK_NOT_COMPARED);
-	log_warning("clock_not_compared", "cause",
-	            "no timestamp authority has answered since the start", "meaning",
-	            "live registrations go on by a clock that may be wrong; their seals say so");
+	log_warning(
+		"clock_not_compared", "cause", "no timestamp authority has responded since the start",
+		"meaning",
+		"live registrations continue with a clock that may be wrong; their seals record that");
 }
 
-/* Also ends what an earlier process left, which ended before it could compare its clock. */
-static void rely(struct service *service, enum clock_comparison_state state)
+/* Also ends the record of an earlier process that stopped before it could compare its clock. */
+static void accept_clock(struct service *service, enum clock_comparison_state state)
 {
 	struct error error = {0};
 	int64_t until_us = clock_now_us();
@@ -97,7 +98,7 @@ static void rely(struct service *service, enum clock_comparison_state state)
 	int result =
 		store_end_uncompared(service->store, until_us > latest_us ? until_us : latest_us, &error);
 	if (result) {
-		tell_unkept(result, &error);
+		log_not_recorded(result, &error);
 		return;
 	}
 	enter(service, CLOCK_COMPARED);
@@ -116,7 +117,7 @@ static void refuse(struct service *service, enum clock_comparison_state state)
 		          "live registrations are refused");
 }
 
-static bool may_go_on(const struct service *service)
+static bool may_continue(const struct service *service)
 {
 	const struct clock_comparison *comparison = &service->comparison;
 	return atomic_load(&comparison->asked) ||
@@ -129,14 +130,14 @@ void clock_start_decide(struct service *service)
 	int64_t off_us;
 	if (state == CLOCK_COMPARED)
 		return;
-	if (quiet_is(service)) /* nothing is asked; it begins when the copy is woken */
+	if (quiet_is(service)) /* nothing is asked; the comparison starts when the copy is resumed */
 		atomic_store(&service->comparison.begun_us, clock_boot_us());
 	else if (authorities_compare_clock(service->authorities, &off_us) && agrees(service, off_us))
-		rely(service, state);
+		accept_clock(service, state);
 	else if (authorities_compare_clock(service->authorities, &off_us))
 		refuse(service, state);
-	else if (may_go_on(service))
-		go_on_without(service, state);
+	else if (may_continue(service))
+		continue_uncompared(service, state);
 }
 
 void clock_start_await(const struct service *service, int64_t patience_us)
@@ -165,12 +166,12 @@ int clock_start_ready(const struct service *service, struct error *error)
 	int64_t off_us = 0;
 	switch (state_of(service)) {
 	case CLOCK_COMPARING:
-		if (quiet_is(service)) /* which is reason enough */
+		if (quiet_is(service)) /* reported by the read-only mode */
 			return OK;
 		return error_cause(error, ERR_CLOCK, "this clock is being compared with a timestamp");
 	case CLOCK_DIFFERS:
 		(void)authorities_compare_clock(service->authorities, &off_us);
-		return error_cause(error, ERR_CLOCK, "this clock is %lld s %s a new timestamp's",
+		return error_cause(error, ERR_CLOCK, "this clock is %lld s %s a new timestamp",
 		                   llabs(off_us) / US_PER_SECOND, off_us < 0 ? "behind" : "ahead of");
 	case CLOCK_COMPARED:
 	case CLOCK_NOT_COMPARED: break;

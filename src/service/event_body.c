@@ -5,7 +5,7 @@
 #include "base/json.h"
 #include "base/utf8.h"
 
-/* 64 for the payload, which the body is around. */
+/* 64 for the payload, plus 1 for the body around it. */
 #define DEPTH_MAX 65
 
 size_t event_body_limit(enum modality modality)

@@ -1,4 +1,4 @@
-/* One event by its identifier, and whether its content is what was declared. */
+/* Finds an event by its identifier, and checks its content. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -64,7 +64,7 @@ int event_check_content(struct content_store *store, const struct event *event, 
 	else
 		digest = sha256_of(event->content.data, event->content.size);
 	if (!result && memcmp(digest.bytes, event->declaration.hash, SHA256_SIZE) != 0)
-		result = error_cause(error, ERR_CORRUPT, "the content of %s (%s) does not have its hash",
+		result = error_cause(error, ERR_CORRUPT, "the content of %s (%s) does not match its hash",
 		                     event->event_id,
 		                     event->content_object ? event->content_object : "in the store");
 	return result;

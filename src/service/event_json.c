@@ -1,7 +1,7 @@
 #include "base/json.h"
 #include "service/service.h"
 
-/* On the path of every registration: members in the interface's order. */
+/* Runs for every registration. Members are in the order of the API. */
 void event_json(const struct event *event, struct buf *out)
 {
 	const struct declaration *declared = &event->declaration;

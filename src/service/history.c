@@ -5,10 +5,10 @@
 
 #include "store/events/segments.h"
 
-#define STORE_ID_NAME "store_id" /* for store_get_secret: no secret, but made the same way */
+#define STORE_ID_NAME "store_id" /* for store_get_secret, although not a secret */
 
-/* Where the store is, beside what is known of it. */
-static int look_at_store(struct store *store, struct history *history, struct error *error)
+/* Compares the store's last round with the known mark. */
+static int read_store(struct store *store, struct history *history, struct error *error)
 {
 	struct sha256 marked_root;
 	bool present = false;
@@ -28,7 +28,7 @@ static int look(struct store *store, struct signer *signer, struct history *hist
 		return result;
 	hex_encode(id.bytes, SIGNER_STORE_ID_SIZE / 2, history->store_id);
 	result = signer_get_mark(signer, history->store_id, &history->known, error);
-	return result ? result : look_at_store(store, history, error);
+	return result ? result : read_store(store, history, error);
 }
 
 bool history_goes_on(const struct history *history)
@@ -36,7 +36,7 @@ bool history_goes_on(const struct history *history)
 	return history->found.round >= history->known.round && !history->forked;
 }
 
-static int gone_back(const struct history *history, struct error *error)
+static int rolled_back(const struct history *history, struct error *error)
 {
 	char known[24], found[24];
 	snprintf(known, sizeof known, "%" PRId64, history->known.round);
@@ -57,10 +57,10 @@ int history_check(struct store *store, struct signer *signer, struct history *re
 		return result;
 	*ret = history;
 	if (!history_goes_on(&history))
-		return gone_back(&history, error);
+		return rolled_back(&history, error);
 	if (history.found.round == history.known.round)
 		return OK;
-	/* What was seen may be visible and yet on no standby; behind a commit of our own it is. */
+	/* The last round may be visible without being on a standby. After a commit of our own it is. */
 	result = store_confirm(store, error);
 	return result ? result : signer_set_mark(signer, history.store_id, &history.found, error);
 }
@@ -76,10 +76,10 @@ int history_look(struct store *store, const char *signer_directory, struct error
 	hex_encode(id.bytes, SIGNER_STORE_ID_SIZE / 2, history.store_id);
 	if (signer_look_mark(signer_directory, history.store_id, &history.known, NULL))
 		return OK;
-	result = look_at_store(store, &history, error);
+	result = read_store(store, &history, error);
 	if (result)
 		return result;
-	return history_goes_on(&history) ? OK : gone_back(&history, error);
+	return history_goes_on(&history) ? OK : rolled_back(&history, error);
 }
 
 int history_accept(struct store *store, struct signer *signer, const char *node,

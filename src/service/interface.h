@@ -1,4 +1,4 @@
-/* What answers of the interface are made of, wherever they are given. Pure. */
+/* Common parts of API responses. Pure. */
 #ifndef SERVICE_INTERFACE_H
 #define SERVICE_INTERFACE_H
 
@@ -10,23 +10,23 @@ void incident_id_make(char ret[INCIDENT_ID_SIZE]);
 
 struct error_answer {
 	int code;
-	const struct error *error; /* of that code */
+	const struct error *error; /* with that code */
 	enum language language;
 	const char *public_url;
 	const char *incident_id; /* "": none */
 	const char *event_id;    /* NULL: none */
 };
-/* The Error record, an object. */
+/* Writes the Error record, an object. */
 void error_json(const struct error_answer *answer, struct buf *out);
-/* The seconds of Retry-After; 0: there is none. */
+/* Returns the value of Retry-After in seconds; 0: no header. */
 int64_t error_retry_after(int code, const struct error *error);
 
-/* What a forced scenario does to an operation (beside rate_limited, which stops any). */
+/* Which operation a forced test scenario affects; rate_limited affects any. */
 enum scenario_effect { SCENARIO_NONE, SCENARIO_EVENT, SCENARIO_CERTIFICATION };
-/* *ret_forced: the ERR_* that this value of the header asks for, 0: none. ERR_VALIDATION. */
+/* Parses the header. *ret_forced: the ERR_* to force; 0: none. ERR_VALIDATION. */
 int scenario_read(struct slice value, enum scenario_effect effect, const char *header,
                   int *ret_forced, struct error *error) MUST_CHECK;
-/* The header's name, by the settings' service.prefix. */
+/* Writes the name of the header, which depends on service.prefix. */
 #define SCENARIO_HEADER_SIZE 40
 void scenario_header(const char *prefix, char ret[SCENARIO_HEADER_SIZE]);
 

@@ -3,9 +3,9 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#define SLOTS_LEAST 256 /* a power of two, as all sizes */
+#define SLOTS_LEAST 256 /* a power of two, like all sizes */
 
-/* Open addressing, at most half full. */
+/* Hash table with open addressing, at most half full. */
 struct key_uses {
 	pthread_mutex_t mutex;
 	struct key_use *slots; /* key 0: free */

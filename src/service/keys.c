@@ -8,10 +8,10 @@
 #include "service/key_uses.h"
 #include "store/accounts/accounts.h"
 
-#define FAILURE_LIFE_US US_PER_SECOND /* of a look-up that failed */
+#define FAILURE_LIFE_US US_PER_SECOND /* lifetime of a failed lookup */
 #define IDENTITY_MEMORY_MAX ((size_t)1 << 20)
 #define CACHE_SETS 8192 /* a power of two */
-#define CACHE_WAYS 4    /* keys of a set; a fresh one takes the place of the oldest */
+#define CACHE_WAYS 4    /* keys per set; a new one replaces the oldest */
 
 static const char BASE62[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 #define RANDOM_DIGITS 30
@@ -67,15 +67,15 @@ bool key_well_formed(const char *prefix, struct slice key)
 struct cache_entry {
 	struct sha256 key_hash;
 	int64_t read_at_us; /* monotonic; 0: empty */
-	int result;         /* OK, ERR_NOT_FOUND or why the look-up failed */
-	bool familiar;      /* it was a key of ours when it was last found out */
+	int result;         /* OK, ERR_NOT_FOUND or the error of the lookup */
+	bool familiar;      /* it was valid in its last successful lookup */
 	struct key_identity identity;
 };
 
 struct key_cache {
 	pthread_mutex_t mutex;
 	struct cache_entry *sets[CACHE_SETS][CACHE_WAYS];
-	uint64_t generation; /* moved on by every forgetting */
+	uint64_t generation; /* incremented when the cache is cleared */
 };
 
 struct key_cache *key_cache_make(void)
@@ -109,7 +109,8 @@ void service_forget_keys(struct service *service)
 	pthread_mutex_unlock(&cache->mutex);
 }
 
-/* The key's place, else one to be taken: an empty one, else that of the oldest. */
+/* Returns the key's slot, otherwise a slot to replace: an empty one, or that of the oldest
+ * entry. */
 static struct cache_entry **place_of(struct key_cache *cache, const struct sha256 *key_hash)
 {
 	uint32_t number;
@@ -125,7 +126,7 @@ static struct cache_entry **place_of(struct key_cache *cache, const struct sha25
 	return place;
 }
 
-/* The entry as it is, whatever its age; false when there is none. */
+/* Copies the entry of a key, regardless of its age; false: there is none. */
 static bool cache_find(struct key_cache *cache, const struct sha256 *key_hash,
                        struct cache_entry *ret, uint64_t *ret_generation)
 {
@@ -139,7 +140,7 @@ static bool cache_find(struct key_cache *cache, const struct sha256 *key_hash,
 	return found;
 }
 
-/* What was read before something was forgotten is not kept. */
+/* Results that were read before the cache was cleared are stored as expired. */
 static void cache_keep(struct key_cache *cache, const struct cache_entry *fresh,
                        uint64_t generation)
 {
@@ -166,7 +167,7 @@ static bool is_fresh(const struct cache_entry *entry, int64_t now_us)
 	return entry->read_at_us && now_us - entry->read_at_us < life_us;
 }
 
-/* By this node's clock, at each request: what is cached ends on time, too. */
+/* Checked at each request, by this node's clock, so that cached keys also expire on time. */
 static bool has_expired(const struct key_identity *key)
 {
 	return key->expires_at_us && clock_now_us() >= key->expires_at_us;
@@ -184,7 +185,7 @@ static int judge(const struct cache_entry *entry, struct key_identity *ret, stru
 	if (entry->result == ERR_NOT_FOUND)
 		return error_set(error, ERR_INVALID_KEY, MSG_NONE, NULL);
 	if (entry->result)
-		return error_cause(error, entry->result, "a look-up of the key failed a moment ago");
+		return error_cause(error, entry->result, "a recent lookup of the key failed");
 	*ret = entry->identity;
 	if (entry->identity.revoked)
 		return error_set(error, ERR_REVOKED_KEY, MSG_NONE, NULL);
@@ -231,7 +232,8 @@ int service_look_up_key(struct service *service, const struct sha256 *key_hash,
 	if (failed)
 		return entry.result;
 	int result = judge(&entry, ret, error);
-	/* A key in use is looked up again and again: so its last use is known to KEY_LIFE_US. */
+	/* A key in use is looked up repeatedly, so its last use is known with a precision of
+	 * KEY_LIFE_US. */
 	if (!result)
 		key_uses_note(service->key_uses, &(struct key_use){ret->account, ret->key, clock_now_us()});
 	return result;

@@ -1,20 +1,21 @@
-/* The envelope of lists, the same over HTTP, of the administration and in the command line:
- * {"data":[…],"has_more":…}, over HTTP with "next_cursor" (a text, or null with the last page). */
+/* Envelope of lists, common to the HTTP API, the administration and the command line:
+ * {"data":[…],"has_more":…}. Over HTTP it also has "next_cursor" (a text, or null on the last
+ * page). */
 #ifndef SERVICE_LIST_H
 #define SERVICE_LIST_H
 
 #include "base/json.h"
 
-/* What comes between are the list's items. */
+/* The caller writes the items of the list between list_begin and one of the list_end functions. */
 void list_begin(struct json_writer *out);
 void list_end(struct json_writer *out, bool more);
-/* partial: some may be missing, as they are on a server of the store that is away: then the
- * envelope has "incomplete":true. */
+/* partial: items may be missing because a server of the store is unavailable. The envelope then has
+ * "incomplete":true. */
 void list_end_partial(struct json_writer *out, bool more, bool partial);
 bool list_is_partial(const struct json *json);
-/* NULL: no more. */
+/* next_cursor NULL: last page. */
 void list_end_with_cursor(struct json_writer *out, const char *next_cursor);
-/* The items, an array, and whether more follow; NULL when `json` is no list. */
+/* Returns the array of items, and whether more follow; NULL if `json` is not a list. */
 const struct json *list_read(const struct json *json, bool *ret_more);
 
 #endif

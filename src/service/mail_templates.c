@@ -44,7 +44,7 @@ static struct slice reason_sentence(const struct filling *filling, struct slice 
 	return name;
 }
 
-/* False when there is no such value. */
+/* Returns false if there is no such value. */
 static bool find_value(const struct filling *filling, struct slice name, struct slice *ret_value)
 {
 	char member[64];
@@ -75,7 +75,7 @@ static void add_value(struct buf *out, struct slice value)
 	}
 }
 
-/* False when the line is to be left out. */
+/* Returns false if the line must be omitted. */
 static bool fill_line(const struct filling *filling, struct slice line, struct buf *out)
 {
 	while (line.size) {
@@ -124,16 +124,17 @@ int mail_template_fill(const struct mail_facts *facts, struct buf *subject, stru
 		if (strcmp(templates[i].name, facts->template_name) == 0)
 			found = &templates[i];
 	if (!found)
-		return error_cause(error, ERR_VALIDATION, "no e-mail is called '%.60s'",
+		return error_cause(error, ERR_VALIDATION, "there is no e-mail template '%.60s'",
 		                   facts->template_name);
 	int result = json_parse(&arena, slice_of(facts->values), NULL, &values, NULL);
 	if (result == ERR_NO_MEMORY)
 		return result;
 	if (result || values->type != JSON_OBJECT)
-		return error_cause(error, ERR_VALIDATION, "the values of an e-mail are no object");
+		return error_cause(error, ERR_VALIDATION, "the values of an e-mail are not an object");
 	struct filling filling = {facts, values};
 	if (!fill_line(&filling, slice_of(found->subjects[spanish]), subject))
-		return error_cause(error, ERR_VALIDATION, "the e-mail '%s' lacks a value of its subject",
+		return error_cause(error, ERR_VALIDATION,
+		                   "a value of the subject of the e-mail '%s' is missing",
 		                   facts->template_name);
 	fill_text(&filling, found->texts[spanish], text);
 	result = buf_check(subject);

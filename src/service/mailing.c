@@ -70,8 +70,8 @@ static int send_mail(const struct mailing *mailing, const struct mail *mail, str
 	return mail_send(&mailing->server, &message, error);
 }
 
-/* What was sent and is not recorded would be sent again once its lease has run out, so a store that
- * is away is waited for; nothing else could be claimed meanwhile. */
+/* A sent mail without a recorded result would be sent again when its lease has expired. So the
+ * function waits while the store is unavailable; no other mail could be claimed meanwhile. */
 static void record_end(const struct mailing *mailing, const struct mail *mail, enum mail_end how,
                        const char *cause, const atomic_bool *stopping)
 {
@@ -81,7 +81,7 @@ static void record_end(const struct mailing *mailing, const struct mail *mail, e
 		                            store_now_us(mailing->service->store), &error);
 		if (!result || result == ERR_REFUSED)
 			return;
-		log_warning("mail_not_ended", "mail_id", mail->mail_id, "cause",
+		log_warning("mail_result_not_recorded", "mail_id", mail->mail_id, "cause",
 		            error_reason(&error, result));
 		bool passes =
 			result == ERR_UNAVAILABLE || result == ERR_UNKNOWN_OUTCOME || result == ERR_NO_SPACE;
@@ -102,7 +102,7 @@ static void end(const struct mailing *mailing, const struct mail *mail, enum mai
 		if (log_pace_take(&pace, clock_monotonic_us(), omitted))
 			log_info("sign_in_not_mailed", "mail_id", mail->mail_id, "cause", cause, "omitted",
 			         omitted);
-		return; /* whoever types addresses makes no alarm */
+		return; /* addresses typed by anyone must not cause alerts */
 	}
 	if (how == MAIL_SENT) {
 		atomic_fetch_add(&counters->mails_sent, 1);
@@ -115,7 +115,7 @@ static void end(const struct mailing *mailing, const struct mail *mail, enum mai
 	            "account_id", mail->account_id, "template", mail->template_name, "cause", cause);
 }
 
-/* Before the next try; -1: that was the last. */
+/* Returns the delay before the next attempt; -1: that was the last one. */
 static int64_t wait_after(const struct mailing *mailing, const struct mail *mail)
 {
 	uint32_t random;
@@ -130,7 +130,7 @@ static void delay(const struct mailing *mailing, const struct mail *mail, int64_
 	int64_t next_us = store_now_us(mailing->service->store) + wait_us;
 	int result =
 		store_delay_mail(mailing->service->store, mail, mailing->holder, next_us, cause, &error);
-	/* A lease that cannot be given back runs out. */
+	/* A lease that cannot be released expires. */
 	if (result && result != ERR_REFUSED)
 		log_warning("mail_not_released", "mail_id", mail->mail_id, "cause",
 		            error_reason(&error, result));
@@ -155,7 +155,7 @@ void mailing_deliver(const struct mailing *mailing, const struct mail *mail,
 	if (!result)
 		end(mailing, mail, MAIL_SENT, NULL, stopping);
 	else if (result == ERR_NOT_FOUND)
-		end(mailing, mail, MAIL_DROPPED, "nobody is to get it", stopping);
+		end(mailing, mail, MAIL_DROPPED, "it has no recipient any more", stopping);
 	else if (result == ERR_REFUSED || result == ERR_VALIDATION || wait_us < 0)
 		end(mailing, mail, MAIL_FAILED, error_reason(&error, result), stopping);
 	else

@@ -1,6 +1,6 @@
-/* Mails of the outbox (store/notices/mails.h) at work: composed, sent, and ended or put off. What
- * was not taken is tried again by mail.schedule, with the same Message-ID. Without mail.url, mails
- * end as dropped. */
+/* Sends mails of the outbox (store/notices/mails.h). A mail that the server does not accept is
+ * retried according to mail.schedule, with the same Message-ID. Without mail.url, mails are
+ * dropped. */
 #ifndef SERVICE_MAILING_H
 #define SERVICE_MAILING_H
 
@@ -9,10 +9,10 @@
 #include "service/service.h"
 #include "store/notices/mails.h"
 
-/* What the settings say of it. It points into itself, so it stays where it was made. */
+/* State derived from the settings. It contains pointers into itself and must not be moved. */
 struct mailing {
 	struct service *service;
-	const char *holder; /* of the leases of the mails it is given; borrowed */
+	const char *holder; /* holder of the mails' leases; borrowed */
 	struct mail_server server;
 	struct address_guard guard;
 	struct schedule schedule;
@@ -21,8 +21,9 @@ struct mailing {
 int mailing_init(struct mailing *mailing, struct service *service, const char *holder,
                  struct error *error) MUST_CHECK;
 
-/* Tries a claimed mail once and records what came of it. A store that is away is waited for, until
- * `stopping` is set, since what was sent and is not recorded would be sent again. */
+/* Tries to send a claimed mail once and records the result. While the store is unavailable the
+ * function waits, until `stopping` is set, because a sent mail without a recorded result would be
+ * sent again. */
 void mailing_deliver(const struct mailing *mailing, const struct mail *mail,
                      const atomic_bool *stopping);
 

@@ -30,7 +30,7 @@ void people_new_secret(char text[PEOPLE_SECRET_SIZE])
 	explicit_bzero(bytes, sizeof bytes);
 }
 
-/* Lower case alone, so that a secret has one spelling. */
+/* Lower case only, so that a secret has one spelling. */
 bool people_is_secret(struct slice text)
 {
 	if (text.size != PEOPLE_SECRET_SIZE - 1)
@@ -84,7 +84,7 @@ int people_read_email(struct slice text, const char *field, char ret[EMAIL_SIZE]
 	return OK;
 }
 
-/* An address; of the sixth version the /64, of which a customer has one at least. */
+/* Normalizes an address; for IPv6, the /64, which is the smallest network of a customer. */
 static void read_network(const char *address, char ret[NETWORK_SIZE])
 {
 	struct in6_addr six;
@@ -98,7 +98,8 @@ static void read_network(const char *address, char ret[NETWORK_SIZE])
 	}
 }
 
-/* What strangers, or users while the store fails, can have logged with each request. */
+/* Limits log messages that unknown clients, or users while the store fails, could trigger with each
+ * request. */
 static void log_at_pace(struct log_pace *pace, const char *event, const struct error *error,
                         int code)
 {
@@ -154,7 +155,7 @@ int people_ask_link(struct service *service, struct slice email, enum language l
 	return result;
 }
 
-/* ---- making one ---- */
+/* ---- creating a link ---- */
 
 static int make_link(const struct settings *settings, struct store *store, struct link_grant *grant,
                      struct buf *url, struct error *error)
@@ -214,7 +215,7 @@ static int sign_in_values(struct service *service, const struct mail *mail, stru
 			grant.network = arena_copy(arena, network.data, network.size);
 	}
 	if (!result && grant.expires_at_us <= grant.now_us)
-		result = error_cause(error, ERR_NOT_FOUND, "its time is over");
+		result = error_cause(error, ERR_NOT_FOUND, "it has expired");
 	BUF_AUTO struct buf url;
 	buf_init(&url, VALUES_MAX);
 	if (!result)
@@ -235,9 +236,9 @@ int people_mail_values(struct service *service, const struct mail *mail, struct 
 	return OK;
 }
 
-/* ---- taking one ---- */
+/* ---- using a link ---- */
 
-/* Text of a stranger: what is no UTF-8 or a control becomes '?'. */
+/* Copies untrusted text: invalid UTF-8 and control characters become '?'. */
 static void clean_text(const char *text, size_t size_max, char *ret)
 {
 	struct slice left = slice_of(text);
@@ -260,7 +261,7 @@ static void clean_text(const char *text, size_t size_max, char *ret)
 	ret[size] = '\0';
 }
 
-/* What a session begins with; the texts live as long as `room`. */
+/* Data of a new session; the texts live as long as `room`. */
 struct start_room {
 	char cookie[PEOPLE_SECRET_SIZE], address[ADDRESS_SHOWN_MAX + 1], agent[AGENT_SHOWN_MAX + 1];
 	char network[NETWORK_SIZE], node[HOST_NAME_MAX + 1];
@@ -296,7 +297,7 @@ static void prepare_start(struct service *service, struct slice former,
 	};
 }
 
-/* Gives the cookie, or the sentence for what does not work any more. */
+/* Returns the cookie, or the message for a link or passkey that does not work any more. */
 static int end_start(int result, struct start_room *room, enum message message,
                      char ret[PEOPLE_SECRET_SIZE], struct error *error)
 {
@@ -350,12 +351,12 @@ bool people_owes_passkey(const struct session_view *session)
 	for (size_t i = 0; i < session->membership_count; i++)
 		asked |= session->memberships[i].passkeys_required &&
 		         (session->memberships[i].taken_up || &session->memberships[i] == session->chosen);
-	/* What is left out may ask for one. */
+	/* An account that could not be read may require one. */
 	asked |= session->partial && session->passkeys > 0;
 	return asked && !session->by_passkey;
 }
 
-/* The act names the account and the passkey, and no key. */
+/* The audit record contains the account and the passkey's name, but no key. */
 static int passkey_arguments(const struct session_view *session, const char *name,
                              struct arena *arena, struct json **ret, struct error *error)
 {
@@ -423,7 +424,7 @@ int people_enter(struct service *service, const struct passkey_record *known, in
 
 /* ---- sessions ---- */
 
-/* What an account asks of its members binds who works in it, and nobody who was merely invited. */
+/* An account's requirements bind users who work in it, not users who were merely invited. */
 static void take_up(struct service *service, const struct session_view *session)
 {
 	static struct log_pace pace = LOG_PACE(1, 60);
@@ -433,10 +434,10 @@ static void take_up(struct service *service, const struct session_view *session)
 		return;
 	int result = store_take_up(service->store, session->user_id, chosen->account_id, &trouble);
 	if (result)
-		log_at_pace(&pace, "membership_not_noted", &trouble, result);
+		log_at_pace(&pace, "membership_use_not_recorded", &trouble, result);
 }
 
-/* Not so behind a sign-in, and where another account was chosen. */
+/* False after a sign-in, and after another account was chosen. */
 static bool was_seen(const struct membership *chosen, int64_t now_us)
 {
 	return chosen->seen_at_us != TIME_NONE && now_us - chosen->seen_at_us < PEOPLE_TOUCH_US;
@@ -459,7 +460,7 @@ int people_find_session(struct service *service, struct slice cookie, struct are
 	struct error trouble = {0};
 	int touched = store_touch_session(service->store, &digest, now_us, &trouble);
 	if (touched)
-		log_at_pace(&pace, "session_not_noted", &trouble, touched);
+		log_at_pace(&pace, "session_use_not_recorded", &trouble, touched);
 	return OK;
 }
 
@@ -500,7 +501,7 @@ int people_leave(struct service *service, struct slice cookie, const struct peop
 	leave.unrecorded = true;
 	int left = store_leave_session(service->store, &leave, error);
 	if (!left)
-		log_error("act_not_recorded", "operation", "sign out", "cause",
+		log_error("audit_record_not_written", "operation", "sign out", "cause",
 		          error_reason(&trouble, result));
 	return left;
 }

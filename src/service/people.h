@@ -1,13 +1,14 @@
-/* How users of the console come in and stay: links, sessions, and what a form shows to be theirs.
+/* Authentication of console users: sign-in links, sessions, form tokens and passkeys.
  *
- * A browser that is not signed in has a cookie of its own (a secret of people_new_secret), which a
- * link that it asks for is bound to. Taking the link gives the cookie of a session. Both cookies
- * and the links' secrets are 64 hex digits; the store has digests of them alone. A link lives
- * PEOPLE_LINK_US and works once; a session PEOPLE_SESSION_US, or PEOPLE_IDLE_US without a request.
- * Nobody is told whether an address is known: people_ask_link does the same for each, and who is
- * behind it is looked up when the mail is sent.
+ * A browser that is not signed in has a cookie of its own (a secret of people_new_secret). A link
+ * is bound to the cookie of the browser that requested it. Following the link returns a session
+ * cookie. Both cookies and the secrets of links are 64 hex digits; the store contains only their
+ * digests. A link is valid for PEOPLE_LINK_US and works once. A session is valid for
+ * PEOPLE_SESSION_US, or until PEOPLE_IDLE_US have passed without a request. The responses do not
+ * reveal whether an address is known: people_ask_link does the same for every address, and the user
+ * is looked up when the mail is sent.
  *
- * Thread safe. They wait for the store. What is given back lives in the caller's arena. */
+ * Thread safe. The functions block on the store. Results are allocated in the caller's arena. */
 #ifndef SERVICE_PEOPLE_H
 #define SERVICE_PEOPLE_H
 
@@ -17,130 +18,133 @@
 #define PEOPLE_LINK_US (15 * 60 * US_PER_SECOND)
 #define PEOPLE_SESSION_US (12 * 3600 * US_PER_SECOND)
 #define PEOPLE_IDLE_US (30 * 60 * US_PER_SECOND)
-#define PEOPLE_FRESH_US (10 * 60 * US_PER_SECOND) /* of a sign-in, for what is dangerous */
-#define PEOPLE_LINKS_AN_HOUR 5        /* to one user, of each kind of browser that asks */
-#define PEOPLE_STRANGERS_AN_HOUR 20   /* links to one user that were asked for by strangers */
-#define PEOPLE_INVITATIONS_AN_HOUR 20 /* of one account, by its users */
+#define PEOPLE_FRESH_US (10 * 60 * US_PER_SECOND) /* sign-in age for sensitive operations */
+#define PEOPLE_LINKS_AN_HOUR 5                    /* to one user, per kind of browser */
+#define PEOPLE_STRANGERS_AN_HOUR 20   /* maximum links to one user requested by unknown browsers */
+#define PEOPLE_INVITATIONS_AN_HOUR 20 /* maximum invitations of one account, by its users */
 
-/* Where a link leads, below service.public_url: this, and the secret behind it. */
+/* Path of a link below service.public_url; the secret follows it. */
 #define PEOPLE_LINK_PATH "/console/enter?link="
 #define PEOPLE_CONSOLE_PATH "/console/"
 
 #define PEOPLE_SECRET_SIZE 65 /* 64 hex digits and NUL */
 void people_new_secret(char text[PEOPLE_SECRET_SIZE]);
-/* Whether it has the shape of one. */
+/* Returns whether a text has the format of a secret. */
 bool people_is_secret(struct slice text);
 
-/* What a form carries to show that the page was made for the browser with this cookie (of a session
- * or of a browser that is not signed in): 64 hex digits that do not tell the cookie. Pure. */
+/* Computes the token by which a form proves that its page was made for the browser with this cookie
+ * (of a session, or of a browser that is not signed in): 64 hex digits that do not reveal the
+ * cookie. Pure. */
 void people_form_token(struct slice cookie, char text[PEOPLE_SECRET_SIZE]);
-/* In constant time. */
+/* Compares in constant time. */
 bool people_form_token_fits(struct slice cookie, struct slice token) MUST_CHECK;
 
-/* In lower case into `ret`; ERR_VALIDATION: no address that mail can be sent to (`field` is named
- * in the sentence). Pure. */
+/* Converts an e-mail address to lower case. ERR_VALIDATION, with `field` in the message: mail
+ * cannot be sent to it. Pure. */
 int people_read_email(struct slice text, const char *field, char ret[EMAIL_SIZE],
                       struct error *error) MUST_CHECK;
 
-/* Whether there is a mail server: else nobody is told anything. */
+/* Returns whether a mail server is configured. */
 bool people_sends_mail(const struct settings *settings);
 
-/* Who asks for a link. What a stranger asks for in a user's name is counted apart. */
+/* The browser that requests a link. Requests by browsers that the user has not used before are
+ * counted separately. */
 struct people_asker {
-	struct slice browser; /* its cookie, which the link is bound to */
-	struct slice known;   /* the cookie that it has kept from a sign-in; empty: none */
-	bool in_session;      /* of the user whose address it is */
-	const char *address;  /* of its client, as text; strangers are counted by their networks */
+	struct slice browser; /* its cookie, to which the link is bound */
+	struct slice known;   /* its cookie from an earlier sign-in; empty: none */
+	bool in_session;      /* it has a session of the user with this address */
+	const char *address;  /* client address, as text; unknown browsers are counted by network */
 };
-/* Has a link mailed to that address, if a user has it, for the browser that asks; a user's own
- * language goes before `language`. The same is done, and the same answered, whoever has the
- * address; a stranger is told nothing either when so many mails wait that his is not queued.
- * ERR_VALIDATION: it is no address, or the cookie no secret. ERR_REFUSED, with a sentence:
- * the service sends no mail (mail.url is empty). ERR_UNAVAILABLE, ERR_* of the store. */
+/* Queues a mail with a link for the requesting browser, if the address belongs to a user. The
+ * user's own language takes precedence over `language`. Behaviour and response are the same for all
+ * addresses, also when the queue is full and the request of an unknown browser is dropped.
+ * ERR_VALIDATION: the address is invalid, or the cookie is not a secret. ERR_REFUSED with a
+ * message: the service sends no mail (mail.url is empty). ERR_UNAVAILABLE, ERR_* of the store. */
 int people_ask_link(struct service *service, struct slice email, enum language language,
                     const struct people_asker *asker, struct error *error) MUST_CHECK;
 
-/* Whose request it is, for the list of sessions and for acts. */
+/* The client of a request, for the list of sessions and the audit log. */
 struct people_client {
-	const char *address; /* as text; cut to 64 bytes */
-	const char *agent;   /* what the browser says of itself, anything; cut to 200 bytes */
-	struct slice known;  /* the secret that it keeps to be known by; empty: none */
+	const char *address; /* as text; truncated to 64 bytes */
+	const char *agent;   /* User-Agent, unverified; truncated to 200 bytes */
+	struct slice known;  /* cookie of the browser from an earlier sign-in; empty: none */
 };
-/* Uses up the link and begins a session, whose cookie is put into `ret`; `former` is the browser's
- * session until now, which ends (empty: none). `browser`: its cookie from before (empty: none; then
- * only the operator's links work). ERR_REFUSED, with one sentence for all that can be wrong: used,
- * run out, another browser's, unknown. */
+/* Consumes the link and starts a session, whose cookie is written to `ret`. `former` is the
+ * browser's current session, which ends (empty: none). `browser` is its cookie before the sign-in
+ * (empty: none; then only links of the operator work). ERR_REFUSED, with one message for all
+ * causes: the link was used, has expired, belongs to another browser, or is unknown. */
 int people_take_link(struct service *service, struct slice link, struct slice browser,
                      struct slice former, const struct people_client *client,
                      char ret[PEOPLE_SECRET_SIZE], struct error *error) MUST_CHECK;
 
-/* The session of a cookie: who, with which roles in which accounts, the chosen one, when he signed
- * in (struct session_view). Roles are as they are now. ERR_NOT_FOUND: there is none, it has ended,
- * or it was idle too long; an empty or misshapen cookie costs no look-up. Every PEOPLE_TOUCH_US at
- * most it is noted that the session is in use, and that he was in the chosen account; and once that
- * he works in it. */
+/* Finds the session of a cookie: the user, their accounts and current roles, the chosen account,
+ * and the time of the sign-in (struct session_view). ERR_NOT_FOUND: there is no such session, it
+ * has ended, or it was idle for too long; an empty or malformed cookie costs no lookup. The use of
+ * the session and of the chosen account is recorded at most every PEOPLE_TOUCH_US; that the user
+ * works in the account is recorded once. */
 #define PEOPLE_TOUCH_US (60 * US_PER_SECOND)
 int people_find_session(struct service *service, struct slice cookie, struct arena *arena,
                         struct session_view *ret, struct error *error) MUST_CHECK;
-/* Whether what is dangerous may be done now without signing in again. */
+/* Returns whether sensitive operations are allowed without signing in again. */
 bool people_is_fresh(const struct session_view *session, int64_t now_us);
-/* Another of his accounts is the chosen one. ERR_NOT_FOUND, in the words for an account that does
- * not exist. */
+/* Chooses another account of the user. ERR_NOT_FOUND, with the same message as for an account that
+ * does not exist. */
 int people_choose_account(struct service *service, struct slice cookie, struct slice account_id,
                           struct error *error) MUST_CHECK;
 int people_set_language(struct service *service, const struct session_view *session,
                         enum language language, struct error *error) MUST_CHECK;
-/* Signs out; of the client the address is kept, in the act. OK also where there is no session. An
- * act that cannot be written, which is logged, keeps nobody in. */
+/* Signs out. The audit log stores the client's address. Returns OK also if there is no session. The
+ * session ends even if the audit record cannot be written, which is logged. */
 int people_leave(struct service *service, struct slice cookie, const struct people_client *client,
                  struct error *error) MUST_CHECK;
 
-/* ---- passkeys: what is kept of them; console/webauthn.h verifies ---- */
+/* ---- passkeys; console/webauthn.h verifies them ---- */
 #define PEOPLE_CHALLENGE_US (5 * 60 * US_PER_SECOND)
 #define PEOPLE_PASSKEY_NAME_MAX 60
 
-/* A fresh challenge for the browser with this cookie (of a session, or not signed in), which the
- * page shows to the authenticator. ERR_NOT_FOUND: it is no cookie. */
+/* Creates a challenge for the browser with this cookie (of a session, or not signed in), which the
+ * page passes to the authenticator. ERR_NOT_FOUND: the cookie is malformed. */
 int people_challenge(struct service *service, struct slice cookie, uint8_t ret[CHALLENGE_SIZE],
                      struct error *error) MUST_CHECK;
-/* What it was, once, within PEOPLE_CHALLENGE_US; to be taken before anything is verified, so that
- * each is answered once. ERR_NOT_FOUND. */
+/* Returns and removes the challenge, within PEOPLE_CHALLENGE_US. To be called before verification,
+ * so that each challenge is answered at most once. ERR_NOT_FOUND. */
 int people_take_challenge(struct service *service, struct slice cookie, uint8_t ret[CHALLENGE_SIZE],
                           struct error *error) MUST_CHECK;
-/* Whether the chosen account, or one in which he has worked, asks for passkeys, and the session was
- * begun without one: then he neither adds another one to those that he has nor
- * removes any, or a link would do where they are asked for. */
+/* Returns whether the chosen account, or another account in which the user has worked, requires
+ * passkeys, and the session was started without one. Such a session may neither add a further
+ * passkey nor remove one; otherwise a link would suffice where passkeys are required. */
 bool people_owes_passkey(const struct session_view *session);
-/* Adds a verified credential (credential_id, algorithm, public_key, sign_count, name, of which
- * PEOPLE_PASSKEY_NAME_MAX bytes are kept) to the session's user; the session counts as begun with a
- * passkey from then on. An act of the user on the chosen account. The caller asks for a fresh
- * sign-in. ERR_PASSKEY: he has some, and owes one (above). ERR_REFUSED as store_add_passkey. */
+/* Adds a verified credential (credential_id, algorithm, public_key, sign_count, name, truncated to
+ * PEOPLE_PASSKEY_NAME_MAX bytes) to the session's user. The session then counts as started with a
+ * passkey. The audit record belongs to the chosen account. The caller requires a recent sign-in.
+ * ERR_PASSKEY: the user has passkeys and must use one (people_owes_passkey). ERR_REFUSED: as
+ * store_add_passkey. */
 int people_add_passkey(struct service *service, const struct session_view *session,
                        struct slice cookie, const struct passkey_record *credential,
                        const struct people_client *client, char ret_passkey_id[ID_SIZE],
                        struct error *error) MUST_CHECK;
-/* Begins a session with a passkey that store_find_passkey found and that was verified; otherwise as
- * people_take_link. ERR_REFUSED: it was used or removed meanwhile. */
+/* Starts a session with a verified passkey from store_find_passkey; otherwise like
+ * people_take_link. ERR_REFUSED: it was used or removed in the meantime. */
 int people_enter(struct service *service, const struct passkey_record *known, int64_t sign_count,
                  struct slice former, const struct people_client *client,
                  char ret[PEOPLE_SECRET_SIZE], struct error *error) MUST_CHECK;
 
 /* ---- for operations, mails and housekeeping ---- */
 
-/* A link for a user that any browser may take, appended to `url` with service.public_url.
+/* Creates a link that works in any browser, and appends it to `url` with service.public_url.
  * ERR_NOT_FOUND. `store` may be a store_acting. */
 int people_operator_link(const struct settings *settings, struct store *store, const char *email,
                          int64_t now_us, struct buf *url, int64_t *ret_expires_at_us,
                          struct error *error) MUST_CHECK;
 
 struct mail;
-/* What a mail says, as JSON in *ret_values: its own values, but of a mail "sign_in" a link that is
- * made now, so that its secret lies nowhere. ERR_NOT_FOUND: it is not to be sent, since nobody has
- * the address, he was sent enough, or it would come too late. */
+/* Returns the values of a mail as JSON. For a "sign_in" mail, the link is created now, so that its
+ * secret is stored nowhere. ERR_NOT_FOUND: the mail is not to be sent, because the address is
+ * unknown, the user has received too many mails, or it would arrive too late. */
 int people_mail_values(struct service *service, const struct mail *mail, struct arena *arena,
                        const char **ret_values, struct error *error) MUST_CHECK;
 
-/* Removes what ran out or ended a day ago. */
+/* Deletes links and sessions that expired or ended a day ago, and expired challenges. */
 int people_forget(struct service *service, struct error *error) MUST_CHECK;
 
 #endif

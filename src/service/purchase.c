@@ -11,19 +11,19 @@
 #include "store/money/topup.h"
 
 #define PAYMENT_MEMORY_MAX ((size_t)256 << 10)
-/* A try may take two exchanges: asking what became of the one before, and charging. */
+/* An attempt may take two exchanges: querying the previous attempt, and charging. */
 #define LEASE_US (2 * PAYMENT_TIMEOUT_MS * INT64_C(1000) + 15 * US_PER_SECOND)
 #define PAUSE_FIRST_US US_PER_SECOND
 #define PAUSE_MAX_US (600 * US_PER_SECOND)
-/* What the provider has taken on is told by a notice; this is for notices that do not come. */
+/* Interval of status queries; normally the provider reports the result of a payment by a notice. */
 #define ASK_INTERVAL_US (300 * US_PER_SECOND)
 #define NEVER_US (100 * 365 * US_PER_DAY)
-/* Until then the last try may still have been on its way when a look-up finds nothing. */
+/* Before this age, the last attempt may still be in transit when a query finds nothing. */
 #define GONE_US (PAYMENT_REPEAT_US + 2 * PAYMENT_TIMEOUT_MS * INT64_C(1000))
 
 #define EARLY_US (3600 * US_PER_SECOND)
 
-/* ---- what came of it, for log and metrics ---- */
+/* ---- outcome, for log and metrics ---- */
 
 void service_count_purchase(struct service *service, const struct purchase_outcome *outcome)
 {
@@ -36,8 +36,8 @@ void service_count_purchase(struct service *service, const struct purchase_outco
 		atomic_fetch_add(&counters->topups_failed, 1);
 }
 
-static void tell_outcome(struct service *service, const char *sale_id,
-                         const struct purchase_outcome *outcome)
+static void report_outcome(struct service *service, const char *sale_id,
+                           const struct purchase_outcome *outcome)
 {
 	service_count_purchase(service, outcome);
 	if (outcome->changed)
@@ -46,8 +46,9 @@ static void tell_outcome(struct service *service, const char *sale_id,
 
 /* ---- notices ---- */
 
-/* A purchase that was paid under another name is paid twice: somebody must give one back. */
-static void look_for_second_payment(struct service *service, const struct payment_notice *notice)
+/* A purchase that was paid with another reference was paid twice; an operator must refund one
+ * payment. */
+static void check_second_payment(struct service *service, const struct payment_notice *notice)
 {
 	ARENA_AUTO struct arena arena;
 	arena_init(&arena, PAYMENT_MEMORY_MAX);
@@ -59,8 +60,8 @@ static void look_for_second_payment(struct service *service, const struct paymen
 		          "second", notice->reference);
 }
 
-/* A payment taken back whose payment we have not heard of: if that notice is still on its way, this
- * one must come again behind it. */
+/* Returns whether a refund notice may have overtaken the notice of its payment. It must then be
+ * repeated later. */
 static bool may_be_early(const struct payment_notice *notice, enum purchase_act act, int result)
 {
 	return result == ERR_NOT_FOUND && act != PURCHASE_PAY && !*notice->sale_code &&
@@ -88,9 +89,9 @@ static int apply(struct service *service, const struct payment_notice *notice,
 		return error_cause(error, ERR_UNAVAILABLE, "%s is not known yet", notice->reference);
 	if (result)
 		return result;
-	tell_outcome(service, notice->sale_code, &outcome);
+	report_outcome(service, notice->sale_code, &outcome);
 	if (act == PURCHASE_PAY && !outcome.changed && *notice->sale_code)
-		look_for_second_payment(service, notice);
+		check_second_payment(service, notice);
 	return OK;
 }
 
@@ -101,14 +102,14 @@ int service_payment_notice(struct service *service, const struct payment_notice 
 	error = error ? error : &local;
 	int result = quiet_refuse(service, error);
 	if (result)
-		return result; /* the provider tells it again */
+		return result; /* the provider repeats it */
 	switch (notice->kind) {
 	case PAYMENT_NOTICE_OTHER: return OK;
 	case PAYMENT_NOTICE_PAID: return apply(service, notice, PURCHASE_PAY, error);
 	case PAYMENT_NOTICE_REFUNDED:
 		return apply(service, notice, notice->by_bank ? PURCHASE_REVERT : PURCHASE_REFUND, error);
 	case PAYMENT_NOTICE_FAILED:
-		/* The payment may have been tried again since: its state is what counts. */
+		/* The payment may have been retried since: its present state counts. */
 		if (*notice->sale_code)
 			result = store_hurry_payment(service->store, slice_of(notice->idempotency_key),
 			                             slice_of(notice->sale_code), store_now_us(service->store),
@@ -127,7 +128,7 @@ static bool is_the_stores(int result)
 	       result == ERR_UNKNOWN_OUTCOME;
 }
 
-/* Of one account. */
+/* Decides the top-up of one account. */
 static int decide_topup(struct service *service, int64_t account, const char *provider,
                         int64_t now_us, struct error *error)
 {
@@ -146,7 +147,7 @@ int service_decide_topups(struct service *service, int64_t now_us, const atomic_
 {
 	const char *provider = payment_provider_name(service->payments);
 	int64_t account = 0;
-	struct error local = {0}, last = {0}; /* the last look at payments that had no answer */
+	struct error local = {0}, last = {0}; /* the last query without a response */
 	error = error ? error : &local;
 	while (!atomic_load(stopping)) {
 		int result = store_next_due_topup(service->store, account, &account, error);
@@ -159,7 +160,7 @@ int service_decide_topups(struct service *service, int64_t now_us, const atomic_
 			return result;
 		if (!result)
 			continue;
-		/* One account's trouble must not keep the others waiting. */
+		/* A failure of one account must not delay the others. */
 		char number[24];
 		snprintf(number, sizeof number, "%" PRId64, account);
 		const char *cause = error_reason(error, result);
@@ -201,7 +202,7 @@ static struct payment_order order_of(const struct payment *payment)
 	};
 }
 
-/* By the clock that its first try was noted by, which may have been another node's try. */
+/* Uses the store's clock, because another node may have made the first attempt. */
 static int64_t age_of(const struct attempt *attempt)
 {
 	return store_now_us(attempt->service->store) - attempt->payment.first_try_at_us;
@@ -215,7 +216,8 @@ static int call_provider(struct attempt *attempt, struct error *error)
 		return payment_refund(provider, text(payment->reference), payment->idempotency_key,
 		                      &attempt->result, error);
 	struct payment_order order = order_of(payment);
-	/* The original of a copy may have made it, and its key be forgotten by now. */
+	/* The original of a copy may have made the payment, and the provider may have forgotten the
+	 * idempotency key. */
 	if (!payment->waiting && payment->created_at_us < atomic_load(&attempt->service->woken_us)) {
 		int result = payment_look_up(provider, &order, payment->reference, payment->created_at_us,
 		                             &attempt->result, error);
@@ -228,7 +230,7 @@ static int call_provider(struct attempt *attempt, struct error *error)
 	return payment_charge(provider, &order, &attempt->result, error);
 }
 
-/* False while the outcome is not known. */
+/* Returns false while the outcome is unknown. */
 static bool find_end(const struct attempt *attempt, enum payment_end *ret)
 {
 	bool charge = attempt->payment.action == PAYMENT_CHARGE;
@@ -244,7 +246,7 @@ static bool find_end(const struct attempt *attempt, enum payment_end *ret)
 		return true;
 	case PAYMENT_REFUSED: *ret = PAYMENT_END_REJECTED; return true;
 	case PAYMENT_NONE:
-		/* No charge was ever made, and none will be under this key. */
+		/* No charge was made, and none will be made with this key. */
 		*ret = PAYMENT_END_DECLINED;
 		return !attempt->payment.waiting && age_of(attempt) >= GONE_US;
 	case PAYMENT_UNKNOWN: return false;
@@ -297,9 +299,9 @@ static int end(struct attempt *attempt, enum payment_end how, struct error *erro
 	                               store_now_us(service->store), &outcome, error);
 	if (result)
 		return result;
-	log_info("payment_over", "idempotency_key", payment->idempotency_key, "outcome", ended.outcome,
-	         "cause", told->reason);
-	tell_outcome(service, payment->sale_id, &outcome);
+	log_info("payment_completed", "idempotency_key", payment->idempotency_key, "outcome",
+	         ended.outcome, "cause", told->reason);
+	report_outcome(service, payment->sale_id, &outcome);
 	return OK;
 }
 
@@ -317,7 +319,7 @@ int service_try_payment(struct service *service, const char *holder, struct erro
 		return result;
 	result = call_provider(&attempt, error);
 	if (result) {
-		/* Nothing was sent: an order that is not usable, or no memory. */
+		/* Nothing was sent: the order is invalid, or memory is exhausted. */
 		attempt.result = (struct payment_result){
 			.outcome = result == ERR_VALIDATION ? PAYMENT_REFUSED : PAYMENT_UNKNOWN};
 		snprintf(attempt.result.reason, sizeof attempt.result.reason, "%.200s",
@@ -325,13 +327,13 @@ int service_try_payment(struct service *service, const char *holder, struct erro
 	}
 	enum payment_end how;
 	result = find_end(&attempt, &how) ? end(&attempt, how, error) : give_back(&attempt, error);
-	/* Refused: a notice was faster. */
+	/* Refused: a notice was processed first. */
 	return result == ERR_REFUSED ? OK : result;
 }
 
 /* ---- pages ---- */
 
-/* False: none was made. */
+/* Returns false if no page was created. */
 static bool make_page(struct service *service, const struct purchase_record *record,
                       struct payment_result *ret)
 {
@@ -339,7 +341,7 @@ static bool make_page(struct service *service, const struct purchase_record *rec
 	snprintf(key, sizeof key, "%s-page", record->sale_id);
 	struct payment_order order = {
 		.sale_code = record->sale_id,
-		.idempotency_key = key, /* one page for a purchase, however often it is asked for */
+		.idempotency_key = key, /* one page per purchase, also for repeated requests */
 		.amount_minor = record->amount_minor + record->tax_minor,
 		.currency = currency_text(record->currency),
 		.customer = text(record->customer),
@@ -356,14 +358,14 @@ int service_make_payment_page(struct service *service, struct slice sale_id, str
 	struct purchase_record record;
 	struct payment_result made;
 	if (quiet_is(service))
-		return OK; /* as when the provider does not answer */
+		return OK; /* as if the provider did not respond */
 	int result = store_find_purchase(service->store, sale_id, &arena, &record, error);
 	if (result || record.state != PURCHASE_PENDING || !make_page(service, &record, &made))
 		return result;
 	return store_set_payment_url(service->store, sale_id, made.payment_url, error);
 }
 
-/* Of what a top-up charges the provider makes pages itself, when it is declined. */
+/* For a declined charge of a top-up the provider itself creates a page. */
 static bool is_paid_on_page(const struct service *service, const struct purchase_record *record)
 {
 	return record->state == PURCHASE_PENDING && !record->payment &&

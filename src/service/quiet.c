@@ -16,15 +16,16 @@ void quiet_tell(const struct service *service, char text[QUIET_TEXT_SIZE])
 {
 	char since[TIME_TEXT_SIZE];
 	if (service->settings->service_quiet) {
-		snprintf(text, QUIET_TEXT_SIZE,
-		         "quiet, as service.quiet says: nothing is sent, sealed or acknowledged");
+		snprintf(
+			text, QUIET_TEXT_SIZE,
+			"read-only copy because of service.quiet: nothing is sent, sealed or acknowledged");
 		return;
 	}
 	time_format(atomic_load(&service->quiet_since_us), since);
-	snprintf(
-		text, QUIET_TEXT_SIZE,
-		"quiet since %s: nothing is sent, sealed or acknowledged until 'constancia store wake'",
-		since);
+	snprintf(text, QUIET_TEXT_SIZE,
+	         "read-only copy since %s: nothing is sent, sealed or acknowledged until "
+	         "'constancia store wake'",
+	         since);
 }
 
 int quiet_look(struct service *service, struct error *error)
@@ -36,7 +37,8 @@ int quiet_look(struct service *service, struct error *error)
 	int64_t since_us = quiet.is ? quiet.since_us : 0;
 	if (service->settings->service_quiet && !since_us)
 		since_us = 1;
-	atomic_store(&service->copied_us, quiet.copied_us); /* before work begins that goes by them */
+	atomic_store(&service->copied_us,
+	             quiet.copied_us); /* set before the work that depends on them starts */
 	atomic_store(&service->woken_us, quiet.woken_us);
 	int64_t before_us = atomic_exchange(&service->quiet_since_us, since_us);
 	int64_t now_us = clock_boot_us();
@@ -47,7 +49,7 @@ int quiet_look(struct service *service, struct error *error)
 		quiet_tell(service, text);
 		log_warning("quiet", "meaning", text, "reason", quiet.reason);
 	} else if (before_us && !since_us) {
-		log_info("awake", "meaning", "what waited is sent, sealed and issued from now on");
+		log_info("awake", "meaning", "pending work is sent, sealed and issued from now on");
 	}
 	return OK;
 }

@@ -1,27 +1,26 @@
-/* Quiet mode: a copy of a store that is served to be looked at (store/nodes/quiet.h,
- * service.quiet).
+/* Read-only copies of a store (store/nodes/quiet.h, service.quiet).
  *
- * Reading, reports and verification go on. Nothing is sent or charged, no background work runs that
- * would send, seal, sign, charge or delete, and nothing is acknowledged: a copy that took events
- * would make a second history of its chains under the same keys. */
+ * Reading, reports and verification work. Nothing is sent or charged. No background work runs that
+ * would send, seal, sign, charge or delete. Nothing is acknowledged, because a copy that accepted
+ * events would create a second history of its chains under the same keys. */
 #ifndef SERVICE_QUIET_H
 #define SERVICE_QUIET_H
 
 #include "service/service.h"
 
-#define QUIET_REST_US US_PER_SECOND /* until a job looks again */
+#define QUIET_REST_US US_PER_SECOND /* interval between checks by a job */
 
-/* Looks in the store whether it is quiet, tells the log when that changes, and again each minute
- * while it is; to be called at the start, before anything is sent, and every two seconds. ERR_*
- * of the store: what was known stays. */
+/* Reads the mode from the store. Logs each change, and once a minute while the store is a read-only
+ * copy. To be called at the start, before anything is sent, and every two seconds. ERR_* of the
+ * store: the known mode is kept. */
 int quiet_look(struct service *service, struct error *error) MUST_CHECK;
 bool quiet_is(const struct service *service);
-/* ERR_UNAVAILABLE, with a sentence that says so, while it is quiet. */
+/* Returns ERR_UNAVAILABLE with a message while the store is a read-only copy. */
 int quiet_refuse(const struct service *service, struct error *error) MUST_CHECK;
-/* From when it counts how long something has waited that waits since `since_us`: in a copy that was
- * woken, not before that. By the store's clock. */
+/* Returns the start of a waiting time that began at `since_us`. In a resumed copy this is not
+ * before the resumption. By the store's clock. */
 int64_t quiet_counted_from(const struct service *service, int64_t since_us);
-/* Why, for /readyz. */
+/* Writes the reason for /readyz. */
 #define QUIET_TEXT_SIZE 400
 void quiet_tell(const struct service *service, char text[QUIET_TEXT_SIZE]);
 

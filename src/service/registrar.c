@@ -21,8 +21,9 @@ int register_submit(struct service *service, struct pending_registration *pendin
 	struct sequencer *sequencer =
 		&registrar->sequencers[(uint64_t)pending->registration.account % registrar->count];
 	if (!sequencer_add(sequencer, pending))
-		return error_cause(error, ERR_UNAVAILABLE,
-		                   "the registration queue is closed, or has no room for the account");
+		return error_cause(
+			error, ERR_UNAVAILABLE,
+			"the registration queue is closed or has no capacity left for the account");
 	return OK;
 }
 
@@ -52,7 +53,7 @@ int registrar_start(struct service *service, struct registrar **ret, struct erro
 		registrar->started++;
 	if (registrar->started < count) {
 		registrar_stop(registrar);
-		return error_cause(error, ERR_NO_MEMORY, "a sequencer's thread cannot start");
+		return error_cause(error, ERR_NO_MEMORY, "a sequencer's thread cannot be started");
 	}
 	*ret = registrar;
 	return OK;

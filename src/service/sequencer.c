@@ -8,9 +8,9 @@
 
 /* ---- the queue ---- */
 
-/* What comes in one turn of a polling thread is gathered, since a small batch costs a commit and a
- * wake-up, too; but no more than this, and no longer than to the end of the turn: a batch is due
- * then, even while the next turn goes on. */
+/* Registrations that arrive in one iteration of a poll loop are gathered, because a small batch
+ * also costs a commit and a wake-up. A batch is ready when it has this many, or at the end of the
+ * iteration, even if the next iteration has started. */
 #define GATHERED 128
 
 bool sequencer_add(struct sequencer *sequencer, struct pending_registration *pending)
@@ -41,8 +41,9 @@ void sequencer_go_on(struct sequencer *sequencer)
 		pthread_cond_signal(&sequencer->arrived);
 }
 
-/* With store.sharded a batch is of one account, so that its transaction stays on one shard: those
- * of others wait for their turn. Whoever was served longest ago says whose turn it is. */
+/* Returns whether a registration may join the batch. With store.sharded, a batch has one account
+ * only, so that its transaction stays on one shard; other accounts wait. The account that was
+ * served longest ago determines the next batch. */
 static bool belongs(const struct sequencer *sequencer, const struct pending_registration *pending)
 {
 	if (sequencer->count == 0)
@@ -70,7 +71,7 @@ static bool is_listed(const int64_t *accounts, size_t count, int64_t account)
 
 struct taking {
 	struct sequencer *sequencer;
-	const int64_t *accounts; /* ascending; NULL: of all */
+	const int64_t *accounts; /* ascending; NULL: all accounts */
 	size_t account_count;
 };
 
@@ -90,7 +91,8 @@ static enum turn_choice join_batch(void *context, struct turn *turn)
 	return TURN_TAKEN;
 }
 
-/* Moves what may join the batch out of the queue, whose mutex is held; `accounts` NULL: of all. */
+/* Moves registrations that may join the batch out of the queue. The mutex must be held. `accounts`
+ * NULL: all accounts. */
 static void take_waiting(struct sequencer *sequencer, const int64_t *accounts, size_t account_count)
 {
 	struct taking taking = {sequencer, accounts, account_count};
@@ -98,7 +100,7 @@ static void take_waiting(struct sequencer *sequencer, const int64_t *accounts, s
 	                 &taking);
 }
 
-/* Waits for work; false only when stopping and nothing is left. */
+/* Waits for work; returns false only when stopping with an empty queue. */
 static bool take_batch(struct sequencer *sequencer)
 {
 	sequencer->count = 0;
@@ -111,7 +113,8 @@ static bool take_batch(struct sequencer *sequencer)
 	return sequencer->count > 0;
 }
 
-/* The store has the accounts now: what has come for them since is of this batch. */
+/* The store holds the accounts now: registrations that have arrived for them since join the
+ * batch. */
 void sequencer_grow_batch(struct registration_batch *batch, const int64_t *accounts,
                           size_t account_count)
 {

@@ -1,4 +1,4 @@
-/* Shared by registrar.c and the sequencers alone: the queues, and the batch that each works on. */
+/* Shared by registrar.c and the sequencers: the queues, and the batch of each sequencer. */
 #ifndef SERVICE_SEQUENCER_H
 #define SERVICE_SEQUENCER_H
 
@@ -8,53 +8,55 @@
 #include "service/apart.h"
 #include "service/registrar.h"
 
-#define QUEUE_MAX 16384 /* of each sequencer */
+#define QUEUE_MAX 16384 /* registrations per sequencer */
 #define BATCH_MAX 1024
 
 /* One thread and its queue. */
 struct sequencer {
 	struct registrar *registrar;
 	unsigned number;
-	bool sharded; /* store.sharded: it takes batches together where settings may be replaced */
+	bool sharded; /* store.sharded: a batch has registrations of one account only */
 	pthread_t thread;
 	pthread_mutex_t mutex;
 	pthread_cond_t arrived;
-	struct turns waiting; /* pending registrations, by account */
+	struct turns waiting; /* fair queue of pending registrations, by account */
 	bool stopping;
 	size_t batch_max;
-	bool due;           /* what waits is a batch, whatever else comes; then something does */
-	struct apart apart; /* chains that get batches of their own; changed by the thread alone */
-	/* Of the thread alone: its batch. */
+	bool due; /* the waiting registrations are ready as a batch; implies that there are some */
+	struct apart
+		apart; /* quarantined chains, which get separate batches; modified by the thread only */
+	/* The current batch, used by the thread only. */
 	size_t count;
 	struct pending_registration *taken[BATCH_MAX];
 	struct registration *items[BATCH_MAX];
-	struct registration *sorted[BATCH_MAX]; /* by chain, when they are tried apart */
+	struct registration *sorted[BATCH_MAX]; /* sorted by chain, for individual retries */
 };
 
 struct registrar {
 	struct service *service;
-	atomic_int_fast64_t clock_refused_at_us; /* monotonic, the last; 0: none. Any thread */
-	atomic_int coming; /* who is between registrations_come and registrations_came */
+	atomic_int_fast64_t clock_refused_at_us; /* last refusal, monotonic; 0: none. Any thread */
+	atomic_int coming; /* threads between registrations_come and registrations_came */
 	unsigned count, started;
 	struct sequencer sequencers[];
 };
 
 /* ---- sequencer.c: the queue and its thread ---- */
-/* False when no thread could be started. */
+/* Starts the thread. Returns false if that fails. */
 bool sequencer_start(struct registrar *registrar, unsigned number) MUST_CHECK;
-/* Has what waits written, takes nothing new, ends the thread. */
+/* Processes the waiting registrations, rejects new ones and ends the thread. */
 void sequencer_stop(struct sequencer *sequencer);
-/* Any thread. False when the queue is closed, or has no room for the account. */
+/* Adds a registration to the queue. Any thread. Returns false if the queue is closed or has no
+ * capacity left for the account. */
 bool sequencer_add(struct sequencer *sequencer, struct pending_registration *pending) MUST_CHECK;
-/* No more comes for now: what was gathered is a batch. Any thread. */
+/* Marks the gathered registrations as a batch, because no more are expected for now. Any thread. */
 void sequencer_go_on(struct sequencer *sequencer);
-/* What the store calls when the accounts of the batch, whose context is the sequencer, are its
- * own (struct registration_batch). */
+/* Called by the store once it holds the accounts of the batch, whose context is the sequencer
+ * (struct registration_batch). Adds registrations that have arrived for these accounts since. */
 void sequencer_grow_batch(struct registration_batch *batch, const int64_t *accounts,
                           size_t account_count);
 
 /* ---- sequencer_batch.c ---- */
-/* Has the batch that was taken decided and written, and answers each of it. */
+/* Processes and commits the current batch and returns each result. */
 void sequencer_handle_batch(struct sequencer *sequencer);
 
 #endif

@@ -17,7 +17,8 @@ static void give_failure(struct registration **items, size_t count, int result,
 	}
 }
 
-/* Whether a failed batch may be the fault of one chain in it, while others could be written. */
+/* Returns whether one chain may have caused the failure of the batch, so that others could be
+ * written. */
 static bool may_be_one_chain(struct sequencer *sequencer, int result)
 {
 	switch (result) {
@@ -32,8 +33,8 @@ static bool may_be_one_chain(struct sequencer *sequencer, int result)
 	}
 }
 
-static void set_apart(struct sequencer *sequencer, const struct registration *item,
-                      const struct error *error)
+static void quarantine_chain(struct sequencer *sequencer, const struct registration *item,
+                             const struct error *error)
 {
 	pthread_mutex_lock(&sequencer->mutex);
 	unsigned failures =
@@ -48,14 +49,14 @@ static void set_apart(struct sequencer *sequencer, const struct registration *it
 		          "cause", error->cause);
 }
 
-static void set_free(struct sequencer *sequencer, const struct registration *item)
+static void release_chain(struct sequencer *sequencer, const struct registration *item)
 {
 	if (!apart_has(&sequencer->apart, item->account, item->chain))
 		return;
 	pthread_mutex_lock(&sequencer->mutex);
 	apart_remove(&sequencer->apart, item->account, item->chain);
 	pthread_mutex_unlock(&sequencer->mutex);
-	log_info("registration_goes_on", "channel_id", item->event ? item->event->channel_id : "");
+	log_info("registration_resumed", "channel_id", item->event ? item->event->channel_id : "");
 }
 
 static void note_failure(struct sequencer *sequencer, const struct error *error)
@@ -64,7 +65,7 @@ static void note_failure(struct sequencer *sequencer, const struct error *error)
 	atomic_fetch_add_explicit(&sequencer->registrar->service->counters.batch_failures, 1,
 	                          memory_order_relaxed);
 	if (apart_has(&sequencer->apart, first->account, first->chain))
-		return; /* told apart */
+		return; /* logged by quarantine */
 	char number[24];
 	snprintf(number, sizeof number, "%zu", sequencer->count);
 	log_error("batch_failed", "cause", error->cause, "registrations", number);
@@ -78,7 +79,7 @@ static int compare_chains(const void *a, const void *b)
 	return by_account ? by_account : (left->chain > right->chain) - (left->chain < right->chain);
 }
 
-/* Sorts by chain; those of a chain stay in the order in which they came. */
+/* Sorts by chain; the sort is stable. */
 static void sort_by_chain(struct registration **items, struct registration **sorted, size_t count)
 {
 	size_t used = 0;
@@ -90,7 +91,8 @@ static void sort_by_chain(struct registration **items, struct registration **sor
 	}
 }
 
-/* Where the sorted items are best cut between two chains; 0: all are of one. */
+/* Returns the boundary between two chains closest to the middle; 0: all items belong to one
+ * chain. */
 static size_t find_cut(struct registration **items, size_t count)
 {
 	for (size_t distance = 0; distance <= count / 2; distance++) {
@@ -104,14 +106,14 @@ static size_t find_cut(struct registration **items, size_t count)
 	return 0;
 }
 
-/* What failed together is tried in halves, until what is broken stands alone. */
-static void register_apart(struct sequencer *sequencer, struct registration **items, size_t count,
-                           int result, const struct error *error)
+/* Retries a failed batch in halves until the broken chain is isolated. */
+static void retry_in_halves(struct sequencer *sequencer, struct registration **items, size_t count,
+                            int result, const struct error *error)
 {
 	size_t cut = may_be_one_chain(sequencer, result) ? find_cut(items, count) : 0;
 	if (cut == 0) {
 		if (may_be_one_chain(sequencer, result))
-			set_apart(sequencer, items[0], error);
+			quarantine_chain(sequencer, items[0], error);
 		give_failure(items, count, result, error);
 		return;
 	}
@@ -126,7 +128,7 @@ static void register_apart(struct sequencer *sequencer, struct registration **it
 		struct error cause = {0};
 		int tried = store_register_batch(service->store, sequencer->number, &batch, &cause);
 		if (tried)
-			register_apart(sequencer, batch.items, batch.count, tried, &cause);
+			retry_in_halves(sequencer, batch.items, batch.count, tried, &cause);
 	}
 }
 
@@ -174,11 +176,11 @@ void sequencer_handle_batch(struct sequencer *sequencer)
 	atomic_fetch_add_explicit(&registrar->service->counters.batches, 1, memory_order_relaxed);
 	note_space(registrar->service, result);
 	if (!result) {
-		set_free(sequencer, sequencer->items[0]);
+		release_chain(sequencer, sequencer->items[0]);
 	} else {
 		note_failure(sequencer, &error);
 		sort_by_chain(sequencer->items, sequencer->sorted, sequencer->count);
-		register_apart(sequencer, sequencer->sorted, sequencer->count, result, &error);
+		retry_in_halves(sequencer, sequencer->sorted, sequencer->count, result, &error);
 	}
 	for (size_t i = 0; i < sequencer->count; i++) {
 		count_outcome(registrar, sequencer->items[i]);

@@ -30,7 +30,7 @@ int service_open_payments(const struct settings *settings, struct payment_provid
 	return payment_provider_open(&given, ret, error);
 }
 
-/* A store across a network may be away when a node starts: then whoever sweeps claims the place. */
+/* A remote content store may be unavailable when the node starts; the sweep then claims it. */
 static int claim_content(struct service *service, struct error *error)
 {
 	struct content_marker marker;

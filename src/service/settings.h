@@ -1,5 +1,5 @@
-/* The settings of a running service. Filled by the command line (src/cli/config.h); everybody else
- * reads. settings.def is the one list: names, types, defaults and comments. */
+/* The settings of a running service. The command line fills them in (src/cli/config.h); all other
+ * code only reads them. settings.def is the table of names, types, defaults and help texts. */
 #ifndef SERVICE_SETTINGS_H
 #define SERVICE_SETTINGS_H
 
@@ -16,8 +16,8 @@
 #define SETTING_FIELD_DURATION int64_t
 #define SETTING_FIELD_BOOLEAN bool
 
-/* settings->service_prefix, settings->rate_live, settings->seal_interval (microseconds), … Paths
- * that were empty are filled in. */
+/* Members are named after section and key: settings->service_prefix, settings->rate_live,
+ * settings->seal_interval (microseconds). Paths with an empty default are filled in. */
 struct settings {
 #define SETTING(section, key, type, default_text, comment) SETTING_FIELD_##type section##_##key;
 #include "service/settings.def"
@@ -35,7 +35,7 @@ static inline struct db_options settings_store(const struct settings *settings, 
 	};
 }
 
-/* What is on its way to a remote store waits in the data directory, in files without a name. */
+/* Uploads to a remote store are spooled in the data directory, in unnamed files. */
 static inline struct content_options settings_content(const struct settings *settings, bool create)
 {
 	return (struct content_options){

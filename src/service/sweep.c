@@ -7,15 +7,15 @@
 #include "service/sweep_place.h"
 #include "store/certifications/certifications.h"
 
-/* Content is stored before the event that names it: seconds apart. Documents have their
- * certification in their names. */
+/* Minimum age of an orphan. Content is stored seconds before the event that references it.
+ * Documents have their certification in their names. */
 #define ORPHAN_AGE_US US_PER_DAY
 #define MARKS "swept"
 
 struct sweep {
 	struct service *service;
 	const atomic_bool *stopping, *lost;
-	int64_t since_us; /* what is older stays */
+	int64_t since_us; /* older objects are kept */
 	int64_t marked, deleted, named;
 	struct error error;
 };
@@ -94,7 +94,7 @@ static int end_mark(void *context, const char *mark)
 	return result;
 }
 
-/* Of an upload that was never finished. */
+/* Decides about an unfinished upload. */
 static int ask_upload(void *context, const char *name)
 {
 	bool named = true;
@@ -124,7 +124,7 @@ static int sweep_place(struct sweep *sweep)
 	return result ? result : content_tidy(content, &range, ask_upload, sweep, &sweep->error);
 }
 
-static void tell_count(const char *what, int64_t count)
+static void log_count(const char *what, int64_t count)
 {
 	char text[24];
 	snprintf(text, sizeof text, "%" PRId64, count);
@@ -135,11 +135,11 @@ static void tell_count(const char *what, int64_t count)
 static void tell(const struct sweep *sweep, int result)
 {
 	const struct error *error = &sweep->error;
-	if (!result || result == ERR_REFUSED) /* what else fails says nothing about that */
+	if (!result || result == ERR_REFUSED) /* other failures do not concern this state */
 		atomic_store(&sweep->service->counters.sweep_refused, result == ERR_REFUSED);
-	tell_count("orphans_marked", sweep->marked);
-	tell_count("orphans_swept", sweep->deleted);
-	tell_count("orphans_named", sweep->named);
+	log_count("orphans_marked", sweep->marked);
+	log_count("orphans_deleted", sweep->deleted);
+	log_count("orphans_unmarked", sweep->named);
 	if (result == ERR_REFUSED)
 		log_error("sweep_refused", "cause", error_message(error, LANGUAGE_ENGLISH));
 	else if (result && !is_over(sweep))
@@ -150,7 +150,8 @@ static void tell(const struct sweep *sweep, int result)
 void sweep_content(struct service *service, const atomic_bool *stopping, const atomic_bool *lost)
 {
 	struct sweep sweep = {.service = service, .stopping = stopping, .lost = lost};
-	/* What is still in doubt names objects that nobody can see to be named. */
+	/* Transactions with an unknown outcome may reference objects that are not visible as referenced
+	 * yet. */
 	int result = store_await_writes(service->store, &sweep.error);
 	if (!result)
 		result = sweep_take_place(service, &sweep.since_us, &sweep.error);

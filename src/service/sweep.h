@@ -1,18 +1,19 @@
-/* Objects that nothing names: content whose event was refused, or whose node died, and documents of
- * a certification that was made anew.
+/* Garbage collection of unreferenced objects: content whose event was refused or whose node
+ * crashed, and documents of a certification that was issued again.
  *
- * Nothing is deleted at the first sight. An old object without a name gets a mark, an empty object
- * "swept/NAME"; it stays where it is and can be read. Once the mark has stood for
- * content.keep_swept, and still nothing names the object, both are deleted; what turns out to be
- * named loses its mark. One node sweeps at a time, only in a place that is this database's alone
- * (sweep_place.h), and only what was changed since it is. */
+ * Deletion has two phases. An old unreferenced object is first marked with an empty object
+ * "swept/NAME"; it stays readable. Once the mark is older than content.keep_swept and the object is
+ * still unreferenced, both are deleted. If the object is referenced by then, only the mark is
+ * deleted. One node sweeps at a time, only in a content store that belongs to this database alone
+ * (sweep_place.h), and only objects changed since that was established. */
 #ifndef SERVICE_SWEEP_H
 #define SERVICE_SWEEP_H
 
 #include "service/service.h"
 
-/* Under the sweep's lease. Ends early once either is set, `lost` when the lease went to another.
- * What came of it is in the log and in counters.sweep_refused. */
+/* Sweeps the content store; the caller holds the lease. Ends early once `stopping` or `lost` is
+ * set; `lost` means that another node holds the lease. The result is logged and set in
+ * counters.sweep_refused. */
 void sweep_content(struct service *service, const atomic_bool *stopping, const atomic_bool *lost);
 
 #endif

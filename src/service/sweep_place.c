@@ -1,15 +1,16 @@
-/* Whether the content is this database's to sweep.
+/* Exclusive ownership of the content store for the sweep.
  *
- * A copy of the database has the installation's identifier, and to it what was registered since has
- * no name. So each sweep leaves a token of its own at the place, after the store has recorded it;
- * who finds a token that his store does not know has a copy for a neighbour or is one, and cannot
- * tell which. He leaves a token that nobody knows, so that neither sweeps until an operator
- * decided: by removing the marker, or by accepting a rollback. After either what was there before
- * stays.
+ * A copy of the database has the same installation identifier, but does not reference objects
+ * registered since the copy was made. So each sweep first records a token in its database and then
+ * writes it to the marker of the content store. A node that finds a token unknown to its store
+ * shares the content store with a copy, or is the copy; it cannot tell which. It writes the token
+ * "disputed", so that neither sweeps until the operator decides: by removing the marker, or by
+ * accepting a rollback. After either, objects that existed before are kept.
  *
- * Between the store's commit and the marker's change the place carries the token before, which the
- * store still knows: so whatever dies, and whenever, the true store is not taken for a copy.
- * Nothing is deleted before its mark stood for content.keep_swept, long after both have come by. */
+ * Between the store's commit and the update of the marker, the marker has the previous token, which
+ * the store still knows. So a crash at any point does not make the original store look like a copy.
+ * Nothing is deleted before its mark is older than content.keep_swept, which is long after both
+ * databases have swept once. */
 #include "service/sweep_place.h"
 
 #include <stdio.h>
@@ -17,7 +18,7 @@
 
 #include "store/nodes/sweeps.h"
 
-#define DISPUTED "disputed" /* no token: those are hex digits */
+#define DISPUTED "disputed" /* not a token: tokens are hex digits */
 
 static int refuse(struct error *error)
 {
@@ -26,11 +27,11 @@ static int refuse(struct error *error)
 
 static int stale(struct error *error)
 {
-	return error_cause(error, ERR_UNAVAILABLE, "another has swept meanwhile");
+	return error_cause(error, ERR_UNAVAILABLE, "another node has swept in the meantime");
 }
 
-/* A node that slept between its looks at place and store is no copy, nor is one whose store is not
- * the one that acknowledges any more. */
+/* Marks the content store as disputed. A node that was suspended between reading the marker and the
+ * store is not a copy. Neither is a node whose store no longer acknowledges writes. */
 static int dispute(struct service *service, const struct content_marker *found, struct error *error)
 {
 	struct content_marker marker;
@@ -51,7 +52,7 @@ static int leave_token(struct service *service, const struct sweep_turn *turn,
 {
 	int result = OK;
 	struct content_marker found;
-	/* What a store that went back does not know was stored before now. */
+	/* Objects that a store does not know after a rollback were stored before now. */
 	if (turn->accepted_us > marker->accepted_us)
 		result = content_now_us(service->content, &marker->since_us, error);
 	snprintf(marker->sweep, sizeof marker->sweep, "%s", turn->token);

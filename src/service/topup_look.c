@@ -15,8 +15,8 @@ struct look {
 	int found;
 };
 
-/* Of a sale that is paid here, or was, the money is known. One that waits here for a payment that
- * is under way is settled by the provider's notice. */
+/* Returns whether the payment is accounted for: the sale is or was paid here, or it waits here for
+ * a payment in progress, which the provider's notice will settle. */
 static bool is_known(const struct purchase_record *record, const struct payment_made *made)
 {
 	switch (record->state) {
@@ -63,7 +63,7 @@ static int ask(struct look *look, const struct topup_look *wanted, const char **
 		*ret_reason = PAID;
 	if (result != ERR_REFUSED)
 		return result;
-	log_error("payments_not_told", "account_id", look->account_id, "cause",
+	log_error("payments_not_disclosed", "account_id", look->account_id, "cause",
 	          error_reason(error, result));
 	error_clear(error);
 	*ret_reason = NOT_TOLD;
@@ -94,6 +94,6 @@ int topup_look(struct service *service, int64_t account, bool *ret_held, struct 
 	*ret_held = true;
 	atomic_fetch_add(&service->counters.topups_failed, 1);
 	log_error("topup_held", "account_id", wanted.account_id, "reason", reason, "meaning",
-	          "the top-up is off until 'constancia topup on'; give the credits that were paid for");
+	          "the top-up is off until 'constancia topup on'; add the credits that were paid for");
 	return OK;
 }

@@ -13,18 +13,18 @@
 #include "store/events/segments.h"
 
 #define CONTENT_EVERY_US (30 * US_PER_SECOND)
-/* A look at a large store takes at most this part of the time. */
+/* Reading a large store takes at most this fraction of the time. */
 #define REST_FOR_EACH 20
 #define REST_MAX_US (60 * US_PER_SECOND)
 
 struct watch {
 	pthread_mutex_t mutex;
 	struct observation seen;
-	/* All monotonic. */
+	/* All times are monotonic. */
 	int64_t made_us;
-	int64_t whole_look_at_us; /* not before; of watch_look's thread alone */
-	int64_t content_asked_us; /* of watch_look_around's */
-	atomic_int_fast64_t looking_since_us, looking_around_since_us; /* 0: not now */
+	int64_t whole_look_at_us; /* earliest next full check; used by watch_look only */
+	int64_t content_asked_us; /* used by watch_look_around only */
+	atomic_int_fast64_t looking_since_us, looking_around_since_us; /* 0: not running */
 	atomic_int_fast64_t asking_store_since_us, asking_content_since_us;
 };
 
@@ -54,17 +54,17 @@ static int64_t since(const atomic_int_fast64_t *began_us)
 	return us ? clock_monotonic_us() - us : 0;
 }
 
-static void call_late(const atomic_int_fast64_t *asked_us, const char *what, int *result,
-                      char cause[ERROR_CAUSE_MAX])
+static void report_late(const atomic_int_fast64_t *asked_us, const char *what, int *result,
+                        char cause[ERROR_CAUSE_MAX])
 {
 	if (since(asked_us) <= WATCH_ANSWER_LATE_US)
 		return;
 	*result = ERR_UNAVAILABLE;
-	snprintf(cause, ERROR_CAUSE_MAX, "%s does not answer", what);
+	snprintf(cause, ERROR_CAUSE_MAX, "%s does not respond", what);
 }
 
-/* Of what was read too long ago nothing is told, rather than what may be wrong by now. */
-static void forget_stale(const struct watch *watch, struct observation *seen)
+/* Clears values that are too old, because they may be wrong by now. */
+static void clear_stale(const struct watch *watch, struct observation *seen)
 {
 	int64_t read_us = seen->at_us ? seen->at_us : watch->made_us;
 	int64_t age_us = clock_monotonic_us() - read_us;
@@ -82,14 +82,14 @@ struct observation watch_seen(const struct service *service)
 	pthread_mutex_lock(&watch->mutex);
 	struct observation seen = watch->seen;
 	pthread_mutex_unlock(&watch->mutex);
-	forget_stale(watch, &seen);
-	call_late(&watch->asking_store_since_us, "the store", &seen.store, seen.store_cause);
-	call_late(&watch->asking_content_since_us, "the content store", &seen.content,
-	          seen.content_cause);
+	clear_stale(watch, &seen);
+	report_late(&watch->asking_store_since_us, "the store", &seen.store, seen.store_cause);
+	report_late(&watch->asking_content_since_us, "the content store", &seen.content,
+	            seen.content_cause);
 	return seen;
 }
 
-/* What one of them answered to whether it is ready. */
+/* Stores the result of a readiness check of the store or the content store. */
 static void note(struct watch *watch, int *kept, char kept_cause[ERROR_CAUSE_MAX], int result,
                  const struct error *error)
 {
@@ -126,8 +126,9 @@ bool watch_get_authority(const struct service *service, size_t index, struct wat
 
 /* ---- space ---- */
 
-/* A node that is called not ready may be given no registration that would show it. */
-static void try_space(struct service *service)
+/* Retries after a full disk. A node that is not ready may get no registrations that would show that
+ * there is space again. */
+static void retry_space(struct service *service)
 {
 	if (atomic_load(&service->lacks_space) && store_confirm(service->store, NULL) == OK)
 		atomic_store(&service->lacks_space, false);
@@ -145,7 +146,7 @@ void watch_ask_store(struct service *service)
 	atomic_store(&watch->asking_store_since_us, 0);
 }
 
-/* What they did not answer, because the store did not, stays as it was. */
+/* If the store does not respond, the old results are kept. */
 void watch_ask_servers(struct service *service)
 {
 	struct db_shard_server servers[DB_SHARD_SERVERS_MAX];
@@ -180,7 +181,7 @@ int watch_look_at_bounds(struct service *service, struct error *error)
 	return OK;
 }
 
-static bool look_whole(struct service *service)
+static bool check_whole_store(struct service *service)
 {
 	struct watch *watch = service->watch;
 	struct store *store = service->store;
@@ -213,10 +214,10 @@ void watch_look(struct service *service)
 	struct watch *watch = service->watch;
 	int64_t began_us = clock_monotonic_us();
 	atomic_store(&watch->looking_since_us, began_us);
-	try_space(service);
+	retry_space(service);
 	began_us = clock_monotonic_us();
-	/* What failed is soon looked at again. */
-	if (began_us >= watch->whole_look_at_us && look_whole(service)) {
+	/* A failed check is repeated soon. */
+	if (began_us >= watch->whole_look_at_us && check_whole_store(service)) {
 		int64_t now_us = clock_monotonic_us(), rest_us = REST_FOR_EACH * (now_us - began_us);
 		rest_us = rest_us < REST_MAX_US ? rest_us : REST_MAX_US;
 		watch->whole_look_at_us = rest_us > WATCH_INTERVAL_US ? now_us + rest_us : 0;
@@ -232,14 +233,14 @@ const char *place_text(enum place place)
 	return texts[place];
 }
 
-/* What an address of this scheme names; else NULL. */
+/* Returns the path in a URL of this scheme; otherwise NULL. */
 static const char *path_of(const char *url, const char *scheme)
 {
 	size_t size = strlen(scheme);
 	return strncmp(url, scheme, size) == 0 ? url + size : NULL;
 }
 
-/* The directory is asked: opening and closing the store's file would give up SQLite's locks. */
+/* Uses the directory, because opening and closing the store's file would release SQLite's locks. */
 static bool directory_of(const struct settings *settings, enum place place, char path[PATH_MAX])
 {
 	const char *store = path_of(settings->store_url, "sqlite:");
@@ -260,7 +261,7 @@ static bool directory_of(const struct settings *settings, enum place place, char
 	return *path;
 }
 
-static struct disk look_at_disk(const struct settings *settings, enum place place)
+static struct disk check_disk(const struct settings *settings, enum place place)
 {
 	char path[PATH_MAX];
 	struct statvfs found;
@@ -273,7 +274,7 @@ static struct disk look_at_disk(const struct settings *settings, enum place plac
 	}
 	if (!found.f_blocks)
 		return disk;
-	/* What root alone may have is neither ours nor free. */
+	/* Space reserved for root is neither available nor counted as total. */
 	uint64_t ours = found.f_blocks - found.f_bfree + found.f_bavail;
 	uint64_t files = found.f_files - found.f_ffree + found.f_favail;
 	disk.known = true;
@@ -293,7 +294,7 @@ void watch_look_around(struct service *service)
 	bool ask = !watch->content_asked_us || now_us >= watch->content_asked_us + CONTENT_EVERY_US;
 	atomic_store(&watch->looking_around_since_us, now_us);
 	for (enum place place = 0; place < PLACE_COUNT; place++) {
-		struct disk disk = look_at_disk(service->settings, place);
+		struct disk disk = check_disk(service->settings, place);
 		pthread_mutex_lock(&watch->mutex);
 		watch->seen.disks[place] = disk;
 		pthread_mutex_unlock(&watch->mutex);

@@ -29,7 +29,7 @@ int webhook_rules_read(const struct settings *settings, struct webhook_rules *re
 	                          error);
 }
 
-/* ---- what is sent ---- */
+/* ---- requests ---- */
 
 void webhook_secret(const struct sha256 *installation, const char *endpoint_id, int64_t version,
                     char secret[WEBHOOK_SECRET_SIZE])
@@ -64,7 +64,7 @@ void webhook_envelope(const char *notice_id, const char *type, int64_t created_a
 	json_end_object(&writer);
 }
 
-/* "v1=<hex>" over the timestamp, a dot and the body. */
+/* Appends "v1=<hex>", a MAC over the timestamp, a dot and the body. */
 static int add_signature(struct buf *out, const char *secret, const char *timestamp,
                          struct slice body)
 {

@@ -344,7 +344,7 @@ def test_a_list_that_is_too_large_for_a_signature(tmp_path, world):
         service.change({"certification.level": "LTA"}, of="certification.level")
         node.start()
         waiting = channel.live.certify(seq_from=1, seq_to=1).expect(202).json["certification_id"]
-        eventually(lambda: any("cannot be had" in json.dumps(line) for line in node.log_lines()),
+        eventually(lambda: any("is unavailable: " in json.dumps(line) for line in node.log_lines()),
                    "it is not issued", patience=300)
         assert channel.live.certification(waiting)["status"] == "processing"
         world.pki.padding = 0

@@ -116,7 +116,7 @@ def test_a_standby_that_is_back_is_missed_until_it_is_seen(cluster, fleet, node)
     finally:
         cluster.standby.start()
     try:
-        eventually(lambda: told() == (200, ["0 synchronous standbys were there, store.require_replicas asks for 1"]),
+        eventually(lambda: told() == (200, ["0 synchronous standbys are available, store.require_replicas asks for 1"]),
                    "it serves again, and warns")
     finally:
         cluster.primary.query(f"SELECT pg_terminate_backend(pid) {held}", fleet.database)

@@ -128,7 +128,7 @@ class FullDisk:
 
     def tells(self, when):
         told = self.ready()
-        self.report.check(not told["ready"] and "no space is left" in str(told["reasons"]),
+        self.report.check(not told["ready"] and "the store's disk is full" in str(told["reasons"]),
                           f"{when}: /readyz says {told}")
 
     def is_ready_by_itself(self, when):

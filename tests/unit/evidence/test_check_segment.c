@@ -185,7 +185,7 @@ static void claim_a_later_round(struct segment_record *segment)
 /* They are sealed by no round yet, and stand in the block that the next one will have. */
 static void staged_ones_are_found_whole(void **state)
 {
-	static const char words[] = "it is not in the block that it is staged in";
+	static const char words[] = "it is missing in the block in which it is staged";
 	struct checked_segment before = {0};
 	assert_int_equal(check(&first, 2, &before), OK);
 	assert_int_equal(check(&first, 3, &before), OK);
@@ -233,7 +233,7 @@ static void what_is_taken_back_beside_is_no_fault(void **state)
 	assert_int_equal(check(&first, 3, &before), OK);
 	assert_int_equal(check(&second, 3, &before), OK);
 	altered.beside = lose_the_block;
-	expect_fault(&first, 3, "it is not in the block that it is staged in");
+	expect_fault(&first, 3, "it is missing in the block in which it is staged");
 	take_back();
 	office_stage(&office);
 	assert_int_equal(check(&first, 3, &before), OK);
@@ -281,7 +281,7 @@ static void move_on_number(struct segment_record *segment)
 
 static void documents_say_what_the_segment_is(void **state)
 {
-	static const char words[] = "does not name the seal before it";
+	static const char words[] = "does not reference the previous seal";
 	altered.segment = shift_range;
 	expect_fault(&first, 1, "seal document");
 	altered.segment = move_on_number;
@@ -304,7 +304,7 @@ static void a_seal_is_compared_with_the_one_before(void **state)
 	struct checked_segment others[] = {changed, changed, changed};
 	struct error error;
 	assert_int_equal(check_of(&first, 2, &changed, &error), ERR_CORRUPT);
-	assert_non_null(strstr(error.cause, "does not name the seal before it"));
+	assert_non_null(strstr(error.cause, "does not reference the previous seal"));
 	others[0].account++;
 	others[1].chain++;
 	others[2].number = 0;
@@ -599,7 +599,7 @@ static void after_a_fault_the_next_is_checked(void **state)
 		assert_int_equal(check_of(&first, 1, &before, &error), ERR_CORRUPT);
 		altered.segment = NULL;
 		assert_int_equal(check_of(&first, 2, &before, &error), ERR_CORRUPT);
-		assert_non_null(strstr(error.cause, "does not name the seal before it"));
+		assert_non_null(strstr(error.cause, "does not reference the previous seal"));
 	}
 }
 

@@ -687,14 +687,14 @@ static void a_damaged_archive_timestamp_is_found(void **state)
 	static const char *const damages[][2] = {
 		{"UPDATE archive_timestamp_blocks SET leaves = (SELECT o.leaves"
 	     " FROM archive_timestamp_blocks o WHERE o.stamp = 1) WHERE stamp = 2",
-	     "a block of it is damaged"},
+	     "one of its blocks is damaged"},
 		{"UPDATE archive_timestamp_blocks SET block = 1 WHERE stamp = 2",
-	     "a block of it is missing"},
+	     "one of its blocks is missing"},
 		{"UPDATE archive_timestamps SET blocks = (SELECT b.leaves FROM archive_timestamp_blocks b"
 	     " WHERE b.stamp = 1) WHERE stamp = 2",
-	     "a block of it is damaged"},
+	     "one of its blocks is damaged"},
 		{"UPDATE archive_timestamps SET blocks = x'00' WHERE stamp = 2",
-	     "what it is over cannot be read"},
+	     "its block hashes cannot be read"},
 		{"UPDATE archive_timestamps SET token = (SELECT a.token FROM archive_timestamps a"
 	     " WHERE a.stamp = 1) WHERE stamp = 2",
 	     "its token is not valid"},

@@ -150,10 +150,10 @@ static void test_watched(void **state)
 	expect_ready("the disk of the data directory is nearly full", 200);
 	expect_ready("the disk of the store directory is nearly full", 200);
 	expect_ready("the disk of the content directory is nearly full", 200);
-	expect_ready("no backup of the store was ever noted", 200);
+	expect_ready("no backup of the store has been recorded", 200);
 	assert_int_equal(store_note_backup(service->store, 1700000000000000, NULL), 0);
 	watch_look(service);
-	expect_ready("the last backup of the store is of 2023-11-14T22:13:20", 200);
+	expect_ready("the last backup of the store was made at 2023-11-14T22:13:20", 200);
 	assert_int_equal(store_note_backup(service->store, clock_now_us(), NULL), 0);
 	watch_look(service);
 	struct stores_state stores = {0};
@@ -163,7 +163,7 @@ static void test_watched(void **state)
 	assert_true(readiness_count(&readiness, CONCERN_DISK) >= 3);
 	/* A batch failed for want of space: not ready until one goes well, or the look's own write. */
 	atomic_store(&service->lacks_space, true);
-	expect_ready("no space is left where the store is", 503);
+	expect_ready("the store's disk is full", 503);
 	struct reply reply;
 	harness_post(&harness, &reply, "/v1/events", harness.key[MODALITY_CONTENT][MODE_LIVE],
 	             "{\"client_ref\":\"a\",\"payload\":{}}");

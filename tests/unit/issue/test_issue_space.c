@@ -88,7 +88,7 @@ static void what_does_not_fit_now_waits(void **state)
 	ARENA_AUTO struct arena arena;
 	arena_init(&arena, 4 << 20);
 	await_failed_attempt(id, &arena);
-	assert_non_null(strstr(look(id, &arena).last_error, "has not free now"));
+	assert_non_null(strstr(look(id, &arena).last_error, "are not free on the disk"));
 	set_disk(1000, 500);
 	struct certification certification = office_await(&office, MODE_TEST, id);
 	assert_int_equal(certification.status, CERTIFICATION_COMPLETED);
@@ -107,7 +107,7 @@ static void the_disk_of_content_is_watched_too(void **state)
 	ARENA_AUTO struct arena arena;
 	arena_init(&arena, 4 << 20);
 	await_failed_attempt(id, &arena);
-	assert_null(strstr(look(id, &arena).last_error, "has not free now"));
+	assert_null(strstr(look(id, &arena).last_error, "are not free on the disk"));
 	content_looks = -1;
 	struct certification certification = office_await(&office, MODE_TEST, id);
 	assert_int_equal(certification.status, CERTIFICATION_COMPLETED);

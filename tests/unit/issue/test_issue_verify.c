@@ -135,7 +135,7 @@ static void a_timestamp_that_leads_to_no_known_root_is_not_handed_out(void **sta
 	assert_true(roots.size > 0);
 	timestamps_instead = roots.data;
 	request(id);
-	waits_because(id, "put its authority's root into tsa.roots");
+	waits_because(id, "add its authority's root to tsa.roots");
 	assert_int_equal(runs, 1);
 	assert_int_equal(runs_by_authorities, 1);
 }
@@ -148,7 +148,7 @@ static void a_signature_of_another_is_not_handed_out(void **state)
 	buf_add_slice(&roots, signer_timestamp_roots(office.service.signer));
 	signers_instead = roots.data;
 	request(id);
-	waits_because(id, "what was made does not verify");
+	waits_because(id, "the certification does not verify");
 }
 
 /* Its timestamp may be later than the key's end. */
@@ -157,7 +157,7 @@ static void a_key_that_was_ended_meanwhile_signs_nothing(void **state)
 	char id[ID_SIZE];
 	key_is_ended = true;
 	request(id);
-	waits_because(id, "is not in force any more");
+	waits_because(id, "is no longer in force");
 }
 
 int main(void)

@@ -38,7 +38,7 @@ void __wrap_readiness_tell(struct service *service, struct readiness *ret)
 {
 	(void)ret;
 	struct observation seen = watch_seen(service);
-	if (seen.store == ERR_UNAVAILABLE && strstr(seen.store_cause, "the store does not answer"))
+	if (seen.store == ERR_UNAVAILABLE && strstr(seen.store_cause, "the store does not respond"))
 		sem_post(&told);
 }
 
