@@ -1,7 +1,7 @@
-/* Memory that dies together: an arena for a request, a batch or a job.
+/* Arena allocator for memory with the lifetime of a request, a batch or a job.
  *
- * Allocations are 16-byte aligned, zeroed, and cannot be freed singly. A hard limit bounds the sum.
- * Not thread safe. */
+ * Allocations are 16-byte aligned and zeroed, and cannot be freed individually. A hard limit bounds
+ * their sum. Not thread safe. */
 #ifndef BASE_ARENA_H
 #define BASE_ARENA_H
 
@@ -17,23 +17,24 @@ struct arena {
 	struct arena_block *newest;
 	size_t used; /* bytes handed out */
 	size_t limit;
-	size_t held;           /* bytes of its blocks, which the budget counts */
+	size_t held;           /* bytes of all blocks, as counted in the budget */
 	struct budget *budget; /* NULL: none */
 	unsigned kind;
 };
 
 void arena_init(struct arena *arena, size_t limit);
-/* The same, with its blocks counted in a budget that outlives it. */
+/* As arena_init, but counts the blocks in `budget`, which must outlive the arena. */
 void arena_init_counted(struct arena *arena, size_t limit, struct budget *budget, unsigned kind);
-/* Frees everything; NULL-safe; the arena can be used again under the same limit and budget. */
+/* Frees all memory. The arena can be used again with the same limit and budget. NULL-safe. */
 void arena_free(struct arena *arena);
-/* Forgets all allocations but keeps one block for the next use. */
+/* Discards all allocations and keeps one block for reuse. */
 void arena_reset(struct arena *arena);
-/* Whether the bytes at `data` lie in it. */
+/* Returns whether `data` points into the arena. */
 bool arena_has(const struct arena *arena, const void *data) MUST_CHECK;
-/* NULL when the limit would be passed, the budget refuses, or memory is gone. */
+/* Returns zeroed memory, or NULL when the limit or the budget is exceeded or memory is
+ * exhausted. */
 void *arena_alloc(struct arena *arena, size_t size) MUST_CHECK;
-/* Copies with a NUL behind. */
+/* These three return a NUL-terminated copy, or NULL as arena_alloc. */
 char *arena_copy(struct arena *arena, const void *data, size_t size) MUST_CHECK;
 char *arena_text(struct arena *arena, const char *text) MUST_CHECK;
 char *arena_printf(struct arena *arena, const char *format, ...)

@@ -4,13 +4,14 @@
 
 #include "base/buf.h"
 
-/* What `size` bytes become, without a NUL. */
+/* The encoded size of `size` bytes, without the NUL. */
 #define BASE64_SIZE(size) (((size) + 2) / 3 * 4)
 
-/* `text` has room for BASE64_SIZE(size) and a NUL. */
+/* Encodes `size` bytes. `text` must have room for BASE64_SIZE(size) and a NUL. */
 void base64_encode(const void *data, size_t size, char *text);
 void buf_add_base64(struct buf *buf, struct slice bytes);
-/* With its padding or without. False: another character, or more than size_max bytes. */
+/* Decodes text with or without padding. Returns false if it has an invalid character or decodes to
+ * more than size_max bytes. */
 bool base64_decode(struct slice text, void *data, size_t size_max, size_t *ret_size) MUST_CHECK;
 
 #endif

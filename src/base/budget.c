@@ -8,7 +8,7 @@ static size_t steps(size_t size)
 	return (size + BUDGET_STEP - 1) / BUDGET_STEP * BUDGET_STEP;
 }
 
-/* Room for `size` bytes in all. */
+/* Makes the allowance and the grants cover `size` bytes in total. */
 static bool make_room(struct budget *budget, unsigned kind, size_t size)
 {
 	size_t room = budget->allowance + budget->granted;
@@ -24,7 +24,7 @@ static bool make_room(struct budget *budget, unsigned kind, size_t size)
 	return true;
 }
 
-static void give_of(struct budget *budget, unsigned kind, size_t *excess)
+static void return_grants(struct budget *budget, unsigned kind, size_t *excess)
 {
 	size_t size = budget->granted_for[kind] < *excess ? budget->granted_for[kind] : *excess;
 	if (!size)
@@ -35,15 +35,15 @@ static void give_of(struct budget *budget, unsigned kind, size_t *excess)
 	budget->source->give(budget, kind, size);
 }
 
-/* Of its own kind first. */
-static void give_excess(struct budget *budget, unsigned kind)
+/* Returns the grants that are no longer needed, those of `kind` first. */
+static void return_excess(struct budget *budget, unsigned kind)
 {
 	size_t needed = budget->held > budget->reserved ? budget->held : budget->reserved;
 	size_t granted = needed > budget->allowance ? steps(needed - budget->allowance) : 0;
 	size_t excess = budget->granted > granted ? budget->granted - granted : 0;
-	give_of(budget, kind, &excess);
+	return_grants(budget, kind, &excess);
 	for (unsigned other = 0; other < BUDGET_KINDS; other++)
-		give_of(budget, other, &excess);
+		return_grants(budget, other, &excess);
 }
 
 bool budget_take_slowly(struct budget *budget, unsigned kind, size_t size)
@@ -63,7 +63,7 @@ void budget_give_slowly(struct budget *budget, unsigned kind, size_t size)
 	budget->held -= size;
 	if (budget->reserved > budget->held + budget->reserve)
 		budget->reserved = budget->held + budget->reserve;
-	give_excess(budget, kind);
+	return_excess(budget, kind);
 }
 
 bool budget_reserve(struct budget *budget, unsigned kind, size_t size)
@@ -81,5 +81,5 @@ void budget_release(struct budget *budget)
 {
 	budget->reserved = budget->reserve = 0;
 	if (budget->granted)
-		give_excess(budget, 0);
+		return_excess(budget, 0);
 }

@@ -1,10 +1,11 @@
-/* What one holder may have of memory that many share: an allowance, which costs nothing to use, and
- * beyond it what a source grants, in steps. Arenas and buffers take from the budget that they are
- * given when they grow, and give back what they free; one that is refused fails as it does when
- * memory is gone.
+/* Memory budget of one holder, for example a connection, out of memory that many holders share.
  *
- * A budget belongs to one thread at a time, as what it counts does. A source may serve many
- * budgets, each in its thread. */
+ * A budget has an allowance, which is always available. Beyond the allowance it requests grants
+ * from a source, in steps of BUDGET_STEP. An arena or a buffer takes from its budget when it grows
+ * and gives back what it frees. A refused request fails like an allocation without memory.
+ *
+ * A budget is used by one thread at a time, like the arenas and buffers that it counts. A source
+ * may serve budgets of several threads. */
 #ifndef BASE_BUDGET_H
 #define BASE_BUDGET_H
 
@@ -18,27 +19,27 @@
 
 struct budget;
 
-/* Both are called with multiples of BUDGET_STEP, at least one. */
+/* `size` is a positive multiple of BUDGET_STEP in both functions. */
 struct budget_source {
-	/* False: it cannot be had now, and nothing was taken. */
+	/* Returns false if the memory is unavailable; nothing was taken then. */
 	bool (*take)(struct budget *budget, unsigned kind, size_t size);
 	void (*give)(struct budget *budget, unsigned kind, size_t size);
 };
 
 struct budget {
-	const struct budget_source *source; /* NULL: the allowance is all */
+	const struct budget_source *source; /* NULL: only the allowance is available */
 	size_t allowance;                   /* bytes */
 	size_t held;
-	size_t reserved;                  /* what `held` may become without asking the source: */
-	size_t reserve;                   /* at most this much beyond `held` */
-	size_t granted;                   /* by the source: the sum of the following */
-	size_t granted_for[BUDGET_KINDS]; /* by the kind of what asked */
-	bool refused;                     /* something was, since this was last made false */
+	size_t reserved; /* `held` may grow to this value without a request to the source */
+	size_t reserve;  /* bytes that `reserved` may exceed `held` by */
+	size_t granted;  /* by the source: the sum of granted_for */
+	size_t granted_for[BUDGET_KINDS]; /* granted, by kind of the requester */
+	bool refused;                     /* a request was refused since this was last reset */
 };
 
-/* The general case of budget_take. */
+/* The slow path of budget_take. */
 bool budget_take_slowly(struct budget *budget, unsigned kind, size_t size) MUST_CHECK;
-/* `size` bytes more; NULL: no budget, and so always true. False: it may not have them. */
+/* Takes `size` bytes. Returns false if they are unavailable. A NULL budget is unlimited. */
 static inline bool budget_take(struct budget *budget, unsigned kind, size_t size)
 {
 	if (!budget)
@@ -48,7 +49,7 @@ static inline bool budget_take(struct budget *budget, unsigned kind, size_t size
 	budget->held += size;
 	return true;
 }
-/* `size` bytes less, of those that were taken. */
+/* Gives back `size` bytes that were taken before. budget_give_slowly is the slow path. */
 void budget_give_slowly(struct budget *budget, unsigned kind, size_t size);
 static inline void budget_give(struct budget *budget, unsigned kind, size_t size)
 {
@@ -59,9 +60,9 @@ static inline void budget_give(struct budget *budget, unsigned kind, size_t size
 	else
 		budget->held -= size;
 }
-/* That `size` bytes beyond those held can be taken without being refused, however often some are
- * given back, until budget_release; never more than that is kept ready. False: they cannot, and
- * nothing changed. */
+/* Reserves `size` bytes beyond those held. Until budget_release they can be taken without refusal,
+ * however often some are given back. No more than that is kept granted. Returns false, with no
+ * change, if they are unavailable. */
 bool budget_reserve(struct budget *budget, unsigned kind, size_t size) MUST_CHECK;
 void budget_release(struct budget *budget);
 

@@ -18,7 +18,7 @@ void buf_init_counted(struct buf *buf, size_t limit, struct budget *budget, unsi
 	*buf = (struct buf){.limit = limit, .budget = budget, .kind = (unsigned char)kind};
 }
 
-/* Its memory is somebody else's. */
+/* Resets the buf without freeing the memory, which has another owner. */
 static void forget(struct buf *buf)
 {
 	budget_give(buf->budget, buf->kind, buf->capacity);

@@ -1,9 +1,10 @@
 /* Bounded byte strings.
  *
- * struct slice: a view, never owns. struct buf: a growing builder with a hard maximum and sticky
- * failure: after one addition does not fit (or memory is gone) every later one is ignored and
- * buf_check answers the error, so callers check once. A buf is always NUL terminated while it holds
- * data, so buf.data can be read as a C string when the content has no NUL. Not thread safe. */
+ * A struct slice is a view and never owns memory. A struct buf is a growing builder with a hard
+ * maximum and sticky failure. After an addition exceeds the limit or memory is exhausted, all later
+ * additions are ignored and buf_check returns the error, so callers check once. A buf that holds
+ * data is always NUL-terminated, so buf.data is a C string if the content has no NUL. Not thread
+ * safe. */
 #ifndef BASE_BUF_H
 #define BASE_BUF_H
 
@@ -25,11 +26,11 @@ struct buf {
 	char *data; /* NULL until something is added */
 	size_t size;
 	size_t capacity;
-	size_t limit; /* most bytes it may ever hold */
+	size_t limit; /* maximum size in bytes */
 	bool failed;
-	bool full; /* it failed for its limit, not for want of memory */
+	bool full; /* it failed because of its limit, not for lack of memory */
 	unsigned char kind;
-	struct budget *budget; /* that counts its capacity; NULL: none */
+	struct budget *budget; /* counts the capacity; NULL: none */
 };
 
 static inline struct slice slice_of(const char *text)
@@ -53,14 +54,14 @@ static inline bool slice_is(struct slice a, const char *text)
 }
 
 void buf_init(struct buf *buf, size_t limit);
-/* The same, with its memory counted in a budget that outlives it. */
+/* As buf_init, but counts the memory in `budget`, which must outlive the buf. */
 void buf_init_counted(struct buf *buf, size_t limit, struct budget *budget, unsigned kind);
-/* Frees the memory; the buf can be used again under the same limit and budget. NULL-safe, also for
- * a zeroed buf. */
+/* Frees the memory. The buf can be used again with the same limit and budget. Accepts NULL and a
+ * zeroed buf. */
 void buf_free(struct buf *buf);
-/* Empties it, keeps memory and limit, forgets a failure. */
+/* Empties the buf and clears a failure. Keeps the memory and the limit. */
 void buf_clear(struct buf *buf);
-/* Gives back what it does not need. */
+/* Frees unused capacity. */
 void buf_fit(struct buf *buf);
 void buf_add(struct buf *buf, const void *data, size_t size);
 void buf_add_text(struct buf *buf, const char *text);
@@ -69,9 +70,10 @@ void buf_add_unsigned(struct buf *buf, uint64_t value);
 void buf_add_signed(struct buf *buf, int64_t value);
 void buf_add_hex(struct buf *buf, const void *data, size_t size);
 void buf_printf(struct buf *buf, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* The general case of buf_extend. */
+/* The slow path of buf_extend. */
 char *buf_extend_slowly(struct buf *buf, size_t size);
-/* Room for `size` more bytes, to be filled by the caller, already counted; NULL once failed. */
+/* Extends the buf by `size` bytes and returns them, to be filled by the caller. Returns NULL after
+ * a failure. */
 static inline char *buf_extend(struct buf *buf, size_t size)
 {
 	if (buf->failed || size >= buf->capacity - buf->size)
@@ -87,10 +89,10 @@ static inline void buf_add_byte(struct buf *buf, char byte)
 	if (room)
 		*room = byte;
 }
-/* 0, or ERR_NO_MEMORY. */
+/* Returns 0, or ERR_NO_MEMORY after a failure. */
 int buf_check(const struct buf *buf) MUST_CHECK;
-/* Hands the NUL-terminated memory to the caller (free), and no budget counts it any more; the buf
- * is empty then. NULL once failed. */
+/* Transfers the NUL-terminated memory to the caller, who frees it with free(). No budget counts it
+ * any more, and the buf is empty. Returns NULL after a failure. */
 char *buf_take(struct buf *buf);
 static inline struct slice buf_slice(const struct buf *buf)
 {

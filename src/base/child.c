@@ -97,7 +97,8 @@ int child_run(const struct child *child, struct error *error)
 
 int child_bound(const struct child_bounds *bounds, struct error *error)
 {
-	/* One more until it is killed: what ends it then says why. */
+	/* The hard limit is one second later than the soft limit, so that SIGXCPU reports the
+	 * reason. */
 	struct rlimit seconds = {bounds->seconds, bounds->seconds + 1};
 	struct rlimit file = {bounds->file_bytes, bounds->file_bytes};
 	struct rlimit memory = {bounds->memory_bytes, bounds->memory_bytes};
@@ -108,10 +109,10 @@ int child_bound(const struct child_bounds *bounds, struct error *error)
 	(void)setrlimit(RLIMIT_FSIZE, &file);
 	if (CHILD_BOUNDS_MEMORY && bounds->memory_bytes)
 		(void)setrlimit(RLIMIT_AS, &memory);
-	return confine_memory(error); /* executing has undone what the parent did */
+	return confine_memory(error); /* execve reset the setting that the parent made */
 }
 
-/* ---- where programs are ---- */
+/* ---- paths of programs ---- */
 
 int child_find(const char *name, const char *installed, char path[CHILD_PATH_MAX],
                struct error *error)

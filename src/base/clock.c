@@ -3,8 +3,8 @@
 #include <assert.h>
 #include <time.h>
 
-/* Days are counted from 0000-03-01: in years that begin in March the leap day comes last, so that
- * a month's offset does not depend on the year. */
+/* Days are counted from 0000-03-01. In a year that begins in March the leap day is last, so the
+ * offset of a month does not depend on the year. */
 #define DAYS_TO_1970 719468
 #define FIRST_US (INT64_C(-62135596800) * US_PER_SECOND)  /* 0001-01-01T00:00:00Z */
 #define BEYOND_US (INT64_C(253402300800) * US_PER_SECOND) /* 10000-01-01T00:00:00Z */
@@ -53,7 +53,7 @@ static int64_t day_number(int year, int month, int day)
 static struct day day_of(int64_t number)
 {
 	int days = (int)(number + DAYS_TO_1970);
-	int year = days / 366; /* never too late; at most seven years too early up to 9999 */
+	int year = days / 366; /* never too large; up to seven years too small until 9999 */
 	year += (days - year_start(year)) / 366;
 	while (year_start(year + 1) <= days)
 		year++;
@@ -152,8 +152,8 @@ static bool is_digit(char byte)
 	return byte >= '0' && byte <= '9';
 }
 
-/* Reads a number written in the places that the pattern marks with '0'; other characters of the
- * pattern must stand as they are. Numbers are separated by at least one such character. */
+/* Reads numbers in the positions that the pattern marks with '0'. All other characters must match
+ * the pattern. At least one of them separates two numbers. */
 static bool match(const char *text, const char *pattern, int *numbers)
 {
 	bool inside = false;
@@ -175,7 +175,7 @@ static bool match(const char *text, const char *pattern, int *numbers)
 	return true;
 }
 
-/* The fraction, if there is one, in whole microseconds. */
+/* Parses an optional fraction, in whole microseconds. */
 static bool parse_fraction(struct slice *rest, int *ret_us)
 {
 	if (rest->size == 0 || rest->data[0] != '.')

@@ -13,31 +13,32 @@
 #define US_PER_SECOND INT64_C(1000000)
 #define US_PER_DAY (INT64_C(86400) * US_PER_SECOND)
 
-/* The wall clock, and two that only go forward: for waiting and measuring, and one that counts what
- * the machine slept, too. */
+/* Return the wall clock, the monotonic clock for waiting and measuring, and the monotonic clock
+ * that includes time in suspend (CLOCK_BOOTTIME). */
 int64_t clock_now_us(void);
 int64_t clock_monotonic_us(void);
 int64_t clock_boot_us(void);
 
-/* Always 27 characters, six fractional digits, Z. The year must be 1 to 9999. */
+/* Writes 27 characters with six fractional digits and Z. The year must be 1 to 9999. */
 void time_format(int64_t time_us, char text[TIME_TEXT_SIZE]);
 
-/* RFC 3339 date-time, as decisions narrow it: T or t, Z or z or ±hh:mm, up to nine fractional
- * digits (truncated to six, towards the past), no space, no second 60, no year 0000, a real
- * calendar day; the result in UTC must lie in years 0001 to 9999. 0 or ERR_VALIDATION with the
- * sentence naming `field`. */
+/* Parses a restricted RFC 3339 date-time: T or t, Z or z or ±hh:mm, and up to nine fractional
+ * digits, truncated to six. Spaces, second 60, year 0000 and days that do not exist are refused.
+ * The result in UTC must be in the years 0001 to 9999. Returns 0, or ERR_VALIDATION with a message
+ * that names `field`. */
 int time_parse(struct slice text, const char *field, int64_t *ret_us, struct error *error)
 	MUST_CHECK;
 
-/* A duration as people write it ("500ms", "60s", "5m", "2h", "7d"; "0" needs no unit), in
- * microseconds. */
+/* Parses a duration with a unit ("500ms", "60s", "5m", "2h", "7d") or "0" into microseconds. */
 bool duration_parse(struct slice text, int64_t *ret_us) MUST_CHECK;
 
-/* UTC day "YYYY-MM-DD" and month "YYYY-MM", the first moment of the next day, and the year. */
+/* Write the UTC day as "YYYY-MM-DD" and the UTC month as "YYYY-MM". time_next_day returns the start
+ * of the next UTC day. */
 void time_day_key(int64_t time_us, char key[11]);
 void time_month_key(int64_t time_us, char key[8]);
 int64_t time_next_day(int64_t time_us);
-/* The UTC day, counted from 1970-01-01, and the first and the last one of its month. */
+/* time_day returns the UTC day, counted from 1970-01-01, and time_month_days the first and the last
+ * day of its month. */
 int64_t time_day(int64_t time_us);
 void time_month_days(int64_t time_us, int64_t *ret_first, int64_t *ret_last);
 int time_year(int64_t time_us);

@@ -15,7 +15,7 @@
 #define OPEN_CHANGES (O_WRONLY | O_RDWR | O_CREAT | O_TRUNC | O_APPEND | (O_TMPFILE & ~O_DIRECTORY))
 
 #define READING (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR)
-#define ALL_RIGHTS ((LANDLOCK_ACCESS_FS_MAKE_SYM << 1) - 1) /* those of the first version */
+#define ALL_RIGHTS ((LANDLOCK_ACCESS_FS_MAKE_SYM << 1) - 1) /* rights of Landlock ABI 1 */
 
 static const struct confine_call basic_calls[] = {
 	{SCMP_SYS(read), CONFINE_ALWAYS},
@@ -49,7 +49,7 @@ static const struct confine_call basic_calls[] = {
 	{SCMP_SYS(restart_syscall), CONFINE_ALWAYS},
 	{SCMP_SYS(exit), CONFINE_ALWAYS},
 	{SCMP_SYS(exit_group), CONFINE_ALWAYS},
-#ifdef CONSTANCIA_COUNTS_COVERAGE /* what was counted is written at the end */
+#ifdef CONSTANCIA_COUNTS_COVERAGE /* counters are written at exit */
 	{SCMP_SYS(openat), CONFINE_ALWAYS},
 	{SCMP_SYS(newfstatat), CONFINE_ALWAYS},
 	{SCMP_SYS(mkdir), CONFINE_ALWAYS},
@@ -98,7 +98,7 @@ int confine_calls(const struct confine_call *calls, size_t count, struct error *
 		result = allow(filter, &basic_calls[i]);
 	for (size_t i = 0; !result && i < count; i++)
 		result = allow(filter, &calls[i]);
-	/* Its flags cannot be looked at; a libc that misses it takes clone. */
+	/* A filter cannot inspect the flags of clone3. libc falls back to clone on ENOSYS. */
 	if (!result)
 		result = seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
 	if (!result)
@@ -122,7 +122,7 @@ static bool allow_place(int rules, const struct confine_place *place, uint64_t h
 	struct landlock_path_beneath_attr rule = {
 		.allowed_access = handled & (place->below ? READING : LANDLOCK_ACCESS_FS_READ_FILE)};
 	if (!rule.allowed_access)
-		return true; /* none of those that are handled: the kernel takes no empty rule */
+		return true; /* no handled right: the kernel refuses an empty rule */
 	rule.parent_fd = open(place->path, O_PATH | O_CLOEXEC);
 	if (rule.parent_fd < 0)
 		return errno == ENOENT;
@@ -135,7 +135,7 @@ int confine_files(const struct confine_place *places, size_t count, bool *ret_co
                   struct error *error)
 {
 	struct landlock_ruleset_attr attributes = {.handled_access_fs = ALL_RIGHTS};
-#ifdef CONSTANCIA_COUNTS_COVERAGE /* what was counted is written at the end */
+#ifdef CONSTANCIA_COUNTS_COVERAGE /* counters are written at exit */
 	attributes.handled_access_fs = LANDLOCK_ACCESS_FS_EXECUTE;
 #endif
 	int rules = (int)syscall(SYS_landlock_create_ruleset, &attributes, sizeof attributes, 0);

@@ -1,9 +1,10 @@
-/* What a process gives up for good: being looked into, and system calls.
+/* Sandboxing of the calling process: no tracing, a system call filter and restricted file access.
+ * None of it can be undone.
  *
- * A filter names the calls that are allowed; every other one fails with EPERM. Failing instead of
- * killing is a choice: a library that looks for something optional (a locale, a newer call) then
- * goes on as if the machine did not have it, so that another libc or a sanitizer does not turn
- * into an outage, and whoever has taken the process over gains nothing by it. */
+ * A filter lists the allowed system calls; all others fail with EPERM. They fail instead of killing
+ * the process for robustness: a library that probes for an optional file or a newer call continues
+ * as on a system without it. So another libc or a sanitizer does not cause an outage, and an
+ * attacker gains nothing. */
 #ifndef BASE_CONFINE_H
 #define BASE_CONFINE_H
 
@@ -19,10 +20,10 @@ int confine_memory(struct error *error) MUST_CHECK;
 
 enum confine_condition {
 	CONFINE_ALWAYS,
-	CONFINE_OWN_PROCESS,    /* the first argument is this process's id */
-	CONFINE_NOT_EXECUTABLE, /* the third argument is a protection without PROT_EXEC */
-	CONFINE_THREAD,         /* clone, for a thread of this process */
-	CONFINE_READ_ONLY,      /* the third argument are flags of openat that change nothing */
+	CONFINE_OWN_PROCESS,    /* the first argument must be the id of this process */
+	CONFINE_NOT_EXECUTABLE, /* the third argument must be a protection without PROT_EXEC */
+	CONFINE_THREAD,         /* clone, only to create a thread of this process */
+	CONFINE_READ_ONLY,      /* the third argument must be openat flags that modify nothing */
 };
 
 struct confine_call {
@@ -30,24 +31,23 @@ struct confine_call {
 	enum confine_condition condition;
 };
 
-/* From here on this process, and what it begets, makes only these calls and those that every
- * program needs once it runs: for memory, clocks, randomness, locks among threads, reading and
- * writing what is open, and ending. No new privileges can be had any more, either. ERR_REFUSED with
- * the cause. */
+/* Restricts this process and its children to `calls` and the calls that every running program
+ * needs: memory, clocks, randomness, thread locks, I/O on open descriptors, and exit. New
+ * privileges are also disabled. ERR_REFUSED with the cause. */
 int confine_calls(const struct confine_call *calls, size_t count, struct error *error) MUST_CHECK;
 
-/* What of the file system stays readable; everything else is out of reach, and nothing can be
- * changed. What is open stays open. */
+/* Part of the file system that remains readable. All other files become inaccessible, and nothing
+ * can be modified. Open descriptors remain usable. */
 struct confine_place {
-	const char *path; /* one that is not there needs no leave */
-	bool below;       /* a directory, and all in it */
+	const char *path; /* a missing path is ignored */
+	bool below;       /* include everything below this directory */
 };
-/* ERR_INTERNAL with the cause. *ret_confined: false where the kernel has no Landlock (5.13), which
- * is no error: what this user may read stays readable. */
+/* Restricts file access to reading `places`. ERR_INTERNAL with the cause. A kernel without Landlock
+ * (5.13) is no error: *ret_confined is false, and file permissions alone apply. */
 int confine_files(const struct confine_place *places, size_t count, bool *ret_confined,
                   struct error *error) MUST_CHECK;
 bool confine_knows_files(void);
-/* A build that counts coverage lets its processes write what they counted, whatever fences them. */
+/* A coverage build lets its processes write their counters in spite of all restrictions. */
 #ifdef CONSTANCIA_COUNTS_COVERAGE
 #define CONFINE_IS_WHOLE false
 #else

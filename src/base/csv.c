@@ -9,7 +9,7 @@ static void separate(struct csv_writer *writer)
 	writer->begun = true;
 }
 
-/* Spaces in front do not keep every spreadsheet from it. */
+/* Some spreadsheets skip leading spaces before a formula. */
 static bool looks_like_formula(struct slice text)
 {
 	static const char *const signs[] = {"=",  "+",  "-",  "@",  "\t", "\r",
@@ -24,7 +24,7 @@ static bool looks_like_formula(struct slice text)
 	return false;
 }
 
-/* Semicolons and tabs separate fields for some readers. */
+/* Some readers also treat semicolons and tabs as separators. */
 static bool needs_quotes(struct slice text)
 {
 	for (size_t i = 0; i < text.size; i++)

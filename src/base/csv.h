@@ -1,6 +1,7 @@
-/* Tables as comma-separated values (RFC 4180): lines end with CR LF, texts that need it are quoted.
- * A text that a spreadsheet would take for a formula (its first character behind spaces is =, +, -,
- * @, a tab or a line break, or one of these signs in full width) gets an apostrophe in front. */
+/* Writes tables as comma-separated values (RFC 4180). Lines end with CR LF, and texts are quoted
+ * where necessary. A text that a spreadsheet would interpret as a formula gets a leading
+ * apostrophe. Such a text has, after optional spaces, one of =, +, -, @, a tab or a line break, or
+ * the full-width form of a sign. */
 #ifndef BASE_CSV_H
 #define BASE_CSV_H
 
@@ -10,10 +11,10 @@
 
 struct csv_writer {
 	struct buf *out;
-	bool begun; /* the row has a field */
+	bool begun; /* the current row has a field */
 };
 void csv_text(struct csv_writer *writer, struct slice text);
-/* A number or another text of our own making, as it is. */
+/* Adds a trusted field, for example a number, without quoting. */
 void csv_plain(struct csv_writer *writer, struct slice text);
 void csv_end_row(struct csv_writer *writer);
 

@@ -20,14 +20,14 @@ static const struct {
 	[DIGEST_SHA512] = {64, "SHA-512"},
 };
 
-/* OpenSSL's look-up of an algorithm by name costs more than hashing a small record: it is done
- * once, and each thread keeps a context for each that it used. */
+/* Fetching an algorithm by name in OpenSSL costs more than hashing a small record. So each
+ * algorithm is fetched once, and each thread caches one context per algorithm. */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t contexts_key;
 static EVP_MD *methods[DIGEST_ALGORITHM_COUNT];
 static _Thread_local EVP_MD_CTX *contexts[DIGEST_ALGORITHM_COUNT];
 
-/* A process that cannot hash or has no randomness must not go on. */
+/* A process without hashing or randomness must not continue. */
 static void must(bool good, const char *what)
 {
 	if (good)
@@ -187,8 +187,8 @@ struct sha256 hmac_sha256(struct slice key, struct slice text)
 	return digest;
 }
 
-/* The 8 digits of 4 bytes, in their order: each half byte in a byte of its own, and those above 9
- * moved on to the letters. */
+/* Returns the 8 hexadecimal digits of 4 bytes in order. Each half byte is spread to its own byte,
+ * and values above 9 are shifted to the letters. */
 static uint64_t hex_digits(uint32_t bytes)
 {
 	const uint64_t ones = UINT64_C(0x0101010101010101);
@@ -217,7 +217,7 @@ void hex_encode(const void *data, size_t size, char *text)
 	*text = '\0';
 }
 
-/* What a digit stands for, and that it is one. */
+/* The value of a digit, with HEX_DIGIT set if the character is a digit. */
 #define HEX_DIGIT 0x10
 static const uint8_t hex_values[256] = {
 	['0'] = 0x10, ['1'] = 0x11, ['2'] = 0x12, ['3'] = 0x13, ['4'] = 0x14, ['5'] = 0x15,

@@ -1,4 +1,4 @@
-/* SHA-2 (OpenSSL), hex and constant-time comparison. */
+/* SHA-2 digests (OpenSSL), hexadecimal encoding, constant-time comparison and random bytes. */
 #ifndef BASE_DIGEST_H
 #define BASE_DIGEST_H
 
@@ -23,19 +23,19 @@ static inline bool sha256_equal(const struct sha256 *a, const struct sha256 *b)
 	return memcmp(a->bytes, b->bytes, SHA256_SIZE) == 0;
 }
 
-/* Digests by an algorithm that is known at run time alone. */
+/* Digests by an algorithm that is chosen at run time. */
 enum digest_algorithm { DIGEST_SHA256, DIGEST_SHA384, DIGEST_SHA512 };
 #define DIGEST_ALGORITHM_COUNT 3
 
 struct digest {
 	enum digest_algorithm algorithm;
-	uint8_t bytes[DIGEST_SIZE_MAX]; /* digest_size of them, the others are 0 */
+	uint8_t bytes[DIGEST_SIZE_MAX]; /* digest_size bytes are used; the others are 0 */
 };
 
 size_t digest_size(enum digest_algorithm algorithm);
 const char *digest_algorithm_text(enum digest_algorithm algorithm); /* "SHA-256", … */
 struct digest digest_by(enum digest_algorithm algorithm, const void *data, size_t size);
-struct digest digest_of_sha256(const struct sha256 *hash); /* the same digest */
+struct digest digest_of_sha256(const struct sha256 *hash); /* converts the type */
 static inline struct slice digest_slice(const struct digest *digest)
 {
 	return slice_make(digest->bytes, digest_size(digest->algorithm));
@@ -45,25 +45,27 @@ static inline bool digest_equal(const struct digest *a, const struct digest *b)
 	return a->algorithm == b->algorithm && slice_equal(digest_slice(a), digest_slice(b));
 }
 
-/* Incremental. Both begins answer NULL without memory; the end that belongs to each frees. */
+/* Incremental digests. Both begin functions return NULL without memory; the corresponding end
+ * function frees the stream. */
 struct digest_stream;
 struct digest_stream *digest_begin(void) MUST_CHECK;
 struct digest_stream *digest_begin_by(enum digest_algorithm algorithm) MUST_CHECK;
 void digest_add(struct digest_stream *stream, const void *data, size_t size);
 struct sha256 digest_end(struct digest_stream *stream);
 struct digest digest_end_by(struct digest_stream *stream);
-/* The same as digest_end, and the stream begins anew: for many small ones. */
+/* As digest_end, but resets the stream for the next digest instead of freeing it. Faster for many
+ * small digests. */
 struct sha256 digest_end_anew(struct digest_stream *stream);
 void digest_cancel(struct digest_stream *stream);
 
 struct sha256 hmac_sha256(struct slice key, struct slice text);
 
 void hex_encode(const void *data, size_t size, char *text /* 2*size + NUL, lower case */);
-/* Either case; false when text is not exactly 2*size digits. */
+/* Accepts both cases. Returns false if `text` is not exactly 2 * `size` digits. */
 bool hex_decode(struct slice text, void *data, size_t size) MUST_CHECK;
-/* The same in constant time; false at once when the sizes differ. */
+/* Compares in constant time. Returns false at once if the sizes differ. */
 bool constant_time_equal(struct slice a, struct slice b) MUST_CHECK;
-/* From the system's random source; ends the process when there is none. */
+/* Fills `data` from the system's random source. Terminates the process if the source fails. */
 void random_bytes(void *data, size_t size);
 
 #endif

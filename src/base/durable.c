@@ -18,14 +18,14 @@
 
 /* ---- syncs ---- */
 
-/* An attribute that is not there is removed: nothing changes, but a journal is entered. */
+/* Removes a nonexistent extended attribute. It changes nothing but starts a journal transaction. */
 bool durable_still_works(int descriptor)
 {
 	int result;
 	do
 		result = fremovexattr(descriptor, "user.constancia.none");
 	while (result != 0 && errno == EINTR);
-	/* Such attributes may be unknown there, or not ours to change. */
+	/* The file system may not support such attributes, or this process may not change them. */
 	return result == 0 || errno == ENODATA || errno == ENOTSUP || errno == ENOSYS ||
 	       errno == EPERM || errno == EACCES;
 }
@@ -46,7 +46,7 @@ static bool write_range(int descriptor, off_t offset, off_t size, unsigned flags
 	do
 		result = sync_file_range(descriptor, offset, size, flags);
 	while (result != 0 && errno == EINTR);
-	return result == 0 || errno == ENOSYS; /* the sync behind it does all of it, then */
+	return result == 0 || errno == ENOSYS; /* unsupported: the following sync writes everything */
 }
 
 bool durable_begin_write_out(int descriptor, off_t offset, off_t size)
@@ -63,7 +63,7 @@ bool durable_write_out(int descriptor, off_t offset, off_t size)
 
 /* ---- names ---- */
 
-/* The directory that `path` lies in. */
+/* Copies the parent directory of `path`. */
 static void parent_of(const char *path, char parent[PATH_MAX])
 {
 	snprintf(parent, PATH_MAX, "%s", path);
@@ -77,7 +77,8 @@ static void parent_of(const char *path, char parent[PATH_MAX])
 		memcpy(parent, ".", sizeof ".");
 }
 
-/* The directory above, -1 where a file system or what may be read ends. False and errno. */
+/* Opens the parent directory; *ret_above is -1 at the root of the file system or where it is not
+ * readable. Returns false and sets errno. */
 static bool open_above(int directory, int *ret_above)
 {
 	struct stat here, above;
@@ -92,8 +93,9 @@ static bool open_above(int directory, int *ret_above)
 	return true;
 }
 
-/* Whether the sync that has just failed is of a file system that has none, or that nothing can be
- * written to, on which `path` is mounted: then the name was not made by us, and cannot be lost. */
+/* Returns whether the failed sync concerns a directory on which `path` is mounted, in a file system
+ * that is read-only or has no sync. This process did not create that name, and it cannot be
+ * lost. */
 static bool is_mounted_on(int directory, const char *path)
 {
 	struct stat here, below;
@@ -101,10 +103,10 @@ static bool is_mounted_on(int directory, const char *path)
 	       stat(path, &below) == 0 && here.st_dev != below.st_dev;
 }
 
-/* Asked of `path` or, if that is a file, of its directory: those that it is mounted on may be
- * read-only, of the same file system, too. A file is not opened: to close it again would give up
- * the locks on it (fcntl(2)), which SQLite holds. */
-static int ask_at(const char *path, struct error *error)
+/* Checks the journal at `path` or, if it is a file, at its directory. A mount point of the same
+ * file system may be read-only. A file is not opened, because closing it would release SQLite's
+ * locks on it (fcntl(2)). */
+static int check_journal_at(const char *path, struct error *error)
 {
 	DESCRIPTOR_AUTO int descriptor = open(path, DIRECTORY_FLAGS);
 	if (descriptor < 0 && errno == ENOTDIR) {
@@ -133,7 +135,7 @@ int durable_sync_above(const char *path, struct error *error)
 		close(directory);
 		directory = above;
 	}
-	return result ? result : ask_at(path, error);
+	return result ? result : check_journal_at(path, error);
 }
 
 int durable_make_directory(const char *path, struct error *error)
@@ -160,7 +162,7 @@ int durable_sync(const char *path, struct error *error)
 	return OK;
 }
 
-/* False and errno. */
+/* Returns false and sets errno. */
 static bool rewrite(int file, uint64_t size_max)
 {
 	char portion[REWRITE_PORTION];

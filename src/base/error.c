@@ -7,7 +7,7 @@
 #include "base/utf8.h"
 
 #define PLACE_COUNT 4
-/* A place may come from a client: it must not push the rest of the sentence out. */
+/* A placeholder value may come from a client and must not displace the rest of the message. */
 #define PLACE_SIZE_MAX 256
 
 static const struct {
@@ -146,7 +146,8 @@ int error_cause(struct error *error, int code, const char *format, ...)
 	va_start(list, format);
 	vsnprintf(error->cause, sizeof error->cause, format, list);
 	va_end(list);
-	/* Others' words, cut anywhere; the server's store takes valid text alone. */
+	/* The text may come from another program and be truncated; PostgreSQL accepts only valid
+	 * UTF-8. */
 	utf8_mend(error->cause);
 	return code;
 }

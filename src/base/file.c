@@ -80,7 +80,7 @@ int file_read_whole(const char *path, struct buf *out, struct error *error)
 	return result ? result : buf_check(out);
 }
 
-/* Where the file system knows no such files, the name is there for a moment. */
+/* On a file system without O_TMPFILE the file has a name for a moment. */
 int file_open_unnamed(const char *directory)
 {
 	int file = open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
@@ -92,11 +92,11 @@ int file_open_unnamed(const char *directory)
 		return -1;
 	}
 	DESCRIPTOR_AUTO int named = mkostemp(path, O_CLOEXEC);
-	/* With a name, what is written there would be left behind. */
+	/* A file that cannot be unlinked would be left behind. */
 	return named >= 0 && unlink(path) == 0 ? descriptor_take(&named) : -1;
 }
 
-/* `stop` NULL: never. */
+/* A NULL `stop` never stops. */
 static int digest_until(const atomic_bool *stop, enum digest_algorithm algorithm, int file,
                         const char *path, uint64_t *ret_size_bytes, struct digest *ret_digest,
                         struct error *error)
@@ -251,7 +251,7 @@ static int remove_entry(int parent, const char *name, const char *path, struct e
 	return result;
 }
 
-/* Takes over the descriptor. */
+/* Closes `directory`. */
 static int remove_content(int directory, const char *path, struct error *error)
 {
 	DIR *entries = fdopendir(directory);

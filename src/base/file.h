@@ -1,5 +1,5 @@
-/* Files: a descriptor that closes itself, whole contents in and out, removal. Nothing here lasts
- * through a power failure by itself: that is what base/durable.h is for. */
+/* Files: descriptors that close automatically, reading and writing whole files, locks and removal.
+ * Nothing here is durable after a power failure; see base/durable.h. */
 #ifndef BASE_FILE_H
 #define BASE_FILE_H
 
@@ -14,52 +14,56 @@ struct stat;
 /* Closes a descriptor at the end of its scope, unless it is negative. Keeps errno. */
 #define DESCRIPTOR_AUTO __attribute__((cleanup(descriptor_close)))
 void descriptor_close(const int *descriptor);
-/* Takes it out of the variable, so that it stays open. */
+/* Returns the descriptor and sets the variable to -1, so that it stays open. */
 int descriptor_take(int *descriptor) MUST_CHECK;
 
-/* Lets the process open as many as its hard bound allows. */
+/* Raises the limit of open files to the hard limit. */
 void file_allow_many(void);
 
-/* What an errno means: ERR_NO_SPACE when there is no room, ERR_IO otherwise. */
+/* Returns ERR_NO_SPACE if `number` (an errno) means a full disk or quota, else ERR_IO. */
 int file_code(int number);
-/* Of errno as it stands: its code, with "`what` `path`: why" as the cause. */
+/* Records the current errno with the cause "`what` `path`: reason". Returns its code, as
+ * file_code. */
 int file_fail(struct error *error, const char *what, const char *path);
 
-/* Opens what is to be read (`flags`: O_NOFOLLOW or 0) and looks at what it is, before anything is
- * read: a pipe in a file's place, whose other end nobody holds, is not waited for. -1 and errno. */
+/* Opens a path for reading without blocking and returns its status; `flags` is O_NOFOLLOW or 0. So
+ * the caller can refuse a FIFO before it reads. Returns -1 and sets errno. */
 int file_open_to_read(const char *path, int flags, struct stat *ret_facts) MUST_CHECK;
-/* Appends the whole file. ERR_IO, too, when there is more than `out` may hold (out->full);
- * ERR_NO_MEMORY. */
+/* Appends a whole file to `out`. ERR_IO: also if it exceeds the limit of `out` (out->full is set
+ * then). ERR_NO_MEMORY. */
 int file_read_whole(const char *path, struct buf *out, struct error *error) MUST_CHECK;
-/* Opens a new file without a name, 0600, to read and write, on the file system of the directory. -1
- * and errno. */
+/* Creates an unnamed temporary file (0600) for reading and writing in the file system of
+ * `directory`. Returns -1 and sets errno. */
 int file_open_unnamed(const char *directory) MUST_CHECK;
-/* Size and SHA-256 of an open file, from where it stands to its end; `path` is for the cause. */
+/* Computes the size and the SHA-256 of an open file from its current offset to its end. `path` is
+ * for the cause. */
 int file_digest(int file, const char *path, uint64_t *ret_size_bytes, struct sha256 *ret_digest,
                 struct error *error) MUST_CHECK;
-/* The same, given up (ERR_UNAVAILABLE) once `stop` is true. */
+/* As file_digest, but stops with ERR_UNAVAILABLE once `stop` is true. */
 int file_digest_until(const atomic_bool *stop, int file, const char *path, uint64_t *ret_size_bytes,
                       struct sha256 *ret_digest, struct error *error) MUST_CHECK;
-/* The same by another algorithm, to the end. */
+/* As file_digest, with another algorithm. */
 int file_digest_by(enum digest_algorithm algorithm, int file, const char *path,
                    uint64_t *ret_size_bytes, struct digest *ret_digest, struct error *error)
 	MUST_CHECK;
-/* Writes where the file stands, however many pieces it takes. False and errno. */
+/* Writes all of `content` at the current offset, in several writes if necessary. Returns false and
+ * sets errno. */
 bool file_write_all(int file, struct slice content) MUST_CHECK;
-/* Puts a whole file (0600) in place of `path`, by way of "PATH.partial" beside it. Whoever waits
- * for it may take it away at once. */
+/* Atomically replaces `path` with `content` (0600), using the temporary file "PATH.partial". A
+ * reader may remove the file as soon as it appears. */
 int file_replace(const char *path, struct slice content, struct error *error) MUST_CHECK;
-/* Writes at an offset; the file stands where it stood. */
+/* Writes at `offset`; does not change the file offset. */
 bool file_write_at(int file, struct slice content, uint64_t offset) MUST_CHECK;
-/* All of `size` bytes from an offset. False and errno, which is 0 when the file ends before. */
+/* Reads exactly `size` bytes at `offset`. Returns false and sets errno, to 0 if the file is too
+ * short. */
 bool file_read_at(int file, void *data, size_t size, uint64_t offset) MUST_CHECK;
-/* Opens a lock file (made 0600, never a symbolic link), locked as long as it stays open.
- * ERR_UNAVAILABLE: another has the lock. */
+/* Opens and locks a lock file, which is created (0600) if missing; symbolic links are refused. The
+ * lock lasts until the file is closed. ERR_UNAVAILABLE: another process has the lock. */
 int file_lock(const char *path, int *ret_file, struct error *error) MUST_CHECK;
-/* Whether somebody has the lock now; nothing is made or taken. */
+/* Returns whether a process has the lock now. Does not create or lock the file. */
 bool file_is_locked(const char *path);
-/* Removes a file, or a directory with all below it; one that is not there is removed. Follows no
- * symbolic link. Whoever writes below it meanwhile may make it fail. */
+/* Removes a file, or a directory with its contents; succeeds if nothing exists. Does not follow
+ * symbolic links. May fail if another process writes below the directory meanwhile. */
 int file_remove_tree(const char *path, struct error *error) MUST_CHECK;
 
 #endif

@@ -9,9 +9,10 @@
 #include "base/utf8.h"
 
 #define DEPTH_DEFAULT 64
-#define DEPTH_HIGHEST 1024 /* the parser recurses */
+#define DEPTH_HIGHEST 1024 /* bounds the recursion of the parser */
 #define INTEGER_LARGEST 9007199254740991
-/* Up to so many members are compared pairwise for repeated names, more are sorted. */
+/* Up to this number of members, names are compared pairwise for repetition; beyond it they are
+ * sorted. */
 #define PAIRWISE_MAX 12
 
 struct parser {
@@ -25,7 +26,7 @@ struct parser {
 	struct error *error;
 };
 
-/* Positions are counted from 1, as editors do. */
+/* Byte positions are counted from 1. */
 static void print_position(const struct parser *parser, const char *at, char text[24])
 {
 	snprintf(text, 24, "%zu", (size_t)(at - parser->start) + 1);
@@ -48,7 +49,7 @@ static int refuse(struct parser *parser, const char *at, enum message message)
 
 static int no_memory(struct parser *parser)
 {
-	return error_cause(parser->error, ERR_NO_MEMORY, "the memory for a JSON document is used up");
+	return error_cause(parser->error, ERR_NO_MEMORY, "the JSON document exceeds its memory limit");
 }
 
 static void skip_space(struct parser *parser)
@@ -66,7 +67,7 @@ static int unexpected(struct parser *parser, const char *english, const char *sp
 	return syntax(parser, parser->at, english, spanish);
 }
 
-/* Four hexadecimal digits at `at`, or -1. */
+/* Returns the value of four hexadecimal digits at `at`, or -1. */
 static int32_t read_unit(const struct parser *parser, const char *at)
 {
 	int32_t unit = 0;
@@ -106,14 +107,14 @@ static char *put_utf8(char *out, uint32_t point)
 	return out;
 }
 
-/* parser->at stands behind "\u". */
+/* parser->at is after "\u". */
 static int parse_unicode_escape(struct parser *parser, char **out)
 {
 	const char *at = parser->at;
 	int32_t first = read_unit(parser, at);
 	if (first < 0)
-		return syntax(parser, at, "four hexadecimal digits are missing",
-		              "faltan cuatro cifras hexadecimales");
+		return syntax(parser, at, "expected four hexadecimal digits",
+		              "se esperaban cuatro cifras hexadecimales");
 	parser->at += 4;
 	if (first < 0xd800 || first > 0xdfff) {
 		*out = put_utf8(*out, (uint32_t)first);
@@ -123,14 +124,13 @@ static int parse_unicode_escape(struct parser *parser, char **out)
 	if (first < 0xdc00 && parser->end - parser->at >= 6 && memcmp(parser->at, "\\u", 2) == 0)
 		second = read_unit(parser, parser->at + 2);
 	if (second < 0xdc00 || second > 0xdfff)
-		return syntax(parser, at, "a surrogate without its other half",
-		              "un sustituto sin su otra mitad");
+		return syntax(parser, at, "an unpaired surrogate", "un sustituto sin pareja");
 	parser->at += 6;
 	*out = put_utf8(*out, 0x10000 + ((uint32_t)first - 0xd800) * 0x400 + (uint32_t)second - 0xdc00);
 	return OK;
 }
 
-/* parser->at stands on the backslash. */
+/* parser->at is at the backslash. */
 static int parse_escape(struct parser *parser, char **out)
 {
 	static const char names[] = "\"\\/bfnrt";
@@ -151,7 +151,7 @@ static int parse_escape(struct parser *parser, char **out)
 	return OK;
 }
 
-/* Advances over text that stands for itself: 0 when a quote or backslash follows. */
+/* Skips text without escapes. Returns 0 at a quote or backslash. */
 static int skip_plain(struct parser *parser)
 {
 	for (;;) {
@@ -161,16 +161,16 @@ static int skip_plain(struct parser *parser)
 		if (*parser->at == '"' || *parser->at == '\\')
 			return OK;
 		if (*parser->at >= 0 && *parser->at < 0x20)
-			return syntax(parser, parser->at, "a control character that is not escaped",
+			return syntax(parser, parser->at, "an unescaped control character",
 			              "un carácter de control sin escapar");
 		size_t size = utf8_character(slice_make(parser->at, (size_t)(parser->end - parser->at)));
 		if (!size)
-			return syntax(parser, parser->at, "text that is not UTF-8", "texto que no es UTF-8");
+			return syntax(parser, parser->at, "invalid UTF-8", "UTF-8 no válido");
 		parser->at += size;
 	}
 }
 
-/* The size of the string from parser->at to its closing quote: decoded it is no longer. */
+/* Returns the number of bytes to the closing quote, an upper bound of the decoded size. */
 static size_t quoted_size(const struct parser *parser)
 {
 	const char *at = parser->at;
@@ -179,7 +179,7 @@ static size_t quoted_size(const struct parser *parser)
 	return (size_t)(at - parser->at);
 }
 
-/* parser->at stands on the opening quote. */
+/* parser->at is at the opening quote. */
 static int parse_string(struct parser *parser, struct slice *ret_text)
 {
 	const char *start = ++parser->at;
@@ -221,7 +221,7 @@ static bool at_digit(const struct parser *parser)
 static int skip_digits(struct parser *parser)
 {
 	if (!at_digit(parser))
-		return unexpected(parser, "a digit is missing", "falta una cifra");
+		return unexpected(parser, "expected a digit", "se esperaba una cifra");
 	while (at_digit(parser))
 		parser->at++;
 	return OK;
@@ -266,7 +266,7 @@ static int parse_number(struct parser *parser, struct json *json)
 		case NUMBER_GOOD: return OK;
 		case NUMBER_OVERFLOW: return refuse(parser, start, MSG_BASE_JSON_OVERFLOW);
 		case NUMBER_MALFORMED:
-			return syntax(parser, start, "a number that cannot be read", "un número ilegible");
+			return syntax(parser, start, "an invalid number", "un número no válido");
 		}
 	}
 	bool negative = *start == '-';
@@ -296,7 +296,7 @@ static int parse_word(struct parser *parser, struct json *json)
 		json->type = words[i].type;
 		return OK;
 	}
-	return unexpected(parser, "no value starts", "no empieza ningún valor");
+	return unexpected(parser, "expected a value", "se esperaba un valor");
 }
 
 static int refuse_repeated(struct parser *parser, const char *object, struct slice name)
@@ -315,7 +315,7 @@ static int compare_entries(const void *a, const void *b)
 	return json_compare_names((*left)->name, (*right)->name);
 }
 
-/* `object` is where it starts. */
+/* `object` is the position of the opening brace. */
 static int check_names(struct parser *parser, const struct json *json, const char *object)
 {
 	if (json->count <= PAIRWISE_MAX) {
@@ -345,18 +345,18 @@ static int parse_name(struct parser *parser, struct slice *ret_name)
 {
 	skip_space(parser);
 	if (parser->at == parser->end || *parser->at != '"')
-		return unexpected(parser, "a member name is missing", "falta el nombre de un miembro");
+		return unexpected(parser, "expected a member name", "se esperaba un nombre de miembro");
 	int result = parse_string(parser, ret_name);
 	if (result)
 		return result;
 	skip_space(parser);
 	if (parser->at == parser->end || *parser->at != ':')
-		return unexpected(parser, "a colon is missing", "faltan los dos puntos");
+		return unexpected(parser, "expected a colon", "se esperaban dos puntos");
 	parser->at++;
 	return OK;
 }
 
-/* The children of an array or object; parser->at stands on the opening bracket. */
+/* Parses the children of an array or object; parser->at is at the opening bracket. */
 static int parse_group(struct parser *parser, uint32_t depth, struct json *json)
 {
 	const char *start = parser->at++;
@@ -384,8 +384,8 @@ static int parse_group(struct parser *parser, uint32_t depth, struct json *json)
 		tail = &(*tail)->next;
 		skip_space(parser);
 		if (parser->at == parser->end || (*parser->at != ',' && *parser->at != closing))
-			return unexpected(parser, "a comma or closing bracket is missing",
-			                  "falta una coma o el cierre");
+			return unexpected(parser, "expected a comma or closing bracket",
+			                  "se esperaba una coma o el cierre");
 		if (*parser->at++ == closing)
 			return ascending ? OK : check_names(parser, json, start);
 	}
@@ -452,7 +452,8 @@ int json_parse(struct arena *arena, struct slice text, const struct json_limits 
 		return result;
 	skip_space(&parser);
 	if (parser.at < parser.end)
-		return syntax(&parser, parser.at, "something follows the value", "algo sigue al valor");
+		return syntax(&parser, parser.at, "unexpected data after the value",
+		              "datos inesperados tras el valor");
 	*ret_json = json;
 	return OK;
 }

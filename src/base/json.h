@@ -1,13 +1,13 @@
-/* JSON: a strict parser with limits, its tree, and the canonical form of RFC 8785 (JCS).
+/* JSON: a strict parser with limits, its tree, the canonical form of RFC 8785 (JCS), and a writer.
  *
- * The parser refuses what would make the canonical form differ from what was declared: repeated
- * member names, invalid UTF-8, lone surrogates, numbers that overflow a double, integers by
- * spelling beyond ±(2^53-1), nesting deeper than the limit, a byte order mark, anything after the
- * value. The tree lives in the caller's arena; strings without escapes are slices of the source,
- * which must live as long. Not thread safe, but without any global state.
+ * The parser refuses input whose canonical form could differ from the declared content: repeated
+ * member names, invalid UTF-8, lone surrogates, numbers that overflow a double, integers beyond
+ * ±(2^53-1), nesting deeper than the limit, a byte order mark, and data after the value. The tree
+ * is allocated in the caller's arena. Strings without escapes are slices of the source, which must
+ * live as long as the tree. Not thread safe; no global state.
  *
- * What is accepted and written canonically is accepted again, with one exception: a double from
- * 2^53 to 1e21 is written like an integer, and integers of that size are refused. */
+ * Canonical output of accepted input is accepted again, with one exception: a double from 2^53 to
+ * 1e21 is written like an integer, and integers of that size are refused. */
 #ifndef BASE_JSON_H
 #define BASE_JSON_H
 
@@ -30,28 +30,28 @@ enum json_type {
 
 struct json {
 	enum json_type type;
-	bool is_integer;    /* a number spelled without fraction or exponent */
+	bool is_integer;    /* a number without fraction and exponent */
 	double number;      /* JSON_NUMBER */
-	struct slice name;  /* the member's name when the parent is an object, decoded UTF-8 */
-	struct slice text;  /* JSON_STRING: decoded UTF-8, may hold NUL; JSON_NUMBER: as spelled */
+	struct slice name;  /* member name, decoded UTF-8; only in an object */
+	struct slice text;  /* JSON_STRING: decoded UTF-8, may contain NUL; JSON_NUMBER: source */
 	struct json *first; /* children in source order */
 	struct json *next;
 	uint32_t count; /* of children */
 };
 
 struct json_limits {
-	uint32_t depth_max; /* objects and arrays inside each other; 0: 64; at most 1024 */
-	uint32_t value_max; /* values in all; 0: no limit but the arena's */
+	uint32_t depth_max; /* nesting of objects and arrays; 0: 64; at most 1024 */
+	uint32_t value_max; /* total number of values; 0: limited only by the arena */
 };
 
-/* 0, ERR_VALIDATION (the sentence says what is wrong and at which byte, counted from 1) or
- * ERR_NO_MEMORY. */
+/* Parses a text. Returns 0, ERR_VALIDATION (the message has the fault and the byte position,
+ * counted from 1) or ERR_NO_MEMORY. */
 int json_parse(struct arena *arena, struct slice text, const struct json_limits *limits,
                struct json **ret_json, struct error *error) MUST_CHECK;
 
-/* NULL when json is no object or has no such member. */
+/* Returns the member, or NULL if `json` is not an object or has no such member. */
 struct json *json_member(const struct json *json, const char *name);
-/* The member as a string / integer; `false` when absent or of another type. */
+/* Get a member as a string or an integer; return false if it is absent or of another type. */
 bool json_get_text(const struct json *json, const char *name, struct slice *ret_text);
 bool json_get_integer(const struct json *json, const char *name, int64_t *ret_value);
 
@@ -59,10 +59,9 @@ bool json_get_integer(const struct json *json, const char *name, int64_t *ret_va
  * minimal escapes). Sorting reorders the tree's children in place. */
 void json_canonical(struct json *json, struct buf *out);
 
-/* A writer for the program's own documents: commas and quotes are its affair. Begin a value with
- * a name inside an object, with NULL inside an array or at the top; names are the program's own,
- * free of anything to escape. It writes members in the order given, so a canonical document is one
- * whose members are given sorted. */
+/* Writer for the program's own documents. It writes the commas and quotes. `name` is the member
+ * name inside an object, and NULL inside an array or at the top level. Names must not need escapes.
+ * Members are written in call order, so the output is canonical if the caller sorts them. */
 struct json_writer {
 	struct buf *out;
 	bool comma;
@@ -79,7 +78,7 @@ void json_null(struct json_writer *writer, const char *name);
 void json_number(struct json_writer *writer, const char *name, double value);
 void json_hex(struct json_writer *writer, const char *name, const void *data, size_t size);
 void json_time(struct json_writer *writer, const char *name, int64_t time_us); /* TIME_NONE: null */
-/* Puts text that is JSON already. */
+/* Writes text that is already JSON. */
 void json_raw(struct json_writer *writer, const char *name, struct slice json);
 
 #endif

@@ -5,8 +5,8 @@
 #include "base/json_scan.h"
 #include "base/number.h"
 
-/* UTF-8 sorts by code point. UTF-16 does too, but for one thing: the surrogates, which stand for
- * all above U+FFFF (first byte 0xf0 and up), come before U+E000 to U+FFFF (0xee and 0xef). */
+/* UTF-8 sorts by code point. UTF-16 differs in one case: surrogates, which encode code points above
+ * U+FFFF (first byte 0xf0 and up), sort before U+E000 to U+FFFF (0xee and 0xef). */
 static int unit_rank(uint8_t byte)
 {
 	return byte == 0xee || byte == 0xef ? byte + 0x100 : byte;
@@ -48,7 +48,7 @@ static struct json *merge(struct json *a, struct json *b)
 	return first;
 }
 
-/* A merge sort that needs no memory: runs[i] is a sorted run of 2^i members, or empty. */
+/* Merge sort without extra memory: runs[i] is a sorted run of 2^i members, or empty. */
 static struct json *sort(struct json *member)
 {
 	struct json *runs[32];
@@ -100,7 +100,7 @@ void json_canonical(struct json *json, struct buf *out)
 
 void json_add_number(struct buf *out, double number)
 {
-	/* Up to here integers are written with all their digits, and conversion is exact. */
+	/* Up to 2^53-1 integers are written with all digits, and the conversion is exact. */
 	if (fabs(number) <= 9007199254740991 && number == (double)(int64_t)number) {
 		buf_add_signed(out, (int64_t)number);
 		return;

@@ -1,4 +1,4 @@
-/* Of readers of JSON: finding the end of text that needs no escape, eight bytes at a time. */
+/* Scans JSON text for the end of a run without escapes, eight bytes at a time. */
 #ifndef BASE_JSON_SCAN_H
 #define BASE_JSON_SCAN_H
 
@@ -6,8 +6,8 @@
 #include <stdint.h>
 #include <string.h>
 
-/* How many bytes of text stand before the first quote, backslash, control character or byte of
- * `stop_mask` (0x80: the first that is not ASCII; 0: none of those). */
+/* Returns the number of bytes before the first quote, backslash, control character or byte that
+ * matches `stop_mask` (0x80: the first non-ASCII byte; 0: no further condition). */
 static inline size_t json_plain_run(const char *text, size_t size, uint8_t stop_mask)
 {
 	const uint64_t ones = UINT64_C(0x0101010101010101);
@@ -16,8 +16,8 @@ static inline size_t json_plain_run(const char *text, size_t size, uint8_t stop_
 	for (; size - at >= 8; at += 8) {
 		uint64_t word;
 		memcpy(&word, text + at, 8);
-		/* The top bit of a byte's lane is set where the byte is zero, or below 0x20. Lanes above
-		 * the first one found may be wrong, which is why the rest is looked at bytewise. */
+		/* The top bit of a lane is set if its byte is zero or below 0x20. Lanes above the first
+		 * match may be wrong, so the rest is scanned byte by byte. */
 		uint64_t quote = word ^ (ones * '"');
 		uint64_t backslash = word ^ (ones * '\\');
 		uint64_t found = ((quote - ones) & ~quote) | ((backslash - ones) & ~backslash) |

@@ -1,17 +1,18 @@
-/* Libraries of the system that are loaded when something first needs them. What they bring along is
- * a large part of the time of a start and of a process's memory, and most commands and the signing
- * process need none of it.
+/* System libraries that are loaded on first use. Loading their dependencies takes a large part of
+ * the startup time and memory of a process, and most commands and the signing process need none of
+ * them.
  *
- * A folder that uses such a library has a file named after it: a table of the functions it calls,
+ * A folder that uses such a library has a file named after it, with a table of the functions that
+ * it calls:
  *
  *     #define FUNCTIONS(FUNCTION)                                        \
  *         FUNCTION(CURL *, curl_easy_init, (void), ())                   \
  *         FUNCTION(void, curl_easy_cleanup, (CURL * easy), (easy))
  *     LIBRARY_FUNCTIONS(FUNCTIONS)
  *
- * defines them as the library's header declares them, and each calls the library's own. So callers
- * are written as ever, but something before them has loaded the library: calling it unloaded is a
- * mistake of ours, and ends the process. */
+ * LIBRARY_FUNCTIONS defines these functions as the library's header declares them; each forwards to
+ * the library. Callers use them as usual, after library_load. A call without a loaded library is a
+ * programming error and terminates the process. */
 #ifndef BASE_LIBRARY_H
 #define BASE_LIBRARY_H
 
@@ -22,18 +23,18 @@
 
 struct library_function {
 	const char *name;
-	void **place; /* where its address goes */
+	void **place; /* receives its address */
 };
 
 struct library {
-	const char *name; /* the file's, with its version: "libpq.so.5" */
+	const char *name; /* file name with version: "libpq.so.5" */
 	const struct library_function *functions;
 	size_t count;
 	atomic_bool loaded;
 };
 
-/* Once for all; from any thread, any number of times. ERR_UNAVAILABLE with the cause: it is not
- * there, or has not all functions. */
+/* Loads the library on the first call. Any thread may call, any number of times. ERR_UNAVAILABLE
+ * with the cause: the library is missing or lacks a function. */
 int library_load(struct library *library, struct error *error) MUST_CHECK;
 
 #define LIBRARY_POINTER(type, name, parameters, arguments) static __typeof__(name) *name##_loaded;

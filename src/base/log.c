@@ -21,19 +21,19 @@
 #include "base/thread.h"
 #include "base/utf8.h"
 
-/* The journal cuts what is longer than its LineMax, and what is cut is no JSON. */
+/* The journal truncates lines longer than its LineMax, and a truncated line is not valid JSON. */
 #define LINE_SIZE_MAX ((size_t)48 * 1024)
-/* Where a line would be too long, each value is cut shorter. */
+/* Maximum size of a value; the short one applies if the line would be too long. */
 #define VALUE_SIZE_MAX ((size_t)4096)
 #define VALUE_SIZE_SHORT ((size_t)256)
 #define LINE_END_SIZE 2               /* a brace and a line feed */
 #define WAITING_MAX ((size_t)1 << 20) /* bytes of lines */
 #define STOP_TIME_S 2
-#define REST_US 10000
+#define PAUSE_US 10000
 
 static _Atomic enum log_level lowest = LOG_INFO;
 static bool to_journal;
-static bool takes_words;
+static bool captures_stderr;
 static _Atomic int output = STDERR_FILENO;
 
 static const char *const level_names[] = {"debug", "info", "warning", "error"};
@@ -57,12 +57,12 @@ void log_know_journal(void)
 
 void log_take_words(void)
 {
-	takes_words = true;
+	captures_stderr = true;
 }
 
 int log_words_open(const char *process)
 {
-	return takes_words ? words_open(process) : -1;
+	return captures_stderr ? words_open(process) : -1;
 }
 
 static const char *prefix(enum log_level level)
@@ -70,7 +70,8 @@ static const char *prefix(enum log_level level)
 	return to_journal ? priorities[level] : "";
 }
 
-/* Values come from anywhere: what is not UTF-8 becomes '?', so that the line stays JSON. */
+/* Values may come from any source. Invalid UTF-8 is replaced with '?', so that the line is valid
+ * JSON. */
 static void add_value(struct json_writer *writer, struct buf *scratch, size_t size_max,
                       const char *name, const char *value)
 {
@@ -103,7 +104,7 @@ static void put_line(const char *data, size_t size)
 		continue;
 }
 
-/* ---- the thread that writes ---- */
+/* ---- the writer thread ---- */
 
 struct line {
 	struct line *next;
@@ -120,12 +121,12 @@ static struct {
 	size_t size; /* of all lines */
 	uint64_t lost;
 	bool stopping;
-	bool rests; /* the thread: it looks again soon, and need not be woken for one of many lines */
+	bool pausing; /* the thread polls again soon and need not be woken for a frequent line */
 } queue = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
-static _Atomic pid_t writer_process; /* 0: there is no thread */
+static _Atomic pid_t writer_process; /* 0: no thread */
 
-static void tell_lost(uint64_t lost)
+static void report_lost(uint64_t lost)
 {
 	char time[TIME_TEXT_SIZE], text[160];
 	time_format(clock_now_us(), time);
@@ -136,8 +137,8 @@ static void tell_lost(uint64_t lost)
 	put_line(text, (size_t)size);
 }
 
-/* What is written at once: whole lines, no more of them than a pipe keeps together. The lock is
- * held, and not while it is written. */
+/* Writes whole lines of at most PIPE_BUF bytes together, which a pipe does not split. Called with
+ * the mutex held; releases it while writing. */
 static void write_some(void)
 {
 	static char text[PIPE_BUF];
@@ -168,16 +169,16 @@ static void write_some(void)
 	if (!single)
 		put_line(text, size);
 	if (lost)
-		tell_lost(lost);
+		report_lost(lost);
 	pthread_mutex_lock(&queue.mutex);
 }
 
-/* Lines of which there are many come in bunches: to be woken for each costs more than the line. */
+/* Frequent lines come in bursts, and waking the thread for each costs more than the line. */
 static void rest(void)
 {
-	queue.rests = true;
-	(void)thread_wait_until(&queue.changed, &queue.mutex, clock_monotonic_us() + REST_US);
-	queue.rests = false;
+	queue.pausing = true;
+	(void)thread_wait_until(&queue.changed, &queue.mutex, clock_monotonic_us() + PAUSE_US);
+	queue.pausing = false;
 }
 
 static void *write_lines(void *context)
@@ -199,14 +200,14 @@ static void *write_lines(void *context)
 	return NULL;
 }
 
-static const char *words_prefix(void)
+static const char *capture_prefix(void)
 {
 	return prefix(LOG_WARNING);
 }
 
-static void take_words(void)
+static void start_capture(void)
 {
-	int kept = takes_words ? words_start(words_prefix) : -1;
+	int kept = captures_stderr ? words_start(capture_prefix) : -1;
 	if (kept >= 0)
 		atomic_store(&output, kept);
 }
@@ -221,7 +222,7 @@ void log_start(void)
 	if (atexit(log_stop) == 0 && pthread_create(&queue.thread, NULL, write_lines, NULL) == 0) {
 		pthread_setname_np(queue.thread, "log");
 		atomic_store(&writer_process, getpid());
-		take_words();
+		start_capture();
 	}
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
@@ -238,12 +239,12 @@ void log_stop(void)
 	pthread_mutex_unlock(&queue.mutex);
 	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += STOP_TIME_S;
-	/* One that hangs is left to the end of the process, and further lines to it. */
+	/* If the thread hangs, it keeps the queue until the process ends. */
 	if (pthread_clockjoin_np(queue.thread, NULL, CLOCK_MONOTONIC, &until) == 0)
 		atomic_store(&writer_process, 0);
 }
 
-static void hand_over(const char *data, size_t size, size_t room)
+static void enqueue_line(const char *data, size_t size, size_t room)
 {
 	struct line *line = malloc(sizeof *line + size);
 	if (line) {
@@ -256,7 +257,7 @@ static void hand_over(const char *data, size_t size, size_t room)
 		queue.end = &line->next;
 		queue.size += size;
 		line = NULL;
-		if (!queue.rests || room == WAITING_MAX || queue.size > room / 4)
+		if (!queue.pausing || room == WAITING_MAX || queue.size > room / 4)
 			pthread_cond_signal(&queue.changed);
 	} else {
 		queue.lost++;
@@ -269,7 +270,7 @@ static void give_line(const char *data, size_t size, size_t room)
 {
 	pid_t process = atomic_load_explicit(&writer_process, memory_order_relaxed);
 	if (process && process == getpid())
-		hand_over(data, size, room);
+		enqueue_line(data, size, room);
 	else
 		put_line(data, size);
 }

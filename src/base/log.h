@@ -1,5 +1,5 @@
-/* JSON lines on standard error, whole in each write(2). Thread safe. Libraries below src/service do
- * not log: they report errors. Secrets never come here. */
+/* Log of JSON lines on standard error; each line is written with one write(2). Thread safe.
+ * Libraries below src/service do not log but return errors. Secrets must never be logged. */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
 
@@ -11,37 +11,40 @@ struct json_writer;
 enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARNING, LOG_ERROR };
 
 void log_set_level(enum log_level level);
-/* Where standard error goes to the journal (JOURNAL_STREAM names it), each line begins with its
- * priority, `<3>` to `<7>`, which the journal takes off (sd-daemon(3)). To be asked once, before
- * other processes are forked. */
+/* If standard error is connected to the journal (JOURNAL_STREAM), prefixes each line with its
+ * priority, `<3>` to `<7>`, which the journal removes (sd-daemon(3)). Call it once, before other
+ * processes are forked. */
 void log_know_journal(void);
-/* Before log_start, in a process that serves: what libraries write to standard error by themselves,
- * a failed assertion too, is to come as lines `library_message` from there on. At most 200 of a
- * process in ten seconds, the rest is counted (`library_messages_lost`); nobody waits for their
- * reader. Not where a sanitizer reports on standard error. */
+/* Enables stderr capture; call it before log_start in a server process. Output of libraries on
+ * standard error, including failed assertions, then appears as log lines `library_message`. At most
+ * 200 lines per process are logged in ten seconds; the number of further lines is logged as
+ * `library_messages_lost`. Writers never block. Disabled in sanitizer builds, whose reports go to
+ * standard error. */
 void log_take_words(void);
-/* The standard error for a process that is to be forked or started before log_start, which has its
- * words come out in the same way, under a name that lives on; -1: it keeps its own. */
+/* Returns a descriptor to use as standard error of a process that is forked or started before
+ * log_start. Its output is captured in the same way, under the name `process`, which must live on.
+ * -1: the process keeps its standard error. */
 int log_words_open(const char *process);
-/* From here on a thread writes, so that nobody waits for whoever reads the log: up to 1 MiB of
- * lines waits for him, further ones are lost and counted (`log_lines_lost`). Without memory or a
- * thread every line is still written by who logs it, and in a forked child always. */
+/* Starts a thread that writes the log, so that callers never block on the reader of the log. Up to
+ * 1 MiB of lines is queued; further lines are dropped and counted (`log_lines_lost`). Without
+ * memory or a thread, and always in a forked child, the caller writes the line itself. */
 void log_start(void);
-/* Waits until all is written, but no longer than two seconds, and ends the thread. exit(3) calls
- * it, _exit(2) does not. */
+/* Waits until all lines are written, at most two seconds, and stops the thread. exit(3) calls it,
+ * _exit(2) does not. */
 void log_stop(void);
-/* `fields` are pairs name, value (const char *), closed by NULL; a NULL value is written null. */
+/* Writes a line. The variadic arguments are pairs of name and value (const char *), ended by NULL;
+ * a NULL value is written as null. */
 void log_write(enum log_level level, const char *event, ...) __attribute__((sentinel));
 
-/* The same, at whatever level the log is. */
+/* As log_write, regardless of the log level. */
 void log_always(enum log_level level, const char *event, ...) __attribute__((sentinel));
 
-/* From a signal's handler, before the end: a line without a time, unless its reader does not
- * read. */
+/* Writes a line without a time from a signal handler before the process ends. Drops the line if the
+ * write would block. */
 void log_last(enum log_level level, const char *event);
 
-/* A line of which there may be very many: `fill` adds its members with json_…, all texts UTF-8.
- * Such lines take at most half of what waits, so that no other is lost for them. */
+/* Writes a line of a frequent kind. `fill` adds its members with json_…; all texts must be UTF-8.
+ * Such lines use at most half of the queue, so that they do not displace other lines. */
 void log_write_many(enum log_level level, const char *event,
                     void (*fill)(struct json_writer *writer, const void *context),
                     const void *context);

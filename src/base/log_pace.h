@@ -1,5 +1,5 @@
-/* How often lines of one kind are logged that clients can cause as often as they like. Those beyond
- * are counted, and the next line that is written has their number as "omitted". Thread safe. */
+/* Rate limit for log lines that clients can cause without bound. Suppressed lines are counted, and
+ * the next line reports their number as "omitted". Thread safe. */
 #ifndef BASE_LOG_PACE_H
 #define BASE_LOG_PACE_H
 
@@ -12,18 +12,18 @@
 struct log_pace {
 	pthread_mutex_t lock;
 	const int64_t most, period_us;
-	int64_t since_us;       /* monotonic: when the present period began */
-	int64_t lines, omitted; /* in it; since the last line */
+	int64_t since_us;       /* monotonic: start of the current period */
+	int64_t lines, omitted; /* in the period; since the last line */
 };
 
-/* One for each place that logs: at most `most` lines in `seconds`. */
+/* Initializer, one per place that logs: at most `most` lines in `seconds`. */
 #define LOG_PACE(most, seconds)                                                                    \
 	{                                                                                              \
 		PTHREAD_MUTEX_INITIALIZER, (most), (seconds)*INT64_C(1000000), INT64_MIN / 2, 0, 0         \
 	}
 
-/* Whether a line may be written now (monotonic); then `omitted` is how many could not since the one
- * before. */
+/* Returns whether a line may be written at `now_us` (monotonic). If so, `omitted` is the number of
+ * lines suppressed since the previous one. */
 bool log_pace_take(struct log_pace *pace, int64_t now_us, char omitted[LOG_PACE_NUMBER_SIZE]);
 
 #endif

@@ -1,5 +1,5 @@
-/* The reader takes no lock and no memory: a process that aborts with a lock of the allocator in its
- * hands still has its last words written. */
+/* The reader thread takes no locks and allocates no memory. So the last output of a process that
+ * aborts while it holds an allocator lock is still written. */
 #include "base/log_words.h"
 
 #include <errno.h>
@@ -19,13 +19,13 @@
 #include "base/utf8.h"
 
 #define SOURCES_MAX 4
-#define TEXT_MAX ((size_t)2048)      /* of one line; a longer one is told in pieces */
-#define LINE_MAX_SIZE ((size_t)4096) /* written at once, so that a pipe keeps it whole */
-#define REST_WAIT_MS 200             /* for the end of a line that has begun */
+#define TEXT_MAX ((size_t)2048)      /* of one line; longer lines are split */
+#define LINE_MAX_SIZE ((size_t)4096) /* maximum size of one write, which a pipe does not split */
+#define REST_WAIT_MS 200             /* wait for the rest of an incomplete line */
 #define LOST_WAIT_MS 1000
-#define LINES_MAX 200 /* of a process in a window; the rest is counted */
+#define LINES_MAX 200 /* per process and window; further lines are counted */
 #define WINDOW_US (10 * US_PER_SECOND)
-#define LAST_WORDS_MS 1000
+#define FLUSH_TIMEOUT_MS 1000
 
 struct source {
 	const char *process;
@@ -40,15 +40,15 @@ struct source {
 static struct {
 	struct source sources[SOURCES_MAX];
 	int count;
-	int kept; /* where standard error went; -1: nothing is changed */
+	int output; /* the former standard error; -1: not changed */
 	int wake[2];
 	const char *(*prefix)(void);
 	pthread_t thread;
 	_Atomic bool stopping;
-	_Atomic bool idle; /* everything that was read is written */
-} words = {.kept = -1, .wake = {-1, -1}};
+	_Atomic bool idle; /* all captured data is written */
+} words = {.output = -1, .wake = {-1, -1}};
 
-/* A sanitizer's report is longer than a pipe, and its readers look for it as it is. */
+/* Sanitizer reports exceed the pipe size and are parsed in their original form. */
 #if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
 #define CAN_TAKE false
 #else
@@ -106,11 +106,11 @@ static void write_line(const char *event, const char *process, const char *name,
 		put(line, &size, parts[i]);
 	put_text(line, &size, text);
 	put(line, &size, "\"}\n");
-	while (write(words.kept, line, size) < 0 && errno == EINTR)
+	while (write(words.output, line, size) < 0 && errno == EINTR)
 		continue;
 }
 
-static void tell_lost(struct source *source)
+static void report_lost(struct source *source)
 {
 	char number[24];
 	size_t size = sizeof number;
@@ -121,22 +121,22 @@ static void tell_lost(struct source *source)
 	source->lost = 0;
 }
 
-static void look_at_window(struct source *source)
+static void check_window(struct source *source)
 {
 	int64_t now_us = clock_monotonic_us();
 	if (now_us - source->window_us <= WINDOW_US)
 		return;
 	if (source->lost)
-		tell_lost(source);
+		report_lost(source);
 	source->window_us = now_us;
 	source->lines = 0;
 }
 
-static void tell(struct source *source)
+static void report(struct source *source)
 {
 	struct slice text = slice_make(source->text, source->size);
 	source->size = 0;
-	look_at_window(source);
+	check_window(source);
 	if (!text.size)
 		return;
 	if (++source->lines <= LINES_MAX)
@@ -154,32 +154,32 @@ static void take(struct source *source)
 			if (piece[i] != '\n')
 				source->text[source->size++] = piece[i];
 			if (piece[i] == '\n' || source->size == TEXT_MAX)
-				tell(source);
+				report(source);
 		}
 	}
 }
 
 /* ---- the thread ---- */
 
-/* Milliseconds until it is to be looked at without more words; -1: there is nothing. */
+/* Returns the milliseconds until the source must be served without new data, or -1. */
 static int due_ms(const struct source *source)
 {
 	return source->size ? REST_WAIT_MS : source->lost ? LOST_WAIT_MS : -1;
 }
 
-static void serve(struct source *source, struct pollfd *end, bool heard)
+static void serve(struct source *source, struct pollfd *end, bool readable)
 {
-	if (heard && end->revents)
+	if (readable && end->revents)
 		take(source);
-	/* Its other end is closed: the process has ended. */
-	if (heard && end->revents & POLLHUP)
+	/* The process has closed its end. */
+	if (readable && end->revents & POLLHUP)
 		end->fd = -1;
-	if ((!heard || end->fd < 0) && source->size)
-		tell(source);
-	look_at_window(source);
+	if ((!readable || end->fd < 0) && source->size)
+		report(source);
+	check_window(source);
 }
 
-static void *read_words(void *context)
+static void *run_capture(void *context)
 {
 	struct pollfd ends[SOURCES_MAX + 1];
 	int wait_ms = -1;
@@ -198,7 +198,7 @@ static void *read_words(void *context)
 			rest = rest || words.sources[i].size;
 			wait_ms = wait_ms < 0 || (due >= 0 && due < wait_ms) ? due : wait_ms;
 			if (stopping && ready <= 0 && words.sources[i].lost)
-				tell_lost(&words.sources[i]);
+				report_lost(&words.sources[i]);
 		}
 		atomic_store(&words.idle, !rest);
 		if (stopping && ready <= 0)
@@ -208,22 +208,22 @@ static void *read_words(void *context)
 
 /* ---- the end ---- */
 
-static void last_words(int signal_number)
+static void flush_on_crash(int signal_number)
 {
 	int waiting = 0;
-	for (int i = 0; i < LAST_WORDS_MS && !pthread_equal(pthread_self(), words.thread); i++) {
-		bool heard = ioctl(STDERR_FILENO, FIONREAD, &waiting) != 0 || waiting == 0;
-		if (heard && atomic_load(&words.idle))
+	for (int i = 0; i < FLUSH_TIMEOUT_MS && !pthread_equal(pthread_self(), words.thread); i++) {
+		bool readable = ioctl(STDERR_FILENO, FIONREAD, &waiting) != 0 || waiting == 0;
+		if (readable && atomic_load(&words.idle))
 			break;
 		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 	}
-	raise(signal_number); /* with what it does by default, once this handler has returned */
+	raise(signal_number); /* takes the default action after this handler returns */
 }
 
-static void await_crashes(void)
+static void handle_crashes(void)
 {
 	static const int crashes[] = {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL};
-	struct sigaction action = {.sa_handler = last_words, .sa_flags = (int)SA_RESETHAND};
+	struct sigaction action = {.sa_handler = flush_on_crash, .sa_flags = (int)SA_RESETHAND};
 	for (size_t i = 0; i < sizeof crashes / sizeof *crashes; i++)
 		sigaction(crashes[i], &action, NULL);
 }
@@ -232,33 +232,33 @@ int words_start(const char *(*prefix)(void))
 {
 	sigset_t all, before;
 	int own = words_open("constancia");
-	words.kept = own < 0 ? -1 : fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-	if (words.kept < 0 || pipe2(words.wake, O_CLOEXEC) != 0)
-		return words.kept = -1;
+	words.output = own < 0 ? -1 : fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	if (words.output < 0 || pipe2(words.wake, O_CLOEXEC) != 0)
+		return words.output = -1;
 	words.prefix = prefix;
 	atomic_store(&words.stopping, false);
 	atomic_store(&words.idle, true);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	bool started = pthread_create(&words.thread, NULL, read_words, NULL) == 0;
+	bool started = pthread_create(&words.thread, NULL, run_capture, NULL) == 0;
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (!started || dup2(own, STDERR_FILENO) < 0)
-		return words.kept = -1;
+		return words.output = -1;
 	close(own);
 	pthread_setname_np(words.thread, "log-words");
-	await_crashes();
-	return words.kept;
+	handle_crashes();
+	return words.output;
 }
 
 void words_stop(void)
 {
 	struct timespec until;
-	if (words.kept < 0)
+	if (words.output < 0)
 		return;
-	dup2(words.kept, STDERR_FILENO);
+	dup2(words.output, STDERR_FILENO);
 	atomic_store(&words.stopping, true);
 	(void)!write(words.wake[1], "", 1);
 	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += LAST_WORDS_MS / 1000;
+	until.tv_sec += FLUSH_TIMEOUT_MS / 1000;
 	pthread_clockjoin_np(words.thread, NULL, CLOCK_MONOTONIC, &until);
 }

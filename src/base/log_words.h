@@ -1,13 +1,14 @@
-/* What libraries write to standard error by themselves, as lines of the log (log.h). */
+/* Internal to log.c: stderr capture, which turns output of libraries on standard error into log
+ * lines. */
 #ifndef BASE_LOG_WORDS_H
 #define BASE_LOG_WORDS_H
 
-/* Before words_start: log_words_open of log.h. */
+/* Implements log_words_open of log.h. Must be called before words_start. */
 int words_open(const char *process);
-/* Standard error becomes a pipe, which a thread of its own reads; what it reads, and the log, go to
- * where standard error went. Returns that descriptor, -1 when nothing was changed. */
+/* Replaces standard error with a pipe that a thread reads. Captured lines and the log go to the
+ * former standard error. Returns its descriptor, or -1 if nothing was changed. */
 int words_start(const char *(*prefix)(void));
-/* Standard error is as it was, and everything that was said is written. */
+/* Writes all captured lines and restores standard error. */
 void words_stop(void);
 
 #endif

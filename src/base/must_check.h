@@ -1,4 +1,5 @@
-/* On every function whose result matters: whoever drops it is warned, and warnings are errors. */
+/* Marks a function whose result must be used; ignoring the result is a compiler warning, which is
+ * an error. */
 #ifndef BASE_MUST_CHECK_H
 #define BASE_MUST_CHECK_H
 

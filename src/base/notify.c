@@ -33,8 +33,8 @@ bool notify_is_heard(void)
 	return find_address(&address) > 0;
 }
 
-/* Whether it arrived nobody can do anything about. */
-static void tell(const char *text)
+/* Errors are ignored, because there is no remedy for a lost notification. */
+static void send_message(const char *text)
 {
 	struct sockaddr_un address;
 	const struct timeval longest = {.tv_sec = 1};
@@ -51,39 +51,39 @@ void notify_ready(const char *status)
 {
 	char text[MESSAGE_MAX];
 	snprintf(text, sizeof text, "READY=1\nMAINPID=%d\nSTATUS=%s", (int)getpid(), status);
-	tell(text);
+	send_message(text);
 }
 
 void notify_status(const char *status)
 {
 	char text[MESSAGE_MAX];
 	snprintf(text, sizeof text, "STATUS=%s", status);
-	tell(text);
+	send_message(text);
 }
 
 void notify_reloading(void)
 {
 	char text[MESSAGE_MAX];
 	snprintf(text, sizeof text, "RELOADING=1\nMONOTONIC_USEC=%" PRId64, clock_monotonic_us());
-	tell(text);
+	send_message(text);
 }
 
 void notify_stopping(bool watched)
 {
-	tell(watched ? "STOPPING=1\nSTATUS=answers what is under way, and ends\nWATCHDOG=1"
-	             : "STOPPING=1\nSTATUS=answers what is under way, and ends");
+	send_message(watched ? "STOPPING=1\nSTATUS=finishing requests in progress\nWATCHDOG=1"
+	                     : "STOPPING=1\nSTATUS=finishing requests in progress");
 }
 
 void notify_extend(int64_t more_us)
 {
 	char text[MESSAGE_MAX];
 	snprintf(text, sizeof text, "EXTEND_TIMEOUT_USEC=%" PRId64, more_us);
-	tell(text);
+	send_message(text);
 }
 
 void notify_alive(void)
 {
-	tell("WATCHDOG=1");
+	send_message("WATCHDOG=1");
 }
 
 int64_t notify_number(const char *variable)

@@ -1,6 +1,6 @@
-/* What a supervisor is told of this process, by the protocol of sd_notify(3): datagrams of
- * assignments to the socket that NOTIFY_SOCKET names, a path or, with @ first, an abstract name.
- * Without one nothing is said. Any thread may call; none waits for longer than a second. */
+/* Service notifications to a supervisor by the protocol of sd_notify(3): datagrams of assignments
+ * to the socket in NOTIFY_SOCKET, a path or, with a leading @, an abstract name. Without that
+ * variable nothing is sent. Any thread may call; no call blocks for more than a second. */
 #ifndef BASE_NOTIFY_H
 #define BASE_NOTIFY_H
 
@@ -8,21 +8,22 @@
 #include <stdint.h>
 
 bool notify_is_heard(void);
-/* It serves. `status` is one line for people. */
+/* Reports that the service is ready. `status` is one line of text for users. */
 void notify_ready(const char *status);
 void notify_status(const char *status);
-/* It takes settings over; notify_ready ends that. */
+/* Reports that settings are being reloaded; notify_ready ends this state. */
 void notify_reloading(void);
-/* It ends; and lives, where that is waited for. */
+/* Reports that the service is stopping. `watched`: also resets the watchdog. */
 void notify_stopping(bool watched);
-/* It makes progress: what it is at may take so much longer, from now on. */
+/* Extends the timeout of the current operation to `more_us` from now. */
 void notify_extend(int64_t more_us);
-/* It lives. */
+/* Resets the watchdog. */
 void notify_alive(void);
-/* How often notify_alive is expected at least (WATCHDOG_USEC, where WATCHDOG_PID is this process or
- * none); 0: never. */
+/* Returns the watchdog interval (WATCHDOG_USEC, if WATCHDOG_PID is this process or unset). 0: no
+ * watchdog. */
 int64_t notify_watchdog_us(void);
-/* What a variable of the supervisor says; 0: it is not there, or is no number above 0. */
+/* Returns the number in an environment variable of the supervisor; 0 if it is unset or not a
+ * positive number. */
 int64_t notify_number(const char *variable);
 
 #endif

@@ -8,7 +8,7 @@
 namespace {
 
 struct decimal {
-	char digits[24]; /* without point, no zero at either end */
+	char digits[24]; /* without point and without leading or trailing zeros */
 	int count;
 	int point; /* the value is 0.digits * 10^point */
 };
@@ -66,10 +66,10 @@ char *shape(char *text, const decimal &value)
 	return std::to_chars(text, text + 4, point - 1 < 0 ? 1 - point : point - 1).ptr;
 }
 
-/* Whether a spelled number that no double can hold lies above all of them or below. */
+/* Returns whether a number outside the range of double is too large, not too small. */
 bool is_large(const char *at, const char *end)
 {
-	long point = 0; /* the value is 0.d… * 10^point, d being the first digit that is no zero */
+	long point = 0; /* the value is 0.d… * 10^point, where d is the first nonzero digit */
 	bool significant = false;
 	bool fraction = false;
 	for (; at != end && *at != 'e' && *at != 'E'; at++) {

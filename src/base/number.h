@@ -1,4 +1,4 @@
-/* Doubles as text and back, independent of the locale, correctly rounded both ways. */
+/* Conversion of doubles to text and back, independent of the locale and correctly rounded. */
 #ifndef BASE_NUMBER_H
 #define BASE_NUMBER_H
 
@@ -12,12 +12,13 @@ extern "C" {
 
 enum number_result { NUMBER_GOOD, NUMBER_OVERFLOW, NUMBER_MALFORMED };
 
-/* A finite double as ECMAScript's Number::toString writes it: the fewest digits that read back as
- * the same double, and of those the closest. Minus zero is "0". Writes a NUL behind and returns
- * the size without it. */
+/* Writes a finite double in the form of ECMAScript's Number::toString: the shortest digits that
+ * convert back to the same double, and of those the closest. Minus zero is "0". Appends a NUL and
+ * returns the size without it. */
 size_t number_format(double number, char text[NUMBER_TEXT_SIZE]);
 
-/* The double nearest to a number spelled as JSON spells numbers. What is too small becomes 0. */
+/* Converts a number in JSON syntax to the nearest double. Values too small for a double become
+ * 0. */
 enum number_result number_parse(const char *text, size_t size, double *ret_number);
 
 #ifdef __cplusplus

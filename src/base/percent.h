@@ -4,12 +4,12 @@
 
 #include "base/buf.h"
 
-/* Escapes all but letters, digits, "-._~" and the characters of `keep`. */
+/* Appends `text` and escapes all characters except letters, digits, "-._~" and those in `keep`. */
 void buf_add_percent(struct buf *buf, struct slice text, const char *keep);
-/* `data` may be the text's own. False: an escape is broken, there is a NUL, or it is more than
- * size_max bytes. */
+/* Decodes `text`; `data` may be the same memory. Returns false if an escape is invalid, the result
+ * has a NUL or exceeds size_max bytes. */
 bool percent_decode(struct slice text, char *data, size_t size_max, size_t *ret_size) MUST_CHECK;
-/* The same of bytes, of which a NUL may be one. */
+/* As percent_decode, but allows NUL bytes. */
 bool percent_decode_bytes(struct slice text, char *data, size_t size_max, size_t *ret_size);
 
 #endif

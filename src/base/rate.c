@@ -7,7 +7,7 @@
 #include "base/clock.h"
 
 #define WAYS 8
-#define STRIPES_MAX 256 /* locks, each of some sets: threads seldom meet at one */
+#define STRIPES_MAX 256 /* locks, each for several sets, to reduce contention */
 #define CACHE_LINE 64
 
 struct bucket {
@@ -78,7 +78,7 @@ static void unlock(struct rate_limiter *limiter, size_t stripe)
 	pthread_mutex_unlock(&limiter->locks[stripe].lock);
 }
 
-/* NULL: it has given way, or never was. */
+/* Returns NULL if the bucket was evicted or never existed. */
 static struct bucket *find(struct rate_limiter *limiter, uint64_t id)
 {
 	struct bucket *set = &limiter->buckets[set_of(limiter, id) * WAYS];
@@ -88,7 +88,7 @@ static struct bucket *find(struct rate_limiter *limiter, uint64_t id)
 	return NULL;
 }
 
-/* `kept` does not give way; NULL: any may. */
+/* `kept` is not evicted; NULL: any bucket may be. */
 static struct bucket *find_or_make(struct rate_limiter *limiter, uint64_t id, int64_t full,
                                    int64_t now_us, const struct bucket *kept)
 {
@@ -104,8 +104,8 @@ static struct bucket *find_or_make(struct rate_limiter *limiter, uint64_t id, in
 	return oldest;
 }
 
-/* The parts of a token: so many that a bucket gets `rate` of them in a microsecond, and refilling
- * needs no fractions. */
+/* Returns the parts per token, chosen so that a bucket gains `rate` parts per microsecond and
+ * refilling needs no fractions. */
 static int64_t token_of(const struct rate_bucket *of)
 {
 	return (of->period_seconds > 1 ? of->period_seconds : 1) * US_PER_SECOND;
@@ -121,7 +121,7 @@ static int64_t capacity_of(const struct rate_bucket *of)
 	return of->capacity < 4 * (int64_t)RATE_MAX ? of->capacity : 4 * (int64_t)RATE_MAX;
 }
 
-/* Its bucket, with what has come into it by now. */
+/* Returns the bucket, refilled up to now. */
 static struct bucket *refill(struct rate_limiter *limiter, const struct rate_bucket *of,
                              int64_t now_us, const struct bucket *kept)
 {
@@ -155,7 +155,7 @@ static struct rate_state state_of(const struct rate_bucket *of, const struct buc
 	return state;
 }
 
-/* Takes `tokens` (1 or 0) if at least one token is left. */
+/* Takes `tokens` (1 or 0) if at least one token is available. */
 static struct rate_state take(struct rate_limiter *limiter, const struct rate_bucket *of,
                               int64_t tokens, int64_t now_us)
 {

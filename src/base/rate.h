@@ -1,7 +1,7 @@
-/* Token buckets in one bounded table: per key, per account, and per client address for callers
- * without a valid key. When a set of the table is full the bucket that was touched longest ago
- * gives way. Thread safe: each of many locks guards a part of the table, so that threads wait for
- * each other only where they take from neighbouring buckets at the same moment. */
+/* Token-bucket rate limiter in a bounded table: buckets per key, per account and per client address
+ * for requests without a valid key. If a set of the table is full, the least recently used bucket
+ * is evicted. Thread safe: each lock guards a part of the table, so threads contend only if they
+ * use buckets of the same part at the same time. */
 #ifndef BASE_RATE_H
 #define BASE_RATE_H
 
@@ -16,39 +16,40 @@ struct rate_limiter;
 struct rate_state {
 	bool allowed;
 	int64_t limit;               /* the capacity */
-	int64_t remaining;           /* whole tokens left */
-	int64_t reset_seconds;       /* until it is full again, rounded up */
-	int64_t retry_after_seconds; /* until there is a token, at least 1 */
+	int64_t remaining;           /* whole tokens available */
+	int64_t reset_seconds;       /* until the bucket is full, rounded up */
+	int64_t retry_after_seconds; /* until a token is available, at least 1 */
 };
 
 struct rate_bucket {
-	uint64_t id;            /* any well-mixed number */
+	uint64_t id;            /* a well-mixed number */
 	int64_t rate;           /* tokens in `period_seconds`; at least 1 */
 	int64_t capacity;       /* at least 1 */
-	int64_t period_seconds; /* at most 3600; the same for all that use the bucket */
+	int64_t period_seconds; /* at most 3600; equal for all users of the bucket */
 };
 
-#define RATE_MAX 1000000 /* tokens of a period; more is taken as this */
+#define RATE_MAX 1000000 /* maximum tokens per period; larger rates are reduced to it */
 
-/* Room for about `buckets` buckets. NULL without memory. */
+/* Creates a limiter for about `buckets` buckets. Returns NULL without memory. */
 struct rate_limiter *rate_limiter_create(size_t buckets) MUST_CHECK;
 void rate_limiter_free(struct rate_limiter *limiter); /* NULL-safe */
-/* Takes one token of bucket `id` (any well-mixed number). `rate` is in tokens per second, both at
- * least 1; now_us is of the monotonic clock. */
+/* Takes one token from bucket `id`, a well-mixed number. `rate` is in tokens per second; `rate` and
+ * `capacity` are at least 1. now_us is monotonic. */
 struct rate_state rate_take(struct rate_limiter *limiter, uint64_t id, int64_t rate,
                             int64_t capacity, int64_t now_us);
 struct rate_state rate_take_of(struct rate_limiter *limiter, const struct rate_bucket *of,
                                int64_t now_us);
-/* Takes none; `allowed` says whether there is one. */
+/* Returns the state without taking a token; `allowed` tells whether one is available. */
 struct rate_state rate_look(struct rate_limiter *limiter, const struct rate_bucket *of,
                             int64_t now_us);
-/* Takes one token of each, or none when either bucket is empty. Returns the state of the tighter
- * bucket: the one that refuses, or refuses for longer; else the one with fewer tokens left; `own`
- * when both are equal. */
+/* Takes one token from each bucket, or none if either is empty. Returns the state of the more
+ * restrictive bucket: the one that refuses, or refuses for longer; else the one with fewer tokens;
+ * `own` if both are equal. */
 struct rate_state rate_take_both(struct rate_limiter *limiter, const struct rate_bucket *own,
                                  const struct rate_bucket *shared, int64_t now_us,
                                  bool *ret_is_shared);
-/* Puts a token back into a bucket of rate_take with this capacity, if it is still in the table. */
+/* Returns a token to a bucket of rate_take with this capacity, if the bucket is still in the
+ * table. */
 void rate_give_back(struct rate_limiter *limiter, uint64_t id, int64_t capacity);
 
 #endif

@@ -6,21 +6,21 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-/* Of one thread at a time; kept for the next one when its thread ends. */
+/* Belongs to one thread at a time, and is reused by another when that thread ends. */
 struct reader {
 	struct reader *next;
 	atomic_bool taken;
-	atomic_uint_fast64_t since; /* what `replaced` was when it began; 0: it does not read */
+	atomic_uint_fast64_t since; /* value of `replaced` at the start of the read section; 0: none */
 };
 
 static atomic_uint_fast64_t replaced = 1;
 static struct reader *_Atomic readers;
-static atomic_int nameless; /* who read without memory for a reader of their own */
+static atomic_int unregistered; /* number of readers without a record, for lack of memory */
 static _Thread_local struct reader *own;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static pthread_key_t at_end;
+static pthread_key_t exit_key;
 
-static void let_go(void *value)
+static void release(void *value)
 {
 	struct reader *reader = value;
 	atomic_store(&reader->since, 0);
@@ -29,7 +29,7 @@ static void let_go(void *value)
 
 static void make_key(void)
 {
-	if (pthread_key_create(&at_end, let_go) != 0)
+	if (pthread_key_create(&exit_key, release) != 0)
 		abort();
 }
 
@@ -60,7 +60,7 @@ static struct reader *find_own(void)
 		while (!atomic_compare_exchange_weak(&readers, &reader->next, reader))
 			continue;
 	}
-	if (pthread_setspecific(at_end, reader) != 0) {
+	if (pthread_setspecific(exit_key, reader) != 0) {
 		atomic_store(&reader->taken, false);
 		return NULL;
 	}
@@ -68,13 +68,14 @@ static struct reader *find_own(void)
 	return reader;
 }
 
-/* Who looks for readers before it is stored here sees none, and has replaced the pointers already:
- * all three are in one order, and pointers are read after it. */
+/* A writer that scans the readers before this store sees none, but has already replaced the
+ * pointers. All three operations are sequentially consistent, and the reader loads the pointers
+ * after the store. */
 void reading_begin(void)
 {
 	struct reader *reader = find_own();
 	if (!reader) {
-		atomic_fetch_add(&nameless, 1);
+		atomic_fetch_add(&unregistered, 1);
 		return;
 	}
 	assert(atomic_load_explicit(&reader->since, memory_order_relaxed) == 0);
@@ -86,7 +87,7 @@ void reading_end(void)
 	if (own && atomic_load_explicit(&own->since, memory_order_relaxed))
 		atomic_store_explicit(&own->since, 0, memory_order_release);
 	else
-		atomic_fetch_sub(&nameless, 1);
+		atomic_fetch_sub(&unregistered, 1);
 }
 
 uint64_t reading_replaced(void)
@@ -96,7 +97,7 @@ uint64_t reading_replaced(void)
 
 bool reading_is_over(uint64_t number)
 {
-	if (atomic_load(&nameless) > 0)
+	if (atomic_load(&unregistered) > 0)
 		return false;
 	for (struct reader *at = atomic_load(&readers); at; at = at->next) {
 		uint64_t since = atomic_load(&at->since);

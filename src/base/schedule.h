@@ -1,4 +1,4 @@
-/* When what failed is tried again. Pure: whoever asks brings the random number. */
+/* Retry schedules and exponential back-off. Pure functions; the caller passes the random number. */
 #ifndef BASE_SCHEDULE_H
 #define BASE_SCHEDULE_H
 
@@ -10,21 +10,21 @@
 
 #define SCHEDULE_WAITS_MAX 20
 
-/* The waits between one try and the next, as an operator lists them. */
+/* Waits between attempts, as configured by an operator. */
 struct schedule {
 	size_t count;
 	int64_t waits_us[SCHEDULE_WAITS_MAX];
 };
 
-/* "1m, 5m,2h": durations (base/clock.h), commas, spaces around them allowed; NULL or empty: none.
- * False: another text, or too many. */
+/* Parses a list of durations (base/clock.h) such as "1m, 5m,2h", separated by commas with optional
+ * spaces. NULL or empty: no waits. Returns false if the text is not valid or has too many. */
 bool schedule_parse(const char *text, struct schedule *ret) MUST_CHECK;
-/* The wait after `tries` of them (from 1), with up to 10 % added by `random`, so that nodes and
- * their work do not come back all at once; -1: it is used up. */
+/* Returns the wait after attempt `tries` (from 1), with up to 10 % of jitter from `random`, so that
+ * nodes and jobs do not retry at the same time. -1: no attempts are left. */
 int64_t schedule_wait_us(const struct schedule *schedule, int64_t tries, uint32_t random);
 
-/* Exponential back-off without jitter: `first_us` after one failure, twice as long after each
- * further one, never longer than `longest_us`. */
+/* Exponential back-off without jitter: `first_us` after one failure, doubled after each further
+ * failure, at most `longest_us`. */
 int64_t backoff_us(int64_t failures, int64_t first_us, int64_t longest_us);
 
 #endif

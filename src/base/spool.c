@@ -11,7 +11,7 @@
 struct spool {
 	char *directory;
 	int file;         /* -1: none yet */
-	uint64_t written; /* to it; the rest is here */
+	uint64_t written; /* bytes in the file; the rest is in `bytes` */
 	size_t size;
 	char bytes[MEMORY];
 };
@@ -88,7 +88,7 @@ int spool_clear(struct spool *spool, struct error *error)
 {
 	spool->size = 0;
 	if (spool->written > 0 && ftruncate(spool->file, 0) != 0)
-		return file_fail(error, "emptying a file in", spool->directory);
+		return file_fail(error, "truncating a file in", spool->directory);
 	spool->written = 0;
 	return OK;
 }

@@ -1,9 +1,9 @@
-/* How threads wait.
+/* Assertions against blocking in polling threads, and timed waits.
  *
- * No thread that polls sockets for many may wait for a disk or a network on behalf of one: all the
- * others, and every deadline, would wait with it. A thread that polls says so once; what may wait
- * asserts that nobody does it there. The assertion costs a look at a variable of the thread, and
- * stays on in release. */
+ * A thread that polls the sockets of many clients must never block on a disk or the network,
+ * because it would delay all clients and every deadline. Such a thread calls thread_polls once.
+ * Functions that may block call thread_may_wait, which asserts that the thread is not a polling
+ * thread. The assertion reads one thread-local variable and stays on in release builds. */
 #ifndef BASE_THREAD_H
 #define BASE_THREAD_H
 
@@ -14,20 +14,20 @@
 
 extern _Thread_local bool thread_is_polling;
 
-/* This thread polls, from now to its end. */
+/* Marks this thread as a polling thread until it ends. */
 static inline void thread_polls(void)
 {
 	thread_is_polling = true;
 }
 
-/* What follows may wait for a disk, a network, or another process. */
+/* Asserts that this thread may block on a disk, the network or another process. */
 static inline void thread_may_wait(void)
 {
 	assert(!thread_is_polling);
 }
 
-/* Waits for a change of the condition; false: none came before the monotonic clock showed so much.
- * Spurious changes are possible, as ever. */
+/* Waits for the condition until `until_us` of the monotonic clock. Returns false on timeout.
+ * Spurious wakeups are possible. */
 bool thread_wait_until(pthread_cond_t *changed, pthread_mutex_t *mutex, int64_t until_us);
 
 #endif

@@ -1,16 +1,16 @@
-/* Constants that decide when code runs that runs seldom: how much gathers before a run is written,
- * how long the log grows, how many registrations a batch has.
+/* Tunable constants of rarely executed code: rows gathered before a run is written, growth of the
+ * log, registrations per batch.
  *
- * A build with tests takes other values from the environment, so that campaigns reach that code
- * within thousands of events: TORTURE_SIZES="refs_gathered=300,log_moved=65536". Every process that
- * opens a store gets the same, since some of them are its layout's. Any other build does not look
- * at the environment. */
+ * A build with tests reads other values from the environment, so that test campaigns reach this
+ * code within thousands of events: TORTURE_SIZES="refs_gathered=300,log_moved=65536". All processes
+ * that open a store must use the same values, because some determine its layout. Other builds
+ * ignore the environment. */
 #ifndef BASE_TUNED_H
 #define BASE_TUNED_H
 
 #include <stdint.h>
 
-/* The value of that name, from 1 on; `usual` where there is none. Any thread. */
+/* Returns the value of `name`, at least 1, or `usual` if none is set. Any thread may call. */
 int64_t tuned(const char *name, int64_t usual);
 
 #endif

@@ -31,7 +31,8 @@ static struct turns_owner **find(const struct turns *turns, uint64_t id)
 	return (struct turns_owner **)at;
 }
 
-/* Records are kept to be used again: who waits alone, again and again, costs no allocation. */
+/* Owner records are reused, so that an owner that often queues a single item causes no
+ * allocation. */
 static struct turns_owner *find_or_make(struct turns *turns, uint64_t id)
 {
 	if (id == 0)
@@ -95,8 +96,8 @@ bool turns_has_room(const struct turns *turns, uint64_t owner, size_t max)
 	return turns->length < max && (!of || of->waiting < max - turns->length);
 }
 
-/* The first of the owner's that is taken; what was not wanted once is not asked for again in the
- * same run. */
+/* Takes the owner's first item that is chosen. An item that was not chosen is not offered again in
+ * the same run. */
 static bool take_next(struct turns *turns, struct turns_owner *owner, turns_choose *choose,
                       void *context)
 {
@@ -123,8 +124,8 @@ static bool take_next(struct turns *turns, struct turns_owner *owner, turns_choo
 	return true;
 }
 
-/* Who is served goes last in the ring: so those of a round stand behind it together, and the next
- * round begins with the first of them that has more. */
+/* A served owner moves to the end of the ring. So the owners of a round are adjacent there, and the
+ * next round begins with the first of them that has more items. */
 size_t turns_take(struct turns *turns, size_t max, turns_choose *choose, void *context)
 {
 	size_t taken = 0;

@@ -1,8 +1,7 @@
-/* Whose turn it is, where many wait for the same: a queue that owners take turns in. Each owner's
- * items keep their order; who was served longest ago is served next, so that however much one has
- * waiting, another's first item waits for one of each owner at most. Every operation takes the same
- * time whatever waits. An item is the caller's and lives until it is taken. One thread at a time.
- */
+/* Fair queue: round-robin among owners. The items of an owner keep their order, and the owner
+ * served least recently is served next. So an item at the head of its owner's queue waits for at
+ * most one item of each other owner. Every operation takes constant time. Items belong to the
+ * caller and must live until they are taken. One thread at a time. */
 #ifndef BASE_TURNS_H
 #define BASE_TURNS_H
 
@@ -14,7 +13,7 @@
 
 struct turns_owner;
 
-/* To be embedded in what waits. */
+/* To be embedded in the queued item. */
 struct turn {
 	struct turn *next;
 	struct turns_owner *owner;
@@ -23,45 +22,48 @@ struct turn {
 struct turns_owner {
 	uint64_t id;
 	size_t waiting;
-	size_t busy; /* items that were taken and count until turns_end */
-	/* Of turns.c alone: */
+	size_t busy; /* taken items that count until turns_end */
+	/* Private to turns.c: */
 	struct turn *first;
 	struct turn **end;
-	struct turn **from; /* in the present run: what stands before was not wanted */
+	struct turn **from; /* where the current run continues; earlier items were not chosen */
 	uint64_t run;
-	struct turns_owner *next, *previous; /* the ring of those that have something waiting */
-	struct turns_owner *chain;           /* of the table, or of those to be used again */
+	struct turns_owner *next, *previous; /* ring of owners with queued items */
+	struct turns_owner *chain;           /* hash chain, or free list */
 };
 
 struct turns {
-	size_t length; /* items that wait */
-	size_t owners; /* that have some */
+	size_t length; /* queued items */
+	size_t owners; /* owners with queued items */
 	struct turns_owner ring;
-	struct turns_owner nobody; /* 0, and all for whom there was no memory */
+	struct turns_owner nobody; /* owner 0, and owners without a record for lack of memory */
 	struct turns_owner *spare;
 	uint64_t run;
 	struct turns_owner *buckets[TURNS_BUCKETS];
 };
 
 void turns_init(struct turns *turns);
-/* Nothing may wait. */
+/* Frees the queue, which must be empty. */
 void turns_free(struct turns *turns);
-/* Behind what waits of that owner (any number). Without memory it waits as nobody's (0). */
+/* Adds an item at the end of its owner's queue. `owner` is any number. Without memory the item is
+ * added to owner 0. */
 void turns_add(struct turns *turns, struct turn *turn, uint64_t owner);
-/* Whether the owner may have another wait, where `max` may wait in all: it may have as many as
- * there is room left for others. So one alone fills half, and a newcomer always finds a place. */
+/* Returns whether the owner may add an item if `max` items may be queued in total. An owner may
+ * have as many items as there is free room. So a single owner fills at most half, and a new owner
+ * always finds room. */
 bool turns_has_room(const struct turns *turns, uint64_t owner, size_t max);
 
 enum turn_choice {
 	TURN_TAKEN,
-	TURN_LEFT,       /* it keeps its place; what its owner has behind it is asked for next */
-	TURN_OWNER_LEFT, /* and so does all that its owner has */
+	TURN_LEFT,       /* it keeps its place; the owner's next item is offered */
+	TURN_OWNER_LEFT, /* it and all later items of its owner keep their place */
 };
-/* Whether it is taken now. */
+/* Decides whether an item is taken. */
 typedef enum turn_choice turns_choose(void *context, struct turn *turn);
-/* Takes up to `max`: one of each owner, another of each that has more, and so on. How many. */
+/* Takes up to `max` items: one of each owner, then another of each owner that has more, and so on.
+ * Returns the number taken. */
 size_t turns_take(struct turns *turns, size_t max, turns_choose *choose, void *context);
-/* One that its taker counted in `busy` has ended. */
+/* Ends a taken item that was counted in `busy`. */
 void turns_end(struct turns *turns, struct turns_owner *owner);
 
 #endif

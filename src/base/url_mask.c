@@ -31,7 +31,7 @@ void url_mask(struct slice url, struct buf *out)
 	size_t authority = has_authority ? colon + 3 : 0;
 	size_t path = find(url, authority, "/?#");
 	size_t host = authority;
-	/* The last '@': one in a password need not be escaped for libcurl. */
+	/* Uses the last '@': libcurl accepts an unescaped one in a password. */
 	for (size_t i = authority; i < path; i++)
 		if (url.data[i] == '@')
 			host = i;

@@ -21,7 +21,8 @@ size_t utf8_character(struct slice text)
 	size_t size = lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
 	if (text.size < size)
 		return 0;
-	/* The second byte's range is what excludes overlong forms, surrogates and the beyond. */
+	/* The range of the second byte excludes overlong forms, surrogates and values above
+	 * U+10FFFF. */
 	uint8_t lowest = lead == 0xe0 ? 0xa0 : lead == 0xf0 ? 0x90 : 0x80;
 	uint8_t highest = lead == 0xed ? 0x9f : lead == 0xf4 ? 0x8f : 0xbf;
 	if (bytes[1] < lowest || bytes[1] > highest)
@@ -32,7 +33,7 @@ size_t utf8_character(struct slice text)
 	return size;
 }
 
-/* How much of the text's beginning is surely U+0020 to U+007E, eight bytes at a time. */
+/* Returns the length of a prefix that consists of U+0020 to U+007E, eight bytes at a time. */
 static size_t printable_start(struct slice text)
 {
 	const uint64_t ones = UINT64_C(0x0101010101010101);

@@ -6,30 +6,30 @@
 #include "content/driver.h"
 
 #define PIECES_MAX (CONTENT_PIECES_SIZE / 2)
-#define SKIP_MAX ((uint64_t)256 << 10) /* is read over rather than asked for again */
+#define SKIP_MAX ((uint64_t)256 << 10) /* shorter gaps are read and discarded */
 #define SKIP_CHUNK ((size_t)16 << 10)
 
 struct piece {
 	bool is_shared;
-	uint64_t offset, size; /* in its object */
+	uint64_t offset, size; /* range in its object */
 };
 
 struct source {
 	char name[CONTENT_NAME_MAX];
-	struct content_reader *reader; /* NULL: not begun */
+	struct content_reader *reader; /* NULL: not started */
 	uint64_t at;
 };
 
 struct pieces_reader {
 	struct content_reader base;
-	struct content_store *store; /* of the objects */
+	struct content_store *store; /* store of both objects */
 	struct source own, shared;
-	size_t count, next; /* pieces; the one that is read */
-	uint64_t used;      /* of it */
+	size_t count, next; /* number of pieces; the current piece */
+	uint64_t used;      /* bytes used of the current piece */
 	struct piece pieces[];
 };
 
-/* ---- the text ---- */
+/* ---- list of pieces ---- */
 
 static bool read_number(const char **at, uint64_t *ret)
 {
@@ -46,7 +46,7 @@ static bool read_number(const char **at, uint64_t *ret)
 	return any;
 }
 
-/* False: it is no list of pieces. */
+/* Returns false if the text is not a valid list of pieces. */
 static bool read_pieces(const char *text, struct piece pieces[PIECES_MAX], size_t *ret_count,
                         uint64_t *ret_size)
 {
@@ -95,7 +95,7 @@ static int skip(struct source *source, uint64_t size, struct error *error)
 static int begin_at(struct pieces_reader *reader, struct source *source, uint64_t offset,
                     uint64_t *ret_size, struct error *error)
 {
-	*ret_size = UINT64_MAX; /* it was long enough when it was begun */
+	*ret_size = UINT64_MAX; /* the size was checked at the start */
 	if (source->reader && source->at <= offset && offset - source->at <= SKIP_MAX)
 		return skip(source, offset - source->at, error);
 	content_read_end(source->reader);
@@ -154,7 +154,7 @@ static void go_to(struct pieces_reader *reader, uint64_t offset)
 	reader->used = reader->next < reader->count ? offset : 0;
 }
 
-/* Of one object: the first byte that is still to be read, and the end of the last piece. */
+/* Finds the first unread byte of an object and the end of its last piece. */
 static bool find_extent(const struct pieces_reader *reader, bool is_shared, uint64_t *ret_first,
                         uint64_t *ret_end)
 {
@@ -173,8 +173,8 @@ static bool find_extent(const struct pieces_reader *reader, bool is_shared, uint
 	return any;
 }
 
-/* Both objects before anything is read: a client that has got the head of an answer cannot be told
- * any more that one is missing. */
+/* Opens both objects before any byte is sent, because a missing object cannot be reported after the
+ * response header. */
 static int begin_source(struct pieces_reader *reader, bool is_shared, struct error *error)
 {
 	struct source *source = is_shared ? &reader->shared : &reader->own;
@@ -195,8 +195,8 @@ static int begin_pieces(struct content_store *store, const struct content_parts 
 	size_t count = 0;
 	uint64_t size = 0;
 	if (!read_pieces(parts->pieces, pieces, &count, &size))
-		return error_cause(error, ERR_CORRUPT, "what %s is stored as is no list of pieces",
-		                   parts->object);
+		return error_cause(error, ERR_CORRUPT,
+		                   "the stored form of %s is not a valid list of pieces", parts->object);
 	if (!content_name_valid(parts->object) || !content_name_valid(parts->shared))
 		return error_cause(error, ERR_INTERNAL, "not the name of a content object");
 	struct pieces_reader *reader = calloc(1, sizeof *reader + count * sizeof *reader->pieces);

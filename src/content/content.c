@@ -29,7 +29,7 @@ bool content_name_valid(const char *name)
 	size_t size = strnlen(name, CONTENT_NAME_MAX);
 	if (size == CONTENT_NAME_MAX)
 		return false;
-	bool starts = true; /* a part starts here: no dot, not empty */
+	bool starts = true; /* at the start of a part, which must not be empty or begin with a dot */
 	unsigned parts = 1;
 	for (size_t i = 0; i < size; i++) {
 		if (name[i] == '/') {
@@ -237,7 +237,7 @@ int content_make_link(struct content_store *store, const char *name,
 	if (!content_name_valid(name))
 		return refuse_name(error);
 	if (!store->driver->make_link)
-		return error_cause(error, ERR_REFUSED, "content: this store has no links of its own");
+		return error_cause(error, ERR_REFUSED, "content: this store does not provide links");
 	return store->driver->make_link(store, name, link, out, error);
 }
 
@@ -267,14 +267,14 @@ void content_fresh_name(const char *area, char name[CONTENT_NAME_MAX])
 	assert(content_name_valid(name) && strlen(name) == strlen(area) + 4 + RANDOM_CHARACTERS);
 }
 
-/* ---- what is there ---- */
+/* ---- listing and sweeping ---- */
 
 static bool is_fresh_part(const char *part)
 {
 	return strlen(part) == RANDOM_CHARACTERS && strspn(part, alphabet) == RANDOM_CHARACTERS;
 }
 
-/* What stands before "/xx/<30 characters>". */
+/* The part of a name before "/xx/<30 characters>". */
 static bool is_area(const char *name, size_t size)
 {
 	static const char issued[] = "issued/";

@@ -1,6 +1,6 @@
-/* What an implementation of content.h provides; content.c checks names before it calls. The
- * meaning of each function is that of its namesake in content.h. A driver's own structures start
- * with the structures below. "Optional": may be NULL, and then means what is said. */
+/* Interface of a content store driver. content.c checks names before it calls a driver. Each
+ * function has the meaning of its namesake in content.h. The driver's structures start with the
+ * structures below. An "optional" function may be NULL, with the stated meaning. */
 #ifndef CONTENT_DRIVER_H
 #define CONTENT_DRIVER_H
 
@@ -9,37 +9,38 @@
 struct content_driver {
 	const char *scheme; /* "file:" */
 	bool remote;
-	/* `place` is what follows the scheme, never empty. */
+	/* `place` is the text after the scheme, never empty. */
 	int (*open)(const struct content_options *options, const char *place,
 	            struct content_store **ret_store, struct error *error);
-	/* Optional: any will do. */
+	/* Optional: every place is valid. */
 	int (*check_place)(const char *place, struct error *error);
 	void (*close)(struct content_store *store);
-	/* Optional: always. */
+	/* Optional: always ready. */
 	int (*ready)(struct content_store *store, struct error *error);
 
 	int (*write_begin)(struct content_store *store, struct content_writer **ret_writer,
 	                   struct error *error);
 	int (*write)(struct content_writer *writer, const void *data, size_t size, struct error *error);
-	/* Leaves the writer to be freed by write_abort, which is always called behind it. */
+	/* Does not free the writer; write_abort always follows. */
 	int (*write_commit)(struct content_writer *writer, const char *name, struct error *error);
 	void (*write_abort)(struct content_writer *writer);
-	/* Gives a regular file the name. ERR_REFUSED: it has to be copied. Optional: so it is. */
+	/* Hard-links a regular file to the name. ERR_REFUSED: it must be copied. Optional: always
+	 * copied. */
 	int (*link)(struct content_store *store, int descriptor, const char *name, struct error *error);
-	/* From the start of a regular file. Optional: by a writer. */
+	/* Stores a regular file from its start. Optional: content.c uses a writer. */
 	int (*put)(struct content_store *store, int descriptor, uint64_t size, const char *name,
 	           struct error *error);
 
 	int (*read_begin)(struct content_store *store, const char *name, uint64_t offset,
 	                  struct content_reader **ret_reader, uint64_t *ret_size, struct error *error);
 	int64_t (*read)(struct content_reader *reader, void *data, size_t size, struct error *error);
-	/* Optional: nothing. */
+	/* Optional: always 0. */
 	size_t (*read_now)(struct content_reader *reader, void *data, size_t size);
 	void (*read_end)(struct content_reader *reader);
-	/* Optional: there are no descriptors. */
+	/* Optional: no descriptors. */
 	int (*read_descriptor)(struct content_store *store, const char *name, uint64_t *ret_size);
 
-	/* Optional: has none. */
+	/* Optional: no links. */
 	int (*make_link)(struct content_store *store, const char *name, const struct content_link *link,
 	                 struct buf *out, struct error *error);
 	int (*delete)(struct content_store *store, const char *name, struct error *error);
@@ -65,7 +66,7 @@ struct content_reader {
 extern const struct content_driver content_file_driver;
 extern const struct content_driver content_s3_driver;
 
-/* Whether `name` is an object's name: see content.h. */
+/* Returns whether `name` is a valid object name (content.h). */
 bool content_name_valid(const char *name);
 
 #endif

@@ -1,12 +1,13 @@
-/* Objects as files below one directory.
+/* Driver file: stores objects as files below a directory.
  *
- * An object is written under .incoming, synced, renamed to its place, and the directory of that
- * place is synced. A new directory is made and its parent synced under one lock, so that nobody
- * puts an object into a directory that a power failure could still take away. A directory that was
- * found may be from a process that was killed before it could sync: each directory that holds
- * others is synced once before the first object goes through it. Objects that were found need no
- * such care: what is named was synced before, since whoever tries again writes a fresh one. Every
- * step goes through a descriptor of the directory before it and follows no symbolic link. */
+ * An object is written under .incoming, synced and renamed to its name, and its directory is
+ * synced. A new directory is created and its parent synced under one lock. So no object is put into
+ * a directory that a power failure could remove. An existing directory may have been created by a
+ * process that was killed before the sync, so each directory with subdirectories is synced once
+ * before its first use. Existing objects need no sync: an object has its name only after a sync,
+ * and a retry writes a fresh object.
+ *
+ * Every path is walked by directory descriptors and follows no symbolic links. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -26,15 +27,15 @@
 
 #define INCOMING ".incoming"
 #define INCOMING_NAME_SIZE 33
-#define SETTLED_MAX 64 /* by far more than there are areas */
+#define SETTLED_MAX 64 /* far more than the number of areas */
 #define DIRECTORY_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
 struct file_store {
 	struct content_store base;
 	int root;
 	int incoming;
-	pthread_mutex_t making; /* held while a path is walked for writing, and directories are made */
-	/* Under it: paths of directories whose entries all last. Filled anew when full. */
+	pthread_mutex_t making; /* held while a path is walked for writing */
+	/* Protected by it: paths of directories whose entries are durable. Restarts when full. */
 	char settled[SETTLED_MAX][CONTENT_NAME_MAX];
 	size_t settled_count;
 };
@@ -43,7 +44,7 @@ struct file_writer {
 	struct content_writer base;
 	int descriptor;
 	off_t size, written_out;
-	char name[INCOMING_NAME_SIZE]; /* empty once renamed */
+	char name[INCOMING_NAME_SIZE]; /* empty after the rename */
 };
 
 struct file_reader {
@@ -74,22 +75,22 @@ static void note_settled(struct file_store *store, const char *path)
 	snprintf(store->settled[store->settled_count++], CONTENT_NAME_MAX, "%s", path);
 }
 
-/* Makes a directory durably below another. -1 and errno. */
+/* Creates a directory durably below another. Returns -1 and sets errno. */
 static int make_directory(int parent, const char *name)
 {
 	if (mkdirat(parent, name, 0700) < 0 && errno != EEXIST)
 		return -1;
 	if (durable_sync_open(parent))
 		return openat(parent, name, DIRECTORY_FLAGS);
-	/* An empty directory that may not last must not be found by the next one. */
+	/* An empty directory that may not be durable must not remain. */
 	int number = errno;
 	unlinkat(parent, name, AT_REMOVEDIR);
 	errno = number;
 	return -1;
 }
 
-/* Opens a directory below another, whose path is `parent_path`, so that objects can be put into it:
- * made where it is missing, and sure to last. -1 and errno. */
+/* Opens a directory below another, whose path is `parent_path`, for writing: creates it if missing
+ * and makes it durable. Returns -1 and sets errno. */
 static int open_to_write(struct file_store *store, int parent, const char *parent_path,
                          const char *name)
 {
@@ -104,7 +105,8 @@ static int open_to_write(struct file_store *store, int parent, const char *paren
 	return descriptor;
 }
 
-/* Opens the directory that holds an object and points at the object's last part. -1 and errno. */
+/* Opens the directory of an object and gets the last part of its name. Returns -1 and sets
+ * errno. */
 static int walk(struct file_store *store, const char *name, bool make, const char **ret_last)
 {
 	DESCRIPTOR_AUTO int at = -1;
@@ -126,7 +128,7 @@ static int walk(struct file_store *store, const char *name, bool make, const cha
 	return at >= 0 ? descriptor_take(&at) : fcntl(store->root, F_DUPFD_CLOEXEC, 0);
 }
 
-/* A place that is none, or not ours, is a wrong setting; anything else is told as what it is. */
+/* A missing or inaccessible directory is a wrong setting; any other error is reported as such. */
 static int cannot_open(const char *place, struct error *error)
 {
 	int result = errno == ENOENT || errno == ENOTDIR || errno == EACCES || errno == EPERM ||
@@ -142,7 +144,7 @@ static int open_root(const struct content_options *options, const char *place, i
 	errno = EIO;
 	if (options->create ? durable_make_directory(place, error) : durable_sync_above(place, error))
 		return cannot_open(place, error);
-	/* The operator's own path may well be a symbolic link; what is below it may not. */
+	/* The configured path may be a symbolic link; entries below it may not. */
 	*ret_root = open(place, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	return *ret_root < 0 ? cannot_open(place, error) : OK;
 }
@@ -194,7 +196,7 @@ static int file_write_begin(struct content_store *base, struct content_writer **
 	if (writer->descriptor < 0) {
 		int number = errno;
 		free(writer);
-		return fail(error, "making a file", number == ENOENT ? EIO : number);
+		return fail(error, "creating a file", number == ENOENT ? EIO : number);
 	}
 	*ret_writer = &writer->base;
 	return 0;
@@ -216,7 +218,8 @@ static int file_write(struct content_writer *base, const void *data, size_t size
 	return OK;
 }
 
-/* Opens the directory in which an object is to have its last part as a name. -1 and errno. */
+/* Opens the directory for a new object and gets the last part of its name. Returns -1 and sets
+ * errno. */
 static int open_place(struct file_store *store, const char *name, const char **ret_last)
 {
 	pthread_mutex_lock(&store->making);
@@ -236,7 +239,7 @@ static int file_write_commit(struct content_writer *base, const char *name, stru
 	const char *last = NULL;
 	DESCRIPTOR_AUTO int directory = open_place(store, name, &last);
 	if (directory < 0)
-		return fail(error, "making a directory", errno == ENOTDIR ? EIO : errno);
+		return fail(error, "creating a directory", errno == ENOTDIR ? EIO : errno);
 	if (renameat(store->incoming, writer->name, directory, last) < 0)
 		return fail(error, "renaming", errno == ENOENT ? EIO : errno);
 	writer->name[0] = '\0';
@@ -255,8 +258,8 @@ static void file_write_abort(struct content_writer *base)
 	free(writer);
 }
 
-/* Another file system, none with such names, the name taken, or no /proc: it can still be copied.
- */
+/* Returns whether linking is impossible but copying may succeed: another file system, no support
+ * for links, name in use, or no /proc. */
 static bool keeps_from_linking(int number)
 {
 	return number == EXDEV || number == EPERM || number == EMLINK || number == EEXIST ||
@@ -271,15 +274,15 @@ static int file_link(struct content_store *base, int descriptor, const char *nam
 	const char *last = NULL;
 	struct stat status;
 	if (fstat(descriptor, &status) < 0)
-		return fail(error, "looking at a file", errno);
+		return fail(error, "checking a file", errno);
 	if (!S_ISREG(status.st_mode) || (status.st_mode & 07777) != 0600 || status.st_uid != geteuid())
 		return ERR_REFUSED;
-	/* The object is as old as its name. */
+	/* The object's time must be that of its name. */
 	if (futimens(descriptor, NULL) < 0 || !durable_sync_open(descriptor))
 		return fail(error, "syncing a file", errno);
 	DESCRIPTOR_AUTO int directory = open_place(store, name, &last);
 	if (directory < 0)
-		return fail(error, "making a directory", errno == ENOTDIR ? EIO : errno);
+		return fail(error, "creating a directory", errno == ENOTDIR ? EIO : errno);
 	snprintf(path, sizeof path, "/proc/self/fd/%d", descriptor);
 	if (linkat(AT_FDCWD, path, directory, last, AT_SYMLINK_FOLLOW) < 0)
 		return keeps_from_linking(errno) ? ERR_REFUSED : fail(error, "linking", errno);
@@ -288,14 +291,14 @@ static int file_link(struct content_store *base, int descriptor, const char *nam
 	return 0;
 }
 
-/* A regular file opened for reading, with its size; -1 and errno. */
+/* Opens a regular file for reading and gets its size. Returns -1 and sets errno. */
 static int open_object(struct file_store *store, const char *name, uint64_t *ret_size)
 {
 	const char *last = NULL;
 	DESCRIPTOR_AUTO int directory = walk(store, name, false, &last);
 	if (directory < 0)
 		return -1;
-	/* O_NONBLOCK: whatever else lies under that name must not make us wait. */
+	/* O_NONBLOCK prevents blocking if the entry is not a regular file. */
 	DESCRIPTOR_AUTO int object =
 		openat(directory, last, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	struct stat status;
@@ -339,7 +342,7 @@ static int64_t file_read(struct content_reader *base, void *data, size_t size, s
 	return result < 0 ? fail(error, "reading an object", errno) : result;
 }
 
-/* Only what the page cache holds: a disk that stalls is waited for by content_read. */
+/* Reads only from the page cache; content_read waits for the disk. */
 static size_t file_read_now(struct content_reader *base, void *data, size_t size)
 {
 	struct file_reader *reader = (struct file_reader *)base;
@@ -360,7 +363,7 @@ static int file_read_descriptor(struct content_store *base, const char *name, ui
 	return open_object((struct file_store *)base, name, ret_size);
 }
 
-/* Not synced: a deletion that a power failure undoes leaves what the next sweep finds again. */
+/* Not synced: if a power failure undoes a deletion, the next sweep finds the object again. */
 static int file_delete(struct content_store *base, const char *name, struct error *error)
 {
 	const char *last = NULL;
@@ -372,7 +375,7 @@ static int file_delete(struct content_store *base, const char *name, struct erro
 	return fail(error, "deleting an object", errno);
 }
 
-/* ---- what is there ---- */
+/* ---- listing and sweeping ---- */
 
 struct listing {
 	const struct content_range *range;
@@ -397,9 +400,9 @@ static int list_entry(const struct listing *listing, int directory, const char *
 	snprintf(name, sizeof name, "%s%s%s", prefix, *prefix ? "/" : "", entry);
 	struct stat status;
 	if (!content_name_valid(name))
-		return 0; /* nothing of ours */
+		return 0; /* not created by this program */
 	if (fstatat(directory, entry, &status, AT_SYMLINK_NOFOLLOW) < 0)
-		return errno == ENOENT ? 0 : fail(listing->error, "looking at an object", errno);
+		return errno == ENOENT ? 0 : fail(listing->error, "checking an object", errno);
 	if (S_ISDIR(status.st_mode)) {
 		int below = openat(directory, entry, DIRECTORY_FLAGS);
 		return below < 0 ? fail(listing->error, "opening a directory", errno)
@@ -408,7 +411,7 @@ static int list_entry(const struct listing *listing, int directory, const char *
 	return is_in_range(listing->range, &status) ? listing->visit(listing->context, name) : 0;
 }
 
-/* Takes the descriptor. `each` is called for every entry until one answer is not 0. */
+/* Calls `each` for every entry until a result is not 0. Closes the descriptor. */
 static int each_entry(int descriptor, const struct listing *listing, const char *prefix,
                       int (*each)(const struct listing *listing, int directory, const char *prefix,
                                   const char *entry))
@@ -434,7 +437,7 @@ static int each_entry(int descriptor, const struct listing *listing, const char 
 	return result;
 }
 
-/* Names have a bounded number of parts, and so has the depth here. */
+/* The number of parts of a name bounds the depth. */
 static int list_directory(const struct listing *listing, int descriptor, const char *prefix)
 {
 	return each_entry(descriptor, listing, prefix, list_entry);
@@ -446,14 +449,14 @@ static int file_list(struct content_store *base, const struct content_range *ran
 {
 	struct file_store *store = (struct file_store *)base;
 	struct listing listing = {range, visit, context, error};
-	/* A listing has a position of its own: the store's descriptors are not lent for it. */
+	/* A listing needs its own descriptor because it has a position. */
 	int directory = openat(store->root, *range->area ? range->area : ".", DIRECTORY_FLAGS);
 	if (directory < 0)
 		return *range->area && errno == ENOENT ? 0 : fail(error, "opening a directory", errno);
 	return list_directory(&listing, directory, range->area);
 }
 
-/* Only what file_write_begin may have made. */
+/* Removes only files that file_write_begin may have created. */
 static int remove_leftover(const struct listing *listing, int directory, const char *prefix,
                            const char *entry)
 {
@@ -463,11 +466,11 @@ static int remove_leftover(const struct listing *listing, int directory, const c
 	    strspn(entry, "0123456789abcdef") != INCOMING_NAME_SIZE - 1)
 		return 0;
 	if (fstatat(directory, entry, &status, AT_SYMLINK_NOFOLLOW) < 0)
-		return errno == ENOENT ? 0 : fail(listing->error, "looking at a leftover", errno);
+		return errno == ENOENT ? 0 : fail(listing->error, "checking a leftover file", errno);
 	if (!is_in_range(listing->range, &status))
 		return 0;
 	if (unlinkat(directory, entry, 0) < 0 && errno != ENOENT)
-		return fail(listing->error, "removing a leftover", errno);
+		return fail(listing->error, "removing a leftover file", errno);
 	return 0;
 }
 
@@ -483,7 +486,7 @@ static int file_tidy(struct content_store *base, const struct content_range *ran
 	return each_entry(incoming, &listing, "", remove_leftover);
 }
 
-/* A directory that nodes share has the times of the machine that serves it. */
+/* On a shared directory the file server sets the times. */
 static int file_now_us(struct content_store *base, int64_t *ret_now_us, struct error *error)
 {
 	struct content_writer *writer;

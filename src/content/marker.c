@@ -1,4 +1,4 @@
-/* Whose place it is: an object with the installation's identifier, and who swept it last. */
+/* Marker object of a content store: the owning installation and the last sweep. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,8 +8,8 @@
 
 #define MARKER_SIZE_MAX 512
 
-/* The lines that a sweep adds. What is neither whole nor missing could be of a sweep unknown
- * here. */
+/* Parses the lines that a sweep adds. Lines that are neither complete nor missing may be from an
+ * unknown version. */
 static bool parse_sweep(const char *text, struct content_marker *marker)
 {
 	int end = 0;
@@ -104,7 +104,7 @@ int content_claim(struct content_store *store, const char *installation,
 	if (result == ERR_NOT_FOUND) {
 		error_clear(error);
 		result = write_first(store, installation, error);
-		/* Of two that write at the same time, the second one's stays. */
+		/* If two nodes write at the same time, the second marker remains. */
 		if (!result)
 			result = read_marker(store, &marker, error);
 	}

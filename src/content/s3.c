@@ -1,4 +1,4 @@
-/* Objects in a bucket of an S3 service: what opens, closes, deletes and links. */
+/* Driver s3: opening, closing, deleting and download links. */
 #include "content/s3.h"
 
 #include <stdio.h>

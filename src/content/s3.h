@@ -1,8 +1,8 @@
-/* What the parts of the S3 driver share; content.h is what others see.
+/* Internal to the S3 driver: shared by its files. See content.h for the interface.
  *
- * Addresses and signatures (s3_url.c, s3_sign.c), answers in XML (s3_xml.h), one request with its
- * repetitions (s3_request.c), uploads (s3_write.c), downloads (s3_read.c), listings (s3_sweep.c).
- * The protocol is Amazon's "S3 API Reference" and "Signature Version 4" as of 2024. */
+ * URLs and signatures (s3_url.c, s3_sign.c), XML answers (s3_xml.h), a request with retries
+ * (s3_request.c), uploads (s3_write.c), downloads (s3_read.c), listings (s3_sweep.c). The protocol
+ * is Amazon's "S3 API Reference" and "Signature Version 4" as of 2024. */
 #ifndef CONTENT_S3_H
 #define CONTENT_S3_H
 
@@ -22,29 +22,29 @@
 #define S3_CODE_MAX 64
 
 #define S3_PART_SIZE ((uint64_t)8 << 20)
-#define S3_SINGLE_MAX ((uint64_t)16 << 20) /* larger objects go in parts */
+#define S3_SINGLE_MAX ((uint64_t)16 << 20) /* larger objects use multipart uploads */
 #define S3_PARTS_MAX 10000
-#define S3_BLOCK_FIRST ((size_t)256 << 10) /* what a reader asks for at first, and then */
+#define S3_BLOCK_FIRST ((size_t)256 << 10) /* first request of a reader, and the next */
 #define S3_BLOCK_NEXT ((size_t)4 << 20)
 #define S3_LIST_MAX 1000
 #define S3_ANSWER_MAX ((size_t)4 << 20)
-#define S3_SESSIONS_MAX 32 /* idle ones kept */
+#define S3_SESSIONS_MAX 32 /* idle sessions kept */
 
-/* ---- where (s3_url.c) ---- */
+/* ---- location (s3_url.c) ---- */
 
 struct s3_place {
 	char bucket[S3_BUCKET_MAX];
 	char prefix[S3_PREFIX_MAX];     /* empty, or ends with '/' */
-	char endpoint[S3_ENDPOINT_MAX]; /* "https://host[:port]" requests go to; bucket host
-	                                      included where that is the style */
-	char links[S3_ENDPOINT_MAX];    /* the same for links that others follow */
+	char endpoint[S3_ENDPOINT_MAX]; /* "https://host[:port]" of requests; with the bucket's host in
+	                                   virtual style */
+	char links[S3_ENDPOINT_MAX];    /* the same for download links */
 	char region[S3_REGION_MAX];
 	bool path_style; /* the bucket is the first part of the path */
 };
 
-/* "//bucket/prefix?endpoint=…": ERR_VALIDATION with a sentence for the operator. */
+/* Parses "//bucket/prefix?endpoint=…". ERR_VALIDATION with a message for the operator. */
 int s3_place_parse(const char *text, struct s3_place *ret_place, struct error *error) MUST_CHECK;
-/* endpoint (or links) + path of an object, or of the bucket when `name` is NULL. */
+/* Appends the path of an object, or of the bucket if `name` is NULL. */
 void s3_add_path(const struct s3_place *place, const char *name, struct buf *out);
 
 /* ---- signatures (s3_sign.c) ---- */
@@ -56,9 +56,9 @@ struct s3_signing {
 	int64_t now_us;
 };
 
-/* Appends the query of a presigned GET ("X-Amz-Algorithm=…&X-Amz-Signature=…"): `host` as the Host
- * header will say it, `path` escaped, `overrides` sorted and escaped response-* parameters that
- * follow X-Amz-SignedHeaders in order, or "". */
+/* Appends the query of a presigned GET ("X-Amz-Algorithm=…&X-Amz-Signature=…"). `host` is the value
+ * of the Host header, `path` is escaped. `overrides` are sorted and escaped response-* parameters,
+ * which follow X-Amz-SignedHeaders in order, or "". */
 void s3_presign(const struct s3_signing *signing, const char *host, const char *path,
                 const char *overrides, int64_t lifetime_seconds, struct buf *out);
 
@@ -73,31 +73,31 @@ struct s3_store {
 	char *spool_directory;
 	char signature[S3_REGION_MAX + 16]; /* "aws:amz:REGION:s3" */
 	int timeout_ms;
-	pthread_mutex_t lock; /* of what follows */
+	pthread_mutex_t lock; /* protects the following */
 	struct http_session *sessions[S3_SESSIONS_MAX];
 	size_t session_count;
-	int64_t answered_us;  /* monotonic: the last good answer; 0: none yet */
-	int64_t asked_us;     /* monotonic: when s3_ready last asked in vain; 0: never */
-	struct error failure; /* what it was told then */
+	int64_t answered_us;  /* monotonic: last successful answer; 0: none yet */
+	int64_t asked_us;     /* monotonic: last failed check of s3_ready; 0: none */
+	struct error failure; /* the error of that check */
 };
 
 /* ---- a request (s3_request.c) ---- */
 
 struct s3_request {
 	const char *method;
-	const char *name;       /* of an object; NULL: the bucket */
-	const char *query;      /* sorted, escaped, '=' behind each name; NULL: none */
+	const char *name;       /* object name; NULL: the bucket */
+	const char *query;      /* sorted, escaped, '=' after each name; NULL: none */
 	const char *headers[8]; /* "name: value"; NULL ends */
 	struct slice body;
 	const struct http_upload *upload; /* instead of body */
 	const struct sha256 *body_sha256; /* NULL: of `body` */
-	const char *checksum; /* what x-amz-checksum-sha256 of the answer must be if it is there */
+	const char *checksum; /* required value of x-amz-checksum-sha256 in the answer, if present */
 	bool (*take)(void *context, struct slice part);
-	void (*restart)(void *context); /* what was taken counts for nothing; before each try */
-	void *context;                  /* of both */
-	uint64_t expected_bytes;        /* up or down: lengthens the time it may take in all */
-	bool slow;                      /* the service may think for long (CompleteMultipartUpload) */
-	bool probe;                     /* short, and not repeated */
+	void (*restart)(void *context); /* discards what was taken; called before each attempt */
+	void *context;                  /* context of both */
+	uint64_t expected_bytes;        /* of upload or download: extends the timeout */
+	bool slow;                      /* the service may need long (CompleteMultipartUpload) */
+	bool probe;                     /* short timeout, no retries */
 };
 
 struct s3_answer {
@@ -105,18 +105,18 @@ struct s3_answer {
 	char code[S3_CODE_MAX]; /* <Code> of an <Error>; empty: none */
 };
 
-/* Repeats what may pass (no answer, 5xx, 429, …) with growing pauses. OK for 200 to 299 without an
- * <Error> inside; else ERR_NOT_FOUND (404 of an object), ERR_NO_SPACE, ERR_NETWORK (it may pass),
- * ERR_IO. The last answer, where one came, is the caller's in any case (s3_answer_free); its status
- * is 0 where none came. */
+/* Sends a request; retries temporary failures (no answer, 5xx, 429, …) with exponential back-off.
+ * Returns OK for a 2xx answer without an <Error>; else ERR_NOT_FOUND (404 for an object),
+ * ERR_NO_SPACE, ERR_NETWORK (temporary) or ERR_IO. The last answer belongs to the caller in any
+ * case (s3_answer_free); its status is 0 if none arrived. */
 int s3_send(struct s3_store *store, const struct s3_request *request, struct s3_answer *ret_answer,
             struct error *error) MUST_CHECK;
 void s3_answer_free(struct s3_answer *answer); /* NULL-safe, also for a zeroed answer */
 #define S3_ANSWER_AUTO __attribute__((cleanup(s3_answer_free)))
 
-/* The header's value in a string; false when there is none or it does not fit. */
+/* Copies a header's value. Returns false if it is missing or does not fit. */
 bool s3_header(const struct s3_answer *answer, const char *name, char *text, size_t size);
-/* HEAD. */
+/* Result of HEAD. */
 struct s3_object {
 	uint64_t size;
 	char etag[136];
@@ -125,7 +125,7 @@ struct s3_object {
 #define S3_UPLOAD_HEADER "x-amz-meta-constancia-upload"
 int s3_head(struct s3_store *store, const char *name, struct s3_object *ret_object,
             struct error *error) MUST_CHECK;
-/* An answer that cannot be true: ERR_NETWORK, for nothing is known then. */
+/* Reports an implausible answer as ERR_NETWORK, because the outcome is unknown. */
 int s3_protocol_error(struct error *error, const char *what) MUST_CHECK;
 int s3_ready(struct content_store *store, struct error *error) MUST_CHECK;
 
@@ -152,7 +152,7 @@ int s3_list(struct content_store *store, const struct content_range *range,
 int s3_tidy(struct content_store *store, const struct content_range *range,
             int (*visit)(void *context, const char *name), void *context, struct error *error)
 	MUST_CHECK;
-/* Gives up an upload in parts; 0 also when there is none. */
+/* Aborts a multipart upload. Returns 0 also if it does not exist. */
 int s3_abort_upload(struct s3_store *store, const char *name, const char *upload_id,
                     struct error *error) MUST_CHECK;
 

@@ -1,5 +1,5 @@
-/* Downloads, block by block: each is a range of its own, repeated by itself when it fails, and
- * bound to the first one's ETag, so that a replaced object is never mixed with what it was. */
+/* Downloads in blocks. Each block is a range request, which is retried individually. It is bound to
+ * the ETag of the first one, so that the versions of a replaced object are never mixed. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,9 +11,9 @@
 struct s3_reader {
 	struct content_reader base;
 	char name[CONTENT_NAME_MAX];
-	char etag[ETAG_MAX]; /* empty: the service gives none */
-	uint64_t size;       /* of the object */
-	uint64_t next;       /* the first byte behind the block */
+	char etag[ETAG_MAX]; /* empty: the service sends none */
+	uint64_t size;       /* size of the object */
+	uint64_t next;       /* offset after the block */
 	char *block;
 	size_t room;
 	size_t filled;
@@ -36,7 +36,7 @@ static void restart(void *context)
 	reader->filled = reader->given = 0;
 }
 
-/* "bytes 0-99/1234". */
+/* Parses "bytes 0-99/1234". */
 static bool read_range(const struct s3_answer *answer, uint64_t *ret_first, uint64_t *ret_last,
                        uint64_t *ret_size)
 {
@@ -48,28 +48,28 @@ static bool read_range(const struct s3_answer *answer, uint64_t *ret_first, uint
 	       text[end] == '\0' && end > 0;
 }
 
-/* Whether the answer is the very block that was asked for. */
+/* Checks that the answer is the requested block. */
 static int check_block(struct s3_reader *reader, const struct s3_answer *answer, bool first_block,
                        struct error *error)
 {
 	uint64_t first = 0, last = 0, size = 0;
 	char etag[ETAG_MAX] = "";
 	if (answer->http.status != 206 || !read_range(answer, &first, &last, &size))
-		return s3_protocol_error(error, "not the range that was asked for");
+		return s3_protocol_error(error, "not the requested range");
 	(void)s3_header(answer, "ETag", etag, sizeof etag);
 	if (!first_block && (size != reader->size || strcmp(etag, reader->etag) != 0))
-		return s3_protocol_error(error, "another object than before");
+		return s3_protocol_error(error, "the object has changed");
 	uint64_t left = size > reader->next ? size - reader->next : 0;
 	uint64_t expected = left < reader->room ? left : reader->room;
 	if (first != reader->next || last < first || last - first + 1 != reader->filled ||
 	    reader->filled != expected)
-		return s3_protocol_error(error, "not the range that was asked for");
+		return s3_protocol_error(error, "not the requested range");
 	reader->size = size;
 	memcpy(reader->etag, etag, sizeof etag);
 	return OK;
 }
 
-/* The block from `next` on, as large as `room`. ret_status: of the answer, where one came. */
+/* Fetches the block at `next`, of the size `room`. ret_status: status of the answer, if any. */
 static int fetch(struct s3_reader *reader, bool first_block, int *ret_status, struct error *error)
 {
 	S3_ANSWER_AUTO struct s3_answer answer;
@@ -93,7 +93,7 @@ static int fetch(struct s3_reader *reader, bool first_block, int *ret_status, st
 	return result;
 }
 
-/* Nothing lies at the offset: an empty object, or one that ends before. */
+/* The offset is at or beyond the end of the object. */
 static int begin_at_end(struct s3_reader *reader, struct error *error)
 {
 	struct s3_object object;
@@ -101,7 +101,7 @@ static int begin_at_end(struct s3_reader *reader, struct error *error)
 	if (result)
 		return result;
 	if (object.size > reader->next)
-		return s3_protocol_error(error, "a range that it has is refused");
+		return s3_protocol_error(error, "an existing range is refused");
 	reader->size = reader->next = object.size;
 	return OK;
 }
@@ -149,8 +149,8 @@ int s3_read_begin(struct content_store *base, const char *name, uint64_t offset,
 	return OK;
 }
 
-/* The next block; what is left of the object bounds the memory. */
-static int go_on(struct s3_reader *reader, struct error *error)
+/* Fetches the next block; the rest of the object bounds the memory. */
+static int fetch_next(struct s3_reader *reader, struct error *error)
 {
 	uint64_t left = reader->size - reader->next;
 	size_t room = left < S3_BLOCK_NEXT ? (size_t)left : S3_BLOCK_NEXT;
@@ -172,7 +172,7 @@ int64_t s3_read(struct content_reader *base, void *data, size_t size, struct err
 	if (reader->given == reader->filled) {
 		if (reader->next >= reader->size)
 			return 0;
-		int result = go_on(reader, error);
+		int result = fetch_next(reader, error);
 		if (result) {
 			reader->filled = reader->given = 0;
 			return result;

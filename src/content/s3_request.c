@@ -1,4 +1,4 @@
-/* One request to the service, with its repetitions. */
+/* A request to the S3 service, with retries. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -9,11 +9,11 @@
 
 #define TRIES_MAX 5
 #define PAUSE_FIRST_MS 100
-#define PATIENCE_TIMEOUTS 3 /* no new try after so many timeouts in all */
+#define PATIENCE_TIMEOUTS 3 /* no further attempt after this number of timeouts in total */
 #define SLOW_TIMEOUTS 6
-#define BYTES_PER_MS 64 /* the slowest transfer that is waited for */
+#define BYTES_PER_MS 64 /* minimum speed of a transfer */
 #define PROBE_TIMEOUT_MS 3000
-#define READY_US (10 * US_PER_SECOND) /* an answer counts for so long */
+#define READY_US (10 * US_PER_SECOND) /* validity of an answer */
 #define ASK_AGAIN_US (5 * US_PER_SECOND)
 
 /* ---- sessions ---- */
@@ -59,7 +59,7 @@ bool s3_header(const struct s3_answer *answer, const char *name, char *text, siz
 
 int s3_protocol_error(struct error *error, const char *what)
 {
-	return error_cause(error, ERR_NETWORK, "content: the S3 service's answer is not true: %s",
+	return error_cause(error, ERR_NETWORK, "content: implausible answer of the S3 service: %s",
 	                   what);
 }
 
@@ -71,8 +71,8 @@ static bool is_one_of(const char *code, const char *const *list)
 	return false;
 }
 
-/* What the same request may well be answered otherwise in a moment. */
-static bool may_pass(int status, const char *code)
+/* Returns whether a failure is temporary, so that a retry may succeed. */
+static bool is_temporary(int status, const char *code)
 {
 	static const char *const passing[] = {"BadDigest",
 	                                      "IncompleteBody",
@@ -101,36 +101,39 @@ static bool is_absent(const struct s3_request *request, int status, const char *
 	return request->name && (is_one_of(code, absent) || (status == 404 && !*code));
 }
 
-/* Of an answer that came whole. What cannot be read for want of memory may say anything. */
+/* Evaluates a complete answer. An answer that cannot be parsed for lack of memory may say
+ * anything. */
 static int judge(const struct s3_request *request, struct s3_answer *answer, bool *ret_again,
                  struct error *error)
 {
-	struct s3_error told = {0};
+	struct s3_error parsed = {0};
 	int status = answer->http.status;
 	int reading =
-		answer->http.body.size ? s3_xml_error(buf_slice(&answer->http.body), &told) : ERR_IO;
+		answer->http.body.size ? s3_xml_error(buf_slice(&answer->http.body), &parsed) : ERR_IO;
 	if (reading == ERR_NO_MEMORY)
 		return error_cause(error, reading, "content: no memory for an answer");
 	bool is_error = !reading;
 	if (status >= 200 && status <= 299 && !is_error) {
 		struct slice checksum = http_answer_header(&answer->http, "x-amz-checksum-sha256");
 		*ret_again = request->checksum && checksum.size && !slice_is(checksum, request->checksum);
-		return *ret_again ? s3_protocol_error(error, "another checksum than of what was sent") : OK;
+		return *ret_again
+		           ? s3_protocol_error(error, "the checksum differs from that of the request")
+		           : OK;
 	}
-	memcpy(answer->code, told.code, sizeof answer->code);
-	/* An error behind a good status is one that came while the service was at work. */
-	bool full = is_full(status, told.code);
-	*ret_again = !full && (may_pass(status, told.code) || (status < 300 && is_error));
+	memcpy(answer->code, parsed.code, sizeof answer->code);
+	/* An <Error> after status 200 occurred while the service was processing. */
+	bool full = is_full(status, parsed.code);
+	*ret_again = !full && (is_temporary(status, parsed.code) || (status < 300 && is_error));
 	int result = *ret_again ? ERR_NETWORK : ERR_IO;
 	if (full)
 		result = ERR_NO_SPACE;
-	else if (is_absent(request, status, told.code))
+	else if (is_absent(request, status, parsed.code))
 		result = ERR_NOT_FOUND;
 	return error_cause(error, result, "content: S3 answers %s with %d %s%s%s", request->method,
-	                   status, told.code, *told.message ? ": " : "", told.message);
+	                   status, parsed.code, *parsed.message ? ": " : "", parsed.message);
 }
 
-/* ---- a try ---- */
+/* ---- an attempt ---- */
 
 static int fill_request(const struct s3_store *store, const struct s3_request *request,
                         struct buf *url, const char *const *headers, size_t header_count,
@@ -169,8 +172,8 @@ static int fill_request(const struct s3_store *store, const struct s3_request *r
 	return buf_check(url);
 }
 
-static int try_once(struct s3_store *store, const struct s3_request *request,
-                    struct s3_answer *answer, bool *ret_again, struct error *error)
+static int make_attempt(struct s3_store *store, const struct s3_request *request,
+                        struct s3_answer *answer, bool *ret_again, struct error *error)
 {
 	char hash[32 + 2 * SHA256_SIZE] = "x-amz-content-sha256: ";
 	const char *headers[1 + sizeof request->headers / sizeof *request->headers] = {hash};
@@ -221,7 +224,7 @@ int s3_send(struct s3_store *store, const struct s3_request *request, struct s3_
 		bool again = false;
 		if (request->restart)
 			request->restart(request->context);
-		int result = try_once(store, request, ret_answer, &again, error);
+		int result = make_attempt(store, request, ret_answer, &again, error);
 		if (!result || result == ERR_NOT_FOUND) {
 			pthread_mutex_lock(&store->lock);
 			store->answered_us = clock_monotonic_us();
@@ -257,8 +260,8 @@ int s3_head(struct s3_store *store, const char *name, struct s3_object *ret_obje
 	return OK;
 }
 
-/* Registration of what needs no store goes on without it, so this is asked for, not waited for: a
- * recent answer of any kind of request is enough, and a failure is not looked into again at
+/* Registration that needs no content store continues without it, so this is a check and does not
+ * wait. A recent answer to any request is sufficient, and a failure is not checked again at
  * once. */
 int s3_ready(struct content_store *base, struct error *error)
 {

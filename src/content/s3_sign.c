@@ -1,4 +1,4 @@
-/* Presigned addresses: libcurl signs headers alone. "Authenticating Requests: Using Query
+/* Presigned URLs, because libcurl signs only headers. "Authenticating Requests: Using Query
  * Parameters (AWS Signature Version 4)". */
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@ static struct sha256 keyed(struct sha256 key, const char *text)
 	return hmac_sha256(slice_make(key.bytes, SHA256_SIZE), slice_of(text));
 }
 
-/* The key of one day, region and service. */
+/* Derives the signing key of a day, region and service. */
 static struct sha256 signing_key(const struct s3_signing *signing, const char *day)
 {
 	BUF_AUTO struct buf secret;
@@ -66,6 +66,6 @@ void s3_presign(const struct s3_signing *signing, const char *host, const char *
 	buf_add_slice(out, buf_slice(&query));
 	buf_add_text(out, "&X-Amz-Signature=");
 	buf_add_hex(out, signature.bytes, SHA256_SIZE);
-	/* A part that did not fit must not go unseen. */
+	/* A part that exceeded its buffer must fail the result. */
 	out->failed |= query.failed || text.failed || to_sign.failed;
 }

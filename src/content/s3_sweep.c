@@ -1,4 +1,4 @@
-/* Listings: what is old, and uploads in parts that nobody finished. */
+/* Listings: old objects and unfinished multipart uploads. */
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -10,13 +10,13 @@
 
 #define PAGE_MEMORY_MAX ((size_t)16 << 20)
 #define TOKEN_MAX 2048
-/* Some services give times in whole seconds, cut off. */
+/* Some services truncate times to whole seconds. */
 #define TIME_ROUNDING_US US_PER_SECOND
 
 struct sweep {
 	struct s3_store *store;
 	const struct content_range *range;
-	char prefix[S3_PREFIX_MAX + CONTENT_NAME_MAX]; /* of keys: the place's, and the area */
+	char prefix[S3_PREFIX_MAX + CONTENT_NAME_MAX]; /* of keys: store and area */
 	int (*visit)(void *context, const char *name);
 	void *context;
 	struct arena arena;
@@ -42,11 +42,11 @@ static int list(struct sweep *sweep, struct buf *query, struct s3_listing *ret_l
 	if (!result)
 		result = s3_xml_listing(buf_slice(&answer.http.body), S3_LIST_MAX, &sweep->arena,
 		                        ret_listing, sweep->error);
-	/* Told apart by the caller: a service may know no such list. */
+	/* Lets the caller detect a service without this listing. */
 	return result && strcmp(answer.code, "NotImplemented") == 0 ? ERR_METHOD : result;
 }
 
-/* The object's name, or NULL for what is not ours. */
+/* Returns the object's name, or NULL if the key is not in this store. */
 static const char *own_name(const struct sweep *sweep, const struct s3_listed *item)
 {
 	const char *prefix = sweep->store->place.prefix;
@@ -59,13 +59,13 @@ static const char *own_name(const struct sweep *sweep, const struct s3_listed *i
 	           : NULL;
 }
 
-/* Keeps the marker over the arena's end; refuses one that leads nowhere. */
+/* Copies the marker out of the arena; refuses a marker that does not advance. */
 static int next_marker(struct sweep *sweep, const char *marker, char kept[TOKEN_MAX])
 {
 	if (strlen(marker) >= TOKEN_MAX)
 		return error_cause(sweep->error, ERR_IO, "content: a listing's marker is too long");
 	if (strcmp(marker, kept) == 0)
-		return s3_protocol_error(sweep->error, "a listing that goes on where it began");
+		return s3_protocol_error(sweep->error, "a listing that does not advance");
 	memcpy(kept, marker, strlen(marker) + 1);
 	return OK;
 }
@@ -182,7 +182,7 @@ int s3_now_us(struct content_store *base, int64_t *ret_now_us, struct error *err
 	struct tm parts = {0};
 	if (!s3_header(&answer, "Date", date, sizeof date) ||
 	    !strptime(date, "%a, %d %b %Y %H:%M:%S GMT", &parts))
-		return s3_protocol_error(error, "an answer without its time");
+		return s3_protocol_error(error, "an answer without a time");
 	*ret_now_us = (int64_t)timegm(&parts) * US_PER_SECOND;
 	return OK;
 }

@@ -1,5 +1,5 @@
-/* Addresses. Bucket, prefix and names have only characters that stand for themselves in a URL, so
- * that every part of a signature sees the same path. */
+/* S3 URLs. Bucket, prefix and names have only characters that need no escapes in a URL, so that all
+ * parts of a signature use the same path. */
 #include <stdio.h>
 #include <string.h>
 
@@ -22,9 +22,10 @@ void s3_add_path(const struct s3_place *place, const char *name, struct buf *out
 	buf_add_text(out, name);
 }
 
-/* ---- reading one ---- */
+/* ---- parsing ---- */
 
-/* With %XX resolved; false when that is broken or too long. */
+/* Copies a value with %XX decoded. Returns false if an escape is invalid or the result is too
+ * long. */
 static bool copy_value(struct slice text, char *to, size_t size)
 {
 	size_t used;
@@ -42,7 +43,7 @@ static bool bucket_valid(const char *bucket)
 	       !strstr(bucket, "..");
 }
 
-/* What the Host header leaves out is left out here too. */
+/* Removes a default port, as the Host header does. */
 static void drop_default_port(char *endpoint)
 {
 	const char *port = strncmp(endpoint, "https:", 6) == 0 ? ":443" : ":80";

@@ -1,5 +1,5 @@
-/* Uploads. What is written goes to a file without a name first: its size is known then, parts can
- * be sent again, and whoever writes never waits for the network. */
+/* Uploads. Data is first written to an unnamed temporary file. So the size is known, parts can be
+ * sent again, and the writer never blocks on the network. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -23,7 +23,7 @@ struct s3_writer {
 	uint64_t size;
 };
 
-/* A piece of a file, on its way. */
+/* Part of a file that is being uploaded. */
 struct piece {
 	int descriptor;
 	uint64_t offset;
@@ -50,7 +50,7 @@ int s3_write_begin(struct content_store *base, struct content_writer **ret_write
 	if (writer->descriptor < 0) {
 		int number = errno;
 		free(writer);
-		return fail(error, "making a spool file", number);
+		return fail(error, "creating a spool file", number);
 	}
 	*ret_writer = &writer->base;
 	return OK;
@@ -72,7 +72,7 @@ void s3_write_abort(struct content_writer *base)
 	free(writer);
 }
 
-/* ---- pieces ---- */
+/* ---- parts of a file ---- */
 
 static ssize_t read_at(int descriptor, void *data, size_t size, uint64_t offset)
 {
@@ -101,7 +101,7 @@ static int digest_piece(struct piece *piece, struct error *error)
 		ssize_t got = read_at(piece->descriptor, data, wanted, piece->offset + done);
 		if (got <= 0) {
 			digest_cancel(digest);
-			return fail(error, "reading what is to be stored", got < 0 ? errno : EIO);
+			return fail(error, "reading the data to store", got < 0 ? errno : EIO);
 		}
 		digest_add(digest, data, (size_t)got);
 		done += (uint64_t)got;
@@ -110,7 +110,7 @@ static int digest_piece(struct piece *piece, struct error *error)
 	return OK;
 }
 
-/* PUT of an object, or of a part of one; the answer is the caller's in any case. */
+/* Sends a PUT of an object or a part. The answer belongs to the caller in any case. */
 static int put_piece(struct s3_store *store, const char *name, const char *query,
                      struct piece *piece, char checksum[48], struct s3_answer *ret_answer,
                      struct error *error)
@@ -134,13 +134,13 @@ static int put_piece(struct s3_store *store, const char *name, const char *query
 	return s3_send(store, &request, ret_answer, error);
 }
 
-/* ---- in parts ---- */
+/* ---- multipart uploads ---- */
 
 struct parts {
 	struct s3_store *store;
 	const char *name;
 	uint64_t size;
-	char mark[33]; /* kept with the object: tells it from any other under that name */
+	char mark[33]; /* stored with the object, to distinguish it from others of that name */
 	char upload_id[UPLOAD_ID_MAX];
 	char escaped_id[3 * UPLOAD_ID_MAX];
 	struct buf completion;
@@ -210,21 +210,21 @@ static int send_parts(struct parts *parts, int descriptor, struct error *error)
 	return result ? result : buf_check(&parts->completion);
 }
 
-/* The answer to the last step may be lost, or say too little: what counts is what is there. */
-static int look_at_result(const struct parts *parts, const char *etag, struct error *error)
+/* The answer to the last step may be lost or incomplete, so this checks the stored object. */
+static int check_result(const struct parts *parts, const char *etag, struct error *error)
 {
 	struct s3_object object;
 	int result = s3_head(parts->store, parts->name, &object, error);
 	if (result)
 		return result == ERR_NOT_FOUND
-		           ? s3_protocol_error(error, "a finished upload left no object")
+		           ? s3_protocol_error(error, "a completed upload left no object")
 		           : result;
 	if (object.size != parts->size)
-		return s3_protocol_error(error, "a finished upload has another size");
+		return s3_protocol_error(error, "the object of a completed upload has a wrong size");
 	if (strcmp(object.upload, parts->mark) != 0)
-		return s3_protocol_error(error, "a finished upload left an older object");
+		return s3_protocol_error(error, "a completed upload left an older object");
 	if (etag && *object.etag && strcmp(object.etag, etag) != 0)
-		return s3_protocol_error(error, "a finished upload has another ETag");
+		return s3_protocol_error(error, "the object of a completed upload has a wrong ETag");
 	return OK;
 }
 
@@ -239,12 +239,12 @@ static int finish_parts(const struct parts *parts, struct error *error)
 	                             .body = buf_slice(&parts->completion),
 	                             .slow = true};
 	int result = s3_send(parts->store, &request, &answer, error);
-	/* A repetition of a step whose first answer was lost finds no upload any more. */
+	/* A retry after a lost answer finds no upload any more. */
 	if (result == ERR_NETWORK || result == ERR_NOT_FOUND)
-		return !look_at_result(parts, NULL, NULL) ? OK : result;
+		return !check_result(parts, NULL, NULL) ? OK : result;
 	if (!result)
 		result = s3_xml_completion(buf_slice(&answer.http.body), etag, sizeof etag, error);
-	return result ? result : look_at_result(parts, etag, error);
+	return result ? result : check_result(parts, etag, error);
 }
 
 int s3_abort_upload(struct s3_store *store, const char *name, const char *upload_id,
@@ -257,7 +257,7 @@ int s3_abort_upload(struct s3_store *store, const char *name, const char *upload
 	buf_add_percent(&query, slice_of(upload_id), "");
 	answer = (struct s3_answer){0};
 	if (buf_check(&query))
-		return error_cause(error, ERR_IO, "content: an upload id that is too long");
+		return error_cause(error, ERR_IO, "content: the upload id is too long");
 	struct s3_request request = {.method = "DELETE", .name = name, .query = query.data};
 	int result = s3_send(store, &request, &answer, error);
 	return result == ERR_NOT_FOUND ? OK : result;
@@ -271,7 +271,7 @@ static int put_in_parts(struct parts *parts, int descriptor, struct error *error
 	result = send_parts(parts, descriptor, error);
 	if (!result)
 		result = finish_parts(parts, error);
-	if (result) /* what cannot be given up now is swept later */
+	if (result) /* if this fails, a sweep aborts the upload later */
 		(void)!s3_abort_upload(parts->store, parts->name, parts->upload_id, NULL);
 	return result == ERR_NOT_FOUND ? ERR_IO : result;
 }

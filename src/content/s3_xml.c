@@ -9,8 +9,8 @@
 
 #define PATH_TEXT_MAX 512
 
-/* The path of the element at hand, "ListBucketResult/Contents/Key", and its own text. `leave` is
- * called at every end; false ends the reading. */
+/* State of the parser: the path of the current element, "ListBucketResult/Contents/Key", and its
+ * text. `leave` is called at the end of each element; returning false stops the parser. */
 struct reading {
 	XML_Parser parser;
 	char path[PATH_TEXT_MAX];
@@ -80,7 +80,7 @@ static void XMLCALL doctype(void *context, const XML_Char *name, const XML_Char 
 	refuse(context);
 }
 
-/* Services send blanks before a document while they think. */
+/* Services send blanks before the document to keep the connection open. */
 static struct slice without_blanks(struct slice text)
 {
 	while (text.size && strchr(" \t\r\n", *text.data))
@@ -88,7 +88,7 @@ static struct slice without_blanks(struct slice text)
 	return text;
 }
 
-/* 0, ERR_IO or ERR_NO_MEMORY. */
+/* Returns 0, ERR_IO or ERR_NO_MEMORY. */
 static int read_document(struct reading *reading, struct slice text)
 {
 	text = without_blanks(text);
@@ -112,7 +112,7 @@ static int read_document(struct reading *reading, struct slice text)
 	return good ? OK : ERR_IO;
 }
 
-/* False when it does not fit or has a NUL. */
+/* Copies a text. Returns false if it does not fit or has a NUL. */
 static bool keep(struct slice text, char *to, size_t size)
 {
 	if (text.size >= size || memchr(text.data, '\0', text.size))
@@ -180,7 +180,7 @@ static int read_value(struct slice text, const char *path, char *to, size_t size
 	if (!result && !wanted.found)
 		result = ERR_IO;
 	if (result)
-		return error_cause(error, result, "content: an answer without a usable %s", path);
+		return error_cause(error, result, "content: an answer without a valid %s", path);
 	memcpy(to, value, strlen(value) + 1);
 	return OK;
 }
@@ -206,7 +206,7 @@ struct listing_reading {
 	bool no_memory;
 };
 
-/* A service that was asked for escapes and gave none says a name as it is. */
+/* Some services ignore encoding-type and return unescaped keys. */
 static const char *unescape(struct listing_reading *list, struct slice text)
 {
 	const char *same = arena_copy(list->arena, text.data, text.size);
@@ -302,7 +302,7 @@ int s3_xml_listing(struct slice text, size_t most, struct arena *arena,
 	else if (!result && listing.truncated && !goes_on)
 		result = ERR_IO;
 	if (result)
-		return error_cause(error, result, "content: a listing that cannot be read");
+		return error_cause(error, result, "content: a listing is not valid");
 	*ret_listing = listing;
 	return OK;
 }

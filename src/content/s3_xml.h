@@ -1,5 +1,5 @@
-/* The few XML documents that an S3 service answers with, read strictly (expat): one document, no
- * DOCTYPE, bounded depth and text. Pure, thread safe. What is not known in them is passed over. */
+/* Strict parser for the XML answers of an S3 service (expat): one document, no DOCTYPE, bounded
+ * depth and text. Unknown elements are ignored. Pure, thread safe. */
 #ifndef CONTENT_S3_XML_H
 #define CONTENT_S3_XML_H
 
@@ -8,20 +8,21 @@
 #include "base/error.h"
 
 #define S3_XML_DEPTH_MAX 8
-#define S3_XML_TEXT_MAX 16384 /* bytes of one element */
+#define S3_XML_TEXT_MAX 16384 /* bytes per element */
 
 /* <Error>. */
 struct s3_error {
 	char code[64];
-	char message[200]; /* cut there */
+	char message[200]; /* truncated */
 };
-/* 0: the document is an <Error>. ERR_IO: it is none, or no XML at all. ERR_NO_MEMORY. */
+/* Parses an <Error>. Returns 0, ERR_IO (another document, or not XML) or ERR_NO_MEMORY. */
 int s3_xml_error(struct slice text, struct s3_error *ret_error) MUST_CHECK;
 
-/* <InitiateMultipartUploadResult>: ERR_IO when there is no usable UploadId of less than `size`. */
+/* Gets the UploadId of an <InitiateMultipartUploadResult>. ERR_IO: none of less than `size`
+ * bytes. */
 int s3_xml_upload_id(struct slice text, char *upload_id, size_t size, struct error *error)
 	MUST_CHECK;
-/* <CompleteMultipartUploadResult>: its ETag. ERR_IO when the document is another. */
+/* Gets the ETag of a <CompleteMultipartUploadResult>. ERR_IO: another document. */
 int s3_xml_completion(struct slice text, char *etag, size_t size, struct error *error) MUST_CHECK;
 
 struct s3_listed {
@@ -38,9 +39,9 @@ struct s3_listing {
 	const char *key_marker;    /* NextKeyMarker, or NULL */
 	const char *upload_marker; /* NextUploadIdMarker, or NULL */
 };
-/* <ListBucketResult> and <ListMultipartUploadsResult>; at most `most` items. What it holds lives in
- * the arena. ERR_IO: another document, an item without key or time, a truncated list that does not
- * say how it goes on. ERR_NO_MEMORY. */
+/* Parses a <ListBucketResult> or <ListMultipartUploadsResult> of at most `most` items into the
+ * arena. ERR_IO: another document, an item without key or time, or a truncated list without a
+ * marker for the next page. ERR_NO_MEMORY. */
 int s3_xml_listing(struct slice text, size_t most, struct arena *arena,
                    struct s3_listing *ret_listing, struct error *error) MUST_CHECK;
 

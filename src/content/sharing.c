@@ -1,5 +1,5 @@
-/* What a file has in common with an object. Where both are small everything that moved is found, by
- * rolling hashes of blocks; where one is large both are read once, side by side. */
+/* Finds the bytes that a file shares with an object. Small inputs are compared with rolling hashes
+ * of blocks, which find moved bytes. Large inputs are read once and compared at equal offsets. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -12,9 +12,9 @@
 #include "content/composite.h"
 
 #define CHUNK ((size_t)256 << 10)
-#define BLOCK ((size_t)512)         /* compared side by side */
+#define BLOCK ((size_t)512)         /* compared at equal offsets */
 #define WINDOW ((size_t)64)         /* hashed */
-#define SHARED_MIN ((size_t)4096)   /* shorter runs are not worth a piece */
+#define SHARED_MIN ((size_t)4096)   /* shorter runs are not shared */
 #define PIECE_TEXT_MAX ((size_t)44) /* "@O+N" and "+N" */
 
 struct comparing {
@@ -23,7 +23,7 @@ struct comparing {
 	uint64_t size;
 	struct content_difference *found;
 	size_t text_size;
-	/* The piece under way. */
+	/* The current piece. */
 	bool is_shared;
 	uint64_t offset, length;
 	struct error *error;
@@ -47,7 +47,7 @@ static void end_piece(struct comparing *comparing)
 	comparing->length = 0;
 }
 
-/* Whether one more shared piece, and an own piece after it, can be listed. */
+/* Returns whether the list has room for another shared piece and an own piece after it. */
 static bool is_room(const struct comparing *comparing)
 {
 	return comparing->text_size + 2 * PIECE_TEXT_MAX < sizeof comparing->found->pieces;
@@ -84,7 +84,7 @@ static int read_file(struct comparing *comparing, void *data, size_t size, uint6
 	           : file_fail(comparing->error, "reading", comparing->path);
 }
 
-/* As much as there is, up to `size`; negative on error. */
+/* Reads up to `size` bytes. Negative on error. */
 static int64_t read_object(struct content_reader *reader, char *data, size_t size,
                            struct error *error)
 {
@@ -97,9 +97,9 @@ static int64_t read_object(struct content_reader *reader, char *data, size_t siz
 	return got < 0 ? got : (int64_t)used;
 }
 
-/* ---- side by side ---- */
+/* ---- equal offsets ---- */
 
-/* Equal bytes that are still too few for a piece of their own. */
+/* Equal bytes, too few so far for a shared piece. */
 struct run {
 	char data[SHARED_MIN];
 	size_t size;
@@ -162,14 +162,14 @@ static int compare_large(struct comparing *comparing, struct content_reader *rea
 	return result;
 }
 
-/* ---- what moved ---- */
+/* ---- moved bytes ---- */
 
 #define FACTOR UINT32_C(0x01000193)
 
 struct blocks {
 	const char *data;
 	size_t size;
-	uint32_t *slots; /* a block's number + 1, by its hash; 0: free */
+	uint32_t *slots; /* block number + 1, by hash; 0: free */
 	size_t mask;
 };
 
@@ -186,7 +186,7 @@ static size_t slot_of(const struct blocks *blocks, uint32_t hash)
 	return ((hash ^ hash >> 15) * UINT32_C(0x85ebca6b) >> 3) & blocks->mask;
 }
 
-/* Of blocks with the same hash the first one is known alone. */
+/* Of several blocks with the same hash only the first is indexed. */
 static bool index_blocks(struct blocks *blocks)
 {
 	size_t count = blocks->size / WINDOW, slots = 16;
@@ -202,8 +202,8 @@ static bool index_blocks(struct blocks *blocks)
 	return blocks->slots;
 }
 
-/* The longest run that begins or ends around what has this hash; its start in both is given back.
- */
+/* Returns the length of the longest common run around a block with this hash, and its start in
+ * both. */
 static size_t find_run(const struct blocks *blocks, uint32_t hash, const char *mine, size_t size,
                        size_t at, size_t from, size_t *ret_theirs, size_t *ret_mine)
 {
@@ -279,7 +279,7 @@ static int compare_small(struct comparing *comparing, struct content_reader *rea
 	return result;
 }
 
-/* ---- the whole ---- */
+/* ---- comparison ---- */
 
 static int compare(struct comparing *comparing, struct content_store *store, const char *shared)
 {
@@ -295,7 +295,7 @@ static int compare(struct comparing *comparing, struct content_store *store, con
 	end_piece(comparing);
 	if (!result && comparing->found->own_bytes > comparing->size / 2)
 		return ERR_REFUSED;
-	/* A name stands for an object that has something. */
+	/* An object must not be empty. */
 	return !result && comparing->found->own_bytes == 0 ? ERR_REFUSED : result;
 }
 

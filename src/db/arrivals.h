@@ -1,10 +1,10 @@
-/* How runs of rows that are kept in order of arrival are found by their keys (struct
- * schema_arrivals in schema.h).
+/* Index of the append log: finds runs of rows by key in a table that is stored in insertion order
+ * (struct schema_arrivals in schema.h).
  *
- * Each run of a group leads to the one before it, and by a jump to one further back, such that any
- * is found from the last one in a number of steps that grows with the logarithm of theirs, though
- * nothing that was written is ever changed (E. W. Myers, "An applicative random-access stack",
- * Information Processing Letters 17, 1983). */
+ * Each run of a group refers to the run before it and, by a jump pointer, to an earlier one. Any
+ * run is found from the last one in a logarithmic number of steps, although written rows never
+ * change (E. W. Myers, "An applicative random-access stack", Information Processing Letters 17,
+ * 1983). */
 #ifndef DB_ARRIVALS_H
 #define DB_ARRIVALS_H
 
@@ -14,27 +14,27 @@
 struct arrival_run {
 	int64_t arrival;  /* of its first row; 0: no run */
 	int64_t key;      /* of its first row */
-	int64_t count;    /* of its rows, 1 or more */
-	int64_t place;    /* among its group's runs, from 1 */
-	int64_t previous; /* arrival of the run before; 0: none */
-	/* Of the run that it jumps to, 0: none, past the first. */
+	int64_t count;    /* number of rows, at least 1 */
+	int64_t place;    /* position among the runs of its group, from 1 */
+	int64_t previous; /* arrival of the previous run; 0: none */
+	/* The target of the jump pointer; 0: before the first run. */
 	int64_t jump, jump_key, jump_place;
 };
 
-/* The key of its last row, which may be the greatest number that there is. */
+/* Returns the key of the last row, which may be INT64_MAX. */
 static inline int64_t arrival_run_last_key(const struct arrival_run *run)
 {
 	return run->key + (run->count - 1);
 }
 
-/* Fills where a new run leads: `previous` is the group's last one, `beyond` the one that jumps from
- * there; {0}: none. */
+/* Sets the pointers of a new run. `previous` is the last run of the group, `beyond` the target of
+ * its jump pointer; {0}: none. */
 static inline void arrival_run_link(struct arrival_run *run, const struct arrival_run *previous,
                                     const struct arrival_run *beyond)
 {
 	run->place = previous->place + 1;
 	run->previous = previous->arrival;
-	/* Two jumps of one length one behind the other are taken as one. */
+	/* Two consecutive jumps of equal length are combined. */
 	bool alike = previous->place > 0 && previous->place - previous->jump_place ==
 	                                        previous->jump_place - beyond->jump_place;
 	run->jump = alike ? beyond->jump : previous->arrival;
@@ -42,8 +42,8 @@ static inline void arrival_run_link(struct arrival_run *run, const struct arriva
 	run->jump_place = alike ? beyond->jump_place : previous->place;
 }
 
-/* Where to look next for the last run that begins at `key` or before it, from one that begins
- * behind it; 0: nowhere. */
+/* Returns the arrival of the next run to visit in a search for the last run that begins at or
+ * before `key`, from a run that begins after it; 0: no such run. */
 static inline int64_t arrival_run_step(const struct arrival_run *run, int64_t key)
 {
 	return run->jump && run->jump_key > key ? run->jump : run->previous;

@@ -20,7 +20,7 @@ static const struct db_driver *driver_by_url(const char *url)
 	return NULL;
 }
 
-/* ---- addresses as people may see them ---- */
+/* ---- addresses for display ---- */
 
 struct shown {
 	char *text;
@@ -36,8 +36,8 @@ static void show(struct shown *shown, const char *from, size_t size)
 	shown->text[shown->used] = '\0';
 }
 
-/* The '@' behind user and password, NULL: there are none. Passwords that should have been escaped
- * are looked for too: one with a slash ends at an '@' that is in no parameter's value. */
+/* Returns the '@' after user and password, or NULL. Also finds passwords that are not escaped: one
+ * with a slash ends at an '@' that is not in a parameter value. */
 static const char *end_of_credentials(const char *authority)
 {
 	const char *found = memrchr(authority, '@', strcspn(authority, "/"));
@@ -53,7 +53,7 @@ static const char *end_of_credentials(const char *authority)
 	return found;
 }
 
-/* Up to the '?' of the parameters. */
+/* Copies up to the '?' of the parameters. */
 static const char *show_server(struct shown *shown, const char *url)
 {
 	const char *authority = strstr(url, "://");
@@ -70,14 +70,14 @@ static const char *show_server(struct shown *shown, const char *url)
 	return rest + size;
 }
 
-/* Names may be escaped too: what is escaped is not looked at. */
+/* Treats an escaped name as secret, without decoding it. */
 static bool may_be_secret(const char *name, size_t size)
 {
 	static const char word[] = "password";
 	return memchr(name, '%', size) || memmem(name, size, word, sizeof word - 1);
 }
 
-/* A password stands in postgresql://user:PASSWORD@host, and behind the '?' as password=PASSWORD. */
+/* A password may be in postgresql://user:PASSWORD@host or in the parameter password=PASSWORD. */
 void db_shown_url(const char *url, char *text, size_t size)
 {
 	struct shown shown = {text, size, 0};
@@ -87,7 +87,7 @@ void db_shown_url(const char *url, char *text, size_t size)
 		return;
 	}
 	const char *pairs = strstr(url, "://") ? NULL : strstr(url, "password");
-	if (pairs) { /* keyword=value pairs, which are no address here */
+	if (pairs) { /* keyword=value pairs are not a valid address here */
 		show(&shown, url, (size_t)(pairs - url));
 		return;
 	}
@@ -223,7 +223,7 @@ int db_check_reach(struct db_connection *connection, int64_t account, struct err
 	if (!db_misses(connection, account))
 		return OK;
 	struct error away = {0};
-	(void)error_cause(&away, ERR_UNAVAILABLE, "the server that has the account's rows is away");
+	(void)error_cause(&away, ERR_UNAVAILABLE, "the server with the account's rows is unreachable");
 	(void)db_fail(connection, &away);
 	return db_report(connection, error);
 }

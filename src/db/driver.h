@@ -1,6 +1,6 @@
-/* What a database driver provides behind db.h; for db.c and the drivers alone. The functions mean
- * what their namesakes in db.h mean. A driver's structures begin with these. "Optional": may be
- * NULL, and then means what is said. */
+/* Interface of a database driver; only for db.c and the drivers. Each function has the meaning of
+ * its namesake in db.h. The driver's structures start with the structures below. An "optional"
+ * member may be NULL, with the stated meaning. */
 #ifndef DB_DRIVER_H
 #define DB_DRIVER_H
 
@@ -20,15 +20,14 @@ struct db_driver {
 	/* Optional: this machine's clock. */
 	int64_t (*latest_now_us)(const struct db *db);
 	int (*ready)(struct db *db, struct error *error);
-	/* Optional: nothing depends on it. By db_check_schema, when the schema is that of the last
-	 * step. */
+	/* Called by db_check_schema when the schema is that of the last step. Optional: no action. */
 	int (*schema_is_there)(struct db *db, struct error *error);
 	/* Optional: there are none. */
 	int (*count_replicas)(struct db *db, struct db_replicas *ret, struct error *error);
 	/* Optional: there are none. */
 	int (*ask_shard_servers)(struct db *db, struct db_shard_server *items, size_t max,
 	                         size_t *ret_count, struct error *error);
-	/* Optional: the same. */
+	/* Optional: there are none. */
 	int (*try_shard_server)(struct db *db, const char *name, struct error *error);
 	/* All optional: tables are never distributed. */
 	int (*ask_pieces)(struct db *db, const char *const *parts, size_t count,
@@ -51,7 +50,7 @@ struct db_driver {
 	void (*keep_to_shard)(struct db_connection *connection, int64_t account);
 	int (*commit)(struct db_connection *connection, struct error *error);
 	void (*rollback)(struct db_connection *connection);
-	/* Of the embedded engine. */
+	/* Only for the embedded engine. */
 	int (*written)(struct db_connection *connection, struct db_written *ret, struct error *error);
 	int (*run)(struct db_connection *connection, const char *sql, struct error *error);
 	struct db_query *(*query)(struct db_connection *connection, const char *literal_sql,
@@ -60,9 +59,9 @@ struct db_driver {
 	void (*bind_text)(struct db_query *query, struct slice text);
 	void (*bind_blob)(struct db_query *query, const void *data, size_t size);
 	void (*bind_null)(struct db_query *query);
-	/* Optional: takes no arrays; nobody binds one. */
+	/* Optional: no arrays. */
 	void (*bind_array)(struct db_query *query, struct db_array *array);
-	/* Optional: nothing is gained by sending ahead. */
+	/* Optional: no effect. */
 	void (*send)(struct db_query *query);
 	bool (*step)(struct db_query *query);
 	int (*execute)(struct db_query *query, int64_t *ret_changes, struct error *error);
@@ -72,7 +71,7 @@ struct db_driver {
 	struct slice (*text)(struct db_query *query, int column);
 	struct slice (*blob)(struct db_query *query, int column);
 	const char *table_query; /* counts the tables named $1 */
-	/* Optional: keeps itself. */
+	/* Optional: no maintenance. */
 	int (*maintain)(struct db *db, struct error *error);
 	const char *backup_name;
 	int (*backup)(struct db *db, const char *path, struct error *error);
@@ -95,7 +94,7 @@ struct db {
 };
 struct db_connection {
 	struct db *db;
-	int failure; /* the first since the begin */
+	int failure; /* first error since the start of the transaction */
 	bool may_retry;
 	void *kept; /* db_keep */
 	struct error error;
@@ -104,7 +103,7 @@ struct db_query {
 	struct db_connection *connection;
 };
 
-/* Gives the sticky failure of a connection. */
+/* Returns the sticky failure of a connection, with its details. */
 static inline int db_report(const struct db_connection *connection, struct error *error)
 {
 	if (connection->failure && error)

@@ -3,7 +3,7 @@
 
 #include "db/driver.h"
 
-/* The number of steps applied; 0 for an empty database. */
+/* Gets the number of applied steps; 0 for an empty database. */
 static int read_schema(struct db_connection *connection, unsigned *ret_applied, char name[64],
                        struct error *error)
 {
@@ -27,7 +27,7 @@ static int read_schema(struct db_connection *connection, unsigned *ret_applied, 
 	return result;
 }
 
-/* `applied` 0 with a name: a step that this program does not have. */
+/* `applied` is 0 with a name for a step that is unknown to this program. */
 static int wrong_schema(const struct schema *schema, unsigned applied, const char *name,
                         struct error *error)
 {
@@ -53,9 +53,9 @@ static int apply_step(struct db_connection *connection, const struct schema_step
 	return db_execute(query, NULL, error);
 }
 
-/* Brings the schema to its last step, from `none` only when `create`. One transaction of the
- * writer, which excludes other nodes' writers: whoever comes second finds nothing left to do.
- * The names of the steps go into `out`, which may be NULL. */
+/* Brings the schema to its last step; an empty database only with `create`. Uses one transaction of
+ * the writer, which excludes the writers of other nodes, so a second node finds nothing left to do.
+ * Appends the names of the steps to `out`, which may be NULL. */
 static int move_schema(struct db *db, bool create, bool dry_run, struct buf *out,
                        const struct schema_progress *progress,
                        int (*within)(struct db_connection *, void *, struct error *), void *context,

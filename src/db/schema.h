@@ -1,6 +1,6 @@
-/* The schema of a database: numbered steps, applied in order and each once. Whoever opens a
- * database hands in the steps of each engine. The first step makes a table settings(name, value),
- * where the name of the last one that was applied stands as "schema". */
+/* Database schema: numbered steps, each applied once and in order. The opener of a database passes
+ * the steps of each engine. The first step creates a table settings(name, value), whose row
+ * "schema" has the name of the last step applied. */
 #ifndef DB_SCHEMA_H
 #define DB_SCHEMA_H
 
@@ -12,9 +12,10 @@ struct db_connection;
 
 struct schema_step {
 	const char *name;              /* "001-initial" */
-	const char *const *statements; /* without parameters; NULL ends them */
+	const char *const *statements; /* without parameters; ended by NULL */
 };
-/* Who is told how far a step is that moves much; by the thread that applies it. */
+/* Receiver of progress of a step that moves much data; called by the thread that applies the
+ * step. */
 struct schema_progress {
 	void (*tell)(void *context, const char *what, int64_t done, int64_t total);
 	void *context;
@@ -23,33 +24,34 @@ struct schema {
 	const struct schema_step *steps;
 	unsigned count;
 };
-/* A table whose rows the embedded engine keeps in the order in which they came, while queries read
- * them under `name` by their key, as if they were laid out by it (sqlite/arrivals.c). A key is a
- * group's number and a place in the group, `place_bits` of it; a group's keys grow by one. Queries
- * that name the owner and bounds of the key within one group cost what they read; so do those that
- * name values of `named`, alone or in order; all others read everything. Nothing is written by that
- * name. The schema has three tables of the same columns:
- * - NAME_arrived: `arrival` INTEGER PRIMARY KEY and the columns; only appended to.
- * - NAME_before: the columns, with the key for its own; what a group had before the others.
- * - NAME_runs: consecutive keys of a group that came one behind the other, by the arrival of the
+/* A table that the embedded engine stores as an append log, in insertion order, while queries read
+ * it under `name` in key order (sqlite/arrivals.c). A key consists of a group number and a position
+ * in the group of `place_bits` bits. The keys of a group are consecutive. A query is efficient if
+ * it specifies the owner and bounds of the key within one group, or values of `named`, with or
+ * without an order. All other queries read the whole table. `name` cannot be written to. The schema
+ * has three tables with the same columns:
+ * - NAME_arrived: `arrival` INTEGER PRIMARY KEY and the columns; append-only.
+ * - NAME_before: the columns, with the key as primary key; the rows of a group that precede those
+ *   in NAME_arrived.
+ * - NAME_runs: consecutive keys of a group that were inserted consecutively, by the arrival of the
  *   first: (arrival, key, count, place, previous, jump, jump_key, jump_place), see struct
  *   arrival_run. */
 struct schema_arrivals {
 	const char *name;
-	/* Separated by ", "; the key first, then the owner. `types`: the same with their types. */
+	/* Separated by ", ": the key first, then the owner. `types`: the same with types. */
 	const char *columns, *types;
-	const char *large; /* one that is not read where nobody asks for it */
-	const char *named; /* one with an index of its own, that has it where it is not NULL */
-	const char *key;   /* the first column's name */
+	const char *large; /* a column that is read only if requested */
+	const char *named; /* a column with its own index over values other than NULL */
+	const char *key;   /* name of the first column */
 	unsigned place_bits;
-	const char *last_run; /* a query: arrival of the last run of owner ?1 and group ?2, 0: none */
+	const char *last_run; /* a query: arrival of the last run of owner ?1 and group ?2; 0: none */
 };
 struct db_schemas {
 	struct schema sqlite;
 	struct schema postgres;
-	const struct schema_arrivals *arrivals; /* the embedded engine's; NULL: none */
-	/* Does what a step needs behind its statements, in the same transaction: fills tables that it
-	 * made. Called for each step that is applied; `progress` may be NULL. */
+	const struct schema_arrivals *arrivals; /* only for the embedded engine; NULL: none */
+	/* Completes a step after its statements, in the same transaction, for example by filling new
+	 * tables. Called for each applied step; `progress` may be NULL. */
 	int (*fill)(struct db_connection *connection, const char *step,
 	            const struct schema_progress *progress, struct error *error);
 };

@@ -37,9 +37,9 @@ bool bound_is_near(enum bound bound, int64_t used)
 	return used >= most || used * 100 >= most * BOUND_WARN_PERCENT;
 }
 
-/* ---- of an account ---- */
+/* ---- limits of an account ---- */
 
-#define KEYS_AT_ONCE 4 /* that may use up their whole rate, where nothing else is set */
+#define KEYS_AT_ONCE 4 /* keys that may use their full rate at once, by default */
 
 int64_t account_bound(int64_t own, int64_t general)
 {

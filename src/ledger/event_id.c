@@ -4,7 +4,7 @@ static const char DIGITS[] = ID_DIGITS;
 
 #define EVENT_PREFIX "evt_"
 #define CHANNEL_PREFIX "chn_"
-#define PREFIX_SIZE (sizeof EVENT_PREFIX - 1) /* of both */
+#define PREFIX_SIZE (sizeof EVENT_PREFIX - 1) /* of both modes */
 
 static size_t make_prefix(const char *channel_id, enum mode mode, char id[ID_SIZE])
 {

@@ -5,8 +5,8 @@
 #include "ledger/invariants.h"
 #include "ledger/notice.h"
 
-/* Requests already registered in this batch, by chain and client_ref: a second one with the same
- * client_ref meets the first. Open addressing; at least twice as many slots as requests. */
+/* Requests of this batch that were registered, by chain and client_ref, to find repetitions within
+ * the batch. Open addressing with at least twice as many slots as requests. */
 struct seen_table {
 	struct ledger_request **slots;
 	size_t mask;
@@ -31,7 +31,7 @@ static uint64_t seen_hash(const struct ledger_request *request)
 	return hash ^ hash >> 29;
 }
 
-/* The slot that holds the same client_ref, or the free one where it would go. */
+/* Returns the slot with the same client_ref, or the free slot for it. */
 static struct ledger_request **seen_slot(const struct seen_table *table,
                                          const struct ledger_request *request)
 {
@@ -61,7 +61,7 @@ static int check_live(const struct pass *pass, const struct ledger_request *requ
 {
 	const struct ledger_account *account = pass->account;
 	const struct ledger_clock *clock = pass->clock;
-	/* What was received at a time that has not come yet cannot be sealed, nor what follows it. */
+	/* An event with a future received_at cannot be sealed, nor can any event after it. */
 	if (ledger_clock_is_refused(clock) ||
 	    ledger_clock_lag_us(request->chain->last_received_at_us, clock->now_us) > clock->bound_us)
 		return ERR_CLOCK;
@@ -89,7 +89,6 @@ static int check_room(const struct ledger_chain *chain)
 	return chain->chain > CHAIN_MAX || chain->last_sequence >= EVENT_SEQUENCE_MAX ? ERR_FULL : OK;
 }
 
-/* Whether `more` bytes can be stored in addition. */
 bool ledger_may_store(int64_t stored_bytes, int64_t stored_max, int64_t more)
 {
 	return stored_max == 0 || more == 0 ||
@@ -103,7 +102,7 @@ static int check_stored(const struct ledger_account *account, struct ledger_requ
 	return request->beyond_stored ? ERR_FULL : OK;
 }
 
-/* One entry pays a run of events of a chain. Within a batch credits run out at most once, so the
+/* One entry pays for a run of events of a chain. Credits run out at most once in a batch, so the
  * paid events of a chain are consecutive. */
 static int charge(struct pass *pass, struct ledger_chain *chain, int64_t sequence)
 {

@@ -6,7 +6,7 @@
 
 /* ---- amounts ---- */
 
-#define AMOUNT_DIGITS_MAX 15 /* of the whole part */
+#define AMOUNT_DIGITS_MAX 15 /* of the integer part */
 
 static bool is_digit(char c)
 {
@@ -80,7 +80,7 @@ int64_t amount_credits_lost(int64_t credits, int64_t total_minor, int64_t lost_m
 		return credits;
 	if (lost_minor <= 0)
 		return 0;
-	/* Apart, because the product of all may be too large. */
+	/* Computed in two terms, because the product of all factors may overflow. */
 	return credits / total_minor * lost_minor + credits % total_minor * lost_minor / total_minor;
 }
 
@@ -133,7 +133,7 @@ enum currency region_currency(enum pricing_region region)
 	return currencies[region];
 }
 
-/* Two letters each. */
+/* Two letters per country. */
 static const char united_kingdom[] = "GBGGGIIMJE";
 static const char europe[] =
 	"ADALATAXBABEBGBYCHCYCZDEDKEEESFIFOFRGFGPGRHRHUIEISITLILTLULVMCMDMEMFMKMQMTNLNOPLPMPT"
@@ -168,7 +168,7 @@ enum pricing_region country_region(struct slice country)
 	return is_among(europe, country) ? REGION_EUROPE : REGION_WORLD;
 }
 
-/* ---- what a purchase may become ---- */
+/* ---- states of a purchase ---- */
 
 static const char *const state_names[] = {"pending",  "paid",     "canceled",
                                           "rejected", "refunded", "reverted"};
@@ -192,32 +192,33 @@ static struct purchase_step step_to(enum purchase_state to, int credits)
 	return (struct purchase_step){true, to, credits};
 }
 
-/* Taking back: refunded or reverted, whichever came first stays. */
-static struct purchase_step step_back(enum purchase_state from, enum purchase_state to, bool told)
+/* Refunded or reverted: the first of the two remains. */
+static struct purchase_step step_back(enum purchase_state from, enum purchase_state to,
+                                      bool reported)
 {
 	if (from == PURCHASE_PAID)
 		return step_to(to, -1);
 	if (from == PURCHASE_REFUNDED || from == PURCHASE_REVERTED)
-		return (struct purchase_step){told || from == to, from, 0};
-	return (struct purchase_step){told, told ? to : from, 0};
+		return (struct purchase_step){reported || from == to, from, 0};
+	return (struct purchase_step){reported, reported ? to : from, 0};
 }
 
-struct purchase_step purchase_step(enum purchase_state from, enum purchase_act act, bool told)
+struct purchase_step purchase_step(enum purchase_state from, enum purchase_act act, bool reported)
 {
 	bool never_paid = from == PURCHASE_CANCELED || from == PURCHASE_REJECTED;
 	switch (act) {
 	case PURCHASE_PAY:
-		if (from == PURCHASE_PENDING || (never_paid && told))
+		if (from == PURCHASE_PENDING || (never_paid && reported))
 			return step_to(PURCHASE_PAID, 1);
-		return (struct purchase_step){told || from == PURCHASE_PAID, from, 0};
+		return (struct purchase_step){reported || from == PURCHASE_PAID, from, 0};
 	case PURCHASE_CANCEL:
 	case PURCHASE_REJECT:
 		if (from == PURCHASE_PENDING)
 			return step_to(act == PURCHASE_CANCEL ? PURCHASE_CANCELED : PURCHASE_REJECTED, 0);
-		return (struct purchase_step){told || (act == PURCHASE_CANCEL && from == PURCHASE_CANCELED),
-		                              from, 0};
-	case PURCHASE_REFUND: return step_back(from, PURCHASE_REFUNDED, told);
-	case PURCHASE_REVERT: return step_back(from, PURCHASE_REVERTED, told);
+		return (struct purchase_step){
+			reported || (act == PURCHASE_CANCEL && from == PURCHASE_CANCELED), from, 0};
+	case PURCHASE_REFUND: return step_back(from, PURCHASE_REFUNDED, reported);
+	case PURCHASE_REVERT: return step_back(from, PURCHASE_REVERTED, reported);
 	}
 	return (struct purchase_step){false, from, 0};
 }

@@ -1,7 +1,8 @@
-/* The pure rules of money: currencies and amounts, pricing regions, and what a purchase may become.
+/* Rules for purchases: currencies, amounts, pricing regions, and the states of a purchase. Pure
+ * functions.
  *
- * Amounts are integers in minor units (cents, pence) inside, decimal strings with two digits
- * outside; all three currencies have two. No I/O, no clock, no memory. */
+ * Amounts are integers in minor units (cents, pence) internally, and decimal strings with two
+ * digits externally. All three currencies have two digits. */
 #ifndef LEDGER_PURCHASE_H
 #define LEDGER_PURCHASE_H
 
@@ -12,7 +13,7 @@
 
 /* ---- amounts ---- */
 
-/* Net prices; with the tax the total stays within AMOUNT_TOTAL_MAX. */
+/* Maximum net price. With tax, a total is at most AMOUNT_TOTAL_MAX. */
 #define AMOUNT_MAX INT64_C(49999999)
 #define AMOUNT_TOTAL_MAX INT64_C(99999999)
 #define AMOUNT_TEXT_SIZE 24
@@ -20,23 +21,24 @@
 #define TAX_RATE_MAX 10000
 #define TAX_RATE_STEP 50
 
-/* "10", "10.5" or "10.50", from 0 to `most` minor units: digits, and at most one point with one or
- * two digits behind it; no sign, no space, no leading zero but a single one. */
+/* Parses "10", "10.5" or "10.50", from 0 to `most` minor units: digits with an optional point and
+ * one or two digits after it. No sign, no spaces, no superfluous leading zeros. */
 bool amount_parse(struct slice text, int64_t most, int64_t *ret_minor) MUST_CHECK;
-/* "10.50"; for 0 and above. */
+/* Writes "10.50", for amounts of at least 0. */
 void amount_format(int64_t minor, char text[AMOUNT_TEXT_SIZE]);
-/* The tax on a net amount, a half cent rounded up. */
+/* Returns the tax on a net amount, rounded half up. */
 int64_t amount_tax(int64_t net_minor, int64_t rate);
-/* Whether that is the tax; any numbers may be asked about. */
+/* Returns whether `tax_minor` is the tax. Accepts any numbers. */
 bool amount_is_taxed(int64_t net_minor, int64_t rate, int64_t tax_minor);
-/* The one multiple of TAX_RATE_STEP that gives this tax on the net amount. -1: none does, or
- * several do, so that nobody can say which it was. */
+/* Returns the only multiple of TAX_RATE_STEP that gives this tax on the net amount; -1 if there is
+ * none or more than one. */
 int64_t amount_tax_rate(int64_t net_minor, int64_t tax_minor);
-/* The rate that a receipt names: the recorded one, or where none was (below 0) the one above. */
+/* Returns the rate for a receipt: the recorded one, or amount_tax_rate if none was recorded (below
+ * 0). */
 int64_t amount_named_rate(int64_t recorded, int64_t net_minor, int64_t tax_minor);
 
-/* Of the credits that `total_minor` bought, those that a part of it bought, which was taken back:
- * rounded down, so that nobody loses more than was taken. All of them for the whole and above. */
+/* Returns the credits to remove if `lost_minor` of `total_minor` was taken back: the proportional
+ * part, rounded down in the customer's favour; all credits for the total or more. */
 int64_t amount_credits_lost(int64_t credits, int64_t total_minor, int64_t lost_minor);
 
 /* ---- currencies and pricing regions ---- */
@@ -45,24 +47,24 @@ enum currency { CURRENCY_EUR, CURRENCY_GBP, CURRENCY_USD };
 const char *currency_text(enum currency currency); /* "EUR", "GBP", "USD" */
 bool currency_parse(struct slice text, enum currency *ret) MUST_CHECK;
 
-/* A pricing region has one currency, and packs are on sale in a currency. */
+/* A pricing region has one currency; packs are sold in a currency. */
 enum pricing_region { REGION_EUROPE, REGION_UNITED_KINGDOM, REGION_WORLD };
 const char *region_text(enum pricing_region region); /* "europe", "united-kingdom", "world" */
 bool region_parse(struct slice text, enum pricing_region *ret) MUST_CHECK;
 enum currency region_currency(enum pricing_region region);
-/* ISO 3166-1 alpha-2 in capitals, of those assigned. */
+/* Returns whether `country` is an assigned ISO 3166-1 alpha-2 code in capitals. */
 bool country_is_known(struct slice country);
-/* The region a known country belongs to unless the account has one of its own. */
+/* Returns the default region of a known country. */
 enum pricing_region country_region(struct slice country);
 
-/* ---- what a purchase may become ---- */
+/* ---- states of a purchase ---- */
 
 enum purchase_state {
-	PURCHASE_PENDING,  /* created, to be paid */
-	PURCHASE_PAID,     /* its credits are in the balance */
-	PURCHASE_CANCELED, /* called off before it was paid */
-	PURCHASE_REJECTED, /* the payment provider did not take the order: it never came about */
-	PURCHASE_REFUNDED, /* given back */
+	PURCHASE_PENDING,  /* created, not paid */
+	PURCHASE_PAID,     /* credits were added */
+	PURCHASE_CANCELED, /* canceled before payment */
+	PURCHASE_REJECTED, /* the payment provider did not accept the order */
+	PURCHASE_REFUNDED, /* refunded to the customer */
 	PURCHASE_REVERTED, /* taken back by the customer's bank */
 };
 const char *purchase_state_text(enum purchase_state state);
@@ -77,14 +79,13 @@ enum purchase_act {
 };
 
 struct purchase_step {
-	bool allowed;           /* false: refused, nothing changes */
-	enum purchase_state to; /* the same as before: it was done already */
-	int credits;            /* 1: the pack's credits come; -1: they go; 0: none move */
+	bool allowed;           /* false: refused, no change */
+	enum purchase_state to; /* equal to `from`: already done */
+	int credits;            /* 1: add the pack's credits; -1: remove them; 0: none */
 };
-/* `told`: the provider says that it happened, so that it cannot be refused: notices come late,
- * twice and out of order, and the state must end up as if they had come in order. Money that
- * arrives for a canceled purchase buys its credits; money that we only hear of as given back buys
- * none. */
-struct purchase_step purchase_step(enum purchase_state from, enum purchase_act act, bool told);
+/* `reported`: the provider reported the act, so it cannot be refused. Reports may be late, repeated
+ * and out of order; the final state is the same as in order. A payment for a canceled purchase adds
+ * its credits. A payment that is first reported as refunded adds none. */
+struct purchase_step purchase_step(enum purchase_state from, enum purchase_act act, bool reported);
 
 #endif

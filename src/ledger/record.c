@@ -57,7 +57,7 @@ bool hash_algorithm_parse(struct slice text, enum hash_algorithm *ret)
 	return true;
 }
 
-/* Members stand in canonical order; all names are ASCII, so that order is the bytes' order. */
+/* Members are in canonical order; all names are ASCII, so it is the byte order. */
 void event_record(const struct event_facts *facts, struct buf *out)
 {
 	const struct declaration *declared = &facts->declaration;

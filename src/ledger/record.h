@@ -1,4 +1,4 @@
-/* The sealed facts and how they chain: the evidence format's innermost rules. Pure.
+/* Sealed documents and their chaining: the core rules of the evidence format. Pure.
  *
  * Documents are canonical JSON (RFC 8785); digests are SHA-256 over exactly those bytes.
  *   genesis document   {"chain","channel_id","created_at","v"}: its digest is the
@@ -9,8 +9,8 @@
  *                      "event_id","hash","hash_alg","modality","occurred_at",
  *                      "previous_chain_hash","received_at","sequence","v"}: its digest is the
  *                      event's chain_hash
- * config_hash is the digest of the configuration document in force, so that the chain itself binds
- * the declarant and the texts shown in reports. */
+ * config_hash is the digest of the configuration document in force. So the chain binds the
+ * declarant and the texts of reports. */
 #ifndef LEDGER_RECORD_H
 #define LEDGER_RECORD_H
 
@@ -18,11 +18,11 @@
 #include "base/clock.h"
 #include "base/digest.h"
 
-#define ID_SIZE 40         /* any identifier and NUL; an identifier has at most 39 characters */
-#define ID_OWN_SIZE 16     /* of one made at random, behind its prefix */
+#define ID_SIZE 40         /* maximum identifier size: 39 characters and NUL */
+#define ID_OWN_SIZE 16     /* random part of an identifier, after its prefix */
 #define CLIENT_REF_MAX 255 /* bytes */
 #define EVENT_RECORD_MAX 4096
-#define CONFIG_TEXT_MAX 2000 /* characters of a configuration text, in bytes of UTF-8 */
+#define CONFIG_TEXT_MAX 2000 /* bytes of a configuration text */
 
 enum mode { MODE_LIVE, MODE_TEST };
 enum modality { MODALITY_CONTENT, MODALITY_HASH_ONLY };
@@ -36,13 +36,13 @@ bool modality_parse(struct slice text, enum modality *ret) MUST_CHECK;
 bool mode_parse(struct slice text, enum mode *ret) MUST_CHECK;
 bool hash_algorithm_parse(struct slice text, enum hash_algorithm *ret) MUST_CHECK;
 
-/* What a client declares about an event. */
+/* Declaration of an event by a client. */
 struct declaration {
 	struct slice client_ref;
 	int64_t occurred_at_us; /* TIME_NONE: null */
 	enum modality modality;
 	enum hash_algorithm hash_algorithm;
-	uint8_t hash[DIGEST_SIZE_MAX]; /* hash_algorithm_size bytes of it */
+	uint8_t hash[DIGEST_SIZE_MAX]; /* hash_algorithm_size bytes are used */
 };
 
 struct event_facts {
@@ -74,8 +74,8 @@ void genesis_document(const char *channel_id, enum mode chain, int64_t created_a
                       struct buf *out);
 void config_document(const struct config_facts *facts, struct buf *out);
 
-/* chain_hash of an event: SHA-256 of its record, for which the scratch buf is cleared first (limit
- * at least EVENT_RECORD_MAX). ERR_NO_MEMORY: there is no record, and so no hash. */
+/* Computes the chain_hash of an event: SHA-256 of its record. Clears `scratch`, whose limit must be
+ * at least EVENT_RECORD_MAX. ERR_NO_MEMORY: no record and no hash. */
 int event_chain_hash(const struct event_facts *facts, struct buf *scratch, struct sha256 *ret_hash)
 	MUST_CHECK;
 

@@ -1,8 +1,8 @@
-/* Automatic top-up, pure: when to buy, why not, and the two notices that tell of it.
+/* Automatic top-up, pure functions: when to buy, reasons for failure, and the two notices.
  *
- * A top-up has settings (threshold, pack, daily maximum) and is on or off. Whenever it is on, the
- * balance is below the threshold and no purchase of it is under way, it is decided anew. Every
- * failure turns it off, so that each cause sends one notice. */
+ * A top-up has settings (threshold, pack, daily maximum) and is enabled or disabled. It is
+ * evaluated again whenever it is enabled, the balance is below the threshold and it has no purchase
+ * in progress. Every failure disables it, so each cause sends one notice. */
 #ifndef LEDGER_TOPUP_H
 #define LEDGER_TOPUP_H
 
@@ -12,8 +12,8 @@
 /* `reason` of recharge.auto_failed. */
 enum recharge_reason {
 	RECHARGE_PAYMENT_FAILED,           /* the charge was declined */
-	RECHARGE_SALE_CREATION_FAILED,     /* the provider did not take the order */
-	RECHARGE_PAYMENT_METHOD_MISSING,   /* none is set, or the provider knows none of that name */
+	RECHARGE_SALE_CREATION_FAILED,     /* the provider did not accept the order */
+	RECHARGE_PAYMENT_METHOD_MISSING,   /* none is set, or the provider does not know it */
 	RECHARGE_PACK_UNAVAILABLE,         /* withdrawn, or not sold in the account's currency */
 	RECHARGE_PRICING_COUNTRY_REQUIRED, /* no billing country */
 	RECHARGE_DAILY_LIMIT,
@@ -24,26 +24,26 @@ const char *recharge_reason_text(enum recharge_reason reason);
 
 struct topup_facts {
 	bool enabled;
-	bool under_way; /* a purchase of it is neither paid nor failed */
+	bool under_way; /* a purchase of the top-up is neither paid nor failed */
 	int64_t balance;
 	int64_t threshold;
 	bool account_suspended;
-	bool account_disabled; /* nothing is bought or failed for it: it waits */
-	bool pack_on_sale;     /* and sold to this account, in its currency if that is known */
+	bool account_disabled; /* the top-up waits: no purchase, no failure */
+	bool pack_on_sale;     /* and available to this account, in its currency if known */
 	bool pack_custom;
 	bool has_payment_method;
 	bool has_country;
-	int64_t bought_today; /* purchases of it that were begun this UTC day */
+	int64_t bought_today; /* purchases of the top-up started in this UTC day */
 	int64_t daily_max;
 };
 enum topup_action { TOPUP_NOTHING, TOPUP_BUY, TOPUP_FAIL };
-/* With TOPUP_FAIL the reason. Several causes at once give the first of: account suspended, pack,
- * payment method, country, daily maximum. */
+/* Decides the next action, with the reason for TOPUP_FAIL. Of several reasons the first counts:
+ * account suspended, pack, payment method, country, daily maximum. */
 enum topup_action topup_decide(const struct topup_facts *facts, enum recharge_reason *ret_reason);
 
-/* What the notices tell. Texts are the caller's. */
+/* Data of the notices. Texts belong to the caller. */
 struct recharge {
-	/* NULL: no purchase was created; then credits, amount, currency are null. */
+	/* NULL: no purchase was created; credits, amount and currency are null then. */
 	const char *sale_id;
 	const char *pack_id;
 	int64_t credits;
@@ -51,11 +51,12 @@ struct recharge {
 	enum currency currency;
 	int64_t threshold;
 };
-/* `balance`: after the pack was added and unpaid events were settled. 0 or ERR_NO_MEMORY; the data
- * is in the arena. */
+/* Creates the notice of a completed top-up. `balance`: after adding the pack and settling unpaid
+ * events. Returns 0 or ERR_NO_MEMORY; the data is in the arena. */
 int recharge_completed(const struct recharge *recharge, int64_t balance, struct arena *arena,
                        struct ledger_notice *ret) MUST_CHECK;
-/* `payment_url`: page to pay by hand what was created and not charged; NULL or empty: none. */
+/* Creates the notice of a failed top-up. `payment_url`: page to pay a purchase that was created and
+ * not charged; NULL or empty: none. */
 int recharge_failed(const struct recharge *recharge, enum recharge_reason reason,
                     const char *payment_url, struct arena *arena, struct ledger_notice *ret)
 	MUST_CHECK;

@@ -4,7 +4,7 @@
 #include <netinet/in.h>
 #include <string.h>
 
-/* The first match counts, so single addresses stand before the networks around them. */
+/* The first match counts, so single addresses precede the networks that contain them. */
 static const struct {
 	uint8_t bytes[4];
 	unsigned bits;
@@ -13,7 +13,7 @@ static const struct {
 	{{169, 254, 169, 254}, 32, ADDRESS_METADATA}, /* most clouds */
 	{{169, 254, 170, 2}, 32, ADDRESS_METADATA},   /* container credentials */
 	{{100, 100, 100, 200}, 32, ADDRESS_METADATA},
-	{{168, 63, 129, 16}, 32, ADDRESS_METADATA}, /* a public number that a cloud uses inside */
+	{{168, 63, 129, 16}, 32, ADDRESS_METADATA}, /* a public address, internal to a cloud */
 	{{192, 0, 0, 192}, 32, ADDRESS_METADATA},
 	{{0, 0, 0, 0}, 8, ADDRESS_RESERVED},
 	{{10, 0, 0, 0}, 8, ADDRESS_PRIVATE},
@@ -29,10 +29,10 @@ static const struct {
 	{{198, 51, 100, 0}, 24, ADDRESS_RESERVED},
 	{{203, 0, 113, 0}, 24, ADDRESS_RESERVED},
 	{{224, 0, 0, 0}, 4, ADDRESS_MULTICAST},
-	{{240, 0, 0, 0}, 4, ADDRESS_RESERVED}, /* with the broadcast address */
+	{{240, 0, 0, 0}, 4, ADDRESS_RESERVED}, /* includes the broadcast address */
 };
 
-/* What none of these names is public inside 2000::/3 and reserved outside it. */
+/* Other addresses are public inside 2000::/3 and reserved outside. */
 static const struct {
 	uint8_t bytes[16];
 	unsigned bits;
@@ -100,7 +100,8 @@ static enum address_kind classify_v6(const uint8_t bytes[16])
 	return (bytes[0] & 0xe0) == 0x20 ? ADDRESS_PUBLIC : ADDRESS_RESERVED;
 }
 
-/* Family and bytes, an IPv4-mapped address as its IPv4 address; false for other families. */
+/* Gets family and bytes; an IPv4-mapped address becomes its IPv4 address. Returns false for other
+ * families. */
 static bool address_bytes(const struct sockaddr *address, int *ret_family, uint8_t bytes[16])
 {
 	if (address->sa_family == AF_INET) {

@@ -1,10 +1,11 @@
-/* The networks that an operator names, and what of all addresses may be connected to. Pure, no
- * look-ups, thread safe.
+/* Network lists of operators, and the rules for outbound addresses. Pure functions without name
+ * resolution. Thread safe.
  *
- * What is not ordinary public unicast (the IANA special-purpose registries, RFC 6890, and the
- * addresses at which clouds serve instance metadata) is refused unless the operator's list of
- * networks contains it. IPv4-mapped addresses are judged as the IPv4 address they are; NAT64
- * (64:ff9b::/96) and 6to4 (2002::/16) by the IPv4 address they carry. */
+ * Addresses other than ordinary public unicast are refused unless the operator's network list
+ * contains them. These are the IANA special-purpose registries (RFC 6890) and the instance metadata
+ * addresses of cloud providers. An IPv4-mapped address is checked as its IPv4 address. NAT64
+ * (64:ff9b::/96) and 6to4 (2002::/16) addresses are checked by the IPv4 address that they
+ * contain. */
 #ifndef NET_ADDRESS_H
 #define NET_ADDRESS_H
 
@@ -16,7 +17,7 @@
 #include "base/buf.h"
 #include "base/error.h"
 
-#define ADDRESS_TEXT_SIZE 46 /* of any as text, with NUL */
+#define ADDRESS_TEXT_SIZE 46 /* of any address as text, with NUL */
 
 #define NETWORKS_MAX 64
 
@@ -31,14 +32,14 @@ struct network_list {
 	struct network networks[NETWORKS_MAX];
 };
 
-/* "10.0.0.0/8, ::1": commas, spaces around them allowed; without a slash that one address; empty
- * text gives an empty list. 0 or ERR_VALIDATION: not an address, prefix out of range, host bits
- * set, too many. */
+/* Parses a list such as "10.0.0.0/8, ::1", separated by commas with optional spaces. An entry
+ * without a slash is a single address. An empty text gives an empty list. Returns 0 or
+ * ERR_VALIDATION: no valid address, prefix out of range, host bits set, or too many entries. */
 int network_list_parse(struct slice text, struct network_list *ret_list, struct error *error)
 	MUST_CHECK;
 bool network_list_contains(const struct network_list *list, const struct sockaddr *address);
 
-/* What outbound connections may reach. A zeroed guard permits public addresses alone. */
+/* Restricts outbound connections. A zeroed guard permits only public addresses. */
 struct address_guard {
 	struct network_list allowed;
 };

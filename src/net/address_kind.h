@@ -1,5 +1,4 @@
-/* The folder's own: what kind an address is, as address.h has it, and whether a guard permits it.
- */
+/* Internal to net: classification of addresses by the rules of address.h. */
 #ifndef NET_ADDRESS_KIND_H
 #define NET_ADDRESS_KIND_H
 
@@ -13,18 +12,18 @@ enum address_kind {
 	ADDRESS_CARRIER_GRADE_NAT,
 	ADDRESS_METADATA,
 	ADDRESS_MULTICAST,
-	ADDRESS_RESERVED, /* everything else, also families other than IPv4 and IPv6 */
+	ADDRESS_RESERVED, /* all others, also families other than IPv4 and IPv6 */
 };
 
-/* "public", "loopback", … for messages. */
+/* Returns "public", "loopback", … for messages. */
 const char *address_kind_text(enum address_kind kind);
 
 enum address_kind address_classify(const struct sockaddr *address);
 
-/* "192.0.2.1", "2001:db8::1"; "?" for other families. Always terminated. */
+/* Writes "192.0.2.1", "2001:db8::1", or "?" for other families. Always NUL-terminated. */
 void address_text(const struct sockaddr *address, char text[ADDRESS_TEXT_SIZE]);
 
-/* A NULL guard is the zeroed one. */
+/* Returns whether the guard permits the address. A NULL guard is the same as a zeroed one. */
 bool address_guard_permits(const struct address_guard *guard, const struct sockaddr *address);
 
 #endif

@@ -48,7 +48,7 @@ CURLcode guarded_set_options(CURL *easy, struct guarded_sockets *sockets)
 	CURLcode code = curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, open_socket);
 
 	code |= curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, sockets);
-	code |= curl_easy_setopt(easy, CURLOPT_PROXY, ""); /* nor one from the environment */
+	code |= curl_easy_setopt(easy, CURLOPT_PROXY, ""); /* ignores the environment, too */
 	code |= curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
 	code |= curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
 	return code | curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);

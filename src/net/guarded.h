@@ -1,6 +1,6 @@
-/* The folder's own: what all exchanges have in common. libcurl is started before its first handle,
- * and a socket is opened to an address only that the guard permits: the one really connected to,
- * whatever a name resolved to before. */
+/* Internal to net: common part of all exchanges. libcurl is initialized before its first handle is
+ * created. Sockets are opened only to addresses that the guard permits. The guard checks the
+ * address actually connected to, regardless of earlier name resolution. */
 #ifndef NET_GUARDED_H
 #define NET_GUARDED_H
 
@@ -11,21 +11,21 @@
 struct guarded_sockets {
 	const struct address_guard *guard;
 	bool opened;  /* at least one address was permitted */
-	bool refused; /* at least one was not: the last of them */
+	bool refused; /* at least one was not; the following are of the last */
 	char refused_address[ADDRESS_TEXT_SIZE];
 	enum address_kind refused_kind;
 };
 
-/* Before anything else of libcurl; any number of times, from any thread. ERR_UNAVAILABLE: there is
- * no libcurl; ERR_NO_MEMORY. */
+/* Initializes libcurl. Call it before any other use of libcurl; any thread, any number of times.
+ * ERR_UNAVAILABLE: libcurl is missing; ERR_NO_MEMORY. */
 int guarded_start(struct error *error) MUST_CHECK;
-/* Started, and a handle, of libcurl. Errors likewise. */
+/* Initializes libcurl and creates a handle. Errors as guarded_start. */
 int guarded_handle(CURL **ret_easy, struct error *error) MUST_CHECK;
-/* Has the handle open its sockets here; no proxy, no signals, TLS 1.2 at least, and nobody held by
- * a resolver that hangs. `sockets` lives as long as the exchange. */
+/* Sets the common options: guarded sockets, no proxy, no signals, TLS 1.2 or later, and no wait for
+ * a hanging resolver. `sockets` must live as long as the exchange. */
 CURLcode guarded_set_options(CURL *easy, struct guarded_sockets *sockets) MUST_CHECK;
-/* Of an exchange that failed: `code`, with the address in the cause, if no address was permitted
- * and so nothing was sent; OK: that was not why. */
+/* Checks why an exchange failed. Returns `code`, with the address in the cause, if no address was
+ * permitted and nothing was sent; otherwise OK. */
 int guarded_check(const struct guarded_sockets *sockets, int code, struct error *error) MUST_CHECK;
 
 #endif

@@ -23,7 +23,7 @@ static size_t take_header(char *data, size_t one, size_t size, void *context)
 
 	(void)one;
 	if (size >= 5 && memcmp(data, "HTTP/", 5) == 0) {
-		buf_clear(headers); /* an interim answer's headers do not count */
+		buf_clear(headers); /* headers of an interim response are discarded */
 		return size;
 	}
 	while (length > 0 && (data[length - 1] == '\r' || data[length - 1] == '\n'))
@@ -60,7 +60,7 @@ static size_t take_body(char *data, size_t one, size_t size, void *context)
 	if (size <= room)
 		return size;
 	transfer->over = true;
-	return size + 1; /* anything but size ends the exchange */
+	return size + 1; /* any result other than `size` ends the exchange */
 }
 
 static size_t give_body(char *data, size_t one, size_t size, void *context)
@@ -87,7 +87,7 @@ static int seek_body(void *context, curl_off_t offset, int origin)
 	return CURL_SEEKFUNC_OK;
 }
 
-/* libcurl's own limit of speed looks at an average of several seconds. */
+/* libcurl's own speed limit uses an average over several seconds. */
 static int watch_progress(void *context, curl_off_t down_all, curl_off_t down, curl_off_t up_all,
                           curl_off_t up)
 {
@@ -125,7 +125,7 @@ void transfer_free(struct http_transfer *transfer)
 	if (transfer->easy && !transfer->request->session)
 		curl_easy_cleanup(transfer->easy);
 	else if (transfer->easy)
-		curl_easy_reset(transfer->easy); /* forgets options, keeps connections */
+		curl_easy_reset(transfer->easy); /* resets options, keeps connections */
 	if (transfer->headers)
 		curl_slist_free_all(transfer->headers);
 	http_answer_free(&transfer->answer);
@@ -155,14 +155,15 @@ static int add_headers(struct http_transfer *transfer, struct error *error)
 	const struct http_request *request = transfer->request;
 	char type[256];
 
-	/* The type is said or left out, never curl's own guess; and no waiting for "100 Continue". */
+	/* Sets or removes Content-Type, so that curl does not choose one; and disables "Expect:
+	 * 100-continue". */
 	int size = snprintf(type, sizeof type, "Content-Type:%s%s", request->content_type ? " " : "",
 	                    request->content_type ? request->content_type : "");
 	if (size < 0 || (size_t)size >= sizeof type)
 		return error_cause(error, ERR_VALIDATION, "content type too long");
 	if (request->header_count > HTTP_REQUEST_HEADERS_MAX)
 		return error_cause(error, ERR_VALIDATION, "too many request headers");
-	/* libcurl 7.88 signs headers that are left out in this way as if they were sent. */
+	/* libcurl 7.88 signs headers that are removed in this way as if they were sent. */
 	bool is_signed = request->aws_sigv4 != NULL;
 	int result = is_signed && !request->content_type ? 0 : add_header(transfer, type, error);
 	if (!result && !is_signed)
@@ -305,9 +306,9 @@ static int transfer_failure(const struct http_transfer *transfer, CURLcode code,
 	if (refused)
 		return refused;
 	if (answer->headers.full)
-		return error_cause(error, ERR_NETWORK, "answer headers over %d bytes", HTTP_HEADERS_MAX);
+		return error_cause(error, ERR_NETWORK, "response headers over %d bytes", HTTP_HEADERS_MAX);
 	if (transfer->stalled)
-		return error_cause(error, ERR_NETWORK, "nothing moved for %d ms",
+		return error_cause(error, ERR_NETWORK, "no progress for %d ms",
 		                   transfer->request->stall_timeout_ms);
 	if (transfer->over)
 		return error_cause(error, ERR_TOO_LARGE, "answer over %zu bytes", transfer->limit);
@@ -318,7 +319,7 @@ static int transfer_failure(const struct http_transfer *transfer, CURLcode code,
 	return error_cause(error, ERR_NETWORK, "%s", reason);
 }
 
-/* The answer goes to the caller when there is a whole one. */
+/* Passes a complete answer to the caller. */
 int transfer_finish(struct http_transfer *transfer, CURLcode code, struct http_answer *ret_answer,
                     struct error *error)
 {
@@ -331,7 +332,7 @@ int transfer_finish(struct http_transfer *transfer, CURLcode code, struct http_a
 		return transfer_failure(transfer, code, error);
 	if (curl_easy_getinfo(transfer->easy, CURLINFO_RESPONSE_CODE, &status) != CURLE_OK ||
 	    status < 100 || status > 599)
-		return error_cause(error, ERR_NETWORK, "no usable status in the answer");
+		return error_cause(error, ERR_NETWORK, "no valid status in the response");
 	answer->status = (int)status;
 	if (curl_easy_getinfo(transfer->easy, CURLINFO_PRIMARY_IP, &address) == CURLE_OK && address)
 		snprintf(answer->address, sizeof answer->address, "%s", address);

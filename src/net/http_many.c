@@ -9,13 +9,13 @@
 #include "base/thread.h"
 #include "net/transfer.h"
 
-#define POLL_MS 60000 /* woken before when there is something */
+#define POLL_MS 60000 /* woken earlier by new work */
 #define IDLE_CONNECTIONS_MAX 512L
 #define SPARE_MAX                                                                                  \
-	512 /* handles kept for the next exchanges: making one costs more than its use                 \
+	512 /* handles kept for later exchanges: creating one costs more than using it                 \
 	     */
 
-/* An exchange under way. */
+/* An exchange in progress. */
 struct task {
 	struct http_transfer transfer;
 	struct http_exchange *exchange;
@@ -32,14 +32,14 @@ struct http_many {
 	CURLM *multi;
 	pthread_t thread;
 	atomic_bool stopping;
-	/* The thread's own. */
-	struct task tasks;    /* the ring's anchor */
-	struct list finished; /* not given back yet */
+	/* Private to the thread: */
+	struct task tasks;    /* anchor of the ring */
+	struct list finished; /* not returned yet */
 	struct http_session *spare[SPARE_MAX];
 	size_t spare_count;
 	pthread_mutex_t mutex;
 	pthread_cond_t some_ended;
-	struct list given; /* under the mutex */
+	struct list given; /* protected by the mutex */
 	struct list ended;
 };
 
@@ -58,7 +58,7 @@ static void list_append(struct list *list, struct http_exchange *exchange)
 
 /* ---- on the thread ---- */
 
-/* All that have finished at once, so that the other thread is woken once. */
+/* Returns all finished exchanges together, so that the other thread is woken once. */
 static void give_back(struct http_many *many)
 {
 	if (!many->finished.first)
@@ -137,7 +137,7 @@ static void start_task(struct http_many *many, struct http_exchange *exchange)
 		result = prepare(many, task);
 	}
 	if (task && !result && curl_multi_add_handle(many->multi, task->transfer.easy) != CURLM_OK)
-		result = error_cause(&exchange->error, ERR_NO_MEMORY, "libcurl does not take an exchange");
+		result = error_cause(&exchange->error, ERR_NO_MEMORY, "libcurl refused a transfer");
 	if (!result) {
 		task->next = many->tasks.next;
 		task->previous = &many->tasks;
@@ -170,7 +170,7 @@ static void end_finished(struct http_many *many)
 
 	while ((message = curl_multi_info_read(many->multi, &left))) {
 		struct task *task = NULL;
-		CURLcode code = message->data.result; /* gone with the handle */
+		CURLcode code = message->data.result; /* read before the handle is removed */
 		if (message->msg == CURLMSG_DONE &&
 		    curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, (char **)&task) == CURLE_OK)
 			end_task(many, task, code);
@@ -198,7 +198,7 @@ static void *run(void *argument)
 	return NULL;
 }
 
-/* ---- for the caller ---- */
+/* ---- interface ---- */
 
 static void http_many_free(struct http_many *many)
 {
@@ -233,7 +233,7 @@ int http_many_start(struct http_many **ret_many, struct error *error)
 	    curl_multi_setopt(many->multi, CURLMOPT_MAXCONNECTS, IDLE_CONNECTIONS_MAX) != CURLM_OK ||
 	    pthread_create(&many->thread, NULL, run, many) != 0) {
 		http_many_free(many);
-		return error_cause(error, ERR_NO_MEMORY, "the thread of outbound HTTP cannot start");
+		return error_cause(error, ERR_NO_MEMORY, "cannot start the thread for outbound HTTP");
 	}
 	pthread_setname_np(many->thread, "http-many");
 	*ret_many = many;

@@ -1,10 +1,11 @@
-/* Many outbound HTTP exchanges at a time (libcurl's multi interface), on a thread of its own.
+/* Client for many concurrent outbound HTTP exchanges (libcurl's multi interface), on its own
+ * thread.
  *
- * Each is as http.h says, its guard too; HTTP/1.1. Connections are kept and used again for the same
- * server: one that is used again was judged when it was opened, so every exchange must have the
- * same guard. Nothing that an answer says leads anywhere else, and nothing is decompressed.
+ * Each exchange behaves as described in http.h, including the guard, and uses HTTP/1.1. Connections
+ * are reused for the same server. A reused connection was checked when it was opened, so all
+ * exchanges must use the same guard. Redirects are not followed, and nothing is decompressed.
  *
- * Exchanges are given and taken back by one thread. */
+ * One thread starts exchanges and takes them back. */
 #ifndef NET_HTTP_MANY_H
 #define NET_HTTP_MANY_H
 
@@ -13,25 +14,26 @@
 struct http_many;
 
 struct http_exchange {
-	/* Given, without a session; what the request points to must live until the exchange is taken
-	 * back. */
+	/* Set by the caller, without a session. Data that the request points to must live until the
+	 * exchange is taken back. */
 	struct http_request request;
 	void *context;
-	/* Outcome, as of http_send: `answer` is the caller's to free when result is 0. */
+	/* Outcome, as of http_send. If result is 0 the caller frees `answer`. */
 	int result;
 	struct http_answer answer;
 	struct error error;
-	int64_t duration_us;        /* in either case */
-	struct http_exchange *next; /* of those taken back together */
+	int64_t duration_us;        /* set on success and on failure */
+	struct http_exchange *next; /* next exchange taken back in the same call */
 };
 
 int http_many_start(struct http_many **ret_many, struct error *error) MUST_CHECK;
-/* Ends at once and gives back what was not taken back yet: what was under way has failed with
- * ERR_NETWORK. NULL-safe. */
+/* Stops the thread at once and returns all exchanges that were not taken back. Those in progress
+ * have failed with ERR_NETWORK. NULL-safe. */
 struct http_exchange *http_many_stop(struct http_many *many) MUST_CHECK;
-/* Begins. The exchange is http_many's until it is taken back. */
+/* Starts an exchange, which belongs to http_many until it is taken back. */
 void http_many_begin(struct http_many *many, struct http_exchange *exchange);
-/* Those that have ended, in that order; waits for one at most so long. NULL: none has. */
+/* Returns the finished exchanges in the order of completion. Waits up to `timeout_us` for one;
+ * NULL: none has finished. */
 struct http_exchange *http_many_take(struct http_many *many, int64_t timeout_us);
 
 #endif

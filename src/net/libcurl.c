@@ -4,7 +4,7 @@
 
 #include "base/library.h"
 
-/* Macros that only look at what stands there. */
+/* Type-checking macros of curl.h. */
 #undef curl_easy_getinfo
 #undef curl_easy_setopt
 #undef curl_multi_setopt
@@ -31,7 +31,7 @@
 	         (list, text))                                                                         \
 	FUNCTION(void, curl_slist_free_all, (struct curl_slist * list), (list))
 
-/* Their last argument's type is said by the option. */
+/* The option determines the type of the last argument. */
 #define ALL_VARIABLE(FUNCTION)                                                                     \
 	FUNCTION(CURLcode, curl_easy_getinfo, , )                                                      \
 	FUNCTION(CURLcode, curl_easy_setopt, , )                                                       \
@@ -49,7 +49,7 @@ CURLcode curl_easy_getinfo(CURL *easy, CURLINFO info, ...)
 	return curl_easy_getinfo_loaded(easy, info, place);
 }
 
-/* All types of options but these two are pointers. */
+/* All other option types are pointers. */
 #define IS_LONG(option) ((option) < CURLOPTTYPE_OBJECTPOINT)
 #define IS_OFFSET(option) ((option) >= CURLOPTTYPE_OFF_T && (option) < CURLOPTTYPE_BLOB)
 

@@ -1,4 +1,4 @@
-/* The folder's own: libcurl, loaded at its first use. */
+/* Internal to net: libcurl, loaded on first use. */
 #ifndef NET_LIBCURL_H
 #define NET_LIBCURL_H
 
@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 
-/* Before any other function of libcurl (base/library.h). */
+/* Loads libcurl. Call it before any other libcurl function (base/library.h). */
 int libcurl_load(struct error *error) MUST_CHECK;
 
 #endif

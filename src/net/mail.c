@@ -9,12 +9,12 @@
 #define CONNECT_TIMEOUT_MS 15000L
 #define URL_MAX 300
 
-/* One message on its way. */
+/* A message being sent. */
 struct mail_transfer {
 	const struct mail_server *server;
 	struct buf text;
 	size_t sent;
-	bool recipient_said; /* RCPT went out */
+	bool recipient_said; /* RCPT was sent */
 	char url[2 * URL_MAX];
 	struct curl_slist *recipients;
 	struct guarded_sockets sockets;
@@ -36,7 +36,7 @@ int mail_url_check(const char *text)
 	return usable ? OK : ERR_VALIDATION;
 }
 
-/* ---- what libcurl calls ---- */
+/* ---- callbacks of libcurl ---- */
 
 static size_t give_text(char *data, size_t one, size_t size, void *context)
 {
@@ -54,7 +54,7 @@ static size_t pass_over(char *data, size_t one, size_t size, void *context)
 	return one * size;
 }
 
-/* libcurl tells of no other way to know what an answer was for. */
+/* libcurl has no other way to determine which command a response belongs to. */
 static int watch(CURL *easy, curl_infotype type, char *data, size_t size, void *context)
 {
 	struct mail_transfer *transfer = context;
@@ -92,7 +92,7 @@ static CURLcode set_options(struct mail_transfer *transfer, CURL *easy)
 	return code;
 }
 
-/* Without a message nothing but NOOP follows the login. */
+/* Without a message only NOOP follows the login. */
 static CURLcode set_message(struct mail_transfer *transfer, CURL *easy, const char *from)
 {
 	if (!transfer->recipients) {
@@ -107,9 +107,9 @@ static CURLcode set_message(struct mail_transfer *transfer, CURL *easy, const ch
 	return code;
 }
 
-/* A 5xx to the recipient or to the whole message is meant for this message; one to the greeting, to
- * the encryption, to the password or to the sender, which all mails share, is about the settings,
- * which an operator may mend. */
+/* A 5xx response to the recipient or the message data concerns this message. A 5xx response to the
+ * greeting, to encryption, to the login or to the sender, which all messages share, concerns the
+ * settings, which an operator can correct. */
 static bool refused_for_good(const struct mail_transfer *transfer, long status)
 {
 	static const long about_login[] = {530, 534, 535, 538};
@@ -135,7 +135,7 @@ static int explain(const struct mail_transfer *transfer, CURL *easy, CURLcode co
 	return error_cause(error, ERR_NETWORK, "%s (status %ld)", reason, status);
 }
 
-/* `to` NULL: no message. */
+/* A NULL `to` sends no message. */
 static int perform(struct mail_transfer *transfer, const char *from, const char *to,
                    struct error *error)
 {
@@ -147,7 +147,7 @@ static int perform(struct mail_transfer *transfer, const char *from, const char 
 	size_t size = strlen(transfer->server->url);
 	while (size && transfer->server->url[size - 1] == '/')
 		size--;
-	/* The path is the name that is said in EHLO. */
+	/* libcurl sends the URL's path as the name in EHLO. */
 	snprintf(transfer->url, sizeof transfer->url, "%.*s/%s", (int)size, transfer->server->url,
 	         domain ? domain + 1 : "");
 	CURL *easy = NULL;
@@ -177,7 +177,7 @@ int mail_try(const struct mail_server *server, const char *from, struct error *e
 	struct mail_transfer transfer = {.server = server, .sockets.guard = server->guard};
 	int result = mail_url_check(server->url);
 	if (result)
-		return error_cause(error, result, "mail.url cannot be used: smtp://HOST or smtps://HOST");
+		return error_cause(error, result, "mail.url must be smtp://HOST or smtps://HOST");
 	return perform(&transfer, from, NULL, error);
 }
 
@@ -187,7 +187,7 @@ int mail_send(const struct mail_server *server, const struct mail_message *messa
 	struct mail_transfer transfer = {.server = server, .sockets.guard = server->guard};
 	int result = mail_url_check(server->url);
 	if (result)
-		return error_cause(error, result, "mail.url cannot be used: smtp://HOST or smtps://HOST");
+		return error_cause(error, result, "mail.url must be smtp://HOST or smtps://HOST");
 	buf_init(&transfer.text, MAIL_MESSAGE_MAX);
 	result = mail_compose(message, &transfer.text, error);
 	if (!result)

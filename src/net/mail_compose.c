@@ -1,4 +1,4 @@
-/* The text of an e-mail. */
+/* Encoding of e-mail messages. */
 #include <ctype.h>
 #include <stdio.h>
 #include <time.h>
@@ -9,7 +9,7 @@
 #include "net/mail_compose.h"
 
 #define LINE_MAX_QP 76
-#define WORD_BYTES_MAX 39 /* of an encoded word: with "Subject: " before it, a line of 76 */
+#define WORD_BYTES_MAX 39 /* of an encoded word; with "Subject: " the line has 76 characters */
 #define NAME_MAX_BYTES 200
 #define ID_MAX 100
 
@@ -45,7 +45,7 @@ static bool is_header_text(struct slice text, size_t most)
 	return text.size <= most && utf8_valid(text);
 }
 
-/* Encoded words (RFC 2047), one to a line, no character cut in two. */
+/* Encoded words (RFC 2047), one per line, without splitting a character. */
 static void encoded_words(struct buf *out, struct slice text)
 {
 	while (text.size) {
@@ -59,7 +59,7 @@ static void encoded_words(struct buf *out, struct slice text)
 	}
 }
 
-/* Short ASCII stays as it is, unless it could be taken for an encoded word. */
+/* Short ASCII text is not encoded unless it looks like an encoded word. */
 static bool is_plain(struct slice text)
 {
 	for (size_t i = 0; i < text.size; i++)
@@ -110,7 +110,8 @@ static void date(struct buf *out, int64_t time_us)
 
 /* ---- the body ---- */
 
-/* Lines of at most 76 characters, CRLF, blanks at a line's end encoded (RFC 2045 section 6.7). */
+/* Writes lines of at most 76 characters with CRLF; encodes blanks at the end of a line (RFC 2045
+ * section 6.7). */
 static void quoted_printable(struct buf *out, struct slice text)
 {
 	size_t column = 0;
@@ -168,7 +169,7 @@ int mail_compose(const struct mail_message *message, struct buf *out, struct err
 	buf_printf(out, "Message-ID: <%s%s>\r\n", message->id, strchr(message->from, '@'));
 	buf_printf(out, "Content-Language: %s\r\n",
 	           message->language == LANGUAGE_SPANISH ? "es" : "en");
-	/* RFC 3834: no out-of-office answers. */
+	/* Suppresses automatic replies (RFC 3834). */
 	buf_add_text(out, "Auto-Submitted: auto-generated\r\n"
 	                  "MIME-Version: 1.0\r\n"
 	                  "Content-Type: text/plain; charset=utf-8\r\n"

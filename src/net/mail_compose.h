@@ -1,10 +1,10 @@
-/* The folder's own: a message as it is sent. */
+/* Internal to net: encodes a message for sending. */
 #ifndef NET_MAIL_COMPOSE_H
 #define NET_MAIL_COMPOSE_H
 
 #include "net/mail.h"
 
-/* The bytes that are sent, with CRLF. ERR_VALIDATION, ERR_NO_MEMORY. */
+/* Appends the message as it is sent, with CRLF. ERR_VALIDATION, ERR_NO_MEMORY. */
 int mail_compose(const struct mail_message *message, struct buf *out, struct error *error)
 	MUST_CHECK;
 

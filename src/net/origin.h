@@ -1,4 +1,4 @@
-/* Origins (RFC 6454): where an address begins, in the one form in which origins are compared. */
+/* Web origins (RFC 6454) in a canonical form for comparison. */
 #ifndef NET_ORIGIN_H
 #define NET_ORIGIN_H
 
@@ -9,12 +9,12 @@
 #define ORIGIN_SIZE 300
 
 struct origin {
-	char text[ORIGIN_SIZE]; /* "https://example.org:8443": in lower case, no port that is usual */
-	char host[ORIGIN_SIZE]; /* "example.org"; of an address in brackets with these */
+	char text[ORIGIN_SIZE]; /* "https://example.org:8443", in lower case, without a default port */
+	char host[ORIGIN_SIZE]; /* "example.org"; an IPv6 address has brackets */
 	bool secure;            /* https */
 };
-/* Of "https://Example.org:443/x" it is "https://example.org". False: no address of the web, or one
- * with a user. */
+/* Gets the origin of a URL: "https://example.org" for "https://Example.org:443/x". Returns false
+ * for other schemes or a URL with a user. */
 bool origin_read(const char *address, struct origin *ret) MUST_CHECK;
 
 #endif

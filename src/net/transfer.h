@@ -1,20 +1,20 @@
-/* The folder's own: an exchange prepared and finished apart from being performed, for http.c, which
- * performs one, and http_many.c, which performs many at a time. */
+/* Internal to net: preparation and completion of an exchange, shared by http.c, which performs one,
+ * and http_many.c, which performs many concurrently. */
 #ifndef NET_TRANSFER_H
 #define NET_TRANSFER_H
 
 #include "net/guarded.h"
 #include "net/http.h"
 
-/* One exchange on one easy handle. */
+/* An exchange on an easy handle. */
 struct http_transfer {
 	const struct http_request *request;
 	CURL *easy;
 	struct curl_slist *headers;
 	struct http_answer answer;
 	size_t limit;
-	uint64_t uploaded; /* of request->upload */
-	curl_off_t moved;  /* bytes of both directions, and since when it is so many */
+	uint64_t uploaded; /* bytes of request->upload */
+	curl_off_t moved;  /* bytes in both directions; moved_us: time of the last change */
 	int64_t moved_us;
 	bool stalled;
 	bool over;
@@ -22,11 +22,11 @@ struct http_transfer {
 	char reason[CURL_ERROR_SIZE];
 };
 
-/* Sets `easy` up for the request, which must live as long as the transfer. To be freed in any case;
- * codes as of http_send. */
+/* Prepares `easy` for the request, which must live as long as the transfer. Free the transfer in
+ * any case. Errors as http_send. */
 int transfer_prepare(struct http_transfer *transfer, const struct http_request *request,
                      struct error *error) MUST_CHECK;
-/* The answer goes to the caller when there is a whole one. */
+/* Completes a transfer and passes a complete answer to the caller. */
 int transfer_finish(struct http_transfer *transfer, CURLcode code, struct http_answer *ret_answer,
                     struct error *error) MUST_CHECK;
 void transfer_free(struct http_transfer *transfer);

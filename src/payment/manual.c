@@ -1,4 +1,5 @@
-/* An operator sees to payments and confirms them: nothing is charged here and nobody is asked. */
+/* Provider manual: an operator confirms payments. Nothing is charged here, and no service is
+ * contacted. */
 #include "payment/provider.h"
 
 static int manual_open(const struct payment_settings *settings, void **ret_state,

@@ -85,7 +85,7 @@ static bool is_currency(const char *text)
 	       (strcmp(text, "EUR") == 0 || strcmp(text, "GBP") == 0 || strcmp(text, "USD") == 0);
 }
 
-/* Fills absent texts in, so that drivers need not look. */
+/* Checks an order and replaces missing texts with empty ones for the drivers. */
 static int check_order(const struct payment_order *order, struct payment_order *ret_order,
                        struct error *error)
 {
@@ -157,7 +157,7 @@ int payment_look_at_customer(struct payment_provider *provider, const char *cust
 	if (!provider->driver->look_at_customer)
 		return OK;
 	if (!fits(customer, 1, PAYMENT_REFERENCE_SIZE - 1))
-		return error_cause(error, ERR_REFUSED, "the customer's name is not usable");
+		return error_cause(error, ERR_REFUSED, "the customer's identifier is not valid");
 	return provider->driver->look_at_customer(provider->state, customer, since_us, function,
 	                                          context, error);
 }

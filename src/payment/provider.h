@@ -1,6 +1,6 @@
-/* What a provider implements behind payment.h; private to this folder. The order has been checked,
- * and *ret_result is zeroed, before a driver sees them. "Optional": may be NULL, and then means
- * what is said. */
+/* Interface of a payment provider; internal to this folder. payment.c checks the order and zeroes
+ * *ret_result before it calls a driver. An "optional" member may be NULL, with the stated
+ * meaning. */
 #ifndef PAYMENT_PROVIDER_H
 #define PAYMENT_PROVIDER_H
 
@@ -9,23 +9,23 @@
 struct payment_driver {
 	const char *name;
 	bool charges;
-	/* Optional: sends no notices, read_notice is not called. */
+	/* Optional: no notices; read_notice is not called. */
 	const char *notice_header;
-	/* `state` is what the other functions get. */
+	/* `state` is passed to the other functions. */
 	int (*open)(const struct payment_settings *settings, void **ret_state, struct error *error);
 	void (*close)(void *state); /* NULL-safe */
 	int (*charge)(void *state, const struct payment_order *order, struct payment_result *result,
 	              struct error *error);
 	int (*look_up)(void *state, const struct payment_order *order, const char *reference,
 	               int64_t since_us, struct payment_result *result, struct error *error);
-	/* Optional: it makes no payments. */
+	/* Optional: no payments are made. */
 	int (*look_at_customer)(void *state, const char *customer, int64_t since_us,
 	                        payment_made_function *function, void *context, struct error *error);
 	int (*page)(void *state, const struct payment_order *order, struct payment_result *result,
 	            struct error *error);
 	int (*refund)(void *state, const char *reference, const char *idempotency_key,
 	              struct payment_result *result, struct error *error);
-	/* Optional: there is nobody to ask. */
+	/* Optional: no service to contact. */
 	int (*ask)(void *state, struct error *error);
 	/* Optional, with notice_header. */
 	int (*read_notice)(const void *state, struct slice signature, struct slice body, int64_t now_us,

@@ -1,4 +1,4 @@
-/* Stripe: PaymentIntents confirmed off session, Checkout pages to pay by hand, refunds. */
+/* Provider stripe: off-session PaymentIntents, Checkout pages for manual payment, refunds. */
 #include "payment/stripe.h"
 
 #include <arpa/inet.h>
@@ -16,20 +16,20 @@
 #define SECRETS_MAX 1024
 #define ROOT_MAX 512
 #define FORM_MAX 16384
-/* Leaves time to look behind the answer, or to ask for a page, within the whole call. */
+/* Leaves time, within the whole call, for a lookup or a page request after the charge. */
 #define CHARGE_TIMEOUT_US (20 * US_PER_SECOND)
 #define CALL_TIMEOUT_US (PAYMENT_TIMEOUT_MS * INT64_C(1000))
 #define ANSWER_MAX ((size_t)1 << 20)
 #define LIST_PAGE 50
 #define LIST_PAGES_MAX 20
-/* How far back an attempt is looked for while its key may still be repeated. */
+/* How far back an attempt is searched while its key may be repeated. */
 #define LOOK_BACK_US (25 * 3600 * US_PER_SECOND)
-/* Between Stripe's clock and any of ours: where one is hours off, an attempt must still be
- * found. */
+/* Allowed difference between Stripe's clock and ours: an attempt must be found even if a clock is
+ * hours off. */
 #define CLOCK_SKEW_US US_PER_DAY
 
 struct stripe {
-	char root[ROOT_MAX + 1]; /* without a slash at its end */
+	char root[ROOT_MAX + 1]; /* without a trailing slash */
 	bool plain_http;
 	struct address_guard guard;
 	char key[SECRET_MAX + 1];
@@ -39,7 +39,7 @@ struct stripe {
 
 /* ---- opening ---- */
 
-/* Printable ASCII; spaces only in a list. */
+/* Copies a secret of printable ASCII; spaces are allowed only in a list. */
 static bool copy_secret(const char *text, bool list, char *copy, size_t size)
 {
 	size_t length = text ? strlen(text) : 0;
@@ -53,7 +53,8 @@ static bool copy_secret(const char *text, bool list, char *copy, size_t size)
 	return true;
 }
 
-/* The address in "http://127.0.0.1:80/…" or "http://[::1]/…", when there is one. */
+/* Gets the literal address of "http://127.0.0.1:80/…" or "http://[::1]/…". Returns false if there
+ * is none. */
 static bool literal_host(const char *url, struct sockaddr_storage *ret)
 {
 	char host[INET6_ADDRSTRLEN] = "";
@@ -74,7 +75,7 @@ static bool literal_host(const char *url, struct sockaddr_storage *ret)
 	return ret->ss_family != 0;
 }
 
-/* The key goes over plain http only to where the operator said that it may. */
+/* The key is sent over plain http only to addresses that the operator permits. */
 static int take_root(struct stripe *stripe, const char *url, struct error *error)
 {
 	struct sockaddr_storage address;
@@ -143,7 +144,7 @@ static int stripe_open(const struct payment_settings *settings, void **ret_state
 
 /* ---- exchanges ---- */
 
-/* Names are the program's own; their brackets may stand as they are. */
+/* Appends a form field. Names are constants whose brackets need no escape. */
 static void field(struct buf *form, const char *name, const char *value)
 {
 	if (form->size)
@@ -160,7 +161,8 @@ static void field_integer(struct buf *form, const char *name, int64_t value)
 	field(form, name, text);
 }
 
-/* All exchanges of a call end by `until_us` (monotonic). At least 1: 0 would be no limit. */
+/* Returns the time left until `until_us` (monotonic), the end of a call. At least 1, because 0
+ * means no limit. */
 static int timeout_ms(int64_t until_us)
 {
 	int64_t rest_ms = (until_us - clock_monotonic_us()) / 1000;
@@ -178,7 +180,7 @@ static int get(const struct stripe *stripe, const char *path, int64_t until_us,
 	char url[HTTP_URL_MAX + 1];
 	int size = snprintf(url, sizeof url, "%s%s", stripe->root, path);
 	if (size < 0 || (size_t)size >= sizeof url)
-		return error_cause(error, ERR_VALIDATION, "an address for Stripe is too long");
+		return error_cause(error, ERR_VALIDATION, "a URL for Stripe is too long");
 	struct http_request request = {
 		.url = url,
 		.headers = (const char *const[]){API_VERSION},
@@ -218,7 +220,8 @@ static int post(const struct stripe *stripe, const char *path, const struct buf 
 	return http_send(&request, ret_answer, error);
 }
 
-/* What no answer came to is unknown, whatever the cause; only a lack of memory is the caller's. */
+/* Without an answer the outcome is unknown for any cause; only lack of memory is an error of the
+ * caller. */
 static int no_answer(int result, const struct error *cause, struct payment_result *ret)
 {
 	if (result == ERR_NO_MEMORY)
@@ -240,7 +243,7 @@ static int retry_after(const struct http_answer *answer)
 	return seconds;
 }
 
-/* What looking up needs, too. */
+/* Uses a request that payment_look_up needs, too. */
 static int stripe_ask(void *state, struct error *error)
 {
 	HTTP_ANSWER_AUTO struct http_answer answer = {0};
@@ -252,14 +255,15 @@ static int stripe_ask(void *state, struct error *error)
 	                   answer.status, refused ? ", the key is not accepted" : "");
 }
 
-/* ---- looking up ---- */
+/* ---- lookup ---- */
 
-/* Reads a page of the list of a customer's PaymentIntents. `more`: there is a further one, behind
- * the intent `last`. */
+/* Reads a page of a customer's PaymentIntents. *ret_more: another page follows after the intent
+ * `last`. */
 typedef int page_function(void *context, const struct http_answer *answer, bool *ret_more,
                           char last[PAYMENT_REFERENCE_SIZE], struct error *error);
 
-/* The list comes newest first and, unlike the search, has a payment as soon as it was made. */
+/* The list is sorted from newest to oldest and, unlike the search API, includes a payment
+ * immediately. */
 static int walk(const struct stripe *stripe, const char *customer, int64_t since_us,
                 int64_t until_us, page_function *function, void *context, struct error *error)
 {
@@ -284,7 +288,7 @@ static int walk(const struct stripe *stripe, const char *customer, int64_t since
 		if (code)
 			return code;
 	}
-	return more ? error_cause(error, ERR_REFUSED, "too many payments to look through") : OK;
+	return more ? error_cause(error, ERR_REFUSED, "too many payments to search") : OK;
 }
 
 struct search {
@@ -315,7 +319,7 @@ static int find_attempt(const struct stripe *stripe, const struct payment_order 
 		return code;
 	result->outcome = PAYMENT_NONE;
 	snprintf(result->reason, sizeof result->reason,
-	         "no such attempt among the customer's payments");
+	         "the customer's payments do not include this attempt");
 	return OK;
 }
 
@@ -324,28 +328,28 @@ struct look {
 	void *context;
 };
 
-static int look_at_page(void *context, const struct http_answer *answer, bool *ret_more,
-                        char last[PAYMENT_REFERENCE_SIZE], struct error *error)
+static int list_page(void *context, const struct http_answer *answer, bool *ret_more,
+                     char last[PAYMENT_REFERENCE_SIZE], struct error *error)
 {
 	const struct look *look = context;
 	if (answer->status == 200)
 		return stripe_each_made(buf_slice(&answer->body), look->function, look->context, ret_more,
 		                        last, error);
-	struct payment_result told = {0};
-	stripe_read_charge(answer->status, buf_slice(&answer->body), NULL, &told);
+	struct payment_result refusal = {0};
+	stripe_read_charge(answer->status, buf_slice(&answer->body), NULL, &refusal);
 	*ret_more = false;
-	if (told.outcome == PAYMENT_METHOD_MISSING)
-		return OK; /* no such customer: nothing was ever paid */
-	return error_cause(error, told.outcome == PAYMENT_UNKNOWN ? ERR_NETWORK : ERR_REFUSED,
-	                   "list of payments: %.200s", told.reason);
+	if (refusal.outcome == PAYMENT_METHOD_MISSING)
+		return OK; /* unknown customer: no payments */
+	return error_cause(error, refusal.outcome == PAYMENT_UNKNOWN ? ERR_NETWORK : ERR_REFUSED,
+	                   "list of payments: %.200s", refusal.reason);
 }
 
-static int stripe_look_at_customer(void *state, const char *customer, int64_t since_us,
+static int stripe_list_by_customer(void *state, const char *customer, int64_t since_us,
                                    payment_made_function *function, void *context,
                                    struct error *error)
 {
 	struct look look = {function, context};
-	return walk(state, customer, since_us, call_end(), look_at_page, &look, error);
+	return walk(state, customer, since_us, call_end(), list_page, &look, error);
 }
 
 static int find_reference(const struct stripe *stripe, const struct payment_order *order,
@@ -464,8 +468,8 @@ static void charge_form(const struct payment_order *order, struct buf *form)
 	field(form, "metadata[attempt]", order->idempotency_key);
 }
 
-/* Stripe keeps the first answer to a key, an error of its own too, and gives it again whatever
- * became of the payment. Then the call is over, and the payment itself can be asked. */
+/* Stripe stores the first answer to a key, including its own errors, and repeats it whatever became
+ * of the payment. Then the call is over, and the payment itself can be looked up. */
 static bool is_stale(const struct http_answer *answer)
 {
 	return slice_is(http_answer_header(answer, "Idempotent-Replayed"), "true") &&
@@ -559,7 +563,7 @@ const struct payment_driver payment_stripe = {
 	.close = stripe_close,
 	.charge = stripe_charge,
 	.look_up = stripe_look_up,
-	.look_at_customer = stripe_look_at_customer,
+	.look_at_customer = stripe_list_by_customer,
 	.page = stripe_page,
 	.refund = stripe_refund,
 	.ask = stripe_ask,

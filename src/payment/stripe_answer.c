@@ -1,4 +1,4 @@
-/* What Stripe's answers mean for a payment. */
+/* Evaluation of Stripe's answers. */
 #include <stdio.h>
 #include <strings.h>
 
@@ -32,8 +32,8 @@ static void explain(struct payment_result *result, const char *what, int status,
 	         *code ? ", " : "", code);
 }
 
-/* Which refusals have which of the interface's causes; the rest are PAYMENT_DECLINED or, outside of
- * card errors, PAYMENT_REFUSED. */
+/* Codes by cause. All others are PAYMENT_DECLINED or, for other than card errors,
+ * PAYMENT_REFUSED. */
 static bool is_one_of(const char *code, const char *const *codes)
 {
 	for (; *codes; codes++)
@@ -62,7 +62,7 @@ static enum payment_outcome card_outcome(const char *code)
 
 /* ---- intents ---- */
 
-/* The reason given by the issuer is more telling than "card_declined". */
+/* The issuer's reason is more specific than "card_declined". */
 static void copy_code(const struct json *fault, struct payment_result *result)
 {
 	stripe_copy(fault, "decline_code", result->code, sizeof result->code);
@@ -126,12 +126,12 @@ void stripe_read_intent(const struct json *intent, const struct payment_order *o
 	stripe_copy(intent, "status", status, sizeof status);
 	result->outcome = PAYMENT_UNKNOWN;
 	if (!*result->reference || !*status) {
-		snprintf(result->reason, sizeof result->reason, "the answer is no PaymentIntent");
+		snprintf(result->reason, sizeof result->reason, "the answer is not a PaymentIntent");
 		return;
 	}
 	if (order && !matches(intent, order)) {
 		snprintf(result->reason, sizeof result->reason,
-		         "%s is over another amount or currency than was asked for", result->reference);
+		         "%s has another amount or currency than the order", result->reference);
 		return;
 	}
 	result->outcome = status_outcome(intent, status, settled);
@@ -152,7 +152,7 @@ static enum payment_outcome refused_request(const char *code, const char *param)
 	return PAYMENT_REFUSED;
 }
 
-/* Only an error that Stripe itself worded, and that says that nothing is under way, is final. */
+/* An error is final only if Stripe itself sent it and it states that nothing is in progress. */
 static void read_fault(int status, const struct json *fault, struct payment_result *result)
 {
 	char type[PAYMENT_CODE_SIZE], code[PAYMENT_CODE_SIZE], param[PAYMENT_CODE_SIZE];
@@ -170,7 +170,7 @@ static void read_fault(int status, const struct json *fault, struct payment_resu
 		result->outcome = card_outcome(code) == PAYMENT_ACTION_REQUIRED
 		                      ? PAYMENT_ACTION_REQUIRED
 		                      : refused_request(code, param);
-	explain(result, *type ? type : "no answer that tells", status, result->code);
+	explain(result, *type ? type : "no conclusive answer", status, result->code);
 }
 
 void stripe_read_charge(int status, struct slice body, const struct payment_order *order,
@@ -228,7 +228,7 @@ static bool is_attempt(const struct json *intent, const struct payment_order *or
 	       json_get_text(metadata, "sale_code", &sale) && slice_is(sale, order->sale_code);
 }
 
-/* The payments of a page; the list is the arena's. */
+/* Gets the payments of a page; the list is in the arena. */
 static int read_list(struct arena *arena, struct slice body, const struct json **ret_first,
                      bool *ret_more, struct error *error)
 {
@@ -239,7 +239,7 @@ static int read_list(struct arena *arena, struct slice body, const struct json *
 	const struct json *more = json_member(json, "has_more");
 	if (!data || data->type != JSON_ARRAY || !more ||
 	    (more->type != JSON_TRUE && more->type != JSON_FALSE))
-		return error_cause(error, ERR_NETWORK, "the answer is no list of payments");
+		return error_cause(error, ERR_NETWORK, "the answer is not a list of payments");
 	*ret_more = more->type == JSON_TRUE && data->count > 0;
 	*ret_first = data->first;
 	return OK;
@@ -247,7 +247,7 @@ static int read_list(struct arena *arena, struct slice body, const struct json *
 
 static int nothing_named(struct error *error)
 {
-	return error_cause(error, ERR_NETWORK, "the list of payments names none of them");
+	return error_cause(error, ERR_NETWORK, "the list of payments has no identifiers");
 }
 
 int stripe_find_intent(struct slice body, const struct payment_order *order, bool *ret_found,
@@ -272,7 +272,7 @@ int stripe_find_intent(struct slice body, const struct payment_order *order, boo
 	return *ret_more && !*last ? nothing_named(error) : OK;
 }
 
-/* Money that is held until it is captured is the customer's no more. */
+/* Authorized money that awaits capture is no longer available to the customer. */
 static bool is_made(const struct json *intent, struct payment_made *made)
 {
 	char status[PAYMENT_CODE_SIZE];

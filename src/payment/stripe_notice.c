@@ -1,4 +1,4 @@
-/* Stripe's notices (webhook events): the signature over them, and what they say. */
+/* Stripe's webhook events: signature and content. */
 #include <ctype.h>
 #include <openssl/crypto.h>
 
@@ -14,10 +14,10 @@
 /* ---- the signature ---- */
 
 struct signature {
-	struct slice time; /* as spelled: it is part of what is signed */
+	struct slice time; /* as written, because it is signed */
 	int64_t time_us;
 	unsigned count;
-	struct sha256 values[SIGNATURES_MAX]; /* of scheme v1 */
+	struct sha256 values[SIGNATURES_MAX]; /* signatures of scheme v1 */
 };
 
 static bool read_time(struct slice text, int64_t *ret_us)
@@ -34,7 +34,7 @@ static bool read_time(struct slice text, int64_t *ret_us)
 	return true;
 }
 
-/* "t=…" once, "v1=…" at least once; other schemes are passed over. */
+/* Parses "t=…" once and "v1=…" at least once; ignores other schemes. */
 static bool read_signature(struct slice header, struct signature *ret)
 {
 	*ret = (struct signature){0};
@@ -123,7 +123,7 @@ static void copy_metadata(const struct json *object, struct payment_notice *noti
 	stripe_copy(metadata, "attempt", notice->idempotency_key, sizeof notice->idempotency_key);
 }
 
-/* Without a sale code it is a payment that others made with the same Stripe account. */
+/* A payment without a sale code is from another application that uses the same Stripe account. */
 static void read_intent(const struct json *intent, enum payment_notice_kind kind,
                         struct payment_notice *notice)
 {
@@ -143,7 +143,7 @@ static void read_intent(const struct json *intent, enum payment_notice_kind kind
 	notice->kind = kind;
 }
 
-/* A charge that was given back: only when nothing of it is left. */
+/* A refunded charge counts only if it is fully refunded. */
 static void read_charge(const struct json *charge, struct payment_notice *notice)
 {
 	const struct json *whole = json_member(charge, "refunded");
@@ -155,7 +155,7 @@ static void read_charge(const struct json *charge, struct payment_notice *notice
 		notice->kind = PAYMENT_NOTICE_REFUNDED;
 }
 
-/* A dispute that was lost: the customer's bank has taken the money back. */
+/* A lost dispute: the customer's bank has taken the money back. */
 static void read_dispute(const struct json *dispute, struct payment_notice *notice)
 {
 	struct slice status;

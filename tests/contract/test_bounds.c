@@ -486,7 +486,7 @@ static void an_account_asks_for_no_more_certifications_a_day_than_it_may(void **
 	beyond.daily_max = 2;
 	assert_int_equal(ask_on(fixture, &beyond), ERR_RATE_LIMITED);
 	assert_int_equal(error.retry_after_seconds, 12 * 3600); /* NOW is noon */
-	assert_non_null(strstr(error.english, "for a day is 2"));
+	assert_non_null(strstr(error.english, "its daily limit is 2"));
 	error_clear(&error);
 	error = (struct error){0};
 	assert_int_equal(balance_of(fixture), before);

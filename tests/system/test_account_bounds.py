@@ -48,7 +48,7 @@ def test_forty_keys_have_no_more_than_their_account(bounded):
     allowed, refused, passed = ask_all(clients, 4)
     assert 16 <= allowed <= 16 + 4 * passed + 1
     refused[-1].expect(429, "rate_limited")
-    assert "all the keys of this account" in refused[-1].message
+    assert "the keys of this account in total" in refused[-1].message
     assert int(refused[-1].headers["Retry-After"]) == 1
     assert numbers(refused[-1])[:2] == (16, 0)
 
@@ -64,7 +64,7 @@ def test_an_account_may_have_a_bound_of_its_own(bounded):
     assert numbers(answer)[:2] == (4, 0)
     spanish = clients[0].get(LOOK, language="es")
     if spanish.status == 429:
-        assert "todas las claves de esta cuenta" in spanish.message
+        assert "las claves de esta cuenta en total" in spanish.message
     bounded.new_channel().live.get(LOOK).expect(200)  # another account does not notice
 
     bounded.admin("account", "set", channel.account_id, "--account-rate", "0")
@@ -120,9 +120,9 @@ def test_channels_and_keys_are_bounded(bounded):
     assert bounds(bounded, account)["keys"] == {"most": 3, "own": 3, "used": 2}
     create = {"name": "B", "declarant": "D", "modality": "content", "account": account}
     bounded.ask_socket("channel create", **create)
-    assert "another channel: its bound is 2" in refused(bounded, "channel create", **create)
+    assert "more channels: its limit is 2" in refused(bounded, "channel create", **create)
     third = bounded.ask_socket("key create", channel=channel.id, mode="live")["key_id"]
-    assert "without revoked ones, is 3" in refused(bounded, "key create", channel=channel.id, mode="test")
+    assert "not counting revoked keys, is 3" in refused(bounded, "key create", channel=channel.id, mode="test")
     assert bounds(bounded, account)["keys"]["used"] == 3
     assert bounds(bounded, account)["channels"]["used"] == 2
 
@@ -172,7 +172,7 @@ def test_live_certifications_of_a_day_are_bounded(bounded, one_day):
         {"most": 2, "own": 2, "used": 2}
     balance = channel.live.balance()["balance"]
     refused = channel.live.certify(seq_from=1, seq_to=1).expect(429, "rate_limited")
-    assert "its bound for a day is 2" in refused.message
+    assert "its daily limit is 2" in refused.message
     assert 0 < int(refused.headers["Retry-After"]) <= 86400
     assert channel.live.balance()["balance"] == balance, "nothing was charged"
     assert channel.live.certify(seq_from=1, seq_to=1, headers={"Idempotency-Key": "one"}) \

@@ -92,7 +92,7 @@ def test_an_accounts_open_certifications_are_bounded(tmp_path):
         for _ in range(2):
             channel.live.certify(seq_from=1, seq_to=1).expect(202)
         refused = channel.live.certify(seq_from=1, seq_to=1).expect(429, "rate_limited")
-        assert int(refused.headers["Retry-After"]) > 0 and "under way" in refused.message
+        assert int(refused.headers["Retry-After"]) > 0 and "in processing" in refused.message
         other.live.register().expect(201)
         for _ in range(3):
             assert other.live.certified(seq_from=1, seq_to=1)["status"] == "completed"

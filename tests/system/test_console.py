@@ -169,7 +169,7 @@ def test_signing_in_is_limited_by_address(start):
 def test_where_no_mail_is_sent_the_page_says_so(service):
     visitor = Visitor(service).get("/console/sign-in")
     visitor.send("/console/sign-in", email="a@example.org")
-    assert visitor.status == 400 and "sends no e-mail" in visitor.text()
+    assert visitor.status == 400 and "does not send e-mail" in visitor.text()
 
 
 def make_stale(service, email):
@@ -226,7 +226,7 @@ def post_twisted(owner, **changes):
     {"Sec_Fetch_Site": None, "token": "0" * 64}])
 def test_what_another_page_sends_is_refused(owner, changes):
     post_twisted(owner, **changes)
-    assert owner.status == 403 and "nothing was done" in owner.text()
+    assert owner.status == 403 and "Nothing was done" in owner.text()
     assert owner.get("/console/").status == 200
 
 

@@ -89,7 +89,7 @@ def test_a_channel_beyond_the_bound_is_refused_on_the_page(service, account, own
         assert owner.status == 303
     owner.get("/console/").send("/console/language", language="es")
     owner.get("/console/channels").send("/console/channels/open", name="Two", declarant="Me", modality="content")
-    assert owner.status == 400 and "no puede tener otro canal: su máximo es" in owner.text()
+    assert owner.status == 400 and "no puede tener más canales: su máximo es" in owner.text()
     assert 'value="Two"' in owner.body, "what was typed stands there"
 
 

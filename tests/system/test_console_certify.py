@@ -150,7 +150,7 @@ def test_days_are_the_period_of_what_was_shown(charging):
     assert (made["from"], made["to"]) == (record["from"], record["to"])
     assert f"from {first.day} {first:%B %Y}, 00:00:00 UTC on, before" in shown(developer.follow())
     developer.get(f"{NEW}?channel={channel.id}&from=2020-01-01&to=2020-01-02")
-    assert "holds no events" in shown(developer) and ASK not in developer.body
+    assert "contains no events" in shown(developer) and ASK not in developer.body
     channel.close()
 
 
@@ -177,7 +177,7 @@ def test_what_is_not_what_was_shown_is_shown_first(charging):
     developer.get(f"{NEW}?channel={channel.id}&from={first}&to={last}&language=es")
     developer.send(ASK, expected_last=2)
     assert developer.status == 400 and not listed(charging, channel)
-    assert "now, and not those that were shown" in shown(developer) and figures(developer)["Events"] == "3"
+    assert "which differ from those shown" in shown(developer) and figures(developer)["Events"] == "3"
     assert f'name="from" maxlength="10" placeholder="2026-01-01" aria-describedby="days_note" value="{first}"' in developer.body
     assert f'value="{last - datetime.timedelta(1)}"' in developer.body and 'value="es" selected' in developer.body
     developer.send(ASK)
@@ -200,7 +200,7 @@ def test_the_fee_that_was_shown_is_the_one_that_is_taken(start):
     service.settings["certification.fee"] = FEE + 2
     service.start()
     developer.send(ASK)
-    assert developer.status == 400 and "The fee is 7 credits now, and not 5" in shown(developer)
+    assert developer.status == 400 and "The fee is now 7 credits; 5 were shown." in shown(developer)
     assert figures(developer)["Fee"] == "7 credits" and not listed(service, channel)
     assert balance(service, channel) == 38
     developer.send(ASK)

@@ -297,7 +297,7 @@ def test_what_no_standby_confirmed_is_sent_again_and_made_once(tmp_path):
             def sent():
                 owner.send("/console/money/buy", pack=pack["pack_id"])
                 assert owner.status == 503 and "form_number" in owner.body
-                return "Send the form below again" in shown(owner)
+                return "Submit the form below again" in shown(owner)
             # On a busy machine what comes before its commit may have no time left.
             eventually(sent, "it is told that nobody knows")
             sent()

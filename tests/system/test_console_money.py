@@ -145,7 +145,7 @@ def test_a_payment_page_that_was_not_made_is_asked_for_again(start):
     loaded = visitor.body
     with pytest.raises(AssertionError):  # as of any 503
         visitor.send(f"{page}/page")
-    assert visitor.status == 503 and "did not make the payment page" in shown(visitor)
+    assert visitor.status == 503 and "did not create the payment page" in shown(visitor)
     assert "could not be made just now" in shown(visitor)
     visitor.send(f"{page}/page")
     assert visitor.location == f"{page}?done=purchase_page"
@@ -166,7 +166,7 @@ def test_without_payment_pages_none_is_asked_for(service, account, pack):
     page = f"/console/money/purchases/{made['sale_id']}"
     assert "quote the reference" in shown(visitor.get(page)) and f"{page}/page" not in visitor.body
     visitor.post(f"{page}/page", visitor.own_fields(), **{"Sec-Fetch-Site": "same-origin"})
-    assert visitor.status in (400, 409) and "is not to be paid on a page" in shown(visitor)
+    assert visitor.status in (400, 409) and "cannot be paid on a page" in shown(visitor)
 
 
 def test_top_up_is_set_stopped_and_turned_on(service, pack):

@@ -281,7 +281,7 @@ def test_no_passkey_of_another_user_signs_in_afresh(service, email):
     handed["user"] = wanted["user"]
     assert is_refused(visitor.post("/console/passkey", {**fields, **handed}, **SAME))
     # Nor is it added to another user's.
-    assert adding(visitor, passkey).status == 400 and "known already" in visitor.text()
+    assert adding(visitor, passkey).status == 400 and "already registered" in visitor.text()
 
 
 def test_a_stranger_is_told_nothing_of_anybody(service, email):
@@ -320,7 +320,7 @@ def test_adding_wants_a_fresh_sign_in_and_a_name(start):
     visitor, passkey = signed_in(service, email), Passkey(named(service))
     fields, wanted = asked(visitor, "create", "/console/passkeys")
     visitor.post("/console/passkeys/add", {**fields, **passkey.create(wanted)}, **SAME)
-    assert visitor.status == 400 and "Give the passkey a name." in visitor.text()
+    assert visitor.status == 400 and "Enter a name for the passkey." in visitor.text()
     fields, wanted = asked(visitor, "create", "/console/passkeys")
     make_stale(service, email)
     visitor.post("/console/passkeys/add", {**fields, "name": "Blue key", **passkey.create(wanted)}, **SAME)
@@ -343,7 +343,7 @@ def test_what_another_page_sends_is_refused(service, email, path):
     fields |= passkey.get(wanted) | {"passkey": service.admin("passkey", "list", email)["data"][0]["passkey_id"]}
     for headers, token in (({"Sec-Fetch-Site": "cross-site"}, fields["token"]), (SAME, "0" * 64), (SAME, "")):
         visitor.post(f"/console/{path}", {**fields, "token": token}, **headers)
-        assert visitor.status == 403 and "nothing was done" in visitor.text()
+        assert visitor.status == 403 and "Nothing was done" in visitor.text()
     assert len(service.admin("passkey", "list", email)["data"]) == 1
 
 
@@ -372,7 +372,7 @@ def test_who_lacks_a_passkey_adds_one(service):
     by_link = signed_in(service, email)
     assert "Sign in with yours" in by_link.get("/console/passkeys").text()
     assert by_link.body.count("<script src=\"/assets/passkeys.js\"") == 1 and "/passkeys/add" not in by_link.body
-    assert adding(by_link, Passkey(named(service))).status == 403 and "asks for passkeys" in by_link.text()
+    assert adding(by_link, Passkey(named(service))).status == 403 and "requires passkeys" in by_link.text()
     by_link.get("/console/passkeys").send("/console/passkeys/remove")
     assert by_link.location == "/console/passkeys"
     assert len(service.admin("passkey", "list", email)["data"]) == 1
@@ -388,9 +388,9 @@ def test_nor_does_a_link_to_another_account_go_round_it(service):
     by_link = signed_in(service, email)
     by_link.get("/console/passkeys").send("/console/account", account=lax)
     assert by_link.get("/console/users").status == 200, "choosing another account is free"
-    assert adding(by_link, Passkey(named(service))).status == 403 and "asks for passkeys" in by_link.text()
+    assert adding(by_link, Passkey(named(service))).status == 403 and "requires passkeys" in by_link.text()
     by_link.get("/console/passkeys").send("/console/passkeys/remove")
-    assert by_link.status == 403 and "asks for passkeys" in by_link.text()
+    assert by_link.status == 403 and "requires passkeys" in by_link.text()
     assert len(service.admin("passkey", "list", email)["data"]) == 1
     assert entering(by_link, passkey).status == 303
     by_link.get("/console/passkeys").send("/console/passkeys/remove")

@@ -212,7 +212,7 @@ def test_it_is_sent_once(service, shared):
         connection.endheaders(body)
         response = connection.getresponse()
         assert response.status == 400
-        assert "Idempotency-Key must come once" in response.read().decode()
+        assert "Idempotency-Key is repeated" in response.read().decode()
         connection.close()
     assert identifiers(shared.live) == before
 

@@ -214,7 +214,7 @@ def test_a_key_ends_at_its_time_and_says_so(service, shared, anyone):
         client.get(LOOK).expect(200)  # and is cached
         made |= service.admin("key", "expire", made["key_id"], "--at", "2s")
         answer = eventually(lambda: expired(client), "the key has ended")
-        assert answer.expect(401, "invalid_key").message.startswith("This API key has expired")
+        assert answer.expect(401, "invalid_key").message.startswith("This API key expired")
         assert made["expires_at"] in answer.message
         spanish = client.get(LOOK, language="es").expect(401, "invalid_key").message
         assert "ha caducado" in spanish and made["expires_at"] in spanish

@@ -158,7 +158,7 @@ def test_a_stolen_key_is_stopped_while_the_standby_is_away(cluster, fleet, node,
     try:
         refused(channel, f"away-{away}")
         told = node.admin("key", "revoke", stolen["key_id"], "--reason", "stolen")
-        assert told["replicated"] is False and "no standby holds it yet" in told["note"]
+        assert told["replicated"] is False and "not yet replicated" in told["note"]
         thief.get("/v1/account/balance").expect(401, "revoked_key")
         for each in fleet.nodes:
             with each.client(stolen["key"]) as client:
@@ -191,7 +191,7 @@ def put_in_doubt(cluster, node, *words):
             break
         cluster.standby.thaw()
         node.wait("/readyz")
-    assert doubtful.returncode == 2 and "look in the record of acts" in doubtful.stderr, doubtful.stderr
+    assert doubtful.returncode == 2 and "Check the audit log" in doubtful.stderr, doubtful.stderr
     assert "repeat the same request" not in doubtful.stderr
 
 
@@ -211,7 +211,7 @@ def test_what_takes_rights_away_passes_an_act_in_doubt(cluster, fleet, node, cha
                             (("account", "suspend", account), "revoked_key"),
                             (("account", "disable", account), "revoked_key")):
             told = node.admin(*words)
-            assert told["replicated"] is False and "no standby holds it yet" in told["note"]
+            assert told["replicated"] is False and "not yet replicated" in told["note"]
             thief.get("/v1/account/balance").expect(401, code)
         eventually(lambda: channel.live.get("/v1/account/balance").status == 403, "the account is disabled")
         shown = node.admin("account", "show", account)
@@ -277,7 +277,7 @@ def test_who_is_being_made_an_owner_can_be_removed(cluster, fleet, node, channel
     cluster.standby.freeze()
     try:
         made = node.run("user", "role", *words, "--role", "owner")
-        assert made.returncode and "look in the record of acts" not in made.stderr, made.stderr
+        assert made.returncode and "Check the audit log" not in made.stderr, made.stderr
         roles = {one["email"]: one["role"] for one in node.admin("user", "list", "--account", account)["data"]}
         assert roles["who@example.org"] == "reader", "nothing was changed"
         assert node.admin("user", "remove", *words)["replicated"] is False

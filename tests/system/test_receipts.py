@@ -225,7 +225,7 @@ def test_an_account_has_so_many_made(start):
         assert visitor.get(paths[0]).status == 200
     lines.append(len(signer_log(service)))
     assert visitor.get(paths[0]).status == 429 and int(visitor.headers["retry-after"]) <= 60
-    assert "Many receipts of this account were made just now" in visitor.text()
+    assert "Too many receipts of this account were created recently" in visitor.text()
     assert lines[1] - lines[0] == 30 and len(signer_log(service)) == lines[1]
     assert somebody(service, other).get(paths[1]).status == 200, "another account's are made"
     assert service.admin("purchase", "receipt", paths[0].split("/")[-2])["bytes"], "and the operator's"

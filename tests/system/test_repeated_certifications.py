@@ -203,7 +203,7 @@ def test_stored_bytes_are_counted_and_bounded(start):
         refused = client.register_file(secrets.token_bytes(1_700_000), "large", language=language)
         refused.expect(400, "validation_error")
         assert "3000000" in refused.message and "1400007" in refused.message
-        assert ("digest alone" if language == "en" else "solo un resumen") in refused.message
+        assert ("only a digest" if language == "en" else "solo un resumen") in refused.message
     eventually(lambda: len(glob.glob(os.path.join(service.data, "content", "event", "*", "*"))) == 2,
                "what was refused is deleted")
     assert channel.live.balance()["balance"] == balance
@@ -274,7 +274,7 @@ def test_a_list_of_pieces_that_is_none_is_told(start):
         service.admin("store", "check")
     (problem,) = json.loads(refused.value.done.stdout)["problems"]
     assert problem.startswith(f"certification {records[1]['certification_id']}: ")
-    assert "is no list of pieces" in problem
+    assert "is not a valid list of pieces" in problem
 
 
 def test_a_shared_object_that_is_missing_is_told_before_the_head(start):

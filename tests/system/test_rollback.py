@@ -121,7 +121,7 @@ def test_another_history_with_as_many_rounds_is_noticed(kept):
     kept.grow("more")
     shutil.rmtree(kept.data / "signer")
     shutil.move(kept.copies / "first", kept.data / "signer")
-    assert "is not the one that this node has seen" in kept.refused()
+    assert "differs from the one that this node has seen" in kept.refused()
     assert kept.accept("--reason", REASON).returncode == 0
     kept.grow("three")
 

@@ -134,7 +134,7 @@ def test_the_next_key_is_taken_while_serving_and_old_evidence_stays_valid(tmp_pa
         # The former one never comes back.
         assert service.stop() == 0
         service.set(first)
-        assert "this node's signing key is another" in service.refused()
+        assert "does not match the store's current signing certificate" in service.refused()
         service.set(second)
         lines = [json.loads(line) for line in
                  (service.data / "signer" / "signer.log").read_text().splitlines()]
@@ -174,8 +174,8 @@ def test_from_development_to_an_operators_key_and_not_back(tmp_path, pki):
         assert [item["reason"] for item in service.published()] == ["going live", None]
         assert service.stop() == 0
         service.set({name: None for name in ("signer.key", "signer.chain", *NO_AUTHORITY)})
-        assert "set signer.key" in service.refused()
-        assert "set signer.key" in check(service).stderr or not LOOKS_INTO_THE_STORE
+        assert "Set signer.key" in service.refused()
+        assert "Set signer.key" in check(service).stderr or not LOOKS_INTO_THE_STORE
         service.admin("signer", "end", "--reason", "try to go back")
         last = service.refused().splitlines()[-1]
         assert "was ended in the store" in last
@@ -227,7 +227,7 @@ def test_a_stolen_key(tmp_path, pki):
         waiting = client.certify(seq_from=1, seq_to=sequence).expect(202).json["certification_id"]
         assert service.admin("store", "check")["valid"] is True
         assert service.stop() == 0
-        assert "does not come into force again" in service.refused()
+        assert "cannot be used again" in service.refused()
         service.set(pki.signer("safe"))
         service.start()
         assert service.test_client().settled(waiting)["status"] == "completed"

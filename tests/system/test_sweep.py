@@ -268,7 +268,7 @@ def test_a_restore_leaves_anothers_place_alone(services, content, tmp_path):
     del manifest["installation"]  # as before they were marked
     (backup / "backup.json").write_text(json.dumps(manifest))
     done = run("store", "restore", "--live", backup, *restored.chosen())
-    assert done.returncode != 0 and "does not say whose it is" in done.stderr
+    assert done.returncode != 0 and "does not name its installation" in done.stderr
     assert content.names() == found
     content.remove("installation")
     done = run("store", "restore", "--live", backup, *restored.chosen())

@@ -139,9 +139,9 @@ def test_periods_and_what_rows_are_told_apart_by(start):
     (("--month", "2026-01", "--from", "2026-01-02"), "either --month or --from"),
     (("--from", "2026-02-30"), "--from must be a day such as 2026-01-31"),
     (("--from", "2026-02-02", "--to", "2026-02-01"), "--from must not be later"),
-    (("--by", "chanel"), "--by must be one or several of"),
+    (("--by", "chanel"), "--by must be one or more of"),
     (("--by", "day,month"), "either day or month"),
-    (("--by", "key,"), "--by must be one or several of"),
+    (("--by", "key,"), "--by must be one or more of"),
     (("--after", "x"), "--after must be the 'row'"),
     (("--csv",), "either --csv or --json"),
 ])

@@ -149,7 +149,7 @@ def test_nobody_asks_for_passkeys_where_there_are_none(start, address):
     service = start(service__public_url=address)
     account = service.new_account()
     asked = service.run("account", "set", account, "--passkeys", "required")
-    assert asked.returncode and "they need https and a name" in asked.stderr
+    assert asked.returncode and "They require https and a host name" in asked.stderr
     assert not service.admin("account", "show", account)["passkeys_required"]
     service.admin("account", "set", account, "--passkeys", "optional")
 

@@ -60,13 +60,13 @@ def test_an_address_has_ten_wrong_codes_a_minute(guarded, record, anyone, ways):
     answer = refused[0].expect(429, "rate_limited")
     assert 1 <= int(answer.headers["Retry-After"]) <= 6
     assert answer.headers["RateLimit-Limit"] == "10" and answer.headers["RateLimit-Remaining"] == "0"
-    assert "verification codes from this address were wrong" in answer.message
+    assert "wrong verification codes from this address" in answer.message
 
 
 def test_a_page_says_so_in_both_languages(anyone):
     use_up(anyone, count=12)
-    for language, words in (("en", "verification codes from this address were wrong"),
-                            ("es", "códigos de verificación enviados desde esta dirección")):
+    for language, words in (("en", "wrong verification codes from this address"),
+                            ("es", "códigos de verificación erróneos desde esta dirección")):
         page = anyone("/verify/SVC-2026-ZZZZ-ZZZZ", HTML, language=language).expect(429)
         assert page.headers.get_content_type() == "text/html" and page.headers["Retry-After"]
         assert words in page.body.decode()

@@ -1,6 +1,6 @@
-/* Backup and restore by PostgreSQL's own programs, pg_dump and pg_restore, which operators know and
- * which read each other's files over many versions. What connects goes to them as the address says
- * it; the password goes by the environment, where only this user can see it. */
+/* Backup and restore with PostgreSQL's own programs pg_dump and pg_restore, which operators know
+ * and whose files are readable across many versions. Connection options are passed as in the
+ * address. The password is passed in the environment, which only this user can read. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -15,18 +15,18 @@
 #include "db/postgres/internal.h"
 
 #define ADDRESS_MAX ((size_t)16 * 1024)
-#define WORDS_MAX ((size_t)1024) /* of a program's own explanation */
+#define WORDS_MAX ((size_t)1024) /* of a program's error output */
 #define ENVIRONMENT_MAX 1024
 #define ARGUMENTS_MAX 12
 
 /* ---- running a program ---- */
 
 struct program {
-	const char *arguments[ARGUMENTS_MAX]; /* the name first, NULL at the end */
-	const char *password;                 /* "PGPASSWORD=…", NULL: none in the address */
+	const char *arguments[ARGUMENTS_MAX]; /* the name first, ended by NULL */
+	const char *password;                 /* "PGPASSWORD=…"; NULL: none in the address */
 };
 
-/* This process's environment, with the password added. */
+/* Builds this process's environment plus the password. */
 static bool fill_environment(const struct program *program, char *list[ENVIRONMENT_MAX])
 {
 	size_t count = 0;
@@ -43,7 +43,8 @@ static bool fill_environment(const struct program *program, char *list[ENVIRONME
 	return true;
 }
 
-/* The threads here block signals, and the program must not. It gets none of our files. */
+/* This process's threads block signals; the program must not inherit that. It inherits no open
+ * files. */
 static int spawn(const struct program *program, int words, pid_t *ret_child)
 {
 	char *environment[ENVIRONMENT_MAX];
@@ -70,9 +71,8 @@ static int spawn(const struct program *program, int words, pid_t *ret_child)
 	return result;
 }
 
-/* What it says until it closes its standard error, as one line; the rest of a long speech is
- * lost. */
-static void listen_to(int words, char text[WORDS_MAX])
+/* Reads the program's standard error until it is closed, as one line; truncates long output. */
+static void read_output(int words, char text[WORDS_MAX])
 {
 	size_t size = 0;
 	char more[512];
@@ -107,7 +107,7 @@ static int run(const struct program *program, struct error *error)
 		                 NULL);
 	}
 	char text[WORDS_MAX];
-	listen_to(words[0], text);
+	read_output(words[0], text);
 	close(words[0]);
 	int status = -1;
 	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
@@ -130,7 +130,7 @@ static void add_option(struct buf *text, const char *keyword, const char *value)
 	buf_add_text(text, "' ");
 }
 
-/* `--dbname=` with all of the address but its secrets, and the password by itself. */
+/* Splits an address into `--dbname=` without secrets, and the password. */
 static int split_address(const char *url, struct buf *ret_argument, struct buf *ret_password,
                          struct error *error)
 {
@@ -138,7 +138,8 @@ static int split_address(const char *url, struct buf *ret_argument, struct buf *
 	int result = pg_parse_url(url, &options, error);
 	if (result)
 		return result;
-	/* The address may say otherwise. A copy of a standby could lack what was acknowledged. */
+	/* An option of the address overrides this one. A copy of a standby could lack acknowledged
+	 * data. */
 	buf_add_text(ret_argument, "--dbname=target_session_attrs='read-write' ");
 	for (const PQconninfoOption *at = options; at->keyword; at++) {
 		bool secret = strchr(at->dispchar, '*') != NULL;
@@ -152,7 +153,7 @@ static int split_address(const char *url, struct buf *ret_argument, struct buf *
 	return result ? result : buf_check(ret_password);
 }
 
-/* Runs a program, which is given the address and these further arguments, up to a NULL. */
+/* Runs a program with the address and the arguments in `further`, ended by NULL. */
 static int run_connected(const char *url, const char *name, const char *const *further,
                          struct error *error)
 {
@@ -174,9 +175,9 @@ static int run_connected(const char *url, const char *name, const char *const *f
 	return result;
 }
 
-/* ---- both ways ---- */
+/* ---- backup and restore ---- */
 
-/* The pattern of everything in the schema that the store lives in, as pg_dump takes it. */
+/* Gets pg_dump's pattern for all tables in the schema of the store. */
 static int store_tables(struct db *base, char pattern[256], struct error *error)
 {
 	struct db_connection *reader = db_take_reader(base);
@@ -191,7 +192,7 @@ static int store_tables(struct db *base, char pattern[256], struct error *error)
 	return result;
 }
 
-/* One snapshot of the primary, taken without standing in anybody's way. */
+/* Uses one snapshot of the primary; blocks no other transaction. */
 int pg_backup(struct db *base, const char *path, struct error *error)
 {
 	char pattern[256], file[PATH_MAX + 8];
@@ -212,7 +213,7 @@ int pg_vacant(const struct db_options *options, struct error *error)
 		return result;
 	struct db_connection *writer = db_take_writer(db);
 	bool vacant = false;
-	result = db_begin(writer, error); /* fails without the standbys that are asked for */
+	result = db_begin(writer, error); /* fails without the required standbys */
 	if (!result) {
 		struct db_query *query =
 			db_query(writer, "SELECT count(*) FROM pg_class JOIN pg_namespace "
@@ -256,7 +257,7 @@ static int change(const struct db_options *options, change_function *function,
 
 #define DROP "DROP TABLE IF EXISTS " DB_RESTORING
 
-/* One that a restore which was killed left behind gives way. */
+/* Replaces a mark of a restore that was killed. */
 static int announce(struct db_connection *writer, const struct db_mark *mark, struct error *error)
 {
 	int result = db_run(writer, DROP, error);
@@ -275,7 +276,8 @@ static int call_off(struct db_connection *writer, const struct db_mark *mark, st
 	return db_run(writer, DROP, error);
 }
 
-/* Behind all that pg_restore wrote: once it is answered, standbys hold what they must. */
+/* Commits after everything that pg_restore wrote; once it is answered, the standbys have the
+ * data. */
 static int confirm(struct db_connection *writer, const struct db_mark *mark, struct error *error)
 {
 	int64_t changes = 0;
@@ -283,7 +285,7 @@ static int confirm(struct db_connection *writer, const struct db_mark *mark, str
 	                                         "WHERE name = 'schema'"),
 	                        &changes, error);
 	if (!result && changes != 1)
-		result = error_cause(error, ERR_CORRUPT, "what was restored has no schema's name");
+		result = error_cause(error, ERR_CORRUPT, "the restored data does not name its schema");
 	if (result)
 		return result;
 	struct db_query *query =
@@ -304,7 +306,7 @@ int pg_restore(const struct db_options *options, const char *path, const struct 
 		return result;
 	result = run_connected(options->url, "pg_restore", further, error);
 	if (result) {
-		struct error ignored = {0}; /* what is left does not keep a restore from being repeated */
+		struct error ignored = {0}; /* leftovers do not prevent another restore */
 		(void)!change(options, call_off, mark, &ignored);
 		return result;
 	}

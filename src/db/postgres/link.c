@@ -10,8 +10,8 @@
 #define CONNECT_PAUSE_US INT64_C(250000) /* between attempts to connect */
 #define STATEMENT_WAIT_US INT64_C(60000000)
 #define SET_UP_WAIT_US INT64_C(5000000)
-#define SHARDED_WAIT_US INT64_C(5000000) /* of readers, and of whoever has the writers' turn */
-#define LIMBO_TIMEOUTS 6                 /* commit time-outs after which a commit is given up on */
+#define SHARDED_WAIT_US INT64_C(5000000) /* of readers, and of the holder of the writer lock */
+#define LIMBO_TIMEOUTS 6                 /* commit timeouts after which a commit is abandoned */
 
 /* ---- failures ---- */
 
@@ -42,11 +42,11 @@ static const struct {
 	{"53100", ERR_NO_SPACE, false},    /* disk_full */
 	{"XX001", ERR_CORRUPT, false},     /* data_corrupted */
 	{"XX002", ERR_CORRUPT, false},     /* index_corrupted */
-	{"23", ERR_REFUSED, false},        /* a constraint */
-	{"22", ERR_INTERNAL, false},       /* a value that cannot be */
-	{"42", ERR_INTERNAL, false},       /* a statement that cannot be */
+	{"23", ERR_REFUSED, false},        /* constraint violation */
+	{"22", ERR_INTERNAL, false},       /* invalid value */
+	{"42", ERR_INTERNAL, false},       /* invalid statement */
 	{"0A", ERR_INTERNAL, false},       /* feature_not_supported */
-	{"26", ERR_UNAVAILABLE, false},    /* invalid_sql_statement_name: behind a pooler */
+	{"26", ERR_UNAVAILABLE, false},    /* invalid_sql_statement_name: used with a pooler */
 };
 
 static void fail_by_result(struct pg_connection *connection, const PGresult *result)
@@ -79,20 +79,20 @@ static void lose(struct pg_connection *connection, const char *why)
 
 int pg_parse_url(const char *url, PQconninfoOption **ret_options, struct error *error)
 {
-	char *why = NULL; /* none when there is no memory */
+	char *why = NULL; /* NULL without memory */
 	int result = libpq_load(error);
 	if (result)
 		return result;
 	*ret_options = PQconninfoParse(url, &why);
 	if (!*ret_options)
 		result = error_cause(error, why ? ERR_VALIDATION : ERR_NO_MEMORY,
-		                     "postgresql: the address cannot be read");
+		                     "postgresql: the address is not valid");
 	PQfreemem(why);
 	return result;
 }
 
-/* During a commit a warning says that the wait for the standby was cancelled: what is committed on
- * this server may be nowhere else. */
+/* A warning during a commit says that the wait for the standby was cancelled: the data may be only
+ * on this server. */
 static void take_notice(void *context, const PGresult *notice)
 {
 	struct pg_connection *connection = context;
@@ -103,12 +103,12 @@ static void take_notice(void *context, const PGresult *notice)
 
 enum setting_use { ALL, REGISTRAR, REGISTRAR_UNSHARDED };
 
-/* What transactions depend on. No time-out of the server's may end a commit that waits for its
- * standby, so statement_timeout is off; waiting for a lock (commit_timeout) and sitting in an open
- * transaction are bounded. All hot statements look rows up by an index, whatever the statistics of
- * a young table say. A server that distributes tables plans by the account that is bound. */
+/* Settings that transactions depend on. statement_timeout is off, because no server timeout may end
+ * a commit that waits for its standby. Waits for locks (commit timeout) and idle time in a
+ * transaction are limited. All frequent statements use indexes, whatever the statistics of a new
+ * table are. A distributing server plans for the bound account. */
 static const struct {
-	const char *name, *value; /* NULL: the commit's time-out */
+	const char *name, *value; /* NULL: the commit timeout */
 	enum setting_use use;
 } settings[] = {
 	{"synchronous_commit", "on", ALL},
@@ -162,20 +162,21 @@ static int64_t last_column(const PGresult *row)
 	return strtoll(PQgetvalue(row, 0, PQnfields(row) - 1), NULL, 10);
 }
 
-/* Whatever the question waited for before it was answered: the answer is older now than this. */
+/* The answer may be delayed, so the offset is a lower bound. */
 static void note_clock(struct pg_db *db, const PGresult *row)
 {
 	atomic_store(&db->clock_offset_us, last_column(row) - clock_monotonic_us());
 }
 
-/* However long the answer was on its way: the clock was not beyond it when it was asked. */
+/* The server's clock was not past this value when the query was sent, however long the answer
+ * took. */
 static void note_latest_clock(struct pg_db *db, const PGresult *row, int64_t asked_us)
 {
 	atomic_store(&db->clock_latest_us, last_column(row) - asked_us);
 }
 
-/* The last result of the statements; NULL when it did not come in time, or cannot. */
-static PGresult *ask_in_time(PGconn *pg, const char *sql)
+/* Returns the last result of the statements; NULL on timeout or failure. */
+static PGresult *query_with_deadline(PGconn *pg, const char *sql)
 {
 	int64_t deadline_us = clock_monotonic_us() + SET_UP_WAIT_US;
 	PGresult *last = NULL, *next = NULL;
@@ -197,8 +198,8 @@ static PGresult *ask_in_time(PGconn *pg, const char *sql)
 	return good ? last : NULL;
 }
 
-/* A transaction in the middle of a pipeline does not count as idle, so the server is told to find
- * out by TCP when this node is cut off: the rows that it locked must not be locked for hours. */
+/* A transaction within a pipeline does not count as idle. So TCP settings make the server detect a
+ * disconnected node; otherwise rows that it locked could stay locked for hours. */
 static bool set_up(struct pg_connection *connection)
 {
 	struct pg_db *db = pg_db(connection->base.db);
@@ -210,7 +211,7 @@ static bool set_up(struct pg_connection *connection)
 	         "SET client_encoding = 'UTF8'; %s",
 	         session);
 	int64_t asked_us = clock_boot_us();
-	PGresult *result = ask_in_time(connection->pg, sql);
+	PGresult *result = query_with_deadline(connection->pg, sql);
 	bool done = PQresultStatus(result) == PGRES_TUPLES_OK;
 	if (done && connection->use != PG_STRAIGHT) {
 		note_clock(db, result);
@@ -221,19 +222,19 @@ static bool set_up(struct pg_connection *connection)
 	       PQsetnonblocking(connection->pg, 1) == 0;
 }
 
-/* Looks, too, whether the server has closed it since: else whoever comes first would find out. The
- * first look may see the server's last words, the second that nothing follows. */
+/* Also checks whether the server has closed the connection since. The first call may read the
+ * server's last message, the second the end of the stream. */
 static bool is_usable(struct pg_connection *connection)
 {
 	return connection->pg && PQconsumeInput(connection->pg) == 1 &&
 	       PQconsumeInput(connection->pg) == 1 && PQstatus(connection->pg) == CONNECTION_OK;
 }
 
-/* Whether a commit that was left waiting is over: all that was sent ends with one sync. Answers of
- * the statements before it may come meanwhile. */
+/* Returns whether a pending commit is over. Everything sent ends with one sync; results of earlier
+ * statements may arrive first. */
 static bool is_answered(PGconn *pg)
 {
-	bool ended = false; /* a statement, as far as was read; another end is that of them all */
+	bool ended = false; /* whether the last NULL ended a statement; a second NULL ends them all */
 	while (PQconsumeInput(pg) == 1 && PQstatus(pg) == CONNECTION_OK) {
 		if (PQisBusy(pg))
 			return false;
@@ -247,7 +248,7 @@ static bool is_answered(PGconn *pg)
 	return true;
 }
 
-/* A commit whose outcome nobody knew yet: looks whether it is known now. True while it waits. */
+/* Checks a commit with an unknown outcome. Returns true while it is pending. */
 static bool in_limbo(struct pg_connection *connection)
 {
 	if (connection->limbo_since_us == 0)
@@ -256,17 +257,17 @@ static bool in_limbo(struct pg_connection *connection)
 	if (connection->pg && !is_answered(connection->pg) &&
 	    clock_monotonic_us() - connection->limbo_since_us < longest)
 		return true;
-	/* What became of it does not matter here: clients repeat, and find it or not. */
+	/* The outcome does not matter here: clients repeat their requests. */
 	pg_disconnect(connection);
 	return false;
 }
 
-static void hear_nothing(void *context, const PGresult *notice)
+static void ignore_notice(void *context, const PGresult *notice)
 {
 	(void)context, (void)notice;
 }
 
-/* Looks whether it is known by now what became of it, which does not matter here either. */
+/* Checks whether a detached commit is over; its outcome does not matter. */
 static bool is_over(const struct pg_connection *connection, struct pg_aside *aside)
 {
 	int64_t longest = LIMBO_TIMEOUTS * pg_db(connection->base.db)->commit_timeout_us;
@@ -287,7 +288,7 @@ bool pg_set_aside(struct pg_connection *connection)
 		return false;
 	connection->aside[at] =
 		(struct pg_aside){connection->pg, connection->account, clock_monotonic_us()};
-	PQsetNoticeReceiver(connection->pg, hear_nothing, NULL);
+	PQsetNoticeReceiver(connection->pg, ignore_notice, NULL);
 	connection->pg = NULL;
 	pg_disconnect(connection);
 	return true;
@@ -317,13 +318,13 @@ int pg_connect(struct pg_connection *connection, struct error *error)
 	struct pg_db *db = pg_db(connection->base.db);
 	if (in_limbo(connection))
 		return error_cause(error, ERR_UNAVAILABLE,
-		                   "postgresql: an earlier commit still waits for its standby");
+		                   "postgresql: an earlier commit is waiting for its standby");
 	if (is_usable(connection))
 		return OK;
 	pg_disconnect(connection);
 	if (clock_monotonic_us() < connection->retry_at_us)
-		return error_cause(error, ERR_UNAVAILABLE, "postgresql: the server was out of reach");
-	/* The address may say otherwise of all that stands before it. */
+		return error_cause(error, ERR_UNAVAILABLE, "postgresql: the server was unreachable");
+	/* Options of the address override the entries before it. */
 	const char *keywords[] = {"target_session_attrs",
 	                          "connect_timeout",
 	                          "tcp_user_timeout",
@@ -349,7 +350,7 @@ int pg_connect(struct pg_connection *connection, struct error *error)
 	error_cause(error, ERR_UNAVAILABLE, "postgresql: %s",
 	            connection->pg ? PQerrorMessage(connection->pg) : "out of memory");
 	pg_disconnect(connection);
-	/* Who waits long for one server keeps those waiting who are of others. */
+	/* A long wait for one server delays transactions on other servers. */
 	int64_t now_us = clock_monotonic_us();
 	int64_t pause_us = connection->use == PG_STRAIGHT ? 10 * (now_us - began_us) : 0;
 	connection->retry_at_us = now_us + (pause_us > CONNECT_PAUSE_US ? pause_us : CONNECT_PAUSE_US);
@@ -371,7 +372,7 @@ void pg_disconnect(struct pg_connection *connection)
 int64_t pg_deadline(const struct pg_connection *connection)
 {
 	const struct pg_db *db = pg_db(connection->base.db);
-	/* Who waits for one account's server holds up others, whose servers may answer. */
+	/* A wait for one account's server delays other accounts, whose servers may answer. */
 	int64_t wait_us =
 		connection->use == PG_REGISTRAR ? 2 * db->commit_timeout_us : STATEMENT_WAIT_US;
 	if (connection->use == PG_STRAIGHT ||
@@ -382,7 +383,7 @@ int64_t pg_deadline(const struct pg_connection *connection)
 	return clock_monotonic_us() + wait_us;
 }
 
-/* One that hangs is waited for without an end: by a thread of its own. */
+/* PQcancel may hang forever, so it runs in its own thread. */
 #define CANCELS_MAX 8
 static atomic_int cancels;
 
@@ -442,7 +443,7 @@ void pg_sync(struct pg_connection *connection)
 		lose(connection, "sending");
 }
 
-/* Waits until something can be read, writing what is still to be written. */
+/* Waits for input and meanwhile sends pending output. */
 static bool wait_for_input(struct pg_connection *connection, int64_t deadline_us)
 {
 	int unsent = PQflush(connection->pg);
@@ -455,7 +456,7 @@ static bool wait_for_input(struct pg_connection *connection, int64_t deadline_us
 	                        .events = (short)(POLLIN | (unsent ? POLLOUT : 0))};
 	int ready = left_us > 0 ? poll(&socket, 1, (int)(left_us / 1000 + 1)) : 0;
 	if (ready == 0)
-		return false; /* the deadline */
+		return false; /* deadline passed */
 	if ((ready < 0 && errno != EINTR) || PQconsumeInput(connection->pg) != 1) {
 		lose(connection, "receiving");
 		return false;
@@ -463,7 +464,7 @@ static bool wait_for_input(struct pg_connection *connection, int64_t deadline_us
 	return true;
 }
 
-/* Takes one result of the first waiting statement; true when it has them all. */
+/* Takes a result of the first waiting statement. Returns true if that was the last one. */
 static bool take_result(struct pg_connection *connection, struct pg_waiting *first,
                         PGresult *result)
 {
@@ -472,7 +473,7 @@ static bool take_result(struct pg_connection *connection, struct pg_waiting *fir
 		return true;
 	bool good = status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK;
 	if (first->kind == PG_PREPARE)
-		first->query->prepared = good; /* it failed, or was skipped behind a failure */
+		first->query->prepared = good; /* it failed, or was skipped after a failure */
 	if (status == PGRES_FATAL_ERROR) {
 		fail_by_result(connection, result);
 	} else if (good && first->kind == PG_REPLICA_CHECK) {
@@ -513,9 +514,9 @@ bool pg_collect(struct pg_connection *connection, const struct pg_query *until, 
 		}
 		struct pg_waiting *first = &connection->waiting[connection->waiting_first];
 		PGresult *result = PQgetResult(connection->pg);
-		/* Each statement has a result and then an end, a sync only a result. */
+		/* A statement has a result and an end; a sync has only a result. */
 		if (!result && !first->answered) {
-			lose(connection, "out of step");
+			lose(connection, "unexpected result in the pipeline");
 			return false;
 		}
 		first->answered = true;

@@ -1,8 +1,9 @@
-/* Questions to the pieces of tables that each server has. Each server is asked by a connection of
- * its own, which the statement reaches by way of some account whose rows it would have; the
- * question travels as a text, since the pieces have names there alone. So a server that is away is
- * missing from the answer, where a query over all pieces would fail, and one that hangs holds up
- * its own connection. */
+/* Queries of the table shards on all servers.
+ *
+ * Each server is queried through its own connection. The coordinator routes the statement to the
+ * server by an account that maps to it. The query is passed as text, because shard names exist only
+ * on the shard servers. So an unreachable server is missing from the result, where a query over all
+ * shards would fail; and a hanging server blocks only its own connection. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -10,17 +11,17 @@
 #include "db/postgres/internal.h"
 
 #define LISTED_LIFE_US (60 * US_PER_SECOND)
-#define LISTED_LEAST_US US_PER_SECOND /* between two lists, whatever the servers say */
+#define LISTED_LEAST_US US_PER_SECOND /* minimum time between two lists of shards */
 #define ANSWER_WAIT_US (2 * US_PER_SECOND)
-/* For one that is away: it is asked again the next time; and to read what came while another one
- * was waited for. */
+/* For an unreachable server, which is queried again in the next round; and to read results that
+ * arrived during the wait for another server. */
 #define LATE_WAIT_US INT64_C(2000)
 #define QUESTION_MAX ((size_t)8 * 1024 * 1024)
-#define ACCOUNTS_TRIED 4096 /* numbers, until each server has one */
+#define ACCOUNTS_TRIED 4096 /* account numbers to try until each server has one */
 
 struct pg_piece {
 	size_t server;
-	int64_t from; /* the least hash of the accounts in it */
+	int64_t from; /* minimum hash of its accounts */
 	int64_t shard;
 	char table[48];
 };
@@ -68,7 +69,7 @@ void pg_pieces_free(struct pg_db *db)
 	pthread_mutex_destroy(&pieces->away_mutex);
 }
 
-/* ---- which there are ---- */
+/* ---- list of shards ---- */
 
 static int note_server(struct pg_db *db, struct slice name, int64_t account)
 {
@@ -140,7 +141,7 @@ static int list_pieces(struct pg_db *db, struct error *error)
 		snprintf(piece.table, sizeof piece.table, "%.*s", (int)table.size, table.data);
 		result = piece.server < pieces->server_count
 		             ? add_piece(pieces, &room, &piece)
-		             : error_cause(error, ERR_INTERNAL, "a server has pieces of no account");
+		             : error_cause(error, ERR_INTERNAL, "a server has shards without accounts");
 	}
 	int ended = pg_end(query, result ? NULL : error);
 	return result ? result : ended;
@@ -174,9 +175,9 @@ static int list_all(struct pg_db *db, struct error *error)
 	return OK;
 }
 
-/* ---- the question ---- */
+/* ---- the query ---- */
 
-/* The part with the names of that piece's tables in place of those in braces. */
+/* Writes the part with the shard's table names in place of those in braces. */
 static int write_part(struct pg_pieces *pieces, const char *part, size_t first, size_t end,
                       struct error *error)
 {
@@ -223,7 +224,7 @@ static int write_question(struct pg_pieces *pieces, size_t server, const char *c
 	return result ? result : buf_check(text);
 }
 
-/* What came late is of an earlier question: it only tells that the server is there. */
+/* A late answer belongs to an earlier query; it only shows that the server is reachable. */
 static void ask(struct pg_pieces *pieces, struct pg_piece_server *server)
 {
 	struct pg_connection *connection = server->connection;
@@ -236,7 +237,7 @@ static void ask(struct pg_pieces *pieces, struct pg_piece_server *server)
 		if (server->late)
 			return;
 		server->question = NULL;
-		server->away = server->trial != NULL; /* else it is waited for again */
+		server->away = server->trial != NULL; /* otherwise wait for it again */
 		(void)!pg_end(&late->base, NULL);
 	}
 	connection->base.failure = OK;
@@ -261,7 +262,7 @@ static void start_trial(struct pg_piece_server *server)
 	server->trial = trying->base.failure ? NULL : pg_query(query);
 }
 
-/* Whether it commits, as far as is known. */
+/* Returns whether the server commits, as far as known. */
 static bool has_committed(struct pg_piece_server *server, int64_t deadline_us)
 {
 	struct pg_connection *trying = server->trying;
@@ -276,7 +277,7 @@ static bool has_committed(struct pg_piece_server *server, int64_t deadline_us)
 	return pg_end(&trial->base, NULL) == OK;
 }
 
-/* "<row …><a>0 17,2 5</a></row>": numbers of parts, and accounts. */
+/* Parses "<row …><a>0 17,2 5</a></row>": pairs of part number and account. */
 static void read_answer(struct slice answer, size_t count, db_found_function *found, void *context)
 {
 	const char *at = memmem(answer.data, answer.size, "<a>", 3);
@@ -298,14 +299,14 @@ static void read_answer(struct slice answer, size_t count, db_found_function *fo
 	}
 }
 
-static void hear(struct pg_pieces *pieces, struct pg_piece_server *server, int64_t deadline_us,
-                 size_t count, db_found_function *found, void *context)
+static void read_result(struct pg_pieces *pieces, struct pg_piece_server *server,
+                        int64_t deadline_us, size_t count, db_found_function *found, void *context)
 {
 	struct pg_connection *connection = server->connection;
 	struct pg_query *question = server->question;
 	int64_t least_us = clock_monotonic_us() + LATE_WAIT_US;
 	deadline_us = deadline_us > least_us ? deadline_us : least_us;
-	if (question) { /* of the last time: it was late */
+	if (question) { /* late, from an earlier round */
 		connection->base.failure = OK;
 		error_clear(&connection->base.error);
 	}
@@ -320,13 +321,13 @@ static void hear(struct pg_pieces *pieces, struct pg_piece_server *server, int64
 	if (question)
 		(void)!pg_end(&question->base, NULL);
 	int failure = connection->base.failure;
-	/* What it says of a statement is an answer, too: its pieces may have moved. Whoever answered
-	 * what was asked before was not asked now. */
+	/* An error of the statement is an answer, too: its shards may have moved. A server that
+	 * answered an earlier query was not asked this one. */
 	server->away = silent || failure == ERR_UNAVAILABLE;
 	pieces->outdated = pieces->outdated || failure;
 }
 
-static void tell_away(struct pg_pieces *pieces)
+static void report_unreachable(struct pg_pieces *pieces)
 {
 	pthread_mutex_lock(&pieces->away_mutex);
 	size_t count = 0;
@@ -360,10 +361,10 @@ static int ask_all(struct pg_pieces *pieces, const char *const *parts, size_t co
 		if (!server->listed)
 			continue;
 		int64_t wait_us = server->away ? LATE_WAIT_US : ANSWER_WAIT_US;
-		hear(pieces, server, now_us + wait_us, count, found, context);
+		read_result(pieces, server, now_us + wait_us, count, found, context);
 		*ret_all = *ret_all && !server->away && !server->connection->base.failure;
 	}
-	tell_away(pieces);
+	report_unreachable(pieces);
 	return OK;
 }
 
@@ -381,7 +382,7 @@ int pg_ask_pieces(struct db *base, const char *const *parts, size_t count, db_fo
 	return result;
 }
 
-/* ---- who is away ---- */
+/* ---- unreachable servers ---- */
 
 bool pg_is_away(struct pg_pieces *pieces, struct slice name)
 {

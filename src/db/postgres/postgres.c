@@ -81,7 +81,7 @@ static int check_url(const char *url, struct error *error)
 	return result;
 }
 
-/* The other connections are made when they are used first. */
+/* Other connections are opened on first use. */
 static int open_db(const struct db_options *options, struct db **ret_db, struct error *error)
 {
 	struct pg_db *db = calloc(1, sizeof *db);
@@ -107,7 +107,7 @@ static int open_db(const struct db_options *options, struct db **ret_db, struct 
 	return OK;
 }
 
-/* ---- taking and giving ---- */
+/* ---- taking and giving back connections ---- */
 
 static struct db_connection *take_writer(struct db *base)
 {
@@ -196,7 +196,7 @@ static int begin(struct db_connection *base, struct error *error)
 	if (result)
 		return base->failure = result;
 	if (connection->use == PG_STRAIGHT && pg_waits_aside(connection, connection->account)) {
-		pg_fail(connection, ERR_UNAVAILABLE, "an earlier commit still waits for its standby");
+		pg_fail(connection, ERR_UNAVAILABLE, "an earlier commit is waiting for its standby");
 		return db_report(base, error);
 	}
 	pg_make_room_for_queries(connection);
@@ -219,7 +219,6 @@ static int begin(struct db_connection *base, struct error *error)
 	return db_report(base, error);
 }
 
-/* Puts the connection back between transactions, whatever was under way. */
 void pg_roll_back(struct pg_connection *connection)
 {
 	struct db_connection *base = &connection->base;
@@ -228,7 +227,7 @@ void pg_roll_back(struct pg_connection *connection)
 	int failure = base->failure;
 	struct error error = base->error;
 	if (connection->in_transaction) {
-		pg_sync(connection); /* an aborted pipeline listens again after it */
+		pg_sync(connection); /* ends an aborted pipeline */
 		base->failure = OK;
 		pg_send_text(connection, PG_STATEMENT, "ROLLBACK");
 		pg_sync(connection);
@@ -254,8 +253,8 @@ static int unknown_outcome(struct pg_connection *connection, struct error *error
 	return db_report(&connection->base, error);
 }
 
-/* The transaction's own record in the log makes the commit wait for the standby even when nothing
- * else was written: a batch of replays is acknowledged only once a standby holds what it found. */
+/* A log record of the transaction makes the commit wait for the standby even if nothing else was
+ * written: a batch of replays is acknowledged only when a standby has the events that it found. */
 #define WRITE_SOMETHING "SELECT pg_logical_emit_message(true, 'constancia', '')"
 
 static void keep_to_shard(struct db_connection *base, int64_t account)
@@ -269,7 +268,7 @@ static void keep_to_shard(struct db_connection *base, int64_t account)
 	    ((straight || connection->on_shard) && connection->account == account))
 		return;
 	if (straight || connection->on_shard) {
-		pg_fail(connection, ERR_INTERNAL, "a transaction of two accounts");
+		pg_fail(connection, ERR_INTERNAL, "a transaction uses two accounts");
 		return;
 	}
 	connection->on_shard = true;
@@ -290,7 +289,7 @@ static void send_last(struct pg_connection *connection)
 static void send_commit(struct pg_connection *connection)
 {
 	pg_send_text(connection, PG_COMMIT, "COMMIT");
-	/* Was it still so when the commit was over? */
+	/* Checks that the conditions still held after the commit. */
 	if (connection->on_shard)
 		pg_send_to_shard(connection, PG_SHARD_CHECK, pg_shard_committed_query);
 	if (is_judged(connection))
@@ -320,8 +319,8 @@ static int commit(struct db_connection *base, struct error *error)
 		answered = turned && pg_break_off(connection);
 	}
 	if (!answered) {
-		/* Not cancelled here: the server would commit without the standby. It goes on waiting;
-		 * that is the matter of its account alone where it is on a shard. */
+		/* Not cancelled, because the server would then commit without the standby. The commit stays
+		 * pending; on a direct shard connection it affects only its account. */
 		bool aside = connection->pg && connection->use == PG_STRAIGHT && pg_set_aside(connection);
 		if (connection->pg && !aside)
 			connection->limbo_since_us = clock_monotonic_us();
@@ -340,13 +339,14 @@ static int commit(struct db_connection *base, struct error *error)
 	}
 	connection->in_transaction = false;
 	if (connection->use == PG_STRAIGHT && !pg_end_fence(connection)) {
-		pg_fail(connection, ERR_UNKNOWN_OUTCOME, "the account's rows may be elsewhere by now");
+		pg_fail(connection, ERR_UNKNOWN_OUTCOME,
+		        "the account's rows may have moved to another server");
 		return unknown_outcome(connection, error);
 	}
 	return OK;
 }
 
-/* Several statements at once need the simple protocol, which has no pipeline. */
+/* Several statements in one string need the simple protocol, which has no pipeline. */
 static int run(struct db_connection *base, const char *sql, struct error *error)
 {
 	struct pg_connection *connection = pg_connection(base);
@@ -365,7 +365,7 @@ static int run(struct db_connection *base, const char *sql, struct error *error)
 		pg_fail(connection, ERR_REFUSED, "%s", PQresultErrorMessage(result));
 	PQclear(result);
 	if (PQenterPipelineMode(connection->pg) != 1 || PQsetnonblocking(connection->pg, 1) != 0)
-		pg_fail(connection, ERR_INTERNAL, "the pipeline does not begin anew");
+		pg_fail(connection, ERR_INTERNAL, "the pipeline cannot be restarted");
 	return db_report(base, error);
 }
 
@@ -432,7 +432,7 @@ static int count_replicas(struct db *base, struct db_replicas *ret, struct error
 #define AWAIT_TRIES 100
 #define AWAIT_PAUSE_NS 100000000
 
-/* The number of a transaction of our own, which is on the standbys when this returns OK. */
+/* Commits a transaction and gets its number; it is on the standbys when this returns OK. */
 static int write_own(struct db *base, int64_t *ret_number, struct error *error)
 {
 	struct db_connection *writer = take_writer(base);
@@ -454,8 +454,8 @@ static int write_own(struct db *base, int64_t *ret_number, struct error *error)
 	return result;
 }
 
-/* Whether all transactions up to that number are over, as a snapshot sees it. */
-static int ask_whether_over(struct db *base, int64_t number, bool *ret_over, struct error *error)
+/* Gets whether all transactions up to `number` are over, by a snapshot. */
+static int query_whether_over(struct db *base, int64_t number, bool *ret_over, struct error *error)
 {
 	struct db_connection *reader = take_reader(base);
 	int result = begin(reader, error);
@@ -474,15 +474,16 @@ static int ask_whether_over(struct db *base, int64_t number, bool *ret_over, str
 	return result;
 }
 
-/* What precedes our own write in the server's log is on the standbys with it; those who waited for
- * that are then told, one after the other, and only what they have ended is seen. */
+/* Everything before our own write in the server's log is on the standbys with it. Backends that
+ * waited for that are then released one by one, and only their finished transactions are
+ * visible. */
 static int await_writes(struct db *base, struct error *error)
 {
 	int64_t number = 0;
 	int result = write_own(base, &number, error);
 	for (int i = 0; i < AWAIT_TRIES && !result; i++) {
 		bool over = false;
-		result = ask_whether_over(base, number, &over, error);
+		result = query_whether_over(base, number, &over, error);
 		if (!result && over)
 			return OK;
 		nanosleep(&(struct timespec){.tv_nsec = AWAIT_PAUSE_NS}, NULL);

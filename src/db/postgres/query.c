@@ -3,7 +3,7 @@
 
 #include "db/postgres/internal.h"
 
-/* Types of the catalogue. */
+/* Type OIDs of the catalog. */
 #define INT8_OID 20
 #define TEXT_OID 25
 #define BYTEA_OID 17
@@ -12,11 +12,12 @@
 #define TEXT_ARRAY_OID 1009
 #define BYTEA_ARRAY_OID 1001
 
-#define PORTION 500 /* rows of a long result at a time */
+#define PORTION 500 /* rows of a long result per fetch */
 
 /* ---- making and binding ---- */
 
-/* `shard`: whose pieces it names; 0: it names no table that is led by its account. */
+/* `shard`: the shard whose table names it has; 0: it has no table that is distributed by
+ * account. */
 static struct pg_query *find_slot(struct pg_connection *connection, const char *literal_sql,
                                   int64_t shard)
 {
@@ -35,7 +36,7 @@ static struct pg_query *find_slot(struct pg_connection *connection, const char *
 		}
 		return query;
 	}
-	abort(); /* more texts than the program has */
+	abort(); /* more statements than the program has */
 }
 
 static void give_up(struct pg_connection *connection)
@@ -47,7 +48,7 @@ static void give_up(struct pg_connection *connection)
 static void finish(struct pg_query *query)
 {
 	struct pg_connection *connection = pg_connection(query->base.connection);
-	/* Nobody read it. */
+	/* The result was not read. */
 	bool lost = query->state == PG_SENT && !pg_collect(connection, query, pg_deadline(connection));
 	PQclear(query->result);
 	query->result = NULL;
@@ -83,7 +84,7 @@ static int next_place(struct db_query *base)
 {
 	struct pg_connection *connection = pg_connection(base->connection);
 	if (connection->binding != pg_query(base) || connection->bound == PARAMETERS_MAX)
-		abort(); /* the program's own mistake */
+		abort(); /* programming error */
 	return connection->bound++;
 }
 
@@ -126,8 +127,8 @@ static void put_word(char *wire, uint32_t value)
 	memcpy(wire, &word, sizeof word);
 }
 
-/* The header: dimensions, whether NULLs are in it, type of the elements, their number, and the
- * number of the first. */
+/* The header: number of dimensions, whether NULLs occur, element type, number of elements, index of
+ * the first. */
 void pg_bind_array(struct db_query *base, struct db_array *array)
 {
 	static const Oid elements[] = {INT8_OID, TEXT_OID, BYTEA_OID};
@@ -159,7 +160,7 @@ void pg_forget_queries(struct pg_connection *connection)
 	}
 }
 
-#define QUERIES_LEFT 256 /* of a transaction there are fewer */
+#define QUERIES_LEFT 256 /* a transaction has fewer */
 
 void pg_make_room_for_queries(struct pg_connection *connection)
 {
@@ -172,7 +173,7 @@ void pg_make_room_for_queries(struct pg_connection *connection)
 	memset(connection->queries, 0, sizeof connection->queries);
 	connection->query_count = 0;
 	connection->bound = 0;
-	/* Their names are free again. */
+	/* Their names can be reused. */
 	if (PQsendQueryParams(connection->pg, "DEALLOCATE ALL", 0, NULL, NULL, NULL, NULL, 0) == 1)
 		pg_note_sent(connection, PG_STATEMENT, NULL);
 	else
@@ -192,7 +193,7 @@ static bool prepare(struct pg_connection *connection, struct pg_query *query)
 	    PQsendPrepare(connection->pg, query->name, sql, connection->bound, connection->types) != 1)
 		return false;
 	pg_note_sent(connection, PG_PREPARE, query);
-	query->prepared = true; /* unless its result says otherwise */
+	query->prepared = true; /* unless its result is an error */
 	return true;
 }
 
@@ -223,7 +224,7 @@ static bool send_cursor(struct pg_connection *connection, struct pg_query *query
 	int size =
 		snprintf(sql, sizeof sql, "DECLARE %s NO SCROLL CURSOR FOR %s", query->name, query->sql);
 	if (size >= (int)sizeof sql)
-		abort(); /* the program's own text */
+		abort(); /* the statement is a constant of the program */
 	if (PQsendQueryParams(connection->pg, sql, connection->bound, connection->types,
 	                      connection->values, connection->lengths, connection->formats, 1) != 1)
 		return false;
@@ -248,7 +249,7 @@ static void send(struct pg_connection *connection, struct pg_query *query,
 		pg_sync(connection);
 }
 
-/* With what is bound; its result comes as text. */
+/* Sends with the bound parameters; the result has text format. */
 static void send_judged(struct pg_connection *connection, enum pg_kind kind, struct pg_query *query)
 {
 	if (!pg_make_room(connection))
@@ -282,7 +283,7 @@ void pg_send_to_shard(struct pg_connection *connection, enum pg_kind kind, const
 	pg_send_number(connection, kind, literal_sql, connection->account);
 }
 
-/* Outside of a transaction a query may be the first thing done with a connection. */
+/* Outside a transaction a query may be the first use of a connection. */
 static bool is_connected(struct pg_connection *connection)
 {
 	struct error error = {0};
@@ -309,7 +310,7 @@ static bool collect(struct pg_connection *connection, struct pg_query *query)
 		pg_give_up_statement(connection);
 		pg_disconnect(connection);
 	}
-	if (query->state != PG_HERE) /* never silently an empty result */
+	if (query->state != PG_HERE) /* never report an empty result instead */
 		pg_fail(connection, ERR_UNAVAILABLE, "a result is missing");
 	return !connection->base.failure;
 }
@@ -320,7 +321,7 @@ static bool more_rows(struct pg_connection *connection, struct pg_query *query)
 		return false;
 	if (!pg_make_room(connection))
 		return false;
-	if (!send_fetch(connection, query)) { /* else what is here would be taken for all there is */
+	if (!send_fetch(connection, query)) { /* never take this batch for the whole result */
 		give_up(connection);
 		return false;
 	}
@@ -372,8 +373,8 @@ int pg_execute(struct db_query *base, int64_t *ret_changes, struct error *error)
 	return pg_end(base, error);
 }
 
-/* Digits of base 10,000: their number, the weight of the first, the sign, the scale. Fractions are
- * cut: sums of integers have none. */
+/* Format: number of base-10,000 digits, weight of the first, sign, scale. Fractions are truncated;
+ * sums of integers have none. */
 static int64_t read_numeric(struct pg_connection *connection, const char *wire, int size)
 {
 	uint16_t words[4 + 8] = {0};

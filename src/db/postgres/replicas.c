@@ -24,24 +24,24 @@ unsigned pg_standbys_waited_for(const char *names)
 		return 1;
 	char *end;
 	unsigned long number = strtoul(names, &end, 10);
-	/* A number is one only before a list; a standby may be called "2". */
+	/* A number counts only before a list; a standby may be named "2". */
 	return *skip_space(end) == '(' && number < 1000 ? (unsigned)number : 1;
 }
 
 #define STANDBYS "FILTER (WHERE state = 'streaming' AND sync_state IN ('sync', 'quorum'))"
-/* A name is text in the catalogue's own type; the settings are asked for as they are in force where
- * the question is asked. Standbys count once they stream and the server waits for them. */
+/* A name has a type of its own in the catalog, so it is cast to text. Settings are read as in force
+ * where the query runs. A standby counts if it streams and the server waits for it. */
 #define QUESTION(synchronous_commit, more)                                                         \
 	"SELECT " synchronous_commit ", current_setting('fsync'), "                                    \
 	"current_setting('full_page_writes'), current_setting('synchronous_standby_names'), "          \
 	"count(*) " STANDBYS ", count(*) FILTER (WHERE state IS NULL)" more                            \
 	" FROM pg_stat_get_wal_senders()"
-/* One row whether or not there is such an account: what is on none has a shard, too. */
+/* Returns one row even without such an account: account 0 has a shard, too. */
 #define ON_SHARD "(SELECT count(*) FROM " DB_ROWS_OF_SHARD ") AS shard"
 #define TO_SHARD(question) "SELECT answer.* FROM (" question ") AS answer, " ON_SHARD
 
 #define OF_TRANSACTION "current_setting('synchronous_commit')"
-/* Behind a COMMIT that setting is the session's, no longer the one that the transaction had. */
+/* After a COMMIT that setting is the session's, not the transaction's. */
 #define OF_COMMITTED "'on'"
 #define IN_LOG(place) "pg_wal_lsn_diff(" place ", '0/0')::bigint"
 
@@ -140,6 +140,6 @@ void pg_judge_shard(struct pg_connection *connection, const PGresult *row)
 	pg_judge_replicas(connection, row, where);
 	if (PQnfields(row) > FLUSHED && count_beyond(PQgetvalue(row, 0, FLUSHED), connection->written) <
 	                                    pg_db(connection->base.db)->require_replicas)
-		pg_fail(connection, ERR_UNKNOWN_OUTCOME, "%sa commit is over that the standbys do not have",
+		pg_fail(connection, ERR_UNKNOWN_OUTCOME, "%sa commit ended before the standbys received it",
 		        where);
 }

@@ -1,18 +1,20 @@
-/* The servers that have shards. They are asked by way of the one that the address names, each by a
- * connection of its own: one that hangs holds that one up, and is asked no second time meanwhile.
- * Readers are left alone: they may all be waiting for it. */
+/* Checks of the shard servers.
+ *
+ * They are queried through the coordinator, the server of the address, each on its own connection.
+ * A server that hangs blocks only that connection and is not queried again meanwhile. Readers are
+ * not used, because all of them may be waiting for that server. */
 #include <stdio.h>
 
 #include "base/clock.h"
 #include "db/postgres/internal.h"
 
 #define ANSWER_WAIT_US INT64_C(3000000)
-#define LEAST_WAIT_US INT64_C(100000) /* to read what came while another one was waited for */
+#define LEAST_WAIT_US INT64_C(100000) /* to read results that have already arrived */
 enum { ANSWERED = 6, SAID };
 
 static const char offered_query[] =
 	"SELECT count(*)::bigint FROM pg_catalog.pg_class WHERE oid = to_regclass('pg_catalog.pg_dist_node')";
-/* The first group is of the server that the others belong to. */
+/* Group 0 is the coordinator. */
 static const char servers_query[] = "SELECT nodename, nodeport::bigint FROM pg_catalog.pg_dist_node"
 									" WHERE groupid > 0 AND noderole = 'primary' AND isactive"
 									" ORDER BY nodename, nodeport LIMIT $1";
@@ -42,7 +44,7 @@ static int find_places(struct db_connection *reader, size_t max, struct place *p
 	return pg_end(query, error);
 }
 
-/* NULL: no memory, or more servers came and went than are remembered. */
+/* NULL: no memory, or more servers seen than there is room for. */
 static struct pg_shard_server *server_at(struct pg_db *db, const struct place *place)
 {
 	char name[sizeof db->shard_servers->name];
@@ -76,12 +78,12 @@ static void ask(struct pg_shard_server *server, const struct place *place)
 	server->question = connection->base.failure ? NULL : pg_query(query);
 }
 
-/* Whether it answered. */
+/* Returns whether the server answered. */
 static bool judge(struct pg_connection *connection, struct db_query *query)
 {
 	bool known = pg_step(query), answered = known && pg_integer(query, ANSWERED) != 0;
 	if (!known)
-		pg_fail(connection, ERR_UNAVAILABLE, "nobody knows it");
+		pg_fail(connection, ERR_UNAVAILABLE, "unknown server");
 	else if (!answered)
 		pg_fail(connection, ERR_UNAVAILABLE, "%.*s", (int)pg_text(query, SAID).size,
 		        pg_text(query, SAID).data);
@@ -90,14 +92,14 @@ static bool judge(struct pg_connection *connection, struct db_query *query)
 	return answered;
 }
 
-static bool hear(struct pg_shard_server *server, int64_t deadline_us)
+static bool read_result(struct pg_shard_server *server, int64_t deadline_us)
 {
 	struct pg_connection *connection = server->connection;
 	struct pg_query *question = server->question;
 	bool answered = false;
 	if (!question)
 		return false;
-	/* Of the last time: it was late. */
+	/* A late answer from an earlier round. */
 	connection->base.failure = OK;
 	error_clear(&connection->base.error);
 	int64_t least_us = clock_monotonic_us() + LEAST_WAIT_US;
@@ -126,7 +128,7 @@ static int ask_all(struct pg_db *db, const struct place *places, size_t count,
 	}
 	int64_t deadline_us = clock_monotonic_us() + ANSWER_WAIT_US;
 	for (size_t i = 0; i < count; i++) {
-		items[i].answered = hear(servers[i], deadline_us);
+		items[i].answered = read_result(servers[i], deadline_us);
 		const struct db_connection *connection = &servers[i]->connection->base;
 		items[i].result = connection->failure;
 		snprintf(items[i].name, sizeof items[i].name, "%s", servers[i]->name);

@@ -1,14 +1,17 @@
-/* Where tables are distributed, a registrar goes straight to the server that has the account's rows
- * and works on the pieces themselves: nothing is planned for several servers, nobody else takes
- * part in the commit, and what it promises is that server's, as without distribution. The server
- * that all are asked by, the coordinator, tells each time where the account's rows are, under a
- * lock that is held there until the commit has answered: whoever moves them, or promotes another
- * server and tells the coordinator of it, waits for that. Nothing is acknowledged unless it was
- * held to the end, so that a server which was replaced and does not know it acknowledges nothing
- * more. Moves end on the servers themselves, too: there the transaction holds the same lock, and
- * only goes on where the rows still are.
+/* Direct connections of registrars to shard servers.
  *
- * What is kept here is of one registrar, so of one thread. */
+ * If tables are distributed, a registrar connects directly to the server with the account's rows
+ * and uses the shards themselves. So no distributed plan is needed, no other server takes part in
+ * the commit, and its promise is that of one server, as without distribution.
+ *
+ * The coordinator gives the location of the account's rows in each transaction, under a lock (the
+ * fence) that is held there until the commit is answered. An operation that moves the rows, or that
+ * promotes another server and registers it with the coordinator, waits for the lock. Nothing is
+ * acknowledged unless the lock was held to the end. So a server that was replaced without its
+ * knowledge acknowledges nothing more. Moves also end on the shard servers: there the transaction
+ * takes the same lock, and continues only if the rows are still there.
+ *
+ * The state here belongs to one registrar, and so to one thread. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,8 +23,8 @@
 #define UNDISTRIBUTED_LIFE_US US_PER_SECOND
 
 struct pg_straight {
-	bool distributed;         /* when it was last looked at */
-	int64_t undistributed_us; /* when the opposite was found; 0: it was not */
+	bool distributed;         /* result of the last check */
+	int64_t undistributed_us; /* time when tables were found not distributed; 0: never */
 	struct pg_piece_set *sets[SETS_MAX];
 	size_t set_count;
 	struct pg_connection *servers[DB_SHARD_SERVERS_MAX];
@@ -39,7 +42,7 @@ void pg_free_straight(struct pg_straight *straight)
 	free(straight);
 }
 
-/* ---- where an account's rows are ---- */
+/* ---- location of an account's rows ---- */
 
 static const char distributed_query[] =
 	"SELECT count(*)::bigint FROM pg_catalog.pg_class WHERE oid = to_regclass('pg_catalog.pg_dist_shard')";
@@ -47,7 +50,7 @@ static const char accounts_query[] =
 	"SELECT count(*)::bigint FROM pg_catalog.pg_dist_partition"
 	" WHERE logicalrelid = to_regclass('accounts') AND partmethod = 'h'";
 #define SHARD_OF_ACCOUNT "get_shard_id_for_distribution_column('accounts', $1)"
-/* Whoever moves or divides the rows, or says that another server has them now, waits for this. */
+/* Moving or splitting the shard, or registering another server for it, waits for this lock. */
 static const char fence_query[] = "SELECT lock_shard_metadata(5, ARRAY[" SHARD_OF_ACCOUNT "])";
 static const char place_query[] =
 	"SELECT p.shardid, n.nodename, n.nodeport::bigint FROM pg_catalog.pg_dist_placement p"
@@ -84,7 +87,7 @@ static int find_distributed(struct pg_straight *straight, struct pg_connection *
 	return result;
 }
 
-/* NULL: no memory, or more servers came and went than are remembered. */
+/* NULL: no memory, or more servers seen than there is room for. */
 static struct pg_connection *server_at(struct pg_straight *straight, struct pg_db *db,
                                        struct slice host, int64_t port)
 {
@@ -113,7 +116,7 @@ static int add_row(struct pg_straight *straight, struct pg_db *db, struct db_que
 	if (!server || set->count == PG_TABLES_MAX || table.size >= sizeof set->pieces->table)
 		return ERR_NO_MEMORY;
 	if (set->connection && set->connection != server)
-		return ERR_UNAVAILABLE; /* it is being moved */
+		return ERR_UNAVAILABLE; /* the shard is being moved */
 	set->connection = server;
 	struct pg_table_piece *piece = &set->pieces[set->count++];
 	snprintf(piece->table, sizeof piece->table, "%.*s", (int)table.size, table.data);
@@ -137,7 +140,7 @@ static int read_set(struct pg_straight *straight, struct pg_connection *asker,
 	set->outdated = ended || result;
 	return ended    ? ended
 	       : result ? error_cause(error, result,
-	                              "postgresql: it is not known who has the account's rows")
+	                              "postgresql: the location of the account's rows is unknown")
 	                : OK;
 }
 
@@ -154,7 +157,7 @@ static struct pg_piece_set *set_of(struct pg_straight *straight, int64_t shard)
 	return straight->sets[straight->set_count++] = set;
 }
 
-/* Keeps the account's rows where the coordinator knows them until pg_end_fence. */
+/* Locks the placement of the account's rows, as the coordinator knows it, until pg_end_fence. */
 static int begin_fence(struct pg_straight *straight, struct pg_connection *asker, int64_t account,
                        struct pg_piece_set **ret_set, struct error *error)
 {
@@ -178,7 +181,7 @@ static int begin_fence(struct pg_straight *straight, struct pg_connection *asker
 	struct pg_piece_set *set = server ? set_of(straight, shard) : NULL;
 	if (!set)
 		return error_cause(error, ERR_UNAVAILABLE,
-		                   "postgresql: it is not known who has the account's rows");
+		                   "postgresql: the location of the account's rows is unknown");
 	*ret_set = set;
 	if (!set->outdated && set->connection == server)
 		return OK;
@@ -226,9 +229,9 @@ struct pg_connection *pg_go_straight(struct pg_straight *straight, struct pg_con
 		result = begin_fence(straight, asker, account, &set, &asker->refusal);
 	if (!result && set && is_away(set->connection))
 		result = error_cause(&asker->refusal, ERR_UNAVAILABLE,
-		                     "postgresql: the server that has the account's rows is away");
+		                     "postgresql: the server with the account's rows is unreachable");
 	if (result) {
-		straight->distributed = false; /* it is looked at again */
+		straight->distributed = false; /* to be checked again */
 		if (asker->in_transaction)
 			pg_roll_back(asker);
 		return asker;
@@ -243,7 +246,7 @@ struct pg_connection *pg_go_straight(struct pg_straight *straight, struct pg_con
 
 /* ---- the lock ---- */
 
-/* What writes by way of the servers' own distribution takes the same, in mode 5 (ShareLock). */
+/* Writes through Citus take the same lock, in mode 5 (ShareLock). */
 static const char lock_query[] = "SELECT lock_shard_metadata(5, ARRAY[$1])";
 static const char here_query[] =
 	"SELECT count(*) FROM pg_catalog.pg_dist_placement p, pg_catalog.pg_dist_local_group l"
@@ -267,7 +270,7 @@ void pg_judge_here(struct pg_connection *connection, const PGresult *row)
 	connection->set->outdated = true;
 	if (!connection->base.failure)
 		connection->base.may_retry = true;
-	pg_fail(connection, ERR_UNAVAILABLE, "the account's rows are on another server by now");
+	pg_fail(connection, ERR_UNAVAILABLE, "the account's rows have moved to another server");
 }
 
 /* ---- statements ---- */
@@ -291,8 +294,8 @@ static const struct pg_table_piece *piece_of(const struct pg_piece_set *set, str
 	return NULL;
 }
 
-/* Whether the program gives the table another name there: its words are small, those of the
- * language are not, but for AS. */
+/* Returns whether an alias of the program follows the table name: its words are in lower case,
+ * keywords except AS are in upper case. */
 static bool is_renamed(const char *rest)
 {
 	return rest[0] == ' ' && (islower((unsigned char)rest[1]) || strncmp(rest + 1, "AS ", 3) == 0);

@@ -1,15 +1,15 @@
-/* The writers' turn, over all nodes. Where tables are distributed, a back end that works for a
- * writer may hang with another server, and neither be cancelled nor ended; whatever it holds is
- * held as long. So the turn is held there by a connection of its own, which asks for nothing but
- * what the server has that all are asked by.
+/* The writer lock, which serializes the writers of all nodes.
  *
- * A turn whose connection is lost is over at once, the transaction that it was for perhaps not. So
- * that one takes a second lock before it commits, and looks whether the turn is still its own;
- * whoever comes next waits for that lock behind the turn. */
+ * If tables are distributed, a backend that works for a writer may hang in a call to another server
+ * and be neither cancellable nor killable. Its locks would be held as long. So the writer lock is
+ * held by a separate connection, which uses only local data of the coordinator. If that connection
+ * is lost the lock is released at once, but the transaction that it protects may still run. So that
+ * transaction takes a second lock before it commits, and checks that the writer lock is still held.
+ * The next holder of the writer lock waits for the second lock. */
 #include "base/clock.h"
 #include "db/postgres/internal.h"
 
-/* Any two numbers will do, if they are always these. */
+/* Arbitrary numbers, which must never change. */
 #define TURN "4841921623071"
 #define COMMIT_LOCK "4841921623072"
 #define KEPT_US (10 * US_PER_SECOND) /* well below idle_in_transaction_session_timeout */
@@ -17,7 +17,7 @@
 #define CANCEL_PAUSE_US INT64_C(500000)
 
 const char pg_lock_turn[] = "SELECT pg_advisory_xact_lock(" TURN ")";
-/* A commit that waits for its standby holds it as long: then it goes without. */
+/* A commit that waits for its standby holds the lock as long; this variant does not wait for it. */
 const char pg_try_lock_turn[] = "SELECT pg_try_advisory_xact_lock(" TURN ")";
 static const char await_commit[] =
 	"SELECT pg_advisory_lock(" COMMIT_LOCK "), pg_advisory_unlock(" COMMIT_LOCK ")";
@@ -27,11 +27,13 @@ static const char check_query[] =
 	"SELECT count(*)::bigint, pg_backend_pid()::bigint FROM pg_catalog.pg_locks"
 	" WHERE locktype = 'advisory' AND granted AND pid = $1 AND objsubid = 1"
 	" AND classid::bigint = " TURN " >> 32 AND objid::bigint = " TURN " & 4294967295";
-/* What is written there and on another server commits in two phases, also where it is nothing. */
+/* A write on the coordinator, even of no rows, makes a commit with another server use two
+ * phases. */
 static const char commit_in_two_phases[] = "DELETE FROM leases WHERE name = ''";
-/* Whatever other servers were told: as long as this one has not decided, nothing is committed;
- * afterwards it is, and the others have it prepared, on their standbys, too. Between these two it
- * waits for its own standby, which is not to be broken off. */
+/* Cancelling is safe: until this server has decided, nothing is committed, whatever the other
+ * servers received. After the decision it is committed, and the other servers have it prepared,
+ * also on their standbys. Between the decision and the end, this server waits for its own standby
+ * (SyncRep), and that wait must not be cancelled. */
 static const char cancel_query[] =
 	"SELECT count(pg_cancel_backend(pid))::bigint FROM pg_catalog.pg_stat_activity"
 	" WHERE pid = $1 AND wait_event IS DISTINCT FROM 'SyncRep'";
@@ -74,7 +76,7 @@ void pg_keep_turn(struct pg_db *db, bool however_long)
 	if (!holder->in_transaction || (!however_long && now_us - db->turn_kept_us < KEPT_US))
 		return;
 	db->turn_kept_us = now_us;
-	/* One that is lost is found out before the commit. */
+	/* The loss of the connection is detected before the commit. */
 	pg_send_text(holder, PG_STATEMENT,
 	             however_long
 	                 ? "SELECT set_config('idle_in_transaction_session_timeout', '0', true)"
@@ -94,7 +96,7 @@ int pg_confirm_turn(struct pg_connection *writer, struct error *error)
 	writer->process = held ? pg_integer(query, 1) : 0;
 	int result = pg_end(query, error);
 	if (!result && !held) {
-		pg_fail(writer, ERR_UNAVAILABLE, "the writers' turn was lost");
+		pg_fail(writer, ERR_UNAVAILABLE, "the writer lock was lost");
 		result = db_report(&writer->base, error);
 	}
 	return result;

@@ -1,6 +1,6 @@
-/* Rows in order of arrival, read by their keys: a virtual table over the three that struct
- * schema_arrivals describes. What it reads is read by statements of the same connection, and so in
- * the view of the query that it serves. */
+/* Append log: a virtual table that reads rows by key although they are stored in insertion order.
+ * It covers the three tables described at struct schema_arrivals. It reads them with statements of
+ * the same connection, and so in the snapshot of the query. */
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,17 +10,17 @@
 #include "db/sqlite/internal.h"
 
 #define TEXT_MAX 1024     /* of a statement */
-#define RUNS_AT_ONCE 1024 /* kept while rows pass in order; at first: */
+#define RUNS_AT_ONCE 1024 /* runs kept while rows are read in order; initially: */
 #define RUNS_AT_FIRST 32
 
-/* How a query reads: in sqlite3_index_info.idxNum, with flags. */
+/* Query plan, in sqlite3_index_info.idxNum, with flags. */
 enum plan { PLAN_RANGE, PLAN_NAMED, PLAN_FROM_NAME, PLAN_ALL };
 #define PLAN_MASK 3
 #define EXACT 4      /* one key */
 #define DESCENDING 8 /* by key */
 #define WITH_LARGE 16
 
-/* The statements of a cursor, each prepared when it is first needed. */
+/* Statements of a cursor, each prepared on first use. */
 enum part {
 	PART_LAST_RUN,
 	PART_RUN,
@@ -41,7 +41,7 @@ struct table {
 	sqlite3_vtab base;
 	sqlite3 *sqlite;
 	const struct schema_arrivals *schema;
-	int large, named; /* numbers of columns */
+	int large, named; /* column numbers */
 	struct statements *free_statements;
 };
 
@@ -49,13 +49,13 @@ struct cursor {
 	sqlite3_vtab_cursor base;
 	struct statements *statements;
 	int plan;
-	int64_t owner, group, first, last; /* the range of keys */
+	int64_t owner, group, first, last; /* range of keys */
 	sqlite3_stmt *row;                 /* at a row; NULL: at the end */
 	enum { AT_BEFORE, AT_RUNS, AT_END } stage;
-	struct arrival_run head; /* the group's last run */
-	int64_t next;            /* ascending: the first key that no run was looked for, unless */
-	bool over;               /* there is none */
-	size_t wanted;           /* how many runs to look for */
+	struct arrival_run head; /* last run of the group */
+	int64_t next;            /* ascending: first key whose run was not searched, unless `over` */
+	bool over;               /* no such key */
+	size_t wanted;           /* number of runs to search */
 	struct arrival_run *runs;
 	size_t count, room;
 };
@@ -67,7 +67,7 @@ static struct table *table_of(struct cursor *cursor)
 
 /* ---- statements ---- */
 
-/* The columns; in the place of the large one NULL. */
+/* Writes the columns, with NULL in place of the large one. */
 static void write_columns(const struct schema_arrivals *schema, bool with_large,
                           char text[TEXT_MAX])
 {
@@ -119,7 +119,7 @@ static void write_part(const struct schema_arrivals *schema, enum part part, boo
 	}
 }
 
-/* Ready to be bound. */
+/* Gets a statement, ready for binding. */
 static int use(struct cursor *cursor, enum part part, sqlite3_stmt **ret)
 {
 	struct table *table = table_of(cursor);
@@ -141,7 +141,7 @@ static int use(struct cursor *cursor, enum part part, sqlite3_stmt **ret)
 
 /* ---- runs ---- */
 
-/* {0} for 0. */
+/* Reads a run; {0} for arrival 0. */
 static int read_run(struct cursor *cursor, int64_t arrival, struct arrival_run *run)
 {
 	*run = (struct arrival_run){0};
@@ -166,7 +166,7 @@ static int read_run(struct cursor *cursor, int64_t arrival, struct arrival_run *
 		             run->key >> table_of(cursor)->schema->place_bits == cursor->group;
 		result = whole ? SQLITE_OK : SQLITE_CORRUPT_VTAB;
 	} else if (result == SQLITE_DONE) {
-		result = SQLITE_CORRUPT_VTAB; /* something led to it */
+		result = SQLITE_CORRUPT_VTAB; /* a pointer referred to it */
 	}
 	sqlite3_reset(statement);
 	return result;
@@ -188,7 +188,7 @@ static int read_head(struct cursor *cursor)
 	return read_run(cursor, arrival, &cursor->head);
 }
 
-/* The last run that begins at the key or before it; {0}: none does. */
+/* Finds the last run that begins at or before the key; {0}: none. */
 static int find_run(struct cursor *cursor, int64_t key, struct arrival_run *run)
 {
 	int result = SQLITE_OK;
@@ -212,7 +212,7 @@ static int keep_run(struct cursor *cursor, const struct arrival_run *run)
 	return SQLITE_OK;
 }
 
-/* Keeps the next runs that have keys of the range, the first one last. */
+/* Reads ahead the next runs with keys of the range, in reverse order. */
 static int look_ahead(struct cursor *cursor)
 {
 	struct arrival_run run;
@@ -235,7 +235,7 @@ static int look_ahead(struct cursor *cursor)
 	return result;
 }
 
-/* The next run whose rows are to be read; {0}: there is none. */
+/* Gets the next run to read; {0}: none. */
 static int next_run(struct cursor *cursor, struct arrival_run *run)
 {
 	int result = SQLITE_OK;
@@ -254,7 +254,7 @@ static int next_run(struct cursor *cursor, struct arrival_run *run)
 	return result;
 }
 
-/* ---- the stages of a range: ascending, what was before and then the runs ---- */
+/* ---- stages of a range: ascending, NAME_before and then the runs ---- */
 
 static int begin_before(struct cursor *cursor, int64_t first, int64_t last)
 {
@@ -267,8 +267,8 @@ static int begin_before(struct cursor *cursor, int64_t first, int64_t last)
 	return SQLITE_OK;
 }
 
-/* Where the runs of the group leave off, at the range's end: ascending ones are looked for from the
- * other side, descending ones begin there. */
+/* Finds the last run at the end of the range. Ascending runs are searched from there backwards;
+ * descending ones begin there. */
 static int begin_runs(struct cursor *cursor)
 {
 	cursor->stage = AT_RUNS;
@@ -294,7 +294,7 @@ static int begin_run(struct cursor *cursor, const struct arrival_run *run)
 	return SQLITE_OK;
 }
 
-/* Behind the last row of a stage or a run: where to read on. */
+/* Continues after the last row of a stage or a run. */
 static int next_rows(struct cursor *cursor)
 {
 	bool descending = cursor->plan & DESCENDING;
@@ -356,7 +356,7 @@ static int begin_range(struct cursor *cursor, sqlite3_value **values)
 	if (cursor->first > cursor->last)
 		return SQLITE_OK;
 	if (cursor->last >> bits != cursor->group) {
-		cursor->base.pVtab->zErrMsg = sqlite3_mprintf("a range of more than one group");
+		cursor->base.pVtab->zErrMsg = sqlite3_mprintf("the range covers more than one group");
 		return SQLITE_ERROR;
 	}
 	if (!(cursor->plan & DESCENDING))
@@ -393,7 +393,7 @@ static int filter(sqlite3_vtab_cursor *base, int plan, const char *unused, int c
 
 /* ---- the virtual table ---- */
 
-/* A column's number in a list. */
+/* Returns the number of a column in a list. */
 static int column_number(const char *columns, const char *name)
 {
 	int number = 0;
@@ -405,7 +405,7 @@ static int column_number(const char *columns, const char *name)
 		if (at)
 			at++;
 	}
-	abort(); /* the program's own list */
+	abort(); /* the list is a constant of the program */
 }
 
 static int connect(sqlite3 *sqlite, void *context, int count, const char *const *arguments,
@@ -444,7 +444,7 @@ static int disconnect(sqlite3_vtab *base)
 	return SQLITE_OK;
 }
 
-/* The numbers of the constraints that can be used; -1: there is none. */
+/* Numbers of the usable constraints; -1: none. */
 struct constraints {
 	int owner, exact, lower, upper, name, from_name;
 };
@@ -476,7 +476,7 @@ static struct constraints find_constraints(const struct table *table,
 	return found;
 }
 
-/* What is asked for is looked at by SQLite once more, so that bounds may be taken as inclusive. */
+/* SQLite checks all constraints again, so bounds may be treated as inclusive. */
 static int choose(sqlite3_vtab *base, sqlite3_index_info *info)
 {
 	struct table *table = (struct table *)base;

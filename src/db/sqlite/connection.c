@@ -1,4 +1,4 @@
-/* A connection: opening it, its transactions, and what SQLite's errors mean. */
+/* Connections: opening, transactions, and mapping of SQLite's errors. */
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -9,10 +9,10 @@
 #define WRITER_CACHE_KIB 4096
 #define READER_CACHE_KIB 512
 #define BUSY_PATIENCE_MS 5000
-/* Of a new file; one that is there keeps its own. A batch changes little on the last pages of a
- * dozen tables, and each goes to the log whole. */
+/* Page size of a new file; an existing file keeps its own. A batch changes little on the last pages
+ * of a dozen tables, and each page is written to the log completely. */
 #define NEW_PAGE_SIZE 2048
-#define PAGES_MAX "4294967294" /* as many as a file of SQLite can have: 8 TiB of these */
+#define PAGES_MAX "4294967294" /* maximum of SQLite: 8 TiB with this page size */
 
 /* ---- errors ---- */
 
@@ -21,15 +21,15 @@ static int io_error(struct sqlite_connection *connection, int extended)
 	int number = sqlite3_system_errno(connection->sqlite);
 	if (extended == SQLITE_IOERR_NOMEM)
 		return ERR_NO_MEMORY;
-	/* A quota or a limit, for which SQLite knows no code of its own, and at a commit no errno; the
-	 * same for a broken disk, as what was not written is not there. */
+	/* A quota or a limit: SQLite has no code for it, and no errno after a commit. A broken disk
+	 * gives the same code; either way the data was not written. */
 	if (extended == SQLITE_IOERR_WRITE)
 		return ERR_NO_SPACE;
 	return number == ENOSPC || number == EDQUOT || number == EFBIG ? ERR_NO_SPACE : ERR_IO;
 }
 
-/* SQLite calls it corruption, too, when the system cannot read a page: all reads end so once a file
- * system gave up. The file and its log remember. */
+/* SQLite also reports corruption if the system cannot read a page, as all reads fail after the file
+ * system has shut down. The files' last errno shows this. */
 static bool read_failed(struct sqlite_connection *connection)
 {
 	int of_file = 0, of_log = 0;
@@ -43,7 +43,7 @@ static bool read_failed(struct sqlite_connection *connection)
 
 int sqlite_note_error(struct sqlite_connection *connection, const char *what)
 {
-	int code = sqlite3_errcode(connection->sqlite) & 0xff; /* without the extension */
+	int code = sqlite3_errcode(connection->sqlite) & 0xff; /* primary result code */
 	int extended = sqlite3_extended_errcode(connection->sqlite);
 	int result = ERR_UNAVAILABLE;
 	if (code == SQLITE_FULL)
@@ -61,7 +61,7 @@ int sqlite_note_error(struct sqlite_connection *connection, const char *what)
 	if (code == SQLITE_IOERR &&
 	    (extended == SQLITE_IOERR_FSYNC || extended == SQLITE_IOERR_DIR_FSYNC))
 		atomic_store(&connection->base.db->poisoned, true);
-	/* The statement comes last: it may be a long one. */
+	/* The statement is last because it may be long. */
 	return error_cause(&connection->base.error, result, "%s (%d, errno %d): %s",
 	                   sqlite3_errmsg(connection->sqlite), extended,
 	                   sqlite3_system_errno(connection->sqlite), what);
@@ -93,9 +93,8 @@ static int flags_of(enum sqlite_role role)
 	return SQLITE_OPEN_READONLY;
 }
 
-/* Only a registrar leaves pages that become free as they are, which others overwrite with zeros:
- * on them are entries of client_refs that were written elsewhere, and nothing that is to be gone.
- */
+/* Overwrites freed pages with zeros, except for registrars. The pages that a registrar frees have
+ * entries of client_refs that were moved elsewhere, not data that must be erased. */
 static int overwrite_freed(struct sqlite_connection *writer, bool overwrite)
 {
 	if (writer->overwrites == overwrite)
@@ -120,7 +119,7 @@ static void open_writer(struct sqlite_db *db)
 	overwrite_freed(writer, true);
 	struct db_query *query = db_query(&writer->base, "PRAGMA page_size");
 	db->page_size = db_step(query) ? db_integer(query, 0) : 0;
-	if (!db_end(query, NULL)) /* what failed is kept by the connection */
+	if (!db_end(query, NULL)) /* the connection keeps the error */
 		sqlite_watch_log(db);
 }
 
@@ -132,7 +131,7 @@ int sqlite_connection_open(struct sqlite_db *db, struct sqlite_connection *conne
 	int flags = flags_of(role) | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW;
 	const char *vfs = sqlite_vfs();
 	if (!vfs)
-		return error_cause(error, ERR_NO_MEMORY, "SQLite does not start");
+		return error_cause(error, ERR_NO_MEMORY, "SQLite cannot be initialized");
 	if (sqlite3_open_v2(db->path, &connection->sqlite, flags, vfs) != SQLITE_OK) {
 		sqlite_fail(connection, "open");
 		return db_report(&connection->base, error);
@@ -221,9 +220,9 @@ int sqlite_commit(struct db_connection *base, struct error *error)
 		connection->in_transaction = false;
 		return OK;
 	}
-	/* A log that could not be written holds no commit mark: the transaction is not there. One that
-	 * could not be synced, or not be taken note of in memory, may come back after a crash: nobody
-	 * knows. */
+	/* If the log could not be written, it has no commit mark, and the transaction does not exist.
+	 * If it could not be synced, or the index in memory not updated, the transaction may reappear
+	 * after a crash, so the outcome is unknown. */
 	sqlite_rollback(base);
 	if (result == ERR_IO)
 		atomic_store(&base->db->poisoned, true);

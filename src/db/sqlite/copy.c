@@ -1,4 +1,4 @@
-/* Backup and restore of the embedded store: copies are files of SQLite, too. */
+/* Backup and restore of the embedded store; backups are SQLite files, too. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -11,14 +11,15 @@
 #include "base/file.h"
 #include "db/sqlite/internal.h"
 
-/* A copy that grows: the disk is to have it as it comes, since at its end registrations would wait
- * for all of it at once. While somebody writes to the store it rests as long as the disk took. */
+/* A backup file that is being written. It is written out to disk while it grows, because a large
+ * sync at the end would delay registrations. While the store is being written to, the backup pauses
+ * after each chunk for as long as the disk took. */
 struct growing {
 	struct sqlite_db *db;
 	const char *path;
-	int file; /* -1: not there yet */
+	int file; /* -1: not created yet */
 	off_t written;
-	int log_pages; /* of the store's log at the last piece */
+	int log_pages; /* of the store's log at the last chunk */
 	bool failed;
 };
 
@@ -31,7 +32,7 @@ static bool others_write(struct growing *copy)
 	return copy->log_pages != before;
 }
 
-#define LOOKED_EVERY 1000 /* steps of SQLite's */
+#define LOOKED_EVERY 1000 /* SQLite virtual machine steps between checks */
 
 static int write_out(void *context)
 {
@@ -86,7 +87,7 @@ int sqlite_refuse_lone_log(const struct db_options *options, struct error *error
 	return refuse(options, SQLITE_LOG_SUFFIX, error);
 }
 
-/* A log or a journal that a store left behind would be played into the one brought back. */
+/* SQLite would apply a log or a journal of an earlier store to the restored one. */
 int sqlite_vacant(const struct db_options *options, struct error *error)
 {
 	int result = refuse(options, "", error);
@@ -95,7 +96,8 @@ int sqlite_vacant(const struct db_options *options, struct error *error)
 	return result ? result : refuse(options, "-journal", error);
 }
 
-/* In the file itself, which nobody has open: a journal that is deleted leaves nothing beside it. */
+/* Writes to the file itself, which no other process has open; with journal mode DELETE no other
+ * file remains. */
 static int write_mark(const char *path, const struct db_mark *mark, struct error *error)
 {
 	static const char statement[] = "INSERT INTO settings (name, value) VALUES ($1, $2)"
@@ -123,7 +125,7 @@ static int write_mark(const char *path, const struct db_mark *mark, struct error
 	return result ? result : durable_sync(path, error);
 }
 
-/* With what a killed restore left beside it, which would be played into the next one. */
+/* Also removes files of a restore that was killed, which SQLite would apply to the next one. */
 static void remove_partial(const char *partial)
 {
 	static const char *const suffixes[] = {"", SQLITE_LOG_SUFFIX, "-journal", "-shm"};

@@ -1,8 +1,9 @@
-/* Shared by the files of the embedded store's driver alone.
+/* Internal to the SQLite driver: shared by its files.
  *
- * One connection writes, and only it and the one that moves the log (log_mover.c) checkpoint, never
- * at once. SQLite 3.40 can corrupt its log when that begins anew while a checkpoint begins: so a
- * reader keeps it from that meanwhile. All others are read-only, automatic checkpoints are off. */
+ * One connection writes. Only it and the checkpointer's connection (log_mover.c) checkpoint, never
+ * at the same time. SQLite 3.40 can corrupt its write-ahead log if a log reset coincides with the
+ * start of a checkpoint, so a reader prevents resets meanwhile. All other connections are
+ * read-only, and automatic checkpoints are off. */
 #ifndef DB_SQLITE_INTERNAL_H
 #define DB_SQLITE_INTERNAL_H
 
@@ -16,48 +17,48 @@
 #define QUERY_CACHE_MAX 512
 #define PARAMETERS_MAX 31
 #define SQLITE_LOG_SUFFIX "-wal"
-#define SQLITE_PATH_MAX (PATH_MAX + 16) /* of the file with a suffix */
+#define SQLITE_PATH_MAX (PATH_MAX + 16) /* of the path with a suffix */
 
 struct sqlite_query {
 	struct db_query base;
 	const char *sql;
 	sqlite3_stmt *statement;
 	int bound;
-	uint8_t places[PARAMETERS_MAX + 1]; /* $n -> SQLite's index, which goes by first appearance */
+	uint8_t places[PARAMETERS_MAX + 1]; /* $n -> SQLite's index, by order of first appearance */
 };
 
 struct sqlite_connection {
 	struct db_connection base;
 	sqlite3 *sqlite; /* NULL: not open yet */
 	bool writer;
-	bool registers;  /* the writer, and a registrar has it */
-	bool overwrites; /* what it frees is overwritten */
+	bool registers;  /* it is the writer, taken as a registrar */
+	bool overwrites; /* freed pages are overwritten */
 	bool in_transaction;
 	bool reads_arrivals;
 	struct sqlite_query queries[QUERY_CACHE_MAX]; /* open addressing by the text's address */
 	struct sqlite_connection *next_free;
 };
 
-/* Who moves the log into the file, beside the writer; all under the mutex of the database. */
+/* Checkpointer: a thread that checkpoints the write-ahead log concurrently with the writer.
+ * Protected by the mutex of the database. */
 struct log_mover {
 	struct sqlite_connection connection;
-	struct sqlite_connection guard; /* reads, so that the log does not begin anew */
+	struct sqlite_connection guard; /* a reader that prevents a reset of the log */
 	pthread_t thread;
 	pthread_cond_t changed;
 	bool started, stopping;
-	bool wanted;        /* it works, or is about to */
-	bool rest_left;     /* it is done, and the writer moves what has come since */
-	int result;         /* of its last work, until it is told */
-	struct error error; /* of that */
+	bool wanted;        /* a checkpoint is running or requested */
+	bool rest_left;     /* it is done; the writer checkpoints the pages added since */
+	int result;         /* result of its last checkpoint, until taken */
+	struct error error; /* error of that checkpoint */
 };
 
-/* Bytes. */
+/* Limits in bytes. */
 struct log_sizes {
-	int64_t moved_at_least; /* the log is moved once it has grown by so much */
-	/* At most so much is left to the writer, when the thread is done and when the writer comes to
-	 * it. */
+	int64_t moved_at_least; /* growth of the log that starts a checkpoint */
+	/* Maximum left to the writer: when the thread ends, and when the writer takes over. */
 	int64_t left_max, rest_max;
-	/* Where readers needed some of it still, that is tried again after so much more. */
+	/* Growth until the next attempt, if readers still needed pages. */
 	int64_t tried_again_after;
 };
 
@@ -65,24 +66,24 @@ struct sqlite_db {
 	struct db base;
 	char path[PATH_MAX];
 	int lock_file;
-	int file; /* the file itself, to pace what is moved into it */
+	int file; /* the database file, for paced writing */
 	pthread_mutex_t mutex;
 	pthread_cond_t turn_changed;
 	uint64_t next_ticket; /* the writer is given in order of arrival */
 	uint64_t turn;
 	pthread_cond_t reader_free;
 	struct sqlite_connection writer;
-	bool has_schema; /* readers opened from here on read by its names */
-	struct sqlite_connection readers[READER_COUNT]; /* each opened at its first use */
+	bool has_schema;                                /* readers opened from now on use its names */
+	struct sqlite_connection readers[READER_COUNT]; /* each is opened on first use */
 	struct sqlite_connection *free_readers;
 	int readers_taken;
-	int64_t page_size;  /* bytes: of the file, since it was made */
-	int log_pages;      /* in the log after the last commit */
-	int moved_pages;    /* of them already moved into the file; never fewer than that are */
-	int tried_pages;    /* of them there when it was last tried, whether readers need them still */
-	unsigned log_turns; /* how often it began anew */
+	int64_t page_size;  /* bytes; constant since the file was created */
+	int log_pages;      /* pages in the log after the last commit */
+	int moved_pages;    /* of them, lower bound of those checkpointed */
+	int tried_pages;    /* of them present at the last attempt, even if readers still need them */
+	unsigned log_turns; /* number of log resets */
 	struct log_sizes log_sizes;
-	pthread_mutex_t maintaining; /* held throughout: two at once could move the log at once */
+	pthread_mutex_t maintaining; /* held during maintenance, to prevent two checkpoints at once */
 	struct log_mover mover;
 };
 
@@ -110,13 +111,13 @@ static inline struct sqlite_connection *connection_of(struct sqlite_query *query
 enum sqlite_role { SQLITE_READER, SQLITE_WRITER, SQLITE_MOVER };
 int sqlite_connection_open(struct sqlite_db *db, struct sqlite_connection *connection,
                            enum sqlite_role role, struct error *error) MUST_CHECK;
-/* A reader's first use: fails as its queries do, and is tried again by the next. */
+/* Opens a reader on first use. A failure is that of its queries, and the next use retries. */
 int sqlite_reader_open(struct sqlite_connection *connection) MUST_CHECK;
 void sqlite_connection_close(struct sqlite_connection *connection);
-/* What SQLite says went wrong, as one of our codes, in connection->base.error too; a failed sync
+/* Maps SQLite's error to one of our codes and records it in connection->base.error. A failed sync
  * poisons the database. */
 int sqlite_note_error(struct sqlite_connection *connection, const char *what);
-/* The same as the connection's failure, unless it has one. */
+/* As sqlite_note_error, and sets the connection's failure unless it has one. */
 int sqlite_fail(struct sqlite_connection *connection, const char *what);
 int sqlite_begin(struct db_connection *connection, struct error *error) MUST_CHECK;
 int sqlite_written(struct db_connection *connection, struct db_written *ret, struct error *error)
@@ -126,23 +127,23 @@ void sqlite_rollback(struct db_connection *connection);
 int sqlite_run(struct db_connection *connection, const char *sql, struct error *error) MUST_CHECK;
 
 /* ---- log.c: the write-ahead log ---- */
-/* Before SQLite sees the files: what is in them, made durable. */
+/* Makes the contents of the files durable, before SQLite opens them. */
 int sqlite_make_files_durable(struct sqlite_db *db, struct error *error) MUST_CHECK;
-/* Before anybody else is connected: moves all of the log into the file. */
+/* Checkpoints the whole log, before other connections open. */
 int sqlite_move_whole_log(struct sqlite_db *db, struct error *error) MUST_CHECK;
-/* After a sync by SQLite that it calls good: whether that can be believed. Poisons the database. */
+/* Checks whether a successful sync by SQLite can be trusted; otherwise poisons the database. */
 int sqlite_check_sync(struct sqlite_db *db, struct error *error) MUST_CHECK;
 
 /* ---- log_mover.c ---- */
-/* Counts the log's pages at each commit of the writer. */
+/* Counts the pages of the log at each commit of the writer. */
 void sqlite_watch_log(struct sqlite_db *db);
 int sqlite_start_mover(struct sqlite_db *db, struct error *error) MUST_CHECK;
-/* Before the writer is closed; also when it was not started. */
+/* Stops the checkpointer before the writer is closed, also if it was not started. */
 void sqlite_stop_mover(struct sqlite_db *db);
 int sqlite_maintain(struct db *db, struct error *error) MUST_CHECK;
 
 /* ---- log_file.c ---- */
-/* The name of what reads and writes files for our connections; NULL without memory. */
+/* Returns the name of the VFS of our connections; NULL without memory. */
 const char *sqlite_vfs(void);
 
 /* ---- query.c ---- */
@@ -161,7 +162,8 @@ struct slice sqlite_text(struct db_query *query, int column);
 struct slice sqlite_blob(struct db_query *query, int column);
 
 /* ---- arrivals.c ---- */
-/* Lets the connection's queries read by the name that the schema gives it. The schema is there. */
+/* Registers the append log's table under the name in the schema, for queries of the connection. The
+ * schema must exist. */
 int sqlite_add_arrivals(struct sqlite_connection *connection) MUST_CHECK;
 
 /* ---- copy.c ---- */
@@ -170,9 +172,9 @@ int sqlite_vacant(const struct db_options *options, struct error *error) MUST_CH
 int sqlite_restore(const struct db_options *options, const char *path, const struct db_mark *mark,
                    struct error *error) MUST_CHECK;
 
-/* For a new file: ERR_REFUSED when a log with something in it stands beside where the file is to
- * be. A rollback journal may: there is one only while a new file is made, and without the file it
- * undoes nothing. */
+/* Returns ERR_REFUSED for a new file if a nonempty write-ahead log exists at its path. A rollback
+ * journal is ignored: it exists only while a new file is created, and has no effect without the
+ * file. */
 int sqlite_refuse_lone_log(const struct db_options *options, struct error *error) MUST_CHECK;
 
 #endif

@@ -1,10 +1,10 @@
-/* The write-ahead log: made durable before it is believed, and moved into the file.
+/* Recovery of the write-ahead log when a store is opened.
  *
- * What the kernel shows of the files when they are opened may never have reached the disk: an
- * earlier process's sync failed, or the process was killed before it. So before anything is read
- * and believed, the log is written again and synced (sqlite_make_files_durable), then moved into
- * the file and emptied (sqlite_move_whole_log). In this order: SQLite relies on a page being in a
- * synced log before it is written into the file. */
+ * Data that the kernel shows in the files may not be on disk: a sync of an earlier process failed,
+ * or the process was killed before the sync. So before any data is trusted, the log is rewritten
+ * and synced (sqlite_make_files_durable), then checkpointed and truncated (sqlite_move_whole_log).
+ * The order matters: SQLite requires that a page is in a synced log before it is written to the
+ * database file. */
 #include <stdatomic.h>
 #include <stdio.h>
 
@@ -12,8 +12,8 @@
 #include "base/file.h"
 #include "db/sqlite/internal.h"
 
-/* Of the file nothing need be written again: pages that a sync failed on are in the log still, and
- * are moved from there once more. It is synced for the sake of whoever copied it here. */
+/* The database file need not be rewritten: pages whose sync failed are still in the log and are
+ * checkpointed again. It is synced in case it was copied here. */
 int sqlite_make_files_durable(struct sqlite_db *db, struct error *error)
 {
 	char log[SQLITE_PATH_MAX];
@@ -22,7 +22,7 @@ int sqlite_make_files_durable(struct sqlite_db *db, struct error *error)
 	return result ? result : durable_rewrite(db->path, 0, error);
 }
 
-/* Of the lock's file nothing is asked but where it lies. */
+/* The lock file only identifies the file system. */
 int sqlite_check_sync(struct sqlite_db *db, struct error *error)
 {
 	if (durable_still_works(db->lock_file))
@@ -31,12 +31,12 @@ int sqlite_check_sync(struct sqlite_db *db, struct error *error)
 	return file_fail(error, "after a sync of", db->path);
 }
 
-/* The emptied log is synced too: an older one must not be played into a file that has moved on. */
+/* The truncated log is synced, too: an older log must not be applied to a newer database file. */
 int sqlite_move_whole_log(struct sqlite_db *db, struct error *error)
 {
 	if (sqlite3_wal_checkpoint_v2(db->writer.sqlite, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL,
 	                              NULL) != SQLITE_OK) {
-		sqlite_fail(&db->writer, "moving the log into the file");
+		sqlite_fail(&db->writer, "checkpointing the log");
 		return db_report(&db->writer.base, error);
 	}
 	char log[SQLITE_PATH_MAX];

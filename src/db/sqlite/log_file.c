@@ -1,31 +1,31 @@
-/* The file of the write-ahead log, written in large pieces.
+/* VFS that writes the write-ahead log in large chunks.
  *
- * SQLite writes a frame in two calls, its head and its page, and a batch has a hundred frames. What
- * follows on itself is gathered here and written out before anything else is done with the file.
- * A commit is synced before anybody believes its frames (synchronous=FULL), so that others read
- * nothing that is not in the file. What cannot be written or synced is of a transaction that SQLite
- * then gives up, and is forgotten: it must not get into the file when there is room again, where a
- * crash would bring it back, nor keep smaller ones from being written. */
+ * SQLite writes a frame in two calls, header and page, and a batch has about a hundred frames.
+ * Consecutive writes are buffered here and written before any other operation on the file. A commit
+ * is synced before any reader uses its frames (synchronous=FULL), so readers see only data that is
+ * in the file. Data that cannot be written or synced belongs to a transaction that SQLite then
+ * rolls back, and is discarded. It must not be written later, because a crash could then restore
+ * it, and it must not block smaller transactions. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "db/sqlite/internal.h"
 
-/* Of SQLite's own: other processes stay locked out while it is open, and the index of the log is in
- * memory: no file "-shm", which could be out of date, and whose pages need room on the disk when
- * they are touched. */
+/* SQLite's VFS. It locks out other processes while the file is open and has the log's index in
+ * memory. So there is no "-shm" file, which could be out of date and whose pages need disk
+ * space. */
 #define BASE_VFS "unix-excl"
 #define PIECE_SIZE (64 * 1024)
-/* What a log that had grown long loses at a time, when it begins anew: the file system may tell the
- * disk of all that becomes free, while a commit waits. */
+/* Maximum truncation at each reset of a log that had become long. The file system may discard the
+ * freed blocks on the device while a commit waits. */
 #define CUT_SIZE (2 * 1024 * 1024)
 
 struct log_file {
 	sqlite3_file base;
-	sqlite3_int64 offset; /* of the piece */
+	sqlite3_int64 offset; /* of the buffer */
 	int size;
-	char *piece;         /* NULL until something is written */
-	sqlite3_int64 own[]; /* SQLite's */
+	char *piece;         /* NULL until the first write */
+	sqlite3_int64 own[]; /* SQLite's file */
 };
 
 static sqlite3_vfs *base_vfs;
@@ -110,7 +110,7 @@ static int log_size(sqlite3_file *file, sqlite3_int64 *ret_size)
 	return result == SQLITE_OK ? own->pMethods->xFileSize(own, ret_size) : result;
 }
 
-/* What is still here is of no commit. */
+/* Buffered data does not belong to a commit. */
 static int log_close(sqlite3_file *file)
 {
 	struct log_file *log = log_of(file);
@@ -177,8 +177,8 @@ static int open_file(sqlite3_vfs *ours, sqlite3_filename name, sqlite3_file *fil
 	return result;
 }
 
-/* Ours is SQLite's but for its logs. Before the library begins: nobody asks what memory it has,
- * which costs a lock at each allocation. */
+/* Derives our VFS from SQLite's, with other functions for logs. Disables memory statistics first:
+ * they are unused and cost a lock per allocation. It must run before the library is initialized. */
 static bool make_vfs(void)
 {
 	(void)sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);

@@ -1,6 +1,6 @@
-/* The log is moved into the file while the writer goes on, by a thread with a connection of its
- * own: that takes as long as the disk takes. What the writer adds meanwhile is little, and it moves
- * that itself between two batches: only a log that was moved to its end begins anew. */
+/* Checkpointer: checkpoints the write-ahead log concurrently with the writer, on its own thread and
+ * connection, at the speed of the disk. The writer itself checkpoints the few pages that it added
+ * meanwhile, between two batches, because the log is reset only after a complete checkpoint. */
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -13,14 +13,15 @@
 #include "db/sqlite/internal.h"
 
 #define MIB ((int64_t)1 << 20)
-/* The sizes of struct log_sizes. */
+/* Defaults of struct log_sizes. */
 #define MOVED_AT_LEAST (32 * MIB)
 #define LEFT_MAX (1 * MIB)
 #define REST_MAX (4 * MIB)
 #define TRIED_AGAIN_AFTER (4 * MIB)
-/* So long at most, then again behind its next batch: what is late is acknowledged all the same. */
+/* Maximum wait; the writer waits again after its next batch. Late batches are still
+ * acknowledged. */
 #define WAITED_AT_MOST_US (US_PER_SECOND / 2)
-/* A part of the file that is written out at a time. */
+/* Bytes of the database file to write out at a time. */
 #define PART_SIZE (32 * MIB)
 
 static int pages_of(const struct sqlite_db *db, int64_t bytes)
@@ -46,8 +47,10 @@ void sqlite_watch_log(struct sqlite_db *db)
 	sqlite3_wal_hook(db->writer.sqlite, note_log_size, db);
 }
 
-/* PASSIVE waits for nobody: it moves what no reader still needs. The mutex is not held. */
-static int move_log(struct sqlite_db *db, struct sqlite_connection *connection, struct error *error)
+/* PASSIVE blocks on no reader and checkpoints only pages that no reader needs. Called without the
+ * mutex. */
+static int checkpoint_log(struct sqlite_db *db, struct sqlite_connection *connection,
+                          struct error *error)
 {
 	int in_log = 0;
 	int moved = 0;
@@ -71,8 +74,8 @@ static int move_log(struct sqlite_db *db, struct sqlite_connection *connection, 
 
 /* ---- the thread ---- */
 
-/* What was moved goes to the disk part by part, so that a commit's sync waits for no more. Little
- * is left to the sync that SQLite does when the log has been moved to its end. */
+/* Writes checkpointed pages to disk in parts, so that the sync of a commit waits for one part at
+ * most. SQLite's own sync at the end of a complete checkpoint then has little to write. */
 static int write_out(struct sqlite_db *db, struct error *error)
 {
 	struct stat status;
@@ -85,8 +88,9 @@ static int write_out(struct sqlite_db *db, struct error *error)
 	return file_fail(error, "writing out", db->path);
 }
 
-/* While the guard reads, what is moved is believed before the log can begin anew over it. */
-static int move_guarded(struct sqlite_db *db, struct error *error)
+/* Checkpoints while the guard reads, so that the sync is verified before a log reset can overwrite
+ * the checkpointed pages. */
+static int checkpoint_guarded(struct sqlite_db *db, struct error *error)
 {
 	struct db_connection *guard = &db->mover.guard.base;
 	guard->failure = OK;
@@ -97,21 +101,21 @@ static int move_guarded(struct sqlite_db *db, struct error *error)
 	db_step(query);
 	result = db_end(query, error);
 	if (!result)
-		result = move_log(db, &db->mover.connection, error);
+		result = checkpoint_log(db, &db->mover.connection, error);
 	sqlite_rollback(guard);
 	return result ? result : write_out(db, error);
 }
 
-/* Readers needed some of the pages that were there. */
-static void try_again_soon(struct sqlite_db *db, int there)
+/* Schedules an early retry, because readers needed some of the pages. */
+static void schedule_retry(struct sqlite_db *db, int there)
 {
 	db->tried_pages =
 		there - pages_of(db, db->log_sizes.moved_at_least - db->log_sizes.tried_again_after);
 }
 
-/* Again and again, since the writer adds less each time. Never of a log that is moved to its end:
- * the guard would read nothing of it, and so not keep it from beginning anew. */
-static void move_most(struct sqlite_db *db)
+/* Repeats, because the writer adds fewer pages each time. Never starts on a fully checkpointed log:
+ * the guard would not read from it, and so would not prevent a reset. */
+static void checkpoint_most(struct sqlite_db *db)
 {
 	struct log_mover *mover = &db->mover;
 	int there = db->moved_pages;
@@ -121,7 +125,7 @@ static void move_most(struct sqlite_db *db)
 		pthread_cond_broadcast(&mover->changed);
 		pthread_mutex_unlock(&db->mutex);
 		struct error error = {0};
-		int result = move_guarded(db, &error);
+		int result = checkpoint_guarded(db, &error);
 		pthread_mutex_lock(&db->mutex);
 		mover->result = result;
 		mover->error = error;
@@ -131,10 +135,10 @@ static void move_most(struct sqlite_db *db)
 	}
 	mover->rest_left = !mover->result && db->moved_pages >= there;
 	if (!mover->result && !mover->rest_left)
-		try_again_soon(db, there);
+		schedule_retry(db, there);
 }
 
-static void *run_mover(void *argument)
+static void *run_checkpointer(void *argument)
 {
 	struct sqlite_db *db = argument;
 	struct log_mover *mover = &db->mover;
@@ -142,7 +146,7 @@ static void *run_mover(void *argument)
 	pthread_mutex_lock(&db->mutex);
 	while (!mover->stopping) {
 		if (mover->wanted) {
-			move_most(db);
+			checkpoint_most(db);
 			mover->wanted = false;
 			pthread_cond_broadcast(&mover->changed);
 		} else {
@@ -171,11 +175,11 @@ int sqlite_start_mover(struct sqlite_db *db, struct error *error)
 	sigset_t all, before;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	mover->started = pthread_create(&mover->thread, NULL, run_mover, db) == 0;
+	mover->started = pthread_create(&mover->thread, NULL, run_checkpointer, db) == 0;
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return mover->started
 	           ? OK
-	           : error_cause(error, ERR_NO_MEMORY, "the thread that moves the log cannot start");
+	           : error_cause(error, ERR_NO_MEMORY, "cannot start the checkpointer thread");
 }
 
 void sqlite_stop_mover(struct sqlite_db *db)
@@ -194,7 +198,7 @@ void sqlite_stop_mover(struct sqlite_db *db)
 
 /* ---- between two batches ---- */
 
-/* How its last work ended, once. */
+/* Takes the result of the last checkpoint; it is returned once. */
 static int take_result(struct log_mover *mover, struct error *error)
 {
 	int result = mover->result;
@@ -204,9 +208,10 @@ static int take_result(struct log_mover *mover, struct error *error)
 	return result;
 }
 
-/* What the thread left and has come since; or, when that is much, the thread is to come again. The
- * mutex is held. True: the writer is to move it now. */
-static bool take_rest(struct sqlite_db *db)
+/* Decides about the pages that the thread left or that were added since: if there are many,
+ * requests the thread again. Called with the mutex held. Returns true if the writer must checkpoint
+ * them now. */
+static bool take_remainder(struct sqlite_db *db)
 {
 	struct log_mover *mover = &db->mover;
 	const int rest = db->log_pages - db->moved_pages;
@@ -217,10 +222,11 @@ static bool take_rest(struct sqlite_db *db)
 	return rest > 0 && !mover->wanted;
 }
 
-/* The writer waits for who moves when it is far ahead; and, once the log is long, when half of what
- * is being moved has come meanwhile, or what is being moved is as little as the rest: where pages
- * are moved more slowly than they come, it would never be moved to its end. */
-static bool too_far_ahead(const struct sqlite_db *db)
+/* Back-pressure: returns whether the writer must block until the checkpointer catches up. It must
+ * if it is far ahead. It must also if the log is long, and either half as many pages were added as
+ * are being checkpointed, or few are being checkpointed. Otherwise, if pages are added faster than
+ * checkpointed, a checkpoint would never be complete. */
+static bool must_throttle(const struct sqlite_db *db)
 {
 	const int come = db->log_pages - db->tried_pages;
 	const int being_moved = db->tried_pages - db->moved_pages;
@@ -229,7 +235,7 @@ static bool too_far_ahead(const struct sqlite_db *db)
 	        2 * come > being_moved - pages_of(db, db->log_sizes.rest_max));
 }
 
-static void ask_mover(struct sqlite_db *db)
+static void request_checkpoint(struct sqlite_db *db)
 {
 	struct log_mover *mover = &db->mover;
 	if (db->log_pages - db->tried_pages >= pages_of(db, db->log_sizes.moved_at_least) &&
@@ -238,7 +244,7 @@ static void ask_mover(struct sqlite_db *db)
 	if (mover->wanted)
 		pthread_cond_broadcast(&mover->changed);
 	const int64_t until_us = clock_monotonic_us() + WAITED_AT_MOST_US;
-	while (mover->wanted && too_far_ahead(db) &&
+	while (mover->wanted && must_throttle(db) &&
 	       thread_wait_until(&mover->changed, &db->mutex, until_us))
 		;
 }
@@ -248,19 +254,19 @@ static int maintain(struct sqlite_db *db, struct error *error)
 	struct db *base = &db->base;
 	pthread_mutex_lock(&db->mutex);
 	int result = take_result(&db->mover, error);
-	bool rest = !result && take_rest(db);
+	bool rest = !result && take_remainder(db);
 	if (!result && !rest) {
-		ask_mover(db);
-		rest = take_rest(db); /* nothing has come, if it was waited for */
+		request_checkpoint(db);
+		rest = take_remainder(db); /* no pages were added if this function waited */
 	}
 	pthread_mutex_unlock(&db->mutex);
 	if (!rest)
 		return result;
 	struct db_connection *writer = db_take_writer(base);
-	result = move_log(db, &db->writer, error);
+	result = checkpoint_log(db, &db->writer, error);
 	pthread_mutex_lock(&db->mutex);
 	if (!result && db->moved_pages < db->log_pages)
-		try_again_soon(db, db->log_pages);
+		schedule_retry(db, db->log_pages);
 	pthread_mutex_unlock(&db->mutex);
 	db_give(writer);
 	return result;

@@ -1,9 +1,9 @@
-/* Statements: their texts, parameters and rows. */
+/* Statements: texts, parameters and rows. */
 #include <stdlib.h>
 
 #include "db/sqlite/internal.h"
 
-/* Locks of rows are for engines where several connections write. */
+/* Row locks are for engines with several writing connections. */
 static size_t size_without_lock(const char *sql)
 {
 	static const char *const suffixes[] = {" FOR UPDATE", " FOR UPDATE SKIP LOCKED",
@@ -30,13 +30,13 @@ static int prepare(struct sqlite_query *query)
 	for (int i = 1; i <= count; i++) {
 		int number = atoi(sqlite3_bind_parameter_name(query->statement, i) + 1);
 		if (number < 1 || number > PARAMETERS_MAX)
-			abort(); /* the program's own text */
+			abort(); /* the statement is a constant of the program */
 		query->places[number] = (uint8_t)i;
 	}
 	return OK;
 }
 
-/* The place of the next parameter; 0, which SQLite refuses, past the last. */
+/* Returns the index of the next parameter; 0, which SQLite refuses, after the last one. */
 static int next_place(struct sqlite_query *query)
 {
 	return query->bound < PARAMETERS_MAX ? query->places[++query->bound] : 0;
@@ -52,7 +52,7 @@ struct db_query *sqlite_make_query(struct db_connection *base, const char *liter
 	while (connection->queries[at].sql && connection->queries[at].sql != literal_sql) {
 		at = (at + 1) % QUERY_CACHE_MAX;
 		if (++tried == QUERY_CACHE_MAX)
-			abort(); /* more texts than the program has */
+			abort(); /* more statements than the program has */
 	}
 	struct sqlite_query *query = &connection->queries[at];
 	if (!query->sql) {

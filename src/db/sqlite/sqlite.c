@@ -13,7 +13,8 @@
 
 /* ---- opening ---- */
 
-/* One process owns the file: a lock beside it, held as long as the process lives. */
+/* Takes the lock file next to the database, which ensures that only one process uses it. The lock
+ * is held until the process ends. */
 static int take_lock(struct sqlite_db *db, struct error *error)
 {
 	char path[PATH_MAX + 8];
@@ -31,7 +32,7 @@ static int open_connections(struct sqlite_db *db, struct error *error)
 		result = sqlite_connection_open(db, &db->writer, SQLITE_WRITER, error);
 	if (!result)
 		result = sqlite_move_whole_log(db, error);
-	/* Our own lock is not known to other programs that open the file. */
+	/* Other programs that open the file do not check our lock file. */
 	if (result && (sqlite3_errcode(db->writer.sqlite) & 0xff) == SQLITE_BUSY)
 		return error_set(error, ERR_UNAVAILABLE, MSG_STORE_LOCKED, db->path, NULL);
 	for (int i = 0; i < READER_COUNT; i++) {
@@ -46,14 +47,15 @@ static void sqlite_close(struct db *base)
 {
 	struct sqlite_db *db = sqlite_db(base);
 	sqlite_stop_mover(db);
-	/* What a failed sync lost of the file is in the log alone, though a later one would be good. */
+	/* After a failed sync the only good copy of some pages is in the log, even if a later sync
+	 * succeeds. */
 	if (db_is_poisoned(base) && db->writer.sqlite)
 		sqlite3_db_config(db->writer.sqlite, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
 	for (int i = 0; i < READER_COUNT; i++)
 		sqlite_connection_close(&db->readers[i]);
 	sqlite_connection_close(&db->writer);
 	if (db->file >= 0)
-		close(db->file); /* last: with it go SQLite's locks */
+		close(db->file); /* last, because closing it releases SQLite's locks */
 	if (db->lock_file >= 0)
 		close(db->lock_file);
 	pthread_mutex_destroy(&db->mutex);
@@ -91,7 +93,7 @@ static int sqlite_open(const struct db_options *options, struct db **ret_db, str
 		result = durable_make_parent(db->path, error);
 	if (!result)
 		result = take_lock(db, error);
-	/* SQLite deletes a log whose file is gone, and with it what it holds. */
+	/* SQLite deletes a log whose database file is missing, with all its data. */
 	if (!result && access(db->path, F_OK) != 0)
 		result = sqlite_refuse_lone_log(options, error);
 	mode_t mask = umask(0077);
@@ -106,7 +108,7 @@ static int sqlite_open(const struct db_options *options, struct db **ret_db, str
 	return OK;
 }
 
-/* ---- taking and giving ---- */
+/* ---- taking and giving back connections ---- */
 
 static struct db_connection *take_turn(struct sqlite_db *db, bool registers)
 {
@@ -130,9 +132,8 @@ static struct db_connection *sqlite_take_registrar(struct db *base, unsigned num
 	return take_turn(sqlite_db(base), true);
 }
 
-/* Opening one, and reading the schema, takes as long as most reads do: one that is open may come
- * back before, and each more is a quarter of a MiB. Those that are open are the first in the list.
- */
+/* Opening a connection and reading the schema takes as long as most reads, and each connection uses
+ * 256 KiB more. So this waits for an open reader. Open readers are first in the list. */
 static void await_open_reader(struct sqlite_db *db)
 {
 	const int64_t until_us = clock_monotonic_us() + OPENING_PATIENCE_US;
@@ -175,7 +176,7 @@ static void sqlite_give(struct db_connection *base)
 
 /* ---- the driver ---- */
 
-/* Whoever opens a database looks at its schema before anybody else has a connection. */
+/* The schema is checked before other threads get a connection. */
 static int sqlite_schema_is_there(struct db *base, struct error *error)
 {
 	struct sqlite_db *db = sqlite_db(base);

@@ -22,7 +22,7 @@ static void test_table(void **state)
 	assert_int_equal(error_http_status(OK), 500);
 	assert_int_equal(error_http_status(77), 500);
 	assert_string_equal(error_general_message(ERR_NOT_FOUND, LANGUAGE_SPANISH),
-	                    "Aquí no existe ese recurso.");
+	                    "El recurso no existe.");
 }
 
 /* What one program tells of an error, another one finds again. */
@@ -97,7 +97,8 @@ static void test_cause(void **state)
 	assert_int_equal(error_cause(&error, ERR_IO, "open %s: %d", "/x", 5), ERR_IO);
 	assert_string_equal(error.cause, "open /x: 5");
 	assert_int_equal(error.message, MSG_NONE);
-	assert_string_equal(error_message(&error, LANGUAGE_ENGLISH), "Input or output failed.");
+	assert_string_equal(error_message(&error, LANGUAGE_ENGLISH),
+	                    "An input or output operation failed.");
 	assert_int_equal(error_cause(NULL, ERR_IO, "x"), ERR_IO);
 	assert_string_equal(error_message(NULL, LANGUAGE_ENGLISH),
 	                    error_general_message(ERR_INTERNAL, LANGUAGE_ENGLISH));

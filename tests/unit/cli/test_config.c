@@ -139,17 +139,16 @@ static void test_meanings_are_checked(void **state)
 	assert_set_problem("service.listen=::1:8080", "service.listen: must be address:port");
 	assert_set_problem("service.listen=127.0.0.1:65536", "service.listen: must be address:port");
 	assert_set_problem("store.url=mysql://x",
-	                   "store.url: The store address 'mysql://x' is not one of");
+	                   "store.url: The store address 'mysql://x' is not valid");
 	assert_set_problem("content.url=s3",
-	                   "content.url: The content store's address 's3' is not known");
-	assert_set_problem("content.url=s3://b?x=1",
-	                   "content.url: 'b' is not the name of an S3 bucket");
-	assert_set_problem("content.url=s3://evidence?x=1", "'x=1' cannot");
+	                   "content.url: The content store address 's3' is not valid");
+	assert_set_problem("content.url=s3://b?x=1", "content.url: 'b' is not a valid S3 bucket name");
+	assert_set_problem("content.url=s3://evidence?x=1", "The parameter 'x=1' of the s3: address");
 	assert_set_problem("content.url=s3://evidence/../up",
-	                   "'../up' cannot stand before object names");
+	                   "'../up' is not a valid prefix for object names");
 	assert_set_problem("content.url=s3://evidence?endpoint=minio:9000",
 	                   "endpoint must be https://HOST[:PORT]");
-	assert_set_problem("content.url=s3://evidence?region=EU", "'EU' is not a region");
+	assert_set_problem("content.url=s3://evidence?region=EU", "'EU' is not a valid region name");
 	assert_set_problem("content.url=s3://evidence?style=dns", "style of an s3: address");
 	assert_set_problem("content.presigned_links=true",
 	                   "content.presigned_links: requires an s3: address in content.url");
@@ -180,7 +179,7 @@ static void test_meanings_are_checked(void **state)
 	assert_set_problem("mail.url=mail.example.org", "mail.url: must be smtp://HOST:PORT");
 	assert_set_problem("mail.url=smtp://mail.example.org", "mail.from: must be an address");
 	assert_set_problem("payment.provider=barter", "payment.provider: must be manual or stripe");
-	assert_set_problem("payment.provider=stripe", "The setting payment.stripe_key is needed");
+	assert_set_problem("payment.provider=stripe", "The setting payment.stripe_key is required");
 	assert_set_problem("log.level=loud", "log.level: must be");
 	assert_set_problem("seal.interval=1ms", "seal.interval: must be at least 50ms");
 	assert_set_problem("rate.live", "must have the form section.key=value");

@@ -165,7 +165,7 @@ static void nobody_who_waits_for_no_sign_hears_one(void **state)
 	make_ready(supervision);
 	supervise_look(supervision, NULL);
 	supervise_stop(supervision);
-	expect("STOPPING=1\nSTATUS=answers what is under way, and ends");
+	expect("STOPPING=1\nSTATUS=finishing requests in progress");
 	supervise_free(supervision);
 	expect_silence();
 }

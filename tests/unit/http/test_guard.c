@@ -195,7 +195,7 @@ static void test_language(void **state)
 	struct reply reply;
 	ask(&reply, "GET", "/v1/nothing", NULL, "Accept-Language: en;q=0.4, es;q=0.5\r\n");
 	assert_string_equal(reply_header(&reply, "Content-Language"), "es");
-	assert_non_null(strstr(reply.body, "No hay nada en esta ruta."));
+	assert_non_null(strstr(reply.body, "Esta ruta no existe."));
 	assert_non_null(strstr(reply.body, "\"incident_id\":null"));
 	assert_non_null(strstr(reply.body, "http://127.0.0.1:8080/docs/errors#not_found"));
 	reply_expect(&reply, 404, "not_found");

@@ -307,7 +307,7 @@ static void test_long_bodies_are_judged_alike(void **state)
 		reply_expect(&reply, 201, NULL);
 		form[size++] = '}';
 		harness_ask(&harness, &reply, "POST", "/v1/events", key, headers, form, size);
-		assert_non_null(strstr(reply.body, "something follows the value"));
+		assert_non_null(strstr(reply.body, "unexpected data after the value"));
 		reply_expect(&reply, 400, "validation_error");
 		memset(form, ' ', sizes[i]);
 		sprintf(form + sizes[i], "{\"client_ref\":\"\",\"payload\":{}}");

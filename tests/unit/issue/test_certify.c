@@ -359,7 +359,7 @@ static void ranges_without_meaning_are_refused(void **state)
 		{{TIME_NONE, TIME_NONE, 3, 2}, "'seq_from' must not be greater than 'seq_to'"},
 		{{TIME_NONE, TIME_NONE, 5, 6}, "last event of the chain, which is 5"},
 		{{NOW, NOW, 0, 0}, "'from' must come before 'to'"},
-		{{NOW, NOW + 1, 0, 0}, "holds no events"},
+		{{NOW, NOW + 1, 0, 0}, "contains no events"},
 	};
 	for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
 		assert_refused(ask(MODE_LIVE, refused[i].range), ERR_VALIDATION, refused[i].words);

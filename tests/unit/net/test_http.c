@@ -512,7 +512,7 @@ static void test_stall(void **state)
 	request.stall_timeout_ms = 100;
 	assert_int_equal(http_send(&request, &answer, &error), ERR_NETWORK);
 	finish(&script);
-	assert_non_null(strstr(error.cause, "nothing moved for 100 ms"));
+	assert_non_null(strstr(error.cause, "no progress for 100 ms"));
 }
 
 /* Nothing may be signed that is not sent: some services refuse that. */

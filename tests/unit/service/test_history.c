@@ -206,7 +206,7 @@ static void a_store_that_was_written_on_from_an_old_copy_is_corrupt(void **state
 		be_at(last, 5);
 		world.present_root.bytes[SHA256_SIZE - 1] ^= 1;
 		assert_int_equal(check(&history, &error), ERR_CORRUPT);
-		assert_non_null(strstr(error.english, "Round 5 of the store is not the one"));
+		assert_non_null(strstr(error.english, "Round 5 of the store differs from the one"));
 		assert_false(history_goes_on(&history));
 		assert_true(history.forked);
 		assert_string_equal(world.told, "");
