@@ -1,4 +1,5 @@
-/* What every fuzz target defines; the input is untrusted bytes of any size. Returns 0. */
+/* The function that every fuzz target defines. The input is untrusted bytes of any size. Returns 0.
+ */
 #ifndef FUZZ_H
 #define FUZZ_H
 

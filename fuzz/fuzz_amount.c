@@ -1,4 +1,4 @@
-/* What is read as an amount is written back as the same one. */
+/* Parsed amounts are written back unchanged. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -20,12 +20,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	int64_t again = -1;
 	char text[AMOUNT_TEXT_SIZE];
 	if (!amount_parse(given, AMOUNT_TOTAL_MAX, &minor)) {
-		require(minor == -1, "a refusal writes nothing");
+		require(minor == -1, "a rejected amount writes nothing");
 		return 0;
 	}
-	require(minor >= 0 && minor <= AMOUNT_TOTAL_MAX, "it is within its bounds");
+	require(minor >= 0 && minor <= AMOUNT_TOTAL_MAX, "the amount is within its limits");
 	amount_format(minor, text);
-	require(amount_parse(slice_of(text), AMOUNT_TOTAL_MAX, &again), "it can be read back");
-	require(minor == again, "it is the same amount");
+	require(amount_parse(slice_of(text), AMOUNT_TOTAL_MAX, &again),
+	        "the amount can be parsed again");
+	require(minor == again, "the amount is the same");
 	return 0;
 }

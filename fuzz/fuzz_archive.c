@@ -1,7 +1,7 @@
-/* Archives and parts as whole files ("PK…"), their documents one by one (a letter, then the
- * text), a stream of gzipped lines ('z', then the gzip file), and a signature ('p', the SHA-256 of
- * what it is over, then the CMS). What a reader takes is written
- * again as a document that reads the same. */
+/* The readers of evidence archives. The input is a whole archive or part ("PK…"), one document (a
+ * letter, then the text), a stream of gzip lines ('z', then the gzip file), or a signature ('p',
+ * the SHA-256 of the signed data, then the CMS). Every accepted document is written again and must
+ * then read the same. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,13 +28,13 @@ static int verify_bytes(const uint8_t *data, size_t size, bool one_more)
 	int fd = memfd_create("archive", MFD_CLOEXEC);
 	require(fd >= 0 && write(fd, data, size) == (ssize_t)size &&
 	            (!one_more || write(fd, "", 1) == 1),
-	        "there is memory");
+	        "memory suffices");
 	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
 	const char *one = path;
 	struct verify_result result;
-	require(verify_paths(&one, 1, NULL, NULL, &result, NULL) == 0, "it can be checked");
+	require(verify_paths(&one, 1, NULL, NULL, &result, NULL) == 0, "the check runs");
 	int code = verify_exit_code(&result);
-	require(code == 0 || result.first != NULL, "what is not valid has a reason");
+	require(code == 0 || result.first != NULL, "an invalid file has a finding");
 	verify_result_free(&result);
 	close(fd);
 	return code;
@@ -68,7 +68,7 @@ static int read_document(struct arena *arena, char kind, struct slice text, stru
 			archive_segment_line(&segment, out);
 		break;
 	case 'r':
-	case 't': /* of version 1, of version 2 */
+	case 't': /* 'r': version 1, 't': version 2 */
 		number = kind == 'r' ? 1 : 2;
 		if ((result = archive_read_round(arena, text, number, &round, NULL)) == 0)
 			archive_round_line(&round, number, out);
@@ -98,7 +98,7 @@ static int read_document(struct arena *arena, char kind, struct slice text, stru
 	return result;
 }
 
-/* What is read at one glance is as it is written. */
+/* Checks that a line accepted by the fast reader has its canonical form. */
 static void fuzz_scan(struct arena *arena, char kind, struct slice text)
 {
 	BUF_AUTO struct buf again;
@@ -111,7 +111,7 @@ static void fuzz_scan(struct arena *arena, char kind, struct slice text)
 	if (kind == 'i' && (scanned = archive_scan_part_line(text, &entry)))
 		part_index_line(&entry, &again);
 	if (scanned && buf_check(&again) == 0)
-		require(slice_equal(buf_slice(&again), text), "it is the one way to write it");
+		require(slice_equal(buf_slice(&again), text), "the line has its canonical form");
 }
 
 static void fuzz_document(char kind, struct slice text)
@@ -123,18 +123,19 @@ static void fuzz_document(char kind, struct slice text)
 	buf_init(&twice, TEXT_MAX);
 	fuzz_scan(&arena, kind, text);
 	int result = read_document(&arena, kind, text, &once);
-	require(!result || result == ERR_INVALID_EVIDENCE, "a document is read or not");
+	require(!result || result == ERR_INVALID_EVIDENCE, "a document is accepted or rejected");
 	if (result || buf_check(&once) < 0)
 		return;
-	require(read_document(&arena, kind, buf_slice(&once), &twice) == 0, "it can be read back");
-	require(slice_equal(buf_slice(&once), buf_slice(&twice)), "it is the same document");
+	require(read_document(&arena, kind, buf_slice(&once), &twice) == 0,
+	        "the document can be read again");
+	require(slice_equal(buf_slice(&once), buf_slice(&twice)), "the document is the same");
 }
 
 static void fuzz_lines(struct slice gzip)
 {
 	char path[] = "/tmp/constancia-fuzz-XXXXXX", name[ZIP_NAME_MAX + 1];
 	int fd = mkstemp(path);
-	require(fd >= 0, "there is room");
+	require(fd >= 0, "a file can be created");
 	close(fd);
 	struct zip_writer *writer;
 	struct zip_reader *zip;
@@ -145,15 +146,15 @@ static void fuzz_lines(struct slice gzip)
 	archive_stream_path(STREAM_EVENTS, 1, name);
 	require(zip_create(path, ZIP_BYTES_MAX, 1, &writer, NULL) == 0 &&
 	            zip_add(writer, name, gzip, NULL, NULL) == 0 && zip_finish(writer, &sum, NULL) == 0,
-	        "it can be written");
+	        "the file can be written");
 	zip_writer_free(writer);
-	require(zip_open(path, &zip, NULL) == 0, "what was written is of the shape");
-	require(line_stream_open(zip, STREAM_EVENTS, false, &stream, NULL) == 0, "there is memory");
+	require(zip_open(path, &zip, NULL) == 0, "the written ZIP file has the shape");
+	require(line_stream_open(zip, STREAM_EVENTS, false, &stream, NULL) == 0, "memory suffices");
 	while ((result = line_stream_next(stream, &line, NULL)) == 1)
 		require(line.size <= ARCHIVE_LINE_MAX + 65536 && !memchr(line.data, '\n', line.size),
-		        "a line is one line");
-	require(!result || result == ERR_INVALID_EVIDENCE, "lines end or break");
-	require(line_stream_next(stream, &line, NULL) == 0, "and then there are no more");
+		        "a line has no line feed");
+	require(!result || result == ERR_INVALID_EVIDENCE, "lines end or are damaged");
+	require(line_stream_next(stream, &line, NULL) == 0, "no line follows the end");
 	line_stream_free(stream);
 	zip_reader_free(zip);
 	unlink(path);
@@ -185,14 +186,14 @@ static void fuzz_signature(const uint8_t *data, size_t size)
 	require(!result || result == ERR_INVALID_EVIDENCE, "a signature is valid or not");
 	buf_add_byte(&cms, '\0');
 	require(result || verify_cms(buf_slice(&cms), &digest) == ERR_INVALID_EVIDENCE,
-	        "every byte is accounted for");
+	        "no byte can be added");
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	if (size >= 2 && memcmp(data, "PK", 2) == 0) {
 		if (verify_bytes(data, size, false) == 0)
-			require(verify_bytes(data, size, true) == 1, "every byte is accounted for");
+			require(verify_bytes(data, size, true) == 1, "no byte can be added");
 	} else if (size > 0 && data[0] == 'z') {
 		fuzz_lines(slice_make(data + 1, size - 1));
 	} else if (size > SHA256_SIZE && data[0] == 'p') {

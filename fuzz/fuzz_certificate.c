@@ -1,5 +1,5 @@
-/* A certificate's extensions: the places that it names for revocation data are addresses of HTTP,
- * few, and whole. */
+/* The extensions of a certificate. The addresses that it states for revocation data are HTTP
+ * addresses, few, and complete. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -14,7 +14,7 @@ static void require(const struct revocation_urls *urls)
 		good = http_url_check(slice_of(urls->urls[i]), true, "url", NULL) == 0;
 	if (good)
 		return;
-	fprintf(stderr, "broken: the places\n");
+	fprintf(stderr, "broken: the addresses\n");
 	abort();
 }
 

@@ -1,5 +1,5 @@
-/* A CRL behind the certificate that it is about and its issuer: what is refused changes nothing,
- * and what counts is in order. */
+/* A CRL, preceded by a certificate and its issuer. A rejected CRL changes nothing, and the facts of
+ * an accepted one are consistent. */
 #include "pair.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

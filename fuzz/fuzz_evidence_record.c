@@ -1,5 +1,5 @@
-/* Evidence records as anybody may hand them in. What is read is written again as it was, and
- * verified without an end other than "valid" or "not valid". */
+/* Evidence records from untrusted users. An accepted record is written back unchanged, and its
+ * verification returns either valid or not valid. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -25,21 +25,21 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct slice der = slice_make(data, size);
 	int result = evidence_record_parse(der, &record, &error);
 	if (result) {
-		require(result == ERR_INVALID_EVIDENCE && error.cause[0], "a refusal has a reason");
-		require(!record, "a refusal gives nothing");
+		require(result == ERR_INVALID_EVIDENCE && error.cause[0], "a rejected record has a cause");
+		require(!record, "a rejected record returns nothing");
 		return 0;
 	}
 	require(evidence_record_write(record, &again) == 0 && slice_equal(buf_slice(&again), der),
-	        "it is written as it was read");
+	        "the record is written back unchanged");
 	struct digest digests[DIGEST_ALGORITHM_COUNT];
 	for (int i = 0; i < DIGEST_ALGORITHM_COUNT; i++)
 		digests[i] = digest_by((enum digest_algorithm)i, "event", 5);
 	struct evidence_question question = {.at_us = TIME_NONE};
 	struct evidence_facts facts;
 	result = evidence_record_verify(record, digests, &question, &arena, &facts, &error);
-	require(result == ERR_INVALID_EVIDENCE || !result, "it is valid or not");
+	require(result == ERR_INVALID_EVIDENCE || !result, "the result is valid or not valid");
 	require(!result ? facts.stamp_count >= facts.chain_count && !facts.trusted
 	                : error.cause[0] != 0,
-	        "it is told what it says, or why it is not valid");
+	        "the result has facts or a cause");
 	return 0;
 }

@@ -1,5 +1,5 @@
-/* Forms, cookies and paths of strangers: what is read is UTF-8 without NUL, and a value that is
- * written as a form writes it is read again. */
+/* Forms, cookies and paths from untrusted clients. Parsed values are UTF-8 without NUL, and a value
+ * in form encoding is parsed back unchanged. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -22,7 +22,7 @@ static void check_text(struct slice text)
 {
 	require(utf8_valid(text), "text is UTF-8");
 	require(!text.size || !memchr(text.data, '\0', text.size), "text has no NUL");
-	require(text.data[text.size] == '\0', "text ends");
+	require(text.data[text.size] == '\0', "text is terminated");
 }
 
 static void read_again(struct arena *arena, const struct fields *fields)
@@ -36,12 +36,13 @@ static void read_again(struct arena *arena, const struct fields *fields)
 		buf_add_percent(&text, fields->items[i].value, "");
 		buf_add_byte(&text, '&');
 	}
-	require(again && fields_read(buf_slice(&text), arena, again, NULL) == 0, "it is read again");
-	require(again->count == fields->count, "as many");
+	require(again && fields_read(buf_slice(&text), arena, again, NULL) == 0,
+	        "the form can be parsed again");
+	require(again->count == fields->count, "the number is the same");
 	for (size_t i = 0; i < fields->count; i++)
 		require(slice_equal(again->items[i].name, fields->items[i].name) &&
 		            slice_equal(again->items[i].value, fields->items[i].value),
-		        "as they were");
+		        "the values are the same");
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -51,11 +52,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct slice text = slice_make(data, size), path;
 	struct fields *fields = arena_alloc(&arena, sizeof *fields);
 	int result = fields_read(text, &arena, fields, NULL);
-	require(!result || result == ERR_VALIDATION, "it is a form, or it is none");
+	require(!result || result == ERR_VALIDATION, "a form is accepted or rejected");
 	for (size_t i = 0; !result && i < fields->count; i++) {
 		check_text(fields->items[i].name);
 		check_text(fields->items[i].value);
-		require(fields_join(fields, fields->items[i].name, &arena), "values join");
+		require(fields_join(fields, fields->items[i].name, &arena), "values can be joined");
 	}
 	if (!result)
 		read_again(&arena, fields);
@@ -64,6 +65,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct slice cookie = cookie_find(text, "a");
 	require(!cookie.size ||
 	            (cookie.data >= text.data && cookie.data + cookie.size <= text.data + size),
-	        "a cookie lies in its header");
+	        "a cookie points into its header");
 	return 0;
 }

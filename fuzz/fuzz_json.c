@@ -1,4 +1,4 @@
-/* The parser holds its limits, and the canonical form of what it accepts is canonical: parsing it
+/* The JSON parser keeps its limits, and the canonical form of an accepted text is stable: parsing
  * and writing it again gives the same bytes. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,10 +23,10 @@ static int parse(struct arena *arena, struct slice text, struct json **ret_json,
 	const struct json_limits limits = {.depth_max = 64, .value_max = 100000};
 	error_clear(error);
 	int result = json_parse(arena, text, &limits, ret_json, error);
-	require(result == error->code, "the recorded code is the returned one");
+	require(result == error->code, "the error has the returned code");
 	require(!result || result == ERR_VALIDATION, "memory suffices");
 	require(utf8_valid(slice_of(error->english)) && utf8_valid(slice_of(error->spanish)),
-	        "sentences are UTF-8");
+	        "messages are UTF-8");
 	return result;
 }
 
@@ -41,14 +41,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	buf_init(&once, ARENA_LIMIT);
 	buf_init(&twice, ARENA_LIMIT);
 	if (parse(&arena, slice_make(data, size), &json, &error) != 0) {
-		require(error.message != MSG_NONE, "a refusal has its sentence");
+		require(error.message != MSG_NONE, "a rejected text has a message");
 		return 0;
 	}
 	json_canonical(json, &once);
 	require(buf_check(&once) == 0, "the canonical form fits");
 	require(utf8_valid(buf_slice(&once)), "the canonical form is UTF-8");
 	if (parse(&arena, buf_slice(&once), &json, &error) != 0) {
-		/* A double from 2^53 to 1e21 is written like an integer that is not accepted. */
+		/* A double from 2^53 to 1e21 is written as an integer, which the parser rejects. */
 		require(error.message == MSG_BASE_JSON_INTEGER, "the canonical form is accepted");
 		return 0;
 	}

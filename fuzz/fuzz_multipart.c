@@ -1,5 +1,5 @@
-/* A form, read whole and read in pieces: both ways find the same parts or both refuse it. The first
- * byte is the size of the pieces. */
+/* A form, parsed as a whole and in chunks: both find the same parts, or both reject it. The first
+ * byte is the chunk size. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -31,7 +31,7 @@ static int begin(void *context, struct slice name, struct slice file_name, struc
 
 static int data_of(void *context, struct slice data, struct error *error)
 {
-	require(data.size > 0, "data comes only when there is some");
+	require(data.size > 0, "data is not empty");
 	buf_add_slice(context, data);
 	return 0;
 }
@@ -51,7 +51,7 @@ static int parse(struct slice body, size_t piece, struct buf *found)
 	arena_init(&arena, LIMIT);
 	int result = multipart_begin(&multipart, slice_of("multipart/form-data; boundary=B"), &arena,
 	                             &sink, &error);
-	require(!result, "the boundary is good");
+	require(!result, "the boundary is valid");
 	while (body.size && !result) {
 		size_t size = body.size < piece ? body.size : piece;
 		result = multipart_feed(&multipart, slice_make(body.data, size), &error);
@@ -70,8 +70,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	buf_init(&pieces, LIMIT);
 	struct slice body = slice_make(data + 1, size - 1);
 	int result = parse(body, size, &whole);
-	require(parse(body, (size_t)data[0] % 16 + 1, &pieces) == result, "pieces do not matter");
+	require(parse(body, (size_t)data[0] % 16 + 1, &pieces) == result,
+	        "the result does not depend on chunks");
 	require(!result || result == ERR_VALIDATION, "memory suffices");
-	require(result || slice_equal(buf_slice(&whole), buf_slice(&pieces)), "the same is found");
+	require(result || slice_equal(buf_slice(&whole), buf_slice(&pieces)), "the parts are the same");
 	return 0;
 }

@@ -1,6 +1,6 @@
-/* What a payment provider sends: events, signature headers, and answers to a charge, a list and a
- * refund. The first byte chooses which ('e', 's', 'c', 'l', 'r'). What counts as money holds what
- * the rest of the program relies on. */
+/* Data from a payment provider: events, signature headers, and responses to a charge, a list and a
+ * refund. The first byte selects the kind ('e', 's', 'c', 'l', 'r'). An accepted payment has the
+ * properties on which the program relies. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -30,7 +30,7 @@ static void check_result(const struct payment_result *result)
 {
 	require(utf8_valid(slice_of(result->reference)) && utf8_valid(slice_of(result->code)),
 	        "texts are UTF-8");
-	require(result->outcome != PAYMENT_PAID || *result->reference, "what was paid has a name");
+	require(result->outcome != PAYMENT_PAID || *result->reference, "a payment has a reference");
 }
 
 static void try_event(struct slice body)
@@ -38,11 +38,12 @@ static void try_event(struct slice body)
 	struct payment_notice notice = {0};
 	struct error error = {0};
 	if (stripe_read_event(body, &notice, &error)) {
-		require(error.code == ERR_VALIDATION, "only what cannot be read is refused");
+		require(error.code == ERR_VALIDATION, "only malformed events are rejected");
 		return;
 	}
 	require(*notice.id && *notice.type && notice.created_us >= 0, "an event has id, type and time");
-	require(notice.kind == PAYMENT_NOTICE_OTHER || *notice.reference, "money has a reference");
+	require(notice.kind == PAYMENT_NOTICE_OTHER || *notice.reference,
+	        "a payment notice has a reference");
 	require(notice.kind == PAYMENT_NOTICE_OTHER || notice.kind == PAYMENT_NOTICE_REFUNDED ||
 	            *notice.sale_code,
 	        "a payment has a sale");
@@ -55,7 +56,7 @@ static void try_list(struct slice body)
 	bool found = false, more = false;
 	if (stripe_find_intent(body, &order, &found, &more, last, &result, NULL))
 		return;
-	require(found || !more || *last, "there is a place to go on from");
+	require(found || !more || *last, "a page has a cursor for the next one");
 	check_result(&result);
 }
 
@@ -71,14 +72,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	case 's':
 		require(stripe_check_signature("whsec_1", rest, slice_of("{}"), 0, &sent_us, NULL) ==
 		            ERR_VALIDATION,
-		        "nothing but the right signature passes");
+		        "only the right signature passes");
 		break;
 	case 'c':
 		stripe_read_charge(200, rest, &order, &result);
 		check_result(&result);
 		stripe_read_charge(402, rest, &order, &result);
 		require(result.outcome != PAYMENT_PAID && result.outcome != PAYMENT_PENDING,
-		        "an error is no payment");
+		        "an error is not a payment");
 		break;
 	case 'l': try_list(rest); break;
 	case 'r':

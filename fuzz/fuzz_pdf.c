@@ -1,5 +1,5 @@
-/* A report is valid or it is not; what is valid can be bound to an archive, and ceases to be valid
- * with a byte more. */
+/* The check of reports returns either valid or not valid. A valid report has a binding to an
+ * archive, and is no longer valid with one more byte. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,9 +20,9 @@ static void require_binding(const struct pdf_binding *binding)
 	require(memchr(binding->certification_id, '\0', PDF_TEXT_SIZE) != NULL &&
 	            memchr(binding->verification_code, '\0', PDF_TEXT_SIZE) != NULL &&
 	            memchr(binding->channel_id, '\0', PDF_TEXT_SIZE) != NULL,
-	        "texts end");
+	        "texts are terminated");
 	require(binding->event_count == binding->last_sequence - binding->first_sequence + 1,
-	        "the range holds together");
+	        "the range is consistent");
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -31,11 +31,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct pdf_binding binding;
 	struct pdf_facts facts;
 	int result = pdf_read_binding(file, &binding, NULL);
-	require(!result || result == ERR_INVALID_EVIDENCE, "the binding is read or not");
+	require(!result || result == ERR_INVALID_EVIDENCE, "a binding is accepted or rejected");
 	if (!result)
 		require_binding(&binding);
 	result = pdf_check(file, &(struct trust_roots){0}, &facts, NULL);
-	require(!result || result == ERR_INVALID_EVIDENCE, "the report is valid or not");
+	require(!result || result == ERR_INVALID_EVIDENCE, "a report is valid or not valid");
 	if (result)
 		return 0;
 	require_binding(&facts.binding);

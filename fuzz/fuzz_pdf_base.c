@@ -1,4 +1,5 @@
-/* A file that is taken for a report to be signed says what its signing needs, within the file. */
+/* A file accepted as an unsigned report provides the data for signing, with positions within the
+ * file. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,15 +24,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	require(file >= 0 && write(file, data, size) == (ssize_t)size, "the file is written");
 	int result = pdf_base_read(file, &base, NULL);
 	if (!result) {
-		require(base.size_bytes == (int64_t)size, "its size is known");
+		require(base.size_bytes == (int64_t)size, "the size is that of the file");
 		require(base.cross_reference_at > 0 && base.cross_reference_at < base.size_bytes,
-		        "its table lies within it");
-		require(base.catalog_id > 0 && base.catalog_id < base.next_id, "its catalog is an object");
-		require(base.page_id > 0 && base.page_id < base.next_id, "its page is an object");
-		require(base.info_id >= 0 && base.info_id < base.next_id, "so are its facts");
+		        "the table is within the file");
+		require(base.catalog_id > 0 && base.catalog_id < base.next_id, "the catalog is an object");
+		require(base.page_id > 0 && base.page_id < base.next_id, "the page is an object");
+		require(base.info_id >= 0 && base.info_id < base.next_id,
+		        "the information dictionary is an object");
 		require(base.catalog.size <= size && base.page.size <= size + strlen(" /Annots [ "),
-		        "its dictionaries come from it");
-		require(strlen(base.first_id) == PDF_IDENTIFIER_DIGITS, "its identifier is whole");
+		        "the dictionaries are from the file");
+		require(strlen(base.first_id) == PDF_IDENTIFIER_DIGITS, "the identifier is complete");
 	}
 	pdf_base_free(&base);
 	close(file);

@@ -1,5 +1,5 @@
-/* Receipts as clients may hand them in. What is read is written again as receipts that say the
- * same. */
+/* Receipts from untrusted users. Accepted receipts are written again as receipts with the same
+ * contents. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -53,15 +53,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	int result =
 		receipts_read(&arena, slice_make((const char *)data, size), &receipts, &count, &error);
 	if (result) {
-		require(result == ERR_INVALID_EVIDENCE && error.cause[0], "a refusal has a reason");
-		require(!receipts && !count, "a refusal writes nothing");
+		require(result == ERR_INVALID_EVIDENCE && error.cause[0], "a rejected text has a cause");
+		require(!receipts && !count, "a rejected text returns nothing");
 		return 0;
 	}
-	require(count > 0 && count <= RECEIPTS_MAX, "their number is within its bounds");
+	require(count > 0 && count <= RECEIPTS_MAX, "the number is within its limits");
 	write_all(receipts, count, &once);
 	require(receipts_read(&arena, buf_slice(&once), &receipts, &again, NULL) == 0 && again == count,
-	        "they can be read back");
+	        "the receipts can be read again");
 	write_all(receipts, again, &twice);
-	require(slice_equal(buf_slice(&once), buf_slice(&twice)), "they say the same");
+	require(slice_equal(buf_slice(&once), buf_slice(&twice)), "the receipts are the same");
 	return 0;
 }

@@ -1,4 +1,4 @@
-/* A list of signers, as it is inside its signature: what is read is written again as it was. */
+/* Lists of signers. An accepted list is written back unchanged. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -23,16 +23,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	arena_init(&arena, (size_t)64 << 20);
 	buf_init(&again, SIGNER_LIST_TEXT_MAX);
 	if (signer_list_read(&arena, text, &list, &error)) {
-		require(error.cause[0], "a refusal has a reason");
+		require(error.cause[0], "a rejected list has a cause");
 		return 0;
 	}
-	require(list.count > 0 && list.count <= SIGNER_LIST_ITEMS_MAX, "their number is within bounds");
+	require(list.count > 0 && list.count <= SIGNER_LIST_ITEMS_MAX,
+	        "the number is within its limits");
 	signer_list_write(&list, &again);
-	require(slice_equal(buf_slice(&again), text), "it has one form");
+	require(slice_equal(buf_slice(&again), text), "the list has its canonical form");
 	for (size_t i = 0; i < list.count; i++) {
-		require(signer_list_find(&list, &list.items[i].sha256) == &list.items[i], "each is once");
+		require(signer_list_find(&list, &list.items[i].sha256) == &list.items[i],
+		        "each certificate is listed once");
 		(void)signer_list_judge(&list.items[i], list.issued_at_us);
 	}
-	require(signer_list_extends(&list, &list), "it agrees with itself");
+	require(signer_list_extends(&list, &list), "the list extends itself");
 	return 0;
 }

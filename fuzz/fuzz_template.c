@@ -1,5 +1,4 @@
-/* Whatever the values of a page are, the page has the tags that its author wrote, and no more: data
- * is any JSON. */
+/* Page templates. With any JSON values, a page has exactly the tags of its template. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -18,8 +17,8 @@ static void require(bool good, const char *what)
 	abort();
 }
 
-/* After '<' comes one of the names and '/' of the test's pages, after their end nothing that only a
- * value has. */
+/* Checks that '<' is followed only by '/' or a tag name of the test's pages, and that the page
+ * contains no unescaped text of a value. */
 static void check(struct slice page)
 {
 	static const char *const tags[] = {
@@ -31,12 +30,13 @@ static void check(struct slice page)
 		bool known = page.data[i] != '<';
 		for (size_t tag = 0; !known && tag < sizeof tags / sizeof *tags; tag++)
 			known = strncmp(page.data + i + 1, tags[tag], strlen(tags[tag])) == 0;
-		require(known, "a tag is the author's");
+		require(known, "every tag is from the template");
 		require((unsigned char)page.data[i] >= 0x20 || strchr("\t\n", page.data[i]),
 		        "no control characters");
-		require(page.data[i] != '\'', "no apostrophe stands free");
+		require(page.data[i] != '\'', "apostrophes are escaped");
 	}
-	require(!strstr(page.data, "<script") && !strstr(page.data, "href=\"//"), "no way out");
+	require(!strstr(page.data, "<script") && !strstr(page.data, "href=\"//"),
+	        "there are no scripts or foreign links");
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

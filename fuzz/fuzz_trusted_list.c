@@ -1,5 +1,5 @@
-/* A trusted list that somebody signed, or nobody: what is read of it stays within bounds, and what
- * its form does not make a list is refused. */
+/* Signed and unsigned trusted lists. The results of reading are within limits, and a text without
+ * the form of a list is rejected. */
 #include "fuzz.h"
 
 #include <stdlib.h>
@@ -7,14 +7,14 @@
 
 #include "trustlist/trusted_list_xml.h"
 
-/* A certificate of the list is above itself: so everything that stands about it is read. */
+/* Asks about a certificate of the list itself, so that all statements about it are read. */
 static void ask_about(const struct list *list, const xmlNode *node)
 {
 	X509 *certificate = node_certificate(node);
 	unsigned char *der = NULL;
 	int size = certificate ? i2d_X509(certificate, &der) : 0;
 	for (int seal = 0; seal < 2 && size > 0; seal++) {
-		/* For a seal the first of a path is not looked for. */
+		/* For a seal, the first certificate of the path is not compared. */
 		char twice[2 * 16384];
 		memcpy(twice, der, (size_t)size);
 		memcpy(twice + size, der, (size_t)size);
@@ -54,7 +54,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	ask(&list);
 	if (!list_verify(&list, slice_make("", 0), &error))
-		abort(); /* nobody is trusted */
+		abort(); /* no signer is trusted */
 	list_free(&list);
 	return 0;
 }

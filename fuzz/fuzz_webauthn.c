@@ -1,6 +1,6 @@
-/* What browsers hand over when a passkey is made, and when one signs in: two bytes with the size of
- * the client data, the client data, and the authenticator's data; for signing in, the last 64
- * bytes are the signature. */
+/* Passkey registrations and sign-ins from browsers. The input is two bytes with the size of the
+ * client data, the client data, and the authenticator data. For a sign-in, the last 64 bytes are
+ * the signature. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -31,20 +31,21 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct slice rest = slice_make(data + 2 + client_size, size - 2 - client_size);
 	struct slice asked = slice_make(challenge, sizeof challenge);
 	int result = webauthn_register(&party, asked, client, rest, &made, &error);
-	require(result == OK || (result == ERR_REFUSED && error.cause[0]), "a refusal has a reason");
+	require(result == OK || (result == ERR_REFUSED && error.cause[0]),
+	        "a rejected input has a cause");
 	if (result) {
-		require(!made.id_size, "a refusal writes nothing");
+		require(!made.id_size, "a rejected input writes nothing");
 		made.algorithm = WEBAUTHN_EDDSA;
 		made.public_key_size = 32;
 	} else {
 		require(made.id_size && made.id_size <= WEBAUTHN_ID_MAX &&
 		            made.public_key_size <= WEBAUTHN_KEY_MAX,
-		        "a credential is within its bounds");
+		        "a credential is within its limits");
 	}
 	size_t signature = rest.size < 64 ? rest.size : 64;
 	result =
 		webauthn_verify(&party, asked, &made, client, slice_make(rest.data, rest.size - signature),
 	                    slice_make(rest.data + rest.size - signature, signature), &count, &error);
-	require(result == OK || result == ERR_REFUSED, "it is taken or refused");
+	require(result == OK || result == ERR_REFUSED, "a sign-in is accepted or rejected");
 	return 0;
 }

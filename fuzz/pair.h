@@ -1,4 +1,5 @@
-/* DER certificate, DER certificate of its issuer, and what is said about the first. */
+/* Input of the revocation targets: a DER certificate, the DER certificate of its issuer, and a CRL
+ * or OCSP response about the first one. */
 #ifndef FUZZ_PAIR_H
 #define FUZZ_PAIR_H
 

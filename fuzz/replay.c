@@ -1,4 +1,4 @@
-/* Runs a fuzz target once for each file of a directory: its corpus, as an ordinary test. */
+/* Runs a fuzz target once for each file of a directory, which makes its corpus an ordinary test. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@ static int replay_file(const char *folder, const char *name)
 	}
 	size_t size = fread(data, 1, FILE_SIZE_MAX, file);
 	fclose(file);
-	/* Memory of exactly the input's size lets the address sanitizer see reads beyond it. */
+	/* A buffer of exactly the input's size lets the address sanitizer detect reads beyond it. */
 	uint8_t *input = malloc(size ? size : 1);
 	if (!input)
 		return -1;

@@ -7,7 +7,7 @@
 
 #define CONFIGS_MAX ARCHIVE_ENTRIES_MAX
 
-/* What may come next; a call of an earlier phase is refused. */
+/* The phases of writing. A call of an earlier phase is rejected. */
 enum phase {
 	PHASE_SIGNERS,
 	PHASE_CONFIGS,
@@ -31,7 +31,7 @@ struct archive {
 	struct archive_config *configs;
 	size_t config_room;
 
-	/* The stream being written: its lines go through gzip into the open entry. */
+	/* The open stream. Its lines are compressed into the open entry. */
 	struct gzip_writer *gzip;
 	bool stream_open;
 	enum archive_stream stream;
@@ -39,14 +39,14 @@ struct archive {
 	uint32_t lines;
 
 	struct buf text;
-	struct sha256 chain_hash; /* of the last event */
+	struct sha256 chain_hash; /* chain hash of the last event */
 	struct sha256 last_object;
 	size_t object_count, object_bytes;
-	int64_t last_stamp; /* the number of the last renewal */
+	int64_t last_stamp; /* number of the last archive timestamp */
 	size_t stamp_count;
 };
 
-/* Every public call ends here: after a failure only archive_free is left. */
+/* Ends every public function. After a failure only archive_free is allowed. */
 static int settle(struct archive *archive, int status)
 {
 	if (status < 0)
@@ -57,7 +57,8 @@ static int settle(struct archive *archive, int status)
 static int enter(struct archive *archive, enum phase phase, struct error *error)
 {
 	if (archive->failed || phase < archive->phase)
-		return settle(archive, error_cause(error, ERR_USAGE, "archive: calls out of order"));
+		return settle(archive,
+		              error_cause(error, ERR_USAGE, "archive: function calls out of order"));
 	archive->phase = phase;
 	return 0;
 }
@@ -67,7 +68,7 @@ static int check_text(struct archive *archive, struct error *error)
 	return buf_check(&archive->text) < 0 ? error_cause(error, ERR_NO_MEMORY, "archive text") : 0;
 }
 
-/* Makes room for one more item; false without memory. */
+/* Grows an array for one more item. Returns false without memory. */
 static bool grow(void **items, size_t count, size_t *room, size_t item_size)
 {
 	if (count < *room)
@@ -218,7 +219,7 @@ static int open_stream(struct archive *archive, enum archive_stream stream, stru
 	return status;
 }
 
-/* Adds archive->text as a line. */
+/* Writes archive->text as a line. */
 static int add_line(struct archive *archive, enum archive_stream stream, struct error *error)
 {
 	buf_add_byte(&archive->text, '\n');
@@ -249,7 +250,7 @@ int archive_add_event(struct archive *archive, const struct event_facts *event, 
 		                                   event->sequence, manifest->facts.channel_id));
 	result = event_chain_hash(event, &archive->text, &archive->chain_hash);
 	if (result)
-		return settle(archive, error_cause(error, result, "the record of an event"));
+		return settle(archive, error_cause(error, result, "encoding an event record"));
 	if (first) {
 		manifest->previous_chain_hash = event->previous_chain_hash;
 		manifest->first_chain_hash = archive->chain_hash;
@@ -288,13 +289,15 @@ int archive_add_round(struct archive *archive, const struct archive_round *round
 	if (result < 0)
 		return result;
 	if (round->token_count < 1 || round->token_count > ARCHIVE_TOKENS_MAX)
-		return settle(archive, error_cause(error, ERR_USAGE, "archive: %zu tokens of round %s",
+		return settle(archive, error_cause(error, ERR_USAGE,
+		                                   "archive: invalid number of tokens (%zu) in round %s",
 		                                   round->token_count, round->round_id));
 	for (size_t i = 0; i < round->token_count; i++)
 		if (round->tokens[i].token.size == 0 ||
 		    round->tokens[i].token.size > TIMESTAMP_RESPONSE_MAX ||
 		    round->tokens[i].request.size > TIMESTAMP_REQUEST_MAX)
-			return settle(archive, error_cause(error, ERR_TOO_LARGE, "archive: token of round %s",
+			return settle(archive, error_cause(error, ERR_TOO_LARGE,
+			                                   "archive: the token of round %s is too large",
 			                                   round->round_id));
 	buf_clear(&archive->text);
 	archive_round_line(round, archive->manifest.version, &archive->text);
@@ -337,7 +340,7 @@ int archive_add_renewal(struct archive *archive, const struct archive_stamp *sta
 	return add_line(archive, STREAM_RENEWALS, error);
 }
 
-/* The ASiCManifest, which names the manifest first, and its signature. */
+/* Writes the ASiCManifest, which lists the manifest first, and its signature. */
 static int add_signature(struct archive *archive, const struct zip_sum *manifest_sum,
                          const struct cms_signing *signing, struct error *error)
 {
@@ -372,7 +375,7 @@ int archive_set_parts(struct archive *archive, const struct part_facts *parts, s
 	return 0;
 }
 
-static bool stands_at_its_end(const struct archive *archive)
+static bool is_complete(const struct archive *archive)
 {
 	return archive->manifest.facts.mode == MODE_LIVE ? archive->stream >= STREAM_ROUNDS
 	                                                 : archive->stream == STREAM_EVENTS;
@@ -386,9 +389,10 @@ int archive_finish(struct archive *archive, const struct cms_signing *signing,
 		return result;
 	const struct archive_facts *facts = &archive->manifest.facts;
 	if (archive->manifest.event_count != facts->last_sequence - facts->first_sequence + 1 ||
-	    !stands_at_its_end(archive) || (facts->mode == MODE_LIVE && !signing->timestamp))
-		return settle(archive, error_cause(error, ERR_CORRUPT,
-		                                   "the archive was not given its whole range and seals"));
+	    !is_complete(archive) || (facts->mode == MODE_LIVE && !signing->timestamp))
+		return settle(archive,
+		              error_cause(error, ERR_CORRUPT,
+		                          "archive: events, leaves or seals of the range are missing"));
 	result = close_stream(archive, error);
 	buf_clear(&archive->text);
 	archive_manifest_write(&archive->manifest, &archive->text);

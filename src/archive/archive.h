@@ -1,16 +1,25 @@
-/* The evidence archive: a ZIP (zip.h's shape) that is an ASiC-E container (ETSI EN 319 162-1).
+/* The evidence archive: a ZIP file of the fixed shape of zip.h that is an ASiC-E container (ETSI EN
+ * 319 162-1). docs/evidence-format.md describes its files.
  *
- * Written in one pass with constant memory, in this order, each call as often as needed:
- *   archive_begin, archive_add_signers (at most once), archive_add_config (ascending versions),
- * archive_add_event (every event of the range, ascending), archive_add_leaf (ascending: the events
- * that the first and the last segment hold outside the range), archive_add_segment (ascending),
- * archive_add_round (ascending in time: for each round of those segments once, and before it the
- * round that preceded it, whatever chains that one covered, as far as there was one),
- * archive_add_object (ascending by SHA-256: each that a token names, once), archive_add_renewal
- * (descending by number: each that a token or another one names, once), archive_finish. A test
- * archive has no leaves, segments and rounds. Content parts (part.h) may be made meanwhile. After
- * any failure the archive can only be freed; archive_free removes an unfinished file.
- * docs/evidence-format.md describes the files. One thread at a time. */
+ * It is written in one pass with constant memory. The calls are made in this order, each as often
+ * as needed:
+ *   archive_begin
+ *   archive_add_signers  at most once
+ *   archive_add_config   ascending versions
+ *   archive_add_event    every event of the range, ascending
+ *   archive_add_leaf     the events of the first and the last segment that are outside the range,
+ *                        ascending
+ *   archive_add_segment  ascending
+ *   archive_add_round    each round of these segments once, preceded by its predecessor if there is
+ *                        one, ascending in time; the predecessor may cover any chains
+ *   archive_add_object   each object to which a token refers, once, ascending by SHA-256
+ *   archive_add_renewal  each archive timestamp to which a token or another archive timestamp
+ *                        refers, once, descending by number
+ *   archive_finish
+ *
+ * A test archive has no leaves, segments and rounds. Content parts (part.h) can be written at the
+ * same time. After any failure the archive can only be freed; archive_free removes an unfinished
+ * file. An archive belongs to one thread at a time. */
 #ifndef ARCHIVE_ARCHIVE_H
 #define ARCHIVE_ARCHIVE_H
 
@@ -21,19 +30,19 @@
 #include "seal/segment.h"
 #include "seal/tree.h"
 
-#define ARCHIVE_VERSION 3            /* of what is written; those before are read for ever */
-#define ARCHIVE_VERSION_OF_SIGNERS 3 /* from it on there may be a list of signers */
+#define ARCHIVE_VERSION 3            /* written; older versions remain readable */
+#define ARCHIVE_VERSION_OF_SIGNERS 3 /* first version with an optional list of signers */
 #define ARCHIVE_TOKENS_MAX 2
-#define ARCHIVE_TOKEN_OBJECTS_MAX 64     /* of each kind that a token may name */
-#define ARCHIVE_TOKEN_REVOCATIONS_MAX 16 /* of them CRLs and OCSP answers: each is needed */
-#define ARCHIVE_OBJECTS_MAX 4096         /* of an archive, and of at most as many bytes in all: */
-#define ARCHIVE_OBJECTS_BYTES_MAX ((size_t)32 << 20)
-#define ARCHIVE_RENEWALS_MAX 65536 /* archive timestamps */
+#define ARCHIVE_TOKEN_OBJECTS_MAX 64     /* objects of each kind to which a token may refer */
+#define ARCHIVE_TOKEN_REVOCATIONS_MAX 16 /* CRLs and OCSP responses among them */
+#define ARCHIVE_OBJECTS_MAX 4096         /* objects of an archive */
+#define ARCHIVE_OBJECTS_BYTES_MAX ((size_t)32 << 20) /* their total size */
+#define ARCHIVE_RENEWALS_MAX 65536                   /* archive timestamps */
 #define ARCHIVE_RENEWAL_TOKEN_MAX 131072
 #define ARCHIVE_ENTRIES_MAX 20000u
 #define ARCHIVE_ROUND_ID_MAX 127      /* bytes */
-#define ARCHIVE_LINES_PER_FILE 100000 /* of events, leaves, seals or rounds */
-#define ARCHIVE_LINE_MAX (256 * 1024) /* bytes of one line, its end not counted */
+#define ARCHIVE_LINES_PER_FILE 100000 /* lines of a file of a stream */
+#define ARCHIVE_LINE_MAX (256 * 1024) /* bytes of one line without its line feed */
 #define ARCHIVE_DOCUMENT_MAX 32768    /* bytes of a configuration or genesis document */
 #define ARCHIVE_MANIFEST_MAX (16 * 1024 * 1024)
 
@@ -42,52 +51,54 @@ struct archive_facts {
 	const char *verification_code;
 	const char *channel_id;
 	enum mode mode;
-	int64_t channel_created_at_us; /* of the chain's genesis document */
+	int64_t channel_created_at_us; /* from the genesis document of the chain */
 	int64_t issued_at_us;
-	/* The range as requested: one pair is set, the other TIME_NONE or 0. */
+	/* The requested range. One pair is set, the other is TIME_NONE or 0. */
 	int64_t requested_from_us, requested_to_us;
 	int64_t requested_first, requested_last;
-	/* The range as frozen. */
+	/* The frozen range. */
 	int64_t first_sequence, last_sequence;
 	const char *service_name;
 	const char *service_prefix;
-	const char *verification_url;   /* of the public verification page */
-	const struct part_facts *parts; /* or archive_set_parts */
+	const char *verification_url;   /* address of the public verification page */
+	const struct part_facts *parts; /* alternatively set by archive_set_parts */
 	size_t part_count;
 };
 
 struct archive_segment {
 	struct seal_document seal;
-	const struct tree_proof *path; /* from the segment's root to the round's; its leaf is ignored */
+	const struct tree_proof
+		*path; /* from the root of the segment to that of the round; its leaf is ignored */
 	const char *round_id;
 };
 
-/* That an archive timestamp covers a token. */
+/* Reference from a token to the archive timestamp that covers it. */
 struct archive_renewal {
-	int64_t stamp; /* its number; 0: none does */
+	int64_t stamp; /* number of the archive timestamp; 0: none */
 	const struct tree_proof
-		*path; /* from the token's SHA-256 to its imprint; its leaf is ignored */
+		*path; /* from the SHA-256 of the token to the imprint; its leaf is ignored */
 };
 struct archive_token {
 	const char *authority;
 	enum authority_kind kind;
-	struct slice request; /* DER; empty: null */
+	struct slice request; /* DER; empty: stored as null */
 	struct slice token;   /* the TimeStampToken (a CMS ContentInfo), DER or BER */
 	int64_t gen_time_us;
-	/* What validates it and is not inside it; ascending. Version 1 has none. */
+	/* Digests of the validation objects that the token does not contain, ascending. Not in version
+	 * 1. */
 	const struct sha256 *certificates;
 	size_t certificate_count;
-	const struct sha256 *revocations; /* CRLs and OCSP answers */
+	const struct sha256 *revocations; /* CRLs and OCSP responses */
 	size_t revocation_count;
-	struct archive_renewal renewal; /* nor that */
+	struct archive_renewal renewal; /* not in version 1 */
 };
-/* An archive timestamp that renewed tokens; what validates it is inside. */
+/* An archive timestamp that renewed tokens. It contains its validation data. */
 struct archive_stamp {
-	int64_t stamp; /* from 1 */
+	int64_t stamp; /* counted from 1 */
 	const char *authority;
 	enum authority_kind kind;
 	int64_t gen_time_us;
-	struct slice token; /* over a SHA-256 */
+	struct slice token; /* its imprint is a SHA-256 */
 	struct archive_renewal renewal;
 };
 enum archive_object_kind { OBJECT_CERTIFICATE, OBJECT_CRL, OBJECT_OCSP };
@@ -97,24 +108,27 @@ struct archive_object {
 };
 struct archive_round {
 	const char *round_id;
-	struct sha256 root; /* which each token is over */
-	/* The first is the round's: its time counts, and later seals name it. */
+	struct sha256 root; /* the imprint of each token */
+	/* The first token determines the time of the round, and later seals refer to it. */
 	struct archive_token tokens[ARCHIVE_TOKENS_MAX];
-	size_t token_count; /* 1 to ARCHIVE_TOKENS_MAX; of version 1: 1 */
+	size_t token_count; /* 1 to ARCHIVE_TOKENS_MAX; 1 in version 1 */
 };
 
 struct archive;
 
-/* The facts, and what they point to, must live until archive_finish. Creates or empties `path`. */
+/* Creates or truncates `path`. The facts and the data to which they point must stay valid until
+ * archive_finish. */
 int archive_begin(const char *path, const struct archive_facts *facts, struct archive **ret_archive,
                   struct error *error) MUST_CHECK;
-/* The service's signed list of its signers (signer_list.h), as it was current. */
+/* Adds the service's current signed list of its signers (signer_list.h). */
 int archive_add_signers(struct archive *archive, struct slice document, struct error *error)
 	MUST_CHECK;
-/* `document`: canonical bytes whose digest is the config_hash of that version. */
+/* Adds a configuration version. `document` is its canonical form, whose digest is the config_hash.
+ */
 int archive_add_config(struct archive *archive, int64_t version, struct slice document,
                        struct error *error) MUST_CHECK;
-/* ERR_CORRUPT when sequence or previous_chain_hash does not continue the event before. */
+/* Adds an event. Returns ERR_CORRUPT if sequence or previous_chain_hash does not continue the
+ * previous event. */
 int archive_add_event(struct archive *archive, const struct event_facts *event, struct error *error)
 	MUST_CHECK;
 int archive_add_leaf(struct archive *archive, int64_t sequence, const struct sha256 *chain_hash,
@@ -123,20 +137,20 @@ int archive_add_segment(struct archive *archive, const struct archive_segment *s
                         struct error *error) MUST_CHECK;
 int archive_add_round(struct archive *archive, const struct archive_round *round,
                       struct error *error) MUST_CHECK;
-/* ERR_USAGE when it is out of order; ERR_TOO_LARGE. */
+/* Adds a validation object. Returns ERR_USAGE if it is out of order; ERR_TOO_LARGE. */
 int archive_add_object(struct archive *archive, const struct archive_object *object,
                        struct error *error) MUST_CHECK;
-/* ERR_USAGE when it is out of order; ERR_TOO_LARGE. */
+/* Adds an archive timestamp. Returns ERR_USAGE if it is out of order; ERR_TOO_LARGE. */
 int archive_add_renewal(struct archive *archive, const struct archive_stamp *stamp,
                         struct error *error) MUST_CHECK;
-/* The content parts, before archive_finish; they must live until then. */
+/* Sets the content parts, before archive_finish. They must stay valid until then. */
 int archive_set_parts(struct archive *archive, const struct part_facts *parts, size_t count,
                       struct error *error) MUST_CHECK;
-/* Writes the manifest, has it signed (with a timestamp, unless in test mode), syncs and closes.
- * ERR_CORRUPT when the range was not given whole. */
+/* Writes the manifest and its signature (with a timestamp except in test mode), syncs and closes
+ * the file. Returns ERR_CORRUPT if the range is incomplete. */
 int archive_finish(struct archive *archive, const struct cms_signing *signing,
                    struct zip_sum *ret_sum, struct error *error) MUST_CHECK;
-/* Of the range, after archive_finish: for the reports. */
+/* Return the chain hashes of the range for the reports, after archive_finish. */
 struct sha256 archive_first_chain_hash(const struct archive *archive);
 struct sha256 archive_last_chain_hash(const struct archive *archive);
 void archive_free(struct archive *archive); /* NULL-safe */

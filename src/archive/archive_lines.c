@@ -29,7 +29,7 @@ static void json_hash(struct json_writer *writer, const char *name, const struct
 	json_hex(writer, name, hash->bytes, SHA256_SIZE);
 }
 
-/* Base64 needs no escapes, so it is written where it belongs. */
+/* Writes Base64 directly into the output, because it needs no escapes. */
 static void json_base64(struct json_writer *writer, const char *name, struct slice bytes)
 {
 	json_raw(writer, name, slice_of("\""));
@@ -86,7 +86,7 @@ static void json_renewal(struct json_writer *writer, const struct archive_renewa
 	json_end_object(writer);
 }
 
-/* The members before "root", which stands between in version 1. */
+/* Writes the members before "root", which version 1 has among those of the token. */
 static void token_head(const struct archive_token *token, int64_t version,
                        struct json_writer *writer)
 {

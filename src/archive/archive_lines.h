@@ -1,9 +1,10 @@
-/* The documents of an evidence archive as text: written by archive.c, read back by the verifier.
+/* Text form of the documents of an evidence archive. archive.c writes them; the verifier reads
+ * them.
  *
- * A reader parses the members, and the caller then writes the result again and compares the bytes:
- * so whatever is not the one canonical form is found. Readers answer 0, ERR_INVALID_EVIDENCE with
- * the member in error->cause, or ERR_NO_MEMORY. What they answer points into the arena, of an
- * event and of a line of a part also into that line. */
+ * A reader parses the members. The caller then writes the result again and compares the bytes,
+ * which detects any deviation from the canonical form. Readers return 0, ERR_INVALID_EVIDENCE with
+ * the member in error->cause, or ERR_NO_MEMORY. Their results point into the arena; those for
+ * events and for lines of a part also point into the line. */
 #ifndef ARCHIVE_ARCHIVE_LINES_H
 #define ARCHIVE_ARCHIVE_LINES_H
 
@@ -17,34 +18,35 @@
 #define ARCHIVE_README_NAME "README.txt"
 #define ARCHIVE_LEEME_NAME "LEEME.txt"
 #define ARCHIVE_GENESIS_NAME "genesis.json"
-#define ARCHIVE_SIGNERS_NAME "signers.p7m" /* behind genesis.json, if it is there */
+#define ARCHIVE_SIGNERS_NAME "signers.p7m" /* optional, after genesis.json */
 
-extern const char *const archive_object_kinds[]; /* by enum archive_object_kind */
+extern const char *const archive_object_kinds[]; /* indexed by enum archive_object_kind */
 extern const char archive_readme[];
 extern const char archive_leeme[];
 
-/* The six kinds of streams; the files of one are "events/events-000001.ndjson.gz" and so on. */
+/* The streams of an archive. The files of a stream are named "events/events-000001.ndjson.gz" and
+ * so on. */
 enum archive_stream {
 	STREAM_EVENTS,
 	STREAM_LEAVES,
 	STREAM_SEALS,
 	STREAM_ROUNDS,
 	STREAM_VALIDATION, /* not in version 1 */
-	STREAM_RENEWALS,   /* neither */
+	STREAM_RENEWALS,   /* not in version 1 */
 	STREAM_COUNT
 };
 const char *archive_stream_text(enum archive_stream stream);
-/* The path of its file `number`, from 1. */
+/* Writes the path of the file with that number, counted from 1. */
 void archive_stream_path(enum archive_stream stream, uint32_t number, char path[ZIP_NAME_MAX + 1]);
 void archive_config_path(int64_t version, char path[ZIP_NAME_MAX + 1]);
 
-/* Lines without their end. */
+/* These functions append a line without its line feed. */
 void archive_leaf_line(int64_t sequence, const struct sha256 *chain_hash, struct buf *out);
 void archive_segment_line(const struct archive_segment *segment, struct buf *out);
-/* In an archive of that version. */
+/* `version` is that of the archive. */
 void archive_round_line(const struct archive_round *round, int64_t version, struct buf *out);
 
-/* Its SHA-256 is given too, as the reader answers it. */
+/* `sha256` is the digest of the object, as archive_read_object returns it. */
 void archive_object_line(const struct archive_object *object, const struct sha256 *sha256,
                          struct buf *out);
 
@@ -52,8 +54,8 @@ void archive_stamp_line(const struct archive_stamp *stamp, struct buf *out);
 
 int archive_read_event(struct arena *arena, struct slice line, struct event_facts *ret_event,
                        struct error *error) MUST_CHECK;
-/* The answer to a registration, as the interface gives it: without config_hash and
- * previous_chain_hash, with the chain hash. Members that are no part of the record are left out. */
+/* Reads the response to a registration, which has the chain hash but neither config_hash nor
+ * previous_chain_hash. Members that are not part of the record are ignored. */
 int archive_read_receipt(struct arena *arena, const struct json *json,
                          struct event_facts *ret_event, struct sha256 *ret_chain_hash,
                          struct error *error) MUST_CHECK;
@@ -63,7 +65,7 @@ int archive_read_segment(struct arena *arena, struct slice line,
                          struct archive_segment *ret_segment, struct error *error) MUST_CHECK;
 int archive_read_round(struct arena *arena, struct slice line, int64_t version,
                        struct archive_round *ret_round, struct error *error) MUST_CHECK;
-/* The SHA-256 is what the line says. */
+/* Returns the SHA-256 as stated in the line, which is not verified. */
 int archive_read_object(struct arena *arena, struct slice line, struct archive_object *ret_object,
                         struct sha256 *ret_sha256, struct error *error) MUST_CHECK;
 int archive_read_stamp(struct arena *arena, struct slice line, struct archive_stamp *ret_stamp,
@@ -85,8 +87,8 @@ struct archive_config {
 };
 
 struct archive_manifest {
-	int64_t version;            /* of the archive: 1 to ARCHIVE_VERSION */
-	struct archive_facts facts; /* channel_created_at_us is not part of it */
+	int64_t version;            /* format version, 1 to ARCHIVE_VERSION */
+	struct archive_facts facts; /* without channel_created_at_us */
 	int64_t event_count;
 	struct sha256 previous_chain_hash, first_chain_hash, last_chain_hash;
 	const struct archive_config *configs;
@@ -99,14 +101,15 @@ void archive_manifest_write(const struct archive_manifest *manifest, struct buf 
 int archive_read_manifest(struct arena *arena, struct slice text,
                           struct archive_manifest *ret_manifest, struct error *error) MUST_CHECK;
 
-/* ASiCManifest (ETSI EN 319 162-1, A.4): the beginning, one element for each file, the end. */
+/* ASiCManifest (ETSI EN 319 162-1, A.4): these functions append its beginning, one element per
+ * file, and its end. */
 void archive_asic_begin(struct buf *out);
-/* The same of an ASiCEvidenceRecordManifest, which names an evidence record. */
+/* Appends the beginning of an ASiCEvidenceRecordManifest, which refers to an evidence record. */
 void archive_asic_begin_record(const char *record, struct buf *out);
 void archive_asic_file(const struct archive_file *file, struct buf *out);
 void archive_asic_end(struct buf *out);
 
-/* Content parts: the first entry and a line of the index. */
+/* Content parts: the head, which is the first entry, and the lines of the index. */
 struct part_head {
 	const char *certification_id;
 	const char *channel_id;

@@ -3,7 +3,7 @@
 #include "archive/zip_shape.h"
 #include "base/json_reader.h"
 
-/* Bounds for hostile files, well above what any document needs. */
+/* Limits against hostile files, well above the needs of any document. */
 static const struct json_limits line_limits = {.depth_max = 8, .value_max = 512};
 static const struct json_limits manifest_limits = {.depth_max = 8, .value_max = 500000};
 
@@ -30,7 +30,7 @@ static int64_t take_integer_or_null(struct json_reader *reader, const char *name
 	return json_is_null(reader, name) ? 0 : json_take_integer(reader, name, 1);
 }
 
-/* Without NUL inside; not copied. */
+/* Reads a text without NUL, without copying it. */
 static struct slice take_plain(struct json_reader *reader, const char *name)
 {
 	struct slice text = json_take_slice(reader, name);
@@ -39,7 +39,7 @@ static struct slice take_plain(struct json_reader *reader, const char *name)
 	return text;
 }
 
-/* What an event's record and the answer to its registration both say. */
+/* Reads the members that an event record and the response to its registration have in common. */
 static struct event_facts take_event(struct json_reader *reader)
 {
 	struct event_facts event = {0};
@@ -152,7 +152,7 @@ int archive_read_segment(struct arena *arena, struct slice line,
 	return seal.result;
 }
 
-/* Ascending, so that there is one way to write them. */
+/* Reads digests in ascending order, which makes their form unique. */
 static const struct sha256 *take_hashes(struct json_reader *reader, const char *name,
                                         size_t *ret_count)
 {
@@ -322,7 +322,7 @@ int archive_read_config(struct arena *arena, struct slice text, struct config_fa
 	return reader.result;
 }
 
-/* The elements of an array of objects, each read by `read_one` into an item of item_size bytes. */
+/* Reads an array of objects. `read_one` reads each element into an item of item_size bytes. */
 static void *read_items(struct json_reader *reader, const char *name, size_t count_max,
                         size_t item_size, void (*read_one)(struct json_reader *, void *),
                         size_t *ret_count)
@@ -366,7 +366,7 @@ static void read_manifest_part(struct json_reader *reader, void *item)
 	if (name.size >= sizeof part->name || !zip_name_allowed(name))
 		json_refuse(reader, "name");
 	else
-		memcpy(part->name, name.data, name.size); /* the arena's memory is zeroed */
+		memcpy(part->name, name.data, name.size); /* arena memory is zeroed */
 	part->sha256 = json_take_hash(reader, "sha256");
 }
 

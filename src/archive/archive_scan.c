@@ -3,7 +3,7 @@
 #include "archive/archive_lines.h"
 #include "base/json_scan.h"
 
-#define DIGITS_MAX 15 /* of a number that JSON keeps as it is */
+#define DIGITS_MAX 15 /* digits of an integer that JSON represents exactly */
 
 struct scan {
 	const char *at, *end;
@@ -23,7 +23,7 @@ static bool meet(struct scan *scan, struct slice text)
 	return true;
 }
 
-/* What has to stand here. */
+/* Consumes the expected text, or fails. */
 static void pass(struct scan *scan, struct slice text)
 {
 	scan->failed |= !meet(scan, text);
@@ -31,7 +31,7 @@ static void pass(struct scan *scan, struct slice text)
 #define PASS(scan, text) pass(scan, slice_make(text, sizeof text - 1))
 #define MEET(scan, text) meet(scan, slice_make(text, sizeof text - 1))
 
-/* Up to the quote behind it. */
+/* Consumes a text and its closing quote. */
 static struct slice take_text(struct scan *scan)
 {
 	const char *start = scan->at;
@@ -52,7 +52,7 @@ static int64_t take_integer(struct scan *scan)
 	return number;
 }
 
-/* In small letters, as it is written. */
+/* Decodes lower-case hexadecimal digits, the only form that is written. */
 static bool read_hex(struct slice text, void *bytes, size_t size)
 {
 	bool capital = false;
@@ -71,7 +71,7 @@ static int64_t take_time(struct scan *scan)
 {
 	int64_t time_us = TIME_NONE;
 	struct slice text = take_text(scan);
-	/* Of this length, with these letters, it is in microseconds of UTC. */
+	/* This length and these letters imply UTC with microseconds. */
 	scan->failed |= text.size != TIME_TEXT_SIZE - 1 || text.data[10] != 'T' ||
 	                text.data[TIME_TEXT_SIZE - 2] != 'Z' ||
 	                time_parse(text, "", &time_us, NULL) != OK;

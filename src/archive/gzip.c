@@ -5,18 +5,18 @@
 
 #include "archive/gzip_codec.h"
 
-/* Lines are gathered: a call of a library costs more than a line. */
+/* Lines are collected into blocks, because a library call costs more than a line. */
 #define TEXT_SIZE ((size_t)64 * 1024)
 #define CHUNK_SIZE ((size_t)64 * 1024)
-#define FORMAT (15 + 16) /* the largest window, in gzip */
+#define FORMAT (15 + 16) /* largest window, gzip format */
 #define MEMORY 8
 
 struct gzip_writer {
 	gzip_sink *sink;
 	void *context;
 	const struct gzip_codec *codec;
-	void *state; /* its */
-	size_t size; /* of the text that waits */
+	void *state; /* state of the codec */
+	size_t size; /* size of the buffered text */
 	uint8_t text[TEXT_SIZE];
 	uint8_t chunk[CHUNK_SIZE];
 };
@@ -31,7 +31,7 @@ struct zlib {
 static void *make(void)
 {
 	struct zlib *zlib = calloc(1, sizeof *zlib);
-	/* Level 1: hashes hardly compress, and a million lines are to take seconds. */
+	/* Level 1 is fast enough for a million lines in seconds, and hashes hardly compress anyway. */
 	if (zlib &&
 	    deflateInit2(&zlib->stream, 1, Z_DEFLATED, FORMAT, MEMORY, Z_DEFAULT_STRATEGY) != Z_OK) {
 		free(zlib);
@@ -104,8 +104,8 @@ int gzip_writer_make(enum gzip_by by, gzip_sink *sink, void *context,
 	return OK;
 }
 
-/* Compresses the text that waits. */
-static int compress_waiting(struct gzip_writer *writer, bool last, struct error *error)
+/* Compresses the buffered text. */
+static int compress_buffer(struct gzip_writer *writer, bool last, struct error *error)
 {
 	writer->codec->give(writer->state, slice_make(writer->text, writer->size), last);
 	writer->size = 0;
@@ -129,14 +129,14 @@ int gzip_write(struct gzip_writer *writer, struct slice text, struct error *erro
 		writer->size += step;
 		text = slice_make(text.data + step, text.size - step);
 		if (writer->size == TEXT_SIZE)
-			result = compress_waiting(writer, false, error);
+			result = compress_buffer(writer, false, error);
 	}
 	return result;
 }
 
 int gzip_end(struct gzip_writer *writer, struct error *error)
 {
-	int result = compress_waiting(writer, true, error);
+	int result = compress_buffer(writer, true, error);
 	writer->codec->reset(writer->state);
 	return result;
 }

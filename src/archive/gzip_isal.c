@@ -23,7 +23,7 @@ struct isal {
 	uint8_t level[ISAL_DEF_LVL1_DEFAULT];
 };
 
-/* Its own reset keeps that the header is written. */
+/* isal_deflate_reset would not write the header of the next member. */
 static void reset(void *state)
 {
 	struct isal *isal = state;
@@ -55,7 +55,7 @@ static bool take(void *state, uint8_t *chunk, size_t size, size_t *ret_size)
 	struct isal *isal = state;
 	isal->stream.next_out = chunk;
 	isal->stream.avail_out = (uint32_t)size;
-	(void)isal_deflate(&isal->stream); /* it refuses other settings, nothing else */
+	(void)isal_deflate(&isal->stream); /* fails only for invalid settings */
 	*ret_size = size - isal->stream.avail_out;
 	return isal->stream.avail_out == 0 && isal->stream.internal_state.state != ZSTATE_END;
 }

@@ -14,13 +14,13 @@
 
 struct part_writer {
 	char *directory;
-	struct part_head head; /* its texts are copies */
+	struct part_head head; /* owns its strings */
 	uint64_t bytes_max;
 	uint32_t entries_max;
 	bool failed;
 	bool finished;
 
-	struct zip_writer *zip; /* of the part being written; NULL between parts */
+	struct zip_writer *zip; /* the open part; NULL between parts */
 	struct spool *index;
 	struct buf line;
 
@@ -33,7 +33,7 @@ static int no_memory(struct error *error)
 	return error_cause(error, ERR_NO_MEMORY, "content part");
 }
 
-/* The path of part `number`; free. */
+/* Returns the path of a part. The caller frees it. */
 static char *part_path(const struct part_writer *writer, const char *name)
 {
 	char *path;
@@ -122,7 +122,7 @@ static int close_part(struct part_writer *writer, struct error *error)
 	return 0;
 }
 
-/* Whether one more entry of this size fits, with the index that must still follow. */
+/* Returns whether one more entry of this size fits, together with the index after it. */
 static bool fits(const struct part_writer *writer, size_t name_size, uint64_t size)
 {
 	uint64_t index = spool_size(writer->index) + writer->line.size + ZIP_ENTRY_OVERHEAD +
@@ -141,7 +141,7 @@ static int index_line(struct part_writer *writer, const struct part_entry *entry
 	return buf_check(&writer->line) < 0 ? no_memory(error) : 0;
 }
 
-/* Begins the entry, in a new part where needed. */
+/* Begins the entry, in a new part if necessary. */
 static int begin_entry(struct part_writer *writer, const struct part_entry *entry, uint64_t size,
                        struct error *error)
 {
@@ -159,7 +159,8 @@ static int begin_entry(struct part_writer *writer, const struct part_entry *entr
 	if (!result && !is_room)
 		result = index_line(writer, entry, error);
 	if (!result && !is_room && !fits(writer, strlen(name), size))
-		result = error_cause(error, ERR_TOO_LARGE, "event %" PRId64 " does not fit into a part",
+		result = error_cause(error, ERR_TOO_LARGE,
+		                     "the content of event %" PRId64 " is too large for a content part",
 		                     entry->sequence);
 	return result < 0 ? result : zip_entry_begin(writer->zip, name, error);
 }
@@ -173,7 +174,7 @@ static int end_entry(struct part_writer *writer, const struct part_entry *entry,
 		return result;
 	if (sum.size_bytes != size || !sha256_equal(&sum.sha256, &entry->hash))
 		return error_cause(error, ERR_CORRUPT,
-		                   "the content of event %" PRId64 " does not have its hash",
+		                   "the content of event %" PRId64 " does not match its hash",
 		                   entry->sequence);
 	result = spool_add(writer->index, buf_slice(&writer->line), error);
 	if (result < 0)
@@ -214,7 +215,7 @@ int part_writer_add_file(struct part_writer *writer, const struct part_entry *en
 	struct stat facts;
 	int result = 0;
 	if (fstat(fd, &facts) < 0 || !S_ISREG(facts.st_mode))
-		result = error_cause(error, ERR_IO, "the content is no regular file");
+		result = error_cause(error, ERR_IO, "the content is not a regular file");
 	uint64_t size = !result ? (uint64_t)facts.st_size : 0;
 	if (!result)
 		result = begin_entry(writer, entry, size, error);

@@ -1,8 +1,8 @@
-/* Receipts: the answers to registrations (POST /events), as clients keep them.
+/* Receipts: the responses to registrations (POST /events), as stored by clients.
  *
- * A text holds one answer, a JSON array of answers, or one answer in each line; empty lines do not
- * count. Of an answer everything that is sealed must be there; its other members may change and are
- * passed over. No I/O. */
+ * A text contains one response, a JSON array of responses, or one response per line; empty lines
+ * are ignored. All sealed members of a response must be present. Other members may change and are
+ * ignored. No I/O. */
 #ifndef ARCHIVE_RECEIPT_H
 #define ARCHIVE_RECEIPT_H
 
@@ -18,8 +18,8 @@ struct receipt {
 	struct sha256 chain_hash;
 };
 
-/* What is read points into the arena and the text. ret_receipts is an array of the arena's. 0 with
- * at least one receipt; ERR_INVALID_EVIDENCE with the cause, which names the receipt by its number;
+/* Reads receipts. The results point into the arena and the text; the array is in the arena. Returns
+ * 0 with at least one receipt; ERR_INVALID_EVIDENCE with the number of the receipt in the cause;
  * ERR_NO_MEMORY. */
 int receipts_read(struct arena *arena, struct slice text, struct receipt **ret_receipts,
                   size_t *ret_count, struct error *error) MUST_CHECK;

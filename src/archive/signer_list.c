@@ -57,7 +57,7 @@ static int take_item(struct json_reader *reader, struct signer_list_item *ret)
 	return reader->result;
 }
 
-/* No two of them have one certificate, or are in force. */
+/* Checks that no certificate occurs twice and at most one is in force. */
 static int check_items(const struct signer_list_item *items, size_t count, struct error *error)
 {
 	size_t in_force = 0;
@@ -70,7 +70,7 @@ static int check_items(const struct signer_list_item *items, size_t count, struc
 	return in_force <= 1
 	           ? OK
 	           : error_cause(error, ERR_INVALID_EVIDENCE,
-	                         "%zu certificates are in force, at most one can be", in_force);
+	                         "%zu certificates are in force, at most one may be", in_force);
 }
 
 static void take_items(struct json_reader *reader, struct signer_list *list)
@@ -104,14 +104,15 @@ static int check_form(const struct signer_list *list, struct slice text, struct 
 	return !canonical.full && slice_equal(buf_slice(&canonical), text)
 	           ? OK
 	           : error_cause(error, ERR_INVALID_EVIDENCE,
-	                         "it is not the canonical form of a list of signers");
+	                         "the list of signers is not in canonical form");
 }
 
 int signer_list_read(struct arena *arena, struct slice text, struct signer_list *ret_list,
                      struct error *error)
 {
 	if (text.size > SIGNER_LIST_TEXT_MAX)
-		return error_cause(error, ERR_INVALID_EVIDENCE, "it is larger than a list of signers");
+		return error_cause(error, ERR_INVALID_EVIDENCE,
+		                   "the file is too large for a list of signers");
 	struct json_reader reader = json_reader_parse(arena, text, &limits, error);
 	struct signer_list list = {0};
 	take_items(&reader, &list);
@@ -128,7 +129,7 @@ int signer_list_read(struct arena *arena, struct slice text, struct signer_list 
 	return result;
 }
 
-/* ---- what it says ---- */
+/* ---- queries ---- */
 
 const struct signer_list_item *signer_list_find(const struct signer_list *list,
                                                 const struct sha256 *sha256)

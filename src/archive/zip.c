@@ -21,11 +21,11 @@ struct zip_writer {
 	uint64_t bytes_max;
 	uint32_t entries_max;
 
-	uint64_t offset; /* where the next byte goes, buffered ones counted */
+	uint64_t offset; /* offset of the next byte, including buffered ones */
 	size_t buffered;
 	uint8_t *buffer;
 
-	struct zip_entry entry; /* the open one; its name lies in name_text */
+	struct zip_entry entry; /* the open entry; its name is in name_text */
 	char name_text[ZIP_NAME_MAX + 1];
 	uint64_t content_start;
 	struct digest_stream *digest; /* of the open entry */
@@ -33,9 +33,9 @@ struct zip_writer {
 	uint32_t entries;
 	struct spool *directory;
 
-	/* What was written is on its way to the disk up to here, and there up to the piece before. */
+	/* Write-back was started up to `sent`, and is complete up to `written_back`. */
 	uint64_t sent;
-	uint64_t arrived;
+	uint64_t written_back;
 };
 
 static int write_at(struct zip_writer *writer, const void *data, size_t size, uint64_t offset,
@@ -47,22 +47,22 @@ static int write_at(struct zip_writer *writer, const void *data, size_t size, ui
 	return file_fail(error, "writing", writer->path);
 }
 
-/* A large file goes to the disk as it grows: behind its sync at the end others' would wait. One
- * piece is under way while the next one is made. */
-static int send(struct zip_writer *writer, uint64_t end, struct error *error)
+/* Starts write-back of a large file while it grows. Otherwise its final sync would delay those of
+ * other files. One chunk is written back while the next one is produced. */
+static int write_back(struct zip_writer *writer, uint64_t end, struct error *error)
 {
 	if (end - writer->sent < DURABLE_PIECE)
 		return 0;
 	bool sent =
 		durable_begin_write_out(writer->fd, (off_t)writer->sent, (off_t)(end - writer->sent));
-	if (sent && writer->sent > writer->arrived)
-		sent = durable_write_out(writer->fd, (off_t)writer->arrived,
-		                         (off_t)(writer->sent - writer->arrived));
+	if (sent && writer->sent > writer->written_back)
+		sent = durable_write_out(writer->fd, (off_t)writer->written_back,
+		                         (off_t)(writer->sent - writer->written_back));
 	if (!sent) {
 		writer->failed = true;
 		return file_fail(error, "writing out", writer->path);
 	}
-	writer->arrived = writer->sent;
+	writer->written_back = writer->sent;
 	writer->sent = end;
 	return 0;
 }
@@ -72,7 +72,7 @@ static int flush(struct zip_writer *writer, struct error *error)
 	size_t size = writer->buffered;
 	writer->buffered = 0;
 	int result = write_at(writer, writer->buffer, size, writer->offset - size, error);
-	return result ? result : send(writer, writer->offset, error);
+	return result ? result : write_back(writer, writer->offset, error);
 }
 
 static int put(struct zip_writer *writer, const void *data, size_t size, struct error *error)
@@ -86,7 +86,7 @@ static int put(struct zip_writer *writer, const void *data, size_t size, struct 
 	if (size >= BUFFER_SIZE) {
 		result = write_at(writer, data, size, writer->offset, error);
 		if (!result)
-			result = send(writer, writer->offset + size, error);
+			result = write_back(writer, writer->offset + size, error);
 	} else if (size > 0) {
 		memcpy(writer->buffer + writer->buffered, data, size);
 		writer->buffered += size;
@@ -95,7 +95,7 @@ static int put(struct zip_writer *writer, const void *data, size_t size, struct 
 	return result;
 }
 
-/* What it does not keep in memory goes beside the file. */
+/* Makes the buffer of the central directory, which spills into a file in the same directory. */
 static struct spool *make_directory(const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -146,7 +146,7 @@ static int too_large(struct zip_writer *writer, struct error *error)
 {
 	writer->failed = true;
 	return error_cause(error, ERR_TOO_LARGE,
-	                   "%s would pass its bounds of %llu bytes and %u entries", writer->path,
+	                   "%s would exceed its limit of %llu bytes and %u entries", writer->path,
 	                   (unsigned long long)writer->bytes_max, writer->entries_max);
 }
 
@@ -155,7 +155,7 @@ int zip_entry_begin(struct zip_writer *writer, const char *name, struct error *e
 	struct slice text = slice_of(name);
 	if (writer->failed || writer->finished || writer->entry_open || !zip_name_allowed(text)) {
 		writer->failed = true;
-		return error_cause(error, ERR_USAGE, "zip entry %s cannot be begun", name);
+		return error_cause(error, ERR_USAGE, "zip entry %s cannot be opened", name);
 	}
 	if (writer->entries >= writer->entries_max ||
 	    zip_writer_size(writer) + ZIP_ENTRY_OVERHEAD + 2 * text.size > writer->bytes_max)
@@ -163,7 +163,7 @@ int zip_entry_begin(struct zip_writer *writer, const char *name, struct error *e
 	memcpy(writer->name_text, name, text.size + 1);
 	writer->entry = (struct zip_entry){.name = slice_make(writer->name_text, text.size)};
 	writer->entry_open = true;
-	/* Size and CRC are not known yet: the header is written again at the end. */
+	/* Size and CRC are unknown yet; the header is rewritten at the end of the entry. */
 	uint8_t header[ZIP_LOCAL_SIZE] = {0};
 	int result = put(writer, header, sizeof header, error);
 	if (!result)
@@ -232,7 +232,7 @@ int zip_add(struct zip_writer *writer, const char *name, struct slice content,
 	return result < 0 ? result : zip_entry_end(writer, ret_sum, error);
 }
 
-static int put_piece(void *context, const void *data, size_t size, struct error *error)
+static int put_chunk(void *context, const void *data, size_t size, struct error *error)
 {
 	return put(context, data, size, error);
 }
@@ -240,11 +240,11 @@ static int put_piece(void *context, const void *data, size_t size, struct error 
 int zip_finish(struct zip_writer *writer, struct zip_sum *ret_sum, struct error *error)
 {
 	if (writer->failed || writer->finished || writer->entry_open)
-		return error_cause(error, ERR_USAGE, "zip cannot be finished");
+		return error_cause(error, ERR_USAGE, "the zip file cannot be finished");
 	uint8_t record[ZIP_END_SIZE];
 	zip_end_record(writer->entries, spool_size(writer->directory), writer->offset, record);
 	struct zip_sum sum;
-	int result = spool_give(writer->directory, put_piece, writer, error);
+	int result = spool_give(writer->directory, put_chunk, writer, error);
 	if (!result)
 		result = put(writer, record, sizeof record, error);
 	if (!result)
@@ -254,7 +254,7 @@ int zip_finish(struct zip_writer *writer, struct zip_sum *ret_sum, struct error 
 	if (!result)
 		result = zip_file_sum(writer->path, &sum, error);
 	if (!result && sum.size_bytes != writer->offset)
-		result = error_cause(error, ERR_CORRUPT, "%s changed while written", writer->path);
+		result = error_cause(error, ERR_CORRUPT, "%s changed while it was written", writer->path);
 	if (result < 0) {
 		writer->failed = true;
 		return result;

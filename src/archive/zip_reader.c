@@ -10,17 +10,17 @@
 #include "base/file.h"
 
 #define CHUNK_SIZE ((size_t)64 * 1024)
-#define AHEAD_SIZE ((size_t)8 * 1024) /* of headers, between which there may be much else */
+#define AHEAD_SIZE ((size_t)8 * 1024) /* read-ahead for headers, which may be far apart */
 
 struct zip_reader {
 	int fd;
-	uint64_t start; /* in its file */
+	uint64_t start; /* offset in the file */
 	uint64_t size;
-	char *directory; /* the names of `entries` point into it */
+	char *directory; /* the names in `entries` point into it */
 	struct zip_entry *entries;
 	const struct zip_entry **by_name;
 	uint32_t count;
-	/* What was read last: small things stand one behind the other. */
+	/* The chunk that was read last; small entries are adjacent. */
 	uint8_t *chunk; /* CHUNK_SIZE */
 	uint64_t chunk_start;
 	size_t chunk_size;
@@ -49,9 +49,10 @@ static int read_error(struct error *error, uint64_t offset)
 	                           (unsigned long long)offset);
 }
 
-/* Bytes of the file, at most CHUNK_SIZE, which stay until the next call; when they have to be read,
- * then with as many behind them as make `ahead`. NULL, with errno as file_read_at leaves it. */
-static const uint8_t *look(struct zip_reader *reader, uint64_t offset, size_t size, size_t ahead)
+/* Returns bytes of the file, at most CHUNK_SIZE, valid until the next call. If they must be read,
+ * up to `ahead` bytes are read in total. Returns NULL with errno as file_read_at leaves it. */
+static const uint8_t *read_chunk(struct zip_reader *reader, uint64_t offset, size_t size,
+                                 size_t ahead)
 {
 	if (offset >= reader->chunk_start && offset + size <= reader->chunk_start + reader->chunk_size)
 		return reader->chunk + (offset - reader->chunk_start);
@@ -79,14 +80,14 @@ static int deviation(struct error *error, const char *what, uint64_t offset, con
 	                   (unsigned long long)offset + i, got[i], want[i]);
 }
 
-/* Finds and checks the end record; the directory's place follows from it. */
+/* Checks the end record and computes the position of the directory. */
 static int read_end(struct zip_reader *reader, uint64_t *ret_directory, struct error *error)
 {
 	char found[ZIP_END_SIZE];
 	uint8_t expected[ZIP_END_SIZE];
 	if (reader->size < ZIP_END_SIZE || reader->size > ZIP_BYTES_MAX)
 		return error_cause(error, ERR_INVALID_EVIDENCE,
-		                   "a file of %llu bytes is no ZIP of this format",
+		                   "a file of %llu bytes cannot be a ZIP file of this format",
 		                   (unsigned long long)reader->size);
 	uint64_t end = reader->size - ZIP_END_SIZE;
 	if (!read_at(reader, found, sizeof found, end))
@@ -107,8 +108,8 @@ static int read_end(struct zip_reader *reader, uint64_t *ret_directory, struct e
 	return 0;
 }
 
-/* One record of the directory and the local header it stands for. `position` is where the entry
- * must begin, `at` where the record lies. */
+/* Checks a record of the directory and its local header. `position` is the expected offset of the
+ * entry, `at` the record. */
 static int read_entry(struct zip_reader *reader, struct zip_entry *entry, const char *at,
                       size_t left, uint64_t at_offset, uint64_t position, uint64_t directory,
                       struct error *error)
@@ -130,13 +131,14 @@ static int read_entry(struct zip_reader *reader, struct zip_entry *entry, const 
 	if (!is_exact)
 		return deviation(error, what, at_offset, expected, at, ZIP_CENTRAL_SIZE);
 	if (entry->offset + entry->size > directory)
-		return error_cause(error, ERR_INVALID_EVIDENCE, "%s: it reaches into the directory", what);
+		return error_cause(error, ERR_INVALID_EVIDENCE,
+		                   "%s: the entry overlaps the central directory", what);
 
 	uint8_t local_expected[ZIP_LOCAL_SIZE + ZIP_NAME_MAX];
 	zip_local_header(entry, local_expected);
 	memcpy(local_expected + ZIP_LOCAL_SIZE, name.data, name_size);
 	size_t size = ZIP_LOCAL_SIZE + name_size;
-	const uint8_t *local = look(reader, position, size, AHEAD_SIZE);
+	const uint8_t *local = read_chunk(reader, position, size, AHEAD_SIZE);
 	if (!local)
 		return read_error(error, position);
 	if (memcmp(local, local_expected, size) == 0)
@@ -206,10 +208,10 @@ static int open_file(struct zip_reader *reader, const char *path, struct stat *r
 		return error_cause(error, ERR_NO_MEMORY, "zip reader");
 	if (reader->fd < 0)
 		return error_cause(error, ERR_IO, "open: %s", strerror(errno));
-	return S_ISREG(ret_facts->st_mode) ? OK : error_cause(error, ERR_IO, "this is no regular file");
+	return S_ISREG(ret_facts->st_mode) ? OK : error_cause(error, ERR_IO, "not a regular file");
 }
 
-/* `size` NULL: to the end of the file. */
+/* Opens a ZIP file inside a file. `size` NULL: up to the end of the file. */
 static int open_from(const char *path, uint64_t offset, const uint64_t *size,
                      struct zip_reader **ret_reader, struct error *error)
 {
@@ -301,7 +303,7 @@ static int sum_small(struct zip_reader *reader, const struct zip_entry *entry, u
                      struct sha256 *ret_sum, struct error *error)
 {
 	size_t size = (size_t)entry->size;
-	const uint8_t *content = look(reader, entry->offset, size, CHUNK_SIZE);
+	const uint8_t *content = read_chunk(reader, entry->offset, size, CHUNK_SIZE);
 	if (!content)
 		return read_error(error, entry->offset);
 	*crc = crc32_z(*crc, content, size);
@@ -318,7 +320,7 @@ static int sum_large(struct zip_reader *reader, const struct zip_entry *entry, u
 	for (uint64_t position = 0; position < entry->size;) {
 		uint64_t left = entry->size - position;
 		size_t size = left < CHUNK_SIZE ? (size_t)left : CHUNK_SIZE;
-		const uint8_t *content = look(reader, entry->offset + position, size, size);
+		const uint8_t *content = read_chunk(reader, entry->offset + position, size, size);
 		if (!content) {
 			digest_cancel(digest);
 			return read_error(error, entry->offset + position);
@@ -353,7 +355,7 @@ int zip_entry_load(struct zip_reader *reader, const struct zip_entry *entry, siz
 {
 	if (entry->size > size_max)
 		return error_cause(error, ERR_INVALID_EVIDENCE,
-		                   "it has %llu bytes, this format allows %zu here",
+		                   "the entry has %llu bytes, this format allows %zu",
 		                   (unsigned long long)entry->size, size_max);
 	char *to = buf_extend(out, (size_t)entry->size);
 	if (!to)

@@ -1,7 +1,7 @@
 #include "archive/zip_shape.h"
 
 #define ZIP_DATE 0x0021u /* 1980-01-01 */
-#define ZIP_VERSION 10u  /* needed to extract: nothing but stored entries */
+#define ZIP_VERSION 10u  /* version needed to extract: stored entries only */
 #define ZIP_UNIX 3u
 #define ZIP_FILE_MODE 0100644u
 
@@ -22,7 +22,7 @@ bool zip_name_allowed(struct slice name)
 {
 	if (name.size == 0 || name.size > ZIP_NAME_MAX)
 		return false;
-	size_t step = 0; /* where the present step begins */
+	size_t step = 0; /* beginning of the current path component */
 	for (size_t i = 0; i <= name.size; i++) {
 		if (i == name.size || name.data[i] == '/') {
 			struct slice part = slice_make(name.data + step, i - step);
@@ -39,7 +39,8 @@ bool zip_name_allowed(struct slice name)
 	return true;
 }
 
-/* From "version needed" to the length of the extra field, as both headers have it. */
+/* Writes the fields from "version needed" to the length of the extra field, which both headers
+ * have. */
 static uint8_t *put_common(uint8_t *to, const struct zip_entry *entry)
 {
 	to = put16(to, ZIP_VERSION);

@@ -1,4 +1,4 @@
-/* What the writer and the reader of zip.h share: the exact bytes of the shape. */
+/* The exact bytes of the shape, shared by the writer and the reader of zip.h. */
 #ifndef ARCHIVE_ZIP_SHAPE_H
 #define ARCHIVE_ZIP_SHAPE_H
 
@@ -7,11 +7,12 @@
 #define ZIP_LOCAL_SIZE 30u
 #define ZIP_CENTRAL_SIZE 46u
 
-/* Letters, digits and "._-/", 1 to ZIP_NAME_MAX of them; no empty, "." or ".." step. */
+/* Returns whether a name consists of 1 to ZIP_NAME_MAX letters, digits and "._-/", without empty,
+ * "." or ".." components. */
 bool zip_name_allowed(struct slice name);
-/* The local header without the name behind it. */
+/* Writes the local header, which the name follows. */
 void zip_local_header(const struct zip_entry *entry, uint8_t header[ZIP_LOCAL_SIZE]);
-/* The record of the central directory without the name behind it. */
+/* Writes the record of the central directory, which the name follows. */
 void zip_central_header(const struct zip_entry *entry, uint8_t header[ZIP_CENTRAL_SIZE]);
 void zip_end_record(uint32_t entries, uint64_t directory_size, uint64_t directory_offset,
                     uint8_t record[ZIP_END_SIZE]);

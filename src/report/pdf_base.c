@@ -26,9 +26,9 @@ static int read_at(int file, char *bytes, size_t size, int64_t at, struct error 
 	return OK;
 }
 
-/* ---- what is in a dictionary of one line ---- */
+/* ---- members of a dictionary on one line ---- */
 
-/* What stands behind " /Key "; NULL: no such member. */
+/* Returns the text after " /Key "; NULL: no such member. */
 static const char *find_member(const char *dictionary, const char *key)
 {
 	char member[64];
@@ -37,7 +37,7 @@ static const char *find_member(const char *dictionary, const char *key)
 	return found ? found + size : NULL;
 }
 
-/* "N 0 R ", with *text set behind it; 0: something else. */
+/* Consumes "N 0 R " and returns N; 0: another text. */
 static int take_reference(const char **text)
 {
 	char *end;
@@ -58,7 +58,7 @@ static int find_reference(const char *dictionary, const char *key)
 
 /* ---- the file ---- */
 
-/* The position that startxref names, and how many objects the table there has. */
+/* Reads the position after startxref and the number of objects in that table. */
 static int read_end(int file, struct pdf_base *base, struct error *error)
 {
 	char end[64], table[32];
@@ -87,7 +87,8 @@ static int read_end(int file, struct pdf_base *base, struct error *error)
 	return OK;
 }
 
-/* Where the entry of an object is; that of the first free number is where the table ends. */
+/* Returns the position of the table entry of an object; for the first free number, the end of the
+ * table. */
 static int64_t entry_at(const struct pdf_base *base, int id)
 {
 	char header[32];
@@ -120,7 +121,7 @@ static int read_trailer(int file, struct pdf_base *base, struct error *error)
 	return OK;
 }
 
-/* The dictionary that is an object, "<< … >>", without line feeds. */
+/* Reads an object that is a dictionary, "<< … >>", without line feeds. */
 static int read_dictionary(int file, const struct pdf_base *base, int id, struct buf *out,
                            struct error *error)
 {
@@ -155,13 +156,13 @@ static int read_dictionary(int file, const struct pdf_base *base, int id, struct
 	return buf_check(out) ? error_cause(error, ERR_NO_MEMORY, "signing a report") : OK;
 }
 
-/* A whole dictionary without its closing brackets. */
+/* Returns a whole dictionary without its closing brackets. */
 static struct slice opened(const char *dictionary)
 {
 	return slice_make(dictionary, strlen(dictionary) - strlen(">>"));
 }
 
-/* The page's annotations move to the end, into an array that can be appended to. */
+/* Moves the annotations of the page to its end, into an open array. */
 static int open_page(const char *page, struct buf *out, struct error *error)
 {
 	const char *annotations = find_member(page, "Annots"), *rest = annotations;

@@ -1,9 +1,9 @@
-/* A report that is to be signed, as far as its signing must know it. Internal to proof.
+/* The data of an unsigned report that signing needs. Internal to proof.
  *
- * Only the form is read in which report_finish.h leaves one: a single classic cross-reference table
- * from object 0 on, its trailer and the end of the file behind it, and every dictionary that is
- * read on one line, "N 0 obj LF << … >> LF endobj LF", its members sorted. So no PDF library has to
- * look at what a renderer wrote, which may have been taken over by what it drew. */
+ * Only the form that report_finish.h produces is read: a single classic cross-reference table from
+ * object 0 on, its trailer, and the end of the file after it. Every dictionary that is read is on
+ * one line, "N 0 obj LF << … >> LF endobj LF", with sorted members. So no PDF library has to parse
+ * the output of a renderer, which the drawn text may have compromised. */
 #ifndef REPORT_PDF_BASE_H
 #define REPORT_PDF_BASE_H
 
@@ -13,25 +13,25 @@
 #include "base/error.h"
 
 #define PDF_IDENTIFIER_DIGITS 32
-#define PDF_OBJECTS_MAX 8388607 /* as many as PDF readers have to take */
+#define PDF_OBJECTS_MAX 8388607 /* the limit that PDF readers must support */
 
 struct pdf_base {
 	int catalog_id;
-	int page_id; /* of the first page */
+	int page_id; /* object of the first page */
 	int next_id; /* the first free object number */
 	int info_id; /* 0: none */
-	/* The signature's widget and the dictionary of validation data, once there; 0: not yet. */
+	/* The widget of the signature and the dictionary of validation data; 0: not yet present. */
 	int signature_id;
 	int validation_id;
 	int64_t cross_reference_at;
 	int64_t size_bytes;
 	struct buf catalog; /* "<< … " without the closing brackets */
-	struct buf page;    /* likewise, its annotations last and open: "<< … /Annots [ … " */
-	char first_id[PDF_IDENTIFIER_DIGITS + 1]; /* the file identifier that stays, hexadecimal */
+	struct buf page;    /* likewise, with open annotations last: "<< … /Annots [ … " */
+	char first_id[PDF_IDENTIFIER_DIGITS + 1]; /* the permanent file identifier, hexadecimal */
 };
 
-/* Reads an open file, wherever its offset is. To be freed whatever the result. ERR_REFUSED when it
- * is of another form, ERR_IO, ERR_NO_MEMORY. */
+/* Reads an open file, independent of its offset. The result must be freed even on failure. Returns
+ * ERR_REFUSED if the file has another form, ERR_IO, ERR_NO_MEMORY. */
 int pdf_base_read(int file, struct pdf_base *ret_base, struct error *error) MUST_CHECK;
 void pdf_base_free(struct pdf_base *base);
 

@@ -38,7 +38,7 @@ static bool take_date(struct slice *rest, int64_t *ret_us)
 	return true;
 }
 
-/* Finds the digits of /Contents and that all else is covered. */
+/* Finds the digits of /Contents and checks that the signature covers all other bytes. */
 static int locate(struct slice file, size_t *ret_contents_at, int64_t *ret_time_us,
                   struct error *error)
 {
@@ -73,7 +73,7 @@ static int locate(struct slice file, size_t *ret_contents_at, int64_t *ret_time_
 		return invalid(error, "has bytes that the signature does not cover");
 	rest = pdf_from(file, resumes);
 	if (!pdf_take(&rest, PDF_FORM_END "xref\n"))
-		return invalid(error, "goes on in an unexpected way behind the signature");
+		return invalid(error, "has unexpected data after the signature");
 	*ret_contents_at = contents + 1;
 	return OK;
 }
@@ -91,12 +91,12 @@ static int read_cms(struct slice digits, char *cms, size_t *ret_size, struct err
 		return invalid(error, "has a malformed signature");
 	for (size_t i = size; i < PDF_CMS_SIZE_MAX; i++)
 		if (cms[i] != 0)
-			return invalid(error, "has something behind its signature");
+			return invalid(error, "has trailing data in its signature");
 	*ret_size = size;
 	return OK;
 }
 
-/* What stands at the place of a signature, and the digest of all around it. */
+/* Reads the CMS at the place of a signature, and the digest of all bytes around it. */
 static int read_covered(struct slice file, size_t contents_at, char *cms, size_t *ret_size,
                         struct sha256 *ret_covered, struct error *error)
 {
@@ -124,11 +124,12 @@ static int check_signature(struct slice file, size_t contents_at, const struct t
 	if (!result)
 		result = cms_verify_along(slice_make(cms, size), &covered, roots, paths, ret_facts, error);
 	if (!result && ret_facts->signing_time_us != TIME_NONE)
-		result = invalid(error, "has a signing-time attribute, which no PAdES signature may have");
+		result = invalid(error, "has a signing-time attribute, which PAdES does not allow");
 	return result;
 }
 
-/* The only occurrence of a text; NULL data when there is none or another. Answers what follows. */
+/* Returns the text after the only occurrence of `wanted`; data is NULL if it occurs not exactly
+ * once. */
 static struct slice after_only(struct slice text, const char *wanted)
 {
 	size_t size = strlen(wanted);
@@ -141,7 +142,7 @@ static struct slice after_only(struct slice text, const char *wanted)
 	return rest;
 }
 
-/* The value of one property, cut out of the packet. */
+/* Finds the value of one property in the packet. */
 static bool property(struct slice packet, const char *name, struct slice *ret_value)
 {
 	char tag[80];
@@ -219,12 +220,12 @@ int pdf_read_binding(struct slice file, struct pdf_binding *ret_binding, struct 
 {
 	struct pdf_binding binding = {0};
 	if (!read_binding(file, &binding))
-		return invalid(error, "does not say what it belongs to");
+		return invalid(error, "does not state which archive it belongs to");
 	*ret_binding = binding;
 	return OK;
 }
 
-/* ---- how long it lasts ---- */
+/* ---- levels ---- */
 
 void pdf_paths_init(struct pdf_paths *paths)
 {
@@ -255,7 +256,7 @@ static int check_timestamp(struct slice file, const struct pdf_parts *parts,
 	                                             roots->timestamps, &along, ret_facts, error);
 }
 
-/* A report with validation data and a document timestamp. */
+/* Checks a report with validation data and a document timestamp. */
 static int check_lasting(struct slice file, const struct pdf_parts *parts,
                          const struct trust_roots *roots, struct pdf_paths *paths,
                          struct pdf_facts *facts, struct error *error)
@@ -269,7 +270,7 @@ static int check_lasting(struct slice file, const struct pdf_parts *parts,
 		return invalid(error, "has a document timestamp, but a signature without a timestamp");
 	if (facts->document_timestamp.gen_time_us <
 	    facts->signature.timestamp.gen_time_us - PDF_CLOCK_TOLERANCE_US)
-		return invalid(error, "has a document timestamp from before its signature's");
+		return invalid(error, "has a document timestamp older than the timestamp of its signature");
 	struct level_proof proof = {
 		.signer = buf_slice(&paths->signature.signer),
 		.authority = buf_slice(&paths->signature.authority),

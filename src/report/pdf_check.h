@@ -1,12 +1,12 @@
-/* Checks a signed report with nothing but the file: for `constancia verify`.
+/* Checks a signed report from its bytes alone, for `constancia verify`.
  *
- * Strict on purpose: only the two forms that pdf_sign.h writes are taken. The signature (B-T), or
- * the document timestamp (B-LTA), covers every byte of the file but the hexadecimal digits of its
- * /Contents; those must be lower case, hold exactly one DER value and be filled up with the digit
- * 0. In a report of level B-LTA whatever the signature does not cover is validation data and the
- * timestamp, as they would be written, so that nothing that is read or shown can be changed by it.
- * No general PDF parser is involved, so a hostile file
- * meets little code. Other PDF files belong to a PAdES validator.
+ * Only the two forms that pdf_sign.h writes are accepted. The signature (B-T) or the document
+ * timestamp (B-LTA) covers every byte of the file except the hexadecimal digits of its /Contents.
+ * Those must be lower case and hold exactly one DER value, padded with the digit 0. In a report of
+ * level B-LTA, the bytes that the signature does not cover are exactly the validation data and the
+ * timestamp in the form in which pdf_sign.h writes them, so they cannot change the displayed
+ * content. The check uses no general PDF parser, which exposes little code to a hostile file. Other
+ * PDF files need a PAdES validator.
  *
  * Thread safe. */
 #ifndef REPORT_PDF_CHECK_H
@@ -23,11 +23,11 @@
 
 #define PDF_SIZE_MAX (INT64_C(64) << 20)
 #define PDF_TEXT_SIZE 128
-/* How much earlier the document timestamp may be than the signature's, which is of another clock.
- */
+/* The document timestamp may be earlier than the signature timestamp by this, because it comes from
+ * another clock. */
 #define PDF_CLOCK_TOLERANCE_US (300 * US_PER_SECOND)
 
-/* What the report says of itself in its metadata, so that it can be bound to an archive. */
+/* The properties in the metadata of a report that bind it to an archive. */
 struct pdf_binding {
 	char certification_id[PDF_TEXT_SIZE];
 	char verification_code[PDF_TEXT_SIZE];
@@ -44,36 +44,36 @@ struct pdf_binding {
 
 struct pdf_facts {
 	struct pdf_binding binding;
-	int64_t signing_time_us;    /* /M: the signer's own statement */
-	struct cms_facts signature; /* who signed, its timestamp, trusted or not */
+	int64_t signing_time_us;    /* /M, as stated by the signer */
+	struct cms_facts signature; /* the signer, the timestamp, and whether they are trusted */
 	bool has_document_timestamp;
 	struct timestamp_facts document_timestamp; /* has its own `trusted` */
-	/* What the signature has reached by what is inside; the cause, unless "", says why it is not
-	 * more though there is validation data. */
+	/* The level of the signature by its embedded data. A cause other than "" says why the level is
+	 * not higher although there is validation data. */
 	enum level level;
 	char level_cause[LEVEL_CAUSE_SIZE];
 };
 
-/* Reads what a report, signed or not, says of itself; nothing is checked but its form. 0 or
+/* Reads the binding of a signed or unsigned report without verifying it. Returns 0 or
  * ERR_INVALID_EVIDENCE. */
 int pdf_read_binding(struct slice file, struct pdf_binding *ret_binding, struct error *error)
 	MUST_CHECK;
 
-/* Checks a whole file in memory. Roots as for cms_verify, tolerant ones too. 0 or
- * ERR_INVALID_EVIDENCE with the cause, ERR_NO_MEMORY. */
+/* Checks a whole file in memory. `roots` as for cms_verify, including tolerant ones. Returns 0,
+ * ERR_INVALID_EVIDENCE with the cause, or ERR_NO_MEMORY. */
 int pdf_check(struct slice file, const struct trust_roots *roots, struct pdf_facts *ret_facts,
               struct error *error) MUST_CHECK;
 
-/* Where the paths went that were verified. */
+/* The verified certification paths. */
 struct pdf_paths {
 	struct cms_paths signature;
-	struct buf timestamp; /* of the document timestamp; stays empty without one */
+	struct buf timestamp; /* of the document timestamp; empty without one */
 };
 void pdf_paths_init(struct pdf_paths *paths);
 void pdf_paths_free(struct pdf_paths *paths);
 #define PDF_PATHS_AUTO __attribute__((cleanup(pdf_paths_free)))
 
-/* The same, and appends to the paths. */
+/* Does the same and appends the verified paths. */
 int pdf_check_along(struct slice file, const struct trust_roots *roots, struct pdf_paths *paths,
                     struct pdf_facts *ret_facts, struct error *error) MUST_CHECK;
 

@@ -34,9 +34,9 @@ bool pdf_is_lasting(struct slice file)
 	return pdf_take_id(&object, &id) && pdf_take(&object, " 0 obj\n" PDF_FORM_TIMESTAMP_BEGIN);
 }
 
-/* ---- the report as it was signed ---- */
+/* ---- the signed report ---- */
 
-/* The dictionary of an object without what it ends with. */
+/* Reads the dictionary of an object without its end. */
 static bool read_open(struct slice file, int64_t at, int id, const char *end, struct buf *out)
 {
 	char begin[32];
@@ -82,7 +82,7 @@ static bool read_table(struct slice file, const struct pdf_trailer *trailer, str
 	return base->page_id != base->catalog_id;
 }
 
-/* What the next update has to know of it. */
+/* Reads the data of the signed report that the next update needs. */
 static bool read_signed(struct slice file, int64_t table_at, const struct pdf_trailer *trailer,
                         struct pdf_base *base)
 {
@@ -104,7 +104,7 @@ static bool read_signed(struct slice file, int64_t table_at, const struct pdf_tr
 
 /* ---- /DSS ---- */
 
-/* How many objects an array refers to. */
+/* Counts the references in an array. */
 static bool count_array(struct slice *rest, const char *begin, size_t *ret_count)
 {
 	int id;
@@ -137,7 +137,7 @@ static int read_stream(struct slice *rest, enum validation_kind kind, struct val
 	return result == ERR_VALIDATION || result == ERR_TOO_LARGE ? ERR_INVALID_EVIDENCE : result;
 }
 
-/* From the catalog's object on. */
+/* Reads the validation data of an update, which begins at the object of the catalog. */
 static int read_validation(struct slice update, struct validation_set *set, struct error *error)
 {
 	size_t counts[3];
@@ -145,7 +145,7 @@ static int read_validation(struct slice update, struct validation_set *set, stru
 		memmem(update.data, update.size < DICTIONARY_MAX ? update.size : DICTIONARY_MAX,
 	           " 0 obj\n" PDF_FORM_DSS_BEGIN, strlen(" 0 obj\n" PDF_FORM_DSS_BEGIN));
 	if (!dictionary)
-		return invalid(error, "has no validation data where they belong");
+		return invalid(error, "has no validation data at the required position");
 	struct slice rest = pdf_from(update, dictionary - update.data);
 	if (!pdf_take(&rest, " 0 obj\n" PDF_FORM_DSS_BEGIN) ||
 	    !count_array(&rest, " /Certs [", &counts[VALIDATION_CERTIFICATE]) ||
@@ -160,9 +160,9 @@ static int read_validation(struct slice update, struct validation_set *set, stru
 	return result;
 }
 
-/* ---- the whole ---- */
+/* ---- the updates ---- */
 
-static bool stands_at(struct slice file, int64_t at, const struct buf *expected)
+static bool matches_at(struct slice file, int64_t at, const struct buf *expected)
 {
 	struct slice found = pdf_from(file, at);
 	return found.size >= expected->size && memcmp(found.data, expected->data, expected->size) == 0;
@@ -175,8 +175,8 @@ static int check_validation(struct slice file, struct pdf_base *base,
 	int result = pdf_update_validation(base, set, &expected);
 	if (result)
 		return result == ERR_TOO_LARGE ? invalid(error, "has too much validation data") : result;
-	if (!stands_at(file, base->size_bytes, &expected.before))
-		return invalid(error, "has validation data in another form than expected");
+	if (!matches_at(file, base->size_bytes, &expected.before))
+		return invalid(error, "has validation data of an unexpected form");
 	pdf_base_add_validation(base, &expected);
 	return OK;
 }
@@ -190,10 +190,10 @@ static int check_timestamp(struct slice file, const struct pdf_base *base, size_
 		return result;
 	int64_t contents_at = base->size_bytes + (int64_t)expected.before.size;
 	if ((int64_t)file.size != base->size_bytes + expected.size_bytes ||
-	    !stands_at(file, base->size_bytes, &expected.before) ||
-	    !stands_at(file, contents_at + PLACE_SIZE, &expected.after) ||
+	    !matches_at(file, base->size_bytes, &expected.before) ||
+	    !matches_at(file, contents_at + PLACE_SIZE, &expected.after) ||
 	    file.data[contents_at] != '<' || file.data[contents_at + PLACE_SIZE - 1] != '>')
-		return invalid(error, "has a document timestamp of another form than expected");
+		return invalid(error, "has a document timestamp of an unexpected form");
 	*ret_contents_at = (size_t)contents_at + 1;
 	return OK;
 }
@@ -210,7 +210,7 @@ int pdf_take_apart(struct slice file, struct pdf_parts *ret_parts, struct error 
 	    !pdf_read_trailer(file, last.previous_at, &validation) ||
 	    !pdf_read_trailer(file, validation.previous_at, &trailer) ||
 	    !read_signed(file, validation.previous_at, &trailer, &base))
-		return invalid(error, "has updates of another form than expected");
+		return invalid(error, "has updates of an unexpected form");
 	int result = buf_check(&base.catalog);
 	if (!result)
 		result = buf_check(&base.page);

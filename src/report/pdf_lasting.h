@@ -1,6 +1,6 @@
-/* A report of level B-LTA, taken apart: the report as it was signed (B-T), the update with /DSS,
- * and the one with the document timestamp. Both updates are made anew from what was found in them
- * and compared byte by byte, so nothing else can be in them. Internal to proof. */
+/* Decomposition of a report of level B-LTA into the signed report (B-T), the update with /DSS, and
+ * the update with the document timestamp. Both updates are generated again from their contents and
+ * compared byte by byte, so they cannot contain anything else. Internal to proof. */
 #ifndef REPORT_PDF_LASTING_H
 #define REPORT_PDF_LASTING_H
 
@@ -11,14 +11,15 @@
 #include "seal/validation.h"
 
 struct pdf_parts {
-	size_t signed_size; /* the report as it was signed is that much of the file */
+	size_t signed_size; /* size of the signed report at the beginning of the file */
 	struct validation_set set;
-	size_t contents_at; /* where the document timestamp's digits begin */
+	size_t contents_at; /* position of the digits of the document timestamp */
 };
 
-/* Whether the file ends as one with a document timestamp does. */
+/* Returns whether the file ends like a report with a document timestamp. */
 bool pdf_is_lasting(struct slice file);
-/* 0, ERR_INVALID_EVIDENCE, ERR_NO_MEMORY; to be freed whatever the result. */
+/* Decomposes a report. Returns 0, ERR_INVALID_EVIDENCE or ERR_NO_MEMORY. The parts must be freed
+ * even on failure. */
 int pdf_take_apart(struct slice file, struct pdf_parts *ret_parts, struct error *error) MUST_CHECK;
 void pdf_parts_free(struct pdf_parts *parts);
 

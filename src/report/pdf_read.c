@@ -71,7 +71,7 @@ bool pdf_last_table(struct slice file, int64_t *ret_at)
 	       pdf_take(&rest, "\n%%EOF\n") && rest.size == 0;
 }
 
-/* Where the trailer of a table begins; NULL: there is none. */
+/* Returns the beginning of the trailer of a table; NULL: none. */
 static const char *find_trailer(struct slice file, int64_t table_at)
 {
 	struct slice table = pdf_from(file, table_at);

@@ -23,7 +23,8 @@ static int write_out(int fd, struct slice content, const char *path, struct erro
 	return OK;
 }
 
-/* Copies a whole file to where another stands (negative: nowhere), and adds it to a digest. */
+/* Copies a whole file to the current offset of another one (negative: no copy), and adds it to a
+ * digest. */
 static int pass_through(int from_fd, int to_fd, struct digest_stream *digest, const char *path,
                         struct error *error)
 {
@@ -45,7 +46,7 @@ static int pass_through(int from_fd, int to_fd, struct digest_stream *digest, co
 	}
 }
 
-/* '<', the digits filled up with zeros, '>'. */
+/* Writes '<', the digits padded with zeros, '>'. */
 static int write_contents(int fd, const struct buf *cms, const char *path, struct error *error)
 {
 	BUF_AUTO struct buf contents;
@@ -61,7 +62,7 @@ static int write_contents(int fd, const struct buf *cms, const char *path, struc
 	return result ? result : write_out(fd, buf_slice(&contents), path, error);
 }
 
-/* The digest of a file, copied on the way as pass_through does, and of an update behind it. */
+/* Computes the digest of a file and of an update after it. Copies the file as pass_through does. */
 static int digest_with(int from_fd, int to_fd, const struct pdf_update *update, const char *path,
                        struct sha256 *ret_covered, struct error *error)
 {
@@ -152,7 +153,7 @@ static int make_lasting(int fd, struct pdf_base *base, const struct cms_signing 
 	return result ? result : add_timestamp(fd, base, signing, path, error);
 }
 
-/* Reads back what was written. */
+/* Computes size and digest of the written file. */
 static int summarize(int fd, const char *path, struct pdf_signed *ret_signed, struct error *error)
 {
 	struct sha256 digest;

@@ -1,10 +1,11 @@
-/* PAdES baseline B-T (ETSI EN 319 142-1) on a report that report.h rendered: an incremental update
- * with an invisible signature field. Where what validates it can be had, B-LTA: a second update
- * with that (/DSS), and a third one with a document timestamp. Everything before each stays byte
- * for byte.
+/* PAdES baseline signatures (ETSI EN 319 142-1) of reports that report.h rendered. B-T is an
+ * incremental update with an invisible signature field. B-LTA, if validation data is available, has
+ * two more updates: the validation data (/DSS), and a document timestamp. Each update leaves all
+ * earlier bytes unchanged.
  *
- * The key and the authority stay behind the functions in struct cms_signing. The base file must
- * have the form that report.h gives it (pdf_base.h). Memory is constant. Thread safe. */
+ * The key and the timestamp authority are accessed through the functions in struct cms_signing. The
+ * base file must have the form that report.h produces (pdf_base.h). Memory use is constant. Thread
+ * safe. */
 #ifndef REPORT_PDF_SIGN_H
 #define REPORT_PDF_SIGN_H
 
@@ -18,26 +19,27 @@
 #define PDF_CMS_SIZE_MAX 32768 /* bytes reserved for the CMS; twice as many hexadecimal digits */
 
 struct pdf_signed {
-	struct sha256 digest; /* of the whole signed file */
+	struct sha256 digest; /* digest of the whole signed file */
 	int64_t size_bytes;
 };
 
-/* What makes a signature last. It must have a timestamp. Where nothing is collected the level stays
- * B-T. */
+/* The source of validation data for level B-LTA, for a signature with a timestamp. If it returns
+ * none, the level stays B-T. */
 struct pdf_lasting {
 	cms_collect_function collect;
 	void *context;
 };
 
-/* Signs base_path into signed_path (another file; created or replaced, synced; removed again on
- * failure). time_us becomes /M; lasting NULL: B-T, or B without timestamps. 0, what the callbacks
- * answered, ERR_REFUSED when the base file is of another form, ERR_TOO_LARGE when the set is larger
- * than CMS_INSIDE_SIZE_MAX, ERR_IO, ERR_NO_SPACE, ERR_NO_MEMORY. */
+/* Signs base_path into signed_path, which must be another file; it is created or replaced, synced,
+ * and removed on failure. time_us becomes /M. lasting NULL: level B-T, or B-B without timestamps.
+ * Returns 0; an error of the callbacks; ERR_REFUSED if the base file has another form;
+ * ERR_TOO_LARGE if the validation data exceeds CMS_INSIDE_SIZE_MAX; ERR_IO, ERR_NO_SPACE,
+ * ERR_NO_MEMORY. */
 int pdf_sign(const char *base_path, const char *signed_path, int64_t time_us,
              const struct cms_signing *signing, const struct pdf_lasting *lasting,
              struct pdf_signed *ret_signed, struct error *error) MUST_CHECK;
-/* The same between open files: the whole base, and an empty one, useless after a failure.
- * Without a timestamp nothing is waited for but the key. */
+/* Signs the whole file `base` into the open, empty `file`, whose content is undefined after a
+ * failure. Without a timestamp it blocks only for the key. */
 int pdf_sign_open(int base, int file, int64_t time_us, const struct cms_signing *signing,
                   struct error *error) MUST_CHECK;
 

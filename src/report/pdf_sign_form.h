@@ -1,13 +1,12 @@
-/* The one form in which a report is signed: what pdf_sign writes and pdf_check takes. Internal to
- * proof.
+/* The only form of a signed report, which pdf_sign writes and pdf_check accepts. Internal to proof.
  *
  * The update appends the catalog, the first page, the widget and, last of its objects, the
  * signature dictionary:
  *   N 0 obj LF PDF_FORM_BEGIN date PDF_FORM_RANGE a SP b SP c SP* PDF_FORM_CONTENTS
  *   '<' 2 * PDF_CMS_SIZE_MAX digits '>' PDF_FORM_END
  *   xref … its entry last … trailer … startxref … %%EOF LF
- * Bytes 0 to a, and c bytes from b, are signed: all but '<', the digits and '>'. The document
- * timestamp of a later update has the same form from " /ByteRange" on. */
+ * The signature covers bytes 0 to a and c bytes from b, which are all bytes except '<', the digits
+ * and '>'. The document timestamp of a later update has the same form from " /ByteRange" on. */
 #ifndef REPORT_PDF_SIGN_FORM_H
 #define REPORT_PDF_SIGN_FORM_H
 
@@ -21,14 +20,14 @@
 #define PDF_FORM_STREAM_DATA " >>\nstream\n"
 #define PDF_FORM_STREAM_END "\nendstream\nendobj\n"
 #define PDF_FORM_RANGE ") /ByteRange [0 "
-#define PDF_FORM_RANGE_SIZE 36 /* the three numbers, filled up with spaces */
+#define PDF_FORM_RANGE_SIZE 36 /* the three numbers, padded with spaces */
 #define PDF_FORM_CONTENTS "] /Contents "
 #define PDF_FORM_END " >>\nendobj\n"
 #define PDF_FORM_ENTRY "%010lld 00000 n \n"
 #define PDF_FORM_ENTRY_SIZE 20
 #define PDF_DATE_SIZE 18 /* "D:20261121091502Z" and NUL */
 
-/* UTC, whole seconds. */
+/* Writes a time as a PDF date in UTC with whole seconds. */
 void pdf_date(int64_t time_us, char text[PDF_DATE_SIZE]);
 
 #endif

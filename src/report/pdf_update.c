@@ -33,7 +33,7 @@ static int64_t object_begin(const struct pdf_base *base, struct pdf_update *upda
 	return at;
 }
 
-/* Answers the number of the object. */
+/* Returns the number of the object. */
 static int added_begin(const struct pdf_base *base, struct pdf_update *update)
 {
 	int id = base->next_id + (int)update->added_count;
@@ -41,7 +41,7 @@ static int added_begin(const struct pdf_base *base, struct pdf_update *update)
 	return id;
 }
 
-/* Widgets and /DSS with the number 0 are not there. */
+/* Adds the catalog. The number 0 means that the widget or /DSS does not exist. */
 static void add_catalog(const struct pdf_base *base, struct pdf_update *update, int signature_id,
                         int timestamp_id, int validation_id)
 {
@@ -57,7 +57,7 @@ static void add_catalog(const struct pdf_base *base, struct pdf_update *update, 
 	buf_add_text(out, ">>\nendobj\n");
 }
 
-/* The page with one widget more, and the widget with the object that follows it as its value. */
+/* Adds the page with one more widget, and the widget, whose value is the object after it. */
 static void add_field(const struct pdf_base *base, struct pdf_update *update, const char *name)
 {
 	struct buf *out = &update->before;
@@ -111,7 +111,8 @@ static void add_end(const struct pdf_base *base, struct pdf_update *update, stru
 	buf_printf(out, "> ] >>\nstartxref\n%lld\n%%%%EOF\n", (long long)update->table_at);
 }
 
-/* From behind "/ByteRange [0 " on: the numbers have their place before they are known. */
+/* Adds everything after "/ByteRange [0 ". The numbers have a fixed width, because they depend on
+ * the size of the text. */
 static void add_range_and_end(const struct pdf_base *base, struct pdf_update *update)
 {
 	struct buf *out = &update->before;
@@ -217,7 +218,7 @@ int pdf_update_validation(const struct pdf_base *base, const struct validation_s
 	return result ? result : finish(ret_update);
 }
 
-/* ---- what follows from them ---- */
+/* ---- the base after an update ---- */
 
 static void advance(struct pdf_base *base, const struct pdf_update *update)
 {

@@ -14,61 +14,61 @@
 #include "report/renderer_process.h"
 #include "report/report_wire.h"
 
-#define TOLD "renderer: "
+#define CAUSE_PREFIX "renderer: "
 
 struct drawing {
-	int facts;        /* what it reads */
-	int report;       /* what it writes */
+	int facts;        /* the facts to read */
+	int report;       /* the report to write */
 	const char *what; /* NULL: a report */
 	int timeout_ms;
-	int told; /* the pipe's end for reading */
-	int tell;
+	int error_read_end; /* read end of the pipe for the error */
+	int error_write_end;
 };
 
-/* `written`: what became of their writing into `wire`. */
+/* Makes the file of the facts. `written` is the result of encoding them into `wire`. */
 static int make_facts(int written, const struct buf *wire, struct drawing *drawing,
                       struct error *error)
 {
 	if (written)
-		return error_cause(error, written, "the facts of a report");
+		return error_cause(error, written, "encoding the report data");
 	drawing->facts = memfd_create("facts", MFD_CLOEXEC);
 	if (drawing->facts < 0 ||
 	    pwrite(drawing->facts, wire->data, wire->size, 0) != (ssize_t)wire->size)
-		return error_cause(error, ERR_NO_MEMORY, "the facts of a report: %s", strerror(errno));
+		return error_cause(error, ERR_NO_MEMORY, "encoding the report data: %s", strerror(errno));
 	return OK;
 }
 
-/* What stands in the pipe, from the beginning of its last line on that has room. */
-static void read_last_line(int told, char *text, size_t size)
+/* Reads the last line of the pipe, shortened to its beginning if it is too long. */
+static void read_last_line(int error_read_end, char *text, size_t size)
 {
-	char piece[4096];
+	char chunk[4096];
 	size_t used = 0;
 	bool ended = false;
-	for (ssize_t got; (got = read(told, piece, sizeof piece)) > 0;)
+	for (ssize_t got; (got = read(error_read_end, chunk, sizeof chunk)) > 0;)
 		for (ssize_t i = 0; i < got; i++) {
 			if (ended)
 				used = 0;
-			ended = piece[i] == '\n';
+			ended = chunk[i] == '\n';
 			if (!ended && used < size - 1)
-				text[used++] = piece[i] < ' ' || piece[i] > '~' ? '?' : piece[i];
+				text[used++] = chunk[i] < ' ' || chunk[i] > '~' ? '?' : chunk[i];
 		}
 	text[used] = '\0';
 }
 
-/* What it tells, behind what libraries may have said: an error's number, a space, the cause. It may
- * have been taken over by the text that it draws, so that only what a renderer may say is believed.
- */
-static int read_failure(int told, struct error *error)
+/* Reads the error of the renderer, the last line of the pipe after any output of libraries: an
+ * error code, a space, the cause. The drawn text may have compromised the process, so only error
+ * codes that a renderer can return are accepted. */
+static int read_failure(int error_read_end, struct error *error)
 {
 	static const int known[] = {ERR_VALIDATION, ERR_IO, ERR_NO_SPACE, ERR_NO_MEMORY, ERR_INTERNAL};
 	char text[ERROR_CAUSE_MAX / 2] = "";
 	int result = 0, used = 0;
-	read_last_line(told, text, sizeof text);
+	read_last_line(error_read_end, text, sizeof text);
 	if (sscanf(text, "%d %n", &result, &used) >= 1)
 		for (size_t i = 0; i < sizeof known / sizeof *known; i++)
 			if (result == known[i])
-				return error_cause(error, result, TOLD "%s", text + used);
-	return error_cause(error, ERR_INTERNAL, TOLD "%s", text);
+				return error_cause(error, result, CAUSE_PREFIX "%s", text + used);
+	return error_cause(error, ERR_INTERNAL, CAUSE_PREFIX "%s", text);
 }
 
 static int open_pipe(struct drawing *drawing, struct error *error)
@@ -76,26 +76,27 @@ static int open_pipe(struct drawing *drawing, struct error *error)
 	int pipes[2];
 	if (pipe2(pipes, O_CLOEXEC | O_NONBLOCK) != 0)
 		return error_cause(error, ERR_IO, "pipe: %s", strerror(errno));
-	drawing->told = pipes[0];
-	drawing->tell = pipes[1];
+	drawing->error_read_end = pipes[0];
+	drawing->error_write_end = pipes[1];
 	return OK;
 }
 
-/* Has the program read the facts and write the report. */
+/* Runs the renderer on the facts. */
 static int run(const struct renderer *renderer, struct drawing *drawing, struct error *error)
 {
 	char *const words[] = {"renderer", RENDERER_IDENTITY, (char *)drawing->what, NULL};
 	int result = open_pipe(drawing, error);
 	if (!result)
-		result = child_run(&(struct child){renderer->program,
-		                                   words,
-		                                   {drawing->facts, drawing->report, drawing->tell},
-		                                   drawing->timeout_ms},
-		                   error);
+		result =
+			child_run(&(struct child){renderer->program,
+		                              words,
+		                              {drawing->facts, drawing->report, drawing->error_write_end},
+		                              drawing->timeout_ms},
+		              error);
 	if (result == CHILD_FAILED)
-		result = read_failure(drawing->told, error);
-	descriptor_close(&drawing->told);
-	descriptor_close(&drawing->tell);
+		result = read_failure(drawing->error_read_end, error);
+	descriptor_close(&drawing->error_read_end);
+	descriptor_close(&drawing->error_write_end);
 	return result;
 }
 
@@ -103,8 +104,8 @@ static struct drawing begin(const struct renderer *renderer, const char *what)
 {
 	return (struct drawing){.facts = -1,
 	                        .report = -1,
-	                        .told = -1,
-	                        .tell = -1,
+	                        .error_read_end = -1,
+	                        .error_write_end = -1,
 	                        .what = what,
 	                        .timeout_ms = renderer->timeout_ms};
 }
@@ -194,11 +195,13 @@ int renderer_find(struct renderer *ret_renderer, struct error *error)
 	result = renderer_check(ret_renderer, &local);
 	if (result)
 		renderer_close(ret_renderer);
-	if (result == ERR_IO) /* it works, and says what it misses */
-		return error_set(
-			error, ERR_UNAVAILABLE, MSG_RENDERER_MISSES,
-			local.cause + (strncmp(local.cause, TOLD, sizeof TOLD - 1) == 0 ? sizeof TOLD - 1 : 0),
-			NULL);
+	if (result == ERR_IO) /* the renderer works, but files are missing */
+		return error_set(error, ERR_UNAVAILABLE, MSG_RENDERER_MISSES,
+		                 local.cause +
+		                     (strncmp(local.cause, CAUSE_PREFIX, sizeof CAUSE_PREFIX - 1) == 0
+		                          ? sizeof CAUSE_PREFIX - 1
+		                          : 0),
+		                 NULL);
 	if (result)
 		return error_set(error, ERR_UNAVAILABLE, MSG_RENDERER_UNUSABLE, path, local.cause, NULL);
 	return OK;

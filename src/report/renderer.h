@@ -1,13 +1,14 @@
-/* Reports and receipts are drawn from text that others wrote, by libraries that are large: in a
- * process of its own for each report, which has no network, no store, no secrets, and no file that
- * it could change. It is a program of its own, so that no other start loads those libraries.
+/* The client of the renderer, the program that draws reports and receipts. They are drawn from
+ * untrusted text by large libraries, so each one is drawn by a separate process. That process has
+ * no network, no access to the store or to secrets, and no file that it could change. The renderer
+ * is a separate program, so that no other program loads those libraries.
  *
- * renderer_draw executes that program with this one's version and make as its only argument (behind
- * it "receipt", where that is drawn), an empty environment, and three open files: the facts, the
- * report to be, and a pipe for what went wrong (a fourth, its own executable, it closes). It keeps
- * the system calls that drawing needs, and of the file system, where the kernel has Landlock
- * (5.13), the fonts and the colour profile, for reading; without it what this user may read stays
- * readable. It is ended when it takes too long, and memory ends with it. */
+ * renderer_draw executes the program with the version and build of this program as its argument,
+ * and the word "receipt" as a second argument for a receipt. The environment is empty. The process
+ * has three open files: the facts, the report to write, and a pipe for the error; it closes a
+ * fourth one, its own executable. It keeps the system calls that drawing needs. If the kernel has
+ * Landlock (5.13), it can only read the fonts and the colour profile; without Landlock it can read
+ * all files that its user can. It is killed after a timeout. */
 #ifndef REPORT_RENDERER_H
 #define REPORT_RENDERER_H
 
@@ -16,40 +17,43 @@
 
 #define RENDERER_NAME "constancia-renderer"
 #define RENDERER_TIMEOUT_S 120
-/* A receipt has some pages at most. */
+/* A receipt has a few pages at most. */
 #define RENDERER_RECEIPT "receipt"
 #define RENDERER_RECEIPT_TIMEOUT_S 20
-#define RENDERER_RECEIPT_MEMORY ((size_t)2 << 30) /* of address space: libraries, fonts, heaps */
+#define RENDERER_RECEIPT_MEMORY ((size_t)2 << 30) /* address space: libraries, fonts, heaps */
 
 struct renderer {
-	int program; /* the executable, open: an upgrade does not change it under a running service */
+	int program; /* the open executable, so that an upgrade does not change it under a running
+	                service */
 	int timeout_ms;
 };
 
-/* The renderer that belongs to this program: the one in its directory, as in a build, else the
- * installed one; no variable names another. It is started once, to draw nothing and to look for
- * fonts and colour profile. ERR_UNAVAILABLE with its path and the cause when it is missing, of
- * another version, or does not start; or with what it misses, and the packages that have it. */
+/* Finds the renderer of this program: the one in the same directory, as in a build tree, else the
+ * installed one. No environment variable can select another one. It is started once, without
+ * drawing, to check the fonts and the colour profile. Returns ERR_UNAVAILABLE with its path and the
+ * cause if it is missing, has another version or does not start, or with the missing files and the
+ * packages that contain them. */
 int renderer_find(struct renderer *ret_renderer, struct error *error) MUST_CHECK;
 
-/* A given one, which is not started. ERR_UNAVAILABLE. */
+/* Opens the renderer at `path` without starting it. Returns 0 or ERR_UNAVAILABLE. */
 int renderer_open(const char *path, struct renderer *ret_renderer, struct error *error) MUST_CHECK;
-/* Starts it, to draw nothing. ERR_UNAVAILABLE, ERR_INTERNAL, as renderer_draw; ERR_IO: what a
- * report needs is not installed. */
+/* Starts it without drawing. Returns ERR_UNAVAILABLE or ERR_INTERNAL as renderer_draw does, or
+ * ERR_IO if files that a report needs are not installed. */
 int renderer_check(const struct renderer *renderer, struct error *error) MUST_CHECK;
 void renderer_close(struct renderer *renderer);
 
-/* Writes the unsigned report to `path` (created or replaced; removed again on failure). As
- * report_render; ERR_UNAVAILABLE when the process crashed, or did not end in time. Any thread may
- * call. */
+/* Writes the unsigned report to `path`, which is created or replaced, and removed on failure.
+ * Returns the errors of report_render, and ERR_UNAVAILABLE if the process crashed or timed out. Any
+ * thread may call. */
 int renderer_draw(const struct renderer *renderer, const struct report_facts *facts,
                   enum language language, const char *path, struct error *error) MUST_CHECK;
 
-/* Writes the unsigned receipt to an open, empty file. As sale_render, else as renderer_draw. */
+/* Writes the unsigned receipt to an open, empty file. Returns the errors of sale_render and
+ * renderer_draw. */
 int renderer_draw_sale(const struct renderer *renderer, const struct sale_facts *facts,
                        enum language language, int file, struct error *error) MUST_CHECK;
 
-/* Whether the kernel can keep a renderer from the file system. */
+/* Returns whether the kernel can restrict the file system access of a renderer. */
 bool renderer_can_be_fenced(void);
 
 #endif

@@ -1,3 +1,3 @@
 #!/bin/sh
-# A header that tells the digest of the files given.
+# Prints a header with the digest of the given files.
 echo "#define RENDERER_BUILD \"$(cat "$@" | sha256sum | cut -c 1-16)\""

@@ -1,6 +1,6 @@
-/* Who asks for a drawing and who draws say to each other of which make they are: facts travel as
- * they lie in memory, so two of one version but another layout would read them wrongly. Inside
- * src/report only. */
+/* The version and build by which the client of the renderer and the renderer recognize each other.
+ * The facts are transferred in their memory layout, so two builds with different layouts would
+ * misread them. Internal to src/report. */
 #ifndef REPORT_RENDERER_IDENTITY_H
 #define REPORT_RENDERER_IDENTITY_H
 

@@ -1,4 +1,4 @@
-/* constancia-renderer: draws one report for constancia, which alone starts it. */
+/* constancia-renderer: draws one report or receipt. Only constancia starts it. */
 #include "report/renderer_process.h"
 
 int main(int argc, char **argv)

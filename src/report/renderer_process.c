@@ -15,7 +15,7 @@
 
 #define FILE_MAX_BYTES ((size_t)128 << 20)
 
-/* The libraries draw with threads and look for fonts; what they open they only read. */
+/* The libraries use threads and search for fonts. They open files only for reading. */
 static const struct confine_call drawing_calls[] = {
 	{SCMP_SYS(openat), CONFINE_READ_ONLY},  {SCMP_SYS(newfstatat), CONFINE_ALWAYS},
 	{SCMP_SYS(statx), CONFINE_ALWAYS},      {SCMP_SYS(fstatfs), CONFINE_ALWAYS},
@@ -41,7 +41,7 @@ int renderer_confine(bool *ret_fenced, struct error *error)
 	           : confine_calls(drawing_calls, sizeof drawing_calls / sizeof *drawing_calls, error);
 }
 
-/* Draws what the open facts say. */
+/* Draws the report or receipt from the open file of facts. */
 static int draw(bool receipt, size_t size, struct error *error)
 {
 	static struct report_facts facts;
@@ -51,7 +51,7 @@ static int draw(bool receipt, size_t size, struct error *error)
 	arena_init(&arena, 2 * REPORT_WIRE_MAX);
 	char *wire = arena_alloc(&arena, size + 1);
 	if (!wire || pread(STDIN_FILENO, wire, size, 0) != (ssize_t)size)
-		return error_cause(error, ERR_NO_MEMORY, "reading the facts");
+		return error_cause(error, ERR_NO_MEMORY, "reading the report data");
 	struct slice in = slice_make(wire, size);
 	int result = receipt ? sale_wire_read(in, &arena, &sale, &language, error)
 	                     : report_wire_read(in, &arena, &facts, &language, error);
@@ -68,7 +68,7 @@ static int confine_and_draw(const char *version, bool receipt, struct error *err
 		return error_cause(error, ERR_INTERNAL,
 		                   "version " RENDERER_IDENTITY ", but started by '%s'", version);
 	if (fstat(STDIN_FILENO, &found) != 0 || (size_t)found.st_size > REPORT_WIRE_MAX)
-		return error_cause(error, ERR_VALIDATION, "no facts");
+		return error_cause(error, ERR_VALIDATION, "no report data");
 	int result = renderer_confine(&fenced, error);
 	if (result)
 		return result;
@@ -80,7 +80,7 @@ void renderer_run(const char *version, const char *what)
 {
 	bool receipt = strcmp(what, RENDERER_RECEIPT) == 0;
 	struct error error = {0};
-	/* Neither a loop nor a report that grows without end gets far. */
+	/* These limits end an endless loop and a report that grows without end. */
 	int result = child_bound(
 		&(struct child_bounds){"renderer",
 	                           receipt ? RENDERER_RECEIPT_TIMEOUT_S : RENDERER_TIMEOUT_S,
@@ -90,6 +90,6 @@ void renderer_run(const char *version, const char *what)
 		result = confine_and_draw(version, receipt, &error);
 	if (result)
 		(void)dprintf(STDERR_FILENO, "\n%d %s", result,
-		              error.cause); /* behind the libraries' words */
-	_exit(result ? 1 : 0);          /* the libraries' own ends are none of ours */
+		              error.cause); /* after any output of the libraries */
+	_exit(result ? 1 : 0);          /* skips the exit handlers of the libraries */
 }

@@ -5,7 +5,7 @@
 #include "report/report_body.h"
 
 #define FINISHING_MAX ((size_t)1 << 20)
-#define TEXT_MAX 4096 /* bytes of any one text of the facts */
+#define TEXT_MAX 4096 /* bytes of a text in the facts */
 #define URL_MAX 1000
 
 static bool text_fits(const char *text, size_t limit)
@@ -75,11 +75,11 @@ static int check_facts(const struct report_facts *facts, struct error *error)
 	    !text_fits(facts->verification_url, URL_MAX) ||
 	    !text_fits(facts->channel_id, REPORT_NAME_MAX) ||
 	    !text_fits(facts->archive_name, REPORT_NAME_MAX))
-		return error_cause(error, ERR_VALIDATION, "report facts: a text is missing or too long");
+		return error_cause(error, ERR_VALIDATION, "report data: a text is missing or too long");
 	if (!counts_fit(facts))
-		return error_cause(error, ERR_VALIDATION, "report facts: the numbers do not agree");
+		return error_cause(error, ERR_VALIDATION, "report data: the numbers are inconsistent");
 	if (!rows_fit(facts))
-		return error_cause(error, ERR_VALIDATION, "report facts: a row is not complete");
+		return error_cause(error, ERR_VALIDATION, "report data: a row is incomplete");
 	return OK;
 }
 

@@ -1,12 +1,12 @@
-/* The certification report: a PDF in one language, made from facts that are already settled.
+/* The certification report: a PDF file in one language, made from given facts.
  *
- * The facts are pure data that the caller owns; every string is UTF-8 and may be hostile: it is
- * shown in a box of its own, control and direction characters are written out visibly, and long
- * words are broken. The file aims at PDF/A-3a and PDF/UA-1, keeps a classic cross-reference table,
- * and is unsigned: pdf_sign.h adds the signature.
+ * The facts are plain data owned by the caller. Every string is UTF-8 and may be hostile: it is
+ * shown in a box of its own, control and direction characters are shown visibly, and long words are
+ * broken. The file is written for PDF/A-3a and PDF/UA-1, has a classic cross-reference table, and
+ * is unsigned; pdf_sign.h adds the signature.
  *
- * Memory is bounded by the row limits below, whatever the range's size. Any thread may call; each
- * thread that does keeps what Pango knows of the fonts (some megabytes) until it ends. */
+ * Memory is limited by the row limits below, independent of the size of the range. Any thread may
+ * call. Each calling thread keeps Pango's font data (some megabytes) until it ends. */
 #ifndef REPORT_REPORT_H
 #define REPORT_REPORT_H
 
@@ -21,23 +21,23 @@
 #include "seal/authority.h"
 #include "seal/level.h"
 
-#define REPORT_EVENT_ROWS_MAX 500 /* up to this many events all are listed */
-#define REPORT_EDGE_ROWS 50       /* beyond it, the first and the last so many */
+#define REPORT_EVENT_ROWS_MAX 500 /* up to this number of events, all are listed */
+#define REPORT_EDGE_ROWS 50       /* above it, this number of first and of last events */
 #define REPORT_SEAL_ROWS_MAX 200
 #define REPORT_CONFIGURATION_ROWS_MAX 200
 #define REPORT_PART_ROWS_MAX 1000
 #define REPORT_AUTHORITY_ROWS_MAX 50
-#define REPORT_NAME_MAX 127 /* bytes of identifiers, codes, names of files and of the service */
+#define REPORT_NAME_MAX 127 /* bytes of identifiers, codes, file names and the service name */
 
 struct report_configuration {
 	struct config_facts facts;
-	struct sha256 digest; /* of its canonical document, the config_hash in the event records */
+	struct sha256 digest; /* digest of its canonical document, the config_hash of event records */
 };
 
 struct report_event {
 	int64_t sequence;
 	int64_t received_at_us;
-	int64_t occurred_at_us; /* declared; TIME_NONE when it was not */
+	int64_t occurred_at_us; /* as declared; TIME_NONE: not declared */
 	struct slice client_ref;
 	enum hash_algorithm hash_algorithm;
 	const uint8_t *hash; /* hash_algorithm_size bytes */
@@ -47,13 +47,13 @@ struct report_seal {
 	const char *segment_id;
 	int64_t first_sequence;
 	int64_t last_sequence;
-	int64_t time_us; /* the token's genTime */
+	int64_t time_us; /* genTime of the token */
 	const char *authority;
 	enum authority_kind kind;
 };
 
 struct report_authority {
-	const char *name; /* as people write it */
+	const char *name; /* display name */
 	enum authority_kind kind;
 };
 
@@ -65,10 +65,11 @@ struct report_part {
 
 struct report_facts {
 	enum mode mode;
-	const char *service_name; /* who attests, as shown to the reader */
+	const char *service_name; /* the attesting service, as displayed */
 	const char *certification_id;
 	const char *verification_code;
-	const char *verification_url; /* of the public page for this code; printed, linked and in QR */
+	const char *verification_url; /* address of the public page for this code; printed, linked and
+	                                 in the QR code */
 	int64_t requested_at_us;
 	int64_t issued_at_us;
 
@@ -77,14 +78,15 @@ struct report_facts {
 	/* Versions in force within the range, ascending; at least one. */
 	const struct report_configuration *configurations;
 	size_t configuration_rows;
-	int64_t configuration_count; /* in all; beyond the rows the archive is referred to */
+	int64_t
+		configuration_count; /* total; the report refers to the archive for those beyond the rows */
 
-	/* As requested: either times (both) or sequences (both); the others TIME_NONE and 0. */
+	/* The requested range: either both times or both sequences; the others are TIME_NONE or 0. */
 	int64_t from_us;
 	int64_t to_us;
 	int64_t seq_from;
 	int64_t seq_to;
-	/* Frozen. */
+	/* The frozen range. */
 	int64_t first_sequence;
 	int64_t last_sequence;
 	int64_t event_count;
@@ -94,37 +96,37 @@ struct report_facts {
 	struct sha256 first_chain_hash;
 	struct sha256 last_chain_hash;
 
-	const struct report_event *events; /* all, or the first and last REPORT_EDGE_ROWS */
+	const struct report_event *events; /* all, or the first and the last REPORT_EDGE_ROWS */
 	size_t event_rows;
 
 	const struct report_seal *seals;
 	size_t seal_rows;
-	int64_t seal_count; /* in all */
+	int64_t seal_count; /* total */
 	const struct report_authority *authorities;
 	size_t authority_rows;
 
 	const struct report_part *parts;
 	size_t part_rows;
-	int64_t part_count; /* in all; 0 for hash-only channels */
+	int64_t part_count; /* total; 0 for channels of modality hash */
 
 	const char *archive_name;
 	int64_t archive_size_bytes;
 	struct sha256 archive_digest;
 
-	/* Of the signature to come: what it will reach, and until when it can be checked without the
-	 * service at least; 0: that is not said. */
+	/* Of the signature to be added: its level, and the time until which it can be checked without
+	 * the service; 0: not printed. */
 	enum level level;
 	int64_t checkable_until_us;
 };
 
-/* Writes the unsigned report of one language to an open, empty file. ERR_VALIDATION when the facts
- * break a limit above or miss what is required, ERR_IO, ERR_NO_SPACE, ERR_NO_MEMORY, ERR_INTERNAL
- * (fonts or colour profile missing). */
+/* Writes the unsigned report in one language to an open, empty file. Returns ERR_VALIDATION if the
+ * facts exceed a limit above or are incomplete; ERR_IO, ERR_NO_SPACE, ERR_NO_MEMORY; ERR_INTERNAL
+ * if fonts or the colour profile are missing. */
 int report_render(const struct report_facts *facts, enum language language, int file,
                   struct error *error) MUST_CHECK;
 
-/* Whether fonts and colour profile are where a report needs them. ERR_IO with all that is missing
- * and the packages that have it. */
+/* Checks that the fonts and the colour profile are installed. Returns ERR_IO with all missing ones
+ * and their packages. */
 int report_check_places(struct error *error) MUST_CHECK;
 
 #endif

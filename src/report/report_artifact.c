@@ -14,7 +14,7 @@ static bool is_delimiter(char c)
 	       c == '{' || c == '}' || c == '%';
 }
 
-/* The position behind the literal string that opens at `at`. */
+/* Returns the position after the literal string that begins at `at`. */
 static size_t skip_string(struct slice content, size_t at)
 {
 	int depth = 0;
@@ -30,7 +30,7 @@ static size_t skip_string(struct slice content, size_t at)
 	return content.size;
 }
 
-/* The next operator from `at` on; empty at the end. Operands are skipped. */
+/* Returns the next operator from `at` on, skipping operands; empty at the end. */
 static struct slice next_operator(struct slice content, size_t at)
 {
 	while (at < content.size) {
@@ -59,8 +59,8 @@ static struct slice next_operator(struct slice content, size_t at)
 
 int report_mark_artifacts(struct slice content, struct buf *out, struct error *error)
 {
-	size_t at = 0;    /* behind the last operator, so operands begin here */
-	size_t taken = 0; /* already in out */
+	size_t at = 0;    /* after the last operator, where operands begin */
+	size_t taken = 0; /* bytes already appended to out */
 	int depth = 0;
 	buf_add_text(out, "/Artifact BMC\n");
 	for (;;) {
@@ -85,7 +85,7 @@ int report_mark_artifacts(struct slice content, struct buf *out, struct error *e
 		at = end;
 	}
 	if (depth != 0)
-		return error_cause(error, ERR_INTERNAL, "unpaired marks in a page's content");
+		return error_cause(error, ERR_INTERNAL, "unbalanced marked-content sequences in a page");
 	buf_add(out, content.data + taken, content.size - taken);
 	buf_add_text(out, "\nEMC\n");
 	return buf_check(out);

@@ -86,7 +86,7 @@ void sheet_notice(struct sheet *sheet, const char *title, const char *text)
 	sheet_add(sheet, &row);
 }
 
-/* The cells of a table's row or heading, side by side. */
+/* Lays out the cells of a table row or heading next to each other. */
 static struct sheet_row table_row(const struct sheet *sheet, const char *row_tag,
                                   const char *cell_tag)
 {

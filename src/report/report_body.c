@@ -6,7 +6,7 @@
 #define SUMMARY_WIDTH (SHEET_WIDTH - QR_SIZE - 40)
 #define FRAME_INDENT 14.0
 
-/* Day and time on two lines, for the columns of a table. */
+/* Returns day and time on two lines, for a table column. */
 static const char *two_line_moment(struct draft *draft, int64_t time_us)
 {
 	char text[TIME_TEXT_SIZE];
@@ -14,7 +14,7 @@ static const char *two_line_moment(struct draft *draft, int64_t time_us)
 	return draft_keep(draft, arena_printf(&draft->arena, "%.10s\n%s", text, text + 11));
 }
 
-/* Hexadecimal digits in lines of 32, so that two digests can be compared by eye. */
+/* Returns hexadecimal digits in lines, so that readers can compare two digests. */
 static const char *digest_lines(struct draft *draft, const uint8_t *bytes, size_t size,
                                 size_t bytes_per_line)
 {
@@ -45,7 +45,7 @@ static bool has_development_seal(const struct report_facts *facts)
 	return false;
 }
 
-/* An address that can stand in a link as it is. */
+/* Returns an address that needs no escapes in a link, or NULL. */
 static const char *link_of(const char *url)
 {
 	for (const char *c = url; *c; c++)
@@ -151,7 +151,7 @@ static void range(struct draft *draft)
 	struct sheet *sheet = &draft->sheet;
 	const char *first = draft_plain(draft, facts->first_sequence);
 	const char *last = draft_plain(draft, facts->last_sequence);
-	sheet_need(sheet, 225); /* better on one page */
+	sheet_need(sheet, 225); /* keeps the section on one page */
 	sheet_heading(sheet, draft_say(draft, TEXT_RANGE));
 	sheet_open(sheet, "L");
 	const char *requested =
@@ -177,7 +177,7 @@ static void range(struct draft *draft)
 	sheet_paragraph(sheet, SHEET_SMALL, draft_say(draft, TEXT_CHAIN_NOTE));
 }
 
-/* A line of the frame round the owner's own words. */
+/* Adds a line of the frame around the owner's declarations. */
 static void frame_row(struct draft *draft, const char *label, const char *text,
                       enum sheet_style style)
 {
@@ -485,8 +485,8 @@ static void limits(struct draft *draft)
 	sheet_close(sheet, "L");
 }
 
-/* Sets a section on one page, with what it begins: so the last page has more than some lines. */
-static void whole(struct draft *draft, void (*section)(struct draft *draft))
+/* Sets a section on one page if possible, so that the last page has more than a few lines. */
+static void set_unbroken(struct draft *draft, void (*section)(struct draft *draft))
 {
 	struct sheet before = draft->sheet;
 	draft->sheet = sheet_trial(&before);
@@ -539,6 +539,6 @@ int report_compose(struct draft *draft, struct error *error)
 	archive(draft);
 	parts(draft);
 	verification(draft);
-	whole(draft, limits);
+	set_unbroken(draft, limits);
 	return OK;
 }

@@ -1,10 +1,10 @@
-/* What a report says, in its order. Internal to proof. */
+/* The sections of a report. Internal to proof. */
 #ifndef REPORT_REPORT_BODY_H
 #define REPORT_REPORT_BODY_H
 
 #include "report/report_draft.h"
 
-/* Of a draft. */
+/* These functions are the frame and compose functions of a draft (report_draft.h). */
 struct sheet_frame report_frame(struct draft *draft);
 int report_compose(struct draft *draft, struct error *error) MUST_CHECK;
 

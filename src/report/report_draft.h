@@ -1,5 +1,5 @@
-/* A document being composed, and what every kind of one is made of: words of our own, and other
- * people's made fit to be shown. Internal to proof. */
+/* A document that is being composed, and the text functions shared by reports and receipts.
+ * Internal to proof. */
 #ifndef REPORT_REPORT_DRAFT_H
 #define REPORT_REPORT_DRAFT_H
 
@@ -11,40 +11,44 @@
 #include "report/report_text.h"
 
 struct draft {
-	const struct report_facts *facts; /* of a certification's report; NULL: it is a receipt */
-	const struct sale_facts *sale;    /* of a purchase's receipt; NULL: it is a report */
+	const struct report_facts
+		*facts; /* of a certification report; NULL: the document is a receipt */
+	const struct sale_facts
+		*sale; /* of the receipt of a purchase; NULL: the document is a report */
 	enum language language;
-	struct arena arena; /* of one pass */
+	struct arena arena; /* reset for each pass */
 	struct sheet sheet;
 	bool failed;      /* out of memory */
-	bool written_out; /* characters of a foreign text, since this was last reset */
-	/* The page's header, footer and marking; they live in the draft's arena. */
+	bool written_out; /* a character of a foreign text was shown by its number since the last reset
+	                   */
+	/* Returns the header, footer and banner of the pages, in the arena of the draft. */
 	struct sheet_frame (*frame)(struct draft *draft);
-	/* Sets the whole on the draft's sheet. Out of memory shows in draft->failed. */
+	/* Sets the whole document on the sheet of the draft. Sets draft->failed if out of memory. */
 	int (*compose)(struct draft *draft, struct error *error);
 };
 
-/* Draws it (report_draw.c): facts, sale, language, frame and compose are given. Writes the PDF to
- * an open, empty file. */
+/* Draws a document whose facts, sale, language, frame and compose are set (report_draw.c). Writes
+ * the PDF to an open, empty file. */
 int draft_draw(struct draft *draft, const struct report_finishing *finishing, int file,
                struct error *error) MUST_CHECK;
 
-/* The rest lives in the draft's arena; none gives NULL. */
+/* The functions below return text in the arena of the draft, never NULL. */
 
-/* The text, or "" with the draft failed where it is NULL. */
+/* Returns `text`, or "" with draft->failed set if it is NULL. */
 const char *draft_keep(struct draft *draft, const char *text);
 const char *draft_say(const struct draft *draft, enum report_text text);
 #define DRAFT_FILL(draft, text, ...)                                                               \
 	draft_keep(draft, report_fill(&(draft)->arena, text, (draft)->language, __VA_ARGS__, NULL))
-/* Foreign text; whether any of it was written out is noted in the draft. */
+/* Returns foreign text with invisible characters shown by their numbers, and sets
+ * draft->written_out if there was one. */
 const char *draft_show_slice(struct draft *draft, struct slice text, bool lines);
 const char *draft_show(struct draft *draft, const char *text);
-/* How to read what was written out, where anything was. */
+/* Adds the explanation of characters shown by their numbers if draft->written_out is set. */
 void draft_explain_written_out(struct draft *draft);
 const char *draft_plain(struct draft *draft, int64_t number);
 const char *draft_number(struct draft *draft, int64_t value);
 const char *draft_moment(struct draft *draft, int64_t time_us);
-/* A label and its value, in a list that is open. */
+/* Adds a label and its value to the open list. */
 void draft_fact(struct draft *draft, enum report_text label, enum sheet_style style,
                 const char *value);
 

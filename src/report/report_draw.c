@@ -23,7 +23,7 @@ static int check_cairo(cairo_status_t status, const char *what, struct error *er
 	                   "%s: %s", what, cairo_status_to_string(status));
 }
 
-/* One pass: with a NULL surface it only counts. */
+/* Runs one pass. With a NULL surface it only counts pages. */
 static int pass(struct draft *draft, PangoContext *pango, cairo_surface_t *surface, int page_count,
                 struct error *error)
 {
@@ -61,7 +61,7 @@ static int draw(struct draft *draft, PangoContext *pango, struct buf *pdf, struc
 		cairo_surface_finish(surface);
 		if (!result)
 			result = check_cairo(cairo_surface_status(surface), "writing the report", error);
-		if (!result && buf_check(pdf)) /* not every failure to write is remembered */
+		if (!result && buf_check(pdf)) /* cairo does not report every write error */
 			result = error_cause(error, ERR_NO_MEMORY, "writing the report");
 		cairo_surface_destroy(surface);
 	}
@@ -69,8 +69,8 @@ static int draw(struct draft *draft, PangoContext *pango, struct buf *pdf, struc
 	return result;
 }
 
-/* The system's own fonts and no user's settings. Colour fonts are left out: their glyphs are
- * pictures, without text to search and without a place in PDF/A. */
+/* Only system fonts, without user settings. Colour fonts are excluded: their glyphs are pictures
+ * without searchable text, which PDF/A does not allow. */
 static const char font_settings[] =
 	"<?xml version=\"1.0\"?><!DOCTYPE fontconfig SYSTEM \"urn:fontconfig:fonts.dtd\"><fontconfig>"
 	"<dir>/usr/share/fonts</dir><cachedir>/var/cache/fontconfig</cachedir><selectfont>"
@@ -140,9 +140,8 @@ int report_check_places(struct error *error)
 	return result || !used ? result : error_cause(error, ERR_IO, "%s", missing);
 }
 
-/* Pango keeps a font map for each thread. It is given our fonts at the thread's first report and
- * serves all later ones: a map of its own for each report would leak some kilobytes every time
- * (Pango 1.50). */
+/* Pango keeps one font map per thread. The first report of a thread sets the fonts, and all later
+ * ones reuse them. A font map per report would leak some kilobytes each time (Pango 1.50). */
 static int fonts_of_thread(PangoFontMap **ret_map, struct error *error)
 {
 	static const char mark[] = "constancia-report";

@@ -15,7 +15,7 @@
 #define STREAM_MAX ((size_t)32 << 20)
 #define TREE_DEPTH_MAX 16
 
-/* qpdf remembers its first error until it is asked for. */
+/* qpdf keeps its first error until it is read. */
 static int check(qpdf_data pdf, struct error *error)
 {
 	if (!qpdf_has_error(pdf))
@@ -96,7 +96,7 @@ static int add_document(qpdf_data pdf, const struct report_finishing *finishing,
 	return add_output_intent(pdf, root, error);
 }
 
-/* cairo leaves the glyph map of an embedded TrueType subset to the default; PDF/A wants it said. */
+/* cairo omits the default glyph map of embedded TrueType subsets, but PDF/A requires it. */
 static void complete_fonts(qpdf_data pdf, qpdf_oh page)
 {
 	qpdf_oh resources = qpdf_oh_get_key(pdf, page, "/Resources");
@@ -145,7 +145,7 @@ static int complete_page(qpdf_data pdf, qpdf_oh page, const char *link_text, str
 	return check(pdf, error);
 }
 
-/* Scopes and alternative texts, down the tree of structure elements. */
+/* Sets scopes and alternative texts in the tree of structure elements. */
 static int complete_element(qpdf_data pdf, qpdf_oh element, const char *figure_text, int depth,
                             struct error *error)
 {

@@ -1,6 +1,6 @@
-/* Completes the PDF that cairo wrote to what PDF/A-3a and PDF/UA-1 ask for: XMP metadata, output
- * intent, language, title, identifiers, tab order, artifact marks, scopes, alternative texts.
- * Internal to proof. */
+/* Completes the PDF file that cairo wrote for PDF/A-3a and PDF/UA-1: XMP metadata, output intent,
+ * language, title, identifiers, tab order, artifact marks, scopes, alternative texts. Internal to
+ * proof. */
 #ifndef REPORT_REPORT_FINISH_H
 #define REPORT_REPORT_FINISH_H
 
@@ -8,15 +8,16 @@
 #include "base/error.h"
 #include "report/report.h"
 
-/* The properties that bind a report to its archive; pdf_check.h reads them back from the XMP
- * packet, where each stands as <constancia:Name>value</constancia:Name>. */
+/* The namespace and frame of the properties that bind a report to its archive. pdf_check.h reads
+ * them from the XMP packet, in which each one is <constancia:Name>value</constancia:Name>. */
 #define REPORT_XMP_NAMESPACE "urn:constancia:report:1#"
 #define REPORT_XMP_PREFIX "constancia"
 #define REPORT_XMP_BEGIN "<?xpacket begin=\"\xEF\xBB\xBF\" id=\"W5M0MpCehiHzreSzNTczkc9d\"?>\n"
 #define REPORT_XMP_END "<?xpacket end=\"r\"?>\n"
 
 struct report_finishing {
-	const struct report_facts *facts; /* to bind a report to its archive; NULL: it is none */
+	const struct report_facts
+		*facts; /* for the binding of a report to its archive; NULL: not a report */
 	enum language language;
 	const char *title, *author;
 	int64_t made_at_us;
@@ -30,7 +31,7 @@ void report_xmp(const struct report_finishing *finishing, struct buf *out);
 /* The colour profile that reports embed. */
 #define REPORT_PROFILE_PATH "/usr/share/color/icc/sRGB.icc"
 
-/* Reads the PDF in memory and writes the completed one to an open file. 0 or ERR_*. */
+/* Completes the given PDF and writes it to an open file. Returns 0 or an error. */
 int report_finish(struct slice pdf, const struct report_finishing *finishing, int file,
                   struct error *error) MUST_CHECK;
 

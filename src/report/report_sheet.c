@@ -12,7 +12,7 @@
 #define HEADER_Y 44.0
 #define FOOTER_Y (SHEET_PAGE_HEIGHT - 48.0)
 #define BANNER_HEIGHT 25.0
-/* Marks may reach a little over their line's height. */
+/* Marks may extend slightly beyond the height of their line. */
 #define CLIP_TOLERANCE 1.5
 
 static const struct {
@@ -80,7 +80,7 @@ static PangoLayout *layout_new(struct sheet *sheet, enum sheet_style style, cons
 {
 	PangoLayout *layout = pango_layout_new(sheet->pango);
 	PangoAttrList *attributes = pango_attr_list_new();
-	/* Ligatures would only make the text harder to search and to copy. */
+	/* Ligatures would make the text harder to search and to copy. */
 	pango_attr_list_insert(attributes, pango_attr_font_features_new("liga=0, clig=0, tnum=1"));
 	pango_attr_list_insert(attributes, pango_attr_insert_hyphens_new(FALSE));
 	pango_layout_set_attributes(layout, attributes);
@@ -94,7 +94,7 @@ static PangoLayout *layout_new(struct sheet *sheet, enum sheet_style style, cons
 	return layout;
 }
 
-/* One line of our own outside the text flow, shortened to its width. */
+/* Draws one line outside the text flow, shortened to its width. */
 static void draw_line(struct sheet *sheet, enum sheet_style style, enum sheet_colour colour,
                       const char *text, double x, double y, double width, PangoAlignment alignment)
 {
@@ -201,14 +201,14 @@ void sheet_end(struct sheet *sheet)
 		pango_font_description_free(sheet->fonts[i]);
 }
 
-/* How much of a cell has been set. */
+/* The progress of setting a cell. */
 struct progress {
 	PangoLayout *layout;
 	int line_count;
 	int next_line;
-	int fitting_lines; /* of the slice under way */
+	int fitting_lines; /* lines in the current slice */
 	double fitting_height;
-	double drop; /* so much lower, for the first lines of a row to share a baseline */
+	double drop; /* offset by which the first lines of a row share a baseline */
 };
 
 static double line_height(PangoLayoutIter *iterator)
@@ -219,7 +219,7 @@ static double line_height(PangoLayoutIter *iterator)
 	return (double)(bottom - top) / PANGO_SCALE;
 }
 
-/* Moves to the next line to be set. */
+/* Returns an iterator at the next line to set. */
 static PangoLayoutIter *iterator_at(const struct progress *progress)
 {
 	PangoLayoutIter *iterator = pango_layout_get_iter(progress->layout);
@@ -277,7 +277,7 @@ static void draw_lines(struct sheet *sheet, const struct sheet_cell *cell,
 static void draw_cell(struct sheet *sheet, const struct sheet_cell *cell,
                       const struct progress *progress, double y)
 {
-	/* A cell without text still is a cell of its table. */
+	/* A cell without text is still tagged as a table cell. */
 	sheet_open(sheet, cell->tag);
 	if (cell->link) {
 		char attributes[1100];
@@ -331,7 +331,8 @@ void sheet_repeat_end(struct sheet *sheet)
 	sheet->repeating = false;
 }
 
-/* What fits of the row on this page. False: it is better begun on the next page. */
+/* Computes the part of the row that fits on this page. Returns false if the row must begin on the
+ * next page. */
 static bool fit_slice(struct sheet *sheet, const struct sheet_row *row, struct progress *progress,
                       double page_top, double *ret_height)
 {
@@ -353,12 +354,12 @@ static bool fit_slice(struct sheet *sheet, const struct sheet_row *row, struct p
 		any |= cell->fitting_lines > 0;
 		whole &= on_one_page;
 	}
-	/* One that would leave half of the page empty is rather begun here. */
+	/* A row that would leave half of the page empty begins here. */
 	bool moves = whole && !begun && whole_height > room && room < (BOTTOM - TOP) / 2;
 	if (sheet->y > page_top + 0.01 && (!any || moves))
 		return false;
 	if (!any)
-		/* A line higher than a page: it is cut off rather than turned in circles. */
+		/* A line higher than a page is cut off, which avoids an endless loop. */
 		for (int i = 0; i < row->count; i++) {
 			struct progress *cell = &progress[i];
 			cell->fitting_lines = cell->next_line < cell->line_count;

@@ -46,7 +46,7 @@ const char *report_fill(struct arena *arena, enum report_text text, enum languag
 	return buf_check(&out) ? NULL : arena_copy(arena, out.data ? out.data : "", out.size);
 }
 
-/* Default_Ignorable_Code_Point and the like, which Unicode gives other categories than Cf. */
+/* Default_Ignorable_Code_Point and similar characters in categories other than Cf. */
 static bool is_blank_letter(gunichar character)
 {
 	switch (character) {
@@ -67,7 +67,7 @@ static bool is_blank_letter(gunichar character)
 
 static bool is_visible(gunichar character)
 {
-	/* Emoji presentation, and the joiners that Persian and Indic scripts are spelled with. */
+	/* Emoji presentation, and the joiners that Persian and Indic scripts need. */
 	if (character == 0xFE0F || character == 0x200C || character == 0x200D)
 		return true;
 	if (is_blank_letter(character))

@@ -4,10 +4,10 @@
 
 #define ABSENT UINT32_MAX
 
-/* One walk over all that the facts point to serves both directions. Written pointers are settled
- * as NULL: where the service has its facts is nothing for a process that draws hostile text. */
+/* One traversal of the facts serves writing and reading. Pointers are written as NULL, so that the
+ * process that draws hostile text learns no addresses of the service. */
 struct wire {
-	struct buf *out; /* writing; NULL: reading */
+	struct buf *out; /* output when writing; NULL: reading */
 	struct slice in;
 	struct arena *arena;
 	bool failed;
@@ -28,7 +28,7 @@ static void bytes(struct wire *wire, void *data, size_t size)
 	wire->in = slice_make(wire->in.data + size, wire->in.size - size);
 }
 
-/* Bytes that something points to, with a NUL behind them. */
+/* Transfers the bytes at a pointer, followed by NUL. */
 static const void *block(struct wire *wire, const void *data, uint32_t *size)
 {
 	bytes(wire, size, sizeof *size);
@@ -64,14 +64,14 @@ static void slice(struct wire *wire, struct slice *value)
 	value->size = value->data ? size : 0;
 }
 
-/* Of what was written as it is in memory: once more, with its pointers settled. */
+/* Overwrites data written in its memory layout, now with NULL pointers. */
 static void settle(const struct wire *wire, size_t at, const void *data, size_t size)
 {
 	if (wire->out && !wire->failed && !wire->out->failed)
 		memcpy(wire->out->data + at, data, size);
 }
 
-/* An array as it is in memory, then what its elements point to. */
+/* Transfers an array in its memory layout, then the data to which its elements point. */
 static const void *array(struct wire *wire, const void *items, size_t count, size_t size,
                          void (*element)(struct wire *wire, void *item))
 {
@@ -168,7 +168,7 @@ int report_wire_read(struct slice in, struct arena *arena, struct report_facts *
 	struct wire wire = {.in = in, .arena = arena};
 	walk(&wire, ret_facts, ret_language);
 	if (wire.failed || wire.in.size > 0)
-		return error_cause(error, ERR_VALIDATION, "the facts of a report are cut short");
+		return error_cause(error, ERR_VALIDATION, "the report data is truncated");
 	return OK;
 }
 
@@ -207,6 +207,6 @@ int sale_wire_read(struct slice in, struct arena *arena, struct sale_facts *ret_
 	struct wire wire = {.in = in, .arena = arena};
 	walk_sale(&wire, ret_facts, ret_language);
 	if (wire.failed || wire.in.size > 0)
-		return error_cause(error, ERR_VALIDATION, "the facts of a receipt are cut short");
+		return error_cause(error, ERR_VALIDATION, "the receipt data is truncated");
 	return OK;
 }

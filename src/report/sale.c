@@ -34,8 +34,8 @@ static const char *recorded(struct draft *draft, const char *text)
 	return text ? draft_show(draft, text) : draft_say(draft, TEXT_SALE_NOT_RECORDED);
 }
 
-/* What became of it, where a reader would else take it for paid. */
-static void ended(struct draft *draft)
+/* Adds a notice if the purchase was refunded or charged back. */
+static void add_refund_notice(struct draft *draft)
 {
 	const struct sale_facts *sale = draft->sale;
 	if (sale->state == SALE_PAID)
@@ -155,7 +155,7 @@ static int compose(struct draft *draft, struct error *error)
 	sheet_paragraph(sheet, SHEET_TITLE, draft_say(draft, TEXT_SALE_TITLE));
 	sheet_paragraph(sheet, SHEET_SUBTITLE, draft_say(draft, TEXT_SALE_SUBTITLE));
 	sheet_space(sheet, 10);
-	ended(draft);
+	add_refund_notice(draft);
 	sheet_open(sheet, "L");
 	draft_fact(draft, TEXT_SALE_CODE, SHEET_STRONG, draft_show(draft, draft->sale->sale_id));
 	draft_fact(draft, TEXT_SALE_ISSUED, SHEET_BODY, draft_moment(draft, draft->sale->issued_at_us));
@@ -183,7 +183,9 @@ static int check_facts(const struct sale_facts *sale, struct error *error)
 	bool numbers =
 		sale->credits > 0 && sale->net_minor >= 0 && sale->tax_minor >= 0 &&
 		(!sale->recorded || amount_is_taxed(sale->net_minor, sale->tax_rate, sale->tax_minor));
-	return texts && numbers ? OK : error_cause(error, ERR_VALIDATION, "the facts of a receipt");
+	return texts && numbers
+	           ? OK
+	           : error_cause(error, ERR_VALIDATION, "receipt data: a text or a number is invalid");
 }
 
 int sale_render(const struct sale_facts *facts, enum language language, int file,

@@ -38,13 +38,15 @@ static int open_files(struct files *files, const char *path, struct slice inquir
 	if (files->list < 0)
 		return file_fail(error, "opening", path);
 	if (!S_ISREG(facts.st_mode) || facts.st_size > (off_t)TRUSTED_LIST_MAX)
-		return error_cause(error, ERR_IO, "%s is no file, or larger than any trusted list", path);
+		return error_cause(error, ERR_IO,
+		                   "%s is not a regular file, or is too large for a trusted list", path);
 	if (facts.st_size == 0)
 		return error_cause(error, ERR_INVALID_EVIDENCE, "the trusted list is empty");
 	files->report = memfd_create("report", MFD_CLOEXEC);
 	files->inquiry = memfd_create("inquiry", MFD_CLOEXEC);
 	if (files->report < 0 || files->inquiry < 0 || !file_write_all(files->inquiry, inquiry))
-		return error_cause(error, ERR_NO_MEMORY, "a trusted list's files: %s", strerror(errno));
+		return error_cause(error, ERR_NO_MEMORY,
+		                   "creating the files for the trusted list reader: %s", strerror(errno));
 	return OK;
 }
 
@@ -69,7 +71,7 @@ static int run(const struct files *files, struct error *error)
 		                                   TRUSTED_LIST_SECONDS * 1000},
 		                   error);
 	return result == CHILD_FAILED
-	           ? error_cause(error, ERR_UNAVAILABLE, "the reader of trusted lists could not run")
+	           ? error_cause(error, ERR_UNAVAILABLE, "the trusted list reader could not run")
 	           : result;
 }
 
@@ -78,10 +80,11 @@ static int read_report(int file, struct arena *arena, struct list_report *ret_re
 {
 	struct stat facts;
 	if (fstat(file, &facts) != 0 || facts.st_size > (off_t)TRUSTED_LIST_WIRE_MAX)
-		return error_cause(error, ERR_UNAVAILABLE, "the reader of trusted lists said too much");
+		return error_cause(error, ERR_UNAVAILABLE,
+		                   "the output of the trusted list reader is too large");
 	char *text = arena_alloc(arena, (size_t)facts.st_size + 1);
 	if (!text || pread(file, text, (size_t)facts.st_size, 0) != facts.st_size)
-		return error_cause(error, ERR_NO_MEMORY, "what a trusted list says");
+		return error_cause(error, ERR_NO_MEMORY, "reading the output of the trusted list reader");
 	int result =
 		list_report_read(slice_make(text, (size_t)facts.st_size), arena, ret_report, error);
 	if (!result && ret_report->refused[0])
@@ -109,7 +112,8 @@ int trusted_list_ask(const char *path, struct slice roots_pem, int64_t at_us,
 	if (!result)
 		result = read_report(files.report, &arena, &report, error);
 	if (!result && report.count != count)
-		result = error_cause(error, ERR_UNAVAILABLE, "the reader of trusted lists left some out");
+		result = error_cause(error, ERR_UNAVAILABLE,
+		                     "the trusted list reader did not answer all questions");
 	if (result)
 		return result;
 	for (size_t i = 0; i < count; i++)

@@ -1,4 +1,5 @@
-/* What a certificate says of itself, and which qualifiers of a list are meant for it. */
+/* The statements of a certificate about itself, and the criteria by which qualifiers of a list
+ * apply to it. */
 #include "trustlist/trusted_list_xml.h"
 
 #include <openssl/asn1t.h>

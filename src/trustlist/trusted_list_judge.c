@@ -1,4 +1,4 @@
-/* Which services of a list are above a certificate, and what they were at a time. */
+/* Finds the services of a list that issued a certificate, and their status at a time. */
 #include "trustlist/trusted_list_xml.h"
 
 #include <openssl/err.h>
@@ -15,7 +15,7 @@
 #define QUALIFICATIONS "http://uri.etsi.org/TrstSvc/SvcInfoExt/eSigDir-1999-93-EC-TrustedList/#"
 #define PERIODS_MAX 256
 
-/* A status of a service: until that of the next newer one began. */
+/* A status of a service, until the next newer one began. */
 struct period {
 	const xmlNode *node; /* ServiceInformation or ServiceHistoryInstance */
 	int64_t from_us, to_us;
@@ -23,7 +23,7 @@ struct period {
 
 struct question {
 	const struct list_question *asked;
-	int64_t until_us; /* of what is later the list says nothing */
+	int64_t until_us; /* the list makes no statement about later times */
 	X509 *path[LIST_PATH_MAX];
 	int count;
 	const char *type;
@@ -35,7 +35,7 @@ static void answer(struct list_answer *to, enum list_standing standing, const ch
 	snprintf(to->reason, sizeof to->reason, "%s", reason);
 }
 
-/* ---- whose service it is ---- */
+/* ---- services ---- */
 
 static bool same_key(X509 *a, X509 *b)
 {
@@ -49,8 +49,8 @@ static bool is_issuer(X509 *listed, X509 *certificate)
 	       X509_verify(certificate, X509_get0_pubkey(listed)) == 1;
 }
 
-/* A seal's certificate is issued by the service; an authority's may be the service itself. The
- * path may end below the service's certificate, where nothing has that one's. */
+/* Returns whether the service issued the certificate of a seal, or is or issued that of an
+ * authority. The path may end below the service's certificate if that one is not embedded. */
 static bool is_above(const xmlNode *information, const struct question *question)
 {
 	const xmlNode *identity = node_child(information, LIST_NAMESPACE, "ServiceDigitalIdentity");
@@ -67,9 +67,10 @@ static bool is_above(const xmlNode *information, const struct question *question
 	return found;
 }
 
-/* ---- when ---- */
+/* ---- periods ---- */
 
-/* Newest first, as a list has to have them; false: they are in another order, or too many. */
+/* Reads the periods, newest first as required. Returns false if their order is wrong or there are
+ * too many. */
 static bool read_periods(const xmlNode *service, struct period periods[PERIODS_MAX],
                          size_t *ret_count)
 {
@@ -93,7 +94,7 @@ static bool read_periods(const xmlNode *service, struct period periods[PERIODS_M
 	return *ret_count > 0;
 }
 
-/* ---- what it was ---- */
+/* ---- status ---- */
 
 static bool is_for_seals(const xmlNode *extensions)
 {
@@ -154,8 +155,8 @@ static struct qualifiers read_qualifiers(const xmlNode *extensions, X509 *certif
 	return found;
 }
 
-/* A qualified certificate for electronic seals (Regulation (EU) 910/2014, article 38; ETSI TS 119
- * 615): by what it says itself, as far as the list does not say otherwise. */
+/* Judges whether a certificate is a qualified certificate for electronic seals (Regulation (EU)
+ * 910/2014, article 38; ETSI TS 119 615), by its own statements unless the list overrides them. */
 static void judge_seal(const xmlNode *node, X509 *certificate, struct list_answer *to)
 {
 	const xmlNode *extensions = node_child(node, LIST_NAMESPACE, "ServiceInformationExtensions");
@@ -164,20 +165,22 @@ static void judge_seal(const xmlNode *node, X509 *certificate, struct list_answe
 	bool seal = listed.for_seals || (said.seal && !listed.for_others);
 	bool device = listed.device || (said.device && !listed.no_device);
 	if (!is_for_seals(extensions))
-		answer(to, STANDING_NOT_QUALIFIED, "the service issues none for electronic seals");
+		answer(to, STANDING_NOT_QUALIFIED,
+		       "the service does not issue certificates for electronic seals");
 	else if (listed.unsure)
 		answer(to, STANDING_UNKNOWN,
-		       "the list has conditions for this certificate that are not understood here");
+		       "the list has conditions for this certificate that are not supported");
 	else if (listed.not_qualified || !(said.compliant || listed.statement))
-		answer(to, STANDING_NOT_QUALIFIED, "its certificate is no qualified one");
+		answer(to, STANDING_NOT_QUALIFIED, "its certificate is not a qualified certificate");
 	else if (!seal)
 		answer(to, STANDING_NOT_QUALIFIED, "its certificate is not for electronic seals");
 	else
-		answer(to, STANDING_QUALIFIED,
-		       device
-		           ? "a qualified certificate for electronic seals, its key in a qualified device"
-		           : "a qualified certificate for electronic seals; that its key is in a "
-		             "qualified device, nothing says");
+		answer(
+			to, STANDING_QUALIFIED,
+			device
+				? "a qualified certificate for electronic seals, with its key in a qualified device"
+				: "a qualified certificate for electronic seals; whether its key is in a "
+				  "qualified device is not stated");
 }
 
 static void judge_period(const struct period *period, const struct question *question,
@@ -185,27 +188,28 @@ static void judge_period(const struct period *period, const struct question *que
 {
 	if (!node_text_is(node_child(period->node, LIST_NAMESPACE, "ServiceTypeIdentifier"),
 	                  question->type))
-		answer(to, STANDING_NOT_QUALIFIED, "the service was of another type then");
+		answer(to, STANDING_NOT_QUALIFIED, "the service was of another type at that time");
 	else if (!node_text_is(node_child(period->node, LIST_NAMESPACE, "ServiceStatus"), GRANTED))
-		answer(to, STANDING_NOT_QUALIFIED, "the service's qualified status was not granted then");
+		answer(to, STANDING_NOT_QUALIFIED,
+		       "the qualified status of the service was not granted at that time");
 	else if (question->asked->seal)
 		judge_seal(period->node, question->path[0], to);
 	else
 		answer(to, STANDING_QUALIFIED, "a qualified time stamping service");
 }
 
-/* The worst of all that it was between the two times. */
+/* Determines the worst status of a service in the queried period. */
 static void judge_service(const xmlNode *service, const struct question *question,
                           struct list_answer *to)
 {
 	struct period periods[PERIODS_MAX];
 	size_t count;
 	if (!read_periods(service, periods, &count)) {
-		answer(to, STANDING_UNKNOWN, "the service's history cannot be read");
+		answer(to, STANDING_UNKNOWN, "the history of the service cannot be read");
 		return;
 	}
 	if (periods[count - 1].from_us > question->asked->from_us) {
-		answer(to, STANDING_NOT_QUALIFIED, "the service was not on the list yet");
+		answer(to, STANDING_NOT_QUALIFIED, "the service was not yet on the list");
 		return;
 	}
 	answer(to, STANDING_QUALIFIED, "");
@@ -214,10 +218,10 @@ static void judge_service(const xmlNode *service, const struct question *questio
 		    periods[i].to_us > question->asked->from_us)
 			judge_period(&periods[i], question, to);
 	if (to->standing == STANDING_QUALIFIED && question->asked->to_us > question->until_us)
-		answer(to, STANDING_UNKNOWN, "the list was closed before");
+		answer(to, STANDING_UNKNOWN, "the list was closed before that time");
 }
 
-/* One that is, or once was, of the type that is asked about. */
+/* Returns whether a service has, or once had, the queried type. */
 static bool is_of_type(const xmlNode *service, const char *type)
 {
 	const xmlNode *now = node_child(service, LIST_NAMESPACE, "ServiceInformation");
@@ -246,7 +250,7 @@ static void consider(const xmlNode *provider, const xmlNode *service,
 	node_copy_text(node_child(node_child(whose, LIST_NAMESPACE, "TSPName"), LIST_NAMESPACE, "Name"),
 	               found.provider, sizeof found.provider);
 	if (!found.service[0])
-		snprintf(found.service, sizeof found.service, "a service without a name");
+		snprintf(found.service, sizeof found.service, "unnamed service");
 	*best = found;
 }
 
@@ -267,7 +271,7 @@ void list_judge(const struct list *list, const struct list_question *asked,
 		question.path[question.count++] = certificate;
 	}
 	answer(ret_answer, STANDING_UNKNOWN,
-	       question.count > 0 ? "no such service of the list is above its certificate"
+	       question.count > 0 ? "no service of this type on the list issued its certificate"
 	                          : "its certificate cannot be read");
 	const xmlNode *provider = node_child(list->providers, LIST_NAMESPACE, "TrustServiceProvider");
 	for (; provider && question.count > 0;

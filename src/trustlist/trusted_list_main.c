@@ -1,4 +1,4 @@
-/* constancia-trusted-list: reads one EU trusted list for constancia, which alone starts it. */
+/* constancia-trusted-list: reads one EU trusted list. Only constancia starts it. */
 #include "trustlist/trusted_list_xml.h"
 
 int main(void)

@@ -1,4 +1,5 @@
-/* The program that reads a trusted list: 0 is the list, 1 what is said of it, 2 what is asked. */
+/* The program that reads a trusted list. Descriptor 0 is the list, 1 the response, 2 the request.
+ */
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,7 +13,7 @@
 
 #define MEMORY_MAX ((size_t)1 << 30)
 #define CLOCKS_APART_US (300 * US_PER_SECOND)
-#define DURATION_MAX_US (214 * US_PER_DAY) /* seven months: some are late */
+#define DURATION_MAX_US (214 * US_PER_DAY) /* seven months, because some lists are updated late */
 #define ARENA_MAX (4 * TRUSTED_LIST_WIRE_MAX)
 
 static int read_file(int file, size_t size_max, struct buf *out)
@@ -25,7 +26,8 @@ static int read_file(int file, size_t size_max, struct buf *out)
 	return to && pread(file, to, (size_t)facts.st_size, 0) == facts.st_size ? OK : ERR_IO;
 }
 
-/* ETSI TS 119 612 section 5.3.15: the next one is due within six months, or the list is closed. */
+/* ETSI TS 119 612 section 5.3.15: the next update is due within six months, unless the list is
+ * closed. */
 static int check_dates(const struct list_facts *facts, int64_t at_us, struct error *error)
 {
 	char issued[TIME_TEXT_SIZE], next[TIME_TEXT_SIZE] = "";
@@ -34,16 +36,17 @@ static int check_dates(const struct list_facts *facts, int64_t at_us, struct err
 		time_format(facts->next_us, next);
 	if (facts->issued_us > clock_now_us() + CLOCKS_APART_US)
 		return error_cause(error, ERR_INVALID_EVIDENCE,
-		                   "the trusted list says that it was issued %s, in the future", issued);
+		                   "the issue time of the trusted list, %s, is in the future", issued);
 	if (facts->next_us == TIME_NONE)
 		return OK;
 	if (facts->next_us <= facts->issued_us || facts->next_us - facts->issued_us > DURATION_MAX_US)
-		return error_cause(error, ERR_INVALID_EVIDENCE,
-		                   "the trusted list was issued %s, and says that the next one is due %s",
-		                   issued, next);
+		return error_cause(
+			error, ERR_INVALID_EVIDENCE,
+			"the trusted list was issued %s, but states %s as the time of its next update", issued,
+			next);
 	if (facts->next_us < at_us)
 		return error_cause(error, ERR_INVALID_EVIDENCE,
-		                   "the trusted list is out of date: the next one was due %s", next);
+		                   "the trusted list is out of date: its next update was due %s", next);
 	return OK;
 }
 

@@ -33,26 +33,27 @@ static int invalid(struct error *error, const char *why)
 
 /* ---- libraries ---- */
 
-static void say_nothing(void *context, const char *format, ...)
+static void ignore_xml_error(void *context, const char *format, ...)
 {
 }
 
-static void tell_nothing(const char *file, int line, const char *function, const char *object,
-                         const char *subject, int reason, const char *message)
+static void ignore_xmlsec_error(const char *file, int line, const char *function,
+                                const char *object, const char *subject, int reason,
+                                const char *message)
 {
 }
 
 int list_libraries_begin(struct error *error)
 {
 	xmlInitParser();
-	xmlSetGenericErrorFunc(NULL, say_nothing);
+	xmlSetGenericErrorFunc(NULL, ignore_xml_error);
 	if (xmlSecInit() < 0 || xmlSecCryptoAppInit(NULL) < 0 || xmlSecCryptoInit() < 0)
 		return error_cause(error, ERR_UNAVAILABLE, "xmlsec cannot be used");
-	xmlSecErrorsSetCallback(tell_nothing);
+	xmlSecErrorsSetCallback(ignore_xmlsec_error);
 	return OK;
 }
 
-/* ---- who signed ---- */
+/* ---- the signer ---- */
 
 static X509_STORE *make_store(struct slice roots_pem, int64_t time_us)
 {
@@ -67,14 +68,14 @@ static X509_STORE *make_store(struct slice roots_pem, int64_t time_us)
 	BIO_free(bio);
 	if (!store)
 		return NULL;
-	/* Operators' certificates are handed out themselves, self-signed or not. */
+	/* Scheme operators publish their certificates themselves, self-signed or not. */
 	X509_VERIFY_PARAM_set_flags(parameters, X509_V_FLAG_PARTIAL_CHAIN);
 	X509_VERIFY_PARAM_set_auth_level(parameters, SECURITY_LEVEL);
 	X509_VERIFY_PARAM_set_time(parameters, (time_t)(time_us / US_PER_SECOND));
 	return store;
 }
 
-/* The first certificate is the signer's, the others may be above it. */
+/* The first certificate is that of the signer, the others are possible issuers. */
 static bool is_trusted(STACK_OF(X509) * certificates, X509_STORE *store)
 {
 	X509_STORE_CTX *context = X509_STORE_CTX_new();
@@ -108,8 +109,8 @@ static bool is_for_lists(X509 *certificate)
 	return found;
 }
 
-/* ETSI TS 119 612 section 5.7.1. Whoever is below a root may be anybody: only one whose certificate
- * is for it signs lists, or one who was named. */
+/* ETSI TS 119 612 section 5.7.1. A root may have issued certificates to anyone. So a signer needs a
+ * certificate with the purpose of signing lists, or one that was given itself. */
 static bool may_sign(X509 *signer, X509_STORE *store)
 {
 	return X509_check_ca(signer) == 0 && X509_get_extension_flags(signer) & EXFLAG_KUSAGE &&
@@ -133,7 +134,7 @@ static STACK_OF(X509) * read_certificates(const xmlNode *signature)
 	return found;
 }
 
-/* Whatever kind of string the name is: T61String, BMPString, … */
+/* Copies the name in UTF-8 from any string type: T61String, BMPString, … */
 static void name_signer(X509 *signer, struct list_facts *facts)
 {
 	X509_NAME *name = X509_get_subject_name(signer);
@@ -151,9 +152,10 @@ static void name_signer(X509 *signer, struct list_facts *facts)
 	OPENSSL_free(text);
 }
 
-/* ---- what is signed ---- */
+/* ---- the signed data ---- */
 
-/* Names what "#id" means; false: two elements have one. */
+/* Registers the "Id" attributes of all elements. Returns false if two elements have the same one.
+ */
 static bool name_elements(xmlDoc *document, xmlNode *node)
 {
 	for (xmlNode *at = node; at;) {
@@ -183,7 +185,8 @@ static bool attribute_is(const xmlNode *node, const char *name, const char *want
 	return same;
 }
 
-/* Exactly the two transforms that leave out the signature and nothing else. */
+/* Returns whether a reference covers the whole list: exactly the two transforms that exclude only
+ * the signature. */
 static bool covers_all(const xmlNode *reference, const xmlNode *root)
 {
 	char own[TRUSTED_LIST_TEXT_SIZE] = "#";
@@ -213,7 +216,7 @@ static bool covers_properties(const xmlNode *reference, const xmlNode *signature
 	return same;
 }
 
-static bool covers_what_it_has_to(const xmlNode *signature, const xmlNode *root)
+static bool covers_required_parts(const xmlNode *signature, const xmlNode *root)
 {
 	const xmlNode *info = node_child(signature, SIGNATURE, "SignedInfo");
 	bool all = false, properties = false;
@@ -247,7 +250,7 @@ static bool allow_algorithms(xmlSecDSigCtxPtr context)
 	return allowed;
 }
 
-/* By that certificate's key, whatever the signature says of keys. */
+/* Verifies the signature with the key of that certificate, ignoring keys in the signature. */
 static bool verify_by(X509 *signer, xmlNode *signature)
 {
 	unsigned char *der = NULL;
@@ -279,12 +282,13 @@ static int verify_signer(struct list *list, xmlNode *signature, struct slice roo
 	else if (!signer)
 		result = invalid(error, "has no certificate in its signature");
 	else if (!is_trusted(certificates, store))
-		result = invalid(error, "was signed by someone who is not among the roots given for it");
+		result = invalid(error, "has a signer who does not chain to any of the roots given for it");
 	else if (!may_sign(signer, store))
-		result = invalid(error, "was signed with a certificate that is not for signing lists");
+		result = invalid(error, "has a signing certificate that is not for signing trusted lists");
 	else if (!verify_by(signer, signature))
-		result = invalid(error, "has a signature that is not good: it was changed, or signed in a "
-		                        "way that is not taken");
+		result =
+			invalid(error, "has an invalid signature: the list was changed, or was signed in a "
+		                   "way that is not supported");
 	if (!result)
 		name_signer(signer, &list->facts);
 	X509_STORE_free(store);
@@ -299,8 +303,8 @@ int list_verify(struct list *list, struct slice roots_pem, struct error *error)
 	if (!signature || node_next(signature, SIGNATURE, "Signature"))
 		return invalid(error, "has no signature, or more than one");
 	if (!name_elements(list->document, root))
-		return invalid(error, "has one identifier twice");
-	if (!covers_what_it_has_to(signature, root))
+		return invalid(error, "has a duplicate identifier");
+	if (!covers_required_parts(signature, root))
 		return invalid(error, "has a signature that does not cover all of it");
 	return verify_signer(list, signature, roots_pem, error);
 }

@@ -1,4 +1,4 @@
-/* What the asker and the program that reads trusted lists tell each other, as JSON. */
+/* The JSON messages between the client and the program that reads trusted lists. */
 #ifndef TRUSTLIST_TRUSTED_LIST_WIRE_H
 #define TRUSTLIST_TRUSTED_LIST_WIRE_H
 
@@ -15,7 +15,7 @@ struct list_inquiry {
 	struct list_question *questions;
 	size_t count;
 };
-/* Or, unless `refused` is "", why the list is not used. */
+/* The response. `refused` other than "" is the reason why the list cannot be used. */
 struct list_report {
 	char refused[ERROR_CAUSE_MAX];
 	struct list_facts facts;
@@ -25,7 +25,8 @@ struct list_report {
 
 int list_inquiry_write(const struct list_inquiry *inquiry, struct buf *out) MUST_CHECK;
 int list_report_write(const struct list_report *report, struct buf *out) MUST_CHECK;
-/* What is read points into the arena. ERR_INVALID_EVIDENCE: it is none. */
+/* These functions read a message. The result points into the arena. They return
+ * ERR_INVALID_EVIDENCE if the text is not such a message. */
 int list_inquiry_read(struct slice text, struct arena *arena, struct list_inquiry *ret_inquiry,
                       struct error *error) MUST_CHECK;
 int list_report_read(struct slice text, struct arena *arena, struct list_report *ret_report,

@@ -70,7 +70,7 @@ void node_copy_text(const xmlNode *node, char *text, size_t size)
 {
 	char *found = node_text(node);
 	size_t used = found ? strlen(found) : 0;
-	if (used >= size) /* at the end of a character */
+	if (used >= size) /* cut at a character boundary */
 		for (used = size - 1; used > 0 && ((unsigned char)found[used] & 0xc0) == 0x80;)
 			used--;
 	if (used > 0)
@@ -113,7 +113,7 @@ X509 *node_certificate(const xmlNode *node)
 
 /* ---- the list ---- */
 
-/* An empty element: there will be no next list (TS 119 612, 5.3.15). */
+/* An empty element means that there will be no next list (TS 119 612, 5.3.15). */
 static bool read_next_update(const xmlNode *next, int64_t *ret_us)
 {
 	char *text = node_text(next);
@@ -138,8 +138,8 @@ static bool read_facts(const xmlNode *scheme, struct list_facts *facts)
 int list_parse(struct slice text, struct list *ret_list, struct error *error)
 {
 	struct list list = {0};
-	/* No document type: so there are no entities, no attributes that it would add, and nothing
-	 * that would have to be fetched. */
+	/* Without a document type there are no entities, no default attributes, and nothing to fetch.
+	 */
 	if (text.size == 0 || text.size > TRUSTED_LIST_MAX ||
 	    memmem(text.data, text.size, "<!DOCTYPE", 9))
 		return invalid(error, "is empty, too large, or has a document type");
@@ -155,7 +155,7 @@ int list_parse(struct slice text, struct list *ret_list, struct error *error)
 	if (!node_is(root, LIST_NAMESPACE, "TrustServiceStatusList") ||
 	    !read_facts(list.scheme, &list.facts)) {
 		list_free(&list);
-		return invalid(error, "lacks what stands at the head of one (ETSI TS 119 612)");
+		return invalid(error, "has no valid scheme information (ETSI TS 119 612)");
 	}
 	*ret_list = list;
 	return OK;

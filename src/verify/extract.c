@@ -16,17 +16,17 @@ struct walk {
 	const struct extraction *extraction;
 	struct error *error;
 	struct zip_reader *zip;
-	struct arena arena;       /* of the manifest */
-	struct arena line_arena;  /* of one line */
-	struct arena stamp_arena; /* of one that the round needs */
+	struct arena arena;       /* memory of the manifest */
+	struct arena line_arena;  /* memory of one line */
+	struct arena stamp_arena; /* memory of an archive timestamp of the round */
 	struct archive_manifest manifest;
-	int64_t sequence; /* of the event */
+	int64_t sequence; /* sequence of the event */
 	struct line_stream *streams[STREAM_COUNT];
-	struct buf line;       /* of the segment */
-	struct buf event;      /* the event's record */
-	struct sha256 *leaves; /* of its segment */
+	struct buf line;       /* line of the segment */
+	struct buf event;      /* the event record */
+	struct sha256 *leaves; /* leaves of its segment */
 	int64_t received_at_us;
-	int64_t next_sequence; /* of the next line of events */
+	int64_t next_sequence; /* sequence of the next line of events */
 };
 
 static int invalid(struct walk *walk, const char *what)
@@ -35,7 +35,7 @@ static int invalid(struct walk *walk, const char *what)
 	                   what);
 }
 
-/* A line that must be there. */
+/* Reads a line that must exist. */
 static int next_line(struct walk *walk, enum archive_stream stream, struct slice *ret_line)
 {
 	int result = line_stream_next(walk->streams[stream], ret_line, walk->error);
@@ -53,14 +53,14 @@ static int read_manifest(struct walk *walk)
 	buf_init(&text, ARCHIVE_MANIFEST_MAX);
 	const struct zip_entry *entry = zip_find(walk->zip, ARCHIVE_MANIFEST_NAME);
 	if (!entry)
-		return invalid(walk, "it is no evidence archive: it has no " ARCHIVE_MANIFEST_NAME);
+		return invalid(walk, "not an evidence archive: there is no " ARCHIVE_MANIFEST_NAME);
 	int result = zip_entry_load(walk->zip, entry, ARCHIVE_MANIFEST_MAX - 1, &text, walk->error);
 	return result ? result
 	              : archive_read_manifest(&walk->arena, buf_slice(&text), &walk->manifest,
 	                                      walk->error);
 }
 
-/* An identifier says by itself which event of which chain it is. */
+/* Finds the event. Its identifier contains the chain and the sequence. */
 static int find_event(struct walk *walk)
 {
 	const struct archive_facts *facts = &walk->manifest.facts;
@@ -73,14 +73,14 @@ static int find_event(struct walk *walk)
 	if (walk->sequence >= facts->first_sequence && walk->sequence <= facts->last_sequence)
 		return OK;
 	return error_cause(walk->error, ERR_NOT_FOUND,
-	                   "%s holds events %" PRId64 " to %" PRId64 " of %s, and %s is none of them",
+	                   "%s contains events %" PRId64 " to %" PRId64 " of %s, but not %s",
 	                   walk->extraction->archive, facts->first_sequence, facts->last_sequence,
 	                   facts->channel_id, walk->extraction->event_id);
 }
 
 /* ---- the segment ---- */
 
-/* The segment that covers the event. */
+/* Reads seals up to the segment that covers the event. */
 static int find_segment(struct walk *walk, struct archive_segment *ret_segment)
 {
 	for (;;) {
@@ -88,7 +88,7 @@ static int find_segment(struct walk *walk, struct archive_segment *ret_segment)
 		int result = next_line(walk, STREAM_SEALS, &line);
 		if (result)
 			return result;
-		/* What the segment points to has to outlast the lines to come. */
+		/* The segment points into its line, which is copied because later lines overwrite it. */
 		buf_clear(&walk->line);
 		buf_add_slice(&walk->line, line);
 		result = buf_check(&walk->line);
@@ -109,7 +109,7 @@ static int take_leaf(struct walk *walk, int64_t sequence, struct sha256 *ret_lea
 	struct slice line;
 	ARENA_AUTO struct arena arena;
 	arena_init(&arena, LINE_ARENA_MAX);
-	/* Those of the segments before stand ahead. */
+	/* The leaves of earlier segments come first. */
 	for (int64_t found = 0; found != sequence;) {
 		int result = next_line(walk, STREAM_LEAVES, &line);
 		arena_reset(&arena);
@@ -132,13 +132,13 @@ static int keep_event(struct walk *walk, struct slice line)
 	if (result)
 		return result;
 	if (event.sequence != walk->sequence || !slice_is(event.event_id, walk->extraction->event_id))
-		return invalid(walk, "the event is not in its place");
+		return invalid(walk, "the event is not at its position");
 	walk->received_at_us = event.received_at_us;
 	buf_add_slice(&walk->event, line);
 	return buf_check(&walk->event);
 }
 
-/* The lines of events begin with the range and have no gap. */
+/* Reads events up to `sequence`. The lines begin with the range and have no gaps. */
 static int take_event(struct walk *walk, int64_t sequence, struct sha256 *ret_leaf)
 {
 	const struct extraction *extraction = walk->extraction;
@@ -159,7 +159,7 @@ static int take_event(struct walk *walk, int64_t sequence, struct sha256 *ret_le
 	return OK;
 }
 
-/* The event's proof up to the segment's root. */
+/* Computes the proof of the event up to the root of the segment. */
 static int prove_in_segment(struct walk *walk, const struct seal_document *seal,
                             struct tree_proof *ret_proof)
 {
@@ -204,7 +204,8 @@ static int find_round(struct walk *walk, const char *round_id, struct archive_ro
 
 /* ---- its renewals ---- */
 
-/* One of its lines; they are few, and a token's renewal may stand anywhere. */
+/* Finds an archive timestamp. The stream is read from its beginning, because it is short and the
+ * line may be anywhere in it. */
 static int find_stamp(struct walk *walk, int64_t number, struct archive_stamp *ret_stamp)
 {
 	line_stream_free(walk->streams[STREAM_RENEWALS]);
@@ -236,9 +237,9 @@ static int append_renewal(struct walk *walk, struct evidence_record *record,
 	return result == ERR_INVALID_EVIDENCE && cause.cause[0] ? invalid(walk, cause.cause) : result;
 }
 
-/* What a token names. */
+/* The validation objects to which a token refers. */
 struct named {
-	struct buf certificates; /* DER, one after the other */
+	struct buf certificates; /* DER, concatenated */
 	struct validation_set revocations;
 };
 
@@ -291,14 +292,15 @@ static int read_named(struct walk *walk, const struct archive_token *token, stru
 	return result ? result : buf_check(&named->certificates);
 }
 
-/* What renewed the token, in the order of time. *ret_newest: the last one of it, as it is kept. */
+/* Appends the archive timestamps that renewed the token, in the order of time. *ret_newest is the
+ * last one of them, as stored. */
 static int follow_renewals(struct walk *walk, const struct archive_token *token,
                            struct evidence_record *record, struct archive_stamp *ret_newest)
 {
 	int result = OK;
 	*ret_newest = (struct archive_stamp){.renewal = token->renewal, .token = token->token};
 	while (!result && ret_newest->renewal.stamp > 0) {
-		/* Its path has to outlast the lines to come. */
+		/* The path is copied because later lines overwrite it. */
 		struct tree_proof path = *ret_newest->renewal.path;
 		struct archive_renewal renewal = {ret_newest->renewal.stamp, &path};
 		result = append_renewal(walk, record, &renewal, ret_newest);
@@ -306,7 +308,8 @@ static int follow_renewals(struct walk *walk, const struct archive_token *token,
 	return result;
 }
 
-/* How long it is good, by itself and what the first token names. */
+/* Computes the time until which the newest token is valid, from its own data and the objects to
+ * which the first token refers. */
 static int find_end(struct walk *walk, struct slice newest, bool renewed, const struct named *named,
                     int64_t *ret_until_us)
 {
@@ -315,8 +318,8 @@ static int find_end(struct walk *walk, struct slice newest, bool renewed, const 
 	return timestamp_valid_until(newest, beside, &gen_time_us, ret_until_us, walk->error);
 }
 
-/* By one of the round's tokens, with all that renewed it and all that validates it. *ret_until_us
- * (may be NULL): how long it is good. */
+/* Completes the record with one token of the round, its renewals and its validation data.
+ * *ret_until_us (may be NULL) is the time until which the record is valid. */
 static int complete_record(struct walk *walk, const struct archive_token *token,
                            struct evidence_record *record, struct named *named,
                            int64_t *ret_until_us)
@@ -325,7 +328,7 @@ static int complete_record(struct walk *walk, const struct archive_token *token,
 	BUF_AUTO struct buf newest_token;
 	buf_init(&newest_token, ARCHIVE_LINE_MAX);
 	int result = follow_renewals(walk, token, record, &newest);
-	/* Its line is the last one but for those to come. */
+	/* The token is copied because later lines overwrite it. */
 	if (!result)
 		buf_add_slice(&newest_token, newest.token);
 	if (!result)
@@ -362,9 +365,9 @@ static int make_record(struct walk *walk, const struct tree_proof *proof,
 	return OK;
 }
 
-/* ---- all of it ---- */
+/* ---- the extraction ---- */
 
-/* Where the first token proves nothing any more, the second one may. */
+/* Uses the second token if the first one is no longer valid. */
 static int make_best_record(struct walk *walk, const struct tree_proof *proof,
                             const struct archive_round *round, struct buf *out)
 {

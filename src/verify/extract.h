@@ -1,8 +1,9 @@
-/* The evidence record of one event out of an evidence archive, offline.
+/* Extracts the evidence record of one event from an evidence archive, offline.
  *
- * What leads to the record is checked (the event, the leaves and the seal of its segment, the path,
- * and that the round's token is over where it leads), the rest of the archive is not: verify.h does
- * that. The record is the one that the service hands out, byte for byte, until it renews it. */
+ * It checks the data on the way from the event to the record: the event, the leaves and the seal of
+ * its segment, the path, and that the token is over the root of the round. verify.h checks the rest
+ * of the archive. The record is byte for byte the one that the service returns, until the service
+ * renews it. */
 #ifndef VERIFY_EXTRACT_H
 #define VERIFY_EXTRACT_H
 
@@ -12,25 +13,25 @@
 struct extracted {
 	int64_t sequence;
 	int64_t received_at_us;
-	int64_t gen_time_us; /* of the timestamp, as the archive says */
+	int64_t gen_time_us; /* time of the timestamp, as stated in the archive */
 	const char *authority;
 	const char *segment_id;
-	struct slice event;  /* the event's record: the data object, whose SHA-256 is its chain hash */
+	struct slice event;  /* the event record: the data object, whose SHA-256 is the chain hash */
 	struct slice record; /* the evidence record, DER */
 };
 
 struct extraction {
-	const char *archive; /* path */
+	const char *archive; /* path of the archive */
 	const char *event_id;
-	/* Called now and then with how many events were passed; NULL: never. Negative ends it, and is
-	 * given back. */
+	/* Called at intervals with the number of events read; NULL: never. A negative return value ends
+	 * the extraction and is returned. */
 	int (*progress)(void *context, const char *path, uint64_t done, uint64_t total);
 	void *progress_context;
 };
 
-/* What it answers lives in the arena. ERR_NOT_FOUND: the archive holds no such event;
- * ERR_REFUSED: it is of a test chain, which has no timestamps; ERR_INVALID_EVIDENCE: the archive is
- * damaged, or its parts do not belong together; ERR_IO, ERR_NO_MEMORY. The cause says more. */
+/* The result points into the arena. Returns ERR_NOT_FOUND if the archive does not contain the
+ * event; ERR_REFUSED if the event is of a test chain, which has no timestamps; ERR_INVALID_EVIDENCE
+ * if the archive is damaged or inconsistent; ERR_IO, ERR_NO_MEMORY. The cause gives details. */
 int extract_record(const struct extraction *extraction, struct arena *arena,
                    struct extracted *ret_extracted, struct error *error) MUST_CHECK;
 

@@ -19,7 +19,7 @@
 #define ROOTS_MAX ((size_t)4 << 20)
 #define FILE_PATH "/proc/self/fd/0"
 
-/* ---- who asks ---- */
+/* ---- the client ---- */
 
 struct files {
 	int program, result, roots;
@@ -41,7 +41,8 @@ static int open_files(struct files *files, struct slice roots_pem, struct error 
 		return error_cause(error, ERR_UNAVAILABLE, "/proc/self/exe: %s", strerror(errno));
 	if (files->result < 0 || files->roots < 0 ||
 	    pwrite(files->roots, roots_pem.data, roots_pem.size, 0) != (ssize_t)roots_pem.size)
-		return error_cause(error, ERR_NO_MEMORY, "a check's files: %s", strerror(errno));
+		return error_cause(error, ERR_NO_MEMORY, "creating the files for the verifier: %s",
+		                   strerror(errno));
 	return OK;
 }
 
@@ -49,13 +50,13 @@ static int take_result(int file, struct buf *out, struct error *error)
 {
 	struct stat facts;
 	if (fstat(file, &facts) != 0 || facts.st_size > (off_t)VERIFIER_RESULT_MAX)
-		return error_cause(error, ERR_UNAVAILABLE, "the verifier said too much");
+		return error_cause(error, ERR_UNAVAILABLE, "the output of the verifier is too large");
 	char *to = buf_extend(out, (size_t)facts.st_size);
 	if (!to)
 		return ERR_NO_MEMORY;
 	return pread(file, to, (size_t)facts.st_size, 0) == facts.st_size
 	           ? OK
-	           : error_cause(error, ERR_UNAVAILABLE, "reading what the verifier said");
+	           : error_cause(error, ERR_UNAVAILABLE, "reading the output of the verifier");
 }
 
 int verifier_check(int file, struct slice roots_pem, struct buf *out, struct error *error)
@@ -75,7 +76,7 @@ int verifier_check(int file, struct slice roots_pem, struct buf *out, struct err
 
 /* ---- the process ---- */
 
-/* What is opened is the file to be checked, again. */
+/* The file to check is opened again. */
 static const struct confine_call reading_calls[] = {
 	{SCMP_SYS(openat), CONFINE_READ_ONLY}, {SCMP_SYS(newfstatat), CONFINE_ALWAYS},
 	{SCMP_SYS(statx), CONFINE_ALWAYS},     {SCMP_SYS(fcntl), CONFINE_ALWAYS},
@@ -133,6 +134,6 @@ void verifier_run(void)
 	if (!result)
 		result = confine(&error);
 	if (result)
-		abort(); /* no fault of the file's */
+		abort(); /* not caused by the file */
 	_exit(check(&roots) ? 1 : 0);
 }

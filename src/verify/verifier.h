@@ -1,8 +1,8 @@
-/* The verifier in a process of its own, for files that anybody may hand in: it has no network, no
- * secrets, no file but the one to be checked, and bounds on time and memory.
+/* The verifier in a separate process, for files from untrusted users. The process has no network,
+ * no secrets, no file except the one to check, and limits on time and memory.
  *
- * The process is this program again, under another name, with three open files: what is checked,
- * where the result goes, and the roots that are trusted. main gives it to verifier_run. */
+ * It executes this program under another name, with three open files: the file to check, the
+ * result, and the trusted roots. main calls verifier_run for that name. */
 #ifndef VERIFY_VERIFIER_H
 #define VERIFY_VERIFIER_H
 
@@ -10,20 +10,20 @@
 #include "base/error.h"
 
 #define VERIFIER_NAME "constancia-verifier"
-#define VERIFIER_FILE "file" /* the name of the file in reports */
-#define VERIFIER_SECONDS 10  /* of a processor */
+#define VERIFIER_FILE "file" /* name of the file in findings */
+#define VERIFIER_SECONDS 10  /* processor time */
 #define VERIFIER_TIMEOUT_S 13
 #define VERIFIER_MEMORY_MAX ((size_t)512 << 20) /* address space */
 #define VERIFIER_RESULT_MAX ((size_t)3 << 20)
 
 /* Checks the open regular file, from its beginning, against roots (PEM; may be empty), and appends
- * what verify_print writes as JSON: by a process that may have been taken over by what it read, so
- * that only its form can be relied on. ERR_TOO_LARGE when it came to a bound of processor time or
- * memory, as it would again; ERR_UNAVAILABLE with the cause when it crashed, did not end in time or
- * could not be confined to that file; ERR_NO_MEMORY. Waits; any thread may call. */
+ * the JSON document of verify_print. The file may have compromised the process, so the caller can
+ * rely only on the form of the document. Returns ERR_TOO_LARGE if the process reached a limit of
+ * processor time or memory, which it would reach again; ERR_UNAVAILABLE with the cause if it
+ * crashed, timed out or could not be confined; ERR_NO_MEMORY. Blocks. Any thread may call. */
 int verifier_check(int file, struct slice roots_pem, struct buf *out, struct error *error)
 	MUST_CHECK;
-/* The process. */
+/* Runs the process. */
 _Noreturn void verifier_run(void);
 
 #endif

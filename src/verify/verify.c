@@ -17,13 +17,14 @@
 #define RUN_ARENA_MAX ((size_t)64 << 20)
 #define RECEIPT_ARENA_MAX ((size_t)512 << 20)
 #define ROOTS_MAX ((size_t)4 << 20)
-#define RECORD_SIZE_MIN 512 /* of an evidence record: a token alone has more */
+#define RECORD_SIZE_MIN 512 /* smaller than any evidence record, which contains a token */
 #define TAIL_SIZE (ZIP_END_SIZE + sizeof BUNDLE_RECORD_NAME - 1)
 #define PROGRESS_STEP_US (US_PER_SECOND / 5)
 
-/* U+2028 to 202E, U+2066 to 2069, U+200E, U+200F and U+061C end a line or turn its direction
- * around: what is shown would not be what is said. The bytes of one, 0: another character. */
-static size_t misleading(const char *text)
+/* Returns the bytes of a misleading character, 0 for another one. U+2028 to 202E, U+2066 to 2069,
+ * U+200E, U+200F and U+061C end a line or change its direction, so the displayed text would differ
+ * from the actual one. */
+static size_t misleading_size(const char *text)
 {
 	const unsigned char *at = (const unsigned char *)text;
 	if (at[0] == 0xd8 && at[1] == 0x9c)
@@ -46,7 +47,7 @@ void verify_make_visible(char *text)
 		else if (c < 0x20 || c == 0x7f || (c >= 0x80 && !valid))
 			*at = '?';
 		else
-			memset(at, '?', misleading(at));
+			memset(at, '?', misleading_size(at));
 	}
 }
 
@@ -58,8 +59,8 @@ static char *visible(struct arena *arena, const char *text)
 	return copy;
 }
 
-/* NULL when it cannot be kept. Where memory is missing for it, not all that was found can be told.
- */
+/* Returns a new finding, or NULL if it cannot be stored. Missing memory makes the list of findings
+ * incomplete. */
 static struct verify_finding *begin_finding(struct run *run, enum verify_severity severity,
                                             const char *path, const char *where)
 {
@@ -94,8 +95,8 @@ static void end_finding(struct run *run, struct verify_finding *finding)
 	result->kept++;
 }
 
-static void add_told(struct run *run, enum verify_severity severity, const char *path,
-                     const char *where, enum finding code, const char *const sentences[2])
+static void store_finding(struct run *run, enum verify_severity severity, const char *path,
+                          const char *where, enum finding code, const char *const sentences[2])
 {
 	struct verify_finding *finding = begin_finding(run, severity, path, where);
 	if (!finding)
@@ -118,7 +119,7 @@ void verify_add_filled(struct run *run, enum verify_severity severity, const cha
 	vsnprintf(texts[LANGUAGE_SPANISH], FINDING_TEXT_SIZE, spanish, again);
 	va_end(again);
 	va_end(list);
-	add_told(run, severity, path, where, finding, (const char *const[]){texts[0], texts[1]});
+	store_finding(run, severity, path, where, finding, (const char *const[]){texts[0], texts[1]});
 }
 
 void verify_add_cause(struct run *run, enum verify_severity severity, const char *path,
@@ -149,8 +150,8 @@ int verify_add_error(struct run *run, const char *path, const char *where, enum 
 		return status;
 	enum finding named = finding_of(error);
 	if (named && error->english[0])
-		add_told(run, severity, path, where, named,
-		         (const char *const[]){error->english, error->spanish});
+		store_finding(run, severity, path, where, named,
+		              (const char *const[]){error->english, error->spanish});
 	else
 		verify_add_cause(run, severity, path, where,
 		                 is_wrong           ? (named ? named : finding)
@@ -192,16 +193,16 @@ int verify_canonical(struct slice found, const struct buf *canonical, struct err
 	return finding_fail(error, FINDING_DOCUMENT_NOT_CANONICAL, i);
 }
 
-/* A SEQUENCE that begins with the version 1 and a SEQUENCE, and is too large for the timestamp
- * request that does so too. */
+/* Recognizes a SEQUENCE that begins with the version 1 and a SEQUENCE. A timestamp request has the
+ * same beginning, but is smaller. */
 static bool is_record(const char *head, uint64_t size)
 {
 	const char *inside = head + 2 + (head[1] & 0x80 ? head[1] & 0x07 : 0);
 	return size >= RECORD_SIZE_MIN && head[0] == 0x30 && memcmp(inside, "\2\1\1\x30", 4) == 0;
 }
 
-/* The first and last bytes, each with room for a damaged one, tell what a file is. `tail` is the
- * end of ZIP_END_SIZE, and before it stands what is before that. */
+/* Recognizes a file by its first and last bytes; either may be damaged. `tail` is the last
+ * ZIP_END_SIZE bytes, and the bytes before it are accessible. */
 static enum input_kind recognize(const char *head, size_t size, const char *tail)
 {
 	bool pdf_head = size >= 5 && memcmp(head, "%PDF-", 5) == 0;
@@ -224,10 +225,10 @@ int verify_open_file(const struct input *input, int *ret_file, struct error *err
 	struct stat facts;
 	DESCRIPTOR_AUTO int fd = file_open_to_read(input->file, 0, &facts);
 	if (fd < 0)
-		return error_cause(error, ERR_IO, "it cannot be opened: %s", strerror(errno));
+		return error_cause(error, ERR_IO, "cannot open: %s", strerror(errno));
 	struct zip_identity identity = zip_identity(&facts);
 	if (!zip_identity_equal(&identity, &input->identity))
-		return error_cause(error, ERR_IO, "it was replaced or changed while it was checked");
+		return error_cause(error, ERR_IO, "the file was replaced or changed during the check");
 	*ret_file = descriptor_take(&fd);
 	return OK;
 }
@@ -244,14 +245,15 @@ int verify_load(const struct input *input, struct buf *out, struct error *error)
 		return out->full ? finding_fail(error, FINDING_FILE_TOO_LARGE)
 		                 : error_cause(error, ERR_NO_MEMORY, "loading a file");
 	if (!file_read_at(fd, to, size, input->offset))
-		return error_cause(error, ERR_IO, "it cannot be read");
+		return error_cause(error, ERR_IO, "read error");
 	struct sha256 sum = sha256_of(to, size);
 	return sha256_equal(&sum, &input->sum.sha256)
 	           ? OK
-	           : error_cause(error, ERR_IO, "it was changed while it was checked");
+	           : error_cause(error, ERR_IO, "the file was changed during the check");
 }
 
-/* For the first time, with its digest; of what is in a container that is known. */
+/* Opens an input for the first time and computes its digest, which is known for a file in a
+ * container. */
 static int open_first(struct run *run, struct input *input, int *ret_file, struct error *error)
 {
 	struct stat facts;
@@ -259,9 +261,9 @@ static int open_first(struct run *run, struct input *input, int *ret_file, struc
 		return verify_open_file(input, ret_file, error);
 	DESCRIPTOR_AUTO int fd = file_open_to_read(input->file, 0, &facts);
 	if (fd < 0)
-		return error_cause(error, ERR_IO, "it cannot be opened: %s", strerror(errno));
+		return error_cause(error, ERR_IO, "cannot open: %s", strerror(errno));
 	if (!S_ISREG(facts.st_mode))
-		return error_cause(error, ERR_IO, "it is no regular file");
+		return error_cause(error, ERR_IO, "not a regular file");
 	input->identity = zip_identity(&facts);
 	int result = verify_sums_find(run, input, &input->identity, &input->sum)
 	                 ? OK
@@ -284,7 +286,7 @@ static int open_input(struct run *run, struct input *input)
 		size_t end = all < sizeof tail ? size : sizeof tail;
 		if (!file_read_at(fd, head, size, input->offset) ||
 		    !file_read_at(fd, tail + sizeof tail - end, end, input->offset + all - end))
-			result = error_cause(&error, ERR_IO, "it cannot be read");
+			result = error_cause(&error, ERR_IO, "read error");
 	}
 	if (result < 0)
 		return verify_add_error(run, input->path, "", FINDING_FILE_NOT_CHECKED, result, &error);
@@ -358,13 +360,13 @@ static void bind_report(struct run *run, struct input *report, const struct pdf_
 			           FINDING_REPORT_OF_ANOTHER_ARCHIVE, digest, archive->path);
 		}
 	}
-	/* Beside an archive the question is whether they belong together. */
+	/* With a given archive, the report must belong to it. */
 	if (!report->bound)
 		verify_add(run, archive_given ? VERIFY_UNCHECKED : VERIFY_WARNING, report->path, "",
 		           FINDING_REPORT_ARCHIVE_NOT_GIVEN, digest);
 }
 
-/* The end of the newest certificate that vouches for the signature. */
+/* Returns the expiry of the newest certificate that proves the signature. */
 static int64_t report_until(const struct pdf_facts *facts)
 {
 	if (facts->has_document_timestamp)
@@ -415,7 +417,7 @@ static int verify_report(struct run *run, struct input *input)
 	return result ? result : verify_note_level(run, input, &reached);
 }
 
-/* A part that no archive lists, judged after all archives were read. */
+/* Judges a part that no archive lists, after all archives were read. */
 static void judge_part(struct run *run, const struct input *part)
 {
 	if (part->bound || !part->described)
@@ -441,7 +443,7 @@ int verify_read_roots(const char *path, struct buf *out, struct error *error)
 	if (fd < 0)
 		result = error_cause(error, ERR_IO, "open %s: %s", path, strerror(errno));
 	else if (!S_ISREG(facts.st_mode) || facts.st_size == 0 || facts.st_size > (off_t)ROOTS_MAX)
-		result = error_cause(error, ERR_IO, "%s is no PEM file of trusted roots", path);
+		result = error_cause(error, ERR_IO, "%s is not a PEM file of trusted roots", path);
 	if (!result) {
 		char *to = buf_extend(out, (size_t)facts.st_size);
 		if (!to)
@@ -449,9 +451,9 @@ int verify_read_roots(const char *path, struct buf *out, struct error *error)
 		else if (!file_read_at(fd, to, (size_t)facts.st_size, 0))
 			result = error_cause(error, ERR_IO, "%s cannot be read", path);
 		else if (!memmem(to, (size_t)facts.st_size, "-----BEGIN CERTIFICATE-----", 27))
-			result = error_cause(error, ERR_IO, "%s holds no PEM certificate", path);
+			result = error_cause(error, ERR_IO, "%s contains no PEM certificate", path);
 	}
-	/* Files follow each other, and the last line of one may have no end. */
+	/* Separates the files, because the last line of one may lack a line feed. */
 	if (!result) {
 		buf_add_byte(out, '\n');
 		result = buf_check(out);
@@ -459,8 +461,8 @@ int verify_read_roots(const char *path, struct buf *out, struct error *error)
 	return result;
 }
 
-/* What cannot be read says nothing of the other inputs. */
-static int pass_unread(struct input *input, int status)
+/* Continues with the other inputs after a read error. */
+static int ignore_read_error(struct input *input, int status)
 {
 	input->unread |= status == ERR_IO;
 	return status == ERR_IO ? 0 : status;
@@ -468,12 +470,13 @@ static int pass_unread(struct input *input, int status)
 
 int verify_one(struct run *run, struct input *input, int (*check)(struct run *, struct input *))
 {
-	return pass_unread(input, check(run, input));
+	return ignore_read_error(input, check(run, input));
 }
 
 static int check_all(struct run *run)
 {
-	/* Parts first, so that an archive can follow their content; reports last, as they name it. */
+	/* Parts come first, because archives are compared with their content; reports come last,
+	 * because they refer to archives. */
 	static const enum input_kind order[] = {INPUT_PART, INPUT_ARCHIVE, INPUT_REPORT, INPUT_RECORD};
 	static int (*const checks[])(struct run *, struct input *) = {verify_part, verify_archive,
 	                                                              verify_report, verify_record};
@@ -482,12 +485,12 @@ static int check_all(struct run *run)
 		result = verify_signers_load(run);
 	bool beside = false;
 	verify_sums_begin(run);
-	/* Containers append their files. */
+	/* Containers append their files to the inputs. */
 	for (size_t i = 0; i < run->input_count && !result; i++) {
-		result = pass_unread(&run->inputs[i], open_input(run, &run->inputs[i]));
+		result = ignore_read_error(&run->inputs[i], open_input(run, &run->inputs[i]));
 		if (!result && run->inputs[i].kind == INPUT_BUNDLE)
 			result = verify_bundle(run, i);
-		result = pass_unread(&run->inputs[i], result);
+		result = ignore_read_error(&run->inputs[i], result);
 	}
 	verify_sums_end(run);
 	if (!result)
@@ -518,7 +521,7 @@ static int check_all(struct run *run)
 	return result;
 }
 
-static void conclude(struct run *run)
+static void record_run_findings(struct run *run)
 {
 	char span[VERIFY_SPAN_SIZE];
 	verify_span(run->coarsest_us, span);
@@ -533,7 +536,7 @@ static void conclude(struct run *run)
 	verify_trust_conclude(run);
 }
 
-/* Which files there were, for who judges by them. */
+/* Lists the checked files in the result. */
 static int list_files(struct run *run)
 {
 	static const enum verify_kind kinds[] = {
@@ -601,7 +604,7 @@ int verify_paths(const char *const *paths, size_t count, const struct trust_root
 	if (status == 0)
 		status = list_files(&run);
 	if (status == 0)
-		conclude(&run);
+		record_run_findings(&run);
 	verify_points_free(&run);
 	verify_receipts_free(&run);
 	verify_signers_free(&run);

@@ -1,13 +1,15 @@
-/* The offline verifier: evidence archives, content parts, PDF reports and evidence records, from
- * the bytes up.
+/* The offline verifier. It checks evidence archives, content parts, PDF reports and evidence
+ * records (RFC 4998) from their bytes alone.
  *
- * It needs no service and writes nothing. Files are recognized by content. Given together, an
- * archive binds its content parts (by SHA-256) and reports (by the SHA-256 and the verification
- * code they name), and an evidence record (RFC 4998) covers whichever of the other files it is of.
- * That a record covers a file of no other kind shows that this existed; whose it is shows only
- * where it is an event that an archive holds, to the byte. Memory does not grow with the number of
- * events. Every limit of the format is enforced, so a hostile file is refused and not followed. The
- * calls of `progress` come from the caller's thread. */
+ * It needs no service and writes nothing. It recognizes files by their content. Files that are
+ * given together are checked together: an archive binds its content parts by their SHA-256, and
+ * reports by the SHA-256 and the verification code that they state. An evidence record covers any
+ * of the other files. For a file of no known kind, a record proves only that the file existed. It
+ * proves the origin of an event record only if a given archive contains the same bytes.
+ *
+ * Memory use does not grow with the number of events. The verifier enforces every limit of the
+ * format, so it rejects a hostile file before it uses more memory. The callback `progress` is
+ * called on the caller's thread. */
 #ifndef VERIFY_VERIFY_H
 #define VERIFY_VERIFY_H
 
@@ -25,31 +27,32 @@
 #include "trustlist/trusted_list.h"
 #include "verify/verify_finding.h"
 
-#define VERIFY_FINDINGS_MAX 1000 /* kept; further ones are counted */
+#define VERIFY_FINDINGS_MAX 1000 /* stored; further ones are only counted */
 #define VERIFY_PATHS_MAX 10000
-#define VERIFY_IDENTITIES_MAX 1000 /* of each kind; further ones could not be told: unchecked */
-/* How much earlier a timestamp may be than what it covers, since it is of another clock. */
+#define VERIFY_IDENTITIES_MAX 1000 /* of each kind; further ones make the result unchecked */
+/* A timestamp may be earlier by this than the data that it covers, because it comes from another
+ * clock. */
 #define VERIFY_CLOCK_TOLERANCE_US (300 * US_PER_SECOND)
 
-/* Beyond these a warning says so; nothing is called not valid for it. */
-#define VERIFY_DELAY_MAX_US (3600 * US_PER_SECOND) /* from a stated time to the timestamp on it */
-#define VERIFY_ACCURACY_MAX_US US_PER_SECOND       /* of a timestamp, as its authority states it */
+/* Values above these cause a warning. They do not make the evidence invalid. */
+#define VERIFY_DELAY_MAX_US (3600 * US_PER_SECOND) /* from a stated time to its timestamp */
+#define VERIFY_ACCURACY_MAX_US US_PER_SECOND       /* of a timestamp, as stated by its authority */
 #define VERIFY_DIVERGENCE_MAX_US (60 * US_PER_SECOND) /* between two timestamps of one round */
 
 enum verify_severity {
-	VERIFY_WARNING,       /* valid all the same */
-	VERIFY_UNESTABLISHED, /* intact, but whose it is nothing shows: exit 2 */
-	VERIFY_UNCHECKED,     /* could not be checked: exit 2 unless something is wrong */
+	VERIFY_WARNING,       /* the evidence is still valid */
+	VERIFY_UNESTABLISHED, /* intact, but its origin is not proven: exit 2 */
+	VERIFY_UNCHECKED,     /* could not be checked: exit 2 unless a finding is VERIFY_WRONG */
 	VERIFY_WRONG,         /* not valid */
 };
 
-/* All findings in one word. */
+/* The overall result. */
 enum verify_verdict {
-	VERIFY_VALID, /* intact, and of whom the caller trusts */
+	VERIFY_VALID, /* intact, and from a trusted signer */
 	VERIFY_NOT_VALID,
-	VERIFY_SIGNER_OPEN,    /* intact, but the signer leads to no root that was given */
-	VERIFY_AUTHORITY_OPEN, /* the signer does, but not who gave the times */
-	VERIFY_EXISTENCE_ONLY, /* nothing is signed of a file that an evidence record covers */
+	VERIFY_SIGNER_OPEN,    /* intact, but the signer does not chain to a given root */
+	VERIFY_AUTHORITY_OPEN, /* the signer chains to a given root, a timestamp authority does not */
+	VERIFY_EXISTENCE_ONLY, /* a file is covered by an evidence record, but not signed */
 	VERIFY_NOT_CHECKED,
 };
 
@@ -59,20 +62,21 @@ struct verify_finding {
 	const char *where; /* "events/events-000001.ndjson.gz line 17 sequence 17 (hash)", or "" */
 	enum finding finding;
 	const char *what, *what_es; /* one sentence, English and Spanish */
-	const char *detail; /* with which both end: what a step said, in English; NULL: nothing */
+	const char *detail;         /* the cause appended to both, in English; NULL: none */
 	struct verify_finding *next;
 };
 
-/* Each certificate that a valid signature or timestamp was made with, once. */
+/* A certificate that made a valid signature or timestamp. Each is listed once. */
 struct verify_identity {
 	struct certificate_facts certificate;
-	uint64_t timestamps;  /* of an authority: how many it gave */
-	uint64_t not_revoked; /* of those of an archive's rounds: where the archive shows so */
-	bool trusted; /* leads to a root that was given for its kind, or is a signer asked for */
-	/* The times of the first and the last; of a signer: those of his signatures. */
+	uint64_t timestamps;  /* of an authority: the number that it issued */
+	uint64_t not_revoked; /* timestamps of rounds for which the archive proves that no certificate
+	                         was revoked */
+	bool trusted;         /* chains to a root given for its kind, or is a required signer */
+	/* The times of the first and the last timestamp; for a signer: of the signatures. */
 	int64_t first_gen_time_us, last_gen_time_us;
-	struct slice path;                /* DER: the certificate and those above it that are known */
-	const struct list_answer *listed; /* what the trusted list says; NULL: none was asked */
+	struct slice path;                /* DER: the certificate and its known issuers */
+	const struct list_answer *listed; /* the answer of the trusted list; NULL: none was given */
 	struct verify_identity *next;
 };
 struct verify_identities {
@@ -80,28 +84,29 @@ struct verify_identities {
 	size_t count;
 };
 
-/* What a valid signature of a report or an archive has reached, by what is inside. */
+/* The level of a valid signature of a report or an archive, by its embedded data. */
 struct verify_level {
 	const char *path; /* as given */
 	enum level level;
-	int64_t until_us; /* when the newest certificate ends that vouches for it: of the last
-	                     timestamp's authority, or of the signer where there is none */
+	int64_t until_us; /* expiry of the certificate of the last timestamp, or of the signer if there
+	                     is none */
 	struct verify_level *next;
 };
 
-/* From an event's received_at, which the service states, to the first timestamp that proves it. */
+/* The delay from the received_at of an event, stated by the service, to the first timestamp that
+ * proves it. */
 struct verify_delay {
 	int64_t sequence; /* 0: there is no timestamped event */
 	int64_t received_at_us;
-	int64_t between_us; /* of the timestamp before, if it was given in between; TIME_NONE: it was
-	                       not, or is not known */
+	int64_t between_us; /* of the previous timestamp if it falls in between; TIME_NONE: it does not,
+	                       or is unknown */
 	int64_t gen_time_us;
 	const char *path; /* of the archive, as given */
 };
 
-/* What was given, and what a container holds. */
+/* A file that was given, or that a given container contains. */
 enum verify_kind {
-	VERIFY_OTHER, /* no file of this service by its looks: an evidence record may cover it */
+	VERIFY_OTHER, /* not recognized as a file of this service; an evidence record may cover it */
 	VERIFY_ARCHIVE,
 	VERIFY_PART,
 	VERIFY_REPORT,
@@ -109,13 +114,13 @@ enum verify_kind {
 	VERIFY_CONTAINER,
 };
 struct verify_file {
-	const char *path; /* as it is reported; of a file in a container, after the container's */
+	const char *path; /* as reported; for a file in a container, preceded by the container's path */
 	enum verify_kind kind;
 	struct sha256 sha256;
-	bool is_listed;       /* a part: an archive that was given, too, lists it */
+	bool is_listed;       /* for a part: a given archive lists it */
 	bool is_signed;       /* an archive or a report with a valid signature */
-	struct sha256 signer; /* the SHA-256 of the certificate that it was made with */
-	int64_t signed_at_us; /* by its timestamp; TIME_NONE: it has none */
+	struct sha256 signer; /* SHA-256 of the signing certificate */
+	int64_t signed_at_us; /* time of its timestamp; TIME_NONE: it has none */
 	struct verify_file *next;
 };
 
@@ -131,113 +136,116 @@ struct verify_record {
 	struct verify_record *next;
 };
 
-/* A service's list of its signers, as it was given. */
+/* A list of signers of a service that was given. */
 struct verify_signer_list {
-	char *path, *service; /* by its own word */
-	struct sha256 signer; /* the SHA-256 of the certificate that signed it */
+	char *path, *service; /* as stated in the list */
+	struct sha256 signer; /* SHA-256 of the certificate that signed the list */
 	int64_t issued_at_us;
-	int64_t signed_at_us; /* by its timestamp */
+	int64_t signed_at_us; /* time of its timestamp */
 };
 
 struct verify_counts {
 	uint64_t events, segments, timestamps, files, parts, reports;
 	uint64_t records;  /* evidence records */
 	uint64_t renewals; /* archive timestamps in archives */
-	uint64_t receipts; /* compared with the event that they are of */
+	uint64_t receipts; /* compared with their events */
 };
 
 struct verify_result {
 	struct arena arena; /* holds the findings */
-	int64_t at_us;      /* what it was judged as of */
+	int64_t at_us;      /* the time of the check */
 	struct verify_finding *first, *last;
-	/* How many, also those beyond VERIFY_FINDINGS_MAX. */
+	/* Numbers of findings, including those beyond VERIFY_FINDINGS_MAX. */
 	uint64_t wrong, unchecked, unestablished, warnings;
 	uint64_t kept;
-	/* Trusted certificates were given for the kind; all lead to them, or are signers asked for. */
+	/* Whether trusted certificates were given for the kind, and whether all signers or authorities
+	 * chain to them or are required signers. */
 	bool signers_given, authorities_given, signers_trusted, authorities_trusted;
-	bool trusted; /* there is a signature, all lead to what was given, and nothing is wrong */
+	bool trusted; /* there is a signature, all certificates are trusted, and no finding is
+	                 VERIFY_WRONG */
 	struct verify_identities signers;     /* of archives and reports */
 	struct verify_identities authorities; /* of timestamps */
 	struct verify_level *first_level, *last_level;
-	struct verify_file *files; /* those that could be read, in the order given */
+	struct verify_file *files; /* the readable files, in the order given */
 	struct verify_delay longest_delay;
 	struct verify_record *records, *last_record;
-	/* Of the files that nothing but an evidence record vouches for: how many, and the first. */
+	/* The files that only an evidence record covers: their number, and the first one. */
 	uint64_t existence_only;
 	struct verify_existence {
 		const char *path; /* as given */
 		int64_t since_us;
-		bool is_event; /* an event record, by its form */
+		bool is_event; /* it has the form of an event record */
 	} existence;
-	const struct list_facts *list; /* the trusted list that was asked; NULL: none */
-	/* The list of signers that signatures were compared with; NULL: none. */
+	const struct list_facts *list; /* the trusted list that was used; NULL: none */
+	/* The list of signers with which signatures were compared; NULL: none. */
 	const struct verify_signer_list *signer_list;
 	struct verify_counts checked;
 };
 
 struct verify_options {
-	/* SHA-256 of the certificates that may sign; none: any that leads to the roots. Who signed is
-	 * established by them, too, without roots of signers. */
+	/* SHA-256 of the required signing certificates; none: any certificate that chains to the roots.
+	 * They also establish the signer without roots for signers. */
 	const struct sha256 *signers;
 	size_t signer_count;
-	/* Files of receipts (archive/receipt.h), each to be found in an archive exactly as it says. One
-	 * that an archive contradicts is unchecked, as it is not signed itself; so is one of an event
-	 * that no archive holds. */
+	/* Files of receipts (archive/receipt.h). Each receipt must match an event of an archive
+	 * exactly. A receipt that an archive contradicts is unchecked, because a receipt is not signed.
+	 * A receipt of an event that no archive contains is unchecked, too. */
 	const char *const *receipts;
 	size_t receipt_count;
-	/* Files of the service's signed list of its signers (archive/signer_list.h): a signature of
-	 * none of them, or of one that was not in force then, is wrong. The newest counts; one that
-	 * cannot be used is unchecked. */
+	/* Files with the service's signed list of its signers (archive/signer_list.h). A signature by a
+	 * certificate that is not listed, or was not in force at that time, is wrong. The newest list
+	 * is used. A list that cannot be used is unchecked. */
 	const char *const *signer_lists;
 	size_t signer_list_count;
-	/* An EU trusted list, which then says of each signer and authority whether it was qualified;
-	 * who may sign it (PEM). NULL: none. One that cannot be used is unchecked. */
+	/* The path of an EU trusted list, which states whether each signer and authority was qualified,
+	 * and the certificates that may sign it (PEM). NULL: none. A list that cannot be used is
+	 * unchecked. */
 	const char *trusted_list;
 	struct slice trusted_list_roots;
-	/* The names of the paths in reports, in their order; NULL: the paths. */
+	/* The names reported instead of the paths, in the same order; NULL: the paths. */
 	const char *const *names;
-	/* With a time, as of when everything is judged: the certificate of each file's newest timestamp
-	 * must not have ended by then, unless an evidence record shows that the file existed before;
-	 * what was issued later could not be checked. Without: now, and a certificate that has ended is
-	 * warned of. */
+	/* The time as of which everything is judged. The certificate of the newest timestamp of each
+	 * file must not have expired by then, unless an evidence record shows that the file existed
+	 * before its expiry. A file issued later is unchecked. Without a time: now, and an expired
+	 * certificate is only a warning. */
 	bool has_time;
 	int64_t at_us;
-	/* Called now and then, at most some times a second; NULL: never. Negative ends the check and is
-	 * given back. */
+	/* Called a few times per second at most; NULL: never. A negative return value ends the check
+	 * and is returned. */
 	int (*progress)(void *context, const char *path, uint64_t done, uint64_t total);
 	void *progress_context;
-	/* Content parts, digests and what is compressed by threads of their own, with the caller's
-	 * priority. */
+	/* Use additional threads, of the caller's priority, for content parts, digests and
+	 * decompression. */
 	bool beside;
-	/* The seals are the caller's: that one names no timestamp before it, where the first round of a
-	 * service may have made it so, is warned of and does not count as unchecked. */
+	/* The seals are the caller's own. A seal without an earlier timestamp is then a warning instead
+	 * of unchecked, if the first round of a service may have made it. */
 	bool own_seals;
-	bool stop_early; /* at the first thing that is wrong: for who only needs yes or no */
+	bool stop_early; /* stop at the first finding of VERIFY_WRONG */
 };
 
-/* Checks all paths together. `roots` may be NULL: none; each certificate among them is an anchor,
- * self-signed or not. `options` may be NULL. 0 with the result filled, whatever it says (what needs
- * roots that are no certificates is unchecked); negative only when the check itself could not run:
- * ERR_NO_MEMORY, ERR_USAGE. */
+/* Checks all paths together. Each certificate in `roots` is an anchor, self-signed or not; NULL:
+ * none. `options` may be NULL. Returns 0 and fills the result, whatever it is; roots that are not
+ * certificates make the checks that need them unchecked. Returns ERR_NO_MEMORY or ERR_USAGE if the
+ * check could not run. */
 int verify_paths(const char *const *paths, size_t count, const struct trust_roots *roots,
                  const struct verify_options *options, struct verify_result *ret_result,
                  struct error *error) MUST_CHECK;
-/* Appends the PEM certificates of a file, to be used as roots. ERR_IO when there are none. */
+/* Appends the PEM certificates of a file, for use as roots. Returns ERR_IO if there are none. */
 int verify_read_roots(const char *path, struct buf *out, struct error *error) MUST_CHECK;
 enum verify_verdict verify_verdict(const struct verify_result *result);
-/* The word that the sentence begins with, in capitals: "VALID", "NOT VALID", … */
+/* Returns the first words of the sentence, in capitals: "VALID", "NOT VALID", … */
 const char *verify_word(enum verify_verdict verdict, enum language language);
-/* Appends the verdict as a sentence for people, with the names of who signed and who gave the time;
- * no line end. 0 or ERR_NO_MEMORY. */
+/* Appends the verdict as a sentence for users, with the names of signers and timestamp authorities,
+ * without a line end. Returns 0 or ERR_NO_MEMORY. */
 int verify_sentence(const struct verify_result *result, enum language language, struct buf *out)
 	MUST_CHECK;
-/* "wrong", "unchecked", "unestablished" or "warning". */
+/* Returns "wrong", "unchecked", "unestablished" or "warning". */
 const char *verify_severity_text(enum verify_severity severity);
-/* 0 valid, 1 not valid, 2 intact as far as it could be checked, but not established whose it is, or
- * not checked to the end. */
+/* Returns the exit status. 0: valid; 1: not valid; 2: intact, but the origin is not established or
+ * the check is incomplete. */
 int verify_exit_code(const struct verify_result *result);
-/* For people (first the sentence, in English and Spanish, and last the counts; the rest in
- * English), or one JSON document:
+/* Prints the result as text for users or as one JSON document. The text begins with the sentence in
+ * English and Spanish and ends with the counts; the rest is in English. The JSON document:
  * {"as_of","authorities":[{"first_gen_time","issuer","issuer_name","last_gen_time","name",
  * "not_after","not_before","not_revoked","qualified","sha256","subject","timestamps","trusted"}],
  * "checked":{…},
@@ -249,12 +257,12 @@ int verify_exit_code(const struct verify_result *result);
  * "checkable_until","level","path"}],"signer_list":{"issued_at","path","service","signed_at",
  * "signer"}|null,"signers":[…],"trusted","trusted_list":{"issued_at",
  * "next_update","operator","signer","territory"}|null,"valid","verdict":{"code","en","es"},
- * "warnings":[…]}; `findings` holds what is wrong, not established or could not be checked;
+ * "warnings":[…]}; `findings` contains those that are wrong, not established or unchecked;
  * "qualified" is {"provider","reason","service","standing"} or null; "kind" is "archive",
  * "container", "content_part", "evidence_record", "other" or "report"; "signed_at" and "signer" are
- * null where there is no valid signature or no timestamp of it. */
+ * null if there is no valid signature or if it has no timestamp. */
 void verify_print(const struct verify_result *result, bool json, FILE *out);
-/* For people, the rest in `language`. */
+/* Prints the text form for users, with the details in `language`. */
 void verify_print_in(const struct verify_result *result, enum language language, FILE *out);
 void verify_result_free(struct verify_result *result); /* NULL-safe */
 

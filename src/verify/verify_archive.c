@@ -5,21 +5,21 @@
 
 #define ARENA_MAX ((size_t)256 << 20)
 #define DOCUMENT_ARENA_MAX ((size_t)4 << 20)
-#define ENTRIES_MIN 8 /* mimetype, README, LEEME, genesis, events, and the three at the end */
+#define ENTRIES_MIN 8 /* mimetype, README, LEEME, genesis, events, and the last three */
 
 struct archive_check {
 	struct run *run;
 	struct input *input;
 	struct zip_reader *zip;
-	uint32_t count; /* of entries */
+	uint32_t count; /* number of entries */
 	struct zip_sum *sums;
-	bool *summed;                /* the sum could be had */
-	struct arena arena;          /* the manifest */
-	struct arena document_arena; /* one other document */
+	bool *summed;                /* whether the sum is known */
+	struct arena arena;          /* memory of the manifest */
+	struct arena document_arena; /* memory of one other document */
 	struct buf scratch;
 	struct archive_manifest manifest;
 	bool has_manifest;
-	enum modality *modalities; /* of the manifest's configurations */
+	enum modality *modalities; /* of the configurations in the manifest */
 	bool has_genesis;
 	struct sha256 genesis_hash;
 };
@@ -44,7 +44,7 @@ static const char *name_of(const struct archive_check *check, uint32_t index, ch
 	return to;
 }
 
-/* Digests every entry. */
+/* Computes the digest of every entry. */
 static int sum_entries(struct archive_check *check)
 {
 	check->sums = calloc(check->count, sizeof *check->sums);
@@ -105,7 +105,7 @@ static int read_manifest(struct archive_check *check, struct error *error)
 	return verify_canonical(buf_slice(&text), &check->scratch, error);
 }
 
-/* Leaves in the input what reports and parts are compared with. */
+/* Stores the facts with which reports and parts are compared in the input. */
 static int describe(struct archive_check *check)
 {
 	struct arena *arena = &check->run->arena;
@@ -125,7 +125,7 @@ static int describe(struct archive_check *check)
 	return 0;
 }
 
-/* The manifest's list against the entries between 'mimetype' and itself, one for one. */
+/* Compares the list in the manifest with the entries between 'mimetype' and the manifest. */
 static void check_files(struct archive_check *check)
 {
 	const struct archive_manifest *manifest = &check->manifest;
@@ -151,7 +151,7 @@ static void check_files(struct archive_check *check)
 	}
 }
 
-/* Which files an archive holds, and in which order. */
+/* Checks the names and the order of the files. */
 static void check_names(struct archive_check *check)
 {
 	static const char *const fixed[] = {ARCHIVE_README_NAME, ARCHIVE_LEEME_NAME,
@@ -179,7 +179,8 @@ static void check_names(struct archive_check *check)
 		wrong(check, name_of(check, at, name), FINDING_ARCHIVE_FILE_SUPERFLUOUS);
 }
 
-/* The ASiCManifest is written again from the digests just taken, and compared piece by piece. */
+/* Generates the ASiCManifest again from the computed digests, and compares it element by element.
+ */
 static int check_asic(struct archive_check *check)
 {
 	struct error error = {0};
@@ -194,7 +195,7 @@ static int check_asic(struct archive_check *check)
 	if (result < 0)
 		return note(check, ARCHIVE_ASIC_NAME, FINDING_ASIC_MALFORMED, result, &error);
 	struct slice found = buf_slice(&text);
-	/* Its first piece is the frame and the manifest itself, the last but one entry of the list. */
+	/* The first element, with the frame, is for the manifest, the third entry from the end. */
 	for (uint32_t i = 0; i + 3 < check->count; i++) {
 		char name[ZIP_NAME_MAX + 1];
 		uint32_t index = i == 0 ? check->count - 3 : i;
@@ -234,7 +235,7 @@ static int check_signature_along(struct archive_check *check, struct cms_paths *
 	if (!slice_is(entry->name, ARCHIVE_SIGNATURE_NAME))
 		result = finding_fail(&error, FINDING_SIGNATURE_MISPLACED);
 	if (!result && !check->summed[check->count - 2])
-		return 0; /* that is a finding already, and there is nothing to check against */
+		return 0; /* already a finding; there is no digest to check against */
 	if (!result)
 		result = zip_entry_load(check->zip, entry, CMS_LASTING_SIZE_MAX - 1, &der, &error);
 	if (!result)
@@ -275,7 +276,7 @@ static int check_signature(struct archive_check *check)
 	return result;
 }
 
-/* The service's list of its signers, in archives that carry it. */
+/* Checks the service's list of its signers, if the archive contains one. */
 static int check_signer_list(struct archive_check *check)
 {
 	struct error error = {0};
@@ -418,7 +419,7 @@ static void check_manifest_facts(struct archive_check *check)
 		verify_add(check->run, VERIFY_WARNING, check->input->path, "", FINDING_ARCHIVE_TEST);
 }
 
-/* Everything about the archive's own files but the lines of its streams. */
+/* Checks the archive's own files except the lines of its streams. */
 static int check_frame(struct archive_check *check)
 {
 	struct error error = {0};

@@ -1,6 +1,7 @@
-/* Content parts, checked by a thread of their own while the archive that lists them is checked:
- * what is said of them is said as if they had been checked before. Until it is waited for, the
- * thread alone has what it writes of an input: `described`, `head` and `unread`. */
+/* The concurrent check of content parts: a thread checks them while the caller's thread checks the
+ * archive that lists them. The findings are the same, in the same order, as if the parts had been
+ * checked first. Until verify_beside_wait returns for an input, only the thread may access the
+ * members that it writes: `described`, `head` and `unread`. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -8,27 +9,27 @@
 #include "base/thread.h"
 #include "verify/verify_check.h"
 
-/* As the archive's check has. */
+/* The same limits as for the check of the archive. */
 #define RESULT_ARENA_MAX ((size_t)16 << 20)
 #define RUN_ARENA_MAX ((size_t)64 << 20)
-#define WAIT_US 100000 /* between two looks at whether the check is to end */
+#define WAIT_US 100000 /* interval at which cancellation is checked */
 
 struct beside {
-	struct run run; /* the thread's own, but for the inputs */
+	struct run run; /* owned by the thread, except the inputs */
 	struct verify_result result;
 	struct verify_options options;
-	struct verify_finding *after; /* what was found before; NULL: nothing was */
+	struct verify_finding *last_before; /* the last finding before the parts; NULL: none */
 	pthread_t thread;
 	atomic_bool cancelled;
 	pthread_mutex_t mutex;
 	pthread_cond_t changed;
-	size_t checked; /* under the mutex: all inputs before this one */
-	int status;     /* of the thread, once all are checked */
+	size_t checked; /* guarded by `mutex`: all inputs before this one are checked */
+	int status;     /* result of the thread, valid when all are checked */
 };
 
-/* ---- on the thread ---- */
+/* ---- the thread ---- */
 
-static int look(void *context, const char *path, uint64_t done, uint64_t total)
+static int check_cancelled(void *context, const char *path, uint64_t done, uint64_t total)
 {
 	const struct beside *beside = context;
 	return atomic_load(&beside->cancelled) ? ERR_UNAVAILABLE : 0;
@@ -57,7 +58,7 @@ static void *check(void *argument)
 	return NULL;
 }
 
-/* ---- on the caller's ---- */
+/* ---- the caller's thread ---- */
 
 static void beside_free(struct beside *beside)
 {
@@ -78,7 +79,7 @@ bool verify_beside_begin(struct run *run)
 	if (!beside)
 		return false;
 	beside->options = *run->options;
-	beside->options.progress = look;
+	beside->options.progress = check_cancelled;
 	beside->options.progress_context = beside;
 	beside->run = (struct run){
 		.result = &beside->result,
@@ -86,7 +87,7 @@ bool verify_beside_begin(struct run *run)
 		.inputs = run->inputs,
 		.input_count = run->input_count,
 	};
-	beside->after = run->result->last;
+	beside->last_before = run->result->last;
 	arena_init(&beside->result.arena, RESULT_ARENA_MAX);
 	arena_init(&beside->run.arena, RUN_ARENA_MAX);
 	pthread_mutex_init(&beside->mutex, NULL);
@@ -119,11 +120,11 @@ int verify_beside_wait(struct run *run, const struct input *input)
 	return result;
 }
 
-/* Puts the thread's findings where they had stood, and as many as are kept. */
+/* Inserts the findings of the thread at their position, up to the limit of stored findings. */
 static int merge(struct verify_result *to, const struct beside *beside)
 {
 	const struct verify_result *from = &beside->result;
-	struct verify_finding **at = beside->after ? &beside->after->next : &to->first;
+	struct verify_finding **at = beside->last_before ? &beside->last_before->next : &to->first;
 	for (const struct verify_finding *found = from->first; found; found = found->next) {
 		struct verify_finding *copy = arena_alloc(&to->arena, sizeof *copy);
 		if (!copy)
@@ -173,7 +174,7 @@ int verify_beside_end(struct run *run, int status)
 		status = beside->status;
 	if (!status)
 		status = merge(run->result, beside);
-	run->part_arena = beside->run.arena; /* what the inputs point to */
+	run->part_arena = beside->run.arena; /* memory of the inputs' members */
 	beside->run.arena = (struct arena){0};
 	beside_free(beside);
 	return status;

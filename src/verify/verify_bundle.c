@@ -1,5 +1,5 @@
-/* The container of documents with their evidence record (bundle.h): its own shape, and then each
- * of its files as if it had been given separately. */
+/* Checks the container of documents with their evidence record (bundle.h): its own shape, and then
+ * each of its files as if it had been given separately. */
 #include <stdlib.h>
 
 #include "archive/bundle.h"
@@ -7,10 +7,10 @@
 
 struct opening {
 	struct run *run;
-	size_t place; /* of the container among the inputs, which may move */
+	size_t place; /* position of the container among the inputs, which may move in memory */
 	struct zip_reader *zip;
 	uint32_t count;
-	struct buf manifest; /* as it has to be */
+	struct buf manifest; /* the expected manifest */
 };
 
 static char *name_of(const struct zip_entry *entry, char to[ZIP_NAME_MAX + 1])
@@ -48,7 +48,7 @@ static int check_names(const struct opening *opening, struct error *error)
 	return OK;
 }
 
-/* Compares an entry with the only text that it may have. */
+/* Compares an entry with its only valid content. */
 static int check_text(const struct opening *opening, uint32_t index, struct slice wanted,
                       struct error *error)
 {
@@ -67,7 +67,7 @@ static int check_text(const struct opening *opening, uint32_t index, struct slic
 
 /* ---- its files ---- */
 
-/* One more input, which lies in the container. */
+/* Appends an input for a file in the container. */
 static int add_input(struct opening *opening, const struct zip_entry *entry,
                      const struct zip_sum *sum)
 {

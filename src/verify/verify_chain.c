@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define FINDINGS_MAX 100 /* wrong ones in one chain; then it is given up */
+#define FINDINGS_MAX 100 /* findings of VERIFY_WRONG after which the check of a chain ends */
 
 bool chain_given_up(const struct chain *chain)
 {
@@ -44,7 +44,7 @@ int chain_next_line(struct chain *chain, enum archive_stream stream, struct slic
 	                  : result;
 }
 
-/* Every stream must be at its end now. */
+/* Checks that every stream is at its end. */
 static int check_ends(struct chain *chain)
 {
 	struct slice line;
@@ -82,7 +82,7 @@ static void check_totals(struct chain *chain)
 		           chain->without_part);
 }
 
-static void tell_long_delay(struct chain *chain)
+static void warn_long_delay(struct chain *chain)
 {
 	const struct verify_delay *delay = &chain->delay;
 	int64_t delay_us = delay->gen_time_us - delay->received_at_us;
@@ -96,9 +96,9 @@ static void tell_long_delay(struct chain *chain)
 	           delay->sequence, received, given, span);
 }
 
-/* Each round takes what was received before it began: what it left out may have come later than it
- * says. */
-static void tell_passed_over(struct chain *chain)
+/* Warns about events that a round after their reception did not cover. A round covers everything
+ * received before it began, so these events may have been received later than stated. */
+static void warn_uncovered_events(struct chain *chain)
 {
 	const struct verify_delay *passed = &chain->passed;
 	char received[TIME_TEXT_SIZE], given[TIME_TEXT_SIZE], between[TIME_TEXT_SIZE];
@@ -113,8 +113,8 @@ static void tell_passed_over(struct chain *chain)
 	           chain->passed_segments, passed->sequence, received, between, span, given);
 }
 
-/* What a reader must know of the times in a valid archive. */
-static void tell_times(struct chain *chain)
+/* Warns about the times in a valid archive. */
+static void warn_times(struct chain *chain)
 {
 	const char *path = chain->facts->input->path;
 	const struct verify_delay *delay = &chain->delay;
@@ -132,8 +132,8 @@ static void tell_times(struct chain *chain)
 	int64_t delay_us = delay->gen_time_us - delay->received_at_us;
 	if (!longest->sequence || delay_us > longest->gen_time_us - longest->received_at_us)
 		*longest = *delay;
-	tell_long_delay(chain);
-	tell_passed_over(chain);
+	warn_long_delay(chain);
+	warn_uncovered_events(chain);
 }
 
 static int walk(struct chain *chain)
@@ -169,7 +169,7 @@ static int walk(struct chain *chain)
 	}
 	if (!result) {
 		check_totals(chain);
-		tell_times(chain);
+		warn_times(chain);
 	}
 	return result;
 }

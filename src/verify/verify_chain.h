@@ -1,6 +1,6 @@
-/* Shared by the files that check the chain of an archive (verify_chain*.c): one walk over its
- * segments takes the events and leaves of each, the round that its seal leads to, and the content
- * parts beside it, all in their order. */
+/* Internal interface of the files that check the chain of an archive (verify_chain*.c,
+ * verify_objects.c, verify_renewals.c, verify_revocations.c). A single pass over the segments
+ * reads, in order, the events and leaves of each segment, its round, and the content parts. */
 #ifndef VERIFY_VERIFY_CHAIN_H
 #define VERIFY_VERIFY_CHAIN_H
 
@@ -12,47 +12,47 @@
 
 struct round_state {
 	bool present;
-	bool usable; /* it could be read, so that it can be compared with */
+	bool usable; /* it could be read and can be used for comparison */
 	char round_id[CHAIN_ROUND_ID_SIZE];
 	struct sha256 root;
 	struct sha256 token_hash;
 	int64_t gen_time_us;
-	bool revoked;     /* all its timestamps */
-	int64_t until_us; /* how long one of them proves it: the end of what vouches for it last */
+	bool revoked;     /* all its timestamps are revoked */
+	int64_t until_us; /* the latest time until which one of its timestamps proves it */
 };
 
-/* What two timestamps over one round say of each other, over all such rounds. */
+/* Result of the comparison of the two timestamps of a round, over all such rounds. */
 struct pair_state {
-	uint64_t divergent; /* beyond VERIFY_DIVERGENCE_MAX_US */
-	uint64_t dependent; /* both of one authority */
+	uint64_t divergent; /* rounds that differ by more than VERIFY_DIVERGENCE_MAX_US */
+	uint64_t dependent; /* rounds with both timestamps of one authority */
 	int64_t widest_us;
-	char round_id[CHAIN_ROUND_ID_SIZE]; /* where that was */
+	char round_id[CHAIN_ROUND_ID_SIZE]; /* the round with the widest difference */
 	int64_t gen_times_us[ARCHIVE_TOKENS_MAX];
 	char names[ARCHIVE_TOKENS_MAX][SUBJECT_SIZE];
 };
 
-/* Of the stream that validates timestamps. */
+/* An object of the validation stream. */
 struct object_state {
 	struct sha256 sha256;
 	enum archive_object_kind kind;
 	struct slice der;
-	bool is_named; /* by a token */
+	bool is_named; /* referred to by a token */
 };
 
-/* An archive timestamp that renewed others. */
+/* An archive timestamp of the renewals stream. */
 struct stamp_state {
 	int64_t number;
 	struct sha256 imprint;
 	int64_t gen_time_us;
-	int64_t until_us; /* the end of the last certificate that its own renewals lead to */
-	bool is_named;    /* by a token */
+	int64_t until_us; /* expiry of the certificate of its last renewal, or its own */
+	bool is_named;    /* referred to by a token */
 };
 
-/* A path with what tokens name for it: up to which time it is known to be good. */
+/* Cached result for a certification path and the revocation data of its tokens. */
 #define CHAIN_JUDGED_MAX 16
 struct judged_path {
 	struct sha256 name;
-	int64_t good_until_us; /* TIME_NONE: not known */
+	int64_t good_until_us; /* known to be good until this time; TIME_NONE: unknown */
 };
 
 struct chain {
@@ -61,124 +61,134 @@ struct chain {
 	const struct archive_manifest *manifest;
 	const struct archive_facts *range;
 	struct line_stream *streams[STREAM_COUNT];
-	struct arena arena;      /* one event, leaf or round */
-	struct arena seal_arena; /* one segment */
+	struct arena arena;      /* reset for each event, leaf or round */
+	struct arena seal_arena; /* reset for each segment */
 	struct buf scratch;
-	uint64_t wrong_before; /* findings when the chain began */
+	uint64_t wrong_before; /* number of findings before this chain */
 
 	int64_t next_sequence; /* of the next event */
 	bool events_ended;
 	uint64_t events;
-	struct sha256 chain_hash; /* of the event or leaf before */
-	struct sha256 event_hash; /* of the event before */
+	struct sha256 chain_hash; /* of the previous event or leaf */
+	struct sha256 event_hash; /* of the previous event */
 	int64_t received_at_us;
-	int64_t segment_received_at_us; /* of the segment's first event in the range; TIME_NONE: none */
-	int64_t segment_sequence;       /* and its sequence */
-	struct verify_delay delay;      /* the longest */
-	struct verify_delay passed;     /* the one whose event a timestamp passed over the longest */
-	uint64_t passed_segments;       /* with such an event */
+	int64_t segment_received_at_us; /* of the first event of the segment in the range; TIME_NONE:
+	                                   none */
+	int64_t segment_sequence;       /* sequence of that event */
+	struct verify_delay delay;      /* the longest delay */
+	struct verify_delay passed;     /* longest delay of an event missed by an earlier timestamp */
+	uint64_t passed_segments;       /* number of segments with such an event */
 	uint64_t segments, unsynchronized_segments, uncompared_segments;
 	bool *config_used;
-	uint64_t without_part; /* events of content that no part holds */
+	uint64_t without_part; /* number of content events that are in no part */
 
-	struct sha256 *leaves; /* of the segment */
+	struct sha256 *leaves; /* of the current segment */
 	int64_t next_segment_sequence;
 	bool segment_seen;
-	struct sha256 seal_hash; /* of the segment before */
+	struct sha256 seal_hash; /* of the previous segment */
 	struct round_state round, previous_round;
-	struct pair_state pairs; /* of the rounds with two timestamps */
+	struct pair_state pairs; /* comparison of the two timestamps of rounds */
 
-	struct object_state *objects; /* in order of their SHA-256 */
+	struct object_state *objects; /* sorted by SHA-256 */
 	size_t object_count, object_bytes;
 	struct arena object_arena;
 	struct judged_path judged[CHAIN_JUDGED_MAX];
 
-	struct stamp_state *stamps; /* from the newest to the oldest */
+	struct stamp_state *stamps; /* sorted from the newest to the oldest */
 	size_t stamp_count, stamp_room;
-	uint64_t ended_segments; /* whose round was proven no longer when the archive was signed */
+	uint64_t
+		ended_segments; /* segments whose round was no longer proven when the archive was signed */
 
-	size_t part; /* the content part that holds the next content event */
+	size_t part; /* index of the content part that contains the next content event */
 	struct zip_reader *part_zip;
 	struct line_stream *part_index;
 	const struct input *part_input;
 	bool part_open;
 };
 
-/* Too much was found in this chain to go on. */
+/* Returns whether the check of this chain ends because of too many findings. */
 bool chain_given_up(const struct chain *chain);
-/* "events/events-000001.ndjson.gz line 17 member hash": the line last read of a stream; `member`
- * may be NULL. Returns `where`. */
+/* Formats the line last read of a stream: "events/events-000001.ndjson.gz line 17 member hash".
+ * `member` may be NULL. Returns `where`. */
 const char *chain_where(struct chain *chain, enum archive_stream stream, const char *member,
                         char where[CHAIN_WHERE_MAX]);
-/* Records what is wrong there. */
+/* Records a finding of VERIFY_WRONG at that position. */
 #define chain_wrong_at(chain, stream, member, finding)                                             \
 	verify_add_filled((chain)->run, VERIFY_WRONG, (chain)->facts->input->path,                     \
 	                  chain_where(chain, stream, member, (char[CHAIN_WHERE_MAX]){0}), finding,     \
 	                  finding##_EN, finding##_ES)
-/* Records what reading a line answered. */
+/* Records the failure to read a line. */
 int chain_note(struct chain *chain, enum archive_stream stream, int status,
                const struct error *error) MUST_CHECK;
-/* 1 with a line, 0 at the end or when the stream is damaged, which is recorded. */
+/* Returns 1 with a line, or 0 at the end or if the stream is damaged, which is recorded. */
 int chain_next_line(struct chain *chain, enum archive_stream stream, struct slice *ret_line)
 	MUST_CHECK;
 
 /* ---- verify_chain_events.c ---- */
-/* 1 when there was an event, whose chain hash is chain->chain_hash then; 0 when they are over. */
+/* Reads and checks the next event. Returns 1 and sets chain->chain_hash to its chain hash, or 0
+ * after the last event. */
 int chain_take_event(struct chain *chain) MUST_CHECK;
-/* The same for an event outside the range, of which only the chain hash is there. */
+/* Does the same for an event outside the range, for which the archive contains only the chain hash.
+ */
 int chain_take_leaf(struct chain *chain, int64_t sequence) MUST_CHECK;
 
 /* ---- verify_chain_seals.c ---- */
-/* A segment with its events, its seal and its round. 1, or 0 when there are no more. */
+/* Reads and checks the next segment with its events, its seal and its round. Returns 1, or 0 after
+ * the last segment. */
 int chain_take_segment(struct chain *chain) MUST_CHECK;
 
-/* Warns of what the timestamps of one round say of each other. */
+/* Records warnings about rounds whose two timestamps diverge or come from one authority. */
 void chain_tell_pairs(struct chain *chain);
 
 /* ---- verify_objects.c ---- */
-/* Reads all of them, before anything else; what is wrong is recorded. */
+/* Reads all validation objects, before all other streams. Errors in them are recorded. */
 int chain_take_objects(struct chain *chain) MUST_CHECK;
-/* Appends the certificates that a token names (struct timestamp_path's), and notes all that it
- * names. ERR_INVALID_EVIDENCE: one is not there. */
+/* Appends the certificates to which a token refers (see struct timestamp_path), and marks all
+ * objects to which it refers. Returns ERR_INVALID_EVIDENCE if one is missing. */
 int chain_find_path(struct chain *chain, const struct archive_token *token, struct buf *out,
                     struct error *error) MUST_CHECK;
-/* After all rounds: each of them was named. */
+/* Records, after all rounds, the objects to which no token refers. */
 void chain_check_objects(struct chain *chain);
 void chain_free_objects(struct chain *chain);
-/* One that a token names, which chain_find_path has found. */
+/* Returns an object to which a token refers and that chain_find_path has found. */
 const struct object_state *chain_find_object(const struct chain *chain,
                                              const struct sha256 *sha256);
 
 /* ---- verify_renewals.c ---- */
-/* Reads and verifies all archive timestamps, before the rounds; what is wrong is recorded. */
+/* Reads and verifies all archive timestamps, before the rounds. Errors in them are recorded. */
 int chain_take_renewals(struct chain *chain) MUST_CHECK;
-/* NULL: it is not there. */
+/* Returns the archive timestamp with that number; NULL: not found. */
 const struct stamp_state *chain_find_stamp(struct chain *chain, int64_t number);
-/* The archive timestamp that covers a token; NULL: none is said to. ERR_INVALID_EVIDENCE. */
+/* Finds the archive timestamp that covers a token; NULL: the token states none. Returns 0 or
+ * ERR_INVALID_EVIDENCE. */
 int chain_follow_renewal(struct chain *chain, const struct archive_renewal *renewal,
                          struct slice token, const struct stamp_state **ret_stamp,
                          struct error *error) MUST_CHECK;
-/* As of when a token's certificates have to be good, beside its own time; TIME_NONE. */
+/* Returns the time, in addition to the token's own, at which the certificates of the token must be
+ * good; TIME_NONE: none. */
 int64_t chain_judged_as_of(int64_t gen_time_us, const struct stamp_state *stamp);
-/* After all rounds: each of them was named. */
+/* Records, after all rounds, the archive timestamps to which no token refers. */
 void chain_check_renewals(struct chain *chain);
 void chain_tell_ended(struct chain *chain);
 
 /* ---- verify_revocations.c ---- */
-/* Judges the certificates of a token whose names chain_find_path has found, with their path's
- * `known`. ERR_INVALID_EVIDENCE: it names something superfluous, or what is no path. */
+/* Judges the certificates of a token by the revocation data to which it refers, after
+ * chain_find_path. `known` is their path. Returns ERR_INVALID_EVIDENCE if the token refers to an
+ * object that is not needed, or the certificates form no path. */
 int chain_judge_revocations(struct chain *chain, const struct archive_token *token,
                             struct slice known, struct token_verdict *ret_verdict,
                             struct error *error) MUST_CHECK;
-/* What was revoked later than a token was renewed, by `stamp` (NULL: it was not), leaves it. */
+/* Changes a verdict from revoked to open if the revocation took effect after `stamp` renewed the
+ * token. `stamp` NULL: the token was not renewed. */
 void chain_leave_past(const struct stamp_state *stamp, struct token_verdict *verdict);
-/* Warns of those of a round that were revoked; whether all of them were. */
+/* Records warnings about the revoked timestamps of a round. Returns whether all of them were
+ * revoked. */
 bool chain_tell_revoked(struct chain *chain, const struct token_verdict *verdicts, size_t count);
 
 /* ---- verify_chain_parts.c ---- */
-/* The event of content against the next line of its part's index. */
+/* Compares a content event with the next line of the index of its part. */
 int chain_follow_part(struct chain *chain, const struct event_facts *event) MUST_CHECK;
-/* After the last event: what is left of the parts has no event. */
+/* Records, after the last event, the remaining index lines of the parts, which have no event. */
 int chain_finish_parts(struct chain *chain) MUST_CHECK;
 void chain_close_part(struct chain *chain);
 

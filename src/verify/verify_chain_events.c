@@ -1,4 +1,4 @@
-/* The events of a chain, and the leaves that stand for those outside the range. */
+/* Checks the events of a chain, and the leaves of the events outside the range. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

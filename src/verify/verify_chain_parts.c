@@ -1,5 +1,4 @@
-/* The content parts beside a chain: each event of content against the line that a part has of it.
- */
+/* Compares each content event of a chain with the index line of its content part. */
 #include <inttypes.h>
 
 #include "verify/verify_chain.h"
@@ -14,7 +13,7 @@ void chain_close_part(struct chain *chain)
 	chain->part_open = false;
 }
 
-/* What reading a part answered. What is wrong with it was found when it was checked for itself. */
+/* Records the failure to read a part. Errors in the part itself were recorded by its own check. */
 static int note_part(struct chain *chain, const char *where, int status, const struct error *error)
 {
 	if (status == ERR_INVALID_EVIDENCE)
@@ -23,7 +22,7 @@ static int note_part(struct chain *chain, const char *where, int status, const s
 	                        status, error);
 }
 
-/* The end of a part's range: its index must be at its end too. */
+/* Ends a part at the end of its range, where its index must end, too. */
 static int finish_part(struct chain *chain)
 {
 	struct slice line;
@@ -116,7 +115,7 @@ int chain_follow_part(struct chain *chain, const struct event_facts *event)
 	result =
 		verify_add_error(chain->run, chain->part_input->path, line_stream_where(chain->part_index),
 	                     FINDING_PART_MALFORMED, result, &error);
-	line_stream_free(chain->part_index); /* the rest of the lines could only mislead */
+	line_stream_free(chain->part_index); /* the remaining lines could cause misleading findings */
 	chain->part_index = NULL;
 	return result;
 }

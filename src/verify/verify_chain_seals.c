@@ -1,11 +1,11 @@
-/* The segments of a chain: seal documents, the trees over their events, and the rounds and
- * timestamps that these lead to. */
+/* Checks the segments of a chain: seal documents, the trees over their events, and the rounds and
+ * timestamps to which these lead. */
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "verify/verify_chain.h"
 
-#define SEGMENT_LINE_MAX 8192 /* the seal document, the longest path, and the round's name */
+#define SEGMENT_LINE_MAX 8192 /* seal document, longest path and round id */
 
 static int check_token(struct chain *chain, const struct sha256 *root,
                        const struct archive_token *token, struct timestamp_facts *ret_facts,
@@ -49,8 +49,9 @@ static int check_token(struct chain *chain, const struct sha256 *root,
 	return 0;
 }
 
-/* A second time that is far from the first makes nothing invalid: which one is wrong, it does not
- * show, and each alone would do. But whoever reads it must know. */
+/* Compares the two timestamps of a round. A large difference does not make the evidence invalid:
+ * each timestamp alone would suffice, and it is unknown which one is wrong. It is only a warning.
+ */
 static void compare_tokens(struct chain *chain, const char *round_id,
                            const struct timestamp_facts facts[ARCHIVE_TOKENS_MAX])
 {
@@ -142,7 +143,7 @@ static int read_round(struct chain *chain, struct slice line, struct error *erro
 	return check_round_time(chain, first->gen_time_us, error);
 }
 
-/* Reads one more round; 1, or 0 when there is none. */
+/* Reads the next round. Returns 1, or 0 if there is none. */
 static int take_round(struct chain *chain)
 {
 	struct slice line;
@@ -158,8 +159,8 @@ static int take_round(struct chain *chain)
 	return result < 0 ? result : 1;
 }
 
-/* Goes on to the round of a segment. Before it may stand its predecessor alone: each further one is
- * told, so that too many of them end the search. */
+/* Reads rounds up to that of a segment. Only its predecessor may come before it. Each further one
+ * is a finding, so a large number of them ends the check. */
 static int find_round(struct chain *chain, const char *round_id)
 {
 	for (int skipped = 0;; skipped++) {
@@ -200,7 +201,7 @@ static void note_delay(struct chain *chain)
 		chain->passed = delay;
 }
 
-/* Between the timestamp that its seal document names and its own, a segment was made. */
+/* Checks the lower bound of a segment's time, the timestamp to which its seal document refers. */
 static void check_lower_bound(struct chain *chain, const struct seal_document *seal)
 {
 	const struct round_state *before = &chain->previous_round;
@@ -214,7 +215,7 @@ static void check_lower_bound(struct chain *chain, const struct seal_document *s
 		chain_wrong_at(chain, STREAM_SEALS, "seal.previous_token_hash",
 		               FINDING_SEGMENT_PREVIOUS_ROUND_MISSING);
 	} else if (!chain->segment_seen && seal->first_sequence > 1) {
-		/* Where the first round of a service has several segments of a chain, it is so. */
+		/* This is the case if the first round of a service has several segments of a chain. */
 		const struct verify_options *options = chain->run->options;
 		verify_add(chain->run, options && options->own_seals ? VERIFY_WARNING : VERIFY_UNCHECKED,
 		           chain->facts->input->path, line_stream_where(chain->streams[STREAM_SEALS]),
@@ -247,7 +248,7 @@ static void check_round(struct chain *chain, const struct archive_segment *segme
 	note_delay(chain);
 }
 
-/* What a seal document says, before its events are read. */
+/* Checks a seal document before its events are read. */
 static void check_seal(struct chain *chain, const struct seal_document *seal)
 {
 	const enum archive_stream seals = STREAM_SEALS;
@@ -278,7 +279,7 @@ static void check_seal(struct chain *chain, const struct seal_document *seal)
 		chain_wrong_at(chain, seals, "seal.chain_hash_before", FINDING_SEGMENT_START);
 }
 
-/* Collects the leaves of a segment. 1, or 0 when events or leaves are missing. */
+/* Collects the leaves of a segment. Returns 1, or 0 if events or leaves are missing. */
 static int collect(struct chain *chain, const struct seal_document *seal)
 {
 	size_t count = 0;
@@ -300,7 +301,8 @@ static int collect(struct chain *chain, const struct seal_document *seal)
 	return 1;
 }
 
-/* The segment's root from its leaves, by the tree over all of them: not as the sealer makes it. */
+/* Computes the root of a segment from the tree over all its leaves, an implementation independent
+ * of the sealer's. */
 static int compute_root(struct chain *chain, const struct seal_document *seal,
                         struct sha256 *ret_root)
 {
@@ -317,7 +319,7 @@ static int compute_root(struct chain *chain, const struct seal_document *seal,
 	return 0;
 }
 
-/* 1 to go on with the next segment, 0 to stop. */
+/* Returns 1 to continue with the next segment, 0 to stop. */
 static int check_segment(struct chain *chain, const struct archive_segment *segment)
 {
 	const struct seal_document *seal = &segment->seal;

@@ -1,4 +1,4 @@
-/* What the files of the verifier share. See verify.h for what it does. */
+/* Internal interface of the verifier's source files. verify.h describes the verifier. */
 #ifndef VERIFY_VERIFY_CHECK_H
 #define VERIFY_VERIFY_CHECK_H
 
@@ -18,39 +18,43 @@ enum input_kind {
 };
 
 struct input {
-	const char *path; /* as it is told */
-	const char *file; /* where it is opened */
-	/* Of a file in a container, of which the sum is known: the container's place, from 1, and where
-	 * it begins in there. */
-	size_t container; /* 0: it stands by itself */
+	const char *path; /* the name in findings */
+	const char *file; /* the path that is opened */
+	/* For a file in a container, whose sum is known: the position of the container among the
+	 * inputs, counted from 1, and the file's offset in the container. */
+	size_t container; /* 0: not in a container */
 	uint64_t offset;
-	bool is_containers_record; /* the evidence record that has to cover all the others */
+	bool is_containers_record; /* the evidence record that must cover all other files of its
+	                              container */
 	enum input_kind kind;
 	struct zip_sum sum;
-	struct zip_identity identity; /* of the file that has this sum, or of its container */
-	bool unread;    /* it could not be read to its end: what was not met in it may be there */
-	bool bound;     /* a part: an archive among the inputs lists it; a report: names one of them */
-	bool described; /* the facts below could be read */
-	bool covered;   /* an evidence record among the inputs is of it */
-	bool recorded;  /* of no kind: it is an event that an archive among the inputs holds */
-	/* By other algorithms than SHA-256, as far as a record needed them; `digested`: they are known.
+	struct zip_identity identity; /* of the file with this sum, or of its container */
+	bool unread; /* reading stopped early: objects that were not found in it may exist */
+	bool bound;  /* for a part: an archive among the inputs lists it; for a report: it refers to one
+	                of them */
+	bool described; /* the members below are set */
+	bool covered;   /* an evidence record among the inputs covers it */
+	bool recorded;  /* of no known kind: an archive among the inputs contains it as an event */
+	/* Digests by algorithms other than SHA-256 that a record needed, and which of them are known.
 	 */
 	struct digest digests[DIGEST_ALGORITHM_COUNT];
 	bool digested[DIGEST_ALGORITHM_COUNT];
-	int64_t covered_since_us; /* when a valid one shows that it existed; TIME_NONE: none does */
-	/* Of a valid signature of a report or an archive. */
+	int64_t covered_since_us; /* the earliest time that a valid record proves; TIME_NONE: none */
+	/* The valid signature of a report or an archive. */
 	bool is_signed;
-	struct sha256 signer; /* the SHA-256 of the certificate */
-	int64_t signed_at_us; /* of the signature's timestamp; TIME_NONE: it has none */
-	int64_t issued_us;    /* of its timestamp, or as the signer states; TIME_NONE: there is none */
-	int64_t until_us;     /* the end of the certificate that vouches last */
-	/* Of an archive. */
+	struct sha256 signer; /* SHA-256 of the signing certificate */
+	int64_t signed_at_us; /* time of the signature's timestamp; TIME_NONE: it has none */
+	int64_t
+		issued_us; /* time of its timestamp, or the time stated by the signer; TIME_NONE: unknown */
+	int64_t until_us; /* expiry of the certificate that proves it longest */
+	/* Set for an archive. */
 	struct archive_manifest manifest; /* without its lists */
-	/* The events whose chain hashes it says, by its own word; found where there are others. */
+	/* The events whose chain hashes the archive claims to contain. Set only if there are other
+	 * archives. */
 	bool outlined;
 	int64_t hashes_from, hashes_to;
-	uint64_t outline_lines; /* that were read for it */
-	/* Of a part. */
+	uint64_t outline_lines; /* the number of lines read to find them */
+	/* Set for a part. */
 	struct part_head head;
 };
 
@@ -60,32 +64,32 @@ struct run {
 	struct trust_roots roots;
 	struct input *inputs;
 	size_t input_count;
-	struct arena arena;   /* what the inputs point to */
-	struct point *points; /* in order: verify_points.c */
+	struct arena arena;   /* memory of the inputs' members */
+	struct point *points; /* sorted; verify_points.c */
 	size_t point_count;
-	void *sealed;                  /* a tree of documents: verify_points.c */
-	struct kept_receipt *receipts; /* in order: verify_receipts.c */
+	void *sealed;                  /* search tree of documents; verify_points.c */
+	struct kept_receipt *receipts; /* sorted; verify_receipts.c */
 	size_t receipt_count;
 	struct arena receipt_arena;
 	struct signer_lists *signer_lists; /* NULL: none were given; verify_signers.c */
 	int64_t next_progress_us;
-	uint64_t progress_done, progress_total; /* as they were told last */
-	struct input **others;                  /* of no kind, by their digests: verify_existence.c */
+	uint64_t progress_done, progress_total; /* as last reported */
+	struct input **others; /* of no known kind, sorted by digest; verify_existence.c */
 	size_t other_count;
-	struct sums *sums;               /* digests the inputs concurrently; NULL: not used */
-	struct beside *beside;           /* checks the parts concurrently; NULL: not used */
-	struct arena part_arena;         /* what inputs point to that it has checked */
-	bool development, non_qualified; /* such timestamps were seen */
-	uint64_t vague_timestamps;       /* without an accuracy */
-	uint64_t coarse_timestamps;      /* beyond VERIFY_ACCURACY_MAX_US */
-	uint64_t later_timestamps;       /* given after what everything is judged as of */
+	struct sums *sums;       /* concurrent computation of the inputs' digests; NULL: not used */
+	struct beside *beside;   /* concurrent check of the parts; NULL: not used */
+	struct arena part_arena; /* memory of the inputs' members that the concurrent check set */
+	bool development, non_qualified; /* whether such timestamps were found */
+	uint64_t vague_timestamps;       /* without a stated accuracy */
+	uint64_t coarse_timestamps;      /* less accurate than VERIFY_ACCURACY_MAX_US */
+	uint64_t later_timestamps;       /* issued after the time of the check */
 	int64_t coarsest_us;
-	uint64_t signatures;     /* of archives and reports; timestamps are none */
-	uint64_t digested_files; /* read whole once more, for the records among the inputs */
+	uint64_t signatures;     /* of archives and reports, timestamps not counted */
+	uint64_t digested_files; /* files that were read again for evidence records */
 };
 
-/* Records a finding of the enumeration, by its name, with what fills its places. `where` may be
- * "". */
+/* Records a finding, given by its name in the enumeration, with the values of its placeholders.
+ * `where` may be "". */
 #define verify_add(run, severity, path, where, finding, ...)                                       \
 	verify_add_filled(run, severity, path, where, finding, finding##_EN, finding##_ES,             \
 	                  ##__VA_ARGS__)
@@ -93,39 +97,40 @@ void verify_add_filled(struct run *run, enum verify_severity severity, const cha
                        const char *where, enum finding finding, const char *english,
                        const char *spanish, ...)
 	__attribute__((format(printf, 6, 8), format(printf, 7, 8)));
-/* Records a finding without places, followed by what a step reported, in English. */
+/* Records a finding without placeholders, followed by the English cause of a failed step. */
 void verify_add_cause(struct run *run, enum verify_severity severity, const char *path,
                       const char *where, enum finding finding, const char *cause);
-/* What a file says is shown, but must not reach a terminal as control characters: these, what turns
- * the direction of writing around, and what is no UTF-8, become '?'. */
+/* Replaces characters of a text from a file that must not reach a terminal by '?': control
+ * characters, characters that change the direction of writing, and bytes that are not UTF-8. */
 void verify_make_visible(char *text);
-/* Records a failed step: evidence that is not valid is wrong, anything else unchecked. It is the
- * finding that the error names (finding_fail, finding_step), or else `finding`, which has no
- * places, followed by the error's cause. Answers 0; or ERR_NO_MEMORY when the run cannot go on;
- * or ERR_IO, recorded, when the file cannot be read: its check ends there, as whatever would be
- * missed in the rest of it is no finding. */
+/* Records a failed step. Invalid evidence is recorded as wrong, any other failure as unchecked. The
+ * finding is the one in the error (finding_fail, finding_step), or else `finding`, which has no
+ * placeholders, followed by the cause of the error. Returns 0; ERR_NO_MEMORY if the run cannot
+ * continue; or ERR_IO, recorded, if the file cannot be read. The check of that file ends then,
+ * because data missing in its unread part would cause false findings. */
 int verify_add_error(struct run *run, const char *path, const char *where, enum finding finding,
                      int status, const struct error *error) MUST_CHECK;
-/* Something is wrong, and nobody wants to know more. */
+/* Returns whether the check can stop because a finding of VERIFY_WRONG suffices. */
 bool verify_stopped(const struct run *run);
-/* Negative: the check is to end. */
+/* Reports progress to the caller. Returns a negative value if the check must end. */
 int verify_progress(struct run *run, const char *path, uint64_t done, uint64_t total) MUST_CHECK;
-/* Notes who made a verified signature of an input, with its timestamp, or a verified timestamp; and
- * refuses a signer who is not one of those asked for. 0 or ERR_NO_MEMORY. */
+/* Records the signer of a verified signature of an input, and its timestamp. Records a finding if
+ * the signer is not one of the required signers. Returns 0 or ERR_NO_MEMORY. */
 int verify_note_signature(struct run *run, struct input *input, const char *where,
                           const struct cms_facts *facts, const struct cms_paths *paths) MUST_CHECK;
-/* `along`: its certificate's path, DER; size 0: not known. */
+/* Records a verified timestamp. `along` is the path of its certificate, DER; size 0: unknown. */
 int verify_note_timestamp(struct run *run, const struct timestamp_facts *facts, struct slice along)
 	MUST_CHECK;
 
-/* After all inputs: who signed and who gave the time, and whether that is established. */
+/* Records, after all inputs, whether the signers and the timestamp authorities are established. */
 void verify_trust_conclude(struct run *run);
 
-/* Its authority is one of them: what is there shows that no certificate above it was revoked. */
+/* Counts a timestamp of that authority for which the archive proves that no certificate of its path
+ * was revoked. */
 void verify_note_not_revoked(struct run *run, const struct certificate_facts *authority);
 
-/* Notes what a valid signature has reached, when it was made, and until when that can be checked. 0
- * or ERR_NO_MEMORY. */
+/* Records the level of a valid signature, the time at which it was made, and the time until which
+ * it can be checked. Returns 0 or ERR_NO_MEMORY. */
 struct reached {
 	enum level level;
 	int64_t issued_us;
@@ -136,197 +141,208 @@ int verify_note_level(struct run *run, struct input *input, const struct reached
 
 /* ---- the digests of the inputs (verify_sums.c) ---- */
 
-/* Has those found that are there, on a thread of its own; verify_sums_end in any case. */
+/* Starts a thread that computes the digests of existing files. verify_sums_end must follow. */
 void verify_sums_begin(struct run *run);
-/* True: the one of the file in this state is known. It is waited for where it is under way. */
+/* Finds the sum of a file in the given state. Blocks while the thread is computing it. Returns
+ * false if it is unknown. */
 bool verify_sums_find(struct run *run, const struct input *input,
                       const struct zip_identity *identity, struct zip_sum *ret_sum) MUST_CHECK;
 void verify_sums_end(struct run *run);
 
 /* ---- lists of signers (verify_signers.c) ---- */
 
-/* Reads the options' files, before anything signed is checked; what does not count is unchecked. 0
- * or ERR_NO_MEMORY. */
+/* Reads the lists of signers in the options, before any signature is checked. A list that cannot be
+ * used is recorded as unchecked. Returns 0 or ERR_NO_MEMORY. */
 int verify_signers_load(struct run *run) MUST_CHECK;
 void verify_signers_free(struct run *run);
-/* A valid signature of a report or an archive: whether it is the service's whose list was given,
- * and older than the key's end. */
+/* Compares the valid signature of a report or an archive with the lists: whether the service listed
+ * its certificate, and whether the key was in force. */
 void verify_signers_judge(struct run *run, const char *path, const char *where,
                           const struct cms_facts *facts);
-/* The list that an archive carries, whose signature was noted: in itself, and against that. What is
- * wrong with the list itself is the error. */
+/* Checks the list that an archive contains, after verify_note_signature of that archive: the list
+ * itself, and against the archive's signature. Returns an error if the list itself is invalid. */
 int verify_signers_inside(struct run *run, const struct input *archive, struct slice cms,
                           struct error *error) MUST_CHECK;
 
 /* ---- who is qualified (verify_qualified.c) ---- */
 
-/* After all inputs: asks the trusted list of everybody. 0 or ERR_NO_MEMORY. */
+/* Queries the trusted list for all signers and authorities, after all inputs. Returns 0 or
+ * ERR_NO_MEMORY. */
 int verify_qualified(struct run *run) MUST_CHECK;
 
 /* ---- as of when (verify_times.c) ---- */
 
-/* Whether a time was asked for, and this is later. */
+/* Returns whether a time of the check was given and `time_us` is later. */
 bool verify_is_later(const struct run *run, int64_t time_us);
-/* After all inputs: which signatures can no longer be checked, or were not there yet. */
+/* Records, after all inputs, which signatures can no longer be checked or did not exist at the time
+ * of the check. */
 void verify_times_conclude(struct run *run);
 
-/* "61 s", "30 h", "12 d": in any language. */
+/* Writes a time span in the same form for both languages: "61 s", "30 h", "12 d". */
 void verify_span(int64_t span_us, char text[VERIFY_SPAN_SIZE]);
-/* Compares the time at which the signer says he signed with the timestamp over his signature. */
+/* Compares the signing time stated by the signer with the timestamp of the signature. */
 void verify_stated_time(struct run *run, const char *path, const char *where, int64_t stated_us,
                         int64_t gen_time_us);
 
-/* The lines of a stream of gzipped files ("events/events-000001.ndjson.gz", …) or of one plain
+/* The lines of a stream of gzip files ("events/events-000001.ndjson.gz", …) or of one uncompressed
  * entry. */
 struct line_stream;
 
-/* `ahead`: large files may be inflated by a thread of their own. */
+/* Opens a stream. `ahead`: large files may be decompressed by an additional thread. */
 int line_stream_open(struct zip_reader *zip, enum archive_stream kind, bool ahead,
                      struct line_stream **ret_stream, struct error *error) MUST_CHECK;
 int line_stream_open_plain(struct zip_reader *zip, const struct zip_entry *entry,
                            struct line_stream **ret_stream, struct error *error) MUST_CHECK;
-/* 1 with a line (valid until the next call), 0 at the end, or negative; then no more lines come. */
+/* Returns 1 with a line, which is valid until the next call, 0 at the end, or a negative error
+ * code. After an error there are no more lines. */
 int line_stream_next(struct line_stream *stream, struct slice *ret_line, struct error *error)
 	MUST_CHECK;
-/* The file and line last read: "events/events-000001.ndjson.gz line 17". */
+/* Returns the file and line last read: "events/events-000001.ndjson.gz line 17". */
 const char *line_stream_where(struct line_stream *stream);
 void line_stream_free(struct line_stream *stream); /* NULL-safe */
 
-/* Compares a document with its canonical form: ERR_INVALID_EVIDENCE names the first deviation. */
+/* Compares a document with its canonical form. Returns ERR_INVALID_EVIDENCE with the first
+ * deviation. */
 int verify_canonical(struct slice found, const struct buf *canonical, struct error *error)
 	MUST_CHECK;
 
-/* Reads a line of the seals and compares it with its canonical form, which is left in `scratch`. 0,
- * ERR_INVALID_EVIDENCE or ERR_NO_MEMORY. */
+/* Reads a line of the seals and compares it with its canonical form, which remains in `scratch`.
+ * Returns 0, ERR_INVALID_EVIDENCE or ERR_NO_MEMORY. */
 int verify_read_segment(struct arena *arena, struct slice line, struct buf *scratch,
                         struct archive_segment *ret_segment, struct error *error) MUST_CHECK;
 
-/* ---- what several archives say of one channel ---- */
+/* ---- comparison of several archives of one channel ---- */
 
-/* Where an event is, whatever is known of it. */
+/* The position of an event. */
 struct place {
 	const char *channel_id;
 	enum mode chain;
 	int64_t sequence;
 };
-/* By channel, chain and sequence, as strcmp tells it. */
+/* Compares by channel, chain and sequence. Returns a value as strcmp does. */
 int verify_compare_places(struct place a, struct place b);
 
-/* A place of a chain at which archives are compared: where one of them ends, or begins. As an event
- * binds all before it, two archives that agree where the shorter one ends agree wherever they
- * overlap. */
+/* A position of a chain at which archives are compared: the first or last position of one of them.
+ * Because an event binds all events before it, two archives that agree at the end of the shorter
+ * one agree in their whole overlap. */
 struct point {
 	const char *channel_id;
 	enum mode chain;
 	int64_t sequence;
-	const char *path; /* of the first archive that says something here; NULL: none yet */
+	const char *path; /* of the first archive with a chain hash for this position; NULL: none yet */
 	struct sha256 chain_hash;
 	int64_t received_at_us; /* TIME_NONE: not known */
-	const char *seal_path;  /* of the first one that says which segment it is in */
+	const char *seal_path;  /* of the first archive with the segment of this event */
 	struct sha256 seal_hash;
 	const char *token_path;
 	struct sha256 token_hash;
 };
 
-/* Finds the places, before the archives are checked: by their own word. */
+/* Determines the positions to compare, before the archives are checked, from what the archives
+ * claim. */
 int verify_points_plan(struct run *run) MUST_CHECK;
 void verify_points_free(struct run *run);
-/* The chain hash of an event; `received_at_us` TIME_NONE: not known. */
+/* Compares the chain hash of an event. `received_at_us` may be TIME_NONE: unknown. */
 void verify_point_event(struct run *run, const struct input *archive, int64_t sequence,
                         const struct sha256 *chain_hash, int64_t received_at_us);
-/* The seal document over the events first to last, and the token over it (NULL: not known). */
+/* Compares the seal document over the events first to last, and the token of its round (NULL:
+ * unknown). */
 void verify_point_seal(struct run *run, const struct input *archive, int64_t first, int64_t last,
                        const struct sha256 *seal_hash, const struct sha256 *token_hash);
-/* A document that a channel has once, whoever hands it out: the genesis of a chain (version 0), or
+/* Compares a document that exists once per channel: the genesis document of a chain (version 0), or
  * a configuration version. */
 int verify_point_document(struct run *run, const struct input *archive, int64_t version,
                           const struct sha256 *hash) MUST_CHECK;
-/* After all archives: identifiers given twice, what a range by time leaves open, and which archives
- * nothing binds to each other. 0 or ERR_NO_MEMORY. */
+/* Records, after all archives, duplicate certification identifiers, ranges by time whose ends are
+ * unproven, and archives that are not connected to each other. Returns 0 or ERR_NO_MEMORY. */
 int verify_points_conclude(struct run *run) MUST_CHECK;
 
 /* ---- receipts ---- */
 
-/* Reads the options' files, before the archives are checked; what cannot be read is unchecked. */
+/* Reads the receipts in the options, before the archives are checked. A file that cannot be read is
+ * recorded as unchecked. */
 int verify_receipts_load(struct run *run) MUST_CHECK;
 void verify_receipts_free(struct run *run);
-/* An event of an archive, and the SHA-256 of its line. */
+/* Compares an event of an archive, and the SHA-256 of its line, with its receipts. */
 void verify_receipt_event(struct run *run, const struct input *archive,
                           const struct event_facts *event, const struct sha256 *chain_hash);
-/* An event outside the range, of which an archive holds the chain hash alone. */
+/* Compares the chain hash of an event outside the range with its receipts. */
 void verify_receipt_hash(struct run *run, const struct input *archive, int64_t sequence,
                          const struct sha256 *chain_hash);
-/* After all archives: the receipts of no event. */
+/* Records, after all archives, the receipts for which no event was found. */
 void verify_receipts_conclude(struct run *run);
 
-/* Verifies the signature of an archive over its ASiCManifest, which has that digest: who signed,
- * and which level it has by what is inside; the paths are appended to. LEVEL_T with a cause: what
- * is inside validates the paths inside, but not another one that leads to a root given. 0,
- * ERR_INVALID_EVIDENCE, or what cms_verify answers. */
+/* Verifies the signature of an archive over its ASiCManifest, which has the given digest. Returns
+ * the signer and the level reached by the embedded data, and appends the certification paths.
+ * LEVEL_T with a cause means that the embedded data validates the embedded paths, but not the path
+ * to a given root. Returns 0, ERR_INVALID_EVIDENCE, or an error of cms_verify. */
 int verify_signature(struct slice cms, const struct sha256 *signed_digest,
                      const struct trust_roots *roots, struct cms_paths *paths,
                      struct cms_facts *ret_facts, enum level *ret_level,
                      char ret_cause[LEVEL_CAUSE_SIZE], struct error *error) MUST_CHECK;
 
-/* Of a valid signature of level T: warns when its certificates name places of revocation data, of
- * which nothing is inside. 0 or ERR_NO_MEMORY. */
+/* Records a warning for a valid signature of level T if its certificates name sources of revocation
+ * data but the file contains none. Returns 0 or ERR_NO_MEMORY. */
 int verify_note_unvalidated(struct run *run, const char *path, const char *where,
                             const struct cms_facts *facts, const struct cms_paths *paths)
 	MUST_CHECK;
 
-/* Opens the file in which an input is: ERR_IO when it cannot be opened or is not the one that was
- * opened first. */
+/* Opens the file that contains an input. Returns ERR_IO if it cannot be opened or is not the file
+ * that was opened first. */
 int verify_open_file(const struct input *input, int *ret_file, struct error *error) MUST_CHECK;
-/* Appends an input whole: ERR_IO when it is not what was digested; ERR_INVALID_EVIDENCE when it is
- * larger than `out` may be. */
+/* Appends the whole input. Returns ERR_IO if it differs from the digested file,
+ * ERR_INVALID_EVIDENCE if it exceeds the limit of `out`. */
 int verify_load(const struct input *input, struct buf *out, struct error *error) MUST_CHECK;
-/* Opens an input again: ERR_IO when it is not the file that was digested. */
+/* Opens an input again. Returns ERR_IO if it is not the file that was digested. */
 int verify_open_zip(const struct input *input, struct zip_reader **ret_zip, struct error *error)
 	MUST_CHECK;
 
-/* Each checks one input whole and records what it finds; 0, or ERR_NO_MEMORY, or ERR_IO,
- * recorded. */
+/* Each function checks one whole input and records its findings. Returns 0, ERR_NO_MEMORY, or
+ * ERR_IO, which is recorded. */
 int verify_archive(struct run *run, struct input *input) MUST_CHECK;
 int verify_part(struct run *run, struct input *input) MUST_CHECK;
 int verify_record(struct run *run, struct input *input) MUST_CHECK;
 
-/* Checks one input: what cannot be read says nothing of the others. */
+/* Checks one input. A read error does not end the check of the other inputs. */
 int verify_one(struct run *run, struct input *input, int (*check)(struct run *, struct input *))
 	MUST_CHECK;
 
-/* ---- parts beside the archive (verify_beside.c) ---- */
+/* ---- concurrent check of the parts (verify_beside.c) ---- */
 
-/* False: they are to be checked before it. */
+/* Starts the concurrent check. Returns false if the parts must be checked before the archive. */
 bool verify_beside_begin(struct run *run) MUST_CHECK;
-/* Waits until a part is checked. 0, or what verify_progress says. */
+/* Blocks until a part is checked. Returns 0 or an error of verify_progress. */
 int verify_beside_wait(struct run *run, const struct input *input) MUST_CHECK;
-/* Before anything but an archive is checked; `status`: how that went, not 0 ends the others. */
+/* Ends the concurrent check before reports and records are checked. A `status` other than 0 cancels
+ * it. */
 int verify_beside_end(struct run *run, int status) MUST_CHECK;
 
-/* ---- files of no kind (verify_existence.c) ---- */
+/* ---- files of no known kind (verify_existence.c) ---- */
 
-/* Before the archives are checked. 0 or ERR_NO_MEMORY. */
+/* Prepares the check, before the archives are checked. Returns 0 or ERR_NO_MEMORY. */
 int verify_existence_plan(struct run *run) MUST_CHECK;
-/* An event of an archive, by the SHA-256 of its line. */
+/* Notes that an archive contains an event, given by the SHA-256 of its line. */
 void verify_existence_event(struct run *run, const struct sha256 *chain_hash);
-/* After all records: of each such file, what vouches for it. 0 or ERR_NO_MEMORY. */
+/* Records, after all evidence records, the proof of existence of each such file. Returns 0 or
+ * ERR_NO_MEMORY. */
 int verify_existence_conclude(struct run *run) MUST_CHECK;
 
 /* ---- containers (verify_bundle.c) ---- */
 
-/* One of which nothing is known yet; `path` is its name in reports. */
+/* Returns an input without known properties. `path` is its name in findings. */
 struct input verify_input(const char *path, const char *file);
-/* Checks the container at that place and appends its files to the inputs, which may move. 0, or
- * ERR_NO_MEMORY, or ERR_IO, recorded. */
+/* Checks the container at that position and appends its files to the inputs, which may move in
+ * memory. Returns 0, ERR_NO_MEMORY, or ERR_IO, which is recorded. */
 int verify_bundle(struct run *run, size_t place) MUST_CHECK;
 
-/* The chain of an archive's events, its segments and rounds, and the content parts given. */
+/* Input of verify_chain, which checks the events of an archive, its segments and rounds, and the
+ * given content parts. */
 struct chain_input {
 	struct run *run;
 	struct input *input;
 	struct zip_reader *zip;
 	const struct archive_manifest *manifest;
-	const enum modality *modalities; /* of the manifest's configurations, in their order */
+	const enum modality *modalities; /* of the configurations in the manifest, in the same order */
 	bool has_genesis;
 	struct sha256 genesis_hash;
 };

@@ -1,5 +1,5 @@
-/* Files that are here for an evidence record to cover them. Anybody can get such a record for
- * anything he wrote: it shows since when that existed, and nothing of whose it is. */
+/* Checks files that only an evidence record covers. Anyone can get such a record for any file: it
+ * proves since when the file existed, but not its origin. */
 #include <stdlib.h>
 
 #include "verify/verify_check.h"
@@ -48,7 +48,7 @@ void verify_existence_event(struct run *run, const struct sha256 *chain_hash)
 		run->others[low]->recorded = true;
 }
 
-/* Whether a file has the form of an event record. */
+/* Determines whether a file has the form of an event record. */
 static int recognize_event(const struct input *input, bool *ret_event)
 {
 	BUF_AUTO struct buf text, canonical;
@@ -72,7 +72,7 @@ static int recognize_event(const struct input *input, bool *ret_event)
 	return result == ERR_NO_MEMORY ? result : 0;
 }
 
-static int tell_existence(struct run *run, const struct input *input)
+static int record_existence(struct run *run, const struct input *input)
 {
 	struct verify_result *result = run->result;
 	char since[TIME_TEXT_SIZE];
@@ -95,7 +95,7 @@ static int tell_existence(struct run *run, const struct input *input)
 	return 0;
 }
 
-static void tell_not_covered(struct run *run, const struct input *input)
+static void record_not_covered(struct run *run, const struct input *input)
 {
 	bool record_given = false, record_unread = false;
 	for (size_t i = 0; i < run->input_count; i++) {
@@ -116,9 +116,9 @@ int verify_existence_conclude(struct run *run)
 		if (input->kind != INPUT_OTHER || input->unread)
 			continue;
 		if (!input->covered)
-			tell_not_covered(run, input);
+			record_not_covered(run, input);
 		else if (input->covered_since_us != TIME_NONE && !input->recorded)
-			result = tell_existence(run, input);
+			result = record_existence(run, input);
 	}
 	return result;
 }

@@ -27,7 +27,8 @@ const char *finding_sentence(enum finding finding, enum language language)
 	return findings[finding].sentences[language == LANGUAGE_SPANISH];
 }
 
-/* An error has the number of its sentence, and these are numbered behind those of message.def. */
+/* Stores the finding in the error's message number. Findings are numbered after the messages of
+ * message.def. */
 static void name(struct error *error, enum finding finding)
 {
 	error->message = (enum message)((int)MSG_COUNT + (int)finding);

@@ -8,10 +8,10 @@
 
 #include "base/error.h"
 
-/* Of the codes, in what verify_print writes as JSON: higher with each new code. No code changes its
- * meaning. */
+/* Version of the set of codes in the JSON document of verify_print. It rises with each new code. No
+ * code changes its meaning. */
 #define FINDINGS_VERSION 1
-#define FINDING_TEXT_SIZE 1024 /* of a sentence with its places filled */
+#define FINDING_TEXT_SIZE 1024 /* bytes of a sentence with its placeholders replaced */
 
 enum finding {
 	FINDING_NONE,
@@ -21,22 +21,22 @@ enum finding {
 	FINDING_COUNT
 };
 
-/* The sentences, which the compiler compares with what fills their places. */
+/* The sentences, as format strings whose arguments the compiler checks. */
 #define VERIFY_FINDING(name, code, severities, english, spanish)                                   \
 	static const char FINDING_##name##_EN[] __attribute__((unused)) = english;                     \
 	static const char FINDING_##name##_ES[] __attribute__((unused)) = spanish;
 #include "verify/verify_finding.def"
 #undef VERIFY_FINDING
 
-/* "event.sequence"; "" of FINDING_NONE. */
+/* Returns the code, such as "event.sequence"; "" for FINDING_NONE. */
 const char *finding_code(enum finding finding);
-/* The sentence as it stands in the table, with its places. */
+/* Returns the sentence with its placeholders. */
 const char *finding_sentence(enum finding finding, enum language language);
 
-/* Of the errors that the two below made; FINDING_NONE: another one. */
+/* Returns the finding of an error made by the functions below; FINDING_NONE: another error. */
 enum finding finding_of(const struct error *error);
-/* Records in an error which finding it is, with the sentence in both languages; `finding` is one of
- * the enumeration, by its name. Returns ERR_INVALID_EVIDENCE, or `status`. */
+/* Sets an error to a finding, with the sentence in both languages. `finding` is the name of an
+ * enumerator. Returns ERR_INVALID_EVIDENCE, or `status`. */
 #define finding_fail(error, finding, ...)                                                          \
 	finding_fail_as(error, ERR_INVALID_EVIDENCE, finding, ##__VA_ARGS__)
 #define finding_fail_as(error, status, finding, ...)                                               \
@@ -44,11 +44,13 @@ enum finding finding_of(const struct error *error);
 int finding_set(struct error *error, int status, enum finding finding, const char *english,
                 const char *spanish, ...)
 	__attribute__((format(printf, 4, 6), format(printf, 5, 6)));
-/* `places` twice, as each of the two sentences takes it up. */
+/* Does the same. `places` and `again` are the same arguments, because each sentence consumes one
+ * list. */
 int finding_set_list(struct error *error, int status, enum finding finding, const char *english,
                      const char *spanish, va_list places, va_list again)
 	__attribute__((format(printf, 4, 0), format(printf, 5, 0)));
-/* Records which step failed, unless the error says already which finding it is. Returns status. */
+/* Sets the finding of an error to the failed step, unless the error already has a finding. Returns
+ * `status`. */
 int finding_step(struct error *error, enum finding finding, int status);
 
 #endif

@@ -10,14 +10,14 @@ struct line_stream {
 	enum archive_stream kind;
 	struct stream_text *text;
 	const struct zip_entry *entry; /* the open file; NULL: none yet */
-	uint32_t file_number;          /* its, as the text numbers them */
-	bool plain;                    /* one entry that is not compressed: without bounds of lines */
-	bool file_ended;               /* all of its text is in `output` */
+	uint32_t file_number;          /* its number, as in text_block */
+	bool plain;                    /* an uncompressed entry, without a limit of lines */
+	bool file_ended;               /* its whole text is in `output` */
 	uint64_t line;
 	bool broken;
 	char *output;
 	size_t start, scanned, end; /* unread text is output[start..end) */
-	uint64_t where_line;        /* which was read last, of `entry` */
+	uint64_t where_line;        /* the line of `entry` that was read last */
 	char where[ZIP_NAME_MAX + 40];
 };
 
@@ -53,8 +53,8 @@ int line_stream_open_plain(struct zip_reader *zip, const struct zip_entry *entry
 	return open_stream(zip, 0, entry, false, ret_stream, error);
 }
 
-/* All files but the last hold as many lines as a file may, so that there is one way to divide them.
- * `line` is the one that is sought. */
+/* Checks the number of lines of a file. All files except the last one are full, which makes their
+ * division unique. `line` is the next line. */
 static int check_count(const struct line_stream *stream, bool last, struct error *error)
 {
 	if (stream->plain || !stream->entry)
@@ -65,7 +65,7 @@ static int check_count(const struct line_stream *stream, bool last, struct error
 	return 0;
 }
 
-/* 1 with more text, 0 when all files are over. */
+/* Returns 1 with more text, 0 after the last file. */
 static int fill(struct line_stream *stream, struct error *error)
 {
 	memmove(stream->output, stream->output + stream->start, stream->end - stream->start);
@@ -128,7 +128,7 @@ int line_stream_next(struct line_stream *stream, struct slice *ret_line, struct 
 const char *line_stream_where(struct line_stream *stream)
 {
 	if (stream->line == 0)
-		return ""; /* nothing was read yet */
+		return ""; /* no line was read yet */
 	if (stream->entry)
 		snprintf(stream->where, sizeof stream->where, "%.*s line %llu",
 		         (int)stream->entry->name.size, stream->entry->name.data,

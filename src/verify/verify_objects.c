@@ -1,5 +1,5 @@
-/* What validates an archive's timestamps and is not inside their tokens. There is little of it, and
- * every round may need any of it: it is read before the rounds and kept. */
+/* The validation objects of an archive's timestamps that the tokens do not contain. They are few,
+ * and every round may need any of them, so they are read before the rounds and kept in memory. */
 #include "verify/verify_chain.h"
 
 #include <stdlib.h>

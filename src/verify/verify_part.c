@@ -2,7 +2,7 @@
 
 #include "verify/verify_check.h"
 
-#define FINDINGS_MAX 100 /* in one part; then it is given up */
+#define FINDINGS_MAX 100 /* findings after which the check of a part ends */
 
 struct part_check {
 	struct run *run;
@@ -40,7 +40,7 @@ static int read_head(struct part_check *check, struct error *error)
 	return result;
 }
 
-/* One line of the index against the entry that stands in its place. */
+/* Compares a line of the index with the entry at the same position. */
 static int check_entry(struct part_check *check, struct slice line, const struct zip_entry *entry,
                        struct error *error)
 {

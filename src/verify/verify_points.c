@@ -25,7 +25,7 @@ static int compare_points(const void *a, const void *b)
 	                             (struct place){y->channel_id, y->chain, y->sequence});
 }
 
-/* The first point of the archive's chain at or behind `sequence`; NULL: none. */
+/* Returns the first point of the archive's chain at or after `sequence`; NULL: none. */
 static struct point *find_from(const struct run *run, const struct input *archive, int64_t sequence)
 {
 	const struct archive_facts *facts = &archive->manifest.facts;
@@ -98,11 +98,11 @@ void verify_point_seal(struct run *run, const struct input *archive, int64_t fir
 	}
 }
 
-/* ---- documents that there is one of ---- */
+/* ---- unique documents of a channel ---- */
 
 struct sealed {
 	const char *channel_id;
-	enum mode chain; /* of a genesis; configurations are the channel's */
+	enum mode chain; /* for a genesis document; configurations belong to the channel */
 	int64_t version;
 	struct sha256 hash;
 	const char *path;
@@ -141,7 +141,7 @@ int verify_point_document(struct run *run, const struct input *archive, int64_t 
 
 static void keep(void *item)
 {
-	(void)item; /* the arena's */
+	(void)item; /* owned by the arena */
 }
 
 void verify_points_free(struct run *run)
@@ -150,18 +150,18 @@ void verify_points_free(struct run *run)
 	free(run->points);
 }
 
-/* ---- finding the places ---- */
+/* ---- planning ---- */
 
 struct outline {
 	const char *channel_id;
 	enum mode chain;
-	int64_t first, last;                /* of the range */
-	int64_t segments_from, segments_to; /* the events that its segments cover */
+	int64_t first, last;                /* the range */
+	int64_t segments_from, segments_to; /* events covered by its segments */
 };
 
-/* The events that an archive's segments cover, by its lines about them. Whoever made it may have
- * written any number of them: those count that continue each other and are as they have to be, and
- * the first other one ends it. */
+/* Reads the events that an archive's segments cover. A hostile archive may contain any number of
+ * segment lines. Only valid lines that continue each other count, and the first other one ends the
+ * reading. */
 static int outline_lines(struct line_stream *stream, struct input *archive, struct outline *outline,
                          struct error *error)
 {
@@ -229,7 +229,7 @@ static int outline_zip(struct run *run, struct zip_reader *zip, struct input *ar
 	return outline->channel_id ? outline_segments(zip, archive, outline, error) : ERR_NO_MEMORY;
 }
 
-/* An archive that is not valid so far has no places of its own; its check will say why. */
+/* An invalid archive has no points of its own. Its check will record the error. */
 static int add_points(struct run *run, struct input *archive)
 {
 	struct zip_reader *zip;
@@ -261,7 +261,7 @@ static int add_points(struct run *run, struct input *archive)
 	return 0;
 }
 
-static void remove_doubles(struct run *run)
+static void remove_duplicates(struct run *run)
 {
 	size_t kept = 0;
 	qsort(run->points, run->point_count, sizeof *run->points, compare_points);
@@ -285,7 +285,7 @@ int verify_points_plan(struct run *run)
 	for (size_t i = 0; i < run->input_count && !result; i++)
 		if (run->inputs[i].kind == INPUT_ARCHIVE)
 			result = add_points(run, &run->inputs[i]);
-	remove_doubles(run);
+	remove_duplicates(run);
 	return result;
 }
 
@@ -297,7 +297,7 @@ static bool same_certification(const struct input *a, const struct input *b)
 	       strcmp(a->manifest.facts.channel_id, b->manifest.facts.channel_id) == 0;
 }
 
-static void find_namesake(struct run *run, size_t index)
+static void find_duplicate_id(struct run *run, size_t index)
 {
 	const struct input *archive = &run->inputs[index];
 	for (size_t i = 0; i < index; i++) {
@@ -312,7 +312,7 @@ static void find_namesake(struct run *run, size_t index)
 	}
 }
 
-/* Whether events that belong to a range by time may be missing at its ends. */
+/* Warns if events may be missing at the ends of a range by time. */
 static void judge_ends(struct run *run, const struct input *archive)
 {
 	const struct archive_facts *facts = &archive->manifest.facts;
@@ -326,8 +326,8 @@ static void judge_ends(struct run *run, const struct input *archive)
 			verify_add(run, VERIFY_WRONG, archive->path, ARCHIVE_MANIFEST_NAME,
 			           FINDING_RANGE_EVENT_LEFT_OUT, before->sequence, before->path);
 	}
-	/* What came after the request does not belong to it, and when that was is not in the
-	 * archive. */
+	/* Events received after the request do not belong to the range. The archive does not contain
+	 * the time of the request, so issued_at is used. */
 	if (after && after->received_at_us != TIME_NONE)
 		end_shown = after->received_at_us >= facts->requested_to_us ||
 		            after->received_at_us >= facts->issued_at_us;
@@ -357,7 +357,7 @@ static bool same_chain(const struct input *a, const struct input *b)
 	       strcmp(a->manifest.facts.channel_id, b->manifest.facts.channel_id) == 0;
 }
 
-/* Two archives that have no chain hash in common may be of different histories. */
+/* Warns about two archives without a common chain hash, which may be of different histories. */
 static void judge_gaps(struct run *run, const struct input **archives, size_t count)
 {
 	const struct input *furthest = NULL;
@@ -394,7 +394,7 @@ int verify_points_conclude(struct run *run)
 		const struct input *archive = &run->inputs[i];
 		if (archive->kind != INPUT_ARCHIVE || !archive->described)
 			continue;
-		find_namesake(run, i);
+		find_duplicate_id(run, i);
 		if (archive->manifest.facts.requested_from_us != TIME_NONE &&
 		    archive->manifest.facts.requested_to_us != TIME_NONE)
 			judge_ends(run, archive);

@@ -244,13 +244,14 @@ static void print_json(const struct verify_result *result, FILE *out)
 	fprintf(out, "%s\n", text.data ? text.data : "");
 }
 
-/* The reason is the list's and in English. */
-static void tell_listed(const struct list_answer *listed, bool spanish, FILE *out)
+/* The reason comes from the list reader, in English. */
+static void show_listed(const struct list_answer *listed, bool spanish, FILE *out)
 {
 	static const char *const standings[][2] = {
-		{"whether it was qualified then is UNKNOWN", "NO SE SABE si entonces era cualificado"},
-		{"NOT QUALIFIED then", "NO CUALIFICADO entonces"},
-		{"QUALIFIED then", "CUALIFICADO entonces"},
+		{"UNKNOWN whether it was qualified at that time",
+	     "NO CONSTA si era cualificado en ese momento"},
+		{"NOT QUALIFIED at that time", "NO CUALIFICADO en ese momento"},
+		{"QUALIFIED at that time", "CUALIFICADO en ese momento"},
 	};
 	if (!listed)
 		return;
@@ -260,7 +261,7 @@ static void tell_listed(const struct list_answer *listed, bool spanish, FILE *ou
 	fprintf(out, "\n");
 }
 
-static void tell_list(const struct list_facts *list, bool spanish, FILE *out)
+static void show_list(const struct list_facts *list, bool spanish, FILE *out)
 {
 	char issued[TIME_TEXT_SIZE], next[TIME_TEXT_SIZE];
 	if (!list)
@@ -275,7 +276,7 @@ static void tell_list(const struct list_facts *list, bool spanish, FILE *out)
 	        list->territory, list->operator_name, issued, next, list->signer);
 }
 
-static void tell_signer_list(const struct verify_signer_list *list, bool spanish, FILE *out)
+static void show_signer_list(const struct verify_signer_list *list, bool spanish, FILE *out)
 {
 	char signed_at[TIME_TEXT_SIZE];
 	if (!list)
@@ -287,7 +288,7 @@ static void tell_signer_list(const struct verify_signer_list *list, bool spanish
 	        list->service, signed_at, list->path);
 }
 
-static void tell_identities(const struct verify_identities *list, const char *label, bool spanish,
+static void show_identities(const struct verify_identities *list, const char *label, bool spanish,
                             FILE *out)
 {
 	for (const struct verify_identity *at = list->first; at; at = at->next) {
@@ -311,15 +312,16 @@ static void tell_identities(const struct verify_identities *list, const char *la
 				fprintf(out,
 				        spanish ? "    de %" PRIu64 " de ellos un archivo muestra que no se revocó "
 				                  "ningún certificado\n"
-				                : "    of %" PRIu64 " of them an archive shows that no certificate "
+				                : "    for %" PRIu64
+				                  " of them an archive shows that no certificate "
 				                  "was revoked\n",
 				        at->not_revoked);
 		}
-		tell_listed(at->listed, spanish, out);
+		show_listed(at->listed, spanish, out);
 	}
 }
 
-static void tell_records(const struct verify_result *result, bool spanish, FILE *out)
+static void show_records(const struct verify_result *result, bool spanish, FILE *out)
 {
 	for (const struct verify_record *at = result->records; at; at = at->next) {
 		char since[TIME_TEXT_SIZE], until[TIME_TEXT_SIZE];
@@ -339,7 +341,7 @@ static void tell_records(const struct verify_result *result, bool spanish, FILE 
 	}
 }
 
-static void tell_levels(const struct verify_result *result, bool spanish, FILE *out)
+static void show_levels(const struct verify_result *result, bool spanish, FILE *out)
 {
 	char until[TIME_TEXT_SIZE];
 	for (const struct verify_level *at = result->first_level; at; at = at->next) {
@@ -351,15 +353,16 @@ static void tell_levels(const struct verify_result *result, bool spanish, FILE *
 	}
 }
 
-static void tell_sentence(const struct verify_result *result, enum language language, FILE *out)
+static void show_sentence(const struct verify_result *result, enum language language, FILE *out)
 {
 	BUF_AUTO struct buf sentence;
 	buf_init(&sentence, SENTENCE_MAX);
-	bool told = verify_sentence(result, language, &sentence) == OK;
-	fprintf(out, "%s\n", told ? sentence.data : verify_word(verify_verdict(result), language));
+	bool has_sentence = verify_sentence(result, language, &sentence) == OK;
+	fprintf(out, "%s\n",
+	        has_sentence ? sentence.data : verify_word(verify_verdict(result), language));
 }
 
-static void tell_findings(const struct verify_result *result, bool spanish, FILE *out)
+static void show_findings(const struct verify_result *result, bool spanish, FILE *out)
 {
 	static const char *const labels[][2] = {{"warning", "aviso"},
 	                                        {"not established", "no acreditado"},
@@ -375,7 +378,7 @@ static void tell_findings(const struct verify_result *result, bool spanish, FILE
 		        all - result->kept);
 }
 
-static void tell_delay(const struct verify_delay *delay, bool spanish, FILE *out)
+static void show_delay(const struct verify_delay *delay, bool spanish, FILE *out)
 {
 	char span[VERIFY_SPAN_SIZE], between[TIME_TEXT_SIZE];
 	if (!delay->sequence)
@@ -397,18 +400,17 @@ static void tell_delay(const struct verify_delay *delay, bool spanish, FILE *out
 	        between);
 }
 
-static void tell_extra_counts(const struct verify_counts *counts, bool spanish, FILE *out)
+static void show_extra_counts(const struct verify_counts *counts, bool spanish, FILE *out)
 {
 	const struct {
 		uint64_t count;
 		const char *labels[2];
 	} items[] = {
 		{counts->receipts,
-	     {"receipts compared with the events that they are of",
-	      "acuses comparados con los eventos de los que son"}},
+	     {"receipts compared with their events", "acuses de recibo comparados con sus eventos"}},
 		{counts->renewals,
-	     {"archive timestamps checked that renewed those of rounds",
-	      "sellos de tiempo de archivo comprobados, que renovaron los de rondas"}},
+	     {"archive timestamps of renewals checked",
+	      "sellos de tiempo de archivo de renovaciones comprobados"}},
 		{counts->records, {"evidence records checked", "registros de evidencias comprobados"}},
 	};
 	for (size_t i = 0; i < sizeof items / sizeof *items; i++)
@@ -419,20 +421,20 @@ static void tell_extra_counts(const struct verify_counts *counts, bool spanish, 
 static void print_text(const struct verify_result *result, enum language language, FILE *out)
 {
 	bool spanish = language == LANGUAGE_SPANISH;
-	tell_sentence(result, LANGUAGE_ENGLISH, out);
-	tell_sentence(result, LANGUAGE_SPANISH, out);
-	tell_findings(result, spanish, out);
-	tell_records(result, spanish, out);
-	tell_identities(&result->signers, spanish ? "firmado por" : "signed by", spanish, out);
-	tell_identities(&result->authorities, spanish ? "hora dada por" : "time given by", spanish,
+	show_sentence(result, LANGUAGE_ENGLISH, out);
+	show_sentence(result, LANGUAGE_SPANISH, out);
+	show_findings(result, spanish, out);
+	show_records(result, spanish, out);
+	show_identities(&result->signers, spanish ? "firmado por" : "signed by", spanish, out);
+	show_identities(&result->authorities, spanish ? "hora dada por" : "time given by", spanish,
 	                out);
-	tell_signer_list(result->signer_list, spanish, out);
-	tell_list(result->list, spanish, out);
-	tell_levels(result, spanish, out);
-	tell_delay(&result->longest_delay, spanish, out);
+	show_signer_list(result->signer_list, spanish, out);
+	show_list(result->list, spanish, out);
+	show_levels(result, spanish, out);
+	show_delay(&result->longest_delay, spanish, out);
 	const struct verify_counts *counts = &result->checked;
 	enum verify_verdict verdict = verify_verdict(result);
-	tell_extra_counts(counts, spanish, out);
+	show_extra_counts(counts, spanish, out);
 	fprintf(out,
 	        "%s: comprobados %" PRIu64 " eventos, %" PRIu64 " segmentos, %" PRIu64
 	        " sellos de tiempo, %" PRIu64 " archivos, %" PRIu64 " partes de contenido y %" PRIu64

@@ -1,4 +1,4 @@
-/* Who was qualified, as a trusted list says. */
+/* Determines from a trusted list which signers and authorities were qualified. */
 #include <stdlib.h>
 
 #include "verify/verify_check.h"

@@ -17,8 +17,8 @@ struct kept_receipt {
 	struct receipt receipt;
 	const char *path;
 	char where[32];
-	bool compared;  /* with an event */
-	bool confirmed; /* an archive holds its chain hash */
+	bool compared;  /* compared with an event */
+	bool confirmed; /* an archive contains its chain hash */
 };
 
 static int compare_places(const void *a, const void *b)
@@ -37,15 +37,15 @@ static int load(const char *path, struct buf *out, struct error *error)
 	DESCRIPTOR_AUTO int fd = file_open_to_read(path, 0, &facts);
 	int result = 0;
 	if (fd < 0)
-		result = error_cause(error, ERR_IO, "it cannot be opened: %s", strerror(errno));
+		result = error_cause(error, ERR_IO, "cannot open: %s", strerror(errno));
 	else if (!S_ISREG(facts.st_mode) || (uint64_t)facts.st_size > RECEIPT_TEXT_MAX)
-		result = error_cause(error, ERR_IO, "it is no file of receipts");
+		result = error_cause(error, ERR_IO, "not a regular file, or too large for receipts");
 	if (!result) {
 		char *to = buf_extend(out, (size_t)facts.st_size);
 		if (!to)
 			result = ERR_NO_MEMORY;
 		else if (!file_read_at(fd, to, (size_t)facts.st_size, 0))
-			result = error_cause(error, ERR_IO, "it cannot be read");
+			result = error_cause(error, ERR_IO, "read error");
 	}
 	return result;
 }
@@ -87,7 +87,7 @@ static int read_file(struct run *run, const char *path)
 		result = keep(run, path, receipts, count, &error);
 	if (!result || result == ERR_NO_MEMORY)
 		return result;
-	/* No receipt says nothing against the archive. */
+	/* A file without usable receipts does not contradict the archive. */
 	if (finding_of(&error) == FINDING_RECEIPT_COUNT)
 		verify_add(run, VERIFY_UNCHECKED, path, "", FINDING_RECEIPT_COUNT, RECEIPTS_MAX);
 	else
@@ -113,7 +113,7 @@ void verify_receipts_free(struct run *run)
 
 /* ---- comparing ---- */
 
-/* The receipts of one place; the first one and how many. */
+/* Returns the first receipt of an event and the number of its receipts. */
 static struct kept_receipt *find(struct run *run, const char *channel_id, enum mode chain,
                                  int64_t sequence, size_t *ret_count)
 {
@@ -134,27 +134,27 @@ static struct kept_receipt *find(struct run *run, const char *channel_id, enum m
 	return count ? &run->receipts[low] : NULL;
 }
 
-/* The names of the members that differ, separated by ", ". */
+/* Writes the names of the members that differ, separated by ", ". */
 static void list_differences(const struct receipt *receipt, const struct event_facts *event,
                              const struct sha256 *chain_hash, char text[DIFFERENCES_MAX])
 {
-	const struct event_facts *said = &receipt->event;
-	bool same_hash = said->declaration.hash_algorithm == event->declaration.hash_algorithm &&
-	                 memcmp(said->declaration.hash, event->declaration.hash,
+	const struct event_facts *stated = &receipt->event;
+	bool same_hash = stated->declaration.hash_algorithm == event->declaration.hash_algorithm &&
+	                 memcmp(stated->declaration.hash, event->declaration.hash,
 	                        hash_algorithm_size(event->declaration.hash_algorithm)) == 0;
 	const struct {
 		bool same;
 		const char *name;
 	} members[] = {
 		{sha256_equal(&receipt->chain_hash, chain_hash), "chain_hash"},
-		{slice_equal(said->event_id, event->event_id), "event_id"},
-		{slice_equal(said->declaration.client_ref, event->declaration.client_ref), "client_ref"},
-		{said->received_at_us == event->received_at_us, "received_at"},
-		{said->declaration.occurred_at_us == event->declaration.occurred_at_us, "occurred_at"},
+		{slice_equal(stated->event_id, event->event_id), "event_id"},
+		{slice_equal(stated->declaration.client_ref, event->declaration.client_ref), "client_ref"},
+		{stated->received_at_us == event->received_at_us, "received_at"},
+		{stated->declaration.occurred_at_us == event->declaration.occurred_at_us, "occurred_at"},
 		{same_hash, "hash"},
-		{said->declaration.hash_algorithm == event->declaration.hash_algorithm, "hash_alg"},
-		{said->declaration.modality == event->declaration.modality, "modality"},
-		{said->config_version == event->config_version, "config_version"},
+		{stated->declaration.hash_algorithm == event->declaration.hash_algorithm, "hash_alg"},
+		{stated->declaration.modality == event->declaration.modality, "modality"},
+		{stated->config_version == event->config_version, "config_version"},
 	};
 	size_t size = 0;
 	text[0] = '\0';

@@ -1,4 +1,4 @@
-/* Evidence records, and which of the files given each is of. */
+/* Checks evidence records and the given files that they cover. */
 #include "base/file.h"
 #include "verify/verify_check.h"
 
@@ -13,7 +13,7 @@ static int digest_open(const struct input *input, int file, struct digest_stream
 		uint64_t left = input->sum.size_bytes - at;
 		size_t size = left < sizeof chunk ? (size_t)left : sizeof chunk;
 		if (!file_read_at(file, chunk, size, input->offset + at))
-			return error_cause(error, ERR_IO, "it cannot be read");
+			return error_cause(error, ERR_IO, "read error");
 		digest_add(digest, chunk, size);
 		at += size;
 	}
@@ -38,7 +38,8 @@ static int digest_file(const struct input *input, enum digest_algorithm algorith
 	return OK;
 }
 
-/* By each algorithm that the record needs: once, however many records there are. */
+/* Computes the digests by the algorithms that the record needs. Each is computed once for all
+ * records. */
 static int digest_data(struct run *run, struct input *input, const struct evidence_record *record,
                        struct digest digests[DIGEST_ALGORITHM_COUNT], struct error *error)
 {
@@ -98,13 +99,13 @@ static bool is_member(const struct input *record, const struct input *data)
 	return record->is_containers_record && data->container == record->container && data != record;
 }
 
-/* Each container is checked by itself: else their number would count by its square. */
-static bool is_anothers(const struct input *record, const struct input *data)
+/* Each container is checked separately, which avoids quadratic work. */
+static bool is_in_other_container(const struct input *record, const struct input *data)
 {
 	return record->is_containers_record && data->container && data->container != record->container;
 }
 
-/* The group's members one to one: a copy of one stands for no other. */
+/* Compares the members of the group one to one: a copy of a file does not replace another one. */
 static int check_copies(const struct run *run, const struct input *input, size_t covered,
                         const struct input *data, struct error *error)
 {
@@ -117,7 +118,7 @@ static int check_copies(const struct run *run, const struct input *input, size_t
 	           : finding_fail(error, FINDING_CONTAINER_COPIES, found, data->path, covered);
 }
 
-/* 1 when the record is of that file and valid for it, 0 when it is of others. */
+/* Returns 1 if the record covers the file and is valid, 0 if it covers other files only. */
 static int check_data(struct run *run, const struct input *input,
                       const struct evidence_record *record, struct input *data,
                       struct verify_record **noted, struct error *error)
@@ -135,7 +136,8 @@ static int check_data(struct run *run, const struct input *input,
 	struct evidence_question question = {
 		.roots_pem = run->roots.timestamps, .at_us = run->result->at_us, .tolerant = true};
 	struct evidence_facts facts;
-	ARENA_AUTO struct arena scratch; /* what is found again for each further file is told once */
+	ARENA_AUTO struct arena
+		scratch; /* the result is reported once, although it is computed for each file */
 	arena_init(&scratch, FACTS_MAX);
 	result = evidence_record_verify(record, digests, &question,
 	                                *noted ? &scratch : &run->result->arena, &facts, error);
@@ -152,13 +154,13 @@ static int check_inputs(struct run *run, struct input *input, const struct evide
 {
 	struct verify_record *noted = NULL;
 	bool covers = false;
-	size_t members = 0; /* of its container */
+	size_t members = 0; /* members of its container */
 	for (size_t i = 0; i < run->input_count; i++) {
 		struct input *data = &run->inputs[i];
 		struct error error = {0};
 		bool member = is_member(input, data);
 		if (data == input || data->unread || (data->kind == INPUT_RECORD && !member) ||
-		    is_anothers(input, data))
+		    is_in_other_container(input, data))
 			continue;
 		int result = check_data(run, input, record, data, &noted, &error);
 		members += member;

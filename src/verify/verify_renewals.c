@@ -1,5 +1,6 @@
-/* What renewed an archive's timestamps. The archive timestamps are read before the rounds, from the
- * newest to the oldest, and of each is kept what those before it and the rounds' tokens need. */
+/* The archive timestamps that renewed an archive's timestamps. They are read before the rounds,
+ * from the newest to the oldest. Only the data that older ones and the tokens of rounds need is
+ * kept. */
 #include <inttypes.h>
 #include <stdlib.h>
 

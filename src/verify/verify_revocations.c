@@ -1,5 +1,6 @@
-/* Whether the certificates of an archive's timestamps were revoked, by what their tokens name. A
- * path's data is judged once for all the times that it says the same of. */
+/* Determines whether the certificates of an archive's timestamps were revoked, by the objects to
+ * which their tokens refer. The result for a path and its data is cached for all times to which it
+ * applies. */
 #include <stdio.h>
 
 #include "seal/validation.h"

@@ -1,8 +1,9 @@
-/* The signature of an archive. */
+/* Verifies the signature of an archive. */
 #include "seal/validation.h"
 #include "verify/verify_check.h"
 
-static struct level_proof proof_along(const struct cms_facts *facts, const struct cms_paths *paths)
+static struct level_proof proof_of_paths(const struct cms_facts *facts,
+                                         const struct cms_paths *paths)
 {
 	return (struct level_proof){
 		.signer = buf_slice(&paths->signer),
@@ -23,9 +24,9 @@ static void end(struct cms_paths *paths)
 	buf_free(&paths->authority);
 }
 
-/* Nothing is over what was put inside for the validation: it has to prove what it is there for, and
- * there has to be nothing else. That is a matter of the paths inside: which others a reader trusts
- * was not known when it was collected. */
+/* Judges the embedded validation data, which no signature covers. It must be complete for its
+ * purpose and contain nothing else. This refers to the embedded paths, because the roots of a later
+ * verifier were unknown when the data was collected. */
 static int judge_inside(struct slice cms, const struct cms_facts *facts,
                         const struct validation_set *set, enum level *ret_level,
                         struct error *error)
@@ -34,7 +35,7 @@ static int judge_inside(struct slice cms, const struct cms_facts *facts,
 	struct cms_paths own = {0};
 	begin(&own);
 	int result = cms_find_paths_inside(cms, &own, error);
-	struct level_proof proof = proof_along(facts, &own);
+	struct level_proof proof = proof_of_paths(facts, &own);
 	if (!result)
 		result = level_judge(&proof, set, ret_level, cause, error);
 	if (!result && *ret_level != LEVEL_LT)
@@ -49,7 +50,7 @@ static int judge_level(struct slice cms, const struct cms_facts *facts,
                        const struct cms_paths *paths, enum level *ret_level,
                        char cause[LEVEL_CAUSE_SIZE], struct error *error)
 {
-	struct level_proof proof = proof_along(facts, paths);
+	struct level_proof proof = proof_of_paths(facts, paths);
 	cause[0] = '\0';
 	*ret_level = facts->has_timestamp ? LEVEL_T : LEVEL_B;
 	if (paths->inside->count == 0)
@@ -77,7 +78,7 @@ int verify_signature(struct slice cms, const struct sha256 *signed_digest,
 int verify_note_unvalidated(struct run *run, const char *path, const char *where,
                             const struct cms_facts *facts, const struct cms_paths *paths)
 {
-	struct level_proof proof = proof_along(facts, paths);
+	struct level_proof proof = proof_of_paths(facts, paths);
 	bool is_published = false;
 	int result = facts->has_timestamp ? level_is_published(&proof, &is_published, NULL) : OK;
 	if (is_published)

@@ -1,11 +1,11 @@
-/* What lists of signers say of who signed: those that were given (--signers), and the one that an
- * archive carries.
+/* Checks signers against lists of signers: the given ones (--signers), and the one that an archive
+ * contains.
  *
- * A thief of a key can sign a list as well as anything else. So a list counts when it, and its
- * timestamp, lead to the trusted roots; when neither itself nor another list that counts calls its
- * own key ended before its timestamp; when all that were given are of one service; and when newer
- * ones say again all that it says. One that does not is left out, and that it was given leaves the
- * verdict open. */
+ * A thief of a key can sign a list, too. So a list is used only under these conditions. The list
+ * and its timestamp chain to the trusted roots. Neither the list itself nor another used list says
+ * that its signing key ended before its timestamp. All given lists are of one service. Newer lists
+ * repeat all statements of older ones. A list that violates a condition is ignored, and the verdict
+ * stays open. */
 #include <stdlib.h>
 
 #include "archive/signer_list.h"
@@ -14,7 +14,7 @@
 
 #define LISTS_ARENA_MAX ((size_t)512 << 20)
 #define LIST_ARENA_MAX ((size_t)64 << 20)
-/* The service signs its list again each day. */
+/* The service signs its list daily. */
 #define LIST_AGE_MAX_US (2 * US_PER_DAY)
 
 struct read_list {
@@ -22,13 +22,13 @@ struct read_list {
 	struct signer_list list;
 	struct cms_facts facts;
 	bool is_left_out;
-	bool is_contradicted; /* which is why it is left out */
+	bool is_contradicted; /* the reason why it is ignored */
 };
 struct signer_lists {
 	struct arena arena;
-	struct read_list *items; /* by their timestamps, the oldest first */
+	struct read_list *items; /* sorted by timestamp, the oldest first */
 	size_t count;
-	const struct read_list *newest; /* that counts; NULL: none */
+	const struct read_list *newest; /* the newest list in use; NULL: none */
 };
 
 static bool is_asked_for(const struct run *run, const struct sha256 *sha256)
@@ -43,10 +43,10 @@ static bool is_asked_for(const struct run *run, const struct sha256 *sha256)
 
 static const char *use_text(enum signer_use use)
 {
-	return use == SIGNER_USE_TOO_EARLY ? "had not come into force" : "was ended before";
+	return use == SIGNER_USE_TOO_EARLY ? "was not yet in force" : "was no longer in force";
 }
 
-/* What it says of itself. */
+/* Checks a list by its own statements. */
 static int check_itself(const struct read_list *read, struct error *error)
 {
 	const struct signer_list *list = &read->list;
@@ -56,17 +56,18 @@ static int check_itself(const struct read_list *read, struct error *error)
 	int64_t later_us = facts->timestamp.gen_time_us - list->issued_at_us;
 	if (later_us < -VERIFY_CLOCK_TOLERANCE_US || later_us > VERIFY_DELAY_MAX_US)
 		return error_cause(error, ERR_INVALID_EVIDENCE,
-		                   "its issued_at is not the time of its signature's timestamp");
+		                   "its issued_at differs from the timestamp of its signature");
 	const struct signer_list_item *own = signer_list_find(list, &facts->signer.sha256);
 	if (!own)
 		return error_cause(error, ERR_INVALID_EVIDENCE,
-		                   "it was signed by %s, whose certificate it does not list",
+		                   "the certificate of its signer, %s, is not on the list",
 		                   facts->signer.name);
 	enum signer_use use = signer_list_judge(own, facts->timestamp.gen_time_us);
 	return use == SIGNER_USE_IN_FORCE
 	           ? OK
 	           : error_cause(error, ERR_INVALID_EVIDENCE,
-	                         "by what it says itself the key that signed it %s", use_text(use));
+	                         "according to the list itself, the key that signed it %s",
+	                         use_text(use));
 }
 
 static int read_list(struct run *run, struct arena *arena, struct slice cms,
@@ -88,7 +89,7 @@ static int read_list(struct run *run, struct arena *arena, struct slice cms,
 	return result;
 }
 
-/* ---- those that were given ---- */
+/* ---- given lists ---- */
 
 #define leave_out(run, read, finding)                                                              \
 	((read)->is_left_out = true, verify_add(run, VERIFY_UNCHECKED, (read)->path, "", finding))
@@ -124,24 +125,26 @@ static int compare_times(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Whether `by` calls the key of `of` ended before that signed. */
-static bool is_called_ended(const struct read_list *of, const struct read_list *by)
+/* Returns whether, according to `by`, the key of `of` was no longer in force when it signed `of`.
+ */
+static bool is_key_ended(const struct read_list *of, const struct read_list *by)
 {
 	const struct signer_list_item *item = signer_list_find(&by->list, &of->facts.signer.sha256);
 	return item && signer_list_judge(item, of->facts.timestamp.gen_time_us) == SIGNER_USE_ENDED;
 }
 
-/* An older one goes first: a thief cannot date a list back. */
+/* Compares a list with older ones, which take precedence, because a thief cannot backdate a
+ * timestamped list. */
 static void compare_with_older(struct run *run, struct read_list *items, size_t count)
 {
 	struct read_list *newer = &items[count];
 	bool is_ended = false;
 	for (size_t i = 0; i < count; i++)
-		is_ended |= !items[i].is_left_out && is_called_ended(newer, &items[i]);
+		is_ended |= !items[i].is_left_out && is_key_ended(newer, &items[i]);
 	for (size_t i = 0; i < count && !is_ended; i++) {
 		if (items[i].is_left_out)
 			continue;
-		if (is_called_ended(&items[i], newer))
+		if (is_key_ended(&items[i], newer))
 			leave_out(run, &items[i], FINDING_SIGNERS_KEY_ENDED);
 		else if (!signer_list_extends(&newer->list, &items[i].list)) {
 			items[i].is_contradicted = true;
@@ -152,8 +155,8 @@ static void compare_with_older(struct run *run, struct read_list *items, size_t 
 		leave_out(run, newer, FINDING_SIGNERS_KEY_ENDED);
 }
 
-/* Whose signature a list may say something of: with the same key, of the same organization, or both
- * asked for. */
+/* Returns whether two certificates are of one service: the same certificate, the same organization,
+ * or both required by the caller. */
 static bool is_of_one_service(const struct run *run, const struct certificate_facts *a,
                               const struct certificate_facts *b)
 {
@@ -162,9 +165,10 @@ static bool is_of_one_service(const struct run *run, const struct certificate_fa
 	       (is_asked_for(run, &a->sha256) && is_asked_for(run, &b->sha256));
 }
 
-/* Anybody whom the same authority certifies can sign a newer list that says again all that the
- * service's does, and more. Nothing shows which of the two services is meant. */
-static void leave_several_out(struct run *run, struct read_list *items, size_t count)
+/* Ignores lists of several services. Anyone with a certificate of the same authority can sign a
+ * newer list that repeats the service's list and adds to it. Nothing shows which of the services is
+ * meant. */
+static void ignore_several_services(struct run *run, struct read_list *items, size_t count)
 {
 	bool is_one = true;
 	for (size_t i = 1; i < count && is_one; i++)
@@ -173,26 +177,26 @@ static void leave_several_out(struct run *run, struct read_list *items, size_t c
 		leave_out(run, &items[i], FINDING_SIGNERS_SEVERAL_SERVICES);
 }
 
-static int tell_newest(struct run *run)
+static int record_newest(struct run *run)
 {
 	const struct read_list *newest = run->signer_lists->newest;
 	if (!newest)
 		return OK;
-	struct verify_signer_list *told = arena_alloc(&run->result->arena, sizeof *told);
-	if (!told)
+	struct verify_signer_list *reported = arena_alloc(&run->result->arena, sizeof *reported);
+	if (!reported)
 		return ERR_NO_MEMORY;
-	*told = (struct verify_signer_list){
+	*reported = (struct verify_signer_list){
 		.path = arena_text(&run->result->arena, newest->path),
 		.service = arena_text(&run->result->arena, newest->list.service_name),
 		.signer = newest->facts.signer.sha256,
 		.issued_at_us = newest->list.issued_at_us,
 		.signed_at_us = newest->facts.timestamp.gen_time_us,
 	};
-	if (!told->path || !told->service)
+	if (!reported->path || !reported->service)
 		return ERR_NO_MEMORY;
-	verify_make_visible(told->path);
-	verify_make_visible(told->service);
-	run->result->signer_list = told;
+	verify_make_visible(reported->path);
+	verify_make_visible(reported->service);
+	run->result->signer_list = reported;
 	return OK;
 }
 
@@ -221,13 +225,13 @@ int verify_signers_load(struct run *run)
 	if (!result)
 		qsort(lists->items, lists->count, sizeof *lists->items, compare_times);
 	if (!result)
-		leave_several_out(run, lists->items, lists->count);
+		ignore_several_services(run, lists->items, lists->count);
 	for (size_t i = 0; i < lists->count && !result; i++)
 		compare_with_older(run, lists->items, i);
 	for (size_t i = 0; i < lists->count; i++)
 		if (!lists->items[i].is_left_out)
 			lists->newest = &lists->items[i];
-	return result ? result : tell_newest(run);
+	return result ? result : record_newest(run);
 }
 
 void verify_signers_free(struct run *run)
@@ -239,11 +243,12 @@ void verify_signers_free(struct run *run)
 	free(run->signer_lists);
 }
 
-/* ---- who signed ---- */
+/* ---- signers ---- */
 
-/* Anybody whom the same authority certifies could list the certificate: for the service speaks who
- * has it, or another one of its organization, or one that the caller asked for. */
-static bool speaks_for(const struct run *run, const struct read_list *read,
+/* Returns whether a list applies to a signer. Anyone with a certificate of the same authority could
+ * list the signer's certificate. So the list must be signed with that certificate, by the same
+ * organization, or by a required signer. */
+static bool applies_to(const struct run *run, const struct read_list *read,
                        const struct certificate_facts *signer)
 {
 	const struct certificate_facts *lister = &read->facts.signer;
@@ -283,8 +288,8 @@ static void judge_use(struct run *run, const struct signer_list_item *item, cons
 		           item->reason);
 }
 
-/* Whether a list names it that a newer one contradicts: one of the two is not the service's, and
- * which one is open. */
+/* Returns whether the certificate is on a list that a newer one contradicts. One of the two lists
+ * is false, and it is unknown which one. */
 static bool is_disputed(const struct run *run, const struct sha256 *signer)
 {
 	const struct signer_lists *lists = run->signer_lists;
@@ -294,7 +299,8 @@ static bool is_disputed(const struct run *run, const struct sha256 *signer)
 	return false;
 }
 
-/* A key that came into force after the list is not on it. */
+/* Judges a signer that is not listed. A key that came into force after the list was signed is not
+ * on it. */
 static void judge_unlisted(struct run *run, const struct read_list *read, const char *path,
                            const char *where, const struct certificate_facts *signer,
                            int64_t signed_us)
@@ -322,7 +328,7 @@ void verify_signers_judge(struct run *run, const char *path, const char *where,
 		judge_unlisted(run, read, path, where, &facts->signer, signed_us);
 		return;
 	}
-	if (!speaks_for(run, read, &facts->signer))
+	if (!applies_to(run, read, &facts->signer))
 		verify_add(run, VERIFY_UNCHECKED, path, where, FINDING_SIGNERS_OTHER_SERVICE,
 		           facts->signer.name, read->facts.signer.name);
 	judge_use(run, item, path, where, signed_us);
@@ -330,7 +336,7 @@ void verify_signers_judge(struct run *run, const char *path, const char *where,
 		judge_age(run, read, path, where, signed_us);
 }
 
-/* ---- the one that an archive carries ---- */
+/* ---- the list in an archive ---- */
 
 static void compare_with_given(struct run *run, const struct read_list *inside)
 {

@@ -1,5 +1,6 @@
-/* The digests of all inputs, by two threads: one of its own goes from the last towards the first,
- * which the caller's goes through as ever. What the other has not done, or could not, is left. */
+/* Computes the digests of all inputs with two threads. An additional thread proceeds from the last
+ * input towards the first, while the caller's thread proceeds from the first one. The caller
+ * computes any digest that the thread did not, or could not, compute. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -9,15 +10,15 @@
 
 struct sums {
 	struct input *inputs;
-	struct known_sum *known; /* of each input */
+	struct known_sum *known; /* one for each input */
 	size_t count;
 	pthread_t thread;
 	pthread_mutex_t mutex;
 	pthread_cond_t changed;
-	/* Under the mutex: those before `asked` are the caller's, those from `taken` on the thread's,
-	 * who has done those from `done` on. */
-	size_t asked, taken, done;
-	atomic_bool ended; /* nobody asks any more */
+	/* Guarded by `mutex`. The caller takes the inputs before `caller_end`, the thread those from
+	 * `thread_begin` on. The thread has finished those from `done_begin` on. */
+	size_t caller_end, thread_begin, done_begin;
+	atomic_bool ended; /* the caller needs no more digests */
 };
 
 struct known_sum {
@@ -41,12 +42,12 @@ static void *find_sums(void *argument)
 {
 	struct sums *sums = argument;
 	pthread_mutex_lock(&sums->mutex);
-	while (sums->taken > sums->asked) {
-		size_t i = --sums->taken;
+	while (sums->thread_begin > sums->caller_end) {
+		size_t i = --sums->thread_begin;
 		pthread_mutex_unlock(&sums->mutex);
 		find_sum(sums, &sums->inputs[i], &sums->known[i]);
 		pthread_mutex_lock(&sums->mutex);
-		sums->done = i;
+		sums->done_begin = i;
 		pthread_cond_signal(&sums->changed);
 	}
 	pthread_mutex_unlock(&sums->mutex);
@@ -72,10 +73,10 @@ void verify_sums_begin(struct run *run)
 		return;
 	sums->inputs = calloc(count, sizeof *sums->inputs);
 	sums->known = calloc(count, sizeof *sums->known);
-	sums->count = sums->taken = sums->done = count;
+	sums->count = sums->thread_begin = sums->done_begin = count;
 	pthread_mutex_init(&sums->mutex, NULL);
 	pthread_cond_init(&sums->changed, NULL);
-	/* Containers move the run's own. */
+	/* A copy, because containers move the inputs of the run. */
 	if (sums->inputs && sums->known)
 		memcpy(sums->inputs, run->inputs, count * sizeof *sums->inputs);
 	if (sums->inputs && sums->known && pthread_create(&sums->thread, NULL, find_sums, sums) == 0)
@@ -92,11 +93,11 @@ bool verify_sums_find(struct run *run, const struct input *input,
 	if (!sums || place >= sums->count)
 		return false;
 	pthread_mutex_lock(&sums->mutex);
-	if (place < sums->taken)
-		sums->asked = place + 1;
-	while (place >= sums->taken && place < sums->done)
+	if (place < sums->thread_begin)
+		sums->caller_end = place + 1;
+	while (place >= sums->thread_begin && place < sums->done_begin)
 		pthread_cond_wait(&sums->changed, &sums->mutex);
-	bool known = place >= sums->taken && sums->known[place].known;
+	bool known = place >= sums->thread_begin && sums->known[place].known;
 	pthread_mutex_unlock(&sums->mutex);
 	if (!known || !zip_identity_equal(&sums->known[place].identity, identity))
 		return false;
@@ -111,7 +112,7 @@ void verify_sums_end(struct run *run)
 		return;
 	atomic_store(&sums->ended, true);
 	pthread_mutex_lock(&sums->mutex);
-	sums->asked = sums->count;
+	sums->caller_end = sums->count;
 	pthread_mutex_unlock(&sums->mutex);
 	pthread_join(sums->thread, NULL);
 	sums_free(sums);

@@ -4,16 +4,16 @@
 #include <stdlib.h>
 #include <zlib.h>
 
-/* Of this size a file is worth a thread. */
+/* Size from which a file is decompressed by a thread. */
 #define LARGE ((uint64_t)1 << 20)
 #define BLOCKS_AHEAD 8
 
-/* Blocks that one thread fills while another reads those before. */
+/* A queue of blocks, filled by one thread and read by another. */
 struct ahead {
 	pthread_t thread;
 	pthread_mutex_t mutex;
 	pthread_cond_t changed;
-	size_t filled, taken; /* under the mutex: how many ever were */
+	size_t filled, taken; /* guarded by `mutex`: total numbers of blocks */
 	bool ended, stopping;
 	struct text_block blocks[BLOCKS_AHEAD];
 };
@@ -23,19 +23,19 @@ struct stream_text {
 	enum archive_stream kind;
 	bool plain;
 
-	/* Of who fills blocks. */
+	/* Used by the thread that fills blocks. */
 	const struct zip_entry *entry; /* the open file; NULL: none */
-	uint32_t number;               /* of the files that were opened */
-	uint64_t position;             /* in the entry */
+	uint32_t number;               /* number of the last opened file */
+	uint64_t position;             /* position in the entry */
 	bool broken;
 	z_stream gzip;
 	bool gzip_ready;
 	uint8_t input[TEXT_BLOCK_SIZE];
 
 	bool wants_ahead;
-	struct ahead *ahead;     /* NULL: who reads fills */
-	bool has_one;            /* the last one of `ahead` is still read */
-	struct text_block block; /* without `ahead` */
+	struct ahead *ahead;     /* NULL: the reader fills the block itself */
+	bool has_one;            /* the reader still uses the last block of `ahead` */
+	struct text_block block; /* used without `ahead` */
 };
 
 /* ---- filling ---- */
@@ -86,8 +86,7 @@ static int inflate_some(struct stream_text *text, struct text_block *block)
 		if (status < 0)
 			return status;
 		if (size == 0)
-			return error_cause(&block->error, ERR_INVALID_EVIDENCE,
-			                   "the gzip data ends before its end mark");
+			return error_cause(&block->error, ERR_INVALID_EVIDENCE, "the gzip data is truncated");
 		gzip->next_in = text->input;
 		gzip->avail_in = (uInt)size;
 	}
@@ -101,7 +100,7 @@ static int inflate_some(struct stream_text *text, struct text_block *block)
 		block->ends_file = true;
 		if (gzip->avail_in > 0 || text->position < text->entry->size)
 			return error_cause(&block->error, ERR_INVALID_EVIDENCE,
-			                   "there are bytes behind the gzip data");
+			                   "there are bytes after the gzip data");
 	} else if (outcome != Z_OK && outcome != Z_BUF_ERROR) {
 		return error_cause(&block->error, ERR_INVALID_EVIDENCE, "the gzip data is damaged (%s)",
 		                   gzip->msg ? gzip->msg : "unknown reason");
@@ -109,7 +108,7 @@ static int inflate_some(struct stream_text *text, struct text_block *block)
 	return 0;
 }
 
-/* False: there are no more. */
+/* Fills a block. Returns false if there are no more. */
 static bool fill(struct stream_text *text, struct text_block *block)
 {
 	if (text->broken || (!text->entry && !open_file(text)))
@@ -129,7 +128,7 @@ static bool fill(struct stream_text *text, struct text_block *block)
 	return true;
 }
 
-/* ---- ahead ---- */
+/* ---- read-ahead ---- */
 
 static void *fill_ahead(void *argument)
 {
@@ -153,7 +152,7 @@ static void *fill_ahead(void *argument)
 	return NULL;
 }
 
-/* Without memory or thread it goes without. */
+/* Starts the thread. Without memory or a thread, the reader fills the blocks. */
 static void begin_ahead(struct stream_text *text)
 {
 	struct ahead *ahead = calloc(1, sizeof *ahead);

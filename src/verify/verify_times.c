@@ -21,17 +21,16 @@ bool verify_is_later(const struct run *run, int64_t time_us)
 	return run->options && run->options->has_time && time_us > run->result->at_us;
 }
 
-/* A timestamp whose certificate has ended no longer tells a true time from one that was written
- * with a key that came into other hands since. What was issued stays as valid as it was, but who
- * asks for a time asks whether it can be checked then. */
+/* Judges an expired certificate. Once the certificate of a timestamp has expired, its key may have
+ * been used to forge an earlier time. The issued file stays as valid as it was, but a check as of a
+ * given time depends on it. */
 static void judge_end(struct run *run, const struct input *input)
 {
 	bool asked = run->options && run->options->has_time;
 	bool known_before =
 		input->covered_since_us != TIME_NONE && input->covered_since_us < input->until_us;
 	char ended[TIME_TEXT_SIZE];
-	/* It is good through all of the second that its certificate names (RFC 5280 section 4.1.2.5).
-	 */
+	/* A certificate is valid through the whole second of notAfter (RFC 5280 section 4.1.2.5). */
 	if (input->until_us + US_PER_SECOND > run->result->at_us || known_before)
 		return;
 	time_format(input->until_us, ended);

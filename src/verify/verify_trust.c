@@ -9,7 +9,7 @@ static struct verify_identity *find(const struct verify_identities *list,
 	return at;
 }
 
-/* *ret_item: its place in the list, NULL when there are too many. */
+/* Finds or adds an identity. *ret_item is its item in the list, NULL if there are too many. */
 static int note(struct run *run, struct verify_identities *list,
                 const struct certificate_facts *identity, struct slice path,
                 struct verify_identity **ret_item)
@@ -138,14 +138,15 @@ static const struct verify_identity *first_unknown(const struct verify_identitie
 	return at;
 }
 
-/* Names stand in the certificates, which anybody can make. */
+/* Returns the name in the first unknown certificate. Anyone can create a certificate with that
+ * name. */
 static const char *name_unknown(const struct verify_identities *list)
 {
 	const struct verify_identity *unknown = first_unknown(list);
 	return unknown ? unknown->certificate.name : "?";
 }
 
-static void tell_signer(struct run *run)
+static void record_signer(struct run *run)
 {
 	if (run->result->signers_given)
 		verify_add(run, VERIFY_UNESTABLISHED, "", "", FINDING_TRUST_SIGNER_UNKNOWN,
@@ -154,7 +155,7 @@ static void tell_signer(struct run *run)
 		verify_add(run, VERIFY_UNESTABLISHED, "", "", FINDING_TRUST_SIGNER_NO_ROOTS);
 }
 
-static void tell_authority(struct run *run)
+static void record_authority(struct run *run)
 {
 	if (run->result->authorities_given)
 		verify_add(run, VERIFY_UNESTABLISHED, "", "", FINDING_TRUST_AUTHORITY_UNKNOWN,
@@ -169,9 +170,9 @@ void verify_trust_conclude(struct run *run)
 	result->signers_given = run->roots.signers.data;
 	result->authorities_given = run->roots.timestamps.data;
 	if (!result->signers_trusted)
-		tell_signer(run);
+		record_signer(run);
 	if (!result->authorities_trusted)
-		tell_authority(run);
+		record_authority(run);
 	result->trusted = run->signatures > 0 && result->signers_trusted &&
 	                  result->authorities_trusted && result->wrong == 0;
 }

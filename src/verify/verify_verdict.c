@@ -1,4 +1,4 @@
-/* What was found, as one word and one sentence for people who are no engineers. */
+/* The result as one word and one sentence for non-technical users. */
 #include <inttypes.h>
 
 #include "verify/verify_check.h"
@@ -59,7 +59,7 @@ static bool is_meant(const struct verify_identity *identity, bool unknown)
 	return !unknown || !identity->trusted;
 }
 
-/* "A, B and C"; those who are not trusted alone, or all. */
+/* Appends "A, B and C": only the untrusted ones, or all. */
 static void add_names(const struct verify_identities *list, bool unknown, enum language language,
                       struct buf *out)
 {
@@ -81,46 +81,47 @@ static void add_names(const struct verify_identities *list, bool unknown, enum l
 
 /* ---- the sentences ---- */
 
-static void tell_valid(const struct verify_result *result, enum language language, struct buf *out)
+static void append_valid(const struct verify_result *result, enum language language,
+                         struct buf *out)
 {
 	bool spanish = language == LANGUAGE_SPANISH;
 	buf_add_text(out, spanish ? "emitido por " : "issued by ");
 	add_names(&result->signers, false, language, out);
 	if (result->authorities.count == 0) {
 		buf_add_text(out, spanish ? "; es de prueba, sin sellos de tiempo ni valor probatorio"
-		                          : "; it is a test, without timestamps and probative value");
+		                          : "; it is a test, without timestamps or probative value");
 		return;
 	}
 	buf_add_text(out, spanish ? "; las horas las dio " : "; the times were given by ");
 	add_names(&result->authorities, false, language, out);
 }
 
-/* Why a name that stands in a certificate is not enough. */
-static void tell_no_root(bool given, enum language language, struct buf *out)
+/* Appends why the name in a certificate is not sufficient. */
+static void append_no_root(bool given, enum language language, struct buf *out)
 {
 	bool spanish = language == LANGUAGE_SPANISH;
-	buf_add_text(out, spanish ? "; cualquiera puede hacer un certificado con ese nombre, y "
-	                          : "; anybody can make a certificate in that name, and ");
+	buf_add_text(out, spanish ? "; cualquiera puede crear un certificado con ese nombre, y "
+	                          : "; anyone can create a certificate in that name, and ");
 	if (given)
 		buf_add_text(out, spanish ? "este no conduce a ninguna de las raíces dadas"
-		                          : "this one leads to none of the roots that were given");
+		                          : "this one does not chain to any of the given roots");
 	else
 		buf_add_text(out, spanish ? "no se dio ninguna raíz de confianza que lo avale (--trust)"
 		                          : "no trusted root was given that vouches for it (--trust)");
 }
 
-static void tell_signer_open(const struct verify_result *result, enum language language,
-                             struct buf *out)
+static void append_signer_open(const struct verify_result *result, enum language language,
+                               struct buf *out)
 {
 	buf_add_text(out, language == LANGUAGE_SPANISH
 	                      ? "no ha cambiado nada desde que se firmó en nombre de "
 	                      : "nothing was changed since it was signed in the name of ");
 	add_names(&result->signers, true, language, out);
-	tell_no_root(result->signers_given, language, out);
+	append_no_root(result->signers_given, language, out);
 }
 
-static void tell_authority_open(const struct verify_result *result, enum language language,
-                                struct buf *out)
+static void append_authority_open(const struct verify_result *result, enum language language,
+                                  struct buf *out)
 {
 	bool spanish = language == LANGUAGE_SPANISH;
 	buf_add_text(out, spanish ? "emitido por " : "issued by ");
@@ -128,11 +129,11 @@ static void tell_authority_open(const struct verify_result *result, enum languag
 	buf_add_text(out, spanish ? ", pero las horas se dieron en nombre de "
 	                          : ", but the times were given in the name of ");
 	add_names(&result->authorities, true, language, out);
-	tell_no_root(result->authorities_given, language, out);
+	append_no_root(result->authorities_given, language, out);
 }
 
-static void tell_existence(const struct verify_result *result, enum language language,
-                           struct buf *out)
+static void append_existence(const struct verify_result *result, enum language language,
+                             struct buf *out)
 {
 	bool spanish = language == LANGUAGE_SPANISH, trusted = result->authorities_trusted;
 	const struct verify_existence *first = &result->existence;
@@ -156,19 +157,19 @@ static void tell_existence(const struct verify_result *result, enum language lan
 		                   : "; the same holds for %" PRIu64 " more files",
 		           result->existence_only - 1);
 	if (!trusted)
-		tell_no_root(result->authorities_given, language, out);
+		append_no_root(result->authorities_given, language, out);
 }
 
-/* The first finding of that weight. */
-static void tell_finding(const struct verify_result *result, enum verify_severity severity,
-                         enum language language, struct buf *out)
+/* Appends the first finding of that severity. */
+static void append_finding(const struct verify_result *result, enum verify_severity severity,
+                           enum language language, struct buf *out)
 {
 	bool spanish = language == LANGUAGE_SPANISH;
 	const struct verify_finding *at = result->first;
 	while (at && at->severity != severity)
 		at = at->next;
 	if (!at) {
-		buf_add_text(out, spanish ? "no contiene ninguna firma" : "nothing in it is signed");
+		buf_add_text(out, spanish ? "no contiene ninguna firma" : "the file contains no signature");
 		return;
 	}
 	buf_printf(out, "%s%s%s%s%s", at->path, at->path[0] ? ": " : "", at->where,
@@ -180,12 +181,12 @@ int verify_sentence(const struct verify_result *result, enum language language, 
 	enum verify_verdict verdict = verify_verdict(result);
 	buf_printf(out, "%s: ", verify_word(verdict, language));
 	switch (verdict) {
-	case VERIFY_VALID: tell_valid(result, language, out); break;
-	case VERIFY_SIGNER_OPEN: tell_signer_open(result, language, out); break;
-	case VERIFY_AUTHORITY_OPEN: tell_authority_open(result, language, out); break;
-	case VERIFY_EXISTENCE_ONLY: tell_existence(result, language, out); break;
-	case VERIFY_NOT_VALID: tell_finding(result, VERIFY_WRONG, language, out); break;
-	case VERIFY_NOT_CHECKED: tell_finding(result, VERIFY_UNCHECKED, language, out); break;
+	case VERIFY_VALID: append_valid(result, language, out); break;
+	case VERIFY_SIGNER_OPEN: append_signer_open(result, language, out); break;
+	case VERIFY_AUTHORITY_OPEN: append_authority_open(result, language, out); break;
+	case VERIFY_EXISTENCE_ONLY: append_existence(result, language, out); break;
+	case VERIFY_NOT_VALID: append_finding(result, VERIFY_WRONG, language, out); break;
+	case VERIFY_NOT_CHECKED: append_finding(result, VERIFY_UNCHECKED, language, out); break;
 	}
 	buf_add_text(out, ".");
 	return buf_check(out);

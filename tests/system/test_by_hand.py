@@ -127,7 +127,7 @@ def test_what_is_genuine_is_valid_and_everything_is_shown(archives, world, tmp_p
     assert not [line for line in lines if line.startswith(("NOTE", "OPEN", "WRONG"))], lines
     assert "OK     signature: its certificate: not revoked" in lines
     assert "OK     signature: the certificate of its timestamp: not revoked" in lines
-    assert lines[lines.index("OK     signature: it is right, by:") + 1] == \
+    assert lines[lines.index("OK     signature: it is valid, by:") + 1] == \
         "       subject=O = Constancia tests, CN = brief"
     rounds = [json.loads(line) for line in hand.lines("rounds")]
     given = [line for line in lines if re.match(r"OK     round \S+, \S+ timestamp: given on ", line)]
@@ -136,8 +136,8 @@ def test_what_is_genuine_is_valid_and_everything_is_shown(archives, world, tmp_p
 
 
 @pytest.mark.parametrize("when, notes", [
-    (2.5 * HOUR, []), (24 * HOUR, ["signature: the certificate of its timestamp ended on "]),
-    ("2037", ["signature: the certificate of its timestamp ended on "])],
+    (2.5 * HOUR, []), (24 * HOUR, ["signature: the certificate of its timestamp expired on "]),
+    ("2037", ["signature: the certificate of its timestamp expired on "])],
     ids=["the signer ended", "the authorities ended", "the root ended"])
 def test_it_stays_valid_when_certificates_have_ended(whole, when, notes):
     moment = 2129200000 if when == "2037" else time.time() + when
@@ -161,10 +161,10 @@ def test_without_roots_that_fit_it_is_open_by_whom(archives, world, tmp_path):
     for n, roots in enumerate([(None, None), (other, other), (world.pki.root, None), (None, world.pki.root)]):
         lines = Hand(archives["first"], tmp_path / str(n), *roots).judged(2, "INTACT, BY WHOM IS NOT ESTABLISHED")
         opened = [line for line in lines if line.startswith("OPEN")]
-        assert any("signature: it is right" in line for line in opened) == (roots[0] != world.pki.root)
+        assert any("signature: it is valid" in line for line in opened) == (roots[0] != world.pki.root)
         assert any(", qualified timestamp: " in line or "timestamp: given on" in line
                    for line in opened) == (roots[1] != world.pki.root)
-        assert all(line.endswith("; but it leads to none of the roots you trust") for line in opened)
+        assert all(line.endswith("; but it does not chain to one of your roots") for line in opened)
 
 
 def test_roots_that_an_archive_brings_along_are_not_taken(archives, tmp_path, world):
@@ -173,7 +173,7 @@ def test_roots_that_an_archive_brings_along_are_not_taken(archives, tmp_path, wo
         shutil.copy(world.pki.root, hand.inside / name)
     lines = hand.judged(1, "NOT VALID")
     assert "WRONG  files: there are no others" in lines
-    assert any(line.startswith("OPEN   signature: it is right") for line in lines)
+    assert any(line.startswith("OPEN   signature: it is valid") for line in lines)
 
 
 def test_of_a_test_archive_it_says_so(archives, world, tmp_path):
@@ -181,7 +181,7 @@ def test_of_a_test_archive_it_says_so(archives, world, tmp_path):
     hand.judged(0, "TEST, WITHOUT PROBATIVE VALUE")
     hand.write("events", [line.replace('"sequence":2', '"sequence":3') for line in hand.lines("events")])
     lines = hand.judged(1, "NOT VALID")
-    assert "WRONG  events: each names the one before" in lines
+    assert "WRONG  events: each contains the hash of the previous one" in lines
 
 
 # ---- damages ----
@@ -338,11 +338,11 @@ def rename(name, to):
 RANGE = '"frozen_range":{"first_sequence":4,"last_sequence":7}'
 DAMAGES = {
     "2 the list that is signed": (of_text("META-INF/ASiCManifest001.xml", "genesis.json", "genesis.jsom"),
-                                  "signature: it is right, by:"),
-    "2 the signature's value": (of_signature_value, "signature: it is right, by:"),
-    "2 the value under the timestamp": (of_signature_value, "signature: its timestamp is of "),
-    "2 the timestamp": (of_signature_stamp, "signature: its timestamp is of "),
-    "2 no timestamp": (without_stamp, "signature: there is one timestamp of it"),
+                                  "signature: it is valid, by:"),
+    "2 the signature's value": (of_signature_value, "signature: it is valid, by:"),
+    "2 the value under the timestamp": (of_signature_value, "signature: its timestamp is "),
+    "2 the timestamp": (of_signature_stamp, "signature: its timestamp is "),
+    "2 no timestamp": (without_stamp, "signature: it has one timestamp"),
     "2 no signature": (of_file("META-INF/signature001.p7s", lambda data: data[:40]), "signature: there is one"),
     "3 a document": (of_file("genesis.json", lambda data: data + b" "), "file genesis.json"),
     "3 a stream": (of_file("events/events-000001.ndjson.gz", lambda data: flip(data, 30)),
@@ -354,7 +354,7 @@ DAMAGES = {
     "3 a renamed file": (rename("config/config-000001.json", "config/config-000002.json"),
                          "files: there are no others"),
     "4 what an event says": (of_document("events", set_to("client_ref", "another"), 1),
-                             "events: each names the one before"),
+                             "events: each contains the hash of the previous one"),
     "4 the last event": (of_document("events", set_to("client_ref", "another"), -1),
                          "events: they begin and end as certified"),
     "4 an event is missing": (of_stream("events", lambda lines: lines[:1] + lines[2:]), "events: all from 4 to 7"),
@@ -379,28 +379,28 @@ DAMAGES = {
                  "segment of 4 to 8: it is in round "),
     "5 a seal's clock": (of_seal(lambda seal: seal["clock"].update(max_error_us=1234567)),
                          "segment of 4 to 8: it is in round "),
-    "5 a seal's count": (of_seal(set_to("count", 1)), "segment of 4 to 8: it follows the one before"),
-    "5 a seal's chain": (of_seal(set_to("chain", "test")), "segment of 4 to 8: it follows the one before"),
+    "5 a seal's count": (of_seal(set_to("count", 1)), "segment of 4 to 8: it follows the previous segment"),
+    "5 a seal's chain": (of_seal(set_to("chain", "test")), "segment of 4 to 8: it follows the previous segment"),
     "5 a seal's last hash": (of_seal(set_to("chain_hash_last", other_hash)),
-                             "segment of 4 to 8: it follows the one before"),
+                             "segment of 4 to 8: it follows the previous segment"),
     "5 the token before": (of_seal(set_to("previous_token_hash", other_hash)),
-                           "segment of 4 to 8: it follows the one before"),
+                           "segment of 4 to 8: it follows the previous segment"),
     "5 no segment": (of_stream("seals", lambda lines: []), "segments: they cover all events"),
     "5 a segment that would run": (of_seal(set_to("first_sequence", "a[$(date)]")),
                                    "segments: they cover all events"),
     "5 a round's root": (of_document("rounds", set_to("root", other_hash), -1), "segment of 4 to 8: it is in round "),
     "5 a round's place": (of_stream("rounds", lambda lines: lines[::-1]), "rounds: their times ascend"),
     "5 received later": (of_document("events", set_to("received_at", "2036-01-01T00:00:00.000000Z"), -1),
-                         "segment of 4 to 8: it was not received after that round"),
+                         "segment of 4 to 8: no event was received after that round"),
     "6 a token's root": (of_document("rounds", set_to("root", other_hash), -1), r"round \S+ timestamp: given on "),
     "6 a token's signature": (in_token(lambda token: flip(token, len(token) - 1)), r"round \S+ timestamp: given on "),
     "6 a token's time": (in_each_token("gen_time", "2026-01-01T00:00:00.000000Z"),
-                         r"round \S+ timestamp: that is what the archive says"),
+                         r"round \S+ timestamp: the time in the archive is the same"),
     "6 no token": (in_token(lambda token: b""), r"round \S+ timestamp: given on "),
     "6 an object of validation": (of_document("validation", set_to("sha256", other_hash)),
                                   "validation: an object's hash"),
     "6 an object less": (of_stream("validation", lambda lines: lines[1:]),
-                         r"round \S+ timestamp: what it names is not there"),
+                         r"round \S+ timestamp: an object to which it refers is missing"),
     "6 a renewal that is not there": (in_each_token("renewal", {"path": [], "stamp": 7}),
                                       r"round \S+ timestamp: renewed on "),
 }
@@ -429,7 +429,7 @@ def test_a_timestamp_of_another_signature_is_found(whole, archives, tmp_path):
     hand = whole.another(tmp_path / "it")
     stamp_of_another(archives)(hand)
     lines = hand.judged(1, "NOT VALID")
-    assert [line for line in lines if line.startswith("WRONG") and "signature: its timestamp is of " not in line] == []
+    assert [line for line in lines if line.startswith("WRONG") and "signature: its timestamp is " not in line] == []
     assert len([line for line in lines if line.startswith("WRONG")]) == 1
 
 

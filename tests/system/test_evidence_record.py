@@ -166,7 +166,7 @@ def test_the_archive_has_the_same_records(sealed, archive, tmp_path):
 def test_what_an_archive_does_not_hold(sealed, archive, channel, tmp_path):
     output = tmp_path / "event.ers"
     outside = sealed.events[0]["event_id"]
-    assert "holds events 3 to 9" in proof(outside, archive, "-o", output, expected=2).stderr
+    assert "contains events 3 to 9" in proof(outside, archive, "-o", output, expected=2).stderr
     done = proof(outside, archive, "-o", output, "--json", expected=2)
     assert json.loads(done.stderr)["code"] == "not_found"
     assert "--output" in proof(outside, archive, expected=2).stderr
@@ -243,7 +243,7 @@ def test_evidence_is_judged_as_of_a_time(sealed, archive, tmp_path):
     assert any("ended" in finding["what"] for finding in ended["findings"])
     before = as_of("2020-01-01T00:00:00+01:00", 2)
     assert before["as_of"] == "2019-12-31T23:00:00.000000Z" and not before["evidence_records"]
-    assert any("it was issued" in finding["what"] for finding in before["findings"])
+    assert any("the file was issued at" in finding["what"] for finding in before["findings"])
     done = run("verify", archive, "--at", "yesterday")
     assert done.returncode == 2 and "--at must be a time" in done.stderr
 
@@ -312,7 +312,7 @@ def test_a_container_holds_exactly_what_its_record_covers(certified, tmp_path):
     assert "does not cover" in done.stderr
     foreign.write_bytes(documents[1].read_bytes())
     done = bundle(record, *documents[1:], foreign, "-o", output, expected=1)
-    assert "2 of the files are the same" in done.stderr, "a copy stands for no other file"
+    assert "2 of the files are identical" in done.stderr, "a copy stands for no other file"
     bundle(record, *documents, expected=2)
     bundle(record, *documents, "-o", documents[0], expected=2)
     bundle(record, *documents, "-o", tmp_path / "nowhere" / "x", expected=2)

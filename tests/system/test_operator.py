@@ -383,7 +383,7 @@ def test_an_authority_that_was_revoked_after_it_had_given_time(tmp_path, tmp_pat
         # The round before its own was of the other one, and covers none of its events.
         assert told["valid"] and [each["what"].split(":")[-1].strip() for each in told["warnings"]
                                   if "was revoked" in each["what"]] == [
-                                      "nothing shows the round's time"], told
+                                      "no timestamp proves the time of the round"], told
         (archive, *_) = certify(both, 1, 1, tmp_path / "both")
         told = both_verify(archive, own)
         assert told["valid"] and any("was revoked as of" in each["what"] and "clock-1" in each["what"]

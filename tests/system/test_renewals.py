@@ -263,7 +263,7 @@ def judged_whole(archive, trust):
 
 
 def ended(result):
-    return [each["what"] for each in result["warnings"] if "had ended before the archive was signed"
+    return [each["what"] for each in result["warnings"] if "had expired before the archive was signed"
             in each["what"]]
 
 

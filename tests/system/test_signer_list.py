@@ -105,9 +105,9 @@ def test_what_a_stolen_key_signs_after_its_end_is_not_valid_offline(start, tmp_p
     assert said(new_list)["certificates"][0]["reason"] == "stolen on 3 May"
     for name, content in (("after.zip", after), ("after.pdf", report)):
         path = keep(tmp_path, name, content)
-        assert "the key was ended" not in whats(verify(path, both)[1]), "without the list nothing shows it"
+        assert "the key ended" not in whats(verify(path, both)[1]), "without the list nothing shows it"
         code, told = verify(path, both, new_list)
-        assert code == 1 and f"the key was ended at {end} (stolen on 3 May)" in whats(told), told
+        assert code == 1 and f"the key ended at {end} (stolen on 3 May)" in whats(told), told
         assert told["signer_list"]["signer"] == sha256
     for name, content in (("before.pdf", before_report), ("own.zip", own), ("own.pdf", own_report)):
         code, told = verify(keep(tmp_path, name, content), both, new_list)
@@ -116,11 +116,11 @@ def test_what_a_stolen_key_signs_after_its_end_is_not_valid_offline(start, tmp_p
     code, told = verify(keep(tmp_path, "before.zip", before), both, new_list)
     assert code == 2 and "one of the two lists of signers is false" in whats(told), told
     # What the thief lists helps only without the service's own list.
-    for others, why in (([late_list], "the key that signed it was ended before"),
-                        ([false_list], "a newer list that was given says something else")):
+    for others, why in (([late_list], "the key that signed it was no longer in force"),
+                        ([false_list], "a newer given list contradicts it")):
         for lists in ([new_list, *others], [*others, new_list]):
             code, told = verify(tmp_path / "after.zip", both, *lists)
-            assert code == 1 and "the key was ended" in whats(told), told
+            assert code == 1 and "the key ended" in whats(told), told
             code, told = verify(tmp_path / "own.zip", both, *lists)
             assert code == 2 and f"does not count: {why}" in whats(told), told
     # The older one agrees, and says less.
@@ -141,7 +141,7 @@ def test_a_list_that_cannot_be_believed_leaves_it_open(start, tmp_path):
     other = start()
     foreign, _ = fetch(other)
     code, told = verify(archive, trust, foreign)
-    assert code == 2 and "leads to none of the roots" in whats(told), told
+    assert code == 2 and "does not chain to any of the roots" in whats(told), told
     both = keep(tmp_path, "both.pem", trust.read_bytes() + (other.data / "trust.pem").read_bytes())
     code, told = verify(archive, both, foreign)
     assert code == 1 and "is not on the list of signers" in whats(told), told

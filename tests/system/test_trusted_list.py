@@ -106,25 +106,26 @@ SIGNS = '<q:KeyUsage><q:KeyUsageBit name="{}">{}</q:KeyUsageBit></q:KeyUsage>'
 
 
 @pytest.mark.parametrize("extensions, wanted, reason", [
-    ("", "not_qualified", "none for electronic seals"),
-    (lists.for_seals(), "not_qualified", "no qualified one"),
+    ("", "not_qualified", "not issue certificates for electronic seals"),
+    (lists.for_seals(), "not_qualified", "not a qualified certificate"),
     (lists.for_seals() + lists.qualification(["QCStatement"], CRITERIA.format("all", "")),
      "not_qualified", "not for electronic seals"),
     (lists.for_seals() + lists.qualification(["QCStatement", "QCForESeal"], CRITERIA.format("all", "")),
-     "qualified", "nothing says"),
+     "qualified", "is not stated"),
     (lists.for_seals() + lists.qualification(["QCStatement", "QCForESeal", "QCWithQSCD"],
                                              CRITERIA.format("all", "")), "qualified", "in a qualified device"),
     (lists.for_seals() + lists.qualification(["QCStatement", "QCForESeal", "NotQualified"],
-                                             CRITERIA.format("all", "")), "not_qualified", "no qualified one"),
+                                             CRITERIA.format("all", "")), "not_qualified",
+                      "not a qualified certificate"),
     (lists.for_seals() + lists.qualification(["QCStatement", "QCForESeal"],
                                              CRITERIA.format("all", SIGNS.format("keyCertSign", "true"))),
-     "not_qualified", "no qualified one"),
+     "not_qualified", "not a qualified certificate"),
     (lists.for_seals() + lists.qualification(["QCStatement", "QCForESeal"],
                                              CRITERIA.format("none", SIGNS.format("keyCertSign", "true"))),
      "qualified", ""),
     (lists.for_seals() + lists.qualification(["QCStatement", "QCForESeal"],
                                              CRITERIA.format("atLeastOne", "<q:Other/>")),
-     "unknown", "not understood"),
+     "unknown", "not supported"),
 ])
 def test_a_signer_needs_a_qualified_certificate_for_seals(evidence, scheme, ask, extensions, wanted, reason):
     """The certificate itself says nothing of it: the list's qualifiers do."""
@@ -149,24 +150,24 @@ def refused(ask, content, why, **more):
 
 def test_a_list_that_somebody_else_signed_is_refused(evidence, scheme, ask):
     services = [service(evidence["time"], TIMES, [(GRANTED, -100)])]
-    refused(ask, signed(scheme, services, "stranger"), "not among the roots")
-    refused(ask, signed(scheme, services), "not among the roots", root="stranger")
+    refused(ask, signed(scheme, services, "stranger"), "does not chain to any of the roots")
+    refused(ask, signed(scheme, services), "does not chain to any of the roots", root="stranger")
     # The trusted certificate beside a stranger's key.
     content = lists.sign(lists.unsigned(services), scheme.path("stranger.key"),
                          [scheme.path("operator.pem"), scheme.path("issuer.pem")])
-    refused(ask, content, "a signature that is not good")
+    refused(ask, content, "an invalid signature")
 
 
 def test_who_is_not_for_lists_signs_none(evidence, scheme, ask):
     """Anybody's certificate may lead to the root of a scheme's operator."""
     services = [service(evidence["time"], TIMES, [(GRANTED, -100)])]
     for name in ("other", "enciphers", "unstated", "issuer"):
-        refused(ask, signed(scheme, services, name), "not for signing lists")
+        refused(ask, signed(scheme, services, name), "not for signing trusted lists")
     # Unless it is named itself; an authority, or a key for something else, is not taken even then.
     told = ask(signed(scheme, services, "other"), root="other")
     assert standing(told, "authorities")["standing"] == "qualified"
     for name in ("enciphers", "unstated", "issuer"):
-        refused(ask, signed(scheme, services, name), "not for signing lists", root=name)
+        refused(ask, signed(scheme, services, name), "not for signing trusted lists", root=name)
 
 
 def test_a_name_in_old_strings_is_told(evidence, scheme, ask):
@@ -180,9 +181,9 @@ def test_a_name_in_old_strings_is_told(evidence, scheme, ask):
 def test_a_list_whose_dates_cannot_be_is_refused(evidence, scheme, ask):
     services = [service(evidence["time"], TIMES, [(GRANTED, -100)])]
     refused(ask, signed(scheme, services, issued=0.02), "in the future")
-    refused(ask, signed(scheme, services, issued=-0.02, next_update=-0.02), "the next one is due")
-    refused(ask, signed(scheme, services, issued=-0.02, next_update=-1), "the next one is due")
-    refused(ask, signed(scheme, services, next_update=215), "the next one is due")
+    refused(ask, signed(scheme, services, issued=-0.02, next_update=-0.02), "the time of its next update")
+    refused(ask, signed(scheme, services, issued=-0.02, next_update=-1), "the time of its next update")
+    refused(ask, signed(scheme, services, next_update=215), "the time of its next update")
     told = ask(signed(scheme, services, next_update=190))
     assert standing(told, "authorities")["standing"] == "qualified"
 
@@ -238,7 +239,7 @@ def test_a_signature_that_does_not_cover_all_is_refused(evidence, scheme, ask):
     refused(ask, signed(scheme, services, transforms=[lists.ENVELOPED]), "does not cover all")
     refused(ask, signed(scheme, services, whole="#signature"), "does not cover all")
     content = signed(scheme, services)
-    refused(ask, content.replace(b"<TSPServices>", b'<TSPServices Id="list">', 1), "one identifier twice")
+    refused(ask, content.replace(b"<TSPServices>", b'<TSPServices Id="list">', 1), "a duplicate identifier")
     start, end = content.index(b"<ds:Signature "), content.index(b"</ds:Signature>") + 15
     refused(ask, content[:start] + content[end:], "no signature, or more than one")
     refused(ask, content[:end] + content[start:end] + content[end:], "no signature, or more than one")
@@ -264,8 +265,8 @@ def test_it_is_told_in_words_too(evidence, scheme, tmp_path):
     path.write_bytes(signed(scheme, [service(evidence["time"], TIMES, [(GRANTED, -100)])]))
     words = ["verify", evidence["archive"], "--trust", evidence["trust"]]
     done = run(*words, "--trusted-list", path, "--trusted-list-root", scheme.root)
-    assert "QUALIFIED then: a qualified time stamping service (A service, A provider)" in done.stdout
-    assert "whether it was qualified then is UNKNOWN" in done.stdout
+    assert "QUALIFIED at that time: a qualified time stamping service (A service, A provider)" in done.stdout
+    assert "UNKNOWN whether it was qualified at that time" in done.stdout
     assert "trusted list of ES (An operator of a scheme)" in done.stdout
     assert run(*words, "--trusted-list", path).returncode == 2
     assert run(*words, "--trusted-list-root", path).returncode == 2

@@ -318,7 +318,7 @@ def test_what_was_bought_is_known_and_what_was_open_can_be_paid(running):
     receipt = running.directory / "receipt.pdf"
     running.admin("purchase", "receipt", sales["confirmed"], "--language", "en", "--output", receipt)
     text = money.words(receipt)
-    assert "Its name today" in text and "were not recorded with this purchase" in text
+    assert "Current account name" in text and "were not recorded with this purchase" in text
     paid = running.admin("purchase", "pay", sales["open"])
     assert paid["state"] == states[sales["confirmed"]]
     assert running.client_of("poor", "live").balance()["unpaid_events"] == unpaid - 3
@@ -353,7 +353,7 @@ def test_evidence_of_then_is_what_it_was(old):
     forged[0]["hash"] = "0" * 64
     receipts.write_text("".join(json.dumps(one) + "\n" for one in forged), encoding="utf-8")
     code, verdict = old.verify(*evidence, receipts=receipts)
-    assert code == 2 and "one of the two is not genuine" in verdict["findings"][0]["what"]
+    assert code == 2 and "the archive or the receipt is not genuine" in verdict["findings"][0]["what"]
     code, verdict = old.verify(*sorted((old.directory / "evidence" / "test").iterdir()))
     assert code == 0 and verdict["valid"], verdict
 
@@ -363,7 +363,7 @@ def test_when_the_certificates_have_ended_nothing_is_called_wrong(old):
     evidence = sorted((old.directory / "evidence" / "live").iterdir())
     code, verdict = old.verify(*evidence, at=LATER)
     assert code == 2 and verdict["could_not_check"], verdict
-    assert {"the certificate of its newest timestamp ended" in one["what"]
+    assert {"the certificate of the newest timestamp expired" in one["what"]
             for one in verdict["findings"]} == {True}
 
 

@@ -67,7 +67,7 @@ def test_another_certificate_of_the_same_authority_signs_for_nobody_here(tmp_pat
             issued, told = check(page, content)
             assert issued and told["valid"] and told["trusted"]
         for content in certify(customer.test_client(), "other"):
-            refused(page, content, f"none of this service's certificates (SHA-256 {pki.sha256('customer')})")
+            refused(page, content, f"certificate is not one of this service (SHA-256 {pki.sha256('customer')})")
 
 
 def thief(directory, service):
@@ -96,9 +96,9 @@ def test_a_key_that_was_ended_signs_nothing_any_more(start, tmp_path):
         stolen.discard()
     (end,) = [each["used_until"] for each in page.get("/v1/signers").expect(200).json["data"]]
     for content in after:
-        refused(page, content, f"the key was ended at {end} (stolen on 3 May)")
+        refused(page, content, f"the key ended at {end} (stolen on 3 May)")
     for content in of_test:
-        refused(page, content, "no timestamp shows that it was signed before")
+        refused(page, content, "no timestamp shows that the signature is older")
     for content in before:
         issued, told = check(page, content)
         assert issued is None and told["valid"]

@@ -1,4 +1,4 @@
-# 1. Tools; everything is written to a directory of its own
+# 1. Tools; all output files are in a separate directory
 export LC_ALL=C
 work=$(mktemp -d) ever=999999999999999999 now=$(date +%s%6N) steps=
 line() { printf '%-5s  %s\n' "$1" "${2//[^[:print:]]/?}" |
@@ -12,7 +12,7 @@ micros() { number "$([ -n "$1" ] && date -u -d "$1" +%s%6N)"; }
 date_of() { date -u -d "@${1%??????}" '+%F %T UTC'; }
 node() { printf "$(printf '%s\n' "$1" "$2" | sort | tr -d '\n' |
   sed 's/../\\x&/g')" | hash; }
-# Runs a command under the roots in $1 (0), or else under those in $2 (1)
+# Runs a command with the roots in $1 (status 0), else with those in $2 (1)
 under() {
   "${@:3}" -partial_chain -CAfile "$1" >"$work/why" 2>&1 && return 0
   "${@:3}" -partial_chain -CAfile "$2" >"$work/why" 2>&1 && return 1
@@ -21,13 +21,13 @@ under() {
 judge() {
   case $1 in
   0) line OK "$2" ;;
-  1) line OPEN "$2; but it leads to none of the roots you trust" ;;
+  1) line OPEN "$2; but it does not chain to one of your roots" ;;
   *) line WRONG "$2"; sed 's/^/       /' "$work/why" ;;
   esac
 }
 who() { openssl x509 -in "$1" -noout -subject -issuer -dates -fingerprint \
   -sha256 | sed 's/^/       /'; }
-# Of a signature or a token: where its parts are, its certificates, its time
+# The positions of the parts of a signature or a token
 parts() {
   openssl asn1parse -inform DER -in "$1" | awk -F: '
     /^ *[0-9]+:d=3 / { lists = / cons: cont \[ 1 \]/ }
@@ -42,7 +42,7 @@ inside() {
   openssl cms -verify -noverify -binary -inform DER -in "$1" "${@:3}" \
     -certsout "$2.certs" -signer "$2.signer" -out /dev/null 2>/dev/null
 }
-# What a token says: its digest and its time
+# The digest or the time in a token
 info() {
   openssl cms -verify -noverify -binary -inform DER -in "$1" 2>/dev/null |
     openssl asn1parse -inform DER 2>/dev/null | awk -v kind="$2" -F: '
@@ -54,14 +54,14 @@ given() {
     sed 's/^\(....\)\(..\)\(..\)\(..\)\(..\)\(.*\)Z$/\1-\2-\3 \4:\5:\6Z/')"
 }
 ends() { micros "$(openssl x509 -in "$1" -noout -enddate | cut -d= -f2)"; }
-# Is the token $1 for the digest $2, as of the time $3? $4: certificates
+# Is the token $1 valid for the digest $2 at the time $3? $4: certificates
 covers() {
   local how
   if openssl ts -reply -token_in -in "$1" >/dev/null 2>&1; then
     how=(openssl ts -verify -token_in -digest "$2" -untrusted "$4")
-  else # more is inside than openssl ts can read
+  else # openssl ts cannot read all of the contents
     [ "$2" = "$(info "$1" digest)" ] ||
-      { echo "it is for another digest" >"$work/why"; return 2; }
+      { echo "the token is for another digest" >"$work/why"; return 2; }
     how=(openssl cms -verify -cades -binary -inform DER -purpose timestampsign
       -certfile "$4" -out /dev/null)
   fi
@@ -71,7 +71,7 @@ covers() {
 # Is a certificate a root?
 own() { [ "$(openssl x509 -in "$1" -noout -subject_hash -issuer_hash |
   uniq | wc -l)" = 1 ]; }
-# The certificate $1 and those of $2 above it up to a root, a file a line
+# The certificate $1 and its issuers in $2 up to a root, one file per line
 path() {
   local pool known
   pool=$work/pool-$(hash <"$2")
@@ -99,15 +99,15 @@ climb() {
     at=$above
   done
 }
-# Does a revocation of $3 for the reason $4 count? As of $1; a later one until
-# $2, unless its reason leaves what was before
+# Does a revocation at $3 for the reason $4 count at $1? A later one counts until
+# $2, unless its reason leaves earlier signatures valid
 counts() {
   (($3 <= $1)) || { (($3 <= $2)) &&
     case $(tr -cd A-Za-z <<<"$4" | tr A-Z a-z) in
     unspecified | affiliationchanged | superseded | cessationofoperation)
       false ;; esac; }
 }
-# What a list or an answer says of a certificate: good, revoked or nothing.
+# The status of a certificate in a CRL or OCSP response: good, revoked or none.
 # FILE CERTIFICATE ISSUER AS-OF UNTIL DIRECTORY-OF-LISTS
 list() {
   local from at=$4 said found when past
@@ -156,8 +156,8 @@ answer() {
   fi
   ((from <= $(ends "$2") && (from >= $4 || to >= $4))) && echo good
 }
-# Of all from the certificate $1 up to a root: good, revoked or open, as of
-# $3 and until $4, by what is in the directory $5. $2: certificates
+# The status of the path from the certificate $1 to a root: good, revoked or
+# open at $3 and until $4, by the data in the directory $5. $2: certificates
 standing() {
   local chain i file one worst=good
   mapfile -t chain < <(path "$1" "$2")
@@ -180,13 +180,13 @@ revocation() {
   case $1 in
   good) line OK "$2: not revoked" ;;
   revoked) line WRONG "$2: revoked" ;;
-  *) line NOTE "$2: the archive does not show that it was not revoked" ;;
+  *) line NOTE "$2: the archive does not prove that it was not revoked" ;;
   esac
 }
 for tool in openssl jq zcat sha256sum base64 awk sed find od; do
   [ -n "$(command -v $tool)" ] || line WRONG "$tool is missing"
 done
-# 2. Who signed the list of all files, and until when at the latest
+# 2. The signer of the list of files, and the latest time of the signature
 sig=META-INF/signature001.p7s xml=META-INF/ASiCManifest001.xml
 mode=$(jq -r .mode manifest.json)
 mkdir "$work/signature"
@@ -204,21 +204,21 @@ done <"$work/parts"
 is "signature: there is one" 1 "$(grep -c '^value ' "$work/parts")"
 when=$now
 if [ "$mode" != test ]; then
-  is "signature: there is one timestamp of it" 1 \
+  is "signature: it has one timestamp" 1 \
     "$(grep -c '^stamp ' "$work/parts")"
   inside "$work/stamp" "$work/stamp"
   when=$(given "$work/stamp")
   covers "$work/stamp" "$(hash <"$work/value")" "$when" "$work/stamp.certs"
-  judge $? "signature: its timestamp is of $(date_of "$when"), by:"
+  judge $? "signature: its timestamp is $(date_of "$when"), by:"
   who "$work/stamp.signer"
 fi
 inside "$sig" "$work/sig" -content "$xml"
 under ../trust-signer.pem "$work/sig.certs" openssl cms -verify -cades \
   -binary -inform DER -purpose any -auth_level 2 -attime "${when%??????}" \
   -in "$sig" -content "$xml" -out /dev/null
-judge $? "signature: it is right, by:"
+judge $? "signature: it is valid, by:"
 who "$work/sig.signer"
-is "signature: the certificate is one for documents" yes "$(
+is "signature: the certificate is for signing documents" yes "$(
   openssl x509 -in "$work/sig.signer" -noout \
     -ext basicConstraints,keyUsage,extendedKeyUsage 2>/dev/null | awk '
   BEGIN { good = "yes" } /CA:TRUE/ { good = "" }
@@ -235,11 +235,11 @@ if [ "$mode" != test ]; then
     $ever "$work/signature")" "signature: the certificate of its timestamp"
   until=$(ends "$work/stamp.signer")
   ((now <= until)) || line NOTE "signature: the certificate of its timestamp\
- ended on $(date_of "$until"); since then an evidence record has to show that\
- the time was not written later"
+ expired on $(date_of "$until"); from then on an evidence record must prove\
+ that the time was not forged"
 fi
 steps+=2
-# 3. Every file is the one that was signed, and there is no other
+# 3. Every file is the signed one, and there are no others
 sed -n 's/.*URI="\([^"]*\)"><.*Value>\(.*\)<\/ds:Dig.*/\2 \1/p' "$xml" \
   >"$work/listed"
 while read -r digest file; do
@@ -257,9 +257,9 @@ if [ -f signers.p7m ]; then
   under ../trust-signer.pem "$work/list.certs" openssl cms -verify -cades \
     -binary -inform DER -purpose any -auth_level 2 -attime "${when%??????}" \
     -in signers.p7m -out "$work/list"
-  judge $? "signers: the list of the service's certificates is signed, by:"
+  judge $? "signers: the signature of the list is valid, by:"
   who "$work/list.signer"
-  is "signers: the one of the signature is listed and in force" 1 "$(jq \
+  is "signers: the signing certificate is listed and in force" 1 "$(jq \
     --arg of "$(openssl x509 -in "$work/sig.signer" -outform DER | hash)" \
     '[.certificates[] | select(.sha256 == $of and .used_until == null)] |
     length' "$work/list")"
@@ -273,8 +273,8 @@ jq -r .previous_chain_hash "$work/events" >"$work/previous"
 channel=$(jq -r .channel_id manifest.json)
 first=$(number "$(jq .frozen_range.first_sequence manifest.json)")
 last=$(number "$(jq .frozen_range.last_sequence manifest.json)")
-is "events: each names the one before" "$(head -n -1 "$work/chain" | hash)" \
-  "$(tail -n +2 "$work/previous" | hash)"
+is "events: each contains the hash of the previous one" \
+  "$(head -n -1 "$work/chain" | hash)" "$(tail -n +2 "$work/previous" | hash)"
 is "events: they begin and end as certified" "$(jq -r '.previous_chain_hash,
   .first_chain_hash, .last_chain_hash' manifest.json)" "$(head -qn 1 \
   "$work/previous" "$work/chain"; tail -n 1 "$work/chain")"
@@ -335,7 +335,7 @@ if [ "$mode" != test ]; then
     read -r _ top time before < <(awk -v id="$id" '$1 == id' "$work/rounds")
     [ "$from" != 1 ] || seal=null
     hash_before=$(leaf $((from - 1)))
-    is "$what it follows the one before, and the token before" \
+    is "$what it follows the previous segment and token" \
       "$from $((to - from + 1)) $mode $channel ${seal:-$link} ${before:-$token}\
  ${hash_before:-$start} $(leaf "$to")" \
       "${next:-$from} $count $chain $of $link $token $start $end"
@@ -347,7 +347,7 @@ if [ "$mode" != test ]; then
     is "$what it is in round $id" "$top" "$found"
     received=$(jq -r --argjson to "$to" 'select(.sequence <= $to).received_at' \
       "$work/events" | tail -n 1)
-    is "$what it was not received after that round" 1 \
+    is "$what no event was received after that round" 1 \
       $(($(micros "$received") <= $(micros "$time") + 300000000))
     [ "$begin" != 0 ] || begin=$from
     next=$((to + 1))
@@ -356,7 +356,7 @@ if [ "$mode" != test ]; then
     $((begin > 0 && begin <= first && to >= last))
 fi
 steps+=5
-# 6. The timestamps of the rounds: what they cover and when they were given
+# 6. The timestamps of the rounds: their digests and times
 if [ "$mode" != test ]; then
   mkdir "$work/objects"
   while read -r kind name der; do
@@ -383,13 +383,13 @@ if [ "$mode" != test ]; then
       if [ -f "$work/objects/$name.pem" ]; then
         cat "$work/objects/$name.pem" >>"$work/token.certs"
       else cp "$work/objects/$name".[co]* "$work/named" ||
-        line WRONG "$what what it names is not there"; fi
+        line WRONG "$what an object to which it refers is missing"; fi
     done
     at=$(given "$work/token")
     covers "$work/token" "$root" "$at" "$work/token.certs"
     judge $? "$what given on $(date_of "$at")"
     difference=$(($(micros "$time") - at))
-    is "$what that is what the archive says" 0 $((difference / 2))
+    is "$what the time in the archive is the same" 0 $((difference / 2))
     mark=$work/known-$(hash <"$work/token.signer")
     [ -f "$mark" ] || { who "$work/token.signer"; touch "$mark"; }
     ended=$(ends "$work/token.signer") until=$ever digest=$root since=$at
@@ -402,14 +402,15 @@ if [ "$mode" != test ]; then
       inside "$work/new" "$work/new"
       later=$(given "$work/new")
       covers "$work/old" "$digest" "$later" "$work/old.certs"
-      judge $? "$what still valid when it was renewed"
+      judge $? "$what valid at the time of the renewal"
       digest=$(hash <"$work/old")
       for name in ${path//[,-]/ }; do digest=$(node "$digest" "$name"); done
       covers "$work/new" "$digest" "$later" "$work/new.certs"
       judge $? "$what renewed on $(date_of "$later")"
-      ((later >= since)) || line WRONG "$what renewed before it was given"
+      ((later >= since)) ||
+        line WRONG "$what the renewal is older than the timestamp"
       if [ "$stamp" != - ] && (($(number "$stamp") <= $(number "$this"))); then
-        line WRONG "$what a renewal that was not later"; stamp=-; fi
+        line WRONG "$what the renewals are not in order"; stamp=-; fi
       [ "$until" != $ever ] || until=$later
       ended=$(ends "$work/new.signer") path=$more stamp=${stamp:--} since=$later
       for name in new new.certs; do
@@ -431,12 +432,12 @@ if [ "$mode" != test ]; then
     END {
       for (id in tokens)
         if (bad[id] == tokens[id] && id in named)
-          print "WRONG round " id ": each timestamp of it: revoked"
-        else if (bad[id]) print "NOTE round " id ": one timestamp: revoked"
+          print "WRONG round " id ": all timestamps are revoked"
+        else if (bad[id]) print "NOTE round " id ": one timestamp is revoked"
         else if (end[id] < when) print "NOTE round " id ": the certificate of" \
-          " its timestamp had ended when the archive was signed"
-      if (left) print "NOTE rounds: of " left " of " n " timestamps the" \
-        " archive does not show that their certificates were not revoked"
+          " its timestamp had expired when the archive was signed"
+      if (left) print "NOTE rounds: for " left " of " n " timestamps the" \
+        " archive does not prove that their certificates were not revoked"
     }' "$work/named-rounds" "$work/tokens" |
     while read -r kind text; do line "$kind" "$text"; done
 fi

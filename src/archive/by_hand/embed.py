@@ -1,5 +1,5 @@
-"""README.txt and LEEME.txt of archives as C: output, README.txt, LEEME.txt, the commands. A line @CHECK@
-stands for these."""
+"""Writes README.txt and LEEME.txt of archives as C arrays. Arguments: output, README.txt, LEEME.txt, check.sh. The line
+@CHECK@ is replaced by the contents of check.sh."""
 import sys
 
 output, readme, leeme, check = sys.argv[1:]

@@ -109,7 +109,7 @@ def genuine():
          receipts=("receipts.json", ["receipt", 1, {}]), second="check_archive.py knows no receipts")
     case("genuine/packed-again", "taken apart and packed again: the same bytes", "valid", ("live.zip", ("repack", {})))
     case("genuine/signed-again", "by the same key, without revocation data: level T", "valid", ("live.zip", SIGN),
-         warning="nothing inside tells whether certificates were revoked")
+         warning="the file contains no revocation data")
     case("genuine/history", "an archive in four rounds, as the forgeries below are made", "valid", history())
     case("genuine/history-middle", "the same, of a range that ends inside its segments", "valid", history(range=[2, 5]))
     case("genuine/history-last", "the same, its last segment", "valid", history(range=[5, 6]))
@@ -171,7 +171,7 @@ def stolen():
     case("stolen/with-list", "signed by a stolen key, with the list that says so inside", "not_valid",
          ("live.zip", ("sign", "signer", {**late, "crls": ["stolen.crl"]})))
     case("stolen/without-list", "signed by a stolen key a day later: nothing inside tells", "valid",
-         ("live.zip", ("sign", "signer", late)), warning="nothing inside tells whether certificates were revoked")
+         ("live.zip", ("sign", "signer", late)), warning="the file contains no revocation data")
     case("stolen/successor-asked", "signed by a stolen key, and its successor's certificate is asked for", "not_valid",
          ("live.zip", ("sign", "signer", late)), signer="plain", second=PINNED)
     case("stolen/history", "an invented history, signed by a stolen key", "not_valid",
@@ -180,7 +180,7 @@ def stolen():
          ("report-en.pdf", ("report", "signer", [["<constancia:EventCount>3", "<constancia:EventCount>5"],
                                                  ["<constancia:LastSequence>3", "<constancia:LastSequence>5"]],
                             {"time": DAY})), kind="report",
-         warning="nothing inside tells whether certificates were revoked")
+         warning="the file contains no revocation data")
     case("stolen/without-timestamp", "signed by a stolen key, without a timestamp", "not_valid",
          ("live.zip", ("sign", "signer", {"stamp": False})))
     case("stolen/after-the-end", "signed after the certificate's end", "not_valid",

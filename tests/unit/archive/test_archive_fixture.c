@@ -736,9 +736,9 @@ uint64_t fixture_warnings(const struct verify_result *result)
 	uint64_t count = result->warnings;
 	for (const struct verify_finding *at = result->first; at; at = at->next)
 		if (at->severity == VERIFY_WARNING &&
-		    (strstr(at->what, "were received before timestamps that do not cover them") ||
-		     strstr(at->what, "it names no timestamp before its own, as the first one") ||
-		     strstr(at->what, "but nothing proves it before its timestamp of")))
+		    (strstr(at->what, "before timestamps that do not cover them") ||
+		     strstr(at->what, "refers to no earlier timestamp, like the first one") ||
+		     strstr(at->what, "but the first timestamp that proves it is")))
 			count--;
 	return count;
 }

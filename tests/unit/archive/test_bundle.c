@@ -208,11 +208,11 @@ static void other_shapes_are_refused(void **state)
 	verify_result_free(&result);
 	make_container(disordered, 5);
 	check(altered, 1, &result);
-	assert_true(fixture_finds(&result, VERIFY_WRONG, "", "does not belong there"));
+	assert_true(fixture_finds(&result, VERIFY_WRONG, "", "is not allowed at this position"));
 	verify_result_free(&result);
 	make_container(no_manifest, 5);
 	check(altered, 1, &result);
-	assert_true(fixture_finds(&result, VERIFY_WRONG, "", "are not the last entries"));
+	assert_true(fixture_finds(&result, VERIFY_WRONG, "", "must be the last two entries"));
 	verify_result_free(&result);
 }
 
@@ -259,8 +259,9 @@ static void a_record_has_to_cover_all(void **state)
 	struct verify_result result;
 	make_with_record(texts, 3);
 	check(altered, 1, &result);
-	assert_true(fixture_finds(&result, VERIFY_WRONG, "", "of its container does not cover it"));
-	assert_true(fixture_finds(&result, VERIFY_WRONG, "", "it covers 2 files"));
+	assert_true(
+		fixture_finds(&result, VERIFY_WRONG, "", "of its container does not cover the file"));
+	assert_true(fixture_finds(&result, VERIFY_WRONG, "", "the evidence record covers 2 files"));
 	verify_result_free(&result);
 }
 
@@ -281,7 +282,7 @@ static void a_copy_stands_for_no_other_file(void **state)
 	verify_result_free(&result);
 	make_with_record(copied, 2);
 	check(altered, 1, &result);
-	assert_true(fixture_finds(&result, VERIFY_WRONG, "", "2 files of its container are the same"));
+	assert_true(fixture_finds(&result, VERIFY_WRONG, "", "2 files of the container are identical"));
 	verify_result_free(&result);
 	snprintf(copy, sizeof copy, "%s/copy.txt", fixture.directory);
 	fixture_write(copy, slice_of("a note\n"));
@@ -329,7 +330,7 @@ static void names_are_ordinary_on_every_system(void **state)
 	assert_int_equal(write_bundle(both, 2, &bundled), ERR_USAGE);
 	make_container(cases, 5);
 	check(altered, 1, &result);
-	assert_true(fixture_finds(&result, VERIFY_WRONG, "", "does not belong there"));
+	assert_true(fixture_finds(&result, VERIFY_WRONG, "", "is not allowed at this position"));
 	verify_result_free(&result);
 }
 

@@ -146,10 +146,11 @@ static void test_only_signers_of_the_store_count(void **state)
 	is_judged(SAID(ARCHIVE(OTHER, "\"2026-06-01T00:00:00.000000Z\"", "\"" OURS "\"")), OTHER,
 	          FILE_SIGNED, "no record of having issued it");
 	is_judged(SAID(ARCHIVE(OTHER, "\"2026-06-01T00:00:00.000000Z\"", "\"" CUSTOMERS "\"")), OTHER,
-	          FILE_FOREIGN, "none of this service's certificates (SHA-256 " CUSTOMERS ")");
-	is_judged(SAID(ARCHIVE(OTHER, "null", "null")), OTHER, FILE_FOREIGN, "not on record");
+	          FILE_FOREIGN, "certificate is not one of this service (SHA-256 " CUSTOMERS ")");
+	is_judged(SAID(ARCHIVE(OTHER, "null", "null")), OTHER, FILE_FOREIGN,
+	          "no record of its SHA-256");
 	is_judged(SAID(FILE_OF("file", "other", OTHER, "false", "null", "null")), OTHER, FILE_FOREIGN,
-	          "not on record");
+	          "no record of its SHA-256");
 }
 
 /* However it was signed: the store says that this is what was issued. */
@@ -177,12 +178,13 @@ static void test_a_key_counts_while_it_is_in_force(void **state)
 	signed_at("\"2026-02-01T00:00:00.000000Z\"", STOLEN, FILE_SIGNED, "ended later (stolen)");
 	signed_at("\"" END "\"", STOLEN, FILE_SIGNED, "ended later (stolen)");
 	signed_at("\"2026-05-03T10:00:00.000001Z\"", STOLEN, FILE_FOREIGN,
-	          "is of 2026-05-03T10:00:00.000001Z, and the key was ended at " END " (stolen)");
-	signed_at("\"2036-01-01T00:00:00.000000Z\"", STOLEN, FILE_FOREIGN, "the key was ended at");
-	signed_at("null", STOLEN, FILE_FOREIGN, "no timestamp shows that it was signed before");
+	          "is 2026-05-03T10:00:00.000001Z, but the key ended at " END " (stolen)");
+	signed_at("\"2036-01-01T00:00:00.000000Z\"", STOLEN, FILE_FOREIGN, "the key ended at");
+	signed_at("null", STOLEN, FILE_FOREIGN, "no timestamp shows that the signature is older");
 	signed_at("\"nonsense\"", STOLEN, FILE_FOREIGN, "no timestamp shows");
 	signed_at("\"2025-12-31T23:55:00.000000Z\"", STOLEN, FILE_SIGNED, "no record");
-	signed_at("\"2025-12-31T23:54:59.000000Z\"", STOLEN, FILE_FOREIGN, "was not used before");
+	signed_at("\"2025-12-31T23:54:59.000000Z\"", STOLEN, FILE_FOREIGN,
+	          "the key came into force only at");
 	signed_at("null", OURS, FILE_SIGNED, "no record");
 	signed_at("\"2036-01-01T00:00:00.000000Z\"", OURS, FILE_SIGNED, "no record");
 }
@@ -210,21 +212,23 @@ static void test_each_file_of_a_container_is_judged(void **state)
 	is_judged(
 		SAID(CONTAINER "," RECORD "," INSIDE("archive", ISSUED, "false", "\"" OURS "\"") "," INSIDE(
 			"report", OTHER, "false", "\"" CUSTOMERS "\"")),
-		OTHER, FILE_FOREIGN, "none of this service's certificates");
+		OTHER, FILE_FOREIGN, "certificate is not one of this service");
 	/* Only an archive lists parts. */
 	is_judged(SAID(CONTAINER "," RECORD "," INSIDE("other", OTHER, "true", "null")), OTHER,
-	          FILE_FOREIGN, "not on record");
+	          FILE_FOREIGN, "no record of its SHA-256");
 }
 
 /* A timestamp of the same authority anybody can have. */
 static void test_nothing_signed_is_nothing_valid(void **state)
 {
-	is_judged(SAID(CONTAINER "," RECORD), OTHER, FILE_FOREIGN, "nothing in it is signed");
+	is_judged(SAID(CONTAINER "," RECORD), OTHER, FILE_FOREIGN,
+	          "contains no signature of this service");
 	is_judged(SAID(FILE_OF("file", "evidence_record", OTHER, "false", "null", "null")), OTHER,
-	          FILE_FOREIGN, "nothing in it is signed");
-	is_judged(SAID(""), OTHER, FILE_FOREIGN, "nothing in it is signed");
-	is_judged("{" VALID "}", OTHER, FILE_FOREIGN, "nothing in it is signed");
-	is_judged("{" VALID ",\"files\":true}", OTHER, FILE_FOREIGN, "nothing in it is signed");
+	          FILE_FOREIGN, "contains no signature of this service");
+	is_judged(SAID(""), OTHER, FILE_FOREIGN, "contains no signature of this service");
+	is_judged("{" VALID "}", OTHER, FILE_FOREIGN, "contains no signature of this service");
+	is_judged("{" VALID ",\"files\":true}", OTHER, FILE_FOREIGN,
+	          "contains no signature of this service");
 }
 
 static void test_what_could_not_be_checked(void **state)
@@ -243,7 +247,7 @@ static void test_what_could_not_be_checked(void **state)
 	      OTHER);
 	says(&part, "\"could_not_check\":false");
 	says(&part, "\"valid\":false");
-	says(&part, "not on record");
+	says(&part, "no record of its SHA-256");
 	judge(&mine,
 	      "{" UNCHECKED
 	      ",\"files\":[" FILE_OF("file", "content_part", ISSUED, "false", "null", "null") "]}",
@@ -267,7 +271,7 @@ static void test_a_form_that_is_none(void **state)
 	}
 	is_judged("{\"valid\":true,\"findings\":7,\"files\":[{\"path\":\"file\",\"signer\":{},"
 	          "\"kind\":[]}],\"warnings\":[],\"signers\":[1,{\"sha256\":3}]}",
-	          OTHER, FILE_FOREIGN, "not on record");
+	          OTHER, FILE_FOREIGN, "no record of its SHA-256");
 }
 
 static void test_a_store_that_is_away(void **state)

@@ -185,7 +185,7 @@ static void stays_the_program_that_was_opened(void **state)
 static void says_what_is_wrong_with_the_facts(void **state)
 {
 	int64_t count = sample.facts.event_count++;
-	expect(own(), ERR_VALIDATION, "numbers do not agree");
+	expect(own(), ERR_VALIDATION, "numbers are inconsistent");
 	sample.facts.event_count = count;
 	const char *name = sample.facts.service_name;
 	sample.facts.service_name = NULL;

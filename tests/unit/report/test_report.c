@@ -54,7 +54,7 @@ static void says_what_it_must_in_english(void **state)
 		"21 November 2026, 09:15:02.123456 UTC",
 		"It does not attest that the declared facts are true.",
 		"The declaration was received on the channel named here",
-		"It was received at the moment shown as received",
+		"It was received at the time shown as the time of reception",
 		"It has not been altered since",
 		"DECLARED BY THE CHANNEL'S OWNER · NOT VERIFIED",
 		"Logística del Norte, S.L. (CIF B00000000)",
@@ -63,7 +63,7 @@ static void says_what_it_must_in_english(void **state)
 		"09:15:02.123456 UTC (excluded)",
 		"lectura/2026-11/088310",
 		"2026-11-20 09:15:02.123456Z",
-		"All the events of the range.",
+		"All events of the range.",
 		"seg_0Kx7Yp2Qm4Zr8T00",
 		"Qualified: engaged as a provider of qualified electronic timestamps",
 		"Not qualified: its timestamps are admissible as evidence",
@@ -296,7 +296,7 @@ static void states_development_on_the_first_page(void **state)
 	const char *page_end = strchr(words.data, '\f');
 	const char *notice = strstr(words.data, "Development timestamps: without probative value");
 	assert_true(notice && page_end && notice < page_end);
-	tools_expect(&words, "Development: run by the service itself for development.");
+	tools_expect(&words, "Development: operated by the service itself for development.");
 }
 
 static void shows_nothing_held_for_digests_alone(void **state)

@@ -89,11 +89,11 @@ static void says_all_of_it_in_both_languages(void **state)
 	static const char *const sentences[2][18] = {
 		{"Receipt", "sal_one", "Seller", "https://constancia.example", "acc_one",
 	     "Logística del Norte, S.L.", "ES", "Thousand (1000)", "1,234.50 EUR", "21 %", "259.25 EUR",
-	     "1,493.75 EUR", "By hand:", "It is not an invoice.", "Its name when it ordered",
+	     "1,493.75 EUR", "Manually:", "It is not an invoice.", "Account name at order",
 	     "Issued 23 December 2026"},
 		{"Recibo", "sal_one", "Vendedor", "https://constancia.example", "acc_one",
 	     "Logística del Norte, S.L.", "ES", "Thousand (1000)", "1234,50 EUR", "21 %", "259,25 EUR",
-	     "1493,75 EUR", "A mano:", "No es una factura.", "Su nombre al hacer el pedido",
+	     "1493,75 EUR", "Manualmente:", "No es una factura.", "Nombre al hacer el pedido",
 	     "Emitido 23 de diciembre de 2026"},
 	};
 	struct sale_facts facts = ordinary();
@@ -102,10 +102,10 @@ static void says_all_of_it_in_both_languages(void **state)
 		words_of(&facts, language, &words);
 		for (size_t i = 0; sentences[language][i]; i++)
 			tools_expect(&words, sentences[language][i]);
-		expect_without(&words, language ? "Devuelto" : "Given back");
-		expect_without(&words, language ? "Retirado" : "Taken back");
+		expect_without(&words, language ? "Reembolsado" : "Refunded");
+		expect_without(&words, language ? "Contracargo" : "Charged back");
 		expect_without(&words, language ? "único múltiplo" : "only multiple");
-		expect_without(&words, language ? "nombre actual" : "name today");
+		expect_without(&words, language ? "Nombre actual" : "Current account name");
 	}
 }
 
@@ -129,8 +129,8 @@ static void names_any_recorded_rate(void **state)
 static void says_what_was_worked_out(void **state)
 {
 	static const char *const sentences[2][5] = {
-		{"Its name today", "21 %", "only multiple", "were not recorded with this purchase"},
-		{"Su nombre actual", "21 %", "único múltiplo", "no se registraron con esta compra"},
+		{"Current account name", "21 %", "only multiple", "were not recorded with this purchase"},
+		{"Nombre actual", "21 %", "único múltiplo", "no se registraron con esta compra"},
 	};
 	struct sale_facts facts = ordinary();
 	facts.recorded = false;
@@ -139,7 +139,7 @@ static void says_what_was_worked_out(void **state)
 		words_of(&facts, language, &words);
 		for (size_t i = 0; sentences[language][i]; i++)
 			tools_expect(&words, sentences[language][i]);
-		expect_without(&words, language ? "al hacer el pedido" : "when it ordered");
+		expect_without(&words, language ? "al hacer el pedido" : "name at order");
 	}
 }
 
@@ -150,10 +150,10 @@ static void says_what_became_of_it(void **state)
 	facts.ended_at_us = facts.paid_at_us + 86400 * US_PER_SECOND;
 	facts.state = SALE_REFUNDED;
 	words_of(&facts, LANGUAGE_ENGLISH, &refunded);
-	tools_expect(&refunded, "The price of this purchase was given back");
+	tools_expect(&refunded, "The price of this purchase was refunded");
 	facts.state = SALE_REVERTED;
 	words_of(&facts, LANGUAGE_SPANISH, &reverted);
-	tools_expect(&reverted, "El banco del cliente retiró lo pagado por esta compra");
+	tools_expect(&reverted, "El banco del cliente anuló el pago de esta compra");
 }
 
 static void says_what_is_not_recorded(void **state)
@@ -183,7 +183,7 @@ static void hostile_texts_are_shown_and_do_nothing(void **state)
 	facts.customer = facts.provider = facts.reference = HOSTILE;
 	words_of(&facts, LANGUAGE_ENGLISH, &words);
 	tools_expect(&words, "‹U+001B›[31m‹U+202E›(evil)‹0xFF›");
-	tools_expect(&words, "In texts of others, characters that cannot be seen");
+	tools_expect(&words, "In third-party texts, characters that are invisible");
 	tools_read(path, &file);
 	assert_null(memmem(file.data, file.size, "<script>", 8)); /* in the metadata, too */
 }

@@ -134,16 +134,16 @@ static void a_service_is_found_by_what_it_issued(void **state)
 		enum list_standing time;
 		const char *seal; /* its reason */
 	} cases[] = {
-		{&leaf, 1, STANDING_QUALIFIED, "no such service"},
-		{&middle, 1, STANDING_QUALIFIED, "issues none for electronic seals"},
-		{&root, 1, STANDING_UNKNOWN, "no such service"},
-		{&namesake, 1, STANDING_UNKNOWN, "no such service"},
-		{&stranger, 1, STANDING_UNKNOWN, "no such service"},
-		{&middle, 2, STANDING_QUALIFIED, "issues none for electronic seals"},
-		{&root, 2, STANDING_QUALIFIED, "issues none for electronic seals"},
-		{&namesake, 2, STANDING_UNKNOWN, "no such service"},
-		{&root, 3, STANDING_QUALIFIED, "issues none for electronic seals"},
-		{&stranger, 3, STANDING_UNKNOWN, "no such service"},
+		{&leaf, 1, STANDING_QUALIFIED, "no service of this type"},
+		{&middle, 1, STANDING_QUALIFIED, "does not issue certificates for electronic seals"},
+		{&root, 1, STANDING_UNKNOWN, "no service of this type"},
+		{&namesake, 1, STANDING_UNKNOWN, "no service of this type"},
+		{&stranger, 1, STANDING_UNKNOWN, "no service of this type"},
+		{&middle, 2, STANDING_QUALIFIED, "does not issue certificates for electronic seals"},
+		{&root, 2, STANDING_QUALIFIED, "does not issue certificates for electronic seals"},
+		{&namesake, 2, STANDING_UNKNOWN, "no service of this type"},
+		{&root, 3, STANDING_QUALIFIED, "does not issue certificates for electronic seals"},
+		{&stranger, 3, STANDING_UNKNOWN, "no service of this type"},
 	};
 	const struct pki_identity *path[] = {&leaf, &middle, &root};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -102,7 +102,7 @@ static void test_not_there(void **state)
 	struct extracted extracted = {0};
 	(void)state;
 	assert_int_equal(extract(made.path, MODE_LIVE, 6, &extracted), ERR_NOT_FOUND);
-	assert_non_null(strstr(error.cause, "holds events 7 to 14"));
+	assert_non_null(strstr(error.cause, "contains events 7 to 14"));
 	assert_int_equal(extract(made.path, MODE_LIVE, 15, &extracted), ERR_NOT_FOUND);
 	assert_int_equal(extract(made.path, MODE_TEST, 8, &extracted), ERR_NOT_FOUND);
 	assert_int_equal(extract_id(made.path, "evt_", &extracted), ERR_NOT_FOUND);

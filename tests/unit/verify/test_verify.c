@@ -84,7 +84,7 @@ static void whole_archives_are_valid(void **state)
 		/* A development authority and no revocation data, or a test archive. */
 		assert_int_equal(fixture_warnings(&result), test ? 1 : 2);
 		assert_int_equal(fixture_finds(&result, VERIFY_WARNING, "META-INF/",
-		                               "nothing inside tells whether certificates were revoked"),
+		                               "the file contains no revocation data"),
 		                 !test);
 		assert_true(fixture_finds(&result, VERIFY_WARNING, "",
 		                          test ? "no probative value" : "development authority"));
@@ -98,7 +98,7 @@ static void whole_archives_are_valid(void **state)
 		assert_int_equal(result.unestablished, test ? 1 : 2);
 		assert_int_equal(result.wrong + result.unchecked, 0);
 		assert_true(
-			fixture_finds(&result, VERIFY_UNESTABLISHED, "", "who signed was not established"));
+			fixture_finds(&result, VERIFY_UNESTABLISHED, "", "the signer was not established"));
 		verify_result_free(&result);
 	}
 }
@@ -117,11 +117,12 @@ static void other_roots_do_not_vouch(void **state)
 	assert_int_equal(verify_verdict(&result), VERIFY_SIGNER_OPEN);
 	assert_int_equal(result.unestablished, 2);
 	assert_true(fixture_finds(&result, VERIFY_UNESTABLISHED, "",
-	                          "who signed was not established: the certificate in the name of "
+	                          "the signer was not established: the certificate in the name of "
 	                          "Development report signer"));
-	assert_true(fixture_finds(&result, VERIFY_UNESTABLISHED, "",
-	                          "who gave the time was not established: the certificate in the name "
-	                          "of Development timestamp authority"));
+	assert_true(
+		fixture_finds(&result, VERIFY_UNESTABLISHED, "",
+	                  "the timestamp authority was not established: the certificate in the name "
+	                  "of Development timestamp authority"));
 	verify_result_free(&result);
 	fixture_close(&other);
 }
@@ -169,7 +170,7 @@ static void the_first_line_says_it_all(void **state)
 	expect_sentence(&result, LANGUAGE_ENGLISH,
 	                "INTACT, SIGNER NOT ESTABLISHED: nothing was changed since it was signed in "
 	                "the name of Development report signer (Constancia development, no legal "
-	                "value); anybody can make a certificate in that name, and no trusted root was "
+	                "value); anyone can create a certificate in that name, and no trusted root was "
 	                "given that vouches for it (--trust).");
 	verify_result_free(&result);
 	half.timestamps = other.roots.timestamps;
@@ -178,22 +179,22 @@ static void the_first_line_says_it_all(void **state)
 	                "INTACT, TIMESTAMP AUTHORITY NOT ESTABLISHED: issued by Development report "
 	                "signer (Constancia development, no legal value), but the times were given in "
 	                "the name of Development timestamp authority (Constancia development, no legal "
-	                "value); anybody can make a certificate in that name, and this one leads to "
-	                "none of the roots that were given.");
+	                "value); anyone can create a certificate in that name, and this one does not "
+	                "chain to any of the given roots.");
 	expect(&result, 2);
 	verify_result_free(&result);
 	make("told-test", &test, &made);
 	verify_all(&made, &fixture.roots, &result);
 	expect_sentence(&result, LANGUAGE_ENGLISH,
 	                "VALID: issued by Development report signer (Constancia development, no legal "
-	                "value); it is a test, without timestamps and probative value.");
+	                "value); it is a test, without timestamps or probative value.");
 	verify_result_free(&result);
 	make("told-wrong", &wrong, &made);
 	verify_all(&made, &fixture.roots, &result);
 	char wanted[512];
 	snprintf(wanted, sizeof wanted,
-	         "NOT VALID: %s: seals/seals-000001.ndjson.gz line 1 member path: the segment's events "
-	         "and seal do not lead to the round's root.",
+	         "NOT VALID: %s: seals/seals-000001.ndjson.gz line 1 member path: the events and "
+	         "the seal of the segment do not lead to the root of the round.",
 	         made.path);
 	expect_sentence(&result, LANGUAGE_ENGLISH, wanted);
 	verify_result_free(&result);
@@ -262,7 +263,7 @@ static void faults_are_named_where_they_are(void **state)
 	     "events/events-000001.ndjson.gz line 2 sequence 3 member received_at", "earlier"},
 		{FAULT_CONFIG_HASH, "events/events-000001.ndjson.gz line 2 sequence 3 member config_hash",
 	     "not the SHA-256 of the configuration"},
-		{FAULT_UNUSED_CONFIG, "manifest.json", "no event names version 2"},
+		{FAULT_UNUSED_CONFIG, "manifest.json", "no event refers to version 2"},
 		{FAULT_PATH, "seals/seals-000001.ndjson.gz line 1 member path", "do not lead"},
 		{FAULT_LEAF, "leaves/leaves-000001.ndjson.gz line 1 member chain_hash",
 	     "previous_chain_hash of the range's first event"},
@@ -273,10 +274,11 @@ static void faults_are_named_where_they_are(void **state)
 		{FAULT_SEGMENT_MISSING, "seals/seals-000001.ndjson.gz line 1 member seal.first_sequence",
 	     "does not continue"},
 		{FAULT_ROUND_ROOT, "rounds/rounds-000001.ndjson.gz line 1", ""},
-		{FAULT_GEN_TIME, "rounds/rounds-000001.ndjson.gz line 1", "not the time in the token"},
+		{FAULT_GEN_TIME, "rounds/rounds-000001.ndjson.gz line 1",
+	     "differs from the time in the token"},
 		{FAULT_SEAL_COUNT, "seals/seals-000001.ndjson.gz line 2", "could be read"},
 		{FAULT_LATE_EVENT, "seals/seals-000001.ndjson.gz line 2",
-	     "received after its timestamp was given"},
+	     "is earlier than the received_at of one of its events"},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct fixture_plan plan = {MODE_LIVE, 7, 2, 7, 5, false, 0, cases[i].fault};
@@ -700,7 +702,7 @@ static void the_readme_works_as_it_stands(void **state)
 		{{MODE_LIVE, 7, 2, 7, 5, false, 0, FAULT_PATH},
 	     {"^NOT VALID - ", "^WRONG  segment .* it is in round"}},
 		{{MODE_LIVE, 7, 2, 7, 5, false, 0, FAULT_PREVIOUS_SEAL},
-	     {"^NOT VALID - ", "^WRONG  segment .* it follows the one before"}},
+	     {"^NOT VALID - ", "^WRONG  segment .* it follows the previous segment"}},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct fixture_archive made;

@@ -19,7 +19,7 @@
 #define SIGNS "keyUsage=critical,digitalSignature"
 #define STAMPS "extendedKeyUsage=critical,timeStamping"
 
-#define ENDED "the certificate of its newest timestamp ended "
+#define ENDED "the certificate of the newest timestamp expired at "
 
 static struct fixture fixture;
 static struct forger_holder root, authority;
@@ -88,12 +88,12 @@ static void a_file_is_judged_as_of_the_time(void **state)
 	expect(archive.path, TIME_NONE, 0, VERIFY_WARNING, NULL);
 	expect(archive.path, now_us + 9 * US_PER_DAY, 0, VERIFY_WARNING, NULL);
 	expect(archive.path, now_us + 11 * US_PER_DAY, 2, VERIFY_UNCHECKED, ENDED);
-	expect(archive.path, now_us - 9 * US_PER_DAY, 2, VERIFY_UNCHECKED, "it was issued ");
+	expect(archive.path, now_us - 9 * US_PER_DAY, 2, VERIFY_UNCHECKED, "the file was issued at ");
 	expect(archive.path, now_us - 9 * US_PER_DAY, 2, VERIFY_WARNING,
-	       "timestamps were given after ");
+	       "timestamps were issued after ");
 	/* The beginning of counting is a time like others. */
-	expect(archive.path, 0, 2, VERIFY_UNCHECKED, "it was issued ");
-	expect(archive.path, -US_PER_SECOND, 2, VERIFY_UNCHECKED, "it was issued ");
+	expect(archive.path, 0, 2, VERIFY_UNCHECKED, "the file was issued at ");
+	expect(archive.path, -US_PER_SECOND, 2, VERIFY_UNCHECKED, "the file was issued at ");
 }
 
 /* RFC 5280 section 4.1.2.5: through notAfter, inclusive. */
@@ -222,7 +222,8 @@ static void a_record_shows_that_a_file_existed_before(void **state)
 	check(with_two, 2, now_us + 301 * US_PER_DAY, 1, &result);
 	verify_result_free(&result);
 	check(with_two, 2, now_us - 9 * US_PER_DAY, 2, &result);
-	assert_true(fixture_finds(&result, VERIFY_UNCHECKED, "", "its first timestamp is later"));
+	assert_true(fixture_finds(&result, VERIFY_UNCHECKED, "",
+	                          "the first timestamp of the evidence record is later"));
 	assert_null(result.records);
 	verify_result_free(&result);
 	forger_free(&holder);

@@ -107,11 +107,13 @@ static void the_range_is_the_one_asked_for(void **state)
 	static const struct expectation cases[] = {
 		{FAULT_NONE, 0, "", NULL},
 		{FAULT_REQUESTED, 1, "manifest.json",
-	     "requested_range asks for events 2 to 1000, frozen_range holds 2 to 7"},
-		{FAULT_FROM_LATE, 1, "sequence 2 member received_at", "outside of the manifest's"},
-		{FAULT_TO_EARLY, 1, "sequence 7 member received_at", "outside of the manifest's"},
+	     "requested_range requests events 2 to 1000, but frozen_range contains 2 to 7"},
+		{FAULT_FROM_LATE, 1, "sequence 2 member received_at",
+	     "outside the requested_range of the manifest"},
+		{FAULT_TO_EARLY, 1, "sequence 7 member received_at",
+	     "outside the requested_range of the manifest"},
 		{FAULT_TO_FIRST, 1, "manifest.json", "ends before it begins"},
-		{FAULT_BY_TIME, 0, "", "no event of it is missing before its first and after its last one"},
+		{FAULT_BY_TIME, 0, "", "no event is missing before the first one and after the last"},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
 		expect_one(&cases[i]);
@@ -120,15 +122,16 @@ static void the_range_is_the_one_asked_for(void **state)
 static void stated_times_are_compared_with_proven_ones(void **state)
 {
 	static const struct expectation cases[] = {
-		{FAULT_OLD, 0, "", "says it was received at 20"},
+		{FAULT_OLD, 0, "", "but the first timestamp that proves it is 20"},
 		{FAULT_OLD, 0, "", "30 d later"},
-		{FAULT_UNSYNCHRONIZED, 0, "", "2 of 2 segments were sealed while the service's clock"},
+		{FAULT_UNSYNCHRONIZED, 0, "", "2 of 2 segments were sealed while the clock of the service"},
 		{FAULT_NOT_COMPARED, 0, "", "2 of 2 segments have events that may have been"},
 		{FAULT_ISSUED_EARLY, 1, "sequence 2 member received_at",
-	     "later than the manifest's issued_at"},
+	     "later than the issued_at of the manifest"},
 		{FAULT_ISSUED_EARLY, 1, "rounds/rounds-000001.ndjson.gz line 1",
-	     "its time is after the manifest's issued_at"},
-		{FAULT_ISSUED_LATE, 1, "META-INF/signature001.p7s", "after the signature's own timestamp"},
+	     "the time of the round is later than the issued_at"},
+		{FAULT_ISSUED_LATE, 1, "META-INF/signature001.p7s",
+	     "is later than the timestamp of the signature"},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
 		expect_one(&cases[i]);
@@ -151,7 +154,7 @@ static void a_timestamp_that_passed_an_event_over_is_told(void **state)
 /* Less than an hour, but behind a timestamp that was given in between. */
 static void an_event_dated_back_behind_another_timestamp_is_told(void **state)
 {
-	static const char told[] = "events of 1 segments say that they were received before timestamps";
+	static const char told[] = "events of 1 segments state a received_at before timestamps";
 	static const struct {
 		int64_t back_us;
 		bool told;
@@ -183,10 +186,10 @@ static void an_event_dated_back_behind_another_timestamp_is_told(void **state)
 		fixture_forget(&fixture);
 		const char *path = made.path;
 		verify(&path, 1, 0, &result);
-		assert_int_equal(fixture_finds(&result, VERIFY_WARNING,
-		                               "seals/seals-000001.ndjson.gz line 1",
-		                               "it names no timestamp before its own, as the first one"),
-		                 cases[i].told);
+		assert_int_equal(
+			fixture_finds(&result, VERIFY_WARNING, "seals/seals-000001.ndjson.gz line 1",
+		                  "the segment refers to no earlier timestamp, like the first"),
+			cases[i].told);
 		assert_int_equal(result.longest_delay.between_us, TIME_NONE);
 		verify_result_free(&result);
 	}
@@ -203,7 +206,7 @@ static void the_timestamp_before_cannot_be_left_out(void **state)
 	verify(&path, 1, 1, &result);
 	expect_finding(&result, VERIFY_WRONG,
 	               "seals/seals-000001.ndjson.gz line 1 member seal.previous_token_hash",
-	               "the archive does not hold the round before");
+	               "the archive does not contain the previous round");
 	verify_result_free(&result);
 	assert_false(fixture_agrees(&fixture, made.path, NULL, NULL));
 	fixture_forget(&fixture);
@@ -213,7 +216,7 @@ static void the_timestamp_before_cannot_be_left_out(void **state)
 	path = made.path;
 	verify(&path, 1, 2, &result);
 	expect_finding(&result, VERIFY_UNCHECKED, "seals/seals-000001.ndjson.gz line 1",
-	               "though it is not the first segment of its chain");
+	               "although it is not the first segment of its chain");
 	assert_int_equal(result.unchecked, 1);
 	verify_result_free(&result);
 	/* A service knows its own seals, and has to hand out what its first round made. */
@@ -221,7 +224,7 @@ static void the_timestamp_before_cannot_be_left_out(void **state)
 	assert_int_equal(verify_paths(&path, 1, &fixture.roots, &own, &result, NULL), 0);
 	assert_int_equal(verify_exit_code(&result), 0);
 	expect_finding(&result, VERIFY_WARNING, "seals/seals-000001.ndjson.gz line 1",
-	               "though it is not the first segment of its chain");
+	               "although it is not the first segment of its chain");
 	verify_result_free(&result);
 	assert_false(fixture_agrees(&fixture, made.path, NULL, NULL));
 }
@@ -370,7 +373,8 @@ static void an_event_is_of_its_configurations_modality(void **state)
 	make(&plan, &made);
 	path = made.path;
 	verify(&path, 1, 1, &result);
-	expect_finding(&result, VERIFY_WRONG, "sequence 1 member modality", "not that of the config");
+	expect_finding(&result, VERIFY_WRONG, "sequence 1 member modality",
+	               "differs from the modality in the config");
 	verify_result_free(&result);
 }
 
@@ -452,9 +456,9 @@ static void a_fork_does_not_pass(void **state)
 		{TEST(1, 12, FAULT_NONE), TEST(13, 20, FAULT_FORK), "different histories", ""},
 		{LIVE(1, 20, FAULT_NONE), LIVE(1, 20, FAULT_FORK_SEAL), "different seals of event", ""},
 		{LIVE(1, 7, FAULT_NONE), LIVE(11, 20, FAULT_FORK_SEAL), "different seals of event", ""},
-		{TEST(1, 3, FAULT_NONE), TEST(11, 12, FAULT_FORK_GENESIS), "holds another one",
+		{TEST(1, 3, FAULT_NONE), TEST(11, 12, FAULT_FORK_GENESIS), "contains a different document",
 	     "genesis.json"},
-		{TEST(11, 12, FAULT_NONE), TEST(18, 19, FAULT_FORK_CONFIG), "holds another one",
+		{TEST(11, 12, FAULT_NONE), TEST(18, 19, FAULT_FORK_CONFIG), "contains a different document",
 	     "config/config-000002.json"},
 	};
 	for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
@@ -464,7 +468,7 @@ static void a_fork_does_not_pass(void **state)
 /* Two that have nothing in common may be of two histories, each of which is right by itself. */
 static void archives_without_a_common_event_are_told(void **state)
 {
-	static const char what[] = "belong to one history of their channel";
+	static const char what[] = "to one history of their channel";
 	const struct {
 		struct fixture_plan first, second;
 		bool told;

@@ -160,10 +160,10 @@ static void what_is_there_must_be_named(void **state)
 			now ? list : (struct archive_object){OBJECT_CERTIFICATE, buf_slice(der)};
 		placed += now;
 	}
-	assert_found("validation", "no token names");
+	assert_found("validation", "no token refers to object");
 	fixture.revocations[0] = hash;
 	fixture.revocation_count = 1;
-	assert_found("rounds/rounds-000001.ndjson.gz line 1", "names something superfluous");
+	assert_found("rounds/rounds-000001.ndjson.gz line 1", "refers to an object that is not needed");
 }
 
 /* ---- revocation data ---- */
@@ -329,18 +329,18 @@ static void the_readme_finds_what_was_revoked(void **state)
 	hold_lists();
 	assert_int_equal(make(&made), 0);
 	fixture_follow_readme(&fixture, made.path, "^VALID - .* 0 OPEN, .* NOTE, 0 WRONG$");
-	fixture_readme_said(&fixture, "^NOTE   round .* one timestamp: revoked");
+	fixture_readme_said(&fixture, "^NOTE   round .* one timestamp is revoked");
 	fixture.only_second = true;
 	assert_int_equal(make(&made), 0);
 	fixture_follow_readme(&fixture, made.path, "^NOT VALID - ");
-	fixture_readme_said(&fixture, "^WRONG  round .* each timestamp of it: revoked");
+	fixture_readme_said(&fixture, "^WRONG  round .* all timestamps are revoked");
 	fixture.only_second = false;
 	forget_lists();
 	add_list(&middle, &holder, CRL_REASON_SUPERSEDED, fixture.base_us + 2 * US_PER_DAY);
 	hold_lists();
 	assert_int_equal(make(&made), 0);
 	fixture_follow_readme(&fixture, made.path, "^VALID - .* 0 OPEN, .* NOTE, 0 WRONG$");
-	fixture_readme_said(&fixture, "^NOTE   rounds: of 6 of 6 timestamps ");
+	fixture_readme_said(&fixture, "^NOTE   rounds: for 6 of 6 timestamps ");
 	forget_lists();
 }
 

@@ -218,7 +218,7 @@ static void a_fork_is_found_by_a_receipt(void **state)
 	archive = other;
 	verify(buf_slice(&receipts[0]), 2, &result);
 	expect_finding(&result, VERIFY_UNCHECKED, "",
-	               "is not the one that was acknowledged: chain_hash");
+	               "differs from the acknowledged event: chain_hash");
 	verify_result_free(&result);
 	verify(buf_slice(&receipts[8]), 2, &result); /* event 6, which is only a leaf there */
 	expect_finding(&result, VERIFY_UNCHECKED, "", "event 6, on which");
@@ -232,7 +232,8 @@ static void what_the_archive_does_not_hold_is_unchecked(void **state)
 	struct buf altered;
 	verify(buf_slice(&receipts[8]), 2, &result);
 	expect_finding(&result, VERIFY_UNCHECKED, "",
-	               "no archive given holds event 6 of channel " FIXTURE_CHANNEL ", mode live; one "
+	               "no given archive contains event 6 of channel " FIXTURE_CHANNEL
+	               ", mode live; one "
 	               "that follows it has the chain hash of this receipt");
 	verify_result_free(&result);
 	static const char *const others[][2] = {{"\"sequence\":7", "\"sequence\":700"},
@@ -241,7 +242,7 @@ static void what_the_archive_does_not_hold_is_unchecked(void **state)
 	for (size_t i = 0; i < 3; i++) {
 		alter(&receipts[0], others[i][0], others[i][1], &altered);
 		verify(buf_slice(&altered), 2, &result);
-		expect_finding(&result, VERIFY_UNCHECKED, "", "no archive given holds event 7");
+		expect_finding(&result, VERIFY_UNCHECKED, "", "no given archive contains event 7");
 		assert_int_equal(result.checked.receipts, 0);
 		verify_result_free(&result);
 		buf_free(&altered);
@@ -253,13 +254,13 @@ static void what_is_no_receipt_is_unchecked(void **state)
 	static const struct {
 		const char *text, *what;
 	} cases[] = {
-		{"", "no receipt in it"},
-		{" \n\n", "no receipt in it"},
-		{"[]", "no receipt in it"},
-		{"{}", "receipt 1 is no answer to a registration: member 'channel_id'"},
+		{"", "contains no receipt"},
+		{" \n\n", "contains no receipt"},
+		{"[]", "contains no receipt"},
+		{"{}", "receipt 1 is not a response to a registration: member 'channel_id'"},
 		{"[1]", "it is no JSON object"},
 		{"null", "it is no JSON object"},
-		{"{\"code\":\"validation_error\"}", "receipt 1 is no answer"},
+		{"{\"code\":\"validation_error\"}", "receipt 1 is not a response"},
 		{"PK", "receipt 1 is not JSON"},
 		{"{\n{\n", "receipt 1 is not JSON"},
 	};

@@ -148,7 +148,7 @@ static int make(struct fixture_archive *made)
 	return fixture_make(&fixture, "renewals", &plan, made);
 }
 
-#define ENDED "had ended before the archive was signed"
+#define ENDED "had expired before the archive was signed"
 
 /* Both verifiers come to that; whether it is told that the certificates had ended. */
 static void assert_found(const char *where, const char *what, bool ended, uint64_t renewals)
@@ -218,7 +218,7 @@ static void a_renewal_covers_what_it_is_said_to(void **state)
 	fault = WRONG_PATH;
 	assert_found("rounds/rounds-000001.ndjson.gz line 1", "does not lead", false, 3);
 	fault = STAMP_MISSING;
-	assert_found("rounds/rounds-000001.ndjson.gz line 1", "does not hold", false, 0);
+	assert_found("rounds/rounds-000001.ndjson.gz line 1", "does not contain", false, 0);
 }
 
 /* A list that was issued before the certificate ended says that its key was lost so many hours ago.
@@ -274,7 +274,7 @@ static void nothing_is_there_that_nobody_names(void **state)
 {
 	stamp_before(48, &lasting);
 	fault = STAMP_TOO_MANY;
-	assert_found("renewals", "no token names", true, 3);
+	assert_found("renewals", "no token refers to archive timestamp", true, 3);
 }
 
 static void the_writer_keeps_their_order(void **state)
@@ -304,17 +304,17 @@ static void the_readme_follows_renewals(void **state)
 	fixture_readme_said(&fixture, "^OK     round .*: renewed on ");
 	assert_int_equal(make(&made), 0);
 	fixture_follow_readme(&fixture, made.path, "^VALID - .* 0 OPEN, 6 NOTE, 0 WRONG$");
-	fixture_readme_said(&fixture, "^NOTE   round .* had ended when the archive was signed$");
+	fixture_readme_said(&fixture, "^NOTE   round .* had expired when the archive was signed$");
 	stamp_before(2, &lasting);
 	assert_int_equal(make(&made), 0);
 	fixture_follow_readme(&fixture, made.path, "^NOT VALID - ");
-	fixture_readme_said(&fixture, "^WRONG  round .*: still valid when it was renewed$");
+	fixture_readme_said(&fixture, "^WRONG  round .*: valid at the time of the renewal$");
 	stamp_before(6 * 24, &lasting);
 	fault = WRONG_PATH;
 	assert_int_equal(make(&made), 0);
 	fault = NOTHING_WRONG;
 	fixture_follow_readme(&fixture, made.path, "^NOT VALID - ");
-	fixture_readme_said(&fixture, "^WRONG  round .*: renewed before it was given$");
+	fixture_readme_said(&fixture, "^WRONG  round .*: the renewal is older than the timestamp$");
 	fixture_readme_said(&fixture, "^WRONG  round .*: renewed on ");
 }
 

@@ -78,7 +78,7 @@ static void report_and_archive_are_bound(void **state)
 	assert_int_equal(result.checked.reports, 1);
 	/* The development authority; neither signature has revocation data. */
 	assert_int_equal(fixture_warnings(&result), 3);
-	assert_true(fixture_finds(&result, VERIFY_WARNING, "signature", "nothing inside tells"));
+	assert_true(fixture_finds(&result, VERIFY_WARNING, "signature", "contains no revocation data"));
 	verify_result_free(&result);
 }
 
@@ -100,7 +100,7 @@ static void report_of_another_archive_is_found(void **state)
 	const char *paths[] = {other.path, report};
 	fixture_verify(paths, 2, &fixture.roots, &result);
 	assert_int_equal(verify_exit_code(&result), 1);
-	assert_true(fixture_finds(&result, VERIFY_WRONG, "metadata", "is another"));
+	assert_true(fixture_finds(&result, VERIFY_WRONG, "metadata", "is a different archive"));
 	verify_result_free(&result);
 }
 
@@ -108,7 +108,7 @@ static void every_fact_is_compared(void **state)
 {
 	static const char *const what[] = {"certification",    "verification code", "channel",
 	                                   "first sequence",   "last sequence",     "number of events",
-	                                   "first chain hash", "last chain hash",   "archive's size"};
+	                                   "first chain hash", "last chain hash",   "archive size"};
 	static struct sample sample;
 	char path[FIXTURE_PATH_SIZE];
 	snprintf(path, sizeof path, "%s/false.pdf", fixture.directory);

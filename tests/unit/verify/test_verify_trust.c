@@ -333,10 +333,10 @@ static void roots_are_kept_apart(void **state)
 		assert_int_equal(verify_verdict(&result), cases[i].verdict);
 		assert_false(result.trusted);
 		assert_int_equal(
-			fixture_finds(&result, VERIFY_UNESTABLISHED, "", "who signed was not established"),
+			fixture_finds(&result, VERIFY_UNESTABLISHED, "", "the signer was not established"),
 			cases[i].signer);
 		assert_int_equal(fixture_finds(&result, VERIFY_UNESTABLISHED, "",
-		                               "who gave the time was not established"),
+		                               "the timestamp authority was not established"),
 		                 cases[i].authority);
 		verify_result_free(&result);
 	}
@@ -422,7 +422,7 @@ static void a_pin_names_the_signer(void **state)
 	assert_int_equal(verify_paths(paths + 1, 1, &roots, &options, &result, NULL), 0);
 	assert_int_equal(verify_exit_code(&result), 1);
 	assert_true(fixture_finds(&result, VERIFY_WRONG, "META-INF/signature001.p7s",
-	                          "by Colleague, who is none of the signers asked for"));
+	                          "is Colleague, which is not one of the required signers"));
 	verify_result_free(&result);
 	forger_free(&holder);
 }
