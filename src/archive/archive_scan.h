@@ -1,5 +1,5 @@
 /* Fast readers for lines of events and of part indexes, of which there are millions. They work
- * without a JSON tree. Internal to proof. */
+ * without a JSON tree. Internal to src/archive. */
 #ifndef ARCHIVE_ARCHIVE_SCAN_H
 #define ARCHIVE_ARCHIVE_SCAN_H
 

@@ -1,4 +1,4 @@
-/* The data of an unsigned report that signing needs. Internal to proof.
+/* The data of an unsigned report that signing needs. Internal to src/report.
  *
  * Only the form that report_finish.h produces is read: a single classic cross-reference table from
  * object 0 on, its trailer, and the end of the file after it. Every dictionary that is read is on

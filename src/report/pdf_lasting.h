@@ -1,6 +1,6 @@
 /* Decomposition of a report of level B-LTA into the signed report (B-T), the update with /DSS, and
  * the update with the document timestamp. Both updates are generated again from their contents and
- * compared byte by byte, so they cannot contain anything else. Internal to proof. */
+ * compared byte by byte, so they cannot contain anything else. Internal to src/report. */
 #ifndef REPORT_PDF_LASTING_H
 #define REPORT_PDF_LASTING_H
 

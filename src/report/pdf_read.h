@@ -1,4 +1,5 @@
-/* Strict parsers for the few text forms of the updates that pdf_update.h writes. Internal to proof.
+/* Strict parsers for the few text forms of the updates that pdf_update.h writes. Internal to
+ * src/report.
  */
 #ifndef REPORT_PDF_READ_H
 #define REPORT_PDF_READ_H

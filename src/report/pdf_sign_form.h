@@ -1,4 +1,5 @@
-/* The only form of a signed report, which pdf_sign writes and pdf_check accepts. Internal to proof.
+/* The only form of a signed report, which pdf_sign writes and pdf_check accepts. Internal to
+ * src/report.
  *
  * The update appends the catalog, the first page, the widget and, last of its objects, the
  * signature dictionary:

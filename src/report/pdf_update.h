@@ -1,5 +1,5 @@
 /* The incremental updates of a signed report as bytes: written by pdf_sign, and expected by
- * pdf_check. No I/O. Internal to proof.
+ * pdf_check. No I/O. Internal to src/report.
  *
  * The first update contains the signature. A report of level B-LTA has two more: /DSS with the
  * validation data of the signature (EN 319 142-1 clause 5.4.2, without /VRI, which adds no

@@ -1,5 +1,5 @@
 /* Marks the content of a page that no structure tag covers as an artifact (ISO 14289-1, 7.1).
- * Internal to proof. */
+ * Internal to src/report. */
 #ifndef REPORT_REPORT_ARTIFACT_H
 #define REPORT_REPORT_ARTIFACT_H
 

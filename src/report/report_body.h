@@ -1,4 +1,4 @@
-/* The sections of a report. Internal to proof. */
+/* The sections of a report. Internal to src/report. */
 #ifndef REPORT_REPORT_BODY_H
 #define REPORT_REPORT_BODY_H
 

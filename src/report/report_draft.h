@@ -1,5 +1,5 @@
 /* A document that is being composed, and the text functions shared by reports and receipts.
- * Internal to proof. */
+ * Internal to src/report. */
 #ifndef REPORT_REPORT_DRAFT_H
 #define REPORT_REPORT_DRAFT_H
 

@@ -3,7 +3,8 @@
  * The same calls are made twice. The first pass, without a cairo context, only counts the pages;
  * the second pass draws them. Every text has a layout of its own, so that no text can reorder
  * another. Structure tags enclose text only. Rules, backgrounds, headers, footers and repeated
- * table headings are untagged, and report_finish.h marks them as artifacts. Internal to proof. */
+ * table headings are untagged, and report_finish.h marks them as artifacts. Internal to src/report.
+ */
 #ifndef REPORT_REPORT_SHEET_H
 #define REPORT_REPORT_SHEET_H
 

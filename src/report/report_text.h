@@ -1,4 +1,4 @@
-/* The texts of reports, and the visible form of foreign texts. Internal to proof. */
+/* The texts of reports, and the visible form of foreign texts. Internal to src/report. */
 #ifndef REPORT_REPORT_TEXT_H
 #define REPORT_REPORT_TEXT_H
 

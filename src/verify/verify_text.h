@@ -1,5 +1,5 @@
 /* The text of an archive's streams in blocks. Optionally a thread decompresses a large file ahead
- * of the reader, with the same result. Internal to proof. */
+ * of the reader, with the same result. Internal to src/verify. */
 #ifndef VERIFY_VERIFY_TEXT_H
 #define VERIFY_VERIFY_TEXT_H
 
