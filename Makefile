@@ -50,7 +50,7 @@ package-test: deps-conformance everything
 run: deps-run all
 	@scripts/run
 
-# docs/testing.md: what has to pass before a change lands, and everything.
+# docs/develop/tests.md: what has to pass before a change lands, and everything.
 test: everything
 	@scripts/test --budget
 test-all: everything

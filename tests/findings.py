@@ -1,5 +1,5 @@
 """What the offline verifier finds, by its table: each entry is sound, the sources use it with the severities that
-it has, and docs/findings.md and docs/openapi.yaml list all of them.
+it has, and docs/verify/findings.md and docs/openapi.yaml list all of them.
 
 usage: findings.py [--write] SOURCE_DIRECTORY
 
@@ -20,7 +20,7 @@ USED = re.compile(r"\bverify_add(?:_cause)?\(\s*[^,]+,((?:[^,()]|\([^()]*\))*),(
 ALWAYS = {r"\b(?:chain_wrong_at|wrong_event|wrong)\([^;]*?": "WRONG", r'\bsay\(judging, "findings"[^;]*?': "WRONG",
           r'\bsay\(judging, "warnings"[^;]*?': "WARNING",
           r"\bleave_out\([^;]*?": "UNCHECKED"}
-LISTS = {"docs/findings.md": ("<!-- codes -->\n", "<!-- end of codes -->\n"),
+LISTS = {"docs/verify/findings.md": ("<!-- codes -->\n", "<!-- end of codes -->\n"),
          "docs/openapi.yaml": ("          x-extensible-enum: # findings\n", "          # end of findings\n")}
 
 
@@ -76,7 +76,7 @@ def listed(entries):
     """What each document has between its marks."""
     meanings = [(code, ", ".join(one.lower() for one in severities), PLACE.sub("…", english).replace("|", "\\|"))
                 for _, code, severities, english, _ in entries]
-    return {"docs/findings.md": "| code | severity | English |\n|---|---|---|\n" +
+    return {"docs/verify/findings.md": "| code | severity | English |\n|---|---|---|\n" +
                                 "".join(f"| `{code}` | {severity} | {text} |\n" for code, severity, text in meanings),
             "docs/openapi.yaml": "".join(f"            - {code}\n" for code, _, _ in meanings)}
 
@@ -99,8 +99,8 @@ def faults(root):
         if split(root, name)[1] != wanted:
             yield f"{name} does not list what verify_finding.def has: run tests/findings.py --write"
     version = re.search(r"#define FINDINGS_VERSION (\d+)", (root / "src/verify/verify_finding.h").read_text())[1]
-    if f"`findings_version` is {version}" not in (root / "docs/findings.md").read_text(encoding="utf-8"):
-        yield f"docs/findings.md does not say that `findings_version` is {version}"
+    if f"`findings_version` is {version}" not in (root / "docs/verify/findings.md").read_text(encoding="utf-8"):
+        yield f"docs/verify/findings.md does not say that `findings_version` is {version}"
 
 
 def main():

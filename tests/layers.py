@@ -116,7 +116,7 @@ def wrong_arrows(root):
         includes[folder].add(other)
     needed = {(folder, other) for folder, others in includes.items() for other in others
               if not any(other in beneath(step, includes) for step in others - {other})}
-    page = root / "docs" / "architecture.md"
+    page = root / "docs/develop/architecture.md"
     picture = re.search(r"```mermaid\n(.*?)```", page.read_text(encoding="utf-8"), re.S)
     drawn = set()
     for line in picture[1].splitlines()[1:] if picture else ():
@@ -134,7 +134,7 @@ def wrong_arrows(root):
 def wrong_rows(root):
     """The page's table says of each folder what MAY_INCLUDE says, in an order that has what it may
     use above it."""
-    page = root / "docs" / "architecture.md"
+    page = root / "docs/develop/architecture.md"
     above = []
     text = page.read_text(encoding="utf-8")
     for folder, words in re.findall(r"^\| `(\w+)` \|.*\| ([^|]+) \|$", text, re.M):

@@ -1,5 +1,5 @@
 /* The evidence archive: a ZIP file of the fixed shape of zip.h that is an ASiC-E container (ETSI EN
- * 319 162-1). docs/evidence-format.md describes its files.
+ * 319 162-1). docs/verify/evidence-format.md describes its files.
  *
  * It is written in one pass with constant memory. The calls are made in this order, each as often
  * as needed:

@@ -3,7 +3,7 @@
  * make it at any time with the current evidence record; the issued documents do not change.
  *
  * It is a ZIP file of the shape of zip.h: "mimetype", the documents in the order of their names
- * (strcmp), the manifest, the record. docs/evidence-format.md describes it. */
+ * (strcmp), the manifest, the record. docs/verify/evidence-format.md describes it. */
 #ifndef ARCHIVE_BUNDLE_H
 #define ARCHIVE_BUNDLE_H
 

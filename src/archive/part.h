@@ -3,7 +3,7 @@
  * A part (a ZIP file of the shape of zip.h) contains `part.json` first, then one entry for each
  * event of modality `content` in the order of sequence, `content/<sequence, 12 digits>.json` or
  * `.bin`, and `index.ndjson` last. The SHA-256 of an entry is the hash of the event.
- * docs/evidence-format.md describes the fields. */
+ * docs/verify/evidence-format.md describes the fields. */
 #ifndef ARCHIVE_PART_H
 #define ARCHIVE_PART_H
 

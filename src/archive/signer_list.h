@@ -1,5 +1,5 @@
 /* The list of the certificates that signed for a service, with the periods in which they were in
- * force: the document that `signers.p7m` signs (docs/evidence-format.md, section 15). It is
+ * force: the document that `signers.p7m` signs (docs/verify/evidence-format.md, section 15). It is
  * canonical JSON:
  *   {"certificates":[{"certificate","reason"|null,"sha256","used_from","used_until"|null}],
  *    "issued_at","service":{"name","prefix","url"},"v":1}

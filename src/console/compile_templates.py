@@ -3,7 +3,7 @@
 usage: compile_templates.py [--words NAME]... OUTPUT.c OUTPUT.h TEXTS PAGE.html...
 
 Every file is a page, but those whose first line is {{partial}}, which are parts of pages. TEXTS holds
-each text in English and Spanish. docs/console-pages.md says how pages and texts are written. What could
+each text in English and Spanish. docs/develop/console-pages.md says how pages and texts are written. What could
 let a value be anything but text is refused here, with file and line: a value stands in an element, in a
 double-quoted attribute of a kind that holds text, or as one piece of an address that begins with "/".
 """

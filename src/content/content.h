@@ -35,9 +35,9 @@ struct content_options {
 	int timeout_ms;             /* S3: maximum time without progress; 0: 10,000 */
 };
 
-/* Opens file:DIR or s3://BUCKET[/PREFIX]?endpoint=URL&region=NAME (see docs/operations.md). Does
- * not contact the S3 service. ERR_VALIDATION names the invalid setting; ERR_IO, ERR_NO_SPACE,
- * ERR_NO_MEMORY. */
+/* Opens file:DIR or s3://BUCKET[/PREFIX]?endpoint=URL&region=NAME (see
+ * docs/operate/content-store.md). Does not contact the S3 service. ERR_VALIDATION names the invalid
+ * setting; ERR_IO, ERR_NO_SPACE, ERR_NO_MEMORY. */
 int content_open_with(const struct content_options *options, struct content_store **ret_store,
                       struct error *error) MUST_CHECK;
 /* As content_open_with, with only a URL. */

@@ -1,7 +1,7 @@
 /* Limits of all numbers that are packed together, written with a fixed width, or listed as a whole.
  * An operation that would exceed a limit is refused with ERR_FULL and writes nothing. From
- * BOUND_WARN_PERCENT of a limit, /readyz, the log and a metric warn. docs/operations.md lists them
- * in a table that a test compares with this file. */
+ * BOUND_WARN_PERCENT of a limit, /readyz, the log and a metric warn. docs/operate/limits.md lists
+ * them in a table that a test compares with this file. */
 #ifndef LEDGER_BOUNDS_H
 #define LEDGER_BOUNDS_H
 

@@ -1,5 +1,6 @@
 /* Format of webhook deliveries: secrets, the envelope, its signature, and the retry rules.
- * docs/webhooks.md documents them for receivers. Pure, except for the clock and the settings. */
+ * docs/integrate/webhooks.md documents them for receivers. Pure, except for the clock and the
+ * settings. */
 #ifndef SERVICE_WEBHOOK_H
 #define SERVICE_WEBHOOK_H
 

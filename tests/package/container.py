@@ -52,7 +52,7 @@ def main():
             "the user is 900, and the volume is its", words)
     documents = root.path("/usr/share/doc/constancia")
     verdict(all((documents / name).is_file() for name in (
-        "constancia.cdx.json", "copyright", "docs/operations.md", "examples/nginx.conf", "examples/constancia.conf")),
+        "constancia.cdx.json", "copyright", "docs/operate/production.md", "examples/nginx.conf", "examples/constancia.conf")),
             "bill of materials, examples and pages are there, in a slim image, too",
             list(documents.rglob("*")) if documents.exists() else "")
     verdict(not root.path("/usr/share/doc/curl/NEWS.Debian.gz").exists() and

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A second, independent verifier of evidence archives and their content parts.
 
-Written only from docs/evidence-format.md, with the standard library, the openssl command and, for revocation
+Written only from docs/verify/evidence-format.md, with the standard library, the openssl command and, for revocation
 data, python3-cryptography. It holds everything in memory and serves the tests as a cross-check of `constancia
 verify`.
 

@@ -1,4 +1,4 @@
-"""CMS for the second verifier: signers, timestamps and revocation data (docs/evidence-format.md, sections 7
+"""CMS for the second verifier: signers, timestamps and revocation data (docs/verify/evidence-format.md, sections 7
 and 8). Uses python3-cryptography for certificates, CRLs and OCSP responses. For tests only."""
 
 import datetime

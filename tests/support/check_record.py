@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A second, independent verifier of evidence records (RFC 4998).
 
-Written from docs/evidence-format.md and the RFC, with the standard library and the openssl command.
+Written from docs/verify/evidence-format.md and the RFC, with the standard library and the openssl command.
 
 usage: check_record.py [--trust ROOTS.pem] [--at SECONDS] RECORD DATA
 Exit status 0: valid; 1: not valid, with the reason on standard error.

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A second, independent verifier of signed reports: sections 7 and 8 of docs/evidence-format.md, as far as
+"""A second, independent verifier of signed reports: sections 7 and 8 of docs/verify/evidence-format.md, as far as
 they exceed the general form of PAdES. It holds everything in memory and serves the tests as a cross-check of
 `constancia verify`.
 

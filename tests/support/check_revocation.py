@@ -1,5 +1,5 @@
 """Determines whether certificates were revoked, from CRLs and OCSP responses: the second verifier's part for
-section 4.8 of docs/evidence-format.md, with the openssl command only."""
+section 4.8 of docs/verify/evidence-format.md, with the openssl command only."""
 
 import datetime
 import functools

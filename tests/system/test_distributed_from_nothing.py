@@ -1,4 +1,4 @@
-"""A distributed store from nothing, as docs/operations.md has it, block by block."""
+"""A distributed store from nothing, as docs/operate/sharding.md has it, block by block."""
 
 import contextlib
 import os
@@ -16,13 +16,13 @@ from postgres import ROLE, Cluster, Server
 from program import Program, clean_environment
 
 pytestmark = [pytest.mark.postgresql, pytest.mark.skipif(not offered(), reason=MISSING)]
-PAGE = ROOT / "docs" / "operations.md"
+PAGES = [ROOT / "docs/operate" / name for name in ("postgresql.md", "sharding.md")]
 PASSWORD = "…"  # as it stands there
 
 
 def section(title):
-    text = PAGE.read_text(encoding="utf-8")
-    return re.search(rf"^### {re.escape(title)}$\n(.*?)(?=^##)", text, re.DOTALL | re.MULTILINE)[1]
+    text = "\n## \n".join(page.read_text(encoding="utf-8") for page in PAGES)
+    return re.search(rf"^##+ {re.escape(title)}$\n(.*?)(?=^##)", text, re.DOTALL | re.MULTILINE)[1]
 
 
 def blocks(text):
@@ -32,7 +32,7 @@ def blocks(text):
 
 def steps():
     """[the blocks of step 1, of step 2, …]"""
-    numbered = re.split(r"^\d\. ", section("From nothing"), flags=re.MULTILINE)[1:]
+    numbered = re.split(r"^\d\. ", section("Setup"), flags=re.MULTILINE)[1:]
     found = [blocks(step.split("\n\n`store distribute`")[0]) for step in numbered]
     assert [len(one) for one in found] == [1, 1, 1, 1, 1, 2], "whatever is shown is done"
     return found

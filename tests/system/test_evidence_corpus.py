@@ -1,5 +1,5 @@
 """The corpus of damaged and forged evidence (tests/corpus/evidence): `constancia verify` says of each case what is stated, and
-the second verifier, written from docs/evidence-format.md alone, agrees wherever it knows the kind."""
+the second verifier, written from docs/verify/evidence-format.md alone, agrees wherever it knows the kind."""
 
 import hashlib
 import sys

@@ -64,7 +64,7 @@ def test_everything_is_installed(installed):
             documents + "examples/haproxy.cfg", documents + "examples/nginx.conf",
             documents + "examples/Caddyfile", documents + "examples/prometheus/alerts.yml",
             documents + "examples/grafana/constancia.json", documents + "examples/constancia.conf"} <= found
-    pages = {f"{documents}docs/{page.name}" for page in (ROOT / "docs").glob("*.md")}
+    pages = {f"{documents}{page.relative_to(ROOT)}" for page in (ROOT / "docs").rglob("*.md")}
     assert pages <= found, pages - found
     watching = {f"{documents}examples/{path.relative_to(ROOT / 'dist')}"
                 for place in ("grafana", "prometheus") for path in (ROOT / "dist" / place).rglob("*")
@@ -125,7 +125,7 @@ def test_user_and_directories(installed, tmp_path):
 
 # ---- the unit ----
 
-# What it promises, line by line: who changes one of them changes what operations.md says of the unit.
+# What it promises, line by line: who changes one of them changes what docs/operate/systemd.md says of the unit.
 UNIT = """
 StartLimitIntervalSec=0 Type=notify NotifyAccess=main WatchdogSec=30s User=constancia Group=constancia
 ExecReload=/bin/kill -HUP $MAINPID

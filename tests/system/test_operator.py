@@ -590,7 +590,7 @@ def test_a_change_of_authority(tmp_path, world, tmp_path_factory):
         node.start()
         channel.live.register({"n": 3}).expect(201)
         after = certify(channel, 1, 3, tmp_path / "after")
-        words = command_of("change-of-authority.md", "verify")
+        words = command_of("operate/runbooks/change-of-authority.md", "verify")
         for files in (before, after):
             shutil.copy(tmp_path / "node1" / "trust.pem", files[0].parent)
             done = run(*words, cwd=files[0].parent)

@@ -1,5 +1,5 @@
 """The schema of both engines, as a database has it: the same tables and columns; and on PostgreSQL
-fit to be distributed by account with the statements of docs/operations.md."""
+fit to be distributed by account with the statements of docs/operate/sharding.md."""
 
 import pathlib
 import re

@@ -220,7 +220,7 @@ def test_a_stolen_key(tmp_path, pki):
     with operators(tmp_path, pki, stolen) as service:
         service.start()
         service.certify("a")
-        reason = command_of("stolen-key.md", service)
+        reason = command_of("operate/runbooks/stolen-key.md", service)
         assert "certifications wait" in service.warnings()
         client = service.test_client()
         sequence = client.register({"b": 1}, "b").expect(201).json["sequence"]

@@ -707,7 +707,7 @@ def test_a_certificate_that_ends_is_told(tmp_path, authority):
 # ---- proxies ----
 
 class Encrypted:
-    """A proxy with its example, which reaches the node over TLS, as docs/operations.md has it."""
+    """A proxy with its example, which reaches the node over TLS, as docs/operate/tls.md has it."""
 
     def to_node(self, text, certificate, service):
         raise NotImplementedError

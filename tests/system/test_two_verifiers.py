@@ -1,4 +1,4 @@
-"""`constancia verify` and the independent verifier, written from docs/evidence-format.md alone, find the
+"""`constancia verify` and the independent verifier, written from docs/verify/evidence-format.md alone, find the
 same of the same evidence: good, and damaged in every way that these files have."""
 
 import io

@@ -312,8 +312,8 @@ def test_a_restore_that_fails_in_its_migration_is_quiet(backup, tmp_path):
 # ---- as the documentation says ----
 
 def drill():
-    text = (ROOT / "docs/operations.md").read_text(encoding="utf-8")
-    return re.search(r"^A drill, .*?```\n(.*?)```", text, re.MULTILINE | re.DOTALL).group(1)
+    text = (ROOT / "docs/operate/restore.md").read_text(encoding="utf-8")
+    return re.search(r"^## Restore drill$.*?```\n(.*?)```", text, re.MULTILINE | re.DOTALL).group(1)
 
 
 @on_sqlite

@@ -1,4 +1,4 @@
-"""The examples of docs/webhooks.md: they stand there as they are here, and each does what it says
+"""The examples of docs/integrate/webhooks.md: they stand there as they are here, and each does what it says
 wherever its interpreter or compiler is installed."""
 
 import os
@@ -99,9 +99,9 @@ def test_an_example_takes_good_signatures_and_nothing_else(program, delivered):
 
 
 def test_the_documentation_shows_the_examples_as_they_are():
-    text = (ROOT / "docs" / "webhooks.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs/integrate/webhooks.md").read_text(encoding="utf-8")
     present = {path.name for path in EXAMPLES.iterdir()}
     assert present == set(LANGUAGES)
     for name in LANGUAGES:
         source = pathlib.Path(EXAMPLES / name).read_text(encoding="utf-8")
-        assert f"\n{source}```\n" in text, f"docs/webhooks.md does not show {name} as it is"
+        assert f"\n{source}```\n" in text, f"docs/integrate/webhooks.md does not show {name} as it is"

@@ -21,7 +21,7 @@ TOLERANCE = 300  # seconds that a notice may be old, or early
 
 @dataclass(frozen=True)
 class Notice:
-    """`id` is the same on every retry: remember those that are dealt with. docs/webhooks.md and
+    """`id` is the same on every retry: remember those that are dealt with. docs/integrate/webhooks.md and
     the interface's description tell what `data` has for each `type`."""
 
     id: str

@@ -4,7 +4,7 @@ import { createHmac, timingSafeEqual } from "node:crypto";
 
 import { InvalidSignature, UnexpectedAnswer } from "./errors.js";
 
-/** `id` is the same on every retry: remember those that are dealt with. docs/webhooks.md and the
+/** `id` is the same on every retry: remember those that are dealt with. docs/integrate/webhooks.md and the
  * interface's description tell what `data` has for each `type`. */
 export interface Notice {
   id: string;

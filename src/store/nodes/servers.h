@@ -1,7 +1,7 @@
-/* Checks that the servers of a store are configured as docs/operations.md requires, in particular
- * with distributed tables. Asks the server of the address, which is then the coordinator, and
- * through it the workers, which have the rows of accounts. Changes nothing and does not wait for
- * the writer lock. The role need not be a superuser. */
+/* Checks that the servers of a store are configured as docs/operate/sharding.md requires, in
+ * particular with distributed tables. Asks the server of the address, which is then the
+ * coordinator, and through it the workers, which have the rows of accounts. Changes nothing and
+ * does not wait for the writer lock. The role need not be a superuser. */
 #ifndef STORE_NODES_SERVERS_H
 #define STORE_NODES_SERVERS_H
 

@@ -121,9 +121,10 @@ struct cms_signing fixture_signing(struct fixture *fixture, enum mode mode,
 
 void fixture_read(const char *path, struct buf *out);
 void fixture_write(const char *path, struct slice content);
-/* Returns whether the second verifier, written from docs/evidence-format.md, finds the archive
- * valid with the content parts of `parts` (NULL: none), and consistent with another archive (NULL:
- * none). CONSTANCIA_CHECK_ARCHIVE names its script; its process serves until fixture_close. */
+/* Returns whether the second verifier, written from docs/verify/evidence-format.md, finds the
+ * archive valid with the content parts of `parts` (NULL: none), and consistent with another archive
+ * (NULL: none). CONSTANCIA_CHECK_ARCHIVE names its script; its process serves until fixture_close.
+ */
 bool fixture_agrees(const struct fixture *fixture, const char *path,
                     const struct fixture_archive *parts, const char *beside);
 /* The same without roots: integrity alone. */

@@ -1,5 +1,5 @@
 /* The bounds fit what the numbers are packed into or written as, and the documentation has them.
- *     test-ledger-bounds docs/operations.md */
+ *     test-ledger-bounds docs/operate/limits.md */
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
