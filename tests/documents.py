@@ -75,6 +75,8 @@ def sources(root):
 
 def wrong_paths(root):
     for path in sources(root):
+        if path.name == "writing.py":  # it plants pages in a tree of its own
+            continue
         try:
             text = path.read_text(encoding="utf-8")
         except UnicodeDecodeError:
