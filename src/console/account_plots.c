@@ -17,13 +17,13 @@
 #define LIMIT_NAME_MAX 80
 
 struct picture {
-	const struct json *state; /* the overview */
+	const struct json *state; /* answer of `account overview` */
 	struct plot plot;
 	int64_t values[PLOT_SERIES_MAX][PLOT_DAYS_MAX];
 	char summary[SUMMARY_MAX], ends[ENDS_MAX];
 };
 
-/* Both languages of what pictures say. */
+/* Texts of the pictures in both languages. */
 enum word {
 	WORD_EVENTS,
 	WORD_EVENTS_SUMMARY,
@@ -40,17 +40,17 @@ enum word {
 };
 static const char *const words[][2] = {
 	{"Live events by day and channel", "Eventos reales por día y canal"},
-	{"Bars for each day, one part for each channel. In all: %s.",
-     "Una barra por día, con una parte por canal. En total: %s."},
+	{"One bar per day with one part per channel. Total: %s.",
+     "Una barra por día con una parte por canal. Total: %s."},
 	{"Other channels", "Otros canales"},
 	{"Credits at the end of each day", "Créditos al final de cada día"},
-	{"A line of the balance by day. Now: %s.", "Una línea con el saldo por día. Ahora: %s."},
+	{"The balance by day as a line. Current: %s.", "El saldo por día como línea. Actual: %s."},
 	{"Balance", "Saldo"},
-	{"at this pace until ", "a este ritmo hasta el "},
+	{"at the current rate until ", "al ritmo actual hasta el "},
 	{"Use of limits", "Uso de los límites"},
-	{"A bar for each limit, full where it is used up. Limits: %s.",
-     "Una barra por límite, llena cuando está agotado. Límites: %s."},
-	{"The figures as a table", "Las cifras en una tabla"},
+	{"One bar per limit, full if the limit is exhausted. Limits: %s.",
+     "Una barra por límite, llena si el límite está agotado. Límites: %s."},
+	{"Data as a table", "Datos en una tabla"},
 	{"by day", "por día"},
 	{"by month", "por mes"},
 };
@@ -60,9 +60,9 @@ static const char *say(enum word word, enum language language)
 	return words[word][language == LANGUAGE_SPANISH];
 }
 
-/* ---- reading ---- */
+/* ---- input ---- */
 
-/* PLOT_NONE where it is no day. */
+/* Returns the day; PLOT_NONE if it is not a day. */
 static int64_t read_day(const struct json *json, const char *name)
 {
 	char text[TIME_TEXT_SIZE];
@@ -82,7 +82,7 @@ static int64_t integer_of(const struct json *json, const char *name, int64_t oth
 	return json_get_integer(json, name, &value) ? value : otherwise;
 }
 
-/* An array of whole numbers. */
+/* Reads an array of integers. */
 static size_t read_values(const struct json *array, int64_t values[PLOT_DAYS_MAX])
 {
 	size_t count = 0;
@@ -189,7 +189,7 @@ static int draw_credits(struct picture *picture, struct buf *out)
 	return figure_draw(plot, out);
 }
 
-/* A key by its last characters, as lists of keys show it. */
+/* Names a limit; a key by its last characters, as in the list of keys. */
 static void name_limit(const struct json *limit, enum language language, char name[SUMMARY_MAX])
 {
 	struct slice channel = slice_of("?"), key = slice_of(""), period = slice_of("");

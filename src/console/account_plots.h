@@ -1,4 +1,4 @@
-/* The plots of an account, from the documents that operations answer. */
+/* The plots of an account, drawn from the JSON answers of operations. */
 #ifndef CONSOLE_ACCOUNT_PLOTS_H
 #define CONSOLE_ACCOUNT_PLOTS_H
 
@@ -6,15 +6,15 @@
 #include "base/error.h"
 #include "base/json.h"
 
-/* A picture of a template: a figure with the plot and its table. `data` is that of the page; the
- * answer of `account overview` is its member "state". "events": by day and channel; "credits": the
- * balance and when it runs out; "limits"; "deliveries", "delivery_delay"; "sealing". Nothing is
- * appended where there is nothing to show. */
+/* Draws a picture of a template: a figure with the plot and its table. `data` is the data of the
+ * page; its member "state" is the answer of `account overview`. "events": by day and channel;
+ * "credits": the balance and the forecast of its end; "limits"; "deliveries", "delivery_delay";
+ * "sealing". Appends nothing if there is no data. */
 int account_picture(const char *name, const struct json *data, enum language language,
                     struct buf *out) MUST_CHECK;
 
 struct plot;
-/* A figure: the title, the plot, and its table behind a word. */
+/* Draws a figure: the title, the plot, and its table in a disclosure element. */
 int figure_draw(const struct plot *plot, struct buf *out) MUST_CHECK;
 
 #endif

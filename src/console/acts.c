@@ -20,14 +20,15 @@ static const struct proof_file *find_file(struct slice name)
 	return NULL;
 }
 
-/* As `audit export --proofs` names it: by the act, or by the segment. */
+/* Answers with a proof file, named as by `audit export --proofs`: by the entry, or by the
+ * segment. */
 static int put_file(struct visit *visit, const struct proof_file *file, const struct json *proof)
 {
 	struct json *content = json_member(proof, file->member);
 	struct slice id;
 	const struct json *named = file->is_seal ? json_member(proof, "seal_document") : proof;
 	if (!content || !named || !json_get_text(named, file->is_seal ? "segment_id" : "act_id", &id))
-		return error_cause(visit->error, ERR_INTERNAL, "a proof without its file");
+		return error_cause(visit->error, ERR_INTERNAL, "the proof lacks the file");
 	const char *name = arena_printf(visit->arena, "%.*s%s", (int)id.size, id.data,
 	                                file->is_record ? ".ers" : ".json");
 	if (!name)
@@ -68,7 +69,7 @@ int acts_operations(struct visit *visit, struct json_writer *data)
 		if (template_word(&all_words, "act_name", slice_of(operation->name), visit->language))
 			put_operation(data, operation->name);
 	}
-	/* Which are none of the administration. */
+	/* Actions that are not operations of the administration. */
 	put_operation(data, "passkey add");
 	put_operation(data, "sign in");
 	put_operation(data, "sign out");

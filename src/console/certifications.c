@@ -9,7 +9,7 @@
 #define LINK_MAX ((size_t)8192)
 #define ROWS "50"
 
-/* ---- a channel's ---- */
+/* ---- list ---- */
 
 int certifications_state(struct visit *visit, struct json_writer *data)
 {
@@ -26,7 +26,7 @@ int certifications_state(struct visit *visit, struct json_writer *data)
 	json_end_object(data);
 	if (!channel.size)
 		return OK;
-	/* As a place, since an identifier that was typed may have spaces. */
+	/* Passed as a placeholder, because an entered identifier may contain spaces. */
 	visit->places[0] = (struct field){slice_of("channel"), channel};
 	result = ask_source(visit, "certification list",
 	                    "channel={channel} mode=?mode status=?status before=?before limit=" ROWS,
@@ -41,7 +41,7 @@ int certifications_state(struct visit *visit, struct json_writer *data)
 	return OK;
 }
 
-/* ---- one ---- */
+/* ---- one certification ---- */
 
 int certification_state(struct visit *visit, struct json_writer *data)
 {
@@ -71,7 +71,7 @@ int certification_file(struct visit *visit)
 	struct document document;
 	struct json *json;
 	struct slice text, id, name = visit->places[1].value;
-	/* The operation says whether it is the account's. */
+	/* The operation checks that it belongs to the account. */
 	int result =
 		ask_source(visit, "certification show", "certification={certification}", &text, &json);
 	if (!result && !json_get_text(json, "certification_id", &id))

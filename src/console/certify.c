@@ -4,9 +4,9 @@
 #include "base/digest.h"
 
 #define RANDOM_BYTES 16
-#define YEAR_MAX 9999 /* behind whose last day there is no time */
+#define YEAR_MAX 9999 /* no time exists after its last day */
 
-/* What was chosen: of the address, or of the form that could not be done. */
+/* Returns the chosen values, from the query or from the failed form. */
 static const struct fields *chosen(const struct visit *visit)
 {
 	return visit->typed ? visit->typed : &visit->query;
@@ -20,8 +20,9 @@ static bool is_day(struct visit *visit, const char *name, int64_t *ret_begins_us
 	       time_year(*ret_begins_us) != YEAR_MAX;
 }
 
-/* Days that are not over end now, so that what is registered while he reads is not of the period
- * that he was shown. What is no day stays as it is, and the operation says so. */
+/* Converts days to times. A day that is not over ends now, so that events registered while the user
+ * reads are outside the shown period. Text that is not a day is unchanged, and the operation
+ * reports the error. */
 static void put_days(struct visit *visit, struct json_writer *out)
 {
 	int64_t from_us = INT64_MIN, to_us;
@@ -39,8 +40,7 @@ static void put_days(struct visit *visit, struct json_writer *out)
 	}
 }
 
-/* The day as it was chosen: a request that was refused has moments, the second one behind its day.
- */
+/* Shows the chosen day. A refused request contains times, and the second one is after its day. */
 static void put_day_chosen(struct visit *visit, struct json_writer *data, const char *name,
                            bool behind)
 {
@@ -80,8 +80,8 @@ static void put_repeat_key(const struct visit *visit, struct json_writer *data)
 		json_hex(data, "repeat_key", random, sizeof random);
 }
 
-/* What he can mend is said on the page; another account's channel is not there. */
-static int say(struct visit *visit, int result)
+/* Shows errors that the user can correct on the page. A channel of another account is not found. */
+static int show_error(struct visit *visit, int result)
 {
 	if (result != ERR_VALIDATION && result != ERR_USAGE)
 		return result;
@@ -101,7 +101,7 @@ static int put_estimate(struct visit *visit, struct json_writer *data)
 	if (!result)
 		result = run_operation(visit, "certification estimate", buf_slice(&arguments), &answer);
 	if (result)
-		return say(visit, result);
+		return show_error(visit, result);
 	json_raw(data, "estimate", buf_slice(&answer));
 	put_repeat_key(visit, data);
 	return OK;

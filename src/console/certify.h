@@ -1,12 +1,12 @@
-/* What the page on which one asks for a certification has. */
+/* Data of the page for requesting a certification. */
 #ifndef CONSOLE_CERTIFY_H
 #define CONSOLE_CERTIFY_H
 
 #include "console/visit.h"
 
-/* "asked": what was chosen; once a range is among it "estimate", as the operation answers it, and
- * "repeat_key", which the form that asks for it carries, so that it asks once. What is wrong with
- * the range the page says. */
+/* "asked": the chosen values. If they contain a range, also "estimate", the answer of that
+ * operation, and "repeat_key", the idempotency key of the request form. The page shows errors of
+ * the range. */
 int certify_page(struct visit *visit, struct json_writer *data) MUST_CHECK;
 
 #endif

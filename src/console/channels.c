@@ -9,7 +9,7 @@ static const char *const fields[] = {"name", "declarant", "modality", "descripti
                                      "supplementary_info"};
 #define FIELDS (sizeof fields / sizeof *fields)
 
-/* An answer's own members, but for lists. */
+/* Copies the members of an answer except lists. */
 static void put_members(struct json_writer *out, const struct json *object)
 {
 	for (const struct json *at = object->first; at; at = at->next) {
@@ -53,7 +53,7 @@ static void put_version(struct json_writer *out, const struct json *version,
 	json_end_object(out);
 }
 
-/* What the query says is no number: from the newest on. */
+/* Reads `before`; if it is not a number, starts with the newest version. */
 static int64_t read_before(const struct visit *visit)
 {
 	struct slice text = fields_get(&visit->query, "before");
@@ -66,7 +66,8 @@ static int64_t read_before(const struct visit *visit)
 	return number > 1 ? number : 0;
 }
 
-/* Newest first, and one more than is shown, for what it changed. */
+/* Writes the versions, newest first. One more than is shown was read, to determine the changes of
+ * the last one. */
 static void put_versions(const struct json *versions, struct json_writer *data)
 {
 	const struct json *all[VERSIONS_SHOWN + 1];

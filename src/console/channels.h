@@ -1,15 +1,16 @@
-/* What the page of a channel shows: its figures, and what each sealed version changed. */
+/* Data of the page of a channel: its figures, and the changes of each sealed version. */
 #ifndef CONSOLE_CHANNELS_H
 #define CONSOLE_CHANNELS_H
 
 #include "console/visit.h"
 
-/* Of the channel of the path: "channel", as `channel show` has it without its versions; "current",
- * the newest version; "versions", newest first, below number `before` of the query where it has
- * one, each with "changes": the fields that differ from the version before it, with both; of the
- * first version all that it has. "older" is the number below which the page before begins. */
+/* For the channel of the path: "channel", the answer of `channel show` without versions; "current",
+ * the newest version; "versions", newest first, lower than `before` of the query if present, each
+ * with "changes": the fields that differ from the previous version, with both values; for the first
+ * version all fields. "older" is the version number below which the next page begins. */
 int channel_page(struct visit *visit, struct json_writer *data) MUST_CHECK;
-/* That of the query, or the account's first; empty: it has none. */
+/* Returns the channel of the query, or the first one of the account; empty: the account has
+ * none. */
 int choose_channel(struct visit *visit, struct slice *ret_channel) MUST_CHECK;
 
 #endif

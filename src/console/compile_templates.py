@@ -2,10 +2,10 @@
 
 usage: compile_templates.py [--words NAME]... OUTPUT.c OUTPUT.h TEXTS PAGE.html...
 
-Every file is a page, but those whose first line is {{partial}}, which are parts of pages. TEXTS holds
-each text in English and Spanish. docs/develop/console-pages.md says how pages and texts are written. What could
-let a value be anything but text is refused here, with file and line: a value stands in an element, in a
-double-quoted attribute of a kind that holds text, or as one piece of an address that begins with "/".
+Every file is a page, except files whose first line is {{partial}}, which are parts of pages. TEXTS contains
+all texts in English and Spanish. docs/develop/console-pages.md describes the format of pages and texts. The compiler
+refuses, with file and line, every construct in which a value could be more than text. A value may occur in an
+element, in a double-quoted attribute that contains text, or as one part of an address that begins with "/".
 """
 import pathlib
 import sys
@@ -30,13 +30,13 @@ def main(arguments):
     pages = {}
     for file in map(pathlib.Path, sorted(files)):
         if not NAME.match(file.stem):
-            raise Refused(f"{file}: a page's name is lower-case letters, digits and _")
+            raise Refused(f"{file}: the name of a page must consist of lower-case letters, digits and _")
         if file.read_text(encoding="utf-8").startswith("{{partial}}"):
             continue
         pages[file.stem] = compiler.compile(Parser(file.parent).page(file), file)
     for name, text in texts.items():
         if not text.used:
-            raise Refused(f"{text.where}: the text {name} is used nowhere")
+            raise Refused(f"{text.where}: the text {name} is not used")
     write(output, header, pages, compiler, texts)
 
 

@@ -2,9 +2,10 @@
 
 #include "console/visit.h"
 
-/* ---- what was remembered ---- */
+/* ---- remembered forms ---- */
 
-/* A form that waited for a sign-in is filled in as it was, once, on its page, for who typed it. */
+/* Fills in a form that was interrupted by a sign-in, once, on its page, and only for the user who
+ * entered the values. */
 static void remember_typed(struct visit *visit, struct slice path)
 {
 	const char *end = visit->again.size ? memchr(visit->again.data, '&', visit->again.size) : NULL;
@@ -34,10 +35,10 @@ static int come_in_first(struct visit *visit, struct slice path)
 	return result ? result : visit_go(visit, "/sign-in");
 }
 
-/* ---- what is asked for ---- */
+/* ---- dispatch ---- */
 
-/* No page, or one that takes another method. */
-static int none_here(struct visit *visit, const char *allow)
+/* The page does not exist, or does not support the method. */
+static int refuse_path(struct visit *visit, const char *allow)
 {
 	visit->answer->allow = allow;
 	return allow ? error_set(visit->error, ERR_METHOD, MSG_CONSOLE_METHOD, NULL)
@@ -48,7 +49,7 @@ static int answer_post(struct visit *visit, struct slice path)
 {
 	const struct console_form *form = form_find(visit, path);
 	if (!form)
-		return none_here(visit, page_find(visit, path) ? "GET, HEAD" : NULL);
+		return refuse_path(visit, page_find(visit, path) ? "GET, HEAD" : NULL);
 	int result = visit_check_form(visit);
 	return result ? result : submit_form(visit, form);
 }
@@ -61,7 +62,7 @@ static int answer_get(struct visit *visit, struct slice path)
 		return result;
 	const struct console_page *page = page_find(visit, path);
 	if (!page)
-		return none_here(visit, form_find(visit, path) ? "POST" : NULL);
+		return refuse_path(visit, form_find(visit, path) ? "POST" : NULL);
 	if (page->leads)
 		return page->leads(visit);
 	remember_typed(visit, path);
@@ -71,8 +72,8 @@ static int answer_get(struct visit *visit, struct slice path)
 	           : result;
 }
 
-/* A form that is not done, for there were too many: on its page again, if that can be shown. */
-static int answer_too_soon(struct visit *visit, struct slice path, int64_t wait_seconds)
+/* Refuses a form because of the rate; shows it again on its page if possible. */
+static int refuse_rate(struct visit *visit, struct slice path, int64_t wait_seconds)
 {
 	bool found;
 	const struct console_form *form = visit->signed_in ? form_find(visit, path) : NULL;
@@ -102,7 +103,7 @@ static int answer(struct visit *visit)
 		return visit_go(visit, "/");
 	int64_t wait_seconds = must_wait(visit);
 	if (wait_seconds)
-		return answer_too_soon(visit, path, wait_seconds);
+		return refuse_rate(visit, path, wait_seconds);
 	int result = sign_in_answer(visit, path, &found);
 	if (found || result)
 		return result;
@@ -111,9 +112,9 @@ static int answer(struct visit *visit)
 	return visit->request->post ? answer_post(visit, path) : answer_get(visit, path);
 }
 
-/* The address of a page behind a link is a secret, whatever is answered: nothing that the page asks
- * for tells it, to no log either. Its form says which origin it is of, which some browsers would
- * otherwise keep to themselves. */
+/* Default headers. The address of a page opened by a link is a secret: no request of the page may
+ * reveal it, for example in a Referer header or log. Forms still send their origin, which some
+ * browsers would otherwise omit. */
 static struct console_answer no_answer_yet(const struct console_request *request)
 {
 	bool secret = slice_is(request->path, "/enter");
@@ -137,7 +138,7 @@ int console_answer(struct admin *admin, const struct console_request *request, s
 	visit.stranger = result && error_http_status(result) >= 500;
 	if (!result)
 		result = answer(&visit);
-	/* There he adds one, signs in with his, or leaves the account. */
+	/* On that page the user adds a passkey, signs in with one, or leaves the account. */
 	if (result == ERR_PASSKEY && visit_lacks_passkey(&visit))
 		result = visit_go(&visit, "/passkeys");
 	return result ? draw_error(&visit, error_http_status(result), result) : OK;

@@ -1,16 +1,16 @@
-/* The console: pages by which an account's owner governs it, as a function from a request to an
- * answer. It knows nothing of sockets; http/console.c is what calls it.
+/* The console: web pages for the users of an account, implemented as a function from a request to
+ * an answer. It does not use sockets; http/console.c calls it.
  *
- * Every page is a template and operations of the administration (admin/admin.h), which the
- * permission table judges; every form is one operation. A form that cannot be done is shown again,
- * with what was typed and a sentence; one that was done leads on (303). Sign-in, sessions and their
- * cookies are those of service/people.h.
+ * Every page consists of a template and operations of the administration (admin/admin.h), which
+ * the permission table authorises. Every form is one operation. A form that fails is shown again
+ * with the entered values and an error message; a successful one redirects (303). service/people.h
+ * implements sign-in, sessions and their cookies.
  *
- * What may not be: a POST that another site's page made (Sec-Fetch-Site, Origin, and a token that
- * only a page for the same cookie has), a page in a frame, a script or style that is not a file of
- * this site, a page kept by a cache.
+ * Not allowed: a POST from a page of another site (Sec-Fetch-Site, Origin, and a token that only a
+ * page for the same cookie contains), a page in a frame, a script or style that is not a file of
+ * this site, a cached page.
  *
- * Thread safe; waits for the store, and below "/events/{event}/content" for the content store. */
+ * Thread safe. Blocks on the store, and below "/events/{event}/content" on the content store. */
 #ifndef CONSOLE_CONSOLE_H
 #define CONSOLE_CONSOLE_H
 
@@ -23,60 +23,61 @@
 #define CONSOLE_COOKIES_MAX 4
 
 struct console_request {
-	bool post;           /* or GET */
-	struct slice path;   /* behind CONSOLE_PATH, as sent: "", "/", "/users" */
+	bool post;           /* otherwise GET */
+	struct slice path;   /* after CONSOLE_PATH, as sent: "", "/", "/users" */
 	struct slice query;  /* as sent, without '?' */
 	struct slice body;   /* of a POST */
-	struct slice cookie; /* of headers, empty where there is none, as are the following */
+	struct slice cookie; /* headers; empty if absent, as are the following */
 	struct slice content_type;
 	struct slice origin;
 	struct slice fetch_site;
-	enum language language; /* that the browser asks for */
-	const char *address;    /* the client's, as text */
-	const char *agent;      /* what the browser says of itself; "" */
-	/* A form that comes too soon, from its address: it is shown again and not done; 0: it does not.
-	 */
+	enum language language; /* preferred by the browser */
+	const char *address;    /* client address as text */
+	const char *agent;      /* User-Agent; "": absent */
+	/* Seconds until the client address may send a form; the form is then shown again and not
+	 * executed. 0: now. */
 	int64_t wait_seconds;
-	/* Counts a form of a user, whose sessions and addresses may be many: seconds until he may send
-	 * one, 0: now. NULL: as many as he likes. */
+	/* Counts a form of a user, who may have several sessions and addresses. Returns the seconds
+	 * until the user may send a form; 0: now. NULL: unlimited. */
 	int64_t (*count_form)(void *context, const char *user_id);
 	void *context;
-	const char *incident_id; /* that a page tells of a fault of ours; NULL: none */
+	const char *incident_id; /* identifier for a page about an internal error; NULL: none */
 };
 
-/* Something that is downloaded. */
+/* A file to download. */
 struct console_file {
 	const char *type;
-	const char *name;   /* anybody's text */
-	const char *object; /* of the content store; NULL: what was appended */
-	int64_t account;    /* whose object it is */
+	const char *name;   /* untrusted text */
+	const char *object; /* object of the content store; NULL: the appended body */
+	int64_t account;    /* owner of the object */
 	uint64_t size;
 	struct sha256 digest;
 };
 
-/* Texts live in the request's arena, or for ever. */
+/* Texts are in the request's arena or static. */
 struct console_answer {
 	int status;
-	int code;                                 /* ERR_* of what is told; 0: none */
-	const char *type;                         /* of the body */
-	const char *location;                     /* NULL: none */
-	const struct console_file *file;          /* NULL: what was appended is the body */
-	const char *disposition;                  /* NULL: none */
-	const char *allow;                        /* NULL: none */
-	const char *cookies[CONSOLE_COOKIES_MAX]; /* values of Set-Cookie; NULL behind the last */
-	const char *policy;                       /* the content security policy */
-	const char *referrer; /* the policy of what other pages are told of this one */
+	int code;                        /* ERR_* of the page; 0: none */
+	const char *type;                /* media type of the body */
+	const char *location;            /* NULL: none */
+	const struct console_file *file; /* NULL: the appended body */
+	const char *disposition;         /* NULL: none */
+	const char *allow;               /* NULL: none */
+	/* values of Set-Cookie; terminated by NULL if not full */
+	const char *cookies[CONSOLE_COOKIES_MAX];
+	const char *policy;   /* Content-Security-Policy */
+	const char *referrer; /* Referrer-Policy */
 	enum language language;
 };
 
-/* Answers; the body is appended to `out`, which is empty. What went wrong is in `error` too, and
- * ret->code tells of which the page is. ERR_*: not even that could be drawn. `admin` must have a
- * service. */
+/* Answers a request; appends the body to `out`, which is empty. `error` also receives the error
+ * that the page reports, and ret->code its code. ERR_*: even the error page could not be drawn.
+ * `admin` must have a service. */
 int console_answer(struct admin *admin, const struct console_request *request, struct arena *arena,
                    struct buf *out, struct console_answer *ret, struct error *error) MUST_CHECK;
-/* The page that says what is wrong with a request that gets no answer of its own, such as one
- * beyond its rate or its deadline: in the language of the browser's cookie, without navigation, for
- * nobody is asked who it is. Waits for nothing. `error` is of that code. */
+/* Draws the error page of a request that is refused before it is processed, for example by its rate
+ * or deadline: in the language of the browser's cookie, and without navigation, because no session
+ * is checked. Does not block. `error` has the code `code`. */
 int console_refuse(struct admin *admin, const struct console_request *request, int code,
                    struct arena *arena, struct buf *out, struct console_answer *ret,
                    struct error *error) MUST_CHECK;

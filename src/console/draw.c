@@ -1,4 +1,4 @@
-/* What every page shows of whoever looks at it, and the page itself. */
+/* The common data of all pages, and drawing of pages. */
 #include <stdio.h>
 
 #include "pages_made.h"
@@ -9,7 +9,7 @@
 #include "service/interface.h"
 #include "service/settings.h"
 
-/* Addresses of this site alone, no script and no style within a page. */
+/* Only addresses of this site, no inline script or style. */
 #define POLICY                                                                                     \
 	"default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; img-src 'self'; "   \
 	"connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -24,7 +24,8 @@ static void put_token(const struct visit *visit, struct json_writer *writer)
 	json_text(writer, "token", token);
 }
 
-/* What is sent from this page twice is done once (store/audit/acts.h), of who is signed in. */
+/* Writes the form number, with which a form resubmitted by the same user is executed only once
+ * (store/audit/acts.h). */
 static void put_form_number(const struct visit *visit, struct json_writer *writer)
 {
 	uint8_t random[FORM_NUMBER_BYTES];
@@ -35,7 +36,7 @@ static void put_form_number(const struct visit *visit, struct json_writer *write
 	           visit->form_number.size ? visit->form_number : slice_of(number));
 }
 
-/* "user invite" is can.user_invite. */
+/* Writes the permissions; "user invite" becomes can.user_invite. */
 static void put_rights(const struct visit *visit, struct json_writer *writer)
 {
 	const struct admin_operation *operation;
@@ -87,7 +88,7 @@ static void put_user(const struct visit *visit, struct json_writer *writer)
 	put_rights(visit, writer);
 }
 
-/* What was typed into a form that could not be done. */
+/* Writes the entered values of a failed form. */
 static void put_typed(const struct visit *visit, struct json_writer *writer)
 {
 	json_begin_object(writer, "form");
@@ -104,7 +105,7 @@ static void put_typed(const struct visit *visit, struct json_writer *writer)
 	json_end_object(writer);
 }
 
-/* Of a page that was shown by GET: where it is. */
+/* Returns the address of a page shown by GET. */
 static const char *here(const struct visit *visit)
 {
 	const struct console_request *request = visit->request;
@@ -131,7 +132,7 @@ static int put_globals(const struct visit *visit, struct json_writer *writer)
 	json_boolean(writer, "signed_in", visit->signed_in);
 	json_boolean(writer, "stranger", visit->stranger);
 	json_text(writer, "passkeys_origin", passkeys_origin(visit));
-	/* Words of this program alone. */
+	/* Only known words. */
 	json_slice(writer, "done", known ? visit->done : slice_of(""));
 	json_slice(writer, "said", visit->said);
 	json_boolean(writer, "other_account", visit->other_account);
@@ -181,7 +182,7 @@ int draw_page(struct visit *visit, int status, const struct template *page, stru
 	return result;
 }
 
-/* As the form's label calls it. */
+/* Writes the label of a form field. */
 static void name_field(const void *context, const char *name, enum language language,
                        char word[FIELD_WORD_SIZE])
 {
@@ -191,7 +192,7 @@ static void name_field(const void *context, const char *name, enum language lang
 	         label ? label : name);
 }
 
-/* Of programs the general sentences speak, and of their headers. */
+/* Replaces general messages that address programs and mention headers. */
 static void put_in_words(struct error *error)
 {
 	char seconds[24];
@@ -214,7 +215,7 @@ const char *error_words(const struct visit *visit)
 	return words ? words : "";
 }
 
-/* The page that a form stands on, where there is one. */
+/* Returns the page that contains the form, if there is one. */
 static const char *stands_on(struct visit *visit)
 {
 	const struct console_request *request = visit->request;

@@ -9,7 +9,7 @@
 #define ROWS "50"
 #define PRETTY_MAX ((size_t)4 << 20)
 
-/* ---- a channel's ---- */
+/* ---- list ---- */
 
 int events_state(struct visit *visit, struct json_writer *data)
 {
@@ -25,7 +25,7 @@ int events_state(struct visit *visit, struct json_writer *data)
 	json_end_object(data);
 	if (!channel.size)
 		return OK;
-	/* As a place, since an identifier that was typed may have spaces. */
+	/* Passed as a placeholder, because an entered identifier may contain spaces. */
 	visit->places[0] = (struct field){slice_of("channel"), channel};
 	result = ask_source(visit, "event list",
 	                    "channel={channel} mode=?mode status=?status since=?since until=?until "
@@ -41,9 +41,9 @@ int events_state(struct visit *visit, struct json_writer *data)
 	return OK;
 }
 
-/* ---- its content ---- */
+/* ---- content ---- */
 
-/* Canonical JSON on lines, as people read it. */
+/* Formats canonical JSON in several lines. */
 static void make_pretty(struct slice json, struct buf *out)
 {
 	size_t depth = 0;
@@ -70,7 +70,7 @@ static void make_pretty(struct slice json, struct buf *out)
 	}
 }
 
-/* What the operator has to look at; `state` as pages have it. */
+/* Reports damaged content to the operator; `state` is that of the page. */
 static void tell(const struct visit *visit, const struct event *event, const char *state)
 {
 	const char *cause = visit->error->cause;
@@ -79,13 +79,13 @@ static void tell(const struct visit *visit, const struct event *event, const cha
 		          *cause ? cause : error_message(visit->error, LANGUAGE_ENGLISH));
 }
 
-/* Only what came with the event's row: pages are made by threads that must not wait for files. */
+/* Writes inline content only, because threads that draw pages must not block on files. */
 static int put_content(struct visit *visit, const struct event *event, struct json_writer *data)
 {
 	if (event->declaration.modality != MODALITY_CONTENT)
 		return OK;
 	if (event->content_object) {
-		json_text(data, "content_state", "apart");
+		json_text(data, "content_state", "external");
 		return OK;
 	}
 	int result = event_check_content(visit->admin->content, event, visit->error);
@@ -100,12 +100,12 @@ static int put_content(struct visit *visit, const struct event *event, struct js
 	BUF_AUTO struct buf pretty;
 	buf_init(&pretty, PRETTY_MAX);
 	make_pretty(event->content, &pretty);
-	/* What is nested too deeply to be put on lines is shown as it is. */
+	/* Content that is nested too deeply is shown unformatted. */
 	json_slice(data, "content_text", pretty.full ? event->content : buf_slice(&pretty));
 	return OK;
 }
 
-/* ---- the way to the root ---- */
+/* ---- path to the root ---- */
 
 static void put_steps(struct json_writer *data, const struct json *one)
 {
@@ -121,9 +121,9 @@ static void put_steps(struct json_writer *data, const struct json *one)
 	json_end_array(data);
 }
 
-/* ---- one ---- */
+/* ---- one event ---- */
 
-/* The operation says whether it is the account's. */
+/* The operation checks that it belongs to the account. */
 static int find(struct visit *visit, struct slice *ret_text, struct json **ret_json,
                 struct event_found *ret_found)
 {

@@ -1,17 +1,18 @@
-/* What the pages on events have beside the answers of their operations, and what is downloaded. */
+/* Additional data of the pages about events, and downloads. */
 #ifndef CONSOLE_EVENTS_H
 #define CONSOLE_EVENTS_H
 
 #include "console/visit.h"
 
-/* "shown": the filter, with the first channel where none is chosen; "events": those of the channel,
- * with "events_last". `data` has "channels" before. */
+/* "shown": the filter, by default with the first channel; "events": those of the channel, with
+ * "events_last". `data` already contains "channels". */
 int events_state(struct visit *visit, struct json_writer *data) MUST_CHECK;
-/* "one": the event as the operation shows it; "content_state": "held", "missing", "altered" or
- * "unreachable"; "content_text" where it is short JSON; "steps": from its chain hash up to the
- * root, each the hash that is joined and what comes of it. */
+/* "one": the answer of the operation; "content_state", absent for a digest: "held" or "altered" for
+ * inline content, "external" for content of the content store, which is not read here;
+ * "content_text" if the inline content is JSON; "steps": the path from the chain hash to the root,
+ * each with the sibling hash and the combined hash. */
 int event_state(struct visit *visit, struct json_writer *data) MUST_CHECK;
-/* Downloads, of {event}. ERR_NOT_FOUND. */
+/* Answer with a file of {event}: its content, its record, its evidence record. ERR_NOT_FOUND. */
 int event_content(struct visit *visit) MUST_CHECK;
 int event_record_file(struct visit *visit) MUST_CHECK;
 int event_evidence(struct visit *visit) MUST_CHECK;

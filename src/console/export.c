@@ -1,11 +1,11 @@
-/* Answers that are files; lists as such: JSON, or comma-separated values for a spreadsheet. */
+/* Downloads, and exports of lists as JSON or as comma-separated values for spreadsheets. */
 #include <stdio.h>
 
 #include "base/base64.h"
 #include "base/csv.h"
 #include "console/visit.h"
 
-#define ROWS_MAX 20000 /* of one file */
+#define ROWS_MAX 20000 /* maximum rows of a file */
 #define PAGE_ROWS "1000"
 #define FILE_MAX ((size_t)64 << 20)
 #define AFTER_MAX 160
@@ -67,7 +67,7 @@ static void put_row(struct exporting *exporting, const struct json *row)
 	exporting->rows++;
 }
 
-/* One page of the list. */
+/* Writes one page of the list. */
 static int put_page(struct exporting *exporting, bool *ret_more)
 {
 	struct visit *visit = exporting->visit;
@@ -132,7 +132,7 @@ int answer_base64(struct visit *visit, const char *type, const char *name, struc
 	if (!bytes)
 		return ERR_NO_MEMORY;
 	if (!base64_decode(base64, bytes, base64.size, &size))
-		return error_cause(visit->error, ERR_INTERNAL, "%s is no base64", name);
+		return error_cause(visit->error, ERR_INTERNAL, "%s is not valid base64", name);
 	visit->out->size -= base64.size - size;
 	return answer_file(visit, type, name);
 }

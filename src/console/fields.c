@@ -10,7 +10,8 @@ static int refuse(struct error *error)
 	return error_set(error, ERR_VALIDATION, MSG_CONSOLE_FORM, NULL);
 }
 
-/* Where the name is one of a form's, so that its label can be said. */
+/* Refuses a value. The message contains the field name if it is an identifier, so that its label
+ * can be shown. */
 static int refuse_value(struct slice name, struct error *error)
 {
 	char plain[FIELD_SIZE / 2], label[FIELD_SIZE];

@@ -1,4 +1,4 @@
-/* The folder's own: libfido2, loaded with the first passkey. */
+/* libfido2, loaded when the first passkey is used. For use in this folder only. */
 #ifndef CONSOLE_LIBFIDO2_H
 #define CONSOLE_LIBFIDO2_H
 
@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 
-/* Before any other function of libfido2 (base/library.h). */
+/* Loads libfido2. Call before any of its functions (base/library.h). */
 int libfido2_load(struct error *error) MUST_CHECK;
 
 #endif

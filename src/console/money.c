@@ -8,9 +8,9 @@
 
 #define DAYS 90
 #define DATE_TEXT 11
-#define ROWS 100      /* of the table on usage */
-#define DAYS_MAX 400  /* of a plot, and of the table of a history */
-#define PLOT_ROWS 800 /* live and test of each day */
+#define ROWS 100      /* rows of the usage table */
+#define DAYS_MAX 400  /* days of a plot and of the history table */
+#define PLOT_ROWS 800 /* live and test for each day */
 
 /* ---- payment pages ---- */
 
@@ -29,7 +29,7 @@ int money_purchase(struct visit *visit, struct json_writer *data)
 
 /* ---- top-up ---- */
 
-/* It may be on another page of the packs, or not be on sale any more. */
+/* Reads the pack of the top-up, which may be on another page of packs or withdrawn. */
 static int put_topup_pack(struct visit *visit, const struct json *topup, struct json_writer *data)
 {
 	BUF_AUTO struct buf arguments;
@@ -58,7 +58,7 @@ int money_state(struct visit *visit, struct json_writer *data)
 	buf_init(&arguments, CONSOLE_BODY_MAX);
 	buf_add_text(&arguments, "{}");
 	int result = ask_operation(visit, "topup show", buf_slice(&arguments), &text, &json);
-	if (result == ERR_NOT_FOUND) { /* none was ever set */
+	if (result == ERR_NOT_FOUND) { /* not configured */
 		error_clear(visit->error);
 		return OK;
 	}
@@ -96,7 +96,7 @@ static int put_receipt(struct visit *visit, const struct json *json)
 {
 	struct slice name, text;
 	if (!json_get_text(json, "name", &name) || !json_get_text(json, "pdf", &text))
-		return error_cause(visit->error, ERR_INTERNAL, "a receipt without its file");
+		return error_cause(visit->error, ERR_INTERNAL, "the receipt lacks the file");
 	const char *kept = arena_copy(visit->arena, name.data, name.size);
 	return kept ? answer_base64(visit, "application/pdf", kept, text) : ERR_NO_MEMORY;
 }
@@ -120,7 +120,7 @@ int money_receipt(struct visit *visit)
 
 /* ---- filters ---- */
 
-/* What the query says, or a default; empty ones are not given. */
+/* A filter of the query with its default; empty values are omitted. */
 struct filter {
 	const char *name;
 	struct slice value;
@@ -147,7 +147,7 @@ static void put_shown(struct json_writer *data, const struct filter *filters, si
 		json_slice(data, filters[i].name, filters[i].value);
 }
 
-/* The first of the last days, unless the query says which. */
+/* Returns the first day of the default period, unless the query contains one. */
 static const char *first_day(struct visit *visit, char day[DATE_TEXT])
 {
 	bool told = fields_get(&visit->query, "from").size || fields_get(&visit->query, "to").size ||
@@ -222,7 +222,7 @@ int usage_state(struct visit *visit, struct json_writer *data)
 	set_filter(visit, &filters[FROM], "from", first_day(visit, day));
 	set_filter(visit, &filters[TO], "to", NULL);
 	struct slice by = filters[BY].value, recent = filters[FROM].value;
-	/* A month that began before them would be told in part. */
+	/* A month that started earlier would be incomplete. */
 	if (names(by, "month") && !fields_get(&visit->query, "from").size)
 		filters[FROM].value = slice_of("");
 	int result = ask_usage(visit, filters, ROWS, &text, &json);

@@ -1,24 +1,24 @@
-/* What the pages on money and usage have beside the answers of their operations. */
+/* Additional data of the pages about billing and usage. */
 #ifndef CONSOLE_MONEY_H
 #define CONSOLE_MONEY_H
 
 #include "console/visit.h"
 
-/* "topup": the answer of `topup show`, where the account has one. "pages": whether purchases get a
- * payment page of a provider. */
+/* "topup": the answer of `topup show` if the account has a top-up. "pages": whether the provider
+ * offers payment pages. */
 int money_state(struct visit *visit, struct json_writer *data) MUST_CHECK;
-/* Of one purchase: which provider makes payment pages, if one does. */
+/* For one purchase: the provider of payment pages, if there is one. */
 int money_purchase(struct visit *visit, struct json_writer *data) MUST_CHECK;
-/* To the page on which the purchase {sale} can be paid; to the console's own page on it when there
- * is none. */
+/* Redirects to the payment page of the purchase {sale}, or to the console's page of the purchase if
+ * there is none. */
 int money_pay(struct visit *visit) MUST_CHECK;
-/* The receipt of the purchase {sale} as a file, in the page's language unless the query has
- * "language". */
+/* Answers with the receipt of the purchase {sale} as a file, in the language of the page unless the
+ * query has "language". */
 int money_receipt(struct visit *visit) MUST_CHECK;
-/* "shown": the filter as it holds; "history": the balance by day, the last 90 days unless told. */
+/* "shown": the effective filter; "history": the balance by day, by default for the last 90 days. */
 int money_history(struct visit *visit, struct json_writer *data) MUST_CHECK;
-/* "shown": the filter, and which columns there are; "usage": its rows, with "usage_last"; "days":
- * the same by day, for the plot. The last 90 days unless told, by months all. */
+/* "shown": the filter and the columns; "usage": its rows, with "usage_last"; "days": usage by day
+ * for the plot. By default the last 90 days; by month, all months. */
 int usage_state(struct visit *visit, struct json_writer *data) MUST_CHECK;
 
 #endif

@@ -18,18 +18,16 @@ struct picture {
 static const struct words {
 	const char *title, *summary, *first, *second;
 } words[2][2] = {
-	{{"Events by day", "Bars for each day: live events, and those of test keys. In all: %s.",
-      "Live", "Test"},
-     {"Eventos por día",
-      "Una barra por día: eventos reales y los de claves de prueba. En total: %s.", "Reales",
+	{{"Events by day", "One bar per day: live and test events. Total: %s.", "Live", "Test"},
+     {"Eventos por día", "Una barra por día: eventos reales y de prueba. Total: %s.", "Reales",
       "Prueba"}},
-	{{"Credits at the end of each day", "A line of the balance by day. On the last day: %s.",
-      "Balance", ""},
-     {"Créditos al final de cada día", "Una línea con el saldo por día. El último día: %s.",
-      "Saldo", ""}},
+	{{"Credits at the end of each day", "The balance by day as a line. Last day: %s.", "Balance",
+      ""},
+     {"Créditos al final de cada día", "El saldo por día como línea. Último día: %s.", "Saldo",
+      ""}},
 };
 
-/* -1 where it is no day. */
+/* Returns the day; -1 if it is not a day. */
 static int64_t read_day(const struct json *row, const char *name)
 {
 	char text[TIME_TEXT_SIZE];
@@ -41,7 +39,7 @@ static int64_t read_day(const struct json *row, const char *name)
 	return time_parse(slice_of(text), name, &time_us, NULL) ? -1 : time_day(time_us);
 }
 
-/* From the first day of the rows to the last; rows are in order. */
+/* Starts a plot from the first to the last day of the rows, which are sorted. */
 static bool begin(struct picture *picture, const struct json *rows, const char *member,
                   int64_t otherwise)
 {

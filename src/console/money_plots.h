@@ -1,4 +1,4 @@
-/* The plots of the pages on usage and on the history of the balance. */
+/* The plots of the pages about usage and the balance history. */
 #ifndef CONSOLE_MONEY_PLOTS_H
 #define CONSOLE_MONEY_PLOTS_H
 
@@ -7,9 +7,9 @@
 #include "base/json.h"
 
 bool money_picture_known(const char *name);
-/* As account_picture. "usage": events by day, live and test, of "days", the answer of `usage --by
- * day`; "history": the balance by day, of "history", the answer of `credits history`. Nothing is
- * appended where there is nothing to show, or more days than a plot holds. */
+/* As account_picture. "usage": live and test events by day, from "days", the answer of `usage --by
+ * day`; "history": the balance by day, from "history", the answer of `credits history`. Appends
+ * nothing if there is no data or more days than a plot can hold. */
 int money_picture(const char *name, const struct json *data, enum language language,
                   struct buf *out) MUST_CHECK;
 

@@ -33,7 +33,7 @@ static void put_sums(struct json_writer *data, const char *member, const char *s
 	json_end_object(data);
 }
 
-/* What was used on each of the last days. */
+/* Reads the usage of each of the last days. */
 static int ask_usage(struct visit *visit, const char *first, struct json **ret)
 {
 	char arguments[100];

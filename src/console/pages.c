@@ -1,4 +1,4 @@
-/* What the console has: pages, forms, exports. */
+/* Tables of the console's general pages, forms and exports. */
 #include "console/acts.h"
 #include "console/overview.h"
 #include "pages_made.h"
@@ -28,7 +28,8 @@ const struct console_page console_pages[] = {
      .template = &page_sessions,
      .section = "sessions",
      .sources = (const struct console_source[]){{"sessions", "session list", NULL, NULL}, {0}}},
-	/* Users, whom owners alone see, come first: so does the page belong to owners. */
+	/* The list of users, which only owners may see, is first, so that only owners may see the
+     * page. */
 	{.path = "/account",
      .template = &page_account,
      .section = "account",
@@ -94,7 +95,7 @@ const struct console_export console_exports[] = {
 	{0},
 };
 
-/* ---- which ---- */
+/* ---- lookup ---- */
 
 static bool match(struct visit *visit, const char *pattern, struct slice path)
 {

@@ -1,4 +1,4 @@
-/* What the console has of money, usage and certifications: pages, forms, exports. */
+/* Tables of the pages, forms and exports about billing, usage and certifications. */
 #include "console/certifications.h"
 #include "console/certify.h"
 #include "console/money.h"

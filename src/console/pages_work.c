@@ -1,4 +1,4 @@
-/* What the console has of the work itself: channels, keys, limits, webhooks. */
+/* Tables of the pages and forms about channels, keys, limits and webhooks. */
 #include "pages_made.h"
 #include "console/channels.h"
 #include "console/events.h"

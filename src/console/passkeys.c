@@ -21,9 +21,9 @@ const char *passkeys_origin(const struct visit *visit)
 	return read_party(visit, &party, NULL) ? NULL : arena_text(visit->arena, party.origin);
 }
 
-/* ---- what is asked ---- */
+/* ---- challenges ---- */
 
-/* Whose challenge it is. */
+/* Returns the cookie to which the challenge is bound. */
 static struct slice holder(const struct visit *visit)
 {
 	return visit->signed_in ? visit->session_cookie : visit->browser_cookie;
@@ -36,7 +36,8 @@ static void put_bytes(struct json_writer *writer, const char *name, const void *
 	json_text(writer, name, text);
 }
 
-/* Those of the session's user: none is made twice on one device, and no other's signs in afresh. */
+/* Writes the passkeys of the session's user. A device then creates no second one, and only this
+ * user's passkeys can renew the sign-in. */
 static int put_known(struct visit *visit, struct json_writer *writer)
 {
 	struct passkey_list list = {0};
@@ -74,7 +75,7 @@ int passkey_challenge(struct visit *visit)
 	uint8_t challenge[CHALLENGE_SIZE];
 	bool makes = slice_is(fields_get(&visit->form, "ceremony"), "create");
 	int result = read_party(visit, &party, visit->error);
-	/* Before anything is made on a device that would be refused afterwards. */
+	/* Checked first, so that no passkey is created on a device and then refused. */
 	if (!result && makes && !(visit->signed_in && people_is_fresh(&visit->session, visit->now_us)))
 		result = error_set(visit->error, ERR_SIGN_IN, MSG_NONE, NULL);
 	if (!result)
@@ -88,7 +89,7 @@ int passkey_challenge(struct visit *visit)
 	return result;
 }
 
-/* ---- what is handed over ---- */
+/* ---- responses ---- */
 
 static int refuse(struct visit *visit, const char *why)
 {
@@ -97,12 +98,13 @@ static int refuse(struct visit *visit, const char *why)
 	return error_set(visit->error, ERR_REFUSED, MSG_PEOPLE_BAD_PASSKEY, NULL);
 }
 
-/* First of all, so that each challenge is answered once, whatever comes of it. */
+/* Takes the challenge first, so that it is used once regardless of the result. */
 static int take_challenge(struct visit *visit, uint8_t challenge[CHALLENGE_SIZE])
 {
 	int result =
 		people_take_challenge(visit->admin->service, holder(visit), challenge, visit->error);
-	return result == ERR_NOT_FOUND ? refuse(visit, "this browser was asked for none") : result;
+	return result == ERR_NOT_FOUND ? refuse(visit, "no challenge was sent to this browser")
+	                               : result;
 }
 
 static int read_bytes(struct visit *visit, const char *name, size_t size_max, struct slice *ret)
@@ -112,7 +114,7 @@ static int read_bytes(struct visit *visit, const char *name, size_t size_max, st
 	if (!bytes)
 		return ERR_NO_MEMORY;
 	if (!webauthn_decode(fields_get(&visit->form, name), bytes, size_max, &size))
-		return refuse(visit, "a field is not as scripts hand it over");
+		return refuse(visit, "a field is not valid base64url");
 	*ret = slice_make(bytes, size);
 	return OK;
 }
@@ -141,10 +143,10 @@ static struct slice challenge_of(const struct handed *handed)
 	return slice_make(handed->challenge, sizeof handed->challenge);
 }
 
-/* ---- signing in ---- */
+/* ---- sign-in ---- */
 
-/* Who has a session signs in afresh as himself. A stranger is named by the passkey alone, which
- * must say itself whose it is. */
+/* Checks the user. A session can be renewed only by its own user. Without a session, only the
+ * passkey identifies the user, so the response must contain the user handle. */
 static int check_user(struct visit *visit, const struct passkey_record *known)
 {
 	struct slice user = {0};
@@ -152,9 +154,9 @@ static int check_user(struct visit *visit, const struct passkey_record *known)
 	if (result)
 		return result;
 	if (visit->signed_in && strcmp(known->user_id, visit->session.user_id) != 0)
-		return refuse(visit, "it is another user's");
+		return refuse(visit, "the passkey belongs to another user");
 	bool fits = user.size ? slice_is(user, known->user_id) : visit->signed_in;
-	return fits ? OK : refuse(visit, "it is not of the user that it names");
+	return fits ? OK : refuse(visit, "the user handle differs from the owner of the passkey");
 }
 
 static int find_known(struct visit *visit, struct passkey_record *ret)
@@ -164,7 +166,7 @@ static int find_known(struct visit *visit, struct passkey_record *ret)
 	if (!result)
 		result = store_find_passkey(visit->admin->store, id, visit->arena, ret, visit->error);
 	if (result == ERR_NOT_FOUND)
-		return refuse(visit, "nobody has it");
+		return refuse(visit, "the passkey is unknown");
 	return result ? result : check_user(visit, ret);
 }
 
@@ -190,7 +192,7 @@ static int verify(struct visit *visit, struct passkey_record *ret_known, uint32_
 	                       handed.authenticator_data, signature, ret_count, visit->error);
 }
 
-static int say_refused(struct visit *visit, int result)
+static int show_refusal(struct visit *visit, int result)
 {
 	const struct template *page = visit->signed_in ? &page_again : &page_sign_in;
 	static struct log_pace pace = LOG_PACE(10, 60);
@@ -215,7 +217,7 @@ int passkey_enter(struct visit *visit)
 		                      &entry.client, entry.cookie, visit->error);
 	}
 	if (result == ERR_REFUSED)
-		return say_refused(visit, result);
+		return show_refusal(visit, result);
 	return result ? result : entry_done(visit, &entry);
 }
 

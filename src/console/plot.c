@@ -3,14 +3,14 @@
 #include "console/plot_scale.h"
 #include "console/plot_svg.h"
 
-/* Of the drawing, in its own units. */
+/* Dimensions of the drawing in user units. */
 #define TOP 10
-#define HEIGHT 190 /* of the field */
-#define BELOW 24   /* the days */
+#define HEIGHT 190 /* height of the plot area */
+#define BELOW 24   /* height of the day labels */
 #define RIGHT 14
-#define LETTER 6.8 /* a digit's width */
+#define LETTER 6.8 /* width of a digit */
 #define LEGEND_ROW 20
-#define LEGEND_BYTES 28 /* of a name that is shown in a legend */
+#define LEGEND_BYTES 28 /* maximum bytes of a name in a legend */
 #define DAY_LABELS 7
 
 struct drawing {
@@ -18,11 +18,11 @@ struct drawing {
 	struct buf *out;
 	int64_t ticks[PLOT_TICKS_MAX];
 	size_t tick_count;
-	size_t days; /* shown, with those of a forecast */
+	size_t days; /* number of shown days, including the forecast */
 	double left, width;
 };
 
-/* ---- places ---- */
+/* ---- positions ---- */
 
 static int64_t clip(int64_t value)
 {
@@ -38,15 +38,15 @@ static double y_of(const struct drawing *drawing, int64_t value)
 	return TOP + HEIGHT * (1 - ((double)value - least) / (most - least));
 }
 
-/* The middle of a day's place. */
+/* Returns the x position of the middle of a day. */
 static double x_of(const struct drawing *drawing, double day)
 {
 	return drawing->left + drawing->width * (day + 0.5) / (double)drawing->days;
 }
 
-/* ---- what is to be shown ---- */
+/* ---- data ---- */
 
-/* What is stacked up to a series on a day. */
+/* Returns the stacked value up to a series on a day. */
 static int64_t stacked(const struct plot *plot, size_t count, size_t day)
 {
 	__int128 sum = 0;
@@ -84,7 +84,7 @@ static bool has_forecast(const struct plot *plot)
 	       plot->ends_on >= plot->first_day + (int64_t)plot->days;
 }
 
-/* Days behind the last one; no more than half as many as there are. */
+/* Returns the number of forecast days; about half the number of days at most. */
 static size_t forecast_days(const struct plot *plot)
 {
 	if (!has_forecast(plot))
@@ -103,8 +103,8 @@ int plot_check(const struct plot *plot)
 
 /* ---- frame ---- */
 
-/* Lines in the colour of the paper over a series' own: they are seen without colour, and on dark
- * paper. The first series has none. */
+/* Hatching of each series in the colour of the background, visible without colour and in dark mode.
+ * The first series has none. */
 static const char *const patterns[PLOT_SERIES_MAX] = {
 	"",
 	"M-2 2L2 -2M0 8L8 0M6 10L10 6",
@@ -218,7 +218,7 @@ static void add_bars(const struct drawing *drawing)
 static const char *const dashes[PLOT_SERIES_MAX] = {"none", "7 3", "2 3",     "9 3 2 3",
                                                     "4 2",  "1 2", "9 2 4 2", "12 4"};
 
-/* A circle, a square, a triangle, a diamond; later series have them hollow. */
+/* Draws a marker: circle, square, triangle or diamond; hollow for later series. */
 static void add_mark(struct buf *out, size_t series, double x, double y)
 {
 	static const char *const shapes[] = {"m-3.2 0a3.2 3.2 0 1 0 6.4 0a3.2 3.2 0 1 0 -6.4 0Z",
@@ -259,7 +259,7 @@ static void add_line(const struct drawing *drawing, size_t series)
 	}
 }
 
-/* To 0 on its day, or as far as there is room on the way to it. */
+/* Draws the forecast to 0 on its day, or as far as it fits. */
 static void add_forecast(const struct drawing *drawing)
 {
 	struct buf *out = drawing->out;
@@ -308,7 +308,7 @@ static void add_swatch(const struct drawing *drawing, size_t series, double x, d
 	}
 }
 
-/* Draws it where `out` is given; returns how high it is. */
+/* Draws the legend if `draw`; returns its height. */
 static double add_legend(const struct drawing *drawing, bool draw)
 {
 	double x = 4, y = TOP + HEIGHT + BELOW + 14;

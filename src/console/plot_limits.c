@@ -1,4 +1,4 @@
-/* How much of each limit is used. */
+/* Bars of the used part of each limit. */
 #include "console/plot.h"
 #include "console/plot_svg.h"
 

@@ -1,4 +1,4 @@
-/* Round numbers and how values are written. */
+/* Round numbers, and formatting of values. */
 #include <assert.h>
 
 #include "base/clock.h"
@@ -8,7 +8,7 @@
 
 #define STEPS_WANTED 5
 
-/* The next round step: 1, 2, 5, 10, ... */
+/* Returns the next round step: 1, 2, 5, 10, ... */
 static int64_t next_step(int64_t step)
 {
 	int64_t digit = step;

@@ -1,4 +1,4 @@
-/* The figures of plots as tables, for who does not look at pictures. */
+/* The data of plots as tables, as an alternative to the pictures. */
 #include "console/plot.h"
 #include "console/plot_scale.h"
 #include "console/template.h"
@@ -17,7 +17,7 @@ static void add_head(struct buf *out, struct slice name)
 	buf_add_text(out, "</th>");
 }
 
-/* With its column's name, which a narrow screen shows in place of the table's head. */
+/* Writes a value with its column name, which narrow screens show instead of the table head. */
 static void add_value(struct buf *out, struct slice column, int64_t value, enum language language)
 {
 	buf_add_text(out, "<td data-label=\"");
@@ -29,7 +29,7 @@ static void add_value(struct buf *out, struct slice column, int64_t value, enum 
 
 static struct slice sum_name(enum language language)
 {
-	return slice_of(language == LANGUAGE_SPANISH ? "Total" : "All");
+	return slice_of(language == LANGUAGE_SPANISH ? "Total" : "Total");
 }
 
 static bool has_sum(const struct plot *plot)

@@ -5,18 +5,18 @@
 #include "base/utf8.h"
 #include "console/template.h"
 
-/* Of the drawing, which a phone shows in its full size. */
+/* Dimensions of the drawing, which fits on a phone at full size. */
 #define WIDTH 340
-#define MAIN_WIDTH 196 /* of what leads on */
-#define SIDE_LEFT 224  /* of what is joined with it */
+#define MAIN_WIDTH 196 /* width of a box of the main path */
+#define SIDE_LEFT 224  /* left edge of the boxes of siblings */
 #define SIDE_WIDTH 114
 #define BOX_HEIGHT 44
 #define ROW_HEIGHT 66
-#define TOGETHER 6 /* between boxes of one step */
+#define TOGETHER 6 /* gap between boxes of one step */
 #define SHOWN_DIGITS 12
 #define SIDE_DIGITS 8
-#define STEPS_SHOWN 3 /* at each end of a long way */
-#define DIGIT_WIDTH 7 /* of a value's letters, and a little */
+#define STEPS_SHOWN 3 /* steps shown at each end of a long path */
+#define DIGIT_WIDTH 7 /* width of a digit with spacing */
 #define TEXT_SIZE 160
 
 enum word {
@@ -37,32 +37,31 @@ enum word {
 	WORD_TEST,
 };
 static const char *const words[][2] = {
-	[WORD_TITLE] = {"From the content up to the authority's time",
-                    "Del contenido a la hora de la autoridad"},
+	[WORD_TITLE] = {"From the content to the timestamp", "Del contenido al sello de tiempo"},
 	[WORD_SUMMARY] =
-		{"Each box is the hash of what stands above it; what it is joined with stands beside it. "
-         "The table below has every hash in full.",
-         "Cada recuadro es el resumen de lo que está encima; al lado está aquello con lo que se "
-         "une. La tabla de abajo tiene todos los resúmenes completos."},
+		{"Each box is the hash of the box above it combined with the box next to it. The table "
+         "below contains the full hashes.",
+         "Cada recuadro es el resumen del recuadro superior combinado con el contiguo. La tabla "
+         "de abajo contiene los resúmenes completos."},
 	[WORD_CONTENT] = {"Content", "Contenido"},
-	[WORD_DIGEST] = {"Digest, as declared", "Resumen declarado"},
-	[WORD_RECORD] = {"Record of the event", "Registro del evento"},
-	[WORD_BEFORE] = {"event before", "evento anterior"},
-	[WORD_JOINED] = {"Both together", "Ambos juntos"},
-	[WORD_WITH] = {"neighbour", "vecino"},
-	[WORD_ROOT] = {"Root", "Raíz"},
+	[WORD_DIGEST] = {"Declared digest", "Resumen declarado"},
+	[WORD_RECORD] = {"Event record", "Registro del evento"},
+	[WORD_BEFORE] = {"previous event", "evento anterior"},
+	[WORD_JOINED] = {"Combined hash", "Resumen conjunto"},
+	[WORD_WITH] = {"sibling", "nodo hermano"},
+	[WORD_ROOT] = {"Merkle root", "Raíz de Merkle"},
 	[WORD_STAMP] = {"Timestamp", "Sello de tiempo"},
 	[WORD_SECOND] = {"Second timestamp", "Segundo sello"},
 	[WORD_RENEWED] = {"Renewed", "Renovado"},
 	[WORD_MORE] = {"… more steps:", "… más pasos:"},
-	[WORD_WAITS] = {"Waits for its timestamp", "Espera su sello de tiempo"},
+	[WORD_WAITS] = {"Timestamp pending", "Sello de tiempo pendiente"},
 	[WORD_TEST] = {"Test event: no timestamp", "Prueba: sin sello de tiempo"},
 };
 
 struct drawing {
 	struct buf *out;
 	enum language language;
-	int y; /* of the next row */
+	int y; /* position of the next row */
 };
 
 static const char *say(enum word word, enum language language)
@@ -70,7 +69,7 @@ static const char *say(enum word word, enum language language)
 	return words[word][language];
 }
 
-/* ---- what there is ---- */
+/* ---- data ---- */
 
 static bool read_hash(const struct json *value, struct sha256 *ret)
 {
@@ -100,7 +99,7 @@ size_t proof_steps(const struct json *one, struct proof_step steps[PROOF_STEPS_M
 	for (const struct json *list = path->first; list && count < PROOF_STEPS_MAX;
 	     list = list->next) {
 		struct proof_step *step = &steps[count++];
-		step->other = node; /* the first list holds the leaf as well */
+		step->other = node; /* the first list also contains the leaf */
 		for (const struct json *hash = list->first; hash; hash = hash->next) {
 			struct sha256 read;
 			if (read_hash(hash, &read) && !sha256_equal(&read, &node))
@@ -129,7 +128,7 @@ static void add_box(struct drawing *drawing, int left, int width, const char *ki
 	buf_add_text(out, cut.size < below.size ? "…</text>" : "</text>");
 }
 
-/* From the row before to this one. */
+/* Draws an arrow from the previous row to this one. */
 static void add_arrow(struct drawing *drawing)
 {
 	int x = MAIN_WIDTH / 2, y = drawing->y;
@@ -159,7 +158,7 @@ static struct slice text_of(const struct json *object, const char *name)
 	return text;
 }
 
-/* A box with a hash, beside what was joined for it. */
+/* Draws a box with the combined hash next to the box of its sibling. */
 static void add_joined(struct drawing *drawing, const char *title, struct slice hash,
                        const char *side_title, struct slice side)
 {
@@ -191,8 +190,8 @@ static void add_steps(struct drawing *drawing, const struct proof_step *steps, s
 	}
 }
 
-/* An authority's word: "2026-01-31 09:00:00 UTC", and who. A name that is too long is cut in the
- * box and whole in its title. */
+/* Draws a timestamp: its time, "2026-01-31 09:00:00 UTC", and the authority. A long name is
+ * shortened in the box and complete in its title. */
 static void add_stamp(struct drawing *drawing, enum word word, const struct json *stamp,
                       const char *time_member)
 {
@@ -216,7 +215,7 @@ static void add_stamps(struct drawing *drawing, const struct json *round, const 
 	add_arrow(drawing);
 	add_stamp(drawing, WORD_STAMP, round, "sealed_at");
 	if (second) {
-		drawing->y -= ROW_HEIGHT - BOX_HEIGHT - TOGETHER; /* of the same root */
+		drawing->y -= ROW_HEIGHT - BOX_HEIGHT - TOGETHER; /* second timestamp of the same root */
 		add_stamp(drawing, WORD_SECOND, second, "sealed_at");
 	}
 	for (const struct json *at = renewals ? renewals->first : NULL; at; at = at->next) {

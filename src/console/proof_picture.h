@@ -1,4 +1,4 @@
-/* What proves an event, as a picture: from its content up to the authority's time. */
+/* The proof of an event as a picture: from its content to the timestamp. */
 #ifndef CONSOLE_PROOF_PICTURE_H
 #define CONSOLE_PROOF_PICTURE_H
 
@@ -9,14 +9,16 @@
 
 #define PROOF_STEPS_MAX 40
 
-/* A step up the tree: what is joined with the hash so far, and what comes of it. */
+/* A step in the hash tree: the sibling hash and the combined hash. */
 struct proof_step {
 	struct sha256 other, joined;
 };
-/* Of the answer of `event show`; returns how many, 0 where it is not sealed. */
+/* Reads the steps from the answer of `event show`; returns their number, 0 if the event is not
+ * sealed. */
 size_t proof_steps(const struct json *one, struct proof_step steps[PROOF_STEPS_MAX]);
 
-/* `one`: that answer. Light and dark are the page's, and nothing is told by colour alone. */
+/* Draws the picture; `one` is the answer of `event show`. The page determines light and dark
+ * colours, and no information is conveyed by colour alone. */
 int proof_picture(const struct json *one, enum language language, struct buf *out) MUST_CHECK;
 
 #endif

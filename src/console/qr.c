@@ -5,7 +5,7 @@
 #define QUIET_ZONE 4 /* modules on each side */
 #define TEXT_MAX 2000
 
-/* A rectangle for each run of dark modules in a row. */
+/* Draws a rectangle for each run of dark modules in a row. */
 static void draw_modules(const QRcode *code, struct buf *out)
 {
 	for (int row = 0; row < code->width; row++)

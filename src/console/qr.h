@@ -1,4 +1,4 @@
-/* A QR code as a picture. */
+/* QR codes as SVG. */
 #ifndef CONSOLE_QR_H
 #define CONSOLE_QR_H
 
@@ -6,9 +6,10 @@
 #include "base/error.h"
 #include "base/json.h"
 
-/* Of the address that `data` has as "url"; nothing where it has none. It says nothing to who cannot
- * see it, so the address stands beside it. Dark on light whatever the page's colours, with its
- * quiet zone: as scanners want it. ERR_INTERNAL: the address is too long. */
+/* Draws the QR code of the member "url" of `data`; nothing if it is absent. The page also shows the
+ * address as text for users who cannot see the picture. Drawn dark on light with a quiet zone
+ * regardless of the colours of the page, as scanners require. ERR_INTERNAL: the address is too
+ * long. */
 int qr_picture(const struct json *data, struct buf *out) MUST_CHECK;
 
 #endif

@@ -1,4 +1,4 @@
-/* Pages: their operations, and what is drawn of their answers. */
+/* Pages: runs their operations and draws their answers. */
 #include <assert.h>
 #include <limits.h>
 #include <stdio.h>
@@ -30,7 +30,7 @@ static bool is_whole(struct slice text)
 	return true;
 }
 
-/* What is no number stays text, and the operation says so. */
+/* Text that is not a number is unchanged, and the operation reports the error. */
 void put_argument(struct json_writer *writer, const char *operation, const char *name,
                   struct slice value)
 {
@@ -90,7 +90,7 @@ int run_operation(struct visit *visit, const char *operation, struct slice argum
 	struct json *json;
 	const struct admin_operation *found = admin_find(slice_of(operation));
 	assert(found);
-	/* The tree points into its text. */
+	/* The tree refers to its text. */
 	const char *kept = arena_copy(visit->arena, arguments.data, arguments.size);
 	if (!kept)
 		return ERR_NO_MEMORY;
@@ -144,7 +144,7 @@ static struct slice position_of(const struct json *row, const char *name)
 	return is ? member->text : slice_of("");
 }
 
-/* Where the next page of a list begins. */
+/* Adds the position at which the next page of a list begins. */
 static int add_last(struct visit *visit, const struct console_source *source, struct slice answer,
                     struct json_writer *data)
 {

@@ -1,6 +1,6 @@
-/* Coming in and going out: a link is asked for, looked at, and taken by a button, since programs
- * that read mails open every link in them; or a passkey is shown (passkeys.h); the language and the
- * account are chosen. */
+/* Sign-in and sign-out. The user requests a link, opens it, and confirms it with a button, because
+ * e-mail scanners open every link. Alternatively the user presents a passkey (passkeys.h). Also the
+ * selection of language and account. */
 #include "console/passkeys.h"
 #include "pages_made.h"
 
@@ -11,7 +11,7 @@ static int draw(struct visit *visit, int status, const struct template *page)
 	return draw_page(visit, status, page, slice_of("{}"));
 }
 
-/* ---- a link is asked for ---- */
+/* ---- requesting a link ---- */
 
 static int show_ask(struct visit *visit)
 {
@@ -23,8 +23,8 @@ static bool is_said(int code)
 	return code == ERR_VALIDATION || code == ERR_REFUSED || code == ERR_RATE_LIMITED;
 }
 
-/* The page of the form again, with what is wrong. */
-static int say(struct visit *visit, int code, const struct template *page)
+/* Shows the form again with the error. */
+static int show_error(struct visit *visit, int code, const struct template *page)
 {
 	visit->said = slice_of(error_words(visit));
 	visit->typed = &visit->form;
@@ -41,7 +41,7 @@ static int ask(struct visit *visit)
 	                             visit->language, &asker, visit->error);
 	if (!is_said(result))
 		return result ? result : visit_go(visit, "/sent");
-	return say(visit, result, &page_sign_in);
+	return show_error(visit, result, &page_sign_in);
 }
 
 static int show_sent(struct visit *visit)
@@ -49,7 +49,7 @@ static int show_sent(struct visit *visit)
 	return draw(visit, 200, &page_sent);
 }
 
-/* ---- the link ---- */
+/* ---- opening the link ---- */
 
 static int show_enter(struct visit *visit)
 {
@@ -63,7 +63,7 @@ static int show_enter(struct visit *visit)
 	return result ? result : draw_page(visit, 200, &page_enter, buf_slice(&data));
 }
 
-/* Where the browser was when it was sent to sign in. */
+/* Returns the page at which the browser was sent to sign in. */
 static const char *where_it_was(struct visit *visit)
 {
 	size_t size = visit->again.size;
@@ -79,7 +79,7 @@ static const char *where_it_was(struct visit *visit)
 
 void entry_prepare(struct visit *visit, struct entry *ret)
 {
-	/* One that the browser has stays: others may sign in with it, too. */
+	/* An existing value is kept, because other users may sign in with it too. */
 	if (people_is_secret(visit->known_cookie))
 		memcpy(ret->known, visit->known_cookie.data, sizeof ret->known - 1);
 	else
@@ -113,7 +113,7 @@ static int take(struct visit *visit)
 	return result ? result : entry_done(visit, &entry);
 }
 
-/* ---- again ---- */
+/* ---- renewed sign-in ---- */
 
 int sign_in_again(struct visit *visit, const char *path, const struct fields *typed)
 {
@@ -126,8 +126,8 @@ static int show_again(struct visit *visit)
 	return draw(visit, 200, &page_again);
 }
 
-/* The link goes to the user's own address, and is bound to this browser by a cookie beside that of
- * the session. */
+/* Requests a link for a renewed sign-in. It is sent to the user's address and bound to this browser
+ * by a cookie in addition to that of the session. */
 static int ask_again(struct visit *visit)
 {
 	char *browser = arena_alloc(visit->arena, PEOPLE_SECRET_SIZE);
@@ -139,7 +139,7 @@ static int ask_again(struct visit *visit)
 	int result = people_ask_link(visit->admin->service, slice_of(visit->session.email),
 	                             visit->language, &asker, visit->error);
 	if (result)
-		return is_said(result) ? say(visit, result, &page_again) : result;
+		return is_said(result) ? show_error(visit, result, &page_again) : result;
 	visit_set_cookie(visit, COOKIE_BROWSER, browser, PEOPLE_LINK_US / US_PER_SECOND);
 	return visit_go(visit, "/sent");
 }
@@ -158,7 +158,7 @@ static int leave(struct visit *visit)
 	return visit_go_done(visit, "/sign-in", "left");
 }
 
-/* The page that the form stood on. */
+/* Redirects to the page that contains the form. */
 static int go_back(struct visit *visit)
 {
 	struct slice next = fields_get(&visit->form, "next");
@@ -192,12 +192,12 @@ static int choose_account(struct visit *visit)
 	return result ? result : visit_go(visit, "/");
 }
 
-/* ---- which ---- */
+/* ---- dispatch ---- */
 
 static const struct {
 	const char *path;
 	bool post;
-	bool signed_in; /* or it is not for whoever looks */
+	bool signed_in; /* requires a session */
 	int (*answer)(struct visit *visit);
 } ways[] = {
 	{"/sign-in", false, false, show_ask},
@@ -233,5 +233,5 @@ int sign_in_refused(struct visit *visit, struct slice path, bool *ret_found)
 {
 	const struct template *page = visit->signed_in ? &page_again : &page_sign_in;
 	*ret_found = slice_is(path, visit->signed_in ? "/again" : "/sign-in");
-	return *ret_found ? say(visit, visit->error->code, page) : OK;
+	return *ret_found ? show_error(visit, visit->error->code, page) : OK;
 }

@@ -1,4 +1,4 @@
-/* Forms: an operation, and what is shown of how it went. */
+/* Forms: runs their operation and shows the result. */
 #include "base/percent.h"
 #include "console/visit.h"
 
@@ -27,8 +27,8 @@ static int form_arguments(struct visit *visit, const struct console_form *form, 
 		for (size_t at = 0; at < name.size; at++)
 			if ((name.data[at] < 'a' || name.data[at] > 'z') && name.data[at] != '_')
 				return error_set(visit->error, ERR_VALIDATION, MSG_CONSOLE_FORM, NULL);
-		/* A field that was left empty was not given, but for a text of several lines, and where the
-		 * form says so: to take one away, one empties it. */
+		/* An empty field counts as absent, except a multi-line text, and a field that the form
+		 * marks as deletable by emptying it. */
 		bool empties = form->empties && slice_is(name, form->empties);
 		if (*value || empties || takes_empty(form->operation, name))
 			put_argument(&writer, form->operation, name.data, slice_of(value));
@@ -43,7 +43,7 @@ static int form_arguments(struct visit *visit, const struct console_form *form, 
 	return buf_check(out);
 }
 
-/* The tree points into its text. */
+/* The tree refers to its text. */
 static int parse_kept(struct visit *visit, struct slice text, struct json **ret)
 {
 	const char *kept = arena_copy(visit->arena, text.data, text.size);
@@ -51,7 +51,8 @@ static int parse_kept(struct visit *visit, struct slice text, struct json **ret)
 	            : ERR_NO_MEMORY;
 }
 
-/* Whether it has the member of the path's pattern, which then becomes a place. */
+/* Reads the member for the placeholder of the path's pattern and adds it as a placeholder. False:
+ * absent. */
 static bool take_place(struct visit *visit, const char *pattern, const struct json *from)
 {
 	struct slice value, name = slice_of(strchr(pattern, '{') + 1);
@@ -63,14 +64,14 @@ static bool take_place(struct visit *visit, const char *pattern, const struct js
 	return found;
 }
 
-/* The path of what was made: its identifier becomes a place. */
+/* Adds the identifier of the created object in the answer as a placeholder. */
 static int find_made(struct visit *visit, const char *pattern, struct slice answer)
 {
 	struct json *json;
 	int result = parse_kept(visit, answer, &json);
 	if (result || take_place(visit, pattern, json))
 		return result;
-	return error_cause(visit->error, ERR_INTERNAL, "no %s was answered", strchr(pattern, '{'));
+	return error_cause(visit->error, ERR_INTERNAL, "the response lacks %s", strchr(pattern, '{'));
 }
 
 const char *form_page(struct visit *visit, const char *pattern)
@@ -107,7 +108,7 @@ bool is_told_on_page(int code)
 	}
 }
 
-/* Where the page cannot be shown either, the error has one of its own. */
+/* If the page cannot be shown either, the error page is shown. */
 static int show_again(struct visit *visit, const struct console_form *form, const char *path,
                       int code)
 {
@@ -126,9 +127,9 @@ static int show_again(struct visit *visit, const struct console_form *form, cons
 	return result ? code : OK;
 }
 
-/* The account that is chosen is the session's, so that in another tab the page may be of another
- * one, and its form would act on what it did not show. What was typed is not filled in again: it
- * was meant for the other account. */
+/* Refuses a form of a page of another account. The selected account belongs to the session, so it
+ * may have changed in another tab, and the form would affect an account that its page did not show.
+ * The entered values are not filled in again, because they were meant for the other account. */
 static int refuse_other_account(struct visit *visit, const char *path)
 {
 	visit->other_account = true;
@@ -139,12 +140,12 @@ static int refuse_other_account(struct visit *visit, const char *path)
 	int result = page ? show_page(visit, status, page) : ERR_NOT_FOUND;
 	if (result != ERR_NOT_FOUND && result != ERR_FORBIDDEN)
 		return result;
-	/* Of things of the other account there is no page in this one. */
+	/* Objects of the other account have no page in this one. */
 	error_clear(visit->error);
 	return show_page(visit, status, page_find(visit, slice_of("/")));
 }
 
-/* Whether the operation says that all was as it should be already. */
+/* Reads whether the operation changed nothing. */
 static int read_unchanged(struct visit *visit, const struct buf *answer, bool *ret)
 {
 	ARENA_AUTO struct arena arena;
@@ -189,7 +190,7 @@ int refuse_form(struct visit *visit, const struct console_form *form, int code)
 	return path && !is_of_other_account(visit) ? show_again(visit, form, path, code) : code;
 }
 
-/* ---- what was sent before ---- */
+/* ---- resubmitted forms ---- */
 
 static int draw_again(struct visit *visit, const struct console_form *form, const char *path,
                       struct slice act)
@@ -198,7 +199,7 @@ static int draw_again(struct visit *visit, const struct console_form *form, cons
 	return draw_page(visit, 200, form->again, act);
 }
 
-/* To what came of it then, as its act tells. */
+/* Shows the result of the first submission, from its audit log entry. */
 static int lead_to_first(struct visit *visit, const struct console_form *form, const char *path,
                          const struct act_form *sent)
 {
@@ -225,10 +226,10 @@ static int lead_to_first(struct visit *visit, const struct console_form *form, c
 	return path ? visit_go_done(visit, path, "repeated") : ERR_NO_MEMORY;
 }
 
-/* ---- all of it ---- */
+/* ---- execution ---- */
 
-/* What is sent again from the page that tells of a failure is the same form still: it may have been
- * done all the same. */
+/* Runs a form. If it failed before its number was claimed, or with an unknown outcome, the form is
+ * shown with the same number. Resubmitting it is then not executed a second time. */
 static int run_form(struct visit *visit, const struct console_form *form, struct act_form *sent,
                     struct slice arguments, struct buf *answer)
 {

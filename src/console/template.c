@@ -15,10 +15,10 @@ struct drawing {
 	const struct template *template;
 	const struct template_view *view;
 	struct buf *out;
-	int result; /* of a picture */
+	int result; /* result of a picture */
 };
 
-/* NULL: none. */
+/* Returns a string; NULL: none. */
 static const char *string(const struct drawing *drawing, template_string string)
 {
 	return string ? drawing->template->strings + string : NULL;
@@ -76,7 +76,7 @@ static bool is_there(const struct json *json)
 	}
 }
 
-/* Booleans have words, too. */
+/* Returns the text of a value; booleans have texts too. */
 static struct slice plain(const struct json *json)
 {
 	if (!json)
@@ -125,7 +125,7 @@ static void draw_text(const struct drawing *drawing, const struct scope *scope,
 	bool one = false;
 	if (words->plural)
 		one = slice_is(plain(find(drawing, scope, values[words->plural - 1].text)), "1");
-	/* Values are bytes from 1 on; no language has so low ones. */
+	/* Placeholders are bytes from 1 up; texts contain no such bytes. */
 	for (const char *at = string(drawing, words->forms[drawing->view->language][one]); *at;) {
 		if ((unsigned char)*at <= op->then) {
 			draw_value(drawing, scope, &values[*at++ - 1]);

@@ -1,13 +1,14 @@
-/* Draws pages that compile_templates.py made of HTML files.
+/* Draws pages that compile_templates.py compiled from HTML files.
  *
- * A page is an array of operations over JSON: literals, values, blocks. No operation writes a value
- * as it is: each is escaped for the place in which it stands, which the compiler found out. In an
- * element what cannot be seen, or turns the direction of what follows, is shown by its number, as
- * reports show it: ‹U+202E›. Thread safe, without any state.
+ * A page is an array of operations over JSON: literals, values, blocks. Every value is escaped for
+ * its place, which the compiler determined. In an element, invisible characters and characters that
+ * change the text direction are shown by their code point, as in reports: ‹U+202E›. Thread safe and
+ * stateless.
  *
- * A name of a value ("channel.name") is looked for in the innermost {{#each}} or {{#with}} first,
- * then further out; "." is the innermost itself; "@token" is one of `globals`, which no data can
- * cover. What is absent, null, or not of the type that was asked for as text draws nothing. */
+ * The name of a value ("channel.name") is looked up in the innermost {{#each}} or {{#with}}, then
+ * in the outer ones. "." is the innermost value itself. "@token" is a member of `globals`, which
+ * data cannot override. A value that is absent, null, or not of the requested type draws
+ * nothing. */
 #ifndef CONSOLE_TEMPLATE_H
 #define CONSOLE_TEMPLATE_H
 
@@ -15,49 +16,49 @@
 
 enum template_kind {
 	TEMPLATE_END,
-	TEMPLATE_LITERAL,   /* `text`, `size` bytes of HTML */
-	TEMPLATE_VALUE,     /* `text` (and `other`: the currency) as `type` */
-	TEMPLATE_TEXT_WITH, /* `words`; the `then` operations that follow are its values */
-	TEMPLATE_WORD,      /* the text of the group `other` that the value `text` names */
-	TEMPLATE_PICTURE,   /* the one named `text`, of the innermost value */
-	TEMPLATE_EACH, /* the `then` operations that follow, for each of the array `text`; when there
-	                  is none, the `otherwise` ones behind those */
-	TEMPLATE_WITH, /* the same, once, for the object `text` */
-	TEMPLATE_IF,   /* whether `text` is there, or as `equals` says, or equal to `other` */
+	TEMPLATE_LITERAL,   /* `text`: `size` bytes of HTML */
+	TEMPLATE_VALUE,     /* `text` as `type`; `other`: the currency */
+	TEMPLATE_TEXT_WITH, /* `words`; the next `then` operations are its values */
+	TEMPLATE_WORD,      /* the text of the group `other` selected by the value `text` */
+	TEMPLATE_PICTURE,   /* the picture named `text`, with the innermost value */
+	/* the next `then` operations for each item of the array `text`; if it is empty, the `otherwise`
+	 * operations after them */
+	TEMPLATE_EACH,
+	TEMPLATE_WITH, /* the same, once for the object `text` */
+	TEMPLATE_IF,   /* whether `text` is present, or equals `equals`, or equals `other` */
 };
 
-/* In which form a value is drawn; numbers and dates as the language writes them. */
+/* Format of a value; numbers and dates are formatted for the language. */
 enum template_type {
-	TEMPLATE_TEXT,     /* text, a number as it was spelled */
-	TEMPLATE_NUMBER,   /* 12,345; of an array, how many it has */
+	TEMPLATE_TEXT,     /* text; a number as spelled */
+	TEMPLATE_NUMBER,   /* 12,345; for an array, its length */
 	TEMPLATE_CREDITS,  /* 1 credit */
 	TEMPLATE_MONEY,    /* an amount ("1234.50") and a currency: 1,234.50 EUR */
 	TEMPLATE_BYTES,    /* 1.5 MiB */
-	TEMPLATE_DURATION, /* of seconds: 2 h 5 min */
+	TEMPLATE_DURATION, /* seconds: 2 h 5 min */
 	TEMPLATE_TIME,     /* RFC 3339: 2 January 2026, 03:04:05 UTC; a <time> in an element */
-	TEMPLATE_DATE,     /* of a time, or YYYY-MM-DD: 2 January 2026 */
-	TEMPLATE_HASH,     /* in an element a <code class="hash"> */
-	TEMPLATE_JSON,     /* whatever it is, as JSON */
-	TEMPLATE_LOCAL,    /* a whole address within this site; "#" when it is not */
+	TEMPLATE_DATE,     /* a time or YYYY-MM-DD: 2 January 2026 */
+	TEMPLATE_HASH,     /* a <code class="hash"> in an element */
+	TEMPLATE_JSON,     /* any value as JSON */
+	TEMPLATE_LOCAL,    /* a complete address of this site; otherwise "#" */
 };
 
 enum template_place {
 	TEMPLATE_IN_TEXT,      /* between tags */
-	TEMPLATE_IN_FIELD,     /* what a reader edits: character by character, as it is */
-	TEMPLATE_IN_ATTRIBUTE, /* the same, in double quotes */
-	TEMPLATE_IN_ADDRESS,   /* a part of a path, or behind '=' in a query */
-	TEMPLATE_IN_LOCAL,     /* a whole address */
+	TEMPLATE_IN_FIELD,     /* editable text, unchanged character by character */
+	TEMPLATE_IN_ATTRIBUTE, /* in a double-quoted attribute */
+	TEMPLATE_IN_ADDRESS,   /* a path segment, or after '=' in a query */
+	TEMPLATE_IN_LOCAL,     /* a complete address */
 };
 
-/* A string is said by where it begins among all strings of pages that were made together; 0: none.
- * Pointers, tens of thousands, would be set at each start of the program, in memory of each
- * process. */
+/* Offset of a string in the string table of its page set; 0: none. Offsets are used because tens of
+ * thousands of pointers would need relocation at each start, in memory of each process. */
 typedef uint32_t template_string;
 
-/* HTML as the place wants it; bytes 1, 2, … stand for values. */
+/* HTML for the place; bytes 1, 2, … are placeholders of values. */
 struct template_text {
-	template_string forms[2][2]; /* by enum language; for many, for one */
-	uint8_t plural;              /* the value that tells which, counted from 1; 0: none */
+	template_string forms[2][2]; /* by enum language; plural, singular */
+	uint8_t plural;              /* the value that selects the form, counted from 1; 0: none */
 };
 
 struct template_op {
@@ -65,7 +66,7 @@ struct template_op {
 	bool negated;
 	uint32_t size, then, otherwise;
 	template_string text, other, equals;
-	uint32_t words; /* an index of the page's texts */
+	uint32_t words; /* index of the page's texts */
 };
 
 struct template
@@ -93,28 +94,29 @@ struct template_view {
 	const struct json *globals; /* NULL: none */
 	enum language language;
 	const struct template_words *words;
-	/* Appends a picture as HTML; what it escapes is its own affair (template_escape). `data` may be
-	 * NULL. NULL: pictures are left out. A non-zero result ends the drawing. */
+	/* Appends a picture as HTML, and escapes its own text (template_escape). `data` may be NULL.
+	 * NULL: pictures are omitted. A non-zero result ends the drawing. */
 	int (*picture)(const char *name, const struct json *data, enum language language,
 	               struct buf *out);
 };
 
-/* Appends the page. 0, ERR_NO_MEMORY when `out` is full, or what a picture answered. */
+/* Appends the page. 0, ERR_NO_MEMORY if `out` is full, or the result of a picture. */
 int template_draw(const struct template *template, const struct template_view *view,
                   struct buf *out) MUST_CHECK;
 
-/* For pictures: text in an element or a double-quoted attribute. */
+/* Escapes text for pictures, in an element or a double-quoted attribute. */
 void template_escape(struct buf *out, struct slice text, enum template_place place);
-/* Of a character of UTF-8. */
+/* Returns the code point of a UTF-8 character. */
 uint32_t template_code_point(struct slice character);
-/* Whether an element shows it by its number: a reader would not see it, or it moves others. */
+/* Returns whether an element shows the character by its code point, because it is invisible or
+ * changes the position of others. */
 bool template_is_unseen(uint32_t point);
-/* The text of a word in a language, NULL when the group has none for it. */
+/* Returns the text of a word in a language; NULL: the group has none. */
 const char *template_word(const struct template_words *words, const char *group, struct slice word,
                           enum language language);
-/* Any value as JSON, on one line; what is nested too deeply is left out. */
+/* Writes any value as JSON on one line; omits values that are nested too deeply. */
 void template_json(struct buf *out, const struct json *json);
-/* A number as the language writes it. */
+/* Writes a number formatted for the language. */
 void template_number(struct buf *out, int64_t number, enum language language);
 
 #endif

@@ -9,7 +9,7 @@
 #include "base/percent.h"
 #include "base/utf8.h"
 
-#define DRAWN_MAX ((size_t)4 << 20) /* of one value */
+#define DRAWN_MAX ((size_t)4 << 20) /* maximum size of one value */
 #define JSON_DEPTH_MAX 64
 #define DATE_SIZE 10 /* "2026-01-31" */
 #define KIB 1024
@@ -28,7 +28,7 @@ uint32_t template_code_point(struct slice character)
 	return point;
 }
 
-/* Joiners are needed to spell. */
+/* Joiners are not included, because spelling requires them. */
 bool template_is_unseen(uint32_t point)
 {
 	switch (point) {
@@ -56,7 +56,8 @@ bool template_is_unseen(uint32_t point)
 	}
 }
 
-/* A line of an element shows it; a field keeps what it can, and HTML has no NUL. */
+/* Returns whether to show the character by its code point. A field keeps characters where possible;
+ * HTML cannot contain NUL. */
 static bool is_shown_by_number(uint32_t point, enum template_place place)
 {
 	if (place == TEMPLATE_IN_TEXT)
@@ -72,13 +73,13 @@ static void escape_ascii(struct buf *out, char byte)
 	case '&': buf_add_text(out, "&amp;"); break;
 	case '"': buf_add_text(out, "&quot;"); break;
 	case '\'': buf_add_text(out, "&#39;"); break;
-	/* As it is a browser would make a line feed of it. */
+	/* Browsers would convert a literal CR to a line feed. */
 	case '\r': buf_add_text(out, "&#13;"); break;
 	default: buf_add_byte(out, byte);
 	}
 }
 
-/* A step that is only dots would lead to another path. */
+/* Escapes an address part. A segment of only dots would lead to another path. */
 static void escape_address(struct buf *out, struct slice text)
 {
 	bool dots = slice_is(text, ".") || slice_is(text, "..");
@@ -144,7 +145,7 @@ static bool whole_number(const struct json *json, int64_t *ret)
 	return !errno && end == digits + json->text.size;
 }
 
-/* Of digits alone; Spanish keeps four together. */
+/* Groups digits by thousands; Spanish does not group four digits. */
 static void group(struct buf *out, struct slice digits, enum language language)
 {
 	bool spanish = language == LANGUAGE_SPANISH;
@@ -397,7 +398,7 @@ void template_value_draw(const struct template_value *value, struct buf *out)
 	case TEMPLATE_HASH: draw_hash(value, out); return;
 	case TEMPLATE_JSON: draw_json(value, out); return;
 	}
-	/* Anything else than what was expected is text. */
+	/* A value of an unexpected type is drawn as text. */
 	if (!drawn)
 		draw_plain(value, out);
 }

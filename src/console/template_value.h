@@ -1,4 +1,4 @@
-/* Values of a page as text, and what escapes them. */
+/* Formats and escapes values of a page. */
 #ifndef CONSOLE_TEMPLATE_VALUE_H
 #define CONSOLE_TEMPLATE_VALUE_H
 

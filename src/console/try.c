@@ -70,7 +70,7 @@ static int put_programs(struct visit *visit, const struct json *answered, struct
 		return ERR_NO_MEMORY;
 	if (slice_is(modality, modality_text(MODALITY_CONTENT)) &&
 	    json_parse(visit->arena, call.text, NULL, &payload, NULL))
-		return OK; /* the answer says what is wrong */
+		return OK; /* the answer contains the error */
 	call.payload = payload;
 	call.channel_id = channel_id;
 	json_begin_object(data, "programs");

@@ -4,7 +4,7 @@
 #include "console/template.h"
 #include "service/interface.h"
 
-#define INDENTED_MAX ((size_t)64 << 10) /* what would be longer stands on one line */
+#define INDENTED_MAX ((size_t)64 << 10) /* longer output is written on one line */
 #define INDENT 2
 
 enum dialect { JSON_TEXT, PYTHON, TYPESCRIPT };
@@ -33,7 +33,7 @@ static void put_character(struct buf *out, enum dialect dialect, struct slice ch
 		buf_add_text(out, "\\n");
 	else if (point == '\t')
 		buf_add_text(out, "\\t");
-	/* JSON stands between the single quotes of a shell. */
+	/* JSON is inside single quotes of a shell. */
 	else if (template_is_unseen(point) || (point == '\'' && dialect == JSON_TEXT))
 		put_escape(out, dialect, point);
 	else
@@ -61,7 +61,7 @@ static const char *word(enum dialect dialect, enum json_type type)
 	return dialect == PYTHON ? "False" : "false";
 }
 
-/* As a member of a literal, `__proto__` would be the object's prototype. */
+/* In an object literal `__proto__` would set the prototype. */
 static void put_name(struct buf *out, enum dialect dialect, struct slice name)
 {
 	bool computed = dialect == TYPESCRIPT && slice_is(name, "__proto__");
@@ -76,7 +76,7 @@ static void put_line(struct buf *out, int indent)
 		buf_printf(out, "\n%*s", indent, "");
 }
 
-/* `indent`: of the line on which it begins; below 0: all stays on one line. */
+/* Writes a value. `indent`: indentation of its first line; below 0: all on one line. */
 static void put_value(struct buf *out, enum dialect dialect, const struct json *json, int indent)
 {
 	bool object = json->type == JSON_OBJECT;
@@ -120,7 +120,8 @@ void try_json(const struct json *json, struct buf *out)
 
 /* ---- curl ---- */
 
-/* A format of printf(1) in single quotes; one that begins like an option would be taken for it. */
+/* Writes a printf(1) format in single quotes. A format that starts like an option would be parsed
+ * as one. */
 static void put_format(struct buf *out, struct slice text)
 {
 	buf_add_byte(out, '\'');
@@ -181,7 +182,7 @@ static void put_scenario(const struct try_call *call, enum dialect dialect, stru
 	buf_add_text(out, dialect == PYTHON ? ", scenario=" : ", scenario: ");
 	put_string(out, dialect, call->scenario);
 	if (strcmp(call->prefix, "svc") == 0)
-		return; /* the clients' own */
+		return; /* default of the clients */
 	buf_add_text(out, dialect == PYTHON ? ", header_prefix=" : ", headerPrefix: ");
 	put_string(out, dialect, slice_of(call->prefix));
 }

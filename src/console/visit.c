@@ -20,7 +20,8 @@ static const char *public_url(const struct visit *visit)
 	return visit->admin->service->settings->service_public_url;
 }
 
-/* Of plain http, which is for development, browsers take neither the prefix nor Secure. */
+/* Returns whether cookies use the prefix and Secure, which browsers refuse over plain HTTP. Plain
+ * HTTP is for development only. */
 static bool is_secure(const struct visit *visit)
 {
 	return strncmp(public_url(visit), "https://", sizeof "https://" - 1) == 0;
@@ -50,9 +51,9 @@ void visit_set_cookie(struct visit *visit, const char *name, const char *value, 
 	}
 }
 
-/* ---- where from ---- */
+/* ---- browser and language ---- */
 
-/* The one that it has lasts on: a link may be on its way to it. */
+/* Sets the browser's cookie. An existing one is kept, because a pending link may be bound to it. */
 static int give_browser_cookie(struct visit *visit)
 {
 	char *secret = arena_alloc(visit->arena, PEOPLE_SECRET_SIZE);
@@ -78,7 +79,7 @@ void visit_choose_language(struct visit *visit)
 	else if (slice_is(chosen, "en"))
 		visit->language = LANGUAGE_ENGLISH;
 	visit->answer->language = visit->language;
-	/* What is refused before anybody looks at the session speaks so, too. */
+	/* Stored in a cookie, so that pages without a session check use the same language. */
 	const char *own = visit->language == LANGUAGE_SPANISH ? "es" : "en";
 	if (visit->signed_in && !visit->request->post && !slice_is(chosen, own))
 		visit_set_cookie(visit, COOKIE_LANGUAGE, own, LANGUAGE_SECONDS);
@@ -96,8 +97,8 @@ static int find_session(struct visit *visit)
 	return result;
 }
 
-/* Said once, in the browser that the form was sent from: a link that somebody else made says
- * nothing of what was done. */
+/* Reads the confirmation to show once, in the browser that sent the form. It is in a cookie, so
+ * that a crafted link cannot show one. */
 static void read_done(struct visit *visit)
 {
 	struct slice done = fields_get(&visit->query, "done");
@@ -132,7 +133,7 @@ bool visit_lacks_passkey(const struct visit *visit)
 	       !visit->session.by_passkey;
 }
 
-/* ---- forms of others ---- */
+/* ---- cross-site forms ---- */
 
 static bool is_form_type(struct slice type)
 {
@@ -142,8 +143,8 @@ static bool is_form_type(struct slice type)
 	       (type.size == sizeof wanted - 1 || strchr("; \t", type.data[sizeof wanted - 1]));
 }
 
-/* What a browser says of the page that made the request goes before what it says of its origin; one
- * that says neither is old, and has the token alone. */
+/* Checks where the request comes from. Sec-Fetch-Site has precedence over Origin. An old browser
+ * sends neither and is checked by the token only. */
 static bool comes_from_here(const struct visit *visit)
 {
 	const struct console_request *request = visit->request;
@@ -166,8 +167,8 @@ int visit_check_form(struct visit *visit)
 	if (result)
 		return result;
 	struct slice token = fields_get(&visit->form, "token");
-	/* Anybody gets a browser's cookie with its token, and might plant both: while there is a
-	 * session its own token counts alone. */
+	/* Anyone can obtain a browser cookie with its token and might plant both. If there is a
+	 * session, only its own token is accepted. */
 	struct slice cookie = visit->signed_in ? visit->session_cookie : visit->browser_cookie;
 	return people_form_token_fits(cookie, token)
 	           ? OK
@@ -180,7 +181,7 @@ bool is_own_field(struct slice name)
 	       slice_is(name, TYPED_BY);
 }
 
-/* ---- where to ---- */
+/* ---- redirects ---- */
 
 bool visit_is_own(struct slice address)
 {
@@ -244,7 +245,7 @@ int visit_remember(struct visit *visit, const char *path, const struct fields *t
 		buf_printf(&text, "&" TYPED_BY "=%s", visit_typist(visit));
 	for (size_t i = 0; typed && i < typed->count; i++) {
 		const struct field *field = &typed->items[i];
-		/* Signing in makes it no other form. */
+		/* A sign-in does not change the form number. */
 		if (is_own_field(field->name) && !slice_is(field->name, FORM_NUMBER))
 			continue;
 		buf_add_byte(&text, '&');
@@ -252,7 +253,7 @@ int visit_remember(struct visit *visit, const char *path, const struct fields *t
 		buf_add_byte(&text, '=');
 		buf_add_percent(&text, field->value, "");
 	}
-	/* What is too long to be kept is typed again. */
+	/* Values that are too long for the cookie must be entered again. */
 	if (buf_check(&text))
 		return typed ? visit_remember(visit, path, NULL) : OK;
 	visit_set_cookie(visit, COOKIE_AGAIN, text.data, AGAIN_SECONDS);

@@ -1,4 +1,4 @@
-/* What the files of the console share: one request on its way to an answer. */
+/* Shared by the files of the console: the state of one request. */
 #ifndef CONSOLE_VISIT_H
 #define CONSOLE_VISIT_H
 
@@ -7,7 +7,7 @@
 #include "console/template.h"
 #include "service/people.h"
 
-#define PLACES_MAX 3 /* of a path's pattern */
+#define PLACES_MAX 3 /* placeholders of a path pattern */
 #define DATA_MAX ((size_t)16 << 20)
 
 struct visit {
@@ -17,53 +17,56 @@ struct visit {
 	struct buf *out;
 	struct console_answer *answer;
 	struct error *error;
-	int64_t now_us; /* by the clock of the nodes, as all that sessions hold */
+	int64_t now_us; /* by the clock of the nodes, as are all times of sessions */
 	enum language language;
 	struct fields query;
-	struct fields form;              /* of a POST */
-	struct field places[PLACES_MAX]; /* of the path: "{user}" is named "user" */
-	struct slice session_cookie;     /* as the browser sent it; what it is worth, session says */
-	struct slice browser_cookie;     /* the same; a new one is made where it is none */
-	struct slice known_cookie;       /* that is kept from a sign-in; the same */
-	struct slice again;              /* where to go on behind a sign-in, with what was typed */
-	bool signed_in;                  /* then `session` is there */
-	bool stranger;                   /* whether he has a session was not asked, or not found out */
+	struct fields form;              /* fields of a POST */
+	struct field places[PLACES_MAX]; /* placeholders of the path: "{user}" is named "user" */
+	struct slice session_cookie;     /* as sent by the browser; `session` is the checked session */
+	struct slice browser_cookie;     /* as sent by the browser; replaced if it is not valid */
+	struct slice known_cookie;       /* kept from an earlier sign-in, as sent by the browser */
+	/* path to continue at after a sign-in, with the entered values */
+	struct slice again;
+	bool signed_in; /* `session` is valid */
+	bool stranger;  /* the session was not checked, or the check failed */
 	struct session_view session;
-	const struct console_page *page; /* that is shown, or a form's; NULL: none */
-	const struct fields *typed;      /* shown in the page's forms again; NULL: nothing */
-	const char *typed_form;          /* the path of the form that it was typed into */
-	struct slice answered;           /* the answer of the form, for its page; empty: none */
-	struct slice said;               /* a sentence about it; empty: none */
-	struct slice done;               /* what a form of this browser has just done; empty: nothing */
-	bool other_account;              /* the form was of a page of another account */
-	struct slice form_number;        /* of the page that is drawn; empty: a new one */
-	struct act_form *sent;           /* while a form's operation runs; NULL: nothing was sent */
+	const struct console_page *page; /* page of the request or of its form; NULL: none */
+	const struct fields *typed;      /* values shown in the page's forms; NULL: none */
+	const char *typed_form;          /* path of the form in which they were entered */
+	struct slice answered;           /* answer of the form, for its page; empty: none */
+	struct slice said;               /* message about the form; empty: none */
+	/* confirmation of the last form of this browser; empty: none */
+	struct slice done;
+	bool other_account;       /* the form belongs to a page of another account */
+	struct slice form_number; /* form number of the page; empty: a new one */
+	struct act_form *sent;    /* set while a form's operation runs; NULL: no form */
 };
 
 /* ---- visit.c ---- */
 
-/* Reads query, cookies and session. ERR_*: nothing can be answered but an error page. */
+/* Reads query, cookies and session. ERR_*: only an error page is possible. */
 int visit_begin(struct visit *visit) MUST_CHECK;
-/* That of the user, else of the browser's cookie, else of what the browser asks for. */
+/* Chooses the language of the user, else that of the browser's cookie, else that of the request. */
 void visit_choose_language(struct visit *visit);
-/* Whether the chosen account asks for passkeys, and the session was begun without one. */
+/* Returns whether the selected account requires passkeys and the session was started without
+ * one. */
 bool visit_lacks_passkey(const struct visit *visit);
-/* Whether a POST may be what it says: made by a page of this console for this browser. */
+/* Checks that a POST comes from a page of this console for this browser. */
 int visit_check_form(struct visit *visit) MUST_CHECK;
 void visit_set_cookie(struct visit *visit, const char *name, const char *value, int64_t seconds);
-/* Leads on to a path below CONSOLE_PATH, with 303. */
+/* Redirects to a path below CONSOLE_PATH with 303. */
 int visit_go(struct visit *visit, const char *path) MUST_CHECK;
-/* The same behind a form: the page then says "done.…", once. */
+/* Redirects after a form; the page then shows "done.…" once. */
 int visit_go_done(struct visit *visit, const char *path, const char *done) MUST_CHECK;
-/* Leads to an address elsewhere, such as a payment page's. Not from a form: the content security
- * policy lets none lead away from this site. ERR_REFUSED: it is no address of the web. */
+/* Redirects to an external address, such as a payment page. Not from a form, because the content
+ * security policy does not allow a form to leave this site. ERR_REFUSED: not an HTTP address. */
 int visit_leave(struct visit *visit, struct slice address) MUST_CHECK;
-/* Whether the text leads to a page of the console: "/console", "/console/…" and nothing that a
- * browser could take for another place. */
+/* Returns whether the text is an address of the console: "/console" or "/console/…", without
+ * anything that a browser could interpret as another site. */
 bool visit_is_own(struct slice address);
 
-/* Whether the field of a form is the console's and no argument: the token, the account and the
- * number of the page, and who typed what is remembered. */
+/* Returns whether a form field belongs to the console and is not an argument: the token, the
+ * account and the number of the page, and the user who entered remembered values. */
 bool is_own_field(struct slice name);
 
 #define COOKIE_SESSION "constancia"
@@ -75,80 +78,82 @@ bool is_own_field(struct slice name);
 #define LANGUAGE_SECONDS (INT64_C(365) * 24 * 3600)
 #define TYPED_BY "typed_by"
 #define FORM_NUMBER "form_number"
-/* Who is signed in, and for which account: whoever signs in next may be another. */
+/* Returns an identifier of the signed-in user and account, because the next sign-in may be by
+ * another user. */
 const char *visit_typist(struct visit *visit);
-/* Keeps where to go on behind a sign-in: this path, and the fields of a form that are no secret,
- * with who typed them. */
+/* Remembers where to continue after a sign-in: this path, and the form fields that are not secret,
+ * with the user who entered them. */
 int visit_remember(struct visit *visit, const char *path, const struct fields *typed) MUST_CHECK;
 
 /* ---- draw.c ---- */
 
-/* Draws a page over data, the text of a JSON object. */
+/* Draws a page with the data, the text of a JSON object. */
 int draw_page(struct visit *visit, int status, const struct template *page, struct slice data)
 	MUST_CHECK;
-/* What went wrong, in the visitor's language; fields are called as forms call them (field.… of
+/* Returns the error message in the user's language, with the form's names of fields (field.… of
  * texts.txt). In the request's arena. */
 const char *error_words(const struct visit *visit);
-/* The page that says what is wrong: visit->error, or the general sentence of the code. */
+/* Draws the error page with visit->error, or with the general message of the code. */
 int draw_error(struct visit *visit, int status, int code) MUST_CHECK;
 
-/* ---- pages.c: what there is ---- */
+/* ---- pages.c: tables of pages, forms and exports ---- */
 
 struct console_source {
-	const char *member;    /* of the page's data; NULL ends the list */
-	const char *operation; /* whose answer it is */
-	/* Its arguments: "limit=50 after=?after channel={channel}", from the query and the path; what
-	 * the query does not have, or has empty, is not given. Numbers and "true" are such. */
+	const char *member;    /* member of the page's data; NULL ends the list */
+	const char *operation; /* operation that returns it */
+	/* Its arguments: "limit=50 after=?after channel={channel}", with values of the query and the
+	 * path. A parameter that is absent or empty in the query is omitted. Numbers and "true" are
+	 * converted to their type. */
 	const char *arguments;
-	/* The member of a row, a text or a number, behind which the next page of a list begins: that of
-	 * the last row is
-	 * "…_last" of the data. NULL: none. */
+	/* The member of a row, a text or a number, after which the next page of a list begins. Its
+	 * value in the last row becomes "…_last" of the data. NULL: none. */
 	const char *last;
 };
 
 struct console_page {
 	const char *path; /* "/users/{user}"; NULL ends the table */
 	const struct template *template;
-	const char *section; /* of the navigation */
-	/* NULL: none. The first decides who may see the page; others are left out where the user's role
-	 * does not allow them. */
+	const char *section; /* section of the navigation */
+	/* NULL: none. The permission for the first decides who may see the page. Others are omitted if
+	 * the user's role does not allow them. */
 	const struct console_source *sources;
 	/* Adds members to the data; NULL: none. */
 	int (*more)(struct visit *visit, struct json_writer *data);
-	/* Leads to another address, or gives a file, instead of drawing anything; NULL: it draws. */
+	/* Redirects or answers with a file instead of drawing the page; NULL: draws it. */
 	int (*leads)(struct visit *visit);
 };
 
 struct console_form {
 	const char *path; /* NULL ends the table */
 	const char *operation;
-	/* A line that is taken away where its field was emptied, which otherwise counts as not given;
-	 * NULL: none. */
+	/* A text field that is deleted if it was emptied; other empty fields count as absent. NULL:
+	 * none. */
 	const char *empties;
-	const char *page; /* the path of the page that it stands on */
-	const char *done; /* what the page says then: "done.…" */
-	/* The page that shows the answer, where it has what is shown this once; NULL: 303. */
+	const char *page; /* path of the page that contains the form */
+	const char *done; /* confirmation that the page shows: "done.…" */
+	/* The page that shows the answer if it contains data that is shown only once; NULL: 303. */
 	const struct template *shows;
-	/* The page itself shows the answer, as its member "answered", beside what was typed. */
+	/* The page itself shows the answer as its member "answered", with the entered values. */
 	bool answered;
-	/* The path that is shown then, "/sales/{sale_id}" with a member of the answer; NULL: `page`. */
+	/* The path that is shown afterwards, "/sales/{sale_id}" with a member of the answer; NULL:
+	 * `page`. */
 	const char *leads;
-	/* What the page says instead of `done` when the answer's "changed" is false; NULL: the same. */
+	/* Confirmation instead of `done` if the answer's "changed" is false; NULL: `done`. */
 	const char *unchanged;
-	/* Of a form that is sent again: the page that names what it made then, by its act's members
-	 * "made" and "arguments", where `shows` has shown it; NULL: as `leads_again` or `leads` say,
-	 * else `page`. */
+	/* For a resubmitted form if `shows` has shown the answer: the page that names what the first
+	 * submission created, with the members "made" and "arguments" of its audit log entry. NULL: the
+	 * path `leads_again`, `leads` or `page`. */
 	const struct template *again;
 	const char *leads_again;
 };
 
 struct console_export {
 	const char *path;      /* without ".csv" and ".json"; NULL ends the table */
-	const char *operation; /* a list */
-	const char *arguments; /* as of a source */
-	const char *columns;   /* of the CSV: members, separated by spaces */
-	const char *after;     /* the member of a row that the next page begins behind */
-	const char *behind;    /* the argument that it is given as; NULL: "after" */
+	const char *operation; /* a list operation */
+	const char *arguments; /* as in a source */
+	const char *columns;   /* members for the CSV columns, separated by spaces */
+	const char *after;     /* member of a row after which the next page begins */
+	const char *behind;    /* argument for it; NULL: "after" */
 };
 
 extern const struct console_page console_pages[], work_pages[];
@@ -158,70 +163,69 @@ extern const struct console_export console_exports[];
 extern const struct console_page money_pages[];
 extern const struct console_form money_forms[];
 extern const struct console_export money_exports[];
-extern const char *const console_sections[]; /* paths of the navigation, closed by NULL */
+extern const char *const console_sections[]; /* paths of the navigation, NULL-terminated */
 
 const struct console_page *page_find(struct visit *visit, struct slice path);
 const struct console_form *form_find(struct visit *visit, struct slice path);
-/* Of all exports; NULL past the end. */
+/* Returns an export by index; NULL past the end. */
 const struct console_export *export_at(size_t index);
 
 /* ---- show.c ---- */
 
-/* Runs the page's operations and draws it. */
+/* Runs the page's operations and draws the page. */
 int show_page(struct visit *visit, int status, const struct console_page *page) MUST_CHECK;
-/* Runs an operation for the user and appends its answer. `arguments`: the text of an object. */
+/* Runs an operation for the user and appends its answer. `arguments`: text of a JSON object. */
 int run_operation(struct visit *visit, const char *operation, struct slice arguments,
                   struct buf *answer) MUST_CHECK;
-/* The same; the answer's text, and its tree, live in the request's arena. */
+/* Same; the answer's text and its tree are in the request's arena. */
 int ask_operation(struct visit *visit, const char *operation, struct slice arguments,
                   struct slice *ret_text, struct json **ret) MUST_CHECK;
-/* The same with the arguments of a source's text. */
+/* Same with the arguments of a source. */
 int ask_source(struct visit *visit, const char *operation, const char *from, struct slice *ret_text,
                struct json **ret) MUST_CHECK;
-/* Whether the user's role allows it at all. */
+/* Returns whether the user's role allows the operation. */
 bool may_run(const struct visit *visit, const char *operation);
-/* Makes the arguments' object of a source's text. */
+/* Writes the arguments of a source as a JSON object. */
 int source_arguments(struct visit *visit, const char *operation, const char *arguments,
                      struct buf *out) MUST_CHECK;
-/* Appends a member that is an argument of the operation, as its kind wants it. */
+/* Appends an argument of the operation with its type. */
 void put_argument(struct json_writer *writer, const char *operation, const char *name,
                   struct slice value);
 
 /* ---- submit.c, export.c, sign_in.c ---- */
 
 int submit_form(struct visit *visit, const struct console_form *form) MUST_CHECK;
-/* Shows the form again, filled in, with the sentence of visit->error, and does nothing. ERR_*, the
- * code or another: its page cannot be shown. */
+/* Shows the form again with the entered values and the message of visit->error, without executing
+ * it. ERR_*, `code` or another one: its page cannot be shown. */
 int refuse_form(struct visit *visit, const struct console_form *form, int code) MUST_CHECK;
-/* The page's path, with the places of the path that was asked for. NULL: no memory. */
+/* Returns the page's path with the placeholders of the requested path. NULL: no memory. */
 const char *form_page(struct visit *visit, const char *pattern);
-/* Whether a form that failed so is shown again, filled in, with what is wrong: what he who typed
- * can mend or must know. Not what is a fault of ours, whose page names the incident, nor what he
- * may not do at all. */
+/* Returns whether a form that failed with this code is shown again with the values and the error,
+ * because the user can correct it or must know it. Not for internal errors, whose page shows the
+ * incident, nor for missing permissions. */
 bool is_told_on_page(int code);
-/* OK and *ret_found false: the path is none of an export. */
+/* Answers with an export. OK and *ret_found false: the path is not an export. */
 int export_list(struct visit *visit, struct slice path, bool *ret_found) MUST_CHECK;
-/* Answers with a file of that name, to be kept and not shown: of what is in visit->out, or of
+/* Answer with a file of that name as a download: with the contents of visit->out, or with decoded
  * base64. */
 int answer_file(struct visit *visit, const char *type, const char *name) MUST_CHECK;
 int answer_base64(struct visit *visit, const char *type, const char *name, struct slice base64)
 	MUST_CHECK;
-/* The pages and forms that need no session, and those of the session itself; *ret_found as
+/* Handles the pages and forms without a session, and those of the session itself; *ret_found as
  * above. */
 int sign_in_answer(struct visit *visit, struct slice path, bool *ret_found) MUST_CHECK;
-/* The same of a form of theirs that is not done: its page again, with the sentence of visit->error.
- */
+/* Same for such a form that is not executed: shows its page with the message of visit->error. */
 int sign_in_refused(struct visit *visit, struct slice path, bool *ret_found) MUST_CHECK;
-/* What a session begins with, and what its browser keeps of it. */
+/* State of a new session and its cookies. */
 struct entry {
-	char cookie[PEOPLE_SECRET_SIZE]; /* of the session, once it has begun */
+	char cookie[PEOPLE_SECRET_SIZE]; /* cookie of the session after it has started */
 	char known[PEOPLE_SECRET_SIZE];
 	struct people_client client;
 };
 void entry_prepare(struct visit *visit, struct entry *ret);
-/* Gives the browser its cookies and leads it to where it was. */
+/* Sets the browser's cookies and redirects to the remembered page. */
 int entry_done(struct visit *visit, struct entry *entry) MUST_CHECK;
-/* Asks for a fresh sign-in, and goes on at `path` behind it. */
+/* Requests a new sign-in and then continues at `path`. */
 int sign_in_again(struct visit *visit, const char *path, const struct fields *typed) MUST_CHECK;
 
 #endif

@@ -7,7 +7,7 @@
 #include "console/libfido2.h"
 
 #define CLIENT_DATA_MEMORY ((size_t)64 * 1024)
-#define HEAD_SIZE 37 /* of authenticator data: the party's hash, flags, count */
+#define HEAD_SIZE 37 /* authenticator data: relying party hash, flags, counter */
 
 static int refuse(struct error *error, const char *why)
 {
@@ -37,7 +37,7 @@ bool webauthn_decode(struct slice text, void *data, size_t size_max, size_t *ret
 	return base64_decode(buf_slice(&plain), data, size_max, ret_size);
 }
 
-/* ---- what the browser says ---- */
+/* ---- client data ---- */
 
 static int check_client_data(const struct webauthn_party *party, const char *ceremony,
                              struct slice challenge, struct slice client_data, struct error *error)
@@ -52,24 +52,24 @@ static int check_client_data(const struct webauthn_party *party, const char *cer
 	if (client_data.size > WEBAUTHN_CLIENT_DATA_MAX)
 		return refuse(error, "the client data is too large");
 	if (challenge.size != WEBAUTHN_CHALLENGE_SIZE)
-		return refuse(error, "there is no challenge");
+		return refuse(error, "the challenge is missing");
 	if (json_parse(&arena, client_data, &limits, &json, NULL) || json->type != JSON_OBJECT)
-		return refuse(error, "the client data is no JSON object");
+		return refuse(error, "the client data is not a JSON object");
 	if (!json_get_text(json, "type", &type) || !slice_is(type, ceremony))
-		return refuse(error, "it is of another ceremony");
+		return refuse(error, "the client data is for another ceremony");
 	if (!json_get_text(json, "challenge", &given) ||
 	    !webauthn_decode(given, bytes, sizeof bytes, &size) ||
 	    !constant_time_equal(slice_make(bytes, size), challenge))
-		return refuse(error, "it answers another challenge");
+		return refuse(error, "the challenge differs");
 	if (!json_get_text(json, "origin", &origin) || !slice_is(origin, party->origin))
-		return refuse(error, "it was made on a page of another origin");
+		return refuse(error, "the origin differs");
 	const struct json *framed = json_member(json, "crossOrigin");
 	if ((framed && framed->type != JSON_FALSE) || json_member(json, "topOrigin"))
-		return refuse(error, "it was made within a page of another origin");
+		return refuse(error, "the page was embedded in another origin");
 	return OK;
 }
 
-/* ---- what the authenticator says ---- */
+/* ---- authenticator data ---- */
 
 struct parts {
 	fido_cred_t *credential;
@@ -87,7 +87,7 @@ static void parts_free(struct parts *parts)
 }
 #define PARTS_AUTO __attribute__((cleanup(parts_free)))
 
-/* The key as libfido2 has it; NULL: it is none. */
+/* Returns the key in the representation of libfido2; NULL: invalid. */
 static const void *read_key(int algorithm, const void *bytes, size_t size, struct parts *parts)
 {
 	if (algorithm == WEBAUTHN_ES256 && size == 64 && (parts->es256 = es256_pk_new()) &&
@@ -99,7 +99,8 @@ static const void *read_key(int algorithm, const void *bytes, size_t size, struc
 	return NULL;
 }
 
-/* The attested credential, if it is of that algorithm: libfido2 insists on the one it was told. */
+/* Reads the attested credential if it uses the algorithm. libfido2 accepts only the algorithm that
+ * was set. */
 static bool read_credential(int algorithm, struct slice data, struct parts *parts)
 {
 	fido_cred_free(&parts->credential);
@@ -125,8 +126,8 @@ static bool fill_credential(const struct parts *parts, int algorithm,
 	return true;
 }
 
-/* Whether a key is one shows when a signature is checked against it: its point lies on the curve.
- */
+/* Returns whether the key is valid, that is, its point is on the curve. The conversion for a
+ * signature check reveals this. */
 static bool key_is_usable(const struct webauthn_credential *credential, struct parts *parts)
 {
 	const void *key =
@@ -143,9 +144,9 @@ static int check_head(const struct webauthn_party *party, struct slice data, str
 {
 	struct sha256 wanted = sha256_of(party->id, strlen(party->id));
 	if (data.size < HEAD_SIZE || data.size > WEBAUTHN_AUTHENTICATOR_DATA_MAX)
-		return refuse(error, "the authenticator's data is too short or too large");
+		return refuse(error, "the authenticator data is too short or too large");
 	if (memcmp(data.data, wanted.bytes, sizeof wanted.bytes) != 0)
-		return refuse(error, "it is for another party");
+		return refuse(error, "the relying party differs");
 	return OK;
 }
 
@@ -168,17 +169,17 @@ int webauthn_register(const struct webauthn_party *party, struct slice challenge
 	if (!read_credential(algorithm, authenticator_data, &parts)) {
 		algorithm = WEBAUTHN_EDDSA;
 		if (!read_credential(algorithm, authenticator_data, &parts))
-			return refuse(error, "it holds no credential of ES256 or EdDSA");
+			return refuse(error, "the authenticator data contains no ES256 or EdDSA credential");
 	}
 	if ((fido_cred_flags(parts.credential) & needed) != needed)
-		return refuse(error, "the user was not there, or not verified");
+		return refuse(error, "the user was not present or not verified");
 	if (!fill_credential(&parts, algorithm, &credential) || !key_is_usable(&credential, &parts))
-		return refuse(error, "its key or its identifier cannot be used");
+		return refuse(error, "the key or the identifier of the credential is not usable");
 	*ret = credential;
 	return OK;
 }
 
-/* ---- signing in ---- */
+/* ---- assertion ---- */
 
 static bool set_assertion(const struct webauthn_party *party, struct slice client_data,
                           struct slice data, struct slice signature, fido_assert_t *assertion)
@@ -213,13 +214,14 @@ int webauthn_verify(const struct webauthn_party *party, struct slice challenge,
 		return refuse(error, "the signature is empty or too large");
 	parts.assertion = fido_assert_new();
 	if (!set_assertion(party, client_data, authenticator_data, signature, parts.assertion))
-		return refuse(error, "the authenticator's data cannot be read");
+		return refuse(error, "the authenticator data is malformed");
 	const void *key = read_key(known->algorithm, known->public_key, known->public_key_size, &parts);
 	if (!key || fido_assert_verify(parts.assertion, 0, known->algorithm, key) != FIDO_OK)
-		return refuse(error, "the signature is not right, or the user was not verified");
+		return refuse(error, "the signature is invalid or the user was not verified");
 	uint32_t count = fido_assert_sigcount(parts.assertion, 0);
 	if ((count || known->sign_count) && count <= known->sign_count)
-		return refuse(error, "its count does not go up: there is a copy of it");
+		return refuse(error,
+		              "the signature counter did not increase: the authenticator may be cloned");
 	*ret_sign_count = count;
 	return OK;
 }

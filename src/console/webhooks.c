@@ -29,7 +29,8 @@ static bool has(const struct json *list, const char *type)
 	return false;
 }
 
-/* own: what an endpoint wants, an array; NULL or no array: every type. */
+/* Writes the types. `own`: the endpoint's selection as an array; NULL or not an array: all
+ * types. */
 static void put_types(const struct visit *visit, const struct json *own, struct json_writer *data)
 {
 	const struct fields *typed = visit->typed;
@@ -57,7 +58,7 @@ int webhooks_page(struct visit *visit, struct json_writer *data)
 	return OK;
 }
 
-/* ---- one endpoint ---- */
+/* ---- endpoint page ---- */
 
 int endpoint_page(struct visit *visit, struct json_writer *data)
 {
@@ -69,7 +70,7 @@ int endpoint_page(struct visit *visit, struct json_writer *data)
 	return result;
 }
 
-/* ---- one delivery ---- */
+/* ---- delivery page ---- */
 
 int delivery_page(struct visit *visit, struct json_writer *data)
 {

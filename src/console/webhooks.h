@@ -1,17 +1,18 @@
-/* What the pages of webhook endpoints show beside the answers of operations. */
+/* Additional data of the pages of webhook endpoints. */
 #ifndef CONSOLE_WEBHOOKS_H
 #define CONSOLE_WEBHOOKS_H
 
 #include "console/visit.h"
 
 /* "types": the types of notices, each with "type", "what" (of the texts notice_type.…) and
- * "chosen": whether it was typed. "every": whether all are chosen. */
+ * "chosen": whether it was selected in the form. "every": whether all are selected. */
 int webhooks_page(struct visit *visit, struct json_writer *data) MUST_CHECK;
-/* The endpoint of the path: "endpoint", as `webhook show` has it; "types" and "every" as above, but
- * what it wants where nothing was typed; "state", for the plots of its deliveries in 90 days. */
+/* For the endpoint of the path: "endpoint", the answer of `webhook show`; "types" and "every" as
+ * above, by default with the endpoint's selection; "state", for the plots of its deliveries in 90
+ * days. */
 int endpoint_page(struct visit *visit, struct json_writer *data) MUST_CHECK;
-/* "attempts" at the notice and the endpoint of the path, none where it was never queued for it; and
- * "header", how the headers of a delivery begin. */
+/* "attempts" to deliver the notice of the path to the endpoint of the path, empty if it was never
+ * queued for it; and "header", the prefix of the delivery headers. */
 int delivery_page(struct visit *visit, struct json_writer *data) MUST_CHECK;
 
 #endif

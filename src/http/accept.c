@@ -14,7 +14,7 @@
 #include "base/thread.h"
 #include "http/internal.h"
 
-#define BUNCH 64 /* accepted before anything else is looked at */
+#define BUNCH 64 /* maximum accepted per iteration */
 #define LOOK_EVERY_MS 500
 #define PAUSE_MS 5
 #define FAILURE_TOLD_US (10 * US_PER_SECOND)
@@ -28,16 +28,16 @@ struct acceptor {
 	int wake_descriptor;
 	_Atomic int command;
 	_Atomic bool quiet;
-	_Atomic uint64_t turns; /* at least twice a second */
+	_Atomic uint64_t turns; /* iterations; at least two per second */
 	uint64_t turns_seen;
 	bool paused;
-	int64_t told_us; /* when the last failure was logged; 0: none was */
+	int64_t told_us; /* time of the last logged failure; 0: none */
 	int64_t look_at_us;
 };
 
 /* ---- one connection ---- */
 
-static struct loop *with_fewest(const struct http_server *server)
+static struct loop *find_least_loaded(const struct http_server *server)
 {
 	struct loop *fewest = &server->loops[0];
 	for (unsigned i = 1; i < server->loop_count; i++) {
@@ -49,7 +49,7 @@ static struct loop *with_fewest(const struct http_server *server)
 	return fewest;
 }
 
-static void tell_failure(struct acceptor *acceptor, int failure, int64_t now_us)
+static void log_failure(struct acceptor *acceptor, int failure, int64_t now_us)
 {
 	if (acceptor->told_us && now_us < acceptor->told_us + FAILURE_TOLD_US)
 		return;
@@ -57,8 +57,8 @@ static void tell_failure(struct acceptor *acceptor, int failure, int64_t now_us)
 	log_warning("accept_failed", "cause", strerror(failure));
 }
 
-/* Whether the next one may be accepted at once. */
-static bool goes_on(struct acceptor *acceptor, int failure)
+/* Returns whether to continue with the next connection immediately. */
+static bool may_continue(struct acceptor *acceptor, int failure)
 {
 	int64_t now_us = clock_monotonic_us();
 	switch (failure) {
@@ -79,7 +79,7 @@ static bool goes_on(struct acceptor *acceptor, int failure)
 	case ENOMEM: (void)connection_make_room(acceptor->server->connections, now_us); break;
 	default: break;
 	}
-	tell_failure(acceptor, failure, now_us);
+	log_failure(acceptor, failure, now_us);
 	acceptor->paused = true;
 	return false;
 }
@@ -90,7 +90,7 @@ static bool is_full(const struct http_server *server)
 	       server->service->settings->http_connections + CONNECTIONS_SPARE;
 }
 
-/* Whether there may be more. */
+/* Returns whether more connections may be pending. */
 static bool accept_one(struct acceptor *acceptor)
 {
 	struct http_server *server = acceptor->server;
@@ -103,17 +103,17 @@ static bool accept_one(struct acceptor *acceptor)
 	int descriptor = accept4(acceptor->listen_descriptor, (struct sockaddr *)&address, &size,
 	                         SOCK_NONBLOCK | SOCK_CLOEXEC);
 	if (descriptor < 0)
-		return goes_on(acceptor, errno);
+		return may_continue(acceptor, errno);
 	struct client *client =
 		client_accept(server, descriptor, (const struct sockaddr *)&address, size);
 	if (client)
-		client_give(client, with_fewest(server));
+		client_give(client, find_least_loaded(server));
 	return true;
 }
 
 /* ---- the thread ---- */
 
-static void turn(struct acceptor *acceptor)
+static void run_once(struct acceptor *acceptor)
 {
 	int taken = 0;
 	acceptor->paused = false;
@@ -152,7 +152,7 @@ static void *run(void *context)
 	while (atomic_load(&acceptor->command) != COMMAND_STOP) {
 		wait_events(acceptor);
 		if (atomic_load(&acceptor->command) != COMMAND_STOP)
-			turn(acceptor);
+			run_once(acceptor);
 	}
 	return NULL;
 }

@@ -1,7 +1,7 @@
-/* The thread that accepts the connections of the public listener. It decides who may connect
- * (http/clients.h) and gives each to the loop that has the fewest. When descriptors or memory are
- * used up, or those that gave way are not closed yet, it makes room and waits for a moment before
- * it goes on. */
+/* The acceptor: the thread that accepts the connections of the public listener. It decides which
+ * clients may connect (http/clients.h) and gives each connection to the loop with the fewest
+ * connections. If descriptors or memory are exhausted, or evicted connections are not closed yet,
+ * it evicts a connection and pauses briefly before it accepts again. */
 #ifndef HTTP_ACCEPT_H
 #define HTTP_ACCEPT_H
 
@@ -12,15 +12,15 @@
 struct acceptor;
 struct http_server;
 
-/* Accepts from `listen_descriptor`, which stays the caller's, for the server's loops, which have to
- * run until acceptor_stop. */
+/* Accepts from `listen_descriptor`, which the caller keeps, for the loops of the server. The loops
+ * must run until acceptor_stop. */
 int acceptor_start(struct http_server *server, int listen_descriptor, struct acceptor **ret,
                    struct error *error) MUST_CHECK;
-/* Takes those who are connected already, and then no more. */
+/* Accepts the connections that are already established, then no more. */
 void acceptor_drain(struct acceptor *acceptor);
-/* Whether it takes no more. */
+/* Returns whether acceptor_drain has completed and no more connections are accepted. */
 bool acceptor_is_quiet(struct acceptor *acceptor);
-/* Whether it has gone round since acceptor_seen. */
+/* Returns whether the thread has completed an iteration since acceptor_seen. */
 bool acceptor_has_turned(struct acceptor *acceptor);
 void acceptor_seen(struct acceptor *acceptor);
 void acceptor_stop(struct acceptor *acceptor); /* NULL-safe */

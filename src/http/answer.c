@@ -42,7 +42,7 @@ void answer_header(struct exchange *exchange, const char *name, const char *valu
 	}
 }
 
-/* For people: a path whose pages they open answers them so whatever the method. */
+/* Returns whether to answer with an HTML page. The path decides, not the method. */
 static bool is_page(const struct exchange *exchange)
 {
 	const struct operation *operation = exchange->operation;
@@ -52,8 +52,9 @@ static bool is_page(const struct exchange *exchange)
 	return page && !header_prefers_json(exchange->head.accept);
 }
 
-/* What is wrong with the clock the log says once, when it begins; that strangers hand in more files
- * than can be checked is nothing that failed. */
+/* Logs an incident. A wrong clock is logged as an error once when it is detected, and an overload
+ * by uploads for verification is not a failure of the service, so both are logged as information
+ * here. */
 static void log_incident(const struct exchange *exchange, int code, const char *incident_id)
 {
 	static struct log_pace pace = LOG_PACE(10, 1);
@@ -107,7 +108,7 @@ void answer_error(struct exchange *exchange, int code)
 		as_page && console_has(exchange) && console_draw_error(exchange, code, incident_id, &drawn);
 	if (as_page && !in_console && !buf_check(&exchange->out))
 		html_error(exchange, status);
-	/* What cannot even be said is a fault of ours. */
+	/* An answer that cannot be created is an internal error. */
 	if (buf_check(&exchange->out) && status < 500)
 		status = error_http_status(ERR_NO_MEMORY);
 	if (buf_check(&exchange->out))
@@ -150,7 +151,8 @@ static void put(struct header_list *list, const char *name, const char *value)
 	list->names[list->count++][1] = value;
 }
 
-/* RFC 6797 section 7.2: of the service itself; what a proxy shows is the proxy's to say. */
+/* Returns whether to send HSTS (RFC 6797 section 7.2): only over the service's own TLS. A proxy
+ * sends its own policy. */
 static bool is_secure(const struct exchange *exchange)
 {
 	const struct client *client = exchange->client;
@@ -158,7 +160,7 @@ static bool is_secure(const struct exchange *exchange)
 	       strncmp(exchange->service->settings->service_public_url, "https://", 8) == 0;
 }
 
-/* Every header but those of the framing. */
+/* Collects all headers except those of the framing. */
 static void collect(struct exchange *exchange, struct header_list *list)
 {
 	const struct answer *answer = &exchange->answer;
@@ -238,15 +240,16 @@ static struct MHD_Response *make_response(struct exchange *exchange)
 		answer->stream = NULL;
 		return response;
 	}
-	/* RFC 9110 section 8.6: a 304 has no Content-Length but that of what is not sent. */
+	/* RFC 9110 section 8.6: Content-Length of a 304 is the size of the representation that is not
+	 * sent. */
 	if (answer->status == 304)
 		return MHD_create_response_from_callback(answer->size, 1, read_nothing, NULL, NULL);
 	return MHD_create_response_from_buffer(answer->body.size, (void *)answer->body.data,
 	                                       MHD_RESPMEM_PERSISTENT);
 }
 
-/* However long the client takes to read it, no more is held than the answer. */
-static void settle(struct exchange *exchange)
+/* Releases all memory except the answer, because a client may take long to read it. */
+static void release_unused(struct exchange *exchange)
 {
 	struct answer *answer = &exchange->answer;
 	struct buf *out = &exchange->out;
@@ -261,7 +264,7 @@ static void settle(struct exchange *exchange)
 	}
 }
 
-/* Its headers have been copied; what is written of it afterwards is not in the arena. */
+/* Frees the arena if the body is not in it. The library has copied the headers. */
 static void drop_arena(struct exchange *exchange)
 {
 	if (arena_has(&exchange->arena, exchange->answer.body.data))
@@ -278,7 +281,7 @@ enum MHD_Result answer_queue(struct exchange *exchange)
 	struct header_list list;
 	bool holds_more = exchange->memory.budget.granted > 0;
 	if (holds_more)
-		settle(exchange);
+		release_unused(exchange);
 	exchange->draining = atomic_load_explicit(&exchange->server->draining, memory_order_relaxed);
 	collect(exchange, &list);
 	struct MHD_Response *response = make_response(exchange);
@@ -323,7 +326,7 @@ static bool has_no_body(const struct exchange *exchange)
 	       (exchange->method && strcmp(exchange->method, "HEAD") == 0);
 }
 
-static void write_said(struct exchange *exchange, struct buf *text)
+static void write_direct(struct exchange *exchange, struct buf *text)
 {
 	const struct answer *answer = &exchange->answer;
 	struct header_list list;
@@ -345,8 +348,8 @@ bool answer_say_now(struct exchange *exchange)
 	BUF_AUTO struct buf text;
 	bool whole = false;
 	buf_init(&text, ANSWER_HEAD_MAX + exchange->answer.body.size);
-	write_said(exchange, &text);
-	/* A client that does not read what it was sent before gets nothing now. */
+	write_direct(exchange, &text);
+	/* Does not block: a client that has not read earlier data receives nothing. */
 	if (buf_check(&text) == 0)
 		whole = client_say_last(exchange->client, buf_slice(&text));
 	exchange->step = STEP_SAID;

@@ -7,7 +7,7 @@
 int memory_refuse(struct error *error)
 {
 	return error_cause(error, ERR_UNAVAILABLE,
-	                   "http.body_memory, or the account's share of it, is used up");
+	                   "http.body_memory or the account's share of it is exhausted");
 }
 
 size_t body_largest(const struct exchange *exchange)
@@ -22,7 +22,7 @@ int body_expect(struct exchange *exchange, uint64_t size, struct error *error)
 	return memory_expect(&exchange->memory, (size_t)size) ? 0 : memory_refuse(error);
 }
 
-/* `now` bytes instead of those that were counted before. */
+/* Replaces the accounted size by `now` bytes. */
 static bool count(struct budget *budget, unsigned kind, size_t *counted, size_t now)
 {
 	if (now > *counted && !budget_take(budget, kind, now - *counted))
@@ -73,9 +73,9 @@ int memory_refusal(struct exchange *exchange, int code)
 	return memory_refuse(&exchange->error);
 }
 
-/* ---- what is refused ---- */
+/* ---- refusals ---- */
 
-#define SHOWN_MAX 100 /* of a client's header */
+#define SHOWN_MAX 100 /* maximum shown bytes of a header of the client */
 
 int body_check_encoding(const struct exchange *exchange, struct error *error)
 {

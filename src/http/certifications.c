@@ -8,7 +8,8 @@
 #include "http/representation.h"
 #include "issue/certify.h"
 
-/* The connection, and what it read, may be gone when a worker looks at it. */
+/* Copies the header value, because the connection and its buffer may be gone when a worker reads
+ * it. */
 static int take_idempotency_key(struct exchange *exchange, struct error *error)
 {
 	struct head *head = &exchange->head;
@@ -100,7 +101,7 @@ static int certify(struct exchange *exchange, struct error *error)
 	bool replayed = false;
 	int result = parse_range(exchange, &range, error);
 	if (!result)
-		result = certification_range_check(&range, INT64_MAX, error); /* by itself */
+		result = certification_range_check(&range, INT64_MAX, error); /* check without the chain */
 	if (!result)
 		result = guard_forced(exchange, error);
 	if (!result)
@@ -113,7 +114,7 @@ static int certify(struct exchange *exchange, struct error *error)
 	return 0;
 }
 
-/* ---- reading ---- */
+/* ---- reads ---- */
 
 static int parse_status(const struct query *query, const char **ret_status, struct error *error)
 {

@@ -1,30 +1,31 @@
 /* GET /v1/channel and /v1/account/balance.
  *
- * With a thousand versions, each with its longest texts, a channel is 10 MB of JSON. Versions are
- * sealed, so what is read of them twice is the same: once to know how long the answer is, and
- * whether it can be given, then, unless it is short, piece by piece as the client reads it. */
+ * With a thousand versions of maximum length, a channel is 10 MB of JSON. Sealed versions never
+ * change, so they are read twice: first to determine the size of the answer and possible errors,
+ * then, unless the answer is short, in chunks as the client reads it. */
 #include <stdlib.h>
 
 #include "http/internal.h"
 #include "http/object_stream.h"
 #include "store/accounts/accounts.h"
 
-#define AT_ONCE 16 /* versions in a piece */
-/* Each with its longest texts, every byte of them escaped; the current one is in the first, too. */
+#define AT_ONCE 16 /* versions per chunk */
+/* Versions of maximum length with every byte escaped; the first chunk also contains the current
+ * version. */
 #define PIECE_MAX ((size_t)(AT_ONCE + 1) * 10500 + 1024)
 #define PIECE_MEMORY_MAX ((size_t)1024 * 1024)
-#define WHOLE_MAX ((size_t)256 * 1024) /* of an answer that is not streamed */
+#define WHOLE_MAX ((size_t)256 * 1024) /* maximum size of an answer that is not streamed */
 
 struct channel_text {
 	struct store *store;
 	int64_t account, channel;
 	enum language language;
-	int64_t current; /* the version in force when it was asked for */
+	int64_t current; /* version in force at the time of the request */
 	int64_t first, last, next;
 	bool begun, over;
-	struct json_writer writer; /* into piece */
+	struct json_writer writer; /* writes into `piece` */
 	struct buf piece;
-	size_t used; /* of the piece */
+	size_t used; /* read position in `piece` */
 };
 
 static void write_config(struct json_writer *writer, const char *name,
@@ -52,14 +53,14 @@ static const char *mode_note(enum language language)
 
 /* ---- the text ---- */
 
-/* `count` versions up to `last`. */
+/* Reads `count` versions up to `last`. */
 static int read_versions(const struct channel_text *text, int64_t last, int64_t count,
                          struct arena *arena, struct channel *ret, struct error *error)
 {
 	int result = store_get_channel_versions(text->store, text->account, text->channel, last + 1,
 	                                        count, arena, ret, error);
 	if (!result && (int64_t)ret->config_count != count)
-		result = error_cause(error, ERR_CORRUPT, "a channel without some configuration versions");
+		result = error_cause(error, ERR_CORRUPT, "the channel lacks configuration versions");
 	return result;
 }
 
@@ -99,7 +100,7 @@ static int write_some(struct channel_text *text, struct arena *arena, struct err
 	return result;
 }
 
-/* The next piece; may wait for the store. */
+/* Writes the next chunk; blocks on the store. */
 static int write_piece(struct channel_text *text, struct error *error)
 {
 	ARENA_AUTO struct arena arena;
@@ -150,7 +151,7 @@ static const struct stream_source channel_source = {
 
 /* ---- GET /v1/channel ---- */
 
-/* `size` of the whole, which is in `out` if it is short. */
+/* Determines the total size. `out` contains the text if it is short. */
 static int measure(struct channel_text *text, struct buf *out, size_t *ret_size,
                    struct error *error)
 {
@@ -169,7 +170,7 @@ static int measure(struct channel_text *text, struct buf *out, size_t *ret_size,
 	return 0;
 }
 
-/* RFC 8288: where the versions before these are. NULL without memory. */
+/* Returns the Link header (RFC 8288) to the earlier versions. NULL without memory. */
 static const char *make_link(struct exchange *exchange, const struct channel_text *text)
 {
 	return arena_printf(&exchange->arena, "</v1/channel?before_version=%lld>; rel=\"next\"",
@@ -198,7 +199,7 @@ static int answer_text(struct exchange *exchange, struct channel_text *text, str
 	return object_stream_new(exchange, &channel_source, text, &exchange->answer.stream, error);
 }
 
-/* Which versions: the newest of those asked for. */
+/* Selects the newest of the requested versions. */
 static int choose(struct exchange *exchange, struct channel_text *text, struct error *error)
 {
 	struct channel channel;
@@ -213,7 +214,7 @@ static int choose(struct exchange *exchange, struct channel_text *text, struct e
 	if (result)
 		return result;
 	if (!channel.config_count)
-		return error_cause(error, ERR_CORRUPT, "a channel without a configuration");
+		return error_cause(error, ERR_CORRUPT, "the channel has no configuration");
 	text->current = channel.configs[0].facts.version;
 	text->last = text->current < before ? text->current : before - 1;
 	text->first =

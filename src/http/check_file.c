@@ -1,9 +1,8 @@
-/* POST /verify: a report or an archive that anybody hands in, checked in full. It is held in
- * memory, counted as any body is, by a worker given to a process of its own, and then forgotten.
+/* POST /verify: full verification of an uploaded report or archive. The file is held in memory and
+ * counted like any body. A worker passes it to a separate process. Then it is discarded.
  *
- * However slowly files come, they keep nobody out: an address sends one at a time; when all that
- * come hold what there is for them, the one that began first gives way; and a turn to be checked
- * is for a file that is whole. */
+ * Slow uploads do not block others: an address uploads one file at a time; if the memory for
+ * uploads is exhausted, the oldest upload is evicted; and only complete files enter the queue. */
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -20,26 +19,26 @@
 #include "issue/verification.h"
 
 #define MIB ((size_t)1024 * 1024)
-#define FORM_SLACK ((size_t)64 * 1024)      /* what a form may have beside the file */
-#define CHECKS_MAX 4                        /* that wait or are under way */
-#define CHECKS_OF_ADDRESS 1                 /* that come, wait or are under way */
-#define MEMORY_PART 2                       /* of http.body_memory, for all of them */
-#define CHECK_MEMORY_MAX ((size_t)32 << 20) /* for what the verifier said */
-#define PIECE ((size_t)64 * 1024)           /* of a form, until a worker reads it */
-#define PIECE_HELD (2 * PIECE + 1)          /* a buffer for it, with what comes at once */
+#define FORM_SLACK ((size_t)64 * 1024)      /* size of a form in addition to the file */
+#define CHECKS_MAX 4                        /* queued or in progress */
+#define CHECKS_OF_ADDRESS 1                 /* uploading, queued or in progress */
+#define MEMORY_PART 2                       /* divisor of http.body_memory for all uploads */
+#define CHECK_MEMORY_MAX ((size_t)32 << 20) /* memory for the result of the verifier */
+#define PIECE ((size_t)64 * 1024)           /* chunk of a form that a worker reads */
+#define PIECE_HELD (2 * PIECE + 1)          /* buffer for a chunk and the data of one read */
 
 struct checked_file {
 	struct exchange *exchange;
 	struct multipart multipart;
-	uint64_t owner; /* who has one more in the server's checks */
-	bool has_turn;
-	/* Under the server's bodies_lock. */
-	bool comes;     /* then it is in the server's list */
-	bool gives_way; /* to a file of another loop; its own refuses it */
+	uint64_t owner; /* owner counted in the server's `checks` */
+	bool is_queued;
+	/* The following two are protected by the server's bodies_lock. */
+	bool is_uploading; /* uploading: in the server's list */
+	bool is_evicted;   /* evicted by an upload of another loop; its own loop refuses it */
 	struct checked_file *earlier, *later;
 	int file;
 	size_t size, limit;
-	size_t counted; /* in the server's check_bytes */
+	size_t counted; /* part of the server's check_bytes */
 	struct digest_stream *digest;
 	struct sha256 sha256;
 	bool seen;
@@ -49,20 +48,22 @@ size_t check_size_max(const struct exchange *exchange)
 {
 	size_t setting = (size_t)exchange->service->settings->http_check_size * MIB;
 	size_t memory = body_largest(exchange) - PIECE_HELD;
-	if (!confine_knows_files()) /* whoever takes the verifier over could read our keys */
+	/* without a file sandbox, a compromised verifier could read our keys */
+	if (!confine_knows_files())
 		return 0;
 	return setting < memory ? setting : memory;
 }
 
-/* ---- how many ---- */
+/* ---- limits ---- */
 
-static int busy(struct exchange *exchange, struct error *error)
+static int refuse_busy(struct exchange *exchange, struct error *error)
 {
 	atomic_fetch_add(&exchange->server->metrics.checks_refused, 1);
-	return error_cause(error, ERR_BUSY, "too many files come, or wait, to be checked");
+	return error_cause(error, ERR_BUSY,
+	                   "too many files are being uploaded or waiting for verification");
 }
 
-static int begin_coming(struct exchange *exchange, uint64_t owner, struct error *error)
+static int begin_upload(struct exchange *exchange, uint64_t owner, struct error *error)
 {
 	struct http_server *server = exchange->server;
 	pthread_mutex_lock(&server->bodies_lock);
@@ -74,11 +75,11 @@ static int begin_coming(struct exchange *exchange, uint64_t owner, struct error 
 	return error_set(error, result, MSG_HTTP_ADDRESS_CHECK, NULL);
 }
 
-static void link_coming(struct checked_file *file)
+static void link_upload(struct checked_file *file)
 {
 	struct http_server *server = file->exchange->server;
 	pthread_mutex_lock(&server->bodies_lock);
-	file->comes = true;
+	file->is_uploading = true;
 	file->earlier = server->coming;
 	if (file->earlier)
 		file->earlier->later = file;
@@ -86,37 +87,37 @@ static void link_coming(struct checked_file *file)
 	pthread_mutex_unlock(&server->bodies_lock);
 }
 
-/* Under the lock. */
-static void unlink_coming(struct checked_file *file)
+/* Caller holds the lock. */
+static void unlink_upload(struct checked_file *file)
 {
-	if (!file->comes)
+	if (!file->is_uploading)
 		return;
 	struct http_server *server = file->exchange->server;
 	*(file->later ? &file->later->earlier : &server->coming) = file->earlier;
 	if (file->earlier)
 		file->earlier->later = file->later;
-	file->comes = false;
+	file->is_uploading = false;
 }
 
-/* False: it has given way. */
-static bool end_coming(struct checked_file *file)
+/* Ends the upload. False: it was evicted. */
+static bool end_upload(struct checked_file *file)
 {
 	struct http_server *server = file->exchange->server;
 	pthread_mutex_lock(&server->bodies_lock);
-	bool gives_way = file->gives_way;
-	unlink_coming(file);
+	bool is_evicted = file->is_evicted;
+	unlink_upload(file);
 	pthread_mutex_unlock(&server->bodies_lock);
-	return !gives_way;
+	return !is_evicted;
 }
 
-static int take_turn(struct checked_file *file, struct error *error)
+static int enter_queue(struct checked_file *file, struct error *error)
 {
 	struct http_server *server = file->exchange->server;
 	pthread_mutex_lock(&server->bodies_lock);
-	file->has_turn = server->check_count < CHECKS_MAX;
-	server->check_count += file->has_turn;
+	file->is_queued = server->check_count < CHECKS_MAX;
+	server->check_count += file->is_queued;
 	pthread_mutex_unlock(&server->bodies_lock);
-	return file->has_turn ? 0 : busy(file->exchange, error);
+	return file->is_queued ? 0 : refuse_busy(file->exchange, error);
 }
 
 static void give_back(struct checked_file *file)
@@ -124,13 +125,13 @@ static void give_back(struct checked_file *file)
 	struct http_server *server = file->exchange->server;
 	pthread_mutex_lock(&server->bodies_lock);
 	share_give(server->checks, file->owner, 1);
-	server->check_count -= file->has_turn;
+	server->check_count -= file->is_queued;
 	server->check_bytes -= file->counted;
 	pthread_mutex_unlock(&server->bodies_lock);
 }
 
-/* `more` bytes for it, of what there is for all. Under the lock. */
-static bool take_room(struct checked_file *file, size_t more)
+/* Reserves `more` bytes of the memory for all uploads. Caller holds the lock. */
+static bool reserve_memory(struct checked_file *file, size_t more)
 {
 	struct http_server *server = file->exchange->server;
 	size_t all = (size_t)server->service->settings->http_body_memory * MIB / MEMORY_PART;
@@ -142,68 +143,68 @@ static bool take_room(struct checked_file *file, size_t more)
 	return fits;
 }
 
-/* The one that began first and has not given way. Under the lock. */
-static struct checked_file *first_coming(const struct http_server *server)
+/* Returns the oldest upload that was not evicted. Caller holds the lock. */
+static struct checked_file *oldest_upload(const struct http_server *server)
 {
 	struct checked_file *first = NULL;
 	for (struct checked_file *file = server->coming; file; file = file->earlier)
-		first = file->gives_way ? first : file;
+		first = file->is_evicted ? first : file;
 	return first;
 }
 
-/* What it holds is free once its loop has gone round, or a worker has read its piece; whom it gives
- * way to need not wait for that. Under the lock. */
-static void give_way(struct checked_file *file)
+/* Evicts an upload. Its memory is freed after the next iteration of its loop, or after a worker has
+ * read its chunk, but counts as free immediately. Caller holds the lock. */
+static void evict(struct checked_file *file)
 {
-	file->gives_way = true;
+	file->is_evicted = true;
 	file->exchange->server->check_bytes -= file->counted;
 	file->counted = 0;
 	atomic_store(&file->exchange->loop->files_give_way, true);
 	loop_wake(file->exchange->loop);
 }
 
-static bool find_room(struct checked_file *file, size_t more)
+static bool find_memory(struct checked_file *file, size_t more)
 {
 	struct http_server *server = file->exchange->server;
 	pthread_mutex_lock(&server->bodies_lock);
 	bool found = false;
-	for (bool more_to_ask = !file->gives_way; more_to_ask && !found;) {
-		found = take_room(file, more);
-		struct checked_file *first = found ? NULL : first_coming(server);
+	for (bool more_to_ask = !file->is_evicted; more_to_ask && !found;) {
+		found = reserve_memory(file, more);
+		struct checked_file *first = found ? NULL : oldest_upload(server);
 		more_to_ask = first && first != file;
 		if (more_to_ask)
-			give_way(first);
+			evict(first);
 	}
 	pthread_mutex_unlock(&server->bodies_lock);
 	return found;
 }
 
-static int make_room(struct checked_file *file, size_t more, struct error *error)
+static int require_memory(struct checked_file *file, size_t more, struct error *error)
 {
-	return find_room(file, more) ? 0 : busy(file->exchange, error);
+	return find_memory(file, more) ? 0 : refuse_busy(file->exchange, error);
 }
 
-static struct checked_file *take_one_that_gives_way(struct loop *loop)
+static struct checked_file *take_evicted(struct loop *loop)
 {
 	struct http_server *server = loop->server;
 	pthread_mutex_lock(&server->bodies_lock);
 	struct checked_file *file = server->coming;
-	while (file && !(file->gives_way && file->exchange->loop == loop))
+	while (file && !(file->is_evicted && file->exchange->loop == loop))
 		file = file->earlier;
 	if (file)
-		unlink_coming(file);
+		unlink_upload(file);
 	pthread_mutex_unlock(&server->bodies_lock);
 	return file;
 }
 
-/* Where a worker reads a piece of it, he goes on to the end of that, and then it is gone. */
-static void give_way_now(struct exchange *exchange)
+/* Refuses an evicted upload. A worker that reads its chunk finishes it first. */
+static void refuse_evicted(struct exchange *exchange)
 {
 	struct error error;
 	if (atomic_load(&exchange->abandoned))
 		return;
 	error_clear(&error);
-	(void)busy(exchange, &error);
+	(void)refuse_busy(exchange, &error);
 	if (exchange->waiting) {
 		request_abandon_body(exchange, ERR_BUSY, &error);
 	} else {
@@ -215,15 +216,15 @@ static void give_way_now(struct exchange *exchange)
 void checked_files_give_way(struct loop *loop)
 {
 	struct checked_file *file;
-	while ((file = take_one_that_gives_way(loop)))
-		give_way_now(file->exchange);
+	while ((file = take_evicted(loop)))
+		refuse_evicted(file->exchange);
 }
 
 void checked_file_free(struct checked_file *file)
 {
 	if (!file)
 		return;
-	(void)end_coming(file);
+	(void)end_upload(file);
 	give_back(file);
 	descriptor_close(&file->file);
 	digest_cancel(file->digest);
@@ -260,7 +261,8 @@ static int part_data(void *context, struct slice data, struct error *error)
 	digest_add(file->digest, data.data, data.size);
 	return file_write_all(file->file, data)
 	           ? 0
-	           : error_cause(error, ERR_NO_MEMORY, "a file to be checked: %s", strerror(errno));
+	           : error_cause(error, ERR_NO_MEMORY, "writing the file to verify: %s",
+	                         strerror(errno));
 }
 
 static int part_end(void *context, struct error *error)
@@ -289,7 +291,7 @@ static struct checked_file *checked_file_new(struct exchange *exchange, uint64_t
 static int begin_file(struct exchange *exchange, struct error *error)
 {
 	uint64_t owner = guard_owner_id(exchange);
-	int result = begin_coming(exchange, owner, error);
+	int result = begin_upload(exchange, owner, error);
 	if (result)
 		return result;
 	exchange->checked = checked_file_new(exchange, owner);
@@ -299,7 +301,7 @@ static int begin_file(struct exchange *exchange, struct error *error)
 		pthread_mutex_unlock(&exchange->server->bodies_lock);
 		return error_set(error, ERR_NO_MEMORY, MSG_NONE, NULL);
 	}
-	link_coming(exchange->checked);
+	link_upload(exchange->checked);
 	exchange->piece_size = PIECE;
 	if (exchange->checked->file < 0 || !exchange->checked->digest)
 		return error_set(error, ERR_NO_MEMORY, MSG_NONE, NULL);
@@ -325,7 +327,7 @@ static int begin(struct exchange *exchange, struct error *error)
 static int data(struct exchange *exchange, struct slice part, struct error *error)
 {
 	struct checked_file *file = exchange->checked;
-	int result = make_room(file, part.size, error);
+	int result = require_memory(file, part.size, error);
 	return result ? result : piece_collect(exchange, part, error);
 }
 
@@ -334,7 +336,7 @@ static int read_piece(struct exchange *exchange, struct error *error)
 	return multipart_feed(&exchange->checked->multipart, buf_slice(&exchange->body), error);
 }
 
-/* It is whole: now it may wait for its check. */
+/* Completes the upload and enters the queue. */
 static int end(struct exchange *exchange, struct error *error)
 {
 	struct checked_file *file = exchange->checked;
@@ -346,7 +348,7 @@ static int end(struct exchange *exchange, struct error *error)
 		result = error_set(error, ERR_VALIDATION, MSG_FIELD_REQUIRED, "file", NULL);
 	if (!result)
 		result = body_count(exchange, error);
-	return result ? result : take_turn(file, error);
+	return result ? result : enter_queue(file, error);
 }
 
 /* On a worker. */
@@ -371,8 +373,8 @@ static void read_rest(struct task *task)
 
 static bool finish(struct exchange *exchange)
 {
-	if (!end_coming(exchange->checked)) {
-		answer_error(exchange, busy(exchange, &exchange->error));
+	if (!end_upload(exchange->checked)) {
+		answer_error(exchange, refuse_busy(exchange, &exchange->error));
 		return true;
 	}
 	work_hand_over(exchange, LANE_BODIES, read_rest);
@@ -381,7 +383,8 @@ static bool finish(struct exchange *exchange)
 
 /* ---- the check ---- */
 
-/* What this service says of its digest; `out` gets the JSON, *ret NULL when it knows none. */
+/* Looks up the digest. `out` receives the JSON; *ret_found is NULL if the service does not know the
+ * file. */
 static int look_up(struct exchange *exchange, struct buf *out, struct json **ret_found,
                    struct error *error)
 {

@@ -35,7 +35,7 @@ static int64_t count(const struct json *checked, const char *name)
 	return value;
 }
 
-/* The items of a member that is an array of objects; NULL: none. */
+/* Returns the items of a member that is an array of objects; NULL: none. */
 static const struct json *items(const struct json *checked, const char *name)
 {
 	const struct json *list = json_member(checked, name);
@@ -86,7 +86,7 @@ static enum verdict verdict_of(const struct file_check *check)
 	return check->origin == FILE_FOREIGN && check->is_intact ? VERDICT_FOREIGN : VERDICT_NOT_VALID;
 }
 
-static struct view look(const struct check_outcome *outcome, enum language language)
+static struct view make_view(const struct check_outcome *outcome, enum language language)
 {
 	const struct json *checked = outcome->check->verification;
 	struct slice mode = outcome->issued ? text_of(outcome->issued, "mode") : slice_of("");
@@ -130,8 +130,8 @@ static const char *title(const struct view *view)
 		            "No válido: este servicio no emitió este fichero");
 	case VERDICT_NOT_CHECKED: break;
 	}
-	return TEXT(language, "This file could not be checked to the end",
-	            "Este fichero no se ha podido comprobar por completo");
+	return TEXT(language, "This file could not be fully verified",
+	            "Este fichero no se ha podido verificar por completo");
 }
 
 static const char *explanation(const struct view *view)
@@ -139,35 +139,36 @@ static const char *explanation(const struct view *view)
 	enum language language = view->language;
 	switch (view->verdict) {
 	case VERDICT_VALID:
-		return TEXT(language,
-		            "Every signature, timestamp and digest in it was checked, and nothing that is "
-		            "signed was changed.",
-		            "Se ha comprobado cada firma, sello de tiempo y resumen que contiene, y no ha "
-		            "cambiado nada de lo firmado.");
+		return TEXT(
+			language,
+			"All its signatures, timestamps and digests were verified. No signed data was changed.",
+			"Se han verificado todas sus firmas, sellos de tiempo y resúmenes. Ningún dato "
+			"firmado ha cambiado.");
 	case VERDICT_NOT_VALID:
-		return TEXT(language, "What is wrong stands below. It attests nothing: do not rely on it.",
-		            "Lo que falla figura más abajo. No acredita nada: no se fíe de él.");
+		return TEXT(
+			language, "The findings are listed below. The file attests nothing: do not rely on it.",
+			"Los errores se indican más abajo. El fichero no acredita nada: no confíe en él.");
 	case VERDICT_FOREIGN:
-		return TEXT(language,
-		            "It is not on record here, and no key of this service signed it while that key "
-		            "was in force. Whatever its signature says, it attests nothing: do not rely on "
-		            "it.",
-		            "No consta aquí, y ninguna clave de este servicio lo firmó mientras estaba en "
-		            "vigor. Diga lo que diga su firma, no acredita nada: no se fíe de él.");
+		return TEXT(
+			language,
+			"The file is not on record, and no key of this service signed it while that key was "
+			"in force. It attests nothing, regardless of its signature: do not rely on it.",
+			"El fichero no consta en este servicio, y ninguna de sus claves lo firmó mientras "
+			"estaba en vigor. No acredita nada, sea cual sea su firma: no confíe en él.");
 	case VERDICT_NOT_CHECKED: break;
 	}
 	if (view->kind == KIND_RECORD)
 		return TEXT(
 			language,
-			"It is an evidence record, which needs the files that it covers: <code>constancia "
-			"verify</code> checks them together, on your own machine.",
-			"Es un registro de evidencias, que necesita los ficheros que cubre: "
-			"<code>constancia verify</code> los comprueba juntos, en su propia máquina.");
-	return TEXT(language, "Why stands below. By itself it attests nothing.",
-	            "El motivo figura más abajo. Por sí solo no acredita nada.");
+			"This is an evidence record. To verify it together with the files that it covers, "
+			"run <code>constancia verify</code> on your own computer.",
+			"Este es un registro de evidencia. Para verificarlo junto con los ficheros que "
+			"cubre, ejecute <code>constancia verify</code> en su propio ordenador.");
+	return TEXT(language, "The reason is given below. The file by itself attests nothing.",
+	            "El motivo se indica más abajo. El fichero por sí solo no acredita nada.");
 }
 
-/* Whether this service issued it. */
+/* States whether this service issued the file. */
 static void record_part(struct buf *out, const struct view *view, const char *digest)
 {
 	enum language language = view->language;
@@ -180,13 +181,14 @@ static void record_part(struct buf *out, const struct view *view, const char *di
 	if (!issued && view->verdict == VERDICT_VALID)
 		buf_printf(
 			out, "<p>%s</p>\n",
-			TEXT(language,
-		         "It is signed with a key of this service all the same. Either something in "
-		         "it that is not signed is not as it was issued, or its record was lost, or "
-		         "somebody else used that key: ask the service before you rely on it.",
-		         "Aun así, está firmado con una clave de este servicio. O algo que no está "
-		         "firmado en él no es como se emitió, o se perdió su registro, o alguien más "
-		         "usó esa clave: pregunte al servicio antes de fiarse de él."));
+			TEXT(
+				language,
+				"Nevertheless, it is signed with a key of this service. Either unsigned data in "
+				"the file was changed, or the record was lost, or someone else used the key. Ask "
+				"the operator of the service before you rely on it.",
+				"No obstante, está firmado con una clave de este servicio. O bien se cambiaron "
+				"datos no firmados del fichero, o bien se perdió su registro, o bien otra "
+				"persona usó la clave. Consulte al operador del servicio antes de confiar en él."));
 	if (issued)
 		html_issued(out, language, issued, digest);
 }
@@ -200,8 +202,8 @@ static const char *origin_text(const struct json *file, enum language language)
 		return TEXT(language, "signed by this service, but not on record",
 		            "firmado por este servicio, pero no consta");
 	return slice_is(origin, "foreign")
-	           ? TEXT(language, "not of this service", "no es de este servicio")
-	           : TEXT(language, "evidence record", "registro de evidencias");
+	           ? TEXT(language, "not from this service", "no es de este servicio")
+	           : TEXT(language, "evidence record", "registro de evidencia");
 }
 
 static void file_row(struct buf *out, const struct json *file, enum language language)
@@ -221,7 +223,8 @@ static void file_row(struct buf *out, const struct json *file, enum language lan
 	buf_add_text(out, "</code></td></tr>\n");
 }
 
-/* Anybody can make a container: what counts is what is in it. */
+/* Lists the files of a container with their origin. Anyone can create a container, so only its
+ * files matter. */
 static void container_part(struct buf *out, const struct view *view)
 {
 	enum language language = view->language;
@@ -230,12 +233,11 @@ static void container_part(struct buf *out, const struct view *view)
 		"<h3>%s</h3>\n<p>%s</p>\n<table>\n<caption>%s</caption>\n<thead><tr>"
 		"<th scope=\"col\">%s</th><th scope=\"col\">%s</th>"
 		"<th scope=\"col\">SHA-256</th></tr></thead>\n<tbody>\n",
-		TEXT(language, "It is a container of files", "Es un contenedor de ficheros"),
+		TEXT(language, "This is a container of files", "Es un contenedor de ficheros"),
 		TEXT(language,
-	         "Anybody can put one together: what counts is where each of its files comes "
-	         "from.",
-	         "Cualquiera puede componer uno: lo que cuenta es de dónde viene cada uno de sus "
-	         "ficheros."),
+	         "Anyone can create a container. What matters is the origin of each file in it.",
+	         "Cualquiera puede crear un contenedor. Lo que importa es el origen de cada fichero "
+	         "que contiene."),
 		TEXT(language, "Files in the container", "Ficheros del contenedor"),
 		TEXT(language, "File", "Fichero"), TEXT(language, "Origin", "Origen"));
 	for (const struct json *file = items(view->checked, "files"); file; file = file->next)
@@ -260,8 +262,8 @@ static void verdict_section(struct buf *out, const struct view *view)
 	           explanation(view));
 	if (view->test && !view->outcome->issued)
 		buf_printf(out, "<p class=\"test\"><strong>%s</strong></p>\n",
-		           TEXT(view->language, "Test mode: it has no probative value.",
-		                "Modo de prueba: no tiene valor probatorio."));
+		           TEXT(view->language, "Test mode: no probative value.",
+		                "Modo de prueba: sin valor probatorio."));
 	if (view->kind == KIND_CONTAINER)
 		container_part(out, view);
 	else if (view->verdict != VERDICT_FOREIGN)
@@ -271,7 +273,7 @@ static void verdict_section(struct buf *out, const struct view *view)
 	buf_add_text(out, "</section>\n");
 }
 
-/* ---- what it attests ---- */
+/* ---- attestation ---- */
 
 static void point(struct buf *out, const char *text)
 {
@@ -282,14 +284,14 @@ static void unchanged(struct buf *out, const struct view *view)
 {
 	enum language language = view->language;
 	if (view->kind == KIND_CONTAINER && view->outcome->check->origin == FILE_ISSUED)
-		point(out, TEXT(language, "That its files are, byte for byte, those that were issued.",
-		                "Que sus ficheros son, byte a byte, los que se emitieron."));
+		point(out, TEXT(language, "That its files are identical to the issued ones, byte for byte.",
+		                "Que sus ficheros son idénticos, byte a byte, a los emitidos."));
 	else if (view->outcome->issued)
-		point(out, TEXT(language, "That this is, byte for byte, the file that was issued.",
-		                "Que este es, byte a byte, el fichero que se emitió."));
+		point(out, TEXT(language, "That this file is identical to the issued one, byte for byte.",
+		                "Que este fichero es idéntico, byte a byte, al emitido."));
 	else
-		point(out, TEXT(language, "That nothing that is signed was changed.",
-		                "Que no ha cambiado nada de lo firmado."));
+		point(out, TEXT(language, "That no signed data was changed.",
+		                "Que ningún dato firmado ha cambiado."));
 }
 
 static void attested_by_archive(struct buf *out, const struct view *view)
@@ -308,11 +310,12 @@ static void attested_by_archive(struct buf *out, const struct view *view)
 		         " declaraciones, en este orden y sin que falte ninguna entre ellas.</li>\n"),
 			view->events);
 	if (view->timestamps > 0 && !view->test)
-		point(out, TEXT(language,
-		                "That each existed before the timestamp that covers it, by the authority "
-		                "named below.",
-		                "Que cada una existía antes del sello de tiempo que la cubre, de la "
-		                "autoridad que se nombra abajo."));
+		point(out,
+		      TEXT(language,
+		           "That each declaration existed before the timestamp that covers it, issued by "
+		           "the authority named below.",
+		           "Que cada declaración existía antes del sello de tiempo que la cubre, emitido "
+		           "por la autoridad indicada abajo."));
 	unchanged(out, view);
 }
 
@@ -321,40 +324,51 @@ static void attested_by_report(struct buf *out, const struct view *view)
 	enum language language = view->language;
 	unchanged(out, view);
 	if (view->timestamps > 0)
-		point(out, TEXT(language,
-		                "That it existed before the timestamp over its signature, by the authority "
-		                "named below.",
-		                "Que existía antes del sello de tiempo de su firma, de la autoridad que "
-		                "se nombra abajo."));
-	point(out, TEXT(language, "Which evidence archive it belongs to, by that one's SHA-256.",
-	                "A qué archivo de evidencias corresponde, por el SHA-256 de este."));
+		point(out,
+		      TEXT(language,
+		           "That it existed before the timestamp over its signature, issued by the "
+		           "authority named below.",
+		           "Que existía antes del sello de tiempo de su firma, emitido por la autoridad "
+		           "indicada abajo."));
+	point(out,
+	      TEXT(language, "Which evidence archive it belongs to, by the SHA-256 of the archive.",
+	           "A qué archivo de evidencias corresponde, por el SHA-256 del archivo."));
 }
 
 static void not_attested(struct buf *out, const struct view *view)
 {
 	enum language language = view->language;
-	point(out, TEXT(language, "That what was declared is true.", "Que lo declarado sea cierto."));
-	point(out, TEXT(language, "Who the declarant is, beyond the account that declared.",
-	                "Quién es el declarante, más allá de la cuenta que declaró."));
-	point(out, TEXT(language,
-	                "When something happened: only when its declaration was received, as the "
-	                "service states, and that it existed before its timestamp.",
-	                "Cuándo ocurrió algo: solo cuándo se recibió su declaración, según afirma el "
-	                "servicio, y que existía antes de su sello de tiempo."));
+	point(out, TEXT(language, "That the declarations are true.", "Que lo declarado sea cierto."));
+	point(out, TEXT(language, "The identity of the declarant, beyond the account used.",
+	                "La identidad del declarante, más allá de la cuenta utilizada."));
+	point(
+		out,
+		TEXT(
+			language,
+			"When the declared facts happened. The archive shows only when the service received "
+			"each declaration, as stated by the service, and that it existed before its timestamp.",
+			"Cuándo ocurrieron los hechos declarados. Solo consta cuándo recibió el servicio "
+			"cada declaración, según afirma el propio servicio, y que existía antes de su sello "
+			"de tiempo."));
 	if (view->kind == KIND_REPORT)
-		point(out,
-		      TEXT(language, "The events themselves: the evidence archive does. Check it here too.",
-		           "Los eventos en sí: eso lo hace el archivo de evidencias. Compruébelo "
-		           "también aquí."));
+		point(
+			out,
+			TEXT(
+				language,
+				"The events themselves. The evidence archive attests them; verify it here as well.",
+				"Los eventos en sí. Los acredita el archivo de evidencias; verifíquelo también "
+				"aquí."));
 	else if (count(view->checked, "parts") == 0)
-		point(out, TEXT(language,
-		                "The declared content, which is in parts of its own: <code>constancia "
-		                "verify</code> checks them together with this archive.",
-		                "El contenido declarado, que va en partes propias: <code>constancia "
-		                "verify</code> las comprueba junto con este archivo."));
+		point(out,
+		      TEXT(language,
+		           "The declared content, which is in separate content parts. <code>constancia "
+		           "verify</code> verifies them together with this archive.",
+		           "El contenido declarado, que va en partes de contenido separadas. "
+		           "<code>constancia verify</code> las verifica junto con este archivo."));
 }
 
-/* Its files are judged one by one; of a container without an archive no event is known. */
+/* The files of a container are verified individually. Events are known only if it contains an
+ * archive. */
 static void attested_by_container(struct buf *out, const struct view *view)
 {
 	enum language language = view->language;
@@ -365,9 +379,9 @@ static void attested_by_container(struct buf *out, const struct view *view)
 		unchanged(out, view);
 	if (!record)
 		return;
-	buf_printf(out, "<li>%s ",
-	           TEXT(language, "That its files existed, together, at",
-	                "Que sus ficheros existían, juntos, el"));
+	buf_printf(
+		out, "<li>%s ",
+		TEXT(language, "That all its files existed at", "Que todos sus ficheros existían el"));
 	html_time(out, language, text_of(record, "exists_since"));
 	buf_add_text(out, ".</li>\n");
 }
@@ -391,7 +405,7 @@ static void meaning_section(struct buf *out, const struct view *view)
 	buf_add_text(out, "</ul>\n</section>\n</div>\n");
 }
 
-/* ---- who ---- */
+/* ---- signers and authorities ---- */
 
 static void named(struct buf *out, const char *label, struct slice value)
 {
@@ -447,17 +461,19 @@ static void level_section(struct buf *out, const struct view *view)
 	if (!item || view->verdict != VERDICT_VALID)
 		return;
 	buf_printf(out, "<section>\n<h2>%s</h2>\n<dl>\n",
-	           TEXT(language, "How long it can be checked", "Hasta cuándo se puede comprobar"));
+	           TEXT(language, "Long-term verifiability", "Verificabilidad a largo plazo"));
 	named(out, TEXT(language, "Level of the signature", "Nivel de la firma"),
 	      text_of(item, "level"));
-	timed(out, language, TEXT(language, "Without this service, until", "Sin este servicio, hasta"),
+	timed(out, language,
+	      TEXT(language, "Verifiable without this service until",
+	           "Verificable sin este servicio hasta"),
 	      text_of(item, "checkable_until"));
 	buf_add_text(out, "</dl>\n</section>\n");
 }
 
 /* ---- findings ---- */
 
-/* What a step said at the end of a finding is in English. */
+/* The detail at the end of a finding is always in English. */
 static void finding_text(struct buf *out, const struct view *view, const struct json *item)
 {
 	bool spanish = view->language == LANGUAGE_SPANISH;
@@ -498,7 +514,7 @@ static void findings(struct buf *out, const struct view *view, const char *membe
 void check_html_answer(struct exchange *exchange, const struct check_outcome *outcome)
 {
 	enum language language = exchange->language;
-	struct view view = look(outcome, language);
+	struct view view = make_view(outcome, language);
 	BUF_AUTO struct buf page;
 	buf_init(&page, OUT_MAX);
 	html_begin(exchange, TEXT(language, "Verify a certification", "Verificar una certificación"),
@@ -506,16 +522,16 @@ void check_html_answer(struct exchange *exchange, const struct check_outcome *ou
 	verdict_section(&page, &view);
 	findings(&page, &view, "findings",
 	         view.verdict == VERDICT_NOT_CHECKED
-	             ? TEXT(language, "What could not be checked", "Qué no se pudo comprobar")
-	             : TEXT(language, "What is wrong", "Qué falla"));
+	             ? TEXT(language, "What could not be verified", "Qué no se pudo verificar")
+	             : TEXT(language, "Errors", "Errores"));
 	meaning_section(&page, &view);
 	if (view.verdict == VERDICT_VALID) {
-		identities(&page, &view, "signers", TEXT(language, "Who signed", "Quién firmó"));
+		identities(&page, &view, "signers", TEXT(language, "Signers", "Firmantes"));
 		identities(&page, &view, "authorities",
-		           TEXT(language, "Who gave the time", "Quién dio la hora"));
+		           TEXT(language, "Timestamp authorities", "Autoridades de sellado de tiempo"));
 	}
 	level_section(&page, &view);
-	findings(&page, &view, "warnings", TEXT(language, "To be known", "Conviene saber"));
+	findings(&page, &view, "warnings", TEXT(language, "Warnings", "Advertencias"));
 	html_forms(exchange, &page);
 	html_end(&page);
 	html_answer(exchange, 200, &page);

@@ -1,4 +1,4 @@
-/* The page about a file that was checked in full. */
+/* The page with the result of a full file verification. */
 #ifndef HTTP_CHECK_HTML_H
 #define HTTP_CHECK_HTML_H
 
@@ -6,13 +6,14 @@
 #include "issue/check_file.h"
 
 struct check_outcome {
-	struct sha256 digest;           /* of the file */
-	const struct json *issued;      /* as verification_lookup tells it; NULL: not issued here */
-	const struct file_check *check; /* what is in its tree is not to be relied on in its form */
+	struct sha256 digest; /* of the file */
+	/* result of verification_lookup; NULL: not issued by this service */
+	const struct json *issued;
+	const struct file_check *check; /* its JSON tree is untrusted */
 };
 
-/* Answers with what the file attests and what not, who signed it, who gave the time, until when
- * that can be checked, and what is wrong with it. */
+/* Answers with a page that states what the file attests and does not attest, the signers, the
+ * timestamp authorities, how long it is verifiable, and the errors. */
 void check_html_answer(struct exchange *exchange, const struct check_outcome *outcome);
 
 #endif

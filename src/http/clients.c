@@ -9,12 +9,13 @@
 #include "http/internal.h"
 
 #define BYTES_PER_SECOND (16 * 1024)
-#define HANDSHAKES UINT64_C(0x8f3a6c51d92e47b5) /* their buckets among those of addresses */
+/* distinguishes their buckets from those of addresses */
+#define HANDSHAKES UINT64_C(0x8f3a6c51d92e47b5)
 #define HANDSHAKE_BURST 4
 #define BYTES_UNKNOWN (-1)
-#define LOOKS_IN_TRANSFER 8 /* checks for a head that has begun, in http.transfer_timeout */
+#define HEAD_CHECKS 8 /* checks for a started head per http.transfer_timeout */
 #define SLOW_AFTER_US US_PER_SECOND
-#define READ_PIECES 16 /* of what one that is turned away has sent already */
+#define READ_PIECES 16 /* reads of data that a refused client has already sent */
 
 /* ---- lists ---- */
 
@@ -59,7 +60,7 @@ bool client_is_cut(const struct client *client)
 	return atomic_load_explicit(&client->entry.is_cut, memory_order_relaxed);
 }
 
-/* Of TLS the end is said, too, so that a client knows that nothing is missing. */
+/* Sends `text`. With TLS also sends the closure alert, so that the client can detect truncation. */
 static bool say_last(struct client *client, struct slice text)
 {
 	ssize_t sent;
@@ -88,11 +89,12 @@ void client_discard(struct client *client)
 		(void)!recv(client->descriptor, NULL, DISCARDED_MAX, MSG_TRUNC | MSG_DONTWAIT);
 }
 
-/* The library sees the end of the connection and tidies up. `text`, if it can be said at once;
- * NULL: in the middle of an answer. */
+/* Cuts the connection; the library notices the end and cleans up. `text` is sent if possible
+ * without blocking; NULL: in the middle of an answer. */
 static void cut(struct client *client, const char *text)
 {
-	/* Others shut it down without a word; only its own thread can speak through its session. */
+	/* Other threads shut the connection down silently; only its own thread may use its TLS
+	 * session. */
 	if (client->loop->tls && text && !client_is_cut(client))
 		(void)say_last(client, slice_of(text));
 	connection_cut(client->loop->connections, &client->entry,
@@ -106,7 +108,7 @@ static const char too_many[] = "HTTP/1.1 429 Too Many Requests\r\nRetry-After: 1
 static const char full[] = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 2\r\n"
 						   "Connection: close\r\nContent-Length: 0\r\n\r\n";
 
-/* ---- coming ---- */
+/* ---- new connections ---- */
 
 static void count(struct http_server *server, struct loop *loop, int by)
 {
@@ -127,9 +129,9 @@ static struct client *client_new(const struct sockaddr *address, socklen_t addre
 	return client;
 }
 
-/* Says it and closes; reads what has come first, since a connection that is closed with bytes
- * unread is reset, and the answer lost. */
-static void turn_away(int descriptor, const char *text)
+/* Sends `text` and closes. Reads received data first, because closing with unread bytes resets the
+ * connection and loses the answer. */
+static void refuse(int descriptor, const char *text)
 {
 	char unread[1024];
 	if (*text)
@@ -141,9 +143,10 @@ static void turn_away(int descriptor, const char *text)
 	close(descriptor);
 }
 
-/* A handshake costs a loop a thousand times what it costs to ask for one. */
-static bool may_shake_hands(const struct http_server *server,
-                            const struct connection_origin *origin, int64_t now_us)
+/* Limits handshakes per address: a handshake costs a loop about a thousand times what a request for
+ * it costs the client. */
+static bool allows_handshake(const struct http_server *server,
+                             const struct connection_origin *origin, int64_t now_us)
 {
 	int64_t rate = server->service->settings->http_tls_handshakes;
 	return origin->is_proxy || rate_take(server->limiter, origin->address ^ HANDSHAKES, rate,
@@ -160,7 +163,7 @@ static int enter(struct http_server *server, struct client *client, int descript
 		.is_proxy = client->by_proxy,
 		.limit = server->service->settings->http_connections_per_address,
 	};
-	if (server->loops[0].tls && !may_shake_hands(server, &origin, client->since_us))
+	if (server->loops[0].tls && !allows_handshake(server, &origin, client->since_us))
 		return ERR_RATE_LIMITED;
 	return connection_enter(server->connections, &client->entry, &origin, descriptor,
 	                        client->since_us);
@@ -178,21 +181,21 @@ struct client *client_accept(struct http_server *server, int descriptor,
 		return client;
 	}
 	bool many = result == ERR_RATE_LIMITED;
-	turn_away(descriptor, server->loops[0].tls ? "" : many ? too_many : full);
+	refuse(descriptor, server->loops[0].tls ? "" : many ? too_many : full);
 	atomic_fetch_add_explicit(&server->metrics.connections_cut, 1, memory_order_relaxed);
 	request_log_refused(server, address, many ? 429 : 503);
 	free(client);
 	return NULL;
 }
 
-static void is_fresh_no_more(struct client *client)
+static void clear_fresh(struct client *client)
 {
 	if (client->is_fresh)
 		atomic_fetch_sub_explicit(&client->loop->server->fresh, 1, memory_order_relaxed);
 	client->is_fresh = false;
 }
 
-/* Of those that were turned away nothing was awaited. */
+/* Counts failed handshakes, but not those of refused connections. */
 static void count_handshake(const struct client *client)
 {
 	struct metrics *metrics = &client->loop->server->metrics;
@@ -203,7 +206,7 @@ static void count_handshake(const struct client *client)
 static void client_free(struct client *client)
 {
 	struct loop *loop = client->loop;
-	is_fresh_no_more(client);
+	clear_fresh(client);
 	count_handshake(client);
 	tls_end(client->tls);
 	if (client->forwarded)
@@ -218,8 +221,8 @@ static void take(struct loop_item *item)
 {
 	struct client *client = (struct client *)((char *)item - offsetof(struct client, item));
 	struct loop *loop = client->loop;
-	loop->out++; /* take_given takes one off */
-	/* From here on the library closes the descriptor when it likes. */
+	loop->out++; /* compensates for the decrement in take_given */
+	/* From here on the library may close the descriptor at any time. */
 	bool wanted = connection_set_descriptor(loop->connections, &client->entry, -1);
 	if (loop->ending || !wanted) {
 		int descriptor = client->descriptor;
@@ -257,7 +260,7 @@ static int descriptor_of(struct MHD_Connection *connection)
 	return info ? info->connect_fd : -1;
 }
 
-/* The one that was given with that descriptor. */
+/* Returns the passed client with that descriptor. */
 static struct client *take_coming(struct loop *loop, int descriptor)
 {
 	struct client **at = &loop->coming_clients;
@@ -269,7 +272,7 @@ static struct client *take_coming(struct loop *loop, int descriptor)
 	return client;
 }
 
-/* A connection that the library accepted, of the operator's listener. */
+/* Creates the client of a connection that the library accepted for the operators' listener. */
 static struct client *client_of_operator(struct loop *loop, struct MHD_Connection *connection)
 {
 	const union MHD_ConnectionInfo *info =
@@ -318,13 +321,13 @@ void client_end(struct client *client)
 	client_free(client);
 }
 
-/* ---- its requests ---- */
+/* ---- requests ---- */
 
 void client_begins_request(struct client *client, int64_t now_us)
 {
 	tls_has_request(client->tls);
 	int64_t head_since_us = client->head_since_us;
-	is_fresh_no_more(client);
+	clear_fresh(client);
 	become(client, false, head_since_us ? head_since_us : now_us);
 }
 
@@ -350,7 +353,7 @@ void client_is_answered(struct client *client, int64_t now_us)
 	client->excused_us = 0;
 }
 
-static void forget_forwarded(struct client *client)
+static void end_forwarded(struct client *client)
 {
 	if (client->forwarded)
 		connection_forward_end(client->loop->connections, client->forwarded);
@@ -359,7 +362,7 @@ static void forget_forwarded(struct client *client)
 
 void client_ends_request(struct client *client, int64_t now_us)
 {
-	forget_forwarded(client);
+	end_forwarded(client);
 	client->bytes = BYTES_UNKNOWN;
 	become(client, become_in_table(client, CONNECTION_IDLE, now_us), now_us);
 }
@@ -386,10 +389,11 @@ int client_comes_from(struct client *client, uint64_t address)
 	return result;
 }
 
-/* ---- what cannot go on ---- */
+/* ---- stuck connections ---- */
 
-/* A line of a chunk's size that fills the connection's memory: libmicrohttpd before 1.0 does not
- * read on, and says nothing. Known by input that stays where it is from one look to the next. */
+/* Detects a connection that cannot continue. If a chunk-size line fills the connection memory,
+ * libmicrohttpd before 1.0 stops reading without an error. Such a connection has unread input that
+ * does not change between two checks. */
 static bool is_stuck(struct client *client)
 {
 	const struct exchange *exchange = client->exchange;
@@ -404,9 +408,10 @@ static bool is_stuck(struct client *client)
 	return stays;
 }
 
-/* One that does not wait for its socket is taken for ready all the time, and after a suspension the
- * library does not watch its socket: of its end it hears nothing. */
-static void end_soon(struct client *client)
+/* Sets a timeout of one second. The library treats a connection that does not wait for its socket
+ * as always ready, and after a suspension it does not poll the socket, so it would not notice its
+ * end. */
+static void set_short_timeout(struct client *client)
 {
 	MHD_set_connection_option(client->connection, MHD_CONNECTION_OPTION_TIMEOUT, 1u);
 }
@@ -418,13 +423,13 @@ static void end_stuck(struct client *client)
 	client_discard(client);
 	(void)answer_say_now(exchange);
 	cut(client, "");
-	end_soon(client);
+	set_short_timeout(client);
 }
 
-/* ---- time ---- */
+/* ---- timeouts ---- */
 
-/* Until when the client may take for what it is at. */
-static int64_t patience_us(const struct client *client)
+/* Returns the time until which the client must complete the current transfer. */
+static int64_t transfer_deadline_us(const struct client *client)
 {
 	const struct exchange *exchange = client->exchange;
 	int64_t timeout_us = exchange->service->settings->http_transfer_timeout;
@@ -437,7 +442,7 @@ static int64_t patience_us(const struct client *client)
 	return from_us + client->excused_us + timeout_us + bytes * US_PER_SECOND / BYTES_PER_SECOND;
 }
 
-/* Bytes that came of the connection; BYTES_UNKNOWN: the system does not say. */
+/* Returns the number of received bytes; BYTES_UNKNOWN: not available from the system. */
 static int64_t bytes_come(const struct client *client)
 {
 	struct tcp_info info = {0};
@@ -448,10 +453,11 @@ static int64_t bytes_come(const struct client *client)
 	return told ? (int64_t)info.tcpi_bytes_received : BYTES_UNKNOWN;
 }
 
-/* The library does not tell that a head has begun before its request line is whole. */
-static void look_for_head(struct client *client, int64_t timeout_us, int64_t now_us)
+/* Detects that a head has started, which the library does not report before the request line is
+ * complete. */
+static void check_for_head(struct client *client, int64_t timeout_us, int64_t now_us)
 {
-	client->look_at_us = now_us + timeout_us / LOOKS_IN_TRANSFER;
+	client->look_at_us = now_us + timeout_us / HEAD_CHECKS;
 	int64_t bytes = bytes_come(client);
 	if (client->bytes == BYTES_UNKNOWN)
 		client->bytes = bytes;
@@ -462,13 +468,13 @@ static void look_for_head(struct client *client, int64_t timeout_us, int64_t now
 		become_in_table(client, CONNECTION_UNFINISHED, now_us);
 }
 
-static void look_at_idle(struct client *client, int64_t now_us)
+static void check_idle(struct client *client, int64_t now_us)
 {
 	const struct settings *settings = client->loop->server->service->settings;
 	int64_t timeout_us = settings->http_transfer_timeout;
 	if (client_is_cut(client))
 		return;
-	/* A handshake, and the first request line after it, have the time of a head. */
+	/* A handshake with the first request line has the timeout of a head. */
 	bool is_silent = tls_is_silent(client->tls) && client->since_us + timeout_us < now_us;
 	if (is_silent || client->since_us + settings->http_idle_timeout < now_us) {
 		cut(client, "");
@@ -476,7 +482,7 @@ static void look_at_idle(struct client *client, int64_t now_us)
 		return;
 	}
 	if (client->look_at_us <= now_us)
-		look_for_head(client, timeout_us, now_us);
+		check_for_head(client, timeout_us, now_us);
 	if (client->head_since_us && client->head_since_us + timeout_us < now_us) {
 		client->is_late = true;
 		cut(client, too_slow);
@@ -484,8 +490,8 @@ static void look_at_idle(struct client *client, int64_t now_us)
 	}
 }
 
-/* For a body, or for an answer to be read. */
-static bool is_waited_for(const struct client *client, int64_t now_us)
+/* Returns whether the service waits for the client to send a body or to read an answer. */
+static bool is_slow(const struct client *client, int64_t now_us)
 {
 	if (client->by_proxy)
 		return false;
@@ -495,23 +501,23 @@ static bool is_waited_for(const struct client *client, int64_t now_us)
 	       (client->answered_us || step == STEP_BODY || step == STEP_SWALLOW || step == STEP_SAID);
 }
 
-static void look_at_busy(struct client *client, int64_t now_us)
+static void check_busy(struct client *client, int64_t now_us)
 {
 	const struct exchange *exchange = client->exchange;
 	if (client_is_cut(client)) {
-		end_soon(client);
+		set_short_timeout(client);
 		return;
 	}
 	if (client->waits_us || !exchange)
 		return;
 	if (is_stuck(client)) {
 		end_stuck(client);
-	} else if (patience_us(client) < now_us) {
+	} else if (transfer_deadline_us(client) < now_us) {
 		client->is_late = !client->answered_us && exchange->step != STEP_SAID;
 		cut(client, client->is_late ? too_slow : NULL);
 	} else if (exchange->step == STEP_HEAD && client->entry.kind == CONNECTION_IDLE) {
 		become_in_table(client, CONNECTION_UNFINISHED, client->since_us);
-	} else if (client->entry.kind == CONNECTION_BUSY && is_waited_for(client, now_us)) {
+	} else if (client->entry.kind == CONNECTION_BUSY && is_slow(client, now_us)) {
 		become_in_table(client, CONNECTION_SLOW, now_us);
 	}
 }
@@ -521,10 +527,10 @@ void clients_look(struct loop *loop, int64_t now_us)
 	struct client *next;
 	for (struct client *client = loop->idle.first; client; client = next) {
 		next = client->next;
-		look_at_idle(client, now_us);
+		check_idle(client, now_us);
 	}
 	for (struct client *client = loop->busy.first; client; client = next) {
 		next = client->next;
-		look_at_busy(client, now_us);
+		check_busy(client, now_us);
 	}
 }

@@ -10,27 +10,27 @@
 #include "base/error.h"
 #include "http/shares.h"
 
-#define BUCKETS 4096         /* a power of two */
-#define HEADS_ON_THEIR_WAY 8 /* of a client at a time */
+#define BUCKETS 4096        /* a power of two */
+#define HEADS_PENDING_MAX 8 /* heads that a client normally sends at a time */
 #define HEAD_GRACE_US US_PER_SECOND
-#define SLOW_FEW 8   /* requests of an address, which are not cut however slow they are */
-#define SLOW_MANY 16 /* beyond it they are cut before somebody's idle connection is */
-#define SLOW_LONG_US (10 * US_PER_SECOND) /* of few, all but the last are cut then */
-#define HELD_SPARE 1                      /* the newcomer */
+#define SLOW_FEW 8   /* slow requests of an address that are normally not evicted */
+#define SLOW_MANY 16 /* above this number they are evicted before idle connections */
+#define SLOW_LONG_US (10 * US_PER_SECOND) /* age from which all but one of them are evicted */
+#define HELD_SPARE 1                      /* for the new connection */
 
 struct entry_list {
 	struct connection_entry *first, *last;
 	size_t count;
 };
 
-/* An address that has connections. */
+/* An address with connections. */
 struct connection_holder {
 	uint64_t address;
 	bool is_proxy;
 	size_t held;
-	struct connection_holder *next; /* in its bucket */
+	struct connection_holder *next; /* next in the bucket */
 	struct entry_list entries[CONNECTION_KINDS];
-	/* Among the addresses with the same number of the kind. */
+	/* List of the addresses with the same number of the kind. */
 	struct connection_holder *equal_previous[CONNECTION_KINDS], *equal_next[CONNECTION_KINDS];
 };
 
@@ -38,17 +38,17 @@ struct holder_list {
 	struct connection_holder *first, *last;
 };
 
-/* The addresses by their number of connections of a kind; among equal numbers, the address that has
- * had its number for longest comes first. */
+/* The addresses by their number of connections of a kind. Among equal numbers, the address that
+ * reached the number first comes first. */
 struct ranking {
 	struct holder_list *by_count;
 	size_t most;
 };
 
-/* Those of clients, and those of trusted proxies. */
+/* One group for clients, one for trusted proxies. */
 struct group {
 	struct ranking rankings[CONNECTION_KINDS];
-	struct connection_entry *oldest, *youngest; /* unfinished ones */
+	struct connection_entry *oldest, *youngest; /* unfinished heads by age */
 };
 
 struct connection_table {
@@ -61,7 +61,7 @@ struct connection_table {
 	struct connection_holder *buckets[BUCKETS];
 };
 
-/* ---- life ---- */
+/* ---- creation ---- */
 
 struct connection_table *connection_table_create(size_t connections_max, _Atomic int64_t *cut)
 {
@@ -128,7 +128,7 @@ static void unrank(struct ranking *ranking, struct connection_holder *holder, in
 	*(next ? &next->equal_previous[kind] : &equals->last) = previous;
 }
 
-/* Counts change by one, so that what is below the highest is not searched for. */
+/* Updates the highest count. Counts change by one, so no search below it is required. */
 static void settle(struct ranking *ranking)
 {
 	while (ranking->most > 0 && !ranking->by_count[ranking->most].first)
@@ -203,7 +203,7 @@ static struct connection_holder **find(struct connection_table *table, uint64_t 
 	return at;
 }
 
-/* Out of the table; its address, too, if that has no more. */
+/* Removes the entry, and its address if it has no other entry. */
 static void forget(struct connection_table *table, struct connection_entry *entry)
 {
 	struct connection_holder *holder = entry->holder;
@@ -217,7 +217,7 @@ static void forget(struct connection_table *table, struct connection_entry *entr
 	free(holder);
 }
 
-/* ---- cutting ---- */
+/* ---- eviction ---- */
 
 static void shut(const struct connection_entry *entry, const char *text)
 {
@@ -228,7 +228,8 @@ static void shut(const struct connection_entry *entry, const char *text)
 	shutdown(entry->descriptor, SHUT_RDWR);
 }
 
-/* Its descriptor is not closed before it leaves the table, which takes the lock. */
+/* Cuts the connection. Its descriptor cannot be closed meanwhile, because connection_leave takes
+ * the lock first. */
 static void cut(struct connection_table *table, struct connection_entry *entry, const char *text)
 {
 	atomic_store_explicit(&entry->is_cut, true, memory_order_relaxed);
@@ -238,46 +239,47 @@ static void cut(struct connection_table *table, struct connection_entry *entry, 
 		atomic_fetch_add_explicit(table->cut, 1, memory_order_relaxed);
 }
 
-/* The oldest of the kind of the address that has most of them, if these are more than `few`. */
-static struct connection_entry *of_the_one_with_most(const struct group *group,
-                                                     enum connection_kind kind, size_t few)
+/* Returns the oldest connection of the kind of the address with most of them, if it has more than
+ * `few`. */
+static struct connection_entry *oldest_of_largest(const struct group *group,
+                                                  enum connection_kind kind, size_t few)
 {
 	const struct ranking *ranking = &group->rankings[kind];
 	return ranking->most > few ? ranking->by_count[ranking->most].first->entries[kind].first : NULL;
 }
 
-/* The holder of an IPv6 prefix has many addresses: a few slow requests from each would fill the
- * table. */
-static struct connection_entry *slow_for_long(const struct group *group, int64_t now_us)
+/* Returns a request that is slow for long. The holder of an IPv6 prefix has many addresses, and a
+ * few slow requests from each could fill the table. */
+static struct connection_entry *find_long_slow(const struct group *group, int64_t now_us)
 {
-	struct connection_entry *first = of_the_one_with_most(group, CONNECTION_SLOW, 1);
+	struct connection_entry *first = oldest_of_largest(group, CONNECTION_SLOW, 1);
 	return first && first->since_us + SLOW_LONG_US <= now_us ? first : NULL;
 }
 
-static struct connection_entry *choose_in(const struct group *group, int64_t now_us)
+static struct connection_entry *choose_victim_in(const struct group *group, int64_t now_us)
 {
 	struct connection_entry *chosen =
-		of_the_one_with_most(group, CONNECTION_UNFINISHED, HEADS_ON_THEIR_WAY);
+		oldest_of_largest(group, CONNECTION_UNFINISHED, HEADS_PENDING_MAX);
 	if (!chosen && group->oldest && group->oldest->since_us + HEAD_GRACE_US <= now_us)
 		chosen = group->oldest;
 	if (!chosen && group->rankings[CONNECTION_SLOW].most > group->rankings[CONNECTION_IDLE].most)
-		chosen = of_the_one_with_most(group, CONNECTION_SLOW, SLOW_MANY);
+		chosen = oldest_of_largest(group, CONNECTION_SLOW, SLOW_MANY);
 	if (!chosen)
-		chosen = of_the_one_with_most(group, CONNECTION_IDLE, 0);
+		chosen = oldest_of_largest(group, CONNECTION_IDLE, 0);
 	if (!chosen)
-		chosen = of_the_one_with_most(group, CONNECTION_UNFINISHED, 0);
+		chosen = oldest_of_largest(group, CONNECTION_UNFINISHED, 0);
 	if (!chosen)
-		chosen = of_the_one_with_most(group, CONNECTION_SLOW, SLOW_FEW);
-	return chosen ? chosen : slow_for_long(group, now_us);
+		chosen = oldest_of_largest(group, CONNECTION_SLOW, SLOW_FEW);
+	return chosen ? chosen : find_long_slow(group, now_us);
 }
 
-static struct connection_entry *choose(const struct connection_table *table, int64_t now_us)
+static struct connection_entry *choose_victim(const struct connection_table *table, int64_t now_us)
 {
-	struct connection_entry *chosen = choose_in(&table->groups[false], now_us);
-	return chosen ? chosen : choose_in(&table->groups[true], now_us);
+	struct connection_entry *chosen = choose_victim_in(&table->groups[false], now_us);
+	return chosen ? chosen : choose_victim_in(&table->groups[true], now_us);
 }
 
-static struct connection_entry *choose_own(const struct connection_holder *holder)
+static struct connection_entry *choose_own_victim(const struct connection_holder *holder)
 {
 	struct connection_entry *chosen = holder->entries[CONNECTION_UNFINISHED].first;
 	if (!chosen)
@@ -287,22 +289,23 @@ static struct connection_entry *choose_own(const struct connection_holder *holde
 	           : holder->entries[CONNECTION_SLOW].first;
 }
 
-/* `newcomer` is NULL for an address that has none yet. */
-static bool make_room(struct connection_table *table, const struct connection_holder *newcomer,
-                      int64_t now_us)
+/* Evicts a connection if the table is full. `newcomer` is NULL for an address without
+ * connections. */
+static bool evict_if_full(struct connection_table *table, const struct connection_holder *newcomer,
+                          int64_t now_us)
 {
 	if (table->held < table->held_max)
 		return true;
-	struct connection_entry *chosen = choose(table, now_us);
+	struct connection_entry *chosen = choose_victim(table, now_us);
 	if (chosen && newcomer && newcomer != chosen->holder && !newcomer->is_proxy &&
 	    newcomer->held >= chosen->holder->held)
-		chosen = choose_own(newcomer);
+		chosen = choose_own_victim(newcomer);
 	if (chosen)
 		cut(table, chosen, "");
 	return chosen;
 }
 
-/* ---- what others call ---- */
+/* ---- public functions ---- */
 
 static int enter(struct connection_table *table, struct connection_entry *entry,
                  const struct connection_origin *origin, int64_t now_us)
@@ -310,7 +313,7 @@ static int enter(struct connection_table *table, struct connection_entry *entry,
 	struct connection_holder **at = find(table, origin->address, origin->is_proxy);
 	if (*at && !origin->is_proxy && (int64_t)(*at)->held >= origin->limit)
 		return ERR_RATE_LIMITED;
-	if (!make_room(table, *at, now_us))
+	if (!evict_if_full(table, *at, now_us))
 		return ERR_BUSY;
 	at = find(table, origin->address, origin->is_proxy);
 	if (!*at) {
@@ -381,7 +384,7 @@ bool connection_cut(struct connection_table *table, struct connection_entry *ent
 bool connection_make_room(struct connection_table *table, int64_t now_us)
 {
 	pthread_mutex_lock(&table->lock);
-	struct connection_entry *chosen = choose(table, now_us);
+	struct connection_entry *chosen = choose_victim(table, now_us);
 	if (chosen)
 		cut(table, chosen, "");
 	pthread_mutex_unlock(&table->lock);

@@ -1,5 +1,5 @@
-/* /console and what is below it: requests and answers of console/console.h. What links carry stands
- * in queries, which no log has. */
+/* /console and below: converts between HTTP and console/console.h. Secrets of links are in queries,
+ * which are never logged. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 
@@ -47,7 +47,7 @@ static int64_t count_form(void *context, const char *user_id)
 	return guard_user_wait(context, user_id);
 }
 
-/* On the polling thread, while the connection's headers are there. */
+/* Copies the request. On the polling thread, while the headers are available. */
 static int begin(struct exchange *exchange, struct error *error)
 {
 	struct console_request *request = arena_alloc(&exchange->arena, sizeof *request);
@@ -133,7 +133,7 @@ static int work(struct exchange *exchange, struct error *error)
 	return 0;
 }
 
-/* ---- what is refused before, or too late ---- */
+/* ---- early and late refusals ---- */
 
 bool console_has(const struct exchange *exchange)
 {
@@ -165,21 +165,21 @@ bool console_draw_error(struct exchange *exchange, int code, const char *inciden
 
 const struct operation operation_console = {
 	.open = true, .page = true, .free_query = true, .begin = begin, .work = work};
-/* What reads an event's content: registration and pages do not wait behind it. */
+/* Reads of event content have their own lane, so that they do not delay registrations and pages. */
 const struct operation operation_console_content = {.open = true,
                                                     .page = true,
                                                     .free_query = true,
                                                     .lane = LANE_CONTENT,
                                                     .begin = begin,
                                                     .work = work};
-/* Whoever waits for one waits apart: it takes long. */
+/* Receipts take long and have their own lane. */
 const struct operation operation_console_receipt = {.open = true,
                                                     .page = true,
                                                     .free_query = true,
                                                     .lane = LANE_RECEIPTS,
                                                     .begin = begin,
                                                     .work = work};
-/* What waits for a commit keeps nobody waiting who reads. */
+/* Forms wait for a commit and must not delay reads. */
 const struct operation operation_console_form = {.open = true,
                                                  .page = true,
                                                  .tells_rate = true,
@@ -189,7 +189,7 @@ const struct operation operation_console_form = {.open = true,
                                                  .lane = LANE_FORMS,
                                                  .begin = begin,
                                                  .work = work};
-/* A form too, of those that wait for a registration. */
+/* A form that waits for a registration. */
 const struct operation operation_console_try = {.open = true,
                                                 .page = true,
                                                 .tells_rate = true,
@@ -199,7 +199,7 @@ const struct operation operation_console_try = {.open = true,
                                                 .lane = LANE_TRIES,
                                                 .begin = begin,
                                                 .work = work};
-/* The same of the answer of an endpoint, or of the payment provider. */
+/* A form that waits for an endpoint or the payment provider. */
 const struct operation operation_console_call = {.open = true,
                                                  .page = true,
                                                  .tells_rate = true,
@@ -209,7 +209,7 @@ const struct operation operation_console_call = {.open = true,
                                                  .lane = LANE_CALLS,
                                                  .begin = begin,
                                                  .work = work};
-/* What sends mails, or may be guessed at. */
+/* Forms that send e-mail or could be used for guessing. */
 const struct operation operation_console_sign_in = {.open = true,
                                                     .page = true,
                                                     .tells_rate = true,

@@ -52,7 +52,7 @@ static int refuse(enum message message, const char *place, struct error *error)
 	return error_set(error, ERR_INVALID_KEY, message, place, NULL);
 }
 
-/* No header that is looked at has anything like a key. */
+/* No evaluated header contains a candidate key. */
 static int refuse_missing(const struct head *head, struct slice query, const char *prefix,
                           struct error *error)
 {

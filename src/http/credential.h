@@ -1,5 +1,5 @@
-/* Where a request's API key stands, and what is told to whom it stands nowhere or elsewhere for.
- * Pure. */
+/* Finds the API key of a request, and states what is wrong if it is missing or misplaced. Pure
+ * functions. */
 #ifndef HTTP_CREDENTIAL_H
 #define HTTP_CREDENTIAL_H
 
@@ -7,14 +7,15 @@
 
 #define CREDENTIAL_SCRATCH (KEY_TEXT_MAX + 4)
 
-/* What may be a key: in the Authorization header, or in the service's own. It lies in the head or
- * in `scratch`, which the caller wipes. ERR_INVALID_KEY: there is none; the sentence says where it
- * belongs and never what came. `prefix` is the service's. */
+/* Finds a candidate key in the Authorization header or in the service's own header. It points into
+ * the head or into `scratch`, which the caller wipes. ERR_INVALID_KEY: there is none. The message
+ * states where the key belongs and never contains received data. `prefix` is the prefix of the
+ * service. */
 int credential_find(const struct head *head, struct slice query, const char *prefix,
                     char scratch[CREDENTIAL_SCRATCH], struct slice *ret_key, struct error *error)
 	MUST_CHECK;
-/* Whether a header, none of those that are looked at, is where others look for a key, or has one of
- * this service. */
+/* Returns whether a header that is not evaluated commonly carries keys in other APIs, or contains a
+ * key of this service. */
 bool credential_misplaced(struct slice name, struct slice value, const char *prefix);
 
 #endif

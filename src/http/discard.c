@@ -1,5 +1,5 @@
-/* What requests leave behind at the content store. Ending it may wait for the disk, so a worker
- * does; without memory for that, files are left to the sweep. */
+/* Deletes unused data of requests in the content store. This may block on the disk and is done by a
+ * worker. Without memory for the task, the files are left to the sweep. */
 #include <stdlib.h>
 
 #include "http/internal.h"

@@ -1,4 +1,4 @@
-/* GET /v1/downloads/{certification_id}/{name}: issued files by their links. */
+/* GET /v1/downloads/{certification_id}/{name}: downloads of issued files by link. */
 #include "http/internal.h"
 #include "http/representation.h"
 #include "issue/links.h"

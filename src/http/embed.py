@@ -1,4 +1,4 @@
-"""Turns files into C arrays, each with its SHA-256: output, then pairs of name and file."""
+"""Converts files to C arrays with their SHA-256. Arguments: output, then pairs of name and file."""
 import hashlib
 import sys
 

@@ -1,4 +1,4 @@
-/* GET /v1/events, /v1/events/{event_id}, its content and its evidence record. */
+/* GET /v1/events and /v1/events/{event_id}, with content and evidence record. */
 #include <assert.h>
 #include <stdio.h>
 
@@ -75,7 +75,7 @@ static int parse_client_ref(struct exchange *exchange, struct slice *ret, struct
 	return given == 1 ? client_ref_check(*ret, error) : given;
 }
 
-/* What a cursor of the list is good for. A client_ref, which may be longer, stands in it by its
+/* Sets the filter for which a cursor is valid. A client_ref, which may be long, is included as its
  * digest. */
 static void bind_filter(const struct key_identity *key, const struct event_filter *filter,
                         struct page *page)
@@ -141,7 +141,7 @@ static int get_event(struct exchange *exchange, struct error *error)
 	event_json(&event, &exchange->out);
 	if (buf_check(&exchange->out))
 		return ERR_NO_MEMORY;
-	exchange->out.size--; /* the object goes on */
+	exchange->out.size--; /* continue the object */
 	struct json_writer writer = {.out = &exchange->out, .comma = true};
 	result = event_proof_json(exchange->service->store, exchange->key.account, exchange->key.chain,
 	                          &event, &exchange->arena, &writer, error);
@@ -169,8 +169,7 @@ static int get_evidence_record(struct exchange *exchange, struct error *error)
 
 /* ---- its content ---- */
 
-/* The digest of what is served is the event's: what was altered where it is kept is not what was
- * declared. */
+/* Compares the digest of the stored content with the event. Altered content is not served. */
 static int check_content(struct exchange *exchange, const struct event *event, struct error *error)
 {
 	int result = event_check_content(exchange->service->content, event, error);

@@ -64,7 +64,7 @@
 
 LIBRARY_FUNCTIONS(ALL_FIXED)
 
-/* A variable of the library's. */
+/* A variable of the library. */
 static gnutls_free_function *gnutls_free_loaded;
 
 static const struct library_function functions[] = {ALL_FIXED(LIBRARY_ROW)

@@ -1,5 +1,4 @@
-/* The folder's own: GnuTLS, which libmicrohttpd brings along, loaded by name only where TLS is set.
- */
+/* GnuTLS, loaded at run time only if TLS is configured. For use in this folder only. */
 #ifndef HTTP_GNUTLS_H
 #define HTTP_GNUTLS_H
 
@@ -9,10 +8,10 @@
 
 #include "base/error.h"
 
-/* Before any other function of GnuTLS (base/library.h). */
+/* Loads GnuTLS. Call before any of its functions (base/library.h). */
 int gnutls_load(struct error *error) MUST_CHECK;
 
-/* Wipes and frees what GnuTLS allocated. */
+/* Wipes and frees memory that GnuTLS allocated. */
 void gnutls_wipe(gnutls_datum_t *datum);
 
 #endif

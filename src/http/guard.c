@@ -9,12 +9,13 @@
 #include "http/internal.h"
 #include "http/request_head.h"
 
-#define LIVE_BURST 4   /* the capacity of a live key's bucket, in seconds of its rate */
-#define CODE_BUCKET 16 /* of an address; beyond those of operations */
-#define BUCKET_STEP UINT64_C(0x5bd1e9955bd1e995) /* between the buckets of one address, or user */
-#define LIVE_KEYS UINT64_C(0x9ae16a3b2f90404f)   /* marks the bucket of all of an account's */
+#define LIVE_BURST 4   /* capacity of a live key's bucket in seconds of its rate */
+#define CODE_BUCKET 16 /* bucket of an address for wrong codes; above those of operations */
+/* step between the buckets of an address or user */
+#define BUCKET_STEP UINT64_C(0x5bd1e9955bd1e995)
+#define LIVE_KEYS UINT64_C(0x9ae16a3b2f90404f) /* marks the shared bucket of an account's keys */
 #define TEST_KEYS UINT64_C(0xc949d7c7509e6557)
-#define CODE_PERIOD_SECONDS 60 /* of rate.wrong_codes */
+#define CODE_PERIOD_SECONDS 60 /* period of rate.wrong_codes */
 
 /* ---- rates ---- */
 
@@ -33,8 +34,8 @@ static bool is_port(struct slice text)
 	return digits;
 }
 
-/* Some proxies name the client's port, too, some write IPv6 in brackets: 192.0.2.1:80,
- * [2001:db8::1], [2001:db8::1]:80. */
+/* Removes port and brackets: some proxies add the client's port, and some write IPv6 in brackets.
+ * Examples: 192.0.2.1:80, [2001:db8::1], [2001:db8::1]:80. */
 static struct slice without_port(struct slice text)
 {
 	const char *end = text.data + text.size;
@@ -68,7 +69,7 @@ static bool parse_address(struct slice text, struct sockaddr_storage *ret)
 	return ret->ss_family != 0;
 }
 
-/* Takes the last entry off. */
+/* Removes and returns the last entry. */
 static struct slice take_entry(struct slice *list)
 {
 	const char *comma = memrchr(list->data, ',', list->size);
@@ -78,8 +79,8 @@ static struct slice take_entry(struct slice *list)
 	return header_trim(entry);
 }
 
-/* The nearest address that no trusted proxy has: what stands farther left anyone can have
- * written. False: the connection's own. */
+/* Returns the nearest address that is not a trusted proxy. Entries further left can be forged by
+ * anyone. False: the address of the connection. */
 static bool forwarded(const struct exchange *exchange, struct sockaddr_storage *address)
 {
 	const struct network_list *trusted = &exchange->server->trusted_proxies->networks;
@@ -104,14 +105,14 @@ static bool forwarded(const struct exchange *exchange, struct sockaddr_storage *
 uint64_t guard_address_id(const struct http_server *server, const struct sockaddr *address)
 {
 	const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)address;
-	uint8_t bytes[8] = {0}; /* the last one is 6 for IPv6 */
+	uint8_t bytes[8] = {0}; /* the last byte is 6 for IPv6 */
 	uint64_t number;
 	if (address->sa_family != AF_INET6) {
 		memcpy(bytes, &((const struct sockaddr_in *)address)->sin_addr, 4);
 	} else if (IN6_IS_ADDR_V4MAPPED(&six->sin6_addr)) {
 		memcpy(bytes, six->sin6_addr.s6_addr + 12, 4);
 	} else {
-		memcpy(bytes, six->sin6_addr.s6_addr, 7); /* one customer may have a /56 */
+		memcpy(bytes, six->sin6_addr.s6_addr, 7); /* a customer may have a /56 */
 		bytes[7] = 6;
 	}
 	memcpy(&number, bytes, sizeof number);
@@ -164,8 +165,8 @@ static int64_t address_rate(const struct exchange *exchange)
 	return rate > 0 ? rate : 1;
 }
 
-/* Several buckets for an address: public downloads and pages have their own, and so have the
- * notices of a payment provider. The operator's own listener has none. */
+/* Takes a token from one of the buckets of an address. Public downloads and pages, and notices of a
+ * payment provider, have their own buckets. The operators' listener has none. */
 static bool rate_of_bucket(struct exchange *exchange, unsigned bucket, int64_t rate)
 {
 	if (exchange->loop->is_operators)
@@ -181,7 +182,7 @@ static int64_t operation_rate(const struct exchange *exchange)
 {
 	int64_t rate = address_rate(exchange);
 	unsigned costs = exchange->operation->costs;
-	return costs > 1 ? (rate + costs - 1) / costs : rate; /* in a bucket of its own */
+	return costs > 1 ? (rate + costs - 1) / costs : rate; /* in a separate bucket */
 }
 
 static bool rate_by_address(struct exchange *exchange, bool open)
@@ -191,7 +192,7 @@ static bool rate_by_address(struct exchange *exchange, bool open)
 	           : rate_of_bucket(exchange, 0, address_rate(exchange));
 }
 
-/* A bucket of its own, so that pages do not use it up. */
+/* Returns the bucket for wrong codes, which is separate so that pages do not use it up. */
 static bool code_bucket(const struct exchange *exchange, struct rate_bucket *ret)
 {
 	int64_t most = exchange->service->settings->rate_wrong_codes;
@@ -216,7 +217,7 @@ static int refuse_code(struct exchange *exchange, const struct rate_state *state
 typedef struct rate_state rate_function(struct rate_limiter *limiter, const struct rate_bucket *of,
                                         int64_t now_us);
 
-static int judge_code(struct exchange *exchange, rate_function *rate, struct error *error)
+static int check_code_rate(struct exchange *exchange, rate_function *rate, struct error *error)
 {
 	struct rate_bucket bucket;
 	if (!code_bucket(exchange, &bucket))
@@ -227,16 +228,16 @@ static int judge_code(struct exchange *exchange, rate_function *rate, struct err
 
 int guard_check_code(struct exchange *exchange, struct error *error)
 {
-	return judge_code(exchange, rate_look, error);
+	return check_code_rate(exchange, rate_look, error);
 }
 
 int guard_count_wrong_code(struct exchange *exchange, struct error *error)
 {
-	return judge_code(exchange, rate_take_of, error);
+	return check_code_rate(exchange, rate_take_of, error);
 }
 
-/* What is not done is a page like others. */
-static bool rate_is_told(struct exchange *exchange)
+/* A refused form takes a token of public pages. */
+static bool take_report_token(struct exchange *exchange)
 {
 	const struct rate_state beyond = exchange->rate;
 	bool told =
@@ -257,7 +258,8 @@ int64_t guard_user_wait(const struct exchange *exchange, const char *user_id)
 	return state.allowed ? 0 : state.retry_after_seconds;
 }
 
-/* A token of the key's bucket, and one of that of all the account's keys of its mode. */
+/* Takes a token from the key's bucket and one from the shared bucket of the account's keys of that
+ * mode. */
 static bool rate_by_key(struct exchange *exchange)
 {
 	const struct settings *settings = exchange->service->settings;
@@ -281,7 +283,7 @@ static bool rate_by_key(struct exchange *exchange)
 
 /* ---- the key ---- */
 
-static int judge_key(struct exchange *exchange, int result, struct error *error)
+static int check_key_result(struct exchange *exchange, int result, struct error *error)
 {
 	exchange->key_known = !result;
 	if (result == ERR_INVALID_KEY && !error->message)
@@ -302,8 +304,8 @@ static int judge_key(struct exchange *exchange, int result, struct error *error)
 	return allowed ? 0 : rate_refusal(exchange, error);
 }
 
-/* A look-up costs its address a token, which a key of ours gives back: whoever guesses has the
- * store asked no more often than the rate says. */
+/* Takes a token of the address for a key lookup, and returns it if the key is valid. Guessing keys
+ * therefore queries the store at most at this rate. */
 static int charge_look_up(struct exchange *exchange, struct error *error)
 {
 	if (exchange->question.familiar)
@@ -328,10 +330,10 @@ static int check_key(struct exchange *exchange, struct error *error)
 	else if (!result)
 		result = error_set(error, ERR_INVALID_KEY, MSG_NONE, NULL);
 	explicit_bzero(scratch, sizeof scratch);
-	return known ? judge_key(exchange, result, error) : charge_look_up(exchange, error);
+	return known ? check_key_result(exchange, result, error) : charge_look_up(exchange, error);
 }
 
-/* ---- the rest ---- */
+/* ---- remaining checks ---- */
 
 static int read_scenario(struct exchange *exchange, struct error *error)
 {
@@ -347,21 +349,21 @@ int guard_forced(const struct exchange *exchange, struct error *error)
 	return exchange->forced ? error_set(error, exchange->forced, MSG_NONE, NULL) : 0;
 }
 
-static int not_served(struct exchange *exchange, int code, enum message message,
-                      struct error *error)
+static int refuse_route(struct exchange *exchange, int code, enum message message,
+                        struct error *error)
 {
 	if (!rate_by_address(exchange, false))
 		return rate_refusal(exchange, error);
 	return error_set(error, code, message, NULL);
 }
 
-static int head_refused(struct exchange *exchange, struct error *error)
+static int refuse_head(struct exchange *exchange, struct error *error)
 {
 	return rate_by_address(exchange, false) ? request_head_judge(exchange, error)
 	                                        : rate_refusal(exchange, error);
 }
 
-/* RFC 9110 section 9.3.7: `OPTIONS *` asks about the server. */
+/* Finds the operation. `OPTIONS *` asks about the server (RFC 9110 section 9.3.7). */
 static int find_operation(struct exchange *exchange, const char *method_text, struct error *error)
 {
 	exchange->route = NULL;
@@ -373,13 +375,13 @@ static int find_operation(struct exchange *exchange, const char *method_text, st
 	if (found == ERR_NO_MEMORY)
 		return error_set(error, found, MSG_NONE, NULL);
 	if (found)
-		return not_served(exchange, found, MSG_HTTP_PATH, error);
+		return refuse_route(exchange, found, MSG_HTTP_PATH, error);
 	enum method method = method_parse(method_text);
 	exchange->operation = method < METHOD_COUNT ? exchange->route->operations[method] : NULL;
-	return exchange->operation ? 0 : not_served(exchange, ERR_METHOD, MSG_NONE, error);
+	return exchange->operation ? 0 : refuse_route(exchange, ERR_METHOD, MSG_NONE, error);
 }
 
-/* Behind the key, if one is needed. */
+/* Performs the checks after that of the key, if a key is required. */
 static int check_rest(struct exchange *exchange, int result, struct error *error)
 {
 	static const char *const none[] = {NULL};
@@ -404,20 +406,20 @@ static int count_forwarded(const struct exchange *exchange)
 int guard_check(struct exchange *exchange, const char *method_text, struct error *error)
 {
 	if (exchange->head.fault != MSG_NONE)
-		return head_refused(exchange, error);
+		return refuse_head(exchange, error);
 	int counted = count_forwarded(exchange);
 	if (counted)
 		return error_set(error, counted, MSG_NONE, NULL);
 	int found = find_operation(exchange, method_text, error);
 	if (found)
 		return found;
-	/* RFC 9110 section 14.2: ranges are for GET. */
+	/* RFC 9110 section 14.2: ranges apply only to GET. */
 	if (strcmp(method_text, "GET") != 0)
 		exchange->head.range.size = 0;
 	const struct operation *operation = exchange->operation;
 	if (!operation->open)
 		return check_rest(exchange, check_key(exchange, error), error);
-	if (!rate_by_address(exchange, true) && !rate_is_told(exchange))
+	if (!rate_by_address(exchange, true) && !take_report_token(exchange))
 		return rate_refusal(exchange, error);
 	return check_rest(exchange, 0, error);
 }
@@ -427,5 +429,5 @@ int guard_check_found(struct exchange *exchange, int result, struct error *error
 	if (exchange->address_charged && (!result || result == ERR_ACCOUNT_DISABLED))
 		rate_give_back(exchange->server->limiter, address_id(exchange),
 		               address_rate(exchange) * LIVE_BURST);
-	return check_rest(exchange, judge_key(exchange, result, error), error);
+	return check_rest(exchange, check_key_result(exchange, result, error), error);
 }

@@ -22,7 +22,7 @@ bool header_name_is(struct slice name, const char *text)
 	return name.size == strlen(text) && strncasecmp(name.data, text, name.size) == 0;
 }
 
-/* The text up to `separator`, which is left behind it. */
+/* Returns the text up to `separator` and advances *rest past it. */
 static struct slice cut(struct slice *rest, char separator)
 {
 	const char *end = rest->size ? memchr(rest->data, separator, rest->size) : NULL;
@@ -36,7 +36,7 @@ static struct slice cut(struct slice *rest, char separator)
 	return part;
 }
 
-/* "0.750" in thousandths; anything else is 0, so that it is not preferred. */
+/* Returns "0.750" in thousandths; 0 for a malformed value, so that it is not preferred. */
 static int quality(struct slice text)
 {
 	if (!text.size || text.size > 5 || (text.data[0] != '0' && text.data[0] != '1'))
@@ -53,7 +53,7 @@ static int quality(struct slice text)
 	return value > 1000 ? 0 : value;
 }
 
-/* One element of a list with weights: the range itself and its weight. */
+/* Splits an element of a weighted list into the range and its weight. */
 static struct slice weighted(struct slice element, int *ret_quality)
 {
 	struct slice range = header_trim(cut(&element, ';'));
@@ -98,7 +98,7 @@ enum language header_language(struct slice accept_language)
 	return spanish_first ? LANGUAGE_SPANISH : LANGUAGE_ENGLISH;
 }
 
-/* The weights of both as far as they are named, -1 where they are not. */
+/* Returns the weights of JSON and HTML, -1 if not named. */
 static void weigh(struct slice accept, int *ret_json, int *ret_html)
 {
 	*ret_json = *ret_html = -1;
@@ -169,7 +169,7 @@ static bool is_escape(struct slice text, size_t at)
 	       (text.data[at + 1] == '"' || text.data[at + 1] == '\\');
 }
 
-/* The quote that closes what begins with one; past the end when there is none. */
+/* Returns the position of the closing quote; past the end if there is none. */
 static size_t closing_quote(struct slice text)
 {
 	size_t at = 1;
@@ -235,7 +235,7 @@ void header_disposition(struct slice name, struct buf *out)
 		unsigned char c = (unsigned char)name.data[i];
 		bool plain = c >= 0x20 && c < 0x7f && c != '"' && c != '\\' && c != '%';
 		exact = exact && plain;
-		/* One mark for a character, not for each of its bytes. */
+		/* One underscore per character, not per byte. */
 		if (plain || (c & 0xc0) != 0x80)
 			buf_add_byte(out, plain ? (char)c : '_');
 	}

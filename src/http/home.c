@@ -1,5 +1,5 @@
-/* The pages that say what this is and where to go on: /, /docs and /v1. Of the settings alone, so
- * that they are there while the store is away. */
+/* The overview pages /, /docs and /v1. They use only settings and are available without the
+ * store. */
 #include <stdio.h>
 
 #include "http/header.h"
@@ -30,40 +30,42 @@ static void what_this_is(struct buf *out, enum language language)
 {
 	paragraph(
 		out,
-		TEXT(
-			language,
-			"A third party that keeps declarations on record. Whoever has to prove later what was "
-			"said, and when, declares it here at the time: a JSON document, a file, or only its "
-			"digest.",
-			"Un tercero que deja constancia de declaraciones. Quien tenga que probar más tarde qué "
-			"se dijo, y cuándo, lo declara aquí en su momento: un documento JSON, un fichero, o "
-			"solo su resumen."));
+		TEXT(language,
+	         "An independent third party that records declarations. Register a JSON document, a "
+	         "file, or only its digest here, and you can prove later what was declared, and when.",
+	         "Un tercero independiente que deja constancia de declaraciones. Registre aquí un "
+	         "documento JSON, un fichero o solo su resumen, y más adelante podrá probar qué se "
+	         "declaró y cuándo."));
 	paragraph(out, TEXT(language, "Its certifications attest:", "Sus certificaciones acreditan:"));
 	buf_printf(
 		out, "<ul>\n<li>%s</li>\n<li>%s</li>\n<li>%s</li>\n</ul>\n",
-		TEXT(language, "<strong>That it was received,</strong> and stored before the answer.",
-	         "<strong>Que se recibió,</strong> y se guardó antes de responder."),
-		TEXT(language, "<strong>When,</strong> proven by the timestamps of outside authorities.",
-	         "<strong>Cuándo,</strong> probado por sellos de tiempo de autoridades externas."),
-		TEXT(language, "<strong>That nothing of it was altered since.</strong>",
-	         "<strong>Que nada de ello se ha alterado desde entonces.</strong>"));
-	paragraph(out, TEXT(language, "They never attest that what was declared is true.",
+		TEXT(language,
+	         "<strong>That each declaration was received,</strong> and stored before it was "
+	         "acknowledged.",
+	         "<strong>Que se recibió cada declaración,</strong> y que se guardó antes de "
+	         "confirmarla."),
+		TEXT(language,
+	         "<strong>The time of receipt,</strong> proven by timestamps of external authorities.",
+	         "<strong>La hora de recepción,</strong> probada por sellos de tiempo de autoridades "
+	         "externas."),
+		TEXT(language, "<strong>That it has not been altered since.</strong>",
+	         "<strong>Que no se ha alterado desde entonces.</strong>"));
+	paragraph(out, TEXT(language, "They never attest that the declarations are true.",
 	                    "Nunca acreditan que lo declarado sea cierto."));
 }
 
 static void how_to_verify(struct buf *out, enum language language)
 {
 	heading(out,
-	        TEXT(language, "You hold a report or an archive", "Tiene un informe o un archivo"));
+	        TEXT(language, "You have a report or an archive", "Tiene un informe o un archivo"));
 	paragraph(
 		out,
-		TEXT(
-			language,
-			"Anyone can check it, without an account: by the verification code printed on it, or by "
-			"the file itself. <a href=\"/verify\">Verify a certification</a>.",
-			"Cualquiera puede comprobarlo, sin tener cuenta: por el código de verificación que "
-			"figura en él, o por el propio fichero. <a href=\"/verify\">Verificar una "
-			"certificación</a>."));
+		TEXT(language,
+	         "Anyone can verify it without an account, by the verification code printed on it or "
+	         "by the file itself. <a href=\"/verify\">Verify a certification</a>.",
+	         "Cualquiera puede verificarlo sin tener cuenta, por el código de verificación que "
+	         "figura en él o por el propio fichero. <a href=\"/verify\">Verificar una "
+	         "certificación</a>."));
 	buf_add_text(out, "</section>\n");
 }
 
@@ -78,38 +80,39 @@ static void command(const struct exchange *exchange, struct buf *out, const char
 static void how_to_begin(const struct exchange *exchange, struct buf *out)
 {
 	enum language language = exchange->language;
-	heading(out, TEXT(language, "You want to declare", "Quiere declarar"));
+	heading(out,
+	        TEXT(language, "You want to register declarations", "Quiere registrar declaraciones"));
 	buf_printf(
 		out, "<ol>\n<li><p>%s</p></li>\n<li><p>%s</p>\n",
 		TEXT(language,
-	         "Ask whoever runs this service for a channel. You get two keys: with the test key you "
-	         "try everything, free of charge and without probative value.",
-	         "Pida un canal a quien presta este servicio. Recibirá dos claves: con la de prueba lo "
-	         "ensaya todo, sin coste y sin valor probatorio."),
-		TEXT(language, "Register an event. The answer is the receipt.",
-	         "Registre un evento. La respuesta es el justificante."));
+	         "Ask the operator of this service for a channel. You get two keys. Use the test key "
+	         "to try all functions free of charge and without probative value.",
+	         "Solicite un canal al operador de este servicio. Recibirá dos claves. Use la clave "
+	         "de prueba para probar todas las funciones sin coste y sin valor probatorio."),
+		TEXT(language, "Register an event. The response is the receipt.",
+	         "Registre un evento. La respuesta es el resguardo."));
 	command(exchange, out,
 	        "--json '{\"client_ref\": \"first\", \"payload\": {\"hello\": \"world\"}}'");
 	buf_printf(out, "/v1/events</code></pre></li>\n<li><p>%s</p>\n",
-	           TEXT(language, "Ask for a certification of it, and read it until it is issued.",
-	                "Pida su certificación, y léala hasta que esté emitida."));
+	           TEXT(language,
+	                "Request a certification of the event, and poll it until it is issued.",
+	                "Solicite una certificación del evento y consúltela hasta que esté emitida."));
 	command(exchange, out, "--json '{\"seq_from\": 1, \"seq_to\": 1}'");
 	buf_printf(
 		out, "/v1/certifications</code></pre></li>\n<li><p>%s</p></li>\n</ol>\n",
-		TEXT(
-			language,
-			"Download its reports and its evidence archive, and verify them here or on your own "
-			"machine.",
-			"Descargue sus informes y su archivo de evidencias, y verifíquelos aquí o en su propia "
-			"máquina."));
+		TEXT(language,
+	         "Download the reports and the evidence archive, and verify them here or on your own "
+	         "computer.",
+	         "Descargue los informes y el archivo de evidencias, y verifíquelos aquí o en su "
+	         "propio ordenador."));
 	paragraph(
 		out,
 		TEXT(language,
-	         "The <a href=\"/docs/reference\">reference</a> has each operation with examples in "
-	         "seven languages; there is more in the <a href=\"/docs\">documentation</a>.",
-	         "La <a href=\"/docs/reference\" hreflang=\"en\">referencia</a> (en inglés) tiene "
-	         "cada operación con ejemplos en siete lenguajes; hay más en la "
-	         "<a href=\"/docs\">documentación</a>."));
+	         "The <a href=\"/docs/reference\">reference</a> describes all operations with "
+	         "examples in seven languages. See also the <a href=\"/docs\">documentation</a>.",
+	         "La <a href=\"/docs/reference\" hreflang=\"en\">referencia</a> (en inglés) describe "
+	         "todas las operaciones con ejemplos en siete lenguajes. Consulte también la <a "
+	         "href=\"/docs\">documentación</a>."));
 	buf_add_text(out, "</section>\n");
 }
 
@@ -117,10 +120,10 @@ static void how_to_govern(struct buf *out, enum language language)
 {
 	heading(out, TEXT(language, "You have an account here", "Tiene una cuenta aquí"));
 	paragraph(out, TEXT(language,
-	                    "Its users, its balance and what was done to it are in the "
-	                    "<a href=\"/console/sign-in\">console</a>.",
-	                    "Sus usuarios, su saldo y lo que se ha hecho con ella están en la "
-	                    "<a href=\"/console/sign-in\">consola</a>."));
+	                    "Manage its users, balance and audit log in the <a "
+	                    "href=\"/console/sign-in\">console</a>.",
+	                    "Gestione sus usuarios, su saldo y su registro de auditoría en la <a "
+	                    "href=\"/console/sign-in\">consola</a>."));
 	buf_add_text(out, "</section>\n");
 }
 
@@ -147,30 +150,31 @@ static bool docs(struct exchange *exchange)
 	BUF_AUTO struct buf page;
 	buf_init(&page, PAGE_MAX);
 	html_begin(exchange, TEXT(language, "Documentation", "Documentación"), &page);
-	buf_printf(&page, "<p>%s <code>", TEXT(language, "The interface is at", "La interfaz está en"));
+	buf_printf(&page, "<p>%s <code>",
+	           TEXT(language, "The API is available at", "La API está disponible en"));
 	html_escape(&page, slice_of(exchange->service->settings->service_public_url));
 	buf_add_text(&page, "/v1</code>.</p>\n<dl>\n");
-	entry(
-		&page, "/docs/reference", TEXT(language, "Reference", "Referencia"),
-		TEXT(
-			language,
-			"Every operation, record and notice, with examples in curl, Python, TypeScript, Java, "
-			"Go, PHP and C#",
-			"Cada operación, registro y aviso, con ejemplos en curl, Python, TypeScript, Java, Go, "
-			"PHP y C# (en inglés)"));
+	entry(&page, "/docs/reference", TEXT(language, "Reference", "Referencia"),
+	      TEXT(language,
+	           "All operations, records and notices, with examples in curl, Python, TypeScript, "
+	           "Java, Go, PHP and C#",
+	           "Todas las operaciones, registros y avisos, con ejemplos en curl, Python, "
+	           "TypeScript, Java, Go, PHP y C# (en inglés)"));
 	entry(&page, "/docs/errors", TEXT(language, "Error codes", "Códigos de error"),
-	      TEXT(language, "What each code means", "Qué significa cada código"));
+	      TEXT(language, "The meaning of each code", "El significado de cada código"));
 	entry(&page, "/docs/reference#notices", TEXT(language, "Notices", "Avisos"),
-	      TEXT(language, "What the service sends to your webhooks, and how it is signed",
-	           "Qué envía el servicio a sus webhooks, y cómo se firma (en inglés)"));
+	      TEXT(language, "The requests to your webhook endpoints and their signature",
+	           "Las solicitudes a sus destinos de webhooks y su firma (en inglés)"));
 	entry(&page, "/v1/openapi.yaml", "openapi.yaml",
-	      TEXT(language, "The interface for programs: OpenAPI 3.1, to make clients from",
-	           "La interfaz para programas: OpenAPI 3.1, para generar clientes"));
+	      TEXT(language,
+	           "Machine-readable description of the API (OpenAPI 3.1), for generating clients",
+	           "Descripción de la API legible por programas (OpenAPI 3.1), para generar clientes"));
 	entry(&page, "/v1/webhooks.yaml", "webhooks.yaml",
-	      TEXT(language, "The notices for programs", "Los avisos para programas"));
+	      TEXT(language, "Machine-readable description of the notices",
+	           "Descripción de los avisos legible por programas"));
 	entry(&page, "/verify", TEXT(language, "Verification", "Verificación"),
-	      TEXT(language, "Where anyone checks a report or an archive",
-	           "Donde cualquiera comprueba un informe o un archivo"));
+	      TEXT(language, "Public verification of reports and archives",
+	           "Verificación pública de informes y archivos"));
 	buf_add_text(&page, "</dl>\n");
 	html_end(&page);
 	html_answer(exchange, 200, &page);
@@ -187,7 +191,7 @@ static void address(struct json_writer *writer, const struct exchange *exchange,
 	json_text(writer, name, text);
 }
 
-/* A browser says that it wants HTML; what says nothing is a program. */
+/* Browsers ask for HTML; clients without a preference get JSON. */
 static bool index_of_interface(struct exchange *exchange)
 {
 	if (header_prefers_html(exchange->head.accept))

@@ -8,7 +8,7 @@
 
 #define MIB ((size_t)1024 * 1024)
 
-/* Of what is typed or pasted: there may be spaces in and around it. */
+/* Maximum length of typed or pasted text, including spaces. */
 #define TYPED_MAX 256
 
 static const char policy[] =
@@ -84,10 +84,10 @@ static void code_form(struct buf *out, enum language language)
 		"<form action=\"/verify\" method=\"get\">\n<h2>%s</h2>\n<label for=\"code\">%s</label>\n"
 		"<input id=\"code\" name=\"code\" required maxlength=\"%d\" autocomplete=\"off\" "
 		"autocapitalize=\"characters\" spellcheck=\"false\">\n<button>%s</button>\n</form>\n",
-		TEXT(language, "By its code", "Por su código"),
+		TEXT(language, "By code", "Por código"),
 		TEXT(language, "Verification code, as printed on the report",
 	         "Código de verificación, como figura en el informe"),
-		TYPED_MAX, TEXT(language, "Look it up", "Buscarlo"));
+		TYPED_MAX, TEXT(language, "Look up", "Buscar"));
 }
 
 static void check_form(struct buf *out, enum language language, size_t size_max)
@@ -100,21 +100,21 @@ static void check_form(struct buf *out, enum language language, size_t size_max)
 		"required accept=\".pdf,.zip,.asice,application/pdf,application/zip,"
 		"application/vnd.etsi.asic-e+zip\" "
 		"aria-describedby=\"checked-note\">\n<p class=\"note\" id=\"checked-note\">",
-		TEXT(language, "By the file, in full", "Por el fichero, completo"),
-		TEXT(language, "Report (PDF), evidence archive (ZIP) or container of them (ASiC-E)",
-	         "Informe (PDF), archivo de evidencias (ZIP) o contenedor de ellos (ASiC-E)"));
+		TEXT(language, "Full verification of the file", "Verificación completa del fichero"),
+		TEXT(language, "Report (PDF), evidence archive (ZIP) or container (ASiC-E)",
+	         "Informe (PDF), archivo de evidencias (ZIP) o contenedor (ASiC-E)"));
 	buf_printf(
 		out,
 		TEXT(language,
-	         "It is sent to this service, which checks every signature, timestamp and digest in "
-	         "it, and keeps nothing. At most %zu %s; larger ones <code>constancia "
-	         "verify</code> checks, on your own machine.",
-	         "Se envía a este servicio, que comprueba cada firma, sello de tiempo y resumen, y no "
-	         "guarda nada. Como mucho %zu %s; los mayores los comprueba "
-	         "<code>constancia verify</code>, en su propia máquina."),
+	         "The file is sent to this service, which verifies all its signatures, timestamps and "
+	         "digests and does not store it. Maximum size: %zu %s. To verify a larger file, run "
+	         "<code>constancia verify</code> on your own computer.",
+	         "El fichero se envía a este servicio, que verifica todas sus firmas, sellos de "
+	         "tiempo y resúmenes y no lo guarda. Tamaño máximo: %zu %s. Para verificar un fichero "
+	         "mayor, ejecute <code>constancia verify</code> en su propio ordenador."),
 		small ? size_max / 1024 : size_max / MIB, small ? "KiB" : "MiB");
 	buf_printf(out, "</p>\n<button>%s</button>\n</form>\n",
-	           TEXT(language, "Check the file", "Comprobar el fichero"));
+	           TEXT(language, "Verify the file", "Verificar el fichero"));
 }
 
 static void digest_form(struct buf *out, enum language language)
@@ -125,16 +125,17 @@ static void digest_form(struct buf *out, enum language language)
 		"<div id=\"file-form\" hidden>\n<label for=\"file\">%s</label>\n"
 		"<input id=\"file\" type=\"file\">\n<p id=\"file-state\" role=\"status\" "
 		"data-reading=\"%s\" data-failed=\"%s\"></p>\n</div>\n",
-		TEXT(language, "By the file's SHA-256, without sending the file",
-	         "Por el SHA-256 del fichero, sin enviarlo"),
+		TEXT(language, "By SHA-256, without sending the file",
+	         "Por SHA-256, sin enviar el fichero"),
 		TEXT(language,
-	         "Choose or drop a file: its SHA-256 is computed in this browser, and the file is not "
+	         "Choose or drop a file. Its SHA-256 is computed in this browser, and the file is not "
 	         "sent",
-	         "Elija o arrastre un fichero: su SHA-256 se calcula en este navegador y el fichero no "
-	         "se envía"),
+	         "Elija o arrastre un fichero. Su SHA-256 se calcula en este navegador y el fichero "
+	         "no se envía"),
 		TEXT(language, "Computing the SHA-256…", "Calculando el SHA-256…"),
-		TEXT(language, "This browser cannot compute it here. Use sha256sum and the field below.",
-	         "Este navegador no puede calcularlo aquí. Use sha256sum y el campo de abajo."));
+		TEXT(language,
+	         "This browser cannot compute the SHA-256. Use sha256sum and the field below.",
+	         "Este navegador no puede calcular el SHA-256. Use sha256sum y el campo de abajo."));
 	buf_printf(
 		out,
 		"<label for=\"sha256\">%s</label>\n"
@@ -142,7 +143,7 @@ static void digest_form(struct buf *out, enum language language)
 		"pattern=\"\\s*([0-9A-Fa-f]\\s*){64}\" autocomplete=\"off\" spellcheck=\"false\">\n"
 		"<button>%s</button>\n</form>\n",
 		TEXT(language, "SHA-256, 64 hexadecimal digits", "SHA-256, 64 dígitos hexadecimales"),
-		TYPED_MAX, TEXT(language, "Look it up", "Buscarlo"));
+		TYPED_MAX, TEXT(language, "Look up", "Buscar"));
 }
 
 void html_forms(const struct exchange *exchange, struct buf *out)
@@ -182,8 +183,7 @@ void html_error(struct exchange *exchange, int status)
 	enum language language = exchange->language;
 	struct buf *out = &exchange->out;
 	buf_clear(out);
-	html_begin(exchange, TEXT(language, "This could not be answered", "No se ha podido responder"),
-	           out);
+	html_begin(exchange, TEXT(language, "The request failed", "La solicitud ha fallado"), out);
 	buf_add_text(out, "<section class=\"missing\" role=\"alert\">\n<p>");
 	html_escape(out, slice_of(error_message(&exchange->error, language)));
 	buf_printf(out, "</p>\n<p class=\"note\">HTTP %d · %s</p>\n</section>\n", status,
@@ -221,8 +221,8 @@ static void document(struct buf *out, enum language language, const struct json 
 	buf_add_text(out, yours ? "<tr class=\"yours\"><th scope=\"row\">" : "<tr><th scope=\"row\">");
 	html_escape(out, name);
 	if (yours)
-		buf_add_text(out, TEXT(language, " <strong>(the file you checked)</strong>",
-		                       " <strong>(el fichero comprobado)</strong>"));
+		buf_add_text(
+			out, TEXT(language, " <strong>(your file)</strong>", " <strong>(su fichero)</strong>"));
 	buf_printf(out, "</th><td>%" PRId64 "</td><td><code>", bytes);
 	html_escape(out, sha256);
 	buf_add_text(out, "</code></td></tr>\n");
@@ -250,17 +250,18 @@ void html_issued(struct buf *out, enum language language, const struct json *fou
 	struct slice mode;
 	if (json_get_text(found, "mode", &mode) && slice_is(mode, "test"))
 		buf_printf(out, "<p class=\"test\"><strong>%s</strong></p>\n",
-		           TEXT(language, "Test mode: it has no probative value.",
-		                "Modo de prueba: no tiene valor probatorio."));
+		           TEXT(language, "Test mode: no probative value.",
+		                "Modo de prueba: sin valor probatorio."));
 	buf_add_text(out, "<dl>\n");
 	row(out, language, TEXT(language, "Certification", "Certificación"), found, "certification_id");
 	row(out, language, TEXT(language, "Verification code", "Código de verificación"), found,
 	    "verification_code");
 	row(out, language, TEXT(language, "Issued", "Emitida"), found, "issued_at");
 	row(out, language, TEXT(language, "Events", "Eventos"), found, "event_count");
-	row(out, language, TEXT(language, "First sequence", "Primera secuencia"), found,
+	row(out, language, TEXT(language, "First sequence number", "Primer número de secuencia"), found,
 	    "first_sequence");
-	row(out, language, TEXT(language, "Last sequence", "Última secuencia"), found, "last_sequence");
+	row(out, language, TEXT(language, "Last sequence number", "Último número de secuencia"), found,
+	    "last_sequence");
 	buf_add_text(out, "</dl>\n");
 	documents(out, language, found, digest);
 }

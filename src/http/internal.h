@@ -1,4 +1,4 @@
-/* What the parts of the HTTP server share. */
+/* Declarations shared within the HTTP server. */
 #ifndef HTTP_INTERNAL_H
 #define HTTP_INTERNAL_H
 
@@ -16,60 +16,64 @@
 #include "net/address.h"
 
 #define LOOPS_MAX 8
-/* Connections beyond http.connections: that have given way, and are not closed yet. */
+/* Connections beyond http.connections that were evicted and are not closed yet. */
 #define CONNECTIONS_SPARE 64
 #define WORKER_QUEUE_MAX 1024
 #define RATE_BUCKETS 65536
 
-#define BUFFER_KEEP ((size_t)8 * 1024)      /* of a buffer that serves one request after another */
-#define ANSWER_RESERVE ((size_t)128 * 1024) /* for the page or record that tells what was done */
+/* kept of a buffer that is reused for the next request */
+#define BUFFER_KEEP ((size_t)8 * 1024)
+/* reserved for the page or record that reports the result */
+#define ANSWER_RESERVE ((size_t)128 * 1024)
 #define REFUSAL_ROOM ((size_t)8 * 1024)
 #define ARENA_MAX ((size_t)16 * 1024 * 1024)
 
-#define BODY_AT_ONCE ((size_t)16 * 1024)  /* the longest that a polling thread reads itself */
-#define UPLOAD_PIECE ((size_t)256 * 1024) /* of a form, until a worker reads it */
-#define UPLOAD_SLACK ((size_t)64 * 1024)  /* what may come at once */
-/* Most that is held of one body: a piece of a form, or a JSON body (they end with a NUL). */
+#define BODY_AT_ONCE ((size_t)16 * 1024)  /* largest body that a polling thread parses itself */
+#define UPLOAD_PIECE ((size_t)256 * 1024) /* chunk of a form that a worker reads */
+#define UPLOAD_SLACK ((size_t)64 * 1024)  /* maximum received by one call */
+/* Maximum memory for one body: a chunk of a form, or a JSON body (with a terminating NUL). */
 #define BODY_HELD_MAX (UPLOAD_PIECE + UPLOAD_SLACK + 1)
 
-#define SWALLOW_MAX ((uint64_t)512 * 1024)       /* of a refused body, to keep the connection */
-#define DISCARD_MAX ((uint64_t)32 * 1024 * 1024) /* behind an answer that was given at once */
+#define SWALLOW_MAX ((uint64_t)512 * 1024)       /* read of a refused body to keep the connection */
+#define DISCARD_MAX ((uint64_t)32 * 1024 * 1024) /* read after an immediate answer */
 
 struct proxies {
 	struct network_list networks;
 	struct proxies *former;
-	uint64_t number; /* reading_replaced, once it was */
+	uint64_t number; /* result of reading_replaced after replacement */
 };
 
 struct http_server {
 	struct service *service;
-	struct admin *admin; /* that the console asks; NULL: there is no console */
+	struct admin *admin; /* used by the console; NULL: no console */
 	struct metrics metrics;
 	struct rate_limiter *limiter;
-	struct shares *bodies;       /* what of http.body_memory is held, by whose it is */
-	int64_t held;                /* of it in all; under bodies_lock */
-	struct shares *uploads;      /* what of http.upload_space is held; under bodies_lock */
-	int64_t upload_held;         /* of it in all; under bodies_lock */
-	struct shares *checks;       /* files that come to be checked, or are; under bodies_lock */
-	struct checked_file *coming; /* the last that began first; under bodies_lock */
+	struct shares *bodies; /* memory of http.body_memory held by each owner */
+	int64_t held;          /* total of the above; under bodies_lock */
+	/* space of http.upload_space held by each owner; under bodies_lock */
+	struct shares *uploads;
+	int64_t upload_held; /* total of the above; under bodies_lock */
+	/* files uploaded for verification, by address; under bodies_lock */
+	struct shares *checks;
+	struct checked_file *coming; /* newest upload for verification; under bodies_lock */
 	int check_count;
-	size_t check_bytes; /* that they hold; under bodies_lock */
+	size_t check_bytes; /* memory held by these uploads; under bodies_lock */
 	pthread_mutex_t bodies_lock;
 	struct worker_pool *workers[LANE_COUNT];
-	/* The one in force, and those before it that somebody may still look at. */
+	/* The current list, and replaced ones that a thread may still read. */
 	struct proxies *_Atomic trusted_proxies;
 	_Atomic int requests_logged;  /* enum request_log_which */
 	_Atomic int addresses_logged; /* enum request_log_addresses */
 	uint64_t address_salt[2];
-	/* Header names with the service's prefix, for keys and scenarios. */
+	/* Header names with the prefix of the service, for keys and scenarios. */
 	char key_header[40];
 	char scenario_header[SCENARIO_HEADER_SIZE];
 	struct connection_table *connections; /* of the public listener */
-	_Atomic int64_t fresh;                /* of them, those from which nothing has come yet */
+	_Atomic int64_t fresh;                /* connections from which no request line has arrived */
 	struct acceptor *acceptor;
 	struct loop *loops; /* of the public listener */
 	unsigned loop_count;
-	_Atomic int lookup_count; /* of keys, under way */
+	_Atomic int lookup_count; /* key lookups in progress */
 	struct connection_table *operators_connections;
 	struct loop operators_loop;
 	struct request_lines request_lines;
@@ -78,15 +82,17 @@ struct http_server {
 	uint16_t port;
 	uint16_t monitor_port;
 	struct tls_listener tls[HTTP_LISTENERS];
-	bool started; /* its first settings are in force */
+	bool started; /* the initial settings are applied */
 	_Atomic bool draining;
-	_Atomic bool content_asked, content_failed; /* by /readyz or /metrics; when it last was */
-	_Atomic int64_t store_ready_us;             /* monotonic: when the store last said that it is */
-	char *error_docs;                           /* the page of error codes */
+	/* a check of the content store is in progress; result of the last check */
+	_Atomic bool content_asked, content_failed;
+	/* monotonic time when the store last reported ready */
+	_Atomic int64_t store_ready_us;
+	char *error_docs; /* the page of error codes */
 	size_t error_docs_size;
 };
 
-/* The handler of libmicrohttpd for the public interface, and its companions (request.c). */
+/* The libmicrohttpd handler of the public interface, and related callbacks (request.c). */
 enum MHD_Result request_handle(void *context, struct MHD_Connection *connection, const char *url,
                                const char *method, const char *version, const char *data,
                                size_t *size, void **client);
@@ -95,56 +101,60 @@ void request_completed(void *context, struct MHD_Connection *connection, void **
                        enum MHD_RequestTerminationCode code);
 void request_connection(void *context, struct MHD_Connection *connection, void **socket_context,
                         enum MHD_ConnectionNotificationCode code);
-/* The connection ends and request_completed was not called: libmicrohttpd 1.0 forgets it when the
- * line of a chunk's size fills the connection's memory, and the answer, too. */
+/* Handles the end of a connection for which request_completed was not called. libmicrohttpd 1.0
+ * omits the call, and the answer, if a chunk-size line fills the connection memory. */
 void request_dropped(struct client *client);
-/* The deadline has passed or the server stops: the connection gets a fresh exchange with 503. */
+/* Continues the connection with a new exchange that answers 503, because the deadline has passed or
+ * the server is stopping. */
 void request_abandon(struct exchange *exchange);
-/* The same in the middle of a body that a worker reads, for another reason. */
+/* Same during a body that a worker reads, for the given error. */
 void request_abandon_body(struct exchange *exchange, int code, const struct error *error);
-/* What an abandoned exchange leaves behind when it comes back at last. */
+/* Releases resources of an abandoned exchange when it is returned. */
 void request_tidy(struct exchange *exchange);
 
-/* ---- body.c: bodies, and what a request may hold (http/memory.h) ---- */
-/* Whether a body of `size` may come, before it comes: of a long one as much as is held at a time.
- * ERR_UNAVAILABLE. In the loop's thread. */
+/* ---- body.c: bodies and memory limits of a request (http/memory.h) ---- */
+/* Checks before the body arrives whether a body of `size` may be received; of a long one, as much
+ * as is held at a time. ERR_UNAVAILABLE. In the thread of the loop. */
 int body_expect(struct exchange *exchange, uint64_t size, struct error *error) MUST_CHECK;
-/* ERR_VALIDATION for a body that is encoded. */
+/* ERR_VALIDATION: the body has a content encoding. */
 int body_check_encoding(const struct exchange *exchange, struct error *error) MUST_CHECK;
-/* ERR_VALIDATION: what came for a Content-Type, and that it has to be one of `wanted`. */
+/* ERR_VALIDATION: states the received Content-Type and the `wanted` ones. */
 int body_refuse_type(const struct exchange *exchange, const char *wanted, struct error *error)
 	MUST_CHECK;
-/* ERR_TOO_LARGE, for more than body_limit. */
+/* ERR_TOO_LARGE: the body exceeds body_limit. */
 int body_refuse_size(const struct exchange *exchange, struct error *error) MUST_CHECK;
-/* Counts what the exchange's checked file holds now; arenas and buffers count themselves.
- * ERR_UNAVAILABLE when it became more than there is: that is not counted, and has to be dropped. */
+/* Accounts for the memory of the exchange's file for verification; arenas and buffers account for
+ * themselves. ERR_UNAVAILABLE: the limit is exceeded; the additional memory is not counted, and the
+ * file must be dropped. */
 int body_count(struct exchange *exchange, struct error *error) MUST_CHECK;
-/* What body_count counted is not held any more. */
+/* Releases the memory that body_count counted. */
 void body_release(struct exchange *exchange);
-/* Appends to the body, and counts. */
+/* Appends to the body and accounts for the memory. */
 int body_collect(struct exchange *exchange, struct slice part, struct error *error) MUST_CHECK;
-/* ERR_UNAVAILABLE, and why. */
+/* Sets and returns ERR_UNAVAILABLE because of the memory limit. */
 int memory_refuse(struct error *error);
-/* Before something is done that has to be answered: `size` bytes for that, beyond what is held.
- * ERR_UNAVAILABLE. */
+/* Reserves `size` bytes for the answer before an operation with effects starts. ERR_UNAVAILABLE. */
 int memory_reserve_answer(struct exchange *exchange, size_t size, struct error *error) MUST_CHECK;
-/* What failed for want of memory because it was refused some is ERR_UNAVAILABLE, with its cause. */
+/* Returns ERR_UNAVAILABLE with its cause if `code` is ERR_NO_MEMORY because of the memory limit;
+ * otherwise `code`. */
 int memory_refusal(struct exchange *exchange, int code) MUST_CHECK;
-/* From now on what is said is a refusal, for which there always is some room. */
+/* Allows the additional memory that is always available for a refusal. */
 void memory_allow_refusal(struct exchange *exchange);
-/* The largest body that may be held as one, however much others hold. */
+/* Returns the size of the largest body that can be held in one piece, regardless of other
+ * requests. */
 size_t body_largest(const struct exchange *exchange);
 
-/* ---- piece.c: bodies that workers read while they come ---- */
-/* Appends to the body, counts, and has a worker read a piece that is long enough: more of the body
- * comes once he has. What has come when the body ends is left to `finish` of the operation. */
+/* ---- piece.c: bodies that workers read in chunks while they arrive ---- */
+/* Appends to the body, accounts for the memory, and passes a full chunk to a worker. More of the
+ * body is read after the worker has finished. The rest at the end of the body is left to the
+ * operation's `finish`. */
 int piece_collect(struct exchange *exchange, struct slice part, struct error *error) MUST_CHECK;
 
-/* An answer in the middle of a request's body, which is of no use any more. */
+/* Answers before the body is complete; the rest of the body is discarded. */
 void request_refuse(struct exchange *exchange, int code);
 
-/* ---- discard.c: for any thread; a worker ends or deletes, and then gives the space back, which it
- * takes over ---- */
+/* ---- discard.c: any thread; a worker deletes the data, then releases the space, which is passed
+ * to it ---- */
 void writer_discard(struct http_server *server, struct content_writer *writer,
                     struct upload_space *space);
 void object_discard(struct http_server *server, const char name[CONTENT_NAME_MAX],
@@ -153,31 +163,32 @@ void object_discard(struct http_server *server, const char name[CONTENT_NAME_MAX
 void upload_free(struct upload *upload); /* NULL-safe */
 
 /* ---- check_file.c ---- */
-/* Bytes of the largest file that is checked; 0: none is. */
+/* Returns the maximum size of a file for verification in bytes; 0: verification is not
+ * available. */
 size_t check_size_max(const struct exchange *exchange);
 size_t checked_file_held(const struct checked_file *file); /* NULL-safe */
 void checked_file_free(struct checked_file *file);         /* NULL-safe */
-/* Refuses those of the loop that gave way to files of another one. */
+/* Refuses uploads of the loop that were evicted in favour of uploads of other loops. */
 void checked_files_give_way(struct loop *loop);
 
 /* ---- console.c ---- */
-/* Whether what is asked for is the console, or below it. */
+/* Returns whether the path is that of the console or below it. */
 bool console_has(const struct exchange *exchange);
-/* The console's own page of an error, in `out`. False: it cannot be drawn, and `out` is as it was
- * but for a page's beginning. On a thread that polls too. */
+/* Draws the console's error page into `out`. False: it cannot be drawn, and `out` contains at most
+ * the beginning of a page. Also on a polling thread. */
 bool console_draw_error(struct exchange *exchange, int code, const char *incident_id,
                         struct console_answer *ret);
-/* Those of what was drawn; behind answer_with. */
+/* Adds the headers of a drawn page. Call after answer_with. */
 void console_headers(struct exchange *exchange, const struct console_answer *answer);
 
-/* Runs `work` of the operation on a worker, or answers 503. */
+/* Runs the operation's `work` on a worker, or answers 503. */
 void work_submit(struct exchange *exchange);
-/* The same of `run`, on a worker of the lane. */
+/* Runs `run` on a worker of the lane, or answers 503. */
 void work_hand_over(struct exchange *exchange, enum lane lane, void (*run)(struct task *task));
-/* From a worker, who is done with it: `work` is run on one of the operation's lane, its own. */
+/* Called by a worker that has finished: runs `work` on a worker of the operation's own lane. */
 void work_pass_on(struct exchange *exchange);
 
-/* The page of error codes, made once. */
+/* Creates the page of error codes once. */
 int error_docs_make(struct http_server *server) MUST_CHECK;
 
 #endif

@@ -4,17 +4,17 @@
 
 #include "http/internal.h"
 
-#define LOOKUPS_MAX 512 /* of all loops */
+#define LOOKUPS_MAX 512 /* limit for all loops */
 
 struct key_lookup {
 	struct task task;
 	struct loop_item item;
 	struct loop *loop;
-	struct key_lookup *previous, *next; /* the loop's list */
-	struct exchange *waiting;           /* linked by their next_asker */
+	struct key_lookup *previous, *next; /* in the loop's list */
+	struct exchange *waiting;           /* linked by next_asker */
 	int64_t started_us;
 	struct key_question question;
-	/* The worker's until it is given back. */
+	/* Owned by the worker until it returns the lookup. */
 	int result;
 	struct key_identity key;
 	struct error error;
@@ -29,7 +29,7 @@ static void look_up(struct task *task)
 	loop_give(lookup->loop, &lookup->item);
 }
 
-static void go_on(struct exchange *exchange)
+static void resume(struct exchange *exchange)
 {
 	exchange->lookup = NULL;
 	exchange->next_asker = NULL;
@@ -52,7 +52,7 @@ static void take(struct loop_item *item)
 		exchange->key_result = lookup->result;
 		exchange->key = lookup->key;
 		exchange->error = lookup->error;
-		go_on(exchange);
+		resume(exchange);
 	}
 	free(lookup);
 }
@@ -64,11 +64,11 @@ void key_lookup_leave(struct exchange *exchange)
 		at = &(*at)->next_asker;
 	*at = exchange->next_asker;
 	exchange->key_result = error_cause(&exchange->error, ERR_UNAVAILABLE,
-	                                   "http.deadline passed before the key was looked up");
-	go_on(exchange);
+	                                   "http.deadline passed before the key lookup completed");
+	resume(exchange);
 }
 
-/* The newest of its key, from `from` on. */
+/* Returns the newest lookup of the key, starting at `from`. */
 static struct key_lookup *find(struct key_lookup *from, const struct sha256 *key_hash)
 {
 	struct key_lookup *lookup = from;
@@ -77,7 +77,8 @@ static struct key_lookup *find(struct key_lookup *from, const struct sha256 *key
 	return lookup;
 }
 
-/* What it says may have been read when it began, and counts only as long as in the cache. */
+/* Returns whether a lookup can be shared. Its result may be as old as its start, and is valid only
+ * as long as a cache entry. */
 static bool may_share(const struct key_lookup *lookup, const struct key_question *question,
                       int64_t now_us)
 {
@@ -120,14 +121,15 @@ int key_lookup_begin(struct exchange *exchange, struct error *error)
 	int64_t now_us = clock_monotonic_us();
 	struct key_lookup *lookup = find(loop->lookups, &question->key_hash);
 	for (struct key_lookup *old = lookup; old; old = find(old->next, &question->key_hash)) {
-		/* Who has waited for so long has left by now, and so would this one. */
+		/* Requests that waited this long have reached their deadline, and so would this one. */
 		if (now_us - old->started_us > loop->deadline_us)
-			return error_cause(error, ERR_UNAVAILABLE, "a look-up of the key hangs");
+			return error_cause(error, ERR_UNAVAILABLE,
+			                   "a lookup of the same key has not completed");
 	}
 	if (!lookup || !may_share(lookup, question, now_us))
 		lookup = start(loop, question, now_us);
 	if (!lookup)
-		return error_cause(error, ERR_UNAVAILABLE, "too many keys are looked up");
+		return error_cause(error, ERR_UNAVAILABLE, "too many key lookups are in progress");
 	exchange->lookup = lookup;
 	exchange->next_asker = lookup->waiting;
 	lookup->waiting = exchange;

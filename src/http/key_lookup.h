@@ -1,18 +1,16 @@
-/* Look-ups of keys that the cache does not know: the request is suspended before its body comes,
- * and a worker asks the store. Requests with one key share one look-up, unless it began before
- * something was forgotten, or longer ago than the cache believes what it was told. A request that
- * has waited for its deadline leaves; the look-up goes on without it. All of it belongs to the
- * loop's thread. */
+/* Lookups of keys that are not in the cache. The request is suspended before its body arrives, and
+ * a worker queries the store. Requests with the same key share a lookup, unless it started before a
+ * cache invalidation, or longer ago than the lifetime of a cache entry. A request whose deadline
+ * passes leaves the lookup, which continues. All functions run in the thread of the loop. */
 #ifndef HTTP_KEY_LOOKUP_H
 #define HTTP_KEY_LOOKUP_H
 
 #include "http/exchange.h"
 
-/* Suspends the request until exchange->key_result (and `key`, `error`) is what the store says of
- * exchange->question. ERR_UNAVAILABLE: too many look-ups are under way; it is not suspended
- * then. */
+/* Suspends the request until the lookup of exchange->question has set exchange->key_result, `key`
+ * and `error`. ERR_UNAVAILABLE: too many lookups are in progress; the request is not suspended. */
 int key_lookup_begin(struct exchange *exchange, struct error *error) MUST_CHECK;
-/* The request goes on without an answer, with ERR_UNAVAILABLE. */
+/* Resumes the request with ERR_UNAVAILABLE, without a result. */
 void key_lookup_leave(struct exchange *exchange);
 
 #endif

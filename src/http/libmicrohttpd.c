@@ -53,7 +53,7 @@
 LIBRARY_FUNCTIONS(ALL_FIXED)
 ALL_VARIABLE(LIBRARY_POINTER)
 
-/* Nothing that we ask about takes another argument. */
+/* The information types that we request take no further argument. */
 const union MHD_ConnectionInfo *MHD_get_connection_info(struct MHD_Connection *connection,
                                                         enum MHD_ConnectionInfoType type, ...)
 {

@@ -1,5 +1,5 @@
-/* The folder's own: libmicrohttpd, loaded when a server starts. It brings GnuTLS, which
- * reads tables of its own wherever it is loaded (gnutls.h). */
+/* libmicrohttpd, loaded when a server starts, because it loads GnuTLS, which reads its own tables
+ * on loading (gnutls.h). For use in this folder only. */
 #ifndef HTTP_LIBMICROHTTPD_H
 #define HTTP_LIBMICROHTTPD_H
 
@@ -8,9 +8,10 @@
 
 #include "base/error.h"
 
-/* Before any other function of libmicrohttpd (base/library.h). */
+/* Loads libmicrohttpd. Call before any of its functions (base/library.h). */
 int libmicrohttpd_load(struct error *error) MUST_CHECK;
-/* Whether it is older than 1.0, and reads heads that RFC 9112 has refused. Once it is loaded. */
+/* Returns whether the library is older than 1.0 and accepts heads that RFC 9112 forbids. Call after
+ * libmicrohttpd_load. */
 bool libmicrohttpd_is_lenient(void);
 
 #endif

@@ -19,7 +19,7 @@
 #define FIRST_HANDED_OVER 3
 #define HANDED_OVER_MAX 64
 
-/* "127.0.0.1:8080", "[::1]:8080". */
+/* Parses "127.0.0.1:8080" or "[::1]:8080". */
 static bool parse_listen(const char *text, struct sockaddr_storage *ret, socklen_t *ret_size)
 {
 	char host[64];
@@ -90,7 +90,7 @@ int listen_port(const char *text)
 	return parse_listen(text, &address, &size) ? port_of(&address) : -1;
 }
 
-/* A socket that has the address, and does not listen yet. */
+/* Creates a socket that is bound to the address and not listening. */
 static int bind_to(const char *setting, const char *text, int *ret_descriptor, struct error *error)
 {
 	struct sockaddr_storage address;
@@ -133,8 +133,8 @@ int listen_try(const char *setting, const char *text, struct error *error)
 
 /* ---- sockets of the supervisor, by the protocol of sd_listen_fds(3) ---- */
 
-/* -1: none has that name. */
-static int handed_over(const char *name)
+/* Returns the passed socket of that name; -1: none. */
+static int find_passed_socket(const char *name)
 {
 	const char *names = getenv("LISTEN_FDNAMES");
 	int64_t count = notify_number("LISTEN_PID") == getpid() ? notify_number("LISTEN_FDS") : 0;
@@ -149,7 +149,7 @@ static int handed_over(const char *name)
 
 bool listen_is_handed_over(const char *name)
 {
-	return handed_over(name) >= 0;
+	return find_passed_socket(name) >= 0;
 }
 
 static bool is_listening(int descriptor, struct sockaddr_storage *ret)
@@ -172,7 +172,7 @@ static int take_over(const char *name, int descriptor, int *ret_descriptor, uint
 	    fcntl(descriptor, F_SETFD, FD_CLOEXEC) < 0 ||
 	    setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) < 0)
 		return error_cause(error, ERR_VALIDATION,
-		                   "the socket '%s' that the supervisor hands over does not listen for TCP",
+		                   "the socket '%s' passed by the supervisor is not a listening TCP socket",
 		                   name);
 	*ret_descriptor = descriptor;
 	*ret_port = port_of(&address);
@@ -182,7 +182,7 @@ static int take_over(const char *name, int descriptor, int *ret_descriptor, uint
 int listen_on(const char *setting, const char *text, const char *name, int *ret_descriptor,
               uint16_t *ret_port, struct error *error)
 {
-	int descriptor = handed_over(name);
+	int descriptor = find_passed_socket(name);
 	if (descriptor >= 0)
 		return take_over(name, descriptor, ret_descriptor, ret_port, error);
 	return listen_at(setting, text, ret_descriptor, ret_port, error);

@@ -18,16 +18,16 @@
 #include "http/object_stream.h"
 #include "http/request_head.h"
 
-/* The "turbo" leaves out what tells a client of TLS that nothing follows. */
+/* The "turbo" mode omits the TLS closure alert, so it is used only without TLS. */
 #define PLAIN_FLAGS (MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_TURBO | MHD_USE_ERROR_LOG)
 
-#define LOOK_EVERY_US (US_PER_SECOND / 2)
+#define CHECK_INTERVAL_US (US_PER_SECOND / 2)
 
-#define EVENTS_MAX 64 /* two, and sockets whose handshake is under way */
+#define EVENTS_MAX 64 /* two descriptors, and sockets with a handshake in progress */
 
 #define KEPT_US (100 * 1000)
-#define KEPT_LOOK_MS 5
-#define RESTLESS_TURNS 1000
+#define KEPT_POLL_MS 5
+#define IDLE_ITERATIONS_MAX 1000
 
 void loop_wake(struct loop *loop)
 {
@@ -38,7 +38,8 @@ void loop_wake(struct loop *loop)
 
 void loop_give(struct loop *loop, struct loop_item *item)
 {
-	/* As soon as the loop has the item it may be at its end, and be gone before it is woken. */
+	/* After the loop has received the item, it may end and be freed before it is woken; `giving`
+	 * prevents this. */
 	atomic_fetch_add_explicit(&loop->giving, 1, memory_order_relaxed);
 	struct loop_item *head = atomic_load_explicit(&loop->given, memory_order_relaxed);
 	do
@@ -168,7 +169,7 @@ static void check_deadlines(struct loop *loop)
 	int64_t now_us = loop->turned_us = clock_monotonic_us();
 	if (now_us >= loop->look_at_us) {
 		clients_look(loop, now_us);
-		loop->look_at_us = now_us + LOOK_EVERY_US;
+		loop->look_at_us = now_us + CHECK_INTERVAL_US;
 	}
 	while (loop->waiting_first && loop->waiting_first->deadline_us <= now_us) {
 		atomic_fetch_add_explicit(&loop->server->metrics.deadline_passed, 1, memory_order_relaxed);
@@ -178,17 +179,17 @@ static void check_deadlines(struct loop *loop)
 
 /* ---- the thread ---- */
 
-/* With what is kept the library has always something to do. Whether it really has is known from our
- * handler. What it does without it (a head that fills a buffer exactly, what follows "100
- * Continue", a refusal of its own) goes on after KEPT_LOOK_MS. */
+/* With kept connections the library always reports pending work; our handler shows whether there
+ * really is any. Work that does not call our handler (a head that fills a buffer exactly, data
+ * after "100 Continue", a refusal by the library) continues after KEPT_LOOK_MS. */
 static int timeout_ms(struct loop *loop)
 {
 	MHD_UNSIGNED_LONG_LONG library_ms;
-	int64_t wait_ms = LOOK_EVERY_US / 1000;
+	int64_t wait_ms = CHECK_INTERVAL_US / 1000;
 	if (MHD_get_timeout(loop->daemon, &library_ms) == MHD_YES && library_ms < (unsigned)wait_ms)
 		wait_ms = (int64_t)library_ms;
 	if (wait_ms == 0 && loop->kept && !loop->goes_on)
-		wait_ms = KEPT_LOOK_MS;
+		wait_ms = KEPT_POLL_MS;
 	if (wait_ms && loop->waiting_first) {
 		int64_t left_us = loop->waiting_first->deadline_us - clock_monotonic_us();
 		int64_t left_ms = left_us > 0 ? left_us / 1000 + 1 : 0;
@@ -197,14 +198,14 @@ static int timeout_ms(struct loop *loop)
 	return (int)wait_ms;
 }
 
-/* A connection whose memory is full, and whose client says no more, is taken for ready until its
- * time is up. Otherwise consecutive turns without a call of our handler are rare. */
-static int rest_ms(const struct loop *loop, int wait_ms, unsigned *restless)
+/* Slows down a busy loop. A connection with full memory and a silent client counts as ready until
+ * its timeout. Otherwise, consecutive iterations without a call of our handler are rare. */
+static int throttle_ms(const struct loop *loop, int wait_ms, unsigned *idle_iterations)
 {
-	*restless = wait_ms || loop->goes_on ? 0 : *restless + 1;
-	if (*restless <= RESTLESS_TURNS)
+	*idle_iterations = wait_ms || loop->goes_on ? 0 : *idle_iterations + 1;
+	if (*idle_iterations <= IDLE_ITERATIONS_MAX)
 		return wait_ms;
-	*restless = RESTLESS_TURNS;
+	*idle_iterations = IDLE_ITERATIONS_MAX;
 	return 1;
 }
 
@@ -217,7 +218,8 @@ static void wait_events(struct loop *loop, int wait_ms)
 			tls_go_on(events[i].data.ptr);
 }
 
-/* Quiesced first, for it closes the listening socket otherwise, which is the server's. */
+/* Quiesces first; otherwise the library would close the listening socket, which belongs to the
+ * server. */
 static void stop_daemon(struct loop *loop)
 {
 	MHD_quiesce_daemon(loop->daemon);
@@ -225,7 +227,7 @@ static void stop_daemon(struct loop *loop)
 	loop->daemon = NULL;
 }
 
-/* The library must not end with connections that are suspended. */
+/* Resumes handshakes: the library must not be stopped with suspended connections. */
 static void end_handshakes(const struct client_list *list)
 {
 	for (struct client *client = list->first; client; client = client->next)
@@ -241,8 +243,8 @@ static void end(struct loop *loop)
 		abandon_first(loop);
 	object_stream_end_all(loop);
 	end_handshakes(&loop->idle);
-	end_handshakes(&loop->busy); /* that are cut */
-	/* Twice: resumed connections queue their answer, then send it. */
+	end_handshakes(&loop->busy); /* connections that are cut */
+	/* Twice: resumed connections queue their answer in the first run and send it in the second. */
 	for (int i = 0; i < 2; i++)
 		MHD_run(loop->daemon);
 	stop_daemon(loop);
@@ -254,7 +256,7 @@ static void end(struct loop *loop)
 		sched_yield();
 }
 
-static void turn(struct loop *loop)
+static void run_library(struct loop *loop)
 {
 	if (!loop->is_operators)
 		registrations_come(loop->server->service);
@@ -269,9 +271,9 @@ static void *run(void *context)
 	struct loop *loop = context;
 	pthread_setname_np(pthread_self(), "http-loop");
 	thread_polls();
-	unsigned restless = 0;
+	unsigned idle_iterations = 0;
 	while (!atomic_load(&loop->stopping)) {
-		int wait_ms = rest_ms(loop, timeout_ms(loop), &restless);
+		int wait_ms = throttle_ms(loop, timeout_ms(loop), &idle_iterations);
 		if (wait_ms > 0 || loop->handshakes)
 			wait_events(loop, wait_ms);
 		reading_begin();
@@ -280,7 +282,7 @@ static void *run(void *context)
 			checked_files_give_way(loop);
 		check_deadlines(loop);
 		loop->goes_on = false;
-		turn(loop);
+		run_library(loop);
 		reading_end();
 		atomic_fetch_add_explicit(&loop->turns, 1, memory_order_relaxed);
 	}
@@ -320,7 +322,8 @@ static struct MHD_Daemon *start_daemon(struct loop *loop, int listen_descriptor)
 		{MHD_OPTION_CONNECTION_MEMORY_LIMIT, (intptr_t)CONNECTION_MEMORY, NULL},
 		{MHD_OPTION_CONNECTION_LIMIT, (intptr_t)loop->connections_max, NULL},
 		{MHD_OPTION_CONNECTION_TIMEOUT, (intptr_t)(idle_seconds > 0 ? idle_seconds : 1), NULL},
-		/* Before 1.0 its own refusals for that are sent twice: request_head.c has them instead. */
+		/* Before 1.0 the library sends its own refusals of these twice, so request_head.c refuses
+	     * them instead. */
 		{MHD_OPTION_STRICT_FOR_CLIENT, libmicrohttpd_is_lenient() ? 0 : 1, NULL},
 		{MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, NULL},
 		{MHD_OPTION_NOTIFY_COMPLETED, (intptr_t)request_completed, loop},
@@ -347,9 +350,9 @@ int loop_start(struct loop *loop, struct http_server *server, int listen_descrip
 		return error_cause(error, ERR_IO, "polling for HTTP: %s", strerror(errno));
 	loop->daemon = start_daemon(loop, listen_descriptor);
 	if (!loop->daemon)
-		return error_cause(error, ERR_IO, "the HTTP library does not start");
+		return error_cause(error, ERR_IO, "the HTTP library failed to start");
 	const union MHD_DaemonInfo *info = MHD_get_daemon_info(loop->daemon, MHD_DAEMON_INFO_EPOLL_FD);
-	/* Each wake-up is an edge, so that nobody need read what they add up to. */
+	/* Wake-ups are edge triggered, so the counter need not be read. */
 	if (!info || !watch(loop, info->epoll_fd, EPOLLIN) ||
 	    !watch(loop, loop->wake_descriptor, EPOLLIN | EPOLLET))
 		return error_cause(error, ERR_IO, "polling for HTTP: %s", strerror(errno));

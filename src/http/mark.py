@@ -1,4 +1,4 @@
-"""Draws the service's mark, a seal with a tick in it: as SVG, or as an icon of 16 and 32 pixels.
+"""Draws the logo of the service, a seal with a check mark: as SVG, or as an icon of 16 and 32 pixels.
 
 usage: mark.py OUTPUT.svg|OUTPUT.ico
 """
@@ -11,11 +11,11 @@ SIZE = 32
 CENTRE, RADIUS, TEETH, TOOTH = SIZE / 2, 13.6, 12, 1.6
 TICK, STROKE = [(9.6, 16.6), (14.2, 21.2), (22.6, 11.4)], 3.4
 SEAL, PAPER = (0x1a, 0x40, 0x5c), (0xff, 0xff, 0xff)
-FINE = 4  # samples of a pixel along each side
+FINE = 4  # samples per pixel in each direction
 
 
 def rim():
-    """The outline of the seal, all around."""
+    """Yields the outline of the seal."""
     for step in range(24 * TEETH):
         angle = 2 * math.pi * step / (24 * TEETH)
         radius = RADIUS + TOOTH * math.cos(TEETH * angle)
@@ -37,7 +37,7 @@ def on_tick(x, y):
 
 
 def pixel(column, row, scale):
-    """Red, green, blue and opacity."""
+    """Returns red, green, blue and opacity."""
     seal = tick = 0
     for fine in range(FINE * FINE):
         x = (column + (fine % FINE + 0.5) / FINE) * scale
@@ -52,7 +52,7 @@ def pixel(column, row, scale):
 
 
 def png(size):
-    """https://www.w3.org/TR/png-3/"""
+    """Encodes a PNG image (https://www.w3.org/TR/png-3/)."""
     def chunk(name, data):
         return struct.pack(">L", len(data)) + name + data + \
             struct.pack(">L", zlib.crc32(name + data))
@@ -63,7 +63,7 @@ def png(size):
 
 
 def icon(sizes):
-    """A directory of pictures, then the pictures."""
+    """Encodes an ICO file: a directory of images, then the images."""
     pictures = [png(size) for size in sizes]
     directory, at = struct.pack("<HHH", 0, 1, len(sizes)), 6 + 16 * len(sizes)
     for size, picture in zip(sizes, pictures):

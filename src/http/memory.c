@@ -5,20 +5,21 @@
 #include "http/internal.h"
 
 #define MIB ((int64_t)1024 * 1024)
-#define SHARE 4 /* an owner has at most this part of what there is */
+#define SHARE 4 /* an owner may use at most this fraction */
 #define LARGE (2 * BODY_SLACK)
 
-static_assert(BODY_HELD_MAX > PAYLOAD_MAX + BODY_SLACK, "one body, whichever it is");
-static_assert(MEMORY_CHECK < BUDGET_KINDS, "each is counted");
+static_assert(BODY_HELD_MAX > PAYLOAD_MAX + BODY_SLACK, "any single body fits");
+static_assert(MEMORY_CHECK < BUDGET_KINDS, "every kind has a counter");
 
-/* Large ones leave an eighth to small ones, so that these are served whatever those wait for. */
+/* Returns the limit for a request of `size`. Large requests leave an eighth free, so that small
+ * ones are served while large ones wait. */
 static int64_t memory_for(const struct http_server *server, size_t size)
 {
 	int64_t all = server->service->settings->http_body_memory * MIB;
 	return size > LARGE ? all - all / 8 : all;
 }
 
-/* The same of one owner: always enough for one body. */
+/* Returns the limit of one owner: always sufficient for one body. */
 static int64_t share_for(const struct http_server *server, size_t size)
 {
 	int64_t share = memory_for(server, size) / SHARE;

@@ -1,6 +1,6 @@
-/* The memory that clients can make a server hold: bodies, working memory, answers that are not read
- * yet, files that are checked. What a request or a stream holds beyond its allowance comes out of
- * http.body_memory, and of that an account, or for what needs no key an address, has a share. */
+/* Accounting of the memory that clients can occupy: bodies, working memory, unread answers, and
+ * files for verification. A request or stream takes memory beyond its allowance from
+ * http.body_memory. An account, or an address for requests without a key, has a share of it. */
 #ifndef HTTP_MEMORY_H
 #define HTTP_MEMORY_H
 
@@ -12,23 +12,24 @@ struct http_server;
 
 enum memory_kind { MEMORY_BODY, MEMORY_ARENA, MEMORY_ANSWER, MEMORY_CHECK };
 
-/* Of a connection's requests, and counted with the connection: a registration with its answer. */
+/* Allowance of a connection's requests, counted with the connection: sufficient for a registration
+ * with its answer. */
 #define MEMORY_ALLOWANCE ((size_t)40 * 1024)
 
 struct memory {
 	struct budget budget;
 	struct http_server *server;
-	uint64_t owner; /* whose share pays; 0: not known yet */
+	uint64_t owner; /* owner of the share that is charged; 0: not known yet */
 };
 
-/* An owner is changed with memory_belongs. */
+/* Initialises the accounting without an owner; memory_belongs sets it. */
 void memory_init(struct memory *memory, struct http_server *server, size_t allowance);
-/* From now on, with what is granted already, unless the share has no room for that: then who had it
- * pays until it is given back. */
+/* Sets the owner, and transfers memory that is already granted. If the owner's share has no
+ * capacity for it, the previous owner is charged until it is released. */
 void memory_belongs(struct memory *memory, uint64_t owner);
-/* Whether `size` bytes could be granted now. Counts a refusal. */
+/* Returns whether `size` bytes could be granted now. Counts a refusal. */
 bool memory_expect(struct memory *memory, size_t size) MUST_CHECK;
-/* The most that may be granted to one, however much others hold. */
+/* Returns the maximum that can be granted to one owner, regardless of others. */
 size_t memory_largest(const struct http_server *server);
 
 #endif

@@ -54,7 +54,7 @@ static void write_line(const char *name, const char *type, const char *help, dou
 	buf_printf(out, "%s %.17g\n", name, value);
 }
 
-/* What is counted at `index` of the arrays; NULL: nothing is. */
+/* Returns the route label at `index` of the arrays; NULL: unused. */
 static const char *route_name(size_t index)
 {
 	if (index == METRICS_ROUTES_MAX)
@@ -75,7 +75,7 @@ static void write_answers(const struct metrics_page *page, const char *name, str
 			}
 }
 
-/* Of those routes that were asked for. */
+/* Writes the latency of all requested routes. */
 static void write_latency(const struct metrics_page *page, const char *name, struct buf *out)
 {
 	for (size_t route = 0; route <= METRICS_ROUTES_MAX; route++) {
@@ -98,19 +98,20 @@ static void write_latency(const struct metrics_page *page, const char *name, str
 	}
 }
 
-/* Several ERR_* have one code of the interface; a code that never came is told as 0. */
+/* Writes the refusals by API code. Several ERR_* share a code; a code without refusals is written
+ * as 0. */
 static void write_refused(const struct metrics_page *page, const char *name, struct buf *out)
 {
 	for (int first = 1; first < ERROR_NUMBERS; first++) {
 		const char *code = error_code_text(-first);
 		uint64_t sum = 0;
-		bool told = !error_is_known(-first);
+		bool written = !error_is_known(-first);
 		for (int number = 1; number < ERROR_NUMBERS; number++) {
 			bool same = error_is_known(-number) && strcmp(error_code_text(-number), code) == 0;
-			told = told || (same && number < first);
+			written = written || (same && number < first);
 			sum += same ? READ(page->metrics->refused[number]) : 0;
 		}
-		if (!told)
+		if (!written)
 			buf_printf(out, "constancia_%s{code=\"%s\"} %llu\n", name, code,
 			           (unsigned long long)sum);
 	}
@@ -132,7 +133,7 @@ static void write_connection_states(const struct metrics_page *page, const char 
 		           page->connections[kind]);
 }
 
-/* ---- what readiness goes by ---- */
+/* ---- inputs of readiness ---- */
 
 static void write_findings(const struct metrics_page *page, const char *name, struct buf *out)
 {
@@ -141,7 +142,8 @@ static void write_findings(const struct metrics_page *page, const char *name, st
 		           readiness_count(page->readiness, concern));
 }
 
-/* Two may be at one host: the number is the place in tsa.url. */
+/* Writes a sample of an authority. Two may have the same host, so `number` is the position in
+ * tsa.url. */
 static void write_of_authority(const char *name, const struct watched_authority *watched,
                                size_t number, const char *more, double value, struct buf *out)
 {

@@ -1,4 +1,4 @@
-/* What /metrics says. Any thread may count and read. */
+/* The metrics of /metrics. Any thread may count and read. */
 #ifndef HTTP_METRICS_H
 #define HTTP_METRICS_H
 
@@ -11,16 +11,17 @@
 #include "http/connection_table.h"
 
 #define METRICS_BUCKETS 13
-#define METRICS_ROUTES_MAX 40 /* of route.h; what none fits is counted behind them */
+/* routes of route.h; requests without a route are counted after them */
+#define METRICS_ROUTES_MAX 40
 #define METRICS_METHODS 4
 
 struct route;
 
-/* What the server counts: metrics.def. Apart for each route, and added to without a lock. */
+/* Counters of the server (metrics.def), per route, updated without a lock. */
 struct metrics {
 	_Atomic uint64_t answers[METRICS_ROUTES_MAX + 1][METRICS_METHODS][500]; /* status - 100 */
 	struct {
-		_Atomic uint64_t buckets[METRICS_BUCKETS + 1]; /* the last: longer than any bound */
+		_Atomic uint64_t buckets[METRICS_BUCKETS + 1]; /* the last: above all bounds */
 		_Atomic uint64_t sum_us;
 	} latency[METRICS_ROUTES_MAX + 1];
 	_Atomic uint64_t refused[ERROR_NUMBERS]; /* by -ERR_* */
@@ -28,29 +29,29 @@ struct metrics {
 #include "service/metrics.def"
 };
 
-/* The number of a method: of GET, HEAD, POST, or of any other, and of NULL. */
+/* Returns the number of a method: GET, HEAD, POST, or any other or NULL. */
 unsigned metrics_method(const char *text);
 
-/* A request of the public interface, and its answer. */
+/* A request of the public interface with its result. */
 struct answered {
-	const struct route *route; /* of public_routes; NULL: none fits */
+	const struct route *route; /* of public_routes; NULL: no match */
 	unsigned method;
 	int status;
-	int code;       /* ERR_* that it tells; 0: none */
-	bool registers; /* it was to register an event */
+	int code;       /* ERR_* of the answer; 0: none */
+	bool registers; /* the request registers an event */
 	int64_t duration_us;
 };
 void metrics_count(struct metrics *metrics, const struct answered *answered);
 
-/* What the page is made of beside what is counted. */
+/* Input of the metrics page in addition to the counters. */
 struct metrics_page {
 	const struct metrics *metrics;
 	struct service *service;
-	const struct gauges *gauges; /* those that are GAUGE_UNKNOWN are left out */
+	const struct gauges *gauges; /* gauges that are GAUGE_UNKNOWN are omitted */
 	const struct readiness *readiness;
 	size_t connections[CONNECTION_KINDS + 1]; /* of the public interface, by enum connection_kind */
 };
-/* Appends the whole page, in the text format of Prometheus. */
+/* Appends the complete page in the text format of Prometheus. */
 void metrics_write(const struct metrics_page *page, struct buf *out);
 
 #endif

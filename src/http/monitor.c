@@ -1,31 +1,31 @@
-/* The operator's listener: /livez, /readyz, /metrics. Stores are asked by a worker; when they do
- * not answer in time, the pages say so and everything else. */
+/* The operators' listener: /livez, /readyz, /metrics. A worker queries the stores. If they do not
+ * respond in time, the pages report that together with all other data. */
 #include <stdio.h>
 
 #include "admin/readiness.h"
 #include "http/internal.h"
 #include "store/notices/deliveries.h"
 
-/* What the stores said. */
+/* Results of the stores. */
 struct state {
 	struct stores_state stores;
 	bool counted;
 	struct delivery_counts deliveries;
 };
 
-/* On a worker. */
-static void ask_stores(struct http_server *server, struct state *state)
+/* Queries the stores. On a worker. */
+static void query_stores(struct http_server *server, struct state *state)
 {
 	struct service *service = server->service;
 	state->stores.store = store_ready(service->store, &state->stores.store_error);
 	if (!state->stores.store)
 		atomic_store(&server->store_ready_us, clock_monotonic_us());
-	/* What needs no content store is registered and read without it. One worker alone waits for
-	 * it, so that the store is always asked. */
+	/* Only one worker waits for the content store, so that the store is always queried. Without the
+	 * content store, registrations and reads that do not need it continue. */
 	if (atomic_exchange(&server->content_asked, true)) {
 		if (atomic_load(&server->content_failed))
 			state->stores.content = error_cause(&state->stores.content_error, ERR_UNAVAILABLE,
-			                                    "the content store did not answer well");
+			                                    "the content store returned an error");
 		return;
 	}
 	state->stores.content = content_ready(service->content, &state->stores.content_error);
@@ -33,14 +33,15 @@ static void ask_stores(struct http_server *server, struct state *state)
 	atomic_store(&server->content_asked, false);
 }
 
-/* They hang: the content store, if the store has answered this request. */
-static void stores_are_late(const struct exchange *exchange, struct state *state)
+/* Marks the stores that did not respond in time: always the content store, and the store unless it
+ * has responded since the request started. */
+static void mark_late_stores(const struct exchange *exchange, struct state *state)
 {
 	state->stores.content = error_cause(&state->stores.content_error, ERR_UNAVAILABLE,
-	                                    "the content store does not answer");
+	                                    "the content store does not respond");
 	if (atomic_load(&exchange->server->store_ready_us) < exchange->started_us)
 		state->stores.store =
-			error_cause(&state->stores.store_error, ERR_UNAVAILABLE, "the store does not answer");
+			error_cause(&state->stores.store_error, ERR_UNAVAILABLE, "the store does not respond");
 }
 
 /* ---- /readyz ---- */
@@ -127,7 +128,7 @@ static bool live(struct exchange *exchange)
 static int ready(struct exchange *exchange, struct error *error)
 {
 	struct state state = {0};
-	ask_stores(exchange->server, &state);
+	query_stores(exchange->server, &state);
 	answer_out(exchange, write_ready(exchange->server, &state, &exchange->out));
 	return 0;
 }
@@ -135,7 +136,7 @@ static int ready(struct exchange *exchange, struct error *error)
 static void ready_late(struct exchange *exchange)
 {
 	struct state state = {0};
-	stores_are_late(exchange, &state);
+	mark_late_stores(exchange, &state);
 	answer_out(exchange, write_ready(exchange->server, &state, &exchange->out));
 }
 
@@ -150,7 +151,7 @@ static void answer_metrics(struct exchange *exchange, const struct state *state)
 static int metrics(struct exchange *exchange, struct error *error)
 {
 	struct state state = {0};
-	ask_stores(exchange->server, &state);
+	query_stores(exchange->server, &state);
 	struct store *store = exchange->service->store;
 	state.counted = !store_count_deliveries(store, &state.deliveries, NULL);
 	answer_metrics(exchange, &state);
@@ -160,7 +161,7 @@ static int metrics(struct exchange *exchange, struct error *error)
 static void metrics_late(struct exchange *exchange)
 {
 	struct state state = {0};
-	stores_are_late(exchange, &state);
+	mark_late_stores(exchange, &state);
 	answer_metrics(exchange, &state);
 }
 

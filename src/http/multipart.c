@@ -74,13 +74,13 @@ int multipart_begin(struct multipart *multipart, struct slice content_type, stru
 	memcpy(multipart->delimiter, "\r\n--", 4);
 	memcpy(multipart->delimiter + 4, boundary.data, boundary.size);
 	multipart->delimiter_size = boundary.size + 4;
-	multipart->matched = 2; /* the start of the body stands for a line's end */
+	multipart->matched = 2; /* the start of the body counts as a line end */
 	multipart->line_size = 0;
 	multipart->lines = multipart->parts = 0;
 	return 0;
 }
 
-/* filename*=UTF-8''… as some clients send it for names beyond ASCII. */
+/* Decodes filename*=UTF-8''…, which some clients send for non-ASCII names. */
 static int extended_value(struct slice value, struct arena *arena, struct slice *ret)
 {
 	if (value.size < 7 || !header_name_is(slice_make(value.data, 5), "utf-8"))
@@ -94,7 +94,8 @@ static int extended_value(struct slice value, struct arena *arena, struct slice 
 	return header_unescape(slice_make(second + 1, value.size - skipped), arena, ret);
 }
 
-/* Browsers write a quotation mark in a file name as %22 (the HTML standard's form encoding). */
+/* Decodes %22: browsers encode a quotation mark in a file name in this way (HTML standard, form
+ * encoding). */
 static void undo_quotes(struct slice *name, char *data)
 {
 	size_t size = 0;
@@ -107,7 +108,7 @@ static void undo_quotes(struct slice *name, char *data)
 	*name = slice_make(data, size);
 }
 
-/* One parameter of Content-Disposition; `exact` once filename* has been there. */
+/* Reads a parameter of Content-Disposition; `exact` is set after filename*. */
 static int disposition_parameter(struct multipart *multipart, struct slice name, struct slice text,
                                  bool *exact)
 {
@@ -155,7 +156,7 @@ static int disposition(struct multipart *multipart, struct slice value, struct e
 	return 0;
 }
 
-/* A header line of a part, without its end; the empty one begins the data. */
+/* Reads a header line of a part without its end; an empty line starts the data. */
 static int header_line(struct multipart *multipart, struct error *error)
 {
 	struct slice line = slice_make(multipart->line, multipart->line_size);
@@ -183,7 +184,7 @@ static int header_line(struct multipart *multipart, struct error *error)
 	return 0;
 }
 
-/* Collects a line up to CR LF; *ret_taken bytes of data are used up. */
+/* Collects a line up to CR LF; consumes *ret_taken bytes of data. */
 static int feed_line(struct multipart *multipart, struct slice data, size_t *ret_taken,
                      bool *ret_whole, struct error *error)
 {
@@ -230,8 +231,8 @@ static int end_data(struct multipart *multipart, struct error *error)
 	return multipart->sink.end(multipart->sink.context, error);
 }
 
-/* Goes on with a delimiter of which `matched` bytes have come; what turns out to be none is data.
- */
+/* Continues a delimiter of which `matched` bytes have arrived. If it turns out not to be one, these
+ * bytes are data. */
 static int feed_matched(struct multipart *multipart, struct slice data, size_t *ret_taken,
                         struct error *error)
 {
@@ -249,8 +250,8 @@ static int feed_matched(struct multipart *multipart, struct slice data, size_t *
 	return pass(multipart, multipart->delimiter, size, error);
 }
 
-/* How many bytes at the end of data may be the beginning of a delimiter: only its first is CR, so
- * none but the last CR can begin it. */
+/* Returns the number of bytes at the end of data that may be the start of a delimiter. Only its
+ * first byte is CR, so only the last CR can start it. */
 static size_t unfinished(const struct multipart *multipart, struct slice data)
 {
 	size_t most = multipart->delimiter_size - 1;
@@ -260,7 +261,7 @@ static size_t unfinished(const struct multipart *multipart, struct slice data)
 	return size && memcmp(cr, multipart->delimiter, size) == 0 ? size : 0;
 }
 
-/* Data up to the delimiter, in one span. */
+/* Passes on data up to the delimiter in one call. */
 static int feed_data(struct multipart *multipart, struct slice data, size_t *ret_taken,
                      struct error *error)
 {
@@ -290,7 +291,7 @@ static int feed_first(struct multipart *multipart, struct slice data, size_t *re
 	return 0;
 }
 
-/* Behind the last delimiter a line's end may stand. */
+/* After the last delimiter only a line end is allowed. */
 static int feed_epilogue(struct multipart *multipart, struct slice data, struct error *error)
 {
 	for (size_t i = 0; i < data.size; i++) {

@@ -1,6 +1,6 @@
-/* A strict streaming reader of multipart/form-data (RFC 7578, RFC 2046): bytes go in as they come,
- * parts come out through callbacks, and nothing but a header line is held. Lines end in CR LF, and
- * nothing but a line's end stands before the first delimiter or behind the last.
+/* A strict streaming parser of multipart/form-data (RFC 7578, RFC 2046). Input is fed as it
+ * arrives, and parts are returned by callbacks; only a header line is buffered. Lines end in CR LF.
+ * Before the first delimiter and after the last one, only a line end is allowed.
  *
  * Not thread safe. */
 #ifndef HTTP_MULTIPART_H
@@ -15,7 +15,7 @@
 #define MULTIPART_PARTS_MAX 8
 
 struct multipart_sink {
-	/* A part begins; the slices live in the arena. file_name.data is NULL when there is none. */
+	/* Starts a part; the slices are in the arena. file_name.data is NULL if there is none. */
 	int (*begin)(void *context, struct slice name, struct slice file_name, struct error *error);
 	int (*data)(void *context, struct slice data, struct error *error);
 	int (*end)(void *context, struct error *error);
@@ -23,7 +23,7 @@ struct multipart_sink {
 };
 
 enum multipart_state {
-	MULTIPART_DELIMITER, /* within "--boundary" at the very start */
+	MULTIPART_DELIMITER, /* in "--boundary" at the start of the body */
 	MULTIPART_AFTER_DELIMITER,
 	MULTIPART_HEADERS,
 	MULTIPART_DATA,
@@ -45,17 +45,17 @@ struct multipart {
 	struct slice file_name;
 };
 
-/* Takes the boundary from the Content-Type's value. 0 or ERR_VALIDATION. */
+/* Reads the boundary from the Content-Type value. 0 or ERR_VALIDATION. */
 int multipart_begin(struct multipart *multipart, struct slice content_type, struct arena *arena,
                     const struct multipart_sink *sink, struct error *error) MUST_CHECK;
-/* 0, ERR_VALIDATION, ERR_NO_MEMORY, or what the sink answered; after a failure it is void. */
+/* Parses data. 0, ERR_VALIDATION, ERR_NO_MEMORY, or the result of a callback; after an error the
+ * parser must not be used. */
 int multipart_feed(struct multipart *multipart, struct slice data, struct error *error) MUST_CHECK;
-/* ERR_VALIDATION when the last delimiter has not come. */
+/* Ends the input. ERR_VALIDATION: the last delimiter is missing. */
 int multipart_end(struct multipart *multipart, struct error *error) MUST_CHECK;
 
-/* Of a part that must be a file, as `begin` got it. ERR_VALIDATION without a file's name: then the
- * part is a text field, most often one for which the sender forgot to say that a file is meant, or
- * a form in which none was chosen. */
+/* Checks in `begin` that a part is a file. ERR_VALIDATION: it has no file name and is therefore a
+ * text field. Most often the sender did not mark it as a file, or the user did not choose one. */
 int multipart_file_check(struct slice name, struct slice file_name, struct error *error) MUST_CHECK;
 
 #endif

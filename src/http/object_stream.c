@@ -21,14 +21,14 @@ struct object_stream {
 	struct MHD_Connection *connection;
 	const struct stream_source *source;
 	void *context;
-	struct object_stream *previous, *next; /* the loop's list of suspended ones */
-	bool filling;                          /* a worker has it */
-	bool suspended;                        /* and its connection waits */
-	bool closed; /* the connection is gone, and the worker's end is waited for */
-	bool over;   /* nothing more comes: the end, or `result` */
+	struct object_stream *previous, *next; /* in the loop's list of suspended streams */
+	bool filling;                          /* a worker is filling it */
+	bool suspended;                        /* its connection is suspended */
+	bool closed; /* the connection is closed, and the worker has not finished */
+	bool over;   /* no more data: end, or error `result` */
 	int64_t result;
 	struct error error;
-	size_t used, size; /* of the piece */
+	size_t used, size; /* of `piece` */
 	char piece[PIECE_SIZE];
 };
 
@@ -111,7 +111,8 @@ static void start_filling(struct object_stream *stream)
 	loop_give(stream->loop, &stream->item);
 }
 
-/* libmicrohttpd with MHD_USE_TURBO tells the client nothing before it looks at the socket again. */
+/* Shuts down the socket: with MHD_USE_TURBO, libmicrohttpd does not notify the client before it
+ * polls the socket again. */
 static ssize_t cut(const struct object_stream *stream)
 {
 	const union MHD_ConnectionInfo *info =
@@ -136,7 +137,7 @@ static ssize_t read_piece(void *context, uint64_t position, char *data, size_t s
 	stream->loop->goes_on = true;
 	if (stream->client->exchange)
 		stream->client->exchange->answer.has_begun = true;
-	if (stream->filling) /* resumed to be cut */
+	if (stream->filling) /* resumed to be cut at the end of the loop */
 		return cut(stream);
 	if (stream->used < stream->size) {
 		size_t left = stream->size - stream->used;
@@ -173,7 +174,7 @@ void object_stream_end_all(struct loop *loop)
 		resume(loop->streams);
 }
 
-/* ---- its making ---- */
+/* ---- creation ---- */
 
 int object_stream_new(struct exchange *exchange, const struct stream_source *source, void *context,
                       struct object_stream **ret_stream, struct error *error)

@@ -1,13 +1,12 @@
-/* What needs no key and no store and is the same for everybody: the descriptions of the interface
- * and of notices, the reference made of them, the page of error codes, and what pages are drawn
- * with. */
+/* Static documents that need neither a key nor the store: the API descriptions, the reference, the
+ * page of error codes, and assets of pages. */
 
 #include "http/embedded.h"
 #include "http/html.h"
 #include "http/internal.h"
 #include "http/representation.h"
 
-/* Kept, and asked for again with its tag: after an upgrade no page is drawn with what is old. */
+/* Cached and revalidated by entity tag, so that after an upgrade no page uses old assets. */
 #define STYLE_CACHE "no-cache"
 #define FACE_CACHE "public, max-age=604800"
 
@@ -113,7 +112,7 @@ int error_docs_make(struct http_server *server)
 	return result;
 }
 
-/* No script, no form. */
+/* Adds the headers of a page without scripts and forms. */
 static void fixed_page_headers(struct exchange *exchange)
 {
 	answer_header(exchange, "Content-Security-Policy",

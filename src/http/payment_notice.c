@@ -1,5 +1,5 @@
-/* POST /payments/{provider}/notices: what the payment provider tells of payments. No API key; the
- * provider's signature over the body stands for one. */
+/* POST /payments/{provider}/notices: notices of the payment provider about payments. The provider's
+ * signature over the body replaces the API key. */
 #include "base/log.h"
 #include "base/log_pace.h"
 #include "http/header.h"
@@ -22,7 +22,7 @@ static int begin(struct exchange *exchange, struct error *error)
 	size_t size = value ? strlen(value) : 0;
 	if (!size || size > SIGNATURE_MAX)
 		return error_set(error, ERR_VALIDATION, MSG_PAYMENT_SIGNATURE, NULL);
-	/* A copy, for the connection may be gone when a worker reads it. */
+	/* Copied, because the connection may be gone when a worker reads it. */
 	const char *copy = arena_copy(&exchange->arena, value, size);
 	if (!copy)
 		return ERR_NO_MEMORY;
@@ -31,7 +31,8 @@ static int begin(struct exchange *exchange, struct error *error)
 	return 0;
 }
 
-/* A notice that is not for us, or that an operator has to look at, is not wanted again. */
+/* Returns whether the notice must not be sent again: it was processed, is not ours, or needs an
+ * operator. */
 static bool is_settled(int result)
 {
 	return !result || result == ERR_NOT_FOUND || result == ERR_REFUSED;

@@ -1,5 +1,4 @@
-/* Bodies that workers read while they come: a polling thread puts what came behind what came, and
- * looks at none of it. */
+/* Bodies that workers read in chunks while they arrive. A polling thread only collects the data. */
 #include "http/internal.h"
 
 static struct exchange *exchange_of(struct task *task)
@@ -7,7 +6,7 @@ static struct exchange *exchange_of(struct task *task)
 	return (struct exchange *)((char *)task - offsetof(struct exchange, task));
 }
 
-/* On a worker. What he found and keeps is counted in place of the piece. */
+/* Reads a chunk. On a worker. Memory of the result is counted instead of that of the chunk. */
 static void read_piece(struct task *task)
 {
 	struct exchange *exchange = exchange_of(task);
@@ -38,7 +37,7 @@ static void take_back(struct loop_item *item)
 static int hand_over(struct exchange *exchange, struct error *error)
 {
 	if (exchange->loop->ending)
-		return error_cause(error, ERR_UNAVAILABLE, "the server stops");
+		return error_cause(error, ERR_UNAVAILABLE, "the server is stopping");
 	exchange->body_comes = exchange->piece_taken = true;
 	loop_wait(exchange);
 	exchange->item.take = take_back;
@@ -52,8 +51,8 @@ static int hand_over(struct exchange *exchange, struct error *error)
 	return 0;
 }
 
-/* What is whole with the piece that comes is read when it has ended. Of what is longer the first
- * piece is short, so that a form that is broken from the beginning need not come in full. */
+/* Returns whether to pass the chunk to a worker. A body that fits into one chunk is read at its
+ * end. The first chunk of a longer body is short, so that a malformed form is refused early. */
 static bool is_due(const struct exchange *exchange)
 {
 	const struct head *head = &exchange->head;

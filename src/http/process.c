@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 
-/* Fields of /proc/PID/stat behind the name of the program, as proc(5) counts them. */
+/* Fields of /proc/PID/stat after the program name, numbered as in proc(5). */
 #define FIRST_FIELD 3
 enum { USER_TIME = 14, SYSTEM_TIME = 15, THREADS = 20, START = 22, SIZE = 23, RESIDENT = 24 };
 
@@ -21,7 +21,7 @@ static void read_stat(struct process_state *state)
 	DESCRIPTOR_AUTO int file = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
 	ssize_t size = file >= 0 ? read(file, text, sizeof text - 1) : -1;
 	text[size > 0 ? size : 0] = '\0';
-	char *at = strrchr(text, ')'); /* the name may have anything in it */
+	char *at = strrchr(text, ')'); /* the name may contain any character */
 	long long fields[RESIDENT + 1] = {0};
 	int field = FIRST_FIELD - 1;
 	char *rest = NULL;
@@ -34,7 +34,8 @@ static void read_stat(struct process_state *state)
 	if (field < RESIDENT || ticks <= 0 || page <= 0)
 		return;
 	state->cpu_us = (fields[USER_TIME] + fields[SYSTEM_TIME]) * (US_PER_SECOND / ticks);
-	/* Computed once: two clocks are read, and a time that moves would look like a new start. */
+	/* Computed once: it is derived from two clocks, and a varying value would look like a
+	 * restart. */
 	static _Atomic int64_t began_at_us;
 	int64_t up_us = clock_boot_us() - fields[START] * (US_PER_SECOND / ticks), none = 0;
 	atomic_compare_exchange_strong(&began_at_us, &none, clock_now_us() - up_us);
@@ -49,7 +50,7 @@ static int64_t count_open_files(void)
 	DIR *directory = opendir("/proc/self/fd");
 	if (!directory)
 		return -1;
-	int64_t count = -1; /* its own is one */
+	int64_t count = -1; /* excludes the directory's own descriptor */
 	for (const struct dirent *entry; (entry = readdir(directory));)
 		count += entry->d_name[0] != '.';
 	closedir(directory);

@@ -1,10 +1,10 @@
-/* What the kernel says of this process. */
+/* Facts about this process from the kernel. */
 #ifndef HTTP_PROCESS_H
 #define HTTP_PROCESS_H
 
 #include <stdint.h>
 
-/* -1: not told. */
+/* -1: unknown. */
 struct process_state {
 	int64_t cpu_us;        /* of all threads, in user and system mode */
 	int64_t started_at_us; /* since 1970 */

@@ -91,7 +91,7 @@ int query_text(const struct query *query, const char *name, struct arena *arena,
 	for (size_t at = 0; text && at < sent.size; at++)
 		if (text[at] == '+')
 			text[at] = ' ';
-	/* Its escapes were good before. */
+	/* The escapes were validated by query_parse. */
 	if (!text || header_unescape(slice_make(text, sent.size), arena, ret_value))
 		return error_set(error, ERR_NO_MEMORY, MSG_NONE, NULL);
 	return 1;
@@ -127,7 +127,7 @@ int query_time(const struct query *query, const char *name, int64_t *ret_us, str
 
 #define POSITION_SIZE 8
 #define MAC_SIZE 16
-#define RAW_SIZE (POSITION_SIZE + MAC_SIZE) /* 24 bytes are 32 digits, with none left over */
+#define RAW_SIZE (POSITION_SIZE + MAC_SIZE) /* 24 bytes encode to exactly 32 characters */
 #define DIGITS BASE64_SIZE(RAW_SIZE)
 
 static void cursor_bytes(const struct sha256 *secret, struct slice binding, int64_t position,
@@ -136,7 +136,7 @@ static void cursor_bytes(const struct sha256 *secret, struct slice binding, int6
 	char text[512];
 	int size = snprintf(text, sizeof text, "cursor\n%lld\n%.*s", (long long)position,
 	                    (int)binding.size, binding.data);
-	assert(size > 0 && (size_t)size < sizeof text); /* bindings are of our own making */
+	assert(size > 0 && (size_t)size < sizeof text); /* bindings have a bounded size */
 	struct sha256 mac =
 		hmac_sha256(slice_make(secret->bytes, SHA256_SIZE), slice_make(text, (size_t)size));
 	for (int i = 0; i < POSITION_SIZE; i++)
@@ -144,7 +144,7 @@ static void cursor_bytes(const struct sha256 *secret, struct slice binding, int6
 	memcpy(raw + POSITION_SIZE, mac.bytes, MAC_SIZE);
 }
 
-/* To and from the digits that stand in an address as they are (RFC 4648 section 5). */
+/* Converts to and from the URL-safe alphabet (RFC 4648 section 5). */
 static void swap_digits(char *text, size_t size, const char *from, const char *to)
 {
 	for (size_t i = 0; i < size; i++)

@@ -8,26 +8,27 @@
 #include "http/multipart.h"
 #include "service/quiet.h"
 
-#define FORM_SLACK ((size_t)64 * 1024) /* what a form may have beside the file */
+#define FORM_SLACK ((size_t)64 * 1024) /* size of a form in addition to the file */
 #define OCCURRED_AT_MAX 64
-#define RECORD_RESERVE ((size_t)16 * 1024) /* of an event, and of the answer that tells it */
+#define RECORD_RESERVE ((size_t)16 * 1024) /* memory for an event record and the answer */
 
 enum form_field { FIELD_NONE, FIELD_CLIENT_REF, FIELD_OCCURRED_AT, FIELD_FILE };
 
-#define SPANS_MAX 2 /* a piece has no more of a file: the end of a delimiter, and data */
+/* a chunk contains at most two spans of a file: the end of a false delimiter, and data */
+#define SPANS_MAX 2
 
 struct upload {
 	struct exchange *exchange;
 	struct multipart multipart;
-	struct content_writer *writer; /* NULL until something is written */
-	struct slice spans[SPANS_MAX]; /* of the file, in `body` or the delimiter; not yet written */
+	struct content_writer *writer; /* NULL until the first write */
+	struct slice spans[SPANS_MAX]; /* unwritten spans of the file, in `body` or the delimiter */
 	size_t span_count;
 	struct digest_stream *digest;
 	struct sha256 hash;
 	enum form_field field;
 	bool seen[FIELD_FILE + 1];
 	size_t file_size;
-	char *file_name; /* in the arena; NULL: nothing of it can be kept */
+	char *file_name; /* in the arena; NULL: no usable name */
 	char client_ref[CLIENT_REF_MAX + 1];
 	char occurred_at[OCCURRED_AT_MAX];
 	size_t client_ref_size, occurred_at_size;
@@ -42,7 +43,7 @@ void upload_free(struct upload *upload)
 	free(upload);
 }
 
-/* ---- the form: read by workers ---- */
+/* ---- forms, read by workers ---- */
 
 static int take_space(struct exchange *exchange, size_t size, struct error *error)
 {
@@ -65,7 +66,7 @@ static int write_spans(struct upload *upload, struct error *error)
 	return result;
 }
 
-/* What the body's last piece has is written when all has been checked. */
+/* Keeps a span for the next write. The last chunk is written after all checks. */
 static int keep_span(struct upload *upload, struct slice span, struct error *error)
 {
 	int result = upload->span_count == SPANS_MAX ? write_spans(upload, error) : 0;
@@ -152,7 +153,7 @@ static int begin_form(struct exchange *exchange, struct error *error)
 	bool content = exchange->key.modality == MODALITY_CONTENT;
 	exchange->body_limit = content ? FILE_MAX + FORM_SLACK : BODY_SLACK;
 	if (!content) {
-		/* The size is looked at before the modality. */
+		/* The size is checked before the modality. */
 		bool large = exchange->head.content_length > exchange->body_limit;
 		return error_set(error, large ? ERR_TOO_LARGE : ERR_VALIDATION, MSG_HTTP_DIGEST_WANTED,
 		                 "a file (multipart/form-data)", "un fichero (multipart/form-data)", NULL);
@@ -199,7 +200,7 @@ static int read_piece(struct exchange *exchange, struct error *error)
 	return !result && upload->span_count ? write_spans(upload, error) : result;
 }
 
-/* ---- to the sequencer ---- */
+/* ---- submission to the sequencer ---- */
 
 static void done(struct pending_registration *pending)
 {
@@ -229,7 +230,7 @@ static void fill(struct exchange *exchange, const struct declaration *declaratio
 	exchange->pending.context = exchange;
 }
 
-/* Takes the place of an outcome when there is none to wait for. */
+/* Completes with an error without a registration. */
 static void fail(struct exchange *exchange, int result)
 {
 	exchange->pending.registration.result = result;
@@ -237,7 +238,7 @@ static void fail(struct exchange *exchange, int result)
 	loop_complete(exchange);
 }
 
-/* What the sequencer did not take is certainly not registered. */
+/* Queues the registration. If the sequencer refuses it, it is certainly not registered. */
 static void submit(struct exchange *exchange)
 {
 	int result = register_submit(exchange->service, &exchange->pending, &exchange->error);
@@ -258,7 +259,7 @@ static int write_canonical(struct exchange *exchange, struct content_writer **re
 	if (!result)
 		result =
 			content_write(*ret_writer, exchange->canonical.data, exchange->canonical.size, error);
-	buf_free(&exchange->canonical); /* it may take long until the commit */
+	buf_free(&exchange->canonical); /* not needed until the commit, which may take long */
 	return result;
 }
 
@@ -273,7 +274,7 @@ static int write_rest(struct exchange *exchange, struct content_writer **ret_wri
 	return result;
 }
 
-/* On a worker: makes the content durable under its name, then queues the registration. */
+/* Makes the content durable under its name, then queues the registration. On a worker. */
 static void store_content(struct task *task)
 {
 	struct exchange *exchange = (struct exchange *)((char *)task - offsetof(struct exchange, task));
@@ -291,7 +292,7 @@ static void store_content(struct task *task)
 	exchange->pending.registration.content_object = exchange->content_object;
 	if (!result && atomic_load(&exchange->abandoned)) {
 		error_set(error, ERR_UNAVAILABLE, MSG_NONE, NULL);
-		result = ERR_REFUSED; /* nobody waits any more: not registered, and not kept */
+		result = ERR_REFUSED; /* abandoned: not registered, and the content is deleted */
 	}
 	if (result)
 		fail(exchange, result);
@@ -329,7 +330,8 @@ static void fit(struct buf *buf)
 		buf_fit(buf);
 }
 
-/* However long the registration waits, it holds no more than reference and canonical form. */
+/* Parses the body. While the registration waits, it holds only the reference and the canonical
+ * form. */
 static int body_declaration(struct exchange *exchange, struct arena *scratch,
                             struct declaration *ret, struct error *error)
 {
@@ -352,15 +354,15 @@ static int body_declaration(struct exchange *exchange, struct arena *scratch,
 	return result;
 }
 
-/* The event's record in the arena, which of one that is repeated has the inline content too, and
- * the answer made of it. */
+/* Returns the memory for the event record in the arena and the answer. The record of a repeated
+ * event also contains the inline content. */
 static size_t answer_size(const struct declaration *declaration)
 {
 	bool content = declaration->modality == MODALITY_CONTENT;
 	return RECORD_RESERVE + (content ? EVENT_INLINE_MAX : 0);
 }
 
-/* Prepares the registration of what was declared and checked. */
+/* Prepares the registration of a checked declaration. */
 static int admit(struct exchange *exchange, const struct declaration *declaration,
                  struct error *error)
 {
@@ -372,7 +374,7 @@ static int admit(struct exchange *exchange, const struct declaration *declaratio
 	return result;
 }
 
-/* What the body declares, checked, for the sequencer. */
+/* Prepares the registration from the body for the sequencer. */
 static int take_body(struct exchange *exchange, struct arena *scratch, struct error *error)
 {
 	struct declaration declaration;
@@ -386,7 +388,7 @@ static int take_body(struct exchange *exchange, struct arena *scratch, struct er
 	return 0;
 }
 
-static bool travels_apart(const struct exchange *exchange)
+static bool needs_object(const struct exchange *exchange)
 {
 	return exchange->pending.registration.content.size > EVENT_INLINE_MAX;
 }
@@ -418,7 +420,7 @@ static void read_body(struct task *task)
 	int result = take_body(exchange, &scratch, &exchange->error);
 	if (result)
 		refuse(exchange, result);
-	else if (travels_apart(exchange))
+	else if (needs_object(exchange))
 		pass_to_content(exchange);
 	else
 		submit(exchange);
@@ -439,7 +441,7 @@ static int take_form(struct exchange *exchange, struct error *error)
 	return 0;
 }
 
-/* On a worker: the form's last piece, or all of it. */
+/* Reads the last chunk of the form, or all of it. On a worker. */
 static void read_form(struct task *task)
 {
 	struct exchange *exchange = (struct exchange *)((char *)task - offsetof(struct exchange, task));
@@ -466,7 +468,7 @@ static bool finish(struct exchange *exchange)
 		answer_error(exchange, result);
 		return true;
 	}
-	if (travels_apart(exchange)) {
+	if (needs_object(exchange)) {
 		work_hand_over(exchange, LANE_CONTENT, store_content);
 	} else {
 		loop_wait_briefly(exchange);
@@ -477,9 +479,9 @@ static bool finish(struct exchange *exchange)
 
 /* ---- the outcome ---- */
 
-/* Whether it is certain that no event names what was stored for this request. Where the outcome is
- * not known the object stays, and the sweeping of what nothing names finds out later. */
-static bool content_unwanted(const struct registration *registration)
+/* Returns whether certainly no event refers to the content stored for this request. If the outcome
+ * is unknown, the object is kept, and the sweep decides later. */
+static bool is_content_unused(const struct registration *registration)
 {
 	switch (registration->result) {
 	case OK: return registration->replayed;
@@ -497,10 +499,10 @@ static bool content_unwanted(const struct registration *registration)
 	}
 }
 
-/* Deletes uploaded content that no event names. */
+/* Deletes uploaded content without an event. */
 static void discard_content(struct exchange *exchange)
 {
-	if (exchange->content_stored && content_unwanted(&exchange->pending.registration)) {
+	if (exchange->content_stored && is_content_unused(&exchange->pending.registration)) {
 		exchange->content_stored = false;
 		object_discard(exchange->server, exchange->content_object, &exchange->space);
 	}

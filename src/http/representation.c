@@ -2,7 +2,7 @@
 
 #include "http/header.h"
 
-#define TAG_SIZE (2 * SHA256_SIZE + 3) /* with both quotes and NUL */
+#define TAG_SIZE (2 * SHA256_SIZE + 3) /* with quotes and NUL */
 
 static void make_tag(const struct representation *representation, char tag[TAG_SIZE])
 {
@@ -45,7 +45,7 @@ static int refuse_range(struct exchange *exchange, uint64_t size)
 	return 0;
 }
 
-static int tell_range(struct exchange *exchange, uint64_t offset, uint64_t size, uint64_t whole)
+static int add_range(struct exchange *exchange, uint64_t offset, uint64_t size, uint64_t whole)
 {
 	const char *range =
 		arena_printf(&exchange->arena, "bytes %llu-%llu/%llu", (unsigned long long)offset,
@@ -54,11 +54,11 @@ static int tell_range(struct exchange *exchange, uint64_t offset, uint64_t size,
 	return range ? 0 : ERR_NO_MEMORY;
 }
 
-/* What is asked for, unless it is a part of what was here before. A date never says that it is the
- * same, for none is given. */
-static enum header_range wanted(const struct exchange *exchange,
-                                const struct representation *representation, uint64_t *ret_offset,
-                                uint64_t *ret_size)
+/* Returns the requested range, unless If-Range refers to another version. A date never matches,
+ * because none is sent. */
+static enum header_range requested_range(const struct exchange *exchange,
+                                         const struct representation *representation,
+                                         uint64_t *ret_offset, uint64_t *ret_size)
 {
 	const struct head *head = &exchange->head;
 	char tag[TAG_SIZE];
@@ -91,7 +91,7 @@ int answer_representation(struct exchange *exchange, const struct representation
 		exchange->answer.size = representation->size;
 		return add_tag(exchange, representation);
 	}
-	enum header_range range = wanted(exchange, representation, &offset, &size);
+	enum header_range range = requested_range(exchange, representation, &offset, &size);
 	if (range == RANGE_UNSATISFIABLE)
 		return refuse_range(exchange, representation->size);
 	answer_with(exchange, range == RANGE_PART ? 206 : 200, representation->type,
@@ -102,7 +102,7 @@ int answer_representation(struct exchange *exchange, const struct representation
 	if (!result && representation->object)
 		result = answer_object(exchange, &parts, offset, size, error);
 	if (!result && range == RANGE_PART)
-		result = tell_range(exchange, offset, size, representation->size);
+		result = add_range(exchange, offset, size, representation->size);
 	if (!result && representation->file_name)
 		result = add_disposition(exchange, representation->file_name);
 	answer_header(exchange, "Accept-Ranges", "bytes");

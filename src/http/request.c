@@ -1,4 +1,4 @@
-/* A request's way through an exchange: what libmicrohttpd calls. */
+/* Processing of a request: the callbacks of libmicrohttpd. */
 #include <assert.h>
 #include <netinet/tcp.h>
 #include <stdlib.h>
@@ -8,13 +8,13 @@
 #include "http/key_lookup.h"
 #include "http/request_head.h"
 
-/* What an exchange keeps from one request to the next. */
+/* Arena memory that an exchange keeps for the next request. */
 #define ARENA_KEEP ((size_t)16 * 1024)
 #define OPERATORS_ALLOWANCE (ARENA_MAX + OUT_MAX)
 
-/* ---- life ---- */
+/* ---- creation and reuse ---- */
 
-/* What the operator asks is answered whatever clients hold. */
+/* Operators are answered regardless of the memory that clients hold. */
 static size_t allowance(const struct loop *loop)
 {
 	return loop->is_operators ? OPERATORS_ALLOWANCE : MEMORY_ALLOWANCE;
@@ -84,7 +84,7 @@ static void trim(struct buf *buf)
 		buf_clear(buf);
 }
 
-/* What an idle connection keeps is its allowance at most, so that nothing is granted to it. */
+/* Reduces the memory of an idle connection to its allowance, so that nothing is granted to it. */
 static void reset_memory(struct exchange *exchange)
 {
 	struct budget *budget = &exchange->memory.budget;
@@ -103,11 +103,11 @@ static void reset_memory(struct exchange *exchange)
 	budget_release(budget);
 	budget->allowance = allowance(exchange->loop);
 	budget->refused = false;
-	exchange->memory.owner = 0; /* a long head is read before it is known whose it is */
+	exchange->memory.owner = 0; /* a long head is read before its owner is known */
 	assert(!budget->granted && budget->held <= MEMORY_ALLOWANCE);
 }
 
-/* Ready for the next request; keeps modest memory. */
+/* Resets the exchange for the next request; keeps little memory. */
 static void exchange_reset(struct exchange *exchange)
 {
 	body_release(exchange);
@@ -139,7 +139,8 @@ static void exchange_reset(struct exchange *exchange)
 	*exchange->incident_id = '\0';
 }
 
-/* Connections without a request have none: the last one used is the first to be used again. */
+/* Returns the exchange to the spare list. Connections without a request have no exchange. The list
+ * is a stack. */
 static void exchange_give_back(struct exchange *exchange)
 {
 	struct loop *loop = exchange->loop;
@@ -155,7 +156,8 @@ static void exchange_give_back(struct exchange *exchange)
 	loop->spare_count++;
 }
 
-/* Clients see it, so it must not tell how many requests there were between two of theirs. */
+/* Creates a request id. Clients see it, so it must not reveal the number of requests between two of
+ * theirs. */
 static void make_request_id(struct loop *loop, char id[24])
 {
 	if (loop->random_left == 0) {
@@ -205,7 +207,7 @@ void *request_begin(void *context, const char *uri, struct MHD_Connection *conne
 	return client;
 }
 
-static void finished(struct exchange *exchange)
+static void count_finished(struct exchange *exchange)
 {
 	if (!exchange->under_way)
 		return;
@@ -213,29 +215,31 @@ static void finished(struct exchange *exchange)
 	atomic_fetch_sub_explicit(&exchange->loop->under_way, 1, memory_order_relaxed);
 }
 
-/* The library never hears the end of an answer that went around it. */
+/* Returns whether the answer was sent in full. The library does not report the end of answers that
+ * were sent directly. */
 static bool is_whole(const struct exchange *exchange, enum MHD_RequestTerminationCode code)
 {
 	return code == MHD_REQUEST_TERMINATED_COMPLETED_OK || exchange->step == STEP_SAID;
 }
 
-#define RESCUE_TOLD_US (60 * US_PER_SECOND)
+#define RESCUE_LOG_INTERVAL_US (60 * US_PER_SECOND)
 
-static void tell_rescued(struct exchange *exchange, bool said)
+static void log_rescue(struct exchange *exchange, bool said)
 {
 	struct loop *loop = exchange->loop;
 	struct metrics *metrics = &loop->server->metrics;
 	int64_t now_us = clock_monotonic_us();
 	atomic_fetch_add_explicit(said ? &metrics->answers_rescued : &metrics->answers_lost, 1,
 	                          memory_order_relaxed);
-	if (loop->rescue_told_us && now_us < loop->rescue_told_us + RESCUE_TOLD_US)
+	if (loop->rescue_told_us && now_us < loop->rescue_told_us + RESCUE_LOG_INTERVAL_US)
 		return;
 	loop->rescue_told_us = now_us;
 	log_warning(said ? "answer_rescued" : "answer_lost", "request_id", exchange->request_id,
-	            "cause", "the HTTP library had no room for the head of the answer");
+	            "cause", "the HTTP library had no memory for the response headers");
 }
 
-/* A client that has ended its side has not lost an answer by our fault. */
+/* Returns whether the client is still connected. If it closed the connection, the lost answer is
+ * not our fault. */
 static bool is_connected(const struct exchange *exchange)
 {
 	const union MHD_ConnectionInfo *info =
@@ -246,9 +250,10 @@ static bool is_connected(const struct exchange *exchange)
 	       state.tcpi_state == TCP_ESTABLISHED;
 }
 
-/* The library failed between taking the answer and its first byte: what was done must not go
- * unanswered. What it would have streamed is not in memory; a client can ask for that
- * again. When a socket fails, which looks the same, this fails too. */
+/* Sends the answer directly if the library failed after accepting it and before its first byte,
+ * because an executed request must be answered. A stream is not in memory and is replaced by an
+ * error; the client can request it again. A failed socket looks the same, and then this fails
+ * too. */
 static bool rescue(struct exchange *exchange, enum MHD_RequestTerminationCode code)
 {
 	const struct answer *answer = &exchange->answer;
@@ -263,7 +268,7 @@ static bool rescue(struct exchange *exchange, enum MHD_RequestTerminationCode co
 	client_discard(exchange->client);
 	bool connected = is_connected(exchange), said = answer_say_now(exchange);
 	if (connected)
-		tell_rescued(exchange, said);
+		log_rescue(exchange, said);
 	return said;
 }
 
@@ -280,8 +285,8 @@ static void count(const struct exchange *exchange, int64_t now_us)
 	metrics_count(&exchange->server->metrics, &answered);
 }
 
-/* It is somebody else's until he gives it back. */
-static void give_up(struct exchange *exchange)
+/* Abandons the exchange, which belongs to another thread until it is returned. */
+static void abandon(struct exchange *exchange)
 {
 	loop_wait_no_more(exchange);
 	exchange->under_way = false;
@@ -305,11 +310,11 @@ static void end_request(struct client *client, enum MHD_RequestTerminationCode c
 		request_log_end(exchange, answered, client_is_cut(client) || !whole,
 		                now_us - exchange->started_us);
 	client_ends_request(client, now_us);
-	finished(exchange);
-	loop->goes_on = true; /* there may be a request behind it */
+	count_finished(exchange);
+	loop->goes_on = true; /* a pipelined request may follow */
 	client->exchange = NULL;
 	if (exchange->waiting)
-		give_up(exchange);
+		abandon(exchange);
 	else
 		exchange_give_back(exchange);
 }
@@ -338,7 +343,7 @@ void request_dropped(struct client *client)
 	end_request(client, MHD_REQUEST_TERMINATED_WITH_ERROR);
 }
 
-/* Takes the place of one that is still worked on. */
+/* Creates an exchange that replaces one that is still in use. */
 static struct exchange *successor(const struct exchange *exchange)
 {
 	struct exchange *fresh = exchange_new(exchange->server, exchange->loop);
@@ -365,14 +370,14 @@ static struct exchange *successor(const struct exchange *exchange)
 	return fresh;
 }
 
-/* NULL: there was no memory for it. */
+/* Replaces the exchange of the connection. NULL: no memory. */
 static struct exchange *replace(struct exchange *exchange)
 {
 	struct client *client = exchange->client;
 	struct exchange *fresh = client->exchange = successor(exchange);
 	client_goes_on(client, clock_monotonic_us());
 	if (!fresh)
-		finished(exchange);
+		count_finished(exchange);
 	return fresh;
 }
 
@@ -383,14 +388,14 @@ void request_abandon_body(struct exchange *exchange, int code, const struct erro
 		fresh->error = *error;
 		request_refuse(fresh, code);
 	}
-	give_up(exchange);
+	abandon(exchange);
 }
 
 void request_abandon(struct exchange *exchange)
 {
 	struct error error;
 	error_clear(&error);
-	error_cause(&error, ERR_UNAVAILABLE, "http.deadline passed, or the server stops");
+	error_cause(&error, ERR_UNAVAILABLE, "http.deadline passed or the server is stopping");
 	if (exchange->body_comes) {
 		request_abandon_body(exchange, ERR_UNAVAILABLE, &error);
 		return;
@@ -403,12 +408,12 @@ void request_abandon(struct exchange *exchange)
 		else
 			answer_error(fresh, ERR_UNAVAILABLE);
 	}
-	give_up(exchange);
+	abandon(exchange);
 }
 
 /* ---- work ---- */
 
-/* Whatever is sent to us may have something done. */
+/* Requests with a body may have effects and must be answerable. */
 static int reserve_for_work(struct exchange *exchange, struct error *error)
 {
 	bool sends = strcmp(exchange->method, "POST") == 0;
@@ -429,7 +434,7 @@ static void run_work(struct task *task)
 	loop_complete(exchange);
 }
 
-/* The connection, and what it read, may be gone when a worker looks at it. */
+/* Copies a slice, because the connection and its buffer may be gone when a worker reads it. */
 static bool keep(struct exchange *exchange, struct slice *slice)
 {
 	const char *copy = slice->size ? arena_copy(&exchange->arena, slice->data, slice->size) : "";
@@ -491,9 +496,9 @@ static bool has_body(const struct exchange *exchange)
 	return exchange->head.chunked || exchange->head.content_length > 0;
 }
 
-/* Whether what is still to come of the body is little enough to be read for the connection's
- * sake. */
-static bool worth_swallowing(const struct exchange *exchange, int code)
+/* Returns whether the rest of the body is small enough to be read in order to keep the
+ * connection. */
+static bool is_worth_reading(const struct exchange *exchange, int code)
 {
 	const struct head *head = &exchange->head;
 	if (code == ERR_TOO_LARGE || head->framing_broken)
@@ -501,7 +506,7 @@ static bool worth_swallowing(const struct exchange *exchange, int code)
 	return head->chunked || head->content_length - exchange->body_seen <= SWALLOW_MAX;
 }
 
-/* Nothing of it may be left once there is an answer: a file that comes may have to give way. */
+/* Drops the body. No upload may remain after the answer, because uploads can be evicted. */
 static void drop_body(struct exchange *exchange)
 {
 	upload_free(exchange->upload);
@@ -516,7 +521,7 @@ void request_refuse(struct exchange *exchange, int code)
 {
 	answer_error(exchange, code);
 	drop_body(exchange);
-	if (worth_swallowing(exchange, code)) {
+	if (is_worth_reading(exchange, code)) {
 		exchange->body_limit = (size_t)(exchange->body_seen + SWALLOW_MAX);
 		exchange->step = STEP_SWALLOW;
 		client_is_refused(exchange->client, clock_monotonic_us());
@@ -550,7 +555,8 @@ static enum MHD_Result head_checked(struct exchange *exchange, int result)
 	}
 	if (exchange->head.expect_continue || exchange->head.framing_broken) {
 		answer_error(exchange, result);
-		return answer_queue(exchange); /* and libmicrohttpd closes, for the body was not read */
+		/* libmicrohttpd then closes the connection, because the body was not read */
+		return answer_queue(exchange);
 	}
 	request_refuse(exchange, result);
 	return MHD_YES;
@@ -565,7 +571,7 @@ static enum MHD_Result head_step(struct exchange *exchange, const char *method, 
 	if (result != GUARD_LOOK_UP)
 		return head_checked(exchange, result);
 	if (exchange->loop->ending)
-		result = error_cause(error, ERR_UNAVAILABLE, "the server stops");
+		result = error_cause(error, ERR_UNAVAILABLE, "the server is stopping");
 	else
 		result = key_lookup_begin(exchange, error);
 	return result ? head_checked(exchange, guard_check_found(exchange, result, error)) : MHD_YES;
@@ -604,12 +610,13 @@ static enum MHD_Result body_step(struct exchange *exchange, struct slice data)
 	}
 }
 
-/* Whether there is an answer; if not, the exchange is somebody else's for now. */
+/* Returns whether the answer is complete; otherwise the exchange belongs to another thread. */
 static bool finish(struct exchange *exchange)
 {
 	const struct operation *operation = exchange->operation;
 	if (exchange->loop->ending) {
-		answer_error(exchange, error_cause(&exchange->error, ERR_UNAVAILABLE, "the server stops"));
+		answer_error(exchange,
+		             error_cause(&exchange->error, ERR_UNAVAILABLE, "the server is stopping"));
 		return true;
 	}
 	if (operation->finish)

@@ -8,11 +8,11 @@
 #include "http/internal.h"
 #include "http/libmicrohttpd.h"
 
-/* ---- before the library reads on ---- */
+/* ---- before the library parses the head ---- */
 
 static const char no_cookie[] = "";
 
-/* RFC 9112 section 3.2.2: the target may name the server, as a proxy's does. */
+/* Removes scheme and host from an absolute target, as sent to proxies (RFC 9112 section 3.2.2). */
 static struct slice without_authority(struct slice target)
 {
 	static const char *const schemes[] = {"http://", "https://"};
@@ -35,7 +35,7 @@ static void split_target(struct exchange *exchange, struct slice target)
 	exchange->path = slice_make(rest.data, mark ? (size_t)(mark - rest.data) : rest.size);
 	exchange->query =
 		mark ? slice_make(mark + 1, rest.size - exchange->path.size - 1) : (struct slice){"", 0};
-	if (!exchange->path.size && target.size) /* a server without a path */
+	if (!exchange->path.size && target.size) /* only a host without a path */
 		exchange->path = slice_of("/");
 }
 
@@ -47,9 +47,9 @@ bool request_head_begin(struct exchange *exchange, const char *uri)
 	if (!copy)
 		return false;
 	split_target(exchange, slice_make(copy, size));
-	/* It parses the first Cookie that it has, into copies; this one is empty. */
+	/* The library copies and parses only the first Cookie value; this empty one prevents that. */
 	(void)MHD_set_connection_value(exchange->connection, MHD_HEADER_KIND, "Cookie", no_cookie);
-	/* The buffer is the library's own, and what it would parse next is the query. */
+	/* Ends the query in the library's buffer, so that the library does not parse it. */
 	char *mark = strchr(uri, '?');
 	if (mark && mark[1])
 		mark[1] = '\0';
@@ -80,12 +80,12 @@ static bool begins_with(struct slice name, const char *text)
 	return name.size > size && strncasecmp(name.data, text, size) == 0;
 }
 
-/* ---- where the lines are ----
+/* ---- positions of the lines ----
  *
- * libmicrohttpd before 1.0 hides some shapes: a folded line becomes part of the name before, what
- * stands behind a NUL is left out, and a line that begins with a colon or a NUL ends the head. Each
- * leaves a gap, for the slices that it hands out point into the head as it came, which has a NUL
- * where the colons and the ends of the lines were. */
+ * libmicrohttpd before 1.0 hides some malformed heads: a folded line becomes part of the previous
+ * name, text after a NUL is omitted, and a line that starts with a colon or a NUL ends the head.
+ * Each case leaves a gap between lines. The gaps are detectable, because the slices point into the
+ * original head, with NULs in place of colons and line ends. */
 
 static bool is_blank(const char *data, ptrdiff_t size)
 {
@@ -120,8 +120,8 @@ static void read_length(struct head *head, struct slice value)
 	}
 }
 
-/* `whole` has the white space, which libraries before 1.0 take for a part of the coding: they would
- * wait for the end of the connection. */
+/* Reads Transfer-Encoding. `whole` includes white space, which libraries before 1.0 treat as part
+ * of the coding; they would wait for the end of the connection. */
 static void read_coding(struct head *head, struct slice value, struct slice whole)
 {
 	bool misread = libmicrohttpd_is_lenient() && whole.size != value.size;
@@ -140,9 +140,9 @@ static void read_none_match(struct head *head, struct slice value)
 	}
 }
 
-/* Without a body there is nothing to continue with (RFC 9110 section 10.1.1). The library would say
- * so all the same, and take what comes behind for a body of no bytes. */
-static void expect_nothing(struct exchange *exchange)
+/* Disables "100 Continue" if there is no body (RFC 9110 section 10.1.1). The library would send it
+ * anyway and treat the following data as an empty body. */
+static void disable_continue(struct exchange *exchange)
 {
 	struct head *head = &exchange->head;
 	const char *first =
@@ -150,11 +150,11 @@ static void expect_nothing(struct exchange *exchange)
 	if (!first || head->chunked || head->content_length)
 		return;
 	if (*first)
-		*(char *)first = '0'; /* in its buffer */
+		*(char *)first = '0'; /* modifies the library's buffer */
 	head->expect_continue = false;
 }
 
-/* RFC 9110 section 5.3: several lines are one list. */
+/* Reads X-Forwarded-For. Several lines form one list (RFC 9110 section 5.3). */
 static void read_forwarded(struct head *head, struct slice value)
 {
 	struct slice *lines = head->forwarded_for;
@@ -168,7 +168,7 @@ static void read_forwarded(struct head *head, struct slice value)
 	lines[count] = value;
 }
 
-/* Those that say where the request ends, and for whom it is. */
+/* Reads the headers that determine the end of the request and its host. */
 static bool read_framing(struct head *head, struct slice name, struct slice value,
                          struct slice whole)
 {
@@ -244,7 +244,7 @@ static enum MHD_Result read_line(void *context, enum MHD_ValueKind kind, const c
 	return MHD_YES;
 }
 
-/* ---- the whole ---- */
+/* ---- the complete head ---- */
 
 static size_t head_size(const struct exchange *exchange)
 {
@@ -253,7 +253,7 @@ static size_t head_size(const struct exchange *exchange)
 	return info ? info->header_size : 0;
 }
 
-static bool target_is_sound(const struct exchange *exchange)
+static bool is_valid_target(const struct exchange *exchange)
 {
 	struct slice parts[] = {exchange->path, exchange->query};
 	for (size_t part = 0; part < 2; part++)
@@ -263,8 +263,8 @@ static bool target_is_sound(const struct exchange *exchange)
 	return true;
 }
 
-/* RFC 9112 section 3.2: one, which HTTP/1.0 may leave out. */
-static bool hosts_are_right(const struct head *head, const char *version)
+/* Checks for exactly one Host, which is optional in HTTP/1.0 (RFC 9112 section 3.2). */
+static bool has_valid_host(const struct head *head, const char *version)
 {
 	return head->hosts == 1 || (head->hosts == 0 && strcmp(version, "HTTP/1.0") == 0);
 }
@@ -275,12 +275,12 @@ static bool means_body(const char *method)
 	       strcmp(method, "PATCH") == 0;
 }
 
-static void judge_framing(struct head *head, const char *method, const char *version)
+static void check_framing(struct head *head, const char *method, const char *version)
 {
 	if (head->content_lengths > 1 || (head->chunked && head->content_lengths) ||
 	    (head->chunked && strcmp(version, "HTTP/1.0") == 0))
 		find_fault(head, MSG_HTTP_FRAMING);
-	if (!hosts_are_right(head, version))
+	if (!has_valid_host(head, version))
 		find_fault(head, MSG_HTTP_HOST);
 	if (means_body(method) && !head->chunked && !head->content_lengths)
 		find_fault(head, MSG_HTTP_LENGTH_MISSING);
@@ -293,13 +293,13 @@ void request_head_read(struct exchange *exchange, const char *method, const char
 	head->line_end = version + strlen(version);
 	if (libmicrohttpd_is_lenient() && version != head->target_end + 1)
 		find_fault(head, MSG_HTTP_HEAD_BROKEN);
-	if (!target_is_sound(exchange))
+	if (!is_valid_target(exchange))
 		find_fault(head, MSG_HTTP_HEAD_BROKEN);
 	MHD_get_connection_values_n(exchange->connection, MHD_HEADER_KIND, read_line, exchange);
 	if (libmicrohttpd_is_lenient() && head->line_end + 4 != method + size)
 		find_fault(head, MSG_HTTP_HEAD_BROKEN);
-	judge_framing(head, method, version);
-	expect_nothing(exchange);
+	check_framing(head, method, version);
+	disable_continue(exchange);
 	if (size > HEAD_SIZE_MAX || head->lines > HEAD_LINES_MAX)
 		find_fault(head, MSG_HTTP_HEAD_LARGE);
 	if (head->accept_language.size)

@@ -10,16 +10,16 @@
 #define NETWORK_BYTES_FOUR 3
 #define NETWORK_BYTES_SIX 6
 #define STATUS_TOO_SLOW 408
-/* Of requests without a key, and those beyond their rate, in a second: a page and its files are
- * some. */
+/* Log lines per second for requests without a key or above their rate; enough for a page with its
+ * assets. */
 #define KEYLESS_LINES 10
 
 struct entry {
-	const struct exchange *exchange; /* NULL: there was no request */
-	int status;                      /* 0: nothing was answered */
+	const struct exchange *exchange; /* NULL: no request */
+	int status;                      /* 0: no answer */
 	bool cut;
 	int64_t duration_us;
-	char address[INET6_ADDRSTRLEN + 4]; /* "": it is not logged */
+	char address[INET6_ADDRSTRLEN + 4]; /* "": not logged */
 };
 
 /* ---- settings ---- */
@@ -71,9 +71,9 @@ static enum request_log_which which_logged(const struct http_server *server)
 	                                                    memory_order_relaxed);
 }
 
-/* ---- what is remembered ---- */
+/* ---- data of the head ---- */
 
-/* A method may be any word: what a client made up is not written. */
+/* Returns a known method name. Others are not logged, because clients can send any word. */
 static const char *method_name(const char *method)
 {
 	static const char *const names[] = {"GET",    "HEAD",    "POST",  "PUT",     "PATCH",
@@ -118,8 +118,8 @@ static void put_address(const struct http_server *server, const struct sockaddr_
 		memcpy(entry->address + strlen(entry->address), is_four ? "/24" : "/48", sizeof "/24");
 }
 
-static void put_any_address(const struct http_server *server, const struct sockaddr *any,
-                            struct entry *entry)
+static void put_socket_address(const struct http_server *server, const struct sockaddr *any,
+                               struct entry *entry)
 {
 	struct sockaddr_storage address = {0};
 	memcpy(&address, any,
@@ -133,7 +133,7 @@ static void put_connection_address(const struct http_server *server,
 	const union MHD_ConnectionInfo *info =
 		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
 	if (info && info->client_addr)
-		put_any_address(server, info->client_addr, entry);
+		put_socket_address(server, info->client_addr, entry);
 }
 
 static int64_t bytes_out(const struct entry *entry)
@@ -149,7 +149,7 @@ static void fill_request(struct json_writer *writer, const void *context)
 {
 	const struct entry *entry = context;
 	const struct exchange *exchange = entry->exchange;
-	/* Also one that was revoked, or whose account is disabled. */
+	/* Includes revoked keys and keys of disabled accounts. */
 	const struct key_identity *key = exchange->key.key ? &exchange->key : NULL;
 	json_text(writer, "request_id", exchange->request_id);
 	json_text(writer, "method", exchange->method);
@@ -173,7 +173,7 @@ static void fill_request(struct json_writer *writer, const void *context)
 		json_boolean(writer, "cut", true);
 }
 
-/* What the library answered by itself, to a head that it could not read. */
+/* Returns the status that the library sent itself for a malformed head. */
 static int library_status(const struct exchange *exchange)
 {
 	const union MHD_ConnectionInfo *info =
@@ -190,7 +190,7 @@ static void fill_refused(struct json_writer *writer, const void *context)
 		json_text(writer, "client", refusals->client);
 }
 
-static void tell(struct refusals *refusals, const char *event, int64_t now_us)
+static void write_refusals(struct refusals *refusals, const char *event, int64_t now_us)
 {
 	if (!refusals->count || now_us < refusals->told_us + US_PER_SECOND)
 		return;
@@ -199,18 +199,18 @@ static void tell(struct refusals *refusals, const char *event, int64_t now_us)
 	refusals->told_us = now_us;
 }
 
-/* Under the lock. */
-static void tell_refused(struct request_lines *lines, int64_t now_us)
+/* Caller holds the lock. */
+static void write_all_refusals(struct request_lines *lines, int64_t now_us)
 {
-	tell(&lines->refusals, "connection_refused", now_us);
-	tell(&lines->unlisted, "requests_unlisted", now_us);
+	write_refusals(&lines->refusals, "connection_refused", now_us);
+	write_refusals(&lines->unlisted, "requests_unlisted", now_us);
 }
 
 void request_log_tell_refused(struct http_server *server, int64_t now_us)
 {
 	struct request_lines *lines = &server->request_lines;
 	pthread_mutex_lock(&lines->lock);
-	tell_refused(lines, now_us);
+	write_all_refusals(lines, now_us);
 	pthread_mutex_unlock(&lines->lock);
 }
 
@@ -221,8 +221,8 @@ static void add_refusal(struct refusals *refusals, const struct entry *entry)
 	snprintf(refusals->client, sizeof refusals->client, "%s", entry->address);
 }
 
-/* Of those without a key, which anybody can send as often as he likes. What has no line is counted.
- */
+/* Returns whether a request without a key gets a line; otherwise counts it. Anyone can send such
+ * requests at any rate. */
 static bool has_line(struct request_lines *lines, const struct entry *entry, int64_t now_us)
 {
 	pthread_mutex_lock(&lines->lock);
@@ -253,7 +253,7 @@ void request_log_end(const struct exchange *exchange, bool answered, bool cut, i
 		put_address(server, &exchange->address, &entry);
 	else
 		put_connection_address(server, exchange->connection, &entry);
-	/* What is refused for its rate costs its sender nothing. */
+	/* Requests above the rate cost the client nothing. */
 	bool is_paid = exchange->key.key && exchange->rate.allowed;
 	if (is_paid || has_line(&server->request_lines, &entry, clock_monotonic_us()))
 		log_write_many(LOG_INFO, "request", fill_request, &entry);
@@ -265,9 +265,9 @@ void request_log_refused(struct http_server *server, const struct sockaddr *addr
 	struct entry entry = {.status = status};
 	if (which_logged(server) == REQUESTS_NONE)
 		return;
-	put_any_address(server, address, &entry);
+	put_socket_address(server, address, &entry);
 	pthread_mutex_lock(&lines->lock);
 	add_refusal(&lines->refusals, &entry);
-	tell_refused(lines, clock_monotonic_us());
+	write_all_refusals(lines, clock_monotonic_us());
 	pthread_mutex_unlock(&lines->lock);
 }

@@ -1,6 +1,5 @@
-/* The log of requests (log.requests): one line for each request that is over, however it ended, in
- * which its X-Request-Id is found. Never a key, a query, a body or a path that was not asked for as
- * its route says. */
+/* The request log (log.requests): one line for each ended request, successful or not, with its
+ * X-Request-Id. It never contains a key, a query, a body, or a raw path that matches no route. */
 #ifndef HTTP_REQUEST_LOG_H
 #define HTTP_REQUEST_LOG_H
 
@@ -17,44 +16,45 @@ struct http_server;
 enum request_log_which { REQUESTS_NONE, REQUESTS_ERRORS, REQUESTS_ALL };
 enum request_log_addresses { ADDRESSES_NONE, ADDRESSES_NETWORK, ADDRESSES_FULL };
 
-/* The words of the settings log.requests and log.addresses; false for another word. */
+/* Parse the values of the settings log.requests and log.addresses; false: unknown value. */
 bool request_log_which_parse(const char *text, enum request_log_which *ret) MUST_CHECK;
 bool request_log_addresses_parse(const char *text, enum request_log_addresses *ret) MUST_CHECK;
 
-/* Events that any client can cause at any rate: one line a second has their number. */
+/* A counter of events that any client can cause at any rate. At most one line per second reports
+ * their number. */
 #define REFUSED_CLIENT_SIZE 64
 struct refusals {
-	int64_t told_us; /* when the last line was written */
-	int64_t count;   /* since then */
-	int status;      /* of the last one, as the address is */
+	int64_t told_us; /* time of the last line */
+	int64_t count;   /* number since then */
+	int status;      /* status of the last one; `client` is its address */
 	char client[REFUSED_CLIENT_SIZE];
 };
 
-/* Of all threads. */
+/* Shared by all threads. */
 struct request_lines {
 	pthread_mutex_t lock;
-	struct refusals refusals; /* of connections */
-	struct refusals unlisted; /* requests without a key that have no line */
-	int64_t listing_since_us; /* of such requests, and how many have a line since then */
+	struct refusals refusals; /* refused connections */
+	struct refusals unlisted; /* requests without a key that got no line of their own */
+	/* start of the current second for such requests; `listed` lines were written since */
+	int64_t listing_since_us;
 	int listed;
 };
 
-/* Takes over what the settings say; until then nothing is logged. Any thread, at any time. */
+/* Applies the settings; before that nothing is logged. Any thread, at any time. */
 void request_log_configure(struct http_server *server, const struct settings *settings);
 
-/* The head has been read: remembers what is gone at the end. `method` is as sent. In the loop's
- * thread, as what follows. */
+/* Stores the method and the client address for the log line after the head was read. `method` is as
+ * sent. In the thread of the loop, as is the next function. */
 void request_log_head(struct exchange *exchange, const char *method);
-/* Those without a key have some lines a second at most; the others are counted. */
-/* It is over, after `duration_us`. `answered`: an answer of ours was made; `cut`: the client did
- * not take all of it, or was not waited for. */
+/* Logs the end of a request. Requests without a key get a limited number of lines per second;
+ * further ones are counted. `answered`: the service produced the answer; `cut`: the client did not
+ * read all of it, or timed out. */
 void request_log_end(const struct exchange *exchange, bool answered, bool cut, int64_t duration_us);
-/* A connection from there was turned away with `status` before any request of it was read. Anybody
- * can have that done as often as he likes, so there is one line a second at most, with their count.
- * Any thread. */
+/* Counts a connection that was refused with `status` before any request was read. Any client can
+ * cause this at any rate, so at most one line per second reports the count. Any thread. */
 void request_log_refused(struct http_server *server, const struct sockaddr *address, int status);
-/* Tells of those that no line has told of yet, if the last one is a second old at `now_us`
- * (monotonic); INT64_MAX: whenever it was. Any thread. */
+/* Logs the pending counts if the last line is at least one second old at `now_us` (monotonic);
+ * INT64_MAX: always. Any thread. */
 void request_log_tell_refused(struct http_server *server, int64_t now_us);
 
 #endif

@@ -62,7 +62,7 @@ const struct route public_routes[] = {
 
 const size_t public_route_count = sizeof public_routes / sizeof *public_routes - 1;
 static_assert(sizeof public_routes / sizeof *public_routes - 1 <= METRICS_ROUTES_MAX,
-              "each is counted");
+              "every route has a counter");
 
 const struct route operators_routes[] = {
 	{"/livez", {&operation_live}, GET_ONLY},
@@ -116,7 +116,7 @@ int route_find(struct exchange *exchange)
 			continue;
 		int result = decode(exchange, arguments);
 		if (result == ERR_NOT_FOUND)
-			continue; /* one that takes the rest as it is may know more */
+			continue; /* a placeholder for the rest may match less specifically */
 		if (!result)
 			exchange->route = route;
 		return result;

@@ -1,4 +1,4 @@
-/* Paths, methods and the operations behind them. */
+/* Paths, methods and their operations. */
 #ifndef HTTP_ROUTE_H
 #define HTTP_ROUTE_H
 
@@ -6,66 +6,68 @@
 
 enum method { METHOD_GET, METHOD_POST, METHOD_COUNT, METHOD_OTHER };
 
-/* Workers of their own, so that nobody waits behind what takes longer. */
+/* Separate worker pools, so that slow tasks do not delay others. */
 enum lane {
-	LANE_OWN,     /* that of the loop: readers' or operators' */
-	LANE_READERS, /* what is read from the store */
+	LANE_OWN,     /* the pool of the loop: readers or operators */
+	LANE_READERS, /* reads of the store */
 	LANE_OPERATORS,
-	LANE_KEYS,     /* a key that is not known yet */
-	LANE_BODIES,   /* bodies that are long: to read, check, make canonical and hash them */
-	LANE_CONTENT,  /* declared content, which waits for the disk or is across a network */
-	LANE_CHECKS,   /* files that were handed in, which take a processor for seconds */
-	LANE_RECEIPTS, /* the same, and the signing process */
-	LANE_FORMS,    /* those of the console: a commit, which may wait for a standby */
-	LANE_TRIES,    /* a registration that is waited for */
-	LANE_CALLS,    /* the answer of somebody else's server */
+	LANE_KEYS,     /* lookups of keys that are not cached */
+	LANE_BODIES,   /* long bodies: parsing, checking, canonicalisation and hashing */
+	LANE_CONTENT,  /* declared content: waits for the disk or the network */
+	LANE_CHECKS,   /* verification of uploaded files: takes CPU seconds */
+	LANE_RECEIPTS, /* PDF receipts: CPU time and the signing process */
+	LANE_FORMS,    /* forms of the console: a commit, which may wait for a standby */
+	LANE_TRIES,    /* registrations from the console */
+	LANE_CALLS,    /* calls to external servers */
 	LANE_COUNT
 };
 
 struct operation {
-	bool open;       /* needs no key; counted by client address */
-	unsigned bucket; /* open: which one of the address; 0: that of public pages and downloads */
-	unsigned costs;  /* open: as many requests; 0: one */
-	bool page;       /* for people: errors are pages too, unless JSON is preferred */
-	bool tells_rate; /* open: beyond its rate it counts as a public page, and says so itself */
-	bool listed;     /* a page that search engines may list */
+	bool open;       /* needs no key; rate limited by client address */
+	unsigned bucket; /* open: bucket of the address; 0: public pages and downloads */
+	unsigned costs;  /* open: tokens per request; 0: one */
+	bool page;       /* an HTML page: errors are pages too, unless JSON is preferred */
+	/* open: above its rate it takes a token of public pages and reports the refusal itself */
+	bool tells_rate;
+	bool listed; /* search engines may index the page */
 	enum lane lane;
 	bool writes;     /* refused while the channel or account is suspended */
-	bool free_query; /* its own affair; `parameters` says nothing */
-	bool validates;  /* finds more wrong with a request than guard_check: calls guard_forced */
+	bool free_query; /* the operation parses the query itself; `parameters` is unused */
+	bool validates;  /* validates further than guard_check, then calls guard_forced */
 	enum scenario_effect scenario;
-	const char *const *parameters; /* of the query, closed by NULL */
-	/* The head has been checked: sets body_limit, or answers ERR_*. NULL: a body is not looked
-	 * at. */
+	const char *const *parameters; /* query parameters, NULL-terminated */
+	/* Called after the head was checked: sets body_limit, or returns ERR_*. NULL: the body is
+	 * ignored. */
 	int (*begin)(struct exchange *exchange, struct error *error);
-	/* NULL: collected in `body`. */
+	/* Called with received data. NULL: it is collected in `body`. */
 	int (*data)(struct exchange *exchange, struct slice data, struct error *error);
-	/* On a worker of `piece_lane`: reads what is in `body`, of one that comes in pieces. */
+	/* Parses the chunk in `body`. On a worker of `piece_lane`. */
 	int (*piece)(struct exchange *exchange, struct error *error);
 	enum lane piece_lane;
-	/* Everything has come: answers (true), or waits and has handed the exchange over (false). NULL:
-	 * `work` is done by a worker. */
+	/* Called after the complete request: answers (true), or waits after passing the exchange on
+	 * (false). NULL: a worker runs `work`. */
 	bool (*finish)(struct exchange *exchange);
-	/* On a worker; answers. A non-zero result becomes answer_error. */
+	/* Answers; on a worker. A non-zero result is passed to answer_error. */
 	int (*work)(struct exchange *exchange, struct error *error);
-	/* After waiting, when nobody has answered yet. */
+	/* Called after waiting if there is no answer yet. */
 	void (*resumed)(struct exchange *exchange);
-	/* Answers when the deadline has passed; NULL: 503. */
+	/* Answers if the deadline has passed; NULL: 503. */
 	void (*late)(struct exchange *exchange);
 };
 
 struct route {
-	const char *pattern; /* "/v1/events/{event_id}": braces take one segment; {*}: all the rest,
-	                      * which is no argument */
-	const struct operation *operations[METHOD_COUNT]; /* HEAD goes with GET */
+	/* "/v1/events/{event_id}": a placeholder matches one segment; {*} matches the rest and is no
+	 * argument */
+	const char *pattern;
+	const struct operation *operations[METHOD_COUNT]; /* HEAD uses GET */
 	const char *allow;
 };
 
-/* Closed by one without a pattern. */
+/* Terminated by an entry without a pattern. */
 extern const struct route public_routes[], operators_routes[];
 extern const size_t public_route_count;
-/* Fills exchange->route, of the loop's, and `arguments` (percent-decoded, in the arena).
- * ERR_NOT_FOUND when no pattern fits, ERR_NO_MEMORY; the route is NULL then. */
+/* Finds the route among those of the loop; sets exchange->route and `arguments` (percent-decoded,
+ * in the arena). ERR_NOT_FOUND: no pattern matches, ERR_NO_MEMORY; the route is then NULL. */
 int route_find(struct exchange *exchange) MUST_CHECK;
 enum method method_parse(const char *method);
 

@@ -17,11 +17,11 @@
 
 #define DRAIN_STEP_NS (5 * 1000 * 1000)
 #define DRAIN_FRESH_US US_PER_SECOND
-/* Of threads, on top of the process's. */
+/* Niceness of threads, added to that of the process. */
 #define BODIES_NICE 10
 #define CONTENT_NICE 5
 #define OPERATOR_CONNECTIONS 64
-#define OPERATOR_DEADLINE_US (3 * US_PER_SECOND) /* those who ask /readyz do not wait for long */
+#define OPERATOR_DEADLINE_US (3 * US_PER_SECOND) /* monitoring of /readyz has short timeouts */
 
 int http_listen_port(const char *text)
 {
@@ -34,7 +34,7 @@ int http_check_listen(const char *setting, const char *text, struct error *error
 	return listen_is_handed_over(name) ? OK : listen_try(setting, text, error);
 }
 
-static void tell_lenient(struct error *error)
+static void set_lenient_error(struct error *error)
 {
 	(void)error_set(error, ERR_VALIDATION, MSG_HTTP_LENIENT, MHD_get_version(), NULL);
 }
@@ -45,11 +45,11 @@ bool http_needs_proxy(const char *text, struct error *error)
 	if (listen_is_handed_over("public") || listen_is_loopback(text) ||
 	    libmicrohttpd_load(&ignored) || !libmicrohttpd_is_lenient())
 		return false;
-	tell_lenient(error);
+	set_lenient_error(error);
 	return true;
 }
 
-static void warn_of_leniency(const struct http_server *server)
+static void warn_if_lenient(const struct http_server *server)
 {
 	struct error error = {0};
 	bool is_local = listen_is_handed_over("public")
@@ -57,7 +57,7 @@ static void warn_of_leniency(const struct http_server *server)
 	                    : listen_is_loopback(server->service->settings->service_listen);
 	if (is_local || !libmicrohttpd_is_lenient())
 		return;
-	tell_lenient(&error);
+	set_lenient_error(&error);
 	log_warning("http_library_lenient", "setting", "service.listen", "cause",
 	            error_message(&error, LANGUAGE_ENGLISH));
 }
@@ -80,9 +80,10 @@ static size_t threads_for_bodies(void)
 	return processors < 2 ? 2 : processors > 8 ? 8 : (size_t)processors;
 }
 
-/* Content across a network is waited for longer. Where one's own may hang as long as it likes, or
- * takes long, as a channel with a thousand versions does, some workers are left to the others.
- * Those that work on bodies and files give way to what polls, and to the sequencers. */
+/* Starts the worker pools. Remote content needs more threads because it takes longer. A limit per
+ * owner leaves workers to other owners if one owner's tasks hang or take long, such as a channel
+ * with a thousand versions. Workers for bodies and files have a lower priority than polling threads
+ * and sequencers. */
 static bool start_workers(struct http_server *server)
 {
 	size_t content = content_is_remote(server->service->content) ? 20 : 5;
@@ -134,7 +135,7 @@ static int start_operators_loop(struct http_server *server, struct error *error)
 	return loop_start(loop, server, server->monitor_descriptor, error);
 }
 
-/* One for each processor that the program may run on. */
+/* Returns one loop per processor available to the program. */
 static unsigned loops_for(const struct settings *settings)
 {
 	cpu_set_t processors;
@@ -166,7 +167,7 @@ static int start_loops(struct http_server *server, struct error *error)
 	              : acceptor_start(server, server->listen_descriptor, &server->acceptor, error);
 }
 
-/* Those that nobody looks at any more. */
+/* Frees replaced lists that no thread can still read. */
 static void forget_proxies(struct proxies *in_force)
 {
 	struct proxies **at = &in_force->former;
@@ -181,7 +182,7 @@ static void forget_proxies(struct proxies *in_force)
 	}
 }
 
-_Static_assert(SERVICE_LISTENERS == HTTP_LISTENERS, "they are the same");
+_Static_assert(SERVICE_LISTENERS == HTTP_LISTENERS, "both constants are equal");
 
 struct fresh {
 	struct proxies *proxies;
@@ -198,7 +199,7 @@ static void drop(struct fresh *fresh)
 static const char *const certificate_settings[HTTP_LISTENERS] = {"service.tls_certificate",
                                                                  "service.admin_tls_certificate"};
 
-/* A listener begins or ends to speak TLS with a start. */
+/* TLS can be turned on or off only by a restart. */
 static int check_switch(const struct http_server *server, const struct fresh *fresh,
                         const char **ret_setting, struct error *error)
 {
@@ -206,13 +207,14 @@ static int check_switch(const struct http_server *server, const struct fresh *fr
 		if (!fresh->tls[listener] == !server->tls[listener].current)
 			continue;
 		*ret_setting = certificate_settings[listener];
-		return error_cause(error, ERR_VALIDATION,
-		                   "needs a restart to begin or end TLS; its files are read again");
+		return error_cause(
+			error, ERR_VALIDATION,
+			"cannot turn TLS on or off without a restart; a reload only reads its files again");
 	}
 	return OK;
 }
 
-/* One that clients refuse does not take the place of one that they accept. */
+/* A certificate that clients would refuse must not replace a valid one. */
 static int check_times(const struct http_server *server, const struct fresh *fresh,
                        const char **ret_setting, struct error *error)
 {
@@ -221,9 +223,10 @@ static int check_times(const struct http_server *server, const struct fresh *fre
 		if (!current || tls_is_current(fresh->tls[listener]) || !tls_is_current(current))
 			continue;
 		*ret_setting = certificate_settings[listener];
-		return error_cause(error, ERR_VALIDATION,
-		                   "has ended or has not begun: clients would refuse it; the one that is "
-		                   "shown still counts, and stays");
+		return error_cause(
+			error, ERR_VALIDATION,
+			"has expired or is not valid yet, and clients would refuse it; the current "
+			"certificate is still valid and stays in use");
 	}
 	return OK;
 }
@@ -245,7 +248,7 @@ static int read_fresh(const struct http_server *server, const struct settings *s
 	return result ? result : check_times(server, fresh, ret_setting, error);
 }
 
-static void put_in_force(struct http_server *server, struct fresh *fresh)
+static void apply(struct http_server *server, struct fresh *fresh)
 {
 	struct proxies *former = server->trusted_proxies;
 	fresh->proxies->former = former;
@@ -270,7 +273,7 @@ int http_reload(struct http_server *server, const struct settings *settings,
 		drop(&fresh);
 		return result;
 	}
-	put_in_force(server, &fresh);
+	apply(server, &fresh);
 	request_log_configure(server, settings);
 	return OK;
 }
@@ -342,7 +345,7 @@ static int start(struct http_server *server, struct error *error)
 			result = start_operators_loop(server, error);
 	}
 	if (!result)
-		warn_of_leniency(server);
+		warn_if_lenient(server);
 	return result ? result : start_loops(server, error);
 }
 
@@ -378,16 +381,16 @@ uint16_t http_monitor_port(const struct http_server *server)
 	return server->monitor_port;
 }
 
-static bool turned(const struct loop *loop)
+static bool has_turned(const struct loop *loop)
 {
 	return !loop->started || atomic_load(&loop->turns) != loop->turns_seen;
 }
 
 bool http_has_turned(struct http_server *server)
 {
-	bool all = turned(&server->operators_loop) && acceptor_has_turned(server->acceptor);
+	bool all = has_turned(&server->operators_loop) && acceptor_has_turned(server->acceptor);
 	for (unsigned i = 0; i < server->loop_count; i++)
-		all = all && turned(&server->loops[i]);
+		all = all && has_turned(&server->loops[i]);
 	if (!all)
 		return false;
 	acceptor_seen(server->acceptor);
@@ -397,7 +400,8 @@ bool http_has_turned(struct http_server *server)
 	return true;
 }
 
-/* A connection that was taken a moment ago has a request on its way, most likely. */
+/* Returns whether requests are in progress. A newly accepted connection most likely has a request
+ * on its way. */
 static bool is_busy(struct http_server *server, bool wait_for_fresh)
 {
 	bool busy =
@@ -430,7 +434,7 @@ void http_stop(struct http_server *server)
 	for (int lane = LANE_READERS; lane < LANE_COUNT; lane++)
 		if (lane != LANE_CONTENT)
 			worker_pool_stop(server->workers[lane]);
-	worker_pool_stop(server->workers[LANE_CONTENT]); /* the last, for it clears up */
+	worker_pool_stop(server->workers[LANE_CONTENT]); /* last, because it runs cleanup tasks */
 	if (server->listen_descriptor >= 0)
 		close(server->listen_descriptor);
 	if (server->monitor_descriptor >= 0)

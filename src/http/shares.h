@@ -1,5 +1,5 @@
-/* How much of something each of many has: connections of an address, memory of an account. Memory
- * only for those that have some. Not thread safe. */
+/* Amounts of a resource per owner, such as connections of an address or memory of an account. Uses
+ * memory only for owners with an amount. Not thread safe. */
 #ifndef HTTP_SHARES_H
 #define HTTP_SHARES_H
 
@@ -11,12 +11,12 @@ struct shares;
 
 struct shares *shares_create(void) MUST_CHECK;
 void shares_free(struct shares *shares); /* NULL-safe */
-/* What `owner` (any well-mixed number) has. */
+/* Returns the amount of `owner` (any well-mixed number). */
 int64_t share_held(struct shares *shares, uint64_t owner);
-/* `amount` (at least 1) more. ERR_RATE_LIMITED when that were beyond `limit`, or ERR_NO_MEMORY; it
- * has no more then. */
+/* Adds `amount` (at least 1). ERR_RATE_LIMITED: the total would exceed `limit`; ERR_NO_MEMORY. The
+ * amount is then unchanged. */
 int share_take(struct shares *shares, uint64_t owner, int64_t amount, int64_t limit) MUST_CHECK;
-/* `amount` less, of what was taken. */
+/* Subtracts `amount`, which must have been taken. */
 void share_give(struct shares *shares, uint64_t owner, int64_t amount);
 
 #endif

@@ -1,5 +1,5 @@
-/* GET /v1/signers and /v1/signers.p7m: who signed, from when to when; the same as a signed
- * document. Anybody may ask who verifies something. */
+/* GET /v1/signers and /v1/signers.p7m: the signing certificates with their periods of use, also as
+ * a signed document. Public, for anyone who verifies evidence. */
 #include "evidence/signer_listing.h"
 #include "evidence/signers.h"
 #include "http/internal.h"

@@ -1,7 +1,7 @@
-"""Makes a small web font (WOFF) of a TrueType one: the Latin letters and signs that pages use.
+"""Creates a small web font (WOFF) from a TrueType font, with the Latin letters and signs that pages use.
 
-Glyphs keep their numbers, so that nothing that refers to one has to change; what is not used becomes
-empty, and nothing behind the last one that is used is kept.
+Glyphs keep their numbers, so that references stay valid. Unused glyphs become empty, and glyphs after the last used
+one are removed.
 
 usage: subset_font.py OUTPUT FONT
 """
@@ -27,7 +27,7 @@ def read_tables(data):
 
 
 def character_map(table):
-    """Of the format 4 or 12 subtable for Unicode."""
+    """Reads the Unicode subtable of format 4 or 12."""
     found = {}
     for at in range(4, 4 + 8 * struct.unpack(">H", table[2:4])[0], 8):
         platform, _, offset = struct.unpack(">HHL", table[at:at + 8])
@@ -56,7 +56,7 @@ def character_map(table):
 
 
 def components(outline):
-    """The glyphs that a composite one is made of."""
+    """Returns the components of a composite glyph."""
     if len(outline) < 10 or struct.unpack(">h", outline[:2])[0] >= 0:
         return
     at, flags = 10, MORE_COMPONENTS
@@ -68,7 +68,7 @@ def components(outline):
 
 
 def write_map(codes):
-    """A format 4 subtable with a segment for each run of codes and glyphs, in a table."""
+    """Builds a table with a format 4 subtable, with one segment for each run of codes and glyphs."""
     runs = []
     for code, glyph in sorted(codes.items()):
         if runs and code == runs[-1][1] + 1 and glyph - code == runs[-1][2]:
@@ -125,7 +125,7 @@ def checksum(data):
 
 
 def write_woff(tables):
-    """https://www.w3.org/TR/WOFF/"""
+    """Encodes a WOFF file (https://www.w3.org/TR/WOFF/)."""
     directory, body = b"", b""
     start = 44 + 20 * len(tables)
     for tag, data in sorted(tables.items()):

@@ -13,18 +13,19 @@
 #define RECORD_MAX ((size_t)16 * 1024)
 #define RECORD_HEADER_SIZE 5
 #define APPLICATION_DATA 23          /* ContentType, RFC 8446 section 5.1 */
-#define RECORD_OVERHEAD ((size_t)17) /* of a protected record: its tag and its type */
-/* What a client may send without completing its handshake or making progress with a request.
- * GnuTLS holds messages of a handshake until they are whole, whenever they come, and they may say
- * that they have 16 MiB. */
+#define RECORD_OVERHEAD ((size_t)17) /* of a protected record: tag and type */
+/* Maximum data that a client may send without completing its handshake or making progress with a
+ * request. GnuTLS buffers handshake messages until they are complete, at any time, and a message
+ * may declare up to 16 MiB. */
 #define HELLO_MAX ((size_t)16 * 1024)
-#define CERTIFICATES_MAX ((size_t)64 * 1024) /* where clients show theirs */
+#define CERTIFICATES_MAX ((size_t)64 * 1024) /* if clients present certificates */
 #define AHEAD_MAX ((size_t)64 * 1024)        /* after the handshake */
 #define DISCARDED_PIECE 4096
-#define DISCARDED_PIECES 64 /* however small: each costs a record */
+#define DISCARDED_PIECES 64 /* maximum reads, because even small records cost CPU */
 
-/* Forward secrecy and authenticated encryption alone. What of groups and signatures the library
- * takes for good grows with it; SHA-1 is none of these any more, and is named for old ones. */
+/* Only forward secrecy and authenticated encryption. The library's defaults for groups and
+ * signatures evolve with it. They no longer include SHA-1, which is excluded explicitly for old
+ * versions. */
 #define PRIORITIES                                                                                 \
 	"NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:-KX-ALL:+ECDHE-ECDSA:+ECDHE-RSA:"                  \
 	"-CIPHER-ALL:+AES-256-GCM:+CHACHA20-POLY1305:+AES-128-GCM:-MAC-ALL:+AEAD:"                     \
@@ -32,14 +33,13 @@
 
 struct tls_session {
 	struct client *client;
-	gnutls_session_t session; /* NULL: the library has freed it */
+	gnutls_session_t session; /* NULL: freed by the library */
 	struct tls_generation *generation;
 	int descriptor;
-	bool has_request;  /* its first line */
-	bool waits;        /* suspended, and its socket is watched */
-	bool shaken_hands; /* the client's last word of the handshake has come */
-	/* Bytes since the last progress, without what protects them, and where in a record the next
-	 * byte is. */
+	bool has_request;  /* the first request line has arrived */
+	bool waits;        /* suspended, and its socket is polled */
+	bool shaken_hands; /* the client's Finished message has arrived */
+	/* Payload bytes since the last progress, and the position in the current record. */
 	size_t ahead, header_used, record_left;
 	uint8_t header[RECORD_HEADER_SIZE];
 };
@@ -75,26 +75,28 @@ static struct tls_generation *hold(struct tls_listener *listener)
 	return generation;
 }
 
-/* ---- what libmicrohttpd is started with ---- */
+/* ---- options of libmicrohttpd ---- */
 
-/* It asks for one; each session has credentials of its own before it could be called. */
-static int have_none(gnutls_session_t session, const gnutls_datum_t *issuers, int issuer_count,
-                     const gnutls_pk_algorithm_t *algorithms, int algorithm_count,
-                     gnutls_pcert_st **certificates, unsigned *certificate_count,
-                     gnutls_privkey_t *key)
+/* The library requires a callback. It is never called, because each session has its own
+ * credentials. */
+static int refuse_callback(gnutls_session_t session, const gnutls_datum_t *issuers,
+                           int issuer_count, const gnutls_pk_algorithm_t *algorithms,
+                           int algorithm_count, gnutls_pcert_st **certificates,
+                           unsigned *certificate_count, gnutls_privkey_t *key)
 {
 	return -1;
 }
 
 struct MHD_OptionItem tls_options[] = {
-	{MHD_OPTION_HTTPS_CERT_CALLBACK, 0, (void *)have_none},
+	{MHD_OPTION_HTTPS_CERT_CALLBACK, 0, (void *)refuse_callback},
 	{MHD_OPTION_HTTPS_PRIORITIES, 0, PRIORITIES},
 	{MHD_OPTION_END, 0, NULL},
 };
 
 /* ---- sockets ---- */
 
-/* The library is called from within its own reading or writing. */
+/* Suspends the connection until the socket is ready. Called within the library's own reads and
+ * writes. */
 static void wait_for(struct tls_session *session, uint32_t events)
 {
 	struct client *client = session->client;
@@ -135,7 +137,7 @@ static void begin_record(struct tls_session *session)
 	session->header_used = 0;
 }
 
-/* Follows the records (RFC 8446 section 5.1). False: the client has sent too much. */
+/* Counts the payload of the records (RFC 8446 section 5.1). False: the client has sent too much. */
 static bool count(struct tls_session *session, const uint8_t *data, size_t size)
 {
 	size_t most = session->shaken_hands               ? AHEAD_MAX
@@ -183,7 +185,7 @@ static ssize_t push(gnutls_transport_ptr_t context, const giovec_t *pieces, int 
 	return sent;
 }
 
-static int has_come(gnutls_transport_ptr_t context, unsigned wait_ms)
+static int is_readable(gnutls_transport_ptr_t context, unsigned wait_ms)
 {
 	struct tls_session *session = context;
 	struct pollfd look = {.fd = session->descriptor, .events = POLLIN};
@@ -211,14 +213,15 @@ static bool ask_clients(gnutls_session_t gnutls)
 	return true;
 }
 
-/* With a ticket, a client's certificate would not be checked again. */
+/* Configures the session. No tickets with client certificates, because a resumed session would not
+ * verify the certificate again. */
 static bool set_up(struct tls_session *session)
 {
 	struct tls_generation *generation = session->generation;
 	gnutls_session_t gnutls = session->session;
 	gnutls_transport_set_ptr(gnutls, session);
 	gnutls_transport_set_pull_function(gnutls, pull);
-	gnutls_transport_set_pull_timeout_function(gnutls, has_come);
+	gnutls_transport_set_pull_timeout_function(gnutls, is_readable);
 	gnutls_transport_set_vec_push_function(gnutls, push);
 	gnutls_handshake_set_hook_function(gnutls, GNUTLS_HANDSHAKE_FINISHED, GNUTLS_HOOK_POST,
 	                                   note_finished);
@@ -288,7 +291,7 @@ bool tls_has_shaken_hands(const struct tls_session *session)
 	return session && session->shaken_hands;
 }
 
-static bool can_speak(const struct tls_session *session)
+static bool can_send(const struct tls_session *session)
 {
 	return session->session && session->shaken_hands;
 }
@@ -298,7 +301,8 @@ int tls_unread(const struct tls_session *session)
 	return session ? (int)gnutls_record_check_pending(session->session) : 0;
 }
 
-/* With what was begun before still unsent, something else would be told as sent. */
+/* Returns whether an earlier write is incomplete. A new write would then report the earlier data as
+ * its own. */
 static bool has_unsent(struct tls_session *session)
 {
 	return gnutls_record_send(session->session, NULL, 0) != GNUTLS_E_INVALID_REQUEST;
@@ -306,7 +310,7 @@ static bool has_unsent(struct tls_session *session)
 
 bool tls_say_last(struct tls_session *session, struct slice text)
 {
-	if (!can_speak(session) || has_unsent(session))
+	if (!can_send(session) || has_unsent(session))
 		return false;
 	while (text.size) {
 		ssize_t sent = gnutls_record_send(session->session, text.data,
@@ -323,7 +327,7 @@ bool tls_say_last(struct tls_session *session, struct slice text)
 void tls_discard(struct tls_session *session)
 {
 	char data[DISCARDED_PIECE];
-	bool more = can_speak(session);
+	bool more = can_send(session);
 	for (int i = 0; more && i < DISCARDED_PIECES; i++) {
 		more = gnutls_record_recv(session->session, data, sizeof data) > 0;
 		session->ahead = 0;

@@ -1,14 +1,14 @@
-/* TLS 1.2 and 1.3 of a listener (service.tls_certificate, service.admin_tls_certificate), by
+/* TLS 1.2 and 1.3 of a listener (service.tls_certificate, service.admin_tls_certificate), with
  * libmicrohttpd and GnuTLS.
  *
- * What a listener shows is a generation: a certificate with its issuers, its key, the roots of its
- * clients' certificates, and a key of session tickets that is nowhere else. A connection keeps the
- * generation that it began with; when files are read again, new connections get the new one, and
- * the former is freed with the last connection that has it.
+ * The TLS state of a listener is a generation: a certificate with its issuers, its key, the roots
+ * of client certificates, and a key for session tickets that is never shared. A connection keeps
+ * the generation with which it started. After a reload, new connections use the new generation, and
+ * the previous one is freed with its last connection.
  *
- * libmicrohttpd takes a connection whose handshake waits for the client as ready all the time. So
- * until the first request line has come we watch the socket ourselves, and the library has it
- * suspended meanwhile. */
+ * libmicrohttpd treats a connection whose handshake waits for the client as always ready. Until the
+ * first request line has arrived, we therefore poll the socket ourselves, and the connection is
+ * suspended in the library. */
 #ifndef HTTP_TLS_H
 #define HTTP_TLS_H
 
@@ -28,41 +28,43 @@ struct tls_session;
 
 struct tls_listener {
 	pthread_mutex_t lock;
-	struct tls_generation *current; /* NULL: the listener speaks plain HTTP */
+	struct tls_generation *current; /* NULL: the listener uses plain HTTP */
 };
 
-/* What libmicrohttpd is started with. */
+/* Options with which libmicrohttpd is started. */
 #define TLS_FLAGS (MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG | MHD_USE_TLS)
 extern struct MHD_OptionItem tls_options[];
 
 void tls_init(struct tls_listener *listener);
 void tls_free(struct tls_listener *listener);
-/* Takes the generation over. Any thread. */
+/* Replaces the generation; takes ownership. Any thread. */
 void tls_replace(struct tls_listener *listener, struct tls_generation *fresh);
 
 /* ---- in the loop's thread ---- */
 
-/* For a connection that has just begun. False without memory: its handshake will fail. */
+/* Starts TLS for a new connection. False without memory: its handshake will fail. */
 bool tls_begin(struct client *client, struct tls_listener *listener) MUST_CHECK;
-/* The library has freed what it had of the session. NULL-safe. */
+/* Handles the end of the library's session. NULL-safe. */
 void tls_is_gone(struct tls_session *session);
-/* The connection is gone. NULL-safe. */
+/* Frees the session of a closed connection. NULL-safe. */
 void tls_end(struct tls_session *session);
-/* Says `text`, if it can be said at once, and that nothing follows. False: it was not said, or not
- * whole: nothing is before the handshake is over, and once the session is gone. */
+/* Sends `text` if possible without blocking, and closes the sending direction. False: it was not
+ * sent, or not in full. Before the end of the handshake, and after the end of the session, nothing
+ * is sent. */
 bool tls_say_last(struct tls_session *session, struct slice text);
-/* Reads what has come, within bounds, and drops it. */
+/* Reads and discards received data, within bounds. */
 void tls_discard(struct tls_session *session);
-/* The socket that `session` waited for is ready, or is not to be waited for. */
+/* Resumes the session: its socket is ready, or must no longer be waited for. */
 void tls_go_on(struct tls_session *session);
-/* The first request line has come. NULL-safe, as what follows. */
+/* Handles the first request line. NULL-safe, as are the following functions. */
 void tls_has_request(struct tls_session *session);
-/* The library has passed on a head, or bytes of a body: the client may send as much again. */
+/* Resets the limit on unprocessed data, because the library has passed on a head or bytes of a
+ * body. */
 void tls_makes_progress(struct tls_session *session);
-/* None has. False of NULL. */
+/* Returns whether no request line has arrived. False for NULL. */
 bool tls_is_silent(const struct tls_session *session);
 bool tls_has_shaken_hands(const struct tls_session *session);
-/* Bytes that were decrypted and that the library has not read. */
+/* Returns the number of decrypted bytes that the library has not read. */
 int tls_unread(const struct tls_session *session);
 
 #endif

@@ -39,7 +39,7 @@ static bool is_set(const char *path)
 	return path && *path;
 }
 
-struct reading {
+struct input {
 	const struct names *names;
 	http_problem *problem;
 	void *context;
@@ -47,37 +47,39 @@ struct reading {
 	struct error *error;
 };
 
-static int refuse(const struct reading *reading, const char *setting, const char *what)
+static int refuse(const struct input *input, const char *setting, const char *what)
 {
-	*reading->ret_setting = setting;
-	return error_cause(reading->error, ERR_VALIDATION, "%s", what);
+	*input->ret_setting = setting;
+	return error_cause(input->error, ERR_VALIDATION, "%s", what);
 }
 
-__attribute__((format(printf, 3, 4))) static void question(const struct reading *reading,
-                                                           const char *setting, const char *format,
-                                                           ...)
+__attribute__((format(printf, 3, 4))) static void warn(const struct input *input,
+                                                       const char *setting, const char *format, ...)
 {
 	char what[256];
 	va_list list;
-	if (!reading->problem)
+	if (!input->problem)
 		return;
 	va_start(list, format);
 	vsnprintf(what, sizeof what, format, list);
 	va_end(list);
-	reading->problem(reading->context, setting, what);
+	input->problem(input->context, setting, what);
 }
 
-/* A key that others may read is none; its group may, as where a tool of root's renews it. */
-static int check_key_file(const struct reading *reading, const char *path)
+/* Refuses a key file that others can access. Group access is allowed, for example for a renewal
+ * tool of root. */
+static int check_key_file(const struct input *input, const char *path)
 {
 	struct stat facts;
 	if (stat(path, &facts) == 0 && facts.st_mode & (S_IWGRP | S_IRWXO))
-		return refuse(reading, reading->names->key,
-		              "must be closed to others: mode 0600, 0400, or 0640 with a group of its own");
+		return refuse(
+			input, input->names->key,
+			"must not be accessible to others: use mode 0600, 0400, or 0640 with a dedicated "
+			"group");
 	return OK;
 }
 
-static int read_file(const struct reading *reading, const char *setting, const char *path,
+static int read_file(const struct input *input, const char *setting, const char *path,
                      struct buf *out)
 {
 	struct error error = {0};
@@ -86,9 +88,9 @@ static int read_file(const struct reading *reading, const char *setting, const c
 	if (!result)
 		result = buf_check(out);
 	if (!result)
-		return out->size ? OK : refuse(reading, setting, "is empty");
-	*reading->ret_setting = setting;
-	return error_cause(reading->error, result == ERR_NO_MEMORY ? result : ERR_VALIDATION,
+		return out->size ? OK : refuse(input, setting, "is empty");
+	*input->ret_setting = setting;
+	return error_cause(input->error, result == ERR_NO_MEMORY ? result : ERR_VALIDATION,
 	                   "cannot be read: %s", error_reason(&error, result));
 }
 
@@ -97,26 +99,26 @@ static gnutls_datum_t datum_of(const struct buf *buf)
 	return (gnutls_datum_t){(unsigned char *)buf->data, (unsigned)buf->size};
 }
 
-/* ---- what a certificate says ---- */
+/* ---- certificates ---- */
 
-static void question_times(const struct reading *reading, int64_t from_us, int64_t until_us)
+static void warn_of_expiry(const struct input *input, int64_t from_us, int64_t until_us)
 {
 	char text[TIME_TEXT_SIZE];
 	int64_t now_us = clock_now_us();
 	if (now_us < from_us) {
 		time_format(from_us, text);
-		question(reading, reading->names->certificate, "is valid only from %s on", text);
+		warn(input, input->names->certificate, "is not valid before %s", text);
 	} else if (now_us > until_us) {
 		time_format(until_us, text);
-		question(reading, reading->names->certificate, "ended on %s: clients refuse it", text);
+		warn(input, input->names->certificate, "expired on %s, and clients refuse it", text);
 	} else if (until_us - now_us < HTTP_TLS_WARN_US) {
 		time_format(until_us, text);
-		question(reading, reading->names->certificate, "ends on %s", text);
+		warn(input, input->names->certificate, "expires on %s", text);
 	}
 }
 
-static int look_at_chain(const struct reading *reading, gnutls_x509_crt_t *chain, unsigned count,
-                         struct tls_generation *generation)
+static int check_chain(const struct input *input, gnutls_x509_crt_t *chain, unsigned count,
+                       struct tls_generation *generation)
 {
 	int64_t from_us = INT64_MIN, until_us = INT64_MAX;
 	for (unsigned i = 0; i < count; i++) {
@@ -125,21 +127,21 @@ static int look_at_chain(const struct reading *reading, gnutls_x509_crt_t *chain
 		from_us = begins_us > from_us ? begins_us : from_us;
 		until_us = ends_us < until_us ? ends_us : until_us;
 		if (i && !gnutls_x509_crt_check_issuer(chain[i - 1], chain[i]))
-			return refuse(
-				reading, reading->names->certificate,
-				"must have the server's certificate first, each certificate followed by its issuer's");
+			return refuse(input, input->names->certificate,
+			              "must contain the server certificate first, and each certificate must be "
+			              "followed by that of its issuer");
 	}
 	generation->begins_us = from_us;
 	generation->expires_us = until_us;
-	question_times(reading, from_us, until_us);
+	warn_of_expiry(input, from_us, until_us);
 	if (count == 1 && !gnutls_x509_crt_check_issuer(chain[0], chain[0]))
-		question(reading, reading->names->certificate,
-		         "has no issuer's certificate after the server's: clients that have its root "
-		         "alone accept it only where that root issued it");
+		warn(input, input->names->certificate,
+		     "has no issuer certificate after the server certificate: clients that have only the "
+		     "root accept it only if the root issued it");
 	return OK;
 }
 
-static int read_chain(const struct reading *reading, const gnutls_datum_t *pem,
+static int read_chain(const struct input *input, const gnutls_datum_t *pem,
                       struct tls_generation *generation)
 {
 	gnutls_x509_crt_t chain[ISSUED_MAX];
@@ -147,9 +149,10 @@ static int read_chain(const struct reading *reading, const gnutls_datum_t *pem,
 	int known = gnutls_x509_crt_list_import(chain, &count, pem, GNUTLS_X509_FMT_PEM,
 	                                        GNUTLS_X509_CRT_LIST_IMPORT_FAIL_IF_EXCEED);
 	if (known <= 0)
-		return refuse(reading, reading->names->certificate,
-		              "must be a PEM file of the server's certificate and its issuers, at most 16");
-	int result = look_at_chain(reading, chain, (unsigned)known, generation);
+		return refuse(input, input->names->certificate,
+		              "must be a PEM file with the server certificate and its issuers, at most 16 "
+		              "certificates");
+	int result = check_chain(input, chain, (unsigned)known, generation);
 	for (int i = 0; i < known; i++)
 		gnutls_x509_crt_deinit(chain[i]);
 	return result;
@@ -182,19 +185,19 @@ bool tls_is_current(const struct tls_generation *generation)
 	return generation->begins_us <= now_us && now_us <= generation->expires_us;
 }
 
-static int read_pair(const struct reading *reading, const struct files *files,
+static int read_pair(const struct input *input, const struct files *files,
                      struct tls_generation *generation)
 {
 	BUF_AUTO struct buf certificate = {0}, key = {0};
-	const struct names *name = reading->names;
-	int result = read_file(reading, name->certificate, files->certificate, &certificate);
+	const struct names *name = input->names;
+	int result = read_file(input, name->certificate, files->certificate, &certificate);
 	if (!result)
-		result = check_key_file(reading, files->key);
+		result = check_key_file(input, files->key);
 	if (!result)
-		result = read_file(reading, name->key, files->key, &key);
+		result = read_file(input, name->key, files->key, &key);
 	gnutls_datum_t certificate_pem = datum_of(&certificate), key_pem = datum_of(&key);
 	if (!result)
-		result = read_chain(reading, &certificate_pem, generation);
+		result = read_chain(input, &certificate_pem, generation);
 	int taken = result
 	                ? 0
 	                : gnutls_certificate_set_x509_key_mem(generation->credentials, &certificate_pem,
@@ -202,37 +205,38 @@ static int read_pair(const struct reading *reading, const struct files *files,
 	if (key.data)
 		explicit_bzero(key.data, key.capacity);
 	if (taken == GNUTLS_E_CERTIFICATE_KEY_MISMATCH)
-		return refuse(reading, name->key, "is not the key of the certificate");
+		return refuse(input, name->key, "is not the key of the certificate");
 	if (taken < 0)
-		return refuse(reading, name->key, "must be a PEM file of the certificate's key, unlocked");
+		return refuse(input, name->key,
+		              "must be a PEM file with the unencrypted private key of the certificate");
 	return result;
 }
 
-static int read_clients(const struct reading *reading, const char *path,
+static int read_clients(const struct input *input, const char *path,
                         struct tls_generation *generation)
 {
 	BUF_AUTO struct buf roots = {0};
 	if (!is_set(path))
 		return OK;
-	int result = read_file(reading, reading->names->clients, path, &roots);
+	int result = read_file(input, input->names->clients, path, &roots);
 	gnutls_datum_t pem = datum_of(&roots);
 	if (!result && gnutls_certificate_set_x509_trust_mem(generation->credentials, &pem,
 	                                                     GNUTLS_X509_FMT_PEM) <= 0)
-		result = refuse(reading, reading->names->clients,
-		                "must be a PEM file of the roots of clients' certificates");
+		result = refuse(input, input->names->clients,
+		                "must be a PEM file with the root certificates of clients");
 	generation->asks_clients = true;
 	return result;
 }
 
-static int make(const struct reading *reading, const struct files *files,
+static int make(const struct input *input, const struct files *files,
                 struct tls_generation *generation)
 {
 	generation->holders = 1;
 	if (gnutls_certificate_allocate_credentials(&generation->credentials) < 0 ||
 	    gnutls_session_ticket_key_generate(&generation->ticket_key) < 0)
 		return ERR_NO_MEMORY;
-	int result = read_pair(reading, files, generation);
-	return result ? result : read_clients(reading, files->clients, generation);
+	int result = read_pair(input, files, generation);
+	return result ? result : read_clients(input, files->clients, generation);
 }
 
 int tls_read(const struct settings *settings, enum http_listener listener, http_problem *problem,
@@ -240,23 +244,23 @@ int tls_read(const struct settings *settings, enum http_listener listener, http_
              struct error *error)
 {
 	struct files files = files_of(settings, listener);
-	struct reading reading = {&names[listener], problem, context, ret_setting, error};
+	struct input input = {&names[listener], problem, context, ret_setting, error};
 	bool certificate = is_set(files.certificate), key = is_set(files.key);
 	*ret = NULL;
 	if (certificate != key)
-		return refuse(&reading, key ? reading.names->certificate : reading.names->key,
-		              "must be given too: a certificate and its key belong together");
+		return refuse(&input, key ? input.names->certificate : input.names->key,
+		              "must also be set: a certificate and its key require each other");
 	if (!key && is_set(files.clients))
-		return refuse(&reading, reading.names->clients,
-		              "needs TLS: service.admin_tls_certificate and service.admin_tls_key");
+		return refuse(&input, input.names->clients,
+		              "requires TLS: set service.admin_tls_certificate and service.admin_tls_key");
 	if (!key)
 		return OK;
-	*ret_setting = reading.names->certificate;
+	*ret_setting = input.names->certificate;
 	int result = gnutls_load(error);
 	struct tls_generation *generation = result ? NULL : calloc(1, sizeof *generation);
 	if (!generation)
 		return result ? result : ERR_NO_MEMORY;
-	result = make(&reading, &files, generation);
+	result = make(&input, &files, generation);
 	if (result)
 		generation_free(generation);
 	else

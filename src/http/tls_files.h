@@ -1,4 +1,4 @@
-/* The files of a listener's TLS, and the generation that is made of them (tls.h). */
+/* Reads the TLS files of a listener into a generation (tls.h). */
 #ifndef HTTP_TLS_FILES_H
 #define HTTP_TLS_FILES_H
 
@@ -18,16 +18,16 @@ struct tls_generation {
 	_Atomic int holders;
 };
 
-/* Reads the files of a listener. NULL in `ret`: the settings name none. ERR_VALIDATION with the
- * cause, `ret_setting` then the name of the setting; ERR_NO_MEMORY; ERR_UNAVAILABLE without
- * GnuTLS. `problem` (may be NULL) gets what is questionable. Any thread. */
+/* Reads the files of a listener. NULL in `ret`: none are configured. ERR_VALIDATION with the cause,
+ * and the name of the setting in `ret_setting`; ERR_NO_MEMORY; ERR_UNAVAILABLE without GnuTLS.
+ * `problem` (may be NULL) receives warnings. Any thread. */
 int tls_read(const struct settings *settings, enum http_listener listener, http_problem *problem,
              void *context, struct tls_generation **ret, const char **ret_setting,
              struct error *error) MUST_CHECK;
 void tls_release(struct tls_generation *generation); /* NULL-safe */
-/* When its certificate, or one above it, ends. */
+/* Returns the earliest expiry of its certificate and issuers. */
 int64_t tls_expires_us(const struct tls_generation *generation);
-/* Whether all of these count by now and still do. */
+/* Returns whether all of these are valid now. */
 bool tls_is_current(const struct tls_generation *generation);
 
 #endif

@@ -1,5 +1,6 @@
-/* What requests have written to the content store and no event names yet: of no use to anybody if
- * they break off or are refused, and in no account's stored bytes. */
+/* Accounts for data that requests have written to the content store and that no event refers to
+ * yet. It becomes useless if the request is aborted or refused, and is not part of any account's
+ * stored bytes. */
 #include "http/upload_space.h"
 
 #include <assert.h>
@@ -7,7 +8,7 @@
 #include "http/internal.h"
 
 #define MIB ((int64_t)1024 * 1024)
-#define SHARE 4 /* an owner has at most this part of what there is, but always room for a file */
+#define SHARE 4 /* an owner may use at most this fraction, but always enough for one file */
 
 int upload_space_take(struct upload_space *space, struct http_server *server, uint64_t owner,
                       size_t size, struct error *error)
@@ -32,7 +33,7 @@ int upload_space_take(struct upload_space *space, struct http_server *server, ui
 	}
 	atomic_fetch_add_explicit(&metrics->upload_space_refused, 1, memory_order_relaxed);
 	return error_cause(error, ERR_UNAVAILABLE,
-	                   "http.upload_space, or the account's share of it, is used up");
+	                   "http.upload_space or the account's share of it is exhausted");
 }
 
 void upload_space_give(struct upload_space *space, struct http_server *server)

@@ -1,5 +1,5 @@
-/* The room in the content store that a request has taken for content that is not registered yet, of
- * http.upload_space. Belongs to one thread at a time, as its request does. */
+/* Space of http.upload_space that a request has reserved in the content store for content that is
+ * not registered yet. Belongs to one thread at a time, as does its request. */
 #ifndef HTTP_UPLOAD_SPACE_H
 #define HTTP_UPLOAD_SPACE_H
 
@@ -11,15 +11,15 @@
 struct http_server;
 
 struct upload_space {
-	uint64_t owner; /* whose share pays; the same until all is given back */
+	uint64_t owner; /* owner of the share that is charged; constant until all is released */
 	int64_t held;   /* bytes; 0: none */
 };
 
-/* `size` bytes more, before they are written. ERR_UNAVAILABLE: they are beyond what there is, or
- * the owner's share of it; nothing was taken then. */
+/* Reserves `size` more bytes before they are written. ERR_UNAVAILABLE: the total or the owner's
+ * share is exhausted; nothing was reserved. */
 int upload_space_take(struct upload_space *space, struct http_server *server, uint64_t owner,
                       size_t size, struct error *error) MUST_CHECK;
-/* All of it, once the bytes are gone, or an event names them. */
+/* Releases all space after the bytes were deleted or an event refers to them. */
 void upload_space_give(struct upload_space *space, struct http_server *server);
 
 #endif

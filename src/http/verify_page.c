@@ -1,5 +1,5 @@
-/* /verify and /verify/{code}: the public page on which anyone checks a verification code or a file.
- * HTML for people, JSON for programs. It works without the script, but for computing a digest. */
+/* /verify and /verify/{code}: the public page for verifying a code or a file. HTML for browsers,
+ * JSON for programs. Only the computation of a digest needs the script. */
 #include "http/guard.h"
 #include "http/header.h"
 #include "http/html.h"
@@ -19,10 +19,11 @@ static void found_section(struct buf *out, enum language language, const struct 
 	if (!digest)
 		buf_printf(
 			out, "<p>%s</p>\n",
-			TEXT(
-				language,
-				"A file is authentic when its SHA-256 is in this table; compare the file you hold.",
-				"Un fichero es auténtico si su SHA-256 está en esta tabla; compare el que tiene."));
+			TEXT(language,
+		         "A file is authentic if its SHA-256 is in this table. Compare it with the "
+		         "SHA-256 of your file.",
+		         "Un fichero es auténtico si su SHA-256 está en esta tabla. Compárelo con el de "
+		         "su fichero."));
 	buf_add_text(out, "</section>\n");
 }
 
@@ -32,14 +33,16 @@ static void missing_section(struct buf *out, enum language language, bool by_dig
 		out, "<section class=\"missing\">\n<h2>%s</h2>\n<p>%s</p>\n</section>\n",
 		by_digest ? TEXT(language, "This service did not issue this file",
 	                     "Este servicio no emitió este fichero")
-				  : TEXT(language, "There is no certification with this code",
-	                     "No hay ninguna certificación con este código"),
-		by_digest ? TEXT(language, "Or it was altered afterwards.", "O se alteró después.")
-				  : TEXT(language,
-	                     "Compare its letters and digits with the report. Case, spaces and hyphens "
-	                     "make no difference.",
-	                     "Compare sus letras y cifras con las del informe. Mayúsculas, espacios y "
-	                     "guiones no importan."));
+				  : TEXT(language, "No certification has this code",
+	                     "Ninguna certificación tiene este código"),
+		by_digest
+			? TEXT(language, "Or the file was altered after it was issued.",
+	               "O el fichero se alteró después de emitirse.")
+			: TEXT(language,
+	               "Compare the letters and digits with those in the report. Case, spaces and "
+	               "hyphens are ignored.",
+	               "Compare las letras y cifras con las del informe. Se ignoran mayúsculas, "
+	               "espacios y guiones."));
 }
 
 /* ---- the answer ---- */
@@ -69,7 +72,7 @@ static void answer_html(struct exchange *exchange, const struct lookup *lookup,
 	html_answer(exchange, lookup->wanted && !found ? 404 : 200, &page);
 }
 
-/* What cannot be a code is no guess, and costs nothing. */
+/* Looks up a code. Text that cannot be a code does not count as a guess. */
 static int find_code(struct exchange *exchange, struct slice code, struct error *error)
 {
 	bool is_guess = verification_code_read(code).count > 0;
@@ -90,7 +93,7 @@ static int find(struct exchange *exchange, const struct lookup *lookup, struct e
 	return find_code(exchange, lookup->code, error);
 }
 
-/* May wait for the store when something is wanted. */
+/* Answers with the result of the lookup. Blocks on the store only if something is looked up. */
 static int look_up(struct exchange *exchange, const struct lookup *lookup, struct error *error)
 {
 	bool as_json = header_prefers_json(exchange->head.accept);
@@ -115,7 +118,7 @@ static int look_up(struct exchange *exchange, const struct lookup *lookup, struc
 	return 0;
 }
 
-/* Both come from forms, too. */
+/* Reads the parameters as free text, because forms send them too. */
 static int read_parameters(struct exchange *exchange, struct lookup *lookup, struct slice *sha256,
                            struct error *error)
 {
@@ -154,7 +157,7 @@ static int verify(struct exchange *exchange, struct error *error)
 	return result ? result : look_up(exchange, &lookup, error);
 }
 
-/* The page itself needs no store, and is there while that is away. */
+/* Answers the plain page without the store, so that it is available during an outage. */
 static bool verify_at_once(struct exchange *exchange)
 {
 	struct lookup lookup;

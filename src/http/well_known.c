@@ -1,5 +1,4 @@
-/* What programs look for at any server: where to report a weakness, what crawlers may read, the
- * icon, its methods. */
+/* Well-known resources: security.txt, robots.txt, the icon, and `OPTIONS *`. */
 #include "http/embedded.h"
 #include "http/internal.h"
 #include "service/settings.h"
@@ -13,8 +12,8 @@ static void answer_file(struct exchange *exchange, const char *type, struct slic
 	answer_header(exchange, "X-Content-Type-Options", "nosniff");
 }
 
-/* RFC 9116. Nobody has to keep its end ahead: a service that is not looked after any more does not
- * answer. */
+/* Answers with security.txt (RFC 9116). `Expires` is computed, so it needs no maintenance: an
+ * unmaintained service does not respond. */
 static bool security(struct exchange *exchange)
 {
 	const struct settings *settings = exchange->service->settings;
@@ -42,8 +41,8 @@ static bool security(struct exchange *exchange)
 	return true;
 }
 
-/* Not what a key or a link opens; the pages of single certifications say themselves that they are
- * not to be listed, which only those who read them see. */
+/* Answers with robots.txt. It excludes what needs a key or a link. Pages of single certifications
+ * have a noindex tag instead, which crawlers see only if they may fetch the page. */
 static bool robots(struct exchange *exchange)
 {
 	answer_file(exchange, TEXT_TYPE,

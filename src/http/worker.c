@@ -25,7 +25,8 @@ struct choosing {
 	struct task *task;
 };
 
-/* Whoever works for an owner that has enough threads looks again when he is done. */
+/* Chooses a task whose owner has fewer busy threads than its limit. A worker that finishes for such
+ * an owner checks again. */
 static enum turn_choice choose(void *context, struct turn *turn)
 {
 	struct choosing *choosing = context;
@@ -45,8 +46,8 @@ static struct task *take(struct worker_pool *pool)
 	return choosing.task;
 }
 
-/* Less weight than the process has, for this thread alone. */
-static void give_way(int niceness)
+/* Lowers the priority of this thread. */
+static void lower_priority(int niceness)
 {
 	id_t thread = (id_t)gettid();
 	if (niceness)
@@ -57,7 +58,7 @@ static void *work(void *context)
 {
 	struct worker_pool *pool = context;
 	pthread_setname_np(pthread_self(), "http-worker");
-	give_way(pool->niceness);
+	lower_priority(pool->niceness);
 	pthread_mutex_lock(&pool->lock);
 	for (;;) {
 		struct task *task;
@@ -65,7 +66,7 @@ static void *work(void *context)
 			pthread_cond_wait(&pool->work, &pool->lock);
 		if (!task)
 			break;
-		struct turns_owner *owner = task->turn.owner; /* the task may free itself */
+		struct turns_owner *owner = task->turn.owner; /* saved, because the task may free itself */
 		pthread_mutex_unlock(&pool->lock);
 		reading_begin();
 		task->run(task);

@@ -1,5 +1,6 @@
-/* A few threads for what may wait: reads of the store, writes of content. The queue is bounded, and
- * owners take turns in it (base/turns.h): one with many requests delays another's by one task. */
+/* A pool of a few threads for blocking tasks: reads of the store, writes of content. The queue is
+ * bounded and is a fair queue by owner (base/turns.h): an owner with many requests delays another
+ * owner's request by at most one task. */
 #ifndef HTTP_WORKER_H
 #define HTTP_WORKER_H
 
@@ -13,23 +14,23 @@ struct worker_pool;
 
 struct task {
 	void (*run)(struct task *task);
-	uint64_t owner;   /* of the fair queue; 0: none, bounded by the total alone */
-	struct turn turn; /* the queue's own */
+	uint64_t owner;   /* owner in the fair queue; 0: none, bounded only by the total */
+	struct turn turn; /* used by the queue */
 };
 
-/* At most `owner_threads` of the threads work for one owner at a time, so that tasks that hang
- * leave some to the others. `niceness` of the threads, on top of the process's: 19 gives way to
- * all. NULL when threads cannot be had. */
+/* Starts a pool. At most `owner_threads` threads work for one owner at a time, so that hanging
+ * tasks leave threads to others. `niceness` is added to that of the process; 19 is the lowest
+ * priority. NULL: threads are not available. */
 struct worker_pool *worker_pool_start(size_t threads, size_t owner_threads, size_t queue_max,
                                       int niceness) MUST_CHECK;
-/* False when the queue has no room for the owner, who alone may fill half of it. The task must live
- * until it has run. Thread safe. */
+/* Queues a task. False: the queue has no capacity for the owner; a single owner can fill half of
+ * it. The task must live until it has run. Thread safe. */
 bool worker_submit(struct worker_pool *pool, struct task *task) MUST_CHECK;
-/* For what has to be done behind something that was taken before, and is bounded by it: never
- * refused. Not after worker_pool_stop. */
+/* Queues a cleanup task, which is never refused. The number of such tasks is bounded by tasks
+ * accepted earlier. Not after worker_pool_stop. */
 void worker_clear_up(struct worker_pool *pool, struct task *task);
 size_t worker_queue_length(struct worker_pool *pool);
-/* Runs what is queued, then ends the threads. NULL-safe. */
+/* Runs the queued tasks, then ends the threads. NULL-safe. */
 void worker_pool_stop(struct worker_pool *pool);
 
 #endif

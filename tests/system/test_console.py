@@ -41,7 +41,7 @@ def test_a_stranger_is_led_to_the_sign_in_page(service):
     for path in ("/console/", "/console/users", "/console/acts.csv", "/console/nothing"):
         assert visitor.get(path).status == 303 and visitor.location == "/console/sign-in"
     visitor.follow()
-    assert "There are no passwords here" in visitor.text()
+    assert "The console does not use passwords" in visitor.text()
     assert visitor.headers["content-security-policy"] == POLICY
     assert visitor.headers["cache-control"] == "no-store"
     assert visitor.headers["referrer-policy"] == "same-origin"
@@ -49,8 +49,8 @@ def test_a_stranger_is_led_to_the_sign_in_page(service):
     assert visitor.headers["cross-origin-opener-policy"] == "same-origin"
     own = service.public_url.replace("127.0.0.1", "localhost")  # where passkeys work
     assert not re.search(r"<script(?! src=\"/)|<style| style=| on[a-z]+=|https?://", visitor.body.replace(own, ""))
-    assert "No hay" not in visitor.text() and 'lang="en"' in visitor.body
-    assert "Aquí no hay contraseñas" in Visitor(service, "es").get("/console/sign-in").text()
+    assert "La consola no" not in visitor.text() and 'lang="en"' in visitor.body
+    assert "La consola no usa contraseñas" in Visitor(service, "es").get("/console/sign-in").text()
 
 
 def test_cookies_over_https_have_the_prefix(start):
@@ -81,7 +81,7 @@ def test_a_link_opens_the_console_by_its_button_alone_and_once(service, account)
     path = url.removeprefix(service.public_url)
     for _ in range(2):  # what a program that reads mails does
         scanner = Visitor(service).get(path)
-        assert scanner.status == 200 and "One more step" in scanner.text()
+        assert scanner.status == 200 and "This extra step" in scanner.text()
         assert "constancia" not in scanner.cookies
     visitor = Visitor(service)
     visitor.enter(url)
@@ -89,7 +89,7 @@ def test_a_link_opens_the_console_by_its_button_alone_and_once(service, account)
     assert "constancia-browser" not in visitor.cookies
     again = Visitor(service).get(path)
     again.send("/console/enter")
-    assert again.status == 403 and "It was used already" in again.text()
+    assert again.status == 403 and "The link has already been used" in again.text()
     assert "constancia" not in again.cookies
 
 
@@ -98,7 +98,7 @@ def test_a_link_that_never_was(service, link):
     visitor = Visitor(service).get("/console/enter")
     token = visitor.token()
     visitor.post("/console/enter", {"token": token, "link": link})
-    assert visitor.status == 403 and "asked for in another browser" in visitor.text()
+    assert visitor.status == 403 and "requested from another browser" in visitor.text()
     assert "<script>alert" not in visitor.body
 
 
@@ -126,16 +126,16 @@ def test_a_link_is_mailed_for_the_browser_that_asked(mailing, server):
     visitor = Visitor(mailing).get("/console/sessions").follow()
     visitor.send("/console/sign-in", email=email)
     assert visitor.location == "/console/sent"
-    assert "Look into your mail" in visitor.follow().text()
+    assert "Check your e-mail" in visitor.follow().text()
     url = mailed_link(server, email)
     path = url.removeprefix(mailing.public_url)
     other = Visitor(mailing).get(path)
     other.send("/console/enter")
-    assert other.status == 403 and "asked for in another browser" in other.text()
+    assert other.status == 403 and "requested from another browser" in other.text()
     visitor.get(path)
     visitor.send("/console/enter")
     assert visitor.location == "/console/sessions", "where one was going"
-    assert "this one" in visitor.follow().text()
+    assert "current session" in visitor.follow().text()
     visitor.get(path)
     visitor.send("/console/enter")
     assert visitor.status == 403
@@ -188,7 +188,7 @@ def test_what_is_dangerous_asks_for_a_fresh_sign_in_and_goes_on(start, server):
     assert "You will be asked to sign in again" in visitor.get("/console/users").text()
     visitor.send("/console/users/invite", email=guest, role="developer", language="es")
     assert visitor.location == "/console/again"
-    assert f"A link goes to {email}" in visitor.follow().text()
+    assert f"A link is sent to {email}" in visitor.follow().text()
     assert guest not in visitor.get("/console/users").text(), "nothing was done"
     visitor.send("/console/users/invite", email=guest, role="developer", language="es")
     visitor.follow().send("/console/again")
@@ -300,7 +300,7 @@ def test_language_and_account_are_changed_in_place(service, account):
     visitor.get("/console/sessions?x=1")
     visitor.send("/console/language", language="es")
     assert visitor.location == "/console/sessions?x=1"
-    assert "Dónde tiene abierta la consola" in visitor.follow().text()
+    assert "Sus sesiones de consola abiertas" in visitor.follow().text()
     # The user's own from now on, wherever he signs in.
     assert "Resumen" in signed_in(service, email).text()
     shown = visitor.get("/console/").text()
@@ -372,7 +372,7 @@ def test_sessions_are_listed_and_ended(service, account):
     email = invited(service, account, somebody())
     here, there = signed_in(service, email), signed_in(service, email)
     here.get("/console/sessions")
-    assert here.body.count('name="session"') == 2 and "this one" in here.text()
+    assert here.body.count('name="session"') == 2 and "current session" in here.text()
     (listed,) = here.other_sessions()
     here.send("/console/sessions/end", session=listed)
     assert here.status == 303 and there.get("/console/").location == "/console/sign-in"
@@ -459,9 +459,9 @@ def test_the_overview_is_plotted_with_the_figures_behind(service, owner, account
         return found if len(found) >= 4 else None
     titles = eventually(plotted, "what was sealed is counted, behind its round")
     assert titles == ["Live events by day and channel", "Credits at the end of each day",
-                      "Use of limits", "From an event to the timestamp of its seal"]
+                      "Use of limits", "Delay between events and their timestamp"]
     assert owner.body.count("<svg") == owner.body.count('role="img"') == len(titles)
-    tables = re.findall(r"<details><summary>The figures as a table</summary>(.*?)</details>",
+    tables = re.findall(r"<details><summary>Data as a table</summary>(.*?)</details>",
                         owner.body, re.S)
     assert len(tables) == len(titles)
     today = re.search(r"<tr><th scope=\"row\">.*?</tr>", tables[0])[0]  # the last day comes first

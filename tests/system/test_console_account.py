@@ -74,7 +74,7 @@ def test_the_bounds_of_the_account_are_shown(service, account, owner):
     owner.send("/console/language", language="en")
     page = re.sub(r"(<[^>]*>|\s)+", " ", owner.get("/console/account").body)
     for row in (r"Channels \d+ 7\b", r"Keys that are not revoked \d+ 1,234\b",
-                r"Live certifications asked for today \(UTC\) 0 9\b",
+                r"Live certifications requested today \(UTC\) 0 9\b",
                 r"all live keys together – 77\b"):
         assert re.search(row, page), row
     owner.send("/console/language", language="es")
@@ -114,7 +114,7 @@ def test_another_accounts_settings_are_not_there(service, account, owner):
 
 def test_an_owner_who_has_no_passkey_does_not_lock_himself_out(service, account, owner):
     owner.get("/console/account")
-    assert "sign in with one yourself first" in owner.text() and 'value="required"' not in owner.body
+    assert "first sign in with one yourself" in owner.text() and 'value="required"' not in owner.body
     owner.post("/console/account/passkeys", {**owner.own_fields(), "passkeys": "required"}, **SAME)
     assert owner.status == 403 and settings(service, account)["passkeys_required"] is False
     assert owner.get("/console/users").status == 200
@@ -129,7 +129,7 @@ def test_passkeys_are_asked_of_everybody_and_no_longer(service, account, owner):
     assert owner.post("/console/passkeys/add", {**fields, "name": "Key", **handed}, **SAME).status == 303
     owner.get("/console/account").send("/console/account/passkeys", passkeys="required")
     assert owner.location == "/console/account?done=account_set"
-    assert "Everybody who uses the console of this account needs a passkey." in owner.follow().text()
+    assert "All users of this account need a passkey to use the console." in owner.follow().text()
     assert settings(service, account)["passkeys_required"] is True
     assert reader.get("/console/channels").location == "/console/passkeys"
     owner.send("/console/account/passkeys", passkeys="optional")

@@ -53,7 +53,7 @@ def test_acts_have_names_and_are_chosen_by_them(service, account):
     owner.get("/console/acts")
     choice = re.search(r'<select id="operation" name="operation">(.*?)</select>', owner.body, re.S)[1]
     options = dict(re.findall(r'<option value="([^"]*)"[^>]*>([^<]+)</option>', choice))
-    assert options["account set"] == "Ajustes de la cuenta cambiados" and options[""] == "todos"
+    assert options["account set"] == "Ajustes de la cuenta cambiados" and options[""] == "todas"
     console = pathlib.Path(__file__).resolve().parents[2] / "src/console"
     forms = {found for file in console.glob("pages*.c") for rows in
              re.findall(r"const struct console_form \w+\[\] = \{(.*?)\n\};", file.read_text(), re.S)
@@ -93,7 +93,7 @@ def test_the_act_of_a_user_names_him_and_his_address(service, account):
     owner.send("/console/users/invite", email=guest, role="reader")
     act = newest(service, account, "user invite")
     text = words(owner.get(f"/console/acts/{act['act_id']}"))
-    assert act["email"] in text and guest in text and "From where 127.0.0.1" in text
+    assert act["email"] in text and guest in text and "IP address 127.0.0.1" in text
 
 
 def test_its_proof_is_downloaded_and_verifies(service, account, tmp_path):
@@ -126,7 +126,7 @@ def test_one_that_is_not_sealed_says_so(start):
     act = newest(service, account, "account create")
     assert act["seal"] is None
     path = f"/console/acts/{act['act_id']}"
-    assert "The act is not sealed yet" in words(owner.get(path)) and "act.ers" not in owner.body
+    assert "The entry is not sealed yet" in words(owner.get(path)) and "act.ers" not in owner.body
     assert "not sealed yet" in words(owner.get("/console/acts"))
     assert owner.get(f"{path}/act.ers").status == 404
 
@@ -174,7 +174,8 @@ def test_coming_in_and_going_out_are_on_record(service):
 
 
 @pytest.mark.parametrize("language, by_mail, by_operator", [
-    ("en", "mailed link", "link made by the operator"), ("es", "enlace por correo", "enlace creado por el operador")])
+    ("en", "e-mail link", "link created by the operator"),
+    ("es", "enlace por correo", "enlace creado por el operador")])
 def test_what_is_done_with_an_operators_link_is_told_from_the_users_own(start, language, by_mail, by_operator):
     server = MailServer()
     service = start(**server.settings())

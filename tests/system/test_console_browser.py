@@ -16,20 +16,20 @@ from mail_server import MailServer  # noqa: E402
 
 WORDS = {
     "en": {"enter": "Open the console", "overview": "Overview", "users": "Users", "sessions": "Sessions",
-           "acts": "Record of acts", "channels": "Channels", "keys": "Keys", "limits": "Limits",
+           "acts": "Audit log", "channels": "Channels", "keys": "Keys", "limits": "Limits",
            "webhooks": "Webhooks", "opened": "The channel is open", "sealed": "A new version",
-           "once": "shown this once",
+           "once": "shown only once",
            "done": "The user was invited.", "out": "You are signed out."},
     "es": {"enter": "Abrir la consola", "overview": "Resumen", "users": "Usuarios", "sessions": "Sesiones",
-           "acts": "Registro de actos", "channels": "Canales", "keys": "Claves", "limits": "Límites",
+           "acts": "Registro de auditoría", "channels": "Canales", "keys": "Claves", "limits": "Límites",
            "webhooks": "Webhooks", "opened": "El canal está abierto", "sealed": "una nueva versión",
-           "once": "esta única vez", "done": "Se ha invitado al usuario.", "out": "Ha cerrado la sesión."},
+           "once": "una sola vez", "done": "Se ha invitado al usuario.", "out": "Ha cerrado la sesión."},
 }
 
 WORDS["en"] |= {"account": "Account settings", "passkeys": "Passkeys"}
 WORDS["es"] |= {"account": "Ajustes de la cuenta", "passkeys": "Claves de acceso"}
-WORDS["en"] |= {"money": "Money", "usage": "Usage", "certifications": "Certifications"}
-WORDS["es"] |= {"money": "Dinero", "usage": "Consumo", "certifications": "Certificaciones"}
+WORDS["en"] |= {"money": "Billing", "usage": "Usage", "certifications": "Certifications"}
+WORDS["es"] |= {"money": "Facturación", "usage": "Consumo", "certifications": "Certificaciones"}
 WORDS["en"] |= {"try": "Try it", "programs": "The same call from a program"}
 WORDS["es"] |= {"try": "Probar", "programs": "La misma llamada desde un programa"}
 MONEY = ("money", "money/purchases", "money/movements", "money/history", "usage", "certifications")

@@ -62,10 +62,10 @@ def test_times_stand_in_the_readers_zone_too(service, browse):
     assert times and all(re.search(r"UTC \(.+GMT-5\)$", time) for time in times), times
     hours = [[int(hour) for hour in re.findall(r"(\d\d):\d\d", time)] for time in times]
     assert all(utc % 12 == (own + 5) % 12 for utc, own in hours), times
-    assert "in your zone" in browser.text("footer")
+    assert "in your time zone" in browser.text("footer")
     browser.devtools("Emulation.setTimezoneOverride", timezoneId="UTC")
     browser.open(f"{service.public_url}/console/sessions")
-    assert not browser.has("time .zone") and "in your zone" not in browser.text("footer")
+    assert not browser.has("time .zone") and "in your time zone" not in browser.text("footer")
 
 
 @pytest.mark.parametrize("language, before, after", [("en", "Copy", "Copied"), ("es", "Copiar", "Copiado")])

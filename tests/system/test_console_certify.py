@@ -60,7 +60,7 @@ def test_a_certification_is_shown_and_then_asked_for(charging):
     assert ASK not in developer.get(f"{NEW}?channel={channel.id}").body, "nothing was chosen yet"
     developer.get(f"{NEW}?channel={channel.id}&mode=live&seq_from=2&seq_to=5")
     assert figures(developer) == {"Events": "4", "Fee": "5 credits", "Declared content": "48 bytes"}
-    assert "It cannot be asked for" not in shown(developer)
+    assert "The certification cannot be requested" not in shown(developer)
     assert balance(charging, channel) == 34 and not listed(charging, channel), "looking costs nothing"
     developer.send(ASK)
     made, = listed(charging, channel)
@@ -68,7 +68,7 @@ def test_a_certification_is_shown_and_then_asked_for(charging):
     assert developer.location == f"{page}?done=certification_request"
     assert (made["first_sequence"], made["last_sequence"], made["fee"]) == (2, 5, FEE)
     assert balance(charging, channel) == 34 - FEE
-    assert "was asked for" in shown(developer.follow())
+    assert "was requested" in shown(developer.follow())
     eventually(lambda: charging.admin("certification", "show", made["certification_id"])["status"] == "completed",
                "it is made")
     act, = charging.admin("audit", "list", "--account", channel.account_id, "--operation", "certification request")["data"]
@@ -238,7 +238,7 @@ def test_what_has_not_had_its_turn_is_not_tried_again(start):
     service.start()
     developer = somebody(service, channel.account_id)
     page = f"/console/certifications/{made}"
-    assert "It waits for its turn." in shown(developer.get(page)) and "/retry" not in developer.body
+    assert "Waiting in the queue." in shown(developer.get(page)) and "/retry" not in developer.body
     assert service.stop() == 0
     service.store.change("UPDATE certifications SET last_error = '26: nothing came', attempts = 1")
     service.start()
@@ -260,7 +260,7 @@ def test_what_has_failed_is_asked_for_anew(start):
     link = f"{NEW}?channel={channel.id}&mode=test&seq_from=2&seq_to=3"
     assert link not in somebody(service, channel.account_id, "reader").get(page).links()
     developer = somebody(service, channel.account_id, language="es")
-    assert link in developer.get(page).links() and "Pedir otra de los mismos eventos" in shown(developer)
+    assert link in developer.get(page).links() and "otra certificación de los mismos eventos" in shown(developer)
     developer.get(link)
     assert developer.status == 200 and 'name="seq_from" inputmode="numeric" maxlength="15" autocomplete="off" ' \
         'value="2"' in developer.body

@@ -166,7 +166,7 @@ def test_one_event_with_its_receipt_content_and_hashes(service, filled, tmp_path
     verified = service.run("verify", tmp_path / "event.ers", tmp_path / "event.json", "--json")
     assert verified.returncode == 2, verified
     assert json.loads(verified.stdout)["verdict"]["code"] == "existence_only"
-    assert "proves nothing" in reader.get(page_of(filled.test_events[0])).text()
+    assert "no probative value" in reader.get(page_of(filled.test_events[0])).text()
     assert reader.get(f"{page_of(filled.test_events[0])}/evidence-record").status == 404
 
 
@@ -191,12 +191,12 @@ def test_hostile_content_names_and_references_are_harmless(service, channel):
 def test_a_digest_alone_has_no_content(service, hash_channel):
     event = hash_channel.live.register_hash(hashlib.sha256(b"x").hexdigest()).expect(201).json
     reader = visitor(service, hash_channel.account_id, "reader")
-    assert "never here" in reader.get(page_of(event)).text()
+    assert "never sent to the service" in reader.get(page_of(event)).text()
     assert reader.get(f"{page_of(event)}/content").status == 404
 
 
 def damage(service, change):
-    """What is told in the log of content that is not what was declared."""
+    """What is told in the log of content that is does not match the hash of the receipt."""
     before = len(service.log_lines())
     change()
     return lambda: [(line["level"], line["event_id"], line["state"]) for line in service.log_lines()[before:]
@@ -208,8 +208,8 @@ def test_what_is_not_sealed_waits_and_a_content_that_is_lost_is_told(start):
     channel = service.new_channel()
     event = channel.live.register_file(b"a file", name="file.txt").expect(201).json
     reader = visitor(service, channel.account_id, "reader")
-    assert "the next round's timestamp" in reader.get(page_of(event)).text()
-    assert "Waits for its timestamp" in reader.body
+    assert "next sealing round" in reader.get(page_of(event)).text()
+    assert "Timestamp pending" in reader.body
     assert reader.get(f"{page_of(event)}/evidence-record").status == 404
     assert reader.get(f"{page_of(event)}/content").body == "a file"
     (object_file,) = [one for one in service.data.glob("content/event/**/*") if one.is_file()]
@@ -217,7 +217,7 @@ def test_what_is_not_sealed_waits_and_a_content_that_is_lost_is_told(start):
                                 (object_file.unlink, "missing", "not there any more")):
         said = damage(service, change)
         page = reader.get(page_of(event))
-        assert page.status == 200 and "Not checked on this page" in page.text() and "a lie" not in page.body
+        assert page.status == 200 and "This page does not check the content" in page.text() and "a lie" not in page.body
         assert not said(), "a page does not look at what is kept apart"
         assert reader.get(f"{page_of(event)}/content").status == 404 and "a lie" not in reader.body
         assert told in reader.text()
@@ -236,7 +236,7 @@ def test_content_that_is_altered_in_the_store_is_told(start):
     service.start()
     reader = visitor(service, channel.account_id, "reader")
     said = damage(service, lambda: None)
-    assert "not what was declared" in reader.get(page_of(event)).text() and '"n": 1' not in reader.text()
+    assert "does not match the hash" in reader.get(page_of(event)).text() and '"n": 1' not in reader.text()
     eventually(lambda: said() == [("error", event["event_id"], "altered")], "the operator is told")
     for _ in range(3):
         assert reader.get(f"{page_of(event)}/content").status == 404
@@ -327,7 +327,7 @@ def test_verify_now_tells_what_is_wrong_at_its_step(service, filled, browse):
     browser.open(service.public_url + page_of(event))
     good = {"content": "good", "record": "good", "chain": "good", "path": "good", "token": "part"}
     assert checks(browser) == good, browser.text("#verify")
-    assert "the signature, and the authority, are not looked at here" in browser.text("#verify_now")
+    assert "the signature and the authority are not checked here" in browser.text("#verify_now")
     assert browser.has("#verify a[href='/verify']")
     for what, (change, wrong) in ALTERED.items():
         browser.open(service.public_url + page_of(event))
@@ -354,7 +354,7 @@ def test_why_an_authority_fails_is_the_operators(start, tmp_path):
     eventually(lambda: "fails: HTTP 500" in
                service.admin("event", "show", event["event_id"])["seal"]["waits_for"], "the operator is told")
     page = visitor(service, channel.account_id).get(page_of(event))
-    assert "the next round's timestamp" in page.text() and "HTTP 500" not in page.body and "fails" not in page.body
+    assert "next sealing round" in page.text() and "HTTP 500" not in page.body and "fails" not in page.body
     channel.close()
     server.shutdown()
     server.server_close()

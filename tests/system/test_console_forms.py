@@ -102,7 +102,7 @@ def test_channels_limits_and_alerts_are_made_once_for_a_page(service, account, o
         assert AGAIN in shown(owner.follow())
 
 
-@pytest.mark.parametrize("language, said", [("en", "is not shown again"), ("es", "no se muestra otra vez")])
+@pytest.mark.parametrize("language, said", [("en", "is not shown again"), ("es", "no vuelve a mostrarse")])
 def test_a_secret_is_shown_once_and_its_repetition_says_so(service, account, language, said):
     channel = service.new_channel(account_id=account)
     visitor = somebody(service, account)

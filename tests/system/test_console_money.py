@@ -71,7 +71,7 @@ def test_a_purchase_by_hand_from_the_page_to_its_credits(service, account, pack,
     accountant.follow()
     text = shown(accountant)
     assert "quote the reference" in text and f"Purchase {made['sale_id']}" in text
-    assert "48.40 EUR" in text and "8.40 EUR" in text and "to be paid" in text and "not paid yet" in text
+    assert "48.40 EUR" in text and "8.40 EUR" in text and "awaiting payment" in text and "not paid yet" in text
     assert "/pay" not in accountant.body
     # There is no payment page to go to.
     assert accountant.get(f"/console/money/purchases/{made['sale_id']}/pay").location == \
@@ -88,7 +88,7 @@ def test_a_purchase_by_hand_from_the_page_to_its_credits(service, account, pack,
 def test_a_purchase_is_canceled_once(service, account, pack, accountant):
     made = new_purchase(service, account, pack)
     path = f"/console/money/purchases/{made['sale_id']}"
-    assert "cannot be taken up again" in shown(accountant.get(path))
+    assert "cannot be reopened" in shown(accountant.get(path))
     accountant.send(f"{path}/cancel")
     assert accountant.location == f"{path}?done=purchase_cancel"
     assert "canceled" in shown(accountant.follow()) and f"{path}/cancel" not in accountant.body
@@ -139,14 +139,14 @@ def test_a_payment_page_that_was_not_made_is_asked_for_again(start):
     (made,) = purchases(service, account)
     assert made["payment_url"] is None and made["state"] == "pending"
     page = f"/console/money/purchases/{made['sale_id']}"
-    assert "could not be made just now" in shown(visitor) and "quote the reference" not in shown(visitor)
+    assert "the page could not be created" in shown(visitor) and "quote the reference" not in shown(visitor)
     reader = somebody(service, account, "reader")
-    assert "could not be made just now" in shown(reader.get(page)) and f"{page}/page" not in reader.body
+    assert "the page could not be created" in shown(reader.get(page)) and f"{page}/page" not in reader.body
     loaded = visitor.body
     with pytest.raises(AssertionError):  # as of any 503
         visitor.send(f"{page}/page")
     assert visitor.status == 503 and "did not create the payment page" in shown(visitor)
-    assert "could not be made just now" in shown(visitor)
+    assert "the page could not be created" in shown(visitor)
     visitor.send(f"{page}/page")
     assert visitor.location == f"{page}?done=purchase_page"
     (made,) = purchases(service, account)
@@ -173,7 +173,7 @@ def test_top_up_is_set_stopped_and_turned_on(service, pack):
     account = service.new_account(credits=100)
     bill(service, account)
     visitor = somebody(service, account, "accountant")
-    assert "It was never set." in shown(visitor.get("/console/money"))
+    assert "Not configured." in shown(visitor.get("/console/money"))
     visitor.send("/console/money/topup/set", threshold="many", pack=pack["pack_id"])
     assert visitor.status == 400 and 'value="many"' in visitor.body and 'role="alert"' in visitor.body
     visitor.get("/console/money")
@@ -193,15 +193,15 @@ def test_top_up_is_set_stopped_and_turned_on(service, pack):
     service.admin("credits", "add", account, "-95")
     eventually(lambda: service.admin("topup", "show", account)["reason"], "it has stopped")
     text = shown(visitor.get("/console/money"))
-    assert "It has stopped." in text and "There is no payment method on file." in text
+    assert "Automatic top-up has stopped." in text and "No payment method is stored." in text
     assert "Turn on again" in text
 
 
 def test_alerts_and_billing(service):
     account = service.new_account(credits=5)
     visitor = somebody(service, account, "accountant")
-    assert "Enter the billing country below first" in shown(visitor.get("/console/money")) or \
-        "no packs on sale" in shown(visitor)
+    assert "First enter the billing country below" in shown(visitor.get("/console/money")) or \
+        "No packs are on sale" in shown(visitor)
     visitor.send("/console/money/thresholds/create", credits="3")
     assert visitor.location == "/console/money?done=threshold_create"
     made = service.admin("threshold", "list", "--account", account)["data"][0]
@@ -219,7 +219,7 @@ def test_alerts_and_billing(service):
     visitor.send("/console/money/billing", country="GB")
     assert visitor.location == "/console/money?done=account_billing"
     text = shown(visitor.follow())
-    assert "GBP" in text and "those of the United Kingdom" in text
+    assert "GBP" in text and "United Kingdom" in text
     # To look at it is no act.
     operations = [act["operation"] for act in service.admin("audit", "list", "--account", account)["data"]]
     assert operations.count("account billing") == 1 and "billing show" not in operations
@@ -242,10 +242,10 @@ def test_movements_are_filtered_paged_and_exported(service):
     visitor.get("/console/money/movements")
     assert SAFE in visitor.body and "<script>alert" not in visitor.body
     older = re.search(r'href="(/console/money/movements\?before=[^"]+)"', visitor.body)[1].replace("&amp;", "&")
-    assert "Older ones" not in visitor.get(older).text() and "100" in visitor.text()
-    assert "No movements fit." in visitor.get("/console/money/movements?kind=fee").text()
-    assert "No movements fit." in visitor.get("/console/money/movements?until=2020-01-01T00:00:00Z").text()
-    assert "No movements fit." not in visitor.get("/console/money/movements?since=1h").text()
+    assert "Older entries" not in visitor.get(older).text() and "100" in visitor.text()
+    assert "No matching movements." in visitor.get("/console/money/movements?kind=fee").text()
+    assert "No matching movements." in visitor.get("/console/money/movements?until=2020-01-01T00:00:00Z").text()
+    assert "No matching movements." not in visitor.get("/console/money/movements?since=1h").text()
     assert visitor.get("/console/money/movements?kind=nonsense").status == 400
     assert visitor.get("/console/money/movements?since=yesterday").status == 400
     listed = rows(visitor, "/console/money/movements.csv?kind=adjustment")
@@ -264,7 +264,7 @@ def test_the_balance_by_day(service):
     assert "figcaption" in visitor.body and " 25 " in shown(visitor)
     listed = rows(visitor, "/console/money/history.csv")
     assert int(listed[-1]["balance"]) == 25
-    assert "No such days." in visitor.get("/console/money/history?from=2020-01-01&to=2020-01-02").text()
+    assert "No matching days." in visitor.get("/console/money/history?from=2020-01-01&to=2020-01-02").text()
     assert visitor.get("/console/money/history?from=x").status == 400
 
 
@@ -287,7 +287,7 @@ def test_usage_by_day_channel_and_key(service):
     assert by_channel == {channel.id: 3, other.id: 1}
     visitor.get(f"/console/usage?by=channel,key&channel={other.id}")
     assert f'value="{other.id}" selected' in visitor.body and "key_" in visitor.body
-    assert "Nothing was used." in visitor.get("/console/usage?to=2020-01-01").text()
+    assert "No usage." in visitor.get("/console/usage?to=2020-01-01").text()
     for query in ("by=nonsense", "from=x", "channel=cha_none", "mode=x"):
         assert visitor.get(f"/console/usage?{query}").status in (400, 404), query
     foreign = service.new_channel(account_id=service.new_account(credits=5))
@@ -357,18 +357,18 @@ def test_why_a_certification_waits_or_failed(start):
     service.start()
     developer = somebody(service, account, "developer")
     text = shown(developer.get(f"/console/certifications/{identifiers[0]}"))
-    assert "failed for good" in text and "inc_x" in text and "alert(1)" not in developer.body
-    assert "Something went wrong in the service" in text
+    assert "failed permanently" in text and "inc_x" in text and "alert(1)" not in developer.body
+    assert "An internal error occurred" in text
     assert f"/console/certifications/{identifiers[0]}/retry" not in developer.body
     text = shown(developer.get(f"/console/certifications/{identifiers[1]}"))
-    assert "It waits for its turn." in text and "gave no usable answer" in text and 'value="0.25"' in developer.body
+    assert "Waiting in the queue." in text and "return a usable response" in text and 'value="0.25"' in developer.body
     for visitor in (developer, somebody(service, account, "owner")):
         for path in (f"certifications/{identifiers[1]}", f"certifications?channel={channel.id}&mode=test"):
             assert not set(("/var/lib", "tsa.internal", "SELECT")) & set(re.findall(
                 "/var/lib|tsa.internal|SELECT", visitor.get(f"/console/{path}").body))
     developer.send("/console/language", language="es")
     text = shown(developer.get(f"/console/certifications/{identifiers[1]}"))
-    assert "Espera su turno." in text and "no dio una respuesta utilizable" in text
+    assert "En cola." in text and "no devolvió una respuesta utilizable" in text
     told = service.admin("certification", "show", identifiers[1])
     assert (told["last_error"], told["failure"], told["waiting_for"]) == (INTERNALS, "authority", "attempt")
     reader = somebody(service, account, "reader")
@@ -455,7 +455,7 @@ def test_a_user_says_where_he_is_before_he_buys(service):
     packs = {currency: new_pack(service, currency=currency, account=account)["pack_id"]
              for currency in ("EUR", "USD")}
     accountant.get("/console/money")
-    assert "Enter the billing country below first" in shown(accountant)
+    assert "First enter the billing country below" in shown(accountant)
     assert 'action="/console/money/buy"' not in accountant.body and packs["USD"] in accountant.body
     accountant.post("/console/money/buy", {"pack": packs["USD"], **accountant.own_fields()},
                     **{"Sec-Fetch-Site": "same-origin"})
@@ -489,6 +489,6 @@ def test_packs_go_on_behind_one_page(start):
     accountant.get(following[0])
     rest = set(re.findall(r'name="pack" value="(pck_\d+)"', accountant.body))
     assert len(rest) == 2 and len(seen | rest) == 1002
-    assert "Further packs" not in shown(accountant)
+    assert "More packs" not in shown(accountant)
     accountant.send("/console/money/buy", pack=rest.pop())
     assert accountant.status == 303

@@ -20,11 +20,11 @@ SAME = {"Sec-Fetch-Site": "same-origin"}
 WORDS = {
     "en": {"passkeys": "Passkeys", "added": "The passkey was added.", "again": "Sign in again", "users": "Users",
            "invited": "The user was invited.", "refused": "This passkey was not accepted.", "overview": "Overview",
-           "sign_in": "Sign in", "script": "runs scripts"},
+           "sign_in": "Sign in", "script": "has JavaScript enabled"},
     "es": {"passkeys": "Claves de acceso", "added": "Se ha añadido la clave de acceso.",
            "again": "Vuelva a iniciar sesión", "users": "Usuarios", "invited": "Se ha invitado al usuario.",
            "refused": "Esta clave de acceso no se ha aceptado.", "overview": "Resumen", "sign_in": "Iniciar sesión",
-           "script": "ejecute scripts"},
+           "script": "JavaScript activado"},
 }
 
 
@@ -362,7 +362,7 @@ def test_who_lacks_a_passkey_adds_one(service):
     for path in ("/console/", "/console/users", "/console/acts.csv", "/console/sessions", "/console/usage"):
         assert visitor.get(path).location == "/console/passkeys", path
     visitor.follow()
-    assert visitor.status == 200 and "can be used with a passkey only" in visitor.text() and "Add one" in visitor.text()
+    assert visitor.status == 200 and "requires a passkey" in visitor.text() and "Add a passkey," in visitor.text()
     visitor.post("/console/users/invite", {**visitor.own_fields(), "email": somebody(), "role": "owner"}, **SAME)
     assert visitor.location == "/console/passkeys"
     assert len(service.admin("user", "list", "--account", account)["data"]) == 1
@@ -370,7 +370,7 @@ def test_who_lacks_a_passkey_adds_one(service):
     assert adding(visitor, passkey).status == 303 and visitor.get("/console/users").status == 200
     # Once he has one a link does no more: neither to go in, nor to add another one, nor to remove his.
     by_link = signed_in(service, email)
-    assert "Sign in with yours" in by_link.get("/console/passkeys").text()
+    assert "Sign in with your passkey" in by_link.get("/console/passkeys").text()
     assert by_link.body.count("<script src=\"/assets/passkeys.js\"") == 1 and "/passkeys/add" not in by_link.body
     assert adding(by_link, Passkey(named(service))).status == 403 and "requires passkeys" in by_link.text()
     by_link.get("/console/passkeys").send("/console/passkeys/remove")
@@ -466,7 +466,7 @@ def test_how_one_came_in_is_a_passkey_only_where_one_was_shown(service, email):
     acts = service.admin("audit", "list", "--operation", "sign in", "--limit", "3")["data"]
     assert [(act["email"], act["signed_in_by"]) for act in acts] == [
         (email, "operator_passkey"), (email, "operator_passkey"), (email, "operator_link")]
-    assert "passkey added with a link of the operator" in visitor.get("/console/sessions").text()
+    assert "passkey added with a link from the operator" in visitor.get("/console/sessions").text()
 
 
 def test_the_users_own_passkey_is_his_own(start):

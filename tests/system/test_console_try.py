@@ -97,7 +97,7 @@ def test_the_answer_is_that_of_the_interface(service):
     act = acts[-1]
     assert not {"found", "outcome"} & set(act)
     owner = somebody(service, channel.account_id, "owner").get(f"/console/acts/{acts[0]['act_id']}")
-    assert re.search(rf"Found, not made\W+event_id\W+{event['event_id']}", owner.text())
+    assert re.search(rf"Already existed\W+event_id\W+{event['event_id']}", owner.text())
     assert act["made"] == {"event_id": event["event_id"]} and act["email"] and act["account_id"] == channel.account_id
     typed = hashlib.sha256('{"b": 1.0,\n\t"a": "ñ"}'.encode()).hexdigest()
     assert act["arguments"]["content"] == f"sha-256:{typed}" and act["arguments"]["client_ref"] == "first"
@@ -314,4 +314,4 @@ def test_the_service_stops_while_events_are_tried(start):
 def test_the_page_without_a_channel(service):
     owner = somebody(service, service.new_account(), "owner", "es")
     owner.get(TRY)
-    assert owner.status == 200 and "aún no hay ninguno" in owner.text() and "/console/channels" in owner.links()
+    assert owner.status == 200 and "aún no hay canales" in owner.text() and "/console/channels" in owner.links()

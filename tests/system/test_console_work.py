@@ -53,7 +53,7 @@ def test_a_channel_is_opened_and_its_versions_show_what_they_changed(service, de
     channel = open_channel(developer, name="First name", description="One\r\ntwo", supplementary_info="Units")
     page = f"/console/channels/{channel}"
     text = developer.get(page).text()
-    assert "First name" in text and "Version 1" in text and "can't be undone" in text
+    assert "First name" in text and "Version 1" in text and "cannot be undone" in text
     developer.send(f"{page}/seal", name="Second name", declarant="Anna", description="", supplementary_info="Units")
     assert developer.location == f"{page}?done=channel_configure"
     developer.follow()
@@ -77,7 +77,7 @@ def test_what_does_not_differ_is_not_sealed_and_the_page_says_so(service, develo
     developer.get(page)
     developer.send(f"{page}/seal", name="Deliveries", declarant="Anna")
     assert developer.location == f"{page}?done=channel_same"
-    assert "nothing was sealed" in developer.follow().text()
+    assert "No new version was sealed" in developer.follow().text()
     assert service.admin("channel", "show", channel)["config_version"] == 1
     developer.send(f"{page}/seal", name="x" * 201, declarant="Anna", description="kept <b>")
     assert developer.status == 400 and 'role="alert"' in developer.body and "kept &lt;b&gt;</textarea>" in developer.body
@@ -121,7 +121,7 @@ def test_a_channel_is_suspended_and_resumed(service, developer):
         developer.get(page)
         developer.send(f"{page}/{act}")
         assert developer.location == f"{page}?done=channel_{act}"
-        assert ("registrations and certifications are refused, reading" in developer.follow().text()) is word
+        assert ("Registrations and certifications are refused; read access" in developer.follow().text()) is word
         assert service.admin("channel", "show", channel)["suspended"] is word
 
 
@@ -139,7 +139,7 @@ def test_a_key_is_made_and_shown_once(service, account, developer):
     channel = open_channel(developer)
     developer.get(f"/console/keys?channel={channel}")
     developer.send("/console/keys/make", channel=channel, mode="live", name=f"Till {HOSTILE}", expires="30d")
-    assert developer.status == 200 and "shown this once" in developer.text()
+    assert developer.status == 200 and "shown only once" in developer.text()
     key = re.search(r'<p class="secret"><code class="hash">([^<]+)</code>', developer.body)[1]
     service.secrets.add(key)
     harmless(developer)
@@ -284,13 +284,13 @@ def test_an_endpoint_is_made_tested_and_its_secret_rotated(service, developer):
         developer.get(page).send(f"{page}/rotate")
         new = re.search(r"whsec_[0-9a-f]{64}", developer.body)[0]
         service.secrets.add(new)
-        assert new != secret and "signs beside it until" in developer.text()
+        assert new != secret and "also signed with the previous secret until" in developer.text()
         receiver.answer = lambda delivery: (500, {}, b"<script>alert(1)</script>\xff")
         developer.get(page).send(f"{page}/test")
         assert "did not acknowledge" in developer.text() and "HTTP 500" in developer.text()
         harmless(developer)
     developer.get(page).send(f"{page}/test")
-    assert "no complete answer" in developer.text() and "What went wrong" in developer.text()
+    assert "no complete response" in developer.text() and "Delivery error" in developer.text()
 
 
 def test_a_former_secret_that_signs_is_ended_by_who_says_so(service, account, developer):
@@ -301,13 +301,13 @@ def test_a_former_secret_that_signs_is_ended_by_who_says_so(service, account, de
     developer.send(f"{page}/rotate")
     assert kept_secret(developer)
     developer.get(page)
-    assert 'name="end_previous"' in developer.body and "a receiver may have only that one yet" in developer.text()
+    assert 'name="end_previous"' in developer.body and "some receivers may know only that one" in developer.text()
     developer.send(f"{page}/rotate")
-    assert developer.status == 409 and "“End the former secret at once”" in developer.text()
+    assert developer.status == 409 and "“End the previous secret immediately”" in developer.text()
     assert service.admin("webhook", "show", endpoint["endpoint_id"])["secret_version"] == 2
     developer.send("/console/language", language="es")
     developer.get(page).send(f"{page}/rotate")
-    assert developer.status == 409 and "«Terminar el secreto anterior en el acto»" in developer.text()
+    assert developer.status == 409 and "«Anular el secreto anterior de inmediato»" in developer.text()
     developer.send(f"{page}/rotate", end_previous="true")
     assert developer.status == 200 and kept_secret(developer)
     assert service.admin("webhook", "show", endpoint["endpoint_id"])["secret_version"] == 3
@@ -372,20 +372,20 @@ def test_deliveries_are_filtered_looked_at_and_replayed(service):
         assert developer.location == f"{delivery}?done=webhook_replay"
         receiver.expect(2)
         attempts(service, endpoint, notice, 2)
-        assert "Attempt 2" in developer.get(delivery).text() and "asked for again" in developer.text()
+        assert "Attempt 2" in developer.get(delivery).text() and "replayed" in developer.text()
         developer.get(page).send(f"{page}/replay", failed="true")
-        assert developer.status == 200 and "none to deliver again" in developer.text()
+        assert developer.status == 200 and "No notice to deliver again" in developer.text()
         developer.get(page).send(f"{page}/disable")
         owner.cause()
         missed = next(one for one in service.admin("notice", "list", "--account", owner.account_id,
                                                    "--endpoint", identifier, "--status", "missed")["data"])
         developer.get(f"{page}?status=missed")
         assert f"{page}/notices/{missed['notice_id']}" in developer.links()
-        assert "None was made yet" in developer.get(f"{page}/notices/{missed['notice_id']}").text()
-        assert f"{page}/replay" not in developer.get(page).body and "enable it first" in developer.text()
+        assert "No attempt yet" in developer.get(f"{page}/notices/{missed['notice_id']}").text()
+        assert f"{page}/replay" not in developer.get(page).body and "Enable it first" in developer.text()
         developer.send(f"{page}/enable")
         developer.get(page).send(f"{page}/replay", missed="true")
-        assert "1 notice waits to be delivered again" in developer.text()
+        assert "1 notice is queued for delivery again" in developer.text()
         receiver.expect(3)
         developer.get(page).send(f"{page}/replay")
         assert developer.status == 400 and 'role="alert"' in developer.body
@@ -407,7 +407,7 @@ def test_what_failed_is_delivered_again(start):
         assert delivery in developer.get(f"{page}?status=failed").links()
         receiver.answer = 200
         developer.get(page).send(f"{page}/replay", failed="true")
-        assert "1 notice waits to be delivered again" in developer.text()
+        assert "1 notice is queued for delivery again" in developer.text()
         again = receiver.expect(tried + 1)[-1]
         assert (again.id, again.body, again.status) == (failed["notice_id"], first.body, 200)
         eventually(lambda: delivery in developer.get(f"{page}?status=delivered").links(), "it is told as delivered")

@@ -215,7 +215,7 @@ def test_a_try_whose_outcome_nobody_knows_is_on_record(start, cluster):
         assert "HTTP 503" in developer.body
     act, = service.admin(*audit)["data"]
     assert (act["outcome"], act["made"], act["arguments"]["client_ref"]) == ("unknown", {}, "late")
-    assert "It is not known whether it was done." in owner.get(f"/console/acts/{act['act_id']}").text()
+    assert "It is not known whether the action was carried out." in owner.get(f"/console/acts/{act['act_id']}").text()
     eventually(lambda: cluster.primary.number("SELECT count(*) FROM events WHERE client_ref = 'late'",
                                               database), "it was done after all")
     developer.get("/console/try").send("/console/try/send", channel=channel.id, client_ref="late", content="{}")

@@ -77,7 +77,7 @@ def test_a_page_takes_nothing_from_elsewhere_and_runs_nothing(anyone, path):
 
 
 def test_the_first_page_says_what_this_is_where_to_verify_and_how_to_begin(service, anyone):
-    for language, words in (("en", ["Declarations on record", "They never attest that what was declared is true"]),
+    for language, words in (("en", ["Declarations on record", "They never attest that the declarations are true"]),
                             ("es", ["Dejar constancia", "Nunca acreditan que lo declarado sea cierto"])):
         answer = anyone.get("/", headers=HTML, language=language).expect(200)
         page = Page(answer.body.decode())

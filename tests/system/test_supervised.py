@@ -266,7 +266,7 @@ def test_a_restart_on_a_socket_that_is_handed_over_refuses_no_connection(tmp_pat
 def test_a_socket_that_does_not_listen_is_no_socket_to_serve_on(tmp_path):
     service = HandedOver(tmp_path, [("public", listening(socket.SOCK_DGRAM))])
     try:
-        with pytest.raises(NotStarted, match="the socket 'public' .* does not listen for TCP"):
+        with pytest.raises(NotStarted, match="the socket 'public' .* is not a listening TCP socket"):
             service.start()
     finally:
         service.discard()

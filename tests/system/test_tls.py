@@ -640,7 +640,7 @@ def test_broken_files_change_nothing(replacing, authority):
     certificate.write_text("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
     refused("service.tls_certificate", "must be a PEM file")
     certificate.write_bytes(pathlib.Path(f"{authority.root}.crt").read_bytes() + good)
-    refused("service.tls_certificate", "followed by its issuer's")
+    refused("service.tls_certificate", "followed by that of its issuer")
     certificate.unlink()
     refused("service.tls_certificate", "cannot be read")
     certificate.write_bytes(good)
@@ -677,12 +677,12 @@ def test_a_start_names_what_is_wrong(tmp_path, authority, server_files):
             assert "PRIVATE KEY" not in done.stdout + done.stderr
     try:
         assert one.run("init").returncode == 0
-        refused("service.tls_key", "belong together", service__tls_certificate=f"{server_files}.pem")
-        refused("service.tls_certificate", "belong together", service__tls_key=f"{server_files}.key")
+        refused("service.tls_key", "require each other", service__tls_certificate=f"{server_files}.pem")
+        refused("service.tls_certificate", "require each other", service__tls_key=f"{server_files}.key")
         refused("service.tls_key", "is not the key", service__tls_certificate=f"{server_files}.pem",
                 service__tls_key=f"{other}.key")
-        refused("service.admin_tls_clients", "needs TLS", service__admin_tls_clients=f"{authority.root}.crt")
-        refused("service.admin_tls_clients", "must be a PEM file of the roots",
+        refused("service.admin_tls_clients", "requires TLS", service__admin_tls_clients=f"{authority.root}.crt")
+        refused("service.admin_tls_clients", "must be a PEM file with the root certificates",
                 **tls_settings(server_files, admin=True), service__admin_tls_clients=f"{server_files}.key")
     finally:
         one.discard()
@@ -699,7 +699,7 @@ def test_a_certificate_that_ends_is_told(tmp_path, authority):
                 if line["subject"] == "service.tls_certificate"]
         done = one.run("config", "check")
         assert "service.tls_certificate" in done.stdout + done.stderr
-        assert "ends on" in done.stdout + done.stderr
+        assert "expires on" in done.stdout + done.stderr
     finally:
         one.discard()
 

@@ -49,7 +49,7 @@ def refused(client, content, why):
                                     ("es", "what_es", "No válido: este servicio no emitió este fichero")):
         page = html.unescape(ask(client, content, HTML, language=language).body.decode())
         assert words in page and found[member] in page
-        for meant in ("What it attests", "Qué acredita", "Who signed", "Quién firmó"):
+        for meant in ("What it attests", "Qué acredita", "Signers", "Firmantes"):
             assert meant not in page
 
 

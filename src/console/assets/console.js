@@ -1,9 +1,9 @@
-/* What makes pages of the console handier; each of them works without it. */
+/* Optional enhancements of the console's pages, which also work without this script. */
 "use strict";
 
 const spanish = document.documentElement.lang === "es";
 
-/* Behind each time in UTC the same in the reader's zone. */
+/* Adds the local time after each UTC time. */
 const zone = new Intl.DateTimeFormat(document.documentElement.lang, {
   day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", timeZoneName: "short"});
 if (new Date().getTimezoneOffset() !== 0) {
@@ -16,17 +16,17 @@ if (new Date().getTimezoneOffset() !== 0) {
   document.querySelector("[data-zone]")?.removeAttribute("hidden");
 }
 
-/* What was wrong is read, and seen, first. */
+/* Focuses an error message, so that it is read and seen first. */
 document.getElementById("said")?.focus();
 
-/* What cannot be undone is asked about once more. */
+/* Asks for confirmation of operations that cannot be undone. */
 for (const form of document.querySelectorAll("form[data-confirm]"))
   form.addEventListener("submit", event => {
     if (!confirm(form.dataset.confirm))
       event.preventDefault();
   });
 
-/* A form is sent once. */
+/* Prevents submitting a form twice. */
 for (const form of document.querySelectorAll("form[method=post]"))
   form.addEventListener("submit", event => {
     if (form.dataset.sent)
@@ -39,7 +39,7 @@ addEventListener("pageshow", () => {
     delete form.dataset.sent;
 });
 
-/* Digests and programs are copied with a button. */
+/* Adds a copy button to digests and programs. */
 for (const hash of document.querySelectorAll("code.hash, .program")) {
   if (!navigator.clipboard)
     break;
@@ -54,7 +54,7 @@ for (const hash of document.querySelectorAll("code.hash, .program")) {
   hash.after(button);
 }
 
-/* What is under way is looked at again for ten minutes; longer would keep a session from ending. */
+/* Polls an operation in progress for ten minutes. Longer polling would keep the session from expiring. */
 const underWay = document.querySelector("[data-refresh]");
 if (underWay) {
   const page = underWay.querySelector("a").href;

@@ -1,4 +1,4 @@
-/* Passkeys: forms that the browser's authenticator fills in. They are hidden until it is found that it can. */
+/* Passkeys: forms that the browser's authenticator fills in. They are hidden until support is detected. */
 "use strict";
 
 {
@@ -30,7 +30,7 @@
               signature: response.signature, user: response.userHandle ?? new ArrayBuffer()};
     }};
 
-  /* What is refused is told in the answer to the form. */
+  /* A refusal is shown in the response to the form. */
   const fillIn = async form => {
     const ceremony = form.dataset.passkey;
     const answer = await fetch("/console/passkey/challenge", {

@@ -1,5 +1,5 @@
-/* Verifies an event in the browser that shows it: from its content up to the root that the timestamp is of.
- * The timestamp's signature, and who signed it, are not looked at. */
+/* Verifies an event in the browser, from its content to the Merkle root covered by the timestamp. The signature of
+ * the timestamp and its signer are not verified. */
 "use strict";
 
 const hex = bytes => Array.from(bytes, byte => byte.toString(16).padStart(2, "0")).join("");
@@ -11,10 +11,10 @@ const unhex = text => {
 const digest = async (bytes, name = "SHA-256") => hex(new Uint8Array(await crypto.subtle.digest(name, bytes)));
 const utf8 = text => new TextEncoder().encode(text);
 
-/* What this page does not know how to read is not wrong for that. */
+/* An encoding that this page does not support. It is not an error of the event. */
 class Unread extends Error {}
 
-/* One element of DER: its tag, what it holds, and what follows it. */
+/* Reads one DER element: its contents, the following bytes, and the whole element. */
 function element(bytes, tag) {
   let size = bytes[1], head = 2;
   if (size > 0x80 && size < 0x85) {
@@ -37,7 +37,7 @@ const MESSAGE_DIGEST = "06092a864886f70d010904", SHA256 = "060960864801650304020
 const DIGESTS = {"06052b0e03021a": "SHA-1", [SHA256]: "SHA-256", "0609608648016503040202": "SHA-384",
                  "0609608648016503040203": "SHA-512"};
 
-/* RFC 5652: what the signature says the digest of the content to be, and by which algorithm. */
+/* Reads the signed digest of the content and its algorithm (RFC 5652). */
 function readSigner(rest) {
   for (const tag of [FIRST, SECOND]) // certificates and revocation lists
     rest = rest[0] === tag ? element(rest, tag).rest : rest;
@@ -55,7 +55,7 @@ function readSigner(rest) {
   throw new Error("no digest");
 }
 
-/* RFC 3161: the digest that the token is of, its time, and what was signed. */
+/* Reads the message imprint, the time and the signed content of a token (RFC 3161). */
 function readToken(bytes) {
   const contentInfo = element(bytes, SEQUENCE);
   const type = element(contentInfo.held, OID);
@@ -75,7 +75,7 @@ function readToken(bytes) {
           signer: readSigner(inside.rest)};
 }
 
-/* "20260131090000.5Z" as "2026-01-31T09:00:00.500000Z". */
+/* Converts "20260131090000.5Z" to "2026-01-31T09:00:00.500000Z". */
 function writtenOut(time) {
   const parts = /^(\d{4})(\d\d)(\d\d)(\d\d)(\d\d)(\d\d)(?:\.(\d+))?Z$/.exec(time);
   return parts && `${parts[1]}-${parts[2]}-${parts[3]}T${parts[4]}:${parts[5]}:${parts[6]}.${(parts[7] ?? "").slice(0, 6).padEnd(6, "0")}Z`;
@@ -96,8 +96,8 @@ async function climb(leaf, path) {
   return node;
 }
 
-/* A token of that root and time, whose signature is over just that. Whose signature it is, and whether it is one, is
- * not looked at: so it is never more than a part. */
+/* Checks that a token is for that root and time, and that its signature covers them. The signature itself and the
+ * signer are not verified, so the result is at most "part". */
 async function stamps(base64, root, sealedAt) {
   const token = readToken(Uint8Array.from(atob(base64), letter => letter.charCodeAt(0)));
   return token.imprint === root && writtenOut(token.time) === sealedAt &&
@@ -107,8 +107,8 @@ async function stamps(base64, root, sealedAt) {
 const sealed = one => one.proof.round !== undefined;
 const verdict = good => good ? "good" : "bad";
 
-/* Each answers "good", "bad", "part", "none" (there is nothing to look at) or "unread". A failure is bad. What is
- * there to be looked at, the record says, which is hashed, and not the page. */
+/* Each check returns "good", "bad", "part", "none" (not applicable) or "unread". An exception means "bad". The hashed
+ * record, not the page, determines which checks apply. */
 const checks = {
   async content(one, place) {
     const record = JSON.parse(one.record);

@@ -1,17 +1,17 @@
-"""Checks where each value stands, and makes of a tree what template.c draws."""
+"""Checks the place of each value, and compiles a tree into operations for template.c."""
 import re
 
 from compiler.html import ADDRESSES, HtmlReader
 from compiler.refused import Refused
 
-# Of which a value can be no more than text.
+# Attributes in which a value is only text.
 TEXT_ATTRIBUTES = set("alt class colspan datetime for form id label lang list max maxlength min "
                       "minlength name pattern placeholder rowspan scope step title value width height".split())
-SCOPES_MAX = 8  # {{#each}} and {{#with}} within each other
+SCOPES_MAX = 8  # nested {{#each}} and {{#with}}
 
 
 class Compiler(HtmlReader):
-    """Nodes into operations, as template.h has them: tuples, those of blocks with lists in them."""
+    """Compiles nodes into operations of template.h: tuples, with nested lists for blocks."""
 
     def __init__(self, texts):
         self.texts = texts
@@ -28,10 +28,10 @@ class Compiler(HtmlReader):
         for node in nodes:
             getattr(self, "draw_" + node.kind)(node)
 
-    # ---- what is drawn ----
+    # ---- values and texts ----
 
     def stands(self, node, what):
-        """Where: "text", "field", "attribute" or "address"."""
+        """Returns the place: "text", "field", "attribute" or "address"."""
         place = self.place
         if place.state == "text":
             within = place.open[-1] if place.open else ""
@@ -40,7 +40,7 @@ class Compiler(HtmlReader):
                               f"{node.where}: {what} outside of any element")
             return "field" if within == "textarea" else "text"
         if place.state != "quoted":
-            raise Refused(f"{node.where}: {what} in a tag stands in a double-quoted attribute")
+            raise Refused(f"{node.where}: {what} in a tag must be in a double-quoted attribute")
         name = place.attribute
         if place.element in ("meta", "script", "link"):
             raise Refused(f"{node.where}: {what} in <{place.element}>")
@@ -58,7 +58,7 @@ class Compiler(HtmlReader):
         if place == "address":
             place = self.address(node)
         elif node.type == "local":
-            raise Refused(f"{node.where}: 'local' is for a whole address")
+            raise Refused(f"{node.where}: 'local' requires a complete address")
         self.out.append(("value", node.type, place, node.paths))
 
     def address(self, node):
@@ -66,15 +66,15 @@ class Compiler(HtmlReader):
         self.place.value += "\0"
         if node.type == "local":
             if before:
-                raise Refused(f"{node.where}: 'local' is a whole address")
+                raise Refused(f"{node.where}: 'local' must be the complete address")
             return "local"
         if node.type != "text":
             raise Refused(f"{node.where}: '{node.type}' in an address")
-        if not re.match(r"/[a-z0-9?]", before):  # behind "/" alone, nothing or a "/" would begin another site's
-            raise Refused(f"{node.where}: a value at the beginning of an address; it stands behind a path "
+        if not re.match(r"/[a-z0-9?]", before):  # "/" and an empty value or "/" would be another site
+            raise Refused(f"{node.where}: a value at the beginning of an address; it must follow a path "
                           "that begins with '/' and a name")
         if not before.endswith("=" if "?" in before else "/"):
-            raise Refused(f"{node.where}: a value of an address is a whole part of its path, or of its query")
+            raise Refused(f"{node.where}: a value in an address must be a complete part of its path or of its query")
         return "address"
 
     def draw_text(self, node):
@@ -84,12 +84,12 @@ class Compiler(HtmlReader):
             raise Refused(f"{node.where}: there is no text {node.name}")
         text.used = True
         if set(node.values) != text.places():
-            raise Refused(f"{node.where}: the text {node.name} takes {', '.join(sorted(text.places())) or 'no values'}")
+            raise Refused(f"{node.where}: the text {node.name} needs {', '.join(sorted(text.places())) or 'no values'}")
         for value in node.values.values():
             if value.type in ("local", "hash", "json"):
                 raise Refused(f"{node.where}: '{value.type}' in a text")
         if place != "text" and any("`" in words for words in text.forms.values()):
-            raise Refused(f"{node.where}: the text {node.name} has `code`, which stands in an element alone")
+            raise Refused(f"{node.where}: the text {node.name} contains `code`, which is allowed only in an element")
         self.out.append(("text", node.name, place, node.values))
 
     def draw_word(self, node):
@@ -103,20 +103,20 @@ class Compiler(HtmlReader):
             raise Refused(f"{where}: there are no texts {group}.…")
         for text in found:
             if text.places() or any("`" in words for words in text.forms.values()):
-                raise Refused(f"{text.where}: a word has neither values nor `code`")
+                raise Refused(f"{text.where}: a word must not contain values or `code`")
             text.used = True
         self.groups.add(group)
 
     def draw_picture(self, node):
         if self.stands(node, "a picture") != "text" or {"title", "option", "button"} & set(self.place.open):
-            raise Refused(f"{node.where}: a picture stands in an element")
+            raise Refused(f"{node.where}: a picture must be in an element")
         self.pictures.add(node.name)
         self.out.append(("picture", node.name))
 
     # ---- blocks ----
 
     def branch(self, nodes, node):
-        """The operations of a branch, and the attributes behind it; it must end as it began."""
+        """Returns the operations of a branch and the attributes written; it must end in the state in which it began."""
         before = self.place.copy()
         if before.attribute in ADDRESSES:
             raise Refused(f"{node.where}: a block within an address")
@@ -125,8 +125,8 @@ class Compiler(HtmlReader):
         self.walk(nodes)
         self.branches -= 1
         if not before.same(self.place):
-            raise Refused(f"{node.where}: what is in {{{{#{node.kind}}}}} does not end as it began: it is whole "
-                          "elements, whole attributes, or text")
+            raise Refused(f"{node.where}: the contents of {{{{#{node.kind}}}}} must be complete elements, "
+                          "complete attributes, or text")
         drawn, self.out = joined(self.out), outer
         written, self.place = self.place.written, before
         return drawn, written
@@ -142,7 +142,7 @@ class Compiler(HtmlReader):
     def scoped(self, node):
         self.scopes += 1
         if self.scopes > SCOPES_MAX:
-            raise Refused(f"{node.where}: more than {SCOPES_MAX} blocks within each other")
+            raise Refused(f"{node.where}: more than {SCOPES_MAX} nested blocks")
         self.draw_block(node, node.kind, node.path)
         self.scopes -= 1
 
@@ -152,14 +152,14 @@ class Compiler(HtmlReader):
         self.draw_block(node, "if", node.path, node.negated, node.equals, node.other)
 
     def draw_layout(self, node):
-        raise Refused(f"{node.where}: a layout stands at the beginning of a page, and in a page alone")
+        raise Refused(f"{node.where}: a layout must be at the beginning of a page")
 
     def draw_slot(self, node):
-        raise Refused(f"{node.where}: a slot stands in a layout")
+        raise Refused(f"{node.where}: a slot must be in a layout")
 
 
 def joined(operations):
-    """Literals side by side are one."""
+    """Merges adjacent literals."""
     result = []
     for operation in operations:
         if operation[0] == "literal" and result and result[-1][0] == "literal":

@@ -1,4 +1,4 @@
-"""Reads the HTML of a page: where in it the reading is, and what no page has."""
+"""Parses the HTML of a page, and refuses elements and attributes that pages must not contain."""
 import re
 
 from compiler.refused import Refused
@@ -10,7 +10,7 @@ ELEMENTS = VOID - {"area", "source", "track"} | set(
     "ol optgroup option output p pre progress s samp script search section select small span strong sub "
     "summary sup table tbody td textarea tfoot th thead time title tr u ul var".split())
 ADDRESSES = {"href", "src", "action", "formaction"}
-# That a browser does something else with: not even written out.
+# Attributes that browsers interpret in unsafe ways; refused even as literals.
 NEVER = {"style", "srcdoc", "http-equiv", "ping", "srcset", "background", "target"}
 
 
@@ -18,21 +18,21 @@ def check_address(name, value, where):
     """A browser drops tabs and line feeds, takes "\\" for "/", and reads character references."""
     odd = re.search(r"[^A-Za-z0-9/?=&;#%:,@._~+\0-]", value) or re.search(r"&(?!amp;)", value)
     if odd:
-        raise Refused(f"{where}: {odd[0]!r} in {name}; write it in hexadecimal, as %20, and '&' as &amp;")
+        raise Refused(f"{where}: {odd[0]!r} in {name}; write it as %20, in hexadecimal, and '&' as &amp;")
     if value.startswith("//") or not re.match(r"[/#\0]|\Z", value):
-        raise Refused(f"{where}: {name} leads out of this site; addresses begin with '/'")
+        raise Refused(f"{where}: {name} refers to another site; addresses must begin with '/'")
 
 
 class Place:
-    """How far the reading of HTML is."""
+    """The state of the HTML parser."""
 
     def __init__(self):
         self.state = "text"  # text, tag, name, equals, quoted
-        self.element = ""    # of the tag that is read
+        self.element = ""    # element of the current tag
         self.attribute = ""
-        self.value = ""      # of the attribute up to here; a value is "\0"
-        self.written = ()    # attributes of the tag
-        self.open = ()       # elements
+        self.value = ""      # value of the attribute so far; a placeholder is "\0"
+        self.written = ()    # attributes of the tag so far
+        self.open = ()       # open elements
         self.closing = False
 
     def copy(self):
@@ -47,11 +47,11 @@ class Place:
 
 
 class HtmlReader:
-    """Follows the HTML of a page through its literals, and puts them out as operations."""
+    """Parses the HTML in the literals of a page, and emits them as operations."""
 
     def begin(self):
         self.place, self.out = Place(), []
-        self.scopes = self.branches = 0  # of the blocks that the reading is in
+        self.scopes = self.branches = 0  # number of enclosing blocks
         self.ids = set()
 
     def ends(self, path):
@@ -67,7 +67,7 @@ class HtmlReader:
             if self.place.state == "text" and text.startswith("<!--", at):
                 end = text.find("-->", at)
                 if end < 0:
-                    raise Refused(f"{where}: a comment that is not closed, or has a value in it")
+                    raise Refused(f"{where}: a comment is not closed or contains a value")
                 self.emit(text[start:at])
                 start = at = end + 3
                 continue
@@ -82,7 +82,7 @@ class HtmlReader:
         self.emit(text[start:])
 
     def verbatim(self):
-        """Whether space is the text's own."""
+        """Returns whether white space is significant."""
         return bool({"pre", "textarea"} & set(self.place.open)) or self.place.state == "quoted"
 
     def emit(self, text, verbatim=None):
@@ -91,7 +91,7 @@ class HtmlReader:
         self.out.append(("literal", text))
 
     def step(self, text, at, where):
-        """Reads one token of HTML; where it ends."""
+        """Parses one HTML token; returns its end."""
         place = self.place
         if place.state == "text":
             return self.step_text(text[at:], at, where)
@@ -102,7 +102,7 @@ class HtmlReader:
         if "<" in piece:
             raise Refused(f"{where}: '<' in the value of {place.attribute}: is a quote missing?")
         if place.attribute in ADDRESSES and place.value.endswith("\0") and piece[:1] not in ("", "/", "?", "&", "#"):
-            raise Refused(f"{where}: a value of an address is a whole part of its path, or of its query")
+            raise Refused(f"{where}: a value in an address must be a complete part of its path or of its query")
         place.value += piece
         if end < 0:
             return len(text)
@@ -114,13 +114,13 @@ class HtmlReader:
         if rest[0] != "<":
             end = rest.find("<") if "<" in rest else len(rest)
             if place.open and place.open[-1] == "script" and rest[:end].strip():
-                raise Refused(f"{where}: script stands in a file")
+                raise Refused(f"{where}: script must be in a file")
             return at + end
         if rest.startswith("<!DOCTYPE html>"):
             return at + len("<!DOCTYPE html>")
         tag = re.match(r"<(/?)([a-z][a-z0-9]*)(?=[\s>]|\Z)", rest)
         if not tag or tag[2] not in ELEMENTS:
-            raise Refused(f"{where}: '{rest[:12].splitlines()[0]}' is no element of a page; write &lt; for '<'")
+            raise Refused(f"{where}: '{rest[:12].splitlines()[0]}' is not an allowed element; write &lt; for '<'")
         place.state, place.element, place.closing = "tag", tag[2], bool(tag[1])
         place.written, place.attribute, place.method = (), "", ""
         return at + tag.end()
@@ -137,17 +137,17 @@ class HtmlReader:
         if not name or place.closing:
             raise Refused(f"{where}: '{text[at]}' in <{place.element}>; attributes are lower-case")
         if not text[at - 1:at].isspace() and at:
-            raise Refused(f"{where}: a space before {name[0]}")
+            raise Refused(f"{where}: a space is missing before {name[0]}")
         if name[0] in place.written:
             raise Refused(f"{where}: {name[0]} twice in <{place.element}>")
         if name[0] in NEVER or name[0].startswith("on"):
-            raise Refused(f"{where}: no page has the attribute {name[0]}")
+            raise Refused(f"{where}: the attribute {name[0]} is not allowed")
         place.written += (name[0],)
         if text.startswith('="', name.end()):
             place.state, place.attribute, place.value = "quoted", name[0], ""
             return name.end() + 2
         if text.startswith("=", name.end()):
-            raise Refused(f"{where}: the value of {name[0]} must stand in double quotes")
+            raise Refused(f"{where}: the value of {name[0]} must be in double quotes")
         return name.end()
 
     def attribute_ends(self, where):
@@ -157,7 +157,7 @@ class HtmlReader:
             check_address(name, value, where)
         if name == "id" and "\0" not in value and not self.scopes and not self.branches:
             if value in self.ids:
-                raise Refused(f"{where}: the id {value} is there already")
+                raise Refused(f"{where}: the id {value} already exists")
             self.ids.add(value)
         if name == "method":
             place.method = value
@@ -177,12 +177,12 @@ class HtmlReader:
     def opened(self, name, where):
         place = self.place
         if name == "script" and "src" not in place.written:
-            raise Refused(f"{where}: script stands in a file")
+            raise Refused(f"{where}: script must be in a file")
         if name == "form":
             if "form" in place.open:
-                raise Refused(f"{where}: a form in a form")
+                raise Refused(f"{where}: a form inside a form")
             if place.method not in ("get", "post"):
-                raise Refused(f'{where}: a form says method="get" or method="post"')
+                raise Refused(f'{where}: a form requires method="get" or method="post"')
             if place.method == "post":
                 self.inserted = [("literal", '<input type="hidden" name="token" value="'),
                                  ("value", "text", "attribute", ["@token"]), ("literal", '">'),
@@ -191,6 +191,6 @@ class HtmlReader:
                                  ("literal", '<input type="hidden" name="form_number" value="'),
                                  ("value", "text", "attribute", ["@form_number"]), ("literal", '">')]
         if name == "textarea":
-            self.inserted = [("literal", "\n")]  # the first line feed is not the text's
+            self.inserted = [("literal", "\n")]  # browsers ignore the first line feed
         if name not in VOID:
             place.open += (name,)

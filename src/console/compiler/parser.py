@@ -1,4 +1,4 @@
-"""Reads a page and its parts into a tree."""
+"""Parses a page and its parts into a tree."""
 import re
 
 from compiler.refused import Refused
@@ -6,7 +6,7 @@ from compiler.texts import TEXT_NAME
 
 TYPES = {"text": 1, "number": 1, "credits": 1, "money": 2, "bytes": 1, "duration": 1, "time": 1, "date": 1,
          "hash": 1, "json": 1, "local": 1}
-PARTS_MAX = 16  # partials within partials
+PARTS_MAX = 16  # nested partials
 NAME = re.compile(r"[a-z][a-z0-9_]*\Z")
 PATH = re.compile(r"@?[a-z][a-z0-9_]*(?:\.[a-z][a-z0-9_]*)*\Z|\.\Z")
 
@@ -18,7 +18,7 @@ class Node:
 
 
 class Source:
-    """A page's file: its pieces, literals and what stands in {{…}}, with where they are."""
+    """The file of a page, split into literals and {{…}} tags with their positions."""
 
     def __init__(self, path, arguments=None):
         text = path.read_text(encoding="utf-8")
@@ -26,7 +26,7 @@ class Source:
             text = re.sub(rf"\${name}\b", value, text)
         left = re.search(r"\$[a-z_]+", text)
         if left:
-            raise Refused(f"{path}:{text.count(chr(10), 0, left.start()) + 1}: {left[0]} was not given")
+            raise Refused(f"{path}:{text.count(chr(10), 0, left.start()) + 1}: {left[0]} has no value")
         self.pieces = []
         at = 0
         for match in re.finditer(r"\{\{(.*?)\}\}", text, re.S):
@@ -36,7 +36,7 @@ class Source:
         self.add("literal", text, at, len(text), path)
         for kind, piece, where in self.pieces:
             if kind == "literal" and ("{{" in piece or "}}" in piece):
-                raise Refused(f"{where}: a {{{{ or }}}} that is not closed or not opened")
+                raise Refused(f"{where}: unbalanced {{{{ or }}}}")
 
     def add(self, kind, text, start, end, path):
         if kind == "tag" or end > start:
@@ -44,12 +44,11 @@ class Source:
 
 
 class Parser:
-    """Pieces into nodes; partials and the layout are put in their place, so that each is looked at where it
-    is used."""
+    """Parses pieces into nodes. Partials and the layout are inserted, so that each is checked where it is used."""
 
     def __init__(self, folder):
         self.folder = folder
-        self.pieces = iter(())  # of the file that is read
+        self.pieces = iter(())  # pieces of the current file
 
     def page(self, path):
         fills = {}
@@ -62,7 +61,7 @@ class Parser:
         used = set()
         whole = self.fill(self.parse(self.find(layout[0].name, layout[0].where), {}, None, 1), fills, used)
         for name in fills.keys() - used:
-            raise Refused(f"{path}: nothing takes what fills '{name}'")
+            raise Refused(f"{path}: no slot uses the fill '{name}'")
         return whole
 
     def fill(self, nodes, fills, used):
@@ -70,7 +69,7 @@ class Parser:
         for node in nodes:
             if node.kind == "slot":
                 if node.name not in fills:
-                    raise Refused(f"{node.where}: the page fills no '{node.name}'")
+                    raise Refused(f"{node.where}: the page does not fill '{node.name}'")
                 used.add(node.name)
                 result += fills[node.name]
                 continue
@@ -88,7 +87,7 @@ class Parser:
 
     def parse(self, path, arguments, fills, depth):
         if depth > PARTS_MAX:
-            raise Refused(f"{path}: parts within parts without an end")
+            raise Refused(f"{path}: too many nested parts")
         outer = self.pieces
         self.pieces = iter(Source(path, arguments).pieces)
         nodes, end, where = self.block(fills, depth)
@@ -98,7 +97,7 @@ class Parser:
         return nodes
 
     def block(self, fills, depth):
-        """Up to {{else}} or {{/…}} or the end of the file: (nodes, that tag or None, where)."""
+        """Parses up to {{else}}, {{/…}} or the end of the file; returns (nodes, that tag or None, position)."""
         nodes, where = [], "?"
         for kind, piece, where in self.pieces:
             if kind == "literal":
@@ -106,7 +105,7 @@ class Parser:
                 continue
             words = piece.split()
             if not words:
-                raise Refused(f"{where}: {{{{}}}} says nothing")
+                raise Refused(f"{where}: {{{{}}}} is empty")
             if words == ["else"] or words[0].startswith("/"):
                 return nodes, words[0], where
             nodes += self.tag(words, where, fills, depth)
@@ -120,7 +119,7 @@ class Parser:
             return [Node(head, where, name=words[1])]
         if head == "#fill" and len(words) == 2:
             if fills is None:
-                raise Refused(f"{where}: only a page fills")
+                raise Refused(f"{where}: only a page can fill a slot")
             fills[words[1]] = self.closed("fill", where, fills, depth)[0]
             return []
         if head in ("#each", "#with") and len(words) == 2:
@@ -171,7 +170,7 @@ class Parser:
         for word in words[1:]:
             match = re.fullmatch(r"([a-z_]+)=([A-Za-z0-9_.@-]+)", word)
             if not match:
-                raise Refused(f"{where}: '{word}' is not name=value, of letters, digits and _ . @ -")
+                raise Refused(f"{where}: '{word}' is not name=value with letters, digits and _ . @ -")
             arguments[match[1]] = match[2]
         return self.parse(self.find(words[0], where), arguments, None, depth + 1)
 
@@ -192,13 +191,13 @@ class Parser:
     def value(words, where):
         kind, paths = (words[0], words[1:]) if len(words) > 1 else ("text", words)
         if kind not in TYPES:
-            raise Refused(f"{where}: '{kind}' is no type of a value; there are {', '.join(sorted(TYPES))}")
+            raise Refused(f"{where}: '{kind}' is not a type of a value; types are {', '.join(sorted(TYPES))}")
         if len(paths) != TYPES[kind]:
-            raise Refused(f"{where}: '{kind}' takes {TYPES[kind]} value(s)")
+            raise Refused(f"{where}: '{kind}' requires {TYPES[kind]} value(s)")
         return Node("value", where, type=kind, paths=[checked_path(path, where) for path in paths])
 
 
 def checked_path(path, where):
     if not PATH.match(path):
-        raise Refused(f"{where}: '{path}' is no name of a value")
+        raise Refused(f"{where}: '{path}' is not a valid name of a value")
     return path

@@ -1,2 +1,2 @@
 class Refused(Exception):
-    """What is wrong with a page or a text; where, too."""
+    """An error in a page or a text, with its position."""

@@ -1,4 +1,4 @@
-"""Reads texts.txt: sentences in both languages."""
+"""Reads texts.txt: texts in both languages."""
 import re
 
 from compiler.refused import Refused
@@ -7,7 +7,7 @@ TEXT_NAME = re.compile(r"[a-z][a-z0-9_]*(?:\.[a-z0-9_]+)+\Z")
 
 
 class Text:
-    """A sentence in both languages; pieces of each are literals and names of values."""
+    """A text in both languages, with placeholders of values."""
 
     def __init__(self, where):
         self.where = where
@@ -33,13 +33,13 @@ def read_texts(path):
         if section:
             name = section[1]
             if not TEXT_NAME.match(name):
-                raise Refused(f"{where}: '{name}' is no name of a text, such as events.title")
+                raise Refused(f"{where}: '{name}' is not a valid name of a text, such as events.title")
             if name in texts:
-                raise Refused(f"{where}: the text {name} is there already ({texts[name].where})")
+                raise Refused(f"{where}: the text {name} already exists ({texts[name].where})")
             current = texts[name] = Text(where)
         elif form and current:
             if form[1] in current.forms:
-                raise Refused(f"{where}: '{form[1]}' stands twice")
+                raise Refused(f"{where}: '{form[1]}' occurs twice")
             current.forms[form[1]] = form[2]
         else:
             raise Refused(f"{where}: expected [name], 'en: …', 'es: …', 'en one: …' or 'es one: …'")
@@ -53,13 +53,13 @@ def check_text(name, text):
         if form not in text.forms:
             raise Refused(f"{text.where}: the text {name} lacks '{form}:'")
     if ("en one" in text.forms) != ("es one" in text.forms):
-        raise Refused(f"{text.where}: the text {name} has 'one' in a single language")
+        raise Refused(f"{text.where}: the text {name} has 'one' in only one language")
     if "en one" in text.forms and "n" not in text.places():
         raise Refused(f"{text.where}: the text {name} has a form for one, but no value {{n}}")
     for form, words in text.forms.items():
         rest = re.sub(r"\{[a-z][a-z0-9_]*\}", "", words)
         if "{" in rest or "}" in rest:
-            raise Refused(f"{text.where}: the text {name}: a value is written {{name}}")
+            raise Refused(f"{text.where}: the text {name}: a value must be written as {{name}}")
         if rest.count("`") % 2:
             raise Refused(f"{text.where}: the text {name}: a ` is not closed")
         own = set(re.findall(r"\{([a-z][a-z0-9_]*)\}", words))

@@ -1,10 +1,10 @@
-"""Writes operations as arrays of C."""
+"""Writes operations as C arrays."""
 import pathlib
 import re
 
 
 def quoted(data):
-    """A string of C; octal escapes, since they have an end."""
+    """Returns a C string literal, with octal escapes, because their length is fixed."""
     out = []
     for byte in data.encode() if isinstance(data, str) else data:
         char = chr(byte)
@@ -17,7 +17,7 @@ def escaped(text):
 
 
 class Strings:
-    """Strings behind each other, each once, by where they begin; nothing begins at 0."""
+    """A table of unique strings, referenced by offset; offset 0 is not used."""
 
     def __init__(self):
         self.places = {}
@@ -39,7 +39,7 @@ class Strings:
 
 
 class Writer:
-    """Operations as arrays of struct template_op."""
+    """Converts operations into arrays of struct template_op."""
 
     def __init__(self, texts):
         self.texts = texts
@@ -47,7 +47,7 @@ class Writer:
         self.forms = {}  # (name, kind of place, order of values): index of the text
 
     def text(self, name, place, order):
-        """The text's forms: literals as they stand there, values as bytes 1, 2, …"""
+        """Returns the index of the text's forms for the place, with placeholders as bytes 1, 2, …"""
         return self.forms.setdefault((name, place == "text", order), len(self.forms))
 
     def form(self, words, in_element, order):
@@ -83,7 +83,7 @@ class Writer:
         return f"{self.strings.place(name)}, {{{english}, {spanish}}}"
 
     def operations(self, operations):
-        """Rows of the array; those of a block follow it."""
+        """Returns the rows of the array; the rows of a block follow it."""
         rows = []
         for operation in operations:
             rows += getattr(self, "row_" + operation[0])(*operation[1:])
@@ -148,9 +148,9 @@ def write(output, header, pages, compiler, texts):
         out.write(f'#ifndef {guard}\n#define {guard}\n\n#include "console/template.h"\n\n')
         for name in pages:
             out.write(f"extern const struct template page_{name};\n")
-        out.write("/* All of them, and the names of the pictures in them; closed by NULL. */\n"
+        out.write("/* All pages, and the names of their pictures; NULL-terminated. */\n"
                   "extern const struct template *const all_pages[];\nextern const char *const all_pictures[];\n"
-                  "/* What words are looked up in. */\nextern const struct template_words all_words;\n\n#endif\n")
+                  "/* The table for word lookups. */\nextern const struct template_words all_words;\n\n#endif\n")
     with open(output, "w", encoding="utf-8") as out:
         out.write(f'#include "{pathlib.Path(header).name}"\n\n')
         out.writelines(writer.strings.lines())

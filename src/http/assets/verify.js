@@ -1,5 +1,5 @@
 "use strict";
-// Computes a file's SHA-256 here and looks it up; the file itself is not sent.
+// Computes the SHA-256 of a file in the browser and looks it up. The file is not sent.
 (() => {
   const form = document.getElementById("file-form");
   const input = document.getElementById("file");

@@ -1,5 +1,5 @@
-"""The requests that examples show, made from an OpenAPI description alone: an operation that is
-added to it gets its examples for nothing."""
+"""Generates the example requests from an OpenAPI description. A new operation gets its examples
+automatically."""
 import dataclasses
 import re
 import urllib.parse
@@ -9,20 +9,20 @@ METHODS = ("get", "post", "put", "patch", "delete")
 
 @dataclasses.dataclass
 class File:
-    """A file that is sent, by its name in the working directory."""
+    """A file to upload, by its name in the working directory."""
     name: str
 
 
 @dataclasses.dataclass
 class Request:
-    title: str  # what tells it from others of its operation, or ""
+    title: str  # distinguishes it from other examples of the operation; may be ""
     method: str
-    target: str  # path and query, behind the address of the installation
+    target: str  # path and query, after the address of the installation
     secured: bool
     headers: dict
     json: object = None
     form: dict = None  # text or File, by field
-    saves: str = None  # the file that the answer's body goes into; None: it is text, and printed
+    saves: str = None  # file for the response body; None: text, which is printed
 
 
 def resolve(document, node):
@@ -35,7 +35,7 @@ def resolve(document, node):
 
 
 def sample(document, schema, name):
-    """A value that fits the schema, as far as it says of itself what fits."""
+    """Returns a sample value for the schema, from its examples, constants and types."""
     schema = resolve(document, schema)
     for key in ("example", "const", "default"):
         if key in schema:
@@ -67,7 +67,7 @@ def sample(document, schema, name):
 
 
 def example_of(document, described, name):
-    """Of a parameter."""
+    """Returns the example of a parameter."""
     if "example" in described:
         return described["example"]
     for example in described.get("examples", {}).values():
@@ -96,7 +96,7 @@ def parameters_of(document, item, operation):
 
 
 def bodies_of(document, operation):
-    """(title, media type, value) of each example body."""
+    """Returns (title, media type, value) of each example body."""
     body = resolve(document, operation.get("requestBody", {}))
     for media_type, content in list(body.get("content", {}).items())[:1]:
         if "example" in content:
@@ -109,7 +109,7 @@ def bodies_of(document, operation):
 
 
 def answer_types(document, operation):
-    """The media types of what the operation answers when all is well."""
+    """Returns the media types of successful responses."""
     for status, response in sorted(operation["responses"].items()):
         if status.startswith("2"):
             return list(resolve(document, response).get("content", {}))
@@ -128,7 +128,7 @@ def binary_fields(document, operation, media_type):
 
 
 def requests_of(document, path, method, item, values=None):
-    """The example requests of an operation; `values` stand in the place of parameters' examples."""
+    """Returns the example requests of an operation; `values` override the examples of parameters."""
     operation = item[method]
     target = target_of(document, path, item, operation, values or {})
     types = answer_types(document, operation)
@@ -157,7 +157,7 @@ def requests_of(document, path, method, item, values=None):
 
 
 def operations_of(document):
-    """(path, method, item) of each."""
+    """Yields (path, method, item) of each operation."""
     for path, item in document.get("paths", {}).items():
         for method in item:
             if method in METHODS:

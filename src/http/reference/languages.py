@@ -1,6 +1,6 @@
-"""A request as a program, in each language with what comes with it. They take the address of the
-installation and the key from the environment (CONSTANCIA_URL, CONSTANCIA_KEY), print status and
-body, or write the body to a file, and fail with the error's record when the answer is none of 2xx."""
+"""Generates a program for a request in each language, using only the standard library. The programs read the
+address of the installation and the key from the environment (CONSTANCIA_URL, CONSTANCIA_KEY), and print status
+and body, or write the body to a file. If the status is not 2xx, they print the Error record and fail."""
 import json
 import textwrap
 
@@ -8,7 +8,7 @@ from examples import File
 
 
 def quoted(text):
-    """For the languages whose strings JSON's are."""
+    """Returns a string literal for languages that accept JSON strings."""
     return json.dumps(text, ensure_ascii=False)
 
 
@@ -17,12 +17,12 @@ def pretty(value):
 
 
 def indent(text, spaces):
-    """All lines but the first."""
+    """Indents all lines except the first."""
     return text.replace("\n", "\n" + " " * spaces)
 
 
 def literal(value, words, arrow, brackets, string):
-    """A value as a language writes it; `words` are its true, false and null."""
+    """Returns a literal of a language; `words` are its true, false and null."""
     if value is True or value is False or value is None:
         return words[value]
     if isinstance(value, dict):
@@ -322,7 +322,7 @@ def php(request):
         options.append("'header' => [\n    " + "\n    ".join(headers) + "\n],")
     if content:
         options.append(f"'content' => {content},")
-    options.append("'ignore_errors' => true, // so that a refusal's body is read as well")
+    options.append("'ignore_errors' => true, // to read the body of errors")
     result = (f"file_put_contents({php_string(request.saves)}, $answer);\n" if request.saves
               else 'echo "$status $answer\\n";\n')
     return ("<?php\n" + before + "$context = stream_context_create(['http' => [\n" +
@@ -385,7 +385,7 @@ def csharp(request):
             textwrap.indent(text, " " * 8) + "    }\n}\n")
 
 
-# Class in the page, name, file in which it runs, program.
+# CSS class in the page, name, file name, generator.
 LANGUAGES = [
     ("curl", "curl", "example.sh", curl),
     ("python", "Python", "example.py", python),

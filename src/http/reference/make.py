@@ -1,8 +1,8 @@
-"""Makes the reference, one HTML page, of the descriptions of the interface and of its notices.
+"""Generates the reference, one HTML page, from the descriptions of the API and of its notices.
 
 usage: make.py OUTPUT.html OPENAPI.yaml WEBHOOKS.yaml [STYLE.css…]
-With styles the page has them inside, and is a single file for reading from disk; without, it is the
-one that the service shows beside its own.
+With styles, the page embeds them and is a self-contained file for reading from disk. Without, it is the page
+that the service serves.
 """
 import html
 import re
@@ -14,7 +14,7 @@ import yaml
 import examples
 import languages
 
-# Said once, of every answer.
+# Documented once, because every response has them.
 COMMON_HEADERS = ("RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset", "X-Request-Id",
                   "Content-Language", "Vary", "Cache-Control")
 HEAD = """<!DOCTYPE html>
@@ -32,17 +32,17 @@ SERVED = """<link rel="icon" href="/favicon.ico" sizes="32x32">
 <link rel="stylesheet" href="/assets/verify.css">
 <link rel="stylesheet" href="/assets/reference.css">
 """
-HOW_TO_RUN = """<p>Examples take the address of the installation, without <code>/v1</code>, and the key
-from the environment, so that no key stands in a program. They need nothing but the language itself.</p>
+HOW_TO_RUN = """<p>Examples read the address of the installation, without <code>/v1</code>, and the key
+from the environment, so that programs contain no key. They need only the language's standard library.</p>
 <pre tabindex="0"><code>export CONSTANCIA_URL=https://register.example.org
 export CONSTANCIA_KEY=svc_test_…</code></pre>
-<table><caption>How each is run</caption>
+<table><caption>How to run the examples</caption>
 <thead><tr><th scope="col">Language</th><th scope="col">Command</th></tr></thead>
 <tbody>
 <tr><th scope="row">curl 7.76 or later</th><td><code>sh example.sh</code></td></tr>
 <tr><th scope="row">Python 3.8 or later</th><td><code>python3 example.py</code></td></tr>
-<tr><th scope="row">TypeScript: Node 18 or later</th><td><code>npx tsx example.mts</code>; without types in them,
-they run as <code>node example.mjs</code> too</td></tr>
+<tr><th scope="row">TypeScript: Node 18 or later</th><td><code>npx tsx example.mts</code>; without type annotations
+also <code>node example.mjs</code></td></tr>
 <tr><th scope="row">Java 17 or later</th><td><code>java Example.java</code></td></tr>
 <tr><th scope="row">Go 1.19 or later</th><td><code>go run example.go</code></td></tr>
 <tr><th scope="row">PHP 8 or later</th><td><code>php example.php</code></td></tr>
@@ -61,7 +61,7 @@ def prose(words):
 
 
 def phrase(words):
-    """A paragraph's inside, for a cell."""
+    """Renders text for a table cell, without the enclosing paragraph."""
     made = prose(words)
     return made[3:-4] if made.count("<p>") == 1 and made.startswith("<p>") and made.endswith("</p>") else made
 
@@ -93,19 +93,19 @@ def bounds_of(schema):
         found.append(text(schema["format"]))
     if "contentEncoding" in schema:
         found.append(text(schema["contentEncoding"]))
-    for key, words in (("minimum", "at least"), ("maximum", "at most"), ("minLength", "from length"),
-                       ("maxLength", "to length")):
+    for key, words in (("minimum", "at least"), ("maximum", "at most"), ("minLength", "minimum length"),
+                       ("maxLength", "maximum length")):
         if key in schema:
             found.append(f"{words} {schema[key]}")
     if "default" in schema:
-        found.append("by default " + code(schema["default"]))
+        found.append("default " + code(schema["default"]))
     if "pattern" in schema:
         found.append(code(schema["pattern"]))
     return found
 
 
 def type_of(schema):
-    """A schema in a few words."""
+    """Returns a short description of a schema."""
     if "$ref" in schema:
         return link_to(schema["$ref"])
     for key, glue in (("oneOf", " or "), ("anyOf", " or "), ("allOf", " and ")):
@@ -147,7 +147,7 @@ def parameter_rows(document, item, operation):
 
 
 def content_of(content):
-    """Of a body; JSON alone goes without saying."""
+    """Describes a body; the media type is omitted for JSON only."""
     if list(content) == ["application/json"]:
         return type_of(content["application/json"]["schema"])
     return "<br>".join(f"{code(media_type)}: {type_of(each['schema'])}" if "schema" in each else code(media_type)
@@ -158,7 +158,7 @@ def answer_rows(document, operation):
     for status, response in operation["responses"].items():
         response = examples.resolve(document, response)
         own = [code(name) for name in response.get("headers", {}) if name not in COMMON_HEADERS]
-        headers = f"<br>Also {', '.join(own)}" if own else ""
+        headers = f"<br>Additional headers: {', '.join(own)}" if own else ""
         yield (code(status), phrase(response["description"]) + headers,
                content_of(response.get("content", {})) or "no body")
 
@@ -179,14 +179,14 @@ def operation_section(document, path, method, item):
         examples.parameters_of(document, item, operation)}).partition("?")[0]
     target = target.replace("%7B", "{").replace("%7D", "}")
     body = examples.resolve(document, operation.get("requestBody", {}))
-    key = "" if operation.get("security", True) else "<p>Needs no key.</p>\n"
+    key = "" if operation.get("security", True) else "<p>Requires no key.</p>\n"
     return (f'<section id="{operation["operationId"]}">\n<h3>{text(operation["summary"])}</h3>\n'
             f'<p class="call"><code>{method.upper()} {text(target)}</code></p>\n' + key +
             prose(operation.get("description", "")) +
-            table("Parameters", ("Name", "Where", "Type", "Meaning"),
+            table("Parameters", ("Name", "Location", "Type", "Meaning"),
                   list(parameter_rows(document, item, operation))) +
             (f'<p>Body: {content_of(body["content"])}</p>\n' if body else "") +
-            table("Answers", ("Status", "Meaning", "Body"), list(answer_rows(document, operation))) +
+            table("Responses", ("Status", "Meaning", "Body"), list(answer_rows(document, operation))) +
             "<h4>Examples</h4>\n" +
             "".join(map(program, examples.requests_of(document, path, method, item))) + "</section>\n")
 
@@ -203,7 +203,7 @@ def notice_section(document, name, item):
 # ---- the page ----
 
 def contents(interface, notices):
-    """What the page has, in its order."""
+    """Returns the table of contents."""
     made = '<nav aria-label="Contents">\n<ul>\n'
     for tag in interface["tags"]:
         made += f'<li><a href="#{tag["name"]}">{tag["name"].capitalize()}</a>\n<ul>\n'
@@ -219,7 +219,7 @@ def contents(interface, notices):
 
 
 def choice():
-    """Radio buttons that hide the examples in other languages; style alone does it."""
+    """Returns radio buttons that select the language of the examples, with CSS only."""
     made = "".join(
         f'<label for="in-{key}"><input type="radio" name="language" id="in-{key}"'
         f'{" checked" if key == "curl" else ""}>{text(name)}</label>\n'
@@ -233,14 +233,14 @@ def keys_section(interface):
         made += f'<li>{phrase(scheme.get("description", ""))}{code(scheme["name"]) if "name" in scheme else ""}</li>\n'
     rows = [(code(name), phrase(header.get("description", "")))
             for name, header in interface["components"]["headers"].items() if name in COMMON_HEADERS]
-    return made + "</ul>\n" + table("Every answer has", ("Header", "Meaning"), rows) + "</section>\n"
+    return made + "</ul>\n" + table("Headers of every response", ("Header", "Meaning"), rows) + "</section>\n"
 
 
 def notices_part(notices):
     made = f'<h2 id="notices">Notices</h2>\n{prose(notices["info"]["summary"])}'
     rows = [(code(each["name"]), phrase(each.get("description", "")))
             for each in notices["components"]["parameters"].values()]
-    made += table("Each has the headers", ("Header", "Meaning"), rows)
+    made += table("Headers of every notice", ("Header", "Meaning"), rows)
     return made + "".join(notice_section(notices, name, item) for name, item in notices["webhooks"].items())
 
 

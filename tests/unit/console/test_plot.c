@@ -362,12 +362,12 @@ static void an_account_is_drawn(void **state)
 	assert_int_equal(draw_all(text, LANGUAGE_SPANISH, &spanish), 3);
 	static const char *const in_english[] = {"&lt;b&gt;Orders",
 	                                         "Other channels",
-	                                         "In all: 1,009.",
-	                                         "at this pace until 21 Feb 2026",
+	                                         "Total: 1,009.",
+	                                         "at the current rate until 21 Feb 2026",
 	                                         "&lt;i&gt;Till · …aB1_, by day",
 	                                         "1,500 / 2,000"};
-	static const char *const in_spanish[] = {"Otros canales", "En total: 1009.",
-	                                         "a este ritmo hasta el 21 feb 2026", "1500 / 2000"};
+	static const char *const in_spanish[] = {"Otros canales", "Total: 1009.",
+	                                         "al ritmo actual hasta el 21 feb 2026", "1500 / 2000"};
 	for (size_t i = 0; i < sizeof in_english / sizeof *in_english; i++)
 		if (!strstr(english.data, in_english[i]))
 			fail_msg("no %s", in_english[i]);

@@ -258,19 +258,19 @@ static const struct {
 	const char *why;
 } wrong_words[] = {
 	{{.type = "webauthn.other"}, "another ceremony"},
-	{{.origin = "https://example.org.evil.example"}, "another origin"},
-	{{.origin = "http://example.org"}, "another origin"},
-	{{.origin = "https://example.org:8443"}, "another origin"},
-	{{.origin = "https://sub.example.org"}, "another origin"},
-	{{.challenge = other_challenge}, "another challenge"},
-	{{.more = ",\"crossOrigin\":true"}, "within a page"},
-	{{.more = ",\"topOrigin\":\"https://evil.example\""}, "within a page"},
-	{{.more = ",\"type\":\"webauthn.get\""}, "no JSON object"},
-	{{.raw = "[]"}, "no JSON object"},
-	{{.raw = ""}, "no JSON object"},
+	{{.origin = "https://example.org.evil.example"}, "the origin differs"},
+	{{.origin = "http://example.org"}, "the origin differs"},
+	{{.origin = "https://example.org:8443"}, "the origin differs"},
+	{{.origin = "https://sub.example.org"}, "the origin differs"},
+	{{.challenge = other_challenge}, "the challenge differs"},
+	{{.more = ",\"crossOrigin\":true"}, "embedded in another origin"},
+	{{.more = ",\"topOrigin\":\"https://evil.example\""}, "embedded in another origin"},
+	{{.more = ",\"type\":\"webauthn.get\""}, "not a JSON object"},
+	{{.raw = "[]"}, "not a JSON object"},
+	{{.raw = ""}, "not a JSON object"},
 	{{.raw = "{}"}, "another ceremony"},
-	{{.raw = "{\"type\":\"webauthn.create\",\"type\":\"webauthn.get\"}"}, "no JSON object"},
-	{{.party_id = "evil.example"}, "another party"},
+	{{.raw = "{\"type\":\"webauthn.create\",\"type\":\"webauthn.get\"}"}, "not a JSON object"},
+	{{.party_id = "evil.example"}, "the relying party differs"},
 };
 
 static struct ceremony changed(struct ceremony ceremony, const struct ceremony *change)
