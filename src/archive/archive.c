@@ -1,3 +1,4 @@
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -229,6 +230,7 @@ static int add_line(struct archive *archive, enum archive_stream stream, struct 
 		                     archive_stream_text(stream));
 	if (!result)
 		result = open_stream(archive, stream, error);
+	assert(result || (archive->stream_open && archive->lines < ARCHIVE_LINES_PER_FILE));
 	if (!result)
 		result = gzip_write(archive->gzip, buf_slice(&archive->text), error);
 	archive->lines++;

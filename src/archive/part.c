@@ -1,3 +1,4 @@
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -105,6 +106,7 @@ static int write_index(void *context, const void *data, size_t size, struct erro
 
 static int close_part(struct part_writer *writer, struct error *error)
 {
+	assert(writer->count >= 1 && writer->count <= PART_COUNT_MAX);
 	struct zip_sum sum;
 	int result = zip_entry_begin(writer->zip, PART_INDEX_NAME, error);
 	if (!result)
@@ -179,6 +181,7 @@ static int end_entry(struct part_writer *writer, const struct part_entry *entry,
 	result = spool_add(writer->index, buf_slice(&writer->line), error);
 	if (result < 0)
 		return result;
+	assert(entry->sequence > writer->parts[writer->count - 1].last_sequence);
 	writer->parts[writer->count - 1].last_sequence = entry->sequence;
 	return 0;
 }

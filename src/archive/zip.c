@@ -1,3 +1,4 @@
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -91,6 +92,7 @@ static int put(struct zip_writer *writer, const void *data, size_t size, struct 
 		memcpy(writer->buffer + writer->buffered, data, size);
 		writer->buffered += size;
 	}
+	assert(writer->buffered <= BUFFER_SIZE);
 	writer->offset += size;
 	return result;
 }
@@ -191,10 +193,12 @@ static int patch_header(struct zip_writer *writer, struct error *error)
 	zip_local_header(&writer->entry, header);
 	uint64_t offset = writer->content_start - writer->entry.name.size - ZIP_LOCAL_SIZE;
 	uint64_t buffer_start = writer->offset - writer->buffered;
+	assert(offset + sizeof header <= writer->offset);
 	if (offset >= buffer_start) {
 		memcpy(writer->buffer + (offset - buffer_start), header, sizeof header);
 		return 0;
 	}
+	assert(offset + sizeof header <= buffer_start); /* else a later flush would undo it */
 	return write_at(writer, header, sizeof header, offset, error);
 }
 
@@ -204,6 +208,7 @@ int zip_entry_end(struct zip_writer *writer, struct zip_sum *ret_sum, struct err
 		return error_cause(error, ERR_USAGE, "no zip entry is open");
 	writer->entry_open = false;
 	writer->entry.size = writer->offset - writer->content_start;
+	assert(writer->entry.size <= UINT32_MAX && writer->content_start <= UINT32_MAX);
 	struct sha256 digest = digest_end_anew(writer->digest);
 	int result = patch_header(writer, error);
 	if (result < 0)
@@ -242,6 +247,7 @@ int zip_finish(struct zip_writer *writer, struct zip_sum *ret_sum, struct error 
 	if (writer->failed || writer->finished || writer->entry_open)
 		return error_cause(error, ERR_USAGE, "the zip file cannot be finished");
 	uint8_t record[ZIP_END_SIZE];
+	assert(writer->entries <= UINT16_MAX && writer->offset <= UINT32_MAX);
 	zip_end_record(writer->entries, spool_size(writer->directory), writer->offset, record);
 	struct zip_sum sum;
 	int result = spool_give(writer->directory, put_chunk, writer, error);

@@ -1,5 +1,6 @@
 #include "base/arena.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -35,6 +36,7 @@ static void free_blocks(struct arena *arena, struct arena_block *block)
 		free(block);
 		block = older;
 	}
+	assert(freed <= arena->held);
 	arena->held -= freed;
 	budget_give(arena->budget, arena->kind, freed);
 }

@@ -29,6 +29,7 @@ static void return_grants(struct budget *budget, unsigned kind, size_t *excess)
 	size_t size = budget->granted_for[kind] < *excess ? budget->granted_for[kind] : *excess;
 	if (!size)
 		return;
+	assert(size <= budget->granted);
 	budget->granted -= size;
 	budget->granted_for[kind] -= size;
 	*excess -= size;

@@ -90,11 +90,13 @@ struct sha256 sha256_of(const void *data, size_t size)
 
 size_t digest_size(enum digest_algorithm algorithm)
 {
+	assert((unsigned)algorithm < DIGEST_ALGORITHM_COUNT);
 	return algorithms[algorithm].size;
 }
 
 const char *digest_algorithm_text(enum digest_algorithm algorithm)
 {
+	assert((unsigned)algorithm < DIGEST_ALGORITHM_COUNT);
 	return algorithms[algorithm].text;
 }
 

@@ -5,8 +5,15 @@
  * languages. Details go into an optional struct error. The table message.def has specific messages
  * in English and Spanish with the placeholders {0} to {3}.
  *
- * `cause` is only for the log and is never sent to a client. Every function accepts a NULL
- * error. */
+ * `cause` is for the log alone and never reaches a client. Every function accepts a NULL error.
+ *
+ * A mistake of this program is not an error but a failed assert(). Assertions are compiled into
+ * release builds. They never depend on the input of a client, a file, the network or the database
+ * alone, which may be wrong without a mistake of ours and lead to an error. A failed assertion ends
+ * the process with SIGABRT: the transaction under way is rolled back, and no request of its batch
+ * gets a response, because outcomes are checked before the first of them is sent. The service
+ * writes the text of the assertion to the log as `library_message`; systemd restarts the service
+ * (Restart=always), and clients repeat the requests without a response. */
 #ifndef BASE_ERROR_H
 #define BASE_ERROR_H
 

@@ -119,6 +119,7 @@ static bool take_next(struct turns *turns, struct turns_owner *owner, turns_choo
 	*owner->from = turn->next;
 	if (owner->end == &turn->next)
 		owner->end = owner->from;
+	assert(turns->length > 0 && owner->waiting > 0);
 	turns->length--;
 	owner->waiting--;
 	return true;
@@ -142,6 +143,7 @@ size_t turns_take(struct turns *turns, size_t max, turns_choose *choose, void *c
 			taken++;
 			leave_ring(at);
 			if (at->waiting == 0) {
+				assert(turns->owners > 0);
 				turns->owners--;
 				forget_idle(turns, at);
 				continue;

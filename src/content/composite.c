@@ -1,5 +1,6 @@
 #include "content/composite.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -115,6 +116,7 @@ static int64_t read_piece(struct content_reader *base, void *data, size_t size, 
 		return 0;
 	const struct piece *piece = &reader->pieces[reader->next];
 	struct source *source = piece->is_shared ? &reader->shared : &reader->own;
+	assert(reader->next < reader->count && reader->used <= piece->size);
 	uint64_t offset = piece->offset + reader->used, left = piece->size - reader->used;
 	int result = OK;
 	uint64_t whole = 0;

@@ -206,13 +206,17 @@ int content_read_begin(struct content_store *store, const char *name, uint64_t o
 int64_t content_read(struct content_reader *reader, void *data, size_t size, struct error *error)
 {
 	thread_may_wait();
-	return reader->store->driver->read(reader, data, size, error);
+	int64_t got = reader->store->driver->read(reader, data, size, error);
+	assert(got <= (int64_t)size); /* a driver writes no further */
+	return got;
 }
 
 size_t content_read_now(struct content_reader *reader, void *data, size_t size)
 {
 	const struct content_driver *driver = reader->store->driver;
-	return driver->read_now ? driver->read_now(reader, data, size) : 0;
+	size_t got = driver->read_now ? driver->read_now(reader, data, size) : 0;
+	assert(got <= size);
+	return got;
 }
 
 void content_read_end(struct content_reader *reader)

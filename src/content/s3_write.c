@@ -1,5 +1,6 @@
 /* Uploads. Data is first written to an unnamed temporary file. So the size is known, parts can be
  * sent again, and the writer never blocks on the network. */
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -201,6 +202,7 @@ static int send_parts(struct parts *parts, int descriptor, struct error *error)
 	             "<CompleteMultipartUpload xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">");
 	for (uint64_t offset = 0; offset < parts->size && !result; offset += part_size, number++) {
 		uint64_t left = parts->size - offset;
+		assert(number <= S3_PARTS_MAX);
 		struct piece piece = {.descriptor = descriptor,
 		                      .offset = offset,
 		                      .size = left < part_size ? left : part_size};

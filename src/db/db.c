@@ -1,3 +1,4 @@
+#include <assert.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -250,28 +251,36 @@ bool db_is_poisoned(const struct db *db)
 
 /* ---- connections and transactions ---- */
 
+/* A connection that two threads had would write what one of them did in the other's transaction. */
+static struct db_connection *take(struct db_connection *connection)
+{
+	assert(!connection->is_taken && !connection->kept);
+	connection->is_taken = true;
+	return connection;
+}
+
 struct db_connection *db_take_writer(struct db *db)
 {
 	thread_may_wait();
-	return db->driver->take_writer(db);
+	return take(db->driver->take_writer(db));
 }
 
 struct db_connection *db_take_local(struct db *db)
 {
 	thread_may_wait();
-	return db->driver->take_local ? db->driver->take_local(db) : db->driver->take_writer(db);
+	return take(db->driver->take_local ? db->driver->take_local(db) : db->driver->take_writer(db));
 }
 
 struct db_connection *db_take_registrar(struct db *db, unsigned number, int64_t account)
 {
 	thread_may_wait();
-	return db->driver->take_registrar(db, number, account);
+	return take(db->driver->take_registrar(db, number, account));
 }
 
 struct db_connection *db_take_reader(struct db *db)
 {
 	thread_may_wait();
-	return db->driver->take_reader(db);
+	return take(db->driver->take_reader(db));
 }
 
 struct db_connection *db_beside(struct db_connection *connection)
@@ -284,9 +293,11 @@ void db_give(struct db_connection *connection)
 {
 	if (!connection)
 		return;
+	assert(connection->is_taken);
 	connection->db->driver->rollback(connection);
 	connection->failure = OK;
 	connection->kept = NULL;
+	connection->is_taken = false;
 	connection->db->driver->give(connection);
 }
 
@@ -308,6 +319,7 @@ struct db *db_of(struct db_connection *connection)
 int db_begin(struct db_connection *connection, struct error *error)
 {
 	thread_may_wait();
+	assert(connection->is_taken);
 	connection->failure = OK;
 	connection->may_retry = false;
 	error_clear(&connection->error);
@@ -323,6 +335,7 @@ void db_keep_to_shard(struct db_connection *connection, int64_t account)
 int db_commit(struct db_connection *connection, struct error *error)
 {
 	thread_may_wait();
+	assert(connection->is_taken);
 	return connection->db->driver->commit(connection, error);
 }
 

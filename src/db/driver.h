@@ -96,7 +96,8 @@ struct db_connection {
 	struct db *db;
 	int failure; /* first error since the start of the transaction */
 	bool may_retry;
-	void *kept; /* db_keep */
+	void *kept;    /* db_keep */
+	bool is_taken; /* from db_take_* to db_give */
 	struct error error;
 };
 struct db_query {

@@ -1,5 +1,6 @@
 #include "evidence/renewal.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/log.h"
@@ -75,6 +76,7 @@ static int stage_leaves(const struct renewal *renewal, const struct staged_stamp
 {
 	struct store *store = renewal->service->store;
 	while (made->count > 0) {
+		assert(made->count <= EVIDENCE_LEAVES_MAX);
 		struct evidence_leaf *leaves = made->leaves;
 		size_t failed;
 		int result = store_stage_leaves(store, staged, leaves, made->count, store_now_us(store),
@@ -88,6 +90,7 @@ static int stage_leaves(const struct renewal *renewal, const struct staged_stamp
 		             : renewal_delay_waiting(renewal, leaves[failed].waited, result, error);
 		if (result)
 			return result;
+		assert(failed < made->count);
 		memmove(&leaves[failed], &leaves[failed + 1], (--made->count - failed) * sizeof *leaves);
 	}
 	return OK;

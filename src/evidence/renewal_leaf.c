@@ -1,5 +1,6 @@
 #include "evidence/renewal_leaf.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -113,6 +114,7 @@ static int hash_documents(struct making *making, const struct evidence_waiting *
 	}
 	if (!result)
 		result = evidence_group_leaf(hashes, count, &leaf->digest);
+	assert(result || leaf->digest.algorithm == making->algorithm);
 	size_t size = count * digest_size(making->algorithm);
 	char *bytes = !result ? arena_alloc(making->made->arena, size) : NULL;
 	if (!result && !bytes)
@@ -233,6 +235,7 @@ static int make_token(struct making *making, const struct token_at_rest *token)
 {
 	ARENA_AUTO struct arena arena;
 	arena_init(&arena, STEP_MEMORY_MAX);
+	assert(making->made->count < EVIDENCE_LEAVES_MAX);
 	struct slice bytes = {0};
 	int result = load_token(making->renewal->service->store, token, &arena, &bytes, making->error);
 	if (!result)
@@ -257,6 +260,7 @@ static int make_tokens(struct making *making)
 	                                              tokens, &count, making->error)
 	                 : ERR_NO_MEMORY;
 	making->more = making->more || count == room;
+	assert(count <= room);
 	for (size_t i = 0; i < count && !result; i++)
 		result = make_token(making, &tokens[i]);
 	free(tokens);

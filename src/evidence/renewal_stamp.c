@@ -1,4 +1,5 @@
 /* Obtains one token over everything that is staged. */
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/log.h"
@@ -72,6 +73,7 @@ static int write_stamp(const struct renewal *renewal, const struct staged_stamp 
                        const struct authority_result *stamped, struct slice blocks,
                        struct error *error)
 {
+	assert(blocks.size == (size_t)staged->blocks * digest_size(staged->algorithm));
 	BUF_AUTO struct buf token;
 	buf_init(&token, 2 * (TIMESTAMP_RESPONSE_MAX + TIMESTAMP_PATH_MAX));
 	struct archive_timestamp row = {
@@ -141,6 +143,7 @@ static int obtain_stamp(const struct renewal *renewal, const struct staged_stamp
 static int stamp_blocks(const struct renewal *renewal, const struct staged_stamp *staged,
                         struct digest *roots, struct error *error)
 {
+	assert(staged->blocks >= 1 && staged->blocks <= RENEWAL_BLOCKS_MAX && !staged->is_damaged);
 	bool rejected;
 	int attempts = 0;
 	BUF_AUTO struct buf blocks;

@@ -1,5 +1,6 @@
 #include "evidence/seal_round.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -220,6 +221,10 @@ static int keep_paths(struct closing *closing, const struct stamps *stamps)
 static int write_round(struct closing *closing, const struct stamps *stamps)
 {
 	const struct authority_result *first = &stamps->first, *second = &stamps->second;
+	assert(stamps->count == 1 || stamps->count == 2);
+	assert(stamps->count == 1 || first->kind >= second->kind);
+	assert(first->facts.gen_time_us >= earliest_us(&closing->round));
+	assert(closing->segments >= closing->round.blocks); /* each block has one */
 	struct round_token other = {
 		.authority = second->facts.authority.subject,
 		.kind = authority_kind_text(second->kind),

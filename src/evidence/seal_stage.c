@@ -1,4 +1,5 @@
 /* Stages the blocks of a round: segments of unsealed chains. */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -137,6 +138,7 @@ static int read_leaves(struct staging *staging, const struct segment_record *seg
 static int add_segment(struct staging *staging, struct unsealed_chain *chain)
 {
 	int64_t count = chain->last_sequence - chain->sealed_sequence;
+	assert(count >= 1 && staging->count < staging->limit);
 	if (count > SEGMENT_EVENTS_MAX)
 		count = SEGMENT_EVENTS_MAX;
 	struct segment_record *segment = &staging->segments[staging->count];
@@ -170,6 +172,7 @@ static int add_segment(struct staging *staging, struct unsealed_chain *chain)
 	staging->count++;
 	staging->leaves += count;
 	staging->events += chain_is_of_acts(chain->chain) ? 0 : count;
+	assert(segment->last_sequence <= chain->last_sequence);
 	chain->sealed_sequence = segment->last_sequence;
 	chain->sealed_segment = segment->number;
 	chain->seal_hash = segment->seal_hash;
@@ -368,6 +371,8 @@ static int stage(struct staging *staging, struct unsealed_chain *chains, size_t 
 		result = gather(staging, chains, count, ret_taken, ret_backlog);
 	if (result || staging->count == 0)
 		return result;
+	assert(staging->count <= staging->limit && staging->limit <= sealing->block_segments);
+	assert(staging->events <= staging->leaves);
 	struct round_block block = {.round = staging->round.round,
 	                            .number = staging->round.blocks,
 	                            .events = staging->events,

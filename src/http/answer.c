@@ -1,3 +1,4 @@
+#include <assert.h>
 #include <stdio.h>
 
 #include "base/log.h"
@@ -147,6 +148,7 @@ struct header_list {
 
 static void put(struct header_list *list, const char *name, const char *value)
 {
+	assert((size_t)list->count < sizeof list->names / sizeof *list->names);
 	list->names[list->count][0] = name;
 	list->names[list->count++][1] = value;
 }
@@ -280,6 +282,9 @@ enum MHD_Result answer_queue(struct exchange *exchange)
 {
 	struct header_list list;
 	bool holds_more = exchange->memory.budget.granted > 0;
+	assert(!exchange->waiting && exchange->client && exchange->client->exchange == exchange);
+	assert(exchange->step == STEP_ANSWER && !exchange->answer.is_queued);
+	assert(exchange->answer.status >= 200 && exchange->answer.status <= 599);
 	if (holds_more)
 		release_unused(exchange);
 	exchange->draining = atomic_load_explicit(&exchange->server->draining, memory_order_relaxed);

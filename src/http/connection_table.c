@@ -177,6 +177,7 @@ static void join(struct connection_table *table, struct connection_entry *entry)
 static void leave(struct connection_table *table, struct connection_entry *entry)
 {
 	enum connection_kind kind = entry->kind;
+	assert(entry->holder && table->by_kind[kind] > 0);
 	table->by_kind[kind]--;
 	if (kind == CONNECTION_BUSY)
 		return;
@@ -185,6 +186,7 @@ static void leave(struct connection_table *table, struct connection_entry *entry
 	unrank(&group->rankings[kind], entry->holder, (int)kind);
 	*(entry->previous ? &entry->previous->next : &list->first) = entry->next;
 	*(entry->next ? &entry->next->previous : &list->last) = entry->previous;
+	assert(list->count > 0);
 	list->count--;
 	rank(&group->rankings[kind], entry->holder, (int)kind);
 	settle(&group->rankings[kind]);
@@ -209,6 +211,7 @@ static void forget(struct connection_table *table, struct connection_entry *entr
 	struct connection_holder *holder = entry->holder;
 	leave(table, entry);
 	entry->holder = NULL;
+	assert(table->held > 0 && holder->held > 0);
 	table->held--;
 	if (--holder->held > 0)
 		return;
@@ -323,6 +326,7 @@ static int enter(struct connection_table *table, struct connection_entry *entry,
 		(*at)->address = origin->address;
 		(*at)->is_proxy = origin->is_proxy;
 	}
+	assert(!entry->holder && table->held < table->held_max);
 	entry->holder = *at;
 	entry->holder->held++;
 	table->held++;

@@ -1,5 +1,6 @@
 #include "http/key_lookup.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "http/internal.h"
@@ -45,10 +46,13 @@ static void take(struct loop_item *item)
 	*(lookup->previous ? &lookup->previous->next : &loop->lookups) = lookup->next;
 	if (lookup->next)
 		lookup->next->previous = lookup->previous;
-	atomic_fetch_sub(&loop->server->lookup_count, 1);
+	int count = atomic_fetch_sub(&loop->server->lookup_count, 1);
+	assert(count > 0);
 	while (lookup->waiting) {
 		struct exchange *exchange = lookup->waiting;
 		lookup->waiting = exchange->next_asker;
+		assert(exchange->waiting && exchange->lookup == lookup);
+		assert(sha256_equal(&exchange->question.key_hash, &lookup->question.key_hash));
 		exchange->key_result = lookup->result;
 		exchange->key = lookup->key;
 		exchange->error = lookup->error;
@@ -130,6 +134,7 @@ int key_lookup_begin(struct exchange *exchange, struct error *error)
 		lookup = start(loop, question, now_us);
 	if (!lookup)
 		return error_cause(error, ERR_UNAVAILABLE, "too many key lookups are in progress");
+	assert(!exchange->lookup && sha256_equal(&lookup->question.key_hash, &question->key_hash));
 	exchange->lookup = lookup;
 	exchange->next_asker = lookup->waiting;
 	lookup->waiting = exchange;

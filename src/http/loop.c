@@ -1,5 +1,6 @@
 #include "http/loop.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -58,6 +59,7 @@ static void take_given(struct loop *loop)
 		struct loop_item *next = item->next;
 		loop->out--;
 		item->take(item);
+		assert(loop->out >= 0); /* what was not counted before, `take` has counted */
 		item = next;
 	}
 }
@@ -67,10 +69,16 @@ static void take_given(struct loop *loop)
 static void begin_to_wait(struct exchange *exchange)
 {
 	struct loop *loop = exchange->loop;
+	/* The loop owns it, and no response to it is queued. */
+	assert(!exchange->waiting && !exchange->kept && !atomic_load(&exchange->abandoned));
+	assert(exchange->client && exchange->client->exchange == exchange);
+	assert(exchange->step != STEP_ANSWER && exchange->step != STEP_SAID);
+	assert(!loop->ending);
 	exchange->step = STEP_WAITING;
 	exchange->waiting = true;
 	int64_t now_us = clock_monotonic_us();
 	exchange->deadline_us = now_us + loop->deadline_us;
+	assert(!loop->waiting_last || loop->waiting_last->deadline_us <= exchange->deadline_us);
 	client_waits(exchange->client, now_us);
 	exchange->next = NULL;
 	exchange->previous = loop->waiting_last;
@@ -87,6 +95,7 @@ void loop_suspend(struct exchange *exchange)
 static bool unkeep(struct exchange *exchange)
 {
 	bool was_kept = exchange->kept;
+	assert(!was_kept || (exchange->loop->kept > 0 && exchange->loop->kept <= KEPT_MAX));
 	exchange->kept = false;
 	exchange->loop->kept -= was_kept;
 	return was_kept;
@@ -95,6 +104,7 @@ static bool unkeep(struct exchange *exchange)
 void loop_still_waits(struct exchange *exchange)
 {
 	struct loop *loop = exchange->loop;
+	assert(exchange->waiting);
 	int64_t began_us = exchange->deadline_us - loop->deadline_us;
 	if (loop->turned_us - began_us > KEPT_US && unkeep(exchange))
 		MHD_suspend_connection(exchange->connection);
@@ -103,6 +113,9 @@ void loop_still_waits(struct exchange *exchange)
 void loop_wait_no_more(struct exchange *exchange)
 {
 	struct loop *loop = exchange->loop;
+	assert(exchange->waiting);
+	assert(exchange->previous || loop->waiting_first == exchange);
+	assert(exchange->next || loop->waiting_last == exchange);
 	exchange->waiting = false;
 	*(exchange->previous ? &exchange->previous->next : &loop->waiting_first) = exchange->next;
 	*(exchange->next ? &exchange->next->previous : &loop->waiting_last) = exchange->previous;
@@ -121,6 +134,7 @@ static void take_exchange(struct loop_item *item)
 {
 	struct exchange *exchange = (struct exchange *)((char *)item - offsetof(struct exchange, item));
 	if (atomic_load_explicit(&exchange->abandoned, memory_order_relaxed)) {
+		assert(!exchange->waiting && !exchange->client);
 		request_tidy(exchange);
 		exchange_free(exchange);
 	} else {
@@ -241,6 +255,7 @@ static void end(struct loop *loop)
 	take_given(loop);
 	while (loop->waiting_first)
 		abandon_first(loop);
+	assert(loop->kept == 0);
 	object_stream_end_all(loop);
 	end_handshakes(&loop->idle);
 	end_handshakes(&loop->busy); /* connections that are cut */

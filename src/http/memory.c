@@ -108,6 +108,7 @@ bool memory_expect(struct memory *memory, size_t size)
 {
 	const struct budget *budget = &memory->budget;
 	struct http_server *server = memory->server;
+	assert(budget->held <= budget->allowance + budget->granted);
 	size_t room = budget->allowance + budget->granted - budget->held;
 	if (size <= room)
 		return true;

@@ -1,4 +1,5 @@
 /* POST /v1/events. */
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -211,6 +212,8 @@ static void fill(struct exchange *exchange, const struct declaration *declaratio
 {
 	struct registration *registration = &exchange->pending.registration;
 	const struct key_identity *key = &exchange->key;
+	assert(exchange->key_known && key->account > 0 && key->chain / 2 == key->channel);
+	assert(key->chain % 2 == (key->mode == MODE_TEST));
 	size_t size = exchange->upload ? exchange->upload->file_size : exchange->canonical.size;
 	registration->account = key->account;
 	registration->channel = key->channel;
@@ -527,6 +530,7 @@ static void resumed(struct exchange *exchange)
 		return;
 	}
 	buf_clear(&exchange->out);
+	assert(strcmp(registration->event->channel_id, exchange->key.channel_id) == 0);
 	event_json(registration->event, &exchange->out);
 	answer_out(exchange, registration->replayed ? 200 : 201);
 	if (registration->replayed)

@@ -70,6 +70,7 @@ static struct exchange *exchange_take(struct loop *loop)
 	struct exchange *exchange = loop->spare;
 	if (!exchange)
 		return exchange_new(loop->server, loop);
+	assert(loop->spare_count > 0 && !exchange->client && !exchange->waiting);
 	loop->spare = exchange->next;
 	loop->spare_count--;
 	exchange->next = NULL;
@@ -144,6 +145,7 @@ static void exchange_reset(struct exchange *exchange)
 static void exchange_give_back(struct exchange *exchange)
 {
 	struct loop *loop = exchange->loop;
+	assert(!exchange->waiting && !exchange->under_way && !atomic_load(&exchange->abandoned));
 	if (loop->spare_count == SPARE_EXCHANGES) {
 		exchange_free(exchange);
 		return;
@@ -193,6 +195,7 @@ void *request_begin(void *context, const char *uri, struct MHD_Connection *conne
 	struct exchange *exchange = client->exchange;
 	if (!exchange)
 		return NULL;
+	assert(!exchange->waiting && !atomic_load(&exchange->abandoned));
 	exchange->client = client;
 	exchange->connection = connection;
 	exchange->started_us = clock_monotonic_us();
@@ -212,7 +215,9 @@ static void count_finished(struct exchange *exchange)
 	if (!exchange->under_way)
 		return;
 	exchange->under_way = false;
-	atomic_fetch_sub_explicit(&exchange->loop->under_way, 1, memory_order_relaxed);
+	int64_t under_way =
+		atomic_fetch_sub_explicit(&exchange->loop->under_way, 1, memory_order_relaxed);
+	assert(under_way > 0);
 }
 
 /* Returns whether the answer was sent in full. The library does not report the end of answers that
@@ -374,6 +379,7 @@ static struct exchange *successor(const struct exchange *exchange)
 static struct exchange *replace(struct exchange *exchange)
 {
 	struct client *client = exchange->client;
+	assert(exchange->waiting && client->exchange == exchange);
 	struct exchange *fresh = client->exchange = successor(exchange);
 	client_goes_on(client, clock_monotonic_us());
 	if (!fresh)

@@ -52,6 +52,7 @@ int64_t share_held(struct shares *shares, uint64_t owner)
 
 int share_take(struct shares *shares, uint64_t owner, int64_t amount, int64_t limit)
 {
+	assert(amount >= 0);
 	struct entry **at = find(shares, owner);
 	if (amount > limit - (*at ? (*at)->held : 0))
 		return ERR_RATE_LIMITED;
@@ -67,7 +68,7 @@ void share_give(struct shares *shares, uint64_t owner, int64_t amount)
 {
 	struct entry **at = find(shares, owner);
 	struct entry *entry = *at;
-	assert(entry && entry->held >= amount);
+	assert(entry && amount >= 0 && entry->held >= amount);
 	entry->held -= amount;
 	if (entry->held > 0)
 		return;

@@ -17,6 +17,7 @@ int upload_space_take(struct upload_space *space, struct http_server *server, ui
 	int64_t share = all / SHARE > (int64_t)FILE_MAX ? all / SHARE : (int64_t)FILE_MAX;
 	if (size == 0)
 		return OK;
+	assert(!space->held || space->owner == owner); /* it is given back to whom it was taken from */
 	space->owner = owner;
 	pthread_mutex_lock(&server->bodies_lock);
 	bool fits =

@@ -1,5 +1,6 @@
 #include "issue/certify_range.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -86,6 +87,7 @@ static int close_range(struct service *service, struct certification *certificat
 	if (!result && certification->last_sequence < before)
 		result = error_cause(error, ERR_UNAVAILABLE,
 		                     "the store was rolled back while a range was closed");
+	assert(result || certification->last_sequence >= before);
 	*ret_sealed = *ret_sealed && certification->last_sequence == before;
 	return result ? result : check_size(certification, error);
 }
@@ -136,7 +138,11 @@ static int freeze(struct service *service, const struct certification_order *ord
 	int result = resolve(service, ret, ret_sealed, error);
 	if (!result && closes)
 		result = close_range(service, ret, ret_sealed, error);
-	return result ? result : list_versions(service, ret, versions, error);
+	if (result)
+		return result;
+	assert(ret->first_sequence >= 1 && ret->first_sequence <= ret->last_sequence);
+	assert(ret->chain / 2 == ret->channel && ret->chain % 2 == (ret->mode == MODE_TEST));
+	return list_versions(service, ret, versions, error);
 }
 
 int certification_freeze(struct service *service, const struct certification_order *order,

@@ -1,5 +1,6 @@
 #include "issue/issue.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,6 +43,7 @@ int issue_progress(struct issue_work *work, int64_t done, int64_t total)
 	int result = issue_watch_space(work);
 	if (result)
 		return result;
+	assert(total > 0 && done >= 0 && done <= total);
 	int64_t share = 1000 * done / total, parts = issue_parts_permille(work);
 	int64_t permille = work->progress_from + (work->progress_to - work->progress_from) *
 	                                             (parts < share ? parts : share) / 1000;
@@ -50,6 +52,7 @@ int issue_progress(struct issue_work *work, int64_t done, int64_t total)
 
 static void begin_step(struct issue_work *work, int64_t to)
 {
+	assert(to > work->progress_to && to <= PROGRESS_END);
 	work->progress_from = work->progress_to;
 	work->progress_to = to;
 }
@@ -356,6 +359,7 @@ static int issue(struct issue_work *work, struct issue_result *ret_result, struc
 		document->size_bytes = (int64_t)work->parts[i].size_bytes;
 		document->sha256 = work->parts[i].sha256;
 	}
+	assert(!work->making); /* the parts are whole, and no thread writes them */
 	begin_step(work, PROGRESS_VERIFIED);
 	result = issue_verify(work, documents, count, error);
 	if (!result)

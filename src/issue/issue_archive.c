@@ -1,3 +1,4 @@
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,6 +48,7 @@ static int keep_row(struct issue_work *issue, const struct event *event)
 {
 	int64_t index = event->sequence - issue->certification->first_sequence;
 	int64_t count = issue_event_count(issue);
+	assert(index >= 0 && index < count);
 	if (index == 0)
 		issue->first_received_at_us = event->received_at_us;
 	issue->last_received_at_us = event->received_at_us;
@@ -59,6 +61,7 @@ static int keep_row(struct issue_work *issue, const struct event *event)
 		(const uint8_t *)arena_copy(issue->arena, event->declaration.hash, DIGEST_SIZE_MAX);
 	if (!client_ref || !hash)
 		return ERR_NO_MEMORY;
+	assert(issue->event_rows < REPORT_EVENT_ROWS_MAX);
 	issue->events[issue->event_rows++] = (struct report_event){
 		.sequence = event->sequence,
 		.received_at_us = event->received_at_us,
@@ -191,6 +194,7 @@ static int add_segment(struct archive_work *work, const struct segment_record *s
 	result = archive_add_segment(work->archive, &given, work->error);
 	if (result || issue->seal_rows == REPORT_SEAL_ROWS_MAX)
 		return result;
+	assert(issue->seal_rows < REPORT_SEAL_ROWS_MAX);
 	struct report_seal *seal = &issue->seals[issue->seal_rows];
 	work->seal_rounds[issue->seal_rows++] = segment->round;
 	seal->segment_id = arena_text(issue->arena, segment->segment_id);
@@ -274,6 +278,7 @@ static int add_second(struct archive_work *work, int64_t number, bool covers, st
 			error_cause(work->error, ERR_CORRUPT, "round %" PRId64 ": kind %s", number, token.kind);
 	if (result)
 		return result;
+	assert(round->token_count < ARCHIVE_TOKENS_MAX);
 	round->tokens[round->token_count++] = (struct archive_token){
 		.authority = token.authority,
 		.kind = kind,
@@ -325,6 +330,7 @@ static int add_round(struct archive_work *work, int64_t number, bool covers, str
 		result = complete_round(work, number, arena, &given);
 	if (!result)
 		result = archive_add_round(work->archive, &given, work->error);
+	assert(result || number > work->last_round); /* each round once, in order */
 	work->last_round = number;
 	return !result && covers ? describe_round(work, &round, kind) : result;
 }
@@ -417,6 +423,10 @@ static int finish(struct archive_work *work)
 		return result;
 	issue->first_chain_hash = archive_first_chain_hash(work->archive);
 	issue->last_chain_hash = archive_last_chain_hash(work->archive);
+	const int64_t count = issue_event_count(issue);
+	assert((int64_t)issue->event_rows ==
+	       (count <= REPORT_EVENT_ROWS_MAX ? count : 2 * REPORT_EDGE_ROWS));
+	assert((int64_t)issue->seal_rows <= issue->seal_count);
 	if (!sha256_equal(&issue->last_chain_hash, &work->previous))
 		return error_cause(work->error, ERR_CORRUPT, "the last event's chain hash differs");
 	return OK;

@@ -1,6 +1,7 @@
 /* Creates the content parts of a certification concurrently with its archive. A separate thread
  * reads the events with their content while the issuer's thread reads them for the archive. It has
  * the issuer's priority, and uses only data of `issue` that does not change any more. */
+#include <assert.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -116,6 +117,7 @@ static void *run(void *argument)
 
 int issue_begin_parts(struct issue_work *work, struct error *error)
 {
+	assert(!work->making);
 	bool any = false;
 	for (size_t i = 0; i < work->configuration_count; i++)
 		any |= work->configurations[i].facts.modality == MODALITY_CONTENT;
@@ -162,6 +164,7 @@ int issue_await_parts(struct issue_work *work, struct error *error)
 		result = issue_progress(work, 1, 1);
 	if (result)
 		return result;
+	assert(parts->over);
 	if (parts->result) {
 		if (error)
 			*error = parts->error;

@@ -1,5 +1,6 @@
 #include "issue/links.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -41,6 +42,8 @@ int service_refresh_links(struct service *service, struct error *error)
 	struct link_secret items[LINK_SECRETS_MAX];
 	size_t count = 0;
 	int result = store_read_link_secrets(service->store, items, &count, error);
+	if (!result && count == 0)
+		result = error_cause(error, ERR_CORRUPT, "there is no secret of download links");
 	if (result)
 		return result;
 	pthread_mutex_lock(&service->link_secrets->mutex);
@@ -68,6 +71,7 @@ static struct sha256 secret_in_use(const struct service *service)
 	struct link_secret items[LINK_SECRETS_MAX];
 	size_t at = copy_secrets(service, items);
 	int64_t now_us = store_now_us(service->store);
+	assert(at >= 1);
 	while (at > 1 && items[at - 1].used_from_us > now_us)
 		at--;
 	return items[at - 1].secret;

@@ -40,6 +40,7 @@ int ledger_move_credits(struct ledger_account *account, int64_t credits, const c
 	}
 	account->balance = balance;
 	account->unpaid_events -= settled;
+	assert(settled == 0 || credits > 0); /* a loss settles nothing */
 	assert_moved(&before, account, entry, settled);
 
 	struct notice_list notices;

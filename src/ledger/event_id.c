@@ -1,3 +1,5 @@
+#include <assert.h>
+
 #include "ledger/ledger.h"
 
 static const char DIGITS[] = ID_DIGITS;
@@ -24,6 +26,7 @@ void event_id_make(const char *channel_id, enum mode mode, int64_t sequence, cha
 	size_t count = 0;
 	for (int64_t rest = sequence; rest > 0; rest /= 32)
 		digits[count++] = DIGITS[rest % 32];
+	assert(at + count < ID_SIZE);
 	while (count > 0)
 		id[at++] = digits[--count];
 	id[at] = '\0';

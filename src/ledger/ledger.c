@@ -108,6 +108,7 @@ static int charge(struct pass *pass, struct ledger_chain *chain, int64_t sequenc
 {
 	struct ledger_entry *entry = chain->paid;
 	if (!entry) {
+		assert(chain->mode == MODE_LIVE); /* a test event is free */
 		entry = arena_alloc(pass->arena, sizeof *entry);
 		if (!entry)
 			return ERR_NO_MEMORY;
@@ -120,6 +121,7 @@ static int charge(struct pass *pass, struct ledger_chain *chain, int64_t sequenc
 	} else {
 		assert(entry->last_sequence + 1 == sequence);
 	}
+	assert(entry->chain == chain && pass->account->balance > 0);
 	entry->last_sequence = sequence;
 	entry->credits--;
 	pass->account->balance--;
@@ -198,6 +200,7 @@ static int register_new(struct pass *pass, struct ledger_request *request)
 {
 	if (append(pass, request))
 		return ERR_NO_MEMORY;
+	assert(request->content_bytes >= 0);
 	pass->account->stored_bytes += request->content_bytes;
 	if (request->chain->mode == MODE_LIVE)
 		return account_live(pass, request);
@@ -262,6 +265,7 @@ int ledger_register(struct ledger_account *account, struct ledger_request **requ
 {
 	struct pass pass = {.account = account, .clock = clock, .arena = arena};
 	const struct ledger_values before = ledger_values_of(account, NULL);
+	assert(clock->ahead_us >= 0 && clock->bound_us >= 0 && clock->refused_for_us >= 0);
 	int result = pass_init(&pass, count);
 	if (result)
 		return result;

@@ -1,3 +1,5 @@
+#include <assert.h>
+
 #include "base/clock.h"
 #include "ledger/ledger.h"
 
@@ -33,6 +35,7 @@ void period_days(enum period period, int64_t time_us, int64_t *ret_first, int64_
 const char *event_status_text(enum event_status status)
 {
 	static const char *const names[] = {"registered", "unpaid", "test"};
+	assert((size_t)status < sizeof names / sizeof *names);
 	return names[status];
 }
 
@@ -43,5 +46,6 @@ const char *notice_type_text(enum notice_type type)
 		"balance.exhausted",       "events.unpaid_limit_reached", "consumption.limit_reached",
 		"recharge.auto_completed", "recharge.auto_failed",        "webhook.test",
 	};
+	assert((size_t)type < sizeof names / sizeof *names);
 	return names[type];
 }

@@ -101,6 +101,7 @@ static bool find_name(const char *const *names, size_t count, struct slice text,
 
 const char *currency_text(enum currency currency)
 {
+	assert((size_t)currency < sizeof currency_names / sizeof *currency_names);
 	return currency_names[currency];
 }
 
@@ -115,6 +116,7 @@ bool currency_parse(struct slice text, enum currency *ret)
 
 const char *region_text(enum pricing_region region)
 {
+	assert((size_t)region < sizeof region_names / sizeof *region_names);
 	return region_names[region];
 }
 
@@ -130,6 +132,7 @@ bool region_parse(struct slice text, enum pricing_region *ret)
 enum currency region_currency(enum pricing_region region)
 {
 	static const enum currency currencies[] = {CURRENCY_EUR, CURRENCY_GBP, CURRENCY_USD};
+	assert((size_t)region < sizeof currencies / sizeof *currencies);
 	return currencies[region];
 }
 
@@ -175,6 +178,7 @@ static const char *const state_names[] = {"pending",  "paid",     "canceled",
 
 const char *purchase_state_text(enum purchase_state state)
 {
+	assert((size_t)state < sizeof state_names / sizeof *state_names);
 	return state_names[state];
 }
 

@@ -1,5 +1,6 @@
 #include "payment/payment.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/utf8.h"
@@ -65,6 +66,7 @@ const char *payment_outcome_text(enum payment_outcome outcome)
 	static const char *const texts[] = {"unknown",        "none",     "pending",
 	                                    "paid",           "declined", "action_required",
 	                                    "method_missing", "refused"};
+	assert((size_t)outcome < sizeof texts / sizeof *texts);
 	return texts[outcome];
 }
 

@@ -1,5 +1,6 @@
 #include "report/report_wire.h"
 
+#include <assert.h>
 #include <string.h>
 
 #define ABSENT UINT32_MAX
@@ -53,12 +54,14 @@ static const void *block(struct wire *wire, const void *data, uint32_t *size)
 
 static void text(struct wire *wire, const char **value)
 {
+	assert(!wire->out || !*value || strlen(*value) <= REPORT_WIRE_MAX);
 	uint32_t size = wire->out && *value ? (uint32_t)strlen(*value) : ABSENT;
 	*value = block(wire, *value, &size);
 }
 
 static void slice(struct wire *wire, struct slice *value)
 {
+	assert(!wire->out || !value->data || value->size <= REPORT_WIRE_MAX);
 	uint32_t size = wire->out && value->data ? (uint32_t)value->size : ABSENT;
 	value->data = block(wire, value->data, &size);
 	value->size = value->data ? size : 0;
@@ -67,6 +70,7 @@ static void slice(struct wire *wire, struct slice *value)
 /* Overwrites data written in its memory layout, now with NULL pointers. */
 static void settle(const struct wire *wire, size_t at, const void *data, size_t size)
 {
+	assert(!wire->out || wire->failed || wire->out->failed || at + size <= wire->out->size);
 	if (wire->out && !wire->failed && !wire->out->failed)
 		memcpy(wire->out->data + at, data, size);
 }

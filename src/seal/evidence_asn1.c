@@ -1,5 +1,6 @@
 #include "seal/evidence_asn1.h"
 
+#include <assert.h>
 #include <openssl/err.h>
 #include <stdlib.h>
 
@@ -121,6 +122,7 @@ int evidence_node(struct digest *hashes, size_t count, struct digest *ret_node)
 
 struct digest evidence_pair(const struct digest *one, const struct digest *other)
 {
+	assert(one->algorithm == other->algorithm); /* a path is of its leaf's algorithm */
 	uint8_t joined[2 * DIGEST_SIZE_MAX];
 	size_t size = digest_size(one->algorithm);
 	bool ascending = compare_hashes(one, other) <= 0;

@@ -2,6 +2,7 @@
 #include "seal/evidence_record.h"
 
 #include <assert.h>
+#include <limits.h>
 #include <stdlib.h>
 
 #include "seal/evidence_asn1.h"
@@ -64,6 +65,7 @@ static bool set_hashtree(ArchiveTimeStamp *stamp, const struct evidence_path *pa
 /* Returns NULL without memory. */
 static ArchiveTimeStamp *make_stamp(const struct evidence_path *path, struct slice token)
 {
+	assert(token.size > 0 && token.size <= INT_MAX);
 	ArchiveTimeStamp *stamp = ArchiveTimeStamp_new();
 	ASN1_STRING *whole = ASN1_STRING_type_new(V_ASN1_SEQUENCE);
 	bool complete = stamp && whole && ASN1_STRING_set(whole, token.data, (int)token.size) == 1 &&
@@ -109,6 +111,7 @@ static int begin_chain(struct evidence_record *record, const struct evidence_pat
 {
 	enum digest_algorithm algorithm = path->leaf.algorithm;
 	int chains = evidence_chain_count(record);
+	assert(chains < EVIDENCE_CHAINS_MAX);
 	X509_ALGOR *named =
 		evidence_record_uses(record, algorithm) ? NULL : evidence_algorithm_new(algorithm);
 	ArchiveTimeStampChain *chain = sk_ArchiveTimeStamp_new_null();
@@ -182,6 +185,7 @@ int evidence_record_create(const struct tree_proof *proof, struct slice token,
 
 static ArchiveTimeStampChain *newest_chain(const struct evidence_record *record)
 {
+	assert(evidence_chain_count(record) > 0);
 	return evidence_chain(record, evidence_chain_count(record) - 1);
 }
 

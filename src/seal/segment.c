@@ -17,6 +17,7 @@ int segment_build(const struct sha256 *leaves, size_t count,
                   struct sha256 ret_nodes[SEGMENT_NODES_MAX], size_t *ret_node_count,
                   struct sha256 *ret_root)
 {
+	assert(count >= 1 && count <= SEGMENT_LEAVES_MAX);
 	size_t nodes = 0;
 	int result = OK;
 	for (size_t at = 0; at < count && !result; at += SEGMENT_NODE_LEAVES) {
@@ -24,6 +25,7 @@ int segment_build(const struct sha256 *leaves, size_t count,
 		result = root_of(leaves + at, left < SEGMENT_NODE_LEAVES ? left : SEGMENT_NODE_LEAVES,
 		                 &ret_nodes[nodes++]);
 	}
+	assert(nodes <= SEGMENT_NODES_MAX);
 	if (!result)
 		result = root_of(ret_nodes, nodes, ret_root);
 	if (!result)

@@ -1,5 +1,6 @@
 #include "seal/signer.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
@@ -25,6 +26,8 @@
 #define ANSWER_TIMEOUT_MS (SIGNER_TIMEOUT_S * 1000)
 #define LATE_US (SIGNER_TIMEOUT_S * US_PER_SECOND / 4)
 #define START_TIMEOUT_MS 30000
+
+_Static_assert(SIGNER_HEAD_SIZE + SIGNER_BYTES_MAX <= SIGNER_PACKET_MAX, "a request's packet");
 
 struct signer {
 	pthread_mutex_t mutex; /* one exchange at a time */
@@ -138,6 +141,7 @@ static int ask(struct signer *signer, enum signer_request kind, uint8_t purpose,
                struct slice payload, struct buf *out, struct error *error)
 {
 	pthread_mutex_lock(&signer->mutex);
+	assert(atomic_load(&signer->asked_at_us) == 0); /* the answer is to this request */
 	atomic_store(&signer->asked_at_us, clock_monotonic_us());
 	int result = exchange(signer, kind, purpose, payload, out, error);
 	atomic_store(&signer->asked_at_us, 0);

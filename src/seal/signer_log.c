@@ -1,5 +1,6 @@
 #include "seal/signer_log.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -304,6 +305,8 @@ int signer_log_add(struct signer_log *log, const struct signer_log_entry *entry,
 	buf_init(&line, SIGNER_LOG_LINE_MAX);
 	write_line(log, entry, reason, &line);
 	int result = buf_check(&line);
+	/* Another line feed would make the log unreadable at the next start. */
+	assert(result || memchr(line.data, '\n', line.size) == line.data + line.size - 1);
 	if (!result && !file_write_at(log->file, buf_slice(&line), (uint64_t)log->size))
 		result = file_code(errno);
 	/* A partial line would be cut off at the next start, but no further line may follow it. */

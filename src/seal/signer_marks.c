@@ -1,5 +1,7 @@
 #include "seal/signer_marks.h"
 
+#include <assert.h>
+
 bool signer_store_id_valid(struct slice store_id)
 {
 	unsigned char bytes[SIGNER_STORE_ID_SIZE / 2];
@@ -27,6 +29,7 @@ struct signer_mark signer_marks_find(const struct signer_marks *marks, struct sl
 void signer_marks_put(struct signer_marks *marks, struct slice store_id,
                       const struct signer_mark *mark)
 {
+	assert(store_id.size == SIGNER_STORE_ID_SIZE && mark->round >= 0);
 	size_t at = position(marks, store_id);
 
 	if (at == marks->count && at == SIGNER_STORES_MAX)
@@ -36,6 +39,7 @@ void signer_marks_put(struct signer_marks *marks, struct slice store_id,
 		memmove(&marks->items[at], &marks->items[at + 1],
 		        (marks->count - at) * sizeof *marks->items);
 	}
+	assert(marks->count < SIGNER_STORES_MAX);
 	memcpy(marks->items[marks->count].store_id, store_id.data, SIGNER_STORE_ID_SIZE);
 	marks->items[marks->count].mark = *mark;
 	marks->count++;

@@ -1,5 +1,6 @@
 #include "seal/signer_process.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <limits.h>
 #include <openssl/err.h>
@@ -300,6 +301,7 @@ static struct answer answer_sign(struct process *process, uint8_t purpose, struc
 		return refusal("unknown purpose");
 	if (process->in_force == SIGNER_NO_KEY)
 		return (struct answer){SIGNER_WAITS, "none of this node's keys is active"};
+	assert(process->in_force >= 0 && process->in_force < SIGNER_KEYS);
 	struct key *key = process->keys[process->in_force];
 	const char *problem =
 		signer_attributes_problem(bytes, certificate_of(process, process->in_force));
@@ -485,6 +487,8 @@ static bool send_answer(int socket, struct answer answer, struct slice payload)
 {
 	BUF_AUTO struct buf packet;
 
+	/* Nothing that was signed goes with a refusal. */
+	assert((answer.outcome == SIGNER_DONE) == !answer.reason);
 	buf_init(&packet, SIGNER_PACKET_MAX);
 	buf_add_byte(&packet, (char)answer.outcome);
 	buf_add_slice(&packet, answer.reason ? slice_of(answer.reason) : payload);

@@ -48,6 +48,7 @@ int tree_build(const struct sha256 *leaves, size_t count, struct hash_tree **ret
 
 	assert(count >= 1 && count <= TREE_LEAVES_MAX);
 	for (size_t width = count;; width = (width + 1) / 2) {
+		assert(level_count < LEVELS_MAX);
 		starts[level_count] = total;
 		counts[level_count++] = width;
 		total += width;
@@ -85,6 +86,7 @@ void tree_prove(const struct hash_tree *tree, size_t index, struct tree_proof *r
 	proof.leaf = tree->nodes[index];
 	for (size_t level = 0; level + 1 < tree->level_count; level++, index /= 2) {
 		size_t sibling = index ^ 1;
+		assert(proof.count < TREE_PROOF_MAX);
 		if (sibling < tree->counts[level])
 			proof.siblings[proof.count++] = tree->nodes[tree->starts[level] + sibling];
 	}

@@ -1,5 +1,6 @@
 #include "service/keys.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,6 +31,7 @@ void key_generate(const char *prefix, enum mode mode, char text[KEY_TEXT_MAX])
 {
 	size_t size = (size_t)snprintf(text, KEY_TEXT_MAX - RANDOM_DIGITS - CHECK_DIGITS, "%s_%s_",
 	                               prefix, mode_text(mode));
+	assert(size < KEY_TEXT_MAX - RANDOM_DIGITS - CHECK_DIGITS);
 	for (size_t made = 0; made < RANDOM_DIGITS;) {
 		uint8_t byte;
 		random_bytes(&byte, 1);
@@ -40,6 +42,7 @@ void key_generate(const char *prefix, enum mode mode, char text[KEY_TEXT_MAX])
 	}
 	check_digits(slice_make(text, size), text + size);
 	text[size + CHECK_DIGITS] = '\0';
+	assert(key_well_formed(prefix, slice_of(text))); /* else its first use would be refused */
 }
 
 bool key_well_formed(const char *prefix, struct slice key)
@@ -144,6 +147,8 @@ static bool cache_find(struct key_cache *cache, const struct sha256 *key_hash,
 static void cache_keep(struct key_cache *cache, const struct cache_entry *fresh,
                        uint64_t generation)
 {
+	assert(fresh->read_at_us > 0); /* 0 is an empty place */
+	assert(fresh->result <= 0);
 	pthread_mutex_lock(&cache->mutex);
 	struct cache_entry **place = place_of(cache, &fresh->key_hash);
 	if (!*place)

@@ -1,5 +1,6 @@
 #include "service/registrar.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "service/clock.h"
@@ -35,7 +36,8 @@ void registrations_come(struct service *service)
 void registrations_came(struct service *service)
 {
 	struct registrar *registrar = service->registrar;
-	atomic_fetch_sub(&registrar->coming, 1);
+	int coming = atomic_fetch_sub(&registrar->coming, 1);
+	assert(coming > 0);
 	for (unsigned i = 0; i < registrar->count; i++)
 		sequencer_go_on(&registrar->sequencers[i]);
 }

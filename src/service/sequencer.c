@@ -3,6 +3,7 @@
 #include "service/clock.h"
 #include "service/sequencer.h"
 
+#include <assert.h>
 #include <stddef.h>
 #include <stdlib.h>
 
@@ -19,6 +20,8 @@ bool sequencer_add(struct sequencer *sequencer, struct pending_registration *pen
 	pthread_mutex_lock(&sequencer->mutex);
 	bool refused = sequencer->stopping || !turns_has_room(&sequencer->waiting, account, QUEUE_MAX);
 	bool was_due = sequencer->due;
+	assert(!pending->is_waiting);
+	pending->is_waiting = !refused;
 	if (!refused)
 		turns_add(&sequencer->waiting, &pending->turn, account);
 	if (!refused &&
@@ -86,6 +89,11 @@ static enum turn_choice join_batch(void *context, struct turn *turn)
 		return TURN_OWNER_LEFT;
 	if (!belongs(sequencer, pending))
 		return TURN_LEFT;
+	assert(sequencer->count < sequencer->batch_max && sequencer->batch_max <= BATCH_MAX);
+	assert(pending->is_waiting);
+	pending->is_waiting = false;
+	pending->registration.result = REGISTRATION_UNDECIDED;
+	pending->registration.event = NULL;
 	sequencer->taken[sequencer->count] = pending;
 	sequencer->items[sequencer->count++] = &pending->registration;
 	return TURN_TAKEN;
@@ -119,6 +127,7 @@ void sequencer_grow_batch(struct registration_batch *batch, const int64_t *accou
                           size_t account_count)
 {
 	struct sequencer *sequencer = batch->context;
+	assert(batch->items == sequencer->items && batch->count == sequencer->count);
 	pthread_mutex_lock(&sequencer->mutex);
 	take_waiting(sequencer, accounts, account_count);
 	sequencer->due = sequencer->due && sequencer->waiting.length > 0;
@@ -162,6 +171,7 @@ void sequencer_stop(struct sequencer *sequencer)
 	pthread_mutex_unlock(&sequencer->mutex);
 	pthread_cond_signal(&sequencer->arrived);
 	pthread_join(sequencer->thread, NULL);
+	assert(sequencer->waiting.length == 0); /* each was answered */
 	turns_free(&sequencer->waiting);
 	pthread_mutex_destroy(&sequencer->mutex);
 	pthread_cond_destroy(&sequencer->arrived);

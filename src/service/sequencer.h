@@ -10,6 +10,8 @@
 
 #define QUEUE_MAX 16384 /* registrations per sequencer */
 #define BATCH_MAX 1024
+/* The result of a registration that the store has not decided: no code of an error. */
+#define REGISTRATION_UNDECIDED 1
 
 /* One thread and its queue. */
 struct sequencer {

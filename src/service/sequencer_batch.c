@@ -1,5 +1,6 @@
 #include "service/sequencer.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 #include "base/log.h"
@@ -12,6 +13,7 @@ static void give_failure(struct registration **items, size_t count, int result,
 {
 	for (size_t i = 0; i < count; i++) {
 		items[i]->result = error_http_status(result) == 503 ? result : ERR_UNAVAILABLE;
+		assert(items[i]->result < 0); /* nothing of it is acknowledged */
 		items[i]->error = *error;
 		items[i]->error.code = items[i]->result;
 	}
@@ -118,6 +120,7 @@ static void retry_in_halves(struct sequencer *sequencer, struct registration **i
 		return;
 	}
 	struct service *service = sequencer->registrar->service;
+	assert(cut < count); /* both halves are smaller */
 	for (int half = 0; half < 2; half++) {
 		struct registration_batch batch = {
 			.items = half ? items + cut : items,
@@ -158,6 +161,30 @@ static void note_space(struct service *service, int result)
 		atomic_store(&service->lacks_space, false);
 }
 
+/* Checks the outcomes of the whole batch before the first request gets its own. */
+static void check_outcomes(const struct sequencer *sequencer)
+{
+	for (size_t i = 0; i < sequencer->count; i++) {
+		const struct registration *item = sequencer->items[i];
+		assert(item == &sequencer->taken[i]->registration);
+		assert(item->result <= 0);           /* it was decided, or it failed */
+		assert(item->result || item->event); /* no receipt without its event */
+		count_outcome(sequencer->registrar, item);
+	}
+}
+
+/* Gives each item of the batch back to its request, once. */
+static void answer(struct sequencer *sequencer)
+{
+	check_outcomes(sequencer);
+	for (size_t i = 0; i < sequencer->count; i++) {
+		struct pending_registration *pending = sequencer->taken[i];
+		assert(pending);
+		sequencer->taken[i] = NULL;
+		pending->done(pending);
+	}
+}
+
 void sequencer_handle_batch(struct sequencer *sequencer)
 {
 	struct registrar *registrar = sequencer->registrar;
@@ -182,10 +209,7 @@ void sequencer_handle_batch(struct sequencer *sequencer)
 		sort_by_chain(sequencer->items, sequencer->sorted, sequencer->count);
 		retry_in_halves(sequencer, sequencer->sorted, sequencer->count, result, &error);
 	}
-	for (size_t i = 0; i < sequencer->count; i++) {
-		count_outcome(registrar, sequencer->items[i]);
-		sequencer->taken[i]->done(sequencer->taken[i]);
-	}
+	answer(sequencer);
 	if (store_maintain(store, &error))
 		log_error("checkpoint_failed", "cause", error.cause);
 }

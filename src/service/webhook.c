@@ -1,5 +1,6 @@
 #include "service/webhook.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -36,6 +37,8 @@ void webhook_secret(const struct sha256 *installation, const char *endpoint_id, 
 {
 	char text[128];
 	int size = snprintf(text, sizeof text, SECRET_CONTEXT "\n%s\n%" PRId64, endpoint_id, version);
+	/* Two endpoints would have one secret if the text was cut. */
+	assert(size > 0 && (size_t)size < sizeof text);
 	struct sha256 derived =
 		hmac_sha256(slice_make(installation->bytes, SHA256_SIZE), slice_make(text, (size_t)size));
 	memcpy(secret, "whsec_", 6);

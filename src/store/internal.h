@@ -2,6 +2,8 @@
 #ifndef STORE_INTERNAL_H
 #define STORE_INTERNAL_H
 
+#include <assert.h>
+
 #include "db/db.h"
 #include "store/store.h"
 
@@ -25,6 +27,13 @@ void register_close(struct store *store);
 static inline int64_t event_number(int64_t chain, int64_t sequence)
 {
 	return (int64_t)((uint64_t)chain << EVENT_SEQUENCE_BITS | (uint64_t)sequence);
+}
+/* Packs the number of an event that is about to be written. */
+static inline int64_t new_event_number(int64_t chain, int64_t sequence)
+{
+	assert(chain >= 0 && chain <= CHAIN_MAX);
+	assert(sequence >= 1 && sequence <= EVENT_SEQUENCE_MAX);
+	return event_number(chain, sequence);
 }
 static inline int64_t chain_number(int64_t channel, enum mode mode)
 {

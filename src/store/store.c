@@ -1,3 +1,4 @@
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/digest.h"
@@ -13,6 +14,7 @@ void store_fresh_id(const char *prefix, char id[ID_SIZE])
 	uint8_t random[ID_OWN_SIZE];
 	random_bytes(random, sizeof random);
 	size_t size = strlen(prefix);
+	assert(size + sizeof random < ID_SIZE);
 	memcpy(id, prefix, size);
 	for (size_t i = 0; i < sizeof random; i++)
 		id[size++] = digits[random[i] & 31];

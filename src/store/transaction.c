@@ -1,5 +1,6 @@
 #include "store/transaction.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 #include "store/audit/acts.h"
@@ -46,6 +47,7 @@ int begin_local(struct store *store, struct db_connection **ret_connection, stru
 int end_write(struct db_connection *connection, int result, struct error *error)
 {
 	struct act *act = db_kept(connection);
+	assert(!act || !act->recorded); /* an operation has one record */
 	if (!result && act)
 		result = act_write(connection, act, error);
 	if (!result)

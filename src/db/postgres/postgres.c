@@ -395,7 +395,7 @@ static int64_t latest_now_us(const struct db *base)
 
 static int ready(struct db *base, struct error *error)
 {
-	struct db_connection *reader = take_reader(base);
+	struct db_connection *reader = db_take_reader(base);
 	struct pg_connection *connection = pg_connection(reader);
 	int result = pg_connect(connection, error);
 	if (!result) {

@@ -201,7 +201,7 @@ static const char *sqlite_promise(const struct db *base)
 
 static int sqlite_ready(struct db *base, struct error *error)
 {
-	struct db_connection *reader = sqlite_take_reader(base);
+	struct db_connection *reader = db_take_reader(base);
 	struct db_query *query = db_query(reader, "SELECT value FROM settings WHERE name = 'schema'");
 	db_step(query);
 	int result = db_end(query, error);

@@ -1,5 +1,6 @@
 #include "store/audit/acts.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -579,6 +580,8 @@ static int insert_act(struct db_connection *connection, const struct act *act, i
                       struct slice document, const struct sha256 *end, int64_t *ret_inserted,
                       struct error *error)
 {
+	assert(act->number >= 1 && *act->act_id && document.size > 0);
+	assert(act->urgent == (row_number(act, act->number) < 0));
 	struct sha256 chain_hash = act_chain_hash(end, document);
 	struct db_query *query =
 		db_query(connection, "INSERT INTO acts (account, number, act_id, at, operation, document,"

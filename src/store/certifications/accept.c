@@ -1,3 +1,4 @@
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -73,9 +74,10 @@ static void make_code(const char *prefix, const struct certification *certificat
 		if (random < FAIR)
 			letters[i++] = alphabet[random % LETTERS];
 	}
-	snprintf(code, VERIFICATION_CODE_SIZE, "%.10s-%s%d-%.4s-%.4s", prefix,
-	         certification->mode == MODE_TEST ? "TEST-" : "",
-	         time_year(certification->requested_at_us), letters, letters + 4);
+	int size = snprintf(code, VERIFICATION_CODE_SIZE, "%.10s-%s%d-%.4s-%.4s", prefix,
+	                    certification->mode == MODE_TEST ? "TEST-" : "",
+	                    time_year(certification->requested_at_us), letters, letters + 4);
+	assert(size > 0 && size < VERIFICATION_CODE_SIZE); /* a cut one is easier to guess */
 }
 
 static int ask_code(struct db_connection *connection, const char *code, bool *ret_taken,
@@ -180,12 +182,15 @@ static int charge(struct db_connection *connection, const struct certification *
 	int64_t settled = 0;
 	if (certification->fee == 0)
 		return OK;
+	assert(certification->mode == MODE_LIVE && certification->fee > 0);
 	int result =
 		ledger_move_credits(account, -certification->fee, "fee", certification->certification_id,
 	                        arena, &moved, &settled, error);
-	if (!result)
+	if (!result) {
+		assert(settled == 0 && account->balance >= 0); /* check_credits, under the same lock */
 		result = store_write_entries(connection, account, moved.entries,
 		                             certification->requested_at_us, error);
+	}
 	if (!result)
 		result = store_write_notices(connection, account->account, moved.notices, MODE_LIVE,
 		                             certification->requested_at_us, error);
@@ -410,6 +415,8 @@ int store_accept_certification(struct store *store, const char *prefix, int64_t 
 	accepted.last_error = NULL;
 	if (accepted.mode == MODE_TEST)
 		accepted.fee = 0;
+	assert(accepted.first_sequence >= 1 && accepted.first_sequence <= accepted.last_sequence);
+	assert(accepted.chain == chain_number(accepted.channel, accepted.mode) && accepted.fee >= 0);
 	struct db_connection *connection;
 	int result = begin_write(store, &connection, error);
 	if (result)

@@ -1,4 +1,6 @@
 /* Closing of certified ranges by time. */
+#include <assert.h>
+
 #include "store/certifications/certifications.h"
 #include "store/transaction.h"
 
@@ -39,9 +41,11 @@ static int close_range(struct db_connection *connection, int64_t account, int64_
 		result = read_last(connection, account, chain, &last_us, error);
 	if (result)
 		return result;
+	const int64_t before_us = last_us;
 	*ret_cut_us = range_cut_us(range, last_us, clock->now_us);
 	if (!range_close(*ret_cut_us, &last_us))
 		return OK;
+	assert(last_us > before_us); /* received_at never decreases */
 	if (chain % 2 == MODE_LIVE && ledger_clock_is_refused(clock))
 		return error_cause(error, ERR_CLOCK,
 		                   "the end of the range would be later than the current time");

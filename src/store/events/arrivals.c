@@ -1,5 +1,7 @@
 #include "store/events/arrivals.h"
 
+#include <assert.h>
+
 #include "store/schema/schema.h"
 
 const struct schema_arrivals event_arrivals = {
@@ -62,6 +64,9 @@ static int complete_run(struct db_connection *connection, int64_t arrival, struc
 int arrivals_add_run(struct db_connection *connection, int64_t arrival, int64_t event,
                      int64_t count, struct arrival_runs_end *end, struct error *error)
 {
+	assert(arrival >= 1 && event >= 1 && count >= 1);
+	/* A run stays within its chain. */
+	assert(count - 1 <= EVENT_SEQUENCE_MAX - (event & EVENT_SEQUENCE_MAX));
 	struct arrival_run run = {.arrival = arrival, .key = event, .count = count};
 	struct arrival_run *previous = &end->last;
 	int result = complete_run(connection, previous->arrival, previous, error);

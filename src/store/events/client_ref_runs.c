@@ -106,6 +106,7 @@ static int64_t bucket_of(int64_t buckets, uint64_t place)
 /* Returns the first place of a bucket; not defined for the bucket after the last one. */
 static uint64_t first_place(int64_t buckets, int64_t bucket)
 {
+	assert(bucket >= 0 && bucket < buckets);
 	unsigned __int128 scaled = (unsigned __int128)bucket << 64;
 	return (uint64_t)((scaled + (uint64_t)buckets - 1) / (uint64_t)buckets);
 }
@@ -154,6 +155,7 @@ static unsigned filter_bit(const struct run *run, uint64_t place, int probe)
 
 static unsigned char *filter_of(const struct run *run, int64_t bucket)
 {
+	assert(bucket >= 0 && bucket <= run->buckets); /* or the end of them */
 	return run->filter + bucket * run->filter_size;
 }
 
@@ -241,6 +243,7 @@ static int make_filter(const struct ref_runs *runs, struct run *run, struct erro
  * run. */
 static void add_run(struct ref_runs *runs, struct run run)
 {
+	assert(runs->count < CLIENT_REF_RUNS_MAX);
 	size_t at = runs->count++;
 	for (; at > 0 && runs->items[at - 1].level > run.level; at--)
 		runs->items[at] = runs->items[at - 1];
@@ -644,6 +647,7 @@ static int64_t group_end(const struct ref_runs *runs, const struct run *run)
 static int write_bucket(struct db_connection *connection, const struct run *run, int64_t bucket,
                         const struct ref_entry *entries, size_t count, struct error *error)
 {
+	assert(bucket < run->buckets);
 	if (count == 0)
 		return OK;
 	for (size_t i = 0; i < count; i++)
@@ -691,6 +695,7 @@ static int write_group(struct ref_runs *runs, struct db_connection *connection, 
 {
 	const int64_t first = run->filled_next;
 	const int64_t end = group_end(runs, run);
+	assert(first < end); /* each group brings the run forward */
 	size_t at = 0;
 	int result = OK;
 	for (int64_t bucket = first; bucket < end && !result; bucket++) {
@@ -759,6 +764,8 @@ static int begin_run(struct ref_runs *runs, struct db_connection *connection, in
 	int result = make_filter(runs, &run, error);
 	if (result)
 		return result;
+	assert(run.number >= 1 && run.number <= RUN_MAX && run.buckets >> RUN_BITS == 0);
+	assert(run.level >= 0 && run.level < LEVELS_MAX && runs->fresh_count < CLIENT_REF_RUNS_MAX);
 	runs->fresh[runs->fresh_count++] = run;
 	*ret_number = run.number;
 	struct db_query *query = db_query(
@@ -935,6 +942,7 @@ static int delete_before(struct db_connection *connection, const struct run *run
 static int trim_source(struct ref_runs *runs, struct db_connection *connection, struct run *source,
                        const struct run *merged, struct error *error)
 {
+	assert(source->into == merged->number && is_whole(source));
 	const int64_t group = runs->shape.group_buckets;
 	const bool done = merged->filled_next == merged->buckets;
 	int64_t bucket = source_bucket(source, merged, merged->filled_next);
@@ -1008,6 +1016,8 @@ void ref_runs_committed(struct ref_runs *runs)
 	for (size_t i = 0; i < runs->count;) {
 		struct run *run = &runs->items[i];
 		changed = changed || run->gone || run->into != run->into_next;
+		assert(run->filled <= run->filled_next && run->filled_next <= run->buckets);
+		assert(!run->gone || run->into_next); /* only what was merged goes */
 		run->filled = run->filled_next;
 		run->into = run->into_next;
 		run->owed = run->owed_next;

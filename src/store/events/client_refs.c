@@ -57,6 +57,7 @@ static size_t slot_of(const struct client_refs *refs, uint64_t place)
 
 static void slot_put(struct client_refs *refs, const struct entry *entry)
 {
+	assert(refs->gathered < refs->slot_count); /* a search ends at an empty slot */
 	size_t at = slot_of(refs, place_of(refs, entry));
 	while (refs->slots[at].event)
 		at = (at + 1) & (refs->slot_count - 1);
@@ -491,7 +492,8 @@ int client_refs_look_up(struct client_refs *refs, struct db_connection *connecti
 int client_refs_add(struct client_refs *refs, int64_t account, int64_t chain, int64_t ref_hash,
                     int64_t sequence)
 {
-	struct entry entry = {account, event_number(chain, sequence), ref_hash};
+	struct entry entry = {account, new_event_number(chain, sequence), ref_hash};
+	assert(chain_of(&entry) == chain && (entry.event & EVENT_SEQUENCE_MAX) == sequence);
 	return client_refs_list_add(&refs->added, &entry);
 }
 
@@ -671,6 +673,7 @@ int client_refs_write_all(struct client_refs *refs, struct db_connection *connec
 /* Turns the collected entries into `moving`, in the same memory, so that this cannot fail. */
 static void swap_entries(struct client_refs *refs)
 {
+	assert(!refs->moving.items); /* they are in a run before others take their place */
 	size_t count = 0;
 	for (size_t i = 0; i < refs->slot_count; i++)
 		if (refs->slots[i].event)
@@ -697,6 +700,7 @@ void client_refs_committed(struct client_refs *refs)
 	if (!refs->runs)
 		return; /* lost */
 	assert((refs->gathered + refs->added.count) * 4 <= refs->slot_count * 3 || !refs->added.count);
+	assert(!refs->emptied || refs->moving.count > 0);
 	pthread_mutex_lock(&refs->lock);
 	for (size_t i = 0; i < refs->added.count; i++)
 		slot_put(refs, &refs->added.items[i]);

@@ -1,4 +1,6 @@
 /* Audit records in sealing rounds: unsealed records and the contents of their segments. */
+#include <assert.h>
+
 #include "store/audit/acts.h"
 #include "store/events/staged_round.h"
 #include "store/shards/work.h"
@@ -145,6 +147,7 @@ int store_read_act_hashes(struct store *store, int64_t account, int64_t chain, i
                           struct sha256 *ret_last, struct error *error)
 {
 	struct db_connection *connection;
+	assert(chain_is_of_acts(chain));
 	int result = begin_read(store, &connection, error);
 	if (result)
 		return result;

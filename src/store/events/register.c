@@ -25,6 +25,11 @@ static void new_event(const struct batch_item *item, struct event *event)
 		.file_name = given->file_name,
 		.content_bytes = given->content_bytes,
 	};
+	/* The receipt is of the chain that the key may write to, and of what was declared. */
+	assert(request->chain->chain == given->chain);
+	assert(request->chain->modality == given->declaration.modality);
+	assert(request->sequence >= 1 && request->sequence <= request->chain->last_sequence);
+	assert(request->received_at_us <= request->chain->last_received_at_us);
 	store_copy_id(event->event_id, slice_of(request->event_id));
 	store_copy_id(event->channel_id, slice_of(request->chain->channel_id));
 }
@@ -45,6 +50,7 @@ static int clock_wait_seconds(const struct batch *batch, const struct ledger_cha
 	int64_t wait_us = off_us - batch->clock.bound_us;
 	if (wait_us < batch->clock.refused_for_us)
 		wait_us = batch->clock.refused_for_us;
+	assert(wait_us > 0); /* the ledger refuses by the same comparison */
 	int64_t seconds = wait_us / US_PER_SECOND + 1;
 	return seconds < CLOCK_WAIT_MAX_SECONDS ? (int)seconds : CLOCK_WAIT_MAX_SECONDS;
 }
@@ -80,6 +86,8 @@ static int give_outcome(struct batch *batch, const struct ledger_account *accoun
 {
 	struct registration *given = item->registration;
 	const struct ledger_request *request = &item->request;
+	assert(given->account == account->account);
+	assert(request->original >= 1 || (!request->replayed && request->result != ERR_CONFLICT));
 	given->result = request->result;
 	given->replayed = request->replayed;
 	error_clear(&given->error);
@@ -122,6 +130,7 @@ static size_t collect_requests(struct account_batch *part, struct ledger_request
 		else
 			item->request.result = ERR_VALIDATION;
 	}
+	assert(count <= part->count);
 	return count;
 }
 
@@ -170,6 +179,7 @@ static int add_items(struct batch *batch, struct registration **items, size_t co
 	if (!all)
 		return ERR_NO_MEMORY;
 	for (size_t i = 0; i < count; i++) {
+		assert(items[i]->account > 0 && items[i]->chain > 0);
 		struct account_batch *part = part_of(batch, items[i]->account);
 		if (!part)
 			return ERR_NO_MEMORY;
@@ -185,7 +195,10 @@ static int add_items(struct batch *batch, struct registration **items, size_t co
 static int load_accounts(struct batch *batch, struct error *error)
 {
 	int result = OK;
+	int64_t locked = 0;
 	for (struct account_batch *part = batch->accounts; part && !result; part = part->next) {
+		assert(part->account.account > locked); /* the lock order */
+		locked = part->account.account;
 		result = store_load_account(batch->connection, part->account.account, batch->arena,
 		                            &part->account, error);
 		if (part->account.stored_max == 0)
@@ -205,8 +218,12 @@ static int grow(struct batch *batch, struct registration_batch *given)
 		accounts[count++] = part->account.account;
 	size_t before = given->count;
 	given->grow(given, accounts, count);
-	return given->count > before ? add_items(batch, given->items + before, given->count - before)
-	                             : OK;
+	assert(given->count >= before);
+	if (given->count == before)
+		return OK;
+	int result = add_items(batch, given->items + before, given->count - before);
+	assert(batch->account_count == count); /* the batch has no lock on another account */
+	return result;
 }
 
 static int try_batch(struct store *store, unsigned sequencer, struct registration_batch *given,
@@ -248,13 +265,17 @@ static int try_batch(struct store *store, unsigned sequencer, struct registratio
 int store_register_batch(struct store *store, unsigned sequencer, struct registration_batch *batch,
                          struct error *error)
 {
-	assert(batch->count > 0);
+	assert(batch->count > 0 && sequencer < store_sequencer_count(store));
+	struct batch_memory *memory = &store->memories[sequencer];
+	bool is_used = atomic_exchange(&memory->is_used, true);
+	assert(!is_used); /* one thread at a time */
 	bool may_retry = true;
 	int result = ERR_UNAVAILABLE;
 	for (int tries = 0; tries < TRIES_MAX && result && may_retry; tries++) {
 		may_retry = false;
 		result = try_batch(store, sequencer, batch, &may_retry, error);
 	}
+	atomic_store(&memory->is_used, false);
 	return result;
 }
 

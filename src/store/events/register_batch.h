@@ -6,6 +6,10 @@
 #ifndef STORE_REGISTER_BATCH_H
 #define STORE_REGISTER_BATCH_H
 
+#include <assert.h>
+#include <stdatomic.h>
+#include <stddef.h>
+
 #include "store/events/arrivals.h"
 #include "store/events/client_refs.h"
 #include "store/internal.h"
@@ -24,6 +28,7 @@ struct loaded_chain {
 	bool sealed;                  /* no live event is waiting for a seal */
 	struct arrival_runs_end runs; /* embedded engine: of its events */
 };
+_Static_assert(offsetof(struct loaded_chain, ledger) == 0, "converted to and from its ledger");
 
 /* The part of a batch that concerns one account. */
 struct account_batch {
@@ -37,7 +42,8 @@ struct account_batch {
 
 /* Memory that is kept between batches, one for each sequencer. */
 struct batch_memory {
-	struct arena arena; /* of the current batch */
+	atomic_bool is_used; /* by the thread of a batch */
+	struct arena arena;  /* of the current batch */
 	/* Embedded engine. */
 	struct client_refs *client_refs;
 	struct kept_heads *kept_heads;
@@ -61,6 +67,14 @@ struct batch {
 static inline bool batch_item_is_new(const struct batch_item *item)
 {
 	return !item->request.result && !item->request.replayed;
+}
+
+/* Returns the number of the item's new event. */
+static inline int64_t batch_item_event(const struct batch_item *item)
+{
+	assert(batch_item_is_new(item) && item->registration->chain > 0);
+	assert(item->request.chain->chain == item->registration->chain);
+	return new_event_number(item->registration->chain, item->request.sequence);
 }
 
 /* The events that a key registered in the batch. */

@@ -1,5 +1,6 @@
 /* Registration on the embedded engine: rows are read and written individually, because a statement
  * costs little. Events are found by client_ref through an index of our own (client_refs.h). */
+#include <assert.h>
 #include <stdlib.h>
 
 #include "store/events/kept_heads.h"
@@ -144,7 +145,7 @@ static int write_event(struct batch *batch, int64_t account, int64_t arrival,
 		"occurred_at, hash, config_version, chain_hash, content, file_name, content_object, "
 		"content_bytes) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)");
 	db_bind_integer(query, arrival);
-	db_bind_integer(query, event_number(given->chain, request->sequence));
+	db_bind_integer(query, batch_item_event(item));
 	db_bind_integer(query, account);
 	db_bind_integer(query, given->key);
 	db_bind_text(query, declared->client_ref);
@@ -175,8 +176,8 @@ static int compare_events(const void *a, const void *b)
 {
 	const struct batch_item *left = *(struct batch_item *const *)a;
 	const struct batch_item *right = *(struct batch_item *const *)b;
-	int64_t left_event = event_number(left->registration->chain, left->request.sequence);
-	int64_t right_event = event_number(right->registration->chain, right->request.sequence);
+	int64_t left_event = batch_item_event(left);
+	int64_t right_event = batch_item_event(right);
 	return (left_event > right_event) - (left_event < right_event);
 }
 
@@ -189,12 +190,14 @@ static struct loaded_chain *chain_of(const struct batch_item *item)
 static int write_run(struct batch *batch, int64_t account, int64_t arrival,
                      struct batch_item *const *items, size_t count, struct error *error)
 {
+	const int64_t first = batch_item_event(items[0]);
 	int result = OK;
-	for (size_t i = 0; i < count && !result; i++)
+	for (size_t i = 0; i < count && !result; i++) {
+		assert(batch_item_event(items[i]) == first + (int64_t)i); /* a run has no gap */
 		result = write_event(batch, account, arrival + (int64_t)i, items[i], error);
+	}
 	if (result)
 		return result;
-	int64_t first = event_number(items[0]->registration->chain, items[0]->request.sequence);
 	return arrivals_add_run(batch->connection, arrival, first, (int64_t)count,
 	                        &chain_of(items[0])->runs, error);
 }
@@ -210,6 +213,7 @@ static int write_events(struct batch *batch, struct account_batch *part, struct 
 			items[count++] = item;
 	if (count == 0)
 		return OK;
+	assert(count <= part->count);
 	qsort(items, count, sizeof *items, compare_events);
 	int64_t last;
 	int result = arrivals_last(batch->connection, &last, error);
@@ -226,6 +230,9 @@ static int write_head(struct batch *batch, int64_t account, const struct loaded_
                       struct error *error)
 {
 	const struct ledger_chain *chain = &loaded->ledger;
+	/* The run that was written ends at the head. */
+	assert(arrival_run_last_key(&loaded->runs.last) ==
+	       new_event_number(chain->chain, chain->last_sequence));
 	struct db_query *query =
 		db_query(batch->connection, "UPDATE chains SET last_sequence = $3, last_received_at = $4, "
 	                                "last_chain_hash = $5, last_run = $6 "

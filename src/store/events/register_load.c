@@ -1,3 +1,4 @@
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -13,7 +14,7 @@ int register_read_head(struct batch *batch, struct db_query *query, struct loade
 	struct slice id = db_text(query, 4);
 	chain->channel_id = arena_copy(batch->arena, id.data, id.size);
 	chain->config_version = db_integer(query, 5);
-	if (!modality_parse(db_text(query, 6), &chain->modality))
+	if (chain->last_sequence < 0 || !modality_parse(db_text(query, 6), &chain->modality))
 		return ERR_CORRUPT;
 	chain->config_hash = store_sha256(db_blob(query, 7));
 	loaded->sealed = chain->mode == MODE_LIVE && db_integer(query, 8) == chain->last_sequence;
@@ -54,6 +55,7 @@ static int list_chains(struct batch *batch, struct account_batch *part,
 	size_t count = 0;
 	for (struct batch_item *item = part->first; item; item = item->next)
 		numbers[count++] = item->registration->chain;
+	assert(count == part->count); /* the size of all three lists */
 	qsort(numbers, count, sizeof *numbers, compare_chain_numbers);
 	for (size_t i = 0; i < count; i++) {
 		if (i > 0 && numbers[i] == numbers[i - 1])
@@ -76,6 +78,7 @@ static void give_chains_to_items(struct account_batch *part)
 		struct ledger_chain *key = &wanted;
 		struct ledger_chain **found = bsearch(&key, account->chains, account->chain_count,
 		                                      sizeof *account->chains, compare_chains);
+		assert(found && (*found)->channel == item->registration->channel);
 		item->request.chain = *found;
 	}
 }
@@ -103,6 +106,7 @@ static int load_limit_use(struct batch *batch, const struct ledger_account *acco
 	/* Periods are determined by received_at, which may be ahead of this clock and in the next
 	 * day. */
 	const struct ledger_chain *chain = chain_of_channel(account, limit->channel);
+	assert(chain); /* load_limits keeps those of the batch's channels */
 	int64_t received_at_us = batch->clock.now_us > chain->last_received_at_us
 	                             ? batch->clock.now_us
 	                             : chain->last_received_at_us;
@@ -246,6 +250,7 @@ static void fill_requests(struct account_batch *part)
 		const struct registration *given = item->registration;
 		item->request.key = given->key;
 		item->request.declaration = &given->declaration;
+		assert(given->content_bytes >= 0 || (!given->content_object && !given->content.size));
 		item->request.content_bytes = given->content_bytes > 0 ? given->content_bytes : 0;
 	}
 }

@@ -231,7 +231,8 @@ static void add_event(struct event_columns *columns, const struct batch_item *it
 	const struct registration *given = item->registration;
 	const struct declaration *declared = &given->declaration;
 	const struct ledger_request *request = &item->request;
-	db_array_add_integer(&columns->event, event_number(given->chain, request->sequence));
+	assert(request->sequence <= request->chain->last_sequence);
+	db_array_add_integer(&columns->event, batch_item_event(item));
 	db_array_add_integer(&columns->key, given->key);
 	db_array_add_integer(&columns->new_ref_hash, item->ref_hash);
 	db_array_add_bytes(&columns->client_ref, declared->client_ref.data, declared->client_ref.size);
@@ -272,8 +273,10 @@ static int write_events(struct batch *batch, struct account_batch *part, struct 
 		return OK;
 	struct db_query *query = db_query(batch->connection, NEW_EVENTS EVENT_VALUES);
 	db_bind_integer(query, part->account.account);
-	for (size_t i = 0; i < COLUMN_COUNT; i++)
+	for (size_t i = 0; i < COLUMN_COUNT; i++) {
+		assert(column(columns, i)->count == columns->event.count); /* unnest would add NULLs */
 		db_bind_array(query, column(columns, i));
+	}
 	return db_execute(query, NULL, error);
 }
 
@@ -295,6 +298,9 @@ static int write_heads(struct batch *batch, const struct account_batch *part, st
 		db_array_add_integer(&columns->last_received_at, chain->last_received_at_us);
 		db_array_add_bytes(&columns->last_chain_hash, chain->last_chain_hash.bytes, SHA256_SIZE);
 	}
+	assert(columns->last_sequence.count == columns->chain.count);
+	assert(columns->last_received_at.count == columns->chain.count);
+	assert(columns->last_chain_hash.count == columns->chain.count);
 	if (columns->chain.count == 0)
 		return OK;
 	struct db_query *query =
@@ -323,6 +329,8 @@ static int write_entries(struct batch *batch, struct ledger_account *account,
 		db_array_clear(&columns[i]);
 	for (const struct ledger_entry *entry = entries; entry; entry = entry->next) {
 		assert(entry->chain);
+		assert(entry->first_sequence >= 1 && entry->first_sequence <= entry->last_sequence);
+		assert(entry->credits == entry->first_sequence - entry->last_sequence - 1);
 		db_array_add_integer(&columns[0], ++account->last_entry);
 		db_array_add_integer(&columns[1], entry->credits);
 		db_array_add_integer(&columns[2], entry->balance);
@@ -340,8 +348,10 @@ static int write_entries(struct batch *batch, struct ledger_account *account,
 	             "unnest($7::bigint[]), unnest($8::bigint[])");
 	db_bind_integer(query, account->account);
 	db_bind_integer(query, batch->clock.now_us);
-	for (size_t i = 0; i < ENTRY_COLUMNS; i++)
+	for (size_t i = 0; i < ENTRY_COLUMNS; i++) {
+		assert(columns[i].count == columns[0].count);
 		db_bind_array(query, &columns[i]);
+	}
 	return db_execute(query, NULL, error);
 }
 
@@ -373,8 +383,10 @@ static int add_usage(struct batch *batch, int64_t account, const struct usage *u
 	}
 	struct db_query *query = db_query(batch->connection, USED USED_VALUES USED_MORE);
 	db_bind_integer(query, account);
-	for (size_t i = 0; i < USED_COLUMNS; i++)
+	for (size_t i = 0; i < USED_COLUMNS; i++) {
+		assert(used[i].count == count);
 		db_bind_array(query, &used[i]);
+	}
 	return db_execute(query, NULL, error);
 }
 

@@ -1,3 +1,4 @@
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
@@ -6,17 +7,19 @@
 static int write_unpaid(struct batch *batch, struct ledger_account *account,
                         const struct batch_item *item, struct error *error)
 {
+	assert(item->request.chain->mode == MODE_LIVE);
 	struct db_query *query = db_query(
 		batch->connection, "INSERT INTO unpaid_events(account, number, event) VALUES ($1, $2, $3)");
 	db_bind_integer(query, account->account);
 	db_bind_integer(query, ++account->last_unpaid);
-	db_bind_integer(query, event_number(item->registration->chain, item->request.sequence));
+	db_bind_integer(query, batch_item_event(item));
 	return db_execute(query, NULL, error);
 }
 
 static int write_unsealed(struct batch *batch, int64_t account, const struct loaded_chain *chain,
                           struct error *error)
 {
+	assert(chain->ledger.mode == MODE_LIVE); /* test events are never sealed */
 	struct db_query *query =
 		db_query(batch->connection, "INSERT INTO unsealed_chains(account, chain) "
 	                                "VALUES ($1, $2) ON CONFLICT DO NOTHING");
@@ -46,6 +49,7 @@ static size_t count_runs(struct batch_item **items, size_t count, struct usage *
 			runs[found++] = (struct usage){.day = time_day(request->received_at_us),
 			                               .chain = items[i]->registration->chain,
 			                               .key = items[i]->registration->key};
+		assert(runs[found - 1].day == time_day(request->received_at_us));
 		runs[found - 1].events++;
 		runs[found - 1].unpaid_events += request->status == STATUS_UNPAID;
 		runs[found - 1].content_bytes += request->content_bytes;
@@ -65,6 +69,7 @@ static int write_usage(struct batch *batch, const struct account_batch *part, st
 			items[count++] = item;
 	if (count == 0)
 		return OK;
+	assert(count <= part->count);
 	count = count_runs(items, count, runs);
 	return batch->engine->add_usage(batch, part->account.account, runs, count, error);
 }
@@ -110,6 +115,9 @@ int register_write(struct batch *batch, struct account_batch *part,
                    const struct ledger_result *decided, struct error *error)
 {
 	struct ledger_account *account = &part->account;
+	assert(decided->live_events_added >= 0 && decided->test_events_added >= 0);
+	assert(decided->test_bytes_added >= 0);
+	assert(!decided->entries || decided->live_events_added > 0); /* test events are free */
 	int result = batch->engine->write_events(batch, part, error);
 	for (struct batch_item *item = part->first; item && !result; item = item->next)
 		if (batch_item_is_new(item) && item->request.status == STATUS_UNPAID)

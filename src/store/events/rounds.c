@@ -1,4 +1,6 @@
 /* Writing a round over its staged segments, and reading rounds. */
+#include <assert.h>
+
 #include "store/events/staged_round.h"
 
 /* ---- a round ---- */
@@ -53,6 +55,7 @@ int store_write_round(struct store *store, const struct round_record *round, str
 	int64_t blocks = (int64_t)(round->blocks.size / SHA256_SIZE);
 	if (blocks < 1 || round->blocks.size % SHA256_SIZE)
 		return error_cause(error, ERR_USAGE, "the block roots of a round are not a list of hashes");
+	assert(round->round >= 1 && round->token.size > 0);
 	int result = begin_write(store, &connection, error);
 	if (result)
 		return result;

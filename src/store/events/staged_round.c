@@ -1,4 +1,5 @@
 /* The staged round: staging and unstaging of its blocks of segments. */
+#include <assert.h>
 #include <stdlib.h>
 
 #include "store/events/staged_round.h"
@@ -34,6 +35,8 @@ static int advance_chain(struct db_connection *connection, const struct segment_
 static int write_segment(struct db_connection *connection, const struct segment_record *segment,
                          int64_t round, int64_t place, struct error *error)
 {
+	assert(segment->first_sequence <= segment->last_sequence);
+	assert(segment->document.size > 0 && segment->nodes.size > 0);
 	bool of_acts = chain_is_of_acts(segment->chain);
 	int result = of_acts ? take_acts(connection, segment, error)
 	                     : advance_chain(connection, segment, round, error);
@@ -165,6 +168,8 @@ int store_stage_block(struct store *store, const struct round_block *block,
 	*ret_failed = count;
 	if (count < 1 || count > ROUND_BLOCK_SEGMENTS_MAX)
 		return error_cause(error, ERR_USAGE, "a block cannot have %zu segments", count);
+	assert(block->round >= 1 && block->number >= 0 && block->events >= 0);
+	assert(block->number < INT64_MAX / ROUND_BLOCK_SEGMENTS_MAX); /* places are packed of both */
 	int result = begin_write(store, &connection, error);
 	if (result)
 		return result;
@@ -335,6 +340,9 @@ int store_unstage_block(struct store *store, int64_t round, int64_t number, stru
 /* A node that does not know the staged round writes rounds without updating the row. */
 static int adjust_to_last_round(struct staged_round *staged, int64_t last, struct error *error)
 {
+	if (last < 0 || staged->blocks < 0)
+		return error_cause(error, ERR_CORRUPT, "round %lld: %lld staged blocks, after round %lld",
+		                   (long long)staged->round, (long long)staged->blocks, (long long)last);
 	if (staged->round > last + 1)
 		return error_cause(error, ERR_CORRUPT, "round %lld is staged, but the last round is %lld",
 		                   (long long)staged->round, (long long)last);

@@ -1,4 +1,6 @@
 /* Archive timestamps and the leaves staged for them. */
+#include <assert.h>
+
 #include "store/evidence/internal.h"
 
 static const char *const algorithm_texts[DIGEST_ALGORITHM_COUNT] = {"sha-256", "sha-384",
@@ -6,6 +8,7 @@ static const char *const algorithm_texts[DIGEST_ALGORITHM_COUNT] = {"sha-256", "
 
 const char *evidence_algorithm_text(enum digest_algorithm algorithm)
 {
+	assert((unsigned)algorithm < DIGEST_ALGORITHM_COUNT);
 	return algorithm_texts[algorithm];
 }
 
@@ -79,11 +82,14 @@ static int insert_block(struct db_connection *connection, const struct staged_st
 {
 	BUF_AUTO struct buf hashes;
 	buf_init(&hashes, EVIDENCE_LEAVES_MAX * DIGEST_SIZE_MAX);
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; i < count; i++) {
+		assert(leaves[i].digest.algorithm == staged->algorithm); /* a block is cut by its size */
 		buf_add_slice(&hashes, digest_slice(&leaves[i].digest));
+	}
 	int result = buf_check(&hashes);
 	if (result)
 		return result;
+	assert(hashes.size == count * digest_size(staged->algorithm));
 	struct db_query *query =
 		db_query(connection, "INSERT INTO archive_timestamp_blocks (stamp, block, algorithm,"
 	                         " leaves, staged_at) VALUES ($1, $2, $3, $4, $5)");
@@ -104,6 +110,8 @@ int store_stage_leaves(struct store *store, const struct staged_stamp *staged,
 	*ret_failed = count;
 	if (count < 1 || count > EVIDENCE_LEAVES_MAX)
 		return error_cause(error, ERR_USAGE, "a block cannot have %zu leaves", count);
+	assert(staged->stamp >= 1 && staged->blocks >= 0);
+	assert(staged->blocks < INT64_MAX / EVIDENCE_LEAVES_MAX); /* places are packed of both */
 	int result = begin_write(store, &connection, error);
 	if (result)
 		return result;
@@ -211,6 +219,8 @@ int store_write_archive_timestamp(struct store *store, const struct archive_time
 	                                  .number = stamp->stamp,
 	                                  .stamped_at_us = stamp->stamped_at_us,
 	                                  .valid_until_us = stamp->valid_until_us};
+	assert(blocks >= 1 && stamp->token.size > 0);
+	assert(stamp->blocks.size == (size_t)blocks * digest_size(stamp->algorithm));
 	int result = begin_write(store, &connection, error);
 	if (result)
 		return result;

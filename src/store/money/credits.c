@@ -1,3 +1,5 @@
+#include <assert.h>
+
 #include "base/clock.h"
 #include "store/internal.h"
 #include "store/notices/fan_out.h"
@@ -114,6 +116,11 @@ int store_write_entries(struct db_connection *connection, struct ledger_account 
 {
 	int result = OK;
 	for (const struct ledger_entry *entry = entries; entry && !result; entry = entry->next) {
+		assert(!entry->next || entry->next->balance == entry->balance + entry->next->credits);
+		assert(entry->next || entry->balance == account->balance);
+		assert(!entry->chain ||
+		       (entry->first_sequence >= 1 &&
+		        entry->credits == entry->first_sequence - entry->last_sequence - 1));
 		struct db_query *query = db_query(
 			connection, "INSERT INTO credit_entries(account, number, at, kind, credits, balance, "
 						"chain, first_sequence, last_sequence, reference) "
@@ -205,6 +212,7 @@ int store_write_notices(struct db_connection *connection, int64_t account,
 int store_settle(struct db_connection *connection, int64_t account, int64_t count,
                  struct error *error)
 {
+	assert(count > 0);
 	struct db_query *query =
 		db_query(connection,
 	             "DELETE FROM unpaid_events WHERE account = $1 AND number IN "

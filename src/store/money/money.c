@@ -1,5 +1,7 @@
 #include "store/money/money.h"
 
+#include <assert.h>
+
 int money_begin(struct store *store, int64_t now_us, struct money *money, struct error *error)
 {
 	*money = (struct money){.now_us = now_us};
@@ -42,6 +44,7 @@ int money_move(struct money *money, int64_t credits, const char *kind, const cha
 		result = store_save_account(money->connection, account,
 		                            money->activity ? money->now_us : TIME_NONE, error);
 	if (!result) {
+		assert(account->last_entry == entry + (settled > 0)); /* the entry, and the settlement */
 		*ret_entry = entry;
 		*ret_settled = settled;
 	}

@@ -1,5 +1,6 @@
 #include "store/money/purchases.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -366,6 +367,10 @@ int step_purchase(struct money *money, struct purchase_row *row, struct purchase
                   struct purchase_outcome *ret, struct error *error)
 {
 	struct purchase_outcome outcome = {.changed = row->state != step.to};
+	/* Credits come with the payment and go only from what was paid, each time the state changes. */
+	assert(step.allowed && step.credits >= -1 && step.credits <= 1);
+	assert((step.credits > 0) == (outcome.changed && step.to == PURCHASE_PAID));
+	assert((step.credits < 0) == (outcome.changed && row->state == PURCHASE_PAID));
 	int64_t entry = 0;
 	int result = OK;
 	row->state = step.to;

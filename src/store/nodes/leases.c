@@ -1,5 +1,7 @@
 #include "store/nodes/leases.h"
 
+#include <assert.h>
+
 #include "store/transaction.h"
 
 /* Nodes of other versions use these names. */
@@ -11,6 +13,7 @@ static const char *const names[] = {
 int store_take_lease(struct store *store, enum lease_name name, const char *holder, int64_t now_us,
                      int64_t duration_us, bool *ret_taken, struct error *error)
 {
+	assert((size_t)name < sizeof names / sizeof *names);
 	struct db_connection *connection;
 	int result = begin_write(store, &connection, error);
 	if (result)

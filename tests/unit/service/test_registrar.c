@@ -7,6 +7,11 @@
 
 #include <cmocka.h>
 #include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -31,6 +36,8 @@ static struct {
 	int64_t ahead_us; /* our clock, of the store's */
 	int64_t behind;   /* chain whose last event lies ahead of our clock; 0: none */
 	size_t alarms;
+	enum { SOUND, UNDECIDED, WITHOUT_EVENT } fault; /* of the last item of a batch */
+	int pipe;                                       /* in a child: a byte for each done */
 } seen = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
 int __wrap_store_register_batch(struct store *store, unsigned sequencer,
@@ -51,6 +58,7 @@ int __wrap_store_register_batch(struct store *store, unsigned sequencer,
 	pthread_cond_broadcast(&seen.changed);
 	while (seen.closed)
 		pthread_cond_wait(&seen.changed, &seen.mutex);
+	static struct event registered;
 	int result = OK;
 	for (size_t i = 0; i < batch->count && !result; i++)
 		if (seen.broken && batch->items[i]->account == seen.broken)
@@ -58,7 +66,12 @@ int __wrap_store_register_batch(struct store *store, unsigned sequencer,
 	for (size_t i = 0; i < batch->count && !result; i++) {
 		struct registration *item = batch->items[i];
 		bool refused = batch->clock.ahead_us > batch->clock.bound_us || item->chain == seen.behind;
+		bool last = i > 0 && i + 1 == batch->count;
+		if (last && seen.fault == UNDECIDED)
+			break;
 		item->result = refused && item->chain % 2 == MODE_LIVE ? ERR_CLOCK : OK;
+		if (!item->result && !(last && seen.fault == WITHOUT_EVENT))
+			item->event = &registered;
 	}
 	pthread_mutex_unlock(&seen.mutex);
 	return result;
@@ -93,6 +106,8 @@ void __wrap_log_write(enum log_level level, const char *event, ...)
 
 static void note_done(struct pending_registration *pending)
 {
+	if (seen.pipe)
+		(void)!write(seen.pipe, "", 1);
 	pthread_mutex_lock(&seen.mutex);
 	seen.done++;
 	if (pending->registration.result)
@@ -485,6 +500,64 @@ static void of_the_clock_the_log_hears_once(void **state)
 	end(fixture);
 }
 
+/* ---- assertions ---- */
+
+static void leave_one_undecided(void)
+{
+	seen.fault = UNDECIDED;
+	submit_behind_one(start(false), 60, 6);
+}
+
+static void give_one_no_event(void)
+{
+	seen.fault = WITHOUT_EVENT;
+	submit_behind_one(start(false), 60, 6);
+}
+
+static void submit_one_twice(void)
+{
+	struct fixture *fixture = start(false);
+	close_gate(true);
+	submit(fixture, 1);
+	wait_until(&seen.begun, 1);
+	submit(fixture, 1);
+	(void)!register_submit(&fixture->service, &fixture->items[1], NULL);
+}
+
+/* Returns how many of the child's requests were answered before it was ended by an assertion. */
+static ssize_t count_answers(void (*run)(void))
+{
+	int ends[2], status = 0;
+	char answers[ITEMS_MAX];
+	assert_int_equal(pipe(ends), 0);
+	pid_t child = fork();
+	assert_true(child >= 0);
+	if (child == 0) {
+		prctl(PR_SET_DUMPABLE, 0);
+		signal(SIGABRT, SIG_DFL);
+		if (!freopen("/dev/null", "w", stderr))
+			_exit(2);
+		seen.pipe = ends[1];
+		run();
+		_exit(0);
+	}
+	close(ends[1]);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+	ssize_t count = read(ends[0], answers, sizeof answers);
+	close(ends[0]);
+	return count;
+}
+
+/* The process ends before any request of the batch has its answer. */
+static void an_invariant_that_breaks_acknowledges_nothing(void **state)
+{
+	const size_t earlier = 1; /* of the batch before it */
+	assert_int_equal(count_answers(leave_one_undecided), earlier);
+	assert_int_equal(count_answers(give_one_no_event), earlier);
+	assert_int_equal(count_answers(submit_one_twice), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -502,6 +575,7 @@ int main(void)
 		cmocka_unit_test(a_store_that_fails_is_not_asked_again),
 		cmocka_unit_test(of_the_clock_the_log_hears_once),
 		cmocka_unit_test(whichever_is_broken_the_others_are_written),
+		cmocka_unit_test(an_invariant_that_breaks_acknowledges_nothing),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
