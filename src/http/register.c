@@ -9,11 +9,12 @@
 #include "http/multipart.h"
 #include "service/quiet.h"
 
-#define FORM_SLACK ((size_t)64 * 1024) /* size of a form in addition to the file */
-#define OCCURRED_AT_MAX 64
+#define FORM_SLACK ((size_t)64 * 1024)     /* size of a form in addition to the file */
 #define RECORD_RESERVE ((size_t)16 * 1024) /* memory for an event record and the answer */
 
-enum form_field { FIELD_NONE, FIELD_CLIENT_REF, FIELD_OCCURRED_AT, FIELD_FILE };
+/* A field of the form is an index of event_texts, or one of these. */
+#define FIELD_FILE EVENT_TEXTS_MAX
+#define FIELD_NONE (EVENT_TEXTS_MAX + 1)
 
 /* a chunk contains at most two spans of a file: the end of a false delimiter, and data */
 #define SPANS_MAX 2
@@ -26,13 +27,14 @@ struct upload {
 	size_t span_count;
 	struct digest_stream *digest;
 	struct sha256 hash;
-	enum form_field field;
+	unsigned field;
 	bool seen[FIELD_FILE + 1];
 	size_t file_size;
 	char *file_name; /* in the arena; NULL: no usable name */
-	char client_ref[CLIENT_REF_MAX + 1];
-	char occurred_at[OCCURRED_AT_MAX];
-	size_t client_ref_size, occurred_at_size;
+	struct {
+		char *data; /* in the arena, size_max bytes */
+		size_t size;
+	} texts[EVENT_TEXTS_MAX];
 };
 
 void upload_free(struct upload *upload)
@@ -75,33 +77,30 @@ static int keep_span(struct upload *upload, struct slice span, struct error *err
 	return result;
 }
 
-static int part_begin(void *context, struct slice name, struct slice file_name, struct error *error)
+static const char *field_name(unsigned field)
 {
-	static const char *const names[] = {"", "client_ref", "occurred_at", "file"};
-	struct upload *upload = context;
-	struct exchange *exchange = upload->exchange;
-	upload->field = FIELD_NONE;
-	for (enum form_field field = FIELD_CLIENT_REF; field <= FIELD_FILE; field++) {
-		if (slice_is(name, names[field]))
-			upload->field = field;
-	}
-	if (upload->field == FIELD_NONE) {
-		char shown[64];
-		utf8_show(name, shown, sizeof shown);
-		return error_set(error, ERR_VALIDATION, MSG_FIELD_UNKNOWN, shown, NULL);
-	}
-	if (upload->seen[upload->field])
-		return error_set(error, ERR_VALIDATION, MSG_HTTP_FIELD_REPEATED, names[upload->field],
-		                 NULL);
-	upload->seen[upload->field] = true;
-	if (upload->field != FIELD_FILE)
-		return 0;
+	return field == FIELD_FILE ? "file" : event_texts[field].name;
+}
+
+static unsigned find_field(struct slice name)
+{
+	unsigned field = 0;
+	if (slice_is(name, field_name(FIELD_FILE)))
+		return FIELD_FILE;
+	while (event_texts[field].name && !slice_is(name, event_texts[field].name))
+		field++;
+	return event_texts[field].name ? field : FIELD_NONE;
+}
+
+static int begin_file(struct upload *upload, struct slice name, struct slice file_name,
+                      struct error *error)
+{
 	struct slice base;
 	int result = multipart_file_check(name, file_name, error);
 	if (!result)
 		result = file_name_check(file_name, &base, error);
 	if (!result && base.size) {
-		upload->file_name = arena_copy(&exchange->arena, base.data, base.size);
+		upload->file_name = arena_copy(&upload->exchange->arena, base.data, base.size);
 		result = upload->file_name ? 0 : error_set(error, ERR_NO_MEMORY, MSG_NONE, NULL);
 	}
 	if (!result && !(upload->digest = digest_begin()))
@@ -109,15 +108,40 @@ static int part_begin(void *context, struct slice name, struct slice file_name, 
 	return result;
 }
 
-static int add_text(char *text, size_t limit, size_t *size, struct slice data, const char *field,
-                    struct error *error)
+static int begin_text(struct upload *upload, struct error *error)
 {
-	if (data.size > limit - *size) {
-		char most[24];
-		snprintf(most, sizeof most, "%zu", limit);
-		return error_set(error, ERR_VALIDATION, MSG_HTTP_FIELD_LONG, field, most, NULL);
+	char **data = &upload->texts[upload->field].data;
+	*data = arena_alloc(&upload->exchange->arena, event_texts[upload->field].size_max);
+	return *data ? 0 : error_set(error, ERR_NO_MEMORY, MSG_NONE, NULL);
+}
+
+static int part_begin(void *context, struct slice name, struct slice file_name, struct error *error)
+{
+	struct upload *upload = context;
+	upload->field = find_field(name);
+	if (upload->field == FIELD_NONE) {
+		char shown[64];
+		utf8_show(name, shown, sizeof shown);
+		return error_set(error, ERR_VALIDATION, MSG_FIELD_UNKNOWN, shown, NULL);
 	}
-	memcpy(text + *size, data.data, data.size);
+	if (upload->seen[upload->field])
+		return error_set(error, ERR_VALIDATION, MSG_HTTP_FIELD_REPEATED, field_name(upload->field),
+		                 NULL);
+	upload->seen[upload->field] = true;
+	return upload->field == FIELD_FILE ? begin_file(upload, name, file_name, error)
+	                                   : begin_text(upload, error);
+}
+
+static int add_text(struct upload *upload, struct slice data, struct error *error)
+{
+	const struct event_text *text = &event_texts[upload->field];
+	size_t *size = &upload->texts[upload->field].size;
+	if (data.size > text->size_max - *size) {
+		char most[24];
+		snprintf(most, sizeof most, "%zu", text->size_max);
+		return error_set(error, ERR_VALIDATION, MSG_HTTP_FIELD_LONG, text->name, most, NULL);
+	}
+	memcpy(upload->texts[upload->field].data + *size, data.data, data.size);
 	*size += data.size;
 	return 0;
 }
@@ -125,12 +149,8 @@ static int add_text(char *text, size_t limit, size_t *size, struct slice data, c
 static int part_data(void *context, struct slice data, struct error *error)
 {
 	struct upload *upload = context;
-	if (upload->field == FIELD_CLIENT_REF)
-		return add_text(upload->client_ref, CLIENT_REF_MAX, &upload->client_ref_size, data,
-		                "client_ref", error);
-	if (upload->field == FIELD_OCCURRED_AT)
-		return add_text(upload->occurred_at, OCCURRED_AT_MAX, &upload->occurred_at_size, data,
-		                "occurred_at", error);
+	if (upload->field != FIELD_FILE)
+		return add_text(upload, data, error);
 	if (data.size > FILE_MAX - upload->file_size)
 		return error_set(error, ERR_TOO_LARGE, MSG_HTTP_FILE_LARGE, NULL);
 	upload->file_size += data.size;
@@ -305,22 +325,28 @@ static void store_content(struct task *task)
 
 /* ---- the end of the body ---- */
 
+static int require_field(const struct upload *upload, unsigned field, struct error *error)
+{
+	return upload->seen[field]
+	           ? 0
+	           : error_set(error, ERR_VALIDATION, MSG_FIELD_REQUIRED, field_name(field), NULL);
+}
+
 static int form_declaration(struct exchange *exchange, struct declaration *ret, struct error *error)
 {
 	struct upload *upload = exchange->upload;
 	struct declaration declaration = {
 		.occurred_at_us = TIME_NONE, .modality = MODALITY_CONTENT, .hash_algorithm = HASH_SHA256};
 	int result = multipart_end(&upload->multipart, error);
-	if (!result && !upload->seen[FIELD_CLIENT_REF])
-		result = error_set(error, ERR_VALIDATION, MSG_FIELD_REQUIRED, "client_ref", NULL);
-	if (!result && !upload->seen[FIELD_FILE])
-		result = error_set(error, ERR_VALIDATION, MSG_FIELD_REQUIRED, "file", NULL);
-	declaration.client_ref = slice_make(upload->client_ref, upload->client_ref_size);
+	for (unsigned i = 0; event_texts[i].name && !result; i++)
+		if (event_texts[i].required)
+			result = require_field(upload, i, error);
 	if (!result)
-		result = client_ref_check(declaration.client_ref, error);
-	if (!result && upload->seen[FIELD_OCCURRED_AT])
-		result = time_parse(slice_make(upload->occurred_at, upload->occurred_at_size),
-		                    "occurred_at", &declaration.occurred_at_us, error);
+		result = require_field(upload, FIELD_FILE, error);
+	for (unsigned i = 0; event_texts[i].name && !result; i++)
+		if (upload->seen[i])
+			result = event_texts[i].read(slice_make(upload->texts[i].data, upload->texts[i].size),
+			                             &declaration, error);
 	memcpy(declaration.hash, upload->hash.bytes, SHA256_SIZE);
 	if (!result)
 		*ret = declaration;
@@ -341,11 +367,8 @@ static int body_declaration(struct exchange *exchange, struct arena *scratch,
 	struct declaration declaration;
 	int result = event_body_parse(buf_slice(&exchange->body), exchange->key.modality, scratch,
 	                              &exchange->canonical, &declaration, error);
-	if (!result) {
-		struct slice text = declaration.client_ref;
-		declaration.client_ref.data = arena_copy(&exchange->arena, text.data, text.size);
-		result = declaration.client_ref.data ? 0 : error_set(error, ERR_NO_MEMORY, MSG_NONE, NULL);
-	}
+	if (!result)
+		result = declaration_keep(&exchange->arena, &declaration, error);
 	arena_reset(scratch);
 	buf_clear(&exchange->body);
 	fit(&exchange->body);

@@ -7,6 +7,7 @@
 
 /* 64 for the payload, plus 1 for the body around it. */
 #define DEPTH_MAX 65
+#define OCCURRED_AT_MAX 64
 
 size_t event_body_limit(enum modality modality)
 {
@@ -42,16 +43,47 @@ static int field_type(const char *field, const char *english, const char *spanis
 	return error_set(error, ERR_VALIDATION, MSG_FIELD_TYPE, field, english, spanish, NULL);
 }
 
+static int read_client_ref(struct slice text, struct declaration *declaration, struct error *error)
+{
+	declaration->client_ref = text;
+	return client_ref_check(text, error);
+}
+
+static int read_occurred_at(struct slice text, struct declaration *declaration, struct error *error)
+{
+	return time_parse(text, "occurred_at", &declaration->occurred_at_us, error);
+}
+
+const struct event_text event_texts[EVENT_TEXTS_MAX] = {
+	{"client_ref", CLIENT_REF_MAX, true, read_client_ref, "a string", "una cadena de texto"},
+	{"occurred_at", OCCURRED_AT_MAX, false, read_occurred_at, "a date-time string",
+     "una cadena con fecha y hora"},
+};
+
+int declaration_keep(struct arena *arena, struct declaration *declaration, struct error *error)
+{
+	struct slice *text = &declaration->client_ref;
+	text->data = arena_copy(arena, text->data, text->size);
+	return text->data ? 0 : error_set(error, ERR_NO_MEMORY, MSG_NONE, NULL);
+}
+
+static bool is_known(struct slice name)
+{
+	static const char *const others[] = {"payload", "hash", "hash_alg"};
+	bool found = false;
+	for (const struct event_text *text = event_texts; text->name; text++)
+		found = found || slice_is(name, text->name);
+	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+		found = found || slice_is(name, others[i]);
+	return found;
+}
+
 static int check_members(const struct json *body, struct error *error)
 {
-	static const char *const known[] = {"client_ref", "payload", "hash", "hash_alg", "occurred_at"};
 	if (body->type != JSON_OBJECT)
 		return error_set(error, ERR_VALIDATION, MSG_HTTP_BODY_OBJECT, NULL);
 	for (const struct json *member = body->first; member; member = member->next) {
-		bool found = false;
-		for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-			found = found || slice_is(member->name, known[i]);
-		if (!found) {
+		if (!is_known(member->name)) {
 			char name[64];
 			utf8_show(member->name, name, sizeof name);
 			return error_set(error, ERR_VALIDATION, MSG_FIELD_UNKNOWN, name, NULL);
@@ -60,27 +92,17 @@ static int check_members(const struct json *body, struct error *error)
 	return 0;
 }
 
-static int parse_client_ref(const struct json *body, struct slice *ret, struct error *error)
+static int parse_text(const struct json *body, const struct event_text *text,
+                      struct declaration *declaration, struct error *error)
 {
-	const struct json *member = json_member(body, "client_ref");
-	if (!member)
-		return error_set(error, ERR_VALIDATION, MSG_FIELD_REQUIRED, "client_ref", NULL);
-	if (member->type != JSON_STRING)
-		return field_type("client_ref", "a string", "una cadena de texto", error);
-	*ret = member->text;
-	return client_ref_check(member->text, error);
-}
-
-static int parse_occurred_at(const struct json *body, int64_t *ret_us, struct error *error)
-{
-	const struct json *member = json_member(body, "occurred_at");
-	*ret_us = TIME_NONE;
-	if (!member || member->type == JSON_NULL)
+	const struct json *member = json_member(body, text->name);
+	if (!member && text->required)
+		return error_set(error, ERR_VALIDATION, MSG_FIELD_REQUIRED, text->name, NULL);
+	if (!text->required && (!member || member->type == JSON_NULL))
 		return 0;
 	if (member->type != JSON_STRING)
-		return field_type("occurred_at", "a date-time string", "una cadena con fecha y hora",
-		                  error);
-	return time_parse(member->text, "occurred_at", ret_us, error);
+		return field_type(text->name, text->english, text->spanish, error);
+	return text->read(member->text, declaration, error);
 }
 
 static int parse_payload(struct json *payload, struct buf *canonical,
@@ -129,15 +151,13 @@ int event_body_parse(struct slice body, enum modality channel_modality, struct a
                      struct error *error)
 {
 	static const struct json_limits limits = {.depth_max = DEPTH_MAX};
-	struct declaration declaration = {0};
+	struct declaration declaration = {.occurred_at_us = TIME_NONE};
 	struct json *json;
 	int result = json_parse(arena, body, &limits, &json, error);
 	if (!result)
 		result = check_members(json, error);
-	if (!result)
-		result = parse_client_ref(json, &declaration.client_ref, error);
-	if (!result)
-		result = parse_occurred_at(json, &declaration.occurred_at_us, error);
+	for (const struct event_text *text = event_texts; text->name && !result; text++)
+		result = parse_text(json, text, &declaration, error);
 	if (result)
 		return result;
 	struct json *payload = json_member(json, "payload");

@@ -12,6 +12,22 @@
 #define BODY_ARENA_MAX ((size_t)48 * 1024 * 1024)
 #define FILE_NAME_MAX 255
 
+/* What a client declares as text: a member of a JSON body, or a field of a form. */
+struct event_text {
+	const char *name;
+	size_t size_max; /* bytes in a form */
+	bool required;   /* and not null in JSON */
+	/* Puts the checked text into the declaration, whose slices refer to it. */
+	int (*read)(struct slice text, struct declaration *declaration, struct error *error);
+	const char *english, *spanish; /* the type, for MSG_FIELD_TYPE */
+};
+/* One without a name ends the list. */
+#define EVENT_TEXTS_MAX 8
+extern const struct event_text event_texts[EVENT_TEXTS_MAX];
+/* Copies the declaration's texts into the arena. Returns ERR_NO_MEMORY. */
+int declaration_keep(struct arena *arena, struct declaration *declaration, struct error *error)
+	MUST_CHECK;
+
 /* Returns the maximum size in bytes of a JSON body on a channel of this modality. */
 size_t event_body_limit(enum modality modality);
 

@@ -2,15 +2,13 @@
 
 #include <assert.h>
 
+#include "store/events/event_row.h"
 #include "store/schema/schema.h"
 
 const struct schema_arrivals event_arrivals = {
 	.name = "events",
-	.columns = "event, account, key, client_ref, received_at, occurred_at, hash, config_version, "
-			   "chain_hash, content, file_name, content_object, content_bytes",
-	.types = "event INTEGER, account INTEGER, key INTEGER, client_ref TEXT, received_at INTEGER, "
-			 "occurred_at INTEGER, hash BLOB, config_version INTEGER, chain_hash BLOB, "
-			 "content BLOB, file_name TEXT, content_object TEXT, content_bytes INTEGER",
+	.columns = "event, account, key, content" EVENT_COLUMN_NAMES,
+	.types = "event INTEGER, account INTEGER, key INTEGER, content BLOB" EVENT_COLUMN_TYPES,
 	.large = "content",
 	.named = "content_object",
 	.key = "event",

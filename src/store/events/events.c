@@ -1,3 +1,4 @@
+#include "store/events/event_row.h"
 #include "store/events/register_batch.h"
 
 /* Streams are read in batches, each with a connection of its own, so that no long read prevents a
@@ -19,9 +20,8 @@ static int get_channel_of_chain(struct db_connection *connection, int64_t accoun
 	return result ? result : found ? OK : ERR_NOT_FOUND;
 }
 
-#define READ_EVENT_COLUMNS                                                                         \
-	"events.event, client_ref, received_at, occurred_at, hash, config_version, chain_hash, "       \
-	"content_object, file_name, content_bytes, unpaid_events.number"
+#define READ_EVENT_COLUMNS "events.event, unpaid_events.number" EVENT_COLUMN_NAMES
+#define CONTENT_INDEX (2 + (int)EVENT_COLUMN_COUNT) /* of `content` after them */
 /* $1 account, $2 first and $3 last event number, $4 maximum number of rows; order: "" or "
  * DESC". */
 #define READ_EVENTS(columns, order)                                                                \
@@ -42,22 +42,12 @@ static void read_event_row(struct db_query *query, bool with_content, struct eve
 {
 	struct declaration *declared = &event->declaration;
 	event->sequence = db_integer(query, 0) & EVENT_SEQUENCE_MAX;
-	declared->client_ref = db_text(query, 1);
-	event->received_at_us = db_integer(query, 2);
-	declared->occurred_at_us = db_is_null(query, 3) ? TIME_NONE : db_integer(query, 3);
-	struct slice hash = db_blob(query, 4);
-	declared->hash_algorithm = hash.size == SHA512_SIZE ? HASH_SHA512 : HASH_SHA256;
-	memcpy(declared->hash, hash.data, hash.size < DIGEST_SIZE_MAX ? hash.size : DIGEST_SIZE_MAX);
-	event->config_version = db_integer(query, 5);
-	event->chain_hash = store_sha256(db_blob(query, 6));
-	event->content_object = db_is_null(query, 7) ? NULL : db_text(query, 7).data;
-	event->file_name = db_is_null(query, 8) ? NULL : db_text(query, 8).data;
-	event->content_bytes = db_is_null(query, 9) ? -1 : db_integer(query, 9);
-	declared->modality = event->content_bytes < 0 ? MODALITY_HASH_ONLY : MODALITY_CONTENT;
 	event->status = event->mode == MODE_TEST ? STATUS_TEST
-	                : db_is_null(query, 10)  ? STATUS_REGISTERED
+	                : db_is_null(query, 1)   ? STATUS_REGISTERED
 	                                         : STATUS_UNPAID;
-	event->content = with_content ? db_blob(query, 11) : slice_make("", 0);
+	event_row_read(query, 2, event);
+	declared->modality = event->content_bytes < 0 ? MODALITY_HASH_ONLY : MODALITY_CONTENT;
+	event->content = with_content ? db_blob(query, CONTENT_INDEX) : slice_make("", 0);
 	event_id_make(event->channel_id, event->mode, event->sequence, event->event_id);
 }
 
@@ -289,21 +279,8 @@ int store_list_events(struct store *store, int64_t account, int64_t chain,
 
 static int keep(struct arena *arena, struct event *event)
 {
-	struct slice *slices[] = {&event->declaration.client_ref, &event->content};
-	for (size_t i = 0; i < 2; i++) {
-		slices[i]->data = arena_copy(arena, slices[i]->data, slices[i]->size);
-		if (!slices[i]->data)
-			return ERR_NO_MEMORY;
-	}
-	const char **texts[] = {&event->content_object, &event->file_name};
-	for (size_t i = 0; i < 2; i++) {
-		if (!*texts[i])
-			continue;
-		*texts[i] = arena_text(arena, *texts[i]);
-		if (!*texts[i])
-			return ERR_NO_MEMORY;
-	}
-	return OK;
+	event->content.data = arena_copy(arena, event->content.data, event->content.size);
+	return event->content.data ? event_row_keep(arena, event) : ERR_NO_MEMORY;
 }
 
 int store_read_event(struct db_connection *connection, int64_t account, int64_t chain,

@@ -8,7 +8,7 @@
 
 /* ---- outcomes ---- */
 
-static void new_event(const struct batch_item *item, struct event *event)
+void batch_item_event(const struct batch_item *item, struct event *event)
 {
 	const struct ledger_request *request = &item->request;
 	const struct registration *given = item->registration;
@@ -108,7 +108,7 @@ static int give_outcome(struct batch *batch, const struct ledger_account *accoun
 	if (!given->event)
 		return ERR_NO_MEMORY;
 	if (!request->replayed) {
-		new_event(item, given->event);
+		batch_item_event(item, given->event);
 		return OK;
 	}
 	return store_read_event(batch->connection, account->account, given->chain, request->original,

@@ -68,9 +68,11 @@ static inline bool batch_item_is_new(const struct batch_item *item)
 {
 	return !item->request.result && !item->request.replayed;
 }
+/* Fills the new event of an admitted item; its slices and strings are the registration's. */
+void batch_item_event(const struct batch_item *item, struct event *event);
 
 /* Returns the number of the item's new event. */
-static inline int64_t batch_item_event(const struct batch_item *item)
+static inline int64_t batch_item_number(const struct batch_item *item)
 {
 	assert(batch_item_is_new(item) && item->registration->chain > 0);
 	assert(item->request.chain->chain == item->registration->chain);

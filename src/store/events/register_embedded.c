@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "store/events/event_row.h"
 #include "store/events/kept_heads.h"
 #include "store/events/register_batch.h"
 
@@ -137,38 +138,23 @@ static int write_event(struct batch *batch, int64_t account, int64_t arrival,
                        const struct batch_item *item, struct error *error)
 {
 	const struct registration *given = item->registration;
-	const struct declaration *declared = &given->declaration;
-	const struct ledger_request *request = &item->request;
-	struct db_query *query = db_query(
-		batch->connection,
-		"INSERT INTO events_arrived(arrival, event, account, key, client_ref, received_at, "
-		"occurred_at, hash, config_version, chain_hash, content, file_name, content_object, "
-		"content_bytes) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)");
+	struct event event;
+	batch_item_event(item, &event);
+	struct db_query *query =
+		db_query(batch->connection, "INSERT INTO events_arrived(arrival, event, account, key, "
+	                                "content" EVENT_COLUMN_NAMES
+	                                ") VALUES ($1, $2, $3, $4, $5" EVENT_COLUMN_PARAMETERS ")");
 	db_bind_integer(query, arrival);
-	db_bind_integer(query, batch_item_event(item));
+	db_bind_integer(query, batch_item_number(item));
 	db_bind_integer(query, account);
 	db_bind_integer(query, given->key);
-	db_bind_text(query, declared->client_ref);
-	db_bind_integer(query, request->received_at_us);
-	if (declared->occurred_at_us == TIME_NONE)
-		db_bind_null(query);
-	else
-		db_bind_integer(query, declared->occurred_at_us);
-	db_bind_blob(query, declared->hash, hash_algorithm_size(declared->hash_algorithm));
-	db_bind_integer(query, request->config_version);
-	db_bind_blob(query, request->chain_hash.bytes, SHA256_SIZE);
 	db_bind_blob(query, given->content.size ? given->content.data : NULL, given->content.size);
-	db_bind_string(query, given->file_name);
-	db_bind_string(query, given->content_object);
-	if (given->content_bytes < 0)
-		db_bind_null(query);
-	else
-		db_bind_integer(query, given->content_bytes);
+	event_row_bind(query, &event);
 	int result = db_execute(query, NULL, error);
 	if (result)
 		return result;
 	return client_refs_add(batch->memory->client_refs, account, given->chain, item->ref_hash,
-	                       request->sequence);
+	                       event.sequence);
 }
 
 /* Sort order of insertion: the events of a chain in a batch are consecutive. */
@@ -176,8 +162,8 @@ static int compare_events(const void *a, const void *b)
 {
 	const struct batch_item *left = *(struct batch_item *const *)a;
 	const struct batch_item *right = *(struct batch_item *const *)b;
-	int64_t left_event = batch_item_event(left);
-	int64_t right_event = batch_item_event(right);
+	int64_t left_event = batch_item_number(left);
+	int64_t right_event = batch_item_number(right);
 	return (left_event > right_event) - (left_event < right_event);
 }
 
@@ -190,10 +176,10 @@ static struct loaded_chain *chain_of(const struct batch_item *item)
 static int write_run(struct batch *batch, int64_t account, int64_t arrival,
                      struct batch_item *const *items, size_t count, struct error *error)
 {
-	const int64_t first = batch_item_event(items[0]);
+	const int64_t first = batch_item_number(items[0]);
 	int result = OK;
 	for (size_t i = 0; i < count && !result; i++) {
-		assert(batch_item_event(items[i]) == first + (int64_t)i); /* a run has no gap */
+		assert(batch_item_number(items[i]) == first + (int64_t)i); /* a run has no gap */
 		result = write_event(batch, account, arrival + (int64_t)i, items[i], error);
 	}
 	if (result)

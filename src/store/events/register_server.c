@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "store/events/event_row.h"
 #include "store/events/register_batch.h"
 
 #define USED_COLUMNS 6
@@ -14,39 +15,9 @@ struct event_columns {
 	struct db_array last_sequence, last_received_at, last_chain_hash; /* of `chain` */
 	struct db_array used[USED_COLUMNS];                               /* as in struct usage */
 	struct db_array entry[ENTRY_COLUMNS];
-	struct db_array event, key, new_ref_hash, client_ref, received_at, occurred_at, hash,
-		config_version, chain_hash, content, file_name, content_object, content_bytes;
+	struct db_array event, key, new_ref_hash, content; /* of new events */
+	struct db_array row[EVENT_COLUMN_COUNT];           /* the rest of them */
 };
-
-static const struct {
-	size_t place;
-	enum db_type type;
-} columns_of_events[] = {
-#define COLUMN(name, type)                                                                         \
-	{                                                                                              \
-		offsetof(struct event_columns, name), type                                                 \
-	}
-	COLUMN(event, DB_INTEGERS),
-	COLUMN(key, DB_INTEGERS),
-	COLUMN(new_ref_hash, DB_INTEGERS),
-	COLUMN(client_ref, DB_TEXTS),
-	COLUMN(received_at, DB_INTEGERS),
-	COLUMN(occurred_at, DB_INTEGERS),
-	COLUMN(hash, DB_BLOBS),
-	COLUMN(config_version, DB_INTEGERS),
-	COLUMN(chain_hash, DB_BLOBS),
-	COLUMN(content, DB_BLOBS),
-	COLUMN(file_name, DB_TEXTS),
-	COLUMN(content_object, DB_TEXTS),
-	COLUMN(content_bytes, DB_INTEGERS),
-#undef COLUMN
-};
-#define COLUMN_COUNT (sizeof columns_of_events / sizeof *columns_of_events)
-
-static struct db_array *column(struct event_columns *columns, size_t number)
-{
-	return (struct db_array *)((char *)columns + columns_of_events[number].place);
-}
 
 static int open_columns(struct store *store, struct batch_memory *memory, struct error *error)
 {
@@ -62,8 +33,11 @@ static int open_columns(struct store *store, struct batch_memory *memory, struct
 		db_array_init(&columns->used[i], DB_INTEGERS);
 	for (size_t i = 0; i < ENTRY_COLUMNS; i++)
 		db_array_init(&columns->entry[i], DB_INTEGERS);
-	for (size_t i = 0; i < COLUMN_COUNT; i++)
-		db_array_init(column(columns, i), columns_of_events[i].type);
+	db_array_init(&columns->event, DB_INTEGERS);
+	db_array_init(&columns->key, DB_INTEGERS);
+	db_array_init(&columns->new_ref_hash, DB_INTEGERS);
+	db_array_init(&columns->content, DB_BLOBS);
+	event_row_init_arrays(columns->row);
 	memory->columns = columns;
 	return OK;
 }
@@ -82,8 +56,12 @@ static void close_columns(struct batch_memory *memory)
 		db_array_free(&columns->used[i]);
 	for (size_t i = 0; i < ENTRY_COLUMNS; i++)
 		db_array_free(&columns->entry[i]);
-	for (size_t i = 0; i < COLUMN_COUNT; i++)
-		db_array_free(column(columns, i));
+	db_array_free(&columns->event);
+	db_array_free(&columns->key);
+	db_array_free(&columns->new_ref_hash);
+	db_array_free(&columns->content);
+	for (size_t i = 0; i < EVENT_COLUMN_COUNT; i++)
+		db_array_free(&columns->row[i]);
 	free(columns);
 }
 
@@ -213,59 +191,43 @@ static void ask(struct batch *batch, struct account_batch *part)
 
 /* ---- new events ---- */
 
-static void add_integer_or_null(struct db_array *array, int64_t value, bool present)
+static void clear_events(struct event_columns *columns)
 {
-	if (present)
-		db_array_add_integer(array, value);
-	else
-		db_array_add_null(array);
-}
-
-static void add_string(struct db_array *array, const char *text)
-{
-	db_array_add_bytes(array, text, text ? strlen(text) : 0);
+	db_array_clear(&columns->event);
+	db_array_clear(&columns->key);
+	db_array_clear(&columns->new_ref_hash);
+	db_array_clear(&columns->content);
+	for (size_t i = 0; i < EVENT_COLUMN_COUNT; i++)
+		db_array_clear(&columns->row[i]);
 }
 
 static void add_event(struct event_columns *columns, const struct batch_item *item)
 {
 	const struct registration *given = item->registration;
-	const struct declaration *declared = &given->declaration;
 	const struct ledger_request *request = &item->request;
+	struct event event;
 	assert(request->sequence <= request->chain->last_sequence);
-	db_array_add_integer(&columns->event, batch_item_event(item));
+	batch_item_event(item, &event);
+	db_array_add_integer(&columns->event, batch_item_number(item));
 	db_array_add_integer(&columns->key, given->key);
 	db_array_add_integer(&columns->new_ref_hash, item->ref_hash);
-	db_array_add_bytes(&columns->client_ref, declared->client_ref.data, declared->client_ref.size);
-	db_array_add_integer(&columns->received_at, request->received_at_us);
-	add_integer_or_null(&columns->occurred_at, declared->occurred_at_us,
-	                    declared->occurred_at_us != TIME_NONE);
-	db_array_add_bytes(&columns->hash, declared->hash,
-	                   hash_algorithm_size(declared->hash_algorithm));
-	db_array_add_integer(&columns->config_version, request->config_version);
-	db_array_add_bytes(&columns->chain_hash, request->chain_hash.bytes, SHA256_SIZE);
 	db_array_add_bytes(&columns->content, given->content.size ? given->content.data : NULL,
 	                   given->content.size);
-	add_string(&columns->file_name, given->file_name);
-	add_string(&columns->content_object, given->content_object);
-	add_integer_or_null(&columns->content_bytes, given->content_bytes, given->content_bytes >= 0);
+	event_row_add(columns->row, &event);
 }
 
 #define NEW_EVENTS                                                                                 \
-	"INSERT INTO events(account, event, key, ref_hash, client_ref, received_at, occurred_at, "     \
-	"hash, config_version, chain_hash, content, file_name, content_object, content_bytes) "
+	"INSERT INTO events(account, event, key, ref_hash, content" EVENT_COLUMN_NAMES ") "
 /* The arrays have the same length. unnest in the select list returns their values in step. In FROM,
  * each would first be materialized, which costs a microsecond per event. */
 #define EVENT_VALUES                                                                               \
 	"SELECT $1, unnest($2::bigint[]), unnest($3::bigint[]), unnest($4::bigint[]), "                \
-	"unnest($5::text[]), unnest($6::bigint[]), unnest($7::bigint[]), unnest($8::bytea[]), "        \
-	"unnest($9::bigint[]), unnest($10::bytea[]), unnest($11::bytea[]), unnest($12::text[]), "      \
-	"unnest($13::text[]), unnest($14::bigint[])"
+	"unnest($5::bytea[])" EVENT_COLUMN_ARRAYS
 
 static int write_events(struct batch *batch, struct account_batch *part, struct error *error)
 {
 	struct event_columns *columns = batch->memory->columns;
-	for (size_t i = 0; i < COLUMN_COUNT; i++)
-		db_array_clear(column(columns, i));
+	clear_events(columns);
 	for (struct batch_item *item = part->first; item; item = item->next)
 		if (batch_item_is_new(item))
 			add_event(columns, item);
@@ -273,9 +235,13 @@ static int write_events(struct batch *batch, struct account_batch *part, struct 
 		return OK;
 	struct db_query *query = db_query(batch->connection, NEW_EVENTS EVENT_VALUES);
 	db_bind_integer(query, part->account.account);
-	for (size_t i = 0; i < COLUMN_COUNT; i++) {
-		assert(column(columns, i)->count == columns->event.count); /* unnest would add NULLs */
-		db_bind_array(query, column(columns, i));
+	db_bind_array(query, &columns->event);
+	db_bind_array(query, &columns->key);
+	db_bind_array(query, &columns->new_ref_hash);
+	db_bind_array(query, &columns->content);
+	for (size_t i = 0; i < EVENT_COLUMN_COUNT; i++) {
+		assert(columns->row[i].count == columns->event.count); /* unnest would add NULLs */
+		db_bind_array(query, &columns->row[i]);
 	}
 	return db_execute(query, NULL, error);
 }

@@ -12,7 +12,7 @@ static int write_unpaid(struct batch *batch, struct ledger_account *account,
 		batch->connection, "INSERT INTO unpaid_events(account, number, event) VALUES ($1, $2, $3)");
 	db_bind_integer(query, account->account);
 	db_bind_integer(query, ++account->last_unpaid);
-	db_bind_integer(query, batch_item_event(item));
+	db_bind_integer(query, batch_item_number(item));
 	return db_execute(query, NULL, error);
 }
 

@@ -1,5 +1,6 @@
 """Converts the numbered SQL files of each engine's folder to C tables of (name, statements). Statements
 are separate, because a server that distributes tables refuses some of them together with others."""
+import glob
 import json
 import os
 import re
@@ -26,10 +27,11 @@ def literal(statement):
                         for line in statement.splitlines(keepends=True))
 
 
-def main(output, *inputs):
-    engines = {"sqlite": [], "postgres": []}
-    for path in sorted(inputs, key=os.path.basename):
-        engines[os.path.basename(os.path.dirname(path))].append(path)
+def main(output, depfile, folder):
+    engines = {engine: sorted(glob.glob(f"{folder}/{engine}/[0-9][0-9][0-9]-*.sql")) for engine in ("sqlite", "postgres")}
+    with open(depfile, "w", encoding="utf-8") as out:
+        read = [part for engine, paths in engines.items() for part in (f"{folder}/{engine}", *paths)]
+        out.write(" ".join([f"{output}:", *(path.replace(" ", "\\ ") for path in read)]) + "\n")
     with open(output, "w", encoding="utf-8") as out:
         out.write('#include <stddef.h>\n\n#include "store/schema/schema.h"\n')
         for engine, paths in engines.items():
