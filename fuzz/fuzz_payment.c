@@ -6,7 +6,7 @@
 
 #include "base/utf8.h"
 #include "fuzz.h"
-#include "payment/stripe.h"
+#include "payment/stripe/stripe.h"
 
 static const struct payment_order order = {
 	.sale_code = "sal_1",

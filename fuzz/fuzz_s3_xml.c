@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "content/s3_xml.h"
+#include "content/s3/s3_xml.h"
 #include "fuzz.h"
 
 #define ITEMS_MAX 16

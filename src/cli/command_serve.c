@@ -88,7 +88,8 @@ static void warn_of_limits(const struct settings *settings, struct node *node)
 		log_warning("receipts_not_replicated", "promise", promise, "meaning",
 		            "a receipt confirms that the event is durable on this machine, not that "
 		            "a second machine holds it");
-	if (strstr(settings->tsa_url, AUTHORITY_EMBEDDED_URL))
+	struct authority_settings authorities = settings_authorities(settings);
+	if (authority_has_embedded(&authorities))
 		log_warning("development_timestamp_authority", "meaning",
 		            "its timestamps prove nothing to third parties");
 	if (!*settings->signer_key)

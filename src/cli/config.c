@@ -333,9 +333,9 @@ static void fill_paths(struct config *config)
 	if (!*settings->service_admin_socket)
 		settings->service_admin_socket = arena_printf(&config->arena, "%s/admin.sock", home);
 	if (!*settings->store_url)
-		settings->store_url = arena_printf(&config->arena, "sqlite:%s/constancia.db", home);
+		settings->store_url = arena_printf(&config->arena, DB_URL_DEFAULT_FORMAT, home);
 	if (!*settings->content_url)
-		settings->content_url = arena_printf(&config->arena, "file:%s/content", home);
+		settings->content_url = arena_printf(&config->arena, CONTENT_URL_DEFAULT_FORMAT, home);
 	if (!*settings->signer_directory)
 		settings->signer_directory = arena_printf(&config->arena, "%s/signer", home);
 }

@@ -66,8 +66,7 @@ void config_print_json(const struct config *config, struct buf *out);
 
 /* config_check.c: checks the meaning of the settings. Calls `problem` for each invalid value, and
  * `warning` for each valid value that is not recommended. */
-typedef void config_problem(void *context, const char *setting, const char *what);
-void config_check(const struct settings *settings, bool serving, config_problem *problem,
-                  config_problem *warning, void *context);
+void config_check(const struct settings *settings, bool serving, setting_report *problem,
+                  setting_report *warning, void *context);
 
 #endif

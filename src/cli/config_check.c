@@ -1,6 +1,5 @@
 /* Checks of the settings' values beyond their type. Those of authorities and keys are in
  * config_check_trust.c. */
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -12,39 +11,10 @@
 #include "http/request_log.h"
 #include "http/server.h"
 #include "ledger/ledger.h"
-#include "net/address.h"
 #include "net/mail.h"
-#include "payment/payment.h"
 #include "seal/level.h"
 #include "service/service.h"
 #include "service/webhook.h"
-
-void check_range(const struct check *check, const char *setting, int64_t value, int64_t least,
-                 int64_t most)
-{
-	if (value >= least && value <= most)
-		return;
-	char what[128];
-	snprintf(what, sizeof what, "must be from %" PRId64 " to %" PRId64, least, most);
-	fault(check, setting, what);
-}
-
-void check_duration(const struct check *check, const char *setting, int64_t value_us,
-                    int64_t least_us, const char *least)
-{
-	if (value_us >= least_us)
-		return;
-	char what[128];
-	snprintf(what, sizeof what, "must be at least %s", least);
-	fault(check, setting, what);
-}
-
-void check_networks(const struct check *check, const char *setting, const char *list)
-{
-	struct network_list networks;
-	if (network_list_parse(slice_of(list), &networks, NULL))
-		fault(check, setting, "must be a list of networks such as 10.0.0.0/8, 2001:db8::/32");
-}
 
 void check_readable(const struct check *check, const char *setting, const char *path)
 {
@@ -116,49 +86,28 @@ static void check_service(const struct check *check, bool serving)
 	check_contacts(check, "service.security_contact", settings->service_security_contact);
 	check_networks(check, "service.trusted_proxies", settings->service_trusted_proxies);
 	if (serving)
-		http_check_tls(settings, check->problem, check->warning, check->context);
+		http_check_tls(settings, check->report.problem, check->report.warning,
+		               check->report.context);
 	if (*settings->service_tls_certificate && starts_with(url, "http://"))
-		check->warning(check->context, "service.public_url",
-		               "should begin with https:// because the public interface uses TLS");
+		setting_warn(&check->report, "service.public_url",
+		             "should begin with https:// because the public interface uses TLS");
 }
 
 static void check_stores(const struct check *check)
 {
-	const struct settings *settings = check->settings;
-	struct error error = {0};
-	int result = *settings->store_url ? db_check_url(settings->store_url, &error) : OK;
-	if (result)
-		fault(check, "store.url",
-		      result == ERR_VALIDATION ? error_message(&error, LANGUAGE_ENGLISH)
-		                               : error_reason(&error, result));
-	check_range(check, "store.require_replicas", settings->store_require_replicas, 0, 100);
-	check_range(check, "store.commit_timeout", settings->store_commit_timeout, 100000, 60000000);
+	struct db_options options = settings_store(check->settings, false);
+	db_check_settings(&options, &check->report);
 }
 
-static void check_content(const struct check *check, bool serving)
+static void check_content(const struct check *check)
 {
 	const struct settings *settings = check->settings;
-	struct error error = {0};
-	bool remote = content_url_is_remote(settings->content_url);
-	if (*settings->content_url && content_url_check(settings->content_url, &error))
-		fault(check, "content.url", error_message(&error, LANGUAGE_ENGLISH));
-	if (remote && serving && !*settings->content_access_key)
-		fault(check, "content.access_key", "must be set for an s3: address");
-	if (remote && serving && !*settings->content_secret_key)
-		fault(check, "content.secret_key", "must be set for an s3: address");
-	if (!remote && settings->content_presigned_links)
-		fault(check, "content.presigned_links", "requires an s3: address in content.url");
+	struct content_options options = settings_content(settings, false);
+	content_check_settings(&options, &check->report);
 	if (settings->content_presigned_links &&
 	    settings->certification_link_lifetime > CONTENT_LINK_LIFETIME_MAX_US)
 		fault(check, "certification.link_lifetime",
 		      "must be at most 7d with content.presigned_links");
-	if (settings->content_keep_swept < US_PER_DAY)
-		check->warning(check->context, "content.keep_swept",
-		               "should be at least one day: by then every database that sweeps this "
-		               "content store has run, and a copy of a database is detected before it "
-		               "deletes anything");
-	check_networks(check, "content.allow_networks", settings->content_allow_networks);
-	check_range(check, "content.timeout", settings->content_timeout / US_PER_SECOND, 1, 600);
 }
 
 /* ---- numbers ---- */
@@ -216,25 +165,10 @@ static void check_numbers(const struct check *check)
 
 /* ---- payments and mail ---- */
 
-static bool is_provider(const char *name)
-{
-	return strcmp(name, "manual") == 0 || strcmp(name, "stripe") == 0;
-}
-
-/* Opens the provider, which checks all its settings and sends nothing. */
 static void check_payment(const struct check *check)
 {
-	const struct settings *settings = check->settings;
-	check_networks(check, "payment.allow_networks", settings->payment_allow_networks);
-	if (!is_provider(settings->payment_provider)) {
-		fault(check, "payment.provider", "must be manual or stripe");
-		return;
-	}
-	struct payment_provider *provider = NULL;
-	struct error error = {0};
-	if (service_open_payments(settings, &provider, &error))
-		fault(check, "payment.provider", error_message(&error, LANGUAGE_ENGLISH));
-	payment_provider_close(provider);
+	struct payment_settings settings = settings_payment(check->settings);
+	payment_check_settings(&settings, &check->report);
 }
 
 static void check_mail(const struct check *check, bool serving)
@@ -267,15 +201,15 @@ static void check_log(const struct check *check)
 		fault(check, "log.addresses", "must be none, network or full");
 }
 
-void config_check(const struct settings *settings, bool serving, config_problem *problem,
-                  config_problem *warning, void *context)
+void config_check(const struct settings *settings, bool serving, setting_report *problem,
+                  setting_report *warning, void *context)
 {
-	struct check check = {settings, problem, warning, context};
+	struct check check = {settings, {problem, warning, context, serving}};
 	check_service(&check, serving);
 	check_stores(&check);
-	check_content(&check, serving);
+	check_content(&check);
 	check_numbers(&check);
-	check_authorities(&check, serving);
+	check_authorities(&check);
 	check_signer(&check, serving);
 	check_networks(&check, "webhook.allow_networks", settings->webhook_allow_networks);
 	check_schedule(&check, "webhook.schedule", settings->webhook_schedule);

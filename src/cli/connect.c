@@ -46,17 +46,9 @@ void trial_fail(struct trial *trial, int result, const struct error *error)
 
 /* ---- the database ---- */
 
-static const char facts_query[] =
-	"SELECT current_setting('server_version'), "
-	"COALESCE(host(inet_server_addr()), 'a local socket'), current_database(), "
-	"current_setting('server_encoding'), CAST(pg_has_role('pg_read_all_stats', 'MEMBER') AS INT), "
-	"CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT), "
-	"(SELECT string_agg(application_name || ' (' || COALESCE(sync_state, 'hidden') || ')', ', ') "
-	"FROM pg_stat_replication)";
-
 struct database_facts {
-	char version[64], host[128], name[128], encoding[32], standbys[256], schema[64];
-	bool sees_standbys;
+	struct db_facts server;
+	char schema[64];
 	int64_t clock_difference_us; /* this machine's clock minus the server's */
 };
 
@@ -95,17 +87,8 @@ static int read_facts(struct db *db, struct trial *trial, struct database_facts 
                       struct error *error)
 {
 	struct db_connection *reader = db_take_reader(db);
-	struct db_query *query = db_query(reader, facts_query);
-	if (db_step(query)) {
-		copy(query, 0, facts->version, sizeof facts->version);
-		copy(query, 1, facts->host, sizeof facts->host);
-		copy(query, 2, facts->name, sizeof facts->name);
-		copy(query, 3, facts->encoding, sizeof facts->encoding);
-		facts->sees_standbys = db_integer(query, 4) != 0;
-		facts->clock_difference_us = clock_now_us() - db_integer(query, 5);
-		copy(query, 6, facts->standbys, sizeof facts->standbys);
-	}
-	int result = db_end(query, error);
+	int result = db_describe(reader, &facts->server, error);
+	facts->clock_difference_us = clock_now_us() - facts->server.clock_us;
 	if (!result)
 		result = read_settings(reader, trial, facts, error);
 	db_give(reader);
@@ -173,9 +156,9 @@ static void try_server(struct trial *trial)
 	if (!result)
 		result = read_facts(db, trial, &facts, &error);
 	trial->store_known = !result;
-	if (!result && strcmp(facts.encoding, "UTF8") != 0)
-		result =
-			error_cause(&error, ERR_REFUSED, "the encoding is %s; it must be UTF8", facts.encoding);
+	if (!result && strcmp(facts.server.encoding, "UTF8") != 0)
+		result = error_cause(&error, ERR_REFUSED, "the encoding is %s; it must be UTF8",
+		                     facts.server.encoding);
 	if (!result) {
 		trial->setting = "store.require_replicas";
 		result = db_ready(db, &error);
@@ -190,15 +173,15 @@ static void try_server(struct trial *trial)
 		trial_fail(trial, result, &error);
 	else
 		trial_end(trial, false,
-		          "PostgreSQL %s at %s, database %s, %s%s%s, %s%s%s, local clock differs "
-		          "by %+lld ms%s",
-		          facts.version, facts.host, facts.name,
-		          *facts.standbys ? "standby " : "no standby", facts.standbys,
+		          "%s %s at %s, database %s, %s%s%s, %s%s%s, local clock differs by %+lld ms%s",
+		          db_url_engine(options.url), facts.server.version, facts.server.host,
+		          facts.server.name, *facts.server.standbys ? "standby " : "no standby",
+		          facts.server.standbys,
 		          trial->settings->store_require_replicas ? "" : " (none required)",
 		          *facts.schema ? "schema " : "", *facts.schema ? facts.schema : "empty",
 		          *facts.schema ? "" : ": run 'constancia init'",
 		          (long long)facts.clock_difference_us / 1000,
-		          facts.sees_standbys ? "" : "; the role lacks pg_read_all_stats");
+		          facts.server.sees_standbys ? "" : "; the role lacks pg_read_all_stats");
 	if (trial->store_known)
 		try_servers(trial, db, *facts.schema != '\0');
 	/* On a distributed store events are not in the write-ahead log of this server. */
@@ -213,18 +196,18 @@ static void try_server(struct trial *trial)
 static void try_embedded(struct trial *trial, bool running)
 {
 	struct db_options options = settings_store(trial->settings, false);
-	const char *path = node_embedded_store(trial->settings);
+	const char *path = db_url_path(options.url);
+	const char *engine = db_url_engine(options.url);
 	struct store *store = NULL;
 	struct error error = {0};
 	trial_begin(trial, "database", "store.url");
 	if (running) {
-		trial_end(trial, false, "SQLite, %s: in use by a running service", path);
+		trial_end(trial, false, "%s, %s: in use by a running service", engine, path);
 		return;
 	}
 	if (!node_may_open_store(path)) {
 		trial_end(trial, false,
-		          "SQLite, %s: not opened, since it does not exist or belongs to another "
-		          "user",
+		          "%s, %s: not opened, since it does not exist or belongs to another user", engine,
 		          path);
 		return;
 	}
@@ -236,7 +219,7 @@ static void try_embedded(struct trial *trial, bool running)
 	if (result)
 		trial_fail(trial, result, &error);
 	else
-		trial_end(trial, false, "SQLite, %s", path);
+		trial_end(trial, false, "%s, %s", engine, path);
 }
 
 /* ---- content ---- */
@@ -346,18 +329,19 @@ static void try_payments(struct trial *trial)
 	const struct settings *settings = trial->settings;
 	struct payment_provider *provider = NULL;
 	struct error error = {0};
-	if (strcmp(settings->payment_provider, "manual") == 0)
-		return;
-	trial_begin(trial, "payments", "payment.provider");
 	int result = service_open_payments(settings, &provider, &error);
-	if (!result)
-		result = payment_provider_ask(provider, &error);
+	const char *address = result ? "" : payment_provider_address(provider);
+	if (address) { /* else there is no service to ask */
+		trial_begin(trial, "payments", "payment.provider");
+		if (!result)
+			result = payment_provider_ask(provider, &error);
+		if (result)
+			trial_fail(trial, result, &error);
+		else
+			trial_end(trial, false, "%s at %s accepts the key", settings->payment_provider,
+			          address);
+	}
 	payment_provider_close(provider);
-	if (result)
-		trial_fail(trial, result, &error);
-	else
-		trial_end(trial, false, "%s at %s accepts the key", settings->payment_provider,
-		          settings->payment_stripe_url);
 }
 
 /* ---- this machine ---- */
@@ -377,7 +361,7 @@ void connect_all(const struct settings *settings, const struct node_keys *keys, 
                  const struct connect_listener *listener)
 {
 	struct trial trial = {.settings = settings, .keys = keys, .listener = listener};
-	if (node_embedded_store(settings))
+	if (db_url_path(settings->store_url))
 		try_embedded(&trial, running);
 	else
 		try_server(&trial);

@@ -75,7 +75,8 @@ static void try_authority(struct trial *trial, size_t index)
 	struct error error = {0};
 	struct sha256 imprint;
 	trial_begin(trial, "authority", "tsa.url");
-	int result = node_create_authority(trial->settings, index, &authorities, &error);
+	struct authority_settings settings = settings_authorities(trial->settings);
+	int result = authority_create_one(&settings, index, &authorities, &error);
 	if (!result && !authorities) {
 		trial_end(trial, false, "embedded, for development: its timestamps prove nothing");
 		return;
@@ -101,7 +102,8 @@ static void try_authority(struct trial *trial, size_t index)
 
 void try_authorities(struct trial *trial)
 {
-	size_t count = node_count_authorities(trial->settings);
+	struct authority_settings settings = settings_authorities(trial->settings);
+	size_t count = authority_count(&settings);
 	for (size_t i = 0; i < count && i < AUTHORITIES_MAX; i++)
 		try_authority(trial, i);
 }

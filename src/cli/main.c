@@ -24,7 +24,7 @@ static const struct command commands[] = {
      .summary = "create the store of a deployment",
      .options = init_options,
      .run = command_init},
-	{.name = "run the service", .summary = "run the service", .run = command_serve},
+	{.name = "serve", .summary = "run the service", .run = command_serve},
 	{.name = "verify",
      .arguments = "PATH...",
      .arguments_least = 1,

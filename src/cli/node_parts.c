@@ -5,105 +5,17 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/arena.h"
 #include "base/log.h"
 #include "evidence/signers.h"
 #include "service/history.h"
 
-#define LIST_MEMORY_MAX ((size_t)64 * 1024)
-
-/* ---- authorities from the settings ---- */
-
-/* Returns the list item of authority `index`: its own, or the only one. NULL: none. */
-static const char *list_item(struct arena *arena, const char *list, size_t index)
-{
-	bool single = !strchr(list, ',');
-	for (size_t i = 0; !single && i < index; i++) {
-		const char *comma = strchr(list, ',');
-		if (!comma)
-			return NULL;
-		list = comma + 1;
-	}
-	size_t size = strcspn(list, ",");
-	while (size && *list == ' ')
-		list++, size--;
-	while (size && list[size - 1] == ' ')
-		size--;
-	return size ? arena_copy(arena, list, size) : NULL;
-}
-
-/* The secret of a single authority may contain commas. */
-static const char *secret_item(struct arena *arena, const char *list, size_t count, size_t index)
-{
-	return count == 1 && *list ? list : list_item(arena, list, index);
-}
-
-static size_t list_count(const char *list)
-{
-	size_t count = *list != '\0';
-	for (; *list; list++)
-		count += *list == ',';
-	return count;
-}
-
-static int create_authorities(const struct settings *settings, struct signer *signer, int only,
-                              struct authorities **ret, struct error *error)
-{
-	ARENA_AUTO struct arena arena;
-	arena_init(&arena, LIST_MEMORY_MAX);
-	struct authority_options items[AUTHORITIES_MAX] = {0};
-	struct authorities_options options = {
-		.authorities = items,
-		.count = list_count(settings->tsa_url),
-		.signer = signer,
-		.timeout_ms = (int)(settings->tsa_timeout / 1000),
-		.time_bound_us = settings->tsa_time_bound,
-	};
-	if (options.count == 0 || options.count > AUTHORITIES_MAX)
-		return error_cause(error, ERR_VALIDATION, "tsa.url must list 1 to 8 authorities");
-	size_t given = options.count, used = 0;
-	for (size_t i = 0; i < given; i++) {
-		struct authority_options *item = &items[used];
-		const char *kind = list_item(&arena, settings->tsa_kind, i);
-		item->url = given == 1 ? settings->tsa_url : list_item(&arena, settings->tsa_url, i);
-		item->roots_path = list_item(&arena, settings->tsa_roots, i);
-		item->policy = list_item(&arena, settings->tsa_policy, i);
-		item->user = list_item(&arena, settings->tsa_user, i);
-		item->password = secret_item(&arena, settings->tsa_password, given, i);
-		item->bearer = secret_item(&arena, settings->tsa_token, given, i);
-		item->client_certificate = list_item(&arena, settings->tsa_client_certificate, i);
-		item->client_key = list_item(&arena, settings->tsa_client_key, i);
-		item->tls_roots_path = list_item(&arena, settings->tsa_tls_roots, i);
-		item->kind = AUTHORITY_NON_QUALIFIED;
-		if (!item->url || (kind && !authority_kind_parse(slice_of(kind), &item->kind)))
-			return error_cause(error, ERR_VALIDATION, "invalid tsa.url or tsa.kind");
-		bool usable = signer || strcmp(item->url, AUTHORITY_EMBEDDED_URL) != 0;
-		used += usable && (only < 0 || i == (size_t)only);
-	}
-	options.count = used;
-	if (!used)
-		return OK; /* only checked, and all of them are embedded */
-	int result =
-		network_list_parse(slice_of(settings->tsa_allow_networks), &options.guard.allowed, error);
-	return result ? result : authorities_create(&options, ret, error);
-}
+/* ---- authorities ---- */
 
 int node_create_authorities(const struct settings *settings, struct signer *signer,
                             struct authorities **ret, struct error *error)
 {
-	return create_authorities(settings, signer, -1, ret, error);
-}
-
-size_t node_count_authorities(const struct settings *settings)
-{
-	return list_count(settings->tsa_url);
-}
-
-int node_create_authority(const struct settings *settings, size_t index, struct authorities **ret,
-                          struct error *error)
-{
-	*ret = NULL;
-	return create_authorities(settings, NULL, (int)index, ret, error);
+	struct authority_settings authorities = settings_authorities(settings);
+	return authority_create_all(&authorities, signer, ret, error);
 }
 
 int node_create_revocation_client(const struct settings *settings, struct signer *signer,

@@ -21,8 +21,6 @@ struct node_look {
 };
 void node_look(const struct node_look *look);
 
-/* Returns the path of an embedded store; NULL: the store is on a server. */
-const char *node_embedded_store(const struct settings *settings);
 /* Returns whether the file exists and belongs to this user. Opening a store creates files of the
  * opening user. */
 bool node_may_open_store(const char *path);
@@ -31,10 +29,6 @@ bool node_may_open_store(const char *path);
  * settings. */
 int node_create_authorities(const struct settings *settings, struct signer *signer,
                             struct authorities **ret, struct error *error) MUST_CHECK;
-/* Creates one authority for a check; *ret stays NULL for an embedded one. */
-size_t node_count_authorities(const struct settings *settings);
-int node_create_authority(const struct settings *settings, size_t index, struct authorities **ret,
-                          struct error *error) MUST_CHECK;
 int node_create_revocation_client(const struct settings *settings, struct signer *signer,
                                   struct revocation_client **ret, struct error *error) MUST_CHECK;
 /* To be called without other threads. ERR_REFUSED with the reason. */

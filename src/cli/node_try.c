@@ -187,13 +187,6 @@ static void try_content(const struct node_look *look, struct store *store)
 	content_close(content);
 }
 
-const char *node_embedded_store(const struct settings *settings)
-{
-	static const char scheme[] = "sqlite:";
-	bool embedded = strncmp(settings->store_url, scheme, sizeof scheme - 1) == 0;
-	return embedded ? settings->store_url + sizeof scheme - 1 : NULL;
-}
-
 bool node_may_open_store(const char *path)
 {
 	struct stat facts;
@@ -212,7 +205,7 @@ static void try_signer_log(const struct node_look *look)
 
 static void try_store(const struct node_look *look, const struct node_keys *keys)
 {
-	const char *path = node_embedded_store(look->settings);
+	const char *path = db_url_path(look->settings->store_url);
 	struct stat facts;
 	if (!path || look->running)
 		return;

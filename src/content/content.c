@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/digest.h"
 #include "base/file.h"
 #include "base/thread.h"
@@ -16,7 +17,15 @@
 #define COPY_SIZE 65536
 #define RANDOM_CHARACTERS 30
 
-static const struct content_driver *const drivers[] = {&content_file_driver, &content_s3_driver};
+static const struct content_driver *const drivers[] = {
+#define RELOADS(section, key)
+#define SETTING(section, key, type, default_text, help)
+#define DRIVER(name) &content_##name##_driver,
+#include "content/content_settings.def"
+#undef DRIVER
+#undef RELOADS
+#undef SETTING
+};
 
 static bool character_valid(char c)
 {
@@ -93,6 +102,31 @@ bool content_url_is_remote(const char *url)
 	const char *place = NULL;
 	const struct content_driver *driver = find_driver(url, &place);
 	return driver && driver->remote;
+}
+
+const char *content_url_directory(const char *url)
+{
+	const char *place = NULL;
+	const struct content_driver *driver = find_driver(url, &place);
+	return driver && !driver->remote ? place : NULL;
+}
+
+void content_check_settings(const struct content_options *options,
+                            const struct setting_check *check)
+{
+	struct error error = {0};
+	const char *place = NULL;
+	const struct content_driver *chosen = find_driver(options->url, &place);
+	if (*options->url && content_url_check(options->url, &error))
+		setting_fault(check, "content.url", error_message(&error, LANGUAGE_ENGLISH));
+	for (size_t i = 0; i < sizeof drivers / sizeof *drivers; i++)
+		if (drivers[i]->check_settings)
+			drivers[i]->check_settings(options, drivers[i] == chosen, check);
+	if (options->keep_swept < US_PER_DAY)
+		setting_warn(check, "content.keep_swept",
+		             "should be at least one day: by then every database that sweeps this "
+		             "content store has run, and a copy of a database is detected before it "
+		             "deletes anything");
 }
 
 bool content_is_remote(const struct content_store *store)

@@ -1,6 +1,6 @@
 /* Content store for declared files, large JSON and issued documents. One contract with several
- * drivers, chosen by `content.url`: file:DIR, or s3://BUCKET/PREFIX?… for any service with the S3
- * protocol.
+ * drivers, chosen by the scheme of `content.url`. Each driver is a folder with its implementation
+ * (content_driver.h) and its settings; content_settings.def lists them.
  *
  * The program chooses object names, "area/aa/rest": letters, digits, '-', '_' and '.', in at most 8
  * parts that do not start with a dot, less than 200 bytes. Any other name is a programming error
@@ -16,6 +16,7 @@
 
 #include "base/buf.h"
 #include "base/error.h"
+#include "base/setting.h"
 
 #define CONTENT_NAME_MAX 200 /* with the NUL */
 #define CONTENT_NAME_PARTS_MAX 8
@@ -24,20 +25,29 @@ struct content_store;
 struct content_writer;
 struct content_reader;
 
-/* Options of a store. Texts are copied. Zeroed members have their defaults. */
+/* Members other than the first two are named after the keys of content_settings.def, which
+ * describes them. All text is copied. Zeroed members have their defaults. */
 struct content_options {
-	const char *url;
-	bool create;                 /* file: creates the directory */
-	const char *spool_directory; /* S3: temporary files for uploads; NULL: /tmp */
-	const char *access_key;      /* S3: required, with secret_key */
-	const char *secret_key;
-	const char *allow_networks; /* S3: private networks that the service may be in */
-	int timeout_ms;             /* S3: maximum time without progress; 0: 10,000 */
+	bool create;                 /* creates a directory of this machine */
+	const char *spool_directory; /* of uploads to a remote store; NULL: /tmp */
+#define DRIVER(name)
+#define RELOADS(section, key)
+#define SETTING(section, key, type, default_text, help) SETTING_FIELD_##type key;
+#include "content/content_settings.def"
+#undef DRIVER
+#undef RELOADS
+#undef SETTING
 };
 
-/* Opens file:DIR or s3://BUCKET[/PREFIX]?endpoint=URL&region=NAME (see
- * docs/operate/content-store.md). Does not contact the S3 service. ERR_VALIDATION names the invalid
- * setting; ERR_IO, ERR_NO_SPACE, ERR_NO_MEMORY. */
+/* The default of content.url, with the data directory. */
+#define CONTENT_URL_DEFAULT_FORMAT "file:%s/content"
+
+/* Reports what is wrong with the settings, those of each driver included. */
+void content_check_settings(const struct content_options *options,
+                            const struct setting_check *check);
+
+/* A remote store is not asked anything yet. ERR_VALIDATION names what is wrong with the settings;
+ * ERR_IO, ERR_NO_SPACE, ERR_NO_MEMORY. */
 int content_open_with(const struct content_options *options, struct content_store **ret_store,
                       struct error *error) MUST_CHECK;
 /* As content_open_with, with only a URL. */
@@ -48,6 +58,8 @@ void content_close(struct content_store *store);
 int content_url_check(const char *url, struct error *error) MUST_CHECK;
 /* Returns whether a URL names a remote store, which needs further options. */
 bool content_url_is_remote(const char *url);
+/* The directory on this machine of an address; NULL: it is of another kind. */
+const char *content_url_directory(const char *url);
 
 /* Returns whether reading, committing and deleting may block on a network. content_write never
  * does. */

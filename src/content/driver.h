@@ -14,6 +14,10 @@ struct content_driver {
 	            struct content_store **ret_store, struct error *error);
 	/* Optional: every place is valid. */
 	int (*check_place)(const char *place, struct error *error);
+	/* Reports what is wrong with the driver's settings. `chosen`: the address is of this driver.
+	 * Optional: it has none. */
+	void (*check_settings)(const struct content_options *options, bool chosen,
+	                       const struct setting_check *check);
 	void (*close)(struct content_store *store);
 	/* Optional: always ready. */
 	int (*ready)(struct content_store *store, struct error *error);
@@ -63,8 +67,14 @@ struct content_reader {
 	struct content_store *store;
 };
 
-extern const struct content_driver content_file_driver;
-extern const struct content_driver content_s3_driver;
+/* content_file_driver and so on: one for each DRIVER line of content_settings.def. */
+#define RELOADS(section, key)
+#define SETTING(section, key, type, default_text, help)
+#define DRIVER(name) extern const struct content_driver content_##name##_driver;
+#include "content/content_settings.def"
+#undef DRIVER
+#undef RELOADS
+#undef SETTING
 
 /* Returns whether `name` is a valid object name (content.h). */
 bool content_name_valid(const char *name);

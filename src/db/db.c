@@ -112,6 +112,31 @@ int db_check_url(const char *url, struct error *error)
 	return error_set(error, result, MSG_STORE_URL, shown, NULL);
 }
 
+void db_check_settings(const struct db_options *options, const struct setting_check *check)
+{
+	struct error error = {0};
+	int result = *options->url ? db_check_url(options->url, &error) : OK;
+	if (result)
+		setting_fault(check, "store.url",
+		              result == ERR_VALIDATION ? error_message(&error, LANGUAGE_ENGLISH)
+		                                       : error_reason(&error, result));
+	setting_check_range(check, "store.require_replicas", options->require_replicas, 0, 100);
+	setting_check_range(check, "store.commit_timeout", options->commit_timeout_us, 100000,
+	                    60000000);
+}
+
+const char *db_url_path(const char *url)
+{
+	const struct db_driver *driver = driver_by_url(url);
+	return driver && !driver->shared ? strchr(url, ':') + 1 : NULL;
+}
+
+const char *db_url_engine(const char *url)
+{
+	const struct db_driver *driver = driver_by_url(url);
+	return driver ? driver->engine : NULL;
+}
+
 int db_open(const struct db_options *options, const struct db_schemas *schemas, struct db **ret_db,
             struct error *error)
 {
@@ -250,6 +275,14 @@ bool db_is_poisoned(const struct db *db)
 }
 
 /* ---- connections and transactions ---- */
+
+int db_describe(struct db_connection *reader, struct db_facts *ret, struct error *error)
+{
+	const struct db_driver *driver = reader->db->driver;
+	if (!driver->describe)
+		return error_cause(error, ERR_INTERNAL, "%s is no server", driver->engine);
+	return driver->describe(reader, ret, error);
+}
 
 /* A connection that two threads had would write what one of them did in the other's transaction. */
 static struct db_connection *take(struct db_connection *connection)

@@ -27,6 +27,7 @@
 
 #include "base/buf.h"
 #include "base/error.h"
+#include "base/setting.h"
 #include "db/schema.h"
 
 struct db;            /* a database: file or server */
@@ -40,6 +41,16 @@ struct db_options {
 	int64_t commit_timeout_us; /* server: maximum wait for a commit; 0: 5 s */
 	bool sharded;              /* server: tables are distributed by account */
 };
+/* The default of store.url, with the data directory. */
+#define DB_URL_DEFAULT_FORMAT "sqlite:%s/constancia.db"
+
+/* Reports what is wrong with the settings of db_settings.def. */
+void db_check_settings(const struct db_options *options, const struct setting_check *check);
+/* Returns the path of the file of an embedded engine; NULL: the address is of another kind. */
+const char *db_url_path(const char *url);
+/* Returns the name of the engine for display: "SQLite", "PostgreSQL"; NULL: the address is unknown.
+ */
+const char *db_url_engine(const char *url);
 /* Checks the syntax of an address. Returns OK, or ERR_VALIDATION with a message without secrets. */
 int db_check_url(const char *url, struct error *error) MUST_CHECK;
 /* Copies an address for display, without a password. */
@@ -53,6 +64,16 @@ void db_close(struct db *db); /* NULL-safe */
 /* Rows, one or none, by which a distributing server routes a statement to the shard of account
  * $1. */
 #define DB_ROWS_OF_SHARD "accounts WHERE account = $1"
+
+/* A server's description of itself and of its standbys. */
+struct db_facts {
+	char version[64], host[128], name[128], encoding[32];
+	char standbys[256]; /* "name (sync), …"; empty: none */
+	bool sees_standbys; /* the role may see how each of them is used */
+	int64_t clock_us;   /* the server's clock */
+};
+/* Returns ERR_INTERNAL when the engine is not a server. */
+int db_describe(struct db_connection *reader, struct db_facts *ret, struct error *error) MUST_CHECK;
 
 /* Returns whether other processes write to the database. */
 bool db_is_shared(const struct db *db);

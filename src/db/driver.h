@@ -9,6 +9,7 @@
 #include "db/db.h"
 
 struct db_driver {
+	const char *engine; /* for people: "SQLite" */
 	bool shared;
 	int (*check_url)(const char *url, struct error *error);
 	int (*open)(const struct db_options *options, struct db **ret_db, struct error *error);
@@ -20,6 +21,8 @@ struct db_driver {
 	/* Optional: this machine's clock. */
 	int64_t (*latest_now_us)(const struct db *db);
 	int (*ready)(struct db *db, struct error *error);
+	/* Optional: not a server. */
+	int (*describe)(struct db_connection *reader, struct db_facts *ret, struct error *error);
 	/* Called by db_check_schema when the schema is that of the last step. Optional: no action. */
 	int (*schema_is_there)(struct db *db, struct error *error);
 	/* Optional: there are none. */

@@ -44,14 +44,6 @@ static int check_place(const struct issue_work *work, const char *path, int64_t 
 	return OK;
 }
 
-/* Returns the directory of a file content store, otherwise NULL. */
-static const char *content_directory(const struct issue_work *work)
-{
-	static const char scheme[] = "file:";
-	const char *url = work->service->settings->content_url;
-	return strncmp(url, scheme, sizeof scheme - 1) == 0 ? url + sizeof scheme - 1 : NULL;
-}
-
 int issue_take_space(struct issue_work *work, struct error *error)
 {
 	const struct certification *certification = work->certification;
@@ -74,7 +66,7 @@ int issue_take_space(struct issue_work *work, struct error *error)
 	/* Others may have written part of their reservation already: an overestimate is safe. */
 	int64_t others_bytes = atomic_fetch_add(&work->service->issuing_bytes, work->space_bytes);
 	result = check_place(work, work->directory, others_bytes, error);
-	const char *content = content_directory(work);
+	const char *content = settings_content_directory(work->service->settings);
 	if (!result && content)
 		result = check_place(work, content, others_bytes, error);
 	return result;
@@ -94,7 +86,7 @@ static bool is_used_up(const struct issue_work *work, const char *path)
 
 int issue_watch_space(const struct issue_work *work)
 {
-	const char *content = content_directory(work);
+	const char *content = settings_content_directory(work->service->settings);
 	return is_used_up(work, work->directory) || (content && is_used_up(work, content))
 	           ? ERR_NO_SPACE
 	           : OK;

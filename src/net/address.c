@@ -215,6 +215,14 @@ int network_list_parse(struct slice text, struct network_list *ret_list, struct 
 	return 0;
 }
 
+void network_list_check(const char *list, const struct setting_check *check, const char *setting)
+{
+	struct network_list networks;
+	if (network_list_parse(slice_of(list ? list : ""), &networks, NULL))
+		setting_fault(check, setting,
+		              "must be a list of networks such as 10.0.0.0/8, 2001:db8::/32");
+}
+
 bool network_list_contains(const struct network_list *list, const struct sockaddr *address)
 {
 	uint8_t bytes[16];

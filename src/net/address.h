@@ -16,6 +16,7 @@
 
 #include "base/buf.h"
 #include "base/error.h"
+#include "base/setting.h"
 
 #define ADDRESS_TEXT_SIZE 46 /* of any address as text, with NUL */
 
@@ -37,6 +38,8 @@ struct network_list {
  * ERR_VALIDATION: no valid address, prefix out of range, host bits set, or too many entries. */
 int network_list_parse(struct slice text, struct network_list *ret_list, struct error *error)
 	MUST_CHECK;
+/* Reports a list that cannot be parsed as a problem of `setting`. NULL counts as empty. */
+void network_list_check(const char *list, const struct setting_check *check, const char *setting);
 bool network_list_contains(const struct network_list *list, const struct sockaddr *address);
 
 /* Restricts outbound connections. A zeroed guard permits only public addresses. */

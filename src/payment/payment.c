@@ -1,30 +1,81 @@
 #include "payment/payment.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/utf8.h"
+#include "net/address.h"
 #include "payment/provider.h"
 
 #define DESCRIPTION_MAX 500
+#define NAMES_SIZE 256
 
 struct payment_provider {
 	const struct payment_driver *driver;
 	void *state;
 };
 
-static const struct payment_driver *const drivers[] = {&payment_manual, &payment_stripe};
+static const struct payment_driver *const drivers[] = {
+#define RELOADS(section, key)
+#define SETTING(section, key, type, default_text, help)
+#define DRIVER(name) &payment_##name,
+#include "payment/payment_settings.def"
+#undef DRIVER
+#undef RELOADS
+#undef SETTING
+};
+
+#define DRIVERS_COUNT (sizeof drivers / sizeof *drivers)
+
+static const struct payment_driver *find_driver(const char *name)
+{
+	if (!name || !*name)
+		name = "manual";
+	for (size_t i = 0; i < DRIVERS_COUNT; i++)
+		if (strcmp(drivers[i]->name, name) == 0)
+			return drivers[i];
+	return NULL;
+}
+
+/* Writes "manual, one or other", with `last` before the last name. */
+static void list_names(const char *last, char text[NAMES_SIZE])
+{
+	int size = 0;
+	for (size_t i = 0; i < DRIVERS_COUNT && size < NAMES_SIZE; i++) {
+		const char *glue = i == 0 ? "" : i + 1 < DRIVERS_COUNT ? ", " : last;
+		size += snprintf(text + size, (size_t)(NAMES_SIZE - size), "%s%s", glue, drivers[i]->name);
+	}
+}
+
+void payment_check_settings(const struct payment_settings *settings,
+                            const struct setting_check *check)
+{
+	char names[NAMES_SIZE], what[NAMES_SIZE + 16];
+	struct payment_provider *provider = NULL;
+	struct error error = {0};
+	network_list_check(settings->allow_networks, check, "payment.allow_networks");
+	if (!find_driver(settings->provider)) {
+		list_names(" or ", names);
+		snprintf(what, sizeof what, "must be %s", names);
+		setting_fault(check, "payment.provider", what);
+		return;
+	}
+	if (payment_provider_open(settings, &provider, &error))
+		setting_fault(check, "payment.provider", error_message(&error, LANGUAGE_ENGLISH));
+	payment_provider_close(provider);
+}
 
 int payment_provider_open(const struct payment_settings *settings,
                           struct payment_provider **ret_provider, struct error *error)
 {
-	const struct payment_driver *driver = NULL;
-	const char *name = settings->provider && *settings->provider ? settings->provider : "manual";
-	for (size_t i = 0; i < sizeof drivers / sizeof *drivers; i++)
-		if (strcmp(drivers[i]->name, name) == 0)
-			driver = drivers[i];
-	if (!driver)
-		return error_set(error, ERR_VALIDATION, MSG_PAYMENT_PROVIDER, name, NULL);
+	const struct payment_driver *driver = find_driver(settings->provider);
+	if (!driver) {
+		char names[NAMES_SIZE];
+		list_names(", ", names);
+		return error_set(error, ERR_VALIDATION, MSG_PAYMENT_PROVIDER, names, settings->provider,
+		                 NULL);
+	}
 	struct payment_provider *provider = calloc(1, sizeof *provider);
 	if (!provider)
 		return ERR_NO_MEMORY;
@@ -49,6 +100,11 @@ void payment_provider_close(struct payment_provider *provider)
 const char *payment_provider_name(const struct payment_provider *provider)
 {
 	return provider->driver->name;
+}
+
+const char *payment_provider_address(const struct payment_provider *provider)
+{
+	return provider->driver->address ? provider->driver->address(provider->state) : NULL;
 }
 
 bool payment_provider_charges(const struct payment_provider *provider)

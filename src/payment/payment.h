@@ -1,5 +1,5 @@
-/* Charges purchases through a payment provider: `manual`, where an operator confirms payments made
- * by other means, or `stripe` (off-session PaymentIntents).
+/* Charges purchases through a payment provider. Each provider is a folder with its driver
+ * (provider.h) and its settings; payment_settings.def lists them.
  *
  * Calls may block on the network for up to PAYMENT_TIMEOUT_MS each, so never call them inside a
  * transaction.
@@ -19,6 +19,7 @@
 
 #include "base/buf.h"
 #include "base/error.h"
+#include "base/setting.h"
 
 #define PAYMENT_TIMEOUT_MS 30000
 #define PAYMENT_REPEAT_US (INT64_C(20) * 3600 * 1000000)
@@ -31,15 +32,22 @@
 #define PAYMENT_AMOUNT_MAX INT64_C(99999999) /* minor units */
 #define PAYMENT_NOTICE_SIZE_MAX (256 * 1024)
 
-/* Texts belong to the caller and are only read while opening. NULL counts as empty. */
+/* Members are named after the keys of payment_settings.def, which describes them. All text is the
+ * caller's and only read while opening. NULL counts as empty; an empty `provider` is "manual". */
 struct payment_settings {
-	const char *provider;              /* "manual" (also when empty) or "stripe" */
-	const char *stripe_url;            /* https://api.stripe.com */
-	const char *stripe_key;            /* secret */
-	const char *stripe_webhook_secret; /* secret; several, separated by commas, during a rotation */
-	const char *allow_networks;        /* private networks that the provider may be in */
-	const char *return_url;            /* return address of payment pages; empty: no pages */
+#define DRIVER(name)
+#define RELOADS(section, key)
+#define SETTING(section, key, type, default_text, help) SETTING_FIELD_##type key;
+#include "payment/payment_settings.def"
+#undef DRIVER
+#undef RELOADS
+#undef SETTING
 };
+
+/* Reports what is wrong with the settings, those of the chosen provider included. Nothing is
+ * sent. */
+void payment_check_settings(const struct payment_settings *settings,
+                            const struct setting_check *check);
 
 struct payment_provider;
 
@@ -50,8 +58,10 @@ int payment_provider_open(const struct payment_settings *settings,
                           struct payment_provider **ret_provider, struct error *error) MUST_CHECK;
 /* Wipes the secrets; NULL-safe. */
 void payment_provider_close(struct payment_provider *provider);
-/* Returns "manual" or "stripe". */
+/* Returns the value of payment.provider. */
 const char *payment_provider_name(const struct payment_provider *provider);
+/* Returns the address of the provider's service; NULL: none (manual). */
+const char *payment_provider_address(const struct payment_provider *provider);
 /* Returns whether payment_charge can charge: false for manual. */
 bool payment_provider_charges(const struct payment_provider *provider);
 
@@ -174,7 +184,7 @@ int payment_read_notice(const struct payment_provider *provider, struct slice si
                         struct slice body, int64_t now_us, struct payment_notice *ret_notice,
                         struct error *error) MUST_CHECK;
 
-/* Returns the name of the signature header ("Stripe-Signature"); NULL: no notices. */
+/* Returns the name of the header with the signature; NULL: no notices. */
 const char *payment_notice_header(const struct payment_provider *provider);
 
 #endif

@@ -11,6 +11,8 @@ struct payment_driver {
 	bool charges;
 	/* Optional: no notices; read_notice is not called. */
 	const char *notice_header;
+	/* Optional: the provider has no service. */
+	const char *(*address)(const void *state);
 	/* `state` is passed to the other functions. */
 	int (*open)(const struct payment_settings *settings, void **ret_state, struct error *error);
 	void (*close)(void *state); /* NULL-safe */
@@ -32,6 +34,13 @@ struct payment_driver {
 	                   struct payment_notice *notice, struct error *error);
 };
 
-extern const struct payment_driver payment_manual, payment_stripe;
+/* payment_manual and so on: one for each line of payment_settings.def. */
+#define RELOADS(section, key)
+#define SETTING(section, key, type, default_text, help)
+#define DRIVER(name) extern const struct payment_driver payment_##name;
+#include "payment/payment_settings.def"
+#undef DRIVER
+#undef RELOADS
+#undef SETTING
 
 #endif

@@ -19,14 +19,7 @@
 int service_open_payments(const struct settings *settings, struct payment_provider **ret,
                           struct error *error)
 {
-	struct payment_settings given = {
-		.provider = settings->payment_provider,
-		.stripe_url = settings->payment_stripe_url,
-		.stripe_key = settings->payment_stripe_key,
-		.stripe_webhook_secret = settings->payment_stripe_webhook_secret,
-		.allow_networks = settings->payment_allow_networks,
-		.return_url = settings->payment_return_url,
-	};
+	struct payment_settings given = settings_payment(settings);
 	return payment_provider_open(&given, ret, error);
 }
 
@@ -135,4 +128,3 @@ bool service_has_development_keys(const struct service *service)
 		found = watched.development;
 	return found;
 }
-

@@ -6,15 +6,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/setting.h"
 #include "content/content.h"
 #include "db/db.h"
-
-#define SETTING_FIELD_TEXT const char *
-#define SETTING_FIELD_SECRET const char *
-#define SETTING_FIELD_LIST const char *
-#define SETTING_FIELD_INTEGER int64_t
-#define SETTING_FIELD_DURATION int64_t
-#define SETTING_FIELD_BOOLEAN bool
+#include "payment/payment.h"
+#include "seal/authority_settings.h"
 
 /* Members are named after section and key: settings->service_prefix, settings->rate_live,
  * settings->seal_interval (microseconds). Paths with an empty default are filled in. */
@@ -24,6 +20,43 @@ struct settings {
 #undef SETTING
 };
 
+/* The settings of a component with drivers, which only that component and the driver name. */
+#define DRIVER(name)
+#define RELOADS(section, key)
+#define SETTING(section, key, type, default_text, comment) .key = settings->section##_##key,
+static inline struct payment_settings settings_payment(const struct settings *settings)
+{
+	return (struct payment_settings){
+#include "payment/payment_settings.def"
+	};
+}
+
+/* Uploads to a remote store are spooled in the data directory, in unnamed files. */
+static inline struct content_options settings_content(const struct settings *settings, bool create)
+{
+	return (struct content_options){
+		.create = create,
+		.spool_directory = settings->service_data_dir,
+#include "content/content_settings.def"
+	};
+}
+
+static inline struct authority_settings settings_authorities(const struct settings *settings)
+{
+	return (struct authority_settings){
+#include "seal/authority_settings.def"
+	};
+}
+#undef DRIVER
+#undef RELOADS
+#undef SETTING
+
+/* Returns the directory of a content store on this machine, otherwise NULL. */
+static inline const char *settings_content_directory(const struct settings *settings)
+{
+	return content_url_directory(settings->content_url);
+}
+
 static inline struct db_options settings_store(const struct settings *settings, bool create)
 {
 	return (struct db_options){
@@ -32,20 +65,6 @@ static inline struct db_options settings_store(const struct settings *settings, 
 		.require_replicas = (unsigned)settings->store_require_replicas,
 		.commit_timeout_us = settings->store_commit_timeout,
 		.sharded = settings->store_sharded,
-	};
-}
-
-/* Uploads to a remote store are spooled in the data directory, in unnamed files. */
-static inline struct content_options settings_content(const struct settings *settings, bool create)
-{
-	return (struct content_options){
-		.url = settings->content_url,
-		.create = create,
-		.spool_directory = settings->service_data_dir,
-		.access_key = settings->content_access_key,
-		.secret_key = settings->content_secret_key,
-		.allow_networks = settings->content_allow_networks,
-		.timeout_ms = (int)(settings->content_timeout / 1000),
 	};
 }
 

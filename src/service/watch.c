@@ -233,21 +233,14 @@ const char *place_text(enum place place)
 	return texts[place];
 }
 
-/* Returns the path in a URL of this scheme; otherwise NULL. */
-static const char *path_of(const char *url, const char *scheme)
-{
-	size_t size = strlen(scheme);
-	return strncmp(url, scheme, size) == 0 ? url + size : NULL;
-}
-
-/* Uses the directory, because opening and closing the store's file would release SQLite's locks. */
+/* Uses the directory, because opening and closing the store's file would release the engine's
+ * locks. */
 static bool directory_of(const struct settings *settings, enum place place, char path[PATH_MAX])
 {
-	const char *store = path_of(settings->store_url, "sqlite:");
 	const char *const named[] = {
 		[PLACE_DATA] = settings->service_data_dir,
-		[PLACE_STORE] = store,
-		[PLACE_CONTENT] = path_of(settings->content_url, "file:"),
+		[PLACE_STORE] = db_url_path(settings->store_url),
+		[PLACE_CONTENT] = settings_content_directory(settings),
 		[PLACE_SIGNER] = settings->signer_directory,
 	};
 	if (!named[place] || strlen(named[place]) >= PATH_MAX)

@@ -353,4 +353,7 @@ void pg_judge_replicas(struct pg_connection *connection, const PGresult *row, co
  * unknown. */
 void pg_judge_shard(struct pg_connection *connection, const PGresult *row);
 
+/* server_facts.c */
+int pg_describe(struct db_connection *reader, struct db_facts *ret, struct error *error);
+
 #endif

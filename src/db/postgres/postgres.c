@@ -496,6 +496,7 @@ static int await_writes(struct db *base, struct error *error)
 }
 
 const struct db_driver postgres_driver = {
+	.engine = "PostgreSQL",
 	.shared = true,
 	.check_url = check_url,
 	.open = open_db,
@@ -505,6 +506,7 @@ const struct db_driver postgres_driver = {
 	.now_us = now_us,
 	.latest_now_us = latest_now_us,
 	.ready = ready,
+	.describe = pg_describe,
 	.count_replicas = count_replicas,
 	.ask_shard_servers = pg_ask_shard_servers,
 	.try_shard_server = pg_try_server,

@@ -210,6 +210,7 @@ static int sqlite_ready(struct db *base, struct error *error)
 }
 
 const struct db_driver sqlite_driver = {
+	.engine = "SQLite",
 	.check_url = sqlite_check_url,
 	.open = sqlite_open,
 	.close = sqlite_close,

@@ -91,10 +91,13 @@ static void test_file_problems_have_lines(void **state)
 	struct config config;
 	assert_int_equal(config_load(&sources, &config), ERR_USAGE);
 	static const char *const expected[] = {
-		":3: unknown setting 'rate.fast'",        ":5: unknown setting 'nothing.x'",
-		":7: seal.interval: must be a duration",  ":8: must be a [section]",
-		":10: rate.live: is set twice",           ":12: webhook.allow_http: must be true or false",
-		":2: rate.live: must be a plain integer",
+		":3: unknown setting 'rate.fast'",
+		":5: unknown setting 'nothing.x'",
+		":7: seal.interval: must be a duration",
+		":8: must be a [section]",
+		":10: rate.live: is set twice",
+		":12: webhook.allow_http: must be true or false",
+		":2: rate.live: must be a decimal integer",
 	};
 	for (size_t i = 0; i < sizeof expected / sizeof *expected; i++)
 		if (!strstr(config.problems.data, expected[i]))
@@ -207,7 +210,7 @@ static void test_meanings_together_are_checked(void **state)
 		{{"content.url=s3://evidence?endpoint=https://s3.example.org&region=eu-1",
 	      "content.presigned_links=true", "certification.link_lifetime=8d"},
 	     false,
-	     "certification.link_lifetime: must be 7d or shorter"},
+	     "certification.link_lifetime: must be at most 7d"},
 		{{"content.url=s3://evidence?endpoint=https://s3.example.org&region=eu-1"},
 	     true,
 	     "content.access_key: must be set for an s3: address"},
@@ -246,19 +249,23 @@ static void test_meanings_together_are_checked(void **state)
 	     "tsa.client_certificate: must be set too"},
 		{{"tsa.url=https://a", "tsa.user=x", "tsa.password=y", "tsa.token=z"},
 	     false,
-	     "tsa.token: must be empty where tsa.user is given"},
+	     "tsa.token: must be empty when tsa.user is set"},
 		{{"tsa.url=https://a,https://b", "tsa.user=x,", "tsa.password=,y"},
 	     false,
 	     "tsa.password: must be set too"},
 		{{"tsa.url=https://a,https://b,https://c", "tsa.token=,y"},
 	     false,
 	     "tsa.token: must have one value for all authorities, or one for each"},
-		{{"tsa.url=http://a", "tsa.token=x"}, false, "tsa.url: must be https://"},
-		{{"tsa.url=https://a,http://b", "tsa.token=x"}, false, "tsa.url: must be https://"},
-		{{"tsa.url=http://a", "tsa.user=x", "tsa.password=y"}, false, "tsa.url: must be https://"},
+		{{"tsa.url=http://a", "tsa.token=x"}, false, "tsa.url: must be an https:// address"},
+		{{"tsa.url=https://a,http://b", "tsa.token=x"},
+	     false,
+	     "tsa.url: must be an https:// address"},
+		{{"tsa.url=http://a", "tsa.user=x", "tsa.password=y"},
+	     false,
+	     "tsa.url: must be an https:// address"},
 		{{"tsa.url=http://a", "tsa.client_certificate=/c", "tsa.client_key=/k"},
 	     false,
-	     "tsa.url: must be https://"},
+	     "tsa.url: must be an https:// address"},
 		{{"tsa.url=https://a", "tsa.client_certificate=/nowhere", "tsa.client_key=/nowhere"},
 	     true,
 	     "tsa.client_key: cannot be read"},
@@ -371,7 +378,7 @@ static void test_environment(void **state)
 	config_free(&config);
 	char *bad[] = {"CONSTANCIA_RATE_LIVE=x", NULL};
 	sources.environment = bad;
-	assert_problem(&sources, "CONSTANCIA_RATE_LIVE: rate.live: must be a plain integer");
+	assert_problem(&sources, "CONSTANCIA_RATE_LIVE: rate.live: must be a decimal integer");
 }
 
 static void test_names_near_are_told(void **state)

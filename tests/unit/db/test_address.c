@@ -114,12 +114,23 @@ static void no_part_of_a_password_is_shown(void **state)
 	}
 }
 
+static void an_address_names_its_engine(void **state)
+{
+	assert_string_equal(db_url_engine("sqlite:/a/b.db"), "SQLite");
+	assert_string_equal(db_url_engine("postgresql://h/d"), "PostgreSQL");
+	assert_null(db_url_engine("mysql://h/d"));
+	assert_string_equal(db_url_path("sqlite:/a/b.db"), "/a/b.db");
+	assert_null(db_url_path("postgres://h/d"));
+	assert_null(db_url_path("/a/b.db"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(addresses_are_told_apart),
 		cmocka_unit_test(addresses_are_shown_as_far_as_they_may_be),
 		cmocka_unit_test(no_part_of_a_password_is_shown),
+		cmocka_unit_test(an_address_names_its_engine),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -36,6 +36,7 @@ static void test_settings(void **state)
 	bad.provider = "barter";
 	assert_int_equal(try_open(&bad, &error), ERR_VALIDATION);
 	assert_int_equal(error.message, MSG_PAYMENT_PROVIDER);
+	assert_non_null(strstr(error.english, "must be one of manual, stripe; it is 'barter'"));
 	bad = good;
 	bad.stripe_key = "";
 	assert_int_equal(try_open(&bad, &error), ERR_VALIDATION);
@@ -143,6 +144,7 @@ static void test_manual(void **state)
 	assert_string_equal(payment_provider_name(provider), "manual");
 	assert_false(payment_provider_charges(provider));
 	assert_null(payment_notice_header(provider));
+	assert_null(payment_provider_address(provider));
 	assert_int_equal(payment_charge(provider, &order, &result, NULL), OK);
 	assert_int_equal(result.outcome, PAYMENT_PENDING);
 	assert_string_equal(result.reference, "");

@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "content/s3.h"
-#include "content/s3_xml.h"
+#include "content/s3/s3.h"
+#include "content/s3/s3_xml.h"
 
 /* ---- addresses ---- */
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/percent.h"
-#include "content/s3.h"
+#include "content/s3/s3.h"
 
 #define REGION_DEFAULT "us-east-1"
 #define LETTERS_DIGITS "abcdefghijklmnopqrstuvwxyz0123456789"

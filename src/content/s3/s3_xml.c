@@ -1,4 +1,4 @@
-#include "content/s3_xml.h"
+#include "content/s3/s3_xml.h"
 
 #include <expat.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "content/s3.h"
+#include "content/s3/s3.h"
 
 #define ETAG_MAX 136
 

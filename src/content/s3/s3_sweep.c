@@ -5,8 +5,8 @@
 
 #include "base/clock.h"
 #include "base/percent.h"
-#include "content/s3.h"
-#include "content/s3_xml.h"
+#include "content/s3/s3.h"
+#include "content/s3/s3_xml.h"
 
 #define PAGE_MEMORY_MAX ((size_t)16 << 20)
 #define TOKEN_MAX 2048

@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "base/digest.h"
-#include "payment/stripe.h"
+#include "payment/stripe/stripe.h"
 
 #define TOLERANCE_US (300 * US_PER_SECOND)
 #define HEADER_MAX 4096

@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "base/percent.h"
-#include "content/s3.h"
+#include "content/s3/s3.h"
 
 #define SCOPE_MAX 160
 

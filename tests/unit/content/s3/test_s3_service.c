@@ -87,7 +87,7 @@ static struct content_options options_now(void)
 		.access_key = getenv("CONSTANCIA_CONTENT_ACCESS_KEY"),
 		.secret_key = getenv("CONSTANCIA_CONTENT_SECRET_KEY"),
 		.allow_networks = getenv("CONSTANCIA_CONTENT_ALLOW_NETWORKS"),
-		.timeout_ms = 3000,
+		.timeout = 3000000,
 	};
 }
 

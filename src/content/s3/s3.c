@@ -1,5 +1,5 @@
 /* Driver s3: opening, closing, deleting and download links. */
-#include "content/s3.h"
+#include "content/s3/s3.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,7 +49,7 @@ static int fill(struct s3_store *store, const struct content_options *options, c
 	store->secret_key = strdup(options->secret_key);
 	store->spool_directory = strdup(options->spool_directory ? options->spool_directory : "/tmp");
 	snprintf(store->signature, sizeof store->signature, "aws:amz:%s:s3", store->place.region);
-	store->timeout_ms = options->timeout_ms > 0 ? options->timeout_ms : TIMEOUT_DEFAULT_MS;
+	store->timeout_ms = options->timeout > 0 ? (int)(options->timeout / 1000) : TIMEOUT_DEFAULT_MS;
 	if (!store->access_key || !store->secret_key || !store->spool_directory)
 		return error_cause(error, ERR_NO_MEMORY, "content: no memory for a store");
 	return OK;
@@ -76,6 +76,19 @@ static int check_place(const char *place, struct error *error)
 {
 	struct s3_place parsed;
 	return s3_place_parse(place, &parsed, error);
+}
+
+static void check_settings(const struct content_options *options, bool chosen,
+                           const struct setting_check *check)
+{
+	if (chosen && check->serving && !*options->access_key)
+		setting_fault(check, "content.access_key", "must be set for an s3: address");
+	if (chosen && check->serving && !*options->secret_key)
+		setting_fault(check, "content.secret_key", "must be set for an s3: address");
+	if (!chosen && options->presigned_links)
+		setting_fault(check, "content.presigned_links", "requires an s3: address in content.url");
+	network_list_check(options->allow_networks, check, "content.allow_networks");
+	setting_check_range(check, "content.timeout", options->timeout / US_PER_SECOND, 1, 600);
 }
 
 static int delete_object(struct content_store *base, const char *name, struct error *error)
@@ -122,6 +135,7 @@ const struct content_driver content_s3_driver = {
 	.remote = true,
 	.open = open_store,
 	.check_place = check_place,
+	.check_settings = check_settings,
 	.close = close_store,
 	.ready = s3_ready,
 	.write_begin = s3_write_begin,

@@ -10,8 +10,8 @@
 #include "base/base64.h"
 #include "base/file.h"
 #include "base/percent.h"
-#include "content/s3.h"
-#include "content/s3_xml.h"
+#include "content/s3/s3.h"
+#include "content/s3/s3_xml.h"
 
 #define CHUNK ((size_t)64 << 10)
 #define UPLOAD_ID_MAX 1024

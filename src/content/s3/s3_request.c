@@ -4,8 +4,8 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "content/s3.h"
-#include "content/s3_xml.h"
+#include "content/s3/s3.h"
+#include "content/s3/s3_xml.h"
 
 #define TRIES_MAX 5
 #define PAUSE_FIRST_MS 100

@@ -1,5 +1,5 @@
 /* Provider stripe: off-session PaymentIntents, Checkout pages for manual payment, refunds. */
-#include "payment/stripe.h"
+#include "payment/stripe/stripe.h"
 
 #include <arpa/inet.h>
 #include <stdio.h>
@@ -91,7 +91,7 @@ static int take_root(struct stripe *stripe, const char *url, struct error *error
 	               (literal_host(url, &address) &&
 	                network_list_contains(&stripe->guard.allowed, (struct sockaddr *)&address));
 	if (!allowed || size > ROOT_MAX || memchr(url, '?', size))
-		return error_set(error, ERR_VALIDATION, MSG_PAYMENT_URL, NULL);
+		return error_set(error, ERR_VALIDATION, MSG_PAYMENT_URL, "payment.stripe_url", NULL);
 	memcpy(stripe->root, url, size);
 	return OK;
 }
@@ -118,12 +118,13 @@ static int take_settings(struct stripe *stripe, const struct payment_settings *s
 		return result;
 	snprintf(stripe->return_url, sizeof stripe->return_url, "%s", page);
 	if (!copy_secret(settings->stripe_key, false, stripe->key, sizeof stripe->key) || !*stripe->key)
-		return error_set(error, ERR_VALIDATION, MSG_PAYMENT_SECRET, "payment.stripe_key", NULL);
+		return error_set(error, ERR_VALIDATION, MSG_PAYMENT_SECRET, "payment.stripe_key", "stripe",
+		                 NULL);
 	if (!copy_secret(settings->stripe_webhook_secret, true, stripe->webhook_secrets,
 	                 sizeof stripe->webhook_secrets) ||
 	    !*stripe->webhook_secrets)
 		return error_set(error, ERR_VALIDATION, MSG_PAYMENT_SECRET, "payment.stripe_webhook_secret",
-		                 NULL);
+		                 "stripe", NULL);
 	return OK;
 }
 
@@ -241,6 +242,11 @@ static int retry_after(const struct http_answer *answer)
 		seconds = seconds * 10 + (text.data[i] - '0');
 	}
 	return seconds;
+}
+
+static const char *stripe_address(const void *state)
+{
+	return ((const struct stripe *)state)->root;
 }
 
 /* Uses a request that payment_look_up needs, too. */
@@ -557,6 +563,7 @@ static int stripe_read_notice(const void *state, struct slice signature, struct 
 
 const struct payment_driver payment_stripe = {
 	.name = "stripe",
+	.address = stripe_address,
 	.charges = true,
 	.notice_header = "Stripe-Signature",
 	.open = stripe_open,

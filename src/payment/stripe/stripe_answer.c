@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <strings.h>
 
-#include "payment/stripe.h"
+#include "payment/stripe/stripe.h"
 
 static const struct json_limits limits = {.depth_max = 64, .value_max = 100000};
 
