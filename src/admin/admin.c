@@ -18,13 +18,13 @@
 #define CLAIMED_MAX 64
 
 static const struct admin_operation *const groups[] = {
-	admin_account_operations,  admin_channel_operations, admin_limit_operations,
-	admin_usage_operations,    admin_totals_operations,  admin_overview_operations,
-	admin_webhook_operations,  admin_notice_operations,  admin_pack_operations,
-	admin_purchase_operations, admin_receipt_operations, admin_topup_operations,
-	admin_event_operations,    admin_certify_operations, admin_evidence_operations,
-	admin_signer_operations,   admin_store_operations,   admin_quiet_operations,
-	admin_audit_operations,    admin_user_operations,
+	admin_account_operations,  admin_channel_operations,  admin_limit_operations,
+	admin_usage_operations,    admin_totals_operations,   admin_overview_operations,
+	admin_webhook_operations,  admin_notice_operations,   admin_pack_operations,
+	admin_purchase_operations, admin_topup_operations,    admin_event_operations,
+	admin_certify_operations,  admin_evidence_operations, admin_signer_operations,
+	admin_store_operations,    admin_quiet_operations,    admin_audit_operations,
+	admin_user_operations,
 };
 
 const struct admin_operation *admin_operation_at(size_t index)

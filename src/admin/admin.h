@@ -63,9 +63,6 @@ struct admin_operation {
 	 * --limit is given, the command line requests all pages. It passes the first member of a page's
 	 * last row as "after". */
 	const char *csv;
-	/* Member of the result that is a file in base64; NULL: none. The command line writes it to the
-	 * path of the flag --output, which the operation then accepts. */
-	const char *file;
 	/* The operation changes the store. Its transaction writes an audit record
 	 * (store/audit/acts.h), it accepts --reason, and the caches of the service may be stale
 	 * afterwards. */

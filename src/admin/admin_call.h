@@ -115,11 +115,6 @@ int admin_record_outcome(const struct admin_call *call, enum act_outcome outcome
 	                    "last day, YYYY-MM-DD (UTC)")
 #define ADMIN_FLAG_CSV                                                                             \
 	ADMIN_FLAG_SWITCH("csv", "print all rows as comma-separated values with a header line")
-#define ADMIN_FLAG_OUTPUT                                                                          \
-	{                                                                                              \
-		.name = "output", .kind = ADMIN_LINE, .place = "FILE", .least = 1, .most = 4096,           \
-		.help = "output file, or - for standard output; an existing file is not overwritten"       \
-	}
 #define ADMIN_LIST_LIMIT                                                                           \
 	ADMIN_FLAG_INTEGER("limit", false, 1, ADMIN_LIST_MAX, "maximum number of rows (100 by default)")
 #define ADMIN_LIST_AFTER                                                                           \
@@ -135,7 +130,6 @@ extern const struct admin_operation admin_webhook_operations[];
 extern const struct admin_operation admin_notice_operations[];
 extern const struct admin_operation admin_pack_operations[];
 extern const struct admin_operation admin_purchase_operations[];
-extern const struct admin_operation admin_receipt_operations[];
 extern const struct admin_operation admin_topup_operations[];
 extern const struct admin_operation admin_event_operations[];
 extern const struct admin_operation admin_certify_operations[];

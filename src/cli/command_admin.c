@@ -7,7 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/base64.h"
 #include "cli/command.h"
 #include "service/list.h"
 
@@ -169,53 +168,6 @@ static int print_csv(const struct command_line *line, const struct admin_operati
 	return code;
 }
 
-/* ---- a file ---- */
-
-/* Creates a new file; never overwrites one. Removes a file that could not be written completely. */
-static int write_file(const char *path, struct slice content, struct error *error)
-{
-	bool to_standard = strcmp(path, "-") == 0;
-	FILE *file = to_standard ? stdout : fopen(path, "wxe");
-	if (!file)
-		return error_cause(error, ERR_IO, "%s: %s", path, strerror(errno));
-	bool whole = fwrite(content.data, 1, content.size, file) == content.size && !fflush(file);
-	whole &= to_standard || fclose(file) == 0;
-	if (whole)
-		return OK;
-	int result = error_cause(error, ERR_IO, "writing %s: %s", path, strerror(errno));
-	if (!to_standard)
-		(void)remove(path);
-	return result;
-}
-
-/* Removes the file from the document and writes it to `path`. */
-static int take_file(const struct admin_operation *operation, const char *path,
-                     struct buf *document, struct error *error)
-{
-	ARENA_AUTO struct arena arena;
-	BUF_AUTO struct buf content;
-	struct json *json, **at;
-	size_t size = 0;
-	arena_init(&arena, RESULT_LIMIT);
-	buf_init(&content, RESULT_LIMIT);
-	int result = json_parse(&arena, buf_slice(document), NULL, &json, error);
-	if (result)
-		return result;
-	for (at = &json->first; *at && !slice_is((*at)->name, operation->file);)
-		at = &(*at)->next;
-	char *bytes = *at ? buf_extend(&content, (*at)->text.size + 1) : NULL;
-	if (!bytes || !base64_decode((*at)->text, bytes, (*at)->text.size, &size))
-		return error_cause(error, ERR_INTERNAL, "the service's response contains no file");
-	*at = (*at)->next;
-	result = write_file(path, slice_make(bytes, size), error);
-	BUF_AUTO struct buf rest;
-	buf_init(&rest, RESULT_LIMIT);
-	json_canonical(json, &rest);
-	buf_clear(document);
-	buf_add_slice(document, buf_slice(&rest));
-	return result ? result : buf_check(document);
-}
-
 int command_admin(const struct command_line *line, const struct admin_operation *operation)
 {
 	CONFIG_AUTO struct config config = {0};
@@ -228,9 +180,6 @@ int command_admin(const struct command_line *line, const struct admin_operation 
 	int code = collect_arguments(line, operation, NULL, &writer, &error);
 	if (!code && line->json && operation->csv && command_option(line, "csv"))
 		code = error_set(&error, ERR_USAGE, MSG_ADMIN_CSV_OR_JSON, NULL);
-	const char *output = operation->file ? command_option(line, "output") : NULL;
-	if (!code && operation->file && !output && !line->json)
-		code = error_set(&error, ERR_USAGE, MSG_ADMIN_FILE_WHERE, NULL);
 	if (code) {
 		error.code = code;
 		return command_fail(line, &error);
@@ -243,12 +192,9 @@ int command_admin(const struct command_line *line, const struct admin_operation 
 		code = print_csv(line, operation, &config.settings, &error);
 	else
 		code = administer(&config.settings, operation, buf_slice(&arguments), &result, &error);
-	if (!code && output)
-		code = take_file(operation, output, &result, &error);
 	if (code) {
 		error.code = code;
 		return command_fail(line, &error);
 	}
-	bool printed = csv || (output && strcmp(output, "-") == 0);
-	return printed ? 0 : print_result(line, operation, buf_slice(&result));
+	return csv ? 0 : print_result(line, operation, buf_slice(&result));
 }

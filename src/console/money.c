@@ -90,34 +90,6 @@ int money_pay(struct visit *visit)
 	return buf_check(&path) ? ERR_NO_MEMORY : visit_go(visit, path.data);
 }
 
-/* ---- the receipt ---- */
-
-static int put_receipt(struct visit *visit, const struct json *json)
-{
-	struct slice name, text;
-	if (!json_get_text(json, "name", &name) || !json_get_text(json, "pdf", &text))
-		return error_cause(visit->error, ERR_INTERNAL, "the receipt lacks the file");
-	const char *kept = arena_copy(visit->arena, name.data, name.size);
-	return kept ? answer_base64(visit, "application/pdf", kept, text) : ERR_NO_MEMORY;
-}
-
-int money_receipt(struct visit *visit)
-{
-	BUF_AUTO struct buf arguments;
-	struct json *json;
-	struct slice text, language = fields_get(&visit->query, "language");
-	if (!language.size)
-		language = slice_of(visit->language == LANGUAGE_SPANISH ? "es" : "en");
-	buf_init(&arguments, CONSOLE_BODY_MAX);
-	struct json_writer writer = {.out = &arguments};
-	json_begin_object(&writer, NULL);
-	json_slice(&writer, "sale", visit->places[0].value);
-	json_slice(&writer, "language", language);
-	json_end_object(&writer);
-	int result = ask_operation(visit, "purchase receipt", buf_slice(&arguments), &text, &json);
-	return result ? result : put_receipt(visit, json);
-}
-
 /* ---- filters ---- */
 
 /* A filter of the query with its default; empty values are omitted. */

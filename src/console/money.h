@@ -12,9 +12,6 @@ int money_purchase(struct visit *visit, struct json_writer *data) MUST_CHECK;
 /* Redirects to the payment page of the purchase {sale}, or to the console's page of the purchase if
  * there is none. */
 int money_pay(struct visit *visit) MUST_CHECK;
-/* Answers with the receipt of the purchase {sale} as a file, in the language of the page unless the
- * query has "language". */
-int money_receipt(struct visit *visit) MUST_CHECK;
 /* "shown": the effective filter; "history": the balance by day, by default for the last 90 days. */
 int money_history(struct visit *visit, struct json_writer *data) MUST_CHECK;
 /* "shown": the filter and the columns; "usage": its rows, with "usage_last"; "days": usage by day

@@ -35,7 +35,6 @@ const struct console_page money_pages[] = {
          (const struct console_source[]){{"purchase", "purchase show", "sale={sale}", NULL}, {0}},
      .more = money_purchase},
 	{.path = "/money/purchases/{sale}/pay", .section = "money", .leads = money_pay},
-	{.path = "/money/purchases/{sale}/receipt", .section = "money", .leads = money_receipt},
 	{.path = "/money/movements",
      .template = &page_movements,
      .section = "money",

@@ -42,18 +42,7 @@ static int put_shown(struct visit *visit, struct json_writer *data)
 	return result;
 }
 
-static int put_program(const struct try_call *call, const char *name,
-                       void (*write)(const struct try_call *call, struct buf *out),
-                       struct json_writer *data)
-{
-	BUF_AUTO struct buf program;
-	buf_init(&program, PROGRAM_MAX);
-	write(call, &program);
-	json_slice(data, name, buf_slice(&program));
-	return buf_check(&program);
-}
-
-static int put_programs(struct visit *visit, const struct json *answered, struct json_writer *data)
+static int put_curl(struct visit *visit, const struct json *answered, struct json_writer *data)
 {
 	const struct settings *settings = visit->admin->service->settings;
 	struct json *payload = NULL;
@@ -73,14 +62,11 @@ static int put_programs(struct visit *visit, const struct json *answered, struct
 		return OK; /* the answer contains the error */
 	call.payload = payload;
 	call.channel_id = channel_id;
-	json_begin_object(data, "programs");
-	int result = put_program(&call, "curl", try_curl, data);
-	if (!result)
-		result = put_program(&call, "python", try_python, data);
-	if (!result)
-		result = put_program(&call, "typescript", try_typescript, data);
-	json_end_object(data);
-	return result;
+	BUF_AUTO struct buf command;
+	buf_init(&command, PROGRAM_MAX);
+	try_curl(&call, &command);
+	json_slice(data, "curl", buf_slice(&command));
+	return buf_check(&command);
 }
 
 static int put_answer(struct visit *visit, struct json_writer *data)
@@ -96,7 +82,7 @@ static int put_answer(struct visit *visit, struct json_writer *data)
 		try_json(answer, &pretty);
 	json_slice(data, "pretty", buf_slice(&pretty));
 	result = buf_check(&pretty);
-	return result ? result : put_programs(visit, answered, data);
+	return result ? result : put_curl(visit, answered, data);
 }
 
 int try_page(struct visit *visit, struct json_writer *data)

@@ -5,8 +5,7 @@
 #include "console/visit.h"
 
 /* "shown": the entered values, or an example with a new reference. After an answer also "pretty",
- * its body, and "programs", the same call as "curl", "python" and "typescript"; none if the content
- * is not JSON. */
+ * its body, and "curl", the same call as a command; none if the content is not JSON. */
 int try_page(struct visit *visit, struct json_writer *data) MUST_CHECK;
 
 #endif

@@ -1,8 +1,8 @@
-/* Writes the call of a test event as a program for a client with a key. Pure functions.
+/* Writes the call of a test event as a curl command for a client with a key. Pure functions.
  *
- * All input becomes a literal of the language. Characters that a page shows by code point
- * (template.h) become escapes, so a program can be copied from the page unchanged. The key is never
- * included; the program reads it from CONSTANCIA_TEST_KEY. */
+ * All input becomes a literal. Characters that a page shows by code point (template.h) become
+ * escapes, so the command can be copied from the page unchanged. The key is never included; the
+ * command reads it from CONSTANCIA_TEST_KEY. */
 #ifndef CONSOLE_TRY_PROGRAM_H
 #define CONSOLE_TRY_PROGRAM_H
 
@@ -18,10 +18,8 @@ struct try_call {
 	struct slice text;
 };
 
-/* Append a program; buf_check tells whether `out` is full. */
+/* Appends the command; buf_check tells whether `out` is full. */
 void try_curl(const struct try_call *call, struct buf *out);
-void try_python(const struct try_call *call, struct buf *out);
-void try_typescript(const struct try_call *call, struct buf *out);
 /* Writes any value as JSON, one member per line. */
 void try_json(const struct json *json, struct buf *out);
 

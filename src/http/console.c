@@ -172,13 +172,6 @@ const struct operation operation_console_content = {.open = true,
                                                     .lane = LANE_CONTENT,
                                                     .begin = begin,
                                                     .work = work};
-/* Receipts take long and have their own lane. */
-const struct operation operation_console_receipt = {.open = true,
-                                                    .page = true,
-                                                    .free_query = true,
-                                                    .lane = LANE_RECEIPTS,
-                                                    .begin = begin,
-                                                    .work = work};
 /* Forms wait for a commit and must not delay reads. */
 const struct operation operation_console_form = {.open = true,
                                                  .page = true,

@@ -11,14 +11,13 @@ enum lane {
 	LANE_OWN,     /* the pool of the loop: readers or operators */
 	LANE_READERS, /* reads of the store */
 	LANE_OPERATORS,
-	LANE_KEYS,     /* lookups of keys that are not cached */
-	LANE_BODIES,   /* long bodies: parsing, checking, canonicalisation and hashing */
-	LANE_CONTENT,  /* declared content: waits for the disk or the network */
-	LANE_CHECKS,   /* verification of uploaded files: takes CPU seconds */
-	LANE_RECEIPTS, /* PDF receipts: CPU time and the signing process */
-	LANE_FORMS,    /* forms of the console: a commit, which may wait for a standby */
-	LANE_TRIES,    /* registrations from the console */
-	LANE_CALLS,    /* calls to external servers */
+	LANE_KEYS,    /* lookups of keys that are not cached */
+	LANE_BODIES,  /* long bodies: parsing, checking, canonicalisation and hashing */
+	LANE_CONTENT, /* declared content: waits for the disk or the network */
+	LANE_CHECKS,  /* verification of uploaded files: takes CPU seconds */
+	LANE_FORMS,   /* forms of the console: a commit, which may wait for a standby */
+	LANE_TRIES,   /* registrations from the console */
+	LANE_CALLS,   /* calls to external servers */
 	LANE_COUNT
 };
 
@@ -80,8 +79,7 @@ extern const struct operation operation_register, operation_list_events, operati
 	operation_error_docs, operation_home, operation_docs, operation_index, operation_reference,
 	operation_security, operation_robots, operation_icon, operation_console,
 	operation_console_content, operation_console_form, operation_console_try,
-	operation_console_call, operation_console_receipt, operation_console_sign_in,
-	operation_payment_notice, operation_server_options, operation_live, operation_ready,
-	operation_metrics;
+	operation_console_call, operation_console_sign_in, operation_payment_notice,
+	operation_server_options, operation_live, operation_ready, operation_metrics;
 
 #endif

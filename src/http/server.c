@@ -97,7 +97,6 @@ static bool start_workers(struct http_server *server)
 		[LANE_KEYS] = {2, 2},
 		[LANE_CONTENT] = {content, content - content / 5, CONTENT_NICE},
 		[LANE_CHECKS] = {1, 1, BODIES_NICE},
-		[LANE_RECEIPTS] = {1, 1},
 		[LANE_BODIES] = {bodies, bodies / 2, BODIES_NICE},
 		[LANE_FORMS] = {4, 2},
 		[LANE_TRIES] = {1, 1},

@@ -53,26 +53,6 @@ bool amount_is_taxed(int64_t net_minor, int64_t rate, int64_t tax_minor)
 	       amount_tax(net_minor, rate) == tax_minor;
 }
 
-int64_t amount_tax_rate(int64_t net_minor, int64_t tax_minor)
-{
-	int64_t found = -1;
-	if (net_minor <= 0 || net_minor > AMOUNT_MAX)
-		return -1;
-	for (int64_t rate = 0; rate <= TAX_RATE_MAX; rate += TAX_RATE_STEP) {
-		if (amount_tax(net_minor, rate) != tax_minor)
-			continue;
-		if (found >= 0)
-			return -1;
-		found = rate;
-	}
-	return found;
-}
-
-int64_t amount_named_rate(int64_t recorded, int64_t net_minor, int64_t tax_minor)
-{
-	return recorded >= 0 ? recorded : amount_tax_rate(net_minor, tax_minor);
-}
-
 int64_t amount_credits_lost(int64_t credits, int64_t total_minor, int64_t lost_minor)
 {
 	assert(credits >= 0 && total_minor >= 0 && total_minor <= AMOUNT_TOTAL_MAX);

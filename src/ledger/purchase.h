@@ -19,7 +19,6 @@
 #define AMOUNT_TEXT_SIZE 24
 /* Tax rates are in hundredths of a percent: 2100 is 21 %. */
 #define TAX_RATE_MAX 10000
-#define TAX_RATE_STEP 50
 
 /* Parses "10", "10.5" or "10.50", from 0 to `most` minor units: digits with an optional point and
  * one or two digits after it. No sign, no spaces, no superfluous leading zeros. */
@@ -30,12 +29,6 @@ void amount_format(int64_t minor, char text[AMOUNT_TEXT_SIZE]);
 int64_t amount_tax(int64_t net_minor, int64_t rate);
 /* Returns whether `tax_minor` is the tax. Accepts any numbers. */
 bool amount_is_taxed(int64_t net_minor, int64_t rate, int64_t tax_minor);
-/* Returns the only multiple of TAX_RATE_STEP that gives this tax on the net amount; -1 if there is
- * none or more than one. */
-int64_t amount_tax_rate(int64_t net_minor, int64_t tax_minor);
-/* Returns the rate for a receipt: the recorded one, or amount_tax_rate if none was recorded (below
- * 0). */
-int64_t amount_named_rate(int64_t recorded, int64_t net_minor, int64_t tax_minor);
 
 /* Returns the credits to remove if `lost_minor` of `total_minor` was taken back: the proportional
  * part, rounded down in the customer's favour; all credits for the total or more. */

@@ -191,12 +191,3 @@ int pdf_sign(const char *base_path, const char *signed_path, int64_t time_us,
 		unlink(signed_path);
 	return result;
 }
-
-int pdf_sign_open(int base_fd, int fd, int64_t time_us, const struct cms_signing *signing,
-                  struct error *error)
-{
-	struct pdf_base base __attribute__((cleanup(pdf_base_free))) = {0};
-	int result = pdf_base_read(base_fd, &base, error);
-	return result ? result
-	              : add_signature(base_fd, fd, &base, time_us, signing, "a document", error);
-}

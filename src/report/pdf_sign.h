@@ -38,9 +38,5 @@ struct pdf_lasting {
 int pdf_sign(const char *base_path, const char *signed_path, int64_t time_us,
              const struct cms_signing *signing, const struct pdf_lasting *lasting,
              struct pdf_signed *ret_signed, struct error *error) MUST_CHECK;
-/* Signs the whole file `base` into the open, empty `file`, whose content is undefined after a
- * failure. Without a timestamp it blocks only for the key. */
-int pdf_sign_open(int base, int file, int64_t time_us, const struct cms_signing *signing,
-                  struct error *error) MUST_CHECK;
 
 #endif

@@ -17,9 +17,8 @@
 #define CAUSE_PREFIX "renderer: "
 
 struct drawing {
-	int facts;        /* the facts to read */
-	int report;       /* the report to write */
-	const char *what; /* NULL: a report */
+	int facts;  /* the facts to read */
+	int report; /* the report to write */
 	int timeout_ms;
 	int error_read_end; /* read end of the pipe for the error */
 	int error_write_end;
@@ -84,7 +83,7 @@ static int open_pipe(struct drawing *drawing, struct error *error)
 /* Runs the renderer on the facts. */
 static int run(const struct renderer *renderer, struct drawing *drawing, struct error *error)
 {
-	char *const words[] = {"renderer", RENDERER_IDENTITY, (char *)drawing->what, NULL};
+	char *const words[] = {"renderer", RENDERER_IDENTITY, NULL};
 	int result = open_pipe(drawing, error);
 	if (!result)
 		result =
@@ -100,20 +99,19 @@ static int run(const struct renderer *renderer, struct drawing *drawing, struct 
 	return result;
 }
 
-static struct drawing begin(const struct renderer *renderer, const char *what)
+static struct drawing begin(const struct renderer *renderer)
 {
 	return (struct drawing){.facts = -1,
 	                        .report = -1,
 	                        .error_read_end = -1,
 	                        .error_write_end = -1,
-	                        .what = what,
 	                        .timeout_ms = renderer->timeout_ms};
 }
 
 int renderer_draw(const struct renderer *renderer, const struct report_facts *facts,
                   enum language language, const char *path, struct error *error)
 {
-	struct drawing drawing = begin(renderer, NULL);
+	struct drawing drawing = begin(renderer);
 	BUF_AUTO struct buf wire;
 	buf_init(&wire, REPORT_WIRE_MAX);
 	int written = report_wire_write(facts, language, &wire);
@@ -127,23 +125,6 @@ int renderer_draw(const struct renderer *renderer, const struct report_facts *fa
 		unlink(path);
 	descriptor_close(&drawing.facts);
 	descriptor_close(&drawing.report);
-	return result;
-}
-
-int renderer_draw_sale(const struct renderer *renderer, const struct sale_facts *facts,
-                       enum language language, int file, struct error *error)
-{
-	struct drawing drawing = begin(renderer, RENDERER_RECEIPT);
-	BUF_AUTO struct buf wire;
-	buf_init(&wire, REPORT_WIRE_MAX);
-	drawing.report = file;
-	if (drawing.timeout_ms > RENDERER_RECEIPT_TIMEOUT_S * 1000)
-		drawing.timeout_ms = RENDERER_RECEIPT_TIMEOUT_S * 1000;
-	int written = sale_wire_write(facts, language, &wire);
-	int result = make_facts(written, &wire, &drawing, error);
-	if (!result)
-		result = run(renderer, &drawing, error);
-	descriptor_close(&drawing.facts);
 	return result;
 }
 
@@ -171,7 +152,7 @@ void renderer_close(struct renderer *renderer)
 
 int renderer_check(const struct renderer *renderer, struct error *error)
 {
-	struct drawing drawing = begin(renderer, NULL);
+	struct drawing drawing = begin(renderer);
 	drawing.facts = memfd_create("no facts", MFD_CLOEXEC);
 	drawing.report = memfd_create("no report", MFD_CLOEXEC);
 	int result = drawing.facts >= 0 && drawing.report >= 0

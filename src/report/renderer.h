@@ -1,26 +1,21 @@
-/* The client of the renderer, the program that draws reports and receipts. They are drawn from
+/* The client of the renderer, the program that draws reports. They are drawn from
  * untrusted text by large libraries, so each one is drawn by a separate process. That process has
  * no network, no access to the store or to secrets, and no file that it could change. The renderer
  * is a separate program, so that no other program loads those libraries.
  *
- * renderer_draw executes the program with the version and build of this program as its argument,
- * and the word "receipt" as a second argument for a receipt. The environment is empty. The process
- * has three open files: the facts, the report to write, and a pipe for the error; it closes a
- * fourth one, its own executable. It keeps the system calls that drawing needs. If the kernel has
- * Landlock (5.13), it can only read the fonts and the colour profile; without Landlock it can read
- * all files that its user can. It is killed after a timeout. */
+ * renderer_draw executes the program with the version and build of this program as its only
+ * argument. The environment is empty. The process has three open files: the facts, the report to
+ * write, and a pipe for the error; it closes a fourth one, its own executable. It keeps the system
+ * calls that drawing needs. If the kernel has Landlock (5.13), it can only read the fonts and the
+ * colour profile; without Landlock it can read all files that its user can. It is killed after a
+ * timeout. */
 #ifndef REPORT_RENDERER_H
 #define REPORT_RENDERER_H
 
 #include "report/report.h"
-#include "report/sale.h"
 
 #define RENDERER_NAME "constancia-renderer"
 #define RENDERER_TIMEOUT_S 120
-/* A receipt has a few pages at most. */
-#define RENDERER_RECEIPT "receipt"
-#define RENDERER_RECEIPT_TIMEOUT_S 20
-#define RENDERER_RECEIPT_MEMORY ((size_t)2 << 30) /* address space: libraries, fonts, heaps */
 
 struct renderer {
 	int program; /* the open executable, so that an upgrade does not change it under a running
@@ -47,11 +42,6 @@ void renderer_close(struct renderer *renderer);
  * thread may call. */
 int renderer_draw(const struct renderer *renderer, const struct report_facts *facts,
                   enum language language, const char *path, struct error *error) MUST_CHECK;
-
-/* Writes the unsigned receipt to an open, empty file. Returns the errors of sale_render and
- * renderer_draw. */
-int renderer_draw_sale(const struct renderer *renderer, const struct sale_facts *facts,
-                       enum language language, int file, struct error *error) MUST_CHECK;
 
 /* Returns whether the kernel can restrict the file system access of a renderer. */
 bool renderer_can_be_fenced(void);

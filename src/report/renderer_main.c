@@ -1,7 +1,7 @@
-/* constancia-renderer: draws one report or receipt. Only constancia starts it. */
+/* constancia-renderer: draws one report. Only constancia starts it. */
 #include "report/renderer_process.h"
 
 int main(int argc, char **argv)
 {
-	renderer_run(argc > 1 ? argv[1] : "", argc > 2 ? argv[2] : "");
+	renderer_run(argc > 1 ? argv[1] : "");
 }

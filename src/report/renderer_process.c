@@ -41,11 +41,10 @@ int renderer_confine(bool *ret_fenced, struct error *error)
 	           : confine_calls(drawing_calls, sizeof drawing_calls / sizeof *drawing_calls, error);
 }
 
-/* Draws the report or receipt from the open file of facts. */
-static int draw(bool receipt, size_t size, struct error *error)
+/* Draws the report from the open file of facts. */
+static int draw(size_t size, struct error *error)
 {
 	static struct report_facts facts;
-	static struct sale_facts sale;
 	enum language language;
 	ARENA_AUTO struct arena arena;
 	arena_init(&arena, 2 * REPORT_WIRE_MAX);
@@ -53,14 +52,11 @@ static int draw(bool receipt, size_t size, struct error *error)
 	if (!wire || pread(STDIN_FILENO, wire, size, 0) != (ssize_t)size)
 		return error_cause(error, ERR_NO_MEMORY, "reading the report data");
 	struct slice in = slice_make(wire, size);
-	int result = receipt ? sale_wire_read(in, &arena, &sale, &language, error)
-	                     : report_wire_read(in, &arena, &facts, &language, error);
-	if (!result && receipt)
-		return sale_render(&sale, language, STDOUT_FILENO, error);
+	int result = report_wire_read(in, &arena, &facts, &language, error);
 	return result ? result : report_render(&facts, language, STDOUT_FILENO, error);
 }
 
-static int confine_and_draw(const char *version, bool receipt, struct error *error)
+static int confine_and_draw(const char *version, struct error *error)
 {
 	struct stat found;
 	bool fenced;
@@ -72,22 +68,17 @@ static int confine_and_draw(const char *version, bool receipt, struct error *err
 	int result = renderer_confine(&fenced, error);
 	if (result)
 		return result;
-	return found.st_size == 0 ? report_check_places(error)
-	                          : draw(receipt, (size_t)found.st_size, error);
+	return found.st_size == 0 ? report_check_places(error) : draw((size_t)found.st_size, error);
 }
 
-void renderer_run(const char *version, const char *what)
+void renderer_run(const char *version)
 {
-	bool receipt = strcmp(what, RENDERER_RECEIPT) == 0;
 	struct error error = {0};
 	/* These limits end an endless loop and a report that grows without end. */
 	int result = child_bound(
-		&(struct child_bounds){"renderer",
-	                           receipt ? RENDERER_RECEIPT_TIMEOUT_S : RENDERER_TIMEOUT_S,
-	                           FILE_MAX_BYTES, receipt ? RENDERER_RECEIPT_MEMORY : 0},
-		&error);
+		&(struct child_bounds){"renderer", RENDERER_TIMEOUT_S, FILE_MAX_BYTES, 0}, &error);
 	if (!result)
-		result = confine_and_draw(version, receipt, &error);
+		result = confine_and_draw(version, &error);
 	if (result)
 		(void)dprintf(STDERR_FILENO, "\n%d %s", result,
 		              error.cause); /* after any output of the libraries */

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "report/report_body.h"
+#include "report/report_draft.h"
 
 #define FINISHING_MAX ((size_t)1 << 20)
 #define TEXT_MAX 4096 /* bytes of a text in the facts */
@@ -104,7 +104,6 @@ int report_render(const struct report_facts *facts, enum language language, int 
 	                                     .made_at_us = facts->issued_at_us,
 	                                     .figure_text = figure,
 	                                     .link_text = report_text(TEXT_ADDRESS, language)};
-	struct draft draft = {
-		.facts = facts, .language = language, .frame = report_frame, .compose = report_compose};
+	struct draft draft = {.facts = facts, .language = language};
 	return draft_draw(&draft, &finishing, file, error);
 }

@@ -1,4 +1,4 @@
-/* A document that is being composed, and the text functions shared by reports and receipts.
+/* A report that is being composed, and the text functions shared by its parts.
  * Internal to src/report. */
 #ifndef REPORT_REPORT_DRAFT_H
 #define REPORT_REPORT_DRAFT_H
@@ -11,24 +11,17 @@
 #include "report/report_text.h"
 
 struct draft {
-	const struct report_facts
-		*facts; /* of a certification report; NULL: the document is a receipt */
-	const struct sale_facts
-		*sale; /* of the receipt of a purchase; NULL: the document is a report */
+	const struct report_facts *facts;
 	enum language language;
 	struct arena arena; /* reset for each pass */
 	struct sheet sheet;
 	bool failed;      /* out of memory */
 	bool written_out; /* a character of a foreign text was shown by its number since the last reset
 	                   */
-	/* Returns the header, footer and banner of the pages, in the arena of the draft. */
-	struct sheet_frame (*frame)(struct draft *draft);
-	/* Sets the whole document on the sheet of the draft. Sets draft->failed if out of memory. */
-	int (*compose)(struct draft *draft, struct error *error);
 };
 
-/* Draws a document whose facts, sale, language, frame and compose are set (report_draw.c). Writes
- * the PDF to an open, empty file. */
+/* Draws the report of the given facts and language (report_draw.c). Writes the PDF to an open,
+ * empty file. */
 int draft_draw(struct draft *draft, const struct report_finishing *finishing, int file,
                struct error *error) MUST_CHECK;
 

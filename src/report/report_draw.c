@@ -5,7 +5,7 @@
 #include <pango/pangocairo.h>
 #include <pango/pangofc-fontmap.h>
 
-#include "report/report_draft.h"
+#include "report/report_body.h"
 
 #define ARENA_MAX ((size_t)64 << 20)
 #define PDF_MAX ((size_t)64 << 20)
@@ -28,9 +28,9 @@ static int pass(struct draft *draft, PangoContext *pango, cairo_surface_t *surfa
                 struct error *error)
 {
 	cairo_t *cairo = surface ? cairo_create(surface) : NULL;
-	struct sheet_frame frame = draft->frame(draft);
+	struct sheet_frame frame = report_frame(draft);
 	sheet_begin(&draft->sheet, cairo, pango, &frame, page_count);
-	int result = draft->compose(draft, error);
+	int result = report_compose(draft, error);
 	sheet_end(&draft->sheet);
 	if (cairo) {
 		if (!result)

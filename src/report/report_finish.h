@@ -16,8 +16,7 @@
 #define REPORT_XMP_END "<?xpacket end=\"r\"?>\n"
 
 struct report_finishing {
-	const struct report_facts
-		*facts; /* for the binding of a report to its archive; NULL: not a report */
+	const struct report_facts *facts; /* for the binding of the report to its archive */
 	enum language language;
 	const char *title, *author;
 	int64_t made_at_us;

@@ -1,11 +1,10 @@
-/* Serialization of the facts of a report or a receipt between two processes of the same build. It
- * is not a stable format. Internal to src/report. */
+/* Serialization of the facts of a report between two processes of the same build. It is not a
+ * stable format. Internal to src/report. */
 #ifndef REPORT_REPORT_WIRE_H
 #define REPORT_REPORT_WIRE_H
 
 #include "base/arena.h"
 #include "report/report.h"
-#include "report/sale.h"
 
 #define REPORT_WIRE_MAX ((size_t)64 << 20)
 
@@ -15,10 +14,5 @@ int report_wire_write(const struct report_facts *facts, enum language language, 
 /* The facts point into the arena or into `wire`. Returns 0, ERR_VALIDATION or ERR_NO_MEMORY. */
 int report_wire_read(struct slice wire, struct arena *arena, struct report_facts *ret_facts,
                      enum language *ret_language, struct error *error) MUST_CHECK;
-/* The same for the receipt of a purchase. */
-int sale_wire_write(const struct sale_facts *facts, enum language language, struct buf *out)
-	MUST_CHECK;
-int sale_wire_read(struct slice wire, struct arena *arena, struct sale_facts *ret_facts,
-                   enum language *ret_language, struct error *error) MUST_CHECK;
 
 #endif

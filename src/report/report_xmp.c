@@ -45,7 +45,7 @@ static void add_schema(struct buf *out, const char *title, const char *namespace
 	buf_add_text(out, "     </rdf:Seq></pdfaSchema:property>\n    </rdf:li>\n");
 }
 
-static void add_schemas(bool binds, struct buf *out)
+static void add_schemas(struct buf *out)
 {
 	static const char *const accessibility[][3] = {{"part", "Integer", "Part of ISO 14289"}};
 	static const char *const binding[][3] = {
@@ -68,9 +68,8 @@ static void add_schemas(bool binds, struct buf *out)
 	                  "    xmlns:pdfaProperty=\"http://www.aiim.org/pdfa/ns/property#\">\n"
 	                  "   <pdfaExtension:schemas><rdf:Bag>\n");
 	add_schema(out, "PDF/UA", "http://www.aiim.org/pdfua/ns/id/", "pdfuaid", accessibility, 1);
-	if (binds)
-		add_schema(out, "Certification report", REPORT_XMP_NAMESPACE, REPORT_XMP_PREFIX, binding,
-		           sizeof(binding) / sizeof(*binding));
+	add_schema(out, "Certification report", REPORT_XMP_NAMESPACE, REPORT_XMP_PREFIX, binding,
+	           sizeof(binding) / sizeof(*binding));
 	buf_add_text(out, "   </rdf:Bag></pdfaExtension:schemas>\n  </rdf:Description>\n");
 }
 
@@ -122,8 +121,7 @@ void report_xmp(const struct report_finishing *finishing, struct buf *out)
 	           "   <pdf:Producer>constancia " CONSTANCIA_VERSION "</pdf:Producer>\n"
 	           "  </rdf:Description>\n",
 	           finishing->language == LANGUAGE_SPANISH ? "es-ES" : "en-GB", time, time);
-	add_schemas(finishing->facts, out);
-	if (finishing->facts)
-		add_binding(finishing->facts, finishing->language, out);
+	add_schemas(out);
+	add_binding(finishing->facts, finishing->language, out);
 	buf_add_text(out, " </rdf:RDF>\n</x:xmpmeta>\n" REPORT_XMP_END);
 }

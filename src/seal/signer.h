@@ -29,7 +29,7 @@
 struct signer;
 
 /* Purpose of a signature; recorded in the log. */
-enum signer_purpose { SIGNER_REPORT, SIGNER_ARCHIVE, SIGNER_RECEIPT, SIGNER_LIST };
+enum signer_purpose { SIGNER_REPORT, SIGNER_ARCHIVE, SIGNER_LIST };
 
 /* Indexes of the keys. At most one is active; SIGNER_PRESENT is active at the start. */
 enum { SIGNER_NO_KEY = -1, SIGNER_PRESENT, SIGNER_NEXT, SIGNER_KEYS };

@@ -3,8 +3,8 @@
  *
  * Each line is a JSON object of at most SIGNER_LOG_LINE_MAX bytes including its line feed:
  *   time      when the line was written
- *   purpose   "report", "archive", "receipt" (of a purchase), "signers" (list of signers): a
- *             signature; sha256 is the digest of the signed attributes
+ *   purpose   "report", "archive", "signers" (list of signers): a signature; sha256 is the digest
+ *             of the signed attributes
  *             "timestamp": a timestamp; sha256 is its imprint
  *             "ocsp": a response of the development responder; sha256 is the digest of the
  *             ResponseData

@@ -290,7 +290,6 @@ static struct answer answer_sign(struct process *process, uint8_t purpose, struc
 	static const char *const purposes[] = {
 		[SIGNER_REPORT] = "report",
 		[SIGNER_ARCHIVE] = "archive",
-		[SIGNER_RECEIPT] = "receipt",
 		[SIGNER_LIST] = "signers",
 	};
 	/* Static, because the response refers to its text. */

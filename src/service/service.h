@@ -8,7 +8,6 @@
 #include "base/turns.h"
 #include "content/composite.h"
 #include "payment/payment.h"
-#include "service/receipt_rate.h"
 #include "service/settings.h"
 #include "store/store.h"
 
@@ -106,8 +105,6 @@ struct service {
 	struct expiry_told expiry_told[EXPIRING_MAX];      /* of service_watch_expiry */
 	atomic_uint_fast64_t kept_roots[KEPT_ROOTS_MAX];   /* of timestamp_roots_keep */
 	atomic_int_fast64_t issuing_bytes; /* disk space reserved for certifications in progress */
-	atomic_bool makes_receipt;         /* of sale_receipt_make */
-	struct receipt_rate receipt_rate;  /* used only while makes_receipt is held */
 	/* Expiry of each listener's certificate, set by the HTTP server; 0: plain HTTP. */
 	atomic_int_fast64_t tls_expires_us[SERVICE_LISTENERS];
 	service_wake_function *wake; /* NULL: no jobs run; called only by service_wake */

@@ -1,10 +1,8 @@
 #!/usr/bin/env python3
-"""usage: alter.py CASE DIRECTORY, alter.py RECEIPT FILE, or alter.py CONTAINER FILE: what every
-validator has to refuse.
+"""usage: alter.py CASE DIRECTORY, or alter.py CONTAINER FILE: what every validator has to refuse.
 
 Writes to DIRECTORY the report and the archive of CASE with one character changed each, and to
-DIRECTORY/structure the report without its structure tree. Writes to FILE a receipt with one bit
-changed. Writes to FILE a container of documents
+DIRECTORY/structure the report without its structure tree. Writes to FILE a container of documents
 and their evidence record with one more byte in a report: as a ZIP it has no fault.
 """
 
@@ -35,9 +33,6 @@ def flip(document):
 
 def main():
     case, to = map(pathlib.Path, sys.argv[1:])
-    if case.suffix == ".pdf":
-        to.write_bytes(flip(case.read_bytes()))
-        return
     if case.is_file():
         rewrite(case, to, "report-en.pdf", lambda content: content + b"\n")
         return

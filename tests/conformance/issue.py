@@ -5,9 +5,8 @@ usage: issue.py PROGRAM READY_FILE DIRECTORY [CASE]
 
 Declares JSON with texts chosen to hurt whoever prints or parses them, files and bare digests, on
 live and test chains, and writes what is handed over for each certification to DIRECTORY/CASE:
-report-en.pdf, report-es.pdf, evidence.zip, the content parts, certification.json; and for each
-purchase to DIRECTORY/../receipts/CASE: receipt-en.pdf, receipt-es.pdf. With CASE, one small
-certification and one purchase of that name.
+report-en.pdf, report-es.pdf, evidence.zip, the content parts, certification.json. With CASE,
+one small certification of that name.
 """
 
 import gzip
@@ -139,21 +138,6 @@ class Issuer:
         print(f"issued {case}: events {first} to {last}, {', '.join(name for name, _ in files)}",
               flush=True)
 
-    def sell(self, case, account, pack_name, *acts):
-        """What became of it, the last one first, is on its receipts."""
-        self.admin("account", "billing", account, "--country", "ES", "--tax-rate", "5.25")
-        pack = self.admin("pack", "create", "--account", account, "--name", pack_name, "--credits",
-                          "1500", "--price", "1234.50", "--currency", "EUR")["pack_id"]
-        sale = self.admin("purchase", "create", "--account", account, "--pack", pack)["sale_id"]
-        for act in ("pay", *acts):
-            self.admin("purchase", act, sale)
-        to = self.directory.parent / "receipts" / case
-        to.mkdir(parents=True)
-        for language in ("en", "es"):
-            self.admin("purchase", "receipt", sale, "--language", language, "--output",
-                       str(to / f"receipt-{language}.pdf"))
-        print(f"issued {case}: the receipts of {sale}", flush=True)
-
     def fetch_records(self):
         """The evidence records of live certifications, which are made soon after these, and those of
         the first event of each."""
@@ -183,7 +167,6 @@ def issue_one(issuer, case):
     for text in HOSTILE[:3]:
         last = issuer.declare(channel["live_key"], {"text": text}, text)
     issuer.certify(channel["live_key"], case, 1, last)
-    issuer.sell(case, issuer.ready["account_id"], "1,500 credits")
 
 
 def issue_all(issuer):
@@ -221,11 +204,6 @@ def issue_all(issuer):
     for i in range(640):
         last = issuer.declare(plain[1], {"order": i})
     issuer.certify(plain[1], "live-long", 1, last)
-
-    # A purchase, and one whose texts hurt and that was given back.
-    issuer.sell("live-paid", account, "1,500 credits")
-    issuer.admin("account", "set", account, "--name", " ".join(HOSTILE[i] for i in (1, 2, 6, 9)))
-    issuer.sell("live-hostile", account, " ".join(HOSTILE[i] for i in (5, 8, 13)), "refund")
 
 
 def main():

@@ -1,7 +1,6 @@
 """Money in the tests: packs, purchases, billing, and the notices of an account."""
 
 import json
-import subprocess
 
 from client import eventually
 
@@ -31,12 +30,6 @@ def bill(service, account_id, **flags):
     return service.admin("account", "billing", account_id,
                          *(text for name, value in flags.items()
                            for text in (f"--{name.replace('_', '-')}", value)))
-
-
-def words(receipt):
-    """Of a PDF."""
-    done = subprocess.run(["pdftotext", "-enc", "UTF-8", receipt, "-"], capture_output=True, text=True, check=True)
-    return " ".join(done.stdout.split())
 
 
 def movements(service, account_id):

@@ -1,5 +1,5 @@
-"""Trying the interface from a page: the answer is the interface's own, and the programs that the page shows are run
-and register the very same."""
+"""Trying the interface from a page: the answer is the interface's own, and the command that the page shows is run
+and registers the very same."""
 
 import hashlib
 import html
@@ -8,18 +8,16 @@ import json
 import os
 import re
 import secrets
-import shutil
 import subprocess
 import threading
 
 import pytest
 
-from client import PATIENCE, ROOT, eventually
+from client import PATIENCE
 from console import invited, signed_in
 
 TRY, SEND = "/console/try", "/console/try/send"
-LANGUAGES = ("curl", "python", "typescript")
-# What may break out of a literal of some language, or is not seen on a page.
+# What may break out of a literal, or is not seen on a page.
 HOSTILE = ("it's \"quoted\" \\ `date` $HOME $(date) ${x} !! %s %% \\n </script><!-- --> ]]> \u2028\u2029 \u202e \u00a0 "
            "\t \U0001f600 \U000e0041 \u00ad \ufeff // /* # */ ''' \"\"\" {{x}} &amp; \x7f\u0085\u200d\u1234")
 
@@ -44,37 +42,25 @@ def answer_of(visitor):
     return int(status), json.loads(html.unescape(body))
 
 
-def programs(visitor):
-    return {language: html.unescape(program) for language, program in re.findall(
-        r'data-program="(\w+)"><code>(.*?)</code></pre>', visitor.body, re.S)}
+def command_of(visitor):
+    return html.unescape(re.search(r'data-program="curl"><code>(.*?)</code></pre>', visitor.body, re.S)[1])
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """Of a program that has the package for TypeScript."""
-    made = tmp_path_factory.mktemp("try")
-    client = ROOT / "clients" / "typescript"
-    package = made / "node_modules" / "@constancia" / "client"
-    package.mkdir(parents=True)
-    subprocess.run(["tsc", "-p", client, "--outDir", package / "dist"], check=True, timeout=600)
-    shutil.copy(client / "package.json", package)
-    return made
-
-
-def run(language, program, key, folder, shell="bash"):
-    """What it prints."""
-    name = {"curl": "call.sh", "python": "call.py", "typescript": "call.mts"}[language]
-    (folder / name).write_text(program, encoding="utf-8")
-    command = {"curl": [shell, name], "python": ["/usr/bin/python3", "-B", name]}.get(language)
-    if language == "typescript":
-        (folder / "node.d.ts").write_text('declare const process: { env: Record<string, string | undefined> };\n'
-                                          'declare module "node:crypto";\n')
-        subprocess.run(["tsc", "--strict", "--skipLibCheck", "--target", "es2022", "--module", "nodenext", name,
-                        "node.d.ts"], cwd=folder, check=True, timeout=600)
-        command = ["node", "call.mjs"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, check=False, env={
-        **os.environ, "CONSTANCIA_TEST_KEY": key, "PYTHONPATH": str(ROOT / "clients/python"), "LC_ALL": "C.UTF-8"})
+def run(command, key, folder, shell="bash"):
+    """Its exit code and what it prints."""
+    (folder / "call.sh").write_text(command, encoding="utf-8")
+    done = subprocess.run([shell, "call.sh"], cwd=folder, capture_output=True, text=True, timeout=120, check=False,
+                          env={**os.environ, "CONSTANCIA_TEST_KEY": key, "LC_ALL": "C.UTF-8"})
     return done.returncode, done.stdout + done.stderr
+
+
+def test_the_page_links_the_operation_in_the_reference(service):
+    channel = service.new_channel()
+    developer = somebody(service, channel.account_id)
+    assert tried(developer, channel, "{}")[0] == 201
+    assert 'href="/docs/reference#registerEvent"' in developer.body
+    assert 'id="registerEvent"' in developer.get("/docs/reference").body
+    channel.close()
 
 
 def test_the_answer_is_that_of_the_interface(service):
@@ -158,50 +144,45 @@ def payloads():
     yield {"deep": json.loads("[" * 60 + "1" + "]" * 60), "many": list(range(2000))}
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("which", range(3))
-def test_programs_register_the_very_same(service, folder, language, which):
+def test_the_command_registers_the_very_same(service, tmp_path, which):
     channel = service.new_channel()
     developer = somebody(service, channel.account_id)
     payload = list(payloads())[which]
-    client_ref = f"it's \"one\" $HOME `date` \\n %s </script> {language} \U0001f600"
+    client_ref = "it's \"one\" $HOME `date` \\n %s </script> \U0001f600"
     text = json.dumps(payload, ensure_ascii=False, indent=None if which == 2 else 2)
     text = text.replace('"order": 1001', '"order": 1001, "as spelled": [-0, 1E5, 0.1e-7, -0.0, 9007199254740991]')
     status, event = tried(developer, channel, text, client_ref)
     assert status == 201, event
-    program = programs(developer)[language]
-    assert f"{service.public_url}/v1" in program and channel.id in program and "CONSTANCIA_TEST_KEY" in program
+    command = command_of(developer)
+    assert f"{service.public_url}/v1" in command and channel.id in command and "CONSTANCIA_TEST_KEY" in command
     assert "svc_test_" not in developer.body and "<script>" not in developer.body.split("<main")[1]
-    code, said = run(language, program, channel.test.key, folder)
-    assert code == 0 and event["hash"] in said and event["event_id"] in said, (program, said)
-    if language == "curl":
-        code, said = run(language, program, channel.test.key, folder, shell="dash")
-        assert code == 0 and event["hash"] in said, said
+    for shell in ("bash", "dash"):
+        code, said = run(command, channel.test.key, tmp_path, shell)
+        assert code == 0 and event["hash"] in said and event["event_id"] in said, (command, said)
     count = service.admin("channel", "show", channel.id)["test_events"]
     assert count == 1, "no second one"
     channel.close()
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("text", [HOSTILE + "\n" + HOSTILE, "-n", "--", "\n\n", "plain"], ids=range(5))
-def test_programs_declare_the_digest_of_a_text(service, folder, language, text):
+def test_the_command_declares_the_digest_of_a_text(service, tmp_path, text):
     channel = service.new_channel("hash_only")
     developer = somebody(service, channel.account_id)
     status, event = tried(developer, channel, text.replace("\n", "\r\n"), "digest")
     assert status == 201 and event["hash"] == hashlib.sha256(text.encode()).hexdigest(), event
     assert (event["modality"], event["hash_alg"]) == ("hash_only", "sha-256")
-    code, said = run(language, programs(developer)[language], channel.test.key, folder)
-    assert code == 0 and event["event_id"] in said, (programs(developer)[language], said)
+    code, said = run(command_of(developer), channel.test.key, tmp_path)
+    assert code == 0 and event["event_id"] in said, (command_of(developer), said)
     channel.close()
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_programs_force_the_scenario(service, folder, language):
+def test_the_command_forces_the_scenario(service, tmp_path):
     channel = service.new_channel()
     developer = somebody(service, channel.account_id)
     status, error = tried(developer, channel, "{}", "forced", scenario="unpaid_limit")
     assert (status, error["code"]) == (402, "unpaid_limit_exceeded")
-    code, said = run(language, programs(developer)[language], channel.test.key, folder)
+    code, said = run(command_of(developer), channel.test.key, tmp_path)
     assert code != 0 and "unpaid" in said.lower(), said
     channel.close()
 

@@ -234,7 +234,7 @@ static void test_no_sentence_speaks_of_a_command_line(void **state)
 		struct error error = {0};
 		error_set(&error, ERR_USAGE, i, "", NULL);
 		/* The command line's own. */
-		if (i != MSG_ADMIN_CSV_OR_JSON && i != MSG_ADMIN_FILE_WHERE &&
+		if (i != MSG_ADMIN_CSV_OR_JSON &&
 		    (speaks_of_commands(error.english) || speaks_of_commands(error.spanish)))
 			fail_msg("%s", error.english);
 	}
@@ -538,45 +538,25 @@ static void what_leaves_no_act_only_reads(void **state)
 {
 	(void)state;
 	static const char *const readers[] = {
-		"account list",
-		"account show",
-		"account overview",
-		"audit list",
-		"audit proof",
-		"audit show",
-		"certification list",
-		"channel list",
-		"channel show",
-		"certification show",
-		"credits list",
-		"key list",
-		"limit list",
-		"notice list",
-		"notice show",
-		"pack list",
-		"pack show",
-		"purchase list",
-		"purchase show",
-		"purchase receipt",
-		"segment list",
-		"segment show",
-		"signer list",
-		"store check",
-		"threshold list",
-		"topup show",
-		"webhook attempts",
-		"webhook deliveries",
-		"usage",
-		"webhook list",
-		"webhook show",
-		"user list",
-		"session list",
-		"credits history",
-		"passkey list",
-		"billing show",
-		"event list",
-		"event show",
-		"certification estimate",
+		"account list",       "account show",
+		"account overview",   "audit list",
+		"audit proof",        "audit show",
+		"certification list", "channel list",
+		"channel show",       "certification show",
+		"credits list",       "key list",
+		"limit list",         "notice list",
+		"notice show",        "pack list",
+		"pack show",          "purchase list",
+		"purchase show",      "segment list",
+		"segment show",       "signer list",
+		"store check",        "threshold list",
+		"topup show",         "webhook attempts",
+		"webhook deliveries", "usage",
+		"webhook list",       "webhook show",
+		"user list",          "session list",
+		"credits history",    "passkey list",
+		"billing show",       "event list",
+		"event show",         "certification estimate",
 	};
 	const struct admin_operation *operation;
 	for (size_t i = 0; (operation = admin_operation_at(i)); i++) {

@@ -104,7 +104,6 @@ static const struct step steps[] = {
 	{"purchase create", "{\"account\":\"$A\",\"pack\":\"$P\"}", "B=sale_id"},
 	{"purchase show", "{\"sale\":\"$B\"}", NULL},
 	{"purchase pay", "{\"sale\":\"$B\"}", NULL},
-	{"purchase receipt", "{\"sale\":\"$B\",\"language\":\"es\"}", NULL},
 	{"purchase list", "{\"account\":\"$A\",\"state\":\"paid\"}", NULL},
 	{"purchase refund", "{\"sale\":\"$B\"}", NULL},
 	{"purchase create", "{\"account\":\"$A\",\"pack\":\"$P\"}", "B=sale_id"},
