@@ -155,7 +155,7 @@ static int report_start_failure(const struct settings *settings, struct node *no
                                 int result, const struct error *error)
 {
 	struct logged logged = {error_message(error, LANGUAGE_ENGLISH), error->cause};
-	log_error("report_start_failure", "message", logged.message, "cause", logged.cause);
+	log_error("not_started", "message", logged.message, "cause", logged.cause);
 	node_close(node);
 	struct node_keys keys = {0};
 	log_stop(); /* node_try forks to try the keys */
@@ -175,7 +175,7 @@ static int settings_refused(struct config *config)
 	for (const struct config_finding *at = config->findings; at; at = at->next) {
 		if (at->warning)
 			continue;
-		log_error(first ? "report_start_failure" : "not_started_either", "setting",
+		log_error(first ? "not_started" : "not_started_either", "setting",
 		          at->setting ? at->setting : "", "origin", at->origin ? at->origin : "", "message",
 		          at->what, "cause", "");
 		first = false;
