@@ -12,26 +12,17 @@
 
 static void account_members(struct json_writer *out, const struct account_record *account)
 {
-	json_text(out, "account_id", account->account_id);
-	json_text(out, "name", account->name);
-	json_text(out, "email", account->email);
+	ADMIN_PUT(out, account, account_id, name, email);
 	json_text(out, "language", account->language == LANGUAGE_SPANISH ? "es" : "en");
-	json_boolean(out, "suspended", account->suspended);
-	json_boolean(out, "disabled", account->disabled);
-	json_integer(out, "balance", account->balance);
+	ADMIN_PUT(out, account, suspended, disabled, balance);
 	json_boolean(out, "operational", account->balance >= 0 && account->unpaid_events == 0);
-	json_integer(out, "unpaid_events", account->unpaid_events);
-	json_integer(out, "unpaid_limit", account->unpaid_limit);
+	ADMIN_PUT(out, account, unpaid_events, unpaid_limit);
 	if (account->rate_live)
 		json_integer(out, "rate_live", account->rate_live);
 	else
 		json_null(out, "rate_live");
-	json_boolean(out, "passkeys_required", account->passkeys_required);
-	json_integer(out, "test_events_today", account->test_events_today);
-	json_integer(out, "test_bytes_today", account->test_bytes_today);
-	json_integer(out, "test_certifications_today", account->test_certifications_today);
-	json_time(out, "created_at", account->created_at_us);
-	json_time(out, "active_at", account->active_at_us);
+	ADMIN_PUT(out, account, passkeys_required, test_events_today, test_bytes_today,
+	          test_certifications_today, created_at_us, active_at_us);
 }
 
 /* ---- bounds ---- */
@@ -159,12 +150,7 @@ static int run_list(const struct admin_call *call, struct json_writer *out, stru
 	                                 call->arena, &list, error);
 	if (result)
 		return result;
-	list_begin(out);
-	for (size_t i = 0; i < list.count; i++) {
-		json_begin_object(out, NULL);
-		account_members(out, &list.items[i]);
-		json_end_object(out);
-	}
+	ADMIN_PUT_LIST(out, &list, item, account_members(out, item));
 	list_end_partial(out, list.more, list.partial);
 	return OK;
 }
@@ -266,8 +252,7 @@ static int run_credits_add(const struct admin_call *call, struct json_writer *ou
 	json_integer(out, "credits", movement.credits);
 	json_integer(out, "balance", outcome.balance);
 	json_boolean(out, "operational", outcome.balance >= 0 && outcome.unpaid_events == 0);
-	json_integer(out, "unpaid_events", outcome.unpaid_events);
-	json_integer(out, "settled_events", outcome.settled_events);
+	ADMIN_PUT(out, &outcome, unpaid_events, settled_events);
 	json_end_object(out);
 	return OK;
 }
@@ -282,26 +267,18 @@ static int run_credits_list(const struct admin_call *call, struct json_writer *o
 		.before = admin_integer(call, "before", 0),
 		.limit = admin_integer(call, "limit", ADMIN_LIST_DEFAULT),
 	};
-	int result = admin_moment(call, "since", -1, TIME_NONE, &filter.since_us, error);
-	if (!result)
-		result = admin_moment(call, "until", -1, TIME_NONE, &filter.until_us, error);
-	if (!result)
-		result = store_list_credits(call->admin->store, &filter, call->arena, &list, error);
+	int result = admin_moment(call, "since", -1, TIME_NONE, &filter.since_us, error)
+		?: admin_moment(call, "until", -1, TIME_NONE, &filter.until_us, error)
+		?: store_list_credits(call->admin->store, &filter, call->arena, &list, error);
 	if (result)
 		return result;
 	list_begin(out);
 	for (size_t i = 0; i < list.count; i++) {
 		const struct credit_record *item = &list.items[i];
 		json_begin_object(out, NULL);
-		json_integer(out, "number", item->number);
-		json_time(out, "at", item->at_us);
-		json_text(out, "kind", item->kind);
-		json_integer(out, "credits", item->credits);
-		json_integer(out, "balance", item->balance);
-		json_text(out, "channel_id", item->channel_id);
+		ADMIN_PUT(out, item, number, at_us, kind, credits, balance, channel_id);
 		if (item->channel_id) {
-			json_integer(out, "first_sequence", item->first_sequence);
-			json_integer(out, "last_sequence", item->last_sequence);
+			ADMIN_PUT(out, item, first_sequence, last_sequence);
 		} else {
 			json_null(out, "first_sequence");
 			json_null(out, "last_sequence");
@@ -341,15 +318,8 @@ static int run_threshold_list(const struct admin_call *call, struct json_writer 
 		admin_integer(call, "limit", ADMIN_LIST_DEFAULT), call->arena, &list, error);
 	if (result)
 		return result;
-	list_begin(out);
-	for (size_t i = 0; i < list.count; i++) {
-		json_begin_object(out, NULL);
-		json_text(out, "threshold_id", list.items[i].threshold_id);
-		json_text(out, "account_id", list.items[i].account_id);
-		json_integer(out, "credits", list.items[i].credits);
-		json_boolean(out, "armed", list.items[i].armed);
-		json_end_object(out);
-	}
+	ADMIN_PUT_LIST(out, &list, item,
+	               ADMIN_PUT(out, item, threshold_id, account_id, credits, armed));
 	list_end_partial(out, list.more, list.partial);
 	return OK;
 }

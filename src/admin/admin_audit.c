@@ -9,11 +9,7 @@
 static void write_seal(const struct act_record *record, struct json_writer *out)
 {
 	json_begin_object(out, "seal");
-	json_text(out, "authority", record->authority);
-	json_text(out, "kind", record->kind);
-	json_integer(out, "round", record->round);
-	json_time(out, "sealed_at", record->sealed_at_us);
-	json_text(out, "segment_id", record->segment_id);
+	ADMIN_PUT(out, record, authority, kind, round, sealed_at_us, segment_id);
 	json_end_object(out);
 }
 

@@ -3,6 +3,7 @@
 #define ADMIN_ADMIN_CALL_H
 
 #include "admin/admin.h"
+#include "base/members.h"
 #include "service/list.h"
 
 #define ADMIN_LINE_MAX 200
@@ -63,6 +64,27 @@ void admin_describe_authorities(const struct admin_call *call, char *text, size_
 void admin_day(struct json_writer *out, const char *name, int64_t day);
 /* Writes an amount of money in minor units, such as "10.50". */
 void admin_amount(struct json_writer *out, const char *name, int64_t minor);
+
+/* Writes members of a record as JSON members with their names; times lose the suffix "_us".
+ * `members` ends with a NULL name. ADMIN_PUT takes a pointer and the names: ADMIN_PUT(out, account,
+ * name, email). */
+void admin_put(struct json_writer *out, const void *record, const struct member *members);
+#define ADMIN_PUT(out, record, ...)                                                                \
+	admin_put(                                                                                     \
+		out, record,                                                                               \
+		(const struct member[]){MEMBERS_OF(PLAIN_MEMBER, __typeof__(*(record)), __VA_ARGS__){0}})
+/* Begins a list and writes the members of each of its items with the expression `put`, in which
+ * `item` points to the item. */
+#define ADMIN_PUT_LIST(out, list, item, put)                                                       \
+	do {                                                                                           \
+		list_begin(out);                                                                           \
+		for (size_t i = 0; i < (list)->count; i++) {                                               \
+			const __typeof__(*(list)->items) *item = &(list)->items[i];                            \
+			json_begin_object(out, NULL);                                                          \
+			put;                                                                                   \
+			json_end_object(out);                                                                  \
+		}                                                                                          \
+	} while (false)
 
 /* Writes the audit record of an operation that does not run in a transaction of the store.
  * `name` and `id` ("event_id" and its identifier) are the created object; NULL: none. Failures are

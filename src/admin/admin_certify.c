@@ -62,15 +62,10 @@ static int run_estimate(const struct admin_call *call, struct json_writer *out, 
 	json_begin_object(out, NULL);
 	json_text(out, "channel_id", asked.key.channel_id);
 	json_text(out, "mode", mode_text(asked.key.mode));
-	json_time(out, "from", asked.range.from_us);
-	json_time(out, "to", asked.range.to_us);
-	json_integer(out, "first_sequence", estimate.first_sequence);
-	json_integer(out, "last_sequence", estimate.last_sequence);
+	ADMIN_PUT(out, &asked.range, from_us, to_us);
+	ADMIN_PUT(out, &estimate, first_sequence, last_sequence);
 	json_integer(out, "event_count", estimate.last_sequence - estimate.first_sequence + 1);
-	json_boolean(out, "sealed", estimate.sealed);
-	json_integer(out, "fee", estimate.fee);
-	json_integer(out, "content_bytes", estimate.content_bytes);
-	json_boolean(out, "content_exact", estimate.content_exact);
+	ADMIN_PUT(out, &estimate, sealed, fee, content_bytes, content_exact);
 	write_refusal(&estimate, out);
 	json_end_object(out);
 	return OK;

@@ -11,29 +11,19 @@
 
 static void channel_members(struct json_writer *out, const struct channel_record *channel)
 {
-	json_text(out, "channel_id", channel->channel_id);
-	json_text(out, "account_id", channel->account_id);
-	json_text(out, "name", channel->name);
+	ADMIN_PUT(out, channel, channel_id, account_id, name);
 	json_text(out, "modality", modality_text(channel->modality));
-	json_text(out, "declarant", channel->declarant);
-	json_integer(out, "config_version", channel->config_version);
-	json_boolean(out, "suspended", channel->suspended);
-	json_integer(out, "live_events", channel->live_events);
+	ADMIN_PUT(out, channel, declarant, config_version, suspended, live_events);
 	json_integer(out, "sealed_events", channel->live_sealed);
-	json_integer(out, "test_events", channel->test_events);
-	json_time(out, "created_at", channel->created_at_us);
+	ADMIN_PUT(out, channel, test_events, created_at_us);
 }
 
 static void config_object(struct json_writer *out, const struct channel_config *config)
 {
 	json_begin_object(out, NULL);
-	json_integer(out, "version", config->facts.version);
-	json_time(out, "sealed_at", config->facts.sealed_at_us);
+	ADMIN_PUT(out, &config->facts, version, sealed_at_us);
 	json_text(out, "modality", modality_text(config->facts.modality));
-	json_text(out, "name", config->facts.name);
-	json_text(out, "description", config->facts.description);
-	json_text(out, "declarant", config->facts.declarant);
-	json_text(out, "supplementary_info", config->facts.supplementary_info);
+	ADMIN_PUT(out, &config->facts, name, description, declarant, supplementary_info);
 	json_hex(out, "config_hash", config->hash.bytes, SHA256_SIZE);
 	json_end_object(out);
 }
@@ -100,12 +90,7 @@ static int run_list(const struct admin_call *call, struct json_writer *out, stru
 		admin_integer(call, "limit", ADMIN_LIST_DEFAULT), call->arena, &list, error);
 	if (result)
 		return result;
-	list_begin(out);
-	for (size_t i = 0; i < list.count; i++) {
-		json_begin_object(out, NULL);
-		channel_members(out, &list.items[i]);
-		json_end_object(out);
-	}
+	ADMIN_PUT_LIST(out, &list, item, channel_members(out, item));
 	list_end_partial(out, list.more, list.partial);
 	return OK;
 }
@@ -217,19 +202,11 @@ static int run_key_list(const struct admin_call *call, struct json_writer *out, 
 	for (size_t i = 0; i < list.count; i++) {
 		const struct key_record *item = &list.items[i];
 		json_begin_object(out, NULL);
-		json_text(out, "key_id", item->key_id);
-		json_text(out, "channel_id", item->channel_id);
-		json_text(out, "channel_name", item->channel_name);
-		json_text(out, "account_id", item->account_id);
+		ADMIN_PUT(out, item, key_id, channel_id, channel_name, account_id);
 		json_text(out, "mode", mode_text(item->mode));
-		json_text(out, "name", item->name);
-		json_text(out, "last_four", item->last_four);
+		ADMIN_PUT(out, item, name, last_four);
 		json_text(out, "state", key_state(item, call->now_us));
-		json_time(out, "created_at", item->created_at_us);
-		json_time(out, "expires_at", item->expires_at_us);
-		json_time(out, "revoked_at", item->revoked_at_us);
-		json_time(out, "last_used_at", item->last_used_at_us);
-		json_text(out, "reason", item->reason);
+		ADMIN_PUT(out, item, created_at_us, expires_at_us, revoked_at_us, last_used_at_us, reason);
 		json_end_object(out);
 	}
 	list_end(out, list.more);

@@ -165,10 +165,7 @@ static int put_renewals(const struct admin_call *call, int64_t round, struct jso
 		if (result)
 			return result;
 		json_begin_object(out, NULL);
-		json_integer(out, "stamp", stamp.stamp);
-		json_text(out, "authority", stamp.authority);
-		json_text(out, "kind", stamp.kind);
-		json_time(out, "stamped_at", stamp.stamped_at_us);
+		ADMIN_PUT(out, &stamp, stamp, authority, kind, stamped_at_us);
 		json_end_object(out);
 		source = TOKEN_STAMP;
 	}
@@ -189,9 +186,7 @@ static int put_second(const struct admin_call *call, int64_t round, struct json_
 		return ERR_NO_MEMORY;
 	base64_encode(second.token.data, second.token.size, token);
 	json_begin_object(out, "second");
-	json_text(out, "authority", second.authority);
-	json_text(out, "kind", second.kind);
-	json_time(out, "sealed_at", second.sealed_at_us);
+	ADMIN_PUT(out, &second, authority, kind, sealed_at_us);
 	json_slice(out, "token", slice_make(token, BASE64_SIZE(second.token.size)));
 	json_end_object(out);
 	return OK;
@@ -233,12 +228,10 @@ static int run_show(const struct admin_call *call, struct json_writer *out, stru
 	if (result)
 		return result;
 	json_begin_object(out, NULL);
-	result = put_receipt(out, "receipt", event);
-	if (!result)
-		result = event_proof_json(call->admin->store, found.account, found.chain, event,
-		                          call->arena, out, error);
-	if (!result)
-		result = put_record(call, found.account, found.chain, event, out, error);
+	result = put_receipt(out, "receipt", event)
+		?: event_proof_json(call->admin->store, found.account, found.chain, event, call->arena, out,
+		                    error)
+		?: put_record(call, found.account, found.chain, event, out, error);
 	if (!result)
 		put_content(event, out);
 	if (!result)
@@ -277,18 +270,15 @@ static int run_try(const struct admin_call *call, struct json_writer *out, struc
 	if (!service)
 		return error_set(error, ERR_REFUSED, MSG_ADMIN_WITHOUT_SERVICE, NULL);
 	buf_init(&answer, RECEIPT_MAX);
-	int result = event_try(service, &given, &tried, &answer, error);
-	if (!result)
-		result = record_try(call, &tried, error);
-	if (!result)
-		result = buf_check(&answer);
+	int result = event_try(service, &given, &tried, &answer, error)
+		?: record_try(call, &tried, error)
+		?: buf_check(&answer);
 	if (result)
 		return result;
 	json_begin_object(out, NULL);
 	json_text(out, "channel_id", tried.channel_id);
 	json_text(out, "modality", modality_text(tried.modality));
-	json_integer(out, "status", tried.status);
-	json_boolean(out, "replayed", tried.replayed);
+	ADMIN_PUT(out, &tried, status, replayed);
 	if (tried.retry_after_seconds)
 		json_integer(out, "retry_after", tried.retry_after_seconds);
 	else

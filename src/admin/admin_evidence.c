@@ -37,19 +37,13 @@ static void certification_members(const struct admin_call *call, struct json_wri
                                   const struct certification *item)
 {
 	json_integer(out, "number", item->certification);
-	json_text(out, "certification_id", item->certification_id);
-	json_text(out, "channel_id", item->channel_id);
+	ADMIN_PUT(out, item, certification_id, channel_id);
 	json_text(out, "mode", mode_text(item->mode));
 	json_text(out, "status", certification_status_text(item->status));
 	json_number(out, "progress", (double)item->progress_permille / 1000);
-	json_time(out, "from", item->range.from_us);
-	json_time(out, "to", item->range.to_us);
-	json_integer(out, "first_sequence", item->first_sequence);
-	json_integer(out, "last_sequence", item->last_sequence);
-	json_time(out, "requested_at", item->requested_at_us);
-	json_time(out, "completed_at", item->completed_at_us);
-	json_integer(out, "attempts", item->attempts);
-	json_integer(out, "fee", item->fee);
+	ADMIN_PUT(out, &item->range, from_us, to_us);
+	ADMIN_PUT(out, item, first_sequence, last_sequence, requested_at_us, completed_at_us, attempts,
+	          fee);
 	bool completed = item->status == CERTIFICATION_COMPLETED;
 	json_text(out, "verification_code", completed ? item->verification_code : NULL);
 	json_text(out, "incident_id", *item->incident_id ? item->incident_id : NULL);
@@ -218,15 +212,8 @@ static int run_retry(const struct admin_call *call, struct json_writer *out, str
 
 static void segment_members(struct json_writer *out, const struct segment_summary *segment)
 {
-	json_integer(out, "number", segment->number);
-	json_text(out, "segment_id", segment->segment_id);
-	json_text(out, "channel_id", segment->channel_id);
-	json_integer(out, "first_sequence", segment->first_sequence);
-	json_integer(out, "last_sequence", segment->last_sequence);
-	json_integer(out, "round", segment->round);
-	json_time(out, "sealed_at", segment->sealed_at_us);
-	json_text(out, "authority", segment->authority);
-	json_text(out, "kind", segment->kind);
+	ADMIN_PUT(out, segment, number, segment_id, channel_id, first_sequence, last_sequence, round,
+	          sealed_at_us, authority, kind);
 }
 
 static int run_segment_list(const struct admin_call *call, struct json_writer *out,
@@ -238,12 +225,7 @@ static int run_segment_list(const struct admin_call *call, struct json_writer *o
 		admin_integer(call, "limit", ADMIN_LIST_DEFAULT), call->arena, &list, error);
 	if (result)
 		return result;
-	list_begin(out);
-	for (size_t i = 0; i < list.count; i++) {
-		json_begin_object(out, NULL);
-		segment_members(out, &list.items[i]);
-		json_end_object(out);
-	}
+	ADMIN_PUT_LIST(out, &list, item, segment_members(out, item));
 	list_end(out, list.more);
 	return OK;
 }

@@ -45,17 +45,13 @@ static int run_list(const struct admin_call *call, struct json_writer *out, stru
 	for (size_t i = 0; i < list.count; i++) {
 		const struct limit_record *item = &list.items[i];
 		json_begin_object(out, NULL);
-		json_text(out, "limit_id", item->limit_id);
-		json_text(out, "account_id", item->account_id);
+		ADMIN_PUT(out, item, limit_id, account_id);
 		json_text(out, "scope", *item->key_id ? "key" : "channel");
-		json_text(out, "channel_id", item->channel_id);
-		json_text(out, "channel_name", item->channel_name);
+		ADMIN_PUT(out, item, channel_id, channel_name);
 		json_text(out, "key_id", *item->key_id ? item->key_id : NULL);
-		json_text(out, "key_name", item->key_name);
-		json_text(out, "key_last_four", item->key_last_four);
+		ADMIN_PUT(out, item, key_name, key_last_four);
 		json_text(out, "period", period_text(item->period));
-		json_integer(out, "max_events", item->max_events);
-		json_integer(out, "used", item->used);
+		ADMIN_PUT(out, item, max_events, used);
 		json_text(out, "action", item->block ? "block" : "warn");
 		json_time(out, "created_at", item->created_at_us);
 		json_end_object(out);

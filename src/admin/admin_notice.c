@@ -20,9 +20,7 @@ static int64_t count_in(const struct notice_view *view, const char *status)
 static void state_members(struct json_writer *out, const struct notice_state *state)
 {
 	bool waiting = strcmp(state->status, "waiting") == 0;
-	json_text(out, "endpoint_id", state->endpoint_id);
-	json_text(out, "status", state->status);
-	json_integer(out, "attempts", state->attempts);
+	ADMIN_PUT(out, state, endpoint_id, status, attempts);
 	json_time(out, "next_attempt_at", waiting ? state->due_at_us : TIME_NONE);
 	json_time(out, "ended_at", waiting ? TIME_NONE : state->due_at_us);
 	json_time(out, "replayed_at", state->replayed_at_us);
@@ -32,11 +30,7 @@ static void notice_members(struct json_writer *out, const struct notice_view *vi
 {
 	static const char *const statuses[] = {"delivered", "waiting", "failed", "missed"};
 	json_integer(out, "number", view->notice);
-	json_text(out, "notice_id", view->notice_id);
-	json_text(out, "account_id", view->account_id);
-	json_text(out, "type", view->type);
-	json_text(out, "mode", view->mode);
-	json_time(out, "created_at", view->created_at_us);
+	ADMIN_PUT(out, view, notice_id, account_id, type, mode, created_at_us);
 	for (size_t i = 0; i < sizeof statuses / sizeof *statuses; i++)
 		json_integer(out, statuses[i], count_in(view, statuses[i]));
 	json_begin_array(out, "deliveries");
@@ -83,12 +77,7 @@ static int run_list(const struct admin_call *call, struct json_writer *out, stru
 		                            &list, error);
 	if (result)
 		return result;
-	list_begin(out);
-	for (size_t i = 0; i < list.count; i++) {
-		json_begin_object(out, NULL);
-		notice_members(out, &list.items[i]);
-		json_end_object(out);
-	}
+	ADMIN_PUT_LIST(out, &list, item, notice_members(out, item));
 	list_end(out, list.more);
 	return OK;
 }

@@ -33,11 +33,7 @@ static bool registers(const struct account_record *account)
 static void state_members(const struct overview *overview, struct json_writer *out)
 {
 	const struct account_record *account = &overview->account;
-	json_text(out, "account_id", account->account_id);
-	json_text(out, "name", account->name);
-	json_integer(out, "balance", account->balance);
-	json_integer(out, "unpaid_events", account->unpaid_events);
-	json_integer(out, "unpaid_limit", account->unpaid_limit);
+	ADMIN_PUT(out, account, account_id, name, balance, unpaid_events, unpaid_limit);
 	json_boolean(out, "operational", account->balance >= 0 && account->unpaid_events == 0);
 	json_boolean(out, "registers", registers(account));
 	const struct {
@@ -74,9 +70,7 @@ static void event_members(const struct overview *overview, struct json_writer *o
 	for (size_t i = 0; i < activity->channel_count; i++) {
 		const struct overview_channel *channel = &activity->channels[i];
 		json_begin_object(out, NULL);
-		json_text(out, "channel_id", channel->channel_id);
-		json_text(out, "name", channel->name);
-		json_integer(out, "total", channel->total);
+		ADMIN_PUT(out, channel, channel_id, name, total);
 		json_integer(out, "today", channel->counts[OVERVIEW_DAYS - 1]);
 		json_begin_array(out, "counts");
 		for (size_t day = 0; day < OVERVIEW_DAYS; day++)
@@ -146,10 +140,7 @@ static void pending_members(const struct overview *overview, struct json_writer 
 	for (size_t i = 0; i < activity->certification_count; i++) {
 		const struct overview_certification *item = &activity->certifications[i];
 		json_begin_object(out, NULL);
-		json_text(out, "certification_id", item->certification_id);
-		json_text(out, "channel_id", item->channel_id);
-		json_time(out, "requested_at", item->requested_at_us);
-		json_integer(out, "progress_permille", item->progress_permille);
+		ADMIN_PUT(out, item, certification_id, channel_id, requested_at_us, progress_permille);
 		json_end_object(out);
 	}
 	json_end_array(out);
@@ -176,13 +167,9 @@ static int endpoint_members(const struct overview *overview, struct json_writer 
 		if (enabled && item->failures == 0)
 			continue;
 		json_begin_object(out, NULL);
-		json_text(out, "endpoint_id", item->endpoint_id);
-		json_text(out, "url", item->url);
+		ADMIN_PUT(out, item, endpoint_id, url);
 		json_boolean(out, "enabled", enabled);
-		json_text(out, "disabled_by", item->disabled_by);
-		json_time(out, "disabled_at", item->disabled_at_us);
-		json_integer(out, "failures", item->failures);
-		json_integer(out, "waiting", item->waiting);
+		ADMIN_PUT(out, item, disabled_by, disabled_at_us, failures, waiting);
 		json_end_object(out);
 	}
 	json_end_array(out);
@@ -202,12 +189,9 @@ static int topup_members(const struct overview *overview, struct json_writer *ou
 	if (result)
 		return result;
 	json_begin_object(out, "topup");
-	json_boolean(out, "enabled", topup.enabled);
-	json_integer(out, "threshold", topup.threshold);
-	json_text(out, "pack_id", topup.pack_id);
+	ADMIN_PUT(out, &topup, enabled, threshold, pack_id);
 	json_text(out, "sale_id", *topup.sale_id ? topup.sale_id : NULL);
-	json_time(out, "failed_at", topup.failed_at_us);
-	json_text(out, "reason", topup.reason);
+	ADMIN_PUT(out, &topup, failed_at_us, reason);
 	json_end_object(out);
 	return OK;
 }
@@ -237,15 +221,11 @@ static int limit_members(const struct overview *overview, struct json_writer *ou
 	for (size_t i = 0; i < list.count && i < LIMITS_SHOWN; i++) {
 		const struct limit_record *item = &list.items[i];
 		json_begin_object(out, NULL);
-		json_text(out, "limit_id", item->limit_id);
-		json_text(out, "channel_id", item->channel_id);
-		json_text(out, "channel_name", item->channel_name);
+		ADMIN_PUT(out, item, limit_id, channel_id, channel_name);
 		json_text(out, "key_id", *item->key_id ? item->key_id : NULL);
-		json_text(out, "key_name", item->key_name);
-		json_text(out, "key_last_four", item->key_last_four);
+		ADMIN_PUT(out, item, key_name, key_last_four);
 		json_text(out, "period", period_text(item->period));
-		json_integer(out, "max_events", item->max_events);
-		json_integer(out, "used", item->used);
+		ADMIN_PUT(out, item, max_events, used);
 		json_text(out, "action", item->block ? "block" : "warn");
 		json_end_object(out);
 	}
@@ -264,15 +244,12 @@ static int read_overview(struct overview *overview, struct error *error)
 	overview->activity = arena_alloc(call->arena, sizeof *overview->activity);
 	if (!overview->activity)
 		return ERR_NO_MEMORY;
-	int result = store_find_account(call->admin->store, overview->account_id, call->now_us,
-	                                call->arena, &overview->account, error);
-	if (!result)
-		result = store_read_activity(call->admin->store, overview->account_id, call->now_us,
-		                             call->arena, overview->activity, error);
-	if (!result)
-		result = store_list_balances(call->admin->store, &overview->days, call->now_us,
-		                             OVERVIEW_DAYS, call->arena, &overview->balances, error);
-	return result;
+	return store_find_account(call->admin->store, overview->account_id, call->now_us, call->arena,
+	                          &overview->account, error)
+		?: store_read_activity(call->admin->store, overview->account_id, call->now_us, call->arena,
+		                       overview->activity, error)
+		?: store_list_balances(call->admin->store, &overview->days, call->now_us, OVERVIEW_DAYS,
+		                       call->arena, &overview->balances, error);
 }
 
 static int run_overview(const struct admin_call *call, struct json_writer *out, struct error *error)
@@ -286,11 +263,9 @@ static int run_overview(const struct admin_call *call, struct json_writer *out, 
 	event_members(&overview, out);
 	credit_members(&overview, out);
 	pending_members(&overview, out);
-	result = endpoint_members(&overview, out, error);
-	if (!result)
-		result = topup_members(&overview, out, error);
-	if (!result)
-		result = limit_members(&overview, out, error);
+	result = endpoint_members(&overview, out, error)
+		?: topup_members(&overview, out, error)
+		?: limit_members(&overview, out, error);
 	json_time(out, "as_of", call->now_us);
 	json_end_object(out);
 	return result;

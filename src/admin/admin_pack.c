@@ -60,8 +60,7 @@ static int show_billing(const struct admin_call *call, struct json_writer *out, 
 	json_text(out, "currency",
 	          billing.has_region ? currency_text(region_currency(billing.region)) : NULL);
 	admin_amount(out, "tax_rate", billing.tax_rate);
-	json_text(out, "customer", billing.customer);
-	json_text(out, "payment_method", billing.payment_method);
+	ADMIN_PUT(out, &billing, customer, payment_method);
 	json_end_object(out);
 	return OK;
 }
@@ -75,9 +74,7 @@ static int run_billing(const struct admin_call *call, struct json_writer *out, s
 		.customer = admin_text(call, "customer"),
 		.payment_method = admin_text(call, "payment_method"),
 	};
-	int result = check_country(call, error);
-	if (!result)
-		result = check_region(call, error);
+	int result = check_country(call, error) ?: check_region(call, error);
 	if (!result && admin_given(call, "tax_rate"))
 		result = read_amount(call, "tax_rate", 0, TAX_RATE_MAX, &change.tax_rate, error);
 	bool changes = change.country || change.region || change.tax_rate >= 0 || change.customer ||
@@ -94,13 +91,11 @@ static void pack_members(struct json_writer *out, const struct pack_record *pack
 {
 	json_text(out, "pack_id", pack->pack_id);
 	json_text(out, "account_id", null_if_empty(pack->account_id));
-	json_text(out, "name", pack->name);
-	json_integer(out, "credits", pack->credits);
+	ADMIN_PUT(out, pack, name, credits);
 	admin_amount(out, "price", pack->amount_minor);
 	json_text(out, "currency", currency_text(pack->currency));
 	json_boolean(out, "on_sale", pack->withdrawn_at_us == TIME_NONE);
-	json_time(out, "created_at", pack->created_at_us);
-	json_time(out, "withdrawn_at", pack->withdrawn_at_us);
+	ADMIN_PUT(out, pack, created_at_us, withdrawn_at_us);
 }
 
 static int show_pack(const struct admin_call *call, struct slice pack_id, struct json_writer *out,
@@ -144,12 +139,7 @@ static int run_pack_list(const struct admin_call *call, struct json_writer *out,
 		admin_integer(call, "limit", ADMIN_LIST_DEFAULT), call->arena, &list, error);
 	if (result)
 		return result;
-	list_begin(out);
-	for (size_t i = 0; i < list.count; i++) {
-		json_begin_object(out, NULL);
-		pack_members(out, &list.items[i]);
-		json_end_object(out);
-	}
+	ADMIN_PUT_LIST(out, &list, item, pack_members(out, item));
 	list_end_partial(out, list.more, list.partial);
 	return OK;
 }

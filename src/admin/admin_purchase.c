@@ -20,13 +20,8 @@ static void payment_members(struct json_writer *out, const struct purchase_recor
 
 static void purchase_members(struct json_writer *out, const struct purchase_record *purchase)
 {
-	json_text(out, "sale_id", purchase->sale_id);
-	json_text(out, "account_id", purchase->account_id);
-	json_text(out, "account_name", purchase->account_name);
-	json_text(out, "country", purchase->country);
-	json_text(out, "pack_id", purchase->pack_id);
-	json_text(out, "description", purchase->description);
-	json_integer(out, "credits", purchase->credits);
+	ADMIN_PUT(out, purchase, sale_id, account_id, account_name, country, pack_id, description,
+	          credits);
 	admin_amount(out, "amount", purchase->amount_minor);
 	if (purchase->tax_rate < 0)
 		json_null(out, "tax_rate");
@@ -36,15 +31,11 @@ static void purchase_members(struct json_writer *out, const struct purchase_reco
 	admin_amount(out, "total", purchase->amount_minor + purchase->tax_minor);
 	json_text(out, "currency", currency_text(purchase->currency));
 	json_text(out, "state", purchase_state_text(purchase->state));
-	json_boolean(out, "automatic", purchase->automatic);
-	json_text(out, "provider", purchase->provider);
-	json_text(out, "reference", purchase->reference);
+	ADMIN_PUT(out, purchase, automatic, provider, reference);
 	json_text(out, "payment_url",
 	          purchase->state == PURCHASE_PENDING ? purchase->payment_url : NULL);
 	payment_members(out, purchase);
-	json_time(out, "created_at", purchase->created_at_us);
-	json_time(out, "paid_at", purchase->paid_at_us);
-	json_time(out, "ended_at", purchase->ended_at_us);
+	ADMIN_PUT(out, purchase, created_at_us, paid_at_us, ended_at_us);
 }
 
 static int show_purchase(const struct admin_call *call, struct slice sale_id,
@@ -60,8 +51,7 @@ static int show_purchase(const struct admin_call *call, struct slice sale_id,
 	if (outcome) {
 		json_integer(out, "balance", outcome->balance);
 		json_boolean(out, "operational", outcome->balance >= 0 && outcome->unpaid_events == 0);
-		json_integer(out, "unpaid_events", outcome->unpaid_events);
-		json_integer(out, "settled_events", outcome->settled_events);
+		ADMIN_PUT(out, outcome, unpaid_events, settled_events);
 	}
 	json_end_object(out);
 	return OK;
@@ -116,12 +106,7 @@ static int run_purchase_list(const struct admin_call *call, struct json_writer *
 		admin_integer(call, "limit", ADMIN_LIST_DEFAULT), call->arena, &list, error);
 	if (result)
 		return result;
-	list_begin(out);
-	for (size_t i = 0; i < list.count; i++) {
-		json_begin_object(out, NULL);
-		purchase_members(out, &list.items[i]);
-		json_end_object(out);
-	}
+	ADMIN_PUT_LIST(out, &list, item, purchase_members(out, item));
 	list_end_partial(out, list.more, list.partial);
 	return OK;
 }

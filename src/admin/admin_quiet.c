@@ -7,10 +7,7 @@
 static void due_members(struct json_writer *out, const struct quiet_due *due)
 {
 	json_begin_object(out, "due");
-	json_integer(out, "notices", due->notices);
-	json_integer(out, "mails", due->mails);
-	json_integer(out, "payments", due->payments);
-	json_integer(out, "certifications", due->certifications);
+	ADMIN_PUT(out, due, notices, mails, payments, certifications);
 	json_end_object(out);
 	json_begin_object(out, "on_waking");
 	json_integer(out, "charges_looked_up", due->charges);

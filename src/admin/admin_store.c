@@ -191,11 +191,7 @@ static int run_check(const struct admin_call *call, struct json_writer *out, str
 	json_end_array(out);
 	json_boolean(out, "valid", !result && check.problems == 0);
 	json_integer(out, "problem_count", check.problems);
-	json_integer(out, "accounts", report.accounts);
-	json_integer(out, "chains", report.chains);
-	json_integer(out, "events", report.events);
-	json_integer(out, "segments", report.segments);
-	json_integer(out, "certifications", report.certifications);
+	ADMIN_PUT(out, &report, accounts, chains, events, segments, certifications);
 	json_integer(out, "objects", check.objects);
 	json_integer(out, "signer_log_lines", lines);
 	json_end_object(out);
@@ -219,13 +215,10 @@ static int run_backup(const struct admin_call *call, struct json_writer *out, st
 		return result;
 	json_begin_object(out, NULL);
 	json_text(out, "directory", admin_text(call, "directory"));
-	json_time(out, "created_at", facts.created_at_us);
-	json_integer(out, "store_bytes", facts.store_bytes);
+	ADMIN_PUT(out, &facts, created_at_us, store_bytes);
 	json_hex(out, "store_sha256", facts.store_sha256.bytes, SHA256_SIZE);
 	if (content) {
-		json_integer(out, "content_objects", facts.content_objects);
-		json_integer(out, "content_bytes", facts.content_bytes);
-		json_integer(out, "content_missing", facts.content_missing);
+		ADMIN_PUT(out, &facts, content_objects, content_bytes, content_missing);
 		json_boolean(out, "valid", facts.content_missing == 0);
 	}
 	json_end_object(out);

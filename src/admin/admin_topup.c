@@ -18,15 +18,9 @@ static int show_topup(const struct admin_call *call, struct json_writer *out, st
 	if (result)
 		return result;
 	json_begin_object(out, NULL);
-	json_text(out, "account_id", topup.account_id);
-	json_boolean(out, "enabled", topup.enabled);
-	json_integer(out, "threshold", topup.threshold);
-	json_text(out, "pack_id", topup.pack_id);
-	json_integer(out, "daily_max", topup.daily_max);
-	json_integer(out, "bought_today", topup.bought_today);
+	ADMIN_PUT(out, &topup, account_id, enabled, threshold, pack_id, daily_max, bought_today);
 	json_text(out, "sale_id", null_if_empty(topup.sale_id));
-	json_time(out, "failed_at", topup.failed_at_us);
-	json_text(out, "reason", topup.reason);
+	ADMIN_PUT(out, &topup, failed_at_us, reason);
 	json_end_object(out);
 	return OK;
 }

@@ -8,6 +8,32 @@
 #include "ledger/purchase.h"
 #include "store/usage/totals.h"
 
+static void put_time(struct json_writer *out, const struct member *member, int64_t time_us)
+{
+	char name[64];
+	snprintf(name, sizeof name, "%.*s", (int)(strlen(member->name) - strlen("_us")), member->name);
+	json_time(out, name, time_us);
+}
+
+void admin_put(struct json_writer *out, const void *record, const struct member *members)
+{
+	for (const struct member *member = members; member->name; member++) {
+		const char *at = (const char *)record + member->offset;
+		if (member->kind == MEMBER_CHARACTERS)
+			json_text(out, member->name, at);
+		else if (member->kind == MEMBER_STRING)
+			json_text(out, member->name, *(const char *const *)at);
+		else if (member->kind == MEMBER_BOOL)
+			json_boolean(out, member->name, *(const bool *)at);
+		else if (member->kind == MEMBER_INT)
+			json_integer(out, member->name, *(const int *)at);
+		else if (member_is_time(member))
+			put_time(out, member, *(const int64_t *)at);
+		else
+			json_integer(out, member->name, *(const int64_t *)at);
+	}
+}
+
 void admin_amount(struct json_writer *out, const char *name, int64_t minor)
 {
 	char text[AMOUNT_TEXT_SIZE];
@@ -48,13 +74,11 @@ static int run_credits(const struct admin_call *call, struct json_writer *out, s
 {
 	struct days days;
 	struct balance_list list = {0};
-	int result = read_days(call, &days, error);
-	if (!result)
-		result = skip_to_after(call, &days, error);
-	if (!result)
-		result = store_list_balances(call->admin->store, &days, call->now_us,
-		                             admin_integer(call, "limit", ADMIN_LIST_DEFAULT), call->arena,
-		                             &list, error);
+	int result = read_days(call, &days, error)
+		?: skip_to_after(call, &days, error)
+		?: store_list_balances(call->admin->store, &days, call->now_us,
+		                       admin_integer(call, "limit", ADMIN_LIST_DEFAULT), call->arena, &list,
+		                       error);
 	if (result)
 		return result;
 	list_begin(out);
@@ -62,15 +86,8 @@ static int run_credits(const struct admin_call *call, struct json_writer *out, s
 		const struct balance_day *day = &list.items[i];
 		json_begin_object(out, NULL);
 		admin_day(out, "day", day->day);
-		json_integer(out, "balance", day->balance);
-		json_integer(out, "unpaid_events", day->unpaid_events);
-		json_integer(out, "events", day->events);
-		json_integer(out, "settlements", day->settlements);
-		json_integer(out, "purchases", day->purchases);
-		json_integer(out, "returns", day->returns);
-		json_integer(out, "fees", day->fees);
-		json_integer(out, "fee_refunds", day->fee_refunds);
-		json_integer(out, "adjustments", day->adjustments);
+		ADMIN_PUT(out, day, balance, unpaid_events, events, settlements, purchases, returns, fees,
+		          fee_refunds, adjustments);
 		json_end_object(out);
 	}
 	list_end(out, list.more);

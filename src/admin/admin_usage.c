@@ -108,22 +108,10 @@ static void write_row(struct json_writer *out, const struct usage_row *row)
 	json_begin_object(out, NULL);
 	json_text(out, "row", row->cursor);
 	json_text(out, "period", *row->period ? row->period : NULL);
-	json_text(out, "account_id", row->account_id);
-	json_text(out, "account_name", row->account_name);
-	json_text(out, "channel_id", row->channel_id);
-	json_text(out, "channel_name", row->channel_name);
-	json_text(out, "key_id", row->key_id);
-	json_text(out, "key_name", row->key_name);
+	ADMIN_PUT(out, row, account_id, account_name, channel_id, channel_name, key_id, key_name);
 	json_text(out, "mode", mode_text(row->mode));
-	json_integer(out, "events", counts->events);
-	json_integer(out, "unpaid_events", counts->unpaid_events);
-	json_integer(out, "content_bytes", counts->content_bytes);
-	json_integer(out, "certifications_requested", counts->certifications_requested);
-	json_integer(out, "certifications_completed", counts->certifications_completed);
-	json_integer(out, "certifications_failed", counts->certifications_failed);
-	json_integer(out, "events_certified", counts->events_certified);
-	json_integer(out, "fees", counts->fees);
-	json_integer(out, "refunds", counts->refunds);
+	ADMIN_PUT(out, counts, events, unpaid_events, content_bytes, certifications_requested,
+	          certifications_completed, certifications_failed, events_certified, fees, refunds);
 	json_integer(out, "credits", usage_credits(counts, row->mode));
 	json_end_object(out);
 }

@@ -226,22 +226,10 @@ static int run_session_list(const struct admin_call *call, struct json_writer *o
 		                             &list, error);
 	if (result)
 		return result;
-	list_begin(out);
-	for (size_t i = 0; i < list.count; i++) {
-		const struct session_record *item = &list.items[i];
-		json_begin_object(out, NULL);
-		json_text(out, "session_id", item->session_id);
-		json_text(out, "account_id", item->account_id);
-		json_text(out, "account_name", item->account_name);
-		json_text(out, "email", item->email);
-		json_time(out, "signed_in_at", item->signed_in_at_us);
-		json_text(out, "signed_in_by", item->signed_in_by);
-		json_boolean(out, "by_passkey", item->by_passkey);
-		json_time(out, "seen_at", item->seen_at_us);
-		json_text(out, "address", item->address);
-		json_text(out, "agent", item->agent);
-		json_end_object(out);
-	}
+	ADMIN_PUT_LIST(out, &list, item,
+	               ADMIN_PUT(out, item, session_id, account_id, account_name, email,
+	                         signed_in_at_us, signed_in_by, by_passkey, seen_at_us, address,
+	                         agent));
 	list_end_partial(out, list.more, list.partial);
 	return OK;
 }
@@ -276,16 +264,8 @@ static int run_passkey_list(const struct admin_call *call, struct json_writer *o
 		result = store_list_passkeys(call->admin->store, email, call->arena, &list, error);
 	if (result)
 		return result;
-	list_begin(out);
-	for (size_t i = 0; i < list.count; i++) {
-		const struct passkey_record *item = &list.items[i];
-		json_begin_object(out, NULL);
-		json_text(out, "passkey_id", item->passkey_id);
-		json_text(out, "name", item->name);
-		json_time(out, "made_at", item->made_at_us);
-		json_time(out, "used_at", item->used_at_us);
-		json_end_object(out);
-	}
+	ADMIN_PUT_LIST(out, &list, item,
+	               ADMIN_PUT(out, item, passkey_id, name, made_at_us, used_at_us));
 	list_end(out, false);
 	return OK;
 }

@@ -34,16 +34,10 @@ static bool previous_signs(const struct admin_call *call, const struct webhook_r
 static void webhook_members(const struct admin_call *call, const struct webhook_record *record,
                             struct json_writer *out)
 {
-	json_text(out, "endpoint_id", record->endpoint_id);
-	json_text(out, "account_id", record->account_id);
-	json_text(out, "url", record->url);
+	ADMIN_PUT(out, record, endpoint_id, account_id, url);
 	types_member(out, record->types);
 	json_boolean(out, "enabled", record->disabled_at_us == TIME_NONE);
-	json_time(out, "disabled_at", record->disabled_at_us);
-	json_text(out, "disabled_by", record->disabled_by);
-	json_integer(out, "failures", record->failures);
-	json_integer(out, "waiting", record->waiting);
-	json_integer(out, "secret_version", record->secret_version);
+	ADMIN_PUT(out, record, disabled_at_us, disabled_by, failures, waiting, secret_version);
 	json_time(out, "previous_secret_until",
 	          previous_signs(call, record) ? record->previous_secret_until_us : TIME_NONE);
 	json_time(out, "created_at", record->created_at_us);
@@ -99,12 +93,7 @@ static int run_list(const struct admin_call *call, struct json_writer *out, stru
 		admin_integer(call, "limit", ADMIN_LIST_DEFAULT), call->arena, &list, error);
 	if (result)
 		return result;
-	list_begin(out);
-	for (size_t i = 0; i < list.count; i++) {
-		json_begin_object(out, NULL);
-		webhook_members(call, &list.items[i], out);
-		json_end_object(out);
-	}
+	ADMIN_PUT_LIST(out, &list, item, webhook_members(call, item, out));
 	list_end_partial(out, list.more, list.partial);
 	return OK;
 }
@@ -224,12 +213,7 @@ static void delivery_members(struct json_writer *out, const struct delivery_view
 {
 	bool waiting = strcmp(view->status, "waiting") == 0;
 	json_integer(out, "number", view->notice);
-	json_text(out, "notice_id", view->notice_id);
-	json_text(out, "type", view->type);
-	json_text(out, "mode", view->mode);
-	json_time(out, "created_at", view->created_at_us);
-	json_text(out, "status", view->status);
-	json_integer(out, "attempts", view->attempts);
+	ADMIN_PUT(out, view, notice_id, type, mode, created_at_us, status, attempts);
 	json_time(out, "next_attempt_at", waiting ? view->due_at_us : TIME_NONE);
 	json_time(out, "ended_at", waiting ? TIME_NONE : view->due_at_us);
 	json_time(out, "replayed_at", view->replayed_at_us);
@@ -252,12 +236,7 @@ static int run_deliveries(const struct admin_call *call, struct json_writer *out
 	                                   call->arena, &list, error);
 	if (result)
 		return result;
-	list_begin(out);
-	for (size_t i = 0; i < list.count; i++) {
-		json_begin_object(out, NULL);
-		delivery_members(out, &list.items[i]);
-		json_end_object(out);
-	}
+	ADMIN_PUT_LIST(out, &list, item, delivery_members(out, item));
 	list_end(out, list.more);
 	return OK;
 }

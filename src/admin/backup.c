@@ -261,9 +261,8 @@ int backup_make(struct store *store, struct content_store *content, const char *
 	char path[PATH_MAX];
 	snprintf(facts.store_file, sizeof facts.store_file, "%s", store_backup_name(store));
 	snprintf(path, sizeof path, "%s/%s", directory, facts.store_file);
-	result = store_get_installation(store, facts.installation, error);
-	if (!result)
-		result = store_backup(store, path, error);
+	result = store_get_installation(store, facts.installation, error)
+	             ?: store_backup(store, path, error);
 	if (!result && chmod(path, 0600) != 0)
 		result = file_fail(error, "restricting", path);
 	if (!result)
@@ -299,13 +298,10 @@ static int restore_content(const char *directory, const struct content_options *
 	snprintf(url, sizeof url, "file:%s/content", directory);
 	struct content_store *from = NULL, *to = NULL;
 	struct backup_facts counted = {0};
-	int result = content_open(url, false, &from, error);
-	if (!result)
-		result = content_open_with(content, &to, error);
-	if (!result)
-		result = content_check_claim(to, facts->installation, error);
-	if (!result)
-		result = copy_objects(NULL, from, to, &counted, error);
+	int result = content_open(url, false, &from, error)
+		?: content_open_with(content, &to, error)
+		?: content_check_claim(to, facts->installation, error)
+		?: copy_objects(NULL, from, to, &counted, error);
 	if (!result && counted.content_objects < facts->content_objects)
 		result = error_cause(error, ERR_CORRUPT,
 		                     "the backup contains %lld objects instead of the %lld in its manifest",

@@ -77,13 +77,10 @@ int store_open(const struct db_options *options, struct store **ret_store, struc
 	struct store *store = calloc(1, sizeof *store);
 	if (!store)
 		return ERR_NO_MEMORY;
-	int result = db_open(options, &store_schemas, &store->db, error);
-	if (!result)
-		result = db_check_schema(store->db, options->create, error);
-	if (!result)
-		result = register_open(store, error);
-	if (!result)
-		result = work_open(store);
+	int result = db_open(options, &store_schemas, &store->db, error)
+		?: db_check_schema(store->db, options->create, error)
+		?: register_open(store, error)
+		?: work_open(store);
 	if (result) {
 		store_close(store);
 		return result;
@@ -165,10 +162,7 @@ unsigned store_sequencer_count(struct store *store)
 int store_find_secret(struct store *store, const char *name, bool *ret_found, struct sha256 *ret,
                       struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
 	struct db_query *query = db_query(connection, "SELECT value FROM settings WHERE name = $1");
 	db_bind_string(query, name);
 	*ret_found = db_step(query) && hex_decode(db_text(query, 0), ret->bytes, SHA256_SIZE);

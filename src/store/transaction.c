@@ -7,47 +7,67 @@
 #include "store/people/standing.h"
 #include "store/shards/reach.h"
 
-int begin_write(struct store *store, struct db_connection **ret_connection, struct error *error)
+/* Fails the transaction with the error of its begin. */
+static void fail(struct db_connection *connection, int result, const struct error *cause,
+                 struct error **error)
 {
-	bool urgent = store->act && store->act->urgent && !store->act->recorded;
-	struct db_connection *connection =
-		urgent ? db_take_local(store->db) : db_take_writer(store->db);
-	int result = db_begin(connection, error);
-	if (result) {
-		db_give(connection);
-		return result;
-	}
-	/* An operation of several transactions is recorded with the first and authorized in each. */
-	if (store->act && !store->act->recorded) {
-		db_keep(connection, store->act);
-		result = act_begin(connection, store->act, error);
-	} else if (store->act && store->act->standing) {
-		result = standing_check(connection, store->act->standing, error);
-	}
-	if (result) {
-		db_give(connection);
-		return result;
-	}
-	*ret_connection = connection;
-	return OK;
+	struct error first = *cause;
+	first.code = result;
+	(void)db_fail(connection, &first);
+	if (error && *error)
+		**error = *cause;
+	if (error)
+		*error = NULL;
 }
 
-int begin_local(struct store *store, struct db_connection **ret_connection, struct error *error)
+static struct db_connection *begin(struct db_connection *connection, struct error **error)
 {
-	struct db_connection *connection = db_take_local(store->db);
-	int result = db_begin(connection, error);
-	if (result) {
-		db_give(connection);
-		return result;
+	struct error cause = {0};
+	int result = db_begin(connection, &cause);
+	if (result)
+		fail(connection, result, &cause, error);
+	return connection;
+}
+
+struct db_connection *begin_write(struct store *store, struct error **error)
+{
+	struct act *act = store->act;
+	bool urgent = act && act->urgent && !act->recorded;
+	struct db_connection *connection =
+		begin(urgent ? db_take_local(store->db) : db_take_writer(store->db), error);
+	if (!act || db_failure(connection))
+		return connection;
+	struct error cause = {0};
+	int result = OK;
+	/* An operation of several transactions is recorded with the first and authorized in each. */
+	if (!act->recorded) {
+		db_keep(connection, act);
+		result = act_begin(connection, act, &cause);
+	} else if (act->standing) {
+		result = standing_check(connection, act->standing, &cause);
 	}
-	*ret_connection = connection;
-	return OK;
+	if (result)
+		fail(connection, result, &cause, error);
+	return connection;
+}
+
+struct db_connection *begin_local(struct store *store, struct error **error)
+{
+	return begin(db_take_local(store->db), error);
+}
+
+/* Returns the first error: that of the transaction, or else that of its caller. */
+static int first_error(struct db_connection *connection, int result)
+{
+	int failure = db_failure(connection);
+	return failure ? failure : result;
 }
 
 int end_write(struct db_connection *connection, int result, struct error *error)
 {
 	struct act *act = db_kept(connection);
 	assert(!act || !act->recorded); /* an operation has one record */
+	result = first_error(connection, result);
 	if (!result && act)
 		result = act_write(connection, act, error);
 	if (!result)
@@ -67,20 +87,14 @@ int end_write_of_one(struct db_connection *connection, struct db_query *query, s
 	return end_write(connection, result, error);
 }
 
-int begin_read(struct store *store, struct db_connection **ret_connection, struct error *error)
+struct db_connection *begin_read(struct store *store, struct error **error)
 {
-	struct db_connection *connection = db_take_reader(store->db);
-	int result = db_begin(connection, error);
-	if (result) {
-		db_give(connection);
-		return result;
-	}
-	*ret_connection = connection;
-	return OK;
+	return begin(db_take_reader(store->db), error);
 }
 
 int end_read(struct db_connection *connection, int result)
 {
+	result = first_error(connection, result);
 	db_give(connection);
 	return result;
 }
@@ -172,6 +186,57 @@ void *list_add(struct row *row, void *items_pointer, size_t *count, bool *more, 
 		return NULL;
 	}
 	return *items + (*count)++ * item_size;
+}
+
+static void read_column(struct row *row, const struct member *column, int place, char *member)
+{
+	struct db_query *query = row->query;
+	struct slice text;
+	switch (column->kind) {
+	case MEMBER_OTHER: break;
+	case MEMBER_CHARACTERS:
+		text = db_text(query, place);
+		memcpy(member, text.data, text.size < column->size ? text.size : column->size - 1);
+		break;
+	case MEMBER_STRING: *(const char **)member = row_string(row, place); break;
+	case MEMBER_BYTES: *(struct slice *)member = row_bytes(row, place); break;
+	case MEMBER_SHA256: *(struct sha256 *)member = store_sha256(db_blob(query, place)); break;
+	case MEMBER_INT: *(int *)member = (int)db_integer(query, place); break;
+	case MEMBER_INT64:
+		*(int64_t *)member =
+			member_is_time(column) ? row_time(query, place) : db_integer(query, place);
+		break;
+	case MEMBER_BOOL: *(bool *)member = db_integer(query, place) != 0; break;
+	}
+}
+
+void row_read(struct row *row, const struct row_type *type, int first, void *record)
+{
+	memset(record, 0, type->size);
+	for (size_t i = 0; i < type->count; i++)
+		read_column(row, &type->columns[i], first + (int)i,
+		            (char *)record + type->columns[i].offset);
+	if (type->complete)
+		type->complete(row, record);
+}
+
+int row_find(struct row *row, const struct row_type *type, void *record, enum message what,
+             struct slice id, struct error *error)
+{
+	bool found = db_step(row->query);
+	if (found)
+		row_read(row, type, 0, record);
+	return row_end(row, found, what, id, error);
+}
+
+int row_list(struct row *row, const struct row_type *type, void *items_pointer, size_t *count,
+             bool *more, int64_t limit, struct error *error)
+{
+	void *item;
+	while (!row->failed && db_step(row->query) &&
+	       (item = list_add(row, items_pointer, count, more, limit, type->size)))
+		row_read(row, type, 0, item);
+	return row_result(row, true, error);
 }
 
 int find_account_number(struct db_connection *connection, struct slice account_id,

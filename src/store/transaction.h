@@ -3,23 +3,27 @@
 #ifndef STORE_TRANSACTION_H
 #define STORE_TRANSACTION_H
 
+#include "base/members.h"
 #include "store/internal.h"
 
-/* Begins a write transaction. On failure no connection is held. */
-int begin_write(struct store *store, struct db_connection **ret_connection, struct error *error)
-	MUST_CHECK;
+/* A transaction keeps its first error, so that callers check once. After a failure, including one
+ * of its begin, all statements of the transaction do nothing and return that error, and so does its
+ * end. */
+
+/* Begins a write transaction. If the begin fails, it reports the reason in **error and sets *error
+ * to NULL, so that later calls do not replace it. `error` itself may be NULL. */
+struct db_connection *begin_write(struct store *store, struct error **error) MUST_CHECK;
 /* Does the same for changes that may be lost in a fail-over and are not audited. Their rows are
  * then never locked by a commit that waits for its standby (db_take_local). */
-int begin_local(struct store *store, struct db_connection **ret_connection, struct error *error)
-	MUST_CHECK;
-/* Commits when `code` is 0, else rolls back. Returns the connection to the pool. */
+struct db_connection *begin_local(struct store *store, struct error **error) MUST_CHECK;
+/* Commits when `code` is 0 and nothing has failed, else rolls back. Returns the connection to the
+ * pool. */
 int end_write(struct db_connection *connection, int code, struct error *error) MUST_CHECK;
 /* Runs `query`, the last statement of the change, and commits. Returns ERR_NOT_FOUND when it
  * changed no row. */
 int end_write_of_one(struct db_connection *connection, struct db_query *query, struct error *error)
 	MUST_CHECK;
-int begin_read(struct store *store, struct db_connection **ret_connection, struct error *error)
-	MUST_CHECK;
+struct db_connection *begin_read(struct store *store, struct error **error) MUST_CHECK;
 int end_read(struct db_connection *connection, int code) MUST_CHECK;
 
 /* Add, to the audited operation of this transaction, if any (store/audit/acts.h), an identifier
@@ -75,6 +79,36 @@ int row_result(struct row *row, bool found, struct error *error) MUST_CHECK;
 /* Does the same, with a message that names the object ("account", …) for ERR_NOT_FOUND. */
 int row_end(struct row *row, bool found, enum message what, struct slice id, struct error *error)
 	MUST_CHECK;
+
+/* Initializes an array of the members that the columns of a row fill, in their order. */
+#define COLUMNS_OF(record, ...)                                                                    \
+	{                                                                                              \
+		MEMBERS_OF(MEMBER, record, __VA_ARGS__)                                                    \
+	}
+/* Describes how rows become records. Texts that are too long for their member are cut, and times
+ * are TIME_NONE for NULL. `complete` reads the columns of members of other types; NULL: none. All
+ * other members are 0. */
+struct row_type {
+	const struct member *columns;
+	size_t count;
+	size_t size;
+	void (*complete)(struct row *row, void *record);
+};
+#define ROW_TYPE(record, columns, complete)                                                        \
+	{                                                                                              \
+		columns, sizeof columns / sizeof *columns, sizeof(record), complete                        \
+	}
+/* Reads the current row, from column `first` on. */
+void row_read(struct row *row, const struct row_type *type, int first, void *record);
+/* Steps once, reads the row and ends the query as row_end does. */
+int row_find(struct row *row, const struct row_type *type, void *record, enum message what,
+             struct slice id, struct error *error) MUST_CHECK;
+/* Reads a list of which the query returns up to `limit` + 1 rows, and ends the query. *more is set
+ * if there is a row past the limit. `items_pointer`, `count` and `more` start as 0; LIST_OF passes
+ * them. */
+int row_list(struct row *row, const struct row_type *type, void *items_pointer, size_t *count,
+             bool *more, int64_t limit, struct error *error) MUST_CHECK;
+#define LIST_OF(list) &(list)->items, &(list)->count, &(list)->more
 
 /* Adds an item to a list of which `limit` + 1 rows are read. Returns the item, or NULL when `limit`
  * items exist (then *more is set) or memory is exhausted (then row->failed is set). */

@@ -115,11 +115,8 @@ int store_create_account(struct store *store, const struct account_record *given
 {
 	char account_id[ID_SIZE];
 	store_fresh_id("acc_", account_id);
-	struct db_connection *connection;
-	int result = begin_write(store, &connection, error);
-	if (result)
-		return result;
-	result = create_account(connection, given, credits, now_us, account_id, error);
+	struct db_connection *connection = begin_write(store, &error);
+	int result = create_account(connection, given, credits, now_us, account_id, error);
 	result = end_write(connection, result, error);
 	if (!result)
 		memcpy(ret_account_id, account_id, ID_SIZE);
@@ -133,43 +130,27 @@ int store_create_account(struct store *store, const struct account_record *given
 	" a.bound_channels, a.bound_keys, a.bound_certifications, a.bound_stored_bytes"                \
 	" FROM accounts a LEFT JOIN test_usage t ON t.account = a.account AND t.day = $1"
 
-static void read_account(struct row *row, struct account_record *record)
+static const struct member account_columns[] = COLUMNS_OF(
+	struct account_record, account_id, name, email, language, created_at_us, active_at_us,
+	suspended, disabled, rate_live, balance, unpaid_events, unpaid_limit, test_events_today,
+	test_bytes_today, test_certifications_today, passkeys_required, bounds.rate, bounds.channels,
+	bounds.keys, bounds.certifications, bounds.stored_bytes);
+
+static void complete_account(struct row *row, void *to)
 {
-	struct db_query *query = row->query;
-	*record = (struct account_record){
-		.name = row_string(row, 1),
-		.email = row_string(row, 2),
-		.language = slice_is(db_text(query, 3), "es") ? LANGUAGE_SPANISH : LANGUAGE_ENGLISH,
-		.created_at_us = db_integer(query, 4),
-		.active_at_us = db_integer(query, 5),
-		.suspended = db_integer(query, 6) != 0,
-		.disabled = db_integer(query, 7) != 0,
-		.rate_live = db_integer(query, 8),
-		.balance = db_integer(query, 9),
-		.unpaid_events = db_integer(query, 10),
-		.unpaid_limit = db_integer(query, 11),
-		.test_events_today = db_integer(query, 12),
-		.test_bytes_today = db_integer(query, 13),
-		.test_certifications_today = db_integer(query, 14),
-		.passkeys_required = db_integer(query, 15) != 0,
-		.bounds = {.rate = db_integer(query, 16),
-	               .channels = db_integer(query, 17),
-	               .keys = db_integer(query, 18),
-	               .certifications = db_integer(query, 19),
-	               .stored_bytes = db_integer(query, 20)},
-	};
-	store_copy_id(record->account_id, db_text(query, 0));
+	struct account_record *record = to;
+	record->language = slice_is(db_text(row->query, 3), "es") ? LANGUAGE_SPANISH : LANGUAGE_ENGLISH;
 }
+
+static const struct row_type account_type =
+	ROW_TYPE(struct account_record, account_columns, complete_account);
 
 int store_find_account(struct store *store, struct slice account_id, int64_t now_us,
                        struct arena *arena, struct account_record *ret, struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
 	int64_t account = 0;
-	result = find_account_number(connection, account_id, &account, error);
+	int result = find_account_number(connection, account_id, &account, error);
 	if (result)
 		return end_read(connection, result);
 	char day[11];
@@ -179,10 +160,8 @@ int store_find_account(struct store *store, struct slice account_id, int64_t now
 	db_bind_string(row.query, day);
 	db_bind_integer(row.query, account);
 	struct account_record record;
-	bool found = db_step(row.query);
-	if (found)
-		read_account(&row, &record);
-	result = end_read(connection, row_end(&row, found, MSG_STORE_NO_ACCOUNT, account_id, error));
+	result = end_read(connection, row_find(&row, &account_type, &record, MSG_STORE_NO_ACCOUNT,
+	                                       account_id, error));
 	if (!result)
 		*ret = record;
 	return result;
@@ -202,27 +181,19 @@ static int count_stored(struct db_connection *connection, int64_t account, int64
 static int count_uses(struct db_connection *connection, int64_t account, int64_t now_us,
                       struct account_uses *ret, struct error *error)
 {
-	int result = count_account_channels(connection, account, &ret->channels, error);
-	if (!result)
-		result = count_account_keys(db_beside(connection), account, &ret->keys, error);
-	if (!result)
-		result =
-			count_certifications_of_day(connection, account, now_us, &ret->certifications, error);
-	if (!result)
-		result = count_stored(connection, account, &ret->stored_bytes, error);
-	return result;
+	return count_account_channels(connection, account, &ret->channels, error)
+		?: count_account_keys(db_beside(connection), account, &ret->keys, error)
+		?: count_certifications_of_day(connection, account, now_us, &ret->certifications, error)
+		?: count_stored(connection, account, &ret->stored_bytes, error);
 }
 
 int store_count_account_uses(struct store *store, struct slice account_id, int64_t now_us,
                              struct account_uses *ret, struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
 	int64_t account = 0;
 	struct account_uses uses;
-	result = find_account_number(connection, account_id, &account, error);
+	int result = find_account_number(connection, account_id, &account, error);
 	if (!result)
 		result = count_uses(connection, account, now_us, &uses, error);
 	result = end_read(connection, result);
@@ -236,10 +207,8 @@ int store_count_account_uses(struct store *store, struct slice account_id, int64
 int store_list_accounts(struct store *store, struct slice after, int64_t limit, int64_t now_us,
                         struct arena *arena, struct account_list *ret, struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
+	int result = OK;
 	int64_t after_number = 0;
 	if (after.size)
 		result = find_account_number(connection, after, &after_number, error);
@@ -261,11 +230,7 @@ int store_list_accounts(struct store *store, struct slice after, int64_t limit, 
 	db_bind_integer(row.query, limit + 1);
 	work_bind(row.query, &of);
 	struct account_list list = {.partial = of.partial};
-	struct account_record *item;
-	while (!row.failed && db_step(row.query) &&
-	       (item = list_add(&row, &list.items, &list.count, &list.more, limit, sizeof *item)))
-		read_account(&row, item);
-	result = end_read(connection, row_end(&row, true, MSG_NONE, after, error));
+	result = end_read(connection, row_list(&row, &account_type, LIST_OF(&list), limit, error));
 	if (!result)
 		*ret = list;
 	return result;
@@ -273,10 +238,7 @@ int store_list_accounts(struct store *store, struct slice after, int64_t limit, 
 
 int store_count_passkey_accounts(struct store *store, int64_t *ret, struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
 	struct db_query *query =
 		db_query(connection, "SELECT COUNT(*) FROM accounts WHERE passkeys_required <> 0");
 	if (db_step(query))
@@ -332,10 +294,7 @@ static int change_account(struct db_connection *connection, struct slice account
 int store_change_account(struct store *store, struct slice account_id,
                          const struct account_change *change, int64_t now_us, struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_write(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_write(store, &error);
 	return end_write(connection, change_account(connection, account_id, change, now_us, error),
 	                 error);
 }
@@ -346,13 +305,10 @@ int store_move_credits(struct store *store, struct slice account_id,
                        const struct credit_movement *movement, int64_t now_us,
                        struct credit_outcome *ret, struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_write(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_write(store, &error);
 	int64_t account = 0;
 	struct credit_outcome outcome;
-	result = find_account_number(connection, account_id, &account, error);
+	int result = find_account_number(connection, account_id, &account, error);
 	if (!result)
 		result = move_credits(connection, account, movement, now_us, &outcome, error);
 	result = end_write(connection, result, error);
@@ -361,31 +317,17 @@ int store_move_credits(struct store *store, struct slice account_id,
 	return result;
 }
 
-static void read_credit(struct row *row, struct credit_record *record)
-{
-	struct db_query *query = row->query;
-	*record = (struct credit_record){
-		.number = db_integer(query, 0),
-		.at_us = db_integer(query, 1),
-		.kind = row_string(row, 2),
-		.credits = db_integer(query, 3),
-		.balance = db_integer(query, 4),
-		.channel_id = row_string(row, 5),
-		.first_sequence = db_integer(query, 6),
-		.last_sequence = db_integer(query, 7),
-		.reference = row_string(row, 8),
-	};
-}
+static const struct member credit_columns[] =
+	COLUMNS_OF(struct credit_record, number, at_us, kind, credits, balance, channel_id,
+               first_sequence, last_sequence, reference);
+static const struct row_type credit_type = ROW_TYPE(struct credit_record, credit_columns, NULL);
 
 int store_list_credits(struct store *store, const struct credit_filter *filter, struct arena *arena,
                        struct credit_list *ret, struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
 	int64_t account = 0;
-	result = find_account_number(connection, filter->account_id, &account, error);
+	int result = find_account_number(connection, filter->account_id, &account, error);
 	if (result)
 		return end_read(connection, result);
 	struct row row = {
@@ -404,12 +346,8 @@ int store_list_credits(struct store *store, const struct credit_filter *filter, 
 	db_bind_integer(row.query, filter->until_us == TIME_NONE ? INT64_MAX : filter->until_us);
 	db_bind_integer(row.query, filter->limit + 1);
 	struct credit_list list = {0};
-	struct credit_record *item;
-	while (
-		!row.failed && db_step(row.query) &&
-		(item = list_add(&row, &list.items, &list.count, &list.more, filter->limit, sizeof *item)))
-		read_credit(&row, item);
-	result = end_read(connection, row_end(&row, true, MSG_NONE, filter->account_id, error));
+	result =
+		end_read(connection, row_list(&row, &credit_type, LIST_OF(&list), filter->limit, error));
 	if (!result)
 		*ret = list;
 	return result;

@@ -45,11 +45,8 @@ int store_create_key(struct store *store, struct slice channel_id, enum mode mod
 		.mode = mode, .name = name, .created_at_us = now_us, .expires_at_us = expires_at_us};
 	store_fresh_id("key_", record.key_id);
 	memcpy(record.last_four, last_four, sizeof record.last_four);
-	struct db_connection *connection;
-	int result = begin_write(store, &connection, error);
-	if (result)
-		return result;
-	result = insert_key(connection, channel_id, &record, key_hash, most, error);
+	struct db_connection *connection = begin_write(store, &error);
+	int result = insert_key(connection, channel_id, &record, key_hash, most, error);
 	act_made(connection, "key_id", record.key_id);
 	result = end_write(connection, result, error);
 	if (!result)
@@ -57,26 +54,17 @@ int store_create_key(struct store *store, struct slice channel_id, enum mode mod
 	return result;
 }
 
-static void read_key(struct row *row, struct key_record *record)
+static const struct member key_columns[] =
+	COLUMNS_OF(struct key_record, key_id, channel_id, account_id, last_four, mode, name,
+               created_at_us, revoked_at_us, last_used_at_us, expires_at_us, reason, channel_name);
+
+static void complete_key(struct row *row, void *to)
 {
-	struct db_query *query = row->query;
-	*record = (struct key_record){
-		.name = row_string(row, 5),
-		.created_at_us = db_integer(query, 6),
-		.revoked_at_us = row_time(query, 7),
-		.last_used_at_us = row_time(query, 8),
-		.expires_at_us = row_time(query, 9),
-		.reason = row_string(row, 10),
-		.channel_name = row_string(row, 11),
-	};
-	store_copy_id(record->key_id, db_text(query, 0));
-	store_copy_id(record->channel_id, db_text(query, 1));
-	store_copy_id(record->account_id, db_text(query, 2));
-	struct slice last_four = db_text(query, 3);
-	if (last_four.size < sizeof record->last_four)
-		memcpy(record->last_four, last_four.data, last_four.size);
-	row_expect(row, mode_parse(db_text(query, 4), &record->mode), "mode", 4, record->key_id);
+	struct key_record *record = to;
+	row_expect(row, mode_parse(db_text(row->query, 4), &record->mode), "mode", 4, record->key_id);
 }
+
+static const struct row_type key_type = ROW_TYPE(struct key_record, key_columns, complete_key);
 
 static int find_key_number(struct db_connection *connection, struct slice key_id, int64_t *ret_key,
                            struct error *error)
@@ -93,12 +81,9 @@ int store_list_keys(struct store *store, struct slice account_id, struct slice c
                     struct slice after, int64_t limit, struct arena *arena, struct key_list *ret,
                     struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
 	int64_t account, channel, after_key = 0;
-	result = find_filters(connection, account_id, channel_id, &account, &channel, error);
+	int result = find_filters(connection, account_id, channel_id, &account, &channel, error);
 	if (!result && after.size)
 		result = find_key_number(connection, after, &after_key, error);
 	if (result)
@@ -122,11 +107,7 @@ int store_list_keys(struct store *store, struct slice account_id, struct slice c
 	db_bind_integer(row.query, after_key);
 	db_bind_integer(row.query, limit + 1);
 	struct key_list list = {0};
-	struct key_record *item;
-	while (!row.failed && db_step(row.query) &&
-	       (item = list_add(&row, &list.items, &list.count, &list.more, limit, sizeof *item)))
-		read_key(&row, item);
-	result = end_read(connection, row_end(&row, true, MSG_NONE, after, error));
+	result = end_read(connection, row_list(&row, &key_type, LIST_OF(&list), limit, error));
 	if (!result)
 		*ret = list;
 	return result;
@@ -157,20 +138,14 @@ static int expire_key(struct db_connection *connection, struct slice key_id, int
 int store_expire_key(struct store *store, struct slice key_id, int64_t expires_at_us,
                      struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_write(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_write(store, &error);
 	return end_write(connection, expire_key(connection, key_id, expires_at_us, error), error);
 }
 
 int store_revoke_key(struct store *store, struct slice key_id, const char *reason, int64_t now_us,
                      int64_t *ret_revoked_at_us, struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_write(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_write(store, &error);
 	struct row row = {
 		.query = db_query(connection, "UPDATE api_keys SET revoked_for ="
 	                                  " CASE WHEN revoked_at IS NULL THEN $3 ELSE revoked_for END,"
@@ -181,7 +156,8 @@ int store_revoke_key(struct store *store, struct slice key_id, const char *reaso
 	db_bind_string(row.query, reason);
 	bool found = db_step(row.query);
 	int64_t revoked_at_us = found ? db_integer(row.query, 0) : 0;
-	result = end_write(connection, row_end(&row, found, MSG_STORE_NO_KEY, key_id, error), error);
+	int result =
+		end_write(connection, row_end(&row, found, MSG_STORE_NO_KEY, key_id, error), error);
 	if (!result)
 		*ret_revoked_at_us = revoked_at_us;
 	return result;

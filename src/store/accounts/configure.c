@@ -112,17 +112,12 @@ static int create_channel(struct db_connection *connection, struct slice account
                           int64_t now_us, struct error *error)
 {
 	int64_t account = 0, channel = 0;
-	int result = find_account_number(connection, account_id, &account, error);
-	if (!result)
-		result = lock_account(connection, account, error);
-	if (!result)
-		result = check_account_channels(connection, account, most, error);
-	if (!result)
-		result = insert_channel(connection, account, channel_id, now_us, &channel, error);
-	if (!result)
-		result = insert_chain(connection, account, channel, MODE_LIVE, channel_id, now_us, error);
-	if (!result)
-		result = insert_chain(connection, account, channel, MODE_TEST, channel_id, now_us, error);
+	int result = find_account_number(connection, account_id, &account, error)
+		?: lock_account(connection, account, error)
+		?: check_account_channels(connection, account, most, error)
+		?: insert_channel(connection, account, channel_id, now_us, &channel, error)
+		?: insert_chain(connection, account, channel, MODE_LIVE, channel_id, now_us, error)
+		?: insert_chain(connection, account, channel, MODE_TEST, channel_id, now_us, error);
 	if (result)
 		return result;
 	struct config_facts facts = *config;
@@ -138,11 +133,8 @@ int store_create_channel(struct store *store, struct slice account_id,
 {
 	char channel_id[ID_SIZE];
 	store_fresh_id("chn_", channel_id);
-	struct db_connection *connection;
-	int result = begin_write(store, &connection, error);
-	if (result)
-		return result;
-	result = create_channel(connection, account_id, config, most, channel_id, now_us, error);
+	struct db_connection *connection = begin_write(store, &error);
+	int result = create_channel(connection, account_id, config, most, channel_id, now_us, error);
 	act_made(connection, "channel_id", channel_id);
 	result = end_write(connection, result, error);
 	if (!result)
@@ -163,43 +155,31 @@ int store_create_channel(struct store *store, struct slice account_id,
 			 " JOIN chains l ON l.account = c.account AND l.chain = c.channel * 2"                 \
 			 " JOIN chains t ON t.account = c.account AND t.chain = c.channel * 2 + 1"
 
-static void read_channel(struct row *row, struct channel_record *record)
+static const struct member channel_columns[] = COLUMNS_OF(
+	struct channel_record, account, channel, channel_id, account_id, created_at_us, suspended,
+	modality, config_version, name, declarant, live_events, live_sealed, test_events);
+
+static void complete_channel(struct row *row, void *to)
 {
-	struct db_query *query = row->query;
-	*record = (struct channel_record){
-		.account = db_integer(query, 0),
-		.channel = db_integer(query, 1),
-		.created_at_us = db_integer(query, 4),
-		.suspended = db_integer(query, 5) != 0,
-		.config_version = db_integer(query, 7),
-		.name = row_string(row, 8),
-		.declarant = row_string(row, 9),
-		.live_events = db_integer(query, 10),
-		.live_sealed = db_integer(query, 11),
-		.test_events = db_integer(query, 12),
-	};
-	store_copy_id(record->channel_id, db_text(query, 2));
-	store_copy_id(record->account_id, db_text(query, 3));
-	row_expect(row, modality_parse(db_text(query, 6), &record->modality), "modality", 6,
+	struct channel_record *record = to;
+	row_expect(row, modality_parse(db_text(row->query, 6), &record->modality), "modality", 6,
 	           record->channel_id);
 }
+
+static const struct row_type channel_type =
+	ROW_TYPE(struct channel_record, channel_columns, complete_channel);
 
 int store_find_channel(struct store *store, struct slice channel_id, struct arena *arena,
                        struct channel_record *ret, struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
 	struct row row = {
 		.arena = arena,
 		.query = reach_query_one(connection, REACH_PLACE("channels", "channel_id"), channel_id,
 	                             REACH_TEXTS(CHANNEL_COLUMNS " WHERE c.channel_id = $1", "c."))};
 	struct channel_record record;
-	bool found = db_step(row.query);
-	if (found)
-		read_channel(&row, &record);
-	result = end_read(connection, row_end(&row, found, MSG_STORE_NO_CHANNEL, channel_id, error));
+	int result = end_read(connection, row_find(&row, &channel_type, &record, MSG_STORE_NO_CHANNEL,
+	                                           channel_id, error));
 	if (!result)
 		*ret = record;
 	return result;
@@ -217,12 +197,9 @@ int store_list_channels(struct store *store, struct slice account_id, struct sli
                         int64_t limit, struct arena *arena, struct channel_list *ret,
                         struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
 	int64_t account, after_channel;
-	result = find_filters(connection, account_id, after, &account, &after_channel, error);
+	int result = find_filters(connection, account_id, after, &account, &after_channel, error);
 	if (result)
 		return end_read(connection, result);
 	WORK_AUTO struct work_of of = {0};
@@ -238,11 +215,7 @@ int store_list_channels(struct store *store, struct slice account_id, struct sli
 	db_bind_integer(row.query, limit + 1);
 	work_bind(row.query, &of);
 	struct channel_list list = {.partial = of.partial};
-	struct channel_record *item;
-	while (!row.failed && db_step(row.query) &&
-	       (item = list_add(&row, &list.items, &list.count, &list.more, limit, sizeof *item)))
-		read_channel(&row, item);
-	result = end_read(connection, row_end(&row, true, MSG_NONE, after, error));
+	result = end_read(connection, row_list(&row, &channel_type, LIST_OF(&list), limit, error));
 	if (!result)
 		*ret = list;
 	return result;
@@ -344,13 +317,10 @@ static int configure_channel(struct db_connection *connection, struct slice chan
 	arena_init(&arena, DOCUMENT_MAX);
 	int64_t account = 0, channel = 0;
 	struct config_state state = {0};
-	int result = find_channel_number(connection, channel_id, &account, &channel, error);
-	if (!result)
-		result = lock_account(connection, account, error);
-	if (!result)
-		result = load_config(connection, account, channel, channel_id, &arena, &state, error);
-	if (!result)
-		result = apply_change(&state, change, ret_changed, error);
+	int result = find_channel_number(connection, channel_id, &account, &channel, error)
+		?: lock_account(connection, account, error)
+		?: load_config(connection, account, channel, channel_id, &arena, &state, error)
+		?: apply_change(&state, change, ret_changed, error);
 	if (result)
 		return result;
 	struct config_facts *facts = &state.facts;
@@ -382,13 +352,11 @@ int store_configure_channel(struct store *store, struct slice channel_id,
                             const struct config_change *change, int64_t now_us,
                             int64_t *ret_version, bool *ret_changed, struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_write(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_write(store, &error);
 	int64_t version = 0;
 	bool changed = false;
-	result = configure_channel(connection, channel_id, change, now_us, &version, &changed, error);
+	int result =
+		configure_channel(connection, channel_id, change, now_us, &version, &changed, error);
 	result = end_write(connection, result, error);
 	if (result)
 		return result;
@@ -400,12 +368,9 @@ int store_configure_channel(struct store *store, struct slice channel_id,
 int store_suspend_channel(struct store *store, struct slice channel_id, bool suspended,
                           struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_write(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_write(store, &error);
 	int64_t account = 0, channel = 0;
-	result = find_channel_number(connection, channel_id, &account, &channel, error);
+	int result = find_channel_number(connection, channel_id, &account, &channel, error);
 	if (!result) {
 		struct db_query *query = db_query(
 			connection, "UPDATE channels SET suspended = $3 WHERE account = $1 AND channel = $2");

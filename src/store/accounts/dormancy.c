@@ -15,16 +15,13 @@
 static int next_idle(struct store *store, int64_t before_us, int64_t after, int64_t *ret_account,
                      struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
 	struct db_query *query = db_query(connection, "SELECT account FROM accounts WHERE" IS_IDLE
 	                                              " AND account > $2 ORDER BY account LIMIT 1");
 	db_bind_integer(query, before_us);
 	db_bind_integer(query, after);
 	int64_t account = db_step(query) ? db_integer(query, 0) : 0;
-	result = end_read(connection, db_end(query, error));
+	int result = end_read(connection, db_end(query, error));
 	if (!result)
 		*ret_account = account;
 	return result;
@@ -69,14 +66,12 @@ int store_disable_idle_accounts(struct store *store, int64_t before_us, int64_t 
 	before_us -= before_us % US_PER_DAY;
 	int result, failure = OK;
 	while (!(result = next_idle(store, before_us, account, &account, error)) && account) {
-		struct db_connection *connection;
 		bool disabled = false;
-		result = begin_write(store, &connection, error);
-		if (result)
-			break;
+		struct error *first = error;
+		struct db_connection *connection = begin_write(store, &first);
 		result = end_write(
 			connection,
-			disable(connection, account, before_us, db_now_us(store->db), &disabled, error), error);
+			disable(connection, account, before_us, db_now_us(store->db), &disabled, first), first);
 		if (result == ERR_UNAVAILABLE || result == ERR_UNKNOWN_OUTCOME)
 			break;
 		failure = result ? result : failure; /* of this account only */
@@ -90,10 +85,7 @@ int store_forget_usage(struct store *store, int64_t now_us, struct error *error)
 {
 	char day[11];
 	time_day_key(now_us - TEST_USAGE_KEPT_US, day);
-	struct db_connection *connection;
-	int result = begin_write(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_write(store, &error);
 	struct db_query *query = db_query(connection, "DELETE FROM test_usage WHERE day < $1");
 	db_bind_string(query, day);
 	return end_write(connection, db_execute(query, NULL, error), error);

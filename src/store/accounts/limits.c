@@ -81,10 +81,8 @@ int store_create_limit(struct store *store, struct slice channel_id, struct slic
 {
 	char limit_id[ID_SIZE];
 	store_fresh_id("lim_", limit_id);
-	struct db_connection *connection;
-	int result = begin_write(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_write(store, &error);
+	int result = OK;
 	struct limit_target target = {0};
 	if (key_id.size)
 		result = find_limit_key(connection, key_id, &target, error);
@@ -107,27 +105,23 @@ int store_create_limit(struct store *store, struct slice channel_id, struct slic
 	return result;
 }
 
-static void read_limit(struct row *row, struct limit_record *record)
+/* `period` is also in the place of the action. */
+static const struct member limit_columns[] =
+	COLUMNS_OF(struct limit_record, limit_id, account_id, channel_id, key_id, period, max_events,
+               period, created_at_us, used, channel_name, key_name, key_last_four);
+
+static void complete_limit(struct row *row, void *to)
 {
-	struct db_query *query = row->query;
-	*record = (struct limit_record){
-		.max_events = db_integer(query, 5),
-		.block = slice_is(db_text(query, 6), "block"),
-		.created_at_us = db_integer(query, 7),
-		.used = db_integer(query, 8),
-		.channel_name = row_string(row, 9),
-		.key_name = row_string(row, 10),
-		.key_last_four = row_string(row, 11),
-	};
-	store_copy_id(record->limit_id, db_text(query, 0));
-	store_copy_id(record->account_id, db_text(query, 1));
-	store_copy_id(record->channel_id, db_text(query, 2));
-	store_copy_id(record->key_id, db_text(query, 3));
-	row_expect(row, period_parse(db_text(query, 4), &record->period), "period", 4,
+	struct limit_record *record = to;
+	struct slice action = db_text(row->query, 6);
+	record->block = slice_is(action, "block");
+	row_expect(row, period_parse(db_text(row->query, 4), &record->period), "period", 4,
 	           record->limit_id);
-	row_expect(row, record->block || slice_is(db_text(query, 6), "warn"), "action", 6,
-	           record->limit_id);
+	row_expect(row, record->block || slice_is(action, "warn"), "action", 6, record->limit_id);
 }
+
+static const struct row_type limit_type =
+	ROW_TYPE(struct limit_record, limit_columns, complete_limit);
 
 /* One lookup for each day; distributed tables do not support this query. */
 #define EACH_DAY                                                                                   \
@@ -157,12 +151,9 @@ int store_list_limits(struct store *store, struct slice account_id, struct slice
                       struct slice after, int64_t limit, int64_t now_us, struct arena *arena,
                       struct limit_list *ret, struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
 	int64_t account, channel;
-	result = find_filters(connection, account_id, channel_id, &account, &channel, error);
+	int result = find_filters(connection, account_id, channel_id, &account, &channel, error);
 	if (result)
 		return end_read(connection, result);
 	const struct reach_value values[] = {
@@ -194,11 +185,7 @@ int store_list_limits(struct store *store, struct slice account_id, struct slice
 	db_bind_integer(row.query, last);
 	work_bind(row.query, &of);
 	struct limit_list list = {.partial = of.partial};
-	struct limit_record *item;
-	while (!row.failed && db_step(row.query) &&
-	       (item = list_add(&row, &list.items, &list.count, &list.more, limit, sizeof *item)))
-		read_limit(&row, item);
-	result = end_read(connection, row_end(&row, true, MSG_NONE, after, error));
+	result = end_read(connection, row_list(&row, &limit_type, LIST_OF(&list), limit, error));
 	if (!result)
 		*ret = list;
 	return result;
@@ -212,10 +199,7 @@ int store_list_limits(struct store *store, struct slice account_id, struct slice
 static int delete_by_id(struct store *store, struct reach_place place, struct reach_texts texts,
                         struct slice id, enum message missing, struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_write(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_write(store, &error);
 	struct row row = {.query = reach_query_one(connection, place, id, texts)};
 	bool found = db_step(row.query);
 	return end_write(connection, row_end(&row, found, missing, id, error), error);
@@ -254,12 +238,9 @@ int store_create_threshold(struct store *store, struct slice account_id, int64_t
 {
 	char threshold_id[ID_SIZE];
 	store_fresh_id("thr_", threshold_id);
-	struct db_connection *connection;
-	int result = begin_write(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_write(store, &error);
 	int64_t account = 0;
-	result = find_account_number(connection, account_id, &account, error);
+	int result = find_account_number(connection, account_id, &account, error);
 	if (!result)
 		result = lock_account(connection, account, error);
 	if (!result)
@@ -285,15 +266,10 @@ int store_create_threshold(struct store *store, struct slice account_id, int64_t
 	return result;
 }
 
-static void read_threshold(struct row *row, struct threshold_record *record)
-{
-	*record = (struct threshold_record){
-		.credits = db_integer(row->query, 2),
-		.armed = db_integer(row->query, 3) != 0,
-	};
-	store_copy_id(record->threshold_id, db_text(row->query, 0));
-	store_copy_id(record->account_id, db_text(row->query, 1));
-}
+static const struct member threshold_columns[] =
+	COLUMNS_OF(struct threshold_record, threshold_id, account_id, credits, armed);
+static const struct row_type threshold_type =
+	ROW_TYPE(struct threshold_record, threshold_columns, NULL);
 
 #define THRESHOLDS(of)                                                                             \
 	"SELECT t.threshold_id, a.account_id, t.credits, t.armed"                                      \
@@ -305,10 +281,8 @@ int store_list_thresholds(struct store *store, struct slice account_id, struct s
                           int64_t limit, struct arena *arena, struct threshold_list *ret,
                           struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
+	int result = OK;
 	int64_t account = 0;
 	if (account_id.size)
 		result = find_account_number(connection, account_id, &account, error);
@@ -329,11 +303,7 @@ int store_list_thresholds(struct store *store, struct slice account_id, struct s
 	db_bind_integer(row.query, limit + 1);
 	work_bind(row.query, &of);
 	struct threshold_list list = {.partial = of.partial};
-	struct threshold_record *item;
-	while (!row.failed && db_step(row.query) &&
-	       (item = list_add(&row, &list.items, &list.count, &list.more, limit, sizeof *item)))
-		read_threshold(&row, item);
-	result = end_read(connection, row_end(&row, true, MSG_NONE, after, error));
+	result = end_read(connection, row_list(&row, &threshold_type, LIST_OF(&list), limit, error));
 	if (!result)
 		*ret = list;
 	return result;

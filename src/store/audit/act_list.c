@@ -129,10 +129,7 @@ static void read_act(struct row *row, struct act_record *ret)
 int store_get_act(struct store *store, struct slice act_id, struct arena *arena,
                   struct act_record *ret, struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
 	struct row row = {.arena = arena,
 	                  .query = reach_query_one(
 						  connection, BY_ACT, act_id,
@@ -143,7 +140,7 @@ int store_get_act(struct store *store, struct slice act_id, struct arena *arena,
 	struct act_record record = {0};
 	if (found)
 		read_act(&row, &record);
-	result = end_read(connection, row_end(&row, found, MSG_STORE_NO_ACT, act_id, error));
+	int result = end_read(connection, row_end(&row, found, MSG_STORE_NO_ACT, act_id, error));
 	if (!result)
 		*ret = record;
 	return result;
@@ -179,10 +176,8 @@ static int read_page(struct db_connection *connection, const struct act_filter *
 int store_list_acts(struct store *store, const struct act_filter *filter, struct arena *arena,
                     struct act_list *ret, struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
+	int result = OK;
 	int64_t account = filter->installation ? 0 : -1;
 	struct place place = {-1, -1, -1};
 	if (filter->order == ORDER_DESCENDING)

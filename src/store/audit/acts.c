@@ -156,10 +156,7 @@ int store_record_act(struct store *acting, enum act_outcome outcome, const char 
                      const char *id, struct error *error)
 {
 	acting->act->outcome = outcome;
-	struct db_connection *connection;
-	int result = begin_write(acting, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_write(acting, &error);
 	if (id)
 		act_made(connection, name, id);
 	return end_write(connection, OK, error);
@@ -190,11 +187,8 @@ static int check_day(struct db_connection *connection, const struct act *act, st
 /* On the primary only: the audit record, which is written afterwards, waits for a standby. */
 static int claim_form(struct store *acting, struct act *act, struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_local(acting, &connection, error);
-	if (result)
-		return result;
-	result = read_subjects(connection, act, act->before, error);
+	struct db_connection *connection = begin_local(acting, &error);
+	int result = read_subjects(connection, act, act->before, error);
 	act->account = act->before->account;
 	if (!result)
 		db_keep_to_shard(connection, act->account);
@@ -210,12 +204,11 @@ static int claim_form(struct store *acting, struct act *act, struct error *error
 int store_permit_act(struct store *acting, struct error *error)
 {
 	struct act *act = acting->act;
-	struct db_connection *connection;
 	int result = OK;
-	if (act->standing)
-		result = begin_read(acting, &connection, error);
-	if (act->standing && !result)
+	if (act->standing) {
+		struct db_connection *connection = begin_read(acting, &error);
 		result = end_read(connection, standing_check(connection, act->standing, error));
+	}
 	act->standing = NULL;
 	if (!result && act->form)
 		result = claim_form(acting, act, error);
@@ -529,11 +522,9 @@ static int make_document(struct act *act, const struct act_subjects *after, int6
 	struct json_writer writer = {.out = &text};
 	write_document(act, after, at_us, buf_slice(&arguments), &writer);
 	struct json *json;
-	int result = buf_check(&arguments);
-	if (!result)
-		result = buf_check(&text);
-	if (!result)
-		result = json_parse(act->arena, buf_slice(&text), NULL, &json, error);
+	int result = buf_check(&arguments)
+		?: buf_check(&text)
+		?: json_parse(act->arena, buf_slice(&text), NULL, &json, error);
 	if (!result)
 		json_canonical(json, out);
 	return result ? result : buf_check(out);

@@ -64,10 +64,7 @@ int form_claim(struct db_connection *connection, int64_t account, struct act_for
 
 int store_forget_forms(struct store *store, int64_t before_us, struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_write(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_write(store, &error);
 	struct db_query *query = db_query(connection, "DELETE FROM form_numbers WHERE at < $1");
 	db_bind_integer(query, before_us);
 	return end_write(connection, db_execute(query, NULL, error), error);

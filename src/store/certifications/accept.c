@@ -384,20 +384,14 @@ static int accept(struct db_connection *connection, const char *prefix, int64_t 
 	ARENA_AUTO struct arena arena;
 	arena_init(&arena, ACCEPT_MEMORY_MAX);
 	struct ledger_account account;
-	int result = judge(connection, open_max, certification, &arena, &account, error);
-	if (!result)
-		result = take_number(connection, certification, error);
-	if (!result)
-		result = charge(connection, certification, &account, &arena, error);
-	if (!result)
-		result = store_save_account(connection, &account, certification->requested_at_us, error);
-	if (!result)
-		result = take_code(connection, prefix, certification, error);
-	if (!result)
-		result = insert_certification(connection, certification, error);
-	if (!result)
-		result = count_certification(connection, certification, CERTIFICATION_PROCESSING,
-		                             certification->requested_at_us, error);
+	int result = judge(connection, open_max, certification, &arena, &account, error)
+		?: take_number(connection, certification, error)
+		?: charge(connection, certification, &account, &arena, error)
+		?: store_save_account(connection, &account, certification->requested_at_us, error)
+		?: take_code(connection, prefix, certification, error)
+		?: insert_certification(connection, certification, error)
+		?: count_certification(connection, certification, CERTIFICATION_PROCESSING,
+		                       certification->requested_at_us, error);
 	if (!result)
 		act_made(connection, "certification_id", certification->certification_id);
 	return result;
@@ -417,11 +411,9 @@ int store_accept_certification(struct store *store, const char *prefix, int64_t 
 		accepted.fee = 0;
 	assert(accepted.first_sequence >= 1 && accepted.first_sequence <= accepted.last_sequence);
 	assert(accepted.chain == chain_number(accepted.channel, accepted.mode) && accepted.fee >= 0);
-	struct db_connection *connection;
-	int result = begin_write(store, &connection, error);
-	if (result)
-		return result;
-	result = end_write(connection, accept(connection, prefix, open_max, &accepted, error), error);
+	struct db_connection *connection = begin_write(store, &error);
+	int result =
+		end_write(connection, accept(connection, prefix, open_max, &accepted, error), error);
 	if (!result)
 		work_forget(store);
 	if (!result)
@@ -461,11 +453,8 @@ static int judge_stored(struct db_connection *connection, const struct certifica
 int store_judge_certification(struct store *store, int64_t open_max,
                               const struct certification *certification, struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
-	result = check_open(connection, certification, open_max, error);
+	struct db_connection *connection = begin_read(store, &error);
+	int result = check_open(connection, certification, open_max, error);
 	if (!result)
 		result = judge_stored(connection, certification, error);
 	if (!result)

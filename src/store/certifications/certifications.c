@@ -25,57 +25,33 @@ bool certification_status_parse(struct slice text, enum certification_status *re
 
 /* ---- rows ---- */
 
-static void copy_code(char code[VERIFICATION_CODE_SIZE], struct slice text)
+static const struct member columns[] =
+	COLUMNS_OF(struct certification, account, channel, chain, certification, key, certification_id,
+               channel_id, status, progress_permille, requested_at_us, completed_at_us, language,
+               range.from_us, range.to_us, range.seq_from, range.seq_to, first_sequence,
+               last_sequence, config_versions, fee, verification_code, incident_id, attempts,
+               last_error, next_attempt_at_us, own_failures, worked_on);
+
+static void complete(struct row *row, void *to)
 {
-	size_t size = text.size < VERIFICATION_CODE_SIZE - 1 ? text.size : VERIFICATION_CODE_SIZE - 1;
-	memcpy(code, text.data, size);
-	code[size] = '\0';
+	struct certification *certification = to;
+	struct slice language = db_text(row->query, 11);
+	certification->mode = certification->chain % 2 ? MODE_TEST : MODE_LIVE;
+	certification->language = slice_is(language, "es") ? LANGUAGE_SPANISH : LANGUAGE_ENGLISH;
+	row_expect(row, certification_status_parse(db_text(row->query, 7), &certification->status),
+	           "status", 7, certification->certification_id);
+	row_expect(row, slice_is(language, "es") || slice_is(language, "en"), "language", 11,
+	           certification->certification_id);
 }
 
-void read_certification_row(struct row *row, struct certification *certification)
-{
-	struct db_query *query = row->query;
-	*certification = (struct certification){
-		.account = db_integer(query, 0),
-		.channel = db_integer(query, 1),
-		.chain = db_integer(query, 2),
-		.certification = db_integer(query, 3),
-		.key = db_integer(query, 4),
-		.mode = db_integer(query, 2) % 2 ? MODE_TEST : MODE_LIVE,
-		.progress_permille = db_integer(query, 8),
-		.requested_at_us = db_integer(query, 9),
-		.completed_at_us = row_time(query, 10),
-		.language = slice_is(db_text(query, 11), "es") ? LANGUAGE_SPANISH : LANGUAGE_ENGLISH,
-		.range = {.from_us = row_time(query, 12),
-	              .to_us = row_time(query, 13),
-	              .seq_from = db_integer(query, 14),
-	              .seq_to = db_integer(query, 15)},
-		.first_sequence = db_integer(query, 16),
-		.last_sequence = db_integer(query, 17),
-		.config_versions = row_string(row, 18),
-		.fee = db_integer(query, 19),
-		.attempts = db_integer(query, 22),
-		.own_failures = db_integer(query, 25),
-		.next_attempt_at_us = db_integer(query, CERTIFICATION_NEXT_ATTEMPT),
-		.worked_on = db_integer(query, 26) != 0,
-		.last_error = row_string(row, 23),
-	};
-	store_copy_id(certification->certification_id, db_text(query, 5));
-	store_copy_id(certification->channel_id, db_text(query, 6));
-	row_expect(row, certification_status_parse(db_text(query, 7), &certification->status), "status",
-	           7, certification->certification_id);
-	row_expect(row, slice_is(db_text(query, 11), "es") || slice_is(db_text(query, 11), "en"),
-	           "language", 11, certification->certification_id);
-	copy_code(certification->verification_code, db_text(query, 20));
-	store_copy_id(certification->incident_id, db_text(query, 21));
-}
+const struct row_type certification_type = ROW_TYPE(struct certification, columns, complete);
 
 int read_certification(struct row *row, struct certification *ret, struct error *error)
 {
 	struct certification certification;
 	bool found = db_step(row->query);
 	if (found)
-		read_certification_row(row, &certification);
+		row_read(row, &certification_type, 0, &certification);
 	int result = row_result(row, found, error);
 	if (!result)
 		*ret = certification;
@@ -85,10 +61,7 @@ int read_certification(struct row *row, struct certification *ret, struct error 
 int store_find_certification(struct store *store, int64_t account, int64_t chain, struct slice id,
                              struct arena *arena, struct certification *ret, struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
 	struct row row = {.arena = arena,
 	                  .query = db_query(connection,
 	                                    CERTIFICATIONS " WHERE c.account = $1 AND c.chain = $2"
@@ -108,10 +81,7 @@ int store_list_certifications(struct store *store, int64_t account, int64_t chai
                               struct certification **ret_items, size_t *ret_count, bool *ret_more,
                               struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
 	static const char *const queries[] = {
 		[ORDER_ASCENDING] = LIST_CERTIFICATIONS(">", ""),
 		[ORDER_DESCENDING] = LIST_CERTIFICATIONS("<", " DESC"),
@@ -124,13 +94,10 @@ int store_list_certifications(struct store *store, int64_t account, int64_t chai
 	db_bind_string(row.query, status < 0 ? "" : status_texts[status]);
 	db_bind_integer(row.query, page->limit + 1);
 	struct certification *items = NULL;
-	struct certification *item;
 	size_t count = 0;
 	bool more = false;
-	while (!row.failed && db_step(row.query) &&
-	       (item = list_add(&row, &items, &count, &more, page->limit, sizeof *item)))
-		read_certification_row(&row, item);
-	result = end_read(connection, row_result(&row, true, error));
+	int result = end_read(
+		connection, row_list(&row, &certification_type, &items, &count, &more, page->limit, error));
 	if (result)
 		return result;
 	*ret_items = items;
@@ -174,10 +141,8 @@ int store_list_config_versions(struct store *store, int64_t account, int64_t cha
                                int64_t last, size_t limit, int64_t *ret_versions, size_t *ret_count,
                                struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
+	int result = OK;
 	size_t count = 0;
 	int64_t highest = config_version_at(connection, account, chain, last);
 	for (int64_t at = first; at <= last && !db_failure(connection);) {
@@ -202,10 +167,7 @@ int store_list_config_versions(struct store *store, int64_t account, int64_t cha
 int store_sum_content(struct store *store, int64_t account, int64_t chain, int64_t first,
                       int64_t last, int64_t *ret_bytes, struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
 	struct db_query *query =
 		db_query(connection, "SELECT COALESCE(SUM(content_bytes), 0) FROM events"
 	                         " WHERE account = $1 AND event BETWEEN $2 AND $3");
@@ -213,7 +175,7 @@ int store_sum_content(struct store *store, int64_t account, int64_t chain, int64
 	db_bind_integer(query, event_number(chain, first));
 	db_bind_integer(query, event_number(chain, last));
 	int64_t bytes = db_step(query) ? db_integer(query, 0) : 0;
-	result = end_read(connection, db_end(query, error));
+	int result = end_read(connection, db_end(query, error));
 	if (!result)
 		*ret_bytes = bytes;
 	return result;
@@ -234,10 +196,7 @@ static int64_t day_received(struct db_connection *connection, int64_t account, i
 int store_estimate_content(struct store *store, int64_t account, int64_t chain, int64_t first,
                            int64_t last, struct content_estimate *ret, struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
 	int64_t count = last - first + 1;
 	int64_t events = 0, bytes = 0;
 	int64_t first_day = day_received(connection, account, chain, first);
@@ -254,7 +213,7 @@ int store_estimate_content(struct store *store, int64_t account, int64_t chain, 
 		events = db_integer(query, 0);
 		bytes = db_integer(query, 1);
 	}
-	result = end_read(connection, db_end(query, error));
+	int result = end_read(connection, db_end(query, error));
 	if (result)
 		return result;
 	*ret = (struct content_estimate){bytes, bytes, events == count};

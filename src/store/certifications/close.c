@@ -56,11 +56,8 @@ int store_close_range(struct store *store, int64_t account, int64_t chain,
                       const struct certification_range *range, const struct ledger_clock *clock,
                       int64_t *ret_cut_us, struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_write(store, &connection, error);
-	return result
-	           ? result
-	           : end_write(connection,
-	                       close_range(connection, account, chain, range, clock, ret_cut_us, error),
-	                       error);
+	struct db_connection *connection = begin_write(store, &error);
+	return end_write(connection,
+	                 close_range(connection, account, chain, range, clock, ret_cut_us, error),
+	                 error);
 }

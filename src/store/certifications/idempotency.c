@@ -17,11 +17,8 @@ int store_find_repeated(struct store *store, int64_t account, int64_t chain, con
                         int64_t now_us, const struct certification_range *range,
                         struct arena *arena, struct certification *ret, struct error *error)
 {
-	struct db_connection *connection;
 	struct certification found;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
 	struct row row = {.arena = arena,
 	                  .query = db_query(connection, CERTIFICATIONS
 	                                    " WHERE c.account = $1 AND c.chain = $2"
@@ -30,7 +27,7 @@ int store_find_repeated(struct store *store, int64_t account, int64_t chain, con
 	db_bind_integer(row.query, chain);
 	db_bind_string(row.query, key);
 	db_bind_integer(row.query, now_us - IDEMPOTENCY_KEPT_US);
-	result = end_read(connection, read_certification(&row, &found, error));
+	int result = end_read(connection, read_certification(&row, &found, error));
 	if (result)
 		return result;
 	if (!same_range(&found.range, range))
@@ -52,10 +49,7 @@ struct place {
 static int find_old(struct store *store, int64_t before_us, struct place places[BATCH_KEYS],
                     size_t *ret_count, struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
 	struct db_query *query =
 		db_query(connection, "SELECT account, certification FROM certifications"
 	                         " WHERE idempotency_key IS NOT NULL AND requested_at <= $1"
@@ -71,10 +65,8 @@ static int find_old(struct store *store, int64_t before_us, struct place places[
 static int forget(struct store *store, const struct place *places, size_t count,
                   struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_write(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_write(store, &error);
+	int result = OK;
 	for (size_t i = 0; i < count && !result; i++) {
 		struct db_query *query =
 			db_query(connection, "UPDATE certifications SET idempotency_key = NULL"

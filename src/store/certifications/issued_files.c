@@ -79,10 +79,7 @@ int store_list_documents(struct store *store, int64_t account, int64_t certifica
                          struct arena *arena, struct document **ret_documents, size_t *ret_count,
                          struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
 	return end_read(connection, list_documents(connection, account, certification, arena,
 	                                           ret_documents, ret_count, error));
 }
@@ -138,12 +135,10 @@ static int find_like(struct db_connection *connection, const struct certificatio
 int store_has_like_certification(struct store *store, const struct certification *certification,
                                  int64_t since_us, bool *ret_has, struct error *error)
 {
-	struct db_connection *connection;
 	int64_t found = 0;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
-	result = end_read(connection, find_like(connection, certification, since_us, &found, error));
+	struct db_connection *connection = begin_read(store, &error);
+	int result =
+		end_read(connection, find_like(connection, certification, since_us, &found, error));
 	*ret_has = found > 0;
 	return result;
 }
@@ -153,14 +148,11 @@ int store_list_like_documents(struct store *store, const struct certification *c
                               struct document **ret_documents, size_t *ret_count,
                               struct error *error)
 {
-	struct db_connection *connection;
 	int64_t found = 0;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
 	struct document *documents = NULL;
 	size_t count = 0;
-	result = find_like(connection, certification, since_us, &found, error);
+	int result = find_like(connection, certification, since_us, &found, error);
 	if (!result && found)
 		result = list_documents(connection, certification->account, found, arena, &documents,
 		                        &count, error);
@@ -182,11 +174,8 @@ int store_list_like_documents(struct store *store, const struct certification *c
 int store_find_document(struct store *store, struct slice certification_id, struct slice name,
                         struct document *ret, struct error *error)
 {
-	struct db_connection *connection;
 	int64_t account;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
 	bool located = reach_locates(connection, &REACH_PLACE("certifications", "certification_id"),
 	                             certification_id, &account);
 	struct db_query *query =
@@ -200,7 +189,7 @@ int store_find_document(struct store *store, struct slice certification_id, stru
 	struct document document;
 	if (found)
 		read_document(query, &document);
-	result = end_read(connection, db_end(query, error));
+	int result = end_read(connection, db_end(query, error));
 	if (!result && found)
 		*ret = document;
 	return result ? result : found ? OK : ERR_NOT_FOUND;
@@ -238,10 +227,7 @@ static struct db_query *ask_code(struct db_connection *connection, struct slice 
 int store_find_issued(struct store *store, struct slice code, const struct sha256 *digest,
                       struct arena *arena, struct certification *ret, struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
 	struct row row = {.arena = arena};
 	row.query = digest ? ask_digest(connection, digest) : ask_code(connection, code);
 	return end_read(connection, read_certification(&row, ret, error));
@@ -265,10 +251,7 @@ static struct slice certification_of(const char *object)
 int store_object_is_named(struct store *store, const char *object, bool *ret_named,
                           struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
 	struct db_query *query =
 		db_query(connection, "SELECT 1 WHERE EXISTS (SELECT 1 FROM events WHERE content_object = $1"
 	                         " AND content_object IS NOT NULL)"
@@ -280,7 +263,7 @@ int store_object_is_named(struct store *store, const char *object, bool *ret_nam
 	db_bind_string(query, object);
 	db_bind_text(query, certification_of(object));
 	bool named = db_step(query);
-	result = end_read(connection, db_end(query, error));
+	int result = end_read(connection, db_end(query, error));
 	if (!result)
 		*ret_named = named;
 	return result;

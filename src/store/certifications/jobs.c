@@ -33,10 +33,7 @@ static int find_due_of(struct store *store, const struct certification_claim *cl
                        struct work_of *of, struct arena *arena, struct certification *ret,
                        int64_t *ret_seen_us, struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
 	struct row row = {
 		.arena = arena,
 		.query = of->anybodys ? db_query(connection, CLAIMABLE("", ""))
@@ -51,10 +48,10 @@ static int find_due_of(struct store *store, const struct certification_claim *cl
 	bool found = db_step(row.query);
 	struct certification certification;
 	if (found) {
-		read_certification_row(&row, &certification);
+		row_read(&row, &certification_type, 0, &certification);
 		*ret_seen_us = db_integer(row.query, CERTIFICATION_NEXT_ATTEMPT);
 	}
-	result = row_result(&row, found, error);
+	int result = row_result(&row, found, error);
 	if (!result)
 		*ret = certification;
 	return end_read(connection, result);
@@ -82,10 +79,7 @@ int store_claim_certification(struct store *store, const struct certification_cl
 	int result = find_due(store, claim, arena, &certification, &seen_us, error);
 	if (result)
 		return result;
-	struct db_connection *connection;
-	result = begin_write(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_write(store, &error);
 	struct db_query *query = db_query(
 		connection, "UPDATE certifications SET lease = $3, next_attempt_at = $4,"
 					" attempts = attempts + 1 WHERE account = $1 AND certification = $2"
@@ -108,10 +102,7 @@ int store_renew_certification(struct store *store, const struct certification *c
                               const char *holder, int64_t until_us, int64_t progress_permille,
                               struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_write(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_write(store, &error);
 	struct db_query *query = db_query(
 		connection, "UPDATE certifications SET next_attempt_at = $4, progress_permille = $5"
 					" WHERE account = $1 AND certification = $2 AND lease = $3"
@@ -129,10 +120,7 @@ int store_delay_certification(struct store *store, const struct certification *c
                               const char *holder, const struct certification_delay *delay,
                               struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_write(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_write(store, &error);
 	struct db_query *query = db_query(
 		connection,
 		"UPDATE certifications SET next_attempt_at = $4, lease = NULL,"
@@ -279,13 +267,9 @@ int store_complete_certification(struct store *store, const struct certification
                                  const struct document *documents, size_t count,
                                  struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_write(store, &connection, error);
-	if (result)
-		return result;
-	result = count_stored(connection, certification->account, documents, count, error);
-	if (!result)
-		result = complete(connection, certification, holder, issued_at_us, error);
+	struct db_connection *connection = begin_write(store, &error);
+	int result = count_stored(connection, certification->account, documents, count, error)
+	                 ?: complete(connection, certification, holder, issued_at_us, error);
 	for (size_t i = 0; i < count && !result; i++)
 		result = write_document(connection, certification, &documents[i], error);
 	if (!result)
@@ -348,12 +332,9 @@ static int fail(struct db_connection *connection, const struct certification *ce
 	db_bind_integer(query, now_us);
 	db_bind_string(query, incident_id);
 	db_bind_string(query, cause);
-	result = claim_change(query, certification->certification_id, error);
-	if (!result)
-		result = write_notice(connection, certification, incident_id, now_us, error);
-	if (!result)
-		result =
-			count_certification(connection, certification, CERTIFICATION_FAILED, now_us, error);
+	result = claim_change(query, certification->certification_id, error)
+		?: write_notice(connection, certification, incident_id, now_us, error)
+		?: count_certification(connection, certification, CERTIFICATION_FAILED, now_us, error);
 	return result;
 }
 
@@ -363,13 +344,10 @@ int store_fail_certification(struct store *store, const struct certification *ce
 {
 	char incident_id[ID_SIZE];
 	store_fresh_id("inc_", incident_id);
-	struct db_connection *connection;
-	int result = begin_write(store, &connection, error);
-	if (result)
-		return result;
-	result = end_write(connection,
-	                   fail(connection, certification, holder, incident_id, cause, now_us, error),
-	                   error);
+	struct db_connection *connection = begin_write(store, &error);
+	int result = end_write(
+		connection, fail(connection, certification, holder, incident_id, cause, now_us, error),
+		error);
 	if (!result)
 		memcpy(ret_incident_id, incident_id, ID_SIZE);
 	return result;
@@ -386,10 +364,7 @@ int store_fail_certification(struct store *store, const struct certification *ce
 static int find_overdue(struct store *store, int64_t before_us, int64_t after, struct work_of *of,
                         struct arena *arena, struct certification *ret, struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
 	struct row row = {.arena = arena,
 	                  .query = of->anybodys ? db_query(connection, OVERDUE(""))
 	                                        : db_query(connection, OVERDUE(OF_EACH("$3")))};

@@ -43,17 +43,13 @@ static int read_valid(struct db_connection *connection, int64_t now_us,
 int store_read_link_secrets(struct store *store, struct link_secret ret_secrets[LINK_SECRETS_MAX],
                             size_t *ret_count, struct error *error)
 {
-	struct db_connection *connection;
 	int64_t now_us = store_now_us(store);
-	int result = begin_read(store, &connection, error);
-	if (!result)
-		result =
-			end_read(connection, read_valid(connection, now_us, ret_secrets, ret_count, error));
+	struct db_connection *connection = begin_read(store, &error);
+	int result =
+		end_read(connection, read_valid(connection, now_us, ret_secrets, ret_count, error));
 	if (result || *ret_count > 0)
 		return result;
-	result = begin_write(store, &connection, error);
-	if (result)
-		return result;
+	connection = begin_write(store, &error);
 	result = read_valid(connection, now_us, ret_secrets, ret_count, error);
 	if (!result && *ret_count == 0) { /* unless another node was faster */
 		result = add_secret(connection, 0, error);
@@ -80,15 +76,12 @@ int store_rotate_link_secret(struct store *store, int64_t spread_us, int64_t lif
                              bool at_once, struct error *error)
 {
 	struct link_secret secrets[LINK_SECRETS_MAX];
-	struct db_connection *writer;
 	size_t count = 0;
 	int64_t now_us = store_now_us(store);
 	int64_t used_from_us = at_once ? now_us : now_us + spread_us;
-	int result = begin_write(store, &writer, error);
-	if (result)
-		return result;
-	result = at_once ? db_execute(db_query(writer, "DELETE FROM link_secrets"), NULL, error)
-	                 : end_others(writer, now_us, used_from_us + lifetime_us, error);
+	struct db_connection *writer = begin_write(store, &error);
+	int result = at_once ? db_execute(db_query(writer, "DELETE FROM link_secrets"), NULL, error)
+	                     : end_others(writer, now_us, used_from_us + lifetime_us, error);
 	if (!result)
 		result = read_valid(writer, now_us, secrets, &count, error);
 	if (!result && count == LINK_SECRETS_MAX)

@@ -15,8 +15,8 @@
 	" JOIN channels h ON h.account = c.account AND h.channel = c.channel"
 #define CERTIFICATION_NEXT_ATTEMPT 24 /* column of next_attempt_at */
 
-/* Reads the current row. Texts are copied to the row's arena. */
-void read_certification_row(struct row *row, struct certification *certification);
+/* The columns above, as a struct certification. */
+extern const struct row_type certification_type;
 /* Steps once, reads the row and ends the query. Returns ERR_NOT_FOUND when there is no row. */
 int read_certification(struct row *row, struct certification *ret, struct error *error) MUST_CHECK;
 

@@ -215,15 +215,12 @@ static int check_chain(struct check *check, struct error *error)
 	ARENA_AUTO struct arena arena;
 	arena_init(&arena, (size_t)64 << 20);
 	struct chain_head head;
-	int result = store_get_chain(check->store, check->account, check->chain, &head, error);
-	if (!result)
-		result = store_get_channel_versions(check->store, check->account, check->chain / 2,
-		                                    INT64_MAX, 1, &arena, &check->channel, error);
+	int result = store_get_chain(check->store, check->account, check->chain, &head, error)
+	                 ?: store_get_channel_versions(check->store, check->account, check->chain / 2,
+	                                               INT64_MAX, 1, &arena, &check->channel, error);
 	if (result)
 		return result;
-	result = check_documents(check, &head);
-	if (!result)
-		result = check_configs(check, &arena, error);
+	result = check_documents(check, &head) ?: check_configs(check, &arena, error);
 	int64_t problems = check->report.problems;
 	if (!result && !db_is_shared(check->store->db))
 		result = check_chain_arrivals(check, error);
@@ -530,9 +527,7 @@ int store_check(struct store *store, const struct check_listener *listener,
 {
 	struct check check = {.store = store, .listener = listener};
 	buf_init(&check.record, EVENT_RECORD_MAX);
-	int result = check_chains(&check, error);
-	if (!result)
-		result = check_staged_round(&check, error);
+	int result = check_chains(&check, error) ?: check_staged_round(&check, error);
 	if (!result && !db_is_shared(store->db))
 		result = check_indexes(&check, error);
 	if (!result)

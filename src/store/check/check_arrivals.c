@@ -99,11 +99,7 @@ static int check_chain(struct check *check, struct error *error)
 int check_chain_arrivals(struct check *check, struct error *error)
 {
 	struct db_connection *reader = check_take_reader(check);
-	int result = db_begin(reader, error);
-	if (!result)
-		result = check_chain(check, error);
-	if (!result)
-		result = db_failure(reader);
+	int result = db_begin(reader, error) ?: check_chain(check, error) ?: db_failure(reader);
 	check_give_reader(check);
 	return result;
 }

@@ -98,9 +98,7 @@ static int check_some(struct check *check, struct ref_events_position *position,
 	const struct client_refs_shape shape = client_refs_usual_shape();
 	struct ref_check refs = {.check = check, .problems = *problems};
 	struct db_connection *reader = check_take_reader(check);
-	int result = db_begin(reader, error);
-	if (!result)
-		result = client_refs_open(reader, &shape, &refs.refs, error);
+	int result = db_begin(reader, error) ?: client_refs_open(reader, &shape, &refs.refs, error);
 	if (!result && client_refs_is_lost(refs.refs))
 		result = db_failure(reader);
 	if (!result && first)

@@ -12,10 +12,7 @@
 int store_locate_certification(struct store *store, struct slice certification_id,
                                int64_t *ret_account, int64_t *ret_chain, struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
 	struct row row = {
 		.query = reach_query_one(
 			connection, BY_CERTIFICATION, certification_id,
@@ -70,10 +67,7 @@ static int retry_certification(struct db_connection *connection, struct slice ce
 int store_retry_certification(struct store *store, struct slice certification_id, int64_t now_us,
                               struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_write(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_write(store, &error);
 	now_us = due_at_once_us(connection, now_us);
 	return end_write(connection, retry_certification(connection, certification_id, now_us, error),
 	                 error);
@@ -88,31 +82,17 @@ int store_retry_certification(struct store *store, struct slice certification_id
 	" FROM segments s JOIN seal_rounds r ON r.round = s.round"                                     \
 	" JOIN channels c ON c.account = s.account AND c.channel = s.chain / 2"
 
-static void read_segment(struct row *row, struct segment_summary *summary)
-{
-	struct db_query *query = row->query;
-	*summary = (struct segment_summary){
-		.number = db_integer(query, 2),
-		.first_sequence = db_integer(query, 3),
-		.last_sequence = db_integer(query, 4),
-		.round = db_integer(query, 5),
-		.authority = row_string(row, 6),
-		.kind = row_string(row, 7),
-		.sealed_at_us = db_integer(query, 8),
-	};
-	store_copy_id(summary->segment_id, db_text(query, 0));
-	store_copy_id(summary->channel_id, db_text(query, 1));
-}
+static const struct member segment_columns[] =
+	COLUMNS_OF(struct segment_summary, segment_id, channel_id, number, first_sequence,
+               last_sequence, round, authority, kind, sealed_at_us);
+static const struct row_type segment_type = ROW_TYPE(struct segment_summary, segment_columns, NULL);
 
 int store_list_segments(struct store *store, struct slice channel_id, int64_t before, int64_t limit,
                         struct arena *arena, struct segment_list *ret, struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
 	int64_t account = 0, channel = 0;
-	result = find_channel_number(connection, channel_id, &account, &channel, error);
+	int result = find_channel_number(connection, channel_id, &account, &channel, error);
 	if (result)
 		return end_read(connection, result);
 	struct row row = {.arena = arena,
@@ -124,11 +104,7 @@ int store_list_segments(struct store *store, struct slice channel_id, int64_t be
 	db_bind_integer(row.query, before ? before : INT64_MAX);
 	db_bind_integer(row.query, limit + 1);
 	struct segment_list list = {0};
-	struct segment_summary *item;
-	while (!row.failed && db_step(row.query) &&
-	       (item = list_add(&row, &list.items, &list.count, &list.more, limit, sizeof *item)))
-		read_segment(&row, item);
-	result = end_read(connection, row_end(&row, true, MSG_NONE, channel_id, error));
+	result = end_read(connection, row_list(&row, &segment_type, LIST_OF(&list), limit, error));
 	if (!result)
 		*ret = list;
 	return result;
@@ -137,10 +113,7 @@ int store_list_segments(struct store *store, struct slice channel_id, int64_t be
 int store_inspect_segment(struct store *store, struct slice segment_id, struct arena *arena,
                           struct segment_summary *ret, struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
 	struct row row = {
 		.arena = arena,
 		.query = reach_query_one(connection, REACH_PLACE("segments", "segment_id"), segment_id,
@@ -150,10 +123,11 @@ int store_inspect_segment(struct store *store, struct slice segment_id, struct a
 	struct segment_summary summary;
 	bool found = db_step(row.query);
 	if (found) {
-		read_segment(&row, &summary);
+		row_read(&row, &segment_type, 0, &summary);
 		summary.document = row_string(&row, 9);
 	}
-	result = end_read(connection, row_end(&row, found, MSG_STORE_NO_SEGMENT, segment_id, error));
+	int result =
+		end_read(connection, row_end(&row, found, MSG_STORE_NO_SEGMENT, segment_id, error));
 	if (!result)
 		*ret = summary;
 	return result;
@@ -211,10 +185,7 @@ static int read_page(struct store *store, enum object_source source, struct obje
 	page->items = NULL;
 	page->count = 0;
 	page->more = false;
-	struct db_connection *connection;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
 	struct row row = {.arena = &page->arena,
 	                  .query = page_query(connection, source, page, after_name)};
 	struct named_object *item;

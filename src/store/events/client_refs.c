@@ -237,11 +237,9 @@ int client_refs_load(struct client_refs *refs, struct db_connection *connection,
                      struct error *error)
 {
 	forget_loaded(refs);
-	int result = load_tables(refs, connection, error);
-	if (!result)
-		result = ref_runs_open(connection, refs->shape.runs, &refs->runs, error);
-	if (!result)
-		result = sort_moving(refs);
+	int result = load_tables(refs, connection, error)
+		?: ref_runs_open(connection, refs->shape.runs, &refs->runs, error)
+		?: sort_moving(refs);
 	if (result)
 		forget_loaded(refs);
 	return result;
@@ -765,11 +763,9 @@ static int count_parts(struct client_refs *refs, struct db_connection *connectio
 	struct db_query *query = db_query(connection, "SELECT count(*) FROM client_refs");
 	int64_t in_tree = db_step(query) ? db_integer(query, 0) : 0;
 	int64_t in_runs = 0, twice = 0;
-	int result = db_end(query, error);
-	if (!result)
-		result = ref_runs_count(refs->runs, connection, &in_runs, error);
-	if (!result)
-		result = count_stale(refs, connection, &twice, error);
+	int result = db_end(query, error)
+		?: ref_runs_count(refs->runs, connection, &in_runs, error)
+		?: count_stale(refs, connection, &twice, error);
 	/* Entries of `moving` are in memory, and some of them also in the run being written. */
 	size_t moved = ref_runs_flushed(refs->runs, refs->moving.items, refs->moving.count);
 	*ret_count = (int64_t)(refs->gathered + refs->moving.count - moved) + in_runs + in_tree - twice;

@@ -137,13 +137,10 @@ static int repair_bucket(struct client_refs *refs, struct db_connection *writer,
                          struct error *error)
 {
 	struct ref_list others = {0}, missing = {0};
-	int result = db_begin(writer, error);
-	if (!result)
-		result = list_others(refs, writer, bad, &others, error);
-	if (!result)
-		result = list_missing(refs, writer, search, bad, &others, &missing, error);
-	if (!result)
-		result = ref_runs_repair(refs->runs, writer, bad->row, missing.items, missing.count, error);
+	int result = db_begin(writer, error)
+		?: list_others(refs, writer, bad, &others, error)
+		?: list_missing(refs, writer, search, bad, &others, &missing, error)
+		?: ref_runs_repair(refs->runs, writer, bad->row, missing.items, missing.count, error);
 	if (client_refs_page_failed(writer, result))
 		result = client_refs_lose(refs, writer, error);
 	else if (!result)
@@ -342,10 +339,9 @@ static int add_batch(struct client_refs *refs, struct db_connection *writer, boo
 {
 	struct ref_events_position position = refs->position;
 	bool ended = false;
-	int result = db_begin(writer, error);
-	if (!result)
-		result = ref_events_read(writer, &position, tuned("refs_read", REF_EVENTS_AT_ONCE),
-		                         add_event, refs, &ended, error);
+	int result = db_begin(writer, error)
+	                 ?: ref_events_read(writer, &position, tuned("refs_read", REF_EVENTS_AT_ONCE),
+	                                    add_event, refs, &ended, error);
 	if (!result) {
 		result = client_refs_write_all(refs, writer, error);
 		refs->emptied_all = !client_refs_page_failed(writer, result);

@@ -40,10 +40,7 @@ static int list_unsealed_acts(struct store *store, int64_t after_account, int64_
                               size_t limit, struct work_of *of, struct unsealed_chain *ret_chains,
                               size_t *ret_count, struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
 	struct db_query *query = ask_unsealed(connection, of);
 	db_bind_integer(query, after_account);
 	db_bind_integer(query, after_chain);
@@ -64,7 +61,7 @@ static int list_unsealed_acts(struct store *store, int64_t after_account, int64_
 		struct slice document = db_text(query, 6);
 		chain->seal_hash = sha256_of(document.data, document.size);
 	}
-	result = end_read(connection, db_end(query, error));
+	int result = end_read(connection, db_end(query, error));
 	if (!result)
 		*ret_count = count;
 	return result;
@@ -146,11 +143,8 @@ int store_read_act_hashes(struct store *store, int64_t account, int64_t chain, i
                           int64_t last, struct sha256 *ret_hashes, struct sha256 *ret_before,
                           struct sha256 *ret_last, struct error *error)
 {
-	struct db_connection *connection;
 	assert(chain_is_of_acts(chain));
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
 	*ret_before = *ret_last = (struct sha256){{0}};
 	return end_read(connection, read_act_hashes(connection, account, chain, first, last, ret_hashes,
 	                                            ret_before, ret_last, error));

@@ -51,19 +51,14 @@ static int insert_second(struct db_connection *connection, int64_t round,
 
 int store_write_round(struct store *store, const struct round_record *round, struct error *error)
 {
-	struct db_connection *connection;
 	int64_t blocks = (int64_t)(round->blocks.size / SHA256_SIZE);
 	if (blocks < 1 || round->blocks.size % SHA256_SIZE)
 		return error_cause(error, ERR_USAGE, "the block roots of a round are not a list of hashes");
 	assert(round->round >= 1 && round->token.size > 0);
-	int result = begin_write(store, &connection, error);
-	if (result)
-		return result;
-	result = take_staged(connection, round->round, blocks, round->round + 1, 0, error);
-	if (!result)
-		result = check_staged_changes(connection, round, error);
-	if (!result)
-		result = insert_round(connection, round, error);
+	struct db_connection *connection = begin_write(store, &error);
+	int result = take_staged(connection, round->round, blocks, round->round + 1, 0, error)
+		?: check_staged_changes(connection, round, error)
+		?: insert_round(connection, round, error);
 	if (!result && round->second)
 		result = insert_second(connection, round->round, round->second, error);
 	return end_write(connection, result, error);
@@ -87,13 +82,10 @@ int read_last_round(struct db_connection *connection, int64_t *ret_round,
 int store_last_round(struct store *store, int64_t *ret_round, struct sha256 *ret_token_hash,
                      struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
 	int64_t round;
 	struct sha256 token_hash = {{0}};
-	result = end_read(connection, read_last_round(connection, &round, &token_hash, error));
+	int result = end_read(connection, read_last_round(connection, &round, &token_hash, error));
 	if (!result) {
 		*ret_round = round;
 		*ret_token_hash = token_hash;
@@ -103,14 +95,11 @@ int store_last_round(struct store *store, int64_t *ret_round, struct sha256 *ret
 
 int store_last_seal_time(struct store *store, int64_t *ret_sealed_at_us, struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
 	struct db_query *query =
 		db_query(connection, "SELECT sealed_at FROM seal_rounds ORDER BY round DESC LIMIT 1");
 	int64_t sealed_at_us = db_step(query) ? db_integer(query, 0) : TIME_NONE;
-	result = end_read(connection, db_end(query, error));
+	int result = end_read(connection, db_end(query, error));
 	if (!result)
 		*ret_sealed_at_us = sealed_at_us;
 	return result;
@@ -119,10 +108,7 @@ int store_last_seal_time(struct store *store, int64_t *ret_sealed_at_us, struct 
 int store_get_round(struct store *store, int64_t round, struct arena *arena,
                     struct round_record *ret_round, struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
 	struct row row = {.arena = arena,
 	                  .query =
 	                      db_query(connection,
@@ -144,7 +130,7 @@ int store_get_round(struct store *store, int64_t round, struct arena *arena,
 		record.token_hash = store_sha256(db_blob(row.query, 8));
 		record.blocks = row_bytes(&row, 9);
 	}
-	result = end_read(connection, row_result(&row, found, error));
+	int result = end_read(connection, row_result(&row, found, error));
 	if (!result)
 		*ret_round = record;
 	return result;
@@ -153,10 +139,7 @@ int store_get_round(struct store *store, int64_t round, struct arena *arena,
 int store_get_second_token(struct store *store, int64_t round, struct arena *arena,
                            struct round_token *ret_token, struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
 	struct row row = {.arena = arena,
 	                  .query = db_query(connection, "SELECT authority, kind, sealed_at, request,"
 	                                                " response_head, token FROM round_tokens"
@@ -172,7 +155,7 @@ int store_get_second_token(struct store *store, int64_t round, struct arena *are
 		token.response_head = row_bytes(&row, 4);
 		token.token = row_bytes(&row, 5);
 	}
-	result = end_read(connection, row_result(&row, found, error));
+	int result = end_read(connection, row_result(&row, found, error));
 	if (!result)
 		*ret_token = token;
 	return result;

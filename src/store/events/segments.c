@@ -44,10 +44,7 @@ static int list_unsealed(struct store *store, int64_t after_account, int64_t aft
                          size_t limit, struct work_of *of, struct unsealed_chain *ret_chains,
                          size_t *ret_count, struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
 	struct db_query *query = of->anybodys ? db_query(connection, UNSEALED(""))
 	                                      : db_query(connection, UNSEALED(UNSEALED_OF));
 	db_bind_integer(query, after_account);
@@ -85,10 +82,7 @@ int store_list_unsealed(struct store *store, int64_t after_account, int64_t afte
 static int list_wanted(struct store *store, size_t limit, struct work_of *of,
                        struct unsealed_chain *ret_chains, size_t *ret_count, struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
 	struct db_query *query =
 		of->anybodys ? db_query(connection, WANTED("")) : db_query(connection, WANTED(WANTED_OF));
 	db_bind_integer(query, (int64_t)limit);
@@ -115,16 +109,13 @@ int store_list_wanted(struct store *store, size_t limit, struct unsealed_chain *
 static int round_is_awaited(struct store *store, struct work_of *of, bool *ret_awaited,
                             struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
 	struct db_query *query =
 		of->anybodys ? db_query(connection, AWAITED(""))
 					 : db_query(connection, AWAITED(WORK_OF("r", "$1") WORK_OF("c", "$1")));
 	work_bind(query, of);
 	bool awaited = db_step(query);
-	result = end_read(connection, db_end(query, error));
+	int result = end_read(connection, db_end(query, error));
 	if (!result)
 		*ret_awaited = awaited;
 	return result;
@@ -189,10 +180,8 @@ int store_read_chain_hashes(struct store *store, int64_t account, int64_t chain,
 	if (chain_is_of_acts(chain))
 		return store_read_act_hashes(store, account, chain, first, last, ret_hashes, &before, &end,
 		                             error);
-	struct db_connection *connection;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
+	int result = OK;
 	if (first == 0)
 		result = read_genesis_hash(connection, account, chain, ret_hashes++, error);
 	if (!result)
@@ -234,10 +223,7 @@ static int read_segment(struct row *row, struct segment_record *ret_segment, str
 int store_find_segment(struct store *store, int64_t account, int64_t chain, int64_t sequence,
                        struct arena *arena, struct segment_record *ret_segment, struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
 	struct row row = {.arena = arena,
 	                  .query = db_query(connection,
 	                                    SEGMENT_COLUMNS " WHERE account = $1 AND chain = $2"
@@ -249,7 +235,7 @@ int store_find_segment(struct store *store, int64_t account, int64_t chain, int6
 	db_bind_integer(row.query, chain);
 	db_bind_integer(row.query, sequence);
 	struct segment_record segment;
-	result = end_read(connection, read_segment(&row, &segment, error));
+	int result = end_read(connection, read_segment(&row, &segment, error));
 	if (!result && segment.last_sequence < sequence)
 		return ERR_NOT_FOUND;
 	if (!result)
@@ -260,10 +246,7 @@ int store_find_segment(struct store *store, int64_t account, int64_t chain, int6
 int store_get_segment(struct store *store, int64_t account, int64_t chain, int64_t number,
                       struct arena *arena, struct segment_record *ret_segment, struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
 	struct row row = {.arena = arena,
 	                  .query =
 	                      db_query(connection, SEGMENT_COLUMNS " WHERE account = $1 AND chain = $2"
@@ -277,10 +260,7 @@ int store_get_segment(struct store *store, int64_t account, int64_t chain, int64
 int store_read_segment_rounds(struct store *store, int64_t account, int64_t chain, int64_t first,
                               int64_t last, int64_t *ret_rounds, struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
 	struct db_query *query =
 		db_query_long(connection, "SELECT number, round FROM segments WHERE account = $1"
 	                              " AND chain = $2 AND number BETWEEN $3 AND $4 ORDER BY number");
@@ -291,7 +271,7 @@ int store_read_segment_rounds(struct store *store, int64_t account, int64_t chai
 	int64_t next = first;
 	for (; next <= last && db_step(query) && db_integer(query, 0) == next; next++)
 		ret_rounds[next - first] = db_integer(query, 1);
-	result = db_end(query, error);
+	int result = db_end(query, error);
 	if (!result && next <= last)
 		result = error_cause(error, ERR_CORRUPT, "chain %lld: segment %lld is missing",
 		                     (long long)chain, (long long)next);

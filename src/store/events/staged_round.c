@@ -164,16 +164,13 @@ int store_stage_block(struct store *store, const struct round_block *block,
                       const struct segment_record *segments, size_t count, size_t *ret_failed,
                       struct error *error)
 {
-	struct db_connection *connection;
 	*ret_failed = count;
 	if (count < 1 || count > ROUND_BLOCK_SEGMENTS_MAX)
 		return error_cause(error, ERR_USAGE, "a block cannot have %zu segments", count);
 	assert(block->round >= 1 && block->number >= 0 && block->events >= 0);
 	assert(block->number < INT64_MAX / ROUND_BLOCK_SEGMENTS_MAX); /* places are packed of both */
-	int result = begin_write(store, &connection, error);
-	if (result)
-		return result;
-	result = check_staged(connection, block->round, block->number, error);
+	struct db_connection *connection = begin_write(store, &error);
+	int result = check_staged(connection, block->round, block->number, error);
 	for (size_t i = 0; i < count && !result; i++) {
 		int64_t place = block->number * ROUND_BLOCK_SEGMENTS_MAX + (int64_t)i;
 		result = write_segment(connection, &segments[i], block->round, place, error);
@@ -314,21 +311,14 @@ static int delete_block(struct db_connection *connection, int64_t round, int64_t
 
 int store_unstage_block(struct store *store, int64_t round, int64_t number, struct error *error)
 {
-	struct db_connection *connection;
 	struct staged_segment *segments = calloc(ROUND_BLOCK_SEGMENTS_MAX, sizeof *segments);
 	if (!segments)
 		return ERR_NO_MEMORY;
 	size_t count = 0;
-	int result = begin_write(store, &connection, error);
-	if (result) {
-		free(segments);
-		return result;
-	}
-	result = take_staged(connection, round, number + 1, round, number, error);
-	if (!result)
-		result = delete_block(connection, round, number, error);
-	if (!result)
-		result = list_block(connection, round, number, segments, &count, error);
+	struct db_connection *connection = begin_write(store, &error);
+	int result = take_staged(connection, round, number + 1, round, number, error)
+		?: delete_block(connection, round, number, error)
+		?: list_block(connection, round, number, segments, &count, error);
 	for (size_t i = 0; i < count && !result; i++)
 		result = unstage_segment(connection, &segments[i], error);
 	free(segments);
@@ -369,16 +359,11 @@ static int read_latest(struct db_connection *connection, struct staged_round *st
 int store_get_staged_round(struct store *store, struct staged_round *ret, struct error *error)
 {
 	struct staged_round staged = {.latest_received_at_us = TIME_NONE};
-	struct db_connection *connection;
 	int64_t last;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
-	result = read_last_round(connection, &last, &staged.previous_token_hash, error);
-	if (!result)
-		result = read_staged_row(connection, &staged, error);
-	if (!result)
-		result = adjust_to_last_round(&staged, last, error);
+	struct db_connection *connection = begin_read(store, &error);
+	int result = read_last_round(connection, &last, &staged.previous_token_hash, error)
+		?: read_staged_row(connection, &staged, error)
+		?: adjust_to_last_round(&staged, last, error);
 	if (!result && staged.blocks > 0)
 		result = read_latest(connection, &staged, error);
 	result = end_read(connection, result);
@@ -390,10 +375,7 @@ int store_get_staged_round(struct store *store, struct staged_round *ret, struct
 int store_read_block(struct store *store, int64_t round, int64_t number, struct arena *arena,
                      struct slice *ret_roots, int64_t *ret_events, struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
 	struct row row = {.arena = arena,
 	                  .query = db_query(connection, "SELECT roots, events FROM round_blocks"
 	                                                " WHERE round = $1 AND block = $2")};
@@ -406,7 +388,7 @@ int store_read_block(struct store *store, int64_t round, int64_t number, struct 
 		roots = row_bytes(&row, 0);
 		events = db_integer(row.query, 1);
 	}
-	result = end_read(connection, row_result(&row, found, error));
+	int result = end_read(connection, row_result(&row, found, error));
 	if (!result) {
 		*ret_roots = roots;
 		*ret_events = events;

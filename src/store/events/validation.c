@@ -33,12 +33,10 @@ int store_write_validation(struct store *store, const struct sha256 *token_hash,
                            const struct validation_object *objects, size_t count, int64_t now_us,
                            struct error *error)
 {
-	struct db_connection *connection;
 	if (count == 0)
 		return OK;
-	int result = begin_write(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_write(store, &error);
+	int result = OK;
 	for (size_t i = 0; i < count && !result; i++)
 		result = write_object(connection, &objects[i], now_us, error);
 	for (size_t i = 0; i < count && !result; i++)
@@ -70,12 +68,9 @@ int store_list_validation(struct store *store, const struct sha256 *token_hash, 
                           struct error *error)
 {
 	struct validation_object *objects = arena_alloc(arena, TOKEN_OBJECTS_MAX * sizeof *objects);
-	struct db_connection *connection;
 	if (!objects)
 		return ERR_NO_MEMORY;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
 	struct db_query *query =
 		db_query(connection, "SELECT o.sha256, o.kind, o.der FROM token_validation t"
 	                         " JOIN validation_objects o ON o.sha256 = t.sha256"
@@ -86,7 +81,7 @@ int store_list_validation(struct store *store, const struct sha256 *token_hash, 
 	while (!found && db_step(query))
 		found =
 			count < TOKEN_OBJECTS_MAX ? read_object(query, arena, &objects[count++]) : ERR_CORRUPT;
-	result = end_read(connection, db_end(query, error));
+	int result = end_read(connection, db_end(query, error));
 	if (result)
 		return result;
 	if (found == ERR_CORRUPT)

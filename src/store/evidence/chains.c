@@ -16,10 +16,7 @@
 static int list_waiting(struct store *store, int64_t now_us, size_t limit, struct work_of *of,
                         struct evidence_waiting *ret_items, size_t *ret_count, struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
 	struct db_query *query = of->anybodys ? db_query(connection, WAITING(""))
 	                                      : db_query(connection, WAITING(WAITING_OF));
 	db_bind_integer(query, now_us);
@@ -35,7 +32,7 @@ static int list_waiting(struct store *store, int64_t now_us, size_t limit, struc
 		};
 		store_copy_id(ret_items[count].certification_id, db_text(query, 4));
 	}
-	result = end_read(connection, db_end(query, error));
+	int result = end_read(connection, db_end(query, error));
 	if (!result)
 		*ret_count = count;
 	return result;
@@ -57,10 +54,7 @@ int store_list_evidence_waiting(struct store *store, int64_t now_us, size_t limi
 int store_delay_evidence(struct store *store, const struct evidence_waiting *item, int64_t next_us,
                          const char *cause, struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_write(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_write(store, &error);
 	struct db_query *query =
 		db_query(connection, "UPDATE evidence_queue SET next_attempt_at = $3, last_error = $4,"
 	                         " attempts = attempts + 1"
@@ -85,12 +79,9 @@ static int leave_queue(struct db_connection *connection, int64_t account, int64_
 
 int store_end_waiting(struct store *store, const struct evidence_waiting *item, struct error *error)
 {
-	struct db_connection *connection;
 	int64_t changes;
-	int result = begin_write(store, &connection, error);
-	if (result)
-		return result;
-	result = leave_queue(connection, item->account, item->certification, &changes, error);
+	struct db_connection *connection = begin_write(store, &error);
+	int result = leave_queue(connection, item->account, item->certification, &changes, error);
 	return end_write(connection, result, error);
 }
 
@@ -127,11 +118,8 @@ int write_evidence_chain(struct db_connection *connection, const struct evidence
 int store_last_evidence_chain(struct store *store, int64_t account, int64_t certification,
                               int64_t *ret_record, int64_t *ret_chain, struct error *error)
 {
-	struct db_connection *connection;
 	int64_t record = 0, chain = 0;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
 	struct db_query *query = db_query(connection, "SELECT record, chain FROM evidence_chains"
 	                                              " WHERE account = $1 AND certification = $2"
 	                                              " ORDER BY record DESC, chain DESC LIMIT 1");
@@ -141,7 +129,7 @@ int store_last_evidence_chain(struct store *store, int64_t account, int64_t cert
 		record = db_integer(query, 0);
 		chain = db_integer(query, 1);
 	}
-	result = end_read(connection, db_end(query, error));
+	int result = end_read(connection, db_end(query, error));
 	if (result)
 		return result;
 	*ret_record = record;
@@ -171,12 +159,9 @@ int store_list_evidence_chains(struct store *store, int64_t account, int64_t cer
                                size_t *ret_count, struct error *error)
 {
 	struct evidence_chain_row *chains = arena_alloc(arena, CHAINS_MAX * sizeof *chains);
-	struct db_connection *connection;
 	if (!chains)
 		return ERR_NO_MEMORY;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
 	struct row row = {
 		.arena = arena,
 		.query = db_query(connection,
@@ -196,7 +181,7 @@ int store_list_evidence_chains(struct store *store, int64_t account, int64_t cer
 	bool known = true;
 	while (db_step(row.query) && count < CHAINS_MAX)
 		known = read_chain(&row, &chains[count++]) && known;
-	result = end_read(connection, db_end(row.query, error));
+	int result = end_read(connection, db_end(row.query, error));
 	if (!result && row.failed)
 		return ERR_NO_MEMORY;
 	if (!result && !known)

@@ -15,10 +15,7 @@
 static int list_ended(struct store *store, int64_t ended_us, size_t limit,
                       struct token_at_rest *ret_tokens, size_t *ret_count, struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
 	struct db_query *query =
 		db_query(connection, "SELECT source, number, stamped_at, valid_until FROM tokens_at_rest"
 	                         " WHERE stamp IS NULL AND lost_at IS NULL AND valid_until < $1"
@@ -30,7 +27,7 @@ static int list_ended(struct store *store, int64_t ended_us, size_t limit,
 	while (db_step(query) && count < limit)
 		known = read_token_at_rest(query, &ret_tokens[count++]) && known;
 	*ret_count = count;
-	result = end_read(connection, db_end(query, error));
+	int result = end_read(connection, db_end(query, error));
 	return !result && !known ? refuse_token_source(error) : result;
 }
 
@@ -39,10 +36,7 @@ static int list_ended(struct store *store, int64_t ended_us, size_t limit,
 static int uncover_valid(struct store *store, const struct token_at_rest *lost, int64_t ended_us,
                          int64_t *ret_count, struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_write(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_write(store, &error);
 	struct db_query *query =
 		db_query(connection, "UPDATE tokens_at_rest SET stamp = NULL, place = NULL"
 	                         " WHERE (source, number) IN (" WITH_LOST
@@ -84,10 +78,7 @@ static int list_dependents(struct store *store, const struct token_at_rest *lost
                            struct dependent_record *ret_items, int64_t *ret_count,
                            struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
 	struct db_array gone;
 	db_array_init(&gone, DB_INTEGERS);
 	struct db_query *query;
@@ -108,7 +99,7 @@ static int list_dependents(struct store *store, const struct token_at_rest *lost
 	while (count < ROWS_AT_ONCE && db_step(query))
 		ret_items[count++] = (struct dependent_record){db_integer(query, 0), db_integer(query, 1)};
 	*ret_count = count;
-	result = end_read(connection, db_end(query, error));
+	int result = end_read(connection, db_end(query, error));
 	db_array_free(&gone);
 	return result;
 }
@@ -116,10 +107,8 @@ static int list_dependents(struct store *store, const struct token_at_rest *lost
 static int queue_lost(struct store *store, const struct dependent_record *items, int64_t count,
                       int64_t now_us, struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_write(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_write(store, &error);
+	int result = OK;
 	for (int64_t i = 0; i < count && !result; i++) {
 		struct db_query *query = db_query(
 			connection, "INSERT INTO evidence_queue (account, certification, reason, since,"
@@ -169,10 +158,8 @@ static int mark(struct db_connection *connection, const struct token_at_rest *to
 static int mark_all(struct store *store, const struct token_at_rest *tokens, size_t count,
                     int64_t now_us, struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_write(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_write(store, &error);
+	int result = OK;
 	for (size_t i = 0; i < count && !result; i++)
 		result = mark(connection, &tokens[i], now_us, error);
 	return end_write(connection, result, error);

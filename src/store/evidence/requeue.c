@@ -39,10 +39,7 @@ static int list_others(struct store *store, enum digest_algorithm algorithm,
                        const struct evidence_cursor *after, struct found *ret_items,
                        size_t *ret_count, struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
 	struct db_query *query = db_query(
 		connection, "SELECT e.account, 0, e.certification, 0 FROM evidence_chains e"
 					" JOIN archive_timestamps a ON a.stamp = e.stamp"
@@ -61,10 +58,8 @@ static int list_others(struct store *store, enum digest_algorithm algorithm,
 static int queue_others(struct store *store, const struct found *items, size_t count,
                         int64_t now_us, struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_write(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_write(store, &error);
+	int result = OK;
 	for (size_t i = 0; i < count && !result; i++) {
 		struct db_query *query = db_query(
 			connection, "INSERT INTO evidence_queue (account, certification, reason, since,"
@@ -94,10 +89,7 @@ int store_rehash_evidence(struct store *store, enum digest_algorithm algorithm, 
 static int list_forgotten(struct store *store, const struct evidence_cursor *after,
                           struct found *ret_items, size_t *ret_count, struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
 	struct db_query *query =
 		db_query(connection, "SELECT c.account, c.chain, c.certification, c.completed_at"
 	                         " FROM certifications c"
@@ -120,10 +112,8 @@ static int list_forgotten(struct store *store, const struct evidence_cursor *aft
 static int queue_forgotten(struct store *store, const struct found *items, size_t count,
                            struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_write(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_write(store, &error);
+	int result = OK;
 	for (size_t i = 0; i < count && !result; i++) {
 		struct db_query *query = db_query(
 			connection, "INSERT INTO evidence_queue (account, certification, reason, since,"

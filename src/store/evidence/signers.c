@@ -8,51 +8,31 @@
 
 #define COLUMNS "number, sha256, development, certificates, used_from, used_until, reason"
 
-static void read_record(struct row *row, struct signer_record *ret)
-{
-	struct db_query *query = row->query;
-	*ret = (struct signer_record){
-		.number = db_integer(query, 0),
-		.sha256 = store_sha256(db_blob(query, 1)),
-		.development = db_integer(query, 2) != 0,
-		.certificates = row_string(row, 3),
-		.used_from_us = db_integer(query, 4),
-		.used_until_us = row_time(query, 5),
-		.reason = row_string(row, 6),
-	};
-}
+static const struct member signer_columns[] =
+	COLUMNS_OF(struct signer_record, number, sha256, development, certificates, used_from_us,
+               used_until_us, reason);
+static const struct row_type signer_type = ROW_TYPE(struct signer_record, signer_columns, NULL);
 
 int store_list_signers(struct store *store, struct arena *arena, struct signer_record **ret_items,
                        size_t *ret_count, struct error *error)
 {
-	struct db_connection *connection;
 	struct signer_record *items = NULL;
 	bool more = false;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
 	struct row row = {
 		.query = db_query(connection, "SELECT " COLUMNS " FROM signers ORDER BY number"),
 		.arena = arena,
 	};
 	*ret_count = 0;
-	while (db_step(row.query)) {
-		struct signer_record *item =
-			list_add(&row, &items, ret_count, &more, SIGNERS_MAX, sizeof *items);
-		if (item)
-			read_record(&row, item);
-	}
+	int result = row_list(&row, &signer_type, &items, ret_count, &more, SIGNERS_MAX, error);
 	*ret_items = items;
-	return end_read(connection, row_result(&row, true, error));
+	return end_read(connection, result);
 }
 
 static int read_list(struct store *store, const char *sql, struct arena *arena,
                      struct signed_signer_list *ret, struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
 	struct row row = {.query = db_query(connection, sql), .arena = arena};
 	bool found = db_step(row.query);
 	if (found) {
@@ -107,12 +87,9 @@ static int read_signer_state(struct db_connection *connection, struct signer_sta
 int store_get_signer(struct store *store, struct sha256 *ret_sha256, bool *ret_any,
                      struct error *error)
 {
-	struct db_connection *connection;
 	struct signer_state signer_state = {0};
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
-	result = read_signer_state(connection, &signer_state, error);
+	struct db_connection *connection = begin_read(store, &error);
+	int result = read_signer_state(connection, &signer_state, error);
 	*ret_sha256 = signer_state.sha256;
 	*ret_any = signer_state.any;
 	return end_read(connection, result);
@@ -254,11 +231,8 @@ static int join(struct db_connection *connection, const struct signer_candidate 
 int store_check_signers(struct store *store, const struct signer_candidate *candidates,
                         size_t count, size_t *ret_index, struct error *error)
 {
-	struct db_connection *connection;
 	enum join what;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
 	return end_read(connection, choose(connection, candidates, count, !store_is_shared(store),
 	                                   ret_index, &what, error));
 }
@@ -280,7 +254,6 @@ static int find_in_force(struct store *store, const struct signer_candidate *can
 int store_join_signers(struct store *store, const struct signer_candidate *candidates, size_t count,
                        size_t *ret_index, struct error *error)
 {
-	struct db_connection *connection;
 	size_t index = 0;
 	/* In that case nothing is written, so that a start does not wait for a commit that waits for
 	 * its standby. */
@@ -288,9 +261,7 @@ int store_join_signers(struct store *store, const struct signer_candidate *candi
 	int result = find_in_force(store, candidates, count, &found, ret_index, error);
 	if (result || found)
 		return result;
-	result = begin_write(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_write(store, &error);
 	result = end_write(connection,
 	                   join(connection, candidates, count, !store_is_shared(store),
 	                        store_now_us(store), &index, error),
@@ -321,22 +292,16 @@ static int replace(struct db_connection *connection, const struct signer_candida
 int store_replace_signer(struct store *store, const struct signer_candidate *next,
                          const struct sha256 *former, struct slice reason, struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_write(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_write(store, &error);
 	return end_write(connection,
 	                 replace(connection, next, former, store_now_us(store), reason, error), error);
 }
 
 int store_end_signer(struct store *store, struct slice reason, struct error *error)
 {
-	struct db_connection *connection;
 	struct signer_state signer_state;
-	int result = begin_write(store, &connection, error);
-	if (result)
-		return result;
-	result = read_signer_state(connection, &signer_state, error);
+	struct db_connection *connection = begin_write(store, &error);
+	int result = read_signer_state(connection, &signer_state, error);
 	if (!result && !signer_state.any)
 		result = error_set(error, ERR_REFUSED, MSG_SIGNER_NONE, NULL);
 	if (!result)
@@ -347,10 +312,7 @@ int store_end_signer(struct store *store, struct slice reason, struct error *err
 int store_put_signer_list(struct store *store, const struct signed_signer_list *list,
                           struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_write(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_write(store, &error);
 	struct db_query *query =
 		db_query(connection, "INSERT INTO signer_lists (number, state, signed_at, document)"
 	                         " VALUES (1, $1, $2, $3) ON CONFLICT (number) DO UPDATE SET"

@@ -52,12 +52,9 @@ static int read_staged(struct db_connection *connection, struct staged_stamp *re
 
 int store_get_staged_stamp(struct store *store, struct staged_stamp *ret, struct error *error)
 {
-	struct db_connection *connection;
 	struct staged_stamp staged;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
-	result = end_read(connection, read_staged(connection, &staged, error));
+	struct db_connection *connection = begin_read(store, &error);
+	int result = end_read(connection, read_staged(connection, &staged, error));
 	if (!result)
 		*ret = staged;
 	return result;
@@ -106,16 +103,13 @@ int store_stage_leaves(struct store *store, const struct staged_stamp *staged,
                        const struct evidence_leaf *leaves, size_t count, int64_t now_us,
                        size_t *ret_failed, struct error *error)
 {
-	struct db_connection *connection;
 	*ret_failed = count;
 	if (count < 1 || count > EVIDENCE_LEAVES_MAX)
 		return error_cause(error, ERR_USAGE, "a block cannot have %zu leaves", count);
 	assert(staged->stamp >= 1 && staged->blocks >= 0);
 	assert(staged->blocks < INT64_MAX / EVIDENCE_LEAVES_MAX); /* places are packed of both */
-	int result = begin_write(store, &connection, error);
-	if (result)
-		return result;
-	result = check_staged(connection, staged->stamp, staged->blocks, error);
+	struct db_connection *connection = begin_write(store, &error);
+	int result = check_staged(connection, staged->stamp, staged->blocks, error);
 	if (!result)
 		result = insert_block(connection, staged, leaves, count, now_us, error);
 	for (size_t i = 0; i < count && !result; i++) {
@@ -133,10 +127,7 @@ int store_stage_leaves(struct store *store, const struct staged_stamp *staged,
 int store_read_leaves(struct store *store, int64_t stamp, int64_t block, struct arena *arena,
                       struct slice *ret_leaves, struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
 	struct row row = {.arena = arena,
 	                  .query = db_query(connection, "SELECT leaves FROM archive_timestamp_blocks"
 	                                                " WHERE stamp = $1 AND block = $2")};
@@ -144,7 +135,7 @@ int store_read_leaves(struct store *store, int64_t stamp, int64_t block, struct 
 	db_bind_integer(row.query, block);
 	bool found = db_step(row.query);
 	struct slice leaves = found ? row_bytes(&row, 0) : slice_make(NULL, 0);
-	result = end_read(connection, row_result(&row, found, error));
+	int result = end_read(connection, row_result(&row, found, error));
 	if (!result)
 		*ret_leaves = leaves;
 	return result;
@@ -155,17 +146,14 @@ int store_read_leaves(struct store *store, int64_t stamp, int64_t block, struct 
 int store_strongest_stamp(struct store *store, enum digest_algorithm *ret_algorithm,
                           struct error *error)
 {
-	struct db_connection *connection;
 	enum digest_algorithm strongest = DIGEST_SHA256;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
 	/* The alphabetical order of the names is the order of strength. */
 	struct db_query *query = db_query(connection, "SELECT MAX(algorithm) FROM archive_timestamps"
 	                                              " WHERE algorithm IN ('sha-256', 'sha-512')");
 	bool known = !db_step(query) || db_is_null(query, 0) ||
 	             evidence_algorithm_of(db_text(query, 0), &strongest);
-	result = end_read(connection, db_end(query, error));
+	int result = end_read(connection, db_end(query, error));
 	if (!result && !known)
 		return error_cause(error, ERR_CORRUPT,
 		                   "an archive timestamp has an unknown digest algorithm");
@@ -214,33 +202,24 @@ static int uncover_others(struct db_connection *connection, const struct archive
 int store_write_archive_timestamp(struct store *store, const struct archive_timestamp *stamp,
                                   int64_t blocks, struct error *error)
 {
-	struct db_connection *connection;
 	const struct token_at_rest own = {.source = TOKEN_STAMP,
 	                                  .number = stamp->stamp,
 	                                  .stamped_at_us = stamp->stamped_at_us,
 	                                  .valid_until_us = stamp->valid_until_us};
 	assert(blocks >= 1 && stamp->token.size > 0);
 	assert(stamp->blocks.size == (size_t)blocks * digest_size(stamp->algorithm));
-	int result = begin_write(store, &connection, error);
-	if (result)
-		return result;
-	result = check_staged(connection, stamp->stamp, blocks, error);
-	if (!result)
-		result = insert_stamp(connection, stamp, error);
-	if (!result)
-		result = uncover_others(connection, stamp, error);
-	if (!result)
-		result = write_token_at_rest(connection, &own, error);
+	struct db_connection *connection = begin_write(store, &error);
+	int result = check_staged(connection, stamp->stamp, blocks, error)
+		?: insert_stamp(connection, stamp, error)
+		?: uncover_others(connection, stamp, error)
+		?: write_token_at_rest(connection, &own, error);
 	return end_write(connection, result, error);
 }
 
 int store_get_archive_timestamp(struct store *store, int64_t stamp, struct arena *arena,
                                 struct archive_timestamp *ret, struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
 	struct row row = {
 		.arena = arena,
 		.query = db_query(connection, "SELECT algorithm, authority, kind, stamped_at, obtained_at,"
@@ -259,7 +238,7 @@ int store_get_archive_timestamp(struct store *store, int64_t stamp, struct arena
 		read.token = row_bytes(&row, 6);
 		read.blocks = row_bytes(&row, 7);
 	}
-	result = end_read(connection, row_result(&row, found, error));
+	int result = end_read(connection, row_result(&row, found, error));
 	if (!result && !known)
 		return error_cause(error, ERR_CORRUPT, "archive timestamp %lld cannot be read",
 		                   (long long)stamp);

@@ -139,10 +139,7 @@ int store_list_chain_times(struct store *store, int64_t account, int64_t chain, 
                            void *context, struct error *error)
 {
 	const int64_t given[4] = {account, chain, first, last};
-	struct db_connection *connection;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
 	if (db_is_sharded(db_of(connection)))
 		return end_read(connection, list_by_chain(connection, given, each, context, error));
 	struct db_query *query = db_query(connection, CHAIN_TIMES);

@@ -20,11 +20,8 @@ static int check_room(struct db_connection *connection, const struct sha256 *sha
 int store_add_timestamp_root(struct store *store, const struct sha256 *sha256, struct slice pem,
                              struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_write(store, &connection, error);
-	if (result)
-		return result;
-	result = check_room(connection, sha256, error);
+	struct db_connection *connection = begin_write(store, &error);
+	int result = check_room(connection, sha256, error);
 	if (result)
 		return end_write(connection, result, error);
 	struct db_query *query =
@@ -39,24 +36,18 @@ int store_add_timestamp_root(struct store *store, const struct sha256 *sha256, s
 int store_list_timestamp_roots(struct store *store, struct arena *arena, const char ***ret_items,
                                size_t *ret_count, struct error *error)
 {
-	struct db_connection *connection;
 	const char **items = NULL;
 	bool more = false;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
 	struct row row = {
 		.query = db_query(connection,
 	                      "SELECT certificate FROM timestamp_roots ORDER BY first_used, sha256"),
 		.arena = arena,
 	};
+	static const struct member column[] = {{"certificate", MEMBER_STRING, 0, sizeof *items}};
+	static const struct row_type type = ROW_TYPE(*items, column, NULL);
 	*ret_count = 0;
-	while (db_step(row.query)) {
-		const char **item =
-			list_add(&row, &items, ret_count, &more, TIMESTAMP_ROOTS_MAX, sizeof *items);
-		if (item)
-			*item = row_string(&row, 0);
-	}
+	int result = row_list(&row, &type, &items, ret_count, &more, TIMESTAMP_ROOTS_MAX, error);
 	*ret_items = items;
-	return end_read(connection, row_result(&row, true, error));
+	return end_read(connection, result);
 }

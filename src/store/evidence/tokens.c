@@ -41,10 +41,8 @@ int write_token_at_rest(struct db_connection *connection, const struct token_at_
 int store_set_to_rest(struct store *store, const struct token_at_rest *tokens, size_t count,
                       struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_write(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_write(store, &error);
+	int result = OK;
 	for (size_t i = 0; i < count && !result; i++)
 		result = write_token_at_rest(connection, &tokens[i], error);
 	return end_write(connection, result, error);
@@ -52,15 +50,12 @@ int store_set_to_rest(struct store *store, const struct token_at_rest *tokens, s
 
 int store_last_round_at_rest(struct store *store, int64_t *ret_round, struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
 	struct db_query *query =
 		db_query(connection, "SELECT COALESCE(MAX(number), 0) FROM tokens_at_rest"
 	                         " WHERE source = 'round'");
 	int64_t round = db_step(query) ? db_integer(query, 0) : 0;
-	result = end_read(connection, db_end(query, error));
+	int result = end_read(connection, db_end(query, error));
 	if (!result)
 		*ret_round = round;
 	return result;
@@ -85,10 +80,7 @@ int store_list_tokens_to_renew(struct store *store, enum digest_algorithm algori
                                int64_t before_us, size_t limit, struct token_at_rest *ret_tokens,
                                size_t *ret_count, struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
 	/* Rounds use SHA-256. */
 	struct db_query *query = db_query(
 		connection, "SELECT t.source, t.number, t.stamped_at, t.valid_until, t.attempts"
@@ -109,7 +101,7 @@ int store_list_tokens_to_renew(struct store *store, enum digest_algorithm algori
 		known = read_token_at_rest(query, &ret_tokens[count]) && known;
 		ret_tokens[count].attempts = db_integer(query, 4);
 	}
-	result = end_read(connection, db_end(query, error));
+	int result = end_read(connection, db_end(query, error));
 	if (!result && !known)
 		return refuse_token_source(error);
 	if (!result)
@@ -120,10 +112,7 @@ int store_list_tokens_to_renew(struct store *store, enum digest_algorithm algori
 int store_delay_token(struct store *store, const struct token_at_rest *token, int64_t next_us,
                       struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_write(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_write(store, &error);
 	struct db_query *query = db_query(
 		connection, "UPDATE tokens_at_rest SET attempts = attempts + 1, next_attempt_at = $3"
 					" WHERE source = $1 AND number = $2");
@@ -157,10 +146,7 @@ int store_find_token_at_rest(struct store *store, enum token_source source, int6
                              struct token_at_rest *ret, int64_t *ret_stamp, int64_t *ret_place,
                              struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
 	struct db_query *query = db_query(
 		connection, "SELECT t.source, t.number, t.stamped_at, t.valid_until, a.stamp, t.place"
 					" FROM tokens_at_rest t LEFT JOIN archive_timestamps a ON a.stamp = t.stamp"
@@ -175,7 +161,7 @@ int store_find_token_at_rest(struct store *store, enum token_source source, int6
 		stamp = db_integer(query, 4);
 		place = db_integer(query, 5);
 	}
-	result = end_read(connection, db_end(query, error));
+	int result = end_read(connection, db_end(query, error));
 	if (result || !found || !known)
 		return result ? result : !found ? ERR_NOT_FOUND : refuse_token_source(error);
 	*ret = token;
@@ -209,10 +195,7 @@ static int64_t queued_since_us(struct db_connection *connection, struct work_of 
 static int look_at_evidence(struct store *store, struct work_of *of, struct evidence_state *ret,
                             struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
 	struct evidence_state state = {TIME_NONE, TIME_NONE, TIME_NONE, 0};
 	int64_t queued_us = queued_since_us(connection, of);
 	struct db_query *query = db_query(connection, STATE);
@@ -223,7 +206,7 @@ static int look_at_evidence(struct store *store, struct work_of *of, struct evid
 		state = (struct evidence_state){staged_first ? staged_us : queued_us, row_time(query, 1),
 		                                row_time(query, 2), db_integer(query, 3)};
 	}
-	result = end_read(connection, db_end(query, error));
+	int result = end_read(connection, db_end(query, error));
 	if (!result)
 		*ret = state;
 	return result;
@@ -242,10 +225,7 @@ int store_look_at_evidence(struct store *store, struct evidence_state *ret, stru
 int store_evidence_due_since(struct store *store, int64_t now_us, int64_t before_us,
                              int64_t *ret_since_us, struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
 	struct db_query *query = db_query(
 		connection, "SELECT MIN(valid_until - CASE WHEN (valid_until - stamped_at) / 2 < $2"
 					" THEN (valid_until - stamped_at) / 2 ELSE $2 END) FROM tokens_at_rest"
@@ -254,7 +234,7 @@ int store_evidence_due_since(struct store *store, int64_t now_us, int64_t before
 	db_bind_integer(query, now_us);
 	db_bind_integer(query, before_us);
 	int64_t since_us = db_step(query) ? row_time(query, 0) : TIME_NONE;
-	result = end_read(connection, db_end(query, error));
+	int result = end_read(connection, db_end(query, error));
 	if (!result)
 		*ret_since_us = since_us;
 	return result;

@@ -57,19 +57,14 @@ static int unstage_block(struct db_connection *connection, int64_t stamp, int64_
 int store_unstage_leaves(struct store *store, int64_t stamp, int64_t from, int64_t now_us,
                          int64_t *ret_block, struct error *error)
 {
-	struct db_connection *connection;
 	int64_t last = -1;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
-	result = end_read(connection, find_last(connection, stamp, &last, error));
+	struct db_connection *connection = begin_read(store, &error);
+	int result = end_read(connection, find_last(connection, stamp, &last, error));
 	if (result || last < from) {
 		*ret_block = -1;
 		return result;
 	}
-	result = begin_write(store, &connection, error);
-	if (result)
-		return result;
+	connection = begin_write(store, &error);
 	result = check_not_written(connection, stamp, error);
 	if (!result)
 		result = unstage_block(connection, stamp, last, now_us, error);

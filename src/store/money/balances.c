@@ -6,10 +6,7 @@
 static int check_next(struct store *store, int64_t after, int64_t *ret_account, bool *ret_whole,
                       struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
 	struct db_query *query =
 		db_query(connection, "SELECT a.account, a.balance - (SELECT COALESCE(SUM(e.credits), 0)"
 	                         " FROM credit_entries e WHERE e.account = a.account) FROM accounts a"
@@ -18,7 +15,7 @@ static int check_next(struct store *store, int64_t after, int64_t *ret_account, 
 	bool found = db_step(query);
 	int64_t account = found ? db_integer(query, 0) : 0;
 	bool whole = !found || db_integer(query, 1) == 0;
-	result = end_read(connection, db_end(query, error));
+	int result = end_read(connection, db_end(query, error));
 	if (!result) {
 		*ret_account = account;
 		*ret_whole = whole;

@@ -2,13 +2,11 @@
 
 #include <assert.h>
 
-int money_begin(struct store *store, int64_t now_us, struct money *money, struct error *error)
+void money_begin(struct store *store, int64_t now_us, struct money *money, struct error **error)
 {
 	*money = (struct money){.now_us = now_us};
-	int result = begin_write(store, &money->connection, error);
-	if (!result)
-		arena_init(&money->arena, MONEY_MEMORY_MAX);
-	return result;
+	money->connection = begin_write(store, error);
+	arena_init(&money->arena, MONEY_MEMORY_MAX);
 }
 
 int money_end(struct money *money, int result, struct error *error)

@@ -18,10 +18,9 @@ struct money {
 	struct ledger_account account; /* locked until the transaction ends */
 	bool activity;                 /* for a purchase: counts as activity of the account */
 };
-/* money_begin begins a transaction; money_end commits it when `code` is 0, else rolls back, and
- * frees the memory. */
-int money_begin(struct store *store, int64_t now_us, struct money *money, struct error *error)
-	MUST_CHECK;
+/* money_begin begins a transaction as begin_write does; money_end commits it when `code` is 0, else
+ * rolls back, and frees the memory. */
+void money_begin(struct store *store, int64_t now_us, struct money *money, struct error **error);
 int money_end(struct money *money, int code, struct error *error) MUST_CHECK;
 /* Locks and reads the account; called before any other read of the account. */
 int money_hold(struct money *money, int64_t account, struct error *error) MUST_CHECK;

@@ -48,13 +48,10 @@ int read_account_state(struct db_connection *connection, int64_t account, struct
 int store_get_billing(struct store *store, struct slice account_id, struct arena *arena,
                       struct billing *ret, struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
 	int64_t account = 0;
 	struct account_state state;
-	result = find_account_number(connection, account_id, &account, error);
+	int result = find_account_number(connection, account_id, &account, error);
 	if (!result)
 		result = read_account_state(connection, account, arena, &state, error);
 	if (!result)
@@ -96,11 +93,9 @@ int store_change_billing(struct store *store, struct slice account_id,
                          const struct billing_change *change, struct error *error)
 {
 	struct money money;
-	int result = money_begin(store, 0, &money, error);
-	if (result)
-		return result;
+	money_begin(store, 0, &money, &error);
 	int64_t account = 0;
-	result = find_account_number(money.connection, account_id, &account, error);
+	int result = find_account_number(money.connection, account_id, &account, error);
 	if (!result)
 		result = write_billing(money.connection, account, change, &money.arena, error);
 	return money_end(&money, result, error);
@@ -196,9 +191,8 @@ int store_create_pack(struct store *store, const struct pack_record *given, int6
 	char pack_id[ID_SIZE];
 	store_fresh_id("pck_", pack_id);
 	struct money money;
-	int result = money_begin(store, now_us, &money, error);
-	if (result)
-		return result;
+	money_begin(store, now_us, &money, &error);
+	int result = OK;
 	int64_t account = 0;
 	if (*given->account_id)
 		result = check_custom(&money, given, pack_id, &account, error);
@@ -212,43 +206,35 @@ int store_create_pack(struct store *store, const struct pack_record *given, int6
 }
 
 #define PACKS_OF(of_accounts)                                                                      \
-	"SELECT p.account, p.number, p.pack_id, COALESCE(a.account_id, ''), p.name, p.credits,"        \
-	" p.amount, p.currency, p.created_at, p.withdrawn_at"                                          \
+	"SELECT p.pack_id, COALESCE(a.account_id, ''), p.name, p.credits, p.amount, p.currency,"       \
+	" p.created_at, p.withdrawn_at"                                                                \
 	" FROM packs p LEFT JOIN accounts a ON a.account = p.account" of_accounts
 #define PACK_COLUMNS PACKS_OF("")
 
-static void read_pack(struct row *row, struct pack_record *record)
+static const struct member pack_columns[] =
+	COLUMNS_OF(struct pack_record, pack_id, account_id, name, credits, amount_minor, currency,
+               created_at_us, withdrawn_at_us);
+
+static void complete_pack(struct row *row, void *to)
 {
-	struct db_query *query = row->query;
-	*record = (struct pack_record){
-		.name = row_string(row, 4),
-		.credits = db_integer(query, 5),
-		.amount_minor = db_integer(query, 6),
-		.created_at_us = db_integer(query, 8),
-		.withdrawn_at_us = row_time(query, 9),
-	};
-	store_copy_id(record->pack_id, db_text(query, 2));
-	store_copy_id(record->account_id, db_text(query, 3));
-	row_expect(row, currency_parse(db_text(query, 7), &record->currency), "currency", 7,
+	struct pack_record *record = to;
+	row_expect(row, currency_parse(db_text(row->query, 5), &record->currency), "currency", 5,
 	           record->pack_id);
 }
+
+static const struct row_type pack_type = ROW_TYPE(struct pack_record, pack_columns, complete_pack);
 
 int store_find_pack(struct store *store, struct slice pack_id, struct arena *arena,
                     struct pack_record *ret, struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
 	struct row row = {.arena = arena,
 	                  .query =
 	                      reach_query_one(connection, BY_PACK, pack_id,
 	                                      REACH_TEXTS(PACK_COLUMNS " WHERE p.pack_id = $1", "p."))};
 	struct pack_record record;
-	bool found = db_step(row.query);
-	if (found)
-		read_pack(&row, &record);
-	result = end_read(connection, row_end(&row, found, MSG_STORE_NO_PACK, pack_id, error));
+	int result = end_read(connection,
+	                      row_find(&row, &pack_type, &record, MSG_STORE_NO_PACK, pack_id, error));
 	if (!result)
 		*ret = record;
 	return result;
@@ -325,23 +311,16 @@ static int list_packs(struct db_connection *connection, const struct pack_filter
 	db_bind_string(row.query, filter->currency);
 	db_bind_integer(row.query, limit + 1);
 	work_bind(row.query, &of);
-	struct pack_record *item;
-	while (!row.failed && db_step(row.query) &&
-	       (item = list_add(&row, &list->items, &list->count, &list->more, limit, sizeof *item)))
-		read_pack(&row, item);
-	return row_end(&row, true, MSG_NONE, slice_of(""), error);
+	return row_list(&row, &pack_type, LIST_OF(list), limit, error);
 }
 
 int store_list_packs(struct store *store, struct slice account_id, struct slice after,
                      int64_t limit, struct arena *arena, struct pack_list *ret, struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
 	struct pack_filter filter;
 	struct pack_list list = {0};
-	result = make_filter(connection, account_id, after, arena, &filter, error);
+	int result = make_filter(connection, account_id, after, arena, &filter, error);
 	if (!result)
 		result = list_packs(connection, &filter, limit, arena, &list, error);
 	result = end_read(connection, result);
@@ -373,12 +352,10 @@ int store_withdraw_pack(struct store *store, struct slice pack_id, bool withdraw
                         int64_t *ret_turned_off, struct error *error)
 {
 	struct money money;
-	int result = money_begin(store, now_us, &money, error);
-	if (result)
-		return result;
+	money_begin(store, now_us, &money, &error);
 	struct pack_row pack;
 	bool off = false;
-	result = read_pack_row(money.connection, pack_id, &money.arena, &pack, error);
+	int result = read_pack_row(money.connection, pack_id, &money.arena, &pack, error);
 	if (!result && pack.account)
 		result = money_hold(&money, pack.account, error);
 	if (!result)

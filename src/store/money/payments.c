@@ -60,12 +60,10 @@ int store_ask_for_refund(struct store *store, struct slice sale_id, int64_t now_
                          struct error *error)
 {
 	struct money money;
-	int result = money_begin(store, now_us, &money, error);
-	if (result)
-		return result;
+	money_begin(store, now_us, &money, &error);
 	struct purchase_row row;
 	bool open = false;
-	result = hold_purchase(&money, sale_id, &row, error);
+	int result = hold_purchase(&money, sale_id, &row, error);
 	if (!result && row.state != PURCHASE_PAID)
 		result = error_set(error, ERR_REFUSED, MSG_STORE_SALE_STATE, row.sale_id,
 		                   purchase_state_text(row.state), NULL);
@@ -81,11 +79,9 @@ int store_hurry_payment(struct store *store, struct slice idempotency_key, struc
                         int64_t now_us, struct error *error)
 {
 	struct money money;
-	int result = money_begin(store, now_us, &money, error);
-	if (result)
-		return result;
+	money_begin(store, now_us, &money, &error);
 	struct purchase_row row;
-	result = hold_purchase(&money, sale_id, &row, error);
+	int result = hold_purchase(&money, sale_id, &row, error);
 	if (!result) {
 		struct db_query *query = db_query(
 			money.connection, "UPDATE payments SET next_try_at = $4 WHERE account = $1"
@@ -162,10 +158,7 @@ static int find_due_of(struct store *store, const char *holder, const char *prov
                        int64_t now_us, struct work_of *of, struct arena *arena, struct payment *ret,
                        int64_t *ret_seen_us, struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
 	struct row row = {.arena = arena,
 	                  .query = of->anybodys ? db_query(connection, DUE(""))
 	                                        : db_query(connection, DUE(DUE_OF))};
@@ -180,7 +173,7 @@ static int find_due_of(struct store *store, const char *holder, const char *prov
 		read_payment(&row, &payment);
 		*ret_seen_us = db_integer(row.query, 8);
 	}
-	result = row_result(&row, found, error);
+	int result = row_result(&row, found, error);
 	if (!result || result == ERR_CORRUPT)
 		*ret = payment;
 	return end_read(connection, result);
@@ -203,11 +196,8 @@ static int find_due(struct store *store, const char *holder, const char *provide
 /* A payment that cannot be read must not block the others. */
 static void skip_unreadable(struct store *store, const struct payment *payment, int64_t next_us)
 {
-	struct error error = {0};
-	struct db_connection *connection;
-	int result = begin_write(store, &connection, &error);
-	if (result)
-		return;
+	struct error *error = NULL;
+	struct db_connection *connection = begin_write(store, &error);
 	struct db_query *query =
 		db_query(connection, "UPDATE payments SET lease = NULL, next_try_at = $3"
 	                         " WHERE account = $1 AND number = $2 AND attempts = $4");
@@ -216,7 +206,7 @@ static void skip_unreadable(struct store *store, const struct payment *payment, 
 	db_bind_integer(query, next_us);
 	db_bind_integer(query, payment->attempts);
 	/* The error is reported to the caller all the same, and occurs again later. */
-	(void)!end_write_of_one(connection, query, &error);
+	(void)!end_write_of_one(connection, query, error);
 }
 
 int store_claim_payment(struct store *store, const char *holder, const char *provider,
@@ -230,10 +220,7 @@ int store_claim_payment(struct store *store, const char *holder, const char *pro
 		skip_unreadable(store, &payment, now_us + lease_us);
 	if (result)
 		return result;
-	struct db_connection *connection;
-	result = begin_write(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_write(store, &error);
 	struct db_query *query = db_query(
 		connection, "UPDATE payments SET lease = $3, next_try_at = $4, attempts = attempts + 1,"
 					" first_try_at = COALESCE(first_try_at, $5) WHERE account = $1 AND number = $2"
@@ -258,10 +245,7 @@ int store_claim_payment(struct store *store, const char *holder, const char *pro
 int store_delay_payment(struct store *store, const struct payment *payment, const char *holder,
                         const struct payment_delay *delay, struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_write(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_write(store, &error);
 	struct db_query *query = db_query(
 		connection, "UPDATE payments SET next_try_at = $4, lease = NULL,"
 					" state = CASE WHEN $5 = 1 THEN 'waiting' ELSE state END,"
@@ -335,13 +319,10 @@ static int end_payment(struct money *money, const struct payment *payment, const
                        struct error *error)
 {
 	struct purchase_row row;
-	int result = money_hold(money, payment->account, error);
-	if (!result)
-		result = write_end(money, payment, holder, ended, error);
-	if (!result)
-		result = read_purchase_row(money, payment->purchase, &row, error);
-	if (!result)
-		result = keep_facts(money, &row, ended, error);
+	int result = money_hold(money, payment->account, error)
+		?: write_end(money, payment, holder, ended, error)
+		?: read_purchase_row(money, payment->purchase, &row, error)
+		?: keep_facts(money, &row, ended, error);
 	if (result)
 		return result;
 	bool charge = payment->action == PAYMENT_CHARGE;
@@ -360,11 +341,9 @@ int store_end_payment(struct store *store, const struct payment *payment, const 
                       struct purchase_outcome *ret, struct error *error)
 {
 	struct money money;
-	int result = money_begin(store, now_us, &money, error);
-	if (result)
-		return result;
+	money_begin(store, now_us, &money, &error);
 	struct purchase_outcome outcome;
-	result = end_payment(&money, payment, holder, ended, &outcome, error);
+	int result = end_payment(&money, payment, holder, ended, &outcome, error);
 	result = money_end(&money, result, error);
 	if (!result)
 		*ret = outcome;

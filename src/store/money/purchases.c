@@ -74,13 +74,10 @@ static int create(struct money *money, struct slice account_id, struct slice pac
 	int64_t number;
 	struct account_state state;
 	struct pack_row pack;
-	int result = find_account_number(money->connection, account_id, &account, error);
-	if (!result)
-		result = money_hold(money, account, error);
-	if (!result)
-		result = read_account_state(money->connection, account, &money->arena, &state, error);
-	if (!result)
-		result = read_pack_row(money->connection, pack_id, &money->arena, &pack, error);
+	int result = find_account_number(money->connection, account_id, &account, error)
+		?: money_hold(money, account, error)
+		?: read_account_state(money->connection, account, &money->arena, &state, error)
+		?: read_pack_row(money->connection, pack_id, &money->arena, &pack, error);
 	if (!result && state.disabled)
 		result = error_set(error, ERR_REFUSED, MSG_STORE_ACCOUNT_DISABLED, NULL);
 	if (!result)
@@ -94,11 +91,9 @@ int store_create_purchase(struct store *store, struct slice account_id, struct s
                           struct error *error)
 {
 	struct money money;
-	int result = money_begin(store, now_us, &money, error);
-	if (result)
-		return result;
+	money_begin(store, now_us, &money, &error);
 	char sale_id[ID_SIZE];
-	result = create(&money, account_id, pack_id, provider, sale_id, error);
+	int result = create(&money, account_id, pack_id, provider, sale_id, error);
 	if (!result)
 		act_made(money.connection, "sale_id", sale_id);
 	result = money_end(&money, result, error);
@@ -110,10 +105,7 @@ int store_create_purchase(struct store *store, struct slice account_id, struct s
 int store_set_payment_url(struct store *store, struct slice sale_id, const char *payment_url,
                           struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_write(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_write(store, &error);
 	struct db_query *query = reach_query_one(
 		connection, BY_SALE, sale_id,
 		(struct reach_texts){
@@ -136,47 +128,30 @@ int store_set_payment_url(struct store *store, struct slice sale_id, const char 
 	" AND z.purchase = p.number" of_payments ")"
 #define OF_SALE " WHERE p.sale_id = $1"
 
-static void read_purchase(struct row *row, struct purchase_record *record)
+static const struct member purchase_columns[] =
+	COLUMNS_OF(struct purchase_record, sale_id, account_id, pack_id, description, credits,
+               amount_minor, tax_minor, currency, provider, automatic, state, created_at_us,
+               paid_at_us, ended_at_us, reference, payment_url, customer, payment_method, payment,
+               payment_state, payment_outcome, payment_error, country, tax_rate, account_name);
+
+static void complete_purchase(struct row *row, void *to)
 {
-	struct db_query *query = row->query;
-	*record = (struct purchase_record){
-		.description = row_string(row, 3),
-		.credits = db_integer(query, 4),
-		.amount_minor = db_integer(query, 5),
-		.tax_minor = db_integer(query, 6),
-		.provider = row_string(row, 8),
-		.automatic = db_integer(query, 9) != 0,
-		.created_at_us = db_integer(query, 11),
-		.paid_at_us = row_time(query, 12),
-		.ended_at_us = row_time(query, 13),
-		.reference = row_string(row, 14),
-		.payment_url = row_string(row, 15),
-		.customer = row_string(row, 16),
-		.payment_method = row_string(row, 17),
-		.payment = row_string(row, 18),
-		.payment_state = row_string(row, 19),
-		.payment_outcome = row_string(row, 20),
-		.payment_error = row_string(row, 21),
-		.country = row_string(row, 22),
-		.tax_rate = db_is_null(query, 23) ? -1 : db_integer(query, 23),
-		.account_name = row_string(row, 24),
-	};
-	store_copy_id(record->sale_id, db_text(query, 0));
-	store_copy_id(record->account_id, db_text(query, 1));
-	store_copy_id(record->pack_id, db_text(query, 2));
-	row_expect(row, currency_parse(db_text(query, 7), &record->currency), "currency", 7,
+	struct purchase_record *record = to;
+	if (db_is_null(row->query, 23))
+		record->tax_rate = -1;
+	row_expect(row, currency_parse(db_text(row->query, 7), &record->currency), "currency", 7,
 	           record->sale_id);
-	row_expect(row, purchase_state_parse(db_text(query, 10), &record->state), "state", 10,
+	row_expect(row, purchase_state_parse(db_text(row->query, 10), &record->state), "state", 10,
 	           record->sale_id);
 }
+
+static const struct row_type purchase_type =
+	ROW_TYPE(struct purchase_record, purchase_columns, complete_purchase);
 
 int store_find_purchase(struct store *store, struct slice sale_id, struct arena *arena,
                         struct purchase_record *ret, struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
 	struct row row = {.arena = arena,
 	                  .query =
 	                      reach_query_one(connection, BY_SALE, sale_id,
@@ -184,10 +159,8 @@ int store_find_purchase(struct store *store, struct slice sale_id, struct arena 
 	                                                           PURCHASES_OF(" AND z.account = $2")
 	                                                               OF_SALE " AND p.account = $2"})};
 	struct purchase_record record;
-	bool found = db_step(row.query);
-	if (found)
-		read_purchase(&row, &record);
-	result = end_read(connection, row_end(&row, found, MSG_STORE_NO_SALE, sale_id, error));
+	int result = end_read(
+		connection, row_find(&row, &purchase_type, &record, MSG_STORE_NO_SALE, sale_id, error));
 	if (!result)
 		*ret = record;
 	return result;
@@ -249,21 +222,15 @@ static int list_purchases(struct db_connection *connection, const struct purchas
 	db_bind_text(row.query, filter->before_sale);
 	db_bind_integer(row.query, limit + 1);
 	work_bind(row.query, &of);
-	struct purchase_record *item;
-	while (!row.failed && db_step(row.query) &&
-	       (item = list_add(&row, &list->items, &list->count, &list->more, limit, sizeof *item)))
-		read_purchase(&row, item);
-	return row_end(&row, true, MSG_NONE, slice_of(""), error);
+	return row_list(&row, &purchase_type, LIST_OF(list), limit, error);
 }
 
 int store_list_purchases(struct store *store, struct slice account_id, int state,
                          struct slice after, int64_t limit, struct arena *arena,
                          struct purchase_list *ret, struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
+	int result = OK;
 	struct purchase_filter filter = {
 		.state = state < 0 ? "" : purchase_state_text((enum purchase_state)state),
 		.before_us = INT64_MAX,
@@ -496,19 +463,16 @@ static int act(struct money *money, const struct purchase_order *order,
 {
 	int64_t account, number;
 	struct purchase_row row;
-	int result = find_reported_sale(money->connection, order, &account, &number, error);
-	if (!result)
-		result = money_hold(money, account, error);
-	if (!result)
-		result = read_purchase_row(money, number, &row, error);
+	int result = find_reported_sale(money->connection, order, &account, &number, error)
+		?: money_hold(money, account, error)
+		?: read_purchase_row(money, number, &row, error);
 	if (result)
 		return result;
 	struct purchase_step step = purchase_step(row.state, order->act, order->told);
 	if (is_of_another_payment(order, &row))
 		step = (struct purchase_step){true, row.state, 0};
-	result = refuse(money, order, &row, step, error);
-	if (!result)
-		result = step_purchase(money, &row, step, ret, error);
+	result =
+		refuse(money, order, &row, step, error) ?: step_purchase(money, &row, step, ret, error);
 	/* A later payment of a refunded purchase keeps the reference of the first. */
 	if (!result && ret->changed && order->told)
 		result = keep_reference(money, &row, order->reference, error);
@@ -525,11 +489,9 @@ int store_act_on_purchase(struct store *store, const struct purchase_order *orde
                           struct purchase_outcome *ret, struct error *error)
 {
 	struct money money;
-	int result = money_begin(store, now_us, &money, error);
-	if (result)
-		return result;
+	money_begin(store, now_us, &money, &error);
 	struct purchase_outcome outcome;
-	result = act(&money, order, &outcome, error);
+	int result = act(&money, order, &outcome, error);
 	result = money_end(&money, result, error);
 	if (!result)
 		*ret = outcome;

@@ -88,13 +88,11 @@ static int fail(struct money *money, const struct recharge *recharge, int64_t pu
                 enum recharge_reason reason, const char *payment_url, struct error *error)
 {
 	struct ledger_notice notice;
-	int result = write_failure(money, purchase, reason, error);
-	if (!result)
-		result = recharge_failed(recharge, reason, payment_url, &money->arena, &notice);
-	if (!result)
-		result = store_write_notices(money->connection, money->account.account, &notice, MODE_LIVE,
-		                             money->now_us, error);
-	return result ? result : queue_failure_mail(money, recharge, reason, payment_url, error);
+	return write_failure(money, purchase, reason, error)
+		?: recharge_failed(recharge, reason, payment_url, &money->arena, &notice)
+		?: store_write_notices(money->connection, money->account.account, &notice, MODE_LIVE,
+		                       money->now_us, error)
+		?: queue_failure_mail(money, recharge, reason, payment_url, error);
 }
 
 static struct recharge recharge_of(const struct purchase_row *row, const struct topup_row *topup)
@@ -119,10 +117,9 @@ int topup_complete(struct money *money, const struct purchase_row *row, enum rec
 		return result;
 	struct recharge recharge = recharge_of(row, &topup);
 	struct ledger_notice notice;
-	result = recharge_completed(&recharge, money->account.balance, &money->arena, &notice);
-	if (!result)
-		result = store_write_notices(money->connection, money->account.account, &notice, MODE_LIVE,
-		                             money->now_us, error);
+	result = recharge_completed(&recharge, money->account.balance, &money->arena, &notice)
+	             ?: store_write_notices(money->connection, money->account.account, &notice,
+	                                    MODE_LIVE, money->now_us, error);
 	struct db_query *query =
 		db_query(money->connection, "UPDATE topups SET purchase = NULL WHERE account = $1");
 	db_bind_integer(query, money->account.account);
@@ -170,13 +167,10 @@ int topup_lose_pack(struct money *money, const char *pack_id, bool *ret_off, str
 int store_get_topup(struct store *store, struct slice account_id, int64_t now_us,
                     struct arena *arena, struct topup_record *ret, struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
 	int64_t account = 0;
 	int64_t today = 0;
-	result = find_account_number(connection, account_id, &account, error);
+	int result = find_account_number(connection, account_id, &account, error);
 	if (!result)
 		result = count_today(connection, account, now_us, &today, error);
 	if (result)
@@ -222,11 +216,9 @@ int store_set_topup(struct store *store, struct slice account_id, struct slice p
                     int64_t threshold, int64_t daily_max, struct error *error)
 {
 	struct money money;
-	int result = money_begin(store, 0, &money, error);
-	if (result)
-		return result;
+	money_begin(store, 0, &money, &error);
 	int64_t account = 0;
-	result = find_account_number(money.connection, account_id, &account, error);
+	int result = find_account_number(money.connection, account_id, &account, error);
 	if (!result)
 		result = check_pack(&money, account, pack_id, error);
 	if (!result) {
@@ -249,9 +241,8 @@ static int switch_topup(struct money *money, struct slice account_id, bool on, s
 {
 	int64_t account = 0;
 	struct topup_row topup;
-	int result = find_account_number(money->connection, account_id, &account, error);
-	if (!result)
-		result = read_topup(money->connection, account, &topup, error);
+	int result = find_account_number(money->connection, account_id, &account, error)
+	                 ?: read_topup(money->connection, account, &topup, error);
 	char id[ID_SIZE];
 	store_copy_id(id, account_id);
 	if (!result && !topup.found)
@@ -273,9 +264,7 @@ static int switch_topup(struct money *money, struct slice account_id, bool on, s
 int store_switch_topup(struct store *store, struct slice account_id, bool on, struct error *error)
 {
 	struct money money;
-	int result = money_begin(store, 0, &money, error);
-	if (result)
-		return result;
+	money_begin(store, 0, &money, &error);
 	return money_end(&money, switch_topup(&money, account_id, on, error), error);
 }
 
@@ -289,17 +278,14 @@ int store_switch_topup(struct store *store, struct slice account_id, bool on, st
 static int next_due_topup(struct store *store, int64_t after_account, struct work_of *of,
                           int64_t *ret_account, struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
 	struct db_query *query = of->anybodys
 	                             ? db_query(connection, DUE(""))
 	                             : db_query(connection, DUE(WORK_OF("t", "$2") WORK_OF("a", "$2")));
 	db_bind_integer(query, after_account);
 	work_bind(query, of);
 	int64_t account = db_step(query) ? db_integer(query, 0) : 0;
-	result = end_read(connection, db_end(query, error));
+	int result = end_read(connection, db_end(query, error));
 	if (!result)
 		*ret_account = account;
 	return result;
@@ -323,10 +309,7 @@ int store_next_due_topup(struct store *store, int64_t after_account, int64_t *re
 int store_get_topup_look(struct store *store, int64_t account, int64_t copied_us, int64_t woken_us,
                          struct arena *arena, struct topup_look *ret, struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
 	struct row row = {
 		.arena = arena,
 		.query = db_query(
@@ -348,7 +331,7 @@ int store_get_topup_look(struct store *store, int64_t account, int64_t copied_us
 		int64_t looked_us = db_integer(row.query, 4);
 		look.since_us = looked_us > look.since_us ? looked_us : look.since_us;
 	}
-	result = end_read(connection, row_result(&row, true, error));
+	int result = end_read(connection, row_result(&row, true, error));
 	if (!result)
 		*ret = look;
 	return result;
@@ -358,9 +341,7 @@ int store_end_topup_look(struct store *store, int64_t account, const char *reaso
                          struct error *error)
 {
 	struct money money;
-	int result = money_begin(store, now_us, &money, error);
-	if (result)
-		return result;
+	money_begin(store, now_us, &money, &error);
 	struct db_query *query =
 		db_query(money.connection, "UPDATE topups SET looked_at = $2,"
 	                               " enabled = CASE WHEN $3 = 1 THEN 0 ELSE enabled END,"
@@ -391,12 +372,10 @@ static int gather(struct money *money, struct decision *decision, struct error *
 	int result = read_topup(connection, account, topup, error);
 	if (result || !topup->found)
 		return result;
-	result = read_account_state(connection, account, &money->arena, &decision->state, error);
-	if (!result)
-		result = read_pack_row(connection, slice_of(topup->pack_id), &money->arena, &decision->pack,
-		                       error);
-	if (!result)
-		result = count_today(connection, account, money->now_us, &today, error);
+	result = read_account_state(connection, account, &money->arena, &decision->state, error)
+		?: read_pack_row(connection, slice_of(topup->pack_id), &money->arena, &decision->pack,
+		                 error)
+		?: count_today(connection, account, money->now_us, &today, error);
 	if (result)
 		return result;
 	const struct billing *billing = &decision->state.billing;
@@ -459,11 +438,9 @@ int store_run_topup(struct store *store, int64_t account, const char *provider, 
                     enum topup_action *ret_action, struct error *error)
 {
 	struct money money;
-	int result = money_begin(store, now_us, &money, error);
-	if (result)
-		return result;
+	money_begin(store, now_us, &money, &error);
 	enum topup_action action = TOPUP_NOTHING;
-	result = money_end(&money, decide(&money, account, provider, &action, error), error);
+	int result = money_end(&money, decide(&money, account, provider, &action, error), error);
 	if (!result)
 		*ret_action = action;
 	return result;

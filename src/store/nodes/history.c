@@ -7,10 +7,7 @@ int store_look_rounds(struct store *store, int64_t round, int64_t *ret_last,
                       struct sha256 *ret_last_root, bool *ret_present, struct sha256 *ret_root,
                       struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
 	struct db_query *query =
 		db_query(connection, "SELECT round, root FROM seal_rounds WHERE round = $1"
 	                         " OR round = (SELECT MAX(round) FROM seal_rounds) ORDER BY round");
@@ -32,10 +29,7 @@ int store_look_rounds(struct store *store, int64_t round, int64_t *ret_last,
 int store_record_rollback(struct store *store, const struct accepted_rollback *rollback,
                           struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_write(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_write(store, &error);
 	struct db_query *query =
 		db_query(connection, "INSERT INTO rollbacks (accepted_at, node, round, root, known_round,"
 	                         " known_root, reason) VALUES ($1, $2, $3, $4, $5, $6, $7)");

@@ -14,10 +14,7 @@ int store_take_lease(struct store *store, enum lease_name name, const char *hold
                      int64_t duration_us, bool *ret_taken, struct error *error)
 {
 	assert((size_t)name < sizeof names / sizeof *names);
-	struct db_connection *connection;
-	int result = begin_write(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_write(store, &error);
 	struct db_query *query =
 		db_query(connection, "INSERT INTO leases (name, holder, expires_at) VALUES ($1, $2, $3)"
 	                         " ON CONFLICT (name) DO UPDATE SET holder = excluded.holder,"
@@ -28,7 +25,7 @@ int store_take_lease(struct store *store, enum lease_name name, const char *hold
 	db_bind_integer(query, now_us + duration_us);
 	db_bind_integer(query, now_us);
 	int64_t changes = 0;
-	result = end_write(connection, db_execute(query, &changes, error), error);
+	int result = end_write(connection, db_execute(query, &changes, error), error);
 	if (!result)
 		*ret_taken = changes == 1;
 	return result;
@@ -37,10 +34,7 @@ int store_take_lease(struct store *store, enum lease_name name, const char *hold
 int store_end_lease(struct store *store, enum lease_name name, const char *holder,
                     struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_write(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_write(store, &error);
 	struct db_query *query =
 		db_query(connection, "DELETE FROM leases WHERE name = $1 AND holder = $2");
 	db_bind_string(query, names[name]);

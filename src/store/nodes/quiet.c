@@ -84,12 +84,9 @@ static int read_quiet(struct db_connection *connection, struct quiet *ret, struc
 
 int store_get_quiet(struct store *store, struct quiet *ret, struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
 	struct quiet quiet;
-	result = end_read(connection, read_quiet(connection, &quiet, error));
+	int result = end_read(connection, read_quiet(connection, &quiet, error));
 	if (!result)
 		*ret = quiet;
 	return result;
@@ -104,11 +101,8 @@ struct db_mark quiet_mark(const char *reason, int64_t now_us, char text[QUIET_MA
 
 int store_set_quiet(struct store *store, const char *reason, int64_t now_us, struct error *error)
 {
-	struct db_connection *connection;
 	char text[QUIET_MARK_SIZE];
-	int result = begin_write(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_write(store, &error);
 	struct db_query *query =
 		db_query(connection, "INSERT INTO settings (name, value) VALUES ('" QUIET "', $1)"
 	                         " ON CONFLICT (name) DO NOTHING");
@@ -135,21 +129,16 @@ static int end_quiet(struct db_connection *connection, int64_t now_us, struct er
 	if (result)
 		return result;
 	int64_t since_us = quiet.is ? quiet.since_us : now_us;
-	result = write_time(connection, COPIED, quiet.copied_us ? quiet.copied_us : since_us, error);
-	if (!result)
-		result = write_time(connection, WOKEN, now_us, error);
-	if (!result)
-		result = db_execute(db_query(connection, "DELETE FROM settings WHERE name = '" QUIET "'"),
-		                    NULL, error);
+	result = write_time(connection, COPIED, quiet.copied_us ? quiet.copied_us : since_us, error)
+		?: write_time(connection, WOKEN, now_us, error)
+		?: db_execute(db_query(connection, "DELETE FROM settings WHERE name = '" QUIET "'"), NULL,
+		              error);
 	return result ? result : db_run(connection, "DROP TABLE IF EXISTS " DB_RESTORING, error);
 }
 
 int store_end_quiet(struct store *store, int64_t now_us, struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_write(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_write(store, &error);
 	return end_write(connection, end_quiet(connection, now_us, error), error);
 }
 
@@ -175,10 +164,8 @@ int store_count_due(struct store *store, int64_t before_us, struct quiet_due *re
 	struct quiet_due due = {0};
 	int64_t *const counts[] = {&due.notices,        &due.mails,   &due.payments,
 	                           &due.certifications, &due.charges, &due.topups};
-	struct db_connection *connection;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
+	int result = OK;
 	for (size_t i = 0; i < sizeof texts / sizeof *texts && !result; i++) {
 		struct db_query *query = db_query(connection, texts[i]);
 		*counts[i] = db_step(query) ? db_integer(query, 0) : 0;
@@ -202,10 +189,7 @@ int store_count_due(struct store *store, int64_t before_us, struct quiet_due *re
 static int skip_batch(struct store *store, int64_t now_us, int64_t *account, int64_t *endpoint,
                       bool *ret_found, int64_t *ret_changes, struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_write(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_write(store, &error);
 	struct db_query *query =
 		db_query(connection, "SELECT e.account, e.endpoint FROM webhook_endpoints e WHERE " ENABLED
 	                         " AND e.next_at IS NOT NULL AND (e.account > $1 OR (e.account = $1"
@@ -217,7 +201,7 @@ static int skip_batch(struct store *store, int64_t now_us, int64_t *account, int
 		*account = db_integer(query, 0);
 		*endpoint = db_integer(query, 1);
 	}
-	result = db_end(query, error);
+	int result = db_end(query, error);
 	if (result || !*ret_found)
 		return end_write(connection, result, error);
 	/* The endpoint may have been disabled since; its deliveries are then kept. */

@@ -257,11 +257,9 @@ static int check_own(struct db_connection *reader, struct servers_coordinator *r
 	if (result)
 		return result;
 	check_common(reporter, &own.common, own.role, own.connections);
-	result = check_conninfo(reader, &own, reporter, error);
-	if (!result)
-		result = check_name(reader, &own, ret, reporter, error);
-	if (!result)
-		result = check_shards(reader, &own, ret, reporter, error);
+	result = check_conninfo(reader, &own, reporter, error)
+		?: check_name(reader, &own, ret, reporter, error)
+		?: check_shards(reader, &own, ret, reporter, error);
 	return result;
 }
 

@@ -79,13 +79,10 @@ static int take_token(struct db_connection *connection, const char *found,
 int store_take_sweep_turn(struct store *store, const char *found, int64_t found_accepted_us,
                           struct sweep_turn *ret, struct error *error)
 {
-	struct db_connection *connection;
 	struct sweep_turn turn = {0};
-	int result = begin_write(store, &connection, error);
-	if (result)
-		return result;
-	result = end_write(connection, take_token(connection, found, found_accepted_us, &turn, error),
-	                   error);
+	struct db_connection *connection = begin_write(store, &error);
+	int result = end_write(connection,
+	                       take_token(connection, found, found_accepted_us, &turn, error), error);
 	if (!result)
 		*ret = turn;
 	return result;

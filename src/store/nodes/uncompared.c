@@ -14,10 +14,7 @@
 static int write_value(struct store *store, const char *text, const char *value,
                        struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_write(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_write(store, &error);
 	struct db_query *query = db_query(connection, text);
 	db_bind_string(query, value);
 	return end_write(connection, db_execute(query, NULL, error), error);
@@ -25,17 +22,14 @@ static int write_value(struct store *store, const char *text, const char *value,
 
 int store_get_uncompared(struct store *store, struct uncompared *ret, struct error *error)
 {
-	struct db_connection *connection;
 	char value[VALUE_SIZE] = "";
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
 	struct db_query *query =
 		db_query(connection, "SELECT value FROM settings WHERE name = '" NAME "'");
 	bool found = db_step(query);
 	if (found)
 		snprintf(value, sizeof value, "%.*s", (int)db_text(query, 0).size, db_text(query, 0).data);
-	result = end_read(connection, db_end(query, error));
+	int result = end_read(connection, db_end(query, error));
 	if (!result)
 		*ret = (struct uncompared){found, found && strcmp(value, GOES_ON) == 0,
 		                           strtoll(value, NULL, 10)};

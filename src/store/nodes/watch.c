@@ -33,14 +33,11 @@
 
 static int oldest_pending(struct store *store, int64_t *ret_received_at_us, struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
 	struct db_query *query = db_query(connection, OLDEST);
 	bool found = db_step(query) && !db_is_null(query, 0);
 	int64_t received_at_us = found ? db_integer(query, 0) : TIME_NONE;
-	result = end_read(connection, db_end(query, error));
+	int result = end_read(connection, db_end(query, error));
 	if (!result)
 		*ret_received_at_us = received_at_us;
 	return result;
@@ -68,12 +65,9 @@ static int64_t earlier_us(int64_t a_us, struct db_query *query)
 static int oldest_pending_of(struct store *store, struct work_of *of, bool all,
                              int64_t *ret_received_at_us, struct error *error)
 {
-	struct db_connection *connection;
 	int64_t received_at_us = TIME_NONE, round = 0;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
-	result = all ? read_staged_round(connection, &round, error) : OK;
+	struct db_connection *connection = begin_read(store, &error);
+	int result = all ? read_staged_round(connection, &round, error) : OK;
 	if (!result && !work_is_nobodys(of)) {
 		struct db_query *query = db_query(connection, OLDEST_OF);
 		work_bind(query, of);
@@ -215,11 +209,8 @@ int store_read_bounds(struct store *store, int64_t now_us, int64_t stored_max,
                       struct bound_use ret[BOUND_COUNT], struct error *error)
 {
 	struct bound_use read[BOUND_COUNT] = {0};
-	struct db_connection *connection;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
-	result = end_read(connection, read_bounds(connection, now_us, stored_max, read, error));
+	struct db_connection *connection = begin_read(store, &error);
+	int result = end_read(connection, read_bounds(connection, now_us, stored_max, read, error));
 	if (!result)
 		memcpy(ret, read, sizeof read);
 	return result;
@@ -231,11 +222,8 @@ int store_read_bounds(struct store *store, int64_t now_us, int64_t stored_max,
 
 int store_note_backup(struct store *store, int64_t at_us, struct error *error)
 {
-	struct db_connection *connection;
 	char text[24];
-	int result = begin_write(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_write(store, &error);
 	snprintf(text, sizeof text, "%" PRId64, at_us);
 	struct db_query *query =
 		db_query(connection, "INSERT INTO settings(name, value) VALUES ('" LAST_BACKUP "', $1)"
@@ -246,10 +234,7 @@ int store_note_backup(struct store *store, int64_t at_us, struct error *error)
 
 int store_last_backup(struct store *store, int64_t *ret_at_us, struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
 	struct db_query *query =
 		db_query(connection, "SELECT value FROM settings WHERE name = '" LAST_BACKUP "'");
 	char text[24] = "";
@@ -258,7 +243,7 @@ int store_last_backup(struct store *store, int64_t *ret_at_us, struct error *err
 		struct slice value = db_text(query, 0);
 		snprintf(text, sizeof text, "%.*s", (int)value.size, value.data);
 	}
-	result = end_read(connection, db_end(query, error));
+	int result = end_read(connection, db_end(query, error));
 	if (!result)
 		*ret_at_us = found ? strtoll(text, NULL, 10) : TIME_NONE;
 	return result;

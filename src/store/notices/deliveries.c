@@ -22,10 +22,7 @@ static int each_due_webhook(struct store *store, int64_t now_us, struct work_of 
                             int (*each)(void *context, int64_t account, int64_t endpoint),
                             void *context, struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
 	struct db_query *query = of->anybodys ? db_query(connection, DUE_WEBHOOKS(""))
 	                                      : db_query(connection, DUE_WEBHOOKS(WORK_OF("e", "$2")));
 	db_bind_integer(query, now_us);
@@ -33,7 +30,7 @@ static int each_due_webhook(struct store *store, int64_t now_us, struct work_of 
 	int ended = OK;
 	while (!ended && db_step(query))
 		ended = each(context, db_integer(query, 0), db_integer(query, 1));
-	result = db_end(query, error);
+	int result = db_end(query, error);
 	return end_read(connection, result ? result : ended);
 }
 
@@ -52,15 +49,12 @@ int store_each_due_webhook(struct store *store, int64_t now_us,
 static int next_delivery(struct store *store, struct work_of *of, int64_t *ret_at_us,
                          struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
 	struct db_query *query = of->anybodys ? db_query(connection, NEXT_DELIVERY(""))
 	                                      : db_query(connection, NEXT_DELIVERY(WORK_OF("e", "$1")));
 	work_bind(query, of);
 	int64_t at_us = db_step(query) ? db_integer(query, 0) : INT64_MAX;
-	result = db_end(query, error);
+	int result = db_end(query, error);
 	if (!result)
 		*ret_at_us = at_us;
 	return end_read(connection, result);
@@ -100,20 +94,16 @@ static int load_endpoint(struct db_connection *connection, int64_t account, int6
 	return row_end(&row, found, MSG_STORE_NO_WEBHOOK, slice_of(""), error);
 }
 
-static void read_delivery(struct row *row, struct delivery *delivery)
+static const struct member delivery_columns[] =
+	COLUMNS_OF(struct delivery, notice, attempts, tries, notice_id, type, mode, created_at_us);
+
+static void complete_delivery(struct row *row, void *to)
 {
-	struct db_query *query = row->query;
-	*delivery = (struct delivery){
-		.notice = db_integer(query, 0),
-		.attempts = db_integer(query, 1),
-		.tries = db_integer(query, 2),
-		.type = row_string(row, 4),
-		.mode = row_string(row, 5),
-		.created_at_us = db_integer(query, 6),
-		.data = slice_of(row_string(row, 7)),
-	};
-	store_copy_id(delivery->notice_id, db_text(query, 3));
+	((struct delivery *)to)->data = slice_of(row_string(row, 7));
 }
+
+static const struct row_type delivery_type =
+	ROW_TYPE(struct delivery, delivery_columns, complete_delivery);
 
 /* A dead endpoint gets few attempts, and more deliveries may arrive than attempts. Only if retries
  * go first is a schedule ever exhausted and the endpoint disabled. New and replayed deliveries
@@ -132,12 +122,9 @@ int store_load_deliveries(struct store *store, int64_t account, int64_t endpoint
                           int64_t limit, struct arena *arena, struct delivery_batch *ret,
                           struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
 	struct delivery_batch batch = {0};
-	result = load_endpoint(connection, account, endpoint, arena, &batch, error);
+	int result = load_endpoint(connection, account, endpoint, arena, &batch, error);
 	if (result)
 		return end_read(connection, result);
 	struct row row = {
@@ -152,12 +139,9 @@ int store_load_deliveries(struct store *store, int64_t account, int64_t endpoint
 	db_bind_integer(row.query, endpoint);
 	db_bind_integer(row.query, now_us);
 	db_bind_integer(row.query, limit);
-	struct delivery *item;
 	bool more = false;
-	while (!row.failed && db_step(row.query) &&
-	       (item = list_add(&row, &batch.items, &batch.count, &more, limit, sizeof *item)))
-		read_delivery(&row, item);
-	result = end_read(connection, row_end(&row, true, MSG_NONE, slice_of(""), error));
+	result = end_read(connection, row_list(&row, &delivery_type, &batch.items, &batch.count, &more,
+	                                       limit, error));
 	if (!result)
 		*ret = batch;
 	return result;
@@ -337,26 +321,23 @@ int store_record_attempts(struct store *store, struct attempt_record *records, s
                           int64_t failures_max, int64_t now_us, struct error *error)
 {
 	qsort(records, count, sizeof *records, compare);
-	struct recording recording = {.failures_max = failures_max, .now_us = now_us, .error = error};
-	int result = begin_write(store, &recording.connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_write(store, &error);
+	struct recording recording = {
+		.connection = connection, .failures_max = failures_max, .now_us = now_us, .error = error};
+	int result = OK;
 	for (size_t first = 0, next; first < count && !result; first = next) {
 		for (next = first + 1; next < count && same_endpoint(&records[first], &records[next]);)
 			next++;
 		result = record_endpoint(&recording, &records[first], next - first);
 	}
-	return end_write(recording.connection, result, error);
+	return end_write(connection, result, error);
 }
 
 /* ---- counting ---- */
 
 static int count_deliveries(struct store *store, struct delivery_counts *ret, struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
 	struct delivery_counts counts = {0};
 	struct db_query *query =
 		db_query(connection, "SELECT e.disabled_at, e.disabled_by, (SELECT count(*)"
@@ -369,7 +350,7 @@ static int count_deliveries(struct store *store, struct delivery_counts *ret, st
 		counts.disabled += slice_is(db_text(query, 1), "failures");
 		*(disabled ? &counts.held : &counts.waiting) += db_integer(query, 2);
 	}
-	result = db_end(query, error);
+	int result = db_end(query, error);
 	if (!result)
 		*ret = counts;
 	return end_read(connection, result);

@@ -14,10 +14,8 @@ static int remove_places(struct store *store, const struct place *places, size_t
                                        int64_t *removed, struct error *error),
                          int64_t *removed, struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_write(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_write(store, &error);
+	int result = OK;
 	for (size_t i = 0; i < count && !result; i++)
 		result = remove(connection, &places[i], removed, error);
 	return end_write(connection, result, error);
@@ -77,10 +75,7 @@ static int forget_old(struct store *store, int64_t before_us, size_t *ret_count,
                       struct error *error)
 {
 	struct place places[BATCH_ROWS];
-	struct db_connection *connection;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
 	struct db_query *query =
 		db_query(connection,
 	             "SELECT n.account, n.notice FROM notices n WHERE n.created_at < $1"
@@ -91,7 +86,7 @@ static int forget_old(struct store *store, int64_t before_us, size_t *ret_count,
 	             " ORDER BY n.created_at LIMIT 500");
 	db_bind_integer(query, before_us);
 	*ret_count = read_places(query, places);
-	result = end_read(connection, db_end(query, error));
+	int result = end_read(connection, db_end(query, error));
 	return result || *ret_count == 0
 	           ? result
 	           : remove_places(store, places, *ret_count, remove_notice, removed, error);
@@ -135,15 +130,12 @@ static int forget_deleted(struct store *store, size_t *ret_count, int64_t *remov
                           struct error *error)
 {
 	struct place places[BATCH_ROWS];
-	struct db_connection *connection;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
 	struct db_query *query =
 		db_query(connection, "SELECT account, endpoint FROM webhook_endpoints"
 	                         " WHERE deleted_at IS NOT NULL ORDER BY account, endpoint LIMIT 1");
 	*ret_count = read_places(query, places);
-	result = end_read(connection, db_end(query, error));
+	int result = end_read(connection, db_end(query, error));
 	return result || *ret_count == 0
 	           ? result
 	           : remove_places(store, places, *ret_count, empty_endpoint, removed, error);

@@ -65,10 +65,7 @@ static int find_due_of(struct store *store, const char *template_name, int64_t n
                        struct work_of *of, struct arena *arena, struct mail *ret,
                        int64_t *ret_seen_us, struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
 	struct row row = {.arena = arena,
 	                  .query = of->anybodys ? db_query(connection, DUE(""))
 	                                        : db_query(connection, DUE(WORK_OF("m", "$3")))};
@@ -89,7 +86,7 @@ static int find_due_of(struct store *store, const char *template_name, int64_t n
 		mail.attempts = db_integer(row.query, 8);
 		*ret_seen_us = db_integer(row.query, 9);
 	}
-	result = row_result(&row, found, error);
+	int result = row_result(&row, found, error);
 	if (!result)
 		*ret = mail;
 	return end_read(connection, result);
@@ -118,10 +115,7 @@ int store_claim_mail(struct store *store, const char *template_name, const char 
 	int result = find_due(store, template_name, now_us, arena, &mail, &seen_us, error);
 	if (result)
 		return result;
-	struct db_connection *connection;
-	result = begin_write(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_write(store, &error);
 	struct db_query *query = db_query(
 		connection, "UPDATE mails SET lease = $3, next_at = $4"
 					" WHERE account = $1 AND mail_id = $2 AND state = 'waiting' AND next_at = $5");
@@ -142,10 +136,7 @@ int store_end_mail(struct store *store, const struct mail *mail, const char *hol
                    enum mail_end end, const char *cause, int64_t now_us, struct error *error)
 {
 	static const char *const states[] = {"sent", "failed", "dropped"};
-	struct db_connection *connection;
-	int result = begin_write(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_write(store, &error);
 	struct db_query *query = db_query(
 		connection, "UPDATE mails SET state = $4, last_error = $5, ended_at = $6, lease = NULL,"
 					" attempts = attempts + 1"
@@ -162,10 +153,7 @@ int store_end_mail(struct store *store, const struct mail *mail, const char *hol
 int store_delay_mail(struct store *store, const struct mail *mail, const char *holder,
                      int64_t next_us, const char *cause, struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_write(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_write(store, &error);
 	struct db_query *query = db_query(
 		connection, "UPDATE mails SET next_at = $4, last_error = $5, lease = NULL,"
 					" attempts = attempts + 1"
@@ -180,10 +168,7 @@ int store_delay_mail(struct store *store, const struct mail *mail, const char *h
 
 int store_forget_mails(struct store *store, int64_t before_us, struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_write(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_write(store, &error);
 	struct db_query *query =
 		db_query(connection, "DELETE FROM mails WHERE state <> 'waiting' AND ended_at < $1");
 	db_bind_integer(query, before_us);

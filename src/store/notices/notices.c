@@ -85,12 +85,9 @@ static int find_endpoint(struct db_connection *connection, int64_t account,
 int store_list_notices(struct store *store, const struct notice_filter *filter, int64_t limit,
                        struct arena *arena, struct notice_list *ret, struct error *error)
 {
-	struct db_connection *connection;
 	int64_t account = 0;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
-	result = find_account_number(connection, filter->account_id, &account, error);
+	struct db_connection *connection = begin_read(store, &error);
+	int result = find_account_number(connection, filter->account_id, &account, error);
 	if (!result && filter->endpoint_id.size)
 		result = find_endpoint(connection, account, filter->endpoint_id, error);
 	if (result)
@@ -121,10 +118,7 @@ int store_list_notices(struct store *store, const struct notice_filter *filter, 
 int store_find_notice(struct store *store, struct slice notice_id, struct arena *arena,
                       struct notice_view *ret, struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
 	struct row row = {
 		.arena = arena,
 		.query = reach_query_one(
@@ -133,8 +127,8 @@ int store_find_notice(struct store *store, struct slice notice_id, struct arena 
 	                             WITH_STATES(NAMED " AND account = $2", " WHERE a.account = $2")})};
 	struct notice_list list = {0};
 	read_rows(&row, 1, &list);
-	result = end_read(connection, row_end(&row, row.failed || list.count > 0, MSG_STORE_NOTICE_GONE,
-	                                      notice_id, error));
+	int result = end_read(connection, row_end(&row, row.failed || list.count > 0,
+	                                          MSG_STORE_NOTICE_GONE, notice_id, error));
 	if (!result)
 		*ret = *list.items;
 	return result;

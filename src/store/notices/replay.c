@@ -10,10 +10,8 @@ static int begin(struct store *store, struct slice endpoint_id,
                  struct db_connection **ret_connection, struct locked_endpoint *ret,
                  struct error *error)
 {
-	int result = begin_write(store, ret_connection, error);
-	if (result)
-		return result;
-	result = lock_endpoint_by_id(*ret_connection, endpoint_id, ret, error);
+	*ret_connection = begin_write(store, &error);
+	int result = lock_endpoint_by_id(*ret_connection, endpoint_id, ret, error);
 	if (!result && ret->disabled)
 		result = error_set(error, ERR_REFUSED, MSG_STORE_WEBHOOK_DISABLED, NULL);
 	return result ? end_write(*ret_connection, result, error) : OK;
@@ -108,10 +106,7 @@ static int64_t account_of(struct db_connection *connection, struct slice endpoin
 static int find_window(struct store *store, struct slice endpoint_id,
                        const struct replay_place *place, struct window *ret, struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
 	struct db_query *query = ask_window(connection, account_of(connection, endpoint_id));
 	db_bind_integer(query, place->behind);
 	db_bind_integer(query, BATCH_NOTICES);

@@ -21,51 +21,31 @@ static int find_endpoint(struct db_connection *connection, struct slice endpoint
 	return row_end(&row, found, MSG_STORE_NO_WEBHOOK, endpoint_id, error);
 }
 
-/* Reads the columns attempt, at, duration_us, http_status, error, answer from `first` on. */
-static void read_attempt(struct row *row, int first, struct attempt_view *view)
+static const struct member attempt_columns[] =
+	COLUMNS_OF(struct attempt_view, attempt, at_us, duration_us, http_status, error, answer);
+static const struct row_type attempt_type = ROW_TYPE(struct attempt_view, attempt_columns, NULL);
+
+static const struct member delivery_columns[] =
+	COLUMNS_OF(struct delivery_view, notice, notice_id, type, mode, created_at_us, status, attempts,
+               due_at_us, replayed_at_us);
+
+static void complete_delivery(struct row *row, void *to)
 {
-	struct db_query *query = row->query;
-	struct slice answer = db_blob(query, first + 5);
-	const char *copy = arena_copy(row->arena, answer.data, answer.size);
-	*view = (struct attempt_view){
-		.attempt = db_integer(query, first),
-		.at_us = db_integer(query, first + 1),
-		.duration_us = db_integer(query, first + 2),
-		.http_status = db_integer(query, first + 3),
-		.error = row_string(row, first + 4),
-		.answer = slice_make(copy, answer.size),
-	};
-	row->failed |= !copy;
+	struct delivery_view *view = to;
+	if (!db_is_null(row->query, 9))
+		row_read(row, &attempt_type, 9, &view->last);
 }
 
-static void read_delivery(struct row *row, struct delivery_view *view)
-{
-	struct db_query *query = row->query;
-	*view = (struct delivery_view){
-		.notice = db_integer(query, 0),
-		.type = row_string(row, 2),
-		.mode = row_string(row, 3),
-		.created_at_us = db_integer(query, 4),
-		.status = row_string(row, 5),
-		.attempts = db_integer(query, 6),
-		.due_at_us = db_integer(query, 7),
-		.replayed_at_us = row_time(query, 8),
-	};
-	store_copy_id(view->notice_id, db_text(query, 1));
-	if (!db_is_null(query, 9))
-		read_attempt(row, 9, &view->last);
-}
+static const struct row_type delivery_type =
+	ROW_TYPE(struct delivery_view, delivery_columns, complete_delivery);
 
 int store_list_deliveries(struct store *store, struct slice endpoint_id, const char *status,
                           int64_t before, int64_t limit, struct arena *arena,
                           struct delivery_list *ret, struct error *error)
 {
-	struct db_connection *connection;
-	int code = begin_read(store, &connection, error);
-	if (code)
-		return code;
+	struct db_connection *connection = begin_read(store, &error);
 	int64_t account = 0, endpoint = 0;
-	code = find_endpoint(connection, endpoint_id, &account, &endpoint, error);
+	int code = find_endpoint(connection, endpoint_id, &account, &endpoint, error);
 	if (code)
 		return end_read(connection, code);
 	struct row row = {
@@ -87,11 +67,7 @@ int store_list_deliveries(struct store *store, struct slice endpoint_id, const c
 	db_bind_string(row.query, status ? status : "");
 	db_bind_integer(row.query, limit + 1);
 	struct delivery_list list = {0};
-	struct delivery_view *item;
-	while (!row.failed && db_step(row.query) &&
-	       (item = list_add(&row, &list.items, &list.count, &list.more, limit, sizeof *item)))
-		read_delivery(&row, item);
-	code = end_read(connection, row_end(&row, true, MSG_NONE, endpoint_id, error));
+	code = end_read(connection, row_list(&row, &delivery_type, LIST_OF(&list), limit, error));
 	if (!code)
 		*ret = list;
 	return code;
@@ -117,12 +93,9 @@ static int find_delivery(struct db_connection *connection, int64_t account, int6
 int store_list_attempts(struct store *store, struct slice endpoint_id, struct slice notice_id,
                         struct arena *arena, struct attempt_list *ret, struct error *error)
 {
-	struct db_connection *connection;
-	int code = begin_read(store, &connection, error);
-	if (code)
-		return code;
+	struct db_connection *connection = begin_read(store, &error);
 	int64_t account = 0, endpoint = 0, notice = 0;
-	code = find_endpoint(connection, endpoint_id, &account, &endpoint, error);
+	int code = find_endpoint(connection, endpoint_id, &account, &endpoint, error);
 	if (!code)
 		code = find_delivery(connection, account, endpoint, notice_id, &notice, error);
 	if (code)
@@ -137,12 +110,8 @@ int store_list_attempts(struct store *store, struct slice endpoint_id, struct sl
 	db_bind_integer(row.query, notice);
 	db_bind_integer(row.query, ATTEMPTS_SHOWN_MAX + 1);
 	struct attempt_list list = {0};
-	struct attempt_view *item;
-	while (!row.failed && db_step(row.query) &&
-	       (item = list_add(&row, &list.items, &list.count, &list.more, ATTEMPTS_SHOWN_MAX,
-	                        sizeof *item)))
-		read_attempt(&row, 0, item);
-	code = end_read(connection, row_end(&row, true, MSG_NONE, notice_id, error));
+	code = end_read(connection,
+	                row_list(&row, &attempt_type, LIST_OF(&list), ATTEMPTS_SHOWN_MAX, error));
 	if (!code)
 		*ret = list;
 	return code;

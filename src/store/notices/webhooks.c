@@ -22,43 +22,29 @@
 	COLUMNS(of_waiting)                                                                            \
 	" AND ($1 = 0 OR e.account = $1) AND e.endpoint_id > $2" of " ORDER BY e.endpoint_id LIMIT $3"
 
-/* Stored with a comma before the first and after the last type. */
-static const char *read_types(struct row *row, int column)
+static const struct member webhook_columns[] = COLUMNS_OF(
+	struct webhook_record, endpoint_id, account_id, url, types, created_at_us, secret_version,
+	previous_secret_until_us, failures, disabled_at_us, disabled_by, waiting);
+
+/* The types are stored with a comma before the first and after the last one. */
+static void complete_webhook(struct row *row, void *to)
 {
-	if (db_is_null(row->query, column))
-		return NULL;
-	struct slice types = db_text(row->query, column);
-	const char *copy = types.size < 2 ? arena_text(row->arena, "")
-	                                  : arena_copy(row->arena, types.data + 1, types.size - 2);
-	row->failed |= !copy;
-	return copy;
+	struct webhook_record *record = to;
+	if (db_is_null(row->query, 3))
+		return;
+	struct slice types = db_text(row->query, 3);
+	record->types = types.size < 2 ? arena_text(row->arena, "")
+	                               : arena_copy(row->arena, types.data + 1, types.size - 2);
+	row->failed |= !record->types;
 }
 
-static void read_webhook(struct row *row, struct webhook_record *record)
-{
-	struct db_query *query = row->query;
-	*record = (struct webhook_record){
-		.url = row_string(row, 2),
-		.types = read_types(row, 3),
-		.created_at_us = db_integer(query, 4),
-		.secret_version = db_integer(query, 5),
-		.previous_secret_until_us = row_time(query, 6),
-		.failures = db_integer(query, 7),
-		.disabled_at_us = row_time(query, 8),
-		.disabled_by = row_string(row, 9),
-		.waiting = db_integer(query, 10),
-	};
-	store_copy_id(record->endpoint_id, db_text(query, 0));
-	store_copy_id(record->account_id, db_text(query, 1));
-}
+static const struct row_type webhook_type =
+	ROW_TYPE(struct webhook_record, webhook_columns, complete_webhook);
 
 int store_find_webhook(struct store *store, struct slice endpoint_id, struct arena *arena,
                        struct webhook_record *ret, struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
 	struct row row = {.arena = arena,
 	                  .query =
 	                      reach_query_one(connection, BY_ENDPOINT, endpoint_id,
@@ -68,8 +54,9 @@ int store_find_webhook(struct store *store, struct slice endpoint_id, struct are
 	bool found = db_step(row.query);
 	struct webhook_record record;
 	if (found)
-		read_webhook(&row, &record);
-	result = end_read(connection, row_end(&row, found, MSG_STORE_NO_WEBHOOK, endpoint_id, error));
+		row_read(&row, &webhook_type, 0, &record);
+	int result =
+		end_read(connection, row_end(&row, found, MSG_STORE_NO_WEBHOOK, endpoint_id, error));
 	if (!result)
 		*ret = record;
 	return result;
@@ -79,10 +66,8 @@ int store_list_webhooks(struct store *store, struct slice account_id, struct sli
                         int64_t limit, struct arena *arena, struct webhook_list *ret,
                         struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
+	int result = OK;
 	int64_t account = 0;
 	if (account_id.size)
 		result = find_account_number(connection, account_id, &account, error);
@@ -104,11 +89,7 @@ int store_list_webhooks(struct store *store, struct slice account_id, struct sli
 	db_bind_integer(row.query, limit + 1);
 	work_bind(row.query, &of);
 	struct webhook_list list = {.partial = of.partial};
-	struct webhook_record *item;
-	while (!row.failed && db_step(row.query) &&
-	       (item = list_add(&row, &list.items, &list.count, &list.more, limit, sizeof *item)))
-		read_webhook(&row, item);
-	result = end_read(connection, row_end(&row, true, MSG_NONE, after, error));
+	result = end_read(connection, row_list(&row, &webhook_type, LIST_OF(&list), limit, error));
 	if (!result)
 		*ret = list;
 	return result;
@@ -158,10 +139,8 @@ static int change_locked(struct store *store, struct slice endpoint_id,
                          struct db_connection **ret_connection, struct locked_endpoint *ret,
                          struct error *error)
 {
-	int result = begin_write(store, ret_connection, error);
-	if (result)
-		return result;
-	result = lock_endpoint_by_id(*ret_connection, endpoint_id, ret, error);
+	*ret_connection = begin_write(store, &error);
+	int result = lock_endpoint_by_id(*ret_connection, endpoint_id, ret, error);
 	return result ? end_write(*ret_connection, result, error) : OK;
 }
 
@@ -191,14 +170,10 @@ int store_create_webhook(struct store *store, struct slice account_id, const cha
 {
 	char endpoint_id[ID_SIZE], stored_types[512];
 	store_fresh_id("whk_", endpoint_id);
-	struct db_connection *connection;
-	int result = begin_write(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_write(store, &error);
 	int64_t account = 0;
-	result = find_account_number(connection, account_id, &account, error);
-	if (!result)
-		result = refuse_too_many(connection, account, error);
+	int result = find_account_number(connection, account_id, &account, error)
+	                 ?: refuse_too_many(connection, account, error);
 	if (!result) {
 		struct db_query *query =
 			db_query(connection, "INSERT INTO webhook_endpoints (account, endpoint_id, url, types,"

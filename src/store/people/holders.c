@@ -48,10 +48,8 @@ int store_check_holder(struct store *store, const char *kind, struct slice id,
 		at++;
 	if (at == HOLDERS)
 		return error_cause(error, ERR_INTERNAL, "unknown kind of object: %s", kind);
-	struct db_connection *connection;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
+	int result = OK;
 	int64_t account = 0;
 	bool sharded = db_is_sharded(store->db);
 	if (sharded)

@@ -17,10 +17,7 @@ int store_set_challenge(struct store *store, const struct sha256 *browser,
                         const uint8_t challenge[CHALLENGE_SIZE], int64_t now_us,
                         struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_local(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_local(store, &error);
 	struct db_query *query =
 		db_query(connection, "INSERT INTO passkey_challenges (holder, challenge, made_at)"
 	                         " VALUES ($1, $2, $3) ON CONFLICT (holder) DO UPDATE"
@@ -34,10 +31,7 @@ int store_set_challenge(struct store *store, const struct sha256 *browser,
 int store_take_challenge(struct store *store, const struct sha256 *browser, int64_t made_after_us,
                          uint8_t ret[CHALLENGE_SIZE], struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_local(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_local(store, &error);
 	struct row row = {.query =
 	                      db_query(connection, "DELETE FROM passkey_challenges WHERE holder = $1"
 	                                           " RETURNING challenge, made_at")};
@@ -51,7 +45,7 @@ int store_take_challenge(struct store *store, const struct sha256 *browser, int6
 		if (good)
 			memcpy(challenge, bytes.data, sizeof challenge);
 	}
-	result = end_write(connection, row_result(&row, true, error), error);
+	int result = end_write(connection, row_result(&row, true, error), error);
 	if (!result && good)
 		memcpy(ret, challenge, sizeof challenge);
 	return result ? result : good ? OK : ERR_NOT_FOUND;
@@ -202,18 +196,12 @@ int store_add_passkey(struct store *store, const struct passkey_record *given,
                       char ret_passkey_id[ID_SIZE], struct error *error)
 {
 	char passkey_id[ID_SIZE];
-	struct db_connection *connection;
-	int result = begin_write(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_write(store, &error);
 	store_fresh_id("psk_", passkey_id);
-	result = check_passkey_owed(connection, given->user_id, cookie, error);
-	if (!result)
-		result = mark_session(connection, given->user_id, cookie, error);
-	if (!result)
-		result = check_room(connection, given->user_id, error);
-	if (!result)
-		result = insert_passkey(connection, given, cookie, passkey_id, now_us, error);
+	int result = check_passkey_owed(connection, given->user_id, cookie, error)
+		?: mark_session(connection, given->user_id, cookie, error)
+		?: check_room(connection, given->user_id, error)
+		?: insert_passkey(connection, given, cookie, passkey_id, now_us, error);
 	if (!result && tell)
 		result = notify_user(connection, tell, MAIL_PASSKEY_ADDED, given->name, now_us, error);
 	act_made(connection, "passkey_id", passkey_id);
@@ -229,36 +217,24 @@ int store_add_passkey(struct store *store, const struct passkey_record *given,
 	"SELECT p.passkey_id, p.user_id, p.credential_id, p.algorithm, p.public_key, p.sign_count,"    \
 	" p.name, p.made_at, p.used_at FROM passkeys p"
 
-static void read_passkey(struct row *row, struct passkey_record *record)
-{
-	*record = (struct passkey_record){
-		.credential_id = row_bytes(row, 2),
-		.algorithm = (int)db_integer(row->query, 3),
-		.public_key = row_bytes(row, 4),
-		.sign_count = db_integer(row->query, 5),
-		.name = row_string(row, 6),
-		.made_at_us = db_integer(row->query, 7),
-		.used_at_us = row_time(row->query, 8),
-	};
-	store_copy_id(record->passkey_id, db_text(row->query, 0));
-	store_copy_id(record->user_id, db_text(row->query, 1));
-}
+static const struct member passkey_columns[] =
+	COLUMNS_OF(struct passkey_record, passkey_id, user_id, credential_id, algorithm, public_key,
+               sign_count, name, made_at_us, used_at_us);
+
+static const struct row_type passkey_type = ROW_TYPE(struct passkey_record, passkey_columns, NULL);
 
 int store_find_passkey(struct store *store, struct slice credential_id, struct arena *arena,
                        struct passkey_record *ret, struct error *error)
 {
-	struct db_connection *connection;
 	struct passkey_record record;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
 	struct row row = {.arena = arena,
 	                  .query = db_query(connection, PASSKEY_COLUMNS " WHERE p.credential_id = $1")};
 	db_bind_blob(row.query, credential_id.data, credential_id.size);
 	bool found = db_step(row.query);
 	if (found)
-		read_passkey(&row, &record);
-	result = end_read(connection, row_result(&row, found, error));
+		row_read(&row, &passkey_type, 0, &record);
+	int result = end_read(connection, row_result(&row, found, error));
 	if (!result)
 		*ret = record;
 	return result;
@@ -267,23 +243,16 @@ int store_find_passkey(struct store *store, struct slice credential_id, struct a
 int store_list_passkeys(struct store *store, const char *email, struct arena *arena,
                         struct passkey_list *ret, struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
 	struct row row = {.arena = arena,
 	                  .query = db_query(connection, PASSKEY_COLUMNS
 	                                    " JOIN users u ON u.user_id = p.user_id WHERE u.email = $1"
 	                                    " ORDER BY p.made_at, p.passkey_id")};
 	db_bind_string(row.query, email);
 	struct passkey_list list = {0};
-	struct passkey_record *item;
 	bool more = false;
-	while (!row.failed && db_step(row.query) &&
-	       (item = list_add(&row, &list.items, &list.count, &more, PASSKEYS_OF_USER_MAX + 1,
-	                        sizeof *item)))
-		read_passkey(&row, item);
-	result = end_read(connection, row_result(&row, true, error));
+	int result = end_read(connection, row_list(&row, &passkey_type, &list.items, &list.count, &more,
+	                                           PASSKEYS_OF_USER_MAX + 1, error));
 	if (!result)
 		*ret = list;
 	return result;
@@ -294,10 +263,7 @@ int store_list_passkeys(struct store *store, const char *email, struct arena *ar
 int store_use_passkey(struct store *store, const struct passkey_record *known, int64_t sign_count,
                       const struct session_start *start, struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_write(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_write(store, &error);
 	const char *by = BY_PASSKEY;
 	struct row row = {.query =
 	                      db_query(connection, "UPDATE passkeys SET sign_count = $4, used_at = $5"
@@ -313,7 +279,7 @@ int store_use_passkey(struct store *store, const struct passkey_record *known, i
 	    (slice_is(db_text(row.query, 0), BY_OPERATOR_LINK) ||
 	     slice_is(db_text(row.query, 0), BY_OPERATOR_PASSKEY)))
 		by = BY_OPERATOR_PASSKEY;
-	result = row_result(&row, found, error);
+	int result = row_result(&row, found, error);
 	if (!result)
 		result = session_begin(connection, known->user_id, by, true, start, error);
 	return end_write(connection, result, error);
@@ -334,10 +300,7 @@ static int end_sessions(struct db_connection *connection, const char *email, int
 int store_remove_passkey(struct store *store, struct slice passkey_id, const char *email,
                          bool tells, int64_t now_us, struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_write(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_write(store, &error);
 	char name[NAME_MAX_SIZE] = "", user_id[ID_SIZE] = "";
 	struct row row = {.query = db_query(connection,
 	                                    "DELETE FROM passkeys WHERE passkey_id = $1 AND user_id IN"
@@ -351,13 +314,10 @@ int store_remove_passkey(struct store *store, struct slice passkey_id, const cha
 		snprintf(name, sizeof name, "%.*s", (int)text.size, text.data);
 		store_copy_id(user_id, db_text(row.query, 1));
 	}
-	result = row_end(&row, found, MSG_STORE_NO_PASSKEY, passkey_id, error);
-	if (!result)
-		result = act_on_accounts_of(connection, user_id, true, error);
-	if (!result)
-		result = act_settle(connection, error);
-	if (!result)
-		result = end_sessions(connection, email, now_us, error);
+	int result = row_end(&row, found, MSG_STORE_NO_PASSKEY, passkey_id, error)
+		?: act_on_accounts_of(connection, user_id, true, error)
+		?: act_settle(connection, error)
+		?: end_sessions(connection, email, now_us, error);
 	if (!result && tells)
 		result = notify_user(connection, email, MAIL_PASSKEY_REMOVED, name, now_us, error);
 	return end_write(connection, result, error);

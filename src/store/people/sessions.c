@@ -76,11 +76,9 @@ int session_begin(struct db_connection *connection, const char *user_id, const c
 	int64_t account = 0;
 	char session_id[ID_SIZE];
 	store_fresh_id("ses_", session_id);
-	int result = choose_first(connection, user_id, start->former, &account, error);
-	if (!result)
-		result = end_former(connection, start, error);
-	if (!result)
-		result = record_browser(connection, user_id, start, error);
+	int result = choose_first(connection, user_id, start->former, &account, error)
+		?: end_former(connection, start, error)
+		?: record_browser(connection, user_id, start, error);
 	if (result)
 		return result;
 	struct db_query *query = db_query(
@@ -139,13 +137,10 @@ static int use_link(struct db_connection *connection, const struct sha256 *link,
 int store_take_link(struct store *store, const struct sha256 *link, const struct sha256 *browser,
                     const struct session_start *start, struct error *error)
 {
-	struct db_connection *connection;
 	char user_id[ID_SIZE];
 	bool operators = false;
-	int result = begin_write(store, &connection, error);
-	if (result)
-		return result;
-	result = use_link(connection, link, browser, start->now_us, user_id, &operators, error);
+	struct db_connection *connection = begin_write(store, &error);
+	int result = use_link(connection, link, browser, start->now_us, user_id, &operators, error);
 	if (!result)
 		result = session_begin(connection, user_id, operators ? BY_OPERATOR_LINK : BY_LINK, false,
 		                       start, error);
@@ -237,14 +232,11 @@ int store_find_session(struct store *store, const struct sha256 *cookie, int64_t
                        int64_t seen_after_us, struct arena *arena, struct session_view *ret,
                        struct error *error)
 {
-	struct db_connection *connection;
 	struct session_view session = {0};
 	int64_t account = 0;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
-	result = read_session(connection, cookie, made_after_us, seen_after_us, arena, &session,
-	                      &account, error);
+	struct db_connection *connection = begin_read(store, &error);
+	int result = read_session(connection, cookie, made_after_us, seen_after_us, arena, &session,
+	                          &account, error);
 	if (!result)
 		result = read_memberships(connection, account, arena, &session, error);
 	result = end_read(connection, result);
@@ -314,11 +306,8 @@ static int touch(struct db_connection *connection, const struct sha256 *cookie, 
 int store_touch_session(struct store *store, const struct sha256 *cookie, int64_t now_us,
                         struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_local(store, &connection, error);
-	if (result)
-		return result;
-	result = touch(connection, cookie, now_us, error);
+	struct db_connection *connection = begin_local(store, &error);
+	int result = touch(connection, cookie, now_us, error);
 	if (!result)
 		result = touch_membership(connection, cookie, now_us, error);
 	return end_write(connection, result, error);
@@ -350,21 +339,16 @@ static int take_up(struct db_connection *connection, const char *user_id, const 
 int store_take_up(struct store *store, const char *user_id, const char *account_id,
                   struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_local(store, &connection, error);
-	return result ? result
-	              : end_write(connection, take_up(connection, user_id, account_id, error), error);
+	struct db_connection *connection = begin_local(store, &error);
+	return end_write(connection, take_up(connection, user_id, account_id, error), error);
 }
 
 int store_choose_account(struct store *store, const struct sha256 *cookie, struct slice account_id,
                          struct error *error)
 {
-	struct db_connection *connection;
 	int64_t account = 0;
-	int result = begin_local(store, &connection, error);
-	if (result)
-		return result;
-	result = find_account_number(connection, account_id, &account, error);
+	struct db_connection *connection = begin_local(store, &error);
+	int result = find_account_number(connection, account_id, &account, error);
 	if (result)
 		return end_write(connection, result, error);
 	struct db_query *query =
@@ -385,17 +369,14 @@ int store_choose_account(struct store *store, const struct sha256 *cookie, struc
 
 int store_leave_session(struct store *store, const struct session_leave *leave, struct error *error)
 {
-	struct db_connection *connection;
 	int64_t ended = 0;
-	int result = begin_local(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_local(store, &error);
 	const struct session_act act = {.operation = "sign out",
 	                                .cookie = &leave->cookie,
 	                                .address = leave->address,
 	                                .node = leave->node,
 	                                .urgent = true};
-	result = end_by_digest(connection, &leave->cookie, leave->now_us, &ended, error);
+	int result = end_by_digest(connection, &leave->cookie, leave->now_us, &ended, error);
 	if (!result && ended && !leave->unrecorded)
 		result = session_act_write(connection, &act, error);
 	return end_write(connection, result, error);
@@ -430,20 +411,22 @@ static int find_accounts(struct db_connection *connection, const struct session_
 	return reach_keep(connection, query, ret, error);
 }
 
+static const struct member session_columns[] =
+	COLUMNS_OF(struct session_record, session_id, account_id, email, address, agent, made_at_us,
+               seen_at_us, signed_in_at_us, by_passkey, account_name, signed_in_by);
+static const struct row_type session_type = ROW_TYPE(struct session_record, session_columns, NULL);
+
 int store_list_sessions(struct store *store, const struct session_scope *scope,
                         int64_t made_after_us, int64_t seen_after_us, int64_t limit,
                         struct arena *arena, struct session_list *ret, struct error *error)
 {
-	struct db_connection *connection;
+	struct db_connection *connection = begin_read(store, &error);
 	int64_t account = 0;
-	int result = begin_read(store, &connection, error);
-	if (!result && scope->account_id.size) {
+	int result = OK;
+	if (scope->account_id.size)
 		result = find_account_number(connection, scope->account_id, &account, error);
-		if (result)
-			return end_read(connection, result);
-	}
 	if (result)
-		return result;
+		return end_read(connection, result);
 	WORK_AUTO struct work_of of = {.anybodys = true};
 	if (db_misses_servers(db_of(connection)))
 		result =
@@ -461,24 +444,7 @@ int store_list_sessions(struct store *store, const struct session_scope *scope,
 	db_bind_string(row.query, scope->own);
 	work_bind(row.query, &of);
 	struct session_list list = {.partial = of.partial};
-	struct session_record *item;
-	while (!row.failed && db_step(row.query) &&
-	       (item = list_add(&row, &list.items, &list.count, &list.more, limit, sizeof *item))) {
-		*item = (struct session_record){
-			.email = row_string(&row, 2),
-			.address = row_string(&row, 3),
-			.agent = row_string(&row, 4),
-			.made_at_us = db_integer(row.query, 5),
-			.seen_at_us = db_integer(row.query, 6),
-			.signed_in_at_us = db_integer(row.query, 7),
-			.by_passkey = db_integer(row.query, 8) != 0,
-			.account_name = row_string(&row, 9),
-			.signed_in_by = row_string(&row, 10),
-		};
-		store_copy_id(item->session_id, db_text(row.query, 0));
-		store_copy_id(item->account_id, db_text(row.query, 1));
-	}
-	result = end_read(connection, row_result(&row, true, error));
+	result = end_read(connection, row_list(&row, &session_type, LIST_OF(&list), limit, error));
 	if (!result)
 		*ret = list;
 	return result;
@@ -487,11 +453,9 @@ int store_list_sessions(struct store *store, const struct session_scope *scope,
 int store_end_session(struct store *store, struct slice session_id,
                       const struct session_scope *scope, int64_t now_us, struct error *error)
 {
-	struct db_connection *connection;
 	int64_t account = 0;
-	int result = begin_write(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_write(store, &error);
+	int result = OK;
 	if (scope->account_id.size)
 		result = find_account_number(connection, scope->account_id, &account, error);
 	if (!result)

@@ -68,12 +68,9 @@ static int check_room(struct db_connection *connection, const struct link_reques
 
 int store_ask_link(struct store *store, const struct link_request *request, struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_write(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_write(store, &error);
 	struct mail_to to = {request->email, request->language};
-	result = check_room(connection, request, error);
+	int result = check_room(connection, request, error);
 	if (!result)
 		result = store_queue_mail_to(connection, 0, &to, MAIL_SIGN_IN, request->values,
 		                             request->now_us, error);
@@ -151,13 +148,10 @@ static int make_link(struct db_connection *connection, const struct link_grant *
 {
 	char user_id[ID_SIZE];
 	const char *standing = NULL;
-	int result = find_user(connection, grant->email, user_id, error);
-	if (!result)
-		result = classify_browser(connection, grant, user_id, &standing, error);
-	if (!result)
-		result = check_rate(connection, grant, user_id, standing, error);
-	if (!result)
-		result = act_on_accounts_of(connection, user_id, false, error);
+	int result = find_user(connection, grant->email, user_id, error)
+		?: classify_browser(connection, grant, user_id, &standing, error)
+		?: check_rate(connection, grant, user_id, standing, error)
+		?: act_on_accounts_of(connection, user_id, false, error);
 	if (result)
 		return result;
 	struct db_query *query =
@@ -177,10 +171,7 @@ static int make_link(struct db_connection *connection, const struct link_grant *
 
 int store_make_link(struct store *store, const struct link_grant *grant, struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_write(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_write(store, &error);
 	return end_write(connection, make_link(connection, grant, error), error);
 }
 
@@ -195,12 +186,9 @@ static int forget(struct db_query *query, int64_t before_us, struct error *error
 int store_forget_people(struct store *store, int64_t before_us, int64_t challenges_before_us,
                         struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_write(store, &connection, error);
-	if (result)
-		return result;
-	result = forget(db_query(connection, "DELETE FROM sign_in_links WHERE expires_at < $1"),
-	                before_us, error);
+	struct db_connection *connection = begin_write(store, &error);
+	int result = forget(db_query(connection, "DELETE FROM sign_in_links WHERE expires_at < $1"),
+	                    before_us, error);
 	if (!result)
 		result = forget(db_query(connection, "DELETE FROM passkey_challenges WHERE made_at < $1"),
 		                challenges_before_us, error);

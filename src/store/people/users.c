@@ -146,22 +146,15 @@ static int send_invitation(struct db_connection *connection, const struct invita
 int store_invite_user(struct store *store, const struct invitation *invitation, int64_t now_us,
                       char ret_user_id[ID_SIZE], struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_write(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_write(store, &error);
 	int64_t account = 0;
 	char user_id[ID_SIZE] = "";
 	enum language language = invitation->language;
-	result = find_account_number(connection, invitation->account_id, &account, error);
-	if (!result)
-		result = make_user(connection, invitation, now_us, user_id, &language, error);
-	if (!result)
-		result = check_room(connection, account, user_id, error);
-	if (!result)
-		result = make_membership(connection, invitation, account, user_id, now_us, error);
-	if (!result)
-		result = send_invitation(connection, invitation, account, language, now_us, error);
+	int result = find_account_number(connection, invitation->account_id, &account, error)
+		?: make_user(connection, invitation, now_us, user_id, &language, error)
+		?: check_room(connection, account, user_id, error)
+		?: make_membership(connection, invitation, account, user_id, now_us, error)
+		?: send_invitation(connection, invitation, account, language, now_us, error);
 	result = end_write(connection, result, error);
 	if (!result)
 		memcpy(ret_user_id, user_id, ID_SIZE);
@@ -170,22 +163,26 @@ int store_invite_user(struct store *store, const struct invitation *invitation, 
 
 /* ---- lists ---- */
 
+static const struct member user_columns[] =
+	COLUMNS_OF(struct user_record, user_id, email, role, made_at_us, made_by, seen_at_us, passkeys);
+
 /* A new session is recorded in the membership a little later. */
-static int64_t last_seen(struct db_query *query)
+static void complete_user(struct row *row, void *to)
 {
-	int64_t in_session_us = row_time(query, 5), noted_us = row_time(query, 7);
-	return in_session_us > noted_us ? in_session_us : noted_us;
+	struct user_record *record = to;
+	int64_t noted_us = row_time(row->query, 7);
+	record->seen_at_us = record->seen_at_us > noted_us ? record->seen_at_us : noted_us;
+	row_expect(row, role_parse(db_text(row->query, 2), &record->role), "role", 2, record->user_id);
 }
+
+static const struct row_type user_type = ROW_TYPE(struct user_record, user_columns, complete_user);
 
 int store_list_users(struct store *store, struct slice account_id, struct arena *arena,
                      struct user_list *ret, struct error *error)
 {
-	struct db_connection *connection;
 	int64_t account = 0;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
-	result = find_account_number(connection, account_id, &account, error);
+	struct db_connection *connection = begin_read(store, &error);
+	int result = find_account_number(connection, account_id, &account, error);
 	if (result)
 		return end_read(connection, result);
 	struct row row = {
@@ -200,22 +197,9 @@ int store_list_users(struct store *store, struct slice account_id, struct arena 
 			" LEFT JOIN users b ON b.user_id = m.made_by WHERE m.account = $1 ORDER BY u.email")};
 	db_bind_integer(row.query, account);
 	struct user_list list = {0};
-	struct user_record *item;
 	bool more = false;
-	while (!row.failed && db_step(row.query) &&
-	       (item = list_add(&row, &list.items, &list.count, &more, USERS_OF_ACCOUNT_MAX + 1,
-	                        sizeof *item))) {
-		*item = (struct user_record){
-			.email = row_string(&row, 1),
-			.made_at_us = db_integer(row.query, 3),
-			.made_by = row_string(&row, 4),
-			.seen_at_us = last_seen(row.query),
-			.passkeys = db_integer(row.query, 6),
-		};
-		store_copy_id(item->user_id, db_text(row.query, 0));
-		row_expect(&row, role_parse(db_text(row.query, 2), &item->role), "role", 2, item->user_id);
-	}
-	result = end_read(connection, row_result(&row, true, error));
+	result = end_read(connection, row_list(&row, &user_type, &list.items, &list.count, &more,
+	                                       USERS_OF_ACCOUNT_MAX + 1, error));
 	if (!result)
 		*ret = list;
 	return result;
@@ -223,14 +207,14 @@ int store_list_users(struct store *store, struct slice account_id, struct arena 
 
 /* ---- roles ---- */
 
-struct member {
+struct account_user {
 	int64_t account;
 	char user_id[ID_SIZE];
 	enum role role;
 };
 
 static int find_member(struct db_connection *connection, struct slice account_id, const char *email,
-                       struct member *ret, struct error *error)
+                       struct account_user *ret, struct error *error)
 {
 	int result = find_account_number(connection, account_id, &ret->account, error);
 	if (result)
@@ -253,7 +237,7 @@ static int find_member(struct db_connection *connection, struct slice account_id
 /* All owners are locked. When two owners leave at once, the second transaction finds one owner
  * left, and an owner who was removed by the first does nothing more. The locked rows show who is an
  * owner at that time. */
-static int lock_owners(struct db_connection *connection, const struct member *member,
+static int lock_owners(struct db_connection *connection, const struct account_user *member,
                        const char *email, bool stays_owner, struct error *error)
 {
 	int64_t owners = 0;
@@ -276,7 +260,7 @@ static int lock_owners(struct db_connection *connection, const struct member *me
 
 /* Ends only sessions in which this account is chosen. What a user does in other accounts is not for
  * this account's owners to end. Roles are read again with every request. */
-static int end_sessions(struct db_connection *connection, const struct member *member,
+static int end_sessions(struct db_connection *connection, const struct account_user *member,
                         int64_t now_us, struct error *error)
 {
 	struct db_query *query =
@@ -291,7 +275,7 @@ static int end_sessions(struct db_connection *connection, const struct member *m
 static int change_role(struct db_connection *connection, struct slice account_id, const char *email,
                        enum role role, int64_t now_us, struct error *error)
 {
-	struct member member = {0};
+	struct account_user member = {0};
 	int result = find_member(connection, account_id, email, &member, error);
 	if (result || member.role == role)
 		return result;
@@ -310,10 +294,7 @@ static int change_role(struct db_connection *connection, struct slice account_id
 int store_change_role(struct store *store, struct slice account_id, const char *email,
                       enum role role, int64_t now_us, struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_write(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_write(store, &error);
 	return end_write(connection, change_role(connection, account_id, email, role, now_us, error),
 	                 error);
 }
@@ -343,23 +324,20 @@ static int forget_user(struct db_connection *connection, const char *user_id, st
 	if (result || accounts)
 		return result;
 	result = run_for_user(db_query(connection, "DELETE FROM passkeys WHERE user_id = $1"), user_id,
-	                      error);
-	if (!result)
-		result = run_for_user(db_query(connection, "DELETE FROM sign_in_links WHERE user_id = $1"),
-		                      user_id, error);
-	if (!result)
-		result = run_for_user(db_query(connection, "DELETE FROM known_browsers WHERE user_id = $1"),
-		                      user_id, error);
-	if (!result)
-		result = run_for_user(db_query(connection, "DELETE FROM users WHERE user_id = $1"), user_id,
-		                      error);
+	                      error)
+		?: run_for_user(db_query(connection, "DELETE FROM sign_in_links WHERE user_id = $1"),
+		                user_id, error)
+		?: run_for_user(db_query(connection, "DELETE FROM known_browsers WHERE user_id = $1"),
+		                user_id, error)
+		?: run_for_user(db_query(connection, "DELETE FROM users WHERE user_id = $1"), user_id,
+		                error);
 	return result;
 }
 
 static int remove_user(struct db_connection *connection, struct slice account_id, const char *email,
                        int64_t now_us, struct error *error)
 {
-	struct member member = {0};
+	struct account_user member = {0};
 	int result = find_member(connection, account_id, email, &member, error);
 	if (!result)
 		result = lock_owners(connection, &member, email, false, error);
@@ -378,20 +356,14 @@ static int remove_user(struct db_connection *connection, struct slice account_id
 int store_remove_user(struct store *store, struct slice account_id, const char *email,
                       int64_t now_us, struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_write(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_write(store, &error);
 	return end_write(connection, remove_user(connection, account_id, email, now_us, error), error);
 }
 
 int store_set_user_language(struct store *store, const char *user_id, enum language language,
                             struct error *error)
 {
-	struct db_connection *connection;
-	int result = begin_local(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_local(store, &error);
 	struct db_query *query =
 		db_query(connection, "UPDATE users SET language = $2 WHERE user_id = $1");
 	db_bind_string(query, user_id);

@@ -105,13 +105,10 @@ static int fill_days(struct db_connection *connection, struct running_balance ru
 int store_list_balances(struct store *store, const struct days *days, int64_t now_us, int64_t limit,
                         struct arena *arena, struct balance_list *ret, struct error *error)
 {
-	struct db_connection *connection;
 	struct running_balance running_balance;
 	struct balance_list list = {0};
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
-	result = read_standing(connection, days->account_id, &running_balance, error);
+	struct db_connection *connection = begin_read(store, &error);
+	int result = read_standing(connection, days->account_id, &running_balance, error);
 	if (result)
 		return end_read(connection, result);
 	int64_t first =

@@ -356,16 +356,10 @@ int store_fill(struct db_connection *connection, const char *step,
 	const char *name = step + strspn(step, "0123456789-");
 	if (strcmp(name, STEP) != 0)
 		return OK;
-	int result = count_all(&fill, error);
-	if (!result)
-		result = count_events(&fill, error);
-	if (!result)
-		result = count_all_unpaid(&fill, error);
-	if (!result)
-		result = count_all_certifications(&fill, error);
-	if (!result)
-		result = fill_totals(connection, error);
-	if (!result)
-		result = count_all_stored(&fill, error);
-	return result;
+	return count_all(&fill, error)
+		?: count_events(&fill, error)
+		?: count_all_unpaid(&fill, error)
+		?: count_all_certifications(&fill, error)
+		?: fill_totals(connection, error)
+		?: count_all_stored(&fill, error);
 }

@@ -153,19 +153,12 @@ int store_read_activity(struct store *store, struct slice account_id, int64_t no
 {
 	struct reading reading = {.arena = arena, .today = time_day(now_us), .activity = ret};
 	*ret = (struct account_activity){.first_day = reading.today - OVERVIEW_DAYS + 1};
-	int result = begin_read(store, &reading.connection, error);
-	if (result)
-		return result;
-	result = find_account_number(reading.connection, account_id, &reading.account, error);
-	if (!result)
-		result = read_channels(&reading, error);
-	if (!result)
-		result = read_counts(&reading, error);
-	if (!result)
-		result = read_pending(&reading, error);
-	if (!result)
-		result = count_certifying(&reading, error);
-	if (!result)
-		result = read_certifying(&reading, error);
+	reading.connection = begin_read(store, &error);
+	int result = find_account_number(reading.connection, account_id, &reading.account, error)
+		?: read_channels(&reading, error)
+		?: read_counts(&reading, error)
+		?: read_pending(&reading, error)
+		?: count_certifying(&reading, error)
+		?: read_certifying(&reading, error);
 	return end_read(reading.connection, result);
 }

@@ -341,12 +341,10 @@ int store_list_usage(struct store *store, const struct usage_filter *filter, str
 	struct question question = {.filter = filter, .past = {.mode = -1}};
 	if (after.size && !read_cursor(after, &question.past))
 		return error_set(error, ERR_USAGE, MSG_ADMIN_BAD_CURSOR, NULL);
-	struct db_connection *connection;
-	int result = begin_read(store, &connection, error);
-	if (result)
-		return result;
+	struct db_connection *connection = begin_read(store, &error);
 	struct usage_list list = {0};
-	result = end_read(connection, list_usage(connection, &question, arena, limit, &list, error));
+	int result =
+		end_read(connection, list_usage(connection, &question, arena, limit, &list, error));
 	if (!result)
 		*ret = list;
 	return result;

@@ -74,8 +74,8 @@ static int tear_down(void **state)
 
 static void queue(void)
 {
-	struct db_connection *connection;
-	assert_int_equal(begin_write(sample.store, &connection, NULL), OK);
+	struct db_connection *connection = begin_write(sample.store, NULL);
+	assert_int_equal(db_failure(connection), OK);
 	int result = store_queue_mail(connection, sample.account, MAIL_ENDPOINT_DISABLED,
 	                              slice_of("{\"endpoint_id\":\"whk_1\",\"url\":\"https://a\"}"),
 	                              __real_store_now_us(sample.store), NULL);
@@ -134,7 +134,8 @@ static void queue_link(void)
 	const char *values = arena_printf(&arena, "{\"browser\":\"%064d\",\"until\":%lld}", 0,
 	                                  (long long)(now_us + 600 * US_PER_SECOND));
 	assert_int_equal(store_invite_user(sample.store, &invitation, 1, user_id, NULL), OK);
-	assert_int_equal(begin_write(sample.store, &connection, NULL), OK);
+	connection = begin_write(sample.store, NULL);
+	assert_int_equal(db_failure(connection), OK);
 	int result =
 		store_queue_mail_to(connection, 0, &to, MAIL_SIGN_IN, slice_of(values), now_us, NULL);
 	assert_int_equal(end_write(connection, result, NULL), OK);

@@ -62,8 +62,8 @@ static void add_endpoint(struct fixture *fixture, const char *types)
 	                                      "https://example.org/hook", types, fixture->sample.now_us,
 	                                      fixture->endpoint_id, &fixture->error),
 	                 OK);
-	struct db_connection *connection;
-	assert_int_equal(begin_read(fixture->sample.store, &connection, NULL), OK);
+	struct db_connection *connection = begin_read(fixture->sample.store, NULL);
+	assert_int_equal(db_failure(connection), OK);
 	struct db_query *query =
 		db_query(connection, "SELECT endpoint FROM webhook_endpoints WHERE endpoint_id = $1");
 	db_bind_string(query, fixture->endpoint_id);
@@ -218,8 +218,8 @@ static void test_an_attempt_at_what_is_gone_is_not_kept(void **state)
 	int64_t removed;
 	assert_int_equal(store_forget_notices(store, 0, 1000, &removed, NULL), OK);
 	record_one(fixture, &delivery, DELIVERY_DONE, 0);
-	struct db_connection *connection;
-	assert_int_equal(begin_read(store, &connection, NULL), OK);
+	struct db_connection *connection = begin_read(store, NULL);
+	assert_int_equal(db_failure(connection), OK);
 	struct db_query *query = db_query(connection, "SELECT count(*) FROM webhook_attempts");
 	assert_true(db_step(query));
 	assert_int_equal(db_integer(query, 0), 0);
@@ -410,8 +410,8 @@ static void test_a_replay_begins_a_fresh_schedule(void **state)
 /* `count` notices that nobody was told of. */
 static void add_notices(struct fixture *fixture, int count)
 {
-	struct db_connection *connection;
-	assert_int_equal(begin_write(fixture->sample.store, &connection, NULL), OK);
+	struct db_connection *connection = begin_write(fixture->sample.store, NULL);
+	assert_int_equal(db_failure(connection), OK);
 	for (int i = 0; i < count; i++) {
 		char id[ID_SIZE];
 		snprintf(id, sizeof id, "ntc_%06d", i);
@@ -544,18 +544,15 @@ static void test_what_is_deleted_and_what_is_old_goes(void **state)
 static void (*meanwhile)(struct fixture *fixture);
 static struct fixture *meanwhile_of;
 
-int __real_begin_write(struct store *store, struct db_connection **ret_connection,
-                       struct error *error);
-int __wrap_begin_write(struct store *store, struct db_connection **ret_connection,
-                       struct error *error);
-int __wrap_begin_write(struct store *store, struct db_connection **ret_connection,
-                       struct error *error)
+struct db_connection *__real_begin_write(struct store *store, struct error **error);
+struct db_connection *__wrap_begin_write(struct store *store, struct error **error);
+struct db_connection *__wrap_begin_write(struct store *store, struct error **error)
 {
 	void (*once)(struct fixture *) = meanwhile;
 	meanwhile = NULL;
 	if (once)
 		once(meanwhile_of);
-	return __real_begin_write(store, ret_connection, error);
+	return __real_begin_write(store, error);
 }
 
 static char replayed_id[ID_SIZE];

@@ -38,8 +38,8 @@ static int64_t read_overview(struct sample *sample, struct account_activity *act
 /* Live chains with events that are all under a seal. */
 static void add_idle_chains(struct sample *sample)
 {
-	struct db_connection *connection;
-	assert_int_equal(begin_write(sample->store, &connection, NULL), OK);
+	struct db_connection *connection = begin_write(sample->store, NULL);
+	assert_int_equal(db_failure(connection), OK);
 	struct db_query *query = db_query(
 		connection, "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < $2)"
 					" INSERT INTO chains (account, chain, created_at, genesis_hash, last_sequence,"

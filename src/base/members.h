@@ -1,0 +1,72 @@
+/* Descriptions of the members of a record, so that one function can read or write any record: the
+ * store fills members from the columns of a row, and the administration writes them as JSON.
+ *
+ * MEMBERS_OF(EACH, struct account_record, name, balance) expands to EACH(struct account_record,
+ * name) EACH(struct account_record, balance), for up to 81 members. */
+#ifndef BASE_MEMBERS_H
+#define BASE_MEMBERS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/digest.h"
+
+/* The type of the member determines its kind. */
+enum member_kind {
+	MEMBER_OTHER, /* handled by its user */
+	MEMBER_BYTES,
+	MEMBER_SHA256,
+	MEMBER_CHARACTERS,
+	MEMBER_STRING,
+	MEMBER_INT,
+	MEMBER_INT64, /* see member_is_time */
+	MEMBER_BOOL,
+};
+struct member {
+	const char *name;
+	enum member_kind kind;
+	size_t offset, size;
+};
+
+/* clang-format off */
+/* The record type may be const. */
+#define MEMBER_KIND(member)                                                                        \
+	_Generic(&(member), const char **: MEMBER_STRING, const char *const *: MEMBER_STRING,          \
+		struct slice *: MEMBER_BYTES, struct sha256 *: MEMBER_SHA256,                              \
+		int *: MEMBER_INT, const int *: MEMBER_INT,                                                \
+		int64_t *: MEMBER_INT64, const int64_t *: MEMBER_INT64,                                    \
+		bool *: MEMBER_BOOL, const bool *: MEMBER_BOOL,                                            \
+		default: _Generic((member), char *: MEMBER_CHARACTERS, const char *: MEMBER_CHARACTERS,    \
+			default: MEMBER_OTHER))
+/* Initializes a struct member, followed by a comma. */
+#define MEMBER(record, member)                                                                     \
+	{#member, MEMBER_KIND(((record *)0)->member), offsetof(record, member),                        \
+	 sizeof(((record *)0)->member)},
+/* Does the same; a member of one of the first three kinds does not compile. */
+#define PLAIN_MEMBER(record, member)                                                               \
+	{#member, MEMBER_KIND(((record *)0)->member), offsetof(record, member),                        \
+	 sizeof(((record *)0)->member) +                                                               \
+	 0 * sizeof(char[MEMBER_KIND(((record *)0)->member) <= MEMBER_SHA256 ? -1 : 1])},
+
+#define MEMBERS_OF(each, record, ...) MEMBERS_81(MEMBERS_NEXT(each, record, __VA_ARGS__))
+#define MEMBERS_81(...) MEMBERS_27(MEMBERS_27(MEMBERS_27(__VA_ARGS__)))
+#define MEMBERS_27(...) MEMBERS_9(MEMBERS_9(MEMBERS_9(__VA_ARGS__)))
+#define MEMBERS_9(...) MEMBERS_3(MEMBERS_3(MEMBERS_3(__VA_ARGS__)))
+#define MEMBERS_3(...) MEMBERS_1(MEMBERS_1(MEMBERS_1(__VA_ARGS__)))
+#define MEMBERS_1(...) __VA_ARGS__
+#define MEMBERS_NEXT(each, record, member, ...)                                                    \
+	each(record, member) __VA_OPT__(MEMBERS_AGAIN MEMBERS_NONE (each, record, __VA_ARGS__))
+#define MEMBERS_AGAIN() MEMBERS_NEXT
+#define MEMBERS_NONE ()
+/* clang-format on */
+
+/* Returns whether the member is a time in microseconds: an int64_t whose name ends with "_us". */
+static inline bool member_is_time(const struct member *member)
+{
+	size_t size = strlen(member->name);
+	return member->kind == MEMBER_INT64 && size > 3 && !strcmp(member->name + size - 3, "_us");
+}
+
+#endif
