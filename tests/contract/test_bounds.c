@@ -3,15 +3,10 @@
  *     contract-bounds [postgresql://…] */
 #include <inttypes.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
+#include "testing.h"
 #include "registering.h"
 #include "sample.h"
 #include "store/accounts/accounts.h"
@@ -186,7 +181,7 @@ static void assert_registers_once(struct fixture *fixture, enum mode mode)
 	assert_listed(fixture, mode, 1, 2);
 }
 
-static void the_last_channel_works_and_is_the_last(void **state)
+TEST_CASE(the_last_channel_works_and_is_the_last)
 {
 	struct fixture *fixture = *state;
 	char channel_id[ID_SIZE] = "";
@@ -206,7 +201,7 @@ static void the_last_channel_works_and_is_the_last(void **state)
 }
 
 /* As created by an older version. */
-static void a_channel_beyond_the_last_takes_no_events(void **state)
+TEST_CASE(a_channel_beyond_the_last_takes_no_events)
 {
 	struct fixture *fixture = *state;
 	renumber(fixture, CHANNEL_MAX + 1);
@@ -244,13 +239,13 @@ static void a_full_chain_takes_no_events(struct fixture *fixture, enum mode mode
 	assert_string_equal(use.about, fixture->sample.channel_id);
 }
 
-static void the_last_event_works_and_is_the_last(void **state)
+TEST_CASE(the_last_event_works_and_is_the_last)
 {
 	a_full_chain_takes_no_events(*state, MODE_LIVE);
 }
 
 /* Its number is the highest possible one. */
-static void the_last_event_of_the_last_chain_works(void **state)
+TEST_CASE(the_last_event_of_the_last_chain_works)
 {
 	struct fixture *fixture = *state;
 	renumber(fixture, CHANNEL_MAX);
@@ -267,7 +262,7 @@ static int configure(struct fixture *fixture, const char *name, int64_t *ret_ver
 	                               NOW, ret_version, &changed, &error);
 }
 
-static void the_last_configuration_works_and_is_the_last(void **state)
+TEST_CASE(the_last_configuration_works_and_is_the_last)
 {
 	struct fixture *fixture = *state;
 	int64_t version = 0;
@@ -316,7 +311,7 @@ static int ask(struct fixture *fixture, struct certification *certification)
 	return result;
 }
 
-static void the_last_certification_of_a_year_works_and_is_the_last(void **state)
+TEST_CASE(the_last_certification_of_a_year_works_and_is_the_last)
 {
 	struct fixture *fixture = *state;
 	sample_register(&fixture->sample, MODE_LIVE, 1);
@@ -387,7 +382,7 @@ static int create_one_more(struct fixture *fixture, int64_t most)
 	                            &config, most, NOW, channel_id, &error);
 }
 
-static void an_account_has_no_more_channels_than_it_may(void **state)
+TEST_CASE(an_account_has_no_more_channels_than_it_may)
 {
 	struct fixture *fixture = *state;
 	assert_int_equal(create_one_more(fixture, 0), OK);
@@ -423,7 +418,7 @@ static void *make_key(void *context)
 	return NULL;
 }
 
-static void an_account_has_no_more_keys_than_it_may(void **state)
+TEST_CASE(an_account_has_no_more_keys_than_it_may)
 {
 	struct fixture *fixture = *state;
 	enum { MAKERS = 8, MOST = 3 };
@@ -471,7 +466,7 @@ static int ask_on(struct fixture *fixture, struct certification *certification)
 	return result;
 }
 
-static void an_account_asks_for_no_more_certifications_a_day_than_it_may(void **state)
+TEST_CASE(an_account_asks_for_no_more_certifications_a_day_than_it_may)
 {
 	struct fixture *fixture = *state;
 	sample_register(&fixture->sample, MODE_LIVE, 1);
@@ -515,7 +510,7 @@ static int create_limit(struct fixture *fixture)
 }
 
 /* Other accounts register in the same transaction and wait for it. */
-static void an_account_has_no_more_limits_than_a_batch_reads_quickly(void **state)
+TEST_CASE(an_account_has_no_more_limits_than_a_batch_reads_quickly)
 {
 	struct fixture *fixture = *state;
 	const struct sample *sample = &fixture->sample;
@@ -539,7 +534,7 @@ static void an_account_has_no_more_limits_than_a_batch_reads_quickly(void **stat
 	assert_in_range(statements, without + 3, without + 10);
 }
 
-static void an_account_has_no_more_thresholds_than_a_batch_reads_quickly(void **state)
+TEST_CASE(an_account_has_no_more_thresholds_than_a_batch_reads_quickly)
 {
 	struct fixture *fixture = *state;
 	char id[ID_SIZE];
@@ -556,7 +551,7 @@ static void an_account_has_no_more_thresholds_than_a_batch_reads_quickly(void **
 	error_clear(&error);
 }
 
-static void what_is_used_is_read_of_an_empty_store(void **state)
+TEST_CASE(what_is_used_is_read_of_an_empty_store)
 {
 	struct fixture *fixture = *state;
 	assert_int_equal(use_of(fixture, BOUND_CHANNELS).used, 1);
@@ -568,25 +563,9 @@ static void what_is_used_is_read_of_an_empty_store(void **state)
 	assert_int_equal(use_of(fixture, BOUND_TIMESTAMP_ROOTS).used, 0);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
 int main(int count, char **arguments)
 {
 	if (count > 1)
 		server_url = arguments[1];
-	const struct CMUnitTest tests[] = {
-		TEST(the_last_channel_works_and_is_the_last),
-		TEST(a_channel_beyond_the_last_takes_no_events),
-		TEST(the_last_event_works_and_is_the_last),
-		TEST(the_last_event_of_the_last_chain_works),
-		TEST(the_last_configuration_works_and_is_the_last),
-		TEST(the_last_certification_of_a_year_works_and_is_the_last),
-		TEST(an_account_has_no_more_channels_than_it_may),
-		TEST(an_account_has_no_more_keys_than_it_may),
-		TEST(an_account_asks_for_no_more_certifications_a_day_than_it_may),
-		TEST(an_account_has_no_more_limits_than_a_batch_reads_quickly),
-		TEST(an_account_has_no_more_thresholds_than_a_batch_reads_quickly),
-		TEST(what_is_used_is_read_of_an_empty_store),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return tests_run(NULL, NULL, set_up, tear_down);
 }

@@ -1,11 +1,5 @@
 /* The contract of content.h, for the implementation that the argument names. "file:" means a new
  * directory. The keys of a service come from the environment, as for the program. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "testing.h"
 #include "base/clock.h"
 #include "base/digest.h"
 #include "content/content.h"
@@ -42,14 +37,12 @@ static int open_again(bool create, struct content_store **ret_store)
 
 static int set_up(void **state)
 {
-	(void)state;
 	remote = content_url_is_remote(url);
 	return open_again(true, &store);
 }
 
 static int tear_down(void **state)
 {
-	(void)state;
 	content_close(store);
 	return 0;
 }
@@ -101,9 +94,8 @@ static int exists(const char *name)
 	return result;
 }
 
-static void test_write_and_read(void **state)
+TEST_CASE(test_write_and_read)
 {
-	(void)state;
 	assert_int_equal(put("event/aa/one", "the declared content", 20), 0);
 	assert_holds("event/aa/one", 0, "the declared content", 20);
 	assert_holds("event/aa/one", 13, "content", 20);
@@ -115,9 +107,8 @@ static void test_write_and_read(void **state)
 	assert_holds("event/aa/one", 0, "other", 5);
 }
 
-static void test_read_goes_on_over_replacement(void **state)
+TEST_CASE(test_read_goes_on_over_replacement)
 {
-	(void)state;
 	struct content_reader *reader = NULL;
 	uint64_t size = 0;
 	char data[8] = "";
@@ -129,9 +120,8 @@ static void test_read_goes_on_over_replacement(void **state)
 	content_read_end(reader);
 }
 
-static void test_unfinished_is_invisible(void **state)
+TEST_CASE(test_unfinished_is_invisible)
 {
-	(void)state;
 	struct content_writer *writer = NULL;
 	assert_int_equal(content_write_begin(store, &writer, NULL), 0);
 	assert_int_equal(content_write(writer, "half", 4, NULL), 0);
@@ -142,9 +132,8 @@ static void test_unfinished_is_invisible(void **state)
 	assert_int_equal(exists("area/aa/half"), ERR_NOT_FOUND);
 }
 
-static void test_absent(void **state)
+TEST_CASE(test_absent)
 {
-	(void)state;
 	struct error error = {0};
 	struct content_reader *reader = NULL;
 	uint64_t size = 77;
@@ -161,18 +150,16 @@ static void test_absent(void **state)
 	assert_int_equal(exists("dir/aa/object/below"), ERR_NOT_FOUND);
 }
 
-static void test_delete(void **state)
+TEST_CASE(test_delete)
 {
-	(void)state;
 	assert_int_equal(put("area/aa/gone", "x", 1), 0);
 	assert_int_equal(content_delete(store, "area/aa/gone", NULL), 0);
 	assert_int_equal(exists("area/aa/gone"), ERR_NOT_FOUND);
 	assert_int_equal(content_delete(store, "area/aa/gone", NULL), 0);
 }
 
-static void test_names(void **state)
+TEST_CASE(test_names)
 {
-	(void)state;
 	char longest[CONTENT_NAME_MAX + 1];
 	memset(longest, 'a', sizeof longest);
 	memcpy(longest, "area/bb/", 8);
@@ -212,9 +199,8 @@ static void test_names(void **state)
 	}
 }
 
-static void test_fresh_names(void **state)
+TEST_CASE(test_fresh_names)
 {
-	(void)state;
 	char first[CONTENT_NAME_MAX], second[CONTENT_NAME_MAX];
 	content_fresh_name("event", first);
 	content_fresh_name("event", second);
@@ -226,9 +212,8 @@ static void test_fresh_names(void **state)
 	assert_int_equal(exists(second), ERR_NOT_FOUND);
 }
 
-static void test_put_file(void **state)
+TEST_CASE(test_put_file)
 {
-	(void)state;
 	enum { SIZE = 200001 }; /* more than one copy buffer */
 	char path[sizeof scratch + 8];
 	snprintf(path, sizeof path, "%s/file", scratch);
@@ -261,9 +246,8 @@ static void test_put_file(void **state)
 
 /* More than one read and more than one part of an upload, and a size that is not a multiple of
  * either. */
-static void test_large(void **state)
+TEST_CASE(test_large)
 {
-	(void)state;
 	enum { SIZE = 20 * 1024 * 1024 + 4321, PIECE = 100000 };
 	char *data = malloc(SIZE), *back = malloc(SIZE + 1);
 	assert_non_null(data);
@@ -294,9 +278,8 @@ static void test_large(void **state)
 	assert_int_equal(content_delete(store, "area/aa/large", NULL), 0);
 }
 
-static void test_ready(void **state)
+TEST_CASE(test_ready)
 {
-	(void)state;
 	struct error error = {0};
 	assert_int_equal(content_ready(store, &error), 0);
 	assert_string_equal(error.cause, "");
@@ -316,9 +299,8 @@ static void assert_link_leads_to(const char *link, const char *expected)
 	                     "attachment; filename=\"report.pdf\""));
 }
 
-static void test_links(void **state)
+TEST_CASE(test_links)
 {
-	(void)state;
 	BUF_AUTO struct buf link;
 	buf_init(&link, 4096);
 	struct content_link wanted = {.content_type = "application/pdf",
@@ -337,9 +319,8 @@ static void test_links(void **state)
 	assert_int_equal(content_make_link(store, "../x", &wanted, &link, NULL), ERR_INTERNAL);
 }
 
-static void test_descriptor(void **state)
+TEST_CASE(test_descriptor)
 {
-	(void)state;
 	uint64_t size = 0;
 	char data[8] = "";
 	assert_int_equal(put("area/aa/fd", "bytes", 5), 0);
@@ -392,9 +373,8 @@ static void become_old(void)
 	usleep(remote ? 5100000 : 30000);
 }
 
-static void test_sweep(void **state)
+TEST_CASE(test_sweep)
 {
-	(void)state;
 	const int64_t old_us = remote ? 1000000 : 20000;
 	struct seen seen = {0};
 	struct content_writer *writer = NULL;
@@ -435,9 +415,8 @@ static int note_one(void *context, const char *name)
 }
 
 /* Lists one area, between two times. */
-static void test_a_listing_has_bounds(void **state)
+TEST_CASE(test_a_listing_has_bounds)
 {
-	(void)state;
 	int64_t before_us, after_us;
 	assert_int_equal(content_now_us(store, &before_us, NULL), 0);
 	become_old();
@@ -468,9 +447,8 @@ static void test_a_listing_has_bounds(void **state)
 static const char one[] = "1111111111111111111111111111111111111111111111111111111111111111";
 static const char other[] = "2222222222222222222222222222222222222222222222222222222222222222";
 
-static void test_a_place_is_one_installations(void **state)
+TEST_CASE(test_a_place_is_one_installations)
 {
-	(void)state;
 	struct error error = {0};
 	struct content_marker since = {0}, again = {0};
 	assert_int_equal(content_claim(store, one, &since, &error), 0);
@@ -492,9 +470,8 @@ static void test_a_place_is_one_installations(void **state)
 
 /* The marker that a sweep writes is read again; text that only resembles one does not permit a
  * sweep. */
-static void test_a_marker_carries_the_last_sweep(void **state)
+TEST_CASE(test_a_marker_carries_the_last_sweep)
 {
-	(void)state;
 	struct error error = {0};
 	struct content_marker marker = {0}, again = {0};
 	assert_int_equal(content_check_claim(store, one, &error), 0);
@@ -523,9 +500,8 @@ static void test_a_marker_carries_the_last_sweep(void **state)
 	assert_int_equal(content_delete(store, CONTENT_MARKER, NULL), 0);
 }
 
-static void test_own_names_are_known(void **state)
+TEST_CASE(test_own_names_are_known)
 {
-	(void)state;
 	static const char *const others[] = {"event/aa/0123456789abcdefghijklmnopqrs",
 	                                     "event/aa/0123456789abcdefghijklmnopqrstu",
 	                                     "event/AA/0123456789abcdefghijklmnopqrst",
@@ -565,9 +541,8 @@ static void *write_many(void *context)
 	return NULL;
 }
 
-static void test_threads(void **state)
+TEST_CASE(test_threads)
 {
-	(void)state;
 	static const char letters[THREADS] = "abcd";
 	pthread_t threads[THREADS];
 	for (size_t i = 0; i < THREADS; i++)
@@ -586,9 +561,8 @@ static void test_threads(void **state)
 		}
 }
 
-static void test_opened_again(void **state)
+TEST_CASE(test_opened_again)
 {
-	(void)state;
 	assert_int_equal(put("area/aa/kept", "kept", 4), 0);
 	content_close(store);
 	store = NULL;
@@ -597,9 +571,8 @@ static void test_opened_again(void **state)
 	content_close(NULL);
 }
 
-static void test_urls(void **state)
+TEST_CASE(test_urls)
 {
-	(void)state;
 	struct content_store *none = NULL;
 	struct error error = {0};
 	static const char *const refused[] = {"",     "file:", "/tmp",  "ftp://x/",
@@ -625,29 +598,7 @@ int main(int count, char **arguments)
 	snprintf(url, sizeof url, "%s", arguments[1]);
 	if (strcmp(url, "file:") == 0)
 		snprintf(url, sizeof url, "file:%s/store", scratch);
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_write_and_read),
-		cmocka_unit_test(test_read_goes_on_over_replacement),
-		cmocka_unit_test(test_unfinished_is_invisible),
-		cmocka_unit_test(test_absent),
-		cmocka_unit_test(test_delete),
-		cmocka_unit_test(test_names),
-		cmocka_unit_test(test_fresh_names),
-		cmocka_unit_test(test_put_file),
-		cmocka_unit_test(test_large),
-		cmocka_unit_test(test_ready),
-		cmocka_unit_test(test_links),
-		cmocka_unit_test(test_descriptor),
-		cmocka_unit_test(test_sweep),
-		cmocka_unit_test(test_a_listing_has_bounds),
-		cmocka_unit_test(test_a_place_is_one_installations),
-		cmocka_unit_test(test_a_marker_carries_the_last_sweep),
-		cmocka_unit_test(test_own_names_are_known),
-		cmocka_unit_test(test_threads),
-		cmocka_unit_test(test_opened_again),
-		cmocka_unit_test(test_urls),
-	};
-	int failed = cmocka_run_group_tests_name(arguments[1], tests, set_up, tear_down);
+	int failed = tests_run(set_up, tear_down, NULL, NULL);
 	scratch_remove(scratch);
 	return failed;
 }

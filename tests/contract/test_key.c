@@ -179,7 +179,7 @@ static void assert_signs(struct key *key, const char *name, const char *text)
 	                 0);
 }
 
-static void test_signs(void **state)
+TEST_CASE(test_signs)
 {
 	static const char *const names[] = {"ec", "rsa"};
 
@@ -192,7 +192,7 @@ static void test_signs(void **state)
 }
 
 /* The order in the file is arbitrary; a signature needs its signer first. */
-static void test_certificates_are_a_path_up_to_the_root(void **state)
+TEST_CASE(test_certificates_are_a_path_up_to_the_root)
 {
 	static const char *const wanted[] = {"CN=ec", "CN=Issuer", "CN=Root"};
 	struct key *key = open_key("ec");
@@ -208,7 +208,7 @@ static void test_certificates_are_a_path_up_to_the_root(void **state)
 	key_close(key);
 }
 
-static void test_what_does_not_lead_to_its_root_is_refused(void **state)
+TEST_CASE(test_what_does_not_lead_to_its_root_is_refused)
 {
 	static const struct {
 		const char *made, *cause;
@@ -230,7 +230,7 @@ static void test_what_does_not_lead_to_its_root_is_refused(void **state)
 	}
 }
 
-static void test_a_wrong_passphrase_is_refused(void **state)
+TEST_CASE(test_a_wrong_passphrase_is_refused)
 {
 	struct key_source wrong = source_of("ec", "wrong");
 	struct key_source none = source_of("ec", NULL);
@@ -249,7 +249,7 @@ static void test_a_wrong_passphrase_is_refused(void **state)
 	assert_refused(&none, "signer.passphrase_file");
 }
 
-static void test_a_passphrase_can_be_a_credential(void **state)
+TEST_CASE(test_a_passphrase_can_be_a_credential)
 {
 	struct key_source source = source_of("ec", NULL);
 	struct key *key = NULL;
@@ -267,7 +267,7 @@ static void test_a_passphrase_can_be_a_credential(void **state)
 	unsetenv("CREDENTIALS_DIRECTORY");
 }
 
-static void test_secrets_that_others_may_read_are_refused(void **state)
+TEST_CASE(test_secrets_that_others_may_read_are_refused)
 {
 	static const char *const modes[] = {"640", "604", "620", "602"};
 
@@ -287,7 +287,7 @@ static void test_secrets_that_others_may_read_are_refused(void **state)
 	}
 }
 
-static void test_the_certificate_of_another_key_is_refused(void **state)
+TEST_CASE(test_the_certificate_of_another_key_is_refused)
 {
 	struct key_source source = source_of("ec", "right");
 
@@ -300,7 +300,7 @@ static void test_the_certificate_of_another_key_is_refused(void **state)
 	assert_refused(&source, "no certificates");
 }
 
-static void test_what_is_not_fit_is_refused(void **state)
+TEST_CASE(test_what_is_not_fit_is_refused)
 {
 	static const struct {
 		const char *name, *key, *extensions, *why;
@@ -322,7 +322,7 @@ static void test_what_is_not_fit_is_refused(void **state)
 	}
 }
 
-static void test_its_time(void **state)
+TEST_CASE(test_its_time)
 {
 	struct key *key = open_key("ec");
 	struct error error = {0};
@@ -376,7 +376,7 @@ static int first_wrong(struct key *key)
 	return 0;
 }
 
-static void test_signs_in_a_confined_process(void **state)
+TEST_CASE(test_signs_in_a_confined_process)
 {
 	static const char *const names[] = {"ec", "rsa"};
 
@@ -394,7 +394,7 @@ static void test_signs_in_a_confined_process(void **state)
 /* ---- tokens ---- */
 
 /* As when the reader was unplugged or the appliance restarted. */
-static void test_a_token_that_was_away_signs_again(void **state)
+TEST_CASE(test_a_token_that_was_away_signs_again)
 {
 	BUF_AUTO struct buf signature;
 	struct error error = {0};
@@ -412,7 +412,7 @@ static void test_a_token_that_was_away_signs_again(void **state)
 	key_close(key);
 }
 
-static void test_which_key_is_meant_is_certain(void **state)
+TEST_CASE(test_which_key_is_meant_is_certain)
 {
 	struct key_source source = source_of("ec", "right");
 	char uri[512];
@@ -454,7 +454,7 @@ static void find_token(void)
 }
 
 /* Whichever call fails: nothing is signed, and afterwards everything works again. */
-static void test_calls_of_the_module_that_fail(void **state)
+TEST_CASE(test_calls_of_the_module_that_fail)
 {
 	BUF_AUTO struct buf signature;
 	struct key_source source = source_of("ec", "right");
@@ -496,22 +496,6 @@ static void test_calls_of_the_module_that_fail(void **state)
 
 int main(int count, char **arguments)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_signs),
-		cmocka_unit_test(test_certificates_are_a_path_up_to_the_root),
-		cmocka_unit_test(test_what_does_not_lead_to_its_root_is_refused),
-		cmocka_unit_test(test_a_wrong_passphrase_is_refused),
-		cmocka_unit_test(test_a_passphrase_can_be_a_credential),
-		cmocka_unit_test(test_secrets_that_others_may_read_are_refused),
-		cmocka_unit_test(test_the_certificate_of_another_key_is_refused),
-		cmocka_unit_test(test_what_is_not_fit_is_refused),
-		cmocka_unit_test(test_its_time),
-		cmocka_unit_test(test_signs_in_a_confined_process),
-		cmocka_unit_test(test_a_token_that_was_away_signs_again),
-		cmocka_unit_test(test_which_key_is_meant_is_certain),
-		cmocka_unit_test(test_calls_of_the_module_that_fail),
-	};
-
 	kind = count > 1 ? arguments[1] : "pem";
-	return cmocka_run_group_tests(tests, prepare, scratch_end);
+	return tests_run(prepare, scratch_end, NULL, NULL);
 }

@@ -1,16 +1,12 @@
 /* Users, sign-in links and sessions in the store, on a SQLite file in a new directory, or on a
  * database of a server:
  *     contract-people [postgresql://…] */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
 #include <pthread.h>
 
+#include "testing.h"
 #include "sample.h"
 #include "store/accounts/accounts.h"
 #include "store/audit/acts.h"
@@ -150,7 +146,7 @@ static int leave(struct fixture *fixture, const char *cookie)
 	return store_leave_session(fixture->sample.store, &leave, NULL);
 }
 
-static void a_user_has_a_role_in_each_of_several_accounts(void **state)
+TEST_CASE(a_user_has_a_role_in_each_of_several_accounts)
 {
 	struct fixture *fixture = *state;
 	invite(fixture, fixture->sample.account_id, "ana@example.org", ROLE_OWNER);
@@ -185,7 +181,7 @@ static void a_user_has_a_role_in_each_of_several_accounts(void **state)
 	assert_int_equal(users.items[0].seen_at_us, NOW);
 }
 
-static void another_account_is_as_if_it_were_not_there(void **state)
+TEST_CASE(another_account_is_as_if_it_were_not_there)
 {
 	struct fixture *fixture = *state;
 	invite(fixture, fixture->sample.account_id, "ana@example.org", ROLE_OWNER);
@@ -204,7 +200,7 @@ static void another_account_is_as_if_it_were_not_there(void **state)
 	                 ERR_NOT_FOUND);
 }
 
-static void a_link_works_once_in_time_in_its_browser(void **state)
+TEST_CASE(a_link_works_once_in_time_in_its_browser)
 {
 	struct fixture *fixture = *state;
 	struct session_view session;
@@ -222,7 +218,7 @@ static void a_link_works_once_in_time_in_its_browser(void **state)
 	assert_int_equal(take(fixture, "again", "b", NULL, "d", NOW), ERR_NOT_FOUND); /* used up */
 }
 
-static void signing_in_again_goes_on_in_the_same_account(void **state)
+TEST_CASE(signing_in_again_goes_on_in_the_same_account)
 {
 	struct fixture *fixture = *state;
 	struct session_view session;
@@ -265,7 +261,7 @@ static int ask_as(struct fixture *fixture, const char *email, const struct reque
 	return store_make_link(fixture->sample.store, &grant, NULL);
 }
 
-static void links_are_given_to_users_only_and_not_too_often(void **state)
+TEST_CASE(links_are_given_to_users_only_and_not_too_often)
 {
 	struct fixture *fixture = *state;
 	assert_int_equal(link_for(fixture, "ana@example.org", "0", "b", 5), ERR_NOT_FOUND);
@@ -278,7 +274,7 @@ static void links_are_given_to_users_only_and_not_too_often(void **state)
 	assert_int_equal(link_for(fixture, "ana@example.org", "op", NULL, 0), OK);
 }
 
-static void strangers_use_up_nothing_of_the_users_own(void **state)
+TEST_CASE(strangers_use_up_nothing_of_the_users_own)
 {
 	struct fixture *fixture = *state;
 	static const char ana[] = "ana@example.org";
@@ -321,46 +317,6 @@ static void strangers_use_up_nothing_of_the_users_own(void **state)
 		ERR_REFUSED);
 }
 
-/* Requests from many networks do not use up the limit of a network in which the user signed in, and
- * use from each network no more than its own limit. */
-static void strangers_use_up_nothing_of_another_network(void **state)
-{
-	struct fixture *fixture = *state;
-	static const char ana[] = "ana@example.org";
-	static const char *const networks[] = {"192.0.2.1", "192.0.2.2"};
-	struct sha256 known = secret("kept"), link = secret("first");
-	struct session_start start = {.cookie = secret("c"),
-	                              .known = &known,
-	                              .network = "198.51.100.7",
-	                              .address = "",
-	                              .agent = "",
-	                              .now_us = NOW};
-	char asked[8];
-	int count = 0;
-	invite(fixture, fixture->sample.account_id, ana, ROLE_OWNER);
-	assert_int_equal(link_for(fixture, ana, "first", NULL, 0), OK);
-	assert_int_equal(store_take_link(fixture->sample.store, &link, NULL, &start, NULL), OK);
-	for (int i = 0; i < 2; i++)
-		for (int j = 0; j < 3; j++) {
-			snprintf(asked, sizeof asked, "n%d", count++);
-			assert_int_equal(
-				ask_as(fixture, ana, &(struct request){asked, asked, NULL, false, networks[i]}),
-				j < 2 ? OK : ERR_REFUSED);
-		}
-	struct request strange = {"s", "s", NULL, false, "192.0.2.3"};
-	assert_int_equal(ask_as(fixture, ana, &strange), ERR_REFUSED);
-	struct request near = {"m", "m", NULL, false, "198.51.100.7"};
-	assert_int_equal(ask_as(fixture, ana, &near), OK);
-	/* The same holds with a stolen cookie of one of the user's browsers. */
-	for (int i = 0; i < 6; i++) {
-		snprintf(asked, sizeof asked, "k%d", i);
-		struct request thief = {asked, asked, "kept", false, networks[i / 3]};
-		assert_int_equal(ask_as(fixture, ana, &thief), i % 3 < 2 ? OK : ERR_REFUSED);
-	}
-	struct request own = {"o", "o", "kept", false, "198.51.100.7"};
-	assert_int_equal(ask_as(fixture, ana, &own), OK);
-}
-
 static int ask_mail_from(struct fixture *fixture, const char *email, bool in_session,
                          const char *known, const char *network)
 {
@@ -381,7 +337,7 @@ static int ask_mail(struct fixture *fixture, const char *email, bool in_session,
 	return ask_mail_from(fixture, email, in_session, known, "192.0.2.1");
 }
 
-static void strangers_fill_no_queue(void **state)
+TEST_CASE(strangers_fill_no_queue)
 {
 	struct fixture *fixture = *state;
 	char email[32];
@@ -428,7 +384,47 @@ static void strangers_fill_no_queue(void **state)
 	assert_int_equal(ask_mail(fixture, "ana@example.org", false, NULL), ERR_REFUSED);
 }
 
-static void invitations_are_mailed_and_not_too_often(void **state)
+/* Requests from many networks do not use up the limit of a network in which the user signed in, and
+ * use from each network no more than its own limit. */
+TEST_CASE(strangers_use_up_nothing_of_another_network)
+{
+	struct fixture *fixture = *state;
+	static const char ana[] = "ana@example.org";
+	static const char *const networks[] = {"192.0.2.1", "192.0.2.2"};
+	struct sha256 known = secret("kept"), link = secret("first");
+	struct session_start start = {.cookie = secret("c"),
+	                              .known = &known,
+	                              .network = "198.51.100.7",
+	                              .address = "",
+	                              .agent = "",
+	                              .now_us = NOW};
+	char asked[8];
+	int count = 0;
+	invite(fixture, fixture->sample.account_id, ana, ROLE_OWNER);
+	assert_int_equal(link_for(fixture, ana, "first", NULL, 0), OK);
+	assert_int_equal(store_take_link(fixture->sample.store, &link, NULL, &start, NULL), OK);
+	for (int i = 0; i < 2; i++)
+		for (int j = 0; j < 3; j++) {
+			snprintf(asked, sizeof asked, "n%d", count++);
+			assert_int_equal(
+				ask_as(fixture, ana, &(struct request){asked, asked, NULL, false, networks[i]}),
+				j < 2 ? OK : ERR_REFUSED);
+		}
+	struct request strange = {"s", "s", NULL, false, "192.0.2.3"};
+	assert_int_equal(ask_as(fixture, ana, &strange), ERR_REFUSED);
+	struct request near = {"m", "m", NULL, false, "198.51.100.7"};
+	assert_int_equal(ask_as(fixture, ana, &near), OK);
+	/* The same holds with a stolen cookie of one of the user's browsers. */
+	for (int i = 0; i < 6; i++) {
+		snprintf(asked, sizeof asked, "k%d", i);
+		struct request thief = {asked, asked, "kept", false, networks[i / 3]};
+		assert_int_equal(ask_as(fixture, ana, &thief), i % 3 < 2 ? OK : ERR_REFUSED);
+	}
+	struct request own = {"o", "o", "kept", false, "198.51.100.7"};
+	assert_int_equal(ask_as(fixture, ana, &own), OK);
+}
+
+TEST_CASE(invitations_are_mailed_and_not_too_often)
 {
 	struct fixture *fixture = *state;
 	char email[32] = "a@example.org";
@@ -460,7 +456,7 @@ static void invitations_are_mailed_and_not_too_often(void **state)
 	assert_int_equal(of_nobody, 1);
 }
 
-static void sessions_end(void **state)
+TEST_CASE(sessions_end)
 {
 	struct fixture *fixture = *state;
 	struct store *store = fixture->sample.store;
@@ -515,7 +511,7 @@ static size_t count_sessions(struct fixture *fixture, const struct session_scope
 	return list.count;
 }
 
-static void ones_own_sessions_are_those_in_any_account(void **state)
+TEST_CASE(ones_own_sessions_are_those_in_any_account)
 {
 	struct fixture *fixture = *state;
 	struct store *store = fixture->sample.store;
@@ -543,7 +539,7 @@ static void ones_own_sessions_are_those_in_any_account(void **state)
 	assert_int_equal(count_sessions(fixture, &ana), 1);
 }
 
-static void another_role_ends_the_sessions_in_the_account(void **state)
+TEST_CASE(another_role_ends_the_sessions_in_the_account)
 {
 	struct fixture *fixture = *state;
 	struct store *store = fixture->sample.store;
@@ -580,7 +576,7 @@ static int choose(struct fixture *fixture, const char *cookie, const char *accou
 	return store_choose_account(fixture->sample.store, &digest, slice_of(account_id), NULL);
 }
 
-static void owners_of_one_account_end_nothing_in_another(void **state)
+TEST_CASE(owners_of_one_account_end_nothing_in_another)
 {
 	struct fixture *fixture = *state;
 	struct store *store = fixture->sample.store;
@@ -610,7 +606,7 @@ static void owners_of_one_account_end_nothing_in_another(void **state)
 	assert_string_equal(session.chosen->account_id, fixture->sample.account_id);
 }
 
-static void the_last_owner_stays(void **state)
+TEST_CASE(the_last_owner_stays)
 {
 	struct fixture *fixture = *state;
 	struct store *store = fixture->sample.store;
@@ -676,7 +672,7 @@ static void *remove_one(void *argument)
 	return NULL;
 }
 
-static void of_two_last_owners_who_go_at_once_one_stays(void **state)
+TEST_CASE(of_two_last_owners_who_go_at_once_one_stays)
 {
 	struct fixture *fixture = *state;
 	struct store *other = open_other_node(fixture);
@@ -754,7 +750,7 @@ static void *remove_other(void *argument)
 	return NULL;
 }
 
-static void of_two_owners_who_remove_each_other_one_stays(void **state)
+TEST_CASE(of_two_owners_who_remove_each_other_one_stays)
 {
 	struct fixture *fixture = *state;
 	struct store *other = open_other_node(fixture);
@@ -788,7 +784,7 @@ static void remove_meanwhile(void *context)
 }
 
 /* Only on a server do two nodes write concurrently. */
-static void who_was_removed_before_the_owners_were_locked_removes_nobody(void **state)
+TEST_CASE(who_was_removed_before_the_owners_were_locked_removes_nobody)
 {
 	struct fixture *fixture = *state;
 	if (!server_url)
@@ -810,7 +806,7 @@ static void who_was_removed_before_the_owners_were_locked_removes_nobody(void **
 	store_close(other);
 }
 
-static void who_was_removed_meanwhile_revokes_no_key(void **state)
+TEST_CASE(who_was_removed_meanwhile_revokes_no_key)
 {
 	struct fixture *fixture = *state;
 	if (!server_url)
@@ -846,7 +842,7 @@ static void who_was_removed_meanwhile_revokes_no_key(void **state)
 }
 
 /* An operation of several transactions, such as a replay of many notices. */
-static void who_was_removed_meanwhile_goes_on_with_nothing(void **state)
+TEST_CASE(who_was_removed_meanwhile_goes_on_with_nothing)
 {
 	struct fixture *fixture = *state;
 	struct store *store = fixture->sample.store;
@@ -909,46 +905,6 @@ static int send_form(struct fixture *fixture, const char *number, bool urgent, b
 	return result;
 }
 
-static void what_a_form_did_is_done_once(void **state)
-{
-	struct fixture *fixture = *state;
-	struct act_form first, again;
-	for (int i = 0; i < 3; i++) {
-		bool urgent = i == 1, behind = i == 2;
-		const char *number = urgent ? "urgent" : behind ? "behind" : "plain";
-		assert_int_equal(send_form(fixture, number, urgent, behind, &first), OK);
-		assert_false(first.repeated);
-		assert_int_equal(send_form(fixture, number, urgent, behind, &again), ERR_CONFLICT);
-		assert_true(again.repeated);
-		assert_string_equal(again.act_id, first.act_id);
-		assert_int_equal(send_form(fixture, arena_printf(&fixture->arena, "%s 2", number), urgent,
-		                           behind, &again),
-		                 OK);
-	}
-}
-
-static void a_form_of_which_nothing_is_known_yet_does_nothing_again(void **state)
-{
-	struct fixture *fixture = *state;
-	struct act_form form;
-	assert_int_equal(send_form(fixture, "cut off", false, true, &form), OK);
-	assert_int_equal(send_form(fixture, "cut off", false, true, &form), ERR_CONFLICT);
-	assert_true(form.repeated);
-	assert_string_equal(form.act_id, "");
-}
-
-static void forms_are_forgotten(void **state)
-{
-	struct fixture *fixture = *state;
-	struct act_form form;
-	assert_int_equal(send_form(fixture, "old", false, false, &form), OK);
-	int64_t now_us = store_now_us(fixture->sample.store);
-	assert_int_equal(store_forget_forms(fixture->sample.store, now_us - US_PER_DAY, NULL), OK);
-	assert_int_equal(send_form(fixture, "old", false, false, &form), ERR_CONFLICT);
-	assert_int_equal(store_forget_forms(fixture->sample.store, now_us + US_PER_DAY, NULL), OK);
-	assert_int_equal(send_form(fixture, "old", false, false, &form), OK);
-}
-
 static int change_as_operator(struct fixture *fixture, struct store *store, const char *email,
                               enum role role)
 {
@@ -966,7 +922,7 @@ static void eva_follows_ana(void *context)
 		changes->result = change_as_operator(changes->fixture, store, "ana@example.org", 0);
 }
 
-static void who_became_the_last_owner_meanwhile_stays(void **state)
+TEST_CASE(who_became_the_last_owner_meanwhile_stays)
 {
 	struct fixture *fixture = *state;
 	if (!server_url)
@@ -984,8 +940,48 @@ static void who_became_the_last_owner_meanwhile_stays(void **state)
 	store_close(other);
 }
 
+TEST_CASE(what_a_form_did_is_done_once)
+{
+	struct fixture *fixture = *state;
+	struct act_form first, again;
+	for (int i = 0; i < 3; i++) {
+		bool urgent = i == 1, behind = i == 2;
+		const char *number = urgent ? "urgent" : behind ? "behind" : "plain";
+		assert_int_equal(send_form(fixture, number, urgent, behind, &first), OK);
+		assert_false(first.repeated);
+		assert_int_equal(send_form(fixture, number, urgent, behind, &again), ERR_CONFLICT);
+		assert_true(again.repeated);
+		assert_string_equal(again.act_id, first.act_id);
+		assert_int_equal(send_form(fixture, arena_printf(&fixture->arena, "%s 2", number), urgent,
+		                           behind, &again),
+		                 OK);
+	}
+}
+
+TEST_CASE(a_form_of_which_nothing_is_known_yet_does_nothing_again)
+{
+	struct fixture *fixture = *state;
+	struct act_form form;
+	assert_int_equal(send_form(fixture, "cut off", false, true, &form), OK);
+	assert_int_equal(send_form(fixture, "cut off", false, true, &form), ERR_CONFLICT);
+	assert_true(form.repeated);
+	assert_string_equal(form.act_id, "");
+}
+
+TEST_CASE(forms_are_forgotten)
+{
+	struct fixture *fixture = *state;
+	struct act_form form;
+	assert_int_equal(send_form(fixture, "old", false, false, &form), OK);
+	int64_t now_us = store_now_us(fixture->sample.store);
+	assert_int_equal(store_forget_forms(fixture->sample.store, now_us - US_PER_DAY, NULL), OK);
+	assert_int_equal(send_form(fixture, "old", false, false, &form), ERR_CONFLICT);
+	assert_int_equal(store_forget_forms(fixture->sample.store, now_us + US_PER_DAY, NULL), OK);
+	assert_int_equal(send_form(fixture, "old", false, false, &form), OK);
+}
+
 /* Locked as by a commit that waits for its standby. */
-static void what_is_noted_of_a_user_waits_for_no_row(void **state)
+TEST_CASE(what_is_noted_of_a_user_waits_for_no_row)
 {
 	struct fixture *fixture = *state;
 	invite(fixture, fixture->sample.account_id, "ana@example.org", ROLE_OWNER);
@@ -1025,7 +1021,7 @@ static void what_is_noted_of_a_user_waits_for_no_row(void **state)
 	assert_int_equal(session.chosen->seen_at_us, LATER);
 }
 
-static void what_ran_out_is_forgotten(void **state)
+TEST_CASE(what_ran_out_is_forgotten)
 {
 	struct fixture *fixture = *state;
 	struct session_view session;
@@ -1050,7 +1046,7 @@ static int64_t last_seen(struct fixture *fixture, const char *account_id)
 	return list.items[0].seen_at_us;
 }
 
-static void when_somebody_was_seen_outlasts_his_sessions(void **state)
+TEST_CASE(when_somebody_was_seen_outlasts_his_sessions)
 {
 	struct fixture *fixture = *state;
 	struct store *store = fixture->sample.store;
@@ -1095,7 +1091,7 @@ static bool says(const struct act_record *act, const char *words)
 	return memmem(act->document.data, act->document.size, words, strlen(words)) != NULL;
 }
 
-static void coming_in_and_going_out_are_acts(void **state)
+TEST_CASE(coming_in_and_going_out_are_acts)
 {
 	struct fixture *fixture = *state;
 	const char *here = fixture->sample.account_id, *there = fixture->other_id;
@@ -1128,7 +1124,7 @@ static void coming_in_and_going_out_are_acts(void **state)
 	assert_int_equal(acts_of(fixture, here, "sign in", &acts), 1);
 }
 
-static void the_operators_acts_on_a_user_are_on_each_of_his_accounts(void **state)
+TEST_CASE(the_operators_acts_on_a_user_are_on_each_of_his_accounts)
 {
 	struct fixture *fixture = *state;
 	struct store *store = fixture->sample.store;
@@ -1176,7 +1172,7 @@ static int use(struct fixture *fixture, const struct passkey_record *known, int6
 	return store_use_passkey(fixture->sample.store, known, count, &start, NULL);
 }
 
-static void a_challenge_counts_once_in_time(void **state)
+TEST_CASE(a_challenge_counts_once_in_time)
 {
 	struct fixture *fixture = *state;
 	struct store *store = fixture->sample.store;
@@ -1194,7 +1190,7 @@ static void a_challenge_counts_once_in_time(void **state)
 	assert_int_equal(store_take_challenge(store, &one, 0, got, NULL), ERR_NOT_FOUND);
 }
 
-static void a_passkey_is_kept_and_signs_in(void **state)
+TEST_CASE(a_passkey_is_kept_and_signs_in)
 {
 	struct fixture *fixture = *state;
 	struct store *store = fixture->sample.store;
@@ -1254,7 +1250,7 @@ static void a_passkey_is_kept_and_signs_in(void **state)
 	assert_int_equal(fixture->error.message, MSG_STORE_PASSKEYS_FULL);
 }
 
-static void an_account_says_that_it_asks_for_passkeys(void **state)
+TEST_CASE(an_account_says_that_it_asks_for_passkeys)
 {
 	struct fixture *fixture = *state;
 	struct session_view session;
@@ -1275,39 +1271,5 @@ static void an_account_says_that_it_asks_for_passkeys(void **state)
 int main(int argc, char **argv)
 {
 	server_url = argc > 1 ? argv[1] : NULL;
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(a_user_has_a_role_in_each_of_several_accounts),
-		TEST(another_account_is_as_if_it_were_not_there),
-		TEST(a_link_works_once_in_time_in_its_browser),
-		TEST(signing_in_again_goes_on_in_the_same_account),
-		TEST(links_are_given_to_users_only_and_not_too_often),
-		TEST(strangers_use_up_nothing_of_the_users_own),
-		TEST(strangers_fill_no_queue),
-		TEST(strangers_use_up_nothing_of_another_network),
-		TEST(invitations_are_mailed_and_not_too_often),
-		TEST(sessions_end),
-		TEST(ones_own_sessions_are_those_in_any_account),
-		TEST(another_role_ends_the_sessions_in_the_account),
-		TEST(owners_of_one_account_end_nothing_in_another),
-		TEST(the_last_owner_stays),
-		TEST(of_two_last_owners_who_go_at_once_one_stays),
-		TEST(of_two_owners_who_remove_each_other_one_stays),
-		TEST(who_was_removed_before_the_owners_were_locked_removes_nobody),
-		TEST(who_was_removed_meanwhile_revokes_no_key),
-		TEST(who_was_removed_meanwhile_goes_on_with_nothing),
-		TEST(who_became_the_last_owner_meanwhile_stays),
-		TEST(what_a_form_did_is_done_once),
-		TEST(a_form_of_which_nothing_is_known_yet_does_nothing_again),
-		TEST(forms_are_forgotten),
-		TEST(what_is_noted_of_a_user_waits_for_no_row),
-		TEST(what_ran_out_is_forgotten),
-		TEST(when_somebody_was_seen_outlasts_his_sessions),
-		TEST(coming_in_and_going_out_are_acts),
-		TEST(the_operators_acts_on_a_user_are_on_each_of_his_accounts),
-		TEST(a_challenge_counts_once_in_time),
-		TEST(a_passkey_is_kept_and_signs_in),
-		TEST(an_account_says_that_it_asks_for_passkeys),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return tests_run(NULL, NULL, set_up, tear_down);
 }

@@ -2,16 +2,11 @@
  * and with the totals filled by the migration step. On a SQLite file, or on a server:
  *     contract-usage [postgresql://… postgresql://…]
  * The seed is printed; CONSTANCIA_TEST_SEED repeats a run. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
-#include <cmocka.h>
-
+#include "testing.h"
 #include "base/clock.h"
 #include "registering.h"
 #include "sample.h"

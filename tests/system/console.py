@@ -1,13 +1,14 @@
-"""A browser's side of the console without a browser: cookies, forms and where they lead."""
+"""Browses the console without a browser: cookies, forms and links."""
 
 import html
 import http.client
 import re
+import secrets
 import urllib.parse
 
 
 class Visitor:
-    """Keeps cookies, fills in forms as they stand on pages, follows no redirect by itself."""
+    """Keeps cookies, fills in forms as the pages contain them, and follows redirects only on request."""
 
     def __init__(self, service, language="en", address=None):
         self.service, self.language, self.address = service, language, address
@@ -61,12 +62,12 @@ class Visitor:
         return re.search(r'name="token" value="([0-9a-f]{64})"', self.body)[1]
 
     def own_fields(self):
-        """What every form of this page carries: that it was made for this session, and which account it shows; without
-        its number, with which the same would be done once alone."""
+        """Returns the fields that every form of this page has: its session and the account that it shows. Without the
+        form's number, which would prevent a repetition."""
         return {"token": self.token(), "in_account": re.search(r'name="in_account" value="([^"]+)"', self.body)[1]}
 
     def send(self, action, /, **fields):
-        """The form of this page that leads there; hidden fields as they stand."""
+        """Sends the form of this page with that target; hidden fields are unchanged."""
         form = re.search(rf'<form[^>]* action="{re.escape(action)}".*?</form>', self.body, re.S)[0]
         own = {name: html.unescape(value) for name, value in
                re.findall(r'<input type="hidden" name="([a-z_]+)" value="([^"]*)">', form)}
@@ -76,7 +77,7 @@ class Visitor:
         return {html.unescape(link) for link in re.findall(r' href="(/console[^"]*)"', self.body)}
 
     def forms(self):
-        """Where each form leads, and what its fields are as they stand."""
+        """Returns the target of each form, and its fields as the page contains them."""
         for method, action, inner in re.findall(
                 r'<form method="(get|post)" action="([^"]+)".*?>(.*?)</form>', self.body, re.S):
             fields = dict(re.findall(r'<input [^>]*name="([a-z_]+)"[^>]*value="([^"]*)"', inner))
@@ -85,7 +86,7 @@ class Visitor:
             yield method, action, {name: html.unescape(value) for name, value in fields.items()}
 
     def other_sessions(self):
-        """What the page of sessions lists beside this one."""
+        """Returns the sessions on the page of sessions other than this one."""
         rows = re.findall("<tr>.*?</tr>", self.get("/console/sessions").body, re.S)
         return [found[1] for row in rows if 'class="tag"' not in row
                 and (found := re.search(r'name="session" value="(ses_[^"]+)"', row))]
@@ -94,7 +95,7 @@ class Visitor:
         return html.unescape(re.sub(r"<[^>]+>", " ", self.body))
 
     def enter(self, url):
-        """By a link; the page that it leads to."""
+        """Signs in by a link and returns the page after it."""
         place = urllib.parse.urlsplit(url)
         self.get(f"{place.path}?{place.query}")
         assert self.status == 200
@@ -107,5 +108,35 @@ def invited(service, account_id, email, role="owner"):
     return email
 
 
+def new_address():
+    return f"{secrets.token_hex(6)}@example.org"
+
+
 def signed_in(service, email, language="en"):
     return Visitor(service, language).enter(service.admin("user", "link", email)["url"])
+
+
+def new_visitor(service, account_id, role="owner", language="en"):
+    """Signs a new user of the account in."""
+    return signed_in(service, invited(service, account_id, new_address(), role), language)
+
+
+def new_developer(service, account_id, role="developer", language="en"):
+    """Signs a new user of the account in, who then chooses the language on a page."""
+    visitor = new_visitor(service, account_id, role)
+    if language != "en":
+        visitor.send("/console/language", language=language)
+    return visitor
+
+
+def shown(visitor):
+    """Returns the text of the page with single spaces."""
+    return " ".join(visitor.text().split())
+
+
+def make_stale(service, email):
+    """Makes the user's sign-in eleven minutes old."""
+    assert service.stop() == 0
+    service.store.change("UPDATE sessions SET signed_in_at = signed_in_at - 660000000 WHERE user_id = "
+                         f"(SELECT user_id FROM users WHERE email = '{email}')")
+    service.start()

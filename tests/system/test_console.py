@@ -1,24 +1,19 @@
-"""The console over HTTP: who comes in and how, what a request must show, and whose things are shown."""
+"""The console over HTTP: who can sign in and how, what a request must prove, and whose objects are shown."""
 
 import http.client
 import json
 import pathlib
 import re
-import secrets
 import sys
 import urllib.parse
 
 import pytest
 
 from client import eventually
-from console import Visitor, invited, signed_in
+from console import Visitor, invited, make_stale, new_address, signed_in
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from mail_server import MailServer  # noqa: E402
-
-
-def somebody():
-    return f"{secrets.token_hex(6)}@example.org"
 
 
 @pytest.fixture
@@ -28,7 +23,7 @@ def account(service):
 
 @pytest.fixture
 def owner(service, account):
-    return signed_in(service, invited(service, account, somebody()))
+    return signed_in(service, invited(service, account, new_address()))
 
 
 POLICY = ("default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; img-src 'self'; "
@@ -47,7 +42,7 @@ def test_a_stranger_is_led_to_the_sign_in_page(service):
     assert visitor.headers["referrer-policy"] == "same-origin"
     assert visitor.headers["x-content-type-options"] == "nosniff"
     assert visitor.headers["cross-origin-opener-policy"] == "same-origin"
-    own = service.public_url.replace("127.0.0.1", "localhost")  # where passkeys work
+    own = service.public_url.replace("127.0.0.1", "localhost")  # passkeys work at this address
     assert not re.search(r"<script(?! src=\"/)|<style| style=| on[a-z]+=|https?://", visitor.body.replace(own, ""))
     assert "La consola no" not in visitor.text() and 'lang="en"' in visitor.body
     assert "La consola no usa contraseñas" in Visitor(service, "es").get("/console/sign-in").text()
@@ -67,7 +62,7 @@ def test_the_cookie_of_a_session_over_https_has_the_prefix(start):
     service = start(service__public_url="https://console.example.org")
     visitor = Visitor(service)
     visitor.connects_to = "127.0.0.1", service.port
-    url = service.admin("user", "link", invited(service, service.new_account(), somebody()))["url"]
+    url = service.admin("user", "link", invited(service, service.new_account(), new_address()))["url"]
     visitor.get(url.removeprefix("https://console.example.org")).send("/console/enter")
     (given,) = [text for text in visitor.set_cookies if text.startswith("__Host-constancia=")]
     assert re.fullmatch(r"__Host-constancia=[0-9a-f]{64}; Path=/; HttpOnly; SameSite=Lax; Secure", given)
@@ -77,9 +72,9 @@ def test_the_cookie_of_a_session_over_https_has_the_prefix(start):
 
 
 def test_a_link_opens_the_console_by_its_button_alone_and_once(service, account):
-    url = service.admin("user", "link", invited(service, account, somebody()))["url"]
+    url = service.admin("user", "link", invited(service, account, new_address()))["url"]
     path = url.removeprefix(service.public_url)
-    for _ in range(2):  # what a program that reads mails does
+    for _ in range(2):  # as a program that reads mails does
         scanner = Visitor(service).get(path)
         assert scanner.status == 200 and "This extra step" in scanner.text()
         assert "constancia" not in scanner.cookies
@@ -122,7 +117,7 @@ def mailed_link(server, address):
 
 
 def test_a_link_is_mailed_for_the_browser_that_asked(mailing, server):
-    email = invited(mailing, mailing.new_account(credits=5), somebody())
+    email = invited(mailing, mailing.new_account(credits=5), new_address())
     visitor = Visitor(mailing).get("/console/sessions").follow()
     visitor.send("/console/sign-in", email=email)
     assert visitor.location == "/console/sent"
@@ -142,9 +137,9 @@ def test_a_link_is_mailed_for_the_browser_that_asked(mailing, server):
 
 
 def test_nobody_is_told_whether_an_address_is_known(mailing, server):
-    known = invited(mailing, mailing.new_account(credits=5), somebody())
+    known = invited(mailing, mailing.new_account(credits=5), new_address())
     answers = []
-    for email in (known, somebody()):
+    for email in (known, new_address()):
         visitor = Visitor(mailing).get("/console/sign-in")
         visitor.send("/console/sign-in", email=email)
         first = (visitor.status, visitor.location, sorted(visitor.headers))
@@ -159,7 +154,7 @@ def test_nobody_is_told_whether_an_address_is_known(mailing, server):
 def test_signing_in_is_limited_by_address(start):
     service = start(rate__live=50)
     visitor = Visitor(service).get("/console/sign-in")
-    for _ in range(100):  # of which there is one a second
+    for _ in range(100):  # there is one a second
         visitor.post("/console/sign-in", {"token": "x"})
         if visitor.status == 429:
             break
@@ -172,17 +167,9 @@ def test_where_no_mail_is_sent_the_page_says_so(service):
     assert visitor.status == 400 and "does not send e-mail" in visitor.text()
 
 
-def make_stale(service, email):
-    """As if he had signed in eleven minutes ago."""
-    assert service.stop() == 0
-    service.store.change("UPDATE sessions SET signed_in_at = signed_in_at - 660000000 WHERE user_id = "
-                         f"(SELECT user_id FROM users WHERE email = '{email}')")
-    service.start()
-
-
 def test_what_is_dangerous_asks_for_a_fresh_sign_in_and_goes_on(start, server):
     service = start(**server.settings())
-    email, guest = invited(service, service.new_account(credits=5), somebody()), somebody()
+    email, guest = invited(service, service.new_account(credits=5), new_address()), new_address()
     visitor = signed_in(service, email)
     make_stale(service, email)
     assert "You will be asked to sign in again" in visitor.get("/console/users").text()
@@ -205,7 +192,7 @@ def test_what_is_dangerous_asks_for_a_fresh_sign_in_and_goes_on(start, server):
 
 
 def post_twisted(owner, **changes):
-    """The form that signs out, as another page could send it."""
+    """Returns the form for signing out as another page could send it."""
     owner.get("/console/")
     fields = {"token": owner.token()}
     headers = {"Sec-Fetch-Site": "same-origin"}
@@ -231,11 +218,11 @@ def test_what_another_page_sends_is_refused(owner, changes):
 
 
 def test_a_token_is_of_one_session(service, account, owner):
-    other = signed_in(service, invited(service, account, somebody()))
+    other = signed_in(service, invited(service, account, new_address()))
     other.get("/console/")
     post_twisted(owner, token=other.token())
     assert owner.status == 403
-    # Nor does that of somebody who has not come in, even where his cookie was planted.
+    # The same for a browser that has not signed in, even where its cookie was planted.
     stranger = Visitor(service).get("/console/sign-in")
     post_twisted(owner, token=stranger.token())
     assert owner.status == 403
@@ -293,7 +280,7 @@ def test_methods_and_paths(owner):
 
 
 def test_language_and_account_are_changed_in_place(service, account):
-    email = invited(service, account, somebody())
+    email = invited(service, account, new_address())
     second = service.new_account(credits=77)
     invited(service, second, email, "reader")
     visitor = signed_in(service, email)
@@ -301,7 +288,7 @@ def test_language_and_account_are_changed_in_place(service, account):
     visitor.send("/console/language", language="es")
     assert visitor.location == "/console/sessions?x=1"
     assert "Sus sesiones de consola abiertas" in visitor.follow().text()
-    # The user's own from now on, wherever he signs in.
+    # The session belongs to the user from now on, wherever they sign in.
     assert "Resumen" in signed_in(service, email).text()
     shown = visitor.get("/console/").text()
     other = second if " 10 créditos" in shown else account
@@ -321,7 +308,7 @@ def test_language_and_account_are_changed_in_place(service, account):
 
 def test_what_was_done_is_said_once_and_by_no_link(owner):
     assert "The user was invited." not in owner.get("/console/?done=user_invite").text()
-    owner.get("/console/users").send("/console/users/invite", email=somebody(), role="reader", language="en")
+    owner.get("/console/users").send("/console/users/invite", email=new_address(), role="reader", language="en")
     done = owner.location
     assert done == "/console/users?done=user_invite"
     assert "The user was removed." not in owner.get("/console/users?done=user_remove").text()
@@ -332,7 +319,7 @@ def test_what_was_done_is_said_once_and_by_no_link(owner):
 
 
 def test_users_are_invited_changed_and_removed(service, account, owner):
-    email = somebody()
+    email = new_address()
     owner.get("/console/users")
     owner.send("/console/users/invite", email=email.upper(), role="reader", language="es")
     assert owner.location == "/console/users?done=user_invite"
@@ -356,20 +343,20 @@ def test_what_cannot_be_done_is_said_where_it_was_typed(service, owner):
     owner.send("/console/users/invite", email="no address <b>", role="reader")
     assert owner.status == 400 and 'value="no address &lt;b&gt;"' in owner.body
     assert re.search(r'<option value="reader" selected>', owner.body) and 'role="alert"' in owner.body
-    # The last owner stays one.
+    # The last owner remains an owner.
     me = re.search(r'name="user" value="([^"]+)"', owner.get("/console/users").body)[1]
     owner.send("/console/users/role", user=me, role="reader")
     assert owner.status == 400 and 'role="alert"' in owner.body
     owner.get("/console/users")
-    owner.send("/console/users/role", user=somebody(), role="reader")
+    owner.send("/console/users/role", user=new_address(), role="reader")
     assert owner.status == 404 and 'role="alert"' in owner.body
     owner.get("/console/users")
-    owner.send("/console/users/invite", email=somebody(), role="reader", nonsense="x")
+    owner.send("/console/users/invite", email=new_address(), role="reader", nonsense="x")
     assert owner.status == 400
 
 
 def test_sessions_are_listed_and_ended(service, account):
-    email = invited(service, account, somebody())
+    email = invited(service, account, new_address())
     here, there = signed_in(service, email), signed_in(service, email)
     here.get("/console/sessions")
     assert here.body.count('name="session"') == 2 and "current session" in here.text()
@@ -384,7 +371,7 @@ def test_sessions_are_listed_and_ended(service, account):
 
 
 def test_things_of_another_account_are_not_there(service, account, owner):
-    stranger = signed_in(service, invited(service, service.new_account(credits=5), somebody()))
+    stranger = signed_in(service, invited(service, service.new_account(credits=5), new_address()))
     theirs = re.search(r'name="session" value="(ses_[^"]+)"', stranger.get("/console/sessions").body)[1]
     owner.get("/console/sessions")
     owner.send("/console/sessions/end", session=theirs)
@@ -436,7 +423,7 @@ def test_the_overview_asks_for_what_was_used_once(service, owner, account):
                    for line in service.log_lines())
 
     def told():
-        """Once the log has all that was asked before."""
+        """Returns the log once it has all earlier requests."""
         shown = asked("account show")
         service.admin("account", "show", account)
         eventually(lambda: asked("account show") > shown, "the log has it")
@@ -475,7 +462,7 @@ def test_the_overview_is_plotted_with_the_figures_behind(service, owner, account
 def test_no_log_has_what_a_link_or_a_cookie_carries(start):
     service = start(log__requests="all")
     account = service.new_account(credits=5)
-    url = service.admin("user", "link", invited(service, account, somebody()))["url"]
+    url = service.admin("user", "link", invited(service, account, new_address()))["url"]
     visitor = Visitor(service)
     visitor.enter(url)
     lines = service.logged(lambda line: line["event"] == "request" and
@@ -490,7 +477,7 @@ def test_no_log_has_what_a_link_or_a_cookie_carries(start):
 
 
 def money_to_walk(service, account, channel):
-    """A pack, a purchase, an alert, a top-up and a certification."""
+    """Makes a pack, a purchase, an alert, a top-up and a certification."""
     service.admin("account", "billing", account, "--country", "ES")
     pack = service.admin("pack", "create", "--account", account, "--name", "Own", "--credits", "5", "--price", "1.00",
                          "--currency", "EUR")["pack_id"]
@@ -503,18 +490,18 @@ def money_to_walk(service, account, channel):
 
 @pytest.mark.parametrize("role", ["owner", "developer", "accountant", "reader"])
 def test_a_walk_along_every_link_and_form(service, role):
-    """Nothing fails, and nothing of another account is there."""
+    """No request fails, and no object of another account is shown."""
     account, other = service.new_account(credits=20), service.new_account(credits=9)
     channel = service.new_channel(account_id=account)
     foreign = service.new_channel(account_id=other)
-    hidden = invited(service, other, somebody())
+    hidden = invited(service, other, new_address())
     service.admin("account", "set", other, "--name", "The others")
     sale, certification = money_to_walk(service, account, channel)
     hidden_sale, hidden_certification = money_to_walk(service, other, foreign)
     service.admin("limit", "create", "--channel", channel.id, "--period", "day", "--max", 9, "--action", "warn")
     endpoint = service.admin("webhook", "create", "--account", account, "--url", "http://127.0.0.1:9/walk")
-    invited(service, account, somebody())
-    email = invited(service, account, "z" + somebody(), role)  # the last one listed, or he would remove himself
+    invited(service, account, new_address())
+    email = invited(service, account, "z" + new_address(), role)  # listed last, unlike the remover
     visitor = signed_in(service, email)
     waiting, seen, forms = ["/console/"], set(), set()
     while waiting:

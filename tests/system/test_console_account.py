@@ -1,23 +1,19 @@
-"""The account's settings in the console: whose page it is, each change in the record, and the demand of passkeys."""
+"""The account's settings in the console: whose page it is, the audit log of each change, and the requirement of
+passkeys."""
 
 import json
 import pathlib
 import re
-import secrets
 import sys
 
 import pytest
 
-from console import Visitor, invited, signed_in
+from console import invited, new_address, signed_in
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from authenticator import Passkey  # noqa: E402
 
 SAME = {"Sec-Fetch-Site": "same-origin"}
-
-
-def somebody():
-    return f"{secrets.token_hex(6)}@example.org"
 
 
 @pytest.fixture
@@ -27,7 +23,7 @@ def account(service):
 
 @pytest.fixture
 def owner(service, account):
-    return signed_in(service, invited(service, account, somebody()))
+    return signed_in(service, invited(service, account, new_address()))
 
 
 BOUNDS = ("account_rate", "channels", "keys", "certifications_per_day")
@@ -95,7 +91,7 @@ def test_a_channel_beyond_the_bound_is_refused_on_the_page(service, account, own
 
 @pytest.mark.parametrize("role", ["developer", "accountant", "reader"])
 def test_the_page_is_the_owners(service, account, owner, role):
-    visitor = signed_in(service, invited(service, account, somebody(), role))
+    visitor = signed_in(service, invited(service, account, new_address(), role))
     before = settings(service, account)
     assert "/console/account\"" not in visitor.body and "/console/account\"" in owner.get("/console/").body
     assert visitor.get("/console/account").status == 403
@@ -121,7 +117,7 @@ def test_an_owner_who_has_no_passkey_does_not_lock_himself_out(service, account,
 
 
 def test_passkeys_are_asked_of_everybody_and_no_longer(service, account, owner):
-    reader = signed_in(service, invited(service, account, somebody(), "reader"))
+    reader = signed_in(service, invited(service, account, new_address(), "reader"))
     origin = service.public_url.replace("127.0.0.1", "localhost")
     fields = {"token": owner.get("/console/passkeys").token()}
     owner.post("/console/passkey/challenge", {**fields, "ceremony": "create"}, **SAME)
@@ -141,7 +137,7 @@ def test_passkeys_are_asked_of_everybody_and_no_longer(service, account, owner):
 
 def test_changes_want_a_fresh_sign_in(start):
     service = start()
-    account, email = service.new_account(), somebody()
+    account, email = service.new_account(), new_address()
     visitor = signed_in(service, invited(service, account, email))
     assert service.stop() == 0
     service.store.change("UPDATE sessions SET signed_in_at = signed_in_at - 660000000 WHERE user_id = "

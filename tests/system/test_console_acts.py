@@ -1,4 +1,4 @@
-"""The record of acts in the console: each act with its seal, its page, and its proof as files."""
+"""The audit log in the console: each entry with its seal, its page, and its proof as files."""
 
 import csv
 import io
@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from client import eventually
-from console import Visitor, invited, signed_in
+from console import Visitor, invited, new_visitor, signed_in
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from mail_server import MailServer  # noqa: E402
@@ -19,10 +19,6 @@ from mail_server import MailServer  # noqa: E402
 pytestmark = pytest.mark.both_stores
 
 HOSTILE = "<script>alert(1)</script>\"'&"
-
-
-def somebody(service, account, role="owner"):
-    return signed_in(service, invited(service, account, f"{secrets.token_hex(6)}@example.org", role))
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +44,7 @@ def words(visitor):
 
 
 def test_acts_have_names_and_are_chosen_by_them(service, account):
-    owner = somebody(service, account)
+    owner = new_visitor(service, account)
     owner.send("/console/language", language="es")
     owner.get("/console/acts")
     choice = re.search(r'<select id="operation" name="operation">(.*?)</select>', owner.body, re.S)[1]
@@ -68,7 +64,7 @@ def test_acts_have_names_and_are_chosen_by_them(service, account):
 def test_an_act_shows_what_was_done_and_its_seal(service, account):
     act = sealed(service, newest(service, account, "account set"))
     assert act["seal"]["round"] >= 1
-    owner = somebody(service, account)
+    owner = new_visitor(service, account)
     owner.get("/console/acts?operation=account+set")
     part = re.search(rf'<details class="act" id="{act["act_id"]}">.*?</details>', owner.body, re.S)[0]
     assert act["seal"]["segment_id"] in part and ">sealed<" in part and f"in round {act['seal']['round']}" in part
@@ -87,7 +83,7 @@ def test_an_act_shows_what_was_done_and_its_seal(service, account):
 
 
 def test_the_act_of_a_user_names_him_and_his_address(service, account):
-    owner = somebody(service, account)
+    owner = new_visitor(service, account)
     owner.get("/console/users")
     guest = f"{secrets.token_hex(6)}@example.org"
     owner.send("/console/users/invite", email=guest, role="reader")
@@ -98,7 +94,7 @@ def test_the_act_of_a_user_names_him_and_his_address(service, account):
 
 def test_its_proof_is_downloaded_and_verifies(service, account, tmp_path):
     act = sealed(service, newest(service, account, "account set"))
-    owner = somebody(service, account)
+    owner = new_visitor(service, account)
     path = f"/console/acts/{act['act_id']}"
     owner.get(path)
     assert {f"{path}/{name}" for name in ("act.json", "act.ers", "seal.json", "seal.ers")} <= owner.links()
@@ -122,7 +118,7 @@ def test_its_proof_is_downloaded_and_verifies(service, account, tmp_path):
 def test_one_that_is_not_sealed_says_so(start):
     service = start(seal__interval="1h")
     account = service.new_account(credits=1)
-    owner = somebody(service, account)
+    owner = new_visitor(service, account)
     act = newest(service, account, "account create")
     assert act["seal"] is None
     path = f"/console/acts/{act['act_id']}"
@@ -135,10 +131,10 @@ def test_only_owners_of_this_account_see_it(service, account):
     act = sealed(service, newest(service, account, "account set"))
     path = f"/console/acts/{act['act_id']}"
     for role in ("developer", "accountant", "reader"):
-        visitor = somebody(service, account, role)
+        visitor = new_visitor(service, account, role)
         for below in ("", "/act.json", "/seal.ers"):
             assert visitor.get(path + below).status == 403, (role, below)
-    stranger = somebody(service, service.new_account(credits=1))
+    stranger = new_visitor(service, service.new_account(credits=1))
     for below in ("", "/act.json", "/act.ers", "/seal.json", "/seal.ers"):
         assert stranger.get(path + below).status == 404
         told = stranger.text()
@@ -152,7 +148,7 @@ def acts_of(service, account, operation):
 
 def test_coming_in_and_going_out_are_on_record(service):
     account = service.new_account(credits=1)
-    owner = somebody(service, account)
+    owner = new_visitor(service, account)
     session = service.admin("session", "list", "--account", account)["data"][0]
     (came,) = acts_of(service, account, "sign in")
     assert came["arguments"] == {"session": session["session_id"]} and came["email"] == session["email"]
@@ -161,15 +157,15 @@ def test_coming_in_and_going_out_are_on_record(service):
     assert owner.location == "/console/sign-in?done=left"
     (left,) = acts_of(service, account, "sign out")
     assert left["arguments"] == came["arguments"] and left["email"] == came["email"] and left["urgent"]
-    # In the place of another session, which ends with it.
-    first = somebody(service, account)
+    # It replaces another session, which ends.
+    first = new_visitor(service, account)
     former = service.admin("session", "list", "--account", account)["data"][0]
     other = service.new_account(credits=1)
     first.enter(service.admin("user", "link", invited(service, other, f"{secrets.token_hex(6)}@example.org"))["url"])
     left = acts_of(service, account, "sign out")[-1]
     assert left["arguments"] == {"session": former["session_id"]} and left["email"] == former["email"]
     assert len(acts_of(service, other, "sign in")) == 1 and not acts_of(service, other, "sign out")
-    guest = somebody(service, account)
+    guest = new_visitor(service, account)
     assert "sign out" in guest.get("/console/acts").body and guest.status == 200
 
 

@@ -1,15 +1,14 @@
-"""Asking for a certification without a key: what it would be is shown first, and exactly that is asked for and charged."""
+"""Requesting a certification without a key: the estimate is shown first, and exactly that is requested and charged."""
 
 import datetime
 import html
 import re
-import secrets
 import subprocess
 
 import pytest
 
 from client import eventually
-from console import invited, signed_in
+from console import new_developer, shown
 
 FEE = 5
 NEW = "/console/certifications/new"
@@ -19,17 +18,6 @@ ASK = "/console/certifications/request"
 @pytest.fixture(scope="module")
 def charging(start):
     return start(certification__fee=FEE, certification__open_per_account=3, seal__interval="1s")
-
-
-def somebody(service, account, role="developer", language="en"):
-    visitor = signed_in(service, invited(service, account, f"{secrets.token_hex(6)}@example.org", role))
-    if language != "en":
-        visitor.send("/console/language", language=language)
-    return visitor
-
-
-def shown(visitor):
-    return " ".join(visitor.text().split())
 
 
 def prepared(service, credits=40, events=6, **flags):
@@ -54,7 +42,7 @@ def figures(visitor):
 
 def test_a_certification_is_shown_and_then_asked_for(charging):
     channel = prepared(charging)
-    developer = somebody(charging, channel.account_id)
+    developer = new_developer(charging, channel.account_id)
     assert f"{NEW}?channel={channel.id}" in developer.get(f"/console/channels/{channel.id}").links()
     assert any(link.startswith(NEW) for link in developer.get("/console/certifications").links())
     assert ASK not in developer.get(f"{NEW}?channel={channel.id}").body, "nothing was chosen yet"
@@ -80,7 +68,7 @@ def test_a_certification_is_shown_and_then_asked_for(charging):
 
 
 def scanned(svg, folder):
-    """What a scanner reads in the picture, as a phone has it before it."""
+    """Returns the text that a scanner reads from the picture."""
     side = int(re.search(r'viewBox="-4 -4 (\d+) \1"', svg)[1])
     rows = [[255] * side for _ in range(side)]
     for column, row, run in re.findall(r"M(\d+) (\d+)h(\d+)v1h-\3z", svg):
@@ -97,7 +85,7 @@ def test_the_verification_link_is_there_to_be_scanned(charging, tmp_path):
     channel = prepared(charging, events=0)
     channel.test.register({"number": 1}).expect(201)
     made = channel.test.certify(seq_from=1, seq_to=1).expect(202).json["certification_id"]
-    developer = somebody(charging, channel.account_id)
+    developer = new_developer(charging, channel.account_id)
     page = f"/console/certifications/{made}"
     eventually(lambda: charging.admin("certification", "show", made)["status"] == "completed", "it is made")
     developer.get(page)
@@ -111,7 +99,7 @@ def test_the_verification_link_is_there_to_be_scanned(charging, tmp_path):
 
 def test_a_double_post_makes_one(charging):
     channel = prepared(charging)
-    developer = somebody(charging, channel.account_id)
+    developer = new_developer(charging, channel.account_id)
     developer.get(f"{NEW}?channel={channel.id}&seq_from=1&seq_to=6")
     page = developer.body
     developer.send(ASK)
@@ -136,7 +124,7 @@ def days_around_today():
 @pytest.mark.usefixtures("one_day")
 def test_days_are_the_period_of_what_was_shown(charging):
     channel = prepared(charging, events=3)
-    developer = somebody(charging, channel.account_id)
+    developer = new_developer(charging, channel.account_id)
     first, last = days_around_today()
     path = f"{NEW}?channel={channel.id}&from={first}&to={last}"
     developer.get(path)
@@ -158,7 +146,7 @@ def test_days_are_the_period_of_what_was_shown(charging):
 @pytest.mark.parametrize("days", [0, 1])
 def test_days_that_are_not_over_end_when_they_are_shown(charging, days):
     channel = prepared(charging, events=3)
-    developer = somebody(charging, channel.account_id)
+    developer = new_developer(charging, channel.account_id)
     first, last = days_around_today()
     developer.get(f"{NEW}?channel={channel.id}&from={first}&to={last - datetime.timedelta(days)}")
     assert "Received: from" in shown(developer)
@@ -172,7 +160,7 @@ def test_days_that_are_not_over_end_when_they_are_shown(charging, days):
 @pytest.mark.usefixtures("one_day")
 def test_what_is_not_what_was_shown_is_shown_first(charging):
     channel = prepared(charging, events=3)
-    developer = somebody(charging, channel.account_id)
+    developer = new_developer(charging, channel.account_id)
     first, last = days_around_today()
     developer.get(f"{NEW}?channel={channel.id}&from={first}&to={last}&language=es")
     developer.send(ASK, expected_last=2)
@@ -182,7 +170,7 @@ def test_what_is_not_what_was_shown_is_shown_first(charging):
     assert f'value="{last - datetime.timedelta(1)}"' in developer.body and 'value="es" selected' in developer.body
     developer.send(ASK)
     assert developer.status == 303 and [one["last_sequence"] for one in listed(charging, channel)] == [3]
-    # By sequence numbers what comes changes nothing.
+    # A range of sequence numbers is not affected by later events.
     developer.get(f"{NEW}?channel={channel.id}&seq_from=1&seq_to=2")
     channel.live.register({"number": 4}).expect(201)
     developer.send(ASK)
@@ -193,7 +181,7 @@ def test_what_is_not_what_was_shown_is_shown_first(charging):
 def test_the_fee_that_was_shown_is_the_one_that_is_taken(start):
     service = start(certification__fee=FEE)
     channel = prepared(service, events=2)
-    developer = somebody(service, channel.account_id)
+    developer = new_developer(service, channel.account_id)
     path = f"{NEW}?channel={channel.id}&seq_from=1&seq_to=2"
     developer.get(path)
     assert service.stop() == 0
@@ -212,12 +200,12 @@ def test_the_fee_that_was_shown_is_the_one_that_is_taken(start):
 
 def test_all_events_of_a_channel_are_a_step_away(charging):
     channel = prepared(charging, events=4)
-    developer = somebody(charging, channel.account_id)
+    developer = new_developer(charging, channel.account_id)
     all_of_it = f"{NEW}?channel={channel.id}&mode=live&seq_from=1&seq_to=4"
     assert all_of_it in developer.get(f"/console/channels/{channel.id}").links()
     assert f"/console/events?channel={channel.id}" in developer.links()
     assert figures(developer.get(all_of_it))["Events"] == "4" and ASK in developer.body
-    reader = somebody(charging, channel.account_id, "reader")
+    reader = new_developer(charging, channel.account_id, "reader")
     assert all_of_it not in reader.get(f"/console/channels/{channel.id}").links()
     empty = charging.new_channel(account_id=channel.account_id)
     developer.get(f"/console/channels/{empty.id}")
@@ -236,7 +224,7 @@ def test_what_has_not_had_its_turn_is_not_tried_again(start):
     service.store.change("UPDATE certifications SET status = 'processing', attempts = 0, lease = NULL, "
                          "next_attempt_at = next_attempt_at + 86400000000 * 365")
     service.start()
-    developer = somebody(service, channel.account_id)
+    developer = new_developer(service, channel.account_id)
     page = f"/console/certifications/{made}"
     assert "Waiting in the queue." in shown(developer.get(page)) and "/retry" not in developer.body
     assert service.stop() == 0
@@ -247,7 +235,7 @@ def test_what_has_not_had_its_turn_is_not_tried_again(start):
 
 
 def test_what_has_failed_is_asked_for_anew(start):
-    """With the same channel, mode and events, as they are priced today."""
+    """With the same channel, mode and events, at the present price."""
     service = start()
     channel = service.new_channel(credits=5)
     for number in range(3):
@@ -258,8 +246,8 @@ def test_what_has_failed_is_asked_for_anew(start):
     service.start()
     page = f"/console/certifications/{made}"
     link = f"{NEW}?channel={channel.id}&mode=test&seq_from=2&seq_to=3"
-    assert link not in somebody(service, channel.account_id, "reader").get(page).links()
-    developer = somebody(service, channel.account_id, language="es")
+    assert link not in new_developer(service, channel.account_id, "reader").get(page).links()
+    developer = new_developer(service, channel.account_id, language="es")
     assert link in developer.get(page).links() and "otra certificación de los mismos eventos" in shown(developer)
     developer.get(link)
     assert developer.status == 200 and 'name="seq_from" inputmode="numeric" maxlength="15" autocomplete="off" ' \
@@ -278,7 +266,7 @@ def test_what_has_failed_is_asked_for_anew(start):
     ("from=<b>&to=9999-12-31", "“From”"), ("seq_from=-1&seq_to=999999999999999999999", "“First event”")])
 def test_a_range_that_means_nothing_is_told(charging, query, words):
     channel = prepared(charging, events=2)
-    developer = somebody(charging, channel.account_id)
+    developer = new_developer(charging, channel.account_id)
     developer.get(f"{NEW}?channel={channel.id}&{query}")
     assert developer.status == 200 and 'role="alert"' in developer.body and words in shown(developer)
     assert ASK not in developer.body and "<b>" not in developer.body and "\x01" not in developer.body
@@ -287,10 +275,10 @@ def test_a_range_that_means_nothing_is_told(charging, query, words):
 
 def test_what_hinders_it_is_told_before_and_behind(charging):
     channel = prepared(charging, credits=4, events=2)
-    developer = somebody(charging, channel.account_id)
+    developer = new_developer(charging, channel.account_id)
     path = f"{NEW}?channel={channel.id}&seq_from=1&seq_to=2"
     assert "The balance does not cover the issuance fee." in shown(developer.get(path)) and ASK not in developer.body
-    spanish = somebody(charging, channel.account_id, language="es")
+    spanish = new_developer(charging, channel.account_id, language="es")
     assert "El saldo no cubre la tarifa de emisión." in shown(spanish.get(path))
     estimate = charging.admin("certification", "estimate", channel.id, "--seq-from", 1, "--seq-to", 2)
     assert estimate["hindered_by"]["code"] == "insufficient_balance"
@@ -315,7 +303,7 @@ def test_what_hinders_it_is_told_before_and_behind(charging):
 def test_a_quota_that_is_used_up_is_told_on_the_page(charging):
     channel = prepared(charging, credits=0, events=0)
     channel.test.register({"number": 1}).expect(201)
-    developer = somebody(charging, channel.account_id)
+    developer = new_developer(charging, channel.account_id)
     page = developer.get(f"{NEW}?channel={channel.id}&mode=test&seq_from=1&seq_to=1").body
     for _ in range(20):
         channel.test.certified(seq_from=1, seq_to=1)
@@ -329,7 +317,7 @@ def test_a_quota_that_is_used_up_is_told_on_the_page(charging):
 def test_a_service_that_is_quiet_says_so_on_the_page(start):
     service = start()
     channel = prepared(service, events=2)
-    developer = somebody(service, channel.account_id)
+    developer = new_developer(service, channel.account_id)
     developer.get(f"{NEW}?channel={channel.id}&seq_from=1&seq_to=2")
     service.admin("store", "quiet", "--reason", "a drill")
     eventually(lambda: service.metric("quiet") == 1, "it is quiet")
@@ -346,7 +334,7 @@ def test_a_service_that_is_quiet_says_so_on_the_page(start):
 def test_test_ones_cost_nothing_and_are_as_many_as_a_day_has(charging):
     channel = prepared(charging, credits=0, events=0)
     channel.test.register({"number": 1}).expect(201)
-    developer = somebody(charging, channel.account_id, language="es")
+    developer = new_developer(charging, channel.account_id, language="es")
     path = f"{NEW}?channel={channel.id}&mode=test&seq_from=1&seq_to=1"
     developer.get(path)
     assert figures(developer)["Tarifa"] == "0 créditos"
@@ -387,7 +375,7 @@ def test_the_command_line_asks_once(charging):
 @pytest.mark.parametrize("role, may", [("owner", True), ("developer", True), ("accountant", False), ("reader", False)])
 def test_who_may_ask(charging, role, may):
     channel = prepared(charging, events=1)
-    visitor = somebody(charging, channel.account_id, role)
+    visitor = new_developer(charging, channel.account_id, role)
     path = f"{NEW}?channel={channel.id}&seq_from=1&seq_to=1"
     assert visitor.get(path).status == (200 if may else 403)
     assert any(link.startswith(NEW) for link in visitor.get("/console/certifications").links()) is may
@@ -399,7 +387,7 @@ def test_who_may_ask(charging, role, may):
 
 def test_another_accounts_channel_is_not_there(charging):
     channel = prepared(charging, events=1)
-    stranger = somebody(charging, charging.new_account(credits=5), "owner")
+    stranger = new_developer(charging, charging.new_account(credits=5), "owner")
     assert stranger.get(f"{NEW}?channel={channel.id}&seq_from=1&seq_to=1").status == 404
     carried = stranger.get("/console/sessions").own_fields()
     stranger.post(ASK, {**carried, "channel": channel.id, "seq_from": 1, "seq_to": 1}, **{"Sec-Fetch-Site": "same-origin"})

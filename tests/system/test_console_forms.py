@@ -1,5 +1,5 @@
-"""What a form of the console makes is made once, however often it is sent: by a button pressed twice, a page that is
-loaded again, a request repeated because nobody knew what came of it; at once, and on two nodes."""
+"""A form of the console takes effect once, however often it is sent: by a button pressed twice, a reloaded page, or a
+repetition after an unknown outcome; concurrently, and on two nodes."""
 
 import re
 import secrets
@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from client import eventually
-from console import Visitor, invited, signed_in
+from console import Visitor, invited, new_visitor, shown, signed_in
 from fleet import Fleet
 from hooks import Receiver
 from money import bill, new_pack, purchases
@@ -17,16 +17,8 @@ from postgres import Cluster
 AGAIN = "Nothing was done a second time."
 
 
-def somebody(service, account, role="owner", language="en"):
-    return signed_in(service, invited(service, account, f"{secrets.token_hex(6)}@example.org", role), language)
-
-
-def shown(visitor):
-    return " ".join(visitor.text().split())
-
-
 def twice(visitor, page, action, /, **fields):
-    """The form of one page, as a button pressed twice or a reload sends it; where it led at first, and what it said."""
+    """Sends the form of one page twice; returns the first redirect and the pages."""
     visitor.get(page)
     loaded = visitor.body
     visitor.send(action, **fields)
@@ -50,11 +42,11 @@ def pack(service):
 
 @pytest.fixture
 def owner(service, account):
-    return somebody(service, account)
+    return new_visitor(service, account)
 
 
 def secret_of(visitor):
-    """What the page shows this once."""
+    """Returns the secret that the page shows only once."""
     found = re.search(r'<p class="secret"><code class="hash">([^<]+)</code>', visitor.body)
     if found:
         visitor.service.secrets.add(found[1])
@@ -105,7 +97,7 @@ def test_channels_limits_and_alerts_are_made_once_for_a_page(service, account, o
 @pytest.mark.parametrize("language, said", [("en", "is not shown again"), ("es", "no vuelve a mostrarse")])
 def test_a_secret_is_shown_once_and_its_repetition_says_so(service, account, language, said):
     channel = service.new_channel(account_id=account)
-    visitor = somebody(service, account)
+    visitor = new_visitor(service, account)
     visitor.send("/console/language", language=language)
 
     def again(page, action, said_of, /, **fields):
@@ -126,7 +118,7 @@ def test_a_secret_is_shown_once_and_its_repetition_says_so(service, account, lan
     (endpoint,) = [one for one in service.admin("webhook", "list", "--account", account)["data"] if one["url"] == url]
     page = f"/console/webhooks/{endpoint['endpoint_id']}"
     assert f'href="{page}"' in visitor.body
-    # As a reload of the page with the new secret: the one that the receiver has signs on.
+    # Like a reload of the page with the new secret: the receiver's secret still signs.
     second = again(page, f"{page}/rotate", endpoint["endpoint_id"])
     stands = service.admin("webhook", "show", endpoint["endpoint_id"])
     assert stands["secret_version"] == 2 and stands["previous_secret_until"] and first != second
@@ -158,7 +150,7 @@ def test_a_try_that_is_sent_again_leads_to_its_event(service, account, owner):
         assert AGAIN in shown(owner.follow())
     acts = service.admin("audit", "list", "--account", account, "--operation", "event try")["data"]
     assert len(acts) == 2
-    # From the page with the answer it is sent as a program would send it again.
+    # From the answer page it is sent again as a program would send it.
     owner.get("/console/try")
     for _ in range(2):
         owner.send("/console/try/send", channel=channel.id, content='{"tried": 1}', client_ref="ref 2")
@@ -177,7 +169,7 @@ def test_what_failed_is_sent_again_from_the_page_that_says_so(service, account, 
 
 def test_another_user_has_forms_of_his_own(service, account, pack):
     count = len(purchases(service, account))
-    one, other = somebody(service, account), somebody(service, account)
+    one, other = new_visitor(service, account), new_visitor(service, account)
     one.get("/console/money")
     number = re.search(r'name="form_number" value="([0-9a-f]{32})"', one.body)[1]
     one.send("/console/money/buy", pack=pack["pack_id"])
@@ -212,10 +204,10 @@ def test_who_signs_in_again_has_the_same_form(start):
     assert len([key for key in keys if key["name"] == "Till 5"]) == 1
 
 
-# ---- at once ----
+# ---- concurrently ----
 
 def copies(visitor, services):
-    """The same browser, with the same page, at each of them."""
+    """Returns copies of the browser with the same page, one for each node."""
     for service in services:
         one = Visitor(service)
         one.cookies, one.body = dict(visitor.cookies), visitor.body
@@ -269,10 +261,10 @@ def test_of_posts_at_once_on_two_nodes_one_makes_something(tmp_path):
         channel.close()
 
 
-# ---- of which nobody knows what came ----
+# ---- unknown outcomes ----
 
 class Patient(Visitor):
-    """Takes 503 for an answer."""
+    """Accepts 503 as an answer."""
 
     def ask(self, method, path, body=None, **headers):
         try:
@@ -298,7 +290,7 @@ def test_what_no_standby_confirmed_is_sent_again_and_made_once(tmp_path):
                 owner.send("/console/money/buy", pack=pack["pack_id"])
                 assert owner.status == 503 and "form_number" in owner.body
                 return "Submit the form below again" in shown(owner)
-            # On a busy machine what comes before its commit may have no time left.
+            # On a busy machine the steps before the commit may use up all the time.
             eventually(sent, "it is told that nobody knows")
             sent()
         finally:

@@ -1,4 +1,4 @@
-"""The console between people who do not trust each other: whose sessions, whose account, whose address."""
+"""The console between users who do not trust each other: sessions, accounts and addresses."""
 
 import json
 import pathlib
@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from client import eventually
-from console import Visitor, invited, signed_in
+from console import Visitor, invited, new_address, signed_in
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from mail_server import MailServer  # noqa: E402
@@ -17,12 +17,8 @@ from mail_server import MailServer  # noqa: E402
 SAME = {"Sec-Fetch-Site": "same-origin"}
 
 
-def somebody():
-    return f"{secrets.token_hex(6)}@example.org"
-
-
 def test_the_page_of_a_link_tells_nothing_before_its_button(service):
-    account, email = service.new_account(), somebody()
+    account, email = service.new_account(), new_address()
     service.admin("account", "set", account, "--name", "A rather secret firm")
     invited(service, account, email)
     pages = []
@@ -56,9 +52,9 @@ def test_an_origin_is_compared_in_one_form(start, public, origin, status):
 
 
 def test_an_owner_ends_no_session_in_another_account(service):
-    email, host = somebody(), service.new_account()
+    email, host = new_address(), service.new_account()
     victim = signed_in(service, invited(service, service.new_account(), email))
-    stranger = signed_in(service, invited(service, host, somebody()))
+    stranger = signed_in(service, invited(service, host, new_address()))
     stranger.get("/console/users").send("/console/users/invite", email=email, role="reader", language="en")
     assert victim.get("/console/").status == 200
     for role in ("reader", "developer"):
@@ -73,13 +69,13 @@ def test_an_owner_ends_no_session_in_another_account(service):
 
 
 def test_a_user_leaves_an_account_by_himself(service):
-    home, host, email = service.new_account(), service.new_account(), somebody()
-    boss = signed_in(service, invited(service, host, somebody()))
+    home, host, email = service.new_account(), service.new_account(), new_address()
+    boss = signed_in(service, invited(service, host, new_address()))
     invited(service, home, email)
     invited(service, host, email, "reader")
     guest = signed_in(service, email)
     guest.send("/console/account", account=host)
-    guest.get("/console/sessions").send("/console/users/leave", user=somebody())
+    guest.get("/console/sessions").send("/console/users/leave", user=new_address())
     assert guest.status == 404, "nobody else"
     guest.get("/console/sessions").send("/console/users/leave")
     assert guest.location.startswith("/console/sessions"), guest.text()
@@ -93,9 +89,9 @@ def test_a_user_leaves_an_account_by_himself(service):
 
 
 def test_everybody_sees_and_ends_all_sessions_of_his_own(service):
-    email = somebody()
+    email = new_address()
     here, elsewhere = service.new_account(), service.new_account()
-    boss = signed_in(service, invited(service, here, somebody()))
+    boss = signed_in(service, invited(service, here, new_address()))
     invited(service, here, email, "developer")
     invited(service, elsewhere, email, "reader")
     thief, own = signed_in(service, email), signed_in(service, email)
@@ -116,9 +112,9 @@ def test_everybody_sees_and_ends_all_sessions_of_his_own(service):
 
 
 def test_an_invitation_does_not_tell_who_is_a_user_elsewhere(service):
-    known, unknown = invited(service, service.new_account(), somebody()), somebody()
+    known, unknown = invited(service, service.new_account(), new_address()), new_address()
     account = service.new_account()
-    boss = signed_in(service, invited(service, account, somebody()))
+    boss = signed_in(service, invited(service, account, new_address()))
     told = {}
     for email in (known, unknown):
         for _ in range(2):
@@ -140,7 +136,7 @@ def accounts_of(service, users):
 
 @pytest.mark.parametrize("language, words", [("en", "Nothing was done"), ("es", "No se ha hecho nada")])
 def test_a_form_acts_on_the_account_that_its_page_showed(service, language, words):
-    email, guest = somebody(), somebody()
+    email, guest = new_address(), new_address()
     shown, other = service.new_account(), service.new_account()
     for account in (shown, other):
         invited(service, account, email)
@@ -157,14 +153,14 @@ def test_a_form_acts_on_the_account_that_its_page_showed(service, language, word
     tab.send("/console/users/invite", email=guest, role="owner", language="en")
     assert tab.status == 303 and accounts_of(service, {shown: guest, other: guest}) == [other]
     token = tab.follow().token()
-    tab.post("/console/users/invite", {"token": token, "email": somebody(), "role": "owner"}, **SAME)
+    tab.post("/console/users/invite", {"token": token, "email": new_address(), "role": "owner"}, **SAME)
     assert tab.status == 409, "a form that does not say"
 
 
 def test_what_was_typed_is_for_who_typed_it(start):
     service = start()
     account, other = service.new_account(), service.new_account()
-    email, colleague, guest = somebody(), somebody(), somebody()
+    email, colleague, guest = new_address(), new_address(), new_address()
     for one in (account, other):
         invited(service, one, email)
     invited(service, account, colleague)
@@ -191,7 +187,7 @@ def test_what_was_typed_is_for_who_typed_it(start):
 def test_strangers_who_ask_for_links_lock_nobody_out(start):
     server = MailServer()
     service = start(**server.settings())
-    email = invited(service, service.new_account(), somebody())
+    email = invited(service, service.new_account(), new_address())
     visitor = signed_in(service, email)
     before = {"constancia-known": visitor.cookies["constancia-known"]}
 
@@ -219,8 +215,8 @@ def test_strangers_who_ask_for_links_lock_nobody_out(start):
 
 @pytest.mark.parametrize("language, words", [("en", "invited by {}"), ("es", "invitación de {}")])
 def test_an_account_with_the_name_of_another_is_told_from_it(service, language, words):
-    """Nobody is asked before he is put into an account, and its name is its owner's to choose."""
-    email, stranger = somebody(), somebody()
+    """Users are added to an account without their consent, and its owner chooses its name."""
+    email, stranger = new_address(), new_address()
     own, host = service.new_account(), service.new_account()
     for account in (own, host):
         service.admin("account", "set", account, "--name", "Example, S.L.")

@@ -1,31 +1,26 @@
-"""The console's pages on money, usage and certifications: what they show, what their forms do, who may."""
+"""The console's pages on money, usage and certifications: what they show, what their forms do, and for whom."""
 
 import csv
 import io
 import json
 import pathlib
 import re
-import secrets
 import sys
 import urllib.request
 
 import pytest
 
 from client import PATIENCE, eventually
-from console import Visitor, invited, signed_in
+from console import Visitor, new_visitor, shown
 from money import bill, new_pack, new_purchase, purchase, purchases
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from payment_provider import PaymentProvider  # noqa: E402
 
 HOSTILE = "<script>alert(1)</script>\"'&"
-# What an operator is told, and nobody else.
+# Text that only operators may see.
 INTERNALS = "-26 temporarily_unavailable: tsa.internal:3161 answered /var/lib/constancia <b>SELECT 1</b>"
 SAFE = "&lt;script&gt;alert(1)&lt;/script&gt;"
-
-
-def somebody(service, account, role="owner", language="en"):
-    return signed_in(service, invited(service, account, f"{secrets.token_hex(6)}@example.org", role), language)
 
 
 @pytest.fixture(scope="module")
@@ -43,17 +38,13 @@ def pack(service):
 
 @pytest.fixture
 def accountant(service, account):
-    return somebody(service, account, "accountant")
+    return new_visitor(service, account, "accountant")
 
 
 def named(service, account, name):
     channel = service.new_channel(account_id=account)
     service.admin("channel", "configure", channel.id, "--name", name)
     return channel
-
-
-def shown(visitor):
-    return " ".join(visitor.text().split())
 
 
 def rows(visitor, path):
@@ -73,7 +64,7 @@ def test_a_purchase_by_hand_from_the_page_to_its_credits(service, account, pack,
     assert "quote the reference" in text and f"Purchase {made['sale_id']}" in text
     assert "48.40 EUR" in text and "8.40 EUR" in text and "awaiting payment" in text and "not paid yet" in text
     assert "/pay" not in accountant.body
-    # There is no payment page to go to.
+    # There is no payment page.
     assert accountant.get(f"/console/money/purchases/{made['sale_id']}/pay").location == \
         f"/console/money/purchases/{made['sale_id']}"
     purchase(service, "pay", made)
@@ -106,10 +97,10 @@ def test_a_purchase_is_paid_on_the_page_of_a_provider(start):
     account = service.new_account(credits=1)
     bill(service, account)
     pack = new_pack(service)
-    visitor = somebody(service, account)
+    visitor = new_visitor(service, account)
     assert "page of the payment provider" in shown(visitor.get("/console/money"))
     visitor.send("/console/money/buy", pack=pack["pack_id"])
-    # A form leads to this site alone: the way out is a link.
+    # A form may only lead to this site, so the way to the provider is a link.
     assert visitor.location.startswith("/console/money/purchases/sal_")
     visitor.follow()
     assert "form-action 'self';" in visitor.headers["content-security-policy"]
@@ -118,9 +109,9 @@ def test_a_purchase_is_paid_on_the_page_of_a_provider(start):
     link = f"/console/money/purchases/{made['sale_id']}/pay"
     assert link in visitor.body and made["payment_url"] not in visitor.body
     assert visitor.get(link).status == 303 and visitor.location == made["payment_url"]
-    stranger = somebody(service, service.new_account(credits=1))
+    stranger = new_visitor(service, service.new_account(credits=1))
     assert stranger.get(link).status == 404
-    reader = somebody(service, account, "reader")
+    reader = new_visitor(service, account, "reader")
     assert link not in reader.get(f"/console/money/purchases/{made['sale_id']}").body
     provider.close()
 
@@ -132,7 +123,7 @@ def test_a_payment_page_that_was_not_made_is_asked_for_again(start):
     account = service.new_account(credits=1)
     bill(service, account)
     pack = new_pack(service)
-    visitor = somebody(service, account)
+    visitor = new_visitor(service, account)
     provider.page_behaviours += ["unavailable", "cut"]
     visitor.get("/console/money").send("/console/money/buy", pack=pack["pack_id"])
     visitor.follow()
@@ -140,10 +131,10 @@ def test_a_payment_page_that_was_not_made_is_asked_for_again(start):
     assert made["payment_url"] is None and made["state"] == "pending"
     page = f"/console/money/purchases/{made['sale_id']}"
     assert "the page could not be created" in shown(visitor) and "quote the reference" not in shown(visitor)
-    reader = somebody(service, account, "reader")
+    reader = new_visitor(service, account, "reader")
     assert "the page could not be created" in shown(reader.get(page)) and f"{page}/page" not in reader.body
     loaded = visitor.body
-    with pytest.raises(AssertionError):  # as of any 503
+    with pytest.raises(AssertionError):  # as for any 503
         visitor.send(f"{page}/page")
     assert visitor.status == 503 and "did not create the payment page" in shown(visitor)
     assert "the page could not be created" in shown(visitor)
@@ -153,7 +144,7 @@ def test_a_payment_page_that_was_not_made_is_asked_for_again(start):
     assert made["payment_url"] and f"{page}/pay" in visitor.follow().body
     assert f'action="{page}/page"' not in visitor.body
     assert len(provider.sessions) == 1
-    # Who has that page still is led to the one that was made.
+    # A user who still has that page is led to the existing purchase.
     visitor.body = loaded
     visitor.send(f"{page}/page")
     assert visitor.status == 303 and purchases(service, account)[0]["payment_url"] == made["payment_url"]
@@ -162,7 +153,7 @@ def test_a_payment_page_that_was_not_made_is_asked_for_again(start):
 
 def test_without_payment_pages_none_is_asked_for(service, account, pack):
     made = service.admin("purchase", "create", "--account", account, "--pack", pack["pack_id"])
-    visitor = somebody(service, account)
+    visitor = new_visitor(service, account)
     page = f"/console/money/purchases/{made['sale_id']}"
     assert "quote the reference" in shown(visitor.get(page)) and f"{page}/page" not in visitor.body
     visitor.post(f"{page}/page", visitor.own_fields(), **{"Sec-Fetch-Site": "same-origin"})
@@ -172,7 +163,7 @@ def test_without_payment_pages_none_is_asked_for(service, account, pack):
 def test_top_up_is_set_stopped_and_turned_on(service, pack):
     account = service.new_account(credits=100)
     bill(service, account)
-    visitor = somebody(service, account, "accountant")
+    visitor = new_visitor(service, account, "accountant")
     assert "Not configured." in shown(visitor.get("/console/money"))
     visitor.send("/console/money/topup/set", threshold="many", pack=pack["pack_id"])
     assert visitor.status == 400 and 'value="many"' in visitor.body and 'role="alert"' in visitor.body
@@ -188,7 +179,7 @@ def test_top_up_is_set_stopped_and_turned_on(service, pack):
     visitor.follow()
     visitor.send("/console/money/topup/on")
     assert visitor.location == "/console/money?done=topup_on"
-    # Without a payment method it stops by itself, and the page says why.
+    # Without a payment method it stops automatically, and the page states why.
     service.admin("account", "billing", account, "--payment-method", "")
     service.admin("credits", "add", account, "-95")
     eventually(lambda: service.admin("topup", "show", account)["reason"], "it has stopped")
@@ -199,7 +190,7 @@ def test_top_up_is_set_stopped_and_turned_on(service, pack):
 
 def test_alerts_and_billing(service):
     account = service.new_account(credits=5)
-    visitor = somebody(service, account, "accountant")
+    visitor = new_visitor(service, account, "accountant")
     assert "First enter the billing country below" in shown(visitor.get("/console/money")) or \
         "No packs are on sale" in shown(visitor)
     visitor.send("/console/money/thresholds/create", credits="3")
@@ -220,7 +211,7 @@ def test_alerts_and_billing(service):
     assert visitor.location == "/console/money?done=account_billing"
     text = shown(visitor.follow())
     assert "GBP" in text and "United Kingdom" in text
-    # To look at it is no act.
+    # Viewing it creates no audit record.
     operations = [act["operation"] for act in service.admin("audit", "list", "--account", account)["data"]]
     assert operations.count("account billing") == 1 and "billing show" not in operations
     for name, value in (("tax_rate", "0"), ("customer", "cus_x"), ("payment_method", "pm_x"), ("region", "world")):
@@ -238,7 +229,7 @@ def test_movements_are_filtered_paged_and_exported(service):
     channel.close()
     service.admin("credits", "add", account, "1", "--reason", HOSTILE)
     service.admin("credits", "add", account, "-3", "--reason", "=1+1")
-    visitor = somebody(service, account, "reader")
+    visitor = new_visitor(service, account, "reader")
     visitor.get("/console/money/movements")
     assert SAFE in visitor.body and "<script>alert" not in visitor.body
     older = re.search(r'href="(/console/money/movements\?before=[^"]+)"', visitor.body)[1].replace("&amp;", "&")
@@ -259,7 +250,7 @@ def test_movements_are_filtered_paged_and_exported(service):
 def test_the_balance_by_day(service):
     account = service.new_account(credits=40)
     service.admin("credits", "add", account, "-15")
-    visitor = somebody(service, account, "reader")
+    visitor = new_visitor(service, account, "reader")
     visitor.get("/console/money/history")
     assert "figcaption" in visitor.body and " 25 " in shown(visitor)
     listed = rows(visitor, "/console/money/history.csv")
@@ -276,7 +267,7 @@ def test_usage_by_day_channel_and_key(service):
         channel.live.register({"number": number}).expect(201)
     channel.test.register({"number": 1}).expect(201)
     other.live.register({"number": 1}).expect(201)
-    visitor = somebody(service, account, "accountant")
+    visitor = new_visitor(service, account, "accountant")
     visitor.get("/console/usage")
     assert "figcaption" in visitor.body and "<script>alert" not in visitor.body
     assert [int(row["events"]) for row in rows(visitor, "/console/usage.csv?by=day&mode=live")] == [4]
@@ -307,7 +298,7 @@ def test_a_certification_with_its_files_and_its_verification(service):
     for number in range(3):
         channel.test.register({"number": number}).expect(201)
     identifier = channel.test.certify(seq_from=1, seq_to=3).expect(202).json["certification_id"]
-    developer = somebody(service, account, "developer")
+    developer = new_visitor(service, account, "developer")
     path = f"/console/certifications/{identifier}"
     eventually(lambda: service.admin("certification", "show", identifier)["status"] == "completed", "it is made")
     developer.get("/console/certifications?mode=test")
@@ -325,14 +316,14 @@ def test_a_certification_with_its_files_and_its_verification(service):
         assert len(fetched(developer.location)) == one["bytes"]
     assert developer.get(f"{path}/files/nothing.pdf").status == 404
     assert developer.get("/console/certifications/CERT-2026-9999999").status == 404
-    # Neither another account's, nor for those whose affair it is not.
-    stranger = somebody(service, service.new_account(credits=5), "owner")
+    # It is not found by another account, or by roles without access to it.
+    stranger = new_visitor(service, service.new_account(credits=5), "owner")
     assert stranger.get(path).status == 404
     assert stranger.get(f"{path}/files/{told['files'][0]['name']}").status == 404
     stranger.get("/console/sessions")
     stranger.post(f"{path}/retry", stranger.own_fields(), **{"Sec-Fetch-Site": "same-origin"})
     assert stranger.status == 404
-    accountant = somebody(service, account, "accountant")
+    accountant = new_visitor(service, account, "accountant")
     assert accountant.get(path).status == 403 and accountant.get("/console/certifications").status == 403
     channel.close()
 
@@ -355,14 +346,14 @@ def test_why_a_certification_waits_or_failed(start):
                          f"= next_attempt_at + 86400000000 * 365, last_error = '{INTERNALS}', lease = NULL WHERE certification_id = "
                          f"'{identifiers[1]}'")
     service.start()
-    developer = somebody(service, account, "developer")
+    developer = new_visitor(service, account, "developer")
     text = shown(developer.get(f"/console/certifications/{identifiers[0]}"))
     assert "failed permanently" in text and "inc_x" in text and "alert(1)" not in developer.body
     assert "An internal error occurred" in text
     assert f"/console/certifications/{identifiers[0]}/retry" not in developer.body
     text = shown(developer.get(f"/console/certifications/{identifiers[1]}"))
     assert "Waiting in the queue." in text and "return a usable response" in text and 'value="0.25"' in developer.body
-    for visitor in (developer, somebody(service, account, "owner")):
+    for visitor in (developer, new_visitor(service, account, "owner")):
         for path in (f"certifications/{identifiers[1]}", f"certifications?channel={channel.id}&mode=test"):
             assert not set(("/var/lib", "tsa.internal", "SELECT")) & set(re.findall(
                 "/var/lib|tsa.internal|SELECT", visitor.get(f"/console/{path}").body))
@@ -371,7 +362,7 @@ def test_why_a_certification_waits_or_failed(start):
     assert "En cola." in text and "no devolvió una respuesta utilizable" in text
     told = service.admin("certification", "show", identifiers[1])
     assert (told["last_error"], told["failure"], told["waiting_for"]) == (INTERNALS, "authority", "attempt")
-    reader = somebody(service, account, "reader")
+    reader = new_visitor(service, account, "reader")
     assert "/retry" not in reader.get(f"/console/certifications/{identifiers[1]}").body
     developer.send(f"/console/certifications/{identifiers[1]}/retry")
     assert developer.location == f"/console/certifications/{identifiers[1]}?done=certification_retry"
@@ -379,13 +370,13 @@ def test_why_a_certification_waits_or_failed(start):
 
 
 def test_the_pack_of_the_top_up_is_named_wherever_the_packs_are_read(service, pack):
-    """On another page of the packs, and when it is no longer on sale: it stays the one that is chosen."""
+    """On another page of the packs, and when it is no longer on sale, it remains the selected one."""
     account = service.new_account(credits=100)
     bill(service, account)
     own = service.admin("pack", "create", "--name", "Of the top-up", "--credits", 77, "--price", "7.70", "--currency",
                         "EUR")
     service.admin("topup", "set", "--account", account, "--pack", own["pack_id"], "--threshold", 5)
-    visitor = somebody(service, account)
+    visitor = new_visitor(service, account)
     for path in (f"/console/money?packs={own['pack_id']}", "/console/money"):
         text = shown(visitor.get(path))
         assert f"Of the top-up · 77 credits · 7.70 EUR {own['pack_id']}" in text.replace("\xa0", " ").replace("\u202f", " ")
@@ -397,10 +388,11 @@ def test_the_pack_of_the_top_up_is_named_wherever_the_packs_are_read(service, pa
 
 
 def test_who_buys_says_first_where_he_is(service, pack):
-    """A pricing region of the operator's alone is no country: the tax follows from it, and the receipt has it."""
+    """A pricing region that the operator defined is not a country: the tax depends on the country, and the receipt
+    states it."""
     account = service.new_account(credits=1)
     service.admin("account", "billing", account, "--region", "europe")
-    visitor = somebody(service, account)
+    visitor = new_visitor(service, account)
     visitor.get("/console/money")
     assert 'action="/console/money/buy"' not in visitor.body and 'action="/console/money/billing"' in visitor.body
     visitor.post("/console/money/buy", {**visitor.own_fields(), "pack": pack["pack_id"]}, **{"Sec-Fetch-Site": "same-origin"})
@@ -411,7 +403,7 @@ def test_who_buys_says_first_where_he_is(service, pack):
 
 @pytest.mark.parametrize("role", ["developer", "reader"])
 def test_who_may_not_change_money(service, account, pack, role):
-    visitor = somebody(service, account, role)
+    visitor = new_visitor(service, account, role)
     made = new_purchase(service, account, pack)
     assert visitor.get("/console/money").status == (200 if role == "reader" else 403)
     if role == "reader":
@@ -433,7 +425,7 @@ def test_things_of_another_account_are_not_there(service, account, pack):
     threshold = service.admin("threshold", "create", "--account", other, "--credits", "3")["threshold_id"]
     own = service.admin("pack", "create", "--name", "Theirs", "--credits", 5, "--price", "1.00", "--currency", "EUR",
                         "--account", other)["pack_id"]
-    visitor = somebody(service, account)
+    visitor = new_visitor(service, account)
     path = f"/console/money/purchases/{theirs['sale_id']}"
     assert visitor.get(path).status == 404 and visitor.get(f"{path}/pay").status == 404
     visitor.get("/console/money")
@@ -449,9 +441,9 @@ def test_things_of_another_account_are_not_there(service, account, pack):
 
 
 def test_a_user_says_where_he_is_before_he_buys(service):
-    """Without a country packs of every currency are shown; the operator may sell any of them."""
+    """Without a country, packs of every currency are shown; the operator may sell any of them."""
     account = service.new_account(credits=1)
-    accountant = somebody(service, account, "accountant")
+    accountant = new_visitor(service, account, "accountant")
     packs = {currency: new_pack(service, currency=currency, account=account)["pack_id"]
              for currency in ("EUR", "USD")}
     accountant.get("/console/money")
@@ -471,7 +463,7 @@ def test_a_user_says_where_he_is_before_he_buys(service):
 
 
 def test_packs_go_on_behind_one_page(start):
-    """Of more than a page holds the rest is on the next one."""
+    """Packs beyond one page are on the next one."""
     service = start()
     account = service.new_account(credits=1)
     bill(service, account)
@@ -481,7 +473,7 @@ def test_packs_go_on_behind_one_page(start):
         "INSERT INTO packs (account, number, pack_id, name, credits, amount, currency, created_at) VALUES"
         f" ({number}, {n}, 'pck_{n:016}', 'Pack {n}', 1, 100, 'EUR', {n});" for n in range(1, 1003)))
     service.start()
-    accountant = somebody(service, account, "accountant")
+    accountant = new_visitor(service, account, "accountant")
     accountant.get("/console/money")
     seen = set(re.findall(r'name="pack" value="(pck_\d+)"', accountant.body))
     assert len(seen) == 1000

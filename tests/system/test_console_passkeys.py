@@ -1,16 +1,15 @@
-"""Passkeys: made and used in a real browser with an authenticator of its driver's, and refused where an
-authenticator of the test's own says what is not so."""
+"""Passkeys: used in a real browser with the authenticator of its driver, and refused when an authenticator of the test
+gives wrong answers."""
 
 import json
 import pathlib
 import re
-import secrets
 import sys
 
 import pytest
 
 from client import eventually
-from console import Visitor, invited, signed_in
+from console import Visitor, invited, make_stale, new_address, signed_in
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from authenticator import PRESENT, VERIFIED, Passkey, bytes_of, text_of  # noqa: E402
@@ -28,21 +27,9 @@ WORDS = {
 }
 
 
-def somebody():
-    return f"{secrets.token_hex(6)}@example.org"
-
-
 def named(service):
-    """Where passkeys work, since they are of names and of no address."""
+    """Returns an address with a name, because passkeys do not work with IP addresses."""
     return service.public_url.replace("127.0.0.1", "localhost")
-
-
-def make_stale(service, email):
-    """As if he had signed in eleven minutes ago."""
-    assert service.stop() == 0
-    service.store.change("UPDATE sessions SET signed_in_at = signed_in_at - 660000000 WHERE user_id = "
-                         f"(SELECT user_id FROM users WHERE email = '{email}')")
-    service.start()
 
 
 def enter_by_link(service, browser, email):
@@ -61,9 +48,9 @@ def add_by_browser(service, browser, name, words):
 
 @pytest.mark.parametrize("language", ["en", "es"])
 def test_a_passkey_is_made_signs_in_is_shown_afresh_and_removed(start, browse, language):
-    service, words, guest = start(), WORDS[language], somebody()
+    service, words, guest = start(), WORDS[language], new_address()
     account = service.new_account(credits=5)
-    email = somebody()
+    email = new_address()
     service.admin("user", "invite", "--account", account, "--email", email, "--role", "owner", "--language", language)
     browser = browse(language)
     browser.add_authenticator()
@@ -100,7 +87,7 @@ def test_a_passkey_is_made_signs_in_is_shown_afresh_and_removed(start, browse, l
 
 @pytest.mark.parametrize("language", ["en", "es"])
 def test_without_script_the_page_says_that_the_link_is_the_way(service, browse, language):
-    email = invited(service, service.new_account(), somebody())
+    email = invited(service, service.new_account(), new_address())
     browser = browse(language, False)
     browser.open(f"{named(service)}/console/sign-in")
     assert WORDS[language]["script"] in browser.text("main") and browser.has("form[data-passkey][hidden]")
@@ -127,7 +114,7 @@ def test_a_service_at_an_address_has_none(start):
 
 
 def test_what_was_cancelled_is_said_and_can_be_tried_again(service, browse):
-    email = invited(service, service.new_account(), somebody())
+    email = invited(service, service.new_account(), new_address())
     browser = browse("en")
     enter_by_link(service, browser, email)
     browser.open(f"{named(service)}/console/passkeys")
@@ -142,7 +129,7 @@ def test_what_was_cancelled_is_said_and_can_be_tried_again(service, browse):
     browser.expect("#messages", "The passkey was added.")
 
 
-# ---- with an authenticator of our own ----
+# ---- with an authenticator of the test ----
 
 def asked(visitor, ceremony="get", page="/console/sign-in"):
     visitor.get(page)
@@ -178,7 +165,7 @@ def is_refused(visitor):
 
 @pytest.fixture
 def email(service):
-    return invited(service, service.new_account(credits=5), somebody())
+    return invited(service, service.new_account(credits=5), new_address())
 
 
 def test_a_passkey_signs_in_where_one_was_going(service, email):
@@ -232,7 +219,7 @@ def test_a_challenge_is_answered_once_and_in_its_own_browser(service, email):
 
 def test_a_challenge_is_of_minutes(start):
     service = start()
-    email = invited(service, service.new_account(), somebody())
+    email = invited(service, service.new_account(), new_address())
     _, passkey = with_passkey(service, email)
     visitor = Visitor(service)
     fields, wanted = asked(visitor)
@@ -271,7 +258,7 @@ def test_a_copied_passkey_is_refused(service, email):
 
 
 def test_no_passkey_of_another_user_signs_in_afresh(service, email):
-    _, passkey = with_passkey(service, invited(service, service.new_account(), somebody()))
+    _, passkey = with_passkey(service, invited(service, service.new_account(), new_address()))
     visitor = signed_in(service, email)
     assert is_refused(entering(visitor, passkey))
     assert "Sign in again" in visitor.text() and visitor.get("/console/").status == 200
@@ -280,7 +267,7 @@ def test_no_passkey_of_another_user_signs_in_afresh(service, email):
     handed = passkey.get(wanted)
     handed["user"] = wanted["user"]
     assert is_refused(visitor.post("/console/passkey", {**fields, **handed}, **SAME))
-    # Nor is it added to another user's.
+    # It is not added to another user, either.
     assert adding(visitor, passkey).status == 400 and "already registered" in visitor.text()
 
 
@@ -300,7 +287,7 @@ def test_a_removed_passkey_and_what_it_began_are_gone(service, email):
     visitor, passkey = with_passkey(service, email)
     by_link, by_passkey = signed_in(service, email), Visitor(service)
     assert entering(by_passkey, passkey).status == 303
-    stranger, theirs = with_passkey(service, invited(service, service.new_account(), somebody()))
+    stranger, theirs = with_passkey(service, invited(service, service.new_account(), new_address()))
     kept = re.search(r'name="passkey" value="(psk_[^"]+)"', stranger.get("/console/passkeys").body)[1]
     by_link.get("/console/passkeys").send("/console/passkeys/remove", passkey=kept)
     assert by_link.status == 404 and len(re.findall('name="passkey"', by_link.body)) == 1
@@ -316,7 +303,7 @@ def test_a_removed_passkey_and_what_it_began_are_gone(service, email):
 def test_adding_wants_a_fresh_sign_in_and_a_name(start):
     server = MailServer()
     service = start(**server.settings())
-    email = invited(service, service.new_account(), somebody())
+    email = invited(service, service.new_account(), new_address())
     visitor, passkey = signed_in(service, email), Passkey(named(service))
     fields, wanted = asked(visitor, "create", "/console/passkeys")
     visitor.post("/console/passkeys/add", {**fields, **passkey.create(wanted)}, **SAME)
@@ -347,7 +334,7 @@ def test_what_another_page_sends_is_refused(service, email, path):
     assert len(service.admin("passkey", "list", email)["data"]) == 1
 
 
-# ---- accounts that ask for them ----
+# ---- accounts that require passkeys ----
 
 def demand(service, account):
     service.admin("account", "set", account, "--passkeys", "required")
@@ -355,7 +342,7 @@ def demand(service, account):
 
 def test_who_lacks_a_passkey_adds_one(service):
     account = service.new_account(credits=5)
-    email = invited(service, account, somebody())
+    email = invited(service, account, new_address())
     demand(service, account)
     visitor = signed_in(service, email)
     assert visitor.location == "/console/passkeys"
@@ -363,12 +350,12 @@ def test_who_lacks_a_passkey_adds_one(service):
         assert visitor.get(path).location == "/console/passkeys", path
     visitor.follow()
     assert visitor.status == 200 and "requires a passkey" in visitor.text() and "Add a passkey," in visitor.text()
-    visitor.post("/console/users/invite", {**visitor.own_fields(), "email": somebody(), "role": "owner"}, **SAME)
+    visitor.post("/console/users/invite", {**visitor.own_fields(), "email": new_address(), "role": "owner"}, **SAME)
     assert visitor.location == "/console/passkeys"
     assert len(service.admin("user", "list", "--account", account)["data"]) == 1
     passkey = Passkey(named(service))
     assert adding(visitor, passkey).status == 303 and visitor.get("/console/users").status == 200
-    # Once he has one a link does no more: neither to go in, nor to add another one, nor to remove his.
+    # For a user with a passkey a link is not sufficient to sign in, to add another one or to remove theirs.
     by_link = signed_in(service, email)
     assert "Sign in with your passkey" in by_link.get("/console/passkeys").text()
     assert by_link.body.count("<script src=\"/assets/passkeys.js\"") == 1 and "/passkeys/add" not in by_link.body
@@ -381,7 +368,7 @@ def test_who_lacks_a_passkey_adds_one(service):
 
 def test_nor_does_a_link_to_another_account_go_round_it(service):
     strict, lax = service.new_account(), service.new_account()
-    email = invited(service, strict, somebody())
+    email = invited(service, strict, new_address())
     invited(service, lax, email)
     visitor, passkey = with_passkey(service, email)
     demand(service, strict)
@@ -398,8 +385,8 @@ def test_nor_does_a_link_to_another_account_go_round_it(service):
 
 
 def test_who_lacks_a_passkey_may_leave(service):
-    account, email = service.new_account(), somebody()
-    invited(service, account, somebody())
+    account, email = service.new_account(), new_address()
+    invited(service, account, new_address())
     invited(service, account, email, "reader")
     demand(service, account)
     visitor = signed_in(service, email)
@@ -409,8 +396,8 @@ def test_who_lacks_a_passkey_may_leave(service):
 
 
 def test_who_has_a_passkey_leaves_by_it_alone(service):
-    account, email = service.new_account(), somebody()
-    invited(service, account, somebody())
+    account, email = service.new_account(), new_address()
+    invited(service, account, new_address())
     invited(service, account, email, "reader")
     visitor, passkey = with_passkey(service, email)
     visitor = signed_in(service, email)
@@ -428,15 +415,15 @@ def test_who_has_a_passkey_leaves_by_it_alone(service):
 @pytest.mark.parametrize("role", ["owner", "developer", "accountant", "reader"])
 def test_every_role_has_passkeys_of_its_own(service, role):
     account = service.new_account()
-    invited(service, account, somebody())
-    email = invited(service, account, somebody(), role)
+    invited(service, account, new_address())
+    email = invited(service, account, new_address(), role)
     visitor, _ = with_passkey(service, email)
-    owner = signed_in(service, invited(service, account, somebody()))
+    owner = signed_in(service, invited(service, account, new_address()))
     assert "psk_" in visitor.get("/console/passkeys").body and "psk_" not in owner.get("/console/passkeys").body
 
 
 def test_the_operator_removes_a_passkey_before_the_eyes_of_those_whom_it_concerns(service, email):
-    """An owner whose account the user never entered is not to learn that he has passkeys."""
+    """An owner of an account that the user never entered must not learn that they have passkeys."""
     (here,) = [one["account_id"] for one in service.admin("account", "list", "--limit", "1000")["data"]
                if email in str(service.admin("user", "list", "--account", one["account_id"])["data"])]
     entered, never = service.new_account(), service.new_account()
@@ -458,7 +445,7 @@ def test_how_one_came_in_is_a_passkey_only_where_one_was_shown(service, email):
     _, passkey = with_passkey(service, email)
     (session,) = service.admin("session", "list", "--user", email)["data"]
     assert session["by_passkey"] and session["signed_in_by"] == "operator_link", "it was added later"
-    # Whoever had the link has the passkey; so it stays with one that is added by it.
+    # The holder of the link has the passkey, so the requirement is met only by one that was added with it.
     second, visitor = Passkey(named(service)), Visitor(service)
     assert entering(visitor, passkey).status == 303
     assert adding(visitor.follow(), second).location == "/console/passkeys?done=passkey_add"
@@ -472,7 +459,7 @@ def test_how_one_came_in_is_a_passkey_only_where_one_was_shown(service, email):
 def test_the_users_own_passkey_is_his_own(start):
     server = MailServer()
     service = start(**server.settings())
-    email = invited(service, service.new_account(), somebody())
+    email = invited(service, service.new_account(), new_address())
     visitor, passkey = Visitor(service).get("/console/sign-in"), Passkey(named(service))
     visitor.send("/console/sign-in", email=email)
     visitor.enter(eventually(lambda: re.search(r"\S+/console/enter\?link=[0-9a-f]{64}", "".join(

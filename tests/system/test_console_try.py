@@ -1,5 +1,5 @@
-"""Trying the interface from a page: the answer is the interface's own, and the command that the page shows is run
-and registers the very same."""
+"""Trying the interface from a page: the answer is that of the interface, and the command on the page runs and registers
+the same event."""
 
 import hashlib
 import html
@@ -14,23 +14,16 @@ import threading
 import pytest
 
 from client import PATIENCE
-from console import invited, signed_in
+from console import new_developer
 
 TRY, SEND = "/console/try", "/console/try/send"
-# What may break out of a literal, or is not seen on a page.
+# Characters that may end a literal, or are invisible on a page.
 HOSTILE = ("it's \"quoted\" \\ `date` $HOME $(date) ${x} !! %s %% \\n </script><!-- --> ]]> \u2028\u2029 \u202e \u00a0 "
            "\t \U0001f600 \U000e0041 \u00ad \ufeff // /* # */ ''' \"\"\" {{x}} &amp; \x7f\u0085\u200d\u1234")
 
 
-def somebody(service, account, role="developer", language="en"):
-    visitor = signed_in(service, invited(service, account, f"{secrets.token_hex(6)}@example.org", role))
-    if language != "en":
-        visitor.send("/console/language", language=language)
-    return visitor
-
-
 def tried(visitor, channel, content, client_ref="one", **more):
-    """The status and the body that the page shows."""
+    """Returns the status and the body that the page shows."""
     visitor.get(TRY).send(SEND, channel=channel.id, content=content, client_ref=client_ref, **more)
     assert visitor.status == 200, visitor.text()
     return answer_of(visitor)
@@ -47,7 +40,7 @@ def command_of(visitor):
 
 
 def run(command, key, folder, shell="bash"):
-    """Its exit code and what it prints."""
+    """Runs the command and returns its exit code and output."""
     (folder / "call.sh").write_text(command, encoding="utf-8")
     done = subprocess.run([shell, "call.sh"], cwd=folder, capture_output=True, text=True, timeout=120, check=False,
                           env={**os.environ, "CONSTANCIA_TEST_KEY": key, "LC_ALL": "C.UTF-8"})
@@ -56,7 +49,7 @@ def run(command, key, folder, shell="bash"):
 
 def test_the_page_links_the_operation_in_the_reference(service):
     channel = service.new_channel()
-    developer = somebody(service, channel.account_id)
+    developer = new_developer(service, channel.account_id)
     assert tried(developer, channel, "{}")[0] == 201
     assert 'href="/docs/reference#registerEvent"' in developer.body
     assert 'id="registerEvent"' in developer.get("/docs/reference").body
@@ -65,7 +58,7 @@ def test_the_page_links_the_operation_in_the_reference(service):
 
 def test_the_answer_is_that_of_the_interface(service):
     channel = service.new_channel()
-    developer = somebody(service, channel.account_id)
+    developer = new_developer(service, channel.account_id)
     before = service.admin("account", "show", channel.account_id)["balance"]
     status, event = tried(developer, channel, '{"b": 1.0,\n\t"a": "ñ"}', "first")
     assert status == 201 and event == {k: v for k, v in channel.test.event(event["event_id"]).items() if k != "proof"}
@@ -82,7 +75,7 @@ def test_the_answer_is_that_of_the_interface(service):
     assert len(acts) == 2 and (acts[0]["made"], acts[0]["found"]) == ({}, {"event_id": event["event_id"]})
     act = acts[-1]
     assert not {"found", "outcome"} & set(act)
-    owner = somebody(service, channel.account_id, "owner").get(f"/console/acts/{acts[0]['act_id']}")
+    owner = new_developer(service, channel.account_id, "owner").get(f"/console/acts/{acts[0]['act_id']}")
     assert re.search(rf"Already existed\W+event_id\W+{event['event_id']}", owner.text())
     assert act["made"] == {"event_id": event["event_id"]} and act["email"] and act["account_id"] == channel.account_id
     typed = hashlib.sha256('{"b": 1.0,\n\t"a": "ñ"}'.encode()).hexdigest()
@@ -104,7 +97,7 @@ REFUSALS = [
 @pytest.mark.parametrize("language", ["en", "es"])
 def test_a_refusal_is_the_interfaces_error(shared, content, more, language):
     service = shared.test.service
-    developer = somebody(service, shared.account_id, language=language)
+    developer = new_developer(service, shared.account_id, language=language)
     more = {"client_ref": f"refused-{secrets.token_hex(8)}", **more}
     status, error = tried(developer, shared, content, **more)
     assert not service.admin("event", "list", "--channel", shared.id, "--mode", "test", "--client-ref",
@@ -113,24 +106,24 @@ def test_a_refusal_is_the_interfaces_error(shared, content, more, language):
     headers = {"X-SVC-Test-Scenario": more["scenario"]} if "scenario" in more else {}
     answer = shared.test.call("POST", "/v1/events", body, {"Content-Type": "application/json", **headers},
                               language=language)
-    if content.startswith(("{}}", '{},"')):  # within a body it would be something else
+    if content.startswith(("{}}", '{},"')):  # within a body it would have another meaning
         assert status == 400 and error["code"] == "validation_error"
     else:
         told = answer.json
         assert (status, error["code"], error["doc_url"]) == (answer.status, told["code"], told["doc_url"])
-        # The place is told within what was typed.
+        # The position refers to the typed text.
         assert re.sub(r"\d+", "", error["message"]) == re.sub(r"\d+", "", told["message"])
     assert html.escape(content).replace("&#x27;", "&#39;") in developer.body, "what was typed stays"
 
 
 def test_the_size_ends_at_16_kib(service):
     channel = service.new_channel()
-    developer = somebody(service, channel.account_id)
+    developer = new_developer(service, channel.account_id)
     assert tried(developer, channel, '{"a":"%s"}' % ("x" * (16384 - 8)), "edge")[0] == 201
     developer.get(TRY).send(SEND, channel=channel.id, client_ref="over", content='{"a":"%s"}' % ("x" * (16384 - 7)))
     assert developer.status == 400 and "“Content” must be 1 to 16384 bytes" in developer.text()
     assert "x" * 16000 in developer.body
-    # What is longer in canonical form than as it was spelled.
+    # Longer in canonical form than as it was typed.
     status, error = tried(developer, channel, '{"a":[%s]}' % ",".join(["1e20"] * 2000), "grown")
     assert (status, error["code"]) == (413, "payload_too_large") and "16384" in error["message"]
     developer.get(TRY).send(SEND, channel=channel.id, client_ref="nothing", content="")
@@ -147,7 +140,7 @@ def payloads():
 @pytest.mark.parametrize("which", range(3))
 def test_the_command_registers_the_very_same(service, tmp_path, which):
     channel = service.new_channel()
-    developer = somebody(service, channel.account_id)
+    developer = new_developer(service, channel.account_id)
     payload = list(payloads())[which]
     client_ref = "it's \"one\" $HOME `date` \\n %s </script> \U0001f600"
     text = json.dumps(payload, ensure_ascii=False, indent=None if which == 2 else 2)
@@ -168,7 +161,7 @@ def test_the_command_registers_the_very_same(service, tmp_path, which):
 @pytest.mark.parametrize("text", [HOSTILE + "\n" + HOSTILE, "-n", "--", "\n\n", "plain"], ids=range(5))
 def test_the_command_declares_the_digest_of_a_text(service, tmp_path, text):
     channel = service.new_channel("hash_only")
-    developer = somebody(service, channel.account_id)
+    developer = new_developer(service, channel.account_id)
     status, event = tried(developer, channel, text.replace("\n", "\r\n"), "digest")
     assert status == 201 and event["hash"] == hashlib.sha256(text.encode()).hexdigest(), event
     assert (event["modality"], event["hash_alg"]) == ("hash_only", "sha-256")
@@ -179,7 +172,7 @@ def test_the_command_declares_the_digest_of_a_text(service, tmp_path, text):
 
 def test_the_command_forces_the_scenario(service, tmp_path):
     channel = service.new_channel()
-    developer = somebody(service, channel.account_id)
+    developer = new_developer(service, channel.account_id)
     status, error = tried(developer, channel, "{}", "forced", scenario="unpaid_limit")
     assert (status, error["code"]) == (402, "unpaid_limit_exceeded")
     code, said = run(command_of(developer), channel.test.key, tmp_path)
@@ -190,7 +183,7 @@ def test_the_command_forces_the_scenario(service, tmp_path):
 def test_who_may(service):
     channel, other = service.new_channel(), service.new_channel()
     for role in ("owner", "developer", "accountant", "reader"):
-        visitor = somebody(service, channel.account_id, role)
+        visitor = new_developer(service, channel.account_id, role)
         may = role in ("owner", "developer")
         assert (TRY in visitor.get("/console/").links()) == may, role
         visitor.get(TRY)
@@ -208,7 +201,7 @@ def test_who_may(service):
 
 def test_a_suspended_channel_and_a_disabled_account(service):
     channel = service.new_channel()
-    developer = somebody(service, channel.account_id)
+    developer = new_developer(service, channel.account_id)
     service.admin("channel", "suspend", channel.id)
     assert [tried(developer, channel, "{}")[0], answer_of(developer)[1]["code"]] == [403, "suspended"]
     service.admin("channel", "resume", channel.id)
@@ -246,8 +239,8 @@ def test_it_counts_against_the_quota(start):
 def test_a_flood_of_one_user_is_bounded(start):
     service = start(rate__test=1)
     channel, other = service.new_channel(), service.new_channel()
-    calm = somebody(service, other.account_id)
-    developer = somebody(service, channel.account_id)
+    calm = new_developer(service, other.account_id)
+    developer = new_developer(service, channel.account_id)
     own = {**developer.get(TRY).own_fields(), "channel": channel.id, "content": "{}", "language": "en"}
     for number in range(40):
         developer.post(SEND, {**own, "client_ref": f"n{number}"}, **{"Sec-Fetch-Site": "same-origin"})
@@ -265,7 +258,7 @@ def test_a_flood_of_one_user_is_bounded(start):
 def test_the_service_stops_while_events_are_tried(start):
     service = start(rate__test=1000, rate__live=10000)
     channel = service.new_channel()
-    developer = somebody(service, channel.account_id)
+    developer = new_developer(service, channel.account_id)
     own = {**developer.get(TRY).own_fields(), "channel": channel.id, "content": "{}", "language": "en"}
     seen, begun = [], threading.Event()
 
@@ -278,7 +271,7 @@ def test_the_service_stops_while_events_are_tried(start):
                 if developer.status == 200 and answer_of(developer)[0] == 201:
                     seen.append(answer_of(developer)[1]["event_id"])
                     begun.set()
-        except (OSError, http.client.HTTPException, AssertionError):  # it goes, or says so by a 503
+        except (OSError, http.client.HTTPException, AssertionError):  # it succeeds, or answers 503
             return
     sending = threading.Thread(target=send)
     sending.start()
@@ -293,6 +286,6 @@ def test_the_service_stops_while_events_are_tried(start):
 
 
 def test_the_page_without_a_channel(service):
-    owner = somebody(service, service.new_account(), "owner", "es")
+    owner = new_developer(service, service.new_account(), "owner", "es")
     owner.get(TRY)
     assert owner.status == 200 and "aún no hay canales" in owner.text() and "/console/channels" in owner.links()

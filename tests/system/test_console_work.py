@@ -2,25 +2,20 @@
 
 import json
 import re
-import secrets
 import threading
 
 import pytest
 
 from client import Client, eventually
-from console import invited, signed_in
+from console import invited, new_address, signed_in
 from hooks import BadReceiver, Owner, Receiver, attempts, ended
 from postgres import Cluster
 
 HOSTILE = "<script>alert(1)</script> \"'&amp; ‮drow"
 
 
-def somebody():
-    return f"{secrets.token_hex(6)}@example.org"
-
-
 def user_of(service, account, role="developer"):
-    return signed_in(service, invited(service, account, somebody(), role))
+    return signed_in(service, invited(service, account, new_address(), role))
 
 
 @pytest.fixture
@@ -197,7 +192,7 @@ def test_an_account_takes_so_many_acts_on_a_day(start):
         return service.admin("key", "list", "--channel", channel)["data"]
 
     made = 0
-    for _ in range(40):  # it may become midnight meanwhile
+    for _ in range(40):  # midnight may come meanwhile
         if make(developer, channel) == 400:
             break
         made += 1
@@ -207,7 +202,7 @@ def test_an_account_takes_so_many_acts_on_a_day(start):
     developer.get("/console/webhooks").send("/console/webhooks/make", url="https://example.org/hook")
     assert developer.status == 400 and "15 changes" in developer.text()
     assert service.admin("webhook", "list", "--account", account)["data"] == []
-    # What takes away goes on, and the operator, and everybody else.
+    # Revoking still works, and so do the operator and all other users.
     key = service.new_key(channel, "test")["key_id"]
     developer.get(f"/console/keys?channel={channel}").send("/console/keys/revoke", key=key)
     assert developer.location and keys()[-1]["state"] == "revoked"
@@ -430,7 +425,7 @@ def test_many_deliveries_are_shown_page_by_page(service):
 
 
 def test_whoever_tests_an_endpoint_keeps_nobody_waiting(start):
-    """Its receiver takes as long as it likes, and its owner tests it as often as he likes."""
+    """Its receiver responds slowly, and its owner tests it repeatedly."""
     service = start(webhook__timeout="60s", http__deadline="120s")
     channel, other = service.new_channel(), service.new_channel()
     event = other.live.register({}).expect(201).json["event_id"]
@@ -463,7 +458,7 @@ def test_whoever_tests_an_endpoint_keeps_nobody_waiting(start):
 
 @pytest.mark.postgresql
 def test_whoever_waits_for_a_commit_keeps_nobody_waiting_who_reads(start):
-    """Forms wait for the standby as long as they may; what is read waits for none."""
+    """Forms wait for the standby as long as they may; pages that only read do not wait."""
     with Cluster(standbys=1) as cluster:
         service = start(store__url=cluster.url(cluster.create_database()), store__commit_timeout="60s",
                         http__deadline="120s")
@@ -494,10 +489,10 @@ def test_whoever_waits_for_a_commit_keeps_nobody_waiting_who_reads(start):
         channel.close()
 
 
-# ---- who ----
+# ---- roles ----
 
 def everything(service, account):
-    """A thing of each kind, and the page or form that each act goes to."""
+    """Makes an object of each kind; returns the page or form of each operation."""
     channel = service.admin("channel", "create", "--account", account, "--name", "Ours", "--declarant", "Anna",
                             "--modality", "content")["channel_id"]
     key = service.new_key(channel, "live")["key_id"]

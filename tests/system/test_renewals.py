@@ -1,5 +1,5 @@
-"""Evidence records of certifications and their renewals: beside what was issued, over one token where
-that can be, and good for longer than the certificates of the authorities."""
+"""Evidence records of certifications and their renewals: stored with the issued documents, over one token where
+possible, and valid for longer than the certificates of the authorities."""
 
 import hashlib
 import json
@@ -31,7 +31,7 @@ def record_path(certification):
 
 
 def offered(client, certification, wanted=lambda record: record["evidence_record_sha256"]):
-    """The certification, once its evidence record is as wanted."""
+    """Returns the certification once its evidence record is as wanted."""
     def look():
         record = client.certification(certification["certification_id"])
         return record if wanted(record) else None
@@ -39,7 +39,7 @@ def offered(client, certification, wanted=lambda record: record["evidence_record
 
 
 def fetch(client, certification):
-    """The record's bytes and its certification, of one moment."""
+    """Returns the record's bytes and its certification at one moment."""
     def look():
         record = client.certification(certification["certification_id"])
         answer = client.get(record_path(record)).expect(200)
@@ -49,7 +49,7 @@ def fetch(client, certification):
 
 
 def save(client, certification, directory):
-    """All its documents, as files."""
+    """Saves all its documents as files."""
     directory.mkdir(parents=True, exist_ok=True)
     urls = [certification["evidence_url"]] + \
         [each["url"] for each in certification["reports"] + certification["content_parts"]]
@@ -68,8 +68,8 @@ def verify(*paths, expected=0, trust):
 
 
 def looked(service):
-    """Once the renewer has had its first turn, which shows by what was sealed before it: with an
-    interval of an hour what is issued from then on waits for the next start."""
+    """Waits until the renewer has had its first pass, which the seals show. With an interval of an hour, documents that
+    are issued later wait for the next start."""
     service.acts_sealed()
     assert service.stop() == 0
     service.start()
@@ -81,7 +81,7 @@ def count_stamps(service):
     return int(count)
 
 
-# ---- the first one ----
+# ---- the first record ----
 
 @pytest.fixture(scope="module")
 def serving(start):
@@ -125,7 +125,7 @@ def test_it_covers_every_document(serving, tmp_path):
 
 @pytest.mark.both_stores
 def test_many_share_a_token(start):
-    """What is issued while no look is due gets one token."""
+    """Documents that are issued while no pass is due share a token."""
     service = start(seal__interval="1s", evidence__interval="1h")
     looked(service)
     channels = [service.new_channel() for _ in range(2)]
@@ -140,7 +140,7 @@ def test_many_share_a_token(start):
         assert answer.message.startswith("This certification has no evidence record yet")
     assert count_stamps(service) == 0
     service.stop()
-    service.start()  # looks at once
+    service.start()  # runs a pass at once
     tokens = set()
     for client, certification in issued:
         client.close()
@@ -153,7 +153,7 @@ def test_many_share_a_token(start):
 
 
 def test_those_of_a_program_of_before(start):
-    """It completes certifications while nodes are upgraded one by one, and has nothing wait."""
+    """An older node completes certifications during an upgrade and queues nothing."""
     service = start(seal__interval="1s", evidence__interval="1h")
     channel = service.new_channel()
     channel.live.register().expect(201)
@@ -187,10 +187,10 @@ def test_whose_it_is(serving):
         [issued[name] for name in RECORD if name != "evidence_record_sha256"]
 
 
-# ---- renewals, by authorities whose certificates end in minutes ----
+# ---- renewals, by authorities whose certificates expire in minutes ----
 
 class Mortal:
-    """An authority in this process; take() gives it another certificate, which ends in so many seconds."""
+    """An authority in this process; take() gives it another certificate, which expires after that number of seconds."""
 
     def __init__(self, directory, ends):
         self.pki = pki.Pki(directory)
@@ -214,7 +214,7 @@ class Mortal:
         self.ends.append(time.monotonic() + ends)
 
     def outlive(self, generation):
-        """Waits until that certificate has ended."""
+        """Waits until that certificate has expired."""
         time.sleep(max(0, self.ends[generation - 1] - time.monotonic()) + 1.5)
 
     def settings(self, **more):
@@ -230,7 +230,7 @@ class Mortal:
 
 @pytest.fixture
 def mortal(tmp_path_factory):
-    """Makes one whose first certificate ends in so many seconds."""
+    """Makes one whose first certificate expires after that number of seconds."""
     running = []
 
     def make(ends):
@@ -242,7 +242,7 @@ def mortal(tmp_path_factory):
 
 
 def event_files(client, event_id, directory):
-    """Its evidence record as it is now, and the event record that this is of."""
+    """Returns its present evidence record, and the event record that it covers."""
     event = client.event(event_id)
     versions = client.get("/v1/channel").json["config_versions"]
     config = next(each for each in versions if each["version"] == event["config_version"])
@@ -254,7 +254,7 @@ def event_files(client, event_id, directory):
 
 
 def judged_whole(archive, trust):
-    """What `constancia verify` tells of an archive, which the second verifier finds valid, too."""
+    """Returns the result of `constancia verify` on an archive, which the second verifier must find valid, too."""
     second = subprocess.run([sys.executable, "-B", str(ROOT / "tests/support/check_archive.py"),
                              "--trust", str(trust), str(archive)], capture_output=True, text=True,
                             check=False)
@@ -279,7 +279,7 @@ def await_chains(client, certification, wanted):
 
 
 def test_over_three_generations(mortal, start, tmp_path):
-    """Two certificates have ended, and what they vouched for is good without a word from the service."""
+    """Two certificates have expired, and what they vouched for is valid without the service."""
     mortal = mortal(70)
     service = start(**mortal.settings())
     channel = service.new_channel()
@@ -308,14 +308,14 @@ def test_over_three_generations(mortal, start, tmp_path):
     verify(tmp_path / "first.ers", *paths, trust=trust, expected=1)
     ers, data = event_files(channel.live, event["event_id"], tmp_path)
     assert chains_of(ers.read_bytes()) == [3]
-    # Nothing in it is signed: it shows existence, and only with the archive whose event it is.
+    # Nothing in it is signed: it proves existence, and only with the archive of its event.
     assert verify(ers, data, trust=trust, expected=2)["verdict"]["code"] == "existence_only"
     check_record.Record(ers.read_bytes()).verify(data.read_bytes(), trust)
     assert service.metric("evidence_lost") == 0
-    # An archive that is issued only now proves what is older than both certificates.
+    # An archive that is issued now proves events that are older than both certificates.
     late, *_ = save(channel.live, channel.live.certified(seq_from=1, seq_to=1), tmp_path / "late")
     result = judged_whole(late, trust)
-    # Rounds before, of the acts that made the channel, may have had renewals of their own.
+    # Earlier rounds, of the audit records of the channel's creation, may have had their own renewals.
     assert result["checked"]["renewals"] >= 2 and not ended(result), result
     taken, taken_data = tmp_path / "taken.ers", tmp_path / "taken.json"
     done = run("proof", event["event_id"], late, "-o", taken, "--record", taken_data)
@@ -324,7 +324,7 @@ def test_over_three_generations(mortal, start, tmp_path):
     (first_stamp, *_) = verify(taken, taken_data, late, trust=trust)["evidence_records"][0]["timestamps"]
     assert first_stamp["gen_time"] == verify(ers, data, late, trust=trust)["evidence_records"][0][
         "exists_since"]
-    # The one that was issued first was signed when all was good, and needs no renewal inside.
+    # The first archive was signed when all certificates were valid, and needs no renewal inside.
     assert verify(paths[0], trust=trust)["checked"]["renewals"] == 0
     # The digest is retired.
     service.stop()
@@ -342,8 +342,8 @@ def test_over_three_generations(mortal, start, tmp_path):
 
 
 def test_a_lost_generation(mortal, start, tmp_path):
-    """No node was up when it was to be renewed: that is told, documents have a new record, an event's
-    stands as it was."""
+    """No node ran when the renewal was due: this is reported, documents have a new record, and that of an event is
+    unchanged."""
     mortal = mortal(60)
     service = start(**mortal.settings())
     channel = service.new_channel()
@@ -368,7 +368,7 @@ def test_a_lost_generation(mortal, start, tmp_path):
     record.write_bytes(answer.body)
     result = verify(record, *paths, trust=trust)
     assert result["evidence_records"][0]["exists_since"] == renewed["evidence_record_since"]
-    verify(*paths, trust=trust)  # by what is inside, as of their own times
+    verify(*paths, trust=trust)  # by its content, as of its own times
     late, *_ = save(channel.live, channel.live.certified(seq_from=1, seq_to=1), tmp_path / "late")
     result = judged_whole(late, trust)
     assert result["checked"]["renewals"] == 0
@@ -383,27 +383,33 @@ def test_a_lost_generation(mortal, start, tmp_path):
 
 
 def evidence_is_staged(service):
-    """A start asks for the time as well, by which it compares its clock: that token is for nothing that is staged."""
+    """A start also takes a token to compare its clock, which covers nothing that is staged."""
     return service.store.rows("SELECT COUNT(*) FROM archive_timestamp_blocks") != [["0"]]
 
 
 def asked_for(server, token):
-    """How many requests there were for what that token is over."""
+    """Returns the number of requests for the imprint of that token."""
     return sum(query[query.index(b"\x04\x20") + 2:][:32] in token for query in server.queries if b"\x04\x20" in query)
 
 
-@pytest.mark.parametrize("moment", ["before", 0, 0.01, 0.05])
-def test_killed_around_a_token(mortal, start, tmp_path, moment):
-    """Before the answer, or so many seconds behind it: one token more at most than was killed, and
-    none where the commit was done."""
+def issued_and_stopped(mortal, start):
+    """Returns an authority, a stopped service with it, its channel and a certification without evidence."""
     mortal = mortal(3600)
     service = start(**mortal.settings(evidence__interval="1h"))
     looked(service)
     channel = service.new_channel()
     channel.live.register().expect(201)
     issued = channel.live.certified(seq_from=1, seq_to=1)
-    service.acts_sealed()  # so that no token is wanted but the one for evidence
+    service.acts_sealed()  # so that only evidence needs a token
     service.stop()
+    return mortal, service, channel, issued
+
+
+@pytest.mark.parametrize("moment", ["before", 0, 0.01, 0.05])
+def test_killed_around_a_token(mortal, start, tmp_path, moment):
+    """Before the answer, or that many seconds after it: at most one more token is taken than the one of the killed
+    process, and none if the commit was done."""
+    mortal, service, channel, issued = issued_and_stopped(mortal, start)
 
     def kill():
         if not evidence_is_staged(service):
@@ -416,7 +422,7 @@ def test_killed_around_a_token(mortal, start, tmp_path, moment):
         mortal.before_reply = kill
     else:
         mortal.behind_reply = kill
-    service.spawn()  # killed before it is ready, or behind that
+    service.spawn()  # killed before it is ready, or after that
     assert service.process.wait(PATIENCE) == -signal.SIGKILL
     ((written,),) = service.store.rows("SELECT COUNT(*) FROM archive_timestamps")
     service.start()
@@ -434,15 +440,8 @@ def test_killed_around_a_token(mortal, start, tmp_path, moment):
 
 @pytest.mark.both_stores
 def test_staged_and_damaged(mortal, start):
-    """Staged by a node that died, and lost since: it is staged again, and nothing waits for it."""
-    mortal = mortal(3600)
-    service = start(**mortal.settings(evidence__interval="1h"))
-    looked(service)
-    channel = service.new_channel()
-    channel.live.register().expect(201)
-    issued = channel.live.certified(seq_from=1, seq_to=1)
-    service.acts_sealed()  # so that no token is wanted but the one for evidence
-    service.stop()
+    """Staged by a node that died, and lost since: it is staged again without delay."""
+    mortal, service, channel, issued = issued_and_stopped(mortal, start)
 
     def kill():
         if not evidence_is_staged(service):

@@ -1,8 +1,4 @@
-/* The table of administration operations, on a store of its own and through the socket. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+/* The table of administration operations, run on a store and through the socket. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,8 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "testing.h"
 #include "scratch.h"
 #include "admin/admin_socket.h"
 #include "admin/backup.h"
@@ -124,13 +119,13 @@ static const char *make_channel(struct fixture *fixture)
 	            account);
 }
 
-static void test_table_is_well_formed(void **state)
+TEST_CASE_WITH(test_table_is_well_formed, NULL, NULL)
 {
 	const struct admin_operation *operation;
 	size_t count = 0;
 	for (; (operation = admin_operation_at(count)); count++) {
 		assert_ptr_equal(admin_find(slice_of(operation->name)), operation);
-		const char *space = strchr(operation->name, ' '); /* one word or two */
+		const char *space = strchr(operation->name, ' '); /* a name has one or two words */
 		assert_true(!space || !strchr(space + 1, ' '));
 		assert_non_null(operation->run);
 		size_t parameters = 0;
@@ -148,7 +143,7 @@ static void test_table_is_well_formed(void **state)
 	assert_null(admin_find(slice_of("account")));
 }
 
-static void test_arguments_are_checked(void **state)
+TEST_CASE(test_arguments_are_checked)
 {
 	struct fixture *fixture = *state;
 	static const struct {
@@ -187,7 +182,7 @@ static void test_arguments_are_checked(void **state)
 	assert_null(json_member(answer, "data")->first);
 }
 
-/* What no parameter of that kind takes. */
+/* Returns a value that no parameter of this kind accepts. */
 static const char *bad_value(enum admin_kind kind)
 {
 	switch (kind) {
@@ -199,7 +194,7 @@ static const char *bad_value(enum admin_kind kind)
 	}
 }
 
-static void test_errors_name_the_field(void **state)
+TEST_CASE(test_errors_name_the_field)
 {
 	struct fixture *fixture = *state;
 	const struct admin_operation *operation;
@@ -218,7 +213,7 @@ static void test_errors_name_the_field(void **state)
 	assert_true(tried > 150);
 }
 
-/* Whether it has more of a command line than a command of the operator, written 'constancia …'. */
+/* Returns whether the text names a command line other than an operator command ('constancia …'). */
 static bool speaks_of_commands(const char *text)
 {
 	for (const char *at = text; (at = strchr(at, '\'')); at++)
@@ -227,20 +222,19 @@ static bool speaks_of_commands(const char *text)
 	return strstr(text, "--") || strstr(text, "audit list") || strstr(text, "user role");
 }
 
-static void test_no_sentence_speaks_of_a_command_line(void **state)
+TEST_CASE_WITH(test_no_sentence_speaks_of_a_command_line, NULL, NULL)
 {
-	(void)state;
 	for (enum message i = MSG_NONE + 1; i < MSG_COUNT; i++) {
 		struct error error = {0};
 		error_set(&error, ERR_USAGE, i, "", NULL);
-		/* The command line's own. */
+		/* Messages that only the command line prints. */
 		if (i != MSG_ADMIN_CSV_OR_JSON &&
 		    (speaks_of_commands(error.english) || speaks_of_commands(error.spanish)))
 			fail_msg("%s", error.english);
 	}
 }
 
-static void test_account_channel_and_key(void **state)
+TEST_CASE(test_account_channel_and_key)
 {
 	struct fixture *fixture = *state;
 	const char *channel = make_channel(fixture);
@@ -271,7 +265,7 @@ static void test_account_channel_and_key(void **state)
 	assert_true(identity.revoked);
 }
 
-static void test_configure_says_whether_it_changed(void **state)
+TEST_CASE(test_configure_says_whether_it_changed)
 {
 	struct fixture *fixture = *state;
 	const char *channel = make_channel(fixture);
@@ -288,7 +282,7 @@ static void test_configure_says_whether_it_changed(void **state)
 	assert_int_equal(json_member(answer, "changed")->type, JSON_FALSE);
 }
 
-static void test_backup_comes_back(void **state)
+TEST_CASE(test_backup_comes_back)
 {
 	struct fixture *fixture = *state;
 	make_channel(fixture);
@@ -299,7 +293,7 @@ static void test_backup_comes_back(void **state)
 	assert_int_equal(run(fixture, "store backup", arguments, &answer), OK);
 	assert_int_equal(integer(answer, "content_objects"), 0);
 	assert_int_equal(run(fixture, "store backup", arguments, &answer), ERR_REFUSED);
-	make_channel(fixture); /* not in the backup */
+	make_channel(fixture); /* registered after the backup */
 
 	struct fixture other = {0};
 	make_directory(&other);
@@ -325,7 +319,7 @@ static void test_backup_comes_back(void **state)
 	assert_int_equal(json_parse(&fixture->arena, buf_slice(&text_of_list), NULL, &json, NULL), OK);
 	assert_int_equal(json_member(json, "data")->count, 1);
 
-	/* One flipped byte, or a missing manifest, and it does not come back. */
+	/* A backup with one flipped byte, or without its manifest, is not restored. */
 	snprintf(path, sizeof path, "%s/constancia.db", backup);
 	FILE *file = fopen(path, "r+");
 	fseek(file, 5000, SEEK_SET);
@@ -347,7 +341,7 @@ static void test_backup_comes_back(void **state)
 	scratch_remove(other.directory);
 }
 
-static void test_check_sees_an_altered_store(void **state)
+TEST_CASE(test_check_sees_an_altered_store)
 {
 	struct fixture *fixture = *state;
 	struct json *answer;
@@ -357,7 +351,7 @@ static void test_check_sees_an_altered_store(void **state)
 	char command[256];
 	snprintf(command, sizeof command, "sqlite3 %s/constancia.db 'UPDATE accounts SET balance = 8'",
 	         fixture->directory);
-	store_close(fixture->admin.store); /* which keeps other programs out while it is open */
+	store_close(fixture->admin.store); /* the open store excludes other programs */
 	assert_int_equal(system(command), 0);
 	struct db_options options = {.url = fixture->url};
 	assert_int_equal(store_open(&options, &fixture->admin.store, NULL), OK);
@@ -377,7 +371,7 @@ static const char *exchange(struct fixture *fixture, const char *request)
 	return arena_copy(&fixture->arena, answer.data, answer.size);
 }
 
-static void test_socket_answers(void **state)
+TEST_CASE(test_socket_answers)
 {
 	struct fixture *fixture = *state;
 	struct admin_server *server;
@@ -405,7 +399,7 @@ static void test_socket_answers(void **state)
 	assert_int_not_equal(access(fixture->socket, F_OK), 0);
 }
 
-static void test_socket_limits_requests(void **state)
+TEST_CASE(test_socket_limits_requests)
 {
 	struct fixture *fixture = *state;
 	struct admin_server *server;
@@ -427,7 +421,7 @@ static void test_socket_limits_requests(void **state)
 	admin_server_stop(server);
 }
 
-static void test_long_socket_paths_work(void **state)
+TEST_CASE(test_long_socket_paths_work)
 {
 	struct fixture *fixture = *state;
 	struct admin_server *server;
@@ -442,7 +436,7 @@ static void test_long_socket_paths_work(void **state)
 	assert_int_not_equal(access(fixture->socket, F_OK), 0);
 }
 
-static void test_stale_socket_is_replaced(void **state)
+TEST_CASE(test_stale_socket_is_replaced)
 {
 	struct fixture *fixture = *state;
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -458,15 +452,15 @@ static void test_stale_socket_is_replaced(void **state)
 	assert_int_equal(admin_server_start(&fixture->admin, fixture->socket, &server, NULL), OK);
 	assert_non_null(strstr(exchange(fixture, "{\"operation\":\"account list\"}"), "\"data\":[]"));
 	admin_server_stop(server);
-	/* A file that is no socket is not ours to remove. */
+	/* A file that is not a socket is not removed. */
 	FILE *file = fopen(fixture->socket, "w");
 	fclose(file);
 	assert_int_equal(admin_server_start(&fixture->admin, fixture->socket, &server, &fixture->error),
 	                 ERR_IO);
 }
 
-/* As someone else, even where the file modes would let them in. Needs root. */
-static void test_other_users_are_refused(void **state)
+/* Another user is refused even where the file modes would allow access. Needs root. */
+TEST_CASE(test_other_users_are_refused)
 {
 	struct fixture *fixture = *state;
 	struct admin_server *server;
@@ -514,7 +508,7 @@ static void *create_accounts(void *argument)
 	return NULL;
 }
 
-static void test_many_callers_at_once(void **state)
+TEST_CASE(test_many_callers_at_once)
 {
 	struct fixture *fixture = *state;
 	struct admin_server *server;
@@ -533,10 +527,9 @@ static void test_many_callers_at_once(void **state)
 	assert_int_equal(json_member(answer, "data")->count, 120);
 }
 
-/* An operation that leaves no act is one that changes nothing: whoever adds one says so here. */
-static void what_leaves_no_act_only_reads(void **state)
+/* An operation that writes no audit record must change nothing. A new one must be added here. */
+TEST_CASE_WITH(what_leaves_no_act_only_reads, NULL, NULL)
 {
-	(void)state;
 	static const char *const readers[] = {
 		"account list",       "account show",
 		"account overview",   "audit list",
@@ -571,7 +564,7 @@ static void what_leaves_no_act_only_reads(void **state)
 	}
 }
 
-/* How often keys were forgotten. */
+/* Returns how often the key cache was cleared. */
 static uint64_t forgotten(struct service *service)
 {
 	char key[KEY_TEXT_MAX];
@@ -583,7 +576,7 @@ static uint64_t forgotten(struct service *service)
 	return question.generation;
 }
 
-static void keys_are_forgotten_for_what_changed_something(void **state)
+TEST_CASE(keys_are_forgotten_for_what_changed_something)
 {
 	struct fixture *fixture = *state;
 	struct service service = {
@@ -600,7 +593,7 @@ static void keys_are_forgotten_for_what_changed_something(void **state)
 	snprintf(arguments, sizeof arguments, "{\"account\":\"%s\",\"country\":\"ES\"}", account);
 	assert_int_equal(run(fixture, "account billing", arguments, &answer), OK);
 	assert_int_equal(forgotten(&service), before + 1);
-	/* What failed may have been done. */
+	/* A failed operation may have taken effect. */
 	assert_int_equal(run(fixture, "account suspend", "{\"account\":\"acc_none\"}", &answer),
 	                 ERR_NOT_FOUND);
 	assert_int_equal(forgotten(&service), before + 2);
@@ -608,27 +601,4 @@ static void keys_are_forgotten_for_what_changed_something(void **state)
 	key_cache_free(service.keys);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_table_is_well_formed),
-		cmocka_unit_test(what_leaves_no_act_only_reads),
-		TEST(test_arguments_are_checked),
-		TEST(test_errors_name_the_field),
-		cmocka_unit_test(test_no_sentence_speaks_of_a_command_line),
-		TEST(test_account_channel_and_key),
-		TEST(test_configure_says_whether_it_changed),
-		TEST(test_backup_comes_back),
-		TEST(test_check_sees_an_altered_store),
-		TEST(test_socket_answers),
-		TEST(test_socket_limits_requests),
-		TEST(test_long_socket_paths_work),
-		TEST(test_stale_socket_is_replaced),
-		TEST(test_other_users_are_refused),
-		TEST(test_many_callers_at_once),
-		TEST(keys_are_forgotten_for_what_changed_something),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_EACH(set_up, tear_down)

@@ -1,16 +1,11 @@
-/* Administration, while one call after another fails: memory, files, statements of the store. A
- * fault is told as one, never as something that is not so, and what failed once succeeds when it is
- * repeated. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+/* Administration, with each call failing in turn: memory, files, statements of the store. A fault
+ * is reported as a fault, never as a wrong statement about the data, and the operation succeeds
+ * when it is repeated. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "testing.h"
 #include "failing.h"
 #include "office.h"
 #include "admin/admin.h"
@@ -25,8 +20,8 @@
 
 /* ---- administration ---- */
 
-/* An operation, its arguments with $NAME for what was kept of an earlier answer, and the member of
- * its own answer that is kept, as NAME=member. */
+/* An operation, its arguments with $NAME for a value saved from an earlier answer, and the member
+ * of its own answer to save, as NAME=member. */
 struct step {
 	const char *operation;
 	const char *arguments;
@@ -152,7 +147,7 @@ static void note_wake(void *context, enum wake which)
 	woken[which]++;
 }
 
-/* What gives a job work wakes it, once it is in the store. */
+/* An operation that creates work for a job wakes the job after the commit. */
 static void assert_woken(const char *operation)
 {
 	assert_int_equal(woken[WAKE_SEALER], 0);
@@ -201,8 +196,8 @@ static void fill_in(const struct names *names, const char *pattern, char *text)
 	*text = 0;
 }
 
-/* What cannot be done is told as that, not as an object that is not there or a wrong argument. */
-/* The member of the answer, or of the first one of a list. */
+/* A fault is reported as a fault, not as a missing object or a wrong argument. */
+/* Returns the member of the answer, or of the first item of a list. */
 static struct slice member_of(struct arena *arena, struct slice text, const char *member)
 {
 	struct json *document;
@@ -216,7 +211,7 @@ static struct slice member_of(struct arena *arena, struct slice text, const char
 	return value;
 }
 
-/* VERBS: each with a space after it. */
+/* VERBS: each followed by a space. */
 static bool is_among(const char *verbs, const char *operation)
 {
 	char verb[40];
@@ -224,7 +219,7 @@ static bool is_among(const char *verbs, const char *operation)
 	return strstr(verbs, verb) != NULL;
 }
 
-/* The newest act of that operation; empty: none. */
+/* Finds the newest audit record of that operation; empty if there is none. */
 static void newest_act(struct store *store, const char *operation, char act_id[ID_SIZE])
 {
 	ARENA_AUTO struct arena arena;
@@ -239,13 +234,13 @@ static void newest_act(struct store *store, const char *operation, char act_id[I
 	snprintf(act_id, ID_SIZE, "%s", list.count ? list.items[0].act_id : "");
 }
 
-/* A fault that stands in the answer, as the interface gives it. */
+/* Returns the fault that an answer of the interface contains. */
 static int fault_within(const struct buf *answer)
 {
 	return strstr(answer->data, "\"status\":5") ? ERR_UNAVAILABLE : OK;
 }
 
-/* How often its calls were made to fail. */
+/* Makes each call of the operation fail in turn and counts the failures. */
 static void take_turns(struct admin *admin, const struct step *step, struct names *names)
 {
 	char arguments[ARGUMENTS_MAX];
@@ -254,7 +249,7 @@ static void take_turns(struct admin *admin, const struct step *step, struct name
 	assert_non_null(operation);
 	bool changes = !is_among(
 		"list show history overview deliveries attempts check estimate receipt ", step->operation);
-	/* Refused after an attempt that was made, and failed before it was answered. */
+	/* Refused because the attempt took effect but failed before its answer. */
 	bool once = is_among("delete rotate-link-secret invite remove leave ", step->operation) ||
 	            strcmp(step->operation, "threshold create") == 0;
 	assert_int_equal(admin_leaves_act(operation), changes);
@@ -285,7 +280,7 @@ static void take_turns(struct admin *admin, const struct step *step, struct name
 			keep(names, step->keep, (size_t)(member - step->keep),
 			     member_of(&arena, buf_slice(&answer), member + 1));
 		}
-		/* A record that fails behind what it tells of is told by the log alone. */
+		/* A failure to write an audit record after the change is only logged. */
 		if (!failed || (!result && changes && !operation->behind)) {
 			arena_free(&arena);
 			newest_act(admin->store, step->operation, after);
@@ -297,9 +292,8 @@ static void take_turns(struct admin *admin, const struct step *step, struct name
 	}
 }
 
-static void administration_tells_its_faults(void **state)
+TEST_CASE(administration_tells_its_faults)
 {
-	(void)state;
 	struct office office;
 	office_open(&office, MODALITY_CONTENT, 1000000);
 	sample_register(&office.sample, MODE_LIVE, 20);
@@ -322,8 +316,8 @@ static void administration_tells_its_faults(void **state)
 	                      .service = &office.service};
 	for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
 		take_turns(&admin, &steps[i], &names);
-	/* Signers, a quiet store, sessions, passkeys and requests to receivers and payment providers
-	 * are for tests of their own, on a service that has them. */
+	/* Signers, a read-only copy, sessions, passkeys, and requests to receivers and payment
+	 * providers have their own tests, on a service that has them. */
 	const struct admin_operation *operation;
 	for (size_t i = 0; (operation = admin_operation_at(i)); i++) {
 		bool elsewhere = strncmp(operation->name, "signer ", 7) == 0 || operation->outside ||
@@ -340,7 +334,7 @@ static void administration_tells_its_faults(void **state)
 	office_close(&office);
 }
 
-/* ---- what is not there ---- */
+/* ---- missing objects ---- */
 
 static void add_value(struct json_writer *out, const struct admin_parameter *parameter)
 {
@@ -366,8 +360,8 @@ static void add_value(struct json_writer *out, const struct admin_parameter *par
 	}
 }
 
-/* What is required, words, the given one, and a name or address: there must be something to change.
- * Whether an identifier is among them. */
+/* Fills the required arguments, words, the given one, and a name or address, because an operation
+ * needs something to change. Returns whether an identifier is among them. */
 static bool make_arguments(const struct admin_operation *operation,
                            const struct admin_parameter *given, struct buf *out)
 {
@@ -401,9 +395,8 @@ static void expect_not_found(struct admin *admin, const struct admin_operation *
 	assert_int_equal(answer.size, 0);
 }
 
-static void what_is_not_there_is_not_found(void **state)
+TEST_CASE(what_is_not_there_is_not_found)
 {
-	(void)state;
 	struct office office;
 	office_open(&office, MODALITY_CONTENT, 10);
 	struct admin admin = {.settings = &office.settings,
@@ -416,7 +409,7 @@ static void what_is_not_there_is_not_found(void **state)
 		for (const struct admin_parameter *at = operation->parameters; at->name; at++) {
 			BUF_AUTO struct buf arguments;
 			buf_init(&arguments, ARGUMENTS_MAX);
-			/* Some lists go on behind any text, as what stood there may be gone. */
+			/* Some lists continue after any text, because its row may have been removed. */
 			bool place = strcmp(at->name, "after") == 0;
 			if (at->kind != ADMIN_ID || place || !make_arguments(operation, at, &arguments))
 				continue;
@@ -427,11 +420,4 @@ static void what_is_not_there_is_not_found(void **state)
 	office_close(&office);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(administration_tells_its_faults),
-		cmocka_unit_test(what_is_not_there_is_not_found),
-	};
-	return cmocka_run_group_tests(tests, office_start_signer, office_stop_signer);
-}
+TEST_MAIN(office_start_signer, office_stop_signer)

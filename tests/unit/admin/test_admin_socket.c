@@ -1,10 +1,6 @@
-/* The administration's socket, while one call after another fails on either side: an operator is
- * told of a fault as one, never that there is no service, no such thing or a wrong command; and the
- * next command is answered. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+/* The administration socket, with each call failing in turn on either side. An operator gets the
+ * fault itself, never a message that the service or the object is missing or that the command is
+ * wrong. The next command is answered. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -12,8 +8,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "testing.h"
 #include "failing.h"
 #include "sample.h"
 #include "admin/admin_socket.h"
@@ -40,12 +35,6 @@ static int set_up(void **state)
 	return 0;
 }
 
-static int tear_down(void **state)
-{
-	sample_close(&sample);
-	return 0;
-}
-
 static bool is_fault(int result)
 {
 	return result == ERR_IO || result == ERR_NO_MEMORY || result == ERR_UNAVAILABLE;
@@ -67,7 +56,7 @@ static void ask(const char *path, const char *request, const char *expected)
 		fail_msg("%s", answer.data);
 }
 
-static void starts_or_says_why_not(void **state)
+TEST_CASE(starts_or_says_why_not)
 {
 	const char *const paths[] = {short_path, long_path};
 	for (size_t i = 0; i < 2; i++)
@@ -86,7 +75,7 @@ static void starts_or_says_why_not(void **state)
 		}
 }
 
-static void a_caller_is_told_of_his_own_faults(void **state)
+TEST_CASE(a_caller_is_told_of_his_own_faults)
 {
 	const char *const paths[] = {short_path, long_path};
 	for (size_t i = 0; i < 2; i++) {
@@ -106,8 +95,8 @@ static void a_caller_is_told_of_his_own_faults(void **state)
 	}
 }
 
-/* The server's own: no answer, or one that names the fault. */
-static void the_services_faults_are_told(void **state)
+/* Faults of the server: no answer, or one that names the fault. */
+TEST_CASE(the_services_faults_are_told)
 {
 	struct admin_server *server = start(short_path);
 	int told = 0;
@@ -133,8 +122,8 @@ static void the_services_faults_are_told(void **state)
 	admin_server_stop(server);
 }
 
-/* Whoever hangs up early, or says nothing of use, leaves the others their answers. */
-static void odd_callers(void **state)
+/* Clients that disconnect early or send garbage do not prevent answers to the others. */
+TEST_CASE(odd_callers)
 {
 	struct admin_server *server = start(short_path);
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -156,7 +145,7 @@ static void odd_callers(void **state)
 	admin_server_stop(server);
 }
 
-static void paths_that_cannot_be(void **state)
+TEST_CASE(paths_that_cannot_be)
 {
 	struct admin_server *server;
 	char path[300];
@@ -168,7 +157,7 @@ static void paths_that_cannot_be(void **state)
 	snprintf(path, sizeof path, "%s/%0120d/admin.sock", sample.directory, 3);
 	assert_int_equal(admin_server_start(&admin, path, &server, &error), ERR_IO);
 	admin_server_stop(NULL);
-	/* Nobody listens: what a killed service left. */
+	/* A socket without a listener, as a killed service leaves it. */
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	snprintf(address.sun_path, sizeof address.sun_path, "%s", short_path);
 	int left = socket(AF_UNIX, SOCK_STREAM, 0);
@@ -180,14 +169,4 @@ static void paths_that_cannot_be(void **state)
 	admin_server_stop(start(short_path));
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(starts_or_says_why_not),       TEST(a_caller_is_told_of_his_own_faults),
-		TEST(the_services_faults_are_told), TEST(odd_callers),
-		TEST(paths_that_cannot_be),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_EACH(set_up, sample_tear_down)

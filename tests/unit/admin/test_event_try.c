@@ -1,14 +1,9 @@
-/* A try answers what a key would get; and where the commit takes long, a 503 that leaves it to the
- * sequencer, which comes back to memory that is still there. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+/* The operation "event try" returns the answer that a key would get. When the commit takes long, it
+ * returns 503, and the sequencer may still use its memory. */
 #include <pthread.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "testing.h"
 #include "base/log.h"
 #include "base/rate.h"
 #include "office.h"
@@ -20,10 +15,10 @@ static struct {
 	pthread_mutex_t mutex;
 	pthread_cond_t changed;
 	bool held;       /* a batch that was begun does not end */
-	bool impatient;  /* whoever waits with a limit waits no more */
-	bool failed;     /* nobody knows what became of a batch */
+	bool impatient;  /* a wait with a limit ends at once */
+	bool failed;     /* the outcome of a batch is unknown */
 	bool empty;      /* no bucket has a token */
-	uint64_t bucket; /* the last one that was asked */
+	uint64_t bucket; /* the last one that was checked */
 } seen = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
 int __real_store_register_batch(struct store *store, unsigned sequencer,
@@ -85,7 +80,7 @@ static struct event_tried try(struct office *office, const char *client_ref, con
 	return tried;
 }
 
-static void a_late_commit_is_told_and_found_again(void **state)
+TEST_CASE(a_late_commit_is_told_and_found_again)
 {
 	struct office *office = *state;
 	BUF_AUTO struct buf answer;
@@ -106,7 +101,7 @@ static void a_late_commit_is_told_and_found_again(void **state)
 	assert_non_null(strstr(answer.data, again.event_id));
 }
 
-static void no_try_is_left_when_the_service_stops(void **state)
+TEST_CASE(no_try_is_left_when_the_service_stops)
 {
 	struct office *office = *state;
 	BUF_AUTO struct buf answer;
@@ -120,7 +115,7 @@ static void no_try_is_left_when_the_service_stops(void **state)
 	hold(false); /* the sequencer answers them when the office closes */
 }
 
-static void an_account_has_one_bucket(void **state)
+TEST_CASE(an_account_has_one_bucket)
 {
 	struct office *office = *state;
 	BUF_AUTO struct buf answer;
@@ -138,7 +133,7 @@ static void an_account_has_one_bucket(void **state)
 	assert_int_equal(try(office, "one", "text", &answer).status, 201);
 }
 
-/* ---- its act ---- */
+/* ---- its audit record ---- */
 
 static int operate(struct office *office, const struct admin_caller *caller, const char *client_ref,
                    struct buf *answer)
@@ -156,7 +151,7 @@ static int operate(struct office *office, const struct admin_caller *caller, con
 	return admin_run(&admin, admin_find(slice_of("event try")), arguments, caller, answer, NULL);
 }
 
-/* The acts so far, and the last one. */
+/* Counts the audit records and stores the last one. */
 static size_t count_acts(struct office *office, struct arena *arena, struct json **ret_last)
 {
 	struct act_list acts;
@@ -186,7 +181,7 @@ static void assert_came_of_it(const struct json *act, const char *made, const ch
 	assert_true(!outcome || slice_is(text, outcome));
 }
 
-static void its_act_says_what_came_of_it(void **state)
+TEST_CASE(its_act_says_what_came_of_it)
 {
 	struct office *office = *state;
 	ARENA_AUTO struct arena arena;
@@ -212,7 +207,7 @@ static void its_act_says_what_came_of_it(void **state)
 	assert_came_of_it(act, fresh.event_id, NULL, NULL);
 }
 
-static void a_commit_that_failed_is_one_whose_outcome_is_unknown(void **state)
+TEST_CASE(a_commit_that_failed_is_one_whose_outcome_is_unknown)
 {
 	struct office *office = *state;
 	ARENA_AUTO struct arena arena;
@@ -225,12 +220,12 @@ static void a_commit_that_failed_is_one_whose_outcome_is_unknown(void **state)
 	seen.failed = false;
 	assert_int_equal(count_acts(office, &arena, &act), 1);
 	assert_came_of_it(act, NULL, NULL, "unknown");
-	seen.empty = true; /* what is refused leaves none */
+	seen.empty = true; /* a refused operation leaves no audit record */
 	assert_int_equal(operate(office, NULL, "refused", &answer), OK);
 	assert_int_equal(count_acts(office, &arena, &act), 1);
 }
 
-static void who_has_lost_his_session_tries_nothing(void **state)
+TEST_CASE(who_has_lost_his_session_tries_nothing)
 {
 	struct office *office = *state;
 	ARENA_AUTO struct arena arena;
@@ -262,21 +257,12 @@ static int begin(void **state)
 
 static int end(void **state)
 {
-	hold(false); /* for a test that failed meanwhile */
+	hold(false); /* in case a test failed before releasing it */
 	office_close(*state);
 	return 0;
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(a_late_commit_is_told_and_found_again, begin, end),
-		cmocka_unit_test_setup_teardown(no_try_is_left_when_the_service_stops, begin, end),
-		cmocka_unit_test_setup_teardown(an_account_has_one_bucket, begin, end),
-		cmocka_unit_test_setup_teardown(its_act_says_what_came_of_it, begin, end),
-		cmocka_unit_test_setup_teardown(a_commit_that_failed_is_one_whose_outcome_is_unknown, begin,
-	                                    end),
-		cmocka_unit_test_setup_teardown(who_has_lost_his_session_tries_nothing, begin, end),
-	};
-	return cmocka_run_group_tests(tests, office_start_signer, office_stop_signer);
+	return tests_run(office_start_signer, office_stop_signer, begin, end);
 }

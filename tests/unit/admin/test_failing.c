@@ -1,18 +1,13 @@
-/* What the service answers from its store, copies, and starts with, while one call after another
- * fails: a fault is told as a fault, never as a wrong key, a missing document or an empty list;
- * what was begun is whole or not there; and the same succeeds afterwards. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+/* What the service reads, copies and starts with, with each call failing in turn. A fault is
+ * reported as a fault, never as a wrong key, a missing document or an empty list. An operation
+ * takes effect completely or not at all, and succeeds when it is repeated. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "testing.h"
 #include "base/json.h"
 #include "failing.h"
 #include "office.h"
@@ -33,7 +28,7 @@ static struct error error;
 static char id[ID_SIZE], key_text[KEY_TEXT_MAX];
 static struct sha256 key_hash;
 
-/* Whether to go on after an attempt in which the `at`th call was to fail. */
+/* Returns whether to continue after an attempt in which the `at`-th call was to fail. */
 static bool goes_on(const char *what, int at, int result)
 {
 	const char *failed = failing_disarm();
@@ -81,7 +76,7 @@ static int tear_down(void **state)
 
 /* ---- keys ---- */
 
-static void a_right_key_is_never_called_wrong(void **state)
+TEST_CASE(a_right_key_is_never_called_wrong)
 {
 	struct key_identity identity;
 	struct key_question question;
@@ -94,7 +89,7 @@ static void a_right_key_is_never_called_wrong(void **state)
 		if (failed && !failing_is_fault(code) && strcmp(failed, "malloc") != 0)
 			fail_msg("call %d, %s: %d", at, failed, code);
 		if (code) {
-			/* A failure is remembered for a second, as a failure. */
+			/* A failure is cached for a second, as a failure. */
 			if (service_key_known(&office.service, slice_of(key_text), &question, &result,
 			                      &identity, &error))
 				assert_true(failing_is_fault(result));
@@ -111,7 +106,7 @@ static void a_right_key_is_never_called_wrong(void **state)
 	assert_int_equal(result, OK);
 }
 
-static void what_is_no_key_is_not_looked_up(void **state)
+TEST_CASE(what_is_no_key_is_not_looked_up)
 {
 	struct key_identity identity;
 	struct key_question question;
@@ -221,7 +216,7 @@ static int find_file(const char *name)
 	return issued_file_find(&office.service, slice_of(id), slice_of(name), &file, &error);
 }
 
-static void what_is_there_is_never_called_missing(void **state)
+TEST_CASE(what_is_there_is_never_called_missing)
 {
 	BUF_AUTO struct buf out;
 	buf_init(&out, 1 << 20);
@@ -257,8 +252,8 @@ static void what_is_there_is_never_called_missing(void **state)
 	                 ERR_VALIDATION);
 }
 
-/* Whoever gets no answer asks again; the range is frozen anew each time. */
-static void a_request_is_accepted_or_told_to_have_failed(void **state)
+/* A client without an answer asks again; the range is frozen again each time. */
+TEST_CASE(a_request_is_accepted_or_told_to_have_failed)
 {
 	BUF_AUTO struct buf out;
 	buf_init(&out, 1 << 20);
@@ -272,7 +267,8 @@ static void a_request_is_accepted_or_told_to_have_failed(void **state)
 		int result = request(NULL, &out, &replayed);
 		const char *failed = failing_disarm();
 		assert_int_equal(store_get_balance(store, office.sample.account, &after, &error), OK);
-		/* Accepted, and no memory for the answer: that is told by its buffer. */
+		/* The request was accepted, and the buffer reports that there was no memory for the
+		 * answer. */
 		bool answered = !result && !buf_check(&out);
 		if (result ? !failed || !failing_is_fault(result) : !failed && !answered)
 			fail_msg("call %d, %s: %d", at, failed ? failed : "none", result);
@@ -283,8 +279,8 @@ static void a_request_is_accepted_or_told_to_have_failed(void **state)
 	}
 }
 
-/* With a key whoever asks again pays once, whichever of the two failed. */
-static void a_repeated_request_is_accepted_once(void **state)
+/* With an idempotency key a client that asks again pays once, whichever request failed. */
+TEST_CASE(a_repeated_request_is_accepted_once)
 {
 	BUF_AUTO struct buf out;
 	buf_init(&out, 1 << 20);
@@ -320,7 +316,7 @@ static void a_repeated_request_is_accepted_once(void **state)
 
 /* ---- the store's history ---- */
 
-static void a_store_that_cannot_be_read_has_not_gone_back(void **state)
+TEST_CASE(a_store_that_cannot_be_read_has_not_gone_back)
 {
 	struct history history;
 	struct signer *signer = office.service.signer;
@@ -351,8 +347,8 @@ static int restore(const char *path)
 	return backup_restore(path, &store, &content, false, NULL, &facts, &error);
 }
 
-/* Every call of making and restoring it. Without its manifest a backup is none. */
-static void a_backup_is_whole_or_none(void **state)
+/* Every call of making and restoring a backup. A directory without a manifest is not a backup. */
+TEST_CASE(a_backup_is_whole_or_none)
 {
 	char path[256], manifest[300], url[256], content[256];
 	const unsigned kinds = MEMORY_AND_STORE | FAILING_FILES;
@@ -411,7 +407,7 @@ static void a_backup_is_whole_or_none(void **state)
 
 /* ---- starting ---- */
 
-static void the_service_starts_or_says_why_not(void **state)
+TEST_CASE(the_service_starts_or_says_why_not)
 {
 	const unsigned kinds =
 		FAILING_MEMORY | FAILING_FILES | FAILING_SQLITE | FAILING_PARTS | FAILING_SYSTEM;
@@ -441,19 +437,7 @@ static void the_service_starts_or_says_why_not(void **state)
 	assert_int_equal(service_signer_ready(&office.service, &error), OK);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		TEST(a_right_key_is_never_called_wrong),
-		TEST(what_is_no_key_is_not_looked_up),
-		TEST(what_is_there_is_never_called_missing),
-		TEST(a_request_is_accepted_or_told_to_have_failed),
-		TEST(a_repeated_request_is_accepted_once),
-		TEST(a_store_that_cannot_be_read_has_not_gone_back),
-		TEST(a_backup_is_whole_or_none),
-		TEST(the_service_starts_or_says_why_not),
-	};
-	return cmocka_run_group_tests(tests, office_start_signer, office_stop_signer);
+	return tests_run(office_start_signer, office_stop_signer, set_up, tear_down);
 }

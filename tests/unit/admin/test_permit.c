@@ -1,15 +1,10 @@
-/* What users of the console may do: each operation, for each role, with own and with others'
- * identifiers. The operations' effects are replaced by a note that they were run. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+/* What users of the console may do: each operation, for each role, with their own and with others'
+ * identifiers. The operations are replaced by a counter of their runs. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "testing.h"
 #include "sample.h"
 #include "admin/admin_call.h"
 #include "admin/permit.h"
@@ -24,7 +19,7 @@
 static const enum role roles[] = {ROLE_OWNER, ROLE_DEVELOPER, ROLE_ACCOUNTANT, ROLE_READER};
 #define ROLE_COUNT (sizeof roles / sizeof *roles)
 
-/* One thing of each kind. */
+/* One object of each kind. */
 struct things {
 	char account_id[ID_SIZE];
 	char ids[IDS_MAX][ID_SIZE]; /* as store_holder_kind counts */
@@ -149,7 +144,7 @@ static void make_things(struct fixture *fixture, struct things *things)
 	       " SELECT account, 999, $1, 1, 'o', '{}', '' FROM accounts WHERE account_id = $2");
 	event_id_make(channel, MODE_LIVE, 1, id_of(things, "event"));
 	for (size_t i = 0; store_holder_kind(i); i++)
-		assert_true(*things->ids[i]); /* whoever adds a kind makes one here */
+		assert_true(*things->ids[i]); /* a new kind needs an object here */
 }
 
 static int set_up(void **state)
@@ -222,11 +217,11 @@ static const char *plain_value(const struct admin_parameter *parameter)
 	return text;
 }
 
-/* A call with all parameters that the table gives to users. */
+/* A call with all parameters that the table grants to users. */
 struct call {
-	const struct admin_parameter *strange; /* an identifier that is another's; NULL: none */
+	const struct admin_parameter *strange; /* an identifier of another account; NULL: none */
 	const char *strange_id;
-	const struct admin_parameter *more; /* one parameter more; NULL: none */
+	const struct admin_parameter *more; /* an additional parameter; NULL: none */
 	bool with_account;
 };
 
@@ -242,7 +237,7 @@ static int try(struct fixture *fixture, const struct permission *permission, enu
 	const struct admin_operation *found = admin_find(slice_of(permission->operation));
 	struct admin_operation operation = *found;
 	operation.run = note_run;
-	operation.changes |= operation.outside || operation.behind; /* and asks for no session first */
+	operation.changes |= operation.outside || operation.behind; /* and require no session first */
 	operation.outside = operation.behind = false;
 	const struct admin_parameter *parameter;
 	char kind[ADMIN_LABEL_SIZE];
@@ -284,9 +279,8 @@ static int try_plain(struct fixture *fixture, const struct permission *permissio
 
 /* ---- the table ---- */
 
-static void each_operation_is_in_the_table_once(void **state)
+TEST_CASE_WITH(each_operation_is_in_the_table_once, NULL, NULL)
 {
-	(void)state;
 	const struct admin_operation *operation;
 	const struct permission *permission;
 	for (size_t i = 0; (operation = admin_operation_at(i)); i++) {
@@ -310,7 +304,7 @@ static bool has_parameter(const struct admin_operation *operation, const char *n
 	return false;
 }
 
-/* Whose `after` is the mark of a row, and names no thing. */
+/* Lists whose `after` is the position of a row and names no object. */
 static bool lists_totals(const char *operation)
 {
 	static const char *const names[] = {"usage", "credits history"};
@@ -320,9 +314,8 @@ static bool lists_totals(const char *operation)
 	return false;
 }
 
-static void each_identifier_has_a_kind(void **state)
+TEST_CASE_WITH(each_identifier_has_a_kind, NULL, NULL)
 {
-	(void)state;
 	const struct permission *permission;
 	for (size_t at = 0; (permission = permit_at(at)); at++) {
 		const struct admin_operation *operation = admin_find(slice_of(permission->operation));
@@ -343,12 +336,12 @@ static void each_identifier_has_a_kind(void **state)
 			if (given && names_one && !*kind && !marks_a_row)
 				assert_true(permission->how & (PERMIT_HIMSELF | PERMIT_OWN_USER));
 			if (permission->roles && parameter->required)
-				assert_true(given); /* else nobody could do it */
+				assert_true(given); /* otherwise no role could run it */
 		}
 	}
 }
 
-/* By the words of what the roles are for. */
+/* Returns whether the operation's name begins with one of the words. */
 static bool begins(const char *text, const char *const *words)
 {
 	for (; *words; words++)
@@ -357,9 +350,8 @@ static bool begins(const char *text, const char *const *words)
 	return false;
 }
 
-static void roles_are_what_they_are_called(void **state)
+TEST_CASE_WITH(roles_are_what_they_are_called, NULL, NULL)
 {
-	(void)state;
 	static const char *const money[] = {"credits ",   "pack ", "purchase ",       "topup ",
 	                                    "threshold ", "usage", "account billing", NULL};
 	static const char *const work[] = {
@@ -400,7 +392,7 @@ static void roles_are_what_they_are_called(void **state)
 
 /* ---- each operation, each role ---- */
 
-static void each_role_does_what_the_table_says(void **state)
+TEST_CASE(each_role_does_what_the_table_says)
 {
 	struct fixture *fixture = *state;
 	const struct permission *permission;
@@ -426,7 +418,7 @@ static void each_role_does_what_the_table_says(void **state)
 	assert_int_equal(try_plain(fixture, &none, 0), ERR_FORBIDDEN);
 }
 
-static void what_is_dangerous_asks_for_a_fresh_sign_in(void **state)
+TEST_CASE(what_is_dangerous_asks_for_a_fresh_sign_in)
 {
 	struct fixture *fixture = *state;
 	const struct permission *permission;
@@ -438,7 +430,7 @@ static void what_is_dangerous_asks_for_a_fresh_sign_in(void **state)
 	signed_in_ago_us = 0;
 }
 
-static void an_account_can_ask_for_passkeys(void **state)
+TEST_CASE(an_account_can_ask_for_passkeys)
 {
 	struct fixture *fixture = *state;
 	const struct permission *permission;
@@ -459,7 +451,7 @@ static void an_account_can_ask_for_passkeys(void **state)
 	fixture->session.by_passkey = false;
 }
 
-/* In the same words, but for the identifier itself. */
+/* The messages are the same but for the identifier. */
 static void assert_same_words(const char *said, const char *id, const char *said_of_nobodys)
 {
 	const char *at = strstr(said, id), *other = strstr(said_of_nobodys, NOBODYS);
@@ -470,7 +462,7 @@ static void assert_same_words(const char *said, const char *id, const char *said
 	assert_string_equal(at + strlen(id), other + strlen(NOBODYS));
 }
 
-static void what_is_another_accounts_is_not_there(void **state)
+TEST_CASE(what_is_another_accounts_is_not_there)
 {
 	struct fixture *fixture = *state;
 	const struct permission *permission;
@@ -503,7 +495,7 @@ static void what_is_another_accounts_is_not_there(void **state)
 	assert_true(tried > 150);
 }
 
-static void what_only_the_operator_sets_is_refused(void **state)
+TEST_CASE(what_only_the_operator_sets_is_refused)
 {
 	struct fixture *fixture = *state;
 	const struct permission *permission;
@@ -543,7 +535,7 @@ static const struct permission *permission_of(const char *operation)
 	return NULL;
 }
 
-static void who_is_no_owner_sees_and_ends_his_own_sessions(void **state)
+TEST_CASE(who_is_no_owner_sees_and_ends_his_own_sessions)
 {
 	struct fixture *fixture = *state;
 	static const char *const names[] = {"session list", "session end"};
@@ -567,7 +559,7 @@ static void who_is_no_owner_sees_and_ends_his_own_sessions(void **state)
 	}
 }
 
-static void the_operator_may_do_everything(void **state)
+TEST_CASE(the_operator_may_do_everything)
 {
 	struct fixture *fixture = *state;
 	const struct permission *permission;
@@ -585,7 +577,7 @@ static void the_operator_may_do_everything(void **state)
 	}
 }
 
-/* ---- for real ---- */
+/* ---- without replaced operations ---- */
 
 static void run_sql(struct fixture *fixture, const char *sql)
 {
@@ -595,7 +587,7 @@ static void run_sql(struct fixture *fixture, const char *sql)
 	assert_int_equal(end_write(connection, db_execute(query, NULL, NULL), NULL), OK);
 }
 
-/* Of a user with that role, who is no user of any account otherwise. */
+/* Begins a session of a user with that role who belongs to no other account. */
 static void begin_session(struct fixture *fixture)
 {
 	run_sql(fixture, FORMAT("INSERT INTO sessions (digest, session_id, user_id, account, made_at,"
@@ -606,7 +598,7 @@ static void begin_session(struct fixture *fixture)
 	                        role_text(fixture->membership.role), fixture->own.account_id));
 }
 
-static void an_act_says_which_user_did_it(void **state)
+TEST_CASE(an_act_says_which_user_did_it)
 {
 	struct fixture *fixture = *state;
 	struct admin_caller caller;
@@ -646,21 +638,4 @@ static void an_act_says_which_user_did_it(void **state)
 	assert_int_equal(json_member(users, "data")->count, 2);
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_operation_is_in_the_table_once),
-		cmocka_unit_test(each_identifier_has_a_kind),
-		cmocka_unit_test(roles_are_what_they_are_called),
-		TEST(each_role_does_what_the_table_says),
-		TEST(what_is_dangerous_asks_for_a_fresh_sign_in),
-		TEST(an_account_can_ask_for_passkeys),
-		TEST(what_is_another_accounts_is_not_there),
-		TEST(what_only_the_operator_sets_is_refused),
-		TEST(who_is_no_owner_sees_and_ends_his_own_sessions),
-		TEST(the_operator_may_do_everything),
-		TEST(an_act_says_which_user_did_it),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_EACH(set_up, tear_down)

@@ -1,16 +1,11 @@
-/* What a node says of what it looks at again and again: of what cannot be looked at any more, that
- * it is not known. The clock is the test's, and so is what answers. */
+/* Findings that a node reports about what it checks repeatedly, and that a state is unknown when it
+ * can no longer be checked. The clock and all answers come from the test. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/statvfs.h>
 
-#include <cmocka.h>
-
+#include "testing.h"
 #include "admin/readiness.h"
 #include "base/clock.h"
 #include "evidence/signers.h"
@@ -22,7 +17,7 @@
 
 static struct {
 	int64_t now_us;
-	int store;   /* what it answers */
+	int store;   /* its answer */
 	int statvfs; /* errno */
 	int64_t failed_boot_us;
 } world;
@@ -162,7 +157,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* The text of a finding that has this in it; NULL: there is none. */
+/* Returns the text of a finding that contains `about`; NULL if there is none. */
 static const char *found(enum concern concern, const char *about)
 {
 	static struct readiness readiness;
@@ -189,7 +184,7 @@ static void look_for(int64_t time_us)
 	}
 }
 
-static void a_store_that_cannot_be_read_is_not_told_as_it_was(void **state)
+TEST_CASE(a_store_that_cannot_be_read_is_not_told_as_it_was)
 {
 	watch_look(&service);
 	world.now_us += 20 * US_PER_SECOND;
@@ -219,7 +214,7 @@ static void a_store_that_cannot_be_read_is_not_told_as_it_was(void **state)
 	assert_int_equal(gauges_now().oldest_pending_us, PENDING);
 }
 
-static void a_store_that_never_could_be_read_is_told(void **state)
+TEST_CASE(a_store_that_never_could_be_read_is_told)
 {
 	world.store = ERR_IO;
 	look_for(WATCH_STALE_US);
@@ -228,7 +223,7 @@ static void a_store_that_never_could_be_read_is_told(void **state)
 	assert_non_null(found(CONCERN_WATCH, "store"));
 }
 
-static void a_disk_that_cannot_be_looked_at_is_told(void **state)
+TEST_CASE(a_disk_that_cannot_be_looked_at_is_told)
 {
 	watch_look(&service);
 	watch_look_around(&service);
@@ -246,11 +241,11 @@ static void a_disk_that_cannot_be_looked_at_is_told(void **state)
 	assert_null(found(CONCERN_WATCH, place_text(PLACE_CONTENT)));
 }
 
-/* The metric tells what watch_get_authority does. */
-static void an_authority_that_is_not_asked_any_more_does_not_fail_for_ever(void **state)
+/* The metric has the value of watch_get_authority. */
+TEST_CASE(an_authority_that_is_not_asked_any_more_does_not_fail_for_ever)
 {
 	struct watched_authority watched;
-	service.authorities = (struct authorities *)&world; /* looked at by wrapped calls alone */
+	service.authorities = (struct authorities *)&world; /* used by wrapped functions only */
 	world.now_us += WATCH_AUTHORITY_FAILS_US - 1;
 	assert_true(watch_get_authority(&service, 0, &watched));
 	assert_true(watched.fails);
@@ -262,15 +257,4 @@ static void an_authority_that_is_not_asked_any_more_does_not_fail_for_ever(void 
 	service.authorities = NULL;
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(a_store_that_cannot_be_read_is_not_told_as_it_was),
-		TEST(a_store_that_never_could_be_read_is_told),
-		TEST(a_disk_that_cannot_be_looked_at_is_told),
-		TEST(an_authority_that_is_not_asked_any_more_does_not_fail_for_ever),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_EACH(set_up, tear_down)

@@ -1,12 +1,7 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "testing.h"
 #include "archive/archive_lines.h"
 #include "test_archive_fixture.h"
 
@@ -18,13 +13,7 @@ static int set_up(void **state)
 	return 0;
 }
 
-static int tear_down(void **state)
-{
-	fixture_close(&fixture);
-	return 0;
-}
-
-static void mimetype_stands_where_the_standard_wants_it(void **state)
+TEST_CASE(mimetype_stands_where_the_standard_wants_it)
 {
 	struct fixture_plan plan = {MODE_LIVE, 5, 1, 5, 5, false, 0, FAULT_NONE};
 	struct fixture_archive made;
@@ -40,7 +29,7 @@ static void mimetype_stands_where_the_standard_wants_it(void **state)
 	assert_true(sha256_equal(&digest, &made.sum.sha256));
 }
 
-static void entries_are_in_their_order(void **state)
+TEST_CASE(entries_are_in_their_order)
 {
 	static const char *const names[] = {"mimetype",
 	                                    "README.txt",
@@ -66,7 +55,7 @@ static void entries_are_in_their_order(void **state)
 	zip_reader_free(zip);
 }
 
-static void manifest_reads_back(void **state)
+TEST_CASE(manifest_reads_back)
 {
 	struct fixture_plan plan = {MODE_LIVE, 20, 7, 14, 5, true, 4, FAULT_NONE};
 	struct fixture_archive made;
@@ -88,7 +77,7 @@ static void manifest_reads_back(void **state)
 	assert_int_equal(manifest.config_count, 2);
 	assert_int_equal(manifest.file_count, 9);
 	assert_string_equal(manifest.files[0].path, "README.txt");
-	/* At most 2 beside the head and the index. */
+	/* At most 2 entries besides the manifest and the index. */
 	assert_int_equal(manifest.facts.part_count, 4);
 	assert_string_equal(manifest.facts.parts[1].name, "content-part-002.zip");
 	assert_int_equal(manifest.facts.parts[1].first_sequence, 9);
@@ -98,17 +87,17 @@ static void manifest_reads_back(void **state)
 	zip_reader_free(zip);
 }
 
-static void writer_refuses_what_breaks_the_chain(void **state)
+TEST_CASE(writer_refuses_what_breaks_the_chain)
 {
 	struct fixture_plan plan = {MODE_LIVE, 5, 1, 5, 5, false, 0, FAULT_PREVIOUS_CHAIN_HASH};
 	struct fixture_archive made;
 	assert_int_equal(fixture_make(&fixture, "refused", &plan, &made), ERR_CORRUPT);
 	char path[FIXTURE_PATH_SIZE];
 	snprintf(path, sizeof path, "%s/refused.zip", fixture.directory);
-	assert_int_not_equal(access(path, F_OK), 0); /* nothing half made is left */
+	assert_int_not_equal(access(path, F_OK), 0); /* no incomplete file is left */
 }
 
-static void writer_refuses_an_incomplete_range(void **state)
+TEST_CASE(writer_refuses_an_incomplete_range)
 {
 	struct archive_facts facts = {.certification_id = "CERT-TEST-2026-0000001",
 	                              .verification_code = "c",
@@ -141,7 +130,7 @@ static void writer_refuses_an_incomplete_range(void **state)
 	archive_free(archive);
 }
 
-static void parts_refuse_other_content(void **state)
+TEST_CASE(parts_refuse_other_content)
 {
 	struct part_writer *writer;
 	struct part_entry entry = {1, slice_of("evt_1"), sha256_of("right", 5), false};
@@ -155,7 +144,7 @@ static void parts_refuse_other_content(void **state)
 	assert_int_not_equal(access(path, F_OK), 0);
 }
 
-static void parts_keep_to_their_bounds(void **state)
+TEST_CASE(parts_keep_to_their_bounds)
 {
 	enum { LIMIT = 20000, COUNT = 100 };
 	struct part_writer *writer;
@@ -185,7 +174,7 @@ static void parts_keep_to_their_bounds(void **state)
 		snprintf(path, sizeof path, "%s/%s", fixture.directory, parts[i].name);
 		assert_int_equal(zip_file_sum(path, &sum, NULL), 0);
 		assert_true(sum.size_bytes == parts[i].size_bytes && sum.size_bytes <= LIMIT);
-		/* No part is left half empty: the next entry would not have fitted. */
+		/* Each part is full: the next entry would not have fitted. */
 		assert_true(i + 1 == count || sum.size_bytes > LIMIT - 4500);
 		assert_true(sha256_equal(&sum.sha256, &parts[i].sha256));
 		assert_int_equal(parts[i].first_sequence, next);
@@ -196,8 +185,8 @@ static void parts_keep_to_their_bounds(void **state)
 	part_writer_free(writer);
 }
 
-/* Each answers what is wrong with a line, whatever it is. */
-static void readers_refuse_any_other_text(void **state)
+/* Each reader returns an error for any other line. */
+TEST_CASE(readers_refuse_any_other_text)
 {
 	static const char *const texts[] = {"",
 	                                    "no JSON",
@@ -244,7 +233,7 @@ static void readers_refuse_any_other_text(void **state)
 	}
 }
 
-static void names_are_escaped(void **state)
+TEST_CASE(names_are_escaped)
 {
 	BUF_AUTO struct buf out;
 	buf_init(&out, 4096);
@@ -252,18 +241,4 @@ static void names_are_escaped(void **state)
 	assert_non_null(strstr(out.data, "a&amp;b&lt;c&gt;&quot;d "));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(mimetype_stands_where_the_standard_wants_it),
-		cmocka_unit_test(entries_are_in_their_order),
-		cmocka_unit_test(manifest_reads_back),
-		cmocka_unit_test(writer_refuses_what_breaks_the_chain),
-		cmocka_unit_test(writer_refuses_an_incomplete_range),
-		cmocka_unit_test(parts_refuse_other_content),
-		cmocka_unit_test(parts_keep_to_their_bounds),
-		cmocka_unit_test(readers_refuse_any_other_text),
-		cmocka_unit_test(names_are_escaped),
-	};
-	return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_MAIN(set_up, fixture_tear_down)

@@ -1,9 +1,3 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <fcntl.h>
 #include <inttypes.h>
 #include <openssl/ts.h>
@@ -15,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "testing.h"
 #include "ledger/ledger.h"
 #include "seal/timestamp.h"
 #include "test_archive_fixture.h"
@@ -71,8 +66,11 @@ static void stop_second_verifier(void)
 	second_verifier.process = 0;
 }
 
+static struct fixture *opened;
+
 void fixture_open(struct fixture *fixture)
 {
+	opened = fixture;
 	scratch_make(fixture->directory);
 	char keys[128];
 	snprintf(keys, sizeof keys, "%s/keys", fixture->directory);
@@ -94,7 +92,7 @@ struct round {
 	struct buf token;
 	struct sha256 token_hash;
 	int64_t gen_time_us;
-	struct buf second; /* as the fixture wants it */
+	struct buf second; /* made at the fixture's request */
 	int64_t second_gen_time_us;
 };
 
@@ -134,6 +132,12 @@ void fixture_close(struct fixture *fixture)
 	signer_stop(fixture->signer);
 	fixture_forget(fixture);
 	scratch_remove(fixture->directory);
+}
+
+int fixture_tear_down(void **state)
+{
+	fixture_close(opened);
+	return 0;
 }
 
 void fixture_read(const char *path, struct buf *out)
@@ -305,7 +309,7 @@ static struct part_writer *make_parts(struct maker *maker, const char *directory
 	return writer;
 }
 
-/* Seals segment `number`: its own tree, then a round with another chain's segment beside it. */
+/* Seals segment `number`: its own tree, then a round that also has a segment of another chain. */
 static void seal_segment(struct maker *maker, struct segment *segments, struct round *rounds,
                          size_t number)
 {
@@ -352,7 +356,7 @@ static void seal_segment(struct maker *maker, struct segment *segments, struct r
 	struct sha256 roots[3] = {sha256_of("a", 1), tree_root(tree), sha256_of("b", 1)};
 	tree_free(tree);
 	free(leaves);
-	/* The very first round has this segment alone: no path. */
+	/* The very first round has only this segment: no path. */
 	struct sha256 *from = number ? roots : &roots[1];
 	assert_int_equal(tree_build(from, number ? 3 : 1, &tree), 0);
 	round->root = tree_root(tree);
@@ -369,7 +373,7 @@ static void seal_segment(struct maker *maker, struct segment *segments, struct r
 	                 0);
 	bool valid = timestamp_verify_token(buf_slice(&round->token), &round->root, slice_make(NULL, 0),
 	                                    &facts, NULL) == 0;
-	assert_true(valid || maker->fixture->stamp); /* an authority of the test's may be a bad one */
+	assert_true(valid || maker->fixture->stamp); /* an authority of the test may be invalid */
 	round->gen_time_us = valid ? facts.gen_time_us : clock_now_us();
 	round->token_hash = sha256_of(round->token.data, round->token.size);
 }
@@ -399,7 +403,7 @@ static int add_leaves(struct maker *maker, int64_t from, int64_t to)
 	return result;
 }
 
-/* The request that such a token answers; none where OpenSSL does not read it. */
+/* The request that such a token answers; empty if OpenSSL cannot read the token. */
 static void ask_for(struct slice token, struct buf *out)
 {
 	const unsigned char *at = (const unsigned char *)token.data;
@@ -559,7 +563,7 @@ static int write_archive(struct maker *maker, const struct archive_facts *facts,
 	return result;
 }
 
-/* What was asked for, and when it was issued. */
+/* The requested range, and the time of issue. */
 static void request_range(const struct maker *maker, struct archive_facts *facts)
 {
 	const struct fixture_plan *plan = maker->plan;
@@ -625,7 +629,8 @@ int fixture_make(struct fixture *fixture, const char *name, const struct fixture
 	return result;
 }
 
-/* Ends the question that the rest stands in already. Without roots what is intact is good. */
+/* Ends the question, whose text is already written. Without roots, intact evidence counts as
+ * good. */
 static bool second_verdict(const char *log, bool rooted)
 {
 	char verdict[4096];
@@ -699,7 +704,7 @@ void fixture_readme_said(const struct fixture *fixture, const char *line)
 	in_shell(fixture, command);
 }
 
-/* What is told must not depend on who checked the parts, or when. */
+/* Findings must not depend on who checked the parts, or when. */
 static void assert_same(const struct verify_result *a, const struct verify_result *b)
 {
 	const struct verify_finding *x = a->first, *y = b->first;

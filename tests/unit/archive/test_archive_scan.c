@@ -1,16 +1,10 @@
-/* An event's line says the same whether it is read at one glance or as a tree; and what is read at
- * one glance is byte for byte the record of what it says. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+/* The line of an event has the same content whether the fast scanner or the JSON parser reads it,
+ * and a line that the fast scanner accepts is byte for byte the record of its content. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "testing.h"
 #include "archive/archive_lines.h"
 #include "archive/archive_scan.h"
 #include "ledger/record.h"
@@ -114,7 +108,7 @@ static void is_same(const struct event_facts *a, const struct event_facts *b)
 	assert_true(sha256_equal(&a->previous_chain_hash, &b->previous_chain_hash));
 }
 
-/* The same document, which no glance takes: a space stands before it. */
+/* Reads the same document with the parser: the scanner does not accept a leading space. */
 static int read_as_tree(struct arena *arena, struct slice line, struct event_facts *ret)
 {
 	struct event_facts none;
@@ -126,8 +120,8 @@ static int read_as_tree(struct arena *arena, struct slice line, struct event_fac
 	return archive_read_event(arena, slice_make(spaced, line.size + 1), ret, NULL);
 }
 
-/* Whatever `line` is. Copied to where memory ends with it, so that a sanitizer sees what reads
- * beyond. */
+/* Scans any line, copied to the end of an allocation, so that a sanitizer detects a read beyond
+ * it. */
 static bool look(struct slice line)
 {
 	ARENA_AUTO struct arena arena;
@@ -161,10 +155,9 @@ static bool has_escapes(struct slice text)
 
 /* ---- tests ---- */
 
-static void same_facts(void **state)
+TEST_CASE(same_facts)
 {
 	int scanned_count = 0;
-	(void)state;
 	for (int i = 0; i < ROUNDS; i++) {
 		ARENA_AUTO struct arena arena;
 		BUF_AUTO struct buf line;
@@ -207,7 +200,7 @@ static void mutate(struct buf *line)
 		memmove(data + at + 1, data + at, line->size - at - 1);
 		data[at] = byte;
 		break;
-	case 4: /* the end is not there, or elsewhere */
+	case 4: /* the end is missing or misplaced */
 		more = random_below(20) ? random_below(3) : random_below((uint32_t)line->size);
 		line->size -= more < line->size ? more : 0;
 		break;
@@ -239,34 +232,8 @@ static bool look_at_part_line(struct slice line)
 	return true;
 }
 
-static void lines_of_parts(void **state)
+TEST_CASE(altered_lines)
 {
-	(void)state;
-	for (int i = 0; i < ROUNDS; i++) {
-		char event_id[64];
-		is_plain = random_below(2);
-		struct part_entry entry = {.sequence = random_integer(),
-		                           .event_id = random_text(event_id, sizeof event_id),
-		                           .is_json = random_below(2)};
-		fill_randomly(entry.hash.bytes, SHA256_SIZE);
-		for (int k = 0; k < MUTATIONS; k++) {
-			BUF_AUTO struct buf line;
-			buf_init(&line, LINE_MAX_HERE);
-			part_index_line(&entry, &line);
-			if (k == 0)
-				assert_int_equal(look_at_part_line(buf_slice(&line)),
-				                 !has_escapes(buf_slice(&line)) &&
-				                     entry.sequence < INT64_C(1000000000000000));
-			for (uint32_t count = random_below(3); count > 0 && line.size > 1; count--)
-				mutate(&line);
-			(void)look_at_part_line(buf_slice(&line));
-		}
-	}
-}
-
-static void altered_lines(void **state)
-{
-	(void)state;
 	for (int i = 0; i < ROUNDS; i++) {
 		char client_ref[CLIENT_REF_MAX], event_id[64];
 		struct event_facts event = random_event(client_ref, event_id);
@@ -293,7 +260,7 @@ static void altered_lines(void **state)
 #define OCCURRED(text) LINE("r", HASH32, "1", HASH32, "sha-256", text, TIME, "1")
 #define TIME "\"2026-01-02T03:04:05.678901Z\""
 
-static void ways_to_write(void **state)
+TEST_CASE(ways_to_write)
 {
 	static const char *const good[] = {
 		NUMBER("1"),
@@ -354,22 +321,20 @@ static void ways_to_write(void **state)
 		NUMBER("1") "\n",
 		" " NUMBER("1"),
 	};
-	(void)state;
 	for (size_t i = 0; i < sizeof good / sizeof *good; i++)
 		if (!look(slice_of(good[i])))
 			fail_msg("not scanned: %s", good[i]);
 	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
 		if (look(slice_of(others[i])))
 			fail_msg("scanned: %s", others[i]);
-	/* Every beginning of it. */
+	/* Every prefix of it. */
 	for (size_t size = 0; size < strlen(good[2]); size++)
 		assert_false(look(slice_make(good[2], size)));
 }
 
-/* No longer than what may be registered. */
-static void long_references(void **state)
+/* A reference may not be longer than registration allows. */
+TEST_CASE(long_references)
 {
-	(void)state;
 	for (size_t size = CLIENT_REF_MAX - 1; size <= CLIENT_REF_MAX + 1; size++) {
 		BUF_AUTO struct buf line;
 		ARENA_AUTO struct arena arena;
@@ -388,23 +353,38 @@ static void long_references(void **state)
 	}
 }
 
-static void without_memory(void **state)
+TEST_CASE(without_memory)
 {
 	ARENA_AUTO struct arena arena;
 	struct event_facts event;
-	(void)state;
 	arena_init(&arena, 0);
 	assert_false(archive_scan_event(&arena, slice_of(NUMBER("1")), &event));
 	assert_int_equal(archive_read_event(&arena, slice_of(NUMBER("1")), &event, NULL),
 	                 ERR_NO_MEMORY);
 }
 
-int main(void)
+TEST_CASE(lines_of_parts)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(same_facts),     cmocka_unit_test(altered_lines),
-		cmocka_unit_test(ways_to_write),  cmocka_unit_test(long_references),
-		cmocka_unit_test(without_memory), cmocka_unit_test(lines_of_parts),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	for (int i = 0; i < ROUNDS; i++) {
+		char event_id[64];
+		is_plain = random_below(2);
+		struct part_entry entry = {.sequence = random_integer(),
+		                           .event_id = random_text(event_id, sizeof event_id),
+		                           .is_json = random_below(2)};
+		fill_randomly(entry.hash.bytes, SHA256_SIZE);
+		for (int k = 0; k < MUTATIONS; k++) {
+			BUF_AUTO struct buf line;
+			buf_init(&line, LINE_MAX_HERE);
+			part_index_line(&entry, &line);
+			if (k == 0)
+				assert_int_equal(look_at_part_line(buf_slice(&line)),
+				                 !has_escapes(buf_slice(&line)) &&
+				                     entry.sequence < INT64_C(1000000000000000));
+			for (uint32_t count = random_below(3); count > 0 && line.size > 1; count--)
+				mutate(&line);
+			(void)look_at_part_line(buf_slice(&line));
+		}
+	}
 }
+
+TEST_MAIN(NULL, NULL)

@@ -1,14 +1,10 @@
-/* The container of files with their evidence record: made, and every byte of a small one. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+/* The container of files with their evidence record: made, and read with every byte of a small one
+ * altered. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "testing.h"
 #include "archive/bundle.h"
 #include "base/base64.h"
 #include "seal/evidence_record.h"
@@ -22,7 +18,7 @@ static char record[FIXTURE_PATH_SIZE], note[FIXTURE_PATH_SIZE], other[FIXTURE_PA
 	container[FIXTURE_PATH_SIZE], altered[FIXTURE_PATH_SIZE];
 static const char *files[2]; /* of the group */
 
-/* The record of these files as one group. */
+/* Makes the record of these files as one group. */
 static void make_record(const char *const *paths, size_t count)
 {
 	struct digest members[4];
@@ -66,12 +62,6 @@ static int set_up(void **state)
 	return 0;
 }
 
-static int tear_down(void **state)
-{
-	fixture_close(&fixture);
-	return 0;
-}
-
 static int write_bundle(const char *const *paths, size_t count, struct bundled *ret_bundled)
 {
 	struct error error = {0};
@@ -91,13 +81,13 @@ static void check(const char *path, int exit_code, struct verify_result *result)
 	}
 }
 
-static void its_files_are_checked_as_if_given(void **state)
+TEST_CASE(its_files_are_checked_as_if_given)
 {
 	struct bundled bundled;
 	struct verify_result result;
 	char wanted[FIXTURE_PATH_SIZE + 40];
 	assert_int_equal(write_bundle(files, 2, &bundled), 0);
-	/* The archive is signed; nothing shows who made the note. */
+	/* The archive is signed; nothing identifies the author of the note. */
 	check(container, 2, &result);
 	assert_true(result.trusted);
 	assert_int_equal(verify_verdict(&result), VERIFY_EXISTENCE_ONLY);
@@ -115,7 +105,7 @@ static void its_files_are_checked_as_if_given(void **state)
 	verify_result_free(&result);
 }
 
-static void only_what_the_record_covers_goes_in(void **state)
+TEST_CASE(only_what_the_record_covers_goes_in)
 {
 	struct bundled bundled;
 	const char *foreign[] = {note, other}, *one[] = {note}, *twice[] = {note, note};
@@ -128,7 +118,7 @@ static void only_what_the_record_covers_goes_in(void **state)
 	assert_int_not_equal(access(container, F_OK), 0);
 }
 
-/* A container of any entries. */
+/* Makes a container of any entries. */
 static void make_container(const char *const (*entries)[2], size_t count)
 {
 	struct zip_writer *zip;
@@ -140,7 +130,7 @@ static void make_container(const char *const (*entries)[2], size_t count)
 	zip_writer_free(zip);
 }
 
-static void every_byte_counts(void **state)
+TEST_CASE(every_byte_counts)
 {
 	struct bundled bundled;
 	struct verify_result result;
@@ -150,7 +140,7 @@ static void every_byte_counts(void **state)
 	make_record(small, 2);
 	assert_int_equal(write_bundle(small, 2, &bundled), 0);
 	fixture_read(container, &whole);
-	/* All but the record, of which another test alters every byte. */
+	/* All bytes but those of the record, which another test alters. */
 	const char *der = memmem(whole.data, whole.size, BUNDLE_RECORD_NAME, 20);
 	assert_non_null(der);
 	size_t from = (size_t)(der - whole.data) + 40, to = whole.size - 400;
@@ -179,7 +169,7 @@ static void every_byte_counts(void **state)
 	make_record(files, 2);
 }
 
-static void other_shapes_are_refused(void **state)
+TEST_CASE(other_shapes_are_refused)
 {
 	struct verify_result result;
 	static const char *const few[][2] = {
@@ -216,7 +206,8 @@ static void other_shapes_are_refused(void **state)
 	verify_result_free(&result);
 }
 
-/* A container that is right in all but what the record of note and other makes of these texts. */
+/* Makes a valid container but for the record, which covers these texts in the place of note and
+ * other. */
 static void make_with_record(const char *const *texts, size_t count)
 {
 	static const char frame[] =
@@ -253,7 +244,7 @@ static void make_with_record(const char *const *texts, size_t count)
 	zip_writer_free(zip);
 }
 
-static void a_record_has_to_cover_all(void **state)
+TEST_CASE(a_record_has_to_cover_all)
 {
 	static const char *const texts[] = {"a note\n", "another note\n", "a third\n"};
 	struct verify_result result;
@@ -265,8 +256,8 @@ static void a_record_has_to_cover_all(void **state)
 	verify_result_free(&result);
 }
 
-/* One of them a second time makes up the number. */
-static void a_copy_stands_for_no_other_file(void **state)
+/* A second copy of one file makes up the number. */
+TEST_CASE(a_copy_stands_for_no_other_file)
 {
 	static const char *const right[] = {"a note\n", "another note\n"};
 	static const char *const copied[] = {"a note\n", "a note\n"};
@@ -290,7 +281,7 @@ static void a_copy_stands_for_no_other_file(void **state)
 	unlink(container);
 	assert_int_equal(write_bundle(same, 2, &bundled), ERR_INVALID_EVIDENCE);
 	assert_int_not_equal(access(container, F_OK), 0);
-	/* A group may have it twice. */
+	/* A group may contain a file twice. */
 	make_record(same, 2);
 	assert_int_equal(write_bundle(same, 2, &bundled), 0);
 	check(container, 2, &result);
@@ -298,7 +289,7 @@ static void a_copy_stands_for_no_other_file(void **state)
 	verify_result_free(&result);
 }
 
-static void names_are_ordinary_on_every_system(void **state)
+TEST_CASE(names_are_ordinary_on_every_system)
 {
 	static const char *const refused[] = {
 		"",         ".",        "..",       "a/b",      "a b",      "-rf",     ".hidden",
@@ -334,8 +325,8 @@ static void names_are_ordinary_on_every_system(void **state)
 	verify_result_free(&result);
 }
 
-/* Two containers hold the same file: each record is of its own. */
-static void containers_are_checked_each_by_itself(void **state)
+/* Two containers hold the same file: each has its own record. */
+TEST_CASE(containers_are_checked_each_by_itself)
 {
 	const char *first[] = {note, other}, *second[] = {note, archive.path};
 	const char *paths[] = {container, altered};
@@ -356,17 +347,4 @@ static void containers_are_checked_each_by_itself(void **state)
 	verify_result_free(&result);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(its_files_are_checked_as_if_given),
-		cmocka_unit_test(only_what_the_record_covers_goes_in),
-		cmocka_unit_test(every_byte_counts),
-		cmocka_unit_test(other_shapes_are_refused),
-		cmocka_unit_test(a_record_has_to_cover_all),
-		cmocka_unit_test(a_copy_stands_for_no_other_file),
-		cmocka_unit_test(names_are_ordinary_on_every_system),
-		cmocka_unit_test(containers_are_checked_each_by_itself),
-	};
-	return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_MAIN(set_up, fixture_tear_down)

@@ -1,17 +1,10 @@
-/* What is compressed, by either library, is one gzip member as RFC 1952 has it, and the same text
- * when zlib reads it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+/* Compressed output of either library is one gzip member (RFC 1952), and zlib restores the text. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
 
+#include "testing.h"
 #include "archive/gzip.h"
 #include "archive/gzip_codec.h"
 
@@ -33,7 +26,6 @@ static uint32_t random_number(void)
 
 static int set_up(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < TEXT_MAX; i++)
 		texts[NOISE][i] = (char)random_number();
 	for (size_t at = 0; at + 100 < TEXT_MAX;)
@@ -43,13 +35,13 @@ static int set_up(void **state)
 	return 0;
 }
 
-/* ---- what comes out ---- */
+/* ---- output ---- */
 
 struct taken {
 	uint8_t *bytes;
 	size_t size;
 	int calls, stop_at; /* 0: never */
-	bool exact;         /* the last piece was a full one */
+	bool exact;         /* the last chunk was a full one */
 };
 
 static int take(void *context, const void *data, size_t size, struct error *error)
@@ -66,7 +58,7 @@ static int take(void *context, const void *data, size_t size, struct error *erro
 	return 0;
 }
 
-/* One member from `bytes` on; its size. */
+/* Checks one member from `bytes` on and returns its size. */
 static size_t is_member(const uint8_t *bytes, size_t size, struct slice text)
 {
 	static uint8_t back[TEXT_MAX + 1];
@@ -107,7 +99,7 @@ static struct gzip_writer *make(enum gzip_by by, struct taken *taken)
 
 /* ---- tests ---- */
 
-static void members_of_all_sizes(void **state)
+TEST_CASE(members_of_all_sizes)
 {
 	static const size_t sizes[] = {0,
 	                               1,
@@ -121,12 +113,11 @@ static void members_of_all_sizes(void **state)
 	                               128 * KIB + 1,
 	                               3000017,
 	                               TEXT_MAX};
-	(void)state;
 	for (size_t by = 0; by < 2; by++)
 		for (int sort = 0; sort < SORTS; sort++) {
 			struct taken taken = {0};
 			struct gzip_writer *writer = make(codecs[by], &taken);
-			/* All by one writer: one member after the other. */
+			/* All members by one writer, one after the other. */
 			for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
 				struct slice text = slice_make(texts[sort], sizes[i]);
 				size_t steps[] = {TEXT_MAX, 64 * KIB, 4093, 100003};
@@ -140,10 +131,9 @@ static void members_of_all_sizes(void **state)
 		}
 }
 
-static void steps_of_no_matter(void **state)
+TEST_CASE(steps_of_no_matter)
 {
 	struct slice text = slice_make(texts[LINES], 200000);
-	(void)state;
 	for (size_t by = 0; by < 2; by++) {
 		struct taken once = {0};
 		struct gzip_writer *writer = make(codecs[by], &once);
@@ -164,10 +154,9 @@ static void steps_of_no_matter(void **state)
 	}
 }
 
-/* Every place of the member's end in a chunk of the output, about its border. */
-static void ends_about_the_border(void **state)
+/* Every position of the end of a member in a chunk of the output, around its border. */
+TEST_CASE(ends_about_the_border)
 {
-	(void)state;
 	for (size_t by = 0; by < 2; by++) {
 		struct taken taken = {0};
 		struct gzip_writer *writer = make(codecs[by], &taken);
@@ -190,10 +179,9 @@ static void ends_about_the_border(void **state)
 	}
 }
 
-static void what_the_sink_answers_is_answered(void **state)
+TEST_CASE(what_the_sink_answers_is_answered)
 {
 	struct slice text = slice_make(texts[NOISE], 600000), more = slice_make(texts[LINES], 1000);
-	(void)state;
 	for (size_t by = 0; by < 2; by++) {
 		struct taken whole = {0};
 		struct gzip_writer *writer = make(codecs[by], &whole);
@@ -211,8 +199,8 @@ static void what_the_sink_answers_is_answered(void **state)
 				result = gzip_end(writer, &error);
 			assert_int_equal(result, STOPPED);
 			assert_string_equal(error.cause, "full");
-			assert_int_equal(taken.calls, at); /* nothing more was given */
-			/* Ended, the next member is a good one. */
+			assert_int_equal(taken.calls, at); /* no further output was passed */
+			/* After an aborted member the next member is valid. */
 			taken.stop_at = 0;
 			if (gzip_end(writer, NULL) == 0) {
 				taken.size = 0;
@@ -226,9 +214,8 @@ static void what_the_sink_answers_is_answered(void **state)
 	}
 }
 
-static void checksums(void **state)
+TEST_CASE(checksums)
 {
-	(void)state;
 	for (int i = 0; i < 20000; i++) {
 		size_t start = random_number() % 64, size = random_number() % (i % 100 ? 300 : 200000);
 		size_t split = size ? random_number() % (size + 1) : 0;
@@ -243,10 +230,9 @@ static void checksums(void **state)
 	assert_int_equal(gzip_crc32(0, NULL, 0), 0);
 }
 
-/* So the tests above are of both. */
-static void isal_is_there(void **state)
+/* Proves that the tests above cover both libraries. */
+TEST_CASE(isal_is_there)
 {
-	(void)state;
 #ifdef LIBISAL
 	assert_non_null(gzip_isal());
 #else
@@ -255,15 +241,4 @@ static void isal_is_there(void **state)
 	gzip_writer_free(NULL);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(members_of_all_sizes),
-		cmocka_unit_test(steps_of_no_matter),
-		cmocka_unit_test(ends_about_the_border),
-		cmocka_unit_test(what_the_sink_answers_is_answered),
-		cmocka_unit_test(checksums),
-		cmocka_unit_test(isal_is_there),
-	};
-	return cmocka_run_group_tests(tests, set_up, NULL);
-}
+TEST_MAIN(set_up, NULL)

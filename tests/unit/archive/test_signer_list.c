@@ -1,13 +1,8 @@
-/* The list of signers: its one form, and what it says of a signature. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+/* The list of signers: its only valid form, and what it states about a signature. */
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "testing.h"
 #include "archive/signer_list.h"
 
 #define BEGIN_US (1000 * US_PER_DAY)
@@ -65,7 +60,7 @@ static void refuse(const struct signer_list_item *items, size_t count, const cha
 		fail_msg("'%s' does not say '%s'", error.cause, why);
 }
 
-static void test_what_is_written_is_read(void **state)
+TEST_CASE(test_what_is_written_is_read)
 {
 	const struct signer_list_item items[] = {item("first", BEGIN_US, BEGIN_US + 5),
 	                                         item("second", BEGIN_US + 5, TIME_NONE)};
@@ -83,7 +78,7 @@ static void test_what_is_written_is_read(void **state)
 	assert_null(signer_list_find(&found, &other));
 }
 
-static void test_a_list_that_cannot_be_is_refused(void **state)
+TEST_CASE(test_a_list_that_cannot_be_is_refused)
 {
 	struct signer_list_item items[2] = {item("first", BEGIN_US, TIME_NONE),
 	                                    item("second", BEGIN_US, TIME_NONE)};
@@ -101,7 +96,7 @@ static void test_a_list_that_cannot_be_is_refused(void **state)
 	refuse(items, 1, "sha256");
 }
 
-static void test_more_than_the_limits_are_refused(void **state)
+TEST_CASE(test_more_than_the_limits_are_refused)
 {
 	static struct signer_list_item items[SIGNER_LIST_ITEMS_MAX + 1];
 	static char names[SIGNER_LIST_ITEMS_MAX + 1][8];
@@ -120,8 +115,8 @@ static void test_more_than_the_limits_are_refused(void **state)
 	assert_non_null(strstr(error.cause, "larger"));
 }
 
-/* Cut anywhere, with any byte changed or one more, it is another list or none. */
-static void test_no_byte_is_free(void **state)
+/* A list that is cut anywhere, or has any byte changed or added, is a different list or invalid. */
+TEST_CASE(test_no_byte_is_free)
 {
 	const struct signer_list_item items[] = {item("first", BEGIN_US, BEGIN_US + 5),
 	                                         item("second", BEGIN_US + 5, TIME_NONE)};
@@ -146,7 +141,7 @@ static void test_no_byte_is_free(void **state)
 	assert_int_not_equal(signer_list_read(&arena, slice_make(bytes, size + 1), &found, &error), OK);
 }
 
-static void test_a_signature_counts_between_beginning_and_end(void **state)
+TEST_CASE(test_a_signature_counts_between_beginning_and_end)
 {
 	const int64_t end_us = BEGIN_US + US_PER_DAY, tolerated = SIGNER_LIST_TOLERANCE_US;
 	struct signer_list_item ended = item("first", BEGIN_US, end_us);
@@ -161,7 +156,7 @@ static void test_a_signature_counts_between_beginning_and_end(void **state)
 	assert_int_equal(signer_list_judge(&in_force, BEGIN_US - tolerated - 1), SIGNER_USE_TOO_EARLY);
 }
 
-static void test_a_newer_list_says_all_again(void **state)
+TEST_CASE(test_a_newer_list_says_all_again)
 {
 	struct signer_list_item was[] = {item("first", BEGIN_US, BEGIN_US + 5),
 	                                 item("second", BEGIN_US + 5, TIME_NONE)};
@@ -180,16 +175,4 @@ static void test_a_newer_list_says_all_again(void **state)
 	assert_false(signer_list_extends(&newer, &older));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_what_is_written_is_read, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_a_list_that_cannot_be_is_refused, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_more_than_the_limits_are_refused, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_no_byte_is_free, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_a_signature_counts_between_beginning_and_end, set_up,
-	                                    tear_down),
-		cmocka_unit_test_setup_teardown(test_a_newer_list_says_all_again, set_up, tear_down),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_EACH(set_up, tear_down)

@@ -1,13 +1,8 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "testing.h"
 #include "archive/zip_shape.h"
 #include "scratch.h"
 #include "stride.h"
@@ -77,7 +72,7 @@ static void write_sample(void)
 }
 
 /* Written out by hand from APPNOTE 4.3. */
-static void bytes_are_the_shape(void **state)
+TEST_CASE(bytes_are_the_shape)
 {
 	static const uint8_t expected[] = {
 		'P',  'K',  3, 4,  10, 0,    0,    0,  0, 0, 0, 0,   0x21, 0,    0xac, 0x2a, 0x93,
@@ -96,7 +91,7 @@ static void bytes_are_the_shape(void **state)
 	assert_memory_equal(bytes, expected, sizeof expected);
 }
 
-static void other_tools_read_it(void **state)
+TEST_CASE(other_tools_read_it)
 {
 	char command[256];
 	write_sample();
@@ -110,7 +105,7 @@ static void other_tools_read_it(void **state)
 	assert_int_equal(system(command), 0);
 }
 
-static void reads_back(void **state)
+TEST_CASE(reads_back)
 {
 	struct zip_reader *reader;
 	struct zip_sum sum;
@@ -135,7 +130,7 @@ static void reads_back(void **state)
 	zip_reader_free(reader);
 }
 
-static void every_bit_but_content_is_the_shapes(void **state)
+TEST_CASE(every_bit_but_content_is_the_shapes)
 {
 	uint8_t bytes[1024];
 	write_sample();
@@ -159,7 +154,7 @@ static void every_bit_but_content_is_the_shapes(void **state)
 	assert_int_equal(open_status(), 0);
 }
 
-static void every_cut_is_found(void **state)
+TEST_CASE(every_cut_is_found)
 {
 	uint8_t bytes[1024];
 	write_sample();
@@ -172,7 +167,7 @@ static void every_cut_is_found(void **state)
 	}
 }
 
-static void other_shapes_are_refused(void **state)
+TEST_CASE(other_shapes_are_refused)
 {
 	static const char *const makers[] = {
 		/* two entries of one name */
@@ -191,7 +186,8 @@ static void other_shapes_are_refused(void **state)
 	for (size_t i = 0; i <= sizeof makers / sizeof *makers; i++) {
 		bool good = i == sizeof makers / sizeof *makers;
 		char command[1024];
-		/* Python writes the version needed as 20: it is put to 10, so that it is not the reason. */
+		/* Python writes version 20 as needed; it is changed to 10 so that it does not cause the
+		 * refusal. */
 		snprintf(command, sizeof command,
 		         "python3 -c \"import zipfile\n"
 		         "def i(n):\n"
@@ -216,7 +212,7 @@ static void other_shapes_are_refused(void **state)
 	}
 }
 
-static void bounds_hold(void **state)
+TEST_CASE(bounds_hold)
 {
 	struct error error;
 	struct zip_writer *writer = begin(300, 2);
@@ -241,7 +237,7 @@ static void bounds_hold(void **state)
 	store("", 0);
 }
 
-static void names_are_narrow(void **state)
+TEST_CASE(names_are_narrow)
 {
 	static const char *const bad[] = {"",       "/a",  "a/",   "a//b",     ".",  "..",
 	                                  "a/../b", "a b", "a\\b", "\xc3\xb1", "a\n"};
@@ -259,17 +255,4 @@ static void names_are_narrow(void **state)
 	store("", 0);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(bytes_are_the_shape),
-		cmocka_unit_test(other_tools_read_it),
-		cmocka_unit_test(reads_back),
-		cmocka_unit_test(every_bit_but_content_is_the_shapes),
-		cmocka_unit_test(every_cut_is_found),
-		cmocka_unit_test(other_shapes_are_refused),
-		cmocka_unit_test(bounds_hold),
-		cmocka_unit_test(names_are_narrow),
-	};
-	return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_MAIN(set_up, tear_down)

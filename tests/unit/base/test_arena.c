@@ -1,12 +1,7 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+#include "testing.h"
 #include "base/arena.h"
 
-static void test_aligned_zeroed_apart(void **state)
+TEST_CASE(test_aligned_zeroed_apart)
 {
 	ARENA_AUTO struct arena arena;
 	arena_init(&arena, 1000000);
@@ -27,7 +22,7 @@ static void test_aligned_zeroed_apart(void **state)
 	}
 }
 
-static void test_limit(void **state)
+TEST_CASE(test_limit)
 {
 	ARENA_AUTO struct arena arena;
 	arena_init(&arena, 64 * 1024);
@@ -46,7 +41,7 @@ static void test_limit(void **state)
 	assert_non_null(arena_alloc(&arena, 64 * 1024));
 }
 
-static void test_larger_than_a_block(void **state)
+TEST_CASE(test_larger_than_a_block)
 {
 	ARENA_AUTO struct arena arena;
 	arena_init(&arena, 10000000);
@@ -57,7 +52,7 @@ static void test_larger_than_a_block(void **state)
 	assert_string_equal(small, "small");
 }
 
-static void test_text(void **state)
+TEST_CASE(test_text)
 {
 	ARENA_AUTO struct arena arena;
 	arena_init(&arena, 1000);
@@ -70,13 +65,4 @@ static void test_text(void **state)
 	assert_null(arena_copy(&arena, "", SIZE_MAX));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_aligned_zeroed_apart),
-		cmocka_unit_test(test_limit),
-		cmocka_unit_test(test_larger_than_a_block),
-		cmocka_unit_test(test_text),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,11 +1,6 @@
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
-#include <cmocka.h>
-
+#include "testing.h"
 #include "base/arena.h"
 #include "base/budget.h"
 #include "base/buf.h"
@@ -14,7 +9,7 @@
 #define THREADS 4
 #define ROUNDS 20000
 
-/* What all budgets share: `most` bytes. */
+/* The limit that all budgets share: `most` bytes. */
 static struct {
 	pthread_mutex_t lock;
 	size_t most, out, highest;
@@ -77,7 +72,7 @@ static void expect_sound(const struct budget *budget)
 	            budget->allowance + budget->granted - BUDGET_STEP < needed);
 }
 
-static void the_allowance_asks_nobody(void **state)
+TEST_CASE(the_allowance_asks_nobody)
 {
 	struct budget budget = fresh(0);
 	for (int i = 0; i < 100; i++) {
@@ -93,7 +88,7 @@ static void the_allowance_asks_nobody(void **state)
 	budget_give(NULL, 0, SIZE_MAX);
 }
 
-static void without_a_source_the_allowance_is_all(void **state)
+TEST_CASE(without_a_source_the_allowance_is_all)
 {
 	struct budget budget = {.allowance = 10};
 	assert_true(budget_take(&budget, 0, 10));
@@ -101,8 +96,8 @@ static void without_a_source_the_allowance_is_all(void **state)
 	budget_give(&budget, 0, 10);
 }
 
-/* One random history: takes and gives of any kind, reserves, and refusals of the source. */
-static void any_history_is_sound(void **state)
+/* A random history of takes, gives, reserves and refusals by the source. */
+TEST_CASE(any_history_is_sound)
 {
 	uint64_t random = 7;
 	size_t held[BUDGET_KINDS] = {0}, sum = 0;
@@ -146,8 +141,8 @@ static void any_history_is_sound(void **state)
 	assert_int_equal(shared.out, 0);
 }
 
-/* What was reserved is there when all is gone, and after some was given back. */
-static void what_is_reserved_is_there(void **state)
+/* Reserved memory is available when all else is used up, and after some was given back. */
+TEST_CASE(what_is_reserved_is_there)
 {
 	struct budget budget = fresh(4 * BUDGET_STEP), other = budget;
 	assert_true(budget_reserve(&budget, 1, ALLOWANCE + BUDGET_STEP));
@@ -163,8 +158,8 @@ static void what_is_reserved_is_there(void **state)
 	assert_int_equal(shared.out, 0);
 }
 
-/* What was held when it was reserved is not kept ready once it is given back. */
-static void what_is_given_back_is_not_reserved(void **state)
+/* Memory that was in use when it was reserved is not kept after it is given back. */
+TEST_CASE(what_is_given_back_is_not_reserved)
 {
 	struct budget budget = fresh(20 * BUDGET_STEP);
 	assert_true(budget_take(&budget, 0, ALLOWANCE + 9 * BUDGET_STEP));
@@ -204,7 +199,7 @@ static void *churn(void *context)
 	return NULL;
 }
 
-static void a_source_serves_threads_within_its_limit(void **state)
+TEST_CASE(a_source_serves_threads_within_its_limit)
 {
 	pthread_t threads[THREADS];
 	fresh(3 * BUDGET_STEP);
@@ -218,7 +213,7 @@ static void a_source_serves_threads_within_its_limit(void **state)
 
 /* ---- arenas and buffers ---- */
 
-static void an_arena_counts_its_blocks(void **state)
+TEST_CASE(an_arena_counts_its_blocks)
 {
 	struct budget budget = fresh(BUDGET_STEP);
 	struct arena arena;
@@ -235,12 +230,12 @@ static void an_arena_counts_its_blocks(void **state)
 	assert_true(budget.held == arena.held);
 	arena_free(&arena);
 	assert_true(!budget.held && !budget.granted && !shared.out);
-	assert_non_null(arena_alloc(&arena, 1)); /* under the same budget */
+	assert_non_null(arena_alloc(&arena, 1)); /* within the same budget */
 	assert_true(budget.held == arena.held && arena.held > 0);
 	arena_free(&arena);
 }
 
-static void a_buffer_counts_its_capacity(void **state)
+TEST_CASE(a_buffer_counts_its_capacity)
 {
 	static const char text[ALLOWANCE];
 	struct budget budget = fresh(BUDGET_STEP);
@@ -265,17 +260,4 @@ static void a_buffer_counts_its_capacity(void **state)
 	assert_true(!budget.held && !shared.out);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_allowance_asks_nobody),
-		cmocka_unit_test(without_a_source_the_allowance_is_all),
-		cmocka_unit_test(any_history_is_sound),
-		cmocka_unit_test(what_is_reserved_is_there),
-		cmocka_unit_test(what_is_given_back_is_not_reserved),
-		cmocka_unit_test(a_source_serves_threads_within_its_limit),
-		cmocka_unit_test(an_arena_counts_its_blocks),
-		cmocka_unit_test(a_buffer_counts_its_capacity),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

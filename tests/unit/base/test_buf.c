@@ -1,11 +1,6 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <stdlib.h>
 
+#include "testing.h"
 #include "base/buf.h"
 #include "base/error.h"
 
@@ -16,7 +11,7 @@ static void assert_text(const struct buf *buf, const char *expected)
 	assert_int_equal(buf->size, strlen(expected));
 }
 
-static void test_builds(void **state)
+TEST_CASE(test_builds)
 {
 	BUF_AUTO struct buf buf;
 	buf_init(&buf, 1000);
@@ -42,7 +37,7 @@ static void test_builds(void **state)
 	assert_text(&buf, "xyz");
 }
 
-static void test_holds_exactly_the_limit(void **state)
+TEST_CASE(test_holds_exactly_the_limit)
 {
 	BUF_AUTO struct buf buf;
 	buf_init(&buf, 100);
@@ -58,7 +53,7 @@ static void test_holds_exactly_the_limit(void **state)
 	assert_int_equal(buf.size, 100);
 }
 
-static void test_failure_sticks(void **state)
+TEST_CASE(test_failure_sticks)
 {
 	BUF_AUTO struct buf buf;
 	buf_init(&buf, 4);
@@ -80,7 +75,7 @@ static void test_failure_sticks(void **state)
 	assert_text(&buf, "abcd");
 }
 
-static void test_sizes_do_not_wrap(void **state)
+TEST_CASE(test_sizes_do_not_wrap)
 {
 	BUF_AUTO struct buf buf;
 	buf_init(&buf, SIZE_MAX);
@@ -92,7 +87,7 @@ static void test_sizes_do_not_wrap(void **state)
 	assert_int_equal(buf_check(&buf), ERR_NO_MEMORY);
 }
 
-static void test_take_and_free(void **state)
+TEST_CASE(test_take_and_free)
 {
 	struct buf buf = {0};
 	buf_free(&buf);
@@ -114,12 +109,4 @@ static void test_take_and_free(void **state)
 	free(empty);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_builds),         cmocka_unit_test(test_holds_exactly_the_limit),
-		cmocka_unit_test(test_failure_sticks), cmocka_unit_test(test_sizes_do_not_wrap),
-		cmocka_unit_test(test_take_and_free),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,12 +1,7 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <math.h>
 #include <stdio.h>
 
+#include "testing.h"
 #include "base/json.h"
 
 static void canonical(struct slice text, struct buf *out)
@@ -32,7 +27,7 @@ static void assert_canonical(const char *text, const char *expected)
 }
 
 /* RFC 8785 sections 3.2.2 and 3.2.4. */
-static void test_rfc_sample(void **state)
+TEST_CASE(test_rfc_sample)
 {
 	static const uint8_t expected[] = {
 		0x7b, 0x22, 0x6c, 0x69, 0x74, 0x65, 0x72, 0x61, 0x6c, 0x73, 0x22, 0x3a, 0x5b, 0x6e, 0x75,
@@ -58,7 +53,7 @@ static void test_rfc_sample(void **state)
 }
 
 /* RFC 8785 section 3.2.3: a surrogate pair sorts before U+FB33. */
-static void test_rfc_sorting(void **state)
+TEST_CASE(test_rfc_sorting)
 {
 	assert_canonical("{\"\\u20ac\":\"Euro Sign\",\"\\r\":\"Carriage Return\","
 	                 "\"\\ufb33\":\"Hebrew Letter Dalet With Dagesh\",\"1\":\"One\","
@@ -70,7 +65,7 @@ static void test_rfc_sorting(void **state)
 	                 "\"\xef\xac\xb3\":\"Hebrew Letter Dalet With Dagesh\"}");
 }
 
-static void test_sorting(void **state)
+TEST_CASE(test_sorting)
 {
 	assert_canonical("{\"b\":1,\"a\":2,\"\":3,\"ab\":4,\"B\":5,\"aa\":6,\"10\":7,\"2\":8}",
 	                 "{\"\":3,\"10\":7,\"2\":8,\"B\":5,\"a\":2,\"aa\":6,\"ab\":4,\"b\":1}");
@@ -87,7 +82,7 @@ static void test_sorting(void **state)
 	                 "\"x\xf4\x8f\xbf\xbf\":3,\"x\xee\x80\x80\":2,\"x\xef\xbf\xbf\":1}");
 }
 
-static void test_escapes(void **state)
+TEST_CASE(test_escapes)
 {
 	assert_canonical("\"\\u0000\\u0001\\u0008\\u0009\\u000a\\u000b\\u000c\\u000d\\u000e\\u001f\"",
 	                 "\"\\u0000\\u0001\\b\\t\\n\\u000b\\f\\r\\u000e\\u001f\"");
@@ -97,7 +92,7 @@ static void test_escapes(void **state)
 	assert_canonical("\"A\\u030a\"", "\"A\xcc\x8a\"");
 }
 
-static void test_values(void **state)
+TEST_CASE(test_values)
 {
 	assert_canonical(" [ ] ", "[]");
 	assert_canonical(" { } ", "{}");
@@ -268,7 +263,7 @@ static bool has_large_integer(const struct json *json)
 	return false;
 }
 
-static void test_random_trees(void **state)
+TEST_CASE(test_random_trees)
 {
 	int checked = 0;
 	uint64_t seed = 20260102;
@@ -310,12 +305,4 @@ static void test_random_trees(void **state)
 	assert_true(checked > 4000);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_rfc_sample), cmocka_unit_test(test_rfc_sorting),
-		cmocka_unit_test(test_sorting),    cmocka_unit_test(test_escapes),
-		cmocka_unit_test(test_values),     cmocka_unit_test(test_random_trees),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

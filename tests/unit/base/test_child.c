@@ -1,10 +1,4 @@
-/* Processes that do one thing: what they get, what becomes of their end, and what they may. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+/* Child processes: what they receive, how their end is reported, and what they may do. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -16,6 +10,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "testing.h"
 #include "base/child.h"
 #include "base/confine.h"
 #include "base/file.h"
@@ -35,7 +30,7 @@ static int run(const char *part, int timeout_ms, char *out, size_t size, struct 
 	return result;
 }
 
-static void an_end_is_told(void **state)
+TEST_CASE(an_end_is_told)
 {
 	struct error error = {0};
 	char said[64];
@@ -48,7 +43,7 @@ static void an_end_is_told(void **state)
 	assert_non_null(strstr(error.cause, "did not end in time"));
 }
 
-static void it_gets_its_files_and_nothing_else(void **state)
+TEST_CASE(it_gets_its_files_and_nothing_else)
 {
 	struct error error = {0};
 	char said[64];
@@ -57,7 +52,7 @@ static void it_gets_its_files_and_nothing_else(void **state)
 	assert_string_equal(said, "files 3 variables 0");
 }
 
-static void bounds_are_kept(void **state)
+TEST_CASE(bounds_are_kept)
 {
 	struct error error = {0};
 	char said[64];
@@ -70,7 +65,7 @@ static void bounds_are_kept(void **state)
 	assert_int_equal(run("spins", 60000, said, sizeof said, &error), CHILD_FAILED);
 }
 
-static void only_named_places_are_read(void **state)
+TEST_CASE(only_named_places_are_read)
 {
 	struct error error = {0};
 	char said[64];
@@ -96,7 +91,7 @@ static int bounded(bool writes)
 	if (child_bound(&(struct child_bounds){"bounded", 5, 1000, (size_t)256 << 20}, &error))
 		return 1;
 	static char large[2000];
-	if (writes) /* what fits is written, then there is the signal */
+	if (writes) /* it writes what fits, then gets the signal */
 		return pwrite(1, large, sizeof large, 0) + pwrite(1, large, 1, 1000) < 0;
 	dprintf(1, "dumpable %d memory %d", prctl(PR_GET_DUMPABLE),
 	        mmap(NULL, (size_t)512 << 20, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) !=
@@ -154,13 +149,7 @@ static int be_child(const char *part)
 
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(an_end_is_told),
-		cmocka_unit_test(it_gets_its_files_and_nothing_else),
-		cmocka_unit_test(bounds_are_kept),
-		cmocka_unit_test(only_named_places_are_read),
-	};
 	if (argc == 2 && strcmp(argv[0], "child-test") == 0)
-		_exit(be_child(argv[1])); /* a sanitizer's own end needs what is bounded here */
-	return cmocka_run_group_tests(tests, NULL, NULL);
+		_exit(be_child(argv[1])); /* a sanitizer needs, at its end, what is limited here */
+	return tests_run(NULL, NULL, NULL, NULL);
 }

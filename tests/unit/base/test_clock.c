@@ -1,11 +1,6 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <stdio.h>
 
+#include "testing.h"
 #include "base/clock.h"
 
 static int64_t parse_good(const char *text)
@@ -18,7 +13,7 @@ static int64_t parse_good(const char *text)
 	return time_us;
 }
 
-static void test_accepted(void **state)
+TEST_CASE(test_accepted)
 {
 	static const struct {
 		const char *text;
@@ -56,7 +51,7 @@ static void test_accepted(void **state)
 	assert_int_equal(parse_good("9999-12-31T23:59:59.999999Z"), INT64_C(253402300799999999));
 }
 
-static void test_refused(void **state)
+TEST_CASE(test_refused)
 {
 	static const struct {
 		const char *text;
@@ -115,8 +110,8 @@ static void test_refused(void **state)
 	assert_int_equal(time_parse((struct slice){0}, "from", &(int64_t){0}, NULL), ERR_VALIDATION);
 }
 
-/* Every day of the calendar, beside one that is simply counted up. */
-static void test_every_day(void **state)
+/* Compares every day of the calendar with a simple count. */
+TEST_CASE(test_every_day)
 {
 	static const int lengths[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
 	int64_t start_us = parse_good("0001-01-01T00:00:00Z");
@@ -153,7 +148,7 @@ static void test_every_day(void **state)
 	assert_int_equal(count, 3652059);
 }
 
-static void test_keys(void **state)
+TEST_CASE(test_keys)
 {
 	char month[8];
 	time_month_key(parse_good("2024-02-29T23:59:59.999999Z"), month);
@@ -162,19 +157,11 @@ static void test_keys(void **state)
 	assert_string_equal(month, "1969-12");
 }
 
-static void test_clocks(void **state)
+TEST_CASE(test_clocks)
 {
 	int64_t before_us = clock_monotonic_us();
 	assert_true(clock_monotonic_us() >= before_us);
 	assert_true(clock_now_us() > parse_good("2020-01-01T00:00:00Z"));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_accepted),  cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_every_day), cmocka_unit_test(test_keys),
-		cmocka_unit_test(test_clocks),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,11 +1,6 @@
-/* Comma-separated values: quoting by RFC 4180, and texts that are no formulas any more. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+/* Comma-separated values: quoting by RFC 4180, and texts made safe against evaluation as
+ * formulas. */
+#include "testing.h"
 #include "base/csv.h"
 
 static void expect(const char *text, const char *expected)
@@ -18,9 +13,8 @@ static void expect(const char *text, const char *expected)
 	assert_string_equal(out.data ? out.data : "", expected);
 }
 
-static void test_quoting(void **state)
+TEST_CASE(test_quoting)
 {
-	(void)state;
 	expect("", "");
 	expect("plain ñ €", "plain ñ €");
 	expect("a,b", "\"a,b\"");
@@ -32,9 +26,8 @@ static void test_quoting(void **state)
 	expect("a ", "\"a \"");
 }
 
-static void test_no_formulas(void **state)
+TEST_CASE(test_no_formulas)
 {
-	(void)state;
 	expect("=1+1", "'=1+1");
 	expect("+1", "'+1");
 	expect("-1", "'-1");
@@ -52,9 +45,8 @@ static void test_no_formulas(void **state)
 	expect("1-2", "1-2");
 }
 
-static void test_rows(void **state)
+TEST_CASE(test_rows)
 {
-	(void)state;
 	BUF_AUTO struct buf out;
 	buf_init(&out, 1024);
 	struct csv_writer writer = {.out = &out};
@@ -63,18 +55,10 @@ static void test_rows(void **state)
 	csv_plain(&writer, slice_of(""));
 	csv_end_row(&writer);
 	csv_text(&writer, slice_of("=x"));
-	csv_plain(&writer, slice_of("-5")); /* a number of ours stays one */
+	csv_plain(&writer, slice_of("-5")); /* a number written by the program stays a number */
 	csv_text(&writer, slice_of(""));
 	csv_end_row(&writer);
 	assert_string_equal(out.data, "name,credits,\r\n'=x,-5,\r\n");
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_quoting),
-		cmocka_unit_test(test_no_formulas),
-		cmocka_unit_test(test_rows),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

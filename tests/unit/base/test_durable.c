@@ -1,12 +1,5 @@
-/* What is called durable is, though one call after another of the file system fails: else it says
- * so, and then it can be done again. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+/* A durable operation is durable when each call of the file system fails in turn. Otherwise it
+ * returns an error and can be repeated. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -17,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "testing.h"
 #include "base/durable.h"
 #include "base/file.h"
 #include "failing.h"
@@ -59,7 +53,7 @@ static bool goes_on(const char *what, int at, int result, int wanted, const stru
 	return failed;
 }
 
-/* `refused`: whether no fault may be passed over. */
+/* `refused`: whether every fault must be reported. */
 #define IN_TURN(refused, expression)                                                               \
 	do {                                                                                           \
 		static const int numbers[][2] = {{EIO, ERR_IO}, {ENOSPC, ERR_NO_SPACE}};                   \
@@ -84,27 +78,19 @@ static int copy(struct error *error)
 	return durable_copy(one, other, error);
 }
 
-static void test_faults(void **state)
+/* Directories of /proc cannot be synced: /proc/self/cwd leads to another file system, as a mount on
+ * a read-only one does; /proc/self/status does not. */
+TEST_CASE(what_it_is_mounted_on_need_not_be_synced)
 {
-	IN_TURN(true, durable_replace(one, 0640, slice_of("text"), &error));
-	holds(one, "text");
-	struct stat facts;
-	assert_true(stat(one, &facts) == 0 && (facts.st_mode & 0777) == 0640);
-	IN_TURN(true, durable_sync(one, &error));
-	IN_TURN(true, durable_sync(directory, &error));
-	IN_TURN(true, durable_sync_above(one, &error));
-	IN_TURN(true, durable_make_directory(below, &error));
-	IN_TURN(true, durable_make_parent(in_below, &error));
-	IN_TURN(false, durable_rewrite(one, 100, &error)); /* a second try makes good */
-	holds(one, "text");
-	IN_TURN(true, copy(&error));
-	holds(other, "text");
+	struct error error = {0};
+	assert_int_equal(durable_sync_above("/proc/self/cwd", &error), OK);
+	assert_int_equal(durable_sync_above("/proc/self/status", &error), ERR_IO);
+	assert_non_null(strstr(error.cause, "syncing above /proc/self/status"));
 }
 
-/* The sync of a name was good, but the journal that it went into was given up. */
-static void a_name_is_believed_when_its_file_system_still_works(void **state)
+/* The sync of a name succeeded, but the journal that holds it was aborted. */
+TEST_CASE(a_name_is_believed_when_its_file_system_still_works)
 {
-	(void)state;
 	struct error error = {0};
 	failing_arm(FAILING_JOURNAL, 1);
 	assert_int_equal(durable_sync_above(directory, &error), ERR_IO);
@@ -112,7 +98,7 @@ static void a_name_is_believed_when_its_file_system_still_works(void **state)
 	failing_arm(FAILING_JOURNAL, 1);
 	assert_int_equal(durable_make_directory(below, &error), ERR_IO);
 	assert_string_equal(failing_disarm(), "fremovexattr");
-	/* The first is that of its bytes. */
+	/* The first one is the sync of the bytes. */
 	failing_arm(FAILING_JOURNAL, 2);
 	assert_int_equal(durable_replace(other, 0600, slice_of("text"), &error), ERR_IO);
 	assert_string_equal(failing_disarm(), "fremovexattr");
@@ -120,10 +106,9 @@ static void a_name_is_believed_when_its_file_system_still_works(void **state)
 	(void)rmdir(below);
 }
 
-/* A process that closes a file gives up its locks on it, whoever in it set them. */
-static void locks_are_kept(void **state)
+/* When a process closes a file, it loses its locks on that file, whichever part of it set them. */
+TEST_CASE(locks_are_kept)
 {
-	(void)state;
 	struct error error = {0};
 	int status;
 	DESCRIPTOR_AUTO int file = open(other, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
@@ -140,7 +125,24 @@ static void locks_are_kept(void **state)
 	(void)unlink(other);
 }
 
-static void test_odd_places(void **state)
+TEST_CASE(test_faults)
+{
+	IN_TURN(true, durable_replace(one, 0640, slice_of("text"), &error));
+	holds(one, "text");
+	struct stat facts;
+	assert_true(stat(one, &facts) == 0 && (facts.st_mode & 0777) == 0640);
+	IN_TURN(true, durable_sync(one, &error));
+	IN_TURN(true, durable_sync(directory, &error));
+	IN_TURN(true, durable_sync_above(one, &error));
+	IN_TURN(true, durable_make_directory(below, &error));
+	IN_TURN(true, durable_make_parent(in_below, &error));
+	IN_TURN(false, durable_rewrite(one, 100, &error)); /* a second attempt succeeds */
+	holds(one, "text");
+	IN_TURN(true, copy(&error));
+	holds(other, "text");
+}
+
+TEST_CASE(test_odd_places)
 {
 	static char long_path[PATH_MAX + 8];
 	struct error error = {0};
@@ -156,31 +158,10 @@ static void test_odd_places(void **state)
 	(void)rmdir(below);
 	assert_int_equal(durable_sync_above(below, &error), ERR_IO); /* no such name */
 	assert_int_equal(durable_sync_above("/etc", &error), OK);
-	/* A name alone lies in the working directory. */
+	/* A name without a directory refers to the working directory. */
 	assert_int_equal(chdir(directory), 0);
 	assert_int_equal(durable_sync_above("one", &error), OK);
 	assert_int_equal(chdir("/"), 0);
 }
 
-/* Directories of proc cannot be synced: /proc/self/cwd leads to another file system, as a mount on
- * a read-only one does; /proc/self/status stays. */
-static void what_it_is_mounted_on_need_not_be_synced(void **state)
-{
-	(void)state;
-	struct error error = {0};
-	assert_int_equal(durable_sync_above("/proc/self/cwd", &error), OK);
-	assert_int_equal(durable_sync_above("/proc/self/status", &error), ERR_IO);
-	assert_non_null(strstr(error.cause, "syncing above /proc/self/status"));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_it_is_mounted_on_need_not_be_synced),
-		cmocka_unit_test(a_name_is_believed_when_its_file_system_still_works),
-		cmocka_unit_test(locks_are_kept),
-		cmocka_unit_test(test_faults),
-		cmocka_unit_test(test_odd_places),
-	};
-	return cmocka_run_group_tests(tests, start, stop);
-}
+TEST_MAIN(start, stop)

@@ -1,9 +1,4 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+#include "testing.h"
 #include "base/base64.h"
 #include "base/digest.h"
 #include "base/percent.h"
@@ -21,7 +16,7 @@ static const struct {
 	{"foobar", "Zm9vYmFy"},
 };
 
-static void test_base64_vectors(void **state)
+TEST_CASE(test_base64_vectors)
 {
 	for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) {
 		BUF_AUTO struct buf out;
@@ -43,7 +38,7 @@ static void test_base64_vectors(void **state)
 	}
 }
 
-static void test_base64_of_anything(void **state)
+TEST_CASE(test_base64_of_anything)
 {
 	uint8_t bytes[67], back[67];
 	char text[BASE64_SIZE(sizeof bytes) + 1];
@@ -56,7 +51,7 @@ static void test_base64_of_anything(void **state)
 	}
 }
 
-static void test_no_base64(void **state)
+TEST_CASE(test_no_base64)
 {
 	static const char *const bad[] = {"Zg=a",   "Z g=", "Zm9-",      "Zm9_",
 	                                  "Zm9v\n", "=Zg",  "Zm\xc3\xb1"};
@@ -67,7 +62,7 @@ static void test_no_base64(void **state)
 	assert_false(base64_decode(slice_make("Zm\0v", 4), bytes, sizeof bytes, &size));
 }
 
-static void test_percent(void **state)
+TEST_CASE(test_percent)
 {
 	BUF_AUTO struct buf out;
 	buf_init(&out, 256);
@@ -82,7 +77,7 @@ static void test_percent(void **state)
 	assert_true(slice_is(slice_make(out.data, size), "a/b c"));
 }
 
-static void test_no_percent(void **state)
+TEST_CASE(test_no_percent)
 {
 	static const char *const bad[] = {"%", "a%2", "%zz", "%2", "%%20", "%00", "a%+1"};
 	char out[16];
@@ -95,12 +90,4 @@ static void test_no_percent(void **state)
 	assert_int_equal(size, 2);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_base64_vectors), cmocka_unit_test(test_base64_of_anything),
-		cmocka_unit_test(test_no_base64),      cmocka_unit_test(test_percent),
-		cmocka_unit_test(test_no_percent),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,16 +1,11 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <stdio.h>
 #include <string.h>
 
+#include "testing.h"
 #include "base/error.h"
 #include "base/utf8.h"
 
-static void test_table(void **state)
+TEST_CASE(test_table)
 {
 	assert_string_equal(error_code_text(ERR_VALIDATION), "validation_error");
 	assert_int_equal(error_http_status(ERR_TOO_LARGE), 413);
@@ -25,8 +20,8 @@ static void test_table(void **state)
 	                    "El recurso no existe.");
 }
 
-/* What one program tells of an error, another one finds again. */
-static void test_codes_are_found(void **state)
+/* An error that one program writes is read back by another one. */
+TEST_CASE(test_codes_are_found)
 {
 	for (int code = ERR_VALIDATION; code >= ERR_CLOCK; code--) {
 		const char *text = error_code_text(code);
@@ -41,8 +36,8 @@ static void test_codes_are_found(void **state)
 	assert_int_equal(error_find(NULL, 0, 1), ERR_INTERNAL);
 }
 
-/* Both sentences of a message have the same places, but for pairs that carry a language each. */
-static void test_sentences(void **state)
+/* Both sentences of a message have the same placeholders, but for pairs with one per language. */
+TEST_CASE(test_sentences)
 {
 	for (int message = MSG_NONE + 1; message < (int)MSG_COUNT; message++) {
 		struct error error;
@@ -57,7 +52,7 @@ static void test_sentences(void **state)
 	}
 }
 
-static void test_places(void **state)
+TEST_CASE(test_places)
 {
 	struct error error;
 	error_clear(&error);
@@ -67,13 +62,13 @@ static void test_places(void **state)
 	                    "The field 'payload' is required.");
 	assert_string_equal(error_message(&error, LANGUAGE_SPANISH),
 	                    "El campo 'payload' es obligatorio.");
-	/* A place is not read as a sentence, and a missing one is empty. */
+	/* The value of a placeholder is not expanded; a missing value is empty. */
 	error_set(&error, ERR_VALIDATION, MSG_FIELD_TYPE, "{1}%s", NULL);
 	assert_string_equal(error.english, "The field '{1}%s' must be .");
 	assert_int_equal(error_set(NULL, ERR_IO, MSG_FIELD_REQUIRED, "x", NULL), ERR_IO);
 }
 
-static void test_long_places_are_cut(void **state)
+TEST_CASE(test_long_places_are_cut)
 {
 	char name[3001];
 	for (size_t i = 0; i < 3000; i += 3)
@@ -89,7 +84,7 @@ static void test_long_places_are_cut(void **state)
 	assert_true(utf8_valid(slice_of(error.english)));
 }
 
-static void test_cause(void **state)
+TEST_CASE(test_cause)
 {
 	struct error error;
 	error_clear(&error);
@@ -102,7 +97,7 @@ static void test_cause(void **state)
 	assert_int_equal(error_cause(NULL, ERR_IO, "x"), ERR_IO);
 	assert_string_equal(error_message(NULL, LANGUAGE_ENGLISH),
 	                    error_general_message(ERR_INTERNAL, LANGUAGE_ENGLISH));
-	/* Whatever others said, and wherever it was cut. */
+	/* Any text from elsewhere, cut anywhere. */
 	char words[2 * ERROR_CAUSE_MAX] = "x\xff";
 	for (size_t i = 2; i + 2 < sizeof words; i += 2)
 		memcpy(words + i, "\xc3\xb1", 3);
@@ -115,7 +110,7 @@ static void test_cause(void **state)
 	error_clear(NULL);
 }
 
-static void test_reason(void **state)
+TEST_CASE(test_reason)
 {
 	struct error error = {0};
 	assert_string_equal(error_reason(NULL, ERR_NO_MEMORY), "Out of memory.");
@@ -133,9 +128,8 @@ static void name_loudly(const void *context, const char *name, enum language lan
 	snprintf(word, FIELD_WORD_SIZE, "%s%s", name, language == LANGUAGE_SPANISH ? "¡!" : "!");
 }
 
-static void test_fields_are_named(void **state)
+TEST_CASE(test_fields_are_named)
 {
-	(void)state;
 	struct error error = {0};
 	char field[FIELD_SIZE], text[2 * ERROR_MESSAGE_MAX];
 	assert_string_equal(error_field("max", field), FIELD("max"));
@@ -143,31 +137,18 @@ static void test_fields_are_named(void **state)
 	error_name_fields(&error, name_loudly, "context");
 	assert_string_equal(error.english, "Give either since! or max!, and not both.");
 	assert_string_equal(error.spanish, "Indique since¡! o max¡!, pero no ambos.");
-	/* No longer than a sentence, and whole letters. */
+	/* Not longer than a sentence, and without partial characters. */
 	for (size_t i = 0; i + 3 < ERROR_MESSAGE_MAX; i += 3)
 		memcpy(error.spanish + i, FIELD("x"), sizeof FIELD("x"));
 	error_name_fields(&error, name_loudly, "context");
 	snprintf(text, sizeof text, "%s", error.spanish);
 	assert_true(strlen(text) < ERROR_MESSAGE_MAX && strlen(text) > ERROR_MESSAGE_MAX - 8);
 	assert_true(utf8_valid(slice_of(text)));
-	/* One that is not closed, as a cut sentence may end. */
+	/* A placeholder that is not closed, at the end of a cut sentence. */
 	snprintf(error.english, sizeof error.english, "x" FIELD_OPENS "ma");
 	error_name_fields(&error, name_loudly, "context");
 	assert_string_equal(error.english, "xma!");
 	error_name_fields(NULL, name_loudly, NULL);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_table),
-		cmocka_unit_test(test_codes_are_found),
-		cmocka_unit_test(test_sentences),
-		cmocka_unit_test(test_places),
-		cmocka_unit_test(test_long_places_are_cut),
-		cmocka_unit_test(test_cause),
-		cmocka_unit_test(test_reason),
-		cmocka_unit_test(test_fields_are_named),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,12 +1,5 @@
-/* Files read, written, digested and removed: whole, or with an error that says so, though one call
- * after another of the file system fails. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+/* Files are read, written, digested and removed completely, or an error is returned, with each call
+ * of the file system failing in turn. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -22,11 +15,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "testing.h"
 #include "base/file.h"
 #include "failing.h"
 #include "scratch.h"
 
-#define BIG ((size_t)300000) /* more than a portion or a pipe holds */
+#define BIG ((size_t)300000) /* more than a buffer or a pipe holds */
 #define PIPE_BYTES 65536
 
 static char directory[SCRATCH_MAX];
@@ -36,7 +30,6 @@ static struct error error;
 
 static int start(void **state)
 {
-	(void)state;
 	big = malloc(BIG);
 	assert_non_null(big);
 	for (size_t i = 0; i < BIG; i++)
@@ -50,15 +43,13 @@ static int start(void **state)
 
 static int stop(void **state)
 {
-	(void)state;
 	free(big);
 	scratch_remove(directory);
 	return 0;
 }
 
-static void a_descriptor_closes_itself_unless_taken(void **state)
+TEST_CASE(a_descriptor_closes_itself_unless_taken)
 {
-	(void)state;
 	int closed, taken;
 	{
 		DESCRIPTOR_AUTO int gone = open(one, O_RDONLY);
@@ -74,14 +65,13 @@ static void a_descriptor_closes_itself_unless_taken(void **state)
 	assert_int_equal(fcntl(closed, F_GETFD), -1);
 	close(taken);
 	errno = ENOTDIR;
-	closed = 1 << 20; /* closing it fails, and that is not what the caller is told */
+	closed = 1 << 20; /* closing it fails; errno stays unchanged */
 	descriptor_close(&closed);
 	assert_int_equal(errno, ENOTDIR);
 }
 
-static void an_errno_becomes_a_code(void **state)
+TEST_CASE(an_errno_becomes_a_code)
 {
-	(void)state;
 	assert_int_equal(file_code(ENOSPC), ERR_NO_SPACE);
 	assert_int_equal(file_code(EDQUOT), ERR_NO_SPACE);
 	assert_int_equal(file_code(EFBIG), ERR_NO_SPACE);
@@ -100,9 +90,8 @@ static int read_with(size_t limit, struct buf *out)
 	return file_read_whole(one, out, &error);
 }
 
-static void a_file_is_read_whole_or_not_at_all(void **state)
+TEST_CASE(a_file_is_read_whole_or_not_at_all)
 {
-	(void)state;
 	BUF_AUTO struct buf text = {0};
 	assert_int_equal(read_with(BIG + 1, &text), OK);
 	assert_true(text.size == BIG + 1 && text.data[0] == '+' && !text.full);
@@ -134,9 +123,8 @@ static int digest(uint64_t *ret_size_bytes, struct sha256 *ret_digest)
 	return result;
 }
 
-static void the_rest_of_a_file_is_digested(void **state)
+TEST_CASE(the_rest_of_a_file_is_digested)
 {
-	(void)state;
 	struct sha256 wanted = sha256_of(big + 1, BIG - 1);
 	for (uint64_t at = 1;; at++) {
 		struct sha256 found = {0};
@@ -163,8 +151,8 @@ static void pass_over(int number)
 	(void)number;
 }
 
-/* Reads all that comes. A write that is interrupted while the pipe is full ends in the middle, or
- * with EINTR when it had just begun. */
+/* Reads everything. An interrupted write to a full pipe ends early, or with EINTR when it had just
+ * begun. */
 static void *drain(void *context)
 {
 	const struct pipe_end *end = context;
@@ -180,9 +168,8 @@ static void *drain(void *context)
 	return got;
 }
 
-static void all_is_written_in_pieces_too(void **state)
+TEST_CASE(all_is_written_in_pieces_too)
 {
-	(void)state;
 	int ends[2];
 	pthread_t reader;
 	void *got = NULL;
@@ -206,9 +193,8 @@ static void all_is_written_in_pieces_too(void **state)
 	assert_true(file_write_all(-1, slice_of("")));
 }
 
-static void what_lies_at_an_offset_is_written_and_read_whole(void **state)
+TEST_CASE(what_lies_at_an_offset_is_written_and_read_whole)
 {
-	(void)state;
 	char path[100], *got = calloc(1, BIG);
 	assert_non_null(got);
 	snprintf(path, sizeof path, "%s/places", directory);
@@ -222,7 +208,7 @@ static void what_lies_at_an_offset_is_written_and_read_whole(void **state)
 	assert_true(file_read_at(file, got, 7, 0));
 	assert_memory_equal(got, "begun: ", 7);
 	assert_false(file_read_at(file, got, BIG, 8));
-	assert_int_equal(errno, 0); /* it ends before */
+	assert_int_equal(errno, 0); /* the file ends earlier */
 	assert_int_equal(lseek(file, 0, SEEK_CUR), 0);
 	failing_arm(FAILING_FILES, 1);
 	assert_false(file_read_at(file, got, 1, 0));
@@ -240,10 +226,9 @@ static void what_lies_at_an_offset_is_written_and_read_whole(void **state)
 
 static char awaited[100], taken[100];
 
-static void a_file_is_replaced_whole(void **state)
+TEST_CASE(a_file_is_replaced_whole)
 {
 	static char long_path[PATH_MAX];
-	(void)state;
 	struct stat facts;
 	BUF_AUTO struct buf read;
 	buf_init(&read, BIG);
@@ -269,9 +254,8 @@ static void *take_away(void *context)
 	return NULL;
 }
 
-static void who_waits_for_a_file_may_take_it_away_at_once(void **state)
+TEST_CASE(who_waits_for_a_file_may_take_it_away_at_once)
 {
-	(void)state;
 	pthread_t taker;
 	snprintf(awaited, sizeof awaited, "%s/awaited", directory);
 	snprintf(taken, sizeof taken, "%s/taken", directory);
@@ -287,9 +271,8 @@ static void who_waits_for_a_file_may_take_it_away_at_once(void **state)
 	(void)unlink(taken);
 }
 
-static void a_lock_has_one_holder(void **state)
+TEST_CASE(a_lock_has_one_holder)
 {
-	(void)state;
 	char path[100], link[100];
 	int first = -1, second = -1;
 	snprintf(path, sizeof path, "%s/lock", directory);
@@ -304,10 +287,9 @@ static void a_lock_has_one_holder(void **state)
 	assert_int_equal(file_lock(link, &second, &error), ERR_IO);
 }
 
-/* All or an error, and never what a link leads to. */
-static void trees_are_removed(void **state)
+/* All is removed or an error is returned; the target of a link is never removed. */
+TEST_CASE(trees_are_removed)
 {
-	(void)state;
 	char tree[100], path[200];
 	snprintf(tree, sizeof tree, "%s/tree", directory);
 	for (int at = 1;; at++) {
@@ -328,9 +310,8 @@ static void trees_are_removed(void **state)
 	assert_int_equal(access(one, F_OK), 0);
 }
 
-static void opening_waits_for_nobody(void **state)
+TEST_CASE(opening_waits_for_nobody)
 {
-	(void)state;
 	char other[64];
 	struct stat facts;
 	snprintf(other, sizeof other, "%s/other", directory);
@@ -352,11 +333,10 @@ static void opening_waits_for_nobody(void **state)
 	assert_int_equal(errno, ENOENT);
 }
 
-static void an_unnamed_file_never_has_a_name(void **state)
+TEST_CASE(an_unnamed_file_never_has_a_name)
 {
 	char read_back[5], nowhere[SCRATCH_MAX + 10];
 	struct inotify_event seen;
-	(void)state;
 	DESCRIPTOR_AUTO int watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
 	assert_true(inotify_add_watch(watch, directory, IN_CREATE | IN_DELETE) >= 0);
 	DESCRIPTOR_AUTO int file = file_open_unnamed(directory);
@@ -376,10 +356,9 @@ static void an_unnamed_file_never_has_a_name(void **state)
 	assert_int_equal(errno, ENOENT);
 }
 
-static void as_many_can_be_open_as_the_hard_bound_says(void **state)
+TEST_CASE(as_many_can_be_open_as_the_hard_bound_says)
 {
 	struct rlimit before, few, after;
-	(void)state;
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
 	few = (struct rlimit){10, before.rlim_max};
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
@@ -389,22 +368,4 @@ static void as_many_can_be_open_as_the_hard_bound_says(void **state)
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_descriptor_closes_itself_unless_taken),
-		cmocka_unit_test(an_errno_becomes_a_code),
-		cmocka_unit_test(a_file_is_read_whole_or_not_at_all),
-		cmocka_unit_test(the_rest_of_a_file_is_digested),
-		cmocka_unit_test(all_is_written_in_pieces_too),
-		cmocka_unit_test(what_lies_at_an_offset_is_written_and_read_whole),
-		cmocka_unit_test(a_file_is_replaced_whole),
-		cmocka_unit_test(who_waits_for_a_file_may_take_it_away_at_once),
-		cmocka_unit_test(a_lock_has_one_holder),
-		cmocka_unit_test(trees_are_removed),
-		cmocka_unit_test(opening_waits_for_nobody),
-		cmocka_unit_test(an_unnamed_file_never_has_a_name),
-		cmocka_unit_test(as_many_can_be_open_as_the_hard_bound_says),
-	};
-	return cmocka_run_group_tests(tests, start, stop);
-}
+TEST_MAIN(start, stop)

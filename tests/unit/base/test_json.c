@@ -1,12 +1,7 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <math.h>
 #include <stdio.h>
 
+#include "testing.h"
 #include "base/clock.h"
 #include "base/json.h"
 
@@ -20,7 +15,7 @@ static struct json *parse(struct arena *arena, const char *text)
 	return json;
 }
 
-static void test_tree(void **state)
+TEST_CASE(test_tree)
 {
 	ARENA_AUTO struct arena arena;
 	arena_init(&arena, 100000);
@@ -52,7 +47,7 @@ static void test_tree(void **state)
 	assert_null(json_member(NULL, "c"));
 }
 
-static void test_getters(void **state)
+TEST_CASE(test_getters)
 {
 	ARENA_AUTO struct arena arena;
 	arena_init(&arena, 100000);
@@ -77,7 +72,7 @@ static void test_getters(void **state)
 	assert_null(text.data);
 }
 
-static void test_strings(void **state)
+TEST_CASE(test_strings)
 {
 	static const struct {
 		const char *json;
@@ -109,8 +104,8 @@ static void test_strings(void **state)
 	assert_ptr_equal(parse(&arena, source)->first->text.data, source + 2);
 }
 
-/* A quote, a backslash, a control character and a broken byte are found at every offset. */
-static void test_string_scanning(void **state)
+/* A quote, a backslash, a control character and an invalid byte are found at every offset. */
+TEST_CASE(test_string_scanning)
 {
 	ARENA_AUTO struct arena arena;
 	arena_init(&arena, 100000);
@@ -156,7 +151,7 @@ static void assert_refused(struct slice text, const struct json_limits *limits,
 	assert_int_equal(json_parse(&arena, text, limits, &json, NULL), ERR_VALIDATION);
 }
 
-static void test_refused(void **state)
+TEST_CASE(test_refused)
 {
 	static const struct refusal rows[] = {
 		{"", MSG_JSON_SYNTAX, "ends too early at byte 1."},
@@ -243,7 +238,7 @@ static void test_refused(void **state)
 	assert_refused(slice_make("\"\0\"", 3), NULL, MSG_JSON_SYNTAX, "control character");
 }
 
-static void test_accepted_numbers(void **state)
+TEST_CASE(test_accepted_numbers)
 {
 	ARENA_AUTO struct arena arena;
 	arena_init(&arena, 100000);
@@ -255,7 +250,7 @@ static void test_accepted_numbers(void **state)
 	assert_false(signbit(parse(&arena, "-0.0")->number));
 }
 
-/* Objects and arrays inside each other, and `inside` in the last. */
+/* Nests objects and arrays, with `inside` in the innermost one. */
 static void nest(struct buf *buf, int depth, const char *inside)
 {
 	buf_clear(buf);
@@ -266,14 +261,14 @@ static void nest(struct buf *buf, int depth, const char *inside)
 		buf_add_byte(buf, i % 2 ? '}' : ']');
 }
 
-static void test_depth(void **state)
+TEST_CASE(test_depth)
 {
 	ARENA_AUTO struct arena arena;
 	BUF_AUTO struct buf buf;
 	struct json *json;
 	arena_init(&arena, 10000000);
 	buf_init(&buf, 10000000);
-	/* Containers alone count, whatever stands inside the last. */
+	/* Only containers count for the depth, whatever the innermost one contains. */
 	static const char *const scalars[] = {"1", "-0.5e1", "\"a\"", "true", "false", "null"};
 	for (size_t i = 0; i < sizeof scalars / sizeof *scalars; i++) {
 		nest(&buf, 64, scalars[i]);
@@ -289,13 +284,13 @@ static void test_depth(void **state)
 	assert_int_equal(json_parse(&arena, slice_of("[[[1]]]"), &three, &json, NULL), 0);
 	assert_refused(slice_of("[[ [[1]]]]"), &three, MSG_BASE_JSON_DEPTH,
 	               "deeper than 3 levels at byte 5.");
-	/* However much is allowed, the stack is safe. */
+	/* Any depth limit is safe for the stack. */
 	const struct json_limits all = {.depth_max = UINT32_MAX};
 	nest(&buf, 500000, "1");
 	assert_refused(buf_slice(&buf), &all, MSG_BASE_JSON_DEPTH, "deeper than 1024 levels");
 }
 
-static void test_value_limit(void **state)
+TEST_CASE(test_value_limit)
 {
 	ARENA_AUTO struct arena arena;
 	struct json *json;
@@ -305,7 +300,7 @@ static void test_value_limit(void **state)
 	assert_refused(slice_of("[1,2,[3]]"), &limits, MSG_BASE_JSON_VALUES, "more than 4");
 }
 
-static void test_memory_limit(void **state)
+TEST_CASE(test_memory_limit)
 {
 	static const char *const texts[] = {
 		"[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20]",
@@ -332,7 +327,7 @@ static void test_memory_limit(void **state)
 	}
 }
 
-static void test_repeated_among_many(void **state)
+TEST_CASE(test_repeated_among_many)
 {
 	ARENA_AUTO struct arena arena;
 	BUF_AUTO struct buf buf;
@@ -351,8 +346,8 @@ static void test_repeated_among_many(void **state)
 	}
 }
 
-/* The largest payload, made to hurt: nothing may take more than linear time or close to it. */
-static void test_adversarial(void **state)
+/* The largest payloads, made to be slow: none may take much more than linear time. */
+TEST_CASE(test_adversarial)
 {
 	enum { SIZE = 256 * 1024 };
 	ARENA_AUTO struct arena arena;
@@ -364,7 +359,7 @@ static void test_adversarial(void **state)
 	buf_init(&out, 10000000);
 	int64_t start_us = clock_monotonic_us();
 
-	for (int i = 0; buf.size < SIZE; i++) /* short names in no order */
+	for (int i = 0; buf.size < SIZE; i++) /* short names, unsorted */
 		buf_printf(&buf, "%s\"%x\":0", i ? "," : "{", (unsigned)i * 40503u & 0xfffff);
 	buf_add_byte(&buf, '}');
 	assert_int_equal(json_parse(&arena, buf_slice(&buf), NULL, &json, NULL), 0);
@@ -392,15 +387,4 @@ static void test_adversarial(void **state)
 	assert_true(clock_monotonic_us() - start_us < 5 * US_PER_SECOND);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_tree),         cmocka_unit_test(test_getters),
-		cmocka_unit_test(test_strings),      cmocka_unit_test(test_string_scanning),
-		cmocka_unit_test(test_refused),      cmocka_unit_test(test_accepted_numbers),
-		cmocka_unit_test(test_depth),        cmocka_unit_test(test_value_limit),
-		cmocka_unit_test(test_memory_limit), cmocka_unit_test(test_repeated_among_many),
-		cmocka_unit_test(test_adversarial),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

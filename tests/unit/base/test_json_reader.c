@@ -1,11 +1,6 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "testing.h"
 #include "base/json_reader.h"
 
 static struct arena arena;
@@ -29,7 +24,7 @@ static struct json_reader reader_of(const char *text, struct error *error)
 
 #define HEX "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
 
-static void test_members(void **state)
+TEST_CASE(test_members)
 {
 	struct json_reader reader = reader_of(
 		"{\"text\":\"a\\u00e9\",\"none\":null,\"number\":7,\"yes\":true,\"no\":false,"
@@ -59,8 +54,8 @@ static void test_members(void **state)
 	assert_int_equal(json_take(&reader, "inner", JSON_OBJECT)->count, 1);
 }
 
-/* Each take by itself against a member of another shape. */
-static void test_refused(void **state)
+/* Each reader function against a member of another type. */
+TEST_CASE(test_refused)
 {
 	static const char *const texts[] = {
 		"{}",           "{\"x\":null}",         "{\"x\":[]}",      "{\"x\":6}",
@@ -96,7 +91,7 @@ static void test_refused(void **state)
 		}
 }
 
-static void test_first_failure_stays(void **state)
+TEST_CASE(test_first_failure_stays)
 {
 	struct error error = {0};
 	struct json_reader reader = reader_of("{\"a\":1,\"b\":\"text\"}", &error);
@@ -112,7 +107,7 @@ static void test_first_failure_stays(void **state)
 	assert_non_null(strstr(error.cause, "'first'"));
 }
 
-static void test_no_object(void **state)
+TEST_CASE(test_no_object)
 {
 	struct error error = {0};
 	assert_int_equal(reader_of("[1]", &error).result, ERR_INVALID_EVIDENCE);
@@ -122,8 +117,8 @@ static void test_no_object(void **state)
 	assert_non_null(strstr(error.cause, "it is not JSON: "));
 }
 
-/* Memory that is short says nothing against the document. */
-static void test_no_memory(void **state)
+/* A lack of memory is not reported as a fault of the document. */
+TEST_CASE(test_no_memory)
 {
 	static const char text[] = "{\"text\":\"a\",\"hash\":\"" HEX "\",\"bytes\":\"AAEC\"}";
 	int taken = 0;
@@ -143,14 +138,4 @@ static void test_no_memory(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_members),
-		cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_first_failure_stays),
-		cmocka_unit_test(test_no_object),
-		cmocka_unit_test(test_no_memory),
-	};
-	return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_MAIN(set_up, tear_down)

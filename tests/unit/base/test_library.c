@@ -1,12 +1,9 @@
-/* Libraries that are loaded at their first use: once, and with a cause when they cannot be. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
+/* Libraries that are loaded at first use: only once, and with a cause when they cannot be
+ * loaded. */
 #include <math.h>
 #include <string.h>
 
+#include "testing.h"
 #include "base/library.h"
 
 #define ALL(FUNCTION) FUNCTION(double, hypot, (double a, double b), (a, b))
@@ -15,7 +12,7 @@ LIBRARY_FUNCTIONS(ALL)
 
 static const struct library_function functions[] = {ALL(LIBRARY_ROW)};
 
-static void test_called(void **state)
+TEST_CASE(test_called)
 {
 	struct library library = {"libm.so.6", functions, 1, false};
 	struct error error;
@@ -27,7 +24,7 @@ static void test_called(void **state)
 	assert_int_equal(library_load(&library, NULL), OK);
 }
 
-static void test_absent(void **state)
+TEST_CASE(test_absent)
 {
 	struct library library = {"libabsent.so.1", functions, 1, false};
 	struct error error;
@@ -37,7 +34,7 @@ static void test_absent(void **state)
 	}
 }
 
-static void test_another(void **state)
+TEST_CASE(test_another)
 {
 	static void *place;
 	static const struct library_function more[] = {{"hypot", &place}, {"no_such_function", &place}};
@@ -47,12 +44,4 @@ static void test_another(void **state)
 	assert_non_null(strstr(error.cause, "no_such_function"));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_called),
-		cmocka_unit_test(test_absent),
-		cmocka_unit_test(test_another),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,14 +1,9 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "testing.h"
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -48,7 +43,7 @@ static void assert_member(const struct json *json, const char *name, const char 
 	assert_true(slice_is(text, expected));
 }
 
-static void test_line(void **state)
+TEST_CASE(test_line)
 {
 	char line[4096];
 	ARENA_AUTO struct arena arena;
@@ -82,7 +77,7 @@ static void test_line(void **state)
 	assert_int_equal(third_size, -1);
 }
 
-static void test_long_values(void **state)
+TEST_CASE(test_long_values)
 {
 	static char value[20000];
 	static char line[65536];
@@ -108,8 +103,8 @@ static void test_long_values(void **state)
 	assert_non_null(json_member(json, "c"));
 }
 
-/* However long values are, and whatever they are made of, the journal does not cut the line. */
-static void test_longest_lines(void **state)
+/* The journal does not cut the line, however long the values are and whatever they contain. */
+TEST_CASE(test_longest_lines)
 {
 	static char line[1 << 17], value[5000];
 	static const char fillings[] = {'v', '"', '\x01', '\xff'};
@@ -140,7 +135,7 @@ static void fill_too_much(struct json_writer *writer, const void *context)
 		json_text(writer, context, "some text");
 }
 
-static void test_line_lost(void **state)
+TEST_CASE(test_line_lost)
 {
 	char line[4096];
 	ARENA_AUTO struct arena arena;
@@ -152,9 +147,9 @@ static void test_line_lost(void **state)
 	assert_member(parse_line(&arena, line, size), "event", "log_line_lost");
 }
 
-/* Nobody waits for a reader that does not read; what was lost is counted, and what waits is written
- * once he does. */
-static void test_full_pipe(void **state)
+/* Writers never block on a reader that does not read. Lost lines are counted, and waiting lines are
+ * written once it reads. */
+TEST_CASE(test_full_pipe)
 {
 	static char big[4001];
 	char line[8192];
@@ -194,12 +189,4 @@ static void test_full_pipe(void **state)
 	release();
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_line),          cmocka_unit_test(test_long_values),
-		cmocka_unit_test(test_longest_lines), cmocka_unit_test(test_line_lost),
-		cmocka_unit_test(test_full_pipe),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

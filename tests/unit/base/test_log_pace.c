@@ -1,16 +1,9 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "testing.h"
 #include "base/clock.h"
 #include "base/log_pace.h"
 
-static void test_what_is_beyond_is_counted(void **state)
+TEST_CASE(test_what_is_beyond_is_counted)
 {
-	(void)state;
 	struct log_pace pace = LOG_PACE(2, 60);
 	char omitted[LOG_PACE_NUMBER_SIZE];
 	int64_t now_us = 5; /* the machine has just started */
@@ -30,10 +23,4 @@ static void test_what_is_beyond_is_counted(void **state)
 	assert_string_equal(omitted, "1");
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_what_is_beyond_is_counted),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

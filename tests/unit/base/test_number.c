@@ -1,14 +1,9 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "testing.h"
 #include "base/digest.h"
 #include "base/json.h"
 #include "base/json_canonical.h"
@@ -29,7 +24,7 @@ static uint64_t to_bits(double number)
 }
 
 /* RFC 8785, appendix B. */
-static void test_appendix_b(void **state)
+TEST_CASE(test_appendix_b)
 {
 	static const struct {
 		uint64_t bits;
@@ -72,7 +67,7 @@ static void test_appendix_b(void **state)
 	}
 }
 
-static void test_shapes(void **state)
+TEST_CASE(test_shapes)
 {
 	static const struct {
 		double number;
@@ -109,9 +104,9 @@ static void test_shapes(void **state)
 }
 
 /* An independent way to the shortest digits: the C library prints a double exactly and reads
- * decimals correctly rounded. Of the two decimals with `count` digits around the exact value, the
- * closer one (of two as close the even one, ECMA-262 says) that reads back as the same double;
- * false when neither does. */
+ * decimals correctly rounded. Of the two decimals with `count` digits around the exact value, takes
+ * the closer one (the even one of two equally close ones, as ECMA-262 requires) that reads back as
+ * the same double. Returns false when neither does. */
 static bool digits_that_read_back(double number, int count, char digits[24])
 {
 	char exact[1200];
@@ -167,9 +162,9 @@ static void assert_shortest(double number)
 	assert_true(back == number && strtod(text, NULL) == number);
 }
 
-/* Where the distance to the next double changes: the usual loop over growing precision goes wrong
+/* Where the distance to the next double changes: a loop over growing precision gives a wrong result
  * for 46 of these. */
-static void test_powers_of_two(void **state)
+TEST_CASE(test_powers_of_two)
 {
 	int count = 0;
 	for (int exponent = -1074; exponent <= 1023; exponent++, count++)
@@ -183,7 +178,7 @@ static uint64_t next_random(uint64_t *seed)
 	return *seed ^ *seed >> 29;
 }
 
-static void test_random_doubles(void **state)
+TEST_CASE(test_random_doubles)
 {
 	uint64_t seed = 8785;
 	for (int i = 0; i < 3000; i++) {
@@ -193,7 +188,7 @@ static void test_random_doubles(void **state)
 	}
 }
 
-static void test_powers_of_ten(void **state)
+TEST_CASE(test_powers_of_ten)
 {
 	for (int exponent = -323; exponent <= 308; exponent++) {
 		char text[16];
@@ -207,7 +202,7 @@ static void test_powers_of_ten(void **state)
 	}
 }
 
-static void test_parse_edges(void **state)
+TEST_CASE(test_parse_edges)
 {
 	static const struct {
 		const char *text;
@@ -252,9 +247,9 @@ static void test_parse_edges(void **state)
 	}
 }
 
-/* The number sequence published beside the reference implementation of RFC 8785: edge values, two
- * thousand of the smallest normal doubles, then SHA-256 applied again and again from 32 zero
- * bytes. Of its lines "bits,text" the digests are published for the first 10^3, 10^4, … */
+/* The number sequence that is published with the reference implementation of RFC 8785: edge values,
+ * two thousand of the smallest normal doubles, then repeated SHA-256 from 32 zero bytes. The
+ * digests of its lines "bits,text" are published for the first 10^3, 10^4, … */
 static const uint64_t thirds[] = {
 	0x446696695dbd1cc3, 0x443211ede4974a35, 0x43fce97ca0f21056, 0x43c7213080c1a6ac,
 	0x439280f39a348556, 0x435d9b1f5d20d557, 0x4327af4c4a80aaac, 0x42f2f2a36ecd5556,
@@ -375,7 +370,7 @@ static double sequence_next(struct sequence *sequence)
 	}
 }
 
-static void test_published_sequence(void **state)
+TEST_CASE(test_published_sequence)
 {
 	static const struct {
 		int lines;
@@ -404,13 +399,4 @@ static void test_published_sequence(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_appendix_b),         cmocka_unit_test(test_shapes),
-		cmocka_unit_test(test_powers_of_two),      cmocka_unit_test(test_random_doubles),
-		cmocka_unit_test(test_powers_of_ten),      cmocka_unit_test(test_parse_edges),
-		cmocka_unit_test(test_published_sequence),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

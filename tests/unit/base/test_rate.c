@@ -1,15 +1,10 @@
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
-
+#include "testing.h"
 #include "base/clock.h"
 #include "base/rate.h"
 
-static void test_bucket(void **state)
+TEST_CASE(test_bucket)
 {
 	struct rate_limiter *limiter = rate_limiter_create(64);
 	int64_t now = 1000 * US_PER_SECOND;
@@ -30,13 +25,13 @@ static void test_bucket(void **state)
 	assert_false(rate_take(limiter, 7, 10, 10, now + 99999).allowed);
 	assert_true(rate_take(limiter, 7, 10, 10, now + 100000).allowed);
 	assert_false(rate_take(limiter, 7, 10, 10, now + 100000).allowed);
-	/* Never more than the capacity, however long it was left alone. */
+	/* Never more than the capacity, however long it was idle. */
 	rate = rate_take(limiter, 7, 10, 10, now + INT64_C(1000000) * US_PER_SECOND);
 	assert_int_equal(rate.remaining, 9);
 	rate_limiter_free(limiter);
 }
 
-static void test_burst(void **state)
+TEST_CASE(test_burst)
 {
 	struct rate_limiter *limiter = rate_limiter_create(64);
 	int64_t now = 5;
@@ -49,10 +44,10 @@ static void test_burst(void **state)
 	rate_limiter_free(limiter);
 }
 
-static void test_bounded(void **state)
+TEST_CASE(test_bounded)
 {
 	struct rate_limiter *limiter = rate_limiter_create(64);
-	/* Far more callers than buckets: nothing breaks, and the one that comes all the time stays. */
+	/* Far more callers than buckets: nothing breaks, and the constant caller keeps its bucket. */
 	for (int64_t i = 1; i < 20000; i++) {
 		assert_true(rate_take(limiter, (uint64_t)i * 7919, 1, 1, i).allowed);
 		rate_take(limiter, 3, 1, 1, i);
@@ -63,27 +58,27 @@ static void test_bounded(void **state)
 	rate_limiter_free(limiter);
 }
 
-static void test_give_back(void **state)
+TEST_CASE(test_give_back)
 {
 	struct rate_limiter *limiter = rate_limiter_create(64);
-	rate_give_back(limiter, 5, 2); /* one that is not there */
+	rate_give_back(limiter, 5, 2); /* a bucket that does not exist */
 	assert_int_equal(rate_take(limiter, 5, 1, 2, 1000).remaining, 1);
 	assert_int_equal(rate_take(limiter, 5, 1, 2, 1000).remaining, 0);
 	assert_false(rate_take(limiter, 5, 1, 2, 1000).allowed);
 	rate_give_back(limiter, 5, 2);
 	assert_true(rate_take(limiter, 5, 1, 2, 1000).allowed);
 	for (int i = 0; i < 9; i++)
-		rate_give_back(limiter, 5, 2); /* never more than there is room for */
+		rate_give_back(limiter, 5, 2); /* never more than the capacity */
 	assert_true(rate_take(limiter, 5, 1, 2, 1000).allowed);
 	assert_true(rate_take(limiter, 5, 1, 2, 1000).allowed);
 	assert_false(rate_take(limiter, 5, 1, 2, 1000).allowed);
-	/* A time that comes late refills nothing twice. */
+	/* A time that arrives out of order refills nothing twice. */
 	assert_false(rate_take(limiter, 5, 1, 2, 500).allowed);
 	assert_false(rate_take(limiter, 5, 1, 2, 1000 + 999999).allowed);
 	rate_limiter_free(limiter);
 }
 
-static void test_period(void **state)
+TEST_CASE(test_period)
 {
 	const struct rate_bucket minutely = {.id = 9, .rate = 10, .capacity = 10, .period_seconds = 60};
 	struct rate_limiter *limiter = rate_limiter_create(64);
@@ -103,7 +98,7 @@ static void test_period(void **state)
 	rate_limiter_free(limiter);
 }
 
-static void test_both(void **state)
+TEST_CASE(test_both)
 {
 	struct rate_limiter *limiter = rate_limiter_create(64);
 	const struct rate_bucket shared = {1000, 1, 6, 1};
@@ -116,7 +111,7 @@ static void test_both(void **state)
 	}
 	assert_int_equal(allowed, 6);
 	assert_true(is_shared);
-	/* What the one refused cost nothing of the other. */
+	/* The refused request took nothing from the other bucket. */
 	assert_int_equal(rate_look(limiter, &(struct rate_bucket){40, 1, 4, 1}, 5000).remaining, 4);
 
 	const struct rate_bucket wide = {1001, 10, 10, 1}, own = {2000, 1, 2, 1};
@@ -135,7 +130,7 @@ static void test_both(void **state)
 	rate = rate_take_both(limiter, &fresh, &wide, 5000, &is_shared);
 	assert_true(!rate.allowed && is_shared);
 	assert_int_equal(rate.limit, 10);
-	/* Both in one full set: the one that is under way does not give way to the other. */
+	/* Both in one full set: the bucket of this request is not evicted for the other. */
 	struct rate_limiter *small = rate_limiter_create(1);
 	for (uint64_t id = 1; id <= 8; id++)
 		rate_take(small, id, 1, 1, 7000);
@@ -167,7 +162,7 @@ static void *take_many(void *context)
 	return NULL;
 }
 
-static void test_threads(void **state)
+TEST_CASE(test_threads)
 {
 	struct taker takers[THREADS];
 	pthread_t threads[THREADS];
@@ -187,13 +182,4 @@ static void test_threads(void **state)
 	rate_limiter_free(limiter);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_bucket),  cmocka_unit_test(test_burst),
-		cmocka_unit_test(test_bounded), cmocka_unit_test(test_give_back),
-		cmocka_unit_test(test_period),  cmocka_unit_test(test_both),
-		cmocka_unit_test(test_threads),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

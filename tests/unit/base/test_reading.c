@@ -1,38 +1,31 @@
-/* When what was replaced can be freed: once nobody who was reading then still is. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+/* A replaced object is freed once no reader of its epoch is left. */
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
+#include "testing.h"
 #include "base/reading.h"
 
 #define THREADS 4
 #define REPLACEMENTS 20000
 
-static void nobody_reads(void **state)
+TEST_CASE(nobody_reads)
 {
-	(void)state;
 	uint64_t first = reading_replaced(), second = reading_replaced();
 	assert_true(second > first);
 	assert_true(reading_is_over(first));
 	assert_true(reading_is_over(second));
 }
 
-static void one_who_began_before_counts(void **state)
+TEST_CASE(one_who_began_before_counts)
 {
-	(void)state;
 	reading_begin();
 	uint64_t number = reading_replaced();
 	assert_false(reading_is_over(number));
 	reading_end();
 	assert_true(reading_is_over(number));
-	reading_begin(); /* which finds what is new */
+	reading_begin(); /* which sees the new object */
 	assert_true(reading_is_over(number));
 	uint64_t next = reading_replaced();
 	assert_true(reading_is_over(number));
@@ -52,10 +45,9 @@ static void *read_once(void *context)
 	return NULL; /* without reading_end */
 }
 
-/* The end of a thread is the end of its reading. */
-static void threads_end(void **state)
+/* The end of a thread ends its read section. */
+TEST_CASE(threads_end)
 {
-	(void)state;
 	sem_init(&begun, 0, 0);
 	sem_init(&end, 0, 0);
 	for (int i = 0; i < 3; i++) {
@@ -103,10 +95,9 @@ static struct kept *make(void)
 	return kept;
 }
 
-/* What is given back is used again at once, with nothing in it: whoever held it would see. */
-static void nothing_that_is_held_is_given_back(void **state)
+/* Freed memory is reused at once and cleared, so that a reader that still used it would notice. */
+TEST_CASE(nothing_that_is_held_is_given_back)
 {
-	(void)state;
 	pthread_t threads[THREADS];
 	struct kept *former = NULL, *spare = NULL;
 	size_t freed = 0;
@@ -151,13 +142,4 @@ static void nothing_that_is_held_is_given_back(void **state)
 	free(spare);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nobody_reads),
-		cmocka_unit_test(one_who_began_before_counts),
-		cmocka_unit_test(threads_end),
-		cmocka_unit_test(nothing_that_is_held_is_given_back),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

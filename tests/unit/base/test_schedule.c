@@ -1,28 +1,21 @@
 /* Schedules as operators write them, and back-off. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <string.h>
 
+#include "testing.h"
 #include "base/clock.h"
 #include "base/schedule.h"
 
 #define SECOND US_PER_SECOND
 
-static void lists_are_read(void **state)
+TEST_CASE(lists_are_read)
 {
-	(void)state;
 	struct schedule schedule;
 	assert_true(schedule_parse("1m, 5m ,30s", &schedule));
 	assert_int_equal(schedule.count, 3);
 	assert_int_equal(schedule.waits_us[0], 60 * SECOND);
 	assert_int_equal(schedule.waits_us[1], 300 * SECOND);
 	assert_int_equal(schedule.waits_us[2], 30 * SECOND);
-	assert_true(schedule_parse("1m,", &schedule)); /* nothing behind the last comma */
+	assert_true(schedule_parse("1m,", &schedule)); /* nothing may follow the last comma */
 	assert_int_equal(schedule.count, 1);
 	assert_true(schedule_parse("", &schedule));
 	assert_int_equal(schedule.count, 0);
@@ -30,9 +23,8 @@ static void lists_are_read(void **state)
 	assert_int_equal(schedule.count, 0);
 }
 
-static void other_texts_are_refused(void **state)
+TEST_CASE(other_texts_are_refused)
 {
-	(void)state;
 	static const char *const bad[] = {"1x", ",1m", "1m,,2m", "1m 2m", " ", "-1m", "soon"};
 	struct schedule schedule = {.count = 7};
 	char text[3 * (SCHEDULE_WAITS_MAX + 1) + 1] = "";
@@ -47,10 +39,9 @@ static void other_texts_are_refused(void **state)
 	assert_false(schedule_parse(strcat(text, ",1s"), &schedule));
 }
 
-/* Up to 10 % are added, never taken away. */
-static void waits_grow_a_little_by_chance(void **state)
+/* Up to 10 % is added, never subtracted. */
+TEST_CASE(waits_grow_a_little_by_chance)
 {
-	(void)state;
 	struct schedule schedule = {.count = 3,
 	                            .waits_us = {60 * SECOND, 300 * SECOND, 86400 * SECOND}};
 	for (size_t i = 0; i < schedule.count; i++) {
@@ -65,9 +56,8 @@ static void waits_grow_a_little_by_chance(void **state)
 	assert_int_equal(schedule_wait_us(&(struct schedule){0}, 1, 0), -1);
 }
 
-static void back_off_doubles_up_to_its_longest(void **state)
+TEST_CASE(back_off_doubles_up_to_its_longest)
 {
-	(void)state;
 	static const int64_t seconds[] = {2, 4, 8, 16, 32, 60, 60};
 	assert_int_equal(backoff_us(0, 2 * SECOND, 60 * SECOND), 2 * SECOND);
 	for (size_t i = 0; i < sizeof seconds / sizeof *seconds; i++)
@@ -75,13 +65,4 @@ static void back_off_doubles_up_to_its_longest(void **state)
 	assert_int_equal(backoff_us(INT64_MAX, SECOND, 600 * SECOND), 600 * SECOND);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(lists_are_read),
-		cmocka_unit_test(other_texts_are_refused),
-		cmocka_unit_test(waits_grow_a_little_by_chance),
-		cmocka_unit_test(back_off_doubles_up_to_its_longest),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,12 +1,5 @@
-/* What is kept comes back as it was, however much it is, and as often as it is asked for; that a
- * call of the file system fails is told. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+/* Spooled data is returned unchanged, at any size and as often as it is requested. A failed call of
+ * the file system is reported. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -14,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "testing.h"
 #include "base/spool.h"
 #include "failing.h"
 #include "scratch.h"
@@ -26,7 +20,6 @@ static char text[TEXT_MAX], back[TEXT_MAX];
 
 static int start(void **state)
 {
-	(void)state;
 	scratch_make(directory);
 	for (size_t i = 0; i < TEXT_MAX; i++)
 		text[i] = (char)(i * 7 + i / 251 + i / 65536);
@@ -35,7 +28,6 @@ static int start(void **state)
 
 static int stop(void **state)
 {
-	(void)state;
 	scratch_remove(directory);
 	return 0;
 }
@@ -85,7 +77,7 @@ static void holds(struct spool *spool, size_t size)
 	assert_memory_equal(back, text, size);
 }
 
-static void comes_back(void **state)
+TEST_CASE(comes_back)
 {
 	static const size_t sizes[] = {0,
 	                               1,
@@ -97,7 +89,6 @@ static void comes_back(void **state)
 	                               128 * KIB + 1,
 	                               TEXT_MAX - 5};
 	static const size_t steps[] = {TEXT_MAX, 64 * KIB, 93, 64 * KIB - 1, 64 * KIB + 1};
-	(void)state;
 	struct spool *again = spool_make(directory);
 	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
 		for (size_t k = 0; k < sizeof steps / sizeof *steps; k++) {
@@ -105,11 +96,11 @@ static void comes_back(void **state)
 			assert_int_equal(add(spool, 0, sizes[i], steps[k], NULL), OK);
 			holds(spool, sizes[i]);
 			holds(spool, sizes[i]);
-			/* More may be added after it was given. */
+			/* More may be added after it was read. */
 			assert_int_equal(add(spool, sizes[i], sizes[i] + 5, steps[k], NULL), OK);
 			holds(spool, sizes[i] + 5);
 			spool_free(spool);
-			/* One that was cleared is as good as another, whatever it held. */
+			/* A cleared spool is as good as a new one, whatever it held. */
 			size_t before = sizes[(i + k) % (sizeof sizes / sizeof *sizes)];
 			assert_int_equal(add(again, 0, before, steps[k], NULL), OK);
 			assert_int_equal(spool_clear(again, NULL), OK);
@@ -123,11 +114,10 @@ static void comes_back(void **state)
 	assert_int_equal(files_there(), 0);
 }
 
-/* Who takes ends it where he likes; nothing of it is lost. */
-static void taker_ends_it(void **state)
+/* The callback may end the read early; nothing is lost. */
+TEST_CASE(taker_ends_it)
 {
 	const size_t size = 200 * KIB;
-	(void)state;
 	struct spool *spool = spool_make(directory);
 	assert_int_equal(add(spool, 0, size, 1000, NULL), OK);
 	for (int at = 1; at <= 4; at++) {
@@ -141,14 +131,13 @@ static void taker_ends_it(void **state)
 	spool_free(spool);
 }
 
-static void no_place(void **state)
+TEST_CASE(no_place)
 {
 	char path[SCRATCH_MAX + 16];
 	struct error error = {0};
-	(void)state;
 	snprintf(path, sizeof path, "%s/missing", directory);
 	struct spool *spool = spool_make(path);
-	/* What fits into memory needs none. */
+	/* Data that fits into memory needs no file. */
 	assert_int_equal(add(spool, 0, 64 * KIB - 1, 1000, NULL), OK);
 	holds(spool, 64 * KIB - 1);
 	assert_int_equal(add(spool, 0, 1, 1, &error), ERR_IO);
@@ -181,10 +170,9 @@ static int keep_and_give(struct error *error)
 	return result;
 }
 
-static void each_call_fails(void **state)
+TEST_CASE(each_call_fails)
 {
 	static const int numbers[][2] = {{EIO, ERR_IO}, {ENOSPC, ERR_NO_SPACE}, {EDQUOT, ERR_NO_SPACE}};
-	(void)state;
 	for (size_t i = 0; i < 3; i++) {
 		bool truncating = false;
 		failing_errno = numbers[i][0];
@@ -216,13 +204,4 @@ static void each_call_fails(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(comes_back),
-		cmocka_unit_test(taker_ends_it),
-		cmocka_unit_test(no_place),
-		cmocka_unit_test(each_call_fails),
-	};
-	return cmocka_run_group_tests(tests, start, stop);
-}
+TEST_MAIN(start, stop)

@@ -1,13 +1,8 @@
-/* Owners take turns, and each keeps its own order. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+/* The fair queue takes from the owners in turn and keeps the order of each owner. */
 #include <stdlib.h>
 #include <time.h>
 
-#include <cmocka.h>
-
+#include "testing.h"
 #include "base/turns.h"
 
 #define ITEMS_MAX 5000
@@ -84,7 +79,7 @@ static void clear(void)
 	turns_free(&turns);
 }
 
-static void test_alone_it_is_a_queue(void **state)
+TEST_CASE(test_alone_it_is_a_queue)
 {
 	add_many(7, 100);
 	assert_int_equal(take(30), 30);
@@ -97,8 +92,8 @@ static void test_alone_it_is_a_queue(void **state)
 	clear();
 }
 
-/* However much one has, another's first is among the first two. */
-static void test_a_backlog_is_passed(void **state)
+/* However many entries one owner has, the first entry of another is among the first two. */
+TEST_CASE(test_a_backlog_is_passed)
 {
 	add_many(1, 4000);
 	add(2);
@@ -111,8 +106,8 @@ static void test_a_backlog_is_passed(void **state)
 	clear();
 }
 
-/* What is taken at once is shared out as if it were taken one by one. */
-static void test_a_batch_is_filled_in_rounds(void **state)
+/* A batch is filled as if its entries were taken one by one. */
+TEST_CASE(test_a_batch_is_filled_in_rounds)
 {
 	add_many(1, 6);
 	add_many(2, 3);
@@ -123,7 +118,7 @@ static void test_a_batch_is_filled_in_rounds(void **state)
 	clear();
 }
 
-static void test_what_is_left_keeps_its_place(void **state)
+TEST_CASE(test_what_is_left_keeps_its_place)
 {
 	add_many(1, 3);
 	add_many(2, 3);
@@ -140,7 +135,7 @@ static void test_what_is_left_keeps_its_place(void **state)
 	clear();
 }
 
-static void test_an_owner_is_left_as_a_whole(void **state)
+TEST_CASE(test_an_owner_is_left_as_a_whole)
 {
 	add_many(1, 1000);
 	add_many(2, 2);
@@ -151,7 +146,7 @@ static void test_an_owner_is_left_as_a_whole(void **state)
 	clear();
 }
 
-static void test_there_is_always_room_for_another(void **state)
+TEST_CASE(test_there_is_always_room_for_another)
 {
 	for (uint64_t owner = 1; owner <= 3; owner++) {
 		while (turns_has_room(&turns, owner, 100))
@@ -165,7 +160,7 @@ static void test_there_is_always_room_for_another(void **state)
 	clear();
 }
 
-static void test_who_is_busy_is_remembered(void **state)
+TEST_CASE(test_who_is_busy_is_remembered)
 {
 	add(5);
 	assert_int_equal(take(1), 1);
@@ -180,8 +175,9 @@ static void test_who_is_busy_is_remembered(void **state)
 	clear();
 }
 
-/* Each owner's order is kept, nothing is lost, and nobody gets two more than one who waits. */
-static void test_any_history(void **state)
+/* The order of each owner is kept, nothing is lost, and no owner gets two entries more than a
+ * waiting one. */
+TEST_CASE(test_any_history)
 {
 	unsigned seed = (unsigned)time(NULL);
 	print_message("seed %u\n", seed);
@@ -224,17 +220,4 @@ static void test_any_history(void **state)
 	clear();
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(test_alone_it_is_a_queue, set_up),
-		cmocka_unit_test_setup(test_a_backlog_is_passed, set_up),
-		cmocka_unit_test_setup(test_a_batch_is_filled_in_rounds, set_up),
-		cmocka_unit_test_setup(test_what_is_left_keeps_its_place, set_up),
-		cmocka_unit_test_setup(test_an_owner_is_left_as_a_whole, set_up),
-		cmocka_unit_test_setup(test_there_is_always_room_for_another, set_up),
-		cmocka_unit_test_setup(test_who_is_busy_is_remembered, set_up),
-		cmocka_unit_test_setup(test_any_history, set_up),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_EACH(set_up, NULL)

@@ -1,12 +1,8 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+#include "testing.h"
 #include "base/utf8.h"
 
-/* By the definition: decode freely, then judge the code point and whether the form is shortest. */
+/* By the definition: decodes any form, then checks the code point and whether the form is the
+ * shortest one. */
 static size_t reference(const uint8_t *bytes, size_t size)
 {
 	static const uint32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};
@@ -31,9 +27,9 @@ static size_t reference(const uint8_t *bytes, size_t size)
 	return length;
 }
 
-static void test_every_start(void **state)
+TEST_CASE(test_every_start)
 {
-	/* All first and second bytes, with the third and fourth at their borders. */
+	/* All first and second bytes, with the third and fourth at their limits. */
 	static const uint8_t borders[] = {0x00, 0x7f, 0x80, 0x8f, 0x90, 0x9f, 0xa0, 0xbf, 0xc0, 0xff};
 	for (unsigned i = 0; i < 65536 * 100; i++) {
 		uint8_t bytes[4] = {(uint8_t)i, (uint8_t)(i >> 8), borders[(i >> 16) % 10],
@@ -45,7 +41,7 @@ static void test_every_start(void **state)
 	}
 }
 
-static void test_valid_and_cut(void **state)
+TEST_CASE(test_valid_and_cut)
 {
 	assert_true(utf8_valid(slice_of("")));
 	assert_true(utf8_valid(slice_of("a\xc3\xb1\xe2\x82\xac\xf0\x9f\x98\x80z")));
@@ -59,7 +55,7 @@ static void test_valid_and_cut(void **state)
 		assert_int_equal(utf8_cut(text, i).size, expected[i]);
 }
 
-static void test_mended(void **state)
+TEST_CASE(test_mended)
 {
 	static const char *const rows[][2] = {{"", ""},
 	                                      {"a\xc3\xb1\xe2\x82\xac", "a\xc3\xb1\xe2\x82\xac"},
@@ -74,7 +70,7 @@ static void test_mended(void **state)
 	}
 }
 
-static void test_shown(void **state)
+TEST_CASE(test_shown)
 {
 	static const char *const rows[][2] = {{"", ""},
 	                                      {"123456789", "123456789"},
@@ -96,8 +92,8 @@ static void test_shown(void **state)
 	assert_false(utf8_has_control(slice_of("a \xc2\xa0\xc3\x85")));
 }
 
-/* Each byte at each place of a text that is otherwise printable. */
-static void test_every_place(void **state)
+/* Each byte at each position of an otherwise printable text. */
+TEST_CASE(test_every_place)
 {
 	char text[20];
 	for (int byte = 0; byte < 256; byte++)
@@ -110,12 +106,4 @@ static void test_every_place(void **state)
 		}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_every_start), cmocka_unit_test(test_valid_and_cut),
-		cmocka_unit_test(test_mended),      cmocka_unit_test(test_shown),
-		cmocka_unit_test(test_every_place),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,13 +1,7 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "testing.h"
 #include "base/validation_object.h"
 
-static void kinds_have_texts_that_lead_back(void **state)
+TEST_CASE(kinds_have_texts_that_lead_back)
 {
 	static const char *const texts[] = {"certificate", "crl", "ocsp"};
 	for (int kind = VALIDATION_CERTIFICATE; kind <= VALIDATION_OCSP; kind++) {
@@ -18,7 +12,7 @@ static void kinds_have_texts_that_lead_back(void **state)
 	}
 }
 
-static void other_texts_are_none(void **state)
+TEST_CASE(other_texts_are_none)
 {
 	static const char *const others[] = {"", "CRL", "crl ", "certificat", "ocsps"};
 	for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
@@ -28,11 +22,4 @@ static void other_texts_are_none(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(kinds_have_texts_that_lead_back),
-		cmocka_unit_test(other_texts_are_none),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,13 +1,8 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+#include "testing.h"
 #include "base/clock.h"
 #include "base/json.h"
 
-static void test_document(void **state)
+TEST_CASE(test_document)
 {
 	BUF_AUTO struct buf buf;
 	buf_init(&buf, 1000);
@@ -43,7 +38,7 @@ static void test_document(void **state)
 	                    "\"l\":9223372036854775807}");
 }
 
-static void test_failure_sticks(void **state)
+TEST_CASE(test_failure_sticks)
 {
 	BUF_AUTO struct buf buf;
 	buf_init(&buf, 10);
@@ -54,11 +49,4 @@ static void test_failure_sticks(void **state)
 	assert_int_equal(buf_check(&buf), ERR_NO_MEMORY);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_document),
-		cmocka_unit_test(test_failure_sticks),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

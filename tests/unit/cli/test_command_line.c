@@ -1,12 +1,7 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "testing.h"
 #include "cli/command.h"
 
 static const struct option options[] = {
@@ -23,7 +18,7 @@ static int parse(int count, char **words)
 #define PARSE(...)                                                                                 \
 	parse((int)(sizeof((char *[]){__VA_ARGS__}) / sizeof(char *)), (char *[]){__VA_ARGS__})
 
-static void test_options_and_arguments_mix(void **state)
+TEST_CASE(test_options_and_arguments_mix)
 {
 	assert_int_equal(PARSE("first", "--name", "a b", "second", "--dry-run", "--unpaid-limit=3",
 	                       "--data", "/d", "--json", "-5"),
@@ -39,7 +34,7 @@ static void test_options_and_arguments_mix(void **state)
 	assert_false(line.help);
 }
 
-static void test_values_may_look_like_options(void **state)
+TEST_CASE(test_values_may_look_like_options)
 {
 	assert_int_equal(PARSE("--name", "--json", "--set", "a.b=c", "--set=d.e=f=g"), 0);
 	assert_string_equal(command_option(&line, "name"), "--json");
@@ -53,8 +48,8 @@ static void test_values_may_look_like_options(void **state)
 	assert_true(line.help);
 }
 
-/* -o is for the commands that have an --output. */
-static void test_output_has_a_short_form(void **state)
+/* -o belongs to the commands that have an --output. */
+TEST_CASE(test_output_has_a_short_form)
 {
 	static const struct option with_output[] = {{"output", "FILE", ""}, {0}};
 	assert_int_equal(PARSE("-o", "file"), 2);
@@ -65,7 +60,7 @@ static void test_output_has_a_short_form(void **state)
 	assert_int_equal(line.argument_count, 1);
 }
 
-static void test_misuse_is_refused(void **state)
+TEST_CASE(test_misuse_is_refused)
 {
 	assert_int_equal(PARSE("--bogus"), 2);
 	assert_int_equal(PARSE("-x"), 2);
@@ -87,13 +82,4 @@ static int tear_down(void **state)
 	return 0;
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_options_and_arguments_mix),
-		cmocka_unit_test(test_values_may_look_like_options),
-		cmocka_unit_test(test_output_has_a_short_form),
-		cmocka_unit_test(test_misuse_is_refused),
-	};
-	return cmocka_run_group_tests(tests, NULL, tear_down);
-}
+TEST_MAIN(NULL, tear_down)

@@ -1,15 +1,10 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "testing.h"
 #include "base/error.h"
 #include "cli/config.h"
 
@@ -40,7 +35,7 @@ static void assert_set_problem(const char *set, const char *expected)
 	assert_problem(&sources, expected);
 }
 
-static void test_defaults_are_usable(void **state)
+TEST_CASE(test_defaults_are_usable)
 {
 	struct config_sources sources = {0};
 	struct config config;
@@ -54,7 +49,7 @@ static void test_defaults_are_usable(void **state)
 	config_free(&config);
 }
 
-static void test_later_sources_win(void **state)
+TEST_CASE(test_later_sources_win)
 {
 	char *environment[] = {"CONSTANCIA_RATE_LIVE=3", "CONSTANCIA_RATE_TEST=4", "PATH=/bin", NULL};
 	const char *const presets[] = {"rate.live=1", "seal.interval=5s", NULL};
@@ -82,7 +77,7 @@ static void test_later_sources_win(void **state)
 	unlink(path);
 }
 
-static void test_file_problems_have_lines(void **state)
+TEST_CASE(test_file_problems_have_lines)
 {
 	struct config_sources sources = {
 		.file =
@@ -107,7 +102,7 @@ static void test_file_problems_have_lines(void **state)
 	unlink(path);
 }
 
-static void test_long_lines_and_lists(void **state)
+TEST_CASE(test_long_lines_and_lists)
 {
 	char text[1024] = "[tsa]\nroots = ";
 	memset(text + strlen(text), 'x', 300);
@@ -131,7 +126,7 @@ static void test_long_lines_and_lists(void **state)
 	assert_problem(&sources, "/nonexistent/constancia.conf: No such file");
 }
 
-static void test_meanings_are_checked(void **state)
+TEST_CASE(test_meanings_are_checked)
 {
 	assert_set_problem("rate.live=0", "--set rate.live: rate.live: must be from 1");
 	assert_set_problem("service.prefix=SVC", "must have 2 to 10 lower-case letters or digits");
@@ -193,8 +188,9 @@ static void test_meanings_are_checked(void **state)
 	assert_problem(&sources, "tsa.url: must list a timestamp authority");
 }
 
-/* What is right by itself may not go together, and what a node needs is asked of who serves. */
-static void test_meanings_together_are_checked(void **state)
+/* Valid settings may contradict each other, and the settings that a node needs are checked when it
+ * serves. */
+TEST_CASE(test_meanings_together_are_checked)
 {
 	static const struct {
 		const char *sets[5];
@@ -283,7 +279,6 @@ static void test_meanings_together_are_checked(void **state)
 	     true,
 	     "mail.roots: cannot be read"},
 	};
-	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct config_sources sources = {.serving = cases[i].serving};
 		for (; cases[i].sets[sources.set_count]; sources.set_count++)
@@ -292,8 +287,8 @@ static void test_meanings_together_are_checked(void **state)
 	}
 }
 
-/* What is sent to one authority alone, commas and all; and a key that others can read. */
-static void test_credentials(void **state)
+/* Credentials for one authority, which may contain commas, and a key that others can read. */
+TEST_CASE(test_credentials)
 {
 	char key[] = "/tmp/constancia-key-XXXXXX";
 	char set_certificate[64], set_key[64];
@@ -351,7 +346,7 @@ static void assert_tls_problem(const char *first, const char *second, const char
 	assert_problem(&sources, expected);
 }
 
-static void test_tls(void **state)
+TEST_CASE(test_tls)
 {
 	assert_tls_problem("service.tls_certificate=/nowhere", NULL,
 	                   "service.tls_key: must be given too");
@@ -366,7 +361,7 @@ static void test_tls(void **state)
 	assert_set_problem("http.tls_handshakes=0", "http.tls_handshakes: must be from 1 to 100000");
 }
 
-static void test_environment(void **state)
+TEST_CASE(test_environment)
 {
 	char *environment[] = {"CONSTANCIA_ADMIN_SOCKET=/run/c.sock",
 	                       "CONSTANCIA_SERVICE_HOST=10.0.0.1", NULL};
@@ -381,9 +376,8 @@ static void test_environment(void **state)
 	assert_problem(&sources, "CONSTANCIA_RATE_LIVE: rate.live: must be a decimal integer");
 }
 
-static void test_names_near_are_told(void **state)
+TEST_CASE(test_names_near_are_told)
 {
-	(void)state;
 	assert_set_problem("rate.lvie=1", "unknown setting 'rate.lvie'; did you mean rate.live;");
 	assert_set_problem("webhooks.timeout=1s", "did you mean webhook.timeout;");
 	assert_set_problem("http.trusted_proxies=10.0.0.0/8", "did you mean service.trusted_proxies;");
@@ -405,9 +399,8 @@ static void test_names_near_are_told(void **state)
 	config_free(&config);
 }
 
-static void test_faults_of_form_hide_none_of_meaning(void **state)
+TEST_CASE(test_faults_of_form_hide_none_of_meaning)
 {
-	(void)state;
 	struct config_sources sources = {
 		.sets = {"rate.live=x", "seal.interval=0s", "log.level=loud", "rate.test=0"},
 		.set_count = 4};
@@ -420,9 +413,8 @@ static void test_faults_of_form_hide_none_of_meaning(void **state)
 	config_free(&config);
 }
 
-static void test_what_is_unwise_is_told(void **state)
+TEST_CASE(test_what_is_unwise_is_told)
 {
-	(void)state;
 	struct config_sources sources = {.sets = {"content.keep_swept=23h"}, .set_count = 1};
 	struct config config;
 	assert_int_equal(config_load(&sources, &config), OK);
@@ -434,7 +426,7 @@ static void test_what_is_unwise_is_told(void **state)
 	config_free(&config);
 }
 
-static void test_printed_file_reads_back(void **state)
+TEST_CASE(test_printed_file_reads_back)
 {
 	struct config_sources sources = {.sets = {"rate.live=77", "service.name=Registro"},
 	                                 .set_count = 2};
@@ -455,7 +447,7 @@ static void test_printed_file_reads_back(void **state)
 	unlink(path);
 }
 
-static void test_secrets_are_not_printed(void **state)
+TEST_CASE(test_secrets_are_not_printed)
 {
 	struct config_sources sources = {
 		.sets = {"payment.stripe_key=sk_hidden", "mail.password=hidden"}, .set_count = 2};
@@ -478,7 +470,7 @@ static void test_secrets_are_not_printed(void **state)
 	assert_non_null(strstr(json.data, "\"stripe_webhook_secret\":\"\""));
 }
 
-static void test_durations(void **state)
+TEST_CASE(test_durations)
 {
 	int64_t us = -1;
 	assert_true(duration_parse(slice_of("500ms"), &us) && us == 500000);
@@ -516,7 +508,7 @@ static void drop_credential(const char *directory, const char *name)
 	rmdir(directory);
 }
 
-static void test_secrets_are_credentials(void **state)
+TEST_CASE(test_secrets_are_credentials)
 {
 	char directory[64], variable[128];
 	make_credential(directory, "mail", "a secret: with = and spaces \n", 29);
@@ -532,7 +524,7 @@ static void test_secrets_are_credentials(void **state)
 	buf_init(&shown, 200000);
 	assert_int_equal(config_load(&sources, &config), OK);
 	assert_string_equal(config.settings.mail_password, "a secret: with = and spaces ");
-	assert_string_equal(config.settings.mail_user, "credential:mail"); /* is no secret */
+	assert_string_equal(config.settings.mail_user, "credential:mail"); /* this is not a secret */
 	config_print(&config, &shown);
 	assert_null(strstr(shown.data, "with = and"));
 	config_free(&config);
@@ -556,8 +548,8 @@ static void test_secrets_are_credentials(void **state)
 	drop_credential(directory, "mail");
 }
 
-/* Whoever administers a running service reads its settings, and is handed none of its secrets. */
-static void test_credentials_are_for_what_serves(void **state)
+/* A command that administers a running service reads its settings but none of its secrets. */
+TEST_CASE(test_credentials_are_for_what_serves)
 {
 	struct config_sources sources = {.sets = {"mail.password=credential:mail"}, .set_count = 1};
 	struct config config;
@@ -568,26 +560,4 @@ static void test_credentials_are_for_what_serves(void **state)
 	assert_problem(&sources, "the supervisor provides no credentials");
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_defaults_are_usable),
-		cmocka_unit_test(test_secrets_are_credentials),
-		cmocka_unit_test(test_credentials_are_for_what_serves),
-		cmocka_unit_test(test_later_sources_win),
-		cmocka_unit_test(test_file_problems_have_lines),
-		cmocka_unit_test(test_long_lines_and_lists),
-		cmocka_unit_test(test_meanings_are_checked),
-		cmocka_unit_test(test_meanings_together_are_checked),
-		cmocka_unit_test(test_credentials),
-		cmocka_unit_test(test_tls),
-		cmocka_unit_test(test_environment),
-		cmocka_unit_test(test_names_near_are_told),
-		cmocka_unit_test(test_faults_of_form_hide_none_of_meaning),
-		cmocka_unit_test(test_what_is_unwise_is_told),
-		cmocka_unit_test(test_printed_file_reads_back),
-		cmocka_unit_test(test_secrets_are_not_printed),
-		cmocka_unit_test(test_durations),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,10 +1,4 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "testing.h"
 #include "cli/command.h"
 
 static void assert_printed(const char *document, const char *columns, const char *expected)
@@ -20,7 +14,7 @@ static void assert_printed(const char *document, const char *columns, const char
 	assert_string_equal(text.data, expected);
 }
 
-static void test_members_are_aligned(void **state)
+TEST_CASE(test_members_are_aligned)
 {
 	assert_printed(
 		"{\"id\":\"a\",\"long_name\":null,\"on\":true,\"n\":-5,"
@@ -36,7 +30,7 @@ static void test_members_are_aligned(void **state)
 		"o:\n  k  1.5\n");
 }
 
-static void test_lists_are_tables(void **state)
+TEST_CASE(test_lists_are_tables)
 {
 	assert_printed("{\"data\":[{\"id\":\"a\",\"name\":\"Núñez\"},{\"id\":\"bcd\",\"name\":\"x\","
 	               "\"other\":1}],\"has_more\":false}",
@@ -51,18 +45,10 @@ static void test_lists_are_tables(void **state)
 	               "NUMBER  KIND\n7       -\nMore follow: --before 7\n");
 }
 
-static void test_terminals_get_no_orders(void **state)
+TEST_CASE(test_terminals_get_no_orders)
 {
 	assert_printed("{\"a\":\"x\\u001b[31my\\u009bz\\u007f\",\"b\":\"one\\ntwo\"}", NULL,
 	               "a  x?[31my?z?\nb  one\n   two\n");
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_members_are_aligned),
-		cmocka_unit_test(test_lists_are_tables),
-		cmocka_unit_test(test_terminals_get_no_orders),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

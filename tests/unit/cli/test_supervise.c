@@ -1,8 +1,4 @@
-/* What a supervisor hears of a start that works, of one that only waits, and of an end. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+/* The messages to a supervisor about a start that succeeds, one that only waits, and an end. */
 #include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -14,13 +10,12 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "testing.h"
 #include "cli/supervise.h"
 #include "http/server.h"
 
-static sem_t pauses; /* how many of the thread's are over */
-static sem_t looks;  /* that it took */
+static sem_t pauses; /* pauses of the thread that have ended */
+static sem_t looks;  /* checks that were made */
 static struct rusage used;
 static int heard;
 
@@ -80,7 +75,6 @@ static int set_up(void **state)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	char name[64];
-	(void)state;
 	used = (struct rusage){0};
 	assert_int_equal(sem_init(&pauses, 0, 0), 0);
 	assert_int_equal(sem_init(&looks, 0, 0), 0);
@@ -97,14 +91,13 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-	(void)state;
 	close(heard);
 	sem_destroy(&pauses);
 	sem_destroy(&looks);
 	return 0;
 }
 
-/* A signal for a thread that did not wait is not for the next one. */
+/* A signal for a thread that did not wait does not reach the next one. */
 static void make_ready(struct supervision *supervision)
 {
 	supervise_ready(supervision, "127.0.0.1:1");
@@ -113,20 +106,20 @@ static void make_ready(struct supervision *supervision)
 		continue;
 }
 
-static void a_start_that_works_is_given_time(void **state)
+TEST_CASE(a_start_that_works_is_given_time)
 {
-	(void)state;
 	struct supervision *supervision = supervise_start();
 	assert_non_null(supervision);
 	expect("STATUS=starting");
-	sem_wait(&looks); /* before it pauses first */
+	sem_wait(&looks); /* before its first pause */
 	used.ru_utime.tv_sec = 3;
 	sem_post(&pauses);
 	expect("EXTEND_TIMEOUT_USEC=60000000");
 	used.ru_inblock = 8;
 	sem_post(&pauses);
 	expect("EXTEND_TIMEOUT_USEC=60000000");
-	/* One that waits for a server is not: three looks, and the next that is heard is the end. */
+	/* A start that waits for a server is not ready: three checks, and the next message is the
+	 * end. */
 	sem_wait(&looks);
 	sem_wait(&looks);
 	for (int i = 0; i < 3; i++) {
@@ -140,9 +133,8 @@ static void a_start_that_works_is_given_time(void **state)
 	supervise_free(supervision);
 }
 
-static void an_end_gives_signs_of_life(void **state)
+TEST_CASE(an_end_gives_signs_of_life)
 {
-	(void)state;
 	struct supervision *supervision = supervise_start();
 	expect("STATUS=starting");
 	make_ready(supervision);
@@ -156,9 +148,8 @@ static void an_end_gives_signs_of_life(void **state)
 	supervise_free(supervision);
 }
 
-static void nobody_who_waits_for_no_sign_hears_one(void **state)
+TEST_CASE(nobody_who_waits_for_no_sign_hears_one)
 {
-	(void)state;
 	unsetenv("WATCHDOG_USEC");
 	struct supervision *supervision = supervise_start();
 	expect("STATUS=starting");
@@ -170,12 +161,4 @@ static void nobody_who_waits_for_no_sign_hears_one(void **state)
 	expect_silence();
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(a_start_that_works_is_given_time, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(an_end_gives_signs_of_life, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(nobody_who_waits_for_no_sign_hears_one, set_up, tear_down),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_EACH(set_up, tear_down)

@@ -1,10 +1,5 @@
-/* Forms, cookies and paths, and which addresses are the console's own. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
+/* Forms, cookies and paths, and the addresses that belong to the console. */
+#include "testing.h"
 #include "console/fields.h"
 #include "console/visit.h"
 
@@ -17,7 +12,7 @@ static struct fields *read_form(const char *text)
 	return fields;
 }
 
-static void test_forms(void **state)
+TEST_CASE(test_forms)
 {
 	struct fields *fields = read_form("a=1+2%2B3&b=%C3%A9%0D%0Ax%0D&&c&types=x&types=y&d=1=2&=v");
 	assert_int_equal(fields->count, 7);
@@ -37,7 +32,7 @@ static void test_forms(void **state)
 		assert_int_equal(fields_read(slice_of(broken[i]), &arena, fields, NULL), ERR_VALIDATION);
 }
 
-static void test_the_field_that_is_broken_is_named(void **state)
+TEST_CASE(test_the_field_that_is_broken_is_named)
 {
 	struct fields fields;
 	struct error error = {0};
@@ -53,7 +48,7 @@ static void test_the_field_that_is_broken_is_named(void **state)
 	}
 }
 
-static void test_many(void **state)
+TEST_CASE(test_many)
 {
 	char text[4 * FIELDS_MAX + 8] = "";
 	struct fields fields;
@@ -70,13 +65,13 @@ static void expect_cookie(const char *header, const char *value)
 	assert_true(slice_is(found, value));
 }
 
-static void test_cookies(void **state)
+TEST_CASE(test_cookies)
 {
 	expect_cookie("name=value", "value");
 	expect_cookie("other=1; name=value; more=2", "value");
 	expect_cookie("rename=1; name=value", "value");
 	expect_cookie("name=value;name=value", "value");
-	/* Which of them a browser would believe nobody knows. */
+	/* Browsers differ in which of two equal names they use. */
 	expect_cookie("name=value; name=other", "");
 	expect_cookie("name=", "");
 	expect_cookie("name", "");
@@ -84,7 +79,7 @@ static void test_cookies(void **state)
 	expect_cookie("names=1; Name=2;;  ;", "");
 }
 
-static void test_paths(void **state)
+TEST_CASE(test_paths)
 {
 	struct slice path;
 	assert_true(path_decode(slice_of("a%20b+c"), &arena, &path) && slice_is(path, "a b+c"));
@@ -116,8 +111,8 @@ static void test_paths(void **state)
 		assert_false(visit_is_own(slice_of(strange[i])));
 }
 
-/* Each form leads back to a page that is there; each operation is one of the table. */
-static void test_tables(void **state)
+/* Each form leads back to an existing page; each operation is in the table. */
+TEST_CASE(test_tables)
 {
 	struct visit visit = {.arena = &arena};
 	for (const struct console_page *page = console_pages; page->path; page++) {
@@ -136,13 +131,8 @@ static void test_tables(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_forms), cmocka_unit_test(test_the_field_that_is_broken_is_named),
-		cmocka_unit_test(test_many),  cmocka_unit_test(test_cookies),
-		cmocka_unit_test(test_paths), cmocka_unit_test(test_tables),
-	};
 	arena_init(&arena, (size_t)16 << 20);
-	int failed = cmocka_run_group_tests(tests, NULL, NULL);
+	int failed = tests_run(NULL, NULL, NULL, NULL);
 	arena_free(&arena);
 	return failed;
 }

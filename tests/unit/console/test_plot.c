@@ -1,15 +1,10 @@
-/* Plots: round numbers, whatever is drawn is whole and harmless, and the figures behind. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+/* Plots: round numbers, complete and harmless output, and the figures in it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include <cmocka.h>
-
+#include "testing.h"
 #include "base/json.h"
 #include "console/account_plots.h"
 #include "console/plot.h"
@@ -37,10 +32,10 @@ static void check_ticks(int64_t least, int64_t most)
 		         (long long)step);
 	for (size_t i = 0; i < count; i++) {
 		assert_true(i == 0 || ticks[i] - ticks[i - 1] == step);
-		assert_true(ticks[i] % step == 0); /* 0 is one, where it is between */
+		assert_true(ticks[i] % step == 0); /* 0 is a tick where it is in range */
 	}
 	assert_true(ticks[0] <= least && ticks[count - 1] >= most);
-	if (most > least) /* no more than a step of empty room at either end */
+	if (most > least) /* at most a step of empty space at either end */
 		assert_true(least - ticks[0] < step && ticks[count - 1] - most < step);
 }
 
@@ -52,9 +47,8 @@ static int64_t any_value(void)
 	return rand() % 3 ? (value < 0 ? -value : value) : value;
 }
 
-static void ticks_are_round_and_hold_all(void **state)
+TEST_CASE(ticks_are_round_and_hold_all)
 {
-	(void)state;
 	static const int64_t edges[][2] = {{0, 0},
 	                                   {0, 1},
 	                                   {-1, 0},
@@ -70,9 +64,8 @@ static void ticks_are_round_and_hold_all(void **state)
 	}
 }
 
-static void values_are_written_as_the_language_does(void **state)
+TEST_CASE(values_are_written_as_the_language_does)
 {
-	(void)state;
 	static const struct {
 		int64_t value;
 		const char *english, *spanish;
@@ -95,7 +88,7 @@ static void values_are_written_as_the_language_does(void **state)
 
 /* ---- what is drawn ---- */
 
-/* Elements are closed in their order; attributes are quoted; nothing styles or runs. */
+/* Elements are closed in order, attributes are quoted, and nothing carries styles or scripts. */
 static void check_markup(const char *text)
 {
 	const char *open[40];
@@ -153,9 +146,8 @@ static void draw_once(const struct plot *plot)
 	draw(plot, &out);
 }
 
-static void any_figures_are_drawn(void **state)
+TEST_CASE(any_figures_are_drawn)
 {
-	(void)state;
 	static const int64_t extremes[] = {0, 1, -1, 7, INT64_MAX, -INT64_MAX, PLOT_NONE, 1000000};
 	static int64_t values[PLOT_SERIES_MAX][PLOT_DAYS_MAX];
 	static const size_t counts[] = {0, 1, 2, 7, 90, PLOT_DAYS_MAX};
@@ -179,9 +171,8 @@ static void any_figures_are_drawn(void **state)
 	}
 }
 
-static void too_much_is_refused(void **state)
+TEST_CASE(too_much_is_refused)
 {
-	(void)state;
 	struct plot plot = {.id = "p", .title = "T", .summary = "S", .ends_on = PLOT_NONE};
 	BUF_AUTO struct buf out;
 	buf_init(&out, OUT_MAX);
@@ -217,9 +208,8 @@ static const char *const hostile[] = {
 	"",
 	"a name that goes on and on and on, longer than any legend has room for, ñññññññññññ"};
 
-static void names_do_no_harm(void **state)
+TEST_CASE(names_do_no_harm)
 {
-	(void)state;
 	static int64_t values[] = {1, 2, 3};
 	struct plot plot = {.id = "p",
 	                    .days = 3,
@@ -254,10 +244,9 @@ static void names_do_no_harm(void **state)
 	assert_null(strstr(out.data, "<script"));
 }
 
-/* By a pattern each, or by dashes and marks: never by a colour alone. */
-static void series_are_told_apart_without_colour(void **state)
+/* By a pattern each, or by dashes and marks: never by colour alone. */
+TEST_CASE(series_are_told_apart_without_colour)
 {
-	(void)state;
 	static int64_t values[] = {4, 5};
 	struct plot plot = {.id = "p",
 	                    .title = "T",
@@ -295,9 +284,8 @@ static void series_are_told_apart_without_colour(void **state)
 	}
 }
 
-static void a_forecast_goes_on_to_nothing(void **state)
+TEST_CASE(a_forecast_goes_on_to_nothing)
 {
-	(void)state;
 	static int64_t values[] = {30, 20, 10};
 	struct plot plot = {.id = "p",
 	                    .title = "T",
@@ -315,7 +303,7 @@ static void a_forecast_goes_on_to_nothing(void **state)
 	draw(&plot, &with);
 	assert_non_null(strstr(with.data, "until then"));
 	assert_non_null(strstr(with.data, "stroke-dasharray=\"2 4\""));
-	for (int64_t over = 0; over < 3; over++) { /* it is past already */
+	for (int64_t over = 0; over < 3; over++) { /* it is already exceeded */
 		plot.ends_on = FIRST_DAY + over;
 		buf_clear(&without);
 		draw(&plot, &without);
@@ -344,9 +332,8 @@ static size_t draw_all(const char *text, enum language language, struct buf *out
 	return drawn;
 }
 
-static void an_account_is_drawn(void **state)
+TEST_CASE(an_account_is_drawn)
 {
-	(void)state;
 	static const char text[] =
 		"{\"state\":{\"events\":{\"first_day\":\"2026-02-16\",\"total\":1009,\"channels\":["
 		"{\"channel_id\":\"chn_1\",\"name\":\"<b>Orders\",\"counts\":[1,1000]},"
@@ -376,9 +363,8 @@ static void an_account_is_drawn(void **state)
 			fail_msg("no %s", in_spanish[i]);
 }
 
-static void what_is_not_there_is_not_drawn(void **state)
+TEST_CASE(what_is_not_there_is_not_drawn)
 {
-	(void)state;
 	static const char *const documents[] = {
 		"{}",
 		"{\"state\":{}}",
@@ -399,16 +385,5 @@ int main(void)
 	unsigned number = seed ? (unsigned)strtoul(seed, NULL, 10) : (unsigned)time(NULL);
 	printf("seed %u\n", number);
 	srand(number);
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(ticks_are_round_and_hold_all),
-		cmocka_unit_test(values_are_written_as_the_language_does),
-		cmocka_unit_test(any_figures_are_drawn),
-		cmocka_unit_test(too_much_is_refused),
-		cmocka_unit_test(names_do_no_harm),
-		cmocka_unit_test(series_are_told_apart_without_colour),
-		cmocka_unit_test(a_forecast_goes_on_to_nothing),
-		cmocka_unit_test(an_account_is_drawn),
-		cmocka_unit_test(what_is_not_there_is_not_drawn),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return tests_run(NULL, NULL, NULL, NULL);
 }

@@ -1,16 +1,11 @@
-/* The picture of a proof: what does not fit in a box. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
+/* The picture of a proof: text that does not fit into a box. */
+#include "testing.h"
 #include "console/proof_picture.h"
 
 #define DIGEST "0000000000000000000000000000000000000000000000000000000000000000"
 #define LONG_NAME "CN=ACCV TSA 2,O=AGENCIA DE TECNOLOGÍA & CERTIFICACIÓN <ELECTRÓNICA>,C=ES"
 
-static void test_a_long_name_is_cut_in_its_box_and_whole_in_its_title(void **state)
+TEST_CASE(test_a_long_name_is_cut_in_its_box_and_whole_in_its_title)
 {
 	static const char one[] =
 		"{\"receipt\":{\"hash\":\"" DIGEST "\",\"chain_hash\":\"" DIGEST "\"},"
@@ -31,10 +26,4 @@ static void test_a_long_name_is_cut_in_its_box_and_whole_in_its_title(void **sta
 	assert_non_null(strstr(out.data, ">Timestamp · 2026-01-31 09:00:00 UTC<"));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_a_long_name_is_cut_in_its_box_and_whole_in_its_title),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,11 +1,5 @@
-/* Which failures of a form are told on its page: each code of the table was decided about. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+/* The failures of a form that its page reports: every code of the table has a decision. */
+#include "testing.h"
 #include "console/visit.h"
 
 static const int told[] = {
@@ -50,7 +44,7 @@ static bool is_among(int code, const int *codes, size_t count)
 	return false;
 }
 
-static void every_failure_has_its_place(void **state)
+TEST_CASE(every_failure_has_its_place)
 {
 	for (int code = -1; code > -ERROR_NUMBERS; code--) {
 		bool on_page = is_among(code, told, sizeof told / sizeof *told);
@@ -63,8 +57,4 @@ static void every_failure_has_its_place(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {cmocka_unit_test(every_failure_has_its_place)};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,10 +1,5 @@
-/* Pages over hostile and ordinary values: nothing leaves its place, in either language. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
+/* Pages with hostile and ordinary values: no value leaves its place, in either language. */
+#include "testing.h"
 #include "base/clock.h"
 #include "console/template.h"
 #include "test_pages.h"
@@ -95,7 +90,7 @@ static const char *const hostile_values[] = {
 
 static void check_hostile(const char *page, const char *plain, const char *value)
 {
-	/* As many tags and quotes as with a harmless value: so none is the value's. */
+	/* As many tags and quotes as with a harmless value, so that none comes from the value. */
 	static const char *const counted[] = {"<", ">", "\"", "<script", "<p ", "<input", "<!--"};
 	for (size_t i = 0; i < sizeof counted / sizeof *counted; i++) {
 		if (count(page, counted[i]) != count(plain, counted[i]))
@@ -114,7 +109,7 @@ static void check_hostile(const char *page, const char *plain, const char *value
 	assert_null(strstr(page, "\x01"));
 }
 
-static void test_hostile(void **state)
+TEST_CASE(test_hostile)
 {
 	for (enum language language = LANGUAGE_ENGLISH; language <= LANGUAGE_SPANISH; language++) {
 		for (size_t i = 0; i < sizeof hostile_values / sizeof *hostile_values; i++) {
@@ -139,7 +134,7 @@ static void expect(const struct template *template, const char *data, enum langu
 		fail_msg("%s is not in\n%s", part, page);
 }
 
-static void test_places(void **state)
+TEST_CASE(test_places)
 {
 	static const char odd[] = "{\"name\": \"a/b?c&d=\\\"<\\u202e\\u0000é\", \"other\": \"\"}";
 	static const char *const parts[] = {
@@ -166,7 +161,7 @@ static void test_places(void **state)
 	expect(&page_places, "{}", LANGUAGE_ENGLISH, "<a href=\"#\" title=\"Hello");
 }
 
-static void test_values(void **state)
+TEST_CASE(test_values)
 {
 	static const char data[] =
 		"{\"n\": 1234567, \"amount\": \"-1234.50\", \"currency\": \"E<R\", \"at\": "
@@ -196,7 +191,7 @@ static void test_values(void **state)
 	       "<li>0|0 credits|0 bytes|0 s||||7</li>");
 }
 
-static void test_blocks(void **state)
+TEST_CASE(test_blocks)
 {
 	expect(
 		&page_blocks,
@@ -212,7 +207,7 @@ static void test_blocks(void **state)
 	       "<div><p>none</p>[not][0][off]T0\n<label for=\"f_email\">Correo</label>");
 }
 
-static void test_ends(void **state)
+TEST_CASE(test_ends)
 {
 	ARENA_AUTO struct arena arena;
 	BUF_AUTO struct buf out;
@@ -238,12 +233,4 @@ static void test_ends(void **state)
 	assert_int_equal(pages, 3);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_hostile), cmocka_unit_test(test_places),
-		cmocka_unit_test(test_values),  cmocka_unit_test(test_blocks),
-		cmocka_unit_test(test_ends),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,12 +1,7 @@
-/* A request on its way to an answer, by a clock that a test sets. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+/* The state of a request until its answer, with a clock that the test sets. */
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "testing.h"
 #include "base/clock.h"
 #include "console/visit.h"
 #include "sample.h"
@@ -14,7 +9,7 @@
 
 #define AHEAD_US (3600 * US_PER_SECOND)
 
-/* The clock that all nodes share, which is not this machine's. */
+/* The clock that all nodes share, which is not the clock of this machine. */
 int64_t __real_store_now_us(const struct store *store);
 int64_t __wrap_store_now_us(const struct store *store);
 int64_t __wrap_store_now_us(const struct store *store)
@@ -22,8 +17,8 @@ int64_t __wrap_store_now_us(const struct store *store)
 	return __real_store_now_us(store) + AHEAD_US;
 }
 
-/* Sessions are begun by that clock, so how old a sign-in is is told by it. */
-static void a_request_has_the_time_that_sessions_have(void **state)
+/* Sessions begin by that clock, so the age of a sign-in is measured by it. */
+TEST_CASE(a_request_has_the_time_that_sessions_have)
 {
 	struct sample sample;
 	struct error error = {0};
@@ -43,10 +38,4 @@ static void a_request_has_the_time_that_sessions_have(void **state)
 	sample_close(&sample);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_request_has_the_time_that_sessions_have),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,16 +1,12 @@
-/* Passkeys by an authenticator of the test's own, whose keys are OpenSSL's; then forged ones. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+/* Passkeys of an authenticator in the test, with keys of OpenSSL; then forged ones. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
 #include <openssl/core_names.h>
 #include <openssl/evp.h>
 
+#include "testing.h"
 #include "base/base64.h"
 #include "base/digest.h"
 #include "console/webauthn.h"
@@ -24,18 +20,18 @@
 static const struct webauthn_party party = {"https://example.org", "example.org"};
 static const uint8_t challenge[WEBAUTHN_CHALLENGE_SIZE] = "what is to be answered";
 
-/* What a ceremony of the authenticator is like; a test changes something of it. */
+/* A ceremony of the authenticator, parts of which a test changes. */
 struct ceremony {
 	const char *type;
 	const char *origin;
-	const char *more; /* members of the client data behind the others */
+	const char *more; /* additional members at the end of the client data */
 	const char *party_id;
 	const uint8_t *challenge;
 	uint8_t flags;
 	uint32_t count;
-	int algorithm;   /* that the credential says */
+	int algorithm;   /* stated in the credential */
 	int key_fault;   /* 1: a point that is not on the curve; 2: cut off */
-	const char *raw; /* client data instead of all that */
+	const char *raw; /* client data that replaces all of the above */
 };
 
 struct authenticator {
@@ -226,9 +222,8 @@ static struct webauthn_credential registered(const struct authenticator *authent
 
 static const int algorithms[] = {WEBAUTHN_ES256, WEBAUTHN_EDDSA};
 
-static void a_passkey_is_registered_and_signs_in(void **state)
+TEST_CASE(a_passkey_is_registered_and_signs_in)
 {
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		HANDED_AUTO struct handed handed;
 		struct authenticator authenticator = make_authenticator(algorithms[i]);
@@ -252,9 +247,9 @@ static void a_passkey_is_registered_and_signs_in(void **state)
 
 static const uint8_t other_challenge[WEBAUTHN_CHALLENGE_SIZE] = "another one";
 
-/* What is wrong with what the browser says, in either ceremony. */
+/* Faults in the browser's answer, in either ceremony. */
 static const struct {
-	struct ceremony change; /* what is not 0 */
+	struct ceremony change; /* each value that is not 0 */
 	const char *why;
 } wrong_words[] = {
 	{{.type = "webauthn.other"}, "another ceremony"},
@@ -284,9 +279,8 @@ static struct ceremony changed(struct ceremony ceremony, const struct ceremony *
 	return ceremony;
 }
 
-static void what_is_of_something_else_is_refused(void **state)
+TEST_CASE(what_is_of_something_else_is_refused)
 {
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		struct authenticator authenticator = make_authenticator(algorithms[i]);
 		struct webauthn_credential known = registered(&authenticator), made;
@@ -305,10 +299,9 @@ static void what_is_of_something_else_is_refused(void **state)
 	}
 }
 
-/* One ceremony's answer is not the other's. */
-static void ceremonies_are_told_apart(void **state)
+/* The answer of one ceremony is not accepted in the other. */
+TEST_CASE(ceremonies_are_told_apart)
 {
-	(void)state;
 	HANDED_AUTO struct handed first, second;
 	struct authenticator authenticator = make_authenticator(WEBAUTHN_ES256);
 	struct webauthn_credential known = registered(&authenticator), made;
@@ -325,9 +318,8 @@ static void ceremonies_are_told_apart(void **state)
 	EVP_PKEY_free(authenticator.key);
 }
 
-static void a_user_must_be_there_and_verified(void **state)
+TEST_CASE(a_user_must_be_there_and_verified)
 {
-	(void)state;
 	static const uint8_t flags[] = {0, FLAG_PRESENT, FLAG_VERIFIED};
 	for (int i = 0; i < 2; i++)
 		for (size_t at = 0; at < sizeof flags; at++) {
@@ -348,9 +340,8 @@ static void a_user_must_be_there_and_verified(void **state)
 		}
 }
 
-static void forged_signatures_are_refused(void **state)
+TEST_CASE(forged_signatures_are_refused)
 {
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		HANDED_AUTO struct handed handed, of_another;
 		struct authenticator authenticator = make_authenticator(algorithms[i]);
@@ -382,9 +373,8 @@ static void forged_signatures_are_refused(void **state)
 	}
 }
 
-static void a_count_goes_up(void **state)
+TEST_CASE(a_count_goes_up)
 {
-	(void)state;
 	static const struct {
 		uint32_t known, said;
 		int result;
@@ -410,9 +400,8 @@ static void a_count_goes_up(void **state)
 	EVP_PKEY_free(authenticator.key);
 }
 
-static void broken_credentials_are_refused(void **state)
+TEST_CASE(broken_credentials_are_refused)
 {
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		struct authenticator authenticator = make_authenticator(algorithms[i]);
 		struct webauthn_credential made;
@@ -424,7 +413,7 @@ static void broken_credentials_are_refused(void **state)
 			create(&authenticator, &ceremony, &handed);
 			assert_int_equal(register_it(&handed, &made, &error), ERR_REFUSED);
 		}
-		struct ceremony ceremony = good_create(algorithms[!i]); /* says another algorithm */
+		struct ceremony ceremony = good_create(algorithms[!i]); /* states another algorithm */
 		HANDED_AUTO struct handed handed;
 		create(&authenticator, &ceremony, &handed);
 		assert_int_equal(register_it(&handed, &made, &error), ERR_REFUSED);
@@ -439,9 +428,8 @@ static void broken_credentials_are_refused(void **state)
 	}
 }
 
-static void what_is_too_large_is_refused(void **state)
+TEST_CASE(what_is_too_large_is_refused)
 {
-	(void)state;
 	HANDED_AUTO struct handed handed;
 	struct authenticator authenticator = make_authenticator(WEBAUTHN_ES256);
 	struct webauthn_credential known = registered(&authenticator);
@@ -455,9 +443,8 @@ static void what_is_too_large_is_refused(void **state)
 	EVP_PKEY_free(authenticator.key);
 }
 
-static void whom_passkeys_are_for(void **state)
+TEST_CASE(whom_passkeys_are_for)
 {
-	(void)state;
 	static const struct {
 		const char *url, *origin, *id;
 	} good[] = {{"https://Example.org", "https://example.org", "example.org"},
@@ -492,9 +479,8 @@ static void whom_passkeys_are_for(void **state)
 	}
 }
 
-static void bytes_as_scripts_hand_them_over(void **state)
+TEST_CASE(bytes_as_scripts_hand_them_over)
 {
-	(void)state;
 	uint8_t bytes[4];
 	size_t size;
 	assert_true(webauthn_decode(slice_of("-_8A"), bytes, sizeof bytes, &size));
@@ -511,19 +497,4 @@ static void bytes_as_scripts_hand_them_over(void **state)
 	assert_false(webauthn_decode(slice_of("A Q"), bytes, sizeof bytes, &size));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_passkey_is_registered_and_signs_in),
-		cmocka_unit_test(what_is_of_something_else_is_refused),
-		cmocka_unit_test(ceremonies_are_told_apart),
-		cmocka_unit_test(a_user_must_be_there_and_verified),
-		cmocka_unit_test(forged_signatures_are_refused),
-		cmocka_unit_test(a_count_goes_up),
-		cmocka_unit_test(broken_credentials_are_refused),
-		cmocka_unit_test(what_is_too_large_is_refused),
-		cmocka_unit_test(whom_passkeys_are_for),
-		cmocka_unit_test(bytes_as_scripts_hand_them_over),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,16 +1,11 @@
-/* Documents that share the bytes of a stored object: whatever differs, what is read is the
- * document, whole and from any byte on; and only what differs is kept. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+/* Documents that share the bytes of a stored object: any document is read completely and from any
+ * offset, and only the differing bytes are stored. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "testing.h"
 #include "base/file.h"
 #include "content/composite.h"
 #include "scratch.h"
@@ -20,7 +15,6 @@ static struct content_store *store;
 
 static int set_up(void **state)
 {
-	(void)state;
 	char url[SCRATCH_MAX + 16];
 	scratch_make(scratch);
 	snprintf(url, sizeof url, "file:%s/store", scratch);
@@ -31,13 +25,12 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-	(void)state;
 	content_close(store);
 	scratch_remove(scratch);
 	return 0;
 }
 
-/* The same ones in each run. */
+/* Repeats the same numbers in each run. */
 static uint32_t next(uint32_t *seed)
 {
 	*seed = *seed * 1664525 + 1013904223;
@@ -83,7 +76,7 @@ static void check_read(const struct content_parts *parts, const char *data, size
 	free(found);
 }
 
-/* What of the file is kept, or -1: it is not shared. */
+/* Returns the number of bytes of the file that are stored, or -1 if it is not shared. */
 static int64_t keep(const char *data, size_t size, uint32_t *seed)
 {
 	struct content_difference found;
@@ -109,9 +102,8 @@ static void change(char *data, size_t at, size_t size, uint32_t *seed)
 		data[at + i] = (char)(data[at + i] + 1 + next(seed) % 255);
 }
 
-static void test_bytes_that_stand_where_they_stood(void **state)
+TEST_CASE(test_bytes_that_stand_where_they_stood)
 {
-	(void)state;
 	uint32_t seed = 7;
 	const size_t size = CONTENT_MOVED_MAX + 700001;
 	char *data = random_data(size, &seed);
@@ -128,9 +120,8 @@ static void test_bytes_that_stand_where_they_stood(void **state)
 	free(longer);
 }
 
-static void test_bytes_that_moved(void **state)
+TEST_CASE(test_bytes_that_moved)
 {
-	(void)state;
 	uint32_t seed = 11;
 	const size_t size = 300000;
 	char *data = random_data(size, &seed);
@@ -145,14 +136,13 @@ static void test_bytes_that_moved(void **state)
 	free(data);
 }
 
-static void test_any_change(void **state)
+TEST_CASE(test_any_change)
 {
-	(void)state;
 	uint32_t seed = 13;
 	int shared = 0;
 	for (int i = 0; i < 60; i++) {
 		size_t size = 1 + next(&seed) % 120000;
-		/* Also what repeats, where runs are found at wrong places. */
+		/* Repeated data, where runs are found at wrong places. */
 		char *data = random_data(size, &seed);
 		if (i % 3 == 0)
 			for (size_t at = 64; at < size; at++)
@@ -168,16 +158,15 @@ static void test_any_change(void **state)
 	assert_true(shared > 5);
 }
 
-static void test_what_has_little_in_common_is_refused(void **state)
+TEST_CASE(test_what_has_little_in_common_is_refused)
 {
-	(void)state;
 	uint32_t seed = 17;
 	char *data = random_data(100000, &seed), *other = random_data(100000, &seed);
 	store_object("issued/aa/shared", data, 100000);
 	assert_int_equal(keep(other, 100000, &seed), -1);
 	memcpy(other, data, 40000);
 	assert_int_equal(keep(other, 100000, &seed), -1);
-	assert_int_equal(keep(data, 100000, &seed), -1); /* nothing would be its own */
+	assert_int_equal(keep(data, 100000, &seed), -1); /* it would have no bytes of its own */
 	free(data);
 	free(other);
 	struct content_difference found;
@@ -186,9 +175,8 @@ static void test_what_has_little_in_common_is_refused(void **state)
 	                 ERR_NOT_FOUND);
 }
 
-static void test_what_is_damaged_is_not_given(void **state)
+TEST_CASE(test_what_is_damaged_is_not_given)
 {
-	(void)state;
 	static const char *const texts[] = {"",     "+",
 	                                    "5",    "+0",
 	                                    "@+5",  "@5",
@@ -207,7 +195,7 @@ static void test_what_is_damaged_is_not_given(void **state)
 	struct content_parts parts = {"issued/aa/own", "issued/aa/shared", "+1@2+3+2@0+1"};
 	check_read(&parts, "a234bc0", 7, 0);
 	check_read(&parts, "a234bc0", 7, 5);
-	/* Nothing is given of what cannot be given whole. */
+	/* A range that cannot be given completely gives nothing. */
 	static const char *const beyond[] = {"@8+3", "+4", "@20+1", "+1@0+1+2@3+8", "@9+1+1@2+3+3"};
 	for (size_t i = 0; i < sizeof beyond / sizeof *beyond; i++) {
 		parts.pieces = beyond[i];
@@ -224,15 +212,14 @@ static void test_what_is_damaged_is_not_given(void **state)
 	assert_int_equal(content_parts_read(store, &parts, 0, &reader, &size, NULL), ERR_CORRUPT);
 }
 
-static void test_an_object_that_goes_while_it_is_read_is_an_error(void **state)
+TEST_CASE(test_an_object_that_goes_while_it_is_read_is_an_error)
 {
-	(void)state;
 	char data[16];
 	struct content_reader *reader;
 	uint64_t size;
 	store_object("issued/aa/shared", "0123456789", 10);
 	store_object("issued/aa/own", "abc", 3);
-	/* It is begun again for what stands before. */
+	/* An earlier offset restarts the reader. */
 	struct content_parts parts = {"issued/aa/own", "issued/aa/shared", "@5+1+3@0+1"};
 	assert_int_equal(content_parts_read(store, &parts, 0, &reader, &size, NULL), 0);
 	assert_int_equal(content_delete(store, "issued/aa/shared", NULL), 0);
@@ -243,15 +230,4 @@ static void test_an_object_that_goes_while_it_is_read_is_an_error(void **state)
 	content_read_end(reader);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_bytes_that_stand_where_they_stood),
-		cmocka_unit_test(test_bytes_that_moved),
-		cmocka_unit_test(test_any_change),
-		cmocka_unit_test(test_what_has_little_in_common_is_refused),
-		cmocka_unit_test(test_what_is_damaged_is_not_given),
-		cmocka_unit_test(test_an_object_that_goes_while_it_is_read_is_an_error),
-	};
-	return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_MAIN(set_up, tear_down)

@@ -1,14 +1,8 @@
-/* Content is stored, read, listed and deleted while one call after another fails: memory, files,
- * directories. A fault is told as one: an object that is there is never called absent, none is left
- * out of a list, and none that is not there is called stored. What failed succeeds when it is
- * repeated. Arguments: "file:" for a fresh directory, or the address of a store and that of its
- * scripted service (tests/support/s3_server.py). */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+/* Content is stored, read, listed and deleted with each call failing in turn: memory, files,
+ * directories. A fault is reported as a fault: an existing object is never reported as missing, no
+ * list omits one, and a missing object is never reported as stored. A failed operation succeeds
+ * when it is repeated. Arguments: "file:" for a new directory, or the address of a store and that
+ * of its scripted service (tests/support/s3_server.py). */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -17,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "testing.h"
 #include "base/clock.h"
 #include "base/digest.h"
 #include "content/content.h"
@@ -26,7 +21,7 @@
 
 #define ALL (FAILING_MEMORY | FAILING_FILES | FAILING_JOURNAL)
 #define SMALL ((size_t)100000)
-#define LARGE ((size_t)17 << 20) /* goes to a service in parts, is read in blocks */
+#define LARGE ((size_t)17 << 20) /* a service gets it in parts and returns it in blocks */
 
 static char url[4096];
 static const char *endpoint; /* of the service; NULL: files */
@@ -40,8 +35,9 @@ static bool is_fault(int64_t code)
 	return code == ERR_IO || code == ERR_NO_MEMORY || code == ERR_NETWORK || code == ERR_NO_SPACE;
 }
 
-/* Whether to go on after an attempt in which a call was to fail. Where a network is between, what
- * failed may have been done by a further try; a temporary file that stays is tidied up later. */
+/* Returns whether to continue after an attempt in which a call was to fail. Over a network a
+ * further attempt may have completed the operation; a temporary file that is left is removed
+ * later. */
 static bool goes_on(const char *what, int at, int64_t code)
 {
 	const char *failed = failing_disarm();
@@ -97,7 +93,6 @@ static void ask(const char *what, const char *body)
 
 static int set_up(void **state)
 {
-	(void)state;
 	struct content_options options = options_now();
 	failing_errno = EIO;
 	if (endpoint)
@@ -107,7 +102,6 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-	(void)state;
 	failing_disarm();
 	content_close(store);
 	store = NULL;
@@ -126,7 +120,7 @@ static int put(const char *name, size_t size)
 	return result;
 }
 
-/* 0: it is there, with all its bytes; or why it cannot be read. */
+/* Returns 0 if the object exists with all its bytes, or the reason why it cannot be read. */
 static int64_t get(const char *name, size_t size)
 {
 	struct content_reader *reader = NULL;
@@ -147,12 +141,11 @@ static int64_t get(const char *name, size_t size)
 	return got;
 }
 
-static void opens(void **state)
+TEST_CASE(opens)
 {
-	(void)state;
 	struct content_options options = options_now();
 	content_close(store);
-	/* An address that cannot be used is what an operator is told: with the reason. */
+	/* An unusable address is reported with the reason. */
 	for (int at = 1;; at++) {
 		store = NULL;
 		failing_arm(ALL, at);
@@ -161,7 +154,7 @@ static void opens(void **state)
 			assert_int_equal(result, 0);
 			break;
 		}
-		if (!result) { /* of the walk upwards, whose end may lie anywhere */
+		if (!result) { /* of the upward walk, which may end anywhere */
 			content_close(store);
 			continue;
 		}
@@ -172,7 +165,7 @@ static void opens(void **state)
 	assert_int_equal(get("opened", 1), 0);
 }
 
-/* Each call of storing fails in turn: afterwards the object is there, whole, or absent. */
+/* Each call of storing fails in turn: afterwards the object is complete or absent. */
 static void put_in_turn(const char *name)
 {
 	for (int at = 1;; at++) {
@@ -188,13 +181,13 @@ static void put_in_turn(const char *name)
 	assert_int_equal(get(name, SMALL), 0);
 }
 
-static void stores_or_tells(void **state)
+TEST_CASE(stores_or_tells)
 {
-	(void)state;
 	put_in_turn("event/aa/one");
 	failing_errno = ENOSPC;
 	put_in_turn("event/bb/two");
-	failing_errno = EOPNOTSUPP; /* of a file without a name, which not all file systems have */
+	failing_errno =
+		EOPNOTSUPP; /* of a file without a name, which some file systems do not support */
 	error = (struct error){0};
 	failing_arm(FAILING_FILES, 1);
 	int result = put("event/cc/three", SMALL);
@@ -202,9 +195,8 @@ static void stores_or_tells(void **state)
 	assert_int_equal(result, endpoint ? 0 : ERR_IO);
 }
 
-static void stores_a_file(void **state)
+TEST_CASE(stores_a_file)
 {
-	(void)state;
 	char path[64];
 	snprintf(path, sizeof path, "%s/finished", scratch);
 	int file = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
@@ -229,7 +221,7 @@ static int64_t read_descriptor(const char *name)
 	return 0;
 }
 
-/* What is told to be deleted is. */
+/* An object that is reported as deleted is deleted. */
 static int64_t delete (const char *name)
 {
 	int result = content_delete(store, name, &error);
@@ -238,9 +230,8 @@ static int64_t delete (const char *name)
 	return found == ERR_NOT_FOUND ? 0 : found;
 }
 
-static void reads_whole_or_tells(void **state)
+TEST_CASE(reads_whole_or_tells)
 {
-	(void)state;
 	assert_int_equal(put("event/aa/read", SMALL), 0);
 	IN_TURN(get("event/aa/read", SMALL));
 	assert_int_equal(get("event/aa/other", 0), ERR_NOT_FOUND);
@@ -260,7 +251,7 @@ static int count_object(void *context, const char *name)
 	return 0;
 }
 
-/* A list that says that it is whole has every object. */
+/* A list that is reported as complete has every object. */
 static int list(void)
 {
 	struct content_range range = {"listed", INT64_MIN, INT64_MAX};
@@ -271,9 +262,8 @@ static int list(void)
 	return result;
 }
 
-static void lists_all_or_tells(void **state)
+TEST_CASE(lists_all_or_tells)
 {
-	(void)state;
 	for (int i = 0; i < 9; i++) { /* the service lists seven at once */
 		char name[32];
 		snprintf(name, sizeof name, "listed/%02d/object", i / 2);
@@ -291,9 +281,8 @@ static int end_all(void *context, const char *name)
 	return 0;
 }
 
-static void tidies_up_or_tells(void **state)
+TEST_CASE(tidies_up_or_tells)
 {
-	(void)state;
 	struct content_range range = {"", INT64_MIN, INT64_MAX};
 	char path[sizeof url + 64];
 	snprintf(path, sizeof path, "%s/.incoming/" LEFT, url + strlen("file:"));
@@ -308,10 +297,9 @@ static void tidies_up_or_tells(void **state)
 
 #define TOLD_INSIDE "{\"kind\":\"error-inside\",\"method\":\"PUT\",\"times\":99}"
 
-/* An error behind a good status is one, whatever else fails. */
-static void never_takes_an_error_for_success(void **state)
+/* An error after a success status remains an error, whatever else fails. */
+TEST_CASE(never_takes_an_error_for_success)
 {
-	(void)state;
 	if (!endpoint)
 		skip();
 	for (int at = 1;; at++) {
@@ -329,9 +317,8 @@ static void never_takes_an_error_for_success(void **state)
 	assert_int_equal(put("inside", SMALL), 0);
 }
 
-static void an_object_in_parts(void **state)
+TEST_CASE(an_object_in_parts)
 {
-	(void)state;
 	if (!endpoint)
 		skip();
 	for (int at = 3;; at += 6) {
@@ -362,9 +349,8 @@ static int make_link(void)
 	return content_make_link(store, "event/aa/one", &link, &out, &error);
 }
 
-static void links(void **state)
+TEST_CASE(links)
 {
-	(void)state;
 	if (endpoint)
 		IN_TURN(make_link());
 	else
@@ -382,19 +368,7 @@ int main(int count, char **arguments)
 	snprintf(url, sizeof url, endpoint ? "%s" : "%s%s/store", arguments[1], scratch);
 	data = malloc(LARGE);
 	random_bytes(data, LARGE);
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(opens),
-		TEST(stores_or_tells),
-		TEST(stores_a_file),
-		TEST(reads_whole_or_tells),
-		TEST(lists_all_or_tells),
-		TEST(tidies_up_or_tells),
-		TEST(never_takes_an_error_for_success),
-		TEST(an_object_in_parts),
-		TEST(links),
-	};
-	int failed = cmocka_run_group_tests_name("failing content", tests, NULL, NULL);
+	int failed = tests_run(NULL, NULL, set_up, tear_down);
 	scratch_remove(scratch);
 	free(data);
 	return failed;

@@ -1,16 +1,11 @@
-/* Addresses of stores: which are taken, and that nobody sees a password in one. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+/* Addresses of stores: which are accepted, and that passwords in them are hidden. */
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "testing.h"
 #include "db/db.h"
 
-static void addresses_are_told_apart(void **state)
+TEST_CASE(addresses_are_told_apart)
 {
 	static const char *const good[] = {
 		"sqlite:/var/lib/x.db",
@@ -42,7 +37,7 @@ static void addresses_are_told_apart(void **state)
 	}
 }
 
-static void addresses_are_shown_as_far_as_they_may_be(void **state)
+TEST_CASE(addresses_are_shown_as_far_as_they_may_be)
 {
 	static const char *const rows[][2] = {
 		{"sqlite:/a/b:c@d?password=x", "sqlite:/a/b:c@d?password=x"},
@@ -66,8 +61,8 @@ static void addresses_are_shown_as_far_as_they_may_be(void **state)
 	}
 }
 
-/* However it was written, escaped or not, in a text of whatever size. */
-static void no_part_of_a_password_is_shown(void **state)
+/* However it was written, escaped or not, in a text of any size. */
+TEST_CASE(no_part_of_a_password_is_shown)
 {
 	static const char *const forms[] = {
 		"postgresql://u:$@h/d",
@@ -114,7 +109,7 @@ static void no_part_of_a_password_is_shown(void **state)
 	}
 }
 
-static void an_address_names_its_engine(void **state)
+TEST_CASE(an_address_names_its_engine)
 {
 	assert_string_equal(db_url_engine("sqlite:/a/b.db"), "SQLite");
 	assert_string_equal(db_url_engine("postgresql://h/d"), "PostgreSQL");
@@ -124,13 +119,4 @@ static void an_address_names_its_engine(void **state)
 	assert_null(db_url_path("/a/b.db"));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(addresses_are_told_apart),
-		cmocka_unit_test(addresses_are_shown_as_far_as_they_may_be),
-		cmocka_unit_test(no_part_of_a_password_is_shown),
-		cmocka_unit_test(an_address_names_its_engine),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,15 +1,10 @@
-/* Sealed segments are found whole, and each fault in what the store gives is named. The segments
- * are real ones; what is read of them is altered on its way. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+/* Sealed segments are checked, and each fault in the stored data is named. The segments are real;
+ * the data read of them is altered before the check. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "testing.h"
 #include "office.h"
 #include "evidence/check_segment.h"
 #include "evidence/stored_segment.h"
@@ -17,17 +12,17 @@
 
 static struct office office;
 static struct sample first,
-	second; /* two channels: a segment of each in either round, and staged */
+	second; /* two channels: each has a segment in both rounds, and a staged one */
 
-/* What the store is made to say. */
+/* The values that the store returns. */
 static struct {
 	void (*segment)(struct segment_record *segment);
 	void (*round)(struct round_record *round);
 	void (*hashes)(struct sha256 *hashes, size_t count);
 	int segment_result, round_result, hashes_result;
-	void (*beside)(void); /* done once, when a segment was read */
+	void (*beside)(void); /* called once, when a segment has been read */
 } altered;
-static int second_result = ERR_NOT_FOUND; /* of asking for a second timestamp */
+static int second_result = ERR_NOT_FOUND; /* result of reading a second timestamp */
 
 int __real_store_get_segment(struct store *store, int64_t account, int64_t chain, int64_t number,
                              struct arena *arena, struct segment_record *ret, struct error *error);
@@ -106,7 +101,7 @@ static int open_group(void **state)
 	}
 	register_in(&first, 5);
 	register_in(&second, 200);
-	office_stage(&office); /* for a third round, which does not come */
+	office_stage(&office); /* for a third round, which is never written */
 	return 0;
 }
 
@@ -142,7 +137,7 @@ static int check(const struct sample *channel, int64_t number, struct checked_se
 	return result;
 }
 
-static void whole_ones_are_found_whole(void **state)
+TEST_CASE(whole_ones_are_found_whole)
 {
 	const struct sample *channels[] = {&first, &second};
 	struct checked_segment before = {0};
@@ -182,8 +177,8 @@ static void claim_a_later_round(struct segment_record *segment)
 	segment->round++;
 }
 
-/* They are sealed by no round yet, and stand in the block that the next one will have. */
-static void staged_ones_are_found_whole(void **state)
+/* No round seals them yet; they are in the staged block of the next one. */
+TEST_CASE(staged_ones_are_found_whole)
 {
 	static const char words[] = "it is missing in the block in which it is staged";
 	struct checked_segment before = {0};
@@ -200,13 +195,13 @@ static void staged_ones_are_found_whole(void **state)
 	expect_fault(&first, 3, "its round is missing");
 }
 
-/* What a sealer does beside the check. */
+/* The sealer takes the block back during the check. */
 static void take_back(void)
 {
 	assert_int_equal(store_unstage_block(office.service.store, 3, 0, NULL), OK);
 }
 
-/* Others stand in the block then. */
+/* The block then holds other segments. */
 static void replace(void)
 {
 	take_back();
@@ -221,7 +216,7 @@ static void lose_the_block(void)
 	db_give(writer);
 }
 
-static void what_is_taken_back_beside_is_no_fault(void **state)
+TEST_CASE(what_is_taken_back_beside_is_no_fault)
 {
 	struct checked_segment before = {0};
 	struct error error;
@@ -242,12 +237,13 @@ static void what_is_taken_back_beside_is_no_fault(void **state)
 static void flip(struct slice bytes, size_t at)
 {
 	assert_true(at < bytes.size);
-	((char *)bytes.data)[at] ^= 1; /* in the arena of who asked */
+	((char *)bytes.data)[at] ^= 1; /* in the caller's arena */
 }
 
 /* ---- documents ---- */
 
-/* Another document, which could be a segment's; its text lives until the next. */
+/* Replaces the document by another one that could be a segment's. Its text is valid until the next
+ * call. */
 static void name_no_seal(struct segment_record *segment)
 {
 	static char text[SEAL_DOCUMENT_MAX];
@@ -279,7 +275,7 @@ static void move_on_number(struct segment_record *segment)
 	segment->number++;
 }
 
-static void documents_say_what_the_segment_is(void **state)
+TEST_CASE(documents_say_what_the_segment_is)
 {
 	static const char words[] = "does not reference the previous seal";
 	altered.segment = shift_range;
@@ -292,8 +288,8 @@ static void documents_say_what_the_segment_is(void **state)
 	expect_fault(&first, 2, words);
 }
 
-/* Only with the one that comes right before it in its chain. */
-static void a_seal_is_compared_with_the_one_before(void **state)
+/* A seal is only compared with the one directly before it in its chain. */
+TEST_CASE(a_seal_is_compared_with_the_one_before)
 {
 	struct checked_segment before = {0}, changed;
 	assert_int_equal(check(&first, 1, &before), OK);
@@ -351,7 +347,7 @@ static void flip_last_hash(struct sha256 *hashes, size_t count)
 	hashes[count - 1].bytes[0] ^= 1;
 }
 
-static void trees_follow_from_documents_and_events(void **state)
+TEST_CASE(trees_follow_from_documents_and_events)
 {
 	static const char words[] = "tree does not follow from its events";
 	void (*const segments[])(struct segment_record *) = {say_other_source, flip_root,
@@ -367,7 +363,7 @@ static void trees_follow_from_documents_and_events(void **state)
 	expect_fault(&second, 2, words);
 }
 
-/* Segment and document agree on it; its text lives until the next. */
+/* Makes segment and document agree on the count. Its text is valid until the next call. */
 static void claim_events(struct segment_record *segment, int64_t count)
 {
 	static char text[2 * SEAL_DOCUMENT_MAX];
@@ -399,12 +395,12 @@ static void claim_too_many_events(struct segment_record *segment)
 	claim_events(segment, SEGMENT_EVENTS_MAX + 1);
 }
 
-static void impossible_ranges_are_not_read(void **state)
+TEST_CASE(impossible_ranges_are_not_read)
 {
 	struct checked_segment before = {0};
 	altered.segment = claim_as_many_events;
 	assert_int_equal(check(&first, 1, &before), OK);
-	altered.hashes_result = ERR_UNAVAILABLE; /* were they read */
+	altered.hashes_result = ERR_UNAVAILABLE; /* if they were read */
 	altered.segment = claim_no_events;
 	expect_fault(&first, 2, "seal document");
 	altered.segment = claim_too_many_events;
@@ -413,7 +409,7 @@ static void impossible_ranges_are_not_read(void **state)
 
 /* ---- rounds ---- */
 
-/* As in rounds of before: its sibling in a round of two. */
+/* As in rounds of earlier versions: its sibling in a round of two. */
 static void have_path(struct segment_record *segment)
 {
 	static struct sha256 sibling;
@@ -448,7 +444,7 @@ static void flip_round_root(struct round_record *round)
 	round->root.bytes[0] ^= 1;
 }
 
-static void paths_lead_to_the_rounds_root(void **state)
+TEST_CASE(paths_lead_to_the_rounds_root)
 {
 	struct checked_segment before = {0};
 	altered.segment = have_path;
@@ -480,21 +476,21 @@ static void date_later(struct round_record *round)
 	round->sealed_at_us++;
 }
 
-/* Not what is under the signature: the signature itself. */
+/* Alters the signature itself, not the data that it signs. */
 static void flip_token(struct round_record *round)
 {
 	flip(round->token, round->token.size - 1);
 	round->token_hash = sha256_of(round->token.data, round->token.size);
 }
 
-/* Nothing is read of such a one, its time neither. */
+/* Nothing is read from such a token, not even its time. */
 static void flip_token_of_no_time(struct round_record *round)
 {
 	flip_token(round);
 	round->sealed_at_us = 0;
 }
 
-/* The whole timestamp is a good one, of something else. */
+/* The timestamp is valid, but over other data. */
 static void take_the_other_rounds_token(struct round_record *round)
 {
 	static char text[65536];
@@ -510,7 +506,7 @@ static void take_the_other_rounds_token(struct round_record *round)
 	round->sealed_at_us = other.sealed_at_us;
 }
 
-static void timestamps_are_verified(void **state)
+TEST_CASE(timestamps_are_verified)
 {
 	void (*const rounds[])(struct round_record *) = {flip_token_hash, date_later, flip_token,
 	                                                 flip_token_of_no_time,
@@ -521,7 +517,7 @@ static void timestamps_are_verified(void **state)
 	}
 }
 
-/* The round's own token stands for a second authority's, which is over the same root. */
+/* The round's own token serves as the token of a second authority, as it is over the same root. */
 static void (*alter_second)(struct round_token *token);
 int __wrap_store_get_second_token(struct store *store, int64_t round, struct arena *arena,
                                   struct round_token *ret, struct error *error);
@@ -548,7 +544,7 @@ static void flip_second(struct round_token *token)
 	flip(token->token, token->token.size - 1);
 }
 
-static void second_timestamps_are_verified(void **state)
+TEST_CASE(second_timestamps_are_verified)
 {
 	struct checked_segment before = {0};
 	struct error error;
@@ -564,8 +560,8 @@ static void second_timestamps_are_verified(void **state)
 	assert_int_equal(check_of(&first, 1, &before, &error), ERR_UNAVAILABLE);
 }
 
-/* One that was found valid; and only for segments of the same round. */
-static void a_timestamp_is_verified_once(void **state)
+/* Only a timestamp that was found valid, and only for segments of the same round. */
+TEST_CASE(a_timestamp_is_verified_once)
 {
 	struct checked_segment before = {0};
 	struct error error;
@@ -583,8 +579,8 @@ static void cut_document(struct segment_record *segment)
 	segment->document.size--;
 }
 
-/* It is compared with what is there. */
-static void after_a_fault_the_next_is_checked(void **state)
+/* It is compared with the stored segments. */
+TEST_CASE(after_a_fault_the_next_is_checked)
 {
 	struct checked_segment before = {0};
 	struct error error;
@@ -603,7 +599,7 @@ static void after_a_fault_the_next_is_checked(void **state)
 	}
 }
 
-static void what_cannot_be_checked_is_no_fault(void **state)
+TEST_CASE(what_cannot_be_checked_is_no_fault)
 {
 	int *const results[] = {&altered.segment_result, &altered.hashes_result, &altered.round_result};
 	for (size_t i = 0; i < sizeof results / sizeof *results; i++) {
@@ -617,20 +613,5 @@ static void what_cannot_be_checked_is_no_fault(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(whole_ones_are_found_whole, set_up),
-		cmocka_unit_test_setup(staged_ones_are_found_whole, set_up),
-		cmocka_unit_test_setup(what_is_taken_back_beside_is_no_fault, set_up),
-		cmocka_unit_test_setup(documents_say_what_the_segment_is, set_up),
-		cmocka_unit_test_setup(a_seal_is_compared_with_the_one_before, set_up),
-		cmocka_unit_test_setup(trees_follow_from_documents_and_events, set_up),
-		cmocka_unit_test_setup(impossible_ranges_are_not_read, set_up),
-		cmocka_unit_test_setup(paths_lead_to_the_rounds_root, set_up),
-		cmocka_unit_test_setup(timestamps_are_verified, set_up),
-		cmocka_unit_test_setup(second_timestamps_are_verified, set_up),
-		cmocka_unit_test_setup(a_timestamp_is_verified_once, set_up),
-		cmocka_unit_test_setup(after_a_fault_the_next_is_checked, set_up),
-		cmocka_unit_test_setup(what_cannot_be_checked_is_no_fault, set_up),
-	};
-	return cmocka_run_group_tests(tests, open_group, close_group);
+	return tests_run(open_group, close_group, set_up, NULL);
 }

@@ -1,14 +1,9 @@
-/* The proof of one event, to the letter, from real rounds over two channels; and that it leads
- * from the event to the round's root by nothing but SHA-256. The same as an evidence record. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+/* The proof of one event, verbatim, from real rounds over two channels. It leads from the event to
+ * the root of the round by SHA-256 alone. The same as an evidence record. */
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "testing.h"
 #include "base/base64.h"
 #include "base/json.h"
 #include "office.h"
@@ -80,7 +75,7 @@ static int open_group(void **state)
 	office.sample.references = first.references;
 	sample_register(&office.sample, MODE_LIVE, 3);
 	office_seal(&office);
-	sample_register(&office.sample, MODE_LIVE, 1); /* the fourth stays open */
+	sample_register(&office.sample, MODE_LIVE, 1); /* the fourth remains unsealed */
 	return 0;
 }
 
@@ -142,7 +137,7 @@ static const char *hex_of(const struct sha256 *hash)
 	return text;
 }
 
-/* What stands ahead of a seal. */
+/* Returns the links of an event, which precede a seal. */
 static const char *links_of(const struct sample *channel, const struct event *event)
 {
 	struct sha256 previous;
@@ -166,7 +161,7 @@ static void is_written(const char *expected)
 
 /* ---- without a seal ---- */
 
-static void what_is_not_sealed_has_its_links_only(void **state)
+TEST_CASE(what_is_not_sealed_has_its_links_only)
 {
 	struct event open = event_of(&office.sample, MODE_LIVE, 4);
 	assert_int_equal(write(&office.sample, &open), OK);
@@ -179,8 +174,8 @@ static void what_is_not_sealed_has_its_links_only(void **state)
 	}
 }
 
-/* An event's links hash to its own place in the chain: they are of it and of no other. */
-static void a_first_event_follows_the_genesis(void **state)
+/* The links of an event hash to its own place in the chain and to no other. */
+TEST_CASE(a_first_event_follows_the_genesis)
 {
 	struct event event = event_of(&first, MODE_TEST, 1);
 	struct chain_head head;
@@ -212,7 +207,7 @@ static struct sha256 combine(struct sha256 a, struct sha256 b)
 	return sha256_of(both, sizeof both);
 }
 
-/* The first list has the leaf and its sibling, each later one a sibling. */
+/* The first list has the leaf and its sibling, each later list one sibling. */
 static void assert_leads(const struct json *proof, const struct event *event)
 {
 	const struct json *list = json_member(proof, "path")->first;
@@ -262,7 +257,7 @@ static void is_proved(const struct sample *channel, int64_t sequence)
 	assert_int_equal(json_parse(&arena, slice_of(text), NULL, &json, &error), OK);
 	assert_leads(json_member(json, "proof"), &event);
 
-	/* But for the path, which leads there, it is known to the letter. */
+	/* The text is known verbatim but for the path. */
 	const char *path = strstr(out.data, ",\"path\":[");
 	const char *end = path ? strstr(path, ",\"round\":") : NULL;
 	assert_non_null(end);
@@ -282,7 +277,7 @@ static void is_proved(const struct sample *channel, int64_t sequence)
 		quoted(round.authority), round.kind, time, token));
 }
 
-static void what_is_sealed_leads_to_its_round(void **state)
+TEST_CASE(what_is_sealed_leads_to_its_round)
 {
 	static const int64_t sequences[] = {1, 2, 128, 129, EVENTS - 1, EVENTS};
 	for (size_t i = 0; i < sizeof sequences / sizeof *sequences; i++)
@@ -319,14 +314,6 @@ static void is_recorded(const struct sample *channel, int64_t sequence)
 	                 ERR_INVALID_EVIDENCE);
 }
 
-static void what_is_sealed_has_a_record(void **state)
-{
-	static const int64_t sequences[] = {1, 2, 128, 129, EVENTS - 1, EVENTS};
-	for (size_t i = 0; i < sizeof sequences / sizeof *sequences; i++)
-		is_recorded(&first, sequences[i]);
-	is_recorded(&office.sample, 3);
-}
-
 /* ---- what cannot be proved ---- */
 
 static void assert_nothing(int result, int code, const char *cause)
@@ -336,8 +323,8 @@ static void assert_nothing(int result, int code, const char *cause)
 	assert_int_equal(out.size, 0);
 }
 
-/* Half a proof is none: nothing is written unless all of it was found and agrees. */
-static void what_is_not_proved_is_not_written(void **state)
+/* Nothing is written unless all parts of a proof were found and agree. */
+TEST_CASE(what_is_not_proved_is_not_written)
 {
 	static const int64_t versions[] = {-1, 0, 3};
 	struct event event = event_of(&first, MODE_LIVE, 7);
@@ -369,7 +356,15 @@ static void what_is_not_proved_is_not_written(void **state)
 	assert_true(failed > 1);
 }
 
-static void what_is_not_sealed_has_no_record(void **state)
+TEST_CASE(what_is_sealed_has_a_record)
+{
+	static const int64_t sequences[] = {1, 2, 128, 129, EVENTS - 1, EVENTS};
+	for (size_t i = 0; i < sizeof sequences / sizeof *sequences; i++)
+		is_recorded(&first, sequences[i]);
+	is_recorded(&office.sample, 3);
+}
+
+TEST_CASE(what_is_not_sealed_has_no_record)
 {
 	struct event open = event_of(&office.sample, MODE_LIVE, 4);
 	assert_nothing(record(&office.sample, &open, &arena), ERR_NOT_FOUND, "");
@@ -379,7 +374,7 @@ static void what_is_not_sealed_has_no_record(void **state)
 	assert_int_equal(error.message, MSG_EVIDENCE_RECORD_TEST);
 }
 
-static void what_does_not_agree_has_no_record(void **state)
+TEST_CASE(what_does_not_agree_has_no_record)
 {
 	struct event event = event_of(&first, MODE_LIVE, 7);
 	spoils_nodes = true;
@@ -391,12 +386,5 @@ static void what_does_not_agree_has_no_record(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(what_is_not_sealed_has_its_links_only), TEST(a_first_event_follows_the_genesis),
-		TEST(what_is_sealed_leads_to_its_round),     TEST(what_is_not_proved_is_not_written),
-		TEST(what_is_sealed_has_a_record),           TEST(what_is_not_sealed_has_no_record),
-		TEST(what_does_not_agree_has_no_record),
-	};
-	return cmocka_run_group_tests(tests, open_group, close_group);
+	return tests_run(open_group, close_group, set_up, tear_down);
 }

@@ -1,14 +1,9 @@
-/* Which certificates are told of before they end, and when. The clock is the test's, and so are the
- * keys and the authorities. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+/* Which certificates are reported before they expire, and when. The clock, the keys and the
+ * authorities come from the test. */
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "testing.h"
 #include "base/log.h"
 #include "evidence/signers.h"
 #include "seal/authority.h"
@@ -23,7 +18,7 @@ static struct {
 	bool has_next;
 	int64_t authorities_until_us[AUTHORITIES_MAX]; /* 0: not seen */
 } world;
-static char told[512]; /* the subjects, each with a blank */
+static char told[512]; /* the reported subjects, each followed by a blank */
 static struct settings settings;
 static struct service service;
 
@@ -103,7 +98,7 @@ static void assert_told(const char *wanted)
 	assert_string_equal(told, wanted);
 }
 
-static void test_each_is_told_from_the_bound_on_once_a_day(void **state)
+TEST_CASE(test_each_is_told_from_the_bound_on_once_a_day)
 {
 	world.authorities_until_us[1] = NOW + 131 * US_PER_DAY;
 	world.now_us = NOW + 70 * US_PER_DAY;
@@ -111,7 +106,7 @@ static void test_each_is_told_from_the_bound_on_once_a_day(void **state)
 	world.now_us += 1;
 	assert_told("present ");
 	assert_told("");
-	/* One that comes near within the day does not wait for the other. */
+	/* A certificate that comes close to its end on the same day is reported at once. */
 	world.authorities_until_us[1] = NOW + 100 * US_PER_DAY;
 	assert_told("clock1 ");
 	world.now_us += US_PER_DAY - 1;
@@ -123,8 +118,9 @@ static void test_each_is_told_from_the_bound_on_once_a_day(void **state)
 	assert_told("");
 }
 
-/* It may end as soon as the one before, and the operator is to know that he got the wrong one. */
-static void test_a_new_certificate_of_the_same_subject_is_told_of(void **state)
+/* A replacement may expire as soon as the certificate before it, and the operator must learn that
+ * it is the wrong one. */
+TEST_CASE(test_a_new_certificate_of_the_same_subject_is_told_of)
 {
 	world.authorities_until_us[1] = NOW + 10 * US_PER_DAY;
 	assert_told("clock1 ");
@@ -132,7 +128,7 @@ static void test_a_new_certificate_of_the_same_subject_is_told_of(void **state)
 	world.authorities_until_us[1] = NOW + 12 * US_PER_DAY;
 	assert_told("clock1 ");
 	assert_told("");
-	/* However many there were today, what is told now is not told again. */
+	/* A reported certificate is not reported again on the same day, however many there were. */
 	for (int i = 0; i < 2 * EXPIRING_MAX; i++) {
 		world.authorities_until_us[1]++;
 		assert_told("clock1 ");
@@ -140,7 +136,7 @@ static void test_a_new_certificate_of_the_same_subject_is_told_of(void **state)
 	}
 }
 
-static void test_a_key_that_was_replaced_is_not_relied_on(void **state)
+TEST_CASE(test_a_key_that_was_replaced_is_not_relied_on)
 {
 	struct expiring items[EXPIRING_MAX];
 	world.has_next = true;
@@ -153,7 +149,7 @@ static void test_a_key_that_was_replaced_is_not_relied_on(void **state)
 	assert_string_equal(items[0].what, "the signing certificate");
 }
 
-static void test_there_is_room_for_all(void **state)
+TEST_CASE(test_there_is_room_for_all)
 {
 	struct expiring items[EXPIRING_MAX];
 	world.has_next = true;
@@ -167,7 +163,7 @@ static void test_there_is_room_for_all(void **state)
 	assert_int_equal(service_list_expiring(&service, items), SERVICE_LISTENERS);
 }
 
-static void test_a_listener_s_certificate_is_near_its_end_later(void **state)
+TEST_CASE(test_a_listener_s_certificate_is_near_its_end_later)
 {
 	struct expiring items[EXPIRING_MAX];
 	service.signer = NULL;
@@ -181,7 +177,7 @@ static void test_a_listener_s_certificate_is_near_its_end_later(void **state)
 	assert_true(items[0].near);
 }
 
-static void test_the_first_authority_s_end(void **state)
+TEST_CASE(test_the_first_authority_s_end)
 {
 	assert_int_equal(service_authorities_expire_us(&service), 0);
 	world.authorities_until_us[5] = NOW + 7;
@@ -189,17 +185,4 @@ static void test_the_first_authority_s_end(void **state)
 	assert_int_equal(service_authorities_expire_us(&service), NOW + 7);
 }
 
-#define TEST(name) cmocka_unit_test_setup(name, set_up)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(test_each_is_told_from_the_bound_on_once_a_day),
-		TEST(test_a_new_certificate_of_the_same_subject_is_told_of),
-		TEST(test_a_key_that_was_replaced_is_not_relied_on),
-		TEST(test_there_is_room_for_all),
-		TEST(test_a_listener_s_certificate_is_near_its_end_later),
-		TEST(test_the_first_authority_s_end),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_EACH(set_up, NULL)

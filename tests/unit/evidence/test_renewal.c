@@ -1,16 +1,11 @@
-/* Evidence at rest, through years that pass without a wait: authorities whose certificates follow
- * each other, generations renewed and lost, nodes that die at any step. Each record is judged by
- * our verifier and by the one of the tests, which knows the format's page alone. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+/* Stored evidence over simulated years: authorities with successive certificates, generations
+ * renewed and lost, nodes that die at any step. The service's verifier and that of the tests, which
+ * was written from the format description alone, judge each record. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
+#include "testing.h"
 #include "office.h"
 #include "evidence/check_stamp.h"
 #include "evidence/event_proof.h"
@@ -29,20 +24,21 @@
 static struct office office;
 static struct error error;
 
-/* ---- time, and who gives it ---- */
+/* ---- time, and the authorities ---- */
 
 static struct time_authority authorities[AUTHORITIES];
 static struct buf trust;
-/* Of the first one's certificate; each has four years, one of them with the one before. */
+/* Start of the first certificate. Each is valid for four years and overlaps the one before by one
+ * year. */
 static int64_t start_us;
-static int64_t now_us; /* 0: as it is */
-static size_t current; /* who gives timestamps */
-static size_t second;  /* and who second ones */
+static int64_t now_us; /* 0: the real time */
+static size_t current; /* index of the authority for timestamps */
+static size_t second;  /* and of that for second ones */
 static int64_t bought; /* tokens */
 static bool authority_down, refuses_sha512;
 static bool revoked[AUTHORITIES], rejected[AUTHORITIES];
 static enum digest_algorithm last_algorithm;
-static bool dies_before_commit; /* the process, with its token */
+static bool dies_before_commit; /* the process dies after it has received its token */
 static atomic_bool stopping, lost;
 
 int64_t __real_clock_now_us(void);
@@ -218,7 +214,7 @@ static int64_t year_us(double years)
 	return start_us + (int64_t)(years * 365 * (double)US_PER_DAY);
 }
 
-/* So many years after the start. */
+/* Moves the time to a number of years after the start. */
 static void come(double years)
 {
 	now_us = year_us(years);
@@ -249,7 +245,6 @@ static int end(void **state)
 
 static int set_up(void **state)
 {
-	(void)state;
 	now_us = 0;
 	office_open(&office, MODALITY_HASH_ONLY, 1000000);
 	current = second = 0;
@@ -266,7 +261,6 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-	(void)state;
 	now_us = 0;
 	office_close(&office);
 	return 0;
@@ -304,7 +298,7 @@ static int pass(void)
 	return renewal_pass(&renewal, &error);
 }
 
-/* What is due gets so many tokens; and then nothing is due. */
+/* Runs a pass that must take that number of tokens; then nothing may be due. */
 static void expect_pass(int64_t tokens)
 {
 	int64_t before = bought;
@@ -382,7 +376,7 @@ static struct issued issue(int number)
 	return issued;
 }
 
-/* An event that is sealed, and so are those before. */
+/* Registers an event and seals it with all earlier ones. */
 static void seal_event(void)
 {
 	office.sample.now_us = now_us - 10 * US_PER_SECOND;
@@ -416,7 +410,7 @@ static int judge(struct slice der, const char *data, int64_t at_us, struct judge
 	return result;
 }
 
-/* The other verifier says the same. */
+/* The other verifier must reach the same result. */
 static int judge_otherwise(struct slice der, const char *data, int64_t at_us)
 {
 	const char *script = getenv("CONSTANCIA_CHECK_RECORD");
@@ -438,7 +432,7 @@ static int judge_otherwise(struct slice der, const char *data, int64_t at_us)
 	return system(command) == 0 ? 0 : 1;
 }
 
-/* What a list says of it; false: nothing. */
+/* Finds the entry of a certification in a list; false if there is none. */
 static bool find_in_list(const struct certification *certification, struct evidence_offer *ret)
 {
 	struct evidence_offer items[64];
@@ -470,7 +464,7 @@ static struct evidence_offer fetch(const struct certification *certification, st
 	return offer;
 }
 
-/* Each document is covered, of now, by both verifiers; another text is not. */
+/* Both verifiers find each document covered at the present time, and another text not. */
 static struct judged expect_valid(const struct issued *issued)
 {
 	BUF_AUTO struct buf der;
@@ -499,7 +493,7 @@ static void expect_none(const struct certification *certification)
 	assert_false(find_in_list(certification, &offer));
 }
 
-/* Of an event, whose record is the data; only its digest is known here. */
+/* Judges an event, whose record is the data; only its digest is known here. */
 static int judge_event(int64_t sequence, int64_t at_us, struct judged *ret)
 {
 	ARENA_AUTO struct arena arena;
@@ -537,11 +531,10 @@ static void expect_event(int64_t sequence, size_t stamps)
 
 /* ---- tests ---- */
 
-static void test_one_token_for_many(void **state)
+TEST_CASE(test_one_token_for_many)
 {
 	struct issued issued[7];
 	struct certification tried;
-	(void)state;
 	seal_event();
 	sample_register(&office.sample, MODE_TEST, 1);
 	expect_pass(0);
@@ -558,11 +551,10 @@ static void test_one_token_for_many(void **state)
 }
 
 /* More than a block, and blocks of several sizes. */
-static void test_many_blocks(void **state)
+TEST_CASE(test_many_blocks)
 {
 	struct issued first, last;
 	struct certification unused;
-	(void)state;
 	seal_event();
 	first = issue(0);
 	for (int i = 0; i < EVIDENCE_LEAVES_MAX + 5; i++)
@@ -576,7 +568,7 @@ static void test_many_blocks(void **state)
 	current = 1;
 	expect_pass(1);
 	assert_int_equal(expect_valid(&last).stamps, 2);
-	/* All are lost at once. */
+	/* All certificates have expired. */
 	come(8);
 	current = 2;
 	expect_pass(2);
@@ -585,18 +577,17 @@ static void test_many_blocks(void **state)
 	assert_int_equal(expect_valid(&last).stamps, 1);
 }
 
-static void test_three_generations(void **state)
+TEST_CASE(test_three_generations)
 {
-	(void)state;
 	struct issued old, young;
 	seal_event();
 	old = issue(0);
 	expect_pass(1);
 	expect_event(1, 1);
-	/* Not before 90 days before the end. */
+	/* Nothing is due more than 90 days before the end. */
 	come(3.7);
 	expect_pass(0);
-	/* Rounds and archive timestamps by one token, and what was issued since. */
+	/* One token renews rounds, archive timestamps and what was issued since. */
 	come(3.8);
 	current = 1;
 	seal_event();
@@ -620,10 +611,10 @@ static void test_three_generations(void **state)
 	assert_int_equal(judged.stamps, 4);
 	assert_true(judged.since_us < year_us(1));
 	expect_event(1, 4);
-	/* One row for each token, whatever leads to it. */
+	/* Each token has one row, however many chains lead to it. */
 	assert_int_equal(count_of("SELECT COUNT(*) FROM archive_timestamps"), 4);
 	assert_int_equal(count_of("SELECT COUNT(*) FROM tokens_at_rest WHERE lost_at IS NOT NULL"), 0);
-	/* Of those, too, that gave no round. */
+	/* Roots are also recorded of authorities that gave no round. */
 	assert_int_equal(count_of("SELECT COUNT(*) FROM timestamp_roots"), 4);
 }
 
@@ -637,9 +628,8 @@ static size_t count_in(struct slice text, const char *part)
 }
 
 /* However many there are, and however often they were renewed. */
-static void a_list_asks_once_for_all_records(void **state)
+TEST_CASE(a_list_asks_once_for_all_records)
 {
-	(void)state;
 	struct key_identity key = {.account = office.sample.account,
 	                           .channel = office.sample.channel,
 	                           .chain = office.sample.live_chain,
@@ -681,8 +671,8 @@ static void run_sql(const char *sql)
 	db_give(writer);
 }
 
-/* What the rows alone do not show: whether they lead to the token. */
-static void a_damaged_archive_timestamp_is_found(void **state)
+/* The rows alone do not show whether they lead to the token. */
+TEST_CASE(a_damaged_archive_timestamp_is_found)
 {
 	static const char *const damages[][2] = {
 		{"UPDATE archive_timestamp_blocks SET leaves = (SELECT o.leaves"
@@ -702,7 +692,6 @@ static void a_damaged_archive_timestamp_is_found(void **state)
 		{"UPDATE archive_timestamps SET stamped_at = stamped_at + 1 WHERE stamp = 2",
 	     "its token is not valid"},
 	};
-	(void)state;
 	struct store *store = office.service.store;
 	seal_event();
 	issue(0);
@@ -725,10 +714,9 @@ static void a_damaged_archive_timestamp_is_found(void **state)
 	}
 }
 
-/* A program of before completed them: nothing waits, and nothing leads to them. */
-static void forgotten_certifications_are_queued(void **state)
+/* An earlier version completed them: none is queued, and no chain leads to them. */
+TEST_CASE(forgotten_certifications_are_queued)
 {
-	(void)state;
 	const struct renewal renewal = {&office.service, &stopping, &lost};
 	struct issued first, last;
 	struct certification unused;
@@ -771,10 +759,9 @@ static int64_t due_since(void)
 	return since_us;
 }
 
-/* What an operator is to be woken for: not that an end comes nearer, but that nobody renews. */
-static void what_is_due_and_not_renewed_is_told(void **state)
+/* The alert is about a renewal that does not happen, not about an end that comes closer. */
+TEST_CASE(what_is_due_and_not_renewed_is_told)
 {
-	(void)state;
 	seal_event();
 	issue(0);
 	assert_int_equal(due_since(), TIME_NONE);
@@ -792,7 +779,7 @@ static void what_is_due_and_not_renewed_is_told(void **state)
 	current = 1;
 	expect_pass(1);
 	assert_int_equal(due_since(), TIME_NONE);
-	/* One that ends soon after it was given is not due for half of its time. */
+	/* A certificate that expires soon after its issue is not due for half of its lifetime. */
 	current = 0;
 	come(3.9);
 	issue(1);
@@ -802,9 +789,8 @@ static void what_is_due_and_not_renewed_is_told(void **state)
 	assert_true(due_since() >= year_us(3.945) && due_since() <= year_us(3.955));
 }
 
-static void test_by_hash_tree(void **state)
+TEST_CASE(test_by_hash_tree)
 {
-	(void)state;
 	struct issued issued[3];
 	seal_event();
 	for (int i = 0; i < 3; i++)
@@ -814,7 +800,7 @@ static void test_by_hash_tree(void **state)
 	current = 1;
 	expect_pass(1);
 	office.settings.evidence_digest = "sha-512";
-	/* One of them is no longer what was issued: the others do not wait for it. */
+	/* A document that was altered after its issue does not delay the others. */
 	struct document damaged;
 	put_document(&damaged, "document 1 of 2, altered", 1);
 	struct db_connection *connection = begin_write(office.service.store, NULL);
@@ -832,13 +818,13 @@ static void test_by_hash_tree(void **state)
 		assert_int_equal(judged.chains, i == 2 ? 1 : 2);
 		assert_int_equal(judged.stamps, i == 2 ? 2 : 3);
 	}
-	/* What is issued from now on begins with it. */
+	/* Documents that are issued from now on begin with it. */
 	struct issued fresh = issue(3);
 	expect_pass(1);
 	assert_int_equal(last_algorithm, DIGEST_SHA512);
 	assert_int_equal(expect_valid(&fresh).chains, 1);
-	/* And the new chains are renewed by timestamp; rounds, and what only the old digest has, too.
-	 */
+	/* The new chains are renewed by timestamp, and so are rounds and whatever has only the old
+	 * digest. */
 	come(6.9);
 	current = 2;
 	expect_pass(2);
@@ -849,10 +835,9 @@ static void test_by_hash_tree(void **state)
 	expect_event(1, 3);
 }
 
-/* A generation is lost: it is told, and what can still be shown is. */
-static void test_lost(void **state)
+/* A lost generation is reported, and the remaining evidence is still shown. */
+TEST_CASE(test_lost)
 {
-	(void)state;
 	struct judged judged;
 	seal_event();
 	struct issued issued = issue(0);
@@ -863,35 +848,34 @@ static void test_lost(void **state)
 	int64_t since_us = expect_valid(&issued).since_us;
 	come(7.5);
 	current = 2;
-	/* Nobody was there. Before anybody is, the record says that its time is over. */
+	/* No node ran in the meantime. Until one does, the record states that it has expired. */
 	BUF_AUTO struct buf der;
 	buf_init(&der, EVIDENCE_RECORD_MAX);
 	struct evidence_offer offer = fetch(&issued.certification, &der);
 	assert_int_equal(offer.renew_at_us, TIME_NONE);
 	assert_int_equal(judge(buf_slice(&der), issued.texts[0], now_us, &judged),
 	                 ERR_INVALID_EVIDENCE);
-	expect_pass(2); /* what time it is, and the documents */
+	expect_pass(2); /* one for the time of day, one for the documents */
 	assert_int_equal(count_of("SELECT COUNT(*) FROM tokens_at_rest WHERE lost_at IS NOT NULL"), 1);
-	/* The documents have a new record, of now. */
+	/* The documents have a new record from now on. */
 	judged = expect_valid(&issued);
 	assert_int_equal(judged.stamps, 1);
 	assert_true(judged.since_us > since_us + 3 * 365 * US_PER_DAY);
 	assert_int_equal(count_of("SELECT MAX(record) FROM evidence_chains"), 2);
-	/* The event's stands as it was, and is good as of a time before. */
+	/* The record of the event is unchanged, and valid as of an earlier time. */
 	assert_int_equal(judge_event(1, now_us, &judged), ERR_INVALID_EVIDENCE);
 	assert_int_equal(judge_event(1, year_us(6.5), &judged), OK);
 	assert_int_equal(judged.stamps, 2);
-	/* The new one lives on. */
+	/* The new record is renewed as usual. */
 	come(9.9);
 	current = 3;
 	expect_pass(1);
 	assert_int_equal(expect_valid(&issued).stamps, 2);
 }
 
-/* Where the first token of a round is lost, the second one may not be. */
-static void test_second_token(void **state)
+/* When the first token of a round is lost, the second one may still be valid. */
+TEST_CASE(test_second_token)
 {
-	(void)state;
 	struct judged judged;
 	office.settings.tsa_tokens = 2;
 	come(3.1);
@@ -899,9 +883,9 @@ static void test_second_token(void **state)
 	seal_event();
 	expect_pass(0);
 	expect_event(1, 1);
-	come(4.5); /* the first one has ended */
+	come(4.5); /* the first one has expired */
 	current = 1;
-	expect_pass(1); /* what time it is */
+	expect_pass(1); /* the time of day */
 	assert_int_equal(count_of("SELECT COUNT(*) FROM tokens_at_rest WHERE lost_at IS NOT NULL"), 1);
 	expect_event(1, 1);
 	come(6.9);
@@ -912,16 +896,15 @@ static void test_second_token(void **state)
 	assert_true(judged.since_us < year_us(3.2));
 }
 
-/* Killed with its token before the commit, refused by all authorities, told to stop: whoever goes
- * on finds what is staged, and covers it with one token. */
-static void test_killed(void **state)
+/* A node that was killed before the commit of its token, refused by all authorities, or stopped
+ * leaves staged work. The next node finds it and covers it with one token. */
+TEST_CASE(test_killed)
 {
-	(void)state;
 	seal_event();
 	struct issued first = issue(0);
 	dies_before_commit = true;
 	assert_int_equal(pass(), ERR_IO);
-	assert_int_equal(bought, 2); /* with the round's */
+	assert_int_equal(bought, 2); /* including that of the round */
 	assert_int_equal(count_of("SELECT COUNT(*) FROM evidence_queue"), 0);
 	assert_int_equal(count_of("SELECT COUNT(*) FROM archive_timestamp_blocks"), 1);
 	expect_none(&first.certification);
@@ -941,7 +924,7 @@ static void test_killed(void **state)
 	expect_pass(1);
 	assert_int_equal(expect_valid(&first).stamps, 1);
 	assert_int_equal(count_of("SELECT COUNT(*) FROM archive_timestamp_blocks"), 1);
-	/* Killed while renewing: nothing is lost, and nothing renewed twice. */
+	/* A node that is killed while renewing loses nothing, and nothing is renewed twice. */
 	come(3.8);
 	current = 1;
 	dies_before_commit = true;
@@ -955,10 +938,10 @@ static void test_killed(void **state)
 	assert_int_equal(count_of("SELECT COUNT(*) FROM archive_timestamps"), 2);
 }
 
-/* What was staged in time, and ended before an authority answered, is not taken for renewed. */
-static void test_too_late(void **state)
+/* Work that was staged in time but expired before an authority answered does not count as
+ * renewed. */
+TEST_CASE(test_too_late)
 {
-	(void)state;
 	struct judged judged;
 	seal_event();
 	struct issued issued = issue(0);
@@ -969,7 +952,7 @@ static void test_too_late(void **state)
 	assert_int_equal(pass(), ERR_AUTHORITY);
 	come(4.1);
 	authority_down = false;
-	expect_pass(2); /* what was staged; and the documents, for a new record */
+	expect_pass(2); /* the staged work, and the documents for a new record */
 	assert_int_equal(count_of("SELECT COUNT(*) FROM tokens_at_rest WHERE lost_at IS NOT NULL"), 2);
 	judged = expect_valid(&issued);
 	assert_int_equal(judged.stamps, 1);
@@ -978,10 +961,9 @@ static void test_too_late(void **state)
 	assert_int_equal(judge_event(1, year_us(3.5), &judged), OK);
 }
 
-/* A renewal by hash tree that comes when the chains before have ended renews nothing. */
-static void test_hash_tree_too_late(void **state)
+/* A renewal by hash tree renews no chains that have expired before it. */
+TEST_CASE(test_hash_tree_too_late)
 {
-	(void)state;
 	seal_event();
 	struct issued issued = issue(0);
 	expect_pass(1);
@@ -992,21 +974,20 @@ static void test_hash_tree_too_late(void **state)
 	assert_int_equal(pass(), ERR_AUTHORITY);
 	come(4.1);
 	authority_down = false;
-	expect_pass(3); /* what time it is, what was staged, and the documents anew */
+	expect_pass(3); /* the time of day, the staged work, and the documents again */
 	struct judged judged = expect_valid(&issued);
 	assert_int_equal(judged.chains, 1);
 	assert_true(judged.since_us > year_us(4));
 }
 
-/* A clock of ours that jumped gives up nothing. */
-static void test_clock_ahead(void **state)
+/* After a jump of the local clock nothing is given up. */
+TEST_CASE(test_clock_ahead)
 {
-	(void)state;
 	seal_event();
 	struct issued issued = issue(0);
 	expect_pass(1);
 	come(4.5);
-	authority_down = true; /* as good as: no answer agrees with that clock */
+	authority_down = true; /* as good as down: no answer agrees with that clock */
 	assert_int_equal(pass(), ERR_AUTHORITY);
 	assert_int_equal(count_of("SELECT COUNT(*) FROM tokens_at_rest WHERE lost_at IS NOT NULL"), 0);
 	authority_down = false;
@@ -1017,10 +998,10 @@ static void test_clock_ahead(void **state)
 	expect_event(1, 2);
 }
 
-/* The authority goes on with a certificate that ends: half of what is left passes each time. */
-static void test_same_certificate(void **state)
+/* The authority continues with an expiring certificate: half of the remaining time passes between
+ * renewals. */
+TEST_CASE(test_same_certificate)
 {
-	(void)state;
 	seal_event();
 	struct issued issued = issue(0);
 	expect_pass(1);
@@ -1038,10 +1019,10 @@ static void test_same_certificate(void **state)
 	expect_event(1, expect_valid(&issued).stamps);
 }
 
-/* Two nodes whose settings differ: what one renewed by hash tree the other does not renew back. */
-static void test_digests_that_differ(void **state)
+/* Two nodes with different settings: what one has renewed by hash tree the other does not renew
+ * back. */
+TEST_CASE(test_digests_that_differ)
 {
-	(void)state;
 	seal_event();
 	struct issued issued = issue(0), fresh;
 	expect_pass(1);
@@ -1059,10 +1040,9 @@ static void test_digests_that_differ(void **state)
 	assert_int_equal(expect_valid(&fresh).chains, 1);
 }
 
-/* Before the first token by the stronger digest: what waits for it does not get the weaker one. */
-static void test_digest_taken_back(void **state)
+/* Before the first token with the stronger digest, waiting work does not get the weaker one. */
+TEST_CASE(test_digest_taken_back)
 {
-	(void)state;
 	seal_event();
 	struct issued issued = issue(0);
 	expect_pass(1);
@@ -1074,10 +1054,9 @@ static void test_digest_taken_back(void **state)
 	assert_int_equal(failures(), 0);
 }
 
-/* A record as long as they may be is followed by another. */
-static void test_no_room_for_a_chain(void **state)
+/* A record of the maximum length is followed by another record. */
+TEST_CASE(test_no_room_for_a_chain)
 {
-	(void)state;
 	seal_event();
 	struct issued issued = issue(0), other = issue(1);
 	expect_pass(1);
@@ -1092,10 +1071,9 @@ static void test_no_room_for_a_chain(void **state)
 	assert_int_equal(failures(), 0);
 }
 
-/* One that cannot be staged holds up no other. */
-static void test_a_leaf_that_clashes(void **state)
+/* A leaf that cannot be staged does not delay the others. */
+TEST_CASE(test_a_leaf_that_clashes)
 {
-	(void)state;
 	seal_event();
 	struct issued issued[3];
 	for (int i = 0; i < 3; i++)
@@ -1114,10 +1092,9 @@ static void test_a_leaf_that_clashes(void **state)
 	assert_int_equal(failures(), 1);
 }
 
-/* Tokens that are gone or damaged hold up no other: they are tried again, more and more rarely. */
-static void test_tokens_that_are_gone(void **state)
+/* Missing or damaged tokens do not delay others. They are retried with growing pauses. */
+TEST_CASE(test_tokens_that_are_gone)
 {
-	(void)state;
 	for (int i = 0; i < 3; i++)
 		seal_event();
 	struct issued issued = issue(0);
@@ -1141,10 +1118,9 @@ static void test_tokens_that_are_gone(void **state)
 	assert_int_equal(failures(), 3);
 }
 
-/* Of a round that is gone before it came to rest nothing is to be renewed; that is told. */
-static void test_rounds_that_are_gone(void **state)
+/* A round that is lost before it was included has nothing to renew; this is reported. */
+TEST_CASE(test_rounds_that_are_gone)
 {
-	(void)state;
 	for (int i = 0; i < 3; i++)
 		seal_event();
 	change("DELETE FROM seal_rounds WHERE round = 2");
@@ -1165,10 +1141,10 @@ static int64_t lost_tokens(void)
 	return count_of("SELECT COUNT(*) FROM tokens_at_rest WHERE lost_at IS NOT NULL");
 }
 
-/* What an archive timestamp renewed does not go with it while it is good by itself. */
-static void test_good_below_a_lost_one(void **state)
+/* A token that an archive timestamp renewed does not expire with it while the token itself is
+ * valid. */
+TEST_CASE(test_good_below_a_lost_one)
 {
-	(void)state;
 	seal_event();
 	struct issued issued = issue(0);
 	expect_pass(1);
@@ -1179,7 +1155,7 @@ static void test_good_below_a_lost_one(void **state)
 	change("UPDATE tokens_at_rest SET valid_until = (SELECT MIN(valid_until) - 864000000000"
 	       " FROM tokens_at_rest) WHERE source = 'stamp' AND number = 2"); /* ten days before */
 	come(3.99);
-	expect_pass(2); /* what time it is, too */
+	expect_pass(2); /* one for the time of day */
 	assert_int_equal(lost_tokens(), 1);
 	struct judged judged = expect_valid(&issued);
 	assert_int_equal(judged.stamps, 2);
@@ -1187,17 +1163,16 @@ static void test_good_below_a_lost_one(void **state)
 	expect_event(1, 2);
 }
 
-/* A token that ends earlier than what it would renew does not take its place. */
-static void test_shorter_than_what_it_renews(void **state)
+/* A token that expires earlier than the tokens that it would renew does not replace them. */
+TEST_CASE(test_shorter_than_what_it_renews)
 {
-	(void)state;
 	static const char covered[] =
 		"SELECT COUNT(*) FROM tokens_at_rest WHERE source = 'round' AND stamp IS NOT NULL";
 	seal_event();
 	expect_pass(0);
 	change("UPDATE tokens_at_rest SET valid_until = valid_until + 864000000000");
 	come(3.99);
-	expect_pass(1); /* by the one that ends in four days */
+	expect_pass(1); /* by the one that expires in four days */
 	assert_int_equal(count_of(covered), 0);
 	current = 1;
 	now_us += 6 * US_PER_DAY;
@@ -1208,16 +1183,15 @@ static void test_shorter_than_what_it_renews(void **state)
 	assert_int_equal(count_of(covered), 1);
 }
 
-/* What is staged is lost or damaged: it is staged again, and covered with the rest. */
-static void test_staged_and_damaged(void **state)
+/* Lost or damaged staged work is staged again and covered with the rest. */
+TEST_CASE(test_staged_and_damaged)
 {
-	(void)state;
 	static const char *const damages[] = {
 		"DELETE FROM archive_timestamp_blocks WHERE stamp > 1",
 		"UPDATE archive_timestamp_blocks SET leaves = x'00' WHERE stamp > 1",
 		"UPDATE archive_timestamp_blocks SET algorithm = 'sha-1' WHERE stamp > 1",
 		"UPDATE archive_timestamp_blocks SET block = 1 WHERE stamp > 1",
-		/* The last one's: what it held is not taken for covered. */
+		/* That of the last token, whose content then does not count as covered. */
 		"UPDATE tokens_at_rest SET place = place + 1024 WHERE stamp > 1",
 	};
 	for (size_t i = 0; i < sizeof damages / sizeof *damages; i++) {
@@ -1248,10 +1222,9 @@ static void test_staged_and_damaged(void **state)
 	}
 }
 
-/* No authority takes the stronger digest: by the other all goes on. */
-static void test_sha512_refused(void **state)
+/* No authority accepts the stronger digest: renewals continue with the other one. */
+TEST_CASE(test_sha512_refused)
 {
-	(void)state;
 	seal_event();
 	struct issued issued = issue(0), fresh;
 	expect_pass(1);
@@ -1267,7 +1240,7 @@ static void test_sha512_refused(void **state)
 	fresh = issue(1);
 	assert_int_equal(pass(), ERR_AUTHORITY);
 	expect_none(&fresh.certification);
-	office.settings.evidence_digest = "sha-256"; /* the operator takes it back */
+	office.settings.evidence_digest = "sha-256"; /* the operator resets it */
 	expect_pass(1);
 	assert_int_equal(expect_valid(&fresh).stamps, 1);
 	assert_int_equal(expect_valid(&issued).chains, 1);
@@ -1277,10 +1250,9 @@ static void test_sha512_refused(void **state)
 	assert_int_equal(expect_valid(&issued).chains, 2);
 }
 
-/* One whose certificate was revoked is asked once, and another gives the token. */
-static void test_revoked(void **state)
+/* An authority with a revoked certificate is asked once, and another one gives the token. */
+TEST_CASE(test_revoked)
 {
-	(void)state;
 	seal_event();
 	struct issued issued = issue(0);
 	come(3.1);
@@ -1290,20 +1262,19 @@ static void test_revoked(void **state)
 	assert_true(rejected[0]);
 	assert_int_equal(failures(), 1);
 	assert_int_equal(expect_valid(&issued).stamps, 1);
-	/* And none does. */
+	/* And when no authority gives one. */
 	(void)issue(1);
 	memset(revoked, true, sizeof revoked);
-	rejected[2] = rejected[3] = rejected[4] = true; /* of years to come */
+	rejected[2] = rejected[3] = rejected[4] = true; /* of future years */
 	int64_t before = bought;
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(pass(), ERR_AUTHORITY);
 	assert_int_equal(bought - before, 1);
 }
 
-/* Who is about to end buys nothing. */
-static void test_stops_before_it_asks(void **state)
+/* A node that is about to stop takes no tokens. */
+TEST_CASE(test_stops_before_it_asks)
 {
-	(void)state;
 	seal_event();
 	(void)issue(0);
 	expect_pass(1);
@@ -1316,34 +1287,5 @@ static void test_stops_before_it_asks(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_one_token_for_many, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_many_blocks, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_three_generations, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_list_asks_once_for_all_records, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_damaged_archive_timestamp_is_found, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(forgotten_certifications_are_queued, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(what_is_due_and_not_renewed_is_told, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_by_hash_tree, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_lost, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_second_token, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_killed, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_too_late, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_hash_tree_too_late, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_clock_ahead, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_same_certificate, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_digests_that_differ, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_digest_taken_back, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_no_room_for_a_chain, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_a_leaf_that_clashes, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_tokens_that_are_gone, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_rounds_that_are_gone, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_good_below_a_lost_one, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_shorter_than_what_it_renews, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_staged_and_damaged, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_sha512_refused, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_revoked, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_stops_before_it_asks, set_up, tear_down),
-	};
-	return cmocka_run_group_tests(tests, begin, end);
+	return tests_run(begin, end, set_up, tear_down);
 }

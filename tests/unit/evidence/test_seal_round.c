@@ -1,15 +1,10 @@
-/* Rounds that are staged: whatever a sealer dies between, the next one goes on, and in the end each
- * event is proven once, by one unbroken history. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+/* Rounds that are staged: wherever a sealer dies, the next one continues, and in the end each event
+ * is proven once by one unbroken history. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "testing.h"
 #include "office.h"
 #include "evidence/check_segment.h"
 #include "evidence/seal_round.h"
@@ -45,12 +40,6 @@ static int set_up(void **state)
 	return 0;
 }
 
-static int tear_down(void **state)
-{
-	office_close(&office);
-	return 0;
-}
-
 static void register_in(size_t i, int64_t count)
 {
 	channels[i].references = office.sample.references;
@@ -60,8 +49,7 @@ static void register_in(size_t i, int64_t count)
 	registered[i] += count;
 }
 
-/* A sealer of its own each time, with small limits: nothing but the store leads from one to the
- * next. */
+/* A new sealer each time, with small limits: only the store connects one with the next. */
 static struct sealing new_sealer(void)
 {
 	struct sealing sealing;
@@ -88,10 +76,9 @@ static size_t stage_one(void)
 	return segments;
 }
 
-/* Registrations wait for whoever writes: so while some come it does so for a shorter time. */
-static void blocks_are_small_beside_registrations(void **state)
+/* Registrations wait for the writer, so blocks are shorter while registrations arrive. */
+TEST_CASE(blocks_are_small_beside_registrations)
 {
-	(void)state;
 	for (size_t i = 0; i < 3; i++)
 		register_in(i, 1);
 	atomic_fetch_add(&office.service.counters.registered, 1);
@@ -131,7 +118,7 @@ static int64_t sealed_of(size_t i)
 	return head.sealed_sequence;
 }
 
-/* What is sealed has its segment and its time; what is staged is as pending as the rest. */
+/* A sealed event has its segment and its time; a staged event is as pending as the rest. */
 static void expect_pending_behind(size_t i, int64_t sealed)
 {
 	ARENA_AUTO struct arena arena;
@@ -173,7 +160,7 @@ static void expect_proof(const struct segment_record *segment, int64_t sequence)
 		timestamp_verify_token(round.token, &root, slice_make(NULL, 0), &facts, &error), OK);
 }
 
-/* Its document names the token of the round before, whatever was sealed there. */
+/* Its document names the token of the previous round, whichever chains that round sealed. */
 static void expect_previous_token(const struct segment_record *segment)
 {
 	ARENA_AUTO struct arena arena;
@@ -229,7 +216,7 @@ static void step(void)
 			assert_in_range(stage_one(), 0, 3);
 		break;
 	case 6: close_staged(); break;
-	case 7: /* a clock that ran ahead was set right */
+	case 7: /* a clock that was ahead is corrected */
 		if (staged_now().blocks > 0)
 			assert_int_equal(store_unstage_block(office.service.store, staged_now().round,
 			                                     staged_now().blocks - 1, &error),
@@ -238,7 +225,7 @@ static void step(void)
 	}
 }
 
-static void whatever_a_sealer_dies_between(void **state)
+TEST_CASE(whatever_a_sealer_dies_between)
 {
 	for (random_state = 1; random_state < 5; random_state++) {
 		uint64_t seed = random_state;
@@ -259,8 +246,8 @@ static void whatever_a_sealer_dies_between(void **state)
 	}
 }
 
-/* One timestamp, however many blocks it takes; and none of it counts before. */
-static void many_blocks_make_one_round(void **state)
+/* One timestamp for any number of blocks, none of which counts before the round. */
+TEST_CASE(many_blocks_make_one_round)
 {
 	for (size_t i = 0; i < CHANNELS; i++)
 		register_in(i, 3);
@@ -284,13 +271,13 @@ static void many_blocks_make_one_round(void **state)
 	assert_int_equal(last, 1);
 	for (size_t i = 0; i < CHANNELS; i++)
 		expect_unbroken(i);
-	close_staged(); /* nothing is left */
+	close_staged(); /* nothing remains */
 	assert_int_equal(store_last_round(office.service.store, &last, &token_hash, &error), OK);
 	assert_int_equal(last, 1);
 }
 
-/* More blocks than a round can have would make it one that nobody can close. */
-static void a_full_round_takes_no_more(void **state)
+/* A round with more blocks than the maximum could not be closed. */
+TEST_CASE(a_full_round_takes_no_more)
 {
 	struct unsealed_chain chain;
 	struct sealing sealing = new_sealer();
@@ -317,8 +304,8 @@ static void a_full_round_takes_no_more(void **state)
 	expect_unbroken(0);
 }
 
-/* No two segments of a chain have one identifier, however many there are. */
-static void a_segments_whole_number_is_in_its_identifier(void **state)
+/* No two segments of a chain have the same identifier, however many there are. */
+TEST_CASE(a_segments_whole_number_is_in_its_identifier)
 {
 	static char sql[256];
 	register_in(0, 1);
@@ -343,9 +330,9 @@ static void a_segments_whole_number_is_in_its_identifier(void **state)
 	assert_string_equal(number, "n4294967296");
 }
 
-/* What was received in a future that a wrong clock showed is taken back once the clock is right,
- * and with it what was staged behind it; nothing before. */
-static void what_no_authority_will_date_is_taken_back(void **state)
+/* Events that were received in the future of a wrong clock are taken back once the clock is right,
+ * with all that was staged after them and nothing before. */
+TEST_CASE(what_no_authority_will_date_is_taken_back)
 {
 	struct round_block block = {.round = 1, .number = 1, .events = 2};
 	struct segment_record segment = {.segment_id = "seg_future"};
@@ -378,7 +365,7 @@ static void what_no_authority_will_date_is_taken_back(void **state)
 static void register_at(size_t i, int64_t now_us)
 {
 	channels[i].references = office.sample.references;
-	channels[i].now_us = now_us - 1000; /* which it moves on */
+	channels[i].now_us = now_us - 1000; /* the clock that it sets */
 	sample_register(&channels[i], MODE_LIVE, 1);
 	office.sample.references = channels[i].references;
 	registered[i]++;
@@ -398,8 +385,9 @@ static void expect_clock_source(size_t i, int64_t number, const char *source)
 	expect_unbroken(i);
 }
 
-/* Of each segment that may have such events, and of no other; not longer than any is pending. */
-static void seals_tell_of_a_clock_that_was_not_compared(void **state)
+/* On each segment that may have such events and on no other, and only while such an event is
+ * pending. */
+TEST_CASE(seals_tell_of_a_clock_that_was_not_compared)
 {
 	struct store *store = office.service.store;
 	struct uncompared uncompared;
@@ -434,7 +422,7 @@ static void seals_tell_of_a_clock_that_was_not_compared(void **state)
 	assert_false(uncompared.is);
 }
 
-static void a_time_without_comparison_begins_and_ends(void **state)
+TEST_CASE(a_time_without_comparison_begins_and_ends)
 {
 	struct store *store = office.service.store;
 	struct uncompared found;
@@ -465,7 +453,8 @@ static void change(const char *sql)
 	db_give(writer);
 }
 
-/* It is told, and staged again from what is there; what was staged behind it, too. */
+/* The damage is reported, and the block and all later ones are staged again from the stored
+ * events. */
 static void expect_taken_back(const char *damage, int64_t block)
 {
 	char cause[64];
@@ -496,12 +485,12 @@ static void expect_taken_back(const char *damage, int64_t block)
 	assert_int_equal(after, before + 1);
 }
 
-static void a_damaged_block_does_not_stop_sealing(void **state)
+TEST_CASE(a_damaged_block_does_not_stop_sealing)
 {
 	expect_taken_back("UPDATE round_blocks SET roots = x'00' WHERE block = 1", 1);
 }
 
-static void a_lost_block_does_not_stop_sealing(void **state)
+TEST_CASE(a_lost_block_does_not_stop_sealing)
 {
 	static const char of_the_next[] =
 		"DELETE FROM round_blocks WHERE round > (SELECT COALESCE(MAX(round), 0) FROM seal_rounds)";
@@ -513,8 +502,8 @@ static void a_lost_block_does_not_stop_sealing(void **state)
 	expect_taken_back(of_the_next, 0);
 }
 
-/* That none of its rounds is written anew in place of one that was lost. */
-static void a_lost_round_is_told(void **state)
+/* So that none of its rounds is written again in the place of a lost one. */
+TEST_CASE(a_lost_round_is_told)
 {
 	struct staged_round staged;
 	register_in(0, 1);
@@ -525,8 +514,9 @@ static void a_lost_round_is_told(void **state)
 	assert_string_equal(error.cause, "round 2 is staged, but the last round is 0");
 }
 
-/* Two that seal at once: what one has not seen, its timestamp must not seem to cover. */
-static void a_block_that_comes_between_keeps_the_round_from_being_written(void **state)
+/* Two nodes seal at the same time: a timestamp must not seem to cover what its node has not
+ * seen. */
+TEST_CASE(a_block_that_comes_between_keeps_the_round_from_being_written)
 {
 	register_in(0, 3);
 	assert_int_equal(stage_one(), 1);
@@ -544,7 +534,7 @@ static void a_block_that_comes_between_keeps_the_round_from_being_written(void *
 	                             .blocks = slice_make(&root, sizeof root)};
 	assert_int_equal(store_write_round(office.service.store, &round, &error), ERR_REFUSED);
 	assert_int_equal(sealed_of(0), 0);
-	/* Nor is a block added to what is written, or taken back, or out of its order. */
+	/* No block is added to a written round, taken back from it, or added out of order. */
 	struct segment_record segment = {.account = channels[2].account};
 	size_t failed;
 	struct round_block block = {.round = seen.round, .number = seen.blocks};
@@ -562,8 +552,8 @@ static void a_block_that_comes_between_keeps_the_round_from_being_written(void *
 	expect_unbroken(1);
 }
 
-/* Nor what was staged in the place of what it has seen, by a node whose clock says otherwise. */
-static void a_block_that_was_replaced_keeps_the_round_from_being_written(void **state)
+/* The same for a block that a node with another clock has replaced. */
+TEST_CASE(a_block_that_was_replaced_keeps_the_round_from_being_written)
 {
 	register_in(0, 3);
 	assert_int_equal(stage_one(), 1);
@@ -592,8 +582,8 @@ static void a_block_that_was_replaced_keeps_the_round_from_being_written(void **
 	expect_unbroken(0);
 }
 
-/* While no authority answers nothing is lost, and the round that was staged comes first. */
-static void a_round_waits_for_its_authority(void **state)
+/* While no authority answers nothing is lost, and the staged round comes first. */
+TEST_CASE(a_round_waits_for_its_authority)
 {
 	register_in(0, 3);
 	assert_int_equal(stage_one(), 1);
@@ -608,8 +598,9 @@ static void a_round_waits_for_its_authority(void **state)
 	expect_unbroken(0);
 }
 
-/* What a certification waits for is listed until it is staged; then its round is awaited. */
-static void what_certifications_wait_for_is_known(void **state)
+/* Chains that a certification waits for are listed until they are staged; then their round is
+ * awaited. */
+TEST_CASE(what_certifications_wait_for_is_known)
 {
 	struct unsealed_chain chains[CHANNELS];
 	size_t count;
@@ -646,28 +637,5 @@ static void what_certifications_wait_for_is_known(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(whatever_a_sealer_dies_between, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(many_blocks_make_one_round, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(blocks_are_small_beside_registrations, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(
-			a_block_that_comes_between_keeps_the_round_from_being_written, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_full_round_takes_no_more, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_segments_whole_number_is_in_its_identifier, set_up,
-	                                    tear_down),
-		cmocka_unit_test_setup_teardown(what_no_authority_will_date_is_taken_back, set_up,
-	                                    tear_down),
-		cmocka_unit_test_setup_teardown(seals_tell_of_a_clock_that_was_not_compared, set_up,
-	                                    tear_down),
-		cmocka_unit_test_setup_teardown(a_time_without_comparison_begins_and_ends, set_up,
-	                                    tear_down),
-		cmocka_unit_test_setup_teardown(a_damaged_block_does_not_stop_sealing, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_lost_block_does_not_stop_sealing, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_lost_round_is_told, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(
-			a_block_that_was_replaced_keeps_the_round_from_being_written, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_round_waits_for_its_authority, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(what_certifications_wait_for_is_known, set_up, tear_down),
-	};
-	return cmocka_run_group_tests(tests, office_start_signer, office_stop_signer);
+	return tests_run(office_start_signer, office_stop_signer, set_up, office_tear_down);
 }

@@ -1,14 +1,9 @@
-/* When the next key is taken, what a rotation refuses, and how a key that does not sign is watched.
- * The clock is the test's, and so are the keys and the store. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+/* When the next key is used, what a rotation refuses, and how a failing key is monitored. The
+ * clock, the keys and the store come from the test. */
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "testing.h"
 #include "base/log.h"
 #include "evidence/signers.h"
 #include "seal/signer.h"
@@ -20,10 +15,10 @@ static struct {
 	struct signer_key keys[SIGNER_KEYS];
 	bool has_next, fails, probe_fails, unusable;
 	int in_force, probes;
-	struct sha256 stored; /* in force there */
+	struct sha256 stored; /* the one in force there */
 	bool replaced;
 } world;
-static char told[256]; /* events, each with a blank */
+static char told[256]; /* events, each followed by a blank */
 static struct settings settings;
 static struct service service;
 static struct error error;
@@ -146,7 +141,7 @@ static void follow(void)
 	assert_int_equal(signers_follow(&service, &error), OK);
 }
 
-static void test_the_next_key_is_taken_a_day_before_the_end(void **state)
+TEST_CASE(test_the_next_key_is_taken_a_day_before_the_end)
 {
 	world.keys[SIGNER_PRESENT].valid_until_us = NOW + US_PER_DAY + 1;
 	follow();
@@ -158,7 +153,7 @@ static void test_the_next_key_is_taken_a_day_before_the_end(void **state)
 	assert_string_equal(told, "signer_taken ");
 }
 
-static void test_one_that_is_no_better_is_not_taken(void **state)
+TEST_CASE(test_one_that_is_no_better_is_not_taken)
 {
 	world.keys[SIGNER_PRESENT].valid_until_us = NOW + 10;
 	world.keys[SIGNER_NEXT].valid_until_us = NOW + 9;
@@ -172,7 +167,7 @@ static void test_one_that_is_no_better_is_not_taken(void **state)
 	assert_int_equal(world.in_force, SIGNER_PRESENT);
 }
 
-static void test_the_store_says_who_signs(void **state)
+TEST_CASE(test_the_store_says_who_signs)
 {
 	world.stored = world.keys[SIGNER_NEXT].certificate.sha256;
 	follow();
@@ -183,7 +178,7 @@ static void test_the_store_says_who_signs(void **state)
 	assert_string_equal(told, "signer_taken signer_not_in_force ");
 }
 
-static void test_a_rotation_wants_a_next_key_whose_time_it_is(void **state)
+TEST_CASE(test_a_rotation_wants_a_next_key_whose_time_it_is)
 {
 	struct slice reason = slice_of("yearly");
 	world.keys[SIGNER_NEXT].valid_from_us = NOW + 1;
@@ -200,7 +195,7 @@ static void test_a_rotation_wants_a_next_key_whose_time_it_is(void **state)
 	assert_int_equal(signers_rotate(&service, service.store, reason, &error), ERR_REFUSED);
 }
 
-static void test_a_key_that_does_not_sign_is_asked_again_and_told_once(void **state)
+TEST_CASE(test_a_key_that_does_not_sign_is_asked_again_and_told_once)
 {
 	follow();
 	assert_int_equal(world.probes, 0);
@@ -214,7 +209,7 @@ static void test_a_key_that_does_not_sign_is_asked_again_and_told_once(void **st
 	follow();
 	assert_int_equal(world.probes, 3);
 	assert_string_equal(told, "signing_key_fails signing_key_signs ");
-	/* A signature that succeeds meanwhile says as much as a probe. */
+	/* A successful signature in the meantime counts as a successful probe. */
 	world.fails = world.probe_fails = true;
 	follow();
 	world.fails = false;
@@ -223,7 +218,7 @@ static void test_a_key_that_does_not_sign_is_asked_again_and_told_once(void **st
 	                          "signing_key_signs ");
 }
 
-static void test_a_start_with_a_key_that_is_unusable_is_refused(void **state)
+TEST_CASE(test_a_start_with_a_key_that_is_unusable_is_refused)
 {
 	assert_int_equal(signers_join(&service, &error), OK);
 	assert_string_equal(told, "");
@@ -231,25 +226,11 @@ static void test_a_start_with_a_key_that_is_unusable_is_refused(void **state)
 	assert_int_equal(signers_join(&service, &error), ERR_REFUSED);
 }
 
-static void test_a_start_that_replaces_another_key_says_so(void **state)
+TEST_CASE(test_a_start_that_replaces_another_key_says_so)
 {
 	world.stored = sha256_of("gone", 4);
 	assert_int_equal(signers_join(&service, &error), OK);
 	assert_string_equal(told, "development_key_replaced ");
 }
 
-#define TEST(name) cmocka_unit_test_setup(name, set_up)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(test_the_next_key_is_taken_a_day_before_the_end),
-		TEST(test_one_that_is_no_better_is_not_taken),
-		TEST(test_the_store_says_who_signs),
-		TEST(test_a_rotation_wants_a_next_key_whose_time_it_is),
-		TEST(test_a_key_that_does_not_sign_is_asked_again_and_told_once),
-		TEST(test_a_start_with_a_key_that_is_unusable_is_refused),
-		TEST(test_a_start_that_replaces_another_key_says_so),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_EACH(set_up, NULL)

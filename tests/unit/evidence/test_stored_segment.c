@@ -1,14 +1,8 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "testing.h"
 #include "failing.h"
 #include "evidence/stored_segment.h"
 
-static void test_document(void **state)
+TEST_CASE(test_document)
 {
 	struct sha256 hash = sha256_of("seal", 4);
 	struct seal_document seal = {
@@ -39,7 +33,7 @@ static void test_document(void **state)
 	assert_null(read.previous_seal_hash);
 	assert_true(sha256_equal(read.previous_token_hash, &hash));
 	assert_true(read.clock.synchronized);
-	/* Memory that is short for a moment says nothing against the document. */
+	/* A temporary lack of memory is not reported as a fault of the document. */
 	int at = 0, code;
 	const char *failed;
 	do {
@@ -63,7 +57,7 @@ static void test_document(void **state)
 	assert_int_equal(stored_segment_document(&segment, &arena, &read, &error), ERR_CORRUPT);
 }
 
-static void test_path(void **state)
+TEST_CASE(test_path)
 {
 	struct sha256 siblings[TREE_PROOF_MAX + 1] = {{{0}}};
 	struct segment_record segment = {
@@ -79,11 +73,4 @@ static void test_path(void **state)
 	assert_non_null(strstr(error.cause, "seg_a1"));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_document),
-		cmocka_unit_test(test_path),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

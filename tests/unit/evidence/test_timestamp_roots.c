@@ -1,11 +1,5 @@
-/* Roots of timestamps are put on record before what needs them is written, once each. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+/* Roots of timestamps are recorded once, before the data that needs them is written. */
+#include "testing.h"
 #include "sample.h"
 #include "evidence/timestamp_roots.h"
 #include "store/evidence/timestamp_roots.h"
@@ -32,19 +26,11 @@ int __wrap_store_add_timestamp_root(struct store *store, const struct sha256 *sh
 
 static int set_up(void **state)
 {
-	(void)state;
 	sample_open(&sample, MODALITY_HASH_ONLY, 1);
 	memset(&service, 0, sizeof service);
 	service.store = sample.store;
 	written = 0;
 	fails = false;
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	(void)state;
-	sample_close(&sample);
 	return 0;
 }
 
@@ -67,7 +53,7 @@ static int keep(const struct time_authority *authority, bool with_root)
 	return timestamp_roots_keep(&service, buf_slice(&path), &error);
 }
 
-/* How many of the authorities' roots are there, after `out`'s own. */
+/* Returns the number of roots of the authorities that follow the one in `out`. */
 static size_t on_record(struct buf *out)
 {
 	size_t count = 0;
@@ -85,9 +71,8 @@ static size_t on_record(struct buf *out)
 	return count;
 }
 
-static void a_root_is_put_on_record_once(void **state)
+TEST_CASE(a_root_is_put_on_record_once)
 {
-	(void)state;
 	BUF_AUTO struct buf out, again;
 	buf_init(&out, 1 << 20);
 	buf_init(&again, 1 << 20);
@@ -97,19 +82,18 @@ static void a_root_is_put_on_record_once(void **state)
 	}
 	assert_int_equal(written, 2);
 	assert_int_equal(on_record(&out), 2);
-	/* A program that starts knows nothing of it, and changes nothing. */
+	/* A program that starts knows nothing of it and changes nothing. */
 	memset(&service.kept_roots, 0, sizeof service.kept_roots);
 	assert_int_equal(keep(&authorities[0], true), OK);
 	assert_int_equal(written, 3);
-	/* What stands there stays once. */
+	/* A recorded root is recorded only once. */
 	time_authority_trust(&authorities[1], &again);
 	assert_int_equal(on_record(&again), 2);
 }
 
-/* A path without its root has nothing to be kept. */
-static void only_roots_are_kept(void **state)
+/* A path without its root gives nothing to record. */
+TEST_CASE(only_roots_are_kept)
 {
-	(void)state;
 	BUF_AUTO struct buf out;
 	buf_init(&out, 1 << 20);
 	assert_int_equal(keep(&authorities[0], false), OK);
@@ -119,10 +103,9 @@ static void only_roots_are_kept(void **state)
 	assert_int_equal(on_record(&out), 1);
 }
 
-/* Nothing is written then that needs it; and the next time it is tried again. */
-static void what_could_not_be_written_is_not_believed(void **state)
+/* Then nothing is written that needs the root, and the next call retries. */
+TEST_CASE(what_could_not_be_written_is_not_believed)
 {
-	(void)state;
 	BUF_AUTO struct buf out;
 	buf_init(&out, 1 << 20);
 	fails = true;
@@ -134,10 +117,9 @@ static void what_could_not_be_written_is_not_believed(void **state)
 	assert_int_equal(on_record(&out), 1);
 }
 
-/* More of them than are remembered. */
-static void many_are_kept(void **state)
+/* More of them than the cache holds. */
+TEST_CASE(many_are_kept)
 {
-	(void)state;
 	BUF_AUTO struct buf out;
 	buf_init(&out, 1 << 20);
 	size_t count = sizeof authorities / sizeof *authorities;
@@ -149,7 +131,6 @@ static void many_are_kept(void **state)
 
 static int make_authorities(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof authorities / sizeof *authorities; i++) {
 		char name[32];
 		snprintf(name, sizeof name, "Authority %zu", i);
@@ -161,21 +142,12 @@ static int make_authorities(void **state)
 
 static int drop_authorities(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof authorities / sizeof *authorities; i++)
 		time_authority_drop(&authorities[i]);
 	return 0;
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		TEST(a_root_is_put_on_record_once),
-		TEST(only_roots_are_kept),
-		TEST(what_could_not_be_written_is_not_believed),
-		TEST(many_are_kept),
-	};
-	return cmocka_run_group_tests(tests, make_authorities, drop_authorities);
+	return tests_run(make_authorities, drop_authorities, set_up, sample_tear_down);
 }

@@ -80,11 +80,14 @@ void harness_issue(struct harness *harness, const char *data, size_t size)
 	                 0);
 }
 
+static struct harness *started;
+
 void harness_start(struct harness *harness, void (*adjust)(struct settings *settings))
 {
 	struct error error = {0};
 	struct settings *settings = &harness->settings;
 	memset(harness, 0, sizeof *harness);
+	started = harness;
 	sample_make_directory(&harness->sample);
 	snprintf(harness->content_url, sizeof harness->content_url, "file:%s/content",
 	         harness->sample.directory);
@@ -98,7 +101,7 @@ void harness_start(struct harness *harness, void (*adjust)(struct settings *sett
 	settings->service_data_dir = harness->sample.directory;
 	settings->store_url = harness->sample.url;
 	settings->content_url = harness->content_url;
-	settings->http_loops = 1; /* some tests look at the only one */
+	settings->http_loops = 1; /* some tests inspect the only one */
 	settings->http_connections = 512;
 	settings->http_connections_per_address = 512;
 	settings->http_body_memory = 64;
@@ -130,6 +133,12 @@ void harness_stop(struct harness *harness)
 	sample_remove_directory(&harness->sample);
 }
 
+int harness_tear_down(void **state)
+{
+	harness_stop(started);
+	return 0;
+}
+
 /* ---- the client ---- */
 
 static int connect_to(uint16_t port)
@@ -137,7 +146,7 @@ static int connect_to(uint16_t port)
 	int descriptor = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	struct sockaddr_in address = {
 		.sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	struct timeval patience = {.tv_sec = 600}; /* what does not come at all */
+	struct timeval patience = {.tv_sec = 600}; /* for an answer that never comes */
 	setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
 	assert_int_equal(connect(descriptor, (struct sockaddr *)&address, sizeof address), 0);
 	return descriptor;
@@ -154,7 +163,7 @@ void harness_send(int descriptor, const void *data, size_t size)
 	while (size) {
 		ssize_t sent = send(descriptor, at, size, MSG_NOSIGNAL);
 		if (sent <= 0)
-			return; /* the server has had enough: what it answered is what counts */
+			return; /* the server stopped reading; its answer decides */
 		at += sent;
 		size -= (size_t)sent;
 	}

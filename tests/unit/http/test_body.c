@@ -1,4 +1,4 @@
-/* What requests may hold of their bodies. */
+/* How much of their bodies requests may hold in memory. */
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,7 +32,7 @@ static void large_body(char body[LARGE + 64], const char *client_ref)
 	strcpy(body + size + LARGE, "\"}}");
 }
 
-/* A large body of which the end does not come. */
+/* Sends a large body but not its end. */
 static int stall(const char *key)
 {
 	static char body[LARGE];
@@ -61,8 +61,8 @@ static double metric(const char *name)
 	return value;
 }
 
-/* One client holds all that it may; what another one sends is taken all the same. */
-static void test_one_client_leaves_room(void **state)
+/* One client holds all the memory that it may; the body of another one is still read. */
+TEST_CASE(test_one_client_leaves_room)
 {
 	static char body[LARGE + 64];
 	char other[KEY_TEXT_MAX];
@@ -78,7 +78,7 @@ static void test_one_client_leaves_room(void **state)
 	large_body(body, "other");
 	harness_post(&harness, &reply, "/v1/events", other, body);
 	reply_expect(&reply, 201, NULL);
-	/* Small ones of its own go on too. */
+	/* Its own small requests are answered, too. */
 	harness_post(&harness, &reply, "/v1/events", LIVE, "{\"client_ref\":\"small\",\"payload\":{}}");
 	reply_expect(&reply, 201, NULL);
 	for (int i = 0; i < STALLED; i++)
@@ -91,8 +91,8 @@ static void test_one_client_leaves_room(void **state)
 	harness_stop(&harness);
 }
 
-/* A file needs the memory of a piece, however long it is. */
-static void test_a_long_file_is_expected_in_pieces(void **state)
+/* A file needs the memory of one chunk, however long it is. */
+TEST_CASE(test_a_long_file_is_expected_in_pieces)
 {
 	static const char form[] = "--b\r\nContent-Disposition: form-data; name=\"client_ref\"\r\n\r\nf"
 							   "\r\n--b\r\nContent-Disposition: form-data; name=\"file\"; "
@@ -113,7 +113,7 @@ static void test_a_long_file_is_expected_in_pieces(void **state)
 	free(body);
 }
 
-/* From an address of its own, with the smallest buffer to receive. */
+/* Connects from its own address, with the smallest receive buffer. */
 static int connect_from(const char *text)
 {
 	int descriptor = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -137,9 +137,9 @@ static bool comes(void)
 	return some;
 }
 
-/* A file to be checked is refused, and the answer is not read for now: nothing is left of the file
- * that could give way to another, for what is said then would be written over this answer. */
-static void test_a_refused_file_does_not_come(void **state)
+/* A file for verification is refused, and the client does not read the answer yet. Nothing of the
+ * file may remain that can be evicted, because the eviction would overwrite this answer. */
+TEST_CASE(test_a_refused_file_does_not_come)
 {
 	static const char requests[] = "GET /docs/errors HTTP/1.1\r\nHost: test\r\n\r\n"
 								   "POST /verify HTTP/1.1\r\nHost: test\r\nContent-Length: 0\r\n"
@@ -161,7 +161,7 @@ static void test_a_refused_file_does_not_come(void **state)
 	harness_stop(&harness);
 }
 
-/* What the bodies of all hold now, and of that the account of the keys. */
+/* Reads how much of bodies is held in total, and by the account of the keys. */
 static void read_held(int64_t *ret_all, int64_t *ret_account)
 {
 	struct http_server *server = harness.server;
@@ -171,9 +171,9 @@ static void read_held(int64_t *ret_all, int64_t *ret_account)
 	pthread_mutex_unlock(&server->bodies_lock);
 }
 
-/* A head so long that it needs more than its allowance is read into what a request of an account
- * used before: its own address pays. */
-static void test_a_long_head_pays_for_itself(void **state)
+/* A head that needs more than its allowance is read into memory that a request of an account used
+ * before. It is charged to its own address. */
+TEST_CASE(test_a_long_head_pays_for_itself)
 {
 	static char code[15000], head[16000];
 	struct reply reply;
@@ -199,13 +199,4 @@ static void test_a_long_head_pays_for_itself(void **state)
 	harness_stop(&harness);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_one_client_leaves_room),
-		cmocka_unit_test(test_a_long_file_is_expected_in_pieces),
-		cmocka_unit_test(test_a_refused_file_does_not_come),
-		cmocka_unit_test(test_a_long_head_pays_for_itself),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

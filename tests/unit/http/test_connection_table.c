@@ -1,11 +1,5 @@
-/* Who may connect, and who gives way. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+/* Which connections are accepted, and which are evicted. */
+#include "testing.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "http/connection_table.h"
@@ -62,7 +56,7 @@ static void expect_cut(const struct connection_entry *entry)
 	assert_null(entry->holder);
 }
 
-static void test_limits(void **state)
+TEST_CASE(test_limits)
 {
 	struct connection_entry extra;
 	enter_many(1, CONNECTION_BUSY, 20);
@@ -76,8 +70,8 @@ static void test_limits(void **state)
 	assert_int_equal(cut_count, 0);
 }
 
-/* The oldest connection of the address that has most. */
-static void test_unfinished_first(void **state)
+/* The oldest connection of the address that has the most is evicted. */
+TEST_CASE(test_unfinished_first)
 {
 	struct connection_entry *own = enter(3, CONNECTION_UNFINISHED, LATE - 1000);
 	struct connection_entry *idle = enter(4, CONNECTION_IDLE, 0);
@@ -94,8 +88,8 @@ static void test_unfinished_first(void **state)
 	assert_false(connection_cut(table, &entries[12], ""));
 }
 
-/* One that is late gives way before those that are idle, one that has just come after them. */
-static void test_grace(void **state)
+/* A late connection is evicted before idle ones, a new one after them. */
+TEST_CASE(test_grace)
 {
 	struct connection_entry *late = enter(1, CONNECTION_UNFINISHED, 0);
 	struct connection_entry *fresh = enter(2, CONNECTION_UNFINISHED, LATE);
@@ -117,8 +111,8 @@ static void test_grace(void **state)
 	assert_false(connection_make_room(table, LATE));
 }
 
-/* An address with more connections than the one that would lose its own loses one itself. */
-static void test_own(void **state)
+/* An address with more connections than the one that would lose one loses its own. */
+TEST_CASE(test_own)
 {
 	struct connection_entry *alone = enter(1, CONNECTION_IDLE, 0);
 	enter_many(2, CONNECTION_BUSY, 15);
@@ -136,9 +130,9 @@ static void test_own(void **state)
 	expect_cut(alone);
 }
 
-/* A few slow requests are no attack; many give way after all else, very many before those
- * who only wait. */
-static void test_slow(void **state)
+/* A few slow requests are not an attack. Many are evicted after everything else, very many before
+ * the idle connections. */
+TEST_CASE(test_slow)
 {
 	struct connection_entry extra;
 	enter_many(1, CONNECTION_SLOW, 8);
@@ -167,9 +161,9 @@ static void test_slow(void **state)
 	expect_cut(&entries[1]);
 }
 
-/* Few of each of many addresses: they give way when they have been slow for long, but for the last
- * one of each, and not to each other. */
-static void test_slow_for_long(void **state)
+/* Few connections each of many addresses: they are evicted when they have been slow for long, but
+ * neither the last one of an address nor for each other. */
+TEST_CASE(test_slow_for_long)
 {
 	struct connection_entry extra;
 	struct connection_entry *alone = enter(9, CONNECTION_SLOW, 0);
@@ -187,8 +181,9 @@ static void test_slow_for_long(void **state)
 	assert_int_equal(cut_count, 19);
 }
 
-/* A proxy's are many clients': they give way last, and it is not asked what it has itself. */
-static void test_proxy(void **state)
+/* The connections of a proxy belong to many clients: they are evicted last, and their number is not
+ * compared. */
+TEST_CASE(test_proxy)
 {
 	for (int i = 0; i < 22; i++) {
 		assert_int_equal(try_enter(&entries[entry_count++], 1, true, LATE), OK);
@@ -202,7 +197,7 @@ static void test_proxy(void **state)
 	expect_cut(&entries[0]);
 }
 
-static void test_counts_by_kind(void **state)
+TEST_CASE(test_counts_by_kind)
 {
 	size_t counts[CONNECTION_KINDS + 1];
 	enter_many(1, CONNECTION_BUSY, 5);
@@ -222,7 +217,7 @@ static void test_counts_by_kind(void **state)
 	assert_memory_equal(counts, expected, sizeof counts);
 }
 
-static void test_forwarded(void **state)
+TEST_CASE(test_forwarded)
 {
 	assert_int_equal(connection_forward(table, 7, 2), OK);
 	assert_int_equal(connection_forward(table, 7, 2), OK);
@@ -233,18 +228,4 @@ static void test_forwarded(void **state)
 	connection_forward_end(table, 7);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_limits, start, stop),
-		cmocka_unit_test_setup_teardown(test_unfinished_first, start, stop),
-		cmocka_unit_test_setup_teardown(test_grace, start, stop),
-		cmocka_unit_test_setup_teardown(test_own, start, stop),
-		cmocka_unit_test_setup_teardown(test_slow, start, stop),
-		cmocka_unit_test_setup_teardown(test_slow_for_long, start, stop),
-		cmocka_unit_test_setup_teardown(test_proxy, start, stop),
-		cmocka_unit_test_setup_teardown(test_counts_by_kind, start, stop),
-		cmocka_unit_test_setup_teardown(test_forwarded, start, stop),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_EACH(start, stop)

@@ -1,6 +1,6 @@
-/* Requests of each kind, while one call after another fails in the server: the client is told of a
- * fault (5xx, or the end of the connection) or gets its very answer, never another one; and what
- * failed succeeds when it is repeated. */
+/* Requests of each kind, with each call failing in turn in the server. The client gets a fault
+ * (5xx, or the end of the connection) or the right answer, never another one, and a failed request
+ * succeeds when it is repeated. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -20,14 +20,14 @@ static struct harness harness;
 #define TEST harness.key[MODALITY_CONTENT][MODE_TEST]
 #define HASH harness.key[MODALITY_HASH_ONLY][MODE_LIVE]
 
-/* ---- asking ---- */
+/* ---- requests and answers ---- */
 
 struct answer {
 	int status; /* 0: none */
 	char *head;
 	char *body;
 	size_t size;
-	bool whole; /* the body is as long as it is said to be */
+	bool whole; /* the body has the announced length */
 };
 
 static void answer_free(struct answer *answer)
@@ -36,7 +36,7 @@ static void answer_free(struct answer *answer)
 	*answer = (struct answer){0};
 }
 
-/* "Name: value" lines; what differs from request to request is its name alone. */
+/* Removes the values of "Name: value" lines that differ from request to request. */
 static void without_chance(char *head)
 {
 	static const char *const names[] = {
@@ -81,13 +81,13 @@ static struct answer ask(struct slice request, bool is_head)
 
 struct request {
 	const char *method, *target, *key, *headers; /* the last two may be NULL */
-	const char *body; /* NULL: none; a # in it is another number each time */
+	const char *body; /* NULL: none; a # in it becomes a new number each time */
 	int status;
-	bool differs; /* from time to time, though nothing fails */
+	bool differs; /* answers differ even without a failure */
 	unsigned kinds;
 };
 
-static int number; /* of the request's # */
+static int number; /* in the place of the # */
 
 static void add_body(struct buf *text, const char *body)
 {
@@ -138,7 +138,7 @@ static bool is_fault(const struct answer *answer)
 	return answer->status >= 500 && (answer->size == 0 || page || is_json(answer));
 }
 
-/* A repetition of what was registered all the same is answered 200. */
+/* A repetition of an event that was registered nevertheless is answered with 200. */
 static bool is_right(const struct request *request, const struct answer *usual,
                      const struct answer *answer)
 {
@@ -278,7 +278,7 @@ static void test_refusals(void **state)
 		in_turn(&requests[i]);
 }
 
-/* So long that what is made of it does not fit into what a request has at once. */
+/* Texts that do not fit into the first memory block of a request. */
 static void test_long_texts(void **state)
 {
 	static char text[3001], path[3100], query[3100], unknown[3100], type[3200], form[3300];
@@ -347,7 +347,7 @@ static void test_certification(void **state)
 	                                 "{\"seq_from\":1,\"seq_to\":1}", 202));
 }
 
-/* The first of them is accepted; nobody who repeats it is. */
+/* The first request is accepted, and every repetition returns its certification. */
 static void test_repeated_certification(void **state)
 {
 	in_turn(&(struct request)DIFFERS("POST", "/v1/certifications", TEST,
@@ -358,7 +358,7 @@ static void test_repeated_certification(void **state)
 	harness_ask(&harness, &reply, "GET", "/v1/certifications", TEST, NULL, NULL, 0);
 	const char *first = strstr(reply.body, "\"certification_id\"");
 	const char *second = strstr(first + 1, "\"certification_id\"");
-	assert_non_null(second); /* and what was there before */
+	assert_non_null(second); /* and the existing one */
 	assert_null(strstr(second + 1, "\"certification_id\""));
 	reply_expect(&reply, 200, NULL);
 }
@@ -384,7 +384,7 @@ static void test_start(void **state)
 	} while (failed);
 }
 
-/* ---- what there is ---- */
+/* ---- preparation ---- */
 
 static void text_member(const struct reply *reply, const char *name, char *text, size_t size)
 {
@@ -469,12 +469,6 @@ static int start_behind_a_proxy(void **state)
 	return 0;
 }
 
-static int stop(void **state)
-{
-	harness_stop(&harness);
-	return 0;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -489,6 +483,6 @@ int main(void)
 		cmocka_unit_test(test_repeated_certification),
 	};
 	const struct CMUnitTest proxied[] = {cmocka_unit_test(test_behind_a_proxy)};
-	int failed = cmocka_run_group_tests(tests, start, stop);
-	return failed + cmocka_run_group_tests(proxied, start_behind_a_proxy, stop);
+	int failed = cmocka_run_group_tests(tests, start, harness_tear_down);
+	return failed + cmocka_run_group_tests(proxied, start_behind_a_proxy, harness_tear_down);
 }

@@ -1,4 +1,4 @@
-/* What is checked before a body is looked at, and what every answer carries. */
+/* The checks before a body is read, and the headers of every answer. */
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,7 +73,7 @@ static void test_keys(void **state)
 	wrong[strlen(wrong) - 1] = wrong[strlen(wrong) - 1] == 'a' ? 'b' : 'a';
 	ask(&reply, "GET", "/v1/channel", wrong, NULL);
 	reply_expect(&reply, 401, "invalid_key");
-	key_generate("svc", MODE_LIVE, wrong); /* well formed, and nobody's */
+	key_generate("svc", MODE_LIVE, wrong); /* well-formed, but of no client */
 	ask(&reply, "GET", "/v1/channel", wrong, NULL);
 	reply_expect(&reply, 401, "invalid_key");
 
@@ -118,7 +118,7 @@ static void test_basic(void **state)
 	reply_expect(&reply, 200, NULL);
 }
 
-/* Nothing that is no key, however it is wrapped, is more than an invalid one. */
+/* Text that is not a key, in whatever form, is reported as an invalid key. */
 static void test_odd_credentials(void **state)
 {
 	static const char *const odd[] = {
@@ -139,7 +139,7 @@ static void test_odd_credentials(void **state)
 	}
 }
 
-/* What is said while the body still comes has the same words as behind it. */
+/* An answer that is sent while the body is still arriving has the same text as one after it. */
 static void test_said_early(void **state)
 {
 	static const struct {
@@ -211,7 +211,7 @@ static void test_scenarios(void **state)
 	static const char event[] = "{\"client_ref\":\"forced\",\"payload\":{}}";
 	static const char range[] = "{\"seq_from\":1,\"seq_to\":9}";
 	static const struct {
-		const char *path, *value, *body; /* NULL: it is read */
+		const char *path, *value, *body; /* NULL: GET */
 		int status;
 		const char *code;
 	} cases[] = {
@@ -329,7 +329,7 @@ static void test_long_head(void **state)
 	close(descriptor);
 }
 
-/* A refusal leaves the connection usable where that costs little. */
+/* A refused request leaves the connection usable where that costs little. */
 static void test_keep_alive(void **state)
 {
 	static const char request[] =
@@ -357,7 +357,7 @@ static uint64_t id_of(const char *text)
 	return guard_address_id(harness.server, (struct sockaddr *)&four);
 }
 
-/* What one customer has is one address. */
+/* The network of one customer counts as one address. */
 static void test_one_address(void **state)
 {
 	assert_true(id_of("2001:db8:0:1::1") == id_of("2001:db8:0:ff:ffff::2"));
@@ -370,12 +370,6 @@ static void test_one_address(void **state)
 static int start(void **state)
 {
 	harness_start(&harness, NULL);
-	return 0;
-}
-
-static int stop(void **state)
-{
-	harness_stop(&harness);
 	return 0;
 }
 
@@ -420,7 +414,7 @@ static void test_rate_by_key(void **state)
 static void test_rate_by_address(void **state)
 {
 	struct reply reply;
-	/* One bucket for whatever comes without a valid key from one address. */
+	/* Requests without a valid key share one bucket per address. */
 	for (int i = 0; i < 8; i++) {
 		ask(&reply, "GET", i % 2 ? "/v1/channel" : "/nothing", NULL,
 		    "X-Forwarded-For: 192.0.2.1\r\n");
@@ -428,7 +422,7 @@ static void test_rate_by_address(void **state)
 	}
 	ask(&reply, "GET", "/v1/channel", NULL, "X-Forwarded-For: 192.0.2.1\r\n");
 	reply_expect(&reply, 429, "rate_limited");
-	/* What the client wrote to the left of the proxy's own entry does not help it. */
+	/* Entries of the client to the left of the proxy's own entry have no effect. */
 	ask(&reply, "GET", "/v1/channel", NULL, "X-Forwarded-For: 198.51.100.7, 192.0.2.1\r\n");
 	reply_expect(&reply, 429, "rate_limited");
 	ask(&reply, "GET", "/v1/channel", NULL,
@@ -436,7 +430,7 @@ static void test_rate_by_address(void **state)
 	reply_expect(&reply, 401, "invalid_key");
 	ask(&reply, "GET", "/v1/channel", NULL, "X-Forwarded-For: 2001:db8::1\r\n");
 	reply_expect(&reply, 401, "invalid_key");
-	/* What is no address is not believed: the proxy's own counts, for each of them. */
+	/* An invalid entry is ignored: the address of the proxy counts instead. */
 	static const char *const odd[] = {
 		"", "unknown", "192.0.2.1:http", "::ffff:300.1.1.1",
 		"a name that is far too long to be the text of any address there is at all"};
@@ -447,17 +441,17 @@ static void test_rate_by_address(void **state)
 		ask(&reply, "GET", "/nothing", NULL, header);
 		reply_expect(&reply, i < 8 ? 404 : 429, NULL);
 	}
-	/* An IPv4 address is the same one in IPv6's clothes. */
+	/* An IPv4-mapped IPv6 address is the same as the IPv4 address. */
 	ask(&reply, "GET", "/nothing", NULL, "X-Forwarded-For: ::ffff:192.0.2.1\r\n");
 	reply_expect(&reply, 429, "rate_limited");
 	ask(&reply, "GET", "/nothing", NULL, "X-Forwarded-For: 192.0.2.1:5678\r\n");
 	reply_expect(&reply, 429, "rate_limited");
-	/* So is a look-up of a key that is nobody's. */
+	/* The look-up of an unknown key counts, too. */
 	char nobody[KEY_TEXT_MAX];
 	key_generate("svc", MODE_LIVE, nobody);
 	ask(&reply, "GET", "/v1/channel", nobody, "X-Forwarded-For: 192.0.2.1\r\n");
 	reply_expect(&reply, 429, "rate_limited");
-	/* Public pages are counted apart. */
+	/* Public pages have a separate limit. */
 	ask(&reply, "GET", "/docs/errors", NULL, "X-Forwarded-For: 192.0.2.1\r\n");
 	reply_expect(&reply, 200, NULL);
 }
@@ -537,11 +531,12 @@ int main(void)
 		cmocka_unit_test(test_one_address),
 	};
 	const struct CMUnitTest rates[] = {
-		cmocka_unit_test_setup_teardown(test_rate_by_key, start_small, stop),
-		cmocka_unit_test_setup_teardown(test_rate_by_address, start_small, stop),
-		cmocka_unit_test_setup_teardown(test_rate_by_account, start_small_account, stop),
-		cmocka_unit_test_setup_teardown(test_wrong_codes, start_small_account, stop),
+		cmocka_unit_test_setup_teardown(test_rate_by_key, start_small, harness_tear_down),
+		cmocka_unit_test_setup_teardown(test_rate_by_address, start_small, harness_tear_down),
+		cmocka_unit_test_setup_teardown(test_rate_by_account, start_small_account,
+	                                    harness_tear_down),
+		cmocka_unit_test_setup_teardown(test_wrong_codes, start_small_account, harness_tear_down),
 	};
-	int failed = cmocka_run_group_tests(tests, start, stop);
+	int failed = cmocka_run_group_tests(tests, start, harness_tear_down);
 	return failed + cmocka_run_group_tests(rates, NULL, NULL);
 }

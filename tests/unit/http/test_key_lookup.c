@@ -1,4 +1,4 @@
-/* A key is revoked while a look-up of it hangs. */
+/* A key is revoked while its look-up hangs. */
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 static struct harness harness;
 #define LIVE harness.key[MODALITY_CONTENT][MODE_LIVE]
 
-/* The store reads, and then hangs until it is let go. */
+/* The store reads, and then blocks until it is released. */
 static _Atomic bool hangs;
 static _Atomic int looked_up;
 static sem_t hanging, let_go;
@@ -84,16 +84,16 @@ static void test_revoked_meanwhile(void **state)
 	int before = ask();
 	sem_wait(&hanging);
 	revoke_key();
-	/* Had it the look-up of the first, it would wait for it and then be let in. */
+	/* With the look-up of the first request it would wait for that one and be accepted. */
 	answered(ask(), 401, "revoked_key");
 	assert_int_equal(atomic_load(&looked_up), 2);
 	sem_post(&let_go);
 	answered(before, 200, NULL);
-	/* Nor does what was read before count in the cache. */
+	/* The earlier result is not cached, either. */
 	answered(ask(), 401, "revoked_key");
 }
 
-/* What began longer ago than the cache believes what it was told is shared no more. */
+/* A look-up that began longer ago than results are cached is not shared. */
 static void test_hangs_for_longer_than_it_counts(void **state)
 {
 	hang();
@@ -106,7 +106,7 @@ static void test_hangs_for_longer_than_it_counts(void **state)
 	answered(before, 200, NULL);
 }
 
-/* Whoever waits is told at the deadline; whoever comes later at once, and no more look-ups hang. */
+/* Waiting requests are answered at the deadline, later ones at once, and no more look-ups hang. */
 static void test_hangs_beyond_the_deadline(void **state)
 {
 	hang();
@@ -145,18 +145,14 @@ static int start_impatient(void **state)
 	return 0;
 }
 
-static int stop(void **state)
-{
-	harness_stop(&harness);
-	return 0;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_revoked_meanwhile, start, stop),
-		cmocka_unit_test_setup_teardown(test_hangs_for_longer_than_it_counts, start, stop),
-		cmocka_unit_test_setup_teardown(test_hangs_beyond_the_deadline, start_impatient, stop),
+		cmocka_unit_test_setup_teardown(test_revoked_meanwhile, start, harness_tear_down),
+		cmocka_unit_test_setup_teardown(test_hangs_for_longer_than_it_counts, start,
+	                                    harness_tear_down),
+		cmocka_unit_test_setup_teardown(test_hangs_beyond_the_deadline, start_impatient,
+	                                    harness_tear_down),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,7 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
+#include "testing.h"
 #include "http/multipart.h"
 
 struct found {
@@ -50,8 +45,8 @@ static int end(void *context, struct error *error)
 	return 0;
 }
 
-/* Feeds in pieces of `piece` bytes, 0: of any size up to 97; 0 with what was found, or the error.
- */
+/* Parses in chunks of `piece` bytes, 0: of any size up to 97. Returns 0 and what was found, or the
+ * error. */
 static int parse(const char *type, struct slice body, size_t piece, struct found *found)
 {
 	struct arena arena;
@@ -99,7 +94,7 @@ static void expect(const char *body, const char *expected)
 
 #define A_FIELD PART("name=1") "\r\n"
 
-static void test_good(void **state)
+TEST_CASE(test_good)
 {
 	expect(PART("name=a") "1\r\n" PART(
 			   "name=\"file\"; filename=\"x y.pdf\"") "\r\n--X\r\n--XY\r\n--XX--\r\n",
@@ -113,7 +108,7 @@ static void test_good(void **state)
 	expect(PART("name=f; filename*=utf-8''%C3%B1.txt; filename=x") "z\r\n--XX--\r\n", "f|ñ.txt|z;");
 }
 
-static void test_bad(void **state)
+TEST_CASE(test_bad)
 {
 	static const char *const bad[] = {
 		"--XX--x",
@@ -141,9 +136,49 @@ static void test_bad(void **state)
 		expect(bad[i], NULL);
 }
 
-/* Data of the bytes that delimiters are made of, without one: it comes as it was sent, however it
- * was cut. */
-static void test_data_like_delimiters(void **state)
+TEST_CASE(test_a_file_has_a_name)
+{
+	struct slice none = {NULL, 0};
+	struct error error = {0};
+	assert_int_equal(multipart_file_check(slice_of("file"), slice_of("-"), &error), 0);
+	assert_int_equal(multipart_file_check(slice_of("file"), slice_of(""), NULL), ERR_VALIDATION);
+	assert_int_equal(multipart_file_check(slice_of("file"), none, &error), ERR_VALIDATION);
+	assert_non_null(strstr(error_message(&error, LANGUAGE_ENGLISH), "-F file=@NAME"));
+	assert_non_null(strstr(error_message(&error, LANGUAGE_SPANISH), "-F file=@NOMBRE"));
+}
+
+TEST_CASE(test_boundary)
+{
+	struct found found;
+	buf_init(&found.text, 1 << 20);
+	static const char *const bad[] = {
+		"multipart/form-data",
+		"multipart/form-data; boundary=",
+		"multipart/form-data; boundary=\"\"",
+		"multipart/form-data; boundary=\"a\"x",
+		"multipart/form-data; boundary=\"a \"",
+		"multipart/form-data; boundary=\"<>\"",
+		"multipart/form-data; "
+		"boundary=01234567890123456789012345678901234567890123456789012345678901234567890",
+	};
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+		assert_int_equal(parse(bad[i], slice_of("--XX--"), 1, &found), ERR_VALIDATION);
+	assert_int_equal(
+		parse("multipart/form-data; charset=x; Boundary=\"a b'\"",
+	          slice_of("--a b'\r\nContent-Disposition: form-data; name=a\r\n\r\n1\r\n--a b'--"), 3,
+	          &found),
+		0);
+	assert_string_equal(found.text.data, "a|-|1;");
+	/* A header line without end is not held in memory. */
+	char line[MULTIPART_LINE_MAX + 64];
+	memset(line, 'x', sizeof line);
+	memcpy(line, "--XX\r\n", 6);
+	assert_int_equal(parse(TYPE, slice_make(line, sizeof line), 100, &found), ERR_VALIDATION);
+	buf_free(&found.text);
+}
+
+/* Data that looks like delimiters is returned as it was sent, however it was divided. */
+TEST_CASE(test_data_like_delimiters)
 {
 	static const char *const bits[] = {
 		"\r", "\n", "-", "X", "\r\n", "\r\n--", "\r\n--X", "\r\n--XY", "\r\n-\r\n--X-", "a"};
@@ -168,9 +203,9 @@ static void test_data_like_delimiters(void **state)
 	buf_free(&found.text);
 }
 
-/* A form that was damaged is refused in the same words, or taken with the same parts, whole and in
- * pieces. */
-static void test_pieces_do_not_matter(void **state)
+/* A damaged form is refused with the same message, or read with the same parts, whole and in
+ * chunks. */
+TEST_CASE(test_pieces_do_not_matter)
 {
 	static const char good[] = PART("name=a") "1\r\n" PART(
 		"name=file; filename=\"x\"") "\r\n--X\r\r\n--XY\r\n" PART("name=b") "\r\n--XX--\r\n";
@@ -194,8 +229,8 @@ static void test_pieces_do_not_matter(void **state)
 	buf_free(&pieces.text);
 }
 
-/* Whatever the bytes are, they pass in few spans. */
-static void test_few_spans(void **state)
+/* Any bytes are passed on in few spans. */
+TEST_CASE(test_few_spans)
 {
 	static const char *const fillers[] = {"\r", "\r\n", "\r\n--", "\r\n--X", "\r\n--XY", "x"};
 	const size_t length = 1 << 20, piece = 4096;
@@ -217,7 +252,7 @@ static void test_few_spans(void **state)
 	free(body);
 }
 
-static void test_parameters_are_few(void **state)
+TEST_CASE(test_parameters_are_few)
 {
 	char text[2048] = "multipart/form-data";
 	struct found found;
@@ -238,58 +273,4 @@ static void test_parameters_are_few(void **state)
 	buf_free(&found.text);
 }
 
-static void test_a_file_has_a_name(void **state)
-{
-	struct slice none = {NULL, 0};
-	struct error error = {0};
-	assert_int_equal(multipart_file_check(slice_of("file"), slice_of("-"), &error), 0);
-	assert_int_equal(multipart_file_check(slice_of("file"), slice_of(""), NULL), ERR_VALIDATION);
-	assert_int_equal(multipart_file_check(slice_of("file"), none, &error), ERR_VALIDATION);
-	assert_non_null(strstr(error_message(&error, LANGUAGE_ENGLISH), "-F file=@NAME"));
-	assert_non_null(strstr(error_message(&error, LANGUAGE_SPANISH), "-F file=@NOMBRE"));
-}
-
-static void test_boundary(void **state)
-{
-	struct found found;
-	buf_init(&found.text, 1 << 20);
-	static const char *const bad[] = {
-		"multipart/form-data",
-		"multipart/form-data; boundary=",
-		"multipart/form-data; boundary=\"\"",
-		"multipart/form-data; boundary=\"a\"x",
-		"multipart/form-data; boundary=\"a \"",
-		"multipart/form-data; boundary=\"<>\"",
-		"multipart/form-data; "
-		"boundary=01234567890123456789012345678901234567890123456789012345678901234567890",
-	};
-	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-		assert_int_equal(parse(bad[i], slice_of("--XX--"), 1, &found), ERR_VALIDATION);
-	assert_int_equal(
-		parse("multipart/form-data; charset=x; Boundary=\"a b'\"",
-	          slice_of("--a b'\r\nContent-Disposition: form-data; name=a\r\n\r\n1\r\n--a b'--"), 3,
-	          &found),
-		0);
-	assert_string_equal(found.text.data, "a|-|1;");
-	/* A header line without end is not held. */
-	char line[MULTIPART_LINE_MAX + 64];
-	memset(line, 'x', sizeof line);
-	memcpy(line, "--XX\r\n", 6);
-	assert_int_equal(parse(TYPE, slice_make(line, sizeof line), 100, &found), ERR_VALIDATION);
-	buf_free(&found.text);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_good),
-		cmocka_unit_test(test_bad),
-		cmocka_unit_test(test_a_file_has_a_name),
-		cmocka_unit_test(test_boundary),
-		cmocka_unit_test(test_data_like_delimiters),
-		cmocka_unit_test(test_pieces_do_not_matter),
-		cmocka_unit_test(test_few_spans),
-		cmocka_unit_test(test_parameters_are_few),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

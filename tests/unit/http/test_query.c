@@ -1,10 +1,4 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "testing.h"
 #include "base/clock.h"
 #include "http/query.h"
 
@@ -20,7 +14,7 @@ static int parse(const char *text)
 	return query_parse(slice_of(text), names, &arena, &query, &error);
 }
 
-static void test_parse(void **state)
+TEST_CASE(test_parse)
 {
 	struct slice value;
 	int64_t number = 50, time_us = TIME_NONE;
@@ -28,7 +22,7 @@ static void test_parse(void **state)
 	assert_false(query_get(&query, "limit", &value));
 	assert_int_equal(query_integer(&query, "limit", 1, 500, &number, &error), 0);
 	assert_int_equal(number, 50);
-	/* A plus sign is what it says: an offset written plainly is not turned into a space. */
+	/* A plus sign in an offset is not decoded as a space. */
 	assert_int_equal(parse("from=2026-01-01T01:00:00+01:00&limit=500"), 0);
 	assert_int_equal(query_time(&query, "from", &time_us, &error), 0);
 	assert_int_equal(time_us, INT64_C(1767225600000000));
@@ -39,7 +33,7 @@ static void test_parse(void **state)
 	assert_int_equal(number, 7);
 }
 
-static void test_refused(void **state)
+TEST_CASE(test_refused)
 {
 	static const char *const bad[] = {"nope=1",    "limit=1&limit=1",   "limit=%", "limit=%00",
 	                                  "limit=%ff", "limit=1&l%69mit=2", "=1"};
@@ -57,7 +51,7 @@ static void test_refused(void **state)
 	}
 }
 
-static void test_cursor(void **state)
+TEST_CASE(test_cursor)
 {
 	struct sha256 secret = sha256_of("secret", 6), other = sha256_of("other", 5);
 	static const int64_t positions[] = {0, 1, 255, INT64_C(1) << 40, INT64_MAX};
@@ -94,13 +88,8 @@ static void test_cursor(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_parse),
-		cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_cursor),
-	};
 	arena_init(&arena, 1 << 20);
-	int failed = cmocka_run_group_tests(tests, NULL, NULL);
+	int failed = tests_run(NULL, NULL, NULL, NULL);
 	arena_free(&arena);
 	return failed;
 }

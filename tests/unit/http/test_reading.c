@@ -1,4 +1,4 @@
-/* Lists, single things, downloads and the verification page. */
+/* Lists, single objects, downloads and the verification page. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -27,7 +27,7 @@ static struct json *parse(struct arena *arena, const struct reply *reply)
 	return json;
 }
 
-static void test_pages(void **state)
+TEST_CASE(test_pages)
 {
 	ARENA_AUTO struct arena arena;
 	arena_init(&arena, 1 << 20);
@@ -52,7 +52,7 @@ static void test_pages(void **state)
 		snprintf(path, sizeof path, "/v1/events?limit=500&seq_from=2&cursor=%s", cursor);
 	}
 	assert_int_equal(expected, EVENTS + 1);
-	/* Bound to its filters and to its chain. */
+	/* A cursor is bound to its filters and to its chain. */
 	snprintf(path, sizeof path, "/v1/events?cursor=%s", cursor);
 	get(&reply, path, LIVE, NULL);
 	reply_expect(&reply, 400, "validation_error");
@@ -64,7 +64,7 @@ static void test_pages(void **state)
 	reply_expect(&reply, 400, "validation_error");
 }
 
-static void test_filters(void **state)
+TEST_CASE(test_filters)
 {
 	struct reply reply;
 	static const struct {
@@ -102,7 +102,7 @@ static void test_filters(void **state)
 	}
 }
 
-static void test_one(void **state)
+TEST_CASE(test_one)
 {
 	ARENA_AUTO struct arena arena;
 	arena_init(&arena, 1 << 20);
@@ -116,7 +116,7 @@ static void test_one(void **state)
 	assert_true(json_get_text(json_member(event, "proof"), "previous_chain_hash", &previous));
 	assert_int_equal(previous.size, 64);
 	reply_expect(&reply, 200, NULL);
-	/* Not there for the other chain's key, nor for another channel's. */
+	/* It is not found with the key of the other chain or of another channel. */
 	get(&reply, path, TEST, NULL);
 	reply_expect(&reply, 404, "not_found");
 	get(&reply, path, harness.key[MODALITY_HASH_ONLY][MODE_LIVE], NULL);
@@ -138,7 +138,7 @@ static void test_one(void **state)
 	reply_expect(&reply, 404, "not_found");
 }
 
-static void test_channel(void **state)
+TEST_CASE(test_channel)
 {
 	ARENA_AUTO struct arena arena;
 	arena_init(&arena, 1 << 20);
@@ -159,7 +159,7 @@ static void test_channel(void **state)
 	reply_expect(&reply, 200, NULL);
 }
 
-static void test_certification_bodies(void **state)
+TEST_CASE(test_certification_bodies)
 {
 	struct reply reply;
 	static const char *const bad[] = {
@@ -196,46 +196,6 @@ static void certify_with(struct reply *reply, const char *headers, const char *b
 	char all[512];
 	snprintf(all, sizeof all, "Content-Type: application/json\r\n%s", headers);
 	harness_ask(&harness, reply, "POST", "/v1/certifications", TEST, all, body, strlen(body));
-}
-
-static void test_idempotency_key(void **state)
-{
-	static const char *const bad[] = {
-		"Idempotency-Key:\r\n",
-		"Idempotency-Key: a b\r\n",
-		"Idempotency-Key: \xc3\xb1\r\n",
-		"Idempotency-Key: a\r\nidempotency-key: a\r\n",
-		"Idempotency-Key: \r\nIdempotency-Key: a\r\n",
-	};
-	struct reply reply;
-	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-		certify_with(&reply, bad[i], "{\"seq_from\":1,\"seq_to\":1}");
-		if (!strstr(reply.body, "Idempotency-Key"))
-			fail_msg("%s: %s", bad[i], reply.body);
-		reply_expect(&reply, 400, "validation_error");
-	}
-	char first[64] = "";
-	for (int i = 0; i < 3; i++) {
-		certify_with(&reply, "idempotency-key:  \"a-1\" \r\n", "{\"seq_from\":1,\"seq_to\":1}");
-		assert_string_equal(reply_header(&reply, "Idempotent-Replayed"), i ? "true" : "");
-		assert_memory_equal(reply.body, "{\"certification_id\":\"", 21);
-		if (i)
-			assert_memory_equal(reply.body, first, 50);
-		snprintf(first, sizeof first, "%.50s", reply.body);
-		reply_expect(&reply, 202, NULL);
-	}
-	certify_with(&reply, "Idempotency-Key: \"a-1\"\r\n", "{\"seq_to\":2,\"seq_from\":1}");
-	assert_string_equal(reply_header(&reply, "Idempotent-Replayed"), "");
-	reply_expect(&reply, 409, "client_ref_conflict");
-	/* What has no meaning is told as that. */
-	certify_with(&reply, "Idempotency-Key: \"a-1\"\r\n", "{\"seq_from\":2,\"seq_to\":1}");
-	reply_expect(&reply, 400, "validation_error");
-	/* Without quotes it is another one; and nobody else minds it. */
-	certify_with(&reply, "Idempotency-Key: a-1\r\n", "{\"seq_from\":1,\"seq_to\":1}");
-	assert_string_equal(reply_header(&reply, "Idempotent-Replayed"), "");
-	reply_expect(&reply, 202, NULL);
-	get(&reply, "/v1/certifications", TEST, "Idempotency-Key: a b\r\n");
-	reply_expect(&reply, 200, NULL);
 }
 
 static void check_ranges(const char *path)
@@ -308,8 +268,8 @@ static void check_verification(const char *code)
 	reply_expect(&reply, 404, "not_found");
 }
 
-/* An object that is gone, or not as long as it was, is a fault of ours, and told as one. */
-static void test_lost_content(void **state)
+/* A missing object, or one of another length, is reported as a fault of the service. */
+TEST_CASE(test_lost_content)
 {
 	static char body[40000];
 	ARENA_AUTO struct arena arena;
@@ -333,7 +293,7 @@ static void test_lost_content(void **state)
 	reply_expect(&reply, error_http_status(ERR_CORRUPT), NULL);
 }
 
-static void test_certification(void **state)
+TEST_CASE(test_certification)
 {
 	ARENA_AUTO struct arena arena;
 	arena_init(&arena, 1 << 20);
@@ -381,6 +341,46 @@ static void test_certification(void **state)
 	reply_expect(&reply, error_http_status(ERR_CORRUPT), NULL);
 }
 
+TEST_CASE(test_idempotency_key)
+{
+	static const char *const bad[] = {
+		"Idempotency-Key:\r\n",
+		"Idempotency-Key: a b\r\n",
+		"Idempotency-Key: \xc3\xb1\r\n",
+		"Idempotency-Key: a\r\nidempotency-key: a\r\n",
+		"Idempotency-Key: \r\nIdempotency-Key: a\r\n",
+	};
+	struct reply reply;
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		certify_with(&reply, bad[i], "{\"seq_from\":1,\"seq_to\":1}");
+		if (!strstr(reply.body, "Idempotency-Key"))
+			fail_msg("%s: %s", bad[i], reply.body);
+		reply_expect(&reply, 400, "validation_error");
+	}
+	char first[64] = "";
+	for (int i = 0; i < 3; i++) {
+		certify_with(&reply, "idempotency-key:  \"a-1\" \r\n", "{\"seq_from\":1,\"seq_to\":1}");
+		assert_string_equal(reply_header(&reply, "Idempotent-Replayed"), i ? "true" : "");
+		assert_memory_equal(reply.body, "{\"certification_id\":\"", 21);
+		if (i)
+			assert_memory_equal(reply.body, first, 50);
+		snprintf(first, sizeof first, "%.50s", reply.body);
+		reply_expect(&reply, 202, NULL);
+	}
+	certify_with(&reply, "Idempotency-Key: \"a-1\"\r\n", "{\"seq_to\":2,\"seq_from\":1}");
+	assert_string_equal(reply_header(&reply, "Idempotent-Replayed"), "");
+	reply_expect(&reply, 409, "client_ref_conflict");
+	/* An invalid range is reported before the conflict. */
+	certify_with(&reply, "Idempotency-Key: \"a-1\"\r\n", "{\"seq_from\":2,\"seq_to\":1}");
+	reply_expect(&reply, 400, "validation_error");
+	/* Without quotes it is another key; and lists ignore it. */
+	certify_with(&reply, "Idempotency-Key: a-1\r\n", "{\"seq_from\":1,\"seq_to\":1}");
+	assert_string_equal(reply_header(&reply, "Idempotent-Replayed"), "");
+	reply_expect(&reply, 202, NULL);
+	get(&reply, "/v1/certifications", TEST, "Idempotency-Key: a b\r\n");
+	reply_expect(&reply, 200, NULL);
+}
+
 static int start(void **state)
 {
 	struct reply reply;
@@ -400,23 +400,4 @@ static int start(void **state)
 	return 0;
 }
 
-static int stop(void **state)
-{
-	harness_stop(&harness);
-	return 0;
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_pages),
-		cmocka_unit_test(test_filters),
-		cmocka_unit_test(test_one),
-		cmocka_unit_test(test_channel),
-		cmocka_unit_test(test_certification_bodies),
-		cmocka_unit_test(test_lost_content),
-		cmocka_unit_test(test_certification),
-		cmocka_unit_test(test_idempotency_key),
-	};
-	return cmocka_run_group_tests(tests, start, stop);
-}
+TEST_MAIN(start, harness_tear_down)

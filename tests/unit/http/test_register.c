@@ -1,4 +1,4 @@
-/* POST /v1/events against a real store. */
+/* POST /v1/events with a real store. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -59,7 +59,7 @@ static void test_refused(void **state)
 	reply_expect(&reply, 400, "validation_error");
 	post(&reply, HASH, "{\"client_ref\":\"one\",\"payload\":{\"a\":1}}");
 	reply_expect(&reply, 400, "validation_error");
-	/* The key comes before the body. */
+	/* The key is checked before the body. */
 	post(&reply, NULL, "[");
 	reply_expect(&reply, 401, "invalid_key");
 }
@@ -89,7 +89,7 @@ static int begin(const char *key, const char *headers)
 static void test_too_large(void **state)
 {
 	struct reply reply;
-	/* By its stated length: before any of it has come. */
+	/* By the announced length, before any of it has arrived. */
 	int descriptor = begin(LIVE, "Content-Type: application/json\r\nContent-Length: 278529\r\n");
 	harness_read(descriptor, false, &reply);
 	assert_true(reply.closed && *reply_header(&reply, "RateLimit-Remaining"));
@@ -104,13 +104,13 @@ static void test_too_large(void **state)
 	harness_read(descriptor, false, &reply);
 	reply_expect(&reply, 413, "payload_too_large");
 	close(descriptor);
-	/* In chunks: as soon as it is too much, though the last chunk never comes. */
+	/* In chunks: at the limit, although the last chunk never arrives. */
 	descriptor = begin(LIVE, "Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n");
 	send_chunked(descriptor, 300000);
 	harness_read(descriptor, false, &reply);
 	reply_expect(&reply, 413, "payload_too_large");
 	close(descriptor);
-	/* A client that first sends everything still finds its answer. */
+	/* A client that first sends everything still gets its answer. */
 	static char large[3000000];
 	memset(large, 'x', sizeof large);
 	harness_ask(&harness, &reply, "POST", "/v1/events", LIVE, "Content-Type: application/json\r\n",
@@ -205,7 +205,7 @@ static void test_file(void **state)
 	reply_expect(&reply, 200, NULL);
 	free(content);
 
-	/* A replay under another name, and a conflict, leave nothing behind. */
+	/* A replay under another name, and a conflict, leave no object. */
 	size = make_form("file", "other.pdf", 700000, 'f');
 	upload(&reply, LIVE, size);
 	assert_string_equal(reply_header(&reply, "Idempotent-Replayed"), "true");
@@ -216,7 +216,7 @@ static void test_file(void **state)
 	wait_for_objects(before + 1);
 }
 
-/* It is not known before the content is stored. */
+/* Its refusal is only known after the content is stored. */
 static void test_what_the_sequencer_does_not_take_is_not_kept(void **state)
 {
 	struct reply reply;
@@ -269,7 +269,8 @@ static void test_broken_forms(void **state)
 	                             "1\r\n--B--\r\n"));
 	assert_non_null(strstr(reply.body, "other"));
 	reply_expect(&reply, 400, "validation_error");
-	/* The client goes away in the middle; the library may not notice before the idle time-out. */
+	/* The client disconnects during the upload; the library may not notice before the idle
+	 * time-out. */
 	size = make_form("gone", "a", 500000, 'a');
 	char headers[128];
 	snprintf(headers, sizeof headers,
@@ -288,7 +289,8 @@ static void make_json(const char *client_ref, size_t size)
 	strcpy(form + head + size, "\"}}");
 }
 
-/* What a worker reads is judged as what the polling thread does, in the same order. */
+/* A body that a worker reads is checked like one that the polling thread reads, in the same
+ * order. */
 static void test_long_bodies_are_judged_alike(void **state)
 {
 	static const char *const headers = "Content-Type: application/json\r\n"
@@ -317,7 +319,7 @@ static void test_long_bodies_are_judged_alike(void **state)
 	}
 }
 
-/* JSON that is too large to travel in the transaction goes to the content store. */
+/* JSON that is too large for the transaction goes to the content store. */
 static void test_large_json(void **state)
 {
 	struct reply reply;
@@ -337,7 +339,8 @@ static void test_large_json(void **state)
 	reply_expect(&reply, 200, NULL);
 }
 
-/* What quotas count, and what room for certifications is reckoned by; -2: no such event. */
+/* Returns the size that quotas and the free-space check of certifications count; -2: no such
+ * event. */
 static int64_t kept_content_bytes(const char *client_ref)
 {
 	struct db_connection *reader = db_take_reader(harness.service.store->db);
@@ -376,7 +379,7 @@ static void short_deadline(struct settings *settings)
 	settings->http_deadline = US_PER_SECOND;
 }
 
-/* The answer is 503; what comes of it later is found by a retry, and nobody else. */
+/* The answer is 503; only a repetition returns the later result. */
 static void test_deadline(void **state)
 {
 	struct reply reply;
@@ -410,7 +413,7 @@ static void test_deadline(void **state)
 	harness_stop(&harness);
 }
 
-/* Stopping answers what waits and waits for what is still out. */
+/* Stopping answers waiting requests and waits for those in progress. */
 static void test_stop_while_waiting(void **state)
 {
 	struct reply reply;
@@ -431,7 +434,7 @@ static void test_stop_while_waiting(void **state)
 	close(descriptor);
 }
 
-/* Whatever of a body has come, and whoever has it. */
+/* Whatever part of a body has arrived, and whichever thread reads it. */
 static void test_stop_among_bodies(void **state)
 {
 	enum { CLIENTS = 24 };
@@ -472,12 +475,6 @@ static int start(void **state)
 	return 0;
 }
 
-static int stop(void **state)
-{
-	harness_stop(&harness);
-	return 0;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -498,6 +495,6 @@ int main(void)
 		cmocka_unit_test(test_stop_while_waiting),
 		cmocka_unit_test(test_stop_among_bodies),
 	};
-	int failed = cmocka_run_group_tests(tests, start, stop);
+	int failed = cmocka_run_group_tests(tests, start, harness_tear_down);
 	return failed + cmocka_run_group_tests(waiting, NULL, NULL);
 }

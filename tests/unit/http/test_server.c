@@ -12,7 +12,7 @@
 
 static struct harness harness;
 
-static void test_settings(void **state)
+TEST_CASE(test_settings)
 {
 	static const char *const bad[] = {
 		"",       "8080",  "localhost:8080", "127.0.0.1:", "127.0.0.1:70000", "127.0.0.1:80a",
@@ -43,7 +43,7 @@ static void test_settings(void **state)
 	service.settings = &settings;
 	assert_int_equal(http_start(&service, NULL, &server, &error), ERR_IO);
 	assert_non_null(strstr(error.cause, listen));
-	/* None for the operator, and IPv6. */
+	/* Without an operator's listener, and on IPv6. */
 	settings.service_listen = "[::1]:0";
 	settings.service_admin_listen = "";
 	if (http_start(&service, NULL, &server, &error) == 0) {
@@ -55,7 +55,8 @@ static void test_settings(void **state)
 	harness_stop(&harness);
 }
 
-/* Each with its two lines of comment and a value, in the order of the list; nothing else. */
+/* Each metric has its two comment lines and a value, in the order of the table, and nothing
+ * else. */
 static void assert_every_metric(const char *page)
 {
 	static const char *const heads[] = {
@@ -81,7 +82,7 @@ static void assert_every_metric(const char *page)
 	}
 }
 
-/* A request is counted behind its answer, so whoever has that may be quicker. */
+/* A request is counted after its answer, so a client may read the metrics before that. */
 static void ask_for_metrics(struct reply *reply, const char *awaited)
 {
 	for (int tries = 0; tries < 1000; tries++) {
@@ -92,7 +93,7 @@ static void ask_for_metrics(struct reply *reply, const char *awaited)
 	}
 }
 
-static void test_admin(void **state)
+TEST_CASE(test_admin)
 {
 	struct reply reply;
 	harness_start(&harness, NULL);
@@ -126,7 +127,7 @@ static void test_admin(void **state)
 
 static void watch_everything(struct settings *settings)
 {
-	settings->store_disk_warn = 101; /* no disk is as free as that */
+	settings->store_disk_warn = 101; /* no disk has that much free space */
 	settings->store_backup_warn = US_PER_DAY;
 }
 
@@ -139,8 +140,8 @@ static void expect_ready(const char *wanted, int status)
 	reply_expect(&reply, status, NULL);
 }
 
-/* What is seen of disks, of backups and of a want of space, whatever the machine has. */
-static void test_watched(void **state)
+/* The state of disks and backups and a lack of space, whatever the machine has. */
+TEST_CASE(test_watched)
 {
 	struct service *service = &harness.service;
 	harness_start(&harness, watch_everything);
@@ -161,7 +162,7 @@ static void test_watched(void **state)
 	readiness_read(service, &stores, &readiness);
 	assert_int_equal(readiness_count(&readiness, CONCERN_BACKUP), 0);
 	assert_true(readiness_count(&readiness, CONCERN_DISK) >= 3);
-	/* A batch failed for want of space: not ready until one goes well, or the look's own write. */
+	/* A batch failed for lack of space: not ready until one succeeds, or a test write does. */
 	atomic_store(&service->lacks_space, true);
 	expect_ready("the store's disk is full", 503);
 	struct reply reply;
@@ -175,8 +176,8 @@ static void test_watched(void **state)
 	harness_stop(&harness);
 }
 
-/* A connection that was open before the drain is answered and told to go. */
-static void test_drain(void **state)
+/* A connection from before the drain is answered and then closed. */
+TEST_CASE(test_drain)
 {
 	struct reply reply;
 	static const char request[] = "GET /nothing HTTP/1.1\r\nHost: a\r\n\r\n";
@@ -243,7 +244,7 @@ static void fast(struct settings *settings)
 	settings->http_loops = 4;
 }
 
-static void test_many(void **state)
+TEST_CASE(test_many)
 {
 	struct worker workers[CLIENTS] = {0};
 	struct reply reply;
@@ -290,8 +291,9 @@ static void await(sem_t *semaphore)
 	assert_int_equal(sem_timedwait(semaphore, &until), 0);
 }
 
-/* However many requests that take long an account has under way, another's are read at once. */
-static void test_one_account_leaves_a_reader_to_the_others(void **state)
+/* However many slow requests of an account are in progress, the next one of another account is read
+ * at once. */
+TEST_CASE(test_one_account_leaves_a_reader_to_the_others)
 {
 	enum { LONG = 8 };
 	sem_t begun, goes_on, others_begun;
@@ -317,15 +319,4 @@ static void test_one_account_leaves_a_reader_to_the_others(void **state)
 	harness_stop(&harness);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_settings),
-		cmocka_unit_test(test_admin),
-		cmocka_unit_test(test_watched),
-		cmocka_unit_test(test_drain),
-		cmocka_unit_test(test_many),
-		cmocka_unit_test(test_one_account_leaves_a_reader_to_the_others),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

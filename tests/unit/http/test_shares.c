@@ -1,16 +1,10 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "testing.h"
 #include "base/error.h"
 #include "http/shares.h"
 
 #define OWNERS 5000
 
-static void test_limit(void **state)
+TEST_CASE(test_limit)
 {
 	struct shares *shares = shares_create();
 	assert_non_null(shares);
@@ -27,15 +21,14 @@ static void test_limit(void **state)
 	shares_free(NULL);
 }
 
-static void test_amounts(void **state)
+TEST_CASE(test_amounts)
 {
 	struct shares *shares = shares_create();
 	assert_int_equal(share_take(shares, 7, 101, 100), ERR_RATE_LIMITED);
 	assert_int_equal(share_held(shares, 7), 0);
 	assert_int_equal(share_take(shares, 7, 60, 100), 0);
 	assert_int_equal(share_take(shares, 7, 41, 100), ERR_RATE_LIMITED);
-	assert_int_equal(share_take(shares, 7, 1, 50),
-	                 ERR_RATE_LIMITED); /* a limit that became lower */
+	assert_int_equal(share_take(shares, 7, 1, 50), ERR_RATE_LIMITED); /* a limit that was lowered */
 	assert_int_equal(share_take(shares, 7, 40, 100), 0);
 	share_give(shares, 7, 30);
 	assert_int_equal(share_held(shares, 7), 70);
@@ -44,8 +37,8 @@ static void test_amounts(void **state)
 	shares_free(shares);
 }
 
-/* Many in each bucket, and each by itself. */
-static void test_many(void **state)
+/* Many in each bucket, each counted separately. */
+TEST_CASE(test_many)
 {
 	struct shares *shares = shares_create();
 	for (int round = 0; round < 2; round++) {
@@ -59,12 +52,4 @@ static void test_many(void **state)
 	shares_free(shares);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_limit),
-		cmocka_unit_test(test_amounts),
-		cmocka_unit_test(test_many),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

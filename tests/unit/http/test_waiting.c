@@ -1,4 +1,4 @@
-/* Registrations that wait for a commit which does not come yet. */
+/* Registrations that wait for a commit which is held back. */
 #include <stdio.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -28,7 +28,7 @@ static void await_under_way(int64_t wanted)
 		usleep(1000);
 }
 
-/* Whatever has come by now is dealt with. */
+/* Waits until the server has handled all input. */
 static void await_turns(void)
 {
 	uint64_t turns = atomic_load(&the_loop()->turns);
@@ -54,7 +54,7 @@ static void expect_created(int descriptor)
 	reply_expect(&reply, 201, NULL);
 }
 
-/* However slow the machine is, no time-out is what ends a test. */
+/* No time-out may end a test, however slow the machine is. */
 static void be_patient(struct settings *settings)
 {
 	settings->http_connections = settings->http_connections_per_address = WAITING;
@@ -71,7 +71,7 @@ static int start(void **state)
 	return 0;
 }
 
-/* Also of a test that has failed, which the next one must not find. */
+/* Also after a failed test, so that the next one starts clean. */
 static int stop(void **state)
 {
 	for (int i = 0; i < WAITING; i++)
@@ -109,8 +109,8 @@ static void hang_up(int number)
 	descriptors[number] = -1;
 }
 
-/* Most are kept, the rest suspended; after a while all are. */
-static void test_many(void **state)
+/* Most connections are kept, the rest suspended; after a while all are. */
+TEST_CASE(test_many)
 {
 	hold_commits();
 	connect_all(WAITING);
@@ -126,9 +126,9 @@ static void test_many(void **state)
 	await_under_way(0);
 }
 
-/* A client that is gone before its answer leaves its registration to the sequencer. Only a
+/* A client that disconnects before its answer leaves its registration to the sequencer. Only a
  * connection that was idle before is polled while it waits. */
-static void test_reset(void **state)
+TEST_CASE(test_reset)
 {
 	struct reply reply;
 	connect_all(8);
@@ -156,8 +156,8 @@ static void test_reset(void **state)
 	reply_expect(&reply, 200, NULL);
 }
 
-/* Nor is that an answer that was lost for want of room. */
-static void test_gone(void **state)
+/* It does not count as an answer that was lost for lack of memory, either. */
+TEST_CASE(test_gone)
 {
 	hold_commits();
 	connect_all(8);
@@ -172,12 +172,4 @@ static void test_gone(void **state)
 	assert_int_equal(harness.server->metrics.answers_rescued, 0);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_many, start, stop),
-		cmocka_unit_test_setup_teardown(test_reset, start, stop),
-		cmocka_unit_test_setup_teardown(test_gone, start, stop),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_EACH(start, stop)

@@ -1,13 +1,9 @@
-/* Workers, and whose task is next. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+/* Workers, and the fair queue of their tasks. */
 #include <stdlib.h>
 
-#include <cmocka.h>
 #include <pthread.h>
 
+#include "testing.h"
 #include "http/worker.h"
 
 #define TASKS_MAX 400
@@ -15,9 +11,9 @@
 static struct {
 	pthread_mutex_t mutex;
 	pthread_cond_t changed;
-	uint64_t held; /* tasks of this owner do not end */
+	uint64_t held; /* tasks of this owner block */
 	size_t begun[4], done;
-	uint64_t order[TASKS_MAX]; /* owners, as their tasks were begun */
+	uint64_t order[TASKS_MAX]; /* owners, in the order in which their tasks began */
 	size_t count;
 } seen = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
@@ -68,7 +64,7 @@ static bool submit(struct worker_pool *pool, uint64_t owner)
 	return worker_submit(pool, task);
 }
 
-static void test_a_backlog_is_passed(void **state)
+TEST_CASE(test_a_backlog_is_passed)
 {
 	struct worker_pool *pool = worker_pool_start(1, 1, 1000, 0);
 	hold(1);
@@ -82,8 +78,8 @@ static void test_a_backlog_is_passed(void **state)
 	worker_pool_stop(pool);
 }
 
-/* Tasks that hang leave a thread to the others, and go on when they can. */
-static void test_one_owner_does_not_hold_all_threads(void **state)
+/* Tasks that hang leave a thread to the others, and continue when they are released. */
+TEST_CASE(test_one_owner_does_not_hold_all_threads)
 {
 	struct worker_pool *pool = worker_pool_start(3, 2, 1000, 0);
 	hold(1);
@@ -101,8 +97,8 @@ static void test_one_owner_does_not_hold_all_threads(void **state)
 	worker_pool_stop(pool);
 }
 
-/* Nobody's tasks, those of look-ups, may have them all. */
-static void test_what_is_nobodys_is_not_bounded(void **state)
+/* Tasks without an owner, such as key look-ups, may use all threads. */
+TEST_CASE(test_what_is_nobodys_is_not_bounded)
 {
 	struct worker_pool *pool = worker_pool_start(3, 1, 10, 0);
 	hold(0);
@@ -117,7 +113,7 @@ static void test_what_is_nobodys_is_not_bounded(void **state)
 	assert_int_equal(seen.done, 13);
 }
 
-static void test_a_queue_that_one_has_filled_has_room_for_others(void **state)
+TEST_CASE(test_a_queue_that_one_has_filled_has_room_for_others)
 {
 	struct worker_pool *pool = worker_pool_start(1, 1, 40, 0);
 	hold(1);
@@ -135,8 +131,8 @@ static void test_a_queue_that_one_has_filled_has_room_for_others(void **state)
 	worker_pool_stop(pool);
 }
 
-/* A stop runs what is queued, however many are of one owner. */
-static void test_a_stop_leaves_nothing(void **state)
+/* A stop runs all queued tasks, however many one owner has. */
+TEST_CASE(test_a_stop_leaves_nothing)
 {
 	struct worker_pool *pool = worker_pool_start(4, 1, 1000, 0);
 	hold(1);
@@ -148,14 +144,4 @@ static void test_a_stop_leaves_nothing(void **state)
 	assert_int_equal(seen.done, 100);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(test_a_backlog_is_passed, set_up),
-		cmocka_unit_test_setup(test_one_owner_does_not_hold_all_threads, set_up),
-		cmocka_unit_test_setup(test_what_is_nobodys_is_not_bounded, set_up),
-		cmocka_unit_test_setup(test_a_queue_that_one_has_filled_has_room_for_others, set_up),
-		cmocka_unit_test_setup(test_a_stop_leaves_nothing, set_up),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_EACH(set_up, NULL)

@@ -1,15 +1,10 @@
-/* Certifications as the interface sees them: what is accepted and what is refused, whom that wakes,
- * and what is told of them, to the letter. The clock that the nodes share is the test's. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+/* Certifications at the interface: what is accepted and refused, which jobs that wakes, and the
+ * answers, verbatim. The test sets the clock that the nodes share. */
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "testing.h"
 #include "base/json.h"
 #include "sample.h"
 #include "issue/certify.h"
@@ -38,11 +33,12 @@ static struct error error;
 static struct arena arena;
 static struct buf out;
 static int64_t shared_now_us;
-static const char *idempotency_key; /* of the requests to come; NULL: none */
+static const char *idempotency_key; /* of the following requests; NULL: none */
 static bool replayed;               /* by the last one */
-static int64_t pretended_events;    /* of any chain; 0: as many as there are */
-static bool another_is_quicker;     /* by the time that a key is looked up, it is not there */
-static int64_t arrives_after_us;    /* the clock: an event, once the chain was looked at; 0: none */
+static int64_t pretended_events;    /* of any chain; 0: the actual number */
+static bool another_is_quicker;     /* the key is gone by the time that it is looked up */
+static int64_t
+	arrives_after_us; /* clock at which an event arrives after the chain was read; 0: none */
 static struct {
 	int sealer, issuer, others;
 } woken;
@@ -215,8 +211,8 @@ static int64_t event_count(void)
 
 /* ---- acceptance ---- */
 
-/* What of a live range is not sealed yet, the sealer is woken for. */
-static void a_live_request_is_paid_and_wakes(void **state)
+/* The sealer is woken for the unsealed part of a live range. */
+TEST_CASE(a_live_request_is_paid_and_wakes)
 {
 	sample_register(&sample, MODE_LIVE, 3);
 	assert_int_equal(request(MODE_LIVE, 2, 3), OK);
@@ -252,7 +248,7 @@ static void a_live_request_is_paid_and_wakes(void **state)
 	assert_int_equal(woken.others, 0);
 }
 
-static void a_test_request_needs_no_seal(void **state)
+TEST_CASE(a_test_request_needs_no_seal)
 {
 	sample_register(&sample, MODE_TEST, 2);
 	assert_int_equal(request(MODE_TEST, 1, 2), OK);
@@ -281,8 +277,8 @@ static int estimate(enum mode mode, int64_t last, struct certification_estimate 
 		&service, &(struct certification_order){.key = &key, .range = &range}, ret, &error);
 }
 
-/* It finds what a request would, and no registration waits for it. */
-static void an_estimate_takes_no_writer(void **state)
+/* It reaches the result of a request, and no registration waits for it. */
+TEST_CASE(an_estimate_takes_no_writer)
 {
 	struct certification_estimate told;
 	sample_register(&sample, MODE_LIVE, 1);
@@ -310,8 +306,8 @@ static void an_estimate_takes_no_writer(void **state)
 	assert_int_equal(told.refusal, ERR_NOT_OPERATIONAL);
 }
 
-/* From is included, to is not; what comes after the request is not of it, however late `to` is. */
-static void times_are_frozen_at_the_request(void **state)
+/* `from` is inclusive, `to` exclusive. Later events are not included, however late `to` is. */
+TEST_CASE(times_are_frozen_at_the_request)
 {
 	sample.now_us = NOW - 1000;
 	sample_register(&sample, MODE_LIVE, 2); /* at NOW */
@@ -328,14 +324,14 @@ static void times_are_frozen_at_the_request(void **state)
 	assert_int_equal(ask_times(NOW, NOW + US_PER_DAY), OK);
 	assert_int_equal(event_count(), 5);
 	assert_non_null(strstr(out.data, "\"to\":\"2026-01-03T03:04:05.678901Z\""));
-	/* What is received while the request waits for its turn came before it. */
+	/* An event that is received while the request waits for the writer is included. */
 	arrives_after_us = 1;
 	assert_int_equal(ask_times(NOW, NOW + US_PER_DAY), OK);
 	assert_int_equal(event_count(), 6);
 	assert_non_null(strstr(out.data, "\"requested_at\":\"2026-01-02T03:04:07.678903Z\""));
 	arrives_after_us = 0;
 
-	/* Nodes whose clocks are ahead of this one's. */
+	/* Nodes whose clocks are ahead of the local one. */
 	for (int i = 0; i < 2; i++) {
 		shared_now_us = i ? NOW - US_PER_DAY : sample.now_us;
 		assert_int_equal(ask_times(NOW, NOW + US_PER_DAY), OK);
@@ -343,7 +339,7 @@ static void times_are_frozen_at_the_request(void **state)
 	}
 }
 
-static void ranges_without_meaning_are_refused(void **state)
+TEST_CASE(ranges_without_meaning_are_refused)
 {
 	sample_register(&sample, MODE_LIVE, 5);
 	static const struct {
@@ -367,8 +363,8 @@ static void ranges_without_meaning_are_refused(void **state)
 	assert_int_equal(get(MODE_LIVE, "CERT-2026-0000001", LANGUAGE_ENGLISH), ERR_NOT_FOUND);
 }
 
-/* One more than a kind may have is refused with both numbers. */
-static void a_range_is_of_so_many_events(void **state)
+/* A request over the limit of either kind is refused with both numbers. */
+TEST_CASE(a_range_is_of_so_many_events)
 {
 	static const struct {
 		enum mode mode;
@@ -393,8 +389,8 @@ static void a_range_is_of_so_many_events(void **state)
 	assert_int_equal(event_count(), TEST_CERTIFICATION_EVENTS_MAX);
 }
 
-/* A channel that an earlier program made may have more of them. */
-static void a_range_has_so_many_configurations(void **state)
+/* A channel of an earlier version may have more of them. */
+TEST_CASE(a_range_has_so_many_configurations)
 {
 	for (int i = 1; i < CONFIG_VERSIONS_MAX; i++) {
 		char name[16];
@@ -424,7 +420,7 @@ static void a_range_has_so_many_configurations(void **state)
 	assert_non_null(strstr(out.data, "\"config_versions_in_range\":[999,1000,1001],"));
 }
 
-static void what_the_store_refuses_wakes_nobody(void **state)
+TEST_CASE(what_the_store_refuses_wakes_nobody)
 {
 	sample_register(&sample, MODE_LIVE, 5);
 	settings.certification_fee = CREDITS;
@@ -457,7 +453,7 @@ static void assert_replayed(int result, const char *id)
 }
 
 /* Whatever the balance, the limits, the fee and the end of the chain are now. */
-static void a_repeated_request_answers_the_first(void **state)
+TEST_CASE(a_repeated_request_answers_the_first)
 {
 	sample_register(&sample, MODE_LIVE, 3);
 	idempotency_key = "a";
@@ -480,13 +476,13 @@ static void a_repeated_request_answers_the_first(void **state)
 	settings.certification_open_per_account = 0;
 	assert_int_equal(ask_times(1, NOW + US_PER_DAY), ERR_NOT_OPERATIONAL);
 	idempotency_key = "a";
-	pretended_events = 1; /* it does not look */
+	pretended_events = 1; /* the chain is not read */
 	assert_replayed(ask_times(1, NOW + US_PER_DAY), "CERT-2026-0000001");
 	assert_int_equal(get(MODE_LIVE, "CERT-2026-0000002", LANGUAGE_ENGLISH), ERR_NOT_FOUND);
 }
 
-/* The range as it was asked for, whatever it holds. */
-static void a_key_is_of_one_range(void **state)
+/* The range as it was requested, whatever it contains. */
+TEST_CASE(a_key_is_of_one_range)
 {
 	sample_register(&sample, MODE_LIVE, 3);
 	sample_register(&sample, MODE_TEST, 3);
@@ -520,7 +516,7 @@ static void a_key_is_of_one_range(void **state)
 	assert_int_equal(balance(), left - FEE);
 }
 
-static void whoever_was_slower_is_answered_the_same(void **state)
+TEST_CASE(whoever_was_slower_is_answered_the_same)
 {
 	sample_register(&sample, MODE_LIVE, 3);
 	idempotency_key = "a";
@@ -535,7 +531,7 @@ static void whoever_was_slower_is_answered_the_same(void **state)
 	assert_int_equal(balance(), left);
 }
 
-static void what_was_refused_leaves_its_key_free(void **state)
+TEST_CASE(what_was_refused_leaves_its_key_free)
 {
 	sample_register(&sample, MODE_LIVE, 3);
 	idempotency_key = "a";
@@ -569,7 +565,7 @@ static void claim(struct certification *ret)
 	assert_int_equal(store_claim_certification(sample.store, &claim, &arena, ret, &error), OK);
 }
 
-/* The first certification, of test events 1 and 2, as a worker ends it. */
+/* Issues the first certification, of test events 1 and 2, as a worker does. */
 static struct certification issue(void)
 {
 	sample_register(&sample, MODE_TEST, 3);
@@ -606,8 +602,8 @@ static const char *sum_of(int document)
 	return text;
 }
 
-/* The report is the one in the language that is asked in; all are listed. */
-static void what_is_issued_is_linked(void **state)
+/* The report is in the requested language; all reports are listed. */
+TEST_CASE(what_is_issued_is_linked)
 {
 	struct certification issued = issue();
 	for (int i = 0; i < 2; i++) {
@@ -631,15 +627,15 @@ static void what_is_issued_is_linked(void **state)
 		           link_of(&issued, EVIDENCE), issued.verification_code, link_of(&issued, PART_1),
 		           sum_of(PART_1), link_of(&issued, PART_2), sum_of(PART_2));
 	}
-	/* The other mode's key, another number, and no number. */
+	/* With the key of the other mode, with another number, and without a number. */
 	assert_int_equal(get(MODE_LIVE, issued.certification_id, LANGUAGE_ENGLISH), ERR_NOT_FOUND);
 	assert_int_equal(get(MODE_TEST, "CERT-TEST-2026-0000002", LANGUAGE_ENGLISH), ERR_NOT_FOUND);
 	assert_int_equal(get(MODE_TEST, "", LANGUAGE_ENGLISH), ERR_NOT_FOUND);
 	assert_int_equal(out.size, 0);
 }
 
-/* As it stands now, issued or failed; a failed one's fee stays given back. */
-static void a_repeated_request_tells_how_it_went(void **state)
+/* The present state, issued or failed; a failed one remains refunded. */
+TEST_CASE(a_repeated_request_tells_how_it_went)
 {
 	idempotency_key = "a";
 	struct certification issued = issue();
@@ -668,7 +664,7 @@ static void a_repeated_request_tells_how_it_went(void **state)
 	assert_int_equal(balance(), left - FEE);
 }
 
-static void progress_is_told_until_the_end(void **state)
+TEST_CASE(progress_is_told_until_the_end)
 {
 	sample_register(&sample, MODE_TEST, 3);
 	assert_int_equal(request(MODE_TEST, 1, 2), OK);
@@ -705,7 +701,7 @@ static int list(const char *status, int64_t limit, int64_t past, bool *ret_more,
 	return list_in(ORDER_DESCENDING, status, limit, past, ret_more, ret_last);
 }
 
-/* The numbers at the ends of the identifiers, in the order that they are told in. */
+/* Compares the numbers at the ends of the listed identifiers, in order. */
 static void assert_listed(const char *expected)
 {
 	BUF_AUTO struct buf array;
@@ -726,7 +722,7 @@ static void assert_listed(const char *expected)
 	assert_string_equal(found, expected);
 }
 
-static void lists_go_from_the_newest_back_or_from_the_oldest_on(void **state)
+TEST_CASE(lists_go_from_the_newest_back_or_from_the_oldest_on)
 {
 	bool more = true;
 	int64_t last = -1;
@@ -790,8 +786,8 @@ static void assert_verification(const struct certification *issued)
 	           sum_of(PART_1), sum_of(PART_2));
 }
 
-/* By anybody: by its code in whatever case, or by the digest of a file. */
-static void what_is_issued_is_found_by_code_and_by_digest(void **state)
+/* Public look-up: by code in upper or lower case, or by the digest of a file. */
+TEST_CASE(what_is_issued_is_found_by_code_and_by_digest)
 {
 	struct certification issued = issue();
 	assert_int_equal(look_up(issued.verification_code, NULL), OK);
@@ -826,27 +822,4 @@ static void what_is_issued_is_found_by_code_and_by_digest(void **state)
 	assert_int_equal(look_up(waiting.verification_code, NULL), ERR_NOT_FOUND);
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(a_live_request_is_paid_and_wakes),
-		TEST(a_test_request_needs_no_seal),
-		TEST(an_estimate_takes_no_writer),
-		TEST(times_are_frozen_at_the_request),
-		TEST(ranges_without_meaning_are_refused),
-		TEST(a_range_is_of_so_many_events),
-		TEST(a_range_has_so_many_configurations),
-		TEST(what_the_store_refuses_wakes_nobody),
-		TEST(a_repeated_request_answers_the_first),
-		TEST(a_key_is_of_one_range),
-		TEST(whoever_was_slower_is_answered_the_same),
-		TEST(what_was_refused_leaves_its_key_free),
-		TEST(what_is_issued_is_linked),
-		TEST(a_repeated_request_tells_how_it_went),
-		TEST(progress_is_told_until_the_end),
-		TEST(lists_go_from_the_newest_back_or_from_the_oldest_on),
-		TEST(what_is_issued_is_found_by_code_and_by_digest),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_EACH(set_up, tear_down)

@@ -1,13 +1,8 @@
-/* What of the verifier's word is this service's own. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+/* Which of the verifier's findings make a file this service's own. */
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "testing.h"
 #include "base/json.h"
 #include "issue/check_file.h"
 #include "issue/file_origin.h"
@@ -141,7 +136,7 @@ static void is_judged(const char *said, const char *digest, enum file_origin ori
 		says(&judged, "\"warnings\":[]");
 }
 
-static void test_only_signers_of_the_store_count(void **state)
+TEST_CASE(test_only_signers_of_the_store_count)
 {
 	is_judged(SAID(ARCHIVE(OTHER, "\"2026-06-01T00:00:00.000000Z\"", "\"" OURS "\"")), OTHER,
 	          FILE_SIGNED, "no record of having issued it");
@@ -153,14 +148,14 @@ static void test_only_signers_of_the_store_count(void **state)
 	          "no record of its SHA-256");
 }
 
-/* However it was signed: the store says that this is what was issued. */
-static void test_what_was_issued_is_this_services(void **state)
+/* However it was signed: the store records that this was issued. */
+TEST_CASE(test_what_was_issued_is_this_services)
 {
 	is_judged(SAID(ARCHIVE(ISSUED, "\"2026-06-01T00:00:00.000000Z\"", "\"" STOLEN "\"")), ISSUED,
 	          FILE_ISSUED, "\"certification_id\":\"CERT-2026-0000001\"");
 	is_judged(SAID(ARCHIVE(ISSUED, "null", "\"" CUSTOMERS "\"")), ISSUED, FILE_ISSUED,
 	          "\"origin\":\"issued\"");
-	/* Of the file handed in the service knows the digest itself. */
+	/* The service itself knows the digest of the uploaded file. */
 	is_judged(SAID(ARCHIVE(ISSUED, "null", "\"" CUSTOMERS "\"")), OTHER, FILE_FOREIGN,
 	          "\"certification_id\":null");
 }
@@ -173,7 +168,7 @@ static void signed_at(const char *time, const char *signer, enum file_origin ori
 	is_judged(said, OTHER, origin, words);
 }
 
-static void test_a_key_counts_while_it_is_in_force(void **state)
+TEST_CASE(test_a_key_counts_while_it_is_in_force)
 {
 	signed_at("\"2026-02-01T00:00:00.000000Z\"", STOLEN, FILE_SIGNED, "ended later (stolen)");
 	signed_at("\"" END "\"", STOLEN, FILE_SIGNED, "ended later (stolen)");
@@ -193,7 +188,7 @@ static void test_a_key_counts_while_it_is_in_force(void **state)
 #define RECORD FILE_OF("file/META-INF/r.ers", "evidence_record", OTHER, "false", "null", "null")
 #define INSIDE(kind, sha256, listed, signer) FILE_OF("file/x", kind, sha256, listed, "null", signer)
 
-static void test_each_file_of_a_container_is_judged(void **state)
+TEST_CASE(test_each_file_of_a_container_is_judged)
 {
 	is_judged(SAID(CONTAINER "," RECORD "," INSIDE("archive", ISSUED, "false", "\"" OURS "\"")),
 	          OTHER, FILE_ISSUED, "\"origin\":null,\"path\":\"file/META-INF/r.ers\"");
@@ -218,8 +213,8 @@ static void test_each_file_of_a_container_is_judged(void **state)
 	          FILE_FOREIGN, "no record of its SHA-256");
 }
 
-/* A timestamp of the same authority anybody can have. */
-static void test_nothing_signed_is_nothing_valid(void **state)
+/* Anyone can get a timestamp from the same authority. */
+TEST_CASE(test_nothing_signed_is_nothing_valid)
 {
 	is_judged(SAID(CONTAINER "," RECORD), OTHER, FILE_FOREIGN,
 	          "contains no signature of this service");
@@ -231,7 +226,7 @@ static void test_nothing_signed_is_nothing_valid(void **state)
 	          "contains no signature of this service");
 }
 
-static void test_what_could_not_be_checked(void **state)
+TEST_CASE(test_what_could_not_be_checked)
 {
 	JUDGED_AUTO struct judged record, part, mine;
 	judge(&record,
@@ -256,8 +251,8 @@ static void test_what_could_not_be_checked(void **state)
 	assert_int_equal(mine.check.origin, FILE_ISSUED);
 }
 
-/* The verifier's process may have been taken over by what it read. */
-static void test_a_form_that_is_none(void **state)
+/* A file may have taken control of the verifier's process. */
+TEST_CASE(test_a_form_that_is_none)
 {
 	static const char *const said[] = {
 		"{" VALID ",\"files\":[1]}",
@@ -274,7 +269,7 @@ static void test_a_form_that_is_none(void **state)
 	          OTHER, FILE_FOREIGN, "no record of its SHA-256");
 }
 
-static void test_a_store_that_is_away(void **state)
+TEST_CASE(test_a_store_that_is_away)
 {
 	JUDGED_AUTO struct judged judged;
 	store_status = ERR_UNAVAILABLE;
@@ -283,17 +278,4 @@ static void test_a_store_that_is_away(void **state)
 	assert_int_equal(judged.status, ERR_UNAVAILABLE);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_only_signers_of_the_store_count),
-		cmocka_unit_test(test_what_was_issued_is_this_services),
-		cmocka_unit_test(test_a_key_counts_while_it_is_in_force),
-		cmocka_unit_test(test_each_file_of_a_container_is_judged),
-		cmocka_unit_test(test_nothing_signed_is_nothing_valid),
-		cmocka_unit_test(test_what_could_not_be_checked),
-		cmocka_unit_test(test_a_form_that_is_none),
-		cmocka_unit_test(test_a_store_that_is_away),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,14 +1,9 @@
-/* What becomes of a certification after an attempt: by what failed, how often, and for how long.
- * The store writes down what it is told, and a test sets its clock. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+/* The state of a certification after an attempt, by the kind, number and duration of failures. A
+ * fake store records the calls, and the test sets its clock. */
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "testing.h"
 #include "base/log.h"
 #include "issue/issue_attempt.h"
 
@@ -18,7 +13,7 @@
 
 enum told { NOTHING, COMPLETED, DELAYED, FAILED };
 
-/* What the store was told, and says. */
+/* Calls to the store, and its answers. */
 static struct {
 	enum told told; /* last */
 	int times;
@@ -27,7 +22,7 @@ static struct {
 	bool own_failure;
 	char cause[256];
 	int complete_result, delay_result, fail_result;
-	int overdue; /* so many more are found */
+	int overdue; /* that many more are found */
 	int64_t overdue_before_us, overdue_after;
 	int discarded;
 	const char *logged; /* last */
@@ -134,8 +129,8 @@ static int set_up(void **state)
 	return 0;
 }
 
-/* The attempt of that number, behind so many that failed in themselves, at a request of that age,
- * failed so. */
+/* Makes the `attempts`-th attempt fail with `result`, after `own_failures` of its own, at a request
+ * of that age. */
 static enum told after_own(int result, int64_t attempts, int64_t own_failures, int64_t age_us)
 {
 	struct error error = {0};
@@ -153,7 +148,7 @@ static enum told after(int result, int64_t attempts, int64_t age_us)
 	return after_own(result, attempts, attempts - 1, age_us);
 }
 
-static void what_passes_by_waiting_is_put_off(void **state)
+TEST_CASE(what_passes_by_waiting_is_put_off)
 {
 	static const int passing[] = {ERR_UNAVAILABLE, ERR_IO,      ERR_NO_SPACE,       ERR_NO_MEMORY,
 	                              ERR_AUTHORITY,   ERR_NETWORK, ERR_UNKNOWN_OUTCOME};
@@ -168,7 +163,7 @@ static void what_passes_by_waiting_is_put_off(void **state)
 	                 sizeof passing / sizeof *passing);
 }
 
-static void pauses_grow(void **state)
+TEST_CASE(pauses_grow)
 {
 	static const int64_t seconds[] = {2, 4, 8, 16, 32, 64, 128, 256, 512, 600, 600};
 	for (size_t i = 0; i < sizeof seconds / sizeof *seconds; i++) {
@@ -177,18 +172,18 @@ static void pauses_grow(void **state)
 	}
 }
 
-static void what_cannot_pass_fails_at_once(void **state)
+TEST_CASE(what_cannot_pass_fails_at_once)
 {
 	assert_int_equal(after(ERR_TOO_LARGE, 1, 0), FAILED);
 	assert_int_equal(after(ERR_CORRUPT, 1, 0), FAILED);
 	assert_non_null(strstr(store_now.cause, ": a cause"));
 }
 
-/* A clock, a mount or a font that is wrong: for an hour of attempts, and of time. */
-static void what_is_wrong_for_a_while_is_tried_for_an_hour(void **state)
+/* A wrong clock, mount or font: for an hour of attempts and of time. */
+TEST_CASE(what_is_wrong_for_a_while_is_tried_for_an_hour)
 {
 	static const int wrong[] = {ERR_INVALID_EVIDENCE, ERR_NOT_FOUND, ERR_INTERNAL};
-	/* 2 + 4 + … + 512 s are the first nine pauses, then 600 s each: an hour is over after 14. */
+	/* 2 + 4 + … + 512 s are the first nine pauses, then 600 s each: an hour has passed after 14. */
 	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
 		assert_int_equal(after(wrong[i], 1, 0), DELAYED);
 		assert_true(store_now.own_failure);
@@ -201,15 +196,15 @@ static void what_is_wrong_for_a_while_is_tried_for_an_hour(void **state)
 	}
 }
 
-/* Waiting for other things, an authority say, takes nothing of that hour. */
-static void the_hour_is_its_own(void **state)
+/* Time spent waiting, for example for an authority, does not count towards that hour. */
+TEST_CASE(the_hour_is_its_own)
 {
 	assert_int_equal(after_own(ERR_NOT_FOUND, 100, 0, DAY_US), DELAYED);
 	assert_int_equal(after_own(ERR_NOT_FOUND, 100, 5, DAY_US), DELAYED);
 	assert_int_equal(after_own(ERR_NOT_FOUND, 100, 6, DAY_US), FAILED); /* 600 s each */
 }
 
-static void stopping_gives_it_back(void **state)
+TEST_CASE(stopping_gives_it_back)
 {
 	atomic_store(&stopping, true);
 	assert_int_equal(after(ERR_CORRUPT, 40, 10 * DAY_US), DELAYED);
@@ -217,20 +212,20 @@ static void stopping_gives_it_back(void **state)
 	assert_string_equal(store_now.cause, "(none)");
 }
 
-/* Neither charged nor forgotten: it is failed at a later attempt. */
-static void what_cannot_be_failed_is_put_off(void **state)
+/* Neither charged nor lost: a later attempt marks it as failed. */
+TEST_CASE(what_cannot_be_failed_is_put_off)
 {
 	store_now.fail_result = ERR_UNAVAILABLE;
 	assert_int_equal(after(ERR_CORRUPT, 1, 0), DELAYED);
 	assert_int_equal(store_now.times, 2);
 	assert_int_equal(atomic_load(&service.counters.certifications_failed), 0);
-	store_now.fail_result = ERR_REFUSED; /* it is another's */
+	store_now.fail_result = ERR_REFUSED; /* another node holds it */
 	assert_int_equal(after(ERR_CORRUPT, 1, 0), FAILED);
 	assert_int_equal(store_now.times, 3);
 	assert_int_equal(atomic_load(&service.counters.certifications_failed), 0);
 }
 
-static void documents_are_issued_or_discarded(void **state)
+TEST_CASE(documents_are_issued_or_discarded)
 {
 	struct document documents[3] = {0};
 	const struct issue_result issued = {NOW_US, documents, 3};
@@ -249,8 +244,8 @@ static void documents_are_issued_or_discarded(void **state)
 	assert_int_equal(atomic_load(&service.counters.certifications_completed), 1);
 }
 
-/* Its attempts end the process before they can fail. */
-static void what_never_comes_to_an_end_is_given_up(void **state)
+/* Its attempts end the process before they can be recorded as failed. */
+TEST_CASE(what_never_comes_to_an_end_is_given_up)
 {
 	certification.attempts = 31;
 	assert_false(issue_is_given_up(&attempt));
@@ -264,10 +259,10 @@ static void what_never_comes_to_an_end_is_given_up(void **state)
 	assert_ptr_equal(store_now.holder, attempt.holder);
 }
 
-static void each_overdue_one_is_failed_once(void **state)
+TEST_CASE(each_overdue_one_is_failed_once)
 {
 	store_now.overdue = 3;
-	store_now.fail_result = ERR_UNAVAILABLE; /* keeps none of the others */
+	store_now.fail_result = ERR_UNAVAILABLE; /* does not delay the others */
 	issue_fail_overdue(&service, &stopping);
 	assert_int_equal(store_now.times, 3);
 	assert_null(store_now.holder);
@@ -279,19 +274,4 @@ static void each_overdue_one_is_failed_once(void **state)
 	assert_int_equal(store_now.times, 3);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(what_passes_by_waiting_is_put_off, set_up),
-		cmocka_unit_test_setup(pauses_grow, set_up),
-		cmocka_unit_test_setup(what_cannot_pass_fails_at_once, set_up),
-		cmocka_unit_test_setup(what_is_wrong_for_a_while_is_tried_for_an_hour, set_up),
-		cmocka_unit_test_setup(the_hour_is_its_own, set_up),
-		cmocka_unit_test_setup(stopping_gives_it_back, set_up),
-		cmocka_unit_test_setup(what_cannot_be_failed_is_put_off, set_up),
-		cmocka_unit_test_setup(documents_are_issued_or_discarded, set_up),
-		cmocka_unit_test_setup(what_never_comes_to_an_end_is_given_up, set_up),
-		cmocka_unit_test_setup(each_overdue_one_is_failed_once, set_up),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_EACH(set_up, NULL)

@@ -1,31 +1,26 @@
-/* Certifications leave the disk's reserve to registration. What the disk says is given here. */
+/* Certifications leave the reserve of the disk to registration. The test sets the free space. */
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "testing.h"
 #include "office.h"
 
 #define MEBIBYTE ((uint64_t)1 << 20)
 
 static struct office office;
 static _Atomic uint64_t total_mebibytes, available_mebibytes;
-static _Atomic int content_looks; /* so many times that of content has room; negative: always */
+static _Atomic int content_looks; /* number of checks in which content has space; negative: all */
 
 int __wrap_statvfs64(const char *path, struct statvfs *ret);
 int __wrap_statvfs64(const char *path, struct statvfs *ret)
 {
 	*ret = (struct statvfs){
 		.f_frsize = MEBIBYTE, .f_blocks = total_mebibytes, .f_bavail = available_mebibytes};
-	/* What the node sees of its disks meanwhile is no look of a certification's. */
+	/* The node's own check of its disks does not count as that of a certification. */
 	char thread[16] = "";
 	pthread_getname_np(pthread_self(), thread, sizeof thread);
 	if (strcmp(thread, "issuer") != 0)
@@ -43,12 +38,6 @@ static int set_up(void **state)
 	office.settings.certification_disk_reserve = 10;
 	content_looks = -1;
 	sample_register(&office.sample, MODE_TEST, 20);
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	office_close(&office);
 	return 0;
 }
 
@@ -78,8 +67,8 @@ static void await_failed_attempt(const char *id, struct arena *arena)
 	assert_int_equal(certification.status, CERTIFICATION_PROCESSING);
 }
 
-/* Enough for the documents, but not without the reserve: it waits until there is room. */
-static void what_does_not_fit_now_waits(void **state)
+/* Enough space for the documents, but not for the reserve: it waits until there is enough. */
+TEST_CASE(what_does_not_fit_now_waits)
 {
 	set_disk(1000, 110);
 	office_start_jobs(&office);
@@ -96,8 +85,8 @@ static void what_does_not_fit_now_waits(void **state)
 	assert_int_equal(atomic_load(&office.service.issuing_bytes), 0);
 }
 
-/* Content lies on a disk of its own, which others fill while the documents are made. */
-static void the_disk_of_content_is_watched_too(void **state)
+/* Content has its own disk, which others fill while the documents are made. */
+TEST_CASE(the_disk_of_content_is_watched_too)
 {
 	set_disk(1000, 500);
 	content_looks = 1;
@@ -113,7 +102,7 @@ static void the_disk_of_content_is_watched_too(void **state)
 	assert_int_equal(certification.status, CERTIFICATION_COMPLETED);
 }
 
-static void what_never_fits_fails_with_its_cause(void **state)
+TEST_CASE(what_never_fits_fails_with_its_cause)
 {
 	set_disk(10, 10);
 	office_start_jobs(&office);
@@ -130,10 +119,5 @@ static void what_never_fits_fails_with_its_cause(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(what_does_not_fit_now_waits, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(the_disk_of_content_is_watched_too, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(what_never_fits_fails_with_its_cause, set_up, tear_down),
-	};
-	return cmocka_run_group_tests(tests, office_start_signer, office_stop_signer);
+	return tests_run(office_start_signer, office_stop_signer, set_up, office_tear_down);
 }

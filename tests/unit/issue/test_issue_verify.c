@@ -1,14 +1,9 @@
-/* What was made is verified by the roots of the service's keys and authorities before anybody gets
- * it, as a stranger does it, and nothing is passed over. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+/* Documents are verified with the roots of the service's keys and authorities before they are
+ * handed out, as a relying party would, and no finding is ignored. */
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "testing.h"
 #include "office.h"
 #include "issue/issue_work.h"
 #include "seal/signer.h"
@@ -18,11 +13,11 @@
 
 static struct office office;
 
-/* Roots that stand in the place of the service's own; NULL: its own. */
+/* Roots used in the place of the service's own; NULL: its own. */
 static const char *signers_instead, *timestamps_instead;
 static int runs, runs_by_authorities, runs_by_authorities_of_before;
 static struct slice root_of_before;
-static bool key_is_ended; /* while it is verified */
+static bool key_is_ended; /* during the verification */
 
 int __real_verify_paths(const char *const *paths, size_t count, const struct trust_roots *roots,
                         const struct verify_options *options, struct verify_result *ret_result,
@@ -65,12 +60,6 @@ static int set_up(void **state)
 	return 0;
 }
 
-static int tear_down(void **state)
-{
-	office_close(&office);
-	return 0;
-}
-
 static void request(char id[ID_SIZE])
 {
 	sample_register(&office.sample, MODE_LIVE, 3);
@@ -79,7 +68,7 @@ static void request(char id[ID_SIZE])
 	office_start_jobs(&office);
 }
 
-static void the_services_own_roots_are_used(void **state)
+TEST_CASE(the_services_own_roots_are_used)
 {
 	char id[ID_SIZE];
 	request(id);
@@ -88,8 +77,8 @@ static void the_services_own_roots_are_used(void **state)
 	assert_int_equal(runs_by_authorities, 1);
 }
 
-/* Its rounds are sealed by an authority that is asked no more: its root was put on record. */
-static void roots_on_record_are_used(void **state)
+/* Its rounds were sealed by an authority that is no longer used but whose root is recorded. */
+TEST_CASE(roots_on_record_are_used)
 {
 	BUF_AUTO struct buf root;
 	char id[ID_SIZE];
@@ -125,8 +114,8 @@ static void waits_because(const char *id, const char *why)
 	assert_int_equal(found.status, CERTIFICATION_PROCESSING);
 }
 
-/* Of each kind the other's do not vouch for it. */
-static void a_timestamp_that_leads_to_no_known_root_is_not_handed_out(void **state)
+/* A root of one kind does not vouch for the other. */
+TEST_CASE(a_timestamp_that_leads_to_no_known_root_is_not_handed_out)
 {
 	BUF_AUTO struct buf roots;
 	char id[ID_SIZE];
@@ -140,7 +129,16 @@ static void a_timestamp_that_leads_to_no_known_root_is_not_handed_out(void **sta
 	assert_int_equal(runs_by_authorities, 1);
 }
 
-static void a_signature_of_another_is_not_handed_out(void **state)
+/* Its timestamp may be later than the end of the key. */
+TEST_CASE(a_key_that_was_ended_meanwhile_signs_nothing)
+{
+	char id[ID_SIZE];
+	key_is_ended = true;
+	request(id);
+	waits_because(id, "is no longer in force");
+}
+
+TEST_CASE(a_signature_of_another_is_not_handed_out)
 {
 	BUF_AUTO struct buf roots;
 	char id[ID_SIZE];
@@ -151,26 +149,7 @@ static void a_signature_of_another_is_not_handed_out(void **state)
 	waits_because(id, "the certification does not verify");
 }
 
-/* Its timestamp may be later than the key's end. */
-static void a_key_that_was_ended_meanwhile_signs_nothing(void **state)
-{
-	char id[ID_SIZE];
-	key_is_ended = true;
-	request(id);
-	waits_because(id, "is no longer in force");
-}
-
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(the_services_own_roots_are_used, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(roots_on_record_are_used, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_timestamp_that_leads_to_no_known_root_is_not_handed_out,
-	                                    set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_key_that_was_ended_meanwhile_signs_nothing, set_up,
-	                                    tear_down),
-		cmocka_unit_test_setup_teardown(a_signature_of_another_is_not_handed_out, set_up,
-	                                    tear_down),
-	};
-	return cmocka_run_group_tests(tests, office_start_signer, office_stop_signer);
+	return tests_run(office_start_signer, office_stop_signer, set_up, office_tear_down);
 }

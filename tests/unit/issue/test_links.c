@@ -1,15 +1,10 @@
-/* Download links: what they say, what is refused, and how their secrets take turns. The clock that
- * the nodes share is the test's. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+/* Download links: their content, what is refused, and the rotation of their secrets. The test sets
+ * the clock that the nodes share. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "testing.h"
 #include "sample.h"
 #include "issue/links.h"
 #include "store/certifications/certifications.h"
@@ -59,7 +54,7 @@ static struct document issued(enum document_kind kind)
 	return document;
 }
 
-/* Of the one certification that there is. */
+/* Of the only certification. */
 int __wrap_store_find_document(struct store *store, struct slice certification_id,
                                struct slice name, struct document *ret, struct error *why)
 {
@@ -93,7 +88,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* A link as somebody brings it back. */
+/* A link as a client presents it. */
 struct link {
 	char text[LINK_MAX];
 	char expires[32];
@@ -125,7 +120,7 @@ static struct link make_link(void)
 	return link;
 }
 
-/* With the MAC that this text would have, if the service made it. */
+/* Makes a link with the MAC that the service would compute for this text. */
 static struct link forge_link(const char *id, const char *name, const char *expires,
                               int64_t seconds)
 {
@@ -142,8 +137,9 @@ static struct link forge_link(const char *id, const char *name, const char *expi
 	return link;
 }
 
-/* What is under the MAC stays as it is, for links live on while nodes are brought up to date. */
-static void a_link_says_where_until_when_and_its_mac(void **state)
+/* The text under the MAC must not change, because links remain valid during an upgrade of the
+ * nodes. */
+TEST_CASE(a_link_says_where_until_when_and_its_mac)
 {
 	struct link link = make_link();
 	struct link expected = forge_link(ID, NAME, "1800086400", 1800086400);
@@ -154,14 +150,14 @@ static void a_link_says_where_until_when_and_its_mac(void **state)
 	assert_true(is_good(&link));
 }
 
-static void it_is_good_until_it_expires(void **state)
+TEST_CASE(it_is_good_until_it_expires)
 {
 	struct link link = make_link();
 	assert_true(is_good_at(&link, NOW + LIFETIME - 1));
 	assert_false(is_good_at(&link, NOW + LIFETIME));
 }
 
-static void what_was_altered_is_refused(void **state)
+TEST_CASE(what_was_altered_is_refused)
 {
 	struct link link = make_link(), altered;
 	struct slice expires = slice_of(link.expires), mac = slice_of(link.mac);
@@ -184,8 +180,8 @@ static void what_was_altered_is_refused(void **state)
 	assert_false(link_check(&service, ID, NAME, expires, mac, NOW));
 }
 
-/* One time has one spelling, even for whoever knows the MAC. */
-static void only_plain_numbers_are_times(void **state)
+/* A time has only one valid spelling, even with a correct MAC. */
+TEST_CASE(only_plain_numbers_are_times)
 {
 	static const struct {
 		const char *expires;
@@ -206,7 +202,7 @@ static void only_plain_numbers_are_times(void **state)
 	}
 }
 
-static void names_of_nobody_are_refused(void **state)
+TEST_CASE(names_of_nobody_are_refused)
 {
 	char name[300];
 	memset(name, 'n', sizeof name);
@@ -237,7 +233,7 @@ static bool same(const struct link *a, const struct link *b)
 	return strcmp(a->text, b->text) == 0;
 }
 
-static void a_new_secret_is_used_once_every_node_knows_it(void **state)
+TEST_CASE(a_new_secret_is_used_once_every_node_knows_it)
 {
 	struct link before = make_link();
 	rotate(false);
@@ -250,7 +246,7 @@ static void a_new_secret_is_used_once_every_node_knows_it(void **state)
 	assert_false(same(&after, &before));
 	assert_true(is_good(&after));
 	assert_true(is_good(&before));
-	/* The old one ends by the clock of all nodes, known or not. */
+	/* The old secret ends by the shared clock, whether or not that is known. */
 	shared_now_us = NOW + LINKS_SPREAD_US + LIFETIME - 1;
 	assert_true(is_good(&before));
 	shared_now_us++;
@@ -258,8 +254,8 @@ static void a_new_secret_is_used_once_every_node_knows_it(void **state)
 	assert_true(is_good(&after));
 }
 
-/* Nobody has to see a link refused that another node made a moment ago. */
-static void a_link_of_the_next_secret_is_good_before_its_time(void **state)
+/* A link that another node has just made is never refused. */
+TEST_CASE(a_link_of_the_next_secret_is_good_before_its_time)
 {
 	rotate(false);
 	refresh();
@@ -269,19 +265,19 @@ static void a_link_of_the_next_secret_is_good_before_its_time(void **state)
 	assert_true(is_good(&early));
 }
 
-static void at_once_refuses_all_links_made_before(void **state)
+TEST_CASE(at_once_refuses_all_links_made_before)
 {
 	struct link before = make_link();
 	rotate(true);
-	assert_true(is_good(&before)); /* not looked yet */
+	assert_true(is_good(&before)); /* not read yet */
 	refresh();
 	assert_false(is_good(&before));
-	shared_now_us--; /* the next master's clock is not quite the last one's */
+	shared_now_us--; /* the next writer's clock differs slightly */
 	struct link after = make_link();
 	assert_true(is_good(&after));
 }
 
-static void a_store_that_fails_leaves_the_secrets_known(void **state)
+TEST_CASE(a_store_that_fails_leaves_the_secrets_known)
 {
 	struct link before = make_link();
 	store_fails = true;
@@ -296,8 +292,8 @@ static void a_store_that_fails_leaves_the_secrets_known(void **state)
 	links_close(&service);
 }
 
-/* Nothing is asked for such a link: there need not be a store behind the address. */
-static void links_of_the_content_store(void **state)
+/* Such a link is not checked against the content store, which may be unavailable. */
+TEST_CASE(links_of_the_content_store)
 {
 	struct content_options options = {
 		.url = "s3://bucket?endpoint=https://s3.invalid&region=eu-west-1",
@@ -306,7 +302,7 @@ static void links_of_the_content_store(void **state)
 	};
 	assert_int_equal(content_open_with(&options, &service.content, &error), OK);
 	struct link link = make_link();
-	assert_true(is_good(&link)); /* not before it is asked for */
+	assert_true(is_good(&link)); /* not read before it is needed */
 	settings.content_presigned_links = true;
 	static const enum document_kind kinds[] = {DOCUMENT_REPORT, DOCUMENT_EVIDENCE, DOCUMENT_PART};
 	static const char *const types[] = {"application%2Fpdf", "application%2Fzip",
@@ -328,7 +324,7 @@ static void links_of_the_content_store(void **state)
 	}
 }
 
-static void a_directory_has_no_links_of_its_own(void **state)
+TEST_CASE(a_directory_has_no_links_of_its_own)
 {
 	char url[128];
 	snprintf(url, sizeof url, "file:%s/content", sample.directory);
@@ -338,7 +334,7 @@ static void a_directory_has_no_links_of_its_own(void **state)
 	assert_true(is_good(&link));
 }
 
-static void an_issued_file_is_found(void **state)
+TEST_CASE(an_issued_file_is_found)
 {
 	struct issued_file file = {.size = 7};
 	assert_int_equal(issued_file_find(&service, slice_of("other"), slice_of(NAME), &file, &error),
@@ -357,22 +353,4 @@ static void an_issued_file_is_found(void **state)
 	assert_string_equal(file.content_type, "application/zip");
 }
 
-int main(void)
-{
-#define LINKS_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		LINKS_TEST(a_link_says_where_until_when_and_its_mac),
-		LINKS_TEST(it_is_good_until_it_expires),
-		LINKS_TEST(what_was_altered_is_refused),
-		LINKS_TEST(only_plain_numbers_are_times),
-		LINKS_TEST(names_of_nobody_are_refused),
-		LINKS_TEST(a_new_secret_is_used_once_every_node_knows_it),
-		LINKS_TEST(a_link_of_the_next_secret_is_good_before_its_time),
-		LINKS_TEST(at_once_refuses_all_links_made_before),
-		LINKS_TEST(a_store_that_fails_leaves_the_secrets_known),
-		LINKS_TEST(links_of_the_content_store),
-		LINKS_TEST(a_directory_has_no_links_of_its_own),
-		LINKS_TEST(an_issued_file_is_found),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_EACH(set_up, tear_down)

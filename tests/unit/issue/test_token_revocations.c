@@ -1,13 +1,8 @@
-/* What a round's timestamps lack is waited for where that can help, and for a while; what paths
- * share counts once. Answers are as the tests say. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+/* Missing revocation data of a round's timestamps is awaited where that can help, for a limited
+ * time; data that paths share counts once. The test gives the answers. */
 #include <stdio.h>
 
-#include <cmocka.h>
-
+#include "testing.h"
 #include "pki.h"
 #include "sample.h"
 #include "issue/issue_work.h"
@@ -16,7 +11,7 @@
 #include "service/settings.h"
 
 #define HOUR_US (3600 * US_PER_SECOND)
-#define SHARED_SIZE ((size_t)150 << 10) /* two for each of all paths are more than the bound */
+#define SHARED_SIZE ((size_t)150 << 10) /* two of them per path exceed the limit */
 
 static struct sample sample;
 static struct settings settings;
@@ -26,7 +21,7 @@ static struct issue_work work = {.service = &service, .certification = &certific
 static struct pki_identity root, leaves[TOKEN_PATHS_MAX + 1];
 static struct token_revocations all;
 
-/* What is told of the next path, and given. */
+/* Outcomes for the next path, and the data returned. */
 static enum revocation_outcome of_leaf, of_root;
 static struct validation_set given;
 
@@ -51,11 +46,10 @@ int __wrap_revocation_fetch(struct revocation_client *client, struct slice path_
 
 static int make(void **state)
 {
-	(void)state;
 	sample_open(&sample, MODALITY_HASH_ONLY, 1);
 	service.store = sample.store;
 	service.settings = &settings;
-	service.revocation = (struct revocation_client *)&service; /* which nobody looks into */
+	service.revocation = (struct revocation_client *)&service; /* which is never dereferenced */
 	settings.certification_level = "LTA";
 	settings.certification_give_up_after = 24 * HOUR_US;
 	root = pki_issue(&(struct pki_certificate){.name = "Root", .extensions = pki_authority});
@@ -67,7 +61,6 @@ static int make(void **state)
 
 static int forget(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i <= TOKEN_PATHS_MAX; i++)
 		pki_free(&leaves[i]);
 	pki_free(&root);
@@ -77,7 +70,6 @@ static int forget(void **state)
 
 static int begin(void **state)
 {
-	(void)state;
 	all = (struct token_revocations){.work = &work};
 	snprintf(certification.certification_id, sizeof certification.certification_id,
 	         "CERT-2026-0000001");
@@ -88,7 +80,6 @@ static int begin(void **state)
 
 static int end(void **state)
 {
-	(void)state;
 	token_revocations_free(&all);
 	validation_free(&given);
 	return 0;
@@ -123,7 +114,7 @@ static void give_good(void)
 	assert_int_equal(validation_add(&given, VALIDATION_CRL, buf_slice(&der), NULL), 0);
 }
 
-/* A round's second timestamp, beside one of which something may come. */
+/* The second timestamp of a round, for one of which data may still arrive. */
 static int check_beside(enum revocation_outcome other_leaf, enum revocation_outcome other_root)
 {
 	struct token_prospect tokens[2];
@@ -137,11 +128,10 @@ static int check_beside(enum revocation_outcome other_leaf, enum revocation_outc
 	return token_revocations_check_round(&all, tokens, 2, NULL);
 }
 
-static void what_may_come_is_waited_for_a_while(void **state)
+TEST_CASE(what_may_come_is_waited_for_a_while)
 {
 	static const enum revocation_outcome outcomes[] = {REVOCATION_MISSING, REVOCATION_UNKNOWN,
 	                                                   REVOCATION_TOO_OLD};
-	(void)state;
 	for (size_t i = 0; i < 3; i++) {
 		struct token_prospect token;
 		of_leaf = outcomes[i];
@@ -153,10 +143,9 @@ static void what_may_come_is_waited_for_a_while(void **state)
 	}
 }
 
-static void never_until_it_is_given_up(void **state)
+TEST_CASE(never_until_it_is_given_up)
 {
 	struct token_prospect token;
-	(void)state;
 	of_leaf = REVOCATION_MISSING;
 	(void)find(0, &token);
 	settings.certification_give_up_after = HOUR_US / 2;
@@ -166,11 +155,10 @@ static void never_until_it_is_given_up(void **state)
 	settings.certification_give_up_after = 24 * HOUR_US;
 }
 
-static void not_where_less_is_asked_for(void **state)
+TEST_CASE(not_where_less_is_asked_for)
 {
 	static const char *const levels[] = {"", "B", "T", "LT"};
 	struct token_prospect token;
-	(void)state;
 	of_leaf = REVOCATION_MISSING;
 	(void)find(0, &token);
 	for (size_t i = 0; i < 4; i++) {
@@ -181,54 +169,47 @@ static void not_where_less_is_asked_for(void **state)
 	settings.certification_level = "LTA";
 }
 
-static void not_beside_one_that_is_good(void **state)
+TEST_CASE(not_beside_one_that_is_good)
 {
-	(void)state;
 	assert_int_equal(check_beside(REVOCATION_GOOD_AFTER, REVOCATION_NOT_NEEDED), 0);
 }
 
-static void not_beside_one_that_nobody_publishes_of(void **state)
+TEST_CASE(not_beside_one_that_nobody_publishes_of)
 {
-	(void)state;
 	assert_int_equal(check_beside(REVOCATION_UNPUBLISHED, REVOCATION_NOT_NEEDED), 0);
 }
 
-static void also_beside_one_without_its_root(void **state)
+TEST_CASE(also_beside_one_without_its_root)
 {
-	(void)state;
 	assert_int_equal(check_beside(REVOCATION_UNPUBLISHED, REVOCATION_MISSING), ERR_UNAVAILABLE);
 }
 
-static void also_beside_one_of_which_it_may_come(void **state)
+TEST_CASE(also_beside_one_of_which_it_may_come)
 {
-	(void)state;
 	assert_int_equal(check_beside(REVOCATION_MISSING, REVOCATION_NOT_NEEDED), ERR_UNAVAILABLE);
 }
 
-static void about_the_topmost_nobody_can_be_asked(void **state)
+TEST_CASE(about_the_topmost_nobody_can_be_asked)
 {
 	struct token_prospect token;
-	(void)state;
 	of_root = REVOCATION_MISSING;
 	(void)find(0, &token);
 	assert_false(token.suffices);
 	assert_int_equal(token_revocations_check_round(&all, &token, 1, NULL), 0);
 }
 
-static void what_was_revoked_is_not_waited_for(void **state)
+TEST_CASE(what_was_revoked_is_not_waited_for)
 {
 	struct token_prospect token;
-	(void)state;
 	of_leaf = REVOCATION_REVOKED;
 	(void)find(0, &token);
 	assert_int_equal(token_revocations_check_round(&all, &token, 1, NULL), 0);
 }
 
-static void what_paths_share_counts_once(void **state)
+TEST_CASE(what_paths_share_counts_once)
 {
 	static char bytes[SHARED_SIZE];
 	struct token_prospect token;
-	(void)state;
 	for (size_t i = 0; i < 2; i++) {
 		memset(bytes, 'a' + (int)i, sizeof bytes);
 		assert_int_equal(
@@ -245,17 +226,5 @@ static void what_paths_share_counts_once(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(what_may_come_is_waited_for_a_while, begin, end),
-		cmocka_unit_test_setup_teardown(never_until_it_is_given_up, begin, end),
-		cmocka_unit_test_setup_teardown(not_where_less_is_asked_for, begin, end),
-		cmocka_unit_test_setup_teardown(not_beside_one_that_is_good, begin, end),
-		cmocka_unit_test_setup_teardown(not_beside_one_that_nobody_publishes_of, begin, end),
-		cmocka_unit_test_setup_teardown(also_beside_one_without_its_root, begin, end),
-		cmocka_unit_test_setup_teardown(also_beside_one_of_which_it_may_come, begin, end),
-		cmocka_unit_test_setup_teardown(about_the_topmost_nobody_can_be_asked, begin, end),
-		cmocka_unit_test_setup_teardown(what_was_revoked_is_not_waited_for, begin, end),
-		cmocka_unit_test_setup_teardown(what_paths_share_counts_once, begin, end),
-	};
-	return cmocka_run_group_tests(tests, make, forget);
+	return tests_run(make, forget, begin, end);
 }

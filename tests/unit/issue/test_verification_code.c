@@ -1,13 +1,8 @@
-/* What people type and paste for a verification code or a digest. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+/* The ways in which users type and paste a verification code or a digest. */
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "testing.h"
 #include "issue/verification_code.h"
 
 #define CODE "SVC-2026-7K3M-Q9XD"
@@ -26,7 +21,7 @@ static void stands_for(const char *code, const char *typed)
 	assert_string_equal(codes.codes[0], code);
 }
 
-static void test_however_a_code_is_written(void **state)
+TEST_CASE(test_however_a_code_is_written)
 {
 	static const char *const typed[] = {
 		CODE,
@@ -54,13 +49,13 @@ static void test_however_a_code_is_written(void **state)
 		/* Full-width letters and digits. */
 		"\uff33\uff36\uff23-\uff12\uff10\uff12\uff16-\uff17\uff2b\uff13\uff2d-Q9XD",
 		"\uff53vc-2026-7k3m-q9xd",
-		/* An e-mail's line breaks: as they are, in a quotation, in quoted-printable. */
+		/* Line breaks of an e-mail: plain, quoted, and in quoted-printable. */
 		"SVC-2026-\r\n7K3M-Q9XD",
 		"SVC-2026-7K\n3M-Q9XD",
 		"SVC-2026-\n> 7K3M-Q9XD",
 		"> " CODE,
 		"SVC-2026-7K=\r\n3M-Q9XD",
-		/* What stands around it in a sentence. */
+		/* The characters around it in a sentence. */
 		CODE ".",
 		"(" CODE ")",
 		"\u00ab" CODE "\u00bb",
@@ -76,7 +71,7 @@ static void test_however_a_code_is_written(void **state)
 	}
 }
 
-static void test_what_is_no_code(void **state)
+TEST_CASE(test_what_is_no_code)
 {
 	static const char *const typed[] = {
 		"",
@@ -109,7 +104,7 @@ static void test_what_is_no_code(void **state)
 	}
 }
 
-static void test_the_length_is_bounded(void **state)
+TEST_CASE(test_the_length_is_bounded)
 {
 	char typed[VERIFICATION_TYPED_MAX + 2];
 	memset(typed, ' ', sizeof typed - 1);
@@ -122,8 +117,8 @@ static void test_the_length_is_bounded(void **state)
 	assert_int_equal(read_typed(typed).count, 0);
 }
 
-/* No other code of this service, or of one with another prefix, is found by it. */
-static void test_a_letter_more_or_less_is_another_code(void **state)
+/* It finds no other code of this service or of one with another prefix. */
+TEST_CASE(test_a_letter_more_or_less_is_another_code)
 {
 	char changed[sizeof CODE];
 	for (size_t i = 0; i < sizeof CODE - 1; i++)
@@ -134,12 +129,13 @@ static void test_a_letter_more_or_less_is_another_code(void **state)
 			changed[i] = (char)c;
 			struct verification_codes codes = read_typed(changed);
 			for (size_t k = 0; k < codes.count; k++)
-				if (strcmp(codes.codes[k], CODE) == 0) /* what parts is another thing that parts */
+				if (strcmp(codes.codes[k], CODE) ==
+				    0) /* a separator in the place of another separator */
 					assert_int_equal(CODE[i], '-');
 		}
 }
 
-static void test_codes_of_the_test_mode(void **state)
+TEST_CASE(test_codes_of_the_test_mode)
 {
 	stands_for("SVC-TEST-2026-7K3M-Q9XD", "svc-test-2026-7k3m-q9xd");
 	stands_for("SVC-TEST-2026-7K3M-Q9XD", "svc test 2026 7k3m q9xd");
@@ -149,7 +145,7 @@ static void test_codes_of_the_test_mode(void **state)
 }
 
 /* "LATEST" in the live mode and "LA" in the test mode differ in hyphens alone. */
-static void test_a_prefix_that_ends_like_the_mark(void **state)
+TEST_CASE(test_a_prefix_that_ends_like_the_mark)
 {
 	stands_for("LATEST-2026-7K3M-Q9XD", "latest-2026-7k3m-q9xd");
 	stands_for("LA-TEST-2026-7K3M-Q9XD", "la-test-2026-7k3m-q9xd");
@@ -166,7 +162,7 @@ static void test_a_prefix_that_ends_like_the_mark(void **state)
 
 #define DIGEST "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
-static void test_digests(void **state)
+TEST_CASE(test_digests)
 {
 	static const char *const good[] = {
 		DIGEST, " " DIGEST "\n", "\ufeff" DIGEST "\u00a0",
@@ -190,16 +186,4 @@ static void test_digests(void **state)
 		assert_false(verification_digest_read(slice_of(bad[i]), &found));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_however_a_code_is_written),
-		cmocka_unit_test(test_what_is_no_code),
-		cmocka_unit_test(test_the_length_is_bounded),
-		cmocka_unit_test(test_a_letter_more_or_less_is_another_code),
-		cmocka_unit_test(test_codes_of_the_test_mode),
-		cmocka_unit_test(test_a_prefix_that_ends_like_the_mark),
-		cmocka_unit_test(test_digests),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,10 +1,6 @@
-/* The deliverer, while one call after another fails: whatever does, every notice arrives once the
- * trouble is over, none is taken for delivered that did not arrive, and none of our own faults
- * counts against an endpoint. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+/* The deliverer, with each call failing in turn: every notice arrives once the fault is over,
+ * none counts as delivered that did not arrive, and no fault of the service counts against an
+ * endpoint. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -14,8 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "testing.h"
 #include "failing.h"
 #include "jobs/deliverer.h"
 #include "sample.h"
@@ -24,7 +19,7 @@
 
 #define WAIT_MAX_MS 60000
 
-/* ---- who receives ---- */
+/* ---- the receiver ---- */
 
 struct receiver {
 	int listener, port;
@@ -94,7 +89,7 @@ static void stop_receiver(struct receiver *receiver)
 	close(receiver->listener);
 }
 
-/* ---- who delivers ---- */
+/* ---- the deliverer ---- */
 
 static struct sample sample;
 static struct settings settings;
@@ -108,7 +103,7 @@ static struct error error;
 static atomic_bool stopping;
 struct http_exchange *__real_http_many_take(struct http_many *many, int64_t timeout_us);
 struct http_exchange *__wrap_http_many_take(struct http_many *many, int64_t timeout_us);
-/* A run ends as soon as nothing is under way, instead of after some idle seconds. */
+/* A run ends as soon as nothing is in progress, instead of after some idle seconds. */
 struct http_exchange *__wrap_http_many_take(struct http_many *many, int64_t timeout_us)
 {
 	bool idle = deliverer.queue.under_way == 0;
@@ -126,7 +121,6 @@ static void run(void)
 
 static int set_up(void **state)
 {
-	(void)state;
 	char url[64], threshold[ID_SIZE];
 	memset(&receiver, 0, sizeof receiver);
 	start_receiver(&receiver);
@@ -154,7 +148,6 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-	(void)state;
 	deliverer_free(&deliverer);
 	sample_close(&sample);
 	arena_free(&arena);
@@ -162,7 +155,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* One more notice: the balance falls to the threshold, and rises again. */
+/* Causes one more notice: the balance falls to the threshold and rises again. */
 static void cause_notice(void)
 {
 	struct credit_outcome outcome;
@@ -187,7 +180,7 @@ static uint64_t delivered(void)
 	return atomic_load(&service.counters.notices_delivered);
 }
 
-/* The last request's signature is that of its body. */
+/* The signature of the last request matches its body. */
 static void check_signature(void)
 {
 	static const char stamp[] = "X-SVC-Timestamp: ", id[] = "X-SVC-Webhook-Id: ";
@@ -223,7 +216,7 @@ static void in_turn(unsigned kinds, int result)
 		assert_int_equal(delivered() - before + (uint64_t)count().waiting, 1);
 		assert_true((uint64_t)atomic_load(&receiver.received) >= delivered());
 		while (count().waiting > 0)
-			run(); /* what was given up with its node's lease, or still waits for its time */
+			run(); /* given up with the node's lease, or waiting for its time */
 		check_signature();
 		if (delivered() != caused)
 			fail_msg("call %d, %s: %d of %d", at, failed ? failed : "none", (int)delivered(),
@@ -232,7 +225,7 @@ static void in_turn(unsigned kinds, int result)
 		assert_int_equal(count().disabled, 0);
 		if (!failed)
 			break;
-		/* It begins anew, with its threads and secrets. */
+		/* A new deliverer, with new threads and secrets. */
 		deliverer_free(&deliverer);
 		assert_int_equal(deliverer_init(&deliverer, &service, "node", &error), OK);
 	}
@@ -243,22 +236,19 @@ static void in_turn(unsigned kinds, int result)
 	assert_null(webhook.disabled_by);
 }
 
-static void notices_outlive_faults(void **state)
+TEST_CASE(notices_outlive_faults)
 {
-	(void)state;
 	in_turn(FAILING_MEMORY | FAILING_SQLITE | FAILING_SYSTEM, ERR_UNAVAILABLE);
 }
 
-static void notices_outlive_a_store_that_is_away(void **state)
+TEST_CASE(notices_outlive_a_store_that_is_away)
 {
-	(void)state;
 	in_turn(FAILING_PARTS | FAILING_ARENAS, ERR_UNAVAILABLE);
 	in_turn(FAILING_PARTS, ERR_INTERNAL);
 }
 
-static void begins_only_when_it_can(void **state)
+TEST_CASE(begins_only_when_it_can)
 {
-	(void)state;
 	for (int at = 1;; at++) {
 		struct deliverer other;
 		failing_arm(FAILING_MEMORY | FAILING_PARTS, at);
@@ -277,12 +267,4 @@ static void begins_only_when_it_can(void **state)
 	deliverer_free(&other);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(notices_outlive_faults, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(notices_outlive_a_store_that_is_away, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(begins_only_when_it_can, set_up, tear_down),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_EACH(set_up, tear_down)

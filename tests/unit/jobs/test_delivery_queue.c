@@ -1,12 +1,7 @@
-/* Whose turn it is. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+/* The fair queue of deliveries. */
 #include <stdlib.h>
 
-#include <cmocka.h>
-
+#include "testing.h"
 #include "jobs/delivery_queue.h"
 
 static struct delivery_queue queue;
@@ -41,7 +36,7 @@ static void begin(struct queue_endpoint *endpoint, int64_t notice)
 	queue_item_free(item);
 }
 
-static void test_a_few_at_a_time(void **state)
+TEST_CASE(test_a_few_at_a_time)
 {
 	struct queue_endpoint *endpoint = queue_endpoint(&queue, 1, 2);
 	assert_ptr_equal(queue_endpoint(&queue, 1, 2), endpoint);
@@ -61,7 +56,7 @@ static void test_a_few_at_a_time(void **state)
 		queue_end(&queue, endpoint, true, 1000, 1);
 }
 
-static void test_what_is_not_recorded_has_a_limit(void **state)
+TEST_CASE(test_what_is_not_recorded_has_a_limit)
 {
 	struct queue_endpoint *endpoint = queue_endpoint(&queue, 1, 1);
 	for (int64_t i = 1; i <= UNRECORDED_MAX; i++) {
@@ -74,8 +69,8 @@ static void test_what_is_not_recorded_has_a_limit(void **state)
 	assert_true(queue_may_begin(&queue, endpoint, 0));
 }
 
-/* One at a time, with pauses that grow to a second; one quick acknowledgment ends the doubt. */
-static void test_doubt(void **state)
+/* One at a time, with pauses that grow to a second; a quick acknowledgment ends the doubt. */
+TEST_CASE(test_doubt)
 {
 	struct queue_endpoint *endpoint = queue_endpoint(&queue, 1, 1);
 	int64_t now_us = 0, pause_us = 0, last_us = 0;
@@ -108,7 +103,7 @@ static void test_doubt(void **state)
 	assert_int_equal(queue.in_doubt_under_way, 0);
 }
 
-static void test_those_in_doubt_leave_places_for_the_others(void **state)
+TEST_CASE(test_those_in_doubt_leave_places_for_the_others)
 {
 	enum { DEAD = 1000 };
 	unsigned begun = 0;
@@ -132,8 +127,8 @@ static void test_those_in_doubt_leave_places_for_the_others(void **state)
 	assert_false(queue_may_begin(&queue, live, US_PER_SECOND));
 }
 
-/* One account with any number of endpoints, alive or dead: another's finds a place. */
-static void test_an_account_leaves_places_for_the_others(void **state)
+/* One account with any number of endpoints, working or not, leaves places for another account. */
+TEST_CASE(test_an_account_leaves_places_for_the_others)
 {
 	for (int dead = 0; dead < 2; dead++) {
 		unsigned max = dead ? UNDER_WAY_IN_DOUBT_MAX : UNDER_WAY_MAX;
@@ -168,7 +163,7 @@ static void test_an_account_leaves_places_for_the_others(void **state)
 	}
 }
 
-static void test_the_idle_are_forgotten(void **state)
+TEST_CASE(test_the_idle_are_forgotten)
 {
 	struct queue_endpoint *due = queue_endpoint(&queue, 1, 1);
 	struct queue_endpoint *doubtful = queue_endpoint(&queue, 1, 2);
@@ -196,17 +191,4 @@ static void test_the_idle_are_forgotten(void **state)
 	assert_int_equal(loaded->first->delivery.notice, 2);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_a_few_at_a_time, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_what_is_not_recorded_has_a_limit, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_doubt, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_those_in_doubt_leave_places_for_the_others, set_up,
-	                                    tear_down),
-		cmocka_unit_test_setup_teardown(test_an_account_leaves_places_for_the_others, set_up,
-	                                    tear_down),
-		cmocka_unit_test_setup_teardown(test_the_idle_are_forgotten, set_up, tear_down),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_EACH(set_up, tear_down)

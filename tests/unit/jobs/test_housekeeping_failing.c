@@ -1,18 +1,13 @@
-/* Housekeeping, while one call after another fails: nothing that has a name is ever marked or
- * deleted, and what is nobody's goes in the end. */
+/* Housekeeping, with each call failing in turn: no referenced object is ever marked or deleted, and
+ * orphans are removed in the end. */
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "testing.h"
 #include "failing.h"
 #include "jobs/internal.h"
 #include "office.h"
@@ -36,7 +31,7 @@ static bool exists(const char *prefix, const char *object)
 	return access(path_of(prefix, object), F_OK) == 0;
 }
 
-/* By the file system's clock, which is not this process's where tests/clock moves that. */
+/* By the clock of the file system, which is not that of this process when tests/clock moves it. */
 static void make_old(const char *prefix, const char *object)
 {
 	struct stat status;
@@ -55,7 +50,7 @@ static void write_orphan(char name[CONTENT_NAME_MAX])
 	make_old("", name);
 }
 
-/* Since when the place is the installation's: long ago. */
+/* The place has belonged to the installation for a long time. */
 static void claim_long_ago(void)
 {
 	FILE *file = fopen(path_of("", CONTENT_MARKER), "w");
@@ -82,19 +77,37 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* After its interval. */
+/* Runs it after its interval. */
 static void run(void)
 {
 	housekeeping.next_us = 0;
 	assert_true(housekeeping_run(&housekeeping, &stopping) > 0);
 }
 
-static void what_has_a_name_is_never_swept(void **state)
+/* A second node finds the lease held. */
+TEST_CASE(one_node_sweeps_at_a_time)
+{
+	char orphan[CONTENT_NAME_MAX];
+	bool taken = false;
+	struct store *store = office.service.store;
+	write_orphan(orphan);
+	assert_int_equal(store_take_lease(store, LEASE_SWEEP, "another", store_now_us(store),
+	                                  60 * US_PER_SECOND, &taken, &error),
+	                 OK);
+	assert_true(taken);
+	run();
+	assert_false(exists("swept/", orphan));
+	assert_int_equal(store_end_lease(store, LEASE_SWEEP, "another", &error), OK);
+	run();
+	assert_true(exists("swept/", orphan));
+}
+
+TEST_CASE(what_has_a_name_is_never_swept)
 {
 	char named[CONTENT_NAME_MAX], orphan[CONTENT_NAME_MAX];
 	office_register_object(&office, slice_of("kept"), "kept.bin", named);
 	make_old("", named);
-	for (int at = 1;; at += 1 + at / 8) { /* every kind of call has its turn, not every call */
+	for (int at = 1;; at += 1 + at / 8) { /* every kind of call fails, but not every call */
 		write_orphan(orphan);
 		failing_arm(KINDS, at);
 		run();
@@ -119,26 +132,9 @@ static void what_has_a_name_is_never_swept(void **state)
 	assert_int_equal(atomic_load(&office.service.counters.unbalanced_accounts), 0);
 }
 
-/* A second node finds the lease taken. */
-static void one_node_sweeps_at_a_time(void **state)
-{
-	char orphan[CONTENT_NAME_MAX];
-	bool taken = false;
-	struct store *store = office.service.store;
-	write_orphan(orphan);
-	assert_int_equal(store_take_lease(store, LEASE_SWEEP, "another", store_now_us(store),
-	                                  60 * US_PER_SECOND, &taken, &error),
-	                 OK);
-	assert_true(taken);
-	run();
-	assert_false(exists("swept/", orphan));
-	assert_int_equal(store_end_lease(store, LEASE_SWEEP, "another", &error), OK);
-	run();
-	assert_true(exists("swept/", orphan));
-}
-
-/* An account is not disabled for a store that cannot be read; one that is idle is, in the end. */
-static void idle_accounts_are_disabled_once(void **state)
+/* An account is not disabled because the store cannot be read; an idle one is disabled in the
+ * end. */
+TEST_CASE(idle_accounts_are_disabled_once)
 {
 	struct account_record given = {.name = "Idle", .unpaid_limit = 1}, found;
 	char idle[ID_SIZE];
@@ -166,8 +162,8 @@ static void idle_accounts_are_disabled_once(void **state)
 	assert_true(found.disabled);
 }
 
-/* What looks like an orphan to a copy may be the original's. */
-static void a_quiet_store_deletes_nothing(void **state)
+/* An orphan in a read-only copy may belong to the original. */
+TEST_CASE(a_quiet_store_deletes_nothing)
 {
 	char orphan[CONTENT_NAME_MAX];
 	write_orphan(orphan);
@@ -179,15 +175,7 @@ static void a_quiet_store_deletes_nothing(void **state)
 	assert_true(exists("swept/", orphan));
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		TEST(one_node_sweeps_at_a_time),
-		TEST(what_has_a_name_is_never_swept),
-		TEST(idle_accounts_are_disabled_once),
-		TEST(a_quiet_store_deletes_nothing),
-	};
-	return cmocka_run_group_tests(tests, office_start_signer, office_stop_signer);
+	return tests_run(office_start_signer, office_stop_signer, set_up, tear_down);
 }

@@ -1,16 +1,10 @@
-/* The issuer, while one call after another fails: a certification is delayed, never failed, for a
- * fault of ours; nothing is handed out that was not finished, and in the end it is issued and
- * valid. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+/* The issuer, with each call failing in turn: a fault of the service delays a certification but
+ * never fails it. No incomplete document is handed out, and in the end it is issued and valid. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include <cmocka.h>
-
+#include "testing.h"
 #include "failing.h"
 #include "jobs/internal.h"
 #include "office.h"
@@ -30,7 +24,7 @@ static int set_up(void **state)
 	char object[CONTENT_NAME_MAX];
 	office_open(&office, MODALITY_CONTENT, 1000000);
 	office.settings.certification_fee = FEE;
-	/* What fails is shared with what is issued. */
+	/* The document that fails shares bytes with an issued one. */
 	office.settings.certification_share_within = US_PER_DAY;
 	sample_register(&office.sample, MODE_LIVE, 2);
 	office_register_object(&office, slice_of("any bytes"), "a.bin", object);
@@ -71,7 +65,7 @@ static int64_t balance(void)
 	return found.balance;
 }
 
-/* Due now, however long it was to wait. */
+/* Makes it due now, however long it was to wait. */
 static void make_due(void)
 {
 	assert_int_equal(store_retry_certification(office.service.store, slice_of(id),
@@ -79,7 +73,8 @@ static void make_due(void)
 	                 OK);
 }
 
-/* With steps of a tenth once there are many: every kind of call has its turn, not every call. */
+/* Returns the next call to fail. After the first ones it steps by a tenth: every kind of call
+ * fails, but not every call. */
 static int next(int at)
 {
 	return at + 1 + at / 10;
@@ -105,7 +100,7 @@ static void in_turn(unsigned kinds, int result)
 			assert_int_not_equal(stat(issuer.directory, &there), 0);
 		assert_int_equal(atomic_load(&office.service.issuing_bytes), 0);
 		if (signer_ready(office.service.signer, NULL))
-			break; /* an exchange that was cut ends the process; the node is started anew then */
+			break; /* an interrupted exchange ends the process; the node is then restarted */
 		if (found.status == CERTIFICATION_PROCESSING) {
 			make_due();
 			assert_non_null(failed);

@@ -1,13 +1,8 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "testing.h"
 #include "base/json.h"
 #include "jobs/internal.h"
 #include "office.h"
@@ -105,9 +100,9 @@ static void check_link(const char *id, struct slice url, const struct document *
 	                       now_us + 7 * US_PER_DAY - 60 * US_PER_SECOND));
 }
 
-/* Content in rows and in objects; both reports, the archive and a part; what the verifier says;
- * what the interface says. */
-static void test_live_content(void **state)
+/* Content in rows and in objects; both reports, the archive and a part; the results of the verifier
+ * and the answers of the interface. */
+TEST_CASE_WITH(test_live_content, set_up_content, tear_down)
 {
 	char object[CONTENT_NAME_MAX];
 	sample_register(&office.sample, MODE_LIVE, 20);
@@ -163,8 +158,8 @@ static void test_live_content(void **state)
 	assert_int_equal(atomic_load(&office.service.counters.certifications_completed), 1);
 }
 
-/* A test certification needs no seal and no authority; nothing of the test chain is sealed. */
-static void test_test_mode(void **state)
+/* A test certification needs no seal and no authority; the test chain is never sealed. */
+TEST_CASE(test_test_mode)
 {
 	office_break_authority(&office);
 	sample_register(&office.sample, MODE_TEST, 700);
@@ -183,7 +178,7 @@ static void test_test_mode(void **state)
 }
 
 /* Many small rounds of two chains; the range begins and ends within segments. */
-static void test_many_rounds(void **state)
+TEST_CASE(test_many_rounds)
 {
 	office.settings.seal_interval = 20000;
 	office_start_jobs(&office);
@@ -204,7 +199,7 @@ static void test_many_rounds(void **state)
 	struct certification certification = office_await(&office, MODE_LIVE, id);
 	assert_int_equal(certification.status, CERTIFICATION_COMPLETED);
 	assert_int_equal(office_verify(&office, &certification), 0);
-	/* The other channel, whose rounds hold it beside the first. */
+	/* The other channel, whose rounds also contain the first one. */
 	office.sample = first;
 	office_use_channel(&office);
 	office_await_seal(&office, 8 * 3 + 36);
@@ -263,8 +258,8 @@ static void check_proof(int64_t sequence)
 	assert_true(text_of(json_member(member, "round"), "token").size > 1000);
 }
 
-/* A backlog goes into several segments of one round, each of which an archive reads once. */
-static void test_backlog(void **state)
+/* A backlog is sealed in several segments of one round, each of which an archive reads once. */
+TEST_CASE(test_backlog)
 {
 	sample_register(&office.sample, MODE_LIVE, 2 * SEGMENT_EVENTS_MAX + 100);
 	office_start_jobs(&office);
@@ -285,42 +280,9 @@ static void test_backlog(void **state)
 	assert_int_equal(office_verify(&office, &certification), 0);
 }
 
-/* Stopping gives the work back at once, and the attempt does not count. A range that is sealed
- * already costs no further round. */
-static void test_stopped(void **state)
-{
-	sample_register(&office.sample, MODE_LIVE, 20000);
-	office_start_jobs(&office);
-	office_await_seal(&office, 20000);
-	sample_register(&office.sample, MODE_LIVE, 1);
-	char id[ID_SIZE];
-	office_request(&office, MODE_LIVE, 1, 20000, id);
-	struct certification certification = {0};
-	while (certification.attempts == 0)
-		assert_int_equal(store_find_certification(office.service.store, office.sample.account,
-		                                          office.sample.live_chain, slice_of(id), &arena,
-		                                          &certification, &error),
-		                 OK);
-	office_stop_jobs(&office);
-	assert_int_equal(store_find_certification(office.service.store, office.sample.account,
-	                                          office.sample.live_chain, slice_of(id), &arena,
-	                                          &certification, &error),
-	                 OK);
-	bool completed = certification.status == CERTIFICATION_COMPLETED;
-	if (!completed) {
-		assert_int_equal(certification.status, CERTIFICATION_PROCESSING);
-		assert_int_equal(certification.attempts, 0);
-	}
-	assert_int_equal(atomic_load(&office.service.counters.seal_rounds), 1);
-	office_start_jobs(&office);
-	certification = office_await(&office, MODE_LIVE, id);
-	assert_int_equal(certification.status, CERTIFICATION_COMPLETED);
-	assert_int_equal(certification.attempts, 1);
-	assert_int_equal(office_verify(&office, &certification), 0);
-}
-
-/* While no authority answers nothing is sealed and registration goes on; then all is. */
-static void test_authority_fails(void **state)
+/* While no authority answers, nothing is sealed and registration continues; then everything is
+ * sealed. */
+TEST_CASE(test_authority_fails)
 {
 	office_break_authority(&office);
 	sample_register(&office.sample, MODE_LIVE, 10);
@@ -370,9 +332,9 @@ static void change(const char *sql)
 	db_give(writer);
 }
 
-/* What does not pass within an hour of attempts fails for good, with the fee given back. Neither an
- * old request that is tried for the first time nor many attempts within a minute are that. */
-static void test_content_lost(void **state)
+/* A certification that fails for an hour of attempts fails for good and is refunded. Neither an old
+ * request at its first attempt nor many attempts within a minute count as that. */
+TEST_CASE_WITH(test_content_lost, set_up_content, tear_down)
 {
 	office.settings.certification_fee = 7;
 	char object[CONTENT_NAME_MAX];
@@ -408,7 +370,8 @@ static void test_content_lost(void **state)
 	assert_int_equal(json_member(record, "reports")->count, 0);
 }
 
-/* The store did what it says it could not: what was issued then is not deleted. */
+/* The store completed an operation that it reported as failed: the issued documents are not
+ * deleted. */
 static bool fails_when_done;
 int __real_store_complete_certification(struct store *store,
                                         const struct certification *certification,
@@ -432,7 +395,7 @@ int __wrap_store_complete_certification(struct store *store,
 	return fails_when_done ? error_cause(ret_error, ERR_NO_MEMORY, "afterwards") : result;
 }
 
-static void test_completed_unknown(void **state)
+TEST_CASE(test_completed_unknown)
 {
 	sample_register(&office.sample, MODE_TEST, 5);
 	fails_when_done = true;
@@ -446,8 +409,8 @@ static void test_completed_unknown(void **state)
 	assert_int_equal(office_verify(&office, &certification), 0);
 }
 
-/* A worker that ended without a word: after the restart the node goes on with it at once. */
-static void test_taken_up_again(void **state)
+/* A worker that ended without a result: after the restart the node continues at once. */
+TEST_CASE(test_taken_up_again)
 {
 	sample_register(&office.sample, MODE_TEST, 5);
 	char id[ID_SIZE];
@@ -476,8 +439,8 @@ static int refuse(const struct certification_range *range, bool test)
 	return certification_request(&office.service, &order, &out, &replayed, &error);
 }
 
-/* Ranges by time are frozen; what cannot be a range is refused. */
-static void test_ranges(void **state)
+/* Ranges by time are frozen; an invalid range is refused. */
+TEST_CASE(test_ranges)
 {
 	sample_register(&office.sample, MODE_LIVE, 3);
 	sample_register(&office.sample, MODE_LIVE, 2);
@@ -508,22 +471,41 @@ static void test_ranges(void **state)
 	assert_int_equal(refuse(&range, true), OK);
 }
 
-#define CONTENT_TEST(name) cmocka_unit_test_setup_teardown(name, set_up_content, tear_down)
-#define HASH_TEST(name) cmocka_unit_test_setup_teardown(name, set_up_hash_only, tear_down)
+/* A stop returns the work at once, and the attempt does not count. A sealed range needs no further
+ * round. */
+TEST_CASE(test_stopped)
+{
+	sample_register(&office.sample, MODE_LIVE, 20000);
+	office_start_jobs(&office);
+	office_await_seal(&office, 20000);
+	sample_register(&office.sample, MODE_LIVE, 1);
+	char id[ID_SIZE];
+	office_request(&office, MODE_LIVE, 1, 20000, id);
+	struct certification certification = {0};
+	while (certification.attempts == 0)
+		assert_int_equal(store_find_certification(office.service.store, office.sample.account,
+		                                          office.sample.live_chain, slice_of(id), &arena,
+		                                          &certification, &error),
+		                 OK);
+	office_stop_jobs(&office);
+	assert_int_equal(store_find_certification(office.service.store, office.sample.account,
+	                                          office.sample.live_chain, slice_of(id), &arena,
+	                                          &certification, &error),
+	                 OK);
+	bool completed = certification.status == CERTIFICATION_COMPLETED;
+	if (!completed) {
+		assert_int_equal(certification.status, CERTIFICATION_PROCESSING);
+		assert_int_equal(certification.attempts, 0);
+	}
+	assert_int_equal(atomic_load(&office.service.counters.seal_rounds), 1);
+	office_start_jobs(&office);
+	certification = office_await(&office, MODE_LIVE, id);
+	assert_int_equal(certification.status, CERTIFICATION_COMPLETED);
+	assert_int_equal(certification.attempts, 1);
+	assert_int_equal(office_verify(&office, &certification), 0);
+}
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		CONTENT_TEST(test_live_content),
-		HASH_TEST(test_test_mode),
-		HASH_TEST(test_many_rounds),
-		HASH_TEST(test_backlog),
-		HASH_TEST(test_authority_fails),
-		CONTENT_TEST(test_content_lost),
-		HASH_TEST(test_completed_unknown),
-		HASH_TEST(test_taken_up_again),
-		HASH_TEST(test_ranges),
-		HASH_TEST(test_stopped),
-	};
-	return cmocka_run_group_tests(tests, office_start_signer, office_stop_signer);
+	return tests_run(office_start_signer, office_stop_signer, set_up_hash_only, tear_down);
 }

@@ -1,19 +1,14 @@
-/* The keeper of leases: what it asks for, and when it stops asking. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+/* The lease renewer: when it renews, and when it stops. */
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <time.h>
 
+#include "testing.h"
 #include "jobs/keeper.h"
 #include "sample.h"
 
-/* Told when this thread finds a mutex held. */
+/* Posted when this thread finds a mutex locked. */
 static _Thread_local sem_t *waits;
 
 int __real_pthread_mutex_lock(pthread_mutex_t *mutex);
@@ -28,14 +23,14 @@ int __wrap_pthread_mutex_lock(pthread_mutex_t *mutex)
 	return __real_pthread_mutex_lock(mutex);
 }
 
-/* A lease whose renewals are counted, with a gate in the way of each. */
+/* A lease whose renewals are counted, and each of which waits at a gate. */
 struct lease {
 	pthread_mutex_t mutex;
 	pthread_cond_t changed;
 	int renewals, running;
 	bool closed;
 	int answer;
-	bool released; /* from then on nothing may be asked */
+	bool released; /* no renewal may follow */
 };
 
 static int renew(void *context)
@@ -99,15 +94,15 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* Each lease is renewed again and again; one that is lost, never more; a failure that passes does
- * not end it. */
-static void renews_until_a_lease_is_lost(void **state)
+/* Each lease is renewed repeatedly. A lost one is not renewed again; a temporary failure does not
+ * end it. */
+TEST_CASE(renews_until_a_lease_is_lost)
 {
 	static struct lease kept = LEASE(.answer = OK), lost = LEASE(.answer = ERR_REFUSED),
 						failing = LEASE(.answer = ERR_UNAVAILABLE);
 	int holdings[] = {keeper_hold(*state, renew, &lost), keeper_hold(*state, renew, &failing),
 	                  keeper_hold(*state, renew, &kept)};
-	wait_for(&kept, 2, 0); /* by then the others, which come before it, were asked as often */
+	wait_for(&kept, 2, 0); /* by then the earlier ones were renewed as often */
 	assert_int_equal(renewals_of(&lost), 1);
 	assert_true(renewals_of(&failing) >= 2);
 	for (int i = 0; i < 3; i++)
@@ -134,8 +129,9 @@ static void *release(void *context)
 	return NULL;
 }
 
-/* A release waits for the renewal under way: whoever releases may free what renewing needs. */
-static void a_release_waits_for_the_renewal_under_way(void **state)
+/* A release waits for the renewal in progress, because the caller may then free what the renewal
+ * uses. */
+TEST_CASE(a_release_waits_for_the_renewal_under_way)
 {
 	static struct lease lease = LEASE(.closed = true), marker = LEASE(.answer = OK);
 	struct releasing releasing = {
@@ -144,18 +140,18 @@ static void a_release_waits_for_the_renewal_under_way(void **state)
 	pthread_t thread;
 	sem_init(&releasing.waits_or_is_over, 0, 0);
 	assert_int_equal(pthread_create(&thread, NULL, release, &releasing), 0);
-	sem_wait(&releasing.waits_or_is_over); /* were it over, renew would see it and fail */
+	sem_wait(&releasing.waits_or_is_over); /* otherwise `renew` would detect it and fail */
 	open_gate(&lease, true);
 	pthread_join(thread, NULL);
 	assert_int_equal(renewals_of(&lease), 1);
 	int holding = keeper_hold(*state, renew, &marker);
-	wait_for(&marker, 1, 0); /* the place is free again, and asked for by its new holder alone */
+	wait_for(&marker, 1, 0); /* the place is free again, and only its new lease is renewed */
 	assert_int_equal(holding, releasing.holding);
 	assert_int_equal(renewals_of(&lease), 1);
 	keeper_release(*state, holding);
 }
 
-static void holds_as_many_as_it_says(void **state)
+TEST_CASE(holds_as_many_as_it_says)
 {
 	static struct lease leases[KEEPER_HOLDINGS_MAX];
 	int holdings[KEEPER_HOLDINGS_MAX];
@@ -181,8 +177,9 @@ static bool another_takes(struct sample *sample)
 	return taken;
 }
 
-/* Its holder learns that a lease of the store went to another, and cannot take it meanwhile. */
-static void a_kept_lease_is_lost_to_another(void **state)
+/* The holder learns that another node has taken a lease of the store, and cannot take it
+ * meanwhile. */
+TEST_CASE(a_kept_lease_is_lost_to_another)
 {
 	struct sample sample;
 	sample_open(&sample, MODALITY_HASH_ONLY, 1);
@@ -191,7 +188,7 @@ static void a_kept_lease_is_lost_to_another(void **state)
 	bool taken = false;
 	assert_int_equal(kept_lease_take(&kept, &taken, NULL), OK);
 	assert_true(taken && !another_takes(&sample) && !atomic_load(&kept.lost));
-	do /* as if it had run out; a renewal may come between the two */
+	do /* as if it had expired; a renewal may come between the two */
 		assert_int_equal(kept_lease_end(&kept, NULL), OK);
 	while (!another_takes(&sample));
 	while (!atomic_load(&kept.lost))
@@ -206,21 +203,10 @@ static void a_kept_lease_is_lost_to_another(void **state)
 	sample_close(&sample);
 }
 
-static void ends_with_nothing_held(void **state)
+TEST_CASE(ends_with_nothing_held)
 {
 	keeper_end(NULL);
 	assert_true(KEEPER_INTERVAL_US * 3 < KEPT_LEASE_US); /* two renewals may fail */
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(renews_until_a_lease_is_lost, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_release_waits_for_the_renewal_under_way, set_up,
-	                                    tear_down),
-		cmocka_unit_test_setup_teardown(holds_as_many_as_it_says, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_kept_lease_is_lost_to_another, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(ends_with_nothing_held, set_up, tear_down),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_EACH(set_up, tear_down)

@@ -1,13 +1,8 @@
-/* The mailer, while one call after another fails: a mail is sent once, and none is given up for a
- * fault of ours. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+/* The mailer, with each call failing in turn: a mail is sent once, and no mail is given up for a
+ * fault of the service. */
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "testing.h"
 #include "failing.h"
 #include "jobs/mailer.h"
 #include "sample.h"
@@ -25,7 +20,7 @@ static struct error error;
 static int64_t later_us;
 static int sent, link_sent_as;
 
-/* A server that takes everything. */
+/* A server that accepts everything. */
 int __wrap_mail_send(const struct mail_server *server, const struct mail_message *message,
                      struct error *unused);
 int __wrap_mail_send(const struct mail_server *server, const struct mail_message *message,
@@ -99,7 +94,7 @@ static void in_turn(unsigned kinds)
 		const char *failed = failing_disarm();
 		for (int i = 0; strcmp(take_record().state, "waiting") == 0 && i < 3; i++) {
 			assert_non_null(failed);
-			later_us += 60 * US_PER_SECOND; /* the lease has run out */
+			later_us += 60 * US_PER_SECOND; /* the lease has expired */
 			(void)mailer_run(&mailer, &stopping);
 		}
 		struct mail_row record = take_record();
@@ -112,12 +107,12 @@ static void in_turn(unsigned kinds)
 	}
 }
 
-static void mails_outlive_faults(void **state)
+TEST_CASE(mails_outlive_faults)
 {
 	in_turn(FAILING_MEMORY | FAILING_SQLITE | FAILING_ARENAS);
 }
 
-static void mails_outlive_a_store_that_is_away(void **state)
+TEST_CASE(mails_outlive_a_store_that_is_away)
 {
 	in_turn(FAILING_PARTS);
 }
@@ -141,7 +136,7 @@ static void queue_link(void)
 	assert_int_equal(end_write(connection, result, NULL), OK);
 }
 
-static void a_link_waits_for_one_other_mail_at_most(void **state)
+TEST_CASE(a_link_waits_for_one_other_mail_at_most)
 {
 	later_us = sent = link_sent_as = 0;
 	for (int i = 0; i < 4; i++)
@@ -153,7 +148,7 @@ static void a_link_waits_for_one_other_mail_at_most(void **state)
 	assert_in_range(link_sent_as, 1, 2);
 }
 
-static void begins_only_when_it_can(void **state)
+TEST_CASE(begins_only_when_it_can)
 {
 	for (int at = 1;; at++) {
 		failing_arm(FAILING_MEMORY | FAILING_PARTS, at);
@@ -173,13 +168,4 @@ static void begins_only_when_it_can(void **state)
 	assert_int_equal(mailer_init(&mailer, &service, "node", &error), ERR_VALIDATION);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(mails_outlive_faults, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(mails_outlive_a_store_that_is_away, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_link_waits_for_one_other_mail_at_most, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(begins_only_when_it_can, set_up, tear_down),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_EACH(set_up, tear_down)

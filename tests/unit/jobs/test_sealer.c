@@ -1,15 +1,10 @@
-/* A chain that cannot be sealed, or not yet, holds up no other; and a clock that was set right is
- * relied on though there is nothing to seal. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+/* A chain that cannot be sealed, or not yet, does not delay others. A corrected clock is relied on
+ * even when there is nothing to seal. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "testing.h"
 #include "jobs/internal.h"
 #include "office.h"
 #include "db/db.h"
@@ -21,7 +16,7 @@ static struct office office;
 static struct sample first, second; /* two channels; the first one's chain comes first */
 static struct error error;
 
-static _Atomic int64_t behind_us; /* the clock of this process, not the authority's */
+static _Atomic int64_t behind_us; /* the clock of this process, not that of the authority */
 static atomic_int passes, times_asked;
 
 int64_t __real_clock_now_us(void);
@@ -46,7 +41,7 @@ int __wrap_store_write_round(struct store *store, const struct round_record *rou
                              struct error *why);
 
 static atomic_bool stopping;
-static bool stops_at_wanted;    /* the service, when certifications are looked for */
+static bool stops_at_wanted;    /* the service stops when certifications are looked up */
 static bool outcome_is_unknown; /* of a round that was written */
 
 int __wrap_store_list_wanted(struct store *store, size_t limit, struct unsealed_chain *ret,
@@ -69,7 +64,7 @@ int64_t __wrap_clock_now_us(void)
 	return __real_clock_now_us() - atomic_load(&behind_us);
 }
 
-/* Its timestamp would tell the time as well. */
+/* Its timestamp would establish the time as well. */
 int __wrap_signer_listing_is_due(struct service *service, bool *ret_due, struct error *why)
 {
 	*ret_due = false;
@@ -98,12 +93,6 @@ static int set_up(void **state)
 	first = office.sample;
 	sample_add_channel(&office.sample, MODALITY_HASH_ONLY);
 	second = office.sample;
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	office_close(&office);
 	return 0;
 }
 
@@ -150,8 +139,8 @@ static void await_counter(const atomic_int_fast64_t *counter, int64_t value)
 	assert_int_equal(atomic_load(counter), value);
 }
 
-/* One that cannot be read. */
-static void a_damaged_chain_is_set_apart(void **state)
+/* A chain that cannot be read. */
+TEST_CASE(a_damaged_chain_is_set_apart)
 {
 	register_in(&first, 5, clock_now_us());
 	register_in(&second, 5, clock_now_us());
@@ -180,10 +169,34 @@ static void run_once(struct sealer *sealer)
 	sealer_run(sealer, &stopping);
 }
 
-/* What befalls many at once is hardly their own fault: a pass sets a few apart, says that it
- * failed, and the next goes on from there. What comes before is sealed, and in the end all that is
- * good. */
-static void many_are_not_set_apart_at_once(void **state)
+/* A chain that cannot be written. */
+TEST_CASE(a_segment_that_cannot_be_written_is_set_apart)
+{
+	register_in(&first, 5, clock_now_us());
+	office_start_jobs(&office);
+	await_seal_of(&first, 5);
+	office_stop_jobs(&office);
+	change(
+		"INSERT INTO segments SELECT account, chain, 2, 'seg_other', 6, 6, round, root, document,"
+		" nodes, path, place FROM segments");
+	register_in(&first, 5, clock_now_us());
+	register_in(&second, 5, clock_now_us());
+	office_start_jobs(&office);
+	await_seal_of(&second, 5);
+	register_in(&second, 5, clock_now_us());
+	await_seal_of(&second, 10);
+	assert_int_equal(sealed_of(&first), 5);
+	await_counter(&office.service.counters.chains_apart, 1);
+
+	change("DELETE FROM segments WHERE segment_id = 'seg_other'");
+	await_seal_of(&first, 10);
+	await_counter(&office.service.counters.chains_apart, 0);
+}
+
+/* A fault that affects many chains is hardly their own: a pass quarantines a few, reports a
+ * failure, and the next one continues from there. Earlier chains are sealed, and in the end all
+ * intact ones are. */
+TEST_CASE(many_are_not_set_apart_at_once)
 {
 	enum { BROKEN = 20 };
 	register_in(&first, 5, clock_now_us());
@@ -220,8 +233,9 @@ static void many_are_not_set_apart_at_once(void **state)
 	keeper_end(keeper);
 }
 
-/* More broken chains than are remembered do not keep from its seal what stands behind them. */
-static void broken_chains_starve_nobody(void **state)
+/* More broken chains than the quarantine holds do not prevent the sealing of the chains after
+ * them. */
+TEST_CASE(broken_chains_starve_nobody)
 {
 	enum { BROKEN = APART_MAX + 44, PASSES_MAX = BROKEN / 8 + 2 };
 	struct sample last;
@@ -247,72 +261,14 @@ static void broken_chains_starve_nobody(void **state)
 	keeper_end(keeper);
 }
 
-/* One that cannot be written. */
-static void a_segment_that_cannot_be_written_is_set_apart(void **state)
-{
-	register_in(&first, 5, clock_now_us());
-	office_start_jobs(&office);
-	await_seal_of(&first, 5);
-	office_stop_jobs(&office);
-	change(
-		"INSERT INTO segments SELECT account, chain, 2, 'seg_other', 6, 6, round, root, document,"
-		" nodes, path, place FROM segments");
-	register_in(&first, 5, clock_now_us());
-	register_in(&second, 5, clock_now_us());
-	office_start_jobs(&office);
-	await_seal_of(&second, 5);
-	register_in(&second, 5, clock_now_us());
-	await_seal_of(&second, 10);
-	assert_int_equal(sealed_of(&first), 5);
-	await_counter(&office.service.counters.chains_apart, 1);
-
-	change("DELETE FROM segments WHERE segment_id = 'seg_other'");
-	await_seal_of(&first, 10);
-	await_counter(&office.service.counters.chains_apart, 0);
-}
-
-/* What was received at a time that has not come waits until it has; nothing else does. */
-static void what_is_ahead_of_the_clock_stays_pending(void **state)
-{
-	int64_t begin_us = clock_now_us();
-	int64_t ahead_us = begin_us + 10 * US_PER_SECOND;
-	office.settings.seal_clock_bound = US_PER_SECOND;
-	register_in(&first, 5, begin_us);
-	register_in(&first, 5, ahead_us);
-	register_in(&second, 5, begin_us);
-	office_start_jobs(&office);
-	await_seal_of(&second, 5);
-	await_seal_of(&first, 5);
-	await_seal_of(&first, 10);
-	assert_true(clock_now_us() >= ahead_us);
-	ARENA_AUTO struct arena arena;
-	arena_init(&arena, 4 << 20);
-	struct segment_record segment;
-	struct round_record round;
-	assert_int_equal(store_find_segment(office.service.store, first.account, first.live_chain, 6,
-	                                    &arena, &segment, &error),
-	                 OK);
-	assert_int_equal(segment.first_sequence, 6);
-	assert_int_equal(store_get_round(office.service.store, segment.round, &arena, &round, &error),
-	                 OK);
-	/* Whole seconds at the authority. */
-	assert_true(round.sealed_at_us > ahead_us - US_PER_SECOND);
-
-	register_in(&first, 5, clock_now_us() + US_PER_DAY);
-	await_counter(&office.service.counters.chains_ahead, 1);
-	register_in(&second, 5, clock_now_us());
-	await_seal_of(&second, 10);
-	assert_int_equal(sealed_of(&first), 10);
-}
-
 static int set_up_behind(void **state)
 {
 	atomic_store(&behind_us, 3600 * US_PER_SECOND);
 	return set_up(state);
 }
 
-/* It seems to be ahead of the last timestamp then, and the next interval is far. */
-static void a_clock_that_is_set_forward_is_relied_on_again(void **state)
+/* The clock then seems to be ahead of the last timestamp, and the next interval is far away. */
+TEST_CASE_WITH(a_clock_that_is_set_forward_is_relied_on_again, set_up_behind, office_tear_down)
 {
 	office.settings.seal_interval = US_PER_DAY;
 	atomic_store(&passes, 0);
@@ -376,8 +332,8 @@ static void seal_in_small_blocks(size_t round_blocks)
 	keeper_end(keeper);
 }
 
-/* However many chains and blocks, one timestamp; more only when no more fits into a round. */
-static void a_pass_takes_one_timestamp(void **state)
+/* One timestamp for any number of chains and blocks; a second one only when a round is full. */
+TEST_CASE(a_pass_takes_one_timestamp)
 {
 	register_in_many();
 	seal_in_small_blocks(100);
@@ -400,8 +356,8 @@ static void request(const struct sample *channel)
 	office_request(&office, MODE_LIVE, 1, 2, id);
 }
 
-/* Of the chains before its own and behind it, it waits for no more than a block. */
-static void what_a_certification_waits_for_is_sealed_first(void **state)
+/* It waits for at most one block of other chains, whether they come before or after its own. */
+TEST_CASE(what_a_certification_waits_for_is_sealed_first)
 {
 	register_in_many();
 	request(&many[MANY - 1]);
@@ -423,7 +379,7 @@ static void seal_once(void)
 	keeper_end(keeper);
 }
 
-static void beside_few_chains_its_round_is_the_only_one(void **state)
+TEST_CASE(beside_few_chains_its_round_is_the_only_one)
 {
 	register_in_many();
 	request(&many[MANY - 1]);
@@ -433,8 +389,8 @@ static void beside_few_chains_its_round_is_the_only_one(void **state)
 		assert_int_equal(sealed_of(&many[i]), 2);
 }
 
-/* However many certifications wait. */
-static void a_stop_waits_for_no_certifications(void **state)
+/* However many certifications are waiting. */
+TEST_CASE(a_stop_waits_for_no_certifications)
 {
 	struct staged_round staged;
 	register_in_many();
@@ -456,8 +412,8 @@ static void count_issuer(void *context, enum wake which)
 	*(int *)context += which == WAKE_ISSUER;
 }
 
-/* It may be there, and certifications wait for it. */
-static void a_round_of_unknown_outcome_wakes_the_issuer(void **state)
+/* The round may be stored, and certifications wait for it. */
+TEST_CASE(a_round_of_unknown_outcome_wakes_the_issuer)
 {
 	int woken = 0;
 	register_in(&first, 2, clock_now_us());
@@ -473,9 +429,8 @@ static void a_round_of_unknown_outcome_wakes_the_issuer(void **state)
 	office.service.wake = NULL;
 }
 
-/* Nor are these more than one round takes, however many: a round with more could never be closed.
- */
-static void certifications_overfill_no_round(void **state)
+/* Nor do these exceed one round, however many they are: a larger round could never be closed. */
+TEST_CASE(certifications_overfill_no_round)
 {
 	register_in_many();
 	for (int i = 0; i < MANY; i++)
@@ -486,8 +441,8 @@ static void certifications_overfill_no_round(void **state)
 		assert_int_equal(round_of(&many[i]), i < 8 ? 1 : 2);
 }
 
-/* While no authority answers, pass after pass adds nothing to what is staged. */
-static void an_outage_makes_no_more_segments(void **state)
+/* While no authority answers, repeated passes stage nothing more. */
+TEST_CASE(an_outage_makes_no_more_segments)
 {
 	struct staged_round staged;
 	register_in_many();
@@ -507,8 +462,9 @@ static void an_outage_makes_no_more_segments(void **state)
 		assert_int_equal(sealed_of(&many[i]), 5);
 }
 
-/* Once it is another node that was faster; what goes on for ever is a fault that must be seen. */
-static void a_refusal_that_repeats_is_told(void **state)
+/* A single refusal means that another node was faster; a persistent one is a fault and must be
+ * reported. */
+TEST_CASE(a_refusal_that_repeats_is_told)
 {
 	struct counters *counters = &office.service.counters;
 	struct sealer sealer;
@@ -534,29 +490,41 @@ static void a_refusal_that_repeats_is_told(void **state)
 	keeper_end(keeper);
 }
 
+/* An event with a receive time in the future stays pending until then; no other event does. */
+TEST_CASE(what_is_ahead_of_the_clock_stays_pending)
+{
+	int64_t begin_us = clock_now_us();
+	int64_t ahead_us = begin_us + 10 * US_PER_SECOND;
+	office.settings.seal_clock_bound = US_PER_SECOND;
+	register_in(&first, 5, begin_us);
+	register_in(&first, 5, ahead_us);
+	register_in(&second, 5, begin_us);
+	office_start_jobs(&office);
+	await_seal_of(&second, 5);
+	await_seal_of(&first, 5);
+	await_seal_of(&first, 10);
+	assert_true(clock_now_us() >= ahead_us);
+	ARENA_AUTO struct arena arena;
+	arena_init(&arena, 4 << 20);
+	struct segment_record segment;
+	struct round_record round;
+	assert_int_equal(store_find_segment(office.service.store, first.account, first.live_chain, 6,
+	                                    &arena, &segment, &error),
+	                 OK);
+	assert_int_equal(segment.first_sequence, 6);
+	assert_int_equal(store_get_round(office.service.store, segment.round, &arena, &round, &error),
+	                 OK);
+	/* The authority gives whole seconds. */
+	assert_true(round.sealed_at_us > ahead_us - US_PER_SECOND);
+
+	register_in(&first, 5, clock_now_us() + US_PER_DAY);
+	await_counter(&office.service.counters.chains_ahead, 1);
+	register_in(&second, 5, clock_now_us());
+	await_seal_of(&second, 10);
+	assert_int_equal(sealed_of(&first), 10);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(a_damaged_chain_is_set_apart, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_segment_that_cannot_be_written_is_set_apart, set_up,
-	                                    tear_down),
-		cmocka_unit_test_setup_teardown(many_are_not_set_apart_at_once, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(broken_chains_starve_nobody, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_clock_that_is_set_forward_is_relied_on_again,
-	                                    set_up_behind, tear_down),
-		cmocka_unit_test_setup_teardown(a_pass_takes_one_timestamp, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(what_a_certification_waits_for_is_sealed_first, set_up,
-	                                    tear_down),
-		cmocka_unit_test_setup_teardown(beside_few_chains_its_round_is_the_only_one, set_up,
-	                                    tear_down),
-		cmocka_unit_test_setup_teardown(a_stop_waits_for_no_certifications, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_round_of_unknown_outcome_wakes_the_issuer, set_up,
-	                                    tear_down),
-		cmocka_unit_test_setup_teardown(certifications_overfill_no_round, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(an_outage_makes_no_more_segments, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_refusal_that_repeats_is_told, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(what_is_ahead_of_the_clock_stays_pending, set_up,
-	                                    tear_down),
-	};
-	return cmocka_run_group_tests(tests, office_start_signer, office_stop_signer);
+	return tests_run(office_start_signer, office_stop_signer, set_up, office_tear_down);
 }

@@ -1,13 +1,9 @@
-/* The sealer, while one call after another fails: what could not be sealed now is sealed later,
- * with no gap, by rounds that verify, and no fault of ours is blamed on a chain or on the store. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+/* The sealer, with each call failing in turn: events that could not be sealed are sealed later,
+ * without a gap, by rounds that verify, and no fault of the service is attributed to a chain or to
+ * the store. */
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "testing.h"
 #include "failing.h"
 #include "jobs/internal.h"
 #include "office.h"
@@ -48,11 +44,11 @@ static int64_t sealed(void)
 
 static void run(void)
 {
-	sealer.not_before_us = 0; /* it is tried again at once */
+	sealer.not_before_us = 0; /* it is retried at once */
 	assert_true(sealer_run(&sealer, &stopping) > 0);
 }
 
-/* `blames`: the failures may be a chain's own, so that it is set apart for a while. */
+/* `blames`: the failures may be faults of a chain, which is then quarantined for a while. */
 static void in_turn(unsigned kinds, bool blames)
 {
 	for (int at = 1;; STRIDE(at)) {
@@ -79,7 +75,7 @@ static void in_turn(unsigned kinds, bool blames)
 	}
 }
 
-/* A certification over all rounds that were made. */
+/* Verifies a certification over all rounds. */
 static void verify_all(void)
 {
 	char id[ID_SIZE];
@@ -91,16 +87,16 @@ static void verify_all(void)
 	office_stop_jobs(&office);
 }
 
-static void rounds_outlive_faults(void **state)
+TEST_CASE(rounds_outlive_faults)
 {
 	in_turn(FAILING_MEMORY | FAILING_ARENAS, false);
-	/* What fails below the table of events is what cannot be read of the disk, for this chain. */
+	/* A failure below the table of events is a read error of the disk for this chain. */
 	in_turn(FAILING_SQLITE, true);
 	in_turn(FAILING_OPENSSL, false);
 	verify_all();
 }
 
-static void rounds_outlive_parts_that_fail(void **state)
+TEST_CASE(rounds_outlive_parts_that_fail)
 {
 	in_turn(FAILING_PARTS, false);
 	failing_code = ERR_NO_SPACE;
@@ -111,7 +107,7 @@ static void rounds_outlive_parts_that_fail(void **state)
 	verify_all();
 }
 
-static void begins_only_with_memory(void **state)
+TEST_CASE(begins_only_with_memory)
 {
 	struct sealer other;
 	failing_arm(FAILING_MEMORY, 1);
@@ -123,10 +119,5 @@ static void begins_only_with_memory(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(rounds_outlive_faults, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(rounds_outlive_parts_that_fail, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(begins_only_with_memory, set_up, tear_down),
-	};
-	return cmocka_run_group_tests(tests, office_start_signer, office_stop_signer);
+	return tests_run(office_start_signer, office_stop_signer, set_up, tear_down);
 }

@@ -1,11 +1,5 @@
-/* The start of the jobs, while one call after another fails: all run, or none does. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+/* The start of the jobs, with each call failing in turn: all run, or none does. */
+#include "testing.h"
 #include "failing.h"
 #include "jobs/jobs.h"
 #include "office.h"
@@ -19,13 +13,7 @@ static int set_up(void **state)
 	return 0;
 }
 
-static int tear_down(void **state)
-{
-	office_close(&office);
-	return 0;
-}
-
-static void jobs_start_or_say_why_not(void **state)
+TEST_CASE(jobs_start_or_say_why_not)
 {
 	const unsigned kinds = FAILING_MEMORY | FAILING_FILES | FAILING_PARTS | FAILING_SYSTEM;
 	int faults = 0;
@@ -47,7 +35,7 @@ static void jobs_start_or_say_why_not(void **state)
 		if (!failed)
 			break;
 	}
-	assert_true(faults > 13); /* each of the threads, for one */
+	assert_true(faults > 13); /* one for each thread */
 	struct jobs *jobs;
 	office.settings.webhook_schedule = "soon";
 	assert_int_equal(jobs_start(&office.service, &jobs, &error), ERR_VALIDATION);
@@ -58,8 +46,5 @@ static void jobs_start_or_say_why_not(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(jobs_start_or_say_why_not, set_up, tear_down),
-	};
-	return cmocka_run_group_tests(tests, office_start_signer, office_stop_signer);
+	return tests_run(office_start_signer, office_stop_signer, set_up, office_tear_down);
 }

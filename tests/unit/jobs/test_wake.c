@@ -1,14 +1,9 @@
-/* Whoever has work for a job wakes its threads, all of them and no others. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+/* A caller that creates work for a job wakes all threads of that job and no others. */
 #include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "testing.h"
 #include "jobs/job_thread.h"
 #include "office.h"
 
@@ -56,12 +51,6 @@ static int set_up(void **state)
 	return 0;
 }
 
-static int tear_down(void **state)
-{
-	office_close(&office);
-	return 0;
-}
-
 static void forget(void)
 {
 	for (size_t i = 0; i < thread_count; i++)
@@ -80,7 +69,7 @@ static void assert_woken(const char *name, size_t count)
 	assert_int_equal(found, count);
 }
 
-static void each_kind_of_work_has_its_threads(void **state)
+TEST_CASE(each_kind_of_work_has_its_threads)
 {
 	static const struct {
 		enum wake which;
@@ -100,8 +89,8 @@ static void each_kind_of_work_has_its_threads(void **state)
 	}
 }
 
-/* What waited for a seal is issued as soon as there is one. */
-static void a_seal_wakes_the_issuers(void **state)
+/* Certifications that waited for a seal are issued as soon as it exists. */
+TEST_CASE(a_seal_wakes_the_issuers)
 {
 	forget();
 	sample_register(&office.sample, MODE_LIVE, 5);
@@ -112,7 +101,7 @@ static void a_seal_wakes_the_issuers(void **state)
 			usleep(1000);
 }
 
-static void without_jobs_nobody_is_woken(void **state)
+TEST_CASE(without_jobs_nobody_is_woken)
 {
 	office_stop_jobs(&office);
 	forget();
@@ -125,10 +114,5 @@ static void without_jobs_nobody_is_woken(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(each_kind_of_work_has_its_threads, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_seal_wakes_the_issuers, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(without_jobs_nobody_is_woken, set_up, tear_down),
-	};
-	return cmocka_run_group_tests(tests, office_start_signer, office_stop_signer);
+	return tests_run(office_start_signer, office_stop_signer, set_up, office_tear_down);
 }

@@ -1,13 +1,8 @@
-/* What the log hears of a store that hangs, while it hangs. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+/* The log entries about a store that hangs, while it hangs. */
 #include <semaphore.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "testing.h"
 #include "jobs/internal.h"
 #include "office.h"
 
@@ -15,7 +10,7 @@ static struct office office;
 static struct watcher watcher;
 static struct error error;
 static sem_t asked, answers, told;
-static _Atomic int64_t ahead_us; /* of the clock that says how long it hangs */
+static _Atomic int64_t ahead_us; /* of the clock that measures how long it hangs */
 
 int64_t __real_clock_monotonic_us(void);
 int64_t __wrap_clock_monotonic_us(void);
@@ -42,9 +37,8 @@ void __wrap_readiness_tell(struct service *service, struct readiness *ret)
 		sem_post(&told);
 }
 
-static void it_is_told_while_it_hangs(void **state)
+TEST_CASE(it_is_told_while_it_hangs)
 {
-	(void)state;
 	assert_int_equal(watcher_start(&watcher, &office.service, &error), OK);
 	sem_wait(&asked);
 	assert_int_equal(watch_seen(&office.service).store, OK);
@@ -58,7 +52,6 @@ static void it_is_told_while_it_hangs(void **state)
 
 static int set_up(void **state)
 {
-	(void)state;
 	sem_init(&asked, 0, 0);
 	sem_init(&answers, 0, 0);
 	sem_init(&told, 0, 0);
@@ -66,16 +59,7 @@ static int set_up(void **state)
 	return 0;
 }
 
-static int tear_down(void **state)
-{
-	(void)state;
-	office_close(&office);
-	return 0;
-}
-
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(it_is_told_while_it_hangs, set_up, tear_down)};
-	return cmocka_run_group_tests(tests, office_start_signer, office_stop_signer);
+	return tests_run(office_start_signer, office_stop_signer, set_up, office_tear_down);
 }

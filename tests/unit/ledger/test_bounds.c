@@ -1,30 +1,25 @@
-/* The bounds fit what the numbers are packed into or written as, and the documentation has them.
+/* The limits fit the numbers as they are packed or written, and the documentation states them.
  *     test-ledger-bounds docs/operate/limits.md */
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "testing.h"
 #include "ledger/ledger.h"
 
 static const char *handbook;
 
-static void the_last_chain_is_the_last_channels(void **state)
+TEST_CASE(the_last_chain_is_the_last_channels)
 {
 	assert_int_equal(CHANNEL_MAX, 4194303);
 	assert_int_equal(CHAIN_MAX, CHANNEL_MAX * 2 + 1);
-	/* The last event of all has the greatest number, and the next one has none. */
+	/* The last possible event has the greatest number, and no event follows it. */
 	uint64_t last = (uint64_t)CHAIN_MAX << EVENT_SEQUENCE_BITS | EVENT_SEQUENCE_MAX;
 	assert_true(last == (uint64_t)INT64_MAX);
 }
 
-static void identifiers_have_room_for_the_last(void **state)
+TEST_CASE(identifiers_have_room_for_the_last)
 {
 	char id[ID_SIZE], digits[16], channel_id[ID_SIZE];
 	enum mode mode;
@@ -40,7 +35,7 @@ static void identifiers_have_room_for_the_last(void **state)
 	assert_int_equal(snprintf(digits, sizeof digits, "%06d", CONFIG_VERSION_MAX), 6);
 }
 
-static void a_bound_is_near_from_four_fifths_on(void **state)
+TEST_CASE(a_bound_is_near_from_four_fifths_on)
 {
 	for (enum bound bound = 0; bound < BOUND_COUNT; bound++) {
 		int64_t first = (bound_most(bound) * 4 + 4) / 5;
@@ -52,7 +47,7 @@ static void a_bound_is_near_from_four_fifths_on(void **state)
 	}
 }
 
-static void a_day_takes_so_many_configurations(void **state)
+TEST_CASE(a_day_takes_so_many_configurations)
 {
 	const int64_t day_us = 20000 * US_PER_DAY;
 	assert_true(day_has_room(day_us, TIME_NONE));
@@ -60,7 +55,7 @@ static void a_day_takes_so_many_configurations(void **state)
 	assert_false(day_has_room(day_us, day_us));
 	assert_false(day_has_room(day_us + US_PER_DAY - 1, day_us));
 	assert_true(day_has_room(day_us + US_PER_DAY, day_us + US_PER_DAY - 1));
-	/* A channel that goes on at the same pace: never more than a thousand on any day. */
+	/* A channel that continues at the same rate: never more than a thousand on any day. */
 	int64_t sealed_us[5 * CONFIG_VERSIONS_PER_DAY], days[16] = {0};
 	size_t count = 0;
 	for (int64_t at_us = day_us + 1; at_us < day_us + 4 * US_PER_DAY; at_us += 40 * US_PER_SECOND) {
@@ -76,7 +71,7 @@ static void a_day_takes_so_many_configurations(void **state)
 		assert_int_equal(days[day], CONFIG_VERSIONS_PER_DAY);
 }
 
-/* 4194303 as 4,194,303. */
+/* Writes 4194303 as 4,194,303. */
 static void group(int64_t number, char text[32])
 {
 	char digits[24];
@@ -89,7 +84,7 @@ static void group(int64_t number, char text[32])
 	text[at] = '\0';
 }
 
-static void the_handbook_has_each(void **state)
+TEST_CASE(the_handbook_has_each)
 {
 	static char text[1 << 20];
 	FILE *file = fopen(handbook, "r");
@@ -107,7 +102,7 @@ static void the_handbook_has_each(void **state)
 	}
 }
 
-static void an_accounts_own_bound_goes_before_the_setting(void **state)
+TEST_CASE(an_accounts_own_bound_goes_before_the_setting)
 {
 	assert_int_equal(account_bound(0, 1000), 1000);
 	assert_int_equal(account_bound(5, 1000), 5);
@@ -115,11 +110,11 @@ static void an_accounts_own_bound_goes_before_the_setting(void **state)
 	assert_int_equal(account_bound(0, 0), 0);
 	assert_false(account_bound_is_reached(3, 2));
 	assert_true(account_bound_is_reached(3, 3));
-	assert_true(account_bound_is_reached(3, 4)); /* it was lowered */
+	assert_true(account_bound_is_reached(3, 4)); /* the limit was lowered */
 	assert_false(account_bound_is_reached(0, INT64_MAX));
 }
 
-static void the_rate_of_all_keys_follows_the_nearest_that_is_set(void **state)
+TEST_CASE(the_rate_of_all_keys_follows_the_nearest_that_is_set)
 {
 	assert_int_equal(account_rate(7, 20, 300, 50), 7);
 	assert_int_equal(account_rate(0, 20, 300, 50), 80);
@@ -131,17 +126,8 @@ static void the_rate_of_all_keys_follows_the_nearest_that_is_set(void **state)
 
 int main(int count, char **arguments)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_last_chain_is_the_last_channels),
-		cmocka_unit_test(identifiers_have_room_for_the_last),
-		cmocka_unit_test(a_bound_is_near_from_four_fifths_on),
-		cmocka_unit_test(a_day_takes_so_many_configurations),
-		cmocka_unit_test(the_handbook_has_each),
-		cmocka_unit_test(an_accounts_own_bound_goes_before_the_setting),
-		cmocka_unit_test(the_rate_of_all_keys_follows_the_nearest_that_is_set),
-	};
 	if (count != 2)
 		return 2;
 	handbook = arguments[1];
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return tests_run(NULL, NULL, NULL, NULL);
 }

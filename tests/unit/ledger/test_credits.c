@@ -1,11 +1,5 @@
 /* ledger_move_credits: debts first, then balance; thresholds; bounds. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "testing.h"
 #include "ledger/ledger.h"
 
 struct table {
@@ -13,7 +7,7 @@ struct table {
 	int64_t balance_after, unpaid_after, settled;
 };
 
-static void debts_come_first(void **state)
+TEST_CASE(debts_come_first)
 {
 	static const struct table rows[] = {
 		{0, 0, 10, 10, 0, 0}, {0, 3, 10, 7, 0, 3},  {0, 3, 2, 0, 1, 2},
@@ -43,7 +37,7 @@ static void debts_come_first(void **state)
 	}
 }
 
-static void thresholds_fire_and_arm(void **state)
+TEST_CASE(thresholds_fire_and_arm)
 {
 	ARENA_AUTO struct arena arena;
 	arena_init(&arena, 65536);
@@ -69,7 +63,7 @@ static void thresholds_fire_and_arm(void **state)
 	assert_int_equal(result.notices->type, NOTICE_BALANCE_LOW);
 }
 
-static void out_of_range_is_refused(void **state)
+TEST_CASE(out_of_range_is_refused)
 {
 	ARENA_AUTO struct arena arena;
 	arena_init(&arena, 65536);
@@ -89,7 +83,7 @@ static void out_of_range_is_refused(void **state)
 	}
 }
 
-static void credits_last_as_long_as_they_are_used(void **state)
+TEST_CASE(credits_last_as_long_as_they_are_used)
 {
 	static const int64_t rows[][4] = {
 		{100, 10, 1, 10},
@@ -98,25 +92,15 @@ static void credits_last_as_long_as_they_are_used(void **state)
 		{0, 5, 14, 0},
 		{-3, 5, 14, 0},
 		{100, 0, 14, -1},
-		{100, -5, 14, -1}, /* fees came back */
-		{100, 5, 0, -1},   /* nothing is known yet */
+		{100, -5, 14, -1}, /* refunded fees */
+		{100, 5, 0, -1},   /* no event yet */
 		{LEDGER_FORECAST_DAYS_MAX, 1, 1, LEDGER_FORECAST_DAYS_MAX},
 		{LEDGER_FORECAST_DAYS_MAX + 1, 1, 1, -1},
 		{INT64_MAX, 1, INT64_MAX, -1},
 		{INT64_MAX, INT64_MAX, 14, 14},
 	};
-	(void)state;
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
 		assert_int_equal(ledger_days_left(rows[i][0], rows[i][1], rows[i][2]), rows[i][3]);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(debts_come_first),
-		cmocka_unit_test(thresholds_fire_and_arm),
-		cmocka_unit_test(out_of_range_is_refused),
-		cmocka_unit_test(credits_last_as_long_as_they_are_used),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,11 +1,4 @@
-/* Each invariant of the ledger ends the process when it is broken, before anything is written. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+/* Each broken invariant of the ledger ends the process before anything is written. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "testing.h"
 #include "ledger/invariants.h"
 
 #define START INT64_C(1767222000000000)
@@ -45,7 +39,7 @@ static void make_batch(struct batch *batch)
 	batch->requests[0] = &batch->request;
 }
 
-/* As ledger_register leaves it for a paid event of 60 bytes. */
+/* The state after ledger_register for a paid event of 60 bytes. */
 static void register_paid(struct batch *batch)
 {
 	batch->request.content_bytes = 60;
@@ -113,9 +107,8 @@ static bool aborts(void (*check)(const struct batch *batch), const struct batch 
 			fail_msg("%s is not noticed", #change);                                                \
 	} while (0)
 
-static void an_event_that_does_not_continue_its_chain_aborts(void **state)
+TEST_CASE(an_event_that_does_not_continue_its_chain_aborts)
 {
-	(void)state;
 	BREAKS(register_paid, check_appended, batch.request.sequence++);
 	BREAKS(register_paid, check_appended, batch.chain.last_sequence--);
 	BREAKS(register_paid, check_appended, batch.chain.last_received_at_us++);
@@ -127,9 +120,8 @@ static void an_event_that_does_not_continue_its_chain_aborts(void **state)
 	BREAKS(register_paid, check_appended, batch.chain.chain = CHAIN_MAX + 1);
 }
 
-static void an_account_that_changes_by_anything_else_aborts(void **state)
+TEST_CASE(an_account_that_changes_by_anything_else_aborts)
 {
-	(void)state;
 	BREAKS(register_paid, check_appended, batch.account.balance++);
 	BREAKS(register_paid, check_appended, batch.entry.credits--);
 	BREAKS(register_paid, check_appended, batch.account.unpaid_events++);
@@ -141,9 +133,8 @@ static void an_account_that_changes_by_anything_else_aborts(void **state)
 	BREAKS(register_unpaid, check_appended, batch.account.unpaid_limit = 1);
 }
 
-static void a_live_event_by_a_wrong_clock_aborts(void **state)
+TEST_CASE(a_live_event_by_a_wrong_clock_aborts)
 {
-	(void)state;
 	BREAKS(register_paid, check_appended, batch.clock.ahead_us = batch.clock.bound_us + 1);
 	BREAKS(register_paid, check_appended, batch.clock.refused_for_us = 1);
 	BREAKS(register_paid, check_appended, batch.clock.now_us = START - 2000000);
@@ -160,9 +151,8 @@ static void replay(struct batch *batch)
 	batch->request.original = 5;
 }
 
-static void a_refusal_that_changes_anything_aborts(void **state)
+TEST_CASE(a_refusal_that_changes_anything_aborts)
 {
-	(void)state;
 	BREAKS(refuse, check_unchanged, batch.account.balance--);
 	BREAKS(refuse, check_unchanged, batch.account.unpaid_events++);
 	BREAKS(refuse, check_unchanged, batch.account.test_bytes_today++);
@@ -182,23 +172,12 @@ static void settle(struct batch *batch)
 	batch->entry.credits = 4;
 }
 
-static void credits_that_do_not_add_up_abort(void **state)
+TEST_CASE(credits_that_do_not_add_up_abort)
 {
-	(void)state;
 	BREAKS(settle, check_moved, batch.entry.credits++);
 	BREAKS(settle, check_moved, batch.account.unpaid_events = 2);
 	BREAKS(settle, check_moved, batch.before.unpaid_events = batch.account.unpaid_events = 0);
 	BREAKS(settle, check_moved, batch.account.balance = batch.before.balance = -1);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(an_event_that_does_not_continue_its_chain_aborts),
-		cmocka_unit_test(an_account_that_changes_by_anything_else_aborts),
-		cmocka_unit_test(a_live_event_by_a_wrong_clock_aborts),
-		cmocka_unit_test(a_refusal_that_changes_anything_aborts),
-		cmocka_unit_test(credits_that_do_not_add_up_abort),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,14 +1,9 @@
-/* ledger_register: each rule by example, then random histories against a plain model that counts
+/* ledger_register: each rule by example, then random histories against a simple model that counts
  * one request at a time. The seed is printed; CONSTANCIA_TEST_SEED repeats a run. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
+#include "testing.h"
 #include "ledger/ledger.h"
 
 #define CLOCK_BOUND (5 * US_PER_SECOND)
@@ -114,7 +109,7 @@ static size_t count_notices(const struct world *world, enum notice_type type)
 	return count;
 }
 
-static void registers_in_order_and_chains(void **state)
+TEST_CASE(registers_in_order_and_chains)
 {
 	struct world world;
 	world_begin(&world, 10, 5);
@@ -136,7 +131,7 @@ static void registers_in_order_and_chains(void **state)
 	world_end(&world);
 }
 
-static void time_never_goes_back(void **state)
+TEST_CASE(time_never_goes_back)
 {
 	struct world world;
 	world_begin(&world, 10, 5);
@@ -149,9 +144,9 @@ static void time_never_goes_back(void **state)
 	world_end(&world);
 }
 
-/* Behind an event from a time that has not come, nothing more is registered: on that chain alone,
- * and replays are answered. */
-static void a_clock_too_far_back_is_refused(void **state)
+/* After an event with a future time, only that chain refuses registrations; replays are
+ * answered. */
+TEST_CASE(a_clock_too_far_back_is_refused)
 {
 	struct world world;
 	world_begin(&world, 10, 5);
@@ -175,8 +170,8 @@ static void a_clock_too_far_back_is_refused(void **state)
 	world_end(&world);
 }
 
-/* Live events alone, on whatever chain; replays are answered. */
-static void a_clock_that_is_ahead_is_refused(void **state)
+/* Only live events, on any chain; replays are answered. */
+TEST_CASE(a_clock_that_is_ahead_is_refused)
 {
 	struct world world;
 	world_begin(&world, 10, 5);
@@ -199,8 +194,8 @@ static void a_clock_that_is_ahead_is_refused(void **state)
 	world_end(&world);
 }
 
-/* On each live chain, as long as it was not compared; in test mode it is no matter. */
-static void a_clock_that_was_not_compared_is_refused(void **state)
+/* On each live chain, until it has been compared; not in test mode. */
+TEST_CASE(a_clock_that_was_not_compared_is_refused)
 {
 	struct world world;
 	world_begin(&world, 10, 5);
@@ -226,7 +221,7 @@ static void a_clock_that_was_not_compared_is_refused(void **state)
 	world_end(&world);
 }
 
-static void same_ref_replays_or_conflicts(void **state)
+TEST_CASE(same_ref_replays_or_conflicts)
 {
 	struct world world;
 	world_begin(&world, 10, 5);
@@ -263,8 +258,8 @@ static void same_ref_replays_or_conflicts(void **state)
 	world_end(&world);
 }
 
-/* A replay answers 200 whatever balance, limits and quotas are now. */
-static void replay_ignores_limits(void **state)
+/* A replay is answered with 200 whatever the balance, the limits and the quotas are now. */
+TEST_CASE(replay_ignores_limits)
 {
 	struct world world;
 	world_begin(&world, 0, 0);
@@ -282,7 +277,7 @@ static void replay_ignores_limits(void **state)
 	world_end(&world);
 }
 
-static void credits_run_out(void **state)
+TEST_CASE(credits_run_out)
 {
 	struct world world;
 	world_begin(&world, 1, 2);
@@ -307,7 +302,7 @@ static void credits_run_out(void **state)
 	world_end(&world);
 }
 
-static void unpaid_limit_zero_means_none(void **state)
+TEST_CASE(unpaid_limit_zero_means_none)
 {
 	struct world world;
 	world_begin(&world, 0, 0);
@@ -318,7 +313,7 @@ static void unpaid_limit_zero_means_none(void **state)
 	world_end(&world);
 }
 
-static void consumption_limits(void **state)
+TEST_CASE(consumption_limits)
 {
 	struct world world;
 	world_begin(&world, 100, 5);
@@ -355,7 +350,7 @@ static void consumption_limits(void **state)
 	                    "\"chn_one\",\"key_id\":\"key_x\",\"period\":\"month\",\"period_key\":"
 	                    "\"2026-01\",\"max_events\":3,\"action\":\"block\"}");
 
-	/* Test events neither count nor are blocked; another channel is not touched. */
+	/* Test events neither count nor are refused; other channels are not affected. */
 	struct ledger_request free[] = {request_make(&world, 2, "t"), request_make(&world, 1, "o")};
 	run(&world, free, 2);
 	assert_int_equal(free[0].result, OK);
@@ -364,7 +359,7 @@ static void consumption_limits(void **state)
 	world_end(&world);
 }
 
-static void test_quotas(void **state)
+TEST_CASE(test_quotas)
 {
 	struct world world;
 	world_begin(&world, 0, 0);
@@ -389,10 +384,9 @@ static void test_quotas(void **state)
 	world_end(&world);
 }
 
-static void test_stored_bytes(void **state)
+TEST_CASE(test_stored_bytes)
 {
 	struct world world;
-	(void)state;
 	world_begin(&world, 100, 5);
 	world.account.stored_max = 1000;
 	world.account.stored_bytes = 900;
@@ -410,9 +404,9 @@ static void test_stored_bytes(void **state)
 	}
 	assert_true(requests[4].replayed);
 	assert_int_equal(world.account.stored_bytes, 1000);
-	assert_int_equal(world.account.balance, 98); /* what is refused costs nothing */
+	assert_int_equal(world.account.balance, 98); /* a refused request costs nothing */
 	assert_int_equal(world.chains[0].last_sequence, 1);
-	/* A bound below what is there refuses content alone; none refuses nothing. */
+	/* A limit below the present amount refuses only content; without a limit nothing is refused. */
 	world.account.stored_max = 10;
 	struct ledger_request more[] = {request_make(&world, 0, "f"), request_make(&world, 0, "g")};
 	more[0].content_bytes = 1;
@@ -428,7 +422,7 @@ static void test_stored_bytes(void **state)
 	world_end(&world);
 }
 
-static void balance_low_once_per_crossing(void **state)
+TEST_CASE(balance_low_once_per_crossing)
 {
 	struct world world;
 	world_begin(&world, 4, 5);
@@ -448,7 +442,7 @@ static void balance_low_once_per_crossing(void **state)
 	world_end(&world);
 }
 
-static void a_full_chain_takes_no_more(void **state)
+TEST_CASE(a_full_chain_takes_no_more)
 {
 	for (int chain = 0; chain < 3; chain += 2) {
 		struct world world;
@@ -475,7 +469,7 @@ static void a_full_chain_takes_no_more(void **state)
 	}
 }
 
-static void a_chain_beyond_the_last_takes_nothing(void **state)
+TEST_CASE(a_chain_beyond_the_last_takes_nothing)
 {
 	for (int beyond = 0; beyond < 2; beyond++) {
 		struct world world;
@@ -498,7 +492,7 @@ struct model {
 	int64_t received[3];    /* of each chain's last event; 0: none */
 	char registered[3][64]; /* by number of client_ref: its content, 0: none */
 };
-#define NEAR_END 20 /* events that some chains have room for */
+#define NEAR_END 20 /* remaining capacity of some chains, in events */
 
 static uint64_t random_state;
 static uint32_t random_below(uint32_t bound)
@@ -507,7 +501,7 @@ static uint32_t random_below(uint32_t bound)
 	return (uint32_t)(random_state >> 33) % bound;
 }
 
-/* What one request must come to, by the plain words of the interface. */
+/* The expected result of one request, by the rules of the interface. */
 static int model_step(struct model *model, struct world *world, int chain, int ref, char content,
                       int64_t now_us, int64_t ahead_us)
 {
@@ -562,7 +556,7 @@ static void random_batch(struct world *world, struct model *model, int64_t now_u
 		memset(declaration->hash, content, SHA256_SIZE);
 		requests[i] = request_of(world, chain, declaration);
 		char known = model->registered[chain][ref];
-		/* What an earlier batch registered is what the store knows. */
+		/* The store knows what an earlier batch registered. */
 		if (known) {
 			requests[i].known.sequence = 1;
 			memset(requests[i].known.hash, known, SHA256_SIZE);
@@ -622,7 +616,7 @@ static void random_history(void)
 	int64_t notices[2] = {0};
 	int64_t limit_notices = 0;
 	for (int batch = 0; batch < 12; batch++) {
-		/* A clock that is set forward and back, by less and by more than the bound. */
+		/* A clock that is set forward and back, by less and by more than the limit. */
 		int64_t now_us = NOON + batch + random_below(8) * (int64_t)(CLOCK_BOUND / 4);
 		int64_t ahead_us = random_below(6) * (int64_t)(CLOCK_BOUND / 4);
 		random_batch(&world, &model, now_us, ahead_us);
@@ -654,7 +648,7 @@ static void random_history(void)
 	world_end(&world);
 }
 
-/* Nodes on one chain, each with an error of its clock that is known where it is ahead. */
+/* Nodes on one chain, each with a clock error that is known when the clock is ahead. */
 static void random_nodes(void)
 {
 	struct world world;
@@ -681,7 +675,7 @@ static void random_nodes(void)
 	world_end(&world);
 }
 
-static void random_histories(void **state)
+TEST_CASE(random_histories)
 {
 	const char *given = getenv("CONSTANCIA_TEST_SEED");
 	uint64_t seed = given ? strtoull(given, NULL, 10) : (uint64_t)clock_now_us();
@@ -693,25 +687,4 @@ static void random_histories(void **state)
 		random_nodes();
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(registers_in_order_and_chains),
-		cmocka_unit_test(time_never_goes_back),
-		cmocka_unit_test(a_clock_too_far_back_is_refused),
-		cmocka_unit_test(a_clock_that_is_ahead_is_refused),
-		cmocka_unit_test(a_clock_that_was_not_compared_is_refused),
-		cmocka_unit_test(same_ref_replays_or_conflicts),
-		cmocka_unit_test(replay_ignores_limits),
-		cmocka_unit_test(credits_run_out),
-		cmocka_unit_test(unpaid_limit_zero_means_none),
-		cmocka_unit_test(consumption_limits),
-		cmocka_unit_test(test_quotas),
-		cmocka_unit_test(test_stored_bytes),
-		cmocka_unit_test(balance_low_once_per_crossing),
-		cmocka_unit_test(a_full_chain_takes_no_more),
-		cmocka_unit_test(a_chain_beyond_the_last_takes_nothing),
-		cmocka_unit_test(random_histories),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

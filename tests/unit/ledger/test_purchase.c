@@ -1,19 +1,14 @@
 /* Amounts, currencies, regions, and what a purchase may become. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
-#include <cmocka.h>
-
+#include "testing.h"
 #include "ledger/purchase.h"
 
 /* ---- amounts ---- */
 
-static void amounts_are_read(void **state)
+TEST_CASE(amounts_are_read)
 {
 	static const struct {
 		const char *text;
@@ -33,7 +28,7 @@ static void amounts_are_read(void **state)
 	}
 }
 
-static void other_texts_are_no_amounts(void **state)
+TEST_CASE(other_texts_are_no_amounts)
 {
 	static const char *const rows[] = {"",
 	                                   ".",
@@ -70,7 +65,7 @@ static void other_texts_are_no_amounts(void **state)
 	assert_false(amount_parse(slice_make("1\0", 2), AMOUNT_MAX, &minor));
 }
 
-static void an_amount_is_written_as_it_is_read(void **state)
+TEST_CASE(an_amount_is_written_as_it_is_read)
 {
 	unsigned seed = (unsigned)time(NULL);
 	print_message("seed %u\n", seed);
@@ -86,7 +81,7 @@ static void an_amount_is_written_as_it_is_read(void **state)
 	}
 }
 
-static void half_a_cent_of_tax_is_rounded_up(void **state)
+TEST_CASE(half_a_cent_of_tax_is_rounded_up)
 {
 	static const int64_t rows[][3] = {
 		{1000, 2100, 210}, {999, 2100, 210}, {1, 2100, 0}, {3, 2000, 1},
@@ -98,7 +93,7 @@ static void half_a_cent_of_tax_is_rounded_up(void **state)
 }
 
 /* Over amounts and rates: amount_tax gives the only tax that amount_is_taxed accepts. */
-static void only_the_tax_of_a_rate_is_accepted(void **state)
+TEST_CASE(only_the_tax_of_a_rate_is_accepted)
 {
 	unsigned seed = (unsigned)time(NULL);
 	print_message("seed %u\n", seed);
@@ -115,9 +110,9 @@ static void only_the_tax_of_a_rate_is_accepted(void **state)
 	             amount_is_taxed(INT64_MAX, INT64_MAX, INT64_MIN));
 }
 
-/* Whatever the parts that are taken one after the other: together never more than what they bought,
- * short of it by less than one credit each, and all of it for the whole. */
-static void a_part_takes_its_part_of_the_credits(void **state)
+/* Successive partial refunds never take back more credits than were bought, and at most one credit
+ * less per refund. A full refund takes back all. */
+TEST_CASE(a_part_takes_its_part_of_the_credits)
 {
 	unsigned seed = (unsigned)time(NULL);
 	print_message("seed %u\n", seed);
@@ -150,7 +145,7 @@ static void a_part_takes_its_part_of_the_credits(void **state)
 
 /* ---- regions ---- */
 
-static void a_country_leads_to_a_currency(void **state)
+TEST_CASE(a_country_leads_to_a_currency)
 {
 	static const struct {
 		const char *country;
@@ -175,7 +170,7 @@ static void a_country_leads_to_a_currency(void **state)
 		assert_false(country_is_known(slice_of(unknown[i])));
 }
 
-static void all_assigned_countries_are_known(void **state)
+TEST_CASE(all_assigned_countries_are_known)
 {
 	int known = 0;
 	for (char a = 'A'; a <= 'Z'; a++)
@@ -184,7 +179,7 @@ static void all_assigned_countries_are_known(void **state)
 	assert_int_equal(known, 249);
 }
 
-static void currencies_have_names(void **state)
+TEST_CASE(currencies_have_names)
 {
 	enum currency currency = CURRENCY_GBP;
 	assert_true(currency_parse(slice_of("USD"), &currency));
@@ -219,7 +214,7 @@ static const struct purchase_step by_operator[6][5] = {
 	[PURCHASE_REVERTED] = {REFUSED, REFUSED, REFUSED, REFUSED, {true, PURCHASE_REVERTED, 0}},
 };
 
-static void an_operator_is_held_to_the_table(void **state)
+TEST_CASE(an_operator_is_held_to_the_table)
 {
 	for (int from = 0; from < 6; from++)
 		for (int act = 0; act < 5; act++) {
@@ -232,9 +227,9 @@ static void an_operator_is_held_to_the_table(void **state)
 		}
 }
 
-/* Whatever happened comes in any order, any number of times: the same end, and the credits of the
- * steps are the credits of that end. */
-static void the_order_of_notices_does_not_matter(void **state)
+/* Notices in any order and any number lead to the same end state, and the credits of the steps are
+ * those of that state. */
+TEST_CASE(the_order_of_notices_does_not_matter)
 {
 	unsigned seed = (unsigned)time(NULL);
 	print_message("seed %u\n", seed);
@@ -263,20 +258,4 @@ static void the_order_of_notices_does_not_matter(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(amounts_are_read),
-		cmocka_unit_test(other_texts_are_no_amounts),
-		cmocka_unit_test(an_amount_is_written_as_it_is_read),
-		cmocka_unit_test(half_a_cent_of_tax_is_rounded_up),
-		cmocka_unit_test(only_the_tax_of_a_rate_is_accepted),
-		cmocka_unit_test(a_part_takes_its_part_of_the_credits),
-		cmocka_unit_test(a_country_leads_to_a_currency),
-		cmocka_unit_test(all_assigned_countries_are_known),
-		cmocka_unit_test(currencies_have_names),
-		cmocka_unit_test(an_operator_is_held_to_the_table),
-		cmocka_unit_test(the_order_of_notices_does_not_matter),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

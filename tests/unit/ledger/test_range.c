@@ -1,15 +1,9 @@
-/* certification_range_check: exactly one whole pair, not inverted, within the chain; range_cut_us
- * and range_close: what is certified by time stays so. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+/* certification_range_check: exactly one complete pair, not inverted, within the chain;
+ * range_cut_us and range_close: a certified range of time gets no further events. */
+#include "testing.h"
 #include "ledger/ledger.h"
 
-static void ranges(void **state)
+TEST_CASE(ranges)
 {
 	static const struct {
 		struct certification_range range;
@@ -37,16 +31,16 @@ static void ranges(void **state)
 	}
 }
 
-static void cuts(void **state)
+TEST_CASE(cuts)
 {
 	static const struct {
 		int64_t to_us, last_us, now_us, expected;
 	} rows[] = {
-		{500, 100, 200, 200}, /* not beyond now */
+		{500, 100, 200, 200}, /* not after now */
 		{150, 100, 200, 150}, {100, 100, 200, 100},
 		{50, 100, 200, 50},   {500, 300, 200, 301}, /* the clock was set back */
 		{301, 300, 200, 301}, {300, 300, 200, 300},
-		{500, 200, 200, 201}, {500, 0, 200, 200}, /* nothing was received */
+		{500, 200, 200, 201}, {500, 0, 200, 200}, /* no event was received */
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct certification_range range = {.from_us = 1, .to_us = rows[i].to_us};
@@ -60,8 +54,8 @@ static uint64_t draw(uint64_t *state, uint64_t below)
 	return (*state >> 33) % below;
 }
 
-/* Events and certifications in any order, on a clock that goes forward and back. */
-static void closed_ranges_stay_closed(void **state)
+/* Events and certifications in any order, on a clock that moves forward and back. */
+TEST_CASE(closed_ranges_stay_closed)
 {
 	enum { STEPS = 400, RUNS = 200 };
 	for (uint64_t seed = 1; seed <= RUNS; seed++) {
@@ -100,7 +94,7 @@ static void closed_ranges_stay_closed(void **state)
 	}
 }
 
-static void clocks_of_stores_are_believed_within_a_bound(void **state)
+TEST_CASE(clocks_of_stores_are_believed_within_a_bound)
 {
 	static const struct {
 		int64_t store_us, node_us, expected;
@@ -112,13 +106,4 @@ static void clocks_of_stores_are_believed_within_a_bound(void **state)
 		                 rows[i].expected);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(ranges),
-		cmocka_unit_test(cuts),
-		cmocka_unit_test(closed_ranges_stay_closed),
-		cmocka_unit_test(clocks_of_stores_are_believed_within_a_bound),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

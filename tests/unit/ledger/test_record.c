@@ -1,11 +1,5 @@
-/* The documents are what the evidence format says, byte for byte, and are canonical JSON. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+/* The documents match the evidence format byte for byte and are canonical JSON. */
+#include "testing.h"
 #include "base/json.h"
 #include "ledger/ledger.h"
 
@@ -21,7 +15,7 @@ static void assert_canonical(const struct buf *document)
 	assert_string_equal(canonical.data, document->data);
 }
 
-static void event_record_is_exact(void **state)
+TEST_CASE(event_record_is_exact)
 {
 	BUF_AUTO struct buf out;
 	buf_init(&out, EVENT_RECORD_MAX);
@@ -60,7 +54,7 @@ static void event_record_is_exact(void **state)
 	assert_memory_equal(chain_hash.bytes, expected.bytes, SHA256_SIZE);
 }
 
-static void largest_record_fits(void **state)
+TEST_CASE(largest_record_fits)
 {
 	BUF_AUTO struct buf out;
 	buf_init(&out, EVENT_RECORD_MAX);
@@ -86,7 +80,7 @@ static void largest_record_fits(void **state)
 	assert_canonical(&out);
 }
 
-static void other_documents_are_canonical(void **state)
+TEST_CASE(other_documents_are_canonical)
 {
 	BUF_AUTO struct buf out;
 	buf_init(&out, 65536);
@@ -104,7 +98,7 @@ static void other_documents_are_canonical(void **state)
 	assert_non_null(strstr(out.data, "\"description\":null"));
 }
 
-static void event_ids_lead_back(void **state)
+TEST_CASE(event_ids_lead_back)
 {
 	char id[ID_SIZE];
 	static const int64_t sequences[] = {1, 31, 32, 1000000, (INT64_C(1) << 40) - 1};
@@ -142,13 +136,4 @@ static void event_ids_lead_back(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(event_record_is_exact),
-		cmocka_unit_test(largest_record_fits),
-		cmocka_unit_test(other_documents_are_canonical),
-		cmocka_unit_test(event_ids_lead_back),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,14 +1,9 @@
-/* When a top-up buys, why not, and exactly what its notices say. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+/* When a top-up buys, what prevents it, and the exact text of its notices. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
-#include <cmocka.h>
-
+#include "testing.h"
 #include "base/json.h"
 #include "ledger/topup.h"
 
@@ -22,7 +17,7 @@ static const struct topup_facts due = {
 	.daily_max = 3,
 };
 
-static void it_buys_below_the_threshold(void **state)
+TEST_CASE(it_buys_below_the_threshold)
 {
 	enum recharge_reason reason;
 	struct topup_facts facts = due;
@@ -35,7 +30,7 @@ static void it_buys_below_the_threshold(void **state)
 	assert_int_equal(topup_decide(&facts, &reason), TOPUP_BUY);
 }
 
-static void it_rests_while_it_must(void **state)
+TEST_CASE(it_rests_while_it_must)
 {
 	enum recharge_reason reason;
 	struct topup_facts off = due, busy = due, disabled = due;
@@ -55,7 +50,7 @@ static void assert_reason(const struct topup_facts *facts, const char *wanted)
 	assert_string_equal(recharge_reason_text(reason), wanted);
 }
 
-static void each_cause_has_its_reason(void **state)
+TEST_CASE(each_cause_has_its_reason)
 {
 	struct topup_facts facts = due;
 	facts.bought_today = 3;
@@ -75,8 +70,8 @@ static void each_cause_has_its_reason(void **state)
 	                    "sale_creation_failed");
 }
 
-/* A decision to buy has no obstacle; a failure has one; nothing else acts. */
-static void decisions_follow_from_the_facts(void **state)
+/* A decision to buy has no obstacle, and a failure has one; no other decision acts. */
+TEST_CASE(decisions_follow_from_the_facts)
 {
 	unsigned seed = (unsigned)time(NULL);
 	print_message("seed %u\n", seed);
@@ -126,7 +121,7 @@ static void assert_data(const struct ledger_notice *notice, enum notice_type typ
 	assert_string_equal(text, wanted);
 }
 
-static void notices_tell_exactly(void **state)
+TEST_CASE(notices_tell_exactly)
 {
 	ARENA_AUTO struct arena arena;
 	arena_init(&arena, 65536);
@@ -151,7 +146,7 @@ static void notices_tell_exactly(void **state)
 	            "\"payment_url\":null,\"auto_recharge_disabled\":true}");
 }
 
-static void a_page_with_a_long_address_fits(void **state)
+TEST_CASE(a_page_with_a_long_address_fits)
 {
 	ARENA_AUTO struct arena arena;
 	arena_init(&arena, 65536);
@@ -167,15 +162,4 @@ static void a_page_with_a_long_address_fits(void **state)
 	assert_int_equal(text.size, sizeof url - 1);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(it_buys_below_the_threshold),
-		cmocka_unit_test(it_rests_while_it_must),
-		cmocka_unit_test(each_cause_has_its_reason),
-		cmocka_unit_test(decisions_follow_from_the_facts),
-		cmocka_unit_test(notices_tell_exactly),
-		cmocka_unit_test(a_page_with_a_long_address_fits),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,13 +1,8 @@
 #include "smtp_script.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -15,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "testing.h"
 static const char *const usual[SMTP_STAGES] = {
 	"220 ready", NULL, "235 welcome", "250 ok", "250 ok", "354 go on", "250 taken",
 };

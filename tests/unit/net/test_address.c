@@ -1,13 +1,8 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/un.h>
 
+#include "testing.h"
 #include "net/address_kind.h"
 
 union any_address {
@@ -134,7 +129,7 @@ static const struct {
 	{"ff02::1", ADDRESS_MULTICAST},
 };
 
-static void test_classification(void **state)
+TEST_CASE(test_classification)
 {
 	for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
 		union any_address address = parse(table[i].text);
@@ -145,7 +140,7 @@ static void test_classification(void **state)
 	}
 }
 
-static void test_other_families(void **state)
+TEST_CASE(test_other_families)
 {
 	struct sockaddr_un local = {.sun_family = AF_UNIX};
 	struct address_guard guard = {0};
@@ -158,7 +153,7 @@ static void test_other_families(void **state)
 	assert_string_equal(text, "?");
 }
 
-static void test_allowed_networks(void **state)
+TEST_CASE(test_allowed_networks)
 {
 	struct address_guard guard = {0};
 	static const char *const permitted[] = {"10.1.255.255",      "::ffff:10.1.0.0", "127.0.0.1",
@@ -183,7 +178,7 @@ static void test_allowed_networks(void **state)
 	}
 }
 
-static void test_list_errors(void **state)
+TEST_CASE(test_list_errors)
 {
 	static const char *const wrong[] = {
 		"10.0.0.0/33",    "10.0.0.1/8",
@@ -211,13 +206,4 @@ static void test_list_errors(void **state)
 	assert_int_equal(list.count, 0);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_classification),
-		cmocka_unit_test(test_other_families),
-		cmocka_unit_test(test_allowed_networks),
-		cmocka_unit_test(test_list_errors),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,12 +1,5 @@
-/* Outbound requests and e-mail, while one call after another fails: each fault is told as want of
- * memory, never as a refusal or as an address that cannot be used; then it goes as ever. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+/* Outbound requests and e-mail, with each call failing in turn: each fault is reported as a lack of
+ * memory, never as a refusal or an unusable address, and the next attempt succeeds. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <pthread.h>
@@ -15,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "testing.h"
 #include "base/clock.h"
 #include "failing.h"
 #include "net/http_many.h"
@@ -26,7 +20,7 @@
 
 static struct address_guard loopback;
 
-/* ---- a server that answers whatever comes ---- */
+/* ---- a server that answers every request ---- */
 
 static int listener;
 static char url[64];
@@ -81,9 +75,9 @@ static int stop(void **state)
 	return 0;
 }
 
-/* ---- in turn ---- */
+/* ---- each call failing in turn ---- */
 
-/* Whether to go on after an attempt in which the `at`th call was to fail. */
+/* Returns whether to continue after an attempt in which the `at`-th call was to fail. */
 static bool goes_on(const char *what, int at, int result, const struct error *error)
 {
 	const char *failed = failing_disarm();
@@ -125,7 +119,7 @@ static size_t give(void *context, uint64_t offset, void *data, size_t size)
 	return size;
 }
 
-static void test_requests(void **state)
+TEST_CASE(test_requests)
 {
 	static const char *const headers[] = {"X-Two: 2"};
 	struct http_upload upload = {.size = 5, .read = give};
@@ -146,8 +140,8 @@ static void test_requests(void **state)
 	IN_TURN(exchange(&request, &error));
 }
 
-/* The session is as good as ever after a request that failed. */
-static void test_session(void **state)
+/* After a failed request the session works as before. */
+TEST_CASE(test_session)
 {
 	struct http_session *session = NULL;
 	struct http_request request = request_here();
@@ -157,13 +151,13 @@ static void test_session(void **state)
 	http_session_close(session);
 }
 
-static void test_addresses(void **state)
+TEST_CASE(test_addresses)
 {
 	IN_TURN(http_url_check(slice_of("https://example.org/hook"), false, "url", &error));
 	IN_TURN(mail_url_check("smtps://mail.example.org"));
 }
 
-static void test_mail(void **state)
+TEST_CASE(test_mail)
 {
 	static struct smtp_script script;
 	char mail_url[64];
@@ -182,7 +176,7 @@ static void test_mail(void **state)
 	assert_non_null(strstr(script.heard, "RCPT TO:<owner@example.com>"));
 }
 
-/* ---- many at a time ---- */
+/* ---- many concurrent requests ---- */
 
 static const char *exchanged(struct http_many *many, int at, int *ret_result)
 {
@@ -197,7 +191,7 @@ static const char *exchanged(struct http_many *many, int at, int *ret_result)
 	return failed;
 }
 
-static void test_many(void **state)
+TEST_CASE(test_many)
 {
 	struct http_many *many = NULL;
 	struct error error = {0};
@@ -218,12 +212,4 @@ static void test_many(void **state)
 	assert_null(http_many_stop(many));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_requests),  cmocka_unit_test(test_session),
-		cmocka_unit_test(test_addresses), cmocka_unit_test(test_mail),
-		cmocka_unit_test(test_many),
-	};
-	return cmocka_run_group_tests(tests, start, stop);
-}
+TEST_MAIN(start, stop)

@@ -1,9 +1,3 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -13,14 +7,15 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "testing.h"
 #include "base/clock.h"
 #include "net/http.h"
 
-/* A server for one connection: takes a request, then sends what the script says. */
+/* A server for one connection: reads a request, then sends the answer of the script. */
 struct script {
 	const char *answer;
 	size_t answer_size; /* 0: its length as text */
-	bool silent;        /* sends nothing until the client goes away */
+	bool silent;        /* sends nothing until the client disconnects */
 	int listener;
 	int port;
 	char request[65536];
@@ -91,7 +86,7 @@ static struct http_request request_to(const struct script *script, char url[128]
 		.url = url, .allow_http = true, .guard = &loopback, .timeout_ms = 20000};
 }
 
-static void test_get(void **state)
+TEST_CASE(test_get)
 {
 	struct script script = {.answer = "HTTP/1.1 103 Early Hints\r\nLink: <early>\r\n\r\n"
 	                                  "HTTP/1.1 200 OK\r\nContent-Type:  text/plain \r\n"
@@ -121,7 +116,7 @@ static void test_get(void **state)
 	assert_null(strstr(script.request, "Authorization"));
 }
 
-static void test_post(void **state)
+TEST_CASE(test_post)
 {
 	struct script script = {.answer = "HTTP/1.1 204 No Content\r\n\r\n"};
 	HTTP_ANSWER_AUTO struct http_answer answer = {0};
@@ -147,7 +142,7 @@ static void test_post(void **state)
 	assert_memory_equal(strstr(script.request, "\r\n\r\n") + 4, body, sizeof body);
 }
 
-static void test_other_methods(void **state)
+TEST_CASE(test_other_methods)
 {
 	static const char *const methods[] = {"PUT", "DELETE", "HEAD"};
 
@@ -172,7 +167,7 @@ static void test_other_methods(void **state)
 	}
 }
 
-static void test_redirect_is_not_followed(void **state)
+TEST_CASE(test_redirect_is_not_followed)
 {
 	struct script script = {.answer = "HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\n"
 	                                  "Content-Length: 0\r\n\r\n"};
@@ -187,7 +182,7 @@ static void test_redirect_is_not_followed(void **state)
 	assert_true(slice_is(http_answer_header(&answer, "Location"), "http://127.0.0.1:1/"));
 }
 
-static void test_body_limit(void **state)
+TEST_CASE(test_body_limit)
 {
 	static const struct {
 		const char *answer;
@@ -208,7 +203,7 @@ static void test_body_limit(void **state)
 		{"HTTP/1.1 200 OK\r\nTransfer-Encoding: "
 	     "chunked\r\n\r\n6\r\n012345\r\n6\r\n6789ab\r\n0\r\n\r\n",
 	     false, ERR_TOO_LARGE, "", false},
-		/* a whole answer is a whole answer, and nothing less */
+		/* a complete answer, and nothing less, is complete */
 		{"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n0123", true, ERR_NETWORK, "", false},
 		{"", true, ERR_NETWORK, "", false},
 		{"nonsense\r\n\r\n", true, ERR_NETWORK, "", false},
@@ -234,7 +229,7 @@ static void test_body_limit(void **state)
 	}
 }
 
-static void test_header_limit(void **state)
+TEST_CASE(test_header_limit)
 {
 	static char text[HTTP_HEADERS_MAX * 2];
 	struct script script = {.answer = text};
@@ -253,7 +248,7 @@ static void test_header_limit(void **state)
 	assert_non_null(strstr(error.cause, "headers"));
 }
 
-static void test_timeout(void **state)
+TEST_CASE(test_timeout)
 {
 	struct script script = {.answer = "", .silent = true};
 	HTTP_ANSWER_AUTO struct http_answer answer = {0};
@@ -268,8 +263,8 @@ static void test_timeout(void **state)
 	finish(&script);
 }
 
-/* The name leads to a loopback address, which only the connection shows. */
-static void test_guard(void **state)
+/* The name resolves to a loopback address, which only the connection reveals. */
+TEST_CASE(test_guard)
 {
 	struct script script = {.answer = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"};
 	struct error error = {0};
@@ -296,7 +291,7 @@ static void test_guard(void **state)
 	assert_int_equal(answer.status, 200);
 }
 
-static void test_refused_before_sending(void **state)
+TEST_CASE(test_refused_before_sending)
 {
 	HTTP_ANSWER_AUTO struct http_answer answer = {0};
 	static const char *const broken_header[] = {"X-One: 1\r\nX-Two: 2"};
@@ -335,8 +330,8 @@ static void test_refused_before_sending(void **state)
 	assert_int_equal(http_send(&request, &answer, NULL), ERR_VALIDATION);
 }
 
-/* A certificate that cannot be read is a fault of this exchange; nothing is sent without it. */
-static void test_client_certificate(void **state)
+/* An unreadable certificate is a fault of this exchange; nothing is sent without it. */
+TEST_CASE(test_client_certificate)
 {
 	struct script script = {.answer = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"};
 	HTTP_ANSWER_AUTO struct http_answer answer = {0};
@@ -352,8 +347,8 @@ static void test_client_certificate(void **state)
 	assert_null(strstr(script.request, "HTTP/1.1"));
 }
 
-/* What the environment says about proxies must not lead around the guard. */
-static void test_no_proxy_from_environment(void **state)
+/* Proxy settings in the environment must not bypass the guard. */
+TEST_CASE(test_no_proxy_from_environment)
 {
 	struct script script = {.answer = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"};
 	HTTP_ANSWER_AUTO struct http_answer answer = {0};
@@ -370,7 +365,7 @@ static void test_no_proxy_from_environment(void **state)
 	assert_int_equal(result, 0);
 }
 
-static void test_url_check(void **state)
+TEST_CASE(test_url_check)
 {
 	static const struct {
 		const char *url;
@@ -430,7 +425,7 @@ static bool take_into(void *context, struct slice part)
 	return buf_check(taken) == 0;
 }
 
-static void test_streams(void **state)
+TEST_CASE(test_streams)
 {
 	struct script script = {.answer =
 	                            "HTTP/1.1 200 OK\r\nX-A: b\r\nContent-Length: 5\r\n\r\nhello"};
@@ -441,7 +436,7 @@ static void test_streams(void **state)
 
 	buf_init(&taken, 100);
 	assert_non_null(session);
-	for (int i = 0; i < 2; i++) { /* the second finds the kept connection closed */
+	for (int i = 0; i < 2; i++) { /* the second request finds the kept connection closed */
 		HTTP_ANSWER_AUTO struct http_answer answer = {0};
 		memset(script.request, 0, sizeof script.request);
 		script.request_size = 0;
@@ -475,8 +470,8 @@ static bool take_nothing(void *context, struct slice part)
 	return false;
 }
 
-/* What is taken is the body of a good answer alone; refusing it ends the exchange. */
-static void test_streamed_answers(void **state)
+/* Only the body of a successful answer is streamed; a refusal by the callback ends the exchange. */
+TEST_CASE(test_streamed_answers)
 {
 	static const struct {
 		const char *answer;
@@ -499,7 +494,7 @@ static void test_streamed_answers(void **state)
 	}
 }
 
-static void test_stall(void **state)
+TEST_CASE(test_stall)
 {
 	struct script script = {.answer = "", .silent = true};
 	struct error error = {0};
@@ -515,8 +510,8 @@ static void test_stall(void **state)
 	assert_non_null(strstr(error.cause, "no progress for 100 ms"));
 }
 
-/* Nothing may be signed that is not sent: some services refuse that. */
-static void test_signed_requests(void **state)
+/* A header that is not sent must not be signed: some services refuse that. */
+TEST_CASE(test_signed_requests)
 {
 	struct script script = {.answer = "HTTP/1.1 204 No Content\r\n\r\n"};
 	HTTP_ANSWER_AUTO struct http_answer answer = {0};
@@ -540,25 +535,7 @@ static void test_signed_requests(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_get),
-		cmocka_unit_test(test_post),
-		cmocka_unit_test(test_other_methods),
-		cmocka_unit_test(test_redirect_is_not_followed),
-		cmocka_unit_test(test_body_limit),
-		cmocka_unit_test(test_header_limit),
-		cmocka_unit_test(test_timeout),
-		cmocka_unit_test(test_guard),
-		cmocka_unit_test(test_refused_before_sending),
-		cmocka_unit_test(test_client_certificate),
-		cmocka_unit_test(test_no_proxy_from_environment),
-		cmocka_unit_test(test_url_check),
-		cmocka_unit_test(test_streams),
-		cmocka_unit_test(test_streamed_answers),
-		cmocka_unit_test(test_stall),
-		cmocka_unit_test(test_signed_requests),
-	};
 	if (network_list_parse(slice_of("127.0.0.0/8, ::1"), &loopback.allowed, NULL) != 0)
 		return 1;
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return tests_run(NULL, NULL, NULL, NULL);
 }

@@ -1,9 +1,3 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <arpa/inet.h>
 #include <dlfcn.h>
 #include <netdb.h>
@@ -16,13 +10,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "testing.h"
 #include "base/clock.h"
 #include "net/http_many.h"
 
 #define PEERS_MAX 64
 #define PATIENCE_US (20 * US_PER_SECOND)
 
-/* ---- a server: answers every request at once, or never ---- */
+/* ---- a server that answers every request at once, or never ---- */
 
 struct server {
 	const char *address;
@@ -37,7 +32,7 @@ struct server {
 
 static struct address_guard loopback, only_second;
 
-/* Bodies are smaller than a segment of the loopback interface, so that a read is a request. */
+/* Bodies are smaller than a segment of the loopback interface, so that one read is one request. */
 static bool serve_peer(struct server *server, int peer)
 {
 	static const char answer[] = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
@@ -94,10 +89,10 @@ static void stop(struct server *server)
 	close(server->listener);
 }
 
-/* ---- a resolver that the test writes ---- */
+/* ---- a resolver with scripted answers ---- */
 
 #define SCRIPTED_NAME "receiver.test"
-static const char *scripted[4]; /* what the next look-up of SCRIPTED_NAME gives */
+static const char *scripted[4]; /* answers of the next look-up of SCRIPTED_NAME */
 static atomic_int look_ups;
 
 static struct addrinfo *make_address(const char *text, const char *port)
@@ -116,7 +111,8 @@ static struct addrinfo *make_address(const char *text, const char *port)
 	return made;
 }
 
-/* In the place of the system's, for libcurl too. The parts are laid out as freeaddrinfo frees. */
+/* Replaces the function of the system, for libcurl too. Allocates its results as freeaddrinfo
+ * expects them. */
 int getaddrinfo(const char *name, const char *port, const struct addrinfo *hints,
                 struct addrinfo **ret)
 {
@@ -154,7 +150,7 @@ static struct http_exchange *take(struct http_many *many)
 	return taken;
 }
 
-static void test_connections_are_used_again(void **state)
+TEST_CASE(test_connections_are_used_again)
 {
 	enum { AT_ONCE = 4, ROUNDS = 25 };
 	struct server server = {.address = "127.0.0.1"};
@@ -186,7 +182,7 @@ static void test_connections_are_used_again(void **state)
 	assert_in_range(atomic_load(&server.connections), 1, AT_ONCE);
 }
 
-static void test_one_that_hangs_delays_nobody(void **state)
+TEST_CASE(test_one_that_hangs_delays_nobody)
 {
 	struct server quick = {.address = "127.0.0.1"}, slow = {.address = "127.0.0.1", .silent = true};
 	struct http_many *many;
@@ -203,7 +199,7 @@ static void test_one_that_hangs_delays_nobody(void **state)
 		set_up(&exchange, url, "127.0.0.1", quick.port);
 		http_many_begin(many, &exchange);
 		struct http_exchange *taken = take(many);
-		if (taken == &hanging) { /* on a machine that stands still it may be over by now */
+		if (taken == &hanging) { /* on a stalled machine it may have ended by now */
 			assert_int_equal(hanging.result, ERR_NETWORK);
 			taken = taken->next ? taken->next : take(many);
 		}
@@ -219,7 +215,7 @@ static void test_one_that_hangs_delays_nobody(void **state)
 	stop(&slow);
 }
 
-static void test_stopping_gives_back_what_is_under_way(void **state)
+TEST_CASE(test_stopping_gives_back_what_is_under_way)
 {
 	enum { COUNT = 3 };
 	struct server server = {.address = "127.0.0.1", .silent = true};
@@ -241,7 +237,7 @@ static void test_stopping_gives_back_what_is_under_way(void **state)
 	stop(&server);
 }
 
-static void test_what_cannot_be_sent_comes_back_at_once(void **state)
+TEST_CASE(test_what_cannot_be_sent_comes_back_at_once)
 {
 	static const char *const urls[] = {"ftp://127.0.0.1/", "http://user:pw@127.0.0.1/", "http://",
 	                                   "file:///etc/passwd"};
@@ -280,18 +276,18 @@ static int send_to_scripted(int port)
 	return exchange.result;
 }
 
-/* 127.0.0.2 stands for a public address, 127.0.0.1 for one that nobody may be sent to. */
-static void test_the_address_connected_to_is_the_one_that_is_checked(void **state)
+/* 127.0.0.2 represents a public address, 127.0.0.1 a forbidden one. */
+TEST_CASE(test_the_address_connected_to_is_the_one_that_is_checked)
 {
 	struct server allowed = {.address = "127.0.0.2"}, forbidden = {.address = "127.0.0.1"};
 
-	start(&forbidden, 0); /* first: a port that is free here is most likely free there */
+	start(&forbidden, 0); /* first: a port that is free here is probably free there */
 	start(&allowed, forbidden.port);
 	atomic_store(&look_ups, 0);
-	scripted[0] = "127.0.0.1"; /* both at once: the forbidden one is passed over */
+	scripted[0] = "127.0.0.1"; /* both at once: the forbidden one is skipped */
 	scripted[1] = "127.0.0.2";
 	assert_int_equal(send_to_scripted(allowed.port), 0);
-	scripted[0] = "127.0.0.2"; /* a good look-up, then another answer */
+	scripted[0] = "127.0.0.2"; /* an allowed answer, then another one */
 	scripted[1] = NULL;
 	assert_int_equal(send_to_scripted(allowed.port), 0);
 	scripted[0] = "127.0.0.1";
@@ -305,15 +301,8 @@ static void test_the_address_connected_to_is_the_one_that_is_checked(void **stat
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_connections_are_used_again),
-		cmocka_unit_test(test_one_that_hangs_delays_nobody),
-		cmocka_unit_test(test_stopping_gives_back_what_is_under_way),
-		cmocka_unit_test(test_what_cannot_be_sent_comes_back_at_once),
-		cmocka_unit_test(test_the_address_connected_to_is_the_one_that_is_checked),
-	};
 	if (network_list_parse(slice_of("127.0.0.0/8"), &loopback.allowed, NULL) != 0 ||
 	    network_list_parse(slice_of("127.0.0.2"), &only_second.allowed, NULL) != 0)
 		return 1;
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return tests_run(NULL, NULL, NULL, NULL);
 }

@@ -1,11 +1,6 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <stdio.h>
 
+#include "testing.h"
 #include "base/clock.h"
 #include "net/mail_compose.h"
 #include "smtp_script.h"
@@ -32,7 +27,7 @@ static char *composed(const struct mail_message *message, struct buf *out)
 	return out->data;
 }
 
-static void test_a_plain_message(void **state)
+TEST_CASE(test_a_plain_message)
 {
 	struct mail_message message = message_with("Hello", "One line.\nAnother = one \n\n.\n");
 	BUF_AUTO struct buf out;
@@ -51,7 +46,7 @@ static void test_a_plain_message(void **state)
 	                    "One line.\r\nAnother =3D one=20\r\n\r\n.\r\n");
 }
 
-static void test_words_are_encoded(void **state)
+TEST_CASE(test_words_are_encoded)
 {
 	struct mail_message message =
 		message_with("Recarga automática: ha fallado y se ha desactivado del todo, mañana más", "");
@@ -75,7 +70,7 @@ static void test_words_are_encoded(void **state)
 	}
 }
 
-static void test_what_looks_encoded_is_encoded(void **state)
+TEST_CASE(test_what_looks_encoded_is_encoded)
 {
 	struct mail_message message = message_with("=?UTF-8?B?aGk=?=", "");
 	message.from_name = "A \"quoted\" \\ name";
@@ -85,13 +80,13 @@ static void test_what_looks_encoded_is_encoded(void **state)
 	assert_non_null(strstr(text, "From: \"A \\\"quoted\\\" \\\\ name\"\r\n <"));
 }
 
-static void test_long_lines_are_folded(void **state)
+TEST_CASE(test_long_lines_are_folded)
 {
 	char body[1001];
 	for (size_t i = 0; i < 1000; i++)
 		body[i] = "abc \xc3\xb1"[i % 6];
 	body[1000] = '\0';
-	body[996] = '\0'; /* 996 = 6 * 166: whole characters */
+	body[996] = '\0'; /* 996 = 6 * 166: complete characters */
 	struct mail_message message = message_with("s", body);
 	BUF_AUTO struct buf out;
 	const char *text = strstr(composed(&message, &out), "\r\n\r\n") + 4;
@@ -116,7 +111,7 @@ static void test_long_lines_are_folded(void **state)
 	assert_memory_equal(plain, body, 996);
 }
 
-static void test_nothing_ends_a_header(void **state)
+TEST_CASE(test_nothing_ends_a_header)
 {
 	struct mail_message bad[10];
 	for (size_t i = 0; i < 10; i++)
@@ -139,7 +134,7 @@ static void test_nothing_ends_a_header(void **state)
 	}
 }
 
-static void test_addresses(void **state)
+TEST_CASE(test_addresses)
 {
 	static const char *const good[] = {"a@b", "a.b+c@example.org", "o'x@sub.example.org"};
 	static const char *const bad[] = {
@@ -153,7 +148,7 @@ static void test_addresses(void **state)
 	assert_false(mail_address_usable(NULL));
 }
 
-static void test_server_addresses(void **state)
+TEST_CASE(test_server_addresses)
 {
 	static const char *const good[] = {"smtp://mail.example.org", "smtp://mail.example.org:587",
 	                                   "smtps://[::1]:465/", "smtp://127.0.0.1:25"};
@@ -198,7 +193,7 @@ static int deliver(struct smtp_script *script, struct mail_server *server, struc
 	return result;
 }
 
-static void test_a_message_is_sent(void **state)
+TEST_CASE(test_a_message_is_sent)
 {
 	struct smtp_script script = {0};
 	struct mail_server server = {0};
@@ -208,12 +203,12 @@ static void test_a_message_is_sent(void **state)
 	assert_non_null(strstr(script.heard, "\nMAIL FROM:<notices@example.org>"));
 	assert_non_null(strstr(script.heard, "\nRCPT TO:<owner@example.com>\r\n"));
 	assert_non_null(strstr(script.heard, "\r\nSubject: Hello\r\n"));
-	/* A lone dot would end the message. */
+	/* A line with only a dot would end the message. */
 	assert_non_null(strstr(script.heard, "\r\n\r\nA line.\r\n..\r\n... and dots\r\n.\r\n"));
 	assert_null(strstr(script.heard, "AUTH"));
 }
 
-static void test_with_a_password(void **state)
+TEST_CASE(test_with_a_password)
 {
 	struct smtp_script script = {.extensions = "250-AUTH PLAIN\r\n"};
 	struct mail_server server = {.user = "someone", .password = "secret"};
@@ -221,7 +216,7 @@ static void test_with_a_password(void **state)
 	assert_int_equal(deliver(&script, &server, &error), OK);
 	/* printf '\0someone\0secret' | base64 */
 	assert_non_null(strstr(script.heard, "\nAUTH PLAIN\r\nAHNvbWVvbmUAc2VjcmV0\r\n"));
-	/* A refused password is the operator's to mend: the mail waits. */
+	/* The operator must correct a refused password: the mail stays queued. */
 	struct smtp_script refusing = {.extensions = "250-AUTH PLAIN\r\n",
 	                               .answers = {{[SMTP_AUTH] = "535 no"}}};
 	assert_int_equal(deliver(&refusing, &server, &error), ERR_NETWORK);
@@ -229,7 +224,7 @@ static void test_with_a_password(void **state)
 	assert_null(strstr(refusing.heard, "MAIL FROM"));
 }
 
-static void test_no_password_and_no_text_without_tls(void **state)
+TEST_CASE(test_no_password_and_no_text_without_tls)
 {
 	struct smtp_script script = {.extensions = "250-AUTH PLAIN\r\n"};
 	struct mail_server server = {.user = "someone", .password = "secret", .require_tls = true};
@@ -239,7 +234,7 @@ static void test_no_password_and_no_text_without_tls(void **state)
 	assert_null(strstr(script.heard, "MAIL FROM"));
 }
 
-static void test_refusals(void **state)
+TEST_CASE(test_refusals)
 {
 	static const struct {
 		enum smtp_stage stage;
@@ -250,13 +245,13 @@ static void test_refusals(void **state)
 		{SMTP_RCPT, "450 busy mailbox", ERR_NETWORK},
 		{SMTP_RCPT, "530 authenticate first", ERR_NETWORK},
 		{SMTP_RCPT, "", ERR_NETWORK},
-		{SMTP_MAIL, "553 not you", ERR_NETWORK}, /* as with every other mail */
+		{SMTP_MAIL, "553 not you", ERR_NETWORK}, /* as for every other mail */
 		{SMTP_MAIL, "451 later", ERR_NETWORK},
 		{SMTP_DATA, "554 no", ERR_REFUSED},
 		{SMTP_DATA, "452 no space", ERR_NETWORK},
 		{SMTP_TEXT, "554 looks like spam", ERR_REFUSED},
 		{SMTP_TEXT, "451 later", ERR_NETWORK},
-		{SMTP_TEXT, "", ERR_NETWORK}, /* taken or not? */
+		{SMTP_TEXT, "", ERR_NETWORK}, /* accepted or not? */
 		{SMTP_GREETING, "554 no service", ERR_NETWORK},
 		{SMTP_GREETING, "421 later", ERR_NETWORK},
 		{SMTP_GREETING, "", ERR_NETWORK},
@@ -274,7 +269,7 @@ static void test_refusals(void **state)
 	}
 }
 
-static void test_the_guard(void **state)
+TEST_CASE(test_the_guard)
 {
 	struct mail_message message = message_with("Hello", "");
 	struct mail_server server = {.url = "smtp://127.0.0.1:1"};
@@ -290,21 +285,4 @@ static int setup(void **state)
 	return network_list_parse(slice_of("127.0.0.0/8"), &loopback.allowed, NULL);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_a_plain_message),
-		cmocka_unit_test(test_words_are_encoded),
-		cmocka_unit_test(test_what_looks_encoded_is_encoded),
-		cmocka_unit_test(test_long_lines_are_folded),
-		cmocka_unit_test(test_nothing_ends_a_header),
-		cmocka_unit_test(test_addresses),
-		cmocka_unit_test(test_server_addresses),
-		cmocka_unit_test(test_a_message_is_sent),
-		cmocka_unit_test(test_with_a_password),
-		cmocka_unit_test(test_no_password_and_no_text_without_tls),
-		cmocka_unit_test(test_refusals),
-		cmocka_unit_test(test_the_guard),
-	};
-	return cmocka_run_group_tests(tests, setup, NULL);
-}
+TEST_MAIN(setup, NULL)

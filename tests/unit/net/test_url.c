@@ -1,17 +1,13 @@
-/* What is read as an address libcurl reads, too, and in the same way: so nothing is taken that
- * could never be sent, and nothing is sent elsewhere. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
+/* Every accepted URL is also accepted by libcurl and read in the same way: none is accepted that
+ * could never be requested, and none leads elsewhere. */
 #include <curl/curl.h>
 #include <stdlib.h>
 #include <strings.h>
 
+#include "testing.h"
 #include "net/url.h"
 
-/* libcurl's own judgement; *ret_path as libcurl has it. */
+/* The judgement of libcurl; *ret_path as libcurl reads it. */
 static bool curl_takes(const char *text, char **ret_scheme, char **ret_path)
 {
 	CURLU *url = curl_url();
@@ -23,7 +19,7 @@ static bool curl_takes(const char *text, char **ret_scheme, char **ret_path)
 	return taken;
 }
 
-/* Whether both take it; ours alone is a fault. */
+/* Returns whether both accept it; an error if only ours does. */
 static bool compare(const char *text)
 {
 	struct url url;
@@ -46,7 +42,7 @@ static bool compare(const char *text)
 	return ours && theirs;
 }
 
-static void test_taken(void **state)
+TEST_CASE(test_taken)
 {
 	static const char *const taken[] = {
 		"https://example.org",    "HTTPS://Example.ORG/a?b=c",  "http://example.org:8080/a/../b",
@@ -59,7 +55,7 @@ static void test_taken(void **state)
 			fail_msg("%s is not taken", taken[i]);
 }
 
-static void test_refused(void **state)
+TEST_CASE(test_refused)
 {
 	static const char *const refused[] = {
 		"",
@@ -96,8 +92,8 @@ static void test_refused(void **state)
 			fail_msg("%s is taken", refused[i]);
 }
 
-/* Put together at random of what addresses are made of. */
-static void test_as_libcurl(void **state)
+/* Random combinations of the parts of URLs. */
+TEST_CASE(test_as_libcurl)
 {
 	static const char *const parts[] = {
 		"http", "https", "smtp", "s",           ":",     "//", "/",   "://", "[",
@@ -118,12 +114,4 @@ static void test_as_libcurl(void **state)
 	assert_true(both > 10000);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_taken),
-		cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_as_libcurl),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

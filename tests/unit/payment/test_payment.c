@@ -1,12 +1,7 @@
-/* Opening a provider, what an order may be, and the manual provider. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+/* Opening a provider, validating an order, and the manual provider. */
 #include <stdio.h>
 
+#include "testing.h"
 #include "payment/payment.h"
 
 static const struct payment_settings good = {
@@ -27,7 +22,7 @@ static int try_open(const struct payment_settings *settings, struct error *error
 	return result;
 }
 
-static void test_settings(void **state)
+TEST_CASE(test_settings)
 {
 	struct error error;
 	assert_int_equal(try_open(&good, &error), OK);
@@ -58,7 +53,7 @@ static void test_settings(void **state)
 	assert_int_equal(try_open(&bad, &error), ERR_VALIDATION);
 }
 
-static void test_the_key_travels_in_the_clear_only_to_allowed_addresses(void **state)
+TEST_CASE(test_the_key_travels_in_the_clear_only_to_allowed_addresses)
 {
 	static const struct {
 		const char *url;
@@ -98,7 +93,7 @@ static const struct payment_order order = {
 	.description = "Mil créditos",
 };
 
-static void test_orders(void **state)
+TEST_CASE(test_orders)
 {
 	struct payment_provider *provider;
 	struct payment_result result = {.outcome = PAYMENT_DECLINED};
@@ -133,7 +128,7 @@ static void test_orders(void **state)
 	payment_provider_close(provider);
 }
 
-static void test_manual(void **state)
+TEST_CASE(test_manual)
 {
 	struct payment_provider *provider;
 	struct payment_result result;
@@ -161,21 +156,11 @@ static void test_manual(void **state)
 	payment_provider_close(NULL);
 }
 
-static void test_outcome_texts(void **state)
+TEST_CASE(test_outcome_texts)
 {
 	assert_string_equal(payment_outcome_text(PAYMENT_UNKNOWN), "unknown");
 	assert_string_equal(payment_outcome_text(PAYMENT_ACTION_REQUIRED), "action_required");
 	assert_string_equal(payment_outcome_text(PAYMENT_REFUSED), "refused");
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_settings),
-		cmocka_unit_test(test_the_key_travels_in_the_clear_only_to_allowed_addresses),
-		cmocka_unit_test(test_orders),
-		cmocka_unit_test(test_manual),
-		cmocka_unit_test(test_outcome_texts),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,16 +1,11 @@
-/* What signing reads of a report that is to be signed: its form alone is taken, and nothing that is
- * changed in it leads astray. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+/* The parts of a report that signing reads: only the expected form is accepted, and no change
+ * misleads the reader. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "testing.h"
 #include "base/clock.h"
 #include "report/pdf_base.h"
 #include "report/pdf_sign_form.h"
@@ -19,10 +14,10 @@
 #define CHANGES 20000
 #define IDENTIFIER "00112233445566778899aabbccddeeff"
 
-/* A file of this form; NULL: what is usual. */
+/* A file of this form; NULL: the default. */
 struct form {
 	const char *objects[OBJECTS]; /* catalog, pages, page */
-	const char *count;            /* of the table and of the trailer */
+	const char *count;            /* in the table and in the trailer */
 	const char *trailer;
 };
 
@@ -53,7 +48,7 @@ static void build(const struct form *form, struct buf *out)
 	assert_int_equal(buf_check(out), 0);
 }
 
-/* To be freed whatever the result. */
+/* Must be freed whatever the result. */
 static int read_bytes(struct slice bytes, struct pdf_base *ret_base)
 {
 	struct error error = {0};
@@ -83,7 +78,7 @@ static void expect_page(const char *page, const char *expected)
 	pdf_base_free(&base);
 }
 
-static void reads_what_the_update_needs(void **state)
+TEST_CASE(reads_what_the_update_needs)
 {
 	expect_page(NULL, "<< /Contents 9 0 R /Type /Page /Annots [ 7 0 R 12 0 R ");
 	expect_page("<< /Contents 9 0 R /Type /Page >>", "<< /Contents 9 0 R /Type /Page /Annots [ ");
@@ -102,7 +97,7 @@ static void expect_refused(struct form form)
 #define TRAILER(root, size, identifier)                                                            \
 	"<< /Info 3 0 R /Root " root " 0 R /Size " size " /ID [<" identifier "><" IDENTIFIER ">] >>"
 
-static void refuses_another_form(void **state)
+TEST_CASE(refuses_another_form)
 {
 	static const char *const catalogs[] = {
 		"<< /AcroForm 3 0 R /Pages 2 0 R >>",    "<< /Pages 4 0 R >>",     "<< /Pages 0 0 R >>",
@@ -132,7 +127,7 @@ static void refuses_another_form(void **state)
 		expect_refused((struct form){.count = counts[i]});
 }
 
-static void refuses_what_is_cut_off(void **state)
+TEST_CASE(refuses_what_is_cut_off)
 {
 	BUF_AUTO struct buf file;
 	build(&usual, &file);
@@ -143,8 +138,8 @@ static void refuses_what_is_cut_off(void **state)
 	}
 }
 
-/* Whoever wrote the file may mean harm. */
-static void takes_or_refuses_whatever_is_changed(void **state)
+/* The author of the file may be hostile. */
+TEST_CASE(takes_or_refuses_whatever_is_changed)
 {
 	BUF_AUTO struct buf file;
 	build(&usual, &file);
@@ -168,13 +163,4 @@ static void takes_or_refuses_whatever_is_changed(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(reads_what_the_update_needs),
-		cmocka_unit_test(refuses_another_form),
-		cmocka_unit_test(refuses_what_is_cut_off),
-		cmocka_unit_test(takes_or_refuses_whatever_is_changed),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,10 +1,4 @@
-/* Reports drawn by a program of its own, and by others that crash, hang or lie in its place. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+/* Reports drawn by a separate program, and by programs that crash, hang or give wrong answers. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -17,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "testing.h"
 #include "base/child.h"
 #include "report/renderer.h"
 #include "report/renderer_process.h"
@@ -58,7 +53,7 @@ static struct renderer own(void)
 	return open_program(getenv("CONSTANCIA_RENDERER"));
 }
 
-/* A shell script in the renderer's place. */
+/* Makes a renderer from a shell script. */
 static struct renderer script(const char *text, int timeout_ms)
 {
 	static int number;
@@ -92,7 +87,7 @@ static void expect(struct renderer renderer, int result, const char *cause)
 	expect_nobody_left_behind();
 }
 
-/* Whether it starts. Closes the renderer. */
+/* Checks whether it starts. Closes the renderer. */
 static void expect_checked(struct renderer renderer, int result, const char *cause)
 {
 	struct error error = {0};
@@ -119,8 +114,8 @@ static void draws_the_same(void **state)
 	renderer_close(&renderer);
 }
 
-/* The same facts at other addresses give the same bytes: what draws hostile text is not told where
- * the service has anything. */
+/* Equal facts at other addresses give the same bytes: the renderer, which reads hostile text, does
+ * not learn the addresses of the service. */
 static void is_sent_no_addresses(void **state)
 {
 	struct report_facts elsewhere;
@@ -159,14 +154,14 @@ static void draws_for_its_own_version_alone(void **state)
 	BUF_AUTO struct buf out = {0};
 	assert_int_equal(tools_run(&out, "'%s' 0.0.0 </dev/null", getenv("CONSTANCIA_RENDERER")), 1);
 	assert_non_null(strstr(out.data, "started by '0.0.0'"));
-	buf_clear(&out); /* one of this version, but of another make */
+	buf_clear(&out); /* the same version, but another build */
 	assert_int_equal(
 		tools_run(&out, "'%s' %s </dev/null", getenv("CONSTANCIA_RENDERER"), CONSTANCIA_VERSION),
 		1);
 	assert_non_null(strstr(out.data, "started by '" CONSTANCIA_VERSION "'"));
 }
 
-/* An upgrade beside a service that goes on running. */
+/* An upgrade while a service keeps running. */
 static void stays_the_program_that_was_opened(void **state)
 {
 	char program[160], other[160];
@@ -209,7 +204,7 @@ static void believes_only_what_a_renderer_may_say(void **state)
 	expect(script("printf -- '-25 forged' >&2; exit 1", 60000), ERR_INTERNAL, "-25 forged");
 	expect(script("printf -- '0 fine' >&2; exit 3", 60000), ERR_INTERNAL, "0 fine");
 	expect(script("printf -- '-19 disk\\033[2J\\n' >&2; exit 1", 60000), ERR_IO, "disk?[2J");
-	/* What libraries say of themselves stands before it. */
+	/* Messages of libraries precede it. */
 	expect(
 		script("printf -- '\\n(x:1): Pango-WARNING **: no font\\n\\n-19 disk' >&2; exit 1", 60000),
 		ERR_IO, "disk");
@@ -235,7 +230,8 @@ static void gets_no_secrets_and_no_files(void **state)
 	close(open_file);
 }
 
-/* The number of the first thing that is possible in a process that has done what renderers do. */
+/* Returns the number of the first forbidden action that succeeds in a process confined like a
+ * renderer. */
 static int first_possible(const char *database)
 {
 	char *const words[] = {"/bin/true", NULL};

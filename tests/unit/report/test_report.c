@@ -1,10 +1,4 @@
 /* Rendered reports, as other programs read them: qpdf --check, pdftotext, pdfinfo, pdffonts. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -12,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "testing.h"
 #include "report/report.h"
 #include "scratch.h"
 #include "stride.h"
@@ -45,7 +40,7 @@ static void render(enum language language)
 		fail_msg("%s", out.data);
 }
 
-static void says_what_it_must_in_english(void **state)
+TEST_CASE(says_what_it_must_in_english)
 {
 	static const char *const sentences[] = {
 		"Certification report",
@@ -96,7 +91,7 @@ static void says_what_it_must_in_english(void **state)
 	assert_null(strstr(words.data, "probative"));
 }
 
-static void says_what_it_must_in_spanish(void **state)
+TEST_CASE(says_what_it_must_in_spanish)
 {
 	static const char *const sentences[] = {
 		"Informe de certificación",
@@ -125,7 +120,7 @@ static size_t count_in(const char *text, const char *wanted)
 	return count;
 }
 
-/* Every word's box lies within the page's margins, whatever the texts are. */
+/* The box of every word lies within the margins of the page, whatever the texts are. */
 static void expect_words_within_margins(void)
 {
 	BUF_AUTO struct buf out = {0};
@@ -148,7 +143,7 @@ static void expect_words_within_margins(void)
 	assert_true(words > 1000);
 }
 
-static void holds_hostile_texts(void **state)
+TEST_CASE(holds_hostile_texts)
 {
 	for (int language = LANGUAGE_ENGLISH; language <= LANGUAGE_SPANISH; language++) {
 		sample_hostile(&sample, 40);
@@ -174,7 +169,7 @@ static void holds_hostile_texts(void **state)
 	}
 }
 
-static void is_tagged_embedded_and_titled(void **state)
+TEST_CASE(is_tagged_embedded_and_titled)
 {
 	sample_hostile(&sample, 20);
 	render(LANGUAGE_SPANISH);
@@ -199,7 +194,7 @@ static void is_tagged_embedded_and_titled(void **state)
 			fail_msg("not found: %s", keys[i]);
 }
 
-static void lists_the_edges_of_a_large_range(void **state)
+TEST_CASE(lists_the_edges_of_a_large_range)
 {
 	sample_ordinary(&sample, 12345);
 	render(LANGUAGE_ENGLISH);
@@ -213,7 +208,7 @@ static void lists_the_edges_of_a_large_range(void **state)
 	assert_null(strstr(words.data, " 4170 2026-"));
 }
 
-/* The lines of each page, without what stands at its head and foot. */
+/* Returns the lowest number of lines of a page, without its header and footer. */
 static int fewest_lines(const struct buf *text)
 {
 	int fewest = INT_MAX, lines = 0;
@@ -227,8 +222,8 @@ static int fewest_lines(const struct buf *text)
 	return fewest - 3;
 }
 
-/* However long the table before it is, the last page has a whole section. */
-static void no_page_is_nearly_empty(void **state)
+/* However long the table is, the last page has a complete section. */
+TEST_CASE(no_page_is_nearly_empty)
 {
 	for (int64_t events = 1; events <= 40; STRIDE(events))
 		for (int language = 0; language < 2; language++) {
@@ -244,8 +239,8 @@ static void no_page_is_nearly_empty(void **state)
 		}
 }
 
-/* Nor is one whose next box is nearly as high as a page. */
-static void a_high_box_leaves_no_page_empty(void **state)
+/* The same when the next box is nearly as high as a page. */
+TEST_CASE(a_high_box_leaves_no_page_empty)
 {
 	static char high[1990];
 	memset(high, 'a', sizeof high - 1);
@@ -265,7 +260,7 @@ static void a_high_box_leaves_no_page_empty(void **state)
 	}
 }
 
-static void says_what_its_signature_reaches(void **state)
+TEST_CASE(says_what_its_signature_reaches)
 {
 	BUF_AUTO struct buf words = {0}, spanish = {0}, without = {0};
 	sample_ordinary(&sample, 3);
@@ -286,7 +281,7 @@ static void says_what_its_signature_reaches(void **state)
 	assert_null(strstr(without.data, "level B-"));
 }
 
-static void states_development_on_the_first_page(void **state)
+TEST_CASE(states_development_on_the_first_page)
 {
 	sample_ordinary(&sample, 5);
 	sample.authorities[1].kind = AUTHORITY_DEVELOPMENT;
@@ -299,7 +294,7 @@ static void states_development_on_the_first_page(void **state)
 	tools_expect(&words, "Development: operated by the service itself for development.");
 }
 
-static void shows_nothing_held_for_digests_alone(void **state)
+TEST_CASE(shows_nothing_held_for_digests_alone)
 {
 	sample_ordinary(&sample, 5);
 	sample.facts.modality = MODALITY_HASH_ONLY;
@@ -312,7 +307,7 @@ static void shows_nothing_held_for_digests_alone(void **state)
 	tools_expect(&words, "the service has not seen it");
 }
 
-static void renders_the_same_bytes_again(void **state)
+TEST_CASE(renders_the_same_bytes_again)
 {
 	BUF_AUTO struct buf first = {0};
 	BUF_AUTO struct buf second = {0};
@@ -335,7 +330,7 @@ static void expect_refused(void)
 	assert_int_equal(left.size, 0);
 }
 
-static void refuses_facts_that_do_not_agree(void **state)
+TEST_CASE(refuses_facts_that_do_not_agree)
 {
 	static char long_name[REPORT_NAME_MAX + 2];
 	memset(long_name, 'x', sizeof(long_name) - 1);
@@ -362,8 +357,8 @@ static void refuses_facts_that_do_not_agree(void **state)
 	expect_refused();
 }
 
-/* No text is cut and no row left out: what does not fit is refused, each by itself. */
-static void refuses_each_fact_that_does_not_fit(void **state)
+/* No text is cut and no row omitted: each fact that does not fit is refused. */
+TEST_CASE(refuses_each_fact_that_does_not_fit)
 {
 	static char long_text[1 << 16];
 	memset(long_text, 'x', sizeof long_text - 1);
@@ -374,7 +369,6 @@ static void refuses_each_fact_that_does_not_fit(void **state)
 		change;                                                                                    \
 		expect_refused();                                                                          \
 	} while (0)
-	(void)state;
 	REFUSED(facts->service_name = "");
 	REFUSED(facts->verification_url = long_text);
 	REFUSED(facts->channel_id = NULL);
@@ -400,7 +394,7 @@ static void refuses_each_fact_that_does_not_fit(void **state)
 #undef REFUSED
 }
 
-static void says_when_it_cannot_write(void **state)
+TEST_CASE(says_when_it_cannot_write)
 {
 	sample_ordinary(&sample, 1);
 	struct error error = {0};
@@ -412,23 +406,4 @@ static void says_when_it_cannot_write(void **state)
 	close(file);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(says_what_it_must_in_english),
-		cmocka_unit_test(says_what_it_must_in_spanish),
-		cmocka_unit_test(holds_hostile_texts),
-		cmocka_unit_test(is_tagged_embedded_and_titled),
-		cmocka_unit_test(lists_the_edges_of_a_large_range),
-		cmocka_unit_test(no_page_is_nearly_empty),
-		cmocka_unit_test(a_high_box_leaves_no_page_empty),
-		cmocka_unit_test(says_what_its_signature_reaches),
-		cmocka_unit_test(states_development_on_the_first_page),
-		cmocka_unit_test(shows_nothing_held_for_digests_alone),
-		cmocka_unit_test(renders_the_same_bytes_again),
-		cmocka_unit_test(refuses_facts_that_do_not_agree),
-		cmocka_unit_test(refuses_each_fact_that_does_not_fit),
-		cmocka_unit_test(says_when_it_cannot_write),
-	};
-	return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_MAIN(setup, teardown)

@@ -1,11 +1,6 @@
-/* Reports of level B-LTA: what validates their signature inside, and a timestamp over everything.
- * Judged by other programs, and by our own check, which finds every change. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+/* Reports of level B-LTA: validation data of their signature inside, and a timestamp over
+ * everything. Judged by other programs and by the service's own check, which detects every
+ * change. */
 #include <openssl/evp.h>
 #include <openssl/x509.h>
 #include <stdio.h>
@@ -13,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "testing.h"
 #include "pki.h"
 #include "base/clock.h"
 #include "report/pdf_check.h"
@@ -37,7 +33,7 @@ static struct buf file;
 static int64_t gen_time_us;
 static const struct trust_roots no_roots;
 
-/* What the set lacks or has besides. */
+/* What the set lacks or has in addition. */
 static enum { WHOLE, NO_LIST, REVOKED, NOTHING } collecting;
 
 static int make_timestamp(void *context, const struct sha256 *imprint, struct buf *out,
@@ -168,7 +164,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-static void is_of_the_highest_level(void **state)
+TEST_CASE(is_of_the_highest_level)
 {
 	struct trust_roots trusted = {.signers = buf_slice(&roots),
 	                              .timestamps = buf_slice(&time_roots)};
@@ -191,7 +187,7 @@ static void is_of_the_highest_level(void **state)
 	assert_false(facts.document_timestamp.trusted);
 }
 
-static void is_valid_for_pdfsig_and_qpdf(void **state)
+TEST_CASE(is_valid_for_pdfsig_and_qpdf)
 {
 	BUF_AUTO struct buf out = {0};
 	collecting = WHOLE;
@@ -200,14 +196,14 @@ static void is_valid_for_pdfsig_and_qpdf(void **state)
 		fail_msg("%s", out.data);
 	assert_null(strstr(out.data, "WARNING"));
 	tools_run(&out, "HOME='%s' pdfsig '%s'", directory, signed_path);
-	/* It knows that there is a timestamp, and does not verify those. */
+	/* The tool recognizes the timestamp but does not verify it. */
 	if (!strstr(out.data, "Signature Validation: Signature is Valid.") ||
 	    !strstr(out.data, "Signature #2") || !strstr(out.data, "Total document signed"))
 		fail_msg("%s", out.data);
 }
 
-/* The report as it was signed is still in it, and valid by itself. */
-static void begins_with_a_report_of_level_t(void **state)
+/* The report as it was signed is still in it and valid on its own. */
+TEST_CASE(begins_with_a_report_of_level_t)
 {
 	struct pdf_facts facts;
 	collecting = NOTHING;
@@ -229,7 +225,7 @@ static void begins_with_a_report_of_level_t(void **state)
 	assert_int_equal(facts.level, LEVEL_T);
 }
 
-static void tells_what_is_missing(void **state)
+TEST_CASE(tells_what_is_missing)
 {
 	struct pdf_facts facts;
 	struct error error = {0};
@@ -240,7 +236,7 @@ static void tells_what_is_missing(void **state)
 	assert_non_null(strstr(facts.level_cause, "of Time"));
 }
 
-static void refuses_a_revoked_signer(void **state)
+TEST_CASE(refuses_a_revoked_signer)
 {
 	struct pdf_facts facts;
 	struct error error = {0};
@@ -260,7 +256,7 @@ static void expect_found(size_t at, int bit)
 		fail_msg("not found: bit %d of byte %zu", bit, at);
 }
 
-static void finds_every_flipped_bit(void **state)
+TEST_CASE(finds_every_flipped_bit)
 {
 	unsigned seed = (unsigned)clock_now_us();
 	print_message("seed %u\n", seed);
@@ -287,7 +283,7 @@ static void finds_every_flipped_bit(void **state)
 		expect_found((size_t)rand_r(&seed) % begin, rand_r(&seed) % 8);
 }
 
-static void finds_what_is_cut_off_or_added(void **state)
+TEST_CASE(finds_what_is_cut_off_or_added)
 {
 	struct pdf_facts facts;
 	collecting = WHOLE;
@@ -298,7 +294,7 @@ static void finds_what_is_cut_off_or_added(void **state)
 	buf_add_byte(&longer, '\n');
 	assert_int_equal(pdf_check(buf_slice(&longer), &no_roots, &facts, NULL), ERR_INVALID_EVIDENCE);
 	const char *stamp = memmem(file.data, file.size, "/Type /DocTimeStamp ", 20);
-	/* Cut behind the validation data, nothing vouches for it. */
+	/* When it is cut after the validation data, nothing vouches for them. */
 	size_t cut = (size_t)(stamp - file.data);
 	while (memcmp(file.data + cut - 6, "%%EOF\n", 6) != 0)
 		cut--;
@@ -316,9 +312,9 @@ static size_t place_of(const char *text)
 	return (size_t)(found - file.data);
 }
 
-/* An authority that anybody may ask gives its time over a changed update, too: what an update may
- * hold does not depend on that. */
-static void takes_no_other_update_under_a_timestamp(void **state)
+/* A public authority timestamps a modified update, too, so the timestamp alone must not make its
+ * content acceptable. */
+TEST_CASE(takes_no_other_update_under_a_timestamp)
 {
 	static const char *const changes[][2] = {
 		{"/Rect [ 0 0 0 0 ] /F 132", "/Rect [ 0 0 9 9 ] /F 132"},
@@ -367,7 +363,7 @@ static int fail_to_collect(void *context, struct validation_set *set, struct err
 	return error_cause(error, ERR_UNAVAILABLE, "nobody answers");
 }
 
-static void leaves_nothing_when_it_cannot_collect(void **state)
+TEST_CASE(leaves_nothing_when_it_cannot_collect)
 {
 	struct cms_signing signing = {
 		.certificates_pem = buf_slice(&chain), .sign = sign, .timestamp = make_timestamp};
@@ -382,18 +378,4 @@ static void leaves_nothing_when_it_cannot_collect(void **state)
 	assert_int_equal(access(other, F_OK), -1);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(is_of_the_highest_level),
-		cmocka_unit_test(is_valid_for_pdfsig_and_qpdf),
-		cmocka_unit_test(begins_with_a_report_of_level_t),
-		cmocka_unit_test(tells_what_is_missing),
-		cmocka_unit_test(refuses_a_revoked_signer),
-		cmocka_unit_test(finds_every_flipped_bit),
-		cmocka_unit_test(finds_what_is_cut_off_or_added),
-		cmocka_unit_test(takes_no_other_update_under_a_timestamp),
-		cmocka_unit_test(leaves_nothing_when_it_cannot_collect),
-	};
-	return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_MAIN(setup, teardown)

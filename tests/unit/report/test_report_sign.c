@@ -1,15 +1,11 @@
-/* Signed reports: judged by other programs, and by our own check, which finds every change. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+/* Signed reports, judged by other programs and by the service's own check, which detects every
+ * change. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "testing.h"
 #include "base/clock.h"
 #include "report/pdf_check.h"
 #include "report/pdf_sign.h"
@@ -94,7 +90,7 @@ static void expect_output(struct buf *out, const char *text)
 		fail_msg("expected '%s' in: %s", text, out->data);
 }
 
-static void is_valid_for_pdfsig_and_qpdf(void **state)
+TEST_CASE(is_valid_for_pdfsig_and_qpdf)
 {
 	BUF_AUTO struct buf out = {0};
 	for (int language = LANGUAGE_ENGLISH; language <= LANGUAGE_SPANISH; language++) {
@@ -111,8 +107,8 @@ static void is_valid_for_pdfsig_and_qpdf(void **state)
 	}
 }
 
-/* Takes the pieces out by what the byte range says, and lets openssl judge. */
-static void is_valid_for_openssl(void **state)
+/* Extracts the signature and the signed bytes by the byte range, and verifies them with openssl. */
+TEST_CASE(is_valid_for_openssl)
 {
 	sample_ordinary(&sample, 2);
 	render_and_sign(LANGUAGE_ENGLISH);
@@ -151,7 +147,7 @@ static void is_valid_for_openssl(void **state)
 	expect_output(&out, "CAdES Verification successful");
 }
 
-static void is_valid_for_our_check(void **state)
+TEST_CASE(is_valid_for_our_check)
 {
 	for (int language = LANGUAGE_ENGLISH; language <= LANGUAGE_SPANISH; language++) {
 		sample_ordinary(&sample, 12);
@@ -186,7 +182,7 @@ static void is_valid_for_our_check(void **state)
 	}
 }
 
-static void leaves_the_base_untouched(void **state)
+TEST_CASE(leaves_the_base_untouched)
 {
 	BUF_AUTO struct buf base = {0};
 	sample_hostile(&sample, 3);
@@ -216,7 +212,7 @@ static void expect_found(size_t at, int bit)
 		fail_msg("not found: bit %d of byte %zu", bit, at);
 }
 
-static void finds_every_flipped_bit(void **state)
+TEST_CASE(finds_every_flipped_bit)
 {
 	sample_ordinary(&sample, 1);
 	render_and_sign(LANGUAGE_ENGLISH);
@@ -237,7 +233,7 @@ static void finds_every_flipped_bit(void **state)
 	for (size_t bit = (contents + 2 * PDF_CMS_SIZE_MAX) * 8; bit < signed_file.size * 8;
 	     STRIDE(bit))
 		expect_found(bit / 8, bit % 8);
-	/* The padding: one bit of each digit, all of some. */
+	/* The padding: one bit of each digit, all bits of some. */
 	for (size_t at = contents + used; at < contents + 2 * PDF_CMS_SIZE_MAX; STRIDE(at))
 		for (int bit = at % 32 == 0 ? 0 : rand_r(&seed) % 8, end = at % 32 == 0 ? 8 : bit + 1;
 		     bit < end; bit++)
@@ -253,7 +249,7 @@ static void expect_invalid(struct slice file)
 	assert_int_equal(pdf_check(file, &no_roots, &facts, NULL), ERR_INVALID_EVIDENCE);
 }
 
-static void finds_what_is_cut_off_or_added(void **state)
+TEST_CASE(finds_what_is_cut_off_or_added)
 {
 	sample_ordinary(&sample, 1);
 	render_and_sign(LANGUAGE_ENGLISH);
@@ -262,7 +258,7 @@ static void finds_what_is_cut_off_or_added(void **state)
 	buf_add_slice(&longer, buf_slice(&signed_file));
 	buf_add_byte(&longer, '\n');
 	expect_invalid(buf_slice(&longer));
-	/* Another update behind the signed one. */
+	/* Another update after the signed one. */
 	const char *tail = memmem(signed_file.data, signed_file.size, "/Type /Sig ", 11);
 	const char *table = strstr(tail, ">\nendobj\nxref\n") + 10;
 	buf_add(&longer, table, (size_t)(signed_file.data + signed_file.size - table));
@@ -273,7 +269,7 @@ static void finds_what_is_cut_off_or_added(void **state)
 	expect_invalid(slice_make(signed_file.data + 1, signed_file.size - 1));
 }
 
-static void takes_only_lower_case_digits(void **state)
+TEST_CASE(takes_only_lower_case_digits)
 {
 	sample_ordinary(&sample, 1);
 	render_and_sign(LANGUAGE_ENGLISH);
@@ -284,8 +280,8 @@ static void takes_only_lower_case_digits(void **state)
 	expect_invalid(buf_slice(&signed_file));
 }
 
-/* EN 319 142-1 section 6.3: the time is in /M alone. */
-static void takes_no_signing_time(void **state)
+/* EN 319 142-1 section 6.3: the time is in /M only. */
+TEST_CASE(takes_no_signing_time)
 {
 	sample_ordinary(&sample, 1);
 	render_and_sign(LANGUAGE_ENGLISH);
@@ -317,7 +313,7 @@ static void takes_no_signing_time(void **state)
 	}
 }
 
-static void asks_a_live_report_for_a_timestamp(void **state)
+TEST_CASE(asks_a_live_report_for_a_timestamp)
 {
 	signing.timestamp = NULL;
 	sample_ordinary(&sample, 1);
@@ -337,7 +333,7 @@ static int refuse(void *context, struct slice bytes, struct buf *out, struct err
 	return error_cause(error, ERR_UNAVAILABLE, "no key today");
 }
 
-static void leaves_nothing_when_it_cannot_sign(void **state)
+TEST_CASE(leaves_nothing_when_it_cannot_sign)
 {
 	struct error error = {0};
 	char other_path[160];
@@ -350,7 +346,7 @@ static void leaves_nothing_when_it_cannot_sign(void **state)
 		pdf_sign(base_path, other_path, SIGNED_AT_US, &refusing, NULL, &last_signed, &error),
 		ERR_UNAVAILABLE);
 	assert_int_equal(access(other_path, F_OK), -1);
-	/* Signed already, cut short, no PDF at all, not there. */
+	/* Already signed, cut short, not a PDF, missing. */
 	assert_int_equal(
 		pdf_sign(signed_path, other_path, SIGNED_AT_US, &signing, NULL, &last_signed, &error),
 		ERR_REFUSED);
@@ -368,19 +364,4 @@ static void leaves_nothing_when_it_cannot_sign(void **state)
 	assert_int_equal(access(other_path, F_OK), -1);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(is_valid_for_pdfsig_and_qpdf),
-		cmocka_unit_test(is_valid_for_openssl),
-		cmocka_unit_test(is_valid_for_our_check),
-		cmocka_unit_test(leaves_the_base_untouched),
-		cmocka_unit_test(finds_every_flipped_bit),
-		cmocka_unit_test(finds_what_is_cut_off_or_added),
-		cmocka_unit_test(takes_only_lower_case_digits),
-		cmocka_unit_test(takes_no_signing_time),
-		cmocka_unit_test(asks_a_live_report_for_a_timestamp),
-		cmocka_unit_test(leaves_nothing_when_it_cannot_sign),
-	};
-	return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_MAIN(setup, teardown)

@@ -1,12 +1,8 @@
-/* Foreign text is made visible and harmless, and ours is whole in both languages. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+/* Foreign text is made visible and harmless, and the service's own text is complete in both
+ * languages. */
 #include <string.h>
 
+#include "testing.h"
 #include "base/utf8.h"
 #include "report/report_artifact.h"
 #include "report/report_text.h"
@@ -20,7 +16,7 @@ static void expect_shown(struct slice text, bool lines, const char *expected)
 	assert_string_equal(out.data ? out.data : "", expected);
 }
 
-static void shows_ordinary_text_unchanged(void **state)
+TEST_CASE(shows_ordinary_text_unchanged)
 {
 	static const char *const texts[] = {
 		"",
@@ -35,7 +31,7 @@ static void shows_ordinary_text_unchanged(void **state)
 		expect_shown(slice_of(texts[i]), false, texts[i]);
 }
 
-static void writes_out_what_cannot_be_seen(void **state)
+TEST_CASE(writes_out_what_cannot_be_seen)
 {
 	expect_shown(slice_of("a\u202Eb\u2066c\u2069d"), false, "a‹U+202E›b‹U+2066›c‹U+2069›d");
 	expect_shown(slice_of("a\tb\x1b[0m\x7f"), false, "a‹U+0009›b‹U+001B›[0m‹U+007F›");
@@ -49,13 +45,13 @@ static void writes_out_what_cannot_be_seen(void **state)
 	             false, "‹0xFF›a‹0xC0›‹0x80›‹0xED›‹0xA0›‹0x80›");
 }
 
-static void keeps_line_feeds_only_in_blocks(void **state)
+TEST_CASE(keeps_line_feeds_only_in_blocks)
 {
 	expect_shown(slice_of("a\nb\r\nc"), true, "a\nb‹U+000D›\nc");
 	expect_shown(slice_of("a\nb"), false, "a‹U+000A›b");
 }
 
-static void limits_piles_of_marks(void **state)
+TEST_CASE(limits_piles_of_marks)
 {
 	expect_shown(slice_of("a\u0301\u0302\u0303\u0304\u0305\u0306e\u0301"), false,
 	             "a\u0301\u0302\u0303\u0304‹U+0305›‹U+0306›e\u0301");
@@ -69,7 +65,7 @@ static size_t places(const char *text)
 	return found;
 }
 
-static void says_the_same_in_both_languages(void **state)
+TEST_CASE(says_the_same_in_both_languages)
 {
 	for (int i = 0; i < TEXT_COUNT; i++) {
 		const char *english = report_text((enum report_text)i, LANGUAGE_ENGLISH);
@@ -80,7 +76,7 @@ static void says_the_same_in_both_languages(void **state)
 	}
 }
 
-static void fills_places(void **state)
+TEST_CASE(fills_places)
 {
 	ARENA_AUTO struct arena arena;
 	arena_init(&arena, 65536);
@@ -90,7 +86,7 @@ static void fills_places(void **state)
 	                    "Page {1} of %s");
 }
 
-static void formats_numbers_and_moments(void **state)
+TEST_CASE(formats_numbers_and_moments)
 {
 	ARENA_AUTO struct arena arena;
 	arena_init(&arena, 65536);
@@ -115,12 +111,12 @@ static void expect_marked(const char *content, const char *expected)
 	assert_string_equal(out.data, expected);
 }
 
-static void marks_artifacts_round_tagged_content(void **state)
+TEST_CASE(marks_artifacts_round_tagged_content)
 {
 	expect_marked("q 1 0 0 rg\n/P <</MCID 0>> BDC\n(a) Tj\nEMC\nf\n",
 	              "/Artifact BMC\nq 1 0 0 rg\nEMC\n/P <</MCID 0>> BDC\n(a) Tj\nEMC\n"
 	              "/Artifact BMC\nf\n\nEMC\n");
-	/* Marks within marks stay, and words in strings are no operators. */
+	/* Nested marks are kept, and words in strings are not operators. */
 	expect_marked("/P BMC (EMC \\) BDC (x) ) Tj <EE> Tj /Span BMC EMC EMC",
 	              "/Artifact BMC\n\nEMC/P BMC (EMC \\) BDC (x) ) Tj <EE> Tj /Span BMC EMC EMC\n"
 	              "/Artifact BMC\nEMC\n");
@@ -130,17 +126,4 @@ static void marks_artifacts_round_tagged_content(void **state)
 	assert_int_equal(report_mark_artifacts(slice_of("EMC /P BMC"), &out, NULL), ERR_INTERNAL);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(shows_ordinary_text_unchanged),
-		cmocka_unit_test(writes_out_what_cannot_be_seen),
-		cmocka_unit_test(keeps_line_feeds_only_in_blocks),
-		cmocka_unit_test(limits_piles_of_marks),
-		cmocka_unit_test(says_the_same_in_both_languages),
-		cmocka_unit_test(fills_places),
-		cmocka_unit_test(formats_numbers_and_moments),
-		cmocka_unit_test(marks_artifacts_round_tagged_content),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,9 +1,3 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,12 +5,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "testing.h"
 #include "test_report_tools.h"
 
 #define FILE_MAX ((size_t)64 << 20)
 
-/* Pango, cairo and fontconfig keep what they know of fonts until the thread's end; for the leak
- * sanitizer that is lost at the end of main. */
+/* Pango, cairo and fontconfig keep data about fonts until the thread ends; the leak sanitizer
+ * regards it as lost at the end of main. */
 const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void)
 {

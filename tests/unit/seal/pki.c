@@ -91,6 +91,17 @@ static void put(struct buf *out, unsigned char *der, int size)
 	OPENSSL_free(der);
 }
 
+void pki_ders(struct buf *out, const struct pki_identity *const *path, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		unsigned char *der = NULL;
+		int size = i2d_X509(path[i]->certificate, &der);
+		assert_true(size > 0);
+		buf_add(out, der, (size_t)size);
+		OPENSSL_free(der);
+	}
+}
+
 static void add_entry(X509_CRL *crl, const struct pki_crl *wanted)
 {
 	X509_REVOKED *entry = X509_REVOKED_new();

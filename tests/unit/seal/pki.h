@@ -1,4 +1,4 @@
-/* Certificates, CRLs and OCSP answers with any times and faults, made by OpenSSL. Asserts by
+/* Certificates, CRLs and OCSP answers with any times and faults, made by OpenSSL. Asserts with
  * cmocka. */
 #ifndef TESTS_SEAL_PKI_H
 #define TESTS_SEAL_PKI_H
@@ -10,8 +10,8 @@
 #include "base/clock.h"
 
 struct pki_extension {
-	const char *name;  /* NULL: the last */
-	const char *value; /* as OpenSSL's configurations have it */
+	const char *name;  /* NULL: end of the list */
+	const char *value; /* in the syntax of OpenSSL's configuration */
 };
 extern const struct pki_extension pki_authority[], pki_leaf[];
 
@@ -24,16 +24,18 @@ struct pki_certificate {
 	const struct pki_identity *issuer; /* NULL: itself */
 	const struct pki_extension *extensions;
 	int64_t from_us, to_us; /* 0: a hundred years around now */
-	EVP_PKEY *key;          /* NULL: a new one of P-256; else it is taken */
+	EVP_PKEY *key;          /* NULL: a new one of P-256; otherwise ownership is taken */
 };
 struct pki_identity pki_issue(const struct pki_certificate *wanted);
 void pki_free(struct pki_identity *identity);
 /* Appends the PEM of each. */
 void pki_path(struct buf *out, const struct pki_identity *const *path, size_t count);
+/* Appends the DER of each. */
+void pki_ders(struct buf *out, const struct pki_identity *const *path, size_t count);
 
 struct pki_crl {
 	const struct pki_identity *issuer;
-	X509 *revoked; /* NULL: nobody */
+	X509 *revoked; /* NULL: none */
 	int64_t revoked_us;
 	int64_t invalid_us; /* 0: not stated */
 	int reason;         /* -1: not stated */
@@ -42,9 +44,9 @@ struct pki_crl {
 	const struct pki_extension *extensions;
 	const struct pki_extension *entry_extensions;
 	const EVP_MD *digest; /* NULL: SHA-256 */
-	size_t others;        /* so many more are revoked */
+	size_t others;        /* number of further revoked certificates */
 };
-/* Replaces the content with the DER. */
+/* Replaces the content by the DER. */
 void pki_crl(struct buf *out, const struct pki_crl *wanted);
 
 struct pki_ocsp {

@@ -11,31 +11,31 @@ static struct slice bytes_of(const char *hex, unsigned char bytes[128])
 	return slice_make(bytes, size);
 }
 
-static void test_elements(void **state)
+TEST_CASE(test_elements)
 {
 	static const struct {
 		const char *hex;
-		size_t whole, inside; /* whole 0: none */
+		size_t whole, inside; /* size of the whole element, 0: none */
 	} cases[] = {
 		{"0500", 2, 0},
 		{"020105ff", 3, 1},
 		{"3003020105", 5, 3},
-		{"308103020105", 6, 3},                  /* a length that is longer than it need be */
-		{"3088000000000000000302010500", 13, 3}, /* as long as a length can be */
+		{"308103020105", 6, 3},                  /* a length that is longer than necessary */
+		{"3088000000000000000302010500", 13, 3}, /* the longest length */
 		{"30800201050000", 7, 3},
-		{"30803080020105000000000500", 11, 7}, /* one inside the other */
-		{"3080040200000000", 8, 4},            /* what looks like an end inside an element */
+		{"30803080020105000000000500", 11, 7}, /* nested */
+		{"3080040200000000", 8, 4},            /* an end marker inside an element */
 		{"", 0, 0},
 		{"30", 0, 0},
-		{"3004020105", 0, 0},                   /* cut */
+		{"3004020105", 0, 0},                   /* truncated */
 		{"3080020105", 0, 0},                   /* no end */
 		{"308002010500", 0, 0},                 /* half an end */
-		{"0480010100000", 0, 0},                /* primitive, and no length */
-		{"0000", 0, 0},                         /* an end of nothing */
-		{"0001ff", 0, 0},                       /* a number that nothing has */
-		{"1f8101020500", 0, 0},                 /* a number beyond 30 */
+		{"0480010100000", 0, 0},                /* primitive, without a length */
+		{"0000", 0, 0},                         /* an end without a beginning */
+		{"0001ff", 0, 0},                       /* an unassigned tag number */
+		{"1f8101020500", 0, 0},                 /* a tag number above 30 */
 		{"3089000000000000000003020105", 0, 0}, /* a length of nine octets */
-		{"3088ffffffffffffffff020105", 0, 0},   /* and one beyond all that is there */
+		{"3088ffffffffffffffff020105", 0, 0},   /* a length beyond the input */
 		{"30880fffffffffffffff020105", 0, 0},
 		{"30ff020105", 0, 0},
 		{"3084", 0, 0},
@@ -74,7 +74,7 @@ static int to_der(const char *hex, enum ber_order order, char text[256])
 	return result;
 }
 
-static void test_to_der(void **state)
+TEST_CASE(test_to_der)
 {
 	static const struct {
 		const char *ber, *kept, *sorted; /* NULL: refused */
@@ -83,12 +83,12 @@ static void test_to_der(void **state)
 		{"30800201050000", "3003020105", "3003020105"},
 		{"308103020105", "3003020105", "3003020105"},
 		{"02810105", "020105", "020105"},
-		/* A string in pieces, one of them empty; and a SEQUENCE around it. */
+		/* A string in segments, one of them empty; and a SEQUENCE around it. */
 		{"308024800402aabb04000401cc00000000", "30050403aabbcc", "30050403aabbcc"},
 		{"3106020109020103", "3106020109020103", "3106020103020109"},
 		{"a006020109020103", "a006020109020103", "a006020103020109"},
 		{"3006020109020103", "3006020109020103", "3006020109020103"},
-		/* Primitive where it is said to be constructed, and the other way round. */
+		/* A primitive type marked as constructed, and vice versa. */
 		{"2203020105", "2203020105", "2203020105"},
 		{"2404020105ff", NULL, NULL},
 		{"1003020105", "1003020105", "1003020105"},
@@ -110,8 +110,8 @@ static void test_to_der(void **state)
 	}
 }
 
-/* Lengths around those at which one needs an octet more, as OpenSSL writes them. */
-static void test_lengths(void **state)
+/* Lengths around those at which another octet is needed, compared with OpenSSL. */
+TEST_CASE(test_lengths)
 {
 	static const size_t sizes[] = {0x7f, 0x80, 0xff, 0x100, 0xffff, 0x10000};
 	BUF_AUTO struct buf ber;
@@ -139,7 +139,7 @@ static void test_lengths(void **state)
 	}
 }
 
-static void test_depth(void **state)
+TEST_CASE(test_depth)
 {
 	for (unsigned depth = BER_DEPTH_MAX - 1; depth <= BER_DEPTH_MAX + 1; depth++) {
 		BUF_AUTO struct buf ber;
@@ -155,13 +155,4 @@ static void test_depth(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_elements),
-		cmocka_unit_test(test_to_der),
-		cmocka_unit_test(test_lengths),
-		cmocka_unit_test(test_depth),
-	};
-	return cmocka_run_group_tests(tests, scratch_begin, scratch_end);
-}
+TEST_MAIN(scratch_begin, scratch_end)

@@ -14,7 +14,7 @@ static struct sha256 digest;
 static const struct slice no_roots;
 static const char content[] = "what is signed\n";
 
-/* The same roots for the signer and the authority. */
+/* With the same roots for the signer and the authority. */
 static int verify_with(struct slice cms, const struct sha256 *of, struct slice roots,
                        struct cms_facts *ret_facts, struct error *error)
 {
@@ -83,7 +83,7 @@ static void create(bool timestamped, struct buf *out)
 	create_at(TIME_NONE, timestamped, out);
 }
 
-static void test_verifies(void **state)
+TEST_CASE(test_verifies)
 {
 	for (int timestamped = 0; timestamped < 2; timestamped++) {
 		BUF_AUTO struct buf cms;
@@ -106,7 +106,7 @@ static void test_verifies(void **state)
 	}
 }
 
-static void test_openssl_agrees(void **state)
+TEST_CASE(test_openssl_agrees)
 {
 	for (int timestamped = 0; timestamped < 2; timestamped++) {
 		BUF_AUTO struct buf cms;
@@ -124,7 +124,7 @@ static void test_openssl_agrees(void **state)
 	}
 }
 
-static void test_signing_time(void **state)
+TEST_CASE(test_signing_time)
 {
 	static const struct {
 		const char *time, *printed;
@@ -157,8 +157,8 @@ static void assert_refused(int result, const struct error *error, const char *ca
 		fail_msg("refused, but not for '%s': %s", cause, error->cause);
 }
 
-/* Signed by the right key, but not in the one form that a moment has. */
-/* Signs anything, as whoever has the key itself could. */
+/* Signed by the right key, but not in the only valid form of a time. */
+/* Signs any bytes, as the owner of the key could. */
 static int sign_by_key(struct slice bytes, struct buf *out)
 {
 	FILE *file = fopen(scratch_path("signer/report.pem"), "r");
@@ -178,7 +178,7 @@ static int sign_by_key(struct slice bytes, struct buf *out)
 	return buf_check(out);
 }
 
-static void test_malformed_signing_time(void **state)
+TEST_CASE(test_malformed_signing_time)
 {
 	static const struct {
 		int type;
@@ -210,7 +210,7 @@ static void test_malformed_signing_time(void **state)
 	}
 }
 
-static void test_refusals(void **state)
+TEST_CASE(test_refusals)
 {
 	struct sha256 other = sha256_of("other", 5);
 	struct cms_facts facts;
@@ -222,7 +222,7 @@ static void test_refusals(void **state)
 	buf_init(&root, 65536);
 	assert_refused(verify_with(buf_slice(&cms), &other, no_roots, &facts, &error), &error,
 	               "content was altered");
-	/* The signer's root alone does not make the timestamp trusted, nor the other way round. */
+	/* The root of the signer alone does not make the timestamp trusted, nor vice versa. */
 	scratch_read("signer/report-root.pem", &root);
 	assert_refused(verify_with(buf_slice(&cms), &digest, buf_slice(&root), &facts, &error), &error,
 	               "certificate path");
@@ -243,7 +243,7 @@ static void test_refusals(void **state)
 	assert_int_equal(cms_size(slice_make("\x31\x00", 2)), 0);
 }
 
-/* Every step-th bit. */
+/* Flips every step-th bit. */
 static void flip(const struct buf *cms, struct slice roots, size_t step)
 {
 	struct cms_facts facts;
@@ -261,7 +261,7 @@ static void flip(const struct buf *cms, struct slice roots, size_t step)
 	free(copy);
 }
 
-static void test_every_flipped_bit(void **state)
+TEST_CASE(test_every_flipped_bit)
 {
 	BUF_AUTO struct buf cms;
 
@@ -269,7 +269,7 @@ static void test_every_flipped_bit(void **state)
 	flip(&cms, signer_trust(signer), 1);
 }
 
-static void test_every_flipped_bit_without_roots(void **state)
+TEST_CASE(test_every_flipped_bit_without_roots)
 {
 	BUF_AUTO struct buf cms;
 
@@ -277,7 +277,7 @@ static void test_every_flipped_bit_without_roots(void **state)
 	flip(&cms, no_roots, 1);
 }
 
-static void test_every_other_length(void **state)
+TEST_CASE(test_every_other_length)
 {
 	struct cms_facts facts;
 	BUF_AUTO struct buf cms;
@@ -306,7 +306,7 @@ static int token_over_something_else(void *context, const struct sha256 *imprint
 	return embedded_timestamp(context, &other, out, error);
 }
 
-static void test_callbacks(void **state)
+TEST_CASE(test_callbacks)
 {
 	struct cms_signing signing = {.certificates_pem = signer_certificates(signer),
 	                              .sign = fail_to_sign};
@@ -337,8 +337,8 @@ static void test_callbacks(void **state)
 	assert_int_equal(cms_create(&digest, TIME_NONE, &signing, &cms, NULL), ERR_REFUSED);
 }
 
-/* Made by another program: RSA and its signing-time are accepted, other forms are not. */
-static void test_foreign_signatures(void **state)
+/* Signatures of another program: RSA and its signing-time are accepted, other forms are not. */
+TEST_CASE(test_foreign_signatures)
 {
 	static const struct {
 		const char *key, *options, *cause;
@@ -376,8 +376,8 @@ static void test_foreign_signatures(void **state)
 	}
 }
 
-/* A real deployment: an RSA key in a file of the operator's, with an intermediate. */
-static void test_operator_keys(void **state)
+/* A real deployment: an RSA key in a file of the operator, with an intermediate. */
+TEST_CASE(test_operator_keys)
 {
 	static const char config[] =
 		"[req]\ndistinguished_name=dn\n[dn]\n[ca]\nbasicConstraints=critical,CA:TRUE\n"
@@ -431,7 +431,7 @@ static void test_operator_keys(void **state)
 		scratch_run("openssl cms -verify -cades -inform DER -in made.p7s -content content "
 	                "-binary -purpose any -CAfile ca.pem"),
 		0);
-	/* DER to the last byte: in a SET the longer certificate comes last, whoever's it is. */
+	/* DER to the last byte: in a SET the longer certificate comes last, whoever owns it. */
 	assert_int_equal(scratch_run("openssl cms -cmsout -inform DER -in made.p7s -outform DER "
 	                             "-out again.p7s && cmp made.p7s again.p7s"),
 	                 0);
@@ -447,8 +447,8 @@ static int verify_attached(struct slice cms, struct slice roots, struct cms_fact
 	                           ret_facts, inside, NULL);
 }
 
-/* The whole document is the CMS: as the list of signers is signed. */
-static void test_content_inside(void **state)
+/* The document is inside the CMS, as the list of signers is signed. */
+TEST_CASE(test_content_inside)
 {
 	struct authorities *authorities = embedded_authority();
 	struct cms_signer purpose = {signer, SIGNER_LIST};
@@ -469,7 +469,7 @@ static void test_content_inside(void **state)
 	assert_int_equal(scratch_run("openssl cms -verify -cades -inform DER -in made.p7m -binary "
 	                             "-purpose any -CAfile trust.pem | cmp - content"),
 	                 0);
-	/* Neither is the other. */
+	/* A detached signature does not count as one with content, nor vice versa. */
 	create(true, &detached);
 	assert_int_equal(verify_attached(buf_slice(&detached), no_roots, &facts, &nothing),
 	                 ERR_INVALID_EVIDENCE);
@@ -485,21 +485,4 @@ static void test_content_inside(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_verifies),
-		cmocka_unit_test(test_openssl_agrees),
-		cmocka_unit_test(test_signing_time),
-		cmocka_unit_test(test_malformed_signing_time),
-		cmocka_unit_test(test_refusals),
-		cmocka_unit_test(test_every_flipped_bit),
-		cmocka_unit_test(test_every_flipped_bit_without_roots),
-		cmocka_unit_test(test_every_other_length),
-		cmocka_unit_test(test_callbacks),
-		cmocka_unit_test(test_foreign_signatures),
-		cmocka_unit_test(test_operator_keys),
-		cmocka_unit_test(test_content_inside),
-	};
-	return cmocka_run_group_tests(tests, make_signer, drop_signer);
-}
+TEST_MAIN(make_signer, drop_signer)

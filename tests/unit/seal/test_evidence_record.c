@@ -13,14 +13,13 @@
 #define MINUTE (60 * US_PER_SECOND)
 #define DATA "what the record is of"
 
-/* Certificates that follow each other, each good for ten minutes. */
+/* Successive certificates, each valid for ten minutes. */
 static struct time_authority first, second, third;
 static int64_t start_us;
 static struct buf trust;
 
 static int make_authorities(void **state)
 {
-	(void)state;
 	start_us = INT64_C(1790000000) * US_PER_SECOND;
 	time_authority_make(&first, "First authority", start_us, start_us + 10 * MINUTE);
 	time_authority_make(&second, "Second authority", start_us + 5 * MINUTE, start_us + 15 * MINUTE);
@@ -34,7 +33,6 @@ static int make_authorities(void **state)
 
 static int drop_authorities(void **state)
 {
-	(void)state;
 	time_authority_drop(&first);
 	time_authority_drop(&second);
 	time_authority_drop(&third);
@@ -83,7 +81,7 @@ static struct evidence_record *create(const struct tree_proof *proof, int64_t at
 	return record;
 }
 
-/* Of DATA and two others, at the start. */
+/* Makes a record of DATA and two other leaves, at the start. */
 static struct evidence_record *create_sample(void)
 {
 	struct sha256 leaves[3] = {sha256_of("a", 1), sha256_of(DATA, strlen(DATA)), sha256_of("b", 1)};
@@ -100,7 +98,7 @@ static struct digest data_by(enum digest_algorithm algorithm)
 	return digest_by(algorithm, DATA, strlen(DATA));
 }
 
-/* By way of its DER. */
+/* Encodes the record and verifies its DER. */
 static int verify_data(const struct evidence_record *record, const char *data, int64_t at_us,
                        struct evidence_facts *facts, struct arena *arena, struct error *error)
 {
@@ -165,10 +163,9 @@ static void assert_covers(const struct tree_proof *proof, const char *name)
 	assert_non_null(strstr(error.cause, "archive timestamp 1 of chain 1: it does not cover the"));
 }
 
-/* Trees of every small size, whole, and random ones of more leaves. */
-static void test_every_leaf(void **state)
+/* Complete trees of every small size, and random ones of more leaves. */
+TEST_CASE(test_every_leaf)
 {
-	(void)state;
 	srandom(4998);
 	for (size_t count = 1; count <= 300; count += count < 17 ? 1 : 1 + (size_t)random() % 150) {
 		TREE_AUTO struct hash_tree *tree = NULL;
@@ -188,7 +185,7 @@ static void test_every_leaf(void **state)
 	}
 }
 
-static void test_token_over_something_else(void **state)
+TEST_CASE(test_token_over_something_else)
 {
 	struct evidence_record *record = NULL;
 	struct tree_proof proof = {.leaf = sha256_of(DATA, strlen(DATA))};
@@ -196,7 +193,6 @@ static void test_token_over_something_else(void **state)
 	struct error error = {0};
 	BUF_AUTO struct buf token;
 
-	(void)state;
 	buf_init(&token, TIMESTAMP_RESPONSE_MAX);
 	time_authority_stamp(&first, &other, start_us, &token);
 	assert_int_equal(evidence_record_create(&proof, buf_slice(&token), &record, &error),
@@ -209,14 +205,13 @@ static void test_token_over_something_else(void **state)
 
 /* ---- renewals ---- */
 
-static void test_three_generations(void **state)
+TEST_CASE(test_three_generations)
 {
 	EVIDENCE_RECORD_AUTO struct evidence_record *record = create_sample();
 	struct digest by_512 = data_by(DIGEST_SHA512);
 	ARENA_AUTO struct arena arena;
 	struct evidence_facts facts;
 
-	(void)state;
 	arena_init(&arena, (size_t)1 << 20);
 	assert_valid(record, start_us + 9 * MINUTE);
 	assert_refused(record, start_us + 11 * MINUTE, "archive timestamp 1 of chain 1: certificate");
@@ -243,30 +238,27 @@ static void test_three_generations(void **state)
 	assert_false(evidence_record_uses(record, DIGEST_SHA384));
 }
 
-/* As of a time before the newest token, that token's own counts. */
-static void test_as_of_before(void **state)
+/* At a time before the newest token, the verdict is as of that token's time. */
+TEST_CASE(test_as_of_before)
 {
 	EVIDENCE_RECORD_AUTO struct evidence_record *record = create_sample();
 
-	(void)state;
 	renew(record, NULL, &second, start_us + 8 * MINUTE);
 	assert_valid(record, start_us - MINUTE);
 }
 
-static void test_renewed_too_late(void **state)
+TEST_CASE(test_renewed_too_late)
 {
 	EVIDENCE_RECORD_AUTO struct evidence_record *record = create_sample();
 
-	(void)state;
 	renew(record, NULL, &second, start_us + 11 * MINUTE);
 	assert_refused(record, start_us + 12 * MINUTE, "archive timestamp 1 of chain 1: certificate");
 }
 
-static void test_renewed_before(void **state)
+TEST_CASE(test_renewed_before)
 {
 	EVIDENCE_RECORD_AUTO struct evidence_record *record = create_sample();
 
-	(void)state;
 	renew(record, NULL, &second, start_us + 6 * MINUTE);
 	renew(record, NULL, &first, start_us + 5 * MINUTE);
 	assert_refused(record, start_us + 9 * MINUTE,
@@ -274,7 +266,7 @@ static void test_renewed_before(void **state)
 	               "timestamp");
 }
 
-static void test_without_roots(void **state)
+TEST_CASE(test_without_roots)
 {
 	EVIDENCE_RECORD_AUTO struct evidence_record *record = create_sample();
 	struct digest digests[DIGEST_ALGORITHM_COUNT] = {data_by(DIGEST_SHA256)};
@@ -283,7 +275,6 @@ static void test_without_roots(void **state)
 	struct evidence_facts facts;
 	struct error error = {0};
 
-	(void)state;
 	arena_init(&arena, (size_t)1 << 20);
 	assert_int_equal(evidence_record_verify(record, digests, &question, &arena, &facts, &error), 0);
 	assert_false(facts.trusted);
@@ -304,13 +295,12 @@ static void test_without_roots(void **state)
 	assert_false(facts.trusted);
 }
 
-/* Each chain by each digest: SHA-256, then SHA-384, SHA-512, each renewed once. */
-static void test_every_algorithm(void **state)
+/* A chain for each digest: SHA-256, then SHA-384, SHA-512, each renewed once. */
+TEST_CASE(test_every_algorithm)
 {
 	EVIDENCE_RECORD_AUTO struct evidence_record *record = create_sample();
 	struct digest by_384 = data_by(DIGEST_SHA384), by_512 = data_by(DIGEST_SHA512);
 
-	(void)state;
 	renew(record, NULL, &first, start_us + MINUTE);
 	renew(record, &by_384, &first, start_us + 2 * MINUTE);
 	renew(record, NULL, &first, start_us + 3 * MINUTE);
@@ -320,10 +310,9 @@ static void test_every_algorithm(void **state)
 	assert_int_equal(sk_X509_ALGOR_num(record->asn1->digest_algorithms), 3);
 }
 
-/* One token for records of all kinds of age; each is then good on its own. */
-static void test_renewed_together(void **state)
+/* One token for records of different ages; each record is valid on its own afterwards. */
+TEST_CASE(test_renewed_together)
 {
-	(void)state;
 	for (size_t count = 1; count <= 9; count++) {
 		struct evidence_record *records[9];
 		struct evidence_renewal renewals[9];
@@ -367,7 +356,7 @@ static int refuse_to_stamp(void *context, const struct digest *imprint, struct b
 	return error_cause(error, ERR_AUTHORITY, "none");
 }
 
-static void test_renewal_refused(void **state)
+TEST_CASE(test_renewal_refused)
 {
 	EVIDENCE_RECORD_AUTO struct evidence_record *record = create_sample();
 	EVIDENCE_RECORD_AUTO struct evidence_record *other = create_sample();
@@ -377,7 +366,6 @@ static void test_renewal_refused(void **state)
 	struct error error = {0};
 	BUF_AUTO struct buf token;
 
-	(void)state;
 	assert_int_equal(evidence_records_renew(both, 2, stamp, &moment, &error), ERR_USAGE);
 	assert_int_equal(evidence_records_renew(both, 1, refuse_to_stamp, NULL, &error), ERR_AUTHORITY);
 	assert_valid(record, start_us);
@@ -396,12 +384,11 @@ static void test_renewal_refused(void **state)
 	assert_valid(record, start_us + 9 * MINUTE);
 }
 
-static void test_no_room(void **state)
+TEST_CASE(test_no_room)
 {
 	EVIDENCE_RECORD_AUTO struct evidence_record *record = create_sample();
 	struct moment moment = {&first, start_us};
 
-	(void)state;
 	for (int i = 1; i < EVIDENCE_STAMPS_MAX; i++)
 		renew(record, NULL, &first, start_us);
 	struct evidence_renewal renewal = {record, NULL};
@@ -415,7 +402,7 @@ static void test_no_room(void **state)
 	assert_valid(record, start_us);
 }
 
-/* ---- as others read it ---- */
+/* ---- read by other verifiers ---- */
 
 static void write_record(const struct evidence_record *record)
 {
@@ -426,7 +413,7 @@ static void write_record(const struct evidence_record *record)
 	scratch_write("record.ers", buf_slice(&der));
 }
 
-/* The verifier of the tests, which has the rules from the page alone. */
+/* Runs the second verifier, which was written from the format description alone. */
 static void assert_others_agree(const struct evidence_record *record, int64_t at_us, int expected)
 {
 	const char *script = getenv("CONSTANCIA_CHECK_RECORD");
@@ -438,14 +425,13 @@ static void assert_others_agree(const struct evidence_record *record, int64_t at
 }
 
 /* Three chains of two archive timestamps each, all renewed together with others. */
-static void test_others_agree(void **state)
+TEST_CASE_WITH(test_others_agree, scratch_begin, scratch_end)
 {
 	EVIDENCE_RECORD_AUTO struct evidence_record *record = create_sample();
 	EVIDENCE_RECORD_AUTO struct evidence_record *other = create_sample();
 	struct digest data[] = {data_by(DIGEST_SHA384), data_by(DIGEST_SHA512)};
 	struct moment moment = {&first, start_us};
 
-	(void)state;
 	scratch_write("data", slice_of(DATA));
 	scratch_write("trust.pem", buf_slice(&trust));
 	assert_others_agree(record, start_us + 9 * MINUTE, 0);
@@ -462,9 +448,9 @@ static void test_others_agree(void **state)
 	assert_others_agree(record, start_us + 9 * MINUTE, 1);
 }
 
-/* ---- what is lost, exchanged or damaged ---- */
+/* ---- lost, exchanged or damaged parts ---- */
 
-/* Five archive timestamps in two chains: 3 and 2. */
+/* Makes five archive timestamps in two chains: 3 and 2. */
 static struct evidence_record *create_renewed(void)
 {
 	struct evidence_record *record = create_sample();
@@ -483,7 +469,7 @@ static void drop_stamp(struct evidence_record *record, int chain, int number)
 	ArchiveTimeStamp_free(sk_ArchiveTimeStamp_delete(evidence_chain(record, chain), number));
 }
 
-static void test_one_generation_lost(void **state)
+TEST_CASE(test_one_generation_lost)
 {
 	static const struct {
 		int chain, number;
@@ -495,7 +481,6 @@ static void test_one_generation_lost(void **state)
 		{1, 0, "archive timestamp 1 of chain 2: it does not cover the data object together"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		EVIDENCE_RECORD_AUTO struct evidence_record *record = create_renewed();
 		drop_stamp(record, cases[i].chain, cases[i].number);
@@ -516,13 +501,12 @@ static void test_one_generation_lost(void **state)
 	               "archive timestamp 1 of chain 1: it does not cover the data object");
 }
 
-static void test_exchanged(void **state)
+TEST_CASE(test_exchanged)
 {
 	EVIDENCE_RECORD_AUTO struct evidence_record *record = create_renewed();
 	EVIDENCE_RECORD_AUTO struct evidence_record *other = create_renewed();
 	ArchiveTimeStampChain *chain = evidence_chain(record, 0);
 
-	(void)state;
 	/* The same times and authorities, but for another record. */
 	ArchiveTimeStamp *own = sk_ArchiveTimeStamp_value(chain, 1);
 	sk_ArchiveTimeStamp_set(chain, 1, sk_ArchiveTimeStamp_value(evidence_chain(other, 0), 1));
@@ -551,14 +535,13 @@ static void assert_never_valid(char *der, size_t size, const struct digest *dige
 		fail_msg("%s: %zu: result %d", what, place, result);
 }
 
-static void test_every_flipped_byte(void **state)
+TEST_CASE(test_every_flipped_byte)
 {
 	EVIDENCE_RECORD_AUTO struct evidence_record *record = create_sample();
 	struct digest by_512 = data_by(DIGEST_SHA512);
 	struct digest digests[DIGEST_ALGORITHM_COUNT];
 	BUF_AUTO struct buf der;
 
-	(void)state;
 	renew(record, NULL, &second, start_us + 8 * MINUTE);
 	renew(record, &by_512, &third, start_us + 12 * MINUTE);
 	assert_valid(record, start_us + 13 * MINUTE);
@@ -578,7 +561,7 @@ static void test_every_flipped_byte(void **state)
 	assert_never_valid(der.data, der.size, digests, "longer", der.size);
 }
 
-/* ---- forms that are not read ---- */
+/* ---- refused forms ---- */
 
 static ArchiveTimeStamp *stamp_of(struct evidence_record *record)
 {
@@ -646,7 +629,7 @@ static void deform(struct evidence_record *record, int how)
 	}
 }
 
-static void test_form(void **state)
+TEST_CASE(test_form)
 {
 	static const char *const causes[] = {
 		"version 1",
@@ -670,7 +653,6 @@ static void test_form(void **state)
 		"no list or too many",
 	};
 
-	(void)state;
 	for (int how = 0; how < (int)(sizeof causes / sizeof *causes); how++) {
 		EVIDENCE_RECORD_AUTO struct evidence_record *record = create_sample();
 		deform(record, how);
@@ -678,9 +660,9 @@ static void test_form(void **state)
 	}
 }
 
-/* What others may write and we do not: no digestAlgorithm, NULL parameters, wider lists in any
- * order, cryptoInfos. */
-static void test_other_forms(void **state)
+/* Forms of other writers: no digestAlgorithm, NULL parameters, longer lists in any order,
+ * cryptoInfos. */
+TEST_CASE(test_other_forms)
 {
 	struct sha256 leaf = sha256_of(DATA, strlen(DATA));
 	struct digest hashes[3] = {digest_of_sha256(&leaf), digest_by(DIGEST_SHA256, "a", 1),
@@ -691,7 +673,6 @@ static void test_other_forms(void **state)
 	ArchiveTimeStamp *stamp = stamp_of(record);
 	BUF_AUTO struct buf token;
 
-	(void)state;
 	assert_int_equal(evidence_node(sorted, 3, &root), 0);
 	partial_hashtree_free(sk_PartialHashtree_pop(stamp->reduced_hashtree));
 	PartialHashtree *list = list_of(record, 0);
@@ -741,8 +722,9 @@ static struct digest hash_again(const struct digest *hash)
 	return digest_by(hash->algorithm, hash->bytes, digest_size(hash->algorithm));
 }
 
-/* A first list of one hash: others take it as it is, RFC 4998 section 4.3 hashes it. */
-static void test_one_hash(void **state)
+/* A first list of one hash: some implementations use it unchanged, RFC 4998 section 4.3 hashes
+ * it. */
+TEST_CASE_WITH(test_one_hash, scratch_begin, scratch_end)
 {
 	struct digest leaf = data_by(DIGEST_SHA256), other = digest_by(DIGEST_SHA256, "a", 1);
 	struct digest again = hash_again(&leaf), twice = hash_again(&again);
@@ -766,7 +748,6 @@ static void test_one_hash(void **state)
 		{&again, 1, &again, "it does not cover the data object"},
 	};
 
-	(void)state;
 	scratch_write("data", slice_of(DATA));
 	scratch_write("trust.pem", buf_slice(&trust));
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -780,13 +761,12 @@ static void test_one_hash(void **state)
 	}
 }
 
-/* The same of a timestamp before, and of a hash-tree renewal. */
-static void test_one_hash_renewed(void **state)
+/* The same for an earlier timestamp and for a hash-tree renewal. */
+TEST_CASE_WITH(test_one_hash_renewed, scratch_begin, scratch_end)
 {
 	EVIDENCE_RECORD_AUTO struct evidence_record *record = create_sample();
 	struct digest by_512 = data_by(DIGEST_SHA512), leaf;
 
-	(void)state;
 	scratch_write("data", slice_of(DATA));
 	scratch_write("trust.pem", buf_slice(&trust));
 	assert_int_equal(evidence_record_next_leaf(record, NULL, &leaf), 0);
@@ -819,11 +799,10 @@ static void add_ocsp(struct buf *token)
 	assert_int_equal(signed_content_write(content, token), 0);
 }
 
-/* Tokens of others with an attribute certificate, or with an OCSP response among the CRLs, also
- * where a renewal covers them. */
-static void test_more_inside(void **state)
+/* Tokens of other authorities with an attribute certificate, or with an OCSP response among the
+ * CRLs, also where a renewal covers them. */
+TEST_CASE_WITH(test_more_inside, scratch_begin, scratch_end)
 {
-	(void)state;
 	scratch_write("data", slice_of(DATA));
 	scratch_write("trust.pem", buf_slice(&trust));
 	for (int ocsp = 0; ocsp < 2; ocsp++) {
@@ -846,8 +825,8 @@ static void test_more_inside(void **state)
 	}
 }
 
-/* What its authority signed, and when, is the same with lists beside it. */
-static void test_revocations_inside(void **state)
+/* The signed data of the authority and its time are the same with added revocation lists. */
+TEST_CASE(test_revocations_inside)
 {
 	static const char list[] = "\x30\x05\x0c\x03list";
 	struct digest imprint = data_by(DIGEST_SHA256);
@@ -856,7 +835,6 @@ static void test_revocations_inside(void **state)
 	struct error error = {0};
 	BUF_AUTO struct buf token, with;
 
-	(void)state;
 	buf_init(&token, TIMESTAMP_RESPONSE_MAX);
 	buf_init(&with, 1 << 20);
 	time_authority_stamp(&first, &imprint, start_us, &token);
@@ -902,8 +880,8 @@ static size_t times_in(const struct buf *text, const void *what, size_t size)
 	return count;
 }
 
-/* The newest token has what validates it; what is covered stays byte for byte. */
-static void test_completed(void **state)
+/* The newest token has its validation data; covered data stays byte for byte. */
+TEST_CASE(test_completed)
 {
 	static const char lists[2][8] = {"\x30\x05\x0c\x03one", "\x30\x05\x0c\x03two"};
 	static const unsigned char values[] = {0x06, 0x0b, 0x2a, 0x86, 0x48, 0x86, 0xf7,
@@ -917,7 +895,6 @@ static void test_completed(void **state)
 	struct error error = {0};
 	BUF_AUTO struct buf before, after;
 
-	(void)state;
 	buf_init(&before, EVIDENCE_RECORD_MAX);
 	buf_init(&after, EVIDENCE_RECORD_MAX);
 	for (size_t i = 0; i < 2; i++)
@@ -946,37 +923,10 @@ static void test_completed(void **state)
 		assert_int_equal(times_in(&after, lists[i], 7), 1);
 	assert_int_equal(times_in(&after, values, sizeof values), 1);
 
-	/* Whoever was handed one out can have it renewed as it is. */
+	/* A record that was handed out can be renewed without changes. */
 	assert_int_equal(evidence_record_complete(theirs, nothing, &one, &error), 0);
 	renew(theirs, NULL, &second, start_us + 7 * MINUTE);
 	assert_valid(theirs, start_us + 12 * MINUTE);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_completed),
-		cmocka_unit_test(test_every_leaf),
-		cmocka_unit_test(test_token_over_something_else),
-		cmocka_unit_test(test_three_generations),
-		cmocka_unit_test(test_as_of_before),
-		cmocka_unit_test(test_renewed_too_late),
-		cmocka_unit_test(test_renewed_before),
-		cmocka_unit_test(test_without_roots),
-		cmocka_unit_test(test_every_algorithm),
-		cmocka_unit_test(test_renewed_together),
-		cmocka_unit_test(test_renewal_refused),
-		cmocka_unit_test(test_no_room),
-		cmocka_unit_test_setup_teardown(test_others_agree, scratch_begin, scratch_end),
-		cmocka_unit_test(test_one_generation_lost),
-		cmocka_unit_test(test_exchanged),
-		cmocka_unit_test(test_every_flipped_byte),
-		cmocka_unit_test(test_form),
-		cmocka_unit_test(test_other_forms),
-		cmocka_unit_test_setup_teardown(test_one_hash, scratch_begin, scratch_end),
-		cmocka_unit_test_setup_teardown(test_one_hash_renewed, scratch_begin, scratch_end),
-		cmocka_unit_test_setup_teardown(test_more_inside, scratch_begin, scratch_end),
-		cmocka_unit_test(test_revocations_inside),
-	};
-	return cmocka_run_group_tests(tests, make_authorities, drop_authorities);
-}
+TEST_MAIN(make_authorities, drop_authorities)

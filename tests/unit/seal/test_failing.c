@@ -1,5 +1,5 @@
-/* Signatures, timestamps and keys are made and verified while one call after another fails. A fault
- * is told as one: never as evidence that is not valid, and never passed over. */
+/* Signatures, timestamps and keys are made and verified with each call failing in turn. A fault is
+ * reported as a fault, never as invalid evidence, and never ignored. */
 #include "support.h"
 
 #include "base/clock.h"
@@ -87,7 +87,7 @@ static bool is_fault(int result)
 	return result == ERR_NO_MEMORY || result == ERR_IO || result == ERR_INTERNAL;
 }
 
-/* Every call of `run` fails in turn: it answers a fault, or does its work nevertheless. */
+/* Makes every call of `run` fail in turn: it returns a fault or succeeds nevertheless. */
 static void in_turn(int (*run)(struct error *error), int calls_min)
 {
 	int at = 1, wrong = 0;
@@ -148,28 +148,26 @@ static int run_certificates(struct error *error)
 	buf_init(&out, (size_t)1 << 20);
 	int result = certificates_read(signer_trust(signer), &certificates, error);
 	if (!result) {
-		assert_int_equal(sk_X509_num(certificates), 2); /* none was left out */
+		assert_int_equal(sk_X509_num(certificates), 2); /* none was omitted */
 		result = certificates_write(certificates, &out);
 	}
 	return result;
 }
 
-static void test_making(void **state)
+TEST_CASE(test_making)
 {
-	(void)state;
 	in_turn(run_create, 40);
 	in_turn(run_request, 10);
 }
 
-static void test_verifying(void **state)
+TEST_CASE(test_verifying)
 {
-	(void)state;
 	in_turn(run_verify, 40);
 	in_turn(run_response, 20);
 	in_turn(run_certificates, 5);
 }
 
-/* A record over `digest`, renewed and verified; the token of the renewal is given. */
+/* Makes a record over `digest`, renews and verifies it, and stores the token of the renewal. */
 static struct buf record_der, renewal_token;
 
 static int make_record(struct evidence_record **ret_record, struct error *error)
@@ -238,9 +236,8 @@ static int run_verify_record(struct error *error)
 	return result ? result : evidence_record_verify(record, data, &question, &arena, &facts, error);
 }
 
-static void test_records(void **state)
+TEST_CASE(test_records)
 {
-	(void)state;
 	prepare_record();
 	in_turn(run_record, 25);
 	in_turn(run_verify_record, 60);
@@ -256,12 +253,11 @@ static void test_records(void **state)
 	buf_free(&renewal_token);
 }
 
-/* Whatever fails on the way, what was altered is never valid. */
-static void test_verifying_what_was_altered(void **state)
+/* Whatever fails, altered evidence is never valid. */
+TEST_CASE(test_verifying_what_was_altered)
 {
 	struct sha256 right = digest;
 
-	(void)state;
 	for (int at = 1; at < 100; at++) {
 		digest = sha256_of("other", 5);
 		failing_arm(ALL, at);
@@ -273,13 +269,12 @@ static void test_verifying_what_was_altered(void **state)
 	}
 }
 
-/* What a failed start leaves behind keeps the next one from nothing. */
-static void test_development_keys(void **state)
+/* The files of a failed start do not prevent the next one. */
+TEST_CASE(test_development_keys)
 {
 	char directory[256];
 	bool failed = true;
 
-	(void)state;
 	for (int at = 1; failed; at++) {
 		struct error error = {0};
 		assert_int_equal(scratch_run("rm -rf keys && mkdir -m 700 keys"), 0);
@@ -294,17 +289,16 @@ static void test_development_keys(void **state)
 	}
 }
 
-/* The failing calls are those of the new process too. It does not start, or it signs rightly, or it
- * says that it does not. */
-static void test_signing_process(void **state)
+/* The failing calls include those of the new process. It does not start, signs correctly or reports
+ * that it does not sign. */
+TEST_CASE(test_signing_process)
 {
 	char directory[256];
 	bool failed = true;
 
-	(void)state;
 	snprintf(directory, sizeof directory, "%s", scratch_path("other"));
 	for (int at = 1; failed; at++) {
-		assert_true(at < 1000); /* what failed once does not fail for ever */
+		assert_true(at < 1000); /* a single failure must not persist */
 		struct error error = {0};
 		struct signer *other = NULL;
 		struct signer_options options = {.directory = directory, .development = true};
@@ -323,13 +317,4 @@ static void test_signing_process(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_making),           cmocka_unit_test(test_verifying),
-		cmocka_unit_test(test_records),          cmocka_unit_test(test_verifying_what_was_altered),
-		cmocka_unit_test(test_development_keys), cmocka_unit_test(test_signing_process),
-	};
-
-	return cmocka_run_group_tests(tests, make_all, drop_all);
-}
+TEST_MAIN(make_all, drop_all)

@@ -12,11 +12,10 @@ static void assert_refused(const char *text, const char *why)
 		fail_msg("%s: %s instead of %s", text, error.cause, why);
 }
 
-static void test_all_attributes(void **state)
+TEST_CASE(test_all_attributes)
 {
 	struct key_uri uri;
 
-	(void)state;
 	assert_int_equal(
 		key_uri_parse(
 			"pkcs11:token=My%20token;manufacturer=M;serial=4711;model=v2;object=seal%3b1;"
@@ -34,11 +33,10 @@ static void test_all_attributes(void **state)
 	assert_string_equal(uri.pin_source, "/etc/pin");
 }
 
-static void test_the_least(void **state)
+TEST_CASE(test_the_least)
 {
 	struct key_uri uri;
 
-	(void)state;
 	assert_int_equal(key_uri_parse("pkcs11:id=%77?module-path=/m.so", &uri, NULL), 0);
 	assert_false(uri.token.given || uri.serial.given || uri.object.given);
 	assert_true(uri.id.given && uri.id.size == 1 && uri.id.data[0] == 0x77);
@@ -48,11 +46,10 @@ static void test_the_least(void **state)
 	assert_string_equal(uri.pin_source, "/p");
 }
 
-static void test_what_could_not_be_heeded(void **state)
+TEST_CASE(test_what_could_not_be_heeded)
 {
 	char longer[400] = "pkcs11:object=";
 
-	(void)state;
 	assert_refused("pkcs11:object=a", "module-path is missing");
 	assert_refused("pkcs11:token=a?module-path=/m.so", "object or id is required");
 	assert_refused("pkcs11:?module-path=/m.so", "object or id is required");
@@ -74,12 +71,4 @@ static void test_what_could_not_be_heeded(void **state)
 	assert_refused(longer, "has an invalid value");
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_all_attributes),
-		cmocka_unit_test(test_the_least),
-		cmocka_unit_test(test_what_could_not_be_heeded),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

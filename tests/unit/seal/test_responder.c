@@ -32,8 +32,8 @@ static int ask(struct signer *signer, X509 *certificate, X509 *issuer, struct bu
 	return signer_ocsp(signer, buf_slice(&request), answer, NULL);
 }
 
-/* By what everybody has, too. */
-static void test_answers(void **state)
+/* Also by the data that is public. */
+TEST_CASE(test_answers)
 {
 	struct signer *signer = development_signer();
 	BUF_AUTO struct buf answer;
@@ -71,8 +71,9 @@ static void test_answers(void **state)
 	signer_stop(signer);
 }
 
-/* Only the one certificate of each root is good, and nobody else's are spoken of. */
-static void test_refuses(void **state)
+/* Only the one certificate of each root is good; the responder refuses certificates of other
+ * issuers. */
+TEST_CASE(test_refuses)
 {
 	struct signer *signer = development_signer();
 	BUF_AUTO struct buf answer;
@@ -99,8 +100,8 @@ static void test_refuses(void **state)
 	signer_stop(signer);
 }
 
-/* The client finds it by what the certificates name, without any network. */
-static void test_client(void **state)
+/* The client finds it through the certificates, without a network. */
+TEST_CASE(test_client)
 {
 	struct signer *signer = development_signer();
 	struct revocation_client *client =
@@ -127,7 +128,7 @@ static void test_client(void **state)
 	assert_int_equal(revocation_fetch(client, buf_slice(&path), &at, &set, verdicts, &count, NULL),
 	                 0);
 	assert_null(revocation_lack(verdicts, count));
-	/* Two certificates and an answer of each. */
+	/* Two certificates with an answer for each. */
 	assert_int_equal(set.count, 6);
 	assert_int_equal(
 		revocation_fetch(elsewhere, buf_slice(&path), &at, &empty, verdicts, &count, NULL), 0);
@@ -180,9 +181,9 @@ static bool is_trusted(struct signer *signer, const struct buf *cms, const struc
 	       facts.timestamp.trusted;
 }
 
-/* A directory of the time before there were responders, and one whose making was cut short: what
- * was signed is trusted still, and what is signed now is, and has a responder. */
-static void test_former_roots(void **state)
+/* A directory from before there were responders, and one that was created incompletely: earlier
+ * signatures remain trusted, and so are new ones, which have a responder. */
+TEST_CASE(test_former_roots)
 {
 	static const char *const states[] = {
 		"rm signer/*-responder.pem",
@@ -216,14 +217,4 @@ static void test_former_roots(void **state)
 	signer_stop(signer);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_answers),
-		cmocka_unit_test(test_refuses),
-		cmocka_unit_test(test_client),
-		cmocka_unit_test(test_former_roots),
-	};
-
-	return cmocka_run_group_tests_name("responder", tests, scratch_begin, scratch_end);
-}
+TEST_MAIN(scratch_begin, scratch_end)

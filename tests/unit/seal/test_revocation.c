@@ -5,7 +5,7 @@
 
 #define HOUR_US (3600 * US_PER_SECOND)
 
-/* Everything happens around this time, whatever ours is. */
+/* Everything happens around this time, whatever the present time is. */
 static int64_t noon_us;
 static struct pki_identity root, other, leaf, sub, below, responder, checked, nobody;
 
@@ -24,10 +24,9 @@ static const struct pki_extension checked_extensions[] = {
 
 static int make(void **state)
 {
-	(void)state;
 	noon_us = clock_now_us() / US_PER_SECOND * US_PER_SECOND;
 	root = pki_issue(&(struct pki_certificate){.name = "Root", .extensions = pki_authority});
-	/* Of the same name, and another key. */
+	/* With the same name and another key. */
 	other = pki_issue(&(struct pki_certificate){.name = "Root", .extensions = pki_authority});
 	sub = pki_issue(
 		&(struct pki_certificate){.name = "Sub", .issuer = &root, .extensions = pki_authority});
@@ -49,7 +48,6 @@ static int forget(void **state)
 	struct pki_identity *const all[] = {&root,  &other,     &leaf,    &sub,
 	                                    &below, &responder, &checked, &nobody};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
 		pki_free(all[i]);
 	return 0;
@@ -98,12 +96,11 @@ static int check_ocsp(const struct pki_ocsp *wanted, struct revocation_facts *fa
 	return result;
 }
 
-static void test_crl(void **state)
+TEST_CASE(test_crl)
 {
 	struct revocation_facts facts;
 	struct pki_crl crl = usual_crl();
 
-	(void)state;
 	assert_int_equal(check_crl(&crl, &facts, NULL), 0);
 	assert_int_equal(facts.status, REVOCATION_STATUS_GOOD);
 	assert_int_equal(facts.issued_us, noon_us);
@@ -130,11 +127,11 @@ static void test_crl(void **state)
 	assert_int_equal(facts.revoked_us, noon_us - HOUR_US);
 }
 
-static void test_crl_scope(void **state)
+TEST_CASE(test_crl_scope)
 {
 	static const struct {
 		struct pki_extension extension;
-		const char *cause; /* NULL: it counts */
+		const char *cause; /* NULL: accepted */
 	} cases[] = {
 		{{"issuingDistributionPoint", "critical,onlyuser:TRUE"}, NULL},
 		{{"issuingDistributionPoint", "critical,fullname:URI:http://crl.example/1.crl"}, NULL},
@@ -151,7 +148,6 @@ static void test_crl_scope(void **state)
 		{{"1.2.3.4", "critical,DER:0500"}, "unknown critical"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		const struct pki_extension extensions[] = {cases[i].extension, {NULL, NULL}};
 		struct pki_crl crl = usual_crl();
@@ -166,7 +162,7 @@ static void test_crl_scope(void **state)
 	}
 }
 
-static void test_crl_refused(void **state)
+TEST_CASE(test_crl_refused)
 {
 	static const struct pki_extension certificate_issuer[] = {
 		{"2.5.29.29", "critical,DER:3000"},
@@ -176,7 +172,6 @@ static void test_crl_refused(void **state)
 	struct error error = {0};
 	struct pki_crl crl = usual_crl();
 
-	(void)state;
 	crl.issuer = &other;
 	assert_int_equal(check_crl(&crl, &facts, &error), ERR_INVALID_EVIDENCE);
 	assert_non_null(strstr(error.cause, "signature"));
@@ -205,13 +200,12 @@ static void test_crl_refused(void **state)
 	assert_int_equal(check_crl(&crl, &facts, &error), ERR_INVALID_EVIDENCE);
 }
 
-static void test_crl_size(void **state)
+TEST_CASE(test_crl_size)
 {
 	struct revocation_facts facts;
 	struct error error = {0};
 	struct pki_crl crl = usual_crl();
 
-	(void)state;
 	crl.others = 250000;
 	crl.revoked = leaf.certificate;
 	crl.revoked_us = noon_us;
@@ -222,12 +216,11 @@ static void test_crl_size(void **state)
 	assert_non_null(strstr(error.cause, "too long"));
 }
 
-static void test_ocsp(void **state)
+TEST_CASE(test_ocsp)
 {
 	struct revocation_facts facts;
 	struct pki_ocsp ocsp = usual_ocsp();
 
-	(void)state;
 	assert_int_equal(check_ocsp(&ocsp, &facts, NULL), 0);
 	assert_int_equal(facts.status, REVOCATION_STATUS_GOOD);
 	assert_int_equal(facts.issued_us, noon_us);
@@ -248,7 +241,7 @@ static void test_ocsp(void **state)
 	assert_int_equal(facts.status, REVOCATION_STATUS_REVOKED);
 	assert_int_equal(facts.revoked_us, noon_us - HOUR_US);
 	assert_int_equal(facts.reason, CRL_REASON_SUPERSEDED);
-	/* Signed by the issuer itself, whose certificate is not inside. */
+	/* Signed by the issuer itself, whose certificate is not included. */
 	ocsp = usual_ocsp();
 	ocsp.responder = NULL;
 	ocsp.without_certificate = true;
@@ -256,14 +249,14 @@ static void test_ocsp(void **state)
 	ocsp.responder = &checked;
 	ocsp.without_certificate = false;
 	assert_int_equal(check_ocsp(&ocsp, &facts, NULL), 0);
-	/* What is said to be so later than it was made is so as of then. */
+	/* A state that begins after the answer was made applies from then on. */
 	ocsp = usual_ocsp();
 	ocsp.produced_us = noon_us - HOUR_US;
 	assert_int_equal(check_ocsp(&ocsp, &facts, NULL), 0);
 	assert_int_equal(facts.issued_us, noon_us - HOUR_US);
 }
 
-static void test_ocsp_refused(void **state)
+TEST_CASE(test_ocsp_refused)
 {
 	struct revocation_facts facts;
 	struct error error = {0};
@@ -274,7 +267,7 @@ static void test_ocsp_refused(void **state)
 		.extensions = responder_extensions,
 		.from_us = noon_us + HOUR_US,
 	});
-	/* Of the other root, which has the same name. */
+	/* Of the other root with the same name. */
 	struct pki_identity foreign = pki_issue(&(struct pki_certificate){
 		.name = "Foreign", .issuer = &other, .extensions = responder_extensions});
 	const struct {
@@ -285,7 +278,6 @@ static void test_ocsp_refused(void **state)
 		{&late, "was not valid"},     {&foreign, "did not certify"}, {&other, "did not certify"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		ocsp.responder = cases[i].signer;
 		int result = check_ocsp(&ocsp, &facts, &error);
@@ -321,14 +313,13 @@ static void test_ocsp_refused(void **state)
 	pki_free(&foreign);
 }
 
-static void test_ocsp_status(void **state)
+TEST_CASE(test_ocsp_status)
 {
 	struct revocation_facts facts;
 	struct error error = {0};
 	/* OCSPResponse { tryLater } */
 	struct slice later = slice_make("\x30\x03\x0a\x01\x03", 5);
 
-	(void)state;
 	assert_int_equal(
 		revocation_check_ocsp(later, leaf.certificate, root.certificate, &facts, NULL, &error),
 		ERR_INVALID_EVIDENCE);
@@ -342,7 +333,7 @@ static void test_ocsp_status(void **state)
 	free(block);
 }
 
-/* Whatever is altered is refused, or says what it said: the certificates inside are not all
+/* Any alteration is refused or does not change the result: not all included certificates are
  * signed. */
 static void attack(struct buf *der, enum validation_kind kind)
 {
@@ -384,13 +375,12 @@ static void attack(struct buf *der, enum validation_kind kind)
 	                 ERR_INVALID_EVIDENCE);
 }
 
-static void test_damage(void **state)
+TEST_CASE(test_damage)
 {
 	BUF_AUTO struct buf der;
 	struct pki_ocsp ocsp = usual_ocsp();
 	struct pki_crl crl = usual_crl();
 
-	(void)state;
 	buf_init(&der, REVOCATION_OCSP_MAX);
 	pki_ocsp(&der, &ocsp);
 	attack(&der, VALIDATION_OCSP);
@@ -401,11 +391,10 @@ static void test_damage(void **state)
 	attack(&der, VALIDATION_CRL);
 }
 
-static void test_request(void **state)
+TEST_CASE(test_request)
 {
 	BUF_AUTO struct buf der;
 
-	(void)state;
 	buf_init(&der, 4096);
 	assert_int_equal(revocation_ocsp_request(leaf.certificate, root.certificate, &der, NULL), 0);
 	const unsigned char *position = (const unsigned char *)der.data;
@@ -419,7 +408,7 @@ static void test_request(void **state)
 	OCSP_REQUEST_free(request);
 }
 
-static void test_sources(void **state)
+TEST_CASE(test_sources)
 {
 	static const struct pki_extension many[] = {
 		{"authorityInfoAccess",
@@ -438,7 +427,6 @@ static void test_sources(void **state)
 	struct pki_identity bad =
 		pki_issue(&(struct pki_certificate){.name = "Bad", .issuer = &root, .extensions = broken});
 
-	(void)state;
 	assert_int_equal(revocation_sources(leaf.certificate, &sources, NULL), 0);
 	assert_int_equal(sources.ocsp.count, 1);
 	assert_string_equal(sources.ocsp.urls[0], "http://ocsp.example/");
@@ -477,7 +465,7 @@ static void add_ocsp(struct validation_set *set, const struct pki_ocsp *wanted)
 	assert_int_equal(validation_add(set, VALIDATION_OCSP, buf_slice(&der), NULL), 0);
 }
 
-/* Of the leaf below the root. */
+/* The verdict on the leaf below the root. */
 static struct revocation_verdict judge(const struct validation_set *set, int64_t time_us,
                                        bool self_dated)
 {
@@ -499,14 +487,13 @@ static struct revocation_verdict judge(const struct validation_set *set, int64_t
 	return verdicts[0];
 }
 
-static void test_times(void **state)
+TEST_CASE(test_times)
 {
 	VALIDATION_AUTO struct validation_set set = {0};
 	struct pki_crl crl = usual_crl();
 	struct pki_ocsp ocsp = usual_ocsp();
 	int64_t then_us = noon_us + 12 * HOUR_US;
 
-	(void)state;
 	struct revocation_verdict verdict = judge(&set, then_us, false);
 	assert_int_equal(verdict.outcome, REVOCATION_MISSING);
 	add_ocsp(&set, &ocsp);
@@ -525,25 +512,24 @@ static void test_times(void **state)
 	assert_int_equal(verdict.outcome, REVOCATION_GOOD_AFTER);
 	assert_int_equal(verdict.issued_us, then_us);
 	assert_non_null(validation_find(&set, &verdict.object));
-	/* Without a nextUpdate it speaks of no later time. */
+	/* Without nextUpdate it is valid for no later time. */
 	VALIDATION_AUTO struct validation_set alone = {0};
 	add_ocsp(&alone, &ocsp);
 	assert_int_equal(judge(&alone, then_us + US_PER_SECOND, false).outcome, REVOCATION_TOO_OLD);
 }
 
-static void test_revoked(void **state)
+TEST_CASE(test_revoked)
 {
 	VALIDATION_AUTO struct validation_set set = {0};
 	struct pki_crl crl = usual_crl();
 	struct pki_ocsp ocsp = usual_ocsp();
 
-	(void)state;
 	crl.revoked = leaf.certificate;
 	crl.revoked_us = noon_us;
 	crl.issued_us = noon_us + HOUR_US;
 	crl.reason = CRL_REASON_KEY_COMPROMISE;
 	add_crl(&set, &crl);
-	/* Another says good: that does not help. */
+	/* Another answer states "good"; that has no effect. */
 	ocsp.issued_us = noon_us + 2 * HOUR_US;
 	ocsp.next_us = noon_us + 3 * HOUR_US;
 	add_ocsp(&set, &ocsp);
@@ -555,9 +541,9 @@ static void test_revoked(void **state)
 	assert_int_equal(judge(&set, noon_us - US_PER_SECOND, true).outcome, REVOCATION_REVOKED);
 }
 
-/* RFC 3161 section 4: what the key itself dated stands if the key was given up, and that is said.
- */
-static void test_self_dated(void **state)
+/* RFC 3161 section 4: a token that the key itself dated remains valid if the key was discontinued,
+ * and the verdict says so. */
+TEST_CASE(test_self_dated)
 {
 	static const struct {
 		int reason;
@@ -574,7 +560,6 @@ static void test_self_dated(void **state)
 		{CRL_REASON_AA_COMPROMISE, REVOCATION_REVOKED},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		VALIDATION_AUTO struct validation_set set = {0};
 		struct pki_crl crl = usual_crl();
@@ -589,7 +574,7 @@ static void test_self_dated(void **state)
 	}
 }
 
-static void test_responder_judged(void **state)
+TEST_CASE(test_responder_judged)
 {
 	static const struct pki_extension point[] = {
 		{"issuingDistributionPoint", "critical,fullname:URI:http://crl.example/2.crl"},
@@ -600,14 +585,13 @@ static void test_responder_judged(void **state)
 	struct pki_ocsp ocsp = usual_ocsp();
 	struct pki_crl crl = usual_crl();
 
-	(void)state;
 	ocsp.responder = &checked;
 	add_ocsp(&set, &ocsp);
 	add_ocsp(&revoked, &ocsp);
 	struct revocation_verdict verdict = judge(&set, noon_us, false);
 	assert_int_equal(verdict.outcome, REVOCATION_MISSING);
 	assert_non_null(strstr(verdict.cause, "responder itself"));
-	/* About the responder alone. */
+	/* Covers only the responder. */
 	crl.extensions = point;
 	add_crl(&set, &crl);
 	verdict = judge(&set, noon_us, false);
@@ -620,7 +604,7 @@ static void test_responder_judged(void **state)
 	assert_int_equal(judge(&revoked, noon_us, false).outcome, REVOCATION_MISSING);
 }
 
-static void test_after_the_end(void **state)
+TEST_CASE(test_after_the_end)
 {
 	VALIDATION_AUTO struct validation_set set = {0};
 	struct pki_identity ended = pki_issue(&(struct pki_certificate){
@@ -631,7 +615,6 @@ static void test_after_the_end(void **state)
 	BUF_AUTO struct buf pem;
 	size_t count;
 
-	(void)state;
 	buf_init(&pem, 65536);
 	pki_path(&pem, (const struct pki_identity *[]){&ended, &root}, 2);
 	add_crl(&set, &crl);
@@ -646,7 +629,7 @@ static void test_after_the_end(void **state)
 	pki_free(&ended);
 }
 
-static void test_path(void **state)
+TEST_CASE(test_path)
 {
 	VALIDATION_AUTO struct validation_set set = {0};
 	struct revocation_verdict verdicts[REVOCATION_PATH_MAX];
@@ -656,7 +639,6 @@ static void test_path(void **state)
 	struct pki_crl crl = usual_crl();
 	size_t count = 0;
 
-	(void)state;
 	buf_init(&pem, 65536);
 	crl.issuer = &sub;
 	add_crl(&set, &crl);
@@ -666,13 +648,13 @@ static void test_path(void **state)
 	assert_int_equal(verdicts[0].outcome, REVOCATION_GOOD_AFTER);
 	assert_int_equal(verdicts[1].outcome, REVOCATION_UNPUBLISHED);
 	assert_ptr_equal(revocation_lack(verdicts, count), &verdicts[1]);
-	/* What it does not name may be there nevertheless. */
+	/* A list that does not name it may still cover it. */
 	crl.issuer = &root;
 	add_crl(&set, &crl);
 	assert_int_equal(revocation_judge(buf_slice(&pem), &set, &at, verdicts, &count, NULL), 0);
 	assert_int_equal(verdicts[1].outcome, REVOCATION_GOOD_AFTER);
 	assert_null(revocation_lack(verdicts, count));
-	/* A revoked one is told of before one that is merely missing. */
+	/* A revoked certificate is reported before one without data. */
 	crl.revoked = sub.certificate;
 	crl.revoked_us = noon_us - HOUR_US;
 	crl.reason = CRL_REASON_CA_COMPROMISE;
@@ -682,7 +664,7 @@ static void test_path(void **state)
 	assert_int_equal(revocation_judge(buf_slice(&pem), &some, &at, verdicts, &count, NULL), 0);
 	assert_int_equal(verdicts[0].outcome, REVOCATION_MISSING);
 	assert_ptr_equal(revocation_lack(verdicts, count), &verdicts[1]);
-	/* Without its root, and what is no path. */
+	/* Without its root, and with something that is not a path. */
 	buf_clear(&pem);
 	pki_path(&pem, (const struct pki_identity *[]){&below, &sub}, 2);
 	assert_int_equal(revocation_judge(buf_slice(&pem), &set, &at, verdicts, &count, NULL), 0);
@@ -703,18 +685,4 @@ static void test_path(void **state)
 	                 ERR_VALIDATION);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_crl),           cmocka_unit_test(test_crl_scope),
-		cmocka_unit_test(test_crl_refused),   cmocka_unit_test(test_crl_size),
-		cmocka_unit_test(test_ocsp),          cmocka_unit_test(test_ocsp_refused),
-		cmocka_unit_test(test_ocsp_status),   cmocka_unit_test(test_damage),
-		cmocka_unit_test(test_request),       cmocka_unit_test(test_sources),
-		cmocka_unit_test(test_times),         cmocka_unit_test(test_revoked),
-		cmocka_unit_test(test_self_dated),    cmocka_unit_test(test_responder_judged),
-		cmocka_unit_test(test_after_the_end), cmocka_unit_test(test_path),
-	};
-
-	return cmocka_run_group_tests_name("revocation", tests, make, forget);
-}
+TEST_MAIN(make, forget)

@@ -27,18 +27,17 @@ static enum revocation_kept get(struct revocation_cache *cache,
 	return kept;
 }
 
-static void test_made_in_advance(void **state)
+TEST_CASE(test_made_in_advance)
 {
 	struct revocation_cache *cache = revocation_cache_create();
 	struct revocation_facts facts = {.issued_us = 0, .next_us = 64 * HOUR_US};
 	struct revocation_question other = {.url = list.url, .request = {"x", 1}};
 
-	(void)state;
 	revocation_cache_put(cache, &list, slice_of("list"), &facts, HOUR_US);
 	assert_int_equal(get(cache, &other, 0, HOUR_US), REVOCATION_KEPT_NOTHING);
 	assert_int_equal(get(cache, &list, 0, 60 * HOUR_US), REVOCATION_KEPT_FRESH);
 	assert_int_equal(get(cache, &list, 1, 2 * HOUR_US), REVOCATION_KEPT_FRESH);
-	/* A thirty-second part of its life after it came. */
+	/* One thirty-second of its lifetime after it was received. */
 	assert_int_equal(get(cache, &list, 1, 3 * HOUR_US - 1), REVOCATION_KEPT_FRESH);
 	assert_int_equal(get(cache, &list, 1, 3 * HOUR_US), REVOCATION_KEPT_OLDER);
 	assert_int_equal(get(cache, &list, 1, 64 * HOUR_US - 1), REVOCATION_KEPT_OLDER);
@@ -56,24 +55,23 @@ static void test_made_in_advance(void **state)
 	revocation_cache_free(cache);
 }
 
-static void test_made_when_asked(void **state)
+TEST_CASE(test_made_when_asked)
 {
 	struct revocation_cache *cache = revocation_cache_create();
 	struct revocation_facts facts = {.issued_us = 0, .next_us = 64 * HOUR_US};
 
-	(void)state;
 	revocation_cache_put(cache, &list, slice_of("answer"), &facts, US_PER_SECOND);
 	assert_int_equal(get(cache, &list, 0, US_PER_SECOND), REVOCATION_KEPT_FRESH);
 	assert_int_equal(get(cache, &list, 1, US_PER_SECOND), REVOCATION_KEPT_OLDER);
-	/* Without an end it is of no use later. */
+	/* Without an end it is not used later. */
 	facts.next_us = TIME_NONE;
 	revocation_cache_put(cache, &list, slice_of("answer"), &facts, US_PER_SECOND);
 	assert_int_equal(get(cache, &list, 0, US_PER_SECOND), REVOCATION_KEPT_NOTHING);
 	revocation_cache_free(cache);
 }
 
-/* The longest unused goes, and bytes are bounded as well as objects. */
-static void test_bounds(void **state)
+/* The least recently used object is evicted; both bytes and objects are limited. */
+TEST_CASE(test_bounds)
 {
 	struct revocation_cache *cache = revocation_cache_create();
 	struct revocation_facts facts = {.issued_us = 0, .next_us = HOUR_US};
@@ -81,7 +79,6 @@ static void test_bounds(void **state)
 	size_t big = REVOCATION_KEPT_BYTES_MAX - 2;
 	char *block = calloc(1, REVOCATION_KEPT_BYTES_MAX + 1);
 
-	(void)state;
 	for (unsigned i = 0; i <= REVOCATION_KEPT_MAX; i++) {
 		question.request = slice_make(&i, sizeof i);
 		revocation_cache_put(cache, &question, slice_of("x"), &facts, 0);
@@ -99,7 +96,7 @@ static void test_bounds(void **state)
 	assert_int_equal(get(cache, &question, 0, 0), REVOCATION_KEPT_FRESH);
 	second = 3;
 	assert_int_equal(get(cache, &question, 0, 0), REVOCATION_KEPT_NOTHING);
-	/* Too large for all of it: what was there stays. */
+	/* Larger than the whole cache: the existing entries are kept. */
 	question.request = slice_of("large");
 	revocation_cache_put(cache, &question, slice_make(block, REVOCATION_KEPT_BYTES_MAX + 1), &facts,
 	                     0);
@@ -109,13 +106,12 @@ static void test_bounds(void **state)
 	revocation_cache_free(cache);
 }
 
-static void test_places(void **state)
+TEST_CASE(test_places)
 {
 	struct revocation_cache *cache = revocation_cache_create();
 	char reason[REVOCATION_CAUSE_SIZE];
 	char url[64];
 
-	(void)state;
 	monotonic_us = HOUR_US;
 	assert_false(revocation_cache_is_left_alone(cache, "u", reason));
 	revocation_cache_note_failure(cache, "u", "first");
@@ -138,14 +134,4 @@ static void test_places(void **state)
 	revocation_cache_free(cache);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_made_in_advance),
-		cmocka_unit_test(test_made_when_asked),
-		cmocka_unit_test(test_bounds),
-		cmocka_unit_test(test_places),
-	};
-
-	return cmocka_run_group_tests_name("revocation_cache", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

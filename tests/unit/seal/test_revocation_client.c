@@ -19,15 +19,15 @@
 #define HOUR_US (3600 * US_PER_SECOND)
 #define ROOM ((size_t)24 << 20)
 
-/* ---- a place that is asked: what it gives, and how often it was asked ---- */
+/* ---- a server: its answers, and how often it was asked ---- */
 
 static struct place {
 	struct buf answer;
-	int status; /* of HTTP; 0: the connection is closed without a word */
+	int status; /* of HTTP; 0: the connection is closed without an answer */
 	int asked;
 	bool posted;
-	bool got_only;      /* POST is not taken */
-	char asked_by[512]; /* the path of the last GET */
+	bool got_only;      /* POST is refused */
+	char asked_by[512]; /* path of the last GET */
 } ocsp_place, crl_place, responder_place;
 static int listener = -1;
 static int port;
@@ -105,7 +105,7 @@ static void *serve_all(void *context)
 	return NULL;
 }
 
-/* ---- certificates that name it ---- */
+/* ---- certificates that name the server ---- */
 
 static struct pki_identity root, leaf, responder, checked, silent;
 static struct buf path, silent_path;
@@ -131,7 +131,6 @@ static int make(void **state)
 	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
 	socklen_t size = sizeof address;
 
-	(void)state;
 	listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (bind(listener, (struct sockaddr *)&address, size) || listen(listener, 64) ||
 	    getsockname(listener, (struct sockaddr *)&address, &size) ||
@@ -164,7 +163,6 @@ static int forget(void **state)
 {
 	struct pki_identity *const all[] = {&root, &leaf, &silent, &responder, &checked};
 
-	(void)state;
 	shutdown(listener, SHUT_RDWR);
 	pthread_join(server, NULL);
 	close(listener);
@@ -214,7 +212,6 @@ static int begin(void **state)
 {
 	struct place *const places[] = {&ocsp_place, &crl_place, &responder_place};
 
-	(void)state;
 	for (size_t i = 0; i < 3; i++) {
 		buf_clear(&places[i]->answer);
 		places[i]->status = 404;
@@ -257,13 +254,12 @@ static size_t count_of(const struct validation_set *set, enum validation_kind ki
 	return count;
 }
 
-static void test_ocsp_first(void **state)
+TEST_CASE(test_ocsp_first)
 {
 	VALIDATION_AUTO struct validation_set set = {0};
 	struct revocation_client *client = client_of(&everywhere, NULL);
 	int64_t then_us = now_us();
 
-	(void)state;
 	publish_ocsp(&responder, V_OCSP_CERTSTATUS_GOOD, then_us);
 	publish_crl(&crl_place, then_us, 0);
 	struct revocation_verdict verdict = fetch(client, &set, then_us);
@@ -274,7 +270,7 @@ static void test_ocsp_first(void **state)
 	assert_int_equal(ocsp_place.asked, 1);
 	assert_true(ocsp_place.posted);
 	assert_int_equal(crl_place.asked, 0);
-	/* What is in the set is not asked for; what is kept is not, if it is late enough. */
+	/* Data in the set is not requested; cached data is not, if it is recent enough. */
 	fetch(client, &set, then_us);
 	VALIDATION_AUTO struct validation_set again = {0};
 	assert_int_equal(fetch(client, &again, then_us).outcome, REVOCATION_GOOD_AFTER);
@@ -283,8 +279,8 @@ static void test_ocsp_first(void **state)
 	revocation_client_free(client);
 }
 
-/* By a responder that hands out what it made before, from a cache. */
-static void test_ocsp_by_get(void **state)
+/* With a responder that serves prepared answers from a cache. */
+TEST_CASE(test_ocsp_by_get)
 {
 	VALIDATION_AUTO struct validation_set set = {0};
 	struct revocation_client *client = client_of(&everywhere, NULL);
@@ -294,7 +290,6 @@ static void test_ocsp_by_get(void **state)
 	const unsigned char *at = der;
 	size_t size = 0;
 
-	(void)state;
 	publish_ocsp(&responder, V_OCSP_CERTSTATUS_GOOD, then_us);
 	ocsp_place.got_only = true;
 	assert_int_equal(fetch(client, &set, then_us).outcome, REVOCATION_GOOD_AFTER);
@@ -312,12 +307,11 @@ static void test_ocsp_by_get(void **state)
 	revocation_client_free(client);
 }
 
-static void test_list_instead(void **state)
+TEST_CASE(test_list_instead)
 {
 	VALIDATION_AUTO struct validation_set set = {0};
 	struct revocation_client *client = client_of(&everywhere, NULL);
 
-	(void)state;
 	publish_crl(&crl_place, now_us(), 100);
 	struct revocation_verdict verdict = fetch(client, &set, now_us() - US_PER_SECOND);
 	assert_int_equal(verdict.outcome, REVOCATION_GOOD_AFTER);
@@ -329,14 +323,13 @@ static void test_list_instead(void **state)
 	revocation_client_free(client);
 }
 
-/* Nothing that cannot be used gets into the set, and its reason is told. */
-static void test_unusable(void **state)
+/* Unusable data is not added to the set, and the reason is reported. */
+TEST_CASE(test_unusable)
 {
 	static const char *const causes[] = {
 		"HTTP status 404",   "mpty reply", "does not parse", "not know", "in the future",
 		"no longer current", "may",        "more than 65536"};
 
-	(void)state;
 	for (int i = 0; i < 8; i++) {
 		VALIDATION_AUTO struct validation_set set = {0};
 		struct revocation_client *client = client_of(&everywhere, NULL);
@@ -366,12 +359,11 @@ static void test_unusable(void **state)
 	}
 }
 
-static void test_revoked(void **state)
+TEST_CASE(test_revoked)
 {
 	VALIDATION_AUTO struct validation_set set = {0};
 	struct revocation_client *client = client_of(&everywhere, NULL);
 
-	(void)state;
 	publish_ocsp(&responder, V_OCSP_CERTSTATUS_REVOKED, now_us());
 	publish_crl(&crl_place, now_us(), 0);
 	struct revocation_verdict verdict = fetch(client, &set, now_us());
@@ -381,14 +373,13 @@ static void test_revoked(void **state)
 	revocation_client_free(client);
 }
 
-static void test_responder_of_its_own(void **state)
+TEST_CASE(test_responder_of_its_own)
 {
 	VALIDATION_AUTO struct validation_set set = {0};
 	VALIDATION_AUTO struct validation_set without = {0};
 	struct revocation_client *client = client_of(&everywhere, NULL);
 	struct revocation_client *other = client_of(&everywhere, NULL);
 
-	(void)state;
 	publish_ocsp(&checked, V_OCSP_CERTSTATUS_GOOD, now_us());
 	struct revocation_verdict verdict = fetch(other, &without, now_us() - US_PER_SECOND);
 	assert_int_equal(verdict.outcome, REVOCATION_MISSING);
@@ -403,7 +394,7 @@ static void test_responder_of_its_own(void **state)
 	revocation_client_free(other);
 }
 
-static void test_nothing_published(void **state)
+TEST_CASE(test_nothing_published)
 {
 	VALIDATION_AUTO struct validation_set set = {0};
 	struct revocation_client *client = client_of(&everywhere, NULL);
@@ -411,7 +402,6 @@ static void test_nothing_published(void **state)
 	struct revocation_moment at = {.time_us = now_us()};
 	size_t count = 0;
 
-	(void)state;
 	assert_int_equal(
 		revocation_fetch(client, buf_slice(&silent_path), &at, &set, verdicts, &count, NULL), 0);
 	assert_int_equal(verdicts[0].outcome, REVOCATION_UNPUBLISHED);
@@ -437,14 +427,14 @@ static enum revocation_outcome fetch_hurried(struct revocation_client *client, i
 	return verdicts[0].outcome;
 }
 
-/* What had little time says nothing of a place; what is kept is the same for both. */
-static void test_in_a_hurry(void **state)
+/* A hurried request that fails does not mark the server as failing; hurried and ordinary requests
+ * share the cache. */
+TEST_CASE(test_in_a_hurry)
 {
 	VALIDATION_AUTO struct validation_set set = {0};
 	struct revocation_client *client = client_of(&everywhere, NULL);
 	int64_t then_us = now_us();
 
-	(void)state;
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(fetch_hurried(client, then_us), REVOCATION_MISSING);
 	assert_int_equal(ocsp_place.asked, 3);
@@ -458,8 +448,8 @@ static void test_in_a_hurry(void **state)
 	revocation_client_free(client);
 }
 
-/* A place that fails is left alone for a while, and what is kept still serves. */
-static void test_left_alone(void **state)
+/* A failing server is not asked for a while, and cached data is still used. */
+TEST_CASE(test_left_alone)
 {
 	VALIDATION_AUTO struct validation_set set = {0};
 	VALIDATION_AUTO struct validation_set later = {0};
@@ -467,7 +457,6 @@ static void test_left_alone(void **state)
 	struct revocation_client *other = client_of(&everywhere, NULL);
 	int64_t then_us = now_us();
 
-	(void)state;
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(fetch(client, &set, then_us).outcome, REVOCATION_MISSING);
 	assert_int_equal(ocsp_place.asked, 1);
@@ -484,13 +473,12 @@ static void test_left_alone(void **state)
 	revocation_client_free(other);
 }
 
-static void test_guarded(void **state)
+TEST_CASE(test_guarded)
 {
 	VALIDATION_AUTO struct validation_set set = {0};
 	static const struct address_guard nowhere = {0};
 	struct revocation_client *client = client_of(&nowhere, NULL);
 
-	(void)state;
 	publish_ocsp(&responder, V_OCSP_CERTSTATUS_GOOD, now_us());
 	struct revocation_verdict verdict = fetch(client, &set, now_us());
 	assert_int_equal(verdict.outcome, REVOCATION_MISSING);
@@ -499,12 +487,11 @@ static void test_guarded(void **state)
 	revocation_client_free(client);
 }
 
-static void test_huge_list(void **state)
+TEST_CASE(test_huge_list)
 {
 	VALIDATION_AUTO struct validation_set set = {0};
 	struct revocation_client *client = client_of(&everywhere, NULL);
 
-	(void)state;
 	publish_crl(&crl_place, now_us(), 450000);
 	struct revocation_verdict verdict = fetch(client, &set, now_us());
 	assert_int_equal(verdict.outcome, REVOCATION_MISSING);
@@ -513,26 +500,14 @@ static void test_huge_list(void **state)
 	revocation_client_free(client);
 }
 
-static void add_der(struct buf *out, X509 *certificate)
-{
-	unsigned char *der = NULL;
-	int size = i2d_X509(certificate, &der);
-
-	assert_true(size > 0);
-	buf_add(out, der, (size_t)size);
-	OPENSSL_free(der);
-}
-
-/* What can be fetched and is more than a signature may hold. */
-static void test_too_much_for_a_signature(void **state)
+/* Data that can be fetched but exceeds the limit of a signature. */
+TEST_CASE(test_too_much_for_a_signature)
 {
 	struct revocation_client *client = client_of(&everywhere, NULL);
 	BUF_AUTO struct buf der;
 
-	(void)state;
 	buf_init(&der, 65536);
-	add_der(&der, leaf.certificate);
-	add_der(&der, root.certificate);
+	pki_ders(&der, (const struct pki_identity *[]){&leaf, &root}, 2);
 	publish_crl(&crl_place, now_us() - HOUR_US, 360000);
 	assert_in_range(crl_place.answer.size, (size_t)9 << 20, REVOCATION_CRL_MAX);
 	for (int bare = 0; bare < 2; bare++) {
@@ -549,9 +524,9 @@ static void test_too_much_for_a_signature(void **state)
 	revocation_client_free(client);
 }
 
-/* The list of the responder's issuer speaks of the certificate, too: the answer beside it says no
- * more. Where nothing is over the set, the verifier refuses the one that nobody needs. */
-static void test_what_is_needed_alone(void **state)
+/* The list of the responder's issuer also covers the certificate, so the OCSP answer adds nothing.
+ * Where nothing is signed over the set, the verifier refuses the answer as not needed. */
+TEST_CASE(test_what_is_needed_alone)
 {
 	struct revocation_client *client = client_of(&everywhere, NULL);
 	BUF_AUTO struct buf der;
@@ -560,10 +535,8 @@ static void test_what_is_needed_alone(void **state)
 	struct error error = {0};
 	struct level_wanted wanted = {buf_slice(&path), {0}, now_us(), false};
 
-	(void)state;
 	buf_init(&der, 65536);
-	add_der(&der, leaf.certificate);
-	add_der(&der, root.certificate);
+	pki_ders(&der, (const struct pki_identity *[]){&leaf, &root}, 2);
 	wanted.authority = buf_slice(&der);
 	struct level_proof proof = {
 		.signer = buf_slice(&der), .authority = buf_slice(&der), .signed_us = wanted.signed_us};
@@ -588,16 +561,16 @@ static void test_what_is_needed_alone(void **state)
 	assert_true(is_published);
 	BUF_AUTO struct buf nowhere;
 	buf_init(&nowhere, 65536);
-	add_der(&nowhere, silent.certificate);
-	add_der(&nowhere, root.certificate);
+	pki_ders(&nowhere, (const struct pki_identity *[]){&silent, &root}, 2);
 	proof.signer = proof.authority = buf_slice(&nowhere);
 	assert_int_equal(level_is_published(&proof, &is_published, &error), 0);
 	assert_false(is_published);
 	revocation_client_free(client);
 }
 
-/* An answer of later says more than the list that vouches for its responder: both stay. */
-static void test_what_says_more_stays(void **state)
+/* An answer that is newer than the list that vouches for its responder adds information: both are
+ * kept. */
+TEST_CASE(test_what_says_more_stays)
 {
 	struct revocation_client *client = client_of(&everywhere, NULL);
 	BUF_AUTO struct buf der;
@@ -606,10 +579,8 @@ static void test_what_says_more_stays(void **state)
 	struct error error = {0};
 	struct level_wanted wanted = {buf_slice(&path), {0}, now_us(), true};
 
-	(void)state;
 	buf_init(&der, 65536);
-	add_der(&der, leaf.certificate);
-	add_der(&der, root.certificate);
+	pki_ders(&der, (const struct pki_identity *[]){&leaf, &root}, 2);
 	wanted.authority = buf_slice(&der);
 	publish_ocsp(&checked, V_OCSP_CERTSTATUS_GOOD, now_us());
 	publish_crl(&responder_place, now_us() - HOUR_US, 0);
@@ -621,9 +592,9 @@ static void test_what_says_more_stays(void **state)
 	revocation_client_free(client);
 }
 
-/* The responder has not heard of it yet, but the list that was got for the timestamp's authority
- * has. */
-static void test_what_one_path_brings_counts_for_the_other(void **state)
+/* The responder does not know of the revocation yet, but the list that was fetched for the path of
+ * the timestamp's authority does. */
+TEST_CASE(test_what_one_path_brings_counts_for_the_other)
 {
 	struct revocation_client *client = client_of(&everywhere, NULL);
 	BUF_AUTO struct buf der;
@@ -632,10 +603,8 @@ static void test_what_one_path_brings_counts_for_the_other(void **state)
 	struct error error = {0};
 	struct level_wanted wanted = {buf_slice(&path), {0}, now_us(), false};
 
-	(void)state;
 	buf_init(&der, 65536);
-	add_der(&der, checked.certificate);
-	add_der(&der, root.certificate);
+	pki_ders(&der, (const struct pki_identity *[]){&checked, &root}, 2);
 	wanted.authority = buf_slice(&der);
 	publish_ocsp(&responder, V_OCSP_CERTSTATUS_GOOD, now_us() - HOUR_US);
 	pki_crl(&responder_place.answer, &(struct pki_crl){.issuer = &root,
@@ -662,12 +631,11 @@ static void *fetch_many(void *client)
 	return NULL;
 }
 
-static void test_side_by_side(void **state)
+TEST_CASE(test_side_by_side)
 {
 	struct revocation_client *client = client_of(&everywhere, NULL);
 	pthread_t threads[4];
 
-	(void)state;
 	publish_ocsp(&responder, V_OCSP_CERTSTATUS_GOOD, now_us());
 	for (int i = 0; i < 4; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, fetch_many, client), 0);
@@ -679,24 +647,5 @@ static void test_side_by_side(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(test_ocsp_first, begin),
-		cmocka_unit_test_setup(test_ocsp_by_get, begin),
-		cmocka_unit_test_setup(test_list_instead, begin),
-		cmocka_unit_test_setup(test_unusable, begin),
-		cmocka_unit_test_setup(test_revoked, begin),
-		cmocka_unit_test_setup(test_responder_of_its_own, begin),
-		cmocka_unit_test_setup(test_nothing_published, begin),
-		cmocka_unit_test_setup(test_in_a_hurry, begin),
-		cmocka_unit_test_setup(test_left_alone, begin),
-		cmocka_unit_test_setup(test_guarded, begin),
-		cmocka_unit_test_setup(test_huge_list, begin),
-		cmocka_unit_test_setup(test_too_much_for_a_signature, begin),
-		cmocka_unit_test_setup(test_what_is_needed_alone, begin),
-		cmocka_unit_test_setup(test_what_says_more_stays, begin),
-		cmocka_unit_test_setup(test_what_one_path_brings_counts_for_the_other, begin),
-		cmocka_unit_test_setup(test_side_by_side, begin),
-	};
-
-	return cmocka_run_group_tests_name("revocation_client", tests, make, forget);
+	return tests_run(make, forget, begin, NULL);
 }

@@ -1,5 +1,5 @@
-/* Data about revocation is verified, and asked for, while one call after another fails. A fault is
- * told as one: it makes no certificate revoked, or good, or unknown, and no data invalid. */
+/* Revocation data is verified and requested with each call failing in turn. A fault is reported as
+ * a fault: it makes no certificate revoked, good or unknown, and no data invalid. */
 #include "support.h"
 
 #include "failing.h"
@@ -21,7 +21,6 @@ static int make(void **state)
 		{"issuingDistributionPoint", "critical,fullname:URI:http://crl.example/1.crl"},
 		{NULL, NULL}};
 
-	(void)state;
 	noon_us = clock_now_us() / US_PER_SECOND * US_PER_SECOND;
 	root = pki_issue(&(struct pki_certificate){.name = "Root", .extensions = pki_authority});
 	leaf = pki_issue(
@@ -50,7 +49,6 @@ static int make(void **state)
 
 static int forget(void **state)
 {
-	(void)state;
 	pki_free(&root);
 	pki_free(&leaf);
 	pki_free(&responder);
@@ -115,31 +113,19 @@ static void in_turn(int (*run)(void), int calls_min)
 	assert_true(at > calls_min);
 }
 
-static void test_list(void **state)
+TEST_CASE(test_list)
 {
-	(void)state;
 	in_turn(judge_list, 8);
 }
 
-static void test_answer(void **state)
+TEST_CASE(test_answer)
 {
-	(void)state;
 	in_turn(judge_answer, 10);
 }
 
-static void test_request(void **state)
+TEST_CASE(test_request)
 {
-	(void)state;
 	in_turn(request, 3);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_list),
-		cmocka_unit_test(test_answer),
-		cmocka_unit_test(test_request),
-	};
-
-	return cmocka_run_group_tests_name("revocation_failing", tests, make, forget);
-}
+TEST_MAIN(make, forget)

@@ -107,7 +107,7 @@ static enum token_standing judge_leaf(int64_t time_us, struct validation_set *se
 	return ret_verdict->standing;
 }
 
-static void one_object_for_all_times_until_it_is_too_old(void **state)
+TEST_CASE(one_object_for_all_times_until_it_is_too_old)
 {
 	static const int64_t hours[] = {-500, 0, 1, 24};
 	VALIDATION_AUTO struct validation_set set = {0};
@@ -125,7 +125,7 @@ static void one_object_for_all_times_until_it_is_too_old(void **state)
 	assert_int_equal(set.count, 0);
 }
 
-static void of_two_that_say_the_same_one_is_left(void **state)
+TEST_CASE(of_two_that_say_the_same_one_is_left)
 {
 	VALIDATION_AUTO struct validation_set set = {0};
 	struct token_verdict verdict;
@@ -139,7 +139,7 @@ static void of_two_that_say_the_same_one_is_left(void **state)
 	assert_int_equal(set.count, 1);
 }
 
-static void whatever_is_of_others_goes(void **state)
+TEST_CASE(whatever_is_of_others_goes)
 {
 	const struct pki_identity *const path[] = {&below, &sub, &root};
 	VALIDATION_AUTO struct validation_set set = {0};
@@ -153,7 +153,7 @@ static void whatever_is_of_others_goes(void **state)
 	assert_int_equal(set.count, 2);
 }
 
-static void half_a_path_is_left_open_and_keeps_what_there_is(void **state)
+TEST_CASE(half_a_path_is_left_open_and_keeps_what_there_is)
 {
 	const struct pki_identity *const path[] = {&below, &sub, &root};
 	VALIDATION_AUTO struct validation_set set = {0};
@@ -168,13 +168,13 @@ static void half_a_path_is_left_open_and_keeps_what_there_is(void **state)
 	assert_int_equal(set.count, 1);
 }
 
-static void a_responder_that_may_be_revoked_needs_its_list(void **state)
+TEST_CASE(a_responder_that_may_be_revoked_needs_its_list)
 {
 	VALIDATION_AUTO struct validation_set set = {0};
 	struct token_verdict verdict;
 	struct pki_crl crl = crl_of(&root);
 	struct pki_ocsp answer = answer_of(&checked);
-	crl.extensions = second_point; /* which is not the leaf's */
+	crl.extensions = second_point; /* which does not apply to the leaf */
 	add_answer(&set, &answer);
 	add_crl(&set, &crl);
 	assert_int_equal(judge_leaf(noon_us, &set, &verdict), TOKEN_GOOD);
@@ -183,7 +183,7 @@ static void a_responder_that_may_be_revoked_needs_its_list(void **state)
 	assert_int_equal(verdict.same_until_us, noon_us + 2 * HOUR_US);
 }
 
-static void what_was_revoked(void **state)
+TEST_CASE(what_was_revoked)
 {
 	static const struct {
 		int reason;
@@ -212,7 +212,7 @@ static void what_was_revoked(void **state)
 			assert_int_equal(verdict.revoked_us, crl.revoked_us);
 			continue;
 		}
-		/* The list is current for longer, but from then on it says something else. */
+		/* The list is current for longer, but from then on its verdict changes. */
 		assert_int_equal(verdict.same_until_us, crl.revoked_us - 1);
 		assert_int_equal(judge_leaf(crl.revoked_us - 1, &set, &verdict), TOKEN_GOOD);
 		assert_int_equal(set.count, 1);
@@ -221,7 +221,7 @@ static void what_was_revoked(void **state)
 	}
 }
 
-static void what_is_no_path_is_refused(void **state)
+TEST_CASE(what_is_no_path_is_refused)
 {
 	const struct pki_identity *const path[] = {&leaf, &other};
 	VALIDATION_AUTO struct validation_set set = {0};
@@ -230,16 +230,4 @@ static void what_is_no_path_is_refused(void **state)
 	assert_int_equal(judge_along(path, 0, noon_us, &set, &verdict), ERR_INVALID_EVIDENCE);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(one_object_for_all_times_until_it_is_too_old),
-		cmocka_unit_test(of_two_that_say_the_same_one_is_left),
-		cmocka_unit_test(whatever_is_of_others_goes),
-		cmocka_unit_test(half_a_path_is_left_open_and_keeps_what_there_is),
-		cmocka_unit_test(a_responder_that_may_be_revoked_needs_its_list),
-		cmocka_unit_test(what_was_revoked),
-		cmocka_unit_test(what_is_no_path_is_refused),
-	};
-	return cmocka_run_group_tests(tests, make, forget);
-}
+TEST_MAIN(make, forget)

@@ -7,7 +7,7 @@ static struct sha256 leaf(size_t number)
 	return sha256_of(&number, sizeof number);
 }
 
-/* Blocks of that many segments each lead to one root, and every segment to it. */
+/* Blocks of that many segments each lead to one root, and every segment leads to it. */
 static void expect_whole(const size_t *sizes, size_t count)
 {
 	static struct sha256 leaves[ROUND_BLOCKS_MAX][8];
@@ -31,7 +31,7 @@ static void expect_whole(const size_t *sizes, size_t count)
 			assert_true(sha256_equal(&proof.leaf, &leaves[i][k]));
 			struct sha256 led = tree_proof_root(&proof);
 			assert_true(sha256_equal(&led, &root));
-			/* Neither another place, nor another block, nor another round. */
+			/* Another place, block or round does not verify. */
 			block_root = root;
 			block_root.bytes[7] ^= 1;
 			assert_int_equal(
@@ -45,7 +45,7 @@ static void expect_whole(const size_t *sizes, size_t count)
 	}
 }
 
-static void every_segment_leads_to_the_round(void **state)
+TEST_CASE(every_segment_leads_to_the_round)
 {
 	static const size_t one[] = {1}, many[] = {8, 8, 8, 8, 8}, uneven[] = {3, 1, 8, 2, 5, 1, 1};
 	expect_whole(one, 1);
@@ -53,8 +53,8 @@ static void every_segment_leads_to_the_round(void **state)
 	expect_whole(uneven, 7);
 }
 
-/* Where blocks are full, the round's tree is the tree over all segments. */
-static void full_blocks_make_the_tree_over_all(void **state)
+/* With full blocks, the tree of the round is the tree over all segments. */
+TEST_CASE(full_blocks_make_the_tree_over_all)
 {
 	enum { BLOCKS = 5, FULL = 8 };
 	struct sha256 leaves[BLOCKS * FULL], blocks[BLOCKS], root;
@@ -72,7 +72,7 @@ static void full_blocks_make_the_tree_over_all(void **state)
 	assert_true(sha256_equal(&whole, &root));
 }
 
-static void impossible_numbers_are_refused(void **state)
+TEST_CASE(impossible_numbers_are_refused)
 {
 	static struct sha256 leaves[5];
 	struct sha256 root;
@@ -83,8 +83,8 @@ static void impossible_numbers_are_refused(void **state)
 	assert_int_equal(round_tree_root(slice_make(leaves, sizeof leaves), 5, &root), OK);
 }
 
-/* A segment's proof, on top of its event's, stays within bounds in the largest round. */
-static void the_longest_proof_fits(void **state)
+/* The proof of a segment and its event stays within limits in the largest round. */
+TEST_CASE(the_longest_proof_fits)
 {
 	size_t levels = 0;
 	for (size_t width = (size_t)ROUND_BLOCK_LEAVES_MAX * ROUND_BLOCKS_MAX; width > 1; width /= 2)
@@ -92,13 +92,4 @@ static void the_longest_proof_fits(void **state)
 	assert_true(levels + 15 <= TREE_PROOF_MAX);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_segment_leads_to_the_round),
-		cmocka_unit_test(full_blocks_make_the_tree_over_all),
-		cmocka_unit_test(impossible_numbers_are_refused),
-		cmocka_unit_test(the_longest_proof_fits),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -22,7 +22,7 @@ static struct seal_document sample(void)
 #define HEX_4(x) x x x x
 #define HEX_32(x) HEX_4(x) HEX_4(x) HEX_4(x) HEX_4(x) HEX_4(x) HEX_4(x) HEX_4(x) HEX_4(x)
 
-static void test_bytes(void **state)
+TEST_CASE(test_bytes)
 {
 	struct seal_document document = sample();
 	struct sha256 previous;
@@ -50,8 +50,8 @@ static void test_bytes(void **state)
 	assert_non_null(strstr(text.data, "\"synchronized\":false}"));
 }
 
-/* The digest was computed apart with Python's hashlib. */
-static void test_digest(void **state)
+/* The digest was computed independently with Python's hashlib. */
+TEST_CASE(test_digest)
 {
 	struct seal_document document = sample();
 	char hex[65];
@@ -64,8 +64,8 @@ static void test_digest(void **state)
 	assert_string_equal(hex, "9849662a95defc56af5cdf27340100f0e59520b1d297dddd9a5b29ebf6647a0b");
 }
 
-/* Written as it is, and as RFC 8785 would have it, must be the same bytes. */
-static void test_is_canonical(void **state)
+/* The written form and its RFC 8785 form are the same bytes. */
+TEST_CASE(test_is_canonical)
 {
 	struct seal_document document = sample();
 	struct json *json = NULL;
@@ -82,8 +82,26 @@ static void test_is_canonical(void **state)
 	assert_string_equal(canonical.data, text.data);
 }
 
-/* The tree over the kept nodes is the tree over all leaves, whatever their number. */
-static void test_build(void **state)
+#define READ_MEMORY ((size_t)1 << 16)
+
+static int read_back(struct slice text, struct seal_document *document)
+{
+	static struct arena arena;
+	arena_free(&arena);
+	arena_init(&arena, READ_MEMORY);
+	return seal_document_read(&arena, text, document, NULL);
+}
+
+TEST_CASE(test_clock_state)
+{
+	struct clock_state clock = clock_state_read();
+
+	assert_string_equal(clock.source, "ntp_adjtime");
+	assert_true(clock.max_error_us >= 0);
+}
+
+/* The tree over the stored nodes is the tree over all leaves, whatever their number. */
+TEST_CASE(test_build)
 {
 	static const size_t counts[] = {2,   3,   127, 128, 129, 130, 191, 192,   255,   256,
 	                                257, 300, 384, 385, 512, 513, 999, 16383, 16384, 16385};
@@ -103,8 +121,8 @@ static void test_build(void **state)
 	free(leaves);
 }
 
-/* Every leaf leads through its node to the root, and to no other. */
-static void test_prove(void **state)
+/* Every leaf leads through its node to the root, and to no other root. */
+TEST_CASE(test_prove)
 {
 	enum { COUNT = 2 * SEGMENT_NODE_LEAVES + 3 };
 	struct sha256 leaves[COUNT], nodes[SEGMENT_NODES_MAX], root;
@@ -135,7 +153,7 @@ static void test_prove(void **state)
 	                 ERR_INVALID_EVIDENCE);
 }
 
-static void test_path(void **state)
+TEST_CASE(test_path)
 {
 	struct sha256 siblings[TREE_PROOF_MAX + 1] = {{{0}}};
 	struct sha256 root = sha256_of("root", 4);
@@ -152,17 +170,7 @@ static void test_path(void **state)
 	                 ERR_INVALID_EVIDENCE);
 }
 
-#define READ_MEMORY ((size_t)1 << 16)
-
-static int read_back(struct slice text, struct seal_document *document)
-{
-	static struct arena arena;
-	arena_free(&arena);
-	arena_init(&arena, READ_MEMORY);
-	return seal_document_read(&arena, text, document, NULL);
-}
-
-static void test_read(void **state)
+TEST_CASE(test_read)
 {
 	struct seal_document document = sample(), read;
 	struct sha256 previous = sha256_of("token", 5);
@@ -210,8 +218,9 @@ static void test_read(void **state)
 		assert_int_equal(read_back(slice_of(refused[i]), &read), ERR_INVALID_EVIDENCE);
 }
 
-/* Longer than any that was ever written: that is damage, though there be no memory to read it. */
-static void test_too_long(void **state)
+/* Longer than any document ever written: reported as damage even when there is no memory to read
+ * it. */
+TEST_CASE(test_too_long)
 {
 	static char id[2 * READ_MEMORY];
 	struct seal_document document = sample(), read;
@@ -230,22 +239,4 @@ static void test_too_long(void **state)
 	}
 }
 
-static void test_clock_state(void **state)
-{
-	struct clock_state clock = clock_state_read();
-
-	assert_string_equal(clock.source, "ntp_adjtime");
-	assert_true(clock.max_error_us >= 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_bytes),        cmocka_unit_test(test_digest),
-		cmocka_unit_test(test_is_canonical), cmocka_unit_test(test_clock_state),
-		cmocka_unit_test(test_build),        cmocka_unit_test(test_prove),
-		cmocka_unit_test(test_path),         cmocka_unit_test(test_read),
-		cmocka_unit_test(test_too_long),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

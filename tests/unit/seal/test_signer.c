@@ -21,7 +21,8 @@
 #include "seal/signer_process.h"
 #include "seal/timestamp.h"
 
-/* What cms_create asks to be signed; the development certificate in scratch/signer stays. */
+/* The attributes that cms_create asks to be signed; the development certificate remains in
+ * scratch/signer. */
 static struct slice set;
 
 static int keep_attributes(void *context, struct slice bytes, struct buf *out, struct error *error)
@@ -57,7 +58,7 @@ static int prepare(void **state)
 	return 0;
 }
 
-/* The one child of this process. */
+/* Finds the only child of this process. */
 static pid_t child_pid(void)
 {
 	char path[64];
@@ -71,7 +72,7 @@ static pid_t child_pid(void)
 	return pid;
 }
 
-static void test_files(void **state)
+TEST_CASE(test_files)
 {
 	static const char *const names[] = {
 		"report-root.pem",    "report.pem",    "report-responder.pem",
@@ -106,7 +107,7 @@ static void test_files(void **state)
 	signer_stop(signer);
 }
 
-static void test_signs(void **state)
+TEST_CASE(test_signs)
 {
 	struct signer *signer = development_signer();
 	BUF_AUTO struct buf signature;
@@ -123,8 +124,8 @@ static void test_signs(void **state)
 	signer_stop(signer);
 }
 
-/* Keys outlive the process; the log tells all that was signed, in order. */
-static void test_log(void **state)
+/* Keys survive the process; the log records everything that was signed, in order. */
+TEST_CASE(test_log)
 {
 	struct sha256 imprint = sha256_of("x", 1);
 	struct sha256 digest = sha256_of(set.data, set.size);
@@ -184,7 +185,7 @@ static void assert_declined(struct signer *signer, struct slice bytes, const cha
 	assert_int_equal(out.size, 0);
 }
 
-static void test_refuses(void **state)
+TEST_CASE(test_refuses)
 {
 	struct signer *signer = development_signer();
 	struct error error = {0};
@@ -213,12 +214,12 @@ static void test_refuses(void **state)
 	assert_int_equal(signer_sign(signer, (enum signer_purpose)9, set, &out, &error), ERR_REFUSED);
 	assert_int_equal(signer_timestamp(signer, slice_of("no request"), &out, &error), ERR_REFUSED);
 	assert_int_equal(out.size, 0);
-	/* and goes on */
+	/* and continues */
 	assert_int_equal(signer_sign(signer, SIGNER_REPORT, set, &out, &error), 0);
 	signer_stop(signer);
 }
 
-/* Replaces the only occurrence of some bytes by as many others. */
+/* Replaces the only occurrence of some bytes by the same number of others. */
 static struct slice altered(struct buf *copy, struct slice from, struct slice by)
 {
 	buf_clear(copy);
@@ -230,8 +231,8 @@ static struct slice altered(struct buf *copy, struct slice from, struct slice by
 }
 #define BYTES(text) slice_make(text, sizeof text - 1)
 
-/* A key that vouches for reports must not be had to sign anything else in the shape of a CMS. */
-static void test_signs_only_what_cms_create_makes(void **state)
+/* A key for reports must not sign anything else in the form of a CMS. */
+TEST_CASE(test_signs_only_what_cms_create_makes)
 {
 	struct signer *signer = development_signer();
 	struct signer_options options = {.development = true};
@@ -241,16 +242,15 @@ static void test_signs_only_what_cms_create_makes(void **state)
 
 	buf_init(&copy, 4096);
 	buf_init(&out, 4096);
-	/* id-data as what is signed: TSTInfo, signedData. */
+	/* id-data as the signed content: TSTInfo, signedData. */
 	assert_declined(signer,
 	                altered(&copy, BYTES("\x06\x09\x2a\x86\x48\x86\xf7\x0d\x01\x07\x01"),
 	                        BYTES("\x06\x09\x2a\x86\x48\x86\xf7\x0d\x01\x07\x02")),
 	                "not one of those");
-	/* A SHA-1 message digest, with the size as it must then be, would be longer or shorter; another
-	 * type of the same size. */
+	/* A SHA-1 message digest, which changes the size; another type of the same size. */
 	assert_declined(signer, altered(&copy, BYTES("\x04\x20"), BYTES("\x0c\x20")),
 	                "not one of those");
-	/* An attribute of another kind in place of the message digest. */
+	/* Another attribute in the place of the message digest. */
 	assert_declined(signer,
 	                altered(&copy, BYTES("\xf7\x0d\x01\x09\x04"), BYTES("\xf7\x0d\x01\x09\x02")),
 	                "not one of those");
@@ -261,7 +261,7 @@ static void test_signs_only_what_cms_create_makes(void **state)
 	assert_non_null(time);
 	time[2] = 'x';
 	assert_declined(signer, buf_slice(&copy), "not one of those");
-	/* The reference to another certificate. */
+	/* A reference to another certificate. */
 	strcpy(directory, scratch_path("stranger"));
 	options.directory = directory;
 	assert_int_equal(signer_start(&options, &stranger, NULL), 0);
@@ -271,7 +271,7 @@ static void test_signs_only_what_cms_create_makes(void **state)
 	signer_stop(signer);
 }
 
-static void test_is_confined(void **state)
+TEST_CASE(test_is_confined)
 {
 	struct signer *signer = development_signer();
 	char command[64];
@@ -284,15 +284,15 @@ static void test_is_confined(void **state)
 	buf_init(&out, 4096);
 	scratch_read("confined", &out);
 	assert_string_equal(out.data, "NoNewPrivs:1Seccomp:2");
-	if (geteuid() == 0) { /* nobody else may look into it */
+	if (geteuid() == 0) { /* not readable for other users */
 		scratch_read("fds", &out);
 		assert_string_equal(out.data, "0 1 2 3 4 ");
 	}
 	signer_stop(signer);
 }
 
-/* Every call that could open, connect, beget or become something else, in a process that has done
- * what the signing process does last. The number of the first that is possible; 0: none. */
+/* Tries every call that could open, connect, fork or change identity, in a process confined like
+ * the signing process. Returns the number of the first one that succeeds; 0: none. */
 static int first_possible(int log)
 {
 	struct error error = {0};
@@ -331,7 +331,7 @@ static int first_possible(int log)
 	return 0;
 }
 
-static void test_gives_up_all_but_what_it_needs(void **state)
+TEST_CASE(test_gives_up_all_but_what_it_needs)
 {
 	int status = 0;
 	int log = open(scratch_path("written"), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
@@ -347,7 +347,7 @@ static void test_gives_up_all_but_what_it_needs(void **state)
 
 #define NOBODY 65534
 
-/* As somebody who is not root: what is not dumpable belongs to root in /proc all the same. */
+/* As a user other than root: in /proc, a process that is not dumpable belongs to root. */
 static int first_readable(void)
 {
 	struct rlimit limit = {1, 1};
@@ -371,8 +371,8 @@ static int first_readable(void)
 	return 0;
 }
 
-/* Neither a core file nor the memory itself tells the keys. */
-static void test_leaves_no_core(void **state)
+/* Neither a core file nor the memory of the process reveals the keys. */
+TEST_CASE(test_leaves_no_core)
 {
 	int status = 0;
 
@@ -389,8 +389,8 @@ static void test_leaves_no_core(void **state)
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-/* A full disk passes: what cannot be logged is not signed, and later it is. */
-static void test_full_log_passes(void **state)
+/* A full disk is temporary: nothing is signed that cannot be logged, and later it is signed. */
+TEST_CASE(test_full_log_passes)
 {
 	struct signer *signer = development_signer();
 	struct error error = {0};
@@ -414,7 +414,7 @@ static void test_full_log_passes(void **state)
 	signer_stop(development_signer());
 }
 
-static void test_one_process_holds_the_log(void **state)
+TEST_CASE(test_one_process_holds_the_log)
 {
 	struct signer *signer = development_signer();
 	struct signer *second = NULL;
@@ -426,8 +426,8 @@ static void test_one_process_holds_the_log(void **state)
 	signer_stop(signer);
 }
 
-/* One that stands still is ended, so that whoever watches the children sees it. */
-static void test_standstill(void **state)
+/* A process that does not respond is ended, so that the monitoring of children notices it. */
+TEST_CASE(test_standstill)
 {
 	struct signer *signer = development_signer();
 	struct error error = {0};
@@ -446,7 +446,7 @@ static void test_standstill(void **state)
 	signer_stop(signer);
 }
 
-static void test_log_is_no_link(void **state)
+TEST_CASE(test_log_is_no_link)
 {
 	struct signer *signer = NULL;
 	struct error error = {0};
@@ -459,7 +459,7 @@ static void test_log_is_no_link(void **state)
 	assert_non_null(strstr(error.cause, "signer.log"));
 }
 
-static void test_death(void **state)
+TEST_CASE(test_death)
 {
 	struct signer *signer = development_signer();
 	struct error error = {0};
@@ -481,7 +481,7 @@ static void test_death(void **state)
 	signer_stop(signer);
 }
 
-static void test_dies_with_its_parent(void **state)
+TEST_CASE(test_dies_with_its_parent)
 {
 	int pipes[2];
 	pid_t grandchild = 0;
@@ -497,7 +497,7 @@ static void test_dies_with_its_parent(void **state)
 	}
 	assert_int_equal(read(pipes[0], &grandchild, sizeof grandchild), sizeof grandchild);
 	waitpid(middle, NULL, 0);
-	/* An orphan is ours now: its end is told, or the test's time is over. */
+	/* The orphan is a child of this process now: its end is reported, or the test times out. */
 	assert_int_equal(waitpid(grandchild, NULL, 0), grandchild);
 	assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 0), 0);
 }
@@ -521,7 +521,7 @@ static int put_mark(struct signer *signer, const char *store, int64_t round, con
 	return signer_set_mark(signer, store, &mark, NULL);
 }
 
-static void test_marks(void **state)
+TEST_CASE(test_marks)
 {
 	struct signer *signer = development_signer();
 	struct signer_mark back = {3, sha256_of("c", 1)};
@@ -555,8 +555,8 @@ static void test_marks(void **state)
 		scratch_run("grep -q 'rollback_accepted.*\"reason\":\"the disk' signer/signer.log"), 0);
 }
 
-/* The stores that were touched last are remembered. */
-static void test_many_stores(void **state)
+/* The most recently used stores are remembered. */
+TEST_CASE(test_many_stores)
 {
 	struct signer *signer = development_signer();
 	char store[SIGNER_STORE_ID_SIZE + 1];
@@ -588,7 +588,7 @@ static void *sign_often(void *context)
 	return NULL;
 }
 
-static void test_threads(void **state)
+TEST_CASE(test_threads)
 {
 	struct signer *signer = development_signer();
 	pthread_t threads[4];
@@ -603,7 +603,7 @@ static void test_threads(void **state)
 	signer_stop(signer);
 }
 
-static void test_unusable_keys(void **state)
+TEST_CASE(test_unusable_keys)
 {
 	char directory[256], key[256], other[256], locked[256];
 	struct signer *signer = NULL;
@@ -644,8 +644,8 @@ static void test_unusable_keys(void **state)
 	assert_null(signer);
 }
 
-/* What they sign now would be refused by every verification; that they expire comes by itself. */
-static void test_certificates_are_a_path(void **state)
+/* What they sign now would be refused by every verification; their expiry is detected by itself. */
+TEST_CASE(test_certificates_are_a_path)
 {
 	char directory[256], key[256], chain[256];
 	struct signer *signer = NULL;
@@ -679,28 +679,4 @@ static void test_certificates_are_a_path(void **state)
 	assert_null(signer);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_files),
-		cmocka_unit_test(test_signs),
-		cmocka_unit_test(test_log),
-		cmocka_unit_test(test_refuses),
-		cmocka_unit_test(test_signs_only_what_cms_create_makes),
-		cmocka_unit_test(test_is_confined),
-		cmocka_unit_test(test_gives_up_all_but_what_it_needs),
-		cmocka_unit_test(test_leaves_no_core),
-		cmocka_unit_test(test_full_log_passes),
-		cmocka_unit_test(test_one_process_holds_the_log),
-		cmocka_unit_test(test_standstill),
-		cmocka_unit_test(test_log_is_no_link),
-		cmocka_unit_test(test_death),
-		cmocka_unit_test(test_dies_with_its_parent),
-		cmocka_unit_test(test_marks),
-		cmocka_unit_test(test_many_stores),
-		cmocka_unit_test(test_threads),
-		cmocka_unit_test(test_unusable_keys),
-		cmocka_unit_test(test_certificates_are_a_path),
-	};
-	return cmocka_run_group_tests(tests, prepare, scratch_end);
-}
+TEST_MAIN(prepare, scratch_end)

@@ -1,5 +1,5 @@
-/* The log on a disk that forgets what was not synced: the test is linked with wrapped calls, which
- * keep beside the file what of it a power cut would leave. */
+/* The log on a disk that loses data without a sync: wrapped calls keep, next to the file, the state
+ * that a power cut would leave. */
 #include "support.h"
 
 #include <errno.h>
@@ -12,14 +12,14 @@
 #define DISK_MAX 131072
 
 static struct {
-	char synced[DISK_MAX]; /* what a power cut leaves */
+	char synced[DISK_MAX]; /* state after a power cut */
 	size_t size;
-	bool dirty[DISK_MAX]; /* written since the last sync, good or bad */
+	bool dirty[DISK_MAX]; /* written since the last sync, successful or not */
 	bool directory_synced;
 	int failing_syncs;
 	int failing_writes;
 	int write_error;
-	size_t short_write; /* bytes the failing write leaves all the same */
+	size_t short_write; /* bytes that the failing write still writes */
 } disk;
 
 int __real_fsync(int file);
@@ -43,7 +43,7 @@ ssize_t __wrap_pwrite64(int file, const void *data, size_t size, off_t offset)
 	return __real_pwrite64(file, data, size, offset);
 }
 
-/* As Linux does it: whether the sync is good or bad, the pages are clean afterwards. */
+/* As in Linux: whether the sync succeeds or not, the pages are clean afterwards. */
 static int sync_file(int file)
 {
 	struct stat found;
@@ -75,7 +75,7 @@ int __wrap_fdatasync(int file)
 	return sync_file(file);
 }
 
-/* The power is cut: what the disk holds is all there is. */
+/* Cuts the power: only the synced state remains. */
 static void cut_power(void)
 {
 	FILE *file = fopen(scratch_path("signer.log"), "wb");
@@ -155,7 +155,7 @@ static void write_three(void)
 	close(log.file);
 }
 
-static void test_chain_can_be_recomputed(void **state)
+TEST_CASE(test_chain_can_be_recomputed)
 {
 	write_three();
 	assert_int_equal(read_back().count, 3);
@@ -167,8 +167,8 @@ static void test_chain_can_be_recomputed(void **state)
 		0);
 }
 
-/* A line taken out, put in, changed, or swapped with another. */
-static void test_tampering_is_found(void **state)
+/* A line that is removed, added, changed or swapped with another. */
+TEST_CASE(test_tampering_is_found)
 {
 	static const struct {
 		const char *change;
@@ -197,8 +197,8 @@ static void test_tampering_is_found(void **state)
 	}
 }
 
-/* What a power cut leaves of the line that was being written, in any order of its pages. */
-static void test_torn_line_is_cut_off(void **state)
+/* The remains of the line that was being written at a power cut, with its pages in any order. */
+TEST_CASE(test_torn_line_is_cut_off)
 {
 	static const char *const tears[] = {
 		"printf '{\"time\":\"2026' >> signer.log",
@@ -220,13 +220,13 @@ static void test_torn_line_is_cut_off(void **state)
 		assert_int_equal(add(&log, "4"), 0);
 		close(log.file);
 		struct heard heard = read_back();
-		assert_int_equal(heard.count, i == count - 1 ? 4 : 5); /* its record, the new */
+		assert_int_equal(heard.count, i == count - 1 ? 4 : 5); /* its entry, the new one */
 		assert_int_equal(scratch_run("grep -c torn_line signer.log | grep -qx 1"), 0);
 	}
 }
 
-/* It begins in one block of what is read and ends in another. */
-static void test_torn_line_across_blocks(void **state)
+/* It begins in one block of the reader and ends in another. */
+TEST_CASE(test_torn_line_across_blocks)
 {
 	struct signer_log log = opened();
 	while (log.size < 65536 - 300)
@@ -241,8 +241,8 @@ static void test_torn_line_across_blocks(void **state)
 	assert_int_equal(read_back().count, before.count + 1);
 }
 
-/* Logs of versions before the chain. */
-static void test_older_lines(void **state)
+/* Logs of versions without the hash chain. */
+TEST_CASE(test_older_lines)
 {
 	scratch_run("for i in 1 2 3; do echo '{\"time\":\"2026-01-01T00:00:00.000000Z\",\"purpose\":"
 	            "\"report\",\"sha256\":\"'$(printf '%%064d' $i)'\"}'; done > signer.log");
@@ -251,12 +251,12 @@ static void test_older_lines(void **state)
 	close(log.file);
 	assert_int_equal(read_back().count, 4);
 	scratch_run("sed -i 2d signer.log");
-	assert_int_equal(read_back().count, 3); /* nothing guards these */
+	assert_int_equal(read_back().count, 3); /* these have no protection */
 	scratch_run("sed -i '2s/report/parade/' signer.log");
 	assert_corrupt("line 3: its hash does not match");
 }
 
-static void test_many_lines(void **state)
+TEST_CASE(test_many_lines)
 {
 	struct signer_log log = opened();
 	for (int i = 0; i < 300; i++)
@@ -265,16 +265,16 @@ static void test_many_lines(void **state)
 	assert_int_equal(read_back().count, 300);
 }
 
-static void test_new_log_is_in_its_directory(void **state)
+TEST_CASE(test_new_log_is_in_its_directory)
 {
 	struct signer_log log = opened();
 	assert_true(disk.directory_synced);
 	close(log.file);
 }
 
-/* A sync fails: the line is in no one's hands but the page cache's. The next process reads it, and
- * what it reads has to be on the disk before it signs anything behind it. */
-static void test_what_was_read_is_durable(void **state)
+/* A sync fails: the line is only in the page cache. The next process reads it and must write it to
+ * the disk before it signs anything after it. */
+TEST_CASE(test_what_was_read_is_durable)
 {
 	write_three();
 	struct signer_log log = opened();
@@ -291,7 +291,7 @@ static void test_what_was_read_is_durable(void **state)
 	assert_memory_equal(&heard.last, &last, SHA256_SIZE);
 }
 
-static void test_start_refuses_what_it_cannot_make_durable(void **state)
+TEST_CASE(test_start_refuses_what_it_cannot_make_durable)
 {
 	struct signer_log log = {.file = -1};
 	struct error error = {0};
@@ -302,9 +302,9 @@ static void test_start_refuses_what_it_cannot_make_durable(void **state)
 	assert_int_equal(log.file, -1);
 }
 
-/* A full disk, with a piece of the line written or without: nothing is left of it, and it
- * passes. */
-static void test_full_disk(void **state)
+/* A full disk, with part of the line written or none: nothing of it remains, and signing resumes
+ * later. */
+TEST_CASE(test_full_disk)
 {
 	static const int errors[] = {ENOSPC, EDQUOT, EFBIG};
 	struct signer_log log = opened();
@@ -323,8 +323,8 @@ static void test_full_disk(void **state)
 	assert_int_equal(read_back().count, 1);
 }
 
-/* A check that somebody makes wait for the other end of a pipe never comes to its findings. */
-static void test_a_pipe_in_its_place_is_not_waited_for(void **state)
+/* A check that someone makes block on a pipe would never report its findings. */
+TEST_CASE(test_a_pipe_in_its_place_is_not_waited_for)
 {
 	struct signer_log log = {.file = -1};
 	struct signer_log_facts facts;
@@ -337,22 +337,4 @@ static void test_a_pipe_in_its_place_is_not_waited_for(void **state)
 	alarm(0);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_chain_can_be_recomputed, begin, scratch_end),
-		cmocka_unit_test_setup_teardown(test_tampering_is_found, begin, scratch_end),
-		cmocka_unit_test_setup_teardown(test_torn_line_is_cut_off, begin, scratch_end),
-		cmocka_unit_test_setup_teardown(test_torn_line_across_blocks, begin, scratch_end),
-		cmocka_unit_test_setup_teardown(test_older_lines, begin, scratch_end),
-		cmocka_unit_test_setup_teardown(test_many_lines, begin, scratch_end),
-		cmocka_unit_test_setup_teardown(test_new_log_is_in_its_directory, begin, scratch_end),
-		cmocka_unit_test_setup_teardown(test_what_was_read_is_durable, begin, scratch_end),
-		cmocka_unit_test_setup_teardown(test_start_refuses_what_it_cannot_make_durable, begin,
-	                                    scratch_end),
-		cmocka_unit_test_setup_teardown(test_full_disk, begin, scratch_end),
-		cmocka_unit_test_setup_teardown(test_a_pipe_in_its_place_is_not_waited_for, begin,
-	                                    scratch_end),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_EACH(begin, scratch_end)

@@ -53,7 +53,7 @@ static void assert_refused(int result, const struct error *error, const char *ca
 		fail_msg("refused, but not for '%s': %s", cause, error->cause);
 }
 
-static void test_facts(void **state)
+TEST_CASE(test_facts)
 {
 	struct timestamp_facts facts;
 	int64_t now_us = clock_now_us();
@@ -74,8 +74,8 @@ static void test_facts(void **state)
 	assert_false(facts.trusted);
 }
 
-/* OpenSSL's command comes to the same conclusion, over the bytes we sent and cut out. */
-static void test_openssl_agrees(void **state)
+/* The command of OpenSSL reaches the same result, over the bytes that were sent and extracted. */
+TEST_CASE(test_openssl_agrees)
 {
 	char hex[65];
 
@@ -99,7 +99,7 @@ static void test_openssl_agrees(void **state)
 	                 0);
 }
 
-static void test_request(void **state)
+TEST_CASE(test_request)
 {
 	BUF_AUTO struct buf one;
 	BUF_AUTO struct buf other;
@@ -117,7 +117,7 @@ static void test_request(void **state)
 	assert_int_equal(timestamp_request(&imprint, "timeStamping", &one, NULL), ERR_VALIDATION);
 }
 
-static void test_other_algorithms(void **state)
+TEST_CASE(test_other_algorithms)
 {
 	static const char *const names[] = {"sha256", "sha384", "sha512"};
 
@@ -139,8 +139,8 @@ static void test_other_algorithms(void **state)
 	assert_int_equal(timestamp_token_imprint(answer, &found, NULL), ERR_INVALID_EVIDENCE);
 }
 
-/* The authority's certificate is good for ten years. */
-static void test_judged_later(void **state)
+/* The authority's certificate is valid for ten years. */
+TEST_CASE(test_judged_later)
 {
 	struct timestamp_facts facts;
 	struct error error = {0};
@@ -172,7 +172,7 @@ static int verify_against(struct slice other_request, struct slice some_roots, s
 	                                 &facts, error);
 }
 
-static void test_response_against_request(void **state)
+TEST_CASE(test_response_against_request)
 {
 	struct error error = {0};
 	struct sha256 other_imprint = sha256_of("other", 5);
@@ -194,8 +194,8 @@ static void test_response_against_request(void **state)
 	assert_int_equal(verify_against(buf_slice(&request), no_roots, &error), ERR_VALIDATION);
 }
 
-/* The embedded authority refuses a policy that it does not have, and says so. */
-static void test_not_granted(void **state)
+/* The embedded authority refuses an unknown policy and reports it. */
+TEST_CASE(test_not_granted)
 {
 	struct timestamp_facts facts;
 	struct error error = {0};
@@ -214,7 +214,7 @@ static void test_not_granted(void **state)
 	                 ERR_INVALID_EVIDENCE);
 }
 
-static void test_every_flipped_bit(void **state)
+TEST_CASE(test_every_flipped_bit)
 {
 	struct timestamp_facts facts;
 	char *copy = malloc(token.size);
@@ -233,7 +233,7 @@ static void test_every_flipped_bit(void **state)
 	free(copy);
 }
 
-static void test_every_other_length(void **state)
+TEST_CASE(test_every_other_length)
 {
 	struct timestamp_facts facts;
 	char *copy = calloc(1, token.size + 4);
@@ -258,7 +258,7 @@ static void test_every_other_length(void **state)
 	free(copy);
 }
 
-/* Tokens that are wrong in one way, but signed with the authority's own key. */
+/* Tokens with one fault each, signed with the authority's own key. */
 enum forgery {
 	FORGE_NOTHING,
 	FORGE_DATA_VERSION,
@@ -281,10 +281,10 @@ enum forgery {
 	FORGE_INFO_TRAILER,
 	FORGE_NO_ACCURACY,
 	FORGE_EMPTY_ACCURACY,
-	FORGE_LATER, /* so that the certificates made for it are valid already */
+	FORGE_LATER, /* later, so that the certificates made for it are already valid */
 };
 
-/* OpenSSL does not take an accuracy away again. */
+/* OpenSSL cannot remove an accuracy. */
 static int cut_accuracy(unsigned char *der, int size)
 {
 	unsigned char *found = memmem(der, (size_t)size, "\x30\x03\x02\x01\x01", 5);
@@ -360,7 +360,7 @@ static void forge_signing_certificate(SignerInfo *info)
 	X509_free(other);
 }
 
-/* The issuer's name in the signer's identifier, with a letter in the other case. */
+/* Changes the case of a letter in the issuer's name of the signer identifier. */
 static void forge_name(SignerInfo *info)
 {
 	unsigned char *der = NULL;
@@ -481,7 +481,7 @@ static void forge(enum forgery forgery, struct buf *out)
 	assert_int_equal(signed_content_write(content, out), 0);
 }
 
-static void test_forgeries(void **state)
+TEST_CASE(test_forgeries)
 {
 	static const enum forgery good[] = {FORGE_NOTHING, FORGE_UNSIGNED_ATTRIBUTE,
 	                                    FORGE_STRANGE_CERTIFICATE, FORGE_NO_ACCURACY};
@@ -528,7 +528,7 @@ static void test_forgeries(void **state)
 	}
 }
 
-/* The sample's TSTInfo, signed by openssl with a certificate of these extensions. */
+/* Signs the sample's TSTInfo by openssl with a certificate of these extensions. */
 static int sign_with_openssl(const char *key, const char *extensions, const char *options)
 {
 	SIGNED_CONTENT_AUTO SignedContent *content = NULL;
@@ -561,7 +561,7 @@ static int sign_with_openssl(const char *key, const char *extensions, const char
 #define EC "ec -pkeyopt ec_paramgen_curve:P-256"
 #define GOOD_USAGE "extendedKeyUsage=critical,timeStamping"
 
-static void test_signers(void **state)
+TEST_CASE(test_signers)
 {
 	static const struct {
 		const char *key, *extensions, *options;
@@ -602,9 +602,9 @@ static void test_signers(void **state)
 	}
 }
 
-/* A root of the same name and key that was issued anew: the authority was issued by it as well. One
- * of the same name and another key is another's. */
-static void test_another_root_inside(void **state)
+/* A reissued root with the same name and key also issued the authority. A root with the same name
+ * and another key did not. */
+TEST_CASE(test_another_root_inside)
 {
 	struct timestamp_facts facts;
 	struct error error = {0};
@@ -631,21 +631,4 @@ static void test_another_root_inside(void **state)
 		&error, "certificate path");
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_facts),
-		cmocka_unit_test(test_openssl_agrees),
-		cmocka_unit_test(test_request),
-		cmocka_unit_test(test_other_algorithms),
-		cmocka_unit_test(test_judged_later),
-		cmocka_unit_test(test_response_against_request),
-		cmocka_unit_test(test_not_granted),
-		cmocka_unit_test(test_every_flipped_bit),
-		cmocka_unit_test(test_every_other_length),
-		cmocka_unit_test(test_forgeries),
-		cmocka_unit_test(test_signers),
-		cmocka_unit_test(test_another_root_inside),
-	};
-	return cmocka_run_group_tests(tests, make_sample, drop_sample);
-}
+TEST_MAIN(make_sample, drop_sample)

@@ -1,5 +1,5 @@
-/* The kinds of tokens that the standards leave to an authority, made by openssl with its keys, and
- * what stands right beside each of them and is refused. */
+/* The kinds of tokens that the standards permit, made by openssl with its keys, and similar ones
+ * that are refused. */
 #include "support.h"
 
 #include <openssl/pem.h>
@@ -14,7 +14,7 @@
 
 static struct sha256 imprint;
 
-/* A PKI: a root, an intermediate below it, and somebody else's root and leaf. */
+/* Makes a PKI: a root, an intermediate below it, and an unrelated root and leaf. */
 static int make_authorities(void **state)
 {
 	static const char config[] =
@@ -59,7 +59,7 @@ static int make_authorities(void **state)
 		"cat middle.pem root.pem >path.pem && cat path.pem stranger.pem other.pem >many.pem");
 }
 
-/* `tsa` and `extension` are taken; NULL: there is none. */
+/* Takes ownership of `tsa` and `extension`, which may be NULL. */
 static void write_info_with(bool with_accuracy, GENERAL_NAME *tsa, X509_EXTENSION *extension)
 {
 	TS_TST_INFO *info = TS_TST_INFO_new();
@@ -68,7 +68,7 @@ static void write_info_with(bool with_accuracy, GENERAL_NAME *tsa, X509_EXTENSIO
 	X509_ALGOR *algorithm = X509_ALGOR_new();
 	ASN1_INTEGER *number = ASN1_INTEGER_new();
 	ASN1_OBJECT *policy = OBJ_txt2obj("1.2.3.4", 1);
-	/* So that the certificates made for it are valid already. */
+	/* So that the certificates made for it are already valid. */
 	ASN1_GENERALIZEDTIME *later = ASN1_GENERALIZEDTIME_adj(NULL, time(NULL), 0, 60);
 	unsigned char *der = NULL;
 
@@ -114,7 +114,7 @@ static void write_info(bool with_accuracy)
 #define RSA "rsa.key"
 #define PSS "-keyopt rsa_padding_mode:pss"
 
-/* Signed by a leaf below the intermediate, with these certificates beside its own. */
+/* Signs by a leaf below the intermediate and includes these certificates. */
 static void make_token(const char *key, const char *options, const char *certificates,
                        struct buf *out)
 {
@@ -132,7 +132,7 @@ static void make_token(const char *key, const char *options, const char *certifi
 	scratch_read("made.tst", out);
 }
 
-/* The certificates of a PEM file in DER, one behind the other. */
+/* Reads the certificates of a PEM file and appends them in DER. */
 static void read_der(const char *name, struct buf *out)
 {
 	FILE *file = fopen(scratch_path(name), "r");
@@ -174,7 +174,7 @@ static void assert_refused(int result, const struct error *error, const char *ca
 		fail_msg("refused, but not for '%s': %s", cause, error->cause);
 }
 
-static void test_algorithms(void **state)
+TEST_CASE(test_algorithms)
 {
 	static const struct {
 		const char *key, *options;
@@ -192,7 +192,7 @@ static void test_algorithms(void **state)
 		{RSA, "-md sha256 " PSS " -keyopt rsa_pss_saltlen:0", NULL},
 		{"pss.key", "-md sha256 " PSS, NULL},
 		{P256, "-md sha256 -stream", NULL}, /* BER, of indefinite lengths */
-		/* OpenSSL says "rsaEncryption" then, and signs otherwise. */
+		/* OpenSSL then states "rsaEncryption" but signs otherwise. */
 		{"pss.key", "-md sha256", "signature algorithm"},
 		{P256, "-md sha1", "digest algorithm"},
 		{P256, "-md sha224", "digest algorithm"},
@@ -221,7 +221,7 @@ static void test_algorithms(void **state)
 	}
 }
 
-static void test_no_accuracy(void **state)
+TEST_CASE(test_no_accuracy)
 {
 	struct timestamp_facts facts;
 	BUF_AUTO struct buf made;
@@ -233,7 +233,7 @@ static void test_no_accuracy(void **state)
 	assert_int_equal(facts.accuracy_us, TIMESTAMP_ACCURACY_UNKNOWN);
 }
 
-/* "CN:…" is a directory name; NULL: there is none. */
+/* Makes a name; "CN:…" is a directory name; NULL: none. */
 static GENERAL_NAME *make_name(const char *text)
 {
 	const char *value = text ? strchr(text, ':') + 1 : NULL;
@@ -259,8 +259,8 @@ static bool openssl_verifies(void)
 	                   hex) == 0;
 }
 
-/* As `openssl ts -verify` judges it, which is what the evidence names for checking by hand. */
-static void test_name(void **state)
+/* As `openssl ts -verify` judges it, which the evidence names for a check by hand. */
+TEST_CASE(test_name)
 {
 	static const struct {
 		const char *name;
@@ -299,7 +299,7 @@ static void test_name(void **state)
 }
 
 /* A critical one may change what the token means: RFC 3161 section 2.4.2. */
-static void test_extensions(void **state)
+TEST_CASE(test_extensions)
 {
 	static const struct {
 		const char *extension;
@@ -324,7 +324,7 @@ static void test_extensions(void **state)
 	}
 }
 
-static void test_two_signers(void **state)
+TEST_CASE(test_two_signers)
 {
 	struct timestamp_facts facts;
 	struct error error = {0};
@@ -336,8 +336,8 @@ static void test_two_signers(void **state)
 	assert_refused(verify(buf_slice(&made), NULL, NULL, &facts, &error), &error, "one signer");
 }
 
-/* Whatever certificates stand beside the path: they neither help nor hurt. */
-static void test_certificates(void **state)
+/* Any certificates in addition to the path have no effect. */
+TEST_CASE(test_certificates)
 {
 	static const struct {
 		const char *inside, *known;
@@ -384,8 +384,8 @@ static void test_certificates(void **state)
 	}
 }
 
-/* Certificates that are not of X.509 (CertificateChoices) neither help nor hurt. */
-static void test_other_certificates(void **state)
+/* Certificates that are not X.509 (CertificateChoices) have no effect. */
+TEST_CASE(test_other_certificates)
 {
 	static const struct {
 		int tag, version;
@@ -393,7 +393,7 @@ static void test_other_certificates(void **state)
 	} cases[] = {
 		{0, 3, NULL},
 		{0xa2, 4, NULL}, /* version 2 attribute certificate */
-		{0xa2, 3, NULL}, /* as RFC 2630 has it */
+		{0xa2, 3, NULL}, /* as in RFC 2630 */
 		{0xa1, 3, NULL}, /* version 1 attribute certificate */
 		{0xa0, 3, NULL}, /* extended certificate of PKCS #6 */
 		{0xa3, 5, NULL}, /* any other format */
@@ -429,7 +429,7 @@ static void test_other_certificates(void **state)
 		}
 		if (result)
 			fail_msg("case %zu: %s", i, error.cause);
-		/* They stay where a token is written again, with its path inside. */
+		/* They are kept when a token is written again with its path. */
 		buf_clear(&complete);
 		assert_int_equal(
 			timestamp_token_complete(buf_slice(&made), buf_slice(&path), &complete, &error), 0);
@@ -445,8 +445,8 @@ static void test_other_certificates(void **state)
 	}
 }
 
-/* Our own have none of them: one is refused. */
-static void test_own_have_no_others(void **state)
+/* Our own tokens have none of them: one is refused. */
+TEST_CASE(test_own_have_no_others)
 {
 	SIGNED_CONTENT_AUTO SignedContent *content = NULL;
 	struct error error = {0};
@@ -463,8 +463,8 @@ static void test_own_have_no_others(void **state)
 	               "not of X.509");
 }
 
-/* A root that was damaged is a sign of damage, even where the trusted one stands in for it. */
-static void test_damaged_certificate(void **state)
+/* A damaged root indicates damage, even where the trusted one replaces it. */
+TEST_CASE(test_damaged_certificate)
 {
 	SIGNED_CONTENT_AUTO SignedContent *content = NULL;
 	struct timestamp_facts facts;
@@ -477,14 +477,14 @@ static void test_damaged_certificate(void **state)
 	char *found = NULL;
 	for (size_t i = 0; i + 5 < made.size; i++)
 		if (memcmp(made.data + i, "Other", 5) == 0)
-			found = made.data + i; /* the last is the root's own name */
+			found = made.data + i; /* the last one is the name of the root itself */
 	assert_non_null(found);
 	*found ^= 1;
 	assert_refused(verify(buf_slice(&made), NULL, NULL, &facts, &error), &error, "self-issued");
 }
 
-/* What a token may have after it was signed: it is accepted, and its path is the same. */
-static void test_unsigned(void **state)
+/* Attributes that may be added after signing: the token is accepted, and its path is the same. */
+TEST_CASE(test_unsigned)
 {
 	SIGNED_CONTENT_AUTO SignedContent *content = NULL;
 	struct timestamp_facts facts;
@@ -519,9 +519,9 @@ static void test_unsigned(void **state)
 	                 0);
 }
 
-/* As RFC 5940 puts an OCSP response among the CRLs. RFC 5652 wants version 5 then; who adds it to a
- * token may leave the 3. */
-static void test_ocsp_inside(void **state)
+/* An OCSP response among the CRLs, as in RFC 5940. RFC 5652 then requires version 5, but some
+ * programs that add it leave version 3. */
+TEST_CASE(test_ocsp_inside)
 {
 	static const unsigned char response[] = "\xa1\x0f\x06\x08\x2b\x06\x01\x05\x05\x07\x10\x02"
 											"\x30\x03\x0a\x01\x06";
@@ -554,7 +554,8 @@ static void test_ocsp_inside(void **state)
 	}
 }
 
-/* By `openssl ts`, which names all of the path: the authority's certificate and those above it. */
+/* Makes a token by `openssl ts` that names the whole path: the authority's certificate and those
+ * above it. */
 static void make_token_that_names_all(struct buf *out)
 {
 	static const char config[] =
@@ -577,7 +578,8 @@ static void make_token_that_names_all(struct buf *out)
 	scratch_read("all.tst", out);
 }
 
-/* Replaces what is inside but the signer's own by the certificates of a file (NULL: none). */
+/* Replaces the included certificates, except that of the signer, by those of a file (NULL:
+ * none). */
 static void set_certificates(const char *name, struct buf *token)
 {
 	SIGNED_CONTENT_AUTO SignedContent *content = NULL;
@@ -601,8 +603,8 @@ static void set_certificates(const char *name, struct buf *token)
 	assert_int_equal(signed_content_write(content, token), 0);
 }
 
-/* Without roots the path ends where the certificates do: those named above it may be missing. */
-static void test_more_named_than_there(void **state)
+/* Without roots the path ends where the certificates do: the named ones above it may be missing. */
+TEST_CASE(test_more_named_than_there)
 {
 	static const struct {
 		const char *inside;
@@ -610,10 +612,10 @@ static void test_more_named_than_there(void **state)
 	} cases[] = {
 		{"path.pem", NULL},
 		{"middle.pem", NULL},
-		{"root.pem", NULL}, /* not on the path, as the one between is missing */
+		{"root.pem", NULL}, /* not on the path, as the intermediate is missing */
 		{NULL, NULL},
 		{"other.pem", NULL},
-		/* The same name and key, but not the certificate that is named. */
+		/* The same name and key, but not the named certificate. */
 		{"again.pem", "signing-certificate"},
 	};
 	BUF_AUTO struct buf token, made;
@@ -638,7 +640,7 @@ static void test_more_named_than_there(void **state)
 			assert_refused(result, &error, cases[i].cause);
 		else if (result)
 			fail_msg("case %zu: %s", i, error.cause);
-		/* With roots the path is whole, and all that is named has to be on it. */
+		/* With roots the path is complete, and every named certificate must be on it. */
 		const char *known = i < 2 || cases[i].cause ? NULL : "middle.pem";
 		result = verify(buf_slice(&made), known, NULL, &facts, &error);
 		if (cases[i].cause)
@@ -648,9 +650,9 @@ static void test_more_named_than_there(void **state)
 	}
 }
 
-/* RSA-PSS's parameters are not signed themselves. For OpenSSL -1 is "as long as the digest", -2
+/* The parameters of RSA-PSS are not signed. For OpenSSL -1 means "as long as the digest", -2
  * "any". */
-static void test_pss_parameters(void **state)
+TEST_CASE(test_pss_parameters)
 {
 	static const struct {
 		const char *from, *to;
@@ -679,9 +681,9 @@ static void test_pss_parameters(void **state)
 	}
 }
 
-/* As many as can be had in the time there is: an altered one is never taken. A certificate beside
- * the path that is not self-issued may be any: it is left out here, as nothing is said by it. */
-static void test_flipped_bits(void **state)
+/* As many bits as time allows: an altered token is never accepted. A certificate outside the path
+ * that is not self-issued is left out here, because it has no effect. */
+TEST_CASE(test_flipped_bits)
 {
 	static const struct {
 		const char *key, *options, *inside;
@@ -707,8 +709,8 @@ static void test_flipped_bits(void **state)
 	}
 }
 
-/* Of a response in BER everything behind the token goes, and what is signed stays as it came. */
-static void test_response_ends_with_token(void **state)
+/* Everything after the token in a BER response is removed, and the signed bytes are unchanged. */
+TEST_CASE(test_response_ends_with_token)
 {
 	BUF_AUTO struct buf made;
 	BUF_AUTO struct buf response;
@@ -731,7 +733,7 @@ static void test_response_ends_with_token(void **state)
 	assert_true(slice_equal(token, buf_slice(&made)));
 	scratch_write("reply.tsr", buf_slice(&response));
 	assert_int_equal(scratch_run("openssl ts -reply -in reply.tsr -text | grep -q 'Granted'"), 0);
-	/* One that ends with it is left as it is. */
+	/* A response that ends with the token is not changed. */
 	size_t size = response.size;
 	assert_int_equal(timestamp_response_end_with_token(&response, NULL), 0);
 	assert_int_equal(response.size, size);
@@ -740,9 +742,9 @@ static void test_response_ends_with_token(void **state)
 	                 ERR_INVALID_EVIDENCE);
 }
 
-/* With the path inside and in DER, for those who look nowhere else: openssl needs the root alone.
- */
-static void test_completed(void **state)
+/* With the path inside and in DER, for verifiers that look nowhere else: openssl needs only the
+ * root. */
+TEST_CASE(test_completed)
 {
 	struct timestamp_facts facts;
 	BUF_AUTO struct buf made;
@@ -778,25 +780,4 @@ static void test_completed(void **state)
 	                 ERR_INVALID_EVIDENCE);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_algorithms),
-		cmocka_unit_test(test_no_accuracy),
-		cmocka_unit_test(test_name),
-		cmocka_unit_test(test_extensions),
-		cmocka_unit_test(test_two_signers),
-		cmocka_unit_test(test_certificates),
-		cmocka_unit_test(test_other_certificates),
-		cmocka_unit_test(test_own_have_no_others),
-		cmocka_unit_test(test_damaged_certificate),
-		cmocka_unit_test(test_unsigned),
-		cmocka_unit_test(test_ocsp_inside),
-		cmocka_unit_test(test_more_named_than_there),
-		cmocka_unit_test(test_pss_parameters),
-		cmocka_unit_test(test_flipped_bits),
-		cmocka_unit_test(test_response_ends_with_token),
-		cmocka_unit_test(test_completed),
-	};
-	return cmocka_run_group_tests(tests, make_authorities, scratch_end);
-}
+TEST_MAIN(make_authorities, scratch_end)

@@ -35,8 +35,8 @@ static void assert_hex(struct sha256 hash, const char *expected)
 	assert_string_equal(text, expected);
 }
 
-/* Roots over SHA-256("A"), SHA-256("B"), …, computed apart with Python's hashlib. */
-static void test_known_roots(void **state)
+/* Roots over SHA-256("A"), SHA-256("B"), …, computed independently with Python's hashlib. */
+TEST_CASE(test_known_roots)
 {
 	struct sha256 leaves[5];
 
@@ -69,14 +69,14 @@ static void assert_every_proof(size_t count, size_t step)
 		assert_true(count == 1 || proof.count > 0);
 		proof.leaf = leaf_number(i + 1);
 		reached = tree_proof_root(&proof);
-		/* Sorting makes the two of a pair prove the same. */
+		/* Because of sorting, both of a pair have the same proof. */
 		bool is_sibling = (i ^ 1) == i + 1 && i + 1 < count;
 		assert_false(!is_sibling && sha256_equal(&reached, &root));
 	}
 	free(leaves);
 }
 
-static void test_every_leaf_is_proven(void **state)
+TEST_CASE(test_every_leaf_is_proven)
 {
 	for (size_t count = 1; count <= 70; count++)
 		assert_every_proof(count, 1);
@@ -85,7 +85,7 @@ static void test_every_leaf_is_proven(void **state)
 	assert_every_proof(TREE_LEAVES_MAX, 4099);
 }
 
-static void test_path_lengths(void **state)
+TEST_CASE(test_path_lengths)
 {
 	static const struct {
 		size_t count, index, length;
@@ -104,8 +104,8 @@ static void test_path_lengths(void **state)
 	}
 }
 
-/* A leaf of a segment, through the round over several segments' roots. */
-static void test_composition(void **state)
+/* A leaf of a segment, through the round over the roots of several segments. */
+TEST_CASE(test_composition)
 {
 	for (size_t roots_count = 1; roots_count <= 5; roots_count++) {
 		TREE_AUTO struct hash_tree *segment = NULL;
@@ -133,7 +133,7 @@ static void test_composition(void **state)
 	}
 }
 
-static void test_composition_limit(void **state)
+TEST_CASE(test_composition_limit)
 {
 	struct tree_proof lower = {.count = TREE_PROOF_MAX};
 	struct tree_proof upper = {.count = 1};
@@ -182,7 +182,7 @@ static struct sha256 reduced_root(const struct json *lists, const struct sha256 
 	return node;
 }
 
-static void test_json(void **state)
+TEST_CASE(test_json)
 {
 	for (size_t count = 1; count <= 9; count++) {
 		TREE_AUTO struct hash_tree *tree = NULL;
@@ -206,12 +206,4 @@ static void test_json(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_known_roots),       cmocka_unit_test(test_every_leaf_is_proven),
-		cmocka_unit_test(test_path_lengths),      cmocka_unit_test(test_composition),
-		cmocka_unit_test(test_composition_limit), cmocka_unit_test(test_json),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

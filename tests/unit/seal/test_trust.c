@@ -1,15 +1,21 @@
-/* Names as people write them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+/* Names in a readable form. */
 #include <string.h>
 
+#include "testing.h"
 #include "seal/trust.h"
 
-static void names_are_read(void **state)
+TEST_CASE(test_organizations)
+{
+	assert_true(trust_same_organization("CN=A,O=One", "O=One,CN=B"));
+	assert_true(trust_same_organization("CN=A,O=One\\, Ltd", "CN=B,O=One\\, Ltd"));
+	assert_true(trust_same_organization("CN=A", "CN=A"));
+	assert_false(trust_same_organization("CN=A", "CN=B"));
+	assert_false(trust_same_organization("CN=A,O=One", "CN=A,O=Two"));
+	assert_false(trust_same_organization("CN=A,O=One", "CN=A"));
+	assert_false(trust_same_organization("CN=O\\=One", "CN=B,O=One"));
+}
+
+TEST_CASE(names_are_read)
 {
 	static const char *const cases[][2] = {
 		{"CN=Unit 3,O=Authority\\, S.A.,C=ES", "Unit 3 (Authority, S.A.)"},
@@ -20,7 +26,7 @@ static void names_are_read(void **state)
 		{"CN=Sello+serialNumber=7,O=\\C3\\91and\\C3\\BA", "Sello (\xc3\x91"
 	                                                      "and\xc3\xba)"},
 		{"O=One,O=Two,CN=First,CN=Second", "First (One)"},
-		/* What cannot be shown so stays as it was. */
+		/* A name without a readable form is not changed. */
 		{"CN=a\\0Ab,O=x", "CN=a\\0Ab,O=x"},
 		{"C=ES", "C=ES"},
 		{"no name", "no name"},
@@ -35,7 +41,7 @@ static void names_are_read(void **state)
 	}
 }
 
-static void long_names_end_with_a_character(void **state)
+TEST_CASE(long_names_end_with_a_character)
 {
 	char subject[2 * SUBJECT_SIZE] = "CN=x,O=", name[SUBJECT_SIZE];
 	for (size_t i = strlen(subject); i + 2 < sizeof subject; i += 2)
@@ -46,23 +52,4 @@ static void long_names_end_with_a_character(void **state)
 	assert_int_equal((unsigned char)name[strlen(name) - 1], 0xb1);
 }
 
-static void test_organizations(void **state)
-{
-	assert_true(trust_same_organization("CN=A,O=One", "O=One,CN=B"));
-	assert_true(trust_same_organization("CN=A,O=One\\, Ltd", "CN=B,O=One\\, Ltd"));
-	assert_true(trust_same_organization("CN=A", "CN=A"));
-	assert_false(trust_same_organization("CN=A", "CN=B"));
-	assert_false(trust_same_organization("CN=A,O=One", "CN=A,O=Two"));
-	assert_false(trust_same_organization("CN=A,O=One", "CN=A"));
-	assert_false(trust_same_organization("CN=O\\=One", "CN=B,O=One"));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_organizations),
-		cmocka_unit_test(names_are_read),
-		cmocka_unit_test(long_names_end_with_a_character),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

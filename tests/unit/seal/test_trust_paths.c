@@ -1,4 +1,4 @@
-/* What certificates say, together and each, and which of them are roots. */
+/* What certificates state, together and individually, and which of them are roots. */
 #include "pki.h"
 #include "support.h"
 
@@ -12,7 +12,6 @@ static struct error error;
 
 static int make(void **state)
 {
-	(void)state;
 	now_us = clock_now_us() / US_PER_SECOND * US_PER_SECOND;
 	root = pki_issue(&(struct pki_certificate){.name = "Root",
 	                                           .extensions = pki_authority,
@@ -28,28 +27,17 @@ static int make(void **state)
 
 static int forget(void **state)
 {
-	(void)state;
 	pki_free(&root);
 	pki_free(&leaf);
 	return 0;
 }
 
-static void add_der(struct buf *out, X509 *certificate)
-{
-	unsigned char *der = NULL;
-	int size = i2d_X509(certificate, &der);
-	assert_true(size > 0);
-	buf_add(out, der, (size_t)size);
-	OPENSSL_free(der);
-}
-
-static void test_a_path_is_valid_while_all_of_it_is(void **state)
+TEST_CASE(test_a_path_is_valid_while_all_of_it_is)
 {
 	BUF_AUTO struct buf pem;
 	struct certificate_facts facts;
 	int64_t from_us, until_us;
 
-	(void)state;
 	buf_init(&pem, 65536);
 	pki_path(&pem, (const struct pki_identity *[]){&leaf, &root}, 2);
 	assert_int_equal(trust_describe_path(buf_slice(&pem), &facts, &from_us, &until_us, &error), 0);
@@ -64,31 +52,28 @@ static void test_a_path_is_valid_while_all_of_it_is(void **state)
 	                 ERR_VALIDATION);
 }
 
-static void test_a_path_of_der_becomes_pem(void **state)
+TEST_CASE(test_a_path_of_der_becomes_pem)
 {
 	BUF_AUTO struct buf der;
 	BUF_AUTO struct buf pem;
 	BUF_AUTO struct buf wanted;
 
-	(void)state;
 	buf_init(&der, 65536);
 	buf_init(&pem, 65536);
 	buf_init(&wanted, 65536);
-	add_der(&der, leaf.certificate);
-	add_der(&der, root.certificate);
+	pki_ders(&der, (const struct pki_identity *[]){&leaf, &root}, 2);
 	pki_path(&wanted, (const struct pki_identity *[]){&leaf, &root}, 2);
 	assert_int_equal(trust_path_to_pem(buf_slice(&der), &pem, &error), 0);
 	assert_true(slice_equal(buf_slice(&pem), buf_slice(&wanted)));
 	assert_int_not_equal(trust_path_to_pem(slice_make(der.data, der.size - 1), &pem, &error), 0);
 }
 
-static void test_roots_are_added_once(void **state)
+TEST_CASE(test_roots_are_added_once)
 {
 	BUF_AUTO struct buf pem;
 	BUF_AUTO struct buf alone;
 	BUF_AUTO struct buf out;
 
-	(void)state;
 	buf_init(&pem, 65536);
 	buf_init(&alone, 65536);
 	buf_init(&out, 65536);
@@ -100,13 +85,4 @@ static void test_roots_are_added_once(void **state)
 	assert_true(slice_equal(buf_slice(&out), buf_slice(&alone)));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_a_path_is_valid_while_all_of_it_is),
-		cmocka_unit_test(test_a_path_of_der_becomes_pem),
-		cmocka_unit_test(test_roots_are_added_once),
-	};
-
-	return cmocka_run_group_tests(tests, make, forget);
-}
+TEST_MAIN(make, forget)

@@ -7,12 +7,11 @@ static struct slice number(unsigned *value)
 	return slice_make(value, sizeof *value);
 }
 
-static void test_each_once_in_order(void **state)
+TEST_CASE(test_each_once_in_order)
 {
 	VALIDATION_AUTO struct validation_set set = {0};
 	static const unsigned count = 100;
 
-	(void)state;
 	for (unsigned round = 0; round < 2; round++)
 		for (unsigned i = 0; i < count; i++)
 			assert_int_equal(validation_add(&set, i % 3, number(&i), NULL), 0);
@@ -31,13 +30,12 @@ static void test_each_once_in_order(void **state)
 	assert_null(validation_find(&set, &absent));
 }
 
-static void test_bounds(void **state)
+TEST_CASE(test_bounds)
 {
 	VALIDATION_AUTO struct validation_set set = {0};
 	VALIDATION_AUTO struct validation_set large = {0};
 	unsigned i;
 
-	(void)state;
 	assert_int_equal(validation_add(&set, VALIDATION_CRL, slice_of(""), NULL), ERR_VALIDATION);
 	for (i = 0; i < VALIDATION_OBJECTS_MAX; i++)
 		assert_int_equal(validation_add(&set, VALIDATION_OCSP, number(&i), NULL), 0);
@@ -56,12 +54,11 @@ static void test_bounds(void **state)
 	free(block);
 }
 
-static void test_union(void **state)
+TEST_CASE(test_union)
 {
 	VALIDATION_AUTO struct validation_set one = {0};
 	VALIDATION_AUTO struct validation_set other = {0};
 
-	(void)state;
 	assert_int_equal(validation_add(&one, VALIDATION_CRL, slice_of("a"), NULL), 0);
 	assert_int_equal(validation_add(&one, VALIDATION_CRL, slice_of("b"), NULL), 0);
 	assert_int_equal(validation_add(&other, VALIDATION_CRL, slice_of("b"), NULL), 0);
@@ -75,13 +72,4 @@ static void test_union(void **state)
 	validation_free(NULL);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_each_once_in_order),
-		cmocka_unit_test(test_bounds),
-		cmocka_unit_test(test_union),
-	};
-
-	return cmocka_run_group_tests_name("validation", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,11 +1,5 @@
-/* Chains that are set apart: their pauses, and what makes room for what. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+/* Quarantined chains: their pauses, and which entry makes space for which. */
+#include "testing.h"
 #include "base/clock.h"
 #include "service/apart.h"
 
@@ -21,7 +15,7 @@ static int set_up(void **state)
 	return 0;
 }
 
-static void one_is_listed_by_account_and_chain(void **state)
+TEST_CASE(one_is_listed_by_account_and_chain)
 {
 	assert_false(apart_has(&apart, 1, 2));
 	assert_int_equal(apart_add(&apart, 1, 2, START), 1);
@@ -34,8 +28,9 @@ static void one_is_listed_by_account_and_chain(void **state)
 	assert_int_equal(apart.count, 2);
 }
 
-/* It doubles with every failure in a row up to ten minutes, and counts from the last one. */
-static void the_pause_grows_with_every_failure(void **state)
+/* The pause doubles with every consecutive failure up to ten minutes, and begins at the last
+ * failure. */
+TEST_CASE(the_pause_grows_with_every_failure)
 {
 	static const int64_t pauses[] = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 600, 600};
 	int64_t now_us = START;
@@ -51,7 +46,7 @@ static void the_pause_grows_with_every_failure(void **state)
 	}
 }
 
-static void what_went_well_is_forgotten(void **state)
+TEST_CASE(what_went_well_is_forgotten)
 {
 	for (int64_t chain = 0; chain < 3; chain++)
 		for (int64_t failure = 0; failure <= chain; failure++)
@@ -60,13 +55,13 @@ static void what_went_well_is_forgotten(void **state)
 	assert_false(apart_has(&apart, 1, 0));
 	assert_false(apart_remove(&apart, 1, 0));
 	assert_int_equal(apart_add(&apart, 1, 0, START), 1);
-	/* The others' failures are still in a row. */
+	/* The failures of the others still count as consecutive. */
 	assert_int_equal(apart_add(&apart, 1, 1, START), 3);
 	assert_int_equal(apart_add(&apart, 1, 2, START), 4);
 	assert_int_equal(apart_count(&apart, START), 3);
 }
 
-static void only_the_last_hour_is_counted(void **state)
+TEST_CASE(only_the_last_hour_is_counted)
 {
 	apart_add(&apart, 1, 1, START);
 	apart_add(&apart, 1, 2, START + 10 * SECOND);
@@ -78,7 +73,7 @@ static void only_the_last_hour_is_counted(void **state)
 	assert_int_equal(apart_count(&apart, START + HOUR + 10 * SECOND), 1);
 }
 
-static void the_one_that_failed_longest_ago_makes_room(void **state)
+TEST_CASE(the_one_that_failed_longest_ago_makes_room)
 {
 	enum { OLDEST = 100, NEW = APART_MAX };
 	for (int64_t chain = 0; chain < APART_MAX; chain++)
@@ -89,14 +84,14 @@ static void the_one_that_failed_longest_ago_makes_room(void **state)
 	for (int64_t chain = 0; chain <= APART_MAX; chain++)
 		assert_true(chain == OLDEST || apart_has(&apart, 1, chain));
 	assert_int_equal(apart.count, APART_MAX);
-	/* The last one listed is the oldest now, unless it fails again. */
+	/* The last one listed is now the oldest, unless it fails again. */
 	apart_add(&apart, 1, APART_MAX - 1, START + HOUR / 2);
 	apart_add(&apart, 1, NEW + 1, START + HOUR / 2);
 	assert_true(apart_has(&apart, 1, APART_MAX - 1));
 	assert_false(apart_has(&apart, 1, APART_MAX - 2));
 }
 
-static void fewer_and_fewer_failures_are_told(void **state)
+TEST_CASE_WITH(fewer_and_fewer_failures_are_told, NULL, NULL)
 {
 	unsigned told = 0;
 	for (unsigned failures = 1; failures <= 1024; failures++)
@@ -109,15 +104,4 @@ static void fewer_and_fewer_failures_are_told(void **state)
 	assert_false(apart_tells(1023));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(one_is_listed_by_account_and_chain, set_up),
-		cmocka_unit_test_setup(the_pause_grows_with_every_failure, set_up),
-		cmocka_unit_test_setup(what_went_well_is_forgotten, set_up),
-		cmocka_unit_test_setup(only_the_last_hour_is_counted, set_up),
-		cmocka_unit_test_setup(the_one_that_failed_longest_ago_makes_room, set_up),
-		cmocka_unit_test(fewer_and_fewer_failures_are_told),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_EACH(set_up, NULL)

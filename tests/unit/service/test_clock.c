@@ -1,13 +1,8 @@
-/* Whose clock ours is compared with, when registrations are refused for it, and what the log is
- * told. All clocks are the test's. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+/* Which clock the local one is compared with, when registrations are refused because of it, and
+ * what is logged. All clocks come from the test. */
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "testing.h"
 #include "base/log.h"
 #include "seal/authority.h"
 #include "seal/clock_state.h"
@@ -20,8 +15,8 @@
 static struct {
 	int64_t now_us, boot_us;
 	bool shared;
-	int64_t store_us, authorities_us; /* the latest that these clocks may show */
-	int64_t wait_us;                  /* so long they take to be asked */
+	int64_t store_us, authorities_us; /* the latest times that these clocks may show */
+	int64_t wait_us;                  /* duration of a query */
 	bool synchronized;
 	int store_asked;
 } world;
@@ -29,7 +24,7 @@ static struct {
 static struct {
 	int count;
 	enum log_level level;
-	char event[64], fields[256]; /* of the last line, "name=value " */
+	char event[64], fields[256]; /* of the last entry, "name=value " */
 } told;
 
 static struct settings settings;
@@ -90,7 +85,7 @@ void __wrap_log_write(enum log_level level, const char *event, ...)
 	va_end(fields);
 }
 
-/* A node of several; its clock is right. */
+/* A node of several, with a correct clock. */
 static int set_up(void **state)
 {
 	static char an_authority;
@@ -102,11 +97,11 @@ static int set_up(void **state)
 	world.store_asked = told.count = 0;
 	settings = (struct settings){.seal_clock_bound = BOUND, .tsa_time_bound = 2 * SECOND};
 	service = (struct service){.settings = &settings};
-	service.authorities = (struct authorities *)&an_authority; /* never looked into */
+	service.authorities = (struct authorities *)&an_authority; /* never dereferenced */
 	return 0;
 }
 
-static void nodes_are_compared_with_their_store(void **state)
+TEST_CASE(nodes_are_compared_with_their_store)
 {
 	world.now_us = NOW + 7 * SECOND;
 	world.authorities_us = NOW + 100 * SECOND;
@@ -115,8 +110,8 @@ static void nodes_are_compared_with_their_store(void **state)
 	assert_int_equal(service_clock_ahead_us(&service), 0);
 }
 
-/* Whose own times may be that much later than they say. */
-static void one_alone_is_compared_with_the_last_timestamps(void **state)
+/* The true time may be later than the time in a timestamp, by up to tsa_time_bound. */
+TEST_CASE(one_alone_is_compared_with_the_last_timestamps)
 {
 	world.shared = false;
 	world.store_us = 0;
@@ -126,7 +121,7 @@ static void one_alone_is_compared_with_the_last_timestamps(void **state)
 	assert_int_equal(service_clock_ahead_us(&service), 0);
 }
 
-static void one_without_timestamps_is_compared_with_nobody(void **state)
+TEST_CASE(one_without_timestamps_is_compared_with_nobody)
 {
 	world.shared = false;
 	world.store_us = 0;
@@ -136,14 +131,14 @@ static void one_without_timestamps_is_compared_with_nobody(void **state)
 	assert_int_equal(service_clock_ready(&service, NULL), OK);
 }
 
-static void what_the_answer_takes_is_not_counted(void **state)
+TEST_CASE(what_the_answer_takes_is_not_counted)
 {
 	world.now_us = NOW + 7 * SECOND;
 	world.wait_us = 4 * SECOND;
 	assert_int_equal(service_clock_ahead_us(&service), 3 * SECOND);
 }
 
-static void registrations_are_given_the_clock(void **state)
+TEST_CASE(registrations_are_given_the_clock)
 {
 	world.now_us = NOW + 3 * SECOND;
 	struct ledger_clock clock = service_clock(&service);
@@ -152,7 +147,7 @@ static void registrations_are_given_the_clock(void **state)
 	assert_int_equal(clock.bound_us, BOUND);
 }
 
-static void live_registrations_are_refused_beyond_the_bound(void **state)
+TEST_CASE(live_registrations_are_refused_beyond_the_bound)
 {
 	struct error error = {0};
 	world.now_us = NOW + BOUND;
@@ -166,7 +161,7 @@ static void live_registrations_are_refused_beyond_the_bound(void **state)
 	assert_string_equal(error.cause, "this clock is 6 s ahead of the last timestamp's");
 }
 
-static void synchronization_counts_where_it_is_asked_for(void **state)
+TEST_CASE(synchronization_counts_where_it_is_asked_for)
 {
 	struct error error = {0};
 	world.synchronized = false;
@@ -183,7 +178,7 @@ static void synchronization_counts_where_it_is_asked_for(void **state)
 	assert_int_equal(service_clock_ready(&service, &error), OK);
 	world.store_asked = 0;
 	assert_int_equal(service_clock_synchronized(&service, &error), OK);
-	world.now_us = NOW + BOUND + 1; /* another matter */
+	world.now_us = NOW + BOUND + 1; /* checked elsewhere */
 	assert_int_equal(service_clock_synchronized(&service, &error), OK);
 	assert_int_equal(world.store_asked, 0);
 }
@@ -196,7 +191,7 @@ static void expect_told(int count, enum log_level level, const char *event, cons
 	assert_non_null(strstr(told.fields, field));
 }
 
-static void the_log_is_told_of_each_change_once(void **state)
+TEST_CASE(the_log_is_told_of_each_change_once)
 {
 	settings.seal_strict_clock = true;
 	assert_int_equal(service_clock_synchronized(&service, NULL), OK);
@@ -224,7 +219,7 @@ static void the_log_is_told_of_each_change_once(void **state)
 	}
 }
 
-static void a_chain_that_is_ahead_is_told_once_a_minute(void **state)
+TEST_CASE(a_chain_that_is_ahead_is_told_once_a_minute)
 {
 	struct registration refused = {.account = 12, .chain = 34};
 	assert_true(service_tell_clock_refusal(&service, &refused));
@@ -238,7 +233,7 @@ static void a_chain_that_is_ahead_is_told_once_a_minute(void **state)
 	expect_told(2, LOG_ERROR, "clock_behind_chain", "account=12 chain=35 ");
 }
 
-static void a_clock_that_is_ahead_is_no_chains_fault(void **state)
+TEST_CASE(a_clock_that_is_ahead_is_no_chains_fault)
 {
 	struct registration refused = {.account = 12, .chain = 34};
 	world.now_us = NOW + BOUND + 1;
@@ -248,19 +243,4 @@ static void a_clock_that_is_ahead_is_no_chains_fault(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(nodes_are_compared_with_their_store, set_up),
-		cmocka_unit_test_setup(one_alone_is_compared_with_the_last_timestamps, set_up),
-		cmocka_unit_test_setup(one_without_timestamps_is_compared_with_nobody, set_up),
-		cmocka_unit_test_setup(what_the_answer_takes_is_not_counted, set_up),
-		cmocka_unit_test_setup(registrations_are_given_the_clock, set_up),
-		cmocka_unit_test_setup(live_registrations_are_refused_beyond_the_bound, set_up),
-		cmocka_unit_test_setup(synchronization_counts_where_it_is_asked_for, set_up),
-		cmocka_unit_test_setup(the_log_is_told_of_each_change_once, set_up),
-		cmocka_unit_test_setup(a_chain_that_is_ahead_is_told_once_a_minute, set_up),
-		cmocka_unit_test_setup(a_clock_that_is_ahead_is_no_chains_fault, set_up),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_EACH(set_up, NULL)

@@ -1,13 +1,8 @@
-/* What becomes of the comparison that each start begins, and what registrations see of it
- * meanwhile. Clocks, authorities and the store are the test's. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+/* The result of the clock comparison at each start, and its effect on registrations meanwhile.
+ * Clocks, authorities and the store come from the test. */
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "testing.h"
 #include "base/log.h"
 #include "seal/authority.h"
 #include "seal/clock_state.h"
@@ -22,11 +17,11 @@
 
 static struct {
 	int64_t now_us, boot_us;
-	bool known; /* an authority has given a time, and our clock is off by so much */
+	bool known; /* an authority has given a time, from which the local clock differs by off_us */
 	int64_t off_us;
-	int answers;   /* the authority that does, by its index; AUTHORITIES: none */
-	int64_t tells; /* off by so much */
-	int asked;     /* authorities, one after the other */
+	int answers;   /* index of the authority that answers; AUTHORITIES: none */
+	int64_t tells; /* the difference in its answer */
+	int asked;     /* number of authorities, in order */
 	bool marked;   /* in the store */
 	int64_t until_us;
 	int store_result;
@@ -36,7 +31,7 @@ static struct {
 static struct {
 	int count;
 	enum log_level level;
-	char event[64], fields[400]; /* of the last line, "name=value " */
+	char event[64], fields[400]; /* of the last entry, "name=value " */
 } told;
 
 static struct settings settings;
@@ -126,7 +121,7 @@ void __wrap_log_write(enum log_level level, const char *event, ...)
 	va_end(fields);
 }
 
-/* A service that has begun. */
+/* A service that has started. */
 static int set_up(void **state)
 {
 	static char an_authority;
@@ -137,7 +132,7 @@ static int set_up(void **state)
 	world.answers = AUTHORITIES;
 	settings = (struct settings){.seal_clock_bound = BOUND};
 	service = (struct service){.settings = &settings};
-	service.authorities = (struct authorities *)&an_authority; /* never looked into */
+	service.authorities = (struct authorities *)&an_authority; /* never dereferenced */
 	clock_start_begin(&service);
 	return 0;
 }
@@ -175,7 +170,7 @@ static void expect_told(int count, enum log_level level, const char *event, cons
 	assert_non_null(strstr(told.fields, field));
 }
 
-static void nothing_is_received_before_the_outcome(void **state)
+TEST_CASE(nothing_is_received_before_the_outcome)
 {
 	expect_refused("being compared");
 	clock_start_decide(&service);
@@ -189,7 +184,7 @@ static void nothing_is_received_before_the_outcome(void **state)
 	assert_int_equal(world.asked, 0);
 }
 
-static void without_authorities_nothing_is_compared(void **state)
+TEST_CASE(without_authorities_nothing_is_compared)
 {
 	service = (struct service){.settings = &settings};
 	clock_start_begin(&service);
@@ -200,7 +195,7 @@ static void without_authorities_nothing_is_compared(void **state)
 	assert_int_equal(world.asked, 0);
 }
 
-static void more_than_the_bound_is_refused_either_way(void **state)
+TEST_CASE(more_than_the_bound_is_refused_either_way)
 {
 	static const struct {
 		int64_t off_us;
@@ -231,8 +226,8 @@ static void more_than_the_bound_is_refused_either_way(void **state)
 	}
 }
 
-/* Whoever set it right need not start anything again. */
-static void a_clock_that_is_set_right_is_relied_on(void **state)
+/* A corrected clock needs no restart. */
+TEST_CASE(a_clock_that_is_set_right_is_relied_on)
 {
 	world.answers = 1;
 	world.tells = 3600 * SECOND;
@@ -242,16 +237,16 @@ static void a_clock_that_is_set_right_is_relied_on(void **state)
 	clock_start_decide(&service);
 	expect_accepted();
 	expect_told(2, LOG_INFO, "clock_relied_on", "agrees");
-	world.off_us = 3600 * SECOND; /* from here on other rules hold */
+	world.off_us = 3600 * SECOND; /* from here on other rules apply */
 	clock_start_decide(&service);
 	expect_accepted();
 }
 
-static void where_none_answers_registration_goes_on(void **state)
+TEST_CASE(where_none_answers_registration_goes_on)
 {
 	ask_and_decide();
 	assert_true(world.marked);
-	assert_int_equal(world.state_at_mark, CLOCK_COMPARING); /* it is kept before the first one */
+	assert_int_equal(world.state_at_mark, CLOCK_COMPARING); /* it is stored before the first one */
 	expect_accepted();
 	expect_told(1, LOG_WARNING, "clock_not_compared", "no timestamp authority");
 	ask_and_decide();
@@ -259,7 +254,7 @@ static void where_none_answers_registration_goes_on(void **state)
 	assert_int_equal(world.asked, AUTHORITIES);
 	world.now_us = NOW + 7 * SECOND;
 	(void)service_clock(&service);
-	world.now_us = NOW - 3600 * SECOND; /* set back meanwhile */
+	world.now_us = NOW - 3600 * SECOND; /* set back in the meantime */
 	world.answers = 2;
 	ask_and_decide();
 	assert_false(world.marked);
@@ -268,7 +263,7 @@ static void where_none_answers_registration_goes_on(void **state)
 	expect_told(2, LOG_INFO, "clock_compared", "agrees");
 }
 
-static void one_that_answers_later_may_show_a_difference(void **state)
+TEST_CASE(one_that_answers_later_may_show_a_difference)
 {
 	ask_and_decide();
 	expect_accepted();
@@ -285,8 +280,8 @@ static void one_that_answers_later_may_show_a_difference(void **state)
 	assert_int_equal(world.until_us, NOW + SECOND);
 }
 
-/* While an authority hangs, not all were asked. */
-static void one_that_hangs_is_not_waited_for(void **state)
+/* While an authority hangs, not all have been asked. */
+TEST_CASE(one_that_hangs_is_not_waited_for)
 {
 	world.boot_us += 15 * SECOND - 1;
 	clock_start_decide(&service);
@@ -297,8 +292,8 @@ static void one_that_hangs_is_not_waited_for(void **state)
 	assert_true(world.marked);
 }
 
-/* Another node's comparison may have ended the mark. */
-static void as_long_as_it_lasts_the_mark_stays(void **state)
+/* The comparison of another node may have ended the mark. */
+TEST_CASE(as_long_as_it_lasts_the_mark_stays)
 {
 	ask_and_decide();
 	world.marked = false;
@@ -306,8 +301,8 @@ static void as_long_as_it_lasts_the_mark_stays(void **state)
 	assert_true(world.marked);
 }
 
-/* What an earlier process left, which ended before it could compare its clock. */
-static void a_mark_that_was_left_is_ended(void **state)
+/* The mark of an earlier process that ended before it could compare its clock. */
+TEST_CASE(a_mark_that_was_left_is_ended)
 {
 	world.marked = true;
 	world.answers = 0;
@@ -316,7 +311,7 @@ static void a_mark_that_was_left_is_ended(void **state)
 	assert_int_equal(world.until_us, NOW);
 }
 
-static void what_cannot_be_kept_is_no_outcome(void **state)
+TEST_CASE(what_cannot_be_kept_is_no_outcome)
 {
 	world.store_result = ERR_UNAVAILABLE;
 	ask_and_decide();
@@ -330,7 +325,7 @@ static void what_cannot_be_kept_is_no_outcome(void **state)
 	expect_accepted();
 }
 
-static void a_copy_that_is_quiet_asks_nobody(void **state)
+TEST_CASE(a_copy_that_is_quiet_asks_nobody)
 {
 	atomic_store(&service.quiet_since_us, 1);
 	ask_and_decide();
@@ -346,36 +341,18 @@ static void a_copy_that_is_quiet_asks_nobody(void **state)
 	expect_accepted();
 }
 
-static void a_service_that_stops_asks_no_more(void **state)
+TEST_CASE(a_service_that_stops_asks_no_more)
 {
 	int64_t pause_us;
 	(void)clock_start_ask(&service, &stops, &pause_us);
 	assert_int_equal(world.asked, 0);
 }
 
-static void its_refusals_are_no_chains_fault(void **state)
+TEST_CASE(its_refusals_are_no_chains_fault)
 {
 	struct registration refused = {.account = 12, .chain = 34};
 	assert_false(service_tell_clock_refusal(&service, &refused));
 	assert_int_equal(told.count, 0);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(nothing_is_received_before_the_outcome, set_up),
-		cmocka_unit_test_setup(without_authorities_nothing_is_compared, set_up),
-		cmocka_unit_test_setup(more_than_the_bound_is_refused_either_way, set_up),
-		cmocka_unit_test_setup(a_clock_that_is_set_right_is_relied_on, set_up),
-		cmocka_unit_test_setup(where_none_answers_registration_goes_on, set_up),
-		cmocka_unit_test_setup(one_that_answers_later_may_show_a_difference, set_up),
-		cmocka_unit_test_setup(one_that_hangs_is_not_waited_for, set_up),
-		cmocka_unit_test_setup(as_long_as_it_lasts_the_mark_stays, set_up),
-		cmocka_unit_test_setup(a_mark_that_was_left_is_ended, set_up),
-		cmocka_unit_test_setup(what_cannot_be_kept_is_no_outcome, set_up),
-		cmocka_unit_test_setup(a_copy_that_is_quiet_asks_nobody, set_up),
-		cmocka_unit_test_setup(a_service_that_stops_asks_no_more, set_up),
-		cmocka_unit_test_setup(its_refusals_are_no_chains_fault, set_up),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_EACH(set_up, NULL)

@@ -1,12 +1,7 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
+#include "testing.h"
 #include "base/clock.h"
 #include "service/event_body.h"
 
@@ -22,7 +17,7 @@ static int parse(const char *body, enum modality modality)
 	return event_body_parse(slice_of(body), modality, &arena, &canonical, &declaration, &error);
 }
 
-static void test_payload(void **state)
+TEST_CASE(test_payload)
 {
 	assert_int_equal(parse("{\"client_ref\":\"ñ 1\",\"payload\":{\"b\":1.0,\"a\":[]},"
 	                       "\"occurred_at\":\"2026-01-01T00:00:00.1234567+01:00\"}",
@@ -38,7 +33,7 @@ static void test_payload(void **state)
 	assert_true(declaration.occurred_at_us == TIME_NONE);
 }
 
-static void test_hash(void **state)
+TEST_CASE(test_hash)
 {
 	char body[400];
 	snprintf(body, sizeof body,
@@ -61,11 +56,11 @@ static void test_hash(void **state)
 	assert_int_equal(parse(body, MODALITY_HASH_ONLY), ERR_VALIDATION);
 }
 
-static void test_refused(void **state)
+TEST_CASE(test_refused)
 {
 	static const struct {
 		const char *body;
-		const char *named; /* in the sentence */
+		const char *named; /* in the message */
 	} cases[] = {
 		{"[]", "object"},
 		{"{\"payload\":{}}", "client_ref"},
@@ -95,7 +90,7 @@ static void test_refused(void **state)
 	}
 }
 
-/* A payload of so many objects inside each other; `inside` stands in the last. */
+/* A payload of that many nested objects, with `inside` in the innermost one. */
 static char *nested(unsigned depth, const char *inside)
 {
 	char *body = malloc(depth * 6 + 100);
@@ -109,7 +104,7 @@ static char *nested(unsigned depth, const char *inside)
 	return body;
 }
 
-static void test_limits(void **state)
+TEST_CASE(test_limits)
 {
 	static const char *const scalars[] = {"", "\"a\":1", "\"a\":\"b\"", "\"a\":null"};
 	char *body;
@@ -122,7 +117,7 @@ static void test_limits(void **state)
 		free(body);
 	}
 
-	/* 262,144 bytes in canonical form pass, one more does not. */
+	/* 262,144 bytes in canonical form are accepted, one more is not. */
 	size_t room = PAYLOAD_MAX + 200;
 	body = malloc(room);
 	for (size_t extra = 0; extra < 2; extra++) {
@@ -146,7 +141,7 @@ static void test_limits(void **state)
 	assert_int_equal(client_ref_check(slice_of("\xff"), &error), ERR_VALIDATION);
 }
 
-static void test_file_name(void **state)
+TEST_CASE(test_file_name)
 {
 	struct slice name;
 	assert_int_equal(file_name_check(slice_of("C:\\dir\\a.pdf"), &name, &error), 0);
@@ -160,14 +155,9 @@ static void test_file_name(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_payload),   cmocka_unit_test(test_hash),
-		cmocka_unit_test(test_refused),   cmocka_unit_test(test_limits),
-		cmocka_unit_test(test_file_name),
-	};
 	arena_init(&arena, BODY_ARENA_MAX);
 	buf_init(&canonical, 4 << 20);
-	int failed = cmocka_run_group_tests(tests, NULL, NULL);
+	int failed = tests_run(NULL, NULL, NULL, NULL);
 	buf_free(&canonical);
 	arena_free(&arena);
 	return failed;

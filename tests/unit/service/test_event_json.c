@@ -1,18 +1,13 @@
-/* The Event record of the interface, to the letter. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+/* The Event record of the interface, verbatim. */
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "testing.h"
 #include "service/service.h"
 
 #define TWICE(text) text text
 #define OF_32_BYTES(digits) TWICE(TWICE(TWICE(TWICE(TWICE(digits)))))
 
-/* Live, and not sealed yet. */
+/* A live event that is not sealed yet. */
 static struct event sample_event(void)
 {
 	struct event event = {
@@ -47,8 +42,8 @@ static void is_written(const struct event *event, const char *expected)
 	assert_string_equal(out.data, expected);
 }
 
-/* Nothing of the content is told. */
-static void a_live_event_is_pending(void **state)
+/* It contains nothing of the content. */
+TEST_CASE(a_live_event_is_pending)
 {
 	struct event event = sample_event();
 	is_written(&event,
@@ -64,7 +59,7 @@ static void a_live_event_is_pending(void **state)
 	                               "\"mode\":\"live\"}");
 }
 
-static void a_sealed_event_names_its_segment(void **state)
+TEST_CASE(a_sealed_event_names_its_segment)
 {
 	struct event event = sample_event();
 	event.declaration.occurred_at_us = INT64_C(1767323045000000);
@@ -88,7 +83,7 @@ static void a_sealed_event_names_its_segment(void **state)
 							 "\"config_version\":3,\"mode\":\"live\"}");
 }
 
-static void a_test_event_has_a_simulated_timestamp(void **state)
+TEST_CASE(a_test_event_has_a_simulated_timestamp)
 {
 	struct event event = sample_event();
 	event.mode = MODE_TEST;
@@ -106,12 +101,4 @@ static void a_test_event_has_a_simulated_timestamp(void **state)
 	                               "\"mode\":\"test\"}");
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_live_event_is_pending),
-		cmocka_unit_test(a_sealed_event_names_its_segment),
-		cmocka_unit_test(a_test_event_has_a_simulated_timestamp),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,13 +1,8 @@
-/* Whether a store is where it was. What store and signing process know is the test's; in which
- * order they are told what is written down. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+/* Whether a store was rolled back. Store and signing process are scripted; the order of their calls
+ * is recorded. */
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "testing.h"
 #include "service/history.h"
 #include "store/events/segments.h"
 
@@ -15,14 +10,14 @@
 #define REASON "the old disk burnt"
 
 static struct {
-	struct signer_mark mark;           /* the signing process's */
-	struct signer_mark last;           /* the store's */
-	bool present;                      /* the marked round, in the store */
-	struct sha256 present_root;        /* of the store's */
+	struct signer_mark mark;           /* of the signing process */
+	struct signer_mark last;           /* of the store */
+	bool present;                      /* the store has the marked round */
+	struct sha256 present_root;        /* of the store */
 	int store_result, mark_result;     /* of reading */
 	int confirm_result, record_result; /* of writing */
 	int write_mark_result;
-	char told[128]; /* who wrote, in order */
+	char told[128]; /* writers, in order */
 	struct accepted_rollback rollback;
 } world;
 
@@ -108,7 +103,7 @@ int __wrap_signer_accept_mark(struct signer *signer, const char *store_id,
 	return world.write_mark_result;
 }
 
-/* The store's last round, and the one that is marked, of the same history. */
+/* Sets the last round of the store and the marked one, of the same history. */
 static void be_at(int64_t last, int64_t marked)
 {
 	memset(&world, 0, sizeof world);
@@ -118,7 +113,7 @@ static void be_at(int64_t last, int64_t marked)
 	world.mark.root.bytes[0] = world.present_root.bytes[0] = (uint8_t)marked;
 	world.present = marked > 0 && marked <= last;
 	if (!world.present)
-		memset(world.present_root.bytes, 0xff, SHA256_SIZE); /* says nothing */
+		memset(world.present_root.bytes, 0xff, SHA256_SIZE); /* an empty mark */
 }
 
 static int check(struct history *ret, struct error *error)
@@ -135,7 +130,7 @@ static int accept(struct history *ret, struct error *error)
 	return history_accept(NULL, NULL, "node-1", slice_of(REASON), ret, error);
 }
 
-static void a_mark_moves_on_behind_a_confirmed_round(void **state)
+TEST_CASE(a_mark_moves_on_behind_a_confirmed_round)
 {
 	struct history history;
 	struct error error;
@@ -146,12 +141,12 @@ static void a_mark_moves_on_behind_a_confirmed_round(void **state)
 	assert_string_equal(history.store_id, STORE_ID);
 	assert_int_equal(history.known.round, 5);
 	assert_int_equal(history.found.round, 8);
-	be_at(1, 0); /* the first one */
+	be_at(1, 0); /* the first round */
 	assert_int_equal(check(&history, &error), OK);
 	assert_string_equal(world.told, "confirm mark ");
 }
 
-static void a_store_that_stands_still_writes_nothing(void **state)
+TEST_CASE(a_store_that_stands_still_writes_nothing)
 {
 	struct history history;
 	struct error error;
@@ -162,8 +157,8 @@ static void a_store_that_stands_still_writes_nothing(void **state)
 	}
 }
 
-/* Nothing that another node may still lose is marked. */
-static void what_is_not_confirmed_is_not_marked(void **state)
+/* A round that another node may still lose is not marked. */
+TEST_CASE(what_is_not_confirmed_is_not_marked)
 {
 	struct history history;
 	struct error error;
@@ -173,7 +168,7 @@ static void what_is_not_confirmed_is_not_marked(void **state)
 	assert_string_equal(world.told, "confirm ");
 }
 
-static void a_mark_that_cannot_be_written_is_told(void **state)
+TEST_CASE(a_mark_that_cannot_be_written_is_told)
 {
 	struct history history;
 	struct error error;
@@ -184,7 +179,7 @@ static void a_mark_that_cannot_be_written_is_told(void **state)
 	assert_int_equal(history.found.round, 8);
 }
 
-static void a_store_that_went_back_is_corrupt(void **state)
+TEST_CASE(a_store_that_went_back_is_corrupt)
 {
 	struct history history;
 	struct error error;
@@ -197,8 +192,8 @@ static void a_store_that_went_back_is_corrupt(void **state)
 	assert_string_equal(world.told, "");
 }
 
-/* Or that of another installation. */
-static void a_store_that_was_written_on_from_an_old_copy_is_corrupt(void **state)
+/* The same for the mark of another installation. */
+TEST_CASE(a_store_that_was_written_on_from_an_old_copy_is_corrupt)
 {
 	struct history history;
 	struct error error;
@@ -213,7 +208,7 @@ static void a_store_that_was_written_on_from_an_old_copy_is_corrupt(void **state
 	}
 }
 
-static void what_cannot_be_read_is_no_history(void **state)
+TEST_CASE(what_cannot_be_read_is_no_history)
 {
 	struct history history;
 	struct error error;
@@ -229,8 +224,8 @@ static void what_cannot_be_read_is_no_history(void **state)
 	assert_string_equal(world.told, "");
 }
 
-/* First in the store, so that no mark goes back without a trace of why. */
-static void going_back_is_confirmed_on_record(void **state)
+/* First in the store, so that a mark is never set back without a record of the reason. */
+TEST_CASE(going_back_is_confirmed_on_record)
 {
 	struct history history;
 	struct error error;
@@ -253,7 +248,7 @@ static void going_back_is_confirmed_on_record(void **state)
 	assert_string_equal(world.told, "record accept ");
 }
 
-static void what_did_not_go_back_is_not_confirmed(void **state)
+TEST_CASE(what_did_not_go_back_is_not_confirmed)
 {
 	struct history history;
 	struct error error;
@@ -269,18 +264,4 @@ static void what_did_not_go_back_is_not_confirmed(void **state)
 	assert_int_equal(history.known.round, 99);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_mark_moves_on_behind_a_confirmed_round),
-		cmocka_unit_test(a_store_that_stands_still_writes_nothing),
-		cmocka_unit_test(what_is_not_confirmed_is_not_marked),
-		cmocka_unit_test(a_mark_that_cannot_be_written_is_told),
-		cmocka_unit_test(a_store_that_went_back_is_corrupt),
-		cmocka_unit_test(a_store_that_was_written_on_from_an_old_copy_is_corrupt),
-		cmocka_unit_test(what_cannot_be_read_is_no_history),
-		cmocka_unit_test(going_back_is_confirmed_on_record),
-		cmocka_unit_test(what_did_not_go_back_is_not_confirmed),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,15 +1,10 @@
-/* The texts of keys, and for how long what a look-up said is believed. Chance and the clock are the
- * test's. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+/* The texts of keys, and how long the result of a look-up is cached. Random bytes and the clock
+ * come from the test. */
 #include <stdlib.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "testing.h"
 #include "base/digest.h"
 #include "sample.h"
 #include "service/key_uses.h"
@@ -19,7 +14,7 @@
 #define BODY_SIZE 36
 #define FAILURE_LIFE_US US_PER_SECOND
 
-/* Their last six digits are the CRC-32 of what comes before, by another implementation. */
+/* The last six digits are the CRC-32 of the rest, computed by another implementation. */
 #define LIVE_KEY "svc_live_0123456789ABCDEFGHIJKLMNOPQRST3MpION"
 #define TEST_KEY "svc_test_0123456789abcdefghijklmnopqrst1raLXb"
 #define UNKNOWN_KEY TEST_KEY
@@ -30,7 +25,7 @@ static uint8_t next_byte;
 void __real_random_bytes(void *data, size_t size);
 void __wrap_random_bytes(void *data, size_t size);
 
-/* Scripted: each byte in turn. */
+/* Returns each byte value in turn. */
 void __wrap_random_bytes(void *data, size_t size)
 {
 	if (!chance_is_scripted)
@@ -47,7 +42,7 @@ static bool is_good(const char *key)
 	return key_well_formed("svc", slice_of(key));
 }
 
-static void generated_keys_are_well_formed(void **state)
+TEST_CASE_WITH(generated_keys_are_well_formed, NULL, NULL)
 {
 	char live[KEY_TEXT_MAX], test[KEY_TEXT_MAX], again[KEY_TEXT_MAX];
 	key_generate("svc", MODE_LIVE, live);
@@ -65,8 +60,9 @@ static void generated_keys_are_well_formed(void **state)
 	assert_true(key_well_formed("abcdefghij", slice_of(longest)));
 }
 
-/* Thirty times every byte makes 248 keys, as eight of the 256 are no multiple of 62. */
-static void no_digit_is_likelier_than_others(void **state)
+/* Thirty times every byte gives 248 keys, because eight of the 256 values are above the largest
+ * multiple of 62. */
+TEST_CASE_WITH(no_digit_is_likelier_than_others, NULL, NULL)
 {
 	int counts[256] = {0};
 	chance_is_scripted = true;
@@ -82,14 +78,14 @@ static void no_digit_is_likelier_than_others(void **state)
 		assert_int_equal(counts[(uint8_t)*digit], 120);
 }
 
-static void known_keys_stay_well_formed(void **state)
+TEST_CASE_WITH(known_keys_stay_well_formed, NULL, NULL)
 {
 	assert_true(is_good(LIVE_KEY));
 	assert_true(is_good(TEST_KEY));
 }
 
-/* Whichever character is another one, and whichever two neighbours change places. */
-static void a_typo_is_found(void **state)
+/* Any replaced character, and any two exchanged neighbours. */
+TEST_CASE_WITH(a_typo_is_found, NULL, NULL)
 {
 	char typo[] = LIVE_KEY;
 	for (size_t i = 0; typo[i]; i++) {
@@ -110,13 +106,13 @@ static void a_typo_is_found(void **state)
 	assert_true(is_good(typo));
 }
 
-/* Their checksums are right. */
-static void other_shapes_are_no_keys(void **state)
+/* Their checksums are correct. */
+TEST_CASE_WITH(other_shapes_are_no_keys, NULL, NULL)
 {
 	static const char *const others[] = {
-		"svc_live_0123456789ABCDEFGHIJKLMNOPQR-T07AS9n", /* no digit */
-		"svc_prod_0123456789ABCDEFGHIJKLMNOPQRST2KtMNF", /* no mode */
-		"svd_live_0123456789ABCDEFGHIJKLMNOPQRST2PiyYi", /* another service's */
+		"svc_live_0123456789ABCDEFGHIJKLMNOPQR-T07AS9n", /* not a digit */
+		"svc_prod_0123456789ABCDEFGHIJKLMNOPQRST2KtMNF", /* not a mode */
+		"svd_live_0123456789ABCDEFGHIJKLMNOPQRST2PiyYi", /* of another service */
 		"svc_live_0123456789ABCDEFGHIJKLMNOPQRS1iw3oK",  /* too short */
 		"svc_test_0123456789ABCDEFGHIJKLMNOPQRS1WN3ik",
 		"svc_live_0123456789ABCDEFGHIJKLMNOPQRSTU34bXS5", /* too long */
@@ -143,10 +139,10 @@ static char key_id[ID_SIZE];
 
 static int64_t now_us;
 static int looked_up;
-static int store_result;         /* not OK: instead of a look-up */
-static int64_t look_up_takes_us; /* each one */
+static int store_result;         /* not OK: returned by look-ups */
+static int64_t look_up_takes_us; /* duration of each one */
 static bool forgets_meanwhile;
-static bool store_is_full; /* every hash is a key, of the account that its first bytes say */
+static bool store_is_full; /* every hash is a key, of the account in its first bytes */
 
 int64_t __wrap_clock_monotonic_us(void);
 int __real_store_find_key(struct store *store, const struct sha256 *key_hash,
@@ -177,7 +173,7 @@ int __wrap_store_find_key(struct store *store, const struct sha256 *key_hash,
 	return result;
 }
 
-static int note_result; /* of writing down what was used; OK: it is written */
+static int note_result; /* of recording the last uses; OK: they are recorded */
 
 int __real_store_note_key_uses(struct store *store, const struct key_use *uses, size_t count,
                                struct error *failure);
@@ -228,7 +224,7 @@ static int look_up(const char *key)
 	return service_look_up_key(&service, &hash, &identity, &error);
 }
 
-/* It is known with this result until then, and not at that time. */
+/* The result is cached until that time, exclusive. */
 static void is_known_until(const char *key, int expected, int64_t end_us)
 {
 	struct key_question question;
@@ -252,7 +248,7 @@ static int64_t last_used(void)
 	return list.items[0].last_used_at_us;
 }
 
-static void its_last_use_is_written_down(void **state)
+TEST_CASE(its_last_use_is_written_down)
 {
 	int64_t before_us = clock_now_us();
 	assert_int_equal(service_write_key_uses(&service, &error), OK);
@@ -261,7 +257,7 @@ static void its_last_use_is_written_down(void **state)
 	note_result = ERR_UNAVAILABLE;
 	assert_int_equal(service_write_key_uses(&service, &error), ERR_UNAVAILABLE);
 	assert_true(last_used() == TIME_NONE);
-	note_result = OK; /* it was kept */
+	note_result = OK; /* it was not recorded before */
 	assert_int_equal(service_write_key_uses(&service, &error), OK);
 	int64_t used_us = last_used();
 	assert_true(used_us >= before_us && used_us <= clock_now_us());
@@ -273,8 +269,8 @@ static void its_last_use_is_written_down(void **state)
 	assert_int_equal(last_used(), used_us);
 }
 
-/* Whatever the order in which nodes say it. */
-static void the_latest_use_stays(void **state)
+/* In whatever order the nodes record it. */
+TEST_CASE(the_latest_use_stays)
 {
 	struct key_identity identity;
 	struct sha256 hash = sha256_of(LIVE_KEY, strlen(LIVE_KEY));
@@ -289,7 +285,7 @@ static void the_latest_use_stays(void **state)
 
 #define MANY (KEY_USES_MAX + 1000)
 
-static void uses_are_gathered_by_key(void **state)
+TEST_CASE(uses_are_gathered_by_key)
 {
 	struct key_uses *uses = key_uses_make();
 	size_t count;
@@ -316,7 +312,7 @@ static void uses_are_gathered_by_key(void **state)
 	key_uses_free(uses);
 }
 
-static void a_typo_costs_no_look_up(void **state)
+TEST_CASE(a_typo_costs_no_look_up)
 {
 	struct key_question question;
 	int result = OK;
@@ -325,7 +321,7 @@ static void a_typo_costs_no_look_up(void **state)
 	assert_int_equal(looked_up, 0);
 }
 
-static void a_key_is_known_for_two_seconds(void **state)
+TEST_CASE(a_key_is_known_for_two_seconds)
 {
 	struct key_question question;
 	struct key_identity identity = {0};
@@ -350,8 +346,8 @@ static void a_key_is_known_for_two_seconds(void **state)
 	assert_true(question.familiar);
 }
 
-/* What it said may be as old as its beginning. */
-static void its_life_begins_with_the_look_up(void **state)
+/* The result may be as old as the beginning of the look-up. */
+TEST_CASE(its_life_begins_with_the_look_up)
 {
 	int64_t begun_us = now_us;
 	look_up_takes_us = KEY_LIFE_US / 2;
@@ -359,7 +355,7 @@ static void its_life_begins_with_the_look_up(void **state)
 	is_known_until(LIVE_KEY, OK, begun_us + KEY_LIFE_US);
 }
 
-static void nobodys_key_is_remembered_too(void **state)
+TEST_CASE(nobodys_key_is_remembered_too)
 {
 	struct key_question question;
 	int result;
@@ -370,9 +366,9 @@ static void nobodys_key_is_remembered_too(void **state)
 	assert_int_equal(looked_up, 1);
 }
 
-/* From its end on, for who waited for it knows it only then; the key stays as familiar as it was.
- */
-static void a_failure_is_known_for_a_second(void **state)
+/* From the end of the look-up, when its waiters get the result; the key remains as familiar as it
+ * was. */
+TEST_CASE(a_failure_is_known_for_a_second)
 {
 	struct key_question question;
 	int result;
@@ -388,7 +384,7 @@ static void a_failure_is_known_for_a_second(void **state)
 	assert_true(question.familiar);
 }
 
-static void revoked_and_disabled_ones_say_whose_they_are(void **state)
+TEST_CASE(revoked_and_disabled_ones_say_whose_they_are)
 {
 	struct sha256 hash = sha256_of(LIVE_KEY, strlen(LIVE_KEY));
 	struct key_question question;
@@ -417,7 +413,7 @@ static void revoked_and_disabled_ones_say_whose_they_are(void **state)
 	}
 }
 
-static void reading_goes_on_while_an_account_is_suspended(void **state)
+TEST_CASE(reading_goes_on_while_an_account_is_suspended)
 {
 	struct account_change change = ACCOUNT_UNCHANGED;
 	change.suspended = true;
@@ -427,7 +423,7 @@ static void reading_goes_on_while_an_account_is_suspended(void **state)
 	assert_int_equal(look_up(LIVE_KEY), OK);
 }
 
-static void what_is_forgotten_is_looked_up_again(void **state)
+TEST_CASE(what_is_forgotten_is_looked_up_again)
 {
 	struct key_question before, after;
 	int result;
@@ -440,8 +436,8 @@ static void what_is_forgotten_is_looked_up_again(void **state)
 	assert_true(after.familiar);
 }
 
-/* What was read before something was forgotten does not count after it. */
-static void what_is_forgotten_meanwhile_is_not_kept(void **state)
+/* A result that was read before the cache was cleared is not stored after it. */
+TEST_CASE(what_is_forgotten_meanwhile_is_not_kept)
 {
 	struct key_question question;
 	int result;
@@ -451,7 +447,7 @@ static void what_is_forgotten_meanwhile_is_not_kept(void **state)
 }
 
 /* The cache is small and keys are many: none is ever taken for another. */
-static void keys_that_share_a_place_are_told_apart(void **state)
+TEST_CASE(keys_that_share_a_place_are_told_apart)
 {
 	enum { OTHERS = 100000 };
 	struct key_question question;
@@ -472,8 +468,8 @@ static void keys_that_share_a_place_are_told_apart(void **state)
 	assert_memory_equal(&identity.account, hash.bytes, sizeof identity.account);
 }
 
-/* Channels are many, and each has a key in use: nearly all of them are known at a time. */
-static void ten_thousand_are_known(void **state)
+/* There are many channels, each with a key in use: nearly all keys are cached at a time. */
+TEST_CASE(ten_thousand_are_known)
 {
 	enum { KEYS = 10000 };
 	static char keys[KEYS][KEY_TEXT_MAX];
@@ -489,29 +485,4 @@ static void ten_thousand_are_known(void **state)
 	assert_in_range(known, KEYS - KEYS / 25, KEYS);
 }
 
-int main(void)
-{
-#define CACHE_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(generated_keys_are_well_formed),
-		cmocka_unit_test(no_digit_is_likelier_than_others),
-		cmocka_unit_test(known_keys_stay_well_formed),
-		cmocka_unit_test(a_typo_is_found),
-		cmocka_unit_test(other_shapes_are_no_keys),
-		CACHE_TEST(its_last_use_is_written_down),
-		CACHE_TEST(the_latest_use_stays),
-		CACHE_TEST(uses_are_gathered_by_key),
-		CACHE_TEST(a_typo_costs_no_look_up),
-		CACHE_TEST(a_key_is_known_for_two_seconds),
-		CACHE_TEST(its_life_begins_with_the_look_up),
-		CACHE_TEST(nobodys_key_is_remembered_too),
-		CACHE_TEST(a_failure_is_known_for_a_second),
-		CACHE_TEST(revoked_and_disabled_ones_say_whose_they_are),
-		CACHE_TEST(reading_goes_on_while_an_account_is_suspended),
-		CACHE_TEST(what_is_forgotten_is_looked_up_again),
-		CACHE_TEST(what_is_forgotten_meanwhile_is_not_kept),
-		CACHE_TEST(keys_that_share_a_place_are_told_apart),
-		CACHE_TEST(ten_thousand_are_known),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_EACH(set_up, tear_down)

@@ -1,12 +1,7 @@
-/* The envelope of lists: what is written is read back. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+/* The envelope of lists: it is written and read back. */
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "testing.h"
 #include "service/list.h"
 
 static struct json *parse(struct arena *arena, const char *text)
@@ -39,7 +34,7 @@ static void written_as(const char *expected, int items, bool more, bool with_cur
 	assert_int_equal(read_more, more);
 }
 
-static void test_what_is_written_is_read(void **state)
+TEST_CASE(test_what_is_written_is_read)
 {
 	written_as("{\"data\":[],\"has_more\":false}", 0, false, false);
 	written_as("{\"data\":[0,1],\"has_more\":true}", 2, true, false);
@@ -47,7 +42,7 @@ static void test_what_is_written_is_read(void **state)
 	written_as("{\"data\":[0],\"has_more\":true,\"next_cursor\":\"abc\"}", 1, true, true);
 }
 
-static void test_what_is_no_list(void **state)
+TEST_CASE(test_what_is_no_list)
 {
 	static const char *const texts[] = {"{}", "[]", "{\"data\":{}}", "{\"has_more\":true}"};
 	ARENA_AUTO struct arena arena;
@@ -57,11 +52,4 @@ static void test_what_is_no_list(void **state)
 		assert_null(list_read(parse(&arena, texts[i]), &more));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_what_is_written_is_read),
-		cmocka_unit_test(test_what_is_no_list),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,12 +1,7 @@
-/* What mails say. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+/* The text of mails. */
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "testing.h"
 #include "net/mail.h"
 #include "service/mail_templates.h"
 #include "store/notices/mails.h"
@@ -20,7 +15,7 @@ static void fill(const char *name, const char *values, enum language language, s
 	assert_int_equal(mail_template_fill(&facts, subject, text, NULL), OK);
 }
 
-static void test_what_is_not_there_has_no_line(void **state)
+TEST_CASE(test_what_is_not_there_has_no_line)
 {
 	BUF_AUTO struct buf subject, text;
 	fill("topup_failed",
@@ -36,7 +31,7 @@ static void test_what_is_not_there_has_no_line(void **state)
 	assert_null(strchr(text.data, '{'));
 }
 
-static void test_every_template_in_both_languages(void **state)
+TEST_CASE(test_every_template_in_both_languages)
 {
 	static const char *const names[] = {MAIL_ENDPOINT_DISABLED, MAIL_TOPUP_FAILED,
 	                                    MAIL_ACCOUNT_DISABLED, MAIL_PASSKEY_ADDED,
@@ -61,7 +56,7 @@ static void test_every_template_in_both_languages(void **state)
 	}
 }
 
-static void test_values_stay_where_they_belong(void **state)
+TEST_CASE(test_values_stay_where_they_belong)
 {
 	BUF_AUTO struct buf subject, text;
 	fill("endpoint_disabled", "{\"endpoint_id\":\"whk\\r\\nBcc: x\",\"url\":\"{account}\\nmore\"}",
@@ -79,12 +74,4 @@ static void test_values_stay_where_they_belong(void **state)
 		assert_int_equal(mail_template_fill(&bad[i], &subject, &text, NULL), ERR_VALIDATION);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_what_is_not_there_has_no_line),
-		cmocka_unit_test(test_every_template_in_both_languages),
-		cmocka_unit_test(test_values_stay_where_they_belong),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,14 +1,9 @@
-/* Mails delivered to a mail server that follows a script. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+/* Mails delivered to a scripted mail server. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "testing.h"
 #include "faults.h"
 #include "sample.h"
 #include "service/mailing.h"
@@ -84,13 +79,13 @@ static void deliver_next(struct post *post)
 	arena_init(&arena, (size_t)1 << 20);
 	int result = store_claim_mail(store, NULL, HOLDER, store_now_us(store), 30 * US_PER_SECOND,
 	                              &arena, &mail, NULL);
-	if (result != ERR_NOT_FOUND) { /* it waits its millisecond */
+	if (result != ERR_NOT_FOUND) { /* waits its millisecond */
 		assert_int_equal(result, OK);
 		mailing_deliver(&post->mailing, &mail, &stopping);
 	}
 }
 
-/* Until the mail is over. */
+/* Runs until the mail has ended. */
 static struct mail_row run(struct post *post, int connections)
 {
 	post->script.connections = connections;
@@ -118,7 +113,7 @@ static int times_heard(const struct post *post, const char *text)
 	return times;
 }
 
-static void test_sent_at_once(void **state)
+TEST_CASE(test_sent_at_once)
 {
 	struct post *post = *state;
 	struct mail_row record = run(post, 1);
@@ -129,12 +124,12 @@ static void test_sent_at_once(void **state)
 	assert_int_equal(atomic_load(&post->service.counters.mails_sent), 1);
 }
 
-static void test_a_lost_answer_gives_the_same_message_again(void **state)
+TEST_CASE(test_a_lost_answer_gives_the_same_message_again)
 {
 	struct post *post = *state;
 	char id[128];
 	post->script.answers[0][SMTP_RCPT] = "451 try later";
-	post->script.answers[1][SMTP_TEXT] = ""; /* cut after the last dot: taken or not? */
+	post->script.answers[1][SMTP_TEXT] = ""; /* cut after the last dot: accepted or not? */
 	struct mail_row record = run(post, 3);
 	assert_string_equal(record.state, "sent");
 	assert_int_equal(record.attempts, 3);
@@ -146,7 +141,7 @@ static void test_a_lost_answer_gives_the_same_message_again(void **state)
 	assert_memory_equal(first, second, size);
 }
 
-static void test_what_was_sent_is_recorded_once_the_store_is_back(void **state)
+TEST_CASE(test_what_was_sent_is_recorded_once_the_store_is_back)
 {
 	struct post *post = *state;
 	fault_set(FAULT_COMMIT, 3); /* queued, claimed, ended */
@@ -157,7 +152,7 @@ static void test_what_was_sent_is_recorded_once_the_store_is_back(void **state)
 	assert_int_equal(times_heard(post, "RCPT TO:"), 1);
 }
 
-static void test_tried_often_enough(void **state)
+TEST_CASE(test_tried_often_enough)
 {
 	struct post *post = *state;
 	for (int i = 0; i < 3; i++)
@@ -169,7 +164,7 @@ static void test_tried_often_enough(void **state)
 	assert_int_equal(atomic_load(&post->service.counters.mails_failed), 1);
 }
 
-static void test_refused_for_good(void **state)
+TEST_CASE(test_refused_for_good)
 {
 	struct post *post = *state;
 	post->script.answers[0][SMTP_RCPT] = "550 nobody here";
@@ -179,7 +174,7 @@ static void test_refused_for_good(void **state)
 	assert_non_null(strstr(record.last_error, "550"));
 }
 
-static void test_no_server(void **state)
+TEST_CASE(test_no_server)
 {
 	struct post *post = *state;
 	struct mail_row record = run(post, 0);
@@ -187,7 +182,7 @@ static void test_no_server(void **state)
 	assert_string_equal(record.last_error, "mail.url is empty");
 }
 
-static void test_bad_settings(void **state)
+TEST_CASE(test_bad_settings)
 {
 	struct post *post = *state;
 	post->settings.mail_schedule = "soon";
@@ -197,18 +192,4 @@ static void test_bad_settings(void **state)
 	assert_int_equal(mailing_init(&post->mailing, &post->service, HOLDER, NULL), ERR_VALIDATION);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_sent_at_once, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_a_lost_answer_gives_the_same_message_again, set_up,
-	                                    tear_down),
-		cmocka_unit_test_setup_teardown(test_what_was_sent_is_recorded_once_the_store_is_back,
-	                                    set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_tried_often_enough, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_refused_for_good, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_no_server, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_bad_settings, set_up, tear_down),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_EACH(set_up, tear_down)

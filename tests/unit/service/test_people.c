@@ -1,14 +1,9 @@
-/* How users come in and stay, by a clock that a test sets. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+/* Signing in and sessions of users, with a clock that the test sets. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "testing.h"
 #include "base/clock.h"
 #include "sample.h"
 #include "admin/admin.h"
@@ -65,7 +60,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* What the next mail says, NULL: it is not to be sent. */
+/* The text of the next mail; NULL: it is not to be sent. */
 static const char *next_mail(struct office *office)
 {
 	struct mail mail;
@@ -113,7 +108,7 @@ static int find(struct office *office, const char *cookie, struct session_view *
 	return people_find_session(&office->service, slice_of(cookie), &office->arena, ret, NULL);
 }
 
-static void a_mailed_link_signs_in(void **state)
+TEST_CASE(a_mailed_link_signs_in)
 {
 	struct office *office = *state;
 	char cookie[PEOPLE_SECRET_SIZE], again[PEOPLE_SECRET_SIZE], other[PEOPLE_SECRET_SIZE];
@@ -149,7 +144,7 @@ static void run_sql(struct office *office, const char *sql)
 	assert_int_equal(end_write(connection, db_execute(query, NULL, NULL), NULL), OK);
 }
 
-static void without_a_record_one_goes_out_and_nobody_comes_in(void **state)
+TEST_CASE(without_a_record_one_goes_out_and_nobody_comes_in)
 {
 	struct office *office = *state;
 	char cookie[PEOPLE_SECRET_SIZE], again[PEOPLE_SECRET_SIZE];
@@ -167,7 +162,7 @@ static void without_a_record_one_goes_out_and_nobody_comes_in(void **state)
 	assert_int_equal(take(office, link, office->browser, NULL, again), OK);
 }
 
-static void a_link_lives_a_quarter_of_an_hour(void **state)
+TEST_CASE(a_link_lives_a_quarter_of_an_hour)
 {
 	struct office *office = *state;
 	char cookie[PEOPLE_SECRET_SIZE];
@@ -181,12 +176,12 @@ static void a_link_lives_a_quarter_of_an_hour(void **state)
 	                                 &(struct people_asker){.browser = slice_of(office->browser)},
 	                                 NULL),
 	                 OK);
-	ahead_us = PEOPLE_LINK_US + US_PER_SECOND; /* a mail that comes too late is not sent */
+	ahead_us = PEOPLE_LINK_US + US_PER_SECOND; /* an expired mail is not sent */
 	assert_null(next_mail(office));
 }
 
-/* The same row is written, and the same is said, whoever has the address. */
-static void who_is_known_is_not_told(void **state)
+/* The same row is written and the same answer is given for any address. */
+TEST_CASE(who_is_known_is_not_told)
 {
 	struct office *office = *state;
 	struct error known = {0}, unknown = {0};
@@ -205,13 +200,13 @@ static void who_is_known_is_not_told(void **state)
 	assert_int_equal(people_ask_link(&office->service, slice_of(ANA), LANGUAGE_ENGLISH,
 	                                 &(struct people_asker){.browser = slice_of(office->browser)},
 	                                 NULL),
-	                 OK); /* too often: nor is that told */
+	                 OK); /* too often: the answer does not reveal that */
 	assert_null(next_mail(office));
 	ahead_us = 3601 * US_PER_SECOND;
 	ask(office);
 }
 
-static void what_is_no_address_is_refused(void **state)
+TEST_CASE(what_is_no_address_is_refused)
 {
 	struct office *office = *state;
 	char longest[400];
@@ -238,7 +233,7 @@ static void what_is_no_address_is_refused(void **state)
 	assert_int_equal(error.message, MSG_PEOPLE_NO_MAIL);
 }
 
-static void sessions_run_out(void **state)
+TEST_CASE(sessions_run_out)
 {
 	struct office *office = *state;
 	char cookie[PEOPLE_SECRET_SIZE];
@@ -248,7 +243,7 @@ static void sessions_run_out(void **state)
 	assert_true(people_is_fresh(&session, store_now_us(office->sample.store)));
 	ahead_us = PEOPLE_FRESH_US;
 	assert_false(people_is_fresh(&session, store_now_us(office->sample.store)));
-	for (int i = 0; i < 35; i++) { /* used every 20 minutes, it lives 12 hours */
+	for (int i = 0; i < 35; i++) { /* used every 20 minutes, it lasts 12 hours */
 		ahead_us = (i + 1) * 20 * 60 * US_PER_SECOND;
 		assert_int_equal(find(office, cookie, &session), OK);
 	}
@@ -260,7 +255,7 @@ static void sessions_run_out(void **state)
 	assert_int_equal(find(office, cookie, &session), ERR_NOT_FOUND);
 }
 
-static void the_operators_link_is_bound_to_no_browser(void **state)
+TEST_CASE(the_operators_link_is_bound_to_no_browser)
 {
 	struct office *office = *state;
 	char cookie[PEOPLE_SECRET_SIZE];
@@ -275,7 +270,7 @@ static void the_operators_link_is_bound_to_no_browser(void **state)
 	assert_int_equal(take(office, secret_in(url.data), NULL, NULL, cookie), ERR_REFUSED);
 }
 
-static void a_form_is_its_browsers(void **state)
+TEST_CASE(a_form_is_its_browsers)
 {
 	char one[PEOPLE_SECRET_SIZE], other[PEOPLE_SECRET_SIZE], token[PEOPLE_SECRET_SIZE];
 	people_new_secret(one);
@@ -292,7 +287,7 @@ static void a_form_is_its_browsers(void **state)
 	assert_false(people_is_secret(slice_of(one)));
 }
 
-static void a_passkey_is_added_and_enters(void **state)
+TEST_CASE(a_passkey_is_added_and_enters)
 {
 	struct office *office = *state;
 	char cookie[PEOPLE_SECRET_SIZE], other[PEOPLE_SECRET_SIZE], id[ID_SIZE];
@@ -344,7 +339,7 @@ static void a_passkey_is_added_and_enters(void **state)
 	assert_int_equal(error.message, MSG_PEOPLE_BAD_PASSKEY);
 }
 
-/* ---- what was taken away meanwhile ---- */
+/* ---- rights removed in the meantime ---- */
 
 static struct admin_caller caller_of(struct office *office, char cookie[PEOPLE_SECRET_SIZE],
                                      struct session_view *session)
@@ -380,8 +375,8 @@ static void add_owner(struct office *office)
 
 #define RENAME "account set", &caller, "{\"name\":\"Mine\"}"
 
-/* Let in before, and done after: the session that was read does not count, but what is there. */
-static void an_act_of_who_was_demoted_is_not_done(void **state)
+/* Permitted when the session was read, refused when it is executed: the stored rights count. */
+TEST_CASE(an_act_of_who_was_demoted_is_not_done)
 {
 	struct office *office = *state;
 	struct session_view session;
@@ -396,7 +391,7 @@ static void an_act_of_who_was_demoted_is_not_done(void **state)
 	assert_int_equal(operate(office, "user remove", &caller, "{\"user\":\"eva@example.org\"}"),
 	                 ERR_FORBIDDEN);
 	assert_int_equal(store_change_role(store, account_id, ANA, ROLE_OWNER, 2, NULL), OK);
-	assert_int_equal(operate(office, RENAME), ERR_FORBIDDEN); /* his session has ended */
+	assert_int_equal(operate(office, RENAME), ERR_FORBIDDEN); /* the session has ended */
 	caller = caller_of(office, cookie, &session);
 	assert_int_equal(operate(office, RENAME), OK);
 	assert_int_equal(store_remove_user(store, account_id, ANA, 2, NULL), OK);
@@ -411,7 +406,7 @@ static void an_act_of_who_was_demoted_is_not_done(void **state)
 	                 ERR_FORBIDDEN);
 }
 
-static void an_act_of_a_session_that_was_ended_is_not_done(void **state)
+TEST_CASE(an_act_of_a_session_that_was_ended_is_not_done)
 {
 	struct office *office = *state;
 	struct session_view session;
@@ -432,7 +427,7 @@ static void demand_passkeys(struct office *office)
 		OK);
 }
 
-static void a_demand_for_passkeys_holds_at_once(void **state)
+TEST_CASE(a_demand_for_passkeys_holds_at_once)
 {
 	struct office *office = *state;
 	struct session_view session;
@@ -442,8 +437,8 @@ static void a_demand_for_passkeys_holds_at_once(void **state)
 	assert_int_equal(operate(office, RENAME), ERR_PASSKEY);
 }
 
-/* Between the beginning of an act and its commit; unless it may be what the act itself does. */
-static void what_is_revoked_during_an_act_undoes_it(void **state)
+/* Between the beginning of an operation and its commit, except by the operation itself. */
+TEST_CASE(what_is_revoked_during_an_act_undoes_it)
 {
 	struct office *office = *state;
 	struct session_view session;
@@ -485,8 +480,8 @@ static int add_passkey(struct office *office, const struct session_view *session
 	                          &office->error);
 }
 
-/* Each of two browsers saw that he has none. */
-static void of_two_first_passkeys_one_is_added(void **state)
+/* Each of two browsers saw that the user has none. */
+TEST_CASE(of_two_first_passkeys_one_is_added)
 {
 	struct office *office = *state;
 	struct session_view one, other;
@@ -502,8 +497,9 @@ static void of_two_first_passkeys_one_is_added(void **state)
 	assert_int_equal(add_passkey(office, &one, cookie, "c"), OK);
 }
 
-/* A link alone sheds no account that asks for more, but who has nothing more may go. */
-static void who_has_a_passkey_does_not_leave_without_it(void **state)
+/* A sign-in by link cannot leave an account that requires a passkey, except for a user who has
+ * none. */
+TEST_CASE(who_has_a_passkey_does_not_leave_without_it)
 {
 	struct office *office = *state;
 	struct session_view session, other;
@@ -513,7 +509,8 @@ static void who_has_a_passkey_does_not_leave_without_it(void **state)
 	struct admin_caller by_passkey = caller_of(office, with, &other);
 	struct admin_caller caller = caller_of(office, cookie, &session);
 	assert_int_equal(add_passkey(office, &other, with, "a"), OK);
-	assert_int_equal(operate(office, "user leave", &caller, "{}"), ERR_PASSKEY); /* had none */
+	assert_int_equal(operate(office, "user leave", &caller, "{}"),
+	                 ERR_PASSKEY); /* had no passkey */
 	assert_int_equal(find(office, cookie, &session), OK);
 	admin_caller_user(&session, "192.0.2.7", "here", &caller);
 	assert_int_equal(operate(office, "user leave", &caller, "{}"), ERR_PASSKEY);
@@ -522,7 +519,7 @@ static void who_has_a_passkey_does_not_leave_without_it(void **state)
 	assert_int_equal(operate(office, "user leave", &by_passkey, "{}"), OK);
 }
 
-/* ---- whom nobody may freeze or lock out ---- */
+/* ---- users that nobody can freeze or lock out ---- */
 
 static int ask_from(struct office *office, const char *address, const char *browser)
 {
@@ -532,13 +529,13 @@ static int ask_from(struct office *office, const char *address, const char *brow
 	return next_mail(office) != NULL;
 }
 
-static void a_stranger_uses_up_the_links_of_his_network_alone(void **state)
+TEST_CASE(a_stranger_uses_up_the_links_of_his_network_alone)
 {
 	struct office *office = *state;
 	char stranger[PEOPLE_SECRET_SIZE], address[32];
 	people_new_secret(stranger);
 	for (int i = 0; i <= PEOPLE_LINKS_AN_HOUR; i++) {
-		snprintf(address, sizeof address, "2001:db8::%d", i); /* of one /64 */
+		snprintf(address, sizeof address, "2001:db8::%d", i); /* all in one /64 */
 		assert_int_equal(ask_from(office, address, stranger), i < PEOPLE_LINKS_AN_HOUR);
 	}
 	assert_true(ask_from(office, "2001:db8:0:1::1", office->browser));
@@ -547,10 +544,11 @@ static void a_stranger_uses_up_the_links_of_his_network_alone(void **state)
 		snprintf(address, sizeof address, "192.0.3.%d", i);
 		assert_int_equal(ask_from(office, address, stranger), i < PEOPLE_STRANGERS_AN_HOUR);
 	}
-	assert_false(ask_from(office, "192.0.4.1", stranger)); /* mails to her have an end */
+	assert_false(
+		ask_from(office, "192.0.4.1", stranger)); /* the number of mails to her is limited */
 }
 
-static void where_the_user_has_been_nobody_else_locks_him_out(void **state)
+TEST_CASE(where_the_user_has_been_nobody_else_locks_him_out)
 {
 	struct office *office = *state;
 	char cookie[PEOPLE_SECRET_SIZE], stranger[PEOPLE_SECRET_SIZE], kept[PEOPLE_SECRET_SIZE];
@@ -570,7 +568,7 @@ static void where_the_user_has_been_nobody_else_locks_him_out(void **state)
 	assert_true(ask_from(office, "198.51.100.7", office->browser));
 }
 
-/* An account of anybody's, which asks for passkeys, and the user in it without his doing. */
+/* An account of a stranger that requires passkeys, to which the user was added without consent. */
 static void be_invited(struct office *office, char account_id[ID_SIZE])
 {
 	char user_id[ID_SIZE];
@@ -586,7 +584,7 @@ static void be_invited(struct office *office, char account_id[ID_SIZE])
 	assert_int_equal(store_invite_user(office->sample.store, &invitation, 2, user_id, NULL), OK);
 }
 
-static void an_invitation_freezes_no_passkeys(void **state)
+TEST_CASE(an_invitation_freezes_no_passkeys)
 {
 	struct office *office = *state;
 	char with[PEOPLE_SECRET_SIZE], cookie[PEOPLE_SECRET_SIZE], account_id[ID_SIZE];
@@ -596,7 +594,7 @@ static void an_invitation_freezes_no_passkeys(void **state)
 	be_invited(office, account_id);
 	(void)caller_of(office, cookie, &other);
 	assert_false(people_owes_passkey(&other));
-	/* Nor does looking there without a passkey take it up. */
+	/* Opening the account without a passkey does not accept the invitation. */
 	assert_int_equal(
 		people_choose_account(&office->service, slice_of(cookie), slice_of(account_id), NULL), OK);
 	assert_int_equal(find(office, cookie, &other), OK);
@@ -607,7 +605,7 @@ static void an_invitation_freezes_no_passkeys(void **state)
 	assert_int_equal(find(office, cookie, &other), OK);
 	assert_false(people_owes_passkey(&other));
 	assert_int_equal(add_passkey(office, &other, cookie, "b"), OK);
-	/* Who works in it with one wants what it asks for. */
+	/* A user who works in it with a passkey accepts its requirement. */
 	assert_int_equal(
 		people_choose_account(&office->service, slice_of(cookie), slice_of(account_id), NULL), OK);
 	assert_int_equal(find(office, cookie, &other), OK);
@@ -618,7 +616,7 @@ static void an_invitation_freezes_no_passkeys(void **state)
 	assert_int_equal(add_passkey(office, &other, cookie, "c"), ERR_PASSKEY);
 }
 
-/* The mails that wait for a user, in the order in which they were queued. */
+/* Returns the mails that wait for a user, in the order in which they were queued. */
 static const char *next_of(struct office *office, const char *template_name)
 {
 	struct mail mail;
@@ -632,7 +630,7 @@ static const char *next_of(struct office *office, const char *template_name)
 	return mail.values;
 }
 
-static void the_user_is_told_of_his_passkeys(void **state)
+TEST_CASE(the_user_is_told_of_his_passkeys)
 {
 	struct office *office = *state;
 	char cookie[PEOPLE_SECRET_SIZE];
@@ -662,7 +660,7 @@ static void the_user_is_told_of_his_passkeys(void **state)
 	}
 }
 
-static void who_gets_no_mail_is_told_nothing(void **state)
+TEST_CASE(who_gets_no_mail_is_told_nothing)
 {
 	struct office *office = *state;
 	char cookie[PEOPLE_SECRET_SIZE];
@@ -676,30 +674,4 @@ static void who_gets_no_mail_is_told_nothing(void **state)
 	                 ERR_NOT_FOUND);
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(a_mailed_link_signs_in),
-		TEST(without_a_record_one_goes_out_and_nobody_comes_in),
-		TEST(a_link_lives_a_quarter_of_an_hour),
-		TEST(who_is_known_is_not_told),
-		TEST(what_is_no_address_is_refused),
-		TEST(sessions_run_out),
-		TEST(the_operators_link_is_bound_to_no_browser),
-		TEST(a_form_is_its_browsers),
-		TEST(a_passkey_is_added_and_enters),
-		TEST(an_act_of_who_was_demoted_is_not_done),
-		TEST(an_act_of_a_session_that_was_ended_is_not_done),
-		TEST(a_demand_for_passkeys_holds_at_once),
-		TEST(what_is_revoked_during_an_act_undoes_it),
-		TEST(of_two_first_passkeys_one_is_added),
-		TEST(who_has_a_passkey_does_not_leave_without_it),
-		TEST(a_stranger_uses_up_the_links_of_his_network_alone),
-		TEST(where_the_user_has_been_nobody_else_locks_him_out),
-		TEST(an_invitation_freezes_no_passkeys),
-		TEST(the_user_is_told_of_his_passkeys),
-		TEST(who_gets_no_mail_is_told_nothing),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_EACH(set_up, tear_down)

@@ -1,11 +1,4 @@
-/* What may wait for a disk or a network ends a process that tries it in a thread that polls. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+/* A call that may wait for a disk or a network ends the process when a polling thread makes it. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "testing.h"
 #include "base/thread.h"
 #include "content/content.h"
 #include "db/db.h"
@@ -192,7 +186,7 @@ static const struct {
 	{"http_send", send_http},
 };
 
-/* The signal that ended a process doing it, 0: none. */
+/* Returns the signal that ended a process making the call, 0 for none. */
 static int signal_of(void (*call)(void), bool polling)
 {
 	pid_t child = fork();
@@ -210,15 +204,15 @@ static int signal_of(void (*call)(void), bool polling)
 	return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 }
 
-static void test_what_waits(void **state)
+TEST_CASE(test_what_waits)
 {
 	for (size_t i = 0; i < sizeof waiting / sizeof *waiting; i++)
 		if (signal_of(waiting[i].call, true) != SIGABRT)
 			fail_msg("%s waits in a thread that polls", waiting[i].name);
 }
 
-/* The others may: what waits for nothing here is done. */
-static void test_other_threads(void **state)
+/* Other threads may make it. */
+TEST_CASE(test_other_threads)
 {
 	assert_int_equal(signal_of(content_is_ready, false), 0);
 	assert_int_equal(signal_of(write_begin, false), 0);
@@ -258,11 +252,4 @@ static int tear_down(void **state)
 	return 0;
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_what_waits),
-		cmocka_unit_test(test_other_threads),
-	};
-	return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_MAIN(set_up, tear_down)

@@ -1,16 +1,10 @@
-/* Top-ups and payments where store and provider meet, with a provider that says what a test wrote
- * down: every answer leads to its end, and whatever call fails in between, one order is charged
- * under one key, credits come once, and a fault of ours is never taken for the provider's
- * refusal. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+/* Top-ups and payments with a store and a scripted provider: every answer leads to its end state.
+ * Whatever call fails, one order is charged under one key, credits are given once, and a fault of
+ * the service is never taken for a refusal by the provider. */
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "testing.h"
 #include "failing.h"
 #include "base/clock.h"
 #include "sample.h"
@@ -22,7 +16,7 @@
 
 #define ANSWERS_MAX 6
 #define STEPS_MAX 40
-#define PAUSE_US (700 * US_PER_SECOND) /* longer than any pause between two tries */
+#define PAUSE_US (700 * US_PER_SECOND) /* longer than any pause between two attempts */
 
 static struct sample sample;
 static struct settings settings;
@@ -34,7 +28,7 @@ static int64_t later_us;
 
 /* ---- the provider ---- */
 
-/* What it answers, one after the other; the last one again and again. */
+/* Its answers, one after the other; the last one is repeated. */
 static struct {
 	struct payment_result answers[ANSWERS_MAX];
 	size_t count, at;
@@ -127,7 +121,6 @@ static void answers(const enum payment_outcome *outcomes, size_t count)
 
 static int set_up(void **state)
 {
-	(void)state;
 	sample_open(&sample, MODALITY_HASH_ONLY, 3);
 	arena_init(&arena, (size_t)64 << 20);
 	settings = (struct settings){.service_prefix = "svc"};
@@ -148,14 +141,13 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-	(void)state;
 	payment_provider_close(service.payments);
 	arena_free(&arena);
 	sample_close(&sample);
 	return 0;
 }
 
-/* An account with 3 credits that wants 10 more. */
+/* Makes an account with 3 credits that buys 10 more. */
 static void new_account(void)
 {
 	struct account_record given = {.name = "Customer", .unpaid_limit = 100};
@@ -201,7 +193,7 @@ static bool is_fault(int result)
 	return result == ERR_UNAVAILABLE || result == ERR_IO || result == ERR_NO_MEMORY;
 }
 
-/* As the top-up job does, until there is nothing to do for a while. */
+/* Works as the top-up job does, until there is nothing to do for a while. */
 static void work(void)
 {
 	static const atomic_bool stopping;
@@ -219,7 +211,7 @@ static void work(void)
 	}
 }
 
-/* ---- whatever fails ---- */
+/* ---- each call failing ---- */
 
 #define ALL (FAILING_MEMORY | FAILING_SQLITE | FAILING_PARTS | FAILING_ARENAS)
 
@@ -234,9 +226,8 @@ static void end_as(const char *failed, int at, enum purchase_state state, int64_
 	arena_reset(&arena);
 }
 
-static void a_paid_topup_pays_once(void **state)
+TEST_CASE(a_paid_topup_pays_once)
 {
-	(void)state;
 	for (int at = 1;; at++) {
 		new_account();
 		ANSWERS(PAYMENT_UNKNOWN, PAYMENT_PENDING, PAYMENT_PENDING, PAYMENT_PAID);
@@ -251,9 +242,8 @@ static void a_paid_topup_pays_once(void **state)
 	assert_true(atomic_load(&service.counters.payments_unknown) > 0);
 }
 
-static void a_declined_topup_is_turned_off(void **state)
+TEST_CASE(a_declined_topup_is_turned_off)
 {
-	(void)state;
 	for (int at = 1;; at++) {
 		new_account();
 		ANSWERS(PAYMENT_DECLINED);
@@ -267,9 +257,8 @@ static void a_declined_topup_is_turned_off(void **state)
 	assert_string_equal(the_purchase().payment_url, "https://pay.example.org");
 }
 
-static void a_refund_takes_its_credits_once(void **state)
+TEST_CASE(a_refund_takes_its_credits_once)
 {
-	(void)state;
 	for (int at = 1;; at++) {
 		new_account();
 		ANSWERS(PAYMENT_PAID);
@@ -289,11 +278,10 @@ static void a_refund_takes_its_credits_once(void **state)
 	}
 }
 
-/* ---- what the provider may say ---- */
+/* ---- answers of the provider ---- */
 
-static void each_answer_has_its_end(void **state)
+TEST_CASE(each_answer_has_its_end)
 {
-	(void)state;
 	static const struct {
 		enum payment_outcome answer;
 		enum purchase_state state;
@@ -316,9 +304,8 @@ static void each_answer_has_its_end(void **state)
 	}
 }
 
-static void each_answer_to_a_refund_has_its_end(void **state)
+TEST_CASE(each_answer_to_a_refund_has_its_end)
 {
-	(void)state;
 	static const struct {
 		enum payment_outcome answer;
 		enum purchase_state state;
@@ -343,19 +330,18 @@ static void each_answer_to_a_refund_has_its_end(void **state)
 	}
 }
 
-/* For an hour and a half of unknown outcomes the same order is repeated; after a day it is only
- * asked what became of it, and what never was is declined. */
-static void an_old_charge_is_only_asked_about(void **state)
+/* For an hour and a half of unknown outcomes the same order is repeated. After a day only its
+ * outcome is requested, and an unknown order counts as declined. */
+TEST_CASE(an_old_charge_is_only_asked_about)
 {
 	static const atomic_bool stopping;
-	(void)state;
 	new_account();
 	ANSWERS(PAYMENT_UNKNOWN);
 	provider.answers[0].retry_after_seconds = 300;
 	assert_int_equal(service_decide_topups(&service, store_now_us(sample.store), &stopping, NULL),
 	                 OK);
 	assert_int_equal(service_try_payment(&service, "holder", NULL), OK);
-	later_us += 290 * US_PER_SECOND; /* not before the provider's own wish */
+	later_us += 290 * US_PER_SECOND; /* not before the time that the provider requested */
 	assert_int_equal(service_try_payment(&service, "holder", NULL), ERR_NOT_FOUND);
 	later_us += 20 * US_PER_SECOND;
 	for (int i = 0; i < 12; i++) {
@@ -376,12 +362,10 @@ static void an_old_charge_is_only_asked_about(void **state)
 	end_as("never was", 0, PURCHASE_PENDING, 3, false);
 }
 
-/* What could not even be sent is told as that: an order that is not usable is over, want of memory
- * is not. */
-static void what_was_not_sent(void **state)
+/* A request that could not be sent: an unusable order ends, a lack of memory is retried. */
+TEST_CASE(what_was_not_sent)
 {
 	static const atomic_bool stopping;
-	(void)state;
 	new_account();
 	ANSWERS(PAYMENT_PAID);
 	provider.result = ERR_NO_MEMORY;
@@ -423,9 +407,8 @@ static void begin_purchase(void)
 	assert_int_equal(service_try_payment(&service, "holder", NULL), OK);
 }
 
-static void a_notice_counts_once_whatever_fails(void **state)
+TEST_CASE(a_notice_counts_once_whatever_fails)
 {
-	(void)state;
 	for (int at = 1;; at++) {
 		begin_purchase();
 		struct payment_notice notice = notice_of(PAYMENT_NOTICE_PAID);
@@ -438,7 +421,7 @@ static void a_notice_counts_once_whatever_fails(void **state)
 			assert_int_equal(service_payment_notice(&service, &notice, NULL), OK);
 		}
 		end_as(failed, at, PURCHASE_PAID, 13, true);
-		notice = notice_of(PAYMENT_NOTICE_PAID); /* it comes again, and under another name */
+		notice = notice_of(PAYMENT_NOTICE_PAID); /* it is repeated, and sent under another name */
 		assert_int_equal(service_payment_notice(&service, &notice, NULL), OK);
 		snprintf(notice.reference, sizeof notice.reference, "pi_other");
 		assert_int_equal(service_payment_notice(&service, &notice, &error), OK);
@@ -448,23 +431,8 @@ static void a_notice_counts_once_whatever_fails(void **state)
 	}
 }
 
-/* Until it is woken a copy takes no notice of what the provider says, so that it is told again. */
-static void a_quiet_store_takes_no_notice(void **state)
-{
-	(void)state;
-	begin_purchase();
-	struct payment_notice notice = notice_of(PAYMENT_NOTICE_PAID);
-	atomic_store(&service.quiet_since_us, 1);
-	assert_int_equal(service_payment_notice(&service, &notice, &error), ERR_UNAVAILABLE);
-	assert_int_equal(the_balance(), 3);
-	assert_int_equal(the_purchase().state, PURCHASE_PENDING);
-	atomic_store(&service.quiet_since_us, 0);
-	assert_int_equal(service_payment_notice(&service, &notice, &error), OK);
-	assert_int_equal(the_balance(), 13);
-}
-
-/* What the provider charged it gives back: by whoever is woken. */
-static void a_refund_that_the_operator_asks_for(void **state)
+/* The provider refunds the charge, in the job that is woken. */
+TEST_CASE(a_refund_that_the_operator_asks_for)
 {
 	begin_purchase();
 	struct payment_notice notice = notice_of(PAYMENT_NOTICE_PAID);
@@ -476,7 +444,7 @@ static void a_refund_that_the_operator_asks_for(void **state)
 	assert_int_equal(json_parse(&arena, slice_of(text), NULL, &arguments, NULL), OK);
 	struct admin admin = {.settings = &settings, .store = sample.store, .service = &service};
 	service.wake = note_wake;
-	service.keys = key_cache_make(); /* which a command has forgotten */
+	service.keys = key_cache_make(); /* which a command has cleared */
 	assert_non_null(service.keys);
 	notices_woken = 0;
 	assert_int_equal(
@@ -486,16 +454,15 @@ static void a_refund_that_the_operator_asks_for(void **state)
 	service.wake = NULL;
 	key_cache_free(service.keys);
 	service.keys = NULL;
-	assert_int_equal(the_purchase().state, PURCHASE_PAID); /* until it is given back */
+	assert_int_equal(the_purchase().state, PURCHASE_PAID); /* until it is refunded */
 }
 
-static void notices_of_other_kinds(void **state)
+TEST_CASE(notices_of_other_kinds)
 {
-	(void)state;
 	begin_purchase();
 	struct payment_notice notice = notice_of(PAYMENT_NOTICE_OTHER);
 	assert_int_equal(service_payment_notice(&service, &notice, NULL), OK);
-	/* A failed attempt: it is looked at soon, by whoever is woken. */
+	/* A failed attempt is checked soon, by the job that is woken. */
 	service.wake = note_wake;
 	notices_woken = 0;
 	notice.kind = PAYMENT_NOTICE_FAILED;
@@ -503,14 +470,14 @@ static void notices_of_other_kinds(void **state)
 	*notice.sale_code = '\0';
 	assert_int_equal(service_payment_notice(&service, &notice, NULL), OK);
 	assert_int_equal(notices_woken, 2);
-	/* Less than the price buys nothing. */
+	/* A payment below the price buys nothing. */
 	notice = notice_of(PAYMENT_NOTICE_PAID);
 	notice.amount_minor = 1;
 	assert_int_equal(service_payment_notice(&service, &notice, NULL), ERR_REFUSED);
 	end_as("too little", 0, PURCHASE_PENDING, 3, true);
 	notice.amount_minor = 1210;
 	assert_int_equal(service_payment_notice(&service, &notice, NULL), OK);
-	/* Taken back by the bank; then something of which nothing is known, early and late. */
+	/* Charged back by the bank; then an unknown change, early and late. */
 	notice.kind = PAYMENT_NOTICE_REFUNDED;
 	notice.by_bank = true;
 	assert_int_equal(service_payment_notice(&service, &notice, NULL), OK);
@@ -524,9 +491,8 @@ static void notices_of_other_kinds(void **state)
 
 /* ---- pages ---- */
 
-static void a_page_is_kept_or_told_to_be_missing(void **state)
+TEST_CASE(a_page_is_kept_or_told_to_be_missing)
 {
-	(void)state;
 	for (int at = 1;; at++) {
 		char sale_id[ID_SIZE];
 		new_account();
@@ -546,15 +512,29 @@ static void a_page_is_kept_or_told_to_be_missing(void **state)
 	}
 	assert_int_equal(service_make_payment_page(&service, slice_of("sal_none"), &error),
 	                 ERR_NOT_FOUND);
-	provider.result = ERR_NO_MEMORY; /* it can be asked for again */
+	provider.result = ERR_NO_MEMORY; /* it can be requested again */
 	assert_int_equal(service_make_payment_page(&service, slice_of(the_purchase().sale_id), &error),
 	                 OK);
 }
 
-static void a_quiet_store_asks_for_no_page(void **state)
+/* Until it is resumed a read-only copy does not accept notices, so that the provider repeats
+ * them. */
+TEST_CASE(a_quiet_store_takes_no_notice)
+{
+	begin_purchase();
+	struct payment_notice notice = notice_of(PAYMENT_NOTICE_PAID);
+	atomic_store(&service.quiet_since_us, 1);
+	assert_int_equal(service_payment_notice(&service, &notice, &error), ERR_UNAVAILABLE);
+	assert_int_equal(the_balance(), 3);
+	assert_int_equal(the_purchase().state, PURCHASE_PENDING);
+	atomic_store(&service.quiet_since_us, 0);
+	assert_int_equal(service_payment_notice(&service, &notice, &error), OK);
+	assert_int_equal(the_balance(), 13);
+}
+
+TEST_CASE(a_quiet_store_asks_for_no_page)
 {
 	char sale_id[ID_SIZE];
-	(void)state;
 	new_account();
 	ANSWERS(PAYMENT_DECLINED);
 	assert_int_equal(store_create_purchase(sample.store, slice_of(account_id), slice_of(pack_id),
@@ -568,24 +548,4 @@ static void a_quiet_store_asks_for_no_page(void **state)
 	assert_true(provider.pages == 1 && the_purchase().payment_url);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(a_paid_topup_pays_once),
-		TEST(a_declined_topup_is_turned_off),
-		TEST(a_refund_takes_its_credits_once),
-		TEST(each_answer_has_its_end),
-		TEST(each_answer_to_a_refund_has_its_end),
-		TEST(an_old_charge_is_only_asked_about),
-		TEST(what_was_not_sent),
-		TEST(a_notice_counts_once_whatever_fails),
-		TEST(a_refund_that_the_operator_asks_for),
-		TEST(notices_of_other_kinds),
-		TEST(a_page_is_kept_or_told_to_be_missing),
-		TEST(a_quiet_store_takes_no_notice),
-		TEST(a_quiet_store_asks_for_no_page),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_EACH(set_up, tear_down)

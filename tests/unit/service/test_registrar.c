@@ -1,11 +1,6 @@
-/* How sequencers make batches of what waits. The store is not asked: its call is caught here. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+/* How sequencers form batches of waiting registrations. The call to the store is replaced. */
 #include <stdlib.h>
 
-#include <cmocka.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -13,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "testing.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "service/registrar.h"
@@ -28,13 +24,13 @@ static struct {
 	bool closed;  /* a batch that was begun does not end */
 	size_t begun; /* batches */
 	size_t sizes[ITEMS_MAX];
-	int64_t items[ITEMS_MAX]; /* numbers of the items, in the order in which they were given */
+	int64_t items[ITEMS_MAX]; /* numbers of the items, in the order in which they were written */
 	size_t item_count, done;
 	int64_t broken;   /* account whose registrations cannot be written; 0: none */
-	int failure;      /* with which error */
-	size_t refused;   /* done, and not OK */
-	int64_t ahead_us; /* our clock, of the store's */
-	int64_t behind;   /* chain whose last event lies ahead of our clock; 0: none */
+	int failure;      /* with this error */
+	size_t refused;   /* completed with an error */
+	int64_t ahead_us; /* of the local clock, relative to that of the store */
+	int64_t behind;   /* chain whose last event is ahead of the local clock; 0: none */
 	size_t alarms;
 	enum { SOUND, UNDECIDED, WITHOUT_EVENT } fault; /* of the last item of a batch */
 	int pipe;                                       /* in a child: a byte for each done */
@@ -158,7 +154,7 @@ static void end(struct fixture *fixture)
 	free(fixture);
 }
 
-/* When none failed, each was given to the store once. */
+/* If none failed, each was passed to the store once. */
 static void stop(struct fixture *fixture)
 {
 	assert_int_equal(seen.item_count, fixture->count);
@@ -185,7 +181,7 @@ static int64_t account_at(const struct fixture *fixture, size_t place)
 	return fixture->items[seen.items[place]].registration.account;
 }
 
-/* Every batch of one account, everything once, an account's items in the order they came in. */
+/* Every batch has one account, and every item is in one batch, in the order of its account. */
 static void assert_one_account_each(const struct fixture *fixture)
 {
 	int64_t last[64];
@@ -204,7 +200,7 @@ static void assert_one_account_each(const struct fixture *fixture)
 	assert_int_equal(place, fixture->count);
 }
 
-/* One is under way while the others come in. */
+/* One batch is in progress while the others arrive. */
 static void submit_behind_one(struct fixture *fixture, size_t count, int64_t accounts)
 {
 	close_gate(true);
@@ -217,7 +213,7 @@ static void submit_behind_one(struct fixture *fixture, size_t count, int64_t acc
 	wait_until(&seen.done, fixture->count);
 }
 
-static void what_waits_makes_one_batch(void **state)
+TEST_CASE(what_waits_makes_one_batch)
 {
 	struct fixture *fixture = start(false);
 	submit_behind_one(fixture, 60, 6);
@@ -228,8 +224,8 @@ static void what_waits_makes_one_batch(void **state)
 	stop(fixture);
 }
 
-/* What comes in one turn of a polling thread is gathered, up to what is worth a commit. */
-static void what_comes_together_makes_one_batch(void **state)
+/* Registrations of one iteration of a polling thread are gathered, up to a full batch. */
+TEST_CASE(what_comes_together_makes_one_batch)
 {
 	struct fixture *fixture = start(false);
 	registrations_come(&fixture->service);
@@ -250,8 +246,8 @@ static void what_comes_together_makes_one_batch(void **state)
 	stop(fixture);
 }
 
-/* A polling thread that goes from turn to turn without a pause holds up nobody. */
-static void what_a_turn_brought_does_not_wait_for_the_next(void **state)
+/* A polling thread that iterates without a pause does not delay them. */
+TEST_CASE(what_a_turn_brought_does_not_wait_for_the_next)
 {
 	struct fixture *fixture = start(false);
 	close_gate(true);
@@ -267,7 +263,7 @@ static void what_a_turn_brought_does_not_wait_for_the_next(void **state)
 	stop(fixture);
 }
 
-static void who_comes_last_is_answered_at_the_end(void **state)
+TEST_CASE(who_comes_last_is_answered_at_the_end)
 {
 	struct fixture *fixture = start(false);
 	registrations_come(&fixture->service);
@@ -275,20 +271,20 @@ static void who_comes_last_is_answered_at_the_end(void **state)
 	end(fixture);
 }
 
-static void sharded_it_makes_one_for_each_account(void **state)
+TEST_CASE(sharded_it_makes_one_for_each_account)
 {
 	struct fixture *fixture = start(true);
 	submit_behind_one(fixture, 60, 6);
 	assert_int_equal(seen.begun, 7);
 	for (size_t i = 1; i < 7; i++)
 		assert_int_equal(seen.sizes[i], 10);
-	assert_int_equal(account_at(fixture, 1), 0); /* whoever waits longest */
+	assert_int_equal(account_at(fixture, 1), 0); /* the one that has waited longest */
 	assert_one_account_each(fixture);
 	stop(fixture);
 }
 
-/* It takes what waits together while nobody keeps settings from being replaced and freed. */
-static void what_settings_say_later_is_nothing_to_it(void **state)
+/* It takes waiting registrations together while no reader prevents the replacement of settings. */
+TEST_CASE(what_settings_say_later_is_nothing_to_it)
 {
 	struct fixture *fixture = start(true);
 	struct settings *replaced = calloc(1, sizeof *replaced);
@@ -302,7 +298,7 @@ static void what_settings_say_later_is_nothing_to_it(void **state)
 	free(replaced);
 }
 
-static void batches_have_an_end(void **state)
+TEST_CASE(batches_have_an_end)
 {
 	for (int sharded = 0; sharded < 2; sharded++) {
 		struct fixture *fixture = start(sharded);
@@ -314,8 +310,8 @@ static void batches_have_an_end(void **state)
 	}
 }
 
-/* However much an account has waiting, the next batch has room for the others. */
-static void a_backlog_of_one_holds_up_nobody(void **state)
+/* However much an account has waiting, the next batch has space for the others. */
+TEST_CASE(a_backlog_of_one_holds_up_nobody)
 {
 	for (int sharded = 0; sharded < 2; sharded++) {
 		struct fixture *fixture = start(sharded);
@@ -328,7 +324,7 @@ static void a_backlog_of_one_holds_up_nobody(void **state)
 		submit(fixture, 3);
 		close_gate(false);
 		wait_until(&seen.done, fixture->count);
-		/* Sharded, behind a batch of the first's, which was there before. */
+		/* When sharded, after a batch of the first account, which came before. */
 		size_t second = sharded ? 1 + BATCH_MAX : 2;
 		assert_int_equal(account_at(fixture, second), 2);
 		assert_int_equal(account_at(fixture, second + 1), 3);
@@ -337,8 +333,8 @@ static void a_backlog_of_one_holds_up_nobody(void **state)
 	}
 }
 
-/* It is refused where others still are not. */
-static void no_backlog_takes_all_room(void **state)
+/* It is refused while others are still accepted. */
+TEST_CASE(no_backlog_takes_all_room)
 {
 	struct fixture *fixture = start(false);
 	close_gate(true);
@@ -354,8 +350,8 @@ static void no_backlog_takes_all_room(void **state)
 	stop(fixture);
 }
 
-/* Coming and going in any order, none is lost, none is done twice. */
-static void histories_of_any_shape_end_well(void **state)
+/* In any order of arrivals and completions, each is completed exactly once. */
+TEST_CASE(histories_of_any_shape_end_well)
 {
 	unsigned seed = (unsigned)clock_now_us();
 	print_message("seed %u\n", seed);
@@ -400,8 +396,9 @@ static void assert_refused(const struct fixture *fixture, size_t from, int64_t a
 	}
 }
 
-/* What is broken fails alone, gets batches of its own from then on, and comes back when mended. */
-static void a_broken_chain_fails_alone(void **state)
+/* A broken chain fails alone, then gets its own batches, and is accepted again when it is
+ * repaired. */
+TEST_CASE(a_broken_chain_fails_alone)
 {
 	struct fixture *fixture = start(false);
 	break_account(3, ERR_CORRUPT);
@@ -414,7 +411,7 @@ static void a_broken_chain_fails_alone(void **state)
 	submit_behind_one(fixture, 60, 6);
 	assert_refused(fixture, count, 3);
 	assert_int_equal(seen.refused, refused + 10);
-	assert_int_equal(seen.begun, begun + 3); /* the one in front, the others, the broken */
+	assert_int_equal(seen.begun, begun + 3); /* the first one, the others, the broken one */
 
 	break_account(0, OK);
 	count = fixture->count;
@@ -427,8 +424,9 @@ static void a_broken_chain_fails_alone(void **state)
 	end(fixture);
 }
 
-/* A store that cannot write is no chain's fault: nothing is tried in pieces, nothing set apart. */
-static void a_store_that_fails_is_not_asked_again(void **state)
+/* A store that cannot write is not a fault of a chain: no batch is divided and no chain
+ * quarantined. */
+TEST_CASE(a_store_that_fails_is_not_asked_again)
 {
 	static const int failures[] = {ERR_UNAVAILABLE, ERR_UNKNOWN_OUTCOME, ERR_NO_SPACE,
 	                               ERR_NO_MEMORY};
@@ -440,24 +438,8 @@ static void a_store_that_fails_is_not_asked_again(void **state)
 		assert_int_equal(seen.refused, 60);
 		assert_int_equal(fixture->items[1].registration.result, failures[i]);
 		assert_int_equal(chains_apart(fixture), 0);
-		/* The last batch failed, too: what readiness goes by. */
+		/* The last batch failed, too, which determines readiness. */
 		assert_int_equal(atomic_load(&fixture->service.lacks_space), failures[i] == ERR_NO_SPACE);
-		end(fixture);
-	}
-}
-
-/* Any number of chains, any of them broken: the others are written, in their order. */
-static void whichever_is_broken_the_others_are_written(void **state)
-{
-	unsigned seed = (unsigned)clock_now_us();
-	print_message("seed %u\n", seed);
-	for (int round = 0; round < 40; round++) {
-		struct fixture *fixture = start(round % 2);
-		int64_t accounts = 2 + rand_r(&seed) % 60;
-		int64_t broken = 1 + rand_r(&seed) % (accounts - 1);
-		break_account(broken, ERR_INTERNAL);
-		submit_behind_one(fixture, 1 + (size_t)rand_r(&seed) % 200, accounts);
-		assert_refused(fixture, 0, broken);
 		end(fixture);
 	}
 }
@@ -475,7 +457,7 @@ static size_t refusals_of(struct fixture *fixture, size_t count, bool *ret_of_ch
 }
 
 /* One alarm when it begins, however many are refused. */
-static void of_the_clock_the_log_hears_once(void **state)
+TEST_CASE(of_the_clock_the_log_hears_once)
 {
 	struct fixture *fixture = start(false);
 	bool of_chains;
@@ -498,6 +480,22 @@ static void of_the_clock_the_log_hears_once(void **state)
 	assert_true(of_chains);
 	assert_int_equal(seen.alarms, 3);
 	end(fixture);
+}
+
+/* Any number of chains, any of them broken: the others are written in order. */
+TEST_CASE(whichever_is_broken_the_others_are_written)
+{
+	unsigned seed = (unsigned)clock_now_us();
+	print_message("seed %u\n", seed);
+	for (int round = 0; round < 40; round++) {
+		struct fixture *fixture = start(round % 2);
+		int64_t accounts = 2 + rand_r(&seed) % 60;
+		int64_t broken = 1 + rand_r(&seed) % (accounts - 1);
+		break_account(broken, ERR_INTERNAL);
+		submit_behind_one(fixture, 1 + (size_t)rand_r(&seed) % 200, accounts);
+		assert_refused(fixture, 0, broken);
+		end(fixture);
+	}
 }
 
 /* ---- assertions ---- */
@@ -550,7 +548,7 @@ static ssize_t count_answers(void (*run)(void))
 }
 
 /* The process ends before any request of the batch has its answer. */
-static void an_invariant_that_breaks_acknowledges_nothing(void **state)
+TEST_CASE(an_invariant_that_breaks_acknowledges_nothing)
 {
 	const size_t earlier = 1; /* of the batch before it */
 	assert_int_equal(count_answers(leave_one_undecided), earlier);
@@ -558,24 +556,4 @@ static void an_invariant_that_breaks_acknowledges_nothing(void **state)
 	assert_int_equal(count_answers(submit_one_twice), 0);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_waits_makes_one_batch),
-		cmocka_unit_test(what_comes_together_makes_one_batch),
-		cmocka_unit_test(what_a_turn_brought_does_not_wait_for_the_next),
-		cmocka_unit_test(who_comes_last_is_answered_at_the_end),
-		cmocka_unit_test(sharded_it_makes_one_for_each_account),
-		cmocka_unit_test(what_settings_say_later_is_nothing_to_it),
-		cmocka_unit_test(batches_have_an_end),
-		cmocka_unit_test(a_backlog_of_one_holds_up_nobody),
-		cmocka_unit_test(no_backlog_takes_all_room),
-		cmocka_unit_test(histories_of_any_shape_end_well),
-		cmocka_unit_test(a_broken_chain_fails_alone),
-		cmocka_unit_test(a_store_that_fails_is_not_asked_again),
-		cmocka_unit_test(of_the_clock_the_log_hears_once),
-		cmocka_unit_test(whichever_is_broken_the_others_are_written),
-		cmocka_unit_test(an_invariant_that_breaks_acknowledges_nothing),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

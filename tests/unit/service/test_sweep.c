@@ -1,18 +1,13 @@
-/* Sweeping: what nobody names goes, in a place that is the database's alone, and nothing else
- * ever. */
+/* The sweep removes objects that nothing refers to, in a place that belongs to this database, and
+ * nothing else. */
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "testing.h"
 #include "office.h"
 #include "issue/links.h"
 #include "service/sweep.h"
@@ -25,7 +20,7 @@ static struct office office;
 static struct error error;
 static struct arena arena;
 
-/* What stands at the place's marker right after we have written ours: another was faster. */
+/* The marker that another installation writes right after ours. */
 static const struct content_marker *content_written_over;
 
 int __real_content_mark(struct content_store *store, const struct content_marker *marker,
@@ -61,7 +56,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* By the file system's clock, which is not this process's where tests/clock moves that. */
+/* By the clock of the file system, which is not that of this process when tests/clock moves it. */
 static void make_old(const char *object)
 {
 	char *path = arena_printf(&arena, "%s/content/%s", office.sample.directory, object);
@@ -96,7 +91,7 @@ static bool is_marked(const char *object)
 	return exists(arena_printf(&arena, "swept/%s", object));
 }
 
-/* Since when the place is the installation's: long ago. */
+/* The place has belonged to the installation for a long time. */
 static void claim_long_ago(void)
 {
 	char *path = arena_printf(&arena, "%s/content/" CONTENT_MARKER, office.sample.directory);
@@ -113,7 +108,7 @@ static void sweep(void)
 	sweep_content(&office.service, &no, &no);
 }
 
-/* An object that nobody names, old enough to be swept. */
+/* Writes an object that nothing refers to, old enough to be swept. */
 static void write_old(const char *area, char name[CONTENT_NAME_MAX])
 {
 	write_object(area, name);
@@ -129,8 +124,9 @@ static void list_documents(const struct certification *certification,
 	                 OK);
 }
 
-/* Only what is old and named nowhere is swept: marked first, deleted when the mark is old. */
-static void test_orphans_are_swept(void **state)
+/* Only old objects without a reference are swept: marked first, and deleted when the mark is
+ * old. */
+TEST_CASE(test_orphans_are_swept)
 {
 	char of_event[CONTENT_NAME_MAX], old[CONTENT_NAME_MAX], young[CONTENT_NAME_MAX];
 	char left[CONTENT_NAME_MAX], alien[CONTENT_NAME_MAX];
@@ -153,7 +149,7 @@ static void test_orphans_are_swept(void **state)
 	list_documents(&certification, &documents, &count);
 	for (size_t i = 0; i < count; i++)
 		make_old(documents[i].object);
-	for (int i = 0; i < 2; i++) { /* a mark that stands is left as it is */
+	for (int i = 0; i < 2; i++) { /* an existing mark is not renewed */
 		sweep();
 		assert_true(is_marked(old) && is_marked(left));
 		assert_true(exists(old) && exists(left));
@@ -169,8 +165,8 @@ static void test_orphans_are_swept(void **state)
 		assert_true(exists(documents[i].object));
 }
 
-/* What got its name after all, however late, loses its mark and stays. */
-static void test_what_turns_out_to_be_named_stays(void **state)
+/* An object that gets a reference later loses its mark and stays. */
+TEST_CASE(test_what_turns_out_to_be_named_stays)
 {
 	char object[CONTENT_NAME_MAX];
 	office_register_object(&office, slice_of("late"), "late.bin", object);
@@ -186,8 +182,8 @@ static void test_what_turns_out_to_be_named_stays(void **state)
 	assert_false(exists(mark));
 }
 
-/* What was there before the place was this installation's may be anybody's. */
-static void test_what_was_there_before_is_left_alone(void **state)
+/* Older objects than the installation's marker may belong to another installation. */
+TEST_CASE(test_what_was_there_before_is_left_alone)
 {
 	char before[CONTENT_NAME_MAX];
 	write_old("event", before);
@@ -198,15 +194,15 @@ static void test_what_was_there_before_is_left_alone(void **state)
 	assert_true(is_marked(before));
 }
 
-/* Nobody sweeps another installation's place, nor starts on it. */
-static void test_anothers_place_is_refused(void **state)
+/* A sweep neither runs nor starts in the place of another installation. */
+TEST_CASE(test_anothers_place_is_refused)
 {
 	char old[CONTENT_NAME_MAX], own[INSTALLATION_SIZE];
 	struct service *service = &office.service;
 	write_old("event", old);
 	memcpy(own, service->installation, sizeof own);
 	memset(service->installation, '7', INSTALLATION_SIZE - 1);
-	claim_long_ago(); /* it is that one's */
+	claim_long_ago(); /* it belongs to this one */
 	memcpy(service->installation, own, sizeof own);
 	sweep();
 	assert_false(is_marked(old));
@@ -216,15 +212,15 @@ static void test_anothers_place_is_refused(void **state)
 	error_clear(&error);
 	assert_int_equal(service_open(&office.settings, false, service, &error), ERR_REFUSED);
 	assert_non_null(strstr(error_message(&error, LANGUAGE_ENGLISH), "7777777"));
-	/* As an operator does who is sure. */
+	/* As an operator does after checking. */
 	assert_int_equal(
 		unlink(arena_printf(&arena, "%s/content/" CONTENT_MARKER, office.sample.directory)), 0);
 	assert_int_equal(service_open(&office.settings, false, service, &error), OK);
 	service->authorities = authorities;
 }
 
-/* Documents whose certification is still being issued, however long that takes. */
-static void test_documents_being_issued_are_not_swept(void **state)
+/* Documents of a certification in progress, however long it takes. */
+TEST_CASE_WITH(test_documents_being_issued_are_not_swept, set_up_hash_only, tear_down)
 {
 	char object[CONTENT_NAME_MAX], of_none[CONTENT_NAME_MAX], id[ID_SIZE];
 	sample_register(&office.sample, MODE_TEST, 5);
@@ -236,7 +232,7 @@ static void test_documents_being_issued_are_not_swept(void **state)
 	sweep();
 	assert_false(is_marked(object));
 	assert_true(is_marked(of_none));
-	/* Once it is over, what it does not name is an orphan. */
+	/* Once it has ended, a document that it does not name is an orphan. */
 	office_start_jobs(&office);
 	struct certification certification = office_await(&office, MODE_TEST, id);
 	assert_int_equal(certification.status, CERTIFICATION_COMPLETED);
@@ -267,7 +263,7 @@ static void change(const char *sql)
 	db_give(writer);
 }
 
-/* The tokens are what a copy of the database differs by: NULL for those of before any sweep. */
+/* A copy of the database differs by the tokens: NULL for a database from before any sweep. */
 static void set_tokens(const char *tokens)
 {
 	struct db_connection *writer = db_take_writer(office.service.store->db);
@@ -309,9 +305,9 @@ static bool sweep_is_refused(void)
 	return atomic_load(&office.service.counters.sweep_refused);
 }
 
-/* The original has swept since the copy was made: the copy does not, and neither does the original
- * then, until an operator has looked. */
-static void test_a_copy_does_not_sweep(void **state)
+/* The original has swept since the copy was made: the copy does not sweep, and then neither does
+ * the original until an operator intervenes. */
+TEST_CASE(test_a_copy_does_not_sweep)
 {
 	char old[CONTENT_NAME_MAX];
 	claim_long_ago();
@@ -329,7 +325,7 @@ static void test_a_copy_does_not_sweep(void **state)
 	sweep();
 	assert_true(sweep_is_refused());
 	assert_false(is_marked(old));
-	/* As an operator does who has stopped the copy: what was there by then stays. */
+	/* As an operator does after stopping the copy: older objects are kept. */
 	assert_int_equal(content_delete(office.service.content, CONTENT_MARKER, &error), OK);
 	sweep();
 	assert_false(sweep_is_refused());
@@ -339,15 +335,15 @@ static void test_a_copy_does_not_sweep(void **state)
 	assert_true(is_marked(old));
 }
 
-/* Of copy and original the copy comes by first: then the original stops it, before the first of the
- * copy's marks has stood for long enough. */
-static void test_a_copy_that_comes_first_is_stopped(void **state)
+/* The copy sweeps first: then the original stops, before the first mark of the copy is old
+ * enough. */
+TEST_CASE(test_a_copy_that_comes_first_is_stopped)
 {
 	char newer[CONTENT_NAME_MAX];
 	claim_long_ago();
 	sweep();
 	char *of_both = get_tokens();
-	write_old("event", newer); /* the copy does not know its name */
+	write_old("event", newer); /* the copy has no reference to it */
 	sweep();
 	assert_true(is_marked(newer));
 	char *of_copy = get_tokens();
@@ -364,13 +360,13 @@ static void test_a_copy_that_comes_first_is_stopped(void **state)
 	}
 }
 
-/* The store has recorded a sweep that the place never saw, or saw late. */
-static void test_a_crash_does_not_make_a_copy(void **state)
+/* The store has recorded a sweep that the place has not, or has only later. */
+TEST_CASE(test_a_crash_does_not_make_a_copy)
 {
 	claim_long_ago();
 	sweep();
 	struct content_marker first = get_marker();
-	for (int i = 0; i < 3; i++) { /* what was recorded is left at the place by the next one */
+	for (int i = 0; i < 3; i++) { /* the next sweep writes the recorded token to the place */
 		struct sweep_turn turn;
 		assert_int_equal(store_take_sweep_turn(office.service.store, first.sweep, 0, &turn, &error),
 		                 OK);
@@ -384,7 +380,7 @@ static void test_a_crash_does_not_make_a_copy(void **state)
 	assert_int_equal(second.since_us, first.since_us);
 	assert_string_not_equal(second.sweep, first.sweep);
 	assert_int_equal(strlen(get_tokens()), 2 * SWEEP_TOKEN_SIZE - 1);
-	/* The first one's write comes late. */
+	/* The write of the first one arrives late. */
 	for (int i = 0; i < SWEEP_TOKENS_KEPT - 2; i++)
 		sweep();
 	assert_int_equal(strlen(get_tokens()), SWEEP_TOKENS_KEPT * SWEEP_TOKEN_SIZE - 1);
@@ -400,9 +396,9 @@ static void test_a_crash_does_not_make_a_copy(void **state)
 	assert_true(sweep_is_refused());
 }
 
-/* A store that went back with an operator's word may sweep on, but nothing that was there by
- * then. */
-static void test_an_accepted_rollback_forgets_nothing(void **state)
+/* A store that was rolled back with an operator's consent may sweep again, but nothing that existed
+ * by then. */
+TEST_CASE(test_an_accepted_rollback_forgets_nothing)
 {
 	char forgotten[CONTENT_NAME_MAX];
 	claim_long_ago();
@@ -410,7 +406,7 @@ static void test_an_accepted_rollback_forgets_nothing(void **state)
 	char *before = get_tokens();
 	sweep();
 	write_old("event", forgotten);
-	set_tokens(before); /* as a laggard has them, that takes over */
+	set_tokens(before); /* as a lagging node has them when it takes over */
 	struct accepted_rollback rollback = {
 		.accepted_at_us = clock_now_us(), .node = "one", .reason = slice_of("tested")};
 	assert_int_equal(store_record_rollback(office.service.store, &rollback, &error), OK);
@@ -420,13 +416,13 @@ static void test_an_accepted_rollback_forgets_nothing(void **state)
 		assert_false(is_marked(forgotten));
 	}
 	assert_int_equal(get_marker().accepted_us, rollback.accepted_at_us);
-	/* Nor when no sweep was since, so that the tokens say nothing. */
+	/* The same when there was no sweep since, so that the tokens are equal. */
 	claim_long_ago();
 	rollback.accepted_at_us = clock_now_us();
 	assert_int_equal(store_record_rollback(office.service.store, &rollback, &error), OK);
 	sweep();
 	assert_false(is_marked(forgotten));
-	/* Nor when the same old store is brought back again, without its last acceptance. */
+	/* The same when the same backup is restored again, without its last consent. */
 	set_tokens(before);
 	change("DELETE FROM rollbacks");
 	rollback.accepted_at_us = clock_now_us();
@@ -437,8 +433,8 @@ static void test_an_accepted_rollback_forgets_nothing(void **state)
 	assert_int_equal(get_marker().accepted_us, rollback.accepted_at_us);
 }
 
-/* The place is one that another process writes to between our look and our answer. */
-static void test_who_did_not_leave_the_last_token_does_not_sweep(void **state)
+/* Another process writes to the place between our read and our write. */
+TEST_CASE(test_who_did_not_leave_the_last_token_does_not_sweep)
 {
 	int64_t since_us;
 	char old[CONTENT_NAME_MAX];
@@ -453,8 +449,8 @@ static void test_who_did_not_leave_the_last_token_does_not_sweep(void **state)
 	assert_int_equal(sweep_take_place(&office.service, &since_us, &error), ERR_REFUSED);
 }
 
-/* Whoever lost the lease, or is to stop, touches nothing more. */
-static void test_it_ends_when_it_is_told_to(void **state)
+/* A node that lost the lease, or is to stop, changes nothing more. */
+TEST_CASE(test_it_ends_when_it_is_told_to)
 {
 	static const atomic_bool no, yes = true;
 	char old[CONTENT_NAME_MAX];
@@ -475,23 +471,7 @@ static void test_it_ends_when_it_is_told_to(void **state)
 	assert_false(exists(old));
 }
 
-#define CONTENT_TEST(name) cmocka_unit_test_setup_teardown(name, set_up_content, tear_down)
-#define HASH_TEST(name) cmocka_unit_test_setup_teardown(name, set_up_hash_only, tear_down)
-
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		CONTENT_TEST(test_orphans_are_swept),
-		CONTENT_TEST(test_what_turns_out_to_be_named_stays),
-		CONTENT_TEST(test_what_was_there_before_is_left_alone),
-		CONTENT_TEST(test_anothers_place_is_refused),
-		HASH_TEST(test_documents_being_issued_are_not_swept),
-		CONTENT_TEST(test_a_copy_does_not_sweep),
-		CONTENT_TEST(test_a_copy_that_comes_first_is_stopped),
-		CONTENT_TEST(test_a_crash_does_not_make_a_copy),
-		CONTENT_TEST(test_an_accepted_rollback_forgets_nothing),
-		CONTENT_TEST(test_who_did_not_leave_the_last_token_does_not_sweep),
-		CONTENT_TEST(test_it_ends_when_it_is_told_to),
-	};
-	return cmocka_run_group_tests(tests, office_start_signer, office_stop_signer);
+	return tests_run(office_start_signer, office_stop_signer, set_up_content, tear_down);
 }

@@ -1,12 +1,7 @@
-/* Notices as they travel: rules, secrets, envelope, signature, types. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+/* Notices on their way: rules, secrets, envelope, signature, types. */
 #include <stdio.h>
 
-#include <cmocka.h>
-
+#include "testing.h"
 #include "base/clock.h"
 #include "service/webhook.h"
 
@@ -24,7 +19,7 @@ static struct webhook_rules rules_of(const struct settings *given)
 	return rules;
 }
 
-static void test_rules(void **state)
+TEST_CASE(test_rules)
 {
 	struct webhook_rules rules = rules_of(&settings);
 	assert_int_equal(rules.schedule.count, 7);
@@ -39,12 +34,12 @@ static void test_rules(void **state)
 	for (size_t i = 1; i < sizeof bad / sizeof *bad; i++) {
 		struct settings other = settings;
 		other.webhook_schedule = bad[i];
-		bool trailing = strcmp(bad[i], "1m,") == 0; /* nothing behind the last comma */
+		bool trailing = strcmp(bad[i], "1m,") == 0; /* nothing may follow the last comma */
 		assert_int_equal(webhook_rules_read(&other, &rules, NULL), trailing ? OK : ERR_VALIDATION);
 	}
 }
 
-static void test_secrets(void **state)
+TEST_CASE(test_secrets)
 {
 	struct sha256 installation = {{1, 2, 3}}, other = {{1, 2, 4}};
 	char a[WEBHOOK_SECRET_SIZE], b[WEBHOOK_SECRET_SIZE];
@@ -61,7 +56,7 @@ static void test_secrets(void **state)
 	assert_string_not_equal(a, b);
 }
 
-static void test_envelope(void **state)
+TEST_CASE(test_envelope)
 {
 	BUF_AUTO struct buf out;
 	buf_init(&out, 1024);
@@ -76,7 +71,7 @@ static void test_envelope(void **state)
 #define SIGNED_NEW "77f7ab59bd21c4e6025bd4a4bf04bf4ca4b4a798fbd11fbd41fe5b4ad0162b25"
 #define SIGNED_OLD "4df210dcfe4ab32d8d4c7202cc13ca8af76aea5e0697688091051a7df7b30608"
 
-static void test_signatures(void **state)
+TEST_CASE(test_signatures)
 {
 	struct webhook_rules rules = rules_of(&settings);
 	struct webhook_headers headers;
@@ -91,7 +86,7 @@ static void test_signatures(void **state)
 	assert_string_equal(headers.list[2], "X-ACME-Signature: v1=" SIGNED_NEW ",v1=" SIGNED_OLD);
 }
 
-static void test_acknowledgments(void **state)
+TEST_CASE(test_acknowledgments)
 {
 	static const struct {
 		int result, status;
@@ -104,7 +99,7 @@ static void test_acknowledgments(void **state)
 	}
 }
 
-static void test_types(void **state)
+TEST_CASE(test_types)
 {
 	static const struct {
 		const char *given, *taken; /* NULL: refused */
@@ -133,12 +128,4 @@ static void test_types(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_rules),           cmocka_unit_test(test_secrets),
-		cmocka_unit_test(test_envelope),        cmocka_unit_test(test_signatures),
-		cmocka_unit_test(test_acknowledgments), cmocka_unit_test(test_types),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,15 +1,11 @@
-/* The store, while one call after another fails: memory, and statements of its database. A fault is
- * told as one, with nothing of the change done; what failed succeeds when it is repeated. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+/* The store, with each call failing in turn: memory, and statements of its database. A fault is
+ * reported as a fault, nothing of the change is done, and the operation succeeds when it is
+ * repeated. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "testing.h"
 #include "failing.h"
 #include "registering.h"
 #include "sample.h"
@@ -40,7 +36,7 @@ static bool is_fault(int result)
 	return result == ERR_UNAVAILABLE || result == ERR_IO || result == ERR_NO_MEMORY;
 }
 
-/* Whether to go on after an attempt in which the `at`th call was to fail. */
+/* Returns whether to continue after an attempt in which the `at`-th call was to fail. */
 static bool goes_on(const char *what, int at, int result)
 {
 	const char *failed = failing_disarm();
@@ -62,7 +58,6 @@ static bool goes_on(const char *what, int at, int result)
 
 static int set_up(void **state)
 {
-	(void)state;
 	sample_open(&sample, MODALITY_CONTENT, 100000);
 	arena_init(&arena, (size_t)64 << 20);
 	return 0;
@@ -70,7 +65,6 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-	(void)state;
 	sample_close(&sample);
 	arena_free(&arena);
 	return 0;
@@ -101,7 +95,7 @@ static void no_problem(void *context, const char *text)
 	fail_msg("%s", text);
 }
 
-/* Whatever failed before: all that was written is as it has to be. */
+/* Whatever failed before, the complete store is consistent. */
 static void check_all(int64_t events)
 {
 	struct check_report report;
@@ -110,9 +104,8 @@ static void check_all(int64_t events)
 	assert_int_equal(report.events, events);
 }
 
-static void opens_when_nothing_fails_any_more(void **state)
+TEST_CASE(opens_when_nothing_fails_any_more)
 {
-	(void)state;
 	sample_register(&sample, MODE_LIVE, 3);
 	store_close(sample.store);
 	IN_TURN(store_open(&(struct db_options){.url = sample.url}, &sample.store, &error));
@@ -129,7 +122,7 @@ static void opens_when_nothing_fails_any_more(void **state)
 
 static struct registration items[5];
 
-/* Three new events of two modes, a repetition and a conflict, in one batch. */
+/* Registers three new events of two modes, a repetition and a conflict in one batch. */
 static int register_some(void)
 {
 	static const char *const refs[] = {"a", "b", "a", "order-1", "order-2"};
@@ -145,9 +138,8 @@ static int register_some(void)
 	return register_items(sample.store, list, 5, sample.now_us + 10, &error);
 }
 
-static void registers_whole_batches_or_nothing(void **state)
+TEST_CASE(registers_whole_batches_or_nothing)
 {
-	(void)state;
 	sample_register(&sample, MODE_LIVE, 2);
 	char id[ID_SIZE];
 	struct slice account = slice_of(sample.account_id);
@@ -286,9 +278,8 @@ static struct certification claim(void)
 	return claimed;
 }
 
-static void certifies(void **state)
+TEST_CASE(certifies)
 {
-	(void)state;
 	sample_register(&sample, MODE_LIVE, 3);
 	struct certification made = accept("a"), other = accept(NULL);
 	struct slice id = slice_of(made.certification_id);
@@ -338,7 +329,7 @@ static void certifies(void **state)
 	IN_TURN(store_forget_usage(sample.store, sample.now_us + 3 * US_PER_DAY, &error));
 	struct balance balance;
 	IN_TURN(store_get_balance(sample.store, sample.account, &balance, &error));
-	assert_int_equal(balance.balance, 100000 - 3 - 50); /* one fee came back */
+	assert_int_equal(balance.balance, 100000 - 3 - 50); /* one fee was refunded */
 }
 
 /* ---- notices and mails ---- */
@@ -390,9 +381,8 @@ static void set_email(void)
 	                             &error));
 }
 
-static void delivers(void **state)
+TEST_CASE(delivers)
 {
-	(void)state;
 	set_email();
 	char endpoint[ID_SIZE], id[ID_SIZE];
 	struct slice account = slice_of(sample.account_id);
@@ -420,9 +410,8 @@ static void delivers(void **state)
 	IN_TURN(store_count_deliveries(sample.store, &(struct delivery_counts){0}, &error));
 }
 
-static void disables_idle_accounts(void **state)
+TEST_CASE(disables_idle_accounts)
 {
-	(void)state;
 	set_email();
 	int64_t count;
 	IN_TURN(store_disable_idle_accounts(sample.store, INT64_MAX, &count, &error));
@@ -462,9 +451,8 @@ static void make_topup(const char *pack_name)
 	assert_int_equal(action, TOPUP_BUY);
 }
 
-static void buys_and_gives_back(void **state)
+TEST_CASE(buys_and_gives_back)
 {
-	(void)state;
 	make_topup("Pack");
 	struct payment payment = claim_payment();
 	struct payment_delay delay = {sample.now_us + LEASE_US, true, "ch_1", "later"};
@@ -485,9 +473,8 @@ static void buys_and_gives_back(void **state)
 	assert_int_equal(outcome.balance, 100000);
 }
 
-static void tells_of_a_topup_that_fails(void **state)
+TEST_CASE(tells_of_a_topup_that_fails)
 {
-	(void)state;
 	set_email();
 	make_topup("Other");
 	struct payment payment = claim_payment();
@@ -505,9 +492,8 @@ static void tells_of_a_topup_that_fails(void **state)
 
 /* ---- small things ---- */
 
-static void keeps_leases_and_secrets(void **state)
+TEST_CASE(keeps_leases_and_secrets)
 {
-	(void)state;
 	bool taken;
 	IN_TURN(
 		store_take_lease(sample.store, LEASE_SEALER, "h", sample.now_us, LEASE_US, &taken, &error));
@@ -529,17 +515,4 @@ static void keeps_leases_and_secrets(void **state)
 	IN_TURN(store_record_rollback(sample.store, &rollback, &error));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(opens_when_nothing_fails_any_more, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(registers_whole_batches_or_nothing, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(certifies, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(delivers, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(disables_idle_accounts, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(buys_and_gives_back, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(tells_of_a_topup_that_fails, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(keeps_leases_and_secrets, set_up, tear_down),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_EACH(set_up, tear_down)

@@ -1,20 +1,16 @@
-/* The store on a server, while one call of libpq after another fails, or the connection ends before
- * one answer after another. A fault is told as one: never as what is absent, corrupt or refused; a
- * commit whose answer did not come as one whose outcome is not known. What failed succeeds when it
- * is repeated, and is done once.
- *     test-store-postgres_failing postgresql://… postgresql://…   (of two empty databases) */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+/* The store on a server, with each call of libpq failing in turn, or the connection ending before
+ * each answer. A fault is reported as a fault, never as missing, corrupt or refused; a commit
+ * without an answer as one with an unknown outcome. A failed operation succeeds when it is
+ * repeated, and takes effect once. test-store-postgres_failing postgresql://… postgresql://…   (two
+ * empty databases) */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include <cmocka.h>
 #include <libpq-fe.h>
 #include <sys/socket.h>
 
+#include "testing.h"
 #include "failing.h"
 #include "registering.h"
 #include "sample.h"
@@ -22,7 +18,7 @@
 #include "store/events/segments.h"
 #include "store/internal.h"
 
-#define EVENTS 1100 /* more than a long result has in two portions */
+#define EVENTS 1100 /* more rows than two chunks of a long result have */
 #define TRIES 400
 #define PAUSE_US 25000
 
@@ -31,11 +27,11 @@ static struct sample sample;
 static struct arena arena;
 static struct error error;
 
-/* ---- failing ---- */
+/* ---- each call failing ---- */
 
 enum how { CALLS, WAITS, CUTS };
 
-static int cut_at; /* looks at a connection until it is cut; 0: it is not */
+static int cut_at; /* checks of a connection until it is cut; 0: it is not */
 static bool was_cut;
 
 int __real_PQisBusy(PGconn *connection);
@@ -58,7 +54,7 @@ static void arm(enum how how, int at)
 		failing_arm(how == CALLS ? FAILING_MEMORY | FAILING_POSTGRES : FAILING_POSTGRES_WAIT, at);
 }
 
-/* What failed, NULL: nothing. */
+/* Returns what failed; NULL: nothing. */
 static const char *disarm(void)
 {
 	cut_at = 0;
@@ -71,7 +67,7 @@ static bool is_fault(int result)
 	return result == ERR_UNAVAILABLE || result == ERR_NO_MEMORY || result == ERR_UNKNOWN_OUTCOME;
 }
 
-/* Shortly after a failed attempt to connect there is no other. */
+/* Shortly after a failed attempt to connect no other is made. */
 #define REPEAT(code, expression)                                                                   \
 	do {                                                                                           \
 		for (int try_number = 0; try_number < TRIES; try_number++) {                               \
@@ -108,7 +104,6 @@ static int open_store(void)
 
 static int set_up(void **state)
 {
-	(void)state;
 	sample = (struct sample){.now_us = clock_now_us() - US_PER_SECOND};
 	struct store *store;
 	if (store_open(&(struct db_options){.url = url, .create = true}, &store, &error))
@@ -121,7 +116,6 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-	(void)state;
 	store_close(sample.store);
 	arena_free(&arena);
 	return 0;
@@ -141,9 +135,8 @@ static int64_t count_events(void)
 	return report.events;
 }
 
-static void opens(void **state)
+TEST_CASE(opens)
 {
-	(void)state;
 	store_close(sample.store);
 	for (int at = 1;; at++) {
 		arm(CALLS, at);
@@ -183,10 +176,22 @@ static int register_one(bool *ret_replayed)
 	return result ? result : item.result;
 }
 
-/* What is repeated is there already only if nobody could know. */
-static void registers_once(void **state)
+TEST_CASE(reads_all_or_tells)
 {
-	(void)state;
+	struct event event;
+	IN_TURN(store_get_event(sample.store, sample.account, sample.live_chain, EVENTS, &arena, &event,
+	                        &error));
+	assert_int_equal(event.sequence, EVENTS);
+	static struct sha256 hashes[EVENTS + 1];
+	IN_TURN(store_read_chain_hashes(sample.store, sample.account, sample.live_chain, 0, EVENTS,
+	                                hashes, &error));
+	IN_TURN(store_ready(sample.store, &error));
+	IN_TURN(store_confirm(sample.store, &error));
+}
+
+/* A repeated registration is a replay only if the outcome was unknown. */
+TEST_CASE(registers_once)
+{
 	int unknown = 0, result;
 	for (enum how how = CALLS; how <= CUTS; how++) {
 		const char *failed = "";
@@ -211,9 +216,8 @@ static void registers_once(void **state)
 	assert_int_equal(count_events(), EVENTS + registered);
 }
 
-static void changes_all_or_nothing(void **state)
+TEST_CASE(changes_all_or_nothing)
 {
-	(void)state;
 	struct account_change change = ACCOUNT_UNCHANGED;
 	change.email = "owner@example.org";
 	IN_TURN(store_change_account(sample.store, slice_of(sample.account_id), &change, sample.now_us,
@@ -224,24 +228,9 @@ static void changes_all_or_nothing(void **state)
 	assert_string_equal(account.email, "owner@example.org");
 }
 
-static void reads_all_or_tells(void **state)
+/* The copy is complete, or an error is returned. */
+TEST_CASE(backs_up_or_tells)
 {
-	(void)state;
-	struct event event;
-	IN_TURN(store_get_event(sample.store, sample.account, sample.live_chain, EVENTS, &arena, &event,
-	                        &error));
-	assert_int_equal(event.sequence, EVENTS);
-	static struct sha256 hashes[EVENTS + 1];
-	IN_TURN(store_read_chain_hashes(sample.store, sample.account, sample.live_chain, 0, EVENTS,
-	                                hashes, &error));
-	IN_TURN(store_ready(sample.store, &error));
-	IN_TURN(store_confirm(sample.store, &error));
-}
-
-/* The copy is whole, or it is told that there is none. */
-static void backs_up_or_tells(void **state)
-{
-	(void)state;
 	char path[] = "/tmp/unit-postgres-XXXXXX";
 	close(mkstemp(path));
 	struct db *db = sample.store->db;
@@ -263,12 +252,5 @@ int main(int count, char **arguments)
 	if (count < 2)
 		return 2;
 	url = arguments[1];
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(opens),
-		cmocka_unit_test(reads_all_or_tells),
-		cmocka_unit_test(registers_once),
-		cmocka_unit_test(changes_all_or_nothing),
-		cmocka_unit_test(backs_up_or_tells),
-	};
-	return cmocka_run_group_tests(tests, set_up, tear_down);
+	return tests_run(set_up, tear_down, NULL, NULL);
 }

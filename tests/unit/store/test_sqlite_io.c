@@ -1,14 +1,7 @@
-/* The embedded store on a disk whose reads, writes and syncs fail, each in turn, for want of room
- * or for good. What SQLite calls is made to fail, not SQLite. A page that cannot be read is no
- * corrupt store and nothing absent; what was not written is not there; what was not synced is told
- * as not known, and nothing more is written until the store was opened anew. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+/* The embedded store on a disk whose reads, writes and syncs fail in turn, for lack of space or
+ * permanently. The system calls of SQLite fail, not its functions. An unreadable page is not
+ * reported as a corrupt store or a missing object. A failed write leaves nothing. A failed sync is
+ * reported as an unknown outcome, and nothing more is written until the store is opened again. */
 #include <errno.h>
 #include <sqlite3.h>
 #include <stdio.h>
@@ -18,6 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "testing.h"
 #include "registering.h"
 #include "sample.h"
 #include "store/certifications/certifications.h"
@@ -27,7 +21,7 @@
 
 enum { READS = 1, WRITES = 2, SYNCS = 4 };
 
-/* Another thread moves the log. */
+/* Also in the thread that checkpoints the WAL. */
 static _Atomic unsigned armed;
 static _Atomic int countdown, with;
 static off_t end_of_room; /* 0: none */
@@ -73,7 +67,7 @@ static ssize_t write_at(int file, const void *data, size_t size, off_t offset)
 	return fails(WRITES, "pwrite") ? -1 : pwrite(file, data, size, offset);
 }
 
-/* SQLite calls these two by their names, and finds them here. */
+/* SQLite calls these two by name and finds them here. */
 int fsync(int file)
 {
 	return fails(SYNCS, "fsync") ? -1 : (int)syscall(SYS_fsync, file);
@@ -107,7 +101,6 @@ static void open_again(void)
 
 static int set_up(void **state)
 {
-	(void)state;
 	lead_calls_here();
 	sample_open(&sample, MODALITY_CONTENT, 100000);
 	sample_register(&sample, MODE_LIVE, 3);
@@ -116,7 +109,6 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-	(void)state;
 	disarm();
 	sample_close(&sample);
 	return 0;
@@ -141,7 +133,7 @@ static bool is_read_fault(int result)
 	return result == ERR_IO || result == ERR_UNAVAILABLE || result == ERR_NO_MEMORY;
 }
 
-/* One event, whose reference is `number`. */
+/* Registers one event, whose reference is `number`. */
 static int register_one(int64_t number, bool *ret_replayed)
 {
 	ARENA_AUTO struct arena arena;
@@ -166,9 +158,8 @@ static int register_one(int64_t number, bool *ret_replayed)
 	return result ? result : item.result;
 }
 
-static void what_is_not_written_is_not_there(void **state)
+TEST_CASE(what_is_not_written_is_not_there)
 {
-	(void)state;
 	static const int numbers[] = {ENOSPC, EIO};
 	int64_t events = 3;
 	for (size_t i = 0; i < 2; i++)
@@ -190,7 +181,7 @@ static void what_is_not_written_is_not_there(void **state)
 	assert_true(events >= 3 + 4);
 }
 
-/* More than is written at once, and less. */
+/* Writes more than is written at once, or less. */
 static int write_large(struct db_connection *writer, bool large)
 {
 	int result = db_begin(writer, &error);
@@ -212,9 +203,8 @@ static int64_t count_large(struct db_connection *connection)
 	return count;
 }
 
-static void what_is_written_in_pieces_is_whole(void **state)
+TEST_CASE(what_is_written_in_pieces_is_whole)
 {
-	(void)state;
 	struct db *db = sample.store->db;
 	struct db_connection *writer = db_take_writer(db);
 	assert_int_equal(db_begin(writer, NULL), OK);
@@ -257,10 +247,9 @@ static off_t log_end(void)
 	return found.st_size;
 }
 
-/* Room for small ones is left by a large one that has none. */
-static void what_has_no_room_keeps_nobody_else_from_it(void **state)
+/* A large transaction that does not fit leaves space for small ones. */
+TEST_CASE(what_has_no_room_keeps_nobody_else_from_it)
 {
-	(void)state;
 	struct db_connection *writer = db_take_writer(sample.store->db);
 	assert_int_equal(db_begin(writer, NULL), OK);
 	assert_int_equal(db_run(writer, "CREATE TABLE large (bytes BLOB)", NULL), OK);
@@ -274,7 +263,7 @@ static void what_has_no_room_keeps_nobody_else_from_it(void **state)
 	assert_int_equal(count_events(), 3);
 }
 
-/* As the files are when the process is killed now. */
+/* Copies the files as they are when the process is killed now, and counts the events. */
 static int64_t count_after_a_crash(void)
 {
 	char command[4 * sizeof sample.url + 64], url[sizeof sample.url + 8];
@@ -293,14 +282,13 @@ static int64_t count_after_a_crash(void)
 	return events;
 }
 
-static void what_was_refused_does_not_come_back(void **state)
+TEST_CASE(what_was_refused_does_not_come_back)
 {
-	(void)state;
 	bool replayed;
 	end_of_room = log_end();
 	assert_int_equal(register_one(3, &replayed), ERR_NO_SPACE);
 	end_of_room = 0;
-	/* Somebody reads, of the log. */
+	/* A reader of the WAL. */
 	struct db_connection *writer = db_take_writer(sample.store->db);
 	assert_int_equal(db_run(writer, "PRAGMA shrink_memory; SELECT count(*) FROM accounts", NULL),
 	                 OK);
@@ -311,9 +299,8 @@ static void what_was_refused_does_not_come_back(void **state)
 	assert_int_equal(count_after_a_crash(), 4);
 }
 
-static void what_is_not_synced_is_not_known(void **state)
+TEST_CASE(what_is_not_synced_is_not_known)
 {
-	(void)state;
 	int64_t events = 3;
 	for (int at = 1;; at++) {
 		bool replayed;
@@ -335,9 +322,8 @@ static void what_is_not_synced_is_not_known(void **state)
 	assert_true(events > 3);
 }
 
-static void opens_or_tells_why(void **state)
+TEST_CASE(opens_or_tells_why)
 {
-	(void)state;
 	store_close(sample.store);
 	for (unsigned kind = READS; kind <= SYNCS; kind *= 2)
 		for (int at = 1;; at++) {
@@ -367,9 +353,8 @@ static int read_event(struct arena *arena, struct event *ret)
 }
 
 /* A store that was just opened has nothing in memory. */
-static void what_cannot_be_read_is_neither_absent_nor_corrupt(void **state)
+TEST_CASE(what_cannot_be_read_is_neither_absent_nor_corrupt)
 {
-	(void)state;
 	ARENA_AUTO struct arena arena;
 	arena_init(&arena, 1 << 20);
 	struct event event;
@@ -408,17 +393,17 @@ static int maintain_until_it_fails(struct db *db)
 {
 	int result = db_maintain(db, &error);
 	for (int i = 0; i < MOVED_WITHIN_MS && !result; i++) {
-		usleep(1000); /* the log is moved beside */
+		usleep(1000); /* the checkpointer runs concurrently */
 		result = db_maintain(db, &error);
 	}
 	assert_non_null(disarm());
 	return result;
 }
 
-/* What a failed sync lost of the file is in the log alone: it is not removed by who closes. */
-static void what_was_not_moved_for_sure_stays_in_the_log(void **state)
+/* Data of the file that a failed sync lost is only in the WAL, which is then not removed at
+ * closing. */
+TEST_CASE(what_was_not_moved_for_sure_stays_in_the_log)
 {
-	(void)state;
 	struct db *db = sample.store->db;
 	char path[600];
 	struct stat status;
@@ -435,9 +420,8 @@ static void what_was_not_moved_for_sure_stays_in_the_log(void **state)
 	assert_int_equal(count_events(), 3);
 }
 
-static void maintenance_tells(void **state)
+TEST_CASE(maintenance_tells)
 {
-	(void)state;
 	struct db *db = sample.store->db;
 	write_a_long_log(db);
 	arm(WRITES, 1, ENOSPC);
@@ -448,21 +432,4 @@ static void maintenance_tells(void **state)
 	assert_int_equal(count_events(), 3);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(what_is_not_written_is_not_there, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(what_is_written_in_pieces_is_whole, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(what_has_no_room_keeps_nobody_else_from_it, set_up,
-	                                    tear_down),
-		cmocka_unit_test_setup_teardown(what_was_refused_does_not_come_back, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(what_is_not_synced_is_not_known, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(opens_or_tells_why, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(what_cannot_be_read_is_neither_absent_nor_corrupt, set_up,
-	                                    tear_down),
-		cmocka_unit_test_setup_teardown(what_was_not_moved_for_sure_stays_in_the_log, set_up,
-	                                    tear_down),
-		cmocka_unit_test_setup_teardown(maintenance_tells, set_up, tear_down),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_EACH(set_up, tear_down)

@@ -1,15 +1,10 @@
-/* A stored text that stands for one of a few values, and stands for none of them since the store
- * was damaged, is told wherever it is read: no other value is taken for it, and the cause names it
- * and whose it is. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+/* A stored text that must have one of a few values but has another one since the store was damaged
+ * is reported by every reader. It is not taken for another value, and the cause names it and its
+ * owner. */
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "testing.h"
 #include "registering.h"
 #include "sample.h"
 #include "store/certifications/certifications.h"
@@ -39,7 +34,7 @@ static struct slice channel(void)
 	return slice_of(sample.channel_id);
 }
 
-/* ---- what reads ---- */
+/* ---- the readers ---- */
 
 static int find_key(void)
 {
@@ -269,7 +264,7 @@ static void change(const char *sql)
 	db_give(writer);
 }
 
-static void what_stands_for_nothing_is_told(void **state)
+TEST_CASE(what_stands_for_nothing_is_told)
 {
 	char sql[200], expected[80];
 	for (size_t i = 0; i < sizeof damages / sizeof *damages; i++)
@@ -295,8 +290,8 @@ static void what_stands_for_nothing_is_told(void **state)
 		}
 }
 
-/* The cause says whose it is, and is no longer than a line. */
-static void the_cause_says_where(void **state)
+/* The cause names the row and fits into a line. */
+TEST_CASE(the_cause_says_where)
 {
 	char expected[120];
 	(void)set_up(state);
@@ -312,8 +307,8 @@ static void the_cause_says_where(void **state)
 	(void)tear_down(state);
 }
 
-/* One payment that cannot be read is told, and the next one is claimed all the same. */
-static void a_damaged_payment_keeps_no_other(void **state)
+/* An unreadable payment is reported, and the next one is claimed nevertheless. */
+TEST_CASE(a_damaged_payment_keeps_no_other)
 {
 	struct payment payment;
 	(void)set_up(state);
@@ -326,7 +321,7 @@ static void a_damaged_payment_keeps_no_other(void **state)
 	                                     &arena, &payment, &error),
 	                 OK);
 	assert_string_equal(payment.idempotency_key, "other");
-	assert_int_equal(claim_payment(), OK); /* the holder's own, resumed */
+	assert_int_equal(claim_payment(), OK); /* the holder's own payment, resumed */
 	change("UPDATE payments SET state = 'over' WHERE action <> 'give'");
 	assert_int_equal(claim_payment(), ERR_NOT_FOUND);
 	sample.now_us += LEASE_US;
@@ -334,12 +329,4 @@ static void a_damaged_payment_keeps_no_other(void **state)
 	(void)tear_down(state);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_stands_for_nothing_is_told),
-		cmocka_unit_test(the_cause_says_where),
-		cmocka_unit_test(a_damaged_payment_keeps_no_other),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,12 +1,7 @@
-/* What a trusted list says of a certificate, whoever signed the list. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+/* What a trusted list states about a certificate, whoever signed the list. */
 #include <stdlib.h>
 
+#include "testing.h"
 #include "base/base64.h"
 #include "pki.h"
 #include "trustlist/trusted_list_xml.h"
@@ -52,8 +47,8 @@ static void add_der(const struct pki_identity *identity, struct buf *out)
 	OPENSSL_free(der);
 }
 
-/* A status from a time on, of a service that is known by that certificate (NULL: in the history).
- */
+/* Adds a status from a time on, of a service that is identified by that certificate (NULL: in the
+ * history). */
 static void add_period(struct buf *out, const char *type, const struct pki_identity *identity,
                        const char *status, const char *from)
 {
@@ -77,7 +72,7 @@ struct sample {
 	const char *next_update;
 	const char *type;
 	const struct pki_identity *service;
-	const char *status; /* since 2019-12-01; granted since 2018 before */
+	const char *status; /* since 2019-12-01; granted since 2018 before that */
 };
 
 static void write_list(const struct sample *sample, struct buf *out)
@@ -124,9 +119,9 @@ static void judge(const struct sample *sample, bool seal, const char *at,
 	list_free(&list);
 }
 
-/* What is known of a path may end below the service: an authority that puts its own certificate
- * alone into its tokens, where no root is given. */
-static void a_service_is_found_by_what_it_issued(void **state)
+/* A path may end below the service: an authority that includes only its own certificate in its
+ * tokens, when no root is given. */
+TEST_CASE(a_service_is_found_by_what_it_issued)
 {
 	const struct {
 		const struct pki_identity *service;
@@ -159,8 +154,9 @@ static void a_service_is_found_by_what_it_issued(void **state)
 	}
 }
 
-/* As the United Kingdom's last one: no next update. Its history counts until it was issued. */
-static void a_closed_list_tells_what_was_before(void **state)
+/* Like the last list of the United Kingdom: no next update. Its history counts until it was
+ * issued. */
+TEST_CASE(a_closed_list_tells_what_was_before)
 {
 	static const struct {
 		const char *next_update, *status, *at;
@@ -187,7 +183,7 @@ static void a_closed_list_tells_what_was_before(void **state)
 }
 
 /* Only an empty element closes a list. */
-static void the_next_update_is_read(void **state)
+TEST_CASE(the_next_update_is_read)
 {
 	static const struct {
 		const char *next_update;
@@ -221,12 +217,4 @@ static void the_next_update_is_read(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_service_is_found_by_what_it_issued),
-		cmocka_unit_test(a_closed_list_tells_what_was_before),
-		cmocka_unit_test(the_next_update_is_read),
-	};
-	return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_MAIN(set_up, tear_down)

@@ -1,15 +1,10 @@
-/* The signature of an archive with what validates it inside (CAdES-BASELINE-LT): whole, or refused.
- * Nothing is over that data, so every change of it has to be found by what it says. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+/* The signature of an archive with its validation data inside (CAdES-BASELINE-LT): complete, or
+ * refused. Nothing is signed over that data, so every change must be detected by its content. */
 #include <openssl/evp.h>
 #include <openssl/x509.h>
 #include <string.h>
 
+#include "testing.h"
 #include "pki.h"
 #include "base/clock.h"
 #include "seal/signed_data.h"
@@ -97,7 +92,7 @@ static int collect(void *context, struct validation_set *set, struct error *erro
 		.revoked_us = what == REVOKED ? SIGNED_AT_US - US_PER_DAY : TIME_NONE,
 		.issued_us = SIGNED_AT_US + US_PER_SECOND,
 		.next_us = SIGNED_AT_US + US_PER_DAY,
-		.without_certificate = true, /* of the issuer's own: nobody needs it, nor judges it */
+		.without_certificate = true, /* about the issuer itself: not needed, and not checked */
 	};
 	pki_ocsp(&answer, &wanted);
 	assert_int_equal(validation_add(set, VALIDATION_OCSP, buf_slice(&answer), NULL), 0);
@@ -147,7 +142,7 @@ static int judge(struct slice cms, struct slice trusted_roots, enum level *ret_l
 	return result;
 }
 
-static void has_level_lt_when_whole(void **state)
+TEST_CASE(has_level_lt_when_whole)
 {
 	BUF_AUTO struct buf cms;
 	struct error error = {0};
@@ -162,7 +157,7 @@ static void has_level_lt_when_whole(void **state)
 	assert_int_equal(level, LEVEL_T);
 }
 
-static void refuses_what_does_not_validate_and_what_nothing_needs(void **state)
+TEST_CASE(refuses_what_does_not_validate_and_what_nothing_needs)
 {
 	static const struct {
 		enum collected what;
@@ -186,8 +181,8 @@ static void refuses_what_does_not_validate_and_what_nothing_needs(void **state)
 	assert_int_equal(make(UNREADABLE, &unreadable, NULL), ERR_CORRUPT);
 }
 
-/* Behind the certificates, where the signed data has a place for it. */
-static void refuses_an_empty_place_of_revocation_data(void **state)
+/* After the certificates, where signed data has a field for it. */
+TEST_CASE(refuses_an_empty_place_of_revocation_data)
 {
 	BUF_AUTO struct buf cms;
 	BUF_AUTO struct buf emptied;
@@ -205,9 +200,9 @@ static void refuses_an_empty_place_of_revocation_data(void **state)
 	assert_non_null(strstr(error.cause, "empty set"));
 }
 
-/* A root may have the name and key of a certificate inside: then what is above that one is not on
- * the reader's path, and what shows that it was not revoked is not needed there. */
-static void lasts_whomever_one_trusts(void **state)
+/* A root may have the name and key of an included certificate. What is above that certificate is
+ * then not on the reader's path, and its revocation data is not needed. */
+TEST_CASE(lasts_whomever_one_trusts)
 {
 	BUF_AUTO struct buf cms;
 	assert_int_equal(EVP_PKEY_up_ref(issuer.key), 1);
@@ -228,8 +223,8 @@ static void lasts_whomever_one_trusts(void **state)
 	pki_free(&twin);
 }
 
-/* A report's signature has it beside, where the document's timestamp is over it. */
-static void is_not_taken_for_a_signature_without(void **state)
+/* A signature of a report has the data outside, where the document's timestamp covers it. */
+TEST_CASE(is_not_taken_for_a_signature_without)
 {
 	BUF_AUTO struct buf cms;
 	struct trust_roots trusted = {.signers = buf_slice(&roots)};
@@ -241,7 +236,7 @@ static void is_not_taken_for_a_signature_without(void **state)
 	assert_non_null(strstr(error.cause, "revocation data inside"));
 }
 
-static void finds_every_change(void **state)
+TEST_CASE(finds_every_change)
 {
 	BUF_AUTO struct buf cms;
 	assert_int_equal(make(WHOLE, &cms, NULL), 0);
@@ -299,15 +294,4 @@ static int teardown(void **state)
 	return 0;
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(has_level_lt_when_whole),
-		cmocka_unit_test(refuses_what_does_not_validate_and_what_nothing_needs),
-		cmocka_unit_test(refuses_an_empty_place_of_revocation_data),
-		cmocka_unit_test(lasts_whomever_one_trusts),
-		cmocka_unit_test(is_not_taken_for_a_signature_without),
-		cmocka_unit_test(finds_every_change),
-	};
-	return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_MAIN(setup, teardown)

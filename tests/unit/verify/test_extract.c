@@ -1,13 +1,8 @@
-/* Evidence records out of archives. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+/* Evidence records extracted from archives. */
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "testing.h"
 #include "ledger/ledger.h"
 #include "seal/evidence_record.h"
 #include "verify/extract.h"
@@ -19,7 +14,6 @@ static struct error error;
 
 static int set_up(void **state)
 {
-	(void)state;
 	fixture_open(&fixture);
 	arena_init(&arena, (size_t)64 << 20);
 	return 0;
@@ -27,7 +21,6 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-	(void)state;
 	fixture_close(&fixture);
 	arena_free(&arena);
 	return 0;
@@ -71,7 +64,7 @@ static void assert_covers(const struct extracted *extracted, struct slice roots)
 }
 
 /* Ranges that begin and end within segments, and at their ends. */
-static void test_every_event(void **state)
+TEST_CASE(test_every_event)
 {
 	static const struct fixture_plan plans[] = {
 		{MODE_LIVE, 1, 1, 1, 1, false, 0, FAULT_NONE},
@@ -79,7 +72,6 @@ static void test_every_event(void **state)
 		{MODE_LIVE, 20, 7, 14, 5, false, 0, FAULT_NONE},
 		{MODE_LIVE, 40, 13, 29, 16, true, 0, FAULT_NONE},
 	};
-	(void)state;
 	for (size_t i = 0; i < sizeof plans / sizeof *plans; i++) {
 		struct fixture_archive made = make("every", &plans[i]);
 		for (int64_t sequence = plans[i].first; sequence <= plans[i].last; sequence++) {
@@ -94,13 +86,12 @@ static void test_every_event(void **state)
 	}
 }
 
-static void test_not_there(void **state)
+TEST_CASE(test_not_there)
 {
 	static const struct fixture_plan live = {MODE_LIVE, 20, 7, 14, 5, false, 0, FAULT_NONE};
 	static const struct fixture_plan test = {MODE_TEST, 3, 1, 3, 5, false, 0, FAULT_NONE};
 	struct fixture_archive made = make("there", &live);
 	struct extracted extracted = {0};
-	(void)state;
 	assert_int_equal(extract(made.path, MODE_LIVE, 6, &extracted), ERR_NOT_FOUND);
 	assert_non_null(strstr(error.cause, "contains events 7 to 14"));
 	assert_int_equal(extract(made.path, MODE_LIVE, 15, &extracted), ERR_NOT_FOUND);
@@ -114,14 +105,13 @@ static void test_not_there(void **state)
 	assert_null(extracted.record.data);
 }
 
-/* What leads from the event to the token is found out; a fault elsewhere is for `verify`. */
-static void test_faults(void **state)
+/* The path from the event to the token is checked; other faults are for `verify`. */
+TEST_CASE(test_faults)
 {
 	static const enum fixture_fault faults[] = {
 		FAULT_EVENT_FOREIGN,   FAULT_PATH,       FAULT_LEAF,       FAULT_LEAF_MISSING,
 		FAULT_SEGMENT_MISSING, FAULT_ROUND_ROOT, FAULT_SEAL_COUNT, FAULT_ROUND_REPLAY,
 	};
-	(void)state;
 	for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
 		struct fixture_plan plan = {MODE_LIVE, 20, 2, 19, 5, false, 0, faults[i]};
 		struct fixture_archive made = make("fault", &plan);
@@ -140,15 +130,14 @@ static void test_faults(void **state)
 	}
 }
 
-/* Whatever is damaged, what comes out covers the event or nothing comes out. */
-static void test_damaged(void **state)
+/* Whatever is damaged, the result covers the event or there is none. */
+TEST_CASE(test_damaged)
 {
 	static const struct fixture_plan plan = {MODE_LIVE, 9, 3, 8, 4, false, 0, FAULT_NONE};
 	struct fixture_archive made = make("whole", &plan);
 	char damaged[FIXTURE_PATH_SIZE];
 	BUF_AUTO struct buf content;
 	int refused = 0, taken = 0;
-	(void)state;
 	buf_init(&content, (size_t)1 << 20);
 	fixture_read(made.path, &content);
 	snprintf(damaged, sizeof damaged, "%s/damaged.zip", fixture.directory);
@@ -185,14 +174,13 @@ static int stop(void *context, const char *path, uint64_t done, uint64_t total)
 	return ++*calls == 2 ? ERR_UNAVAILABLE : 0;
 }
 
-static void test_progress(void **state)
+TEST_CASE(test_progress)
 {
 	static const struct fixture_plan plan = {MODE_LIVE, 9000, 1, 9000, 4000, false, 0, FAULT_NONE};
 	struct fixture_archive made = make("long", &plan);
 	struct extracted extracted;
 	char event_id[ID_SIZE];
 	int calls = 0;
-	(void)state;
 	event_id_make(FIXTURE_CHANNEL, MODE_LIVE, 8999, event_id);
 	struct extraction extraction = {made.path, event_id, stop, &calls};
 	assert_int_equal(extract_record(&extraction, &arena, &extracted, &error), ERR_UNAVAILABLE);
@@ -202,14 +190,13 @@ static void test_progress(void **state)
 	assert_covers(&extracted, fixture.roots.timestamps);
 }
 
-/* The archive and the receipts that an earlier version left. */
-static void test_version_1(void **state)
+/* An archive and receipts of an earlier version. */
+TEST_CASE(test_version_1)
 {
 	const char *folder = getenv("CONSTANCIA_EVIDENCE_1");
 	char path[512];
 	BUF_AUTO struct buf receipts, roots;
 	int found = 0;
-	(void)state;
 	assert_non_null(folder);
 	buf_init(&receipts, (size_t)1 << 20);
 	buf_init(&roots, (size_t)1 << 20);
@@ -231,12 +218,4 @@ static void test_version_1(void **state)
 	assert_true(found > 0);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_every_event), cmocka_unit_test(test_not_there),
-		cmocka_unit_test(test_faults),      cmocka_unit_test(test_damaged),
-		cmocka_unit_test(test_progress),    cmocka_unit_test(test_version_1),
-	};
-	return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_MAIN(set_up, tear_down)

@@ -1,17 +1,12 @@
-/* Evidence is verified while one call after another fails: memory, files, OpenSSL. What could not
- * be read, held or computed is told as that: it is no verdict, neither of evidence that is good nor
- * of evidence that is bad. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+/* Evidence is verified with each call failing in turn: memory, files, OpenSSL. A failure to read,
+ * store or compute is reported as such. It is not a verdict, neither that the evidence is valid nor
+ * that it is not. */
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 #include <stdio.h>
 #include <unistd.h>
 
+#include "testing.h"
 #include "failing.h"
 #include "ledger/ledger.h"
 #include "report/pdf_sign.h"
@@ -57,7 +52,6 @@ static void make_report(void)
 
 static int set_up(void **state)
 {
-	(void)state;
 	fixture_open(&fixture);
 	assert_int_equal(fixture_make(&fixture, "verified", &plan, &first), 0);
 	make_report();
@@ -68,14 +62,7 @@ static int set_up(void **state)
 	return 0;
 }
 
-static int tear_down(void **state)
-{
-	(void)state;
-	fixture_close(&fixture);
-	return 0;
-}
-
-/* Each call of a verification that ends with `verdict` fails in turn. */
+/* Makes each call of a verification that ends with `verdict` fail in turn. */
 static void verify_in_turn(const char *const *paths, size_t count, int verdict, int calls_min)
 {
 	size_t failures = 0;
@@ -93,7 +80,7 @@ static void verify_in_turn(const char *const *paths, size_t count, int verdict, 
 			break;
 		}
 		failures++;
-		/* What was found wrong before it stays wrong. */
+		/* A fault that was found earlier is still reported. */
 		bool good = exit_code == 2 || (verdict == 1 && exit_code == 1);
 		if (!good)
 			print_error("call %d, %s: %s: %s\n", at, failed, exit_code ? "not valid" : "VALID",
@@ -105,7 +92,7 @@ static void verify_in_turn(const char *const *paths, size_t count, int verdict, 
 	assert_int_equal(wrong, 0);
 }
 
-/* Takes the record of event 3 out of the archive. */
+/* Extracts the record of event 3 from the archive. */
 static int extract(struct arena *arena, struct extracted *extracted, struct error *error)
 {
 	char event_id[ID_SIZE];
@@ -115,13 +102,19 @@ static int extract(struct arena *arena, struct extracted *extracted, struct erro
 	                      error);
 }
 
-static void a_record_with_what_it_covers(void **state)
+TEST_CASE(a_chain_of_archives_with_content)
+{
+	const char *paths[] = {first.path, first.part_paths[0], second.path, second.part_paths[0]};
+	verify_in_turn(paths, 2, 0, 100);
+	verify_in_turn(paths, 4, 0, 200);
+}
+
+TEST_CASE(a_record_with_what_it_covers)
 {
 	ARENA_AUTO struct arena arena;
 	struct extracted extracted;
 	char record[FIXTURE_PATH_SIZE], data[FIXTURE_PATH_SIZE];
 	int wrong = 0;
-	(void)state;
 	for (int at = 1;; STRIDE(at)) {
 		struct error error = {0};
 		failing_arm(ALL, at);
@@ -148,25 +141,15 @@ static void a_record_with_what_it_covers(void **state)
 	verify_in_turn(paths, 4, 0, 100);
 }
 
-static void a_chain_of_archives_with_content(void **state)
+TEST_CASE(a_report)
 {
-	(void)state;
-	const char *paths[] = {first.path, first.part_paths[0], second.path, second.part_paths[0]};
-	verify_in_turn(paths, 2, 0, 100);
-	verify_in_turn(paths, 4, 0, 200);
-}
-
-static void a_report(void **state)
-{
-	(void)state;
 	const char *paths[] = {report, first.path, first.part_paths[0]};
 	verify_in_turn(paths, 3, 0, 100);
 }
 
-/* Nothing that fails on the way makes it valid. */
-static void an_archive_that_was_altered(void **state)
+/* No failure makes it valid. */
+TEST_CASE(an_archive_that_was_altered)
 {
-	(void)state;
 	BUF_AUTO struct buf file;
 	buf_init(&file, (size_t)1 << 20);
 	char path[FIXTURE_PATH_SIZE];
@@ -182,10 +165,10 @@ static void an_archive_that_was_altered(void **state)
 
 struct swap {
 	const char *path, *other;
-	int left; /* calls of progress until it happens */
+	int left; /* progress callbacks until it happens */
 };
 
-/* Another file takes the place of one that is being checked. */
+/* Replaces a file that is being checked. */
 static int swap_files(void *context, const char *path, uint64_t done, uint64_t total)
 {
 	struct swap *swap = context;
@@ -195,9 +178,8 @@ static int swap_files(void *context, const char *path, uint64_t done, uint64_t t
 	return 0;
 }
 
-static void a_file_that_is_replaced_meanwhile_is_not_checked(void **state)
+TEST_CASE(a_file_that_is_replaced_meanwhile_is_not_checked)
 {
-	(void)state;
 	char part[FIXTURE_PATH_SIZE], other[FIXTURE_PATH_SIZE];
 	BUF_AUTO struct buf good;
 	BUF_AUTO struct buf bad;
@@ -224,14 +206,4 @@ static void a_file_that_is_replaced_meanwhile_is_not_checked(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_chain_of_archives_with_content),
-		cmocka_unit_test(a_record_with_what_it_covers),
-		cmocka_unit_test(a_report),
-		cmocka_unit_test(an_archive_that_was_altered),
-		cmocka_unit_test(a_file_that_is_replaced_meanwhile_is_not_checked),
-	};
-	return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_MAIN(set_up, fixture_tear_down)

@@ -1,11 +1,5 @@
 #include "test_forger.h"
 
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <openssl/ec.h>
 #include <openssl/pem.h>
 #include <openssl/rsa.h>
@@ -13,6 +7,7 @@
 #include <openssl/x509v3.h>
 #include <stdlib.h>
 
+#include "testing.h"
 #include "base/clock.h"
 
 static X509_EXTENSION *make_extension(X509V3_CTX *context, const char *text)
@@ -127,10 +122,10 @@ static int tell_time(struct TS_resp_ctx *context, void *data, long *seconds, lon
 	return 1;
 }
 
-/* For end_info: OpenSSL 3.0 hands it its own address instead. */
+/* For end_info, which OpenSSL 3.0 calls with the wrong context. */
 static const struct forger_authority *stamping;
 
-/* Called for each extension of the request: there is one. */
+/* Called for each extension of the request; it has one. */
 static int end_info(struct TS_resp_ctx *context, X509_EXTENSION *asked, void *data)
 {
 	const struct forger_authority *authority = stamping;

@@ -1,12 +1,6 @@
-/* Evidence is made while one call after another fails: memory, files, OpenSSL. It is told, nothing
- * is left behind, and what is told as made is whole. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+/* Evidence is made with each call failing in turn: memory, files, OpenSSL. The fault is reported,
+ * nothing is left over, and evidence that is reported as made is complete. */
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 #include <dirent.h>
 #include <errno.h>
@@ -16,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "testing.h"
 #include "failing.h"
 #include "archive/archive.h"
 #include "archive/zip.h"
@@ -38,19 +33,11 @@ static struct sample sample;
 
 static int set_up(void **state)
 {
-	(void)state;
 	fixture_open(&fixture);
 	snprintf(directory, sizeof directory, "%s/made", fixture.directory);
 	snprintf(path, sizeof path, "%s/made.zip", directory);
 	snprintf(signed_path, sizeof signed_path, "%s/signed.pdf", directory);
 	assert_int_equal(mkdir(directory, 0700), 0);
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	(void)state;
-	fixture_close(&fixture);
 	return 0;
 }
 
@@ -75,13 +62,13 @@ static void remove_files(void)
 	closedir(files);
 }
 
-/* A fault of the machine, never one of what was given, and never an interface's refusal. */
+/* A fault of the machine, never of the input, and never a refusal of the interface. */
 static bool is_fault(int result)
 {
 	return result == ERR_NO_MEMORY || result == ERR_IO || result == ERR_NO_SPACE;
 }
 
-/* `make` makes `count` files when nothing fails, and none when it answers an error. */
+/* `make` makes `count` files when nothing fails, and none when it returns an error. */
 static void make_in_turn(int (*make)(struct error *error), int count, int calls_min)
 {
 	int at = 1, wrong = 0;
@@ -107,8 +94,7 @@ static void make_in_turn(int (*make)(struct error *error), int count, int calls_
 	assert_int_equal(wrong, 0);
 }
 
-/* One that makes files calls `name` at least so often, and none of them fails without being told.
- */
+/* A function that makes files calls `name` at least that often, and each failure is reported. */
 static void is_reached(int (*make)(struct error *error), const char *name, int count_min)
 {
 	int count = 0, wrong = 0;
@@ -138,7 +124,7 @@ static int make_parts(struct error *error)
 		part_writer_begin(directory, FIXTURE_CERTIFICATION, FIXTURE_CHANNEL, 0, 4, &writer, error);
 	if (result)
 		return result;
-	/* Two entries a part. */
+	/* Two entries per part. */
 	for (; entry.sequence <= 3 && !result; entry.sequence++)
 		result = part_writer_add(writer, &entry, slice_of(CONTENT), error);
 	if (!result)
@@ -147,13 +133,12 @@ static int make_parts(struct error *error)
 	return result;
 }
 
-static void content_parts(void **state)
+TEST_CASE(content_parts)
 {
-	(void)state;
 	make_in_turn(make_parts, 2, 30);
 }
 
-/* Its directory, or its index, does not fit into memory, and it goes to the disk as it grows. */
+/* The directory, or the index, does not fit into memory and is moved to the disk as it grows. */
 #define LARGE_ENTRIES 1200
 #define LARGE_BYTES ((size_t)5 << 19)
 
@@ -186,15 +171,14 @@ static int make_large_zip(struct error *error)
 	return result;
 }
 
-static void a_large_zip(void **state)
+TEST_CASE(a_large_zip)
 {
-	(void)state;
 	make_in_turn(make_large_zip, 1, 60);
 	failing_errno = ENOSPC;
 	make_in_turn(make_large_zip, 1, 60);
 	failing_errno = EIO;
 	is_reached(make_large_zip, "sync_file_range", 5);
-	is_reached(make_large_zip, "open64", 2); /* its own, and its directory's */
+	is_reached(make_large_zip, "open64", 2); /* its own, and that of its directory */
 }
 
 static int make_large_part(struct error *error)
@@ -215,14 +199,14 @@ static int make_large_part(struct error *error)
 	return result;
 }
 
-static void a_large_part(void **state)
+TEST_CASE(a_large_part)
 {
-	(void)state;
 	make_in_turn(make_large_part, 1, 30);
 	failing_errno = ENOSPC;
 	make_in_turn(make_large_part, 1, 30);
 	failing_errno = EIO;
-	is_reached(make_large_part, "open64", 3); /* its own, its index's, its directory's */
+	is_reached(make_large_part, "open64",
+	           3); /* its own, that of its index and that of its directory */
 }
 
 static int add_all(struct archive *archive, struct slice config, struct error *error)
@@ -302,9 +286,8 @@ static int make_archive(struct error *error)
 	return result;
 }
 
-static void an_archive(void **state)
+TEST_CASE(an_archive)
 {
-	(void)state;
 	make_in_turn(make_archive, 1, 50);
 }
 
@@ -316,13 +299,12 @@ static int make_report(struct error *error)
 	int result = report_render(&sample.facts, LANGUAGE_SPANISH, file, error);
 	close(file);
 	if (result)
-		unlink(path); /* the file is its caller's */
+		unlink(path); /* the caller owns the file */
 	return result;
 }
 
-static void a_report(void **state)
+TEST_CASE(a_report)
 {
-	(void)state;
 	sample_ordinary(&sample, 3);
 	make_in_turn(make_report, 1, 10);
 }
@@ -337,9 +319,8 @@ static int sign_report(struct error *error)
 	return pdf_sign(base, signed_path, fixture.base_us, &signing, NULL, &made, error);
 }
 
-static void a_signature_of_a_report(void **state)
+TEST_CASE(a_signature_of_a_report)
 {
-	(void)state;
 	char base[FIXTURE_PATH_SIZE];
 	snprintf(base, sizeof base, "%s/base.pdf", fixture.directory);
 	sample_ordinary(&sample, 1);
@@ -347,12 +328,4 @@ static void a_signature_of_a_report(void **state)
 	make_in_turn(sign_report, 1, 50);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(content_parts), cmocka_unit_test(a_large_zip),
-		cmocka_unit_test(a_large_part),  cmocka_unit_test(an_archive),
-		cmocka_unit_test(a_report),      cmocka_unit_test(a_signature_of_a_report),
-	};
-	return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_MAIN(set_up, fixture_tear_down)

@@ -1,10 +1,4 @@
-/* The verifier in a process of its own. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+/* The verifier in a separate process. */
 #include <errno.h>
 #include <fcntl.h>
 #include <seccomp.h>
@@ -14,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "testing.h"
 #include "base/confine.h"
 #include "base/file.h"
 #include "verify/verifier.h"
@@ -53,7 +48,7 @@ static int check(struct slice what, struct slice roots, struct buf *said)
 	return result;
 }
 
-static void it_says_what_the_verifier_says(void **state)
+TEST_CASE(it_says_what_the_verifier_says)
 {
 	BUF_AUTO struct buf said;
 	buf_init(&said, VERIFIER_RESULT_MAX);
@@ -72,8 +67,8 @@ static void it_says_what_the_verifier_says(void **state)
 	assert_non_null(strstr(said.data, "\"could_not_check\":true"));
 }
 
-/* A file of the disk is none of those that it may open: not even the one that it was given. */
-static void it_opens_no_file_of_the_disk(void **state)
+/* It may open no file of the disk, not even the one that it received. */
+TEST_CASE(it_opens_no_file_of_the_disk)
 {
 	struct error error = {0};
 	BUF_AUTO struct buf said;
@@ -86,8 +81,8 @@ static void it_opens_no_file_of_the_disk(void **state)
 	assert_non_null(strstr(said.data, "cannot be opened: Permission denied"));
 }
 
-/* Without what fences files it would read any of ours: it does not begin. */
-static void it_needs_its_fence(void **state)
+/* It does not start without the sandbox, because it could then read any file. */
+TEST_CASE(it_needs_its_fence)
 {
 	struct error error = {0};
 	BUF_AUTO struct buf said;
@@ -114,12 +109,7 @@ static void it_needs_its_fence(void **state)
 
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(it_says_what_the_verifier_says),
-		cmocka_unit_test(it_opens_no_file_of_the_disk),
-		cmocka_unit_test(it_needs_its_fence),
-	};
 	if (argc > 0 && strcmp(argv[0], VERIFIER_NAME) == 0)
 		verifier_run();
-	return cmocka_run_group_tests(tests, set_up, tear_down);
+	return tests_run(set_up, tear_down, NULL, NULL);
 }

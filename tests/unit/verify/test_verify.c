@@ -1,15 +1,10 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
+#include "testing.h"
 #include "archive/archive_lines.h"
 #include "archive/zip_shape.h"
 #include "base/clock.h"
@@ -45,7 +40,7 @@ static void make(const char *name, const struct fixture_plan *plan, struct fixtu
 		fail_msg("the archive %s could not be made", name);
 }
 
-/* The archive and all its parts. */
+/* Verifies the archive and all its parts. */
 static void verify_all(const struct fixture_archive *made, const struct trust_roots *roots,
                        struct verify_result *ret_result)
 {
@@ -55,7 +50,7 @@ static void verify_all(const struct fixture_archive *made, const struct trust_ro
 	fixture_verify(paths, made->part_count + 1, roots, ret_result);
 }
 
-static void whole_archives_are_valid(void **state)
+TEST_CASE(whole_archives_are_valid)
 {
 	static const struct fixture_plan plans[] = {
 		{MODE_LIVE, 1, 1, 1, 5, false, 0, FAULT_NONE},
@@ -103,7 +98,7 @@ static void whole_archives_are_valid(void **state)
 	}
 }
 
-static void other_roots_do_not_vouch(void **state)
+TEST_CASE(other_roots_do_not_vouch)
 {
 	struct fixture other;
 	struct fixture_plan plan = {MODE_LIVE, 5, 1, 5, 5, false, 0, FAULT_NONE};
@@ -136,8 +131,8 @@ static void expect_sentence(const struct verify_result *result, enum language la
 	assert_string_equal(sentence.data, wanted);
 }
 
-/* The first line is for a reader who is no engineer; the last one begins with the same word. */
-static void the_first_line_says_it_all(void **state)
+/* The first line is for lay readers; the last one begins with the same word. */
+TEST_CASE(the_first_line_says_it_all)
 {
 	struct fixture other;
 	struct fixture_plan live = {MODE_LIVE, 5, 1, 5, 5, false, 0, FAULT_NONE};
@@ -201,7 +196,7 @@ static void the_first_line_says_it_all(void **state)
 	fixture_close(&other);
 }
 
-/* The archive at `from` with another signature: right, but dated `signing_time_us`. */
+/* Signs the archive at `from` again: correctly, but dated `signing_time_us`. */
 static void sign_again(const char *from, const char *to, int64_t signing_time_us)
 {
 	struct cms_signer signer;
@@ -228,7 +223,7 @@ static void sign_again(const char *from, const char *to, int64_t signing_time_us
 	zip_reader_free(reader);
 }
 
-static void the_signing_time_is_the_time_of_issue(void **state)
+TEST_CASE(the_signing_time_is_the_time_of_issue)
 {
 	struct fixture_plan plan = {MODE_LIVE, 5, 1, 5, 5, false, 0, FAULT_NONE};
 	struct fixture_archive made;
@@ -250,8 +245,8 @@ static void the_signing_time_is_the_time_of_issue(void **state)
 	}
 }
 
-/* Behind right digests and a right signature: what the writer's owner himself may have done. */
-static void faults_are_named_where_they_are(void **state)
+/* Digests and signature are correct: the owner of the writer could have done it. */
+TEST_CASE(faults_are_named_where_they_are)
 {
 	static const struct {
 		enum fixture_fault fault;
@@ -301,7 +296,7 @@ static void faults_are_named_where_they_are(void **state)
 	}
 }
 
-static void too_many_rounds_are_found(void **state)
+TEST_CASE(too_many_rounds_are_found)
 {
 	struct fixture_plan plan = {MODE_LIVE, 30, 16, 30, 5, false, 0, FAULT_ROUND_EXTRA};
 	struct fixture_archive made;
@@ -313,7 +308,7 @@ static void too_many_rounds_are_found(void **state)
 	verify_result_free(&result);
 }
 
-static void genesis_is_bound_to_event_one(void **state)
+TEST_CASE(genesis_is_bound_to_event_one)
 {
 	struct fixture_plan plan = {MODE_LIVE, 5, 1, 5, 5, false, 0, FAULT_GENESIS};
 	struct fixture_archive made;
@@ -325,7 +320,7 @@ static void genesis_is_bound_to_event_one(void **state)
 	verify_result_free(&result);
 }
 
-/* One bit of a file on disk, there and back. */
+/* Flips one bit of a file on disk; a second call restores it. */
 static void flip(int fd, uint64_t bit)
 {
 	uint8_t byte;
@@ -352,49 +347,7 @@ static int end_at_once(void *context, const char *path, uint64_t done, uint64_t 
 	return ERR_UNAVAILABLE;
 }
 
-static void who_asks_may_end_the_check(void **state)
-{
-	static const struct verify_options options = {.progress = end_at_once};
-	struct fixture_plan plan = {MODE_LIVE, 4, 2, 3, 2, false, 0, FAULT_NONE};
-	struct fixture_archive made;
-	make("ended", &plan, &made);
-	const char *path = made.path;
-	struct verify_result result;
-	assert_int_equal(verify_paths(&path, 1, NULL, &options, &result, NULL), ERR_UNAVAILABLE);
-}
-
-static void every_bit_of_an_archive_counts(void **state)
-{
-	struct fixture_plan plan = {MODE_LIVE, 4, 2, 3, 2, false, 0, FAULT_NONE};
-	struct fixture_archive made;
-	struct verify_result result;
-	make("bits", &plan, &made);
-	const char *path = made.path;
-	int fd = open(path, O_RDWR | O_CLOEXEC);
-	for (uint64_t bit = 0; bit < made.sum.size_bytes * 8; STRIDE(bit))
-		expect_flip_found(fd, bit, &path, 1);
-	close(fd);
-	fixture_verify(&path, 1, &fixture.roots, &result); /* and it is as it was */
-	expect(&result, 0);
-	verify_result_free(&result);
-}
-
-static void every_bit_of_a_part_counts(void **state)
-{
-	struct fixture_plan plan = {MODE_TEST, 4, 1, 4, 0, true, 0, FAULT_NONE};
-	struct fixture_archive made;
-	make("part-bits", &plan, &made);
-	assert_int_equal(made.part_count, 1);
-	struct zip_sum sum;
-	assert_int_equal(zip_file_sum(made.part_paths[0], &sum, NULL), 0);
-	int fd = open(made.part_paths[0], O_RDWR | O_CLOEXEC);
-	const char *path = made.part_paths[0];
-	for (uint64_t bit = 0; bit < sum.size_bytes * 8; STRIDE(bit))
-		expect_flip_found(fd, bit, &path, 1);
-	close(fd);
-}
-
-/* As a forger would: the CRC-32 of the changed entry is put right in both headers. */
+/* As a forger would, corrects the CRC-32 of the changed entry in both headers. */
 static void repair_crc(int fd, const struct zip_entry *entry, uint64_t record)
 {
 	uint8_t chunk[4096], header[ZIP_LOCAL_SIZE], central[ZIP_CENTRAL_SIZE];
@@ -415,62 +368,7 @@ static void repair_crc(int fd, const struct zip_entry *entry, uint64_t record)
 	assert_int_equal(pwrite(fd, central, sizeof central, (off_t)record), sizeof central);
 }
 
-static void no_byte_rests_on_the_crc_alone(void **state)
-{
-	struct fixture_plan plan = {MODE_LIVE, 4, 2, 3, 2, false, 0, FAULT_NONE};
-	struct fixture_archive made;
-	make("forged", &plan, &made);
-	const char *path = made.path;
-	int fd = open(path, O_RDWR | O_CLOEXEC);
-	struct zip_reader *zip;
-	assert_int_equal(zip_open(path, &zip, NULL), 0);
-	const struct zip_entry *last = zip_at(zip, zip_count(zip) - 1);
-	uint64_t record = last->offset + last->size;
-	static const struct verify_options options = {.stop_early = true};
-	unsigned missed = 0;
-	for (uint32_t i = 0; i < zip_count(zip); i++) {
-		const struct zip_entry *entry = zip_at(zip, i);
-		for (uint64_t byte = 0; byte < entry->size; STRIDE(byte)) {
-			struct verify_result result;
-			uint64_t bit = (entry->offset + byte) * 8 + byte % 8;
-			flip(fd, bit);
-			repair_crc(fd, entry, record);
-			assert_int_equal(verify_paths(&path, 1, NULL, &options, &result, NULL), 0);
-			if (verify_exit_code(&result) != 1) {
-				print_error("byte %llu of %.*s\n", (unsigned long long)byte, (int)entry->name.size,
-				            entry->name.data);
-				missed++;
-			}
-			verify_result_free(&result);
-			flip(fd, bit);
-			repair_crc(fd, entry, record);
-		}
-		record += ZIP_CENTRAL_SIZE + entry->name.size;
-	}
-	zip_reader_free(zip);
-	close(fd);
-	assert_int_equal(missed, 0);
-}
-
-static void random_bits_of_a_big_archive_count(void **state)
-{
-	enum { FLIPS = 60 };
-	struct fixture_plan plan = {MODE_LIVE, 30000, 5000, 29000, 4000, false, 0, FAULT_NONE};
-	struct fixture_archive made;
-	make("big", &plan, &made);
-	const char *path = made.path;
-	const char *given = getenv("CONSTANCIA_TEST_SEED");
-	unsigned seed = given ? (unsigned)strtoul(given, NULL, 10) : (unsigned)clock_now_us();
-	print_message("CONSTANCIA_TEST_SEED=%u\n", seed);
-	int fd = open(path, O_RDWR | O_CLOEXEC);
-	for (int i = 0; i < FLIPS; i++) {
-		uint64_t number = (uint64_t)rand_r(&seed) << 31 ^ (uint64_t)rand_r(&seed);
-		expect_flip_found(fd, number % (made.sum.size_bytes * 8), &path, 1);
-	}
-	close(fd);
-}
-
-static void cut_and_longer_files_are_found(void **state)
+TEST_CASE(cut_and_longer_files_are_found)
 {
 	struct fixture_plan plan = {MODE_TEST, 4, 1, 4, 0, false, 0, FAULT_NONE};
 	struct fixture_archive made;
@@ -493,7 +391,7 @@ static void cut_and_longer_files_are_found(void **state)
 	verify_result_free(&result);
 }
 
-static void a_part_needs_its_archive(void **state)
+TEST_CASE(a_part_needs_its_archive)
 {
 	struct fixture_plan plan = {MODE_LIVE, 20, 3, 14, 5, true, 6, FAULT_NONE};
 	struct fixture_archive made;
@@ -521,7 +419,7 @@ static void a_part_needs_its_archive(void **state)
 	verify_result_free(&result);
 }
 
-static void a_part_of_another_archive_is_found(void **state)
+TEST_CASE(a_part_of_another_archive_is_found)
 {
 	struct fixture_plan plan = {MODE_LIVE, 20, 3, 14, 5, true, 6, FAULT_NONE};
 	struct fixture_archive made, other;
@@ -536,7 +434,7 @@ static void a_part_of_another_archive_is_found(void **state)
 	verify_result_free(&result);
 }
 
-static void what_cannot_be_read_is_not_called_invalid(void **state)
+TEST_CASE(what_cannot_be_read_is_not_called_invalid)
 {
 	struct verify_result result;
 	const char *paths[] = {"/nonexistent", "/", "/dev/zero"};
@@ -557,7 +455,7 @@ static void what_cannot_be_read_is_not_called_invalid(void **state)
 	assert_int_equal(verify_read_roots(path, &roots, NULL), ERR_IO);
 	assert_int_equal(verify_read_roots("/nonexistent", &roots, NULL), ERR_IO);
 	assert_int_equal(verify_read_roots("/", &roots, NULL), ERR_IO);
-	/* A pipe whose other end nobody holds. */
+	/* A pipe with no process at the other end. */
 	assert_int_equal(unlink(path), 0);
 	assert_int_equal(mkfifo(path, 0600), 0);
 	alarm(120);
@@ -569,8 +467,8 @@ static void what_cannot_be_read_is_not_called_invalid(void **state)
 	assert_int_equal(verify_paths(&one, 0, NULL, NULL, &result, NULL), ERR_USAGE);
 }
 
-/* Right in shape, with a text that would fill the memory as a tree. */
-static void hostile_documents_are_refused(void **state)
+/* Valid in form, with a text that would fill the memory as a tree. */
+TEST_CASE(hostile_documents_are_refused)
 {
 	static const char *const names[] = {"mimetype",
 	                                    "README.txt",
@@ -610,7 +508,7 @@ static void hostile_documents_are_refused(void **state)
 	}
 }
 
-static void json_has_its_shape(void **state)
+TEST_CASE(json_has_its_shape)
 {
 	struct fixture_plan plan = {MODE_LIVE, 7, 2, 7, 5, false, 0, FAULT_PATH};
 	struct fixture_archive made;
@@ -644,7 +542,8 @@ static void json_has_its_shape(void **state)
 	assert_int_equal(signer->count, 9);
 	assert_int_equal(json_member(json, "signers")->count, 1);
 	assert_int_equal(json_member(json, "authorities")->count, 1);
-	assert_int_equal(findings->count, 4); /* two of them of who signed and gave the time */
+	assert_int_equal(findings->count,
+	                 4); /* two of them about the signer and the source of the time */
 	struct slice where;
 	assert_true(json_get_text(findings->first, "path", &where) && slice_is(where, made.path));
 	assert_true(json_get_text(findings->first, "where", &where));
@@ -666,7 +565,7 @@ static void json_has_its_shape(void **state)
 	verify_result_free(&result);
 }
 
-static void an_independent_check_agrees(void **state)
+TEST_CASE(an_independent_check_agrees)
 {
 	static const struct fixture_plan plans[] = {
 		{MODE_LIVE, 60, 2, 59, 7, true, 20, FAULT_NONE},
@@ -688,7 +587,7 @@ static void an_independent_check_agrees(void **state)
 	}
 }
 
-static void the_readme_works_as_it_stands(void **state)
+TEST_CASE(the_readme_works_as_it_stands)
 {
 	static const struct {
 		struct fixture_plan plan;
@@ -713,29 +612,101 @@ static void the_readme_works_as_it_stands(void **state)
 	}
 }
 
-int main(void)
+TEST_CASE(every_bit_of_a_part_counts)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(whole_archives_are_valid),
-		cmocka_unit_test(other_roots_do_not_vouch),
-		cmocka_unit_test(the_first_line_says_it_all),
-		cmocka_unit_test(the_signing_time_is_the_time_of_issue),
-		cmocka_unit_test(faults_are_named_where_they_are),
-		cmocka_unit_test(too_many_rounds_are_found),
-		cmocka_unit_test(genesis_is_bound_to_event_one),
-		cmocka_unit_test(cut_and_longer_files_are_found),
-		cmocka_unit_test(a_part_needs_its_archive),
-		cmocka_unit_test(a_part_of_another_archive_is_found),
-		cmocka_unit_test(what_cannot_be_read_is_not_called_invalid),
-		cmocka_unit_test(hostile_documents_are_refused),
-		cmocka_unit_test(json_has_its_shape),
-		cmocka_unit_test(an_independent_check_agrees),
-		cmocka_unit_test(the_readme_works_as_it_stands),
-		cmocka_unit_test(every_bit_of_a_part_counts),
-		cmocka_unit_test(who_asks_may_end_the_check),
-		cmocka_unit_test(every_bit_of_an_archive_counts),
-		cmocka_unit_test(no_byte_rests_on_the_crc_alone),
-		cmocka_unit_test(random_bits_of_a_big_archive_count),
-	};
-	return cmocka_run_group_tests(tests, set_up, tear_down);
+	struct fixture_plan plan = {MODE_TEST, 4, 1, 4, 0, true, 0, FAULT_NONE};
+	struct fixture_archive made;
+	make("part-bits", &plan, &made);
+	assert_int_equal(made.part_count, 1);
+	struct zip_sum sum;
+	assert_int_equal(zip_file_sum(made.part_paths[0], &sum, NULL), 0);
+	int fd = open(made.part_paths[0], O_RDWR | O_CLOEXEC);
+	const char *path = made.part_paths[0];
+	for (uint64_t bit = 0; bit < sum.size_bytes * 8; STRIDE(bit))
+		expect_flip_found(fd, bit, &path, 1);
+	close(fd);
 }
+
+TEST_CASE(who_asks_may_end_the_check)
+{
+	static const struct verify_options options = {.progress = end_at_once};
+	struct fixture_plan plan = {MODE_LIVE, 4, 2, 3, 2, false, 0, FAULT_NONE};
+	struct fixture_archive made;
+	make("ended", &plan, &made);
+	const char *path = made.path;
+	struct verify_result result;
+	assert_int_equal(verify_paths(&path, 1, NULL, &options, &result, NULL), ERR_UNAVAILABLE);
+}
+
+TEST_CASE(every_bit_of_an_archive_counts)
+{
+	struct fixture_plan plan = {MODE_LIVE, 4, 2, 3, 2, false, 0, FAULT_NONE};
+	struct fixture_archive made;
+	struct verify_result result;
+	make("bits", &plan, &made);
+	const char *path = made.path;
+	int fd = open(path, O_RDWR | O_CLOEXEC);
+	for (uint64_t bit = 0; bit < made.sum.size_bytes * 8; STRIDE(bit))
+		expect_flip_found(fd, bit, &path, 1);
+	close(fd);
+	fixture_verify(&path, 1, &fixture.roots, &result); /* and it is unchanged */
+	expect(&result, 0);
+	verify_result_free(&result);
+}
+
+TEST_CASE(no_byte_rests_on_the_crc_alone)
+{
+	struct fixture_plan plan = {MODE_LIVE, 4, 2, 3, 2, false, 0, FAULT_NONE};
+	struct fixture_archive made;
+	make("forged", &plan, &made);
+	const char *path = made.path;
+	int fd = open(path, O_RDWR | O_CLOEXEC);
+	struct zip_reader *zip;
+	assert_int_equal(zip_open(path, &zip, NULL), 0);
+	const struct zip_entry *last = zip_at(zip, zip_count(zip) - 1);
+	uint64_t record = last->offset + last->size;
+	static const struct verify_options options = {.stop_early = true};
+	unsigned missed = 0;
+	for (uint32_t i = 0; i < zip_count(zip); i++) {
+		const struct zip_entry *entry = zip_at(zip, i);
+		for (uint64_t byte = 0; byte < entry->size; STRIDE(byte)) {
+			struct verify_result result;
+			uint64_t bit = (entry->offset + byte) * 8 + byte % 8;
+			flip(fd, bit);
+			repair_crc(fd, entry, record);
+			assert_int_equal(verify_paths(&path, 1, NULL, &options, &result, NULL), 0);
+			if (verify_exit_code(&result) != 1) {
+				print_error("byte %llu of %.*s\n", (unsigned long long)byte, (int)entry->name.size,
+				            entry->name.data);
+				missed++;
+			}
+			verify_result_free(&result);
+			flip(fd, bit);
+			repair_crc(fd, entry, record);
+		}
+		record += ZIP_CENTRAL_SIZE + entry->name.size;
+	}
+	zip_reader_free(zip);
+	close(fd);
+	assert_int_equal(missed, 0);
+}
+
+TEST_CASE(random_bits_of_a_big_archive_count)
+{
+	enum { FLIPS = 60 };
+	struct fixture_plan plan = {MODE_LIVE, 30000, 5000, 29000, 4000, false, 0, FAULT_NONE};
+	struct fixture_archive made;
+	make("big", &plan, &made);
+	const char *path = made.path;
+	const char *given = getenv("CONSTANCIA_TEST_SEED");
+	unsigned seed = given ? (unsigned)strtoul(given, NULL, 10) : (unsigned)clock_now_us();
+	print_message("CONSTANCIA_TEST_SEED=%u\n", seed);
+	int fd = open(path, O_RDWR | O_CLOEXEC);
+	for (int i = 0; i < FLIPS; i++) {
+		uint64_t number = (uint64_t)rand_r(&seed) << 31 ^ (uint64_t)rand_r(&seed);
+		expect_flip_found(fd, number % (made.sum.size_bytes * 8), &path, 1);
+	}
+	close(fd);
+}
+
+TEST_MAIN(set_up, tear_down)

@@ -1,16 +1,11 @@
-/* Archives of which somebody with all the keys altered a word, and put every digest and the
- * signature right again: that it does not agree with the rest is found, and where. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+/* Archives in which an owner of all keys altered a word and corrected every digest and the
+ * signature: the contradiction is found and located. */
 #include <openssl/evp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <zlib.h>
 
+#include "testing.h"
 #include "archive/archive_lines.h"
 #include "archive/zip.h"
 #include "base/base64.h"
@@ -31,7 +26,7 @@ static struct fixture_archive with_content, plain;
 static struct member members[ENTRIES_MAX];
 static uint32_t count;
 
-/* ---- taking apart and putting together ---- */
+/* ---- unpacking and packing ---- */
 
 static void load(const char *path)
 {
@@ -49,7 +44,7 @@ static void load(const char *path)
 	zip_reader_free(reader);
 }
 
-/* With a signature of what is there now. */
+/* Stores the members with a signature of their present content. */
 static void store(const char *path)
 {
 	struct cms_signer signer;
@@ -119,7 +114,7 @@ static void pack(struct buf *content)
 	free(packed);
 }
 
-/* The `nth` occurrence (from 0) becomes another text; NULL: the letter behind it another one. */
+/* Replaces the `nth` occurrence (from 0) by another text; NULL: changes the character after it. */
 static void replace(struct buf *content, const char *from, const char *to, int nth)
 {
 	BUF_AUTO struct buf old;
@@ -162,7 +157,7 @@ static struct sha256 digest_of(uint32_t i)
 	return sha256_of(members[i].content.data, members[i].content.size);
 }
 
-/* The manifest's size of a file. */
+/* Corrects the size of a file in the manifest. */
 static void replace_size(struct buf *manifest, const char *name, size_t old, size_t new)
 {
 	char from[32], to[32], path[ZIP_NAME_MAX + 16];
@@ -211,19 +206,11 @@ static void alter(const struct change *change)
 
 static int set_up(void **state)
 {
-	(void)state;
 	static const struct fixture_plan plans[] = {{MODE_LIVE, 7, 2, 7, 5, true, 0, FAULT_NONE},
 	                                            {MODE_LIVE, 7, 1, 7, 5, false, 0, FAULT_NONE}};
 	fixture_open(&fixture);
 	return fixture_make(&fixture, "content", &plans[0], &with_content) ||
 	       fixture_make(&fixture, "plain", &plans[1], &plain);
-}
-
-static int tear_down(void **state)
-{
-	(void)state;
-	fixture_close(&fixture);
-	return 0;
 }
 
 static void expect_wrong(const struct fixture_archive *made, const char *path,
@@ -271,9 +258,8 @@ static void expect_all_wrong(const struct fixture_archive *made, const struct ch
 #define CHANNEL "\"channel_id\":\"" FIXTURE_CHANNEL "\""
 #define OTHER_CHANNEL "\"channel_id\":\"chn_0000000000000000\""
 
-static void a_manifest_that_says_otherwise(void **state)
+TEST_CASE(a_manifest_that_says_otherwise)
 {
-	(void)state;
 	static const struct change changes[] = {
 		{MANIFEST, "\"event_count\":6", "\"event_count\":5", 0, "manifest.json",
 	     "event_count does not agree with frozen_range"},
@@ -331,9 +317,8 @@ static void a_manifest_that_says_otherwise(void **state)
 	ALL_WRONG(&with_content, changes);
 }
 
-static void an_event_that_says_otherwise(void **state)
+TEST_CASE(an_event_that_says_otherwise)
 {
-	(void)state;
 	static const struct change changes[] = {
 		{EVENTS, "\"sequence\":2", "\"sequence\":9", 0,
 	     "events/events-000001.ndjson.gz line 1 sequence 2 member sequence",
@@ -368,9 +353,8 @@ static void an_event_that_says_otherwise(void **state)
 	ALL_WRONG(&with_content, changes);
 }
 
-static void an_event_of_content_that_says_otherwise(void **state)
+TEST_CASE(an_event_of_content_that_says_otherwise)
 {
-	(void)state;
 	static const struct change changes[] = {
 		{EVENTS, "\"modality\":\"hash_only\"", "\"modality\":\"content\"", 5,
 	     "events/events-000001.ndjson.gz line 6 sequence 6 member hash_alg",
@@ -383,7 +367,7 @@ static void an_event_of_content_that_says_otherwise(void **state)
 	ALL_WRONG(&plain, changes);
 }
 
-/* A round of another name of so many bytes, where its segment names it too. */
+/* Renames the round to a name of that many bytes, also where its segment names it. */
 static void rename_round(size_t size, const char *path)
 {
 	char id[256], member[300];
@@ -396,9 +380,8 @@ static void rename_round(size_t size, const char *path)
 	store(path);
 }
 
-static void a_round_is_named_in_1_to_127_bytes(void **state)
+TEST_CASE(a_round_is_named_in_1_to_127_bytes)
 {
-	(void)state;
 	static const struct {
 		size_t size;
 		bool good;
@@ -420,9 +403,8 @@ static void a_round_is_named_in_1_to_127_bytes(void **state)
 	}
 }
 
-static void two_lines_in_a_row_are_of_two_rounds(void **state)
+TEST_CASE(two_lines_in_a_row_are_of_two_rounds)
 {
-	(void)state;
 	static const struct change changes[] = {
 		{ROUNDS, "\"round_id\":\"rnd_1\"", "\"round_id\":\"rnd_0\"", 0,
 	     "rounds/rounds-000001.ndjson.gz line 2",
@@ -431,9 +413,8 @@ static void two_lines_in_a_row_are_of_two_rounds(void **state)
 	ALL_WRONG(&plain, changes);
 }
 
-static void a_seal_that_says_otherwise(void **state)
+TEST_CASE(a_seal_that_says_otherwise)
 {
-	(void)state;
 	static const struct change changes[] = {
 		{SEALS, "\"chain\":\"live\"", "\"chain\":\"test\"", 0,
 	     "seals/seals-000001.ndjson.gz line 1 member seal.chain",
@@ -484,7 +465,7 @@ static void a_seal_that_says_otherwise(void **state)
 	ALL_WRONG(&plain, changes);
 }
 
-/* The request of the first round becomes what `change` makes of it. */
+/* Replaces the request of the first round by the result of `change`. */
 static void alter_request(const char *path, void (*change)(struct buf *request))
 {
 	BUF_AUTO struct buf text, request, old, new;
@@ -540,7 +521,7 @@ static void extension(struct buf *request)
 	request->data[1] = (char)(request->data[1] + (int)sizeof more - 1);
 }
 
-/* The policy 1.2.3.4 becomes 1.2.3.5; of the development authority it is longer. */
+/* The policy 1.2.3.4 becomes 1.2.3.5; that of the development authority is longer. */
 static void another_policy(struct buf *request)
 {
 	char *nonce = request->data + request->size - 3 - 18;
@@ -548,9 +529,8 @@ static void another_policy(struct buf *request)
 	nonce[-1] ^= 1;
 }
 
-static void a_request_that_the_token_does_not_answer(void **state)
+TEST_CASE(a_request_that_the_token_does_not_answer)
 {
-	(void)state;
 	static const struct {
 		void (*change)(struct buf *request);
 		const char *what;
@@ -572,9 +552,8 @@ static void a_request_that_the_token_does_not_answer(void **state)
 	}
 }
 
-static void another_document_that_says_otherwise(void **state)
+TEST_CASE(another_document_that_says_otherwise)
 {
-	(void)state;
 	static const struct change changes[] = {
 		{"mimetype", "asic-e", "asic-s", 0, "mimetype",
 	     "the first entry is not 'mimetype' with the content"},
@@ -594,9 +573,8 @@ static void another_document_that_says_otherwise(void **state)
 	ALL_WRONG(&plain, changes);
 }
 
-static void files_that_stand_in_other_places(void **state)
+TEST_CASE(files_that_stand_in_other_places)
 {
-	(void)state;
 	static const struct change changes[] = {
 		{"mimetype", "mimetypf", "", 0, "mimetype",
 	     "the first entry is not 'mimetype' with the content"},
@@ -626,7 +604,7 @@ static void files_that_stand_in_other_places(void **state)
 	}
 }
 
-/* What is there is listed again, in the manifest and in the ASiCManifest. */
+/* Lists the present files again, in the manifest and in the ASiCManifest. */
 static void list_again(void)
 {
 	ARENA_AUTO struct arena arena;
@@ -651,7 +629,7 @@ static void list_again(void)
 	archive_asic_end(asic);
 }
 
-/* One more file of a stream, at that place. */
+/* Inserts another file of a stream at that place. */
 static void insert(uint32_t at, const char *name, struct slice text)
 {
 	assert_true(count < ENTRIES_MAX);
@@ -663,7 +641,7 @@ static void insert(uint32_t at, const char *name, struct slice text)
 	pack(&members[at].content);
 }
 
-/* The events after the first one stand in a second file. */
+/* Moves the events after the first one to a second file. */
 static void split_events(void)
 {
 	uint32_t at = find(EVENTS);
@@ -682,9 +660,8 @@ static void add_empty_leaves(void)
 	insert(find(EVENTS) + 1, "leaves/leaves-000001.ndjson.gz", slice_of(""));
 }
 
-static void lines_divided_in_another_way(void **state)
+TEST_CASE(lines_divided_in_another_way)
 {
-	(void)state;
 	static const struct {
 		void (*change)(void);
 		const char *where, *what;
@@ -710,19 +687,4 @@ static void lines_divided_in_another_way(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_manifest_that_says_otherwise),
-		cmocka_unit_test(an_event_that_says_otherwise),
-		cmocka_unit_test(an_event_of_content_that_says_otherwise),
-		cmocka_unit_test(a_round_is_named_in_1_to_127_bytes),
-		cmocka_unit_test(two_lines_in_a_row_are_of_two_rounds),
-		cmocka_unit_test(a_seal_that_says_otherwise),
-		cmocka_unit_test(a_request_that_the_token_does_not_answer),
-		cmocka_unit_test(another_document_that_says_otherwise),
-		cmocka_unit_test(files_that_stand_in_other_places),
-		cmocka_unit_test(lines_divided_in_another_way),
-	};
-	return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_MAIN(set_up, fixture_tear_down)

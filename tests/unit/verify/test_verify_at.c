@@ -1,14 +1,9 @@
-/* What is said of the same evidence as of several times, with certificates that end. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+/* The verdicts on the same evidence as of several times, with certificates that expire. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "testing.h"
 #include "seal/evidence_record.h"
 #include "test_archive_fixture.h"
 #include "test_forger.h"
@@ -27,7 +22,7 @@ static struct forger_authority stamper = {.holder = &authority, .accuracy_second
 static struct buf root_pem;
 static struct trust_roots roots;
 static int64_t now_us;
-static struct fixture_archive archive; /* its authority's certificate ends in ten days */
+static struct fixture_archive archive; /* its authority's certificate expires in ten days */
 
 static int set_up(void **state)
 {
@@ -61,7 +56,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* at_us TIME_NONE: no time asked for. */
+/* at_us TIME_NONE: no time requested. */
 static void check(const char *const *paths, size_t count, int64_t at_us, int exit_code,
                   struct verify_result *result)
 {
@@ -83,7 +78,7 @@ static void expect(const char *path, int64_t at_us, int exit_code, enum verify_s
 	verify_result_free(&result);
 }
 
-static void a_file_is_judged_as_of_the_time(void **state)
+TEST_CASE(a_file_is_judged_as_of_the_time)
 {
 	expect(archive.path, TIME_NONE, 0, VERIFY_WARNING, NULL);
 	expect(archive.path, now_us + 9 * US_PER_DAY, 0, VERIFY_WARNING, NULL);
@@ -91,13 +86,13 @@ static void a_file_is_judged_as_of_the_time(void **state)
 	expect(archive.path, now_us - 9 * US_PER_DAY, 2, VERIFY_UNCHECKED, "the file was issued at ");
 	expect(archive.path, now_us - 9 * US_PER_DAY, 2, VERIFY_WARNING,
 	       "timestamps were issued after ");
-	/* The beginning of counting is a time like others. */
+	/* The Unix epoch is a time like any other. */
 	expect(archive.path, 0, 2, VERIFY_UNCHECKED, "the file was issued at ");
 	expect(archive.path, -US_PER_SECOND, 2, VERIFY_UNCHECKED, "the file was issued at ");
 }
 
 /* RFC 5280 section 4.1.2.5: through notAfter, inclusive. */
-static void a_certificate_lasts_through_its_last_second(void **state)
+TEST_CASE(a_certificate_lasts_through_its_last_second)
 {
 	struct verify_result result;
 	const char *path = archive.path;
@@ -110,8 +105,8 @@ static void a_certificate_lasts_through_its_last_second(void **state)
 	expect(path, ends_us + US_PER_SECOND, 2, VERIFY_UNCHECKED, ENDED);
 }
 
-/* What a test archive's signature is judged as of: nothing proves a time of its own. */
-static void a_signature_without_a_timestamp_is_too(void **state)
+/* The time at which the signature of a test archive is judged: nothing proves a time of its own. */
+TEST_CASE(a_signature_without_a_timestamp_is_too)
 {
 	static const struct fixture_plan plan = {MODE_TEST, 3, 1, 3, 3, false, 0, FAULT_NONE};
 	struct fixture_archive made;
@@ -129,8 +124,8 @@ static void a_signature_without_a_timestamp_is_too(void **state)
 	verify_result_free(&result);
 }
 
-/* Today: an authority's certificate that ended is told, and what was issued stays valid. */
-static void an_end_in_the_past_is_a_warning(void **state)
+/* At the present time: an expired authority is reported, and issued evidence remains valid. */
+TEST_CASE(an_end_in_the_past_is_a_warning)
 {
 	static const struct forger_plan past = {
 		.name = "Ended", .from_days = -80, .to_days = -5, .extensions = {LEAF, SIGNS, STAMPS}};
@@ -171,8 +166,8 @@ static void an_end_in_the_past_is_a_warning(void **state)
 
 /* ---- evidence records ---- */
 
-/* Gives the archive's own record by two authorities: the first one's certificate ends in ten days,
- * the second one's in 300. */
+/* Makes the archive's own record by two authorities: the certificate of the first one expires in
+ * ten days, that of the second one in 300. */
 static void make_record(const char *path, struct forger_authority *second)
 {
 	EVIDENCE_RECORD_AUTO struct evidence_record *record = NULL;
@@ -196,7 +191,7 @@ static void make_record(const char *path, struct forger_authority *second)
 	fixture_write(path, buf_slice(&der));
 }
 
-static void a_record_shows_that_a_file_existed_before(void **state)
+TEST_CASE(a_record_shows_that_a_file_existed_before)
 {
 	static const struct forger_plan longer = {
 		.name = "Lasts", .from_days = -60, .to_days = 300, .extensions = {LEAF, SIGNS, STAMPS}};
@@ -229,7 +224,7 @@ static void a_record_shows_that_a_file_existed_before(void **state)
 	forger_free(&holder);
 }
 
-static void the_time_is_told(void **state)
+TEST_CASE(the_time_is_told)
 {
 	struct verify_result result;
 	const char *path = archive.path;
@@ -246,15 +241,4 @@ static void the_time_is_told(void **state)
 	verify_result_free(&result);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_file_is_judged_as_of_the_time),
-		cmocka_unit_test(a_certificate_lasts_through_its_last_second),
-		cmocka_unit_test(a_signature_without_a_timestamp_is_too),
-		cmocka_unit_test(an_end_in_the_past_is_a_warning),
-		cmocka_unit_test(a_record_shows_that_a_file_existed_before),
-		cmocka_unit_test(the_time_is_told),
-	};
-	return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_MAIN(set_up, tear_down)

@@ -1,15 +1,10 @@
-/* Files that anybody can make to keep a verifier busy: how much of them is read depends on what
- * they hold that is right, not on how much follows it. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+/* Files that anybody can make to keep a verifier busy: the amount that is read depends on the valid
+ * content, not on the amount that follows it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <zlib.h>
 
+#include "testing.h"
 #include "archive/zip.h"
 #include "verify/verify_check.h"
 #include "test_archive_fixture.h"
@@ -25,12 +20,6 @@ static int set_up(void **state)
 	static const struct fixture_plan plan = {MODE_LIVE, 7, 2, 7, 2, false, 0, FAULT_NONE};
 	fixture_open(&fixture);
 	return fixture_make(&fixture, "whole", &plan, &whole);
-}
-
-static int tear_down(void **state)
-{
-	fixture_close(&fixture);
-	return 0;
 }
 
 static void unpack(const struct buf *packed, struct buf *out)
@@ -60,7 +49,7 @@ static void pack(const struct buf *text, struct buf *out)
 	deflateEnd(&stream);
 }
 
-/* Puts `line`, or NULL: the first one again, `count` times after the first line of a stream. */
+/* Adds `line`, or for NULL the first line again, `count` times after the first line of a stream. */
 static void lengthen(struct buf *content, const char *line, int count)
 {
 	BUF_AUTO struct buf text;
@@ -79,7 +68,7 @@ static void lengthen(struct buf *content, const char *line, int count)
 	pack(&longer, content);
 }
 
-/* The archive with one longer stream; its digests and its signature are left as they are. */
+/* Makes the archive with one longer stream; its digests and its signature are not corrected. */
 static void make_long(const char *stream, const char *line, int count, char path[FIXTURE_PATH_SIZE])
 {
 	struct zip_reader *reader;
@@ -104,7 +93,7 @@ static void make_long(const char *stream, const char *line, int count, char path
 	zip_reader_free(reader);
 }
 
-/* As it is for an archive beside another one. */
+/* As for an archive that is verified together with another one. */
 static struct input outline(const char *path)
 {
 	struct verify_result result = {0};
@@ -125,7 +114,7 @@ static struct input outline(const char *path)
 	return inputs[0];
 }
 
-static void segments_are_outlined_as_far_as_they_are_right(void **state)
+TEST_CASE(segments_are_outlined_as_far_as_they_are_right)
 {
 	static const char *const lines[] = {"\n", "x\n", "{}\n", NULL};
 	char path[FIXTURE_PATH_SIZE];
@@ -141,9 +130,8 @@ static void segments_are_outlined_as_far_as_they_are_right(void **state)
 	}
 }
 
-/* What is wrong with an archive is reported up to a bound, and the search for a round ends there.
- */
-static void rounds_are_read_until_too_many_are_wrong(void **state)
+/* Faults of an archive are reported up to a limit, and the search for a round ends there. */
+TEST_CASE(rounds_are_read_until_too_many_are_wrong)
 {
 	static const char *const lines[] = {"\n", "x\n", "{}\n", NULL};
 	char path[FIXTURE_PATH_SIZE];
@@ -159,11 +147,4 @@ static void rounds_are_read_until_too_many_are_wrong(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(segments_are_outlined_as_far_as_they_are_right),
-		cmocka_unit_test(rounds_are_read_until_too_many_are_wrong),
-	};
-	return cmocka_run_group_tests_name("verify_bounds", tests, set_up, tear_down);
-}
+TEST_MAIN(set_up, fixture_tear_down)

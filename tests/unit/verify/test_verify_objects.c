@@ -1,14 +1,9 @@
-/* Archives with what validates their timestamps beside these: the second authority puts its own
- * certificate alone into its tokens, and an intermediate issued that. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+/* Archives with separate validation data of their timestamps: the second authority includes only
+ * its own certificate in its tokens, and an intermediate issued that. */
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "testing.h"
 #include "pki.h"
 #include "archive/archive_lines.h"
 #include "test_archive_fixture.h"
@@ -74,7 +69,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* The certificates in order of their SHA-256, named and held. */
+/* Stores the certificates in the order of their SHA-256. */
 static void hold_both(void)
 {
 	struct sha256 hashes[2];
@@ -97,7 +92,7 @@ static int make(struct fixture_archive *made)
 	return fixture_make(&fixture, "objects", &plan, made);
 }
 
-/* Both verifiers come to that; the other one does not tell what is wrong from what is open. */
+/* Both verifiers reach that result; the other one does not distinguish wrong from unproven. */
 static void assert_found_as(int exit_code, enum verify_severity severity, const char *where,
                             const char *what)
 {
@@ -120,19 +115,19 @@ static void assert_found(const char *where, const char *what)
 	assert_found_as(what != NULL, VERIFY_WRONG, where, what);
 }
 
-static void with_the_root_alone_it_is_valid(void **state)
+TEST_CASE(with_the_root_alone_it_is_valid)
 {
 	hold_both();
 	assert_found(NULL, NULL);
 }
 
-static void without_them_it_is_not(void **state)
+TEST_CASE(without_them_it_is_not)
 {
 	fixture.certificate_count = fixture.object_count = 0;
 	assert_found_as(2, VERIFY_UNESTABLISHED, "", "in the name of Another authority");
 }
 
-static void what_is_named_must_be_there(void **state)
+TEST_CASE(what_is_named_must_be_there)
 {
 	hold_both();
 	fixture.object_count = 1;
@@ -143,7 +138,7 @@ static void what_is_named_must_be_there(void **state)
 	assert_found("rounds/rounds-000001.ndjson.gz line 1", "member 'revocations'");
 }
 
-static void what_is_there_must_be_named(void **state)
+TEST_CASE(what_is_there_must_be_named)
 {
 	hold_both();
 	fixture.object_count = 0;
@@ -200,7 +195,7 @@ static int compare_hashes(const void *left, const void *right)
 	return memcmp(left, right, SHA256_SIZE);
 }
 
-/* The lists that were added stand beside the certificates, and every second token names all. */
+/* Stores the added lists with the certificates; every second token names all. */
 static void hold_lists(void)
 {
 	hold_both();
@@ -244,7 +239,7 @@ static uint64_t not_revoked(void)
 	return found;
 }
 
-static void what_shows_that_nothing_was_revoked_is_told(void **state)
+TEST_CASE(what_shows_that_nothing_was_revoked_is_told)
 {
 	int64_t later_us = fixture.base_us + 2 * US_PER_DAY;
 	assert_int_equal(not_revoked(), 0);
@@ -255,7 +250,7 @@ static void what_shows_that_nothing_was_revoked_is_told(void **state)
 	assert_shown(NULL, NULL);
 }
 
-static void nothing_superfluous_is_named(void **state)
+TEST_CASE(nothing_superfluous_is_named)
 {
 	static const char where[] = "rounds/rounds-000001.ndjson.gz line 1";
 	int64_t later_us = fixture.base_us + 2 * US_PER_DAY;
@@ -264,12 +259,13 @@ static void nothing_superfluous_is_named(void **state)
 	assert_shown(where, "superfluous");
 	add_list(&middle, NULL, -1, fixture.base_us - US_PER_DAY); /* too old */
 	assert_shown(where, "superfluous");
-	add_list(&holder, NULL, -1, later_us); /* he issued nobody */
+	add_list(&holder, NULL, -1, later_us); /* did not issue the certificate */
 	assert_shown(where, "superfluous");
 }
 
-/* The first token of each round is of another authority: it is enough. Alone it would not be. */
-static void a_revoked_authority_proves_nothing(void **state)
+/* The first token of each round is from another authority and is sufficient. Alone, this one would
+ * not be. */
+TEST_CASE(a_revoked_authority_proves_nothing)
 {
 	int64_t later_us = fixture.base_us + 2 * US_PER_DAY;
 	struct fixture_archive made;
@@ -286,20 +282,20 @@ static void a_revoked_authority_proves_nothing(void **state)
 	fixture.only_second = true;
 	assert_found("seals/seals-000001.ndjson.gz line 1 member round_id", "were revoked");
 	forget_lists();
-	/* Later, for a reason that leaves what was given before. */
+	/* Later, for a reason that does not affect earlier tokens. */
 	add_list(&middle, &holder, CRL_REASON_SUPERSEDED, later_us);
 	assert_shown(NULL, NULL);
 	fixture.only_second = false;
 }
 
-static void a_kind_is_no_other(void **state)
+TEST_CASE(a_kind_is_no_other)
 {
 	hold_both();
 	fixture.objects[0].kind = OBJECT_CRL;
 	assert_found("rounds/rounds-000001.ndjson.gz line 1", "member 'certificates'");
 }
 
-static void the_writer_keeps_their_order(void **state)
+TEST_CASE(the_writer_keeps_their_order)
 {
 	struct fixture_archive made;
 	hold_both();
@@ -312,7 +308,7 @@ static void the_writer_keeps_their_order(void **state)
 	assert_int_equal(make(&made), ERR_USAGE);
 }
 
-static void the_readme_works_as_it_stands(void **state)
+TEST_CASE(the_readme_works_as_it_stands)
 {
 	struct fixture_archive made;
 	hold_both();
@@ -320,8 +316,8 @@ static void the_readme_works_as_it_stands(void **state)
 	fixture_follow_readme(&fixture, made.path, "^VALID - .* 0 OPEN, 3 NOTE, 0 WRONG$");
 }
 
-/* As the verifier, it takes one token of two for enough, and not one that is revoked alone. */
-static void the_readme_finds_what_was_revoked(void **state)
+/* Like the verifier, it accepts one valid token of two, but not a revoked one alone. */
+TEST_CASE(the_readme_finds_what_was_revoked)
 {
 	struct fixture_archive made;
 	hold_both();
@@ -346,7 +342,7 @@ static void the_readme_finds_what_was_revoked(void **state)
 
 #define ZEROS "0000000000000000000000000000000000000000000000000000000000000000"
 
-static void lines(void **state)
+TEST_CASE(lines)
 {
 	static const struct {
 		const char *text;
@@ -378,21 +374,4 @@ static void lines(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(with_the_root_alone_it_is_valid),
-		cmocka_unit_test(without_them_it_is_not),
-		cmocka_unit_test(what_is_named_must_be_there),
-		cmocka_unit_test(what_is_there_must_be_named),
-		cmocka_unit_test(what_shows_that_nothing_was_revoked_is_told),
-		cmocka_unit_test(nothing_superfluous_is_named),
-		cmocka_unit_test(a_revoked_authority_proves_nothing),
-		cmocka_unit_test(a_kind_is_no_other),
-		cmocka_unit_test(the_writer_keeps_their_order),
-		cmocka_unit_test(the_readme_works_as_it_stands),
-		cmocka_unit_test(the_readme_finds_what_was_revoked),
-		cmocka_unit_test(lines),
-	};
-	return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_MAIN(set_up, tear_down)

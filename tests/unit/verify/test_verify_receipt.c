@@ -1,13 +1,8 @@
-/* Receipts that clients kept, against archives. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+/* Receipts of clients, compared with archives. */
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "testing.h"
 #include "archive/receipt.h"
 #include "base/json.h"
 #include "verify/verify_check.h"
@@ -18,7 +13,7 @@ static struct fixture_archive archive; /* events 7 to 14, segments 6 to 15 */
 static struct buf receipts[9];         /* of these events, and of event 6 of the same chain */
 static const struct fixture_plan plan = {MODE_LIVE, 20, 7, 14, 5, false, 0, FAULT_NONE};
 
-/* The answer to a registration, as the interface gives it. */
+/* Writes the answer to a registration, as the interface gives it. */
 static void write_receipt(const struct event_facts *event, const struct sha256 *chain_hash,
                           struct buf *out)
 {
@@ -108,7 +103,7 @@ static void expect_finding(const struct verify_result *result, enum verify_sever
 	fail_msg("not found: '%s'", what);
 }
 
-static void the_archive_holds_what_was_acknowledged(void **state)
+TEST_CASE(the_archive_holds_what_was_acknowledged)
 {
 	struct verify_result result;
 	for (size_t i = 0; i < 8; i++) {
@@ -118,7 +113,7 @@ static void the_archive_holds_what_was_acknowledged(void **state)
 	}
 }
 
-static void several_receipts_come_as_lines_or_as_an_array(void **state)
+TEST_CASE(several_receipts_come_as_lines_or_as_an_array)
 {
 	static const char *const frames[][3] = {
 		{"", "\n", "\n"}, {"\n", "\r\n\r\n", ""}, {"[", ",\n", "]\n"}};
@@ -138,7 +133,7 @@ static void several_receipts_come_as_lines_or_as_an_array(void **state)
 	}
 }
 
-/* A receipt with one piece of text in the place of another. */
+/* Replaces one text of a receipt by another. */
 static void alter(const struct buf *from, const char *found, const char *other, struct buf *out)
 {
 	const char *at = memmem(from->data, from->size, found, strlen(found));
@@ -151,7 +146,7 @@ static void alter(const struct buf *from, const char *found, const char *other, 
 	buf_add(out, from->data + used, from->size - used);
 }
 
-static void every_sealed_member_counts(void **state)
+TEST_CASE(every_sealed_member_counts)
 {
 	static const struct {
 		size_t receipt;
@@ -182,14 +177,14 @@ static void every_sealed_member_counts(void **state)
 		verify(buf_slice(&altered), 2, &result);
 		expect_finding(&result, VERIFY_UNCHECKED, "", cases[i].differences);
 		assert_int_equal(result.unchecked, 1);
-		assert_int_equal(result.wrong, 0); /* it may be the receipt */
+		assert_int_equal(result.wrong, 0); /* the receipt may be the wrong one */
 		verify_result_free(&result);
 		buf_free(&altered);
 	}
 }
 
-/* Of several the one that differs is named by its number. */
-static void the_false_one_of_many_is_named(void **state)
+/* The one that differs among several is identified by its number. */
+TEST_CASE(the_false_one_of_many_is_named)
 {
 	struct verify_result result;
 	struct buf altered;
@@ -207,7 +202,7 @@ static void the_false_one_of_many_is_named(void **state)
 }
 
 /* The operator acknowledged one history and certified another. */
-static void a_fork_is_found_by_a_receipt(void **state)
+TEST_CASE(a_fork_is_found_by_a_receipt)
 {
 	struct fixture_plan forked = plan;
 	struct fixture_archive other;
@@ -226,7 +221,7 @@ static void a_fork_is_found_by_a_receipt(void **state)
 	archive = good;
 }
 
-static void what_the_archive_does_not_hold_is_unchecked(void **state)
+TEST_CASE(what_the_archive_does_not_hold_is_unchecked)
 {
 	struct verify_result result;
 	struct buf altered;
@@ -249,7 +244,7 @@ static void what_the_archive_does_not_hold_is_unchecked(void **state)
 	}
 }
 
-static void what_is_no_receipt_is_unchecked(void **state)
+TEST_CASE(what_is_no_receipt_is_unchecked)
 {
 	static const struct {
 		const char *text, *what;
@@ -284,16 +279,4 @@ static void what_is_no_receipt_is_unchecked(void **state)
 	verify_result_free(&result);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_archive_holds_what_was_acknowledged),
-		cmocka_unit_test(several_receipts_come_as_lines_or_as_an_array),
-		cmocka_unit_test(every_sealed_member_counts),
-		cmocka_unit_test(the_false_one_of_many_is_named),
-		cmocka_unit_test(a_fork_is_found_by_a_receipt),
-		cmocka_unit_test(what_the_archive_does_not_hold_is_unchecked),
-		cmocka_unit_test(what_is_no_receipt_is_unchecked),
-	};
-	return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_MAIN(set_up, tear_down)

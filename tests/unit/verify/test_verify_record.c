@@ -1,14 +1,9 @@
-/* The verifier with evidence records beside what they are of. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+/* The verifier with evidence records and the files that they cover. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "testing.h"
 #include "base/json.h"
 #include "ledger/ledger.h"
 #include "seal/evidence_record.h"
@@ -41,7 +36,6 @@ static void extract(int64_t sequence, const char *record_path, const char *data_
 static int set_up(void **state)
 {
 	static const struct fixture_plan plan = {MODE_LIVE, 20, 7, 14, 5, false, 0, FAULT_NONE};
-	(void)state;
 	fixture_open(&fixture);
 	assert_int_equal(fixture_make(&fixture, "archive", &plan, &archive), 0);
 	snprintf(record, sizeof record, "%s/event.ers", fixture.directory);
@@ -58,7 +52,6 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-	(void)state;
 	buf_free(&record_der);
 	fixture_close(&fixture);
 	return 0;
@@ -78,10 +71,9 @@ static void check(const char *const *paths, size_t count, int exit_code,
 	check((const char *const[]){__VA_ARGS__},                                                      \
 	      sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *), exit_code, result)
 
-static void test_covered(void **state)
+TEST_CASE(test_covered)
 {
 	struct verify_result result;
-	(void)state;
 	CHECK(2, &result, record, data);
 	assert_false(result.trusted); /* nothing is signed */
 	assert_int_equal(verify_verdict(&result), VERIFY_EXISTENCE_ONLY);
@@ -123,69 +115,10 @@ static int stamp(void *context, const struct digest *imprint, struct buf *token,
 	                                          fixture.roots.timestamps, NULL, token, &facts, error);
 }
 
-/* Anybody gets a record of what he invented: an event of somebody else's channel, too. */
-static void test_invented(void **state)
-{
-	EVIDENCE_RECORD_AUTO struct evidence_record *made = NULL;
-	struct verify_result result;
-	BUF_AUTO struct buf content, token, der, sentence;
-	char invented[FIXTURE_PATH_SIZE], invented_record[FIXTURE_PATH_SIZE];
-	(void)state;
-	buf_init(&content, (size_t)1 << 20);
-	buf_init(&token, TIMESTAMP_RESPONSE_MAX);
-	buf_init(&der, EVIDENCE_RECORD_MAX);
-	buf_init(&sentence, 4096);
-	snprintf(invented, sizeof invented, "%s/invented.json", fixture.directory);
-	snprintf(invented_record, sizeof invented_record, "%s/invented.ers", fixture.directory);
-	fixture_read(data, &content);
-	char *received = memmem(content.data, content.size, "\"received_at\":\"2", 16);
-	assert_non_null(received);
-	received[16] = '1'; /* in another century */
-	fixture_write(invented, buf_slice(&content));
-	struct tree_proof proof = {.leaf = sha256_of(content.data, content.size)};
-	struct digest leaf = digest_of_sha256(&proof.leaf);
-	assert_int_equal(stamp(NULL, &leaf, &token, NULL), 0);
-	assert_int_equal(evidence_record_create(&proof, buf_slice(&token), &made, NULL), 0);
-	assert_int_equal(evidence_record_write(made, &der), 0);
-	fixture_write(invented_record, buf_slice(&der));
-
-	CHECK(2, &result, invented_record, invented);
-	assert_false(result.trusted);
-	assert_int_equal(verify_verdict(&result), VERIFY_EXISTENCE_ONLY);
-	assert_int_equal(verify_sentence(&result, LANGUAGE_ENGLISH, &sentence), 0);
-	assert_int_equal(
-		strncmp(sentence.data, "EXISTENCE ONLY: nothing shows who recorded this event, /", 56), 0);
-	assert_non_null(strstr(sentence.data, " by a timestamp of Development timestamp authority ("));
-	verify_result_free(&result);
-	/* What is signed beside it does not speak for it. */
-	CHECK(2, &result, invented_record, invented, archive.path);
-	assert_int_equal(verify_verdict(&result), VERIFY_EXISTENCE_ONLY);
-	assert_true(fixture_finds(&result, VERIFY_UNESTABLISHED, "", "nothing shows who recorded"));
-	verify_result_free(&result);
-	/* The real one is in the archive, to the byte; alone it is no better than the other. */
-	CHECK(0, &result, record, data, archive.path);
-	verify_result_free(&result);
-
-	fixture_write(invented, slice_of("a letter\n"));
-	proof.leaf = sha256_of("a letter\n", 9);
-	leaf = digest_of_sha256(&proof.leaf);
-	buf_clear(&token);
-	buf_clear(&der);
-	evidence_record_free(made);
-	assert_int_equal(stamp(NULL, &leaf, &token, NULL), 0);
-	assert_int_equal(evidence_record_create(&proof, buf_slice(&token), &made, NULL), 0);
-	assert_int_equal(evidence_record_write(made, &der), 0);
-	fixture_write(invented_record, buf_slice(&der));
-	CHECK(2, &result, invented_record, invented);
-	assert_true(fixture_finds(&result, VERIFY_UNESTABLISHED, "", "nothing shows who made this"));
-	verify_result_free(&result);
-}
-
-static void test_not_covered(void **state)
+TEST_CASE(test_not_covered)
 {
 	struct verify_result result;
 	BUF_AUTO struct buf content;
-	(void)state;
 	buf_init(&content, (size_t)1 << 20);
 	fixture_read(data, &content);
 	content.data[content.size / 2] ^= 1;
@@ -210,10 +143,9 @@ static void test_not_covered(void **state)
 	verify_result_free(&result);
 }
 
-static void test_damaged(void **state)
+TEST_CASE(test_damaged)
 {
 	struct verify_result result;
-	(void)state;
 	for (size_t at = 0; at < record_der.size; at += 11) {
 		record_der.data[at] ^= 1;
 		fixture_write(altered, buf_slice(&record_der));
@@ -231,12 +163,11 @@ static void test_damaged(void **state)
 	verify_result_free(&result);
 }
 
-static void test_other_roots(void **state)
+TEST_CASE(test_other_roots)
 {
 	struct verify_result result;
 	const char *paths[] = {record, data};
 	struct trust_roots none = {0};
-	(void)state;
 	fixture_verify(paths, 2, &none, &result);
 	assert_int_equal(verify_exit_code(&result), 2);
 	assert_int_equal(verify_verdict(&result), VERIFY_EXISTENCE_ONLY);
@@ -246,13 +177,12 @@ static void test_other_roots(void **state)
 }
 
 /* A record that covers the archive itself, renewed once. */
-static void test_of_an_archive(void **state)
+TEST_CASE(test_of_an_archive)
 {
 	EVIDENCE_RECORD_AUTO struct evidence_record *made = NULL;
 	struct tree_proof proof = {.leaf = archive.sum.sha256};
 	struct verify_result result;
 	BUF_AUTO struct buf token, der, text;
-	(void)state;
 	buf_init(&token, TIMESTAMP_RESPONSE_MAX);
 	buf_init(&der, EVIDENCE_RECORD_MAX);
 	struct digest leaf = digest_of_sha256(&proof.leaf);
@@ -280,13 +210,69 @@ static void test_of_an_archive(void **state)
 	verify_result_free(&result);
 }
 
-/* With very many records beside each other every file would be read for each of them. */
-static void test_digested_once(void **state)
+/* Anyone can get a record of invented data, such as an event of another user's channel. */
+TEST_CASE(test_invented)
+{
+	EVIDENCE_RECORD_AUTO struct evidence_record *made = NULL;
+	struct verify_result result;
+	BUF_AUTO struct buf content, token, der, sentence;
+	char invented[FIXTURE_PATH_SIZE], invented_record[FIXTURE_PATH_SIZE];
+	buf_init(&content, (size_t)1 << 20);
+	buf_init(&token, TIMESTAMP_RESPONSE_MAX);
+	buf_init(&der, EVIDENCE_RECORD_MAX);
+	buf_init(&sentence, 4096);
+	snprintf(invented, sizeof invented, "%s/invented.json", fixture.directory);
+	snprintf(invented_record, sizeof invented_record, "%s/invented.ers", fixture.directory);
+	fixture_read(data, &content);
+	char *received = memmem(content.data, content.size, "\"received_at\":\"2", 16);
+	assert_non_null(received);
+	received[16] = '1'; /* in another century */
+	fixture_write(invented, buf_slice(&content));
+	struct tree_proof proof = {.leaf = sha256_of(content.data, content.size)};
+	struct digest leaf = digest_of_sha256(&proof.leaf);
+	assert_int_equal(stamp(NULL, &leaf, &token, NULL), 0);
+	assert_int_equal(evidence_record_create(&proof, buf_slice(&token), &made, NULL), 0);
+	assert_int_equal(evidence_record_write(made, &der), 0);
+	fixture_write(invented_record, buf_slice(&der));
+
+	CHECK(2, &result, invented_record, invented);
+	assert_false(result.trusted);
+	assert_int_equal(verify_verdict(&result), VERIFY_EXISTENCE_ONLY);
+	assert_int_equal(verify_sentence(&result, LANGUAGE_ENGLISH, &sentence), 0);
+	assert_int_equal(
+		strncmp(sentence.data, "EXISTENCE ONLY: nothing shows who recorded this event, /", 56), 0);
+	assert_non_null(strstr(sentence.data, " by a timestamp of Development timestamp authority ("));
+	verify_result_free(&result);
+	/* A signed file next to it does not vouch for it. */
+	CHECK(2, &result, invented_record, invented, archive.path);
+	assert_int_equal(verify_verdict(&result), VERIFY_EXISTENCE_ONLY);
+	assert_true(fixture_finds(&result, VERIFY_UNESTABLISHED, "", "nothing shows who recorded"));
+	verify_result_free(&result);
+	/* The real one is in the archive, byte for byte; alone it is worth no more than the other. */
+	CHECK(0, &result, record, data, archive.path);
+	verify_result_free(&result);
+
+	fixture_write(invented, slice_of("a letter\n"));
+	proof.leaf = sha256_of("a letter\n", 9);
+	leaf = digest_of_sha256(&proof.leaf);
+	buf_clear(&token);
+	buf_clear(&der);
+	evidence_record_free(made);
+	assert_int_equal(stamp(NULL, &leaf, &token, NULL), 0);
+	assert_int_equal(evidence_record_create(&proof, buf_slice(&token), &made, NULL), 0);
+	assert_int_equal(evidence_record_write(made, &der), 0);
+	fixture_write(invented_record, buf_slice(&der));
+	CHECK(2, &result, invented_record, invented);
+	assert_true(fixture_finds(&result, VERIFY_UNESTABLISHED, "", "nothing shows who made this"));
+	verify_result_free(&result);
+}
+
+/* With many records, every file would be read for each of them. */
+TEST_CASE(test_digested_once)
 {
 	EVIDENCE_RECORD_AUTO struct evidence_record *made = NULL;
 	BUF_AUTO struct buf token, der, text;
 	struct verify_result result = {0};
-	(void)state;
 	buf_init(&token, TIMESTAMP_RESPONSE_MAX);
 	buf_init(&der, EVIDENCE_RECORD_MAX);
 	buf_init(&text, (size_t)1 << 20);
@@ -323,13 +309,4 @@ static void test_digested_once(void **state)
 	arena_free(&result.arena);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_covered),       cmocka_unit_test(test_not_covered),
-		cmocka_unit_test(test_damaged),       cmocka_unit_test(test_other_roots),
-		cmocka_unit_test(test_of_an_archive), cmocka_unit_test(test_invented),
-		cmocka_unit_test(test_digested_once),
-	};
-	return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_MAIN(set_up, tear_down)

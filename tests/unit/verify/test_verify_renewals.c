@@ -1,14 +1,8 @@
-/* Archives with what renewed their timestamps: they are of an authority whose certificate has ended
- * since. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+/* Archives with renewals of their timestamps, whose authority's certificate has expired since. */
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "testing.h"
 #include "pki.h"
 #include "archive/archive_lines.h"
 #include "test_archive_fixture.h"
@@ -22,7 +16,7 @@ static struct forger_authority first; /* of the rounds, five days ago */
 static struct buf root_pem;
 static struct trust_roots roots;
 
-/* The renewal of each token. */
+/* The authority that renews each token. */
 static struct forger_authority second;
 static int generations;
 static enum { NOTHING_WRONG, WRONG_PATH, STAMP_MISSING, STAMP_TOO_MANY } fault;
@@ -86,7 +80,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* An archive timestamp over a token and something else. */
+/* Makes an archive timestamp over a token and other data. */
 static struct archive_stamp *cover(int64_t number, struct slice token,
                                    const struct forger_authority *authority,
                                    struct archive_renewal *ret_renewal)
@@ -150,7 +144,7 @@ static int make(struct fixture_archive *made)
 
 #define ENDED "had expired before the archive was signed"
 
-/* Both verifiers come to that; whether it is told that the certificates had ended. */
+/* Both verifiers reach that result; `ended`: it states that the certificates had expired. */
 static void assert_found(const char *where, const char *what, bool ended, uint64_t renewals)
 {
 	struct fixture_archive made;
@@ -176,21 +170,21 @@ static void stamp_before(int64_t hours, const struct forger_holder *holder)
 		.holder = holder, .offset_us = -hours * HOUR_US, .accuracy_seconds = 1};
 }
 
-static void unrenewed_it_is_told_that_nothing_proves_the_time(void **state)
+TEST_CASE(unrenewed_it_is_told_that_nothing_proves_the_time)
 {
 	fixture.renew = NULL;
 	assert_found(NULL, NULL, true, 0);
 	fixture.renew = renew;
 }
 
-static void renewed_in_time_it_is_proven(void **state)
+TEST_CASE(renewed_in_time_it_is_proven)
 {
 	stamp_before(48, &lasting);
 	generations = 1;
 	assert_found(NULL, NULL, false, 3);
 }
 
-static void over_two_generations_too(void **state)
+TEST_CASE(over_two_generations_too)
 {
 	stamp_before(48, &mortal);
 	generations = 1;
@@ -200,19 +194,19 @@ static void over_two_generations_too(void **state)
 	generations = 1;
 }
 
-static void renewed_too_late_it_is_not_valid(void **state)
+TEST_CASE(renewed_too_late_it_is_not_valid)
 {
 	stamp_before(2, &lasting);
 	assert_found("rounds/rounds-000001.ndjson.gz line 1", "expired", true, 3);
 }
 
-static void a_renewal_is_not_older(void **state)
+TEST_CASE(a_renewal_is_not_older)
 {
 	stamp_before(6 * 24, &lasting);
 	assert_found("rounds/rounds-000001.ndjson.gz line 1", "older", false, 3);
 }
 
-static void a_renewal_covers_what_it_is_said_to(void **state)
+TEST_CASE(a_renewal_covers_what_it_is_said_to)
 {
 	stamp_before(48, &lasting);
 	fault = WRONG_PATH;
@@ -221,8 +215,8 @@ static void a_renewal_covers_what_it_is_said_to(void **state)
 	assert_found("rounds/rounds-000001.ndjson.gz line 1", "does not contain", false, 0);
 }
 
-/* A list that was issued before the certificate ended says that its key was lost so many hours ago.
- */
+/* Makes a list, issued before the certificate expired, that reports the loss of its key that many
+ * hours ago. */
 static void revoke_before(int64_t hours, struct buf *list, struct buf *der)
 {
 	const struct pki_identity issuer = {root.certificate, root.key};
@@ -253,7 +247,7 @@ static void revoke_before(int64_t hours, struct buf *list, struct buf *der)
 	fixture.certificate_count = fixture.revocation_count = 1;
 }
 
-static void what_was_revoked_after_its_renewal_stays_proven(void **state)
+TEST_CASE(what_was_revoked_after_its_renewal_stays_proven)
 {
 	static const int64_t hours[] = {36, 72};
 	stamp_before(48, &lasting);
@@ -270,14 +264,14 @@ static void what_was_revoked_after_its_renewal_stays_proven(void **state)
 	fixture.object_count = fixture.certificate_count = fixture.revocation_count = 0;
 }
 
-static void nothing_is_there_that_nobody_names(void **state)
+TEST_CASE(nothing_is_there_that_nobody_names)
 {
 	stamp_before(48, &lasting);
 	fault = STAMP_TOO_MANY;
 	assert_found("renewals", "no token refers to archive timestamp", true, 3);
 }
 
-static void the_writer_keeps_their_order(void **state)
+TEST_CASE(the_writer_keeps_their_order)
 {
 	static const struct fixture_plan plan = {MODE_LIVE, 20, 7, 14, 5, false, 0, FAULT_NONE};
 	struct fixture_archive made;
@@ -293,7 +287,7 @@ static void the_writer_keeps_their_order(void **state)
 	fixture.renew = renew;
 }
 
-static void the_readme_follows_renewals(void **state)
+TEST_CASE(the_readme_follows_renewals)
 {
 	struct fixture_archive made;
 	stamp_before(48, &mortal);
@@ -318,19 +312,4 @@ static void the_readme_follows_renewals(void **state)
 	fixture_readme_said(&fixture, "^WRONG  round .*: renewed on ");
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(unrenewed_it_is_told_that_nothing_proves_the_time),
-		cmocka_unit_test(renewed_in_time_it_is_proven),
-		cmocka_unit_test(over_two_generations_too),
-		cmocka_unit_test(renewed_too_late_it_is_not_valid),
-		cmocka_unit_test(a_renewal_is_not_older),
-		cmocka_unit_test(a_renewal_covers_what_it_is_said_to),
-		cmocka_unit_test(what_was_revoked_after_its_renewal_stays_proven),
-		cmocka_unit_test(nothing_is_there_that_nobody_names),
-		cmocka_unit_test(the_writer_keeps_their_order),
-		cmocka_unit_test(the_readme_follows_renewals),
-	};
-	return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_MAIN(set_up, tear_down)

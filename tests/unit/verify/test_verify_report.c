@@ -1,13 +1,8 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "testing.h"
 #include "report/pdf_sign.h"
 #include "report/report.h"
 #include "test_archive_fixture.h"
@@ -20,7 +15,7 @@ static char report[FIXTURE_PATH_SIZE];
 
 static const struct fixture_plan plan = {MODE_LIVE, 20, 7, 14, 5, false, 0, FAULT_NONE};
 
-/* The facts of the report that belongs to the archive, or that says `extra` events more. */
+/* Makes the facts of the archive's report, or of one with `extra` more events. */
 static void facts_of(struct sample *sample, const struct fixture_archive *made, int64_t extra)
 {
 	sample_ordinary(sample, plan.last - plan.first + 1 + extra);
@@ -60,13 +55,7 @@ static int set_up(void **state)
 	return 0;
 }
 
-static int tear_down(void **state)
-{
-	fixture_close(&fixture);
-	return 0;
-}
-
-static void report_and_archive_are_bound(void **state)
+TEST_CASE(report_and_archive_are_bound)
 {
 	const char *paths[] = {report, archive.path};
 	struct verify_result result;
@@ -82,7 +71,7 @@ static void report_and_archive_are_bound(void **state)
 	verify_result_free(&result);
 }
 
-static void report_alone_is_valid_on_its_own(void **state)
+TEST_CASE(report_alone_is_valid_on_its_own)
 {
 	const char *path = report;
 	struct verify_result result;
@@ -92,7 +81,7 @@ static void report_alone_is_valid_on_its_own(void **state)
 	verify_result_free(&result);
 }
 
-static void report_of_another_archive_is_found(void **state)
+TEST_CASE(report_of_another_archive_is_found)
 {
 	struct fixture_archive other;
 	struct verify_result result;
@@ -104,7 +93,7 @@ static void report_of_another_archive_is_found(void **state)
 	verify_result_free(&result);
 }
 
-static void every_fact_is_compared(void **state)
+TEST_CASE(every_fact_is_compared)
 {
 	static const char *const what[] = {"certification",    "verification code", "channel",
 	                                   "first sequence",   "last sequence",     "number of events",
@@ -118,7 +107,7 @@ static void every_fact_is_compared(void **state)
 		facts->certification_id = i == 0 ? "CERT-2026-0000009" : facts->certification_id;
 		facts->verification_code = i == 1 ? "SVC-2026-0000-0000" : facts->verification_code;
 		facts->channel_id = i == 2 ? "chn_another" : facts->channel_id;
-		facts->first_sequence += i == 3; /* with the other end: the range holds together */
+		facts->first_sequence += i == 3; /* with the other end: the range is consistent */
 		facts->last_sequence += i == 3;
 		facts->first_chain_hash.bytes[0] ^= i == 6;
 		facts->last_chain_hash.bytes[0] ^= i == 7;
@@ -134,7 +123,7 @@ static void every_fact_is_compared(void **state)
 	}
 }
 
-static void random_bits_of_a_report_count(void **state)
+TEST_CASE(random_bits_of_a_report_count)
 {
 	enum { FLIPS = 200 };
 	const char *given = getenv("CONSTANCIA_TEST_SEED");
@@ -148,7 +137,7 @@ static void random_bits_of_a_report_count(void **state)
 	const char *one = path;
 	for (int i = 0; i < FLIPS; i++) {
 		uint64_t number = (uint64_t)rand_r(&seed) << 31 ^ (uint64_t)rand_r(&seed);
-		/* Byte 0 and the last ones first: they tell what the file is. */
+		/* Byte 0 and the last ones first: they determine the type of the file. */
 		uint64_t bit = i < 8 ? (uint64_t)i : number % (bytes.size * 8);
 		if (i >= 8 && i < 56)
 			bit = bytes.size * 8 - 1 - (uint64_t)(i - 8);
@@ -164,14 +153,4 @@ static void random_bits_of_a_report_count(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(report_and_archive_are_bound),
-		cmocka_unit_test(report_alone_is_valid_on_its_own),
-		cmocka_unit_test(report_of_another_archive_is_found),
-		cmocka_unit_test(every_fact_is_compared),
-		cmocka_unit_test(random_bits_of_a_report_count),
-	};
-	return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_MAIN(set_up, fixture_tear_down)

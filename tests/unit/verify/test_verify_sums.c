@@ -1,18 +1,12 @@
-/* Digests that a second thread finds are those of the files as they are when they are asked for;
- * what it could not find, or what was replaced since, is left to who asks. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+/* The digests that a second thread computes are those of the files at the time of the request. When
+ * one is missing or its file was replaced, the caller computes it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "testing.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "failing.h"
@@ -38,17 +32,9 @@ static uint32_t random_below(uint32_t count)
 
 static int start(void **state)
 {
-	(void)state;
 	fixture_open(&fixture);
 	for (int i = 0; i < INPUTS_MAX; i++)
 		snprintf(paths[i], sizeof paths[i], "%s/input-%d", fixture.directory, i);
-	return 0;
-}
-
-static int stop(void **state)
-{
-	(void)state;
-	fixture_close(&fixture);
 	return 0;
 }
 
@@ -77,7 +63,7 @@ static struct run begin(size_t count)
 	return run;
 }
 
-/* Whether it was known; then it is right. */
+/* Returns whether it was known; then it must be right. */
 static bool ask(struct run *run, size_t i)
 {
 	struct stat facts;
@@ -95,9 +81,8 @@ static bool ask(struct run *run, size_t i)
 	return true;
 }
 
-static void right_sums(void **state)
+TEST_CASE(right_sums)
 {
-	(void)state;
 	int known = 0;
 	for (int i = 0; i < INPUTS_MAX; i++)
 		write_file(paths[i]);
@@ -111,10 +96,10 @@ static void right_sums(void **state)
 			assert_null(run.sums);
 		if (random_below(2))
 			usleep(random_below(3000) * (uint32_t)(1 + round / ROUNDS));
-		/* Who asks may stop before the end. */
+		/* The caller may fixture_tear_down before the end. */
 		size_t asked = random_below(3) ? count : random_below((uint32_t)count + 1);
 		for (size_t i = 0; i < asked; i++) {
-			/* Some are never asked for: they could not be opened. */
+			/* Some are never requested, as if they could not be opened. */
 			if (random_below(10))
 				known += ask(&run, i);
 		}
@@ -125,10 +110,10 @@ static void right_sums(void **state)
 	assert_true(known > ROUNDS);
 }
 
-/* Between its digest and the question they vanish, are replaced, become what is no file. */
-static void changing_files(void **state)
+/* Between the digest and the request they are removed, replaced, or become something other than a
+ * file. */
+TEST_CASE(changing_files)
 {
-	(void)state;
 	for (int round = 0; round < ROUNDS; round++) {
 		for (int i = 0; i < INPUTS_MAX; i++)
 			write_file(paths[i]);
@@ -163,10 +148,9 @@ static void changing_files(void **state)
 	}
 }
 
-/* Containers append inputs, and the list moves. */
-static void appended_inputs(void **state)
+/* Containers append inputs, and the list is reallocated. */
+TEST_CASE(appended_inputs)
 {
-	(void)state;
 	for (int i = 0; i < INPUTS_MAX; i++)
 		write_file(paths[i]);
 	struct run run = begin(10);
@@ -186,10 +170,9 @@ static void appended_inputs(void **state)
 	free(moved);
 }
 
-/* The digest of the last would take hours. */
-static void an_end_that_waits_for_no_digest(void **state)
+/* The digest of the last one would take hours. */
+TEST_CASE(an_end_that_waits_for_no_digest)
 {
-	(void)state;
 	write_file(paths[0]);
 	fixture_write(paths[1], slice_of(""));
 	assert_int_equal(truncate(paths[1], (off_t)4 << 40), 0);
@@ -200,9 +183,8 @@ static void an_end_that_waits_for_no_digest(void **state)
 	unlink(paths[1]);
 }
 
-static void without_thread(void **state)
+TEST_CASE(without_thread)
 {
-	(void)state;
 	for (int at = 1; at <= 4; at++) {
 		failing_arm(FAILING_MEMORY | FAILING_SYSTEM, at);
 		struct run run = begin(3);
@@ -213,10 +195,9 @@ static void without_thread(void **state)
 	}
 }
 
-/* The whole verifier: the same findings with the threads as without. */
-static void same_findings(void **state)
+/* The whole verifier: the same findings with and without threads. */
+TEST_CASE(same_findings)
 {
-	(void)state;
 	struct fixture_archive made;
 	struct verify_result result;
 	const struct fixture_plan plan = {MODE_LIVE, 12, 3, 9, 4, true, 4, FAULT_NONE};
@@ -256,10 +237,9 @@ static int meddle(void *context, const char *path, uint64_t done, uint64_t total
 	return meddling->path ? 0 : ERR_REFUSED;
 }
 
-/* Cancelled at the first word of progress, or a file is replaced then. */
-static void in_the_middle(void **state)
+/* Cancelled, or with a file replaced, at the first progress callback. */
+TEST_CASE(in_the_middle)
 {
-	(void)state;
 	struct fixture_archive made;
 	struct verify_result result;
 	const struct fixture_plan plan = {MODE_LIVE, 9000, 3, 8999, 4000, false, 0, FAULT_NONE};
@@ -279,10 +259,9 @@ static void in_the_middle(void **state)
 	}
 }
 
-/* Only whether something is wrong: it ends there, whoever digests what. */
-static void at_the_first_wrong_thing(void **state)
+/* Only whether something is wrong: it ends at the first finding, whichever thread digests. */
+TEST_CASE(at_the_first_wrong_thing)
 {
-	(void)state;
 	struct fixture_archive made;
 	const struct fixture_plan plan = {MODE_LIVE, 12, 1, 9, 4, false, 0, FAULT_RECEIVED_BEFORE};
 	fixture_forget(&fixture);
@@ -297,13 +276,4 @@ static void at_the_first_wrong_thing(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(right_sums),      cmocka_unit_test(changing_files),
-		cmocka_unit_test(appended_inputs), cmocka_unit_test(an_end_that_waits_for_no_digest),
-		cmocka_unit_test(without_thread),  cmocka_unit_test(same_findings),
-		cmocka_unit_test(in_the_middle),   cmocka_unit_test(at_the_first_wrong_thing),
-	};
-	return cmocka_run_group_tests(tests, start, stop);
-}
+TEST_MAIN(start, fixture_tear_down)

@@ -1,17 +1,11 @@
-/* The text of a stream is the same whoever inflates it, and however the file is damaged; and who
- * reads may leave at any place. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+/* The text of a stream is the same whichever thread decompresses it and however the file is
+ * damaged, and a reader may stop anywhere. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
 
+#include "testing.h"
 #include "failing.h"
 #include "archive/zip.h"
 #include "verify/verify_check.h"
@@ -38,7 +32,6 @@ static uint32_t random_number(void)
 
 static int start(void **state)
 {
-	(void)state;
 	scratch_make(directory);
 	snprintf(path, sizeof path, "%s/text.zip", directory);
 	text = malloc(LARGE_TEXT);
@@ -55,13 +48,12 @@ static int start(void **state)
 
 static int stop(void **state)
 {
-	(void)state;
 	free(text);
 	scratch_remove(directory);
 	return 0;
 }
 
-/* ---- an archive of such files, and no more ---- */
+/* ---- an archive of only such files ---- */
 
 struct file {
 	uint8_t *bytes;
@@ -81,7 +73,7 @@ static void add_packed(const void *data, size_t size)
 
 static void add_file(struct slice content)
 {
-	static uint8_t *packed_whole; /* the whole text is added hundreds of times: packed once */
+	static uint8_t *packed_whole; /* the whole text is added hundreds of times: compressed once */
 	static size_t packed_whole_size;
 	bool is_whole = content.data == text && content.size == text_size;
 	if (is_whole && packed_whole) {
@@ -130,14 +122,14 @@ static void forget(void)
 /* ---- reading ---- */
 
 struct told {
-	struct sha256 lines; /* all of them, with where they were met */
+	struct sha256 lines; /* all of them, with their positions */
 	uint64_t count;
 	int result;
 	char where[ZIP_NAME_MAX + 40];
 	char cause[ERROR_CAUSE_MAX];
 };
 
-/* At most `count_max` lines: then who reads leaves. */
+/* At most `count_max` lines, after which the reader stops. */
 static struct told read_all(bool ahead, uint64_t count_max)
 {
 	struct told told = {0};
@@ -192,17 +184,16 @@ static struct slice whole(void)
 
 /* ---- tests ---- */
 
-static void whole_streams(void **state)
+TEST_CASE(whole_streams)
 {
 	const struct slice few =
 		slice_make(text, (size_t)((char *)memchr(text, '\n', 1000) - text) + 1);
 	const uint64_t all = lines_in(whole());
-	(void)state;
 	add_file(whole());
 	assert_true(files[0].size > (size_t)2 << 20);
 	struct told told = same_for_both(UINT64_MAX);
 	assert_true(told.count == all && told.result == 0);
-	/* Several: the last one alone may be shorter, and none is empty. */
+	/* Several: only the last one may be shorter, and none is empty. */
 	add_file(whole());
 	add_file(few);
 	told = same_for_both(UINT64_MAX);
@@ -228,10 +219,9 @@ static void whole_streams(void **state)
 	forget();
 }
 
-/* The file that is large, or the one behind it. */
-static void damaged(void **state)
+/* The large file, or the one after it. */
+TEST_CASE(damaged)
 {
-	(void)state;
 	for (int behind = 0; behind < 2; behind++) {
 		struct told good = {0};
 		for (int i = -1; i < 40; i = i < 0 ? 0 : (int)stride_next((size_t)i)) {
@@ -249,7 +239,7 @@ static void damaged(void **state)
 			                           : random_number() % file->size;
 			file->bytes[at] ^= (uint8_t)(1 << random_number() % 8);
 			struct told told = same_for_both(UINT64_MAX);
-			/* Some bits say nothing: of the time, of the filling up to a byte. */
+			/* Some bits have no meaning: those of the time and of the padding to a byte. */
 			if (!told.result)
 				assert_true(sha256_equal(&told.lines, &good.lines));
 			assert_true(!told.result || told.result == ERR_INVALID_EVIDENCE);
@@ -260,9 +250,8 @@ static void damaged(void **state)
 	}
 }
 
-static void cut_off(void **state)
+TEST_CASE(cut_off)
 {
-	(void)state;
 	for (int i = 0; i < 24; STRIDE(i)) {
 		add_file(whole());
 		size_t size = files[0].size;
@@ -270,7 +259,7 @@ static void cut_off(void **state)
 		struct told told = same_for_both(UINT64_MAX);
 		assert_int_equal(told.result, ERR_INVALID_EVIDENCE);
 		assert_non_null(strstr(told.cause, "gzip data is truncated"));
-		/* Whatever stands behind it is not read. */
+		/* Data after it is not read. */
 		add_file(whole());
 		struct told again = same_for_both(UINT64_MAX);
 		assert_int_equal(again.result, ERR_INVALID_EVIDENCE);
@@ -279,11 +268,10 @@ static void cut_off(void **state)
 	}
 }
 
-static void bytes_behind(void **state)
+TEST_CASE(bytes_behind)
 {
-	(void)state;
 	for (int i = 0; i < 3; i++) {
-		/* One byte, another member, much. */
+		/* One byte, another member, much data. */
 		add_file(whole());
 		add_file(i == 1 ? slice_of("x\n") : slice_make(text, i ? text_size : 1));
 		struct file *first = &files[0], *second = &files[1];
@@ -299,10 +287,9 @@ static void bytes_behind(void **state)
 	}
 }
 
-static void lines_of_no_shape(void **state)
+TEST_CASE(lines_of_no_shape)
 {
-	(void)state;
-	/* Without end; the next file's text is not put to it. */
+	/* Without an end; the text of the next file is not appended to it. */
 	add_file(slice_make(text, text_size - 1));
 	add_file(whole());
 	struct told told = same_for_both(UINT64_MAX);
@@ -327,11 +314,10 @@ static void lines_of_no_shape(void **state)
 	free(copy);
 }
 
-/* Who reads leaves after so many lines. */
-static void left_in_the_middle(void **state)
+/* The reader stops after that many lines. */
+TEST_CASE(left_in_the_middle)
 {
 	const uint64_t all = lines_in(whole());
-	(void)state;
 	add_file(whole());
 	add_file(whole());
 	store();
@@ -347,10 +333,9 @@ static void left_in_the_middle(void **state)
 	forget();
 }
 
-/* Without thread or memory for one it goes without. */
-static void no_thread(void **state)
+/* Without a thread, or without memory for one, it works in the caller's thread. */
+TEST_CASE(no_thread)
 {
-	(void)state;
 	add_file(whole());
 	store();
 	const struct told told = read_all(false, UINT64_MAX);
@@ -380,13 +365,4 @@ static void no_thread(void **state)
 	forget();
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(whole_streams),     cmocka_unit_test(damaged),
-		cmocka_unit_test(cut_off),           cmocka_unit_test(bytes_behind),
-		cmocka_unit_test(lines_of_no_shape), cmocka_unit_test(left_in_the_middle),
-		cmocka_unit_test(no_thread),
-	};
-	return cmocka_run_group_tests(tests, start, stop);
-}
+TEST_MAIN(start, stop)

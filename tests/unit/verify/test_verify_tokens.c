@@ -1,13 +1,8 @@
 /* Archives whose rounds have two timestamps. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "testing.h"
 #include "archive/archive_lines.h"
 #include "test_archive_fixture.h"
 #include "test_forger.h"
@@ -71,7 +66,7 @@ static void verify(const struct fixture_archive *made, int exit_code,
 	}
 }
 
-static void both_are_verified_and_named(void **state)
+TEST_CASE(both_are_verified_and_named)
 {
 	struct fixture_archive made;
 	struct verify_result result;
@@ -80,7 +75,7 @@ static void both_are_verified_and_named(void **state)
 	assert_true(result.trusted);
 	assert_int_equal(fixture_warnings(&result),
 	                 2); /* the development authority, no revocation data */
-	/* Two segments and the round before, twice, and the signature's timestamp. */
+	/* Two segments and the previous round, twice, and the timestamp of the signature. */
 	assert_int_equal(result.checked.timestamps, 7);
 	assert_int_equal(result.authorities.count, 2);
 	const struct verify_identity *other = result.authorities.first;
@@ -93,8 +88,8 @@ static void both_are_verified_and_named(void **state)
 	assert_true(fixture_agrees(&fixture, made.path, NULL, NULL));
 }
 
-/* The second authority's root is not trusted: its word counts for nothing, and that is said. */
-static void the_second_needs_a_root_too(void **state)
+/* The second authority's root is not trusted: its token does not count, and that is reported. */
+TEST_CASE(the_second_needs_a_root_too)
 {
 	struct fixture_archive made;
 	struct verify_result result;
@@ -108,7 +103,7 @@ static void the_second_needs_a_root_too(void **state)
 	verify_result_free(&result);
 }
 
-static void times_that_diverge_are_told(void **state)
+TEST_CASE(times_that_diverge_are_told)
 {
 	static const struct {
 		int64_t offset_us;
@@ -151,7 +146,7 @@ static int stamp_by_the_first(void *context, const struct sha256 *imprint, struc
 	return signing.timestamp(signing.timestamp_context, imprint, out, error);
 }
 
-static void two_of_one_authority_are_told(void **state)
+TEST_CASE(two_of_one_authority_are_told)
 {
 	struct fixture_archive made;
 	struct verify_result result;
@@ -172,7 +167,7 @@ static int stamp_something_else(void *context, const struct sha256 *imprint, str
 	return forger_stamp(context, &other, out, error);
 }
 
-static void a_second_over_something_else_is_found(void **state)
+TEST_CASE(a_second_over_something_else_is_found)
 {
 	struct fixture_archive made;
 	struct verify_result result;
@@ -186,9 +181,9 @@ static void a_second_over_something_else_is_found(void **state)
 	assert_false(fixture_agrees(&fixture, made.path, NULL, NULL));
 }
 
-/* RFC 3161 section 2.4.2: whether `tsa` names the signer, and what is critical, is checked by both
- * verifiers, also without roots. */
-static void what_a_token_ends_with_is_checked(void **state)
+/* RFC 3161 section 2.4.2: both verifiers check whether `tsa` names the signer, and critical
+ * extensions, even without roots. */
+TEST_CASE(what_a_token_ends_with_is_checked)
 {
 	static const struct {
 		const char *name, *extension;
@@ -234,13 +229,13 @@ static int stamp_with_others(void *context, const struct sha256 *imprint, struct
 	BUF_AUTO struct buf token;
 	buf_init(&token, TIMESTAMP_RESPONSE_MAX);
 	int result = forger_stamp(context, imprint, &token, error);
-	/* A version 2 attribute certificate, which is not looked into. */
+	/* A version 2 attribute certificate, which is not read. */
 	token_add_choice(&token, 4, slice_make("\xa2\x06\x06\x02\x2a\x03\x05\x00", 8));
 	buf_add_slice(out, buf_slice(&token));
 	return result;
 }
 
-static void attribute_certificates_are_passed_over(void **state)
+TEST_CASE(attribute_certificates_are_passed_over)
 {
 	struct fixture_archive made;
 	struct verify_result result;
@@ -254,7 +249,7 @@ static void attribute_certificates_are_passed_over(void **state)
 	assert_true(fixture_agrees_without_roots(&fixture, made.path));
 }
 
-static void a_line_is_read_in_its_version_alone(void **state)
+TEST_CASE(a_line_is_read_in_its_version_alone)
 {
 	static const char head[] =
 		"\"gen_time\":\"2026-01-01T00:00:00.000000Z\",\"kind\":\"qualified\",";
@@ -297,7 +292,7 @@ static void a_line_is_read_in_its_version_alone(void **state)
 			assert_true(slice_equal(buf_slice(&again), text));
 		}
 	}
-	/* The round's time is that of its first token. */
+	/* The time of the round is that of its first token. */
 	struct archive_round round;
 	char *year = strstr(texts[1], "2026");
 	memcpy(year, "2025", 4);
@@ -305,7 +300,7 @@ static void a_line_is_read_in_its_version_alone(void **state)
 	                 ERR_INVALID_EVIDENCE);
 }
 
-static void the_readme_works_as_it_stands(void **state)
+TEST_CASE(the_readme_works_as_it_stands)
 {
 	struct fixture_archive made;
 	make("by-hand", &made);
@@ -317,18 +312,4 @@ static void the_readme_works_as_it_stands(void **state)
 	fixture_follow_readme(&fixture, made.path, "^VALID - .* 0 OPEN, 3 NOTE, 0 WRONG$");
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(both_are_verified_and_named),
-		cmocka_unit_test(the_second_needs_a_root_too),
-		cmocka_unit_test(times_that_diverge_are_told),
-		cmocka_unit_test(two_of_one_authority_are_told),
-		cmocka_unit_test(a_second_over_something_else_is_found),
-		cmocka_unit_test(what_a_token_ends_with_is_checked),
-		cmocka_unit_test(attribute_certificates_are_passed_over),
-		cmocka_unit_test(a_line_is_read_in_its_version_alone),
-		cmocka_unit_test(the_readme_works_as_it_stands),
-	};
-	return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_MAIN(set_up, tear_down)

@@ -1,13 +1,8 @@
-/* Whole, rightly digested archives that someone signed or timestamped who may not. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+/* Complete archives with correct digests that were signed or timestamped without authorization. */
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "testing.h"
 #include "test_archive_fixture.h"
 #include "test_forger.h"
 
@@ -19,7 +14,7 @@
 
 static struct fixture fixture;
 static struct forger_holder root;
-static struct buf root_pem; /* beside the development roots */
+static struct buf root_pem; /* in addition to the development roots */
 static const struct fixture_plan plan = {MODE_LIVE, 5, 1, 5, 5, false, 0, FAULT_NONE};
 
 static int set_up(void **state)
@@ -56,7 +51,7 @@ static void make(const char *name, struct fixture_archive *made)
 		fail_msg("the archive %s could not be made", name);
 }
 
-/* Signs an archive as that holder, with a good timestamp. */
+/* Signs an archive with that key, with a valid timestamp. */
 static void make_signed(const char *name, struct forger_holder *holder,
                         struct fixture_archive *made)
 {
@@ -89,11 +84,11 @@ static void expect(const struct fixture_archive *made, const struct trust_roots 
 	verify_result_free(&result);
 }
 
-static void only_certificates_for_documents_sign(void **state)
+TEST_CASE(only_certificates_for_documents_sign)
 {
 	static const struct {
 		struct forger_plan plan;
-		const char *what; /* NULL: it may */
+		const char *what; /* NULL: accepted */
 	} cases[] = {
 		{{.name = "No purpose", .extensions = {LEAF, SIGNS}}, NULL},
 		{{.name = "Seal", .extensions = {LEAF, SIGNS, "extendedKeyUsage=1.3.6.1.5.5.7.3.36"}},
@@ -143,8 +138,8 @@ static void only_certificates_for_documents_sign(void **state)
 	}
 }
 
-/* What the issuers themselves are and may do. */
-static void issuers_are_held_to_their_limits(void **state)
+/* The requirements on issuers and their limits. */
+TEST_CASE(issuers_are_held_to_their_limits)
 {
 	static const struct {
 		struct forger_plan issuer, leaf;
@@ -183,7 +178,7 @@ static void issuers_are_held_to_their_limits(void **state)
 	}
 }
 
-static void path_lengths_count(void **state)
+TEST_CASE(path_lengths_count)
 {
 	static const struct forger_plan plans[] = {
 		{.name = "Short root", .extensions = {CA ",pathlen:0", CA_USAGE}},
@@ -206,8 +201,8 @@ static void path_lengths_count(void **state)
 		forger_free(&holders[i]);
 }
 
-/* SHA-1 in an issuer's signature; with roots, and without any, where no one else looks. */
-static void weak_digests_count(void **state)
+/* SHA-1 in the signature of an issuer, with roots, and without any. */
+TEST_CASE(weak_digests_count)
 {
 	struct forger_plan leaf = {.name = "SHA-1", .digest = EVP_sha1(), .extensions = {LEAF, SIGNS}};
 	struct trust_roots roots = both_roots();
@@ -220,7 +215,7 @@ static void weak_digests_count(void **state)
 	forger_free(&holder);
 }
 
-static void weak_keys_count_without_roots(void **state)
+TEST_CASE(weak_keys_count_without_roots)
 {
 	static const struct forger_plan leaf = {
 		.name = "Small", .rsa_bits = 1024, .extensions = {LEAF, SIGNS}};
@@ -232,7 +227,7 @@ static void weak_keys_count_without_roots(void **state)
 	forger_free(&holder);
 }
 
-static void authorities_are_held_to_the_same(void **state)
+TEST_CASE(authorities_are_held_to_the_same)
 {
 	static const struct {
 		struct forger_plan plan;
@@ -262,8 +257,9 @@ static void authorities_are_held_to_the_same(void **state)
 	}
 }
 
-/* A path is judged at the time that the timestamp proves: an expired signer's old work stays. */
-static void paths_are_judged_as_of_the_timestamp(void **state)
+/* A path is judged at the time that the timestamp proves: earlier signatures of an expired signer
+ * remain valid. */
+TEST_CASE(paths_are_judged_as_of_the_timestamp)
 {
 	static const struct forger_plan plans[] = {
 		{.name = "TSA", .from_days = -30, .to_days = 30, .extensions = {LEAF, SIGNS, STAMPS}},
@@ -296,8 +292,8 @@ static void paths_are_judged_as_of_the_timestamp(void **state)
 	forger_free(&above);
 }
 
-/* Roots of one kind vouch for nothing of the other. */
-static void roots_are_kept_apart(void **state)
+/* A root of one kind does not vouch for the other. */
+TEST_CASE(roots_are_kept_apart)
 {
 	struct fixture_archive made;
 	BUF_AUTO struct buf report, timestamp;
@@ -342,8 +338,8 @@ static void roots_are_kept_apart(void **state)
 	}
 }
 
-/* Whoever trusts an intermediate, or one certificate alone, need not have the root. */
-static void every_certificate_given_is_an_anchor(void **state)
+/* An intermediate or a single certificate can be trusted without the root. */
+TEST_CASE(every_certificate_given_is_an_anchor)
 {
 	static const struct forger_plan plans[] = {
 		{.name = "Anchored sub", .extensions = {CA, CA_USAGE}},
@@ -394,8 +390,8 @@ static void every_certificate_given_is_an_anchor(void **state)
 		buf_free(&pems[i]);
 }
 
-/* An archive that someone else below the same root signed: the pin tells. */
-static void a_pin_names_the_signer(void **state)
+/* An archive that another signer below the same root signed: the pin detects it. */
+TEST_CASE(a_pin_names_the_signer)
 {
 	static const struct forger_plan leaf = {.name = "Colleague", .extensions = {LEAF, SIGNS}};
 	struct forger_holder holder;
@@ -414,7 +410,7 @@ static void a_pin_names_the_signer(void **state)
 	assert_int_equal(verify_paths(paths, 1, &roots, &options, &result, NULL), 0);
 	assert_int_equal(verify_exit_code(&result), 0);
 	verify_result_free(&result);
-	/* With the roots of the authorities, the pin alone says who signed. */
+	/* With only the roots of the authorities, the pin alone identifies the signer. */
 	roots.signers.data = NULL;
 	assert_int_equal(verify_paths(paths, 1, &roots, &options, &result, NULL), 0);
 	assert_true(verify_exit_code(&result) == 0 && result.trusted);
@@ -427,7 +423,7 @@ static void a_pin_names_the_signer(void **state)
 	forger_free(&holder);
 }
 
-static void everyone_is_named(void **state)
+TEST_CASE(everyone_is_named)
 {
 	static const struct forger_plan leaf = {
 		.name = "Evil\x1b[2J \xc2\x9b \xe2\x80\xae one \xc3\xa9", .extensions = {LEAF, SIGNS}};
@@ -459,7 +455,7 @@ static void everyone_is_named(void **state)
 	FILE *out = open_memstream(&text, &text_size);
 	verify_print(&result, false, out);
 	fclose(out);
-	assert_string_equal(signer->name, signer->subject); /* it cannot be shown in another way */
+	assert_string_equal(signer->name, signer->subject); /* no other form can be shown */
 	assert_non_null(strstr(text, "signed by: CN=Evil"));
 	assert_non_null(strstr(text, "time given by: Development timestamp authority (Constancia "
 	                             "development, no legal value)\n"));
@@ -468,20 +464,4 @@ static void everyone_is_named(void **state)
 	forger_free(&holder);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(only_certificates_for_documents_sign),
-		cmocka_unit_test(issuers_are_held_to_their_limits),
-		cmocka_unit_test(path_lengths_count),
-		cmocka_unit_test(weak_digests_count),
-		cmocka_unit_test(weak_keys_count_without_roots),
-		cmocka_unit_test(authorities_are_held_to_the_same),
-		cmocka_unit_test(paths_are_judged_as_of_the_timestamp),
-		cmocka_unit_test(roots_are_kept_apart),
-		cmocka_unit_test(every_certificate_given_is_an_anchor),
-		cmocka_unit_test(a_pin_names_the_signer),
-		cmocka_unit_test(everyone_is_named),
-	};
-	return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_MAIN(set_up, tear_down)

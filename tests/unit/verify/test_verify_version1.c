@@ -1,16 +1,11 @@
-/* Evidence as it was issued before archives had version 2 stays valid. It lies in
- * tests/support/fixtures/evidence-1, and is not to be made anew. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+/* Evidence of archive version 1 remains valid. It is in tests/support/fixtures/evidence-1 and must
+ * not be made again. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "testing.h"
 #include "archive/zip.h"
 #include "test_archive_fixture.h"
 
@@ -43,7 +38,7 @@ static void verify(const char *const *files, size_t count, struct verify_result 
 	assert_int_equal(verify_paths(files, count, &roots, &options, ret_result, NULL), OK);
 }
 
-static void it_is_valid_under_its_roots(void **state)
+TEST_CASE(it_is_valid_under_its_roots)
 {
 	struct verify_result result;
 	verify(paths, FILES, &result);
@@ -60,7 +55,7 @@ static void it_is_valid_under_its_roots(void **state)
 	verify_result_free(&result);
 }
 
-static void a_test_archive_is_valid(void **state)
+TEST_CASE(a_test_archive_is_valid)
 {
 	const char *path = names[FILES + 2];
 	struct verify_result result;
@@ -70,7 +65,7 @@ static void a_test_archive_is_valid(void **state)
 	verify_result_free(&result);
 }
 
-static void the_second_verifier_agrees(void **state)
+TEST_CASE(the_second_verifier_agrees)
 {
 	const char *script = getenv("CONSTANCIA_CHECK_ARCHIVE");
 	if (!script)
@@ -81,8 +76,8 @@ static void the_second_verifier_agrees(void **state)
 	assert_int_equal(system(command), 0);
 }
 
-/* The archive with one bit of it turned around. */
-static void damage_is_found(void **state)
+/* Flips one bit of the archive. */
+TEST_CASE(damage_is_found)
 {
 	char path[] = "/tmp/constancia-version1-XXXXXX";
 	int fd = mkstemp(path);
@@ -104,13 +99,4 @@ static void damage_is_found(void **state)
 	remove(path);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(it_is_valid_under_its_roots),
-		cmocka_unit_test(a_test_archive_is_valid),
-		cmocka_unit_test(the_second_verifier_agrees),
-		cmocka_unit_test(damage_is_found),
-	};
-	return cmocka_run_group_tests(tests, set_up, NULL);
-}
+TEST_MAIN(set_up, NULL)

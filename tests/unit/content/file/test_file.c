@@ -1,12 +1,5 @@
-/* What the file implementation promises beyond the contract: the order of its steps on the way to
- * durability, every step failing in turn, a full disk, no symbolic links, nothing readable by
- * others. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+/* Promises of the file implementation beyond the contract: the order of its steps to durability,
+ * every step failing in turn, a full disk, no symbolic links, nothing readable by others. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -22,13 +15,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "testing.h"
 #include "content/content.h"
 #include "scratch.h"
 
 static char scratch[SCRATCH_MAX];
-static char steps[8192]; /* what was called, in order, while `watching` */
+static char steps[8192]; /* calls, in order, while `watching` */
 static bool watching;
-static int fail_at, called, fail_with; /* the call of that number fails with that errno */
+static int fail_at, called, fail_with; /* the call with that number fails with that errno */
 
 int __real_fsync(int descriptor);
 int __real_renameat(int from, const char *old, int to, const char *name);
@@ -43,7 +37,7 @@ ssize_t __wrap_write(int descriptor, const void *data, size_t size);
 int __real_sync_file_range(int descriptor, off_t offset, off_t size, unsigned flags);
 int __wrap_sync_file_range(int descriptor, off_t offset, off_t size, unsigned flags);
 
-/* Where a descriptor leads, below the store. */
+/* The path that a descriptor refers to, below the store. */
 static const char *place(int descriptor)
 {
 	static char path[PATH_MAX];
@@ -66,7 +60,7 @@ static bool step(const char *what, int descriptor, const char *name)
 	if (!watching)
 		return false;
 	size_t used = strlen(steps);
-	static const char above[] = "fsync ABOVE\n"; /* how many there are depends on the machine */
+	static const char above[] = "fsync ABOVE\n"; /* their number depends on the machine */
 	if (used >= sizeof above - 1 && strcmp(steps + used - (sizeof above - 1), above) == 0 &&
 	    strcmp(place(descriptor), "ABOVE") == 0)
 		return false;
@@ -181,7 +175,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-static void test_order(void **state)
+TEST_CASE(test_order)
 {
 	watch(0, 0);
 	assert_int_equal(put(*state, "event/aa/one", 10, NULL), 0);
@@ -203,49 +197,6 @@ static void test_order(void **state)
 	                           "fsync /event/aa\n");
 }
 
-/* A large one is on the disk before its sync, which others' syncs would wait for; a sync might not
- * tell of what failed then. */
-static void test_large_ones_are_written_out(void **state)
-{
-	watch(0, 0);
-	assert_int_equal(put(*state, "event/aa/large", 4 << 20, NULL), 0);
-	assert_non_null(strstr(steps, "write out TEMPORARY\nfsync TEMPORARY\n"));
-	watch(18, EIO); /* behind create and 16 writes */
-	assert_int_equal(put(*state, "event/aa/other", 4 << 20, NULL), ERR_IO);
-	assert_non_null(strstr(steps, "write out"));
-}
-
-/* Directories that a killed process made and did not sync are synced before they are relied on:
- * the store's own and the areas' when it is opened, an area's when it is first written to. Nothing
- * else on the file system is waited for, nor are its errors ours. */
-static void test_found_directories_are_synced(void **state)
-{
-	assert_int_equal(put(*state, "event/aa/one", 10, NULL), 0);
-	content_close(*state);
-	watch(0, 0);
-	*state = open_store();
-	assert_string_equal(steps, "fsync ABOVE\n"
-	                           "mkdir / .incoming\n"
-	                           "fsync /\n");
-	watch(4, EIO); /* behind create, write and fsync of the file */
-	assert_int_equal(put(*state, "event/aa/two", 10, NULL), ERR_IO);
-	static const char *const last[] = {"fsync /event\n", ""};
-	for (size_t i = 0; i < 2; i++) {
-		char expected[256];
-		snprintf(expected, sizeof expected,
-		         "create /.incoming\n"
-		         "write TEMPORARY\n"
-		         "fsync TEMPORARY\n"
-		         "%s"
-		         "rename /event/aa two\n"
-		         "fsync /event/aa\n",
-		         last[i]);
-		watch(0, 0);
-		assert_int_equal(put(*state, "event/aa/two", 10, NULL), 0);
-		assert_string_equal(steps, expected);
-	}
-}
-
 static void make_file(const char *path, mode_t mode)
 {
 	int file = open(path, O_WRONLY | O_CREAT | O_TRUNC, mode);
@@ -262,9 +213,9 @@ static struct stat facts_of(const char *path)
 	return facts;
 }
 
-/* A finished file is given a second name, synced before and behind; where it cannot have one, or
- * others could read it under the first, it is copied. */
-static void test_finished_files(void **state)
+/* A finished file is linked to a second name, synced before and after. It is copied when it cannot
+ * be linked or when others could read it under the first name. */
+TEST_CASE(test_finished_files)
 {
 	char path[128], object[128];
 	snprintf(path, sizeof path, "%s/finished", scratch);
@@ -279,7 +230,7 @@ static void test_finished_files(void **state)
 	                           "fsync /issued\n"
 	                           "fsync /issued/aa\n");
 	assert_int_equal(facts_of(object).st_ino, facts_of(path).st_ino);
-	/* What has the name already is replaced, and not written through. */
+	/* An existing file of that name is replaced, not written to. */
 	make_file(path, 0600);
 	assert_int_equal(content_put_file(*state, path, "issued/aa/one", NULL), 0);
 	assert_int_not_equal(facts_of(object).st_ino, facts_of(path).st_ino);
@@ -299,8 +250,8 @@ static void test_finished_files(void **state)
 	unlink(path);
 }
 
-/* What is read without waiting and what is waited for are one text, wherever one ends. */
-static void test_reading_now(void **state)
+/* Non-blocking and blocking reads give one text, wherever one of them ends. */
+TEST_CASE(test_reading_now)
 {
 	enum { SIZE = 1 << 20 };
 	char *back = malloc(SIZE + 1);
@@ -333,14 +284,57 @@ static void test_reading_now(void **state)
 	free(back);
 }
 
-/* No step may fail unseen, nothing is left lying about, and a directory whose making failed is
- * made anew the next time. */
-static void test_every_step_failing(void **state)
+/* A large object is written to the disk before its sync, which other syncs would wait for. The sync
+ * might not report an error of that earlier write. */
+TEST_CASE(test_large_ones_are_written_out)
+{
+	watch(0, 0);
+	assert_int_equal(put(*state, "event/aa/large", 4 << 20, NULL), 0);
+	assert_non_null(strstr(steps, "write out TEMPORARY\nfsync TEMPORARY\n"));
+	watch(18, EIO); /* after create and 16 writes */
+	assert_int_equal(put(*state, "event/aa/other", 4 << 20, NULL), ERR_IO);
+	assert_non_null(strstr(steps, "write out"));
+}
+
+/* Directories that a killed process made without syncing are synced before use: those of the store
+ * and its areas when it is opened, that of an area at its first write. The store does not wait for
+ * other data of the file system, and errors of that data are not its errors. */
+TEST_CASE(test_found_directories_are_synced)
+{
+	assert_int_equal(put(*state, "event/aa/one", 10, NULL), 0);
+	content_close(*state);
+	watch(0, 0);
+	*state = open_store();
+	assert_string_equal(steps, "fsync ABOVE\n"
+	                           "mkdir / .incoming\n"
+	                           "fsync /\n");
+	watch(4, EIO); /* after create, write and fsync of the file */
+	assert_int_equal(put(*state, "event/aa/two", 10, NULL), ERR_IO);
+	static const char *const last[] = {"fsync /event\n", ""};
+	for (size_t i = 0; i < 2; i++) {
+		char expected[256];
+		snprintf(expected, sizeof expected,
+		         "create /.incoming\n"
+		         "write TEMPORARY\n"
+		         "fsync TEMPORARY\n"
+		         "%s"
+		         "rename /event/aa two\n"
+		         "fsync /event/aa\n",
+		         last[i]);
+		watch(0, 0);
+		assert_int_equal(put(*state, "event/aa/two", 10, NULL), 0);
+		assert_string_equal(steps, expected);
+	}
+}
+
+/* No failed step is ignored, no file is left over, and a directory whose creation failed is created
+ * again the next time. */
+TEST_CASE(test_every_step_failing)
 {
 	static const struct {
 		int number, code;
 	} kinds[] = {{EIO, ERR_IO}, {ENOSPC, ERR_NO_SPACE}, {EDQUOT, ERR_NO_SPACE}, {EMFILE, ERR_IO}};
-	/* How many steps the next try takes: as in test_order, less what is there already. */
+	/* The number of steps of the next attempt: as in test_order, less the steps already done. */
 	static const int next_steps[] = {9, 9, 9, 9, 9, 7, 7, 5, 5};
 	for (size_t kind = 0; kind < sizeof kinds / sizeof *kinds; kind++)
 		for (int i = 0; i < (int)(sizeof next_steps / sizeof *next_steps); i++) {
@@ -359,7 +353,7 @@ static void test_every_step_failing(void **state)
 		}
 }
 
-static void test_rights(void **state)
+TEST_CASE(test_rights)
 {
 	struct stat status;
 	mode_t before = umask(0);
@@ -374,7 +368,7 @@ static void test_rights(void **state)
 	assert_int_equal(status.st_mode & 07777, 0600);
 }
 
-static void test_no_symbolic_links(void **state)
+TEST_CASE(test_no_symbolic_links)
 {
 	char outside[64], target[96];
 	struct content_reader *reader = NULL;
@@ -396,7 +390,7 @@ static void test_no_symbolic_links(void **state)
 	assert_int_equal(count_entries(outside), 1);
 	content_discard(*state, "event/bb/secret");
 	assert_int_equal(access(target, F_OK), 0);
-	assert_int_equal(put(*state, "event/aa/link", 10, NULL), 0); /* takes the link's place */
+	assert_int_equal(put(*state, "event/aa/link", 10, NULL), 0); /* replaces the link */
 	struct stat status;
 	assert_int_equal(stat(target, &status), 0);
 	assert_int_equal(status.st_size, 0);
@@ -404,7 +398,7 @@ static void test_no_symbolic_links(void **state)
 	assert_int_equal(rmdir(outside), 0);
 }
 
-static void test_only_regular_files(void **state)
+TEST_CASE(test_only_regular_files)
 {
 	struct content_reader *reader = NULL;
 	uint64_t size = 0;
@@ -425,7 +419,7 @@ static int remove_upload(void *context, const char *name)
 	return 0;
 }
 
-/* All that is there and older, then what writers left that is older. */
+/* Lists all older objects, then the older files that writers left. */
 static int sweep_older(struct content_store *store, int64_t age_us,
                        int (*visit)(void *context, const char *name), void *context)
 {
@@ -437,7 +431,7 @@ static int sweep_older(struct content_store *store, int64_t age_us,
 	return result ? result : content_tidy(store, &range, remove_upload, NULL, NULL);
 }
 
-static void test_leftovers(void **state)
+TEST_CASE(test_leftovers)
 {
 	int visited = 0;
 	assert_int_equal(close(creat(below(".incoming/0123456789abcdef0123456789abcdef"), 0600)), 0);
@@ -458,8 +452,8 @@ static void test_leftovers(void **state)
 	assert_int_equal(visited, 0);
 }
 
-/* A disk of 256 KiB where we may mount one, else a limit on the size of files. Runs in a process of
- * its own and answers whether everything went as it should. */
+/* Fills a disk of 256 KiB where mounting is allowed, otherwise up to a limit on the file size. Runs
+ * in its own process and returns 0 if all expectations held. */
 static int fill_disk(void)
 {
 	enum { LIMIT = 262144 };
@@ -481,13 +475,12 @@ static int fill_disk(void)
 		return 12;
 	if (put(store, "a/aa/big", 2 * LIMIT, &error) != ERR_NO_SPACE || error.code != ERR_NO_SPACE)
 		return 13;
-	/* What did not fit has left no trace, and there is room again at once. */
+	/* An object that did not fit leaves no trace, and its space is free at once. */
 	return put(store, "a/aa/small", LIMIT / 4, NULL) ? 14 : mounted ? 0 : 1;
 }
 
-static void test_full_disk(void **state)
+TEST_CASE_WITH(test_full_disk, NULL, NULL)
 {
-	(void)state;
 	int status = 0;
 	pid_t child = fork();
 	assert_true(child >= 0);
@@ -502,20 +495,7 @@ static void test_full_disk(void **state)
 int main(void)
 {
 	scratch_make(scratch);
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_order, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_finished_files, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_reading_now, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_large_ones_are_written_out, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_found_directories_are_synced, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_every_step_failing, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_rights, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_no_symbolic_links, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_only_regular_files, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_leftovers, set_up, tear_down),
-		cmocka_unit_test(test_full_disk),
-	};
-	int failed = cmocka_run_group_tests_name("content file", tests, NULL, NULL);
+	int failed = tests_run(NULL, NULL, set_up, tear_down);
 	scratch_remove(scratch);
 	return failed;
 }

@@ -1,22 +1,16 @@
 /* Addresses, signatures and answers of S3, without a service. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <stdio.h>
 #include <string.h>
 
+#include "testing.h"
 #include "base/clock.h"
 #include "content/s3/s3.h"
 #include "content/s3/s3_xml.h"
 
 /* ---- addresses ---- */
 
-static void test_addresses(void **state)
+TEST_CASE(test_addresses)
 {
-	(void)state;
 	static const struct {
 		const char *text, *endpoint, *links, *path, *region;
 	} cases[] = {
@@ -48,9 +42,8 @@ static void test_addresses(void **state)
 	}
 }
 
-static void test_addresses_refused(void **state)
+TEST_CASE(test_addresses_refused)
 {
-	(void)state;
 	static const struct {
 		const char *text;
 		enum message message;
@@ -94,31 +87,10 @@ static void test_addresses_refused(void **state)
 
 /* ---- signatures ---- */
 
-/* The example of "Authenticating Requests: Using Query Parameters". */
-static void test_presigned_example(void **state)
-{
-	(void)state;
-	struct s3_signing signing = {.access_key = "AKIAIOSFODNN7EXAMPLE",
-	                             .secret_key = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
-	                             .region = "us-east-1"};
-	BUF_AUTO struct buf query;
-	buf_init(&query, 4096);
-	assert_int_equal(time_parse(slice_of("2013-05-24T00:00:00Z"), "time", &signing.now_us, NULL),
-	                 0);
-	s3_presign(&signing, "examplebucket.s3.amazonaws.com", "/test.txt", "", 86400, &query);
-	assert_string_equal(
-		query.data,
-		"X-Amz-Algorithm=AWS4-HMAC-SHA256"
-		"&X-Amz-Credential=AKIAIOSFODNN7EXAMPLE%2F20130524%2Fus-east-1%2Fs3%2Faws4_request"
-		"&X-Amz-Date=20130524T000000Z&X-Amz-Expires=86400&X-Amz-SignedHeaders=host"
-		"&X-Amz-Signature=aeeed9bbccd4d02ee5c0109b86d86835f995330da4c265957d157751f604d404");
-}
-
 /* ---- answers ---- */
 
-static void test_errors(void **state)
+TEST_CASE(test_errors)
 {
-	(void)state;
 	struct s3_error error = {0};
 	assert_int_equal(
 		s3_xml_error(
@@ -149,9 +121,8 @@ static void test_errors(void **state)
 	assert_string_equal(error.code, "SlowDown");
 }
 
-static void test_single_values(void **state)
+TEST_CASE(test_single_values)
 {
-	(void)state;
 	char text[16] = "";
 	assert_int_equal(s3_xml_upload_id(slice_of("<InitiateMultipartUploadResult xmlns=\"u\"><Key>k"
 	                                           "</Key><UploadId>a+/=</UploadId>"
@@ -184,9 +155,8 @@ static int read_listing(const char *text, size_t most, struct arena *arena,
 	return s3_xml_listing(slice_of(text), most, arena, ret_listing, NULL);
 }
 
-static void test_listings(void **state)
+TEST_CASE(test_listings)
 {
-	(void)state;
 	ARENA_AUTO struct arena arena;
 	struct s3_listing listing;
 	arena_init(&arena, (size_t)1 << 20);
@@ -221,9 +191,8 @@ static void test_listings(void **state)
 	assert_false(listing.truncated);
 }
 
-static void test_listings_refused(void **state)
+TEST_CASE(test_listings_refused)
 {
-	(void)state;
 #define ITEM "<Contents><Key>k</Key><LastModified>2026-01-02T03:04:05Z</LastModified></Contents>"
 	static const char *const refused[] = {
 		"<Other/>",
@@ -246,16 +215,23 @@ static void test_listings_refused(void **state)
 	}
 }
 
-int main(void)
+/* The example of "Authenticating Requests: Using Query Parameters". */
+TEST_CASE(test_presigned_example)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_addresses),
-		cmocka_unit_test(test_addresses_refused),
-		cmocka_unit_test(test_errors),
-		cmocka_unit_test(test_single_values),
-		cmocka_unit_test(test_listings),
-		cmocka_unit_test(test_listings_refused),
-		cmocka_unit_test(test_presigned_example),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	struct s3_signing signing = {.access_key = "AKIAIOSFODNN7EXAMPLE",
+	                             .secret_key = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
+	                             .region = "us-east-1"};
+	BUF_AUTO struct buf query;
+	buf_init(&query, 4096);
+	assert_int_equal(time_parse(slice_of("2013-05-24T00:00:00Z"), "time", &signing.now_us, NULL),
+	                 0);
+	s3_presign(&signing, "examplebucket.s3.amazonaws.com", "/test.txt", "", 86400, &query);
+	assert_string_equal(
+		query.data,
+		"X-Amz-Algorithm=AWS4-HMAC-SHA256"
+		"&X-Amz-Credential=AKIAIOSFODNN7EXAMPLE%2F20130524%2Fus-east-1%2Fs3%2Faws4_request"
+		"&X-Amz-Date=20130524T000000Z&X-Amz-Expires=86400&X-Amz-SignedHeaders=host"
+		"&X-Amz-Signature=aeeed9bbccd4d02ee5c0109b86d86835f995330da4c265957d157751f604d404");
 }
+
+TEST_MAIN(NULL, NULL)

@@ -1,19 +1,14 @@
 /* The S3 driver against the scripted service of tests/support/s3_server.py, which checks signatures
- * and checksums and fails as it is told to. Arguments: the store's address, the service's own.
- * S3_TEST_ONLY in the environment chooses tests by a pattern, S3_TEST_MIB the size of the object
- * that memory is measured with. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+ * and checksums and fails as the test requests. Arguments: the address of the store and that of the
+ * service. S3_TEST_ONLY in the environment selects tests by a pattern, S3_TEST_MIB sets the size of
+ * the object for measuring memory. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "testing.h"
 #include "base/clock.h"
 #include "base/digest.h"
 #include "base/json.h"
@@ -21,7 +16,7 @@
 #include "net/http.h"
 #include "scratch.h"
 
-#define LARGE ((size_t)18 << 20) /* goes in three parts, is read in six blocks */
+#define LARGE ((size_t)18 << 20) /* is sent in three parts and read in six blocks */
 #define TRIES 5
 
 static const char *url, *endpoint;
@@ -29,7 +24,7 @@ static char scratch[SCRATCH_MAX];
 static struct content_store *store;
 static struct error error;
 
-/* ---- telling the service ---- */
+/* ---- instructing the service ---- */
 
 static void ask(const char *what, const char *body, struct http_answer *ret_answer)
 {
@@ -94,7 +89,6 @@ static struct content_options options_now(void)
 static int set_up(void **state)
 {
 	struct content_options options = options_now();
-	(void)state;
 	error_clear(&error);
 	tell("behave", "{}");
 	return content_open_with(&options, &store, NULL);
@@ -102,7 +96,6 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-	(void)state;
 	content_close(store);
 	store = NULL;
 	return 0;
@@ -121,7 +114,7 @@ static int put(const char *name, const void *data, size_t size)
 	return put_with(store, name, data, size);
 }
 
-/* 0 and whether it holds the data, or the error of reading. */
+/* Returns 0 and whether the object has the data, or the error of reading. */
 static int compare(const char *name, const char *data, size_t size)
 {
 	struct content_reader *reader = NULL;
@@ -151,11 +144,10 @@ static char *make_large(void)
 	return data;
 }
 
-/* ---- what passes ---- */
+/* ---- temporary failures ---- */
 
-static void test_passing_faults_of_a_put(void **state)
+TEST_CASE(test_passing_faults_of_a_put)
 {
-	(void)state;
 	static const char *const faults[] = {
 		"{\"kind\":\"status\",\"status\":503,\"times\":2,\"method\":\"PUT\"}",
 		"{\"kind\":\"status\",\"status\":500,\"code\":\"InternalError\",\"method\":\"PUT\"}",
@@ -182,9 +174,8 @@ static void test_passing_faults_of_a_put(void **state)
 	free(data);
 }
 
-static void test_lasting_faults_end_the_tries(void **state)
+TEST_CASE(test_lasting_faults_end_the_tries)
 {
-	(void)state;
 	static const char *const faults[] = {
 		"{\"kind\":\"status\",\"status\":503,\"times\":99}",
 		"{\"kind\":\"cut\",\"times\":99}",
@@ -195,19 +186,18 @@ static void test_lasting_faults_end_the_tries(void **state)
 		tell("behave", "{}");
 		misbehave(faults[i]);
 		assert_int_equal(put("lasting/put", "x", 1), ERR_NETWORK);
-		/* A kept connection that is found cut is opened anew within the first try. */
+		/* A kept connection that was closed is opened again within the first attempt. */
 		assert_in_range(look().requests, TRIES, TRIES + 1);
 	}
-	/* Silence costs a whole timeout each time, and so there are fewer tries. */
+	/* Each silent answer costs a full timeout, so there are fewer attempts. */
 	tell("behave", "{}");
 	misbehave("{\"kind\":\"stall\",\"times\":99}");
 	assert_int_equal(put("lasting/put", "x", 1), ERR_NETWORK);
 	assert_true(look().requests < TRIES);
 }
 
-static void test_passing_faults_of_a_read(void **state)
+TEST_CASE(test_passing_faults_of_a_read)
 {
-	(void)state;
 	char *data = make_large();
 	static const char *const faults[] = {
 		"{\"kind\":\"status\",\"status\":503,\"skip\":1}",
@@ -227,11 +217,10 @@ static void test_passing_faults_of_a_read(void **state)
 	free(data);
 }
 
-/* ---- lies ---- */
+/* ---- wrong answers ---- */
 
-static void test_lies_of_a_read(void **state)
+TEST_CASE(test_lies_of_a_read)
 {
-	(void)state;
 	char *data = make_large();
 	static const char *const faults[] = {
 		"{\"kind\":\"shift\",\"method\":\"GET\"}",
@@ -253,10 +242,9 @@ static void test_lies_of_a_read(void **state)
 	free(data);
 }
 
-/* Bytes that are other than what was stored arrive: whoever knows the digest finds out. */
-static void test_altered_bytes_arrive_whole(void **state)
+/* Altered bytes are returned as they are: a reader that knows the digest detects them. */
+TEST_CASE(test_altered_bytes_arrive_whole)
 {
-	(void)state;
 	struct content_reader *reader = NULL;
 	uint64_t size = 0;
 	char back[8] = "";
@@ -268,9 +256,8 @@ static void test_altered_bytes_arrive_whole(void **state)
 	content_read_end(reader);
 }
 
-static void test_replaced_while_read(void **state)
+TEST_CASE(test_replaced_while_read)
 {
-	(void)state;
 	char *data = make_large();
 	struct content_reader *reader = NULL;
 	uint64_t size = 0;
@@ -295,9 +282,8 @@ static void test_replaced_while_read(void **state)
 
 /* ---- in parts ---- */
 
-static void test_passing_faults_of_parts(void **state)
+TEST_CASE(test_passing_faults_of_parts)
 {
-	(void)state;
 	char *data = make_large();
 	static const char *const faults[] = {
 		"{\"kind\":\"error-inside\",\"method\":\"POST\",\"target\":\"uploads=\"}",
@@ -323,9 +309,8 @@ static void test_passing_faults_of_parts(void **state)
 	free(data);
 }
 
-static void test_failed_parts_are_given_up(void **state)
+TEST_CASE(test_failed_parts_are_given_up)
 {
-	(void)state;
 	char *data = make_large();
 	static const struct {
 		const char *fault;
@@ -374,7 +359,7 @@ static int remove_upload(void *context, const char *name)
 	return 0;
 }
 
-/* All that is there and older, then what writers left that is older. */
+/* Lists all older objects, then the older files that writers left. */
 static int sweep_older(int64_t age_us, int (*visit)(void *context, const char *name), void *context)
 {
 	int64_t now_us = 0;
@@ -394,36 +379,8 @@ static int keep_upload(void *context, const char *name)
 	return strcmp(name, LEFT_UNDER) == 0 ? CONTENT_KEEP : 0;
 }
 
-/* An upload that is still wanted goes on; one under a name that we do not make is not ours. */
-static void test_uploads_that_are_kept(void **state)
+TEST_CASE(test_sweep_ends_old_uploads)
 {
-	(void)state;
-	char *data = make_large();
-	size_t asked = 0;
-	int64_t before = look().uploads;
-	for (int i = 0; i < 3; i++) {
-		static const char *const names[] = {LEFT_OVER, LEFT_UNDER, "left/alone"};
-		tell("behave", "{}");
-		misbehave("{\"kind\":\"status\",\"status\":403,\"code\":\"AccessDenied\","
-		          "\"target\":\"partNumber=1\"}");
-		misbehave("{\"kind\":\"status\",\"status\":403,\"code\":\"AccessDenied\","
-		          "\"method\":\"DELETE\"}");
-		assert_int_equal(put(names[i], data, LARGE), ERR_IO);
-	}
-	tell("behave", "{}");
-	tell("age", "{\"seconds\":7200}");
-	struct content_range range = {"", INT64_MIN, INT64_MAX};
-	assert_int_equal(content_tidy(store, &range, keep_upload, &asked, &error), 0);
-	assert_int_equal(asked, 2);
-	assert_int_equal(look().uploads, before + 2);
-	assert_int_equal(content_tidy(store, &range, remove_upload, NULL, &error), 0);
-	assert_int_equal(look().uploads, before + 1);
-	free(data);
-}
-
-static void test_sweep_ends_old_uploads(void **state)
-{
-	(void)state;
 	char *data = make_large();
 	size_t count = 0;
 	const int64_t hour_us = INT64_C(3600000000);
@@ -448,9 +405,34 @@ static void test_sweep_ends_old_uploads(void **state)
 	free(data);
 }
 
-static void test_listings_that_lead_nowhere(void **state)
+/* An upload in progress is kept, and so is an upload with a name that the store does not make. */
+TEST_CASE(test_uploads_that_are_kept)
 {
-	(void)state;
+	char *data = make_large();
+	size_t asked = 0;
+	int64_t before = look().uploads;
+	for (int i = 0; i < 3; i++) {
+		static const char *const names[] = {LEFT_OVER, LEFT_UNDER, "left/alone"};
+		tell("behave", "{}");
+		misbehave("{\"kind\":\"status\",\"status\":403,\"code\":\"AccessDenied\","
+		          "\"target\":\"partNumber=1\"}");
+		misbehave("{\"kind\":\"status\",\"status\":403,\"code\":\"AccessDenied\","
+		          "\"method\":\"DELETE\"}");
+		assert_int_equal(put(names[i], data, LARGE), ERR_IO);
+	}
+	tell("behave", "{}");
+	tell("age", "{\"seconds\":7200}");
+	struct content_range range = {"", INT64_MIN, INT64_MAX};
+	assert_int_equal(content_tidy(store, &range, keep_upload, &asked, &error), 0);
+	assert_int_equal(asked, 2);
+	assert_int_equal(look().uploads, before + 2);
+	assert_int_equal(content_tidy(store, &range, remove_upload, NULL, &error), 0);
+	assert_int_equal(look().uploads, before + 1);
+	free(data);
+}
+
+TEST_CASE(test_listings_that_lead_nowhere)
+{
 	size_t count = 0;
 	char name[32];
 	for (int i = 0; i < 20; i++) {
@@ -464,7 +446,7 @@ static void test_listings_that_lead_nowhere(void **state)
 	misbehave("{\"kind\":\"garbage\",\"target\":\"list-type\"}");
 	assert_int_equal(sweep_older(1, count_one, &count), ERR_IO);
 	tell("behave", "{}");
-	/* A service without unfinished uploads to list is a service all the same. */
+	/* A service that cannot list unfinished uploads is supported. */
 	misbehave("{\"kind\":\"status\",\"status\":501,\"code\":\"NotImplemented\","
 	          "\"target\":\"uploads=\"}");
 	count = 0;
@@ -474,9 +456,8 @@ static void test_listings_that_lead_nowhere(void **state)
 
 /* ---- refusals ---- */
 
-static void test_refusals_are_not_repeated(void **state)
+TEST_CASE(test_refusals_are_not_repeated)
 {
-	(void)state;
 	static const struct {
 		const char *fault;
 		int result;
@@ -500,9 +481,8 @@ static void test_refusals_are_not_repeated(void **state)
 	assert_non_null(strstr(error.cause, "404 NoSuchBucket"));
 }
 
-static void test_keys_and_networks(void **state)
+TEST_CASE(test_keys_and_networks)
 {
-	(void)state;
 	struct content_options options = options_now();
 	struct content_store *other = NULL;
 	char wrong[] = "wrong-secret-key";
@@ -526,9 +506,8 @@ static void test_keys_and_networks(void **state)
 	assert_null(other);
 }
 
-static void test_ready_tells_of_an_outage(void **state)
+TEST_CASE(test_ready_tells_of_an_outage)
 {
-	(void)state;
 	misbehave("{\"kind\":\"status\",\"status\":503,\"times\":99}");
 	assert_int_equal(content_ready(store, &error), ERR_NETWORK);
 	assert_non_null(strstr(error.cause, "503"));
@@ -536,11 +515,11 @@ static void test_ready_tells_of_an_outage(void **state)
 	error_clear(&error);
 	assert_int_equal(content_ready(store, &error), ERR_NETWORK);
 	assert_non_null(strstr(error.cause, "503"));
-	assert_int_equal(look().requests, 1); /* not asked again at once */
+	assert_int_equal(look().requests, 1); /* no immediate retry */
 	tell("behave", "{}");
 	assert_int_equal(put("ready", "x", 1), 0);
 	assert_int_equal(content_ready(store, &error), 0);
-	assert_int_equal(look().requests, 1); /* any good answer will do */
+	assert_int_equal(look().requests, 1); /* any success status is accepted */
 }
 
 /* ---- links ---- */
@@ -559,9 +538,8 @@ static int follow_only(const char *link)
 	return follow(link, &answer);
 }
 
-static void test_links(void **state)
+TEST_CASE(test_links)
 {
-	(void)state;
 	HTTP_ANSWER_AUTO struct http_answer answer;
 	BUF_AUTO struct buf link;
 	buf_init(&link, 4096);
@@ -609,9 +587,8 @@ static void forget_peak(void)
 	close(file);
 }
 
-static void test_memory_does_not_grow_with_the_object(void **state)
+TEST_CASE(test_memory_does_not_grow_with_the_object)
 {
-	(void)state;
 	const char *given = getenv("S3_TEST_MIB");
 	const uint64_t size = (uint64_t)(given ? atoi(given) : 96) << 20;
 	char path[64], part[65536];
@@ -651,27 +628,8 @@ int main(int count, char **arguments)
 	scratch_make(scratch);
 	url = arguments[1];
 	endpoint = arguments[2];
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(test_passing_faults_of_a_put),
-		TEST(test_lasting_faults_end_the_tries),
-		TEST(test_passing_faults_of_a_read),
-		TEST(test_lies_of_a_read),
-		TEST(test_altered_bytes_arrive_whole),
-		TEST(test_replaced_while_read),
-		TEST(test_passing_faults_of_parts),
-		TEST(test_failed_parts_are_given_up),
-		TEST(test_sweep_ends_old_uploads),
-		TEST(test_uploads_that_are_kept),
-		TEST(test_listings_that_lead_nowhere),
-		TEST(test_refusals_are_not_repeated),
-		TEST(test_keys_and_networks),
-		TEST(test_ready_tells_of_an_outage),
-		TEST(test_links),
-		TEST(test_memory_does_not_grow_with_the_object),
-	};
 	cmocka_set_test_filter(getenv("S3_TEST_ONLY"));
-	int failed = cmocka_run_group_tests(tests, NULL, NULL);
+	int failed = tests_run(NULL, NULL, set_up, tear_down);
 	scratch_remove(scratch);
 	return failed;
 }

@@ -1,14 +1,9 @@
-/* What is made of the servers' answers, as they come late or not at all. Connections are a script:
- * whether an answer is here is said for each time that somebody waits for it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+/* What is made of the servers' answers, which come late or never. Connections follow a script that
+ * states, for each wait, whether an answer has arrived. */
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "testing.h"
 #include "db/postgres/internal.h"
 
 enum asked { OFFERED, SERVERS, PIECES, QUESTION, TRIAL, KINDS };
@@ -18,8 +13,8 @@ static struct pg_connection connections[8];
 static size_t connection_count;
 static struct pg_query queries[KINDS];
 static bool stepped[KINDS];
-static const char *answer; /* to the question */
-static const bool *here; /* for each time that the answer to a question or a trial is waited for */
+static const char *answer; /* to the query */
+static const bool *here;   /* for each wait for the answer to a query or a connection attempt */
 
 struct pg_connection *__wrap_pg_make_connection(struct pg_db *db, enum pg_use use);
 void __wrap_pg_free_connection(struct pg_connection *connection);
@@ -122,7 +117,7 @@ static void note(void *context, size_t part, int64_t account)
 	*(int64_t *)context = account;
 }
 
-/* The account that is found, 0: none. */
+/* Returns the account that is found, 0 for none. */
 static int64_t ask(struct pg_db *db, const char *said, const bool *when, struct db_asked *ret)
 {
 	const char *const part = "SELECT account FROM {mails}";
@@ -140,9 +135,8 @@ static void open_pieces(struct pg_db *db)
 	pg_pieces_init(db);
 }
 
-static void an_answer_is_one_to_the_question_that_was_asked(void **state)
+TEST_CASE(an_answer_is_one_to_the_question_that_was_asked)
 {
-	(void)state;
 	struct pg_db db = {0};
 	struct db_asked asked;
 	open_pieces(&db);
@@ -151,7 +145,7 @@ static void an_answer_is_one_to_the_question_that_was_asked(void **state)
 	assert_int_equal(ask(&db, "", (bool[]){false}, &asked), 0);
 	assert_false(asked.all);
 	assert_true(pg_misses_servers(&db.base));
-	/* It is here while somebody waits for the next one, which was not asked yet. */
+	/* It arrives during the wait for the next server, which was not queried yet. */
 	assert_int_equal(ask(&db, "<a>0 17</a>", (bool[]){false, true}, &asked), 0);
 	assert_false(asked.all);
 	assert_int_equal(ask(&db, "<a>0 23</a>", (bool[]){true}, &asked), 23);
@@ -160,9 +154,8 @@ static void an_answer_is_one_to_the_question_that_was_asked(void **state)
 	pg_pieces_free(&db);
 }
 
-static void a_server_that_does_not_commit_is_away(void **state)
+TEST_CASE(a_server_that_does_not_commit_is_away)
 {
-	(void)state;
 	struct pg_db db = {0};
 	struct db_asked asked;
 	open_pieces(&db);
@@ -177,11 +170,4 @@ static void a_server_that_does_not_commit_is_away(void **state)
 	pg_pieces_free(&db);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(an_answer_is_one_to_the_question_that_was_asked),
-		cmocka_unit_test(a_server_that_does_not_commit_is_away),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,17 +1,12 @@
-/* What a server's settings say about standbys, and how its answer is judged. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+/* What the settings of a server state about standbys, and how its answer is judged. */
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "testing.h"
 #include "db/postgres/internal.h"
 
-/* The spellings that a server takes for synchronous_standby_names, and some that it does not. */
-static void counts_the_standbys_that_are_waited_for(void **state)
+/* The spellings of synchronous_standby_names that a server accepts, and some that it refuses. */
+TEST_CASE(counts_the_standbys_that_are_waited_for)
 {
 	static const struct {
 		const char *names;
@@ -82,12 +77,12 @@ static PGresult *answer(const char *const values[7])
 	return result;
 }
 
-static void judges_what_a_commit_can_promise(void **state)
+TEST_CASE(judges_what_a_commit_can_promise)
 {
 	static const struct {
 		unsigned wanted;
 		const char *values[7]; /* synchronous_commit, fsync, full_page_writes, names, … */
-		const char *reason;    /* NULL: all is well */
+		const char *reason;    /* NULL: no fault */
 	} rows[] = {
 		{1, {"on", "on", "on", "a", "1", "0"}, NULL},
 		{1, {"remote_apply", "on", "on", "*", "3", "0"}, NULL},
@@ -125,7 +120,7 @@ static void judges_what_a_commit_can_promise(void **state)
 	}
 }
 
-static void a_shards_standbys_are_beyond_what_was_written(void **state)
+TEST_CASE(a_shards_standbys_are_beyond_what_was_written)
 {
 	static const struct {
 		unsigned wanted;
@@ -156,7 +151,7 @@ static void a_shards_standbys_are_beyond_what_was_written(void **state)
 	}
 }
 
-static void an_account_that_no_shard_has_is_told(void **state)
+TEST_CASE(an_account_that_no_shard_has_is_told)
 {
 	struct pg_db db = {0};
 	struct pg_connection *connection = calloc(1, sizeof *connection);
@@ -171,13 +166,7 @@ static void an_account_that_no_shard_has_is_told(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(counts_the_standbys_that_are_waited_for),
-		cmocka_unit_test(judges_what_a_commit_can_promise),
-		cmocka_unit_test(a_shards_standbys_are_beyond_what_was_written),
-		cmocka_unit_test(an_account_that_no_shard_has_is_told),
-	};
 	if (libpq_load(NULL))
 		return 1;
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return tests_run(NULL, NULL, NULL, NULL);
 }

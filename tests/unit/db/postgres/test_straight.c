@@ -1,15 +1,10 @@
-/* How statements name the pieces of tables in place of the tables. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+/* How statements name the shards of tables in place of the tables. */
 #include <stdlib.h>
 
-#include <cmocka.h>
-
+#include "testing.h"
 #include "db/postgres/internal.h"
 
-static void a_table_is_its_piece_under_its_own_name(void **state)
+TEST_CASE(a_table_is_its_piece_under_its_own_name)
 {
 	static const struct {
 		const char *sql, *named;
@@ -39,10 +34,4 @@ static void a_table_is_its_piece_under_its_own_name(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_table_is_its_piece_under_its_own_name),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,11 +1,4 @@
-/* The log is moved into the file beside a writer that goes on, and begins anew. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+/* The WAL is checkpointed while a writer continues, and is reset. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <sqlite3.h>
@@ -17,6 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "testing.h"
 #include "base/file.h"
 #include "db/sqlite/internal.h"
 #include "scratch.h"
@@ -32,14 +26,14 @@ static struct fixture {
 	int64_t rows;
 } fixture;
 
-/* ---- a file that takes nothing for a while, or takes its time for each page ---- */
+/* ---- a file that accepts no write for a while, or takes a while for each page ---- */
 
 static atomic_bool held;
 static atomic_bool met;
 static atomic_int slow_us;
 static ino_t held_inode; /* the file's */
 
-/* In place of the C library's, for SQLite too. */
+/* Replaces the function of the C library, for SQLite too. */
 ssize_t pwrite64(int file, const void *bytes, size_t size, off64_t offset)
 {
 	struct stat status;
@@ -69,7 +63,6 @@ static void hold_file(void)
 
 static int set_up(void **state)
 {
-	(void)state;
 	fixture = (struct fixture){0};
 	scratch_make(fixture.directory);
 	snprintf(fixture.path, sizeof fixture.path, "%s/moved.db", fixture.directory);
@@ -115,7 +108,7 @@ static off_t log_size(void)
 	return status.st_size;
 }
 
-/* The number in its head that each beginning raises. */
+/* Returns the number in the WAL header that each reset increments. */
 static uint32_t log_turn(void)
 {
 	uint8_t head[LOG_HEAD_SIZE];
@@ -126,7 +119,7 @@ static uint32_t log_turn(void)
 	return (uint32_t)head[12] << 24 | (uint32_t)head[13] << 16 | (uint32_t)head[14] << 8 | head[15];
 }
 
-/* Writes small rows until it has begun anew; how long it was before. */
+/* Writes small rows until the WAL is reset; returns its size before that. */
 static off_t write_until_anew(uint32_t turn)
 {
 	off_t before = 0;
@@ -139,7 +132,7 @@ static off_t write_until_anew(uint32_t turn)
 	return before;
 }
 
-/* As any program reads it. */
+/* Checks the file as any other program reads it. */
 static void check_whole(void)
 {
 	db_close(fixture.db);
@@ -159,7 +152,7 @@ static void check_whole(void)
 	sqlite3_close(sqlite);
 }
 
-/* A file of before, of larger pages. */
+/* A database with larger pages, as earlier versions created it. */
 static int set_up_large(void **state)
 {
 	sqlite3 *sqlite;
@@ -181,7 +174,6 @@ static int set_up_large(void **state)
 
 static int tear_down(void **state)
 {
-	(void)state;
 	if (fixture.db)
 		db_close(fixture.db);
 	scratch_remove(fixture.directory);
@@ -190,11 +182,10 @@ static int tear_down(void **state)
 
 static void it_begins_anew_under_a_writer(void **state)
 {
-	(void)state;
 	for (int i = 0; i < 3; i++) {
 		uint32_t turn = log_turn();
 		write_row(40 * MIB);
-		/* At most at its start, where all of the log before it is in the file already. */
+		/* At most at its start, when the whole WAL is already checkpointed. */
 		assert_true(log_turn() - turn <= 1);
 		write_until_anew(log_turn());
 	}
@@ -202,7 +193,7 @@ static void it_begins_anew_under_a_writer(void **state)
 	check_whole();
 }
 
-/* Of the empty table. */
+/* Begins a read transaction on the empty table. */
 static struct db_connection *begin_to_read(void)
 {
 	struct db_connection *reader = db_take_reader(fixture.db);
@@ -214,10 +205,9 @@ static struct db_connection *begin_to_read(void)
 	return reader;
 }
 
-/* Nor does it lose all that it has grown by at once. */
+/* The WAL does not shrink by all of its growth at once, either. */
 static void what_a_reader_needs_is_moved_afterwards(void **state)
 {
-	(void)state;
 	uint32_t turn = log_turn();
 	struct db_connection *reader = begin_to_read();
 	write_row(80 * MIB);
@@ -231,10 +221,9 @@ static void what_a_reader_needs_is_moved_afterwards(void **state)
 	check_whole();
 }
 
-/* What has come meanwhile is little beside that. */
+/* The pages that were added meanwhile are few in comparison. */
 static void while_a_long_log_is_moved_nobody_waits(void **state)
 {
-	(void)state;
 	uint32_t turn = log_turn();
 	struct db_connection *reader = begin_to_read();
 	for (int i = 0; i < 4; i++)
@@ -253,11 +242,10 @@ static void while_a_long_log_is_moved_nobody_waits(void **state)
 	check_whole();
 }
 
-/* Where pages come faster than they are moved, who writes waits, until the log is moved to its end.
- */
+/* When pages are added faster than they are checkpointed, writers block until the checkpoint is
+ * complete. */
 static void a_slow_file_does_not_let_the_log_grow(void **state)
 {
-	(void)state;
 	const uint32_t turn = log_turn();
 	find_file();
 	atomic_store(&slow_us, 1);
@@ -271,7 +259,6 @@ static void a_slow_file_does_not_let_the_log_grow(void **state)
 
 static void one_failure_does_not_end_it(void **state)
 {
-	(void)state;
 	sqlite_db(fixture.db)->mover.guard.base.failure = ERR_IO;
 	uint32_t turn = log_turn();
 	write_row(40 * MIB);
@@ -281,7 +268,7 @@ static void one_failure_does_not_end_it(void **state)
 
 static atomic_bool written;
 
-/* Each finds as many rows as it found before, or more: -1 where it does not. */
+/* Counts the rows repeatedly; -1 if the count ever decreases. */
 static void *read_on(void *argument)
 {
 	int64_t *least = argument;
@@ -317,7 +304,6 @@ static void *back_up(void *argument)
 
 static void readers_and_a_backup_go_on(void **state)
 {
-	(void)state;
 	enum { READERS = 10 };
 	pthread_t threads[READERS], backup;
 	int64_t least[READERS] = {0};

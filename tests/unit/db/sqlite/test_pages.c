@@ -1,12 +1,5 @@
-/* How large the pages of the embedded store are, what is left on those that become free, and that
- * a transaction which has no room for all of them in memory reads what it wrote. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+/* The page size of the embedded store, what freed pages still contain, and that a transaction with
+ * more changed pages than memory holds reads its own writes. */
 #include <sqlite3.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -14,10 +7,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "testing.h"
 #include "db/db.h"
 #include "scratch.h"
 
-#define ROWS "400" /* each takes most of a page */
+#define ROWS "400" /* each row fills most of a page */
 #define PAGES 400
 #define SMALL_PAGE 2048
 #define SECRET "nobody is to find this again"
@@ -44,7 +38,6 @@ static void close_store(void)
 
 static int set_up(void **state)
 {
-	(void)state;
 	fixture = (struct fixture){0};
 	scratch_make(fixture.directory);
 	snprintf(fixture.path, sizeof fixture.path, "%s/pages.db", fixture.directory);
@@ -53,7 +46,6 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-	(void)state;
 	if (fixture.db)
 		db_close(fixture.db);
 	scratch_remove(fixture.directory);
@@ -86,7 +78,7 @@ static void fill(void)
 	    "INSERT INTO kept SELECT n, '" SECRET "' || printf('%.*c', 1700, 'x') FROM c");
 }
 
-/* As any program reads it. */
+/* Reads the file as any other program does. */
 static int64_t number_in(const char *path, const char *sql)
 {
 	sqlite3 *sqlite;
@@ -116,17 +108,15 @@ static void check_page_size(int64_t expected)
 	assert_int_equal(number_in(copy, "SELECT count(*) FROM kept"), atoi(ROWS));
 }
 
-static void pages_of_a_new_file_are_small(void **state)
+TEST_CASE(pages_of_a_new_file_are_small)
 {
-	(void)state;
 	open_store();
-	assert_int_equal(ask("PRAGMA max_page_count"), INT64_C(4294967294)); /* no bound of its own */
+	assert_int_equal(ask("PRAGMA max_page_count"), INT64_C(4294967294)); /* no limit of its own */
 	check_page_size(SMALL_PAGE);
 }
 
-static void a_file_of_before_keeps_its_pages(void **state)
+TEST_CASE(a_file_of_before_keeps_its_pages)
 {
-	(void)state;
 	sqlite3 *sqlite;
 	assert_int_equal(sqlite3_open(fixture.path, &sqlite), SQLITE_OK);
 	assert_int_equal(
@@ -146,7 +136,7 @@ static off_t log_size(void)
 	return status.st_size;
 }
 
-/* In the closed store, whose log is gone. */
+/* Searches the closed store, which has no WAL any more. */
 static bool holds_secret(void)
 {
 	char command[400];
@@ -156,9 +146,8 @@ static bool holds_secret(void)
 	return status == 0;
 }
 
-static void what_a_registrar_frees_is_not_written(void **state)
+TEST_CASE(what_a_registrar_frees_is_not_written)
 {
-	(void)state;
 	open_store();
 	fill();
 	off_t before = log_size();
@@ -166,9 +155,8 @@ static void what_a_registrar_frees_is_not_written(void **state)
 	assert_true(log_size() - before < PAGES * SMALL_PAGE / 10);
 }
 
-static void what_anybody_else_frees_is_overwritten(void **state)
+TEST_CASE(what_anybody_else_frees_is_overwritten)
 {
-	(void)state;
 	open_store();
 	fill();
 	run(db_take_registrar(fixture.db, 0, 0), "UPDATE kept SET n = n WHERE n = 1");
@@ -201,11 +189,10 @@ static int64_t read_mark(struct db_connection *connection, int64_t row)
 	return mark;
 }
 
-/* Pages that memory has no room for are in the log before the commit, the last of them in the piece
+/* Pages that do not fit into memory are in the WAL before the commit, the last of them in a buffer
  * that is not written out yet. */
-static void a_large_transaction_reads_what_it_wrote(void **state)
+TEST_CASE(a_large_transaction_reads_what_it_wrote)
 {
-	(void)state;
 	int64_t marks[PAGES + 1] = {0};
 	uint32_t at = 1;
 	open_store();
@@ -217,7 +204,7 @@ static void a_large_transaction_reads_what_it_wrote(void **state)
 		write_mark(writer, row, marks[row] = row);
 	for (int64_t mark = 1000; mark < 5000; mark++) {
 		at = at * 1664525 + 1013904223;
-		int64_t written = (at >> 16) % 40 + 1; /* few, so that they come back soon */
+		int64_t written = (at >> 16) % 40 + 1; /* few, so that they recur soon */
 		int64_t read = (at >> 24) % 40 + 1;
 		write_mark(writer, written, marks[written] = mark);
 		assert_int_equal(read_mark(writer, read), marks[read]);
@@ -228,14 +215,4 @@ static void a_large_transaction_reads_what_it_wrote(void **state)
 	db_give(writer);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(pages_of_a_new_file_are_small, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_file_of_before_keeps_its_pages, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(what_a_registrar_frees_is_not_written, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(what_anybody_else_frees_is_overwritten, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_large_transaction_reads_what_it_wrote, set_up, tear_down),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_EACH(set_up, tear_down)

@@ -1,10 +1,4 @@
 /* What opening the embedded store does before anything is read from it. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -13,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "testing.h"
 #include <sqlite3.h>
 
 #include "db/db.h"
@@ -27,7 +22,7 @@ struct fixture {
 	struct db *running;
 };
 
-static const char *failing; /* syncs of files whose path has this in it fail, so many times */
+static const char *failing; /* that number of syncs fails, of files whose path contains this */
 static int failures;
 
 int __real_fsync(int descriptor);
@@ -45,7 +40,7 @@ int __wrap_fsync(int descriptor)
 	return -1;
 }
 
-/* A file system that gave up: it calls syncs good all the same. */
+/* A file system that has given up but reports successful syncs. */
 static _Atomic int gave_up; /* errno; 0: it works */
 int __real_fremovexattr(int descriptor, const char *name);
 int __wrap_fremovexattr(int descriptor, const char *name);
@@ -57,7 +52,7 @@ int __wrap_fremovexattr(int descriptor, const char *name)
 	return -1;
 }
 
-/* A COMMIT whose memory is gone when the log is written already. */
+/* A COMMIT that runs out of memory after it has written the WAL. */
 static bool commit_lacks_memory;
 int __real_sqlite3_step(sqlite3_stmt *statement);
 int __wrap_sqlite3_step(sqlite3_stmt *statement);
@@ -93,7 +88,7 @@ static off_t log_size(const struct fixture *fixture)
 	return status.st_size;
 }
 
-/* "killed.db" is as a store whose process was killed: with all it committed in the log. */
+/* "killed.db" is a store whose process was killed: its WAL has all commits. */
 static int set_up(void **state)
 {
 	struct fixture *fixture = calloc(1, sizeof *fixture);
@@ -134,8 +129,8 @@ static void check_and_close(struct db *db)
 	db_close(db);
 }
 
-/* So nothing that is read depends on what the log held, synced or not. */
-static void test_the_log_is_moved_first(void **state)
+/* So nothing that is read depends on whether the WAL was synced. */
+TEST_CASE(test_the_log_is_moved_first)
 {
 	struct db *db;
 	assert_true(log_size(*state) > 0);
@@ -144,9 +139,9 @@ static void test_the_log_is_moved_first(void **state)
 	check_and_close(db);
 }
 
-/* A sync may tell an error of long ago, once for each file; a second one behind a second writing is
- * believed. One that goes on failing is not, whatever it is of. */
-static void test_failing_syncs(void **state)
+/* A sync may report an earlier error, once for each file; the result of a second sync after writing
+ * again is believed. An error that persists is reported, whichever file it is of. */
+TEST_CASE(test_failing_syncs)
 {
 	const struct fixture *fixture = *state;
 	static const char *const of[] = {LOG, "killed.db", ""};
@@ -163,8 +158,8 @@ static void test_failing_syncs(void **state)
 	check_and_close(db);
 }
 
-/* It may be there all the same. */
-static void a_commit_without_memory_is_not_known(void **state)
+/* The commit may be stored nevertheless. */
+TEST_CASE(a_commit_without_memory_is_not_known)
 {
 	struct fixture *fixture = *state;
 	struct db_connection *writer = db_take_writer(fixture->running);
@@ -191,8 +186,8 @@ static void insert(struct fixture *fixture, int wanted)
 	db_give(writer);
 }
 
-/* SQLite knows nothing of it: its syncs were good. */
-static void a_commit_on_what_gave_up_is_not_known(void **state)
+/* SQLite does not notice: its syncs succeeded. */
+TEST_CASE(a_commit_on_what_gave_up_is_not_known)
 {
 	struct fixture *fixture = *state;
 	insert(fixture, OK);
@@ -205,8 +200,8 @@ static void a_commit_on_what_gave_up_is_not_known(void **state)
 	db_give(writer);
 }
 
-/* Else the log would begin anew, over what the file does not hold. */
-static void a_log_moved_on_what_gave_up_is_kept(void **state)
+/* Otherwise the WAL would be reset and overwrite what the file does not contain. */
+TEST_CASE(a_log_moved_on_what_gave_up_is_kept)
 {
 	struct fixture *fixture = *state;
 	struct db_connection *writer = db_take_writer(fixture->running);
@@ -222,7 +217,7 @@ static void a_log_moved_on_what_gave_up_is_kept(void **state)
 	gave_up = EIO;
 	int result = db_maintain(fixture->running, NULL);
 	for (int i = 0; i < MOVED_WITHIN_MS && !result; i++) {
-		usleep(1000); /* the log is moved beside */
+		usleep(1000); /* the checkpointer runs concurrently */
 		result = db_maintain(fixture->running, NULL);
 	}
 	assert_int_equal(result, ERR_IO);
@@ -230,7 +225,7 @@ static void a_log_moved_on_what_gave_up_is_kept(void **state)
 	assert_true(db_is_poisoned(fixture->running));
 }
 
-static void it_cannot_be_asked_everywhere(void **state)
+TEST_CASE(it_cannot_be_asked_everywhere)
 {
 	struct fixture *fixture = *state;
 	static const int numbers[] = {ENODATA, ENOTSUP, ENOSYS, EPERM, EACCES};
@@ -241,15 +236,4 @@ static void it_cannot_be_asked_everywhere(void **state)
 	gave_up = 0;
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_the_log_is_moved_first, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_failing_syncs, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_commit_without_memory_is_not_known, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_commit_on_what_gave_up_is_not_known, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_log_moved_on_what_gave_up_is_kept, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(it_cannot_be_asked_everywhere, set_up, tear_down),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_EACH(set_up, tear_down)

@@ -1,12 +1,5 @@
-/* The Stripe provider while one call after another fails for want of memory. Money may have moved
- * by then: the outcome is told as it is, or as not known, or that there was no memory; never
- * another. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+/* The Stripe provider, with each allocation failing in turn. A payment may have been made by then:
+ * the result is the actual outcome, "unknown" or a lack of memory, never another outcome. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <pthread.h>
@@ -15,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "testing.h"
 #include "base/clock.h"
 #include "failing.h"
 #include "payment/payment.h"
@@ -39,7 +33,8 @@ static const struct payment_order order = {
 static int listener;
 static pthread_t thread;
 static char url[64];
-static const char *charged; /* status line, headers, an empty line and body of what a charge gets */
+static const char
+	*charged; /* status line, headers, an empty line and body of the answer to a charge */
 static struct payment_provider *provider;
 
 /* ---- the server ---- */
@@ -106,7 +101,6 @@ static int open_provider(struct error *error)
 
 static int set_up(void **state)
 {
-	(void)state;
 	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
 	socklen_t size = sizeof address;
 	listener = socket(AF_INET, SOCK_STREAM, 0);
@@ -119,7 +113,6 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-	(void)state;
 	payment_provider_close(provider);
 	shutdown(listener, SHUT_RDWR);
 	pthread_join(thread, NULL);
@@ -169,9 +162,8 @@ static void in_turn(int (*call)(struct payment_result *result), enum payment_out
 	}
 }
 
-static void opens(void **state)
+TEST_CASE(opens)
 {
-	(void)state;
 	struct payment_provider *kept = provider;
 	for (int at = 1;; at++) {
 		failing_arm(FAILING_MEMORY, at);
@@ -184,29 +176,26 @@ static void opens(void **state)
 	provider = kept;
 }
 
-static void charges(void **state)
+TEST_CASE(charges)
 {
-	(void)state;
 	charged = "200 OK\n\n" PAID;
 	in_turn(charge, PAYMENT_PAID);
 	charged = "402 Payment Required\n\n{\"error\":{\"type\":\"card_error\",\"code\":"
 			  "\"card_declined\",\"payment_intent\":{\"id\":\"pi_1\"}}}";
 	in_turn(charge, PAYMENT_DECLINED);
-	/* The first answer is told again, and the payment is looked for on two pages. */
+	/* The first answer is replayed, and the payment is looked up on two pages. */
 	charged = "500 Oops\nIdempotent-Replayed: true\r\n\n{\"error\":{\"type\":\"api_error\"}}";
 	in_turn(charge, PAYMENT_PAID);
 }
 
-static void looks_up(void **state)
+TEST_CASE(looks_up)
 {
-	(void)state;
 	in_turn(look_up, PAYMENT_PAID);
 	in_turn(look_up_reference, PAYMENT_PAID);
 }
 
-static void refunds(void **state)
+TEST_CASE(refunds)
 {
-	(void)state;
 	in_turn(refund, PAYMENT_PAID);
 }
 
@@ -215,10 +204,9 @@ static int page(struct payment_result *result)
 	return payment_page(provider, &order, result, NULL);
 }
 
-/* A page is there whole, or there is none. */
-static void makes_pages(void **state)
+/* A page is complete or absent. */
+TEST_CASE(makes_pages)
 {
-	(void)state;
 	for (int at = 1;; at++) {
 		struct payment_result result = {0};
 		failing_arm(FAILING_MEMORY, at);
@@ -232,11 +220,4 @@ static void makes_pages(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(opens),   cmocka_unit_test(charges),     cmocka_unit_test(looks_up),
-		cmocka_unit_test(refunds), cmocka_unit_test(makes_pages),
-	};
-	return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_MAIN(set_up, tear_down)

@@ -1,13 +1,9 @@
-/* Stripe's notices: signatures against values that openssl(1) computed, and what events say. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+/* Notices of Stripe: signatures against values that openssl(1) computed, and the content of
+ * events. */
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "testing.h"
 #include "base/clock.h"
 #include "base/digest.h"
 #include "payment/payment.h"
@@ -54,7 +50,7 @@ static int read_signed(const char *signature, const char *text, int64_t now_us,
 	return result;
 }
 
-/* Signs a body of the test's own. */
+/* Signs a body and reads it. */
 static int read_event(const char *text, struct payment_notice *notice)
 {
 	char *all = NULL;
@@ -68,7 +64,7 @@ static int read_event(const char *text, struct payment_notice *notice)
 	return read_signed(header, text, NOW, notice);
 }
 
-static void test_signatures(void **state)
+TEST_CASE(test_signatures)
 {
 	static const struct {
 		const char *header;
@@ -110,7 +106,7 @@ static void test_signatures(void **state)
 	assert_int_equal(read_signed("t=1700000000,v1=" FIRST, altered, NOW, &notice), ERR_VALIDATION);
 }
 
-static void test_many_signatures_are_not_all_tried(void **state)
+TEST_CASE(test_many_signatures_are_not_all_tried)
 {
 	char header[4000] = "t=1700000000";
 	struct payment_notice notice;
@@ -120,7 +116,7 @@ static void test_many_signatures_are_not_all_tried(void **state)
 	assert_int_equal(read_signed(header, body, NOW, &notice), ERR_VALIDATION);
 }
 
-static void test_paid(void **state)
+TEST_CASE(test_paid)
 {
 	struct payment_notice notice;
 	assert_int_equal(read_signed("t=1700000000,v1=" FIRST, body, NOW, &notice), OK);
@@ -139,7 +135,7 @@ static void test_paid(void **state)
 	"{\"id\":\"evt_2\",\"created\":1700000000,\"type\":\"" type "\",\"data\":{\"object\":" object  \
 	"}}"
 
-static void test_failed(void **state)
+TEST_CASE(test_failed)
 {
 	struct payment_notice notice;
 	assert_int_equal(
@@ -163,7 +159,7 @@ static void test_failed(void **state)
 	assert_int_equal(notice.kind, PAYMENT_NOTICE_FAILED);
 }
 
-static void test_given_back(void **state)
+TEST_CASE(test_given_back)
 {
 	struct payment_notice notice;
 	assert_int_equal(
@@ -179,14 +175,14 @@ static void test_given_back(void **state)
 	assert_string_equal(notice.sale_code, "sal_3");
 	assert_string_equal(notice.currency, "GBP");
 	assert_int_equal(notice.amount_minor, 1210);
-	/* Part of it is an operator's affair. */
+	/* A partial refund requires the operator. */
 	assert_int_equal(
 		read_event(EVENT("charge.refunded", "{\"payment_intent\":\"pi_3\",\"refunded\":false,"
 	                                        "\"amount_refunded\":10,\"currency\":\"gbp\"}"),
 	               &notice),
 		OK);
 	assert_int_equal(notice.kind, PAYMENT_NOTICE_OTHER);
-	/* A dispute: the intent may come expanded. */
+	/* A dispute: the intent may be expanded. */
 	assert_int_equal(read_event(EVENT("charge.dispute.closed",
 	                                  "{\"payment_intent\":{\"id\":\"pi_4\"},\"status\":\"lost\","
 	                                  "\"amount\":1210,\"currency\":\"usd\"}"),
@@ -204,11 +200,11 @@ static void test_given_back(void **state)
 	assert_int_equal(notice.kind, PAYMENT_NOTICE_OTHER);
 }
 
-static void test_others(void **state)
+TEST_CASE(test_others)
 {
 	static const char *const events[] = {
 		EVENT("customer.created", "{\"id\":\"cus_1\"}"),
-		/* somebody else's payment */
+		/* the payment of another service */
 		EVENT("payment_intent.succeeded",
 	          "{\"id\":\"pi_5\",\"amount_received\":5,\"metadata\":{}}"),
 		EVENT("payment_intent.succeeded", "{\"metadata\":{\"sale_code\":\"sal_1\"}}"),
@@ -227,7 +223,7 @@ static void test_others(void **state)
 	}
 }
 
-static void test_no_events(void **state)
+TEST_CASE(test_no_events)
 {
 	static const char *const texts[] = {
 		"",
@@ -249,13 +245,4 @@ static void test_no_events(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_signatures), cmocka_unit_test(test_many_signatures_are_not_all_tried),
-		cmocka_unit_test(test_paid),       cmocka_unit_test(test_failed),
-		cmocka_unit_test(test_given_back), cmocka_unit_test(test_others),
-		cmocka_unit_test(test_no_events),
-	};
-	return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_MAIN(setup, teardown)

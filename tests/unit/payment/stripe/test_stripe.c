@@ -1,10 +1,4 @@
-/* The Stripe provider against a server that says what the test wrote down. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+/* The Stripe provider against a scripted server. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -14,13 +8,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "testing.h"
 #include "base/clock.h"
 #include "payment/payment.h"
 
 #define ANSWERS_MAX 4
 #define REQUEST_MAX 8192
 
-/* One connection for each answer, in order. An answer of NULL: closes without a word. */
+/* One connection for each answer, in order. An answer of NULL closes it without an answer. */
 struct script {
 	const char *answers[ANSWERS_MAX];
 	int count;
@@ -133,9 +128,9 @@ static void charge(struct script *script, const char *return_url, struct payment
 #define PAID INTENT("succeeded", ",\"amount_received\":1210")
 #define FAULT(type, more) "{\"error\":{\"type\":\"" type "\"" more "}}"
 
-/* ---- what is sent ---- */
+/* ---- requests ---- */
 
-static void test_a_charge_is_sent_as_it_should(void **state)
+TEST_CASE(test_a_charge_is_sent_as_it_should)
 {
 	struct script script = {.answers = {"200 OK\n\n" PAID}};
 	struct payment_result result;
@@ -156,7 +151,7 @@ static void test_a_charge_is_sent_as_it_should(void **state)
 	                    "&metadata[sale_code]=sal_1&metadata[attempt]=sal_1-try-1");
 }
 
-static void test_without_a_method_nothing_is_sent(void **state)
+TEST_CASE(test_without_a_method_nothing_is_sent)
 {
 	struct script script = {.count = 0};
 	struct payment_result result;
@@ -174,9 +169,9 @@ static void test_without_a_method_nothing_is_sent(void **state)
 	finish(&script);
 }
 
-/* ---- what is answered ---- */
+/* ---- answers ---- */
 
-static void test_answers(void **state)
+TEST_CASE(test_answers)
 {
 	static const struct {
 		const char *answer;
@@ -191,7 +186,7 @@ static void test_answers(void **state)
 	                         ",\"last_payment_error\":{\"code\":\"card_declined\","
 	                         "\"decline_code\":\"lost_card\"}"),
 	     PAYMENT_DECLINED, "lost_card"},
-		/* paid, but not what was asked for */
+		/* paid, but not the requested amount */
 		{"200 OK\n\n" INTENT("succeeded", ",\"amount_received\":1209"), PAYMENT_UNKNOWN, ""},
 		{"200 OK\n\n{\"id\":\"pi_1\",\"amount\":1211,\"amount_received\":1211,"
 	     "\"currency\":\"eur\",\"status\":\"succeeded\"}",
@@ -224,7 +219,7 @@ static void test_answers(void **state)
 	     PAYMENT_METHOD_MISSING, "resource_missing"},
 		{"400 Bad Request\n\n" FAULT("invalid_request_error", ",\"code\":\"amount_too_small\""),
 	     PAYMENT_REFUSED, "amount_too_small"},
-		/* nobody knows */
+		/* unknown outcome */
 		{"400 Bad Request\n\n" FAULT("idempotency_error", ""), PAYMENT_UNKNOWN, ""},
 		{"400 Bad Request\n\n" FAULT("invalid_request_error", ",\"code\":\"lock_timeout\""),
 	     PAYMENT_UNKNOWN, "lock_timeout"},
@@ -250,7 +245,7 @@ static void test_answers(void **state)
 	}
 }
 
-static void test_the_wish_to_wait_is_passed_on(void **state)
+TEST_CASE(test_the_wish_to_wait_is_passed_on)
 {
 	struct script script = {
 		.answers = {"429 Too Many Requests\nRetry-After: 17\r\n\n" FAULT("rate_limit_error", "")}};
@@ -260,7 +255,7 @@ static void test_the_wish_to_wait_is_passed_on(void **state)
 	assert_int_equal(result.retry_after_seconds, 17);
 }
 
-static void test_no_answer_is_no_outcome(void **state)
+TEST_CASE(test_no_answer_is_no_outcome)
 {
 	struct script cut = {.answers = {NULL}, .count = 1};
 	struct payment_result result;
@@ -268,7 +263,7 @@ static void test_no_answer_is_no_outcome(void **state)
 	assert_int_equal(result.outcome, PAYMENT_UNKNOWN);
 	assert_non_null(strstr(cut.requests[0], "confirm=true"));
 
-	/* nobody listens there any more */
+	/* nothing listens there any more */
 	struct script gone = {.count = 0};
 	start(&gone, NULL);
 	close(gone.listener);
@@ -278,7 +273,7 @@ static void test_no_answer_is_no_outcome(void **state)
 	finish(&gone);
 }
 
-static void test_the_guard_sees_the_address(void **state)
+TEST_CASE(test_the_guard_sees_the_address)
 {
 	struct payment_settings settings = {
 		.provider = "stripe",
@@ -299,7 +294,7 @@ static void test_the_guard_sees_the_address(void **state)
 
 #define REPLAYED_500 "500 Oops\nIdempotent-Replayed: true\r\n\n" FAULT("api_error", "")
 
-static void test_a_replayed_error_is_looked_behind(void **state)
+TEST_CASE(test_a_replayed_error_is_looked_behind)
 {
 	struct script script = {
 		.answers = {REPLAYED_500, "200 OK\n\n{\"object\":\"list\",\"has_more\":false,\"data\":["
@@ -332,7 +327,7 @@ static void look_up(struct script *script, const char *reference, struct payment
 	finish(script);
 }
 
-static void test_looking_up(void **state)
+TEST_CASE(test_looking_up)
 {
 	struct payment_result result;
 	struct script by_reference = {.answers = {"200 OK\n\n" PAID}};
@@ -358,7 +353,7 @@ static void test_looking_up(void **state)
 	assert_int_equal(result.outcome, PAYMENT_NONE);
 }
 
-static void test_a_broken_list_tells_nothing(void **state)
+TEST_CASE(test_a_broken_list_tells_nothing)
 {
 	static const char *const answers[] = {
 		"500 Oops\n\n{}",
@@ -385,7 +380,7 @@ static void test_a_broken_list_tells_nothing(void **state)
 	"402 Payment Required\n\n" FAULT("card_error", ",\"code\":\"card_declined\","                  \
 	                                               "\"payment_intent\":{\"id\":\"pi_1\"}")
 
-static void test_a_page_to_pay_by_hand(void **state)
+TEST_CASE(test_a_page_to_pay_by_hand)
 {
 	struct script script = {
 		.answers = {DECLINED,
@@ -401,7 +396,7 @@ static void test_a_page_to_pay_by_hand(void **state)
 	assert_non_null(strstr(request, "&payment_intent_data[metadata][sale_code]=sal_1&"));
 	assert_non_null(strstr(request, "[unit_amount]=1210&"));
 
-	/* without one, it is declined all the same */
+	/* without a page it is declined nevertheless */
 	struct script no_page = {.answers = {DECLINED, "500 Oops\n\n{}"}};
 	charge(&no_page, "https://example.org/paid", &result);
 	assert_int_equal(result.outcome, PAYMENT_DECLINED);
@@ -412,7 +407,7 @@ static void test_a_page_to_pay_by_hand(void **state)
 	assert_string_equal(result.payment_url, "");
 }
 
-static void test_refunds(void **state)
+TEST_CASE(test_refunds)
 {
 	static const struct {
 		const char *answer;
@@ -443,20 +438,4 @@ static void test_refunds(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_a_charge_is_sent_as_it_should),
-		cmocka_unit_test(test_without_a_method_nothing_is_sent),
-		cmocka_unit_test(test_answers),
-		cmocka_unit_test(test_the_wish_to_wait_is_passed_on),
-		cmocka_unit_test(test_no_answer_is_no_outcome),
-		cmocka_unit_test(test_the_guard_sees_the_address),
-		cmocka_unit_test(test_a_replayed_error_is_looked_behind),
-		cmocka_unit_test(test_looking_up),
-		cmocka_unit_test(test_a_broken_list_tells_nothing),
-		cmocka_unit_test(test_a_page_to_pay_by_hand),
-		cmocka_unit_test(test_refunds),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

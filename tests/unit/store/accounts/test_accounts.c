@@ -1,14 +1,9 @@
 /* Administration of accounts, credits, channels, keys, limits and thresholds. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "testing.h"
 #include "sample.h"
 #include "db/db.h"
 #include "store/internal.h"
@@ -66,7 +61,7 @@ static int move(struct fixture *fixture, int64_t credits, const char *kind,
 	                          &movement, fixture->sample.now_us, outcome, &fixture->error);
 }
 
-static void test_account_begins_and_changes(void **state)
+TEST_CASE(test_account_begins_and_changes)
 {
 	struct fixture *fixture = *state;
 	struct account_record record = account_of(fixture);
@@ -107,7 +102,7 @@ static void test_account_begins_and_changes(void **state)
 	assert_true(record.suspended);
 }
 
-static void test_enabling_counts_as_activity(void **state)
+TEST_CASE(test_enabling_counts_as_activity)
 {
 	struct fixture *fixture = *state;
 	struct account_change change = ACCOUNT_UNCHANGED;
@@ -123,7 +118,7 @@ static void test_enabling_counts_as_activity(void **state)
 	assert_true(account_of(fixture).active_at_us >= before_us + 399 * US_PER_DAY);
 }
 
-static void test_unknown_things_are_named(void **state)
+TEST_CASE(test_unknown_things_are_named)
 {
 	struct fixture *fixture = *state;
 	struct store *store = fixture->sample.store;
@@ -146,7 +141,7 @@ static void test_unknown_things_are_named(void **state)
 	assert_int_equal(store_move_credits(store, id, &movement, 1, &outcome, error), ERR_NOT_FOUND);
 }
 
-static void test_lists_are_paged(void **state)
+TEST_CASE(test_lists_are_paged)
 {
 	struct fixture *fixture = *state;
 	struct account_record given = {.name = "Another"};
@@ -172,11 +167,11 @@ static void test_lists_are_paged(void **state)
 	assert_string_equal(after, id);
 }
 
-static void test_credits_settle_the_oldest_first(void **state)
+TEST_CASE(test_credits_settle_the_oldest_first)
 {
 	struct fixture *fixture = *state;
 	struct credit_outcome outcome;
-	sample_register(&fixture->sample, MODE_LIVE, 9); /* 5 paid, 4 not */
+	sample_register(&fixture->sample, MODE_LIVE, 9); /* 5 paid, 4 unpaid */
 	assert_int_equal(account_of(fixture).unpaid_events, 4);
 	assert_int_equal(move(fixture, 3, "adjustment", &outcome), OK);
 	assert_int_equal(outcome.settled_events, 3);
@@ -223,7 +218,7 @@ static void test_credits_settle_the_oldest_first(void **state)
 	assert_int_equal(list.count, 0);
 }
 
-static void test_only_a_revert_makes_the_balance_negative(void **state)
+TEST_CASE(test_only_a_revert_makes_the_balance_negative)
 {
 	struct fixture *fixture = *state;
 	struct credit_outcome outcome;
@@ -237,7 +232,7 @@ static void test_only_a_revert_makes_the_balance_negative(void **state)
 	assert_int_equal(outcome.balance, 1);
 }
 
-static void test_threshold_sends_once_per_crossing(void **state)
+TEST_CASE(test_threshold_sends_once_per_crossing)
 {
 	struct fixture *fixture = *state;
 	struct credit_outcome outcome;
@@ -264,7 +259,8 @@ static void test_threshold_sends_once_per_crossing(void **state)
 	assert_int_equal(list.count, 1);
 	assert_false(list.items[0].armed);
 	assert_int_equal(store_delete_threshold(fixture->sample.store, slice_of(id), NULL), OK);
-	/* Made below its number, it has nothing to tell until the balance was above. */
+	/* A threshold that is created above the balance sends no notice until the balance was above
+	 * it. */
 	assert_int_equal(store_create_threshold(fixture->sample.store, account_id, 100, id, NULL), OK);
 	assert_int_equal(move(fixture, -1, "adjustment", &outcome), OK);
 	assert_int_equal(count(fixture, notices), 2);
@@ -278,7 +274,7 @@ static void get_channel(struct fixture *fixture, struct channel *ret)
 	                 OK);
 }
 
-static void test_configuration_versions_are_sealed(void **state)
+TEST_CASE(test_configuration_versions_are_sealed)
 {
 	struct fixture *fixture = *state;
 	struct store *store = fixture->sample.store;
@@ -298,7 +294,7 @@ static void test_configuration_versions_are_sealed(void **state)
 	assert_false(changed);
 	assert_int_equal(version, 2);
 	change = (struct config_change){.description = "", .modality = -1};
-	/* The clock went back: versions stay in order all the same. */
+	/* The clock was set back: versions remain in order. */
 	assert_int_equal(store_configure_channel(store, id, &change,
 	                                         fixture->sample.now_us - US_PER_DAY, &version,
 	                                         &changed, NULL),
@@ -322,7 +318,7 @@ static void test_configuration_versions_are_sealed(void **state)
 	}
 }
 
-static void test_modality_stays_once_there_are_events(void **state)
+TEST_CASE(test_modality_stays_once_there_are_events)
 {
 	struct fixture *fixture = *state;
 	struct slice id = slice_of(fixture->sample.channel_id);
@@ -349,7 +345,7 @@ static void test_modality_stays_once_there_are_events(void **state)
 	assert_int_equal(channel.config_count, 2);
 }
 
-static void test_keys_are_found_and_revoked(void **state)
+TEST_CASE(test_keys_are_found_and_revoked)
 {
 	struct fixture *fixture = *state;
 	struct store *store = fixture->sample.store;
@@ -385,13 +381,13 @@ static void test_keys_are_found_and_revoked(void **state)
 	assert_string_equal(list.items[0].last_four, "abcd");
 	assert_int_equal(list.items[0].revoked_at_us, 1000);
 	assert_int_equal(list.items[1].revoked_at_us, TIME_NONE);
-	/* The same key text twice would make two identities of one. */
+	/* Two keys with the same text would be one identity. */
 	assert_int_not_equal(store_create_key(store, channel_id, MODE_LIVE, NULL, TIME_NONE, &live,
 	                                      "abcd", 0, 1, live_id, NULL),
 	                     OK);
 }
 
-static void test_suspension_is_seen_by_the_guard(void **state)
+TEST_CASE(test_suspension_is_seen_by_the_guard)
 {
 	struct fixture *fixture = *state;
 	struct sha256 hash = sha256_of("k", 1);
@@ -409,7 +405,7 @@ static void test_suspension_is_seen_by_the_guard(void **state)
 	assert_false(identity.channel_suspended);
 }
 
-static void test_limits_count_and_refuse_test_keys(void **state)
+TEST_CASE(test_limits_count_and_refuse_test_keys)
 {
 	struct fixture *fixture = *state;
 	struct store *store = fixture->sample.store;
@@ -451,23 +447,4 @@ static void test_limits_count_and_refuse_test_keys(void **state)
 	assert_string_equal(list.items[0].limit_id, month);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(test_account_begins_and_changes),
-		TEST(test_enabling_counts_as_activity),
-		TEST(test_unknown_things_are_named),
-		TEST(test_lists_are_paged),
-		TEST(test_credits_settle_the_oldest_first),
-		TEST(test_only_a_revert_makes_the_balance_negative),
-		TEST(test_threshold_sends_once_per_crossing),
-		TEST(test_configuration_versions_are_sealed),
-		TEST(test_modality_stays_once_there_are_events),
-		TEST(test_keys_are_found_and_revoked),
-		TEST(test_suspension_is_seen_by_the_guard),
-		TEST(test_limits_count_and_refuse_test_keys),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_EACH(set_up, tear_down)

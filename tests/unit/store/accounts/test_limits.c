@@ -1,13 +1,8 @@
-/* Consumption limits on both sides of midnight: what counts is the day of received_at, wherever the
- * clock of the node stands. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+/* Consumption limits on both sides of midnight: the day of received_at counts, whatever the clock
+ * of the node shows. */
 #include <stdio.h>
 
-#include <cmocka.h>
-
+#include "testing.h"
 #include "registering.h"
 #include "sample.h"
 
@@ -72,7 +67,7 @@ static void check_midnight(enum period period, const char *before, const char *a
 	assert_int_equal(register_at(&sample, MIDNIGHT - 1), ERR_LIMIT_BLOCKED);
 	assert_int_equal(count_notices(&sample, before), 1);
 	assert_int_equal(register_at(&sample, MIDNIGHT), OK);
-	/* A node whose clock is behind registers into the new day, as received_at says. */
+	/* A node whose clock lags registers into the new day, as received_at states. */
 	assert_int_equal(register_at(&sample, MIDNIGHT - US_PER_SECOND), OK);
 	assert_int_equal(register_at(&sample, MIDNIGHT - US_PER_SECOND), ERR_LIMIT_BLOCKED);
 	assert_int_equal(register_at(&sample, MIDNIGHT + US_PER_SECOND), ERR_LIMIT_BLOCKED);
@@ -81,21 +76,14 @@ static void check_midnight(enum period period, const char *before, const char *a
 	sample_close(&sample);
 }
 
-static void a_day_ends_at_midnight(void **state)
+TEST_CASE(a_day_ends_at_midnight)
 {
 	check_midnight(PERIOD_DAY, "2026-01-31", "2026-02-01");
 }
 
-static void a_month_ends_at_midnight(void **state)
+TEST_CASE(a_month_ends_at_midnight)
 {
 	check_midnight(PERIOD_MONTH, "2026-01", "2026-02");
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_day_ends_at_midnight),
-		cmocka_unit_test(a_month_ends_at_midnight),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

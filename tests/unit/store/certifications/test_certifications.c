@@ -1,11 +1,6 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
-
+#include "testing.h"
 #include "sample.h"
 #include "store/certifications/certifications.h"
 #include "store/check/inspect.h"
@@ -73,7 +68,7 @@ static int claim(const char *holder, int64_t now_us, struct certification *ret)
 	return store_claim_certification(sample.store, &claim, &arena, ret, &error);
 }
 
-static void test_accept(void **state)
+TEST_CASE(test_accept)
 {
 	sample_register(&sample, MODE_LIVE, 5);
 	struct certification first = make(MODE_LIVE, 1, 5);
@@ -108,7 +103,7 @@ static void test_accept(void **state)
 	assert_int_equal(read.completed_at_us, TIME_NONE);
 	assert_string_equal(read.channel_id, sample.channel_id);
 	assert_string_equal(read.verification_code, first.verification_code);
-	/* Live and test do not see each other's. */
+	/* Live and test lists are separate. */
 	assert_int_equal(store_find_certification(sample.store, sample.account, sample.test_chain,
 	                                          slice_of(first.certification_id), &arena, &read,
 	                                          &error),
@@ -154,7 +149,7 @@ static void test_accept(void **state)
 	assert_int_equal(count, 0);
 }
 
-static void test_fee(void **state)
+TEST_CASE(test_fee)
 {
 	sample_register(&sample, MODE_LIVE, 5);
 	struct certification certification = make(MODE_LIVE, 1, 5);
@@ -167,7 +162,7 @@ static void test_fee(void **state)
 	assert_int_equal(store_get_balance(sample.store, sample.account, &balance, &error), OK);
 	assert_int_equal(balance.balance, 0);
 
-	/* The refund settles what became unpaid meanwhile. */
+	/* The refund settles events that became unpaid in the meantime. */
 	sample_register(&sample, MODE_LIVE, 2);
 	assert_int_equal(store_get_balance(sample.store, sample.account, &balance, &error), OK);
 	assert_int_equal(balance.unpaid_events, 2);
@@ -196,7 +191,31 @@ static void test_fee(void **state)
 	assert_int_equal(balance.balance, 993);
 }
 
-static void test_daily_test_quota(void **state)
+static int delay(const char *holder, const struct certification *job, int64_t next_us,
+                 const char *cause)
+{
+	struct certification_delay how = {.next_us = next_us, .cause = cause};
+	return store_delay_certification(sample.store, job, holder, &how, &error);
+}
+
+/* A node whose clock is ahead requests and retries; the shared clock counts. */
+TEST_CASE(test_due_at_once_by_the_clock_of_all)
+{
+	sample.now_us = store_now_us(sample.store) + US_PER_DAY;
+	sample_register(&sample, MODE_TEST, 1);
+	struct certification certification = make(MODE_TEST, 1, 1), job;
+	assert_int_equal(accept(&certification), OK);
+	int64_t now_us = store_now_us(sample.store);
+	assert_int_equal(claim("a", now_us, &job), OK);
+	struct slice id = slice_of(certification.certification_id);
+	assert_int_equal(store_retry_certification(sample.store, id, sample.now_us, &error),
+	                 ERR_REFUSED); /* it is in progress */
+	assert_int_equal(delay("a", &job, now_us + US_PER_DAY, ""), OK);
+	assert_int_equal(store_retry_certification(sample.store, id, sample.now_us, &error), OK);
+	assert_int_equal(claim("b", store_now_us(sample.store), &job), OK);
+}
+
+TEST_CASE(test_daily_test_quota)
 {
 	sample_register(&sample, MODE_TEST, 1);
 	for (int i = 0; i < TEST_CERTIFICATIONS_PER_DAY; i++) {
@@ -212,7 +231,7 @@ static void test_daily_test_quota(void **state)
 	assert_int_equal(accept(&certification), OK);
 }
 
-static void test_config_versions(void **state)
+TEST_CASE(test_config_versions)
 {
 	sample_register(&sample, MODE_LIVE, 7);
 	for (int i = 0; i < 3; i++) {
@@ -244,30 +263,6 @@ static void test_config_versions(void **state)
 	                 ERR_TOO_LARGE);
 }
 
-static int delay(const char *holder, const struct certification *job, int64_t next_us,
-                 const char *cause)
-{
-	struct certification_delay how = {.next_us = next_us, .cause = cause};
-	return store_delay_certification(sample.store, job, holder, &how, &error);
-}
-
-/* A node whose clock is ahead asks, and retries, for all. */
-static void test_due_at_once_by_the_clock_of_all(void **state)
-{
-	sample.now_us = store_now_us(sample.store) + US_PER_DAY;
-	sample_register(&sample, MODE_TEST, 1);
-	struct certification certification = make(MODE_TEST, 1, 1), job;
-	assert_int_equal(accept(&certification), OK);
-	int64_t now_us = store_now_us(sample.store);
-	assert_int_equal(claim("a", now_us, &job), OK);
-	struct slice id = slice_of(certification.certification_id);
-	assert_int_equal(store_retry_certification(sample.store, id, sample.now_us, &error),
-	                 ERR_REFUSED); /* it is being worked on */
-	assert_int_equal(delay("a", &job, now_us + US_PER_DAY, ""), OK);
-	assert_int_equal(store_retry_certification(sample.store, id, sample.now_us, &error), OK);
-	assert_int_equal(claim("b", store_now_us(sample.store), &job), OK);
-}
-
 static struct document make_document(enum document_kind kind, const char *name)
 {
 	struct document document = {
@@ -277,7 +272,7 @@ static struct document make_document(enum document_kind kind, const char *name)
 	return document;
 }
 
-static void test_complete(void **state)
+TEST_CASE(test_complete)
 {
 	sample_register(&sample, MODE_LIVE, 5);
 	struct certification accepted = make(MODE_LIVE, 2, 5);
@@ -359,8 +354,8 @@ static void test_complete(void **state)
 	assert_false(named);
 }
 
-/* A lease runs out; a holder that crashed goes on at once, but not for ever. */
-static void test_leases(void **state)
+/* An expired lease; a holder that crashed continues at once, but only a limited number of times. */
+TEST_CASE(test_leases)
 {
 	sample_register(&sample, MODE_TEST, 2);
 	struct certification accepted = make(MODE_TEST, 1, 2);
@@ -385,7 +380,7 @@ static void test_leases(void **state)
 	assert_int_equal(claim("a", now_us + 10, &job), OK);
 	assert_int_equal(job.attempts, 7);
 	assert_string_equal(job.last_error, "why");
-	/* Given back without a cause: the attempt does not count. */
+	/* Returned without a cause: the attempt does not count. */
 	assert_int_equal(delay("a", &job, now_us, NULL), OK);
 	assert_int_equal(claim("a", now_us, &job), OK);
 	assert_int_equal(job.attempts, 7);
@@ -402,12 +397,13 @@ static void test_leases(void **state)
 	assert_int_equal(claim("a", now_us + US_PER_DAY, &job), ERR_NOT_FOUND);
 }
 
-/* Another failure begins the row anew; an attempt that does not count leaves it as it is. */
-static void test_own_failures_are_counted_in_a_row(void **state)
+/* Another kind of failure restarts the count; an attempt that does not count leaves it
+ * unchanged. */
+TEST_CASE(test_own_failures_are_counted_in_a_row)
 {
 	static const struct {
 		struct certification_delay delay;
-		int64_t own_failures, attempts; /* behind it */
+		int64_t own_failures, attempts; /* afterwards */
 	} steps[] = {
 		{{.cause = "own", .own_failure = true}, 1, 1},
 		{{.cause = "own", .own_failure = true}, 2, 2},
@@ -431,9 +427,8 @@ static void test_own_failures_are_counted_in_a_row(void **state)
 	}
 }
 
-/* An operator who mends something, and tries whether that was it, takes nothing of the time that is
- * left. */
-static void test_a_retry_begins_the_row_anew(void **state)
+/* An operator who retries after a repair uses up none of the remaining time. */
+TEST_CASE(test_a_retry_begins_the_row_anew)
 {
 	struct certification_delay own = {.cause = "own", .own_failure = true};
 	sample_register(&sample, MODE_TEST, 2);
@@ -451,47 +446,6 @@ static void test_a_retry_begins_the_row_anew(void **state)
 	}
 }
 
-static void test_overdue(void **state)
-{
-	sample_register(&sample, MODE_LIVE, 2);
-	struct certification accepted = make(MODE_LIVE, 1, 2);
-	assert_int_equal(accept(&accepted), OK);
-	struct certification found;
-	assert_int_equal(
-		store_find_overdue_certification(sample.store, sample.now_us, 0, &arena, &found, &error),
-		ERR_NOT_FOUND);
-	assert_int_equal(store_find_overdue_certification(sample.store, sample.now_us + 1, 0, &arena,
-	                                                  &found, &error),
-	                 OK);
-	assert_string_equal(found.certification_id, accepted.certification_id);
-	assert_int_equal(store_find_overdue_certification(sample.store, sample.now_us + 1,
-	                                                  found.certification, &arena, &found, &error),
-	                 ERR_NOT_FOUND);
-	sample_seal(&sample);
-	assert_int_equal(store_find_overdue_certification(sample.store, sample.now_us + 1, 0, &arena,
-	                                                  &found, &error),
-	                 ERR_NOT_FOUND);
-}
-
-static void test_idle_accounts(void **state)
-{
-	int64_t count;
-	int64_t day_us = sample.now_us - sample.now_us % US_PER_DAY;
-	assert_int_equal(store_disable_idle_accounts(sample.store, day_us, &count, &error), OK);
-	assert_int_equal(count, 0);
-	sample_register(&sample, MODE_TEST, 1);
-	sample.now_us += 3 * US_PER_DAY;
-	sample_register(&sample, MODE_TEST, 1);
-	assert_int_equal(
-		store_disable_idle_accounts(sample.store, day_us + 2 * US_PER_DAY, &count, &error), OK);
-	assert_int_equal(count, 0);
-	assert_int_equal(
-		store_disable_idle_accounts(sample.store, day_us + 5 * US_PER_DAY, &count, &error), OK);
-	assert_int_equal(count, 1);
-	assert_int_equal(store_forget_usage(sample.store, sample.now_us + 40 * US_PER_DAY, &error), OK);
-	assert_int_equal(count_of("SELECT COUNT(*) FROM test_usage", NULL), 0);
-}
-
 static void run_sql(const char *sql)
 {
 	struct db_connection *connection = begin_write(sample.store, NULL);
@@ -499,25 +453,8 @@ static void run_sql(const char *sql)
 	assert_int_equal(end_write(connection, db_run(connection, sql, &error), &error), OK);
 }
 
-static void test_an_account_that_cannot_be_changed_keeps_no_other_from_it(void **state)
-{
-	struct account_record given = {.name = "another", .unpaid_limit = 0};
-	char account_id[ID_SIZE];
-	int64_t count, later_us = sample.now_us + 10 * US_PER_DAY;
-	assert_int_equal(
-		store_create_account(sample.store, &given, 0, sample.now_us, account_id, &error), OK);
-	run_sql("CREATE TRIGGER broken BEFORE UPDATE ON accounts WHEN old.account = (SELECT"
-	        " min(account) FROM accounts) BEGIN SELECT RAISE(ABORT, 'broken'); END");
-	assert_int_equal(store_disable_idle_accounts(sample.store, later_us, &count, &error),
-	                 ERR_REFUSED);
-	assert_int_equal(count, 1);
-	run_sql("DROP TRIGGER broken");
-	assert_int_equal(store_disable_idle_accounts(sample.store, later_us, &count, &error), OK);
-	assert_int_equal(count, 1);
-}
-
-/* Beyond so many in processing an account has to wait for one of them to end. */
-static void test_open_bound(void **state)
+/* Above that number in progress, an account must wait for one to end. */
+TEST_CASE(test_open_bound)
 {
 	sample_register(&sample, MODE_LIVE, 5);
 	sample_register(&sample, MODE_TEST, 5);
@@ -555,8 +492,8 @@ static int64_t claim_in_turn(const char *holder, int64_t after_account, int64_t 
 	return result ? 0 : claimed.account;
 }
 
-/* One account's many hold up no other's one. */
-static void test_turns(void **state)
+/* The many certifications of one account do not delay the one of another. */
+TEST_CASE(test_turns)
 {
 	sample_register(&sample, MODE_TEST, 5);
 	for (int i = 0; i < 6; i++) {
@@ -573,34 +510,72 @@ static void test_turns(void **state)
 	sample.now_us += US_PER_SECOND;
 
 	assert_int_equal(claim_in_turn("node#0", 0, 2), first.account);
-	/* The one with fewer at work, whoever's turn it is. */
+	/* The account with fewer in progress, whatever the order of the fair queue. */
 	assert_int_equal(claim_in_turn("node#1", sample.account, 2), sample.account);
 	assert_int_equal(claim_in_turn("node#2", first.account, 2), sample.account);
-	/* Nothing is left but of the first account, which may have one more at this node. */
+	/* Only the first account has any left, and may have one more at this node. */
 	assert_int_equal(claim_in_turn("node#3", 0, 2), first.account);
 	assert_int_equal(claim_in_turn("node#4", 0, 2), 0);
 	assert_int_equal(claim_in_turn("other#0", 0, 2), 0);
 	assert_int_equal(claim_in_turn("other#0", 0, 0), first.account);
 }
 
-int main(void)
+TEST_CASE(test_overdue)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_accept, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_fee, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_due_at_once_by_the_clock_of_all, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_daily_test_quota, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_config_versions, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_complete, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_leases, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_own_failures_are_counted_in_a_row, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_a_retry_begins_the_row_anew, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_open_bound, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_turns, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_overdue, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_idle_accounts, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(
-			test_an_account_that_cannot_be_changed_keeps_no_other_from_it, set_up, tear_down),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	sample_register(&sample, MODE_LIVE, 2);
+	struct certification accepted = make(MODE_LIVE, 1, 2);
+	assert_int_equal(accept(&accepted), OK);
+	struct certification found;
+	assert_int_equal(
+		store_find_overdue_certification(sample.store, sample.now_us, 0, &arena, &found, &error),
+		ERR_NOT_FOUND);
+	assert_int_equal(store_find_overdue_certification(sample.store, sample.now_us + 1, 0, &arena,
+	                                                  &found, &error),
+	                 OK);
+	assert_string_equal(found.certification_id, accepted.certification_id);
+	assert_int_equal(store_find_overdue_certification(sample.store, sample.now_us + 1,
+	                                                  found.certification, &arena, &found, &error),
+	                 ERR_NOT_FOUND);
+	sample_seal(&sample);
+	assert_int_equal(store_find_overdue_certification(sample.store, sample.now_us + 1, 0, &arena,
+	                                                  &found, &error),
+	                 ERR_NOT_FOUND);
 }
+
+TEST_CASE(test_idle_accounts)
+{
+	int64_t count;
+	int64_t day_us = sample.now_us - sample.now_us % US_PER_DAY;
+	assert_int_equal(store_disable_idle_accounts(sample.store, day_us, &count, &error), OK);
+	assert_int_equal(count, 0);
+	sample_register(&sample, MODE_TEST, 1);
+	sample.now_us += 3 * US_PER_DAY;
+	sample_register(&sample, MODE_TEST, 1);
+	assert_int_equal(
+		store_disable_idle_accounts(sample.store, day_us + 2 * US_PER_DAY, &count, &error), OK);
+	assert_int_equal(count, 0);
+	assert_int_equal(
+		store_disable_idle_accounts(sample.store, day_us + 5 * US_PER_DAY, &count, &error), OK);
+	assert_int_equal(count, 1);
+	assert_int_equal(store_forget_usage(sample.store, sample.now_us + 40 * US_PER_DAY, &error), OK);
+	assert_int_equal(count_of("SELECT COUNT(*) FROM test_usage", NULL), 0);
+}
+
+TEST_CASE(test_an_account_that_cannot_be_changed_keeps_no_other_from_it)
+{
+	struct account_record given = {.name = "another", .unpaid_limit = 0};
+	char account_id[ID_SIZE];
+	int64_t count, later_us = sample.now_us + 10 * US_PER_DAY;
+	assert_int_equal(
+		store_create_account(sample.store, &given, 0, sample.now_us, account_id, &error), OK);
+	run_sql("CREATE TRIGGER broken BEFORE UPDATE ON accounts WHEN old.account = (SELECT"
+	        " min(account) FROM accounts) BEGIN SELECT RAISE(ABORT, 'broken'); END");
+	assert_int_equal(store_disable_idle_accounts(sample.store, later_us, &count, &error),
+	                 ERR_REFUSED);
+	assert_int_equal(count, 1);
+	run_sql("DROP TRIGGER broken");
+	assert_int_equal(store_disable_idle_accounts(sample.store, later_us, &count, &error), OK);
+	assert_int_equal(count, 1);
+}
+
+TEST_MAIN_EACH(set_up, tear_down)

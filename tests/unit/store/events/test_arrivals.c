@@ -1,19 +1,15 @@
-/* Events in order of arrival, read by their numbers, against a plain list. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+/* The append log of events, read by numbers, compared with a plain list. */
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
 #include <sqlite3.h>
 
+#include "testing.h"
 #include "sample.h"
 #include "store/events/arrivals.h"
 
 #define CHAINS 5
-#define FIRST_CHAIN 1000 /* beside the sample's own */
+#define FIRST_CHAIN 1000 /* in addition to the chain of the sample */
 #define ACCOUNT 77
 #define ROUNDS 400
 #define RANGES 40
@@ -73,7 +69,7 @@ static void commit(struct db_connection *writer)
 	"event, account, key, client_ref, received_at, hash, config_version, chain_hash, content, "    \
 	"content_object"
 
-/* arrival 0: as before there were arrivals. */
+/* arrival 0: an event from before the append log. */
 static void write_event(struct db_connection *writer, int64_t arrival, int64_t event)
 {
 	char object[32], content[32];
@@ -113,7 +109,7 @@ static void add_run(struct fixture *fixture, struct db_connection *writer, int c
 	int64_t first = event_of(chain, fixture->last[chain] + 1);
 	for (int64_t i = 0; i < count; i++)
 		write_event(writer, last + 1 + i, first + i);
-	/* What is known from the run before, and what must be read, come to the same. */
+	/* The run from memory and the run from the table must be equal. */
 	struct arrival_runs_end *end = &fixture->ends[chain];
 	if (first % 3 == 0)
 		*end = (struct arrival_runs_end){.last.arrival = last_run_of(writer, chain)};
@@ -131,7 +127,7 @@ static void add_run(struct fixture *fixture, struct db_connection *writer, int c
 	fixture->last[chain] += count;
 }
 
-/* Of some chains; each has a run at most, as a batch has it. */
+/* Adds events of some chains; each has at most one run, as in a batch. */
 static void add_batch(struct fixture *fixture, struct db_connection *writer)
 {
 	for (int chain = 0; chain < CHAINS; chain++)
@@ -153,7 +149,7 @@ static int setup(void **state)
 		db_bind_integer(query, ACCOUNT);
 		db_bind_integer(query, FIRST_CHAIN + chain);
 		assert_int_equal(db_execute(query, NULL, &error), OK);
-		/* Some chains are of before, some are not. */
+		/* Some chains have events from before the append log, some have not. */
 		fixture.before[chain] = fixture.last[chain] = chain % 2 ? 40 * chain : 0;
 		for (int64_t sequence = 1; sequence <= fixture.before[chain]; sequence++)
 			write_event(writer, 0, event_of(chain, sequence));
@@ -231,14 +227,14 @@ static void assert_all_ranges(struct db_connection *connection, const int64_t th
 	}
 }
 
-static void ranges_are_read_as_from_a_list(void **state)
+TEST_CASE(ranges_are_read_as_from_a_list)
 {
 	struct fixture *fixture = *state;
 	for (int round = 0; round < ROUNDS; round++) {
 		struct db_connection *writer = begin(fixture);
 		add_batch(fixture, writer);
 		if (round % 10 == 0)
-			assert_all_ranges(writer, fixture->last); /* what is not committed yet, too */
+			assert_all_ranges(writer, fixture->last); /* uncommitted rows, too */
 		commit(writer);
 		if (round % 10 != 5)
 			continue;
@@ -256,7 +252,7 @@ static void ranges_are_read_as_from_a_list(void **state)
 }
 
 /* Two ranges at a time, one within the other. */
-static void queries_do_not_disturb_each_other(void **state)
+TEST_CASE(queries_do_not_disturb_each_other)
 {
 	struct fixture *fixture = *state;
 	struct db_connection *writer = begin(fixture);
@@ -281,7 +277,7 @@ static void queries_do_not_disturb_each_other(void **state)
 	db_give(reader);
 }
 
-static void what_is_not_by_key_is_sorted(void **state)
+TEST_CASE(what_is_not_by_key_is_sorted)
 {
 	struct fixture *fixture = *state;
 	struct db_connection *writer = begin(fixture);
@@ -303,7 +299,7 @@ static void what_is_not_by_key_is_sorted(void **state)
 	db_give(reader);
 }
 
-static void a_view_stays_what_it_was(void **state)
+TEST_CASE(a_view_stays_what_it_was)
 {
 	struct fixture *fixture = *state;
 	struct db_connection *writer = begin(fixture);
@@ -326,7 +322,7 @@ static void a_view_stays_what_it_was(void **state)
 	db_give(reader);
 }
 
-static void what_was_rolled_back_is_not_there(void **state)
+TEST_CASE(what_was_rolled_back_is_not_there)
 {
 	struct fixture *fixture = *state;
 	struct fixture then;
@@ -348,7 +344,7 @@ static void what_was_rolled_back_is_not_there(void **state)
 
 /* ---- by name, and all ---- */
 
-static void named_ones_are_found_by_their_names(void **state)
+TEST_CASE(named_ones_are_found_by_their_names)
 {
 	struct fixture *fixture = *state;
 	for (int i = 0; i < 40; i++) {
@@ -374,7 +370,7 @@ static void named_ones_are_found_by_their_names(void **state)
 		db_bind_integer(query, 10);
 		while (db_step(query)) {
 			more = true;
-			assert_true(db_integer(query, 0) > event); /* names are in the order of numbers */
+			assert_true(db_integer(query, 0) > event); /* names have the order of numbers */
 			event = db_integer(query, 0);
 			assert_row(query, event);
 			object_of(event, object);
@@ -412,8 +408,8 @@ static int count_one(void *context, const struct event *event)
 	return OK;
 }
 
-/* Each is found by itself; those behind the list's end are not looked for. */
-static void a_list_of_unpaid_events_reads_what_it_lists(void **state)
+/* Each is found individually; those after the end of the list are not read. */
+TEST_CASE(a_list_of_unpaid_events_reads_what_it_lists)
 {
 	struct fixture *fixture = *state;
 	struct sample *sample = &fixture->sample;
@@ -445,7 +441,7 @@ static int read_first(struct fixture *fixture)
 	return result;
 }
 
-static void runs_that_lead_nowhere_are_told(void **state)
+TEST_CASE(runs_that_lead_nowhere_are_told)
 {
 	struct fixture *fixture = *state;
 	struct db_connection *writer = begin(fixture);
@@ -470,7 +466,7 @@ static void runs_that_lead_nowhere_are_told(void **state)
 		sample_change(&fixture->sample, "DROP TABLE kept");
 		assert_int_equal(read_first(fixture), OK);
 	}
-	/* A run that does not follow the chain's last one is not written. */
+	/* A run that does not follow the last one of the chain is not written. */
 	writer = begin(fixture);
 	struct arrival_runs_end end = {.last.arrival = last_run_of(writer, 0)};
 	int64_t last;
@@ -480,8 +476,8 @@ static void runs_that_lead_nowhere_are_told(void **state)
 	db_give(writer);
 }
 
-/* What no reader of events may notice, `store check` does. */
-static void what_leads_elsewhere_is_found(void **state)
+/* `store check` finds damage that a reader of events must not notice. */
+TEST_CASE(what_leads_elsewhere_is_found)
 {
 	struct fixture *fixture = *state;
 	sample_change(&fixture->sample, "DELETE FROM chains WHERE account = 77");
@@ -526,13 +522,12 @@ static void what_leads_elsewhere_is_found(void **state)
 	}
 }
 
-/* ---- the way to a run ---- */
+/* ---- finding a run ---- */
 
 #define MANY 100000
 
-static void every_run_is_near_the_last(void **state)
+TEST_CASE_WITH(every_run_is_near_the_last, NULL, NULL)
 {
-	(void)state;
 	static struct arrival_run runs[MANY + 1];
 	for (int64_t i = 1; i <= MANY; i++) {
 		runs[i] = (struct arrival_run){.arrival = i, .key = 10 * i, .count = 10};
@@ -554,20 +549,4 @@ static void every_run_is_near_the_last(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(ranges_are_read_as_from_a_list, setup, teardown),
-		cmocka_unit_test_setup_teardown(queries_do_not_disturb_each_other, setup, teardown),
-		cmocka_unit_test_setup_teardown(what_is_not_by_key_is_sorted, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_view_stays_what_it_was, setup, teardown),
-		cmocka_unit_test_setup_teardown(what_was_rolled_back_is_not_there, setup, teardown),
-		cmocka_unit_test_setup_teardown(named_ones_are_found_by_their_names, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_list_of_unpaid_events_reads_what_it_lists, setup,
-	                                    teardown),
-		cmocka_unit_test_setup_teardown(runs_that_lead_nowhere_are_told, setup, teardown),
-		cmocka_unit_test_setup_teardown(what_leads_elsewhere_is_found, setup, teardown),
-		cmocka_unit_test(every_run_is_near_the_last),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_EACH(setup, teardown)

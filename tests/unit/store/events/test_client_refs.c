@@ -1,20 +1,16 @@
-/* The index of client_refs against a plain list, through turns, merges, failures and restarts. */
+/* The index of client_refs compared with a plain list, over flushes, merges, failures and
+ * restarts. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <setjmp.h>
 #include <sqlite3.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "testing.h"
 #include "base/clock.h"
 #include "db/driver.h"
 #include "scratch.h"
@@ -88,7 +84,7 @@ static int64_t random_hash(void)
 	return (int64_t)random_below(HASHES) - HASHES / 2;
 }
 
-/* As any other thread sees it, also while a transaction has moved some and not ended. */
+/* As any other thread sees it, even while a transaction has moved some and not ended. */
 static void assert_looked_up(struct client_refs *refs, struct store *store)
 {
 	struct db_connection *reader = db_take_reader(store->db);
@@ -136,7 +132,7 @@ static void one_batch(struct client_refs *refs, struct store *store,
 	}
 	assert_int_equal(db_commit(connection, NULL), OK);
 	known_count = before;
-	if (look) /* what moved is seen, and not told yet where */
+	if (look) /* moved entries are noticed, but not yet where they are */
 		assert_looked_up(refs, store);
 	known_count = after;
 	client_refs_committed(refs);
@@ -150,7 +146,6 @@ static struct fixture {
 
 static int set_up(void **state)
 {
-	(void)state;
 	const char *given = getenv("CONSTANCIA_TEST_SEED");
 	random_state = given ? strtoull(given, NULL, 10) : (uint64_t)clock_now_us();
 	printf("seed %llu\n", (unsigned long long)random_state);
@@ -168,7 +163,6 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-	(void)state;
 	db_give(fixture.writer);
 	store_close(fixture.store);
 	scratch_remove(fixture.directory);
@@ -206,7 +200,7 @@ static void start_again(struct client_refs **refs, struct db_connection *connect
 	assert_int_equal(client_refs_open(connection, &shape, refs, NULL), OK);
 }
 
-static void finds_what_was_committed(void **state)
+TEST_CASE(finds_what_was_committed)
 {
 	struct db_connection *connection = fixture.writer;
 	struct client_refs *refs;
@@ -218,7 +212,7 @@ static void finds_what_was_committed(void **state)
 		if (random_below(15) == 0)
 			start_again(&refs, connection);
 	}
-	/* They were really merged, again and again. */
+	/* They were merged repeatedly. */
 	assert_true(number_of(connection, "SELECT MAX(level) FROM client_ref_runs") >= 3);
 	assert_true(number_of(connection, "SELECT SUM(entries) FROM client_ref_runs") >
 	            (int64_t)known_count - 8 * GATHERED);
@@ -228,10 +222,10 @@ static void finds_what_was_committed(void **state)
 	client_refs_close(refs);
 }
 
-/* ---- a store of before ---- */
+/* ---- a store of earlier versions ---- */
 
 #define TREE 600
-#define STALE 80 /* gathered, of which the tree has half */
+#define STALE 80 /* collected, half of them in the tree */
 
 static void plant(struct db_connection *connection)
 {
@@ -265,7 +259,7 @@ static void plant(struct db_connection *connection)
 	assert_int_equal(db_commit(connection, NULL), OK);
 }
 
-static void takes_a_tree_over(void **state)
+TEST_CASE(takes_a_tree_over)
 {
 	struct db_connection *connection = fixture.writer;
 	plant(connection);
@@ -287,7 +281,7 @@ static void takes_a_tree_over(void **state)
 	assert_counted(connection);
 }
 
-/* ---- somebody else who looks things up meanwhile ---- */
+/* ---- concurrent look-ups ---- */
 
 struct looker {
 	struct client_refs *refs;
@@ -318,7 +312,7 @@ static void *look_on(void *argument)
 	return NULL;
 }
 
-static void is_looked_up_meanwhile(void **state)
+TEST_CASE(is_looked_up_meanwhile)
 {
 	struct db_connection *connection = fixture.writer;
 	plant(connection);
@@ -338,15 +332,15 @@ static void is_looked_up_meanwhile(void **state)
 	client_refs_close(looker.refs);
 }
 
-/* Between the commit that takes an entry out of the tree and the moment in which memory has it,
- * nobody looks. */
-static void nobody_looks_while_some_is_taken(void **state)
+/* No look-up runs between the commit that removes an entry from the tree and the update in
+ * memory. */
+TEST_CASE(nobody_looks_while_some_is_taken)
 {
 	struct db_connection *connection = fixture.writer;
 	plant(connection);
 	struct looker looker = {.store = fixture.store};
 	assert_int_equal(client_refs_open(connection, &shape, &looker.refs, NULL), OK);
-	for (int i = 0; i < 4; i++) /* what is stale is cleared */
+	for (int i = 0; i < 4; i++) /* stale entries are removed */
 		one_batch(looker.refs, fixture.store, connection, false, false);
 	atomic_store(&looker.committed, known_count);
 	assert_int_equal(db_begin(connection, NULL), OK);
@@ -363,7 +357,7 @@ static void nobody_looks_while_some_is_taken(void **state)
 	client_refs_close(looker.refs);
 }
 
-/* ---- runs by themselves ---- */
+/* ---- runs on their own ---- */
 
 #define FLUSHED 60
 static const struct ref_key key = {{1, 2}};
@@ -374,7 +368,7 @@ static void commit_runs(struct ref_runs *runs, struct db_connection *connection)
 	ref_runs_committed(runs);
 }
 
-/* Of the chain's next events, each with its sequence as its hash. */
+/* Writes the next events of the chain, each with its sequence as its hash. */
 static void flush(struct ref_runs *runs, struct db_connection *connection, size_t count)
 {
 	struct ref_entry *entries = reallocarray(NULL, count, sizeof *entries);
@@ -397,9 +391,9 @@ static void flush(struct ref_runs *runs, struct db_connection *connection, size_
 	free(entries);
 }
 
-/* Whoever was told of the buckets and then waited finds his entry there, or that the runs are
- * others. */
-static void who_waits_is_told_of_new_runs(void **state)
+/* A look-up that waited after it got the buckets finds its entry there, or that the runs have
+ * changed. */
+TEST_CASE(who_waits_is_told_of_new_runs)
 {
 	struct db_connection *connection = fixture.writer;
 	struct ref_runs *runs;
@@ -425,8 +419,8 @@ static void who_waits_is_told_of_new_runs(void **state)
 	ref_runs_close(runs);
 }
 
-/* Half of what is being merged has given its filters' memory back, in whole pages, even of 64 KiB:
- * the system gives back the rest of one, too. */
+/* A half-finished merge has freed the memory of its filters in whole pages, even of 64 KiB: the
+ * system frees the rest of a page, too. */
 #define PAGE_MAX ((size_t)1 << 16)
 static size_t given_back;
 int __real_madvise(void *address, size_t size, int advice);
@@ -438,7 +432,7 @@ int __wrap_madvise(void *address, size_t size, int advice)
 	return __real_madvise(address, size, advice);
 }
 
-static void finds_what_is_half_merged(void **state)
+TEST_CASE(finds_what_is_half_merged)
 {
 	const size_t large = 100000;
 	struct db_connection *connection = fixture.writer;
@@ -484,8 +478,8 @@ static void merge_once(struct ref_runs *runs, struct db_connection *connection)
 	commit_runs(runs, connection);
 }
 
-/* A run that is asked for says so; a merge is begun another time. */
-static void filters_may_find_no_memory(void **state)
+/* A run in use reports that; the merge begins later. */
+TEST_CASE(filters_may_find_no_memory)
 {
 	struct db_connection *connection = fixture.writer;
 	struct ref_runs *runs;
@@ -507,11 +501,11 @@ static void filters_may_find_no_memory(void **state)
 
 /* ---- bounds ---- */
 
-#define LAST_RUN "2147483646" /* so that the row behind its last one is a number, too */
+#define LAST_RUN "2147483646" /* so that the row after its last one is also a valid number */
 
-/* After the last number come those that are free again. A run with other numbers has no checksums
- * that fit, like older ones. */
-static void numbers_of_runs_begin_again(void **state)
+/* After the last number, free numbers are used again. A run with other numbers has wrong checksums,
+ * like older ones. */
+TEST_CASE(numbers_of_runs_begin_again)
 {
 	struct db_connection *connection = fixture.writer;
 	struct client_refs *refs;
@@ -546,7 +540,7 @@ static void numbers_of_runs_begin_again(void **state)
 	client_refs_close(refs);
 }
 
-/* ---- runs of before ---- */
+/* ---- runs of earlier versions ---- */
 
 #define SMALL 40 /* bytes of their filters */
 
@@ -559,7 +553,7 @@ static void small_filter_add(unsigned char *filter, uint64_t place)
 	}
 }
 
-/* Of the group of buckets, as what wrote them knew it. */
+/* Writes the filters of the group of buckets as an earlier version did. */
 static void write_small_filters(struct db_connection *connection, int64_t place, int64_t buckets)
 {
 	const int64_t group = shape.runs.group_buckets;
@@ -611,8 +605,8 @@ static void make_filters_small(struct db_connection *connection)
 	assert_int_equal(db_commit(connection, NULL), OK);
 }
 
-/* Their filters are as good as ever, and what they are merged into has larger ones. */
-static void runs_of_before_are_read_and_merged(void **state)
+/* Their filters work as before, and the merged run has larger ones. */
+TEST_CASE(runs_of_before_are_read_and_merged)
 {
 	struct db_connection *connection = fixture.writer;
 	struct client_refs *refs;
@@ -649,7 +643,7 @@ static int count_damaged(struct db_connection *connection, const char *literal)
 	return !result && count != (int64_t)known_count ? ERR_NOT_FOUND : result;
 }
 
-static void finds_damage(void **state)
+TEST_CASE(finds_damage)
 {
 	struct db_connection *connection = fixture.writer;
 	struct client_refs *refs;
@@ -686,14 +680,14 @@ static void finds_damage(void **state)
 	for (size_t i = 0; i < sizeof damages / sizeof *damages; i++)
 		if (count_damaged(connection, damages[i]) == OK)
 			fail_msg("not found: %s", damages[i]);
-	/* It is told, and no memory is asked for. */
+	/* It is reported, and no memory is allocated. */
 	assert_int_equal(
 		count_damaged(connection, "UPDATE client_ref_runs SET buckets = (1 << 32) - 1"),
 		ERR_CORRUPT);
 	assert_counted(connection);
 }
 
-/* Each with a hash of its own, that no other test has. */
+/* Each with its own hash, which no other test uses. */
 static int add_some(struct client_refs *refs, struct db_connection *connection, int count)
 {
 	assert_int_equal(db_begin(connection, NULL), OK);
@@ -713,8 +707,8 @@ static int add_some(struct client_refs *refs, struct db_connection *connection, 
 	return result;
 }
 
-/* It is looked for in what can be read, and whoever comes next is served. */
-static void a_merge_that_cannot_go_on_rests(void **state)
+/* Look-ups use what can be read, and later calls are served. */
+TEST_CASE(a_merge_that_cannot_go_on_rests)
 {
 	struct db_connection *connection = fixture.writer;
 	struct client_refs *refs;
@@ -735,7 +729,7 @@ static void a_merge_that_cannot_go_on_rests(void **state)
 		*(add_some(refs, connection, 1) ? &refused : &written) += 1;
 	assert_int_equal(refused, 0);
 	assert_int_equal(written, 200);
-	/* So it does while very many runs wait for it: what has no run stays in memory. */
+	/* The same while very many runs wait for it: entries without a run stay in memory. */
 	for (int i = 0; i < 400; i++)
 		assert_int_equal(add_some(refs, connection, GATHERED), OK);
 	assert_in_range(number_of(connection, "SELECT count(*) FROM client_ref_runs"), 100,
@@ -747,7 +741,7 @@ static void a_merge_that_cannot_go_on_rests(void **state)
 	for (; looked_for > sequences[1] - 20 * GATHERED; looked_for--) {
 		int result =
 			client_refs_find(refs, connection, 0, 1, -HASHES - looked_for, found, 64, &count, NULL);
-		unknown += result == ERR_UNAVAILABLE; /* the filter sends it to the damaged bucket */
+		unknown += result == ERR_UNAVAILABLE; /* the filter leads to the damaged bucket */
 		if (result == ERR_UNAVAILABLE)
 			continue;
 		assert_int_equal(result, OK);
@@ -758,8 +752,8 @@ static void a_merge_that_cannot_go_on_rests(void **state)
 	client_refs_close(refs);
 }
 
-/* What filters say stands in the buckets, too. */
-static void filters_are_made_anew(void **state)
+/* The buckets contain the data of their filters, too. */
+TEST_CASE(filters_are_made_anew)
 {
 	struct db_connection *connection = fixture.writer;
 	struct client_refs *refs;
@@ -784,9 +778,9 @@ static void filters_are_made_anew(void **state)
 /* ---- repairing ---- */
 
 #define REGISTERED 3000
-#define OLD 500 /* of them laid out by their number */
+#define OLD 500 /* of them ordered by number */
 
-/* Event `number` of chain 1, with a client_ref of its own. */
+/* Event `number` of chain 1, with its own client_ref. */
 static int64_t hash_of(int number, char text[24])
 {
 	snprintf(text, 24, "ref-%d", number);
@@ -882,7 +876,7 @@ static void assert_whole(struct client_refs *refs, int64_t count)
 	client_refs_close(again);
 }
 
-/* A store in which some runs are being merged. */
+/* Makes a store in which some runs are being merged. */
 static struct client_refs *register_all(struct db_connection *connection)
 {
 	struct client_refs *refs = open_refs(connection);
@@ -891,7 +885,7 @@ static struct client_refs *register_all(struct db_connection *connection)
 	return refs;
 }
 
-/* More, until what is being merged has many buckets still. How many there are then. */
+/* Registers more until the runs being merged have many buckets left; returns their number. */
 static int64_t register_until_merging(struct client_refs *refs, int64_t count)
 {
 	while (number_of(fixture.writer,
@@ -907,12 +901,12 @@ static int64_t register_until_merging(struct client_refs *refs, int64_t count)
 #define A_SOURCE                                                                                   \
 	" WHERE place = (SELECT MAX(place) FROM client_ref_buckets WHERE place >> 32 ="                \
 	" (SELECT MIN(run) FROM client_ref_runs WHERE goes_into > 0))"
-/* One bit of the first entry's place, of its event, or all of it. */
+/* Flips one bit of the place of the first entry, of its event, or all of it. */
 #define FLIPPED(at, with)                                                                          \
 	"UPDATE client_ref_buckets SET entries = CAST(substr(entries, 1, " at ") AS BLOB) || " with    \
 	" || substr(entries, " at " + 2)"
 
-static void buckets_are_repaired(void **state)
+TEST_CASE(buckets_are_repaired)
 {
 	static const char *const damages[] = {
 		FLIPPED("3", "CASE substr(entries, 4, 1) WHEN x'55' THEN x'54' ELSE x'55' END")
@@ -944,8 +938,9 @@ static void buckets_are_repaired(void **state)
 	client_refs_close(refs);
 }
 
-/* A merge that meets one rests, and registration goes on; then the merge does. */
-static void a_merge_goes_on_behind_a_repair(void **state)
+/* A merge that reads one is suspended, and registration continues; after the repair the merge does,
+ * too. */
+TEST_CASE(a_merge_goes_on_behind_a_repair)
 {
 	struct client_refs *refs = register_all(fixture.writer);
 	int count = (int)register_until_merging(refs, REGISTERED);
@@ -964,8 +959,8 @@ static void a_merge_goes_on_behind_a_repair(void **state)
 	client_refs_close(refs);
 }
 
-/* What is not a bucket is found when the index is opened. */
-static void all_is_made_of_events(void **state)
+/* A table without buckets is detected when the index is opened. */
+TEST_CASE(all_is_made_of_events)
 {
 	static const char *const damages[] = {
 		"UPDATE client_ref_runs SET filled = filled - 1 WHERE filled > 0",
@@ -1000,14 +995,14 @@ static void *stop_soon(void *stopping)
 	return NULL;
 }
 
-/* A start goes on where the one before was, however far that came. */
-static void making_all_goes_on_after_a_start(void **state)
+/* A start continues where the one before ended, at any point. */
+TEST_CASE(making_all_goes_on_after_a_start)
 {
 	client_refs_close(register_all(fixture.writer));
 	damage(fixture.writer, "UPDATE client_ref_runs SET filled = filled - 1 WHERE filled > 0");
 	setenv("TORTURE_SIZES", "refs_read=100", 1);
 	struct client_refs *refs = open_refs(fixture.writer);
-	/* Emptied, and then a part at a time, each by a program of its own. */
+	/* The index is emptied, then rebuilt in steps, each by a new process. */
 	int starts = 0;
 	while (client_refs_is_lost(refs)) {
 		atomic_bool stopping = false;
@@ -1032,27 +1027,6 @@ static void making_all_goes_on_after_a_start(void **state)
 static int64_t run_count(void)
 {
 	return number_of(fixture.writer, "SELECT count(*) FROM client_ref_runs");
-}
-
-/* A bucket that cannot be read stops the merges of its level, and nothing else: what comes
- * meanwhile waits in runs, then in memory. Once it is repaired they are merged. */
-static void one_bucket_stops_nothing(void **state)
-{
-	struct client_refs *refs = register_all(fixture.writer);
-	int count = (int)register_until_merging(refs, REGISTERED);
-	damage(fixture.writer, "UPDATE client_ref_buckets SET entries = substr(entries, 2)" A_SOURCE);
-	const int until = count + (CLIENT_REF_RUNS_MAX + 100) * GATHERED;
-	for (; count < until; count += 10)
-		register_some(refs, fixture.writer, count + 1, count + 10);
-	assert_in_range(run_count(), 100, CLIENT_REF_RUNS_MAX - 1);
-	assert_true(look_up_registered(refs, fixture.writer, count) < 20);
-	assert_true(repair(refs) > 0);
-	assert_whole(refs, count);
-	for (int i = 0; i < 400; i++, count += 10)
-		register_some(refs, fixture.writer, count + 1, count + 10);
-	assert_in_range(run_count(), 1, 30);
-	assert_whole(refs, count);
-	client_refs_close(refs);
 }
 
 /* ---- pages ---- */
@@ -1094,7 +1068,7 @@ static void copy_key(char key_text[33])
 	assert_int_equal(db_end(query, NULL), OK);
 }
 
-/* What is there is unknown, and nothing is written; no registration is quarantined for it. */
+/* Its entries are unknown and nothing is written; no registration is quarantined for it. */
 static void assert_lost(struct client_refs *refs, int count)
 {
 	char text[24];
@@ -1111,8 +1085,62 @@ static void assert_lost(struct client_refs *refs, int count)
 	client_refs_rolled_back(refs);
 }
 
-/* Once: it is read again, and nothing is made. */
-static void a_page_that_could_not_be_read_once(void **state)
+/* Fills a page of the file with data that SQLite cannot read. */
+static void spoil_page(int64_t page)
+{
+	char path[SCRATCH_MAX + 16];
+	unsigned char garbage[512];
+	const int64_t size = number_of(fixture.writer, "PRAGMA page_size");
+	db_give(fixture.writer);
+	store_close(fixture.store);
+	snprintf(path, sizeof path, "%s/store.db", fixture.directory);
+	memset(garbage, 0xff, sizeof garbage);
+	int file = open(path, O_WRONLY);
+	assert_int_equal(pwrite(file, garbage, sizeof garbage, (off_t)((page - 1) * size)),
+	                 sizeof garbage);
+	assert_int_equal(close(file), 0);
+	snprintf(path, sizeof path, "sqlite:%s/store.db", fixture.directory);
+	assert_int_equal(store_open(&(struct db_options){.url = path}, &fixture.store, NULL), OK);
+	fixture.writer = db_take_writer(fixture.store->db);
+}
+
+/* Filters that were made of buckets are written again. */
+TEST_CASE(filters_are_written_again)
+{
+	client_refs_close(register_all(fixture.writer));
+	damage(fixture.writer, "UPDATE client_ref_filters SET filter = zeroblob(length(filter))"
+	                       " WHERE place % 3 = 1");
+	struct client_refs *refs = open_refs(fixture.writer);
+	assert_int_equal(look_up_registered(refs, fixture.writer, REGISTERED), 0);
+	assert_true(client_refs_damaged(refs, NULL) > 0);
+	assert_true(repair(refs) > 0);
+	assert_whole(refs, REGISTERED);
+	client_refs_close(refs);
+}
+
+/* An unreadable bucket stops only the merges of its level: new entries wait in runs, then in
+ * memory. After the repair they are merged. */
+TEST_CASE(one_bucket_stops_nothing)
+{
+	struct client_refs *refs = register_all(fixture.writer);
+	int count = (int)register_until_merging(refs, REGISTERED);
+	damage(fixture.writer, "UPDATE client_ref_buckets SET entries = substr(entries, 2)" A_SOURCE);
+	const int until = count + (CLIENT_REF_RUNS_MAX + 100) * GATHERED;
+	for (; count < until; count += 10)
+		register_some(refs, fixture.writer, count + 1, count + 10);
+	assert_in_range(run_count(), 100, CLIENT_REF_RUNS_MAX - 1);
+	assert_true(look_up_registered(refs, fixture.writer, count) < 20);
+	assert_true(repair(refs) > 0);
+	assert_whole(refs, count);
+	for (int i = 0; i < 400; i++, count += 10)
+		register_some(refs, fixture.writer, count + 1, count + 10);
+	assert_in_range(run_count(), 1, 30);
+	assert_whole(refs, count);
+	client_refs_close(refs);
+}
+
+/* A temporary error: the page is read again, and nothing is rebuilt. */
+TEST_CASE(a_page_that_could_not_be_read_once)
 {
 	char key_text[33];
 	sqlite3_vfs *vfs = sqlite3_vfs_find(NULL);
@@ -1147,27 +1175,8 @@ static void a_page_that_could_not_be_read_once(void **state)
 	vfs->xSetSystemCall(vfs, "pread64", before);
 }
 
-/* Fills a page of the file with what SQLite cannot read. */
-static void spoil_page(int64_t page)
-{
-	char path[SCRATCH_MAX + 16];
-	unsigned char garbage[512];
-	const int64_t size = number_of(fixture.writer, "PRAGMA page_size");
-	db_give(fixture.writer);
-	store_close(fixture.store);
-	snprintf(path, sizeof path, "%s/store.db", fixture.directory);
-	memset(garbage, 0xff, sizeof garbage);
-	int file = open(path, O_WRONLY);
-	assert_int_equal(pwrite(file, garbage, sizeof garbage, (off_t)((page - 1) * size)),
-	                 sizeof garbage);
-	assert_int_equal(close(file), 0);
-	snprintf(path, sizeof path, "sqlite:%s/store.db", fixture.directory);
-	assert_int_equal(store_open(&(struct db_options){.url = path}, &fixture.store, NULL), OK);
-	fixture.writer = db_take_writer(fixture.store->db);
-}
-
-/* For good: its table stays behind, and another one is made of events. */
-static void pages_that_cannot_be_read_are_replaced(void **state)
+/* A permanent error: its table is abandoned, and a new one is made from the events. */
+TEST_CASE(pages_that_cannot_be_read_are_replaced)
 {
 	static const char *const pages[] = {
 		"SELECT rootpage FROM sqlite_schema WHERE name = 'client_ref_buckets'",
@@ -1190,7 +1199,7 @@ static void pages_that_cannot_be_read_are_replaced(void **state)
 		spoil_page(number_of(fixture.writer, pages[i]));
 		refs = open_refs(fixture.writer);
 		while (!client_refs_is_lost(refs)) {
-			/* What is looked up, or moved, comes to the page. */
+			/* A look-up or a move reads the page. */
 			char text[24];
 			int64_t found[4];
 			size_t found_count;
@@ -1219,43 +1228,4 @@ static void pages_that_cannot_be_read_are_replaced(void **state)
 		sizeof pages / sizeof *pages);
 }
 
-/* Filters that were made of buckets are written again. */
-static void filters_are_written_again(void **state)
-{
-	client_refs_close(register_all(fixture.writer));
-	damage(fixture.writer, "UPDATE client_ref_filters SET filter = zeroblob(length(filter))"
-	                       " WHERE place % 3 = 1");
-	struct client_refs *refs = open_refs(fixture.writer);
-	assert_int_equal(look_up_registered(refs, fixture.writer, REGISTERED), 0);
-	assert_true(client_refs_damaged(refs, NULL) > 0);
-	assert_true(repair(refs) > 0);
-	assert_whole(refs, REGISTERED);
-	client_refs_close(refs);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(finds_what_was_committed, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(takes_a_tree_over, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(is_looked_up_meanwhile, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(nobody_looks_while_some_is_taken, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(who_waits_is_told_of_new_runs, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(finds_what_is_half_merged, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(filters_may_find_no_memory, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(numbers_of_runs_begin_again, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(runs_of_before_are_read_and_merged, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(finds_damage, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_merge_that_cannot_go_on_rests, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(filters_are_made_anew, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(buckets_are_repaired, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_merge_goes_on_behind_a_repair, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(all_is_made_of_events, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(making_all_goes_on_after_a_start, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(filters_are_written_again, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(one_bucket_stops_nothing, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_page_that_could_not_be_read_once, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(pages_that_cannot_be_read_are_replaced, set_up, tear_down),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_EACH(set_up, tear_down)

@@ -1,21 +1,17 @@
-/* Heads that are kept from batch to batch: they are believed for as long as nobody else wrote, and
- * what comes of them is what would have come of reading. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+/* The chain-head cache from batch to batch: a head is used as long as no other node has written,
+ * and the results equal those of reading. */
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
 #include <sqlite3.h>
 
+#include "testing.h"
 #include "sample.h"
 #include "store/events/kept_heads.h"
 
 #define ACCOUNT 7
 #define CHAIN 22
-#define SLOTS 16384 /* two chains so many channels apart have one place */
+#define SLOTS 16384 /* two chains with this distance in channels share a slot */
 
 struct fixture {
 	struct sample sample;
@@ -45,7 +41,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* ---- what is kept ---- */
+/* ---- the cache ---- */
 
 static void begin(struct fixture *fixture)
 {
@@ -103,7 +99,7 @@ static bool find(struct fixture *fixture, int64_t account, int64_t number,
 	return kept_heads_find(fixture->heads, account, &fixture->arena, ret_chain);
 }
 
-/* Whether it is there in the next transaction. */
+/* Returns whether the next transaction finds it. */
 static bool is_kept(struct fixture *fixture)
 {
 	struct loaded_chain chain;
@@ -113,7 +109,7 @@ static bool is_kept(struct fixture *fixture)
 	return found;
 }
 
-static void a_head_comes_back_as_it_was(void **state)
+TEST_CASE(a_head_comes_back_as_it_was)
 {
 	struct fixture *fixture = *state;
 	keep(fixture, CHAIN);
@@ -134,8 +130,8 @@ static void a_head_comes_back_as_it_was(void **state)
 	assert_false(is_kept(fixture));
 }
 
-/* New events wait for a seal, and what the batch alone knew is of nobody. */
-static void a_head_that_moved_on_is_not_sealed(void **state)
+/* New events wait for a seal, and the state of a failed batch is not stored. */
+TEST_CASE(a_head_that_moved_on_is_not_sealed)
 {
 	struct fixture *fixture = *state;
 	keep(fixture, CHAIN);
@@ -150,7 +146,7 @@ static void a_head_that_moved_on_is_not_sealed(void **state)
 	assert_null(found.ledger.paid);
 }
 
-static void what_anybody_wrote_makes_it_forget(void **state)
+TEST_CASE(what_anybody_wrote_makes_it_forget)
 {
 	struct fixture *fixture = *state;
 	keep(fixture, CHAIN);
@@ -166,7 +162,7 @@ static void what_anybody_wrote_makes_it_forget(void **state)
 	sqlite3_close(other);
 	assert_false(is_kept(fixture));
 
-	/* In the transaction itself, behind what was kept for the next. */
+	/* In the transaction itself, after the state for the next one was stored. */
 	keep(fixture, CHAIN);
 	begin(fixture);
 	write_something(fixture);
@@ -178,7 +174,7 @@ static void what_anybody_wrote_makes_it_forget(void **state)
 	assert_false(is_kept(fixture));
 }
 
-/* ---- by way of registrations ---- */
+/* ---- through registrations ---- */
 
 static int64_t ask(struct fixture *fixture, const char *sql)
 {
@@ -191,7 +187,7 @@ static int64_t ask(struct fixture *fixture, const char *sql)
 	return answer;
 }
 
-static void a_chain_that_was_sealed_meanwhile_waits_again(void **state)
+TEST_CASE(a_chain_that_was_sealed_meanwhile_waits_again)
 {
 	struct fixture *fixture = *state;
 	sample_register(&fixture->sample, MODE_LIVE, 3);
@@ -204,7 +200,7 @@ static void a_chain_that_was_sealed_meanwhile_waits_again(void **state)
 	assert_int_equal(sample_check(&fixture->sample), 0);
 }
 
-static void a_configuration_that_changed_meanwhile_counts(void **state)
+TEST_CASE(a_configuration_that_changed_meanwhile_counts)
 {
 	struct fixture *fixture = *state;
 	sample_register(&fixture->sample, MODE_LIVE, 2);
@@ -244,7 +240,7 @@ static int try_to_register(struct fixture *fixture, const char *client_ref)
 	return store_register_batch(sample->store, 0, &batch, &error);
 }
 
-static void of_a_batch_that_failed_nothing_is_kept(void **state)
+TEST_CASE(of_a_batch_that_failed_nothing_is_kept)
 {
 	struct fixture *fixture = *state;
 	sample_register(&fixture->sample, MODE_LIVE, 2);
@@ -258,8 +254,8 @@ static void of_a_batch_that_failed_nothing_is_kept(void **state)
 	assert_int_equal(sample_check(&fixture->sample), 0);
 }
 
-/* Many chains, more than one to a batch or few, and others that write in between. */
-static void chains_stay_whole(void **state)
+/* Many chains, many per batch or few, and other nodes that write in between. */
+TEST_CASE(chains_stay_whole)
 {
 	struct fixture *fixture = *state;
 	struct sample *sample = &fixture->sample;
@@ -282,18 +278,4 @@ static void chains_stay_whole(void **state)
 	assert_int_equal(sample_check(sample), 0);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(a_head_comes_back_as_it_was, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_head_that_moved_on_is_not_sealed, setup, teardown),
-		cmocka_unit_test_setup_teardown(what_anybody_wrote_makes_it_forget, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_chain_that_was_sealed_meanwhile_waits_again, setup,
-	                                    teardown),
-		cmocka_unit_test_setup_teardown(a_configuration_that_changed_meanwhile_counts, setup,
-	                                    teardown),
-		cmocka_unit_test_setup_teardown(of_a_batch_that_failed_nothing_is_kept, setup, teardown),
-		cmocka_unit_test_setup_teardown(chains_stay_whole, setup, teardown),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_EACH(setup, teardown)

@@ -1,27 +1,16 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
-
+#include "testing.h"
 #include "sample.h"
 #include "store/events/segments.h"
 
 static struct sample sample;
 static struct error error;
-static size_t failed; /* place of the segment that was not written */
+static size_t failed; /* index of the segment that was not written */
 
 static int set_up(void **state)
 {
 	sample_open(&sample, MODALITY_HASH_ONLY, 100000);
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	sample_close(&sample);
 	return 0;
 }
 
@@ -67,8 +56,8 @@ static size_t list(struct unsealed_chain *chains, size_t limit)
 	return count;
 }
 
-/* Only live chains with unsealed events are listed, and no longer than that. */
-static void test_unsealed(void **state)
+/* Only live chains with unsealed events are listed, and only while they have some. */
+TEST_CASE(test_unsealed)
 {
 	struct unsealed_chain chains[4];
 	assert_int_equal(list(chains, 4), 0);
@@ -97,7 +86,7 @@ static void test_unsealed(void **state)
 	sample_register(&sample, MODE_LIVE, 1);
 	assert_int_equal(list(chains, 4), 1);
 
-	/* The list goes on behind a pair. */
+	/* The list continues after a pair of chain and account. */
 	sample_add_channel(&sample, MODALITY_HASH_ONLY);
 	sample_register(&sample, MODE_LIVE, 1);
 	assert_int_equal(list(chains, 1), 1);
@@ -109,8 +98,8 @@ static void test_unsealed(void **state)
 	assert_int_equal(chains[0].chain, sample.live_chain);
 }
 
-/* What a round writes is read back, and the events' timestamps follow from it. */
-static void test_read_back(void **state)
+/* A written round is read back, and the timestamps of the events follow from it. */
+TEST_CASE(test_read_back)
 {
 	ARENA_AUTO struct arena arena;
 	arena_init(&arena, 1 << 20);
@@ -184,8 +173,8 @@ static void test_read_back(void **state)
 	assert_string_equal(event.segment_id, "");
 }
 
-/* Of two sealers only one writes; the other leaves nothing behind. */
-static void test_fence(void **state)
+/* Only one of two sealers writes; the other leaves nothing. */
+TEST_CASE(test_fence)
 {
 	sample_register(&sample, MODE_LIVE, 6);
 	struct unsealed_chain chain;
@@ -198,7 +187,7 @@ static void test_fence(void **state)
 	round.round = 3;
 	assert_int_equal(sample_write_round(&sample, &round, &segment, 1, &failed, &error),
 	                 ERR_REFUSED);
-	round.round = 2; /* the next round, but a segment that is there already */
+	round.round = 2; /* the next round, but with a segment that exists already */
 	assert_int_equal(sample_write_round(&sample, &round, &segment, 1, &failed, &error),
 	                 ERR_REFUSED);
 	assert_int_equal(list(&chain, 1), 1);
@@ -217,7 +206,7 @@ static void test_fence(void **state)
 	assert_int_equal(sample_write_round(&sample, &round, &segment, 1, &failed, &error), OK);
 }
 
-static void test_chain_hashes(void **state)
+TEST_CASE(test_chain_hashes)
 {
 	sample_register(&sample, MODE_LIVE, 3);
 	struct sha256 hashes[4];
@@ -236,13 +225,4 @@ static void test_chain_hashes(void **state)
 	                 ERR_CORRUPT);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_unsealed, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_read_back, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_fence, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_chain_hashes, set_up, tear_down),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_EACH(set_up, sample_tear_down)

@@ -1,11 +1,6 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
-
+#include "testing.h"
 #include "sample.h"
 #include "store/events/validation.h"
 
@@ -15,12 +10,6 @@ static struct error error;
 static int set_up(void **state)
 {
 	sample_open(&sample, MODALITY_HASH_ONLY, 100);
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	sample_close(&sample);
 	return 0;
 }
 
@@ -38,7 +27,7 @@ static size_t list(const struct sha256 *token, struct arena *arena,
 	return count;
 }
 
-static void test_each_once(void **state)
+TEST_CASE(test_each_once)
 {
 	ARENA_AUTO struct arena arena;
 	arena_init(&arena, 1 << 20);
@@ -73,8 +62,8 @@ static void test_each_once(void **state)
 	             sha256_equal(&found[1].sha256, &objects[1].sha256));
 }
 
-/* What is known by another SHA-256 than its own is no certificate of anybody. */
-static void test_damage_is_found(void **state)
+/* A stored object that does not match its SHA-256 is not used. */
+TEST_CASE(test_damage_is_found)
 {
 	ARENA_AUTO struct arena arena;
 	arena_init(&arena, 1 << 20);
@@ -88,11 +77,4 @@ static void test_damage_is_found(void **state)
 	                 ERR_CORRUPT);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_each_once, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_damage_is_found, set_up, tear_down),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_EACH(set_up, sample_tear_down)

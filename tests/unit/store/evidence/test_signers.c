@@ -1,13 +1,8 @@
-/* Which certificate signs, what became of the others, and which roots timestamps led to. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+/* Which certificate signs, the state of the others, and which roots timestamps led to. */
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "testing.h"
 #include "sample.h"
 #include "store/evidence/signers.h"
 #include "store/evidence/timestamp_roots.h"
@@ -18,12 +13,6 @@ static struct error error;
 static int set_up(void **state)
 {
 	sample_open(&sample, MODALITY_HASH_ONLY, 100000);
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	sample_close(&sample);
 	return 0;
 }
 
@@ -52,7 +41,7 @@ static void assert_in_force(const char *name)
 		assert_true(sha256_equal(&found, &wanted));
 }
 
-/* "name:reason name:reason …", "-" for who is in force. */
+/* "name:reason name:reason …", "-" for the one in force. */
 static void assert_history(const char *wanted)
 {
 	ARENA_AUTO struct arena arena;
@@ -70,7 +59,7 @@ static void assert_history(const char *wanted)
 	assert_string_equal(found, wanted);
 }
 
-static void test_the_first_comes_into_force_and_others_are_refused(void **state)
+TEST_CASE(test_the_first_comes_into_force_and_others_are_refused)
 {
 	assert_in_force(NULL);
 	assert_int_equal(join("one", false), OK);
@@ -81,7 +70,7 @@ static void test_the_first_comes_into_force_and_others_are_refused(void **state)
 	assert_history("one:-");
 }
 
-static void test_of_two_the_one_in_force_is_taken(void **state)
+TEST_CASE(test_of_two_the_one_in_force_is_taken)
 {
 	struct signer_candidate both[] = {candidate("two", false), candidate("one", false)};
 	size_t index = 9;
@@ -90,7 +79,7 @@ static void test_of_two_the_one_in_force_is_taken(void **state)
 	assert_int_equal(index, 1);
 }
 
-static void test_what_was_ended_never_comes_back(void **state)
+TEST_CASE(test_what_was_ended_never_comes_back)
 {
 	assert_int_equal(store_end_signer(sample.store, slice_of("early"), &error), ERR_REFUSED);
 	assert_int_equal(join("one", false), OK);
@@ -105,7 +94,7 @@ static void test_what_was_ended_never_comes_back(void **state)
 	assert_history("one:lost two:-");
 }
 
-static void test_one_replaces_the_one_that_it_was_meant_for(void **state)
+TEST_CASE(test_one_replaces_the_one_that_it_was_meant_for)
 {
 	struct signer_candidate two = candidate("two", false), three = candidate("three", false);
 	struct sha256 one = sha256_of("one", 3);
@@ -122,8 +111,8 @@ static void test_one_replaces_the_one_that_it_was_meant_for(void **state)
 	assert_history("one:yearly two:-");
 }
 
-/* This store is a file, which no other node has. */
-static void test_a_development_key_takes_anothers_place_where_no_other_node_can_be(void **state)
+/* This store is a file, which has no other node. */
+TEST_CASE(test_a_development_key_takes_anothers_place_where_no_other_node_can_be)
 {
 	assert_int_equal(join("made", true), OK);
 	assert_int_equal(join("again", true), OK);
@@ -138,7 +127,7 @@ static void test_a_development_key_takes_anothers_place_where_no_other_node_can_
 	assert_in_force("one");
 }
 
-static void test_roots_of_timestamps_stay(void **state)
+TEST_CASE(test_roots_of_timestamps_stay)
 {
 	static const char *const roots[] = {"first", "second", "first"};
 	ARENA_AUTO struct arena arena;
@@ -177,7 +166,7 @@ static size_t count_signers(void)
 	return count;
 }
 
-static void test_the_last_signer_comes_into_force_and_is_the_last(void **state)
+TEST_CASE(test_the_last_signer_comes_into_force_and_is_the_last)
 {
 	struct signer_candidate last = candidate("last", false), beyond = candidate("beyond", false);
 	assert_int_equal(join("first", false), OK);
@@ -189,7 +178,7 @@ static void test_the_last_signer_comes_into_force_and_is_the_last(void **state)
 	assert_int_equal(store_replace_signer(sample.store, &beyond, NULL, slice_of("why"), &error),
 	                 ERR_FULL);
 	assert_non_null(strstr(error.english, "1000"));
-	assert_in_force("last"); /* it was not ended */
+	assert_in_force("last"); /* it had not ended */
 	assert_int_equal(join("last", false), OK);
 	assert_int_equal(store_end_signer(sample.store, slice_of("why"), &error), OK);
 	assert_int_equal(join("beyond", false), ERR_FULL);
@@ -202,7 +191,7 @@ static int add_root(const char *name)
 	return store_add_timestamp_root(sample.store, &sha256, slice_of(name), &error);
 }
 
-static void test_the_last_root_of_timestamps_is_kept_and_is_the_last(void **state)
+TEST_CASE(test_the_last_root_of_timestamps_is_kept_and_is_the_last)
 {
 	ARENA_AUTO struct arena arena;
 	const char **items;
@@ -214,24 +203,9 @@ static void test_the_last_root_of_timestamps_is_kept_and_is_the_last(void **stat
 	assert_int_equal(add_root("last"), OK);
 	assert_int_equal(add_root("beyond"), ERR_FULL);
 	assert_non_null(strstr(error.cause, "1000"));
-	assert_int_equal(add_root("last"), OK); /* it is there */
+	assert_int_equal(add_root("last"), OK); /* it exists */
 	assert_int_equal(store_list_timestamp_roots(sample.store, &arena, &items, &count, &error), OK);
 	assert_int_equal(count, TIMESTAMP_ROOTS_MAX);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(test_the_first_comes_into_force_and_others_are_refused),
-		TEST(test_of_two_the_one_in_force_is_taken),
-		TEST(test_what_was_ended_never_comes_back),
-		TEST(test_one_replaces_the_one_that_it_was_meant_for),
-		TEST(test_a_development_key_takes_anothers_place_where_no_other_node_can_be),
-		TEST(test_roots_of_timestamps_stay),
-		TEST(test_the_last_signer_comes_into_force_and_is_the_last),
-		TEST(test_the_last_root_of_timestamps_is_kept_and_is_the_last),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_EACH(set_up, sample_tear_down)

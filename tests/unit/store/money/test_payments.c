@@ -1,13 +1,8 @@
 /* Payments as jobs: one holder at a time, taken over after the lease, resumed after a crash, ended
  * once, with the same idempotency key throughout. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
-
+#include "testing.h"
 #include "sample.h"
 #include "store/money/packs.h"
 #include "store/money/purchases.h"
@@ -22,7 +17,7 @@ struct shop {
 	int64_t now_us;
 };
 
-/* An account with 3 credits whose top-up has begun a purchase. */
+/* Makes an account with 3 credits whose top-up has begun a purchase. */
 static int set_up(void **state)
 {
 	static struct shop shop;
@@ -75,7 +70,7 @@ static int64_t balance_of(struct shop *shop)
 	return balance.balance;
 }
 
-static void the_order_is_complete(void **state)
+TEST_CASE(the_order_is_complete)
 {
 	struct shop *shop = *state;
 	struct payment payment;
@@ -92,7 +87,7 @@ static void the_order_is_complete(void **state)
 	assert_memory_equal(payment.idempotency_key, payment.sale_id, strlen(payment.sale_id));
 }
 
-static void one_holder_at_a_time(void **state)
+TEST_CASE(one_holder_at_a_time)
 {
 	struct shop *shop = *state;
 	struct payment first, second;
@@ -104,7 +99,7 @@ static void one_holder_at_a_time(void **state)
 	assert_int_equal(claim(shop, "b", &second), OK);
 	assert_string_equal(second.idempotency_key, first.idempotency_key);
 	assert_int_equal(second.first_try_at_us, first.first_try_at_us);
-	/* The first one's answer comes too late; the second's counts. */
+	/* The answer of the first holder comes too late; that of the second one counts. */
 	assert_int_equal(end_paid(shop, &first, "a"), ERR_REFUSED);
 	assert_int_equal(balance_of(shop), 3);
 	assert_int_equal(end_paid(shop, &second, "b"), OK);
@@ -113,11 +108,12 @@ static void one_holder_at_a_time(void **state)
 	assert_int_equal(claim(shop, "a", &first), ERR_NOT_FOUND);
 }
 
-static void a_holder_resumes_what_it_held(void **state)
+TEST_CASE(a_holder_resumes_what_it_held)
 {
 	struct shop *shop = *state;
 	struct payment payment;
-	/* Not without end: what ends the process each time has to wait for the lease. */
+	/* Only a limited number of times: a payment that always ends the process must wait for the
+	 * lease. */
 	for (int i = 1; i <= 5; i++) {
 		assert_int_equal(claim(shop, "a", &payment), OK);
 		assert_int_equal(payment.attempts, i);
@@ -127,7 +123,7 @@ static void a_holder_resumes_what_it_held(void **state)
 	assert_int_equal(claim(shop, "a", &payment), OK);
 }
 
-static void an_unknown_outcome_keeps_it_under_way(void **state)
+TEST_CASE(an_unknown_outcome_keeps_it_under_way)
 {
 	struct shop *shop = *state;
 	struct store *store = shop->sample.store;
@@ -148,7 +144,7 @@ static void an_unknown_outcome_keeps_it_under_way(void **state)
 	delay.waiting = true;
 	delay.reference = "pi_9";
 	assert_int_equal(store_delay_payment(store, &second, "b", &delay, NULL), OK);
-	/* A notice says that something happened. */
+	/* A notice reports that something happened. */
 	assert_int_equal(store_hurry_payment(store, slice_of("another"), slice_of(first.sale_id),
 	                                     shop->now_us, NULL),
 	                 OK);
@@ -161,7 +157,7 @@ static void an_unknown_outcome_keeps_it_under_way(void **state)
 	assert_string_equal(first.reference, "pi_9");
 }
 
-static void another_provider_leaves_it_alone(void **state)
+TEST_CASE(another_provider_leaves_it_alone)
 {
 	struct shop *shop = *state;
 	struct payment payment;
@@ -170,7 +166,7 @@ static void another_provider_leaves_it_alone(void **state)
 	                 ERR_NOT_FOUND);
 }
 
-static void one_payment_of_two_can_go_back(void **state)
+TEST_CASE(one_payment_of_two_can_go_back)
 {
 	struct shop *shop = *state;
 	struct payment payment;
@@ -196,8 +192,8 @@ static void one_payment_of_two_can_go_back(void **state)
 	assert_int_equal(balance_of(shop), 3);
 }
 
-/* A dispute over a part: the account keeps its credits until an operator has decided. */
-static void a_part_taken_back_changes_nothing(void **state)
+/* A dispute over a part: the account keeps its credits until an operator decides. */
+TEST_CASE(a_part_taken_back_changes_nothing)
 {
 	static const struct {
 		int64_t minor;
@@ -231,18 +227,4 @@ static void a_part_taken_back_changes_nothing(void **state)
 	assert_int_equal(balance_of(shop), 3);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(the_order_is_complete),
-		TEST(one_holder_at_a_time),
-		TEST(a_holder_resumes_what_it_held),
-		TEST(an_unknown_outcome_keeps_it_under_way),
-		TEST(another_provider_leaves_it_alone),
-		TEST(one_payment_of_two_can_go_back),
-		TEST(a_part_taken_back_changes_nothing),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_EACH(set_up, tear_down)

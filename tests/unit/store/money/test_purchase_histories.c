@@ -1,18 +1,13 @@
 /* Random histories of purchases, events, reverts, refunds, limits, top-ups and faults at any
- * statement, against a model that is too simple to be wrong: credits are conserved exactly, every
- * notice comes once, nothing happens by halves.
+ * statement, compared with a very simple model: credits are conserved exactly, every notice is sent
+ * once, and every step takes effect completely or not at all.
  *
  * usage: test-store-purchase_histories [SEED [postgresql://…]] */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
-#include <cmocka.h>
-
+#include "testing.h"
 #include "faults.h"
 #include "registering.h"
 #include "sample.h"
@@ -56,7 +51,7 @@ struct model_purchase {
 	char holder[32]; /* of the open payment's lease */
 };
 
-/* What must be so. */
+/* The expected state. */
 struct model {
 	int64_t balance, unpaid, entries_sum;
 	bool armed[THRESHOLDS];
@@ -69,7 +64,7 @@ struct model {
 	int64_t tax_rate;
 	char name[32]; /* of the account */
 	int topup_pack;
-	int64_t topup_purchase; /* 0: none under way */
+	int64_t topup_purchase; /* 0: none in progress */
 	int64_t notices[NOTICE_TYPES];
 	int64_t events;
 };
@@ -200,7 +195,8 @@ static void arm(struct history *history)
 	fault_set(kind, kind == FAULT_STATEMENT ? (int)pick(1, 14) : 1);
 }
 
-/* The model after a step that was to give `expected` and lead to `next`. True: it answered. */
+/* Checks the result against `expected` and applies `next` to the model; returns true if the step
+ * was answered. */
 static bool settle(struct history *history, int result, int expected, const struct model *next)
 {
 	if (!fault_take()) {
@@ -297,7 +293,7 @@ static void step_create(struct history *history)
 	settle(history, result, next.on_sale[pack] ? OK : ERR_REFUSED, &next);
 }
 
-/* The sale code of a purchase, by its number. */
+/* Finds the sale code of a purchase by its number. */
 static void find_sale_id(struct history *history, int64_t number, char sale_id[ID_SIZE])
 {
 	struct db_connection *reader = db_take_reader(history->sample.store->db);
@@ -566,7 +562,7 @@ static void step_end(struct history *history)
 	bool holds = still_holds(purchase, &held);
 	struct payment_ended ended = {.end = (enum payment_end)pick(0, 3), .outcome = "random"};
 	if (!holds) {
-		/* Another has it, or it is over. */
+		/* Another node has it, or it has ended. */
 	} else if (charge) {
 		purchase->charge_open = false;
 		if (ended.end == PAYMENT_END_DONE) {
@@ -607,7 +603,7 @@ static void print_problem(void *context, const char *text)
 	print_error("seed %u: %s\n", seed, text);
 }
 
-/* What a receipt says of the sale is what held when it was created, whatever came since. */
+/* A receipt states the facts of the sale at its creation, whatever changed later. */
 static void compare_records(struct history *history)
 {
 	char sale_id[ID_SIZE];
@@ -749,7 +745,7 @@ static void (*const steps[])(struct history *) = {
 	step_account,  step_ask_for_refund,
 };
 
-static void credits_are_conserved_and_notices_come_once(void **state)
+TEST_CASE(credits_are_conserved_and_notices_come_once)
 {
 	int64_t notices[NOTICE_TYPES] = {0};
 	int faults = 0;
@@ -767,7 +763,7 @@ static void credits_are_conserved_and_notices_come_once(void **state)
 		faults += history.faults;
 		end_history(&history);
 	}
-	/* Otherwise the histories would show little. */
+	/* Otherwise the histories would prove little. */
 	for (int type = NOTICE_BALANCE_LOW; type <= NOTICE_RECHARGE_FAILED; type++) {
 		print_message("%s: %lld\n", notice_type_text((enum notice_type)type),
 		              (long long)notices[type]);
@@ -783,8 +779,5 @@ int main(int count, char **arguments)
 	server_url = count > 2 ? arguments[2] : NULL;
 	print_message("seed %u\n", seed);
 	srand(seed);
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(credits_are_conserved_and_notices_come_once),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return tests_run(NULL, NULL, NULL, NULL);
 }

@@ -1,11 +1,5 @@
-/* Who holds a lease, until when, and who gives it back. Times are made up. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+/* The holders of leases, their duration and release. The times are invented. */
+#include "testing.h"
 #include "sample.h"
 #include "store/nodes/leases.h"
 
@@ -18,13 +12,7 @@ static int set_up(void **state)
 	return 0;
 }
 
-static int tear_down(void **state)
-{
-	sample_close(&sample);
-	return 0;
-}
-
-/* For 50 from now on. */
+/* For 50 from the given time. */
 static bool take(enum lease_name name, const char *holder, int64_t now_us)
 {
 	bool taken = false;
@@ -37,7 +25,7 @@ static void end(enum lease_name name, const char *holder)
 	assert_int_equal(store_end_lease(sample.store, name, holder, &error), OK);
 }
 
-static void test_it_is_its_holders_until_it_has_run_out(void **state)
+TEST_CASE(test_it_is_its_holders_until_it_has_run_out)
 {
 	assert_true(take(LEASE_SEALER, "a", 100));
 	assert_false(take(LEASE_SEALER, "b", 149));
@@ -45,7 +33,7 @@ static void test_it_is_its_holders_until_it_has_run_out(void **state)
 	assert_false(take(LEASE_SEALER, "a", 151));
 }
 
-static void test_its_holder_keeps_it_by_taking_it_again(void **state)
+TEST_CASE(test_its_holder_keeps_it_by_taking_it_again)
 {
 	assert_true(take(LEASE_DELIVERER, "a", 100));
 	assert_true(take(LEASE_DELIVERER, "a", 149));
@@ -53,7 +41,7 @@ static void test_its_holder_keeps_it_by_taking_it_again(void **state)
 	assert_true(take(LEASE_DELIVERER, "b", 199));
 }
 
-static void test_only_its_holder_gives_it_back(void **state)
+TEST_CASE(test_only_its_holder_gives_it_back)
 {
 	assert_true(take(LEASE_SWEEP, "a", 100));
 	end(LEASE_SWEEP, "b");
@@ -62,7 +50,7 @@ static void test_only_its_holder_gives_it_back(void **state)
 	assert_true(take(LEASE_SWEEP, "b", 101));
 }
 
-static void test_each_work_has_its_own(void **state)
+TEST_CASE(test_each_work_has_its_own)
 {
 	assert_true(take(LEASE_SEALER, "a", 100));
 	assert_true(take(LEASE_DELIVERER, "b", 100));
@@ -73,14 +61,4 @@ static void test_each_work_has_its_own(void **state)
 	assert_true(take(LEASE_SEALER, "b", 101));
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(test_it_is_its_holders_until_it_has_run_out),
-		TEST(test_its_holder_keeps_it_by_taking_it_again),
-		TEST(test_only_its_holder_gives_it_back),
-		TEST(test_each_work_has_its_own),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_EACH(set_up, sample_tear_down)

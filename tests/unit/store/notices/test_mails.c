@@ -1,14 +1,9 @@
-/* The outbox of e-mails: queued with what causes them, leased, ended once. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+/* The outbox of e-mails: queued with their cause, leased, ended once. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "testing.h"
 #include "sample.h"
 #include "store/notices/queue_mail.h"
 #include "store/transaction.h"
@@ -74,7 +69,7 @@ static struct mail_row record_of(struct fixture *fixture)
 	return sample_find_mail(&fixture->sample, &fixture->arena);
 }
 
-static void test_it_goes_with_its_cause(void **state)
+TEST_CASE(test_it_goes_with_its_cause)
 {
 	struct fixture *fixture = *state;
 	struct mail mail;
@@ -93,8 +88,8 @@ static void test_it_goes_with_its_cause(void **state)
 	assert_int_equal(mail.attempts, 0);
 }
 
-/* A node whose clock is ahead queues for all. */
-static void test_due_at_once_by_the_clock_of_all(void **state)
+/* A node whose clock is ahead queues for all nodes. */
+TEST_CASE(test_due_at_once_by_the_clock_of_all)
 {
 	struct fixture *fixture = *state;
 	struct mail mail;
@@ -102,14 +97,14 @@ static void test_due_at_once_by_the_clock_of_all(void **state)
 	assert_int_equal(claim(fixture, "one", store_now_us(fixture->sample.store), &mail), OK);
 }
 
-static void test_nobody_to_tell(void **state)
+TEST_CASE(test_nobody_to_tell)
 {
 	struct fixture *fixture = *state;
 	struct mail mail;
 	set_email(fixture, "", -1);
 	queue(fixture, "{}", START, true);
 	assert_int_equal(claim(fixture, "one", START, &mail), ERR_NOT_FOUND);
-	/* The address goes away while the mail waits; then another one comes. */
+	/* The address is removed while the mail waits; then another one is set. */
 	set_email(fixture, "owner@example.com", -1);
 	queue(fixture, "{}", START, true);
 	set_email(fixture, "", LANGUAGE_ENGLISH);
@@ -121,7 +116,7 @@ static void test_nobody_to_tell(void **state)
 	assert_int_equal(mail.language, LANGUAGE_ENGLISH);
 }
 
-static void test_a_lease(void **state)
+TEST_CASE(test_a_lease)
 {
 	struct fixture *fixture = *state;
 	struct store *store = fixture->sample.store;
@@ -130,7 +125,7 @@ static void test_a_lease(void **state)
 	assert_int_equal(claim(fixture, "one", START, &mail), OK);
 	assert_int_equal(claim(fixture, "two", START + LEASE_US - 1, &same), ERR_NOT_FOUND);
 	assert_int_equal(claim(fixture, "one", START + LEASE_US - 1, &same), ERR_NOT_FOUND);
-	/* One node died; the other takes over, and what the first one says later counts no more. */
+	/* One node died; the other takes over, and a later result of the first one does not count. */
 	assert_int_equal(claim(fixture, "two", START + LEASE_US, &same), OK);
 	assert_string_equal(same.mail_id, mail.mail_id);
 	assert_int_equal(store_end_mail(store, &mail, "one", MAIL_FAILED, "late", START, NULL),
@@ -147,7 +142,7 @@ static void test_a_lease(void **state)
 	assert_int_equal(claim(fixture, "one", START + 1000 * LEASE_US, &mail), ERR_NOT_FOUND);
 }
 
-static void test_tries(void **state)
+TEST_CASE(test_tries)
 {
 	struct fixture *fixture = *state;
 	struct store *store = fixture->sample.store;
@@ -173,7 +168,7 @@ static void test_tries(void **state)
 	assert_int_equal(record.attempts, 4);
 }
 
-static void test_old_ones_are_forgotten(void **state)
+TEST_CASE(test_old_ones_are_forgotten)
 {
 	struct fixture *fixture = *state;
 	struct store *store = fixture->sample.store;
@@ -181,7 +176,7 @@ static void test_old_ones_are_forgotten(void **state)
 	queue(fixture, "{}", START, true);
 	assert_int_equal(claim(fixture, "one", START, &mail), OK);
 	assert_int_equal(store_end_mail(store, &mail, "one", MAIL_SENT, NULL, START, NULL), OK);
-	queue(fixture, "{}", START, true); /* waits: stays, however old */
+	queue(fixture, "{}", START, true); /* waiting: kept, however old */
 	assert_int_equal(store_forget_mails(store, START, NULL), OK);
 	struct mail_row *mails;
 	assert_int_equal(sample_list_mails(&fixture->sample, &fixture->arena, &mails), 2);
@@ -189,7 +184,7 @@ static void test_old_ones_are_forgotten(void **state)
 	assert_string_equal(record_of(fixture).state, "waiting");
 }
 
-static void test_values_have_a_limit(void **state)
+TEST_CASE(test_values_have_a_limit)
 {
 	struct fixture *fixture = *state;
 	struct db_connection *connection;
@@ -203,16 +198,4 @@ static void test_values_have_a_limit(void **state)
 	free(values);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_it_goes_with_its_cause, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_due_at_once_by_the_clock_of_all, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_nobody_to_tell, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_a_lease, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_tries, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_old_ones_are_forgotten, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(test_values_have_a_limit, set_up, tear_down),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_EACH(set_up, tear_down)

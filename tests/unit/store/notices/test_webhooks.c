@@ -1,13 +1,8 @@
-/* Notices queued for endpoints, and what becomes of them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+/* Notices queued for endpoints, and their deliveries. */
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
+#include "testing.h"
 #include "sample.h"
 #include "store/events/segments.h"
 #include "store/notices/deliveries.h"
@@ -23,7 +18,7 @@ struct fixture {
 	struct sample sample;
 	struct arena arena;
 	struct error error;
-	/* Of the last endpoint that was made. */
+	/* of the last endpoint that was created */
 	int64_t endpoint;
 	char endpoint_id[ID_SIZE];
 };
@@ -160,7 +155,7 @@ static void record_one(struct fixture *fixture, const struct delivery *delivery,
 	record(fixture, &one, 1);
 }
 
-static void test_a_notice_is_queued_once_for_who_wants_it_then(void **state)
+TEST_CASE(test_a_notice_is_queued_once_for_who_wants_it_then)
 {
 	struct fixture *fixture = *state;
 	add_threshold(fixture, 10);
@@ -183,8 +178,8 @@ static void test_a_notice_is_queued_once_for_who_wants_it_then(void **state)
 	assert_memory_equal(batch.items[0].notice_id, "ntc_", 4);
 }
 
-/* A node whose clock is ahead queues for all. */
-static void test_due_at_once_by_the_clock_of_all(void **state)
+/* A node whose clock is ahead queues for all nodes. */
+TEST_CASE(test_due_at_once_by_the_clock_of_all)
 {
 	struct fixture *fixture = *state;
 	struct store *store = fixture->sample.store;
@@ -203,8 +198,8 @@ static void test_due_at_once_by_the_clock_of_all(void **state)
 	load(fixture, store_now_us(store), 1);
 }
 
-/* Of what housekeeping removed while it was under way nothing is left. */
-static void test_an_attempt_at_what_is_gone_is_not_kept(void **state)
+/* The result of an attempt whose delivery was removed in the meantime is not stored. */
+TEST_CASE(test_an_attempt_at_what_is_gone_is_not_kept)
 {
 	struct fixture *fixture = *state;
 	struct store *store = fixture->sample.store;
@@ -226,68 +221,8 @@ static void test_an_attempt_at_what_is_gone_is_not_kept(void **state)
 	assert_int_equal(end_read(connection, db_end(query, NULL)), OK);
 }
 
-static void test_attempts_are_recorded_once_whatever_is_repeated(void **state)
-{
-	struct fixture *fixture = *state;
-	add_threshold(fixture, 10);
-	add_endpoint(fixture, NULL);
-	cause(fixture);
-	int64_t now_us = fixture->sample.now_us, later_us = now_us + 60 * US_PER_SECOND;
-	struct delivery delivery = load(fixture, now_us, 1).items[0];
-	for (int i = 0; i < 3; i++) /* as after a commit of unknown outcome */
-		record_one(fixture, &delivery, DELIVERY_AGAIN, later_us);
-	load(fixture, later_us - 1, 0);
-	assert_false(is_due(fixture, later_us - 1));
-	assert_true(is_due(fixture, later_us));
-	struct delivery again = load(fixture, later_us, 1).items[0];
-	assert_int_equal(again.attempts, 1);
-	record_one(fixture, &again, DELIVERY_DONE, 0);
-	record_one(fixture, &again, DELIVERY_USED_UP, 0); /* by whoever lost the lease */
-	struct webhook_record endpoint = find(fixture);
-	assert_int_equal(endpoint.failures, 0);
-	assert_int_equal(endpoint.waiting, 0);
-	struct delivery_list list;
-	assert_int_equal(store_list_deliveries(fixture->sample.store, slice_of(fixture->endpoint_id),
-	                                       "delivered", 0, 10, &fixture->arena, &list, NULL),
-	                 OK);
-	assert_int_equal(list.count, 1);
-	assert_int_equal(list.items[0].attempts, 2);
-	assert_int_equal(list.items[0].last.http_status, 200);
-	struct attempt_list attempts;
-	assert_int_equal(store_list_attempts(fixture->sample.store, slice_of(fixture->endpoint_id),
-	                                     slice_of(again.notice_id), &fixture->arena, &attempts,
-	                                     NULL),
-	                 OK);
-	assert_int_equal(attempts.count, 2);
-	assert_string_equal(attempts.items[0].error, "no answer");
-	assert_int_equal(store_next_delivery(fixture->sample.store, &now_us, NULL), OK);
-	assert_true(now_us == INT64_MAX);
-}
-
-static void test_failures_in_a_row_disable_and_an_acknowledgment_between_them_does_not(void **state)
-{
-	struct fixture *fixture = *state;
-	for (int64_t credits = 10; credits < 19; credits++)
-		add_threshold(fixture, credits);
-	add_endpoint(fixture, NULL);
-	cause(fixture);
-	struct delivery_batch batch = load(fixture, fixture->sample.now_us, 9);
-	for (int i = 0; i < 9; i++) {
-		struct attempt_record one =
-			result_of(fixture, &batch.items[i], i == 3 ? DELIVERY_DONE : DELIVERY_USED_UP, 0);
-		record(fixture, &one, 1);
-		record(fixture, &one, 1); /* counted once */
-		struct webhook_record endpoint = find(fixture);
-		assert_int_equal(endpoint.failures, i < 3 ? i + 1 : i == 3 ? 0 : i - 3);
-		assert_int_equal(endpoint.disabled_at_us != TIME_NONE, i == 8);
-	}
-	struct delivery_counts counts;
-	assert_int_equal(store_count_deliveries(fixture->sample.store, &counts, NULL), OK);
-	assert_int_equal(counts.disabled, 1);
-}
-
-/* The longest address, twice as long in JSON, must not keep anything from being recorded. */
-static void test_the_owner_of_any_address_is_told_that_it_is_disabled(void **state)
+/* The longest address, which doubles its length in JSON, can still be recorded. */
+TEST_CASE(test_the_owner_of_any_address_is_told_that_it_is_disabled)
 {
 	struct fixture *fixture = *state;
 	struct account_change change = ACCOUNT_UNCHANGED;
@@ -312,7 +247,67 @@ static void test_the_owner_of_any_address_is_told_that_it_is_disabled(void **sta
 	(void)sample_find_mail(&fixture->sample, &fixture->arena);
 }
 
-static void test_the_order_of_the_ends_counts_within_one_transaction(void **state)
+TEST_CASE(test_attempts_are_recorded_once_whatever_is_repeated)
+{
+	struct fixture *fixture = *state;
+	add_threshold(fixture, 10);
+	add_endpoint(fixture, NULL);
+	cause(fixture);
+	int64_t now_us = fixture->sample.now_us, later_us = now_us + 60 * US_PER_SECOND;
+	struct delivery delivery = load(fixture, now_us, 1).items[0];
+	for (int i = 0; i < 3; i++) /* as after a commit with an unknown outcome */
+		record_one(fixture, &delivery, DELIVERY_AGAIN, later_us);
+	load(fixture, later_us - 1, 0);
+	assert_false(is_due(fixture, later_us - 1));
+	assert_true(is_due(fixture, later_us));
+	struct delivery again = load(fixture, later_us, 1).items[0];
+	assert_int_equal(again.attempts, 1);
+	record_one(fixture, &again, DELIVERY_DONE, 0);
+	record_one(fixture, &again, DELIVERY_USED_UP, 0); /* by a node that lost the lease */
+	struct webhook_record endpoint = find(fixture);
+	assert_int_equal(endpoint.failures, 0);
+	assert_int_equal(endpoint.waiting, 0);
+	struct delivery_list list;
+	assert_int_equal(store_list_deliveries(fixture->sample.store, slice_of(fixture->endpoint_id),
+	                                       "delivered", 0, 10, &fixture->arena, &list, NULL),
+	                 OK);
+	assert_int_equal(list.count, 1);
+	assert_int_equal(list.items[0].attempts, 2);
+	assert_int_equal(list.items[0].last.http_status, 200);
+	struct attempt_list attempts;
+	assert_int_equal(store_list_attempts(fixture->sample.store, slice_of(fixture->endpoint_id),
+	                                     slice_of(again.notice_id), &fixture->arena, &attempts,
+	                                     NULL),
+	                 OK);
+	assert_int_equal(attempts.count, 2);
+	assert_string_equal(attempts.items[0].error, "no answer");
+	assert_int_equal(store_next_delivery(fixture->sample.store, &now_us, NULL), OK);
+	assert_true(now_us == INT64_MAX);
+}
+
+TEST_CASE(test_failures_in_a_row_disable_and_an_acknowledgment_between_them_does_not)
+{
+	struct fixture *fixture = *state;
+	for (int64_t credits = 10; credits < 19; credits++)
+		add_threshold(fixture, credits);
+	add_endpoint(fixture, NULL);
+	cause(fixture);
+	struct delivery_batch batch = load(fixture, fixture->sample.now_us, 9);
+	for (int i = 0; i < 9; i++) {
+		struct attempt_record one =
+			result_of(fixture, &batch.items[i], i == 3 ? DELIVERY_DONE : DELIVERY_USED_UP, 0);
+		record(fixture, &one, 1);
+		record(fixture, &one, 1); /* counted once */
+		struct webhook_record endpoint = find(fixture);
+		assert_int_equal(endpoint.failures, i < 3 ? i + 1 : i == 3 ? 0 : i - 3);
+		assert_int_equal(endpoint.disabled_at_us != TIME_NONE, i == 8);
+	}
+	struct delivery_counts counts;
+	assert_int_equal(store_count_deliveries(fixture->sample.store, &counts, NULL), OK);
+	assert_int_equal(counts.disabled, 1);
+}
+
+TEST_CASE(test_the_order_of_the_ends_counts_within_one_transaction)
 {
 	struct fixture *fixture = *state;
 	for (int64_t credits = 10; credits < 16; credits++)
@@ -321,7 +316,7 @@ static void test_the_order_of_the_ends_counts_within_one_transaction(void **stat
 	cause(fixture);
 	struct delivery_batch batch = load(fixture, fixture->sample.now_us, 6);
 	struct attempt_record records[6];
-	for (int i = 0; i < 6; i++) { /* the acknowledgment came last, and is given first */
+	for (int i = 0; i < 6; i++) { /* the acknowledgment came last but is reported first */
 		records[i] =
 			result_of(fixture, &batch.items[i], i == 0 ? DELIVERY_DONE : DELIVERY_USED_UP, 0);
 		records[i].at_us += i == 0 ? 1000 : i;
@@ -334,8 +329,8 @@ static void test_the_order_of_the_ends_counts_within_one_transaction(void **stat
 	assert_string_equal(find(fixture).disabled_by, "failures");
 }
 
-/* So that one that is sent more than it can be tried with is disabled all the same. */
-static void test_a_retry_goes_before_what_was_never_tried(void **state)
+/* So that an endpoint with more notices than can be attempted is disabled nevertheless. */
+TEST_CASE(test_a_retry_goes_before_what_was_never_tried)
 {
 	struct fixture *fixture = *state;
 	add_threshold(fixture, 10);
@@ -354,7 +349,7 @@ static void test_a_retry_goes_before_what_was_never_tried(void **state)
 	assert_int_equal(batch.items[0].tries, 1);
 }
 
-static void test_a_disabled_endpoint_keeps_what_waits(void **state)
+TEST_CASE(test_a_disabled_endpoint_keeps_what_waits)
 {
 	struct fixture *fixture = *state;
 	add_threshold(fixture, 10);
@@ -370,9 +365,9 @@ static void test_a_disabled_endpoint_keeps_what_waits(void **state)
 	assert_int_equal(store_load_deliveries(store, fixture->sample.account, fixture->endpoint,
 	                                       now_us, 10, &fixture->arena, &batch, NULL),
 	                 ERR_NOT_FOUND);
-	record_one(fixture, &delivery, DELIVERY_AGAIN, now_us + 5); /* was under way */
+	record_one(fixture, &delivery, DELIVERY_AGAIN, now_us + 5); /* was in progress */
 	assert_false(is_due(fixture, now_us + 10));
-	cause(fixture); /* not for it */
+	cause(fixture); /* not for this endpoint */
 	assert_int_equal(store_replay_notice(store, slice_of(delivery.notice_id), id, now_us, NULL),
 	                 ERR_REFUSED);
 	assert_int_equal(store_switch_webhook(store, id, NULL, now_us, NULL), OK);
@@ -380,7 +375,7 @@ static void test_a_disabled_endpoint_keeps_what_waits(void **state)
 	load(fixture, now_us + 10, 1);
 }
 
-static void test_a_replay_begins_a_fresh_schedule(void **state)
+TEST_CASE(test_a_replay_begins_a_fresh_schedule)
 {
 	struct fixture *fixture = *state;
 	add_threshold(fixture, 10);
@@ -395,7 +390,7 @@ static void test_a_replay_begins_a_fresh_schedule(void **state)
 	assert_int_equal(delivery.tries, 1);
 	assert_int_equal(store_replay_notice(store, slice_of(delivery.notice_id), id, now_us, NULL),
 	                 OK);
-	record_one(fixture, &delivery, DELIVERY_USED_UP, 0); /* was under way, before the replay */
+	record_one(fixture, &delivery, DELIVERY_USED_UP, 0); /* was in progress before the replay */
 	delivery = load(fixture, now_us, 1).items[0];
 	assert_int_equal(delivery.tries, 0);
 	record_one(fixture, &delivery, DELIVERY_DONE, 0);
@@ -407,7 +402,7 @@ static void test_a_replay_begins_a_fresh_schedule(void **state)
 	assert_int_equal(delivery.attempts, 2);
 }
 
-/* `count` notices that nobody was told of. */
+/* Adds `count` notices without deliveries. */
 static void add_notices(struct fixture *fixture, int count)
 {
 	struct db_connection *connection = begin_write(fixture->sample.store, NULL);
@@ -426,7 +421,7 @@ static void add_notices(struct fixture *fixture, int count)
 	assert_int_equal(end_write(connection, OK, NULL), OK);
 }
 
-static void test_a_long_replay_goes_in_pieces_and_is_taken_up_again(void **state)
+TEST_CASE(test_a_long_replay_goes_in_pieces_and_is_taken_up_again)
 {
 	struct fixture *fixture = *state;
 	add_endpoint(fixture, NULL);
@@ -444,7 +439,7 @@ static void test_a_long_replay_goes_in_pieces_and_is_taken_up_again(void **state
 		store_replay_piece(fixture->sample.store, id, &range, now_us, &place, &fixture->error), OK);
 	assert_int_equal(place.queued, 499);
 	assert_true(place.more);
-	/* Cut short, and asked for anew. */
+	/* Interrupted, and requested again. */
 	place = (struct replay_place){.more = true};
 	now_us += 1000;
 	for (int pieces = 0; place.more; pieces++) {
@@ -464,7 +459,7 @@ static void test_a_long_replay_goes_in_pieces_and_is_taken_up_again(void **state
 	}
 }
 
-static void test_what_is_replayed_and_what_is_new_go_in_turns(void **state)
+TEST_CASE(test_what_is_replayed_and_what_is_new_go_in_turns)
 {
 	struct fixture *fixture = *state;
 	add_notices(fixture, 50);
@@ -483,14 +478,14 @@ static void test_what_is_replayed_and_what_is_new_go_in_turns(void **state)
 		bool fresh = strncmp(batch.items[i].notice_id, "ntc_0000", 8) != 0;
 		assert_int_equal(fresh, i < 8 && i % 2 == 0);
 	}
-	/* What was tried goes first, as ever. */
+	/* Attempted deliveries come first, as always. */
 	struct delivery last = batch.items[53];
 	record_one(fixture, &last, DELIVERY_AGAIN, fixture->sample.now_us);
 	batch = load(fixture, fixture->sample.now_us, 54);
 	assert_int_equal(batch.items[0].notice, last.notice);
 }
 
-static void test_what_is_stale_is_brought_up_to_date(void **state)
+TEST_CASE(test_what_is_stale_is_brought_up_to_date)
 {
 	struct fixture *fixture = *state;
 	add_threshold(fixture, 10);
@@ -506,14 +501,14 @@ static void test_what_is_stale_is_brought_up_to_date(void **state)
 	struct attempt_record nothing = {.account = fixture->sample.account,
 	                                 .endpoint = fixture->endpoint};
 	record(fixture, &nothing, 1);
-	assert_true(is_due(fixture, now_us)); /* it is due indeed */
+	assert_true(is_due(fixture, now_us)); /* it is due */
 	record_one(fixture, &delivery, DELIVERY_AGAIN, now_us + 70);
 	record(fixture, &nothing, 1);
 	assert_false(is_due(fixture, now_us + 69));
 	assert_int_equal(find(fixture).waiting, 1);
 }
 
-static void test_what_is_deleted_and_what_is_old_goes(void **state)
+TEST_CASE(test_what_is_deleted_and_what_is_old_goes)
 {
 	struct fixture *fixture = *state;
 	add_threshold(fixture, 10);
@@ -539,7 +534,7 @@ static void test_what_is_deleted_and_what_is_old_goes(void **state)
 	assert_int_equal(removed, 1);
 }
 
-/* ---- between a look and the change that follows ---- */
+/* ---- between a read and the change that follows ---- */
 
 static void (*meanwhile)(struct fixture *fixture);
 static struct fixture *meanwhile_of;
@@ -565,7 +560,7 @@ static void replay(struct fixture *fixture)
 	                 OK);
 }
 
-static void test_what_is_replayed_while_it_is_forgotten_stays(void **state)
+TEST_CASE(test_what_is_replayed_while_it_is_forgotten_stays)
 {
 	struct fixture *fixture = *state;
 	add_threshold(fixture, 10);
@@ -583,25 +578,4 @@ static void test_what_is_replayed_while_it_is_forgotten_stays(void **state)
 	assert_string_equal(load(fixture, now_us, 1).items[0].notice_id, replayed_id);
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		TEST(test_a_notice_is_queued_once_for_who_wants_it_then),
-		TEST(test_due_at_once_by_the_clock_of_all),
-		TEST(test_an_attempt_at_what_is_gone_is_not_kept),
-		TEST(test_the_owner_of_any_address_is_told_that_it_is_disabled),
-		TEST(test_attempts_are_recorded_once_whatever_is_repeated),
-		TEST(test_failures_in_a_row_disable_and_an_acknowledgment_between_them_does_not),
-		TEST(test_the_order_of_the_ends_counts_within_one_transaction),
-		TEST(test_a_retry_goes_before_what_was_never_tried),
-		TEST(test_a_disabled_endpoint_keeps_what_waits),
-		TEST(test_a_replay_begins_a_fresh_schedule),
-		TEST(test_a_long_replay_goes_in_pieces_and_is_taken_up_again),
-		TEST(test_what_is_replayed_and_what_is_new_go_in_turns),
-		TEST(test_what_is_stale_is_brought_up_to_date),
-		TEST(test_what_is_deleted_and_what_is_old_goes),
-		TEST(test_what_is_replayed_while_it_is_forgotten_stays),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_EACH(set_up, tear_down)

@@ -1,12 +1,7 @@
-/* What the overview of an account looks at: counted in steps of SQLite's machine. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+/* How much the overview of an account reads, in steps of SQLite's virtual machine. */
 #include <sqlite3.h>
 
+#include "testing.h"
 #include "sample.h"
 #include "store/transaction.h"
 #include "store/usage/overview.h"
@@ -35,7 +30,7 @@ static int64_t read_overview(struct sample *sample, struct account_activity *act
 	return steps;
 }
 
-/* Live chains with events that are all under a seal. */
+/* Adds live chains whose events are all sealed. */
 static void add_idle_chains(struct sample *sample)
 {
 	struct db_connection *connection = begin_write(sample->store, NULL);
@@ -50,11 +45,10 @@ static void add_idle_chains(struct sample *sample)
 	assert_int_equal(end_write(connection, db_execute(query, NULL, NULL), NULL), OK);
 }
 
-static void chains_that_wait_for_nothing_are_not_looked_at(void **state)
+TEST_CASE(chains_that_wait_for_nothing_are_not_looked_at)
 {
 	static struct account_activity activity;
 	struct sample sample = {0};
-	(void)state;
 	sample_open(&sample, MODALITY_HASH_ONLY, 100);
 	sample_register(&sample, MODE_LIVE, 3);
 	int64_t before = read_overview(&sample, &activity);
@@ -70,10 +64,4 @@ static void chains_that_wait_for_nothing_are_not_looked_at(void **state)
 	sample_close(&sample);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(chains_that_wait_for_nothing_are_not_looked_at),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)
